@@ -1,0 +1,216 @@
+"""The kinds of arrays that subjects speak: conversion from and to NumPy, bfloat16 included, and views.
+
+Libraries are imported when the kind is asked for, in the process that hosts the subject.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+KINDS = ("mlx", "torch", "numpy", "jax")
+_BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
+
+
+class Arrays(ABC):
+    """One kind of arrays."""
+
+    name: str
+
+    @abstractmethod
+    def from_numpy(self, x: np.ndarray) -> Any:
+        """A fresh array with the values of x."""
+
+    @abstractmethod
+    def to_numpy(self, y: Any) -> np.ndarray:
+        """The evaluated values, bfloat16 as ml_dtypes.bfloat16."""
+
+    @abstractmethod
+    def owns(self, y: Any) -> bool:
+        """Whether y is an array of this kind."""
+
+    @abstractmethod
+    def dtype(self, name: str) -> Any:
+        """The library's own dtype of that name."""
+
+    def ready(self, y: Any) -> Any:
+        """The same array, computed."""
+        return y
+
+    def reversed(self, y: Any) -> Any:
+        """The array with its last axis reversed, by a negative stride where the library has those."""
+        return y[..., ::-1]
+
+    def broadcast_to(self, y: Any, shape: tuple[int, ...]) -> Any:
+        """A stride-0 view."""
+        return self._module.broadcast_to(y, shape)
+
+    def poison(self, shape: tuple[int, ...], dtype: str) -> None:
+        """Fill and release buffers of the size of a result, so that what is left unwritten shows as NaN."""
+        if math.prod(shape):
+            buffers = [self.ready(self.from_numpy(np.full(shape, np.nan, np.float32).astype(dtype))) for _ in range(2)]
+            del buffers
+
+    def version(self) -> str:
+        """The library and its version."""
+        return f"{self._module.__name__} {self._module.__version__}"
+
+    _module: Any
+
+
+class NumpyArrays(Arrays):
+    name = "numpy"
+    _module = np
+
+    def from_numpy(self, x: np.ndarray) -> Any:
+        return np.array(x)
+
+    def to_numpy(self, y: Any) -> np.ndarray:
+        return np.array(y)
+
+    def owns(self, y: Any) -> bool:
+        return isinstance(y, np.ndarray | np.generic)
+
+    def dtype(self, name: str) -> Any:
+        return _BFLOAT16 if name == "bfloat16" else np.dtype(name)
+
+
+class MlxArrays(Arrays):
+    name = "mlx"
+
+    def __init__(self) -> None:
+        import mlx.core as mx
+
+        self._module = mx
+
+    def from_numpy(self, x: np.ndarray) -> Any:
+        if x.dtype == _BFLOAT16:
+            return self._module.array(x.view(np.uint16)).view(self._module.bfloat16)
+        return self._module.array(x)
+
+    def to_numpy(self, y: Any) -> np.ndarray:
+        if y.dtype == self._module.bfloat16:
+            return np.array(y.view(self._module.uint16)).view(_BFLOAT16)
+        return np.array(y)
+
+    def owns(self, y: Any) -> bool:
+        return isinstance(y, self._module.array)
+
+    def dtype(self, name: str) -> Any:
+        return getattr(self._module, name)
+
+    def ready(self, y: Any) -> Any:
+        self._module.eval(y)
+        return y
+
+    def version(self) -> str:
+        from importlib.metadata import version
+
+        return f"mlx {version('mlx')}"
+
+
+class TorchArrays(Arrays):
+    name = "torch"
+
+    def __init__(self) -> None:
+        import torch
+
+        torch.set_num_threads(1)
+        torch.set_grad_enabled(False)
+        self._module = torch
+
+    def from_numpy(self, x: np.ndarray) -> Any:
+        x = np.array(x)
+        if x.dtype == _BFLOAT16:
+            return self._module.from_numpy(x.view(np.int16)).view(self._module.bfloat16)
+        return self._module.from_numpy(x)
+
+    def to_numpy(self, y: Any) -> np.ndarray:
+        y = y.detach().cpu().contiguous()
+        if y.dtype == self._module.bfloat16:
+            return y.view(self._module.int16).numpy().view(_BFLOAT16).copy()
+        return y.numpy().copy()
+
+    def owns(self, y: Any) -> bool:
+        return isinstance(y, self._module.Tensor)
+
+    def dtype(self, name: str) -> Any:
+        return getattr(self._module, name)
+
+    def reversed(self, y: Any) -> Any:
+        return y.flip(-1)  # torch has no negative strides
+
+
+class JaxArrays(Arrays):
+    name = "jax"
+
+    def __init__(self) -> None:
+        import jax
+        import jax.numpy as jnp
+
+        jax.config.update("jax_enable_x64", True)
+        self._jax, self._module = jax, jnp
+
+    def from_numpy(self, x: np.ndarray) -> Any:
+        return self._module.asarray(np.array(x))
+
+    def to_numpy(self, y: Any) -> np.ndarray:
+        return np.array(y)
+
+    def owns(self, y: Any) -> bool:
+        return isinstance(y, self._jax.Array)
+
+    def dtype(self, name: str) -> Any:
+        return getattr(self._module, name)
+
+    def version(self) -> str:
+        return f"jax {self._jax.__version__}"
+
+
+def arrays(kind: str) -> Arrays:
+    """Return the bridge to one of KINDS; ValueError for another, ImportError where its library is missing."""
+    known = {"numpy": NumpyArrays, "mlx": MlxArrays, "torch": TorchArrays, "jax": JaxArrays}
+    if kind not in known:
+        raise ValueError(f"ARRAYS is {kind!r}; it takes {', '.join(KINDS)}")
+    return known[kind]()
+
+
+def lay(x: np.ndarray, view: str, to: Arrays) -> Any:
+    """Return an array of kind `to` with the values of x that lies in memory as the view says.
+
+    slice: inside a larger buffer, with poison around it; transpose: the last two axes swapped in memory; stride:
+    every other element of the last axis, poison between; reverse: the last axis backwards; broadcast: stride 0 along
+    every leading axis whose entries are equal.
+    """
+    if view == "slice" and x.ndim:
+        buffer = _poisoned(tuple(n + 3 for n in x.shape), x.dtype)
+        inside = tuple(slice(2, 2 + n) for n in x.shape)
+        buffer[inside] = x
+        return to.ready(to.from_numpy(buffer)[inside])
+    if view == "transpose" and x.ndim > 1:
+        return to.ready(to.from_numpy(x.swapaxes(-1, -2).copy()).swapaxes(-1, -2))
+    if view == "stride" and x.ndim:
+        buffer = _poisoned((*x.shape[:-1], 2 * x.shape[-1]), x.dtype)
+        buffer[..., ::2] = x
+        return to.ready(to.from_numpy(buffer)[..., ::2])
+    if view == "reverse" and x.ndim:
+        return to.ready(to.reversed(to.from_numpy(x[..., ::-1].copy())))
+    if view == "broadcast" and x.ndim:
+        rows = tuple(slice(0, 1) if _constant(x, axis) else slice(None) for axis in range(x.ndim))
+        return to.ready(to.broadcast_to(to.from_numpy(x[rows].copy()), x.shape))
+    return to.ready(to.from_numpy(x))
+
+
+def _poisoned(shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray:
+    # Integers index tables and bools hide keys: 0 and True are wrong there without being out of range.
+    poison = {"i": 0, "u": 0, "b": True}.get(dtype.kind, np.nan)
+    return np.full(shape, poison).astype(dtype)
+
+
+def _constant(x: np.ndarray, axis: int) -> bool:
+    first = np.take(x, [0], axis=axis) if x.shape[axis] else x
+    return x.shape[axis] > 1 and bool((x == first).all())

@@ -1,0 +1,266 @@
+"""The certificate: what a run showed, requirement by requirement, and the verdict that follows from it."""
+
+from __future__ import annotations
+
+import datetime
+import hashlib
+import importlib.metadata
+import json
+import platform
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import inferspec
+from inferspec.conformance.subject import Description
+from inferspec.conformance.suite import Profile, Test
+from inferspec.conformance.waivers import Waiver
+from inferspec.spec import contracts
+from inferspec.spec.contract import Level, Requirement, requirements_digest
+
+SCHEMA = Path(__file__).resolve().parent.parent / "spec" / "certificate.schema.json"
+FORMAT = 1
+
+STATES = (
+    "passed",
+    "not_claimed",
+    "outside_envelope",
+    "waived",
+    "unknown",
+    "failed",
+    "overclaimed",
+    "hung",
+    "crashed",
+)
+"""From best to worst: a requirement is as bad as the worst of its tests."""
+
+BAD = frozenset({"failed", "overclaimed", "hung", "crashed"})
+
+
+def all_requirements() -> tuple[Requirement, ...]:
+    """Every requirement of every contract, in the order of a report."""
+    return tuple(requirement for contract in contracts() for requirement in contract.requirements)
+
+
+def component_of(requirement: Requirement) -> str:
+    """The component whose contract has the requirement."""
+    return next(c.component for c in contracts() if requirement in c.requirements)
+
+
+def judge(
+    must_run: Sequence[Test],
+    results: Mapping[str, Mapping[str, Any]],
+    offers: Iterable[str],
+    broken: Mapping[str, str],
+    waivers: Mapping[str, Waiver],
+    today: datetime.date,
+) -> list[dict[str, Any]]:
+    """Return a row for each requirement.
+
+    must_run: every test of the kit; results: test id -> its outcome, as far as it ran; offers: the operations that
+    the subject offers; broken: operation -> why its module could not be loaded.
+    """
+    offered = set(offers)
+    return [
+        _row(requirement, [t for t in must_run if t.requirement == requirement], results, offered, broken, waivers, today)
+        for requirement in all_requirements()
+    ]
+
+
+def _row(
+    requirement: Requirement,
+    tests: Sequence[Test],
+    results: Mapping[str, Mapping[str, Any]],
+    offered: set[str],
+    broken: Mapping[str, str],
+    waivers: Mapping[str, Waiver],
+    today: datetime.date,
+) -> dict[str, Any]:
+    row: dict[str, Any] = {
+        "id": requirement.id,
+        "component": component_of(requirement),
+        "name": requirement.name,
+        "level": str(requirement.level),
+        "aspect": str(requirement.aspect),
+        "text": requirement.text,
+        "state": "passed",
+        "tests": [t.id for t in tests],
+        "ran": [t.id for t in tests if t.id in results],
+        "examples": 0,
+        "worst": 0.0,
+        "precision": "float32",
+        "message": "",
+        "diagnosis": [],
+        "failures": [],
+    }
+    if requirement.name in broken:
+        return {**row, "state": "failed", "message": broken[requirement.name], "ran": row["tests"]}
+    if requirement.name not in offered:
+        return {**row, "state": "not_claimed", "ran": row["tests"]}
+    found = [results[t.id] for t in tests if t.id in results]
+    states = [str(outcome["state"]) for outcome in found] + ["unknown"] * (len(tests) - len(found))
+    ran = [s for s in states if s != "outside_envelope"]
+    row["state"] = max(ran or states or ["unknown"], key=STATES.index)
+    row["examples"] = sum(outcome["examples"] for outcome in found)
+    row["worst"] = max((outcome["worst"] for outcome in found), default=0.0)
+    row["precision"] = "native" if any(outcome["precision"] == "native" for outcome in found) else "float32"
+    row["failures"] = [{"test": t.id, **results[t.id]} for t in tests if t.id in results and results[t.id]["state"] in BAD]
+    row["diagnosis"] = sorted({name for failure in row["failures"] for name in failure["diagnosis"]})
+    row["message"] = next((o["message"] for o in found if o["state"] == row["state"] and o["message"]), "")
+    return _waived(row, waivers.get(requirement.id), today)
+
+
+def _waived(row: dict[str, Any], waiver: Waiver | None, today: datetime.date) -> dict[str, Any]:
+    if waiver is None:
+        return row
+    if waiver.expired(today):
+        return {**row, "state": "failed", "message": f"its waiver expired on {waiver.expires}: {waiver.issue}"}
+    if row["state"] == "passed":
+        return {**row, "state": "failed", "message": f"passes although it is waived ({waiver.issue}): remove the waiver"}
+    return row
+
+
+def measured_precision(rows: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+    """Component -> the tightest precision class that every test of it met, for the components that were tested."""
+    tested = [row for row in rows if row["examples"]]
+    components = dict.fromkeys(row["component"] for row in tested)
+    return {
+        component: "native" if any(r["precision"] == "native" for r in tested if r["component"] == component) else "float32"
+        for component in components
+    }
+
+
+def verdict_of(rows: Sequence[Mapping[str, Any]], complete: bool = True) -> str:
+    """`incomplete` when anything that must run did not; else `nonconformant` when a MUST is broken; else `conformant`."""
+    if not complete or any(row["state"] == "unknown" or set(row["tests"]) != set(row["ran"]) for row in rows):
+        return "incomplete"
+    if any(row["state"] in BAD and (row["level"] == Level.MUST or "waive" in row["message"]) for row in rows):
+        return "nonconformant"
+    if not any(row["state"] in ("passed", "waived") for row in rows):
+        return "incomplete"
+    return "conformant"
+
+
+def verdict_text(certificate: Mapping[str, Any]) -> str:
+    """The verdict in words: ``conformant with 2 waivers, 1 SHOULD unmet``."""
+    rows = certificate["requirements"]
+    text = str(certificate["verdict"])
+    waived = sum(row["state"] == "waived" for row in rows)
+    unmet = sum(row["state"] in BAD and row["level"] == Level.SHOULD for row in rows)
+    notes = ([f"{waived} waiver{'s' * (waived > 1)}"] if waived else []) + ([f"{unmet} SHOULD unmet"] if unmet else [])
+    return f"{text} with {' and '.join(notes)}" if notes and text != "incomplete" else text
+
+
+def certificate(
+    description: Description,
+    rows: list[dict[str, Any]],
+    waivers: Mapping[str, Waiver],
+    profile: Profile,
+    arguments: Sequence[str],
+    matmul_error: float | None,
+    complete: bool,
+) -> dict[str, Any]:
+    """Return the certificate of a run, ready to be written as JSON."""
+    faults = sum(len(contract.faults) for contract in contracts())
+    body: dict[str, Any] = {
+        "format": FORMAT,
+        "kit": {
+            "version": inferspec.__version__,
+            "requirements": requirements_digest(all_requirements()),
+            "faults": faults,
+        },
+        "subject": {
+            "spec": description.spec,
+            "name": description.name,
+            "version": description.version,
+            "arrays": description.arrays,
+            "library": description.library,
+            "device": description.device,
+            "kernel_path": "metal" if description.device == "gpu" else "none",
+            "offers": sorted(description.offers),
+            "envelope": description.envelope,
+        },
+        "environment": {
+            "machine": platform.machine(),
+            "system": f"{platform.system()} {platform.release()}",
+            "python": platform.python_version(),
+            "libraries": _libraries(),
+        },
+        "precision": {
+            "matmul_error": matmul_error,
+            "matmul": _matmul_class(matmul_error),
+            "declared": description.precision,
+            "measured": measured_precision(rows),
+        },
+        "profile": profile.name,
+        "seed": profile.seed,
+        "arguments": list(arguments),
+        "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        "complete": complete,
+        "requirements": rows,
+        "waivers": [
+            {
+                "requirement": w.requirement,
+                "scope": {k: list(v) for k, v in w.scope.items()},
+                "reason": w.reason,
+                "issue": w.issue,
+                "expires": w.expires.isoformat(),
+            }
+            for w in waivers.values()
+        ],
+        "verdict": verdict_of(rows, complete),
+    }
+    return {**body, "digest": digest(body)}
+
+
+def digest(certificate: Mapping[str, Any]) -> str:
+    """sha256 of everything but the digest itself: an edit by hand shows. It is a checksum, not a signature."""
+    body = {key: value for key, value in certificate.items() if key != "digest"}
+    return hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()
+
+
+def problems(certificate: Any) -> list[str]:
+    """What is wrong with a certificate, in sentences; empty for a sound one made by this kit."""
+    import jsonschema
+
+    schema = json.loads(SCHEMA.read_text(encoding="utf-8"))
+    errors = sorted(jsonschema.Draft202012Validator(schema).iter_errors(certificate), key=lambda e: list(map(str, e.path)))
+    if errors:
+        return [f"{'/'.join(map(str, e.path)) or 'certificate'}: {e.message}" for e in errors]
+    found = []
+    if certificate["digest"] != digest(certificate):
+        found.append("the digest does not match: the certificate was changed after it was written")
+    if certificate["kit"]["requirements"] != requirements_digest(all_requirements()):
+        found.append("it certifies another list of requirements than this kit's: run the suites again with this version")
+    rows = {row["id"]: row for row in certificate["requirements"]}
+    if missing := [r.id for r in all_requirements() if r.id not in rows]:
+        found.append(f"requirements are missing: {', '.join(missing)}")
+    if certificate["verdict"] != verdict_of(certificate["requirements"], certificate["complete"]):
+        found.append(f"the verdict {certificate['verdict']!r} does not follow from its rows")
+    return found
+
+
+def _matmul_class(error: float | None) -> str:
+    from inferspec.spec.numerics import matmul_class
+
+    return "unknown" if error is None else matmul_class(error)
+
+
+def _libraries() -> dict[str, str]:
+    found = {}
+    for name in ("mlx", "mlx-metal", "mlx-cpu", "mlx-lm", "torch", "transformers", "jax", "numpy", "ml_dtypes", "hypothesis", "pytest"):
+        try:
+            found[name] = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    return found
+
+
+def write(certificate: Mapping[str, Any], path: str | Path) -> None:
+    """Write a certificate; a half-written one never takes the place of an older one."""
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_name(path.name + ".partial")
+    partial.write_text(json.dumps(certificate, indent=1) + "\n", encoding="utf-8")
+    partial.replace(path)
+

@@ -1,0 +1,52 @@
+"""What tests may draw: the contract's envelope, cut down by what a subject declares and by what its signatures take."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from inferspec.spec.contract import Contract
+
+Envelope = Mapping[str, Any]
+
+
+class OutsideEnvelope(Exception):
+    """A test asks for something that the subject does not claim to support."""
+
+
+def envelope_of(contract: Contract, declared: Mapping[str, Any], narrowed: Mapping[str, Any]) -> dict[str, Any]:
+    """Return key -> choices (a tuple) or largest value (an int) for one operation of a component."""
+    envelope = dict(contract.envelope)
+    for part in (declared, narrowed):
+        for key, values in part.items():
+            envelope[key] = meet(envelope[key], values)
+    return envelope
+
+
+def meet(first: Any, second: Any) -> Any:
+    """Return what two choices have in common, in the first one's order; for largest values, the smaller."""
+    if isinstance(first, int):
+        return min(first, second)
+    wanted = {_hashable(value) for value in second}
+    return tuple(value for value in first if _hashable(value) in wanted)
+
+
+def narrow(envelope: Envelope, asked: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the envelope cut down to what a test asks for; OutsideEnvelope when nothing is left of a key.
+
+    A largest value that is asked for as an int is a demand: the subject's must reach it.
+    """
+    narrowed = dict(envelope)
+    for key, values in asked.items():
+        if isinstance(envelope[key], int):
+            if envelope[key] < values:
+                raise OutsideEnvelope(f"{key} only up to {envelope[key]}, the test needs {values}")
+            continue
+        narrowed[key] = meet(envelope[key], values)
+        if not narrowed[key]:
+            raise OutsideEnvelope(f"{key} {list(envelope[key])} has none of {list(values)}")
+    return narrowed
+
+
+def _hashable(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value

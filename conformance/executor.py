@@ -1,0 +1,86 @@
+"""Makes calls on a loaded adapter and reports what was seen; runs beside the subject, never beside the oracle."""
+
+from __future__ import annotations
+
+import random
+import sys
+import traceback
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from inferspec.conformance.arrays import Arrays, lay
+from inferspec.conformance.calls import Observation
+
+
+class Executor:
+    """Calls the targets of an adapter. Objects that calls share live until `reset`."""
+
+    def __init__(self, targets: Mapping[str, Any]) -> None:
+        self._targets = targets
+        self._kept: dict[tuple[str, int], Callable[..., Any]] = {}
+
+    def reset(self) -> None:
+        """Forget the shared objects: a new example begins."""
+        self._kept.clear()
+
+    def call(
+        self,
+        operation: str,
+        arguments: Mapping[str, Any],
+        views: Mapping[str, str],
+        keep: int | None,
+        result: tuple[tuple[int, ...], str] | None,
+        watch: bool,
+    ) -> Observation:
+        """Make one call. result: shape and dtype to poison buffers with; watch: look at the random state too."""
+        target = self._targets[operation]
+        to: Arrays = target.kind
+        given = {name: self._laid(value, views.get(name, ""), name, to) for name, value in arguments.items()}
+        before = {name: to.to_numpy(given[name]).tobytes() for name, value in arguments.items() if isinstance(value, np.ndarray)}
+        state = _random_state() if watch else None
+        value, raised, message = None, "", ""
+        try:
+            if result:
+                to.poison(*result)
+            returned = target.invoke(self._built(target, operation, given, keep), given)
+            if to.owns(returned):
+                value = to.to_numpy(to.ready(returned))
+            else:
+                message = "None" if returned is None else f"{type(returned).__module__}.{type(returned).__qualname__}"
+        except Exception as error:
+            raised, message = type(error).__name__, f"{error}{_frame(error)}"
+        changed = tuple(name for name, data in before.items() if to.to_numpy(given[name]).tobytes() != data)
+        if watch and state != _random_state():
+            changed += ("random state",)
+        return Observation(value, raised, message, changed)
+
+    def _laid(self, value: Any, view: str, name: str, to: Arrays) -> Any:
+        if isinstance(value, np.ndarray):
+            return lay(value, view, to)
+        return to.dtype(value) if name == "dtype" else value
+
+    def _built(self, target: Any, operation: str, given: Mapping[str, Any], keep: int | None) -> Callable[..., Any]:
+        if keep is None:
+            return target.build(given)
+        key = (operation, keep)
+        if key not in self._kept:
+            self._kept[key] = target.build(given)
+        return self._kept[key]
+
+
+def _frame(error: BaseException) -> str:
+    """Where the subject raised, for the reader of a failure."""
+    frames = [f for f in traceback.extract_tb(error.__traceback__) if "inferspec/conformance" not in f.filename]
+    return f" (at {frames[-1].filename}:{frames[-1].lineno})" if frames else ""
+
+
+def _random_state() -> list[bytes]:
+    """The global random states of Python, NumPy and, where they are loaded, MLX and torch."""
+    states = [repr(random.getstate()).encode(), repr(np.random.get_state(legacy=False)).encode()]
+    if "mlx.core" in sys.modules:
+        states += [bytes(memoryview(np.array(state))) for state in sys.modules["mlx.core"].random.state]
+    if "torch" in sys.modules:
+        states.append(sys.modules["torch"].get_rng_state().numpy().tobytes())
+    return states

@@ -1,0 +1,102 @@
+"""The process that hosts a subject: loads its adapter and makes the calls that a suite sends.
+
+The subject lives here and not in pytest, so that a crash, a hang, a poisoned random state or a patched library
+costs the requirement that was being tested and nothing else, and so that a subject never meets the oracle.
+Started as ``python -m inferspec.conformance.host FD``; FD is one end of a socket pair.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from dataclasses import asdict
+from multiprocessing.connection import Connection
+from typing import Any
+
+from inferspec.conformance.adapter import Adapter, AdapterError, load
+from inferspec.conformance.executor import Executor
+from inferspec.conformance.wire import decode, encode
+
+
+def serve(connection: Connection) -> None:
+    """Answer messages until the suite hangs up."""
+    # What a subject prints is its own affair; on our standard output it would end up in the middle of a report.
+    os.dup2(2, 1)
+    hello = decode(connection.recv_bytes())
+    try:
+        adapter = load(hello["spec"], hello["replacements"], hello["arrays"])
+    except AdapterError as error:
+        connection.send_bytes(encode({"error": str(error)}))
+        return
+    connection.send_bytes(encode(describe(adapter)))
+    executor = Executor(adapter.targets)
+    while True:
+        try:
+            message = decode(connection.recv_bytes())
+        except EOFError:
+            return
+        if message["do"] == "reset":
+            executor.reset()
+            continue
+        if message["do"] == "probe":
+            connection.send_bytes(encode(matmul_error(adapter)))
+            continue
+        observation = executor.call(
+            message["operation"],
+            message["arguments"],
+            message["views"],
+            message["keep"],
+            message["result"],
+            message["watch"],
+        )
+        connection.send_bytes(encode(asdict(observation)))
+
+
+def describe(adapter: Adapter) -> dict[str, Any]:
+    """What a suite needs to know of the subject."""
+    return {
+        "spec": adapter.spec,
+        "name": adapter.name,
+        "version": adapter.version,
+        "origin": adapter.origin,
+        "arrays": adapter.kind.name,
+        "library": adapter.kind.version(),
+        "offers": {
+            name: {
+                "narrowed": {key: list(values) for key, values in target.narrowed.items()},
+                "module": str(getattr(target.function, "__module__", "")),
+                "plain": target.plain,
+            }
+            for name, target in adapter.targets.items()
+        },
+        "broken": adapter.broken,
+        "envelope": {c: {k: v if isinstance(v, int) else list(v) for k, v in e.items()} for c, e in adapter.envelope.items()},
+        "precision": adapter.precision,
+        "waivers": adapter.waivers,
+        "device": _device(adapter.kind.name),
+    }
+
+
+def _device(kind: str) -> str:
+    if kind == "mlx":
+        import mlx.core as mx
+
+        return "gpu" if mx.default_device() == mx.Device(mx.gpu) else "cpu"
+    return "cpu"
+
+
+def matmul_error(adapter: Adapter) -> float:
+    """The precision probe: the worst relative error of a float32 matrix product in the subject's own library."""
+    import numpy as np
+
+    from inferspec.spec.numerics import f64
+
+    random = np.random.default_rng(0)
+    x, y = (random.normal(size=(64, 64)).astype(np.float32) for _ in range(2))
+    to = adapter.kind
+    product = to.to_numpy(to.ready(to.from_numpy(x) @ to.from_numpy(y)))
+    return float((np.abs(f64(product) - f64(x) @ f64(y)) / (np.abs(f64(x)) @ np.abs(f64(y)))).max())
+
+
+if __name__ == "__main__":
+    serve(Connection(int(sys.argv[1])))

@@ -1,0 +1,1 @@
+"""The calls that tests draw: one module per component, the same names as the contracts."""

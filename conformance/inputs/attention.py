@@ -1,0 +1,227 @@
+"""Calls of attention, its causal mask and multi-head attention."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from inferspec.conformance.calls import Call
+from inferspec.conformance.envelope import OutsideEnvelope
+from inferspec.conformance.strategies import EDGES, Pick, calls
+from inferspec.spec.attention import ScaledDotProductAttention
+from inferspec.spec.numerics import UNDERFLOW_GAP, f64, largest, numpy_dtype
+
+SDPA = "scaled_dot_product_attention"
+HIDING = ("bool", "-inf", "lowest")
+"""The encodings of an array mask that hides keys."""
+
+_ones = np.ones((2, 2, 4), np.float32)
+EXAMPLES = {
+    SDPA: Call(SDPA, {"query": _ones, "key": _ones, "value": _ones}),
+    "causal_mask": Call("causal_mask", {"L": 2, "S": 3, "dtype": "float32"}),
+    "MultiHeadAttention": Call(
+        "MultiHeadAttention",
+        {"hidden_size": 4, "num_heads": 2}
+        | dict.fromkeys(("wq", "wk", "wv", "wo"), np.eye(4, dtype=np.float32))
+        | dict.fromkeys(("query", "key", "value"), np.ones((1, 2, 4), np.float32)),
+    ),
+}
+
+
+def lengths(pick: Pick, relation: str = "any", longest: int = 9) -> tuple[int, int]:
+    """L and S: related as asked ("L=1", "L<S", "L=S", "L>S"), or any of these."""
+    if relation == "any":
+        relation = pick.one_of("L<S", "L=S", "L=1", "L>S")
+    keys = pick.size(2 if relation in ("L<S", "L>S") else 1, longest)
+    if relation == "L=1":
+        return 1, keys
+    if relation == "L=S":
+        return keys, keys
+    small = pick.size(1, keys - 1)
+    return (small, keys) if relation == "L<S" else (keys, small)
+
+
+def array_mask(pick: Pick, encoding: str, full: tuple[int, ...], dtype: str) -> np.ndarray:
+    """A mask of any shape that broadcasts to `full`, in one of the encodings; every row sees a key."""
+    kept = [n if pick.one_of(True, False) else 1 for n in full]
+    lead = next((i for i, n in enumerate(kept) if n != 1), len(kept))
+    shape = tuple(kept[pick.size(0, lead) :])
+    if encoding == "additive":
+        return pick.normal(*shape, dtype=dtype, amplitude=1.5)
+    visible = pick.random.random(shape) < 0.6
+    if shape:
+        chosen = pick.random.integers(0, shape[-1], shape[:-1])
+        visible = visible | (np.arange(shape[-1]) == chosen[..., None])
+    return encoded(np.asarray(visible | (not shape)), encoding, dtype)
+
+
+def encoded(visible: np.ndarray, encoding: str, dtype: str) -> np.ndarray:
+    """A mask that hides what is not visible, in one of the encodings."""
+    if encoding == "bool":
+        return visible
+    hidden = -np.inf if encoding == "-inf" else -largest(dtype)
+    return np.where(visible, 0.0, hidden).astype(numpy_dtype(dtype))
+
+
+def seeing(call: Call) -> np.ndarray:
+    """N..×H_q×L×1: which rows see a key at all."""
+    operation = ScaledDotProductAttention()
+    bias = operation.bias(operation.bind(call.arguments))
+    shape = (*call.arguments["query"].shape[:-1], call.arguments["key"].shape[-2])
+    return np.isfinite(np.broadcast_to(bias, shape)).any(axis=-1, keepdims=True)
+
+
+@calls
+def attention_calls(
+    pick: Pick, relation: str = "any", longest: int = 9, amplitude: tuple[float, ...] = (1.0, 0.3, 2.0), shapes: Any = None
+) -> Call:
+    """Attention on normal data, with every kind of heads, lengths, masks and scales that the envelope has."""
+    dtype, dim, ratio = pick("dtypes"), pick("head_dims"), pick("ratios")
+    lead, heads = tuple(pick("leading_dims")), pick.size(1, 3)
+    length, keys = shapes(pick) if shapes else lengths(pick, relation, longest)
+    size = pick.one_of(*amplitude)
+    query = pick.normal(*lead, heads * ratio, length, dim, dtype=dtype, amplitude=size)
+    key = pick.normal(*lead, heads, keys, dim, dtype=dtype, amplitude=size)
+    value = pick.normal(*lead, heads, keys, dim, dtype=dtype)
+    kind = pick("masks")
+    mask: Any = {"none": None, "causal": "causal"}.get(kind, "")
+    if mask == "":
+        mask = array_mask(pick, kind, (*query.shape[:-1], keys), dtype)
+    scale = None if pick("scales") == "default" else pick.one_of(0.5, 2.0, -1.0, 0.0) * dim**-0.5
+    return pick.call(SDPA, query=query, key=key, value=value, scale=scale, mask=mask)
+
+
+@calls
+def routed_attention(pick: Pick, relation: str = "any") -> tuple[Call, np.ndarray]:
+    """The exact lane: (call, the exact result).
+
+    Keys are rows of a permuted identity, another for each head, so the query's entries are the logits: a visible key
+    is asked for with logit g, hidden ones tempt with 2g, the rest have 0, and g·scale is at least UNDERFLOW_GAP. The
+    answer is one row of whole numbers, in every dtype. The last feature is left free. A row asks for its last visible key half of
+    the time.
+    """
+    dtype, ratio, lead = pick("dtypes"), pick("ratios"), tuple(pick("leading_dims"))
+    dims = [d for d in pick.envelope["head_dims"] if d >= 4]
+    if not dims:
+        raise OutsideEnvelope("head_dims has none of 4 and more")
+    dim = pick.one_of(*dims)
+    heads, (length, keys) = pick.size(1, 3), lengths(pick, relation, longest=min(dim - 1, 9))
+    kind = pick("masks")
+    pick.features["head_dims"], pick.features["scales"] = dim, "default"
+    query_heads, random = heads * ratio, pick.random
+    visible = _visible(pick, kind, (*lead, query_heads, length, keys))
+    order = np.array([random.permutation(dim - 1)[:keys] for _ in range(math.prod(lead) * heads)]).reshape(*lead, heads, keys)
+    value = pick.integers(-120, 120, (*lead, heads, keys, dim), dtype)
+    key = (np.arange(dim) == order[..., None]).astype(np.float32).astype(numpy_dtype(dtype))
+    wanted = _wanted(random, visible)
+    level = 2.0 ** math.ceil(math.log2(UNDERFLOW_GAP * math.sqrt(dim)))
+    tempting = ~visible & (random.random(visible.shape) < 0.5)
+    logits = level * (np.arange(keys) == wanted[..., None]) + 2 * level * tempting
+    of_head = np.repeat(order, ratio, axis=-2)[..., None, :]
+    query = np.zeros((*lead, query_heads, length, dim))
+    np.put_along_axis(query, np.broadcast_to(of_head, logits.shape), logits, axis=-1)
+    expected = np.take_along_axis(np.repeat(f64(value), ratio, axis=-3), wanted[..., None], axis=-2)
+    mask = {"none": None, "causal": "causal"}.get(kind, None)
+    if kind in HIDING:
+        mask = encoded(visible, kind, dtype)
+    query = query.astype(np.float32).astype(numpy_dtype(dtype))
+    return pick.call(SDPA, query=query, key=key, value=value, mask=mask), expected
+
+
+def _visible(pick: Pick, kind: str, shape: tuple[int, ...]) -> np.ndarray:
+    if kind == "causal":
+        return np.broadcast_to(ScaledDotProductAttention().visible(shape[-2], shape[-1]), shape)
+    if kind == "none":
+        return np.ones(shape, bool)
+    visible = pick.random.random(shape) < 0.5
+    return visible | (np.arange(shape[-1]) == pick.random.integers(0, shape[-1], shape[:-1])[..., None])
+
+
+def _wanted(random: np.random.Generator, visible: np.ndarray) -> np.ndarray:
+    """N..×H_q×L: a visible key for each row (key 0 where there is none), the last one half of the time."""
+    score = np.where(visible, random.random(visible.shape), -1.0)
+    last = visible.shape[-1] - 1 - np.argmax(visible[..., ::-1], axis=-1)
+    return np.where(random.random(last.shape) < 0.5, last, np.argmax(score, axis=-1)) * visible.any(axis=-1)
+
+
+def beside_tiles(pick: Pick) -> tuple[int, int]:
+    """Lengths beside the thresholds of kernels; one of the two stays small, so that it stays quick."""
+    size = pick.upto("keys", *EDGES, 1023, 1024, 1025)
+    if size > 300:
+        return 1, size
+    small = pick.size(1, 4)
+    return pick.one_of((small, size), (min(size, 129), min(size, 129)), (size, small))
+
+
+@calls
+def mask_calls(pick: Pick, empty: bool = False) -> Call:
+    """causal_mask of any lengths."""
+    low = 0 if empty else 1
+    length, keys = pick.size(low, 12), pick.size(low, 12)
+    return pick.call("causal_mask", L=length, S=keys, dtype=pick("dtypes"))
+
+
+@calls
+def multi_head_calls(pick: Pick, relation: str = "any") -> Call:
+    """Multi-head attention with weights that keep activations near 1, L and S any, free head dims where claimed."""
+    dtype, heads, lead = pick("dtypes"), pick.size(1, 4), tuple(pick("leading_dims"))
+    dim = pick.one_of(2, 4, 3, 8)
+    hidden = heads * dim if not pick("free_head_dim") else heads * dim + heads * pick.size(1, 3)
+    length, keys = lengths(pick, relation, longest=6)
+    rows = heads * dim
+    weights = {
+        name: pick.normal(*shape, dtype=dtype, amplitude=1.2 / math.sqrt(shape[1]))
+        for name, shape in {"wq": (rows, hidden), "wk": (rows, hidden), "wv": (rows, hidden), "wo": (hidden, rows)}.items()
+    }
+    inputs = {
+        "query": pick.normal(*lead, length, hidden, dtype=dtype),
+        "key": pick.normal(*lead, keys, hidden, dtype=dtype),
+        "value": pick.normal(*lead, keys, hidden, dtype=dtype),
+    }
+    kind = pick("masks")
+    mask: Any = {"none": None, "causal": "causal"}.get(kind, "")
+    if mask == "":
+        mask = array_mask(pick, kind, (*lead, heads, length, keys), dtype)
+    return pick.call("MultiHeadAttention", hidden_size=hidden, num_heads=heads, **weights, **inputs, mask=mask)
+
+
+@calls
+def routed_heads(pick: Pick) -> tuple[Call, np.ndarray]:
+    """The exact lane of multi-head attention: (call, the exact result).
+
+    Every weight is a permutation, the query asks for one key in each head by its one-hot code, so the result is a
+    known rearrangement of whole numbers.
+    """
+    dtype, heads, random = pick("dtypes"), pick.size(1, 4), pick.random
+    dim = pick.one_of(4, 8)
+    keys, length, hidden = pick.size(2, dim), pick.size(1, 4), heads * dim
+    pick.features |= {"masks": "none", "free_head_dim": False}
+    shuffles = {name: random.permutation(hidden) for name in ("wq", "wk", "wv", "wo")}
+    weights = {name: np.eye(hidden)[shuffle].astype(np.float32).astype(numpy_dtype(dtype)) for name, shuffle in shuffles.items()}
+    codes = np.array([random.permutation(dim)[:keys] for _ in range(heads)])
+    wanted = random.integers(0, keys, (heads, length))
+    level = 2.0 ** math.ceil(math.log2(UNDERFLOW_GAP * math.sqrt(dim)))
+    split_key = (np.arange(dim) == codes[..., None]).swapaxes(0, 1).reshape(keys, hidden)
+    asked = np.take_along_axis(codes, wanted, axis=1)
+    split_query = level * (np.arange(dim) == asked[..., None]).swapaxes(0, 1).reshape(length, hidden)
+    value = pick.integers(-120, 120, (keys, hidden), "float32").astype(np.float64)
+    per_head = value[:, shuffles["wv"]].reshape(keys, heads, dim).swapaxes(0, 1)
+    attended = np.take_along_axis(per_head, wanted[..., None], axis=1).swapaxes(0, 1).reshape(length, hidden)
+
+    def before(x: np.ndarray, shuffle: np.ndarray) -> np.ndarray:
+        unshuffled = np.empty_like(x, dtype=np.float64)
+        unshuffled[..., shuffle] = x
+        return unshuffled.astype(np.float32).astype(numpy_dtype(dtype))[None]
+
+    call = pick.call(
+        "MultiHeadAttention",
+        hidden_size=hidden,
+        num_heads=heads,
+        **weights,
+        query=before(split_query, shuffles["wq"]),
+        key=before(split_key, shuffles["wk"]),
+        value=value[None].astype(np.float32).astype(numpy_dtype(dtype)),
+    )
+    return call, attended[:, shuffles["wo"]][None]

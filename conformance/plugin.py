@@ -1,0 +1,182 @@
+"""The pytest plugin: options, the subject, and what a run reports and writes.
+
+It is loaded in every pytest run of its environment, so importing it pulls in nothing but pytest; the rest is
+imported when a run concerns the suites.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from inferspec.conformance.session import Session
+
+SUITES = Path(__file__).resolve().parent
+PACKAGE = "inferspec.conformance"
+PROPERTY = "inferspec"
+_session = pytest.StashKey["Session"]()
+_results = pytest.StashKey[dict[str, Any]]()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("inferspec", "certify an implementation of LLM inference components")
+    options: list[tuple[str, dict[str, Any]]] = [
+        ("--impl", {"metavar": "SUBJECT", "help": "what to certify: a module, module:object, ./file.py or a registered name ('list' prints those); default impl"}),
+        ("--with", {"metavar": "PART=SUBJECT", "action": "append", "default": [], "dest": "inferspec_with", "help": "put one component or name of another subject in its place"}),
+        ("--certificate", {"metavar": "FILE", "help": "write the certificate (JSON) here"}),
+        ("--profile", {"metavar": "NAME", "dest": "inferspec_profile", "default": "quick", "help": "how many examples: quick, full or nightly"}),
+        ("--draw-seed", {"metavar": "N", "type": int, "default": 0, "help": "draw other examples; a seed draws the same ones for every subject"}),
+        ("--call-limit", {"metavar": "SECONDS", "type": float, "default": 20.0, "help": "a call without an answer for so long counts as hung"}),
+    ]
+    for name, settings in options:
+        try:
+            group.addoption(name, **settings)
+        except ValueError:
+            # Another plugin has an option of that name. Runs that are not ours must not notice us.
+            continue
+
+
+def pytest_cmdline_main(config: pytest.Config) -> int | None:
+    if config.getoption("--impl", None) != "list":
+        return None
+    from inferspec.conformance.adapter import registered
+
+    for name, module in registered().items():
+        print(f"{name:14s} {module}")
+    return 0
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "requirement(id): the sentence of the contract that a test checks")
+    config.stash[_results] = {}
+    if _concerns_us(config):
+        _open(config)
+
+
+def _concerns_us(config: pytest.Config) -> bool:
+    if hasattr(config, "workerinput"):
+        return PROPERTY in config.workerinput
+    asked = [config.getoption(name, None) for name in ("--impl", "--certificate", "inferspec_with")]
+    return any(asked) or any(_is_ours(argument) for argument in config.args)
+
+
+def _is_ours(argument: str) -> bool:
+    path = argument.split("::")[0]
+    if path == PACKAGE or path.startswith(PACKAGE + "."):
+        return True
+    resolved = Path(path).resolve()
+    return resolved == SUITES or SUITES in resolved.parents or (resolved / "conformance").resolve() == SUITES
+
+
+def _open(config: pytest.Config) -> Session:
+    from inferspec.conformance.adapter import AdapterError
+    from inferspec.conformance.session import Session
+    from inferspec.conformance.waivers import WaiverError
+
+    try:
+        if hasattr(config, "workerinput"):
+            session = Session.joined(config.workerinput[PROPERTY])
+        else:
+            replacements = dict(_part(text) for text in config.getoption("inferspec_with", None) or [])
+            session = Session.opened(
+                spec=config.getoption("--impl", None) or "impl",
+                replacements=replacements,
+                profile=config.getoption("inferspec_profile", "quick"),
+                seed=config.getoption("--draw-seed", 0),
+                limit=config.getoption("--call-limit", 20.0),
+            )
+    except (AdapterError, WaiverError, ValueError) as error:
+        raise pytest.UsageError(str(error)) from error
+    config.stash[_session] = session
+    config.add_cleanup(session.close)
+    return session
+
+
+def _part(text: str) -> tuple[str, str]:
+    part, equals, spec = text.partition("=")
+    if not (part and equals and spec):
+        raise ValueError(f"--with {text}: it takes PART=SUBJECT, such as rope=my_pkg.rope")
+    return part, spec
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    """xdist: a worker takes over what the controller found, and does not smoke-test again."""
+    if _session in node.config.stash:
+        node.workerinput[PROPERTY] = node.config.stash[_session].handed_on()
+
+
+def pytest_report_header(config: pytest.Config) -> list[str]:
+    return config.stash[_session].header() if _session in config.stash else []
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if test := getattr(getattr(item, "obj", None), "conformance", None):
+            item.add_marker(pytest.mark.requirement(test.requirement.id))
+
+
+@pytest.fixture
+def subject(request: pytest.FixtureRequest) -> Any:
+    """Runs a conformance test on the subject under test and reports its outcome."""
+    config = request.config
+    session = config.stash[_session] if _session in config.stash else _open(config)
+
+    def run(test: Any) -> None:
+        __tracebackhide__ = True
+        outcome = session.run(test)
+        request.node.user_properties.append((PROPERTY, {"id": test.id, **session.record(outcome)}))
+        if outcome.state in ("not_claimed", "outside_envelope"):
+            pytest.skip(f"{outcome.state}: {outcome.message}")
+        if outcome.state == "waived":
+            pytest.xfail(f"waived: {test.requirement.id}")
+        if outcome.state != "passed":
+            text = session.failure_text(test, outcome, request.node.nodeid)
+            if test.requirement.level == "SHOULD":
+                pytest.xfail(text)
+            pytest.fail(text, pytrace=False)
+
+    return run
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    # A hook without config: the controller's plugin object keeps the results.
+    for name, value in report.user_properties:
+        if name == PROPERTY and report.when == "call":
+            _found[value["id"]] = value
+
+
+_found: dict[str, Any] = {}
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
+    config = session.config
+    if hasattr(config, "workerinput") or _session not in config.stash:
+        return
+    ours = config.stash[_session]
+    result = ours.conclude(dict(_found), list(config.invocation_params.args))
+    _found.clear()
+    config.stash[_results] = result
+    if path := config.getoption("--certificate", None):
+        from inferspec.conformance.certificate import write
+
+        write(result, path)
+    if result["verdict"] == "nonconformant" and exitstatus == pytest.ExitCode.OK:
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
+    result = config.stash.get(_results, {})
+    if not result:
+        return
+    from inferspec.conformance.summary import lines
+
+    terminalreporter.section(f"conformance of {result['subject']['name']}")
+    for line, style in lines(result):
+        terminalreporter.write_line(line, **style)
+    if path := config.getoption("--certificate", None):
+        terminalreporter.write_line(f"certificate: {path}")

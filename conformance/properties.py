@@ -1,0 +1,59 @@
+"""Properties that every component has, as sentences about one subject and one call."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from inferspec.conformance.calls import Call, Observation
+from inferspec.conformance.trial import Nonconformance, Trial
+from inferspec.spec.numerics import f64
+
+
+def refuses(subject: Trial, call: Call) -> None:
+    """A call with bad arguments raises; any error will do, an answer will not."""
+    seen = subject.observe(call)
+    if not seen.raised:
+        shape = "nothing" if seen.value is None else f"an array of shape {list(seen.value.shape)}"
+        raise Nonconformance(f"bad input is not refused: it returns {shape}", call)
+
+
+def keeps_arguments(subject: Trial, call: Call) -> None:
+    """Every array argument is bit for bit the same after the call."""
+    seen = _answered(subject, call)
+    if seen.changed:
+        raise Nonconformance(f"the call changes {', '.join(seen.changed)}", call)
+
+
+def depends_on_arguments_alone(subject: Trial, first: Call, second: Call) -> None:
+    """Two calls right in turn; the first one again is bit-equal; no global random state is touched."""
+    before = subject.agrees(first)
+    subject.agrees(second)
+    seen = _answered(subject, first, watch=True)
+    assert seen.value is not None
+    if not bit_equal(before, seen.value):
+        different = int((f64(before) != f64(seen.value)).sum())
+        raise Nonconformance(f"repeated after another call, it differs in {different} of {before.size} elements", first)
+    if "random state" in seen.changed:
+        raise Nonconformance("the call changes a global random state", first)
+
+
+def returns(subject: Trial, call: Call, shape: tuple[int, ...], dtype: str) -> None:
+    """The result has exactly this shape and dtype."""
+    got = subject.value(call)
+    if got.shape != shape:
+        raise Nonconformance(f"the result has shape {list(got.shape)}, not {list(shape)}", call)
+    if got.dtype.name != dtype:
+        raise Nonconformance(f"the result is {got.dtype.name}, not {dtype}", call)
+
+
+def bit_equal(first: np.ndarray, second: np.ndarray) -> bool:
+    """Whether two arrays are the same to the last bit, dtype and NaN included."""
+    return first.dtype == second.dtype and first.shape == second.shape and first.tobytes() == second.tobytes()
+
+
+def _answered(subject: Trial, call: Call, watch: bool = False) -> Observation:
+    seen = subject.observe(call, watch)
+    if seen.value is None:
+        problem = f"{seen.raised}: {seen.message}" if seen.raised else f"it returns a {seen.message}"
+        raise Nonconformance(f"no answer to a good call: {problem}", call)
+    return seen

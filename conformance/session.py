@@ -1,0 +1,194 @@
+"""One run of the suites on one subject: smoke stage first, then each test, then the certificate."""
+
+from __future__ import annotations
+
+import datetime
+import importlib
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from inferspec.conformance import certificate
+from inferspec.conformance.adapter import AdapterError
+from inferspec.conformance.arrays import KINDS
+from inferspec.conformance.calls import Call
+from inferspec.conformance.subject import Description, HostedSubject, SubjectDied
+from inferspec.conformance.suite import EXAMPLES, Profile, Test, tests
+from inferspec.conformance.trial import Outcome, Trial
+from inferspec.conformance.waivers import Waiver, read_waivers
+from inferspec.spec import contracts
+from inferspec.spec.contract import Fault
+
+_CALL_ERRORS = re.compile(r"unexpected keyword|required positional|positional argument|incompatible function arguments|takes \d+")
+
+
+@dataclass
+class Session:
+    """A subject that passed the smoke stage, and how it is to be tested."""
+
+    subject: HostedSubject
+    description: Description
+    profile: Profile
+    waivers: Mapping[str, Waiver]
+    smoke: Mapping[str, tuple[str, str]]
+    """operation -> (state, message) where the plainest call already stubbed, crashed or hung."""
+    matmul_error: float | None
+    limit: float
+    replacements: Mapping[str, str]
+
+    @classmethod
+    def opened(cls, spec: str, replacements: Mapping[str, str], profile: str, seed: int, limit: float) -> Session:
+        """Load the subject and smoke-test it; AdapterError with one line where the adapter cannot be used."""
+        if profile not in EXAMPLES:
+            raise ValueError(f"--profile {profile}: it takes {', '.join(EXAMPLES)}")
+        subject = HostedSubject(spec, replacements, limit)
+        description = subject.description
+        waivers = read_waivers(description.waivers) if description.waivers else {}
+        smoke = _smoke(subject, description)
+        try:
+            matmul_error = subject.matmul_error()
+        except (SubjectDied, EOFError):
+            matmul_error = None
+        return cls(subject, description, Profile(profile, seed), waivers, smoke, matmul_error, limit, replacements)
+
+    @classmethod
+    def joined(cls, handed: Mapping[str, Any]) -> Session:
+        """A worker's share of a session that the controller opened."""
+        description = Description(**handed["description"])
+        waivers = read_waivers(description.waivers) if description.waivers else {}
+        subject = HostedSubject(description.spec, handed["replacements"], handed["limit"])
+        profile = Profile(handed["profile"], handed["seed"])
+        smoke = {name: (state, message) for name, (state, message) in handed["smoke"].items()}
+        return cls(subject, description, profile, waivers, smoke, None, handed["limit"], handed["replacements"])
+
+    def handed_on(self) -> dict[str, Any]:
+        """What a worker needs, as plain data."""
+        return {
+            "description": asdict(self.description),
+            "profile": self.profile.name,
+            "seed": self.profile.seed,
+            "smoke": {name: list(found) for name, found in self.smoke.items()},
+            "limit": self.limit,
+            "replacements": dict(self.replacements),
+        }
+
+    def header(self) -> list[str]:
+        about = self.description
+        return [
+            f"inferspec: {about.name} {about.version} ({about.origin}), {about.library} {about.device}, "
+            f"profile {self.profile.name}, seed {self.profile.seed}",
+            f"inferspec: offers {', '.join(about.offers) or 'nothing'}",
+        ]
+
+    def run(self, test: Test) -> Outcome:
+        """Run a test and return its outcome."""
+        name = test.requirement.name
+        if name in self.description.broken:
+            return Outcome("failed", message=self.description.broken[name])
+        if name not in self.description.offers:
+            return Outcome("not_claimed", message=f"the subject has no {name}")
+        if name in self.smoke:
+            state, message = self.smoke[name]
+            return Outcome(state, message=message)
+        trial = Trial(self.subject, test.requirement, self.waivers.get(test.requirement.id))
+        test.run(trial, self.profile)
+        return trial.outcome
+
+    def record(self, outcome: Outcome) -> dict[str, Any]:
+        """The outcome as plain data, fit for JSON and for xdist."""
+        record = asdict(outcome)
+        record["features"] = {key: str(value) for key, value in outcome.features.items()}
+        return record
+
+    def failure_text(self, test: Test, outcome: Outcome, nodeid: str) -> str:
+        """What a reader sees of a failure (DESIGN, section 8)."""
+        about, requirement = self.description, test.requirement
+        dtype = outcome.features.get("dtypes", "")
+        where = " · ".join(part for part in (f"{about.name} {about.version}", dtype, f"{about.arrays} {about.device}") if part)
+        lines = [f"{requirement.id} {requirement.text}   [{where}]", f"  {outcome.message}"]
+        if outcome.state != "failed":
+            lines[1] = f"  {outcome.state}: {outcome.message}"
+        if outcome.call:
+            seed = f", seed {outcome.seed}" if outcome.seed is not None else ""
+            lines.append(f"  smallest input: {outcome.call}{seed}")
+        if outcome.program:
+            lines.append(f"  as a program: {outcome.program}")
+        if outcome.diagnosis:
+            lines.append(f"  looks like: {'; or: '.join(self._fault_text(name) for name in outcome.diagnosis[:4])}")
+        lines.append(f"  rerun: {self._rerun(test, nodeid)}")
+        return "\n".join(lines)
+
+    def _fault_text(self, name: str) -> str:
+        fault: Fault = next(f for c in contracts() for f in c.faults if f.name == name)
+        return f"{fault.text} (fault {name})"
+
+    def _rerun(self, test: Test, nodeid: str) -> str:
+        parts = "".join(f" --with {part}={spec}" for part, spec in self.replacements.items())
+        options = f"--impl {self.description.spec}{parts} --profile {self.profile.name} --draw-seed {self.profile.seed} -n 0"
+        return f'pytest {options} "{nodeid}"' if nodeid.startswith("conformance/") else (
+            f"pytest --pyargs inferspec.conformance {options} -k {test.name}"
+        )
+
+    def conclude(self, results: Mapping[str, Mapping[str, Any]], arguments: Sequence[str]) -> dict[str, Any]:
+        """The certificate of what ran."""
+        rows = certificate.judge(
+            tests(), results, self.description.offers, self.description.broken, self.waivers,
+            datetime.datetime.now(datetime.UTC).date(),
+        )
+        return certificate.certificate(
+            self.description, rows, self.waivers, self.profile, arguments, self.matmul_error, complete=bool(results)
+        )
+
+    def close(self) -> None:
+        self.subject.close()
+
+
+def plain_call(operation: str) -> Call:
+    """The plainest call of an operation (`EXAMPLES` of its component's inputs)."""
+    component = next(c.component for c in contracts() for op in c.operations if op.signature.operation == operation)
+    return importlib.import_module(f"inferspec.conformance.inputs.{component}").EXAMPLES[operation]
+
+
+def _smoke(subject: HostedSubject, description: Description) -> dict[str, tuple[str, str]]:
+    """One plain call of every offered operation: is the adapter usable at all?"""
+    found: dict[str, tuple[str, str]] = {}
+    for operation in description.offers:
+        call = plain_call(operation)
+        try:
+            seen = subject.call(call)
+        except SubjectDied as death:
+            found[operation] = (death.state, f"{death} (the plainest call)")
+            continue
+        if seen.stub:
+            text = "raises NotImplementedError" if seen.raised else "returns None"
+            found[operation] = ("overclaimed", f"{operation} is a stub: it {text}; leave out what is not there")
+        elif seen.value is None and not seen.raised:
+            raise AdapterError(
+                f"{description.spec}: {operation} returned a {seen.message} for {description.arrays} arrays; it must return"
+                f" one array of the kind it is given (ARRAYS takes {', '.join(KINDS)})"
+            )
+        elif seen.raised:
+            _blame_adapter(subject, description, call, f"{seen.raised}: {seen.message}")
+    return found
+
+
+def _blame_adapter(subject: HostedSubject, description: Description, call: Call, error: str) -> None:
+    """Raise AdapterError when the error is the adapter's and not the implementation's."""
+    if _CALL_ERRORS.search(error):
+        raise AdapterError(f"{description.spec}: {call.operation} cannot be called as the contract does: {error}")
+    for kind in KINDS:
+        if kind == description.arrays:
+            continue
+        other = HostedSubject(description.spec, subject.replacements, arrays=kind)
+        try:
+            seen = other.call(call)
+        except (AdapterError, SubjectDied):
+            continue
+        finally:
+            other.close()
+        if seen.value is not None:
+            raise AdapterError(
+                f"{description.spec}: {call.operation} fails on {description.arrays} arrays ({error}) and works on"
+                f' {kind} arrays; declare ARRAYS = "{kind}"'
+            )

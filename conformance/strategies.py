@@ -1,0 +1,129 @@
+"""What the inputs of all components share: choices inside an envelope, sizes, and sharp data from a seed.
+
+Hypothesis draws the structure (shapes, dtypes, masks, a seed); NumPy makes the data from the seed. That shrinks to
+small shapes, costs microseconds, and every example can be made again from what is printed.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+from hypothesis import strategies as st
+
+from inferspec.conformance.calls import VIEWS, Call
+from inferspec.conformance.envelope import narrow
+from inferspec.conformance.suite import Inputs
+from inferspec.spec.numerics import numpy_dtype
+
+Draw = Callable[[st.SearchStrategy[Any]], Any]
+
+SEEDS = st.integers(0, 2**32 - 1)
+
+EDGES = (1, 2, 3, 5, 7, 8, 9, 31, 32, 33, 63, 64, 65, 95, 127, 128, 129, 255, 256, 257)
+"""Sizes beside the tile and path thresholds of real kernels (PROPERTIES.md, recurring inputs)."""
+
+
+class Pick:
+    """Draws the features of one call and remembers them: ``pick("dtypes")`` is one of the envelope's dtypes."""
+
+    def __init__(self, draw: Draw, envelope: Mapping[str, Any]) -> None:
+        self.draw, self.envelope = draw, envelope
+        self.features: dict[str, Any] = {}
+        self.seed: int = draw(SEEDS)
+        self.random = np.random.default_rng(self.seed)
+
+    def __call__(self, key: str) -> Any:
+        """One of the choices of an envelope key."""
+        self.features[key] = self.draw(st.sampled_from(self.envelope[key]))
+        return self.features[key]
+
+    def size(self, low: int, high: int) -> int:
+        """A size between low and high, smaller ones first."""
+        return self.draw(st.integers(low, high))
+
+    def one_of(self, *choices: Any) -> Any:
+        """Any of the choices, the first one simplest."""
+        return self.draw(st.sampled_from(choices))
+
+    def upto(self, key: str, *sizes: int) -> int:
+        """Any of the sizes that the envelope's largest value allows."""
+        return self.draw(st.sampled_from([size for size in sizes if size <= self.envelope[key]] or [1]))
+
+    def call(self, operation: str, **arguments: Any) -> Call:
+        """The call, with what was picked on the way."""
+        return Call(operation, arguments, dict(self.features), seed=self.seed)
+
+    def normal(self, *shape: int, dtype: str, amplitude: float = 1.0) -> np.ndarray:
+        """Normally distributed values of both signs, rounded to the dtype."""
+        return (self.random.normal(size=shape) * amplitude).astype(np.float32).astype(numpy_dtype(dtype))
+
+    def integers(self, low: int, high: int, shape: tuple[int, ...], dtype: str) -> np.ndarray:
+        """Whole numbers from low to high inclusive, exact in the dtype."""
+        return self.random.integers(low, high + 1, shape).astype(np.float32).astype(numpy_dtype(dtype))
+
+
+class Calls(Inputs):
+    """The calls that `build` makes of what it picks; calling it narrows what may be picked.
+
+    >>> rope_calls(forms=["traditional"], offsets=["int"])
+    """
+
+    def __init__(self, build: Callable[..., Any], asked: Mapping[str, Any] | None = None, options: Mapping[str, Any] | None = None) -> None:
+        self._build, self._asked, self._options = build, dict(asked or {}), dict(options or {})
+        self.__doc__ = build.__doc__
+
+    def __call__(self, **asked: Any) -> Calls:
+        """Narrow envelope keys (lists of choices, or a largest value that the subject must reach) or set options of
+        the builder (any other name)."""
+        known = set(inspect.signature(self._build).parameters) - {"pick"}
+        options = {k: v for k, v in asked.items() if k in known}
+        keys = {k: v for k, v in asked.items() if k not in known}
+        return Calls(self._build, {**self._asked, **keys}, {**self._options, **options})
+
+    def build(self, pick: Pick, **options: Any) -> Any:
+        """Make one call of what `pick` draws; options given here go before the narrowed ones."""
+        return self._build(pick, **{**self._options, **options})
+
+    def rebuilt(self, build: Callable[..., Any]) -> Calls:
+        """The same narrowing with another builder."""
+        return Calls(build, self._asked)
+
+    def within(self, envelope: Mapping[str, Any]) -> st.SearchStrategy[Any]:
+        """The strategy, inside an envelope; OutsideEnvelope when nothing is left."""
+        narrowed = narrow(envelope, self._asked)
+
+        @st.composite
+        def drawn(draw: Draw) -> Any:
+            return self.build(Pick(draw, narrowed))
+
+        return drawn()
+
+
+def calls(build: Callable[..., Any]) -> Calls:
+    """Make a function of a `Pick` the inputs of tests."""
+    return Calls(build)
+
+
+def in_views(source: Calls, *arguments: str) -> Calls:
+    """The calls of `source` with one array argument (any of `arguments`, if named) laid out as a view."""
+
+    def build(pick: Pick, **options: Any) -> Call:
+        call = source.build(pick, **options)
+        names = [name for name, x in call.arrays().items() if x.ndim and (not arguments or name in arguments)]
+        if not names:
+            return call
+        name, view = pick.one_of(*names), pick.one_of(*VIEWS)
+        if view == "broadcast":
+            call = call.having(**{name: _constant_along(call.arguments[name], pick)})
+        return call.viewing(name, view)
+
+    return source.rebuilt(build)
+
+
+def _constant_along(x: np.ndarray, pick: Pick) -> np.ndarray:
+    """x with every entry of one axis equal to its first, so that a stride-0 view can stand for it."""
+    axis = pick.one_of(*range(x.ndim))
+    return np.repeat(np.take(x, [0], axis), x.shape[axis], axis) if x.shape[axis] else x

@@ -1,0 +1,214 @@
+"""The subject as a suite sees it: something that takes a `Call` and gives an `Observation`."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from multiprocessing.connection import Connection
+from typing import Any, Protocol
+
+from inferspec.conformance.adapter import AdapterError, Target
+from inferspec.conformance.arrays import arrays
+from inferspec.conformance.calls import Call, Observation
+from inferspec.conformance.executor import Executor
+from inferspec.conformance.wire import decode, encode
+from inferspec.spec.contract import Operation
+
+Result = tuple[tuple[int, ...], str]
+
+
+class SubjectDied(Exception):
+    """The subject's process crashed or hung during a call. state: `crashed` or `hung`."""
+
+    def __init__(self, state: str, message: str) -> None:
+        super().__init__(message)
+        self.state = state
+
+
+@dataclass
+class Description:
+    """What is known of a subject before any test: see `host.describe`."""
+
+    spec: str = ""
+    name: str = ""
+    version: str = ""
+    origin: str = ""
+    arrays: str = "numpy"
+    library: str = ""
+    device: str = "cpu"
+    offers: dict[str, dict[str, Any]] = field(default_factory=dict)
+    broken: dict[str, str] = field(default_factory=dict)
+    envelope: dict[str, dict[str, Any]] = field(default_factory=dict)
+    precision: dict[str, str] = field(default_factory=dict)
+    waivers: str = ""
+
+
+class Subject(Protocol):
+    """The implementation under test."""
+
+    @property
+    def description(self) -> Description:
+        """What it offers and declares."""
+        ...
+
+    def call(self, call: Call, result: Result | None = None, watch: bool = False) -> Observation:
+        """Make a call; SubjectDied when the subject does not survive it."""
+        ...
+
+    def reset(self) -> None:
+        """Begin a new example: objects that calls shared are gone."""
+        ...
+
+
+class LocalSubject:
+    """Operations of the contract (an oracle, a fault, a variant) in the place of a subject, in this process."""
+
+    def __init__(self, operations: Mapping[str, type[Operation]], precision: Mapping[str, str] | None = None) -> None:
+        self._operations = dict(operations)
+        self.description = Description(
+            name="local",
+            offers={name: {"narrowed": {}, "module": "", "plain": True} for name in self._operations},
+            precision=dict(precision or {}),
+        )
+        self.reset()
+
+    def reset(self) -> None:
+        # A fresh class for each example: what a fault remembers, it remembers on its class.
+        kind = arrays("numpy")
+        targets = {}
+        for name, operation in self._operations.items():
+            fresh = type(operation.__name__, (operation,), {})
+            names = {parameter: parameter for parameter in operation.signature.parameters}
+            targets[name] = Target(operation, fresh(), kind, plain=True, call_names=names)
+        self._executor = Executor(targets)
+
+    def call(self, call: Call, result: Result | None = None, watch: bool = False) -> Observation:
+        return self._executor.call(call.operation, call.arguments, call.views, call.keep, None, watch)
+
+
+class HostedSubject:
+    """A subject in a process of its own, restarted when it dies.
+
+    limit: seconds after which a call counts as hung; loading may take `start_limit`. arrays: a kind of arrays to use
+    in place of the adapter's own.
+    """
+
+    def __init__(
+        self,
+        spec: str,
+        replacements: Mapping[str, str] | None = None,
+        limit: float = 20.0,
+        start_limit: float = 120.0,
+        arrays: str = "",
+    ) -> None:
+        self.replacements = dict(replacements or {})
+        self._hello = {"spec": spec, "replacements": self.replacements, "arrays": arrays}
+        self._limit, self._start_limit = limit, start_limit
+        self._process: subprocess.Popen[bytes] | None = None
+        self._connection: Connection | None = None
+        self._output = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the subject
+        self._description: Description | None = None
+
+    @property
+    def description(self) -> Description:
+        if self._description is None:
+            self._start()
+        assert self._description is not None
+        return self._description
+
+    def call(self, call: Call, result: Result | None = None, watch: bool = False) -> Observation:
+        message = {
+            "do": "call",
+            "operation": call.operation,
+            "arguments": dict(call.arguments),
+            "views": dict(call.views),
+            "keep": call.keep,
+            "result": result,
+            "watch": watch,
+        }
+        answer = self._ask(message, self._limit, str(call))
+        return Observation(answer["value"], answer["raised"], answer["message"], tuple(answer["changed"]))
+
+    def reset(self) -> None:
+        self._send({"do": "reset"})
+
+    def matmul_error(self) -> float:
+        """The precision probe of the subject's library (`host.matmul_error`)."""
+        return float(self._ask({"do": "probe"}, self._limit, "the precision probe"))
+
+    def close(self) -> None:
+        """End the subject's process."""
+        if self._connection:
+            self._connection.close()
+        if self._process:
+            self._process.kill()
+            self._process.wait()
+        self._process = self._connection = None
+
+    def _send(self, message: Mapping[str, Any]) -> None:
+        if self._process is None:
+            self._start()
+        assert self._connection is not None
+        try:
+            self._connection.send_bytes(encode(message))
+        except OSError:
+            self._die("crashed", "the subject's process was gone")
+
+    def _ask(self, message: Mapping[str, Any], limit: float, what: str) -> Any:
+        self._send(message)
+        return self._receive(limit, what)
+
+    def _receive(self, limit: float, what: str) -> Any:
+        assert self._connection is not None
+        try:
+            if not self._connection.poll(limit):
+                self._die("hung", f"no answer within {limit:g} s to {what}")
+            return decode(self._connection.recv_bytes())
+        except (EOFError, OSError):
+            self._die("crashed", f"the subject's process died in {what}")
+
+    def _start(self) -> None:
+        ours, theirs = socket.socketpair()
+        command = [sys.executable, "-m", "inferspec.conformance.host", str(theirs.fileno())]
+        environment = {"OMP_NUM_THREADS": "1", **os.environ, "MLX_DISABLE_COMPILE": os.environ.get("MLX_DISABLE_COMPILE", "1")}
+        self._process = subprocess.Popen(
+            command, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL, stdout=self._output, stderr=self._output,
+            env=environment,
+        )
+        theirs.close()
+        self._connection = Connection(ours.detach())
+        self._connection.send_bytes(encode(self._hello))
+        answer = self._receive(self._start_limit, f"loading {self._hello['spec']}")
+        if "error" in answer:
+            self.close()
+            raise AdapterError(answer["error"])
+        self._description = Description(**answer)
+
+    def _die(self, state: str, message: str) -> Any:
+        process, self._process = self._process, None
+        if self._connection:
+            self._connection.close()
+            self._connection = None
+        if process:
+            if state == "hung":
+                process.kill()
+            try:
+                code = process.wait(timeout=5)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                code = process.wait()
+            if state == "crashed" and code:
+                message += f" ({signal.Signals(-code).name})" if code < 0 else f" (exit code {code})"
+        raise SubjectDied(state, message + self._tail())
+
+    def _tail(self) -> str:
+        """The last line that the subject wrote, if any."""
+        self._output.seek(0)
+        lines = self._output.read()[-2000:].decode(errors="replace").strip().splitlines()
+        return f"; it last wrote: {lines[-1]}" if lines else ""

@@ -1,0 +1,40 @@
+"""What a run prints at its end: a line for each component, a line for each requirement that is not met, the verdict."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from inferspec.conformance.certificate import BAD, STATES, verdict_text
+
+Line = tuple[str, dict[str, bool]]
+_COLOURS = {"conformant": "green", "nonconformant": "red", "incomplete": "yellow"}
+
+
+def lines(certificate: Mapping[str, Any]) -> Iterator[Line]:
+    """The lines of the terminal summary, each with its style."""
+    rows = certificate["requirements"]
+    for component in dict.fromkeys(row["component"] for row in rows):
+        yield from _component(component, [row for row in rows if row["component"] == component], certificate)
+    precision = certificate["precision"]["matmul"]
+    yield f"precision of the library's float32 matmul: {precision}", {}
+    yield f"verdict: {verdict_text(certificate)}", {_COLOURS[certificate["verdict"]]: True, "bold": True}
+    if certificate["verdict"] == "incomplete":
+        missing = sum(set(row["tests"]) != set(row["ran"]) for row in rows)
+        yield f"  {missing} requirements have tests that did not run; only a whole run gives a verdict", {"yellow": True}
+
+
+def _component(component: str, rows: list[Mapping[str, Any]], certificate: Mapping[str, Any]) -> Iterator[Line]:
+    states = Counter(row["state"] for row in rows)
+    counts = ", ".join(f"{states[state]} {state.replace('_', ' ')}" for state in STATES if states[state])
+    examples, worst = sum(row["examples"] for row in rows), max(row["worst"] for row in rows)
+    precision = certificate["precision"]["measured"].get(component, "")
+    detail = f"  [{examples} examples, worst error {worst:.2f} of its budget, class {precision}]" if examples else ""
+    bad = any(row["state"] in BAD and row["level"] == "MUST" for row in rows)
+    yield f"{component:12s} {counts}{detail}", {"red": True} if bad else {}
+    for row in rows:
+        if row["state"] in BAD or row["state"] == "waived":
+            level = "" if row["level"] == "MUST" else " (SHOULD)"
+            looks = f"; looks like {' or '.join(row['diagnosis'][:3])}" if row["diagnosis"] else ""
+            yield f"  {row['id']}{level} {row['state']}: {row['text']}{looks}", {"red": row["state"] in BAD and not level}

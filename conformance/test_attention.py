@@ -1,0 +1,342 @@
+"""Does an implementation of attention, of the causal mask and of multi-head attention keep the contract?"""
+
+import numpy as np
+from hypothesis import strategies as st
+
+from inferspec.conformance.inputs.attention import (
+    HIDING,
+    attention_calls,
+    beside_tiles,
+    encoded,
+    mask_calls,
+    multi_head_calls,
+    routed_attention,
+    routed_heads,
+    seeing,
+)
+from inferspec.conformance.properties import depends_on_arguments_alone, keeps_arguments, refuses, returns
+from inferspec.conformance.strategies import in_views
+from inferspec.conformance.suite import requirement
+from inferspec.conformance.trial import Nonconformance
+from inferspec.spec import attention as spec
+from inferspec.spec.numerics import f64, largest, numpy_dtype
+
+ENCODINGS = list(HIDING)
+
+
+@requirement(spec.ATTN_01, call=attention_calls(masks=["none"]))
+def test_attention_is_softmax_over_keys_times_value(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.ATTN_02, call=attention_calls(masks=["none"], scales=["default"], amplitude=(1.0,)))
+def test_the_default_scale_is_one_over_the_root_of_the_head_dim(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.ATTN_02, call=attention_calls(masks=["none"], scales=["given"]))
+def test_a_given_scale_is_used_as_it_is(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.ATTN_03, routed=routed_attention(masks=["none"]))
+def test_grouped_heads_read_their_own_keys_and_values(subject, routed):
+    call, expected = routed
+    subject.expects(call, expected)
+
+
+@requirement(spec.ATTN_04, call=attention_calls(masks=["additive", "bool", "-inf"]))
+def test_a_mask_of_any_broadcastable_shape_acts_where_it_should(subject, call):
+    subject.agrees(call, where=seeing(call))
+
+
+@requirement(spec.ATTN_04, routed=routed_attention(masks=ENCODINGS))
+def test_a_full_mask_hides_exactly_its_own_keys(subject, routed):
+    call, expected = routed
+    subject.expects(call, expected)
+
+
+@requirement(spec.ATTN_05, routed=routed_attention(masks=["causal"]), share=1.5)
+def test_causal_rows_reach_their_last_visible_key_and_no_further(subject, routed):
+    call, expected = routed
+    subject.expects(call, expected, where=seeing(call))
+
+
+@requirement(spec.ATTN_05, call=attention_calls(masks=["causal"]))
+def test_causal_attention_agrees_for_every_relation_of_lengths(subject, call):
+    subject.agrees(call, where=seeing(call))
+
+
+@requirement(spec.ATTN_06, call=attention_calls(masks=["causal"], amplitude=(1.0, 4.0)), encoding=st.sampled_from(ENCODINGS))
+def test_every_encoding_of_the_causal_mask_agrees(subject, call, encoding):
+    length, keys = call.arguments["query"].shape[-2], call.arguments["key"].shape[-2]
+    visible = spec.ScaledDotProductAttention().visible(length, keys)
+    mask = encoded(visible, encoding, call.features["dtypes"])
+    subject.agrees(call.having(mask=mask), where=seeing(call))
+
+
+@requirement(spec.ATTN_06, routed=routed_attention(masks=["bool"]), encoding=st.sampled_from(ENCODINGS))
+def test_every_encoding_hides_the_most_tempting_key(subject, routed, encoding):
+    call, expected = routed
+    mask = encoded(call.arguments["mask"], encoding, call.features["dtypes"])
+    subject.expects(call.having(mask=mask), expected)
+
+
+@requirement(spec.ATTN_07, call=attention_calls(masks=ENCODINGS))
+def test_a_row_that_sees_no_key_is_zeros(subject, call):
+    emptied = _with_empty_rows(call)
+    subject.expects(emptied, np.zeros(call.arguments["query"].shape), where=~seeing(emptied))
+
+
+@requirement(spec.ATTN_07, call=attention_calls(masks=["causal"], relation="L>S"))
+def test_causal_rows_before_the_first_key_are_zeros(subject, call):
+    subject.expects(call, np.zeros(call.arguments["query"].shape), where=~seeing(call))
+
+
+@requirement(spec.ATTN_08, call=attention_calls(masks=ENCODINGS))
+def test_rows_that_see_no_key_leave_the_others_alone(subject, call):
+    emptied = _with_empty_rows(call)
+    subject.agrees(emptied, where=seeing(emptied))
+
+
+@requirement(spec.ATTN_08, call=attention_calls(masks=ENCODINGS))
+def test_what_lies_at_hidden_positions_changes_nothing(subject, call):
+    keys = call.arguments["key"].shape[-2]
+    hidden = np.arange(keys) < keys // 2
+    mask = encoded(~hidden[None, :], call.features["masks"], call.features["dtypes"])
+    subject.agrees(_louder(call, hidden).having(mask=mask))
+
+
+@requirement(spec.ATTN_08, call=attention_calls(masks=["causal"], amplitude=(1.0,)))
+def test_the_future_changes_nothing(subject, call):
+    length, keys = call.arguments["query"].shape[-2], call.arguments["key"].shape[-2]
+    earlier = np.arange(length)[:, None] < length - 1
+    subject.agrees(_louder(call, np.arange(keys) == keys - 1), where=seeing(call) & earlier)
+
+
+@requirement(spec.ATTN_09, call=attention_calls(masks=["none"], dtypes=["float16", "bfloat16"], amplitude=(2.0, 3.0), longest=33))
+def test_logits_and_softmax_are_computed_in_float32(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.ATTN_10, call=attention_calls(masks=["none"], scales=["default"]), far=st.sampled_from([30.0, 1e3, 1e5, -30.0, -1e3, -1e5, -5e5]))
+def test_adding_a_constant_to_the_logits_of_a_row_changes_nothing(subject, call, far):
+    subject.agrees(_shifted(call, far))
+
+
+@requirement(spec.ATTN_10, routed=routed_attention(masks=["none"]), far=st.sampled_from([-5e5, -6e4, 6e4, 5e5]))
+def test_a_row_of_logits_far_from_zero_still_finds_its_key(subject, routed, far):
+    call, expected = routed
+    subject.expects(_shifted(call, far), expected)
+
+
+@requirement(spec.ATTN_11, call=attention_calls(masks=["none", "bool"]), axis=st.sampled_from(["S", "L"]), share=0.5)
+def test_no_keys_give_zeros_and_no_queries_give_nothing(subject, call, axis):
+    names = ("key", "value") if axis == "S" else ("query",)
+    empty = call.having(**{name: call.arguments[name][..., :0, :] for name in names}, mask=None)
+    subject.expects(empty, np.zeros(empty.arguments["query"].shape))
+
+
+@requirement(spec.ATTN_11, call=attention_calls(masks=["none"], leading_dims=[(2,), (2, 3)]), share=0.5)
+def test_an_empty_batch_gives_an_empty_result(subject, call):
+    empty = call.having(**{name: call.arguments[name][:0] for name in ("query", "key", "value")})
+    subject.expects(empty, np.zeros(empty.arguments["query"].shape))
+
+
+@requirement(spec.ATTN_12, call=attention_calls(leading_dims=[(2,), (2, 3)]))
+def test_a_batch_is_the_stack_of_its_rows(subject, call):
+    subject.agrees(call, where=seeing(call))
+
+
+@requirement(spec.ATTN_12, call=attention_calls(masks=["none", "causal"]))
+def test_leading_dims_may_be_none_or_many(subject, call):
+    subject.agrees(call, where=seeing(call))
+
+
+@requirement(spec.ATTN_13, call=in_views(attention_calls()), share=1.5)
+def test_a_strided_argument_is_read_like_its_copy(subject, call):
+    subject.agrees(call, where=seeing(call))
+
+
+@requirement(spec.ATTN_14, call=attention_calls())
+def test_the_result_has_the_shape_and_dtype_of_the_query(subject, call):
+    returns(subject, call, call.arguments["query"].shape, call.features["dtypes"])
+
+
+@requirement(spec.ATTN_15, call=attention_calls())
+def test_attention_changes_no_argument(subject, call):
+    keeps_arguments(subject, call)
+
+
+@requirement(spec.ATTN_16, call=attention_calls(masks=["none"], scales=["given"], amplitude=(1.0,)))
+def test_another_scale_in_between_changes_nothing(subject, call):
+    scale = call.arguments["scale"]
+    depends_on_arguments_alone(subject, call, call.having(scale=scale + 1.3 * call.arguments["query"].shape[-1] ** -0.5))
+
+
+@requirement(spec.ATTN_16, call=attention_calls(masks=["none"], amplitude=(1.0,)))
+def test_other_data_in_between_changes_nothing(subject, call):
+    depends_on_arguments_alone(subject, call, call.having(query=-call.arguments["query"], value=-call.arguments["value"]))
+
+
+@requirement(spec.ATTN_16, call=attention_calls(masks=["bool"]))
+def test_another_mask_in_between_changes_nothing(subject, call):
+    depends_on_arguments_alone(subject, call, call.having(mask=np.ones_like(call.arguments["mask"])))
+
+
+@requirement(spec.ATTN_17, call=attention_calls(masks=["none"]), bad=st.sampled_from(["name", "mask", "heads", "dims", "values"]))
+def test_bad_arguments_are_refused(subject, call, bad):
+    refuses(subject, _spoilt(call, bad))
+
+
+@requirement(spec.ATTN_18, call=attention_calls(masks=["none", "causal", "bool"], shapes=beside_tiles, leading_dims=[(), (1,)], amplitude=(1.0,)), share=0.7)
+def test_lengths_beside_tiles_are_right(subject, call):
+    subject.agrees(call, where=seeing(call))
+
+
+@requirement(spec.ATTN_19, call=attention_calls(masks=["causal"], relation="L=S"), drop=st.integers(1, 8))
+def test_the_last_queries_alone_attend_as_in_the_whole(subject, call, drop):
+    drop = min(drop, call.arguments["query"].shape[-2] - 1)
+    whole, part = subject.agrees(call), subject.agrees(call.having(query=call.arguments["query"][..., drop:, :]))
+    budget = subject.answer(call).budget[..., drop:, :]
+    if (np.abs(f64(whole)[..., drop:, :] - f64(part)) > 2 * budget).any():
+        raise Nonconformance("the last queries alone give other rows than the whole", call)
+
+
+@requirement(spec.CMASK_01, call=mask_calls())
+def test_the_causal_mask_is_aligned_bottom_right(subject, call):
+    visible = spec.CausalMask().visible(call.arguments["L"], call.arguments["S"])
+    seen = f64(subject.value(call))
+    if seen.shape != visible.shape:
+        raise Nonconformance(f"the mask has shape {list(seen.shape)}, not {list(visible.shape)}", call)
+    wrong = (seen == 0) != visible
+    if wrong.any():
+        row, column = np.argwhere(wrong)[0]
+        raise Nonconformance(f"mask[{row}, {column}] = {seen[row, column]:g}, the key is {'visible' if visible[row, column] else 'hidden'}", call)
+
+
+@requirement(spec.CMASK_02, call=mask_calls())
+def test_hidden_entries_hide_in_every_dtype(subject, call):
+    seen, dtype = f64(subject.value(call)), call.arguments["dtype"]
+    good = (seen == 0) | (seen == -np.inf) | (seen == -largest(dtype))
+    if not good.all():
+        raise Nonconformance(f"an entry is {seen[~good][0]:g}, which does not hide a key in {dtype}", call)
+
+
+@requirement(spec.CMASK_03, call=mask_calls(empty=True))
+def test_the_mask_has_the_lengths_and_dtype_asked_for(subject, call):
+    returns(subject, call, (call.arguments["L"], call.arguments["S"]), call.arguments["dtype"])
+
+
+@requirement(spec.CMASK_04, call=mask_calls(), other=mask_calls())
+def test_a_mask_of_other_lengths_in_between_changes_nothing(subject, call, other):
+    test_the_causal_mask_is_aligned_bottom_right.__wrapped__(subject, call)
+    test_the_causal_mask_is_aligned_bottom_right.__wrapped__(subject, other)
+    test_the_causal_mask_is_aligned_bottom_right.__wrapped__(subject, call)
+
+
+@requirement(spec.CMASK_05, call=mask_calls(), side=st.sampled_from(["L", "S"]), share=0.3)
+def test_negative_lengths_are_refused(subject, call, side):
+    refuses(subject, call.having(**{side: -1}))
+
+
+@requirement(spec.MHA_01, call=multi_head_calls(masks=["none"], free_head_dim=[False]))
+def test_multi_head_attention_projects_attends_and_projects_back(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.MHA_02, routed=routed_heads(masks=["none"], free_head_dim=[False]))
+def test_heads_are_consecutive_features(subject, routed):
+    call, expected = routed
+    subject.expects(call, expected)
+
+
+@requirement(spec.MHA_03, call=multi_head_calls(masks=["none"], free_head_dim=[True]))
+def test_the_head_dim_comes_from_the_weights(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.MHA_04, call=multi_head_calls(masks=["causal", "bool", "-inf", "lowest", "additive"], free_head_dim=[False]))
+def test_masks_act_on_every_head(subject, call):
+    subject.agrees(call, where=_seeing_rows(call))
+
+
+@requirement(spec.MHA_05, call=multi_head_calls(leading_dims=[(2,), (2, 3)], free_head_dim=[False]))
+def test_multi_head_rows_of_a_batch_are_independent(subject, call):
+    subject.agrees(call, where=_seeing_rows(call))
+
+
+@requirement(spec.MHA_06, call=in_views(multi_head_calls(free_head_dim=[False])))
+def test_multi_head_reads_strided_arguments(subject, call):
+    subject.agrees(call, where=_seeing_rows(call))
+
+
+@requirement(spec.MHA_07, call=multi_head_calls(free_head_dim=[False]))
+def test_multi_head_keeps_shape_and_dtype(subject, call):
+    returns(subject, call, call.arguments["query"].shape, call.features["dtypes"])
+
+
+@requirement(spec.MHA_08, call=multi_head_calls(free_head_dim=[False]))
+def test_multi_head_changes_no_argument(subject, call):
+    keeps_arguments(subject, call)
+
+
+@requirement(spec.MHA_09, call=multi_head_calls(masks=["none"], free_head_dim=[False]))
+def test_multi_head_depends_on_its_arguments_alone(subject, call):
+    other = call.having(query=-call.arguments["query"], value=-call.arguments["value"])
+    depends_on_arguments_alone(subject, call.kept(0), other.kept(0))
+
+
+@requirement(spec.MHA_10, call=multi_head_calls(masks=["none"], free_head_dim=[False]), bad=st.sampled_from(["wq", "wk", "wv", "wo"]))
+def test_weights_of_other_shapes_are_refused(subject, call, bad):
+    weight = call.arguments[bad]
+    wide = np.concatenate([weight, weight[:, :1]], axis=1)
+    refuses(subject, call.having(**{bad: wide}))
+
+
+def _with_empty_rows(call):
+    """The same call; every other row of the mask hides all keys."""
+    query, keys = call.arguments["query"], call.arguments["key"].shape[-2]
+    visible = np.broadcast_to((np.arange(query.shape[-2]) % 2 == 1)[:, None], (query.shape[-2], keys))
+    return call.having(mask=encoded(np.array(visible), call.features["masks"], call.features["dtypes"]))
+
+
+def _louder(call, positions):
+    """The same call with large finite keys and values at some positions."""
+
+    def loud(x):
+        return np.where(positions[:, None], 300.0, f64(x)).astype(np.float32).astype(x.dtype)
+
+    return call.having(key=loud(call.arguments["key"]), value=loud(call.arguments["value"]))
+
+
+def _shifted(call, far):
+    """The last feature, which no key needs, moves every logit of a row by nearly `far`, exactly."""
+    query, key = call.arguments["query"].copy(), call.arguments["key"].copy()
+    step = 2.0 ** np.round(np.log2(np.sqrt(abs(far) * np.sqrt(query.shape[-1]))))
+    query[..., -1], key[..., -1] = np.sign(far) * step, step
+    return call.having(query=query, key=key)
+
+
+def _spoilt(call, bad):
+    query, key, value = (call.arguments[name] for name in ("query", "key", "value"))
+    if bad == "name":
+        return call.having(mask="sliding")
+    if bad == "mask":
+        shape = (query.shape[-2] + 1, key.shape[-2] + 2)
+        return call.having(mask=np.zeros(shape, np.float32).astype(numpy_dtype(call.features["dtypes"])))
+    if bad == "heads":
+        return call.having(query=query[..., :1, :, :].repeat(3, -3), key=key[..., :1, :, :].repeat(2, -3), value=value[..., :1, :, :].repeat(2, -3))
+    if bad == "dims":
+        return call.having(key=np.concatenate([key, key[..., :1]], -1), value=np.concatenate([value, value[..., :1]], -1))
+    return call.having(value=np.concatenate([value, value[..., :1, :]], -2))
+
+
+def _seeing_rows(call):
+    """N..×L×1: rows of multi-head attention in which every head sees a key."""
+    operation = spec.MultiHeadAttention()
+    bias = operation.core.bias(operation.bind(call.arguments))
+    query, keys = call.arguments["query"], call.arguments["key"].shape[-2]
+    shape = (*query.shape[:-2], call.arguments["num_heads"], query.shape[-2], keys)
+    return np.isfinite(np.broadcast_to(bias, shape)).any(-1).all(-2)[..., None]
+

@@ -1,0 +1,213 @@
+"""One requirement's test of one subject: makes the calls, compares, and keeps what a certificate and a diagnosis need."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from inferspec.conformance.calls import Call, History, Observation
+from inferspec.conformance.envelope import Envelope, envelope_of
+from inferspec.conformance.subject import Result, Subject, SubjectDied
+from inferspec.conformance.waivers import Waiver
+from inferspec.spec import contracts
+from inferspec.spec.contract import Answer, Arguments, Contract, Operation, Requirement
+from inferspec.spec.numerics import SHARP, Precision, f64, round_to, within
+
+
+class Nonconformance(AssertionError):
+    """A requirement is not met. state: `failed`, `overclaimed`, `crashed` or `hung`; call: the call that showed it."""
+
+    def __init__(self, message: str, call: Call | None = None, state: str = "failed") -> None:
+        super().__init__(message)
+        self.call, self.state = call, state
+
+
+@dataclass
+class Outcome:
+    """What a test found. worst: the largest error as a share of its budget."""
+
+    state: str = "passed"
+    examples: int = 0
+    sharp: int = 0
+    worst: float = 0.0
+    precision: str = "float32"
+    message: str = ""
+    call: str = ""
+    program: str = ""
+    features: dict[str, Any] = field(default_factory=dict)
+    seed: int | None = None
+    diagnosis: list[str] = field(default_factory=list)
+    waived: int = 0
+    seconds: float = 0.0
+
+
+class Waived(Exception):
+    """A failure inside a waiver's scope: the example ends, the test goes on."""
+
+
+class Trial:
+    """The `subject` that a test is given."""
+
+    def __init__(self, subject: Subject, requirement: Requirement, waiver: Waiver | None = None) -> None:
+        self.subject, self.requirement, self.waiver = subject, requirement, waiver
+        self.contract, self.operation = _located(requirement.name)
+        self.outcome = Outcome()
+        self.failures: list[History] = []
+        self._history: list[tuple[Call, Observation]] = []
+        self._dead: SubjectDied | None = None
+        self._dead_call: Call | None = None
+        declared = subject.description.precision.get(self.contract.component, "float32")
+        self.precision = Precision(declared)
+
+    @property
+    def envelope(self) -> Envelope:
+        """What the subject claims for this requirement's operation."""
+        about = self.subject.description
+        narrowed = about.offers[self.requirement.name]["narrowed"]
+        return envelope_of(self.contract, about.envelope.get(self.contract.component, {}), narrowed)
+
+    def begin(self) -> None:
+        """Start an example."""
+        self._history = []
+        self.outcome.examples += 1
+        if self._dead is None:
+            try:
+                self.subject.reset()
+            except SubjectDied as death:
+                self._dead = death
+
+    def failed(self, failure: Nonconformance) -> None:
+        """Keep the example's history; Waived when a waiver covers it."""
+        features = failure.call.features if failure.call else {}
+        if self.waiver and self.waiver.covers(features):
+            self.outcome.waived += 1
+            raise Waived
+        self.failures.append(tuple(self._history))
+
+    def observe(self, call: Call, watch: bool = False, result: Result | None = None) -> Observation:
+        """Make a call; Nonconformance when the subject dies of it or only pretends to offer it.
+
+        result: shape and dtype of what must come back, for the bridge to poison buffers of that size with NaN.
+        """
+        if self._dead is None:
+            try:
+                observation = self.subject.call(call, result, watch)
+            except SubjectDied as death:
+                self._dead, self._dead_call = death, call
+        if self._dead is not None:
+            # Not again: every further call would cost a new process, and shrinking makes hundreds.
+            raise Nonconformance(str(self._dead), self._dead_call, self._dead.state)
+        self._history.append((call, observation))
+        if observation.stub:
+            text = f"raises NotImplementedError: {observation.message}" if observation.raised else "returns None"
+            raise Nonconformance(f"{call.operation} is a stub: it {text}", call, "overclaimed")
+        return observation
+
+    def value(self, call: Call, result: Result | None = None) -> np.ndarray:
+        """Make a call that must return an array, and return it."""
+        observation = self.observe(call, result=result)
+        if observation.raised:
+            state = "overclaimed" if observation.raised in ("ValueError", "TypeError") else "failed"
+            claim = "refuses what its envelope includes" if state == "overclaimed" else "raises"
+            raise Nonconformance(f"{claim}: {observation.raised}: {observation.message}", call, state)
+        if observation.value is None:
+            raise Nonconformance(f"returns a {observation.message}, not an array", call)
+        return observation.value
+
+    def answer(self, call: Call, precision: Precision | None = None) -> Answer:
+        """The oracle's answer to a call."""
+        operation = self._operation(call)
+        return operation.evaluate(operation.bind(call.arguments), precision or self.precision)
+
+    def agrees(self, call: Call, where: np.ndarray | None = None) -> np.ndarray:
+        """Make a call and compare every element (or those of `where`) with the oracle; return the subject's value."""
+        answer = self.answer(call, Precision.FLOAT32)
+        got = self.value(call, (answer.value.shape, self._dtype(call)))
+        self.compare(call, got, answer, where)
+        return got
+
+    def compare(self, call: Call, got: np.ndarray, answer: Answer, where: np.ndarray | None = None, name: str = "oracle") -> None:
+        """Nonconformance unless |got - answer| keeps the budget elementwise; NaN and inf must be where they belong."""
+        if got.shape != answer.value.shape:
+            raise Nonconformance(f"the result has shape {list(got.shape)}, not {list(answer.value.shape)}", call)
+        where = np.ones(got.shape, bool) if where is None else np.broadcast_to(where, got.shape)
+        error = deviation(f64(got), answer.value, self._dtype(call))
+        if within(error[where], answer.budget[where]).all():
+            self._record(error[where], answer, where)
+            return
+        native = self.answer(call, Precision.NATIVE) if name == "oracle" else answer
+        fits_native = bool(within(error[where], native.budget[where]).all())
+        if fits_native:
+            self.outcome.precision = "native"
+            if self.precision is Precision.NATIVE:
+                self._record(error[where], native, where)
+                return
+        used = native if self.precision is Precision.NATIVE else answer
+        hint = f'; it meets class native: declare PRECISION = {{"{self.contract.component}": "native"}}' if fits_native else ""
+        self._record(error[where], used, where)
+        raise Nonconformance(_described(got, used, error, where, name) + hint, call)
+
+    def expects(self, call: Call, expected: np.ndarray, where: np.ndarray | None = None) -> np.ndarray:
+        """Make a call whose answer is known exactly: tolerance zero."""
+        got = self.value(call)
+        self.compare(call, got, Answer(f64(expected), np.zeros(np.shape(expected))), where, name="exact")
+        return got
+
+    def _record(self, error: np.ndarray, answer: Answer, where: np.ndarray) -> None:
+        value, budget = answer.value[where], answer.budget[where]
+        finite = np.isfinite(value) & np.isfinite(error) & (budget > 0)
+        if not finite.any():
+            return
+        self.outcome.worst = max(self.outcome.worst, float((error[finite] / budget[finite]).max()))
+        if np.sqrt(np.mean(value[finite] ** 2)) >= SHARP * np.sqrt(np.mean(budget[finite] ** 2)):
+            self.outcome.sharp += 1
+
+    def _operation(self, call: Call) -> Operation:
+        return self.contract.operation(call.operation)()
+
+    def _dtype(self, call: Call) -> str:
+        operation = self._operation(call)
+        return operation.result_dtype(operation.bind(call.arguments))
+
+    def promised(self, call: Call) -> Arguments:
+        """The call's arguments as the oracle reads them."""
+        return self._operation(call).bind(call.arguments)
+
+
+def deviation(got: np.ndarray, value: np.ndarray, dtype: str) -> np.ndarray:
+    """Return |got - value| elementwise; 0 where both are NaN or the same infinity, inf where only one is.
+
+    A finite answer past the dtype's range is an infinity in it.
+    """
+    beyond = np.isinf(f64(round_to(value, dtype))) & np.isfinite(value)
+    value = np.where(beyond & np.isinf(got), np.copysign(np.inf, value), value)
+    with np.errstate(invalid="ignore"):
+        error = np.abs(got - value)
+    same = (np.isnan(got) & np.isnan(value)) | (got == value)
+    return np.where(same, 0.0, np.where(np.isfinite(error), error, np.inf))
+
+
+def _described(got: np.ndarray, answer: Answer, error: np.ndarray, where: np.ndarray, name: str) -> str:
+    bad = ~within(error, answer.budget) & where
+    with np.errstate(all="ignore"):
+        share = np.where(bad, error / np.maximum(answer.budget, np.finfo(np.float64).tiny), 0.0)
+    worst = np.unravel_index(int(np.argmax(share)), share.shape) if share.ndim else ()
+    place = f"out[{', '.join(str(int(i)) for i in worst)}]" if worst else "out"
+    value, expected, budget = f64(got)[worst], answer.value[worst], answer.budget[worst]
+    text = f"{place} = {value:.6g}, {name} {expected:.6g}"
+    if budget > 0 and np.isfinite(share[worst]):
+        text += f": {share[worst]:.3g} times the budget of {budget:.2g}"
+    rows = bad.any(axis=-1) if bad.ndim else bad
+    count, total = int(rows.sum()), int(rows.size)
+    first = np.argwhere(np.atleast_1d(rows))[0]
+    return text + f"; {count} of {total} rows wrong, first {tuple(int(i) for i in first)}"
+
+
+def _located(name: str) -> tuple[Contract, type[Operation]]:
+    for contract in contracts():
+        for operation in contract.operations:
+            if operation.signature.operation == name:
+                return contract, operation
+    raise KeyError(name)

@@ -1,0 +1,75 @@
+"""Waivers: declared, dated, reasoned known failures of a subject (TOML)."""
+
+from __future__ import annotations
+
+import datetime
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from inferspec.spec import contracts
+
+_FIELDS = ("requirement", "scope", "reason", "issue", "expires")
+
+
+class WaiverError(Exception):
+    """A waiver file cannot be used; the message says which entry and why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Waiver:
+    """One known failure. scope: "all", or envelope key -> the values that it covers; outside it nothing is waived."""
+
+    requirement: str
+    scope: Mapping[str, tuple[Any, ...]]
+    reason: str
+    issue: str
+    expires: datetime.date
+
+    def covers(self, features: Mapping[str, Any]) -> bool:
+        """Whether a failing call with these features lies in the scope."""
+        return all(_plain(features.get(key)) in values for key, values in self.scope.items())
+
+    def expired(self, today: datetime.date) -> bool:
+        return today > self.expires
+
+
+def read_waivers(path: str | Path) -> dict[str, Waiver]:
+    """Read a waiver file: requirement id -> waiver. WaiverError for an incomplete or unknown entry."""
+    path = Path(path)
+    try:
+        entries = tomllib.loads(path.read_text(encoding="utf-8")).get("waiver", [])
+    except (OSError, tomllib.TOMLDecodeError) as error:
+        raise WaiverError(f"waivers {path.name}: {error}") from error
+    known = {requirement.id for contract in contracts() for requirement in contract.requirements}
+    waivers: dict[str, Waiver] = {}
+    for number, entry in enumerate(entries, 1):
+        waiver = _waiver(entry, f"waivers {path.name}, entry {number}", known)
+        if waiver.requirement in waivers:
+            raise WaiverError(f"waivers {path.name}: {waiver.requirement} is waived twice")
+        waivers[waiver.requirement] = waiver
+    return waivers
+
+
+def _waiver(entry: Mapping[str, Any], where: str, known: set[str]) -> Waiver:
+    if missing := [name for name in _FIELDS if not entry.get(name)]:
+        raise WaiverError(f"{where} misses {', '.join(missing)}; a waiver has {', '.join(_FIELDS)}")
+    if unknown := set(entry) - set(_FIELDS):
+        raise WaiverError(f"{where} has {sorted(unknown)[0]!r}; a waiver has {', '.join(_FIELDS)}")
+    if entry["requirement"] not in known:
+        raise WaiverError(f"{where}: there is no requirement {entry['requirement']!r}")
+    if not str(entry["issue"]).startswith(("http://", "https://")):
+        raise WaiverError(f"{where}: issue is {entry['issue']!r}; it takes the URL of an issue")
+    if not isinstance(entry["expires"], datetime.date):
+        raise WaiverError(f"{where}: expires is {entry['expires']!r}; it takes a date such as 2027-01-31")
+    scope = entry["scope"]
+    if scope != "all" and not (isinstance(scope, dict) and all(isinstance(v, list) for v in scope.values())):
+        raise WaiverError(f'{where}: scope is {scope!r}; it takes "all" or a table such as {{ dtypes = ["bfloat16"] }}')
+    covered = {} if scope == "all" else {key: tuple(_plain(v) for v in values) for key, values in scope.items()}
+    return Waiver(entry["requirement"], covered, entry["reason"], entry["issue"], entry["expires"])
+
+
+def _plain(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value

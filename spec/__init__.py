@@ -1,0 +1,20 @@
+"""The contracts: one module per component, and nothing but NumPy and the standard library underneath."""
+
+from importlib import import_module
+
+from inferspec.spec.contract import Contract
+
+COMPONENTS = ("linear", "attention", "rope", "rms_norm", "mlp", "embedding")
+"""The components under contract, in the order in which a report lists them."""
+
+
+def contract(component: str) -> Contract:
+    """Return the contract of one of COMPONENTS; KeyError for any other name."""
+    if component not in COMPONENTS:
+        raise KeyError(f"no component {component!r}; the kit has {', '.join(COMPONENTS)}")
+    return import_module(f"inferspec.spec.{component}").CONTRACT
+
+
+def contracts() -> tuple[Contract, ...]:
+    """Return every contract, in the order of COMPONENTS."""
+    return tuple(contract(component) for component in COMPONENTS)

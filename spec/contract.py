@@ -1,0 +1,246 @@
+"""What a contract is made of: requirements, operations (oracle and budget), faults and honest variants.
+
+An `Operation` is the obviously right float64 version of one name of a component. Its steps are small methods, so
+that a `Fault` (one realistic mistake) or a `Variant` (another honest way) is the operation with a few steps
+replaced. Everything here takes and returns NumPy arrays; bfloat16 comes from ml_dtypes.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cached_property
+from importlib import import_module
+from types import SimpleNamespace
+from typing import Any, ClassVar
+
+import numpy as np
+
+from inferspec.spec.numerics import Precision, round_to
+
+
+class Level(StrEnum):
+    """How binding a requirement is (RFC 2119)."""
+
+    MUST = "MUST"
+    SHOULD = "SHOULD"
+
+
+class Aspect(StrEnum):
+    """What a requirement is about; a certificate reports the aspects apart."""
+
+    VALUE = "value"
+    DTYPE = "dtype"
+    ROUNDING = "rounding"
+    GUARD = "guard"
+
+
+@dataclass(frozen=True, slots=True)
+class Requirement:
+    """One sentence of a contract. `name` is the operation that it is about; ids are never reused."""
+
+    id: str
+    text: str
+    name: str
+    level: Level = Level.MUST
+    aspect: Aspect = Aspect.VALUE
+    source: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """How an operation is spelt: `Name(init…)(call…)`, `Name(init…).method(call…)` or `name(call…)`.
+
+    Parameters map to their defaults; REQUIRED stands for none.
+    """
+
+    name: str
+    call: Mapping[str, Any]
+    init: Mapping[str, Any] | None = None
+    method: str = ""
+
+    @classmethod
+    def parse(cls, text: str) -> Signature:
+        """Read a signature as the design writes it: ``RoPE(dims, base=10000)(x, offset=None)``."""
+        call = ast.parse(text, mode="eval").body
+        assert isinstance(call, ast.Call), text
+        target = call.func
+        if isinstance(target, ast.Name):
+            return cls(target.id, _parameters(call))
+        method = ""
+        if isinstance(target, ast.Attribute):
+            target, method = target.value, target.attr
+        assert isinstance(target, ast.Call) and isinstance(target.func, ast.Name), text
+        return cls(target.func.id, _parameters(call), _parameters(target), method)
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """Every parameter, constructor first, with its default or REQUIRED."""
+        return {**(self.init or {}), **self.call}
+
+    @property
+    def operation(self) -> str:
+        """The name of the operation: ``RoPE``, ``Embedding.as_linear``."""
+        return f"{self.name}.{self.method}" if self.method else self.name
+
+
+class _Required:
+    def __repr__(self) -> str:
+        return "REQUIRED"
+
+
+REQUIRED = _Required()
+
+
+def _parameters(call: ast.Call) -> dict[str, Any]:
+    required = {arg.id: REQUIRED for arg in call.args if isinstance(arg, ast.Name)}
+    optional = {kw.arg: ast.literal_eval(kw.value) for kw in call.keywords if kw.arg}
+    return {**required, **optional}
+
+
+Arguments = SimpleNamespace
+"""The arguments of one call, constructor and call alike, by name: ``a.x``, ``a.offset``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The float64 value of a call and, elementwise, the largest error of an honest implementation on this input."""
+
+    value: np.ndarray
+    budget: np.ndarray
+
+
+class Operation:
+    """One name of a contract: what a call must refuse, what it must return, and how far it may be off.
+
+    Called with the contract's arguments by keyword it behaves as a subject would: it refuses bad input, computes in
+    float64 and rounds once to the promised dtype.
+    """
+
+    signature: ClassVar[Signature]
+    plain: ClassVar[str] = ""
+    """Another spelling that a subject may offer: one plain function that takes every parameter (``rope(x, …)``)."""
+    implied: ClassVar[frozenset[str]] = frozenset()
+    """Parameters that a subject's signature may leave out, because other arguments tell them."""
+    narrows: ClassVar[Mapping[str, tuple[str, tuple[Any, ...]]]] = {}
+    """parameter -> (envelope key, what is left of it) when a subject's signature does not take the parameter."""
+
+    def __call__(self, **arguments: Any) -> Any:
+        a = self.bind(arguments)
+        self.guard(a)
+        return self.respond(a)
+
+    def bind(self, arguments: Mapping[str, Any]) -> Arguments:
+        """Fill in defaults; TypeError for a missing or unknown argument."""
+        defaults = self.signature.parameters
+        if unknown := set(arguments) - set(defaults):
+            raise TypeError(f"{self.signature.operation} takes no argument {', '.join(sorted(unknown))}")
+        bound = {**defaults, **arguments}
+        if missing := [name for name, value in bound.items() if value is REQUIRED]:
+            raise TypeError(f"{self.signature.operation} misses {', '.join(missing)}")
+        return Arguments(**bound)
+
+    def guard(self, a: Arguments) -> None:
+        """Raise ValueError or TypeError where the contract refuses the arguments."""
+
+    def evaluate(self, a: Arguments, precision: Precision) -> Answer:
+        """Return the float64 value and the budget for an implementation of this precision class."""
+        raise NotImplementedError
+
+    def result_dtype(self, a: Arguments) -> str:
+        """The dtype that the contract promises for the result."""
+        raise NotImplementedError
+
+    def respond(self, a: Arguments) -> Any:
+        """The result of a call whose arguments passed the guard."""
+        return self.finish(self.evaluate(a, Precision.FLOAT32).value, a)
+
+    def finish(self, value: np.ndarray, a: Arguments) -> Any:
+        """Round the float64 value once, to the promised dtype."""
+        return round_to(value, self.result_dtype(a))
+
+
+Change = Mapping[str, Callable[..., Any]]
+"""Steps of an operation, by name, with what replaces them."""
+
+
+def changed(operation: type[Operation], name: str, change: Change) -> type[Operation]:
+    """Return the operation with some steps replaced; AttributeError when it has no such step."""
+    for step in change:
+        if not hasattr(operation, step):
+            raise AttributeError(f"{name}: {operation.__name__} has no step {step!r}")
+    return type(name, (operation,), dict(change))
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """An operation with one mistake that a real person made or would make.
+
+    text: what the failure looks like, in words; kills: the requirement whose test must reject it; change: the steps
+    that are wrong; source: where it was seen.
+    """
+
+    name: str
+    text: str
+    kills: Requirement
+    change: Change
+    source: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """Another honest way to compute an operation; every test must accept it, in its precision class."""
+
+    name: str
+    text: str
+    operation: str
+    change: Change
+    precision: Precision = Precision.FLOAT32
+
+
+@dataclass(frozen=True)
+class Contract:
+    """Everything that is promised of one component.
+
+    version: raised whenever an oracle's answer changes, so that goldens are agreed anew.
+    envelope: key -> the choices (a tuple) or the largest value (an int) that tests draw from by default.
+    """
+
+    component: str
+    title: str
+    version: int
+    operations: tuple[type[Operation], ...]
+    envelope: Mapping[str, tuple[Any, ...] | int]
+    requirements: tuple[Requirement, ...]
+
+    @cached_property
+    def faults(self) -> tuple[Fault, ...]:
+        """The fault dictionary of the component (`spec/faults/<component>.py`)."""
+        return import_module(f"inferspec.spec.faults.{self.component}").FAULTS
+
+    @cached_property
+    def variants(self) -> tuple[Variant, ...]:
+        """The honest variants of the component, from the same module."""
+        return import_module(f"inferspec.spec.faults.{self.component}").VARIANTS
+
+    def operation(self, name: str) -> type[Operation]:
+        """Return the operation of that name; KeyError when the component has none."""
+        return {op.signature.operation: op for op in self.operations}[name]
+
+    def faulty(self, fault: Fault) -> type[Operation]:
+        """Return the operation that the fault is about, with the mistake in it."""
+        return changed(self.operation(fault.kills.name), fault.name, fault.change)
+
+    def variant(self, variant: Variant) -> type[Operation]:
+        """Return the operation computed the variant's way."""
+        return changed(self.operation(variant.operation), variant.name, variant.change)
+
+
+def requirements_digest(requirements: tuple[Requirement, ...]) -> str:
+    """Return a sha256 over the sentences and their levels, the identity of what a certificate certifies."""
+    rows = [[r.id, r.text, r.name, r.level, r.aspect] for r in sorted(requirements, key=lambda r: r.id)]
+    return hashlib.sha256(json.dumps(rows).encode()).hexdigest()

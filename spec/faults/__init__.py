@@ -1,0 +1,1 @@
+"""The fault dictionary and the honest variants: one module per component, the same names as the contracts."""

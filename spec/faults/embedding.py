@@ -1,0 +1,351 @@
+"""Mistakes in embeddings and tied heads, and other honest ways to compute them."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from inferspec.spec.contract import Arguments, Fault, Operation, Variant
+from inferspec.spec.embedding import (
+    EMB_01,
+    EMB_02,
+    EMB_03,
+    EMB_04,
+    EMB_05,
+    EMB_06,
+    EMB_07,
+    EMB_08,
+    EMB_09,
+    EMB_10,
+    EMB_11,
+    EMB_12,
+    EMB_13,
+    EMB_14,
+    EMB_15,
+    EMB_16,
+    EMB_17,
+    EMB_18,
+    EMB_19,
+    Embedding,
+    EmbeddingAsLinear,
+)
+from inferspec.spec.faults.linear import (
+    COURSE_GAP,
+    FLASHINFER,
+    MLX,
+    TIRED,
+    blocked_product,
+    running_product,
+    whole_blocks,
+)
+from inferspec.spec.mistakes import (
+    drifts,
+    first_row_for_all,
+    ignores_strides,
+    leaves_unwritten,
+    mutates,
+    promotes,
+    remembers,
+    rounds,
+)
+from inferspec.spec.numerics import f64
+
+MLX_LM = "https://github.com/ml-explore/mlx-lm"
+COLUMN_CONTIGUOUS = f"{MLX}/commit/b925592fb"
+
+
+def _scaled_lookup(self: Embedding, weight: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    return weight[rows] * math.sqrt(weight.shape[1])
+
+
+def _padding_row(self: Embedding, weight: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    return np.where((rows == 0)[..., None], 0.0, weight[rows])
+
+
+def _transposed_tokens(self: Embedding, tokens: np.ndarray, a: Arguments) -> np.ndarray:
+    return tokens.T.reshape(tokens.shape)
+
+
+def _wrapped_at(bits: int) -> Any:
+    return lambda self, tokens, a: tokens & (2**bits - 1)
+
+
+def _signed_16(self: Embedding, tokens: np.ndarray, a: Arguments) -> np.ndarray:
+    return tokens.astype(np.int16).astype(np.int64) % a.vocab_size
+
+
+def _flat(self: Embedding, a: Arguments) -> Any:
+    return Operation.respond(self, a).reshape(-1, a.dims)
+
+
+def _scalar_keeps_axis(self: Embedding, a: Arguments) -> Any:
+    result = Operation.respond(self, a)
+    return result[None] if a.tokens.ndim == 0 else result
+
+
+def _reads_on(self: Embedding, a: Arguments) -> Any:
+    weight = np.resize(a.weight, (a.vocab_size, a.dims))
+    return Operation.respond(self, Arguments(**{**vars(a), "weight": weight}))
+
+
+def _from_the_end(self: Embedding, tokens: np.ndarray, a: Arguments) -> np.ndarray:
+    return tokens % a.vocab_size
+
+
+def _clamped(self: Embedding, tokens: np.ndarray, a: Arguments) -> np.ndarray:
+    return np.clip(tokens, 0, a.vocab_size - 1)
+
+
+def _zeros_outside(self: Embedding, a: Arguments) -> Any:
+    ids = a.tokens.astype(np.int64)
+    inside = (ids >= 0) & (ids < a.vocab_size)
+    value = np.where(inside[..., None], f64(a.weight)[np.where(inside, ids, 0)], 0.0)
+    return self.finish(value, a)
+
+
+def _weight_guard_alone(self: Embedding, a: Arguments) -> None:
+    self.guard_weight(a)
+
+
+def _own_head(self: EmbeddingAsLinear, weight: np.ndarray) -> np.ndarray:
+    return np.random.default_rng(0).normal(scale=weight.shape[1] ** -0.5, size=weight.shape)
+
+
+def _normalised_head(self: EmbeddingAsLinear, weight: np.ndarray) -> np.ndarray:
+    return weight / np.maximum(np.linalg.norm(weight, axis=-1, keepdims=True), 1e-12)
+
+
+def _leading_dims_swapped(self: EmbeddingAsLinear, x: np.ndarray, head: np.ndarray, dtype: str) -> np.ndarray:
+    logits = x @ head.T
+    return logits.swapaxes(0, 1).reshape(logits.shape) if x.ndim > 2 else logits
+
+
+def _features_fitted(self: EmbeddingAsLinear, a: Arguments) -> Any:
+    x = np.resize(a.x, (*a.x.shape[:-1], a.dims))
+    return Operation.respond(self, Arguments(**{**vars(a), "x": x}))
+
+
+def _short_columns(out: np.ndarray) -> np.ndarray:
+    return out[..., : 2**15]
+
+
+def _last_position(self: EmbeddingAsLinear, a: Arguments) -> Any:
+    result = Operation.respond(self, a)
+    return result[..., -1:, :] if result.ndim > 1 else result
+
+
+FAULTS: tuple[Fault, ...] = (
+    Fault(
+        "embedding-scaled",
+        "rows are multiplied by sqrt(dims)",
+        EMB_01,
+        {"lookup": _scaled_lookup},
+        f"{MLX_LM}/commit/c27c94a0",
+    ),
+    Fault("embedding-through-float16", "the table is kept in float16", EMB_01, rounds("weight", "float16"), TIRED),
+    Fault("embedding-through-bfloat16", "the table is kept in bfloat16", EMB_01, rounds("weight"), TIRED),
+    Fault(
+        "embedding-next-row",
+        "each token reads the row after its own",
+        EMB_01,
+        {"rows": lambda self, tokens, a: (tokens + 1) % max(a.vocab_size, 1)},
+        TIRED,
+    ),
+    Fault(
+        "embedding-padding-row", "id 0 is taken for padding and gives zeros", EMB_02, {"lookup": _padding_row}, TIRED
+    ),
+    Fault(
+        "embedding-last-row-lost",
+        "the last id reads the row before it",
+        EMB_02,
+        {"rows": lambda self, tokens, a: np.minimum(tokens, max(a.vocab_size - 2, 0))},
+        TIRED,
+    ),
+    Fault("embedding-uint8-ids", "ids are kept in 8 bits", EMB_02, {"rows": _wrapped_at(8)}, "PROPERTIES PC3"),
+    Fault("embedding-uint16-ids", "ids are kept in 16 bits", EMB_02, {"rows": _wrapped_at(16)}, "PROPERTIES X8"),
+    Fault(
+        "embedding-int16-ids",
+        "ids past 32767 turn negative and read from the end",
+        EMB_02,
+        {"rows": _signed_16},
+        f"{MLX}/commit/c9e8ee6b6",
+    ),
+    Fault(
+        "embedding-first-row-for-all",
+        "the first sequence serves the whole batch",
+        EMB_03,
+        first_row_for_all("tokens"),
+        TIRED,
+    ),
+    Fault(
+        "embedding-transposed-tokens",
+        "positions and sequences are exchanged",
+        EMB_03,
+        {"rows": _transposed_tokens},
+        TIRED,
+    ),
+    Fault(
+        "embedding-weight-strides",
+        "the weight is read as if it were contiguous",
+        EMB_04,
+        ignores_strides("weight"),
+        COLUMN_CONTIGUOUS,
+    ),
+    Fault(
+        "embedding-token-strides",
+        "tokens are read as if they were contiguous",
+        EMB_04,
+        ignores_strides("tokens"),
+        "PROPERTIES X1",
+    ),
+    Fault("embedding-promotes", "the result comes back in float32", EMB_05, promotes(), COURSE_GAP),
+    Fault(
+        "embedding-flattens",
+        "the result is one list of rows, whatever the shape of tokens",
+        EMB_05,
+        {"respond": _flat},
+        TIRED,
+    ),
+    Fault(
+        "embedding-scalar-keeps-axis",
+        "a single token comes back as a list of one row",
+        EMB_05,
+        {"respond": _scalar_keeps_axis},
+        "PROPERTIES EM2",
+    ),
+    Fault("embedding-changes-tokens", "the tokens are overwritten", EMB_06, mutates("tokens"), "PROPERTIES X6"),
+    Fault("embedding-changes-weight", "the weight is scaled in place", EMB_06, mutates("weight"), "PROPERTIES X6"),
+    Fault(
+        "embedding-remembers-tokens",
+        "a result cached by shape serves other tokens",
+        EMB_07,
+        remembers("tokens"),
+        f"{FLASHINFER}/commit/82784bb11",
+    ),
+    Fault(
+        "embedding-remembers-weight",
+        "the table of the first layer serves all of its shape",
+        EMB_07,
+        remembers("weight"),
+        TIRED,
+    ),
+    Fault(
+        "embedding-any-weight",
+        "a weight of another shape is read on or cut short",
+        EMB_08,
+        {"guard_weight": lambda self, a: None, "respond": _reads_on},
+        "PROPERTIES X9",
+    ),
+    Fault(
+        "embedding-ids-from-the-end",
+        "negative ids count from the end, large ones start again",
+        EMB_09,
+        {"guard": _weight_guard_alone, "rows": _from_the_end},
+        TIRED,
+    ),
+    Fault(
+        "embedding-ids-clamped",
+        "ids outside the vocabulary are clamped to its ends",
+        EMB_09,
+        {"guard": _weight_guard_alone, "rows": _clamped},
+        TIRED,
+    ),
+    Fault(
+        "embedding-ids-give-zeros",
+        "ids outside the vocabulary give zeros",
+        EMB_09,
+        {"guard": _weight_guard_alone, "respond": _zeros_outside},
+        TIRED,
+    ),
+    Fault(
+        "as-linear-scaled",
+        "logits are multiplied by dims^-0.5, the ratio of two multipliers",
+        EMB_10,
+        {"logits": lambda self, x, head, dtype: x @ head.T * head.shape[1] ** -0.5},
+        f"{MLX_LM}/commit/c27c94a0",
+    ),
+    Fault("as-linear-normalised", "the rows of the head are normalised", EMB_10, {"head": _normalised_head}, TIRED),
+    Fault(
+        "as-linear-untied", "the head is a matrix of its own", EMB_11, {"head": _own_head}, f"{MLX_LM}/commit/e92138cb"
+    ),
+    Fault(
+        "as-linear-read-as-columns",
+        "the weight is read as dims×vocab_size instead of transposed",
+        EMB_11,
+        {"logits": lambda self, x, head, dtype: x @ head.reshape(head.shape[::-1])},
+        TIRED,
+    ),
+    Fault(
+        "as-linear-in-dtype",
+        "logits are accumulated in the input's dtype",
+        EMB_12,
+        {"logits": lambda self, x, head, dtype: running_product(x, head, dtype)},
+        COURSE_GAP,
+    ),
+    Fault("as-linear-first-row-for-all", "the first batch row serves all", EMB_13, first_row_for_all("x"), TIRED),
+    Fault(
+        "as-linear-leading-dims-swapped",
+        "the first two leading dims are exchanged when rows are folded back",
+        EMB_13,
+        {"logits": _leading_dims_swapped},
+        TIRED,
+    ),
+    Fault(
+        "as-linear-weight-strides",
+        "the weight is read as if it were contiguous",
+        EMB_14,
+        ignores_strides("weight"),
+        COLUMN_CONTIGUOUS,
+    ),
+    Fault("as-linear-x-strides", "x is read as if it were contiguous", EMB_14, ignores_strides("x"), "PROPERTIES X1"),
+    Fault("as-linear-promotes", "logits come back in float32", EMB_15, promotes(), COURSE_GAP),
+    Fault("as-linear-last-position", "only the last position gets logits", EMB_15, {"respond": _last_position}, TIRED),
+    Fault("as-linear-changes-x", "x is overwritten", EMB_16, mutates("x"), "PROPERTIES X6"),
+    Fault("as-linear-changes-weight", "the weight is scaled in place", EMB_16, mutates("weight"), "PROPERTIES X6"),
+    Fault(
+        "as-linear-remembers-weight",
+        "a transposed weight cached by shape serves later calls",
+        EMB_17,
+        remembers("weight"),
+        f"{FLASHINFER}/commit/82784bb11",
+    ),
+    Fault("as-linear-drifts", "the output buffer of an earlier call is added to", EMB_17, drifts(), TIRED),
+    Fault(
+        "as-linear-fits-anything",
+        "an x with another number of features is read on or cut short",
+        EMB_18,
+        {"guard_features": lambda self, a: None, "respond": _features_fitted},
+        "PROPERTIES X9",
+    ),
+    Fault(
+        "as-linear-short-columns",
+        "columns past 32768 are not written: their index is a 16-bit number",
+        EMB_19,
+        leaves_unwritten(_short_columns),
+        f"{MLX}/commit/c9e8ee6b6",
+    ),
+    Fault(
+        "as-linear-outputs-floor",
+        "columns past the last whole tile of 64 are not written",
+        EMB_19,
+        leaves_unwritten(whole_blocks(64)),
+        f"{MLX}/issues/4250",
+    ),
+)
+
+
+def _one_hot(self: Embedding, weight: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    return (rows[..., None] == np.arange(len(weight))).astype(np.float64) @ weight
+
+
+VARIANTS: tuple[Variant, ...] = (
+    Variant("embedding-one-hot", "the lookup is a product with one-hot rows", "Embedding", {"lookup": _one_hot}),
+    Variant(
+        "as-linear-blocked",
+        "features summed in blocks of 32, in float32",
+        "Embedding.as_linear",
+        {"logits": lambda self, x, head, dtype: blocked_product(x, head, 32)},
+    ),
+)

@@ -1,0 +1,128 @@
+"""Mistakes that any component can make, each as the steps of an operation that are wrong.
+
+They are what `Fault.change` takes; a component's contract says which requirement must catch them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from inferspec.spec.contract import Arguments, Change, Operation
+from inferspec.spec.numerics import f64, is_float, largest, numpy_dtype, round_to
+
+Respond = Callable[[Operation, Arguments], Any]
+
+
+def promotes(dtype: str = "float32") -> Change:
+    """The result comes back in another dtype than promised."""
+    return {"result_dtype": lambda self, a: dtype}
+
+
+def unguarded(check: str = "guard") -> Change:
+    """Nothing is refused."""
+    return {check: lambda self, *a: None}
+
+
+def misread(view: np.ndarray) -> np.ndarray:
+    """Return what a kernel sees that ignores the strides of `view`: its buffer, read on from the first element."""
+    base = view
+    while isinstance(base.base, np.ndarray):
+        base = base.base
+    flat = base.ravel(order="K")
+    start = (view.__array_interface__["data"][0] - base.__array_interface__["data"][0]) // view.itemsize
+    return flat[(start + np.arange(view.size)) % max(flat.size, 1)].reshape(view.shape)
+
+
+def _replacing(argument: str, replace: Callable[[Operation, Arguments, Any], Any]) -> Change:
+    def respond(self: Operation, a: Arguments) -> Any:
+        value = getattr(a, argument)
+        if isinstance(value, np.ndarray):
+            a = Arguments(**{**vars(a), argument: replace(self, a, value)})
+        return Operation.respond(self, a)
+
+    return {"respond": respond}
+
+
+def ignores_strides(argument: str) -> Change:
+    """One argument is read as if it were contiguous."""
+    return _replacing(argument, lambda self, a, value: misread(value))
+
+
+def mutates(argument: str, factor: float = 0.5) -> Change:
+    """One argument is scaled in place after the result is known."""
+
+    def respond(self: Operation, a: Arguments) -> Any:
+        result = np.array(Operation.respond(self, a))
+        value = getattr(a, argument)
+        if isinstance(value, np.ndarray) and value.flags.writeable:
+            value[...] = (value * factor).astype(value.dtype) if is_float(value.dtype) else value * 0
+        return result
+
+    return {"respond": respond}
+
+
+def remembers(argument: str) -> Change:
+    """A cache keyed by shapes alone keeps the first value of one argument and uses it for every later call."""
+
+    def respond(self: Operation, a: Arguments) -> Any:
+        key = tuple((k, np.shape(v)) for k, v in vars(a).items() if isinstance(v, np.ndarray) and k != argument)
+        value = _memory(self).setdefault(key, getattr(a, argument))
+        return Operation.respond(self, Arguments(**{**vars(a), argument: value}))
+
+    return {"respond": respond}
+
+
+def drifts() -> Change:
+    """A counter that should be local makes every repeated call a little larger."""
+
+    def respond(self: Operation, a: Arguments) -> Any:
+        calls = _memory(self).setdefault("calls", 0)
+        _memory(self)["calls"] = calls + 1
+        result = Operation.respond(self, a)
+        return round_to(f64(result) * (1 + calls), result.dtype.name)
+
+    return {"respond": respond}
+
+
+def _memory(operation: Operation) -> dict[Any, Any]:
+    # On the class: a subject builds a new object for each call, and a module-level cache outlives them all.
+    return type(operation).__dict__.get("memory") or _remember(type(operation))
+
+
+def _remember(operation: type[Operation]) -> dict[Any, Any]:
+    operation.memory = {"fresh": True}  # type: ignore[attr-defined]
+    return operation.memory  # type: ignore[attr-defined]
+
+
+def leaves_unwritten(keep: Callable[[np.ndarray], np.ndarray]) -> Change:
+    """Some elements of the output are never written; `keep` gives the view of it that is."""
+
+    def respond(self: Operation, a: Arguments) -> Any:
+        result = Operation.respond(self, a)
+        written = np.zeros_like(result)
+        keep(written)[...] = keep(result)
+        return written
+
+    return {"respond": respond}
+
+
+def first_row_for_all(argument: str) -> Change:
+    """The first entry of the leading axis of one argument serves every batch row."""
+
+    def first(self: Operation, a: Arguments, value: np.ndarray) -> np.ndarray:
+        return np.broadcast_to(value[:1], value.shape) if value.ndim > 1 and len(value) else value
+
+    return _replacing(argument, first)
+
+
+def rounds(argument: str, dtype: str = "bfloat16") -> Change:
+    """One argument passes through a narrower dtype on its way in."""
+    return _replacing(argument, lambda self, a, value: round_to(f64(value), dtype))
+
+
+def saturates(result: np.ndarray, dtype: str) -> np.ndarray:
+    """Return the values with those past the dtype's range replaced by its largest number."""
+    return np.clip(result, -largest(dtype), largest(dtype)).astype(numpy_dtype(dtype))

@@ -1,0 +1,137 @@
+"""Dtypes, unit roundoffs and the error bounds from which every budget is composed: the only file with a tolerance.
+
+Notation: u is the unit roundoff of a dtype, so that rounding x gives x(1 + e) with |e| <= u; a is the unit roundoff
+of the arithmetic (float32 for the class `float32`, the input's dtype for `native`). Source for the bounds:
+N. Higham, Accuracy and Stability of Numerical Algorithms, 2nd ed., chapters 2 and 3.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+DTYPES = ("float32", "float16", "bfloat16")
+
+_NUMPY = {
+    "float32": np.dtype(np.float32),
+    "float16": np.dtype(np.float16),
+    "bfloat16": np.dtype(ml_dtypes.bfloat16),
+}
+_UNIT = {"float64": 2.0**-53, "float32": 2.0**-24, "float16": 2.0**-11, "bfloat16": 2.0**-8}
+
+# What underflow may cost. GPUs flush float32 subnormals (and bfloat16 ones, which are computed as float32) to zero,
+# so the floor is the smallest normal number; float16 subnormals are supported everywhere, so it is their spacing.
+_FLOOR = {"float64": 2.0**-1022, "float32": 2.0**-126, "float16": 2.0**-24, "bfloat16": 2.0**-126}
+
+# A library function (exp, cos, rsqrt …) is taken to be good to 4 units in the last place of its arithmetic, that is
+# 8 unit roundoffs: the bound of the Metal Shading Language specification, table 8.2, for precise math, which libm and
+# SLEEF meet with room to spare.
+_LIBRARY_ROUNDOFFS = 8
+
+SHARP = 100.0
+"""A comparison counts when the rms of the answer is at least this many budgets."""
+
+UNDERFLOW_GAP = 112.0
+"""A softmax logit this far below the largest has weight exactly 0 in every dtype: exp(-104) is below the smallest
+float32 subnormal, and 8 are left for the rounding of the logits (measured: 64 is not enough, 112 is)."""
+
+
+class Precision(StrEnum):
+    """The class of arithmetic that a budget is computed for."""
+
+    FLOAT32 = "float32"
+    NATIVE = "native"
+
+
+def numpy_dtype(name: str) -> np.dtype[Any]:
+    """Return the NumPy dtype of one of DTYPES."""
+    return _NUMPY[name]
+
+
+def is_float(dtype: np.dtype[Any]) -> bool:
+    """Whether the dtype is one of the floating-point dtypes here (NumPy does not count bfloat16 as one)."""
+    return dtype.name in _UNIT
+
+
+def unit_roundoff(dtype: str) -> float:
+    """Return u, the largest relative error of rounding to the dtype."""
+    return _UNIT[dtype]
+
+
+def arithmetic_unit(precision: Precision, dtype: str) -> float:
+    """Return a, the unit roundoff of the arithmetic of a class on inputs of that dtype."""
+    return _UNIT["float32"] if precision is Precision.FLOAT32 else _UNIT[dtype]
+
+
+def largest(dtype: str) -> float:
+    """Return the largest finite number of the dtype."""
+    return float(ml_dtypes.finfo(_NUMPY[dtype]).max)
+
+
+def f64(x: Any) -> np.ndarray:
+    """Return the array in float64, exactly."""
+    return np.asarray(x).astype(np.float64)
+
+
+def round_to(value: np.ndarray, dtype: str) -> np.ndarray:
+    """Return float64 values rounded once to the dtype."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        return np.asarray(value, np.float64).astype(_NUMPY[dtype])
+
+
+def rounding(value: np.ndarray, dtype: str) -> np.ndarray:
+    """Bound on rounding `value` to the dtype once: u|value|, and the floor where it underflows."""
+    return _UNIT[dtype] * np.abs(value) + _FLOOR[dtype]
+
+
+def dot(magnitude: np.ndarray, terms: int, unit: float) -> np.ndarray:
+    """Bound on a sum of `terms` products in any order: n·a·|x||y| with one more for a final scaling (Higham 3.5).
+
+    magnitude: |x|·|y|, the same product of absolute values.
+    """
+    return (terms + 1) * unit / (1 - min((terms + 1) * unit, 0.5)) * magnitude
+
+
+def library(unit: float, calls: int = 1) -> float:
+    """Relative bound on that many calls of library functions."""
+    return _LIBRARY_ROUNDOFFS * calls * unit
+
+
+def operations(unit: float, count: int) -> float:
+    """Relative bound on `count` successive roundings, to first order with the second included."""
+    return count * unit * (1 + count * unit)
+
+
+def weights_growth(probabilities: np.ndarray, logit_error: np.ndarray) -> np.ndarray:
+    """Relative bound on softmax weights whose logits are off by at most `logit_error` (last axis).
+
+    With |s' - s| <= d, p'_j / p_j <= exp(d_j) / sum_k p_k exp(-d_k), and by Jensen's inequality
+    1 / E[exp(-d)] <= E[exp(d)]: so p'_j <= p_j · exp(d_j) · E_p[exp(d)]; the bound below is no larger. Where the
+    errors are small this is d_j + E_p[d] (DESIGN, section 5).
+    """
+    capped = np.minimum(logit_error, 300.0)
+    mean = (probabilities * np.exp(capped)).sum(axis=-1, keepdims=True)
+    return np.exp(capped) * mean - 1.0
+
+
+def within(error: np.ndarray, budget: np.ndarray) -> np.ndarray:
+    """Whether each error keeps its budget. The budget itself is computed in float64: a part in 2^40 covers that."""
+    return error <= budget * (1 + 2.0**-40)
+
+
+def oracles_agree(first: np.ndarray, second: np.ndarray, magnitude: float) -> bool:
+    """Whether two float64 oracles give one answer: all of a computation's roundings against its largest value."""
+    return bool(np.all(np.abs(first - second) <= 2.0**-40 * max(magnitude, 1.0)))
+
+
+def matmul_class(error: float) -> str:
+    """Name the precision of a matrix product of 64 terms from its worst error relative to |x||y|.
+
+    float32 sums err by a few times 2^-24, TF32 rounds the inputs to 11 bits, bfloat16 to 8.
+    """
+    if error <= dot(np.ones(()), 64, _UNIT["float32"]):
+        return "float32"
+    return "tf32" if error <= 3 * _UNIT["float16"] else "lower"
