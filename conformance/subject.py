@@ -14,7 +14,7 @@ from multiprocessing.connection import Connection
 from typing import Any, Protocol
 
 from inferspec.conformance.adapter import AdapterError, Target
-from inferspec.conformance.arrays import arrays
+from inferspec.conformance.arrays import NumpyArrays
 from inferspec.conformance.calls import Call, Observation
 from inferspec.conformance.executor import Executor
 from inferspec.conformance.wire import decode, encode
@@ -66,6 +66,13 @@ class Subject(Protocol):
         ...
 
 
+class ReferenceArrays(NumpyArrays):
+    """What operations of the contract speak: NumPy arrays, and dtypes by name."""
+
+    def dtype(self, name: str) -> str:
+        return name
+
+
 class LocalSubject:
     """Operations of the contract (an oracle, a fault, a variant) in the place of a subject, in this process."""
 
@@ -80,7 +87,7 @@ class LocalSubject:
 
     def reset(self) -> None:
         # A fresh class for each example: what a fault remembers, it remembers on its class.
-        kind = arrays("numpy")
+        kind = ReferenceArrays()
         targets = {}
         for name, operation in self._operations.items():
             fresh = type(operation.__name__, (operation,), {})

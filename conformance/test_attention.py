@@ -283,15 +283,23 @@ def test_multi_head_changes_no_argument(subject, call):
 
 @requirement(spec.MHA_09, call=multi_head_calls(masks=["none"], free_head_dim=[False]))
 def test_multi_head_depends_on_its_arguments_alone(subject, call):
-    other = call.having(query=-call.arguments["query"], value=-call.arguments["value"])
+    other = call.having(**{name: -call.arguments[name] for name in ("query", "key", "value")})
     depends_on_arguments_alone(subject, call.kept(0), other.kept(0))
 
 
-@requirement(spec.MHA_10, call=multi_head_calls(masks=["none"], free_head_dim=[False]), bad=st.sampled_from(["wq", "wk", "wv", "wo"]))
+@requirement(spec.MHA_09, call=multi_head_calls(masks=["bool"], free_head_dim=[False]))
+def test_another_mask_of_multi_head_attention_in_between_changes_nothing(subject, call):
+    other = call.having(mask=np.ones_like(call.arguments["mask"]))
+    depends_on_arguments_alone(subject, call.kept(0), other.kept(0))
+
+
+@requirement(spec.MHA_10, call=multi_head_calls(masks=["none"], free_head_dim=[False]), bad=st.sampled_from(["wq", "wk", "wv", "wo", "heads"]))
 def test_weights_of_other_shapes_are_refused(subject, call, bad):
+    if bad == "heads":
+        refuses(subject, call.having(num_heads=call.arguments["wq"].shape[0] + 1))
+        return
     weight = call.arguments[bad]
-    wide = np.concatenate([weight, weight[:, :1]], axis=1)
-    refuses(subject, call.having(**{bad: wide}))
+    refuses(subject, call.having(**{bad: np.concatenate([weight, weight[:, :1]], axis=1)}))
 
 
 def _with_empty_rows(call):
@@ -302,19 +310,20 @@ def _with_empty_rows(call):
 
 
 def _louder(call, positions):
-    """The same call with large finite keys and values at some positions."""
+    """The same call with large finite keys and values at some positions: logits of either sign, 2e4 and more."""
 
     def loud(x):
-        return np.where(positions[:, None], 300.0, f64(x)).astype(np.float32).astype(x.dtype)
+        return np.where(positions[:, None], 2e4, f64(x)).astype(np.float32).astype(x.dtype)
 
     return call.having(key=loud(call.arguments["key"]), value=loud(call.arguments["value"]))
 
 
 def _shifted(call, far):
-    """The last feature, which no key needs, moves every logit of a row by nearly `far`, exactly."""
+    """The last feature, which no key needs, moves all logits of a row by the same: near `far` and -far in turn."""
     query, key = call.arguments["query"].copy(), call.arguments["key"].copy()
     step = 2.0 ** np.round(np.log2(np.sqrt(abs(far) * np.sqrt(query.shape[-1]))))
-    query[..., -1], key[..., -1] = np.sign(far) * step, step
+    rows = np.where(np.arange(query.shape[-2]) % 2, -1.0, 1.0)
+    query[..., -1], key[..., -1] = np.sign(far) * rows * step, step
     return call.having(query=query, key=key)
 
 

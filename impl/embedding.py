@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 import mlx.core as mx
 
 from inferspec.impl.linear import linear
@@ -32,7 +34,7 @@ class Embedding:
         if not mx.issubdtype(tokens.dtype, mx.integer):
             raise TypeError(f"tokens are {tokens.dtype}; they take an integer array")
         if tokens.size:
-            low, high = tokens.min().item(), tokens.max().item()
+            low, high = cast(int, tokens.min().item()), cast(int, tokens.max().item())
             if low < 0 or high >= self.vocab_size:
                 raise ValueError(f"tokens range from {low} to {high}; they take 0 … {self.vocab_size - 1}")
         return self.weight[tokens]

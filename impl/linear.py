@@ -45,6 +45,8 @@ def softmax(x: mx.array, axis: int = -1) -> mx.array:
     Raises TypeError when x is not floating-point, ValueError for an axis that x does not have.
     """
     _require_floating("x", x)
+    if x.ndim < 1:
+        raise ValueError("x is a scalar; softmax takes at least one axis")
     if not -x.ndim <= axis < x.ndim:
         raise ValueError(f"axis is {axis}; an x of {x.shape} takes {-x.ndim} … {x.ndim - 1}")
     return mx.softmax(x, axis=axis, precise=True)

@@ -20,7 +20,7 @@ class RoPE:
     (2i, 2i + 1) if `traditional`. Features from dims on pass through unchanged.
 
     `mx.fast.rope` is not used: its CPU path rounds cosine and sine to the dtype of x, and its Metal kernel takes
-    fast::cos and fast::sin, for which Metal promises no accuracy outside [-π, π], while angles reach 131,072 here.
+    fast::cos and fast::sin where mx.cos and mx.sin are the precise ones (MLX 0.32.2); angles can be large here.
     """
 
     def __init__(self, dims: int, max_positions: int, base: float = 10000, traditional: bool = False) -> None:
@@ -64,8 +64,10 @@ class RoPE:
         half = self.dims // 2
         axis, pairs = (-1, (half, 2)) if self.traditional else (-2, (2, half))
         paired = mx.unflatten(x, -1, pairs)
-        first, second = (mx.take(paired, i, axis=axis) for i in range(2))
-        return mx.stack([first * cos - second * sin, first * sin + second * cos], axis=axis).flatten(-2)
+        first, second = mx.split(paired, 2, axis=axis)
+        cos, sin = mx.expand_dims(cos, axis), mx.expand_dims(sin, axis)
+        turned = mx.concatenate([first * cos - second * sin, first * sin + second * cos], axis=axis)
+        return mx.flatten(turned, -2, -1)
 
     def _check_x(self, x: mx.array) -> None:
         if x.ndim != 4 or x.shape[-1] < self.dims:

@@ -336,7 +336,7 @@ ATTN_09 = _sdpa(
 )
 ATTN_10 = _sdpa(
     "ATTN-10",
-    "logits of any finite size are safe: adding a constant to a row changes nothing, and results stay among the visible values",
+    "logits of any size that is finite in the arithmetic of the class are safe: adding a constant to a row changes nothing, and results stay among the visible values",
     source="flashinfer 82784bb11, d7f2c6464; PROPERTIES SD7",
 )
 ATTN_11 = _sdpa(

@@ -22,7 +22,7 @@ COURSE_BATCHING = "tiny-llm course, week 2 day 6"
 DECISIONS = "DESIGN.md, section 10"
 
 _POW_CALLS = 4
-"""A pow is allowed 16 ulp (Metal Shading Language specification, table 8.2): four times any other library call."""
+"""A pow is a logarithm, a product and an exponential, whose argument magnifies errors: it counts as four calls."""
 
 
 class RoPE(Operation):

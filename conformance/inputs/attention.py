@@ -45,9 +45,8 @@ def lengths(pick: Pick, relation: str = "any", longest: int = 9) -> tuple[int, i
 
 def array_mask(pick: Pick, encoding: str, full: tuple[int, ...], dtype: str) -> np.ndarray:
     """A mask of any shape that broadcasts to `full`, in one of the encodings; every row sees a key."""
-    kept = [n if pick.one_of(True, False) else 1 for n in full]
-    lead = next((i for i, n in enumerate(kept) if n != 1), len(kept))
-    shape = tuple(kept[pick.size(0, lead) :])
+    rank = pick.one_of(*range(len(full), -1, -1))
+    shape = tuple(n if pick.one_of(True, True, False) else 1 for n in full[len(full) - rank :])
     if encoding == "additive":
         return pick.normal(*shape, dtype=dtype, amplitude=1.5)
     visible = pick.random.random(shape) < 0.6

@@ -65,11 +65,13 @@ def fitted(x: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
 
 def wrapped(mask: np.ndarray, full: tuple[int, ...]) -> np.ndarray:
     """Crop a mask, or read it over and over, until it broadcasts to the full shape."""
+    if mask.size == 0:
+        return np.zeros(full, mask.dtype)
     while mask.ndim > len(full):
         mask = mask[0]
     for axis in range(-mask.ndim, 0):
         if mask.shape[axis] not in (1, full[axis]):
-            mask = np.take(mask, np.arange(full[axis]) % max(mask.shape[axis], 1), axis=axis, mode="clip")
+            mask = np.take(mask, np.arange(full[axis]) % mask.shape[axis], axis=axis)
     return mask
 
 
@@ -102,10 +104,10 @@ def leading_dims_swapped(a: Arguments) -> dict[str, Any]:
 
 def batch_stride_of_query(a: Arguments) -> dict[str, Any]:
     """A batch row's keys are looked for as many heads on as the query has."""
-    *leading, heads, keys, dim = a.key.shape
-    every = a.key.reshape(-1, keys, dim)
-    if not len(every):
+    heads, keys, dim = a.key.shape[-3:]
+    if a.key.size == 0:
         return {}
+    every = a.key.reshape(-1, keys, dim)
     rows = np.arange(len(every) // heads)[:, None] * a.query.shape[-3] + np.arange(heads)
     return {"key": every[rows % len(every)].reshape(a.key.shape)}
 
@@ -264,7 +266,7 @@ def weights_by(change: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> Change
 
 
 def empty_rows(logits: np.ndarray) -> np.ndarray:
-    return np.isneginf(logits).all(axis=-1, keepdims=True)
+    return np.all(np.isneginf(logits), axis=-1, keepdims=True)
 
 
 def over_queries(self: Operation, logits: np.ndarray, dtype: str) -> np.ndarray:
@@ -432,10 +434,11 @@ def squeezes(self: Operation, value: np.ndarray, a: Arguments) -> np.ndarray:
 
 def sliced_from_larger(self: CausalMask, a: Arguments) -> np.ndarray:
     """One mask is kept, made anew when it is too small; a smaller one is its upper left corner."""
-    kept = getattr(type(self), "kept", np.zeros((0, 0)))
-    if kept.shape[0] < a.L or kept.shape[1] < a.S or not kept.size:
-        kept = np.where(CAUSAL_MASK.visible(a.L, a.S), 0.0, -np.inf)
-        type(self).kept = kept  # type: ignore[attr-defined]
+    length, keys = getattr(type(self), "kept", (0, 0))
+    if length < a.L or keys < a.S:
+        length, keys = max(length, a.L), max(keys, a.S)
+        type(self).kept = (length, keys)  # type: ignore[attr-defined]
+    kept = np.where(CAUSAL_MASK.visible(length, keys), 0.0, -np.inf)
     return round_to(kept[: a.L, : a.S], a.dtype)
 
 
@@ -509,7 +512,7 @@ def whole_heads_only(a: Arguments) -> dict[str, Any]:
 
 
 def guards_heads_only(self: Operation, a: Arguments) -> None:
-    if a.wq.shape[0] % a.num_heads:
+    if a.num_heads < 1 or a.wq.shape[0] % a.num_heads:
         raise ValueError(f"wq has {a.wq.shape[0]} rows for {a.num_heads} heads")
 
 
@@ -761,7 +764,7 @@ SDPA_FAULTS = (
         TOP_LEFT_WHERE_LONGER,
         MLX + "issues/2835",
     ),
-    Fault("sdpa-causal-never-empty", "where L > S the first queries see key 0", spec.ATTN_05, NEVER_EMPTY, ENGINEER),
+    Fault("sdpa-causal-never-empty", "where L > S the first queries see key 0", spec.ATTN_07, NEVER_EMPTY, ENGINEER),
     Fault("sdpa-causal-square-only", "nothing is hidden where L and S differ", spec.ATTN_05, SQUARE_ONLY, ENGINEER),
     Fault(
         "sdpa-causal-ignored",

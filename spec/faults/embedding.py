@@ -37,6 +37,7 @@ from inferspec.spec.faults.linear import (
     MLX,
     TIRED,
     blocked_product,
+    rounded,
     running_product,
     whole_blocks,
 )
@@ -48,7 +49,6 @@ from inferspec.spec.mistakes import (
     mutates,
     promotes,
     remembers,
-    rounds,
 )
 from inferspec.spec.numerics import f64
 
@@ -58,6 +58,10 @@ COLUMN_CONTIGUOUS = f"{MLX}/commit/b925592fb"
 
 def _scaled_lookup(self: Embedding, weight: np.ndarray, rows: np.ndarray) -> np.ndarray:
     return weight[rows] * math.sqrt(weight.shape[1])
+
+
+def _table_in(dtype: str) -> Any:
+    return lambda self, weight, rows: rounded(weight[rows], dtype)
 
 
 def _padding_row(self: Embedding, weight: np.ndarray, rows: np.ndarray) -> np.ndarray:
@@ -142,10 +146,12 @@ FAULTS: tuple[Fault, ...] = (
         "rows are multiplied by sqrt(dims)",
         EMB_01,
         {"lookup": _scaled_lookup},
-        f"{MLX_LM}/commit/c27c94a0",
+        "the kind of mlx-lm c27c94a0",
     ),
-    Fault("embedding-through-float16", "the table is kept in float16", EMB_01, rounds("weight", "float16"), TIRED),
-    Fault("embedding-through-bfloat16", "the table is kept in bfloat16", EMB_01, rounds("weight"), TIRED),
+    Fault("embedding-through-float16", "the table is kept in float16", EMB_01, {"lookup": _table_in("float16")}, TIRED),
+    Fault(
+        "embedding-through-bfloat16", "the table is kept in bfloat16", EMB_01, {"lookup": _table_in("bfloat16")}, TIRED
+    ),
     Fault(
         "embedding-next-row",
         "each token reads the row after its own",
@@ -170,7 +176,7 @@ FAULTS: tuple[Fault, ...] = (
         "ids past 32767 turn negative and read from the end",
         EMB_02,
         {"rows": _signed_16},
-        f"{MLX}/commit/c9e8ee6b6",
+        "the kind of mlx c9e8ee6b6",
     ),
     Fault(
         "embedding-first-row-for-all",

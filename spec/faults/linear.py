@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from inferspec.spec.contract import Arguments, Change, Fault, Operation, Variant
+from inferspec.spec.contract import Arguments, Fault, Operation, Variant
 from inferspec.spec.linear import (
     LIN_01,
     LIN_02,
@@ -53,7 +53,6 @@ from inferspec.spec.mistakes import (
     mutates,
     promotes,
     remembers,
-    rounds,
 )
 from inferspec.spec.numerics import Precision, f64, round_to
 
@@ -103,16 +102,11 @@ def whole_blocks(block: int) -> Any:
     return keep
 
 
-def with_value(edit: Any) -> Change:
-    """The float64 value passes through `edit(value, a)` before it is rounded."""
-
-    def respond(self: Operation, a: Arguments) -> Any:
-        return self.finish(edit(self.evaluate(a, Precision.FLOAT32).value, a), a)
-
-    return {"respond": respond}
-
-
 # linear
+
+
+def _through_bfloat16(self: Linear, x: np.ndarray, weight: np.ndarray, dtype: str) -> np.ndarray:
+    return rounded(x, "bfloat16") @ weight.T
 
 
 def _read_as_columns(self: Linear, x: np.ndarray, weight: np.ndarray, dtype: str) -> np.ndarray:
@@ -229,7 +223,11 @@ _LINEAR = (
         COURSE_GAP,
     ),
     Fault(
-        "linear-through-bfloat16", "x passes through bfloat16 on its way into the product", LIN_03, rounds("x"), TIRED
+        "linear-through-bfloat16",
+        "x passes through bfloat16 on its way into the product",
+        LIN_03,
+        {"product": _through_bfloat16},
+        TIRED,
     ),
     Fault("linear-first-row-for-all", "the first batch row serves all", LIN_04, first_row_for_all("x"), TIRED),
     Fault(
@@ -251,14 +249,14 @@ _LINEAR = (
         "x is read as if it were contiguous",
         LIN_05,
         ignores_strides("x"),
-        "mlx b925592fb, PROPERTIES X1",
+        "PROPERTIES X1",
     ),
     Fault(
         "linear-weight-strides",
         "weight is read as if it were contiguous",
         LIN_05,
         ignores_strides("weight"),
-        f"{MLX}/issues/3480",
+        "PROPERTIES X1",
     ),
     Fault("linear-bias-strides", "bias is read as if it were contiguous", LIN_05, ignores_strides("bias"), TIRED),
     Fault(
@@ -349,6 +347,10 @@ def _through_tanh(self: Silu, x: np.ndarray, dtype: str) -> np.ndarray:
     return 0.5 * (1 + rounded(np.tanh(x / 2), "float32"))
 
 
+def _through_float16(self: Silu, x: np.ndarray, dtype: str) -> np.ndarray:
+    return Silu.activate(self, rounded(x, "float16"), dtype)
+
+
 def _overflowing(self: Silu, x: np.ndarray, dtype: str) -> np.ndarray:
     power = rounded(np.exp(x), "float32")
     return power / (1 + power)
@@ -435,7 +437,7 @@ _SILU = (
         "silu-through-float16",
         "x passes through float16, where large values overflow",
         SILU_02,
-        rounds("x", "float16"),
+        {"activate": _through_float16},
         TIRED,
     ),
     Fault(
@@ -488,6 +490,10 @@ def _flat(self: Softmax, a: Arguments) -> Any:
     x = f64(a.x)
     value = Softmax.distribution(self, x.reshape(1, -1), self.result_dtype(a))
     return self.finish(value.reshape(x.shape), a)
+
+
+def _logits_in_bfloat16(self: Softmax, x: np.ndarray, dtype: str) -> np.ndarray:
+    return Softmax.distribution(self, rounded(x, "bfloat16"), dtype)
 
 
 def _in_float32(self: Softmax, x: np.ndarray, top: np.ndarray, dtype: str) -> np.ndarray:
@@ -587,7 +593,7 @@ _SOFTMAX = (
         "exp overflows: no maximum is subtracted",
         SMAX_03,
         {"top": lambda self, x: np.zeros((*x.shape[:-1], 1)), "weights": _in_float32},
-        f"{MLX}/commit/d935276de",
+        TIRED,
     ),
     Fault(
         "softmax-rounded-logsumexp",
@@ -632,7 +638,13 @@ _SOFTMAX = (
         {"total": lambda self, weights, dtype: running_total(weights, dtype)},
         COURSE_GAP,
     ),
-    Fault("softmax-through-bfloat16", "logits pass through bfloat16", SMAX_05, rounds("x"), TIRED),
+    Fault(
+        "softmax-through-bfloat16",
+        "logits pass through bfloat16",
+        SMAX_05,
+        {"distribution": _logits_in_bfloat16},
+        TIRED,
+    ),
     Fault(
         "softmax-first-rows-maximum",
         "the maximum of the first row is subtracted from every row",

@@ -1,0 +1,185 @@
+"""The kill matrix: every fault must be rejected by a test of the requirement that it names, every honest variant accepted."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from inferspec.conformance.subject import LocalSubject
+from inferspec.conformance.suite import Profile, Test, tests
+from inferspec.conformance.trial import Trial
+from inferspec.spec import contract as contract_of
+from inferspec.spec import contracts
+from inferspec.spec.contract import Contract, Operation
+
+BAD = ("failed", "overclaimed", "crashed", "hung")
+
+
+@dataclass
+class Kill:
+    """What became of one fault. tests: those of its own requirement that reject it; elsewhere: the other
+    requirements whose tests do; diagnosed: whether a diagnosis names it on its own requirement's failure."""
+
+    fault: str
+    component: str
+    requirement: str
+    tests: list[str] = field(default_factory=list)
+    elsewhere: list[str] = field(default_factory=list)
+    examples: int = 0
+    seconds: float = 0.0
+    diagnosis: list[str] = field(default_factory=list)
+
+    @property
+    def killed(self) -> bool:
+        return bool(self.tests)
+
+    @property
+    def diagnosed(self) -> bool:
+        return self.fault in self.diagnosis
+
+
+@dataclass
+class Acceptance:
+    """What became of one honest variant. rejections: test -> message."""
+
+    variant: str
+    component: str
+    tests: int = 0
+    examples: int = 0
+    worst: float = 0.0
+    rejections: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass
+class Matrix:
+    """The kill matrix of the whole kit."""
+
+    kills: list[Kill]
+    acceptances: list[Acceptance]
+    bare: list[str]
+    """requirements without a fault"""
+    untested: list[str]
+    """requirements without a test"""
+
+    def problems(self) -> list[str]:
+        """What makes the build fail, in sentences."""
+        found = [f"{k.fault} survives every test of {k.requirement}" + _only(k) for k in self.kills if not k.killed]
+        found += [f"{requirement} has no fault" for requirement in self.bare]
+        found += [f"{requirement} has no test" for requirement in self.untested]
+        for acceptance in self.acceptances:
+            found += [f"honest variant {acceptance.variant} is rejected by {test}: {text}" for test, text in acceptance.rejections.items()]
+        return found
+
+    @property
+    def diagnosis_rate(self) -> float:
+        killed = [k for k in self.kills if k.killed]
+        return sum(k.diagnosed for k in killed) / max(len(killed), 1)
+
+    def as_json(self) -> dict[str, Any]:
+        return asdict(self) | {"diagnosis_rate": self.diagnosis_rate, "problems": self.problems()}
+
+
+def _only(kill: Kill) -> str:
+    return f" (it is rejected only by tests of {', '.join(kill.elsewhere)})" if kill.elsewhere else ""
+
+
+def kill(component: str, name: str, profile: Profile, everywhere: bool = False) -> Kill:
+    """Run the tests of a fault's requirement on it; with `everywhere`, or when it survives, those of the others too."""
+    contract = contract_of(component)
+    fault = next(f for f in contract.faults if f.name == name)
+    result = Kill(name, component, fault.kills.id)
+    subject = _subject(contract, fault.kills.name, contract.faulty(fault))
+    own = [t for t in tests() if t.requirement.id == fault.kills.id]
+    started = time.perf_counter()
+    for test in own:
+        trial = Trial(subject, test.requirement)
+        test.run(trial, profile)
+        if trial.outcome.state in BAD:
+            if not result.tests:
+                result.seconds, result.examples = time.perf_counter() - started, trial.outcome.examples
+                result.diagnosis = trial.outcome.diagnosis
+            result.tests.append(test.id)
+    if everywhere or not result.tests:
+        result.elsewhere = sorted(_rejecting(subject, fault.kills.id, contract, profile))
+    return result
+
+
+def _rejecting(subject: LocalSubject, own: str, contract: Contract, profile: Profile) -> set[str]:
+    found = set()
+    ids = {requirement.id for requirement in contract.requirements} - {own}
+    for test in (t for t in tests() if t.requirement.id in ids):
+        trial = Trial(subject, test.requirement)
+        test.run(trial, profile)
+        if trial.outcome.state in BAD:
+            found.add(test.requirement.id)
+    return found
+
+
+def accept(component: str, name: str, profile: Profile) -> Acceptance:
+    """Run every test of a variant's operation on it."""
+    contract = contract_of(component)
+    variant = next(v for v in contract.variants if v.name == name)
+    result = Acceptance(name, component)
+    subject = _subject(contract, variant.operation, contract.variant(variant), str(variant.precision))
+    for test in (t for t in tests() if t.requirement.name == variant.operation):
+        trial = Trial(subject, test.requirement)
+        test.run(trial, profile)
+        result.tests += 1
+        result.examples += trial.outcome.examples
+        result.worst = max(result.worst, trial.outcome.worst)
+        if trial.outcome.state not in ("passed", "outside_envelope"):
+            result.rejections[test.id] = trial.outcome.message
+    return result
+
+
+def _subject(contract: Contract, name: str, changed: type[Operation], precision: str = "float32") -> LocalSubject:
+    operations = {op.signature.operation: op for op in contract.operations}
+    return LocalSubject({**operations, name: changed}, {contract.component: precision})
+
+
+Job = tuple[str, str, str, Profile, bool]
+
+
+def jobs(profile: Profile, components: Iterable[str] = (), everywhere: bool = False) -> list[Job]:
+    """Every fault and variant of the components (all of them by default), as work to hand out."""
+    wanted = set(components)
+    chosen = [c for c in contracts() if not wanted or c.component in wanted]
+    found: list[Job] = [("kill", c.component, f.name, profile, everywhere) for c in chosen for f in c.faults]
+    found += [("accept", c.component, v.name, Profile(profile.name, profile.seed), False) for c in chosen for v in c.variants]
+    return found
+
+
+def work(job: Job) -> Kill | Acceptance:
+    """Do one job; runs in a worker process."""
+    what, component, name, profile, everywhere = job
+    return kill(component, name, profile, everywhere) if what == "kill" else accept(component, name, profile)
+
+
+def run(todo: list[Job], processes: int | None = None) -> Iterator[Kill | Acceptance]:
+    """Do the jobs in parallel and yield the results as they are asked for, in order."""
+    processes = processes or os.cpu_count() or 1
+    if processes == 1:
+        yield from map(work, todo)
+        return
+    with ProcessPoolExecutor(processes) as pool:
+        yield from pool.map(work, todo)
+
+
+def matrix(results: Iterable[Kill | Acceptance], components: Iterable[str] = ()) -> Matrix:
+    """Put the results together with what the contracts lack."""
+    found = list(results)
+    wanted = set(components)
+    chosen = [c for c in contracts() if not wanted or c.component in wanted]
+    requirements = [r.id for c in chosen for r in c.requirements]
+    with_fault = {f.kills.id for c in chosen for f in c.faults}
+    with_test = {t.requirement.id for t in tests()}
+    return Matrix(
+        [r for r in found if isinstance(r, Kill)],
+        [r for r in found if isinstance(r, Acceptance)],
+        [r for r in requirements if r not in with_fault],
+        [r for r in requirements if r not in with_test],
+    )
