@@ -52,7 +52,7 @@ class Call:
 
     def program(self) -> str | None:
         """A line of Python that makes the call, or None when its arrays are too large to write down."""
-        if self.views or any(a.size > 32 for a in self.arrays().values()):
+        if self.views or sum(a.size for a in self.arrays().values()) > 24:
             return None
         return f"{self.operation}({', '.join(f'{k}={_literal(v)}' for k, v in self.arguments.items())})"
 

@@ -71,4 +71,5 @@ def _tolerance(call: Call, value: np.ndarray, replayed: Observation, faulty: typ
         budget = operation.evaluate(operation.bind(call.arguments), Precision.NATIVE).budget
     except Exception:  # a fault that accepts bad input need not be able to bound its error there
         return np.nan_to_num(once)
-    return np.nan_to_num(np.broadcast_to(budget, value.shape) + once) if budget.shape == value.shape else np.nan_to_num(once)
+    # The bound of a mistaken formula need not be positive: its size is what counts.
+    return np.nan_to_num(np.abs(budget) + once) if budget.shape == value.shape else np.nan_to_num(once)

@@ -1,7 +1,9 @@
 """What the inputs of all components share: choices inside an envelope, sizes, and sharp data from a seed.
 
-Hypothesis draws the structure (shapes, dtypes, masks, a seed); NumPy makes the data from the seed. That shrinks to
-small shapes, costs microseconds, and every example can be made again from what is printed.
+An example is a tape of bytes, one for each choice of its structure (shapes, dtypes, masks …), and a seed at its end
+for the data. Hypothesis draws the tape as one value: every choice is then uniform and independent (drawn one by one,
+hypothesis repeats and mutates earlier choices, and 40 examples leave whole shapes out), and shrinking lowers each
+byte for itself, to the first and simplest of every choice.
 """
 
 from __future__ import annotations
@@ -18,39 +20,41 @@ from inferspec.conformance.envelope import narrow
 from inferspec.conformance.suite import Inputs
 from inferspec.spec.numerics import numpy_dtype
 
-Draw = Callable[[st.SearchStrategy[Any]], Any]
+CHOICES, SEED = 60, 4
+"""Bytes of a tape: one for each choice, then the data's seed."""
 
-SEEDS = st.integers(0, 2**32 - 1)
+TAPES = st.binary(min_size=CHOICES + SEED, max_size=CHOICES + SEED)
 
 EDGES = (1, 2, 3, 5, 7, 8, 9, 31, 32, 33, 63, 64, 65, 95, 127, 128, 129, 255, 256, 257)
 """Sizes beside the tile and path thresholds of real kernels (PROPERTIES.md, recurring inputs)."""
 
 
 class Pick:
-    """Draws the features of one call and remembers them: ``pick("dtypes")`` is one of the envelope's dtypes."""
+    """Makes the choices of one example and remembers its features: ``pick("dtypes")`` is one of the envelope's."""
 
-    def __init__(self, draw: Draw, envelope: Mapping[str, Any]) -> None:
-        self.draw, self.envelope = draw, envelope
+    def __init__(self, tape: bytes, envelope: Mapping[str, Any]) -> None:
+        self.envelope = envelope
         self.features: dict[str, Any] = {}
-        self.seed: int = draw(SEEDS)
+        self.seed = int.from_bytes(tape[CHOICES:])
         self.random = np.random.default_rng(self.seed)
+        self._choices = iter(tape[:CHOICES])
 
     def __call__(self, key: str) -> Any:
         """One of the choices of an envelope key."""
-        self.features[key] = self.draw(st.sampled_from(self.envelope[key]))
+        self.features[key] = self.one_of(*self.envelope[key])
         return self.features[key]
 
     def size(self, low: int, high: int) -> int:
-        """A size between low and high, smaller ones first."""
-        return self.draw(st.integers(low, high))
+        """A size between low and high, low the simplest."""
+        return low + next(self._choices) * (high - low + 1) // 256
 
     def one_of(self, *choices: Any) -> Any:
         """Any of the choices, the first one simplest."""
-        return self.draw(st.sampled_from(choices))
+        return choices[next(self._choices) * len(choices) // 256]
 
     def upto(self, key: str, *sizes: int) -> int:
         """Any of the sizes that the envelope's largest value allows."""
-        return self.draw(st.sampled_from([size for size in sizes if size <= self.envelope[key]] or [1]))
+        return self.one_of(*([size for size in sizes if size <= self.envelope[key]] or [1]))
 
     def call(self, operation: str, **arguments: Any) -> Call:
         """The call, with what was picked on the way."""
@@ -58,7 +62,7 @@ class Pick:
 
     def normal(self, *shape: int, dtype: str, amplitude: float = 1.0) -> np.ndarray:
         """Normally distributed values of both signs, rounded to the dtype."""
-        return (self.random.normal(size=shape) * amplitude).astype(np.float32).astype(numpy_dtype(dtype))
+        return np.asarray(self.random.normal(size=shape) * amplitude, np.float32).astype(numpy_dtype(dtype))
 
     def integers(self, low: int, high: int, shape: tuple[int, ...], dtype: str) -> np.ndarray:
         """Whole numbers from low to high inclusive, exact in the dtype."""
@@ -94,12 +98,7 @@ class Calls(Inputs):
     def within(self, envelope: Mapping[str, Any]) -> st.SearchStrategy[Any]:
         """The strategy, inside an envelope; OutsideEnvelope when nothing is left."""
         narrowed = narrow(envelope, self._asked)
-
-        @st.composite
-        def drawn(draw: Draw) -> Any:
-            return self.build(Pick(draw, narrowed))
-
-        return drawn()
+        return TAPES.map(lambda tape: self.build(Pick(tape, narrowed)))
 
 
 def calls(build: Callable[..., Any]) -> Calls:

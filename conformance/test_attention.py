@@ -19,7 +19,7 @@ from inferspec.conformance.strategies import in_views
 from inferspec.conformance.suite import requirement
 from inferspec.conformance.trial import Nonconformance
 from inferspec.spec import attention as spec
-from inferspec.spec.numerics import f64, largest, numpy_dtype
+from inferspec.spec.numerics import Precision, f64, largest, numpy_dtype
 
 ENCODINGS = list(HIDING)
 
@@ -47,6 +47,16 @@ def test_grouped_heads_read_their_own_keys_and_values(subject, routed):
 
 @requirement(spec.ATTN_04, call=attention_calls(masks=["additive", "bool", "-inf"]))
 def test_a_mask_of_any_broadcastable_shape_acts_where_it_should(subject, call):
+    subject.agrees(call, where=seeing(call))
+
+
+@requirement(spec.ATTN_04, call=attention_calls(masks=["additive", "bool"], relation="L=S", mask_rank=1), share=0.5)
+def test_a_vector_mask_lies_along_the_keys(subject, call):
+    subject.agrees(call, where=seeing(call))
+
+
+@requirement(spec.ATTN_04, call=attention_calls(masks=["additive", "bool"], relation="L=S", mask_rank=2), share=0.5)
+def test_a_square_mask_is_not_transposed(subject, call):
     subject.agrees(call, where=seeing(call))
 
 
@@ -104,14 +114,14 @@ def test_what_lies_at_hidden_positions_changes_nothing(subject, call):
     keys = call.arguments["key"].shape[-2]
     hidden = np.arange(keys) < keys // 2
     mask = encoded(~hidden[None, :], call.features["masks"], call.features["dtypes"])
-    subject.agrees(_louder(call, hidden).having(mask=mask))
+    subject.agrees(_louder(subject, call, hidden).having(mask=mask))
 
 
 @requirement(spec.ATTN_08, call=attention_calls(masks=["causal"], amplitude=(1.0,)))
 def test_the_future_changes_nothing(subject, call):
     length, keys = call.arguments["query"].shape[-2], call.arguments["key"].shape[-2]
     earlier = np.arange(length)[:, None] < length - 1
-    subject.agrees(_louder(call, np.arange(keys) == keys - 1), where=seeing(call) & earlier)
+    subject.agrees(_louder(subject, call, np.arange(keys) == keys - 1), where=seeing(call) & earlier)
 
 
 @requirement(spec.ATTN_09, call=attention_calls(masks=["none"], dtypes=["float16", "bfloat16"], amplitude=(2.0, 3.0), longest=33))
@@ -121,13 +131,13 @@ def test_logits_and_softmax_are_computed_in_float32(subject, call):
 
 @requirement(spec.ATTN_10, call=attention_calls(masks=["none"], scales=["default"]), far=st.sampled_from([30.0, 1e3, 1e5, -30.0, -1e3, -1e5, -5e5]))
 def test_adding_a_constant_to_the_logits_of_a_row_changes_nothing(subject, call, far):
-    subject.agrees(_shifted(call, far))
+    subject.agrees(_shifted(subject, call, far))
 
 
 @requirement(spec.ATTN_10, routed=routed_attention(masks=["none"]), far=st.sampled_from([-5e5, -6e4, 6e4, 5e5]))
 def test_a_row_of_logits_far_from_zero_still_finds_its_key(subject, routed, far):
     call, expected = routed
-    subject.expects(_shifted(call, far), expected)
+    subject.expects(_shifted(subject, call, far), expected)
 
 
 @requirement(spec.ATTN_11, call=attention_calls(masks=["none", "bool"]), axis=st.sampled_from(["S", "L"]), share=0.5)
@@ -271,6 +281,11 @@ def test_multi_head_reads_strided_arguments(subject, call):
     subject.agrees(call, where=_seeing_rows(call))
 
 
+@requirement(spec.MHA_06, call=in_views(multi_head_calls(free_head_dim=[False]), "query", "key", "value"))
+def test_multi_head_reads_strided_inputs(subject, call):
+    subject.agrees(call, where=_seeing_rows(call))
+
+
 @requirement(spec.MHA_07, call=multi_head_calls(free_head_dim=[False]))
 def test_multi_head_keeps_shape_and_dtype(subject, call):
     returns(subject, call, call.arguments["query"].shape, call.features["dtypes"])
@@ -296,7 +311,8 @@ def test_another_mask_of_multi_head_attention_in_between_changes_nothing(subject
 @requirement(spec.MHA_10, call=multi_head_calls(masks=["none"], free_head_dim=[False]), bad=st.sampled_from(["wq", "wk", "wv", "wo", "heads"]))
 def test_weights_of_other_shapes_are_refused(subject, call, bad):
     if bad == "heads":
-        refuses(subject, call.having(num_heads=call.arguments["wq"].shape[0] + 1))
+        rows = call.arguments["wq"].shape[0]
+        refuses(subject, call.having(num_heads=next(n for n in range(2, rows + 2) if rows % n)))
         return
     weight = call.arguments[bad]
     refuses(subject, call.having(**{bad: np.concatenate([weight, weight[:, :1]], axis=1)}))
@@ -309,19 +325,26 @@ def _with_empty_rows(call):
     return call.having(mask=encoded(np.array(visible), call.features["masks"], call.features["dtypes"]))
 
 
-def _louder(call, positions):
+def _reach(subject, call, size):
+    """The size, or as much of it as keeps the logits of class native exact enough in half dtypes (float16 ends at 65504)."""
+    native = subject.precision is Precision.NATIVE and call.features["dtypes"] != "float32"
+    return min(size, 1e3) if native else size
+
+
+def _louder(subject, call, positions):
     """The same call with large finite keys and values at some positions: logits of either sign, 2e4 and more."""
+    size = _reach(subject, call, 2e4)
 
     def loud(x):
-        return np.where(positions[:, None], 2e4, f64(x)).astype(np.float32).astype(x.dtype)
+        return np.where(positions[:, None], size, f64(x)).astype(np.float32).astype(x.dtype)
 
     return call.having(key=loud(call.arguments["key"]), value=loud(call.arguments["value"]))
 
 
-def _shifted(call, far):
+def _shifted(subject, call, far):
     """The last feature, which no key needs, moves all logits of a row by the same: near `far` and -far in turn."""
     query, key = call.arguments["query"].copy(), call.arguments["key"].copy()
-    step = 2.0 ** np.round(np.log2(np.sqrt(abs(far) * np.sqrt(query.shape[-1]))))
+    step = 2.0 ** np.round(np.log2(np.sqrt(_reach(subject, call, abs(far)) * np.sqrt(query.shape[-1]))))
     rows = np.where(np.arange(query.shape[-2]) % 2, -1.0, 1.0)
     query[..., -1], key[..., -1] = np.sign(far) * rows * step, step
     return call.having(query=query, key=key)

@@ -13,7 +13,7 @@ from inferspec.conformance.subject import Result, Subject, SubjectDied
 from inferspec.conformance.waivers import Waiver
 from inferspec.spec import contracts
 from inferspec.spec.contract import Answer, Arguments, Contract, Operation, Requirement
-from inferspec.spec.numerics import SHARP, Precision, f64, round_to, within
+from inferspec.spec.numerics import Precision, f64, is_sharp, round_to, within
 
 
 class Nonconformance(AssertionError):
@@ -161,8 +161,7 @@ class Trial:
         if not finite.any():
             return
         self.outcome.worst = max(self.outcome.worst, float((error[finite] / budget[finite]).max()))
-        if np.sqrt(np.mean(value[finite] ** 2)) >= SHARP * np.sqrt(np.mean(budget[finite] ** 2)):
-            self.outcome.sharp += 1
+        self.outcome.sharp += is_sharp(value[finite], budget[finite])
 
     def _operation(self, call: Call) -> Operation:
         return self.contract.operation(call.operation)()

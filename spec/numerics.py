@@ -119,7 +119,14 @@ def weights_growth(probabilities: np.ndarray, logit_error: np.ndarray) -> np.nda
 
 def within(error: np.ndarray, budget: np.ndarray) -> np.ndarray:
     """Whether each error keeps its budget. The budget itself is computed in float64: a part in 2^40 covers that."""
-    return error <= budget * (1 + 2.0**-40)
+    with np.errstate(over="ignore"):
+        return error <= budget * (1 + 2.0**-40)
+
+
+def is_sharp(value: np.ndarray, budget: np.ndarray) -> bool:
+    """Whether the answer is large enough beside its budget for mistakes to show."""
+    with np.errstate(over="ignore"):
+        return bool(np.mean(value**2) >= SHARP**2 * np.mean(budget**2))
 
 
 def oracles_agree(first: np.ndarray, second: np.ndarray, magnitude: float) -> bool:

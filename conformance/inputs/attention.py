@@ -43,9 +43,12 @@ def lengths(pick: Pick, relation: str = "any", longest: int = 9) -> tuple[int, i
     return (small, keys) if relation == "L<S" else (keys, small)
 
 
-def array_mask(pick: Pick, encoding: str, full: tuple[int, ...], dtype: str) -> np.ndarray:
-    """A mask of any shape that broadcasts to `full`, in one of the encodings; every row sees a key."""
-    rank = pick.one_of(*range(len(full), -1, -1))
+def array_mask(pick: Pick, encoding: str, full: tuple[int, ...], dtype: str, rank: int | None = None) -> np.ndarray:
+    """A mask of any shape (or of any with `rank` dims) that broadcasts to `full`, in one of the encodings.
+
+    Every row sees a key.
+    """
+    rank = pick.one_of(*range(len(full), -1, -1)) if rank is None else rank
     shape = tuple(n if pick.one_of(True, True, False) else 1 for n in full[len(full) - rank :])
     if encoding == "additive":
         return pick.normal(*shape, dtype=dtype, amplitude=1.5)
@@ -74,7 +77,12 @@ def seeing(call: Call) -> np.ndarray:
 
 @calls
 def attention_calls(
-    pick: Pick, relation: str = "any", longest: int = 9, amplitude: tuple[float, ...] = (1.0, 0.3, 2.0), shapes: Any = None
+    pick: Pick,
+    relation: str = "any",
+    longest: int = 9,
+    amplitude: tuple[float, ...] = (1.0, 0.3, 2.0),
+    shapes: Any = None,
+    mask_rank: int | None = None,
 ) -> Call:
     """Attention on normal data, with every kind of heads, lengths, masks and scales that the envelope has."""
     dtype, dim, ratio = pick("dtypes"), pick("head_dims"), pick("ratios")
@@ -87,7 +95,7 @@ def attention_calls(
     kind = pick("masks")
     mask: Any = {"none": None, "causal": "causal"}.get(kind, "")
     if mask == "":
-        mask = array_mask(pick, kind, (*query.shape[:-1], keys), dtype)
+        mask = array_mask(pick, kind, (*query.shape[:-1], keys), dtype, mask_rank)
     scale = None if pick("scales") == "default" else pick.one_of(0.5, 2.0, -1.0, 0.0) * dim**-0.5
     return pick.call(SDPA, query=query, key=key, value=value, scale=scale, mask=mask)
 
@@ -167,7 +175,9 @@ def multi_head_calls(pick: Pick, relation: str = "any") -> Call:
     """Multi-head attention with weights that keep activations near 1, L and S any, free head dims where claimed."""
     dtype, heads, lead = pick("dtypes"), pick.size(1, 4), tuple(pick("leading_dims"))
     dim = pick.one_of(2, 4, 3, 8)
-    hidden = heads * dim if not pick("free_head_dim") else heads * dim + heads * pick.size(1, 3)
+    hidden = heads * dim
+    if pick("free_head_dim"):
+        hidden = pick.one_of(*(n for n in range(2, 2 * hidden + 2) if n != hidden))
     length, keys = lengths(pick, relation, longest=6)
     rows = heads * dim
     weights = {
