@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import inferspec
+from inferspec.conformance.power import power
 from inferspec.conformance.subject import Description
 from inferspec.conformance.suite import Profile, Test
 from inferspec.conformance.waivers import Waiver
@@ -161,13 +162,13 @@ def certificate(
     complete: bool,
 ) -> dict[str, Any]:
     """Return the certificate of a run, ready to be written as JSON."""
-    faults = sum(len(contract.faults) for contract in contracts())
     body: dict[str, Any] = {
         "format": FORMAT,
         "kit": {
             "version": inferspec.__version__,
             "requirements": requirements_digest(all_requirements()),
-            "faults": faults,
+            "faults": sum(len(contract.faults) for contract in contracts()),
+            "power": power(),
         },
         "subject": {
             "spec": description.spec,

@@ -18,7 +18,8 @@ SUITES = Path(__file__).resolve().parent
 PACKAGE = "inferspec.conformance"
 PROPERTY = "inferspec"
 _session = pytest.StashKey["Session"]()
-_results = pytest.StashKey[dict[str, Any]]()
+_results = pytest.StashKey["Results"]()
+_certificate = pytest.StashKey[dict[str, Any]]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -51,7 +52,8 @@ def pytest_cmdline_main(config: pytest.Config) -> int | None:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "requirement(id): the sentence of the contract that a test checks")
-    config.stash[_results] = {}
+    config.stash[_results] = Results()
+    config.pluginmanager.register(config.stash[_results], "inferspec-results")
     if _concerns_us(config):
         _open(config)
 
@@ -142,14 +144,15 @@ def subject(request: pytest.FixtureRequest) -> Any:
     return run
 
 
-def pytest_runtest_logreport(report: pytest.TestReport) -> None:
-    # A hook without config: the controller's plugin object keeps the results.
-    for name, value in report.user_properties:
-        if name == PROPERTY and report.when == "call":
-            _found[value["id"]] = value
+class Results:
+    """Gathers the outcomes of the tests, from this process or from xdist's workers."""
 
+    def __init__(self) -> None:
+        self.outcomes: dict[str, Any] = {}
 
-_found: dict[str, Any] = {}
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.when == "call":
+            self.outcomes.update({value["id"]: value for name, value in report.user_properties if name == PROPERTY})
 
 
 @pytest.hookimpl(trylast=True)
@@ -157,21 +160,20 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
     config = session.config
     if hasattr(config, "workerinput") or _session not in config.stash:
         return
-    ours = config.stash[_session]
-    result = ours.conclude(dict(_found), list(config.invocation_params.args))
-    _found.clear()
-    config.stash[_results] = result
+    outcomes = config.stash[_results].outcomes
+    certificate = config.stash[_session].conclude(outcomes, list(config.invocation_params.args))
+    config.stash[_certificate] = certificate
     if path := config.getoption("--certificate", None):
         from inferspec.conformance.certificate import write
 
-        write(result, path)
-    if result["verdict"] == "nonconformant" and exitstatus == pytest.ExitCode.OK:
+        write(certificate, path)
+    if certificate["verdict"] == "nonconformant" and exitstatus == pytest.ExitCode.OK:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
-    result = config.stash.get(_results, {})
-    if not result:
+    result = config.stash.get(_certificate, None)
+    if result is None:
         return
     from inferspec.conformance.summary import lines
 

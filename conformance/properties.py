@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from inferspec.conformance.calls import Call, Observation
+from inferspec.conformance.calls import Call
 from inferspec.conformance.trial import Nonconformance, Trial
 from inferspec.spec.numerics import f64
 
@@ -19,7 +19,7 @@ def refuses(subject: Trial, call: Call) -> None:
 
 def keeps_arguments(subject: Trial, call: Call) -> None:
     """Every array argument is bit for bit the same after the call."""
-    seen = _answered(subject, call)
+    seen = subject.answered(call)
     if seen.changed:
         raise Nonconformance(f"the call changes {', '.join(seen.changed)}", call)
 
@@ -28,7 +28,7 @@ def depends_on_arguments_alone(subject: Trial, first: Call, second: Call) -> Non
     """Two calls right in turn; the first one again is bit-equal; no global random state is touched."""
     before = subject.agrees(first)
     subject.agrees(second)
-    seen = _answered(subject, first, watch=True)
+    seen = subject.answered(first, watch=True)
     assert seen.value is not None
     if not bit_equal(before, seen.value):
         different = int((f64(before) != f64(seen.value)).sum())
@@ -49,11 +49,3 @@ def returns(subject: Trial, call: Call, shape: tuple[int, ...], dtype: str) -> N
 def bit_equal(first: np.ndarray, second: np.ndarray) -> bool:
     """Whether two arrays are the same to the last bit, dtype and NaN included."""
     return first.dtype == second.dtype and first.shape == second.shape and first.tobytes() == second.tobytes()
-
-
-def _answered(subject: Trial, call: Call, watch: bool = False) -> Observation:
-    seen = subject.observe(call, watch)
-    if seen.value is None:
-        problem = f"{seen.raised}: {seen.message}" if seen.raised else f"it returns a {seen.message}"
-        raise Nonconformance(f"no answer to a good call: {problem}", call)
-    return seen

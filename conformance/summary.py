@@ -19,6 +19,9 @@ def lines(certificate: Mapping[str, Any]) -> Iterator[Line]:
         yield from _component(component, [row for row in rows if row["component"] == component], certificate)
     precision = certificate["precision"]["matmul"]
     yield f"precision of the library's float32 matmul: {precision}", {}
+    power = certificate["kit"]["power"]
+    if power:
+        yield f"faults rejected by these suites: {power['rejected']}/{power['faults']}, honest variants accepted: {power['accepted']}/{power['variants']}", {}
     yield f"verdict: {verdict_text(certificate)}", {_COLOURS[certificate["verdict"]]: True, "bold": True}
     if certificate["verdict"] == "incomplete":
         missing = sum(set(row["tests"]) != set(row["ran"]) for row in rows)

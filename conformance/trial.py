@@ -107,14 +107,20 @@ class Trial:
 
     def value(self, call: Call, result: Result | None = None) -> np.ndarray:
         """Make a call that must return an array, and return it."""
-        observation = self.observe(call, result=result)
+        value = self.answered(call, result=result).value
+        assert value is not None
+        return value
+
+    def answered(self, call: Call, watch: bool = False, result: Result | None = None) -> Observation:
+        """Make a call that must return an array, and return what was seen of it."""
+        observation = self.observe(call, watch, result)
         if observation.raised:
             state = "overclaimed" if observation.raised in ("ValueError", "TypeError") else "failed"
             claim = "refuses what its envelope includes" if state == "overclaimed" else "raises"
             raise Nonconformance(f"{claim}: {observation.raised}: {observation.message}", call, state)
         if observation.value is None:
             raise Nonconformance(f"returns a {observation.message}, not an array", call)
-        return observation.value
+        return observation
 
     def answer(self, call: Call, precision: Precision | None = None) -> Answer:
         """The oracle's answer to a call."""

@@ -32,6 +32,11 @@ SILU_TROUGH = -1.2784645427610738
 """Where silu is smallest: it falls before and rises after."""
 
 
+def known_places(value: np.ndarray, budget: np.ndarray) -> np.ndarray:
+    """The budget where the value is finite, none elsewhere: NaN and infinities belong exactly where they are."""
+    return np.where(np.isfinite(value), budget, 0.0)
+
+
 def product_roundings(precision: Precision, biased: bool = False) -> int:
     """How often a product may be rounded to the dtype: once, before a bias is added too, class `native` twice more."""
     return 1 + biased + (2 if precision is Precision.NATIVE else 0)
@@ -53,7 +58,7 @@ def product_budget(
     """
     error = carried + dot(magnitude, terms, unit_roundoff("float32"))
     error = error + (roundings - 1) * rounding(np.abs(product) + error, dtype)
-    return error + rounding(np.abs(value) + error, dtype)
+    return known_places(value, error + rounding(np.abs(value) + error, dtype))
 
 
 class Linear(Operation):
@@ -111,7 +116,7 @@ class Silu(Operation):
         with np.errstate(all="ignore"):
             value = self.activate(x, dtype)
             budget = self.budget(x, value, dtype, precision)
-        return Answer(value, budget)
+        return Answer(value, known_places(value, budget))
 
     def budget(self, x: np.ndarray, value: np.ndarray, dtype: str, precision: Precision) -> np.ndarray:
         """Relative to the value, also where it is tiny.
@@ -178,7 +183,7 @@ class Softmax(Operation):
         x = np.moveaxis(f64(a.x), axis, -1)
         with np.errstate(all="ignore"):
             value = self.distribution(x, dtype)
-            budget = self.budget(x, value, dtype, precision)
+            budget = known_places(value, self.budget(x, value, dtype, precision))
         return Answer(np.moveaxis(value, -1, axis), np.moveaxis(budget, -1, axis))
 
     def budget(self, x: np.ndarray, value: np.ndarray, dtype: str, precision: Precision) -> np.ndarray:
@@ -238,7 +243,7 @@ LIN_09 = _linear(
 )
 LIN_10 = _linear(
     "LIN-10",
-    "a weight that is not O×I and a bias that is not O are refused",
+    "a weight that is not O×I and a bias of another length than O are refused; one of length 1, which broadcasts, is left open",
     aspect=Aspect.GUARD,
     source="PROPERTIES X9",
 )

@@ -119,8 +119,8 @@ def first_row_for_all(argument: str) -> Change:
 
 
 def rounds(argument: str, dtype: str = "bfloat16") -> Change:
-    """One argument passes through a narrower dtype on its way in."""
-    return _replacing(argument, lambda self, a, value: round_to(f64(value), dtype))
+    """One argument passes through a narrower dtype on its way in, and is of its own dtype again."""
+    return _replacing(argument, lambda self, a, value: round_to(f64(round_to(f64(value), dtype)), value.dtype.name))
 
 
 def saturates(result: np.ndarray, dtype: str) -> np.ndarray:

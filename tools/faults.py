@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import time
 from collections.abc import Iterable, Iterator
@@ -183,3 +184,20 @@ def matrix(results: Iterable[Kill | Acceptance], components: Iterable[str] = ())
         [r for r in requirements if r not in with_fault],
         [r for r in requirements if r not in with_test],
     )
+
+
+def record(matrix: Matrix) -> None:
+    """Keep the figures for certificates, with the identity of the faults that they hold for."""
+    from inferspec.conformance.power import POWER, faults_digest
+
+    killed = sum(k.killed for k in matrix.kills)
+    accepted = sum(not a.rejections for a in matrix.acceptances)
+    figures = {
+        "digest": faults_digest(),
+        "faults": len(matrix.kills),
+        "rejected": killed,
+        "variants": len(matrix.acceptances),
+        "accepted": accepted,
+        "diagnosed": sum(k.diagnosed for k in matrix.kills),
+    }
+    POWER.write_text(json.dumps(figures, indent=1) + "\n", encoding="utf-8")

@@ -1,0 +1,240 @@
+"""Calls of the linear layer, SiLU and softmax."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from inferspec.conformance.calls import Call
+from inferspec.conformance.envelope import OutsideEnvelope
+from inferspec.conformance.strategies import EDGES, Pick, calls
+from inferspec.spec.numerics import UNDERFLOW_GAP, f64, largest, round_to
+
+_ones = np.ones((2, 3), np.float32)
+EXAMPLES = {
+    "linear": Call("linear", {"x": _ones, "weight": np.ones((4, 3), np.float32)}),
+    "silu": Call("silu", {"x": _ones}),
+    "softmax": Call("softmax", {"x": _ones}),
+}
+
+Sizes = Callable[[Pick], tuple[int, int, int]]
+"""Draws rows, features and outputs."""
+
+Values = Callable[[Pick, tuple[int, ...], str], np.ndarray]
+"""Makes data of a shape for a dtype, in float64; rows lie along the last axis."""
+
+WIDE = (*EDGES, 1023, 1024, 1025, 2047, 2049, 4095, 4096)
+"""Lengths of a single row beside the widths of vectors, SIMD groups and threadgroups."""
+
+
+def resized(x: np.ndarray, axis: int, size: int) -> np.ndarray:
+    """x with another size of one axis: cut, or repeated from its beginning."""
+    return np.take(x, np.arange(size) % max(x.shape[axis], 1), axis=axis)
+
+
+def with_rows(lead: tuple[int, ...], rows: int) -> tuple[int, ...]:
+    """Leading dims of the same kind with another number of rows."""
+    return (*lead[:-1], rows) if lead else ()
+
+
+# linear
+
+
+def small(pick: Pick) -> tuple[int, int, int]:
+    """A few rows, features and outputs; features and outputs differ."""
+    features = pick.size(2, 9)
+    return pick.size(1, 4), features, pick.one_of(*(n for n in range(1, 11) if n != features))
+
+
+def square(pick: Pick) -> tuple[int, int, int]:
+    """As many outputs as features, so that a weight fits both ways round."""
+    features = pick.size(2, 9)
+    return pick.size(1, 4), features, features
+
+
+def beside_tiles(pick: Pick) -> tuple[int, int, int]:
+    """One size beside the tiles of kernels, the others small, so that it stays quick."""
+    size, other, last = pick.upto("features", *EDGES), pick.upto("features", 3, 1, 9, 33), pick.size(1, 6)
+    return pick.one_of((last, size, other), (other, last, size), (size, other, last), (size, last, other))
+
+
+def long_sums(pick: Pick) -> tuple[int, int, int]:
+    """Thousands of features."""
+    return pick.size(1, 2), pick.upto("features", 1024, 2048, 3001, 4096), pick.size(2, 3)
+
+
+@calls
+def linear_calls(
+    pick: Pick, sizes: Sizes = small, amplitude: tuple[float, ...] = (1.0, 1e-2, 30.0), positive: bool = False
+) -> Call:
+    """A linear layer on normal data; the last of the leading dims is the number of rows."""
+    dtype, biased, lead = pick("dtypes"), pick("bias"), tuple(pick("leading_dims"))
+    rows, features, outputs = sizes(pick)
+    size = pick.one_of(*amplitude)
+    x = pick.normal(*with_rows(lead, rows), features, dtype=dtype, amplitude=size)
+    weight = pick.normal(outputs, features, dtype=dtype, amplitude=1.2 / math.sqrt(features))
+    if positive:
+        x, weight = np.abs(x), np.abs(weight)
+    bias = pick.normal(outputs, dtype=dtype, amplitude=size) if biased else None
+    return pick.call("linear", x=x, weight=weight, bias=bias)
+
+
+@calls
+def whole_linear(pick: Pick, sizes: Sizes = small) -> tuple[Call, np.ndarray]:
+    """The exact lane: (call, the exact result), whole numbers whose sums are exact in every dtype (below 256)."""
+    dtype, biased, lead = pick("dtypes"), pick("bias"), tuple(pick("leading_dims"))
+    rows, features, outputs = sizes(pick)
+    x = pick.integers(-4, 4, (*with_rows(lead, rows), features), dtype)
+    weight = pick.integers(-4, 4, (outputs, features), dtype)
+    bias = pick.integers(-90, 90, (outputs,), dtype) if biased else None
+    expected = f64(x) @ f64(weight).T + (f64(bias) if biased else 0.0)
+    return pick.call("linear", x=x, weight=weight, bias=bias), expected
+
+
+@calls
+def towering_linear(pick: Pick) -> tuple[Call, np.ndarray]:
+    """The exact lane: (call, the exact result); the sum fits the dtype, the partial sums on its way pass float16's range."""
+    dtype, lead = pick("dtypes"), tuple(pick("leading_dims"))
+    pick.features["bias"] = False
+    pairs, outputs, step = pick.size(16, 40), pick.size(2, 5), 2.0**15
+    row = np.concatenate([np.full(pairs + 1, step), np.full(pairs, -step)])
+    signs = pick.random.choice([-1.0, 1.0], outputs)
+    x = round_to(np.broadcast_to(row, (*lead, row.size)), dtype)
+    weight = round_to(np.repeat(signs[:, None], row.size, axis=1), dtype)
+    return pick.call("linear", x=x, weight=weight), np.broadcast_to(signs * step, (*lead, outputs))
+
+
+# silu
+
+
+def both_signs(pick: Pick, shape: tuple[int, ...], dtype: str) -> np.ndarray:
+    """Values of a few units."""
+    return pick.random.normal(size=shape) * 3.0
+
+
+def in_the_tail(pick: Pick, shape: tuple[int, ...], dtype: str) -> np.ndarray:
+    """All of [-20, 20]; two of three lie below -6, where the sigmoid is tiny."""
+    whole, tail = pick.random.uniform(-20, 20, shape), pick.random.uniform(-20, -6, shape)
+    return np.where(pick.random.random(shape) < 2 / 3, tail, whole)
+
+
+def of_any_size(pick: Pick, shape: tuple[int, ...], dtype: str) -> np.ndarray:
+    """From 1e-4 to the largest number of the dtype, every order of magnitude alike, the largest itself at times."""
+    top = largest(dtype)
+    size = 10.0 ** pick.random.uniform(-4, math.log10(top), shape)
+    size = np.where(pick.random.random(shape) < 0.1, top, np.minimum(size, top))
+    return size * pick.random.choice([-1.0, 1.0], shape)
+
+
+def past_exp(pick: Pick, shape: tuple[int, ...], dtype: str) -> np.ndarray:
+    """From 15 to 150 on both sides: where exp(x) leaves float16 (11), float32 (88) and the subnormals (104)."""
+    return pick.random.uniform(15, 150, shape) * pick.random.choice([-1.0, 1.0], shape)
+
+
+def not_finite(pick: Pick, shape: tuple[int, ...], dtype: str) -> np.ndarray:
+    """A few NaN and +inf among values of a few units."""
+    special = pick.random.choice([np.nan, np.inf, 0.0], shape, p=[0.2, 0.2, 0.6])
+    return np.where(special == 0, both_signs(pick, shape, dtype), special)
+
+
+@calls
+def silu_calls(pick: Pick, values: Values = both_signs, lengths: tuple[int, ...] = (3, 1, 2, 5, 9, 32)) -> Call:
+    """SiLU of values of the kind asked for."""
+    dtype, lead = pick("dtypes"), tuple(pick("leading_dims"))
+    shape = (*lead, pick.upto("features", *lengths))
+    return pick.call("silu", x=round_to(values(pick, shape, dtype), dtype))
+
+
+# softmax
+
+
+def ordinary(pick: Pick, shape: tuple[int, ...], dtype: str) -> np.ndarray:
+    """Logits of a row with one to many likely entries, its largest at the end half of the time."""
+    x = pick.random.normal(size=shape) * pick.one_of(1.0, 3.0, 0.3)
+    return np.sort(x, axis=-1) if pick.random.random() < 0.5 else x
+
+
+def alike(pick: Pick, shape: tuple[int, ...], dtype: str) -> np.ndarray:
+    """Nearly equal logits: every entry counts for the sum."""
+    return pick.random.normal(size=shape) * 0.1
+
+
+def far_out(pick: Pick, shape: tuple[int, ...], dtype: str) -> np.ndarray:
+    """Logits near a number of any size, of either sign in turn."""
+    far = pick.one_of(*(size for size in (1e2, 1e3, 1e4, 6e4, 1e5, 1e6, 1e8) if size <= largest(dtype)))
+    spread = pick.one_of(2.0, 50.0)
+    return far * _alternating(shape) + pick.random.normal(size=shape) * spread
+
+
+def extreme(pick: Pick, shape: tuple[int, ...], dtype: str) -> np.ndarray:
+    """Ordinary logits among the largest and the lowest numbers of the dtype."""
+    x, top = ordinary(pick, shape, dtype), largest(dtype)
+    x = np.where(pick.random.random(shape) < 0.3, -top, x)
+    return np.where(pick.random.random(shape) < pick.one_of(0.0, 0.2), top, x)
+
+
+def on_levels(pick: Pick, shape: tuple[int, ...], dtype: str) -> np.ndarray:
+    """Each row at a height and with a spread of its own."""
+    rows = (*shape[:-1], 1)
+    level = pick.random.choice([-400.0, -150.0, 0.0, 150.0, 400.0], rows)
+    return level + pick.random.normal(size=shape) * pick.random.uniform(0.3, 3.0, rows)
+
+
+def partly_hidden(pick: Pick, shape: tuple[int, ...], dtype: str) -> np.ndarray:
+    """-inf at single entries and in runs; every row keeps a finite entry, in some examples far below zero."""
+    x = ordinary(pick, shape, dtype) + pick.one_of(0.0, -3e4, -100.0)
+    places, kept = np.arange(shape[-1]), pick.random.integers(0, shape[-1], shape[:-1])[..., None]
+    start, stop = (pick.random.integers(0, shape[-1] + 1, (*shape[:-1], 1)) for _ in range(2))
+    hidden = ((places >= start) & (places < stop)) | (pick.random.random(shape) < 0.2)
+    return np.where(hidden & (places != kept), -np.inf, x)
+
+
+def one_row_nan(pick: Pick, shape: tuple[int, ...], dtype: str) -> np.ndarray:
+    """Ordinary logits, one of them NaN."""
+    x = ordinary(pick, shape, dtype)
+    x.flat[pick.random.integers(x.size)] = np.nan
+    return x
+
+
+def _alternating(shape: tuple[int, ...]) -> np.ndarray:
+    """+1 and -1, row by row."""
+    rows = math.prod(shape[:-1])
+    return np.where(np.arange(rows) % 2, -1.0, 1.0).reshape(*shape[:-1], 1)
+
+
+@calls
+def softmax_calls(
+    pick: Pick, values: Values = ordinary, lengths: tuple[int, ...] = (4, 1, 2, 5, 7, 9, 16), spelt: bool = True
+) -> Call:
+    """Softmax of logits of the kind asked for, the rows along any axis; spelt=False leaves the axis to its default."""
+    dtype, lead, axis = pick("dtypes"), *_lead_and_axis(pick)
+    length = pick.upto("features", *lengths)
+    x = np.moveaxis(values(pick, (*lead, length), dtype), -1, axis)
+    asked: dict[str, Any] = {"axis": axis} if spelt else {}
+    return pick.call("softmax", x=round_to(x, dtype), **asked)
+
+
+@calls
+def peaked_softmax(pick: Pick) -> tuple[Call, np.ndarray]:
+    """The exact lane: (call, the exact result). Each row has one logit so far above the others that they underflow."""
+    dtype, lead, axis = pick("dtypes"), *_lead_and_axis(pick)
+    length, random = pick.size(2, 9), pick.random
+    peaks = np.arange(length) == random.integers(0, length, lead)[..., None]
+    far = pick.one_of(0.0, *(sign * size for size in (1e3, 3e4, 1e6) for sign in (1, -1) if 2 * size <= largest(dtype)))
+    gap = max(1.5 * UNDERFLOW_GAP, abs(far) / 8)
+    x = np.moveaxis(far + gap * peaks, -1, axis)
+    return pick.call("softmax", x=round_to(x, dtype), axis=axis), np.moveaxis(peaks, -1, axis)
+
+
+def _lead_and_axis(pick: Pick) -> tuple[tuple[int, ...], int]:
+    """The dims beside the rows, and an axis that such an array has."""
+    leads = [tuple(lead) for lead in pick.envelope["leading_dims"]]
+    fitting = [(lead, axis) for axis in pick.envelope["axes"] for lead in leads if -len(lead) - 1 <= axis <= len(lead)]
+    if not fitting:
+        raise OutsideEnvelope("leading_dims and axes fit nowhere")
+    pick.features["leading_dims"], pick.features["axes"] = pick.one_of(*fitting)
+    return pick.features["leading_dims"], pick.features["axes"]
+

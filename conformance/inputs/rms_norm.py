@@ -1,0 +1,93 @@
+"""Calls of root mean square norm."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from inferspec.conformance.calls import Call
+from inferspec.conformance.strategies import EDGES, Pick, calls
+from inferspec.spec.numerics import numpy_dtype
+from inferspec.spec.rms_norm import RMSNorm
+
+RMS = "RMSNorm"
+EXAMPLES = {RMS: Call(RMS, {"dims": 4, "weight": np.ones(4, np.float32), "x": np.ones((2, 4), np.float32)})}
+
+Sizes = Callable[[Pick], int]
+"""Draws the number of features."""
+
+WIDE = (511, 512, 513, 896, 1023, 1024, 1025, 2047, 2048, 2049, 4095, 4096, 4097, 8191, 8192)
+"""Hidden sizes of real models, and sizes beside the brackets of kernels that the smaller EDGES leave out."""
+
+
+def small(pick: Pick) -> int:
+    """A few features up to a few dozen."""
+    return pick.upto("features", 4, 1, 2, 3, 5, 7, 8, 12, 16, 24, 33, 64, 100)
+
+
+def middle(pick: Pick) -> int:
+    """As many features as make some quotients fall between two numbers of the dtype, with no doubt which is nearer."""
+    return pick.upto("features", 8, 16, 31, 64, 128, 300, 768, 1024)
+
+
+def wide(pick: Pick) -> int:
+    """Rows so long that a sum in half precision stands still."""
+    return pick.upto("features", 64, 1024, 4096, 4097, 5120, 8192)
+
+
+def beside_brackets(pick: Pick) -> int:
+    """Sizes at which kernels take another path."""
+    return pick.upto("features", *EDGES, *WIDE)
+
+
+def rows(pick: Pick, shape: tuple[int, ...], dtype: str, amplitude: float) -> np.ndarray:
+    """Rows of values up to three amplitudes, of both signs, with a mean of their own."""
+    centre = pick.random.normal(size=(*shape[:-1], 1)) * pick.one_of(0.0, 0.7)
+    values = np.clip(pick.random.normal(size=shape) + centre, -3, 3) * amplitude
+    return np.asarray(values, np.float32).astype(numpy_dtype(dtype))
+
+
+def _spelt(pick: Pick, eps: float) -> dict[str, Any]:
+    """eps, left out half of the time where it is the default."""
+    default = eps == RMSNorm.signature.parameters["eps"]
+    return {} if default and pick.one_of(True, False) else {"eps": eps}
+
+
+@calls
+def rms_calls(
+    pick: Pick, sizes: Sizes = small, amplitude: tuple[float, ...] = (1.0, 0.05, 30.0), beside_eps: bool = False
+) -> Call:
+    """RMSNorm of rows with a mean of their own, each as loud as it likes; weights of both signs.
+
+    beside_eps: rows whose mean square is near eps, above and below, in place of the amplitudes.
+    """
+    dtype, lead, eps = pick("dtypes"), tuple(pick("leading_dims")), pick("eps")
+    features = sizes(pick)
+    loud = math.sqrt(eps) * pick.one_of(1.0, 0.2, 3.0) if beside_eps else pick.one_of(*amplitude)
+    x = rows(pick, (*lead, features), dtype, loud)
+    weight = pick.normal(features, dtype=dtype)
+    return pick.call(RMS, dims=features, weight=weight, **_spelt(pick, eps), x=x)
+
+
+@calls
+def uneven_rows(pick: Pick, sizes: Sizes = small) -> Call:
+    """Batches in which no row is as loud as the next."""
+    call = rms_calls.build(pick, sizes=sizes, amplitude=(1.0,))
+    x = call.arguments["x"]
+    level = 2.0 ** pick.random.permutation(np.arange(math.prod(x.shape[:-1])) % 9 - 4).reshape(*x.shape[:-1], 1)
+    return call.having(x=(x.astype(np.float32) * level.astype(np.float32)).astype(x.dtype))
+
+
+@calls
+def misfits(pick: Pick) -> Call:
+    """Calls whose weight or whose x has another number of features than dims."""
+    call = rms_calls.build(pick)
+    dims, weight, x = (call.arguments[name] for name in ("dims", "weight", "x"))
+    widths = [width for width in (dims + 1, dims - 1, 2 * dims, 1) if width not in (0, dims)]
+    width = pick.one_of(*widths)
+    if pick.one_of("weight", "x") == "weight":
+        return call.having(weight=np.resize(weight, width))
+    return call.having(x=np.resize(x, (*x.shape[:-1], width)))

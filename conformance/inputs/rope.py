@@ -1,0 +1,260 @@
+"""Calls of rotary position embedding."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from inferspec.conformance.calls import Call
+from inferspec.conformance.envelope import OutsideEnvelope
+from inferspec.conformance.strategies import EDGES, Pick, calls
+from inferspec.spec.rope import RoPE
+
+ROPE = "RoPE"
+EXAMPLES = {ROPE: Call(ROPE, {"dims": 4, "max_positions": 8, "x": np.ones((1, 2, 1, 4), np.float32)})}
+
+Sizes = Callable[[Pick], tuple[int, int, int]]
+"""Draws batch, length and heads."""
+
+NEAR = (0, 1, 2, 3, 5, 17, 100)
+STARTS = (*NEAR, 255, 256, 257, 1000, 2047, 2049, 4000, 32768, 65503, 65535, 65536, 100003, 2**17)
+"""First positions: beside what bfloat16 (256), float16 (2048, 65504) and 16-bit integers hold."""
+
+
+def small(pick: Pick) -> tuple[int, int, int]:
+    """A few rows, tokens and heads, no two numbers of them equal but for 1."""
+    batch, length = pick.size(1, 4), pick.size(1, 9)
+    return batch, length, pick.one_of(1, *(n for n in (2, 3, 5, 8) if n not in (batch, length)))
+
+
+def decode(pick: Pick) -> tuple[int, int, int]:
+    """One token for each of several rows."""
+    batch = pick.size(2, 6)
+    return batch, 1, pick.one_of(1, *(n for n in (2, 3, 5) if n != batch))
+
+
+def prefill(pick: Pick) -> tuple[int, int, int]:
+    """Several tokens."""
+    batch, length = pick.size(1, 3), pick.size(2, 12)
+    return batch, length, pick.one_of(1, *(n for n in (2, 3, 5) if n not in (batch, length)))
+
+
+def several_rows(pick: Pick) -> tuple[int, int, int]:
+    """At least two rows, one token or a few."""
+    batch = pick.size(2, 6)
+    return batch, pick.one_of(1, *(n for n in (2, 3, 5, 7) if n != batch)), pick.size(1, 3)
+
+
+def beside_tiles(pick: Pick) -> tuple[int, int, int]:
+    """Tokens, heads or rows beside the sizes at which kernels take another path; the rest stays small."""
+    edge, many = pick.one_of(*EDGES), pick.one_of(*(n for n in EDGES if n <= 65))
+    few, fewer = pick.one_of(3, 2, 1, 5), pick.size(1, 2)
+    return pick.one_of((fewer, edge, few), (fewer, few, many), (many, few, fewer))
+
+
+def long(pick: Pick) -> tuple[int, int, int]:
+    """One long sequence."""
+    return 1, pick.one_of(300, 1000, 2050, 5000), 1
+
+
+def empty(pick: Pick) -> tuple[int, int, int]:
+    """No row, or rows of no token."""
+    return pick.one_of((0, 3, 2), (2, 0, 3), (0, 0, 1))
+
+
+def offset(kind: str, starts: Sequence[int], length: int) -> Any:
+    """The rows' first positions, said in one of the envelope's kinds of offset."""
+    slices = [slice(start, start + length) for start in starts]
+    if kind == "slices":
+        return slices
+    start = starts[0] if starts else 0
+    return {"none": None, "int": start, "slice": slice(start, start + length)}[kind]
+
+
+def starts_of(call: Call) -> list[int]:
+    """The first position of each batch row."""
+    operation = RoPE()
+    return [int(start) for start in operation.starts(operation.bind(call.arguments))]
+
+
+def at(call: Call, starts: Sequence[int]) -> Call:
+    """The same call with its rows at other positions, said in the same kind of offset."""
+    length = call.arguments["x"].shape[1]
+    reach = max(starts, default=0) + length
+    given = offset(call.features["offsets"], starts, length)
+    return call.having(offset=given, max_positions=max(call.arguments["max_positions"], reach))
+
+
+def moved(call: Call, step: int) -> Call:
+    """The same call with all its rows so many positions later."""
+    return at(call, [start + step for start in starts_of(call)])
+
+
+def _start(pick: Pick, starts: Sequence[int], length: int) -> int:
+    """One of the starts, or the last that the envelope's positions allow."""
+    last = pick.envelope["positions"] - length
+    return pick.one_of(*sorted({min(start, last) for start in starts}))
+
+
+def _starts(pick: Pick, kind: str, starts: Sequence[int], batch: int, length: int) -> list[int]:
+    """A first position for each row: the same for all unless each has its own, and then some twice, some 0."""
+    if kind == "none":
+        return [0] * batch
+    one, other = _start(pick, starts, length), _start(pick, starts, length)
+    if kind != "slices":
+        return [one] * batch
+    return pick.random.choice([starts[0], one, other], batch).tolist()
+
+
+def _widths(pick: Pick) -> tuple[int, int]:
+    """dims and D; dims < D where it is to be partial."""
+    wide = [dim for dim in pick.envelope["head_dims"] if dim >= 4]
+    if not wide and pick.envelope["partial"] == (True,):
+        raise OutsideEnvelope("head_dims has none of 4 and more")
+    partial = pick("partial") and bool(wide)
+    features = pick.one_of(*wide) if partial else pick.one_of(*pick.envelope["head_dims"])
+    pick.features |= {"partial": partial, "head_dims": features}
+    dims = pick.one_of(*sorted({2, features // 4 * 2, features // 8 * 4 or 2, features - 2})) if partial else features
+    return dims, features
+
+
+def _spelt(pick: Pick, form: str) -> dict[str, Any]:
+    """base and traditional, left out half of the time where they are the defaults."""
+    base = pick("bases")
+    given = {"base": base, "traditional": form == "traditional"}
+    defaults = RoPE.signature.parameters
+    return {name: value for name, value in given.items() if value != defaults[name] or pick.one_of(False, True)}
+
+
+@calls
+def rope_calls(
+    pick: Pick,
+    sizes: Sizes = small,
+    starts: Sequence[int] = STARTS,
+    amplitude: tuple[float, ...] = (1.0, 0.02, 300.0),
+    form: str = "",
+) -> Call:
+    """RoPE of normal data, with every form, base, width and kind of offset that the envelope has.
+
+    starts: the first one is that of rows which are nowhere in particular.
+    """
+    dtype, kind, form = pick("dtypes"), pick("offsets"), form or pick("forms")
+    pick.features["forms"] = form
+    batch, length, heads = sizes(pick)
+    length = min(length, pick.envelope["positions"])
+    firsts = _starts(pick, kind, starts, batch, length)
+    reach = max(max(firsts, default=0) + length, 1)
+    most = min(pick.one_of(reach, reach + 1, 2 * reach, reach + 100), pick.envelope["positions"])
+    dims, features = _widths(pick)
+    x = pick.normal(batch, length, heads, features, dtype=dtype, amplitude=pick.one_of(*amplitude))
+    return pick.call(
+        ROPE, dims=dims, max_positions=most, **_spelt(pick, form), x=x, offset=offset(kind, firsts, length)
+    )
+
+
+@calls
+def past_the_end(pick: Pick) -> Call:
+    """Calls that reach max_positions or beyond, with all their tokens or with the last ones."""
+    if pick.envelope["positions"] < 2:
+        raise OutsideEnvelope("positions only up to 1")
+    call = rope_calls.build(pick, sizes=pick.one_of(prefill, decode), starts=(1, 2, 5, 64, 300, 4000))
+    length = call.arguments["x"].shape[1]
+    if call.features["offsets"] == "none" and length == 1:
+        call = call.having(x=np.repeat(call.arguments["x"], 2, axis=1))
+        length = 2
+    reach = max(starts_of(call)) + length
+    return call.having(max_positions=pick.one_of(reach - 1, max(reach - length, 1), (reach + 1) // 2, 1))
+
+
+@calls
+def both_forms(pick: Pick) -> tuple[Call, Call, np.ndarray]:
+    """A traditional call, the split-half call of the same features in another order, and that order."""
+    if len(pick.envelope["forms"]) < 2:
+        raise OutsideEnvelope(f"forms {list(pick.envelope['forms'])} are not both")
+    traditional = rope_calls.build(pick, form="traditional")
+    x, dims = traditional.arguments["x"], traditional.arguments["dims"]
+    order = np.concatenate([np.arange(0, dims, 2), np.arange(1, dims, 2), np.arange(dims, x.shape[-1])])
+    return traditional, traditional.having(x=x[..., order], traditional=False), order
+
+
+@calls
+def two_turns(pick: Pick) -> tuple[Call, Call, Call]:
+    """The same tokens, one for each row, at positions m, n and m + n."""
+    call = rope_calls.build(pick, sizes=decode, starts=(0,))
+    rows = len(call.arguments["x"])
+    half = (pick.envelope["positions"] - 1) // 2
+    choices = [step for step in (1, 2, 3, 7, 64, 255, 1000, 3001) if step <= half] or [0]
+
+    def steps() -> list[int]:
+        one = pick.one_of(*choices)
+        return pick.random.choice(choices, rows).tolist() if call.features["offsets"] == "slices" else [one] * rows
+
+    first, second = steps(), steps()
+    return at(call, first), at(call, second), at(call, [m + n for m, n in zip(first, second, strict=True)])
+
+
+@calls
+def queries_and_keys(pick: Pick) -> tuple[Call, Call, int]:
+    """Queries and keys at any positions, and how many positions later the distances between them are the same."""
+    third = pick.envelope["positions"] // 3
+    query = rope_calls.build(pick, starts=[start for start in NEAR if start <= third] or [0], amplitude=(1.0,))
+    x = query.arguments["x"]
+    room = max(pick.envelope["positions"] - max(starts_of(query), default=0) - x.shape[1], 0)
+    ahead = pick.one_of(*(step for step in (0, 1, 4, 50) if step <= room // 2))
+    key = moved(query.having(x=pick.normal(*x.shape, dtype=x.dtype.name)), ahead)
+    return query, key, pick.one_of(*(step for step in (1, 3, 64, 500, 3000) if step <= room // 2), room // 2)
+
+
+@calls
+def in_chunks(pick: Pick) -> tuple[Call, list[Call]]:
+    """A sequence, and the chunks of one way to cut it, each at its own offset."""
+    call = rope_calls.build(pick, sizes=prefill)
+    x, starts = call.arguments["x"], starts_of(call)
+    chunks, begin = [], 0
+    while begin < x.shape[1]:
+        end = min(begin + pick.one_of(1, 2, 3, 5, 8), x.shape[1])
+        chunks.append(at(call.having(x=x[:, begin:end]), [start + begin for start in starts]))
+        begin = end
+    return call, chunks
+
+
+@calls
+def in_turn(pick: Pick) -> list[Call]:
+    """Calls of one object with every kind of offset that there is, several tokens and one."""
+    kinds = list(pick.envelope["offsets"])
+    call = rope_calls.build(pick, sizes=several_rows, starts=NEAR)
+    x = call.arguments["x"]
+    most = min(2 * max(NEAR) + x.shape[1], pick.envelope["positions"])
+    made = []
+    for kind in [*kinds, *pick.random.permutation(kinds)]:
+        tokens = x[:, :1] if pick.one_of(False, True) else x
+        starts = _starts(pick, str(kind), NEAR, len(x), tokens.shape[1])
+        given = offset(str(kind), starts, tokens.shape[1])
+        made.append(call.having(x=tokens, offset=given, max_positions=most).kept(0))
+    return made
+
+
+@calls
+def misplaced(pick: Pick) -> Call:
+    """Calls whose offset is before position 0, is a slice of another length or has a slice too few or too many."""
+    call = rope_calls.build(pick, starts=NEAR)
+    kind, (batch, length) = call.features["offsets"], call.arguments["x"].shape[:2]
+    if kind == "int":
+        return call.having(offset=pick.one_of(-1, -2, -length - 1))
+    start = starts_of(call)[0]
+    bad = pick.one_of(
+        slice(-1, length - 1),
+        slice(start, start + length + 1),
+        slice(start, start + length - 1),
+        slice(-length - 1, -1),
+        slice(start, start + 2 * length),
+    )
+    if kind == "slice":
+        return call.having(offset=bad)
+    rows = list(call.arguments["offset"])
+    row = int(pick.random.integers(batch))
+    wrong = pick.one_of("fewer", "more", "none", "row")
+    given = {"fewer": rows[:-1], "more": [*rows, rows[0]], "none": [], "row": [*rows[:row], bad, *rows[row + 1 :]]}
+    return call.having(offset=given[wrong])

@@ -1,0 +1,1 @@
+"""Adapters for implementations that no one here wrote. They show that right implementations pass."""

@@ -1,0 +1,94 @@
+"""MLX as it ships: ``mx.fast`` and ``mlx.nn``, a few lines of adapter each."""
+
+from __future__ import annotations
+
+from importlib.metadata import version
+from typing import Any
+
+import mlx.core as mx
+from mlx import nn
+
+NAME = "mlx_core"
+VERSION = version("mlx")
+ARRAYS = "mlx"
+ENVELOPE = {"attention": {"free_head_dim": [False]}}
+#WAIVERS = "mlx_core.toml"
+PRECISION = {"linear": "native", "attention": "native", "rope": "native", "mlp": "native"}
+"""On a CPU, MLX's half-precision fallbacks round each step to the input's dtype."""
+
+silu = nn.silu
+
+
+def linear(x: mx.array, weight: mx.array, bias: mx.array | None = None) -> mx.array:
+    layer = nn.Linear(weight.shape[1], weight.shape[0], bias=bias is not None)
+    layer.update({"weight": weight} if bias is None else {"weight": weight, "bias": bias})
+    return layer(x)
+
+
+def softmax(x: mx.array, axis: int = -1) -> mx.array:
+    return mx.softmax(x, axis=axis, precise=True)
+
+
+def scaled_dot_product_attention(
+    query: mx.array, key: mx.array, value: mx.array, *, scale: float | None = None, mask: Any = None
+) -> mx.array:
+    four = [x.reshape(-1, *x.shape[-3:]) for x in (query, key, value)]
+    if isinstance(mask, mx.array):
+        mask = mx.broadcast_to(mask, (*query.shape[:-1], key.shape[-2])).reshape(-1, *query.shape[-3:-1], key.shape[-2])
+    scale = query.shape[-1] ** -0.5 if scale is None else scale
+    return mx.fast.scaled_dot_product_attention(*four, scale=scale, mask=mask).reshape(query.shape)
+
+
+class MultiHeadAttention:
+    """``nn.MultiHeadAttention`` takes one leading dim."""
+
+    def __init__(self, hidden_size: int, num_heads: int, wq: mx.array, wk: mx.array, wv: mx.array, wo: mx.array) -> None:
+        self.layer = nn.MultiHeadAttention(hidden_size, num_heads, value_dims=wv.shape[0])
+        projections = {"query_proj": wq, "key_proj": wk, "value_proj": wv, "out_proj": wo}
+        self.layer.update({name: {"weight": weight} for name, weight in projections.items()})
+
+    def __call__(self, query: mx.array, key: mx.array, value: mx.array, mask: Any = None) -> mx.array:
+        three = [x.reshape(-1, *x.shape[-2:]) for x in (query, key, value)]
+        if isinstance(mask, mx.array):
+            full = (*query.shape[:-2], self.layer.num_heads, query.shape[-2], key.shape[-2])
+            mask = mx.broadcast_to(mask, full).reshape(-1, *full[-3:])
+        return self.layer(*three, mask).reshape(query.shape)
+
+
+class RoPE:
+    def __init__(self, dims: int, max_positions: int, base: float = 10000, traditional: bool = False) -> None:
+        self.dims, self.base, self.traditional = dims, base, traditional
+
+    def __call__(self, x: mx.array, offset: Any = None) -> mx.array:
+        starts = [o.start for o in offset] if isinstance(offset, list) else getattr(offset, "start", offset) or 0
+        start = mx.array(starts) if isinstance(starts, list) else starts
+        options = {"traditional": self.traditional, "base": self.base, "scale": 1.0, "offset": start}
+        return mx.fast.rope(x.swapaxes(1, 2), self.dims, **options).swapaxes(1, 2)
+
+
+class RMSNorm:
+    def __init__(self, dims: int, weight: mx.array, eps: float = 1e-5) -> None:
+        self.weight, self.eps = weight, eps
+
+    def __call__(self, x: mx.array) -> mx.array:
+        return mx.fast.rms_norm(x, self.weight, self.eps)
+
+
+class SwiGLU:
+    def __init__(self, dims: int, hidden_dims: int, w_gate: mx.array, w_up: mx.array, w_down: mx.array) -> None:
+        self.gate, self.up, self.down = w_gate, w_up, w_down
+
+    def __call__(self, x: mx.array) -> mx.array:
+        return linear(nn.silu(linear(x, self.gate)) * linear(x, self.up), self.down)
+
+
+class Embedding:
+    def __init__(self, vocab_size: int, dims: int, weight: mx.array) -> None:
+        self.layer = nn.Embedding(vocab_size, dims)
+        self.layer.update({"weight": weight})
+
+    def __call__(self, tokens: mx.array) -> mx.array:
+        return self.layer(tokens)
+
+    def as_linear(self, x: mx.array) -> mx.array:
+        return self.layer.as_linear(x)

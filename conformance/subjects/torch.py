@@ -1,0 +1,73 @@
+"""PyTorch: ``torch.nn.functional`` and ``torch.nn``. torch has no rotary embedding of its own; transformers does."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+
+NAME = "torch"
+VERSION = torch.__version__
+ARRAYS = "torch"
+#WAIVERS = "torch.toml"
+PRECISION = {"linear": "native", "attention": "native"}
+ENVELOPE = {"attention": {"masks": ["none", "causal", "bool", "-inf", "lowest", "additive"]}}
+
+linear = F.linear
+silu = F.silu
+
+
+def softmax(x: torch.Tensor, axis: int = -1) -> torch.Tensor:
+    return F.softmax(x, dim=axis)
+
+
+def scaled_dot_product_attention(
+    query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, *, scale: float | None = None, mask: Any = None
+) -> torch.Tensor:
+    if isinstance(mask, str):
+        mask = _named(mask, query.shape[-2], key.shape[-2])
+    if mask is not None:
+        mask = mask.expand(*query.shape[:-1], key.shape[-2])
+    grouped = query.shape[-3] != key.shape[-3]
+    return F.scaled_dot_product_attention(query, key, value, attn_mask=mask, scale=scale, enable_gqa=grouped)
+
+
+def _named(mask: str, length: int, keys: int) -> torch.Tensor:
+    """torch's own ``is_causal`` is aligned top-left, so the mask is given explicitly."""
+    if mask != "causal":
+        raise ValueError(f"mask is {mask!r}; it takes 'causal'")
+    return torch.ones(length, keys, dtype=torch.bool).tril(keys - length)
+
+
+def causal_mask(L: int, S: int, dtype: torch.dtype) -> torch.Tensor:
+    return torch.full((L, S), -torch.inf, dtype=dtype).triu(S - L + 1)
+
+
+class RMSNorm:
+    def __init__(self, dims: int, weight: torch.Tensor, eps: float = 1e-5) -> None:
+        self.dims, self.weight, self.eps = dims, weight, eps
+
+    def __call__(self, x: torch.Tensor) -> torch.Tensor:
+        return F.rms_norm(x, (self.dims,), self.weight, self.eps)
+
+
+class SwiGLU:
+    def __init__(
+        self, dims: int, hidden_dims: int, w_gate: torch.Tensor, w_up: torch.Tensor, w_down: torch.Tensor
+    ) -> None:
+        self.gate, self.up, self.down = w_gate, w_up, w_down
+
+    def __call__(self, x: torch.Tensor) -> torch.Tensor:
+        return F.linear(F.silu(F.linear(x, self.gate)) * F.linear(x, self.up), self.down)
+
+
+class Embedding:
+    def __init__(self, vocab_size: int, dims: int, weight: torch.Tensor) -> None:
+        self.weight = torch.nn.Embedding(vocab_size, dims, _weight=weight).weight
+
+    def __call__(self, tokens: torch.Tensor) -> torch.Tensor:
+        return F.embedding(tokens.long(), self.weight)
+
+    def as_linear(self, x: torch.Tensor) -> torch.Tensor:
+        return F.linear(x, self.weight)

@@ -1,0 +1,72 @@
+"""Hugging Face transformers: the norm, rotary embedding, MLP and attention functions of its Llama."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import torch
+import transformers
+from transformers import LlamaConfig
+from transformers.activations import ACT2FN
+from transformers.models.llama import modeling_llama as llama
+
+NAME = "transformers"
+VERSION = transformers.__version__
+ARRAYS = "torch"
+#WAIVERS = "transformers.toml"
+PRECISION = {"attention": "native", "rope": "native", "mlp": "native"}
+ENVELOPE = {
+    "attention": {"leading_dims": [(1,), (2,)], "masks": ["none", "-inf", "lowest", "additive"]},
+    "rope": {"forms": ["split-half"], "partial": [False]},
+}
+
+silu = ACT2FN["silu"]
+
+
+def scaled_dot_product_attention(
+    query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, *, scale: float | None = None, mask: Any = None
+) -> torch.Tensor:
+    if isinstance(mask, str):
+        raise ValueError(f"mask is {mask!r}; it takes None or an additive mask")
+    module = SimpleNamespace(num_key_value_groups=query.shape[-3] // key.shape[-3], training=False)
+    scaling = query.shape[-1] ** -0.5 if scale is None else scale
+    output, _ = llama.eager_attention_forward(module, query, key, value, mask, scaling)
+    return output.transpose(1, 2)
+
+
+class RoPE:
+    def __init__(self, dims: int, max_positions: int, base: float = 10000, traditional: bool = False) -> None:
+        config = LlamaConfig(
+            head_dim=dims,
+            max_position_embeddings=max_positions,
+            rope_parameters={"rope_type": "default", "rope_theta": float(base)},
+        )
+        self.embedding = llama.LlamaRotaryEmbedding(config)
+
+    def __call__(self, x: torch.Tensor, offset: Any = None) -> torch.Tensor:
+        starts = [o.start for o in offset] if isinstance(offset, list) else [getattr(offset, "start", offset) or 0] * len(x)
+        positions = torch.tensor(starts)[:, None] + torch.arange(x.shape[1])
+        cos, sin = self.embedding(x, positions)
+        return llama.apply_rotary_pos_emb(x, x, cos, sin, unsqueeze_dim=2)[0]
+
+
+class RMSNorm:
+    def __init__(self, dims: int, weight: torch.Tensor, eps: float = 1e-5) -> None:
+        self.layer = llama.LlamaRMSNorm(dims, eps)
+        self.layer.weight.data = weight
+
+    def __call__(self, x: torch.Tensor) -> torch.Tensor:
+        return self.layer(x)
+
+
+class SwiGLU:
+    def __init__(
+        self, dims: int, hidden_dims: int, w_gate: torch.Tensor, w_up: torch.Tensor, w_down: torch.Tensor
+    ) -> None:
+        self.layer = llama.LlamaMLP(LlamaConfig(hidden_size=dims, intermediate_size=hidden_dims, mlp_bias=False))
+        for name, weight in {"gate_proj": w_gate, "up_proj": w_up, "down_proj": w_down}.items():
+            getattr(self.layer, name).weight.data = weight
+
+    def __call__(self, x: torch.Tensor) -> torch.Tensor:
+        return self.layer(x)

@@ -1,0 +1,245 @@
+"""Does an implementation give the stored answers, which float64 PyTorch and the spec's oracle agreed on?
+
+One test for each requirement that has goldens, in the order of the components. Their features lie in the contract's
+envelope; those outside the subject's are left out.
+"""
+
+from inferspec import golden
+from inferspec.conformance.calls import Call
+from inferspec.conformance.envelope import OutsideEnvelope
+from inferspec.conformance.suite import requirement
+from inferspec.conformance.trial import Trial
+from inferspec.golden import GoldenError
+from inferspec.spec import attention, embedding, linear, mlp, rms_norm, rope
+from inferspec.spec.contract import Answer
+from inferspec.spec.numerics import Precision
+
+
+@requirement(linear.LIN_01)
+def test_golden_products(subject):
+    gives_the_goldens(subject)
+
+
+@requirement(linear.LIN_02)
+def test_golden_biases(subject):
+    gives_the_goldens(subject)
+
+
+@requirement(linear.LIN_03)
+def test_golden_sums_of_many_features(subject):
+    gives_the_goldens(subject)
+
+
+@requirement(linear.SILU_01)
+def test_golden_silu(subject):
+    gives_the_goldens(subject)
+
+
+@requirement(linear.SILU_02)
+def test_golden_silu_of_large_numbers(subject):
+    gives_the_goldens(subject)
+
+
+@requirement(linear.SMAX_01)
+def test_golden_softmax(subject):
+    gives_the_goldens(subject)
+
+
+@requirement(linear.SMAX_02)
+def test_golden_softmax_along_other_axes(subject):
+    gives_the_goldens(subject)
+
+
+@requirement(linear.SMAX_03)
+def test_golden_softmax_of_large_logits(subject):
+    gives_the_goldens(subject)
+
+
+@requirement(linear.SMAX_04)
+def test_golden_softmax_beside_minus_infinity(subject):
+    gives_the_goldens(subject)
+
+
+@requirement(attention.ATTN_01)
+def test_golden_attention(subject):
+    gives_the_goldens(subject)
+
+
+@requirement(attention.ATTN_02)
+def test_golden_given_scales(subject):
+    gives_the_goldens(subject)
+
+
+@requirement(attention.ATTN_03)
+def test_golden_grouped_heads(subject):
+    gives_the_goldens(subject)
+
+
+@requirement(attention.ATTN_04)
+def test_golden_array_masks(subject):
+    gives_the_goldens(subject)
+
+
+@requirement(attention.ATTN_05)
+def test_golden_causal_attention(subject):
+    gives_the_goldens(subject)
+
+
+@requirement(attention.ATTN_06)
+def test_golden_encodings_of_masks(subject):
+    gives_the_goldens(subject)
+
+
+@requirement(attention.MHA_01)
+def test_golden_multi_head_attention(subject):
+    gives_the_goldens(subject)
+
+
+@requirement(attention.MHA_03)
+def test_golden_free_head_dims(subject):
+    gives_the_goldens(subject)
+
+
+@requirement(attention.MHA_04)
+def test_golden_multi_head_masks(subject):
+    gives_the_goldens(subject)
+
+
+@requirement(rope.ROPE_01)
+def test_golden_split_half_rope(subject):
+    gives_the_goldens(subject)
+
+
+@requirement(rope.ROPE_02)
+def test_golden_traditional_rope(subject):
+    gives_the_goldens(subject)
+
+
+@requirement(rope.ROPE_03)
+def test_golden_int_offsets(subject):
+    gives_the_goldens(subject)
+
+
+@requirement(rope.ROPE_04)
+def test_golden_slice_offsets(subject):
+    gives_the_goldens(subject)
+
+
+@requirement(rope.ROPE_05)
+def test_golden_offsets_of_batch_rows(subject):
+    gives_the_goldens(subject)
+
+
+@requirement(rope.ROPE_06)
+def test_golden_bases(subject):
+    gives_the_goldens(subject)
+
+
+@requirement(rope.ROPE_07)
+def test_golden_far_positions(subject):
+    gives_the_goldens(subject)
+
+
+@requirement(rope.ROPE_12)
+def test_golden_partial_rope(subject):
+    gives_the_goldens(subject)
+
+
+@requirement(rms_norm.RMS_01)
+def test_golden_norms(subject):
+    gives_the_goldens(subject)
+
+
+@requirement(rms_norm.RMS_02)
+def test_golden_eps(subject):
+    gives_the_goldens(subject)
+
+
+@requirement(rms_norm.RMS_03)
+def test_golden_norm_weights(subject):
+    gives_the_goldens(subject)
+
+
+@requirement(rms_norm.RMS_04)
+def test_golden_norms_of_large_and_tiny_rows(subject):
+    gives_the_goldens(subject)
+
+
+@requirement(rms_norm.RMS_09)
+def test_golden_norm_beside_a_bracket(subject):
+    gives_the_goldens(subject)
+
+
+@requirement(mlp.MLP_01)
+def test_golden_swiglu(subject):
+    gives_the_goldens(subject)
+
+
+@requirement(mlp.MLP_02)
+def test_golden_gate_and_up(subject):
+    gives_the_goldens(subject)
+
+
+@requirement(mlp.MLP_05)
+def test_golden_strong_gates(subject):
+    gives_the_goldens(subject)
+
+
+@requirement(mlp.MLP_06)
+def test_golden_swiglu_batches(subject):
+    gives_the_goldens(subject)
+
+
+@requirement(embedding.EMB_01)
+def test_golden_lookups(subject):
+    gives_the_goldens(subject)
+
+
+@requirement(embedding.EMB_02)
+def test_golden_lookups_past_255(subject):
+    gives_the_goldens(subject)
+
+
+@requirement(embedding.EMB_03)
+def test_golden_lookup_of_one_token(subject):
+    gives_the_goldens(subject)
+
+
+@requirement(embedding.EMB_10)
+def test_golden_heads(subject):
+    gives_the_goldens(subject)
+
+
+@requirement(embedding.EMB_13)
+def test_golden_heads_of_batches(subject):
+    gives_the_goldens(subject)
+
+
+def gives_the_goldens(subject: Trial) -> None:
+    """Every golden of the requirement inside the subject's envelope, each an example of its own."""
+    about = subject.requirement.id
+    stored = [one for one in golden.cases(subject.contract.component) if one.requirement == about]
+    if not stored:
+        raise GoldenError(f"{about} has a golden test and no golden: add a recipe, or remove the test")
+    inside = [one for one in stored if not one.beyond(subject.envelope)]
+    if not inside:
+        raise OutsideEnvelope(f"every golden of {about} has something that is not claimed: {_beyond(subject, stored)}")
+    # A waived failure ends the test: those come last.
+    inside.sort(key=lambda one: bool(subject.waiver and subject.waiver.covers(one.features)))
+    for number, one in enumerate(inside):
+        if number:
+            subject.begin()
+        _gives(subject, one)
+
+
+def _gives(subject: Trial, one: golden.Golden) -> None:
+    call = Call(one.operation, one.arguments, one.features, seed=one.seed)
+    oracle = subject.answer(call, Precision.FLOAT32)
+    if not one.equals(oracle.value, oracle.budget):
+        raise GoldenError(f"golden {one.id} is no longer the oracle's answer: run `inferspec golden check`")
+    answer = Answer(one.expected, oracle.budget)
+    subject.compare(call, subject.value(call), answer)
+
+
+def _beyond(subject: Trial, stored: list[golden.Golden]) -> str:
+    return ", ".join(sorted({feature for one in stored for feature in one.beyond(subject.envelope)}))

@@ -1,0 +1,336 @@
+"""Does an implementation of the linear layer, of SiLU and of softmax keep the contract?"""
+
+import numpy as np
+from hypothesis import strategies as st
+
+from inferspec.conformance.inputs.linear import (
+    WIDE,
+    alike,
+    beside_tiles,
+    extreme,
+    far_out,
+    in_the_tail,
+    linear_calls,
+    long_sums,
+    not_finite,
+    of_any_size,
+    on_levels,
+    one_row_nan,
+    partly_hidden,
+    past_exp,
+    peaked_softmax,
+    resized,
+    silu_calls,
+    softmax_calls,
+    square,
+    towering_linear,
+    whole_linear,
+)
+from inferspec.conformance.properties import depends_on_arguments_alone, keeps_arguments, refuses, returns
+from inferspec.conformance.strategies import in_views
+from inferspec.conformance.suite import requirement
+from inferspec.conformance.trial import Nonconformance
+from inferspec.spec import linear as spec
+from inferspec.spec.numerics import f64, within
+
+BATCHES = [(2,), (2, 3)]
+HALVES = ["float16", "bfloat16"]
+
+# linear
+
+
+@requirement(spec.LIN_01, call=linear_calls())
+def test_linear_is_x_times_the_transposed_weight_plus_bias(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.LIN_01, whole=whole_linear())
+def test_whole_numbers_come_out_exactly(subject, whole):
+    call, expected = whole
+    subject.expects(call, expected)
+
+
+@requirement(spec.LIN_01, whole=whole_linear(sizes=square), share=0.5)
+def test_a_square_weight_is_transposed_too(subject, whole):
+    call, expected = whole
+    subject.expects(call, expected)
+
+
+@requirement(spec.LIN_02, call=linear_calls(bias=[True]))
+def test_where_x_is_zero_the_result_is_the_bias(subject, call):
+    x, bias = call.arguments["x"], call.arguments["bias"]
+    subject.expects(call.having(x=np.zeros_like(x)), np.broadcast_to(f64(bias), (*x.shape[:-1], bias.size)))
+
+
+@requirement(spec.LIN_02, whole=whole_linear(bias=[True]))
+def test_the_bias_is_added_once_to_every_row(subject, whole):
+    call, expected = whole
+    subject.expects(call, expected)
+
+
+@requirement(spec.LIN_02, whole=whole_linear(bias=[False]), share=0.5)
+def test_no_bias_adds_nothing(subject, whole):
+    call, expected = whole
+    subject.expects(call, expected)
+
+
+@requirement(spec.LIN_03, call=linear_calls(sizes=long_sums, positive=True, amplitude=(1.0,)), share=0.6)
+def test_thousands_of_products_are_summed_in_float32(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.LIN_03, call=linear_calls(bias=[False]))
+def test_products_keep_the_precision_of_their_dtype(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.LIN_03, towering=towering_linear(), share=0.5)
+def test_partial_sums_may_pass_the_range_of_float16(subject, towering):
+    call, expected = towering
+    subject.expects(call, expected)
+
+
+@requirement(spec.LIN_04, whole=whole_linear(leading_dims=BATCHES))
+def test_a_batch_is_the_stack_of_its_rows(subject, whole):
+    call, expected = whole
+    subject.expects(call, expected)
+
+
+@requirement(spec.LIN_04, call=linear_calls())
+def test_leading_dims_may_be_none_or_many(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.LIN_04, call=linear_calls(leading_dims=BATCHES), axis=st.sampled_from([0, -2]), share=0.5)
+def test_no_rows_give_no_rows(subject, call, axis):
+    none = call.having(x=resized(call.arguments["x"], axis, 0))
+    subject.expects(none, np.zeros((*none.arguments["x"].shape[:-1], len(call.arguments["weight"]))))
+
+
+@requirement(spec.LIN_05, call=in_views(linear_calls(), "x", "weight"))
+def test_strided_x_and_weight_are_read_like_their_copies(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.LIN_05, call=in_views(linear_calls(bias=[True]), "bias"), share=0.5)
+def test_a_strided_bias_is_read_like_its_copy(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.LIN_06, call=linear_calls(sizes=beside_tiles, amplitude=(1.0,)), share=2.0)
+def test_sizes_beside_tiles_are_right(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.LIN_07, call=linear_calls())
+def test_linear_keeps_leading_dims_and_dtype(subject, call):
+    x, weight = call.arguments["x"], call.arguments["weight"]
+    returns(subject, call, (*x.shape[:-1], len(weight)), call.features["dtypes"])
+
+
+@requirement(spec.LIN_08, call=linear_calls())
+def test_linear_changes_no_argument(subject, call):
+    keeps_arguments(subject, call)
+
+
+@requirement(spec.LIN_09, call=linear_calls(), other=st.sampled_from(["weight", "x"]))
+def test_another_weight_or_x_in_between_changes_nothing(subject, call, other):
+    depends_on_arguments_alone(subject, call, call.having(**{other: -call.arguments[other]}))
+
+
+@requirement(spec.LIN_09, call=linear_calls(bias=[True]), share=0.5)
+def test_another_bias_in_between_changes_nothing(subject, call):
+    depends_on_arguments_alone(subject, call, call.having(bias=-call.arguments["bias"]))
+
+
+@requirement(spec.LIN_10, call=linear_calls(), bad=st.sampled_from(["longer", "shorter", "twice", "transposed"]))
+def test_a_weight_of_another_shape_is_refused(subject, call, bad):
+    weight = call.arguments["weight"]
+    features = _other_size(bad, weight.shape[1])
+    refuses(subject, call.having(weight=weight.T.copy() if bad == "transposed" else resized(weight, 1, features)))
+
+
+@requirement(spec.LIN_10, call=linear_calls(bias=[True]), bad=st.sampled_from(["longer", "shorter", "twice"]))
+def test_a_bias_of_another_length_is_refused(subject, call, bad):
+    bias = call.arguments["bias"]
+    refuses(subject, call.having(bias=resized(bias, 0, _other_size(bad, bias.size))))
+
+
+@requirement(spec.LIN_11, call=linear_calls(leading_dims=BATCHES), bad=st.sampled_from([np.nan, np.inf, -np.inf]))
+def test_a_nan_or_infinity_stays_in_its_row(subject, call, bad):
+    x = call.arguments["x"].copy()
+    x.flat[call.seed % x.size] = bad
+    subject.agrees(call.having(x=x))
+
+
+# silu
+
+
+@requirement(spec.SILU_01, call=silu_calls())
+def test_silu_is_x_times_its_sigmoid(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.SILU_01, call=silu_calls(values=in_the_tail), share=1.5)
+def test_silu_is_accurate_where_it_is_tiny(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.SILU_02, call=silu_calls(values=of_any_size))
+def test_silu_of_any_finite_number_is_safe(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.SILU_02, call=silu_calls(values=past_exp))
+def test_silu_is_safe_where_the_exponential_overflows(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.SILU_03, call=silu_calls())
+def test_silu_of_x_and_of_minus_x_differ_by_x(subject, call):
+    x = call.arguments["x"]
+    mirrored = call.having(x=-x)
+    gap = f64(subject.value(call)) - f64(subject.value(mirrored)) - f64(x)
+    if not within(np.abs(gap), subject.answer(call).budget + subject.answer(mirrored).budget).all():
+        raise Nonconformance(f"silu(x) - silu(-x) - x is {gap.flat[np.argmax(np.abs(gap))]:g}", call)
+
+
+@requirement(spec.SILU_04, call=silu_calls(values=not_finite))
+def test_nan_and_infinity_keep_to_their_places(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.SILU_05, call=silu_calls())
+def test_silu_keeps_shape_and_dtype(subject, call):
+    returns(subject, call, call.arguments["x"].shape, call.features["dtypes"])
+
+
+@requirement(spec.SILU_05, call=silu_calls(), shape=st.sampled_from([(), (0,), (1, 1), (2, 0, 3)]))
+def test_silu_of_a_scalar_and_of_nothing_keeps_the_shape(subject, call, shape):
+    returns(subject, call.having(x=np.resize(call.arguments["x"], shape)), shape, call.features["dtypes"])
+
+
+@requirement(spec.SILU_06, call=in_views(silu_calls()))
+def test_silu_reads_strided_x(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.SILU_07, call=silu_calls())
+def test_silu_does_not_change_x(subject, call):
+    keeps_arguments(subject, call)
+
+
+@requirement(spec.SILU_08, call=silu_calls())
+def test_silu_of_other_data_in_between_changes_nothing(subject, call):
+    depends_on_arguments_alone(subject, call, call.having(x=-call.arguments["x"]))
+
+
+@requirement(spec.SILU_09, call=silu_calls(lengths=WIDE))
+def test_silu_of_every_size_is_right(subject, call):
+    subject.agrees(call)
+
+
+# softmax
+
+
+@requirement(spec.SMAX_01, call=softmax_calls())
+def test_softmax_is_exp_over_its_sum(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.SMAX_02, call=softmax_calls(leading_dims=BATCHES))
+def test_softmax_runs_along_the_axis_asked_for(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.SMAX_02, peaked=peaked_softmax())
+def test_the_peak_of_each_row_gets_everything(subject, peaked):
+    call, expected = peaked
+    subject.expects(call, expected)
+
+
+@requirement(spec.SMAX_02, call=softmax_calls(axes=[-1], spelt=False))
+def test_the_last_axis_is_the_default(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.SMAX_03, call=softmax_calls(values=far_out))
+def test_adding_a_constant_to_a_row_changes_nothing(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.SMAX_03, call=softmax_calls(values=extreme))
+def test_the_largest_and_lowest_logits_are_safe(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.SMAX_04, call=softmax_calls(values=partly_hidden, lengths=(9, 2, 5, 16, 33)))
+def test_entries_of_minus_infinity_get_nothing(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.SMAX_05, call=softmax_calls(values=alike, lengths=(1000, 2047, 3001, 4096), leading_dims=[(), (2,)]), share=0.4)
+def test_thousands_of_entries_are_summed_in_float32(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.SMAX_05, call=softmax_calls(lengths=(5, 9, 33)))
+def test_logits_keep_the_precision_of_their_dtype(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.SMAX_06, call=softmax_calls(values=on_levels, leading_dims=BATCHES))
+def test_each_row_has_its_own_maximum_and_sum(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.SMAX_06, call=softmax_calls(values=one_row_nan, leading_dims=BATCHES))
+def test_a_nan_stays_in_its_row(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.SMAX_07, call=softmax_calls())
+def test_softmax_keeps_shape_and_dtype(subject, call):
+    returns(subject, call, call.arguments["x"].shape, call.features["dtypes"])
+
+
+@requirement(spec.SMAX_07, call=softmax_calls(leading_dims=BATCHES, axes=[-1]), share=0.3)
+def test_softmax_of_no_rows_has_no_rows(subject, call):
+    none = call.having(x=call.arguments["x"][:0])
+    returns(subject, none, none.arguments["x"].shape, call.features["dtypes"])
+
+
+@requirement(spec.SMAX_08, call=in_views(softmax_calls()))
+def test_softmax_reads_strided_x(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.SMAX_09, call=softmax_calls())
+def test_softmax_does_not_change_x(subject, call):
+    keeps_arguments(subject, call)
+
+
+@requirement(spec.SMAX_10, call=softmax_calls(leading_dims=BATCHES, axes=[0, 1, -2]))
+def test_another_axis_in_between_changes_nothing(subject, call):
+    depends_on_arguments_alone(subject, call, call.having(axis=-1))
+
+
+@requirement(spec.SMAX_10, call=softmax_calls())
+def test_other_logits_in_between_change_nothing(subject, call):
+    depends_on_arguments_alone(subject, call, call.having(x=-call.arguments["x"]))
+
+
+@requirement(spec.SMAX_11, call=softmax_calls(axes=[0, 1, -2]), beyond=st.integers(0, 2), negative=st.booleans())
+def test_an_axis_that_x_does_not_have_is_refused(subject, call, beyond, negative):
+    axes = call.arguments["x"].ndim
+    refuses(subject, call.having(axis=-axes - 1 - beyond if negative else axes + beyond))
+
+
+@requirement(spec.SMAX_12, call=softmax_calls(lengths=WIDE, leading_dims=[(), (1,), (2,)]), share=2.0)
+def test_rows_of_every_length_are_right(subject, call):
+    subject.agrees(call)
+
+
+def _other_size(how, size):
+    """A size of 2 and more that does not fit; "shorter" than 3 is longer."""
+    return {"shorter": size - 1 if size > 2 else size + 1, "twice": 2 * size}.get(how, size + 1)

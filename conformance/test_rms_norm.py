@@ -1,0 +1,144 @@
+"""Does an implementation of root mean square norm keep the contract?"""
+
+import numpy as np
+from hypothesis import strategies as st
+
+from inferspec.conformance.inputs.rms_norm import beside_brackets, middle, misfits, rms_calls, uneven_rows, wide
+from inferspec.conformance.properties import depends_on_arguments_alone, keeps_arguments, refuses, returns
+from inferspec.conformance.strategies import in_views
+from inferspec.conformance.suite import requirement
+from inferspec.spec import rms_norm as spec
+from inferspec.spec.contract import Answer
+from inferspec.spec.numerics import f64
+
+HALF = ["float16", "bfloat16"]
+BATCHES = [(2,), (2, 3), (33,)]
+
+
+@requirement(spec.RMS_01, call=rms_calls())
+def test_rows_are_divided_by_their_root_mean_square(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.RMS_02, call=rms_calls(beside_eps=True))
+def test_eps_is_added_inside_the_root(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.RMS_02, call=rms_calls(amplitude=(0.01,)))
+def test_eps_is_the_one_given_for_quiet_rows(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.RMS_03, call=rms_calls(), zeros=st.sampled_from([0.3, 0.0, 1.0]))
+def test_each_channel_has_its_own_weight_and_zero_gives_zero(subject, call, zeros):
+    call = _with_weight(call, lambda weight, random: np.where(random < zeros, 0.0, weight))
+    subject.agrees(call)
+    subject.expects(call, np.zeros(call.arguments["x"].shape), where=f64(call.arguments["weight"]) == 0)
+
+
+@requirement(spec.RMS_03, call=rms_calls(eps=[1e-12, 1e-6, 1e-5]))
+def test_weights_of_one_give_unit_mean_square(subject, call):
+    call = _with_weight(call, lambda weight, random: np.ones_like(weight))
+    answer = subject.answer(call)
+    got, size = f64(subject.value(call)), np.abs(answer.value)
+    budget = (2 * size * answer.budget + answer.budget**2).mean(axis=-1)
+    subject.compare(call, (got**2).mean(axis=-1), Answer((size**2).mean(axis=-1), budget), name="mean square")
+
+
+@requirement(spec.RMS_04, call=rms_calls(dtypes=HALF, sizes=wide, amplitude=(1.0, 1e-4, 300.0, 5e3, 2e4)))
+def test_statistics_of_long_half_precision_rows_are_in_float32(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.RMS_04, call=rms_calls(dtypes=HALF, amplitude=(1e-4, 2e-4, 300.0, 2e4)))
+def test_loud_and_quiet_half_precision_rows_are_right(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.RMS_05, call=rms_calls(eps=[1e-12], amplitude=(1.0, 20.0)), power=st.integers(-10, 10))
+def test_scaling_a_row_changes_nothing(subject, call, power):
+    subject.agrees(call)
+    x = call.arguments["x"]
+    subject.agrees(call.having(x=(f64(x) * 2.0**power).astype(np.float32).astype(x.dtype)))
+
+
+@requirement(spec.RMS_06, call=rms_calls(dtypes=HALF, sizes=middle, amplitude=(1.0, 30.0)), share=1.5)
+def test_the_quotient_is_rounded_before_the_weight_multiplies(subject, call):
+    values, decided, _ = spec.RMSNorm().exact_rounding(subject.promised(call))
+    subject.expects(call, f64(values), where=decided)
+
+
+@requirement(spec.RMS_07, call=rms_calls(), part=st.sampled_from([1.0, 0.5]))
+def test_a_row_of_zeros_gives_zeros(subject, call, part):
+    x = call.arguments["x"].copy()
+    silent = np.arange(x[..., 0].size).reshape(*x.shape[:-1], 1) % 2 < 2 * part - 0.5
+    x = np.where(silent, np.zeros_like(x), x)
+    subject.expects(call.having(x=x), np.zeros(x.shape), where=silent)
+
+
+@requirement(spec.RMS_08, call=uneven_rows(leading_dims=BATCHES))
+def test_every_row_has_its_own_mean_square(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.RMS_08, call=uneven_rows(leading_dims=BATCHES), value=st.sampled_from([np.nan, np.inf]))
+def test_what_is_not_finite_stays_in_its_row(subject, call, value):
+    x = call.arguments["x"].copy()
+    x[-1, ..., :1] = value
+    subject.agrees(call.having(x=x), where=np.isfinite(f64(x)).all(axis=-1, keepdims=True))
+
+
+@requirement(spec.RMS_09, call=uneven_rows(sizes=beside_brackets))
+def test_sizes_beside_brackets_are_right(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.RMS_09, call=rms_calls(leading_dims=BATCHES), share=0.5)
+def test_no_rows_give_an_empty_result(subject, call):
+    x = call.arguments["x"][:0]
+    subject.expects(call.having(x=x), np.zeros(x.shape))
+
+
+@requirement(spec.RMS_10, call=in_views(rms_calls()), share=1.5)
+def test_a_strided_argument_is_read_like_its_copy(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.RMS_11, call=rms_calls())
+def test_the_result_has_the_shape_and_dtype_of_x(subject, call):
+    returns(subject, call, call.arguments["x"].shape, call.features["dtypes"])
+
+
+@requirement(spec.RMS_12, call=rms_calls())
+def test_rms_norm_changes_no_argument(subject, call):
+    keeps_arguments(subject, call)
+
+
+@requirement(spec.RMS_13, call=rms_calls(amplitude=(0.05,)), other=rms_calls())
+def test_another_eps_in_between_changes_nothing(subject, call, other):
+    changed = {name: other.arguments[name] for name in ("eps",) if name in other.arguments}
+    depends_on_arguments_alone(subject, call, call.having(**changed))
+
+
+@requirement(spec.RMS_13, call=rms_calls())
+def test_another_weight_in_between_changes_nothing(subject, call):
+    depends_on_arguments_alone(subject, call, call.having(weight=-call.arguments["weight"][::-1]))
+
+
+@requirement(spec.RMS_13, call=rms_calls())
+def test_one_object_normalises_other_rows_in_between(subject, call):
+    x = call.arguments["x"]
+    depends_on_arguments_alone(subject, call.kept(0), call.having(x=-2 * x[..., ::-1]).kept(0))
+
+
+@requirement(spec.RMS_14, call=misfits())
+def test_another_number_of_features_is_refused(subject, call):
+    refuses(subject, call)
+
+
+def _with_weight(call, make):
+    """The same call with another weight, made of the old one and a random number for each channel."""
+    weight = call.arguments["weight"]
+    random = np.random.default_rng(call.seed).random(weight.shape)
+    return call.having(weight=np.asarray(make(f64(weight), random), np.float32).astype(weight.dtype))

@@ -1,0 +1,146 @@
+"""``inferspec``: the one entry point of the tools."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+if TYPE_CHECKING:
+    from inferspec.tools.faults import Matrix
+
+console = Console()
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command; return its exit code (0 good, 1 a finding, 2 bad usage)."""
+    options = _parser().parse_args(arguments)
+    return options.command(options)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="inferspec", description="The conformance kit for LLM inference components.")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+
+    certify = commands.add_parser("certify", help="run the suites on a subject: pytest --pyargs inferspec.conformance …")
+    certify.add_argument("--impl", default="impl", metavar="SUBJECT", help="what to certify; 'list' prints the registered subjects")
+    certify.add_argument("rest", nargs=argparse.REMAINDER, help="options for pytest, such as --profile full -n auto")
+    certify.set_defaults(command=_certify)
+
+    verify = commands.add_parser("verify", help="check a certificate: schema, digest, requirement list, verdict")
+    verify.add_argument("certificate", type=Path)
+    verify.set_defaults(command=_verify)
+
+    faults = commands.add_parser("faults", help="the kill matrix: every fault rejected, every honest variant accepted")
+    faults.add_argument("--only", action="append", default=[], metavar="COMPONENT", help="this component; repeatable")
+    faults.add_argument("--profile", default="quick", choices=["quick", "full", "nightly"])
+    faults.add_argument("--draw-seed", type=int, default=0, metavar="N")
+    faults.add_argument("--everywhere", action="store_true", help="run the tests of all requirements on every fault")
+    faults.add_argument("--json", type=Path, metavar="FILE", help="write the matrix here")
+    faults.add_argument("--record", action="store_true", help="keep the result for certificates (conformance/power.json)")
+    faults.add_argument("-n", type=int, default=None, metavar="N", help="processes; default: one for each core")
+    faults.set_defaults(command=_faults)
+
+    golden = commands.add_parser("golden", help="regenerate or check the goldens")
+    actions = golden.add_subparsers(required=True, metavar="ACTION")
+    for name, text in {"regen": "make the goldens anew and print what moved", "check": "make them anew and compare"}.items():
+        action = actions.add_parser(name, help=text)
+        action.add_argument("--only", action="append", default=[], metavar="COMPONENT", help="this component; repeatable")
+        action.set_defaults(command=_golden, action=name)
+    return parser
+
+
+def _certify(options: argparse.Namespace) -> int:
+    import pytest
+
+    return int(pytest.main(["--pyargs", "inferspec.conformance", "--impl", options.impl, *options.rest]))
+
+
+def _verify(options: argparse.Namespace) -> int:
+    from inferspec.conformance.certificate import problems, verdict_text
+
+    try:
+        certificate = json.loads(options.certificate.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        console.print(f"[red]{options.certificate} cannot be read: {error}")
+        return 2
+    found = problems(certificate)
+    for problem in found:
+        console.print(f"[red]refused:[/] {problem}", highlight=False)
+    if found:
+        return 1
+    subject = certificate["subject"]
+    console.print(f"[green]sound:[/] {subject['name']} {subject['version']}: {verdict_text(certificate)}", highlight=False)
+    return 0
+
+
+def _faults(options: argparse.Namespace) -> int:
+    from inferspec.conformance.suite import Profile
+    from inferspec.spec import COMPONENTS
+    from inferspec.tools import faults
+
+    if unknown := [name for name in options.only if name not in COMPONENTS]:
+        console.print(f"[red]--only {unknown[0]}: the components are {', '.join(COMPONENTS)}")
+        return 2
+    todo = faults.jobs(Profile(options.profile, options.draw_seed), options.only, options.everywhere)
+    results = []
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=console) as progress:
+        task = progress.add_task("faults and variants", total=len(todo))
+        for result in faults.run(todo, options.n):
+            results.append(result)
+            progress.advance(task)
+    matrix = faults.matrix(results, options.only)
+    console.print(_kills(matrix))
+    console.print(_acceptances(matrix))
+    if options.json:
+        options.json.write_text(json.dumps(matrix.as_json(), indent=1) + "\n", encoding="utf-8")
+    if options.record and not options.only:
+        faults.record(matrix)
+    found = matrix.problems()
+    for problem in found:
+        console.print(f"[red]{problem}", highlight=False)
+    killed = sum(kill.killed for kill in matrix.kills)
+    console.print(
+        f"{killed} of {len(matrix.kills)} faults rejected by their own requirement, "
+        f"{sum(not a.rejections for a in matrix.acceptances)} of {len(matrix.acceptances)} honest variants accepted, "
+        f"diagnosis names the fault for {matrix.diagnosis_rate:.1%}",
+        style="red" if found else "green",
+    )
+    return 1 if found else 0
+
+
+def _kills(matrix: Matrix) -> Table:
+    table = Table("fault", "requirement", "rejected by", "examples", "seconds", "diagnosis", title="kill matrix")
+    for kill in matrix.kills:
+        tests = ", ".join(test.split("::")[1] for test in kill.tests) or "[red]nothing"
+        alone = "alone" if kill.diagnosis == [kill.fault] else f"among {len(kill.diagnosis)}"
+        diagnosis = alone if kill.diagnosed else "[yellow]missed"
+        table.add_row(kill.fault, kill.requirement, tests, str(kill.examples), f"{kill.seconds:.2f}", diagnosis)
+    return table
+
+
+def _acceptances(matrix: Matrix) -> Table:
+    table = Table("honest variant", "tests", "examples", "worst share of budget", "rejected by", title="honest variants")
+    for acceptance in matrix.acceptances:
+        rejected = ", ".join(acceptance.rejections) or "-"
+        table.add_row(acceptance.variant, str(acceptance.tests), str(acceptance.examples), f"{acceptance.worst:.3f}", rejected)
+    return table
+
+
+def _golden(options: argparse.Namespace) -> int:
+    from inferspec.tools import golden
+
+    action = golden.regen if options.action == "regen" else golden.check
+    return action(only=options.only, console=console)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
