@@ -163,7 +163,7 @@ def _trusted(id: str, entry: Mapping[str, Any], root: Path) -> Golden:
     for key, what in (("inputs", golden.inputs_digest()), ("output", golden.output_digest())):
         if what != entry[key]:
             raise GoldenError(
-                f"golden {id}: the {key} is not what {MANIFEST} has the sha256 of: restore both, or {_regen(id)}"
+                f"golden {id}: the file's {key} and the sha256 in {MANIFEST} differ: restore both, or {_regen(id)}"
             )
     for key in _IN_BOTH:
         if entry[key] != getattr(golden, key):

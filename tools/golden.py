@@ -124,7 +124,7 @@ def load_recipes() -> dict[str, Case]:
         raise _Unable("goldens need PyTorch: pip install torch (or inferspec[oracle])") from error
     torch.set_num_threads(1)
     found: dict[str, Case] = {}
-    for component in sorted(module.name for module in iter_modules(recipes.__path__) if not module.name.startswith("test_")):
+    for component in sorted(module.name for module in iter_modules(recipes.__path__)):
         for case in import_module(f"{recipes.__name__}.{component}").CASES:
             if found.setdefault(f"{component}/{case.name}", case) is not case:
                 raise _Unable(f"two recipes are named {component}/{case.name}")
@@ -166,7 +166,9 @@ def _make(only: Sequence[str], old: Mapping[str, Any], root: Path, console: Cons
     found = load_recipes()
     known = {*found, *old, *_files(root)}
     if unknown := [name for name in only if not any(_asked(id, [name]) for id in known)]:
-        raise _Unable(f"no golden or component {unknown[0]!r}; components: {', '.join(sorted({i.split('/')[0] for i in known}))}")
+        raise _Unable(
+            f"no golden or component {unknown[0]!r}; components: {', '.join(sorted({i.split('/')[0] for i in known}))}"
+        )
     chosen = [id for id in found if _asked(id, only)]
     return {
         id: _made(id, found[id], old.get(id), root)

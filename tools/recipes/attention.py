@@ -39,9 +39,10 @@ def torch_multi_head(
     mask: Any,
 ) -> torch.Tensor:
     """PyTorch's own multi-head attention, which has heads·D = hidden_size, the sequence first, and True for hidden."""
-    hidden = _explicit(mask, query.shape[-2], key.shape[-2])
-    if hidden is not None and hidden.dtype == torch.bool:
-        hidden = ~hidden
+    bias = _explicit(mask, query.shape[-2], key.shape[-2])
+    if bias is not None:
+        bias = bias.flatten(0, -3) if bias.ndim > 3 else bias
+        bias = ~bias if bias.dtype == torch.bool else bias
     out, _ = F.multi_head_attention_forward(
         query.transpose(0, 1),
         key.transpose(0, 1),
@@ -58,7 +59,7 @@ def torch_multi_head(
         out_proj_bias=None,
         training=False,
         need_weights=False,
-        attn_mask=hidden,
+        attn_mask=bias,
         use_separate_proj_weight=True,
         q_proj_weight=wq,
         k_proj_weight=wk,
@@ -79,7 +80,7 @@ def free_multi_head(
     value: torch.Tensor,
     mask: Any,
 ) -> torch.Tensor:
-    """For any head dim: each head on its own, with its rows of the weights and its columns of wo."""
+    """For any head dim, without array masks: each head on its own, with its rows of the weights, its columns of wo."""
     heads = zip(*(w.chunk(num_heads) for w in (wq, wk, wv)), wo.chunk(num_heads, dim=1), strict=True)
     visible = _explicit(mask, query.shape[-2], key.shape[-2])
     total = torch.zeros(())
@@ -155,6 +156,7 @@ def _multi_head(
     dim: int,
     mask: str = "none",
 ) -> Case:
+    """An array mask has the full shape, batch × heads × L × S."""
     length, keys = lengths
     free = heads * dim != hidden
 
@@ -168,7 +170,7 @@ def _multi_head(
             "query": draw.values(2, length, hidden),
             "key": draw.values(2, keys, hidden),
             "value": draw.values(2, keys, hidden),
-            "mask": _mask(draw, mask, (length, keys), dtype),
+            "mask": _mask(draw, mask, (2, heads, length, keys), dtype),
         }
 
     features = {"dtypes": dtype, "leading_dims": (2,), "masks": mask, "free_head_dim": free, "keys": keys}
@@ -191,6 +193,8 @@ CASES = (
     _multi_head("multi-head", spec.MHA_01, 21, "float32", (4, 6), 12, 3, 4),
     _multi_head("multi-head-bfloat16", spec.MHA_01, 22, "bfloat16", (5, 3), 8, 2, 4),
     _multi_head("multi-head-free-head-dim", spec.MHA_03, 23, "float32", (3, 5), 10, 2, 3),
+    _multi_head("multi-head-wide-heads", spec.MHA_03, 26, "bfloat16", (4, 3), 6, 2, 5),
     _multi_head("multi-head-causal", spec.MHA_04, 24, "float16", (3, 6), 8, 4, 2, "causal"),
     _multi_head("multi-head-bool-mask", spec.MHA_04, 25, "float32", (4, 5), 9, 3, 3, "bool"),
+    _multi_head("multi-head-additive-mask", spec.MHA_04, 27, "float32", (3, 4), 8, 2, 4, "additive"),
 )

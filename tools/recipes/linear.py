@@ -25,7 +25,13 @@ def softmax(x: torch.Tensor, axis: int) -> torch.Tensor:
 
 
 def _layer(
-    name: str, requirement: Any, seed: int, dtype: str, lead: tuple[int, ...], sizes: tuple[int, int], bias: bool = False
+    name: str,
+    requirement: Any,
+    seed: int,
+    dtype: str,
+    lead: tuple[int, ...],
+    sizes: tuple[int, int],
+    bias: bool = False,
 ) -> Case:
     width, outputs = sizes
 

@@ -80,7 +80,7 @@ CASES = (
     _case("rope-chunk", spec.ROPE_03, 206, "bfloat16", (1, 4, 2, 8), offset=130, traditional=True),
     _case("rope-slice", spec.ROPE_04, 207, "float16", (2, 4, 1, 8), offset=slice(9, 13)),
     _case(
-        "rope-slices", spec.ROPE_05, 208, "float32", (3, 3, 2, 8), offset=[slice(12, 15), slice(0, 3), slice(12, 15)]
+        "rope-slices", spec.ROPE_05, 208, "float32", (3, 3, 2, 8), offset=[slice(12, 15), slice(12, 15), slice(0, 3)]
     ),
     _case(
         "rope-slices-decode",
@@ -92,7 +92,7 @@ CASES = (
         traditional=True,
     ),
     _case("rope-base-1e6", spec.ROPE_06, 210, "float32", (1, 6, 2, 32), offset=25, base=1000000),
-    _case("rope-base-10", spec.ROPE_06, 211, "float32", (1, 6, 2, 8), base=10),
+    _case("rope-base-10", spec.ROPE_06, 211, "float32", (1, 6, 2, 8), base=10, traditional=True),
     _case("rope-far", spec.ROPE_07, 212, "float32", (1, 3, 2, 64), offset=4000, base=1000000),
     _case("rope-very-far", spec.ROPE_07, 213, "bfloat16", (1, 3, 2, 64), offset=2**17 - 5, base=1000000),
     _case("rope-partial", spec.ROPE_12, 214, "float32", (2, 4, 2, 16), offset=3, dims=8),
