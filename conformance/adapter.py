@@ -98,8 +98,9 @@ def load(spec: str, replacements: Mapping[str, str] | None = None, kind_of_array
     spec: a registered name, a dotted module, `module:object`, or a path to a file or package. kind_of_arrays: a kind
     to use in place of the one that the adapter declares or seems to speak.
     """
-    thing, origin = _find(spec)
-    kind = _kind(thing, kind_of_arrays)
+    thing, module = _find(spec)
+    origin = str(getattr(module, "__file__", "") or module.__name__)
+    kind = _kind(thing, module, kind_of_arrays)
     targets, broken = _offers(thing, kind)
     adapter = Adapter(
         spec=spec,
@@ -108,8 +109,8 @@ def load(spec: str, replacements: Mapping[str, str] | None = None, kind_of_array
         origin=origin,
         targets=targets,
         broken=broken,
-        envelope=dict(getattr(thing, "ENVELOPE", {})),
-        precision=dict(getattr(thing, "PRECISION", {})),
+        envelope=_declared(thing, "ENVELOPE"),
+        precision=_declared(thing, "PRECISION"),
         waivers=_waiver_file(thing, origin),
         kind=kind,
     )
@@ -122,30 +123,33 @@ def load(spec: str, replacements: Mapping[str, str] | None = None, kind_of_array
     return adapter
 
 
-def _find(spec: str) -> tuple[Any, str]:
+def _declared(thing: Any, name: str) -> dict[str, Any]:
+    value = getattr(thing, name, {})
+    if not isinstance(value, Mapping):
+        raise AdapterError(f"{name} is {value!r}; it takes a dict with components as keys")
+    return dict(value)
+
+
+def _find(spec: str) -> tuple[Any, ModuleType]:
+    """The adapter and the module that holds it."""
     module_name, _, attribute = spec.partition(":")
     known = registered()
     if spec in known:
         _refuse_shadow(spec, known[spec])
         module_name, _, attribute = known[spec].partition(":")
     module = _import(module_name, spec)
-    origin = str(getattr(module, "__file__", "") or module_name)
     if not attribute:
-        return getattr(module, "ADAPTER", module), origin
+        return getattr(module, "ADAPTER", module), module
     if not hasattr(module, attribute):
         raise AdapterError(f"{spec}: module {module_name} has no {attribute!r}")
-    return getattr(module, attribute), origin
+    return getattr(module, attribute), module
 
 
 def _import(name: str, spec: str) -> ModuleType:
     path = Path(name)
     try:
         if path.suffix == ".py" or "/" in name:
-            path = path.resolve()
-            if not path.exists():
-                raise AdapterError(f"{spec}: there is no file or package {path.name} in {path.parent}")
-            sys.path.insert(0, str(path.parent))
-            return importlib.import_module(path.stem)
+            return _import_path(path.resolve(), spec)
         return importlib.import_module(name)
     except AdapterError:
         raise
@@ -159,16 +163,26 @@ def _import(name: str, spec: str) -> ModuleType:
         raise AdapterError(f"{spec}: importing it failed with {type(error).__name__}: {error}") from error
 
 
+def _import_path(path: Path, spec: str) -> ModuleType:
+    if not path.exists():
+        raise AdapterError(f"{spec}: there is no file or package {path.name} in {path.parent}")
+    sys.path.insert(0, str(path.parent))
+    module = importlib.import_module(path.stem)
+    found = getattr(module, "__file__", None) or next(iter(getattr(module, "__path__", ())), None)
+    if found is None or Path(found).resolve() not in (path, path / "__init__.py"):
+        # A module of that name was loaded before (random, queue …): never certify the wrong code.
+        raise AdapterError(f"{spec}: {path.stem!r} is also the name of a module of {found or 'Python itself'}; rename {path.name}")
+    return module
+
+
 def _refuse_shadow(name: str, registered_module: str) -> None:
     """A folder or file of the same name here could be meant: never certify the wrong code."""
     spec = importlib.util.find_spec(registered_module.partition(":")[0])
-    theirs = Path(spec.origin).resolve() if spec and spec.origin else None
-    for local in (Path(f"{name}.py"), Path(name) / "__init__.py"):
-        if local.exists() and local.resolve() != theirs:
-            raise AdapterError(
-                f"{name} is a registered subject and also {local} here; say ./{local.parent if local.name == '__init__.py' else local}"
-                f" or {registered_module}"
-            )
+    theirs = Path(spec.origin).resolve() if spec and spec.origin else Path()
+    for local in (Path(f"{name}.py"), Path(name)):
+        is_code = local.is_file() or any(local.glob("*.py"))
+        if is_code and local.resolve() not in (theirs, theirs.parent):
+            raise AdapterError(f"{name} is a registered subject and also {local} here; say ./{local} or {registered_module}")
 
 
 def _name_of(thing: Any, spec: str) -> str:
@@ -180,25 +194,26 @@ def _waiver_file(thing: Any, origin: str) -> str:
     return str(Path(origin).parent / name) if name else ""
 
 
-def _kind(thing: Any, asked: str = "") -> Arrays:
-    declared = asked or getattr(thing, "ARRAYS", "") or _guessed_kind(thing)
+def _kind(thing: Any, module: ModuleType, asked: str = "") -> Arrays:
+    declared = asked or getattr(thing, "ARRAYS", "") or _guessed_kind(thing, module)
     try:
         return arrays(declared)
-    except (ValueError, ImportError) as error:
+    except (ValueError, TypeError, ImportError) as error:
         raise AdapterError(f"arrays of kind {declared!r}: {error}") from error
 
 
-def _guessed_kind(thing: Any) -> str:
-    """The kind of the libraries that the module imports; NumPy only where there is no other."""
-    module = thing if isinstance(thing, ModuleType) else sys.modules.get(getattr(thing, "__module__", ""), thing)
-    modules = [module]
-    if hasattr(module, "__path__"):
-        modules += [_submodule(module, component)[0] for component in COMPONENTS]
+def _guessed_kind(thing: Any, module: ModuleType) -> str:
+    """The kind of the libraries that the adapter's modules import; NumPy only where there is no other."""
+    modules = [module, sys.modules.get(str(getattr(thing, "__module__", "")), module)]
+    if isinstance(thing, ModuleType):
+        modules = [thing]
+        if hasattr(thing, "__path__"):
+            modules += [_submodule(thing, component)[0] for component in COMPONENTS]
     imported = {
-        str(getattr(value, "__module__", "") or "") if not isinstance(value, ModuleType) else value.__name__
+        value.__name__ if isinstance(value, ModuleType) else str(getattr(value, "__module__", ""))
         for one in modules
         for value in vars(one).values()
-    } if all(hasattr(one, "__dict__") for one in modules) else set()
+    }
     roots = {name.partition(".")[0] for name in imported}
     return next((kind for kind in ("mlx", "torch", "jax", "numpy") if kind in roots), "numpy")
 
@@ -247,62 +262,94 @@ def _target(operation: type[Operation], place: Any, kind: Arrays) -> Target | No
 
 def _bound(operation: type[Operation], function: Callable[..., Any], kind: Arrays, plain: bool) -> Target:
     signature = operation.signature
-    where = f"{signature.operation}"
     if plain:
         order = {**signature.call, **(signature.init or {})}
-        required = [n for n, default in order.items() if default is REQUIRED and n not in operation.implied]
-        names = _matched(function, order, operation, where, required)
+        names = _matched(function, order, operation, by_name_alone=operation.implied)
         return Target(operation, function, kind, True, {}, names, _narrowed(operation, names, order))
     if signature.init is None:
-        required = [n for n, default in signature.call.items() if default is REQUIRED]
-        names = _matched(function, signature.call, operation, where, required)
+        names = _matched(function, signature.call, operation)
         return Target(operation, function, kind, False, {}, names, _narrowed(operation, names, signature.call))
-    required = [n for n, default in signature.init.items() if default is REQUIRED and n not in operation.implied]
-    init_names = _matched(function, signature.init, operation, where, required)
-    method = getattr(function, signature.method or "__call__", None) if inspect.isclass(function) else None
-    required = [n for n, default in signature.call.items() if default is REQUIRED]
-    call_names = (
-        _matched(method, signature.call, operation, where, required, skip=1)
-        if method is not None and inspect.isfunction(method)
-        else {name: ("" if default is REQUIRED else name) for name, default in signature.call.items()}
-    )
+    init_names = _matched(function, signature.init, operation)
+    method = _method(function, operation)
+    call_names = _unread(signature.call) if method is None else _matched(method, signature.call, operation, skip=1)
     narrowed = {**_narrowed(operation, init_names, signature.init), **_narrowed(operation, call_names, signature.call)}
     return Target(operation, function, kind, False, init_names, call_names, narrowed)
+
+
+def _method(cls: Any, operation: type[Operation]) -> Callable[..., Any] | None:
+    """The method of a class that the contract calls, or None where it cannot be read."""
+    if not inspect.isclass(cls):
+        return None
+    name = operation.signature.method or "__call__"
+    if not _defines(cls, name):
+        raise AdapterError(f"objects of {cls.__name__} cannot be called; the contract is {_spelt(operation)}")
+    method = getattr(cls, name)
+    if not inspect.isfunction(method):
+        return None
+    # torch's modules take anything and hand it on to `forward`.
+    kinds = {p.kind for p in list(inspect.signature(method).parameters.values())[1:]}
+    forward = getattr(cls, "forward", None)
+    return forward if kinds == {inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD} and forward else method
+
+
+def _defines(thing: Any, method: str) -> bool:
+    return inspect.isclass(thing) and any(method in vars(base) for base in thing.__mro__)
+
+
+def _unread(parameters: Mapping[str, Any]) -> dict[str, str]:
+    """How to call what has no readable signature: required parameters by position, the others by name."""
+    return {name: ("" if default is REQUIRED else name) for name, default in parameters.items()}
 
 
 def _matched(
     function: Callable[..., Any],
     parameters: Mapping[str, Any],
     operation: type[Operation],
-    where: str,
-    required: list[str],
+    by_name_alone: frozenset[str] = frozenset(),
     skip: int = 0,
 ) -> dict[str, str]:
     """Match the contract's parameters with the function's own: by name, the rest of the required ones in order.
 
-    Returns contract name -> own name ("" for by position, where the signature cannot be read).
+    Parameters that other arguments imply are left out where the function does not take them; those of
+    `by_name_alone` also where it takes something of another name. Returns contract name -> own name ("" for by
+    position), in the function's own order.
     """
     try:
         own = list(inspect.signature(function).parameters.values())[skip:]
     except (ValueError, TypeError):
-        return {name: ("" if default is REQUIRED else name) for name, default in parameters.items()}
-    named = {p.name for p in own if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)}
-    anything = any(p.kind is p.VAR_KEYWORD for p in own)
-    positional = any(p.kind is p.VAR_POSITIONAL for p in own)
-    names = {name: name for name in parameters if name in named or anything}
-    rest = [p for p in own if p.name not in names and p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
-    for name in (n for n in parameters if n not in names and parameters[n] is REQUIRED):
-        if rest and (name in required or rest[0].default is rest[0].empty):
-            parameter = rest.pop(0)
-            names[name] = "" if parameter.kind is parameter.POSITIONAL_ONLY else parameter.name
-        elif positional and name in required:
-            names[name] = ""
+        return _unread(parameters)
+    takes = {p.kind for p in own}
+    own = [p for p in own if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
+    found = {p.name: p for p in own if p.name in parameters}
+    free = [p for p in own if p.name not in found and p.kind is not p.KEYWORD_ONLY]
+    lacking = [name for name, default in parameters.items() if default is REQUIRED and name not in found]
+    required = [name for name in lacking if name not in operation.implied]
+    spare = sum(p.default is p.empty for p in free) - len(required)
+    for name in lacking:
+        if free and name in required:
+            found[name] = free.pop(0)
+        elif free and name not in by_name_alone and spare > 0:
+            found[name], spare = free.pop(0), spare - 1
+    # What stands behind a positional-only parameter that stays empty cannot be reached.
+    reached = {p.name for p in own}
+    for p in (p for p in own if p.kind is p.POSITIONAL_ONLY):
+        if p not in found.values():
+            reached -= {later.name for later in own[own.index(p) :] if later.kind is p.POSITIONAL_ONLY}
+    found = {name: p for name, p in sorted(found.items(), key=lambda pair: own.index(pair[1])) if p.name in reached}
+    names = {name: "" if p.kind is p.POSITIONAL_ONLY else p.name for name, p in found.items()}
+    left = [name for name in parameters if name not in names and name not in by_name_alone]
+    if inspect.Parameter.VAR_KEYWORD in takes:
+        names |= {name: name for name in left}
+    elif inspect.Parameter.VAR_POSITIONAL in takes and any(name in required for name in left):
+        names = {name: "" if p.kind is not p.KEYWORD_ONLY else p.name for name, p in found.items()}
+        names |= {name: "" for name in left if name in required}
     missing = [name for name in required if name not in names]
-    unfilled = [p.name for p in rest if p.default is p.empty]
+    unfilled = [p.name for p in own if p.default is p.empty and p not in found.values()]
     if missing or unfilled:
         problem = f"does not take {', '.join(missing)}" if missing else f"needs {', '.join(unfilled)}, which no contract gives"
+        where = operation.signature.operation
         raise AdapterError(f"{where}{inspect.signature(function)} {problem}; the contract is {_spelt(operation)}")
-    return {name: names[name] for name in parameters if name in names}
+    return names
 
 
 def _spelt(operation: type[Operation]) -> str:
@@ -324,35 +371,52 @@ def _narrowed(operation: type[Operation], names: Mapping[str, str], asked: Mappi
 def _replace(adapter: Adapter, part: str, spec: str) -> None:
     operations = [
         (contract, op) for contract in contracts() for op in contract.operations
-        if part in (contract.component, op.signature.operation)
+        if part in (contract.component, op.signature.name, op.signature.operation)
     ]
     if not operations:
         raise AdapterError(f"--with {part}={spec}: {part!r} is no component or name of the contract")
-    thing, _ = _find(spec)
-    kind = _kind(thing)
-    found: dict[str, Target] = {}
-    if not isinstance(thing, ModuleType) and callable(thing) and not _offers(thing, kind)[0]:
-        operation = operations[0][1]
-        found[operation.signature.operation] = _bound(operation, thing, kind, plain=False)
-    else:
-        for contract, operation in operations:
-            offered, error = _offers(thing, kind)
-            name = operation.signature.operation
-            if name in offered:
-                found[name] = offered[name]
-    if not found:
-        raise AdapterError(f"--with {part}={spec}: it offers none of {', '.join(op.signature.operation for _, op in operations)}")
-    for contract, operation in operations:
-        name = operation.signature.operation
+    thing, module = _find(spec)
+    kind = _kind(thing, module)
+    offered, broken = _offers(thing, kind)
+    if not isinstance(thing, ModuleType) and callable(thing) and (not offered or _defines(thing, "__call__")):
+        offered = _standing_in(thing, [op for _, op in operations if op.signature.name == operations[0][1].signature.name], kind)
+    names = [operation.signature.operation for _, operation in operations]
+    if not any(name in offered for name in names):
+        why = next((f": {broken[name]}" for name in names if name in broken), "")
+        raise AdapterError(f"--with {part}={spec}: it offers none of {', '.join(names)}{why}")
+    for name in names:
         adapter.targets.pop(name, None)
         adapter.broken.pop(name, None)
-        if name in found:
-            adapter.targets[name] = found[name]
+        if name in offered:
+            adapter.targets[name] = offered[name]
+        elif name in broken:
+            adapter.broken[name] = broken[name]
     adapter.name += f" with {part}={spec}"
-    declared = getattr(thing, "ENVELOPE", {})
-    for contract in {id(c): c for c, _ in operations}.values():
-        adapter.envelope.pop(contract.component, None)
-        adapter.envelope.update({k: v for k, v in declared.items() if k == contract.component})
+    for component in {contract.component for contract, _ in operations}:
+        _redeclare(adapter, component, _declared(thing, "ENVELOPE"), _declared(thing, "PRECISION"), part == component)
+
+
+def _standing_in(thing: Any, operations: list[type[Operation]], kind: Arrays) -> dict[str, Target]:
+    """A class or function of any name in the place of the operations of one name."""
+    is_class = inspect.isclass(thing)
+    return {
+        op.signature.operation: _bound(op, thing, kind, plain=bool(op.plain) and not is_class)
+        for op in operations
+        if not op.signature.method or hasattr(thing, op.signature.method)
+    }
+
+
+def _redeclare(
+    adapter: Adapter, component: str, envelope: Mapping[str, Any], precision: Mapping[str, str], whole: bool
+) -> None:
+    """What a replacement declares goes in the place of the old; a part of a component keeps what it does not mention."""
+    if whole:
+        adapter.envelope.pop(component, None)
+        adapter.precision.pop(component, None)
+    if component in envelope:
+        adapter.envelope[component] = {**adapter.envelope.get(component, {}), **envelope[component]}
+    if component in precision:
+        adapter.precision[component] = precision[component]
 
 
 def _check_declarations(adapter: Adapter) -> None:
@@ -360,6 +424,8 @@ def _check_declarations(adapter: Adapter) -> None:
     for component, declared in adapter.envelope.items():
         if component not in by_name:
             raise AdapterError(f"ENVELOPE names {component!r}; the components are {', '.join(by_name)}")
+        if not isinstance(declared, Mapping):
+            raise AdapterError(f"ENVELOPE[{component!r}] is {declared!r}; it takes a dict with any of {', '.join(by_name[component].envelope)}")
         for key, values in declared.items():
             full = by_name[component].envelope
             if key not in full:

@@ -41,9 +41,9 @@ class Arrays(ABC):
         """The same array, computed."""
         return y
 
-    def reversed(self, y: Any) -> Any:
-        """The array with its last axis reversed, by a negative stride where the library has those."""
-        return y[..., ::-1]
+    def reversed_view(self, x: np.ndarray) -> Any:
+        """An array with the values of x, its last axis backwards in memory where the library has negative strides."""
+        return self.from_numpy(x[..., ::-1].copy())[..., ::-1]
 
     def broadcast_to(self, y: Any, shape: tuple[int, ...]) -> Any:
         """A stride-0 view."""
@@ -141,8 +141,8 @@ class TorchArrays(Arrays):
     def dtype(self, name: str) -> Any:
         return getattr(self._module, name)
 
-    def reversed(self, y: Any) -> Any:
-        return y.flip(-1)  # torch has no negative strides
+    def reversed_view(self, x: np.ndarray) -> Any:
+        return self.from_numpy(x)  # torch has no negative strides
 
 
 class JaxArrays(Arrays):
@@ -198,7 +198,7 @@ def lay(x: np.ndarray, view: str, to: Arrays) -> Any:
         buffer[..., ::2] = x
         return to.ready(to.from_numpy(buffer)[..., ::2])
     if view == "reverse" and x.ndim:
-        return to.ready(to.reversed(to.from_numpy(x[..., ::-1].copy())))
+        return to.ready(to.reversed_view(x))
     if view == "broadcast" and x.ndim:
         rows = tuple(slice(0, 1) if _constant(x, axis) else slice(None) for axis in range(x.ndim))
         return to.ready(to.broadcast_to(to.from_numpy(x[rows].copy()), x.shape))

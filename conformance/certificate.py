@@ -106,7 +106,7 @@ def _row(
     row["worst"] = max((outcome["worst"] for outcome in found), default=0.0)
     row["precision"] = "native" if any(outcome["precision"] == "native" for outcome in found) else "float32"
     row["failures"] = [{"test": t.id, **results[t.id]} for t in tests if t.id in results and results[t.id]["state"] in BAD]
-    row["diagnosis"] = sorted({name for failure in row["failures"] for name in failure["diagnosis"]})
+    row["diagnosis"] = list(dict.fromkeys(name for failure in row["failures"] for name in failure["diagnosis"]))
     row["message"] = next((o["message"] for o in found if o["state"] == row["state"] and o["message"]), "")
     return _waived(row, waivers.get(requirement.id), today)
 
@@ -236,6 +236,9 @@ def problems(certificate: Any) -> list[str]:
     rows = {row["id"]: row for row in certificate["requirements"]}
     if missing := [r.id for r in all_requirements() if r.id not in rows]:
         found.append(f"requirements are missing: {', '.join(missing)}")
+    sentences = {r.id: (r.text, r.name, str(r.level), str(r.aspect)) for r in all_requirements()}
+    if edited := [i for i, r in rows.items() if (r["text"], r["name"], r["level"], r["aspect"]) != sentences.get(i)]:
+        found.append(f"these rows are not requirements of this kit: {', '.join(edited)}")
     if certificate["verdict"] != verdict_of(certificate["requirements"], certificate["complete"]):
         found.append(f"the verdict {certificate['verdict']!r} does not follow from its rows")
     return found

@@ -39,12 +39,15 @@ class Executor:
         to: Arrays = target.kind
         given = {name: self._laid(value, views.get(name, ""), name, to) for name, value in arguments.items()}
         before = {name: to.to_numpy(given[name]).tobytes() for name, value in arguments.items() if isinstance(value, np.ndarray)}
-        state = _random_state() if watch else None
+        state: list[bytes] | None = None
         value, raised, message = None, "", ""
         try:
             if result:
                 to.poison(*result)
-            returned = target.invoke(self._built(target, operation, given, keep), given)
+            built = self._built(target, operation, given, keep)
+            # Building may draw initial weights; a call may not.
+            state = _stirred_random_state() if watch else None
+            returned = target.invoke(built, given)
             if to.owns(returned):
                 value = to.to_numpy(to.ready(returned))
             else:
@@ -52,7 +55,7 @@ class Executor:
         except Exception as error:
             raised, message = type(error).__name__, f"{error}{_frame(error)}"
         changed = tuple(name for name, data in before.items() if to.to_numpy(given[name]).tobytes() != data)
-        if watch and state != _random_state():
+        if state is not None and state != _random_state():
             changed += ("random state",)
         return Observation(value, raised, message, changed)
 
@@ -74,6 +77,18 @@ def _frame(error: BaseException) -> str:
     """Where the subject raised, for the reader of a failure."""
     frames = [f for f in traceback.extract_tb(error.__traceback__) if "inferspec/conformance" not in f.filename]
     return f" (at {frames[-1].filename}:{frames[-1].lineno})" if frames else ""
+
+
+def _stirred_random_state() -> list[bytes]:
+    """The random states after a draw from each, so that a subject shows that seeds with the same number every time."""
+    random.random()
+    np.random.random()
+    if "mlx.core" in sys.modules:
+        mx = sys.modules["mlx.core"]
+        mx.eval(mx.random.uniform())
+    if "torch" in sys.modules:
+        sys.modules["torch"].rand(1)
+    return _random_state()
 
 
 def _random_state() -> list[bytes]:

@@ -22,6 +22,8 @@ def serve(connection: Connection) -> None:
     """Answer messages until the suite hangs up."""
     # What a subject prints is its own affair; on our standard output it would end up in the middle of a report.
     os.dup2(2, 1)
+    # The subject is found from the folder of the run, after the host has all that it needs itself.
+    sys.path.insert(0, os.getcwd())
     hello = decode(connection.recv_bytes())
     try:
         adapter = load(hello["spec"], hello["replacements"], hello["arrays"])

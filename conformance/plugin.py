@@ -6,6 +6,9 @@ imported when a run concerns the suites.
 
 from __future__ import annotations
 
+import argparse
+import os
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,26 +25,67 @@ _results = pytest.StashKey["Results"]()
 _certificate = pytest.StashKey[dict[str, Any]]()
 
 
-def pytest_addoption(parser: pytest.Parser) -> None:
+OPTIONS: dict[str, dict[str, Any]] = {
+    "--impl": {
+        "metavar": "SUBJECT",
+        "help": "what to certify: a module, module:object, ./file.py or a registered name ('list' prints those); default impl",
+    },
+    "--with": {
+        "metavar": "PART=SUBJECT",
+        "action": "append",
+        "default": [],
+        "help": "put one component or name of another subject in its place",
+    },
+    "--certificate": {"metavar": "FILE", "help": "write the certificate (JSON) here"},
+    "--profile": {"metavar": "NAME", "default": "quick", "help": "how many examples: quick, full or nightly"},
+    "--draw-seed": {
+        "metavar": "N",
+        "type": int,
+        "default": 0,
+        "help": "draw other examples; a seed draws the same ones for every subject",
+    },
+    "--call-limit": {
+        "metavar": "SECONDS",
+        "type": float,
+        "default": 20.0,
+        "help": "a call without an answer for so long counts as hung",
+    },
+}
+TELLING = ("--impl", "--with", "--certificate", "--draw-seed", "--call-limit")
+"""Options that make a run ours wherever its tests are; other plugins have a --profile too."""
+
+
+def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginManager) -> None:
+    # Two plugins with an option of one name break every run, so that runs which are not ours see none of our options.
+    config = pluginmanager.get_plugin("pytestconfig")
+    assert isinstance(config, pytest.Config)
+    given = [*config.getini("addopts"), *shlex.split(os.environ.get("PYTEST_ADDOPTS", "")), *config.invocation_params.args]
+    if not (_in_checkout() or any(_is_ours(str(a)) or str(a).split("=")[0] in TELLING for a in given)):
+        return
     group = parser.getgroup("inferspec", "certify an implementation of LLM inference components")
-    options: list[tuple[str, dict[str, Any]]] = [
-        ("--impl", {"metavar": "SUBJECT", "help": "what to certify: a module, module:object, ./file.py or a registered name ('list' prints those); default impl"}),
-        ("--with", {"metavar": "PART=SUBJECT", "action": "append", "default": [], "dest": "inferspec_with", "help": "put one component or name of another subject in its place"}),
-        ("--certificate", {"metavar": "FILE", "help": "write the certificate (JSON) here"}),
-        ("--profile", {"metavar": "NAME", "dest": "inferspec_profile", "default": "quick", "help": "how many examples: quick, full or nightly"}),
-        ("--draw-seed", {"metavar": "N", "type": int, "default": 0, "help": "draw other examples; a seed draws the same ones for every subject"}),
-        ("--call-limit", {"metavar": "SECONDS", "type": float, "default": 20.0, "help": "a call without an answer for so long counts as hung"}),
-    ]
-    for name, settings in options:
+    for name, settings in OPTIONS.items():
         try:
-            group.addoption(name, **settings)
-        except ValueError:
-            # Another plugin has an option of that name. Runs that are not ours must not notice us.
+            group.addoption(name, dest=_dest(name), **settings)
+        except (ValueError, argparse.ArgumentError):
+            # Another plugin was there before.
             continue
 
 
+def _dest(option: str) -> str:
+    return "inferspec_" + option.strip("-").replace("-", "_")
+
+
+def _option(config: pytest.Config, name: str) -> Any:
+    return config.getoption(_dest(name), OPTIONS[name].get("default"))
+
+
+def _in_checkout() -> bool:
+    """Whether this is a run in the kit's own checkout, where pytest's ini file names the tests."""
+    return SUITES.parent in (Path.cwd(), *Path.cwd().parents)
+
+
 def pytest_cmdline_main(config: pytest.Config) -> int | None:
-    if config.getoption("--impl", None) != "list":
+    if _option(config, "--impl") != "list":
         return None
     from inferspec.conformance.adapter import registered
 
@@ -51,7 +95,7 @@ def pytest_cmdline_main(config: pytest.Config) -> int | None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line("markers", "requirement(id): the sentence of the contract that a test checks")
+    config.addinivalue_line("markers", "requirement(id): the sentence of the contract that a test checks; -m \"requirement(id='ROPE-01')\" runs its tests")
     config.stash[_results] = Results()
     config.pluginmanager.register(config.stash[_results], "inferspec-results")
     if _concerns_us(config):
@@ -61,7 +105,7 @@ def pytest_configure(config: pytest.Config) -> None:
 def _concerns_us(config: pytest.Config) -> bool:
     if hasattr(config, "workerinput"):
         return PROPERTY in config.workerinput
-    asked = [config.getoption(name, None) for name in ("--impl", "--certificate", "inferspec_with")]
+    asked = [_option(config, name) for name in ("--impl", "--with", "--certificate")]
     return any(asked) or any(_is_ours(argument) for argument in config.args)
 
 
@@ -79,19 +123,18 @@ def _open(config: pytest.Config) -> Session:
     from inferspec.conformance.waivers import WaiverError
 
     try:
-        if hasattr(config, "workerinput"):
-            session = Session.joined(config.workerinput[PROPERTY])
+        if handed := getattr(config, "workerinput", {}).get(PROPERTY):
+            session = Session.joined(handed)
         else:
-            replacements = dict(_part(text) for text in config.getoption("inferspec_with", None) or [])
             session = Session.opened(
-                spec=config.getoption("--impl", None) or "impl",
-                replacements=replacements,
-                profile=config.getoption("inferspec_profile", "quick"),
-                seed=config.getoption("--draw-seed", 0),
-                limit=config.getoption("--call-limit", 20.0),
+                spec=_option(config, "--impl") or "impl",
+                replacements=dict(_part(text) for text in _option(config, "--with")),
+                profile=_option(config, "--profile"),
+                seed=_option(config, "--draw-seed"),
+                limit=_option(config, "--call-limit"),
             )
     except (AdapterError, WaiverError, ValueError) as error:
-        raise pytest.UsageError(str(error)) from error
+        raise pytest.UsageError(" ".join(str(error).split())) from error
     config.stash[_session] = session
     config.add_cleanup(session.close)
     return session
@@ -118,7 +161,7 @@ def pytest_report_header(config: pytest.Config) -> list[str]:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if test := getattr(getattr(item, "obj", None), "conformance", None):
-            item.add_marker(pytest.mark.requirement(test.requirement.id))
+            item.add_marker(pytest.mark.requirement(id=test.requirement.id))
 
 
 @pytest.fixture
@@ -163,7 +206,7 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
     outcomes = config.stash[_results].outcomes
     certificate = config.stash[_session].conclude(outcomes, list(config.invocation_params.args))
     config.stash[_certificate] = certificate
-    if path := config.getoption("--certificate", None):
+    if path := _option(config, "--certificate"):
         from inferspec.conformance.certificate import write
 
         write(certificate, path)
@@ -180,5 +223,5 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
     terminalreporter.section(f"conformance of {result['subject']['name']}")
     for line, style in lines(result):
         terminalreporter.write_line(line, **style)
-    if path := config.getoption("--certificate", None):
+    if path := _option(config, "--certificate"):
         terminalreporter.write_line(f"certificate: {path}")

@@ -20,7 +20,10 @@ from inferspec.conformance.waivers import Waiver, read_waivers
 from inferspec.spec import contracts
 from inferspec.spec.contract import Fault
 
-_CALL_ERRORS = re.compile(r"unexpected keyword|required positional|positional argument|incompatible function arguments|takes \d+")
+_CALL_ERRORS = re.compile(
+    r"unexpected keyword|required (positional|keyword-only)|positional argument|incompatible function arguments|takes \d+"
+    r"|is not callable|multiple values for argument"
+)
 
 
 @dataclass

@@ -160,7 +160,10 @@ class HostedSubject:
 
     def _send(self, message: Mapping[str, Any]) -> None:
         if self._process is None:
-            self._start()
+            try:
+                self._start()
+            except AdapterError as error:
+                raise SubjectDied("crashed", f"it could not be started again: {error}") from error
         assert self._connection is not None
         try:
             self._connection.send_bytes(encode(message))
@@ -182,7 +185,8 @@ class HostedSubject:
 
     def _start(self) -> None:
         ours, theirs = socket.socketpair()
-        command = [sys.executable, "-m", "inferspec.conformance.host", str(theirs.fileno())]
+        # -P: a file of the user's folder may have the name of a module that the host itself needs.
+        command = [sys.executable, "-P", "-m", "inferspec.conformance.host", str(theirs.fileno())]
         environment = {"OMP_NUM_THREADS": "1", **os.environ, "MLX_DISABLE_COMPILE": os.environ.get("MLX_DISABLE_COMPILE", "1")}
         self._process = subprocess.Popen(
             command, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL, stdout=self._output, stderr=self._output,
@@ -190,8 +194,12 @@ class HostedSubject:
         )
         theirs.close()
         self._connection = Connection(ours.detach())
-        self._connection.send_bytes(encode(self._hello))
-        answer = self._receive(self._start_limit, f"loading {self._hello['spec']}")
+        try:
+            self._connection.send_bytes(encode(self._hello))
+            answer = self._receive(self._start_limit, f"loading {self._hello['spec']}")
+        except (SubjectDied, OSError) as death:
+            self.close()
+            raise AdapterError(f"{self._hello['spec']}: {death}") from death
         if "error" in answer:
             self.close()
             raise AdapterError(answer["error"])

@@ -269,7 +269,9 @@ def test_entries_of_minus_infinity_get_nothing(subject, call):
     subject.agrees(call)
 
 
-@requirement(spec.SMAX_05, call=softmax_calls(values=alike, lengths=(1000, 2047, 3001, 4096), leading_dims=[(), (2,)]), share=0.4)
+@requirement(
+    spec.SMAX_05, call=softmax_calls(values=alike, lengths=(1000, 2047, 3001, 4096), leading_dims=[(), (2,)]), share=0.4
+)
 def test_thousands_of_entries_are_summed_in_float32(subject, call):
     subject.agrees(call)
 

@@ -3,7 +3,15 @@
 import numpy as np
 from hypothesis import strategies as st
 
-from inferspec.conformance.inputs.rms_norm import beside_brackets, middle, misfits, rms_calls, uneven_rows, wide
+from inferspec.conformance.inputs.rms_norm import (
+    beside_brackets,
+    beside_tiles,
+    middle,
+    misfits,
+    rms_calls,
+    uneven_rows,
+    wide,
+)
 from inferspec.conformance.properties import depends_on_arguments_alone, keeps_arguments, refuses, returns
 from inferspec.conformance.strategies import in_views
 from inferspec.conformance.suite import requirement
@@ -12,7 +20,7 @@ from inferspec.spec.contract import Answer
 from inferspec.spec.numerics import f64
 
 HALF = ["float16", "bfloat16"]
-BATCHES = [(2,), (2, 3), (33,)]
+BATCHES = [(2,), (2, 3), (33,), (2, 1, 3)]
 
 
 @requirement(spec.RMS_01, call=rms_calls())
@@ -89,8 +97,13 @@ def test_what_is_not_finite_stays_in_its_row(subject, call, value):
     subject.agrees(call.having(x=x), where=np.isfinite(f64(x)).all(axis=-1, keepdims=True))
 
 
-@requirement(spec.RMS_09, call=uneven_rows(sizes=beside_brackets))
-def test_sizes_beside_brackets_are_right(subject, call):
+@requirement(spec.RMS_09, call=uneven_rows(sizes=beside_tiles))
+def test_sizes_beside_tiles_are_right(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.RMS_09, call=uneven_rows(sizes=beside_brackets, leading_dims=BATCHES))
+def test_rows_of_a_batch_beside_brackets_are_right(subject, call):
     subject.agrees(call)
 
 

@@ -15,6 +15,8 @@ from inferspec.conformance.inputs.rope import (
     long,
     misplaced,
     moved,
+    other_places,
+    other_tables,
     past_the_end,
     prefill,
     queries_and_keys,
@@ -208,18 +210,20 @@ def test_rope_changes_no_argument(subject, call):
     keeps_arguments(subject, call)
 
 
-@requirement(spec.ROPE_18, call=rope_calls(sizes=prefill, starts=NEAR), other=rope_calls(sizes=prefill, starts=NEAR))
-def test_another_base_form_or_width_in_between_changes_nothing(subject, call, other):
-    changed = {name: other.arguments[name] for name in ("base", "traditional") if name in other.arguments}
-    dims = min(call.arguments["dims"], other.arguments["dims"])
-    depends_on_arguments_alone(subject, call, call.having(dims=dims, **changed))
+@requirement(spec.ROPE_18, pair=other_tables(), share=1.5)
+def test_another_base_form_or_width_in_between_changes_nothing(subject, pair):
+    depends_on_arguments_alone(subject, *pair)
 
 
-@requirement(spec.ROPE_18, call=rope_calls(sizes=prefill, offsets=PLACED, starts=NEAR), step=st.integers(1, 9))
-def test_another_offset_in_between_changes_nothing(subject, call, step):
-    there = moved(call, step)
-    here = call.having(max_positions=there.arguments["max_positions"])
-    depends_on_arguments_alone(subject, here.kept(0), there.kept(0))
+@requirement(spec.ROPE_18, pair=other_places(offsets=PLACED))
+def test_another_offset_in_between_changes_nothing(subject, pair):
+    depends_on_arguments_alone(subject, *pair)
+
+
+@requirement(spec.ROPE_18, call=rope_calls(sizes=prefill))
+def test_other_data_at_the_same_place_in_between_changes_nothing(subject, call):
+    other = call.having(x=-2 * call.arguments["x"][..., ::-1])
+    depends_on_arguments_alone(subject, call.kept(0), other.kept(0))
 
 
 @requirement(spec.ROPE_18, turns=in_turn())
@@ -274,8 +278,6 @@ def _over_pairs(call, x, combine):
 
 def _scores(subject, query, key):
     """Products of queries and keys, B×L×H, and the budget of those."""
-    (q, q_budget), (k, k_budget) = (
-        (f64(subject.value(call)), subject.answer(call).budget) for call in (query, key)
-    )
+    (q, q_budget), (k, k_budget) = ((f64(subject.value(call)), subject.answer(call).budget) for call in (query, key))
     budget = np.abs(q) * k_budget + np.abs(k) * q_budget + q_budget * k_budget
     return (q * k).sum(axis=-1), budget.sum(axis=-1)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from inferspec.spec import contracts
+from inferspec.spec.contract import Contract
 
 _FIELDS = ("requirement", "scope", "reason", "issue", "expires")
 
@@ -40,10 +41,13 @@ def read_waivers(path: str | Path) -> dict[str, Waiver]:
     """Read a waiver file: requirement id -> waiver. WaiverError for an incomplete or unknown entry."""
     path = Path(path)
     try:
-        entries = tomllib.loads(path.read_text(encoding="utf-8")).get("waiver", [])
+        content = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, tomllib.TOMLDecodeError) as error:
         raise WaiverError(f"waivers {path.name}: {error}") from error
-    known = {requirement.id for contract in contracts() for requirement in contract.requirements}
+    entries = content.get("waiver", [])
+    if set(content) - {"waiver"} or not (isinstance(entries, list) and all(isinstance(e, dict) for e in entries)):
+        raise WaiverError(f"waivers {path.name}: it takes [[waiver]] entries and nothing else")
+    known = {requirement.id: contract for contract in contracts() for requirement in contract.requirements}
     waivers: dict[str, Waiver] = {}
     for number, entry in enumerate(entries, 1):
         waiver = _waiver(entry, f"waivers {path.name}, entry {number}", known)
@@ -53,7 +57,7 @@ def read_waivers(path: str | Path) -> dict[str, Waiver]:
     return waivers
 
 
-def _waiver(entry: Mapping[str, Any], where: str, known: set[str]) -> Waiver:
+def _waiver(entry: Mapping[str, Any], where: str, known: Mapping[str, Contract]) -> Waiver:
     if missing := [name for name in _FIELDS if not entry.get(name)]:
         raise WaiverError(f"{where} misses {', '.join(missing)}; a waiver has {', '.join(_FIELDS)}")
     if unknown := set(entry) - set(_FIELDS):
@@ -62,11 +66,14 @@ def _waiver(entry: Mapping[str, Any], where: str, known: set[str]) -> Waiver:
         raise WaiverError(f"{where}: there is no requirement {entry['requirement']!r}")
     if not str(entry["issue"]).startswith(("http://", "https://")):
         raise WaiverError(f"{where}: issue is {entry['issue']!r}; it takes the URL of an issue")
-    if not isinstance(entry["expires"], datetime.date):
+    if type(entry["expires"]) is not datetime.date:
         raise WaiverError(f"{where}: expires is {entry['expires']!r}; it takes a date such as 2027-01-31")
     scope = entry["scope"]
     if scope != "all" and not (isinstance(scope, dict) and all(isinstance(v, list) for v in scope.values())):
         raise WaiverError(f'{where}: scope is {scope!r}; it takes "all" or a table such as {{ dtypes = ["bfloat16"] }}')
+    envelope = known[entry["requirement"]].envelope
+    if scope != "all" and (unknown := set(scope) - set(envelope)):
+        raise WaiverError(f"{where}: scope has {sorted(unknown)[0]!r}; it takes any of {', '.join(envelope)}")
     covered = {} if scope == "all" else {key: tuple(_plain(v) for v in values) for key, values in scope.items()}
     return Waiver(entry["requirement"], covered, entry["reason"], entry["issue"], entry["expires"])
 

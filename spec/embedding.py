@@ -7,6 +7,8 @@ Source: the tiny-llm course, week 1 day 5; Press and Wolf 2017 (tied weights).
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import numpy as np
 
 from inferspec.spec.contract import Answer, Arguments, Aspect, Contract, Level, Operation, Requirement, Signature
@@ -27,6 +29,7 @@ class Embedding(Operation):
     signature = Signature.parse("Embedding(vocab_size, dims, weight)(tokens)")
     plain = "embedding"
     implied = frozenset({"vocab_size", "dims"})
+    narrows: ClassVar = {"vocab_size": ("sized", (False,)), "dims": ("sized", (False,))}
 
     def guard(self, a: Arguments) -> None:
         self.guard_weight(a)
@@ -176,6 +179,8 @@ CONTRACT = Contract(
         "dtypes": ("float32", "float16", "bfloat16"),
         "token_dtypes": ("int32", "int64", "uint32"),
         "leading_dims": ((), (1,), (2,), (2, 3)),
+        "sized": (True, False),
+        "features": 4096,
         "vocabulary": 70000,
     },
     requirements=tuple(value for value in list(globals().values()) if isinstance(value, Requirement)),

@@ -124,7 +124,8 @@ class Silu(Operation):
         sigmoid(x) = 1 / (1 + exp(-x)): one library call; three roundings of the class (exp, sum, quotient). Through
         exp2 the exponent x·log2(e) has two roundings of float32, 2a|x|, which the quotient damps by 1 - sigmoid(x):
             error = |value|(8a + 2a|x|·sigmoid(-x) + 3u) + underflow;   budget = error + rounding of the result.
-        A sigmoid below the floor of the class may be 0 (exp(-x) overflows there): it costs |x|·floor, or the value.
+        A sigmoid below the floor of the class may be 0: it costs |x|·floor, or the value. In float32 and bfloat16 that is
+        where exp(-x) overflows; in float16 it overflows long before, at x = -11, and that is not excused.
         """
         a, u = unit_roundoff("float32"), arithmetic_unit(precision, dtype)
         complement = Silu.sigmoid(self, -x, dtype)
@@ -198,7 +199,9 @@ class Softmax(Operation):
         a, u = unit_roundoff("float32"), arithmetic_unit(precision, dtype)
         n = x.shape[-1]
         distance = x.max(axis=-1, keepdims=True, initial=-np.inf) - x
-        growth = weights_growth(value, distance * (operations(u, 1) + operations(a, 2)))
+        # The bound holds for true probabilities; those of a mistaken step would not add up to 1 and blow it up.
+        true = Softmax().distribution(x, "float64")
+        growth = weights_growth(true, distance * (operations(u, 1) + operations(a, 2)))
         running = np.maximum.accumulate(x, axis=-1)
         rescaled = (running[..., 1:] > running[..., :-1]).sum(axis=-1, keepdims=True)
         floor = rounding(np.zeros(()), dtype if precision is Precision.NATIVE else "float32")

@@ -38,6 +38,13 @@ UNDERFLOW_GAP = 112.0
 """A softmax logit this far below the largest has weight exactly 0 in every dtype: exp(-104) is below the smallest
 float32 subnormal, and 8 are left for the rounding of the logits (measured: 64 is not enough, 112 is)."""
 
+UNDECIDED = 0.02
+"""Share of elements whose last bit hangs on how float32 statistics were summed: about n·2^-24 / 2^-11 for rows of
+some hundred elements in float16. A diagnosis of a rounding order overlooks so many."""
+
+EXPLAINED = 0.1
+"""A fault explains a wrong result when what it leaves unexplained is at most this share of the deviation."""
+
 
 class Precision(StrEnum):
     """The class of arithmetic that a budget is computed for."""

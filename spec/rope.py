@@ -261,7 +261,7 @@ ROPE_20 = _rope(
 )
 ROPE_21 = _rope(
     "ROPE-21",
-    "every size is right, and every element written: one token or many, any number of heads, also just beside the multiples of 4 and 32",
+    "every size is right, and every element written: no row, no token, one or many, any number of heads, also just beside the multiples of 4 and 32",
     source="PROPERTIES X2, X10",
 )
 

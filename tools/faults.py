@@ -93,7 +93,7 @@ def kill(component: str, name: str, profile: Profile, everywhere: bool = False) 
     contract = contract_of(component)
     fault = next(f for f in contract.faults if f.name == name)
     result = Kill(name, component, fault.kills.id)
-    subject = _subject(contract, fault.kills.name, contract.faulty(fault))
+    subject = local_subject(contract, fault.kills.name, contract.faulty(fault))
     own = [t for t in tests() if t.requirement.id == fault.kills.id]
     started = time.perf_counter()
     for test in own:
@@ -125,7 +125,7 @@ def accept(component: str, name: str, profile: Profile) -> Acceptance:
     contract = contract_of(component)
     variant = next(v for v in contract.variants if v.name == name)
     result = Acceptance(name, component)
-    subject = _subject(contract, variant.operation, contract.variant(variant), str(variant.precision))
+    subject = local_subject(contract, variant.operation, contract.variant(variant), str(variant.precision))
     for test in (t for t in tests() if t.requirement.name == variant.operation):
         trial = Trial(subject, test.requirement)
         test.run(trial, profile)
@@ -137,7 +137,7 @@ def accept(component: str, name: str, profile: Profile) -> Acceptance:
     return result
 
 
-def _subject(contract: Contract, name: str, changed: type[Operation], precision: str = "float32") -> LocalSubject:
+def local_subject(contract: Contract, name: str, changed: type[Operation], precision: str = "float32") -> LocalSubject:
     operations = {op.signature.operation: op for op in contract.operations}
     return LocalSubject({**operations, name: changed}, {contract.component: precision})
 

@@ -237,4 +237,3 @@ def _lead_and_axis(pick: Pick) -> tuple[tuple[int, ...], int]:
         raise OutsideEnvelope("leading_dims and axes fit nowhere")
     pick.features["leading_dims"], pick.features["axes"] = pick.one_of(*fitting)
     return pick.features["leading_dims"], pick.features["axes"]
-

@@ -38,9 +38,14 @@ def wide(pick: Pick) -> int:
     return pick.upto("features", 64, 1024, 4096, 4097, 5120, 8192)
 
 
-def beside_brackets(pick: Pick) -> int:
-    """Sizes at which kernels take another path."""
+def beside_tiles(pick: Pick) -> int:
+    """Sizes beside tiles, and those of real models."""
     return pick.upto("features", *EDGES, *WIDE)
+
+
+def beside_brackets(pick: Pick) -> int:
+    """Sizes beside and inside the brackets in which kernels share a group of threads in another way."""
+    return pick.upto("features", 255, 256, 257, 300, 384, 511, 512, 513, 1023, 1024, 1025, 1100)
 
 
 def rows(pick: Pick, shape: tuple[int, ...], dtype: str, amplitude: float) -> np.ndarray:

@@ -221,6 +221,26 @@ def in_chunks(pick: Pick) -> tuple[Call, list[Call]]:
 
 
 @calls
+def other_tables(pick: Pick) -> tuple[Call, Call]:
+    """Two calls on the same x at the same positions with another base, form or number of turned features."""
+    call = rope_calls.build(pick, sizes=prefill, starts=NEAR)
+    other = call.having(base=pick("bases"), traditional=pick("forms") == "traditional")
+    features = call.arguments["x"].shape[-1]
+    if True in pick.envelope["partial"] and False in pick.envelope["partial"]:
+        other = other.having(dims=pick.one_of(features, *range(2, features, max(features // 8 * 2, 2))))
+    return call, other
+
+
+@calls
+def other_places(pick: Pick) -> tuple[Call, Call]:
+    """Two calls of one object on the same x at other positions."""
+    here = rope_calls.build(pick, sizes=prefill, starts=NEAR)
+    room = pick.envelope["positions"] - max(starts_of(here)) - here.arguments["x"].shape[1]
+    there = moved(here, pick.size(min(1, room), min(9, room)))
+    return here.having(max_positions=there.arguments["max_positions"]).kept(0), there.kept(0)
+
+
+@calls
 def in_turn(pick: Pick) -> list[Call]:
     """Calls of one object with every kind of offset that there is, several tokens and one."""
     kinds = list(pick.envelope["offsets"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from importlib.metadata import version
 from typing import Any
 
@@ -12,7 +13,7 @@ NAME = "mlx_core"
 VERSION = version("mlx")
 ARRAYS = "mlx"
 ENVELOPE = {"attention": {"free_head_dim": [False]}}
-#WAIVERS = "mlx_core.toml"
+WAIVERS = "mlx_core.toml"
 PRECISION = {"linear": "native", "attention": "native", "rope": "native", "mlp": "native"}
 """On a CPU, MLX's half-precision fallbacks round each step to the input's dtype."""
 
@@ -20,9 +21,7 @@ silu = nn.silu
 
 
 def linear(x: mx.array, weight: mx.array, bias: mx.array | None = None) -> mx.array:
-    layer = nn.Linear(weight.shape[1], weight.shape[0], bias=bias is not None)
-    layer.update({"weight": weight} if bias is None else {"weight": weight, "bias": bias})
-    return layer(x)
+    return x @ weight.T if bias is None else mx.addmm(bias, x, weight.T)
 
 
 def softmax(x: mx.array, axis: int = -1) -> mx.array:
@@ -32,11 +31,18 @@ def softmax(x: mx.array, axis: int = -1) -> mx.array:
 def scaled_dot_product_attention(
     query: mx.array, key: mx.array, value: mx.array, *, scale: float | None = None, mask: Any = None
 ) -> mx.array:
-    four = [x.reshape(-1, *x.shape[-3:]) for x in (query, key, value)]
+    return in_four_dims(mx.fast.scaled_dot_product_attention, query, key, value, scale, mask)
+
+
+def in_four_dims(attend: Any, query: mx.array, key: mx.array, value: mx.array, scale: float | None, mask: Any) -> mx.array:
+    """Call an attention that takes exactly one leading dim and no default scale."""
+    rows = math.prod(query.shape[:-3])
     if isinstance(mask, mx.array):
-        mask = mx.broadcast_to(mask, (*query.shape[:-1], key.shape[-2])).reshape(-1, *query.shape[-3:-1], key.shape[-2])
+        full = (*query.shape[:-1], key.shape[-2])
+        mask = mx.broadcast_to(mask, full).reshape(rows, *full[-3:])
     scale = query.shape[-1] ** -0.5 if scale is None else scale
-    return mx.fast.scaled_dot_product_attention(*four, scale=scale, mask=mask).reshape(query.shape)
+    four = [x.reshape(rows, *x.shape[-3:]) for x in (query, key, value)]
+    return attend(*four, scale=scale, mask=mask).reshape(query.shape)
 
 
 class MultiHeadAttention:
@@ -45,7 +51,7 @@ class MultiHeadAttention:
     def __init__(self, hidden_size: int, num_heads: int, wq: mx.array, wk: mx.array, wv: mx.array, wo: mx.array) -> None:
         self.layer = nn.MultiHeadAttention(hidden_size, num_heads, value_dims=wv.shape[0])
         projections = {"query_proj": wq, "key_proj": wk, "value_proj": wv, "out_proj": wo}
-        self.layer.update({name: {"weight": weight} for name, weight in projections.items()})
+        self.layer.load_weights([(f"{name}.weight", weight) for name, weight in projections.items()])
 
     def __call__(self, query: mx.array, key: mx.array, value: mx.array, mask: Any = None) -> mx.array:
         three = [x.reshape(-1, *x.shape[-2:]) for x in (query, key, value)]
@@ -55,13 +61,25 @@ class MultiHeadAttention:
         return self.layer(*three, mask).reshape(query.shape)
 
 
+def positions(offset: Any, x: mx.array) -> Any:
+    """The offset as ``mx.fast.rope`` takes it: an int, or an array with one start for each batch row."""
+    if isinstance(offset, list):
+        if len(offset) != x.shape[0]:
+            raise ValueError(f"offset has {len(offset)} slices for {x.shape[0]} rows")
+        return mx.array([positions(row, x) for row in offset], mx.int32)
+    if isinstance(offset, slice):
+        if offset.stop - offset.start != x.shape[1]:
+            raise ValueError(f"offset is {offset} for {x.shape[1]} tokens")
+        return offset.start
+    return offset or 0
+
+
 class RoPE:
     def __init__(self, dims: int, max_positions: int, base: float = 10000, traditional: bool = False) -> None:
         self.dims, self.base, self.traditional = dims, base, traditional
 
     def __call__(self, x: mx.array, offset: Any = None) -> mx.array:
-        starts = [o.start for o in offset] if isinstance(offset, list) else getattr(offset, "start", offset) or 0
-        start = mx.array(starts) if isinstance(starts, list) else starts
+        start = positions(offset, x)
         options = {"traditional": self.traditional, "base": self.base, "scale": 1.0, "offset": start}
         return mx.fast.rope(x.swapaxes(1, 2), self.dims, **options).swapaxes(1, 2)
 
@@ -76,16 +94,19 @@ class RMSNorm:
 
 class SwiGLU:
     def __init__(self, dims: int, hidden_dims: int, w_gate: mx.array, w_up: mx.array, w_down: mx.array) -> None:
-        self.gate, self.up, self.down = w_gate, w_up, w_down
+        self.gate, self.up = (nn.Linear(dims, hidden_dims, bias=False) for _ in range(2))
+        self.down = nn.Linear(hidden_dims, dims, bias=False)
+        for layer, weight in ((self.gate, w_gate), (self.up, w_up), (self.down, w_down)):
+            layer.load_weights([("weight", weight)])
 
     def __call__(self, x: mx.array) -> mx.array:
-        return linear(nn.silu(linear(x, self.gate)) * linear(x, self.up), self.down)
+        return self.down(nn.silu(self.gate(x)) * self.up(x))
 
 
 class Embedding:
     def __init__(self, vocab_size: int, dims: int, weight: mx.array) -> None:
         self.layer = nn.Embedding(vocab_size, dims)
-        self.layer.update({"weight": weight})
+        self.layer.load_weights([("weight", weight)])
 
     def __call__(self, tokens: mx.array) -> mx.array:
         return self.layer(tokens)

@@ -1,7 +1,8 @@
-"""mlx-lm: the building blocks of its models, and its quantized-cache attention's dense sibling."""
+"""mlx-lm: the attention, mask, rotary embedding, norm and MLP that its models are built of."""
 
 from __future__ import annotations
 
+from functools import partial
 from importlib.metadata import version
 from typing import Any
 
@@ -9,21 +10,19 @@ import mlx.core as mx
 from mlx import nn
 from mlx_lm.models import base, qwen3, rope_utils
 
+from inferspec.conformance.subjects.mlx_core import in_four_dims, positions
+
 NAME = "mlx_lm"
 VERSION = version("mlx-lm")
 ARRAYS = "mlx"
-#WAIVERS = "mlx_lm.toml"
+WAIVERS = "mlx_lm.toml"
 PRECISION = {"attention": "native", "rope": "native", "mlp": "native"}
 
 
 def scaled_dot_product_attention(
     query: mx.array, key: mx.array, value: mx.array, *, scale: float | None = None, mask: Any = None
 ) -> mx.array:
-    four = [x.reshape(-1, *x.shape[-3:]) for x in (query, key, value)]
-    if isinstance(mask, mx.array):
-        mask = mx.broadcast_to(mask, (*query.shape[:-1], key.shape[-2])).reshape(-1, *query.shape[-3:-1], key.shape[-2])
-    scale = query.shape[-1] ** -0.5 if scale is None else scale
-    return base.scaled_dot_product_attention(*four, cache=None, scale=scale, mask=mask).reshape(query.shape)
+    return in_four_dims(partial(base.scaled_dot_product_attention, cache=None), query, key, value, scale, mask)
 
 
 def causal_mask(L: int, S: int, dtype: mx.Dtype) -> mx.array:
@@ -36,15 +35,13 @@ class RoPE:
         self.rope = rope_utils.initialize_rope(dims, base, traditional, None, max_positions)
 
     def __call__(self, x: mx.array, offset: Any = None) -> mx.array:
-        starts = [o.start for o in offset] if isinstance(offset, list) else getattr(offset, "start", offset) or 0
-        start = mx.array(starts) if isinstance(starts, list) else starts
-        return self.rope(x.swapaxes(1, 2), offset=start).swapaxes(1, 2)
+        return self.rope(x.swapaxes(1, 2), offset=positions(offset, x)).swapaxes(1, 2)
 
 
 class RMSNorm:
     def __init__(self, dims: int, weight: mx.array, eps: float = 1e-5) -> None:
         self.layer = nn.RMSNorm(dims, eps)
-        self.layer.update({"weight": weight})
+        self.layer.load_weights([("weight", weight)])
 
     def __call__(self, x: mx.array) -> mx.array:
         return self.layer(x)
@@ -54,7 +51,7 @@ class SwiGLU:
     def __init__(self, dims: int, hidden_dims: int, w_gate: mx.array, w_up: mx.array, w_down: mx.array) -> None:
         self.layer = qwen3.MLP(dims, hidden_dims)
         projections = {"gate_proj": w_gate, "up_proj": w_up, "down_proj": w_down}
-        self.layer.update({name: {"weight": weight} for name, weight in projections.items()})
+        self.layer.load_weights([(f"{name}.weight", weight) for name, weight in projections.items()])
 
     def __call__(self, x: mx.array) -> mx.array:
         return self.layer(x)

@@ -10,9 +10,8 @@ import torch.nn.functional as F
 NAME = "torch"
 VERSION = torch.__version__
 ARRAYS = "torch"
-#WAIVERS = "torch.toml"
+WAIVERS = "torch.toml"
 PRECISION = {"linear": "native", "attention": "native"}
-ENVELOPE = {"attention": {"masks": ["none", "causal", "bool", "-inf", "lowest", "additive"]}}
 
 linear = F.linear
 silu = F.silu
@@ -56,10 +55,14 @@ class SwiGLU:
     def __init__(
         self, dims: int, hidden_dims: int, w_gate: torch.Tensor, w_up: torch.Tensor, w_down: torch.Tensor
     ) -> None:
-        self.gate, self.up, self.down = w_gate, w_up, w_down
+        options: dict[str, Any] = {"bias": False, "dtype": w_gate.dtype}
+        self.gate, self.up = (torch.nn.Linear(dims, hidden_dims, **options) for _ in range(2))
+        self.down = torch.nn.Linear(hidden_dims, dims, **options)
+        for layer, weight in ((self.gate, w_gate), (self.up, w_up), (self.down, w_down)):
+            layer.load_state_dict({"weight": weight})
 
     def __call__(self, x: torch.Tensor) -> torch.Tensor:
-        return F.linear(F.silu(F.linear(x, self.gate)) * F.linear(x, self.up), self.down)
+        return self.down(F.silu(self.gate(x)) * self.up(x))
 
 
 class Embedding:

@@ -14,14 +14,16 @@ from transformers.models.llama import modeling_llama as llama
 NAME = "transformers"
 VERSION = transformers.__version__
 ARRAYS = "torch"
-#WAIVERS = "transformers.toml"
+WAIVERS = "transformers.toml"
 PRECISION = {"attention": "native", "rope": "native", "mlp": "native"}
 ENVELOPE = {
     "attention": {"leading_dims": [(1,), (2,)], "masks": ["none", "-inf", "lowest", "additive"]},
     "rope": {"forms": ["split-half"], "partial": [False]},
 }
 
-silu = ACT2FN["silu"]
+
+def silu(x: torch.Tensor) -> torch.Tensor:
+    return ACT2FN["silu"](x)
 
 
 def scaled_dot_product_attention(
@@ -35,6 +37,13 @@ def scaled_dot_product_attention(
     return output.transpose(1, 2)
 
 
+def _positions(offset: Any, length: int) -> torch.Tensor:
+    """The position ids of one row, as a model makes them."""
+    if isinstance(offset, slice):
+        return torch.arange(offset.start, offset.stop)
+    return torch.arange(length) + (offset or 0)
+
+
 class RoPE:
     def __init__(self, dims: int, max_positions: int, base: float = 10000, traditional: bool = False) -> None:
         config = LlamaConfig(
@@ -45,8 +54,8 @@ class RoPE:
         self.embedding = llama.LlamaRotaryEmbedding(config)
 
     def __call__(self, x: torch.Tensor, offset: Any = None) -> torch.Tensor:
-        starts = [o.start for o in offset] if isinstance(offset, list) else [getattr(offset, "start", offset) or 0] * len(x)
-        positions = torch.tensor(starts)[:, None] + torch.arange(x.shape[1])
+        rows = offset if isinstance(offset, list) else [offset] * len(x)
+        positions = torch.stack([_positions(row, x.shape[1]) for row in rows]) if rows else torch.zeros(0, x.shape[1])
         cos, sin = self.embedding(x, positions)
         return llama.apply_rotary_pos_emb(x, x, cos, sin, unsqueeze_dim=2)[0]
 
@@ -54,7 +63,7 @@ class RoPE:
 class RMSNorm:
     def __init__(self, dims: int, weight: torch.Tensor, eps: float = 1e-5) -> None:
         self.layer = llama.LlamaRMSNorm(dims, eps)
-        self.layer.weight.data = weight
+        self.layer.to(weight.dtype).load_state_dict({"weight": weight})
 
     def __call__(self, x: torch.Tensor) -> torch.Tensor:
         return self.layer(x)
@@ -64,9 +73,9 @@ class SwiGLU:
     def __init__(
         self, dims: int, hidden_dims: int, w_gate: torch.Tensor, w_up: torch.Tensor, w_down: torch.Tensor
     ) -> None:
-        self.layer = llama.LlamaMLP(LlamaConfig(hidden_size=dims, intermediate_size=hidden_dims, mlp_bias=False))
-        for name, weight in {"gate_proj": w_gate, "up_proj": w_up, "down_proj": w_down}.items():
-            getattr(self.layer, name).weight.data = weight
+        self.layer = llama.LlamaMLP(LlamaConfig(hidden_size=dims, intermediate_size=hidden_dims, num_attention_heads=1))
+        weights = {"gate_proj.weight": w_gate, "up_proj.weight": w_up, "down_proj.weight": w_down}
+        self.layer.to(w_gate.dtype).load_state_dict(weights)
 
     def __call__(self, x: torch.Tensor) -> torch.Tensor:
         return self.layer(x)

@@ -179,6 +179,7 @@ FAULTS: tuple[Fault, ...] = (
     Fault("rms-changes-weight", "weight is scaled in place", contract.RMS_12, mutates("weight"), TIRED),
     Fault("rms-remembers-eps", "the first eps is kept", contract.RMS_13, remembers("eps"), TIRED),
     Fault("rms-remembers-weight", "the first weight is kept", contract.RMS_13, remembers("weight"), TIRED),
+    Fault("rms-remembers-result", "results are kept without x in their key", contract.RMS_13, remembers("x"), TIRED),
     Fault("rms-drifts", "a running mean outlives the call", contract.RMS_13, drifts(), TIRED),
     Fault("rms-weight-length", "a weight of another length is taken", contract.RMS_14, {"guard_weight": lambda self, a: None, "gain": _cycled_gain}, "https://github.com/ml-explore/mlx/commit/76f275b4d"),
     Fault("rms-features-unchecked", "an x of another width is taken", contract.RMS_14, {"guard_features": lambda self, a: None, "gain": _cycled_gain}, TIRED),

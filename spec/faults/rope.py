@@ -209,6 +209,7 @@ FAULTS: tuple[Fault, ...] = (
     Fault("rope-remembers-offset", "tables are kept without the offset in their key", contract.ROPE_18, remembers("offset"), TIRED),
     Fault("rope-remembers-dims", "tables are kept without dims in their key", contract.ROPE_18, remembers("dims"), f"{MLX}874b739f3"),
     Fault("rope-remembers-form", "the first form used is kept", contract.ROPE_18, remembers("traditional"), TIRED),
+    Fault("rope-remembers-result", "results are kept without x in their key", contract.ROPE_18, remembers("x"), TIRED),
     Fault("rope-drifts", "a position counter outlives the call", contract.ROPE_18, drifts(), TIRED),
     Fault("rope-odd-dims", "an odd feature is left over silently", contract.ROPE_19, {"guard_even": lambda self, a: None, "dims": _even_within}, TIRED),
     Fault("rope-too-many-dims", "dims > D is cut down silently", contract.ROPE_19, {"guard_dims": lambda self, a: self.guard_even(a), "dims": _even_within}, TIRED),

@@ -1,0 +1,106 @@
+"""Calls of the token embedding and of its use as an output head."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from inferspec.conformance.calls import Call
+from inferspec.conformance.inputs.linear import with_rows
+from inferspec.conformance.strategies import EDGES, Pick, calls
+from inferspec.spec.numerics import f64
+
+LOOKUP, HEAD = "Embedding", "Embedding.as_linear"
+
+BORDERS = (0, 1, 127, 128, 255, 256, 32767, 32768, 65535, 65536)
+"""Ids beside the ends of narrow integers."""
+
+LARGE = (300, 32769, 40000, 65537, 70000)
+"""Vocabularies that such ids need."""
+
+_table = {"vocab_size": 3, "dims": 2, "weight": np.ones((3, 2), np.float32)}
+EXAMPLES = {
+    LOOKUP: Call(LOOKUP, {**_table, "tokens": np.array([0, 2], np.int32)}),
+    HEAD: Call(HEAD, {**_table, "x": np.ones((2, 2), np.float32)}),
+}
+
+Sizes = Callable[[Pick], tuple[int, int, int]]
+"""Draws rows, vocabulary and dims."""
+
+
+def small(pick: Pick) -> tuple[int, int, int]:
+    """A few rows, ids and dims; vocabulary and dims differ."""
+    dims = pick.size(2, 9)
+    return pick.size(1, 5), pick.one_of(*(n for n in range(3, 13) if n != dims)), dims
+
+
+def square(pick: Pick) -> tuple[int, int, int]:
+    """As many ids as dims, so that the table fits both ways round."""
+    dims = pick.size(2, 9)
+    return pick.size(1, 5), dims, dims
+
+
+def large(pick: Pick) -> tuple[int, int, int]:
+    """A vocabulary past the ends of narrow integers, of few dims."""
+    return pick.size(1, 2), pick.upto("vocabulary", *LARGE), pick.size(1, 2)
+
+
+def beside_tiles(pick: Pick) -> tuple[int, int, int]:
+    """Rows, vocabulary or dims beside the tiles of kernels, the others small."""
+    size = min(pick.one_of(*EDGES), pick.envelope["vocabulary"], pick.envelope["features"])
+    few, other = pick.size(1, 6), pick.one_of(3, 1, 9, 33)
+    return pick.one_of((few, size, other), (few, other, size), (size, few, other), (few, size, size))
+
+
+def long_sums(pick: Pick) -> tuple[int, int, int]:
+    """Thousands of dims."""
+    return pick.size(1, 2), pick.size(2, 3), pick.upto("features", 1024, 2048, 3001, 4096)
+
+
+def table(pick: Pick, vocabulary: int, dims: int, dtype: str, amplitude: float) -> dict[str, Any]:
+    """The arguments that say which embedding it is."""
+    weight = pick.normal(vocabulary, dims, dtype=dtype, amplitude=amplitude)
+    return {"vocab_size": vocabulary, "dims": dims, "weight": weight}
+
+
+@calls
+def lookup_calls(pick: Pick, sizes: Sizes = small, borders: bool = False) -> Call:
+    """Any tokens; the last of the leading dims is the length. borders: all ids beside the ends of narrow integers."""
+    dtype, lead, rows = pick("dtypes"), tuple(pick("leading_dims")), pick.one_of(3, 1, 2, 5, 7)
+    _, vocabulary, dims = sizes(pick)
+    tokens = pick.random.integers(0, vocabulary, with_rows(lead, rows))
+    if borders:
+        asked = [*(token for token in BORDERS if token < vocabulary), vocabulary - 1]
+        tokens = pick.random.permutation([*asked, *tokens.ravel()])
+    tokens = np.asarray(tokens).astype(pick("token_dtypes"))
+    return pick.call(LOOKUP, **table(pick, vocabulary, dims, dtype, pick.one_of(1.0, 1e-3, 1e3)), tokens=tokens)
+
+
+@calls
+def head_calls(
+    pick: Pick, sizes: Sizes = small, amplitude: tuple[float, ...] = (1.0, 1e-2, 30.0), positive: bool = False
+) -> Call:
+    """The output head on normal data; the last of the leading dims is the number of rows."""
+    dtype, lead = pick("dtypes"), tuple(pick("leading_dims"))
+    rows, vocabulary, dims = sizes(pick)
+    arguments = table(pick, vocabulary, dims, dtype, 1.2 / math.sqrt(dims))
+    x = pick.normal(*with_rows(lead, rows), dims, dtype=dtype, amplitude=pick.one_of(*amplitude))
+    if positive:
+        arguments["weight"], x = np.abs(arguments["weight"]), np.abs(x)
+    return pick.call(HEAD, **arguments, x=x)
+
+
+@calls
+def reading_heads(pick: Pick, sizes: Sizes = small) -> tuple[Call, np.ndarray]:
+    """The exact lane: (call, the exact result). Each row of x asks for one feature of every id, with either sign."""
+    dtype, lead = pick("dtypes"), tuple(pick("leading_dims"))
+    rows, vocabulary, dims = sizes(pick)
+    weight = pick.integers(-120, 120, (vocabulary, dims), dtype)
+    feature = pick.random.integers(0, dims, with_rows(lead, rows))
+    sign = pick.random.choice([-1.0, 1.0], feature.shape)
+    x = ((np.arange(dims) == feature[..., None]) * sign[..., None]).astype(np.float32).astype(weight.dtype)
+    expected = f64(weight).T[feature] * sign[..., None]
+    return pick.call(HEAD, vocab_size=vocabulary, dims=dims, weight=weight, x=x), expected

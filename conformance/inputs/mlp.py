@@ -1,0 +1,100 @@
+"""Calls of the gated MLP."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+
+from inferspec.conformance.calls import Call
+from inferspec.conformance.inputs.linear import with_rows
+from inferspec.conformance.strategies import EDGES, Pick, calls
+from inferspec.spec.numerics import round_to
+
+WEIGHTS = ("w_gate", "w_up", "w_down")
+
+_eye = np.eye(3, dtype=np.float32)
+EXAMPLES = {
+    "SwiGLU": Call(
+        "SwiGLU",
+        {"dims": 3, "hidden_dims": 3, "x": np.ones((2, 3), np.float32)} | dict.fromkeys(WEIGHTS, _eye),
+    ),
+}
+
+Sizes = Callable[[Pick], tuple[int, int, int]]
+"""Draws rows, dims and hidden dims."""
+
+
+def small(pick: Pick) -> tuple[int, int, int]:
+    """A few rows, dims and hidden dims; dims and hidden dims differ."""
+    dims = pick.size(2, 7)
+    return pick.size(1, 5), dims, pick.one_of(*(n for n in range(2, 13) if n != dims))
+
+
+def square(pick: Pick) -> tuple[int, int, int]:
+    """As many hidden dims as dims, so that every weight fits every place, both ways round."""
+    dims = pick.size(2, 9)
+    return pick.size(1, 5), dims, dims
+
+
+def many_rows(pick: Pick) -> tuple[int, int, int]:
+    """Numbers of rows beside those for which kernels change their path."""
+    dims = pick.size(2, 5)
+    return pick.one_of(3, 1, 2, 5, 8, 9, 31, 33, 65), dims, dims + pick.size(1, 4)
+
+
+def beside_tiles(pick: Pick) -> tuple[int, int, int]:
+    """Dims or hidden dims beside the tiles of kernels, the other one small, or both moderate."""
+    size, other = pick.upto("features", *EDGES), pick.upto("features", 3, 2, 9, 33)
+    return pick.size(1, 4), *pick.one_of((other, size), (size, other))
+
+
+@calls
+def swiglu_calls(pick: Pick, sizes: Sizes = small, amplitude: tuple[float, ...] = (1.0, 0.1, 5.0)) -> Call:
+    """A gated MLP on normal data, gates of a few units and both signs."""
+    dtype, lead = pick("dtypes"), tuple(pick("leading_dims"))
+    rows, dims, hidden = sizes(pick)
+    x = pick.normal(*with_rows(lead, rows), dims, dtype=dtype, amplitude=pick.one_of(*amplitude))
+    return pick.call("SwiGLU", dims=dims, hidden_dims=hidden, **weights(pick, dims, hidden, dtype), x=x)
+
+
+def weights(pick: Pick, dims: int, hidden: int, dtype: str) -> dict[str, np.ndarray]:
+    """Three weights that keep the intermediates near 1."""
+    return {
+        "w_gate": pick.normal(hidden, dims, dtype=dtype, amplitude=2.0 / math.sqrt(dims)),
+        "w_up": pick.normal(hidden, dims, dtype=dtype, amplitude=1.2 / math.sqrt(dims)),
+        "w_down": pick.normal(dims, hidden, dtype=dtype, amplitude=1.2 / math.sqrt(hidden)),
+    }
+
+
+@calls
+def tail_calls(pick: Pick) -> Call:
+    """Gates from -20 to -7, where silu is tiny, with an up projection that makes up for it; nothing cancels.
+
+    The first feature of x is 1 and alone decides the gate, the second one decides up.
+    """
+    dtype, lead = pick("dtypes"), tuple(pick("leading_dims"))
+    dims, hidden, random = pick.size(2, 5), pick.size(1, 6), pick.random
+    gate = pick.one_of(-9.0, -7.0, -12.0, -16.0, -19.0)
+    x, w_gate, w_up = np.zeros((*lead, dims)), np.zeros((hidden, dims)), np.zeros((hidden, dims))
+    x[..., 0], x[..., 1] = 1.0, random.uniform(0.5, 2.0, lead)
+    w_gate[:, 0] = gate + random.uniform(-0.5, 0.5, hidden)
+    w_up[:, 1] = random.uniform(0.5, 1.0, hidden) * min(-1.0 / gate * math.exp(-gate), 2e4)
+    w_down = random.uniform(0.5, 1.0, (dims, hidden))
+    arrays = {"w_gate": w_gate, "w_up": w_up, "w_down": w_down, "x": x}
+    return pick.call("SwiGLU", dims=dims, hidden_dims=hidden, **{k: round_to(v, dtype) for k, v in arrays.items()})
+
+
+@calls
+def long_sums(pick: Pick) -> Call:
+    """Thousands of hidden features, all of their products positive."""
+    dtype, lead = pick("dtypes"), tuple(pick("leading_dims"))
+    hidden, random = pick.upto("features", 1024, 2049, 4096), pick.random
+    made = {
+        "w_gate": random.uniform(0.5, 1.0, (hidden, 2)),
+        "w_up": random.uniform(0.5, 1.0, (hidden, 2)),
+        "w_down": random.uniform(0.5, 1.5, (2, hidden)) / math.sqrt(hidden),
+        "x": random.uniform(0.5, 1.5, (*lead, 2)),
+    }
+    return pick.call("SwiGLU", dims=2, hidden_dims=hidden, **{k: round_to(v, dtype) for k, v in made.items()})

@@ -1,0 +1,201 @@
+"""Does an implementation of the token embedding and of the tied output head keep the contract?"""
+
+import numpy as np
+from hypothesis import strategies as st
+
+from inferspec.conformance.inputs.embedding import (
+    beside_tiles,
+    head_calls,
+    large,
+    long_sums,
+    lookup_calls,
+    reading_heads,
+    square,
+)
+from inferspec.conformance.inputs.linear import resized
+from inferspec.conformance.properties import depends_on_arguments_alone, keeps_arguments, refuses, returns
+from inferspec.conformance.strategies import in_views
+from inferspec.conformance.suite import requirement
+from inferspec.spec import embedding as spec
+
+BATCHES = [(2,), (2, 3)]
+
+# the lookup
+
+
+@requirement(spec.EMB_01, call=lookup_calls())
+def test_each_token_gives_its_row_bit_for_bit(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.EMB_02, call=lookup_calls(borders=True))
+def test_the_first_and_the_last_id_read_their_own_rows(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.EMB_02, call=lookup_calls(borders=True, sizes=large), share=0.5)
+def test_ids_past_255_and_32767_and_65535_read_their_own_rows(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.EMB_03, call=lookup_calls())
+def test_tokens_of_any_shape_give_rows_in_their_places(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.EMB_03, call=lookup_calls(leading_dims=BATCHES), axis=st.sampled_from([0, -1]), share=0.5)
+def test_no_tokens_give_no_rows(subject, call, axis):
+    none = resized(call.arguments["tokens"], axis, 0)
+    subject.expects(call.having(tokens=none), np.zeros((*none.shape, call.arguments["dims"])))
+
+
+@requirement(spec.EMB_04, call=in_views(lookup_calls(), "weight"))
+def test_a_strided_weight_is_looked_up_like_its_copy(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.EMB_04, call=in_views(lookup_calls(leading_dims=BATCHES), "tokens"))
+def test_strided_tokens_are_read_like_their_copy(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.EMB_05, call=lookup_calls())
+def test_rows_have_the_dtype_of_the_weight(subject, call):
+    shape = (*call.arguments["tokens"].shape, call.arguments["dims"])
+    returns(subject, call, shape, call.features["dtypes"])
+
+
+@requirement(spec.EMB_06, call=lookup_calls())
+def test_the_lookup_changes_no_argument(subject, call):
+    keeps_arguments(subject, call)
+
+
+@requirement(spec.EMB_07, call=lookup_calls())
+def test_other_tokens_in_between_change_nothing(subject, call):
+    other = call.having(tokens=_next_ids(call))
+    depends_on_arguments_alone(subject, call.kept(0), other.kept(0))
+
+
+@requirement(spec.EMB_07, call=lookup_calls())
+def test_another_table_in_between_changes_nothing(subject, call):
+    depends_on_arguments_alone(subject, call, call.having(weight=-call.arguments["weight"]))
+
+
+@requirement(spec.EMB_08, call=lookup_calls(sized=[True]), axis=st.sampled_from([0, 1]), more=st.booleans())
+def test_a_table_of_another_size_is_refused(subject, call, axis, more):
+    weight = call.arguments["weight"]
+    refuses(subject, call.having(weight=resized(weight, axis, weight.shape[axis] + (1 if more else -1))))
+
+
+@requirement(spec.EMB_09, call=lookup_calls(token_dtypes=["int32", "int64"]), share=0.5)
+def test_a_negative_id_is_refused(subject, call):
+    refuses(subject, _with_one(call, -1))
+
+
+@requirement(spec.EMB_09, call=lookup_calls(), past=st.sampled_from([0, 5]), share=0.5)
+def test_an_id_past_the_vocabulary_is_refused(subject, call, past):
+    refuses(subject, _with_one(call, call.arguments["vocab_size"] + past))
+
+
+# the output head
+
+
+@requirement(spec.EMB_10, call=head_calls())
+def test_logits_are_x_times_the_transposed_weight(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.EMB_11, reading=reading_heads())
+def test_the_head_reads_the_features_of_each_id_from_the_table(subject, reading):
+    call, expected = reading
+    subject.expects(call, expected)
+
+
+@requirement(spec.EMB_11, reading=reading_heads(sizes=square))
+def test_a_square_table_is_transposed_too(subject, reading):
+    call, expected = reading
+    subject.expects(call, expected)
+
+
+@requirement(spec.EMB_12, call=head_calls(sizes=long_sums, positive=True, amplitude=(1.0,)), share=0.6)
+def test_thousands_of_features_are_summed_in_float32(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.EMB_12, call=head_calls())
+def test_logits_keep_the_precision_of_their_dtype(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.EMB_13, reading=reading_heads(leading_dims=BATCHES))
+def test_a_batch_of_logits_is_the_stack_of_its_rows(subject, reading):
+    call, expected = reading
+    subject.expects(call, expected)
+
+
+@requirement(spec.EMB_13, call=head_calls())
+def test_leading_dims_of_logits_may_be_none_or_many(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.EMB_13, call=head_calls(leading_dims=BATCHES), axis=st.sampled_from([0, -2]), share=0.5)
+def test_no_rows_give_no_logits(subject, call, axis):
+    none = resized(call.arguments["x"], axis, 0)
+    subject.expects(call.having(x=none), np.zeros((*none.shape[:-1], call.arguments["vocab_size"])))
+
+
+@requirement(spec.EMB_14, call=in_views(head_calls()), share=1.5)
+def test_the_head_reads_strided_arguments_like_their_copies(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.EMB_15, call=head_calls())
+def test_logits_have_the_dtype_of_x(subject, call):
+    shape = (*call.arguments["x"].shape[:-1], call.arguments["vocab_size"])
+    returns(subject, call, shape, call.features["dtypes"])
+
+
+@requirement(spec.EMB_16, call=head_calls())
+def test_the_head_changes_no_argument(subject, call):
+    keeps_arguments(subject, call)
+
+
+@requirement(spec.EMB_17, call=head_calls())
+def test_other_rows_in_between_change_no_logits(subject, call):
+    other = call.having(x=-call.arguments["x"])
+    depends_on_arguments_alone(subject, call.kept(0), other.kept(0))
+
+
+@requirement(spec.EMB_17, call=head_calls())
+def test_the_head_of_another_table_in_between_changes_nothing(subject, call):
+    depends_on_arguments_alone(subject, call, call.having(weight=-call.arguments["weight"]))
+
+
+@requirement(spec.EMB_18, call=head_calls(), bad=st.sampled_from(["longer", "shorter", "twice"]))
+def test_an_x_of_other_dims_is_refused(subject, call, bad):
+    dims = call.arguments["dims"]
+    size = {"longer": dims + 1, "shorter": dims - 1, "twice": 2 * dims}[bad]
+    refuses(subject, call.having(x=resized(call.arguments["x"], -1, size)))
+
+
+@requirement(spec.EMB_19, call=head_calls(sizes=beside_tiles, amplitude=(1.0,)), share=1.5)
+def test_vocabularies_beside_tiles_are_right(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.EMB_19, call=head_calls(sizes=large, amplitude=(1.0,)), share=0.5)
+def test_every_logit_of_a_large_vocabulary_is_written(subject, call):
+    subject.agrees(call)
+
+
+def _next_ids(call):
+    """The tokens with every id replaced by the one after it."""
+    tokens = call.arguments["tokens"]
+    return np.asarray((tokens.astype(np.int64) + 1) % call.arguments["vocab_size"]).astype(tokens.dtype)
+
+
+def _with_one(call, bad):
+    """The same call with one of its tokens replaced."""
+    tokens = call.arguments["tokens"].copy()
+    tokens.flat[call.seed % tokens.size] = bad
+    return call.having(tokens=tokens)

@@ -1,0 +1,126 @@
+"""Does an implementation of the gated MLP keep the contract?"""
+
+import numpy as np
+from hypothesis import strategies as st
+
+from inferspec.conformance.inputs.linear import resized
+from inferspec.conformance.inputs.mlp import (
+    WEIGHTS,
+    beside_tiles,
+    long_sums,
+    many_rows,
+    square,
+    swiglu_calls,
+    tail_calls,
+)
+from inferspec.conformance.properties import depends_on_arguments_alone, keeps_arguments, refuses, returns
+from inferspec.conformance.strategies import in_views
+from inferspec.conformance.suite import requirement
+from inferspec.spec import mlp as spec
+
+BATCHES = [(2,), (2, 3)]
+
+
+@requirement(spec.MLP_01, call=swiglu_calls())
+def test_the_gated_mlp_is_down_of_silu_of_gate_times_up(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.MLP_02, call=swiglu_calls())
+def test_exchanging_gate_and_up_changes_the_result(subject, call):
+    subject.agrees(call)
+    subject.agrees(call.having(w_gate=call.arguments["w_up"], w_up=call.arguments["w_gate"]))
+
+
+@requirement(spec.MLP_03, call=swiglu_calls())
+def test_a_gate_of_zero_gives_zero(subject, call):
+    closed = call.having(w_gate=np.zeros_like(call.arguments["w_gate"]))
+    subject.expects(closed, np.zeros(call.arguments["x"].shape))
+
+
+@requirement(spec.MLP_03, call=swiglu_calls())
+def test_an_x_of_zero_gives_zero(subject, call):
+    x = np.zeros_like(call.arguments["x"])
+    subject.expects(call.having(x=x), x)
+
+
+@requirement(spec.MLP_04, call=swiglu_calls(), name=st.sampled_from(WEIGHTS))
+def test_another_weight_gives_another_result(subject, call, name):
+    subject.agrees(call.having(**{name: -call.arguments[name][::-1]}))
+
+
+@requirement(spec.MLP_04, call=swiglu_calls(sizes=square))
+def test_square_weights_are_used_in_their_places(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.MLP_05, call=tail_calls())
+def test_gates_far_below_zero_keep_their_accuracy(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.MLP_05, call=long_sums(), share=0.5)
+def test_thousands_of_hidden_features_are_summed_in_float32(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.MLP_06, call=swiglu_calls(leading_dims=BATCHES))
+def test_a_batch_is_the_stack_of_its_rows(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.MLP_06, call=swiglu_calls(sizes=many_rows))
+def test_any_number_of_rows_is_right(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.MLP_06, call=swiglu_calls(leading_dims=BATCHES), axis=st.sampled_from([0, -2]), share=0.5)
+def test_no_rows_give_no_rows(subject, call, axis):
+    none = resized(call.arguments["x"], axis, 0)
+    subject.expects(call.having(x=none), none)
+
+
+@requirement(spec.MLP_07, call=in_views(swiglu_calls()), share=1.5)
+def test_strided_arguments_are_read_like_their_copies(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.MLP_08, call=swiglu_calls())
+def test_the_result_has_the_shape_and_dtype_of_x(subject, call):
+    returns(subject, call, call.arguments["x"].shape, call.features["dtypes"])
+
+
+@requirement(spec.MLP_09, call=swiglu_calls())
+def test_no_argument_is_changed(subject, call):
+    keeps_arguments(subject, call)
+
+
+@requirement(spec.MLP_10, call=swiglu_calls())
+def test_other_data_in_between_changes_nothing(subject, call):
+    other = call.having(x=-call.arguments["x"])
+    depends_on_arguments_alone(subject, call.kept(0), other.kept(0))
+
+
+@requirement(spec.MLP_10, call=swiglu_calls(), name=st.sampled_from(WEIGHTS))
+def test_a_layer_of_other_weights_in_between_changes_nothing(subject, call, name):
+    depends_on_arguments_alone(subject, call, call.having(**{name: -call.arguments[name]}))
+
+
+@requirement(
+    spec.MLP_11, call=swiglu_calls(), name=st.sampled_from([*WEIGHTS, "x"]), bad=st.sampled_from(["longer", "shorter"])
+)
+def test_features_that_do_not_match_are_refused(subject, call, name, bad):
+    array = call.arguments[name]
+    size = array.shape[-1] + (1 if bad == "longer" or array.shape[-1] < 3 else -1)
+    refuses(subject, call.having(**{name: resized(array, -1, size)}))
+
+
+@requirement(spec.MLP_11, call=swiglu_calls(), name=st.sampled_from(WEIGHTS), rows=st.sampled_from(["one more", "one"]))
+def test_outputs_that_do_not_match_are_refused(subject, call, name, rows):
+    array = call.arguments[name]
+    refuses(subject, call.having(**{name: resized(array, 0, 1 if rows == "one" else len(array) + 1)}))
+
+
+@requirement(spec.MLP_12, call=swiglu_calls(sizes=beside_tiles, amplitude=(1.0,)), share=1.5)
+def test_dims_beside_tiles_are_right(subject, call):
+    subject.agrees(call)

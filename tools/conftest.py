@@ -1,0 +1,83 @@
+"""Runs of the suites on made-up subjects, each in a process and a folder of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+
+@dataclass
+class Run:
+    """What a pytest process did."""
+
+    code: int
+    text: str
+    certificate: dict[str, Any] | None
+
+    def row(self, requirement: str) -> dict[str, Any]:
+        """The certificate's row of a requirement."""
+        assert self.certificate is not None, self.text
+        return next(row for row in self.certificate["requirements"] if row["id"] == requirement)
+
+    def states(self, operation: str) -> dict[str, str]:
+        """State of each requirement of an operation of which a test ran."""
+        assert self.certificate is not None, self.text
+        rows = [row for row in self.certificate["requirements"] if row["name"] == operation and row["ran"]]
+        return {row["id"]: row["state"] for row in rows}
+
+    def complaint(self) -> str:
+        """The one line of a usage error."""
+        lines = [line for line in self.text.splitlines() if line.strip()]
+        assert self.code == pytest.ExitCode.USAGE_ERROR, self.text
+        assert len(lines) == 1, self.text
+        return lines[0]
+
+
+def in_folder(folder: Path, *arguments: str) -> Run:
+    """Run pytest in a folder; a certificate that it writes is read back."""
+    environment = {k: v for k, v in os.environ.items() if not k.startswith(("PYTEST_", "COV_"))}
+    out = folder / "certificate.json"
+    out.unlink(missing_ok=True)
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *arguments]
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=300)
+    certificate = json.loads(out.read_text(encoding="utf-8")) if out.exists() else None
+    return Run(done.returncode, done.stdout + done.stderr, certificate)
+
+
+@pytest.fixture(scope="session")
+def certify(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Run]:
+    """Run the suites in a new folder with these files: ``certify({"rope.py": "…"}, "--impl", "./rope.py", "-k", "…")``."""
+
+    def run(files: Mapping[str, str], *arguments: str) -> Run:
+        folder = tmp_path_factory.mktemp("run")
+        written(folder, files)
+        return in_folder(folder, "--pyargs", "inferspec.conformance", "--certificate", "certificate.json", *arguments)
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def run_pytest() -> Callable[..., Run]:
+    """Run pytest in a folder as it is."""
+    return in_folder
+
+
+@pytest.fixture(scope="session")
+def write() -> Callable[[Path, Mapping[str, str]], None]:
+    """Write files into a folder."""
+    return written
+
+
+def written(folder: Path, files: Mapping[str, str]) -> None:
+    for name, text in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")

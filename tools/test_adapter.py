@@ -1,0 +1,385 @@
+"""How an adapter is found, read and called, and what is said of one that cannot be used."""
+
+from __future__ import annotations
+
+import sys
+import textwrap
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from inferspec.conformance.adapter import AdapterError, load, registered
+from inferspec.conformance.envelope import envelope_of
+from inferspec.conformance.executor import Executor
+from inferspec.conformance.session import Session
+from inferspec.conformance.subject import HostedSubject
+from inferspec.spec import contract
+
+ROPE = "def rope(x, offset=None, base=10000, traditional=False): return x\n"
+ONES = np.ones((2, 4), np.float32)
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    """A folder of its own, and a process that forgets what was imported from it."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
+    yield tmp_path
+    for name in [name for name in sys.modules if name.split(".")[0] in ("mine", "other", "package")]:
+        del sys.modules[name]
+
+
+def module(folder, text, name="mine.py"):
+    path = folder / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(textwrap.dedent(text), encoding="utf-8")
+
+
+def refused(spec, loader=load, **replacements):
+    """The line with which a subject is refused before any test."""
+    with pytest.raises(AdapterError) as caught:
+        loader(spec, replacements)
+    line = str(caught.value)
+    assert "\n" not in line
+    return line
+
+
+def opened(spec, replacements=None):
+    """A session with a subject, in a process of its own, that has answered its plainest calls."""
+    return Session.opened(spec, replacements or {}, "quick", 0, 20.0)
+
+
+def called(adapter, operation, **arguments):
+    """What an adapter's operation returns."""
+    seen = Executor(adapter.targets).call(operation, arguments, {}, None, None, False)
+    assert not seen.raised, seen.message
+    return seen.value
+
+
+def narrowed(adapter, operation):
+    return adapter.targets[operation].narrowed
+
+
+# Where it is looked for
+
+
+@pytest.mark.parametrize("spec", ["mine", "./mine.py", "mine:OBJECT", "mine:Class", "./mine.py:OBJECT", "package.deep"])
+def test_a_subject_is_a_module_a_file_or_an_object_in_one(folder, spec):
+    text = ROPE + "class Class:\n    rope = staticmethod(rope)\nOBJECT = Class()\n"
+    module(folder, text)
+    module(folder, text, "package/deep.py")
+    assert list(load(spec).targets) == ["RoPE"]
+
+
+@pytest.mark.parametrize("spec", ["./package", "./package/", "package"])
+def test_a_package_offers_what_its_modules_of_the_components_names_offer(folder, spec):
+    module(folder, "", "package/__init__.py")
+    module(folder, ROPE, "package/rope.py")
+    module(folder, "import mlx.core\ndef rms_norm(x, weight): return x", "package/rms_norm.py")
+    found = load(spec)
+    assert list(found.targets) == ["RoPE", "RMSNorm"]
+    assert found.kind.name == "mlx"
+
+
+def test_a_registered_name_is_a_subject():
+    assert registered()["impl"] == "inferspec.impl"
+    found = load("impl")
+    assert found.origin.endswith("impl/__init__.py")
+    assert "RoPE" in found.targets
+
+
+@pytest.mark.parametrize("local", ["impl.py", "impl/rope.py", "impl/__init__.py"])
+def test_a_registered_name_that_is_also_here_is_refused(folder, local):
+    module(folder, ROPE, local)
+    module(folder, ROPE, str(Path(local).with_name("rope.py")))
+    assert refused("impl").endswith(f"say ./{'impl.py' if local == 'impl.py' else 'impl'} or inferspec.impl")
+    assert "RoPE" in HostedSubject(f"./{local.split('/')[0]}").description.offers
+
+
+def test_a_folder_without_code_does_not_shadow_a_registered_name(folder):
+    module(folder, "notes", "impl/readme.txt")
+    assert load("impl").name == "inferspec.impl"
+
+
+def test_a_file_with_the_name_of_a_loaded_module_is_not_mistaken_for_it(folder):
+    module(folder, ROPE, "random.py")
+    assert "rename random.py" in refused("./random.py")
+
+
+def test_a_file_with_the_name_of_a_module_that_the_host_needs_does_no_harm(folder):
+    module(folder, ROPE)
+    module(folder, "raise SystemExit('the wrong module')", "tempfile.py")
+    session = opened("./mine.py")
+    session.close()
+    assert not session.smoke
+
+
+# What is said of one that cannot be used
+
+
+@pytest.mark.parametrize(
+    ("spec", "says"),
+    [
+        ("nowhere", "no module 'nowhere' can be imported from here; give a dotted module, a path such as ./kernels.py"),
+        ("./nowhere.py", "there is no file or package nowhere.py"),
+        ("mine:nothing", "has no 'nothing'"),
+        ("mine.nothing", "importing it failed with ModuleNotFoundError"),
+    ],
+)
+def test_a_subject_that_is_not_there_is_one_line(folder, spec, says):
+    module(folder, ROPE)
+    assert says in refused(spec)
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("import nowhere", "importing it failed with ModuleNotFoundError: No module named 'nowhere'"),
+        ("1 / 0", "importing it failed with ZeroDivisionError"),
+        ("def rope(:", "importing it failed with SyntaxError"),
+        ("raise SystemExit(2)", "importing it failed with SystemExit"),
+        ("def roper(x): return x", "offers none of the contract's names; define any of: linear, silu"),
+        ("def silu(): return 1", "silu() does not take x; the contract is silu(x)"),
+        ("def linear(x): return x", "linear(x) does not take weight; the contract is linear(x, weight, bias=None)"),
+        ("def rope(x, position): return x", "needs position, which no contract gives; the contract is RoPE("),
+        ("def rope(x, *, layer): return x", "needs layer, which no contract gives"),
+        ("class RMSNorm:\n    pass", "RMSNorm() does not take weight"),
+        ("class RoPE:\n    def __init__(self, dims): pass", "objects of RoPE cannot be called; the contract is RoPE("),
+        ("class RoPE:\n    def __init__(self, dims): pass\n    def __call__(self): pass", "does not take x"),
+        ("from functools import partial\nsilu = partial(lambda: 1)", "does not take x"),
+        (ROPE + "ARRAYS = 'tensorflow'", "ARRAYS is 'tensorflow'; it takes mlx, torch, numpy, jax"),
+        (ROPE + "ARRAYS = ['numpy']", "arrays of kind ['numpy']"),
+        (ROPE + "ENVELOPE = ['rope']", "ENVELOPE is ['rope']; it takes a dict with components as keys"),
+        (ROPE + "ENVELOPE = {'ropes': {}}", "ENVELOPE names 'ropes'; the components are linear, attention"),
+        (ROPE + "ENVELOPE = {'rope': ['float32']}", "it takes a dict with any of dtypes, head_dims"),
+        (
+            ROPE + "ENVELOPE = {'rope': {'dtype': ['float32']}}",
+            "ENVELOPE['rope'] has 'dtype'; it takes dtypes, head_dims",
+        ),
+        (
+            ROPE + "ENVELOPE = {'rope': {'dtypes': ['int8']}}",
+            "has 'int8'; it takes any of ['float32', 'float16', 'bfloat16']",
+        ),
+        (ROPE + "ENVELOPE = {'rope': {'dtypes': 'float32'}}", "is 'float32'; it takes a list of any of"),
+        (ROPE + "ENVELOPE = {'rope': {'dtypes': []}}", "is []; it takes a list of any of"),
+        (ROPE + "ENVELOPE = {'rope': {'positions': 0}}", "is 0; it takes the largest value, a positive int"),
+        (ROPE + "PRECISION = 'native'", "PRECISION is 'native'; it takes a dict with components as keys"),
+        (ROPE + "PRECISION = {'rope': 'float16'}", "PRECISION['rope'] is 'float16'; it takes 'float32' or 'native'"),
+        (ROPE + "PRECISION = {'ropes': 'native'}", "PRECISION names 'ropes'; the components are"),
+    ],
+)
+def test_an_adapter_that_cannot_be_used_is_one_line_that_says_how_to_mend_it(folder, text, says):
+    module(folder, text)
+    assert says in refused("./mine.py")
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("import os; os._exit(3)", "the subject's process died in loading ./mine.py (exit code 3)"),
+        (
+            "def silu(*args, **kwargs): return (lambda y: y)(*args, **kwargs)",
+            "silu cannot be called as the contract does",
+        ),
+        ("def silu(x): return list(x)", "silu returned a builtins.list for numpy arrays; it must return one array"),
+        ("def silu(x): return (x, x)", "silu returned a builtins.tuple for numpy arrays"),
+        (
+            "import mlx.core\nimport numpy as np\ndef silu(x): return np.array(x)",
+            "returned a numpy.ndarray for mlx arrays",
+        ),
+        ("import mlx.core\ndef silu(x): return x.copy(order='C')", 'works on numpy arrays; declare ARRAYS = "numpy"'),
+    ],
+)
+def test_an_adapter_that_fails_at_its_plainest_call_is_one_line_too(folder, text, says):
+    module(folder, text)
+    assert says in refused("./mine.py", opened)
+
+
+def test_the_line_is_all_that_pytest_prints_and_the_exit_code_is_four(certify):
+    run = certify({"mine.py": "raise ValueError('two\\nlines')"}, "--impl", "./mine.py")
+    assert run.complaint() == "ERROR: ./mine.py: importing it failed with ValueError: two lines"
+
+
+def test_a_module_that_does_not_import_costs_only_its_component(certify):
+    files = {"pkg/__init__.py": "", "pkg/rope.py": ROPE, "pkg/rms_norm.py": "import nowhere"}
+    run = certify(files, "--impl", "./pkg", "-k", "no_offset_is_offset_zero or divided_by_their_root or product_of")
+    assert set(run.states("RMSNorm").values()) == {"failed"}
+    assert "pkg.rms_norm did not import: ModuleNotFoundError" in run.row("RMS-01")["message"]
+    assert run.row("LIN-01")["state"] == "not_claimed"
+    assert run.row("ROPE-03")["examples"] > 0
+    assert run.code == pytest.ExitCode.TESTS_FAILED
+
+
+def test_impl_list_prints_the_registered_subjects(run_pytest, tmp_path):
+    run = run_pytest(tmp_path, "--impl", "list")
+    assert run.code == 0
+    assert [line.split()[0] for line in run.text.splitlines()] == list(registered())
+
+
+# How its parameters are matched
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "def linear(x, weight, bias=None): return x @ weight.T if bias is None else x @ weight.T + bias",
+        "def linear(x, weight, *, bias=None): return x @ weight.T if bias is None else x @ weight.T + bias",
+        "def linear(weight, x, bias=None): return x @ weight.T if bias is None else x @ weight.T + bias",
+        "def linear(input, w, bias=None): return input @ w.T if bias is None else input @ w.T + bias",
+        "def linear(input, w, /, bias=None): return input @ w.T if bias is None else input @ w.T + bias",
+        "def linear(weight, x, bias=None, /): return x @ weight.T if bias is None else x @ weight.T + bias",
+        "def linear(*, x, weight, bias=None): return x @ weight.T if bias is None else x @ weight.T + bias",
+        "def linear(x, weight, **more): return x @ weight.T + more.get('bias', 0)",
+        "def linear(x, *rest, bias=0): return x @ rest[0].T + bias",
+        "def linear(x, weight, bias=0, fast=False, **more): return x @ weight.T + bias",
+    ],
+)
+def test_parameters_are_matched_by_name_and_the_other_required_ones_in_order(folder, text):
+    module(folder, text)
+    found = load("mine")
+    bias = np.arange(3, dtype=np.float32)
+    assert called(found, "linear", x=ONES, weight=np.ones((3, 4), np.float32)).tolist() == [[4, 4, 4]] * 2
+    assert called(found, "linear", x=ONES, weight=np.ones((3, 4), np.float32), bias=bias).tolist() == [[4, 5, 6]] * 2
+    assert narrowed(found, "linear") == {}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "def rms_norm(x, weight, eps=1e-5): return x * weight + eps",
+        "def rms_norm(x, w, eps=1e-5): return x * w + eps",
+        "def rms_norm(hidden_states, w, /, eps=1e-5): return hidden_states * w + eps",
+        "class RMSNorm:\n    def __init__(s, weight, eps=1e-5): s.w, s.eps = weight, eps\n    def __call__(s, x): return x * s.w + s.eps",
+        "class RMSNorm:\n    def __init__(s, w, eps): s.w, s.eps = w, eps\n    def __call__(s, h): return h * s.w + s.eps",
+        "class RMSNorm:\n    def __init__(s, d, w, eps=0): s.w, s.eps = w[:d], eps\n    def __call__(s, x): return x * s.w + s.eps",
+        "class RMSNorm:\n    def __init__(s, dim, weight, eps=0): s.w, s.eps = weight[:dim], eps\n    def __call__(s, x, /): return x * s.w + s.eps",
+        "class RMSNorm:\n    def __init__(s, **c): s.c = c\n    def __call__(s, *x): return x[0] * s.c['weight'] + s.c['eps']",
+        "class M:\n    def __call__(s, *a, **k): return s.forward(*a, **k)\n"
+        "class RMSNorm(M):\n    def __init__(s, w, eps=0): s.w, s.eps = w, eps\n    def forward(s, hidden): return hidden * s.w + s.eps",
+        "def RMSNorm(w, eps): return lambda x: x * w + eps",
+    ],
+)
+def test_a_class_a_factory_and_a_plain_function_are_all_a_norm(folder, text):
+    module(folder, text)
+    arguments = {"dims": 4, "weight": 3 * np.ones(4, np.float32), "eps": 1.0, "x": ONES}
+    assert called(load("mine"), "RMSNorm", **arguments).tolist() == [[4] * 4] * 2
+
+
+def test_what_other_arguments_tell_is_not_put_where_another_name_stands(folder):
+    module(folder, "def rope(x, offset=None, theta=10000): return x + theta")
+    assert called(load("mine"), "RoPE", x=ONES, dims=4, max_positions=9, base=10000).max() == 10001
+
+
+def test_a_parameter_that_is_left_out_narrows_the_envelope(folder):
+    module(folder, "def rope(x, offset=None): return x")
+    left = envelope_of(contract("rope"), {}, narrowed(load("mine"), "RoPE"))
+    assert (left["bases"], left["forms"], left["partial"]) == ((10000,), ("split-half",), (False,))
+    assert len(left["offsets"]) > 1
+
+
+def test_a_positional_parameter_that_cannot_be_reached_narrows_the_envelope(folder):
+    module(folder, "def linear(x, weight, fast=False, bias=None, /): return x @ weight.T")
+    assert narrowed(load("mine"), "linear") == {"bias": (False,)}
+
+
+def test_requirements_outside_the_envelope_are_not_failures(certify):
+    run = certify(
+        {"mine.py": "def rope(x): return x"},
+        "--impl",
+        "./mine.py",
+        "-m",
+        "requirement(id='ROPE-02') or requirement(id='ROPE-04')",
+    )
+    assert run.states("RoPE") == {"ROPE-02": "outside_envelope", "ROPE-04": "outside_envelope"}
+    assert run.code == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("import mlx.core as mx", "mlx"),
+        ("from mlx.core import exp", "mlx"),
+        ("import numpy as np\nimport torch", "torch"),
+        ("from numpy import exp", "numpy"),
+        ("import math", "numpy"),
+        ("import mlx.core as mx\nARRAYS = 'numpy'", "numpy"),
+        ("import torch\nfrom types import SimpleNamespace\nADAPTER = SimpleNamespace(rope=rope)", "torch"),
+    ],
+)
+def test_the_kind_of_arrays_is_declared_or_read_off_the_imports(folder, text, kind):
+    pytest.importorskip(kind)
+    module(folder, ROPE + text)
+    assert load("mine").kind.name == kind
+
+
+# One part in the place of another
+
+
+def test_a_component_of_another_file_takes_its_place(folder):
+    module(
+        folder,
+        ROPE
+        + "def rms_norm(x, weight): return x\nENVELOPE = {'rope': {'forms': ['traditional']}}\nPRECISION = {'rope': 'native'}",
+    )
+    module(folder, "def rope(x): return x + 1\nENVELOPE = {'rope': {'dtypes': ['float32']}}", "other.py")
+    found = load("mine", {"rope": "./other.py"})
+    assert called(found, "RoPE", x=ONES, dims=4).max() == 2
+    assert (found.envelope, found.precision) == ({"rope": {"dtypes": ["float32"]}}, {})
+    assert found.name == "mine with rope=./other.py"
+
+
+@pytest.mark.parametrize("part", ["scaled_dot_product_attention", "attention"])
+def test_a_function_of_any_name_takes_the_place_of_an_operation(folder, part):
+    module(
+        folder,
+        "def scaled_dot_product_attention(query, key, value): return query\ndef causal_mask(L, S, dtype): return L",
+    )
+    module(folder, "def flash(q, k, v): return v\n", "other.py")
+    found = load("mine", {part: "other:flash"})
+    assert called(found, "scaled_dot_product_attention", query=ONES, key=ONES, value=2 * ONES).max() == 2
+    assert ("causal_mask" in found.targets) == (part == "scaled_dot_product_attention")
+
+
+def test_a_plain_function_of_any_name_takes_the_place_of_a_class(folder):
+    module(folder, ROPE)
+    module(
+        folder,
+        "def turn(x, offset=0): return x + 1\nclass Turn:\n    def __init__(s, d): pass\n    def __call__(s, x): return x + 2",
+        "other.py",
+    )
+    for name, expected in {"turn": 2, "Turn": 3}.items():
+        assert called(load("mine", {"rope": f"other:{name}"}), "RoPE", x=ONES, dims=4, offset=1).max() == expected
+
+
+def test_an_embedding_of_any_name_stands_for_both_of_its_operations(folder):
+    module(folder, ROPE)
+    text = "class Table:\n    def __init__(s, weight): s.w = weight\n    def __call__(s, t): return s.w[t]\n    def as_linear(s, x): return x @ s.w.T"
+    module(folder, text, "other.py")
+    assert set(load("mine", {"Embedding": "other:Table"}).targets) == {"RoPE", "Embedding", "Embedding.as_linear"}
+
+
+def test_a_part_of_a_component_keeps_what_the_other_declares(folder):
+    module(
+        folder,
+        ROPE
+        + "def silu(x): return x\nENVELOPE = {'linear': {'dtypes': ['float16']}}\nPRECISION = {'linear': 'native'}",
+    )
+    module(folder, "def silu(x): return x", "other.py")
+    found = load("mine", {"silu": "other"})
+    assert (found.envelope, found.precision) == ({"linear": {"dtypes": ["float16"]}}, {"linear": "native"})
+
+
+@pytest.mark.parametrize(
+    ("part", "says"),
+    [
+        ("ropes", "'ropes' is no component or name of the contract"),
+        ("mlp", "it offers none of SwiGLU"),
+        ("linear", "did not import"),
+    ],
+)
+def test_a_part_that_cannot_be_replaced_is_one_line(folder, part, says):
+    module(folder, ROPE, "mine.py")
+    module(folder, "", "other/__init__.py")
+    module(folder, "import nowhere", "other/linear.py")
+    assert says in refused("mine", **{part: "other"})

@@ -1,0 +1,277 @@
+"""Arrays and calls cross from the suites to a subject and back unharmed, and what a call does besides is seen."""
+
+from __future__ import annotations
+
+import importlib.util
+import random
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from inferspec.conformance.adapter import Target
+from inferspec.conformance.arrays import KINDS, arrays, lay
+from inferspec.conformance.calls import VIEWS, Observation
+from inferspec.conformance.executor import Executor
+from inferspec.conformance.wire import decode, encode
+from inferspec.spec.linear import Silu
+from inferspec.spec.numerics import f64
+
+DTYPES = ("float32", "float16", "bfloat16", "int32", "int64", "uint8", "bool")
+VALUES = np.array([[-2.5, -0.0, 0.0, 1.0], [np.inf, -np.inf, 1e-40, 6e-8], [np.nan, 3.0, 100.0, 2.0**-133]])
+
+
+@pytest.fixture(scope="module", params=KINDS)
+def to(request):
+    if importlib.util.find_spec(request.param) is None:
+        pytest.skip(f"{request.param} is not installed")
+    return arrays(request.param)
+
+
+def sample(dtype: str) -> np.ndarray:
+    if dtype in DTYPES[:3]:
+        return VALUES.astype(getattr(ml_dtypes, dtype, dtype))
+    return np.arange(12).reshape(3, 4).astype(dtype)
+
+
+def same(first: np.ndarray, second: np.ndarray) -> bool:
+    return first.dtype == second.dtype and first.shape == second.shape and first.tobytes() == second.tobytes()
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_values_come_back_bit_for_bit_from_every_kind_of_arrays(to, dtype):
+    there = to.from_numpy(sample(dtype))
+    assert to.owns(there)
+    assert not to.owns([1.0])
+    assert same(to.to_numpy(to.ready(there)), sample(dtype))
+
+
+@pytest.mark.parametrize("shape", [(), (0,), (2, 0, 3), (1, 1)])
+def test_scalars_and_empty_arrays_keep_their_shape(to, shape):
+    x = np.full(shape, 2.5, ml_dtypes.bfloat16)
+    assert same(to.to_numpy(to.from_numpy(x)), x)
+
+
+def test_what_a_subject_gets_is_its_own_copy(to):
+    x = sample("float32")
+    there = to.from_numpy(x)
+    x[:] = 7
+    assert same(to.to_numpy(there), sample("float32"))
+
+
+@pytest.mark.parametrize("name", DTYPES[:3])
+def test_dtypes_are_named_alike(to, name):
+    ones = to.from_numpy(np.ones(2, np.float32))
+    cast = ones.to if to.name == "torch" else ones.astype
+    assert to.to_numpy(to.ready(cast(to.dtype(name)))).dtype.name == name
+
+
+@pytest.mark.parametrize("view", VIEWS)
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "int32", "bool"])
+def test_a_view_equals_its_copy(to, view, dtype):
+    x = np.repeat(sample(dtype)[:1], 3, axis=0) if view == "broadcast" else sample(dtype)
+    assert same(to.to_numpy(lay(x, view, to)), x)
+
+
+@pytest.mark.parametrize("view", VIEWS)
+@pytest.mark.parametrize("shape", [(), (0, 3), (1,), (5,)])
+def test_views_of_small_arrays_equal_their_copies_too(to, view, shape):
+    x = np.ones(shape, np.float32)
+    assert same(to.to_numpy(lay(x, view, to)), x)
+
+
+@pytest.mark.parametrize(
+    ("view", "strides"),
+    [("slice", (7, 1)), ("transpose", (1, 3)), ("stride", (8, 2)), ("reverse", (4, -1)), ("broadcast", (0, 1))],
+)
+def test_a_view_lies_in_memory_as_it_says(to, view, strides):
+    if to.name == "jax" or (to.name, view) == ("torch", "reverse"):
+        pytest.skip("no such views")
+    x = np.repeat(np.arange(4.0)[None], 3, axis=0) if view == "broadcast" else np.arange(12.0).reshape(3, 4)
+    y = lay(x.astype(np.float32), view, to)
+    found = y.stride() if to.name == "torch" else [s // 4 for s in memoryview(y).strides]
+    assert tuple(found) == strides
+
+
+@pytest.mark.parametrize("view", ["slice", "stride"])
+@pytest.mark.parametrize("dtype", DTYPES[:3])
+def test_poison_lies_all_around_a_view(view, dtype):
+    x = np.ones((3, 4), getattr(ml_dtypes, dtype, dtype))
+    base = lay(x, view, arrays("numpy")).base
+    assert np.isnan(f64(base)).sum() == base.size - x.size > 0
+    assert f64(base).ravel()[[0 if view == "slice" else 1, -1]].tolist() != [1, 1]
+
+
+def test_an_output_that_is_left_unwritten_shows_as_nan():
+    seen = call(lambda x: np.empty((64, 64), np.float32), result=((64, 64), "float32"))
+    assert np.isnan(seen.value).all()
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        None,
+        True,
+        7,
+        2**70,
+        -0.5,
+        float("inf"),
+        "text · ≤",
+        [1, (2, [3])],
+        {"a": {"b": None}, "@": "at"},
+        slice(3, 9),
+        [slice(0, 4), slice(2, 6, None)],
+        (slice(None), ()),
+    ],
+)
+def test_plain_values_cross_the_wire_as_they_are(message):
+    back = decode(encode(message))
+    assert back == message
+    assert type(back) is type(message)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_arrays_cross_the_wire_bit_for_bit(dtype):
+    x = sample(dtype)
+    back = decode(encode({"x": [x, x.T, x[:, ::-2], x[:0]]}))["x"]
+    assert all(same(b, s) for b, s in zip(back, (x, x.T, x[:, ::-2], x[:0]), strict=True))
+    back[0][...] = 0
+
+
+def test_numbers_of_numpy_cross_the_wire_as_numbers():
+    assert decode(encode({"n": np.int64(3), "x": np.float32(0.5)})) == {"n": 3, "x": 0.5}
+
+
+# Calls
+
+
+def call(function, x=None, kind="numpy", view="", watch=False, result=None) -> Observation:
+    target = Target(Silu, function, arrays(kind), plain=True, call_names={"x": "x"})
+    x = np.arange(4, dtype=np.float32) if x is None else x
+    return Executor({"silu": target}).call("silu", {"x": x}, {"x": view}, None, result, watch)
+
+
+def test_a_call_that_changes_nothing_is_seen_as_its_value_alone():
+    seen = call(lambda x: x + 1, watch=True)
+    assert seen.value.tolist() == [1, 2, 3, 4]
+    assert (seen.raised, seen.message, seen.changed, seen.stub) == ("", "", (), False)
+
+
+def write_first(x):
+    x[..., 0] = 9
+    return x
+
+
+@pytest.mark.parametrize("view", ["", "slice", "stride", "transpose"])
+def test_a_changed_argument_is_seen_through_every_view(to, view):
+    if to.name == "jax":
+        pytest.skip("arrays cannot be changed")
+    assert call(write_first, np.ones((2, 3), np.float32), to.name, view).changed == ("x",)
+
+
+def test_a_changed_argument_is_seen_even_where_the_call_raises():
+    def change_and_raise(x):
+        raise KeyError(write_first(x).sum())
+
+    seen = call(change_and_raise)
+    assert (seen.changed, seen.raised) == (("x",), "KeyError")
+
+
+def draws_python(x):
+    random.random()
+    return x
+
+
+def draws_numpy(x):
+    np.random.rand()
+    return x
+
+
+def draws_mlx(x):
+    import mlx.core as mx
+
+    mx.eval(mx.random.uniform())
+    return x
+
+
+def draws_torch(x):
+    import torch
+
+    torch.rand(1)
+    return x
+
+
+@pytest.mark.parametrize(
+    ("kind", "draw"), [("numpy", draws_python), ("numpy", draws_numpy), ("mlx", draws_mlx), ("torch", draws_torch)]
+)
+def test_a_changed_random_state_is_seen_when_it_is_watched(kind, draw):
+    pytest.importorskip(kind)
+    state = random.getstate(), np.random.get_state()
+    try:
+        assert call(draw, kind=kind, watch=True).changed == ("random state",)
+        assert call(draw, kind=kind).changed == ()
+        assert call(lambda x: x, kind=kind, watch=True).changed == ()
+    finally:
+        random.setstate(state[0])
+        np.random.set_state(state[1])
+
+
+def test_a_generator_that_is_always_seeded_alike_is_a_changed_random_state():
+    def reseeds(x):
+        np.random.seed(0)
+        return x
+
+    state = np.random.get_state()
+    try:
+        assert [call(reseeds, watch=True).changed for _ in range(2)] == [("random state",)] * 2
+    finally:
+        np.random.set_state(state)
+
+
+def test_none_is_a_stub():
+    seen = call(lambda x: None)
+    assert (seen.value, seen.message, seen.stub) == (None, "None", True)
+
+
+def test_an_error_is_seen_with_its_text_and_its_place():
+    def refuse(x):
+        raise NotImplementedError("later")
+
+    seen = call(refuse)
+    assert (seen.raised, seen.stub) == ("NotImplementedError", True)
+    assert seen.message.startswith("later (at ")
+    assert "test_bridge.py" in seen.message
+
+
+@pytest.mark.parametrize(
+    ("result", "name"), [([1.0], "builtins.list"), (2.0, "builtins.float"), ((1, 2), "builtins.tuple")]
+)
+def test_something_that_is_no_array_is_named(result, name):
+    seen = call(lambda x: result)
+    assert (seen.value, seen.message, seen.stub) == (None, name, False)
+
+
+def test_another_kind_of_array_is_no_array():
+    assert call(lambda x: np.ones(4), kind="mlx").message == "numpy.ndarray"
+
+
+def test_objects_are_kept_for_an_example_and_forgotten_after_it():
+    class Counts:
+        def __init__(self):
+            self.calls = 0
+
+        def __call__(self, x):
+            self.calls += 1
+            return x * 0 + self.calls
+
+    class Made(Silu):
+        signature = Silu.signature.parse("Counts()(x)")
+
+    executor = Executor({"Counts": Target(Made, Counts, arrays("numpy"), plain=False, call_names={"x": "x"})})
+
+    def calls(keep):
+        return float(executor.call("Counts", {"x": np.ones(1)}, {}, keep, None, False).value[0])
+
+    assert [calls(0), calls(0), calls(1), calls(None), calls(None), calls(0)] == [1, 2, 1, 1, 1, 3]
+    executor.reset()
+    assert calls(0) == 1

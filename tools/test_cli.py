@@ -1,0 +1,101 @@
+"""The command line: exit code 0 for good, 1 for a finding, 2 for bad usage."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import subprocess
+import sys
+
+import pytest
+
+from inferspec.conformance import suite
+from inferspec.conformance.certificate import certificate as build
+from inferspec.conformance.certificate import judge, write
+from inferspec.conformance.subject import Description
+from inferspec.conformance.suite import Profile
+from inferspec.tools.cli import main
+
+MASK = """
+import numpy as np
+
+def causal_mask(L, S, dtype):
+    return np.triu(np.full((L, S), -np.inf), S - L + 1).astype(dtype)
+"""
+
+
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory):
+    """The file of a certificate of a run in which every test of causal masks passed."""
+    passed = {"state": "passed", "examples": 40, "worst": 0.5, "precision": "float32", "message": "", "diagnosis": []}
+    results = {test.id: passed for test in suite.tests() if test.requirement.name == "causal_mask"}
+    rows = judge(suite.tests(), results, ["causal_mask"], {}, {}, datetime.date(2026, 11, 20))
+    about = Description("./mask.py", "mask", "unversioned", "mask.py", offers={"causal_mask": {}})
+    path = tmp_path_factory.mktemp("certificate") / "certificate.json"
+    write(build(about, rows, {}, Profile(), [], None, complete=True), path)
+    return path
+
+
+def test_certify_runs_the_suites_and_hands_options_on_to_pytest(tmp_path):
+    (tmp_path / "mask.py").write_text(MASK, encoding="utf-8")
+    command = [
+        sys.executable,
+        "-m",
+        "inferspec.tools.cli",
+        "certify",
+        "--impl",
+        "./mask.py",
+        "--certificate",
+        "out.json",
+        "-q",
+    ]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stdout + done.stderr
+    body = json.loads((tmp_path / "out.json").read_text(encoding="utf-8"))
+    assert (body["verdict"], body["subject"]["name"]) == ("conformant", "mask")
+
+
+def test_verify_accepts_a_sound_certificate(certificate, capsys):
+    assert main(["verify", str(certificate)]) == 0
+    assert " ".join(capsys.readouterr().out.split()) == "sound: mask unversioned: conformant"
+
+
+def test_verify_refuses_an_edited_certificate_and_says_why(certificate, tmp_path, capsys):
+    body = json.loads(certificate.read_text(encoding="utf-8"))
+    (tmp_path / "edited.json").write_text(json.dumps({**body, "verdict": "nonconformant"}), encoding="utf-8")
+    assert main(["verify", str(tmp_path / "edited.json")]) == 1
+    out = " ".join(capsys.readouterr().out.split())
+    assert "refused: the digest does not match" in out
+    assert "refused: the verdict 'nonconformant' does not follow from its rows" in out
+
+
+@pytest.mark.parametrize("text", [None, "", "{", "\x00"])
+def test_verify_of_what_cannot_be_read_is_bad_usage(tmp_path, text):
+    path = tmp_path / "certificate.json"
+    if text is not None:
+        path.write_text(text, encoding="utf-8")
+    assert main(["verify", str(path)]) == 2
+
+
+@pytest.mark.parametrize("text", ["null", "[]", '{"verdict": "conformant"}'])
+def test_verify_refuses_what_is_no_certificate(tmp_path, text):
+    (tmp_path / "certificate.json").write_text(text, encoding="utf-8")
+    assert main(["verify", str(tmp_path / "certificate.json")]) == 1
+
+
+def test_verify_refuses_bytes_that_are_no_text(tmp_path):
+    (tmp_path / "certificate.json").write_bytes(b"\xff\xfe\x00")
+    assert main(["verify", str(tmp_path / "certificate.json")]) == 2
+
+
+@pytest.mark.parametrize("arguments", [[], ["certifies"], ["verify"], ["golden"], ["faults", "-n", "many"]])
+def test_a_command_that_is_not_there_is_bad_usage(arguments, capsys):
+    with pytest.raises(SystemExit) as caught:
+        main(arguments)
+    assert caught.value.code == 2
+    assert "usage: inferspec" in capsys.readouterr().err
+
+
+def test_faults_of_an_unknown_component_is_bad_usage(capsys):
+    assert main(["faults", "--only", "ropes"]) == 2
+    assert "the components are linear, attention" in " ".join(capsys.readouterr().out.split())

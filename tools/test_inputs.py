@@ -1,0 +1,115 @@
+"""Do the drawn inputs reach what real bugs need? Counted on the calls that the suites really make."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+
+from inferspec.conformance.calls import VIEWS, Call, Observation
+from inferspec.conformance.subject import LocalSubject, Result
+from inferspec.conformance.suite import Profile, tests
+from inferspec.conformance.trial import Trial
+from inferspec.spec import COMPONENTS, contract
+from inferspec.spec.numerics import DTYPES
+
+
+class Recorder(LocalSubject):
+    """The oracle as a subject, remembering every call."""
+
+    def __init__(self, component: str) -> None:
+        super().__init__({op.signature.operation: op for op in contract(component).operations})
+        self.calls: list[Call] = []
+
+    def call(self, call: Call, result: Result | None = None, watch: bool = False) -> Observation:
+        self.calls.append(call)
+        return super().call(call, result, watch)
+
+
+@functools.cache
+def made(component: str) -> tuple[Call, ...]:
+    """Every call that the suites of a component make on the oracle in the quick profile."""
+    recorder = Recorder(component)
+    for test in tests():
+        if test.requirement in contract(component).requirements:
+            trial = Trial(recorder, test.requirement)
+            test.run(trial, Profile())
+            assert trial.outcome.state == "passed", (test.id, trial.outcome.message)
+    return tuple(recorder.calls)
+
+
+def calls_of(component: str, operation: str) -> list[Call]:
+    return [call for call in made(component) if call.operation == operation]
+
+
+def reached(calls: Sequence[Call], feature: str) -> set[object]:
+    return {call.features[feature] for call in calls if feature in call.features}
+
+
+OPERATIONS = [(c, op.signature.operation) for c in COMPONENTS for op in contract(c).operations]
+
+
+@pytest.mark.parametrize(("component", "operation"), OPERATIONS, ids=[name for _, name in OPERATIONS])
+def test_every_choice_of_the_envelope_is_drawn(component, operation):
+    calls = calls_of(component, operation)
+    for key, choices in contract(component).envelope.items():
+        drawn = reached(calls, key)
+        if drawn and isinstance(choices, tuple):
+            assert drawn == set(choices), f"{operation}: {key} never is {set(choices) - drawn}"
+
+
+@pytest.mark.parametrize(("component", "operation"), OPERATIONS, ids=[name for _, name in OPERATIONS])
+def test_every_dtype_is_drawn_often(component, operation):
+    calls = calls_of(component, operation)
+    for dtype in DTYPES:
+        share = sum(call.features.get("dtypes") == dtype for call in calls) / len(calls)
+        assert share > 0.1, f"{operation}: {dtype} in {share:.0%} of {len(calls)} calls"
+
+
+@pytest.mark.parametrize(("component", "operation"), OPERATIONS, ids=[name for _, name in OPERATIONS])
+def test_every_array_argument_is_seen_as_every_view(component, operation):
+    calls = [call for call in calls_of(component, operation) if call.views]
+    arrays = {name for call in calls_of(component, operation) for name, x in call.arrays().items() if x.ndim}
+    assert {name for call in calls for name in call.views} == arrays
+    if arrays:
+        assert {view for call in calls for view in call.views.values()} == set(VIEWS)
+
+
+def test_attention_meets_every_relation_of_lengths():
+    pairs = {_lengths(call) for call in calls_of("attention", "scaled_dot_product_attention")}
+    assert any(length < keys for length, keys in pairs if length > 1)
+    assert any(length == keys > 1 for length, keys in pairs)
+    assert any(length > keys > 0 for length, keys in pairs)
+    assert any(length == 1 < keys for length, keys in pairs)
+    assert any(keys == 0 for _, keys in pairs)
+    assert any(length == 0 for length, _ in pairs)
+
+
+@pytest.mark.parametrize("ratio", [1, 2, 3, 5, 7, 8])
+def test_attention_meets_every_ratio_of_heads_with_more_than_one_key_head(ratio):
+    calls = calls_of("attention", "scaled_dot_product_attention")
+    heads = {(c.arguments["query"].shape[-3], c.arguments["key"].shape[-3]) for c in calls}
+    assert any(query == ratio * key for query, key in heads if key > 1)
+
+
+@pytest.mark.parametrize("encoding", ["bool", "-inf", "lowest", "additive"])
+@pytest.mark.parametrize("rank", [0, 1, 2, 3, 4, 5])
+def test_attention_meets_masks_of_every_rank_in_every_encoding(encoding, rank):
+    calls = calls_of("attention", "scaled_dot_product_attention")
+    masks = [c.arguments["mask"] for c in calls if c.features["masks"] == encoding and isinstance(c.arguments["mask"], np.ndarray)]
+    assert any(mask.ndim == rank for mask in masks)
+
+
+def test_attention_meets_the_sizes_beside_tiles():
+    """In profile full: quick draws a part of them."""
+    recorder = Recorder("attention")
+    test = next(test for test in tests() if test.name == "test_lengths_beside_tiles_are_right")
+    test.run(Trial(recorder, test.requirement), Profile("full"))
+    sizes = {size for call in recorder.calls for size in _lengths(call)}
+    assert {31, 32, 33, 63, 64, 65, 127, 128, 129, 255, 256, 257, 1023, 1024, 1025} <= sizes
+
+
+def _lengths(call: Call) -> tuple[int, int]:
+    return call.arguments["query"].shape[-2], call.arguments["key"].shape[-2]

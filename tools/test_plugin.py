@@ -1,0 +1,282 @@
+"""What a run does: each subject's trouble costs its own requirements, verdicts and exit codes follow, others are left alone."""
+
+from __future__ import annotations
+
+import pytest
+
+TROUBLED = """
+import ctypes, os, random, sys, time
+import numpy as np
+
+_cos, _sin, _power = np.cos, np.sin, np.power
+
+def linear(x, weight, bias=None):
+    os._exit(3)
+
+def silu(x):
+    if x.dtype == np.float16:
+        ctypes.string_at(0)
+    return x
+
+def softmax(x, axis=-1):
+    if x.size > 6:
+        time.sleep(1000)
+    return np.ones_like(x)
+
+def causal_mask(L, S, dtype):
+    return None
+
+def scaled_dot_product_attention(query, key, value, *, scale=None, mask=None):
+    if mask is not None:
+        raise NotImplementedError("masks")
+    return query
+
+class MultiHeadAttention:
+    def __init__(self, hidden_size, num_heads, wq, wk, wv, wo): raise NotImplementedError
+    def __call__(self, query, key, value, mask=None): return query
+
+def swiglu(x, w_gate, w_up, w_down):
+    sys.exit()
+
+class Embedding:
+    def __init__(self, vocab_size, dims, weight): self.weight = weight
+    def __call__(self, tokens):
+        if self.weight.dtype == np.float16:
+            raise ValueError("no float16")
+        return self.weight[tokens]
+    def as_linear(self, x):
+        if x.dtype == np.float16:
+            raise RuntimeError("no float16")
+        return (x.astype(np.float32) @ self.weight.astype(np.float32).T).astype(x.dtype)
+
+def rms_norm(x, weight, eps=1e-5):
+    random.seed(0)
+    y = x.astype(np.float32)
+    return (y / np.sqrt(np.mean(y * y, axis=-1, keepdims=True) + eps)).astype(x.dtype) * weight
+
+def rope(x, offset=None, base=10000, traditional=False):
+    starts = offset if isinstance(offset, list) else [offset] * len(x)
+    starts = [o.start if isinstance(o, slice) else o or 0 for o in starts]
+    positions = np.array(starts)[:, None] + np.arange(x.shape[1])
+    angles = (positions[..., None] * _power(float(base), -np.arange(0, x.shape[-1], 2) / x.shape[-1]))[:, :, None]
+    cos, sin = _cos(angles).astype(np.float32), _sin(angles).astype(np.float32)
+    y = x.astype(np.float32)
+    a, b = (y[..., ::2], y[..., 1::2]) if traditional else np.split(y, 2, axis=-1)
+    turned = a * cos - b * sin, a * sin + b * cos
+    out = np.stack(turned, axis=-1).reshape(x.shape) if traditional else np.concatenate(turned, axis=-1)
+    return out.astype(x.dtype)
+
+def _poisoned(*arguments, **options):
+    raise RuntimeError("patched")
+
+np.cos = np.sin = np.exp = np.power = np.einsum = _poisoned
+np.random.seed(0)
+random.seed(0)
+"""
+
+TROUBLES = {
+    "LIN-07": ("crashed", "exit code 3"),
+    "SILU-07": ("crashed", "SIGSEGV"),
+    "SMAX-09": ("hung", "no answer within 1 s"),
+    "CMASK-03": ("overclaimed", "is a stub: it returns None"),
+    "ATTN-15": ("overclaimed", "is a stub: it raises NotImplementedError: masks"),
+    "MHA-07": ("overclaimed", "is a stub: it raises NotImplementedError"),
+    "MLP-08": ("crashed", "died"),
+    "EMB-05": ("overclaimed", "refuses what its envelope includes: ValueError: no float16"),
+    "EMB-15": ("failed", "raises: RuntimeError: no float16"),
+    "RMS-13": ("failed", "the call changes a global random state"),
+    "RMS-11": ("passed", ""),
+    "ROPE-03": ("passed", ""),
+    "ROPE-16": ("passed", ""),
+}
+
+
+def only(*requirements):
+    return "-m", " or ".join(f"requirement(id={requirement!r})" for requirement in requirements)
+
+
+def rows(run):
+    """What must not depend on how a run is spread over processes."""
+    return [
+        {key: row[key] for key in ("id", "state", "ran", "examples", "worst", "precision")}
+        for row in run.certificate["requirements"]
+    ]
+
+
+@pytest.fixture(scope="module")
+def troubled(certify):
+    return certify({"mine.py": TROUBLED}, "--impl", "./mine.py", "--call-limit", "1", *only(*TROUBLES), "-n", "0")
+
+
+@pytest.mark.parametrize("requirement", TROUBLES)
+def test_a_subjects_trouble_costs_its_own_requirement(troubled, requirement):
+    state, message = TROUBLES[requirement]
+    row = troubled.row(requirement)
+    assert row["state"] == state, row["message"]
+    assert message in row["message"]
+
+
+def test_a_run_goes_on_after_every_trouble_and_fails(troubled):
+    assert troubled.code == pytest.ExitCode.TESTS_FAILED
+    assert "INTERNALERROR" not in troubled.text
+
+
+def test_a_run_in_parallel_gives_the_same_rows(certify, troubled):
+    spread = certify({"mine.py": TROUBLED}, "--impl", "./mine.py", "--call-limit", "1", *only(*TROUBLES), "-n", "2")
+    assert rows(spread) == rows(troubled)
+    assert spread.code == troubled.code
+
+
+# Verdicts and exit codes, on a component of one cheap operation
+
+MASK = """
+import numpy as np
+
+def causal_mask(L, S, dtype):
+    if min(L, S) < 0:
+        raise ValueError("negative")
+    return np.triu(np.full((L, S), -np.inf), S - L + 1).astype(dtype)
+"""
+UNGUARDED = MASK.replace("min(L, S) < 0", "False").replace("((L, S)", "((abs(L), abs(S))")
+TOP_LEFT = MASK.replace("S - L + 1", "1")
+
+
+@pytest.mark.parametrize(
+    ("subject", "options", "verdict", "code"),
+    [
+        pytest.param(MASK, (), "conformant", 0, id="a whole run that passes"),
+        pytest.param(UNGUARDED, (), "conformant", 0, id="a SHOULD that is not met"),
+        pytest.param(TOP_LEFT, (), "nonconformant", 1, id="a MUST that is not met"),
+        pytest.param(TOP_LEFT, ("-x",), "incomplete", 1, id="stopped at a failure"),
+        pytest.param(MASK, ("--deselect", "test_attention.py"), "incomplete", 0, id="without a file"),
+        pytest.param(MASK, ("-k", "nothing_of_that_name"), "incomplete", 5, id="empty"),
+    ],
+)
+def test_a_verdict_needs_a_whole_run_and_decides_the_exit_code(certify, subject, options, verdict, code):
+    run = certify({"mask.py": subject}, "--impl", "./mask.py", *options)
+    assert (run.certificate["verdict"], run.code) == (verdict, code), run.text
+    says = {UNGUARDED: "verdict: conformant with 1 SHOULD unmet", TOP_LEFT: "looks like: "}
+    assert says.get(subject, "verdict: ") in run.text
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (("--profile", "bad"), "--profile bad: it takes quick, full, nightly"),
+        (("--with", "rope"), "--with rope: it takes PART=SUBJECT"),
+    ],
+)
+def test_a_bad_option_is_one_line(certify, options, says):
+    assert says in certify({"mask.py": MASK}, "--impl", "./mask.py", *options).complaint()
+
+
+# A newcomer's file
+
+NEWCOMER = """
+import numpy as np
+
+
+def rope(x, offset=None, base=10000, traditional=False):
+    batch, length, _, dims = x.shape
+    if dims % 2:
+        raise ValueError(f"odd head dim {dims}")
+    if not isinstance(offset, list):
+        offset = [offset] * batch
+    if len(offset) != batch:
+        raise ValueError(f"{len(offset)} offsets for {batch} rows")
+    starts = []
+    for one in offset:
+        if isinstance(one, slice):
+            if one.stop - one.start != length:
+                raise ValueError(f"{one} is not {length} long")
+            one = one.start
+        if one is not None and one < 0:
+            raise ValueError(f"negative offset {one}")
+        starts.append(one or 0)
+    positions = np.array(starts)[:, None] + np.arange(length)
+    frequencies = float(base) ** (-np.arange(0, dims, 2) / dims)
+    angles = (positions[..., None] * frequencies)[:, :, None, :]
+    cos, sin = np.cos(angles).astype(np.float32), np.sin(angles).astype(np.float32)
+    y = x.astype(np.float32)
+    if traditional:
+        a, b = y[..., ::2], y[..., 1::2]
+        out = np.stack([a * cos - b * sin, a * sin + b * cos], axis=-1).reshape(x.shape)
+    else:
+        a, b = y[..., : dims // 2], y[..., dims // 2 :]
+        out = np.concatenate([a * cos - b * sin, a * sin + b * cos], axis=-1)
+    return out.astype(x.dtype)
+
+
+def rms_norm(x, weight, eps=1e-5):
+    if weight.shape != x.shape[-1:]:
+        raise ValueError(f"weight {weight.shape} for {x.shape}")
+    y = x.astype(np.float32)
+    y = y / np.sqrt(np.mean(y * y, axis=-1, keepdims=True) + eps)
+    return y.astype(x.dtype) * weight
+"""
+
+
+def test_plain_functions_of_numpy_pass_without_an_adapter_line(certify):
+    run = certify({"mine.py": NEWCOMER}, "--impl", "./mine.py")
+    states = {**run.states("RoPE"), **run.states("RMSNorm")}
+    assert {i: s for i, s in states.items() if s != "passed"} == {"ROPE-12": "outside_envelope"}, run.text
+    assert (run.certificate["verdict"], run.code) == ("conformant", 0)
+    assert run.certificate["subject"]["arrays"] == "numpy"
+
+
+def test_an_offset_off_by_one_is_red_and_named(certify):
+    wrong = NEWCOMER.replace("starts.append(one or 0)", "starts.append(one + 1 if one else 0)")
+    run = certify({"mine.py": wrong}, "--impl", "./mine.py", *only("ROPE-03"))
+    assert run.row("ROPE-03")["state"] == "failed"
+    assert "rope-offset-plus-one" in run.row("ROPE-03")["diagnosis"]
+    assert run.code == 1
+
+
+# Runs that are not ours
+
+UNRELATED = "def test_nothing():\n    pass\n"
+LOADED = """
+import sys
+
+def pytest_unconfigure():
+    libraries = ("mlx", "torch", "numpy", "hypothesis", "ml_dtypes", "jsonschema", "rich")
+    print("loaded:", [name for name in libraries if name in sys.modules])
+"""
+
+
+def test_an_unrelated_run_sees_nothing_of_the_plugin(run_pytest, write, tmp_path):
+    write(tmp_path, {"test_theirs.py": UNRELATED, "conftest.py": LOADED})
+    run = run_pytest(tmp_path, "-p", "no:hypothesispytest", "-p", "no:randomly")
+    assert run.code == 0
+    assert "loaded: []" in run.text
+    assert "conformance" not in run.text
+    assert "inferspec:" not in run.text
+
+
+THEIR_OPTIONS = """
+def pytest_addoption(parser):
+    parser.addoption("--profile", action="store_true", help="theirs")
+    parser.addoption("--impl", dest="theirs", help="theirs")
+"""
+
+
+@pytest.mark.parametrize("when", ["before ours", "after ours"])
+def test_other_plugins_keep_options_of_the_same_name(run_pytest, write, tmp_path, when):
+    name = "theirs.py" if when == "before ours" else "conftest.py"
+    write(tmp_path, {"test_theirs.py": UNRELATED, name: THEIR_OPTIONS})
+    run = run_pytest(tmp_path, "--profile", *(["-p", "theirs"] if when == "before ours" else []))
+    assert (run.code, "1 passed" in run.text) == (0, True), run.text
+
+
+def test_a_run_of_ours_beside_an_option_of_the_same_name_takes_its_own_defaults(certify):
+    files = {"theirs.py": THEIR_OPTIONS, "impl.py": MASK}
+    run = certify(files, "-p", "theirs", "--with", "causal_mask=./impl.py", "--call-limit", "9")
+    assert "say ./impl.py or inferspec.impl" in run.complaint()
+
+
+def test_a_test_of_ones_own_may_take_the_subject(run_pytest, write, tmp_path):
+    text = "from inferspec.conformance.test_attention import test_the_mask_has_the_lengths_and_dtype_asked_for\n"
+    write(tmp_path, {"mask.py": MASK, "test_mine.py": text})
+    run = run_pytest(tmp_path, "test_mine.py", "--impl", "./mask.py", "--certificate", "certificate.json")
+    assert run.row("CMASK-03")["state"] == "passed", run.text
+    assert run.certificate["verdict"] == "incomplete"

@@ -1,0 +1,124 @@
+"""A waiver is complete or refused, and waives what it says and nothing else."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import inferspec.conformance.subjects
+from inferspec.conformance.waivers import WaiverError, read_waivers
+
+SUBJECTS = Path(inferspec.conformance.subjects.__file__).parent
+
+WAIVER = {
+    "requirement": '"CMASK-03"',
+    "scope": '{ dtypes = ["float16"] }',
+    "reason": '"the library has no float16 masks"',
+    "issue": '"https://example.org/issues/7"',
+    "expires": "2999-01-31",
+}
+
+
+def toml(**fields):
+    entry = {**WAIVER, **fields}
+    return "[[waiver]]\n" + "".join(f"{name} = {value}\n" for name, value in entry.items() if value is not None)
+
+
+def read(tmp_path, text):
+    (tmp_path / "waivers.toml").write_text(text, encoding="utf-8")
+    return read_waivers(tmp_path / "waivers.toml")
+
+
+def test_a_complete_waiver_covers_its_scope_and_nothing_else(tmp_path):
+    waiver = read(tmp_path, toml())["CMASK-03"]
+    assert waiver.covers({"dtypes": "float16", "masks": "none"})
+    assert not waiver.covers({"dtypes": "bfloat16"})
+    assert not waiver.covers({})
+
+
+def test_a_scope_of_several_keys_covers_only_where_all_of_them_hold(tmp_path):
+    text = toml(requirement='"ATTN-04"', scope='{ dtypes = ["float16", "bfloat16"], leading_dims = [[2, 3]] }')
+    waiver = read(tmp_path, text)["ATTN-04"]
+    assert waiver.covers({"dtypes": "bfloat16", "leading_dims": (2, 3)})
+    assert not waiver.covers({"dtypes": "bfloat16", "leading_dims": (2,)})
+
+
+def test_a_waiver_of_all_covers_everything(tmp_path):
+    assert read(tmp_path, toml(scope='"all"'))["CMASK-03"].covers({})
+
+
+@pytest.mark.parametrize("name", WAIVER)
+@pytest.mark.parametrize("value", [None, '""'])
+def test_every_field_is_required(tmp_path, name, value):
+    with pytest.raises(WaiverError, match=f"entry 1 misses {name}; a waiver has requirement, scope"):
+        read(tmp_path, toml(**{name: value}))
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        (toml(requirement='"CMASK-99"'), "there is no requirement 'CMASK-99'"),
+        (toml(issue='"#7"'), "issue is '#7'; it takes the URL of an issue"),
+        (toml(expires='"2999-01-31"'), "expires is '2999-01-31'; it takes a date such as 2027-01-31"),
+        (toml(expires="2999-01-31T00:00:00Z"), "it takes a date such as"),
+        (toml(scope='"float16"'), "scope is 'float16'; it takes \"all\" or a table"),
+        (toml(scope='{ dtypes = "float16" }'), 'it takes "all" or a table'),
+        (toml(scope='{ dtype = ["float16"] }'), "scope has 'dtype'; it takes any of dtypes, head_dims"),
+        (toml(until="2999-01-31"), "has 'until'; a waiver has requirement, scope"),
+        (toml() + toml(), "CMASK-03 is waived twice"),
+        (toml().replace("[[waiver]]", "[waiver]"), r"it takes \[\[waiver\]\] entries and nothing else"),
+        (toml().replace("[[waiver]]", "[[waivers]]"), r"it takes \[\[waiver\]\] entries and nothing else"),
+        ("waiver = [1]", r"it takes \[\[waiver\]\] entries and nothing else"),
+        ("not toml", "waivers waivers.toml"),
+    ],
+)
+def test_a_waiver_that_cannot_be_used_is_one_line_that_says_how_to_mend_it(tmp_path, text, says):
+    with pytest.raises(WaiverError, match=says) as caught:
+        read(tmp_path, text)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_file_that_is_not_there_is_an_error(tmp_path):
+    with pytest.raises(WaiverError, match="nowhere"):
+        read_waivers(tmp_path / "nowhere.toml")
+
+
+@pytest.mark.parametrize("path", sorted(SUBJECTS.glob("*.toml")), ids=lambda path: path.name)
+def test_the_waivers_of_the_registered_subjects_can_be_read(path):
+    assert read_waivers(path)
+
+
+# A subject whose float16 masks come back as float32
+
+SUBJECT = """
+import numpy as np
+WAIVERS = "waivers.toml"
+
+def causal_mask(L, S, dtype):
+    if min(L, S) < 0:
+        raise ValueError("negative")
+    return np.triu(np.full((L, S), -np.inf), S - L + 1).astype(np.float32 if dtype == np.float16 else dtype)
+"""
+
+
+@pytest.mark.parametrize(
+    ("waivers", "state", "verdict", "code"),
+    [
+        pytest.param(toml(), "waived", "conformant with 1 waiver", 0, id="inside its scope"),
+        pytest.param(toml(scope='{ dtypes = ["bfloat16"] }'), "failed", "nonconformant", 1, id="outside its scope"),
+        pytest.param(
+            toml() + toml(requirement='"CMASK-01"'), "waived", "nonconformant with 1 waiver", 1, id="one that passes"
+        ),
+    ],
+)
+def test_a_failure_is_waived_where_the_waiver_says_so(certify, waivers, state, verdict, code):
+    run = certify({"mask.py": SUBJECT, "waivers.toml": waivers}, "--impl", "./mask.py")
+    assert run.row("CMASK-03")["state"] == state
+    assert f"verdict: {verdict}" in run.text.splitlines()
+    assert run.code == code
+
+
+def test_a_bad_waiver_file_is_one_line(certify):
+    run = certify({"mask.py": SUBJECT, "waivers.toml": toml(issue='"#7"')}, "--impl", "./mask.py")
+    assert "issue is '#7'; it takes the URL of an issue" in run.complaint()
