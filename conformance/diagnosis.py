@@ -22,8 +22,8 @@ def explain(contract: Contract, requirement: Requirement, failures: Sequence[His
     else that of the input's dtype), and is itself wrong there. Those that the failing requirement is meant to reject
     come first.
     """
-    telling = [failure for failure in failures[-1:] if failure]
-    telling += sorted((failure for failure in failures if failure), key=_size)[1 - EXAMPLES :]
+    failures = sorted((failure for failure in failures if failure), key=_size)
+    telling = [*failures[:1], *failures[1 - EXAMPLES :]]
     if not telling:
         return []
     candidates = [fault for fault in contract.faults if fault.kills.name == requirement.name]

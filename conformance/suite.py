@@ -7,6 +7,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import dataclasses
 import hashlib
 import importlib
 import inspect
@@ -27,6 +29,9 @@ from inferspec.spec.contract import Requirement
 
 EXAMPLES = {"quick": 40, "full": 300, "nightly": 1000}
 """Profile -> examples of a test of ordinary cost."""
+
+FURTHER = 40
+"""Examples that a failed test draws once more, for the sake of its diagnosis."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,18 +78,20 @@ class Test:
         except OutsideEnvelope as outside:
             trial.outcome.state, trial.outcome.message = "outside_envelope", str(outside)
         except Nonconformance as failure:
-            self._conclude(trial, failure)
+            self._conclude(trial, profile, failure)
         except BaseExceptionGroup as group:
             failures = [e for e in group.exceptions if isinstance(e, Nonconformance)]
             if not failures:
                 raise
-            self._conclude(trial, failures[0])
+            self._conclude(trial, profile, failures[0])
         else:
             if trial.outcome.waived:
                 trial.outcome.state = "waived"
         trial.outcome.seconds = time.perf_counter() - started
 
     def _search(self, trial: Trial, profile: Profile) -> None:
+        """Run the function on drawn examples until one fails, then on smaller ones that fail too."""
+
         def example(**drawn: Any) -> None:
             trial.begin()
             try:
@@ -96,14 +103,32 @@ class Test:
                     return
                 raise
 
-        if not self.inputs:
+        if self.inputs:
+            self._drawn(example, trial, profile, profile.examples(self.share), shrink=profile.shrink)
+        else:
             example()
-            return
+
+    def _gather(self, trial: Trial, profile: Profile) -> None:
+        """Look for more failing examples: one that was made as small as can be fits many faults."""
+        outcome = dataclasses.replace(trial.outcome)
+
+        def example(**drawn: Any) -> None:
+            trial.begin()
+            with contextlib.suppress(Nonconformance, Waived):
+                try:
+                    self.function(trial, **drawn)
+                except Nonconformance as failure:
+                    trial.failed(failure)
+
+        if self.inputs:
+            self._drawn(example, trial, profile, FURTHER, shrink=False)
+        trial.outcome = outcome
+
+    def _drawn(self, example: Callable[..., None], trial: Trial, profile: Profile, examples: int, shrink: bool) -> None:
         drawn = {name: self._strategy(inputs, trial) for name, inputs in self.inputs.items()}
-        phases = [Phase.explicit, Phase.generate, *([Phase.shrink] if profile.shrink else [])]
         settings = hypothesis.settings(
-            max_examples=profile.examples(self.share),
-            phases=phases,
+            max_examples=examples,
+            phases=[Phase.generate, *([Phase.shrink] if shrink else [])],
             database=None,
             deadline=None,
             derandomize=False,
@@ -112,25 +137,22 @@ class Test:
             verbosity=hypothesis.Verbosity.quiet,
             suppress_health_check=list(HealthCheck),
         )
-        seed = hashlib.sha256(f"{profile.seed} {self.id}".encode()).digest()
-        hypothesis.seed(int.from_bytes(seed[:8]))(settings(hypothesis.given(**drawn)(_named(example, self))))()
+        example.__name__ = example.__qualname__ = self.name
+        seed = int.from_bytes(hashlib.sha256(f"{profile.seed} {self.id}".encode()).digest()[:8])
+        hypothesis.seed(seed)(settings(hypothesis.given(**drawn)(example)))()
 
     def _strategy(self, inputs: Inputs | st.SearchStrategy[Any], trial: Trial) -> st.SearchStrategy[Any]:
         return inputs if isinstance(inputs, st.SearchStrategy) else inputs.within(trial.envelope)
 
-    def _conclude(self, trial: Trial, failure: Nonconformance) -> None:
+    def _conclude(self, trial: Trial, profile: Profile, failure: Nonconformance) -> None:
         outcome = trial.outcome
         outcome.state, outcome.message = failure.state, str(failure)
         if failure.call is not None:
             outcome.call, outcome.program = str(failure.call), failure.call.program() or ""
             outcome.features, outcome.seed = dict(failure.call.features), failure.call.seed
         if outcome.state == "failed":
-            outcome.diagnosis = [fault.name for fault in explain(trial.contract, trial.requirement, trial.failures)]
-
-
-def _named(example: Callable[..., None], test: Test) -> Callable[..., None]:
-    example.__name__ = example.__qualname__ = test.name
-    return example
+            self._gather(trial, profile)
+            trial.outcome.diagnosis = [fault.name for fault in explain(trial.contract, trial.requirement, trial.failures)]
 
 
 def requirement(about: Requirement, share: float = 1.0, **inputs: Inputs | st.SearchStrategy[Any]) -> Callable[..., Any]:
