@@ -171,7 +171,9 @@ def _import_path(path: Path, spec: str) -> ModuleType:
     found = getattr(module, "__file__", None) or next(iter(getattr(module, "__path__", ())), None)
     if found is None or Path(found).resolve() not in (path, path / "__init__.py"):
         # A module of that name was loaded before (random, queue …): never certify the wrong code.
-        raise AdapterError(f"{spec}: {path.stem!r} is also the name of a module of {found or 'Python itself'}; rename {path.name}")
+        raise AdapterError(
+            f"{spec}: {path.stem!r} is also the name of a module of {found or 'Python itself'}; rename {path.name}"
+        )
     return module
 
 
@@ -182,7 +184,9 @@ def _refuse_shadow(name: str, registered_module: str) -> None:
     for local in (Path(f"{name}.py"), Path(name)):
         is_code = local.is_file() or any(local.glob("*.py"))
         if is_code and local.resolve() not in (theirs, theirs.parent):
-            raise AdapterError(f"{name} is a registered subject and also {local} here; say ./{local} or {registered_module}")
+            raise AdapterError(
+                f"{name} is a registered subject and also {local} here; say ./{local} or {registered_module}"
+            )
 
 
 def _name_of(thing: Any, spec: str) -> str:
@@ -238,7 +242,9 @@ def _offers(thing: Any, kind: Arrays) -> tuple[dict[str, Target], dict[str, str]
             place, error = _submodule(thing, contract.component)
         for operation in contract.operations:
             name = operation.signature.operation
-            target = _target(operation, place, kind) or (_target(operation, thing, kind) if place is not thing else None)
+            target = _target(operation, place, kind) or (
+                _target(operation, thing, kind) if place is not thing else None
+            )
             if target:
                 targets[name] = target
             elif error:
@@ -346,7 +352,11 @@ def _matched(
     missing = [name for name in required if name not in names]
     unfilled = [p.name for p in own if p.default is p.empty and p not in found.values()]
     if missing or unfilled:
-        problem = f"does not take {', '.join(missing)}" if missing else f"needs {', '.join(unfilled)}, which no contract gives"
+        problem = (
+            f"does not take {', '.join(missing)}"
+            if missing
+            else f"needs {', '.join(unfilled)}, which no contract gives"
+        )
         where = operation.signature.operation
         raise AdapterError(f"{where}{inspect.signature(function)} {problem}; the contract is {_spelt(operation)}")
     return names
@@ -363,14 +373,18 @@ def _spelt(operation: type[Operation]) -> str:
     return f"{signature.name}{init}{method}({spell(signature.call)})"
 
 
-def _narrowed(operation: type[Operation], names: Mapping[str, str], asked: Mapping[str, Any]) -> dict[str, tuple[Any, ...]]:
+def _narrowed(
+    operation: type[Operation], names: Mapping[str, str], asked: Mapping[str, Any]
+) -> dict[str, tuple[Any, ...]]:
     """What a signature that leaves out a parameter cannot be asked for."""
     return {key: left for name, (key, left) in operation.narrows.items() if name in asked and name not in names}
 
 
 def _replace(adapter: Adapter, part: str, spec: str) -> None:
     operations = [
-        (contract, op) for contract in contracts() for op in contract.operations
+        (contract, op)
+        for contract in contracts()
+        for op in contract.operations
         if part in (contract.component, op.signature.name, op.signature.operation)
     ]
     if not operations:
@@ -379,7 +393,9 @@ def _replace(adapter: Adapter, part: str, spec: str) -> None:
     kind = _kind(thing, module)
     offered, broken = _offers(thing, kind)
     if not isinstance(thing, ModuleType) and callable(thing) and (not offered or _defines(thing, "__call__")):
-        offered = _standing_in(thing, [op for _, op in operations if op.signature.name == operations[0][1].signature.name], kind)
+        offered = _standing_in(
+            thing, [op for _, op in operations if op.signature.name == operations[0][1].signature.name], kind
+        )
     names = [operation.signature.operation for _, operation in operations]
     if not any(name in offered for name in names):
         why = next((f": {broken[name]}" for name in names if name in broken), "")
@@ -425,7 +441,9 @@ def _check_declarations(adapter: Adapter) -> None:
         if component not in by_name:
             raise AdapterError(f"ENVELOPE names {component!r}; the components are {', '.join(by_name)}")
         if not isinstance(declared, Mapping):
-            raise AdapterError(f"ENVELOPE[{component!r}] is {declared!r}; it takes a dict with any of {', '.join(by_name[component].envelope)}")
+            raise AdapterError(
+                f"ENVELOPE[{component!r}] is {declared!r}; it takes a dict with any of {', '.join(by_name[component].envelope)}"
+            )
         for key, values in declared.items():
             full = by_name[component].envelope
             if key not in full:

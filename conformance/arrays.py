@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import Any
 
 import ml_dtypes
@@ -173,7 +174,12 @@ class JaxArrays(Arrays):
 
 def arrays(kind: str) -> Arrays:
     """Return the bridge to one of KINDS; ValueError for another, ImportError where its library is missing."""
-    known = {"numpy": NumpyArrays, "mlx": MlxArrays, "torch": TorchArrays, "jax": JaxArrays}
+    known: dict[str, Callable[[], Arrays]] = {
+        "numpy": NumpyArrays,
+        "mlx": MlxArrays,
+        "torch": TorchArrays,
+        "jax": JaxArrays,
+    }
     if kind not in known:
         raise ValueError(f"ARRAYS is {kind!r}; it takes {', '.join(KINDS)}")
     return known[kind]()

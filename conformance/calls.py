@@ -86,7 +86,9 @@ class Observation:
     @property
     def stub(self) -> bool:
         """Whether the subject only pretends to offer the operation."""
-        return self.raised == "NotImplementedError" or (self.value is None and not self.raised and self.message == "None")
+        return self.raised == "NotImplementedError" or (
+            self.value is None and not self.raised and self.message == "None"
+        )
 
 
 History = tuple[tuple[Call, Observation], ...]

@@ -63,7 +63,9 @@ def judge(
     """
     offered = set(offers)
     return [
-        _row(requirement, [t for t in must_run if t.requirement == requirement], results, offered, broken, waivers, today)
+        _row(
+            requirement, [t for t in must_run if t.requirement == requirement], results, offered, broken, waivers, today
+        )
         for requirement in all_requirements()
     ]
 
@@ -105,7 +107,9 @@ def _row(
     row["examples"] = sum(outcome["examples"] for outcome in found)
     row["worst"] = max((outcome["worst"] for outcome in found), default=0.0)
     row["precision"] = "native" if any(outcome["precision"] == "native" for outcome in found) else "float32"
-    row["failures"] = [{"test": t.id, **results[t.id]} for t in tests if t.id in results and results[t.id]["state"] in BAD]
+    row["failures"] = [
+        {"test": t.id, **results[t.id]} for t in tests if t.id in results and results[t.id]["state"] in BAD
+    ]
     row["diagnosis"] = list(dict.fromkeys(name for failure in row["failures"] for name in failure["diagnosis"]))
     row["message"] = next((o["message"] for o in found if o["state"] == row["state"] and o["message"]), "")
     return _waived(row, waivers.get(requirement.id), today)
@@ -117,7 +121,11 @@ def _waived(row: dict[str, Any], waiver: Waiver | None, today: datetime.date) ->
     if waiver.expired(today):
         return {**row, "state": "failed", "message": f"its waiver expired on {waiver.expires}: {waiver.issue}"}
     if row["state"] == "passed":
-        return {**row, "state": "failed", "message": f"passes although it is waived ({waiver.issue}): remove the waiver"}
+        return {
+            **row,
+            "state": "failed",
+            "message": f"passes although it is waived ({waiver.issue}): remove the waiver",
+        }
     return row
 
 
@@ -126,7 +134,9 @@ def measured_precision(rows: Sequence[Mapping[str, Any]]) -> dict[str, str]:
     tested = [row for row in rows if row["examples"]]
     components = dict.fromkeys(row["component"] for row in tested)
     return {
-        component: "native" if any(r["precision"] == "native" for r in tested if r["component"] == component) else "float32"
+        component: "native"
+        if any(r["precision"] == "native" for r in tested if r["component"] == component)
+        else "float32"
         for component in components
     }
 
@@ -225,14 +235,18 @@ def problems(certificate: Any) -> list[str]:
     import jsonschema
 
     schema = json.loads(SCHEMA.read_text(encoding="utf-8"))
-    errors = sorted(jsonschema.Draft202012Validator(schema).iter_errors(certificate), key=lambda e: list(map(str, e.path)))
+    errors = sorted(
+        jsonschema.Draft202012Validator(schema).iter_errors(certificate), key=lambda e: list(map(str, e.path))
+    )
     if errors:
         return [f"{'/'.join(map(str, e.path)) or 'certificate'}: {e.message}" for e in errors]
     found = []
     if certificate["digest"] != digest(certificate):
         found.append("the digest does not match: the certificate was changed after it was written")
     if certificate["kit"]["requirements"] != requirements_digest(all_requirements()):
-        found.append("it certifies another list of requirements than this kit's: run the suites again with this version")
+        found.append(
+            "it certifies another list of requirements than this kit's: run the suites again with this version"
+        )
     rows = {row["id"]: row for row in certificate["requirements"]}
     if missing := [r.id for r in all_requirements() if r.id not in rows]:
         found.append(f"requirements are missing: {', '.join(missing)}")
@@ -252,7 +266,19 @@ def _matmul_class(error: float | None) -> str:
 
 def _libraries() -> dict[str, str]:
     found = {}
-    for name in ("mlx", "mlx-metal", "mlx-cpu", "mlx-lm", "torch", "transformers", "jax", "numpy", "ml_dtypes", "hypothesis", "pytest"):
+    for name in (
+        "mlx",
+        "mlx-metal",
+        "mlx-cpu",
+        "mlx-lm",
+        "torch",
+        "transformers",
+        "jax",
+        "numpy",
+        "ml_dtypes",
+        "hypothesis",
+        "pytest",
+    ):
         try:
             found[name] = importlib.metadata.version(name)
         except importlib.metadata.PackageNotFoundError:
@@ -267,4 +293,3 @@ def write(certificate: Mapping[str, Any], path: str | Path) -> None:
     partial = path.with_name(path.name + ".partial")
     partial.write_text(json.dumps(certificate, indent=1) + "\n", encoding="utf-8")
     partial.replace(path)
-

@@ -38,7 +38,11 @@ class Executor:
         target = self._targets[operation]
         to: Arrays = target.kind
         given = {name: self._laid(value, views.get(name, ""), name, to) for name, value in arguments.items()}
-        before = {name: to.to_numpy(given[name]).tobytes() for name, value in arguments.items() if isinstance(value, np.ndarray)}
+        before = {
+            name: to.to_numpy(given[name]).tobytes()
+            for name, value in arguments.items()
+            if isinstance(value, np.ndarray)
+        }
         state: list[bytes] | None = None
         value, raised, message = None, "", ""
         try:
@@ -95,7 +99,7 @@ def _random_state() -> list[bytes]:
     """The global random states of Python, NumPy and, where they are loaded, MLX and torch."""
     states = [repr(random.getstate()).encode(), repr(np.random.get_state(legacy=False)).encode()]
     if "mlx.core" in sys.modules:
-        states += [bytes(memoryview(np.array(state))) for state in sys.modules["mlx.core"].random.state]
+        states += [np.array(state).tobytes() for state in sys.modules["mlx.core"].random.state]
     if "torch" in sys.modules:
         states.append(sys.modules["torch"].get_rng_state().numpy().tobytes())
     return states

@@ -72,7 +72,9 @@ def describe(adapter: Adapter) -> dict[str, Any]:
             for name, target in adapter.targets.items()
         },
         "broken": adapter.broken,
-        "envelope": {c: {k: v if isinstance(v, int) else list(v) for k, v in e.items()} for c, e in adapter.envelope.items()},
+        "envelope": {
+            c: {k: v if isinstance(v, int) else list(v) for k, v in e.items()} for c, e in adapter.envelope.items()
+        },
         "precision": adapter.precision,
         "waivers": adapter.waivers,
         "device": _device(adapter.kind.name),

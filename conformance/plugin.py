@@ -59,7 +59,11 @@ def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginMa
     # Two plugins with an option of one name break every run, so that runs which are not ours see none of our options.
     config = pluginmanager.get_plugin("pytestconfig")
     assert isinstance(config, pytest.Config)
-    given = [*config.getini("addopts"), *shlex.split(os.environ.get("PYTEST_ADDOPTS", "")), *config.invocation_params.args]
+    given = [
+        *config.getini("addopts"),
+        *shlex.split(os.environ.get("PYTEST_ADDOPTS", "")),
+        *config.invocation_params.args,
+    ]
     if not (_in_checkout() or any(_is_ours(str(a)) or str(a).split("=")[0] in TELLING for a in given)):
         return
     group = parser.getgroup("inferspec", "certify an implementation of LLM inference components")
@@ -95,7 +99,10 @@ def pytest_cmdline_main(config: pytest.Config) -> int | None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line("markers", "requirement(id): the sentence of the contract that a test checks; -m \"requirement(id='ROPE-01')\" runs its tests")
+    config.addinivalue_line(
+        "markers",
+        "requirement(id): the sentence of the contract that a test checks; -m \"requirement(id='ROPE-01')\" runs its tests",
+    )
     config.stash[_results] = Results()
     config.pluginmanager.register(config.stash[_results], "inferspec-results")
     if _concerns_us(config):
@@ -194,8 +201,9 @@ class Results:
         self.outcomes: dict[str, Any] = {}
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        found: list[Any] = [value for name, value in report.user_properties if name == PROPERTY]
         if report.when == "call":
-            self.outcomes.update({value["id"]: value for name, value in report.user_properties if name == PROPERTY})
+            self.outcomes.update({outcome["id"]: outcome for outcome in found})
 
 
 @pytest.hookimpl(trylast=True)

@@ -15,7 +15,9 @@ POWER = Path(__file__).resolve().parent / "power.json"
 
 def faults_digest() -> str:
     """A sha256 over the faults and variants: the identity of what a kill matrix was made of."""
-    rows = [[f.name, f.kills.id] for c in contracts() for f in c.faults] + [[v.name] for c in contracts() for v in c.variants]
+    rows = [[f.name, f.kills.id] for c in contracts() for f in c.faults] + [
+        [v.name] for c in contracts() for v in c.variants
+    ]
     return hashlib.sha256(json.dumps(sorted(rows)).encode()).hexdigest()
 
 

@@ -108,7 +108,9 @@ class Session:
         """What a reader sees of a failure (DESIGN, section 8)."""
         about, requirement = self.description, test.requirement
         dtype = outcome.features.get("dtypes", "")
-        where = " · ".join(part for part in (f"{about.name} {about.version}", dtype, f"{about.arrays} {about.device}") if part)
+        where = " · ".join(
+            part for part in (f"{about.name} {about.version}", dtype, f"{about.arrays} {about.device}") if part
+        )
         lines = [f"{requirement.id} {requirement.text}   [{where}]", f"  {outcome.message}"]
         if outcome.state != "failed":
             lines[1] = f"  {outcome.state}: {outcome.message}"
@@ -128,15 +130,23 @@ class Session:
 
     def _rerun(self, test: Test, nodeid: str) -> str:
         parts = "".join(f" --with {part}={spec}" for part, spec in self.replacements.items())
-        options = f"--impl {self.description.spec}{parts} --profile {self.profile.name} --draw-seed {self.profile.seed} -n 0"
-        return f'pytest {options} "{nodeid}"' if nodeid.startswith("conformance/") else (
-            f"pytest --pyargs inferspec.conformance {options} -k {test.name}"
+        options = (
+            f"--impl {self.description.spec}{parts} --profile {self.profile.name} --draw-seed {self.profile.seed} -n 0"
+        )
+        return (
+            f'pytest {options} "{nodeid}"'
+            if nodeid.startswith("conformance/")
+            else (f"pytest --pyargs inferspec.conformance {options} -k {test.name}")
         )
 
     def conclude(self, results: Mapping[str, Mapping[str, Any]], arguments: Sequence[str]) -> dict[str, Any]:
         """The certificate of what ran."""
         rows = certificate.judge(
-            tests(), results, self.description.offers, self.description.broken, self.waivers,
+            tests(),
+            results,
+            self.description.offers,
+            self.description.broken,
+            self.waivers,
             datetime.datetime.now(datetime.UTC).date(),
         )
         return certificate.certificate(

@@ -75,7 +75,12 @@ class Calls(Inputs):
     >>> rope_calls(forms=["traditional"], offsets=["int"])
     """
 
-    def __init__(self, build: Callable[..., Any], asked: Mapping[str, Any] | None = None, options: Mapping[str, Any] | None = None) -> None:
+    def __init__(
+        self,
+        build: Callable[..., Any],
+        asked: Mapping[str, Any] | None = None,
+        options: Mapping[str, Any] | None = None,
+    ) -> None:
         self._build, self._asked, self._options = build, dict(asked or {}), dict(options or {})
         self.__doc__ = build.__doc__
 

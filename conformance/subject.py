@@ -187,9 +187,17 @@ class HostedSubject:
         ours, theirs = socket.socketpair()
         # -P: a file of the user's folder may have the name of a module that the host itself needs.
         command = [sys.executable, "-P", "-m", "inferspec.conformance.host", str(theirs.fileno())]
-        environment = {"OMP_NUM_THREADS": "1", **os.environ, "MLX_DISABLE_COMPILE": os.environ.get("MLX_DISABLE_COMPILE", "1")}
+        environment = {
+            "OMP_NUM_THREADS": "1",
+            **os.environ,
+            "MLX_DISABLE_COMPILE": os.environ.get("MLX_DISABLE_COMPILE", "1"),
+        }
         self._process = subprocess.Popen(
-            command, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL, stdout=self._output, stderr=self._output,
+            command,
+            pass_fds=[theirs.fileno()],
+            stdin=subprocess.DEVNULL,
+            stdout=self._output,
+            stderr=self._output,
             env=environment,
         )
         theirs.close()

@@ -1,8 +1,8 @@
 """How a test is written, and run: one requirement, one property, as many drawn calls as the profile asks for.
 
-    @requirement(ROPE_04, call=rope_calls(offsets=["slice"]))
-    def test_a_slice_offset_means_its_start(subject, call):
-        subject.agrees(call)
+@requirement(ROPE_04, call=rope_calls(offsets=["slice"]))
+def test_a_slice_offset_means_its_start(subject, call):
+    subject.agrees(call)
 """
 
 from __future__ import annotations
@@ -152,10 +152,14 @@ class Test:
             outcome.features, outcome.seed = dict(failure.call.features), failure.call.seed
         if outcome.state == "failed":
             self._gather(trial, profile)
-            trial.outcome.diagnosis = [fault.name for fault in explain(trial.contract, trial.requirement, trial.failures)]
+            trial.outcome.diagnosis = [
+                fault.name for fault in explain(trial.contract, trial.requirement, trial.failures)
+            ]
 
 
-def requirement(about: Requirement, share: float = 1.0, **inputs: Inputs | st.SearchStrategy[Any]) -> Callable[..., Any]:
+def requirement(
+    about: Requirement, share: float = 1.0, **inputs: Inputs | st.SearchStrategy[Any]
+) -> Callable[..., Any]:
     """Make a function a test of one requirement.
 
     share: of the profile's examples, more for cheap and wide inputs, less for dear ones. inputs: argument ->

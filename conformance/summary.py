@@ -21,11 +21,17 @@ def lines(certificate: Mapping[str, Any]) -> Iterator[Line]:
     yield f"precision of the library's float32 matmul: {precision}", {}
     power = certificate["kit"]["power"]
     if power:
-        yield f"faults rejected by these suites: {power['rejected']}/{power['faults']}, honest variants accepted: {power['accepted']}/{power['variants']}", {}
+        yield (
+            f"faults rejected by these suites: {power['rejected']}/{power['faults']}, honest variants accepted: {power['accepted']}/{power['variants']}",
+            {},
+        )
     yield f"verdict: {verdict_text(certificate)}", {_COLOURS[certificate["verdict"]]: True, "bold": True}
     if certificate["verdict"] == "incomplete":
         missing = sum(set(row["tests"]) != set(row["ran"]) for row in rows)
-        yield f"  {missing} requirements have tests that did not run; only a whole run gives a verdict", {"yellow": True}
+        yield (
+            f"  {missing} requirements have tests that did not run; only a whole run gives a verdict",
+            {"yellow": True},
+        )
 
 
 def _component(component: str, rows: list[Mapping[str, Any]], certificate: Mapping[str, Any]) -> Iterator[Line]:
@@ -40,4 +46,7 @@ def _component(component: str, rows: list[Mapping[str, Any]], certificate: Mappi
         if row["state"] in BAD or row["state"] == "waived":
             level = "" if row["level"] == "MUST" else " (SHOULD)"
             looks = f"; looks like {' or '.join(row['diagnosis'][:3])}" if row["diagnosis"] else ""
-            yield f"  {row['id']}{level} {row['state']}: {row['text']}{looks}", {"red": row["state"] in BAD and not level}
+            yield (
+                f"  {row['id']}{level} {row['state']}: {row['text']}{looks}",
+                {"red": row["state"] in BAD and not level},
+            )

@@ -77,7 +77,9 @@ def test_causal_attention_agrees_for_every_relation_of_lengths(subject, call):
     subject.agrees(call, where=seeing(call))
 
 
-@requirement(spec.ATTN_06, call=attention_calls(masks=["causal"], amplitude=(1.0, 4.0)), encoding=st.sampled_from(ENCODINGS))
+@requirement(
+    spec.ATTN_06, call=attention_calls(masks=["causal"], amplitude=(1.0, 4.0)), encoding=st.sampled_from(ENCODINGS)
+)
 def test_every_encoding_of_the_causal_mask_agrees(subject, call, encoding):
     length, keys = call.arguments["query"].shape[-2], call.arguments["key"].shape[-2]
     visible = spec.ScaledDotProductAttention().visible(length, keys)
@@ -124,12 +126,18 @@ def test_the_future_changes_nothing(subject, call):
     subject.agrees(_louder(subject, call, np.arange(keys) == keys - 1), where=seeing(call) & earlier)
 
 
-@requirement(spec.ATTN_09, call=attention_calls(masks=["none"], dtypes=["float16", "bfloat16"], amplitude=(2.0, 3.0), longest=33))
+@requirement(
+    spec.ATTN_09, call=attention_calls(masks=["none"], dtypes=["float16", "bfloat16"], amplitude=(2.0, 3.0), longest=33)
+)
 def test_logits_and_softmax_are_computed_in_float32(subject, call):
     subject.agrees(call)
 
 
-@requirement(spec.ATTN_10, call=attention_calls(masks=["none"], scales=["default"]), far=st.sampled_from([30.0, 1e3, 1e5, -30.0, -1e3, -1e5, -5e5]))
+@requirement(
+    spec.ATTN_10,
+    call=attention_calls(masks=["none"], scales=["default"]),
+    far=st.sampled_from([30.0, 1e3, 1e5, -30.0, -1e3, -1e5, -5e5]),
+)
 def test_adding_a_constant_to_the_logits_of_a_row_changes_nothing(subject, call, far):
     subject.agrees(_shifted(subject, call, far))
 
@@ -181,12 +189,16 @@ def test_attention_changes_no_argument(subject, call):
 @requirement(spec.ATTN_16, call=attention_calls(masks=["none"], scales=["given"], amplitude=(1.0,)))
 def test_another_scale_in_between_changes_nothing(subject, call):
     scale = call.arguments["scale"]
-    depends_on_arguments_alone(subject, call, call.having(scale=scale + 1.3 * call.arguments["query"].shape[-1] ** -0.5))
+    depends_on_arguments_alone(
+        subject, call, call.having(scale=scale + 1.3 * call.arguments["query"].shape[-1] ** -0.5)
+    )
 
 
 @requirement(spec.ATTN_16, call=attention_calls(masks=["none"], amplitude=(1.0,)))
 def test_other_data_in_between_changes_nothing(subject, call):
-    depends_on_arguments_alone(subject, call, call.having(query=-call.arguments["query"], value=-call.arguments["value"]))
+    depends_on_arguments_alone(
+        subject, call, call.having(query=-call.arguments["query"], value=-call.arguments["value"])
+    )
 
 
 @requirement(spec.ATTN_16, call=attention_calls(masks=["bool"]))
@@ -194,12 +206,20 @@ def test_another_mask_in_between_changes_nothing(subject, call):
     depends_on_arguments_alone(subject, call, call.having(mask=np.ones_like(call.arguments["mask"])))
 
 
-@requirement(spec.ATTN_17, call=attention_calls(masks=["none"]), bad=st.sampled_from(["name", "mask", "heads", "dims", "values"]))
+@requirement(
+    spec.ATTN_17, call=attention_calls(masks=["none"]), bad=st.sampled_from(["name", "mask", "heads", "dims", "values"])
+)
 def test_bad_arguments_are_refused(subject, call, bad):
     refuses(subject, _spoilt(call, bad))
 
 
-@requirement(spec.ATTN_18, call=attention_calls(masks=["none", "causal", "bool"], shapes=beside_tiles, leading_dims=[(), (1,)], amplitude=(1.0,)), share=0.7)
+@requirement(
+    spec.ATTN_18,
+    call=attention_calls(
+        masks=["none", "causal", "bool"], shapes=beside_tiles, leading_dims=[(), (1,)], amplitude=(1.0,)
+    ),
+    share=0.7,
+)
 def test_lengths_beside_tiles_are_right(subject, call):
     subject.agrees(call, where=seeing(call))
 
@@ -222,7 +242,10 @@ def test_the_causal_mask_is_aligned_bottom_right(subject, call):
     wrong = (seen == 0) != visible
     if wrong.any():
         row, column = np.argwhere(wrong)[0]
-        raise Nonconformance(f"mask[{row}, {column}] = {seen[row, column]:g}, the key is {'visible' if visible[row, column] else 'hidden'}", call)
+        raise Nonconformance(
+            f"mask[{row}, {column}] = {seen[row, column]:g}, the key is {'visible' if visible[row, column] else 'hidden'}",
+            call,
+        )
 
 
 @requirement(spec.CMASK_02, call=mask_calls())
@@ -266,7 +289,9 @@ def test_the_head_dim_comes_from_the_weights(subject, call):
     subject.agrees(call)
 
 
-@requirement(spec.MHA_04, call=multi_head_calls(masks=["causal", "bool", "-inf", "lowest", "additive"], free_head_dim=[False]))
+@requirement(
+    spec.MHA_04, call=multi_head_calls(masks=["causal", "bool", "-inf", "lowest", "additive"], free_head_dim=[False])
+)
 def test_masks_act_on_every_head(subject, call):
     subject.agrees(call, where=_seeing_rows(call))
 
@@ -308,7 +333,11 @@ def test_another_mask_of_multi_head_attention_in_between_changes_nothing(subject
     depends_on_arguments_alone(subject, call.kept(0), other.kept(0))
 
 
-@requirement(spec.MHA_10, call=multi_head_calls(masks=["none"], free_head_dim=[False]), bad=st.sampled_from(["wq", "wk", "wv", "wo", "heads"]))
+@requirement(
+    spec.MHA_10,
+    call=multi_head_calls(masks=["none"], free_head_dim=[False]),
+    bad=st.sampled_from(["wq", "wk", "wv", "wo", "heads"]),
+)
 def test_weights_of_other_shapes_are_refused(subject, call, bad):
     if bad == "heads":
         rows = call.arguments["wq"].shape[0]
@@ -358,9 +387,15 @@ def _spoilt(call, bad):
         shape = (query.shape[-2] + 1, key.shape[-2] + 2)
         return call.having(mask=np.zeros(shape, np.float32).astype(numpy_dtype(call.features["dtypes"])))
     if bad == "heads":
-        return call.having(query=query[..., :1, :, :].repeat(3, -3), key=key[..., :1, :, :].repeat(2, -3), value=value[..., :1, :, :].repeat(2, -3))
+        return call.having(
+            query=query[..., :1, :, :].repeat(3, -3),
+            key=key[..., :1, :, :].repeat(2, -3),
+            value=value[..., :1, :, :].repeat(2, -3),
+        )
     if bad == "dims":
-        return call.having(key=np.concatenate([key, key[..., :1]], -1), value=np.concatenate([value, value[..., :1]], -1))
+        return call.having(
+            key=np.concatenate([key, key[..., :1]], -1), value=np.concatenate([value, value[..., :1]], -1)
+        )
     return call.having(value=np.concatenate([value, value[..., :1, :]], -2))
 
 
@@ -371,4 +406,3 @@ def _seeing_rows(call):
     query, keys = call.arguments["query"], call.arguments["key"].shape[-2]
     shape = (*query.shape[:-2], call.arguments["num_heads"], query.shape[-2], keys)
     return np.isfinite(np.broadcast_to(bias, shape)).any(-1).all(-2)[..., None]
-

@@ -134,7 +134,9 @@ class Trial:
         self.compare(call, got, answer, where)
         return got
 
-    def compare(self, call: Call, got: np.ndarray, answer: Answer, where: np.ndarray | None = None, name: str = "oracle") -> None:
+    def compare(
+        self, call: Call, got: np.ndarray, answer: Answer, where: np.ndarray | None = None, name: str = "oracle"
+    ) -> None:
         """Nonconformance unless |got - answer| keeps the budget elementwise; NaN and inf must be where they belong."""
         if got.shape != answer.value.shape:
             raise Nonconformance(f"the result has shape {list(got.shape)}, not {list(answer.value.shape)}", call)
@@ -151,7 +153,11 @@ class Trial:
                 self._record(error[where], native, where)
                 return
         used = native if self.precision is Precision.NATIVE else answer
-        hint = f'; it meets class native: declare PRECISION = {{"{self.contract.component}": "native"}}' if fits_native else ""
+        hint = (
+            f'; it meets class native: declare PRECISION = {{"{self.contract.component}": "native"}}'
+            if fits_native
+            else ""
+        )
         self._record(error[where], used, where)
         raise Nonconformance(_described(got, used, error, where, name) + hint, call)
 

@@ -66,16 +66,14 @@ class Signature:
     @classmethod
     def parse(cls, text: str) -> Signature:
         """Read a signature as the design writes it: ``RoPE(dims, base=10000)(x, offset=None)``."""
-        call = ast.parse(text, mode="eval").body
-        assert isinstance(call, ast.Call), text
-        target = call.func
-        if isinstance(target, ast.Name):
-            return cls(target.id, _parameters(call))
-        method = ""
-        if isinstance(target, ast.Attribute):
-            target, method = target.value, target.attr
-        assert isinstance(target, ast.Call) and isinstance(target.func, ast.Name), text
-        return cls(target.func.id, _parameters(call), _parameters(target), method)
+        match ast.parse(text, mode="eval").body:
+            case ast.Call(func=ast.Name(id=name)) as call:
+                return cls(name, _parameters(call))
+            case ast.Call(func=ast.Call(func=ast.Name(id=name)) as init) as call:
+                return cls(name, _parameters(call), _parameters(init))
+            case ast.Call(func=ast.Attribute(value=ast.Call(func=ast.Name(id=name)) as init, attr=method)) as call:
+                return cls(name, _parameters(call), _parameters(init), method)
+        raise ValueError(f"not a signature: {text}")
 
     @property
     def parameters(self) -> dict[str, Any]:

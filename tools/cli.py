@@ -21,7 +21,11 @@ console = Console()
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; return its exit code (0 good, 1 a finding, 2 bad usage)."""
-    options = _parser().parse_args(arguments)
+    parser = _parser()
+    options, rest = parser.parse_known_args(arguments)
+    if rest and options.command is not _certify:
+        parser.error(f"unrecognized arguments: {' '.join(rest)}")
+    options.rest = rest
     return options.command(options)
 
 
@@ -29,9 +33,13 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="inferspec", description="The conformance kit for LLM inference components.")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
 
-    certify = commands.add_parser("certify", help="run the suites on a subject: pytest --pyargs inferspec.conformance …")
-    certify.add_argument("--impl", default="impl", metavar="SUBJECT", help="what to certify; 'list' prints the registered subjects")
-    certify.add_argument("rest", nargs=argparse.REMAINDER, help="options for pytest, such as --profile full -n auto")
+    certify = commands.add_parser(
+        "certify", help="run the suites on a subject: pytest --pyargs inferspec.conformance …"
+    )
+    certify.add_argument(
+        "--impl", default="impl", metavar="SUBJECT", help="what to certify; 'list' prints the registered subjects"
+    )
+    certify.epilog = "Further options go to pytest: --profile full, --certificate out.json, -n auto …"
     certify.set_defaults(command=_certify)
 
     verify = commands.add_parser("verify", help="check a certificate: schema, digest, requirement list, verdict")
@@ -44,15 +52,22 @@ def _parser() -> argparse.ArgumentParser:
     faults.add_argument("--draw-seed", type=int, default=0, metavar="N")
     faults.add_argument("--everywhere", action="store_true", help="run the tests of all requirements on every fault")
     faults.add_argument("--json", type=Path, metavar="FILE", help="write the matrix here")
-    faults.add_argument("--record", action="store_true", help="keep the result for certificates (conformance/power.json)")
+    faults.add_argument(
+        "--record", action="store_true", help="keep the result for certificates (conformance/power.json)"
+    )
     faults.add_argument("-n", type=int, default=None, metavar="N", help="processes; default: one for each core")
     faults.set_defaults(command=_faults)
 
     golden = commands.add_parser("golden", help="regenerate or check the goldens")
     actions = golden.add_subparsers(required=True, metavar="ACTION")
-    for name, text in {"regen": "make the goldens anew and print what moved", "check": "make them anew and compare"}.items():
+    for name, text in {
+        "regen": "make the goldens anew and print what moved",
+        "check": "make them anew and compare",
+    }.items():
         action = actions.add_parser(name, help=text)
-        action.add_argument("--only", action="append", default=[], metavar="COMPONENT", help="this component; repeatable")
+        action.add_argument(
+            "--only", action="append", default=[], metavar="COMPONENT", help="this component; repeatable"
+        )
         action.set_defaults(command=_golden, action=name)
     return parser
 
@@ -77,7 +92,9 @@ def _verify(options: argparse.Namespace) -> int:
     if found:
         return 1
     subject = certificate["subject"]
-    console.print(f"[green]sound:[/] {subject['name']} {subject['version']}: {verdict_text(certificate)}", highlight=False)
+    console.print(
+        f"[green]sound:[/] {subject['name']} {subject['version']}: {verdict_text(certificate)}", highlight=False
+    )
     return 0
 
 
@@ -128,10 +145,14 @@ def _kills(matrix: Matrix) -> Table:
 
 
 def _acceptances(matrix: Matrix) -> Table:
-    table = Table("honest variant", "tests", "examples", "worst share of budget", "rejected by", title="honest variants")
+    table = Table(
+        "honest variant", "tests", "examples", "worst share of budget", "rejected by", title="honest variants"
+    )
     for acceptance in matrix.acceptances:
         rejected = ", ".join(acceptance.rejections) or "-"
-        table.add_row(acceptance.variant, str(acceptance.tests), str(acceptance.examples), f"{acceptance.worst:.3f}", rejected)
+        table.add_row(
+            acceptance.variant, str(acceptance.tests), str(acceptance.examples), f"{acceptance.worst:.3f}", rejected
+        )
     return table
 
 

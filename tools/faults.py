@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from inferspec.conformance.subject import LocalSubject
-from inferspec.conformance.suite import Profile, Test, tests
+from inferspec.conformance.suite import Profile, tests
 from inferspec.conformance.trial import Trial
 from inferspec.spec import contract as contract_of
 from inferspec.spec import contracts
@@ -72,7 +72,10 @@ class Matrix:
         found += [f"{requirement} has no fault" for requirement in self.bare]
         found += [f"{requirement} has no test" for requirement in self.untested]
         for acceptance in self.acceptances:
-            found += [f"honest variant {acceptance.variant} is rejected by {test}: {text}" for test, text in acceptance.rejections.items()]
+            found += [
+                f"honest variant {acceptance.variant} is rejected by {test}: {text}"
+                for test, text in acceptance.rejections.items()
+            ]
         return found
 
     @property
@@ -150,7 +153,9 @@ def jobs(profile: Profile, components: Iterable[str] = (), everywhere: bool = Fa
     wanted = set(components)
     chosen = [c for c in contracts() if not wanted or c.component in wanted]
     found: list[Job] = [("kill", c.component, f.name, profile, everywhere) for c in chosen for f in c.faults]
-    found += [("accept", c.component, v.name, Profile(profile.name, profile.seed), False) for c in chosen for v in c.variants]
+    found += [
+        ("accept", c.component, v.name, Profile(profile.name, profile.seed), False) for c in chosen for v in c.variants
+    ]
     return found
 
 

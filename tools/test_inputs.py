@@ -98,7 +98,11 @@ def test_attention_meets_every_ratio_of_heads_with_more_than_one_key_head(ratio)
 @pytest.mark.parametrize("rank", [0, 1, 2, 3, 4, 5])
 def test_attention_meets_masks_of_every_rank_in_every_encoding(encoding, rank):
     calls = calls_of("attention", "scaled_dot_product_attention")
-    masks = [c.arguments["mask"] for c in calls if c.features["masks"] == encoding and isinstance(c.arguments["mask"], np.ndarray)]
+    masks = [
+        c.arguments["mask"]
+        for c in calls
+        if c.features["masks"] == encoding and isinstance(c.arguments["mask"], np.ndarray)
+    ]
     assert any(mask.ndim == rank for mask in masks)
 
 

@@ -119,7 +119,9 @@ def routed_attention(pick: Pick, relation: str = "any") -> tuple[Call, np.ndarra
     pick.features["head_dims"], pick.features["scales"] = dim, "default"
     query_heads, random = heads * ratio, pick.random
     visible = _visible(pick, kind, (*lead, query_heads, length, keys))
-    order = np.array([random.permutation(dim - 1)[:keys] for _ in range(math.prod(lead) * heads)]).reshape(*lead, heads, keys)
+    order = np.array([random.permutation(dim - 1)[:keys] for _ in range(math.prod(lead) * heads)]).reshape(
+        *lead, heads, keys
+    )
     value = pick.integers(-120, 120, (*lead, heads, keys, dim), dtype)
     key = (np.arange(dim) == order[..., None]).astype(np.float32).astype(numpy_dtype(dtype))
     wanted = _wanted(random, visible)
@@ -130,7 +132,7 @@ def routed_attention(pick: Pick, relation: str = "any") -> tuple[Call, np.ndarra
     query = np.zeros((*lead, query_heads, length, dim))
     np.put_along_axis(query, np.broadcast_to(of_head, logits.shape), logits, axis=-1)
     expected = np.take_along_axis(np.repeat(f64(value), ratio, axis=-3), wanted[..., None], axis=-2)
-    mask = {"none": None, "causal": "causal"}.get(kind, None)
+    mask: Any = "causal" if kind == "causal" else None
     if kind in HIDING:
         mask = encoded(visible, kind, dtype)
     query = query.astype(np.float32).astype(numpy_dtype(dtype))
@@ -182,7 +184,12 @@ def multi_head_calls(pick: Pick, relation: str = "any") -> Call:
     rows = heads * dim
     weights = {
         name: pick.normal(*shape, dtype=dtype, amplitude=1.2 / math.sqrt(shape[1]))
-        for name, shape in {"wq": (rows, hidden), "wk": (rows, hidden), "wv": (rows, hidden), "wo": (hidden, rows)}.items()
+        for name, shape in {
+            "wq": (rows, hidden),
+            "wk": (rows, hidden),
+            "wv": (rows, hidden),
+            "wo": (hidden, rows),
+        }.items()
     }
     inputs = {
         "query": pick.normal(*lead, length, hidden, dtype=dtype),
@@ -208,7 +215,10 @@ def routed_heads(pick: Pick) -> tuple[Call, np.ndarray]:
     keys, length, hidden = pick.size(2, dim), pick.size(1, 4), heads * dim
     pick.features |= {"masks": "none", "free_head_dim": False}
     shuffles = {name: random.permutation(hidden) for name in ("wq", "wk", "wv", "wo")}
-    weights = {name: np.eye(hidden)[shuffle].astype(np.float32).astype(numpy_dtype(dtype)) for name, shuffle in shuffles.items()}
+    weights = {
+        name: np.eye(hidden)[shuffle].astype(np.float32).astype(numpy_dtype(dtype))
+        for name, shuffle in shuffles.items()
+    }
     codes = np.array([random.permutation(dim)[:keys] for _ in range(heads)])
     wanted = random.integers(0, keys, (heads, length))
     level = 2.0 ** math.ceil(math.log2(UNDERFLOW_GAP * math.sqrt(dim)))

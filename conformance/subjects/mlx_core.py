@@ -34,7 +34,9 @@ def scaled_dot_product_attention(
     return in_four_dims(mx.fast.scaled_dot_product_attention, query, key, value, scale, mask)
 
 
-def in_four_dims(attend: Any, query: mx.array, key: mx.array, value: mx.array, scale: float | None, mask: Any) -> mx.array:
+def in_four_dims(
+    attend: Any, query: mx.array, key: mx.array, value: mx.array, scale: float | None, mask: Any
+) -> mx.array:
     """Call an attention that takes exactly one leading dim and no default scale."""
     rows = math.prod(query.shape[:-3])
     if isinstance(mask, mx.array):
@@ -48,8 +50,10 @@ def in_four_dims(attend: Any, query: mx.array, key: mx.array, value: mx.array, s
 class MultiHeadAttention:
     """``nn.MultiHeadAttention`` takes one leading dim."""
 
-    def __init__(self, hidden_size: int, num_heads: int, wq: mx.array, wk: mx.array, wv: mx.array, wo: mx.array) -> None:
-        self.layer = nn.MultiHeadAttention(hidden_size, num_heads, value_dims=wv.shape[0])
+    def __init__(
+        self, hidden_size: int, num_heads: int, wq: mx.array, wk: mx.array, wv: mx.array, wo: mx.array
+    ) -> None:
+        self.layer: Any = nn.MultiHeadAttention(hidden_size, num_heads, value_dims=wv.shape[0])
         projections = {"query_proj": wq, "key_proj": wk, "value_proj": wv, "out_proj": wo}
         self.layer.load_weights([(f"{name}.weight", weight) for name, weight in projections.items()])
 

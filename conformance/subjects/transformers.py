@@ -31,7 +31,7 @@ def scaled_dot_product_attention(
 ) -> torch.Tensor:
     if isinstance(mask, str):
         raise ValueError(f"mask is {mask!r}; it takes None or an additive mask")
-    module = SimpleNamespace(num_key_value_groups=query.shape[-3] // key.shape[-3], training=False)
+    module: Any = SimpleNamespace(num_key_value_groups=query.shape[-3] // key.shape[-3], training=False)
     scaling = query.shape[-1] ** -0.5 if scale is None else scale
     output, _ = llama.eager_attention_forward(module, query, key, value, mask, scaling)
     return output.transpose(1, 2)

@@ -303,7 +303,7 @@ _FLOAT32: dict[str, Callable[..., Any]] = {
     "coefficients": _float32_coefficients,
     "turn": _float32_turn,
 }
-_NATIVE = {**_FLOAT32, "coefficients": _native_coefficients, "turn": _native_turn}
+_NATIVE: dict[str, Any] = {**_FLOAT32, "coefficients": _native_coefficients, "turn": _native_turn}
 
 VARIANTS: tuple[Variant, ...] = (
     Variant("rope-float32-exp2", "float32 throughout, frequencies by exp2", "RoPE", _FLOAT32),
