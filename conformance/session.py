@@ -14,7 +14,7 @@ from inferspec.conformance.adapter import AdapterError
 from inferspec.conformance.arrays import KINDS
 from inferspec.conformance.calls import Call
 from inferspec.conformance.subject import Description, HostedSubject, SubjectDied
-from inferspec.conformance.suite import EXAMPLES, Profile, Test, tests
+from inferspec.conformance.suite import EXAMPLES, Profile, Test, all_tests
 from inferspec.conformance.trial import Outcome, Trial
 from inferspec.conformance.waivers import Waiver, read_waivers
 from inferspec.spec import contracts
@@ -142,7 +142,7 @@ class Session:
     def conclude(self, results: Mapping[str, Mapping[str, Any]], arguments: Sequence[str]) -> dict[str, Any]:
         """The certificate of what ran."""
         rows = certificate.judge(
-            tests(),
+            all_tests(),
             results,
             self.description.offers,
             self.description.broken,

@@ -183,7 +183,7 @@ def requirement(
     return decorate
 
 
-def tests() -> tuple[Test, ...]:
+def all_tests() -> tuple[Test, ...]:
     """Every conformance test of the kit, by file and name: what must run before a verdict is complete."""
     import inferspec.conformance as package
 

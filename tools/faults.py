@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from inferspec.conformance.subject import LocalSubject
-from inferspec.conformance.suite import Profile, tests
+from inferspec.conformance.suite import Profile, all_tests
 from inferspec.conformance.trial import Trial
 from inferspec.spec import contract as contract_of
 from inferspec.spec import contracts
@@ -97,7 +97,7 @@ def kill(component: str, name: str, profile: Profile, everywhere: bool = False) 
     fault = next(f for f in contract.faults if f.name == name)
     result = Kill(name, component, fault.kills.id)
     subject = local_subject(contract, fault.kills.name, contract.faulty(fault))
-    own = [t for t in tests() if t.requirement.id == fault.kills.id]
+    own = [t for t in all_tests() if t.requirement.id == fault.kills.id]
     started = time.perf_counter()
     for test in own:
         trial = Trial(subject, test.requirement)
@@ -115,7 +115,7 @@ def kill(component: str, name: str, profile: Profile, everywhere: bool = False) 
 def _rejecting(subject: LocalSubject, own: str, contract: Contract, profile: Profile) -> set[str]:
     found = set()
     ids = {requirement.id for requirement in contract.requirements} - {own}
-    for test in (t for t in tests() if t.requirement.id in ids):
+    for test in (t for t in all_tests() if t.requirement.id in ids):
         trial = Trial(subject, test.requirement)
         test.run(trial, profile)
         if trial.outcome.state in BAD:
@@ -129,7 +129,7 @@ def accept(component: str, name: str, profile: Profile) -> Acceptance:
     variant = next(v for v in contract.variants if v.name == name)
     result = Acceptance(name, component)
     subject = local_subject(contract, variant.operation, contract.variant(variant), str(variant.precision))
-    for test in (t for t in tests() if t.requirement.name == variant.operation):
+    for test in (t for t in all_tests() if t.requirement.name == variant.operation):
         trial = Trial(subject, test.requirement)
         test.run(trial, profile)
         result.tests += 1
@@ -182,7 +182,7 @@ def matrix(results: Iterable[Kill | Acceptance], components: Iterable[str] = ())
     chosen = [c for c in contracts() if not wanted or c.component in wanted]
     requirements = [r.id for c in chosen for r in c.requirements]
     with_fault = {f.kills.id for c in chosen for f in c.faults}
-    with_test = {t.requirement.id for t in tests()}
+    with_test = {t.requirement.id for t in all_tests()}
     return Matrix(
         [r for r in found if isinstance(r, Kill)],
         [r for r in found if isinstance(r, Acceptance)],

@@ -10,7 +10,7 @@ import pytest
 
 from inferspec.conformance.calls import VIEWS, Call, Observation
 from inferspec.conformance.subject import LocalSubject, Result
-from inferspec.conformance.suite import Profile, tests
+from inferspec.conformance.suite import Profile, all_tests
 from inferspec.conformance.trial import Trial
 from inferspec.spec import COMPONENTS, contract
 from inferspec.spec.numerics import DTYPES
@@ -32,7 +32,7 @@ class Recorder(LocalSubject):
 def made(component: str) -> tuple[Call, ...]:
     """Every call that the suites of a component make on the oracle in the quick profile."""
     recorder = Recorder(component)
-    for test in tests():
+    for test in all_tests():
         if test.requirement in contract(component).requirements:
             trial = Trial(recorder, test.requirement)
             test.run(trial, Profile())
@@ -109,7 +109,7 @@ def test_attention_meets_masks_of_every_rank_in_every_encoding(encoding, rank):
 def test_attention_meets_the_sizes_beside_tiles():
     """In profile full: quick draws a part of them."""
     recorder = Recorder("attention")
-    test = next(test for test in tests() if test.name == "test_lengths_beside_tiles_are_right")
+    test = next(test for test in all_tests() if test.name == "test_lengths_beside_tiles_are_right")
     test.run(Trial(recorder, test.requirement), Profile("full"))
     sizes = {size for call in recorder.calls for size in _lengths(call)}
     assert {31, 32, 33, 63, 64, 65, 127, 128, 129, 255, 256, 257, 1023, 1024, 1025} <= sizes
