@@ -117,6 +117,7 @@ def load(spec: str, replacements: Mapping[str, str] | None = None, kind_of_array
     for part, replacement in (replacements or {}).items():
         _replace(adapter, part, replacement)
     _check_declarations(adapter)
+    _narrow_plain(adapter)
     if not adapter.targets and not adapter.broken:
         names = ", ".join(op.signature.operation for contract in contracts() for op in contract.operations)
         raise AdapterError(f"{spec} ({origin}) offers none of the contract's names; define any of: {names}")
@@ -433,6 +434,16 @@ def _redeclare(
         adapter.envelope[component] = {**adapter.envelope.get(component, {}), **envelope[component]}
     if component in precision:
         adapter.precision[component] = precision[component]
+
+
+def _narrow_plain(adapter: Adapter) -> None:
+    """A plain function is asked for what such a function usually does, unless the adapter says that it does more."""
+    for contract in contracts():
+        declared = adapter.envelope.get(contract.component, {})
+        for target in (adapter.targets.get(op.signature.operation) for op in contract.operations):
+            if target and target.plain:
+                usual = {key: kept for key, kept in target.operation.plain_narrows.items() if key not in declared}
+                target.narrowed = {**usual, **target.narrowed}
 
 
 def _check_declarations(adapter: Adapter) -> None:

@@ -17,7 +17,7 @@ from inferspec.conformance.inputs.rope import (
     moved,
     other_places,
     other_tables,
-    past_the_end,
+    outside_the_table,
     prefill,
     queries_and_keys,
     rope_calls,
@@ -175,8 +175,8 @@ def test_features_past_dims_are_unchanged(subject, call):
     subject.expects(call, f64(x), where=np.arange(x.shape[-1]) >= dims)
 
 
-@requirement(spec.ROPE_13, call=past_the_end())
-def test_positions_past_the_end_are_refused_or_right(subject, call):
+@requirement(spec.ROPE_13, call=outside_the_table())
+def test_positions_outside_the_table_are_refused_or_right(subject, call):
     if not subject.observe(call).raised:
         subject.agrees(call)
 
@@ -245,7 +245,7 @@ def test_dims_that_are_odd_or_more_than_there_are_features_are_refused(subject, 
     refuses(subject, call.having(dims=dims - 1))
 
 
-@requirement(spec.ROPE_20, call=misplaced(offsets=PLACED))
+@requirement(spec.ROPE_20, call=misplaced(offsets=["slice", "slices"]))
 def test_offsets_that_do_not_fit_are_refused(subject, call):
     refuses(subject, call)
 

@@ -122,6 +122,8 @@ class Operation:
     signature: ClassVar[Signature]
     plain: ClassVar[str] = ""
     """Another spelling that a subject may offer: one plain function that takes every parameter (``rope(x, …)``)."""
+    plain_narrows: ClassVar[Mapping[str, tuple[Any, ...]]] = {}
+    """envelope key -> what a plain function is asked for unless its adapter's ENVELOPE says otherwise."""
     implied: ClassVar[frozenset[str]] = frozenset()
     """Parameters that a subject's signature may leave out, because other arguments tell them."""
     narrows: ClassVar[Mapping[str, tuple[str, tuple[Any, ...]]]] = {}

@@ -30,6 +30,7 @@ class RoPE(Operation):
 
     signature = Signature.parse("RoPE(dims, max_positions, base=10000, traditional=False)(x, offset=None)")
     plain = "rope"
+    plain_narrows: ClassVar = {"offsets": ("none", "int", "slice")}
     implied = frozenset({"dims", "max_positions"})
     narrows: ClassVar = {
         "base": ("bases", (10000,)),
@@ -236,7 +237,7 @@ ROPE_12 = _rope(
 )
 ROPE_13 = _rope(
     "ROPE-13",
-    "a position of max_positions or more is refused or turned rightly, never clamped, wrapped or read from past a table",
+    "a position below 0 or of max_positions and more is refused or turned rightly, never clamped, wrapped or read from outside a table",
     source="tiny-llm, measured: its table is read past its end",
 )
 ROPE_14 = _rope(
@@ -255,8 +256,9 @@ ROPE_18 = _rope(
 ROPE_19 = _rope("ROPE-19", "odd dims and dims > D are refused", aspect=Aspect.GUARD, source="PROPERTIES RO6, X9")
 ROPE_20 = _rope(
     "ROPE-20",
-    "a negative offset, a slice whose length is not L and a list whose length is not B are refused",
-    aspect=Aspect.GUARD,
+    "a slice whose length is not L and a list whose length is not B are refused",
+    Level.SHOULD,
+    Aspect.GUARD,
     source="PROPERTIES X9",
 )
 ROPE_21 = _rope(

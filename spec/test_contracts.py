@@ -107,7 +107,7 @@ def test_a_signature_is_read_as_it_is_spelt(text, name, init, call):
 
 @pytest.mark.parametrize("text", ["silu", "1", "a.b", "x[0](y)"])
 def test_what_is_no_call_is_no_signature(text):
-    with pytest.raises(ValueError):
+    with pytest.raises(ValueError, match="not a signature"):
         Signature.parse(text)
 
 

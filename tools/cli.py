@@ -16,7 +16,7 @@ from rich.table import Table
 if TYPE_CHECKING:
     from inferspec.tools.faults import Matrix
 
-console = Console()
+console = Console(width=None if sys.stdout.isatty() else 160)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

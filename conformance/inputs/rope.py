@@ -155,8 +155,8 @@ def rope_calls(
 
 
 @calls
-def past_the_end(pick: Pick) -> Call:
-    """Calls that reach max_positions or beyond, with all their tokens or with the last ones."""
+def outside_the_table(pick: Pick) -> Call:
+    """Calls that reach max_positions or beyond, or begin before 0, with all their tokens or with some."""
     if pick.envelope["positions"] < 2:
         raise OutsideEnvelope("positions only up to 1")
     call = rope_calls.build(pick, sizes=pick.one_of(prefill, decode), starts=(1, 2, 5, 64, 300, 4000))
@@ -164,7 +164,9 @@ def past_the_end(pick: Pick) -> Call:
     if call.features["offsets"] == "none" and length == 1:
         call = call.having(x=np.repeat(call.arguments["x"], 2, axis=1))
         length = 2
-    reach = max(starts_of(call)) + length
+    starts, reach = starts_of(call), max(starts_of(call)) + length
+    if call.features["offsets"] != "none" and pick.one_of(False, True):
+        return at(call, [start - reach + pick.one_of(0, 1) for start in starts])
     return call.having(max_positions=pick.one_of(reach - 1, max(reach - length, 1), (reach + 1) // 2, 1))
 
 
@@ -258,19 +260,11 @@ def in_turn(pick: Pick) -> list[Call]:
 
 @calls
 def misplaced(pick: Pick) -> Call:
-    """Calls whose offset is before position 0, is a slice of another length or has a slice too few or too many."""
+    """Calls whose offset is a slice of another length or has a slice too few or too many."""
     call = rope_calls.build(pick, starts=NEAR)
     kind, (batch, length) = call.features["offsets"], call.arguments["x"].shape[:2]
-    if kind == "int":
-        return call.having(offset=pick.one_of(-1, -2, -length - 1))
     start = starts_of(call)[0]
-    bad = pick.one_of(
-        slice(-1, length - 1),
-        slice(start, start + length + 1),
-        slice(start, start + length - 1),
-        slice(-length - 1, -1),
-        slice(start, start + 2 * length),
-    )
+    bad = slice(start, start + pick.one_of(length + 1, length - 1, 2 * length))
     if kind == "slice":
         return call.having(offset=bad)
     rows = list(call.arguments["offset"])
