@@ -88,11 +88,16 @@ def uneven_rows(pick: Pick, sizes: Sizes = small) -> Call:
 
 @calls
 def misfits(pick: Pick) -> Call:
-    """Calls whose weight or whose x has another number of features than dims."""
+    """Calls whose weight or whose x has another number of features than dims.
+
+    A single channel, which broadcasts, is left open: several libraries let it pass.
+    """
     call = rms_calls.build(pick)
-    dims, weight, x = (call.arguments[name] for name in ("dims", "weight", "x"))
-    widths = [width for width in (dims + 1, dims - 1, 2 * dims, 1) if width not in (0, dims)]
-    width = pick.one_of(*widths)
+    dims = max(call.arguments["dims"], 2)
+    weight = np.resize(call.arguments["weight"], dims)
+    x = np.resize(call.arguments["x"], (*call.arguments["x"].shape[:-1], dims))
+    call = call.having(dims=dims, weight=weight, x=x)
+    width = pick.one_of(*(width for width in (dims + 1, dims - 1, 2 * dims) if width > 1))
     if pick.one_of("weight", "x") == "weight":
         return call.having(weight=np.resize(weight, width))
     return call.having(x=np.resize(x, (*x.shape[:-1], width)))

@@ -40,6 +40,8 @@ def scaled_dot_product_attention(
 def _positions(offset: Any, length: int) -> torch.Tensor:
     """The position ids of one row, as a model makes them."""
     if isinstance(offset, slice):
+        if offset.stop - offset.start != length:
+            raise ValueError(f"offset is {offset} for {length} tokens")
         return torch.arange(offset.start, offset.stop)
     return torch.arange(length) + (offset or 0)
 
@@ -55,6 +57,8 @@ class RoPE:
 
     def __call__(self, x: torch.Tensor, offset: Any = None) -> torch.Tensor:
         rows = offset if isinstance(offset, list) else [offset] * len(x)
+        if len(rows) != len(x):
+            raise ValueError(f"offset has {len(rows)} slices for {len(x)} rows")
         positions = torch.stack([_positions(row, x.shape[1]) for row in rows]) if rows else torch.zeros(0, x.shape[1])
         cos, sin = self.embedding(x, positions)
         return llama.apply_rotary_pos_emb(x, x, cos, sin, unsqueeze_dim=2)[0]
@@ -73,7 +77,9 @@ class SwiGLU:
     def __init__(
         self, dims: int, hidden_dims: int, w_gate: torch.Tensor, w_up: torch.Tensor, w_down: torch.Tensor
     ) -> None:
-        self.layer = llama.LlamaMLP(LlamaConfig(hidden_size=dims, intermediate_size=hidden_dims, num_attention_heads=1))
+        self.layer = llama.LlamaMLP(
+            LlamaConfig(hidden_size=dims, intermediate_size=hidden_dims, num_attention_heads=1, head_dim=2)
+        )
         weights = {"gate_proj.weight": w_gate, "up_proj.weight": w_up, "down_proj.weight": w_down}
         self.layer.to(w_gate.dtype).load_state_dict(weights)
 
