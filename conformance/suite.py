@@ -27,7 +27,7 @@ from inferspec.conformance.envelope import OutsideEnvelope
 from inferspec.conformance.trial import Nonconformance, Trial, Waived
 from inferspec.spec.contract import Requirement
 
-EXAMPLES = {"quick": 40, "full": 300, "nightly": 1000}
+EXAMPLES = {"quick": 100, "full": 800, "nightly": 4000}
 """Profile -> examples of a test of ordinary cost."""
 
 FURTHER = 40
