@@ -10,69 +10,24 @@ import importlib
 import importlib.util
 import inspect
 import sys
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass
 from importlib.metadata import entry_points
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 from inferspec.conformance.arrays import Arrays, arrays
+from inferspec.conformance.binding import AdapterError, Target, bind, defines
 from inferspec.spec import COMPONENTS, contracts
-from inferspec.spec.contract import REQUIRED, Contract, Operation
+from inferspec.spec.contract import Contract, Operation
 
 ENTRY_POINTS = "inferspec.subjects"
-
-
-class AdapterError(Exception):
-    """The adapter cannot be used as it is; the message is one line that says why and how to mend it."""
 
 
 def registered() -> dict[str, str]:
     """The registered subjects: name -> module (entry-point group `inferspec.subjects`)."""
     return {point.name: point.value for point in sorted(entry_points(group=ENTRY_POINTS), key=lambda p: p.name)}
-
-
-@dataclass
-class Target:
-    """One offered operation: what to call, and which of the contract's parameters it takes.
-
-    names: contract parameter -> the subject's own name for it, or None where it is passed by position.
-    """
-
-    operation: type[Operation]
-    function: Callable[..., Any]
-    kind: Arrays
-    plain: bool
-    init_names: Mapping[str, str] = field(default_factory=dict)
-    call_names: Mapping[str, str] = field(default_factory=dict)
-    narrowed: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
-
-    def build(self, arguments: Mapping[str, Any]) -> Callable[..., Any]:
-        """Make the object that is called, from the flattened arguments."""
-        signature = self.operation.signature
-        if self.plain or signature.init is None:
-            return self.function
-        built = self.function(**self._named(self.init_names, arguments))
-        return getattr(built, signature.method) if signature.method else built
-
-    def invoke(self, built: Callable[..., Any], arguments: Mapping[str, Any]) -> Any:
-        """Call it with the flattened arguments."""
-        names = {**self.init_names, **self.call_names} if self.plain else self.call_names
-        return built(*self._leading(built, names, arguments), **self._named(names, arguments, leading=False))
-
-    # A target whose parameters could not be read (a builtin) takes required arguments by position.
-
-    def _leading(self, built: Any, names: Mapping[str, str], arguments: Mapping[str, Any]) -> list[Any]:
-        return [arguments[name] for name, own in names.items() if own == "" and name in arguments]
-
-    def _named(self, names: Mapping[str, str], arguments: Mapping[str, Any], leading: bool = True) -> dict[str, Any]:
-        defaults = self.operation.signature.parameters
-        return {
-            own: arguments[name]
-            for name, own in names.items()
-            if own and name in arguments and not (arguments[name] is None and defaults[name] is None)
-        }
 
 
 @dataclass
@@ -258,127 +213,13 @@ def _target(operation: type[Operation], place: Any, kind: Arrays) -> Target | No
     offered = getattr(place, signature.name, None)
     if callable(offered) and not isinstance(offered, ModuleType):
         if not signature.method:
-            return _bound(operation, offered, kind, plain=False)
+            return bind(operation, offered, kind, plain=False)
         if hasattr(offered, signature.method):
-            return _bound(operation, offered, kind, plain=False)
+            return bind(operation, offered, kind, plain=False)
     plain = getattr(place, operation.plain, None) if operation.plain else None
     if callable(plain) and not isinstance(plain, ModuleType):
-        return _bound(operation, plain, kind, plain=True)
+        return bind(operation, plain, kind, plain=True)
     return None
-
-
-def _bound(operation: type[Operation], function: Callable[..., Any], kind: Arrays, plain: bool) -> Target:
-    signature = operation.signature
-    if plain:
-        order = {**signature.call, **(signature.init or {})}
-        names = _matched(function, order, operation, by_name_alone=operation.implied)
-        return Target(operation, function, kind, True, {}, names, _narrowed(operation, names, order))
-    if signature.init is None:
-        names = _matched(function, signature.call, operation)
-        return Target(operation, function, kind, False, {}, names, _narrowed(operation, names, signature.call))
-    init_names = _matched(function, signature.init, operation)
-    method = _method(function, operation)
-    call_names = _unread(signature.call) if method is None else _matched(method, signature.call, operation, skip=1)
-    narrowed = {**_narrowed(operation, init_names, signature.init), **_narrowed(operation, call_names, signature.call)}
-    return Target(operation, function, kind, False, init_names, call_names, narrowed)
-
-
-def _method(cls: Any, operation: type[Operation]) -> Callable[..., Any] | None:
-    """The method of a class that the contract calls, or None where it cannot be read."""
-    if not inspect.isclass(cls):
-        return None
-    name = operation.signature.method or "__call__"
-    if not _defines(cls, name):
-        raise AdapterError(f"objects of {cls.__name__} cannot be called; the contract is {_spelt(operation)}")
-    method = getattr(cls, name)
-    if not inspect.isfunction(method):
-        return None
-    # torch's modules take anything and hand it on to `forward`.
-    kinds = {p.kind for p in list(inspect.signature(method).parameters.values())[1:]}
-    forward = getattr(cls, "forward", None)
-    return forward if kinds == {inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD} and forward else method
-
-
-def _defines(thing: Any, method: str) -> bool:
-    return inspect.isclass(thing) and any(method in vars(base) for base in thing.__mro__)
-
-
-def _unread(parameters: Mapping[str, Any]) -> dict[str, str]:
-    """How to call what has no readable signature: required parameters by position, the others by name."""
-    return {name: ("" if default is REQUIRED else name) for name, default in parameters.items()}
-
-
-def _matched(
-    function: Callable[..., Any],
-    parameters: Mapping[str, Any],
-    operation: type[Operation],
-    by_name_alone: frozenset[str] = frozenset(),
-    skip: int = 0,
-) -> dict[str, str]:
-    """Match the contract's parameters with the function's own: by name, the rest of the required ones in order.
-
-    Parameters that other arguments imply are left out where the function does not take them; those of
-    `by_name_alone` also where it takes something of another name. Returns contract name -> own name ("" for by
-    position), in the function's own order.
-    """
-    try:
-        own = list(inspect.signature(function).parameters.values())[skip:]
-    except (ValueError, TypeError):
-        return _unread(parameters)
-    takes = {p.kind for p in own}
-    own = [p for p in own if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
-    found = {p.name: p for p in own if p.name in parameters}
-    free = [p for p in own if p.name not in found and p.kind is not p.KEYWORD_ONLY]
-    lacking = [name for name, default in parameters.items() if default is REQUIRED and name not in found]
-    required = [name for name in lacking if name not in operation.implied]
-    spare = sum(p.default is p.empty for p in free) - len(required)
-    for name in lacking:
-        if free and name in required:
-            found[name] = free.pop(0)
-        elif free and name not in by_name_alone and spare > 0:
-            found[name], spare = free.pop(0), spare - 1
-    # What stands behind a positional-only parameter that stays empty cannot be reached.
-    reached = {p.name for p in own}
-    for p in (p for p in own if p.kind is p.POSITIONAL_ONLY):
-        if p not in found.values():
-            reached -= {later.name for later in own[own.index(p) :] if later.kind is p.POSITIONAL_ONLY}
-    found = {name: p for name, p in sorted(found.items(), key=lambda pair: own.index(pair[1])) if p.name in reached}
-    names = {name: "" if p.kind is p.POSITIONAL_ONLY else p.name for name, p in found.items()}
-    left = [name for name in parameters if name not in names and name not in by_name_alone]
-    if inspect.Parameter.VAR_KEYWORD in takes:
-        names |= {name: name for name in left}
-    elif inspect.Parameter.VAR_POSITIONAL in takes and any(name in required for name in left):
-        names = {name: "" if p.kind is not p.KEYWORD_ONLY else p.name for name, p in found.items()}
-        names |= {name: "" for name in left if name in required}
-    missing = [name for name in required if name not in names]
-    unfilled = [p.name for p in own if p.default is p.empty and p not in found.values()]
-    if missing or unfilled:
-        problem = (
-            f"does not take {', '.join(missing)}"
-            if missing
-            else f"needs {', '.join(unfilled)}, which no contract gives"
-        )
-        where = operation.signature.operation
-        raise AdapterError(f"{where}{inspect.signature(function)} {problem}; the contract is {_spelt(operation)}")
-    return names
-
-
-def _spelt(operation: type[Operation]) -> str:
-    signature = operation.signature
-
-    def spell(parameters: Mapping[str, Any]) -> str:
-        return ", ".join(n if d is REQUIRED else f"{n}={d!r}" for n, d in parameters.items())
-
-    init = f"({spell(signature.init)})" if signature.init is not None else ""
-    method = f".{signature.method}" if signature.method else ""
-    return f"{signature.name}{init}{method}({spell(signature.call)})"
-
-
-def _narrowed(
-    operation: type[Operation], names: Mapping[str, str], asked: Mapping[str, Any]
-) -> dict[str, tuple[Any, ...]]:
-    """What a signature that leaves out a parameter cannot be asked for."""
-    return {key: left for name, (key, left) in operation.narrows.items() if name in asked and name not in names}
 
 
 def _replace(adapter: Adapter, part: str, spec: str) -> None:
@@ -393,7 +234,7 @@ def _replace(adapter: Adapter, part: str, spec: str) -> None:
     thing, module = _find(spec)
     kind = _kind(thing, module)
     offered, broken = _offers(thing, kind)
-    if not isinstance(thing, ModuleType) and callable(thing) and (not offered or _defines(thing, "__call__")):
+    if not isinstance(thing, ModuleType) and callable(thing) and (not offered or defines(thing, "__call__")):
         offered = _standing_in(
             thing, [op for _, op in operations if op.signature.name == operations[0][1].signature.name], kind
         )
@@ -417,7 +258,7 @@ def _standing_in(thing: Any, operations: list[type[Operation]], kind: Arrays) ->
     """A class or function of any name in the place of the operations of one name."""
     is_class = inspect.isclass(thing)
     return {
-        op.signature.operation: _bound(op, thing, kind, plain=bool(op.plain) and not is_class)
+        op.signature.operation: bind(op, thing, kind, plain=bool(op.plain) and not is_class)
         for op in operations
         if not op.signature.method or hasattr(thing, op.signature.method)
     }

@@ -13,7 +13,8 @@ from dataclasses import asdict
 from multiprocessing.connection import Connection
 from typing import Any
 
-from inferspec.conformance.adapter import Adapter, AdapterError, load
+from inferspec.conformance.adapter import Adapter, load
+from inferspec.conformance.binding import AdapterError
 from inferspec.conformance.executor import Executor
 from inferspec.conformance.wire import decode, encode
 

@@ -125,7 +125,7 @@ def _is_ours(argument: str) -> bool:
 
 
 def _open(config: pytest.Config) -> Session:
-    from inferspec.conformance.adapter import AdapterError
+    from inferspec.conformance.binding import AdapterError
     from inferspec.conformance.session import Session
     from inferspec.conformance.waivers import WaiverError
 

@@ -10,8 +10,8 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from inferspec.conformance import certificate
-from inferspec.conformance.adapter import AdapterError
 from inferspec.conformance.arrays import KINDS
+from inferspec.conformance.binding import AdapterError
 from inferspec.conformance.calls import Call
 from inferspec.conformance.subject import Description, HostedSubject, SubjectDied
 from inferspec.conformance.suite import EXAMPLES, Profile, Test, all_tests

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
 from typing import Any, Protocol
 
-from inferspec.conformance.adapter import AdapterError, Target
 from inferspec.conformance.arrays import NumpyArrays
+from inferspec.conformance.binding import AdapterError, Target
 from inferspec.conformance.calls import Call, Observation
 from inferspec.conformance.executor import Executor
 from inferspec.conformance.wire import decode, encode

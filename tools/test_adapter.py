@@ -9,7 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from inferspec.conformance.adapter import AdapterError, load, registered
+from inferspec.conformance.adapter import load, registered
+from inferspec.conformance.binding import AdapterError
 from inferspec.conformance.envelope import envelope_of
 from inferspec.conformance.executor import Executor
 from inferspec.conformance.session import Session

@@ -9,8 +9,8 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from inferspec.conformance.adapter import Target
 from inferspec.conformance.arrays import KINDS, arrays, lay
+from inferspec.conformance.binding import Target
 from inferspec.conformance.calls import VIEWS, Observation
 from inferspec.conformance.executor import Executor
 from inferspec.conformance.wire import decode, encode
