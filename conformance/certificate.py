@@ -169,6 +169,7 @@ def certificate(
     profile: Profile,
     arguments: Sequence[str],
     matmul_error: float | None,
+    unclaimed: Mapping[str, list[str]],
     complete: bool,
 ) -> dict[str, Any]:
     """Return the certificate of a run, ready to be written as JSON."""
@@ -190,6 +191,7 @@ def certificate(
             "kernel_path": "metal" if description.device == "gpu" else "none",
             "offers": sorted(description.offers),
             "envelope": description.envelope,
+            "unclaimed": dict(unclaimed),
         },
         "environment": {
             "machine": platform.machine(),

@@ -16,6 +16,7 @@ from inferspec.conformance.calls import Call
 from inferspec.conformance.subject import Description, HostedSubject, SubjectDied
 from inferspec.conformance.suite import EXAMPLES, Profile, Test, all_tests
 from inferspec.conformance.trial import Outcome, Trial
+from inferspec.conformance.unclaimed import unclaimed
 from inferspec.conformance.waivers import Waiver, read_waivers
 from inferspec.spec import contracts
 from inferspec.spec.contract import Fault
@@ -37,6 +38,8 @@ class Session:
     smoke: Mapping[str, tuple[str, str]]
     """operation -> (state, message) where the plainest call already stubbed, crashed or hung."""
     matmul_error: float | None
+    unclaimed: Mapping[str, list[str]]
+    """operation -> what works although it is outside the envelope"""
     limit: float
     replacements: Mapping[str, str]
 
@@ -53,7 +56,10 @@ class Session:
             matmul_error = subject.matmul_error()
         except (SubjectDied, EOFError):
             matmul_error = None
-        return cls(subject, description, Profile(profile, seed), waivers, smoke, matmul_error, limit, replacements)
+        also = unclaimed(subject, description, without=set(smoke))
+        return cls(
+            subject, description, Profile(profile, seed), waivers, smoke, matmul_error, also, limit, replacements
+        )
 
     @classmethod
     def joined(cls, handed: Mapping[str, Any]) -> Session:
@@ -63,7 +69,7 @@ class Session:
         subject = HostedSubject(description.spec, handed["replacements"], handed["limit"])
         profile = Profile(handed["profile"], handed["seed"])
         smoke = {name: (state, message) for name, (state, message) in handed["smoke"].items()}
-        return cls(subject, description, profile, waivers, smoke, None, handed["limit"], handed["replacements"])
+        return cls(subject, description, profile, waivers, smoke, None, {}, handed["limit"], handed["replacements"])
 
     def handed_on(self) -> dict[str, Any]:
         """What a worker needs, as plain data."""
@@ -150,7 +156,14 @@ class Session:
             datetime.datetime.now(datetime.UTC).date(),
         )
         return certificate.certificate(
-            self.description, rows, self.waivers, self.profile, arguments, self.matmul_error, complete=bool(results)
+            self.description,
+            rows,
+            self.waivers,
+            self.profile,
+            arguments,
+            self.matmul_error,
+            self.unclaimed,
+            bool(results),
         )
 
     def close(self) -> None:

@@ -92,6 +92,11 @@ class Calls(Inputs):
         keys = {k: v for k, v in asked.items() if k not in known}
         return Calls(self._build, {**self._asked, **keys}, {**self._options, **options})
 
+    @property
+    def asked(self) -> Mapping[str, Any]:
+        """The envelope keys that are narrowed, and to what."""
+        return self._asked
+
     def build(self, pick: Pick, **options: Any) -> Any:
         """Make one call of what `pick` draws; options given here go before the narrowed ones."""
         return self._build(pick, **{**self._options, **options})

@@ -17,6 +17,8 @@ def lines(certificate: Mapping[str, Any]) -> Iterator[Line]:
     rows = certificate["requirements"]
     for component in dict.fromkeys(row["component"] for row in rows):
         yield from _component(component, [row for row in rows if row["component"] == component], certificate)
+    for name, choices in certificate["subject"]["unclaimed"].items():
+        yield f"{name} also works where nothing is claimed: {', '.join(choices)}", {}
     precision = certificate["precision"]["matmul"]
     yield f"precision of the library's float32 matmul: {precision}", {}
     power = certificate["kit"]["power"]

@@ -59,7 +59,7 @@ def row(rows, requirement):
 def certificate(results, **options):
     rows = judged(results, **options)
     about = Description("mine", "mine", "1", "mine.py", "numpy", "numpy 2", offers={"causal_mask": {}})
-    return certificates.certificate(about, rows, {}, Profile(), ["--impl", "mine"], 2.0**-24, bool(results))
+    return certificates.certificate(about, rows, {}, Profile(), ["--impl", "mine"], 2.0**-24, {}, bool(results))
 
 
 def test_every_state_can_occur_in_a_row():

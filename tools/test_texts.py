@@ -21,7 +21,7 @@ ABOUT = Description(
 
 
 def session() -> Session:
-    return Session(HostedSubject("my_pkg.adapter"), ABOUT, Profile(), {}, {}, None, 20.0, {})
+    return Session(HostedSubject("my_pkg.adapter"), ABOUT, Profile(), {}, {}, None, {}, 20.0, {})
 
 
 def failing(component: str, fault_name: str):
@@ -62,6 +62,6 @@ def test_the_summary_groups_by_component_and_ends_with_the_verdict(snapshot):
     results[test.id] = {"id": test.id, **record}
     offers = {"scaled_dot_product_attention": {"narrowed": {}}}
     rows = certificate.judge(all_tests(), results, offers, {}, {}, datetime.date(2026, 1, 1))
-    result = certificate.certificate(ABOUT, rows, {}, Profile(), [], None, complete=True)
+    result = certificate.certificate(ABOUT, rows, {}, Profile(), [], None, {}, complete=True)
     result["kit"]["power"] = None
     assert "\n".join(line for line, _ in lines(result)) == snapshot

@@ -244,3 +244,7 @@ def routed_heads(pick: Pick) -> tuple[Call, np.ndarray]:
         value=value[None].astype(np.float32).astype(numpy_dtype(dtype)),
     )
     return call, attended[:, shuffles["wo"]][None]
+
+
+ORDINARY = {SDPA: attention_calls, "causal_mask": mask_calls, "MultiHeadAttention": multi_head_calls}
+"""The widest calls of each operation."""

@@ -104,3 +104,7 @@ def reading_heads(pick: Pick, sizes: Sizes = small) -> tuple[Call, np.ndarray]:
     x = ((np.arange(dims) == feature[..., None]) * sign[..., None]).astype(np.float32).astype(weight.dtype)
     expected = f64(weight).T[feature] * sign[..., None]
     return pick.call(HEAD, vocab_size=vocabulary, dims=dims, weight=weight, x=x), expected
+
+
+ORDINARY = {"Embedding": lookup_calls, "Embedding.as_linear": head_calls}
+"""The widest calls of each operation."""

@@ -237,3 +237,7 @@ def _lead_and_axis(pick: Pick) -> tuple[tuple[int, ...], int]:
         raise OutsideEnvelope("leading_dims and axes fit nowhere")
     pick.features["leading_dims"], pick.features["axes"] = pick.one_of(*fitting)
     return pick.features["leading_dims"], pick.features["axes"]
+
+
+ORDINARY = {"linear": linear_calls, "silu": silu_calls, "softmax": softmax_calls}
+"""The widest calls of each operation."""

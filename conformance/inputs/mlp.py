@@ -98,3 +98,7 @@ def long_sums(pick: Pick) -> Call:
         "x": random.uniform(0.5, 1.5, (*lead, 2)),
     }
     return pick.call("SwiGLU", dims=2, hidden_dims=hidden, **{k: round_to(v, dtype) for k, v in made.items()})
+
+
+ORDINARY = {"SwiGLU": swiglu_calls}
+"""The widest calls of each operation."""

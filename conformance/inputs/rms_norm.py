@@ -101,3 +101,7 @@ def misfits(pick: Pick) -> Call:
     if pick.one_of("weight", "x") == "weight":
         return call.having(weight=np.resize(weight, width))
     return call.having(x=np.resize(x, (*x.shape[:-1], width)))
+
+
+ORDINARY = {"RMSNorm": rms_calls}
+"""The widest calls of each operation."""

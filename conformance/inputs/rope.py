@@ -272,3 +272,7 @@ def misplaced(pick: Pick) -> Call:
     wrong = pick.one_of("fewer", "more", "none", "row")
     given = {"fewer": rows[:-1], "more": [*rows, rows[0]], "none": [], "row": [*rows[:row], bad, *rows[row + 1 :]]}
     return call.having(offset=given[wrong])
+
+
+ORDINARY = {ROPE: rope_calls}
+"""The widest calls of each operation."""

@@ -1,0 +1,64 @@
+"""The other side of a claim: what a subject leaves out of its envelope and nevertheless does right."""
+
+from __future__ import annotations
+
+import importlib
+import random
+from collections.abc import Iterator, Mapping, Set
+from typing import Any
+
+from inferspec.conformance.envelope import OutsideEnvelope, envelope_of, narrow
+from inferspec.conformance.strategies import CHOICES, SEED, Calls, Pick
+from inferspec.conformance.subject import Description, Subject, SubjectDied
+from inferspec.conformance.trial import Nonconformance, Trial
+from inferspec.spec import contracts
+from inferspec.spec.contract import Contract
+
+TRIES = 4
+"""Calls that must all be right before a choice is reported."""
+
+
+def unclaimed(subject: Subject, description: Description, without: Set[str] = frozenset()) -> dict[str, list[str]]:
+    """Return operation -> the choices outside its envelope that work: ``{"RoPE": ["offsets: slices"]}``.
+
+    without: operations to leave alone, since their plainest call already fails.
+    """
+    found: dict[str, list[str]] = {}
+    for contract in contracts():
+        ordinary = importlib.import_module(f"inferspec.conformance.inputs.{contract.component}").ORDINARY
+        for name in (op.signature.operation for op in contract.operations):
+            if name in description.offers and name not in without:
+                working = list(_working(subject, description, contract, name, ordinary[name]))
+                found |= {name: working} if working else {}
+    return found
+
+
+def _working(
+    subject: Subject, description: Description, contract: Contract, name: str, ordinary: Calls
+) -> Iterator[str]:
+    declared = description.envelope.get(contract.component, {})
+    claimed = envelope_of(contract, declared, description.offers[name]["narrowed"])
+    for key, choices in contract.envelope.items():
+        if isinstance(choices, int):
+            continue
+        for choice in (c for c in choices if c not in claimed[key]):
+            if _works(subject, contract, name, ordinary, {**claimed, key: (choice,)}, key):
+                yield f"{key}: {choice}"
+
+
+def _works(
+    subject: Subject, contract: Contract, name: str, ordinary: Calls, envelope: Mapping[str, Any], key: str
+) -> bool:
+    requirement = next(r for r in contract.requirements if r.name == name)
+    tapes = random.Random(0)
+    used = False
+    for _ in range(TRIES):
+        trial = Trial(subject, requirement)
+        try:
+            call = ordinary.build(Pick(tapes.randbytes(CHOICES + SEED), narrow(envelope, ordinary.asked)))
+            trial.begin()
+            trial.agrees(call)
+        except (Nonconformance, OutsideEnvelope, SubjectDied):
+            return False
+        used = used or key in call.features
+    return used
