@@ -32,7 +32,7 @@ def certificate(tmp_path_factory):
     rows = judge(suite.all_tests(), results, ["causal_mask"], {}, {}, datetime.date(2026, 11, 20))
     about = Description("./mask.py", "mask", "unversioned", "mask.py", offers={"causal_mask": {}})
     path = tmp_path_factory.mktemp("certificate") / "certificate.json"
-    write(build(about, rows, {}, Profile(), [], None, complete=True), path)
+    write(build(about, rows, {}, Profile(), [], None, {}, complete=True), path)
     return path
 
 
