@@ -46,6 +46,10 @@ class Arrays(ABC):
         """An array with the values of x, its last axis backwards in memory where the library has negative strides."""
         return self.from_numpy(x[..., ::-1].copy())[..., ::-1]
 
+    def axes_reversed(self, y: Any) -> Any:
+        """A view with the axes in reverse order."""
+        return y.transpose()
+
     def broadcast_to(self, y: Any, shape: tuple[int, ...]) -> Any:
         """A stride-0 view."""
         return self._module.broadcast_to(y, shape)
@@ -142,6 +146,9 @@ class TorchArrays(Arrays):
     def dtype(self, name: str) -> Any:
         return getattr(self._module, name)
 
+    def axes_reversed(self, y: Any) -> Any:
+        return y.permute(*reversed(range(y.ndim)))
+
     def reversed_view(self, x: np.ndarray) -> Any:
         return self.from_numpy(x)  # torch has no negative strides
 
@@ -188,7 +195,8 @@ def arrays(kind: str) -> Arrays:
 def lay(x: np.ndarray, view: str, to: Arrays) -> Any:
     """Return an array of kind `to` with the values of x that lies in memory as the view says.
 
-    slice: inside a larger buffer, with poison around it; transpose: the last two axes swapped in memory; stride:
+    slice: inside a larger buffer, with poison around it; transpose: the last two axes swapped in memory; permute: all
+    axes in reverse order in memory; stride:
     every other element of the last axis, poison between; reverse: the last axis backwards; broadcast: stride 0 along
     every leading axis whose entries are equal.
     """
@@ -199,6 +207,8 @@ def lay(x: np.ndarray, view: str, to: Arrays) -> Any:
         return to.ready(to.from_numpy(buffer)[inside])
     if view == "transpose" and x.ndim > 1:
         return to.ready(to.from_numpy(x.swapaxes(-1, -2).copy()).swapaxes(-1, -2))
+    if view == "permute" and x.ndim > 1:
+        return to.ready(to.axes_reversed(to.from_numpy(x.transpose().copy())))
     if view == "stride" and x.ndim:
         buffer = _poisoned((*x.shape[:-1], 2 * x.shape[-1]), x.dtype)
         buffer[..., ::2] = x

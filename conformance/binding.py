@@ -15,6 +15,16 @@ class AdapterError(Exception):
     """The adapter cannot be used as it is; the message is one line that says why and how to mend it."""
 
 
+SYNONYMS = {
+    "eps": ("epsilon", "variance_epsilon", "norm_eps"),
+    "mask": ("attn_mask", "attention_mask"),
+    "scale": ("scaling", "sm_scale", "softmax_scale"),
+    "base": ("theta", "rope_theta"),
+    "axis": ("dim",),
+}
+"""Other names of optional parameters, which position cannot tell: the field's own."""
+
+
 @dataclass
 class Target:
     """One offered operation: what to call, and which of the contract's parameters it takes.
@@ -116,8 +126,8 @@ def _matched(
         return _unread(parameters)
     takes = {p.kind for p in own}
     own = [p for p in own if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
-    found = {p.name: p for p in own if p.name in parameters}
-    free = [p for p in own if p.name not in found and p.kind is not p.KEYWORD_ONLY]
+    found = {name: p for p in own for name in parameters if p.name in (name, *SYNONYMS.get(name, ()))}
+    free = [p for p in own if p not in found.values() and p.kind is not p.KEYWORD_ONLY]
     lacking = [name for name, default in parameters.items() if default is REQUIRED and name not in found]
     required = [name for name in lacking if name not in operation.implied]
     spare = sum(p.default is p.empty for p in free) - len(required)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-VIEWS = ("slice", "transpose", "stride", "reverse", "broadcast")
+VIEWS = ("slice", "transpose", "permute", "stride", "reverse", "broadcast")
 """How an array argument may lie in memory, apart from a fresh contiguous copy."""
 
 
@@ -75,7 +75,8 @@ class Observation:
     """What a call did: an array, an error, or something that is neither.
 
     value: the result as NumPy, None when there is none. raised: the error's type name, message: its text, or what
-    came back instead of an array. changed: array arguments that differ after the call, "random state" if that does.
+    came back instead of an array. changed: array arguments that differ after the call, "random state" or
+    "earlier result" if those do.
     """
 
     value: np.ndarray | None = None

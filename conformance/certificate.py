@@ -14,7 +14,7 @@ from typing import Any
 import inferspec
 from inferspec.conformance.power import power
 from inferspec.conformance.subject import Description
-from inferspec.conformance.suite import Profile, Test
+from inferspec.conformance.suite import Profile, Test, all_tests
 from inferspec.conformance.waivers import Waiver
 from inferspec.spec import contracts
 from inferspec.spec.contract import Level, Requirement, requirements_digest
@@ -255,6 +255,12 @@ def problems(certificate: Any) -> list[str]:
     sentences = {r.id: (r.text, r.name, str(r.level), str(r.aspect)) for r in all_requirements()}
     if edited := [i for i, r in rows.items() if (r["text"], r["name"], r["level"], r["aspect"]) != sentences.get(i)]:
         found.append(f"these rows are not requirements of this kit: {', '.join(edited)}")
+    must_run = {r.id: {t.id for t in all_tests() if t.requirement == r} for r in all_requirements()}
+    if odd := [i for i, row in rows.items() if set(row["tests"]) != must_run.get(i, set())]:
+        found.append(f"these rows do not name this kit's tests: {', '.join(odd)}")
+    waived = {waiver["requirement"] for waiver in certificate["waivers"]}
+    if odd := [i for i, row in rows.items() if row["state"] == "waived" and i not in waived]:
+        found.append(f"these rows are waived without a waiver: {', '.join(odd)}")
     if certificate["verdict"] != verdict_of(certificate["requirements"], certificate["complete"]):
         found.append(f"the verdict {certificate['verdict']!r} does not follow from its rows")
     return found

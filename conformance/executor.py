@@ -12,6 +12,7 @@ import numpy as np
 
 from inferspec.conformance.arrays import Arrays, lay
 from inferspec.conformance.calls import Observation
+from inferspec.spec.numerics import is_float
 
 
 class Executor:
@@ -19,11 +20,13 @@ class Executor:
 
     def __init__(self, targets: Mapping[str, Any]) -> None:
         self._targets = targets
+        self._earlier: tuple[Arrays, Any, bytes] | None = None
         self._kept: dict[tuple[str, int], Callable[..., Any]] = {}
 
     def reset(self) -> None:
         """Forget the shared objects: a new example begins."""
         self._kept.clear()
+        self._earlier = None
 
     def call(
         self,
@@ -44,7 +47,7 @@ class Executor:
             if isinstance(value, np.ndarray)
         }
         state: list[bytes] | None = None
-        value, raised, message = None, "", ""
+        value, raised, message, returned = None, "", "", None
         try:
             if result:
                 to.poison(*result)
@@ -53,7 +56,7 @@ class Executor:
             state = _stirred_random_state() if watch else None
             returned = target.invoke(built, given)
             if to.owns(returned):
-                value = to.to_numpy(to.ready(returned))
+                value = _told(to.to_numpy(to.ready(returned)))
             else:
                 message = "None" if returned is None else f"{type(returned).__module__}.{type(returned).__qualname__}"
         except Exception as error:
@@ -61,7 +64,16 @@ class Executor:
         changed = tuple(name for name, data in before.items() if to.to_numpy(given[name]).tobytes() != data)
         if state is not None and state != _random_state():
             changed += ("random state",)
+        changed += self._earlier_result(to, returned if value is not None else None, value)
         return Observation(value, raised, message, changed)
+
+    def _earlier_result(self, to: Arrays, returned: Any, value: np.ndarray | None) -> tuple[str, ...]:
+        """Whether the last call's result still is what it was: one in a buffer that is used again is not."""
+        earlier, self._earlier = self._earlier, None if value is None else (to, returned, value.tobytes())
+        if earlier is None or earlier[1] is returned:
+            return ()
+        kind, kept, data = earlier
+        return () if kind.to_numpy(kept).tobytes() == data else ("earlier result",)
 
     def _laid(self, value: Any, view: str, name: str, to: Arrays) -> Any:
         if isinstance(value, np.ndarray):
@@ -75,6 +87,13 @@ class Executor:
         if key not in self._kept:
             self._kept[key] = target.build(given)
         return self._kept[key]
+
+
+def _told(value: np.ndarray) -> np.ndarray:
+    """The value, if it is of numbers that can be compared; TypeError otherwise."""
+    if value.dtype.kind not in "biuf" and not is_float(value.dtype):
+        raise TypeError(f"the result is a {value.dtype.name} array; it takes floating-point numbers")
+    return value
 
 
 def _frame(error: BaseException) -> str:

@@ -24,17 +24,21 @@ def keeps_arguments(subject: Trial, call: Call) -> None:
         raise Nonconformance(f"the call changes {', '.join(seen.changed)}", call)
 
 
-def depends_on_arguments_alone(subject: Trial, first: Call, second: Call) -> None:
-    """Two calls right in turn; the first one again is bit-equal; no global random state is touched."""
-    before = subject.agrees(first)
-    subject.agrees(second)
+def depends_on_arguments_alone(subject: Trial, first: Call, second: Call, where: np.ndarray | None = None) -> None:
+    """Two calls right in turn; the first one again is bit-equal; no random state and no earlier result is touched.
+
+    where: the elements of both results that the oracle speaks of, all by default.
+    """
+    before = subject.agrees(first, where)
+    subject.agrees(second, where)
     seen = subject.answered(first, watch=True)
     assert seen.value is not None
     if not bit_equal(before, seen.value):
         different = int((f64(before) != f64(seen.value)).sum())
         raise Nonconformance(f"repeated after another call, it differs in {different} of {before.size} elements", first)
-    if "random state" in seen.changed:
-        raise Nonconformance("the call changes a global random state", first)
+    for what in ("random state", "earlier result"):
+        if what in seen.changed:
+            raise Nonconformance(f"the call changes the {what}", first)
 
 
 def returns(subject: Trial, call: Call, shape: tuple[int, ...], dtype: str) -> None:

@@ -125,6 +125,11 @@ def in_views(source: Calls, *arguments: str) -> Calls:
         if not names:
             return call
         name, view = pick.one_of(*names), pick.one_of(*VIEWS)
+        if pick.one_of(False, False, True) and view != "broadcast":
+            # All of them alike, as the keys and values of a cache are.
+            for other in names:
+                call = call.viewing(other, view)
+            return call
         if view == "broadcast":
             call = call.having(**{name: _constant_along(call.arguments[name], pick)})
         return call.viewing(name, view)

@@ -25,6 +25,7 @@ from hypothesis import strategies as st
 from inferspec.conformance.diagnosis import explain
 from inferspec.conformance.envelope import OutsideEnvelope
 from inferspec.conformance.trial import Nonconformance, Trial, Waived
+from inferspec.golden import GoldenError
 from inferspec.spec.contract import Requirement
 
 EXAMPLES = {"quick": 100, "full": 800, "nightly": 4000}
@@ -77,6 +78,8 @@ class Test:
             self._search(trial, profile)
         except OutsideEnvelope as outside:
             trial.outcome.state, trial.outcome.message = "outside_envelope", str(outside)
+        except GoldenError:
+            raise
         except Nonconformance as failure:
             self._conclude(trial, profile, failure)
         except BaseExceptionGroup as group:
@@ -84,6 +87,10 @@ class Test:
             if not failures:
                 raise
             self._conclude(trial, profile, failures[0])
+        except Exception as error:
+            # What came back (another shape, say) was not what a test could go on with.
+            problem = Nonconformance(f"the test could not go on with what came back: {type(error).__name__}: {error}")
+            self._conclude(trial, profile, problem)
         else:
             if trial.outcome.waived:
                 trial.outcome.state = "waived"

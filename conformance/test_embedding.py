@@ -49,6 +49,16 @@ def test_no_tokens_give_no_rows(subject, call, axis):
     subject.expects(call.having(tokens=none), np.zeros((*none.shape, call.arguments["dims"])))
 
 
+@requirement(spec.EMB_03, call=lookup_calls(sizes=beside_tiles))
+def test_many_tokens_and_wide_rows_are_right(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.EMB_04, call=in_views(lookup_calls(sizes=beside_tiles)))
+def test_large_strided_tables_and_tokens_are_read_like_their_copies(subject, call):
+    subject.agrees(call)
+
+
 @requirement(spec.EMB_04, call=in_views(lookup_calls(), "weight"))
 def test_a_strided_weight_is_looked_up_like_its_copy(subject, call):
     subject.agrees(call)
@@ -63,6 +73,13 @@ def test_strided_tokens_are_read_like_their_copy(subject, call):
 def test_rows_have_the_dtype_of_the_weight(subject, call):
     shape = (*call.arguments["tokens"].shape, call.arguments["dims"])
     returns(subject, call, shape, call.features["dtypes"])
+
+
+@requirement(spec.EMB_05, call=lookup_calls(leading_dims=BATCHES), share=0.3)
+def test_no_rows_have_the_dtype_of_the_weight(subject, call):
+    none = call.having(tokens=call.arguments["tokens"][:0])
+    shape = (*none.arguments["tokens"].shape, call.arguments["dims"])
+    returns(subject, none, shape, call.features["dtypes"])
 
 
 @requirement(spec.EMB_06, call=lookup_calls())

@@ -25,6 +25,7 @@ from inferspec.conformance.inputs.linear import (
     square,
     towering_linear,
     whole_linear,
+    wide,
 )
 from inferspec.conformance.properties import depends_on_arguments_alone, keeps_arguments, refuses, returns
 from inferspec.conformance.strategies import in_views
@@ -117,8 +118,18 @@ def test_a_strided_bias_is_read_like_its_copy(subject, call):
     subject.agrees(call)
 
 
+@requirement(spec.LIN_05, call=in_views(linear_calls(sizes=beside_tiles, amplitude=(1.0,)), "x", "weight"))
+def test_large_strided_arguments_are_read_like_their_copies(subject, call):
+    subject.agrees(call)
+
+
 @requirement(spec.LIN_06, call=linear_calls(sizes=beside_tiles, amplitude=(1.0,)), share=2.0)
 def test_sizes_beside_tiles_are_right(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.LIN_06, call=linear_calls(sizes=wide, amplitude=(1.0,)), share=0.3)
+def test_thousands_of_outputs_are_right(subject, call):
     subject.agrees(call)
 
 
@@ -126,6 +137,19 @@ def test_sizes_beside_tiles_are_right(subject, call):
 def test_linear_keeps_leading_dims_and_dtype(subject, call):
     x, weight = call.arguments["x"], call.arguments["weight"]
     returns(subject, call, (*x.shape[:-1], len(weight)), call.features["dtypes"])
+
+
+@requirement(spec.LIN_07, call=linear_calls(sizes=beside_tiles), share=0.3)
+def test_large_products_have_the_dtype_of_x(subject, call):
+    shape = (*call.arguments["x"].shape[:-1], len(call.arguments["weight"]))
+    returns(subject, call, shape, call.features["dtypes"])
+
+
+@requirement(spec.LIN_07, call=linear_calls(leading_dims=BATCHES), share=0.3)
+def test_no_rows_have_the_dtype_of_x(subject, call):
+    none = call.having(x=call.arguments["x"][:0])
+    shape = (*none.arguments["x"].shape[:-1], len(call.arguments["weight"]))
+    returns(subject, none, shape, call.features["dtypes"])
 
 
 @requirement(spec.LIN_08, call=linear_calls())

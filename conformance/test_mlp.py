@@ -85,6 +85,11 @@ def test_strided_arguments_are_read_like_their_copies(subject, call):
     subject.agrees(call)
 
 
+@requirement(spec.MLP_07, call=in_views(swiglu_calls(sizes=beside_tiles, amplitude=(1.0,))), share=0.5)
+def test_large_strided_arguments_are_read_like_their_copies(subject, call):
+    subject.agrees(call)
+
+
 @requirement(spec.MLP_08, call=swiglu_calls())
 def test_the_result_has_the_shape_and_dtype_of_x(subject, call):
     returns(subject, call, call.arguments["x"].shape, call.features["dtypes"])

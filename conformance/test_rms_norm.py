@@ -118,9 +118,25 @@ def test_a_strided_argument_is_read_like_its_copy(subject, call):
     subject.agrees(call)
 
 
+@requirement(spec.RMS_10, call=in_views(rms_calls(sizes=beside_tiles)))
+def test_a_long_strided_argument_is_read_like_its_copy(subject, call):
+    subject.agrees(call)
+
+
 @requirement(spec.RMS_11, call=rms_calls())
 def test_the_result_has_the_shape_and_dtype_of_x(subject, call):
     returns(subject, call, call.arguments["x"].shape, call.features["dtypes"])
+
+
+@requirement(spec.RMS_11, call=rms_calls(sizes=beside_tiles), share=0.3)
+def test_long_rows_have_the_dtype_of_x(subject, call):
+    returns(subject, call, call.arguments["x"].shape, call.features["dtypes"])
+
+
+@requirement(spec.RMS_11, call=rms_calls(leading_dims=[(1,), (2,), (2, 3)]), share=0.3)
+def test_no_rows_have_the_dtype_of_x(subject, call):
+    none = call.having(x=call.arguments["x"][:0])
+    returns(subject, none, none.arguments["x"].shape, call.features["dtypes"])
 
 
 @requirement(spec.RMS_12, call=rms_calls())

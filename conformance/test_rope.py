@@ -200,8 +200,23 @@ def test_a_strided_x_is_read_like_its_copy(subject, call):
     subject.agrees(call)
 
 
+@requirement(spec.ROPE_15, call=in_views(rope_calls(sizes=beside_tiles, amplitude=(1.0,)), "x"), share=0.5)
+def test_a_large_strided_x_is_read_like_its_copy(subject, call):
+    subject.agrees(call)
+
+
 @requirement(spec.ROPE_16, call=rope_calls())
 def test_the_result_has_the_shape_and_dtype_of_x(subject, call):
+    returns(subject, call, call.arguments["x"].shape, call.features["dtypes"])
+
+
+@requirement(spec.ROPE_16, call=rope_calls(sizes=beside_tiles), share=0.3)
+def test_large_results_have_the_dtype_of_x(subject, call):
+    returns(subject, call, call.arguments["x"].shape, call.features["dtypes"])
+
+
+@requirement(spec.ROPE_16, call=rope_calls(sizes=empty, starts=NEAR), share=0.3)
+def test_empty_results_have_the_dtype_of_x(subject, call):
     returns(subject, call, call.arguments["x"].shape, call.features["dtypes"])
 
 

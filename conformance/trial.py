@@ -117,7 +117,9 @@ class Trial:
         if observation.raised:
             state = "overclaimed" if observation.raised in ("ValueError", "TypeError") else "failed"
             claim = "refuses what its envelope includes" if state == "overclaimed" else "raises"
-            raise Nonconformance(f"{claim}: {observation.raised}: {observation.message}", call, state)
+            hint = f'; if it does not support this, say so in ENVELOPE = {{"{self.contract.component}": {{…}}}}'
+            text = f"{claim}: {observation.raised}: {observation.message}{hint if state == 'overclaimed' else ''}"
+            raise Nonconformance(text, call, state)
         if observation.value is None:
             raise Nonconformance(f"returns a {observation.message}, not an array", call)
         return observation

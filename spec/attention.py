@@ -432,9 +432,9 @@ CONTRACT = Contract(
     operations=(ScaledDotProductAttention, CausalMask, MultiHeadAttention),
     envelope={
         "dtypes": ("float32", "float16", "bfloat16"),
-        "head_dims": (1, 2, 3, 4, 8, 16, 32, 64, 80, 96, 128, 256),
-        "ratios": (1, 2, 3, 5, 7, 8),
-        "leading_dims": ((), (1,), (2,), (2, 3)),
+        "head_dims": (1, 2, 3, 4, 8, 16, 32, 40, 64, 72, 80, 96, 112, 128, 192, 256),
+        "ratios": (1, 2, 3, 4, 5, 6, 7, 8),
+        "leading_dims": ((), (1,), (2,), (2, 3), (5,), (9,)),
         "masks": ("none", "causal", "bool", "-inf", "lowest", "additive"),
         "scales": ("default", "given"),
         "free_head_dim": (False, True),

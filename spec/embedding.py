@@ -181,7 +181,7 @@ CONTRACT = Contract(
         "leading_dims": ((), (1,), (2,), (2, 3), (2, 1, 3)),
         "sized": (True, False),
         "features": 4096,
-        "vocabulary": 70000,
+        "vocabulary": 262144,
     },
     requirements=tuple(value for value in list(globals().values()) if isinstance(value, Requirement)),
 )

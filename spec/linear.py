@@ -349,9 +349,9 @@ CONTRACT = Contract(
     envelope={
         "dtypes": ("float32", "float16", "bfloat16"),
         "bias": (False, True),
-        "axes": (-1, 0, 1, -2),
+        "axes": (-1, 0, 1, -2, 2, -3),
         "leading_dims": ((), (1,), (2,), (2, 3), (2, 1, 3)),
-        "features": 4096,
+        "features": 8192,
     },
     requirements=tuple(value for value in list(globals().values()) if isinstance(value, Requirement)),
 )

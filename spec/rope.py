@@ -30,7 +30,7 @@ class RoPE(Operation):
 
     signature = Signature.parse("RoPE(dims, max_positions, base=10000, traditional=False)(x, offset=None)")
     plain = "rope"
-    plain_narrows: ClassVar = {"offsets": ("none", "int", "slice")}
+    plain_narrows: ClassVar = {"offsets": ("none", "int")}
     implied = frozenset({"dims", "max_positions"})
     narrows: ClassVar = {
         "base": ("bases", (10000,)),
@@ -275,10 +275,10 @@ CONTRACT = Contract(
     operations=(RoPE,),
     envelope={
         "dtypes": ("float32", "float16", "bfloat16"),
-        "head_dims": (2, 4, 6, 8, 16, 32, 64, 80, 96, 128),
+        "head_dims": (2, 4, 6, 8, 16, 32, 40, 64, 72, 80, 96, 112, 128, 192, 256),
         "forms": ("split-half", "traditional"),
         "offsets": ("none", "int", "slice", "slices"),
-        "bases": (10, 10000, 500000, 1000000),
+        "bases": (10, 10000, 12345.5, 500000, 1000000),
         "partial": (False, True),
         "positions": 2**17,
     },

@@ -51,12 +51,18 @@ def array_mask(pick: Pick, encoding: str, full: tuple[int, ...], dtype: str, ran
     rank = pick.one_of(*range(len(full), -1, -1)) if rank is None else rank
     shape = tuple(n if pick.one_of(True, True, False) else 1 for n in full[len(full) - rank :])
     if encoding == "additive":
-        return pick.normal(*shape, dtype=dtype, amplitude=1.5)
+        finite = pick.normal(*shape, dtype=dtype, amplitude=1.5)
+        # A finite number hides nothing, however low: softmax is the same with it under every key.
+        return np.asarray(f64(finite) - 2.0**14 * pick.one_of(0.0, 0.0, 1.0)).astype(finite.dtype)
     visible = pick.random.random(shape) < 0.6
     if shape:
         chosen = pick.random.integers(0, shape[-1], shape[:-1])
         visible = visible | (np.arange(shape[-1]) == chosen[..., None])
-    return encoded(np.asarray(visible | (not shape)), encoding, dtype)
+    mask = encoded(np.asarray(visible | (not shape)), encoding, dtype)
+    if encoding == "bool" or pick.one_of(True, False):
+        return mask
+    # Biases beside hidden keys, as ALiBi with a causal mask has them.
+    return np.where(f64(mask) == 0, pick.normal(*shape, dtype=dtype), mask)
 
 
 def encoded(visible: np.ndarray, encoding: str, dtype: str) -> np.ndarray:
@@ -86,17 +92,17 @@ def attention_calls(
 ) -> Call:
     """Attention on normal data, with every kind of heads, lengths, masks and scales that the envelope has."""
     dtype, dim, ratio = pick("dtypes"), pick("head_dims"), pick("ratios")
-    lead, heads = tuple(pick("leading_dims")), pick.size(1, 3)
+    lead, heads = tuple(pick("leading_dims")), pick.one_of(1, 2, 3, 4, 5)
     length, keys = shapes(pick) if shapes else lengths(pick, relation, longest)
     size = pick.one_of(*amplitude)
     query = pick.normal(*lead, heads * ratio, length, dim, dtype=dtype, amplitude=size)
     key = pick.normal(*lead, heads, keys, dim, dtype=dtype, amplitude=size)
-    value = pick.normal(*lead, heads, keys, dim, dtype=dtype)
+    value = pick.normal(*lead, heads, keys, dim, dtype=dtype, amplitude=pick.one_of(1.0, 1.0, 0.01, 3000.0))
     kind = pick("masks")
     mask: Any = {"none": None, "causal": "causal"}.get(kind, "")
     if mask == "":
         mask = array_mask(pick, kind, (*query.shape[:-1], keys), dtype, mask_rank)
-    scale = None if pick("scales") == "default" else pick.one_of(0.5, 2.0, -1.0, 0.0) * dim**-0.5
+    scale = None if pick("scales") == "default" else pick.one_of(0.5, 2.0, -1.0, 0.0, 9.0 / size**2) * dim**-0.5
     return pick.call(SDPA, query=query, key=key, value=value, scale=scale, mask=mask)
 
 
@@ -157,30 +163,31 @@ def _wanted(random: np.random.Generator, visible: np.ndarray) -> np.ndarray:
 
 def beside_tiles(pick: Pick) -> tuple[int, int]:
     """Lengths beside the thresholds of kernels; one of the two stays small, so that it stays quick."""
-    size = pick.upto("keys", *EDGES, 1023, 1024, 1025)
+    size = pick.upto("keys", *EDGES, 1023, 1024, 1025, 2049, 4096)
     if size > 300:
         return 1, size
     small = pick.size(1, 4)
-    return pick.one_of((small, size), (min(size, 129), min(size, 129)), (size, small))
+    return pick.one_of((small, size), (size, small), (min(size, 130), min(size, 130)), (min(size, 130), 130))
 
 
 @calls
 def mask_calls(pick: Pick, empty: bool = False) -> Call:
     """causal_mask of any lengths."""
     low = 0 if empty else 1
-    length, keys = pick.size(low, 12), pick.size(low, 12)
+    longer = (33, 65, 130, 257, 300)
+    length, keys = (pick.one_of(pick.size(low, 12), pick.size(low, 12), pick.one_of(*longer)) for _ in range(2))
     return pick.call("causal_mask", L=length, S=keys, dtype=pick("dtypes"))
 
 
 @calls
-def multi_head_calls(pick: Pick, relation: str = "any") -> Call:
+def multi_head_calls(pick: Pick, relation: str = "any", longest: int = 12) -> Call:
     """Multi-head attention with weights that keep activations near 1, L and S any, free head dims where claimed."""
-    dtype, heads, lead = pick("dtypes"), pick.size(1, 4), tuple(pick("leading_dims"))
-    dim = pick.one_of(2, 4, 3, 8)
+    dtype, heads, lead = pick("dtypes"), pick.one_of(1, 2, 3, 4, 5, 8), tuple(pick("leading_dims"))
+    dim = pick.one_of(2, 4, 3, 8, 16, 33)
     hidden = heads * dim
     if pick("free_head_dim"):
-        hidden = pick.one_of(*(n for n in range(2, 2 * hidden + 2) if n != hidden))
-    length, keys = lengths(pick, relation, longest=6)
+        hidden = pick.one_of(*(n for n in range(2, min(2 * hidden, 40) + 2) if n != hidden))
+    length, keys = lengths(pick, relation, longest)
     rows = heads * dim
     weights = {
         name: pick.normal(*shape, dtype=dtype, amplitude=1.2 / math.sqrt(shape[1]))

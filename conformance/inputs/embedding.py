@@ -18,7 +18,7 @@ LOOKUP, HEAD = "Embedding", "Embedding.as_linear"
 BORDERS = (0, 1, 127, 128, 255, 256, 32767, 32768, 65535, 65536)
 """Ids beside the ends of narrow integers."""
 
-LARGE = (300, 32769, 40000, 65537, 70000)
+LARGE = (300, 32769, 40000, 65537, 70000, 131073, 151936)
 """Vocabularies that such ids need."""
 
 _table = {"vocab_size": 3, "dims": 2, "weight": np.ones((3, 2), np.float32)}
@@ -52,7 +52,9 @@ def beside_tiles(pick: Pick) -> tuple[int, int, int]:
     """Rows, vocabulary or dims beside the tiles of kernels, the others small."""
     size = min(pick.one_of(*EDGES), pick.envelope["vocabulary"], pick.envelope["features"])
     few, other = pick.size(1, 6), pick.one_of(3, 1, 9, 33)
-    return pick.one_of((few, size, other), (few, other, size), (size, few, other), (few, size, size))
+    return pick.one_of(
+        (few, size, other), (few, other, size), (size, few, other), (few, size, size), (130, other, size)
+    )
 
 
 def long_sums(pick: Pick) -> tuple[int, int, int]:

@@ -26,7 +26,7 @@ Sizes = Callable[[Pick], tuple[int, int, int]]
 Values = Callable[[Pick, tuple[int, ...], str], np.ndarray]
 """Makes data of a shape for a dtype, in float64; rows lie along the last axis."""
 
-WIDE = (*EDGES, 1023, 1024, 1025, 2047, 2049, 4095, 4096)
+WIDE = (*EDGES, 1023, 1024, 1025, 2047, 2049, 4095, 4096, 4097, 8192)
 """Lengths of a single row beside the widths of vectors, SIMD groups and threadgroups."""
 
 
@@ -58,12 +58,25 @@ def square(pick: Pick) -> tuple[int, int, int]:
 def beside_tiles(pick: Pick) -> tuple[int, int, int]:
     """One size beside the tiles of kernels, the others small, so that it stays quick."""
     size, other, last = pick.upto("features", *EDGES), pick.upto("features", 3, 1, 9, 33), pick.size(1, 6)
-    return pick.one_of((last, size, other), (other, last, size), (size, other, last), (size, last, other))
+    many = min(size, 130)
+    return pick.one_of(
+        (last, size, other),
+        (other, last, size),
+        (size, other, last),
+        (size, last, other),
+        (many, last, 130),
+        (130, many, 66),
+    )
+
+
+def wide(pick: Pick) -> tuple[int, int, int]:
+    """Thousands of outputs, as a vocabulary has."""
+    return pick.size(1, 2), pick.size(2, 3), pick.one_of(4097, 8193, 32769)
 
 
 def long_sums(pick: Pick) -> tuple[int, int, int]:
     """Thousands of features."""
-    return pick.size(1, 2), pick.upto("features", 1024, 2048, 3001, 4096), pick.size(2, 3)
+    return pick.size(1, 2), pick.upto("features", 1024, 2048, 3001, 4096, 4097, 8192), pick.size(2, 3)
 
 
 @calls
@@ -112,7 +125,7 @@ def towering_linear(pick: Pick) -> tuple[Call, np.ndarray]:
 
 def both_signs(pick: Pick, shape: tuple[int, ...], dtype: str) -> np.ndarray:
     """Values of a few units."""
-    return pick.random.normal(size=shape) * 3.0
+    return np.clip(pick.random.normal(size=shape) * 3.0, -8, 8)
 
 
 def in_the_tail(pick: Pick, shape: tuple[int, ...], dtype: str) -> np.ndarray:

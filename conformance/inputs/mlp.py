@@ -41,17 +41,18 @@ def square(pick: Pick) -> tuple[int, int, int]:
 def many_rows(pick: Pick) -> tuple[int, int, int]:
     """Numbers of rows beside those for which kernels change their path."""
     dims = pick.size(2, 5)
-    return pick.one_of(3, 1, 2, 5, 8, 9, 31, 33, 65), dims, dims + pick.size(1, 4)
+    return pick.one_of(3, 1, 2, 5, 8, 9, 31, 33, 65, 66, 130), dims, dims + pick.size(1, 4)
 
 
 def beside_tiles(pick: Pick) -> tuple[int, int, int]:
     """Dims or hidden dims beside the tiles of kernels, the other one small, or both moderate."""
     size, other = pick.upto("features", *EDGES), pick.upto("features", 3, 2, 9, 33)
-    return pick.size(1, 4), *pick.one_of((other, size), (size, other))
+    many = min(size, 130)
+    return pick.size(1, 4), *pick.one_of((other, size), (size, other), (many, 66), (130, many))
 
 
 @calls
-def swiglu_calls(pick: Pick, sizes: Sizes = small, amplitude: tuple[float, ...] = (1.0, 0.1, 5.0)) -> Call:
+def swiglu_calls(pick: Pick, sizes: Sizes = small, amplitude: tuple[float, ...] = (1.0, 0.1, 1.5)) -> Call:
     """A gated MLP on normal data, gates of a few units and both signs."""
     dtype, lead = pick("dtypes"), tuple(pick("leading_dims"))
     rows, dims, hidden = sizes(pick)

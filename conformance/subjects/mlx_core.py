@@ -70,7 +70,7 @@ def positions(offset: Any, x: mx.array) -> Any:
     if isinstance(offset, list):
         if len(offset) != x.shape[0]:
             raise ValueError(f"offset has {len(offset)} slices for {x.shape[0]} rows")
-        return mx.array([positions(row, x) for row in offset], mx.int32)
+        return mx.array([positions(row, x) for row in offset], mx.int32) if offset else 0
     if isinstance(offset, slice):
         if offset.stop - offset.start != x.shape[1]:
             raise ValueError(f"offset is {offset} for {x.shape[1]} tokens")
