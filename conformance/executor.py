@@ -70,7 +70,7 @@ class Executor:
     def _earlier_result(self, to: Arrays, returned: Any, value: np.ndarray | None) -> tuple[str, ...]:
         """Whether the last call's result still is what it was: one in a buffer that is used again is not."""
         earlier, self._earlier = self._earlier, None if value is None else (to, returned, value.tobytes())
-        if earlier is None or earlier[1] is returned:
+        if earlier is None:
             return ()
         kind, kept, data = earlier
         return () if kind.to_numpy(kept).tobytes() == data else ("earlier result",)
