@@ -28,7 +28,7 @@ from inferspec.conformance.trial import Nonconformance, Trial, Waived
 from inferspec.golden import GoldenError
 from inferspec.spec.contract import Requirement
 
-EXAMPLES = {"quick": 100, "full": 800, "nightly": 4000}
+EXAMPLES = {"quick": 100, "full": 450, "nightly": 4000}
 """Profile -> examples of a test of ordinary cost."""
 
 FURTHER = 40
