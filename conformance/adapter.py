@@ -18,7 +18,8 @@ from types import ModuleType
 from typing import Any
 
 from inferspec.conformance.arrays import Arrays, arrays
-from inferspec.conformance.binding import AdapterError, Target, bind, defines
+from inferspec.conformance.binding import AdapterError, Target, bind, defines, offers_methods
+from inferspec.conformance.drivers import driver_of
 from inferspec.spec import COMPONENTS, contracts
 from inferspec.spec.contract import Contract, Operation
 
@@ -43,6 +44,8 @@ class Adapter:
     """operation -> why it could not be looked at: its module did not import."""
     envelope: dict[str, dict[str, Any]]
     precision: dict[str, str]
+    layout: dict[str, str]
+    """component -> the order of its arrays' axes (``{"kv_cache": "BLHD"}``), where it is not the contract's."""
     waivers: str
     kind: Arrays
 
@@ -66,6 +69,7 @@ def load(spec: str, replacements: Mapping[str, str] | None = None, kind_of_array
         broken=broken,
         envelope=_declared(thing, "ENVELOPE"),
         precision=_declared(thing, "PRECISION"),
+        layout=_declared(thing, "LAYOUT"),
         waivers=_waiver_file(thing, origin),
         kind=kind,
     )
@@ -73,6 +77,7 @@ def load(spec: str, replacements: Mapping[str, str] | None = None, kind_of_array
         _replace(adapter, part, replacement)
     _check_declarations(adapter)
     _narrow_plain(adapter)
+    _set_drivers(adapter)
     if not adapter.targets and not adapter.broken:
         names = ", ".join(op.signature.operation for contract in contracts() for op in contract.operations)
         raise AdapterError(f"{spec} ({origin}) offers none of the contract's names; define any of: {names}")
@@ -214,7 +219,7 @@ def _target(operation: type[Operation], place: Any, kind: Arrays) -> Target | No
     if callable(offered) and not isinstance(offered, ModuleType):
         if not signature.method:
             return bind(operation, offered, kind, plain=False)
-        if hasattr(offered, signature.method):
+        if offers_methods(offered, operation) if operation.methods else hasattr(offered, signature.method):
             return bind(operation, offered, kind, plain=False)
     plain = getattr(place, operation.plain, None) if operation.plain else None
     if callable(plain) and not isinstance(plain, ModuleType):
@@ -252,6 +257,7 @@ def _replace(adapter: Adapter, part: str, spec: str) -> None:
     adapter.name += f" with {part}={spec}"
     for component in {contract.component for contract, _ in operations}:
         _redeclare(adapter, component, _declared(thing, "ENVELOPE"), _declared(thing, "PRECISION"), part == component)
+        adapter.layout[component] = _declared(thing, "LAYOUT").get(component, "")
 
 
 def _standing_in(thing: Any, operations: list[type[Operation]], kind: Arrays) -> dict[str, Target]:
@@ -260,7 +266,7 @@ def _standing_in(thing: Any, operations: list[type[Operation]], kind: Arrays) ->
     return {
         op.signature.operation: bind(op, thing, kind, plain=bool(op.plain) and not is_class)
         for op in operations
-        if not op.signature.method or hasattr(thing, op.signature.method)
+        if not op.signature.method or (offers_methods(thing, op) if op.methods else hasattr(thing, op.signature.method))
     }
 
 
@@ -287,6 +293,14 @@ def _narrow_plain(adapter: Adapter) -> None:
                 target.narrowed = {**usual, **target.narrowed}
 
 
+def _set_drivers(adapter: Adapter) -> None:
+    for contract in contracts():
+        for name in (op.signature.operation for op in contract.operations):
+            if target := adapter.targets.get(name):
+                target.driver = driver_of(contract.component, name)
+                target.layout = adapter.layout.get(contract.component, "")
+
+
 def _check_declarations(adapter: Adapter) -> None:
     by_name: dict[str, Contract] = {contract.component: contract for contract in contracts()}
     for component, declared in adapter.envelope.items():
@@ -301,6 +315,11 @@ def _check_declarations(adapter: Adapter) -> None:
             if key not in full:
                 raise AdapterError(f"ENVELOPE[{component!r}] has {key!r}; it takes {', '.join(full)}")
             _check_envelope_value(component, key, values, full[key])
+    for component, layout in adapter.layout.items():
+        layouts = by_name[component].layouts if component in by_name else ()
+        if layout not in layouts:
+            known = {name: contract.layouts[1:] for name, contract in by_name.items() if contract.layouts[1:]}
+            raise AdapterError(f"LAYOUT[{component!r}] is {layout!r}; it takes {known}")
     for component, precision in adapter.precision.items():
         if component not in by_name:
             raise AdapterError(f"PRECISION names {component!r}; the components are {', '.join(by_name)}")

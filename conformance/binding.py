@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from inferspec.conformance.arrays import Arrays
+from inferspec.conformance.drivers import Driver
 from inferspec.spec.contract import REQUIRED, Operation
 
 
@@ -30,7 +31,8 @@ class Target:
     """One offered operation: what to call, and which of the contract's parameters it takes.
 
     init_names, call_names: contract parameter -> the subject's own name for it, or "" where it is passed by position.
-    narrowed: envelope key -> what is left of it, since the subject takes no such parameter.
+    narrowed: envelope key -> what is left of it, since the subject takes no such parameter. driver: how to use it,
+    where that is more than a call; layout: what the adapter's LAYOUT says of the component.
     """
 
     operation: type[Operation]
@@ -40,6 +42,8 @@ class Target:
     init_names: Mapping[str, str] = field(default_factory=dict)
     call_names: Mapping[str, str] = field(default_factory=dict)
     narrowed: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
+    driver: Driver | None = None
+    layout: str = ""
 
     def build(self, arguments: Mapping[str, Any]) -> Callable[..., Any]:
         """Make the object that is called, from the flattened arguments."""
@@ -47,10 +51,12 @@ class Target:
         if self.plain or signature.init is None:
             return self.function
         built = self.function(**self._named(self.init_names, arguments))
-        return getattr(built, signature.method) if signature.method else built
+        return getattr(built, signature.method) if signature.method and not self.operation.methods else built
 
     def invoke(self, built: Callable[..., Any], arguments: Mapping[str, Any]) -> Any:
-        """Call it with the flattened arguments."""
+        """Call it with the flattened arguments, or have the driver use it."""
+        if self.driver:
+            return self.driver(built, {**arguments, "layout": self.layout}, self.kind)
         names = {**self.init_names, **self.call_names} if self.plain else self.call_names
         by_position = [arguments[name] for name, own in names.items() if own == "" and name in arguments]
         return built(*by_position, **self._named(names, arguments))
@@ -67,6 +73,8 @@ class Target:
 def bind(operation: type[Operation], function: Callable[..., Any], kind: Arrays, plain: bool) -> Target:
     """Return how to call what a subject offers for an operation; AdapterError when its parameters do not fit."""
     signature = operation.signature
+    if operation.methods:
+        return _bind_methods(operation, function, kind)
     if plain:
         order = {**signature.call, **(signature.init or {})}
         names = _matched(function, order, operation, by_name_alone=operation.implied)
@@ -79,6 +87,29 @@ def bind(operation: type[Operation], function: Callable[..., Any], kind: Arrays,
     call_names = _unread(signature.call) if method is None else _matched(method, signature.call, operation, skip=1)
     narrowed = {**_narrowed(operation, init_names, signature.init), **_narrowed(operation, call_names, signature.call)}
     return Target(operation, function, kind, False, init_names, call_names, narrowed)
+
+
+def _bind_methods(operation: type[Operation], function: Callable[..., Any], kind: Arrays) -> Target:
+    """How to use what a driver uses: its constructor's parameters are matched, its methods need only be there."""
+    init = operation.signature.init
+    is_class = inspect.isclass(function)
+    if is_class and (missing := [name for name in operation.methods if not _has(function, name)]):
+        raise AdapterError(f"{operation.signature.operation}: {function.__name__} has no {', '.join(missing)}")
+    lacking = [name for name in operation.optional_methods if is_class and not _has(function, name)]
+    init_names = _matched(function, init, operation) if init is not None else {}
+    narrowed = dict(operation.optional_methods[name] for name in lacking)
+    return Target(
+        operation, function, kind, False, init_names, {}, {**narrowed, **_narrowed(operation, init_names, init or {})}
+    )
+
+
+def _has(cls: Any, method: str) -> bool:
+    return defines(cls, method) if method == "__call__" else hasattr(cls, method)
+
+
+def offers_methods(thing: Any, operation: type[Operation]) -> bool:
+    """Whether an object or class has all that the operation uses; what is no class shows it only when it is used."""
+    return not inspect.isclass(thing) or all(_has(thing, name) for name in operation.methods)
 
 
 def _method(cls: Any, operation: type[Operation]) -> Callable[..., Any] | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -14,10 +14,12 @@ VIEWS = ("slice", "transpose", "permute", "stride", "reverse", "broadcast")
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One call: the operation's flattened arguments (NumPy arrays, numbers, strings, slices, None) by name.
+    """One call: the operation's flattened arguments (NumPy arrays, numbers, strings, slices, None, and nested dicts,
+    lists and tuples of them) by name.
 
+    A call of a stateful object is a story: its argument `steps` is a tuple of (method, arguments).
     features: what envelopes and waivers speak of (``{"dtypes": "bfloat16", "masks": "causal"}``).
-    views: array argument -> one of VIEWS. keep: calls of one example with the same number share the built object.
+    views: array argument (``x``, or ``steps.0.1.key`` within nested ones) -> one of VIEWS. keep: calls of one example with the same number share the built object.
     """
 
     operation: str
@@ -43,23 +45,51 @@ class Call:
         """The arguments that are arrays."""
         return {name: value for name, value in self.arguments.items() if isinstance(value, np.ndarray)}
 
+    def leaves(self) -> dict[str, np.ndarray]:
+        """The arrays of all arguments, nested ones by their path: ``weights.model.norm.weight``."""
+        return dict(leaves(self.arguments))
+
     def __str__(self) -> str:
-        shown = [f"{name}={_shown(value)}" for name, value in self.arguments.items()]
+        shown = [f"{name}={_shown(value)}" for name, value in self.arguments.items() if name != "steps"]
         text = f"{self.operation}({', '.join(shown)})"
+        for number, (method, arguments) in enumerate(self.arguments.get("steps", ()), 1):
+            text += f"\n    {number}. {_told(method, arguments)}"
         if self.views:
             text += " with " + ", ".join(f"{name} a {view} view" for name, view in self.views.items())
         return text
 
     def program(self) -> str | None:
         """A line of Python that makes the call, or None when its arrays are too large to write down."""
-        if self.views or sum(a.size for a in self.arrays().values()) > 24:
+        if self.views or "steps" in self.arguments or sum(a.size for a in self.leaves().values()) > 24:
             return None
         return f"{self.operation}({', '.join(f'{k}={_literal(v)}' for k, v in self.arguments.items())})"
+
+
+def leaves(value: Any, path: str = "") -> Iterator[tuple[str, np.ndarray]]:
+    """The arrays in nested arguments, each with its path."""
+    if isinstance(value, np.ndarray):
+        yield path, value
+    elif isinstance(value, Mapping | list | tuple):
+        for key, item in value.items() if isinstance(value, Mapping) else enumerate(value):
+            yield from leaves(item, f"{path}.{key}" if path else str(key))
+
+
+def step_told(call: Call, number: int) -> str:
+    """One step of a story, in words: ``rewind(n=2)``."""
+    return _told(*call.arguments["steps"][number - 1])
+
+
+def _told(method: str, arguments: Mapping[str, Any]) -> str:
+    return f"{method}({', '.join(f'{name}={_shown(value)}' for name, value in arguments.items())})"
 
 
 def _shown(value: Any) -> str:
     if isinstance(value, np.ndarray):
         return f"{value.dtype.name}{list(value.shape)}"
+    if isinstance(value, Mapping) and (arrays := dict(leaves(value))):
+        return f"{{{len(arrays)} arrays, {sum(x.size for x in arrays.values())} numbers}}"
+    if isinstance(value, tuple | list) and any(True for _ in leaves(value)):
+        return f"[{', '.join(_shown(item) for item in value)}]"
     return repr(value)
 
 
@@ -67,14 +97,19 @@ def _literal(value: Any) -> str:
     if isinstance(value, np.ndarray):
         number = value.astype(np.float64) if value.dtype.kind not in "biu" else value
         return f"array({number.tolist()}, {value.dtype.name})"
+    if isinstance(value, Mapping):
+        return f"{{{', '.join(f'{key!r}: {_literal(item)}' for key, item in value.items())}}}"
+    if isinstance(value, tuple | list):
+        return f"[{', '.join(_literal(item) for item in value)}]"
     return repr(value)
 
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """What a call did: an array, an error, or something that is neither.
+    """What a call did: an array, several named parts, an error, or something that is none of these.
 
-    value: the result as NumPy, None when there is none. raised: the error's type name, message: its text, or what
+    value: the result as NumPy, None when there is none. parts: the results by name, of an operation that has several.
+    raised: the error's type name, message: its text, or what
     came back instead of an array. changed: array arguments that differ after the call, "random state" or
     "earlier result" if those do.
     """
@@ -83,13 +118,17 @@ class Observation:
     raised: str = ""
     message: str = ""
     changed: tuple[str, ...] = ()
+    parts: Mapping[str, np.ndarray] = field(default_factory=dict)
+
+    @property
+    def results(self) -> dict[str, np.ndarray]:
+        """All that came back, by name; a single array has the name ""."""
+        return dict(self.parts) if self.value is None else {"": self.value}
 
     @property
     def stub(self) -> bool:
         """Whether the subject only pretends to offer the operation."""
-        return self.raised == "NotImplementedError" or (
-            self.value is None and not self.raised and self.message == "None"
-        )
+        return self.raised == "NotImplementedError" or (not self.results and not self.raised and self.message == "None")
 
 
 History = tuple[tuple[Call, Observation], ...]

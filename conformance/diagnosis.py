@@ -35,7 +35,7 @@ def explain(contract: Contract, requirement: Requirement, failures: Sequence[His
 
 
 def _size(history: History) -> int:
-    return sum(array.size for call, _ in history for array in call.arrays().values())
+    return sum(array.size for call, _ in history for array in call.leaves().values())
 
 
 class _Judge:
@@ -65,44 +65,59 @@ class _Judge:
             if not self._alike(right, replayed):
                 wrong = True
                 continue
-            if seen.value is None or replayed.value is None or right.value is None:
-                continue
-            left, off = _distance(seen.value, replayed.value), _distance(right.value, replayed.value)
-            if self.requirement.aspect is Aspect.ROUNDING:
-                # The last bit is what this is about; few elements may hang on how the statistics were summed.
-                if np.mean(left > 0) > UNDECIDED:
+            for part in replayed.results:
+                off = self._explained(call, part, seen, replayed, right, faulty[call.operation])
+                if off is None:
                     return False
-                wrong = wrong or bool((off > 0).any())
-                continue
-            if not within(left, self._tolerance(call, replayed.value, faulty[call.operation])).all():
-                return False
-            budget = self._budget(call, right.value, self.operations[call.operation])
-            # In the exact lane the budget can be wide; there a fault that is right to the last bit still explains.
-            exactly = not left.any() and bool((off > rounding(f64(right.value), "bfloat16")).any())
-            if exactly or not within(off, budget).all():
-                wrong = True
-                if np.max(left) > EXPLAINED * np.max(off):
-                    return False
+                wrong = wrong or off
         return wrong
+
+    def _explained(
+        self,
+        call: Call,
+        part: str,
+        seen: Observation,
+        replayed: Observation,
+        right: Observation,
+        faulty: type[Operation],
+    ) -> bool | None:
+        """Whether one array of the fault is wrong, and None where it is not what was seen."""
+        faulted, correct = replayed.results[part], right.results[part]
+        left, off = _distance(seen.results[part], faulted), _distance(correct, faulted)
+        if self.requirement.aspect is Aspect.ROUNDING:
+            # The last bit is what this is about; few elements may hang on how the statistics were summed.
+            return None if np.mean(left > 0) > UNDECIDED else bool((off > 0).any())
+        if not within(left, self._tolerance(call, part, faulted, faulty)).all():
+            return None
+        budget = self._budget(call, part, correct, self.operations[call.operation])
+        # In the exact lane the budget can be wide; there a fault that is right to the last bit still explains.
+        exactly = not left.any() and bool((off > rounding(f64(correct), "bfloat16")).any())
+        if not exactly and within(off, budget).all():
+            return False
+        return None if np.max(left) > EXPLAINED * np.max(off) else True
 
     def _alike(self, first: Observation, second: Observation) -> bool:
         """Whether two observations differ in no more than their numbers."""
         if bool(first.raised) != bool(second.raised) or set(first.changed) != set(second.changed):
             return False
-        if first.value is None or second.value is None:
-            return first.value is second.value
-        same_dtype = self.requirement.aspect is not Aspect.DTYPE or first.value.dtype == second.value.dtype
-        return first.value.shape == second.value.shape and same_dtype
+        ours, theirs = first.results, second.results
+        if ours.keys() != theirs.keys():
+            return False
+        same_dtype = self.requirement.aspect is not Aspect.DTYPE or all(
+            ours[part].dtype == theirs[part].dtype for part in ours
+        )
+        return same_dtype and all(ours[part].shape == theirs[part].shape for part in ours)
 
-    def _tolerance(self, call: Call, value: np.ndarray, operation: type[Operation]) -> np.ndarray:
+    def _tolerance(self, call: Call, part: str, value: np.ndarray, operation: type[Operation]) -> np.ndarray:
         """The budget of the operation, mistake and all, and one rounding of its result; none where that is infinite."""
         once = rounding(f64(value), value.dtype.name) if is_float(value.dtype) else np.zeros(value.shape)
-        return np.where(np.isfinite(f64(value)), self._budget(call, value, operation) + once, 0.0)
+        return np.where(np.isfinite(f64(value)), self._budget(call, part, value, operation) + once, 0.0)
 
-    def _budget(self, call: Call, value: np.ndarray, operation: type[Operation]) -> np.ndarray:
+    def _budget(self, call: Call, part: str, value: np.ndarray, operation: type[Operation]) -> np.ndarray:
         reference = operation()
         try:
-            budget = reference.evaluate(reference.bind(call.arguments), self.precision).budget
+            answer = reference.evaluate(reference.bind(call.arguments), self.precision)
+            budget = (answer[part] if reference.parts else answer).budget
         except Exception:  # a fault that accepts bad input need not be able to bound its error there
             return np.zeros(value.shape)
         # The bound of a mistaken formula need not be positive: its size is what counts.

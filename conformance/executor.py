@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import sys
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,13 +20,13 @@ class Executor:
 
     def __init__(self, targets: Mapping[str, Any]) -> None:
         self._targets = targets
-        self._earlier: tuple[Arrays, Any, bytes] | None = None
+        self._earlier: list[tuple[Arrays, Any, bytes]] = []
         self._kept: dict[tuple[str, int], Callable[..., Any]] = {}
 
     def reset(self) -> None:
         """Forget the shared objects: a new example begins."""
         self._kept.clear()
-        self._earlier = None
+        self._earlier = []
 
     def call(
         self,
@@ -34,51 +34,48 @@ class Executor:
         arguments: Mapping[str, Any],
         views: Mapping[str, str],
         keep: int | None,
-        result: tuple[tuple[int, ...], str] | None,
+        results: Sequence[tuple[tuple[int, ...], str]],
         watch: bool,
     ) -> Observation:
-        """Make one call. result: shape and dtype to poison buffers with; watch: look at the random state too."""
+        """Make one call. results: shapes and dtypes to poison buffers with; watch: look at the random state too."""
         target = self._targets[operation]
         to: Arrays = target.kind
-        given = {name: self._laid(value, views.get(name, ""), name, to) for name, value in arguments.items()}
-        before = {
-            name: to.to_numpy(given[name]).tobytes()
-            for name, value in arguments.items()
-            if isinstance(value, np.ndarray)
-        }
+        given = {name: _laid(value, name, views, to) for name, value in arguments.items()}
+        before = [
+            (path, array, to.to_numpy(array).tobytes())
+            for name, value in given.items()
+            for path, array in _owned(value, name, to)
+        ]
         state: list[bytes] | None = None
-        value, raised, message, returned = None, "", "", None
+        raised, message = "", ""
+        returned: dict[str, Any] = {}
+        told: dict[str, np.ndarray] = {}
         try:
-            if result:
-                to.poison(*result)
+            for shape, dtype in results:
+                to.poison(shape, dtype)
             built = self._built(target, operation, given, keep)
             # Building may draw initial weights; a call may not.
             state = _stirred_random_state() if watch else None
-            returned = target.invoke(built, given)
-            if to.owns(returned):
-                value = _told(to.to_numpy(to.ready(returned)))
-            else:
-                message = "None" if returned is None else f"{type(returned).__module__}.{type(returned).__qualname__}"
+            answer = target.invoke(built, given)
+            returned = _named(answer, target, to)
+            told = {part: _told(value, to) for part, value in returned.items()}
+            if not told:
+                message = "None" if answer is None else f"{type(answer).__module__}.{type(answer).__qualname__}"
         except Exception as error:
-            raised, message = type(error).__name__, f"{error}{_frame(error)}"
-        changed = tuple(name for name, data in before.items() if to.to_numpy(given[name]).tobytes() != data)
+            raised, message, told = type(error).__name__, f"{error}{_frame(error)}", {}
+        changed = tuple(path for path, array, data in before if to.to_numpy(array).tobytes() != data)
         if state is not None and state != _random_state():
             changed += ("random state",)
-        changed += self._earlier_result(to, returned if value is not None else None, value)
-        return Observation(value, raised, message, changed)
+        changed += self._earlier_result(to, {part: returned[part] for part in told if to.owns(returned[part])}, told)
+        return Observation(told.pop("", None), raised, message, changed, told)
 
-    def _earlier_result(self, to: Arrays, returned: Any, value: np.ndarray | None) -> tuple[str, ...]:
-        """Whether the last call's result still is what it was: one in a buffer that is used again is not."""
-        earlier, self._earlier = self._earlier, None if value is None else (to, returned, value.tobytes())
-        if earlier is None:
-            return ()
-        kind, kept, data = earlier
-        return () if kind.to_numpy(kept).tobytes() == data else ("earlier result",)
-
-    def _laid(self, value: Any, view: str, name: str, to: Arrays) -> Any:
-        if isinstance(value, np.ndarray):
-            return lay(value, view, to)
-        return to.dtype(value) if name == "dtype" else value
+    def _earlier_result(
+        self, to: Arrays, returned: Mapping[str, Any], told: Mapping[str, np.ndarray]
+    ) -> tuple[str, ...]:
+        """Whether the last call's results still are what they were: those in a buffer that is used again are not."""
+        earlier, self._earlier = self._earlier, [(to, kept, told[part].tobytes()) for part, kept in returned.items()]
+        spoilt = any(kind.to_numpy(kept).tobytes() != data for kind, kept, data in earlier)
+        return ("earlier result",) if spoilt else ()
 
     def _built(self, target: Any, operation: str, given: Mapping[str, Any], keep: int | None) -> Callable[..., Any]:
         if keep is None:
@@ -89,8 +86,47 @@ class Executor:
         return self._kept[key]
 
 
-def _told(value: np.ndarray) -> np.ndarray:
-    """The value, if it is of numbers that can be compared; TypeError otherwise."""
+def _laid(value: Any, path: str, views: Mapping[str, str], to: Arrays) -> Any:
+    """An argument as the subject gets it: arrays of its own kind, nested ones too."""
+    if isinstance(value, np.ndarray):
+        return lay(value, views.get(path, ""), to)
+    if isinstance(value, Mapping):
+        return {key: _laid(item, f"{path}.{key}", views, to) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return type(value)(_laid(item, f"{path}.{key}", views, to) for key, item in enumerate(value))
+    return to.dtype(value) if path == "dtype" else value
+
+
+def _owned(value: Any, path: str, to: Arrays) -> Iterator[tuple[str, Any]]:
+    """The arrays of an argument as the subject got it, each with its path."""
+    if to.owns(value):
+        yield path, value
+    elif isinstance(value, Mapping | list | tuple):
+        for key, item in value.items() if isinstance(value, Mapping) else enumerate(value):
+            yield from _owned(item, f"{path}.{key}", to)
+
+
+def _named(answer: Any, target: Any, to: Arrays) -> dict[str, Any]:
+    """What came back, by the name of its part ("" for a single array); nothing where it is not what may come back."""
+    parts = target.operation.parts
+    if isinstance(answer, Mapping) and parts:
+        return dict(answer)
+    if isinstance(answer, tuple | list) and len(answer) == len(parts) > 0:
+        return dict(zip(parts, answer, strict=True))
+    plain = target.driver and isinstance(answer, bool | int | float | list | np.ndarray)
+    return {"": answer} if not parts and (to.owns(answer) or plain) else {}
+
+
+def _told(value: Any, to: Arrays) -> np.ndarray:
+    """The value in NumPy, if it is of numbers that can be compared; TypeError otherwise."""
+    if to.owns(value):
+        value = to.to_numpy(to.ready(value))
+    elif value is None:
+        value = np.zeros(0)
+    elif isinstance(value, bool | int | float | list | tuple | np.ndarray | np.generic):
+        value = np.asarray(value)
+    else:
+        raise TypeError(f"the result is a {type(value).__qualname__}; it takes arrays and numbers")
     if value.dtype.kind not in "biuf" and not is_float(value.dtype):
         raise TypeError(f"the result is a {value.dtype.name} array; it takes floating-point numbers")
     return value

@@ -49,7 +49,7 @@ def serve(connection: Connection) -> None:
             message["arguments"],
             message["views"],
             message["keep"],
-            message["result"],
+            message["results"],
             message["watch"],
         )
         connection.send_bytes(encode(asdict(observation)))

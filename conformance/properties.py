@@ -13,8 +13,8 @@ def refuses(subject: Trial, call: Call) -> None:
     """A call with bad arguments raises; any error will do, an answer will not."""
     seen = subject.observe(call)
     if not seen.raised:
-        shape = "nothing" if seen.value is None else f"an array of shape {list(seen.value.shape)}"
-        raise Nonconformance(f"bad input is not refused: it returns {shape}", call)
+        shapes = [f"{part or 'an array'} of shape {list(x.shape)}" for part, x in seen.results.items()]
+        raise Nonconformance(f"bad input is not refused: it returns {', '.join(shapes) or 'nothing'}", call)
 
 
 def keeps_arguments(subject: Trial, call: Call) -> None:
@@ -32,10 +32,13 @@ def depends_on_arguments_alone(subject: Trial, first: Call, second: Call, where:
     before = subject.agrees(first, where)
     subject.agrees(second, where)
     seen = subject.answered(first, watch=True)
-    assert seen.value is not None
-    if not bit_equal(before, seen.value):
-        different = int((f64(before) != f64(seen.value)).sum())
-        raise Nonconformance(f"repeated after another call, it differs in {different} of {before.size} elements", first)
+    for part, value in (before if isinstance(before, dict) else {"": before}).items():
+        repeated = seen.results.get(part, np.zeros(0))
+        if not bit_equal(value, repeated):
+            different = int((f64(value) != f64(repeated)).sum()) if value.shape == repeated.shape else value.size
+            raise Nonconformance(
+                f"repeated after another call, {part or 'it'} differs in {different} of {value.size} elements", first
+            )
     for what in ("random state", "earlier result"):
         if what in seen.changed:
             raise Nonconformance(f"the call changes the {what}", first)

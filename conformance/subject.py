@@ -8,7 +8,7 @@ import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
 from typing import Any, Protocol
@@ -57,7 +57,7 @@ class Subject(Protocol):
         """What it offers and declares."""
         ...
 
-    def call(self, call: Call, result: Result | None = None, watch: bool = False) -> Observation:
+    def call(self, call: Call, results: Sequence[Result] = (), watch: bool = False) -> Observation:
         """Make a call; SubjectDied when the subject does not survive it."""
         ...
 
@@ -95,8 +95,8 @@ class LocalSubject:
             targets[name] = Target(operation, fresh(), kind, plain=True, call_names=names)
         self._executor = Executor(targets)
 
-    def call(self, call: Call, result: Result | None = None, watch: bool = False) -> Observation:
-        return self._executor.call(call.operation, call.arguments, call.views, call.keep, None, watch)
+    def call(self, call: Call, results: Sequence[Result] = (), watch: bool = False) -> Observation:
+        return self._executor.call(call.operation, call.arguments, call.views, call.keep, (), watch)
 
 
 class HostedSubject:
@@ -129,18 +129,20 @@ class HostedSubject:
         assert self._description is not None
         return self._description
 
-    def call(self, call: Call, result: Result | None = None, watch: bool = False) -> Observation:
+    def call(self, call: Call, results: Sequence[Result] = (), watch: bool = False) -> Observation:
         message = {
             "do": "call",
             "operation": call.operation,
             "arguments": dict(call.arguments),
             "views": dict(call.views),
             "keep": call.keep,
-            "result": result,
+            "results": list(results),
             "watch": watch,
         }
         answer = self._ask(message, self._limit, str(call))
-        return Observation(answer["value"], answer["raised"], answer["message"], tuple(answer["changed"]))
+        return Observation(
+            answer["value"], answer["raised"], answer["message"], tuple(answer["changed"]), answer["parts"]
+        )
 
     def reset(self) -> None:
         self._send({"do": "reset"})

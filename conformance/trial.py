@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from inferspec.conformance.calls import Call, History, Observation
+from inferspec.conformance.calls import Call, History, Observation, step_told
 from inferspec.conformance.envelope import Envelope, envelope_of
 from inferspec.conformance.subject import Result, Subject, SubjectDied
 from inferspec.conformance.waivers import Waiver
 from inferspec.spec import contracts
 from inferspec.spec.contract import Answer, Arguments, Contract, Operation, Requirement
-from inferspec.spec.numerics import Precision, f64, is_sharp, round_to, within
+from inferspec.spec.numerics import DTYPES, Precision, f64, is_sharp, round_to, within
 
 
 class Nonconformance(AssertionError):
@@ -86,14 +87,14 @@ class Trial:
             raise Waived
         self.failures.append(tuple(self._history))
 
-    def observe(self, call: Call, watch: bool = False, result: Result | None = None) -> Observation:
+    def observe(self, call: Call, watch: bool = False, results: Sequence[Result] = ()) -> Observation:
         """Make a call; Nonconformance when the subject dies of it or only pretends to offer it.
 
-        result: shape and dtype of what must come back, for the bridge to poison buffers of that size with NaN.
+        results: shapes and dtypes of what must come back, for the bridge to poison buffers of that size with NaN.
         """
         if self._dead is None:
             try:
-                observation = self.subject.call(call, result, watch)
+                observation = self.subject.call(call, results, watch)
             except SubjectDied as death:
                 self._dead, self._dead_call = death, call
         if self._dead is not None:
@@ -105,49 +106,66 @@ class Trial:
             raise Nonconformance(f"{call.operation} is a stub: it {text}", call, "overclaimed")
         return observation
 
-    def value(self, call: Call, result: Result | None = None) -> np.ndarray:
+    def value(self, call: Call, results: Sequence[Result] = ()) -> np.ndarray:
         """Make a call that must return an array, and return it."""
-        value = self.answered(call, result=result).value
+        value = self.answered(call, results=results).value
         assert value is not None
         return value
 
-    def answered(self, call: Call, watch: bool = False, result: Result | None = None) -> Observation:
-        """Make a call that must return an array, and return what was seen of it."""
-        observation = self.observe(call, watch, result)
+    def parts(self, call: Call, results: Sequence[Result] = ()) -> dict[str, np.ndarray]:
+        """Make a call that must return several arrays, and return them by name."""
+        return self.answered(call, results=results).results
+
+    def answered(self, call: Call, watch: bool = False, results: Sequence[Result] = ()) -> Observation:
+        """Make a call that must return what its operation returns, and return what was seen of it."""
+        observation = self.observe(call, watch, results)
         if observation.raised:
             state = "overclaimed" if observation.raised in ("ValueError", "TypeError") else "failed"
             claim = "refuses what its envelope includes" if state == "overclaimed" else "raises"
             hint = f'; if it does not support this, say so in ENVELOPE = {{"{self.contract.component}": {{…}}}}'
             text = f"{claim}: {observation.raised}: {observation.message}{hint if state == 'overclaimed' else ''}"
             raise Nonconformance(text, call, state)
-        if observation.value is None:
-            raise Nonconformance(f"returns a {observation.message}, not an array", call)
+        names = self._operation(call).parts
+        if observation.value is None and not (names and observation.parts):
+            what = f"not {', '.join(names)}" if names else "not an array"
+            raise Nonconformance(f"returns a {observation.message}, {what}", call)
         return observation
 
-    def answer(self, call: Call, precision: Precision | None = None) -> Answer:
-        """The oracle's answer to a call."""
+    def answer(self, call: Call, precision: Precision | None = None) -> Any:
+        """The oracle's answer to a call: an Answer, or the Answers of an operation with parts."""
         operation = self._operation(call)
         return operation.evaluate(operation.bind(call.arguments), precision or self.precision)
 
-    def agrees(self, call: Call, where: np.ndarray | None = None) -> np.ndarray:
-        """Make a call and compare every element (or those of `where`) with the oracle; return the subject's value."""
-        answer = self.answer(call, Precision.FLOAT32)
-        got = self.value(call, (answer.value.shape, self._dtype(call)))
-        self.compare(call, got, answer, where)
-        return got
+    def agrees(self, call: Call, where: np.ndarray | None = None) -> Any:
+        """Make a call and compare every element (or those of `where`) with the oracle; return the subject's value.
+
+        Of an operation with parts every part is compared, and they are returned by name.
+        """
+        answers = _by_name(self.answer(call, Precision.FLOAT32))
+        expected = [(one.value.shape, self._dtype(call, part)) for part, one in answers.items()]
+        got = self.answered(call, results=[(s, d) for s, d in expected if d in DTYPES]).results
+        self._compare_all(call, got, answers, where)
+        return got if self._operation(call).parts else got[""]
 
     def compare(
-        self, call: Call, got: np.ndarray, answer: Answer, where: np.ndarray | None = None, name: str = "oracle"
+        self,
+        call: Call,
+        got: np.ndarray,
+        answer: Answer,
+        where: np.ndarray | None = None,
+        name: str = "oracle",
+        part: str = "",
     ) -> None:
         """Nonconformance unless |got - answer| keeps the budget elementwise; NaN and inf must be where they belong."""
+        about = f"{self._part(call, part)}: " if part else ""
         if got.shape != answer.value.shape:
-            raise Nonconformance(f"the result has shape {list(got.shape)}, not {list(answer.value.shape)}", call)
+            raise Nonconformance(f"{about}the result has shape {list(got.shape)}, not {list(answer.value.shape)}", call)
         where = np.ones(got.shape, bool) if where is None else np.broadcast_to(where, got.shape)
-        error = deviation(f64(got), answer.value, self._dtype(call))
+        error = deviation(f64(got), answer.value, self._dtype(call, part))
         if within(error[where], answer.budget[where]).all():
             self._record(error[where], answer, where)
             return
-        native = self.answer(call, Precision.NATIVE) if name == "oracle" else answer
+        native = _by_name(self.answer(call, Precision.NATIVE))[part] if name == "oracle" else answer
         fits_native = bool(within(error[where], native.budget[where]).all())
         if fits_native:
             self.outcome.precision = "native"
@@ -161,13 +179,36 @@ class Trial:
             else ""
         )
         self._record(error[where], used, where)
-        raise Nonconformance(_described(got, used, error, where, name) + hint, call)
+        raise Nonconformance(about + _described(got, used, error, where, name) + hint, call)
 
-    def expects(self, call: Call, expected: np.ndarray, where: np.ndarray | None = None) -> np.ndarray:
-        """Make a call whose answer is known exactly: tolerance zero."""
-        got = self.value(call)
-        self.compare(call, got, Answer(f64(expected), np.zeros(np.shape(expected))), where, name="exact")
-        return got
+    def expects(self, call: Call, expected: Any, where: np.ndarray | None = None) -> Any:
+        """Make a call whose answer (an array, or arrays by the name of the part) is known exactly: tolerance zero."""
+        exact = {part: Answer(f64(x), np.zeros(np.shape(x))) for part, x in _by_name(expected).items()}
+        got = self.answered(call).results
+        self._compare_all(call, got, exact, where, name="exact")
+        return got if self._operation(call).parts else got[""]
+
+    def _compare_all(
+        self,
+        call: Call,
+        got: Mapping[str, np.ndarray],
+        answers: Mapping[str, Answer],
+        where: np.ndarray | None,
+        name: str = "oracle",
+    ) -> None:
+        for part, answer in answers.items():
+            if part not in got:
+                raise Nonconformance(f"{self._part(call, part)} is missing; it came with {_listed(got)}", call)
+            self.compare(call, got[part], answer, where, name, part)
+        if more := [part for part in got if part not in answers]:
+            raise Nonconformance(f"{self._part(call, more[0])} should not be there", call)
+
+    def _part(self, call: Call, part: str) -> str:
+        """A part of a result in words; of a story, with the step that it came from."""
+        number, _, name = part.partition(" ")
+        if number.isdecimal() and 0 < int(number) <= len(call.arguments.get("steps", ())):
+            return f"step {number}, {step_told(call, int(number))}: {name}"
+        return part
 
     def _record(self, error: np.ndarray, answer: Answer, where: np.ndarray) -> None:
         value, budget = answer.value[where], answer.budget[where]
@@ -180,9 +221,10 @@ class Trial:
     def _operation(self, call: Call) -> Operation:
         return self.contract.operation(call.operation)()
 
-    def _dtype(self, call: Call) -> str:
+    def _dtype(self, call: Call, part: str = "") -> str:
         operation = self._operation(call)
-        return operation.result_dtype(operation.bind(call.arguments))
+        a = operation.bind(call.arguments)
+        return operation.part_dtype(part, a) if operation.parts else operation.result_dtype(a)
 
     def promised(self, call: Call) -> Arguments:
         """The call's arguments as the oracle reads them."""
@@ -200,6 +242,14 @@ def deviation(got: np.ndarray, value: np.ndarray, dtype: str) -> np.ndarray:
         error = np.abs(got - value)
     same = (np.isnan(got) & np.isnan(value)) | (got == value)
     return np.where(same, 0.0, np.where(np.isfinite(error), error, np.inf))
+
+
+def _by_name(answer: Any) -> Mapping[str, Any]:
+    return answer if isinstance(answer, Mapping) else {"": answer}
+
+
+def _listed(got: Mapping[str, np.ndarray]) -> str:
+    return ", ".join(got) or "nothing"
 
 
 def _described(got: np.ndarray, answer: Answer, error: np.ndarray, where: np.ndarray, name: str) -> str:

@@ -112,6 +112,13 @@ class Answer:
     budget: np.ndarray
 
 
+Answers = Mapping[str, Answer]
+"""The answers of a call that returns several arrays at once, by the name of the part."""
+
+STORY = ("…",)
+"""`Operation.parts` of a story: which parts there are depends on its steps; they read ``3 keys``, ``4 refused``."""
+
+
 class Operation:
     """One name of a contract: what a call must refuse, what it must return, and how far it may be off.
 
@@ -128,6 +135,12 @@ class Operation:
     """Parameters that a subject's signature may leave out, because other arguments tell them."""
     narrows: ClassVar[Mapping[str, tuple[str, tuple[Any, ...]]]] = {}
     """parameter -> (envelope key, what is left of it) when a subject's signature does not take the parameter."""
+    parts: ClassVar[tuple[str, ...]] = ()
+    """Names of the arrays that a call returns together, in order; none where it returns one array."""
+    methods: ClassVar[tuple[str, ...]] = ()
+    """What an object must have to offer the operation, where a driver uses it in more ways than one call."""
+    optional_methods: ClassVar[Mapping[str, tuple[str, tuple[Any, ...]]]] = {}
+    """method -> (envelope key, what is left of it) when a subject's object lacks the method."""
 
     def __call__(self, **arguments: Any) -> Any:
         a = self.bind(arguments)
@@ -147,17 +160,24 @@ class Operation:
     def guard(self, a: Arguments) -> None:
         """Raise ValueError or TypeError where the contract refuses the arguments."""
 
-    def evaluate(self, a: Arguments, precision: Precision) -> Answer:
-        """Return the float64 value and the budget for an implementation of this precision class."""
+    def evaluate(self, a: Arguments, precision: Precision) -> Any:
+        """Return the Answer (or, for an operation with parts, the Answers): value and budget for the precision class."""
         raise NotImplementedError
 
     def result_dtype(self, a: Arguments) -> str:
         """The dtype that the contract promises for the result."""
         raise NotImplementedError
 
+    def part_dtype(self, part: str, a: Arguments) -> str:
+        """The dtype that the contract promises for one part of the result."""
+        return self.result_dtype(a)
+
     def respond(self, a: Arguments) -> Any:
-        """The result of a call whose arguments passed the guard."""
-        return self.finish(self.evaluate(a, Precision.FLOAT32).value, a)
+        """The result of a call whose arguments passed the guard: an array, or a dict of parts."""
+        answer = self.evaluate(a, Precision.FLOAT32)
+        if self.parts:
+            return {part: round_to(one.value, self.part_dtype(part, a)) for part, one in answer.items()}
+        return self.finish(answer.value, a)
 
     def finish(self, value: np.ndarray, a: Arguments) -> Any:
         """Round the float64 value once, to the promised dtype."""
@@ -208,6 +228,7 @@ class Contract:
 
     version: raised whenever an oracle's answer changes, so that goldens are agreed anew.
     envelope: key -> the choices (a tuple) or the largest value (an int) that tests draw from by default.
+    layouts: the orders of axes that an adapter may declare (LAYOUT); "" is the contract's own.
     """
 
     component: str
@@ -216,6 +237,7 @@ class Contract:
     operations: tuple[type[Operation], ...]
     envelope: Mapping[str, tuple[Any, ...] | int]
     requirements: tuple[Requirement, ...]
+    layouts: tuple[str, ...] = ("",)
 
     @cached_property
     def faults(self) -> tuple[Fault, ...]:

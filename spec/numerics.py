@@ -84,9 +84,9 @@ def f64(x: Any) -> np.ndarray:
 
 
 def round_to(value: np.ndarray, dtype: str) -> np.ndarray:
-    """Return float64 values rounded once to the dtype."""
+    """Return float64 values rounded once to the dtype, which may be an integer one for values that are whole."""
     with np.errstate(over="ignore", invalid="ignore"):
-        return np.asarray(value, np.float64).astype(_NUMPY[dtype])
+        return np.asarray(value, np.float64).astype(_NUMPY.get(dtype) or np.dtype(dtype))
 
 
 def rounding(value: np.ndarray, dtype: str) -> np.ndarray:

@@ -103,7 +103,7 @@ def test_poison_lies_all_around_a_view(view, dtype):
 
 
 def test_an_output_that_is_left_unwritten_shows_as_nan():
-    seen = call(lambda x: np.empty((64, 64), np.float32), result=((64, 64), "float32"))
+    seen = call(lambda x: np.empty((64, 64), np.float32), results=[((64, 64), "float32")])
     # The allocator keeps its books in the first bytes of a freed buffer.
     assert np.isnan(seen.value).any()
 
@@ -146,10 +146,10 @@ def test_numbers_of_numpy_cross_the_wire_as_numbers():
 # Calls
 
 
-def call(function, x=None, kind="numpy", view="", watch=False, result=None) -> Observation:
+def call(function, x=None, kind="numpy", view="", watch=False, results=()) -> Observation:
     target = Target(Silu, function, arrays(kind), plain=True, call_names={"x": "x"})
     x = np.arange(4, dtype=np.float32) if x is None else x
-    return Executor({"silu": target}).call("silu", {"x": x}, {"x": view}, None, result, watch)
+    return Executor({"silu": target}).call("silu", {"x": x}, {"x": view}, None, results, watch)
 
 
 def test_a_call_that_changes_nothing_is_seen_as_its_value_alone():
@@ -271,7 +271,7 @@ def test_objects_are_kept_for_an_example_and_forgotten_after_it():
     executor = Executor({"Counts": Target(Made, Counts, arrays("numpy"), plain=False, call_names={"x": "x"})})
 
     def calls(keep):
-        return float(executor.call("Counts", {"x": np.ones(1)}, {}, keep, None, False).value[0])
+        return float(executor.call("Counts", {"x": np.ones(1)}, {}, keep, (), False).value[0])
 
     assert [calls(0), calls(0), calls(1), calls(None), calls(None), calls(0)] == [1, 2, 1, 1, 1, 3]
     executor.reset()
@@ -286,5 +286,5 @@ def test_a_result_in_a_buffer_that_is_used_again_is_noticed():
         return buffer
 
     executor = Executor({"silu": Target(Silu, reuses, arrays("numpy"), plain=True, call_names={"x": "x"})})
-    first, second = (executor.call("silu", {"x": np.full(3, n, np.float32)}, {}, None, None, False) for n in (1, 2))
+    first, second = (executor.call("silu", {"x": np.full(3, n, np.float32)}, {}, None, (), False) for n in (1, 2))
     assert (first.changed, second.changed) == ((), ("earlier result",))

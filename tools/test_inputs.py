@@ -23,9 +23,9 @@ class Recorder(LocalSubject):
         super().__init__({op.signature.operation: op for op in contract(component).operations})
         self.calls: list[Call] = []
 
-    def call(self, call: Call, result: Result | None = None, watch: bool = False) -> Observation:
+    def call(self, call: Call, results: Sequence[Result] = (), watch: bool = False) -> Observation:
         self.calls.append(call)
-        return super().call(call, result, watch)
+        return super().call(call, results, watch)
 
 
 @functools.cache

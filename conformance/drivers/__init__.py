@@ -1,0 +1,56 @@
+"""How a subject is used where one call is not enough: a story of a stateful object, a model fed chunk by chunk.
+
+A driver runs beside the subject, on the subject's own arrays, and reports what it saw; it judges nothing. One module
+per component, with `DRIVERS`: operation -> driver.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from inferspec.conformance.arrays import Arrays
+
+Driver = Callable[[Any, Mapping[str, Any], Arrays], Any]
+"""Takes the built object (or what the subject offers, where the contract builds nothing), the arguments in the subject's
+own arrays (and `layout`, the adapter's LAYOUT of the component or ""), and the kind of arrays."""
+
+
+def driver_of(component: str, operation: str) -> Driver | None:
+    """The driver of an operation, if it has one."""
+    name = f"{__name__}.{component}"
+    if importlib.util.find_spec(name) is None:
+        return None
+    return importlib.import_module(name).DRIVERS.get(operation)
+
+
+Names = Mapping[str, Sequence[str]]
+"""method -> what to call the things that it returns, in order."""
+
+
+def follow(thing: Any, steps: Sequence[tuple[str, Mapping[str, Any]]], names: Names) -> dict[str, Any]:
+    """Do one step after the other to an object; return what came back, by step and name: ``3 keys``, ``4 refused``."""
+    seen: dict[str, Any] = {}
+    for number, (method, arguments) in enumerate(steps, 1):
+        seen |= step(number, partial(_done, thing, method, arguments), names[method])
+    return seen
+
+
+def step(number: int, do: Callable[[], Any], names: Sequence[str]) -> dict[str, Any]:
+    """Do one step of a story; an error is a refusal, after which the story goes on."""
+    try:
+        returned = do()
+    except NotImplementedError:
+        raise
+    except Exception:
+        return {f"{number} refused": 1}
+    values = returned if len(names) > 1 else (returned,)
+    return {f"{number} {name}": value for name, value in zip(names, values, strict=False)}
+
+
+def _done(thing: Any, method: str, arguments: Mapping[str, Any]) -> Any:
+    attribute = getattr(thing, method)
+    return attribute(*arguments.values()) if callable(attribute) else attribute
