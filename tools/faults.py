@@ -22,8 +22,8 @@ BAD = ("failed", "overclaimed", "crashed", "hung")
 
 @dataclass
 class Kill:
-    """What became of one fault. tests: those of its own requirement that reject it; elsewhere: the other
-    requirements whose tests do; diagnosed: whether a diagnosis names it on its own requirement's failure."""
+    """What became of one fault. tests: those of its own requirement that reject it, the first alone unless all were
+    asked for; elsewhere: the other requirements whose tests do; diagnosed: whether a diagnosis names it on its own requirement's failure."""
 
     fault: str
     component: str
@@ -107,6 +107,8 @@ def kill(component: str, name: str, profile: Profile, everywhere: bool = False) 
                 result.seconds, result.examples = time.perf_counter() - started, trial.outcome.examples
                 result.diagnosis = trial.outcome.diagnosis
             result.tests.append(test.id)
+            if not everywhere:
+                break
     if everywhere or not result.tests:
         result.elsewhere = sorted(_rejecting(subject, fault.kills.id, contract, profile))
     return result

@@ -53,7 +53,7 @@ def opened(spec, replacements=None):
 
 def called(adapter, operation, **arguments):
     """What an adapter's operation returns."""
-    seen = Executor(adapter.targets).call(operation, arguments, {}, None, None, False)
+    seen = Executor(adapter.targets).call(operation, arguments, {}, None, (), False)
     assert not seen.raised, seen.message
     return seen.value
 

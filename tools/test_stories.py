@@ -1,0 +1,181 @@
+"""Calls that are more than one array: parts, nested arguments, drivers, and stories of stateful objects."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from inferspec.conformance.arrays import arrays
+from inferspec.conformance.binding import AdapterError, Target, bind
+from inferspec.conformance.calls import Call
+from inferspec.conformance.drivers import follow
+from inferspec.conformance.executor import Executor
+from inferspec.conformance.subject import LocalSubject
+from inferspec.conformance.trial import Nonconformance, Trial
+from inferspec.conformance.wire import decode, encode
+from inferspec.spec import linear
+from inferspec.spec.contract import STORY, Answer, Operation, Signature
+
+NUMPY = arrays("numpy")
+
+
+class Halves(Operation):
+    """An operation with two results."""
+
+    signature = Signature.parse("halves(x)")
+    parts = ("first", "second")
+
+    def evaluate(self, a, precision):
+        value = np.asarray(a.x, np.float64)
+        middle = len(value) // 2
+        return {
+            "first": Answer(value[:middle], np.zeros(middle)),
+            "second": Answer(value[middle:], np.zeros(len(value) - middle)),
+        }
+
+    def result_dtype(self, a):
+        return "float32"
+
+
+class Counter(Operation):
+    """A story."""
+
+    signature = Signature.parse("Counter(steps)")
+    parts = STORY
+    methods = ("add",)
+    optional_methods = {"clear": ("clears", (False,))}  # noqa: RUF012
+
+    def result_dtype(self, a):
+        return "float32"
+
+
+def observed(operation, function, driver=None, **arguments):
+    target = Target(operation, function, NUMPY, False, {}, {name: name for name in arguments}, driver=driver)
+    return Executor({"it": target}).call("it", arguments, {}, None, (), False)
+
+
+# parts
+
+
+@pytest.mark.parametrize("shape", [tuple, list, lambda pair: dict(zip(("first", "second"), pair, strict=True))])
+def test_parts_are_named_in_their_order_or_by_the_subject(shape):
+    seen = observed(Halves, lambda x: shape((x[:1], x[1:])), x=np.arange(3.0))
+    assert {part: value.tolist() for part, value in seen.parts.items()} == {"first": [0], "second": [1, 2]}
+    assert seen.value is None
+
+
+@pytest.mark.parametrize("returned", [np.ones(2), (np.ones(2),), (np.ones(1),) * 3, 1.0])
+def test_another_number_of_parts_is_no_result(returned):
+    seen = observed(Halves, lambda x: returned, x=np.arange(3.0))
+    assert (seen.value, dict(seen.parts)) == (None, {})
+    assert seen.message
+
+
+def test_an_oracle_gives_its_parts_in_their_dtype():
+    parts = LocalSubject({"halves": Halves}).call(Call("halves", {"x": np.arange(3.0)})).parts
+    assert [(name, x.dtype.name) for name, x in parts.items()] == [("first", "float32"), ("second", "float32")]
+
+
+# nested arguments
+
+
+def test_nested_arrays_are_converted_and_cross_to_another_process():
+    weights = {"a": np.arange(2, dtype=np.float32), "b": [np.ones(1, np.float32), ("x", {"c": np.zeros(3)})]}
+    crossed = decode(encode({"weights": weights}))["weights"]
+    assert Call("f", {"weights": crossed}).leaves().keys() == {"weights.a", "weights.b.0", "weights.b.1.1.c"}
+    mlx = arrays("mlx")
+    target = Target(linear.Silu, lambda w: w["a"] * 2 + w["b"][0], mlx, False, {}, {"w": "w"})
+    seen = Executor({"silu": target}).call("silu", {"w": crossed}, {}, None, (), False)
+    assert seen.value.tolist() == [1, 3]
+
+
+def test_a_change_of_a_nested_array_is_noticed():
+    def spoils(w):
+        w["a"][0] = 7
+        return w["a"].copy()
+
+    assert observed(linear.Silu, spoils, w={"a": np.zeros(2)}).changed == ("w.a",)
+
+
+# drivers and stories
+
+
+def test_a_driver_uses_what_is_offered_in_the_place_of_a_call():
+    seen = observed(
+        linear.Silu, lambda x: x + 1, driver=lambda subject, given, to: subject(given["x"]).sum() > 0, x=np.ones(2)
+    )
+    assert seen.value == 1
+
+
+def test_a_story_goes_on_after_a_refusal():
+    class Tally:
+        def __init__(self):
+            self.total = 0
+
+        def add(self, n):
+            if n < 0:
+                raise ValueError(f"n is {n}")
+            self.total += n
+            return self.total, -self.total
+
+    steps = (("add", {"n": 2}), ("add", {"n": -1}), ("add", {"n": 3}), ("total", {}))
+    names = {"add": ("up", "down"), "total": ("total",)}
+    assert follow(Tally(), steps, names) == {
+        "1 up": 2, "1 down": -2, "2 refused": 1, "3 up": 5, "3 down": -5, "4 total": 5,
+    }  # fmt: skip
+
+
+def test_a_stub_in_a_story_is_a_stub():
+    def add(n):
+        raise NotImplementedError
+
+    with pytest.raises(NotImplementedError):
+        follow(SimpleNamespace(add=add), [("add", {"n": 1})], {"add": ("up",)})
+
+
+def test_a_story_prints_one_numbered_line_a_step():
+    call = Call("Counter", {"size": 3, "steps": (("add", {"n": 2}), ("append", {"key": np.ones((1, 2))}))})
+    assert str(call) == "Counter(size=3)\n    1. add(n=2)\n    2. append(key=float64[1, 2])"
+
+
+def test_a_class_must_have_the_methods_that_its_driver_uses():
+    with pytest.raises(AdapterError, match="Counter: object has no add"):
+        bind(Counter, object, NUMPY, plain=False)
+
+
+def test_a_class_without_an_optional_method_is_asked_for_less():
+    class Adds:
+        def add(self, n): ...
+
+    assert bind(Counter, Adds, NUMPY, plain=False).narrowed == {"clears": (False,)}
+
+
+# what a failure says
+
+
+@pytest.fixture
+def trial():
+    requirement = linear.CONTRACT.requirements[0]
+    it = Trial(LocalSubject({op.signature.operation: op for op in linear.CONTRACT.operations}), requirement)
+    it._operation = lambda call: Counter()
+    return it
+
+
+STEPS = {"steps": (("add", {"n": 2}),)}
+
+
+@pytest.mark.parametrize(
+    ("got", "message"),
+    [
+        ({}, "step 1, add(n=2): up is missing; it came with nothing"),
+        ({"1 up": np.ones(2)}, "step 1, add(n=2): up: the result has shape [2], not [1]"),
+        ({"1 up": np.ones(1), "1 refused": np.ones(())}, "step 1, add(n=2): refused should not be there"),
+        ({"1 up": np.full(1, 3.0)}, "step 1, add(n=2): up: out[0] = 3, exact 1"),
+    ],
+)
+def test_a_wrong_part_is_named_with_its_step(trial, got, message):
+    with pytest.raises(Nonconformance) as failure:
+        trial._compare_all(Call("it", STEPS), got, {"1 up": Answer(np.ones(1), np.zeros(1))}, None, "exact")
+    assert str(failure.value).startswith(message)
