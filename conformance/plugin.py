@@ -106,7 +106,22 @@ def pytest_configure(config: pytest.Config) -> None:
     config.stash[_results] = Results()
     config.pluginmanager.register(config.stash[_results], "inferspec-results")
     if _concerns_us(config):
+        _check_certificate(_option(config, "--certificate"))
         _open(config)
+
+
+def _check_certificate(path: str | None) -> None:
+    """A certificate that cannot be written is said before the run and not after it."""
+    if not path:
+        return
+    file = Path(path)
+    nearest = next(parent for parent in file.absolute().parents if parent.exists())
+    if file.is_dir():
+        raise pytest.UsageError(f"--certificate {path} is a folder; it takes a file")
+    if not nearest.is_dir() or not os.access(file if file.exists() else nearest, os.W_OK):
+        raise pytest.UsageError(
+            f"--certificate {path} cannot be written: {nearest} is no folder that can be written to"
+        )
 
 
 def _concerns_us(config: pytest.Config) -> bool:

@@ -164,6 +164,8 @@ def test_a_verdict_needs_a_whole_run_and_decides_the_exit_code(certify, subject,
     [
         (("--profile", "bad"), "--profile bad: it takes quick, full, nightly"),
         (("--with", "rope"), "--with rope: it takes PART=SUBJECT"),
+        (("--certificate", "."), "--certificate . is a folder; it takes a file"),
+        (("--certificate", "mask.py/out.json"), "--certificate mask.py/out.json cannot be written"),
     ],
 )
 def test_a_bad_option_is_one_line(certify, options, says):
