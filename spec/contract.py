@@ -135,6 +135,8 @@ class Operation:
     """Parameters that a subject's signature may leave out, because other arguments tell them."""
     narrows: ClassVar[Mapping[str, tuple[str, tuple[Any, ...]]]] = {}
     """parameter -> (envelope key, what is left of it) when a subject's signature does not take the parameter."""
+    required_narrows: ClassVar[Mapping[str, tuple[str, tuple[Any, ...]]]] = {}
+    """parameter -> (envelope key, what is left of it) when a subject cannot be called without the parameter."""
     parts: ClassVar[tuple[str, ...]] = ()
     """Names of the arrays that a call returns together, in order; none where it returns one array."""
     methods: ClassVar[tuple[str, ...]] = ()
@@ -213,13 +215,17 @@ class Fault:
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """Another honest way to compute an operation; every test must accept it, in its precision class."""
+    """Another honest way to compute an operation; every test must accept it, in its precision class.
+
+    unmet: ids of requirements of level SHOULD that it does not meet.
+    """
 
     name: str
     text: str
     operation: str
     change: Change
     precision: Precision = Precision.FLOAT32
+    unmet: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

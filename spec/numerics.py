@@ -7,6 +7,7 @@ N. Higham, Accuracy and Stability of Numerical Algorithms, 2nd ed., chapters 2 a
 
 from __future__ import annotations
 
+import math
 from enum import StrEnum
 from typing import Any
 
@@ -38,12 +39,28 @@ UNDERFLOW_GAP = 112.0
 """A softmax logit this far below the largest has weight exactly 0 in every dtype: exp(-104) is below the smallest
 float32 subnormal, and 8 are left for the rounding of the logits (measured: 64 is not enough, 112 is)."""
 
+FINEST_STEP = 1.5e-7
+"""A quantiser need not take a finer step than this: MLX divides by no less than 1e-7, and moving 0 onto a code may make
+that up to half larger (mlx/backend/cpu/quantized.cpp: eps)."""
+
 UNDECIDED = 0.02
 """Share of elements whose last bit hangs on how float32 statistics were summed: about n·2^-24 / 2^-11 for rows of
 some hundred elements in float16. A diagnosis of a rounding order overlooks so many."""
 
+FALSE_ALARM = 1e-6
+"""With what probability all statistical checks of a run together may reject an honest random generator."""
+
+STATISTICAL_CHECKS = 32
+"""How many statistical checks a run makes at most; each gets an equal share of FALSE_ALARM."""
+
 EXPLAINED = 0.1
 """A fault explains a wrong result when what it leaves unexplained is at most this share of the deviation."""
+
+
+MODEL_LOGITS = 1e-5
+"""Largest difference of two float32 runs of a trained model, as a share of its largest logit. Two right ones were at
+most 5e-6 apart (transformers and mlx-lm on SmolLM2, 30 layers), and the subtlest mistake known, an eps ten times too
+large, shows 6e-5."""
 
 
 class Precision(StrEnum):
@@ -124,6 +141,39 @@ def weights_growth(probabilities: np.ndarray, logit_error: np.ndarray) -> np.nda
     return np.exp(capped) * mean - 1.0
 
 
+def relative_entropy_limit(draws: int, cells: int, alarm: float) -> float:
+    """Largest relative entropy (nats) of observed frequencies against the true probabilities, but for a chance `alarm`.
+
+    No asymptotics: for n draws from k cells and e > (k-1)/n, P(D >= e) <= exp(-n·e)·(e·n·exp(1)/(k-1))^(k-1), whatever
+    the probabilities: D's moments are bounded by those of a gamma distribution of shape k-1 and rate n (R. Agrawal,
+    Finite-sample concentration of the multinomial in relative entropy, IEEE Trans. Inf. Theory 66, 2020). With y = n·e the bound falls for y > k-1; its crossing is found by bisection.
+    """
+    free = max(cells - 1, 1)
+
+    def log_bound(y: float) -> float:
+        return -y + free * (1 + math.log(y / free))
+
+    low, high = float(free), 2.0 * free
+    while log_bound(high) > math.log(alarm):
+        high *= 2
+    for _ in range(100):
+        middle = (low + high) / 2
+        low, high = (middle, high) if log_bound(middle) > math.log(alarm) else (low, middle)
+    return high / draws
+
+
+def most_draws(draws: int, probability: float, alarm: float) -> int:
+    """How often an event of that probability may happen in so many draws, but for a chance `alarm`.
+
+    P(c or more) <= (n·p)^c / c!, the expected number of sets of c draws that all hit.
+    """
+    count, bound = 0, 1.0
+    while bound > alarm:
+        count += 1
+        bound *= draws * probability / count
+    return count - 1
+
+
 def within(error: np.ndarray, budget: np.ndarray) -> np.ndarray:
     """Whether each error keeps its budget. The budget itself is computed in float64: a part in 2^40 covers that."""
     with np.errstate(over="ignore"):
@@ -149,3 +199,68 @@ def matmul_class(error: float) -> str:
     if error <= dot(np.ones(()), 64, _UNIT["float32"]):
         return "float32"
     return "tf32" if error <= 3 * _UNIT["float16"] else "lower"
+
+
+# Whole models. A worst-case bound through layers says nothing (it doubles with every one of them), while honest
+# float32 models agree to a few parts in 10^7. So a model's budget is that of a probabilistic error analysis (N. Higham
+# and T. Mary, A new approach to probabilistic rounding error analysis, SIAM J. Sci. Comput. 41, 2019), done by Monte
+# Carlo arithmetic (D. S. Parker, 1997): the float64 oracle runs RUNS times with a random error of the right size put
+# on the result of every operation, and what that does to the logits is what rounding does to them.
+
+RUNS = 8
+"""Disturbed runs from which a model's budget is estimated."""
+
+SAFETY = 16.0
+"""Budget of a model in standard deviations of its logits. An estimate from 8 runs may be 2.5 times too small (chance
+1e-4, when a single rounding dominates) and 1e7 comparisons reach 5.5 deviations: together 14."""
+
+_UNIFORM = 3.0**-0.5
+"""Standard deviation of a number uniform in (-1, 1)."""
+
+_MANTISSA = {"float32": (24, -125), "float16": (11, -13), "bfloat16": (8, -125)}
+"""Bits of the mantissa, and the exponent (of `frexp`) of the smallest normal number."""
+
+
+def dot_deviation(squares: np.ndarray, value: np.ndarray, terms: int, unit: float) -> np.ndarray:
+    """Standard deviation of the rounding error of a sum of `terms` products, in recursive order.
+
+    Partial sum S_k is rounded with an error uniform in (-a, a)·|S_k|, each product likewise:
+        variance = a²/3 · (sum_k S_k² + sum_k p_k²).
+    Products of mean m and any signs make S_k a drift k·m with a random walk, E[S_k²] = (k·m)² + k·q with q the mean of
+    p²; summed over k that is n·value²/3 + n·squares/2. Blocked and pairwise sums and fused products err less.
+
+    squares: the sum of the squared products.
+    """
+    return unit * _UNIFORM * np.sqrt(terms * (value**2 / 3 + squares / 2) + squares)
+
+
+def library_deviation(unit: float) -> float:
+    """Relative standard deviation of a library function whose error is uniform within `library`."""
+    return library(unit) * _UNIFORM
+
+
+def rounding_deviation(unit: float) -> float:
+    """Relative standard deviation of one rounding."""
+    return unit * _UNIFORM
+
+
+def round_at_random(x: np.ndarray, dtype: str, uniform: np.ndarray) -> np.ndarray:
+    """Round up or down with chances that make the result right on average; what the dtype holds exactly stays.
+
+    uniform: random numbers in (0, 1), one for each element. Source: Parker 1997; Croci et al. 2022 (stochastic
+    rounding).
+    """
+    bits, smallest = _MANTISSA[dtype]
+    spacing = np.ldexp(1.0, np.maximum(np.frexp(x)[1], smallest) - bits)
+    return np.floor(x / spacing + uniform) * spacing
+
+
+def model_budget(disturbed: np.ndarray, value: np.ndarray, dtype: str) -> np.ndarray:
+    """SAFETY times the standard deviation of the logits of one token, or of all where that is larger.
+
+    disturbed: RUNS×…×V logits of the disturbed runs; value: …×V. Logits of one token share their roundings, so the
+    deviation is that of the row; one that the runs happened to spare has that of its neighbours.
+    """
+    squares = ((disturbed - value) ** 2).mean(axis=(0, -1), keepdims=True)[0]
+    deviation = np.sqrt(np.maximum(squares, squares.mean() if squares.size else 0.0))
+    return np.broadcast_to(SAFETY * deviation + _FLOOR[dtype], value.shape)
