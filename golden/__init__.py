@@ -27,6 +27,7 @@ SUFFIX = ".safetensors"
 
 # One metadata key: the order in which safetensors writes several is not fixed.
 _HEAD, _EXPECTED, _ARGUMENT = "golden", "expected", "argument."
+_PART = "expected."
 _RECORDED = ("component", "operation", "requirement", "recipe", "seed", "inputs", "output", "oracles", "libraries")
 _IN_BOTH = ("component", "operation", "requirement", "recipe", "seed")
 
@@ -41,7 +42,8 @@ class Golden:
 
     requirement: the id of the sentence that it is an example of. features: what envelopes speak of
     (``{"dtypes": "bfloat16", "masks": "causal"}``). arguments: the contract's flattened arguments, as a `Call` has
-    them. expected: the answer in float64. condition: by how much the computation magnifies a rounding on its way.
+    them. expected: the answer in float64, or its parts by name. condition: by how much the computation magnifies a
+    rounding on its way.
     """
 
     component: str
@@ -53,7 +55,7 @@ class Golden:
     condition: float
     features: Mapping[str, Any]
     arguments: Mapping[str, Any]
-    expected: np.ndarray
+    expected: np.ndarray | Mapping[str, np.ndarray]
 
     @property
     def id(self) -> str:
@@ -61,17 +63,29 @@ class Golden:
 
     @property
     def dtype(self) -> str:
-        """The dtype of the call, one of the contract's."""
-        return str(self.features["dtypes"])
+        """The dtype of the call, one of the contract's; "" where it has none."""
+        return str(self.features.get("dtypes", ""))
 
-    def equals(self, value: np.ndarray, budget: np.ndarray) -> bool:
-        """Whether another float64 answer is the same one: apart by roundings alone, and within the budget of any
-        implementation, which is narrower where the answer is tiny."""
-        if value.shape != self.expected.shape or not np.isfinite(value).all():
+    @property
+    def answers(self) -> dict[str, np.ndarray]:
+        """The answer by part; a single array has the name ""."""
+        return by_part(self.expected)
+
+    def equals(self, value: Any, budget: Any) -> bool:
+        """Whether another float64 answer (an array, or arrays by part) is the same one: apart by roundings alone, and
+        within the budget of any implementation, which is narrower where the answer is tiny."""
+        values, budgets = by_part(value), by_part(budget)
+        return values.keys() == self.answers.keys() and all(
+            self._equals(expected, values[part], budgets[part]) for part, expected in self.answers.items()
+        )
+
+    def _equals(self, expected: np.ndarray, value: np.ndarray, budget: np.ndarray) -> bool:
+        finite = np.isfinite(expected)
+        if value.shape != expected.shape or not (value[~finite] == expected[~finite]).all():
             return False
-        largest = self.condition * float(np.abs(self.expected).max(initial=0.0))
-        apart = np.abs(value - self.expected)
-        return oracles_agree(value, self.expected, largest) and bool(within(apart, budget).all())
+        largest = self.condition * float(np.abs(expected[finite]).max(initial=0.0))
+        apart = np.abs(value[finite] - expected[finite])
+        return oracles_agree(value[finite], expected[finite], largest) and bool(within(apart, budget[finite]).all())
 
     def beyond(self, envelope: Mapping[str, Any]) -> list[str]:
         """The features that lie outside an envelope (key -> choices, or the largest value)."""
@@ -84,13 +98,16 @@ class Golden:
     def inputs_digest(self) -> str:
         """sha256 of all but the answer: the arrays, the other arguments, and what the file says about them."""
         digest = hashlib.sha256(json.dumps(self._head(), sort_keys=True).encode())
-        for name, x in sorted(_arrays(self.arguments).items()):
+        for name, x in sorted(_leaves(self.arguments)):
             digest.update(f"{name} {x.dtype.name} {list(x.shape)}".encode() + x.tobytes())
         return digest.hexdigest()
 
     def output_digest(self) -> str:
         """sha256 of the answer."""
-        return hashlib.sha256(f"{list(self.expected.shape)}".encode() + self.expected.tobytes()).hexdigest()
+        digest = hashlib.sha256()
+        for part, x in sorted(self.answers.items()):
+            digest.update(f"{part} {list(x.shape)}".lstrip().encode() + x.tobytes())
+        return digest.hexdigest()
 
     def _head(self) -> dict[str, Any]:
         return {
@@ -142,16 +159,23 @@ def read(path: Path) -> Golden:
             head = json.loads(file.metadata()[_HEAD])
             stored = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
         head["arguments"] = {name: _value(name, value, stored) for name, value in head["arguments"].items()}
+        parts = {name.removeprefix(_PART): x for name, x in stored.items() if name.startswith(_PART)}
         head["features"] = {name: tuple(x) if isinstance(x, list) else x for name, x in head["features"].items()}
-        return Golden(**head, expected=stored[_EXPECTED])
+        return Golden(**head, expected=parts or stored[_EXPECTED])
     except (OSError, SafetensorError, KeyError, ValueError, TypeError, AttributeError) as error:
         raise GoldenError(f"golden {id} cannot be read ({error}): restore the file, or {_regen(id)}") from error
 
 
 def serialised(golden: Golden) -> bytes:
     """Return the bytes of a golden's file."""
-    tensors = {_ARGUMENT + name: _bits(x) for name, x in _arrays(golden.arguments).items()}
-    return save({**tensors, _EXPECTED: golden.expected}, {_HEAD: json.dumps(golden._head())})
+    tensors = {_ARGUMENT + name: _bits(x) for name, x in _leaves(golden.arguments)}
+    answers = {_PART + part if part else _EXPECTED: x for part, x in golden.answers.items()}
+    return save({**tensors, **answers}, {_HEAD: json.dumps(golden._head())})
+
+
+def by_part(value: Any) -> dict[str, np.ndarray]:
+    """An answer, or a budget, by the name of the part; a single array has the name ""."""
+    return dict(value) if isinstance(value, Mapping) else {"": value}
 
 
 def _trusted(id: str, entry: Mapping[str, Any], root: Path) -> Golden:
@@ -189,8 +213,14 @@ def _regen(what: str = "") -> str:
     return f"run `inferspec golden regen{only}`, read the diff and commit it"
 
 
-def _arrays(arguments: Mapping[str, Any]) -> dict[str, np.ndarray]:
-    return {name: value for name, value in arguments.items() if isinstance(value, np.ndarray)}
+def _leaves(value: Any, path: str = "") -> list[tuple[str, np.ndarray]]:
+    """The arrays in nested arguments, each with its path: ``steps.0.1.key``."""
+    if isinstance(value, np.ndarray):
+        return [(path, value)]
+    if not isinstance(value, Mapping | list | tuple):
+        return []
+    items = value.items() if isinstance(value, Mapping) else enumerate(value)
+    return [leaf for key, item in items for leaf in _leaves(item, f"{path}.{key}" if path else str(key))]
 
 
 def _bits(x: np.ndarray) -> np.ndarray:
@@ -204,20 +234,28 @@ def _plain(value: Any) -> Any:
         return {"array": value.dtype.name}
     if isinstance(value, slice):
         return {"slice": [value.start, value.stop]}
+    if isinstance(value, tuple):
+        return {"tuple": [_plain(item) for item in value]}
+    if isinstance(value, Mapping):
+        return {"dict": {key: _plain(item) for key, item in value.items()}}
     return [_plain(item) for item in value] if isinstance(value, list) else value
 
 
-def _value(name: str, value: Any, stored: Mapping[str, np.ndarray]) -> Any:
+def _value(path: str, value: Any, stored: Mapping[str, np.ndarray]) -> Any:
     """The argument that `_plain` wrote."""
     if isinstance(value, list):
-        return [_value(name, item, stored) for item in value]
+        return [_value(f"{path}.{key}", item, stored) for key, item in enumerate(value)]
     if not isinstance(value, dict):
         return value
     if "slice" in value:
         return slice(*value["slice"])
-    x = stored[_ARGUMENT + name]
+    if "tuple" in value:
+        return tuple(_value(path, value["tuple"], stored))
+    if "dict" in value:
+        return {key: _value(f"{path}.{key}", item, stored) for key, item in value["dict"].items()}
+    x = stored[_ARGUMENT + path]
     if value["array"] == "bfloat16":
         return x.view(numpy_dtype("bfloat16"))
     if x.dtype.name != value["array"]:
-        raise ValueError(f"{name} is stored as {x.dtype.name}, not {value['array']}")
+        raise ValueError(f"{path} is stored as {x.dtype.name}, not {value['array']}")
     return x

@@ -22,7 +22,7 @@ from rich.table import Table
 
 from inferspec.golden import MANIFEST, ROOT, SUFFIX, Golden, GoldenError, cases, manifest, read, serialised
 from inferspec.spec import contract as contract_of
-from inferspec.spec.contract import Answer
+from inferspec.spec.contract import Answers
 from inferspec.spec.numerics import Precision, f64, is_float
 from inferspec.tools import recipes
 from inferspec.tools.recipes import Case
@@ -42,7 +42,7 @@ class _Made:
 
     golden: Golden
     entry: dict[str, Any]
-    budget: np.ndarray
+    budget: Mapping[str, np.ndarray]
     refusal: str = ""
 
 
@@ -178,7 +178,7 @@ def _make(only: Sequence[str], old: Mapping[str, Any], root: Path, console: Cons
 
 def _made(id: str, case: Case, entry: Mapping[str, Any] | None, root: Path) -> _Made:
     arguments = case.arguments()
-    answer = _spec_answer(id, case, arguments)
+    answers = _spec_answers(id, case, arguments)
     golden = Golden(
         component=id.split("/")[0],
         name=case.name,
@@ -191,23 +191,29 @@ def _made(id: str, case: Case, entry: Mapping[str, Any] | None, root: Path) -> _
         arguments=arguments,
         expected=_torch_answer(case.compute, arguments),
     )
-    refusal = _refusal(golden, answer)
-    golden = _settled(golden, answer, entry, root)
-    return _Made(golden, _entry(golden), answer.budget, refusal)
+    refusal = _refusal(golden, answers)
+    golden = _settled(golden, answers, entry, root)
+    return _Made(golden, _entry(golden), {part: one.budget for part, one in answers.items()}, refusal)
 
 
-def _spec_answer(id: str, case: Case, arguments: Mapping[str, Any]) -> Answer:
+def _spec_answers(id: str, case: Case, arguments: Mapping[str, Any]) -> Answers:
+    """The spec's answer by part; a single one has the name ""."""
     contract = contract_of(id.split("/")[0])
     operation = contract.operation(case.requirement.name)()
     bound = operation.bind(arguments)
     operation.guard(bound)
-    return operation.evaluate(bound, Precision.FLOAT32)
+    answer = operation.evaluate(bound, Precision.FLOAT32)
+    return answer if isinstance(answer, Mapping) else {"": answer}
 
 
-def _torch_answer(compute: Callable[..., Any], arguments: Mapping[str, Any]) -> np.ndarray:
+def _torch_answer(compute: Callable[..., Any], arguments: Mapping[str, Any]) -> np.ndarray | dict[str, np.ndarray]:
     import torch
 
     def tensor(value: Any) -> Any:
+        if isinstance(value, Mapping):
+            return {key: tensor(item) for key, item in value.items()}
+        if isinstance(value, list | tuple):
+            return type(value)(map(tensor, value))
         if not isinstance(value, np.ndarray):
             return value
         if value.dtype == bool:
@@ -216,24 +222,39 @@ def _torch_answer(compute: Callable[..., Any], arguments: Mapping[str, Any]) -> 
 
     with torch.no_grad():
         value = compute(**{name: tensor(value) for name, value in arguments.items()})
-    return np.array(value.double().numpy(), order="C")
+
+    def array(x: Any) -> np.ndarray:
+        return np.array(torch.as_tensor(x).double().numpy(), order="C")
+
+    return {part: array(x) for part, x in value.items()} if isinstance(value, Mapping) else array(value)
 
 
-def _refusal(golden: Golden, answer: Answer) -> str:
+def _refusal(golden: Golden, answers: Answers) -> str:
     """Why the golden must not be written; nothing when all is well."""
     if beyond := golden.beyond(contract_of(golden.component).envelope):
         return f"{beyond[0]} is outside the contract's envelope"
-    if golden.expected.shape != answer.value.shape:
-        return f"the oracles disagree: PyTorch gives {golden.expected.shape}, the spec {answer.value.shape}"
-    if not np.isfinite(golden.expected).all():
-        return "PyTorch gives a number that is not finite"
-    if not golden.equals(answer.value, answer.budget):
-        apart, budgets = _distance(golden.expected, answer.value, answer.budget)
-        return f"the oracles disagree: float64 PyTorch and the spec are {apart} apart, {budgets} budgets"
+    if golden.answers.keys() != answers.keys():
+        return f"the oracles disagree: PyTorch gives {', '.join(golden.answers)}, the spec {', '.join(answers)}"
+    for part, expected in golden.answers.items():
+        about, answer = f"{part}: " if part else "", answers[part]
+        if expected.shape != answer.value.shape:
+            return f"{about}the oracles disagree: PyTorch gives {expected.shape}, the spec {answer.value.shape}"
+        if not (np.isfinite(expected) | (expected == answer.value)).all():
+            return f"{about}PyTorch gives a number that is not finite"
+    values, budgets = _split(answers)
+    if not golden.equals(values, budgets):
+        part, apart, shares = _worst(golden.answers, values, budgets)
+        about = f"{part}: " if part else ""
+        return f"{about}the oracles disagree: float64 PyTorch and the spec are {apart} apart, {shares} budgets"
     return ""
 
 
-def _settled(golden: Golden, answer: Answer, entry: Mapping[str, Any] | None, root: Path) -> Golden:
+def _split(answers: Answers) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
+    """Values and budgets by part."""
+    return {part: one.value for part, one in answers.items()}, {part: one.budget for part, one in answers.items()}
+
+
+def _settled(golden: Golden, answers: Answers, entry: Mapping[str, Any] | None, root: Path) -> Golden:
     """The golden with the stored answer wherever both oracles still confirm it, so that another processor's
     roundings do not rewrite every file."""
     if entry is None:
@@ -244,7 +265,8 @@ def _settled(golden: Golden, answer: Answer, entry: Mapping[str, Any] | None, ro
         return golden
     recorded = (stored.inputs_digest(), stored.output_digest()) == (entry.get("inputs"), entry.get("output"))
     same = recorded and stored.inputs_digest() == golden.inputs_digest()
-    if same and all(stored.equals(value, answer.budget) for value in (golden.expected, answer.value)):
+    values, budgets = _split(answers)
+    if same and all(stored.equals(value, budgets) for value in (golden.answers, values)):
         return replace(golden, expected=stored.expected)
     return golden
 
@@ -286,7 +308,7 @@ def _compared(one: _Made, entry: Mapping[str, Any] | None, path: Path) -> _Row |
     apart = budgets = ""
     if one.golden.output_digest() != stored.output_digest():
         changes.append("output moved")
-        apart, budgets = _distance(one.golden.expected, stored.expected, one.budget)
+        _, apart, budgets = _worst(one.golden.answers, stored.answers, one.budget)
     rest = [key for key in one.entry if key not in ("oracles", "libraries") and entry.get(key) != one.entry[key]]
     if rest and not changes:
         changes.append(f"manifest: {', '.join(rest)}")
@@ -306,12 +328,30 @@ def _moved_versions(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iter
                 yield f"{name} {recorded} → {version}"
 
 
+def _worst(
+    first: Mapping[str, np.ndarray], second: Mapping[str, np.ndarray], budgets: Mapping[str, np.ndarray]
+) -> tuple[str, str, str]:
+    """The part with the largest absolute difference; that difference, in numbers and in budgets."""
+    if first.keys() != second.keys() or first.keys() != budgets.keys():
+        return "", f"parts {', '.join(second)} → {', '.join(first)}", ""
+    part = max(first, key=lambda part: _apart(first[part], second[part]))
+    return part, *_distance(first[part], second[part], budgets[part])
+
+
+def _apart(first: np.ndarray, second: np.ndarray) -> float:
+    """The largest absolute difference, infinite between arrays of different shapes."""
+    if first.shape != second.shape:
+        return np.inf
+    with np.errstate(all="ignore"):
+        return float(np.where(first == second, 0.0, np.abs(first - second)).max(initial=0.0))
+
+
 def _distance(first: np.ndarray, second: np.ndarray, budget: np.ndarray) -> tuple[str, str]:
     """Largest absolute difference, in numbers and in budgets."""
     if first.shape != second.shape or first.shape != budget.shape:
         return f"shape {list(second.shape)} → {list(first.shape)}", ""
     with np.errstate(all="ignore"):
-        apart = np.abs(first - second)
+        apart = np.where(first == second, 0.0, np.abs(first - second))
         shares = np.where(apart == 0, 0.0, apart / budget)
     return f"{apart.max(initial=0.0):.3g}", f"{shares.max(initial=0.0):.3g}"
 

@@ -46,9 +46,10 @@ class Draw:
 class Case:
     """How one golden is made.
 
-    requirement: the sentence that it is an example of. features: as envelopes name them, with "dtypes". inputs: draws
-    the contract's flattened arguments of one call. compute: takes the same arguments, by name, with arrays as
-    float64 tensors (bool and int64 ones stay what they are). condition: see `inferspec.golden.Golden`.
+    requirement: the sentence that it is an example of. features: as envelopes name them, with "dtypes" where arrays
+    are floats. inputs: draws the contract's flattened arguments of one call. compute: takes the same arguments, by
+    name, with arrays as float64 tensors, nested ones too (bool and int64 ones stay what they are), and returns the
+    answer, or a dict of its parts. condition: see `inferspec.golden.Golden`.
     """
 
     name: str
@@ -60,4 +61,4 @@ class Case:
     condition: float = 1.0
 
     def arguments(self) -> dict[str, Any]:
-        return self.inputs(Draw(self.seed, self.features["dtypes"]))
+        return self.inputs(Draw(self.seed, self.features.get("dtypes", "float32")))
