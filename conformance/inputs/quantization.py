@@ -1,0 +1,328 @@
+"""Calls of the quantiser, of dequantisation, and of products with quantised weights."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from inferspec.conformance.calls import Call
+from inferspec.conformance.inputs.embedding import BORDERS, LARGE
+from inferspec.conformance.inputs.linear import with_rows
+from inferspec.conformance.strategies import EDGES, Pick, calls
+from inferspec.spec.numerics import f64, largest, round_to
+from inferspec.spec.quantization import restored
+
+QUANTIZE, DEQUANTIZE, MATMUL = "quantize", "dequantize", "quantized_matmul"
+LINEAR, LOOKUP, HEAD = "QuantizedLinear", "QuantizedEmbedding", "QuantizedEmbedding.as_linear"
+
+_parts = {
+    "packed": np.full((2, 4), 0x76543210, np.uint32),
+    "scales": np.ones((2, 1), np.float32),
+    "biases": np.zeros((2, 1), np.float32),
+    "group_size": 32,
+    "bits": 4,
+}
+EXAMPLES = {
+    QUANTIZE: Call(QUANTIZE, {"w": np.arange(64, dtype=np.float32).reshape(2, 32), "group_size": 32, "bits": 4}),
+    DEQUANTIZE: Call(DEQUANTIZE, _parts),
+    MATMUL: Call(MATMUL, {"x": np.ones((1, 32), np.float32), **_parts}),
+    LINEAR: Call(LINEAR, {**_parts, "x": np.ones((1, 32), np.float32)}),
+    LOOKUP: Call(LOOKUP, {**_parts, "tokens": np.array([1, 0], np.int32)}),
+    HEAD: Call(HEAD, {**_parts, "x": np.ones((1, 32), np.float32)}),
+}
+
+Sizes = Callable[[Pick, int], tuple[int, int, int]]
+"""Draws rows of x, rows of weights, and groups to a row, for a group size."""
+
+
+def fitting(pick: Pick, size: int, *groups: int) -> int:
+    """Any of the numbers of groups that the envelope's features allow."""
+    return pick.one_of(*([n for n in groups if n * size <= pick.envelope["features"]] or [1]))
+
+
+def small(pick: Pick, size: int) -> tuple[int, int, int]:
+    """A few rows and groups."""
+    return pick.size(1, 4), pick.size(2, 9), fitting(pick, size, 2, 1, 3, 5)
+
+
+def square(pick: Pick, size: int) -> tuple[int, int, int]:
+    """As many rows of weights as features, so that the weights fit both ways round."""
+    groups = fitting(pick, size, 1, 2, 3) if size < 128 else 1
+    return pick.size(1, 4), groups * size, groups
+
+
+def beside_tiles(pick: Pick, size: int) -> tuple[int, int, int]:
+    """Rows, outputs or groups beside the tiles of kernels, the others small; many rows and outputs at once, too."""
+    edge, few, other = pick.one_of(*EDGES, 10, 96, 99, 130), pick.size(1, 9), pick.one_of(1, 2, 3, 4, 7)
+    groups = fitting(pick, size, 1, 2, 3, 4, 5, 7, 8, 9, 13, 16, 17, 31, 32, 33)
+    return pick.one_of(
+        (few, edge, fitting(pick, size, 1, 2, 3)),
+        (edge, few, fitting(pick, size, 1, 2, 3)),
+        (other, few, groups),
+        (few, other, groups),
+        (edge, pick.one_of(33, 65, 99, 130), 1),
+        (1, pick.one_of(4, 33, 32, 96), fitting(pick, size, 32, 16, 8)),
+        (pick.one_of(1, 2, 7), pick.one_of(1024, 1023, 1025, 2048), fitting(pick, size, 1, 3)),
+    )
+
+
+def many_outputs(pick: Pick, size: int) -> tuple[int, int, int]:
+    """More rows of weights than a 16-bit number holds."""
+    sizes = (32769, 32840, 65537) if size == 32 else (32769, 32840)
+    return pick.one_of(1, 16, 3), pick.upto("vocabulary", *sizes), 1
+
+
+def many_rows(pick: Pick, size: int) -> tuple[int, int, int]:
+    """More rows of x than a 16-bit number holds."""
+    return pick.one_of(32769, *((40000, 65537) if size == 32 else (32800,))), pick.size(2, 5), 1
+
+
+def long_sums(pick: Pick, size: int) -> tuple[int, int, int]:
+    """Thousands of features."""
+    wide = pick.envelope["features"] // size
+    return pick.size(1, 2), pick.size(2, 3), pick.one_of(wide, wide * 3 // 4 or 1, wide // 2 or 1)
+
+
+# weights and parts
+
+
+def spread(pick: Pick, rows: tuple[int, ...], groups: int, size: int, dtype: str) -> np.ndarray:
+    """Weights of a few units, each group with a spread and a middle of its own: most around 0, some far from it."""
+    each = (*rows, groups, 1)
+    width = 10.0 ** pick.random.uniform(-2.0, 1.0, each)
+    middle = width * pick.random.choice([0.0, 0.0, 1.0, -1.0, 3.0, -3.0, 20.0, -20.0], each)
+    values = pick.random.normal(size=(*rows, groups, size)) * width + middle
+    return values.reshape(*rows, groups * size)
+
+
+def trained(pick: Pick, rows: tuple[int, ...], groups: int, size: int, dtype: str) -> np.ndarray:
+    """Normal weights of one amplitude, with a few outliers."""
+    values = pick.random.normal(size=(*rows, groups * size)) * pick.one_of(1.0, 0.02, 1e-3)
+    return np.where(pick.random.random(values.shape) < 0.01, 8.0 * values, values)
+
+
+def even(pick: Pick, rows: tuple[int, ...], groups: int, size: int, dtype: str) -> np.ndarray:
+    """Weights that fill their range, which lies evenly about 0: where 0 is farthest from a code."""
+    values = pick.random.uniform(-1.0, 1.0, (*rows, groups, size))
+    values[..., 0], values[..., -1] = 1.0, -1.0
+    return values.reshape(*rows, groups * size) * pick.one_of(1.0, 0.3)
+
+
+def constant(pick: Pick, rows: tuple[int, ...], groups: int, size: int, dtype: str) -> np.ndarray:
+    """Each group of one value: zeros, ordinary, tiny and large ones of both signs."""
+    top = largest(dtype)
+    kinds = [0.0, 1.0, -1.0, 0.1, 3.0, -7.3, 1e-3, 1e3, top, -top, top / 3]
+    value = pick.random.choice(kinds, (*rows, groups, 1))
+    return np.broadcast_to(value, (*rows, groups, size)).reshape(*rows, groups * size)
+
+
+def extreme(pick: Pick, rows: tuple[int, ...], groups: int, size: int, dtype: str) -> np.ndarray:
+    """Groups whose range is near the largest of the dtype, and tiny ones, beside each other."""
+    # The range of float32 weights must be a float32 number too.
+    top = largest(dtype) * (0.98 if dtype == "float16" else 0.49)
+    low = 1e-3 if dtype == "float16" else 1e-6
+    amplitude = pick.random.choice([top, top, low, 1.0], (*rows, groups, 1))
+    values = pick.random.uniform(-1.0, 1.0, (*rows, groups, size))
+    values[..., 1], values[..., -2] = 1.0, -1.0
+    return (values * amplitude).reshape(*rows, groups * size)
+
+
+@calls
+def quantize_calls(
+    pick: Pick, sizes: Sizes = small, values: tuple[Callable[..., np.ndarray], ...] = (spread, trained, even)
+) -> Call:
+    """Weights to quantise, of the kinds asked for; leading dims where they are stacked."""
+    dtype, bits, size, stacked = pick("dtypes"), pick("bits"), pick("group_sizes"), pick("stacked")
+    _, rows, groups = sizes(pick, size)
+    lead = pick.one_of((2,), (3,), (2, 3), (1,)) if stacked else ()
+    w = round_to(pick.one_of(*values)(pick, (*lead, rows), groups, size, dtype), dtype)
+    return pick.call(QUANTIZE, w=w, group_size=size, bits=bits)
+
+
+def parts(pick: Pick, rows: tuple[int, ...], groups: int, dtype: str, size: int, bits: int) -> dict[str, Any]:
+    """Any codes, with scales and biases of both signs: as a quantiser makes them, or independent of each other."""
+    levels, grid = 2**bits - 1, (*rows, groups)
+    words = groups * size * bits // 32
+    packed = pick.random.integers(0, 2**32, (*rows, words), dtype=np.uint32)
+    # A scale of 0 is that of a group of one value.
+    signs = pick.random.choice([-1.0, 1.0, 0.0], grid, p=[0.48, 0.48, 0.04])
+    scales = pick.random.uniform(0.4, 1.6, grid) * signs / levels
+    centred = -scales * levels * pick.random.uniform(0.3, 0.7, grid)
+    biases = pick.one_of(centred, pick.random.normal(size=grid))
+    return {
+        "packed": packed,
+        "scales": round_to(scales, dtype),
+        "biases": round_to(biases, dtype),
+        "group_size": size,
+        "bits": bits,
+    }
+
+
+def whole(pick: Pick, rows: tuple[int, ...], groups: int, dtype: str, size: int, bits: int) -> dict[str, Any]:
+    """The exact lane: scales and biases are whole numbers, and so are the weights, of at most 8 bits in every dtype."""
+    asked, grid = parts(pick, rows, groups, dtype, size, bits), (*rows, groups)
+    scales = pick.random.choice([-1.0, 1.0] if bits == 8 else [-4.0, -2.0, -1.0, 1.0, 2.0, 4.0], grid)
+    # The middle code is near 0, so that no sum on the way leaves the exact range either.
+    biases = -scales * 2 ** (bits - 1) + pick.random.integers(-60, 60, grid) * (bits != 8)
+    return {**asked, "scales": round_to(scales, dtype), "biases": round_to(biases, dtype)}
+
+
+def weights_of(asked: dict[str, Any]) -> np.ndarray:
+    """The weights that parts stand for, in float64."""
+    return restored(asked, asked["group_size"], asked["bits"])
+
+
+@calls
+def dequantize_calls(pick: Pick, sizes: Sizes = small, exact: bool = False) -> Call:
+    """Parts to restore; leading dims where they are stacked."""
+    dtype, bits, size, stacked = pick("dtypes"), pick("bits"), pick("group_sizes"), pick("stacked")
+    _, rows, groups = sizes(pick, size)
+    lead = pick.one_of((2,), (3,), (2, 3), (1,)) if stacked else ()
+    return pick.call(DEQUANTIZE, **(whole if exact else parts)(pick, (*lead, rows), groups, dtype, size, bits))
+
+
+@calls
+def whole_dequantize(pick: Pick, sizes: Sizes = small) -> tuple[Call, np.ndarray]:
+    """The exact lane: (call, the exact result)."""
+    call = dequantize_calls.build(pick, sizes=sizes, exact=True)
+    return call, weights_of(call.arguments)
+
+
+@calls
+def every_code(pick: Pick) -> tuple[Call, np.ndarray]:
+    """The exact lane: (call, the exact result). Every code at every place of a word, each with scale 1 and bias 0."""
+    dtype, bits, size = pick("dtypes"), pick("bits"), pick("group_sizes")
+    pick.features["stacked"] = False
+    each, levels = 32 // bits, 2**bits
+    # Row c has code c at the first place, c + 1 at the next …: all levels at every place, once.
+    codes = (np.arange(levels)[:, None] + np.arange(size)[None, :]) % levels
+    codes = codes[pick.random.permutation(levels)]
+    words = np.zeros((levels, size // each), np.uint64)
+    for place in range(each):
+        words += codes[:, place::each].astype(np.uint64) * np.uint64(levels**place)
+    one = np.ones((levels, 1))
+    grid = {"scales": round_to(one, dtype), "biases": round_to(0 * one, dtype)}
+    call = pick.call(DEQUANTIZE, packed=words.astype(np.uint32), **grid, group_size=size, bits=bits)
+    return call, codes.astype(np.float64)
+
+
+# products
+
+
+def _described(pick: Pick, operation: str) -> tuple[str, int, int, tuple[int, ...]]:
+    """dtype, bits, group size and leading dims."""
+    if operation == MATMUL:
+        pick("transpose")
+        pick.features.setdefault("stacked", False)
+    return pick("dtypes"), pick("bits"), pick("group_sizes"), tuple(pick("leading_dims"))
+
+
+def _asked(pick: Pick, operation: str, dtype: str, outputs: int) -> dict[str, Any]:
+    """The arguments that only one of the operations has."""
+    if operation == MATMUL:
+        return {"transpose": pick.features["transpose"]}
+    if operation == LINEAR:
+        return {"bias": pick.normal(outputs, dtype=dtype) if pick("bias") else None}
+    return {}
+
+
+@calls
+def product_calls(
+    pick: Pick,
+    operation: str = MATMUL,
+    sizes: Sizes = small,
+    amplitude: tuple[float, ...] = (1.0, 1e-2, 30.0),
+    positive: bool = False,
+) -> Call:
+    """A product of normal data with any weights; the last of the leading dims is the number of rows."""
+    dtype, bits, size, lead = _described(pick, operation)
+    rows, outputs, groups = sizes(pick, size)
+    asked = parts(pick, (outputs,), groups, dtype, size, bits)
+    summed = groups * size if pick.features.get("transpose", True) else outputs
+    x = pick.normal(*with_rows(lead, rows), summed, dtype=dtype, amplitude=pick.one_of(*amplitude) / math.sqrt(summed))
+    if positive:
+        x, asked["scales"], asked["biases"] = (np.abs(part) for part in (x, asked["scales"], asked["biases"]))
+    return pick.call(operation, x=x, **asked, **_asked(pick, operation, dtype, outputs))
+
+
+@calls
+def reading_products(pick: Pick, operation: str = MATMUL, sizes: Sizes = small) -> tuple[Call, np.ndarray]:
+    """The exact lane: (call, the exact result). Each row of x asks for one feature of every output, with either sign."""
+    dtype, bits, size, lead = _described(pick, operation)
+    rows, outputs, groups = sizes(pick, size)
+    asked = whole(pick, (outputs,), groups, dtype, size, bits)
+    table = weights_of(asked).T if pick.features.get("transpose", True) else weights_of(asked)
+    feature = pick.random.integers(0, len(table), with_rows(lead, rows))
+    sign = pick.random.choice([-1.0, 1.0], feature.shape)
+    x = round_to((np.arange(len(table)) == feature[..., None]) * sign[..., None], dtype)
+    more = _asked(pick, operation, dtype, outputs)
+    expected = table[feature] * sign[..., None]
+    if more.get("bias") is not None:
+        # Halves of an even number: added, the sum of at most 256 stays exact.
+        more["bias"] = round_to(pick.random.integers(-60, 60, outputs), dtype)
+        expected = f64(round_to(expected + f64(more["bias"]), dtype))
+    return pick.call(operation, x=x, **asked, **more), expected
+
+
+@calls
+def stacked_products(pick: Pick) -> Call:
+    """A product whose parts have leading dims of their own, broadcast with those of x."""
+    pick("stacked")
+    dtype, bits, size, _ = _described(pick, MATMUL)
+    lead, own = pick.one_of(
+        ((2,), (2,)), ((2, 3), (2, 1)), ((2, 3), (3,)), ((2, 1), (2, 4)), ((3, 2), (3, 2)), ((), (3,))
+    )
+    rows, outputs, groups = pick.size(1, 4), pick.size(2, 9), fitting(pick, size, 2, 1, 3)
+    asked = parts(pick, (*own, outputs), groups, dtype, size, bits)
+    summed = groups * size if pick.features["transpose"] else outputs
+    x = pick.normal(*lead, rows, summed, dtype=dtype, amplitude=1 / math.sqrt(summed))
+    return pick.call(MATMUL, x=x, **asked, transpose=pick.features["transpose"])
+
+
+@calls
+def shared_heads(pick: Pick) -> Call:
+    """What a quantised key-value cache asks for: heads of x in groups, the parts of each group a stride-0 axis."""
+    call = stacked_products.build(pick)
+    repeats, heads = pick.one_of(2, 3), pick.one_of(2, 3)
+    arguments = dict(call.arguments)
+    rows = arguments["packed"].shape[-2]
+    for part in ("packed", "scales", "biases"):
+        one = np.resize(arguments[part], (heads, 1, rows, arguments[part].shape[-1]))
+        arguments[part] = np.repeat(one, repeats, axis=1)
+    summed = arguments["x"].shape[-1]
+    arguments["x"] = pick.normal(
+        heads, repeats, pick.size(1, 3), summed, dtype=pick.features["dtypes"], amplitude=1 / math.sqrt(summed)
+    )
+    return call.having(**arguments)
+
+
+@calls
+def lookup_calls(pick: Pick, sizes: Sizes = small, borders: bool = False) -> Call:
+    """Any tokens; the last of the leading dims is the length. borders: all ids beside the ends of narrow integers."""
+    dtype, bits, size, lead = pick("dtypes"), pick("bits"), pick("group_sizes"), tuple(pick("leading_dims"))
+    _, vocabulary, groups = sizes(pick, size)
+    tokens = pick.random.integers(0, vocabulary, with_rows(lead, pick.one_of(3, 1, 2, 5, 7)))
+    if borders:
+        asked = [*(token for token in BORDERS if token < vocabulary), vocabulary - 1]
+        tokens = pick.random.permutation([*asked, *tokens.ravel()])
+    tokens = np.asarray(tokens).astype(pick("token_dtypes"))
+    return pick.call(LOOKUP, **parts(pick, (vocabulary,), groups, dtype, size, bits), tokens=tokens)
+
+
+def large_table(pick: Pick, size: int) -> tuple[int, int, int]:
+    """A vocabulary past the ends of narrow integers, one group to a row."""
+    return 1, pick.upto("vocabulary", *LARGE), 1
+
+
+ORDINARY = {
+    QUANTIZE: quantize_calls,
+    DEQUANTIZE: dequantize_calls,
+    MATMUL: product_calls,
+    LINEAR: product_calls(operation=LINEAR),
+    LOOKUP: lookup_calls,
+    HEAD: product_calls(operation=HEAD),
+}
+"""The widest calls of each operation."""

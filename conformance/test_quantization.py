@@ -1,0 +1,657 @@
+"""Does an implementation of group-wise quantisation, and of products with quantised weights, keep the contract?"""
+
+import numpy as np
+from hypothesis import strategies as st
+
+from inferspec.conformance.inputs.linear import resized
+from inferspec.conformance.inputs.quantization import (
+    HEAD,
+    LINEAR,
+    beside_tiles,
+    constant,
+    dequantize_calls,
+    even,
+    every_code,
+    extreme,
+    large_table,
+    long_sums,
+    lookup_calls,
+    many_outputs,
+    many_rows,
+    product_calls,
+    quantize_calls,
+    reading_products,
+    shared_heads,
+    spread,
+    square,
+    stacked_products,
+    trained,
+    whole_dequantize,
+)
+from inferspec.conformance.properties import (
+    bit_equal,
+    depends_on_arguments_alone,
+    keeps_arguments,
+    refuses,
+    returns,
+)
+from inferspec.conformance.strategies import in_views
+from inferspec.conformance.suite import requirement
+from inferspec.conformance.trial import Nonconformance
+from inferspec.spec import quantization as spec
+from inferspec.spec.quantization import Quantize, restored
+
+BATCHES = [(2,), (2, 3), (2, 1, 3)]
+PLAIN = {"stacked": [False]}
+
+weights = quantize_calls(**PLAIN)
+matrices = dequantize_calls(**PLAIN)
+layers = product_calls(operation=LINEAR)
+heads = product_calls(operation=HEAD)
+
+# quantize
+
+
+@requirement(spec.QUANT_01, call=weights(values=(spread, trained)), share=0.8)
+def test_weights_come_back_as_the_nearest_of_their_grid(subject, call):
+    round_trips(subject, call)
+
+
+@requirement(spec.QUANT_01, call=weights(values=(even,)), share=0.5)
+def test_weights_that_fill_their_range_come_back(subject, call):
+    round_trips(subject, call)
+
+
+@requirement(spec.QUANT_02, call=weights(), share=0.8)
+def test_the_grid_of_each_group_fits_its_range(subject, call):
+    fits(subject, call)
+
+
+@requirement(spec.QUANT_02, call=weights(values=(extreme,)), share=0.5)
+def test_the_grid_of_large_and_tiny_groups_fits_their_range(subject, call):
+    fits(subject, call)
+
+
+@requirement(spec.QUANT_03, call=weights(), share=0.5)
+def test_the_grid_reaches_every_weight(subject, call):
+    round_trips(subject, call, reaching=True)
+
+
+@requirement(spec.QUANT_04, call=weights(values=(constant,)))
+def test_groups_of_one_value_come_back_exactly(subject, call):
+    parts = subject.agrees(call)
+    w = call.arguments["w"].astype(np.float64)
+    exact = spec.Answer(w, np.zeros(w.shape))
+    subject.compare(call, restored(parts, *grid_of(call)), exact, name="the weight")
+
+
+@requirement(spec.QUANT_04, call=weights(values=(extreme,)), share=0.5)
+def test_weights_near_the_ends_of_the_dtype_come_back(subject, call):
+    round_trips(subject, call)
+
+
+@requirement(spec.QUANT_05, call=weights(), share=0.5)
+def test_more_rows_change_nothing_of_the_first(subject, call):
+    w = call.arguments["w"]
+    more = np.concatenate([w, -3 * w, w[::-1]])
+    same_parts(subject, call, call.having(w=more.astype(w.dtype)), slice(0, len(w)))
+
+
+@requirement(spec.QUANT_05, call=weights(), share=0.5)
+def test_other_groups_change_nothing_of_a_group(subject, call):
+    w, size = call.arguments["w"], call.arguments["group_size"]
+    more = np.concatenate([w, (-3 * w[:, :size]).astype(w.dtype)], axis=1)
+    same_parts(subject, call, call.having(w=more), slice(None))
+
+
+@requirement(spec.QUANT_06, call=in_views(weights()))
+def test_strided_weights_are_quantised_like_their_copy(subject, call):
+    round_trips(subject, call)
+
+
+@requirement(spec.QUANT_07, call=weights(), share=0.5)
+def test_parts_have_the_promised_shapes_and_dtypes(subject, call):
+    size, bits = grid_of(call)
+    rows, features = call.arguments["w"].shape
+    expected = {"packed": (rows, features * bits // 32), "scales": (rows, features // size)}
+    expected["biases"] = expected["scales"]
+    parts = subject.parts(call)
+    for part, shape in expected.items():
+        dtype = "uint32" if part == "packed" else call.features["dtypes"]
+        if parts[part].shape != shape or parts[part].dtype.name != dtype:
+            got = f"{parts[part].dtype.name} {list(parts[part].shape)}"
+            raise Nonconformance(f"{part} are {got}, not {dtype} {list(shape)}", call)
+
+
+@requirement(spec.QUANT_08, call=weights(), share=0.3)
+def test_quantising_changes_no_weight(subject, call):
+    keeps_arguments(subject, call)
+
+
+@requirement(spec.QUANT_09, call=weights(), share=0.5)
+def test_other_weights_in_between_change_nothing(subject, call):
+    w = call.arguments["w"]
+    depends_on_arguments_alone(subject, call, call.having(w=(-2 * w).astype(w.dtype)))
+
+
+@requirement(spec.QUANT_09, call=weights(), share=0.5)
+def test_other_weights_before_do_not_serve_these(subject, call):
+    w = call.arguments["w"]
+    subject.parts(call.having(w=(-2 * w).astype(w.dtype)))
+    round_trips(subject, call)
+
+
+@requirement(spec.QUANT_10, call=weights(), bad=st.sampled_from([0, 7, 9, 12, 33, -4]), share=0.5)
+def test_bits_that_are_not_offered_are_refused(subject, call, bad):
+    refuses(subject, call.having(bits=bad))
+
+
+@requirement(spec.QUANT_10, call=weights(), bad=st.sampled_from([0, 1, 48, 96, 100, -32]), share=0.5)
+def test_group_sizes_that_are_not_offered_are_refused(subject, call, bad):
+    w = call.arguments["w"]
+    # Rows that such a group would divide.
+    refuses(subject, call.having(w=resized(w, -1, 4800), group_size=bad))
+
+
+@requirement(spec.QUANT_10, call=weights(), more=st.sampled_from([1, -1, 8, 16, -16]), share=0.5)
+def test_rows_of_broken_groups_are_refused(subject, call, more):
+    w = call.arguments["w"]
+    refuses(subject, call.having(w=resized(w, -1, w.shape[-1] + more)))
+
+
+@requirement(spec.QUANT_11, call=weights(sizes=beside_tiles, values=(trained,)), share=0.6)
+def test_any_number_of_rows_and_groups_comes_back(subject, call):
+    round_trips(subject, call)
+
+
+@requirement(spec.QUANT_11, call=weights(sizes=many_outputs, values=(trained,)), share=0.03)
+def test_more_rows_than_16_bits_count_come_back(subject, call):
+    round_trips(subject, call)
+
+
+@requirement(spec.QUANT_12, call=quantize_calls(stacked=[True]), share=0.3)
+def test_stacked_weights_come_back(subject, call):
+    round_trips(subject, call)
+
+
+# dequantize
+
+
+@requirement(spec.DEQ_01, restoring=every_code())
+def test_every_code_at_every_place_of_a_word_is_itself(subject, restoring):
+    subject.expects(*restoring)
+
+
+@requirement(spec.DEQ_02, restoring=whole_dequantize(**PLAIN))
+def test_each_group_has_its_own_scale_and_bias(subject, restoring):
+    subject.expects(*restoring)
+
+
+@requirement(spec.DEQ_02, call=matrices())
+def test_weights_are_codes_times_scale_plus_bias(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.DEQ_03, call=matrices())
+def test_weights_keep_the_precision_of_their_dtype(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.DEQ_03, call=matrices(dtypes=["float16", "bfloat16"], bits=[8]), share=0.5)
+def test_weights_of_8_bits_are_rounded_once(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.DEQ_04, restoring=whole_dequantize(stacked=[True]), share=0.5)
+def test_stacked_parts_are_restored_each_in_its_place(subject, restoring):
+    subject.expects(*restoring)
+
+
+@requirement(spec.DEQ_05, call=in_views(matrices()), share=1.5)
+def test_strided_parts_are_restored_like_their_copies(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.DEQ_06, call=matrices(), share=0.5)
+def test_weights_have_the_shape_and_dtype_promised(subject, call):
+    rows, words = call.arguments["packed"].shape
+    returns(subject, call, (rows, words * 32 // call.arguments["bits"]), call.features["dtypes"])
+
+
+@requirement(spec.DEQ_07, call=matrices(), share=0.3)
+def test_restoring_changes_no_argument(subject, call):
+    keeps_arguments(subject, call)
+
+
+@requirement(spec.DEQ_08, call=matrices(), share=0.5)
+def test_other_codes_in_between_change_nothing(subject, call):
+    depends_on_arguments_alone(subject, call, call.having(packed=~call.arguments["packed"]))
+
+
+@requirement(spec.DEQ_08, call=matrices(), part=st.sampled_from(["scales", "biases"]), share=0.5)
+def test_other_scales_in_between_change_nothing(subject, call, part):
+    depends_on_arguments_alone(subject, call, call.having(**{part: -call.arguments[part]}))
+
+
+BROKEN = ("bits", "group size", "other bits", "other group size", "scales", "biases", "rows", "dtype")
+"""How parts may fail to belong together."""
+
+
+@requirement(spec.DEQ_09, call=matrices(), bad=st.sampled_from(BROKEN), number=st.integers(0, 3))
+def test_parts_that_do_not_belong_together_are_refused(subject, call, bad, number):
+    refuses(subject, broken(call, bad, number))
+
+
+@requirement(spec.DEQ_10, call=matrices(sizes=beside_tiles), share=0.6)
+def test_any_number_of_rows_and_groups_is_restored(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.DEQ_10, call=matrices(sizes=many_outputs), share=0.03)
+def test_more_rows_than_16_bits_count_are_restored(subject, call):
+    subject.agrees(call)
+
+
+# quantized_matmul
+
+
+@requirement(spec.QMM_01, call=product_calls(transpose=[True]))
+def test_products_are_x_times_the_transposed_weights(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.QMM_02, call=product_calls(transpose=[False]))
+def test_products_are_x_times_the_weights_when_not_transposed(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.QMM_02, reading=reading_products(transpose=[False], sizes=square), share=0.5)
+def test_square_weights_are_not_transposed(subject, reading):
+    subject.expects(*reading)
+
+
+@requirement(spec.QMM_03, call=product_calls(sizes=long_sums, positive=True, transpose=[True]), share=0.5)
+def test_thousands_of_features_are_summed_in_float32(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.QMM_03, call=product_calls())
+def test_products_keep_the_precision_of_their_dtype(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.QMM_04, reading=reading_products(transpose=[True]))
+def test_each_feature_is_read_by_its_own_code_scale_and_bias(subject, reading):
+    subject.expects(*reading)
+
+
+@requirement(spec.QMM_04, reading=reading_products(transpose=[True], sizes=square), share=0.5)
+def test_square_weights_are_read_by_rows(subject, reading):
+    subject.expects(*reading)
+
+
+@requirement(spec.QMM_04, reading=reading_products(sizes=beside_tiles), share=0.6)
+def test_each_feature_of_many_groups_is_read_by_its_own(subject, reading):
+    subject.expects(*reading)
+
+
+@requirement(spec.QMM_05, reading=reading_products(leading_dims=BATCHES))
+def test_a_batch_of_products_is_the_stack_of_its_rows(subject, reading):
+    subject.expects(*reading)
+
+
+@requirement(spec.QMM_05, call=product_calls(), share=0.5)
+def test_leading_dims_may_be_none_or_many(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.QMM_06, call=product_calls(sizes=beside_tiles, transpose=[True]))
+def test_sizes_beside_tiles_are_right(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.QMM_06, call=product_calls(sizes=beside_tiles, transpose=[False]))
+def test_sizes_beside_tiles_are_right_when_not_transposed(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.QMM_07, call=product_calls(sizes=many_outputs), share=0.06)
+def test_more_outputs_than_16_bits_count_are_right(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.QMM_07, call=product_calls(sizes=many_rows, leading_dims=[(1,), (2,)]), share=0.05)
+def test_more_rows_than_16_bits_count_are_right(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.QMM_08, call=product_calls(sizes=beside_tiles), part=st.sampled_from(["scales", "biases"]), share=0.5)
+def test_a_nan_in_one_group_stays_in_its_outputs(subject, call, part):
+    values = call.arguments[part].copy()
+    values[call.seed % len(values), 0] = np.nan
+    subject.agrees(call.having(**{part: values}))
+
+
+@requirement(spec.QMM_08, call=product_calls(leading_dims=BATCHES), share=0.5)
+def test_a_nan_in_one_row_of_x_stays_in_its_row(subject, call):
+    x = call.arguments["x"].copy()
+    x.flat[call.seed % x.size] = np.nan
+    subject.agrees(call.having(x=x))
+
+
+@requirement(spec.QMM_08, call=product_calls(transpose=[True]), share=0.5)
+def test_fewer_outputs_are_the_first_of_more(subject, call):
+    few = subject.agrees(call)
+    more = {part: resized(call.arguments[part], 0, 64) for part in ("packed", "scales", "biases")}
+    many = subject.agrees(call.having(**more))
+    # Both are right; that they are the same rows is what the oracle cannot be wrong about.
+    answer = subject.answer(call)
+    both = spec.Answer(few.astype(np.float64), 2 * answer.budget)
+    subject.compare(call, many[..., : few.shape[-1]], both, name="with fewer outputs")
+
+
+@requirement(spec.QMM_09, call=in_views(product_calls()), share=1.5)
+def test_strided_arguments_are_read_like_their_copies(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.QMM_09, call=in_views(product_calls(sizes=beside_tiles)), share=0.5)
+def test_large_strided_arguments_are_read_like_their_copies(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.QMM_10, call=product_calls(), share=0.5)
+def test_products_have_the_shape_and_dtype_promised(subject, call):
+    returns(subject, call, (*call.arguments["x"].shape[:-1], kept(call)), call.features["dtypes"])
+
+
+@requirement(spec.QMM_11, call=product_calls(), share=0.5)
+def test_products_change_no_argument(subject, call):
+    keeps_arguments(subject, call)
+
+
+@requirement(spec.QMM_12, call=product_calls(), share=0.5)
+def test_other_rows_in_between_change_nothing(subject, call):
+    depends_on_arguments_alone(subject, call, call.having(x=-call.arguments["x"]))
+
+
+@requirement(spec.QMM_12, call=product_calls(), part=st.sampled_from(["packed", "scales", "biases"]), share=0.6)
+def test_other_weights_in_between_change_no_product(subject, call, part):
+    value = call.arguments[part]
+    depends_on_arguments_alone(subject, call, call.having(**{part: ~value if part == "packed" else -value}))
+
+
+@requirement(spec.QMM_13, call=product_calls(), bad=st.sampled_from(BROKEN), number=st.integers(0, 3))
+def test_products_of_parts_that_do_not_belong_together_are_refused(subject, call, bad, number):
+    refuses(subject, broken(call, bad, number))
+
+
+@requirement(spec.QMM_13, call=product_calls(), more=st.sampled_from([1, -1, 32, 64]), share=0.5)
+def test_an_x_of_another_size_is_refused(subject, call, more):
+    x = call.arguments["x"]
+    refuses(subject, call.having(x=resized(x, -1, x.shape[-1] + more)))
+
+
+@requirement(spec.QMM_14, call=stacked_products(stacked=[True]), share=0.6)
+def test_stacked_parts_are_broadcast_with_x(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.QMM_14, call=in_views(shared_heads(stacked=[True]), "packed", "scales", "biases"), share=0.6)
+def test_parts_shared_by_groups_of_heads_are_read_like_their_copies(subject, call):
+    for part in ("packed", "scales", "biases"):
+        call = call.viewing(part, "broadcast")
+    subject.agrees(call)
+
+
+@requirement(spec.QMM_15, call=product_calls(leading_dims=BATCHES), axis=st.sampled_from([0, -2]), share=0.3)
+def test_no_rows_give_no_outputs(subject, call, axis):
+    none = resized(call.arguments["x"], axis, 0)
+    subject.expects(call.having(x=none), np.zeros((*none.shape[:-1], kept(call))))
+
+
+# QuantizedLinear
+
+
+@requirement(spec.QLIN_01, call=layers())
+def test_a_layer_is_x_times_its_weights_plus_bias(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.QLIN_01, reading=reading_products(operation=LINEAR, bias=[False]))
+def test_a_layer_reads_each_feature_by_its_own_code_scale_and_bias(subject, reading):
+    subject.expects(*reading)
+
+
+@requirement(spec.QLIN_02, reading=reading_products(operation=LINEAR, bias=[True]))
+def test_the_bias_of_a_layer_is_added_once(subject, reading):
+    subject.expects(*reading)
+
+
+@requirement(spec.QLIN_03, call=layers(sizes=long_sums, positive=True), share=0.4)
+def test_a_layer_of_thousands_of_features_sums_in_float32(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.QLIN_04, reading=reading_products(operation=LINEAR, leading_dims=BATCHES))
+def test_a_layer_takes_a_batch_row_by_row(subject, reading):
+    subject.expects(*reading)
+
+
+@requirement(spec.QLIN_05, call=in_views(layers()), share=1.5)
+def test_a_layer_reads_strided_arguments_like_their_copies(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.QLIN_06, call=layers(), share=0.5)
+def test_a_layer_keeps_the_dtype_of_x(subject, call):
+    returns(subject, call, (*call.arguments["x"].shape[:-1], kept(call)), call.features["dtypes"])
+
+
+@requirement(spec.QLIN_07, call=layers(), share=0.5)
+def test_a_layer_changes_no_argument(subject, call):
+    keeps_arguments(subject, call)
+
+
+@requirement(spec.QLIN_08, call=layers(), share=0.5)
+def test_other_rows_in_between_change_nothing_of_a_layer(subject, call):
+    depends_on_arguments_alone(subject, call.kept(0), call.having(x=-call.arguments["x"]).kept(0))
+
+
+@requirement(spec.QLIN_08, call=layers(), part=st.sampled_from(["packed", "scales", "biases"]), share=0.5)
+def test_another_layer_in_between_changes_nothing(subject, call, part):
+    value = call.arguments[part]
+    depends_on_arguments_alone(subject, call, call.having(**{part: ~value if part == "packed" else -value}))
+
+
+@requirement(spec.QLIN_09, call=layers(), more=st.sampled_from([1, -1, 32, 64]), share=0.5)
+def test_a_layer_refuses_an_x_of_another_size(subject, call, more):
+    x = call.arguments["x"]
+    refuses(subject, call.having(x=resized(x, -1, x.shape[-1] + more)))
+
+
+@requirement(spec.QLIN_09, call=layers(bias=[True]), more=st.sampled_from([1, 2]), share=0.5)
+def test_a_layer_refuses_a_bias_of_another_length(subject, call, more):
+    bias = call.arguments["bias"]
+    refuses(subject, call.having(bias=resized(bias, 0, len(bias) + more)))
+
+
+# QuantizedEmbedding
+
+
+@requirement(spec.QEMB_01, call=lookup_calls())
+def test_each_token_gives_its_restored_row(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.QEMB_02, call=lookup_calls(borders=True), share=0.5)
+def test_the_first_and_the_last_id_read_their_own_rows(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.QEMB_02, call=lookup_calls(borders=True, sizes=large_table), share=0.12)
+def test_ids_past_255_and_32767_and_65535_read_their_own_rows(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.QEMB_03, call=lookup_calls(leading_dims=[(), *BATCHES]), share=0.6)
+def test_tokens_of_any_shape_give_rows_in_their_places(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.QEMB_17, call=lookup_calls(leading_dims=BATCHES), axis=st.sampled_from([0, -1]), share=0.3)
+def test_no_tokens_give_no_rows(subject, call, axis):
+    none = resized(call.arguments["tokens"], axis, 0)
+    features = call.arguments["packed"].shape[1] * 32 // call.arguments["bits"]
+    subject.expects(call.having(tokens=none), np.zeros((*none.shape, features)))
+
+
+@requirement(spec.QEMB_04, call=in_views(lookup_calls()), share=1.5)
+def test_strided_tokens_and_tables_are_read_like_their_copies(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.QEMB_05, call=lookup_calls(), share=0.5)
+def test_rows_have_the_dtype_of_the_scales(subject, call):
+    features = call.arguments["packed"].shape[1] * 32 // call.arguments["bits"]
+    returns(subject, call, (*call.arguments["tokens"].shape, features), call.features["dtypes"])
+
+
+@requirement(spec.QEMB_06, call=lookup_calls(), share=0.5)
+def test_the_lookup_changes_no_argument(subject, call):
+    keeps_arguments(subject, call)
+
+
+@requirement(spec.QEMB_07, call=lookup_calls(), share=0.5)
+def test_other_tokens_in_between_change_nothing(subject, call):
+    tokens = call.arguments["tokens"]
+    others = ((tokens.astype(np.int64) + 1) % len(call.arguments["packed"])).astype(tokens.dtype)
+    depends_on_arguments_alone(subject, call.kept(0), call.having(tokens=np.asarray(others)).kept(0))
+
+
+@requirement(spec.QEMB_07, call=lookup_calls(), share=0.5)
+def test_another_table_in_between_changes_nothing(subject, call):
+    depends_on_arguments_alone(subject, call, call.having(packed=~call.arguments["packed"]))
+
+
+@requirement(spec.QEMB_08, call=lookup_calls(), past=st.sampled_from([0, 5, -1]), share=0.5)
+def test_an_id_outside_the_vocabulary_is_refused(subject, call, past):
+    tokens = call.arguments["tokens"].astype(np.int32)
+    tokens.flat[call.seed % tokens.size] = -1 if past < 0 else len(call.arguments["packed"]) + past
+    refuses(subject, call.having(tokens=tokens))
+
+
+@requirement(spec.QEMB_09, call=heads())
+def test_logits_are_x_times_the_transposed_table(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.QEMB_09, reading=reading_products(operation=HEAD, sizes=square), share=0.5)
+def test_the_head_reads_the_features_of_each_id_from_the_table(subject, reading):
+    subject.expects(*reading)
+
+
+@requirement(spec.QEMB_10, call=heads(sizes=long_sums, positive=True), share=0.4)
+def test_logits_of_thousands_of_features_are_summed_in_float32(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.QEMB_11, reading=reading_products(operation=HEAD, leading_dims=[(), *BATCHES]), share=0.6)
+def test_logits_of_a_batch_are_those_of_its_rows(subject, reading):
+    subject.expects(*reading)
+
+
+@requirement(spec.QEMB_11, call=heads(sizes=many_outputs), share=0.03)
+def test_every_logit_of_a_large_vocabulary_is_written(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.QEMB_12, call=in_views(heads()), share=1.5)
+def test_the_head_reads_strided_arguments_like_their_copies(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.QEMB_13, call=heads(), share=0.5)
+def test_logits_have_the_dtype_of_x(subject, call):
+    returns(subject, call, (*call.arguments["x"].shape[:-1], kept(call)), call.features["dtypes"])
+
+
+@requirement(spec.QEMB_14, call=heads(), share=0.5)
+def test_the_head_changes_no_argument(subject, call):
+    keeps_arguments(subject, call)
+
+
+@requirement(spec.QEMB_15, call=heads(), share=0.5)
+def test_other_rows_in_between_change_no_logits(subject, call):
+    depends_on_arguments_alone(subject, call.kept(0), call.having(x=-call.arguments["x"]).kept(0))
+
+
+@requirement(spec.QEMB_15, call=heads(), share=0.5)
+def test_the_head_of_another_table_in_between_changes_nothing(subject, call):
+    depends_on_arguments_alone(subject, call, call.having(packed=~call.arguments["packed"]))
+
+
+@requirement(spec.QEMB_16, call=heads(), more=st.sampled_from([1, -1, 32, 64]), share=0.5)
+def test_the_head_refuses_an_x_of_another_size(subject, call, more):
+    x = call.arguments["x"]
+    refuses(subject, call.having(x=resized(x, -1, x.shape[-1] + more)))
+
+
+def grid_of(call):
+    """Group size and bits."""
+    return call.arguments["group_size"], call.arguments["bits"]
+
+
+def kept(call):
+    """The size of the last axis of a product."""
+    if call.arguments.get("transpose", True):
+        return len(call.arguments["packed"])
+    return call.arguments["packed"].shape[-1] * 32 // call.arguments["bits"]
+
+
+def round_trips(subject, call, reaching=False):
+    """What the parts stand for is the weights, as closely as their grid allows; parts that are not numbers are not."""
+    parts = subject.agrees(call)
+    arguments = subject.promised(call)
+    answer = Quantize().nearest(arguments, parts, subject.precision, reaching)
+    subject.compare(call, restored(parts, *grid_of(call)), answer, name="the weight")
+
+
+def fits(subject, call):
+    """No step is larger than the range of its group needs, and weights outside the grid are near its ends."""
+    parts = subject.agrees(call)
+    arguments, oracle = subject.promised(call), Quantize()
+    sizes = np.abs(parts["scales"].astype(np.float64))
+    subject.compare(call, sizes, oracle.steps(arguments, subject.precision), name="no step", part="scales")
+    beyond = oracle.beyond(arguments, parts)
+    subject.compare(call, beyond, oracle.farthest(arguments, subject.precision), name="the end of its grid")
+
+
+def same_parts(subject, call, wider, rows):
+    """The parts of the call are the first of those of a wider one, bit for bit."""
+    few, many = subject.parts(call), subject.parts(wider)
+    for part, value in few.items():
+        first = many[part][rows, : value.shape[-1]]
+        if not bit_equal(value, np.ascontiguousarray(first)):
+            different = int((value != first).sum()) if value.shape == first.shape else value.size
+            raise Nonconformance(f"{part} differ in {different} of {value.size} elements beside other weights", wider)
+
+
+def broken(call, bad, number):
+    """The call with parts that do not belong together."""
+    packed, (size, bits) = call.arguments["packed"], grid_of(call)
+    if bad == "bits":
+        return call.having(bits=(0, 3, 5, 16)[number])
+    if bad == "group size":
+        return call.having(group_size=(0, 16, 48, 256)[number])
+    if bad == "other bits":
+        return call.having(bits=[other for other in (2, 4, 8) if other != bits][number % 2])
+    if bad == "other group size":
+        return call.having(group_size=[other for other in (32, 64, 128) if other != size][number % 2])
+    if bad == "rows":
+        part = ("scales", "biases")[number % 2]
+        return call.having(**{part: resized(call.arguments[part], 0, len(packed) + (1 if number < 2 else -1))})
+    if bad == "dtype":
+        return call.having(packed=packed.astype(("int32", "uint8", "float32", "int64")[number]))
+    values = call.arguments[bad]
+    return call.having(**{bad: resized(values, -1, values.shape[-1] + (1 if number % 2 else 2))})
