@@ -1,0 +1,96 @@
+"""How a key/value cache is used: the steps of a story, done to the subject's own caches."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from inferspec.conformance.arrays import Arrays
+from inferspec.conformance.drivers import step
+
+NAMES = {
+    "update_and_fetch": ("keys", "values"),
+    "reread": ("keys", "values"),
+    "offset": ("offset",),
+    "reread_offset": ("offset",),
+}
+"""step -> what to call the things that it returns."""
+
+
+class _Story:
+    """The cache in use and the one set aside. Results are read at once: later ones may not be what they were."""
+
+    def __init__(self, make: Callable[[], Any], layout: str, to: Arrays) -> None:
+        self.make, self.layout, self.to = make, layout, to
+        self.cache, self.aside = make(), None
+        self.state: Any = None
+        self.number = 0
+        self.given: dict[int, tuple[Any, ...]] = {}
+        self.seen: dict[int, tuple[Any, ...]] = {}
+
+    def update_and_fetch(self, key: Any, value: Any) -> tuple[np.ndarray, ...]:
+        self.given[self.number] = given = self._turned(key), self._turned(value)
+        keys, values, *_ = self.cache.update_and_fetch(*given)
+        self.seen[self.number] = keys, values
+        return self._read(self.number)
+
+    def reread(self, step: int) -> tuple[np.ndarray, ...]:
+        return self._read(step)
+
+    def overwrite(self, step: int) -> None:
+        for x in self.given[step]:
+            with contextlib.suppress(TypeError):  # arrays that cannot be changed are safe from their caller
+                x[...] = float("nan")
+
+    def offset(self) -> int:
+        offset = self.cache.offset
+        self.seen[self.number] = (offset() if callable(offset) else offset,)
+        return self.reread_offset(self.number)
+
+    def reread_offset(self, step: int) -> int:
+        return int(self.seen[step][0])
+
+    def rewind(self, n: int) -> None:
+        self.cache.rewind(n)
+
+    def save(self) -> None:
+        state = self.cache.state
+        self.state = state() if callable(state) else state
+
+    def restore(self) -> None:
+        self.cache.restore(self.state)
+
+    def another(self) -> None:
+        self.cache, self.aside = self.make(), self.cache
+
+    def switch(self) -> None:
+        self.cache, self.aside = self.aside, self.cache
+
+    def _read(self, number: int) -> tuple[np.ndarray, ...]:
+        return tuple(self._swapped(self.to.to_numpy(self.to.ready(x))) for x in self.seen[number])
+
+    def _turned(self, x: Any) -> Any:
+        """An argument in the subject's layout, contiguous as a model would give it."""
+        if not self.layout or x.ndim != 4:
+            return x
+        return self.to.ready(self.to.from_numpy(np.ascontiguousarray(self._swapped(self.to.to_numpy(x)))))
+
+    def _swapped(self, x: np.ndarray) -> np.ndarray:
+        return x.swapaxes(1, 2) if self.layout and x.ndim == 4 else x
+
+
+def drive(make: Callable[..., Any], given: Mapping[str, Any], to: Arrays) -> dict[str, Any]:
+    """make: the subject's class, or a function that makes a cache."""
+    size = [given["max_len"]] if "max_len" in given else []
+    story = _Story(partial(make, *size), given["layout"], to)
+    seen: dict[str, Any] = {}
+    for story.number, (method, arguments) in enumerate(given["steps"], 1):
+        seen |= step(story.number, partial(getattr(story, method), **arguments), NAMES.get(method, ()))
+    return seen
+
+
+DRIVERS = {"KVCache": drive, "StaticKVCache": drive}

@@ -1,0 +1,463 @@
+"""Stories of key/value caches for the suites: appends, rewinds, saves and restores, each with a model of its own.
+
+No two tokens are alike, no two of B, H, D_k and D_v either (unless the head dims are the same), and what a story
+rewinds over can hold NaN: a token that is lost, doubled, misplaced or kept too long shows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from inferspec.conformance.calls import VIEWS, Call
+from inferspec.conformance.strategies import Calls, Pick, calls
+from inferspec.spec.numerics import numpy_dtype
+
+BUFFER = 256
+"""Tokens by which real caches grow; their paths change beside its multiples."""
+
+Chunks = Callable[[Pick], int]
+
+
+def small(pick: Pick) -> int:
+    """One token, as in decoding, or a few."""
+    return pick.one_of(1, 1, 2, 3, 4, 6)
+
+
+def beside_buffers(pick: Pick) -> int:
+    """A prompt or a token beside the multiples of BUFFER."""
+    return pick.one_of(1, 2, BUFFER, BUFFER - 1, BUFFER + 1, 100, 2 * BUFFER, 300)
+
+
+class Script:
+    """A story being written. length: tokens that the cache in use holds then; `aside` and `kept` likewise."""
+
+    def __init__(self, pick: Pick, chunks: Chunks = small) -> None:
+        self.pick, self.chunks = pick, chunks
+        self.dtype, self.batch = pick("dtypes"), pick("batches")
+        same = pick("head_dims") == "same"
+        self.heads, self.key_dim = pick.one_of((1, 4), (4, 6), (2, 5), (5, 7), (1, 8))
+        self.value_dim = self.key_dim if same else self.key_dim + pick.one_of(1, 2, 9)
+        self.empty = pick("empty_chunks")
+        # Past the range of float16 where the dtype reaches, and below what float16 tells from 0.
+        self.amplitude = 1.0 if self.dtype == "float16" else pick.one_of(1.0, 1e6, 1e-9)
+        self.limit = min(pick.envelope["tokens"], 600)
+        self.steps: list[tuple[str, dict[str, Any]]] = []
+        self.views: dict[str, str] = {}
+        self.length = self.aside = self.kept = self.longest = 0
+        self.appended: list[int] = []
+
+    def call(self, static: bool, room: tuple[int, ...] = (0, 1, 7, 300)) -> Call:
+        """The story of a cache of either kind. room: how much longer than needed a preallocated cache may be."""
+        sized = {"max_len": max(self.longest, 1) + self.pick.one_of(*room)} if static else {}
+        name = "StaticKVCache" if static else "KVCache"
+        call = self.pick.call(name, **sized, steps=tuple(self.steps))
+        for path, view in self.views.items():
+            call = call.viewing(path, view)
+        return call
+
+    # steps
+
+    def do(self, method: str, **arguments: Any) -> int:
+        """Add a step; returns its number."""
+        self.steps.append((method, arguments))
+        return len(self.steps)
+
+    def append(self, length: int | None = None, nan: bool = False, view: bool = False) -> int:
+        """Append a chunk (of `chunks`, or of that many tokens) that still is within the envelope."""
+        if length is None:
+            length = self.chunks(self.pick)
+            if self.empty and self.pick.one_of(False, False, False, False, True):
+                length = 0
+        length = max(min(length, self.limit - self.length), 0)
+        number = self.do("update_and_fetch", **self.arrays(length, nan))
+        if view:
+            for name in ("key", "value"):
+                self._lie(f"steps.{number - 1}.1.{name}", self.steps[-1][1], name)
+        self.length += length
+        self.longest = max(self.longest, self.length)
+        self.appended.append(number)
+        return number
+
+    def rewind(self, n: int | None = None) -> None:
+        """Rewind by n, or by 1 … all of the tokens."""
+        n = self.pick.size(min(self.length, 1), self.length) if n is None else n
+        self.do("rewind", n=n)
+        self.length -= n
+
+    def mistake(self) -> None:
+        """Tokens of NaN, rewound with some of those before them."""
+        length = self.pick.one_of(1, 2, 5)
+        self.append(length, nan=True)
+        self.rewind(min(self.pick.one_of(length, length + 1, length + 3), self.length))
+
+    def save(self) -> None:
+        self.do("save")
+        self.kept = self.length
+
+    def restore(self) -> None:
+        self.do("restore")
+        self.length = self.kept
+
+    def another(self) -> None:
+        self.do("another")
+        self.length, self.aside = 0, self.length
+
+    def switch(self) -> None:
+        self.do("switch")
+        self.length, self.aside = self.aside, self.length
+
+    def event(self, rewinding: bool = False) -> None:
+        """An append, or one of the ways to rewind."""
+        match self.pick.one_of("append", "append", "rewind", "mistake") if rewinding else "append":
+            case "rewind":
+                self.rewind()
+            case "mistake":
+                self.mistake()
+            case _:
+                self.append()
+
+    def arrays(self, length: int, nan: bool = False) -> dict[str, np.ndarray]:
+        """Keys and values of that many tokens."""
+        keys, values = (
+            self.pick.normal(self.batch, self.heads, length, dim, dtype=self.dtype, amplitude=self.amplitude)
+            for dim in (self.key_dim, self.value_dim)
+        )
+        if nan:
+            keys, values = (np.full(x.shape, np.nan).astype(x.dtype) for x in (keys, values))
+        return {"key": keys, "value": values}
+
+    def _lie(self, path: str, arguments: dict[str, Any], name: str) -> None:
+        """Have an array lie in memory as a view; a broadcast one is made constant along an axis first."""
+        view = self.pick.one_of(*VIEWS)
+        self.views[path] = view
+        if view == "broadcast":
+            x = arguments[name]
+            axis = self.pick.one_of(*range(x.ndim))
+            arguments[name] = np.repeat(np.take(x, [0], axis), x.shape[axis], axis) if x.shape[axis] else x
+
+
+def needing(key: str) -> Callable[[Callable[..., Any]], Calls]:
+    """Like `calls`, for a subject that can rewind, or restore."""
+    return lambda build: Calls(build, {key: [True]})
+
+
+@calls
+def appends(
+    pick: Pick,
+    static: bool = False,
+    chunks: Chunks = small,
+    views: bool = False,
+    room: tuple[int, ...] = (0, 1, 7, 300),
+) -> Call:
+    """Appends alone."""
+    script = Script(pick, chunks)
+    for _ in range(pick.size(1, 6)):
+        script.append(view=views)
+    return script.call(static, room)
+
+
+@calls
+def with_offsets(pick: Pick, static: bool = False, chunks: Chunks = small) -> Call:
+    """Every kind of event, with the offset before and after."""
+    script = Script(pick, chunks)
+    rewinding, restoring = pick("rewinding"), pick("restoring")
+    script.do("offset")
+    for _ in range(pick.size(1, 4)):
+        script.event(rewinding)
+        script.do("offset")
+    if restoring:
+        script.save()
+        script.another()
+        script.restore()
+        script.do("offset")
+        script.event(rewinding)
+        script.do("offset")
+    for number in [n for n, (method, _) in enumerate(script.steps, 1) if method == "offset"]:
+        script.do("reread_offset", step=number)
+    return script.call(static)
+
+
+@needing("rewinding")
+def rewinds(pick: Pick, static: bool = False, chunks: Chunks = small, room: tuple[int, ...] = (0, 1, 7, 300)) -> Call:
+    """Appends and rewinds, the last of them followed by an append."""
+    pick("rewinding")
+    script = Script(pick, chunks)
+    script.append()
+    for _ in range(pick.size(0, 3)):
+        script.event(rewinding=True)
+    if pick.one_of(False, True):
+        script.mistake()
+    else:
+        script.rewind()
+    script.append(max(chunks(pick), 1))
+    return script.call(static, room)
+
+
+@needing("rewinding")
+def rewinds_to_the_ends(pick: Pick, static: bool = False, chunks: Chunks = small) -> Call:
+    """Rewinds by nothing and by everything, at any time."""
+    pick("rewinding")
+    script = Script(pick, chunks)
+    if pick.one_of(False, True):
+        script.do("rewind", n=0)
+    for _ in range(pick.size(1, 3)):
+        script.append()
+        script.rewind(pick.one_of(0, script.length))
+        if pick.one_of(False, True):
+            script.do("offset")
+    script.append()
+    script.do("offset")
+    return script.call(static)
+
+
+@needing("rewinding")
+def bad_rewinds(pick: Pick, static: bool = False, chunks: Chunks = small) -> tuple[Call, int]:
+    """(story, number of the step that must be refused): a rewind too far or backwards, and what comes after it."""
+    pick("rewinding")
+    script = Script(pick, chunks)
+    if pick.one_of(True, True, True, False):
+        script.append()
+    if pick.one_of(False, True):
+        script.event(rewinding=True)
+    n = pick.one_of(script.length + 1, script.length + 5, -1, -2, 2**31, -script.length - 1)
+    bad = script.do("rewind", n=n)
+    return _going_on(script).call(static), bad
+
+
+@calls
+def bad_pairs(pick: Pick, static: bool = False) -> tuple[Call, int]:
+    """(story, number of the step that must be refused): a key and a value that are no pair, first or later."""
+    script = Script(pick)
+    if pick.one_of(False, True):
+        script.append()
+    given = script.arrays(pick.one_of(2, 3, 5))
+    name, other = pick.one_of(("key", "value"), ("value", "key"))
+    match pick.one_of("longer", "one", "wider", "more rows", "flat", "five axes"):
+        case "longer":
+            given[name] = np.concatenate([given[name], given[name][:, :, :1]], axis=2)
+        case "one":
+            # One token for all, as broadcasting would have it.
+            given[name] = given[name][:, :, :1]
+        case "wider":
+            given[name] = np.concatenate([given[name], given[name][:, :1]], axis=1)
+        case "more rows":
+            given[name] = np.concatenate([given[name], given[name][:1]], axis=0)
+        case "flat":
+            given = {name: given[name][0], other: given[other][0]}
+        case _:
+            given = {name: given[name][None], other: given[other][None]}
+    bad = script.do("update_and_fetch", key=given["key"], value=given["value"])
+    return _going_on(script).call(static, room=(8, 300)), bad
+
+
+@calls
+def bad_shapes(pick: Pick, static: bool = False, chunks: Chunks = small) -> tuple[Call, int]:
+    """(story, number of the step that must be refused): a chunk that does not fit those before it."""
+    script = Script(pick, chunks)
+    script.append(max(chunks(pick), 1))
+    given = script.arrays(pick.one_of(1, 2, 3))
+    match pick.one_of("rows", "one row", "heads", "one head", "key dim", "value dim", "one value"):
+        case "rows":
+            given = {name: np.concatenate([x, x[:1]], axis=0) for name, x in given.items()}
+        case "one row" if script.batch > 1:
+            # One row for all, as broadcasting would have it.
+            given = {name: x[:1] for name, x in given.items()}
+        case "heads":
+            given = {name: np.concatenate([x, x[:, :1]], axis=1) for name, x in given.items()}
+        case "one head" if script.heads > 1:
+            given = {name: x[:, :1] for name, x in given.items()}
+        case "key dim":
+            given["key"] = np.concatenate([given["key"], given["key"][..., :1]], axis=-1)
+        case "one value":
+            given["value"] = given["value"][..., :1]
+            given["key"] = given["key"][..., :1]
+        case _:
+            given["value"] = np.concatenate([given["value"], given["value"][..., :1]], axis=-1)
+    bad = script.do("update_and_fetch", **given)
+    return _going_on(script).call(static, room=(8, 300)), bad
+
+
+@calls
+def bad_dtypes(pick: Pick, static: bool = False) -> tuple[Call, int]:
+    """(story, number of the step that must be refused): a chunk in another dtype than those before it."""
+    script = Script(pick)
+    script.append(pick.one_of(1, 2, 4))
+    others = [numpy_dtype(name) for name in ("float32", "float16", "bfloat16") if name != script.dtype]
+    given, dtype = script.arrays(pick.one_of(1, 2)), pick.one_of(*others)
+    names = pick.one_of(("key", "value"), ("value",), ("key",))
+    with np.errstate(over="ignore"):
+        given |= {name: given[name].astype(np.float32).astype(dtype) for name in names}
+    bad = script.do("update_and_fetch", **given)
+    return _going_on(script).call(static, room=(8, 300)), bad
+
+
+@needing("restoring")
+def restored(pick: Pick, static: bool = False, chunks: Chunks = small) -> Call:
+    """A fresh cache takes over from one in any condition."""
+    pick("restoring")
+    rewinding = pick("rewinding")
+    script = Script(pick, chunks)
+    for _ in range(pick.one_of(1, 2, 3, 0)):
+        script.event(rewinding)
+    script.save()
+    script.another()
+    script.restore()
+    script.do("offset")
+    for _ in range(pick.size(1, 3)):
+        script.event(rewinding)
+    script.append()
+    script.do("offset")
+    return script.call(static)
+
+
+@needing("restoring")
+def shared(pick: Pick, static: bool = False, chunks: Chunks = small) -> Call:
+    """A cache and the one that its state was restored to go on in turns, from the same token on."""
+    pick("restoring")
+    rewinding = pick("rewinding")
+    script = Script(pick, chunks)
+    script.append(max(chunks(pick), 1))
+    script.save()
+    if pick.one_of(False, True):
+        # The state must not follow the cache.
+        script.event(rewinding)
+    script.another()
+    script.restore()
+    for _ in range(pick.size(1, 3)):
+        script.append(max(chunks(pick), 1))
+        script.switch()
+    for _ in range(2):
+        script.append()
+        script.switch()
+    return script.call(static)
+
+
+@needing("restoring")
+def rolled_back(pick: Pick, static: bool = False, chunks: Chunks = small) -> Call:
+    """A cache that has other tokens restores a state: its own of earlier, or another cache's."""
+    pick("restoring")
+    rewinding = pick("rewinding")
+    script = Script(pick, chunks)
+    for _ in range(pick.one_of(1, 2, 0)):
+        script.event(rewinding)
+    script.save()
+    if pick.one_of(False, True):
+        script.another()
+    for _ in range(pick.size(1, 3)):
+        script.event(rewinding)
+    script.restore()
+    script.do("offset")
+    script.append(max(chunks(pick), 1))
+    if script.kept and pick.one_of(False, True):
+        script.restore()
+        script.append()
+    return script.call(static)
+
+
+@calls
+def kept_results(pick: Pick, static: bool = False, chunks: Chunks = small) -> Call:
+    """Earlier results are read again at the end."""
+    return _kept_results(pick, static, chunks, rewind=False)
+
+
+@needing("rewinding")
+def kept_through_rewinds(pick: Pick, static: bool = False, chunks: Chunks = small) -> Call:
+    """Results of before a rewind are read again after other tokens took the place of theirs."""
+    pick("rewinding")
+    return _kept_results(pick, static, chunks, rewind=True)
+
+
+def _kept_results(pick: Pick, static: bool, chunks: Chunks, rewind: bool) -> Call:
+    script = Script(pick, chunks)
+    for _ in range(pick.size(1, 4)):
+        script.append(max(chunks(pick), 1))
+    if rewind:
+        script.rewind()
+    for _ in range(pick.size(1, 2)):
+        script.append(max(small(pick), 1))
+    for number in script.appended[:-1]:
+        script.do("reread", step=number)
+    return script.call(static)
+
+
+@calls
+def overwritten(pick: Pick, static: bool = False, chunks: Chunks = small) -> Call:
+    """The caller uses its arrays again after each append."""
+    script = Script(pick, chunks)
+    for _ in range(pick.size(1, 4)):
+        number = script.append(max(chunks(pick), 1))
+        if pick.one_of(True, True, False):
+            script.do("overwrite", step=number)
+    script.append()
+    return script.call(static)
+
+
+@calls
+def side_by_side(pick: Pick, static: bool = False, chunks: Chunks = small) -> Call:
+    """Two caches with tokens of their own, in turns."""
+    rewinding = pick("rewinding")
+    script = Script(pick, chunks)
+    script.event(rewinding)
+    script.another()
+    script.do("offset")
+    for _ in range(pick.size(1, 4)):
+        script.event(rewinding)
+        script.switch()
+    script.append()
+    script.do("offset")
+    return script.call(static)
+
+
+@calls
+def filled(pick: Pick, chunks: Chunks = small) -> Call:
+    """A preallocated cache is filled to its last slot, and once more after a rewind."""
+    rewinding = pick("rewinding")
+    script = Script(pick, chunks)
+    for _ in range(pick.size(1, 4)):
+        script.append(max(chunks(pick), 1))
+    if rewinding:
+        gone = pick.size(1, script.length)
+        script.rewind(gone)
+        script.append(gone)
+    script.do("offset")
+    return script.call(static=True, room=(0,))
+
+
+@calls
+def overfull(pick: Pick, chunks: Chunks = small) -> tuple[Call, int]:
+    """(story, number of the step that must be refused): more tokens than a preallocated cache takes, then some that fit."""
+    script = Script(pick, chunks)
+    for _ in range(pick.size(0, 2)):
+        script.append()
+    left = pick.one_of(0, 1, 2, 5) or int(not script.length)
+    bad = script.do("update_and_fetch", **script.arrays(left + pick.one_of(1, 2, 7)))
+    if left:
+        script.append(left)
+    elif script.empty:
+        script.append(0)
+    script.do("offset")
+    return script.call(static=True, room=(0,)), bad
+
+
+def _going_on(script: Script) -> Script:
+    """What shows that a refused step changed nothing."""
+    script.do("offset")
+    script.append(2)
+    script.do("offset")
+    return script
+
+
+_pair = {"key": np.ones((1, 2, 1, 4), np.float32), "value": np.ones((1, 2, 1, 4), np.float32)}
+_steps = (("update_and_fetch", _pair),)
+
+EXAMPLES = {
+    "KVCache": Call("KVCache", {"steps": _steps}),
+    "StaticKVCache": Call("StaticKVCache", {"max_len": 4, "steps": _steps}),
+}
+"""The plainest call of each operation."""
+
+ORDINARY = {"KVCache": with_offsets, "StaticKVCache": with_offsets(static=True)}
+"""The widest calls of each operation."""

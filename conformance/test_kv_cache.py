@@ -1,0 +1,414 @@
+"""Does a key/value cache keep the contract? Every sentence of both kinds is asked of the growing and of the preallocated."""
+
+from inferspec.conformance.calls import step_told
+from inferspec.conformance.inputs.kv_cache import (
+    appends,
+    bad_dtypes,
+    bad_pairs,
+    bad_rewinds,
+    bad_shapes,
+    beside_buffers,
+    filled,
+    kept_results,
+    kept_through_rewinds,
+    overfull,
+    overwritten,
+    restored,
+    rewinds,
+    rewinds_to_the_ends,
+    rolled_back,
+    shared,
+    side_by_side,
+    with_offsets,
+)
+from inferspec.conformance.properties import depends_on_arguments_alone, keeps_arguments
+from inferspec.conformance.suite import requirement
+from inferspec.conformance.trial import Nonconformance
+from inferspec.spec import kv_cache as spec
+
+# appends
+
+
+@requirement(spec.KV_01, call=appends(), share=0.7)
+def test_an_append_returns_all_tokens_in_order(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.SKV_01, call=appends(static=True), share=0.5)
+def test_an_append_to_a_preallocated_cache_returns_all_tokens_in_order(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.KV_02, call=appends(chunks=beside_buffers), share=0.7)
+def test_prompts_and_tokens_beside_buffer_sizes_are_cached(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.KV_02, call=appends(empty_chunks=[True]), share=0.5)
+def test_empty_chunks_change_nothing(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.SKV_02, call=appends(static=True, chunks=beside_buffers), share=0.4)
+def test_prompts_and_tokens_beside_buffer_sizes_are_cached_in_a_preallocated_cache(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.SKV_02, call=appends(static=True, empty_chunks=[True]), share=0.3)
+def test_empty_chunks_change_nothing_in_a_preallocated_cache(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.KV_03, call=appends(batches=[2, 3]), share=0.5)
+def test_rows_and_heads_keep_apart(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.SKV_03, call=appends(static=True, batches=[2, 3]), share=0.3)
+def test_rows_and_heads_of_a_preallocated_cache_keep_apart(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.KV_04, call=appends(head_dims=["different"]), share=0.5)
+def test_keys_and_values_may_differ_in_size(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.SKV_04, call=appends(static=True, head_dims=["different"]), share=0.3)
+def test_keys_and_values_of_a_preallocated_cache_may_differ_in_size(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.KV_05, call=with_offsets(), share=0.7)
+def test_offset_counts_the_tokens(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.KV_05, call=with_offsets(chunks=beside_buffers), share=0.3)
+def test_offset_counts_tokens_beside_buffer_sizes(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.SKV_05, call=with_offsets(static=True), share=0.5)
+def test_offset_of_a_preallocated_cache_counts_the_tokens(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.KV_06, call=appends(), share=0.7)
+def test_keys_and_values_keep_their_dtype(subject, call):
+    keeps_dtype(subject, call)
+
+
+@requirement(spec.SKV_06, call=appends(static=True), share=0.5)
+def test_keys_and_values_of_a_preallocated_cache_keep_their_dtype(subject, call):
+    keeps_dtype(subject, call)
+
+
+@requirement(spec.KV_06, call=appends(chunks=beside_buffers), share=0.3)
+def test_keys_and_values_keep_their_dtype_when_the_cache_grows(subject, call):
+    keeps_dtype(subject, call)
+
+
+@requirement(spec.KV_06, call=restored(), share=0.3)
+def test_restored_keys_and_values_keep_their_dtype(subject, call):
+    keeps_dtype(subject, call)
+
+
+@requirement(spec.SKV_06, call=restored(static=True), share=0.3)
+def test_restored_keys_and_values_of_a_preallocated_cache_keep_their_dtype(subject, call):
+    keeps_dtype(subject, call)
+
+
+@requirement(spec.KV_07, call=appends(views=True), share=1)
+def test_strided_chunks_are_cached_like_their_copies(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.SKV_07, call=appends(static=True, views=True), share=1)
+def test_strided_chunks_are_cached_like_their_copies_in_a_preallocated_cache(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.KV_08, call=appends(), share=0.5)
+def test_an_append_changes_no_argument(subject, call):
+    keeps_arguments(subject, call)
+
+
+@requirement(spec.SKV_08, call=appends(static=True), share=0.3)
+def test_an_append_to_a_preallocated_cache_changes_no_argument(subject, call):
+    keeps_arguments(subject, call)
+
+
+@requirement(spec.KV_09, call=overwritten(), share=0.5)
+def test_the_caller_may_use_its_arrays_again(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.SKV_09, call=overwritten(static=True), share=0.3)
+def test_the_caller_of_a_preallocated_cache_may_use_its_arrays_again(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.KV_10, call=kept_results(), share=0.5)
+def test_results_stay_what_they_were(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.KV_10, call=kept_results(chunks=beside_buffers), share=0.3)
+def test_long_results_stay_what_they_were(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.SKV_10, call=kept_results(static=True), share=0.3)
+def test_results_of_a_preallocated_cache_stay_what_they_were(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.KV_11, call=kept_through_rewinds(), share=0.5)
+def test_results_stay_what_they_were_after_a_rewind(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.KV_11, call=kept_through_rewinds(chunks=beside_buffers), share=0.7)
+def test_long_results_stay_what_they_were_after_a_rewind(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.SKV_11, call=kept_through_rewinds(static=True), share=0.4)
+def test_results_of_a_preallocated_cache_stay_what_they_were_after_a_rewind(subject, call):
+    subject.agrees(call)
+
+
+# rewinds
+
+
+@requirement(spec.KV_12, call=rewinds(), share=0.7)
+def test_rewound_tokens_never_show_again(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.KV_12, call=rewinds(chunks=beside_buffers), share=0.7)
+def test_rewound_tokens_beside_buffer_sizes_never_show_again(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.SKV_12, call=rewinds(static=True), share=0.5)
+def test_rewound_tokens_of_a_preallocated_cache_never_show_again(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.KV_13, call=rewinds_to_the_ends(), share=0.7)
+def test_a_rewind_by_nothing_or_by_everything(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.SKV_13, call=rewinds_to_the_ends(static=True), share=0.4)
+def test_a_rewind_of_a_preallocated_cache_by_nothing_or_by_everything(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.KV_14, story=bad_rewinds(), share=0.7)
+def test_a_rewind_too_far_or_backwards_is_refused(subject, story):
+    refuses_step(subject, story)
+
+
+@requirement(spec.SKV_14, story=bad_rewinds(static=True), share=0.4)
+def test_a_rewind_of_a_preallocated_cache_too_far_or_backwards_is_refused(subject, story):
+    refuses_step(subject, story)
+
+
+@requirement(spec.KV_15, story=bad_rewinds(), share=0.7)
+def test_a_refused_rewind_changes_nothing(subject, story):
+    goes_on_after_refusal(subject, story)
+
+
+@requirement(spec.SKV_15, story=bad_rewinds(static=True), share=0.4)
+def test_a_refused_rewind_of_a_preallocated_cache_changes_nothing(subject, story):
+    goes_on_after_refusal(subject, story)
+
+
+# appends that do not fit
+
+
+@requirement(spec.KV_16, story=bad_pairs(), share=0.7)
+def test_a_key_and_a_value_that_are_no_pair_are_refused(subject, story):
+    refuses_step(subject, story)
+
+
+@requirement(spec.SKV_16, story=bad_pairs(static=True), share=0.5)
+def test_a_key_and_a_value_that_are_no_pair_are_refused_by_a_preallocated_cache(subject, story):
+    refuses_step(subject, story)
+
+
+@requirement(spec.KV_17, story=bad_shapes(), share=0.7)
+def test_a_chunk_of_another_shape_is_refused(subject, story):
+    refuses_step(subject, story)
+
+
+@requirement(spec.KV_17, story=bad_shapes(chunks=beside_buffers), share=0.3)
+def test_a_chunk_of_another_shape_is_refused_where_the_cache_must_grow(subject, story):
+    refuses_step(subject, story)
+
+
+@requirement(spec.SKV_17, story=bad_shapes(static=True), share=0.5)
+def test_a_chunk_of_another_shape_is_refused_by_a_preallocated_cache(subject, story):
+    refuses_step(subject, story)
+
+
+@requirement(spec.KV_18, story=bad_dtypes(), share=0.5)
+def test_a_chunk_of_another_dtype_is_refused(subject, story):
+    refuses_step(subject, story)
+
+
+@requirement(spec.SKV_18, story=bad_dtypes(static=True), share=0.3)
+def test_a_chunk_of_another_dtype_is_refused_by_a_preallocated_cache(subject, story):
+    refuses_step(subject, story)
+
+
+@requirement(spec.KV_19, story=bad_pairs(), share=0.5)
+def test_a_pair_that_is_refused_changes_nothing(subject, story):
+    goes_on_after_refusal(subject, story)
+
+
+@requirement(spec.KV_19, story=bad_shapes(), share=0.7)
+def test_a_chunk_that_is_refused_changes_nothing(subject, story):
+    goes_on_after_refusal(subject, story)
+
+
+@requirement(spec.KV_19, story=bad_shapes(chunks=beside_buffers), share=0.4)
+def test_a_chunk_that_is_refused_does_not_let_the_cache_grow(subject, story):
+    goes_on_after_refusal(subject, story)
+
+
+@requirement(spec.KV_19, story=bad_dtypes(), share=0.3)
+def test_a_dtype_that_is_refused_changes_nothing(subject, story):
+    goes_on_after_refusal(subject, story)
+
+
+@requirement(spec.SKV_19, story=bad_pairs(static=True), share=0.3)
+def test_a_pair_that_is_refused_changes_nothing_in_a_preallocated_cache(subject, story):
+    goes_on_after_refusal(subject, story)
+
+
+@requirement(spec.SKV_19, story=bad_shapes(static=True), share=0.4)
+def test_a_chunk_that_is_refused_changes_nothing_in_a_preallocated_cache(subject, story):
+    goes_on_after_refusal(subject, story)
+
+
+@requirement(spec.SKV_19, story=bad_dtypes(static=True), share=0.2)
+def test_a_dtype_that_is_refused_changes_nothing_in_a_preallocated_cache(subject, story):
+    goes_on_after_refusal(subject, story)
+
+
+# states
+
+
+@requirement(spec.KV_20, call=restored(), share=0.7)
+def test_a_restored_cache_goes_on_as_the_first(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.KV_20, call=restored(chunks=beside_buffers), share=0.4)
+def test_a_long_restored_cache_goes_on_as_the_first(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.SKV_20, call=restored(static=True), share=0.5)
+def test_a_restored_preallocated_cache_goes_on_as_the_first(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.KV_21, call=shared(), share=0.7)
+def test_a_restored_cache_shares_nothing_with_the_first(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.KV_21, call=shared(chunks=beside_buffers), share=0.4)
+def test_a_long_restored_cache_shares_nothing_with_the_first(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.SKV_21, call=shared(static=True), share=0.5)
+def test_a_restored_preallocated_cache_shares_nothing_with_the_first(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.KV_22, call=rolled_back(), share=0.7)
+def test_a_cache_in_use_becomes_what_it_restores(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.SKV_22, call=rolled_back(static=True), share=0.5)
+def test_a_preallocated_cache_in_use_becomes_what_it_restores(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.KV_23, call=side_by_side(), share=0.7)
+def test_two_caches_keep_apart(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.KV_23, first=appends(), second=appends(), share=0.5)
+def test_other_caches_in_between_change_nothing(subject, first, second):
+    depends_on_arguments_alone(subject, first, second)
+
+
+@requirement(spec.SKV_23, call=side_by_side(static=True), share=0.5)
+def test_two_preallocated_caches_keep_apart(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.SKV_23, first=appends(static=True), second=appends(static=True), share=0.3)
+def test_other_preallocated_caches_in_between_change_nothing(subject, first, second):
+    depends_on_arguments_alone(subject, first, second)
+
+
+# capacity
+
+
+@requirement(spec.SKV_24, call=rewinds(static=True, room=(0,)), share=0.4)
+def test_room_to_spare_does_not_show(subject, call):
+    for room in (0, 1, 255, 1000):
+        subject.agrees(call.having(max_len=call.arguments["max_len"] + room))
+
+
+@requirement(spec.SKV_25, call=filled(), share=0.5)
+def test_a_preallocated_cache_can_be_filled_to_the_last_slot(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.SKV_25, call=filled(chunks=beside_buffers), share=0.2)
+def test_a_long_preallocated_cache_can_be_filled_to_the_last_slot(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.SKV_26, story=overfull(), share=0.5)
+def test_more_than_max_len_tokens_are_refused(subject, story):
+    refuses_step(subject, story)
+
+
+@requirement(spec.SKV_27, story=overfull(), share=0.5)
+def test_a_chunk_that_does_not_fit_changes_nothing(subject, story):
+    goes_on_after_refusal(subject, story)
+
+
+def keeps_dtype(subject, call):
+    """Keys and values of every append are in the dtype of the story."""
+    for part, x in subject.parts(call).items():
+        if part.endswith(("keys", "values")) and x.dtype.name != call.features["dtypes"]:
+            raise Nonconformance(f"step {part}: they are {x.dtype.name}, not {call.features['dtypes']}", call)
+
+
+def refuses_step(subject, story):
+    """The step that must be refused is, whatever comes after it."""
+    call, bad = story
+    short = call.having(steps=call.arguments["steps"][:bad])
+    if f"{bad} refused" not in subject.answered(short).results:
+        raise Nonconformance(f"step {bad}, {step_told(short, bad)}, is not refused", short)
+
+
+def goes_on_after_refusal(subject, story):
+    """The story is right to its end. Whether the step is refused at all is another requirement's matter."""
+    call, bad = story
+    if f"{bad} refused" in subject.answered(call).results:
+        subject.agrees(call)
