@@ -1,0 +1,81 @@
+"""Timelines of requests for the suites: on clocks of any zero, with tokens that come alone or several at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from inferspec.conformance.calls import Call
+from inferspec.conformance.strategies import Pick, calls
+
+REQUEST, AGGREGATE = "request_metrics", "aggregate_metrics"
+
+EXAMPLES = {
+    REQUEST: Call(REQUEST, {"arrival": 1.0, "token_times": [2.0, 2.5, 3.5]}),
+    AGGREGATE: Call(
+        AGGREGATE, {"arrivals": [1.0], "token_times": [[2.0, 2.5, 3.5]], "prompt_tokens": [4], "cached_tokens": [1]}
+    ),
+}
+"""The plainest call of each operation."""
+
+ZEROS = {"zero": 0.0, "monotonic": 86_400.0, "epoch": 1.7e9}
+"""Where clocks count from, in seconds before now: the request's, the machine's start, 1970."""
+
+Count = Callable[[Pick], int]
+
+
+def some(pick: Pick) -> int:
+    return pick.one_of(2, 3, 4, 5, 7, 12)
+
+
+def any_number(pick: Pick) -> int:
+    """From none to many."""
+    return pick.one_of(2, 0, 1, 3, 5, 60, min(1000, pick.envelope["tokens"]))
+
+
+def timeline(pick: Pick, start: float, count: int, grouped: bool) -> tuple[float, list[float]]:
+    """(arrival, token times): a wait for the first token that is unlike the gaps, and gaps that are unlike each other.
+
+    grouped: tokens come in chunks of one to four.
+    """
+    arrival = start + pick.random.uniform(0.0, 10.0)
+    gaps = 10.0 ** pick.random.uniform(-3, -0.5, count)
+    if grouped:
+        gaps = gaps * (pick.random.random(count) < 0.5)
+    if count:
+        gaps[0] = pick.random.uniform(0.5, 3.0)
+    return arrival, [float(time) for time in arrival + np.cumsum(gaps)]
+
+
+@calls
+def timelines(pick: Pick, count: Count = some, grouped: bool = False) -> Call:
+    """One request."""
+    arrival, times = timeline(pick, ZEROS[pick("clocks")], count(pick), grouped)
+    return pick.call(REQUEST, arrival=arrival, token_times=times)
+
+
+@calls
+def workloads(
+    pick: Pick, count: Count = any_number, requests: tuple[int, ...] = (2, 3, 5, 1, 0), reuse: bool = True
+) -> Call:
+    """Requests that overlap in time, of very different lengths, some with a part of the prompt cached.
+
+    reuse: whether prompts may be cached at all.
+    """
+    start = ZEROS[pick("clocks")]
+    grouped = pick.one_of(False, True)
+    lines = [timeline(pick, start, count(pick), grouped) for _ in range(pick.one_of(*requests))]
+    prompts = [int(x) for x in pick.random.integers(1, 3000, len(lines))]
+    cached = [int(pick.random.integers(0, prompt)) if reuse else 0 for prompt in prompts]
+    return pick.call(
+        AGGREGATE,
+        arrivals=[arrival for arrival, _ in lines],
+        token_times=[times for _, times in lines],
+        prompt_tokens=prompts,
+        cached_tokens=cached,
+    )
+
+
+ORDINARY = {REQUEST: timelines(count=any_number), AGGREGATE: workloads}
+"""The widest calls of each operation."""
