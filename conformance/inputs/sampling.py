@@ -1,0 +1,338 @@
+"""Calls of the filters and of the sampler.
+
+Cuts are decisive: top_p lies in the middle between two sums of probabilities, and logits that the cut could tell apart
+only by their last bit do not occur, but for the tests of ties, where they are equal.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+from inferspec.conformance.calls import Call
+from inferspec.conformance.envelope import OutsideEnvelope, narrow
+from inferspec.conformance.inputs.linear import with_rows
+from inferspec.conformance.strategies import CHOICES, SEED, Calls, Pick, calls
+from inferspec.conformance.trial import Trial
+from inferspec.spec.numerics import f64, largest, numpy_dtype, round_to, unit_roundoff
+
+FILTER, SAMPLER = "filter_logits", "Sampler"
+
+_row = np.array([[1.0, 3.0, 2.0]], np.float32)
+EXAMPLES = {
+    FILTER: Call(FILTER, {"logits": _row, "top_k": 2}),
+    SAMPLER: Call(SAMPLER, {"temperature": 1.0, "logits": _row, "uniform": np.array([0.5], np.float32)}),
+}
+
+Logits = Callable[[Pick, tuple[int, ...]], np.ndarray]
+"""Makes logits of a shape in float64, rows along the last axis; they are rounded to a dtype after that."""
+
+LARGE = (1023, 1024, 1025, 2049, 4097, 8191)
+"""Vocabularies beside the tiles of kernels."""
+
+HUGE = (4097, 32769, 65537, 151936)
+"""Vocabularies past the ends of narrow integers, and of a real model."""
+
+TEMPERATURES = {"greedy": (0, 0.0), "one": (1.0, 1), "power of two": (0.5, 2.0, 0.25), "other": (0.7, 1.3, 0.3)}
+
+
+def apart(pick: Pick, shape: tuple[int, ...]) -> np.ndarray:
+    """Logits of different entries differ by an eighth at least: no dtype, temperature or shift makes two of them equal.
+
+    Of more than 24 entries the others all lie far below these.
+    """
+    rows, size = math.prod(shape[:-1]), shape[-1]
+    likely, spread, others = min(size, 24), pick.one_of(0.25, 0.125, 0.5), np.full(max(size - 24, 0), -40.0)
+    # Each row has levels of its own: a limit of one row is wrong for another.
+    levels = pick.random.integers(-8, 9, (rows, 1)) - likely + np.arange(likely)
+    steps = levels + pick.random.integers(0, 3, (rows, likely)).cumsum(axis=-1)
+    by_row = [pick.random.permutation(np.concatenate([row * spread, others])) for row in steps]
+    return np.reshape(by_row, shape) if rows else np.zeros(shape)
+
+
+def fine(pick: Pick, shape: tuple[int, ...]) -> np.ndarray:
+    """Logits apart from each other, with every bit of the dtype in use."""
+    return apart(pick, shape) + pick.random.uniform(-1 / 32, 1 / 32, shape)
+
+
+def ordinary(pick: Pick, shape: tuple[int, ...]) -> np.ndarray:
+    """Logits of a row with one to many likely entries; some of them may be equal."""
+    return np.round(pick.random.normal(size=shape) * pick.one_of(1.0, 3.0, 0.3) * 16) / 16
+
+
+def tied(pick: Pick, shape: tuple[int, ...]) -> np.ndarray:
+    """Few different logits, so that most cuts fall between equal ones."""
+    return pick.random.integers(0, pick.one_of(2, 1, 3, 4), shape) * pick.one_of(0.5, 1.0, 2.0)
+
+
+def partly_hidden(pick: Pick, shape: tuple[int, ...]) -> np.ndarray:
+    """-inf at single entries and in runs; every row keeps a finite entry."""
+    x, size = apart(pick, shape), shape[-1]
+    places, kept = np.arange(size), pick.random.integers(0, size, shape[:-1])[..., None]
+    start, stop = (pick.random.integers(0, size + 1, (*shape[:-1], 1)) for _ in range(2))
+    hidden = ((places >= start) & (places < stop)) | (pick.random.random(shape) < 0.2)
+    return np.where(hidden & (places != kept), -np.inf, x)
+
+
+def far_out(pick: Pick, shape: tuple[int, ...]) -> np.ndarray:
+    """Logits near a number of any size up to 1e8, no closer to each other than the dtype can tell there."""
+    dtype = pick.features["dtypes"]
+    far = pick.one_of(*(size for size in (1e2, 1e4, 3e4, 1e6, 1e8) if size <= largest(dtype) / 2))
+    step = 4 * unit_roundoff(dtype) * 2.0 ** math.floor(math.log2(far))
+    return (far + apart(pick, shape) * 8 * max(step, 0.125)) * pick.one_of(1, -1)
+
+
+def extreme(pick: Pick, shape: tuple[int, ...]) -> np.ndarray:
+    """Ordinary logits among the lowest numbers of the dtype, which top-p has no use for."""
+    x, share = apart(pick, shape), pick.one_of(0.3, 0.7)
+    kept = pick.random.integers(0, shape[-1], shape[:-1])[..., None]
+    lowest = (pick.random.random(shape) < share) & (np.arange(shape[-1]) != kept)
+    return np.where(lowest, -largest(pick.features["dtypes"]), x)
+
+
+def some_broken(pick: Pick, shape: tuple[int, ...]) -> np.ndarray:
+    """Ordinary rows, at least one of them with a NaN or with nothing above -inf."""
+    x = apart(pick, shape).reshape(-1, shape[-1])
+    for row in {int(pick.random.integers(len(x))) for _ in range(2)}:
+        if pick.random.random() < 0.5:
+            x[row] = -np.inf
+        x[row, pick.random.integers(shape[-1])] = (
+            pick.random.choice([np.nan, -np.inf]) if np.isinf(x[row]).all() else np.nan
+        )
+    return x.reshape(shape)
+
+
+def few_likely(pick: Pick, shape: tuple[int, ...]) -> np.ndarray:
+    """Equal logits at a few ids, the others hidden: each of the likely ids holds an exact share.
+
+    The first and the last id are hidden in one of two examples.
+    """
+    x, size = np.full(shape, -np.inf), shape[-1]
+    likely, inner = pick.one_of(4, 2, 1, 8), pick.one_of(True, False)
+    ids = np.arange(1, size - 1) if inner and size > 2 else np.arange(size)
+    for row in x.reshape(-1, size):
+        row[pick.random.choice(ids, min(likely, len(ids)), replace=False)] = 0.5
+    return x
+
+
+def between_sums(logits: np.ndarray, top_k: int | None, pick: Pick) -> float:
+    """A top_p in the middle between two sums of the first row's probabilities, as top_k leaves them."""
+    row = f64(logits).reshape(-1, logits.shape[-1])[0]
+    row = -np.sort(-row[np.isfinite(row)])[: top_k or None]
+    if not row.size:
+        return 0.5
+    sums = np.concatenate([[0.0], np.cumsum(np.exp(row - row[0]))])
+    at = int(pick.random.integers(min(len(row), 24)))
+    return float((sums[at] + sums[at + 1]) / 2 / sums[-1])
+
+
+def filters(pick: Pick, logits: np.ndarray) -> dict[str, Any]:
+    """Which filters there are, and how narrow."""
+    arguments: dict[str, Any] = {}
+    top_k = pick.size(1, max(min(logits.shape[-1] - 1, 23), 1)) if pick("top_k") else None
+    if top_k is not None:
+        arguments["top_k"] = top_k
+    if pick("top_p"):
+        arguments["top_p"] = between_sums(logits, top_k, pick)
+    return arguments
+
+
+def shaped(pick: Pick, values: Logits, sizes: tuple[int, ...]) -> np.ndarray:
+    """Logits of the kind asked for, with a vocabulary of any of the sizes; the last of the leading dims is the number of rows."""
+    dtype, lead = pick("dtypes"), tuple(pick("leading_dims"))
+    shape = (*with_rows(lead, pick.one_of(2, 1, 3, 5)), pick.upto("vocabulary", *sizes))
+    return round_to(values(pick, shape), dtype)
+
+
+SMALL = (5, 1, 2, 3, 7, 8, 12, 17, 24)
+
+
+@calls
+def filter_calls(pick: Pick, values: Logits = apart, sizes: tuple[int, ...] = SMALL) -> Call:
+    """The filters, on logits of the kind asked for."""
+    logits = shaped(pick, values, sizes)
+    return pick.call(FILTER, logits=logits, **filters(pick, logits))
+
+
+@calls
+def tiny_top_p(pick: Pick, values: Logits = ordinary, sizes: tuple[int, ...] = (*SMALL, 300, 4096)) -> Call:
+    """A top_p far below any probability."""
+    logits = shaped(pick, values, sizes)
+    pick.features["top_p"] = True
+    return pick.call(FILTER, logits=logits, top_p=pick.one_of(1e-3, 1e-5, 1e-7, 1e-9, 1e-30, 1e-300))
+
+
+def shares(pick: Pick, shape: tuple[int, ...]) -> np.ndarray:
+    """One id with a part of the mass, many alike with the rest: sums of thousands of equal addends."""
+    x = np.zeros(shape)
+    for row in x.reshape(-1, shape[-1]):
+        # In bfloat16 a running sum stops growing at 256 addends.
+        row[pick.random.integers(shape[-1])] = round(math.log(shape[-1] * pick.one_of(0.2, 0.5, 1.0)) * 4) / 4
+    return x
+
+
+@calls
+def summed_filters(pick: Pick, sizes: tuple[int, ...] = HUGE) -> Call:
+    """top_p in the middle of a sum of thousands of probabilities."""
+    dtype = pick("dtypes")
+    lead = tuple(pick("leading_dims"))
+    shape = (*(1 for _ in lead), pick.upto("vocabulary", *sizes))
+    pick.features["top_p"], pick.features["top_k"] = True, False
+    return pick.call(FILTER, logits=round_to(shares(pick, shape), dtype), top_p=pick.one_of(0.75, 0.6, 0.9))
+
+
+def temperature(pick: Pick, *kinds: str) -> float:
+    """A temperature of one of the kinds that the envelope has."""
+    left = [kind for kind in kinds if kind in pick.envelope["temperatures"]]
+    if not left:
+        raise OutsideEnvelope(f"temperatures {list(pick.envelope['temperatures'])} has none of {list(kinds)}")
+    kind = pick.one_of(*left)
+    pick.features["temperatures"] = kind
+    return pick.one_of(*TEMPERATURES[kind])
+
+
+def uniforms(pick: Pick, shape: tuple[int, ...]) -> np.ndarray:
+    """Ordinary uniform numbers."""
+    dtype = pick("uniform_dtypes")
+    return below_one(pick.random.random(shape), dtype)
+
+
+def below_one(values: np.ndarray, dtype: str) -> np.ndarray:
+    """Numbers in [0, 1) rounded to the dtype, and to the largest number below 1 where that gave 1."""
+    return round_to(np.minimum(values, 1.0 - float(ml_dtypes.finfo(numpy_dtype(dtype)).epsneg)), dtype)
+
+
+def adversarial(pick: Pick, shape: tuple[int, ...]) -> np.ndarray:
+    """0, the smallest numbers above 0 and the largest below 1, which real generators give once in a while."""
+    dtype = pick("uniform_dtypes")
+    about = ml_dtypes.finfo(numpy_dtype(dtype))
+    ends = [0.0, float(about.smallest_subnormal), float(about.smallest_normal), 1.0 - float(about.epsneg)]
+    return round_to(pick.random.choice(ends, shape), dtype)
+
+
+Uniforms = Callable[[Pick, tuple[int, ...]], np.ndarray]
+
+
+@calls
+def sampler_calls(
+    pick: Pick,
+    values: Logits = apart,
+    sizes: tuple[int, ...] = SMALL,
+    numbers: Uniforms = uniforms,
+    kinds: tuple[str, ...] = ("one", "power of two", "other"),
+    filtered: bool = True,
+) -> Call:
+    """The sampler with given uniform numbers. With a top_p the temperature is 1: see `tempered_nuclei`."""
+    logits = shaped(pick, values, sizes)
+    chosen = filters(pick, logits) if filtered else {}
+    heat = temperature(pick, *(("one",) if "top_p" in chosen and "one" in kinds else kinds))
+    arguments: dict[str, Any] = {"temperature": heat, **chosen, "logits": logits}
+    if pick("generators") == "given":
+        arguments["uniform"] = numbers(pick, logits.shape[:-1])
+    return pick.call(SAMPLER, **arguments)
+
+
+@calls
+def greedy_calls(pick: Pick, values: Logits = ordinary, sizes: tuple[int, ...] = SMALL) -> Call:
+    """The sampler at temperature 0, with and without uniform numbers, by name and by default."""
+    logits = shaped(pick, values, sizes)
+    arguments: dict[str, Any] = {**filters(pick, logits), "logits": logits}
+    if pick.one_of(True, False):
+        arguments["temperature"] = temperature(pick, "greedy")
+    if pick("generators") == "given":
+        arguments["uniform"] = pick.one_of(uniforms, adversarial)(pick, logits.shape[:-1])
+    return pick.call(SAMPLER, **arguments)
+
+
+@calls
+def summed_draws(pick: Pick, sizes: tuple[int, ...] = HUGE) -> Call:
+    """A draw from thousands of equal probabilities."""
+    dtype, lead = pick("dtypes"), tuple(pick("leading_dims"))
+    shape = (*(1 for _ in lead), pick.upto("vocabulary", *sizes))
+    pick.features["generators"] = "given"
+    logits = round_to(shares(pick, shape), dtype)
+    return pick.call(SAMPLER, temperature=1.0, logits=logits, uniform=uniforms(pick, shape[:-1]))
+
+
+@calls
+def tempered_nuclei(pick: Pick) -> Call:
+    """A temperature and a top_p for which it matters which goes first: many draws from one row of logits.
+
+    The uniform numbers go through [0, 1) in equal steps, so that nearly every id that can be drawn is drawn.
+    """
+    dtype = pick("dtypes")
+    size, heat = pick.one_of(12, 8, 16), pick.one_of(0.5, 2.0)
+    pick.features["temperatures"], pick.features["top_p"] = "power of two", True
+    row = pick.random.permutation(np.arange(size)) * 0.25
+    top_k = size - 2 if pick("top_k") else None
+    draws = 64
+    arguments: dict[str, Any] = {} if top_k is None else {"top_k": top_k}
+    arguments |= {"top_p": _parting(row, heat, top_k), "logits": round_to(np.tile(row, (draws, 1)), dtype)}
+    pick.features["generators"], pick.features["uniform_dtypes"] = "given", "float32"
+    return pick.call(
+        SAMPLER, temperature=heat, **arguments, uniform=below_one((np.arange(draws) + 0.5) / draws, "float32")
+    )
+
+
+def _parting(row: np.ndarray, heat: float, top_k: int | None) -> float:
+    """A top_p that leaves another number of ids before the temperature, or its inverse, than after it, always decisive."""
+    first = -np.sort(-row)[: top_k or None]
+    sums = [np.cumsum(np.exp((first - first[0]) / t)) for t in (1.0, heat, 1 / heat)]
+    shares = [s / s[-1] for s in sums]
+    candidates = np.linspace(0.3, 0.9, 61)[:, None]
+    distance = np.min([np.abs(s - candidates).min(axis=1) for s in shares], axis=0)
+    plain, *tempered = [(s < candidates).sum(axis=1) for s in shares]
+    return float(candidates[np.argmax(np.where((plain != tempered[0]) & (plain != tempered[1]), distance, -1.0)), 0])
+
+
+# draws by a generator of the subject's own
+
+DRAWS = 20_000
+"""Rows of a call whose ids are counted. `spec/test_sampling.py` tells what such a count detects."""
+
+RARE_DRAWS = 100_000
+"""Rows of a call in which rare ids are looked for."""
+
+
+@calls
+def many_rows(pick: Pick, sizes: tuple[int, ...] = (12, 8, 20), rows: tuple[int, ...] = (DRAWS,)) -> Call:
+    """Many rows of one distribution for a generator of the subject's own."""
+    dtype, size = pick("dtypes"), pick.upto("vocabulary", *sizes)
+    pick.features["generators"] = "own"
+    row = round_to(apart(pick, (size,)) / 2, dtype)
+    chosen = filters(pick, row)
+    heat = temperature(pick, *(("one",) if "top_p" in chosen else ("other", "one", "power of two")))
+    return pick.call(SAMPLER, temperature=heat, **chosen, logits=tiled(row, rows))
+
+
+@calls
+def rare_ids(pick: Pick) -> Call:
+    """Two likely ids among ids of probability 1e-7 and less, filtered ones and hidden ones."""
+    dtype = pick("dtypes")
+    pick.features |= {"generators": "own", "temperatures": "one"}
+    row = pick.random.permutation([0.0, 0.0, -16.0, -16.0, -37.0, -37.0, -np.inf, -np.inf, -60.0])
+    chosen = {"top_k": pick.one_of(4, 2)} if pick("top_k") else {}
+    return pick.call(SAMPLER, temperature=1.0, **chosen, logits=tiled(round_to(row, dtype), (RARE_DRAWS,)))
+
+
+def tiled(row: np.ndarray, rows: tuple[int, ...]) -> np.ndarray:
+    """The row again and again."""
+    return np.array(np.broadcast_to(row, (*rows, len(row))))
+
+
+def fixed(subject: Trial, source: Calls, count: int) -> Iterator[Call]:
+    """The same few calls in every run and profile, each an example of its own: statistical checks are numbered."""
+    envelope = narrow(subject.envelope, source.asked)
+    for number in range(count):
+        if number:
+            subject.begin()
+        yield source.build(Pick(random.Random(number).randbytes(CHOICES + SEED), envelope))
+
+
+ORDINARY = {FILTER: filter_calls, SAMPLER: sampler_calls(generators=["given"])}
+"""The widest calls of each operation whose answer one comparison can judge."""

@@ -1,0 +1,607 @@
+"""Do the filters and the sampler of an implementation keep the contract?"""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+from hypothesis import strategies as st
+
+from inferspec.conformance.inputs.sampling import (
+    DRAWS,
+    HUGE,
+    LARGE,
+    RARE_DRAWS,
+    adversarial,
+    extreme,
+    far_out,
+    few_likely,
+    filter_calls,
+    fine,
+    fixed,
+    greedy_calls,
+    many_rows,
+    ordinary,
+    partly_hidden,
+    rare_ids,
+    sampler_calls,
+    some_broken,
+    summed_draws,
+    summed_filters,
+    tempered_nuclei,
+    tied,
+    tiny_top_p,
+)
+from inferspec.conformance.properties import depends_on_arguments_alone, keeps_arguments, refuses, returns
+from inferspec.conformance.strategies import in_views
+from inferspec.conformance.suite import requirement
+from inferspec.conformance.trial import Nonconformance
+from inferspec.spec import sampling as spec
+from inferspec.spec.numerics import FALSE_ALARM, STATISTICAL_CHECKS, Precision, f64, most_draws, relative_entropy_limit
+
+BATCHES = [(2,), (2, 3), (2, 1, 3)]
+NO_LIMIT = st.sampled_from([None, 0, "V", "V + 1", 10**6])
+BAD_TOP_P = st.sampled_from([0, 0.0, -0.1, 1.0001, 2, float("nan"), float("inf")])
+
+# the filters
+
+
+@requirement(spec.SAMP_01, call=filter_calls(top_k=[True], top_p=[False]))
+def test_exactly_the_k_largest_logits_survive(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.SAMP_01, call=filter_calls(top_k=[True], top_p=[False], sizes=HUGE), share=0.1)
+def test_the_k_largest_of_a_large_vocabulary_survive(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.SAMP_02, call=filter_calls(top_k=[True], top_p=[False], values=tied))
+def test_of_equal_logits_those_of_the_lowest_ids_survive(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.SAMP_02, call=filter_calls(top_k=[True], top_p=[False], values=tied, sizes=LARGE), share=0.1)
+def test_of_thousands_of_equal_logits_those_of_the_lowest_ids_survive(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.SAMP_03, call=filter_calls(top_k=[True], values=ordinary), top_k=NO_LIMIT)
+def test_no_limit_filters_nothing(subject, call, top_k):
+    size = call.arguments["logits"].shape[-1]
+    unlimited = call.having(top_k={"V": size, "V + 1": size + 1}.get(top_k, top_k), top_p=1.0)
+    subject.expects(unlimited, f64(call.arguments["logits"]))
+
+
+@requirement(spec.SAMP_03, call=filter_calls(values=partly_hidden, sizes=(5, 1, 2, 9, 24, 300)), share=0.5)
+def test_the_filters_are_off_unless_asked_for(subject, call):
+    given = {name: x for name, x in call.arguments.items() if name == "logits"}
+    subject.expects(_with(call, given), f64(call.arguments["logits"]))
+
+
+@requirement(spec.SAMP_04, call=filter_calls(top_k=[True], values=ordinary), share=0.3)
+def test_a_limit_of_minus_one_filters_nothing(subject, call):
+    subject.expects(call.having(top_k=-1, top_p=1.0), f64(call.arguments["logits"]))
+
+
+@requirement(spec.SAMP_05, call=filter_calls(top_k=[False], top_p=[True]))
+def test_the_fewest_ids_that_reach_top_p_survive(subject, call):
+    gives_a_right_set(subject, call)
+
+
+@requirement(spec.SAMP_05, call=filter_calls(top_k=[False], top_p=[True], sizes=LARGE), share=0.2)
+def test_the_fewest_ids_of_a_large_vocabulary_that_reach_top_p_survive(subject, call):
+    gives_a_right_set(subject, call)
+
+
+@requirement(spec.SAMP_06, call=tiny_top_p(top_p=[True]))
+def test_the_most_likely_id_survives_the_smallest_top_p(subject, call):
+    logits = f64(call.arguments["logits"])
+    got = gives_a_right_set(subject, call)
+    if (lost := (got == -np.inf).all(axis=-1)).any():
+        raise Nonconformance(f"{int(lost.sum())} of {lost.size} rows have no survivor", call)
+    if (f64(got).max(axis=-1) != logits.max(axis=-1)).any():
+        raise Nonconformance("the most likely id does not survive", call)
+
+
+@requirement(spec.SAMP_07, call=filter_calls(top_k=[False], top_p=[True], values=tied))
+def test_of_equally_likely_ids_the_lowest_survive(subject, call):
+    gives_a_right_set(subject, call)
+
+
+@requirement(spec.SAMP_08, call=filter_calls(top_k=[True], top_p=[True]))
+def test_top_p_shares_out_what_top_k_left(subject, call):
+    gives_a_right_set(subject, call)
+
+
+@requirement(spec.SAMP_09, call=summed_filters(top_p=[True]), share=0.3)
+def test_thousands_of_probabilities_are_summed_in_float32(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.SAMP_09, call=filter_calls(top_k=[False], top_p=[True]))
+def test_sums_keep_the_precision_of_float32_in_every_dtype(subject, call):
+    gives_a_right_set(subject, call)
+
+
+@requirement(spec.SAMP_10, call=filter_calls(values=fine))
+def test_survivors_keep_their_logits_bit_for_bit(subject, call):
+    got = subject.value(call)
+    logits = call.arguments["logits"]
+    if got.shape == logits.shape and ((f64(got) != f64(logits)) & (got != -np.inf)).any():
+        raise Nonconformance("a survivor has another logit than before", call)
+    subject.agrees(call)
+
+
+@requirement(spec.SAMP_11, call=filter_calls(values=far_out))
+def test_logits_far_from_zero_are_filtered_by_their_differences(subject, call):
+    gives_a_right_set(subject, call)
+
+
+@requirement(spec.SAMP_11, call=filter_calls(values=partly_hidden))
+def test_hidden_ids_take_no_part(subject, call):
+    gives_a_right_set(subject, call)
+
+
+@requirement(spec.SAMP_11, call=filter_calls(values=extreme), share=0.5)
+def test_the_lowest_logits_take_no_part(subject, call):
+    gives_a_right_set(subject, call)
+
+
+@requirement(spec.SAMP_12, call=filter_calls(leading_dims=BATCHES))
+def test_a_batch_is_filtered_row_by_row(subject, call):
+    gives_a_right_set(subject, call)
+
+
+@requirement(spec.SAMP_12, call=filter_calls(), share=0.5)
+def test_leading_dims_of_logits_may_be_none_or_many(subject, call):
+    gives_a_right_set(subject, call)
+
+
+@requirement(spec.SAMP_12, call=filter_calls(leading_dims=BATCHES), share=0.3)
+def test_no_rows_come_back_as_none(subject, call):
+    none = call.arguments["logits"][:0]
+    subject.expects(call.having(logits=none), f64(none))
+
+
+@requirement(spec.SAMP_13, call=filter_calls(values=some_broken, leading_dims=BATCHES[:2], without_distribution=[True]))
+def test_a_row_without_a_distribution_changes_no_other_row(subject, call):
+    logits = f64(call.arguments["logits"])
+    subject.agrees(call, np.broadcast_to(_distributed(logits)[..., None], logits.shape))
+
+
+@requirement(spec.SAMP_14, call=filter_calls(values=some_broken, without_distribution=[True]), share=0.5)
+def test_a_row_without_a_distribution_comes_back_as_it_is(subject, call):
+    logits = f64(call.arguments["logits"])
+    subject.agrees(call, np.broadcast_to(~_distributed(logits)[..., None], logits.shape))
+
+
+@requirement(spec.SAMP_15, call=in_views(filter_calls(sizes=(5, 3, 12, 24, 65, 300))), share=1.5)
+def test_strided_logits_are_filtered_like_their_copy(subject, call):
+    gives_a_right_set(subject, call)
+
+
+@requirement(spec.SAMP_16, call=filter_calls())
+def test_the_result_has_the_shape_and_the_dtype_of_the_logits(subject, call):
+    returns(subject, call, call.arguments["logits"].shape, call.features["dtypes"])
+
+
+@requirement(spec.SAMP_17, call=filter_calls())
+def test_the_filters_change_no_argument(subject, call):
+    keeps_arguments(subject, call)
+
+
+@requirement(spec.SAMP_18, call=filter_calls())
+def test_other_logits_and_limits_in_between_change_nothing(subject, call):
+    other = call.having(logits=-call.arguments["logits"], **({"top_k": 1} if call.features["top_k"] else {}))
+    depends_on_arguments_alone(subject, call, other)
+
+
+@requirement(spec.SAMP_19, call=filter_calls(top_p=[True]), top_p=BAD_TOP_P, share=0.3)
+def test_filters_with_a_top_p_that_is_no_share_are_refused(subject, call, top_p):
+    refuses(subject, call.having(top_p=top_p))
+
+
+@requirement(spec.SAMP_20, call=filter_calls(top_k=[True]), top_k=st.sampled_from([-2, -7]), share=0.2)
+def test_filters_with_a_limit_below_minus_one_are_refused(subject, call, top_k):
+    refuses(subject, call.having(top_k=top_k))
+
+
+# the sampler
+
+
+@requirement(spec.SAMP_21, call=greedy_calls(temperatures=["greedy"]))
+def test_temperature_0_gives_the_largest_logit(subject, call):
+    gives_integers(subject, call)
+    subject.agrees(call)
+
+
+@requirement(spec.SAMP_21, call=greedy_calls(temperatures=["greedy"], values=tied))
+def test_temperature_0_gives_the_lowest_of_equal_ids(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.SAMP_21, call=greedy_calls(temperatures=["greedy"], values=partly_hidden, sizes=HUGE), share=0.1)
+def test_temperature_0_gives_the_largest_logit_of_a_large_vocabulary(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.SAMP_22, call=sampler_calls(generators=["given"], filtered=False), share=1.5)
+def test_an_id_is_drawn_by_inverse_cdf_in_ascending_order(subject, call):
+    chooses(subject, call)
+
+
+@requirement(spec.SAMP_22, call=sampler_calls(generators=["given"], filtered=False, values=few_likely))
+def test_each_of_a_few_likely_ids_has_its_exact_share(subject, call):
+    chooses(subject, call)
+
+
+@requirement(
+    spec.SAMP_23, call=sampler_calls(generators=["given"], numbers=adversarial, values=few_likely, sizes=(5, 3, 9, 24))
+)
+def test_the_ends_of_the_uniform_numbers_give_no_hidden_id(subject, call):
+    chooses(subject, call)
+
+
+@requirement(spec.SAMP_23, call=sampler_calls(generators=["given"], numbers=adversarial, values=ordinary))
+def test_the_ends_of_the_uniform_numbers_give_no_filtered_id(subject, call):
+    chooses(subject, call)
+
+
+@requirement(
+    spec.SAMP_23,
+    call=sampler_calls(generators=["given"], numbers=adversarial, values=few_likely, sizes=LARGE),
+    share=0.2,
+)
+def test_the_ends_of_the_uniform_numbers_give_no_hidden_id_of_a_large_vocabulary(subject, call):
+    chooses(subject, call)
+
+
+@requirement(spec.SAMP_24, call=sampler_calls(top_k=[True], top_p=[False]))
+def test_ids_are_drawn_from_what_top_k_leaves(subject, call):
+    chooses(subject, call)
+
+
+@requirement(spec.SAMP_24, call=sampler_calls(top_k=[False], top_p=[True], temperatures=["one"]))
+def test_ids_are_drawn_from_what_top_p_leaves(subject, call):
+    chooses(subject, call)
+
+
+@requirement(spec.SAMP_24, call=sampler_calls(top_k=[True], top_p=[True], temperatures=["one"]))
+def test_ids_are_drawn_from_what_both_filters_leave(subject, call):
+    chooses(subject, call)
+
+
+@requirement(
+    spec.SAMP_24,
+    call=sampler_calls(top_k=[False], top_p=[True], temperatures=["one"]),
+    top_p=st.sampled_from([1e-5, 1e-9, 1e-30, 1e-300]),
+    share=0.5,
+)
+def test_the_smallest_top_p_leaves_the_most_likely_id(subject, call, top_p):
+    chooses(subject, call.having(top_p=top_p))
+
+
+@requirement(spec.SAMP_24, call=sampler_calls(top_k=[True], top_p=[False]), top_k=NO_LIMIT, share=0.5)
+def test_ids_are_drawn_from_all_where_there_is_no_limit(subject, call, top_k):
+    size = call.arguments["logits"].shape[-1]
+    chooses(subject, call.having(top_k={"V": size, "V + 1": size + 1}.get(top_k, top_k)))
+
+
+@requirement(spec.SAMP_45, call=sampler_calls(temperatures=["one"], kinds=("one",), values=tied, generators=["given"]))
+def test_of_equal_logits_only_those_of_the_lowest_ids_are_drawn(subject, call):
+    chooses(subject, call)
+
+
+@requirement(spec.SAMP_25, call=tempered_nuclei(generators=["given"], top_p=[True]), share=0.5)
+def test_top_p_goes_after_the_temperature_always_or_before_it_always(subject, call):
+    _, orders = fitting(subject, call, spec.ORDERS)
+    fitting(subject, call.having(temperature=1 / call.arguments["temperature"]), orders)
+
+
+@requirement(spec.SAMP_26, call=tempered_nuclei(generators=["given"], top_p=[True]), share=0.5)
+def test_top_p_goes_after_the_temperature(subject, call):
+    chooses(subject, call)
+
+
+@requirement(spec.SAMP_27, call=sampler_calls(leading_dims=BATCHES))
+def test_each_row_is_drawn_by_itself(subject, call):
+    chooses(subject, call)
+
+
+@requirement(spec.SAMP_27, call=sampler_calls(leading_dims=[(2,), (2, 3)], generators=["given"]), share=0.5)
+def test_rows_in_another_order_give_their_ids_in_that_order(subject, call):
+    first = chooses(subject, call)
+    other = {name: call.arguments[name][::-1].copy() for name in ("logits", "uniform")}
+    again = subject.value(call.having(**other))
+    if (f64(first)[::-1] != f64(again)).any():
+        raise Nonconformance("the rows in reverse order do not give their ids in reverse order", call.having(**other))
+
+
+@requirement(spec.SAMP_27, call=sampler_calls(leading_dims=[(2,), (2, 3)]), share=0.3)
+def test_no_rows_give_no_ids(subject, call):
+    rows = {name: x[:0] for name, x in call.arrays().items()}
+    subject.expects(call.having(**rows), np.zeros(rows["logits"].shape[:-1]))
+
+
+@requirement(spec.SAMP_28, call=sampler_calls(values=far_out, kinds=("one", "power of two")))
+def test_logits_far_from_zero_give_ids_by_their_differences(subject, call):
+    chooses(subject, call)
+
+
+@requirement(spec.SAMP_28, call=sampler_calls(values=partly_hidden))
+def test_hidden_ids_are_never_drawn(subject, call):
+    chooses(subject, call)
+
+
+@requirement(spec.SAMP_28, call=sampler_calls(values=extreme, kinds=("one",)), share=0.5)
+def test_the_lowest_logits_are_never_drawn(subject, call):
+    chooses(subject, call)
+
+
+@requirement(
+    spec.SAMP_28,
+    call=sampler_calls(filtered=False, temperatures=["other"], kinds=("other",)),
+    heat=st.sampled_from([1e-3, 1e-5, 1e-10, 1e-30, 1e4, 1e30]),
+    share=0.5,
+)
+def test_any_temperature_above_0_will_do(subject, call, heat):
+    chooses(subject, call.having(temperature=heat))
+
+
+@requirement(spec.SAMP_29, call=summed_draws(generators=["given"]), share=0.3)
+def test_draws_from_thousands_of_equal_ids_keep_their_place(subject, call):
+    chooses(subject, call)
+
+
+@requirement(spec.SAMP_29, call=sampler_calls(generators=["given"], values=few_likely, sizes=HUGE), share=0.3)
+def test_draws_from_a_large_vocabulary_reach_every_id(subject, call):
+    chooses(subject, call)
+
+
+@requirement(
+    spec.SAMP_29, call=sampler_calls(generators=["given"], values=ordinary, sizes=(24, 48, 96), filtered=False)
+)
+def test_draws_keep_the_precision_of_float32_in_every_dtype(subject, call):
+    chooses(subject, call)
+
+
+@requirement(
+    spec.SAMP_30, call=sampler_calls(values=some_broken, leading_dims=BATCHES[:2], without_distribution=[True])
+)
+def test_a_row_without_a_distribution_changes_no_other_id(subject, call):
+    chooses(subject, call)
+
+
+@requirement(
+    spec.SAMP_30,
+    call=greedy_calls(
+        values=some_broken, leading_dims=BATCHES[:2], temperatures=["greedy"], without_distribution=[True]
+    ),
+    share=0.5,
+)
+def test_a_row_without_a_distribution_changes_no_other_greedy_id(subject, call):
+    chooses(subject, call)
+
+
+@requirement(spec.SAMP_31, call=sampler_calls(values=some_broken, without_distribution=[True]), share=0.5)
+def test_a_row_without_a_distribution_gives_id_0(subject, call):
+    subject.agrees(call, ~_distributed(f64(call.arguments["logits"])))
+
+
+@requirement(spec.SAMP_32, call=in_views(sampler_calls(generators=["given"], sizes=(5, 3, 12, 24, 65))), share=1.5)
+def test_strided_arguments_give_the_ids_of_their_copies(subject, call):
+    chooses(subject, call)
+
+
+@requirement(spec.SAMP_33, call=sampler_calls())
+def test_ids_are_integers_one_for_each_row(subject, call):
+    gives_integers(subject, call)
+
+
+@requirement(spec.SAMP_33, call=greedy_calls(temperatures=["greedy"]), share=0.5)
+def test_greedy_ids_are_integers_one_for_each_row(subject, call):
+    gives_integers(subject, call)
+
+
+@requirement(spec.SAMP_34, call=sampler_calls())
+def test_the_sampler_changes_no_argument(subject, call):
+    keeps_arguments(subject, call)
+
+
+@requirement(spec.SAMP_35, call=sampler_calls(generators=["given"], values=ordinary))
+def test_other_draws_in_between_change_nothing(subject, call):
+    other = call.having(logits=-call.arguments["logits"], uniform=np.asarray(call.arguments["uniform"] / 2))
+    depends_on_arguments_alone(subject, call.kept(0), other.kept(0))
+
+
+@requirement(spec.SAMP_35, call=sampler_calls(generators=["given"], values=ordinary), share=0.5)
+def test_another_sampler_in_between_changes_nothing(subject, call):
+    depends_on_arguments_alone(subject, call, call.having(temperature=2.0, top_p=1.0))
+
+
+@requirement(
+    spec.SAMP_36, call=sampler_calls(), heat=st.sampled_from([-1.0, -0.1, -1e-6, float("nan"), -math.inf]), share=0.3
+)
+def test_a_temperature_below_0_is_refused(subject, call, heat):
+    refuses(subject, call.having(temperature=heat))
+
+
+@requirement(spec.SAMP_37, call=sampler_calls(top_p=[True]), top_p=BAD_TOP_P, share=0.3)
+def test_a_sampler_with_a_top_p_that_is_no_share_is_refused(subject, call, top_p):
+    refuses(subject, call.having(top_p=top_p))
+
+
+@requirement(
+    spec.SAMP_38,
+    call=sampler_calls(generators=["given"], leading_dims=[(2,), (2, 3)]),
+    bad=st.sampled_from(["one for all", "one too few", "one too many", "a column"]),
+    share=0.4,
+)
+def test_uniform_numbers_of_another_shape_are_refused(subject, call, bad):
+    uniform = call.arguments["uniform"]
+    longer = np.concatenate([uniform, uniform[:1]])
+    wrong = {"one for all": uniform[(0,) * uniform.ndim], "one too few": uniform[:-1], "one too many": longer}
+    refuses(subject, call.having(uniform=np.asarray(wrong.get(bad, uniform[..., None]))))
+
+
+@requirement(
+    spec.SAMP_39,
+    call=sampler_calls(generators=["given"]),
+    number=st.sampled_from([1.0, -0.25, 1.5, float("nan"), float("inf")]),
+    share=0.3,
+)
+def test_a_number_outside_0_to_1_is_refused(subject, call, number):
+    uniform = call.arguments["uniform"].copy()
+    uniform.flat[call.seed % uniform.size] = number
+    refuses(subject, call.having(uniform=uniform))
+
+
+# generators of a subject's own: few calls of many draws, each check with its share of the false alarms
+
+ALARM = FALSE_ALARM / STATISTICAL_CHECKS
+
+
+@requirement(spec.SAMP_40)
+def test_ids_come_as_often_as_their_probabilities_say(subject):
+    for call in fixed(subject, many_rows(generators=["own"]), 4):
+        ids, chances = _drawn(subject, call)
+        as_expected(call, ids, chances, "ids")
+
+
+@requirement(spec.SAMP_41)
+def test_rare_ids_come_as_rarely_as_their_probabilities_say(subject):
+    for call in fixed(subject, rare_ids(generators=["own"], temperatures=["one"]), 4):
+        ids, chances = _drawn(subject, call)
+        rare = chances < chances.max() / 2
+        seen, most = int(rare[ids].sum()), most_draws(RARE_DRAWS, float(chances[rare].sum()), ALARM)
+        if seen > most:
+            raise Nonconformance(
+                f"ids of probability {chances[rare].sum():.2g} come {seen} times in {RARE_DRAWS} draws, at most {most} may",
+                call,
+            )
+
+
+@requirement(spec.SAMP_42)
+def test_rows_are_drawn_independently(subject):
+    for call in fixed(subject, many_rows(generators=["own"], sizes=(4, 3, 5), rows=(4, DRAWS // 4)), 3):
+        ids, chances = _drawn(subject, call)
+        as_expected(call, ids[::2] * len(chances) + ids[1::2], _pairs(chances), "pairs of neighbouring rows")
+        half = DRAWS // 2
+        as_expected(call, ids[:half] * len(chances) + ids[half:], _pairs(chances), "pairs of rows half a batch apart")
+
+
+@requirement(spec.SAMP_43)
+def test_the_ids_of_the_next_call_do_not_depend_on_the_last(subject):
+    for call in fixed(subject, many_rows(generators=["own"], sizes=(4, 3, 5)), 3):
+        first, chances = _drawn(subject, call.kept(0))
+        second, _ = _drawn(subject, call.kept(0))
+        as_expected(call, first * len(chances) + second, _pairs(chances), "pairs of a row's ids in two calls")
+
+
+@requirement(spec.SAMP_44)
+def test_a_seed_repeats_its_ids_and_another_gives_others(subject):
+    for call in fixed(subject, many_rows(generators=["own"], seeded=[True], sizes=(4, 3, 5), rows=(2000,)), 3):
+        first, again, other = (chooses(subject, call.having(seed=seed)) for seed in (7, 7, 8))
+        if (f64(first) != f64(again)).any():
+            raise Nonconformance("the same seed gives other ids", call.having(seed=7))
+        spread = _pairs(subject.contract.operation("Sampler")().probabilities(subject.promised(call))[0])
+        # Equal everywhere by chance: the sum of squared probabilities, once for each row.
+        chance = float(spread.reshape(int(len(spread) ** 0.5), -1).trace())
+        if (f64(first) == f64(other)).all() and chance ** len(first) < ALARM:
+            raise Nonconformance("another seed gives the same ids", call.having(seed=8))
+
+
+def as_expected(call, ids, chances, what):
+    """The frequencies of ids keep the limit of relative entropy."""
+    observed = np.bincount(ids, minlength=len(chances)) / len(ids)
+    seen = observed > 0
+    with np.errstate(divide="ignore"):
+        entropy = float((observed[seen] * np.log(observed[seen] / chances[seen])).sum())
+    limit = relative_entropy_limit(len(ids), int((chances > 0).sum()), ALARM)
+    if not entropy <= limit:
+        apart = float(np.abs(observed - chances).sum() / 2)
+        raise Nonconformance(
+            f"the {what} are not drawn by their probabilities: in {len(ids)} draws the frequencies are {apart:.3g} off in "
+            f"total variation, their relative entropy {entropy:.3g} passes the limit of {limit:.3g}",
+            call,
+        )
+
+
+def _drawn(subject, call):
+    """The ids of a call whose rows are all alike, and the probabilities of such a row."""
+    ids = chooses(subject, call).astype(np.int64).ravel()
+    row = call.arguments["logits"].reshape(-1, call.arguments["logits"].shape[-1])[:1]
+    return ids, subject.contract.operation("Sampler")().probabilities(subject.promised(call.having(logits=row)))[0]
+
+
+def _pairs(chances):
+    return np.outer(chances, chances).ravel()
+
+
+def chooses(subject, call):
+    """Each row's id is one that an honest implementation may give; return the ids."""
+    return fitting(subject, call, spec.ORDERS[:1])[0]
+
+
+def fitting(subject, call, orders):
+    """Return the ids, and those of the orders in which an honest implementation may give all of them; one is needed."""
+    got = subject.value(call)
+    a, sampler = subject.promised(call), subject.contract.operation("Sampler")()
+    rows = a.logits.shape[:-1]
+    if got.shape != rows:
+        raise Nonconformance(f"the ids have shape {list(got.shape)}, not {list(rows)}", call)
+    ids, size = f64(got), a.logits.shape[-1]
+    if (strange := ~((ids >= 0) & (ids < size) & (ids == np.floor(ids)))).any():
+        raise Nonconformance(f"{ids[strange].flat[0]:g} is no id of a vocabulary of {size}", call)
+
+    def wrong(precision, order):
+        allowed = sampler.allowed(a, precision, order)
+        return ~np.take_along_axis(allowed, ids.astype(np.int64)[..., None], -1)[..., 0], allowed
+
+    for precision in Precision:
+        found = [wrong(precision, order) for order in orders]
+        if fit := tuple(order for order, (bad, _) in zip(orders, found, strict=True) if not bad.any()):
+            if precision is Precision.NATIVE:
+                subject.outcome.precision = "native"
+            return got, fit
+        if subject.precision is Precision.FLOAT32:
+            break
+    bad, allowed = found[0]
+    where = tuple(int(i) for i in np.argwhere(bad)[0])
+    may = ", ".join(str(i) for i in np.flatnonzero(allowed[where])[:6])
+    uniform = "" if a.uniform is None else f" by the uniform number {float(f64(a.uniform)[where]):.9g}"
+    raise Nonconformance(
+        f"row {where} gives id {int(ids[where])}{uniform}, where {may or 'none'} may come; {int(bad.sum())} of "
+        f"{bad.size} rows wrong" + (f" with top_p {orders[0]}" if a.top_p < 1 and a.temperature not in (0, 1) else ""),
+        call,
+    )
+
+
+def gives_integers(subject, call):
+    got, rows = subject.value(call), call.arguments["logits"].shape[:-1]
+    if got.shape != rows:
+        raise Nonconformance(f"the ids have shape {list(got.shape)}, not {list(rows)}", call)
+    if got.dtype.kind not in "iu":
+        raise Nonconformance(f"the ids are {got.dtype.name}; they take an integer dtype", call)
+
+
+def gives_a_right_set(subject, call):
+    """The oracle's survivors, and where rounding decides, a beginning of the order all the same."""
+    got = subject.agrees(call)
+    logits = f64(call.arguments["logits"])
+    kept = (f64(got) != -np.inf) & (logits != -np.inf)
+    if (kept & (f64(got) != logits)).any():
+        raise Nonconformance("a survivor has another logit than before", call)
+    in_order = np.take_along_axis(kept, np.argsort(-logits, axis=-1, kind="stable"), -1)
+    if (in_order[..., 1:] & ~in_order[..., :-1]).any():
+        raise Nonconformance("an id survives before one that is more likely", call)
+    return got
+
+
+def _distributed(logits):
+    return ~np.isnan(logits).any(axis=-1) & (logits > -np.inf).any(axis=-1)
+
+
+def _with(call, arguments):
+    """The same call with these arguments alone."""
+    return replace(call, arguments=arguments)

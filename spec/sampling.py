@@ -1,0 +1,578 @@
+"""Sampling: top-k and top-p filters of logits, and the draw of one id from each row.
+
+Shapes: logits N..×V, uniform N.., ids N... A row's ids are ordered by logit, the largest first, equal ones by lowest id;
+top-k keeps the first k of that order, and top-p, after it, the shortest beginning whose share of the probability that
+top-k left is at least p. A temperature above 0 divides the logits before that; temperature 0 takes the first id.
+
+An id is drawn by inverse CDF: with cdf(i) the surviving probability of the ids up to i, in ascending order of ids, the
+smallest id whose cdf exceeds the row's uniform number. So every draw can be replayed and no generator is hidden. A
+subject whose objects take no `uniform` draws by a generator of its own; then its draws are judged by statistics.
+
+A row has no distribution when it has a NaN, or nothing above -inf; +inf is not specified.
+
+Source: the tiny-llm course, week 1 day 7; Holtzman et al. 2020 (top-p), Fan et al. 2018 (top-k).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from operator import index
+from typing import Any, ClassVar
+
+import numpy as np
+
+from inferspec.spec.contract import Answer, Arguments, Aspect, Contract, Level, Operation, Requirement, Signature
+from inferspec.spec.numerics import (
+    Precision,
+    arithmetic_unit,
+    f64,
+    is_float,
+    library,
+    operations,
+    rounding,
+)
+
+COURSE = "tiny-llm course, week 1 day 7"
+
+ORDERS = ("temperature-first", "filters-first")
+"""What top-p sees: probabilities after the temperature (vLLM, SGLang, transformers; what we ask for), or before it
+(llama.cpp, mlx-lm, the course). Top-k does not care."""
+
+
+class Filtering(Operation):
+    """What filtering and sampling share. Steps work on rows: R×V in float64, every row with a distribution."""
+
+    narrows: ClassVar = {"top_k": ("top_k", (False,)), "top_p": ("top_p", (False,))}
+
+    def guard(self, a: Arguments) -> None:
+        self.guard_logits(a)
+        self.guard_top_k(a)
+        self.guard_top_p(a)
+
+    def guard_logits(self, a: Arguments) -> None:
+        if not is_float(a.logits.dtype):
+            raise TypeError(f"logits are {a.logits.dtype.name}; they take a floating-point array")
+        if a.logits.ndim < 1 or not a.logits.shape[-1]:
+            raise ValueError(f"logits are {a.logits.shape}; they take N..×V with at least one id")
+
+    def guard_top_k(self, a: Arguments) -> None:
+        if a.top_k is not None and index(a.top_k) < -1:
+            raise ValueError(f"top_k is {a.top_k}; it takes a positive integer, or None, 0 or -1 for no limit")
+
+    def guard_top_p(self, a: Arguments) -> None:
+        if not 0 < a.top_p <= 1:
+            raise ValueError(f"top_p is {a.top_p}; it takes a number above 0 and up to 1")
+
+    def rows(self, a: Arguments) -> tuple[np.ndarray, np.ndarray]:
+        """The logits as rows, and which rows have a distribution; the others are replaced by zeros."""
+        z = f64(a.logits).reshape(-1, a.logits.shape[-1])
+        sound = ~np.isnan(z).any(axis=-1) & (z > -np.inf).any(axis=-1)
+        return np.where(sound[:, None], z, 0.0), sound
+
+    def order(self, z: np.ndarray) -> np.ndarray:
+        """The ids of each row, largest logit first, equal ones by lowest id."""
+        return np.argsort(-z, axis=-1, kind="stable")
+
+    def limit(self, a: Arguments) -> int:
+        """How many entries top-k leaves."""
+        size = a.logits.shape[-1]
+        return size if a.top_k in (None, 0, -1) else min(a.top_k, size)
+
+    def top_k(self, z: np.ndarray, order: np.ndarray, a: Arguments) -> np.ndarray:
+        """Which entries are among the first of the order."""
+        return placed(np.broadcast_to(np.arange(z.shape[-1]) < self.limit(a), z.shape), order)
+
+    def weights(self, x: np.ndarray, kept: np.ndarray) -> np.ndarray:
+        """Probabilities of the kept entries, up to a factor: the largest has weight 1."""
+        return weights_of(np.where(kept, x, -np.inf))
+
+    def before(self, weights: np.ndarray, order: np.ndarray, a: Arguments) -> np.ndarray:
+        """What share of the mass lies before each entry in the order."""
+        sums = running(np.take_along_axis(weights, order, -1))[:, :-1]
+        with np.errstate(invalid="ignore"):
+            return placed(sums, order) / weights.sum(-1, keepdims=True)
+
+    def top_p(self, x: np.ndarray, order: np.ndarray, kept: np.ndarray, a: Arguments) -> np.ndarray:
+        """Which of the kept entries top-p leaves: those before which less than p of the mass lies."""
+        if a.top_p == 1:
+            return kept
+        return kept & (self.before(self.weights(x, kept), order, a) < a.top_p)
+
+    def survivors(self, z: np.ndarray, x: np.ndarray, a: Arguments) -> np.ndarray:
+        """Which entries survive both filters. z: the logits; x: those that top-p sees."""
+        order = self.order(z)
+        return self.top_p(x, order, self.top_k(z, order, a), a)
+
+
+def placed(values: np.ndarray, order: np.ndarray) -> np.ndarray:
+    """What stands in the order of ids, by id."""
+    by_id = np.empty_like(values)
+    np.put_along_axis(by_id, order, values, -1)
+    return by_id
+
+
+def running(weights: np.ndarray) -> np.ndarray:
+    """Sums of the first 0, 1, … all weights of each row."""
+    return np.concatenate([np.zeros((len(weights), 1)), np.cumsum(weights, axis=-1)], axis=-1)
+
+
+def weights_of(x: np.ndarray) -> np.ndarray:
+    """Probabilities up to a factor: exp(x - max)."""
+    with np.errstate(invalid="ignore"):
+        return np.exp(x - x.max(axis=-1, keepdims=True))
+
+
+@dataclass(frozen=True, slots=True)
+class _Bounds:
+    """Between what an honest implementation's sums of probabilities may lie, in arithmetic of unit roundoff a.
+
+    Weights: exp(x - max) with d = max - x. Tempering, subtracting and normalising logarithms are at most four roundings
+    of d and one of log V; the exponential and a quotient are two library calls; dividing by a temperature that is no
+    power of two, or multiplying by its inverse, rounds both logits three times. What is tiny may be flushed to zero.
+
+    Shares: with a mass P before a border and S after it, P/(P + S) rises with P and falls with S, so that bounds on the
+    weights bound it. A sum of n numbers in any order errs by n·a of it, once in the sum and once in the total; adding a
+    zero is exact, so n counts the weights above zero. Four roundings more: quotient, threshold, 1 - threshold, product.
+    """
+
+    low: np.ndarray
+    high: np.ndarray
+    tiny: np.ndarray
+    unit: float
+
+    @classmethod
+    def of(cls, x: np.ndarray, unit: float, dtype: str, roundings: np.ndarray) -> _Bounds:
+        """Bounds on the weights of rows of logits. roundings: what a rounding of a unit would be absolutely, where the
+        logits were divided."""
+        distance = x.max(axis=-1, keepdims=True) - x
+        with np.errstate(invalid="ignore"):
+            error = operations(unit, 4) * distance + operations(unit, 1) * math.log(x.shape[-1]) + library(unit, 2)
+            error = np.minimum(error + np.where(distance > 0, 3 * unit * roundings, 0.0), 300.0)
+        tiny = np.where(np.isinf(distance), 0.0, rounding(np.zeros(()), dtype))
+        weights = np.exp(-distance)
+        return cls(np.maximum(weights * np.exp(-error) - tiny, 0.0), weights * np.exp(error) + tiny, tiny, unit)
+
+    def shares(self, surely: np.ndarray, perhaps: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Bounds of the share of mass before each border (V + 1 of them) of the columns as they stand.
+
+        surely, perhaps: which entries are surely part of the mass, and which may be.
+        """
+        low, high = running(np.where(surely, self.low, 0.0)), running(np.where(perhaps, self.high, 0.0))
+        after_low, after_high = low[:, -1:] - low, high[:, -1:] - high
+        with np.errstate(invalid="ignore"):
+            least, most = low / (low + after_high), high / (high + after_low)
+        count = (perhaps & (self.high > 2 * self.tiny)).sum(axis=-1, keepdims=True)
+        slack = np.where(count > 1, (2 * count + 4) * self.unit, 0.0)
+        return np.nan_to_num(least) - slack, np.nan_to_num(most, nan=1.0) + slack
+
+    def along(self, order: np.ndarray) -> _Bounds:
+        """The same with the columns in another order."""
+        low, high, tiny = (np.take_along_axis(weights, order, -1) for weights in (self.low, self.high, self.tiny))
+        return _Bounds(low, high, tiny, self.unit)
+
+
+def _undecided(bounds: _Bounds, order: np.ndarray, kept: np.ndarray, top_p: float) -> np.ndarray:
+    """The kept entries for which rounding decides whether top-p leaves them. The first one is always left."""
+    if top_p == 1:
+        return np.zeros_like(kept)
+    inside = np.take_along_axis(kept, order, -1)
+    least, most = (share[:, :-1] for share in bounds.along(order).shares(inside, inside))
+    return placed(inside & (least < top_p) & (most >= top_p) & (np.arange(kept.shape[-1]) > 0), order)
+
+
+class FilterLogits(Filtering):
+    """The logits, with -inf for what does not survive."""
+
+    signature = Signature.parse("filter_logits(logits, top_k=None, top_p=1.0)")
+
+    def evaluate(self, a: Arguments, precision: Precision) -> Answer:
+        """Budget: none for what the filters decide, everything where rounding decides (see `_Bounds`)."""
+        z, sound = self.rows(a)
+        kept = self.survivors(z, z, a) | ~sound[:, None]
+        value = self.filtered(f64(a.logits).reshape(z.shape), kept)
+        open_ = self.undecided(z, a, precision) & sound[:, None]
+        return Answer(value.reshape(a.logits.shape), np.where(open_, np.inf, 0.0).reshape(a.logits.shape))
+
+    def filtered(self, logits: np.ndarray, kept: np.ndarray) -> np.ndarray:
+        return np.where(kept, logits, -np.inf)
+
+    def undecided(self, z: np.ndarray, a: Arguments, precision: Precision) -> np.ndarray:
+        """The entries for which rounding decides whether they survive."""
+        order, dtype = Filtering.order(self, z), a.logits.dtype.name
+        kept = Filtering.top_k(self, z, order, a)
+        inside = np.where(kept, z, -np.inf)
+        bounds = _Bounds.of(inside, arithmetic_unit(precision, dtype), _arithmetic(precision, dtype), np.zeros(()))
+        return _undecided(bounds, order, kept, a.top_p)
+
+    def result_dtype(self, a: Arguments) -> str:
+        return a.logits.dtype.name
+
+
+class Sampler(Filtering):
+    """One id from each row. `uniform` left out: drawn by a generator of the subject's own, from `seed` if it has one."""
+
+    signature = Signature.parse("Sampler(temperature=0, top_k=None, top_p=1.0, seed=None)(logits, uniform=None)")
+    narrows: ClassVar = {
+        **Filtering.narrows,
+        "temperature": ("temperatures", ("one",)),
+        "uniform": ("generators", ("own",)),
+        "seed": ("seeded", (False,)),
+    }
+    required_narrows: ClassVar = {"uniform": ("generators", ("given",))}
+
+    def guard(self, a: Arguments) -> None:
+        super().guard(a)
+        self.guard_temperature(a)
+        if a.uniform is not None:
+            self.guard_uniform_shape(a)
+            self.guard_uniform_range(a)
+
+    def guard_temperature(self, a: Arguments) -> None:
+        if not (a.temperature >= 0 and math.isfinite(a.temperature)):
+            raise ValueError(f"temperature is {a.temperature}; it takes a finite number from 0 on")
+
+    def guard_uniform_shape(self, a: Arguments) -> None:
+        if a.uniform.shape != a.logits.shape[:-1]:
+            raise ValueError(f"uniform is {a.uniform.shape}; it takes one number for each row, {a.logits.shape[:-1]}")
+
+    def guard_uniform_range(self, a: Arguments) -> None:
+        if not ((f64(a.uniform) >= 0) & (f64(a.uniform) < 1)).all():
+            raise ValueError("uniform has numbers outside [0, 1)")
+
+    def respond(self, a: Arguments) -> Any:
+        return self.finish(self.drawn(a), a)
+
+    def drawn(self, a: Arguments) -> np.ndarray:
+        """The ids, one for each row."""
+        z, sound = self.rows(a)
+        return np.where(sound, self.chosen(z, a), self.without_distribution(a)).reshape(a.logits.shape[:-1])
+
+    def chosen(self, z: np.ndarray, a: Arguments) -> np.ndarray:
+        if a.temperature == 0:
+            return self.greedy(z, self.survivors(z, z, a), a)
+        once = _once(z)
+        x = self.tempered(once, a)
+        weights = np.broadcast_to(self.weights(x, self.survivors(once, x, a)), z.shape)
+        return self.ids(weights, self.uniforms(a, len(z)), a)
+
+    def without_distribution(self, a: Arguments) -> int:
+        """The id of a row without a distribution."""
+        return 0
+
+    def greedy(self, z: np.ndarray, kept: np.ndarray, a: Arguments) -> np.ndarray:
+        return np.argmax(np.where(kept, z, -np.inf), axis=-1)
+
+    def tempered(self, z: np.ndarray, a: Arguments) -> np.ndarray:
+        return z / a.temperature
+
+    def ids(self, weights: np.ndarray, uniform: np.ndarray, a: Arguments) -> np.ndarray:
+        """The smallest id whose cdf exceeds the uniform number; the last likely one where rounding leaves none."""
+        cdf = np.cumsum(weights, axis=-1)
+        past = (cdf > uniform[:, None] * cdf[:, -1:]) & (weights > 0)
+        last = weights.shape[-1] - 1 - np.argmax(weights[:, ::-1] > 0, axis=-1)
+        return np.where(past.any(axis=-1), np.argmax(past, axis=-1), last)
+
+    def uniforms(self, a: Arguments, rows: int) -> np.ndarray:
+        return self.generator(a).random(rows) if a.uniform is None else f64(a.uniform).reshape(-1)
+
+    def generator(self, a: Arguments) -> np.random.Generator:
+        """The generator of a subject that has its own: from the seed, or one stream for all calls."""
+        if a.seed is not None:
+            return np.random.default_rng(a.seed)
+        # On the class: a subject builds a new object for each call, and its stream goes on.
+        if "stream" not in vars(type(self)):
+            type(self).stream = np.random.default_rng(0)  # type: ignore[attr-defined]
+        return type(self).stream  # type: ignore[attr-defined]
+
+    def evaluate(self, a: Arguments, precision: Precision) -> Answer:
+        """Budget: how far the ids that `allowed` accepts lie from the exact one, which is 0 where there is only one."""
+        allowed = self.allowed(a, precision)
+        value = f64(np.argmax(allowed, axis=-1) if a.uniform is None and a.temperature else self.respond(a))
+        sound = self.rows(a)[1].reshape(value.shape)
+        value = np.where(sound, value, self.without_distribution(a))
+        distance = np.abs(np.arange(allowed.shape[-1]) - value[..., None])
+        return Answer(value, np.where(allowed & sound[..., None], distance, 0.0).max(axis=-1, initial=0.0))
+
+    def allowed(self, a: Arguments, precision: Precision, order: str = ORDERS[0]) -> np.ndarray:
+        """Which ids an honest implementation may give: N..×V; more than one where rounding decides, or the generator.
+
+        order: one of ORDERS.
+        """
+        z, sound = self.rows(a)
+        if a.temperature == 0:
+            right = np.arange(z.shape[-1]) == Filtering.order(self, z)[:, :1]
+        else:
+            right = self._within_rounding(_once(z), a, precision, order)
+        return (right | ~sound[:, None]).reshape(a.logits.shape)
+
+    def _within_rounding(self, z: np.ndarray, a: Arguments, precision: Precision, order: str) -> np.ndarray:
+        dtype = a.logits.dtype.name
+        unit, arithmetic = arithmetic_unit(precision, dtype), _arithmetic(precision, dtype)
+        exact = math.frexp(a.temperature)[0] == 0.5
+        ids, top = Filtering.order(self, z), z.max(axis=-1, keepdims=True)
+        kept = Filtering.top_k(self, z, ids, a)
+        with np.errstate(invalid="ignore"):
+            magnitude = np.zeros(()) if exact else (np.abs(z) + np.abs(top)) / a.temperature
+        x, roundings = (z / a.temperature, magnitude) if order == ORDERS[0] else (z, np.zeros(()))
+        filtering = _Bounds.of(np.where(kept, x, -np.inf), unit, arithmetic, roundings)
+        open_ = _undecided(filtering, ids, kept, a.top_p)
+        perhaps = (Filtering.top_p(self, x, ids, kept, a) | open_) & (z > -np.inf)
+        surely = perhaps & ~open_
+        if a.uniform is None:
+            return perhaps
+        bounds = _Bounds.of(np.where(perhaps, z / a.temperature, -np.inf), unit, arithmetic, magnitude)
+        least, most = bounds.shares(surely, perhaps)
+        uniform = f64(a.uniform).reshape(-1, 1)
+        return perhaps & (uniform >= least[:, :-1]) & (uniform < most[:, 1:])
+
+    def probabilities(self, a: Arguments) -> np.ndarray:
+        """The probability of each id of each row, R×V, at a temperature above 0."""
+        z, _ = self.rows(a)
+        x = self.tempered(z, a)
+        weights = self.weights(x, self.survivors(z, x, a))
+        return weights / weights.sum(axis=-1, keepdims=True)
+
+    def result_dtype(self, a: Arguments) -> str:
+        return "int32"
+
+
+def _once(z: np.ndarray) -> np.ndarray:
+    """One row where all are alike, as they are when draws are counted."""
+    return z[:1] if len(z) > 1 and (z == z[0]).all() else z
+
+
+def _arithmetic(precision: Precision, dtype: str) -> str:
+    return "float32" if precision is Precision.FLOAT32 else dtype
+
+
+def _filter(
+    id: str, text: str, level: Level = Level.MUST, aspect: Aspect = Aspect.VALUE, source: str = ""
+) -> Requirement:
+    return Requirement(id, text, "filter_logits", level, aspect, source or COURSE)
+
+
+def _sample(
+    id: str, text: str, level: Level = Level.MUST, aspect: Aspect = Aspect.VALUE, source: str = ""
+) -> Requirement:
+    return Requirement(id, text, "Sampler", level, aspect, source or COURSE)
+
+
+SAMP_01 = _filter(
+    "SAMP-01",
+    "top_k leaves exactly the k largest logits of each row and puts -inf in the place of the others",
+    source="PROPERTIES SA3",
+)
+SAMP_02 = _filter(
+    "SAMP-02",
+    "of logits equal to the k-th largest those of the lowest ids survive, so that exactly k do",
+    source="PROPERTIES SA3; vllm pull 50979",
+)
+SAMP_03 = _filter(
+    "SAMP-03",
+    "top_k of None, 0 or at least the vocabulary's size and top_p of 1 filter nothing",
+    source="PROPERTIES SA2, SA3",
+)
+SAMP_04 = _filter("SAMP-04", "top_k of -1 filters nothing either", Level.SHOULD, source="PROPERTIES SA3")
+SAMP_05 = _filter(
+    "SAMP-05",
+    "top_p leaves the smallest set of the most likely ids whose probability is at least p: the id that reaches p stays",
+    source="Holtzman et al. 2020; PROPERTIES SA2",
+)
+SAMP_06 = _filter(
+    "SAMP-06",
+    "the most likely id survives however small top_p is, in every dtype and vocabulary",
+    source="mlx-lm pull 1912; PROPERTIES SA2",
+)
+SAMP_07 = _filter(
+    "SAMP-07",
+    "of ids as likely as the one that reaches p those of the lowest ids survive",
+    source="flashinfer pull 3774; PROPERTIES SA2",
+)
+SAMP_08 = _filter(
+    "SAMP-08",
+    "top_p comes after top_k and shares out the probability that top_k left, which is taken for the whole",
+    source="PROPERTIES SA4",
+)
+SAMP_09 = _filter(
+    "SAMP-09",
+    "probabilities are summed in float32 in every dtype, over vocabularies of 151936 ids too",
+    source="mlx-lm pull 1912; PROPERTIES SA2, X5",
+)
+SAMP_10 = _filter(
+    "SAMP-10",
+    "what survives keeps its logit bit for bit",
+    source="PROPERTIES SA4",
+)
+SAMP_11 = _filter(
+    "SAMP-11",
+    "logits of any size are filtered by their differences, beside -inf entries too, as long as the dtype tells them apart",
+    source="mlx d935276de; PROPERTIES SA8",
+)
+SAMP_12 = _filter(
+    "SAMP-12",
+    "each row is filtered by itself: a batch is the stack of its rows, for any leading dims",
+    source="mlx-lm 2922cb4f; PROPERTIES SA5, X3",
+)
+SAMP_13 = _filter(
+    "SAMP-13",
+    "a row with a NaN, or with nothing above -inf, changes no other row",
+    source="PROPERTIES SA8",
+)
+SAMP_14 = _filter(
+    "SAMP-14",
+    "a row with a NaN, or with nothing above -inf, comes back as it is",
+    Level.SHOULD,
+    source="PROPERTIES SA8",
+)
+SAMP_15 = _filter(
+    "SAMP-15", "logits may be a strided view: the result is that of their copy", source="PROPERTIES X1, SA3"
+)
+SAMP_16 = _filter(
+    "SAMP-16", "the result has the shape and the dtype of the logits", aspect=Aspect.DTYPE, source="mlx-lm 8726691c"
+)
+SAMP_17 = _filter("SAMP-17", "the filters do not change the logits that they are given", source="PROPERTIES X6")
+SAMP_18 = _filter(
+    "SAMP-18",
+    "a call depends on its arguments alone: repeated, it is the same bit for bit, whatever ran in between",
+    source="flashinfer 6ba8058bd; PROPERTIES X7, X11",
+)
+SAMP_19 = _filter(
+    "SAMP-19", "a top_p that is not above 0 and up to 1 is refused", aspect=Aspect.GUARD, source="PROPERTIES X9"
+)
+SAMP_20 = _filter("SAMP-20", "a top_k below -1 is refused", Level.SHOULD, Aspect.GUARD, source="PROPERTIES X9")
+SAMP_21 = _sample(
+    "SAMP-21",
+    "temperature 0 gives the id of the largest logit, the lowest among equal ones, whatever the uniform number",
+    source="vllm-metal 55b6144; PROPERTIES SA6",
+)
+SAMP_22 = _sample(
+    "SAMP-22",
+    "the id is the first, in ascending order of ids, whose cdf of softmax(logits / temperature) exceeds the uniform number",
+    source="PROPERTIES SA7",
+)
+SAMP_23 = _sample(
+    "SAMP-23",
+    "uniform numbers of 0, the smallest above it and the largest below 1 give an id within the vocabulary that survived",
+    source="vllm-metal bd32be8; flashinfer 78d0a06b7; PROPERTIES SA1",
+)
+SAMP_24 = _sample(
+    "SAMP-24",
+    "ids are drawn from what top_k and then top_p leave, as filter_logits leaves it, and by its shares",
+    source="PROPERTIES SA1, SA4",
+)
+SAMP_25 = _sample(
+    "SAMP-25",
+    "with a temperature and a top_p, top_p sees the probabilities after the temperature always, or before it always",
+    source="PROPERTIES SA4",
+)
+SAMP_26 = _sample(
+    "SAMP-26",
+    "top_p sees the probabilities after the temperature",
+    Level.SHOULD,
+    source="PROPERTIES SA4; vLLM, SGLang and transformers",
+)
+SAMP_27 = _sample(
+    "SAMP-27",
+    "each row is drawn from its own logits by its own uniform number: a batch is the stack of its rows, for any leading dims",
+    source="PROPERTIES SA5, X3",
+)
+SAMP_28 = _sample(
+    "SAMP-28",
+    "logits of any size, beside -inf entries too, and any temperature above 0 give an id by the logits' differences",
+    source="mlx d935276de; PROPERTIES SA8, X12",
+)
+SAMP_29 = _sample(
+    "SAMP-29",
+    "probabilities are summed in float32 in every dtype, over vocabularies of 151936 ids too",
+    source="PROPERTIES SA1, X5, X8",
+)
+SAMP_30 = _sample(
+    "SAMP-30",
+    "a row with a NaN, or with nothing above -inf, changes no other row and gives an id within the vocabulary",
+    source="PROPERTIES SA8",
+)
+SAMP_31 = _sample(
+    "SAMP-31", "a row with a NaN, or with nothing above -inf, gives id 0", Level.SHOULD, source="PROPERTIES SA8"
+)
+SAMP_32 = _sample(
+    "SAMP-32",
+    "logits and uniform numbers may each be a strided view: the ids are those of their copies",
+    source="PROPERTIES X1",
+)
+SAMP_33 = _sample(
+    "SAMP-33",
+    "the ids are of an integer dtype, one for each row in the shape of the leading dims",
+    aspect=Aspect.DTYPE,
+    source="PROPERTIES X4",
+)
+SAMP_34 = _sample("SAMP-34", "the sampler changes no argument", source="PROPERTIES X6")
+SAMP_35 = _sample(
+    "SAMP-35",
+    "given uniform numbers, the ids depend on the arguments alone and no random state is touched",
+    source="PROPERTIES X7, X11",
+)
+SAMP_36 = _sample(
+    "SAMP-36", "a temperature that is negative or NaN is refused", aspect=Aspect.GUARD, source="PROPERTIES X9"
+)
+SAMP_37 = _sample(
+    "SAMP-37", "a top_p that is not above 0 and up to 1 is refused", aspect=Aspect.GUARD, source="PROPERTIES X9"
+)
+SAMP_38 = _sample(
+    "SAMP-38",
+    "uniform numbers that are not one for each row are refused",
+    aspect=Aspect.GUARD,
+    source="PROPERTIES X9, SA5",
+)
+SAMP_39 = _sample(
+    "SAMP-39", "uniform numbers outside [0, 1) are refused", Level.SHOULD, Aspect.GUARD, source="PROPERTIES X9, SA1"
+)
+SAMP_40 = _sample(
+    "SAMP-40",
+    "a sampler with a generator of its own draws each id as often as its probability says",
+    source="PROPERTIES SA7",
+)
+SAMP_41 = _sample(
+    "SAMP-41",
+    "a generator of its own never gives an id that was filtered out, and an id of probability 1e-7 as rarely as that",
+    source="flashinfer 006fe19a4; PROPERTIES SA1, SA7",
+)
+SAMP_42 = _sample(
+    "SAMP-42", "the rows of a call are drawn independently by a generator of its own", source="PROPERTIES SA5, SA9"
+)
+SAMP_43 = _sample(
+    "SAMP-43",
+    "a generator of its own goes on from call to call: the next ids do not depend on the last",
+    source="PROPERTIES SA9",
+)
+SAMP_44 = _sample(
+    "SAMP-44",
+    "a sampler that takes a seed repeats its ids for it, and gives others for another seed",
+    source="PROPERTIES SA9",
+)
+SAMP_45 = _sample(
+    "SAMP-45",
+    "of equal logits at the cut of top_k or top_p only those of the lowest ids are drawn, whatever the size of the batch",
+    source="vllm pull 50979; PROPERTIES SA3, SA5",
+)
+
+
+CONTRACT = Contract(
+    component="sampling",
+    title="top-k and top-p filters and the draw of ids",
+    version=1,
+    operations=(FilterLogits, Sampler),
+    envelope={
+        "dtypes": ("float32", "float16", "bfloat16"),
+        "uniform_dtypes": ("float32", "float16", "bfloat16"),
+        "leading_dims": ((), (1,), (2,), (2, 3), (2, 1, 3)),
+        "top_k": (True, False),
+        "top_p": (True, False),
+        "temperatures": ("greedy", "one", "power of two", "other"),
+        "generators": ("given", "own"),
+        "seeded": (True, False),
+        "without_distribution": (True, False),
+        "vocabulary": 151936,
+    },
+    requirements=tuple(value for value in list(globals().values()) if isinstance(value, Requirement)),
+)
