@@ -1,0 +1,326 @@
+"""Tiny decoders with random weights, and calls of them: what the inputs of Llama and Qwen3 share.
+
+No two sizes of a model are equal, every weight is drawn by itself, norms have factors of both signs, and activations
+are small enough beside eps that it matters: a mistake in any of them shows.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from inferspec.conformance.calls import Call
+from inferspec.conformance.strategies import Pick
+from inferspec.spec.numerics import numpy_dtype
+from inferspec.spec.transformer import BLOCK_LINEARS, BLOCK_NORMS, HEAD_NORMS
+
+THETAS = (500.0, 10.0, 12345.5, 1e6)
+"""Bases of RoPE, none the default."""
+
+EPS = (1e-5, 1e-2, 1e-6)
+
+AMPLITUDES = (0.05, 0.3, 1.0)
+"""Of the embedding: beside the larger eps the smaller ones are small."""
+
+OVERRIDES: tuple[Any, ...] = (
+    {"group_size": 32, "bits": 8},
+    {"group_size": 32, "bits": 2},
+    {"group_size": 64, "bits": 4},
+    False,
+)
+"""What a config may say of single layers; False leaves one dense."""
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What tells the two models apart. name: of the operation; model_type: as a config has it."""
+
+    name: str
+    model_type: str
+    head_norms: bool
+
+    @property
+    def incremental(self) -> str:
+        """The operation that feeds chunks."""
+        return f"{self.name}.incremental"
+
+
+LLAMA = Kind("Llama", "llama", False)
+QWEN3 = Kind("Qwen3", "qwen3", True)
+
+Model = tuple[dict[str, Any], dict[str, np.ndarray]]
+"""A config, and the weights by name."""
+
+
+def model(pick: Pick, kind: Kind, layers: Sequence[int] = (2, 1, 3), small: bool = False) -> Model:
+    """Any tiny model of the envelope. small: of few features, for long prompts."""
+    dtype, packing = pick("dtypes"), pick("packing")
+    group = pick("group_sizes") if packing != "dense" else 0
+    config = _sizes(pick, kind, group, small) | {
+        "model_type": kind.model_type,
+        "num_hidden_layers": pick.one_of(*layers),
+        "rms_norm_eps": pick.one_of(*EPS),
+        "max_position_embeddings": 512,
+        "tie_word_embeddings": pick("tied"),
+        "hidden_act": "silu",
+        **_biases(pick),
+        **_rope(pick),
+    }
+    if packing != "dense":
+        bits = 4 if packing == "mixed" else int(packing.split("-")[0])
+        config["quantization"] = {"group_size": group, "bits": bits}
+    return config, _weights(pick, kind, config, dtype, mixed=packing == "mixed")
+
+
+def _sizes(pick: Pick, kind: Kind, group: int, small: bool) -> dict[str, Any]:
+    queries, keys = pick("heads")
+    dim = pick.one_of(*((4, 6) if small else (8, 4, 16, 6, 32)))
+    taken = {queries * dim, keys * dim, dim, queries, keys}
+    style = pick("head_dims") if "head_dims" in pick.envelope else "free"
+    absent = style == "absent"
+    wide = tuple(range(group, 129, group)) if group else (12, 16) if small else (24, 20, 28, 36, 52)
+    if style == "multiple":
+        step = math.lcm(queries, group or 1)
+        wide = tuple(step * times for times in (range(1, 3) if group else (3, 5, 7)))
+    hidden = queries * dim if absent else _unlike(pick, taken, wide)
+    inner = _unlike(pick, taken | {hidden}, (max(192 // group, 1) * group, 44) if group else (10, 14, 22, 30, 56))
+    vocabulary = _unlike(pick, taken | {hidden, inner}, (17, 13, 23, 31, 61))
+    sizes = {
+        "hidden_size": hidden,
+        "intermediate_size": inner,
+        "num_attention_heads": queries,
+        "num_key_value_heads": keys,
+        "vocab_size": vocabulary,
+    }
+    return sizes if absent else sizes | {"head_dim": dim}
+
+
+def _unlike(pick: Pick, taken: set[int], sizes: Sequence[int]) -> int:
+    return pick.one_of(*([size for size in sizes if size not in taken] or sizes))
+
+
+def _biases(pick: Pick) -> dict[str, bool]:
+    if "biases" not in pick.envelope:
+        return {}
+    which = pick("biases")
+    return {"attention_bias": which in ("attention", "both"), "mlp_bias": which in ("mlp", "both")}
+
+
+def _rope(pick: Pick) -> dict[str, Any]:
+    style, theta = pick("rope"), pick.one_of(*THETAS)
+    return {style: theta if style == "rope_theta" else {"rope_type": "default", "rope_theta": theta}}
+
+
+def head_dim(config: Mapping[str, Any]) -> int:
+    """The head dim of a config that need not say it."""
+    return config.get("head_dim") or config["hidden_size"] // config["num_attention_heads"]
+
+
+def linears(config: Mapping[str, Any]) -> dict[str, tuple[int, int]]:
+    """The linear layers and the embedding: name -> outputs, inputs."""
+    hidden, inner, dim = config["hidden_size"], config["intermediate_size"], head_dim(config)
+    queries, keys = config["num_attention_heads"] * dim, config["num_key_value_heads"] * dim
+    rows = (queries, keys, keys, hidden, inner, inner, hidden)
+    columns = (hidden, hidden, hidden, queries, hidden, hidden, inner)
+    found = {"model.embed_tokens": (config["vocab_size"], hidden)}
+    if not config["tie_word_embeddings"]:
+        found["lm_head"] = (config["vocab_size"], hidden)
+    for layer in range(config["num_hidden_layers"]):
+        for name, outputs, inputs in zip(BLOCK_LINEARS, rows, columns, strict=True):
+            found[f"model.layers.{layer}.{name}"] = (outputs, inputs)
+    return found
+
+
+def norms(config: Mapping[str, Any], kind: Kind) -> dict[str, int]:
+    """The norms: name -> features."""
+    found = {"model.norm": config["hidden_size"]}
+    for layer in range(config["num_hidden_layers"]):
+        found |= {f"model.layers.{layer}.{name}": config["hidden_size"] for name in BLOCK_NORMS}
+        if kind.head_norms:
+            found |= {f"model.layers.{layer}.{name}": head_dim(config) for name in HEAD_NORMS}
+    return found
+
+
+def _weights(pick: Pick, kind: Kind, config: dict[str, Any], dtype: str, mixed: bool) -> dict[str, np.ndarray]:
+    embedding, sharp = pick.one_of(*AMPLITUDES), pick.one_of(1.5, 1.0)
+    found = {f"{name}.weight": factors(pick, size, dtype) for name, size in norms(config, kind).items()}
+    for name, (outputs, inputs) in linears(config).items():
+        queried = name.endswith(("q_proj", "k_proj"))
+        amplitude = embedding if name == "model.embed_tokens" else (sharp if queried else 1.2) / math.sqrt(inputs)
+        packing = _packing(pick, config, name, inputs, mixed)
+        found |= tensors(pick, name, (outputs, inputs), amplitude, dtype, packing)
+        biased = config.get("attention_bias" if ".self_attn." in name else "mlp_bias")
+        if name.startswith("model.layers.") and biased:
+            found[f"{name}.bias"] = pick.normal(outputs, dtype=dtype, amplitude=0.5)
+    return found
+
+
+def _packing(pick: Pick, config: dict[str, Any], name: str, inputs: int, mixed: bool) -> tuple[int, int] | None:
+    """Group size and bits of a layer, or None for a dense one; writes an override into the config."""
+    if "quantization" not in config:
+        return None
+    entry = config["quantization"]
+    if mixed and pick.random.random() < 0.5:
+        override = OVERRIDES[pick.random.integers(len(OVERRIDES))]
+        if not override or inputs % override["group_size"] == 0:
+            entry[name] = override
+            return (override["group_size"], override["bits"]) if override else None
+    return None if inputs % entry["group_size"] else (entry["group_size"], entry["bits"])
+
+
+def tensors(
+    pick: Pick, name: str, shape: tuple[int, int], amplitude: float, dtype: str, packing: tuple[int, int] | None
+) -> dict[str, np.ndarray]:
+    """The weight of a layer, dense or packed, of that standard deviation; scales have both signs."""
+    outputs, inputs = shape
+    if packing is None:
+        return {f"{name}.weight": pick.normal(outputs, inputs, dtype=dtype, amplitude=amplitude)}
+    group, bits = packing
+    levels, grid = 2**bits - 1, (outputs, inputs // group)
+    scales = factors(pick, grid, "float32") * amplitude * math.sqrt(12) / levels
+    biases = -scales * levels * pick.random.uniform(0.4, 0.6, grid)
+    return {
+        f"{name}.weight": pick.random.integers(0, 2**32, (outputs, inputs * bits // 32), np.uint32),
+        f"{name}.scales": scales.astype(numpy_dtype(dtype)),
+        f"{name}.biases": biases.astype(np.float32).astype(numpy_dtype(dtype)),
+    }
+
+
+def factors(pick: Pick, size: Any, dtype: str) -> np.ndarray:
+    """Numbers of both signs and of size 0.5 to 1.5, none of them 1."""
+    values = pick.random.uniform(0.5, 1.5, size) * pick.random.choice([-1.0, 1.0], size)
+    return values.astype(np.float32).astype(numpy_dtype(dtype))
+
+
+def ids(pick: Pick, config: Mapping[str, Any], *shape: int) -> np.ndarray:
+    """Random tokens, the last id among them."""
+    tokens = pick.random.integers(0, config["vocab_size"], shape).astype(pick("token_dtypes"))
+    tokens[..., pick.random.integers(shape[-1])] = config["vocab_size"] - 1
+    return tokens
+
+
+def forward(
+    pick: Pick,
+    kind: Kind,
+    batches: Sequence[int] = (1, 2, 3),
+    lengths: Sequence[int] = (5, 1, 2, 3, 4, 7, 9),
+    layers: Sequence[int] = (2, 1, 3),
+    small: bool = False,
+) -> Call:
+    """A prompt of a tiny model."""
+    config, weights = model(pick, kind, layers, small)
+    tokens = ids(pick, config, pick.one_of(*batches), pick.upto("length", *lengths))
+    return pick.call(kind.name, config=config, weights=weights, tokens=tokens)
+
+
+def spare_headed(pick: Pick, kind: Kind) -> Call:
+    """A tied model whose weights have a head as well, which is not the embedding."""
+    call = forward(pick, kind)
+    shape = linears(call.arguments["config"])["model.embed_tokens"]
+    spare = tensors(pick, "lm_head", shape, 1.0, call.features["dtypes"], None)
+    return call.having(weights={**call.arguments["weights"], **spare})
+
+
+Cut = Callable[[Pick, int], list[int]]
+"""Cuts a length into the lengths of chunks."""
+
+
+def anywhere(pick: Pick, length: int) -> list[int]:
+    """Any composition, the whole at once and single tokens too."""
+    style = pick.one_of("any", "any", "singles", "whole")
+    cuts = pick.random.random(length - 1) < {"any": 0.4, "singles": 1.0, "whole": 0.0}[style]
+    return np.diff([0, *(np.flatnonzero(cuts) + 1), length]).tolist()
+
+
+def prompt_then_singles(pick: Pick, length: int) -> list[int]:
+    """A prompt of several tokens where there are so many, then one token after the other."""
+    prompt = pick.size(1, max(length - 1, 1))
+    return [prompt, *[1] * (length - prompt)]
+
+
+def several_at_once(pick: Pick, length: int) -> list[int]:
+    """Chunks of two tokens and more, after others."""
+    first = pick.size(1, max(length - 2, 1))
+    rest = length - first
+    return [first, rest] if rest < 4 else [first, rest - 2, 2]
+
+
+def past_256(pick: Pick, length: int) -> list[int]:
+    """A long prompt that ends just before 256, and what goes past it."""
+    first = pick.one_of(254, 255, 256, 200)
+    second = pick.one_of(1, 3, 2)
+    return [first, second, 1, length - first - second - 1]
+
+
+def incremental(
+    pick: Pick,
+    kind: Kind,
+    cut: Cut = anywhere,
+    batches: Sequence[int] = (1, 2),
+    lengths: Sequence[int] = (6, 4, 5, 8),
+    requests: int = 1,
+    layers: Sequence[int] = (2, 1, 3),
+    small: bool = False,
+) -> Call:
+    """Sequences of a tiny model, fed in chunks. requests: how many take turns on it, each with its own cache."""
+    config, weights = model(pick, kind, layers, small)
+    batch = pick.one_of(*batches)
+    queues = []
+    for _ in range(requests):
+        tokens = ids(pick, config, batch, pick.upto("length", *lengths))
+        queues.append(np.split(tokens, np.cumsum(cut(pick, tokens.shape[1]))[:-1], axis=1))
+    owners = pick.random.permutation(np.repeat(np.arange(requests), [len(queue) for queue in queues])).tolist()
+    chunks = [queues[owner].pop(0) for owner in owners]
+    return pick.call(
+        kind.incremental, config=config, weights=weights, chunks=chunks, requests=owners if requests > 1 else None
+    )
+
+
+def close_scores(pick: Pick, kind: Kind) -> Call:
+    """One layer whose scores are 1024 and a few quarters, exactly: in half precision they would all be alike.
+
+    The embedding is ±1 with +1 in feature 0, norms have factor 1 (a row of ±1 stays what it is), and projections
+    pick single features. theta is so large that only the first pair of a head turns, and that one is 0.
+    """
+    dtype, (queries, keys) = pick("dtypes"), pick("heads")
+    dim, hidden, inner, vocabulary = 16, queries * -(-20 // queries), 12, 23
+    config = {
+        "model_type": kind.model_type,
+        "hidden_size": hidden,
+        "num_hidden_layers": 1,
+        "intermediate_size": inner,
+        "num_attention_heads": queries,
+        "num_key_value_heads": keys,
+        "head_dim": dim,
+        "rms_norm_eps": 1e-9,
+        "vocab_size": vocabulary,
+        "max_position_embeddings": 512,
+        "tie_word_embeddings": False,
+        "hidden_act": "silu",
+        "rope_theta": 1e30,
+    }
+    # Feature 1 of a head is the same for all tokens and makes 64 · 64 · dim^-0.5 = 1024; the others are 1 or 0.
+    gains = np.where(np.arange(dim) % (dim // 2) == 0, 0.0, 1.0)
+    gains[1] = 64.0
+    embedding = pick.random.choice([-1.0, 1.0], (vocabulary, hidden))
+    embedding[:, 0] = 1.0
+    name = "model.layers.0"
+    weights: dict[str, np.ndarray] = {f"{norm}.weight": np.ones(size) for norm, size in norms(config, kind).items()}
+    weights |= {f"{linear}.weight": np.zeros(shape) for linear, shape in linears(config).items()}
+    weights["model.embed_tokens.weight"] = embedding
+    for part, heads in (("q", queries), ("k", keys), ("v", keys)):
+        features = pick.random.integers(1, hidden, (heads, dim))
+        features[:, 1] = 0
+        own = np.ones(dim) if kind.head_norms or part == "v" else gains
+        one_hot = np.eye(hidden)[features] * own[:, None]
+        weights[f"{name}.self_attn.{part}_proj.weight"] = one_hot.reshape(heads * dim, hidden)
+    if kind.head_norms:
+        weights |= {f"{name}.{norm}.weight": gains for norm in HEAD_NORMS}
+    weights[f"{name}.self_attn.o_proj.weight"] = pick.random.integers(-8, 9, (hidden, queries * dim))
+    weights["lm_head.weight"] = pick.random.normal(size=(vocabulary, hidden))
+    cast = {key: np.asarray(x, np.float32).astype(numpy_dtype(dtype)) for key, x in weights.items()}
+    return pick.call(kind.name, config=config, weights=cast, tokens=ids(pick, config, 1, pick.one_of(6, 4, 9)))

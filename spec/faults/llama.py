@@ -1,0 +1,51 @@
+"""Mistakes in Llama, and other honest ways to compute it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from inferspec.spec import llama as spec
+from inferspec.spec.contract import Arguments, Change, Fault, Variant
+from inferspec.spec.faults.decoder import TIRED, shared, variants
+from inferspec.spec.llama import LLAMA_08
+from inferspec.spec.stochastic import Matrix
+from inferspec.spec.transformer import Decoder
+
+
+def _without_bias(*endings: str) -> Change:
+    def matrix(self: Decoder, name: str, a: Arguments) -> Matrix:
+        right = Decoder.matrix(self, name, a)
+        return replace(right, bias=None) if name.endswith(endings) else right
+
+    return {"matrix": matrix}
+
+
+def _one_flag(self: Decoder, name: str, config: Any) -> bool:
+    return bool(config.get("attention_bias"))
+
+
+def _own(name: str, text: str, change: Change, source: str = TIRED) -> Fault:
+    return Fault(f"llama-{name}", text, LLAMA_08, change, source)
+
+
+FAULTS: tuple[Fault, ...] = shared(
+    spec,
+    "llama",
+    [
+        _own(
+            "attention-bias-ignored",
+            "projections of attention have no bias",
+            _without_bias("q_proj", "k_proj", "v_proj", "o_proj"),
+        ),
+        _own("output-bias-ignored", "the output projection has no bias, as in Qwen2", _without_bias("o_proj")),
+        _own(
+            "mlp-bias-ignored",
+            "projections of the MLP have no bias",
+            _without_bias("gate_proj", "up_proj", "down_proj"),
+        ),
+        _own("one-bias-flag", "attention_bias stands for the MLP too", {"biased": _one_flag}),
+    ],
+)
+
+VARIANTS: tuple[Variant, ...] = variants("Llama", "llama")
