@@ -1,0 +1,248 @@
+"""Does an implementation of Qwen3 keep the contract?"""
+
+from hypothesis import strategies as st
+
+from inferspec.conformance.decoders import (
+    ADDITIONAL,
+    each_row_is_right_alone,
+    misshaped,
+    next_ids,
+    no_token_changes_earlier_logits,
+    one_tensor_changes,
+    refuses_naming,
+    with_additional,
+    with_config,
+    with_one_token,
+    without,
+)
+from inferspec.conformance.inputs.decoder import past_256, prompt_then_singles, several_at_once
+from inferspec.conformance.inputs.qwen3 import close_score_calls, forward_calls, incremental_calls, spare_headed_calls
+from inferspec.conformance.properties import depends_on_arguments_alone, keeps_arguments, refuses, returns
+from inferspec.conformance.strategies import in_views
+from inferspec.conformance.suite import requirement
+from inferspec.spec import qwen3 as spec
+
+SHARES = st.floats(0, 1, exclude_max=True)
+"""Which of some things, as a share of the way through them."""
+
+DENSE = ["dense"]
+PACKED = ["4-bit", "8-bit", "2-bit", "mixed"]
+
+# a whole sequence at once
+
+
+@requirement(spec.QWEN3_01, call=forward_calls(), share=0.8)
+def test_logits_are_those_of_the_oracle(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.QWEN3_02, call=forward_calls(tied=[True]), share=0.4)
+def test_a_tied_head_is_the_embedding(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.QWEN3_02, call=forward_calls(tied=[False]), share=0.4)
+def test_an_untied_head_is_its_own(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.QWEN3_03, call=spare_headed_calls, share=0.2)
+def test_a_spare_head_of_a_tied_model_is_not_used(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.QWEN3_04, call=forward_calls(packing=DENSE, lengths=(5, 3, 7)), share=0.4)
+def test_heads_of_any_number_and_dim_are_right(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.QWEN3_05, call=forward_calls(rope=["rope_theta"], packing=DENSE, lengths=(5, 7, 9)), share=0.4)
+def test_the_base_of_rope_is_rope_theta(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.QWEN3_05, call=forward_calls(rope=["rope_parameters"], packing=DENSE, lengths=(5, 7, 9)), share=0.4)
+def test_the_base_of_rope_is_that_of_rope_parameters(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.QWEN3_06, call=forward_calls(packing=DENSE), share=0.4)
+def test_eps_is_inside_the_root_of_every_norm(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.QWEN3_07, call=forward_calls(packing=DENSE), share=0.4)
+def test_the_mlp_is_gated_by_silu(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.QWEN3_08, call=forward_calls(packing=["dense"]), share=0.5)
+def test_queries_and_keys_are_normalised_head_by_head_before_rope(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.QWEN3_09, call=forward_calls(layers=(3, 2), packing=DENSE), which=SHARES, share=0.4)
+def test_a_change_of_any_tensor_changes_the_logits_as_it_must(subject, call, which):
+    subject.agrees(call)
+    subject.agrees(one_tensor_changes(call, which))
+
+
+@requirement(spec.QWEN3_10, call=close_score_calls(packing=DENSE), share=0.3)
+def test_close_scores_are_told_apart_in_every_dtype(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.QWEN3_11, call=forward_calls(lengths=(4, 2, 3, 7, 9)), at=SHARES, share=0.3)
+def test_no_token_changes_the_logits_before_it(subject, call, at):
+    no_token_changes_earlier_logits(subject, call, at)
+
+
+@requirement(spec.QWEN3_12, call=forward_calls(batches=(2, 3, 5)), share=0.1)
+def test_a_batch_is_the_stack_of_its_rows(subject, call):
+    each_row_is_right_alone(subject, call)
+
+
+@requirement(spec.QWEN3_13, call=forward_calls(packing=PACKED), share=0.4)
+def test_packed_layers_give_the_logits_of_their_weights(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.QWEN3_13, call=forward_calls(packing=PACKED, tied=[True]), share=0.2)
+def test_a_packed_embedding_is_its_own_head(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.QWEN3_13, call=forward_calls(packing=["mixed"]), share=0.4)
+def test_layers_have_group_sizes_and_bits_of_their_own(subject, call):
+    subject.agrees(call)
+
+
+@requirement(
+    spec.QWEN3_14,
+    call=forward_calls(packing=DENSE, lengths=(33, 31, 32, 63, 64, 65), batches=(1,), layers=(1, 2), small=True),
+    share=0.15,
+)
+def test_prompts_beside_tiles_are_right(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.QWEN3_14, call=forward_calls(lengths=(1,)), share=0.3)
+def test_one_token_is_right(subject, call):
+    subject.agrees(call)
+
+
+@requirement(
+    spec.QWEN3_15, call=in_views(forward_calls(batches=(2, 3), lengths=(5, 3), packing=DENSE), "tokens"), share=0.5
+)
+def test_strided_tokens_are_read_like_their_copy(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.QWEN3_16, call=forward_calls(), share=0.3)
+def test_logits_have_the_dtype_of_the_embedding(subject, call):
+    shape = (*call.arguments["tokens"].shape, call.arguments["config"]["vocab_size"])
+    returns(subject, call, shape, call.features["dtypes"])
+
+
+@requirement(spec.QWEN3_17, call=forward_calls(), share=0.2)
+def test_no_tensor_is_changed(subject, call):
+    keeps_arguments(subject, call)
+
+
+@requirement(spec.QWEN3_18, call=forward_calls(), share=0.2)
+def test_other_tokens_in_between_change_nothing(subject, call):
+    depends_on_arguments_alone(subject, call.kept(0), call.having(tokens=next_ids(call)).kept(0))
+
+
+@requirement(spec.QWEN3_18, call=forward_calls(packing=DENSE), which=SHARES, share=0.2)
+def test_another_model_in_between_changes_nothing(subject, call, which):
+    depends_on_arguments_alone(subject, call, one_tensor_changes(call, which))
+
+
+@requirement(spec.QWEN3_19, call=forward_calls(), which=SHARES, share=0.3)
+def test_a_missing_tensor_is_refused_and_named(subject, call, which):
+    refuses_naming(subject, *without(call, which))
+
+
+@requirement(
+    spec.QWEN3_20,
+    call=forward_calls(),
+    which=SHARES,
+    way=st.sampled_from(["transposed", "shorter", "longer"]),
+    share=0.4,
+)
+def test_a_misshaped_tensor_is_refused_and_named(subject, call, which, way):
+    refuses_naming(subject, *misshaped(call, which, way))
+
+
+@requirement(spec.QWEN3_21, call=forward_calls(packing=DENSE), name=st.sampled_from(ADDITIONAL), share=0.2)
+def test_an_additional_tensor_is_refused_and_named(subject, call, name):
+    refuses_naming(subject, *with_additional(call, name))
+
+
+@requirement(spec.QWEN3_22, call=forward_calls(rope=["rope_parameters"], packing=DENSE), share=0.1)
+def test_an_unknown_rope_type_is_refused(subject, call):
+    theta = call.arguments["config"]["rope_parameters"]["rope_theta"]
+    unknown = {"rope_type": "unheard-of", "rope_theta": theta, "factor": 8.0}
+    refuses(subject, with_config(call, rope_parameters=unknown))
+
+
+@requirement(spec.QWEN3_23, call=forward_calls(token_dtypes=["int32", "int64"]), share=0.2)
+def test_a_negative_token_is_refused(subject, call):
+    refuses(subject, with_one_token(call, -1))
+
+
+@requirement(spec.QWEN3_23, call=forward_calls(), past=st.sampled_from([0, 5]), share=0.2)
+def test_a_token_past_the_vocabulary_is_refused(subject, call, past):
+    refuses(subject, with_one_token(call, call.arguments["config"]["vocab_size"] + past))
+
+
+# with a cache
+
+
+@requirement(spec.QWEN3_24, call=incremental_calls(packing=DENSE), share=0.6)
+def test_chunks_give_the_logits_of_the_whole_however_they_are_cut(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.QWEN3_25, call=incremental_calls(cut=prompt_then_singles, packing=DENSE), share=0.4)
+def test_token_by_token_after_a_prompt_is_the_whole(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.QWEN3_26, call=incremental_calls(cut=several_at_once, packing=DENSE), share=0.4)
+def test_several_tokens_after_others_are_the_whole(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.QWEN3_27, call=incremental_calls(batches=(2, 3), packing=DENSE), share=0.3)
+def test_a_batch_in_a_cache_is_the_whole(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.QWEN3_28, call=incremental_calls(requests=2, packing=DENSE, lengths=(4, 2, 3, 6)), share=0.4)
+def test_requests_that_take_turns_do_not_see_each_other(subject, call):
+    subject.agrees(call)
+
+
+@requirement(
+    spec.QWEN3_29,
+    call=incremental_calls(
+        cut=past_256, lengths=(270, 260), layers=(1,), batches=(1,), small=True, packing=DENSE, length=270
+    ),
+    share=0.03,
+)
+def test_a_cache_past_256_tokens_is_the_whole(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.QWEN3_30, call=incremental_calls(packing=PACKED), share=0.3)
+def test_packed_models_in_a_cache_are_the_whole(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.QWEN3_31, call=incremental_calls(), share=0.2)
+def test_logits_of_chunks_have_the_dtype_of_the_embedding(subject, call):
+    shapes = [chunk.shape for chunk in call.arguments["chunks"]]
+    shape = (shapes[0][0], sum(length for _, length in shapes), call.arguments["config"]["vocab_size"])
+    returns(subject, call, shape, call.features["dtypes"])

@@ -1,0 +1,85 @@
+"""Qwen3, dense: a Llama whose queries and keys are normalised head by head, with a free head_dim and no biases.
+
+Shapes and conventions: `transformer`.
+
+Sources: Yang et al. 2025, section 2; the `Qwen3ForCausalLM` of transformers for names and config; the tiny-llm course,
+week 1 days 3 and 5.
+"""
+
+from __future__ import annotations
+
+from inferspec.spec import decoder_sentences as every
+from inferspec.spec.contract import Contract, Requirement, Signature
+from inferspec.spec.decoder_sentences import Sentence
+from inferspec.spec.transformer import Decoder, Incremental
+
+
+class Qwen3(Decoder):
+    """Tokens to logits, in one call."""
+
+    signature = Signature.parse("Qwen3(config, weights)(tokens)")
+    head_norms = True
+
+
+class Qwen3Incremental(Incremental):
+    """Tokens to logits, chunk by chunk."""
+
+    signature = Signature.parse("Qwen3(config, weights).incremental(chunks, requests=None)")
+    head_norms = True
+
+
+HEAD_NORMS = Sentence(
+    "each head of the queries is normalised over head_dim with q_norm and each of the keys with k_norm, before RoPE",
+    "Yang et al. 2025, section 2; tiny-llm course, week 1 day 3",
+)
+
+QWEN3_01 = every.LOGITS.of("QWEN3-01", "Qwen3")
+QWEN3_02 = every.HEAD.of("QWEN3-02", "Qwen3")
+QWEN3_03 = every.SPARE_HEAD.of("QWEN3-03", "Qwen3")
+QWEN3_04 = every.HEADS.of("QWEN3-04", "Qwen3")
+QWEN3_05 = every.ROPE.of("QWEN3-05", "Qwen3")
+QWEN3_06 = every.EPS.of("QWEN3-06", "Qwen3")
+QWEN3_07 = every.MLP.of("QWEN3-07", "Qwen3")
+QWEN3_08 = HEAD_NORMS.of("QWEN3-08", "Qwen3")
+QWEN3_09 = every.LAYERS.of("QWEN3-09", "Qwen3")
+QWEN3_10 = every.FLOAT32.of("QWEN3-10", "Qwen3")
+QWEN3_11 = every.CAUSAL.of("QWEN3-11", "Qwen3")
+QWEN3_12 = every.BATCH.of("QWEN3-12", "Qwen3")
+QWEN3_13 = every.QUANTISED.of("QWEN3-13", "Qwen3")
+QWEN3_14 = every.LENGTHS.of("QWEN3-14", "Qwen3")
+QWEN3_15 = every.TOKENS.of("QWEN3-15", "Qwen3")
+QWEN3_16 = every.DTYPE.of("QWEN3-16", "Qwen3")
+QWEN3_17 = every.KEEPS.of("QWEN3-17", "Qwen3")
+QWEN3_18 = every.ALONE.of("QWEN3-18", "Qwen3")
+QWEN3_19 = every.MISSING.of("QWEN3-19", "Qwen3")
+QWEN3_20 = every.MISSHAPED.of("QWEN3-20", "Qwen3")
+QWEN3_21 = every.ADDITIONAL.of("QWEN3-21", "Qwen3")
+QWEN3_22 = every.UNKNOWN_ROPE.of("QWEN3-22", "Qwen3")
+QWEN3_23 = every.VOCABULARY.of("QWEN3-23", "Qwen3")
+QWEN3_24 = every.SPLITS.of("QWEN3-24", "Qwen3")
+QWEN3_25 = every.DECODE.of("QWEN3-25", "Qwen3")
+QWEN3_26 = every.CHUNKS.of("QWEN3-26", "Qwen3")
+QWEN3_27 = every.CACHE_BATCH.of("QWEN3-27", "Qwen3")
+QWEN3_28 = every.REQUESTS.of("QWEN3-28", "Qwen3")
+QWEN3_29 = every.LONG_CACHE.of("QWEN3-29", "Qwen3")
+QWEN3_30 = every.CACHE_QUANTISED.of("QWEN3-30", "Qwen3")
+QWEN3_31 = every.CACHE_DTYPE.of("QWEN3-31", "Qwen3")
+
+
+CONTRACT = Contract(
+    component="qwen3",
+    title="Qwen3, a whole model",
+    version=1,
+    operations=(Qwen3, Qwen3Incremental),
+    envelope={
+        "dtypes": ("float32", "float16", "bfloat16"),
+        "token_dtypes": ("int32", "int64", "uint32"),
+        "heads": ((1, 1), (2, 2), (3, 3), (2, 1), (4, 2), (6, 2), (3, 1), (8, 1), (10, 2)),
+        "rope": ("rope_theta", "rope_parameters"),
+        "tied": (True, False),
+        "packing": ("dense", "4-bit", "8-bit", "2-bit", "mixed"),
+        "group_sizes": (32, 64, 128),
+        "length": 320,
+    },
+    requirements=tuple(value for value in list(globals().values()) if isinstance(value, Requirement)),
+)
