@@ -1,0 +1,297 @@
+"""Writes models to files, and packs matrices as GGUF blocks do: what `load` is given to read. NumPy alone.
+
+Sources: the safetensors format (huggingface/safetensors, README); docs/gguf.md and ggml-quants.c of ggml; `permute` in
+llama.cpp's convert_hf_to_gguf.py.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import struct
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from inferspec.spec.numerics import f64, numpy_dtype
+
+Weights = Mapping[str, np.ndarray]
+
+ALIGNMENT, GROUP = 32, 32
+MARGIN = 64
+"""Bytes that a file which is cut short lacks."""
+
+_SAFETENSORS = {"float32": "F32", "float16": "F16", "bfloat16": "BF16", "uint32": "U32"}
+_GGML = {"F32": 0, "F16": 1, "Q4_0": 2, "Q4_1": 3, "Q8_0": 8}
+_BITS = {"Q4_0": 4, "Q4_1": 4, "Q8_0": 8}
+
+_TENSORS = {
+    "model.embed_tokens": "token_embd",
+    "model.norm": "output_norm",
+    "lm_head": "output",
+    "input_layernorm": "attn_norm",
+    "self_attn.q_proj": "attn_q",
+    "self_attn.k_proj": "attn_k",
+    "self_attn.v_proj": "attn_v",
+    "self_attn.o_proj": "attn_output",
+    "self_attn.q_norm": "attn_q_norm",
+    "self_attn.k_norm": "attn_k_norm",
+    "post_attention_layernorm": "ffn_norm",
+    "mlp.gate_proj": "ffn_gate",
+    "mlp.up_proj": "ffn_up",
+    "mlp.down_proj": "ffn_down",
+}
+"""Module of Hugging Face -> tensor of GGUF, inside a layer and outside."""
+
+
+def write(folder: Path, config: Mapping[str, Any], weights: Weights, form: str, damage: str = "") -> Path:
+    """Write a model in one of the contract's forms, with one of its damages; return the path to load."""
+    folder.mkdir(parents=True)
+    if form == "gguf":
+        path = folder / "model.gguf"
+        data = gguf(config, weights)
+        path.write_bytes(
+            data[:-MARGIN] if damage == "cut short" else b"GGML" + data[4:] if damage == "header" else data
+        )
+        return path
+    if damage != "no config":
+        (folder / "config.json").write_text(json.dumps(config))
+    names = list(weights)
+    if form == "folder":
+        files = {"model.safetensors": names}
+    else:
+        # Round and round, so that the parts of one layer lie in different files.
+        count = 2 + len(names) % 2
+        files = {f"model-{i + 1:05}-of-{count:05}.safetensors": names[i::count] for i in range(count)}
+        places = {name: file for file, held in files.items() for name in held}
+        index = {"metadata": {"total_size": sum(x.nbytes for x in weights.values())}, "weight_map": places}
+        (folder / "model.safetensors.index.json").write_text(json.dumps(index))
+    for number, (file, held) in enumerate(files.items()):
+        data = safetensors({name: weights[name] for name in held})
+        last = number == len(files) - 1
+        if last and damage in ("no shard", "no weights"):
+            continue
+        if last and damage == "cut short":
+            data = data[:-MARGIN]
+        if last and damage == "header":
+            data = struct.pack("<Q", 2**40) + data[8:]
+        (folder / file).write_bytes(data)
+    return folder
+
+
+def safetensors(weights: Weights) -> bytes:
+    """The bytes of a safetensors file."""
+    header: dict[str, Any] = {"__metadata__": {"format": "pt"}}
+    at = 0
+    for name, x in weights.items():
+        header[name] = {
+            "dtype": _SAFETENSORS[x.dtype.name],
+            "shape": list(x.shape),
+            "data_offsets": [at, at + x.nbytes],
+        }
+        at += x.nbytes
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)
+    return struct.pack("<Q", len(text)) + text + b"".join(x.tobytes() for x in weights.values())
+
+
+def gguf(config: Mapping[str, Any], weights: Weights) -> bytes:
+    """The bytes of a GGUF file. Packed matrices are written as the blocks whose scales and minima they have."""
+    tensors = {_tensor(name): _block_type(name, weights) for name in weights if name.endswith(".weight")}
+    arranged = {name: _arranged(name, x, config) for name, x in weights.items()}
+    blocks = {_tensor(name): _blocks(name, arranged) for name in weights if name.endswith(".weight")}
+    shapes = {_tensor(name): _shape(name, weights) for name in weights if name.endswith(".weight")}
+    metadata = _metadata(config)
+    data = struct.pack("<4sIQQ", b"GGUF", 3, len(tensors), len(metadata))
+    data += b"".join(_text(key) + _value(value) for key, value in metadata.items())
+    at = 0
+    for name, kind in tensors.items():
+        shape = shapes[name][::-1]
+        data += _text(name) + struct.pack(f"<I{len(shape)}QIQ", len(shape), *shape, _GGML[kind], at)
+        at += _padded(len(blocks[name]))
+    data += b"\0" * (-len(data) % ALIGNMENT)
+    return data + b"".join(block + b"\0" * (-len(block) % ALIGNMENT) for block in blocks.values())
+
+
+def packed(values: np.ndarray, kind: str) -> dict[str, np.ndarray]:
+    """A matrix rounded to a GGUF type, as MLX packs it: ``weight`` and, where quantised, ``scales`` and ``biases``."""
+    if kind not in _BITS:
+        return {"weight": values.astype({"F32": np.float32, "F16": np.float16}[kind])}
+    bits = _BITS[kind]
+    groups = f64(values).reshape(len(values), -1, GROUP)
+    low, high = groups.min(axis=-1), groups.max(axis=-1)
+    if kind == "Q4_1":
+        scales = ((high - low) / 15).astype(np.float16)
+        biases = low.astype(np.float16)
+    else:
+        # Of either sign, as llama.cpp's are: the number furthest from 0 has the code at the end of the range.
+        furthest = np.where(np.abs(low) > np.abs(high), low, high)
+        zero = 2.0 ** (bits - 1)
+        scales = (furthest / -zero).astype(np.float16)
+        biases = (-zero * f64(scales)).astype(np.float16)
+    steps = np.where(scales == 0, 1.0, f64(scales))[..., None]
+    codes = np.clip(np.round((groups - f64(biases)[..., None]) / steps), 0, 2**bits - 1).astype(np.uint32)
+    return {"weight": _words(codes.reshape(len(values), -1), bits), "scales": scales, "biases": biases}
+
+
+def dequantised(weight: np.ndarray, scales: np.ndarray, biases: np.ndarray, bits: int) -> np.ndarray:
+    """The values of a packed matrix in float64."""
+    codes = f64(_codes(weight, bits))
+    group = codes.shape[-1] // scales.shape[-1]
+    return codes * np.repeat(f64(scales), group, axis=-1) + np.repeat(f64(biases), group, axis=-1)
+
+
+def read_safetensors(path: Path) -> dict[str, np.ndarray]:
+    """The tensors of a safetensors file, bfloat16 too."""
+    data = path.read_bytes()
+    (length,) = struct.unpack("<Q", data[:8])
+    dtypes: dict[str, np.dtype[Any]] = {
+        "F32": np.dtype(np.float32),
+        "F16": np.dtype(np.float16),
+        "U32": np.dtype(np.uint32),
+        "BF16": numpy_dtype("bfloat16"),
+    }
+    found = {}
+    for name, entry in json.loads(data[8 : 8 + length]).items():
+        if name != "__metadata__":
+            start, end = (8 + length + offset for offset in entry["data_offsets"])
+            found[name] = np.frombuffer(data[start:end], dtypes[entry["dtype"]]).reshape(entry["shape"])
+    return found
+
+
+def read_gguf(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """Config and weights of a trained llama in a GGUF file, as the contract has them. MLX unpacks the blocks."""
+    import mlx.core as mx
+
+    loaded = mx.load(str(path), return_metadata=True)
+    assert isinstance(loaded, tuple)
+    tensors, about = ({name: np.array(x) for name, x in loaded[0].items()}, loaded[1])
+    modules = {tensor: module for module, tensor in _TENSORS.items()}
+    config: dict[str, Any] = {
+        "model_type": about["general.architecture"],
+        "hidden_size": int(about["llama.embedding_length"]),
+        "num_hidden_layers": int(about["llama.block_count"]),
+        "intermediate_size": int(about["llama.feed_forward_length"]),
+        "num_attention_heads": int(about["llama.attention.head_count"]),
+        "num_key_value_heads": int(about["llama.attention.head_count_kv"]),
+        "head_dim": int(about["llama.rope.dimension_count"]),
+        "vocab_size": len(tensors["token_embd.weight"]),
+        "max_position_embeddings": int(about["llama.context_length"]),
+        "rms_norm_eps": float(str(np.float32(about["llama.attention.layer_norm_rms_epsilon"]))),
+        "rope_theta": float(about["llama.rope.freq_base"]),
+        "tie_word_embeddings": "output.weight" not in tensors,
+        "quantization": {"group_size": GROUP, "bits": 4, "model.embed_tokens": {"group_size": GROUP, "bits": 8}},
+    }
+    weights = {}
+    for name, x in tensors.items():
+        *place, module, part = name.split(".")
+        if module in ("attn_q", "attn_k"):
+            heads = config["num_attention_heads" if module == "attn_q" else "num_key_value_heads"]
+            x = x.reshape(heads, -1, 2, x.shape[-1]).swapaxes(1, 2).reshape(x.shape)
+        prefix = f"model.layers.{place[1]}." if place else ""
+        weights[f"{prefix}{modules[module]}.{part}"] = x
+    return config, weights
+
+
+def _tensor(name: str) -> str:
+    module = name.removesuffix(".weight")
+    if not module.startswith("model.layers."):
+        return f"{_TENSORS[module]}.weight"
+    _, _, layer, inside = module.split(".", 3)
+    return f"blk.{layer}.{_TENSORS[inside]}.weight"
+
+
+def _block_type(name: str, weights: Weights) -> str:
+    module, x = name.removesuffix(".weight"), weights[name]
+    if f"{module}.scales" not in weights:
+        return {"float32": "F32", "float16": "F16"}[x.dtype.name]
+    scales, biases = f64(weights[f"{module}.scales"]), f64(weights[f"{module}.biases"])
+    if 32 * x.shape[-1] // (GROUP * scales.shape[-1]) == 8:
+        return "Q8_0"
+    return "Q4_0" if np.array_equal(biases, -8 * scales) else "Q4_1"
+
+
+def _shape(name: str, weights: Weights) -> tuple[int, ...]:
+    module, x = name.removesuffix(".weight"), weights[name]
+    scales = weights.get(f"{module}.scales")
+    return x.shape if scales is None else (len(x), scales.shape[-1] * GROUP)
+
+
+def _arranged(name: str, x: np.ndarray, config: Mapping[str, Any]) -> np.ndarray:
+    """The rows of a llama's queries and keys as llama.cpp stores them: the halves of a head interleaved."""
+    heads = {"q_proj": "num_attention_heads", "k_proj": "num_key_value_heads"}.get(name.split(".")[-2])
+    if config["model_type"] != "llama" or heads is None:
+        return x
+    return x.reshape(config[heads], 2, -1, *x.shape[1:]).swapaxes(1, 2).reshape(x.shape)
+
+
+def _blocks(name: str, weights: Weights) -> bytes:
+    kind, x = _block_type(name, weights), weights[name]
+    if kind not in _BITS:
+        return x.tobytes()
+    module = name.removesuffix(".weight")
+    scales, biases = (weights[f"{module}.{part}"].astype(np.float16)[..., None] for part in ("scales", "biases"))
+    codes = _codes(x, _BITS[kind]).reshape(len(x), -1, GROUP)
+    if kind == "Q8_0":
+        signed = (codes.astype(np.int16) - 128).astype(np.int8)
+        return np.concatenate([scales.view(np.uint8), signed.view(np.uint8)], axis=-1).tobytes()
+    # The first sixteen codes of a block are the low nibbles.
+    nibbles = (codes[..., :16] | codes[..., 16:] << 4).astype(np.uint8)
+    head = [scales.view(np.uint8)] if kind == "Q4_0" else [scales.view(np.uint8), biases.view(np.uint8)]
+    return np.concatenate([*head, nibbles], axis=-1).tobytes()
+
+
+def _codes(words: np.ndarray, bits: int) -> np.ndarray:
+    shifts = np.arange(0, 32, bits, dtype=np.uint32)
+    return (words[..., None] >> shifts & np.uint32(2**bits - 1)).reshape(len(words), -1)
+
+
+def _words(codes: np.ndarray, bits: int) -> np.ndarray:
+    shifts = np.arange(0, 32, bits, dtype=np.uint32)
+    return np.bitwise_or.reduce(codes.reshape(len(codes), -1, 32 // bits) << shifts, axis=-1).astype(np.uint32)
+
+
+def _metadata(config: Mapping[str, Any]) -> dict[str, Any]:
+    kind = config["model_type"]
+    theta = config.get("rope_theta") or config["rope_parameters"]["rope_theta"]
+    own = {
+        "context_length": config["max_position_embeddings"],
+        "embedding_length": config["hidden_size"],
+        "block_count": config["num_hidden_layers"],
+        "feed_forward_length": config["intermediate_size"],
+        "attention.head_count": config["num_attention_heads"],
+        "attention.head_count_kv": config["num_key_value_heads"],
+        "attention.key_length": config["head_dim"],
+        "attention.value_length": config["head_dim"],
+        "rope.dimension_count": config["head_dim"],
+        "rope.freq_base": float(theta),
+        "attention.layer_norm_rms_epsilon": float(config["rms_norm_eps"]),
+        "vocab_size": config["vocab_size"],
+    }
+    # A few words of a tokenizer: readers pass over arrays, and must do it right.
+    words = [f"word {i}" for i in range(config["vocab_size"])]
+    return {
+        "general.architecture": kind,
+        "general.name": "drawn",
+        **{f"{kind}.{key}": value for key, value in own.items()},
+        "tokenizer.ggml.model": "gpt2",
+        "tokenizer.ggml.tokens": words,
+    }
+
+
+def _text(text: str) -> bytes:
+    return struct.pack("<Q", len(text.encode())) + text.encode()
+
+
+def _value(value: Any) -> bytes:
+    if isinstance(value, str):
+        return struct.pack("<I", 8) + _text(value)
+    if isinstance(value, list):
+        return struct.pack("<IIQ", 9, 8, len(value)) + b"".join(_text(item) for item in value)
+    return struct.pack("<If", 6, value) if isinstance(value, float) else struct.pack("<II", 4, value)
+
+
+def _padded(size: int) -> int:
+    return math.ceil(size / ALIGNMENT) * ALIGNMENT

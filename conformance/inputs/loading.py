@@ -1,0 +1,162 @@
+"""Models to be loaded: tiny ones with random weights in every form, and the trained ones that have goldens."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from inferspec.conformance import checkpoints
+from inferspec.conformance.calls import Call
+from inferspec.conformance.envelope import OutsideEnvelope
+from inferspec.conformance.inputs import decoder
+from inferspec.conformance.strategies import Pick, calls
+from inferspec.golden import models
+from inferspec.golden.models import NotInstalled
+from inferspec.spec.numerics import f64, is_float
+
+LOAD = "load"
+KINDS = {"llama": decoder.LLAMA, "qwen3": decoder.QWEN3}
+
+_PLAIN = {
+    "model_type": "qwen3",
+    "hidden_size": 12,
+    "intermediate_size": 10,
+    "num_hidden_layers": 1,
+    "num_attention_heads": 2,
+    "num_key_value_heads": 1,
+    "head_dim": 4,
+    "vocab_size": 7,
+    "rms_norm_eps": 1e-5,
+    "rope_theta": 500.0,
+    "max_position_embeddings": 64,
+    "tie_word_embeddings": True,
+    "hidden_act": "silu",
+}
+
+
+def _plain_weights(config: Mapping[str, Any]) -> dict[str, np.ndarray]:
+    random = np.random.default_rng(0)
+    shapes: dict[str, tuple[int, ...]] = {}
+    shapes |= {f"{name}.weight": shape for name, shape in decoder.linears(config).items()}
+    shapes |= {f"{name}.weight": (size,) for name, size in decoder.norms(config, KINDS[config["model_type"]]).items()}
+    return {name: random.normal(size=shape).astype(np.float32) for name, shape in shapes.items()}
+
+
+EXAMPLES = {
+    LOAD: Call(LOAD, {"config": _PLAIN, "weights": _plain_weights(_PLAIN), "form": "folder", "tokens": ((1, 2, 6),)})
+}
+
+
+def _tokens(pick: Pick, config: Mapping[str, Any], batch: int, length: int) -> tuple[tuple[int, ...], ...]:
+    return tuple(tuple(row) for row in pick.random.integers(0, config["vocab_size"], (batch, length)).tolist())
+
+
+def _call(pick: Pick, config: dict[str, Any], weights: dict[str, np.ndarray], form: str, **more: Any) -> Call:
+    tokens = _tokens(pick, config, pick.one_of(1, 2), pick.one_of(5, 1, 3, 7))
+    return pick.call(LOAD, config=config, weights=weights, form=form, tokens=tokens, **more)
+
+
+@calls
+def folder_calls(pick: Pick, layers: Sequence[int] = (2, 1, 3)) -> Call:
+    """A folder: one file or shards, dense or quantised."""
+    form = pick("forms")
+    config, weights = decoder.model(pick, KINDS[pick("models")], layers)
+    return _call(pick, config, _shuffled(pick, weights), form)
+
+
+@calls
+def gguf_calls(pick: Pick, layers: Sequence[int] = (2, 1, 3)) -> Call:
+    """A GGUF file: every matrix of one type, or a mixture as llama.cpp makes it."""
+    form, types = pick("forms"), pick("gguf_types")
+    # Drawn in 32s, so that every row is of whole blocks.
+    inner = copy.copy(pick)
+    inner.envelope = {**pick.envelope, "packing": ("4-bit",), "group_sizes": (32,), "dtypes": ("float32",)}
+    inner.features = {}
+    config, drawn = decoder.model(inner, KINDS[pick("models")], layers)
+    del config["quantization"]
+    for key in ("heads", "rope", "tied"):
+        pick.features[key] = inner.features[key]
+    weights: dict[str, np.ndarray] = {}
+    bits: dict[str, int] = {}
+    for name, x in drawn.items():
+        module = name.removesuffix(".weight")
+        if x.ndim == 1:
+            weights[name] = x.astype(np.float32)
+        if x.ndim == 1 or not name.endswith(".weight"):
+            continue
+        scales, biases = drawn.get(f"{module}.scales"), drawn.get(f"{module}.biases")
+        values = f64(x) if scales is None or biases is None else checkpoints.dequantised(x, scales, biases, 4)
+        matrix = checkpoints.packed(values, _type(types, module) if values.shape[-1] % 32 == 0 else "F16")
+        weights |= {f"{module}.{part}": x for part, x in matrix.items()}
+        if "scales" in matrix:
+            bits[module] = 32 * matrix["weight"].shape[-1] // (32 * matrix["scales"].shape[-1])
+    if bits:
+        config["quantization"] = {"group_size": 32, "bits": min(bits.values())}
+        config["quantization"] |= {
+            name: {"group_size": 32, "bits": n} for name, n in bits.items() if n != min(bits.values())
+        }
+    return _call(pick, config, weights, form)
+
+
+def _type(types: str, module: str) -> str:
+    """The GGUF type of a matrix."""
+    if types != "mixed":
+        return types
+    if module in ("model.embed_tokens", "lm_head"):
+        return "Q8_0"
+    return "F16" if module.endswith("down_proj") else "Q4_1"
+
+
+def _shuffled(pick: Pick, weights: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """The tensors in any order, as files have them."""
+    names = list(weights)
+    return {names[i]: weights[names[i]] for i in pick.random.permutation(len(names))}
+
+
+@calls
+def damaged_calls(pick: Pick) -> Call:
+    """Files that are not whole."""
+    form = pick("forms")
+    call = gguf_calls.build(pick) if form == "gguf" else folder_calls.build(pick)
+    form = call.arguments["form"]
+    fitting = {
+        "folder": ("cut short", "no config", "no weights", "header"),
+        "sharded": ("cut short", "no config", "no shard", "header"),
+        "gguf": ("cut short", "header"),
+    }[form]
+    damage = pick.one_of(*(one for one in fitting if one in pick.envelope["damages"]))
+    features = {**call.features, "damages": damage}
+    return Call(call.operation, {**call.arguments, "damage": damage}, features, seed=call.seed)
+
+
+def trained(name: str, dtype: str = "") -> Call:
+    """A trained model from its folder, or written anew with its numbers in another dtype; without tokens yet."""
+    folder = models.weights_of(name)
+    config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    weights = checkpoints.read_safetensors(folder / "model.safetensors")
+    if dtype:
+        config["dtype"] = dtype
+        weights = {key: x.astype(dtype) if is_float(x.dtype) else x for key, x in weights.items()}
+    features = {"trained": name, "dtypes": dtype or "bfloat16", "forms": "folder", "models": config["model_type"]}
+    arguments = {"config": config, "weights": weights, "form": "folder", "tokens": (), "stored": name}
+    return Call(LOAD, {**arguments, "rewritten": bool(dtype)}, features)
+
+
+def packaged(name: str) -> Call:
+    """A trained model that a package brings, as a GGUF file; OutsideEnvelope when it is not installed."""
+    try:
+        path = models.weights_of(name)
+    except NotInstalled as missing:
+        raise OutsideEnvelope(str(missing)) from missing
+    config, weights = checkpoints.read_gguf(path)
+    features = {"packaged": name, "forms": "gguf", "models": config["model_type"]}
+    arguments = {"config": config, "weights": weights, "form": "gguf", "tokens": (), "stored": name}
+    return Call(LOAD, arguments, features)
+
+
+ORDINARY = {LOAD: folder_calls}
+"""The widest calls of each operation."""

@@ -1,0 +1,251 @@
+"""Does an implementation load models as the contract says, and are trained ones what transformers and mlx-lm say?"""
+
+import numpy as np
+from hypothesis import strategies as st
+
+from inferspec.conformance.decoders import (
+    ADDITIONAL,
+    misshaped,
+    refuses_naming,
+    with_additional,
+    with_config,
+    without,
+)
+from inferspec.conformance.envelope import OutsideEnvelope
+from inferspec.conformance.inputs.loading import (
+    damaged_calls,
+    folder_calls,
+    gguf_calls,
+    packaged,
+    trained,
+)
+from inferspec.conformance.properties import bit_equal, refuses, returns
+from inferspec.conformance.suite import requirement
+from inferspec.conformance.trial import Nonconformance
+from inferspec.golden import models
+from inferspec.spec import loading as spec
+from inferspec.spec.contract import Answer
+from inferspec.spec.numerics import MODEL_LOGITS, f64
+
+SHARES = st.floats(0, 1, exclude_max=True)
+"""Which of some things, as a share of the way through them."""
+
+FOLDERS = ["folder", "sharded"]
+PACKED = ["4-bit", "8-bit", "2-bit"]
+
+# folders
+
+
+@requirement(spec.LOAD_01, call=folder_calls(forms=["folder"]), share=0.3)
+def test_a_folder_gives_the_model_of_its_files(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.LOAD_01, call=folder_calls(forms=["folder"], packing=["dense"], layers=(11, 12)), share=0.1)
+def test_more_than_ten_layers_are_in_the_order_of_their_numbers(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.LOAD_02, call=folder_calls(forms=["sharded"]), share=0.3)
+def test_shards_give_the_model_of_all_their_tensors(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.LOAD_02, call=folder_calls(forms=["sharded"]), share=0.2)
+def test_shards_give_what_one_file_gives(subject, call):
+    sharded, whole = subject.agrees(call), subject.agrees(call.having(form="folder"))
+    if not np.array_equal(f64(sharded), f64(whole)):
+        raise Nonconformance("the same tensors in one file give other logits", call)
+
+
+@requirement(spec.LOAD_03, call=folder_calls(forms=FOLDERS), share=0.25)
+def test_a_model_computes_in_the_dtype_of_its_files(subject, call):
+    tokens, config = call.arguments["tokens"], call.arguments["config"]
+    returns(subject, call, (len(tokens), len(tokens[0]), config["vocab_size"]), call.features["dtypes"])
+
+
+@requirement(spec.LOAD_04, call=folder_calls(forms=FOLDERS, tied=[True]), share=0.3)
+def test_a_tied_model_has_no_head_of_its_own(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.LOAD_04, call=folder_calls(forms=FOLDERS, tied=[False]), share=0.3)
+def test_an_untied_model_uses_its_head(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.LOAD_04, call=gguf_calls(forms=["gguf"]), share=0.3)
+def test_a_gguf_file_without_a_head_is_tied_and_with_one_is_not(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.LOAD_05, call=folder_calls(forms=["folder"], rope=["rope_theta"], packing=["dense"]), share=0.3)
+def test_the_base_of_rope_is_rope_theta(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.LOAD_05, call=folder_calls(forms=["folder"], rope=["rope_parameters"], packing=["dense"]), share=0.3)
+def test_the_base_of_rope_is_that_of_rope_parameters(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.LOAD_06, call=folder_calls(forms=FOLDERS, packing=PACKED), share=0.3)
+def test_quantised_folders_are_used_as_they_are_packed(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.LOAD_07, call=folder_calls(forms=FOLDERS, packing=["mixed"]), share=0.3)
+def test_layers_with_an_entry_of_their_own_are_packed_by_it(subject, call):
+    subject.agrees(call)
+
+
+# GGUF files
+
+
+@requirement(spec.LOAD_08, call=gguf_calls(forms=["gguf"], gguf_types=["F32", "F16"]), share=0.3)
+def test_a_gguf_file_gives_the_model_of_its_metadata_and_tensors(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.LOAD_09, call=gguf_calls(forms=["gguf"], models=["llama"]), share=0.3)
+def test_a_llama_in_gguf_has_its_query_and_key_rows_put_back(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.LOAD_09, call=gguf_calls(forms=["gguf"], models=["qwen3"]), share=0.3)
+def test_a_qwen3_in_gguf_keeps_its_rows(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.LOAD_10, call=gguf_calls(forms=["gguf"], gguf_types=["Q4_0"]), share=0.3)
+def test_blocks_of_four_bits_with_a_scale_are_read(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.LOAD_10, call=gguf_calls(forms=["gguf"], gguf_types=["Q4_1", "mixed"]), share=0.25)
+def test_blocks_of_four_bits_with_scale_and_minimum_are_read(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.LOAD_10, call=gguf_calls(forms=["gguf"], gguf_types=["Q8_0"]), share=0.3)
+def test_blocks_of_eight_bits_are_read(subject, call):
+    subject.agrees(call)
+
+
+# what is refused
+
+
+@requirement(spec.LOAD_11, call=folder_calls(forms=FOLDERS), which=SHARES, share=0.3)
+def test_a_missing_tensor_is_refused_by_its_name(subject, call, which):
+    refuses_naming(subject, *without(call, which))
+
+
+@requirement(spec.LOAD_12, call=folder_calls(forms=FOLDERS), extra=st.sampled_from(ADDITIONAL), share=0.3)
+def test_a_tensor_without_a_place_is_refused_by_its_name(subject, call, extra):
+    refuses_naming(subject, *with_additional(call, extra))
+
+
+@requirement(
+    spec.LOAD_13,
+    call=folder_calls(forms=FOLDERS, packing=["dense"]),
+    which=SHARES,
+    way=st.sampled_from(["longer", "shorter", "transposed"]),
+    share=0.3,
+)
+def test_a_misshaped_tensor_is_refused_by_its_name(subject, call, which, way):
+    refuses_naming(subject, *misshaped(call, which, way))
+
+
+@requirement(
+    spec.LOAD_14,
+    call=folder_calls(forms=["folder"], packing=["dense"]),
+    kind=st.sampled_from(["a_model_of_next_year", "llama5", "", None]),
+    share=0.2,
+)
+def test_an_unknown_model_type_is_refused(subject, call, kind):
+    refuses(subject, with_config(call, model_type=kind))
+
+
+@requirement(spec.LOAD_15, call=damaged_calls(forms=FOLDERS), share=0.25)
+def test_folders_that_are_not_whole_are_refused(subject, call):
+    refuses(subject, call)
+
+
+@requirement(spec.LOAD_15, call=damaged_calls(forms=["gguf"]), share=0.3)
+def test_gguf_files_that_are_not_whole_are_refused(subject, call):
+    refuses(subject, call)
+
+
+@requirement(spec.LOAD_16, call=folder_calls(forms=["folder"], packing=["dense"]), share=0.2)
+def test_a_model_loaded_before_from_the_same_path_changes_nothing(subject, call):
+    other = {name: -x for name, x in call.arguments["weights"].items()}
+    before = subject.agrees(call)
+    subject.agrees(call.having(weights=other))
+    # Loading may draw initial weights, so the random state is its own affair.
+    if not bit_equal(before, subject.agrees(call)):
+        raise Nonconformance("loaded again after another model, it gives other logits", call)
+
+
+# trained models
+
+
+@requirement(spec.LOAD_17)
+def test_trained_models_give_the_logits_of_transformers(subject):
+    for name in _claimed(subject, "trained"):
+        _gives_the_goldens(subject, name, trained(name, "float32"))
+
+
+@requirement(spec.LOAD_17)
+def test_trained_models_say_the_same_in_the_dtype_of_their_files(subject):
+    for name in _claimed(subject, "trained"):
+        _says_the_same(subject, name, trained(name))
+
+
+@requirement(spec.LOAD_18)
+def test_smollm2_gives_the_logits_of_transformers(subject):
+    for name in _claimed(subject, "packaged"):
+        # One prompt: a pass of 135 million parameters takes seconds. `inferspec golden check` asks all of them.
+        if "gguf" not in subject.envelope["forms"]:
+            raise OutsideEnvelope(f"{name} is a GGUF file, and forms {list(subject.envelope['forms'])} has no gguf")
+        _gives_the_goldens(subject, name, packaged(name), prompts=1)
+
+
+def _claimed(subject, key):
+    """The trained models that the subject claims."""
+    if not subject.envelope[key]:
+        raise OutsideEnvelope(f"{key} {list(subject.contract.envelope[key])} has nothing that is claimed")
+    return subject.envelope[key]
+
+
+def _gives_the_goldens(subject, name, call, prompts=None):
+    """Logits of the prompts within `MODEL_LOGITS` of the largest one, and the greedy text."""
+    golden = models.read(name)
+    for prompt in golden.prompts[:prompts]:
+        asked = call.having(tokens=(prompt.read,))
+        logits = subject.value(asked)
+        vocabulary = call.arguments["config"]["vocab_size"]
+        if logits.shape != (1, len(prompt.read), vocabulary):
+            raise Nonconformance(f"the logits are {list(logits.shape)}", asked)
+        budget = MODEL_LOGITS * np.abs(prompt.last).max()
+        for got, stored in (
+            (logits[0, len(prompt.ids) - 1], prompt.last),
+            (logits[0][:, golden.columns], prompt.columns),
+        ):
+            subject.compare(asked, got, Answer(f64(stored), np.full(stored.shape, budget)), name="golden")
+        _greedy(asked, logits, prompt)
+
+
+def _says_the_same(subject, name, call):
+    for prompt in models.read(name).prompts:
+        asked = call.having(tokens=(prompt.read,))
+        _greedy(asked, subject.value(asked), prompt)
+
+
+def _greedy(call, logits, prompt):
+    """Every token of the greedy text is the most likely one after the text before it."""
+    said = logits[0, len(prompt.ids) - 1 :].astype(np.float32).argmax(axis=-1)
+    if (wrong := np.flatnonzero(said != np.array(prompt.greedy))).size:
+        place = int(wrong[0])
+        raise Nonconformance(
+            f"prompt {prompt.name}: token {place} of the greedy text is {said[place]}, not {prompt.greedy[place]}", call
+        )

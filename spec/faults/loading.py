@@ -1,0 +1,648 @@
+"""Mistakes in loading models, and other honest ways to do it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from inferspec.spec.contract import Arguments, Fault, Variant
+from inferspec.spec.loading import (
+    LOAD_01,
+    LOAD_02,
+    LOAD_03,
+    LOAD_04,
+    LOAD_05,
+    LOAD_06,
+    LOAD_07,
+    LOAD_08,
+    LOAD_09,
+    LOAD_10,
+    LOAD_11,
+    LOAD_12,
+    LOAD_13,
+    LOAD_14,
+    LOAD_15,
+    LOAD_16,
+    LOAD_17,
+    LOAD_18,
+    Config,
+    Load,
+    Weights,
+)
+from inferspec.spec.mistakes import promotes, remembers
+from inferspec.spec.numerics import f64, is_float, numpy_dtype
+
+TIRED = "what a tired author writes"
+
+Understood = tuple[Config, Weights]
+
+
+def _random_like(shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray:
+    """What an initialiser puts where nothing was loaded."""
+    return np.random.default_rng(0).normal(scale=0.02, size=shape).astype(np.float32).astype(dtype)
+
+
+def _of_floats(weights: Weights) -> np.dtype[Any]:
+    return next(x.dtype for name, x in weights.items() if name.endswith("norm.weight"))
+
+
+def _replaced(weights: Weights, change: Callable[[str, np.ndarray], np.ndarray]) -> Weights:
+    return {name: change(name, x) for name, x in weights.items()}
+
+
+def _with_weights(a: Arguments, weights: Weights, **config: Any) -> Arguments:
+    return Arguments(config={**a.config, **config}, weights=weights, tokens=a.tokens)
+
+
+# folders
+
+
+def _norms_of_one(self: Load, a: Arguments) -> Arguments:
+    return _with_weights(
+        a, _replaced(a.weights, lambda name, x: np.ones_like(x) if name.endswith("norm.weight") else x)
+    )
+
+
+def _gate_for_up(self: Load, a: Arguments) -> Arguments:
+    exchanged = {"gate_proj": "up_proj", "up_proj": "gate_proj"}
+
+    def other(name: str) -> str:
+        parts = name.split(".")
+        return ".".join(exchanged.get(part, part) for part in parts)
+
+    return _with_weights(a, {other(name): x for name, x in a.weights.items()})
+
+
+def _layers_as_text(self: Load, a: Arguments) -> Arguments:
+    count = a.config["num_hidden_layers"]
+    order = sorted(range(count), key=str)
+    weights = {name: x for name, x in a.weights.items() if not name.startswith("model.layers.")}
+    for place, layer in enumerate(order):
+        before = f"model.layers.{layer}."
+        weights |= {
+            f"model.layers.{place}.{name.removeprefix(before)}": x
+            for name, x in a.weights.items()
+            if name.startswith(before)
+        }
+    return _with_weights(a, weights)
+
+
+def _last_shard_lost(self: Load, weights: Weights) -> Weights:
+    count = 2 + len(weights) % 2
+    lost = set(list(weights)[count - 1 :: count])
+    return {
+        name: _random_like(x.shape, x.dtype) if name in lost and is_float(x.dtype) else x for name, x in weights.items()
+    }
+
+
+def _first_shard_twice(self: Load, weights: Weights) -> Weights:
+    """A tensor that a later shard holds is taken from the first one where that has one of its shape."""
+    count, names = 2 + len(weights) % 2, list(weights)
+    first = names[::count]
+    found = dict(weights)
+    for name in names:
+        alike = [other for other in first if weights[other].shape == weights[name].shape]
+        if name not in first and alike:
+            found[name] = weights[alike[0]]
+    return found
+
+
+def _through(dtype: str) -> Callable[..., Understood]:
+    def unpacked(self: Load, config: Config, weights: Weights) -> Understood:
+        narrow = _replaced(
+            weights, lambda name, x: x.astype(numpy_dtype(dtype)).astype(x.dtype) if is_float(x.dtype) else x
+        )
+        return config, narrow
+
+    return unpacked
+
+
+def _own_head(self: Load, config: Config, weights: Weights) -> Understood:
+    """A head of random numbers, though the embedding is the head."""
+    if not config["tie_word_embeddings"]:
+        return config, weights
+    shape = (config["vocab_size"], config["hidden_size"])
+    head = {"lm_head.weight": _random_like(shape, _of_floats(weights))}
+    return {**config, "tie_word_embeddings": False}, {**weights, **head}
+
+
+def _always_tied(self: Load, config: Config, weights: Weights) -> Understood:
+    kept = {name: x for name, x in weights.items() if not name.startswith("lm_head.")}
+    return {**config, "tie_word_embeddings": True}, kept
+
+
+def _tied_only_dense(self: Load, config: Config, weights: Weights) -> Understood:
+    """A tied head is packed with the embedding's codes, and with scales of its own that were never loaded."""
+    if "model.embed_tokens.scales" not in weights:
+        return config, weights
+    return _own_head(self, config, weights)
+
+
+def _theta(style: str) -> Callable[..., Config]:
+    def configured(self: Load, config: Config, a: Arguments) -> Config:
+        if style not in config:
+            return config
+        return {**{key: x for key, x in config.items() if key != style}, "rope_theta": 10000.0}
+
+    return configured
+
+
+def _no_biases(self: Load, config: Config, weights: Weights) -> Understood:
+    return config, _replaced(weights, lambda name, x: np.zeros_like(x) if name.endswith(".biases") else x)
+
+
+def _high_bits_first(self: Load, config: Config, weights: Weights) -> Understood:
+    def turned(name: str, x: np.ndarray) -> np.ndarray:
+        if x.dtype != np.uint32:
+            return x
+        module = name.removesuffix(".weight")
+        entry = {**config["quantization"], **(config["quantization"].get(module) or {})}
+        shifts = np.arange(0, 32, entry["bits"], dtype=np.uint32)
+        codes = x[..., None] >> shifts & np.uint32(2 ** entry["bits"] - 1)
+        return np.bitwise_or.reduce(codes[..., ::-1] << shifts, axis=-1).astype(np.uint32)
+
+    return config, _replaced(weights, turned)
+
+
+def _four_bits(self: Load, config: Config, weights: Weights) -> Understood:
+    if "quantization" not in config:
+        return config, weights
+    return {**config, "quantization": {**config["quantization"], "bits": 4}}, weights
+
+
+def _no_overrides(self: Load, config: Config, weights: Weights) -> Understood:
+    if "quantization" not in config:
+        return config, weights
+    plain = {key: x for key, x in config["quantization"].items() if key in ("group_size", "bits")}
+    return {**config, "quantization": plain}, weights
+
+
+def _all_quantised(self: Load, config: Config, weights: Weights) -> Understood:
+    """Dense matrices of a quantised model are rounded to the model's bits on the way."""
+    if "quantization" not in config:
+        return config, weights
+    group, bits = config["quantization"]["group_size"], config["quantization"]["bits"]
+
+    def coarse(name: str, x: np.ndarray) -> np.ndarray:
+        module = name.removesuffix(".weight")
+        if x.ndim != 2 or f"{module}.scales" in weights or not name.endswith(".weight") or x.shape[-1] % group:
+            return x
+        groups = f64(x).reshape(len(x), -1, group)
+        low = groups.min(axis=-1, keepdims=True)
+        step = np.maximum((groups.max(axis=-1, keepdims=True) - low) / (2**bits - 1), 1e-12)
+        return (np.round((groups - low) / step) * step + low).reshape(x.shape).astype(np.float32).astype(x.dtype)
+
+    return config, _replaced(weights, coarse)
+
+
+# GGUF files
+
+
+def _gguf_default(key: str, value: Any) -> Callable[..., Understood]:
+    def from_gguf(self: Load, config: Config, weights: Weights) -> Understood:
+        style = {k: x for k, x in config.items() if k != "rope_parameters"} if key == "rope_theta" else config
+        return {**style, key: value}, weights
+
+    return from_gguf
+
+
+def _rows(weights: Weights, change: Callable[[str, np.ndarray], np.ndarray]) -> Weights:
+    """Query and key projections, codes and scales, with their rows in another order."""
+    asked = ("q_proj", "k_proj")
+    return _replaced(weights, lambda name, x: change(name, x) if name.split(".")[-2] in asked else x)
+
+
+def _interleaved(x: np.ndarray, heads: int) -> np.ndarray:
+    return x.reshape(heads, 2, -1, *x.shape[1:]).swapaxes(1, 2).reshape(x.shape)
+
+
+def _put_back(x: np.ndarray, heads: int) -> np.ndarray:
+    return x.reshape(heads, -1, 2, *x.shape[1:]).swapaxes(1, 2).reshape(x.shape)
+
+
+def _heads(name: str, config: Mapping[str, Any]) -> int:
+    return config["num_attention_heads" if "q_proj" in name else "num_key_value_heads"]
+
+
+def _never_put_back(self: Load, config: Config, weights: Weights) -> Understood:
+    if config["model_type"] != "llama":
+        return config, weights
+    return config, _rows(weights, lambda name, x: _interleaved(x, _heads(name, config)))
+
+
+def _always_put_back(self: Load, config: Config, weights: Weights) -> Understood:
+    if config["model_type"] == "llama":
+        return config, weights
+    return config, _rows(weights, lambda name, x: _put_back(x, _heads(name, config)))
+
+
+def _query_heads_for_keys(self: Load, config: Config, weights: Weights) -> Understood:
+    """Key rows are put back as if there were as many key heads as query heads."""
+    heads = config["num_attention_heads"]
+
+    def change(name: str, x: np.ndarray) -> np.ndarray:
+        if "q_proj" in name or len(x) % (2 * heads):
+            return x
+        return _put_back(_interleaved(x, config["num_key_value_heads"]), heads)
+
+    return config, _rows(weights, change) if config["model_type"] == "llama" else weights
+
+
+def _codes_alone_put_back(self: Load, config: Config, weights: Weights) -> Understood:
+    if config["model_type"] != "llama":
+        return config, weights
+
+    def change(name: str, x: np.ndarray) -> np.ndarray:
+        return _interleaved(x, _heads(name, config)) if name.endswith((".scales", ".biases")) else x
+
+    return config, _rows(weights, change)
+
+
+def _kind(name: str, config: Mapping[str, Any], weights: Weights) -> str:
+    """The GGUF type that a packed tensor had: from its bits, and whether its minimum is that of Q4_0."""
+    module = name.rpartition(".")[0]
+    if f"{module}.scales" not in weights:
+        return ""
+    scales, biases = f64(weights[f"{module}.scales"]), f64(weights[f"{module}.biases"])
+    if weights[f"{module}.weight"].shape[-1] == 8 * scales.shape[-1]:
+        return "Q8_0"
+    return "Q4_0" if np.array_equal(biases, -8 * scales) else "Q4_1"
+
+
+def _in_blocks(kind: str, part: str, change: Callable[[np.ndarray, Weights, str], np.ndarray]) -> Callable[..., Any]:
+    """One part (codes, scales, biases) of every tensor of a type is read otherwise."""
+
+    def from_gguf(self: Load, config: Config, weights: Weights) -> Understood:
+        def read(name: str, x: np.ndarray) -> np.ndarray:
+            module, _, own = name.rpartition(".")
+            if own != part or _kind(name, config, weights) != kind:
+                return x
+            return change(x, weights, module)
+
+        return config, _replaced(weights, read)
+
+    return from_gguf
+
+
+def _zeros(x: np.ndarray, weights: Weights, module: str) -> np.ndarray:
+    return np.zeros_like(x)
+
+
+def _seven(x: np.ndarray, weights: Weights, module: str) -> np.ndarray:
+    return (-7 * f64(weights[f"{module}.scales"])).astype(x.dtype)
+
+
+def _maximum(x: np.ndarray, weights: Weights, module: str) -> np.ndarray:
+    return -x
+
+
+def _even_and_odd(x: np.ndarray, weights: Weights, module: str) -> np.ndarray:
+    """The nibbles of a byte are taken for neighbours, where they are sixteen apart."""
+    shifts = np.arange(0, 32, 4, dtype=np.uint32)
+    halves = (x[..., None] >> shifts & np.uint32(15)).reshape(len(x), -1, 2, 16)
+    codes = halves.swapaxes(-1, -2).reshape(len(x), -1, 8)
+    return np.bitwise_or.reduce(codes << shifts, axis=-1).astype(np.uint32)
+
+
+# what should be refused
+
+
+def _filled(value: Callable[[tuple[int, ...], np.dtype[Any]], np.ndarray]) -> Callable[..., Arguments]:
+    def completed(self: Load, a: Arguments) -> Arguments:
+        missing = set(shapes := self.decoder(a.config).shapes(a)) - set(a.weights)
+        return _with_weights(a, {**a.weights, **{name: value(shapes[name], _of_floats(a.weights)) for name in missing}})
+
+    return completed
+
+
+def _only_known(self: Load, a: Arguments) -> Arguments:
+    shapes = self.decoder(a.config).shapes(a)
+    return _with_weights(a, {name: x for name, x in a.weights.items() if name in shapes})
+
+
+def _fitted(self: Load, a: Arguments) -> Arguments:
+    shapes = self.decoder(a.config).shapes(a)
+    return _with_weights(a, {name: np.resize(x, shapes[name]) for name, x in a.weights.items()})
+
+
+def _silent(*args: Any) -> None:
+    return None
+
+
+def _without_a_name(self: Load, a: Arguments, shapes: Mapping[str, tuple[int, ...]]) -> None:
+    if set(shapes) - set(a.weights):
+        raise ValueError("the checkpoint does not fit the model")
+
+
+def _taken_for_llama(self: Load, config: Mapping[str, Any]) -> Any:
+    return self.models.get(config.get("model_type", ""), self.models["llama"])()
+
+
+def _tolerates(damage: str) -> Callable[..., None]:
+    def guard_files(self: Load, a: Arguments) -> None:
+        if a.damage != damage:
+            Load.guard_files(self, a)
+
+    return guard_files
+
+
+def _zeros_at_the_end(self: Load, a: Arguments) -> Arguments:
+    inner = Load.inner(self, a)
+    if a.damage != "cut short":
+        return inner
+    last = list(inner.weights)[-1]
+    return _with_weights(inner, {**inner.weights, last: np.zeros_like(inner.weights[last])})
+
+
+def _lost_shard_is_random(self: Load, a: Arguments) -> Arguments:
+    inner = Load.inner(self, a)
+    return _with_weights(inner, _last_shard_lost(self, inner.weights)) if a.damage else inner
+
+
+FAULTS: tuple[Fault, ...] = (
+    Fault("loading-norms-of-one", "norm weights are left at 1", LOAD_01, {"completed": _norms_of_one}, TIRED),
+    Fault(
+        "loading-gate-for-up",
+        "gate_proj and up_proj are exchanged",
+        LOAD_01,
+        {"completed": _gate_for_up},
+        "PROPERTIES ML1",
+    ),
+    Fault(
+        "loading-layers-as-text",
+        "layers are in the order of their names, 10 before 2",
+        LOAD_01,
+        {"completed": _layers_as_text},
+        TIRED,
+    ),
+    Fault(
+        "loading-last-shard-lost",
+        "tensors of the last shard keep their random initial values",
+        LOAD_02,
+        {"gathered": _last_shard_lost},
+        TIRED,
+    ),
+    Fault(
+        "loading-first-shard-again",
+        "tensors of later shards are read from the first one, at the offsets of another",
+        LOAD_02,
+        {"gathered": _first_shard_twice},
+        TIRED,
+    ),
+    Fault("loading-promotes", "every model computes in float32", LOAD_03, promotes(), "PROPERTIES X4"),
+    Fault("loading-half", "every model computes in float16", LOAD_03, promotes("float16"), "PROPERTIES X4"),
+    Fault(
+        "loading-own-head",
+        "a tied model has a head of its own, never loaded",
+        LOAD_04,
+        {"unpacked": _own_head},
+        "https://github.com/ml-explore/mlx-lm/commit/e92138cb",
+    ),
+    Fault(
+        "loading-always-tied",
+        "the embedding serves as head, although the files have one",
+        LOAD_04,
+        {"unpacked": _always_tied},
+        "https://github.com/pegainfer-project/pegainfer/pull/544",
+    ),
+    Fault(
+        "loading-packed-embedding-no-head",
+        "a tied head is not taken from a quantised embedding",
+        LOAD_04,
+        {"unpacked": _tied_only_dense},
+        "https://github.com/vllm-project/vllm/issues/45543",
+    ),
+    Fault(
+        "loading-rope-parameters-ignored",
+        "rope_parameters is not read: the base is 10000",
+        LOAD_05,
+        {"configured": _theta("rope_parameters")},
+        "the llama of mlx-lm 0.32.2",
+    ),
+    Fault(
+        "loading-rope-theta-ignored",
+        "rope_theta is not read: the base is 10000",
+        LOAD_05,
+        {"configured": _theta("rope_theta")},
+        "PROPERTIES RO8",
+    ),
+    Fault("loading-no-biases", "the biases of groups are dropped", LOAD_06, {"unpacked": _no_biases}, TIRED),
+    Fault(
+        "loading-high-bits-first",
+        "codes are read from the high end of each word",
+        LOAD_06,
+        {"unpacked": _high_bits_first},
+        "PROPERTIES QZ2",
+    ),
+    Fault("loading-four-bits", "every quantised model is taken for 4 bits", LOAD_06, {"unpacked": _four_bits}, TIRED),
+    Fault(
+        "loading-overrides-ignored",
+        "entries of single layers under quantization are not read",
+        LOAD_07,
+        {"unpacked": _no_overrides},
+        "PROPERTIES X13",
+    ),
+    Fault(
+        "loading-all-quantised",
+        "dense layers of a quantised model are quantised on the way",
+        LOAD_07,
+        {"unpacked": _all_quantised},
+        TIRED,
+    ),
+    Fault(
+        "loading-gguf-eps",
+        "the eps of a GGUF file is not read: it is 1e-6",
+        LOAD_08,
+        {"from_gguf": _gguf_default("rms_norm_eps", 1e-6)},
+        "PROPERTIES X13",
+    ),
+    Fault(
+        "loading-gguf-base",
+        "the base of RoPE of a GGUF file is not read: it is 10000",
+        LOAD_08,
+        {"from_gguf": _gguf_default("rope_theta", 10000.0)},
+        "PROPERTIES X13",
+    ),
+    Fault(
+        "loading-gguf-rows",
+        "the query and key rows of a llama in GGUF stay in the order of traditional RoPE",
+        LOAD_09,
+        {"from_gguf": _never_put_back},
+        "https://github.com/ggml-org/llama.cpp/issues/3018",
+    ),
+    Fault(
+        "loading-gguf-rows-of-qwen3",
+        "the rows of a qwen3 in GGUF are put back too, though they were never moved",
+        LOAD_09,
+        {"from_gguf": _always_put_back},
+        TIRED,
+    ),
+    Fault(
+        "loading-gguf-key-heads",
+        "key rows are put back as if there were as many key heads as query heads",
+        LOAD_09,
+        {"from_gguf": _query_heads_for_keys},
+        "https://github.com/ggml-org/llama.cpp/issues/3018",
+    ),
+    Fault(
+        "loading-gguf-scales-stay",
+        "rows of codes are put back and their scales are not",
+        LOAD_09,
+        {"from_gguf": _codes_alone_put_back},
+        TIRED,
+    ),
+    Fault(
+        "loading-q4-1-no-minimum",
+        "the minimum of Q4_1 blocks is dropped",
+        LOAD_10,
+        {"from_gguf": _in_blocks("Q4_1", "biases", _zeros)},
+        TIRED,
+    ),
+    Fault(
+        "loading-q4-1-minimum-subtracted",
+        "the minimum of Q4_1 blocks is subtracted",
+        LOAD_10,
+        {"from_gguf": _in_blocks("Q4_1", "biases", _maximum)},
+        "the sign of the minimum in Q4_K blocks",
+    ),
+    Fault(
+        "loading-q4-0-unsigned",
+        "codes of Q4_0 blocks are not centred on 8",
+        LOAD_10,
+        {"from_gguf": _in_blocks("Q4_0", "biases", _zeros)},
+        TIRED,
+    ),
+    Fault(
+        "loading-q4-0-centre",
+        "codes of Q4_0 blocks are centred on 7",
+        LOAD_10,
+        {"from_gguf": _in_blocks("Q4_0", "biases", _seven)},
+        TIRED,
+    ),
+    Fault(
+        "loading-q4-nibbles",
+        "the nibbles of a byte of Q4_1 are taken for neighbours",
+        LOAD_10,
+        {"from_gguf": _in_blocks("Q4_1", "weight", _even_and_odd)},
+        "the packing of other 4-bit formats",
+    ),
+    Fault(
+        "loading-q8-0-unsigned",
+        "codes of Q8_0 blocks are read as unsigned",
+        LOAD_10,
+        {"from_gguf": _in_blocks("Q8_0", "biases", _zeros)},
+        TIRED,
+    ),
+    Fault(
+        "loading-missing-random",
+        "a missing tensor keeps its random initial values",
+        LOAD_11,
+        {"guard_missing": _silent, "completed": _filled(_random_like)},
+        "from_pretrained of transformers, which warns",
+    ),
+    Fault(
+        "loading-missing-zero",
+        "a missing tensor is zeros",
+        LOAD_11,
+        {"guard_missing": _silent, "completed": _filled(np.zeros)},
+        TIRED,
+    ),
+    Fault(
+        "loading-missing-unnamed",
+        "a missing tensor is refused without a word on which",
+        LOAD_11,
+        {"guard_missing": _without_a_name},
+        TIRED,
+    ),
+    Fault(
+        "loading-additional-ignored",
+        "tensors without a place are passed over in silence",
+        LOAD_12,
+        {"guard_additional": _silent, "completed": _only_known},
+        "PROPERTIES EM4",
+    ),
+    Fault(
+        "loading-misshaped-fitted",
+        "a tensor of another shape is cut or repeated to fit",
+        LOAD_13,
+        {"guard_shapes": _silent, "completed": _fitted},
+        "PROPERTIES EM4",
+    ),
+    Fault(
+        "loading-taken-for-llama",
+        "an unknown model_type is taken for a llama",
+        LOAD_14,
+        {"guard_kind": _silent, "decoder": _taken_for_llama},
+        "the model_type remapping of loaders",
+    ),
+    Fault(
+        "loading-cut-short",
+        "what a file that is cut short lacks is read as zeros",
+        LOAD_15,
+        {"guard_files": _tolerates("cut short"), "inner": _zeros_at_the_end},
+        "reading past the end of a memory map",
+    ),
+    Fault(
+        "loading-lost-shard",
+        "the tensors of a shard that is not there keep their random initial values",
+        LOAD_15,
+        {"guard_files": _tolerates("no shard"), "inner": _lost_shard_is_random},
+        TIRED,
+    ),
+    Fault(
+        "loading-remembers",
+        "a model loaded from a path is given again for other files there",
+        LOAD_16,
+        remembers("weights"),
+        "PROPERTIES X7",
+    ),
+    Fault(
+        "loading-default-eps",
+        "rms_norm_eps is not read: it is 1e-6",
+        LOAD_17,
+        {"configured": lambda self, config, a: {**config, "rms_norm_eps": 1e-6}},
+        "the defaults of transformers",
+    ),
+    Fault(
+        "loading-default-base",
+        "the base of RoPE is that of other models, 1e6",
+        LOAD_17,
+        {"configured": lambda self, config, a: {**config, "rope_theta": 1e6}},
+        "the defaults of Qwen3",
+    ),
+    Fault(
+        "loading-smollm2-rows",
+        "the query and key rows of SmolLM2 stay in the order of traditional RoPE",
+        LOAD_18,
+        {"from_gguf": _never_put_back},
+        "https://github.com/ggml-org/llama.cpp/issues/3018",
+    ),
+)
+
+
+def _dense(self: Load, config: Config, weights: Weights) -> Understood:
+    """Every packed matrix unpacked once, in the dtype of its scales."""
+    found = {}
+    for name, x in weights.items():
+        module, _, part = name.rpartition(".")
+        if part in ("scales", "biases"):
+            continue
+        if f"{module}.scales" in weights:
+            matrix = self.decoder(config).matrix(module, Arguments(config=config, weights=weights, tokens=None))
+            dtype = weights[f"{module}.scales"].dtype
+            x = matrix.value.astype(np.float32).astype(dtype)
+        found[name] = x
+    return {key: x for key, x in config.items() if key != "quantization"}, found
+
+
+VARIANTS: tuple[Variant, ...] = (
+    Variant("loading-unpacked", "packed matrices are unpacked while loading", "load", {"unpacked": _dense}),
+    Variant(
+        "loading-in-order",
+        "tensors are taken in the order of their names",
+        "load",
+        {"gathered": lambda self, weights: dict(sorted(weights.items()))},
+    ),
+)

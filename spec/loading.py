@@ -1,0 +1,283 @@
+"""Loading: a model from its files, whatever form they have.
+
+A subject offers `load(path)`: path is a folder of safetensors (`model.safetensors`, or shards with
+`model.safetensors.index.json`, beside a `config.json`) or a `.gguf` file; what it returns is called with tokens B×L and
+gives logits B×L×V, of a Llama or a Qwen3. In a call of the contract config and weights are what the files say, under
+Hugging Face names, packed as MLX packs (`transformer`); `form` says how they are written. Writing the files is the
+kit's part.
+
+A GGUF file has its matrices in float32, float16 or blocks of 32 codes with float16 scales, and its norms in float32;
+the model computes in float32, with whatever scale and minimum the blocks hold.
+
+Sources: the safetensors format; mlx-lm's `quantization` entry of a config; the GGUF specification of ggml.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+
+from inferspec.spec.contract import Answer, Arguments, Aspect, Contract, Level, Operation, Requirement, Signature
+from inferspec.spec.llama import Llama
+from inferspec.spec.numerics import MODEL_LOGITS, Precision, is_float
+from inferspec.spec.qwen3 import Qwen3
+from inferspec.spec.stochastic import Exact
+from inferspec.spec.transformer import Decoder
+
+FORMS = ("folder", "sharded", "gguf")
+
+DAMAGES = ("cut short", "no config", "no shard", "no weights", "header")
+"""What can be wrong with files: a tensor file that ends too early, no config.json, a shard that is not there, a folder
+without tensors, a header that is not one."""
+
+Config = dict[str, Any]
+Weights = dict[str, np.ndarray]
+
+
+KEPT = 4
+_LATELY: dict[bytes, np.ndarray] = {}
+"""Logits of the last trained models, by what they were computed from."""
+
+
+class Load(Operation):
+    """The logits of the model that the files hold."""
+
+    # stored: the name of a trained model, whose files are there already; rewritten: they are written anew all the same.
+    signature = Signature.parse("load(config, weights, form, tokens, damage='', stored='', rewritten=False)")
+    methods = ("__call__",)
+    models: ClassVar[Mapping[str, type[Decoder]]] = {"llama": Llama, "qwen3": Qwen3}
+
+    def guard(self, a: Arguments) -> None:
+        self.guard_files(a)
+        self.guard_kind(a.config)
+        inner = self.inner(a)
+        decoder = self.decoder(inner.config)
+        shapes = decoder.shapes(inner)
+        self.guard_missing(inner, shapes)
+        self.guard_shapes(inner, shapes)
+        self.guard_additional(inner, shapes)
+        decoder.guard(self.completed(inner))
+
+    def guard_files(self, a: Arguments) -> None:
+        if a.damage:
+            raise ValueError(f"the files are damaged: {a.damage}")
+
+    def guard_kind(self, config: Mapping[str, Any]) -> None:
+        if config.get("model_type") not in self.models:
+            raise ValueError(f"model_type is {config.get('model_type')!r}; it takes {', '.join(self.models)}")
+
+    def guard_missing(self, a: Arguments, shapes: Mapping[str, tuple[int, ...]]) -> None:
+        self.decoder(a.config).guard_missing(a, shapes)
+
+    def guard_shapes(self, a: Arguments, shapes: Mapping[str, tuple[int, ...]]) -> None:
+        self.decoder(a.config).guard_shapes(a, {name: shape for name, shape in shapes.items() if name in a.weights})
+
+    def guard_additional(self, a: Arguments, shapes: Mapping[str, tuple[int, ...]]) -> None:
+        self.decoder(a.config).guard_additional(a, shapes)
+
+    def decoder(self, config: Mapping[str, Any]) -> Decoder:
+        """The model of a config."""
+        return self.models[config["model_type"]]()
+
+    # How the files are understood: faults go here.
+
+    def inner(self, a: Arguments) -> Arguments:
+        """The arguments of the model that the files hold."""
+        config, weights = self.configured(dict(a.config), a), dict(a.weights)
+        if a.form == "sharded":
+            weights = self.gathered(weights)
+        if a.form == "gguf":
+            config, weights = self.from_gguf(config, weights)
+            if not a.stored:
+                weights = {name: x.astype(np.float32) if is_float(x.dtype) else x for name, x in weights.items()}
+        config, weights = self.unpacked(config, weights)
+        return Arguments(config=config, weights=weights, tokens=np.array(a.tokens, np.int32))
+
+    def configured(self, config: Config, a: Arguments) -> Config:
+        """The configuration as it is read."""
+        return config
+
+    def gathered(self, weights: Weights) -> Weights:
+        """The tensors of all shards."""
+        return weights
+
+    def from_gguf(self, config: Config, weights: Weights) -> tuple[Config, Weights]:
+        """What a GGUF file holds, under Hugging Face names and in Hugging Face's order of rows."""
+        return config, weights
+
+    def unpacked(self, config: Config, weights: Weights) -> tuple[Config, Weights]:
+        """Quantised tensors as the config's entry says."""
+        return config, weights
+
+    def completed(self, a: Arguments) -> Arguments:
+        """What the model is built of, once nothing is refused."""
+        return a
+
+    def evaluate(self, a: Arguments, precision: Precision) -> Answer:
+        """Budget: that of the model; of a trained one, which is large, the one that its goldens were agreed with."""
+        inner = self.completed(self.inner(a))
+        if not a.stored:
+            return self.decoder(inner.config).evaluate(inner, precision)
+        value = self.trained(inner)
+        return Answer(value, np.full(value.shape, MODEL_LOGITS * np.abs(value).max(initial=0.0)))
+
+    def respond(self, a: Arguments) -> Any:
+        inner = self.completed(self.inner(a))
+        if a.stored:
+            return self.finish(self.trained(inner), a)
+        return self.finish(self.decoder(inner.config).forward(inner.tokens, inner, Exact())[0], a)
+
+    def trained(self, inner: Arguments) -> np.ndarray:
+        """The logits of a trained model. A diagnosis asks the same ones of every fault that has no part in them, and
+        a hundred million parameters take seconds: those of the last few models are kept."""
+        digest = hashlib.blake2b(json.dumps(inner.config, sort_keys=True).encode() + inner.tokens.tobytes())
+        for name in sorted(inner.weights):
+            digest.update(name.encode())
+            digest.update(inner.weights[name].tobytes())
+        key = digest.digest()
+        if key not in _LATELY:
+            while len(_LATELY) >= KEPT:
+                _LATELY.pop(next(iter(_LATELY)))
+            _LATELY[key] = self.decoder(inner.config).forward(inner.tokens, inner, Exact())[0]
+        return _LATELY[key]
+
+    def result_dtype(self, a: Arguments) -> str:
+        if a.form == "gguf":
+            return "float32"
+        return self.decoder(a.config).result_dtype(a)
+
+
+def _load(
+    id: str, text: str, level: Level = Level.MUST, aspect: Aspect = Aspect.VALUE, source: str = ""
+) -> Requirement:
+    return Requirement(id, text, "load", level, aspect, source)
+
+
+HF_FORMAT = "the layout of Hugging Face checkpoints"
+GGUF = "https://github.com/ggml-org/ggml/blob/master/docs/gguf.md"
+
+LOAD_01 = _load(
+    "LOAD-01",
+    "a folder gives the model of its config.json and model.safetensors: every tensor counts, each under its own name",
+    source="PROPERTIES EM4, MO3",
+)
+LOAD_02 = _load(
+    "LOAD-02",
+    "shards give the model that one file gives: the tensors of all files that the index names",
+    source=HF_FORMAT,
+)
+LOAD_03 = _load(
+    "LOAD-03",
+    "a model from a folder computes in the dtype that its tensors are stored in",
+    aspect=Aspect.DTYPE,
+    source="PROPERTIES X4",
+)
+LOAD_04 = _load(
+    "LOAD-04",
+    "the head is the embedding where tie_word_embeddings says so, packed or dense, and lm_head.weight where it does not",
+    source="mlx-lm e92138cb; vllm 45543; PROPERTIES EM3",
+)
+LOAD_05 = _load(
+    "LOAD-05",
+    "the base of RoPE is read from rope_theta and, as transformers 5 writes it, from rope_parameters",
+    source="the config.json of transformers 4 and 5",
+)
+LOAD_06 = _load(
+    "LOAD-06",
+    "MLX-quantised tensors are used with the bits and the group size that the config's quantization says",
+    source="mlx-lm's quantization format; PROPERTIES QZ3",
+)
+LOAD_07 = _load(
+    "LOAD-07",
+    "a layer with an entry of its own under quantization has its own bits and group size, and one without scales is dense",
+    source="mlx-lm's quantization format",
+)
+LOAD_08 = _load(
+    "LOAD-08",
+    "a GGUF file of F32 or F16 tensors gives the model of its metadata and tensors",
+    source=GGUF,
+)
+LOAD_09 = _load(
+    "LOAD-09",
+    "the query and key rows of a llama in GGUF are in the order of traditional RoPE, head by head, those of a qwen3 are not",
+    source="llama.cpp 3018; PROPERTIES RO4",
+)
+LOAD_10 = _load(
+    "LOAD-10",
+    "Q4_0, Q4_1 and Q8_0 blocks are scale · (code − 8), scale · code + minimum and scale · signed code, low nibbles first",
+    source="ggml-quants.c of ggml",
+)
+LOAD_11 = _load(
+    "LOAD-11",
+    "a tensor that the config asks for and the files do not have is refused, and the error names it",
+    aspect=Aspect.GUARD,
+    source="PROPERTIES EM4, X9",
+)
+LOAD_12 = _load(
+    "LOAD-12",
+    "a tensor that the model has no place for is refused, and the error names it",
+    Level.SHOULD,
+    Aspect.GUARD,
+    "PROPERTIES EM4",
+)
+LOAD_13 = _load(
+    "LOAD-13",
+    "a tensor of another shape than the config asks for is refused, and the error names it",
+    aspect=Aspect.GUARD,
+    source="PROPERTIES EM4, X9",
+)
+LOAD_14 = _load(
+    "LOAD-14",
+    "a model_type that the subject does not have is refused, and not taken for another",
+    aspect=Aspect.GUARD,
+    source="PROPERTIES X9",
+)
+LOAD_15 = _load(
+    "LOAD-15",
+    "files that are cut short or damaged, and folders in which one is lacking, are refused",
+    aspect=Aspect.GUARD,
+    source="PROPERTIES X9",
+)
+LOAD_16 = _load(
+    "LOAD-16",
+    "a model depends on its files alone: one that was loaded from the same path before leaves nothing behind",
+    source="PROPERTIES X7",
+)
+LOAD_17 = _load(
+    "LOAD-17",
+    "the trained Qwen3 of golden/models gives the float32 logits and the greedy text of transformers and mlx-lm, in"
+    " bfloat16 and in 4 bits",
+    source="golden/models/tiny-qwen3, golden/models/tiny-qwen3-4bit",
+)
+LOAD_18 = _load(
+    "LOAD-18",
+    "SmolLM2-135M-Instruct, from its GGUF file, gives the float32 logits and the greedy text of transformers and mlx-lm",
+    source="golden/models/smollm2-135m-instruct",
+)
+
+
+CONTRACT = Contract(
+    component="loading",
+    title="loading a model from its files",
+    version=1,
+    operations=(Load,),
+    envelope={
+        "forms": FORMS,
+        "models": ("llama", "qwen3"),
+        "dtypes": ("float32", "float16", "bfloat16"),
+        "packing": ("dense", "4-bit", "8-bit", "2-bit", "mixed"),
+        "group_sizes": (32, 64, 128),
+        "gguf_types": ("F32", "F16", "Q4_0", "Q4_1", "Q8_0", "mixed"),
+        "heads": ((4, 2), (2, 2), (3, 1), (6, 2)),
+        "rope": ("rope_theta", "rope_parameters"),
+        "tied": (True, False),
+        "damages": DAMAGES,
+        "trained": ("tiny-qwen3", "tiny-qwen3-4bit"),
+        "packaged": ("smollm2-135m-instruct",),
+    },
+    requirements=tuple(value for value in list(globals().values()) if isinstance(value, Requirement)),
+)
