@@ -1,0 +1,173 @@
+"""Calls of generators on the toy model, and of detokenizers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from inferspec.conformance.calls import Call
+from inferspec.conformance.strategies import Pick, calls
+from inferspec.spec.generation import Generate
+from inferspec.spec.toy import Toy
+from inferspec.spec.watch import Ranks, Request
+
+GENERATE, TEXT = "generate", "StreamingDetokenizer"
+
+CHUNKS = (15, 16, 17, 31, 32, 33, 63, 64, 65, 127, 128, 129, 255, 256, 257, 300, 511, 512, 513, 600, 1023, 1024, 1025)
+"""Prompt lengths beside the sizes in which prompts are fed."""
+
+LONG = (2047, 2048, 2049, 2050, 4096, 4097, 4099)
+"""More of them."""
+
+LARGE = (300, 32769, 40000, 65537, 70000, 131073, 151936)
+"""Vocabularies past the ends of narrow integers."""
+
+NEAR = {"float32": 2.0**-14, "float16": 2.0**-8, "bfloat16": 2.0**-5}
+"""How near two logits can lie that a dtype still tells apart, also when a softmax' normaliser is taken off."""
+
+_toy = {"vocab_size": 7, "salt": 1, "rival": None, "dtype": "float32"}
+EXAMPLES = {
+    GENERATE: Call(GENERATE, {"model": _toy, "tokens": (1, 2, 3), "max_tokens": 3}),
+    TEXT: Call(TEXT, {"pieces": (b"a", b"\xc3", b"\xa9"), "tokens": (0, 1, 2)}),
+}
+
+
+def continuation(model: dict[str, Any], tokens: Any, length: int, ranks: tuple[int, ...] | None = None) -> list[int]:
+    """The first ids that a model goes on with, if nothing ends them."""
+    request = Request(list(tokens), length, sampler=Ranks(ranks) if ranks else None)
+    return list(Generate().stream(Toy(model["vocab_size"], model["salt"], model["rival"]), request))
+
+
+@calls
+def generate_calls(
+    pick: Pick,
+    lengths: tuple[int, ...] = (3, 1, 2, 4, 5, 7, 9),
+    limits: tuple[int, ...] = (4, 1, 2, 3, 5, 6, 8, 11),
+    vocabularies: tuple[int, ...] = (40, 5, 11, 97, 300),
+    rival: float | str | None = None,
+    stop_at: tuple[int, ...] = (),
+    prompt_stops: bool = False,
+    untils: tuple[int | None, ...] = (None,),
+    seen: tuple[str, ...] = ("ids",),
+) -> Call:
+    """Any request. rival: how near another id comes to the favoured one (0: a tie), "near": as near as the dtype can
+    tell. stop_at: the numbers of the id that ends it, from 0; none of those that stop end it where that is
+    empty. prompt_stops: end-of-sequence ids are of the prompt. untils: how many ids the consumer takes. seen: what is
+    looked at."""
+    dtype = pick("dtypes")
+    model = {
+        "vocab_size": min(pick.one_of(*vocabularies), pick.envelope["vocabulary"]),
+        "salt": int(pick.random.integers(2**31)),
+        "rival": NEAR[dtype] if rival == "near" else rival,
+        "dtype": dtype,
+    }
+    tokens = pick.random.integers(0, model["vocab_size"], pick.upto("prompt", *lengths))
+    limit, sampler = pick.one_of(*limits), _sampler(pick)
+    arguments: dict[str, Any] = {"model": model, "tokens": _given(pick, tokens), "max_tokens": limit}
+    following = continuation(model, tokens.tolist(), limit, sampler["ranks"] if sampler else None)
+    if eos := _stops(pick, model, tokens.tolist(), following, stop_at, prompt_stops):
+        arguments["eos"] = eos
+    if sampler:
+        arguments["sampler"] = sampler
+    if not pick("caches"):
+        arguments["cache"] = False
+    if (until := pick.one_of(*untils)) is not None:
+        arguments["until"] = until
+    return pick.call(GENERATE, **arguments, seen=seen)
+
+
+def _given(pick: Pick, tokens: np.ndarray) -> Any:
+    if pick("prompts") == "list":
+        return tuple(tokens.tolist())
+    return tokens.astype(pick("token_dtypes"))
+
+
+def _sampler(pick: Pick) -> dict[str, Any] | None:
+    form = pick("samplers")
+    ranks = pick.one_of((1,), (2, 0), (1, 3, 2), (0,))
+    return None if form == "none" else {"ranks": ranks, "form": form}
+
+
+def _stops(
+    pick: Pick, model: dict[str, Any], prompt: list[int], following: list[int], stop_at: tuple[int, ...], known: bool
+) -> tuple[int, ...]:
+    """As many end-of-sequence ids as the envelope says; the one that is to end it anywhere among them."""
+    count = pick("stops")
+    if count == 0:
+        return ()
+    number = pick.one_of(*stop_at) if stop_at else None
+    ending = [following[min(number, len(following) - 1)]] if number is not None and following else []
+    banned = set(following)
+    others = [token for token in prompt if token not in banned] if known else []
+    others += [token for token in range(model["vocab_size"]) if token not in banned][: count + 2]
+    found = [*ending, *dict.fromkeys(others)][:count]
+    first = pick.size(0, max(len(found) - 1, 0))
+    return tuple(found[first:] + found[:first])
+
+
+@calls
+def paired_calls(pick: Pick, orders: tuple[str, ...] = ("turns", "after"), untils: tuple[Any, ...] = (None,)) -> Call:
+    """Two requests to one model; the second shares a beginning with the first, or its whole prompt."""
+    call = generate_calls.build(pick, vocabularies=(97, 300), untils=untils)
+    prompt = [int(token) for token in np.ravel(call.arguments["tokens"])]
+    other = pick.random.integers(0, 97, pick.size(1, 5)).tolist()
+    second = pick.one_of(other, prompt[:1] + other, prompt)
+    beside = {"tokens": tuple(second), "max_tokens": pick.size(1, 8)}
+    return call.having(beside=beside, order=pick.one_of(*orders), seen=("ids", "beside"))
+
+
+PLAIN = ("a", "b", "ing", " ", "  ", "\n", ".", " ,", "'s", " the", "\t", "\r\n", "0")
+WIDE = ("é", "ß", "ж", "€", "日本", "ア", "\u200d", "🙂", "👩‍👩‍👧", "e\u0301", "ﬁ", "\u00a0", "𝄞")
+BROKEN = (b"\xff", b"\x80", b"\xc3", b"\xe2\x82", b"\xf0\x9f\x99", b"\xed\xa0\x80", b"\xc0\xaf", b"\xf5")
+
+
+@calls
+def text_calls(
+    pick: Pick,
+    texts: tuple[str, ...] = PLAIN + WIDE,
+    broken: bool = False,
+    replacements: bool = False,
+    empties: bool = True,
+    cut: bool = False,
+    beside: bool = False,
+    seen: tuple[str, ...] = ("text",),
+) -> Call:
+    """A text in bytes, cut into pieces of 1 to 4 of them, each an id; the ids in the table are in another order.
+
+    broken: with bytes that are no UTF-8; replacements: with real U+FFFD; empties: some ids have no bytes; cut: it may end inside
+    a character; beside: a second stream of the same ids, shuffled after the first.
+    """
+    words = [pick.one_of(*texts).encode() for _ in range(pick.size(1, 12))]
+    if pick("control_characters"):
+        words.insert(pick.size(1, len(words)), pick.one_of(b"\x00", b"\x07", b"\x7f", b"\x1b[1m"))
+    if pick("leading_spaces"):
+        words.insert(0, b" ")
+    elif words[0].startswith(b" "):
+        words.insert(0, b"x")
+    for kind, wanted in ((BROKEN, broken), (("\ufffd".encode(),), replacements)):
+        for _ in range(pick.size(1, 3) if wanted else 0):
+            words.insert(pick.size(1, len(words)), pick.one_of(*kind))
+    data = b"".join(words)
+    if cut:
+        data += pick.one_of(*WIDE[:8]).encode()[:-1]
+    pieces, start = [], 0
+    while start < len(data):
+        end = start + int(pick.random.integers(1, 5))
+        pieces.append(data[start:end])
+        start = end
+    if empties:
+        pieces.insert(pick.size(1, len(pieces)), b"")
+    order = pick.random.permutation(len(pieces))
+    table = [b""] * len(pieces)
+    for place, piece in zip(order, pieces, strict=True):
+        table[place] = piece
+    arguments = {"pieces": tuple(table), "tokens": tuple(int(token) for token in order)}
+    if beside:
+        shuffled = pick.random.permutation(order[1:]).tolist()
+        arguments["beside"] = (int(order[0]), *shuffled)
+    return pick.call(TEXT, **arguments, seen=seen)
+
+
+ORDINARY = {GENERATE: generate_calls, TEXT: text_calls}
+"""The widest calls of each operation."""

@@ -1,0 +1,339 @@
+"""Does an implementation of generation and of streaming detokenisation keep the contract? On a toy model, without weights."""
+
+import numpy as np
+from hypothesis import strategies as st
+
+from inferspec.conformance.inputs.generation import CHUNKS, LARGE, LONG, generate_calls, paired_calls, text_calls
+from inferspec.conformance.properties import depends_on_arguments_alone, keeps_arguments, refuses
+from inferspec.conformance.strategies import in_views
+from inferspec.conformance.suite import requirement
+from inferspec.conformance.trial import Nonconformance
+from inferspec.spec import generation as spec
+
+ENOUGH = (97, 300)
+"""Vocabularies in which ids seldom meet by chance."""
+
+plain_text = text_calls(leading_spaces=[False], control_characters=[False])
+
+# ids
+
+
+@requirement(spec.GEN_01, call=generate_calls(caches=[True], samplers=["none"]))
+def test_ids_are_those_that_the_model_favours(subject, call):
+    subject.agrees(call)
+
+
+@requirement(
+    spec.GEN_01, call=generate_calls(caches=[True], stops=[0], limits=(40, 70), vocabularies=ENOUGH), share=0.3
+)
+def test_many_ids_are_those_that_the_model_favours(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.GEN_02, call=generate_calls(caches=[False], seen=("ids", "caches")))
+def test_without_a_cache_the_ids_are_right_and_none_is_used(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.GEN_02, call=generate_calls(caches=[False], lengths=CHUNKS, vocabularies=ENOUGH), share=0.3)
+def test_without_a_cache_long_prompts_are_right(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.GEN_02, call=generate_calls(caches=[False]), share=0.5)
+def test_with_and_without_a_cache_the_ids_are_equal(subject, call):
+    without = subject.parts(call)["ids"]
+    cached = subject.parts(call.having(cache=True))["ids"]
+    if not np.array_equal(without, cached):
+        raise Nonconformance(f"without a cache {_listed(without)}, with one {_listed(cached)}", call)
+
+
+@requirement(spec.GEN_03, call=generate_calls(caches=[True], seen=("fed", "caches")))
+def test_with_a_cache_every_token_is_fed_once(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.GEN_03, call=generate_calls(caches=[True], lengths=CHUNKS, seen=("fed", "caches")), share=0.3)
+def test_with_a_cache_every_token_of_a_long_prompt_is_fed_once(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.GEN_04, call=generate_calls(lengths=(1, 2)))
+def test_the_shortest_prompts_are_right(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.GEN_04, call=generate_calls(lengths=CHUNKS, limits=(3, 2, 5)), share=0.4)
+def test_prompts_beside_the_sizes_of_pieces_are_right(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.GEN_04, call=generate_calls(lengths=LONG, limits=(3, 2), vocabularies=(97,)), share=0.06)
+def test_prompts_of_thousands_of_tokens_are_right(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.GEN_05, call=generate_calls(limits=(0, 1, 2, 3, 7)))
+def test_so_many_ids_come_out_as_were_asked_for(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.GEN_05, call=generate_calls(limits=(0,)), share=0.3)
+def test_none_come_out_when_none_are_asked_for(subject, call):
+    subject.expects(call, {"ids": np.zeros(0)})
+
+
+@requirement(spec.GEN_06, call=generate_calls(stops=[1, 2, 3], stop_at=(0, 1, 2, 3, 5, 10), limits=(11,)))
+def test_an_end_of_sequence_id_ends_the_ids_and_is_not_one_of_them(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.GEN_06, call=generate_calls(stops=[1], stop_at=(0,)), share=0.5)
+def test_an_end_of_sequence_id_may_be_the_first(subject, call):
+    subject.expects(call, {"ids": np.zeros(0)})
+
+
+@requirement(
+    spec.GEN_06, call=generate_calls(stops=[1, 2], stop_at=(4, 3), limits=(5, 4), vocabularies=ENOUGH), share=0.5
+)
+def test_an_end_of_sequence_id_at_the_limit_is_not_one_of_them(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.GEN_07, call=generate_calls(stops=[2, 3], stop_at=(1, 2, 3), vocabularies=ENOUGH))
+def test_any_of_several_ids_ends_the_ids(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.GEN_08, call=generate_calls(stops=[1, 2, 3], prompt_stops=True, vocabularies=ENOUGH))
+def test_an_end_of_sequence_id_in_the_prompt_ends_nothing(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.GEN_09, call=generate_calls(samplers=["none"], rival=0.0))
+def test_of_equal_logits_the_lowest_id_is_taken(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.GEN_10, call=generate_calls(samplers=["none"], lengths=(5, 4, 9, 16), limits=(1, 2, 3)))
+def test_the_last_position_decides(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.GEN_10, call=generate_calls(samplers=["none"], rival="near"))
+def test_the_last_bits_of_logits_decide(subject, call):
+    subject.agrees(call)
+
+
+# the sampler
+
+
+@requirement(spec.GEN_11, call=generate_calls(samplers=["int", "array"], seen=("rows",)))
+def test_the_sampler_sees_the_logits_of_the_last_position(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.GEN_12, call=generate_calls(samplers=["int", "array"], seen=("ids",)))
+def test_what_the_sampler_says_comes_out_and_is_fed_back(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.GEN_12, call=generate_calls(samplers=["int", "array"], caches=[True], seen=("ids", "fed")), share=0.5)
+def test_what_the_sampler_says_is_what_is_fed(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.GEN_12, call=generate_calls(samplers=["int", "array"], stops=[1, 2], stop_at=(0, 1, 2, 3)), share=0.5)
+def test_what_the_sampler_says_can_end_the_ids(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.GEN_13, call=generate_calls(vocabularies=LARGE, lengths=(3, 1, 2), limits=(4, 3, 2)), share=0.4)
+def test_large_ids_come_out_as_they_are(subject, call):
+    subject.agrees(call)
+
+
+# one after the other
+
+
+@requirement(spec.GEN_14, call=generate_calls(limits=(5, 4, 8, 11), untils=(None, 1, 3), seen=("ahead",)))
+def test_ids_come_out_while_the_model_goes_on(subject, call):
+    ahead = subject.parts(call)["ahead"]
+    if (ahead > 1).any():
+        late = int(np.argmax(ahead > 1))
+        raise Nonconformance(f"when id {late} comes out the model is {int(ahead[late])} steps past it", call)
+
+
+@requirement(spec.GEN_15, call=generate_calls(limits=(5, 1, 4, 8, 11), untils=(None, 1, 3), seen=("ahead",)))
+def test_an_id_comes_out_before_the_next_step(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.GEN_16, call=generate_calls(limits=(4, 0, 1, 3, 8), seen=("reached", "drawn")))
+def test_no_step_follows_the_last_id(subject, call):
+    subject.agrees(call)
+
+
+@requirement(
+    spec.GEN_16, call=generate_calls(stops=[1, 2, 3], stop_at=(0, 1, 2, 3), seen=("reached", "drawn")), share=0.5
+)
+def test_no_step_follows_the_end_of_sequence(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.GEN_16, call=generate_calls(untils=(1, 2, 0), limits=(4, 5), seen=("reached",)), share=0.5)
+def test_no_step_follows_the_closing(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.GEN_17, call=paired_calls(orders=("turns",)))
+def test_two_requests_in_turn_do_not_mix(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.GEN_17, call=paired_calls(orders=("turns",), untils=(1, 2)), share=0.5)
+def test_closing_one_request_leaves_the_other_alone(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.GEN_18, call=paired_calls(orders=("after",)))
+def test_a_second_request_starts_afresh(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.GEN_18, call=paired_calls(orders=("after",), untils=(0, 1, 2, 3)), share=0.5)
+def test_a_second_request_starts_afresh_after_an_early_end(subject, call):
+    subject.agrees(call)
+
+
+# arguments
+
+
+@requirement(spec.GEN_19, call=generate_calls(lengths=(3, 1, 5, 16, 33), limits=(3, 1)))
+def test_tokens_may_be_a_list_or_an_array(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.GEN_19, call=in_views(generate_calls(prompts=["array"], lengths=(3, 1, 5, 16, 33), limits=(3, 1))))
+def test_tokens_may_be_a_strided_view(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.GEN_20, call=generate_calls(prompts=["array"]), share=0.5)
+def test_the_array_of_tokens_is_not_changed(subject, call):
+    keeps_arguments(subject, call)
+
+
+@requirement(spec.GEN_20, call=generate_calls(prompts=["list"], seen=("prompt",)), share=0.5)
+def test_the_list_of_tokens_is_not_changed(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.GEN_21, call=generate_calls(), share=0.5)
+def test_another_prompt_in_between_changes_nothing(subject, call):
+    tokens = call.arguments["tokens"]
+    other = tokens[::-1].copy() if isinstance(tokens, np.ndarray) else tokens[::-1]
+    depends_on_arguments_alone(subject, call, call.having(tokens=other, max_tokens=3))
+
+
+@requirement(spec.GEN_21, call=generate_calls(), share=0.5)
+def test_another_model_in_between_changes_nothing(subject, call):
+    model = {**call.arguments["model"], "salt": 5}
+    depends_on_arguments_alone(subject, call, call.having(model=model))
+
+
+@requirement(spec.GEN_22, call=generate_calls(limits=(3, 0, 1)), share=0.5)
+def test_an_empty_prompt_is_refused(subject, call):
+    refuses(subject, call.having(tokens=call.arguments["tokens"][:0]))
+
+
+@requirement(spec.GEN_22, call=generate_calls(limits=(3, 1), seen=("refused", "calls")), share=0.3)
+def test_an_empty_prompt_is_refused_before_the_model_is_called(subject, call):
+    empty = call.having(tokens=call.arguments["tokens"][:0])
+    subject.expects(empty, {"refused": np.ones(1), "calls": np.zeros(1)})
+
+
+@requirement(spec.GEN_23, call=generate_calls(), limit=st.sampled_from([-1, -2, -100]), share=0.5)
+def test_a_negative_limit_is_refused(subject, call, limit):
+    refuses(subject, call.having(max_tokens=limit))
+
+
+@requirement(spec.GEN_23, call=generate_calls(seen=("refused", "calls")), limit=st.sampled_from([-1, -5]), share=0.3)
+def test_a_negative_limit_is_refused_before_the_model_is_called(subject, call, limit):
+    subject.expects(call.having(max_tokens=limit), {"refused": np.ones(1), "calls": np.zeros(1)})
+
+
+@requirement(spec.GEN_24, call=generate_calls(limits=(3, 2, 5), seen=("whole",)))
+def test_ids_are_python_integers(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.GEN_25, call=generate_calls(prompts=["array"], lengths=(3, 2, 4)), rows=st.booleans(), share=0.5)
+def test_a_batch_of_prompts_is_refused(subject, call, rows):
+    tokens = call.arguments["tokens"]
+    refuses(subject, call.having(tokens=np.stack([tokens, tokens]) if rows else tokens[None]))
+
+
+# text
+
+
+@requirement(spec.TEXT_01, call=text_calls(leading_spaces=[False]))
+def test_the_texts_joined_are_the_decoded_ids(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.TEXT_02, call=plain_text(texts=("日本", "🙂", "é", "€", "𝄞", "a", "👩‍👩‍👧")))
+def test_characters_split_over_ids_come_out_whole(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.TEXT_03, call=plain_text(broken=True, replacements=True))
+def test_broken_bytes_give_replacement_characters(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.TEXT_03, call=plain_text(replacements=True), share=0.5)
+def test_real_replacement_characters_stay(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.TEXT_04, call=plain_text(cut=True))
+def test_a_text_cut_inside_a_character_ends_in_a_replacement(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.TEXT_05, call=plain_text(broken=True, replacements=True, seen=("shown",)))
+def test_characters_come_out_as_soon_as_they_are_complete(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.TEXT_05, call=plain_text(seen=("shown",)), share=0.5)
+def test_ordinary_text_comes_out_as_soon_as_it_is_complete(subject, call):
+    subject.agrees(call)
+
+
+@requirement(
+    spec.TEXT_06,
+    call=text_calls(control_characters=[False], texts=(" ", "a", "  ", " ,", ".", "\n", "\r\n", " 's", "\t", "\u00a0")),
+)
+def test_spaces_and_line_breaks_stay_where_they_are(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.TEXT_07, call=plain_text(beside=True, seen=("text", "beside")))
+def test_two_streams_in_turn_do_not_mix(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.TEXT_08, call=plain_text(), past=st.sampled_from([0, 7]), share=0.5)
+def test_an_id_past_the_table_is_refused(subject, call, past):
+    refuses(subject, call.having(tokens=(*call.arguments["tokens"], len(call.arguments["pieces"]) + past)))
+
+
+@requirement(spec.TEXT_08, call=plain_text(), share=0.5)
+def test_a_negative_id_is_refused(subject, call):
+    refuses(subject, call.having(tokens=(-1, *call.arguments["tokens"])))
+
+
+def _listed(ids):
+    return [int(token) for token in ids]

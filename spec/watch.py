@@ -1,0 +1,150 @@
+"""How the kit consumes generators on the toy model: lazily, one or two in turn, and what it looks at meanwhile.
+
+The oracle and the driver of real subjects share it; it judges nothing.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from inferspec.spec.contract import Arguments
+from inferspec.spec.toy import Toy, ranking
+
+OVERRUN = 2
+"""How many ids past the limit a consumer takes, to see an iterator that does not end."""
+
+
+class Ranks:
+    """A sampler that takes the id of a given rank, one rank after the other for one draw after the other."""
+
+    def __init__(self, ranks: Sequence[int]) -> None:
+        self._ranks = itertools.cycle(ranks)
+        self.rows: list[np.ndarray] = []
+
+    def __call__(self, logits: Any) -> int:
+        """The id whose logit has the rank, the lowest of equals first. logits: V; of more, the last V count."""
+        row = np.asarray(logits, np.float64)
+        self.rows.append(ranking(row))
+        row = row.reshape(-1, row.shape[-1])[-1]
+        order = np.argsort(-row, kind="stable")
+        return int(order[next(self._ranks) % len(order)])
+
+
+@dataclass
+class Request:
+    """What is asked of one generator. tokens: as the caller has them."""
+
+    tokens: Any
+    max_tokens: int
+    eos: tuple[int, ...] = ()
+    sampler: Callable[[Any], int] | None = None
+    cache: bool = True
+    name: str = "first"
+
+
+@dataclass
+class _Stream:
+    """One generator at work: its ids, and how far the model was when each came out."""
+
+    request: Request
+    toy: Toy
+    ids: list[Any] = field(default_factory=list)
+    reached: list[int] = field(default_factory=list)
+    iterator: Iterator[Any] | None = None
+    over: bool = False
+
+    def begin(self, start: Callable[[Request], Iterable[Any]]) -> None:
+        self.toy.turn = self.request.name
+        self.iterator = iter(start(self.request))
+
+    def advance(self, until: int | None) -> None:
+        """Take one more id, as long as there are any and the consumer wants them."""
+        wanted = max(self.request.max_tokens, 0) + OVERRUN if until is None else until
+        self.toy.turn = self.request.name
+        if len(self.ids) >= wanted:
+            self.over = True
+            return
+        assert self.iterator is not None
+        try:
+            self.ids.append(next(self.iterator))
+        except StopIteration:
+            self.over = True
+        else:
+            self.reached.append(self.position())
+
+    def close(self) -> None:
+        if (close := getattr(self.iterator, "close", None)) is not None:
+            close()
+
+    def position(self) -> int:
+        """How many positions the model has computed for this request, apart from those of the prompt."""
+        feedings = [feeding for feeding in self.toy.log if feeding.turn == self.request.name]
+        if self.request.cache:
+            return sum(len(feeding.tokens) for feeding in feedings) - len(self.request.tokens)
+        return max((len(feeding.tokens) for feeding in feedings), default=0) - len(self.request.tokens)
+
+
+def watch(
+    start: Callable[[Request], Iterable[Any]], toy: Toy, requests: Sequence[Request], a: Arguments
+) -> dict[str, Any]:
+    """Consume generators as `a.until` and `a.order` say and return what `a.seen` names.
+
+    ids: what came out; beside: what came out of the second request; fed: the tokens that the model was fed until the
+    last id was known, in order; caches: how many caches it was fed with; ahead: for each id, how many positions the
+    model was past what it took; reached: the position where the model stands at the end, from the end of the prompt;
+    rows: for each id, the logits that the sampler got; drawn: how often it was asked; whole: whether ids are Python's
+    integers; prompt: the caller's tokens afterwards; refused, calls: whether it raised, and the calls of the model.
+    """
+    first, *others = streams = [_Stream(request, toy) for request in requests]
+    try:
+        _consume(streams, start, a)
+    except NotImplementedError:
+        raise
+    except Exception:
+        if "refused" not in a.seen:
+            raise
+        return {"refused": [1], "calls": [len(toy.log)]}
+    ids = [int(token) for token in first.ids]
+    own = [feeding for feeding in toy.log if feeding.turn == first.request.name]
+    needed = len(first.request.tokens) + max(len(ids) - 1, 0)
+    sampler = first.request.sampler
+    rows = getattr(sampler, "rows", [])
+    seen = {
+        "ids": ids,
+        "beside": [int(token) for other in others for token in other.ids],
+        "fed": list(itertools.chain.from_iterable(feeding.tokens for feeding in own))[:needed],
+        "caches": [len({id(feeding.cache) for feeding in own if feeding.cache is not None})],
+        "ahead": [position - k for k, position in enumerate(first.reached)],
+        "reached": [first.position()],
+        "rows": _stacked(rows[: len(ids)]),
+        "drawn": [len(rows)],
+        "whole": [int(all(type(token) is int for token in first.ids))],
+        "prompt": [int(token) for token in first.request.tokens] if "prompt" in a.seen else [],
+        "refused": [0],
+        "calls": [len(toy.log)],
+    }
+    return {name: seen[name] for name in a.seen}
+
+
+def _consume(streams: Sequence[_Stream], start: Callable[[Request], Iterable[Any]], a: Arguments) -> None:
+    rounds = [streams] if a.order == "turns" else [[stream] for stream in streams]
+    for together in rounds:
+        for stream in together:
+            stream.begin(start)
+        while not all(stream.over for stream in together):
+            for stream in together:
+                if not stream.over:
+                    stream.advance(a.until if stream is streams[0] else None)
+        if a.until is not None and together[0] is streams[0]:
+            streams[0].close()
+
+
+def _stacked(rows: Sequence[np.ndarray]) -> np.ndarray:
+    if len({row.shape for row in rows}) == 1:
+        return np.stack(rows)
+    return np.concatenate([row.ravel() for row in rows]) if rows else np.zeros(0)
