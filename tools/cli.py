@@ -51,6 +51,9 @@ def _parser() -> argparse.ArgumentParser:
     faults.add_argument("--profile", default="quick", choices=["quick", "full", "nightly"])
     faults.add_argument("--draw-seed", type=int, default=0, metavar="N")
     faults.add_argument("--everywhere", action="store_true", help="run the tests of all requirements on every fault")
+    faults.add_argument(
+        "--verdict-only", action="store_true", help="do not look up what each fault looks like: several times as fast"
+    )
     faults.add_argument("--json", type=Path, metavar="FILE", help="write the matrix here")
     faults.add_argument(
         "--record", action="store_true", help="keep the result for certificates (conformance/power.json)"
@@ -68,7 +71,16 @@ def _parser() -> argparse.ArgumentParser:
         action.add_argument(
             "--only", action="append", default=[], metavar="COMPONENT", help="this component; repeatable"
         )
+        action.add_argument(
+            "--model", metavar="MODEL", help="a name in golden/models, a folder, a .gguf file or a hub id"
+        )
+        action.add_argument("--revision", metavar="SHA", help="the commit of a hub id; default: that of main, reported")
         action.set_defaults(command=_golden, action=name)
+
+    from inferspec.tools import bench, generate
+
+    generate.add_parser(commands)
+    bench.add_parser(commands)
     return parser
 
 
@@ -106,7 +118,12 @@ def _faults(options: argparse.Namespace) -> int:
     if unknown := [name for name in options.only if name not in COMPONENTS]:
         console.print(f"[red]--only {unknown[0]}: the components are {', '.join(COMPONENTS)}")
         return 2
-    todo = faults.jobs(Profile(options.profile, options.draw_seed), options.only, options.everywhere)
+    if options.record and (options.only or options.verdict_only):
+        console.print("[red]--record takes the whole matrix: no --only, no --verdict-only")
+        return 2
+    looks = not options.verdict_only
+    profile = Profile(options.profile, options.draw_seed, shrink=looks, diagnose=looks)
+    todo = faults.jobs(profile, options.only, options.everywhere)
     results = []
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=console) as progress:
@@ -115,11 +132,11 @@ def _faults(options: argparse.Namespace) -> int:
             results.append(result)
             progress.advance(task)
     matrix = faults.matrix(results, options.only)
-    console.print(_kills(matrix))
+    console.print(_kills(matrix, looks))
     console.print(_acceptances(matrix))
     if options.json:
         options.json.write_text(json.dumps(matrix.as_json(), indent=1) + "\n", encoding="utf-8")
-    if options.record and not options.only:
+    if options.record:
         faults.record(matrix)
     found = matrix.problems()
     for problem in found:
@@ -127,19 +144,19 @@ def _faults(options: argparse.Namespace) -> int:
     killed = sum(kill.killed for kill in matrix.kills)
     console.print(
         f"{killed} of {len(matrix.kills)} faults rejected by their own requirement, "
-        f"{sum(not a.rejections for a in matrix.acceptances)} of {len(matrix.acceptances)} honest variants accepted, "
-        f"diagnosis names the fault for {matrix.diagnosis_rate:.1%}",
+        f"{sum(not a.rejections for a in matrix.acceptances)} of {len(matrix.acceptances)} honest variants accepted"
+        + (f", diagnosis names the fault for {matrix.diagnosis_rate:.1%}" if looks else ""),
         style="red" if found else "green",
     )
     return 1 if found else 0
 
 
-def _kills(matrix: Matrix) -> Table:
+def _kills(matrix: Matrix, looks: bool) -> Table:
     table = Table("fault", "requirement", "rejected by", "examples", "seconds", "diagnosis", title="kill matrix")
     for kill in matrix.kills:
-        tests = ", ".join(test.split("::")[1] for test in kill.tests) or "[red]nothing"
+        tests = ", ".join(test.split("::")[1] for test in kill.tests) or kill.unjudged or "[red]nothing"
         alone = "alone" if kill.diagnosis == [kill.fault] else f"among {len(kill.diagnosis)}"
-        diagnosis = alone if kill.diagnosed else "[yellow]missed"
+        diagnosis = (alone if kill.diagnosed else "[yellow]missed") if looks else ""
         table.add_row(kill.fault, kill.requirement, tests, str(kill.examples), f"{kill.seconds:.2f}", diagnosis)
     return table
 
@@ -157,6 +174,11 @@ def _acceptances(matrix: Matrix) -> Table:
 
 
 def _golden(options: argparse.Namespace) -> int:
+    if options.model:
+        from inferspec.tools import model_golden
+
+        make = model_golden.regen if options.action == "regen" else model_golden.check
+        return make(options.model, options.revision, console)
     from inferspec.tools import golden
 
     action = golden.regen if options.action == "regen" else golden.check

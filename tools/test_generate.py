@@ -1,0 +1,153 @@
+"""``inferspec generate`` on the tiny model, on a clock that the test drives."""
+
+import argparse
+import io
+
+import pytest
+
+from inferspec.golden import models
+from inferspec.impl.metrics import RequestTimer
+from inferspec.tools import cli, generate
+
+pytest.importorskip("tokenizers")
+pytest.importorskip("jinja2")
+
+
+class Clock:
+    """Advances by the next of the steps at each look."""
+
+    def __init__(self, *steps: float) -> None:
+        self.now, self.steps = 0.0, list(steps)
+
+    def __call__(self) -> float:
+        self.now += self.steps.pop(0)
+        return self.now
+
+
+def options(*more: str) -> argparse.Namespace:
+    return cli._parser().parse_args(["generate", "--model", "tiny-qwen3", *more])
+
+
+def answer(*more: str) -> str:
+    out = io.StringIO()
+    generate.run(options(*more), out)
+    return out.getvalue()
+
+
+CHAT = ("--prompt", "Ruth 1:16", "--max-tokens", "12")
+
+
+def test_a_chat_is_answered_as_the_golden_says():
+    prompt = next(one for one in models.read("tiny-qwen3").prompts if one.name == "chat")
+    text = generate.load("tiny-qwen3").tokenizer.decode(prompt.greedy[:12])
+    assert answer(*CHAT) == text + "\n"
+    assert answer(*CHAT, "--no-cache") == text + "\n"
+
+
+def test_a_raw_prompt_is_gone_on_with():
+    prompt = next(one for one in models.read("tiny-qwen3").prompts if one.name == "beginning")
+    text = generate.load("tiny-qwen3").tokenizer.decode(prompt.greedy[:12])
+    assert answer("--raw", "--prompt", prompt.text, "--max-tokens", "12") == text + "\n"
+
+
+def test_a_system_message_is_read():
+    tokenizer = generate.load("tiny-qwen3").tokenizer
+    ids = generate.prompt_ids(tokenizer, "Ruth 1:16", "Answer in verse.", raw=False)
+    assert tokenizer.decode(ids).startswith("system\nAnswer in verse.")
+
+
+def test_sampling_is_repeatable_by_its_seed():
+    hot = [*CHAT, "--temperature", "3", "--seed"]
+    assert answer(*hot, "1") == answer(*hot, "1")
+    assert len({answer(*hot, seed) for seed in "1234"}) > 1
+
+
+def test_sampling_from_one_token_is_greedy():
+    assert answer(*CHAT, "--temperature", "3", "--top-k", "1") == answer(*CHAT)
+    assert answer(*CHAT, "--temperature", "3", "--top-p", "1e-6") == answer(*CHAT)
+
+
+def test_text_streams_token_by_token():
+    class Out(io.StringIO):
+        flushed = 0
+
+        def flush(self) -> None:
+            self.flushed += 1
+
+    out = Out()
+    generate.run(options(*CHAT), out)
+    assert out.flushed == 12
+
+
+def test_the_command_prints_the_answer_and_then_the_metrics(capsys):
+    assert cli.main(["generate", "--model", "tiny-qwen3-4bit", *CHAT]) == 0
+    text, metrics = capsys.readouterr().out.splitlines()
+    assert text == answer(*CHAT).rstrip("\n")
+    assert metrics.startswith("prompt 19 tokens · generated 12 tokens (limit) · TTFT ")
+
+
+def timed(*steps: float) -> RequestTimer:
+    timer = RequestTimer(Clock(*steps))
+    for _ in steps[1:]:
+        timer.token()
+    return timer
+
+
+def test_the_metrics_line_on_a_driven_clock():
+    line = generate.described(timed(5.0, 2.0, 0.25, 0.5, 0.25), prompt_tokens=30, ended=True)
+    assert line == (
+        "prompt 30 tokens · generated 4 tokens (ended) · TTFT 2.00 s · TPOT 333.3 ms · ITL median 250.0 ms · "
+        "E2EL 3.00 s · prefill 15.0 tokens/s · decode 3.0 tokens/s"
+    )
+
+
+def test_the_metrics_of_one_token_and_of_none():
+    one = generate.described(timed(0.0, 0.5), prompt_tokens=8, ended=False)
+    assert one == (
+        "prompt 8 tokens · generated 1 tokens (limit) · TTFT 500.0 ms · TPOT - · ITL median - · E2EL 500.0 ms · "
+        "prefill 16.0 tokens/s"
+    )
+    none = generate.described(timed(0.0), prompt_tokens=8, ended=True)
+    assert none == "prompt 8 tokens · generated 0 tokens (ended) · TTFT - · TPOT - · ITL median - · E2EL -"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--model", "nowhere"], "nowhere is neither a folder"),
+        (["--temperature", "-1"], "temperature is -1.0"),
+        (["--top-p", "0"], "top_p is 0.0"),
+        (["--max-tokens", "-1"], "max_tokens is -1; it takes 0 or more"),
+        (["--max-tokens", "1020"], "more than the 1024 positions"),
+        (["--raw", "--system", "x"], "--system is part of a chat; --raw has none"),
+        (["--revision", "main"], "only a hub id has one"),
+        (["--raw", "--prompt", ""], "tokens are empty"),
+    ],
+)
+def test_what_cannot_be_used_is_told_in_one_line(capsys, arguments, message):
+    assert cli.main(["generate", "--model", "tiny-qwen3", "--prompt", "Ruth", *arguments]) == 2
+    out = capsys.readouterr().out
+    assert message in out
+    assert out.count("\n") == 1
+
+
+def test_a_hub_that_cannot_be_reached_is_told_in_one_line(capsys, monkeypatch):
+    from inferspec.impl import loading
+
+    def unreachable(model, revision):
+        raise RuntimeError("Name or service not known")
+
+    monkeypatch.setattr(loading, "located", unreachable)
+    assert cli.main(["generate", "--model", "owner/name", "--prompt", "x"]) == 2
+    assert capsys.readouterr().out == "owner/name cannot be had from the hub: Name or service not known\n"
+
+
+def test_a_missing_library_is_told_with_the_extra_that_brings_it(capsys, monkeypatch):
+    from inferspec.impl import tokenizer
+
+    def missing(path):
+        raise ImportError("No module named 'tokenizers'")
+
+    monkeypatch.setattr(tokenizer, "_of_folder", missing)
+    assert cli.main(["generate", "--model", "tiny-qwen3", "--prompt", "x"]) == 2
+    assert capsys.readouterr().out == "No module named 'tokenizers': pip install \"inferspec[models]\"\n"
