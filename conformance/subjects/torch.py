@@ -12,6 +12,8 @@ VERSION = torch.__version__
 ARRAYS = "torch"
 WAIVERS = "torch.toml"
 PRECISION = {"linear": "native", "attention": "native"}
+ENVELOPE = {"sampling": {"without_distribution": [False]}}
+"""torch.multinomial raises for a batch with such a row."""
 
 linear = F.linear
 silu = F.silu
@@ -74,3 +76,18 @@ class Embedding:
 
     def as_linear(self, x: torch.Tensor) -> torch.Tensor:
         return F.linear(x, self.weight)
+
+
+class Sampler:
+    """``torch.multinomial``, with a generator of its own when it is given a seed."""
+
+    def __init__(self, temperature: float = 0, seed: int | None = None) -> None:
+        self.temperature = temperature
+        self.generator = None if seed is None else torch.Generator().manual_seed(seed)
+
+    def __call__(self, logits: torch.Tensor) -> torch.Tensor:
+        if self.temperature == 0:
+            return logits.argmax(dim=-1)
+        shares = torch.softmax(logits.float() / self.temperature, dim=-1)
+        rows = shares.reshape(-1, shares.shape[-1])
+        return torch.multinomial(rows, 1, generator=self.generator).reshape(logits.shape[:-1])

@@ -1,24 +1,44 @@
-"""Hugging Face transformers: the norm, rotary embedding, MLP and attention functions of its Llama."""
+"""Hugging Face transformers: its Llama and Qwen3, their caches, and the norm, rotary embedding, MLP and attention of Llama."""
 
 from __future__ import annotations
 
+import copy
+from importlib.util import find_spec
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import torch
 import transformers
-from transformers import LlamaConfig
+from transformers import (
+    AutoModelForCausalLM,
+    DynamicCache,
+    LlamaConfig,
+    LlamaForCausalLM,
+    Qwen3Config,
+    Qwen3ForCausalLM,
+)
 from transformers.activations import ACT2FN
+from transformers.cache_utils import DynamicLayer, StaticLayer
+from transformers.generation import TemperatureLogitsWarper, TopKLogitsWarper, TopPLogitsWarper
 from transformers.models.llama import modeling_llama as llama
 
 NAME = "transformers"
 VERSION = transformers.__version__
 ARRAYS = "torch"
 WAIVERS = "transformers.toml"
-PRECISION = {"attention": "native", "rope": "native", "mlp": "native"}
+PRECISION = dict.fromkeys(("attention", "rope", "mlp", "llama", "qwen3", "loading"), "native")
+# Reading GGUF files takes the packages gguf and accelerate.
+_GGUF = ["gguf"] if find_spec("gguf") and find_spec("accelerate") else []
+# MLX's packing is not its own.
 ENVELOPE = {
+    "loading": {"forms": ["folder", "sharded", *_GGUF], "packing": ["dense"], "trained": ["tiny-qwen3"]},
     "attention": {"leading_dims": [(1,), (2,)], "masks": ["none", "-inf", "lowest", "additive"]},
     "rope": {"forms": ["split-half"], "partial": [False]},
+    # Its LlamaConfig takes a hidden_size that is a multiple of the heads, also where head_dim is given.
+    "llama": {"packing": ["dense"], "token_dtypes": ["int32", "int64"], "head_dims": ["multiple", "absent"]},
+    "qwen3": {"packing": ["dense"], "token_dtypes": ["int32", "int64"]},
+    "sampling": {"without_distribution": [False]},
 }
 
 
@@ -85,3 +105,134 @@ class SwiGLU:
 
     def __call__(self, x: torch.Tensor) -> torch.Tensor:
         return self.layer(x)
+
+
+class KVCache:
+    """One layer of a DynamicCache, saved and restored by copying."""
+
+    def __init__(self) -> None:
+        self.layer = DynamicLayer()
+
+    def update_and_fetch(self, key: torch.Tensor, value: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        return self.layer.update(key, value)
+
+    @property
+    def offset(self) -> int:
+        return int(self.layer.get_seq_length())
+
+    def rewind(self, n: int) -> None:
+        if not 0 <= n <= self.offset:  # `crop` drops what there is
+            raise ValueError(f"n is {n}; it takes 0 … {self.offset}")
+        self.layer.crop(-n)
+
+    @property
+    def state(self) -> Any:
+        return copy.deepcopy(self.layer)
+
+    def restore(self, state: Any) -> None:
+        self.layer = copy.deepcopy(state)
+
+
+class StaticKVCache:
+    """One layer of a StaticCache. A layer returns its whole buffer; the model's mask hides the rest of it."""
+
+    def __init__(self, max_len: int) -> None:
+        self.layer = StaticLayer(max_len)
+
+    def update_and_fetch(self, key: torch.Tensor, value: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        keys, values = self.layer.update(key, value)
+        return keys[:, :, : self.offset], values[:, :, : self.offset]
+
+    @property
+    def offset(self) -> int:
+        return int(self.layer.get_seq_length())
+
+    @property
+    def state(self) -> Any:
+        return copy.deepcopy(self.layer)
+
+    def restore(self, state: Any) -> None:
+        self.layer = copy.deepcopy(state)
+
+
+class _Decoder:
+    """A model as `from_pretrained` builds it: in the dtype of the checkpoint, its head tied after loading."""
+
+    def __init__(self, kind: Any, config: Any, weights: dict[str, torch.Tensor]) -> None:
+        embedding = weights.get("model.embed_tokens.weight")
+        dtype = torch.float32 if embedding is None else embedding.dtype
+        self.model = kind._from_config(config, dtype=dtype, attn_implementation="eager").eval()
+        if config.tie_word_embeddings and embedding is not None:
+            weights = {**weights, "lm_head.weight": embedding}
+        self.model.load_state_dict(weights, strict=True)
+
+    def __call__(self, tokens: torch.Tensor, cache: Any = None) -> torch.Tensor:
+        with torch.no_grad():
+            return self.model(tokens, past_key_values=cache, use_cache=cache is not None).logits
+
+    def make_cache(self) -> Any:
+        return DynamicCache(config=self.model.config)
+
+
+class Llama(_Decoder):
+    def __init__(self, config: dict[str, Any], weights: dict[str, torch.Tensor]) -> None:
+        super().__init__(LlamaForCausalLM, LlamaConfig.from_dict(dict(config)), weights)
+
+
+class Qwen3(_Decoder):
+    def __init__(self, config: dict[str, Any], weights: dict[str, torch.Tensor]) -> None:
+        super().__init__(Qwen3ForCausalLM, Qwen3Config.from_dict(dict(config)), weights)
+
+
+def warped(
+    logits: torch.Tensor, top_k: int | None = None, top_p: float = 1.0, temperature: float = 1.0
+) -> torch.Tensor:
+    """What ``generate`` makes of a step's logits: it takes them to float32 and warps rows of two dims."""
+    scores: Any = logits.float().reshape(-1, logits.shape[-1])
+    warpers: list[Any] = [TemperatureLogitsWarper(float(temperature))] if temperature != 1 else []
+    warpers += [TopKLogitsWarper(top_k)] if top_k else []
+    warpers += [TopPLogitsWarper(top_p)] if top_p != 1 else []
+    for warper in warpers:
+        scores = warper(torch.zeros(len(scores), 0), scores)
+    return scores.reshape(logits.shape)
+
+
+def filter_logits(logits: torch.Tensor, top_k: int | None = None, top_p: float = 1.0) -> torch.Tensor:
+    return warped(logits, top_k, top_p).to(logits.dtype)
+
+
+class Sampler:
+    """The two ways of ``generate``: argmax, or a draw with torch's global generator."""
+
+    def __init__(self, temperature: float = 0, top_k: int | None = None, top_p: float = 1.0) -> None:
+        self.temperature, self.top_k, self.top_p = temperature, top_k, top_p
+
+    def __call__(self, logits: torch.Tensor) -> torch.Tensor:
+        if self.temperature == 0:
+            return logits.argmax(dim=-1)
+        scores = warped(logits, self.top_k, self.top_p, self.temperature)
+        shares = torch.softmax(scores, dim=-1).reshape(-1, logits.shape[-1])
+        return torch.multinomial(shares, 1).reshape(logits.shape[:-1])
+
+
+class _Loaded:
+    def __init__(self, model: Any) -> None:
+        self.model = model.eval()
+
+    def __call__(self, tokens: torch.Tensor) -> torch.Tensor:
+        with torch.no_grad():
+            return self.model(tokens, use_cache=False).logits
+
+
+def load(path: str) -> _Loaded:
+    """from_pretrained; what it only warns of, its own report tells."""
+    file = Path(path)
+    place: Any = {"gguf_file": file.name, "dtype": torch.float32} if file.is_file() else {"dtype": "auto"}
+    loaded: Any = AutoModelForCausalLM.from_pretrained(
+        file.parent if file.is_file() else file, attn_implementation="eager", output_loading_info=True, **place
+    )
+    model, report = loaded
+    for problem in ("missing_keys", "unexpected_keys", "mismatched_keys"):
+        if report[problem]:
+            raise ValueError(f"{problem.replace('_', ' ')}: {', '.join(map(str, sorted(report[problem])))}")
+    return _Loaded(model)
