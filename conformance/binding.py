@@ -22,6 +22,7 @@ SYNONYMS = {
     "scale": ("scaling", "sm_scale", "softmax_scale"),
     "base": ("theta", "rope_theta"),
     "axis": ("dim",),
+    "uniform": ("uniforms", "u"),
 }
 """Other names of optional parameters, which position cannot tell: the field's own."""
 
@@ -78,14 +79,18 @@ def bind(operation: type[Operation], function: Callable[..., Any], kind: Arrays,
     if plain:
         order = {**signature.call, **(signature.init or {})}
         names = _matched(function, order, operation, by_name_alone=operation.implied)
-        return Target(operation, function, kind, True, {}, names, _narrowed(operation, names, order))
+        narrowed = {**_narrowed(operation, names, order), **_bound_to(operation, names, function)}
+        return Target(operation, function, kind, True, {}, names, narrowed)
     if signature.init is None:
         names = _matched(function, signature.call, operation)
-        return Target(operation, function, kind, False, {}, names, _narrowed(operation, names, signature.call))
+        narrowed = {**_narrowed(operation, names, signature.call), **_bound_to(operation, names, function)}
+        return Target(operation, function, kind, False, {}, names, narrowed)
     init_names = _matched(function, signature.init, operation)
     method = _method(function, operation)
     call_names = _unread(signature.call) if method is None else _matched(method, signature.call, operation, skip=1)
     narrowed = {**_narrowed(operation, init_names, signature.init), **_narrowed(operation, call_names, signature.call)}
+    if method is not None:
+        narrowed |= _bound_to(operation, call_names, method)
     return Target(operation, function, kind, False, init_names, call_names, narrowed)
 
 
@@ -209,3 +214,16 @@ def _narrowed(
 ) -> dict[str, tuple[Any, ...]]:
     """What a signature that leaves out a parameter cannot be asked for."""
     return {key: left for name, (key, left) in operation.narrows.items() if name in asked and name not in names}
+
+
+def _bound_to(
+    operation: type[Operation], names: Mapping[str, str], function: Callable[..., Any]
+) -> dict[str, tuple[Any, ...]]:
+    """What a signature that insists on a parameter cannot be asked for."""
+    if not operation.required_narrows:
+        return {}
+    own = inspect.signature(function).parameters
+    insisted = [
+        name for name in operation.required_narrows if (p := own.get(names.get(name, ""))) and p.default is p.empty
+    ]
+    return dict(operation.required_narrows[name] for name in insisted)

@@ -12,7 +12,7 @@ VIEWS = ("slice", "transpose", "permute", "stride", "reverse", "broadcast")
 """How an array argument may lie in memory, apart from a fresh contiguous copy."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Call:
     """One call: the operation's flattened arguments (NumPy arrays, numbers, strings, slices, None, and nested dicts,
     lists and tuples of them) by name.
@@ -57,6 +57,9 @@ class Call:
         if self.views:
             text += " with " + ", ".join(f"{name} a {view} view" for name, view in self.views.items())
         return text
+
+    # hypothesis asks for the repr of what it draws: all numbers of a model would be long.
+    __repr__ = __str__
 
     def program(self) -> str | None:
         """A line of Python that makes the call, or None when its arrays are too large to write down."""

@@ -15,6 +15,11 @@ EXAMPLES = 8
 """Failing examples that a diagnosis looks at: the smallest, and the largest, which tell most faults apart."""
 
 
+REPLAYED = 10**7
+"""Numbers in the calls of a failing example beyond which it is not replayed: a model of a hundred million parameters
+would take every fault of its dictionary seconds."""
+
+
 def explain(contract: Contract, requirement: Requirement, failures: Sequence[History]) -> list[Fault]:
     """Return the faults of the requirement's operation that explain every failing example.
 
@@ -22,7 +27,7 @@ def explain(contract: Contract, requirement: Requirement, failures: Sequence[His
     else that of the input's dtype), and is itself wrong there. Those that the failing requirement is meant to reject
     come first.
     """
-    failures = sorted((failure for failure in failures if failure), key=_size)
+    failures = sorted((failure for failure in failures if failure and _size(failure) <= REPLAYED), key=_size)
     telling = [*failures[:1], *failures[1 - EXAMPLES :]]
     if not telling:
         return []

@@ -58,6 +58,8 @@ class Executor:
             state = _stirred_random_state() if watch else None
             answer = target.invoke(built, given)
             returned = _named(answer, target, to)
+            # Words among the parts are for the reader of a failure: why a step of a story was refused.
+            message = "; ".join(f"step {part.split()[0]}: {returned.pop(part)}" for part in _words(returned))
             told = {part: _told(value, to) for part, value in returned.items()}
             if not told:
                 message = "None" if answer is None else f"{type(answer).__module__}.{type(answer).__qualname__}"
@@ -115,6 +117,10 @@ def _named(answer: Any, target: Any, to: Arrays) -> dict[str, Any]:
         return dict(zip(parts, answer, strict=True))
     plain = target.driver and isinstance(answer, bool | int | float | list | np.ndarray)
     return {"": answer} if not parts and (to.owns(answer) or plain) else {}
+
+
+def _words(returned: Mapping[str, Any]) -> list[str]:
+    return [part for part, value in returned.items() if isinstance(value, str)]
 
 
 def _told(value: Any, to: Arrays) -> np.ndarray:

@@ -189,7 +189,7 @@ def _smoke(subject: HostedSubject, description: Description) -> dict[str, tuple[
         if seen.stub:
             text = "raises NotImplementedError" if seen.raised else "returns None"
             found[operation] = ("overclaimed", f"{operation} is a stub: it {text}; leave out what is not there")
-        elif seen.value is None and not seen.raised:
+        elif not seen.results and not seen.raised:
             raise AdapterError(
                 f"{description.spec}: {operation} returned a {seen.message} for {description.arrays} arrays; it must return"
                 f" one array of the kind it is given (ARRAYS takes {', '.join(KINDS)})"
@@ -213,7 +213,7 @@ def _blame_adapter(subject: HostedSubject, description: Description, call: Call,
             continue
         finally:
             other.close()
-        if seen.value is not None:
+        if seen.results:
             raise AdapterError(
                 f"{description.spec}: {call.operation} fails on {description.arrays} arrays ({error}) and works on"
                 f' {kind} arrays; declare ARRAYS = "{kind}"'

@@ -22,6 +22,9 @@ from inferspec.spec.contract import Operation
 
 Result = tuple[tuple[int, ...], str]
 
+NUMBERS_A_SECOND = 250_000
+"""A call of large arguments, such as a trained model, may take a second more for each so many numbers in them."""
+
 
 class SubjectDied(Exception):
     """The subject's process crashed or hung during a call. state: `crashed` or `hung`."""
@@ -139,7 +142,8 @@ class HostedSubject:
             "results": list(results),
             "watch": watch,
         }
-        answer = self._ask(message, self._limit, str(call))
+        numbers = sum(array.size for array in call.leaves().values())
+        answer = self._ask(message, self._limit + numbers / NUMBERS_A_SECOND, str(call))
         return Observation(
             answer["value"], answer["raised"], answer["message"], tuple(answer["changed"]), answer["parts"]
         )

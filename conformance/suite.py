@@ -37,11 +37,13 @@ FURTHER = 40
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """How hard to try. seed: the same seed draws the same examples for every subject, serial or parallel."""
+    """How hard to try. seed: the same seed draws the same examples for every subject, serial or parallel; shrink and
+    diagnose: whether a failure is made smaller, and looked up among the faults."""
 
     name: str = "quick"
     seed: int = 0
     shrink: bool = True
+    diagnose: bool = True
 
     def examples(self, share: float) -> int:
         return max(3, round(EXAMPLES[self.name] * share))
@@ -128,7 +130,8 @@ class Test:
                     trial.failed(failure)
 
         if self.inputs:
-            self._drawn(example, trial, profile, FURTHER, shrink=False)
+            examples = min(FURTHER, profile.examples(self.share))
+            self._drawn(example, trial, profile, examples, shrink=False)
         trial.outcome = outcome
 
     def _drawn(self, example: Callable[..., None], trial: Trial, profile: Profile, examples: int, shrink: bool) -> None:
@@ -157,7 +160,7 @@ class Test:
         if failure.call is not None:
             outcome.call, outcome.program = str(failure.call), failure.call.program() or ""
             outcome.features, outcome.seed = dict(failure.call.features), failure.call.seed
-        if outcome.state == "failed":
+        if outcome.state == "failed" and profile.diagnose:
             self._gather(trial, profile)
             trial.outcome.diagnosis = [
                 fault.name for fault in explain(trial.contract, trial.requirement, trial.failures)

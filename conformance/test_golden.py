@@ -4,13 +4,28 @@ One test for each requirement that has goldens, in the order of the components. 
 envelope; those outside the subject's are left out.
 """
 
+from collections.abc import Mapping
+
 from inferspec import golden
 from inferspec.conformance.calls import Call
 from inferspec.conformance.envelope import OutsideEnvelope
 from inferspec.conformance.suite import requirement
-from inferspec.conformance.trial import Trial
+from inferspec.conformance.trial import Nonconformance, Trial
 from inferspec.golden import GoldenError
-from inferspec.spec import attention, embedding, linear, mlp, rms_norm, rope
+from inferspec.spec import (
+    attention,
+    embedding,
+    kv_cache,
+    linear,
+    llama,
+    metrics,
+    mlp,
+    quantization,
+    qwen3,
+    rms_norm,
+    rope,
+    sampling,
+)
 from inferspec.spec.contract import Answer
 from inferspec.spec.numerics import Precision
 
@@ -215,6 +230,261 @@ def test_golden_heads_of_batches(subject):
     gives_the_goldens(subject)
 
 
+@requirement(kv_cache.KV_01)
+def test_golden_appends(subject):
+    gives_the_goldens(subject)
+
+
+@requirement(kv_cache.KV_02)
+def test_golden_chunks_of_any_size(subject):
+    gives_the_goldens(subject)
+
+
+@requirement(kv_cache.KV_05)
+def test_golden_offsets(subject):
+    gives_the_goldens(subject)
+
+
+@requirement(kv_cache.KV_12)
+def test_golden_rewinds(subject):
+    gives_the_goldens(subject)
+
+
+@requirement(kv_cache.KV_20)
+def test_golden_restored_caches(subject):
+    gives_the_goldens(subject)
+
+
+@requirement(kv_cache.SKV_01)
+def test_golden_appends_to_a_preallocated_cache(subject):
+    gives_the_goldens(subject)
+
+
+@requirement(kv_cache.SKV_12)
+def test_golden_rewinds_of_a_preallocated_cache(subject):
+    gives_the_goldens(subject)
+
+
+@requirement(kv_cache.SKV_20)
+def test_golden_restored_preallocated_caches(subject):
+    gives_the_goldens(subject)
+
+
+@requirement(llama.LLAMA_01)
+def test_golden_llama_logits(subject):
+    gives_the_goldens(subject)
+
+
+@requirement(llama.LLAMA_02)
+def test_golden_tied_llama_heads(subject):
+    gives_the_goldens(subject)
+
+
+@requirement(llama.LLAMA_04)
+def test_golden_a_llama_without_a_head_dim(subject):
+    gives_the_goldens(subject)
+
+
+@requirement(llama.LLAMA_05)
+def test_golden_llama_rope_parameters(subject):
+    gives_the_goldens(subject)
+
+
+@requirement(llama.LLAMA_06)
+def test_golden_llama_eps(subject):
+    gives_the_goldens(subject)
+
+
+@requirement(llama.LLAMA_08)
+def test_golden_llama_biases(subject):
+    gives_the_goldens(subject)
+
+
+@requirement(llama.LLAMA_13)
+def test_golden_packed_llama(subject):
+    gives_the_goldens(subject)
+
+
+@requirement(llama.LLAMA_24)
+def test_golden_chunks_of_llama(subject):
+    gives_the_goldens(subject)
+
+
+@requirement(llama.LLAMA_28)
+def test_golden_requests_of_llama(subject):
+    gives_the_goldens(subject)
+
+
+@requirement(qwen3.QWEN3_01)
+def test_golden_qwen3_logits(subject):
+    gives_the_goldens(subject)
+
+
+@requirement(qwen3.QWEN3_02)
+def test_golden_tied_qwen3_heads(subject):
+    gives_the_goldens(subject)
+
+
+@requirement(qwen3.QWEN3_05)
+def test_golden_qwen3_rope_parameters(subject):
+    gives_the_goldens(subject)
+
+
+@requirement(qwen3.QWEN3_06)
+def test_golden_qwen3_eps(subject):
+    gives_the_goldens(subject)
+
+
+@requirement(qwen3.QWEN3_08)
+def test_golden_norms_of_qwen3_heads(subject):
+    gives_the_goldens(subject)
+
+
+@requirement(qwen3.QWEN3_13)
+def test_golden_packed_qwen3(subject):
+    gives_the_goldens(subject)
+
+
+@requirement(qwen3.QWEN3_24)
+def test_golden_chunks_of_qwen3(subject):
+    gives_the_goldens(subject)
+
+
+@requirement(qwen3.QWEN3_28)
+def test_golden_requests_of_qwen3(subject):
+    gives_the_goldens(subject)
+
+
+@requirement(metrics.METR_04)
+def test_golden_latencies(subject):
+    gives_the_goldens(subject)
+
+
+@requirement(metrics.METR_05)
+def test_golden_latencies_of_chunks(subject):
+    gives_the_goldens(subject)
+
+
+@requirement(metrics.METR_06)
+def test_golden_latencies_of_one_token(subject):
+    gives_the_goldens(subject)
+
+
+@requirement(metrics.METR_08)
+def test_golden_latencies_on_a_large_clock(subject):
+    gives_the_goldens(subject)
+
+
+@requirement(metrics.METR_22)
+def test_golden_means(subject):
+    gives_the_goldens(subject)
+
+
+@requirement(metrics.METR_25)
+def test_golden_rates(subject):
+    gives_the_goldens(subject)
+
+
+@requirement(sampling.SAMP_01)
+def test_golden_limits(subject):
+    gives_the_goldens(subject)
+
+
+@requirement(sampling.SAMP_02)
+def test_golden_limits_among_equal_logits(subject):
+    gives_the_goldens(subject)
+
+
+@requirement(sampling.SAMP_05)
+def test_golden_nuclei(subject):
+    gives_the_goldens(subject)
+
+
+@requirement(sampling.SAMP_07)
+def test_golden_nuclei_among_equal_logits(subject):
+    gives_the_goldens(subject)
+
+
+@requirement(sampling.SAMP_08)
+def test_golden_nuclei_of_limits(subject):
+    gives_the_goldens(subject)
+
+
+@requirement(sampling.SAMP_21)
+def test_golden_greedy_ids(subject):
+    gives_the_goldens(subject)
+
+
+@requirement(sampling.SAMP_22)
+def test_golden_draws(subject):
+    gives_the_goldens(subject)
+
+
+@requirement(sampling.SAMP_24)
+def test_golden_filtered_draws(subject):
+    gives_the_goldens(subject)
+
+
+@requirement(sampling.SAMP_26)
+def test_golden_tempered_draws(subject):
+    gives_the_goldens(subject)
+
+
+@requirement(quantization.DEQ_01)
+def test_golden_codes_of_every_size(subject):
+    gives_the_goldens(subject)
+
+
+@requirement(quantization.DEQ_02)
+def test_golden_scales_and_biases_of_groups(subject):
+    gives_the_goldens(subject)
+
+
+@requirement(quantization.DEQ_03)
+def test_golden_weights_rounded_once(subject):
+    gives_the_goldens(subject)
+
+
+@requirement(quantization.QMM_01)
+def test_golden_quantized_products(subject):
+    gives_the_goldens(subject)
+
+
+@requirement(quantization.QMM_02)
+def test_golden_quantized_products_not_transposed(subject):
+    gives_the_goldens(subject)
+
+
+@requirement(quantization.QMM_03)
+def test_golden_quantized_sums_of_many_features(subject):
+    gives_the_goldens(subject)
+
+
+@requirement(quantization.QMM_05)
+def test_golden_quantized_products_of_batches(subject):
+    gives_the_goldens(subject)
+
+
+@requirement(quantization.QLIN_01)
+def test_golden_quantized_layers(subject):
+    gives_the_goldens(subject)
+
+
+@requirement(quantization.QLIN_02)
+def test_golden_quantized_layers_with_bias(subject):
+    gives_the_goldens(subject)
+
+
+@requirement(quantization.QEMB_01)
+def test_golden_rows_of_quantized_tables(subject):
+    gives_the_goldens(subject)
+
+
+@requirement(quantization.QEMB_09)
+def test_golden_quantized_heads(subject):
+    gives_the_goldens(subject)
+
+
 def gives_the_goldens(subject: Trial) -> None:
     """Every golden of the requirement inside the subject's envelope, each an example of its own."""
     about = subject.requirement.id
@@ -234,11 +504,16 @@ def gives_the_goldens(subject: Trial) -> None:
 
 def _gives(subject: Trial, one: golden.Golden) -> None:
     call = Call(one.operation, one.arguments, one.features, seed=one.seed)
-    oracle = subject.answer(call, Precision.FLOAT32)
-    if not one.equals(oracle.value, oracle.budget):
+    answer = subject.answer(call, Precision.FLOAT32)
+    oracle = answer if isinstance(answer, Mapping) else {"": answer}
+    budgets = {part: each.budget for part, each in oracle.items()}
+    if not one.equals({part: each.value for part, each in oracle.items()}, budgets):
         raise GoldenError(f"golden {one.id} is no longer the oracle's answer: run `inferspec golden check`")
-    answer = Answer(one.expected, oracle.budget)
-    subject.compare(call, subject.value(call), answer)
+    got = subject.answered(call).results
+    if missing := [part for part in one.answers if part not in got]:
+        raise Nonconformance(f"{missing[0]} is missing; it came with {', '.join(got)}", call)
+    for part, expected in one.answers.items():
+        subject.compare(call, got[part], Answer(expected, budgets[part]), part=part)
 
 
 def _beyond(subject: Trial, stored: list[golden.Golden]) -> str:

@@ -143,9 +143,9 @@ class Trial:
         """
         answers = _by_name(self.answer(call, Precision.FLOAT32))
         expected = [(one.value.shape, self._dtype(call, part)) for part, one in answers.items()]
-        got = self.answered(call, results=[(s, d) for s, d in expected if d in DTYPES]).results
-        self._compare_all(call, got, answers, where)
-        return got if self._operation(call).parts else got[""]
+        seen = self.answered(call, results=[(s, d) for s, d in expected if d in DTYPES])
+        self._compare_all(call, seen, answers, where)
+        return seen.results if self._operation(call).parts else seen.value
 
     def compare(
         self,
@@ -184,24 +184,26 @@ class Trial:
     def expects(self, call: Call, expected: Any, where: np.ndarray | None = None) -> Any:
         """Make a call whose answer (an array, or arrays by the name of the part) is known exactly: tolerance zero."""
         exact = {part: Answer(f64(x), np.zeros(np.shape(x))) for part, x in _by_name(expected).items()}
-        got = self.answered(call).results
-        self._compare_all(call, got, exact, where, name="exact")
-        return got if self._operation(call).parts else got[""]
+        seen = self.answered(call)
+        self._compare_all(call, seen, exact, where, name="exact")
+        return seen.results if self._operation(call).parts else seen.value
 
     def _compare_all(
         self,
         call: Call,
-        got: Mapping[str, np.ndarray],
+        seen: Observation,
         answers: Mapping[str, Answer],
         where: np.ndarray | None,
         name: str = "oracle",
     ) -> None:
+        got = seen.results
+        why = f" ({seen.message})" if seen.message else ""
         for part, answer in answers.items():
             if part not in got:
-                raise Nonconformance(f"{self._part(call, part)} is missing; it came with {_listed(got)}", call)
+                raise Nonconformance(f"{self._part(call, part)} is missing; it came with {_listed(got)}{why}", call)
             self.compare(call, got[part], answer, where, name, part)
         if more := [part for part in got if part not in answers]:
-            raise Nonconformance(f"{self._part(call, more[0])} should not be there", call)
+            raise Nonconformance(f"{self._part(call, more[0])} should not be there{why}", call)
 
     def _part(self, call: Call, part: str) -> str:
         """A part of a result in words; of a story, with the step that it came from."""

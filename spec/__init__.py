@@ -4,7 +4,22 @@ from importlib import import_module
 
 from inferspec.spec.contract import Contract
 
-COMPONENTS = ("linear", "attention", "rope", "rms_norm", "mlp", "embedding")
+COMPONENTS = (
+    "linear",
+    "attention",
+    "rope",
+    "rms_norm",
+    "mlp",
+    "embedding",
+    "quantization",
+    "kv_cache",
+    "sampling",
+    "llama",
+    "qwen3",
+    "loading",
+    "generation",
+    "metrics",
+)
 """The components under contract, in the order in which a report lists them."""
 
 

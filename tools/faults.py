@@ -33,6 +33,8 @@ class Kill:
     examples: int = 0
     seconds: float = 0.0
     diagnosis: list[str] = field(default_factory=list)
+    unjudged: str = ""
+    """Why no test could run on it: what it is about is not installed here."""
 
     @property
     def killed(self) -> bool:
@@ -68,7 +70,11 @@ class Matrix:
 
     def problems(self) -> list[str]:
         """What makes the build fail, in sentences."""
-        found = [f"{k.fault} survives every test of {k.requirement}" + _only(k) for k in self.kills if not k.killed]
+        found = [
+            f"{k.fault} survives every test of {k.requirement}" + _only(k)
+            for k in self.kills
+            if not (k.killed or k.unjudged)
+        ]
         found += [f"{requirement} has no fault" for requirement in self.bare]
         found += [f"{requirement} has no test" for requirement in self.untested]
         for acceptance in self.acceptances:
@@ -98,10 +104,12 @@ def kill(component: str, name: str, profile: Profile, everywhere: bool = False) 
     result = Kill(name, component, fault.kills.id)
     subject = local_subject(contract, fault.kills.name, contract.faulty(fault))
     own = [t for t in all_tests() if t.requirement.id == fault.kills.id]
-    started = time.perf_counter()
+    started, outside = time.perf_counter(), []
     for test in own:
         trial = Trial(subject, test.requirement)
         test.run(trial, profile)
+        if trial.outcome.state == "outside_envelope":
+            outside.append(trial.outcome.message)
         if trial.outcome.state in BAD:
             if not result.tests:
                 result.seconds, result.examples = time.perf_counter() - started, trial.outcome.examples
@@ -109,7 +117,9 @@ def kill(component: str, name: str, profile: Profile, everywhere: bool = False) 
             result.tests.append(test.id)
             if not everywhere:
                 break
-    if everywhere or not result.tests:
+    if own and len(outside) == len(own):
+        result.unjudged = outside[0]
+    elif everywhere or not result.tests:
         result.elsewhere = sorted(_rejecting(subject, fault.kills.id, contract, profile))
     return result
 
@@ -132,6 +142,8 @@ def accept(component: str, name: str, profile: Profile) -> Acceptance:
     result = Acceptance(name, component)
     subject = local_subject(contract, variant.operation, contract.variant(variant), str(variant.precision))
     for test in (t for t in all_tests() if t.requirement.name == variant.operation):
+        if test.requirement.id in variant.unmet:
+            continue
         trial = Trial(subject, test.requirement)
         test.run(trial, profile)
         result.tests += 1

@@ -71,10 +71,16 @@ def test_every_dtype_is_drawn_often(component, operation):
 @pytest.mark.parametrize(("component", "operation"), OPERATIONS, ids=[name for _, name in OPERATIONS])
 def test_every_array_argument_is_seen_as_every_view(component, operation):
     calls = [call for call in calls_of(component, operation) if call.views]
-    arrays = {name for call in calls_of(component, operation) for name, x in call.arrays().items() if x.ndim}
-    assert {name for call in calls for name in call.views} == arrays
+    arrays = {_argument(path) for call in calls_of(component, operation) for path, x in call.leaves().items() if x.ndim}
+    assert {_argument(path) for call in calls for path in call.views} == arrays - {""}
     if arrays:
         assert {view for call in calls for view in call.views.values()} == set(VIEWS)
+
+
+def _argument(path: str) -> str:
+    """What an array is called: ``x``, or ``key`` in any step of a story; "" for one of many in a dict."""
+    first, *rest = path.split(".")
+    return rest[-1] if rest and first == "steps" else "" if rest else path
 
 
 def test_attention_meets_every_relation_of_lengths():
@@ -117,3 +123,33 @@ def test_attention_meets_the_sizes_beside_tiles():
 
 def _lengths(call: Call) -> tuple[int, int]:
     return call.arguments["query"].shape[-2], call.arguments["key"].shape[-2]
+
+
+@pytest.mark.parametrize("operation", ["KVCache", "StaticKVCache"])
+def test_stories_of_caches_meet_every_condition(operation):
+    seen = set()
+    for call in calls_of("kv_cache", operation):
+        length = 0
+        for method, given in call.arguments["steps"]:
+            if method == "update_and_fetch" and given["key"].ndim == 4:
+                chunk = given["key"].shape[2]
+                seen |= {("append", min(chunk, 3)), ("to", length + chunk), ("nan", bool(np.isnan(given["key"]).any()))}
+                seen.add(("crosses", length // 256, (length + chunk) // 256))
+                length += chunk
+            elif method == "rewind" and 0 <= given["n"] <= length:
+                seen.add(("rewind", "nothing" if not given["n"] else "all" if given["n"] == length else "some"))
+                length -= given["n"]
+            elif method in ("another", "switch", "restore"):
+                break
+    assert {("append", n) for n in range(4)} <= seen
+    assert {("rewind", what) for what in ("nothing", "some", "all")} <= seen
+    assert {("to", length) for length in (255, 256, 257, 512)} <= seen
+    assert {("crosses", 0, 1), ("crosses", 0, 2), ("crosses", 1, 2), ("nan", True)} <= seen
+
+
+def test_workloads_meet_requests_of_every_kind():
+    calls = calls_of("metrics", "aggregate_metrics")
+    counts = [[len(line) for line in call.arguments["token_times"]] for call in calls]
+    assert {0, 1, 2, 3, 5} <= {len(lines) for lines in counts}
+    assert {0, 1, 2, 1000} <= {count for lines in counts for count in lines}
+    assert any(0 in lines and max(lines) > 0 for lines in counts)

@@ -9,7 +9,7 @@ import pytest
 
 from inferspec.conformance.arrays import arrays
 from inferspec.conformance.binding import AdapterError, Target, bind
-from inferspec.conformance.calls import Call
+from inferspec.conformance.calls import Call, Observation
 from inferspec.conformance.drivers import follow
 from inferspec.conformance.executor import Executor
 from inferspec.conformance.subject import LocalSubject
@@ -102,6 +102,14 @@ def test_a_change_of_a_nested_array_is_noticed():
 # drivers and stories
 
 
+def test_why_a_step_was_refused_is_told_beside_the_parts():
+    def driver(subject, given, to):
+        return follow(subject, [("pop", {})], {"pop": ("last",)})
+
+    seen = observed(Counter, [], driver=driver, x=np.ones(1))
+    assert (seen.parts, seen.message) == ({"1 refused": 1}, "step 1: IndexError: pop from empty list")
+
+
 def test_a_driver_uses_what_is_offered_in_the_place_of_a_call():
     seen = observed(
         linear.Silu, lambda x: x + 1, driver=lambda subject, given, to: subject(given["x"]).sum() > 0, x=np.ones(2)
@@ -123,7 +131,7 @@ def test_a_story_goes_on_after_a_refusal():
     steps = (("add", {"n": 2}), ("add", {"n": -1}), ("add", {"n": 3}), ("total", {}))
     names = {"add": ("up", "down"), "total": ("total",)}
     assert follow(Tally(), steps, names) == {
-        "1 up": 2, "1 down": -2, "2 refused": 1, "3 up": 5, "3 down": -5, "4 total": 5,
+        "1 up": 2, "1 down": -2, "2 refused": 1, "2 why": "ValueError: n is -1", "3 up": 5, "3 down": -5, "4 total": 5,
     }  # fmt: skip
 
 
@@ -169,13 +177,14 @@ STEPS = {"steps": (("add", {"n": 2}),)}
 @pytest.mark.parametrize(
     ("got", "message"),
     [
-        ({}, "step 1, add(n=2): up is missing; it came with nothing"),
+        ({}, "step 1, add(n=2): up is missing; it came with nothing (step 1: ValueError: no)"),
         ({"1 up": np.ones(2)}, "step 1, add(n=2): up: the result has shape [2], not [1]"),
-        ({"1 up": np.ones(1), "1 refused": np.ones(())}, "step 1, add(n=2): refused should not be there"),
+        ({"1 up": np.ones(1), "1 refused": np.ones(())}, "step 1, add(n=2): refused should not be there (step 1:"),
         ({"1 up": np.full(1, 3.0)}, "step 1, add(n=2): up: out[0] = 3, exact 1"),
     ],
 )
 def test_a_wrong_part_is_named_with_its_step(trial, got, message):
+    seen = Observation(message="step 1: ValueError: no", parts=got)
     with pytest.raises(Nonconformance) as failure:
-        trial._compare_all(Call("it", STEPS), got, {"1 up": Answer(np.ones(1), np.zeros(1))}, None, "exact")
+        trial._compare_all(Call("it", STEPS), seen, {"1 up": Answer(np.ones(1), np.zeros(1))}, None, "exact")
     assert str(failure.value).startswith(message)

@@ -40,13 +40,13 @@ def follow(thing: Any, steps: Sequence[tuple[str, Mapping[str, Any]]], names: Na
 
 
 def step(number: int, do: Callable[[], Any], names: Sequence[str]) -> dict[str, Any]:
-    """Do one step of a story; an error is a refusal, after which the story goes on."""
+    """Do one step of a story; an error is a refusal (and says why), after which the story goes on."""
     try:
         returned = do()
     except NotImplementedError:
         raise
-    except Exception:
-        return {f"{number} refused": 1}
+    except Exception as error:
+        return {f"{number} refused": 1, f"{number} why": f"{type(error).__name__}: {error}"}
     values = returned if len(names) > 1 else (returned,)
     return {f"{number} {name}": value for name, value in zip(names, values, strict=False)}
 
