@@ -58,8 +58,11 @@ class Call:
             text += " with " + ", ".join(f"{name} a {view} view" for name, view in self.views.items())
         return text
 
-    # hypothesis asks for the repr of what it draws: all numbers of a model would be long.
+    # hypothesis prints what it drew: all numbers of a model would be long.
     __repr__ = __str__
+
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        printer.text(str(self))
 
     def program(self) -> str | None:
         """A line of Python that makes the call, or None when its arrays are too large to write down."""

@@ -13,6 +13,7 @@ import pytest
 from rich.console import Console
 
 from inferspec.golden import GoldenError, models
+from inferspec.spec.numerics import MODEL_LOGITS
 from inferspec.tools import model_golden
 from inferspec.tools.model_oracles import Reply
 
@@ -204,7 +205,7 @@ def test_a_fine_tuned_model_moves_its_goldens(place):
 @pytest.mark.parametrize("name", models.names())
 def test_stored_goldens_can_be_read(name):
     golden = models.read(name)
-    assert golden.record["apart"] <= 1e-5
+    assert golden.record["apart"] <= MODEL_LOGITS
     assert all(prompt.gap > 0.01 for prompt in golden.prompts)
 
 
