@@ -38,15 +38,17 @@ FURTHER = 40
 @dataclass(frozen=True, slots=True)
 class Profile:
     """How hard to try. seed: the same seed draws the same examples for every subject, serial or parallel; shrink and
-    diagnose: whether a failure is made smaller, and looked up among the faults."""
+    diagnose: whether a failure is made smaller, and looked up among the faults; thinned: the part of the examples that
+    is drawn."""
 
     name: str = "quick"
     seed: int = 0
     shrink: bool = True
     diagnose: bool = True
+    thinned: float = 1.0
 
     def examples(self, share: float) -> int:
-        return max(3, round(EXAMPLES[self.name] * share))
+        return max(3, round(EXAMPLES[self.name] * share * self.thinned))
 
 
 class Inputs:

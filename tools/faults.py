@@ -162,13 +162,18 @@ def local_subject(contract: Contract, name: str, changed: type[Operation], preci
 Job = tuple[str, str, str, Profile, bool]
 
 
-def jobs(profile: Profile, components: Iterable[str] = (), everywhere: bool = False) -> list[Job]:
-    """Every fault and variant of the components (all of them by default), as work to hand out."""
+def jobs(profile: Profile, components: Iterable[str] = (), everywhere: bool = False, thinned: float = 1.0) -> list[Job]:
+    """Every fault and variant of the components (all of them by default), as work to hand out.
+
+    thinned: the part of its examples that a variant, which must pass them all, is tried on.
+    """
     wanted = set(components)
     chosen = [c for c in contracts() if not wanted or c.component in wanted]
     found: list[Job] = [("kill", c.component, f.name, profile, everywhere) for c in chosen for f in c.faults]
     found += [
-        ("accept", c.component, v.name, Profile(profile.name, profile.seed), False) for c in chosen for v in c.variants
+        ("accept", c.component, v.name, Profile(profile.name, profile.seed, thinned=thinned), False)
+        for c in chosen
+        for v in c.variants
     ]
     return found
 
@@ -217,6 +222,7 @@ def record(matrix: Matrix) -> None:
         "rejected": killed,
         "variants": len(matrix.acceptances),
         "accepted": accepted,
-        "diagnosed": sum(k.diagnosed for k in matrix.kills),
+        # None where nothing was looked up (--verdict-only).
+        "diagnosed": sum(k.diagnosed for k in matrix.kills) if any(k.diagnosis for k in matrix.kills) else None,
     }
     POWER.write_text(json.dumps(figures, indent=1) + "\n", encoding="utf-8")

@@ -623,7 +623,7 @@ FAULTS: tuple[Fault, ...] = (
 
 
 def _dense(self: Load, config: Config, weights: Weights) -> Understood:
-    """Every packed matrix unpacked once, in the dtype of its scales."""
+    """Every packed matrix unpacked once, in float32."""
     found = {}
     for name, x in weights.items():
         module, _, part = name.rpartition(".")
@@ -631,14 +631,13 @@ def _dense(self: Load, config: Config, weights: Weights) -> Understood:
             continue
         if f"{module}.scales" in weights:
             matrix = self.decoder(config).matrix(module, Arguments(config=config, weights=weights, tokens=None))
-            dtype = weights[f"{module}.scales"].dtype
-            x = matrix.value.astype(np.float32).astype(dtype)
+            x = matrix.value.astype(np.float32)
         found[name] = x
     return {key: x for key, x in config.items() if key != "quantization"}, found
 
 
 VARIANTS: tuple[Variant, ...] = (
-    Variant("loading-unpacked", "packed matrices are unpacked while loading", "load", {"unpacked": _dense}),
+    Variant("loading-unpacked", "packed matrices are unpacked to float32 while loading", "load", {"unpacked": _dense}),
     Variant(
         "loading-in-order",
         "tensors are taken in the order of their names",
