@@ -105,14 +105,12 @@ class Test:
 
         def example(**drawn: Any) -> None:
             trial.begin()
-            try:
-                self.function(trial, **drawn)
-            except Nonconformance as failure:
+            with contextlib.suppress(Waived):
                 try:
+                    self.function(trial, **drawn)
+                except Nonconformance as failure:
                     trial.failed(failure)
-                except Waived:
-                    return
-                raise
+                    raise
 
         if self.inputs:
             self._drawn(example, trial, profile, profile.examples(self.share), shrink=profile.shrink)
