@@ -12,6 +12,7 @@ import numpy as np
 
 from inferspec.conformance.arrays import Arrays, lay
 from inferspec.conformance.calls import Observation
+from inferspec.spec.contract import STORY
 from inferspec.spec.numerics import is_float
 
 
@@ -46,6 +47,9 @@ class Executor:
             for name, value in given.items()
             for path, array in _owned(value, name, to)
         ]
+        lists = [
+            (path, numbers, list(numbers)) for name, value in given.items() for path, numbers in _lists(value, name)
+        ]
         state: list[bytes] | None = None
         raised, message = "", ""
         returned: dict[str, Any] = {}
@@ -66,6 +70,7 @@ class Executor:
         except Exception as error:
             raised, message, told = type(error).__name__, f"{error}{_frame(error)}", {}
         changed = tuple(path for path, array, data in before if to.to_numpy(array).tobytes() != data)
+        changed += tuple(path for path, numbers, copy in lists if numbers != copy)
         if state is not None and state != _random_state():
             changed += ("random state",)
         changed += self._earlier_result(to, {part: returned[part] for part in told if to.owns(returned[part])}, told)
@@ -108,11 +113,24 @@ def _owned(value: Any, path: str, to: Arrays) -> Iterator[tuple[str, Any]]:
             yield from _owned(item, f"{path}.{key}", to)
 
 
+def _lists(value: Any, path: str) -> Iterator[tuple[str, list[Any]]]:
+    """The lists of numbers of an argument, each with its path."""
+    if isinstance(value, list) and all(isinstance(item, int | float) for item in value):
+        yield path, value
+    elif isinstance(value, list):
+        for key, item in enumerate(value):
+            yield from _lists(item, f"{path}.{key}")
+
+
 def _named(answer: Any, target: Any, to: Arrays) -> dict[str, Any]:
     """What came back, by the name of its part ("" for a single array); nothing where it is not what may come back."""
     parts = target.operation.parts
     if isinstance(answer, Mapping) and parts:
-        return dict(answer)
+        whole = target.driver or parts == STORY
+        return dict(answer) if whole else {part: answer[part] for part in parts if part in answer}
+    if not to.owns(answer) and (named := [part for part in parts if hasattr(answer, part)]):
+        # An object, or a tuple with names: what else it holds is its own matter, and so is its order.
+        return {part: getattr(answer, part) for part in named}
     if isinstance(answer, tuple | list) and len(answer) == len(parts) > 0:
         return dict(zip(parts, answer, strict=True))
     plain = target.driver and isinstance(answer, bool | int | float | list | np.ndarray)

@@ -18,7 +18,7 @@ def refuses(subject: Trial, call: Call) -> None:
 
 
 def keeps_arguments(subject: Trial, call: Call) -> None:
-    """Every array argument is bit for bit the same after the call."""
+    """Every argument that is an array, or a list of numbers, is bit for bit the same after the call."""
     seen = subject.answered(call)
     if seen.changed:
         raise Nonconformance(f"the call changes {', '.join(seen.changed)}", call)

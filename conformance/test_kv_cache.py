@@ -217,6 +217,16 @@ def test_a_rewind_of_a_preallocated_cache_too_far_or_backwards_is_refused(subjec
     refuses_step(subject, story)
 
 
+@requirement(spec.KV_14, story=bad_rewinds(restoring=[True]), share=0.5)
+def test_a_rewind_of_a_restored_cache_too_far_or_backwards_is_refused(subject, story):
+    refuses_step(subject, story)
+
+
+@requirement(spec.SKV_14, story=bad_rewinds(static=True, restoring=[True]), share=0.3)
+def test_a_rewind_of_a_restored_preallocated_cache_too_far_or_backwards_is_refused(subject, story):
+    refuses_step(subject, story)
+
+
 @requirement(spec.KV_15, story=bad_rewinds(), share=0.7)
 def test_a_refused_rewind_changes_nothing(subject, story):
     goes_on_after_refusal(subject, story)
@@ -255,6 +265,21 @@ def test_a_chunk_of_another_shape_is_refused_by_a_preallocated_cache(subject, st
     refuses_step(subject, story)
 
 
+@requirement(spec.KV_17, story=bad_shapes(restoring=[True]), share=0.7)
+def test_a_chunk_of_another_shape_is_refused_by_a_restored_cache(subject, story):
+    refuses_step(subject, story)
+
+
+@requirement(spec.KV_17, story=bad_shapes(rewinding=[True]), share=0.3)
+def test_a_chunk_of_another_shape_is_refused_by_a_cache_that_was_rewound(subject, story):
+    refuses_step(subject, story)
+
+
+@requirement(spec.SKV_17, story=bad_shapes(static=True, restoring=[True]), share=0.5)
+def test_a_chunk_of_another_shape_is_refused_by_a_restored_preallocated_cache(subject, story):
+    refuses_step(subject, story)
+
+
 @requirement(spec.KV_18, story=bad_dtypes(), share=0.5)
 def test_a_chunk_of_another_dtype_is_refused(subject, story):
     refuses_step(subject, story)
@@ -262,6 +287,16 @@ def test_a_chunk_of_another_dtype_is_refused(subject, story):
 
 @requirement(spec.SKV_18, story=bad_dtypes(static=True), share=0.3)
 def test_a_chunk_of_another_dtype_is_refused_by_a_preallocated_cache(subject, story):
+    refuses_step(subject, story)
+
+
+@requirement(spec.KV_18, story=bad_dtypes(restoring=[True]), share=0.5)
+def test_a_chunk_of_another_dtype_is_refused_by_a_restored_cache(subject, story):
+    refuses_step(subject, story)
+
+
+@requirement(spec.SKV_18, story=bad_dtypes(static=True, restoring=[True]), share=0.3)
+def test_a_chunk_of_another_dtype_is_refused_by_a_restored_preallocated_cache(subject, story):
     refuses_step(subject, story)
 
 

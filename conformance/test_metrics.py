@@ -4,8 +4,8 @@ import math
 
 from hypothesis import strategies as st
 
-from inferspec.conformance.inputs.metrics import any_number, some, timelines, workloads
-from inferspec.conformance.properties import depends_on_arguments_alone, refuses
+from inferspec.conformance.inputs.metrics import a_few, any_number, some, timelines, whole_seconds, workloads
+from inferspec.conformance.properties import depends_on_arguments_alone, keeps_arguments, refuses
 from inferspec.conformance.suite import requirement
 from inferspec.conformance.trial import Nonconformance
 from inferspec.spec import metrics as spec
@@ -29,6 +29,11 @@ def test_e2el_is_the_wait_for_the_last_token(subject, call):
 
 @requirement(spec.METR_03, call=timelines())
 def test_itl_are_the_gaps_between_tokens(subject, call):
+    has(subject, call, "itl")
+
+
+@requirement(spec.METR_03, call=timelines(count=any_number), share=0.3)
+def test_itl_of_many_tokens_are_all_their_gaps(subject, call):
     has(subject, call, "itl")
 
 
@@ -73,9 +78,14 @@ def test_large_times_lose_nothing(subject, call):
     subject.agrees(call)
 
 
+@requirement(spec.METR_08, call=timelines(clocks=["zero", "ahead"]), share=0.5)
+def test_times_may_be_0_and_negative(subject, call):
+    subject.agrees(call)
+
+
 @requirement(spec.METR_09, call=timelines(count=any_number, grouped=True), share=0.5)
 def test_the_parts_add_up_to_e2el(subject, call):
-    got, answers = subject.parts(call), subject.answer(call)
+    got, answers = parts(subject, call, "ttft", "tpot", "itl", "e2el"), subject.answer(call)
     n = len(call.arguments["token_times"])
     if not n:
         return
@@ -121,11 +131,26 @@ def test_an_arrival_that_is_not_finite_is_refused(subject, call, bad):
     refuses(subject, call.having(arrival=bad))
 
 
+@requirement(spec.METR_14, call=timelines(), share=0.5)
+def test_times_may_be_integers(subject, call):
+    subject.agrees(whole_seconds(call))
+
+
+@requirement(spec.METR_15, call=timelines(count=any_number), share=0.3)
+def test_the_times_are_left_as_they_were(subject, call):
+    keeps_arguments(subject, call)
+
+
 # many requests
 
 
 @requirement(spec.METR_21, call=workloads(), share=0.5)
 def test_mean_ttft_and_e2el_weigh_requests_alike(subject, call):
+    has(subject, call, "ttft", "e2el")
+
+
+@requirement(spec.METR_21, call=workloads(count=a_few, requests=(6, 17, 300)), share=0.2)
+def test_mean_ttft_and_e2el_of_many_requests_weigh_them_alike(subject, call):
     has(subject, call, "ttft", "e2el")
 
 
@@ -144,6 +169,11 @@ def test_the_output_rate_counts_emitted_tokens(subject, call):
     has(subject, call, "output_rate")
 
 
+@requirement(spec.METR_24, call=workloads(count=a_few, requests=(6, 17, 300)), share=0.3)
+def test_the_output_rate_counts_every_request(subject, call):
+    has(subject, call, "output_rate")
+
+
 @requirement(spec.METR_25, call=workloads(), share=0.5)
 def test_the_prefill_rate_counts_computed_tokens(subject, call):
     has(subject, call, "prefill_rate")
@@ -152,6 +182,11 @@ def test_the_prefill_rate_counts_computed_tokens(subject, call):
 @requirement(spec.METR_25, call=workloads(reuse=False), share=0.3)
 def test_the_prefill_rate_of_prompts_that_share_nothing(subject, call):
     has(subject, call, "prefill_rate")
+
+
+@requirement(spec.METR_25, call=workloads(count=some, requests=(1, 2, 3)), share=0.2)
+def test_the_prefill_rate_of_prompts_that_are_cached_in_full_is_0(subject, call):
+    has(subject, call.having(cached_tokens=call.arguments["prompt_tokens"]), "prefill_rate")
 
 
 @requirement(spec.METR_26, call=workloads(count=some, requests=(2, 3, 5)), which=st.sets(st.integers(0, 4)), share=0.5)
@@ -168,37 +203,66 @@ def test_no_time_gives_no_rate(subject, call):
 
 
 @requirement(
+    spec.METR_27,
+    call=workloads(count=some, requests=(1, 2, 3)),
+    span=st.sampled_from([1e-3, 1e-6, 1e-9, 1e-12]),
+    share=0.3,
+)
+def test_any_time_gives_a_rate(subject, call, span):
+    times = [[span * i / (len(line) - 1) for i in range(len(line))] for line in call.arguments["token_times"]]
+    subject.agrees(call.having(arrivals=[0.0] * len(times), token_times=times))
+
+
+@requirement(
     spec.METR_28,
     call=workloads(count=some, requests=(2, 3, 5)),
     bad=st.sampled_from(
-        ["arrivals", "token_times", "prompt_tokens", "cached_tokens", "order", "early", "cached", "minus"]
+        ["arrivals", "token_times", "prompt_tokens", "cached_tokens", "order", "early", "cached", "minus", "prompt"]
     ),
+    which=st.integers(0, 59),
 )
-def test_bad_workloads_are_refused(subject, call, bad):
-    refuses(subject, call.having(**_spoilt(call, bad)))
+def test_bad_workloads_are_refused(subject, call, bad, which):
+    refuses(subject, call.having(**_spoilt(call, bad, which)))
 
 
-def has(subject, call, *parts):
+def parts(subject, call, *names):
+    """The parts of the result, which these are among."""
+    got = subject.parts(call)
+    for name in names:
+        if name not in got:
+            raise Nonconformance(f"{name} is missing; it came with {', '.join(got)}", call)
+    return got
+
+
+def has(subject, call, *names):
     """These parts of the result are right; the others are other requirements' matter."""
-    got, answers = subject.parts(call), subject.answer(call)
-    for part in parts:
-        if part not in got:
-            raise Nonconformance(f"{part} is missing; it came with {', '.join(got)}", call)
+    got, answers = parts(subject, call, *names), subject.answer(call)
+    for part in names:
         answer: Answer = answers[part]
         subject.compare(call, got[part], answer, part=part)
 
 
-def _spoilt(call, bad):
-    """One argument of a workload, spoilt: a list that is one short, times out of order, counts that cannot be."""
+def _spoilt(call, bad, which):
+    """A workload that is spoilt: a list too short or too long, or one request's times out of order, or its counts."""
     arguments = call.arguments
+    at = which % len(arguments["arrivals"])
+    times, prompt = arguments["token_times"][at], arguments["prompt_tokens"][at]
     match bad:
         case "order":
-            first, *rest = arguments["token_times"]
-            return {"token_times": [[first[-1] + 1.0, *first], *rest]}
+            return {"token_times": _with(arguments["token_times"], at, [times[-1] + 1.0, *times])}
         case "early":
-            return {"arrivals": [arguments["token_times"][0][0] + 1.0, *arguments["arrivals"][1:]]}
+            return {"arrivals": _with(arguments["arrivals"], at, times[0] + 1.0)}
         case "cached":
-            return {"cached_tokens": [arguments["prompt_tokens"][0] + 1, *arguments["cached_tokens"][1:]]}
+            return {"cached_tokens": _with(arguments["cached_tokens"], at, prompt + 1)}
         case "minus":
-            return {"cached_tokens": [-1, *arguments["cached_tokens"][1:]]}
-    return {bad: arguments[bad][:-1]}
+            return {"cached_tokens": _with(arguments["cached_tokens"], at, -1)}
+        case "prompt":
+            # Cached in full, as far as a comparison of both goes.
+            return {name: _with(arguments[name], at, -prompt) for name in ("prompt_tokens", "cached_tokens")}
+    given = arguments[bad]
+    return {bad: given[:-1] if which % 2 else [*given, given[-1]]}
+
+
+def _with(entries, at, entry):
+    """The list with another entry there."""
+    return [*entries[:at], entry, *entries[at + 1 :]]

@@ -1,6 +1,6 @@
 """Latency of generation: TTFT, TPOT, ITL and E2EL of one request, their means over many, and token rates.
 
-Times are seconds on one clock, of any zero; token_times holds the time of every emitted token, in order. Tokens that
+Times are seconds on one clock, of any zero, as floats or integers; token_times holds the time of every emitted token, in order. Tokens that
 came together (a chunk of a speculative step, say) have the same time.
 
     TTFT  time to first token: the first token's time less the arrival
@@ -205,7 +205,8 @@ METR_06 = _one(
 METR_07 = _one("METR-07", "a request without a token has no metric and no gap", source="PROPERTIES ME1")
 METR_08 = _one(
     "METR-08",
-    "the clock's zero does not matter: differences of times past 1.7e9 seconds are exact to float64",
+    "the clock's zero does not matter: 0 and times before it are times, and differences of times past 1.7e9 seconds are "
+    "exact to float64",
     source="PROPERTIES X5",
 )
 METR_09 = _one("METR-09", "TTFT + sum(ITL) = E2EL, and TTFT + (n - 1) · TPOT = E2EL", source="PROPERTIES ME1")
@@ -217,6 +218,12 @@ METR_10 = _one(
 METR_11 = _one("METR-11", "token times that decrease are refused", Aspect.GUARD, "PROPERTIES X9")
 METR_12 = _one("METR-12", "a token before the arrival is refused", Aspect.GUARD, "PROPERTIES X9")
 METR_13 = _one("METR-13", "times that are not finite are refused", Aspect.GUARD, "PROPERTIES X9")
+METR_14 = _one(
+    "METR-14",
+    "times may be integers: they give what the same times in floats do, fractions too",
+    source="PROPERTIES X4",
+)
+METR_15 = _one("METR-15", "the caller's list of times is left as it was", source="PROPERTIES X6")
 METR_21 = _many("METR-21", "mean TTFT and E2EL weigh every request alike", source="PROPERTIES ME4")
 METR_22 = _many(
     "METR-22",
@@ -226,12 +233,14 @@ METR_22 = _many(
 METR_23 = _many("METR-23", "mean ITL weighs every gap of every request alike", source="PROPERTIES ME4")
 METR_24 = _many(
     "METR-24",
-    "output_rate is emitted tokens per second from the first arrival to the last token, and no prompt counts in it",
+    "output_rate is emitted tokens per second from the first arrival to the last token, and no prompt counts in it, "
+    "however many requests there are",
     source="PROPERTIES ME6",
 )
 METR_25 = _many(
     "METR-25",
-    "prefill_rate counts the prompt tokens that were computed: those that were cached are not among them",
+    "prefill_rate counts the prompt tokens that were computed: those that were cached are not among them, and where all "
+    "were the rate is 0",
     source="https://github.com/GeeeekExplorer/nano-vllm/commit/8d63a98; PROPERTIES ME6",
 )
 METR_26 = _many(
@@ -240,11 +249,14 @@ METR_26 = _many(
     source="PROPERTIES ME1",
 )
 METR_27 = _many(
-    "METR-27", "where no time passes there is no rate: it is None, and not infinite", source="PROPERTIES X9"
+    "METR-27",
+    "where no time passes there is no rate, None and not infinite, and where any passes there is one",
+    source="PROPERTIES X9",
 )
 METR_28 = _many(
     "METR-28",
-    "lists of different lengths, times out of order, negative counts and more cached than prompt tokens are refused",
+    "lists of different lengths, times out of order, negative counts and more cached than prompt tokens are refused, "
+    "whichever request has them",
     Aspect.GUARD,
     "PROPERTIES X9",
 )
@@ -256,7 +268,7 @@ CONTRACT = Contract(
     version=1,
     operations=(RequestMetrics, AggregateMetrics),
     envelope={
-        "clocks": ("zero", "monotonic", "epoch"),
+        "clocks": ("zero", "monotonic", "epoch", "ahead"),
         "tokens": 2000,
     },
     requirements=tuple(value for value in list(globals().values()) if isinstance(value, Requirement)),

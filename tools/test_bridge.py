@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import importlib.util
 import random
+from collections import namedtuple
+from dataclasses import dataclass
+from types import SimpleNamespace
 
 import ml_dtypes
 import numpy as np
@@ -15,6 +18,7 @@ from inferspec.conformance.calls import VIEWS, Observation
 from inferspec.conformance.executor import Executor
 from inferspec.conformance.wire import decode, encode
 from inferspec.spec.linear import Silu
+from inferspec.spec.metrics import RequestMetrics
 from inferspec.spec.numerics import f64
 
 DTYPES = ("float32", "float16", "bfloat16", "int32", "int64", "uint8", "bool")
@@ -250,6 +254,46 @@ def test_an_error_is_seen_with_its_text_and_its_place():
 def test_something_that_is_no_array_is_named(result, name):
     seen = call(lambda x: result)
     assert (seen.value, seen.message, seen.stub) == (None, name, False)
+
+
+@dataclass
+class Latency:
+    queue: float
+    itl: list[float]
+    e2el: float
+    tpot: float | None
+    ttft: float
+
+
+@pytest.mark.parametrize(
+    "result",
+    [
+        (1.0, None, [2.0], 3.0),
+        {"itl": [2.0], "ttft": 1.0, "queue": 0.5, "e2el": 3.0, "tpot": None},
+        Latency(0.5, [2.0], 3.0, None, 1.0),
+        SimpleNamespace(**vars(Latency(0.5, [2.0], 3.0, None, 1.0))),
+        namedtuple("Latency", "queue itl e2el tpot ttft")(0.5, [2.0], 3.0, None, 1.0),
+    ],
+    ids=["tuple", "dict", "dataclass", "object", "namedtuple"],
+)
+def test_parts_are_named_by_order_key_or_attribute_and_others_ignored(result):
+    seen = _latency(lambda arrival, token_times: result)
+    assert {part: x.tolist() for part, x in seen.parts.items()} == {"ttft": 1.0, "tpot": [], "itl": [2.0], "e2el": 3.0}
+
+
+def test_a_list_that_the_call_changes_is_noticed():
+    def takes(arrival, token_times):
+        token_times.pop()
+        return (1.0, None, [2.0], 3.0)
+
+    assert _latency(takes).changed == ("token_times",)
+
+
+def _latency(function) -> Observation:
+    names = {"arrival": "arrival", "token_times": "token_times"}
+    target = Target(RequestMetrics, function, arrays("numpy"), plain=False, call_names=names)
+    arguments = {"arrival": 0.0, "token_times": [1.0, 3.0]}
+    return Executor({"request_metrics": target}).call("request_metrics", arguments, {}, None, (), False)
 
 
 def test_another_kind_of_array_is_no_array():

@@ -109,6 +109,24 @@ class Script:
         self.do("switch")
         self.length, self.aside = self.aside, self.length
 
+    def past(self) -> None:
+        """What a cache may have been through before it is given something bad: rewinds, and states that it restored.
+
+        A token is left if there was one, since a cache that is rewound to 0 may take other shapes.
+        """
+        rewinding, restoring = self.pick("rewinding"), self.pick("restoring")
+        if rewinding and self.pick.one_of(False, True):
+            self.rewind(self.pick.size(0, max(self.length - 1, 0)))
+        if restoring:
+            self.save()
+            if self.pick.one_of(True, False):
+                self.another()
+            else:
+                self.append(self.pick.one_of(1, 2))
+            self.restore()
+        if rewinding and self.pick.one_of(False, False, True):
+            self.rewind(self.pick.size(0, max(self.length - 1, 0)))
+
     def event(self, rewinding: bool = False) -> None:
         """An append, or one of the ways to rewind."""
         match self.pick.one_of("append", "append", "rewind", "mistake") if rewinding else "append":
@@ -222,7 +240,10 @@ def bad_rewinds(pick: Pick, static: bool = False, chunks: Chunks = small) -> tup
         script.append()
     if pick.one_of(False, True):
         script.event(rewinding=True)
-    n = pick.one_of(script.length + 1, script.length + 5, -1, -2, 2**31, -script.length - 1)
+    script.past()
+    # The longest that the cache has been is too far too, unless it still is so long.
+    once = max(script.longest, script.length + 1)
+    n = pick.one_of(script.length + 1, once, script.length + 5, -1, -2, 2**31, -script.length - 1)
     bad = script.do("rewind", n=n)
     return _going_on(script).call(static), bad
 
@@ -233,6 +254,7 @@ def bad_pairs(pick: Pick, static: bool = False) -> tuple[Call, int]:
     script = Script(pick)
     if pick.one_of(False, True):
         script.append()
+        script.past()
     given = script.arrays(pick.one_of(2, 3, 5))
     name, other = pick.one_of(("key", "value"), ("value", "key"))
     match pick.one_of("longer", "one", "wider", "more rows", "flat", "five axes"):
@@ -258,6 +280,7 @@ def bad_shapes(pick: Pick, static: bool = False, chunks: Chunks = small) -> tupl
     """(story, number of the step that must be refused): a chunk that does not fit those before it."""
     script = Script(pick, chunks)
     script.append(max(chunks(pick), 1))
+    script.past()
     given = script.arrays(pick.one_of(1, 2, 3))
     match pick.one_of("rows", "one row", "heads", "one head", "key dim", "value dim", "one value"):
         case "rows":
@@ -285,6 +308,7 @@ def bad_dtypes(pick: Pick, static: bool = False) -> tuple[Call, int]:
     """(story, number of the step that must be refused): a chunk in another dtype than those before it."""
     script = Script(pick)
     script.append(pick.one_of(1, 2, 4))
+    script.past()
     others = [numpy_dtype(name) for name in ("float32", "float16", "bfloat16") if name != script.dtype]
     given, dtype = script.arrays(pick.one_of(1, 2)), pick.one_of(*others)
     names = pick.one_of(("key", "value"), ("value",), ("key",))

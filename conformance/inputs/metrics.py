@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -19,8 +21,8 @@ EXAMPLES = {
 }
 """The plainest call of each operation."""
 
-ZEROS = {"zero": 0.0, "monotonic": 86_400.0, "epoch": 1.7e9}
-"""Where clocks count from, in seconds before now: the request's, the machine's start, 1970."""
+ZEROS = {"zero": 0.0, "monotonic": 86_400.0, "epoch": 1.7e9, "ahead": -8.0}
+"""Where clocks count from, in seconds before now: the request's, the machine's start, 1970, a time that is to come."""
 
 Count = Callable[[Pick], int]
 
@@ -31,15 +33,20 @@ def some(pick: Pick) -> int:
 
 def any_number(pick: Pick) -> int:
     """From none to many."""
-    return pick.one_of(2, 0, 1, 3, 5, 60, min(1000, pick.envelope["tokens"]))
+    return pick.one_of(2, 0, 1, 3, 5, 60, pick.envelope["tokens"])
+
+
+def a_few(pick: Pick) -> int:
+    """For requests by the hundred, more than an example has choices for."""
+    return int(pick.random.integers(0, 9))
 
 
 def timeline(pick: Pick, start: float, count: int, grouped: bool) -> tuple[float, list[float]]:
     """(arrival, token times): a wait for the first token that is unlike the gaps, and gaps that are unlike each other.
 
-    grouped: tokens come in chunks of one to four.
+    Some arrive at the very time that clocks count from: 0.0 is a time. grouped: tokens come in chunks of one to four.
     """
-    arrival = start + pick.random.uniform(0.0, 10.0)
+    arrival = start + pick.random.uniform(0.0, 10.0) * (pick.random.random() < 0.75)
     gaps = 10.0 ** pick.random.uniform(-3, -0.5, count)
     if grouped:
         gaps = gaps * (pick.random.random(count) < 0.5)
@@ -55,11 +62,26 @@ def timelines(pick: Pick, count: Count = some, grouped: bool = False) -> Call:
     return pick.call(REQUEST, arrival=arrival, token_times=times)
 
 
+def whole_seconds(call: Call) -> Call:
+    """The call with all its times rounded down to integers."""
+    return call.having(
+        **{name: _whole(x) for name, x in call.arguments.items() if name in ("arrival", "arrivals", "token_times")}
+    )
+
+
+def _whole(x: Any) -> Any:
+    return [_whole(item) for item in x] if isinstance(x, list) else math.floor(x)
+
+
+def _cached(pick: Pick, prompt: int) -> int:
+    return prompt if pick.random.random() < 0.2 else int(pick.random.integers(0, prompt))
+
+
 @calls
 def workloads(
     pick: Pick, count: Count = any_number, requests: tuple[int, ...] = (2, 3, 5, 1, 0), reuse: bool = True
 ) -> Call:
-    """Requests that overlap in time, of very different lengths, some with a part of the prompt cached.
+    """Requests that overlap in time, of very different lengths, some with a part of the prompt cached, or all of it.
 
     reuse: whether prompts may be cached at all.
     """
@@ -67,7 +89,7 @@ def workloads(
     grouped = pick.one_of(False, True)
     lines = [timeline(pick, start, count(pick), grouped) for _ in range(pick.one_of(*requests))]
     prompts = [int(x) for x in pick.random.integers(1, 3000, len(lines))]
-    cached = [int(pick.random.integers(0, prompt)) if reuse else 0 for prompt in prompts]
+    cached = [_cached(pick, prompt) if reuse else 0 for prompt in prompts]
     return pick.call(
         AGGREGATE,
         arrivals=[arrival for arrival, _ in lines],

@@ -350,6 +350,41 @@ def _cast(old: np.ndarray, new: np.ndarray) -> np.ndarray:
     return _joined(old, new.astype(old.dtype))
 
 
+def _restored(cache: Cache, state: Any) -> None:
+    _set(cache, state)
+    cache.restored = True
+
+
+def _no_fit_once_restored(self: KVCache, cache: Cache, key: np.ndarray, value: np.ndarray) -> None:
+    if not hasattr(cache, "restored"):
+        KVCache.check_fit(self, cache, key, value)
+
+
+def _no_fit_once_rewound(self: KVCache, cache: Cache, key: np.ndarray, value: np.ndarray) -> None:
+    if not hasattr(cache, "rewound"):
+        KVCache.check_fit(self, cache, key, value)
+
+
+def _marks_rewound(self: KVCache, cache: Cache, n: int) -> None:
+    KVCache.drop(self, cache, n)
+    cache.rewound = True
+
+
+def _no_dtype_once_restored(self: KVCache, cache: Cache, key: np.ndarray, value: np.ndarray) -> None:
+    if not hasattr(cache, "restored"):
+        KVCache.check_dtype(self, cache, key, value)
+
+
+def _any_rewind_once_restored(self: KVCache, cache: Cache, n: int) -> None:
+    if not hasattr(cache, "restored"):
+        KVCache.check_rewind(self, cache, n)
+
+
+def _at_its_longest(self: KVCache, cache: Cache, n: int) -> None:
+    if not 0 <= n <= max(self.length(cache), getattr(cache, "ever", 0)):
+        raise ValueError("too far")
+
+
 def _promoted(old: np.ndarray, new: np.ndarray) -> np.ndarray:
     return _joined(f64(old), f64(new)).astype(np.float32)
 
@@ -518,6 +553,7 @@ def _dead_once_full(self: Any, cache: Cache, key: np.ndarray) -> None:
 _nothing: Change = {"check_fit": lambda self, cache, key, value: None}
 _any_dtype: Change = {"check_dtype": lambda self, cache, key, value: None}
 _any_rewind: Change = {"check_rewind": lambda self, cache, n: None}
+_remembered: Change = {"become": lambda self, cache, state: _restored(cache, state)}
 _any_room: Change = {"check_room": lambda self, cache, key: None}
 
 
@@ -747,6 +783,20 @@ FAULTS: tuple[Fault, ...] = (
         "PROPERTIES X9",
     ),
     *_both(
+        "rewind-clamps-once-restored",
+        "a rewind too far or backwards is clamped in a cache that restored a state",
+        14,
+        {**_remembered, "check_rewind": _any_rewind_once_restored, "drop": _clamped},
+        "PROPERTIES X9, KV4",
+    ),
+    *_both(
+        "rewind-of-the-longest",
+        "a rewind is compared with the tokens that were ever appended",
+        14,
+        {"check_rewind": _at_its_longest, "store": _ever_appended, "drop": _clamped},
+        "PROPERTIES X9",
+    ),
+    *_both(
         "rewind-then-checks",
         "a bad rewind has dropped tokens when it is refused",
         15,
@@ -770,11 +820,32 @@ FAULTS: tuple[Fault, ...] = (
     ),
     *_both("begins-anew", "a chunk of another shape begins the cache anew", 17, {**_nothing, "store": _starts_anew}),
     *_both(
+        "broadcasts-once-restored",
+        "a cache that restored a state no longer compares shapes, and broadcasts",
+        17,
+        {**_remembered, "check_fit": _no_fit_once_restored, "store": _broadcast},
+        "PROPERTIES X9, KV4",
+    ),
+    *_both(
+        "broadcasts-once-rewound",
+        "a cache that was rewound no longer compares shapes, and broadcasts",
+        17,
+        {"drop": _marks_rewound, "check_fit": _no_fit_once_rewound, "store": _broadcast},
+        "PROPERTIES X9",
+    ),
+    *_both(
         "casts",
         "a chunk of another dtype is cast",
         18,
         {**_any_dtype, **_joining(_cast)},
         "mlx-lm 0.32.2: assignment into the buffer",
+    ),
+    *_both(
+        "casts-once-restored",
+        "a cache that restored a state no longer compares dtypes, and casts",
+        18,
+        {**_remembered, "check_dtype": _no_dtype_once_restored, **_joining(_cast)},
+        "PROPERTIES X9, KV4",
     ),
     *_both(
         "mixes-dtypes",

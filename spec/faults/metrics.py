@@ -23,6 +23,8 @@ from inferspec.spec.metrics import (
     METR_11,
     METR_12,
     METR_13,
+    METR_14,
+    METR_15,
     METR_21,
     METR_22,
     METR_23,
@@ -33,6 +35,7 @@ from inferspec.spec.metrics import (
     METR_28,
     AggregateMetrics,
     RequestMetrics,
+    _checked,
 )
 
 VLLM = "https://github.com/vllm-project/vllm"
@@ -218,6 +221,83 @@ def _unchecked_order(self: AggregateMetrics, a: Arguments) -> None:
     self.guard_counts(a)
 
 
+def _no_time_at_0(a: Arguments) -> dict[str, Any]:
+    """An arrival of 0.0 is taken for none, and the first token's time stands in."""
+    return {"arrival": a.arrival or next(iter(a.token_times), 0.0)}
+
+
+def _no_negative_time(self: RequestMetrics, a: Arguments) -> None:
+    self.guard_times(a)
+    if a.arrival < 0:
+        raise ValueError(f"arrival is {a.arrival}")
+
+
+def _whole_tpot(self: RequestMetrics, a: Arguments) -> Any:
+    """TPOT in the type of the times."""
+    result = Operation.respond(self, a)
+    if isinstance(a.arrival, int) and result["tpot"].size:
+        return {**result, "tpot": np.floor(result["tpot"])}
+    return result
+
+
+def _floats_alone(self: RequestMetrics, a: Arguments) -> None:
+    self.guard_times(a)
+    if not all(isinstance(time, float) for time in (a.arrival, *a.token_times)):
+        raise TypeError("a time is no float")
+
+
+def _takes_the_list(self: RequestMetrics, a: Arguments) -> Any:
+    """Times are popped from the caller's list one by one."""
+    result = Operation.respond(self, a)
+    a.token_times.clear()
+    return result
+
+
+def _arrival_before_times(self: RequestMetrics, a: Arguments) -> Any:
+    result = Operation.respond(self, a)
+    a.token_times.insert(0, a.arrival)
+    return result
+
+
+def _of_the_first_128(self: AggregateMetrics, a: Arguments) -> list[int]:
+    return AggregateMetrics.served(self, a)[:128]
+
+
+def _no_rate_of_0(self: AggregateMetrics, a: Arguments) -> Any:
+    result = Operation.respond(self, a)
+    nothing = result["prefill_rate"].size and not result["prefill_rate"]
+    return {**result, "prefill_rate": np.zeros(0)} if nothing else result
+
+
+def _one_computed(self: AggregateMetrics, a: Arguments, served: list[int]) -> int:
+    return sum(max(a.prompt_tokens[i] - a.cached_tokens[i], 1) for i in served)
+
+
+def _no_short_span(self: AggregateMetrics, a: Arguments, served: list[int]) -> float:
+    span = AggregateMetrics.span(self, a, served)
+    return span if span > 1e-6 else 0.0
+
+
+def _a_nanosecond(self: AggregateMetrics, a: Arguments, served: list[int]) -> float:
+    span = AggregateMetrics.span(self, a, served)
+    return max(span, 1e-9) if span else 0.0
+
+
+def _first_alone(self: AggregateMetrics, a: Arguments) -> None:
+    """The first request is looked at, and taken for all."""
+    self.guard_lengths(a)
+    if a.arrivals:
+        _checked(a.arrivals[0], a.token_times[0])
+        if not 0 <= a.cached_tokens[0] <= a.prompt_tokens[0]:
+            raise ValueError("more cached than prompt tokens")
+
+
+def _more_cached_alone(self: AggregateMetrics, a: Arguments) -> None:
+    for prompt, cached in zip(a.prompt_tokens, a.cached_tokens, strict=True):
+        if cached > prompt:
+            raise ValueError("more cached than prompt tokens")
+
+
 FAULTS: tuple[Fault, ...] = (
     Fault(
         "metrics-ttft-second",
@@ -277,6 +357,13 @@ FAULTS: tuple[Fault, ...] = (
     ),
     Fault(
         "metrics-itl-sorted", "ITL are sorted", METR_03, {"itl": lambda self, a, t: np.sort(np.diff(_times(a)))}, TIRED
+    ),
+    Fault(
+        "metrics-itl-of-the-last-1024",
+        "gaps are kept in a ring of 1024",
+        METR_03,
+        {"itl": lambda self, a, t: np.diff(_times(a))[-1024:]},
+        "PROPERTIES ME1",
     ),
     Fault(
         "metrics-tpot-by-n",
@@ -368,6 +455,12 @@ FAULTS: tuple[Fault, ...] = (
         "the JAX post, part 2: datetime counts microseconds",
     ),
     Fault(
+        "metrics-no-arrival-at-0", "an arrival at 0.0 is taken for none", METR_08, _with_arguments(_no_time_at_0), TIRED
+    ),
+    Fault(
+        "metrics-no-negative-time", "a negative time is refused", METR_08, {"guard": _no_negative_time}, "PROPERTIES X5"
+    ),
+    Fault(
         "metrics-last-gap-lost",
         "the last gap is not recorded",
         METR_09,
@@ -420,6 +513,28 @@ FAULTS: tuple[Fault, ...] = (
         TIRED,
     ),
     Fault("metrics-nan", "times that are NaN are taken", METR_13, {"guard": _order_alone}, "PROPERTIES X9"),
+    Fault(
+        "metrics-whole-tpot",
+        "TPOT of integer times is cut to an integer",
+        METR_14,
+        {"respond": _whole_tpot},
+        "PROPERTIES X4",
+    ),
+    Fault("metrics-floats-alone", "integer times are refused", METR_14, {"guard": _floats_alone}, "PROPERTIES X4"),
+    Fault(
+        "metrics-takes-the-list",
+        "the caller's list of times is emptied",
+        METR_15,
+        {"respond": _takes_the_list},
+        "PROPERTIES X6",
+    ),
+    Fault(
+        "metrics-arrival-into-the-list",
+        "the arrival is put in front of the caller's list of times",
+        METR_15,
+        {"respond": _arrival_before_times},
+        "PROPERTIES X6",
+    ),
     Fault(
         "metrics-mean-by-tokens",
         "requests weigh as much as they have tokens",
@@ -486,6 +601,27 @@ FAULTS: tuple[Fault, ...] = (
         TIRED,
     ),
     Fault(
+        "metrics-first-128-requests",
+        "requests past the 128th do not count",
+        METR_24,
+        {"served": _of_the_first_128},
+        "PROPERTIES ME6",
+    ),
+    Fault(
+        "metrics-no-rate-of-0",
+        "where nothing is computed there is no prefill rate",
+        METR_25,
+        {"respond": _no_rate_of_0},
+        "PROPERTIES ME6",
+    ),
+    Fault(
+        "metrics-one-computed",
+        "a prompt that is cached in full counts as one token",
+        METR_25,
+        {"computed": _one_computed},
+        "PROPERTIES ME6",
+    ),
+    Fault(
         "metrics-cached-computed",
         "the prefill rate counts cached tokens",
         METR_25,
@@ -528,6 +664,34 @@ FAULTS: tuple[Fault, ...] = (
         TIRED,
     ),
     Fault("metrics-zero-rate", "the rate is 0 where no time passes", METR_27, {"respond": _zero_rates}, TIRED),
+    Fault(
+        "metrics-no-short-span",
+        "a microsecond is taken for no time",
+        METR_27,
+        {"span": _no_short_span},
+        "PROPERTIES X9",
+    ),
+    Fault(
+        "metrics-span-clamped",
+        "rates divide by a nanosecond at least",
+        METR_27,
+        {"span": _a_nanosecond},
+        "PROPERTIES X9",
+    ),
+    Fault(
+        "metrics-first-alone",
+        "the first request is checked, and no other",
+        METR_28,
+        {"guard": _first_alone},
+        "PROPERTIES X9",
+    ),
+    Fault(
+        "metrics-negative-counts",
+        "negative counts are taken",
+        METR_28,
+        {"guard_counts": _more_cached_alone},
+        "PROPERTIES X9",
+    ),
     Fault(
         "metrics-shortest-list",
         "lists of different lengths are cut to the shortest",
