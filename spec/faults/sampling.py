@@ -85,11 +85,6 @@ def _ignored_from_32(self: Filtering, a: Arguments) -> int:
     return a.logits.shape[-1] if a.top_k is not None and a.top_k >= 32 else Filtering.limit(self, a)
 
 
-def _rows_to(most: int) -> Callable[[np.ndarray], np.ndarray]:
-    """What a kernel writes that takes so many rows of the last leading dim."""
-    return lambda ids: ids[..., :most] if ids.ndim else ids
-
-
 def _limit_wraps(self: FilterLogits, a: Arguments) -> int:
     size = a.logits.shape[-1]
     return FilterLogits.limit(self, a) if a.top_k is None or a.top_k < size else max(a.top_k % size, 1)
@@ -662,6 +657,18 @@ def _greedy_when_cold(self: Sampler, z: np.ndarray, a: Arguments) -> np.ndarray:
     return Sampler.chosen(self, z, a if a.temperature > 1e-2 else Arguments(**{**vars(a), "temperature": 0}))
 
 
+def _rows_to(most: int) -> Change:
+    """A kernel takes so many rows of the last leading dim; the others keep id 0."""
+
+    def drawn(self: Sampler, a: Arguments) -> np.ndarray:
+        ids = np.array(Sampler.drawn(self, a))
+        if ids.ndim:
+            ids[..., most:] = 0
+        return ids
+
+    return {"drawn": drawn}
+
+
 def _shared_number(self: Sampler, a: Arguments, rows: int) -> np.ndarray:
     return np.broadcast_to(Sampler.uniforms(self, a, rows)[:1], (rows,)) if rows else Sampler.uniforms(self, a, rows)
 
@@ -897,14 +904,14 @@ _SAMPLERS = (
         "sampler-rows-past-32",
         "ids of rows past 32 are not written",
         spec.SAMP_27,
-        leaves_unwritten(_rows_to(32)),
+        _rows_to(32),
         "PROPERTIES X2",
     ),
     Fault(
         "sampler-rows-past-256",
         "ids of rows past 256 are not written",
         spec.SAMP_27,
-        leaves_unwritten(_rows_to(256)),
+        _rows_to(256),
         "PROPERTIES X2",
     ),
     Fault(
