@@ -65,8 +65,11 @@ class Call:
         printer.text(str(self))
 
     def program(self) -> str | None:
-        """A line of Python that makes the call, or None when its arrays are too large to write down."""
+        """A line of Python that makes the call, or None when its arrays are too large to write down or an argument, a
+        model say, is one that only a driver can make."""
         if self.views or "steps" in self.arguments or sum(a.size for a in self.leaves().values()) > 24:
+            return None
+        if not all(_literal_stands_for(value) for value in self.arguments.values()):
             return None
         return f"{self.operation}({', '.join(f'{k}={_literal(v)}' for k, v in self.arguments.items())})"
 
@@ -99,12 +102,17 @@ def _shown(value: Any) -> str:
     return repr(value)
 
 
+def _literal_stands_for(value: Any) -> bool:
+    """Whether a call takes the value as it is written: mappings and bytes describe models and tables to a driver."""
+    if isinstance(value, tuple | list):
+        return all(_literal_stands_for(item) for item in value)
+    return not isinstance(value, Mapping | bytes)
+
+
 def _literal(value: Any) -> str:
     if isinstance(value, np.ndarray):
         number = value.astype(np.float64) if value.dtype.kind not in "biu" else value
         return f"array({number.tolist()}, {value.dtype.name})"
-    if isinstance(value, Mapping):
-        return f"{{{', '.join(f'{key!r}: {_literal(item)}' for key, item in value.items())}}}"
     if isinstance(value, tuple | list):
         return f"[{', '.join(_literal(item) for item in value)}]"
     return repr(value)

@@ -68,7 +68,7 @@ class Executor:
             if not told:
                 message = "None" if answer is None else f"{type(answer).__module__}.{type(answer).__qualname__}"
         except Exception as error:
-            raised, message, told = type(error).__name__, f"{error}{_frame(error)}", {}
+            raised, message, told = type(error).__name__, f"{_said(error)}{_frame(error)}", {}
         changed = tuple(path for path, array, data in before if to.to_numpy(array).tobytes() != data)
         changed += tuple(path for path, numbers, copy in lists if numbers != copy)
         if state is not None and state != _random_state():
@@ -154,6 +154,14 @@ def _told(value: Any, to: Arrays) -> np.ndarray:
     if value.dtype.kind not in "biuf" and not is_float(value.dtype):
         raise TypeError(f"the result is a {value.dtype.name} array; it takes floating-point numbers")
     return value
+
+
+def _said(error: BaseException) -> str:
+    """The text of an error; some errors of subjects raise another when they are asked for it."""
+    try:
+        return str(error)
+    except Exception as another:
+        return f"(no message: its text raises {type(another).__name__})"
 
 
 def _frame(error: BaseException) -> str:

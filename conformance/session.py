@@ -19,7 +19,7 @@ from inferspec.conformance.trial import Outcome, Trial
 from inferspec.conformance.unclaimed import unclaimed
 from inferspec.conformance.waivers import Waiver, read_waivers
 from inferspec.spec import contracts
-from inferspec.spec.contract import Fault
+from inferspec.spec.contract import STORY, Fault
 
 _CALL_ERRORS = re.compile(
     r"unexpected keyword|required (positional|keyword-only)|positional argument|incompatible function arguments|takes \d+"
@@ -176,6 +176,14 @@ def plain_call(operation: str) -> Call:
     return importlib.import_module(f"inferspec.conformance.inputs.{component}").EXAMPLES[operation]
 
 
+def _promised(operation: str) -> str:
+    """What an operation must return, in words."""
+    parts = next(op.parts for c in contracts() for op in c.operations if op.signature.operation == operation)
+    if not parts:
+        return "one array"
+    return "arrays" if parts == STORY else f"a tuple ({', '.join(parts)}), or a dict with these names, of arrays"
+
+
 def _smoke(subject: HostedSubject, description: Description) -> dict[str, tuple[str, str]]:
     """One plain call of every offered operation: is the adapter usable at all?"""
     found: dict[str, tuple[str, str]] = {}
@@ -192,7 +200,7 @@ def _smoke(subject: HostedSubject, description: Description) -> dict[str, tuple[
         elif not seen.results and not seen.raised:
             raise AdapterError(
                 f"{description.spec}: {operation} returned a {seen.message} for {description.arrays} arrays; it must return"
-                f" one array of the kind it is given (ARRAYS takes {', '.join(KINDS)})"
+                f" {_promised(operation)} of the kind it is given (ARRAYS takes {', '.join(KINDS)})"
             )
         elif seen.raised:
             _blame_adapter(subject, description, call, f"{seen.raised}: {seen.message}")

@@ -78,6 +78,15 @@ def test_so_many_ids_come_out_as_were_asked_for(subject, call):
     subject.agrees(call)
 
 
+@requirement(
+    spec.GEN_05,
+    call=generate_calls(caches=[True], stops=[0], limits=(257, 300, 520), vocabularies=ENOUGH, samplers=["none"]),
+    share=0.05,
+)
+def test_hundreds_come_out_where_hundreds_were_asked_for(subject, call):
+    subject.agrees(call)
+
+
 @requirement(spec.GEN_05, call=generate_calls(limits=(0,)), share=0.3)
 def test_none_come_out_when_none_are_asked_for(subject, call):
     subject.expects(call, {"ids": np.zeros(0)})
@@ -102,6 +111,13 @@ def test_an_end_of_sequence_id_at_the_limit_is_not_one_of_them(subject, call):
 
 @requirement(spec.GEN_07, call=generate_calls(stops=[2, 3], stop_at=(1, 2, 3), vocabularies=ENOUGH))
 def test_any_of_several_ids_ends_the_ids(subject, call):
+    subject.agrees(call)
+
+
+@requirement(
+    spec.GEN_07, call=generate_calls(stops=[9], stop_at=(1, 2, 3), limits=(5,), vocabularies=ENOUGH), share=0.5
+)
+def test_any_of_many_ids_ends_the_ids(subject, call):
     subject.agrees(call)
 
 

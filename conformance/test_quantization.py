@@ -27,6 +27,7 @@ from inferspec.conformance.inputs.quantization import (
     stacked_products,
     trained,
     whole_dequantize,
+    wide_batches,
 )
 from inferspec.conformance.properties import (
     bit_equal,
@@ -300,6 +301,11 @@ def test_a_batch_of_products_is_the_stack_of_its_rows(subject, reading):
     subject.expects(*reading)
 
 
+@requirement(spec.QMM_05, call=product_calls(sizes=wide_batches, transpose=[False], leading_dims=BATCHES), share=0.1)
+def test_a_batch_of_wide_products_is_right_when_not_transposed(subject, call):
+    subject.agrees(call)
+
+
 @requirement(spec.QMM_05, call=product_calls(), share=0.5)
 def test_leading_dims_may_be_none_or_many(subject, call):
     subject.agrees(call)
@@ -476,6 +482,12 @@ def test_a_layer_refuses_a_bias_of_another_length(subject, call, more):
     refuses(subject, call.having(bias=resized(bias, 0, len(bias) + more)))
 
 
+@requirement(spec.QLIN_10, call=layers(leading_dims=BATCHES), axis=st.sampled_from([0, -2]), share=0.3)
+def test_no_rows_give_no_rows_of_a_layer(subject, call, axis):
+    none = resized(call.arguments["x"], axis, 0)
+    subject.expects(call.having(x=none), np.zeros((*none.shape[:-1], kept(call))))
+
+
 # QuantizedEmbedding
 
 
@@ -595,6 +607,12 @@ def test_the_head_of_another_table_in_between_changes_nothing(subject, call):
 def test_the_head_refuses_an_x_of_another_size(subject, call, more):
     x = call.arguments["x"]
     refuses(subject, call.having(x=resized(x, -1, x.shape[-1] + more)))
+
+
+@requirement(spec.QEMB_18, call=heads(leading_dims=BATCHES), axis=st.sampled_from([0, -2]), share=0.3)
+def test_no_rows_give_no_logits(subject, call, axis):
+    none = resized(call.arguments["x"], axis, 0)
+    subject.expects(call.having(x=none), np.zeros((*none.shape[:-1], kept(call))))
 
 
 def grid_of(call):

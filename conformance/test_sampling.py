@@ -10,7 +10,10 @@ from inferspec.conformance.inputs.sampling import (
     DRAWS,
     HUGE,
     LARGE,
+    LIMITS,
+    MANY,
     RARE_DRAWS,
+    WIDE,
     adversarial,
     extreme,
     far_out,
@@ -18,6 +21,7 @@ from inferspec.conformance.inputs.sampling import (
     filter_calls,
     fine,
     fixed,
+    flat,
     greedy_calls,
     many_rows,
     ordinary,
@@ -55,12 +59,23 @@ def test_the_k_largest_of_a_large_vocabulary_survive(subject, call):
     subject.agrees(call)
 
 
+@requirement(
+    spec.SAMP_01, call=filter_calls(top_k=[True], top_p=[False], values=flat, sizes=WIDE, limits=LIMITS), share=0.3
+)
+def test_the_dozens_and_hundreds_of_largest_logits_survive(subject, call):
+    subject.agrees(call)
+
+
 @requirement(spec.SAMP_02, call=filter_calls(top_k=[True], top_p=[False], values=tied))
 def test_of_equal_logits_those_of_the_lowest_ids_survive(subject, call):
     subject.agrees(call)
 
 
-@requirement(spec.SAMP_02, call=filter_calls(top_k=[True], top_p=[False], values=tied, sizes=LARGE), share=0.1)
+@requirement(
+    spec.SAMP_02,
+    call=filter_calls(top_k=[True], top_p=[False], values=tied, sizes=(*LARGE, *WIDE), limits=(5, 1, 23, *LIMITS)),
+    share=0.15,
+)
 def test_of_thousands_of_equal_logits_those_of_the_lowest_ids_survive(subject, call):
     subject.agrees(call)
 
@@ -149,6 +164,11 @@ def test_the_lowest_logits_take_no_part(subject, call):
 
 @requirement(spec.SAMP_12, call=filter_calls(leading_dims=BATCHES))
 def test_a_batch_is_filtered_row_by_row(subject, call):
+    gives_a_right_set(subject, call)
+
+
+@requirement(spec.SAMP_12, call=filter_calls(leading_dims=BATCHES, rows=MANY), share=0.2)
+def test_each_of_many_rows_is_filtered(subject, call):
     gives_a_right_set(subject, call)
 
 
@@ -261,6 +281,15 @@ def test_ids_are_drawn_from_what_top_k_leaves(subject, call):
     chooses(subject, call)
 
 
+@requirement(
+    spec.SAMP_24,
+    call=sampler_calls(top_k=[True], top_p=[False], values=flat, sizes=WIDE, limits=LIMITS),
+    share=0.3,
+)
+def test_ids_are_drawn_from_the_dozens_and_hundreds_that_top_k_leaves(subject, call):
+    chooses(subject, call)
+
+
 @requirement(spec.SAMP_24, call=sampler_calls(top_k=[False], top_p=[True], temperatures=["one"]))
 def test_ids_are_drawn_from_what_top_p_leaves(subject, call):
     chooses(subject, call)
@@ -292,10 +321,16 @@ def test_of_equal_logits_only_those_of_the_lowest_ids_are_drawn(subject, call):
     chooses(subject, call)
 
 
-@requirement(spec.SAMP_25, call=tempered_nuclei(generators=["given"], top_p=[True]), share=0.5)
-def test_top_p_goes_after_the_temperature_always_or_before_it_always(subject, call):
-    _, orders = fitting(subject, call, spec.ORDERS)
-    fitting(subject, call.having(temperature=1 / call.arguments["temperature"]), orders)
+@requirement(
+    spec.SAMP_25,
+    call=tempered_nuclei(generators=["given"], top_p=[True]),
+    other=tempered_nuclei(generators=["given"], top_p=[True]),
+    share=0.5,
+)
+def test_top_p_goes_after_the_temperature_always_or_before_it_always(subject, call, other):
+    orders = spec.ORDERS
+    for asked in (call, call.having(temperature=1 / call.arguments["temperature"]), other):
+        _, orders = fitting(subject, asked, orders)
 
 
 @requirement(spec.SAMP_26, call=tempered_nuclei(generators=["given"], top_p=[True]), share=0.5)
@@ -315,6 +350,16 @@ def test_rows_in_another_order_give_their_ids_in_that_order(subject, call):
     again = subject.value(call.having(**other))
     if (f64(first)[::-1] != f64(again)).any():
         raise Nonconformance("the rows in reverse order do not give their ids in reverse order", call.having(**other))
+
+
+@requirement(spec.SAMP_27, call=sampler_calls(leading_dims=BATCHES, rows=MANY), share=0.2)
+def test_each_of_many_rows_is_drawn(subject, call):
+    chooses(subject, call)
+
+
+@requirement(spec.SAMP_27, call=greedy_calls(temperatures=["greedy"], leading_dims=BATCHES, rows=MANY), share=0.2)
+def test_each_of_many_rows_gives_its_greedy_id(subject, call):
+    subject.agrees(call)
 
 
 @requirement(spec.SAMP_27, call=sampler_calls(leading_dims=[(2,), (2, 3)]), share=0.3)
@@ -345,6 +390,16 @@ def test_the_lowest_logits_are_never_drawn(subject, call):
     share=0.5,
 )
 def test_any_temperature_above_0_will_do(subject, call, heat):
+    chooses(subject, call.having(temperature=heat))
+
+
+@requirement(
+    spec.SAMP_28,
+    call=sampler_calls(filtered=False, values=tied, temperatures=["other"], kinds=("other",), generators=["given"]),
+    heat=st.sampled_from([1e-2, 1e-3, 5e-2, 1e-5]),
+    share=0.5,
+)
+def test_equal_logits_have_equal_shares_at_the_smallest_temperatures(subject, call, heat):
     chooses(subject, call.having(temperature=heat))
 
 

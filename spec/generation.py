@@ -330,7 +330,7 @@ CONTRACT = Contract(
         "prompts": ("list", "array"),
         "caches": (True, False),
         "samplers": ("none", "int", "array"),
-        "stops": (0, 1, 2, 3),
+        "stops": (0, 1, 2, 3, 9),
         "leading_spaces": (False, True),
         "control_characters": (False, True),
         "prompt": 8192,

@@ -559,6 +559,7 @@ QLIN_09 = _layer(
     "PROPERTIES X9",
     aspect=Aspect.GUARD,
 )
+QLIN_10 = _layer("QLIN-10", "no rows give no rows", "PROPERTIES X3")
 
 _lookup = _about("QuantizedEmbedding")
 QEMB_01 = _lookup("QEMB-01", "each token gives its restored row, rounded once", "PROPERTIES EM2, QZ4")
@@ -603,6 +604,7 @@ QEMB_15 = _head(
     "PROPERTIES X7, X11",
 )
 QEMB_16 = _head("QEMB-16", "an x of as_linear of another size is refused", "PROPERTIES X9", aspect=Aspect.GUARD)
+QEMB_18 = _head("QEMB-18", "no rows of as_linear give no rows", "PROPERTIES X3")
 
 
 CONTRACT = Contract(

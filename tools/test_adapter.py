@@ -186,6 +186,10 @@ def test_an_adapter_that_cannot_be_used_is_one_line_that_says_how_to_mend_it(fol
         ("def silu(x): return list(x)", "silu returned a builtins.list for numpy arrays; it must return one array"),
         ("def silu(x): return (x, x)", "silu returned a builtins.tuple for numpy arrays"),
         (
+            "def quantize(w, group_size=128, bits=4): return w",
+            "it must return a tuple (packed, scales, biases), or a dict with these names, of arrays",
+        ),
+        (
             "import mlx.core\nimport numpy as np\ndef silu(x): return np.array(x)",
             "returned a numpy.ndarray for mlx arrays",
         ),

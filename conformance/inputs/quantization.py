@@ -86,6 +86,11 @@ def long_sums(pick: Pick, size: int) -> tuple[int, int, int]:
     return pick.size(1, 2), pick.size(2, 3), pick.one_of(wide, wide * 3 // 4 or 1, wide // 2 or 1)
 
 
+def wide_batches(pick: Pick, size: int) -> tuple[int, int, int]:
+    """A few rows of x and of weights, and more features than a grid of small tiles holds."""
+    return pick.one_of(2, 1, 3), pick.size(2, 3), fitting(pick, size, 4352 // size, 8192 // size)
+
+
 # weights and parts
 
 

@@ -38,6 +38,12 @@ LARGE = (1023, 1024, 1025, 2049, 4097, 8191)
 HUGE = (4097, 32769, 65537, 151936)
 """Vocabularies past the ends of narrow integers, and of a real model."""
 
+WIDE, LIMITS = (300, 48, 100, 1100, 2049, 3000), (40, 64, 256, 1024, 32, 33, 50, 65, 100, 200, 257, 512, 1023)
+"""Vocabularies for limits that people ask for, and those limits."""
+
+MANY = (33, 257, 65, 300)
+"""Rows beside the sizes in which kernels work on them."""
+
 TEMPERATURES = {"greedy": (0, 0.0), "one": (1.0, 1), "power of two": (0.5, 2.0, 0.25), "other": (0.7, 1.3, 0.3)}
 
 
@@ -58,6 +64,14 @@ def apart(pick: Pick, shape: tuple[int, ...]) -> np.ndarray:
 def fine(pick: Pick, shape: tuple[int, ...]) -> np.ndarray:
     """Logits apart from each other, with every bit of the dtype in use."""
     return apart(pick, shape) + pick.random.uniform(-1 / 32, 1 / 32, shape)
+
+
+def flat(pick: Pick, shape: tuple[int, ...]) -> np.ndarray:
+    """Up to 3072 logits between -1 and 1, all different in every dtype and none much likelier than another."""
+    steps = 2.0 ** -np.arange(1, 13)[:, None] * (1 + np.arange(128) / 128)
+    levels = np.concatenate([steps.ravel(), -steps.ravel()])
+    rows = [pick.random.choice(levels, shape[-1], replace=False) for _ in range(math.prod(shape[:-1]))]
+    return np.reshape(rows, shape)
 
 
 def ordinary(pick: Pick, shape: tuple[int, ...]) -> np.ndarray:
@@ -131,21 +145,26 @@ def between_sums(logits: np.ndarray, top_k: int | None, pick: Pick) -> float:
     return float((sums[at] + sums[at + 1]) / 2 / sums[-1])
 
 
-def filters(pick: Pick, logits: np.ndarray) -> dict[str, Any]:
-    """Which filters there are, and how narrow."""
+def filters(pick: Pick, logits: np.ndarray, limits: tuple[int, ...] = ()) -> dict[str, Any]:
+    """Which filters there are, and how narrow. limits: what top_k may be, any small number if empty."""
     arguments: dict[str, Any] = {}
-    top_k = pick.size(1, max(min(logits.shape[-1] - 1, 23), 1)) if pick("top_k") else None
-    if top_k is not None:
+    top_k = None
+    if pick("top_k"):
+        allowed = [limit for limit in limits if limit < logits.shape[-1]]
+        top_k = pick.one_of(*allowed) if allowed else pick.size(1, max(min(logits.shape[-1] - 1, 23), 1))
         arguments["top_k"] = top_k
     if pick("top_p"):
         arguments["top_p"] = between_sums(logits, top_k, pick)
     return arguments
 
 
-def shaped(pick: Pick, values: Logits, sizes: tuple[int, ...]) -> np.ndarray:
+ROWS = (2, 1, 3, 5)
+
+
+def shaped(pick: Pick, values: Logits, sizes: tuple[int, ...], rows: tuple[int, ...] = ROWS) -> np.ndarray:
     """Logits of the kind asked for, with a vocabulary of any of the sizes; the last of the leading dims is the number of rows."""
     dtype, lead = pick("dtypes"), tuple(pick("leading_dims"))
-    shape = (*with_rows(lead, pick.one_of(2, 1, 3, 5)), pick.upto("vocabulary", *sizes))
+    shape = (*with_rows(lead, pick.one_of(*rows)), pick.upto("vocabulary", *sizes))
     return round_to(values(pick, shape), dtype)
 
 
@@ -153,10 +172,16 @@ SMALL = (5, 1, 2, 3, 7, 8, 12, 17, 24)
 
 
 @calls
-def filter_calls(pick: Pick, values: Logits = apart, sizes: tuple[int, ...] = SMALL) -> Call:
+def filter_calls(
+    pick: Pick,
+    values: Logits = apart,
+    sizes: tuple[int, ...] = SMALL,
+    limits: tuple[int, ...] = (),
+    rows: tuple[int, ...] = ROWS,
+) -> Call:
     """The filters, on logits of the kind asked for."""
-    logits = shaped(pick, values, sizes)
-    return pick.call(FILTER, logits=logits, **filters(pick, logits))
+    logits = shaped(pick, values, sizes, rows)
+    return pick.call(FILTER, logits=logits, **filters(pick, logits, limits))
 
 
 @calls
@@ -226,10 +251,12 @@ def sampler_calls(
     numbers: Uniforms = uniforms,
     kinds: tuple[str, ...] = ("one", "power of two", "other"),
     filtered: bool = True,
+    limits: tuple[int, ...] = (),
+    rows: tuple[int, ...] = ROWS,
 ) -> Call:
     """The sampler with given uniform numbers. With a top_p the temperature is 1: see `tempered_nuclei`."""
-    logits = shaped(pick, values, sizes)
-    chosen = filters(pick, logits) if filtered else {}
+    logits = shaped(pick, values, sizes, rows)
+    chosen = filters(pick, logits, limits) if filtered else {}
     heat = temperature(pick, *(("one",) if "top_p" in chosen and "one" in kinds else kinds))
     arguments: dict[str, Any] = {"temperature": heat, **chosen, "logits": logits}
     if pick("generators") == "given":
@@ -238,9 +265,11 @@ def sampler_calls(
 
 
 @calls
-def greedy_calls(pick: Pick, values: Logits = ordinary, sizes: tuple[int, ...] = SMALL) -> Call:
+def greedy_calls(
+    pick: Pick, values: Logits = ordinary, sizes: tuple[int, ...] = SMALL, rows: tuple[int, ...] = ROWS
+) -> Call:
     """The sampler at temperature 0, with and without uniform numbers, by name and by default."""
-    logits = shaped(pick, values, sizes)
+    logits = shaped(pick, values, sizes, rows)
     arguments: dict[str, Any] = {**filters(pick, logits), "logits": logits}
     if pick.one_of(True, False):
         arguments["temperature"] = temperature(pick, "greedy")
@@ -266,8 +295,8 @@ def tempered_nuclei(pick: Pick) -> Call:
     The uniform numbers go through [0, 1) in equal steps, so that nearly every id that can be drawn is drawn.
     """
     dtype = pick("dtypes")
-    size, heat = pick.one_of(12, 8, 16), pick.one_of(0.5, 2.0)
-    pick.features["temperatures"], pick.features["top_p"] = "power of two", True
+    size, heat = pick.one_of(12, 8, 16), temperature(pick, "power of two", "other")
+    pick.features["top_p"] = True
     row = pick.random.permutation(np.arange(size)) * 0.25
     top_k = size - 2 if pick("top_k") else None
     draws = 64

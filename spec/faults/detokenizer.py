@@ -53,6 +53,20 @@ class _Nul(Detokenizer):
         return super().add(token).replace("\x00", "\u0100")
 
 
+class _NoMark(Detokenizer):
+    """U+FEFF is taken for a byte order mark wherever it stands."""
+
+    def add(self, token: int) -> str:
+        return super().add(token).replace("\ufeff", "")
+
+
+class _Sixteen(Detokenizer):
+    """Bytes of an id are copied into a buffer of 16."""
+
+    def add(self, token: int) -> str:
+        return self.decoder.decode(self.pieces[token][:16])
+
+
 class _Spaced(Detokenizer):
     """A space stands between the texts of ids."""
 
@@ -223,6 +237,14 @@ TEXT_FAULTS: tuple[Fault, ...] = (
         _opens(_Nul),
         "mlx-lm 0.32.2, BPEStreamingDetokenizer (a byte is looked up and tested for truth)",
     ),
+    Fault(
+        "detokenizer-no-mark",
+        "U+FEFF inside a text is left out, as if it were a byte order mark",
+        TEXT_01,
+        _opens(_NoMark),
+        TIRED,
+    ),
+    Fault("detokenizer-sixteen", "bytes of an id past 16 are lost", TEXT_01, _opens(_Sixteen), TIRED),
     Fault("detokenizer-spaced", "a space stands between ids", TEXT_01, _opens(_Spaced), TIRED),
     Fault("detokenizer-latin", "bytes are taken for characters", TEXT_01, _opens(_Latin), TIRED),
     Fault(

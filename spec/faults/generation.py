@@ -298,6 +298,10 @@ def _first_end_alone(self: Generate, token: int, request: Request, number: int) 
     return token in request.eos[:1]
 
 
+def _four_ends_alone(self: Generate, token: int, request: Request, number: int) -> bool:
+    return token in request.eos[:4]
+
+
 def _last_end_alone(self: Generate, token: int, request: Request, number: int) -> bool:
     return token in request.eos[-1:]
 
@@ -323,6 +327,10 @@ def _prompt_cut_at_the_end(self: Generate, request: Request) -> list[int]:
 
 def _one_for_none(self: Generate, request: Request) -> int:
     return max(request.max_tokens, 1)
+
+
+def _at_most_256(self: Generate, request: Request) -> int:
+    return min(request.max_tokens, 256)
 
 
 def _counts_the_prompt(self: Generate, request: Request) -> int:
@@ -570,6 +578,13 @@ FAULTS: tuple[Fault, ...] = (
         "PROPERTIES CB3",
     ),
     Fault(
+        "generation-at-most-256",
+        "no more than 256 ids come out, the size of a buffer",
+        GEN_05,
+        {"limit": _at_most_256},
+        TIRED,
+    ),
+    Fault(
         "generation-one-for-none",
         "the first id comes out although none was asked for",
         GEN_05,
@@ -605,6 +620,13 @@ FAULTS: tuple[Fault, ...] = (
         "nothing ends the ids but the limit",
         GEN_06,
         {"stops": lambda self, token, request, number: False},
+        TIRED,
+    ),
+    Fault(
+        "generation-four-eos-alone",
+        "of many end-of-sequence ids only the first four count",
+        GEN_07,
+        {"stops": _four_ends_alone},
         TIRED,
     ),
     Fault(

@@ -54,6 +54,7 @@ from inferspec.spec.quantization import (
     QEMB_15,
     QEMB_16,
     QEMB_17,
+    QEMB_18,
     QLIN_01,
     QLIN_02,
     QLIN_03,
@@ -63,6 +64,7 @@ from inferspec.spec.quantization import (
     QLIN_07,
     QLIN_08,
     QLIN_09,
+    QLIN_10,
     QMM_01,
     QMM_02,
     QMM_03,
@@ -1053,6 +1055,13 @@ _MATMUL = (
         "quantized-matmul-first-row-for-all", "the first batch row serves all", QMM_05, first_row_for_all("x"), TIRED
     ),
     Fault(
+        "quantized-matmul-wide-batches",
+        "in a batch, features past 4224 of a product that is not transposed are not written",
+        QMM_05,
+        leaves_unwritten(lambda out: out[..., :4224] if out.ndim > 2 else out),
+        "PROPERTIES X2",
+    ),
+    Fault(
         "quantized-matmul-outputs-floor-32",
         "outputs past the last whole tile of 32 are not written",
         QMM_06,
@@ -1244,6 +1253,13 @@ _LAYER = (
         TIRED,
     ),
     Fault(
+        "quantized-linear-row-of-nothing",
+        "no rows give one row of zeros",
+        QLIN_10,
+        {"respond": _one_row_of_nothing},
+        f"{MLX}/issues/2164",
+    ),
+    Fault(
         "quantized-linear-any-x",
         "an x of another size is read on or cut short",
         QLIN_09,
@@ -1408,6 +1424,13 @@ _EMBEDDING = (
         f"{MLX}/commit/c9e8ee6b6",
     ),
     *_faults_of_products("quantized-head", QEMB_12, QEMB_13, QEMB_14, QEMB_15),
+    Fault(
+        "quantized-head-row-of-nothing",
+        "no rows give one row of zeros",
+        QEMB_18,
+        {"respond": _one_row_of_nothing},
+        f"{MLX}/issues/2164",
+    ),
     Fault(
         "quantized-head-any-x",
         "an x of another size is read on or cut short",

@@ -14,13 +14,14 @@ from inferspec.spec.faults.linear import COURSE_GAP, FLASHINFER, MLX, TIRED, rou
 from inferspec.spec.mistakes import (
     first_row_for_all,
     ignores_strides,
+    leaves_unwritten,
     mutates,
     promotes,
     remembers,
     unguarded,
 )
 from inferspec.spec.numerics import Precision, f64, largest, numpy_dtype
-from inferspec.spec.sampling import FilterLogits, Sampler, placed, running
+from inferspec.spec.sampling import Filtering, FilterLogits, Sampler, placed, running
 
 MLX_LM = "https://github.com/ml-explore/mlx-lm"
 VLLM = "https://github.com/vllm-project/vllm"
@@ -74,6 +75,14 @@ def _last_of_equals(self: Any, z: np.ndarray) -> np.ndarray:
 def _at_most_half(self: FilterLogits, a: Arguments) -> int:
     """A buffer of fixed size for the candidates."""
     return min(FilterLogits.limit(self, a), 16)
+
+
+def _at_most(most: int) -> Change:
+    return {"limit": lambda self, a: min(Filtering.limit(self, a), most) if a.top_k else Filtering.limit(self, a)}
+
+
+def _ignored_from_32(self: Filtering, a: Arguments) -> int:
+    return a.logits.shape[-1] if a.top_k is not None and a.top_k >= 32 else Filtering.limit(self, a)
 
 
 def _limit_wraps(self: FilterLogits, a: Arguments) -> int:
@@ -292,6 +301,14 @@ _FILTERS = (
         {"limit": _at_most_half},
         "PROPERTIES X2",
     ),
+    Fault("top-k-at-most-64", "no more than 64 can survive", spec.SAMP_01, _at_most(64), "PROPERTIES X2"),
+    Fault(
+        "top-k-ignored-from-32",
+        "a limit of 32 or more filters nothing",
+        spec.SAMP_01,
+        {"limit": _ignored_from_32},
+        "PROPERTIES X2",
+    ),
     Fault(
         "filter-lowest-number",
         "what is filtered out gets a low number in place of -inf",
@@ -465,6 +482,13 @@ _FILTERS = (
         TIRED,
     ),
     Fault(
+        "filter-rows-past-256",
+        "rows past 256 are not written",
+        spec.SAMP_12,
+        leaves_unwritten(lambda out: out[..., :256, :] if out.ndim > 1 else out),
+        "PROPERTIES X2",
+    ),
+    Fault(
         "top-k-first-threshold",
         "the k-th largest logit of the first row cuts all rows",
         spec.SAMP_12,
@@ -623,6 +647,26 @@ def _seen_after_it_twice(self: Sampler, z: np.ndarray, x: np.ndarray, a: Argumen
 
 def _seen_after_cooling_alone(self: Sampler, z: np.ndarray, x: np.ndarray, a: Arguments) -> Mask:
     return Sampler.survivors(self, z, x if a.temperature < 1 else z, a)
+
+
+def _seen_before_mild_temperatures(self: Sampler, z: np.ndarray, x: np.ndarray, a: Arguments) -> Mask:
+    return Sampler.survivors(self, z, z if 0.5 < a.temperature < 2 else x, a)
+
+
+def _greedy_when_cold(self: Sampler, z: np.ndarray, a: Arguments) -> np.ndarray:
+    return Sampler.chosen(self, z, a if a.temperature > 1e-2 else Arguments(**{**vars(a), "temperature": 0}))
+
+
+def _rows_to(most: int) -> Change:
+    """A kernel takes so many rows of the last leading dim; the others keep id 0."""
+
+    def drawn(self: Sampler, a: Arguments) -> np.ndarray:
+        ids = np.array(Sampler.drawn(self, a))
+        if ids.ndim:
+            ids[..., most:] = 0
+        return ids
+
+    return {"drawn": drawn}
 
 
 def _shared_number(self: Sampler, a: Arguments, rows: int) -> np.ndarray:
@@ -801,6 +845,13 @@ _SAMPLERS = (
         f"{VLLM}/pull/50979",
     ),
     Fault(
+        "sampler-top-k-at-most-256",
+        "ids are drawn from no more than 256",
+        spec.SAMP_24,
+        _at_most(256),
+        "PROPERTIES X2",
+    ),
+    Fault(
         "sampler-last-of-equals",
         "of equal logits at the cut those of the highest ids may be drawn",
         spec.SAMP_45,
@@ -819,6 +870,13 @@ _SAMPLERS = (
         "top_p comes after a temperature below 1, and before one above 1",
         spec.SAMP_25,
         {"survivors": _seen_after_cooling_alone},
+        TIRED,
+    ),
+    Fault(
+        "sampler-order-near-one",
+        "top_p comes before a temperature between 0.5 and 2, and after any other",
+        spec.SAMP_25,
+        {"survivors": _seen_before_mild_temperatures},
         TIRED,
     ),
     Fault(
@@ -841,6 +899,20 @@ _SAMPLERS = (
         spec.SAMP_27,
         first_row_for_all("logits"),
         TIRED,
+    ),
+    Fault(
+        "sampler-rows-past-32",
+        "ids of rows past 32 are not written",
+        spec.SAMP_27,
+        _rows_to(32),
+        "PROPERTIES X2",
+    ),
+    Fault(
+        "sampler-rows-past-256",
+        "ids of rows past 256 are not written",
+        spec.SAMP_27,
+        _rows_to(256),
+        "PROPERTIES X2",
     ),
     Fault(
         "sampler-columns-of-the-first-row",
@@ -868,6 +940,13 @@ _SAMPLERS = (
         "a temperature below 0.1 counts as 0.1",
         spec.SAMP_28,
         {"tempered": _floor_of_a_tenth},
+        TIRED,
+    ),
+    Fault(
+        "sampler-greedy-when-cold",
+        "a temperature of at most 0.01 counts as 0, also where logits are equal",
+        spec.SAMP_28,
+        {"chosen": _greedy_when_cold},
         TIRED,
     ),
     Fault(
