@@ -20,9 +20,6 @@ from inferspec.spec.numerics import f64, numpy_dtype
 Weights = Mapping[str, np.ndarray]
 
 ALIGNMENT, GROUP = 32, 32
-MARGIN = 64
-"""Bytes that a file which is cut short lacks."""
-
 _SAFETENSORS = {"float32": "F32", "float16": "F16", "bfloat16": "BF16", "uint32": "U32"}
 _GGML = {"F32": 0, "F16": 1, "Q4_0": 2, "Q4_1": 3, "Q8_0": 8}
 _BITS = {"Q4_0": 4, "Q4_1": 4, "Q8_0": 8}
@@ -46,14 +43,24 @@ _TENSORS = {
 """Module of Hugging Face -> tensor of GGUF, inside a layer and outside."""
 
 
-def write(folder: Path, config: Mapping[str, Any], weights: Weights, form: str, damage: str = "") -> Path:
-    """Write a model in one of the contract's forms, with one of its damages; return the path to load."""
+def write(
+    folder: Path, config: Mapping[str, Any], weights: Weights, form: str, damage: str = "", lost: int = 1
+) -> Path:
+    """Write a model in one of the contract's forms, with one of its damages; return the path to load.
+
+    lost: how many bytes a file that is cut short lacks; of those with as many or fewer nothing is left.
+    """
     folder.mkdir(parents=True)
     if form == "gguf":
         path = folder / "model.gguf"
         data = gguf(config, weights)
         path.write_bytes(
-            data[:-MARGIN] if damage == "cut short" else b"GGML" + data[4:] if damage == "header" else data
+            # The last tensor may be padded, and is whole without that.
+            _cut(data, lost + ALIGNMENT - 1)
+            if damage == "cut short"
+            else b"GGML" + data[4:]
+            if damage == "header"
+            else data
         )
         return path
     if damage != "no config":
@@ -74,11 +81,15 @@ def write(folder: Path, config: Mapping[str, Any], weights: Weights, form: str, 
         if last and damage in ("no shard", "no weights"):
             continue
         if last and damage == "cut short":
-            data = data[:-MARGIN]
+            data = _cut(data, lost)
         if last and damage == "header":
             data = struct.pack("<Q", 2**40) + data[8:]
         (folder / file).write_bytes(data)
     return folder
+
+
+def _cut(data: bytes, lost: int) -> bytes:
+    return data[: max(len(data) - lost, 0)]
 
 
 def safetensors(weights: Weights) -> bytes:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from inferspec.conformance.calls import Call
+from inferspec.conformance.inputs.decoder import head_dim, linears
 from inferspec.conformance.properties import bit_equal, refuses
 from inferspec.conformance.trial import Nonconformance, Trial
 from inferspec.spec.numerics import numpy_dtype
+from inferspec.spec.transformer import HEAD_NORMS
 
 
 def refuses_naming(subject: Trial, call: Call, tensor: str) -> None:
@@ -70,21 +73,78 @@ def misshaped(call: Call, which: float, way: str) -> tuple[Call, str]:
     return call.having(weights={**weights, name: other}), name
 
 
-ADDITIONAL = (
-    "model.layers.{next}.mlp.up_proj.weight",
-    "model.layers.0.self_attn.o_norm.weight",
-    "model.layers.0.mlp.gate_projection.weight",
-    "model.embed_positions.weight",
-)
-"""Names that no config here has a place for; {next} is the number of layers."""
+def additional(config: Mapping[str, Any], head_norms: bool) -> dict[str, tuple[int, ...]]:
+    """Tensors that the config has no place for, with the shapes that they would have: what a checkpoint of a relative
+    has (biases of Qwen2, head norms of Qwen3), of more layers, or packed in part, and names that nobody has."""
+    hidden, inner, dim = config["hidden_size"], config["intermediate_size"], head_dim(config)
+    first, past = "model.layers.0", f"model.layers.{config['num_hidden_layers']}"
+    found: dict[str, tuple[int, ...]] = {
+        f"{past}.mlp.up_proj.weight": (inner, hidden),
+        f"{past}.input_layernorm.weight": (hidden,),
+        f"{first}.self_attn.o_norm.weight": (hidden,),
+        f"{first}.mlp.gate_projection.weight": (inner, hidden),
+        "model.embed_positions.weight": (config.get("max_position_embeddings", 3), hidden),
+    }
+    for name, (outputs, _) in linears(config).items():
+        biased = config.get("attention_bias" if ".self_attn." in name else "mlp_bias")
+        if name.startswith(f"{first}.") and not biased:
+            found[f"{name}.bias"] = (outputs,)
+    if not head_norms:
+        found |= {f"{first}.{name}.weight": (dim,) for name in HEAD_NORMS}
+    if not config["tie_word_embeddings"] and "quantization" not in config:
+        found |= {f"lm_head.{part}": (config["vocab_size"], 1) for part in ("scales", "biases")}
+    return found
 
 
-def with_additional(call: Call, pattern: str) -> tuple[Call, str]:
+def with_additional(call: Call, which: float) -> tuple[Call, str]:
     """The call with a tensor too many, and its name."""
-    config = call.arguments["config"]
-    name = pattern.format(next=config["num_hidden_layers"])
-    extra = np.ones((3, config["hidden_size"])).astype(numpy_dtype(call.features["dtypes"]))
-    return call.having(weights={**call.arguments["weights"], name: extra}), name
+    weights = call.arguments["weights"]
+    shapes = additional(call.arguments["config"], f"model.layers.0.{HEAD_NORMS[0]}.weight" in weights)
+    name = _one_of(list(shapes), which)
+    extra = np.ones(shapes[name]).astype(numpy_dtype(call.features["dtypes"]))
+    return call.having(weights={**weights, name: extra}), name
+
+
+def refuses_every_additional(subject: Trial, call: Call, head_norms: bool) -> None:
+    """Each tensor that has no place is refused, and named."""
+    count = len(additional(call.arguments["config"], head_norms))
+    for number in range(count):
+        refuses_naming(subject, *with_additional(call, (number + 0.5) / count))
+
+
+SCALED_ROPE: Mapping[str, Mapping[str, Any]] = {
+    "linear": {"factor": 2.0},
+    "dynamic": {"factor": 2.0},
+    "llama3": {
+        "factor": 64.0,
+        "low_freq_factor": 1.0,
+        "high_freq_factor": 4.0,
+        "original_max_position_embeddings": 8,
+    },
+    "yarn": {"factor": 64.0, "original_max_position_embeddings": 8},
+}
+"""Kinds of RoPE that turn otherwise than the default from the first tokens on (dynamic: past 4 positions)."""
+
+
+def takes_no_scaled_rope_for_the_default(subject: Trial, call: Call, place: str, keys: Sequence[str]) -> None:
+    """A kind that nobody knows is refused; a kind that some know is refused or gives other logits than the default.
+
+    place: where the config says it; keys: the names that it may have there.
+    """
+    theta = {"rope_theta": call.arguments["config"][place]["rope_theta"]} if place == "rope_parameters" else {}
+    for key in keys:
+        refuses(subject, with_config(call, **{place: {key: "unheard-of", "factor": 8.0, **theta}}))
+        for kind, fields in SCALED_ROPE.items():
+            positions = {"max_position_embeddings": 4} if kind == "dynamic" else {}
+            scaled = with_config(call, **{place: {key: kind, **fields, **theta}}, **positions)
+            seen = subject.observe(scaled)
+            if not seen.raised and bit_equal(subject.agrees(call), subject.value(scaled)):
+                raise Nonconformance(f"{key} {kind!r} of {place} is taken for the default", scaled)
+
+
+def without_fields(call: Call, *names: str) -> Call:
+    """The call with a config that does not say some things."""
+    return call.having(config={key: x for key, x in call.arguments["config"].items() if key not in names})
 
 
 def with_config(call: Call, **fields: Any) -> Call:

@@ -4,7 +4,6 @@ import numpy as np
 from hypothesis import strategies as st
 
 from inferspec.conformance.decoders import (
-    ADDITIONAL,
     misshaped,
     refuses_naming,
     with_additional,
@@ -140,9 +139,9 @@ def test_a_missing_tensor_is_refused_by_its_name(subject, call, which):
     refuses_naming(subject, *without(call, which))
 
 
-@requirement(spec.LOAD_12, call=folder_calls(forms=FOLDERS), extra=st.sampled_from(ADDITIONAL), share=0.3)
-def test_a_tensor_without_a_place_is_refused_by_its_name(subject, call, extra):
-    refuses_naming(subject, *with_additional(call, extra))
+@requirement(spec.LOAD_12, call=folder_calls(forms=FOLDERS), which=SHARES, share=0.3)
+def test_a_tensor_without_a_place_is_refused_by_its_name(subject, call, which):
+    refuses_naming(subject, *with_additional(call, which))
 
 
 @requirement(

@@ -74,7 +74,7 @@ class ModelConfig:
     def packing(self, layer: str) -> tuple[int, int]:
         """Return (group_size, bits) of a quantised layer: its own entry, or the model's."""
         if self.quantization is None:
-            raise ValueError(f"{layer} is quantised, but config has no quantization with group_size and bits")
+            raise ValueError(f"weights have {layer}.scales, but config has no quantization with group_size and bits")
         own = self.quantization.get(layer)
         entry = {**self.quantization, **own} if isinstance(own, Mapping) else self.quantization
         return _size(entry, "group_size"), _size(entry, "bits")
@@ -118,9 +118,10 @@ def _refuse_unknown_features(config: Mapping[str, Any]) -> None:
     """Raise where the config asks for something that would silently give other logits."""
     for name in ("rope_scaling", "rope_parameters"):
         entry = config.get(name) or {}
-        kind = entry.get("rope_type", entry.get("type", "default"))
-        if kind != "default":
-            raise ValueError(f"{name} asks for rope_type {kind!r}; it takes 'default', unscaled RoPE")
+        for key in ("rope_type", "type"):  # of today, and of before
+            kind = entry.get(key) or "default"
+            if kind != "default":
+                raise ValueError(f"{name} asks for {key} {kind!r}; it takes 'default', unscaled RoPE")
         if entry.get("partial_rotary_factor", 1) != 1:
             raise ValueError(f"{name} has a partial_rotary_factor of {entry['partial_rotary_factor']}; it takes 1")
     if config.get("hidden_act", "silu") != "silu":

@@ -8,6 +8,8 @@ day 5.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from inferspec.spec import decoder_sentences as every
 from inferspec.spec.contract import Contract, Requirement, Signature
 from inferspec.spec.decoder_sentences import Sentence
@@ -31,11 +33,15 @@ BIASES = Sentence(
     "transformers, LlamaConfig; PROPERTIES X13",
 )
 
+# What a config need not say is as in LlamaConfig of transformers; other models have other defaults there.
+HEADS = replace(every.HEADS, text=f"{every.HEADS.text}; without num_key_value_heads every query head has its own")
+ROPE = replace(every.ROPE, text=f"{every.ROPE.text}, or 10,000 where neither is there")
+
 LLAMA_01 = every.LOGITS.of("LLAMA-01", "Llama")
 LLAMA_02 = every.HEAD.of("LLAMA-02", "Llama")
 LLAMA_03 = every.SPARE_HEAD.of("LLAMA-03", "Llama")
-LLAMA_04 = every.HEADS.of("LLAMA-04", "Llama")
-LLAMA_05 = every.ROPE.of("LLAMA-05", "Llama")
+LLAMA_04 = HEADS.of("LLAMA-04", "Llama")
+LLAMA_05 = ROPE.of("LLAMA-05", "Llama")
 LLAMA_06 = every.EPS.of("LLAMA-06", "Llama")
 LLAMA_07 = every.MLP.of("LLAMA-07", "Llama")
 LLAMA_08 = BIASES.of("LLAMA-08", "Llama")

@@ -46,8 +46,9 @@ _LATELY: dict[bytes, np.ndarray] = {}
 class Load(Operation):
     """The logits of the model that the files hold."""
 
+    # lost: the bytes that files which are cut short lack.
     # stored: the name of a trained model, whose files are there already; rewritten: they are written anew all the same.
-    signature = Signature.parse("load(config, weights, form, tokens, damage='', stored='', rewritten=False)")
+    signature = Signature.parse("load(config, weights, form, tokens, damage='', lost=1, stored='', rewritten=False)")
     methods = ("__call__",)
     models: ClassVar[Mapping[str, type[Decoder]]] = {"llama": Llama, "qwen3": Qwen3}
 

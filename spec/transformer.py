@@ -57,9 +57,15 @@ class Decoder(Operation):
         self.guard_tokens(a)
 
     def guard_config(self, config: Mapping[str, Any]) -> None:
-        kind = (config.get("rope_parameters") or {}).get("rope_type", "default")
-        if kind != "default":
-            raise ValueError(f"rope_type is {kind!r}, not 'default'")
+        for place in ("rope_parameters", "rope_scaling"):
+            for key in ("rope_type", "type"):
+                kind = self.rope_type(config, place, key)
+                if kind != "default":
+                    raise ValueError(f"{key} of {place} is {kind!r}, not 'default'")
+
+    def rope_type(self, config: Mapping[str, Any], place: str, key: str) -> str:
+        """What the config says under one of the names of RoPE's kind, of today and of before."""
+        return (config.get(place) or {}).get(key) or "default"
 
     def guard_missing(self, a: Arguments, shapes: Mapping[str, tuple[int, ...]]) -> None:
         if missing := sorted(set(shapes) - set(a.weights)):
@@ -104,7 +110,7 @@ class Decoder(Operation):
             found |= {f"{layer}.{name}.weight": (dim,) for name in HEAD_NORMS if self.head_norms}
         found["model.norm.weight"] = (hidden,)
         for name, (outputs, inputs) in linears.items():
-            if f"{name}.scales" not in a.weights:
+            if f"{name}.scales" not in a.weights or "quantization" not in config:
                 found[f"{name}.weight"] = (outputs, inputs)
                 continue
             group, bits = self.packing(name, config)
@@ -126,8 +132,9 @@ class Decoder(Operation):
         return self.head_dim(config) ** -0.5
 
     def theta(self, config: Mapping[str, Any]) -> float:
-        """The base of RoPE, in either style."""
-        return config.get("rope_theta") or config["rope_parameters"]["rope_theta"]
+        """The base of RoPE, in either style; where there is none, that of Hugging Face's Llama."""
+        place = config if config.get("rope_theta") else config.get("rope_parameters") or {}
+        return place.get("rope_theta") or 10000.0
 
     def eps(self, name: str, config: Mapping[str, Any]) -> float:
         """What the norm `name` adds inside the root."""

@@ -250,10 +250,11 @@ def several_at_once(pick: Pick, length: int) -> list[int]:
 
 
 def past_256(pick: Pick, length: int) -> list[int]:
-    """A long prompt that ends just before 256, and what goes past it."""
+    """A long prompt that ends just before 256, what goes past it, and a single token far from there."""
     first = pick.one_of(254, 255, 256, 200)
     second = pick.one_of(1, 3, 2)
-    return [first, second, 1, length - first - second - 1]
+    rest = length - first - second - 1
+    return [first, second, 1, rest - 1, 1]
 
 
 def incremental(

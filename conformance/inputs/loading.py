@@ -46,6 +46,9 @@ def _plain_weights(config: Mapping[str, Any]) -> dict[str, np.ndarray]:
     return {name: random.normal(size=shape).astype(np.float32) for name, shape in shapes.items()}
 
 
+LOST = (1, 64, 3, 16, 700, 5000, 2**40)
+"""Bytes that a file which is cut short lacks; with the last, it is empty."""
+
 EXAMPLES = {
     LOAD: Call(LOAD, {"config": _PLAIN, "weights": _plain_weights(_PLAIN), "form": "folder", "tokens": ((1, 2, 6),)})
 }
@@ -130,7 +133,8 @@ def damaged_calls(pick: Pick) -> Call:
     }[form]
     damage = pick.one_of(*(one for one in fitting if one in pick.envelope["damages"]))
     features = {**call.features, "damages": damage}
-    return Call(call.operation, {**call.arguments, "damage": damage}, features, seed=call.seed)
+    lost = pick.one_of(*LOST)
+    return Call(call.operation, {**call.arguments, "damage": damage, "lost": lost}, features, seed=call.seed)
 
 
 def trained(name: str, dtype: str = "") -> Call:

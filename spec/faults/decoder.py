@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from types import ModuleType
 from typing import Any
@@ -240,6 +240,25 @@ def _filled(self: Decoder, name: str, a: Arguments) -> np.ndarray:
 
 def _shapes_of_those_there(self: Decoder, a: Arguments, shapes: Mapping[str, tuple[int, ...]]) -> None:
     Decoder.guard_shapes(self, a, {name: shape for name, shape in shapes.items() if name in a.weights})
+
+
+def passes_over(stray: Callable[[str, Mapping[str, Any]], bool]) -> Change:
+    """Some tensors that have no place are ignored."""
+
+    def guard(self: Decoder, a: Arguments, shapes: Mapping[str, tuple[int, ...]]) -> None:
+        kept = {name: x for name, x in a.weights.items() if name in shapes or not stray(name, a.config)}
+        Decoder.guard_additional(self, Arguments(**{**vars(a), "weights": kept}), shapes)
+
+    return {"guard_additional": guard}
+
+
+def _rope_type_of(read: Callable[[str, str, str], str]) -> Change:
+    """What is read of the kind of RoPE that the config names in a place under a key."""
+
+    def rope_type(self: Decoder, config: Mapping[str, Any], place: str, key: str) -> str:
+        return read(place, key, Decoder.rope_type(self, config, place, key))
+
+    return {"rope_type": rope_type}
 
 
 def _resized(self: Decoder, name: str, a: Arguments) -> np.ndarray:
@@ -492,6 +511,12 @@ def shared(spec: ModuleType, prefix: str, own: Sequence[Fault]) -> tuple[Fault, 
     fault(9, "first-layer-for-all", "every layer has the tensors of the first", _tensors_of_layer(0))
     fault(
         9,
+        "layers-as-text",
+        "layers are in the order of their names, 10 before 2",
+        {"layers": lambda self, config: sorted(range(config["num_hidden_layers"]), key=str)},
+    )
+    fault(
+        9,
         "one-norm-twice",
         "the MLP's norm is attention's again",
         _norm_weights({"post_attention_layernorm": "input_layernorm"}),
@@ -588,6 +613,25 @@ def shared(spec: ModuleType, prefix: str, own: Sequence[Fault]) -> tuple[Fault, 
         {"guard_additional": lambda self, a, shapes: None},
         "PROPERTIES EM4",
     )
+    fault(
+        21,
+        "stray-biases-ignored",
+        "biases that the config does not ask for are ignored",
+        passes_over(lambda name, config: name.endswith(".bias")),
+        "a Qwen2 loaded as a Llama",
+    )
+    fault(
+        21,
+        "layers-past-the-last-ignored",
+        "layers past num_hidden_layers are ignored",
+        passes_over(lambda name, config: name.startswith(f"model.layers.{config['num_hidden_layers']}.")),
+    )
+    fault(
+        21,
+        "stray-scales-ignored",
+        "scales of a layer are ignored where the config has no quantization",
+        passes_over(lambda name, config: name.endswith((".scales", ".biases"))),
+    )
     fault(21, "additional-unnamed", "the error does not say which tensor is too many", _unnamed("guard_additional"))
     fault(
         22,
@@ -595,6 +639,26 @@ def shared(spec: ModuleType, prefix: str, own: Sequence[Fault]) -> tuple[Fault, 
         "an unknown rope_type is taken for the default",
         {"guard_config": lambda self, config: None},
         "the kind of mlx-lm cff94b7f",
+    )
+    fault(
+        22,
+        "rope-scaling-ignored",
+        "rope_scaling, where transformers 4 writes the kind of RoPE, is not read",
+        _rope_type_of(lambda place, key, kind: kind if place == "rope_parameters" else "default"),
+        "the kind of mlx-lm cff94b7f",
+    )
+    fault(
+        22,
+        "legacy-rope-type-ignored",
+        "the kind of RoPE is read from rope_type alone, and not from type",
+        _rope_type_of(lambda place, key, kind: kind if key == "rope_type" else "default"),
+        "the rope_scaling of configs before rope_type",
+    )
+    fault(
+        22,
+        "known-rope-ignored",
+        "kinds of RoPE that have a name are taken for the default, others are refused",
+        _rope_type_of(lambda place, key, kind: "default" if kind in ("linear", "dynamic", "llama3", "yarn") else kind),
     )
     fault(23, "ids-clamped", "ids outside the vocabulary are clamped to its ends", _ids_read("clamped"))
     fault(23, "ids-wrapped", "negative ids count from the end, large ones start again", _ids_read("wrapped"))

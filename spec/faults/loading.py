@@ -348,6 +348,11 @@ def _tolerates(damage: str) -> Callable[..., None]:
     return guard_files
 
 
+def _tolerates_small_losses(self: Load, a: Arguments) -> None:
+    if a.damage != "cut short" or a.lost > 16:
+        Load.guard_files(self, a)
+
+
 def _zeros_at_the_end(self: Load, a: Arguments) -> Arguments:
     inner = Load.inner(self, a)
     if a.damage != "cut short":
@@ -583,6 +588,13 @@ FAULTS: tuple[Fault, ...] = (
         LOAD_15,
         {"guard_files": _tolerates("cut short"), "inner": _zeros_at_the_end},
         "reading past the end of a memory map",
+    ),
+    Fault(
+        "loading-few-bytes-lost",
+        "a few bytes that a file lacks at its end are read as zeros",
+        LOAD_15,
+        {"guard_files": _tolerates_small_losses, "inner": _zeros_at_the_end},
+        "a size that is compared in pages",
     ),
     Fault(
         "loading-lost-shard",
