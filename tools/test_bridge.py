@@ -248,6 +248,19 @@ def test_an_error_is_seen_with_its_text_and_its_place():
     assert "test_bridge.py" in seen.message
 
 
+def test_an_error_without_a_text_is_seen_all_the_same():
+    class Mute(Exception):
+        def __str__(self):
+            raise RuntimeError
+
+    def refuse(x):
+        raise Mute
+
+    seen = call(refuse)
+    assert seen.raised == "Mute"
+    assert seen.message.startswith("(no message: its text raises RuntimeError) (at ")
+
+
 @pytest.mark.parametrize(
     ("result", "name"), [([1.0], "builtins.list"), (2.0, "builtins.float"), ((1, 2), "builtins.tuple")]
 )

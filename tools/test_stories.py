@@ -148,6 +148,18 @@ def test_a_story_prints_one_numbered_line_a_step():
     assert str(call) == "Counter(size=3)\n    1. add(n=2)\n    2. append(key=float64[1, 2])"
 
 
+@pytest.mark.parametrize(
+    ("arguments", "program"),
+    [
+        ({"x": (1, 2.5), "mode": "a"}, "it(x=[1, 2.5], mode='a')"),
+        ({"model": {"vocab_size": 7}, "tokens": (1, 2)}, None),
+        ({"pieces": (b"a",), "tokens": (0,)}, None),
+    ],
+)
+def test_only_what_a_line_can_say_is_printed_as_a_program(arguments, program):
+    assert Call("it", arguments).program() == program
+
+
 def test_a_class_must_have_the_methods_that_its_driver_uses():
     with pytest.raises(AdapterError, match="Counter: object has no add"):
         bind(Counter, object, NUMPY, plain=False)

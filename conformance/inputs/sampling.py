@@ -66,12 +66,12 @@ def fine(pick: Pick, shape: tuple[int, ...]) -> np.ndarray:
     return apart(pick, shape) + pick.random.uniform(-1 / 32, 1 / 32, shape)
 
 
-def flat(pick: Pick, shape: tuple[int, ...]) -> np.ndarray:
-    """Up to 3072 logits between -1 and 1, all different in every dtype and none much likelier than another."""
-    steps = 2.0 ** -np.arange(1, 13)[:, None] * (1 + np.arange(128) / 128)
-    levels = np.concatenate([steps.ravel(), -steps.ravel()])
-    rows = [pick.random.choice(levels, shape[-1], replace=False) for _ in range(math.prod(shape[:-1]))]
-    return np.reshape(rows, shape)
+def tiers(pick: Pick, shape: tuple[int, ...]) -> np.ndarray:
+    """Equal logits in tiers that end where LIMITS do: those cuts are decisive, and no id is much likelier than another."""
+    rows = math.prod(shape[:-1])
+    row = np.searchsorted(sorted(LIMITS), np.arange(shape[-1]), side="right") * -0.25
+    levels = pick.random.integers(-8, 9, (rows, 1)) * 0.25 + row
+    return np.reshape([pick.random.permutation(level) for level in levels], shape)
 
 
 def ordinary(pick: Pick, shape: tuple[int, ...]) -> np.ndarray:
