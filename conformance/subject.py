@@ -184,7 +184,7 @@ class HostedSubject:
         assert self._connection is not None
         try:
             if not self._connection.poll(limit):
-                self._die("hung", f"no answer within {limit:g} s to {what}")
+                self._die("hung", f"no answer within {limit:.3g} s to {what}")
             return decode(self._connection.recv_bytes())
         except (EOFError, OSError):
             self._die("crashed", f"the subject's process died in {what}")

@@ -18,7 +18,7 @@ import inferspec.golden as loader
 import inferspec.tools.golden as writer
 from inferspec.golden import MANIFEST, ROOT, SUFFIX, GoldenError, by_part, cases, manifest, read, serialised
 from inferspec.spec import contract as contract_of
-from inferspec.spec.numerics import SHARP, Precision
+from inferspec.spec.numerics import DTYPES, SHARP, Precision
 
 COMPONENTS = sorted({id.split("/")[0] for id in manifest()})
 IDS = sorted(manifest())
@@ -85,7 +85,8 @@ def test_every_golden_is_a_good_call_inside_the_envelope(component):
             dtypes = {operation.part_dtype(part, bound) for part in golden.answers}
             assert golden.dtype in (dtypes if golden.dtype else {""}), golden.id
         else:
-            assert golden.dtype == operation.result_dtype(bound), golden.id
+            dtype = operation.result_dtype(bound)
+            assert dtype == golden.dtype or dtype not in DTYPES, golden.id
         assert any(r.id == golden.requirement and r.name == golden.operation for r in contract.requirements), golden.id
 
 
@@ -110,7 +111,9 @@ def test_every_golden_is_used_by_the_suite():
 
 def test_the_goldens_stay_small():
     stored = {name: data for name, data in contents(ROOT).items() if name.endswith((SUFFIX, MANIFEST))}
-    assert sum(map(len, stored.values())) < 1_000_000
+    calls = {name: data for name, data in stored.items() if not name.startswith("models/")}
+    assert sum(map(len, calls.values())) < 2_000_000
+    assert sum(map(len, stored.values())) < 6_000_000
 
 
 def test_a_golden_survives_writing_and_reading():

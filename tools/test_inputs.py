@@ -164,5 +164,6 @@ def test_workloads_meet_requests_of_every_kind():
     calls = calls_of("metrics", "aggregate_metrics")
     counts = [[len(line) for line in call.arguments["token_times"]] for call in calls]
     assert {0, 1, 2, 3, 5} <= {len(lines) for lines in counts}
-    assert {0, 1, 2, 1000} <= {count for lines in counts for count in lines}
+    assert {0, 1, 2} <= {count for lines in counts for count in lines}
+    assert max(count for lines in counts for count in lines) >= 1000
     assert any(0 in lines and max(lines) > 0 for lines in counts)

@@ -191,10 +191,11 @@ def test_a_fine_tuned_model_moves_its_goldens(place):
     assert code == 0, text
     model = AutoModelForCausalLM.from_pretrained(place.folder, dtype=torch.float32)
     optimizer = torch.optim.SGD(model.parameters(), lr=1e-2)
-    for _ in range(3):
-        tokens = torch.arange(40, 60)[None]
-        model(input_ids=tokens, labels=tokens).loss.backward()
-        optimizer.step()
+    with torch.enable_grad():  # the bridge to torch subjects turns gradients off
+        for _ in range(3):
+            tokens = torch.arange(40, 60)[None]
+            model(input_ids=tokens, labels=tokens).loss.backward()
+            optimizer.step()
     model.to(torch.bfloat16).save_pretrained(place.folder)
     code, text = place.run()
     assert code == 0, text
