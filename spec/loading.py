@@ -274,6 +274,7 @@ CONTRACT = Contract(
         "group_sizes": (32, 64, 128),
         "gguf_types": ("F32", "F16", "Q4_0", "Q4_1", "Q8_0", "mixed"),
         "heads": ((4, 2), (2, 2), (3, 1), (6, 2)),
+        "head_dims": ("free", "multiple"),
         "rope": ("rope_theta", "rope_parameters"),
         "tied": (True, False),
         "damages": DAMAGES,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-from importlib.util import find_spec
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -28,11 +27,14 @@ VERSION = transformers.__version__
 ARRAYS = "torch"
 WAIVERS = "transformers.toml"
 PRECISION = dict.fromkeys(("attention", "rope", "mlp", "llama", "qwen3", "loading"), "native")
-# Reading GGUF files takes the packages gguf and accelerate.
-_GGUF = ["gguf"] if find_spec("gguf") and find_spec("accelerate") else []
-# MLX's packing is not its own.
+# Its reader of GGUF files takes hidden_size / heads for the head dim. MLX's packing is not its own.
 ENVELOPE = {
-    "loading": {"forms": ["folder", "sharded", *_GGUF], "packing": ["dense"], "trained": ["tiny-qwen3"]},
+    "loading": {
+        "forms": ["folder", "sharded"],
+        "packing": ["dense"],
+        "head_dims": ["multiple"],
+        "trained": ["tiny-qwen3"],
+    },
     "attention": {"leading_dims": [(1,), (2,)], "masks": ["none", "-inf", "lowest", "additive"]},
     "rope": {"forms": ["split-half"], "partial": [False]},
     # Its LlamaConfig takes a hidden_size that is a multiple of the heads, also where head_dim is given.
