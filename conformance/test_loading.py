@@ -165,7 +165,7 @@ def test_an_unknown_model_type_is_refused(subject, call, kind):
     refuses(subject, with_config(call, model_type=kind))
 
 
-@requirement(spec.LOAD_15, call=damaged_calls(forms=FOLDERS), share=0.25)
+@requirement(spec.LOAD_15, call=damaged_calls(forms=FOLDERS), share=0.5)
 def test_folders_that_are_not_whole_are_refused(subject, call):
     refuses(subject, call)
 
