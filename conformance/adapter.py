@@ -219,7 +219,7 @@ def _target(operation: type[Operation], place: Any, kind: Arrays) -> Target | No
     if callable(offered) and not isinstance(offered, ModuleType):
         if not signature.method:
             return bind(operation, offered, kind, plain=False)
-        if offers_methods(offered, operation) if operation.methods else hasattr(offered, signature.method):
+        if offers_methods(offered, operation):
             return bind(operation, offered, kind, plain=False)
     plain = getattr(place, operation.plain, None) if operation.plain else None
     if callable(plain) and not isinstance(plain, ModuleType):
@@ -266,7 +266,7 @@ def _standing_in(thing: Any, operations: list[type[Operation]], kind: Arrays) ->
     return {
         op.signature.operation: bind(op, thing, kind, plain=bool(op.plain) and not is_class)
         for op in operations
-        if not op.signature.method or (offers_methods(thing, op) if op.methods else hasattr(thing, op.signature.method))
+        if not op.signature.method or offers_methods(thing, op)
     }
 
 

@@ -113,8 +113,11 @@ def _has(cls: Any, method: str) -> bool:
 
 
 def offers_methods(thing: Any, operation: type[Operation]) -> bool:
-    """Whether an object or class has all that the operation uses; what is no class shows it only when it is used."""
-    return not inspect.isclass(thing) or all(_has(thing, name) for name in operation.methods)
+    """Whether an object or class has all that the operation uses: its method, or those that its driver uses, which what
+    is no class shows only when it is used."""
+    if operation.methods:
+        return not inspect.isclass(thing) or all(_has(thing, name) for name in operation.methods)
+    return not operation.signature.method or hasattr(thing, operation.signature.method)
 
 
 def _method(cls: Any, operation: type[Operation]) -> Callable[..., Any] | None:

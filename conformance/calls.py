@@ -19,7 +19,8 @@ class Call:
 
     A call of a stateful object is a story: its argument `steps` is a tuple of (method, arguments).
     features: what envelopes and waivers speak of (``{"dtypes": "bfloat16", "masks": "causal"}``).
-    views: array argument (``x``, or ``steps.0.1.key`` within nested ones) -> one of VIEWS. keep: calls of one example with the same number share the built object.
+    views: array argument (``x``, or ``steps.0.1.key`` within nested ones) -> one of VIEWS. keep: calls of one example
+    with the same number share the built object.
     """
 
     operation: str
@@ -123,9 +124,8 @@ class Observation:
     """What a call did: an array, several named parts, an error, or something that is none of these.
 
     value: the result as NumPy, None when there is none. parts: the results by name, of an operation that has several.
-    raised: the error's type name, message: its text, or what
-    came back instead of an array. changed: array arguments that differ after the call, "random state" or
-    "earlier result" if those do.
+    raised: the error's type name; message: its text, what came back instead of an array, or why steps of a story were
+    refused. changed: arguments that differ after the call, "random state" or "earlier result" if those do.
     """
 
     value: np.ndarray | None = None

@@ -225,6 +225,18 @@ def test_bad_workloads_are_refused(subject, call, bad, which):
     refuses(subject, call.having(**_spoilt(call, bad, which)))
 
 
+@requirement(
+    spec.METR_28,
+    call=workloads(count=some, requests=(2, 3, 5)),
+    bad=st.sampled_from(["cached", "minus", "prompt"]),
+    which=st.integers(0, 59),
+    share=0.3,
+)
+def test_bad_counts_of_a_request_without_a_token_are_refused(subject, call, bad, which):
+    unserved = _with(call.arguments["token_times"], which % len(call.arguments["token_times"]), [])
+    refuses(subject, call.having(**_spoilt(call, bad, which), token_times=unserved))
+
+
 def parts(subject, call, *names):
     """The parts of the result, which these are among."""
     got = subject.parts(call)

@@ -23,7 +23,8 @@ BAD = ("failed", "overclaimed", "crashed", "hung")
 @dataclass
 class Kill:
     """What became of one fault. tests: those of its own requirement that reject it, the first alone unless all were
-    asked for; elsewhere: the other requirements whose tests do; diagnosed: whether a diagnosis names it on its own requirement's failure."""
+    asked for; elsewhere: the other requirements whose tests do; diagnosed: whether a diagnosis names it on its own
+    requirement's failure."""
 
     fault: str
     component: str

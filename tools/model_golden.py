@@ -95,6 +95,8 @@ def _run(
     except (_Unable, NotInstalled, ImportError) as problem:
         console.print(str(problem), style="red", markup=False, soft_wrap=True)
         return UNABLE
+    # Answers are kept for a run that did not get here: the next one asks anew.
+    partial.clear()
     rows = show(old, golden, console)
     for refusal in refusals:
         console.print(f"{model.name} refused: {refusal}", style="red", markup=False, soft_wrap=True)
@@ -106,7 +108,6 @@ def _run(
         return DIFFERENT if any(row.changed for row in rows) else GOOD
     model_store.write(golden, root / model.name)
     _keep_prompts(golden, model, root)
-    partial.clear()
     console.print(f"{len(golden.prompts)} prompts written to {root / model.name}", markup=False, soft_wrap=True)
     return GOOD
 

@@ -147,6 +147,13 @@ def test_an_interrupted_run_goes_on_where_it_stopped(place):
     assert not any(place.cache.iterdir())
 
 
+def test_a_run_that_came_to_its_end_leaves_no_answers_to_the_next(place):
+    place.run(Fake(), Fake())
+    for oracles in ((Fake(), Fake()), (Fake(), Fake(off=1.0)), (Fake(), Fake())):
+        _, text = place.run(*oracles, does=model_golden.check)
+        assert [oracle.calls for oracle in oracles] == [2, 2], text
+
+
 def test_answers_of_other_weights_are_not_taken_up(place):
     with pytest.raises(KeyboardInterrupt):
         place.run(Fake(), Fake(dies_at=2))

@@ -298,6 +298,12 @@ def _more_cached_alone(self: AggregateMetrics, a: Arguments) -> None:
             raise ValueError("more cached than prompt tokens")
 
 
+def _counts_of_served_alone(self: AggregateMetrics, a: Arguments) -> None:
+    served = self.served(a)
+    counts = {name: [getattr(a, name)[i] for i in served] for name in ("prompt_tokens", "cached_tokens")}
+    AggregateMetrics.guard_counts(self, Arguments(**counts))
+
+
 FAULTS: tuple[Fault, ...] = (
     Fault(
         "metrics-ttft-second",
@@ -704,6 +710,13 @@ FAULTS: tuple[Fault, ...] = (
         "cached tokens are not compared with the prompt",
         METR_28,
         {"guard_counts": lambda self, a: None},
+        "PROPERTIES X9",
+    ),
+    Fault(
+        "metrics-unserved-counts-unchecked",
+        "counts of a request without a token are not looked at",
+        METR_28,
+        {"guard_counts": _counts_of_served_alone},
         "PROPERTIES X9",
     ),
     Fault("metrics-any-order", "times are not looked at", METR_28, {"guard": _unchecked_order}, "PROPERTIES X9"),
