@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import importlib.util
+import re
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
 from . import compiler
+from .compiler import CompileError
+from .errors import Refused
 from .rewrite import scan
 from .source import Source
 
@@ -21,6 +24,9 @@ _DEFINES = {
     "__METAL_MACOS__": "1",
     "__HAVE_BFLOAT__": "1",
 }
+
+
+_TENSOR_HEADER = re.compile(r"(.*?):(\d+):\d+: fatal error: MetalPerformancePrimitives/")
 
 
 @cache
@@ -43,8 +49,16 @@ def preprocess(
     text: the source. name: what messages call it. includes: folders of headers, before metalsim's stand-ins for
     Metal's own (``<metal_stdlib>``) and MLX's.
 
-    Raises ``CompileError``, with the compiler's words, for a missing header or an ``#error``.
+    Raises ``CompileError``, with the compiler's words, for a missing header or an ``#error``; ``Refused`` for Metal's
+    header of tensor operations.
     """
     mlx = mlx_headers()
     folders = [*includes, _STUBS, *([mlx] if mlx else [])]
-    return scan(compiler.preprocess(f'#line 1 "{name}"\n{text}', folders, _DEFINES | dict(defines or {})), name)
+    try:
+        expanded = compiler.preprocess(f'#line 1 "{name}"\n{text}', folders, _DEFINES | dict(defines or {}))
+    except CompileError as error:
+        for line in error.diagnostics:
+            if match := _TENSOR_HEADER.match(line):
+                raise Refused("Metal 4 tensor operations (MetalPerformancePrimitives)", match[1], int(match[2])) from None
+        raise
+    return scan(expanded, name)

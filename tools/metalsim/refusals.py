@@ -132,7 +132,8 @@ def _qualifiers(source: Source, declared: Iterable[Declaration]) -> list[tuple[i
 
 
 def _function_pointers(source: Source) -> list[tuple[int, str]]:
-    """`float (*f)(float)`: a type, then a name with a star in parentheses, then parameters. (`(*f)(x)` is a call.)"""
+    """`float (*f)(float)`: a type, then a name with a star in parentheses, then parameters. (`(*f)(x)` is a call, and a
+    `typedef` is no pointer yet: MLX's FFT passes functions to templates by such a type.)"""
     tokens, found = source.tokens, []
     for index in range(1, len(tokens) - 4):
         if tokens[index].text != "(" or tokens[index + 1].text != "*" or tokens[index - 1].kind != "name":
@@ -140,5 +141,9 @@ def _function_pointers(source: Source) -> list[tuple[int, str]]:
         closing = source.partner[index]
         if closing > index + 3 or tokens[closing + 1].text != "(" or tokens[index - 1].text in ("return", "sizeof", "decltype"):
             continue
-        found.append((index, f"{_FUNCTIONS} (a pointer to a function)"))
+        start = index
+        while start and tokens[start - 1].text not in (";", "{", "}"):
+            start -= 1
+        if not any(token.text in ("typedef", "using") for token in tokens[start:index]):
+            found.append((index, f"{_FUNCTIONS} (a pointer to a function)"))
     return found

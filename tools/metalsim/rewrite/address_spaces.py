@@ -23,9 +23,12 @@ _TYPE_WORDS = SPACES | frozenset(
 
 
 def const_for(source: Source, index: int) -> str:
-    """What to write for the word ``constant`` at ``index``: ``const``, or nothing where its type is const already."""
+    """What to write for the word ``constant`` at ``index``: ``const``, or nothing where its type is const already and
+    behind a member function's parameters (where it says what objects it is for: constructors, too)."""
     tokens = source.tokens
     here = index - 1
+    if here >= 0 and tokens[here].text == ")":
+        return ""
     while here >= 0 and (tokens[here].kind == "name" or tokens[here].text == "::"):
         if tokens[here].text in ("const", "constexpr"):
             return ""

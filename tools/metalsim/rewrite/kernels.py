@@ -115,7 +115,7 @@ def _parameters(source: Source, opening: int, closing: int) -> list[Parameter]:
             continue
         name, type_name, pointee_const = _declarator(source, start, end)
         position = next((attribute for attribute in arguments if attribute in POSITIONS), "")
-        words = {source.tokens[i].text for i in range(start, end)}
+        words = _words(source, start, end)
         unknown = [a for a in arguments if a not in POSITIONS and a not in taken and a not in _NEUTRAL and a.isidentifier()]
         if unknown:
             place = source.place(start)
@@ -123,7 +123,7 @@ def _parameters(source: Source, opening: int, closing: int) -> list[Parameter]:
         if position:
             parameters.append(Parameter("position", name, type_name, position=position))
             continue
-        if "*" not in words and "&" not in words:
+        if not words & {"*", "&", "[array]"}:
             raise syntax_error(
                 source.place(start), f"kernel parameter '{name}' is neither a pointer, a reference nor a position"
             )
@@ -136,6 +136,13 @@ def _parameters(source: Source, opening: int, closing: int) -> list[Parameter]:
         writable = kind == "buffer" and "device" in words and not pointee_const
         parameters.append(Parameter(kind, name, type_name, index, writable=writable))
     return parameters
+
+
+def _words(source: Source, start: int, end: int) -> set[str]:
+    """A parameter's words; ``[array]`` where it is one (``constant int strides[3]``), which is a pointer."""
+    attributes = {i for first, past in source.attributes(start, end) for i in range(first, past)}
+    words = {source.tokens[i].text for i in range(start, end) if i not in attributes}
+    return words | {"[array]"} if "[" in words else words
 
 
 def _attributes(source: Source, start: int, end: int) -> dict[str, str]:
@@ -156,10 +163,9 @@ def _declarator(source: Source, start: int, end: int) -> tuple[str, str, bool]:
     tokens = source.tokens
     attributes = {i for first, past in source.attributes(start, end) for i in range(first, past)}
     here = [i for i in range(start, end) if i not in attributes]
-    name = next((tokens[i].text for i in reversed(here) if tokens[i].kind == "name"), "")
-    mark = next((n for n, i in enumerate(here) if tokens[i].text in ("*", "&")), len(here))
+    bracket = next((n for n, i in enumerate(here) if tokens[i].text == "["), len(here))
+    name = next((tokens[i].text for i in reversed(here[:bracket]) if tokens[i].kind == "name"), "")
+    mark = next((n for n, i in enumerate(here) if tokens[i].text in ("*", "&")), bracket - 1)
     pointee = [tokens[i].text for i in here[:mark]]
-    if mark == len(here):
-        pointee = pointee[:-1]
     const = "const" in pointee or "constant" in pointee
     return name, " ".join(word for word in pointee if word not in SPACES and word not in ("const", "volatile")), const
