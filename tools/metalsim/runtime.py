@@ -49,6 +49,7 @@ _COMMON_FLAGS = (
     "-std=c++17",
     "-O1",  # -O2 gains nothing and compiles longer
     "-g1",
+    "-gdwarf-4",
     "-fsingle-precision-constant",
     "-ffp-contract=off",
     "-fno-strict-aliasing",
