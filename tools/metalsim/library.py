@@ -80,6 +80,11 @@ class Library:
         """The names that ``kernel`` takes."""
         return tuple(self._expressions)
 
+    @property
+    def constants(self) -> tuple[str, ...]:
+        """The names of its function constants."""
+        return tuple(constant.name for constant in self._rewritten.constants.by_index.values())
+
     def kernel(self, name: str, constants: Mapping[str | int, bool | int | float] | None = None) -> Kernel:
         """A kernel by the host's name for it: the function's, or what ``[[host_name]]`` says.
 
