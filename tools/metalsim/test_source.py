@@ -46,7 +46,7 @@ def test_brackets_know_their_partners_across_strings() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "line"), [("void f() {\n  g(;\n}", 3), ("int a;\n}\n", 2), ("f(\n(\n)", 1), ("{ [ } ]", 1)]
+    ("text", "line"), [("void f() {\n  g(;\n}", 2), ("int a;\n}\n", 2), ("f(\n(\n)", 1), ("\n{\n[ } ]", 3)]
 )
 def test_a_bracket_without_a_counterpart_is_told_with_its_line(text: str, line: int) -> None:
     with pytest.raises(Unbalanced) as error:
