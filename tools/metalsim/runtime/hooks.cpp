@@ -16,7 +16,7 @@ namespace {
 __attribute__((always_inline)) inline void on_access(const void* address, size_t bytes, bool writes, const void* pc) {
   last_kernel_pc = pc;
   if (settings.mode == Mode::Check)
-    check_access(address, bytes, writes, false, pc);
+    check_access(address, bytes, writes, false, pc, !writes);
   else
     count_access(address, bytes, writes);
 }
@@ -102,9 +102,12 @@ EXPORT void __tsan_vptr_read(void*) {}
 EXPORT void __tsan_ignore_thread_begin() {}
 EXPORT void __tsan_ignore_thread_end() {}
 
-EXPORT void msl_atomic_touch(const volatile void* address, unsigned bytes, int writes) {
+EXPORT void msl_atomic_touch(const volatile void* address, unsigned bytes, int kind) {
+  constexpr int LOAD = 0, STORE = 1;
+  const bool writes = kind != LOAD;
+  last_kernel_pc = CALLER;
   if (settings.mode == Mode::Check)
-    check_access((const void*)address, bytes, writes, true, CALLER);
+    check_access((const void*)address, bytes, writes, true, CALLER, kind != STORE);
   else if (settings.mode == Mode::Cost)
     count_atomic((const void*)address, bytes, writes);
 }

@@ -130,11 +130,19 @@ void report_racing_write(const Record& earlier, const void* address, size_t byte
   pending_count++;
 }
 
+// An atomic access after a plain one by the same thread, with nothing between that orders them: what the plain one conflicts
+// with must not be forgotten.
+bool still_plain(const Record& earlier, const Record& now) {
+  return now.atomic && earlier.group1 == now.group1 && !earlier.atomic && earlier.thread == now.thread &&
+         earlier.barriers == now.barriers && earlier.syncs == now.syncs;
+}
+
 void remember_read(Cell& cell, const Record& now, Memory memory) {
   Record& first = cell.read;
   if (!first.group1 || (first.group1 != now.group1 && memory == THREADGROUP)) {
     first = now;
   } else if (first.group1 == now.group1 && first.thread == now.thread) {
+    if (still_plain(first, now)) return;
     uint8_t before = first.barriers == now.barriers && first.syncs == now.syncs ? first.bytes : 0;
     first = now;
     first.bytes |= before;
@@ -163,7 +171,7 @@ void check_cell(Cell& cell, const Record& now, bool writes, Memory memory, const
     report_race(Finding::Race, cell.read, false, address, bytes, true, pc);
   else if (conflicts(cell.other_read, now.bytes, now.atomic, memory))
     report_race(Finding::Race, cell.other_read, false, address, bytes, true, pc);
-  cell.write = now;
+  if (!still_plain(cell.write, now)) cell.write = now;
 }
 
 }  // namespace
@@ -201,7 +209,7 @@ void settle_writes() {
   pending_count = 0;
 }
 
-void check_access(const void* address, size_t bytes, bool writes, bool atomic, const void* pc) {
+void check_access(const void* address, size_t bytes, bool writes, bool atomic, const void* pc, bool uses_value) {
   int slot = slot_of(address);
   if (slot < 0 || !current) return;  // a stack, a constant of the program's: private, or read only
   if (pending_count) settle_writes();
@@ -235,11 +243,8 @@ void check_access(const void* address, size_t bytes, bool writes, bool atomic, c
     cells = shadow.cells;
   }
   uint8_t* initialised = shadow.initialised + first_byte;
-  if (writes) {
-    memset(initialised, 1, bytes);
-  } else if (memchr(initialised, 0, bytes)) {
-    report_access(Finding::Uninitialised, at, bytes, false, pc);
-  }
+  if (uses_value && memchr(initialised, 0, bytes)) report_access(Finding::Uninitialised, at, bytes, writes, pc);
+  if (writes) memset(initialised, 1, bytes);
   size_t offset = at - begin;
   for (size_t cell = offset / granule; cell * granule < offset + bytes; cell++) {
     size_t low = cell * granule < offset ? offset - cell * granule : 0;

@@ -39,7 +39,8 @@ void msl_tg_barrier(unsigned int flags, const char* file, int line);
 void* msl_tg_var(unsigned int id, const char* name, __SIZE_TYPE__ bytes, __SIZE_TYPE__ align, unsigned int granule);
 void* msl_tg_dyn(unsigned int index, unsigned int granule);
 
-void msl_atomic_touch(const volatile void* p, unsigned int bytes, int is_write);
+// kind: 0 a load, 1 a store or exchange, 2 a read-modify-write, whose result depends on what was there.
+void msl_atomic_touch(const volatile void* p, unsigned int bytes, int kind);
 void msl_bad_shuffle(unsigned int lane, unsigned int source, unsigned int mask);
 }
 

@@ -65,7 +65,7 @@ MSL_INLINE T atomic_exchange_explicit(volatile atomic<T>* object, msl::exactly_t
 // Compares bits, as the hardware does: a NaN equals itself. Never fails without reason, though it may.
 template <class T>
 MSL_INLINE bool atomic_compare_exchange_weak_explicit(volatile atomic<T>* object, T* expected, msl::exactly_t<T> desired, memory_order, memory_order) {
-  msl_atomic_touch(object, sizeof(T), 1);
+  msl_atomic_touch(object, sizeof(T), 2);
   const T found = msl::read_atomically(object), wanted = *expected;
   if (__builtin_memcmp(&found, &wanted, sizeof(T)) == 0) {
     msl::exchange_atomically(object, T(desired));
@@ -78,7 +78,7 @@ MSL_INLINE bool atomic_compare_exchange_weak_explicit(volatile atomic<T>* object
 #define MSL_FETCH(name, expression)                                                                          \
   template <class T>                                                                                         \
   MSL_INLINE T atomic_fetch_##name##_explicit(volatile atomic<T>* object, msl::exactly_t<T> x, memory_order) { \
-    msl_atomic_touch(object, sizeof(T), 1);                                                                  \
+    msl_atomic_touch(object, sizeof(T), 2);                                                                  \
     const T old = msl::read_atomically(object);                                                              \
     msl::exchange_atomically(object, T(expression));                                                         \
     return old;                                                                                              \

@@ -75,7 +75,7 @@ struct posarg<metal::vec<T, 3>> {
 
 // A variable in threadgroup memory.
 template <class A>
-MSL_NOSAN inline A& tg_var(uint id, const char* name) {
+MSL_INLINE A& tg_var(uint id, const char* name) {
   constexpr size_t alignment = alignof(A) < 16 ? 16 : alignof(A);
   return *static_cast<A*>(msl_tg_var(id, name, sizeof(A), alignment, granule_of<A>()));
 }

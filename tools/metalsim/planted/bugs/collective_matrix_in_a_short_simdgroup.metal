@@ -5,8 +5,9 @@
 #include <metal_simdgroup_matrix>
 using namespace metal;
 
-kernel void copy(device const float* x, device float* out) {
-  simdgroup_float8x8 matrix;
-  simdgroup_load(matrix, x, 8); // finds: divergent SIMD-group function
-  simdgroup_store(matrix, out, 8); // finds: divergent SIMD-group function
+kernel void square(device const float* x, device float* out) {
+  simdgroup_float8x8 matrix, sum;
+  simdgroup_load(matrix, x, 8);
+  simdgroup_multiply(sum, matrix, matrix); // finds: divergent SIMD-group function
+  simdgroup_store(sum, out, 8);
 }

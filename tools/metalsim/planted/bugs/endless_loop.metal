@@ -7,8 +7,6 @@ using namespace metal;
 
 kernel void search(device const float* x, device float* out, uint i [[thread_position_in_grid]]) {
   uint at = 0;
-  while (at < 32) { // finds: does not end
-    at += i == 7 ? 0 : 1;
-  }
+  while (at < 32) at += i == 7 ? 0 : 1; // finds: does not end
   out[i] = x[i];
 }

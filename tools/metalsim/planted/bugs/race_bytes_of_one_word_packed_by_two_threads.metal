@@ -6,5 +6,5 @@ using namespace metal;
 
 kernel void pack(device const uint* x, device uchar* packed, uint t [[thread_index_in_threadgroup]]) {
   uchar code = x[t] << (4 * (t % 2));
-  packed[t / 2] = packed[t / 2] | code; // finds: data race A
+  packed[t / 2] = packed[t / 2] | code; // finds: data race A; may find: race of equal values
 }

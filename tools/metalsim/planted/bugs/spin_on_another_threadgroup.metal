@@ -8,7 +8,6 @@ using namespace metal;
 kernel void handshake(device atomic_uint* flag, device uint* out, uint i [[threadgroup_position_in_grid]],
                       uint count [[threadgroups_per_grid]]) {
   atomic_fetch_add_explicit(flag, 1u, memory_order_relaxed);
-  while (atomic_load_explicit(flag, memory_order_relaxed) < count) { // finds: does not end
-  }
+  while (atomic_load_explicit(flag, memory_order_relaxed) < count); // finds: does not end
   out[i] = i;
 }
