@@ -22,7 +22,18 @@ from . import arithmetic, process, symbols
 from .process import runtime_library
 from .reports import Access, Finding, Report, Site
 
-__all__ = ["COMPILE_FLAGS", "Buffer", "Cost", "Launch", "Mode", "Outcome", "Schedule", "Traffic", "run", "runtime_library"]
+__all__ = [
+    "COMPILE_FLAGS",
+    "Buffer",
+    "Cost",
+    "Launch",
+    "Mode",
+    "Outcome",
+    "Schedule",
+    "Traffic",
+    "run",
+    "runtime_library",
+]
 
 MOST_THREADS = 1024
 POISON = 0xFF
@@ -350,7 +361,13 @@ def _reports(launch: Launch, records: list[process.ReportRecord]) -> tuple[Repor
         key = (report.finding, report.access.site, other, kinds, report.memory if report.access.site is None else None)
         known = merged.get(key)
         merged[key] = replace(known, count=known.count + report.count) if known else report
-    return tuple(merged.values())
+    # A declared array's bounds are checked by its type too: one finding is enough, and the address tells whose memory it is.
+    bounds = {report.access.site for report in merged.values() if report.finding is Finding.OUT_OF_BOUNDS}
+    return tuple(
+        report
+        for report in merged.values()
+        if not (report.finding is Finding.ARRAY_OVERRUN and report.access.site in bounds)
+    )
 
 
 def _report(launch: Launch, record: process.ReportRecord, sites: Mapping[int, Site | None]) -> Report:
