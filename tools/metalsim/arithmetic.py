@@ -136,8 +136,7 @@ def _instruction_work(mnemonic: str, operands: str, arm: bool) -> tuple[int, int
     # Of its stack, or of nothing: not the kernel's arithmetic.
     if (
         "%rsp" in operands
-        or mnemonic.startswith("lea")
-        and "%rip" in operands
+        or (mnemonic.startswith("lea") and "%rip" in operands)
         or re.match(r"xor.*(%\w+),\1$", mnemonic + operands)
     ):
         return 0, 0, 0

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from . import compiler, runtime
+from . import compiler
 from .handwritten import run
 from .reports import Finding, Report, Site
 from .runtime import Mode, Schedule
@@ -313,7 +313,7 @@ def test_the_value_of_a_lane_that_takes_no_part_is_a_finding() -> None:
 
 
 @pytest.mark.parametrize(
-    "body, finding",
+    ("body", "finding"),
     [
         ("out[i] =\n1 << (x[i] + 1);", Finding.SHIFT),
         ("out[i] =\n*(const int*)((const char*)x + (i & 1));", Finding.MISALIGNED),

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
-import shutil
 import threading
 import time
 from pathlib import Path
@@ -143,7 +143,7 @@ def test_threadgroups_have_an_order_of_their_own() -> None:
     assert order_of_threads(Schedule(groups="random", seed=6), 64, 1) != shuffled
 
 
-@pytest.mark.parametrize("number, reduction", [*enumerate(runtime.REDUCTIONS)])
+@pytest.mark.parametrize(("number", "reduction"), [*enumerate(runtime.REDUCTIONS)])
 def test_the_order_of_reductions_reaches_the_kernel(number: int, reduction: runtime.Reduction) -> None:
     out = ints(1)
     run("out[0] = msl_reduce_order;", "int* out", {"out": out}, schedule=Schedule(reduction=reduction))
@@ -251,7 +251,7 @@ def launch(**more: object) -> Launch:
 
 
 @pytest.mark.parametrize(
-    "more, message",
+    ("more", "message"),
     [
         ({"threadgroup": (32, 32, 2)}, r"threadgroup: got \(32, 32, 2\), 2048 threads, takes 1024 at most"),
         ({"threadgroup": (0, 1, 1)}, r"threadgroup: got \(0, 1, 1\), takes three numbers of threads from 1"),
@@ -296,7 +296,7 @@ def goes_on() -> bool:
 
 @pytest.mark.parametrize("mode", Mode)
 @pytest.mark.parametrize(
-    "body, finding, detail, line",
+    ("body", "finding", "detail", "line"),
     [
         ("volatile int* volatile p = nullptr;\n*p = 1;", Finding.CRASH, "null pointer", 2),
         ("\n\n__builtin_trap();", Finding.CRASH, "signal 4 at address", 3),
