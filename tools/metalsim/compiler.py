@@ -15,11 +15,10 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Iterator
 
 CANDIDATES = ("c++", "g++", "clang++")
 MAC = sys.platform == "darwin"
@@ -70,7 +69,9 @@ def compiler() -> str:
     for candidate in (named,) if named else CANDIDATES:
         if found := shutil.which(candidate):
             return found
-    missing = f"METALSIM_CXX names {named!r}, which is no program" if named else f"none of {', '.join(CANDIDATES)} is there"
+    missing = (
+        f"METALSIM_CXX names {named!r}, which is no program" if named else f"none of {', '.join(CANDIDATES)} is there"
+    )
     raise NoCompiler(
         f"metalsim needs a C++ compiler and {missing}: install one (Debian, Ubuntu: apt install g++; Fedora: dnf install "
         "gcc-c++; macOS: xcode-select --install), or name one in METALSIM_CXX"
@@ -88,7 +89,9 @@ def cache_folder() -> Path:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise OSError(f"metalsim cannot keep what it builds in {folder} ({error}); name a folder in METALSIM_CACHE") from None
+        raise OSError(
+            f"metalsim cannot keep what it builds in {folder} ({error}); name a folder in METALSIM_CACHE"
+        ) from None
     return folder
 
 
@@ -198,7 +201,11 @@ def _run(command: Sequence[str], text: str | None = None, cwd: str | None = None
 
 def _diagnostics(stderr: str, most: int = 12) -> list[str]:
     """The compiler's errors out of all it said, without the templates they came through."""
-    errors = [line for line in stderr.splitlines() if re.search(r"\b(error|undefined (reference|symbols?)|multiple definition)\b", line)]
+    errors = [
+        line
+        for line in stderr.splitlines()
+        if re.search(r"\b(error|undefined (reference|symbols?)|multiple definition)\b", line)
+    ]
     found = errors or stderr.splitlines()
     return found[:most] + ([f"and {len(found) - most} more"] if len(found) > most else [])
 

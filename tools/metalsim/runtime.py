@@ -19,10 +19,22 @@ from typing import Any, Literal
 import numpy as np
 
 from . import arithmetic, process, symbols
+from .listing import Listing
 from .process import runtime_library
 from .reports import Access, Finding, Report, Site
 
-__all__ = ["COMPILE_FLAGS", "Buffer", "Cost", "Launch", "Mode", "Outcome", "Schedule", "Traffic", "run", "runtime_library"]
+__all__ = [
+    "COMPILE_FLAGS",
+    "Buffer",
+    "Cost",
+    "Launch",
+    "Mode",
+    "Outcome",
+    "Schedule",
+    "Traffic",
+    "run",
+    "runtime_library",
+]
 
 MOST_THREADS = 1024
 POISON = 0xFF
@@ -112,6 +124,7 @@ class Launch:
         timeout: Seconds after which a kernel counts as endless.
         strict: SIMD-group functions do not order memory (by the rules they do not; by default they do here, as kernels in the
             wild count on it).
+        listing: Its source, for who shows lines of it.
     """
 
     kernel: str
@@ -125,6 +138,7 @@ class Launch:
     schedule: Schedule = Schedule()
     timeout: float = 60.0
     strict: bool = False
+    listing: Listing | None = None
 
 
 @dataclass(frozen=True)
@@ -350,7 +364,13 @@ def _reports(launch: Launch, records: list[process.ReportRecord]) -> tuple[Repor
         key = (report.finding, report.access.site, other, kinds, report.memory if report.access.site is None else None)
         known = merged.get(key)
         merged[key] = replace(known, count=known.count + report.count) if known else report
-    return tuple(merged.values())
+    # A declared array's bounds are checked by its type too: one finding is enough, and the address tells whose memory it is.
+    bounds = {report.access.site for report in merged.values() if report.finding is Finding.OUT_OF_BOUNDS}
+    return tuple(
+        report
+        for report in merged.values()
+        if not (report.finding is Finding.ARRAY_OVERRUN and report.access.site in bounds)
+    )
 
 
 def _report(launch: Launch, record: process.ReportRecord, sites: Mapping[int, Site | None]) -> Report:
