@@ -378,7 +378,9 @@ def _memory(launch: Launch, record: process.ReportRecord) -> tuple[str | None, i
 
 
 def _access(record: process.AccessRecord, sites: Mapping[int, Site | None]) -> Access:
-    site = Site(symbols.readable(record.file.decode(errors="replace")), record.line) if record.line else sites[record.pc]
+    site = sites[record.pc]
+    if record.line and (site is None or symbols.is_ours(site)):
+        site = Site(symbols.readable(record.file.decode(errors="replace")), record.line)
     return Access(record.thread, (record.group[0], record.group[1], record.group[2]), bool(record.writes), site)
 
 

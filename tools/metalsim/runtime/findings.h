@@ -5,7 +5,8 @@
 #include "protocol.h"
 #include "threadgroup.h"
 
-// Where something happened: a program counter in the kernel's library, or a file and line.
+// Where something happened: a program counter in the kernel's library, or a file and line. With both, the file and line are for
+// a program counter that belongs to no line of the kernel's.
 struct Place {
   const void* pc = nullptr;
   const char* file = nullptr;

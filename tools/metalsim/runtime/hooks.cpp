@@ -120,6 +120,7 @@ struct SourceLocation {
 namespace {
 
 void on_undefined(Finding finding, const SourceLocation* at) {
+  division_reported = finding == Finding::Division;
   new_finding(finding, {nullptr, at->file ? at->file : "", (int)at->line});
 }
 

@@ -82,7 +82,7 @@ enum class Reason : uint32_t {
 };
 
 struct AccessRecord {
-  uint64_t pc;  // relative to the library; 0: see file and line
+  uint64_t pc;  // relative to the library; 0, or of no line of the kernel's: see file and line
   uint32_t thread;
   uint32_t group[3];
   uint32_t writes;

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "cost.h"
+#include "faults.h"
 #include "findings.h"
 #include "threadgroup.h"
 
@@ -89,6 +90,7 @@ void arrive_at_simdgroup(msl_collective_fn collective, void* request, int kind, 
   lane->flags = flags;
   lane->file = file;
   lane->line = line;
+  last_kernel_pc = nullptr;
   if (!simdgroup->waiting) {
     simdgroup->first_waiting = lane;
     simdgroup->waits_together = true;
@@ -190,6 +192,7 @@ EXPORT void msl_tg_barrier(unsigned flags, const char* file, int line) {
   current->flags = flags;
   current->file = file;
   current->line = line;
+  last_kernel_pc = nullptr;
   if (++group.at_barrier < group.lane_count) {
     current->state = LaneState::AtBarrier;
     wait_current();
