@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
-import shutil
 import threading
 import time
 from pathlib import Path
