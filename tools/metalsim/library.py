@@ -18,8 +18,9 @@ import numpy as np
 
 from . import compiler, runtime
 from .declarations import declarations
-from .errors import KernelError
 from .dtypes import bytes_of, number
+from .errors import KernelError
+from .listing import Listing
 from .preprocess import HEADERS, preprocess
 from .refusals import check
 from .rewrite import KernelFunction, Parameter, Rewritten, rewrite
@@ -57,6 +58,7 @@ class Library:
         else:
             text = source
         self.name = name
+        self._listing = Listing(name, text)
         scanned = preprocess(text, name, includes=folders, defines=defines)
         check(scanned, tuple(declarations(scanned)))
         self._rewritten = rewrite(scanned)
@@ -109,7 +111,8 @@ class Library:
         else:
             known = ", ".join(self.kernels) or "none"
             raise KeyError(f"{self.name} has no kernel {name!r}; it has {known}")
-        return Kernel(name, rewritten, expression, function.parameters, self._constants(name, function, constants))
+        values = self._constants(name, function, constants)
+        return Kernel(name, rewritten, expression, function.parameters, values, self._listing)
 
     def _constants(
         self, kernel: str, function: KernelFunction, given: Mapping[str | int, bool | int | float]
@@ -138,6 +141,7 @@ class Kernel:
     expression: str
     parameters: tuple[Parameter, ...]
     constants: Mapping[int, bytes]
+    listing: Listing = field(repr=False)
     _built: dict[Mode, Path] = field(default_factory=dict, repr=False, compare=False)
 
     def __call__(
@@ -209,6 +213,7 @@ class Kernel:
             schedule=schedule or settings.schedule,
             timeout=settings.timeout,
             strict=settings.strict,
+            listing=self.listing,
         )
         outcome = runtime.run(launch)
         if settings.on_launch:

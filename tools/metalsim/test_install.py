@@ -9,6 +9,7 @@ from typing import Any
 import mlx.core as mx
 import numpy as np
 import pytest
+
 from inferspec.tools import metalsim
 from inferspec.tools.metalsim import Mode, Schedule, settings
 from inferspec.tools.metalsim.settings import current

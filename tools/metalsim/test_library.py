@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from inferspec.tools import metalsim
+
 from inferspec.tools.metalsim import CompileError, KernelError, Library
 
 pytestmark = pytest.mark.usefixtures("cxx")
