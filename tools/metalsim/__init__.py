@@ -22,7 +22,7 @@ from .metal_kernel import MetalKernel, metal_kernel
 from .preprocess import mlx_headers
 from .reports import Access, Finding, Report, Site
 from .runtime import Mode, Schedule
-from .settings import Settings, settings
+from .settings import Settings, configure, settings
 
 __all__ = [
     "Access",
@@ -39,6 +39,7 @@ __all__ = [
     "Schedule",
     "Settings",
     "Site",
+    "configure",
     "describe",
     "install",
     "installed",

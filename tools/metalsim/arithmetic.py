@@ -134,15 +134,11 @@ def _instruction_work(mnemonic: str, operands: str, arm: bool) -> tuple[int, int
         width = (32 if "%ymm" in operands else 16) if packed else (4 if single else 8)
         return width // (4 if single else 8) * (2 if match[0].lstrip("v").startswith("f") else 1), 0, 0
     # Of its stack, or of nothing: not the kernel's arithmetic.
-<<<<<<< HEAD
     if (
         "%rsp" in operands
         or (mnemonic.startswith("lea") and "%rip" in operands)
         or re.match(r"xor.*(%\w+),\1$", mnemonic + operands)
     ):
-=======
-    if "%rsp" in operands or (mnemonic.startswith("lea") and "%rip" in operands) or re.match(r"xor.*(%\w+),\1$", mnemonic + operands):
->>>>>>> msfr
         return 0, 0, 0
     return 0, int(bool(X86_INTEGER.match(mnemonic))), 0
 

@@ -29,13 +29,19 @@ class Settings:
     strict: bool = False
 
 
-_DEFAULT = Settings()
-_CURRENT: ContextVar[Settings] = ContextVar("metalsim settings", default=_DEFAULT)
+_CURRENT: ContextVar[Settings | None] = ContextVar("metalsim settings", default=None)
+_of_process = Settings()
 
 
 def current() -> Settings:
     """The settings of this thread."""
-    return _CURRENT.get()
+    return _CURRENT.get() or _of_process
+
+
+def configure(base: Settings) -> None:
+    """Set what launches obey in threads that have no settings of their own."""
+    global _of_process
+    _of_process = base
 
 
 @contextmanager
