@@ -6,6 +6,7 @@ import argparse
 import json
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -62,6 +63,9 @@ def _add_ways(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--shapes", action="append", default=[], metavar="LAUNCH", help=SHAPES)
     parser.add_argument("--script", type=Path, metavar="FILE", help="run this with metalsim in MLX's place")
     parser.add_argument(
+        "--as-gpu", action="store_true", help="MLX says that its default device is a GPU, for code that asks before it launches"
+    )
+    parser.add_argument(
         "--tests", nargs="*", metavar="PATH", help="run these tests; without PATH, and for modules by default, its own"
     )
 
@@ -84,7 +88,8 @@ def _check(options: argparse.Namespace) -> int:
         for name in names:
             schedule(name)
         way, texts = way_for(options.target, options.shapes, options.script, options.tests)
-        jobs = [Job(options.target, way, texts, Mode.CHECK, name, options.timeout, options.strict) for name in names]
+        job = Job(options.target, way, texts, Mode.CHECK, "", options.timeout, options.strict, options.as_gpu)
+        jobs = [replace(job, schedule=name) for name in names]
         result = survey(jobs, options.verbose)
     except Unusable as error:
         return unusable(error, out)
@@ -102,11 +107,11 @@ def _cost(options: argparse.Namespace) -> int:
         surveys = []
         for target in options.targets:
             way, texts = way_for(target, options.shapes, options.script, options.tests)
-            surveys.append(survey([Job(target, way, texts, Mode.COST, timeout=options.timeout)], options.verbose))
+            surveys.append(survey([Job(target, way, texts, Mode.COST, timeout=options.timeout, as_gpu=options.as_gpu)], options.verbose))
     except Unusable as error:
         return unusable(error, out)
     rows = [row for each in surveys for row in cost.rows(each)]
-    out.print(cost.table(rows))
+    cost.show(rows, out)
     for each in surveys:
         for note in each.notes:
             out.print(f"note: {each.target}: {note}", style="yellow", markup=False, highlight=False)

@@ -6,10 +6,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
 from inferspec.tools.kernels.seen import Record, Survey, shapes_of
+
+_LEGEND = (
+    "read, written: bytes of device memory that threads ask for; least: the distinct ones among them; ratio: how often each is asked"
+    " for; barriers: of threadgroups + of SIMD-groups; SIMD: reductions, shuffles, scans, votes; matrix: 8×8 multiply-accumulates;"
+    " ops: instructions of this machine's build, to compare kernels by; special: exp, pow and the like"
+)
 
 
 @dataclass(frozen=True)
@@ -83,21 +90,25 @@ def _mean(values: Sequence[float | None]) -> float | None:
     return int(mean) if mean == int(mean) else mean
 
 
-def table(rows: Sequence[Row]) -> Table:
-    """The rows for a terminal, of one launch each."""
-    several = len({row.target for row in rows}) > 1
-    made = Table(title="cost of one launch", show_lines=True)
-    for name in (*(["target"] if several else []), "kernel", "shapes"):
-        made.add_column(name, overflow="fold")
-    for name in ("×", "read", "written", "least", "ratio", "threadgroup", "barriers", "SIMD", "matrix", "float ops", "int ops"):
+def show(rows: Sequence[Row], console: Console) -> None:
+    """Print the launches, numbered, and a table with one line for each."""
+    for number, row in enumerate(rows, 1):
+        often = f" ({row.launches} times)" if row.launches > 1 else ""
+        console.print(f"{number}  {row.target}: {row.instance}{often}\n   {row.shapes}", markup=False, highlight=False)
+    console.print(_table(rows))
+
+
+def _table(rows: Sequence[Row]) -> Table:
+    made = Table(title="cost of one launch", caption=_LEGEND)
+    made.add_column("")
+    made.add_column("kernel", overflow="fold")
+    for name in ("read", "written", "least", "ratio", "threadgroup", "barriers", "SIMD", "matrix", "float ops", "int ops", "special"):
         made.add_column(name, justify="right", no_wrap=True)
-    for row in rows:
+    for number, row in enumerate(rows, 1):
         cost = row.cost
         made.add_row(
-            *([escape(row.target)] if several else []),
+            str(number),
             escape(row.kernel),
-            escape(row.shapes),
-            str(row.launches),
             _bytes(cost["device_bytes_read"]),
             _bytes(cost["device_bytes_written"]),
             _bytes(row.least),
@@ -108,11 +119,8 @@ def table(rows: Sequence[Row]) -> Table:
             _count(cost["matrix_multiply_accumulates"]),
             _count(cost["float_operations"]),
             _count(cost["integer_operations"]),
+            _count(cost["special_functions"]),
         )
-    made.caption = (
-        "bytes that threads ask for; least: distinct ones; barriers: of threadgroups + of SIMD-groups; SIMD: reductions, shuffles,"
-        " scans, votes; matrix: 8×8 multiply-accumulates; ops: instructions of this machine's build, to compare kernels by"
-    )
     return made
 
 

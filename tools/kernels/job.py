@@ -29,7 +29,8 @@ class Job:
     """One run of one target.
 
     target: a dotted module, a Python file or a `.metal` file. way: of a `.metal` file its launches; or a script, calls of the target's
-    functions, its tests. texts: launch lines, calls, or the paths of tests; the script's path. schedule: a name of `schedule`.
+    functions, its tests. texts: launch lines, calls, or the paths of tests; the script's path. schedule: a name of `schedule`. as_gpu:
+    MLX calls a GPU its default device, for code that asks.
     """
 
     target: str
@@ -39,6 +40,7 @@ class Job:
     schedule: str = "forward"
     timeout: float = 60.0
     strict: bool = False
+    as_gpu: bool = False
 
     def as_json(self) -> str:
         return json.dumps(asdict(self))

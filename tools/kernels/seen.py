@@ -146,6 +146,8 @@ def survey(jobs: Sequence[Job], verbose: bool = False) -> Survey:
             result.add(record, job.schedule)
     if not result.kernels:
         because = f" ({'; '.join(result.notes)})" if result.notes else ""
+        if not jobs[0].as_gpu and jobs[0].way != "file":
+            because += "; --as-gpu is for code that launches only where a GPU is the default device"
         raise Unusable(f"{result.target} launched no Metal kernel{because}")
     return result
 

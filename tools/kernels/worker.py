@@ -76,6 +76,12 @@ def _lines_of(path: Path) -> dict[int, str]:
     return dict(enumerate(path.read_text(encoding="utf-8", errors="replace").splitlines(), 1))
 
 
+def _say_gpu() -> None:
+    import mlx.core as mx
+
+    mx.default_device = lambda: mx.Device(mx.gpu)
+
+
 def main(job_file: str, records: str) -> int:
     """Run a job. The records' last one is ``done`` or ``unusable``."""
     job = Job.from_json(Path(job_file).read_text(encoding="utf-8"))
@@ -94,6 +100,8 @@ def main(job_file: str, records: str) -> int:
         try:
             if job.way != "file":
                 metalsim.install()
+                if job.as_gpu:
+                    _say_gpu()
             done = drive.drive(job)
         except (Unusable, metalsim.NoCompiler) as error:
             recorder.write(unusable=str(error))
