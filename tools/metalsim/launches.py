@@ -100,11 +100,12 @@ class LaunchText:
         Raises what `Library` and its kernels, or `metal_kernel`, raise; ``ValueError`` where line and kernel do not fit.
         """
         if self.outputs is None:
-            self._run_kernel(Library(file))
+            self.run_in(Library(file))
         else:
             self._run_body(file, self.outputs)
 
-    def _run_kernel(self, library: Library) -> None:
+    def run_in(self, library: Library) -> None:
+        """Launch a kernel of a library under the current settings; raises as `run` does."""
         name = self.kernel or _only(library)
         constants = {k: v for k, v in self.inputs.items() if k in library.constants and not isinstance(v, ArrayText)}
         kernel = library.kernel(name, constants)
