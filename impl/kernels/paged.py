@@ -8,8 +8,8 @@ from inferspec.impl.kernels.attention import form, padded
 from inferspec.impl.kernels.metal import Kernel
 
 _INPUTS = ["query", "key_pages", "value_pages", "block_table", "context_lens", "scale", "causal"]
-_vector = Kernel("paged_attention_vector", _INPUTS, headers=["attention"])
-_matrix = Kernel("paged_attention_matrix", _INPUTS, headers=["attention"])
+_vector = Kernel("paged_vector", _INPUTS, headers=["attention"])
+_matrix = Kernel("paged_matrix", _INPUTS, headers=["attention"])
 
 
 def launch(

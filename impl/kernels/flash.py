@@ -11,8 +11,8 @@ NO_MASK, CAUSAL, MASKED = 0, 1, 2
 """mask_kind, as in attention.metal."""
 
 _INPUTS = ["query", "key", "value", "mask", "scale", "mask_kind"]
-_vector = Kernel("flash_attention_vector", _INPUTS, headers=["attention"], contiguous=False)
-_matrix = Kernel("flash_attention_matrix", _INPUTS, headers=["attention"], contiguous=False)
+_vector = Kernel("flash_vector", _INPUTS, headers=["attention"], contiguous=False)
+_matrix = Kernel("flash_matrix", _INPUTS, headers=["attention"], contiguous=False)
 
 
 def launch(query: mx.array, key: mx.array, value: mx.array, scale: float, mask: mx.array | str | None) -> mx.array:
