@@ -7,6 +7,7 @@ from inferspec.spec.contract import Contract
 COMPONENTS = (
     "linear",
     "attention",
+    "flash_attention",
     "rope",
     "rms_norm",
     "mlp",
