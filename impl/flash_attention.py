@@ -1,4 +1,4 @@
-"""Flash attention in MLX: off the GPU it is attention, whose rows of logits fit in memory there.
+"""Flash attention: our own kernels where there is Metal; elsewhere it is attention, whose logits fit in memory there.
 
 Sources: Milakov and Gimelshein 2018 (online softmax); Dao et al. 2022 (FlashAttention); the tiny-llm course, week 2 day 4.
 """
@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import mlx.core as mx
 
-from inferspec.impl.attention import scaled_dot_product_attention
+from inferspec.impl.attention import check_inputs, check_mask, scaled_dot_product_attention
+from inferspec.impl.kernels import flash as kernel
+from inferspec.impl.kernels import metal
 
 
 def flash_attention(
@@ -28,4 +30,8 @@ def flash_attention(
     The result is N..×H_q×L×D in the query's dtype; a row that sees no key is zeros. ValueError for shapes that do not
     fit and for an unknown mask name; TypeError for wrong dtypes.
     """
+    check_inputs(query, key, value)
+    check_mask(mask, (*query.shape[:-1], key.shape[-2]))
+    if metal.runs(query, key, value) and query.shape[-1] <= kernel.LARGEST_DIM:
+        return kernel.launch(query, key, value, query.shape[-1] ** -0.5 if scale is None else scale, mask)
     return scaled_dot_product_attention(query, key, value, scale=scale, mask=mask)
