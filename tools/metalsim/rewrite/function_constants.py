@@ -1,0 +1,160 @@
+"""Function constants: `constant bool causal [[function_constant(3)]];` gets its value when a kernel is made.
+
+Here they are variables that `msl_set_constant` sets before the launch, and those that are computed from them are
+computed again after it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from ..declarations import Declaration, past_template
+from ..errors import syntax_error
+from ..source import Edits, Source
+
+_DEFINED = "msl_defined_{}"
+
+
+@dataclass(frozen=True)
+class FunctionConstant:
+    """index: what the host sets it by. optional: whether every use asks ``is_function_constant_defined`` first."""
+
+    index: int
+    name: str
+    type: str
+
+
+@dataclass(frozen=True)
+class FunctionConstants:
+    """by_index: the constants. derived: (name, expression), variables computed from them, in order."""
+
+    by_index: dict[int, FunctionConstant]
+    derived: tuple[tuple[str, str], ...]
+
+    def setter(self) -> str:
+        """The function of the compiled kernel that sets one."""
+        cases = "".join(
+            f"    case {c.index}: {c.name} = *static_cast<const {c.type}*>(value); {_DEFINED.format(c.name)} = true; break;\n"
+            for c in self.by_index.values()
+        )
+        again = "".join(f"  {name} = {expression};\n" for name, expression in self.derived)
+        return (
+            'extern "C" MSL_NOSAN void msl_set_constant(int index, const void* value) {\n'
+            f"  switch (index) {{\n{cases}    default: break;\n  }}\n{again}}}\n"
+        )
+
+
+def take(source: Source, declared: Iterable[Declaration], edits: Edits) -> FunctionConstants:
+    """Find them, and make variables of them and of what is computed from them."""
+    declared = list(declared)
+    tokens = source.tokens
+    constants: dict[int, FunctionConstant] = {}
+    derived: dict[str, str] = {}
+    names: set[str] = set()
+    for declaration in declared:
+        if declaration.kind != "other" or declaration.klass is not None:
+            continue
+        equals = next((i for i in range(declaration.start, declaration.head) if tokens[i].text == "="), declaration.head)
+        found = _index(source, declaration)
+        if found is not None:
+            constant = _constant(source, declaration, found)
+            if constant.index in constants:
+                raise syntax_error(source.place(declaration.start), f"function constant {found} is declared twice")
+            constants[found] = constant
+            names.add(constant.name)
+            text = f"static {constant.type} {constant.name}; static bool {_DEFINED.format(constant.name)};"
+            edits.replace(declaration.start, declaration.end, text)
+        elif equals < declaration.head and any(tokens[i].text in names for i in range(equals, declaration.head)):
+            name = tokens[equals - 1].text
+            type_name = _type(source, declaration.start, equals - 1)
+            expression = _with_defined(source, equals + 1, declaration.head, names)
+            derived[name] = expression
+            names.add(name)
+            edits.replace(declaration.start, declaration.end, f"static {type_name} {name};")
+    for index, token in enumerate(tokens):
+        if token.text == "is_function_constant_defined" and tokens[index + 2].text in names:
+            edits.replace(index, index + 4, _DEFINED.format(tokens[index + 2].text))
+    return FunctionConstants(constants, tuple(derived.items()))
+
+
+def needed(source: Source, declared: Iterable[Declaration], function: Declaration, constants: FunctionConstants) -> set[str]:
+    """The constants that the kernel may read without having asked whether they are defined: those that its text names,
+    or the text of what it names, and so on."""
+    tokens = source.tokens
+    texts: dict[str, list[Declaration]] = {}
+    for declaration in declared:
+        for name in _declared_names(source, declaration):
+            texts.setdefault(name, []).append(declaration)
+    wanted = {constant.name for constant in constants.by_index.values()}
+    found: set[str] = set()
+    seen: set[int] = set()
+    waiting = [function]
+    while waiting:
+        declaration = waiting.pop()
+        if declaration.start in seen:
+            continue
+        seen.add(declaration.start)
+        guarded = _guarded(source, declaration)
+        for index in range(declaration.start, declaration.end):
+            word = tokens[index].text
+            if tokens[index].kind != "name":
+                continue
+            if word in wanted:
+                if word not in guarded:
+                    found.add(word)
+            else:
+                waiting += texts.get(word, [])
+    return found
+
+
+def _declared_names(source: Source, declaration: Declaration) -> set[str]:
+    """What a declaration declares: a function, a class, or a variable."""
+    tokens = source.tokens
+    if declaration.name_index is not None:
+        return {tokens[declaration.name_index].text}
+    start, head = past_template(source, declaration.start, declaration.head), declaration.head
+    if declaration.kind == "class":
+        keyword = next(i for i in range(start, head) if tokens[i].text in ("struct", "class", "union"))
+        return {token.text for token in tokens[keyword + 1 : keyword + 2] if token.kind == "name"}
+    end = next((i for i in range(start, head) if tokens[i].text in ("=", "[", "{")), head)
+    return {tokens[end - 1].text}
+
+
+def _guarded(source: Source, declaration: Declaration) -> set[str]:
+    """The constants that this text asks for before it reads them."""
+    tokens = source.tokens
+    inside = range(declaration.start, declaration.end - 2)
+    return {tokens[i + 2].text for i in inside if tokens[i].text == "is_function_constant_defined"}
+
+
+def _index(source: Source, declaration: Declaration) -> int | None:
+    for start, end in source.attributes(declaration.start, declaration.head):
+        match = re.fullmatch(r"\[ \[ function_constant \( (\d+) \) \] \]", source.words(start, end))
+        if match:
+            return int(match.group(1))
+    return None
+
+
+def _constant(source: Source, declaration: Declaration, index: int) -> FunctionConstant:
+    start, _ = next(source.attributes(declaration.start, declaration.head))
+    return FunctionConstant(index, source.tokens[start - 1].text, _type(source, declaration.start, start - 1))
+
+
+def _type(source: Source, start: int, end: int) -> str:
+    dropped = {"constant", "const", "constexpr", "static", "device"}
+    return " ".join(source.tokens[i].text for i in range(start, end) if source.tokens[i].text not in dropped)
+
+
+def _with_defined(source: Source, start: int, end: int, names: set[str]) -> str:
+    words, here = [], start
+    while here < end:
+        token = source.tokens[here]
+        if token.text == "is_function_constant_defined" and source.tokens[here + 2].text in names:
+            words.append(_DEFINED.format(source.tokens[here + 2].text))
+            here += 4
+        else:
+            words.append(token.text)
+            here += 1
+    return " ".join(words)

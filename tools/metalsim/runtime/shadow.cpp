@@ -1,0 +1,251 @@
+#include "shadow.h"
+
+#include <string.h>
+#include <sys/mman.h>
+
+#include "findings.h"
+#include "memory.h"
+#include "threadgroup.h"
+
+namespace {
+
+// One access to a granule (an element of at most 4 bytes), as it is remembered.
+struct Record {
+  uint32_t group1;  // the threadgroup's number, counted from 1; 0: no access
+  uint16_t thread;
+  uint8_t bytes;  // mask of the granule's bytes
+  uint8_t atomic;
+  uint32_t barriers;  // of its threadgroup, and synchronisations of its SIMD-group, before it
+  uint32_t syncs;
+  uint32_t pc;  // relative to the library
+};
+
+// The last write, and two reads since: the first that no barrier has ordered, and, if any, one by another thread, best of
+// another SIMD-group. Two different readers suffice: a later writer differs from one of them.
+struct Cell {
+  Record write, read, other_read;
+};
+
+// The shadow of one slot. Cells and flags are lazily zero memory of the system's.
+struct Shadow {
+  Cell* cells;
+  uint8_t* initialised;  // for each byte
+  size_t cell_count, byte_count;
+};
+
+struct PendingWrite {
+  const char* address;
+  size_t bytes;
+  char before[32];
+  Record earlier;
+  const void* pc;
+};
+
+constexpr int MOST_PENDING = 4;
+
+Shadow shadows[SLOTS];
+PendingWrite pending[MOST_PENDING];
+int pending_count;
+const char* code_begin;
+const char *reported_begin, *reported_end;
+
+// Have barriers ordered the earlier access before what the current lane does now? In its own threadgroup.
+bool ordered(const Record& earlier, Memory memory) {
+  if (earlier.barriers < group.barriers[memory]) return true;
+  // Both took part in a synchronisation of their SIMD-group since.
+  const Lane& lane = group.lanes[earlier.thread];
+  return lane.simdgroup == current->simdgroup && earlier.syncs < lane.synced[memory] &&
+         earlier.syncs < current->synced[memory];
+}
+
+bool conflicts(const Record& earlier, uint8_t bytes, bool atomic, Memory memory) {
+  if (!earlier.group1 || !(earlier.bytes & bytes) || (earlier.atomic && atomic)) return false;
+  if (earlier.group1 != group.number + 1) return memory == DEVICE;  // nothing orders threadgroups
+  return earlier.thread != current->position.tiitg && !ordered(earlier, memory);
+}
+
+Record record_of(uint8_t bytes, bool atomic, Memory memory, const void* pc) {
+  return {group.number + 1,
+          (uint16_t)current->position.tiitg,
+          bytes,
+          atomic,
+          group.barriers[memory],
+          current->simdgroup->syncs[memory],
+          (uint32_t)((const char*)pc - code_begin)};
+}
+
+bool make_shadow(Shadow& shadow, size_t bytes, uint32_t granule) {
+  shadow.cell_count = bytes / granule + 1;
+  shadow.byte_count = bytes;
+  shadow.cells = (Cell*)zeroed_memory(shadow.cell_count * sizeof(Cell));
+  shadow.initialised = (uint8_t*)zeroed_memory(bytes);
+  return shadow.cells && shadow.initialised;
+}
+
+// What memory a report speaks of.
+void set_memory(ReportRecord* record, const void* address, size_t bytes) {
+  int slot = slot_of(address);
+  record->bytes = bytes;
+  if (slot == THREADGROUP_SLOT) {
+    const Variable* variable = variable_near(address);
+    if (!variable) return;
+    copy_name(record->variable, sizeof record->variable, variable->name);
+    record->offset = (const char*)address - variable->begin;
+    record->granule = variable->granule;
+  } else if (slot >= 0 && buffer_of(slot).begin) {
+    record->buffer = slot;
+    record->offset = (const char*)address - buffer_of(slot).begin;
+  }
+}
+
+void report_race(Finding finding, const Record& earlier, bool earlier_writes, const void* address, size_t bytes, bool writes, const void* pc) {
+  ReportRecord* report = new_finding(finding, {pc}, {code_begin + earlier.pc});
+  if (!report) return;
+  set_memory(report, address, bytes);
+  report->access.writes = writes;
+  report->has_other = 1;
+  report->other.thread = earlier.thread;
+  report->other.writes = earlier_writes;
+  set_group(report->other, earlier.group1 - 1);
+}
+
+__attribute__((noinline)) void report_access(Finding finding, const void* address, size_t bytes, bool writes, const void* pc) {
+  reported_begin = (const char*)address;
+  reported_end = reported_begin + bytes;
+  ReportRecord* report = new_finding(finding, {pc});
+  if (!report) return;
+  set_memory(report, address, bytes);
+  report->access.writes = writes;
+}
+
+// A race of two writes waits for its verdict.
+void report_racing_write(const Record& earlier, const void* address, size_t bytes, const void* pc) {
+  PendingWrite& write = pending[pending_count];
+  if (pending_count == MOST_PENDING || bytes > sizeof write.before) {
+    report_race(Finding::Race, earlier, true, address, bytes, true, pc);
+    return;
+  }
+  write = {(const char*)address, bytes, {}, earlier, pc};
+  memcpy(write.before, address, bytes);
+  pending_count++;
+}
+
+void remember_read(Cell& cell, const Record& now, Memory memory) {
+  Record& first = cell.read;
+  if (!first.group1 || (first.group1 != now.group1 && memory == THREADGROUP)) {
+    first = now;
+  } else if (first.group1 == now.group1 && first.thread == now.thread) {
+    uint8_t before = first.barriers == now.barriers && first.syncs == now.syncs ? first.bytes : 0;
+    first = now;
+    first.bytes |= before;
+  } else if (first.group1 == now.group1 && ordered(first, memory)) {
+    first = now;
+  } else {
+    Record& second = cell.other_read;
+    bool keeps = second.group1 == now.group1 && first.group1 == now.group1 && !ordered(second, memory) &&
+                 second.thread / SIMD_WIDTH != first.thread / SIMD_WIDTH && now.thread / SIMD_WIDTH == first.thread / SIMD_WIDTH;
+    if (!keeps) second = now;
+  }
+}
+
+void check_cell(Cell& cell, const Record& now, bool writes, Memory memory, const char* address, size_t bytes, const void* pc) {
+  if (conflicts(cell.write, now.bytes, now.atomic, memory)) {
+    if (writes && !now.atomic && !cell.write.atomic)
+      report_racing_write(cell.write, address, bytes, pc);
+    else
+      report_race(Finding::Race, cell.write, true, address, bytes, writes, pc);
+  }
+  if (!writes) {
+    remember_read(cell, now, memory);
+    return;
+  }
+  if (conflicts(cell.read, now.bytes, now.atomic, memory))
+    report_race(Finding::Race, cell.read, false, address, bytes, true, pc);
+  else if (conflicts(cell.other_read, now.bytes, now.atomic, memory))
+    report_race(Finding::Race, cell.other_read, false, address, bytes, true, pc);
+  cell.write = now;
+}
+
+}  // namespace
+
+bool reset_shadow(const Request& request, const void* library_base) {
+  code_begin = (const char*)library_base;
+  pending_count = 0;
+  reported_begin = reported_end = nullptr;
+  for (Shadow& shadow : shadows) {
+    if (shadow.cells) munmap(shadow.cells, shadow.cell_count * sizeof(Cell));
+    if (shadow.initialised) munmap(shadow.initialised, shadow.byte_count);
+    shadow = {};
+  }
+  if (!make_shadow(shadows[THREADGROUP_SLOT], ARENA_BYTES, 1)) return false;
+  for (uint32_t i = 0; i < request.buffer_count; i++) {
+    const BufferRequest& buffer = request.buffers[i];
+    Shadow& shadow = shadows[buffer.index];
+    if (!buffer.bytes) continue;
+    if (!make_shadow(shadow, buffer.bytes, buffer.granule)) return false;
+    if (buffer.initialised) memset(shadow.initialised, 1, buffer.bytes);
+  }
+  return true;
+}
+
+bool just_reported(const void* address) { return address >= reported_begin && address < reported_end; }
+
+void forget_threadgroup_bytes(size_t offset, size_t bytes) { memset(shadows[THREADGROUP_SLOT].initialised + offset, 0, bytes); }
+
+void settle_writes() {
+  for (int i = 0; i < pending_count; i++) {
+    const PendingWrite& write = pending[i];
+    bool changed = memcmp(write.address, write.before, write.bytes) != 0;
+    report_race(changed ? Finding::Race : Finding::SameValueRace, write.earlier, true, write.address, write.bytes, true, write.pc);
+  }
+  pending_count = 0;
+}
+
+void check_access(const void* address, size_t bytes, bool writes, bool atomic, const void* pc) {
+  int slot = slot_of(address);
+  if (slot < 0 || !current) return;  // a stack, a constant of the program's: private, or read only
+  if (pending_count) settle_writes();
+  const char* at = (const char*)address;
+  Shadow& shadow = shadows[slot];
+  Memory memory = slot == THREADGROUP_SLOT ? THREADGROUP : DEVICE;
+  const char* begin;
+  size_t first_byte;  // in the shadow's flags
+  uint32_t granule;
+  Cell* cells;
+  if (memory == THREADGROUP) {
+    const Variable* variable = variable_at(at);
+    if (!variable || at + bytes > variable->end) {
+      report_access(Finding::OutOfBounds, at, bytes, writes, pc);
+      return;
+    }
+    begin = variable->begin;
+    granule = variable->granule;
+    first_byte = arena_offset(at);
+    cells = shadow.cells + arena_offset(begin);  // as many cells as bytes: room for granules of any size
+  } else {
+    const Buffer& buffer = buffer_of(slot);
+    if (!buffer.begin || at < buffer.begin || at + bytes > buffer.end) {
+      report_access(Finding::OutOfBounds, at, bytes, writes, pc);
+      return;
+    }
+    if (writes && !buffer.writable) report_access(Finding::WriteToInput, at, bytes, true, pc);
+    begin = buffer.begin;
+    granule = buffer.granule;
+    first_byte = at - begin;
+    cells = shadow.cells;
+  }
+  uint8_t* initialised = shadow.initialised + first_byte;
+  if (writes) {
+    memset(initialised, 1, bytes);
+  } else if (memchr(initialised, 0, bytes)) {
+    report_access(Finding::Uninitialised, at, bytes, false, pc);
+  }
+  size_t offset = at - begin;
+  for (size_t cell = offset / granule; cell * granule < offset + bytes; cell++) {
+    size_t low = cell * granule < offset ? offset - cell * granule : 0;
+    size_t high = offset + bytes - cell * granule;
+    if (high > granule) high = granule;
+    uint8_t mask = (uint8_t)((1u << high) - (1u << low));
+    check_cell(cells[cell], record_of(mask, atomic, memory, pc), writes, memory, at, bytes, pc);
+  }
+}

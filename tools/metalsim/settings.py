@@ -1,0 +1,64 @@
+"""How launches run: the mode, the schedule, how long, and who is told of what they find."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, replace
+
+from .reports import Report
+from .runtime import Launch, Mode, Outcome, Schedule
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What a launch obeys.
+
+    mode: fast (run), check (watch every access) or cost (count). schedule: the order in which threads run. timeout:
+    seconds after which a launch is ended. on_report: called with each report; a launch then goes on and returns what
+    it has, whatever it found. on_launch: called with each launch and its outcome.
+    """
+
+    mode: Mode = Mode.FAST
+    schedule: Schedule = Schedule()
+    timeout: float = 60.0
+    on_report: Callable[[Report], None] | None = None
+    on_launch: Callable[[Launch, Outcome], None] | None = None
+
+
+_CURRENT: ContextVar[Settings] = ContextVar("metalsim settings", default=Settings())
+
+
+def current() -> Settings:
+    """The settings of this thread."""
+    return _CURRENT.get()
+
+
+@contextmanager
+def settings(
+    *,
+    mode: Mode | str | None = None,
+    schedule: Schedule | None = None,
+    timeout: float | None = None,
+    on_report: Callable[[Report], None] | None = None,
+    on_launch: Callable[[Launch, Outcome], None] | None = None,
+) -> Iterator[Settings]:
+    """Launches of this thread inside the ``with`` obey these; what is None stays as it was.
+
+    Raises ``ValueError`` for a mode that there is not and for a timeout that is not above 0.
+    """
+    if timeout is not None and not timeout > 0:
+        raise ValueError(f"timeout is {timeout!r}; it takes seconds above 0")
+    given = {
+        "mode": None if mode is None else Mode(mode),
+        "schedule": schedule,
+        "timeout": timeout,
+        "on_report": on_report,
+        "on_launch": on_launch,
+    }
+    token = _CURRENT.set(replace(current(), **{name: value for name, value in given.items() if value is not None}))
+    try:
+        yield current()
+    finally:
+        _CURRENT.reset(token)
