@@ -8,6 +8,7 @@ COMPONENTS = (
     "linear",
     "attention",
     "flash_attention",
+    "paged_attention",
     "rope",
     "rms_norm",
     "mlp",

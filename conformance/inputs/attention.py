@@ -132,7 +132,7 @@ def routed_attention(
     length, keys = shapes(pick) if shapes else lengths(pick, relation, longest=min(dim - 1, 9))
     kind = pick("masks")
     query_heads, random = heads * ratio, pick.random
-    asked_for = _asked_for(random, dim - 1, length, keys)
+    asked_for = askable(random, dim - 1, length, keys)
     visible = _visible(pick, kind, (*lead, query_heads, length, keys), asked_for)
     # Feature `dim` is beyond the last one: the code of a key that no row asks for.
     order = np.full((math.prod(lead) * heads, keys), dim)
@@ -141,7 +141,7 @@ def routed_attention(
     order = order.reshape(*lead, heads, keys)
     value = pick.integers(-120, 120, (*lead, heads, keys, dim), dtype)
     key = (np.arange(dim) == order[..., None]).astype(np.float32).astype(numpy_dtype(dtype))
-    wanted = _wanted(random, visible, asked_for)
+    wanted = wanted_keys(random, visible, asked_for)
     level = 2.0 ** math.ceil(math.log2(UNDERFLOW_GAP * math.sqrt(dim)))
     tempting = ~visible & (random.random(visible.shape) < 0.5)
     logits = level * (np.arange(keys) == wanted[..., None]) + 2 * level * tempting
@@ -157,7 +157,7 @@ def routed_attention(
     return pick.call(operation, query=query, key=key, value=value, mask=mask), expected
 
 
-def _asked_for(random: np.random.Generator, most: int, length: int, keys: int) -> np.ndarray:
+def askable(random: np.random.Generator, most: int, length: int, keys: int) -> np.ndarray:
     """The keys that rows may ask for, in order: all, or else as many as there are codes: the first and the last one, those
     on the causal diagonal and beside it, and any others."""
     if keys <= most:
@@ -180,7 +180,7 @@ def _visible(pick: Pick, kind: str, shape: tuple[int, ...], asked_for: np.ndarra
     return visible | (np.arange(shape[-1]) == chosen[..., None])
 
 
-def _wanted(random: np.random.Generator, visible: np.ndarray, asked_for: np.ndarray) -> np.ndarray:
+def wanted_keys(random: np.random.Generator, visible: np.ndarray, asked_for: np.ndarray) -> np.ndarray:
     """N..×H_q×L: a visible key for each row (key 0 where there is none), the last one half of the time."""
     visible = visible & np.isin(np.arange(visible.shape[-1]), asked_for)
     score = np.where(visible, random.random(visible.shape), -1.0)

@@ -99,16 +99,16 @@ def walked_calls(pick: Pick) -> Call:
     query, key = call.arguments["query"].copy(), call.arguments["key"].copy()
     keys, dim = key.shape[-2:]
     size = pick.one_of(2.0, 4.0, 12.0, 60.0)
-    trend = _trend(pick, keys) * size
+    added = trend(pick, keys) * size
     query[..., -1] = math.sqrt(dim)
-    key[..., -1] = trend.astype(np.float32).astype(key.dtype)
+    key[..., -1] = added.astype(np.float32).astype(key.dtype)
     if pick.one_of(False, True):
         # Every other row goes the other way: rows of a block then need factors of their own.
         query[..., 1::2, -1] *= -1
     return call.having(query=query, key=key, scale=None)
 
 
-def _trend(pick: Pick, keys: int) -> np.ndarray:
+def trend(pick: Pick, keys: int) -> np.ndarray:
     """-1 … 1 along the keys."""
     walk, line = pick.one_of(*WALKS), np.linspace(-1.0, 1.0, keys)
     if walk == "rising":
