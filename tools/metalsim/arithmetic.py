@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-BLOCK_CALL = "__sanitizer_cov_trace_pc"
+BLOCK_CALL = "sanitizer_cov_trace_pc"
 
 # x86-64: scalar and packed SSE; arm64: the same mnemonics for both, told apart by the operands.
 X86_FLOAT = re.compile(r"v?(add|sub|mul|div|sqrt|min|max|rcp|rsqrt|round|hadd)(s|p)(s|d)$|v?fn?m(add|sub)\d+(s|p)(s|d)$")
@@ -96,7 +96,7 @@ def _called(mnemonic: str, operands: str) -> str | None:
     """The function that an instruction calls, also as a tail call; empty for one of the kernel's own."""
     if mnemonic not in ("call", "callq", "bl", "jmp", "b"):
         return None
-    name = re.search(r"<_?([^@+>]+)(@plt)?(\+0x[0-9a-f]+)?>", operands)
+    name = re.search(r"<_*([^@+>]+)(@plt)?(\+0x[0-9a-f]+)?>", operands)
     if mnemonic in ("jmp", "b") and not (name and name[2]):
         return None
     return name[1] if name else ""

@@ -133,6 +133,7 @@ class Kernel:
     expression: str
     parameters: tuple[Parameter, ...]
     constants: Mapping[int, bytes]
+    _built: dict[Mode, Path] = field(default_factory=dict, repr=False, compare=False)
 
     def __call__(
         self,
@@ -202,6 +203,7 @@ class Kernel:
             mode=chosen,
             schedule=schedule or settings.schedule,
             timeout=settings.timeout,
+            strict=settings.strict,
         )
         outcome = runtime.run(launch)
         if settings.on_launch:
@@ -215,13 +217,16 @@ class Kernel:
 
     def build(self, mode: Mode) -> Path:
         """The compiled kernel, from the cache or made now."""
-        return compiler.shared_library(
-            unit(self.rewritten, self.expression, self.parameters),
-            runtime.COMPILE_FLAGS[mode],
-            includes=[HEADERS],
-            links=[runtime.runtime_library()],
-            label=self.name,
-        )
+        built = self._built.get(mode)
+        if built is None or not built.exists():  # the cache may have been emptied
+            built = self._built[mode] = compiler.shared_library(
+                unit(self.rewritten, self.expression, self.parameters),
+                runtime.COMPILE_FLAGS[mode],
+                includes=[HEADERS],
+                links=[runtime.runtime_library()],
+                label=self.name,
+            )
+        return built
 
     def _index(self, kind: str, key: int | str) -> int:
         for parameter in self.parameters:

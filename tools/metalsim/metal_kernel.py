@@ -138,9 +138,7 @@ class MetalKernel:
         _count("output_shapes", output_shapes, text.output_names)
         _count("output_dtypes", output_dtypes, text.output_names)
         arrays.check_stream(stream)
-        given = [arrays.to_numpy(value, f"inputs[{n}] ({text.input_names[n]})") for n, value in enumerate(inputs)]
-        dtypes = [arrays.dtype(value, f"output_dtypes[{n}] ({text.output_names[n]})") for n, value in enumerate(output_dtypes)]
-        arguments = [(_name_of(key), _template_value(value)) for key, value in template or ()]
+        given, dtypes, arguments = self._arguments(inputs, output_dtypes, template)
         threads, group = _sizes(grid, threadgroup)
 
         outputs = [_output(shape, dtype, init_value) for shape, dtype in zip(output_shapes, dtypes, strict=True)]
@@ -155,6 +153,19 @@ class MetalKernel:
             buffers = self._buffers(given, outputs, initialised=init_value is not None)
             kernel.launch(buffers, threads, group, {}, self._mode, self._schedule)
         return [answer(output) for output in outputs]
+
+    def generate(self, *, inputs: Sequence[Any], output_dtypes: Sequence[Any], template: Template | None = None) -> str:
+        """The text that MLX generates for such a call: what its ``verbose`` prints."""
+        given, dtypes, arguments = self._arguments(inputs, output_dtypes, template)
+        return self._text.pieces([(a.dtype, a.ndim, a.size) for a in given], dtypes, arguments).text
+
+    def _arguments(
+        self, inputs: Sequence[Any], output_dtypes: Sequence[Any], template: Template | None
+    ) -> tuple[list[np.ndarray], list[np.dtype], list[tuple[str, bool | int | np.dtype]]]:
+        names = self._text
+        given = [arrays.to_numpy(value, f"inputs[{n}] ({names.input_names[n]})") for n, value in enumerate(inputs)]
+        dtypes = [arrays.dtype(value, f"output_dtypes[{n}] ({names.output_names[n]})") for n, value in enumerate(output_dtypes)]
+        return given, dtypes, [(_name_of(key), _template_value(value)) for key, value in template or ()]
 
     def _mlx(self, inputs: Sequence[Any]) -> bool:
         return self.always_mlx or any(arrays.is_mlx(value) for value in inputs)

@@ -189,7 +189,7 @@ class Outcome:
     """What came of a launch.
 
     reports: In the order of discovery, which is that of the schedule. threadgroup_bytes: the most that a threadgroup used. seconds: of
-    running, without copies. cost: of Mode.COST.
+    processor time that the kernel took. cost: of Mode.COST.
     """
 
     reports: tuple[Report, ...]
@@ -346,7 +346,8 @@ def _reports(launch: Launch, records: list[process.ReportRecord]) -> tuple[Repor
     for record in records:
         report = _report(launch, record, sites)
         other = report.other and report.other.site
-        key = (report.finding, report.access.site, other, report.memory if report.access.site is None else None)
+        kinds = report.access.writes, report.other and report.other.writes
+        key = (report.finding, report.access.site, other, kinds, report.memory if report.access.site is None else None)
         known = merged.get(key)
         merged[key] = replace(known, count=known.count + report.count) if known else report
     return tuple(merged.values())

@@ -17,7 +17,8 @@ class Settings:
 
     mode: fast (run), check (watch every access) or cost (count). schedule: the order in which threads run. timeout:
     seconds after which a launch is ended. on_report: called with each report; a launch then goes on and returns what
-    it has, whatever it found. on_launch: called with each launch and its outcome.
+    it has, whatever it found. on_launch: called with each launch and its outcome. strict: SIMD-group functions order no
+    memory (Metal does not promise that they do; kernels in the wild count on it).
     """
 
     mode: Mode = Mode.FAST
@@ -25,6 +26,7 @@ class Settings:
     timeout: float = 60.0
     on_report: Callable[[Report], None] | None = None
     on_launch: Callable[[Launch, Outcome], None] | None = None
+    strict: bool = False
 
 
 _CURRENT: ContextVar[Settings] = ContextVar("metalsim settings", default=Settings())
@@ -43,6 +45,7 @@ def settings(
     timeout: float | None = None,
     on_report: Callable[[Report], None] | None = None,
     on_launch: Callable[[Launch, Outcome], None] | None = None,
+    strict: bool | None = None,
 ) -> Iterator[Settings]:
     """Launches of this thread inside the ``with`` obey these; what is None stays as it was.
 
@@ -56,6 +59,7 @@ def settings(
         "timeout": timeout,
         "on_report": on_report,
         "on_launch": on_launch,
+        "strict": strict,
     }
     token = _CURRENT.set(replace(current(), **{name: value for name, value in given.items() if value is not None}))
     try:

@@ -105,9 +105,11 @@ class Source:
         if bracket in _CLOSING:
             open_brackets.append(index)
         elif bracket in (")", "]", "}"):
-            if not open_brackets or _CLOSING[self.tokens[open_brackets[-1]].text] != bracket:
+            if not open_brackets:
                 raise Unbalanced(bracket, self.place(index))
             opening = open_brackets.pop()
+            if _CLOSING[self.tokens[opening].text] != bracket:  # more often the opening one is left alone
+                raise Unbalanced(self.tokens[opening].text, self.place(opening))
             self.partner[opening], self.partner[index] = index, opening
 
     def place(self, index: int) -> Place:

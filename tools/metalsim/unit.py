@@ -36,6 +36,6 @@ def _argument(number: int, parameter: Parameter) -> str:
     if parameter.kind == "buffer":
         return f"msl::bufarg<{declared}>::get(buffers[{parameter.index}])"
     if parameter.kind == "threadgroup":
-        return f"msl::dynarg<{bare}>::get({parameter.index})"
+        return f"msl::dynarg<{declared}>::get({parameter.index})"
     source = POSITIONS[parameter.position]
     return f"msl::posarg<{bare}>::get({source if source in VECTORS else f'position{number}'})"

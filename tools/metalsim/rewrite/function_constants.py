@@ -14,12 +14,10 @@ from ..declarations import Declaration, past_template
 from ..errors import syntax_error
 from ..source import Edits, Source
 
-_DEFINED = "msl_defined_{}"
-
 
 @dataclass(frozen=True)
 class FunctionConstant:
-    """index: what the host sets it by. optional: whether every use asks ``is_function_constant_defined`` first."""
+    """index: what the host sets it by. type: as declared, without qualifiers."""
 
     index: int
     name: str
@@ -36,7 +34,7 @@ class FunctionConstants:
     def setter(self) -> str:
         """The function of the compiled kernel that sets one."""
         cases = "".join(
-            f"    case {c.index}: {c.name} = *static_cast<const {c.type}*>(value); {_DEFINED.format(c.name)} = true; break;\n"
+            f"    case {c.index}: msl::define_constant({c.name}, value); break;\n"
             for c in self.by_index.values()
         )
         again = "".join(f"  {name} = {expression};\n" for name, expression in self.derived)
@@ -64,18 +62,13 @@ def take(source: Source, declared: Iterable[Declaration], edits: Edits) -> Funct
                 raise syntax_error(source.place(declaration.start), f"function constant {found} is declared twice")
             constants[found] = constant
             names.add(constant.name)
-            text = f"static {constant.type} {constant.name}; static bool {_DEFINED.format(constant.name)};"
-            edits.replace(declaration.start, declaration.end, text)
+            edits.replace(declaration.start, declaration.end, f"static {constant.type} {constant.name};")
         elif equals < declaration.head and any(tokens[i].text in names for i in range(equals, declaration.head)):
             name = tokens[equals - 1].text
             type_name = _type(source, declaration.start, equals - 1)
-            expression = _with_defined(source, equals + 1, declaration.head, names)
-            derived[name] = expression
+            derived[name] = source.words(equals + 1, declaration.head)
             names.add(name)
             edits.replace(declaration.start, declaration.end, f"static {type_name} {name};")
-    for index, token in enumerate(tokens):
-        if token.text == "is_function_constant_defined" and tokens[index + 2].text in names:
-            edits.replace(index, index + 4, _DEFINED.format(tokens[index + 2].text))
     return FunctionConstants(constants, tuple(derived.items()))
 
 
@@ -145,16 +138,3 @@ def _constant(source: Source, declaration: Declaration, index: int) -> FunctionC
 def _type(source: Source, start: int, end: int) -> str:
     dropped = {"constant", "const", "constexpr", "static", "device"}
     return " ".join(source.tokens[i].text for i in range(start, end) if source.tokens[i].text not in dropped)
-
-
-def _with_defined(source: Source, start: int, end: int, names: set[str]) -> str:
-    words, here = [], start
-    while here < end:
-        token = source.tokens[here]
-        if token.text == "is_function_constant_defined" and source.tokens[here + 2].text in names:
-            words.append(_DEFINED.format(source.tokens[here + 2].text))
-            here += 4
-        else:
-            words.append(token.text)
-            here += 1
-    return " ".join(words)

@@ -1,12 +1,12 @@
 // Where lanes meet: SIMD-group functions, SIMD-group barriers, threadgroup barriers.
 //
-// A meeting is complete when every lane that is alive has come to it. If nothing can run and meetings are incomplete, lanes
-// have gone different ways. What that means, by Metal's rules:
+// A meeting is complete when every lane has come to it. If nothing can run and meetings are incomplete, lanes have gone
+// different ways, or ended. What that means, by Metal's rules:
 //   * a barrier, of a threadgroup or a SIMD-group, must be reached by all: divergent barrier.
-//   * a simdgroup_matrix operation needs all 32 lanes: divergent SIMD-group function.
-//   * any other SIMD-group function works on the active lanes. A right kernel may do that; that lanes idle is told as harmless,
-//     and only reading the value of a lane that took no part is a finding.
-// Lanes that have ended and lanes that a threadgroup's last SIMD-group never had are not missed by SIMD-group functions.
+//   * a simdgroup_matrix operation needs 32 lanes: divergent SIMD-group function.
+//   * any other SIMD-group function works on the active lanes. A right kernel may do that (`if (i >= n) return;` before a
+//     simd_sum), so that lanes idle is told as harmless; reading the value of a lane that takes no part is a finding.
+// Lanes that a threadgroup's last SIMD-group never had are not missed, except by matrix operations.
 // Since incomplete meetings are only resolved when nothing can run, who takes part does not depend on the schedule.
 #include <string.h>
 
@@ -32,6 +32,9 @@ bool same_meeting(const Lane* a, const Lane* b) {
   return a->collective == b->collective && a->kind == b->kind && same_site(a, b);
 }
 
+// The lanes that a meeting is complete with.
+uint32_t needed_for(const Lane* lane) { return lane->kind == KIND_MATRIX ? ~0u : lane->simdgroup->all; }
+
 // The lanes of `mask` that wait at the meeting at which `lane` waits.
 uint32_t waiting_with(const Lane* lane, uint32_t mask) {
   Lane* lanes = lanes_of(lane->simdgroup);
@@ -50,29 +53,31 @@ uint32_t orders(const Lane* lane) {
   return settings.strict ? 0 : FLAG_OF[DEVICE] | FLAG_OF[THREADGROUP];
 }
 
-// The lanes of `mask` have met: does what they came for, and lets all but `running` go on.
-void hold(SimdGroup* simdgroup, uint32_t mask, Lane* running) {
+void synchronise(SimdGroup* simdgroup, uint32_t mask, uint32_t flags) {
   Lane* lanes = lanes_of(simdgroup);
-  Lane* first = &lanes[__builtin_ctz(mask)];
-  count_collective(first->kind == KIND_BARRIER ? 0 : first->kind);
-  uint32_t flags = orders(first);
-  void* requests[SIMD_WIDTH];
   for (int memory = 0; memory < MEMORIES; memory++) {
     if (!(flags & FLAG_OF[memory])) continue;
     uint32_t sync = ++simdgroup->syncs[memory];
     for (uint32_t left = mask; left; left &= left - 1) lanes[__builtin_ctz(left)].synced[memory] = sync;
   }
+}
+
+// The lanes of `mask` have met: does what they came for, and lets all but `running` go on.
+void hold(SimdGroup* simdgroup, uint32_t mask, Lane* running) {
+  Lane* lanes = lanes_of(simdgroup);
+  Lane* first = &lanes[__builtin_ctz(mask)];
+  count_collective(first->kind == KIND_BARRIER ? 0 : first->kind);
+  if (settings.mode == Mode::Check) synchronise(simdgroup, mask, orders(first));
   if (first->collective) {
+    void* requests[SIMD_WIDTH];
     for (uint32_t left = mask; left; left &= left - 1) requests[__builtin_ctz(left)] = lanes[__builtin_ctz(left)].request;
     pause_counting(true);
     first->collective(requests, mask, nullptr);
     pause_counting(false);
   }
   simdgroup->waiting &= ~mask;
-  for (uint32_t left = mask; left; left &= left - 1) {
-    Lane* lane = &lanes[__builtin_ctz(left)];
-    if (lane != running) make_ready(lane);
-  }
+  simdgroup->waits_together = false;  // any that still wait: found to be together, if they are, when nothing else can run
+  make_ready(simdgroup, running ? mask & ~(1u << running->position.lane) : mask);
 }
 
 void arrive_at_simdgroup(msl_collective_fn collective, void* request, int kind, uint32_t flags, const char* file, int line) {
@@ -84,24 +89,26 @@ void arrive_at_simdgroup(msl_collective_fn collective, void* request, int kind, 
   lane->flags = flags;
   lane->file = file;
   lane->line = line;
+  if (!simdgroup->waiting) {
+    simdgroup->first_waiting = lane;
+    simdgroup->waits_together = true;
+  } else if (!same_meeting(lane, simdgroup->first_waiting)) {
+    simdgroup->waits_together = false;
+  }
   simdgroup->waiting |= 1u << lane->position.lane;
-  bool complete = simdgroup->waiting == (kind == KIND_BARRIER ? simdgroup->all : simdgroup->live);
-  if (kind == KIND_MATRIX && simdgroup->live != ~0u) complete = false;
-  if (complete && waiting_with(lane, simdgroup->waiting) == simdgroup->waiting) {
+  if (simdgroup->waiting == needed_for(lane) && simdgroup->waits_together) {
     hold(simdgroup, simdgroup->waiting, lane);
     return;
   }
-  lane->state = LaneState::AtCollective;
   wait_current();
 }
 
 void report_missing_lanes(SimdGroup* simdgroup, const Lane* lane, uint32_t mask) {
-  bool barrier = lane->kind == KIND_BARRIER, matrix = lane->kind == KIND_MATRIX;
-  uint32_t needed = barrier ? simdgroup->all : matrix ? ~0u : simdgroup->live;
+  uint32_t needed = needed_for(lane);
   if (mask == needed) return;
-  Finding finding = barrier  ? Finding::DivergentBarrier
-                    : matrix ? Finding::DivergentCollective
-                             : Finding::PartialCollective;
+  Finding finding = lane->kind == KIND_BARRIER  ? Finding::DivergentBarrier
+                    : lane->kind == KIND_MATRIX ? Finding::DivergentCollective
+                                                : Finding::PartialCollective;
   if (ReportRecord* record = new_finding(finding, {nullptr, lane->file, lane->line}, {}, lane)) {
     record->reason = Reason::LanesMissing;
     record->info[0] = mask;
@@ -161,8 +168,12 @@ void release_barrier() {
     if (flags & FLAG_OF[memory]) group.barriers[memory]++;
   count_barrier();
   group.at_barrier = 0;
-  for (uint32_t i = 0; i < group.lane_count; i++)
-    if (group.lanes[i].state == LaneState::AtBarrier) make_ready(&group.lanes[i]);
+  for (uint32_t i = 0; i < group.lane_count; i++) {
+    Lane& lane = group.lanes[i];
+    if (lane.state != LaneState::AtBarrier) continue;
+    lane.state = LaneState::Begun;
+    make_ready(lane.simdgroup, 1u << lane.position.lane);
+  }
 }
 
 }  // namespace

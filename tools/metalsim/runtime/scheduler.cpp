@@ -44,7 +44,7 @@ Lane* take_next() {
 }
 
 void set_current(Lane* lane) {
-  lane->state = LaneState::Running;
+  lane->state = LaneState::Begun;
   current = lane;
   msl_cur_pos = &lane->position;
 }
@@ -92,10 +92,10 @@ uint64_t next_random() {  // xorshift64
   return settings.random = x;
 }
 
-void make_ready(Lane* lane) {
-  lane->state = LaneState::Ready;
-  lane->simdgroup->ready |= 1u << lane->position.lane;
-  group.ready |= 1u << lane->simdgroup->index;
+void make_ready(SimdGroup* simdgroup, uint32_t lanes) {
+  if (!lanes) return;
+  simdgroup->ready |= lanes;
+  group.ready |= 1u << simdgroup->index;
 }
 
 void wait_current() {

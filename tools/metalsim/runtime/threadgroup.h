@@ -11,7 +11,7 @@ constexpr uint32_t MOST_SIMDGROUPS = MOST_LANES / SIMD_WIDTH;
 
 enum Memory { DEVICE, THREADGROUP, MEMORIES };  // the two that barriers order, each by its flag
 
-enum class LaneState : uint8_t { New, Ready, Running, AtCollective, AtBarrier, Ended };
+enum class LaneState : uint8_t { New, Begun, AtBarrier, Ended };
 
 struct SimdGroup;
 
@@ -39,6 +39,8 @@ struct SimdGroup {
   uint32_t live;     // not ended
   uint32_t ready;
   uint32_t waiting;  // at a SIMD-group function or barrier
+  bool waits_together;  // all of them at the same one, as far as is known
+  Lane* first_waiting;
   uint32_t syncs[MEMORIES];  // how many synchronisations have ordered this memory so far, never reset
 };
 
@@ -69,9 +71,9 @@ typedef void (*kernel_entry)(void* const* buffers);
 // Runs all lanes of the threadgroup that was set up, to the end.
 void run_threadgroup(kernel_entry entry, void* const* buffers);
 
-// Lets other lanes run until somebody makes the current one ready; its state says what it waits for.
+// Lets other lanes run until somebody makes the current one ready.
 void wait_current();
-void make_ready(Lane* lane);
+void make_ready(SimdGroup* simdgroup, uint32_t lanes);
 
 // Nothing is ready: releases whoever waits for lanes that will not come, and reports it. False if nobody waits.
 bool resolve_incomplete();

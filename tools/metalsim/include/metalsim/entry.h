@@ -56,6 +56,8 @@ template <class T>
 struct dynarg<T&> {
   static T& get(uint index) { return *static_cast<T*>(msl_tg_dyn(index, granule_of<T>())); }
 };
+template <class P>
+struct dynarg<P&&> : dynarg<P> {};
 
 // A position or size, of as many components as the parameter has. v: three of them.
 template <class P>

@@ -112,7 +112,10 @@ using if_native = metal::enable_if_t<native_number<U>, int>;
     return beside<F, U>(float(beside<F, U>(a)) op float(b));                                                           \
   }                                                                                                                    \
   template <class F, class G, metal::enable_if_t<!metal::is_same_v<F, G>, int> = 0>                                    \
-  MSL_INLINE constexpr float operator op(small_float<F> a, small_float<G> b) { return float(a) op float(b); }
+  MSL_INLINE constexpr float operator op(small_float<F> a, small_float<G> b) { return float(a) op float(b); }         \
+  template <class F, class U, if_native<U> = 0> MSL_INLINE constexpr U& operator op##=(U& a, small_float<F> b) {       \
+    return a = U(a op b);                                                                                              \
+  }
 MSL_ARITHMETIC(+)
 MSL_ARITHMETIC(-)
 MSL_ARITHMETIC(*)

@@ -31,9 +31,6 @@ struct conditional<false, T, F> { typedef F type; };
 template <bool B, class T, class F>
 using conditional_t = typename conditional<B, T, F>::type;
 
-template <class...>
-using void_t = void;
-
 template <class T, class U>
 struct is_same : false_type {};
 template <class T>
