@@ -10,6 +10,7 @@ import mlx.core as mx
 from inferspec.impl.attention import check_inputs, check_mask, scaled_dot_product_attention
 from inferspec.impl.kernels import flash as kernel
 from inferspec.impl.kernels import metal
+from inferspec.impl.kernels.attention import takes
 
 
 def flash_attention(
@@ -32,6 +33,6 @@ def flash_attention(
     """
     check_inputs(query, key, value)
     check_mask(mask, (*query.shape[:-1], key.shape[-2]))
-    if metal.runs(query, key, value) and query.shape[-1] <= kernel.LARGEST_DIM:
+    if metal.runs(query, key, value) and takes(query):
         return kernel.launch(query, key, value, query.shape[-1] ** -0.5 if scale is None else scale, mask)
     return scaled_dot_product_attention(query, key, value, scale=scale, mask=mask)

@@ -1,4 +1,4 @@
-"""Paged attention in MLX: off the GPU the pages in use are gathered, and attention does the rest.
+"""Paged attention: our own kernels where there is Metal; elsewhere the pages in use are gathered for attention.
 
 Sources: Kwon et al. 2023 (PagedAttention), section 4; the tiny-llm course, week 3 day 2.
 """
@@ -8,6 +8,9 @@ from __future__ import annotations
 import mlx.core as mx
 
 from inferspec.impl.attention import scaled_dot_product_attention
+from inferspec.impl.kernels import metal
+from inferspec.impl.kernels import paged as kernel
+from inferspec.impl.kernels.attention import takes
 
 
 def paged_attention(
@@ -41,6 +44,9 @@ def paged_attention(
     longest = _check_contexts(block_table.astype(mx.int64), lens, len(key_pages), page_size)
     if query.size == 0 or longest == 0:
         return mx.zeros(query.shape, query.dtype)
+    if metal.runs(query, key_pages, value_pages) and takes(query):
+        factor = query.shape[-1] ** -0.5 if scale is None else scale
+        return kernel.launch(query, key_pages, value_pages, block_table, context_lens, factor, mask == "causal")
 
     pages = -(-longest // page_size)
     in_use = mx.arange(pages) * page_size < lens[:, None]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import mlx.core as mx
+
 from inferspec.impl.kernels.metal import has_matrices, threads
 
 FEW_QUERIES = 8
@@ -13,6 +15,8 @@ KEYS_PER_SIMDGROUP = 64
 ROW_SIMDGROUPS, TILE_SIMDGROUPS = 8, 4
 """SIMD-groups of a threadgroup, at most, as in attention.metal."""
 ROWS_PER_SIMDGROUP = 8
+LARGEST_DIM = 256
+"""Of a head: its queries and results are in registers."""
 
 
 @dataclass(frozen=True)
@@ -32,6 +36,11 @@ def form(batch: int, heads: int, queries: int, keys: int) -> Form:
         return Form(True, (threads(simdgroups), blocks, batch * heads), (threads(simdgroups), 1, 1))
     simdgroups = min(-(-keys // KEYS_PER_SIMDGROUP), ROW_SIMDGROUPS)
     return Form(False, (threads(simdgroups), heads * queries, batch), (threads(simdgroups), 1, 1))
+
+
+def takes(query: mx.array) -> bool:
+    """Whether the kernels take heads of that size."""
+    return query.shape[-1] <= LARGEST_DIM
 
 
 def padded(dim: int) -> int:

@@ -9,8 +9,6 @@ from inferspec.impl.kernels.metal import Kernel
 
 NO_MASK, CAUSAL, MASKED = 0, 1, 2
 """mask_kind, as in attention.metal."""
-LARGEST_DIM = 256
-"""Of a head: a row of queries and results is in registers."""
 
 _INPUTS = ["query", "key", "value", "mask", "scale", "mask_kind"]
 _vector = Kernel("flash_vector", _INPUTS, headers=["attention"], contiguous=False)
