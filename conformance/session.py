@@ -80,9 +80,7 @@ class Session:
         """A worker's share of a session that the controller opened."""
         description = Description(**handed["description"])
         waivers = read_waivers(description.waivers) if description.waivers else {}
-        subject = HostedSubject(
-            description.spec, handed["replacements"], handed["limit"], metal=handed["metal"]
-        )
+        subject = HostedSubject(description.spec, handed["replacements"], handed["limit"], metal=handed["metal"])
         profile = Profile(handed["profile"], handed["seed"])
         smoke = {name: (state, message) for name, (state, message) in handed["smoke"].items()}
         return cls(subject, description, profile, waivers, smoke, None, {}, handed["limit"], handed["replacements"])
@@ -154,9 +152,7 @@ class Session:
     def _rerun(self, test: Test, nodeid: str) -> str:
         parts = "".join(f" --with {part}={spec}" for part, spec in self.replacements.items())
         metal = f" --metal {self.subject.metal}" if self.subject.metal != "auto" else ""
-        options = (
-            f"--impl {self.description.spec}{parts}{metal} --profile {self.profile.name} --draw-seed {self.profile.seed} -n 0"
-        )
+        options = f"--impl {self.description.spec}{parts}{metal} --profile {self.profile.name} --draw-seed {self.profile.seed} -n 0"
         return (
             f'pytest {options} "{nodeid}"'
             if nodeid.startswith("conformance/")

@@ -7,9 +7,8 @@
 // The largest score so far starts at -inf and stays there as long as no key is visible; nothing is subtracted from
 // -inf, so that hidden keys weigh nothing and a row that sees none has a total of 0, and zeros for a result.
 
-// SIMD-groups that may share a query row, and that may share tiles of keys.
+// SIMD-groups that may share a query row.
 static constexpr constant uint ROW_SIMDGROUPS = 8;
-static constexpr constant uint TILE_SIMDGROUPS = 4;
 
 // What a mask adds to a score.
 inline float added(bool visible) {
@@ -197,7 +196,7 @@ inline void attend_row_together(
     threadgroup float* sums,
     threadgroup float* tops,
     threadgroup float* totals) {
-  constexpr int SHARE = (DIM + 31) / 32;
+  constexpr int SHARE = DIM / 32;
   float share[SHARE];
   float sum[SHARE];
   for (int i = 0; i < SHARE; i++) {

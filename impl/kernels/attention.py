@@ -6,15 +6,16 @@ from dataclasses import dataclass
 
 import mlx.core as mx
 
-from inferspec.impl.kernels.metal import has_matrices, threads
+from inferspec.impl.kernels.metal import SIMDGROUP, has_matrices, threads
 
-FEW_QUERIES = 8
-"""Fewer queries than an 8×8 matrix has rows are cheaper one by one."""
+MATRIX = 8
+"""Rows and columns of a SIMD-group matrix; fewer queries than that are cheaper one by one."""
 KEYS_PER_SIMDGROUP = 64
 """Keys of a decoded row that are worth a SIMD-group of their own."""
-ROW_SIMDGROUPS, TILE_SIMDGROUPS = 8, 4
-"""SIMD-groups of a threadgroup, at most, as in attention.metal."""
-ROWS_PER_SIMDGROUP = 8
+ROW_SIMDGROUPS = 8
+"""SIMD-groups that share a decoded row, at most, as in attention.metal."""
+TILE_SIMDGROUPS = 4
+"""SIMD-groups that share tiles of keys, at most."""
 LARGEST_DIM = 256
 """Of a head: its queries and results are in registers."""
 
@@ -24,18 +25,25 @@ class Form:
     """Which form of an attention kernel fits, and its grid."""
 
     matrix: bool
+    dim: int
+    """The head dim that the kernel is compiled for."""
     grid: tuple[int, int, int]
     threadgroup: tuple[int, int, int]
 
 
-def form(batch: int, heads: int, queries: int, keys: int) -> Form:
-    """The form for so many queries and keys of each head; the numbers are positive."""
-    if queries >= FEW_QUERIES and has_matrices():
-        simdgroups = min(-(-queries // ROWS_PER_SIMDGROUP), TILE_SIMDGROUPS)
-        blocks = -(-queries // (ROWS_PER_SIMDGROUP * simdgroups))
-        return Form(True, (threads(simdgroups), blocks, batch * heads), (threads(simdgroups), 1, 1))
+def form(query: mx.array, keys: int) -> Form:
+    """The form for a query, B×H_q×L×D, and so many keys of each head; no dim is 0."""
+    batch, heads, queries, dim = query.shape
+    if queries >= MATRIX and has_matrices():
+        simdgroups = min(-(-queries // MATRIX), TILE_SIMDGROUPS)
+        blocks = -(-queries // (MATRIX * simdgroups))
+        return Form(
+            True, _multiple(dim, MATRIX), (threads(simdgroups), blocks, batch * heads), (threads(simdgroups), 1, 1)
+        )
     simdgroups = min(-(-keys // KEYS_PER_SIMDGROUP), ROW_SIMDGROUPS)
-    return Form(False, (threads(simdgroups), heads * queries, batch), (threads(simdgroups), 1, 1))
+    return Form(
+        False, _multiple(dim, SIMDGROUP), (threads(simdgroups), heads * queries, batch), (threads(simdgroups), 1, 1)
+    )
 
 
 def takes(query: mx.array) -> bool:
@@ -43,6 +51,5 @@ def takes(query: mx.array) -> bool:
     return query.shape[-1] <= LARGEST_DIM
 
 
-def padded(dim: int) -> int:
-    """The head dim that a kernel is compiled for: whole 8×8 matrices."""
-    return -(-dim // 8) * 8
+def _multiple(dim: int, of: int) -> int:
+    return -(-dim // of) * of

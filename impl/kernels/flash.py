@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import mlx.core as mx
 
-from inferspec.impl.kernels.attention import form, padded
+from inferspec.impl.kernels.attention import form
 from inferspec.impl.kernels.metal import Kernel
 
 NO_MASK, CAUSAL, MASKED = 0, 1, 2
@@ -23,17 +23,17 @@ def launch(query: mx.array, key: mx.array, value: mx.array, scale: float, mask: 
     """
     if not query.size or not key.size:
         return mx.zeros(query.shape, query.dtype)
-    *leading, heads, length, dim = query.shape
     keys = key.shape[-2]
     kind = MASKED if isinstance(mask, mx.array) else CAUSAL if mask else NO_MASK
-    added = mx.zeros((1, 1, 1, 1), mx.bool_)
+    # Of 8 elements: smaller ones are in another address space, and the kernel another.
+    added = mx.zeros((1, 1, 1, 8), mx.bool_)
     if isinstance(mask, mx.array):
-        added = _batched(mx.broadcast_to(_additive(mask), (*leading, heads, length, keys)))
+        added = _batched(mx.broadcast_to(_additive(mask), (*query.shape[:-1], keys)))
     batched = [_batched(x) for x in (query, key, value)]
-    chosen = form(batched[0].shape[0], heads, length, keys)
+    chosen = form(batched[0], keys)
     attended = (_matrix if chosen.matrix else _vector)(
         [*batched, added, mx.array(scale, mx.float32), kind],
-        template=[("T", query.dtype), ("DIM", padded(dim))],
+        template=[("T", query.dtype), ("DIM", chosen.dim)],
         grid=chosen.grid,
         threadgroup=chosen.threadgroup,
         shape=batched[0].shape,

@@ -1,6 +1,6 @@
 // Flash attention of many queries (prefill): a threadgroup for eight query rows of a head to each of its SIMD-groups.
 //
-// Inputs: query B×H_q×L×D, key and value B×H×S×D, mask B×H_q×L×S of bool or float32 (1×1×1×1 where mask_kind is not
+// Inputs: query B×H_q×L×D, key and value B×H×S×D, mask B×H_q×L×S of bool or float32 (any where mask_kind is not
 // MASKED), all with any strides; scale; mask_kind. Output: out B×H_q×L×D of dtype T, row-contiguous. DIM is D rounded up
 // to a multiple of 8.
 // Grid: threads × blocks of rows × B·H_q; 4 SIMD-groups at most. Queries and results stay in registers, tiles of keys and

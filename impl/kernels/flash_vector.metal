@@ -1,8 +1,8 @@
 // Flash attention of few queries (decode): a threadgroup for each query row.
 //
-// Inputs: query B×H_q×L×D, key and value B×H×S×D, mask B×H_q×L×S of bool or float32 (1×1×1×1 where mask_kind is not
+// Inputs: query B×H_q×L×D, key and value B×H×S×D, mask B×H_q×L×S of bool or float32 (any where mask_kind is not
 // MASKED), all with any strides; scale; mask_kind. Output: out B×H_q×L×D of dtype T, row-contiguous. DIM is D rounded up
-// to a multiple of 8.
+// to a multiple of 32.
 // Grid: 32 lanes for each SIMD-group of a row × H_q·L × B. The SIMD-groups, 8 at most, share the keys, the lanes of each
 // the features; see attend_row_together in attention.metal for the one barrier.
 // Threadgroup memory: 8·DIM + 16 numbers, 8.1 KiB at most.

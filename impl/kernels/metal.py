@@ -67,9 +67,7 @@ class Kernel:
     contiguous: whether MLX copies inputs that are not row-contiguous; a kernel that reads strides takes them as they are.
     """
 
-    def __init__(
-        self, name: str, inputs: Sequence[str], headers: Sequence[str] = (), contiguous: bool = True
-    ) -> None:
+    def __init__(self, name: str, inputs: Sequence[str], headers: Sequence[str] = (), contiguous: bool = True) -> None:
         self.name, self.inputs, self.headers, self.contiguous = name, tuple(inputs), tuple(headers), contiguous
 
     def __call__(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import mlx.core as mx
 
-from inferspec.impl.kernels.attention import form, padded
+from inferspec.impl.kernels.attention import form
 from inferspec.impl.kernels.metal import Kernel
 
 _INPUTS = ["query", "key_pages", "value_pages", "block_table", "context_lens", "scale", "causal"]
@@ -28,8 +28,7 @@ def launch(
     """
     if not query.size or not key_pages.size or not block_table.size:
         return mx.zeros(query.shape, query.dtype)
-    batch, heads, length, dim = query.shape
-    chosen = form(batch, heads, length, block_table.shape[1] * key_pages.shape[2])
+    chosen = form(query, block_table.shape[1] * key_pages.shape[2])
     return (_matrix if chosen.matrix else _vector)(
         [
             query,
@@ -40,7 +39,7 @@ def launch(
             mx.array(scale, mx.float32),
             causal,
         ],
-        template=[("T", query.dtype), ("DIM", padded(dim))],
+        template=[("T", query.dtype), ("DIM", chosen.dim)],
         grid=chosen.grid,
         threadgroup=chosen.threadgroup,
         shape=query.shape,

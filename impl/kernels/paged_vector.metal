@@ -2,7 +2,7 @@
 //
 // Inputs: query B×H_q×L×D; key_pages and value_pages P×H×page×D; block_table B×max_pages, the pages of each request in
 // order; context_lens B, the tokens of each, the L queries' own among them; scale; causal. All row-contiguous. Output: out
-// B×H_q×L×D of dtype T. DIM is D rounded up to a multiple of 8.
+// B×H_q×L×D of dtype T. DIM is D rounded up to a multiple of 32.
 // Grid: 32 lanes for each SIMD-group of a row × H_q·L × B. The SIMD-groups, 8 at most, share the keys, the lanes of each
 // the features; see attend_row_together in attention.metal for the one barrier. Table entries past a request's last page
 // and slots past its last token are never read.
