@@ -28,6 +28,11 @@ _OFFERED = {
 }
 """Name -> the module of `inferspec.impl` that has it."""
 
+NEEDS = (
+    "the kernels need a Mac with Metal and the GPU as MLX's default device, or the simulator: --metal sim, which takes a"
+    " C++ compiler"
+)
+
 
 def __getattr__(name: str) -> Any:
     """What the subject offers and declares, late: those modules import the launchers here, and Metal may come later."""
@@ -41,9 +46,3 @@ def __getattr__(name: str) -> Any:
     if name == "UNAVAILABLE":
         return "" if available() is not Availability.NONE else NEEDS
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
-
-NEEDS = (
-    "the kernels need a Mac with Metal and the GPU as MLX's default device, or the simulator: --metal sim, which takes a"
-    " C++ compiler"
-)

@@ -17,7 +17,8 @@ import numpy as np
 import pytest
 
 from inferspec.impl import kernels
-from inferspec.impl.kernels import metal
+from inferspec.impl.kernels import attention, metal
+from inferspec.impl.kernels import quantized as quantized_launcher
 from inferspec.spec import contracts
 from inferspec.spec.contract import Operation
 from inferspec.spec.numerics import Precision, f64, round_to
@@ -314,6 +315,28 @@ def test_nothing_is_launched_for_empty_arrays(simulator: list[Launched]) -> None
     no_context = paged("paged_vector", 1, 1, (0, 0), 32, 4).arguments("float32")
     assert not call(operation_of("paged_attention"), no_context).any()
     assert not simulator
+
+
+@simulated
+@pytest.mark.parametrize(
+    "case",
+    [
+        quantized("quantized_vector", (9,), 33, 1, 32, True),
+        quantized("quantized_vector_plain", (9,), 41, 1, 32, False),
+        flash("flash_vector", 2, 1, 9, 35, 40, "causal"),
+        paged("paged_vector", 1, 9, (35,), 40, 16),
+    ],
+    ids=str,
+)
+def test_a_gpu_without_simdgroup_matrices_gets_the_vector_forms(
+    case: Case, simulator: list[Launched], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for launcher in (attention, quantized_launcher):
+        monkeypatch.setattr(launcher, "has_matrices", lambda: False)
+    operation, arguments = operation_of(case.operation), case.arguments("float32")
+    answer = operation().evaluate(operation().bind(arguments), Precision.FLOAT32)
+    assert np.all(np.abs(call(operation, arguments) - answer.value) <= answer.budget)
+    assert launched(simulator) == [case.kernel]
 
 
 # Where kernels run.
