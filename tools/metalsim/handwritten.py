@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,9 @@ from . import compiler, runtime
 from .process import HEADERS
 
 # What MSL's headers would supply, as far as these kernels need it.
-PRELUDE = f'#line 1 "{HEADERS}/metalsim/handwritten.h"' + """
+PRELUDE = (
+    f'#line 1 "{HEADERS}/metalsim/handwritten.h"'
+    + """
 #include "metalsim/abi.h"
 typedef unsigned uint;
 enum { NO_MEMORY, DEVICE, THREADGROUP, BOTH };
@@ -49,12 +52,14 @@ MSL_NOSAN static inline void matrix_multiply(WHERE) {
   msl_simd_collective(add_up, &mine, MATRIX, file, line);
 }
 MSL_NOSAN static inline void atomic_add(int* p, int value) { msl_atomic_touch(p, 4, 1); *p += value; }
+#define USE(value) asm volatile("" : : "r"(value))  // as if it mattered
 #define SHARED(type, name, count) \\
   type (&name)[count] = *(type(*)[count])msl_tg_var(__COUNTER__, #name, sizeof(type) * (count), 16, sizeof(type) < 4 ? sizeof(type) : 4)
 """
+)
 
 
-def library(body: str, parameters: str, mode: runtime.Mode, globals_: str = "") -> Any:
+def library(body: str, parameters: str, mode: runtime.Mode, globals_: str = "") -> Path:
     """A kernel whose body's first line is line 1 of ``k.metal``.
 
     parameters: as in ``const int* x, int* out``, by index. The body finds ``i``, ``t``, ``lane`` and ``group``: its place in the grid, the threadgroup, the SIMD-group,

@@ -21,7 +21,19 @@ from . import compiler
 
 HERE = Path(__file__).parent
 HEADERS = HERE / "include"
-PARTS = ("fibers", "scheduler", "rendezvous", "memory", "shadow", "cost", "hooks", "findings", "faults", "dispatch", "serve")
+PARTS = (
+    "fibers",
+    "scheduler",
+    "rendezvous",
+    "memory",
+    "shadow",
+    "cost",
+    "hooks",
+    "findings",
+    "faults",
+    "dispatch",
+    "serve",
+)
 FLAGS = ("-std=c++17", "-O2", "-g1", "-fvisibility=hidden", "-fno-exceptions", "-fno-rtti", "-fno-stack-protector")
 
 MOST_BUFFERS = 31
@@ -70,6 +82,7 @@ class Request(ctypes.Structure):
 class AccessRecord(ctypes.Structure):
     _fields_ = [
         ("pc", u64),
+        ("earlier_pc", u64),
         ("thread", u32),
         ("group", u32 * 3),
         ("writes", u32),

@@ -108,7 +108,16 @@ def order_of_threads(schedule: Schedule, threads: int = 128, group: int | None =
     out, count = ints(threads), ints(1)
     body = "out[count[0]++] = i;"
     arrays = {"out": out, "count": count}
-    run(body, "int* out, int* count", arrays, threads=threads, group=group, outputs=("out", "count"), initialised=("count",), schedule=schedule)
+    run(
+        body,
+        "int* out, int* count",
+        arrays,
+        threads=threads,
+        group=group,
+        outputs=("out", "count"),
+        initialised=("count",),
+        schedule=schedule,
+    )
     return out.tolist()
 
 
@@ -134,7 +143,7 @@ def test_threadgroups_have_an_order_of_their_own() -> None:
     assert order_of_threads(Schedule(groups="random", seed=6), 64, 1) != shuffled
 
 
-@pytest.mark.parametrize("number, reduction", [*enumerate(runtime.REDUCTIONS)])
+@pytest.mark.parametrize(("number", "reduction"), [*enumerate(runtime.REDUCTIONS)])
 def test_the_order_of_reductions_reaches_the_kernel(number: int, reduction: runtime.Reduction) -> None:
     out = ints(1)
     run("out[0] = msl_reduce_order;", "int* out", {"out": out}, schedule=Schedule(reduction=reduction))
@@ -233,6 +242,14 @@ def test_function_constants_are_those_of_this_launch_only() -> None:
     assert result() == 10
 
 
+@pytest.mark.parametrize("mode", Mode)
+def test_constants_without_a_suffix_are_floats_and_products_are_not_fused(mode: Mode) -> None:
+    out = np.zeros(2, np.float32)
+    body = "float tiny = 1.0f + 0x1p-12f; out[0] = sizeof(0.1); out[1] = tiny * tiny - (1.0f + 0x1p-11f);"
+    run(body, "float* out", {"out": out}, mode=mode)
+    assert out.tolist() == [4, 0]
+
+
 # Launches that are refused
 
 
@@ -242,7 +259,7 @@ def launch(**more: object) -> Launch:
 
 
 @pytest.mark.parametrize(
-    "more, message",
+    ("more", "message"),
     [
         ({"threadgroup": (32, 32, 2)}, r"threadgroup: got \(32, 32, 2\), 2048 threads, takes 1024 at most"),
         ({"threadgroup": (0, 1, 1)}, r"threadgroup: got \(0, 1, 1\), takes three numbers of threads from 1"),
@@ -255,7 +272,9 @@ def launch(**more: object) -> Launch:
         ({"constants": {0: b"x" * 65}}, "constants: got 65 bytes for 0, takes 64 at most"),
     ],
 )
-def test_a_launch_that_metal_would_refuse_is_refused_by_the_name_of_what_is_wrong(more: dict[str, object], message: str) -> None:
+def test_a_launch_that_metal_would_refuse_is_refused_by_the_name_of_what_is_wrong(
+    more: dict[str, object], message: str
+) -> None:
     with pytest.raises(ValueError, match=message):
         runtime.run(launch(**more))
 
@@ -285,15 +304,22 @@ def goes_on() -> bool:
 
 @pytest.mark.parametrize("mode", Mode)
 @pytest.mark.parametrize(
-    "body, finding, detail, line",
+    ("body", "finding", "detail", "line"),
     [
         ("volatile int* volatile p = nullptr;\n*p = 1;", Finding.CRASH, "null pointer", 2),
         ("\n\n__builtin_trap();", Finding.CRASH, "signal 4 at address", 3),
         ("volatile int zero = 0;\nout[0] = 100 / zero;", Finding.DIVISION, "", 2),
-        ("volatile int* volatile p = (int*)0x7123456789a8; *p = 1;", Finding.CRASH, "signal 11 at address 0x7123456789a8", 1),
+        (
+            "volatile int* volatile p = (int*)0x7123456789a8; *p = 1;",
+            Finding.CRASH,
+            "signal 11 at address 0x7123456789a8",
+            1,
+        ),
     ],
 )
-def test_a_crash_is_a_report_and_the_next_launch_runs(mode: Mode, body: str, finding: Finding, detail: str, line: int) -> None:
+def test_a_crash_is_a_report_and_the_next_launch_runs(
+    mode: Mode, body: str, finding: Finding, detail: str, line: int
+) -> None:
     outcome = run(body, "int* out", {"out": ints(1)}, threads=40, group=20, mode=mode)
     (report,) = outcome.reports
     assert (report.finding, report.count) == (finding, 1)
@@ -314,7 +340,12 @@ def test_a_stack_overflow_is_a_report_and_the_next_launch_runs(mode: Mode) -> No
 
 @pytest.mark.parametrize("mode", Mode)
 @pytest.mark.parametrize(
-    "body", ["\n\nwhile (*(volatile const int*)x == 0) {}", "\n\nwhile (!simd_sum(0)) {}", "\n\nfor (;;) threadgroup_barrier(BOTH);"]
+    "body",
+    [
+        "\n\nwhile (*(volatile const int*)x == 0) {}",
+        "\n\nwhile (!simd_sum(0)) {}",
+        "\n\nfor (;;) threadgroup_barrier(BOTH);",
+    ],
 )
 def test_an_endless_loop_is_ended_and_its_line_is_told(mode: Mode, body: str) -> None:
     began = time.monotonic()
@@ -410,7 +441,15 @@ def test_fibers_and_meetings_work_on_arm64(tmp_path: Path) -> None:
         pytest.skip(f"{' and '.join(missing)} not installed")
     sources = process.HERE / "runtime"
     built = tmp_path / "self_test"
-    command = [cross, "-std=c++17", "-O2", "-static", f"-I{sources}", f"-I{process.HEADERS}", str(sources / "self_test.cpp")]
+    command = [
+        cross,
+        "-std=c++17",
+        "-O2",
+        "-static",
+        f"-I{sources}",
+        f"-I{process.HEADERS}",
+        str(sources / "self_test.cpp"),
+    ]
     subprocess.run([*command, "-o", str(built)], check=True, capture_output=True)
     done = subprocess.run([emulator, str(built)], capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (0, "1024 lanes met 100 times in each of 3 orders\n")

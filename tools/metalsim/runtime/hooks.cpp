@@ -121,7 +121,7 @@ namespace {
 
 void on_undefined(Finding finding, const SourceLocation* at) {
   division_reported = finding == Finding::Division;
-  new_finding(finding, {nullptr, at->file ? at->file : "", (int)at->line});
+  new_finding(finding, {nullptr, nullptr, at->file ? at->file : "", (int)at->line});
 }
 
 }  // namespace
