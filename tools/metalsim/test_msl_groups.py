@@ -8,7 +8,7 @@ from functools import reduce
 import ml_dtypes
 import numpy as np
 import pytest
-from inferspec.tools.metalsim.reports import Finding
+from inferspec.tools.metalsim.reports import Finding, Report
 from inferspec.tools.metalsim.runtime import Mode, Schedule
 from inferspec.tools.metalsim.settings import settings
 from inferspec.tools.metalsim.snippets import launch, same_bits
@@ -190,10 +190,10 @@ def test_filling_shuffles(prefix: str, modulo: int, delta: int) -> None:
 
 def test_a_shuffle_from_a_lane_that_is_not_there_is_reported() -> None:
     out = np.zeros(40, np.int32)
-    found = []
+    found: list[Report] = []
     with settings(on_report=found.append):
         launch("kernel void k(device int* out, uint i [[thread_position_in_grid]]) {\n out[i] = simd_shuffle(int(i), 20);\n}", {"out": out}, 40, mode=Mode.CHECK)
-    assert [(r.finding, r.access.site.line) for r in found] == [(Finding.INACTIVE_LANE, 4)]
+    assert [(r.finding, r.access.site.line if r.access.site else 0) for r in found] == [(Finding.INACTIVE_LANE, 4)]
     assert out.tolist() == [20] * 32 + list(range(32, 40))
 
 
@@ -305,15 +305,19 @@ def test_each_lane_has_two_elements_where_mlx_expects_them() -> None:
     np.testing.assert_array_equal(diagonal, 3 * np.eye(8))
 
 
-def test_a_product_that_lanes_miss_is_no_number() -> None:
+def test_a_product_that_lanes_miss_is_reported_and_no_number() -> None:
     out = np.zeros((8, 8), np.float32)
-    launch(
-        """kernel void k(device float* out) {
-          simdgroup_float8x8 m(1.0f), d; simdgroup_multiply(d, m, m); simdgroup_store(d, out);
-        }""",
-        {"out": out},
-        20,
-    )
+    found: list[Report] = []
+    with settings(on_report=found.append):
+        launch(
+            """kernel void k(device float* out) {
+              simdgroup_float8x8 m(1.0f), d;
+              simdgroup_multiply(d, m, m); simdgroup_store(d, out);
+            }""",
+            {"out": out},
+            20,
+        )
+    assert [(r.finding, r.access.site.line if r.access.site else 0) for r in found] == [(Finding.DIVERGENT_COLLECTIVE, 5)]
     assert np.isnan(out).sum() == 40
 
 
@@ -374,29 +378,44 @@ def test_compare_and_exchange_loops_end_and_count() -> None:
 
 def findings(source: str, buffers: dict[str, np.ndarray], threads: int = 32) -> list[tuple[Finding, int]]:
     """What check mode finds: kinds and lines, counted from the kernel's first."""
-    found = []
+    found: list[Report] = []
     with settings(on_report=found.append):
         launch(source, buffers, threads, mode=Mode.CHECK)
     return sorted({(r.finding, r.access.site.line - 2) for r in found if r.access.site})
 
 
-def test_what_the_library_does_to_memory_is_seen_at_the_kernels_line() -> None:
-    parameters = "device float* x, device const packed_half4* h, device atomic_uint* a, uint i [[thread_position_in_grid]]"
-
-    def of(statement: str) -> list[tuple[Finding, int]]:
-        source = f"kernel void k({parameters}) {{\n threadgroup float4 t[32];\n {statement}\n}}"
-        return findings(source, {"x": np.zeros(64, np.float32), "h": np.zeros((32, 4), np.float16), "a": np.zeros(1, np.uint32)})
-
-    assert of("simdgroup_float8x8 m(1.0f); simdgroup_store(m, x);") == []
-    assert of("simdgroup_float8x8 m(1.0f); simdgroup_store(m, x + 8);") == [(Finding.OUT_OF_BOUNDS, 3)]
-    assert of("simdgroup_float8x8 m; simdgroup_load(m, x, 9);") == [(Finding.OUT_OF_BOUNDS, 3)]
-    assert of("half4 v = h[i + 1]; x[i] = v.x;") == [(Finding.OUT_OF_BOUNDS, 3)]
-    assert of("x[i] = dot(((device float4*)x)[i < 16 ? i : 16], float4(1)); ")[-1:] == [(Finding.OUT_OF_BOUNDS, 3)]
-    assert of("((device float4*)x)[i / 2].xy += ((device float4*)x)[16].zw;")[:1] == [(Finding.OUT_OF_BOUNDS, 3)] or True
-    assert of("atomic_fetch_add_explicit(&a[0], 1, memory_order_relaxed);") == []
-    assert of("atomic_fetch_add_explicit(&a[1], 1, memory_order_relaxed);") == [(Finding.OUT_OF_BOUNDS, 3)]
-    assert of("atomic_fetch_add_explicit(&a[0], 1, memory_order_relaxed); x[i] = *(device uint*)a;") == [(Finding.RACE, 3)]
-    assert of("x[i] = as_type<uint>(x[i + 40]);") == [(Finding.OUT_OF_BOUNDS, 3)]
+@pytest.mark.parametrize(
+    ("statement", "finding"),
+    [
+        ("simdgroup_float8x8 m(1.0f); simdgroup_store(m, x);", None),
+        ("simdgroup_float8x8 m(1.0f); simdgroup_store(m, x + 8);", Finding.OUT_OF_BOUNDS),
+        ("simdgroup_float8x8 m; simdgroup_load(m, x, 9); simdgroup_store(m, out);", Finding.OUT_OF_BOUNDS),
+        ("half4 q = h[i]; x[i] = q.x + q.w;", None),
+        ("half4 q = h[i + 1]; x[i] = q.x + q.w;", Finding.OUT_OF_BOUNDS),
+        ("out[i] = dot(v[min(i, 15u)].xyz, float3(1));", None),
+        ("out[i] = dot(v[i].xyz, float3(1));", Finding.OUT_OF_BOUNDS),
+        ("v[i].xy += 1;", Finding.OUT_OF_BOUNDS),
+        ("v[i] = clamp(v[i], 0.0f, 1.0f);", Finding.OUT_OF_BOUNDS),
+        ("out[i] = as_type<uint>(x[i + 40]);", Finding.OUT_OF_BOUNDS),
+        ("bfloat b = ((device bfloat*)x)[i + 100]; out[i] = b + 1;", Finding.OUT_OF_BOUNDS),
+        ("atomic_fetch_add_explicit(&a[0], 1, memory_order_relaxed);", None),
+        ("atomic_fetch_add_explicit(&a[1], 1, memory_order_relaxed);", Finding.OUT_OF_BOUNDS),
+        ("atomic_fetch_add_explicit(&a[0], 1, memory_order_relaxed); out[i] = *(device uint*)a;", Finding.RACE),
+        ("out[i] = v[0][i % 4];", None),
+        ("out[i] = v[0][i % 5];", Finding.ARRAY_OVERRUN),
+        ("out[i] = (uint4(i) << 3).x;", None),
+        ("out[i] = (uint4(i) << (i + 1)).x;", Finding.SHIFT),
+        ("out[i] = float4(uint4(i) / (uint4(i) & 1)).x;", Finding.DIVISION),
+        ("float4x4 m(1.0f); *(device float4x4*)x = m;", Finding.SAME_VALUE_RACE),
+    ],
+)
+def test_what_the_library_does_to_memory_is_seen_at_the_kernels_line(statement: str, finding: Finding | None) -> None:
+    source = f"""kernel void k(device float* x, device float* out, device const packed_half4* h, device atomic_uint* a, uint i [[thread_position_in_grid]]) {{
+      device float4* v = (device float4*)x;
+      {statement}
+    }}"""
+    buffers = {"x": np.zeros(64, np.float32), "out": np.zeros(64, np.float32), "h": np.zeros((32, 4), np.float16), "a": np.zeros(1, np.uint32)}
+    assert findings(source, buffers) == ([(finding, 3)] if finding else [])
 
 
 def test_only_the_components_that_are_named_are_read() -> None:
