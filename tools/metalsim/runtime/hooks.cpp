@@ -120,7 +120,8 @@ struct SourceLocation {
 namespace {
 
 void on_undefined(Finding finding, const SourceLocation* at) {
-  new_finding(finding, {nullptr, at->file ? at->file : "", (int)at->line});
+  division_reported = finding == Finding::Division;
+  new_finding(finding, {nullptr, nullptr, at->file ? at->file : "", (int)at->line});
 }
 
 }  // namespace
