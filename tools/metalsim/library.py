@@ -18,8 +18,8 @@ import numpy as np
 
 from . import compiler, runtime
 from .declarations import declarations
-from .errors import KernelError
 from .dtypes import bytes_of, number
+from .errors import KernelError
 from .preprocess import HEADERS, preprocess
 from .refusals import check
 from .rewrite import KernelFunction, Parameter, Rewritten, rewrite

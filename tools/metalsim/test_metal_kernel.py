@@ -10,6 +10,7 @@ import ml_dtypes
 import mlx.core as mx
 import numpy as np
 import pytest
+
 from inferspec.tools import metalsim
 from inferspec.tools.metalsim import CompileError, KernelError, Refused, metal_kernel
 
@@ -53,11 +54,7 @@ ALL_DTYPES = [
     mx.bool_, mx.int8, mx.int16, mx.int32, mx.int64, mx.uint8, mx.uint16, mx.uint32, mx.uint64, mx.float16, mx.bfloat16, mx.float32, mx.complex64,
 ]  # fmt: skip
 EVERY_ATTRIBUTE = " ".join(
-    "dispatch_quadgroups_per_threadgroup dispatch_simdgroups_per_threadgroup dispatch_threads_per_threadgroup grid_origin "
-    "grid_size quadgroup_index_in_threadgroup quadgroups_per_threadgroup simdgroup_index_in_threadgroup "
-    "simdgroups_per_threadgroup thread_execution_width thread_index_in_quadgroup thread_index_in_simdgroup "
-    "thread_index_in_threadgroup thread_position_in_grid thread_position_in_threadgroup threadgroup_position_in_grid "
-    "threadgroups_per_grid threads_per_grid threads_per_simdgroup threads_per_threadgroup".split()
+    ["dispatch_quadgroups_per_threadgroup", "dispatch_simdgroups_per_threadgroup", "dispatch_threads_per_threadgroup", "grid_origin", "grid_size", "quadgroup_index_in_threadgroup", "quadgroups_per_threadgroup", "simdgroup_index_in_threadgroup", "simdgroups_per_threadgroup", "thread_execution_width", "thread_index_in_quadgroup", "thread_index_in_simdgroup", "thread_index_in_threadgroup", "thread_position_in_grid", "thread_position_in_threadgroup", "threadgroup_position_in_grid", "threadgroups_per_grid", "threads_per_grid", "threads_per_simdgroup", "threads_per_threadgroup"]
 )
 TEXTS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "plain": ({"source": COPY}, {"inputs": [mx.zeros((4, 3))]}),
@@ -119,9 +116,7 @@ def both_fail(make: Mapping[str, Any], call: Mapping[str, Any] | None = None) ->
     errors = []
     for each in (native, metal_kernel):
         with pytest.raises((ValueError, TypeError)) as error:
-            kernel = each(**make)
-            if call is not None:
-                kernel(**call)
+            each(**make) if call is None else each(**make)(**call)
         errors.append(error.value)
     assert str(errors[1]) == str(errors[0])
     assert type(errors[1]) is type(errors[0])

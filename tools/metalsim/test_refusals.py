@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+
 from inferspec.tools.metalsim import Library, Refused
 from inferspec.tools.metalsim.declarations import declarations
 from inferspec.tools.metalsim.refusals import check

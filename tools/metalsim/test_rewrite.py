@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
+
 from inferspec.tools.metalsim import CompileError
 from inferspec.tools.metalsim.rewrite import rewrite
 from inferspec.tools.metalsim.source import Source

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from inferspec.tools.metalsim import CompileError, Refused
 from inferspec.tools.metalsim.rewrite import Parameter, Rewritten, rewrite
 from inferspec.tools.metalsim.source import Source

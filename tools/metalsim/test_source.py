@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from inferspec.tools.metalsim.declarations import Declaration, declarations
 from inferspec.tools.metalsim.source import Edits, Place, Source, Unbalanced
 

@@ -10,15 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ..declarations import Declaration, past_template
-from ..source import Edits, Source
+from inferspec.tools.metalsim.declarations import Declaration, past_template
+from inferspec.tools.metalsim.source import Edits, Source
 
 SPACES = frozenset({"device", "constant", "threadgroup", "thread", "ray_data", "object_data", "threadgroup_imageblock"})
 
 # Words that a type can end with; any other name at a parameter's end is the parameter's own.
 _TYPE_WORDS = SPACES | frozenset(
-    "bool char short int long half float bfloat void auto unsigned signed const volatile constexpr typename struct "
-    "uchar ushort uint ulong size_t".split()
+    ["bool", "char", "short", "int", "long", "half", "float", "bfloat", "void", "auto", "unsigned", "signed", "const", "volatile", "constexpr", "typename", "struct", "uchar", "ushort", "uint", "ulong", "size_t"]
 )
 
 

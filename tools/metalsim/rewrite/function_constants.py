@@ -10,9 +10,9 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from ..declarations import Declaration, past_template
-from ..errors import syntax_error
-from ..source import Edits, Source
+from inferspec.tools.metalsim.declarations import Declaration, past_template
+from inferspec.tools.metalsim.errors import syntax_error
+from inferspec.tools.metalsim.source import Edits, Source
 
 
 @dataclass(frozen=True)
@@ -78,6 +78,8 @@ def needed(source: Source, declared: Iterable[Declaration], function: Declaratio
     tokens = source.tokens
     texts: dict[str, list[Declaration]] = {}
     for declaration in declared:
+        if declaration.klass is not None:  # its class's text has it, and other classes' methods have the same names
+            continue
         for name in _declared_names(source, declaration):
             texts.setdefault(name, []).append(declaration)
     wanted = {constant.name for constant in constants.by_index.values()}

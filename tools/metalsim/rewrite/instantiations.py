@@ -7,8 +7,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from ..declarations import Declaration
-from ..source import Edits, Source
+from inferspec.tools.metalsim.declarations import Declaration
+from inferspec.tools.metalsim.source import Edits, Source
+
 from .address_spaces import SPACES, const_for
 from .kernels import host_name
 

@@ -6,9 +6,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
-from ..declarations import Declaration
-from ..errors import Refused, syntax_error
-from ..source import Source
+from inferspec.tools.metalsim.declarations import Declaration
+from inferspec.tools.metalsim.errors import Refused, syntax_error
+from inferspec.tools.metalsim.source import Source
+
 from .address_spaces import SPACES
 
 # Where a thread's position comes from, as C++ over what metalsim/abi.h declares: an array of three, or one number.

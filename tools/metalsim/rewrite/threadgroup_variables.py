@@ -12,9 +12,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from ..declarations import Declaration
-from ..errors import syntax_error
-from ..source import Edits, Source
+from inferspec.tools.metalsim.declarations import Declaration
+from inferspec.tools.metalsim.errors import syntax_error
+from inferspec.tools.metalsim.source import Edits, Source
 
 _TYPE_NAME = "{}_in_threadgroup"
 
