@@ -173,8 +173,8 @@ struct elements {
     reinterpret_cast<msl::elements<T, N>&>(e) = reinterpret_cast<const msl::elements<T, N>&>(o.e);                         \
     return *this;                                                                                                          \
   }                                                                                                                        \
-  inline __attribute__((always_inline)) constexpr T& operator[](int i) { return e[i]; }                                    \
-  inline __attribute__((always_inline)) constexpr const T& operator[](int i) const { return e[i]; }
+  MSL_INLINE constexpr T& operator[](int i) { MSL_CHECK_INDEX(i, N) return e[i]; }                                         \
+  MSL_INLINE constexpr const T& operator[](int i) const { MSL_CHECK_INDEX(i, N) return e[i]; }
 
 }  // namespace msl
 
@@ -218,10 +218,10 @@ MSL_PACKED(4)
 // Operators, component by component, of vectors and scalars.
 #define MSL_ASSIGNMENT(op)                                                                                      \
   template <class A, class B, class V = msl::vector_like<A>, class = msl::joined<A, B>>                         \
-  MSL_INLINE constexpr A& operator op##=(A& a, const B& b) { a = V(a op b); return a; }
+  MSL_CHECKED_INLINE constexpr A& operator op##=(A& a, const B& b) { a = V(a op b); return a; }
 #define MSL_BINARY(op)                                                                                          \
   template <class A, class B, class V = msl::joined<A, B>>                                                      \
-  MSL_INLINE constexpr V operator op(const A& a, const B& b) {                                                  \
+  MSL_CHECKED_INLINE constexpr V operator op(const A& a, const B& b) {                                                  \
     typedef msl::element_of<V> T;                                                                               \
     const V x(a), y(b);                                                                                         \
     V r{};                                                                                                      \
@@ -242,7 +242,7 @@ MSL_BINARY(^)
 // A shift's count may have another element type than what it shifts.
 #define MSL_SHIFT(op)                                                                                           \
   template <class A, class B, class V = msl::vector_like<A>, metal::enable_if_t<msl::size_of<B> == 0 || msl::size_of<B> == msl::size_of<V>, int> = 0> \
-  MSL_INLINE constexpr V operator op(const A& a, const B& b) {                                                  \
+  MSL_CHECKED_INLINE constexpr V operator op(const A& a, const B& b) {                                                  \
     typedef msl::element_of<V> T;                                                                               \
     const V x(a);                                                                                               \
     V r{};                                                                                                      \
@@ -255,7 +255,7 @@ MSL_BINARY(^)
     return r;                                                                                                   \
   }                                                                                                             \
   template <class A, class B, class V = msl::vector_like<A>, metal::enable_if_t<msl::size_of<B> == 0 || msl::size_of<B> == msl::size_of<V>, int> = 0> \
-  MSL_INLINE constexpr A& operator op##=(A& a, const B& b) { a = V(a op b); return a; }
+  MSL_CHECKED_INLINE constexpr A& operator op##=(A& a, const B& b) { a = V(a op b); return a; }
 MSL_SHIFT(<<)
 MSL_SHIFT(>>)
 #undef MSL_SHIFT
