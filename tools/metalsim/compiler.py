@@ -41,6 +41,7 @@ CLANG_FLAGS: Mapping[str, tuple[str, ...]] = {
     ),
     "-fsanitize-coverage=trace-pc": ("-fsanitize-coverage=bb,no-prune,trace-pc",),
     "-fno-gnu-unique": (),
+    "-fexcess-precision=16": (),
 }
 
 
@@ -82,6 +83,15 @@ def compiler() -> str:
         f"metalsim needs a C++ compiler and {missing}: install one (Debian, Ubuntu: apt install g++; Fedora: dnf install "
         "gcc-c++; macOS: xcode-select --install), or name one in METALSIM_CXX"
     )
+
+
+def half_flags() -> tuple[str, ...]:
+    """What lets the compiler use this machine's instructions for 16-bit floats; on x86 a conversion is a call without."""
+    try:
+        processor = Path("/proc/cpuinfo").read_text()
+    except OSError:  # macOS, whose arm64 compilers need no flag
+        return ()
+    return ("-mf16c",) if re.search(r"^flags\s*:.*\bf16c\b", processor, re.M) else ()
 
 
 def cache_folder() -> Path:

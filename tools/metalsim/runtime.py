@@ -18,7 +18,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from . import arithmetic, process, symbols
+from . import arithmetic, compiler, process, symbols
 from .process import runtime_library
 from .reports import Access, Finding, Report, Site
 
@@ -63,6 +63,9 @@ _COMMON_FLAGS = (
     "-gdwarf-4",
     "-fsingle-precision-constant",
     "-ffp-contract=off",
+    "-fexcess-precision=16",  # half is rounded after each operation
+    *compiler.half_flags(),
+    "-fsigned-char",
     "-fno-strict-aliasing",
     "-fno-math-errno",
     "-fno-exceptions",
