@@ -29,10 +29,16 @@ UNIT = "/metalsim.unit"  # where debug information says that a source was compil
 # Apart from what a flag's name says: no GNU-unique symbols, or the loader would share a template's static variables
 # between kernels that know nothing of each other, and never unload them.
 GCC_FLAGS = ("-fno-gnu-unique",)
-# What g++ calls one thing and clang++ another; None: clang has no such flag and needs none.
+# What g++ calls one thing and clang++ another, or does without.
 CLANG_FLAGS: Mapping[str, tuple[str, ...]] = {
     "-fsingle-precision-constant": ("-Xclang", "-cl-single-precision-constant"),
-    "--param=tsan-instrument-func-entry-exit=0": ("-mllvm", "-tsan-instrument-func-entry-exit=0"),
+    # clang leaves a read out that a write to the same place follows: the read may be of nothing.
+    "--param=tsan-instrument-func-entry-exit=0": (
+        "-mllvm",
+        "-tsan-instrument-func-entry-exit=0",
+        "-mllvm",
+        "-tsan-instrument-read-before-write=1",
+    ),
     "-fsanitize-coverage=trace-pc": ("-fsanitize-coverage=bb,no-prune,trace-pc",),
     "-fno-gnu-unique": (),
     "-fexcess-precision=16": (),

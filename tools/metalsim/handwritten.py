@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -58,7 +59,7 @@ MSL_NOSAN static inline void atomic_add(int* p, int value) { msl_atomic_touch(p,
 )
 
 
-def library(body: str, parameters: str, mode: runtime.Mode, globals_: str = "") -> Any:
+def library(body: str, parameters: str, mode: runtime.Mode, globals_: str = "") -> Path:
     """A kernel whose body's first line is line 1 of ``k.metal``.
 
     parameters: as in ``const int* x, int* out``, by index. The body finds ``i``, ``t``, ``lane`` and ``group``: its place in the grid, the threadgroup, the SIMD-group,

@@ -67,11 +67,10 @@ class Library:
 
     @cached_property
     def _expressions(self) -> dict[str, tuple[str, KernelFunction]]:
-        """Name -> C++ for the function, and the kernel's definition."""
+        """Name -> C++ for the function, and the kernel's definition. Templates have names only where instantiated."""
         named: dict[str, tuple[str, KernelFunction]] = {}
-        templates = {i.function for i in self._rewritten.instantiations.values()}
         for name, function in self._rewritten.kernels.items():
-            if name not in templates:
+            if not function.is_template:
                 named[function.host_name or name] = (name, function)
         for name, instantiation in self._rewritten.instantiations.items():
             named[name] = (instantiation.expression, self._rewritten.kernels[instantiation.function])

@@ -100,6 +100,9 @@ class MetalKernel:
 
     def __init__(self, text: _Text, ensure_row_contiguous: bool, mode: Mode | None, schedule: Schedule | None) -> None:
         self.name = text.name
+        self.input_names = text.input_names
+        self.output_names = text.output_names
+        self.source = text.source
         self._text = text
         self._ensure_row_contiguous = ensure_row_contiguous
         self._mode = mode

@@ -82,6 +82,7 @@ class Request(ctypes.Structure):
 class AccessRecord(ctypes.Structure):
     _fields_ = [
         ("pc", u64),
+        ("earlier_pc", u64),
         ("thread", u32),
         ("group", u32 * 3),
         ("writes", u32),

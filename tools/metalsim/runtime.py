@@ -253,7 +253,8 @@ def _run_in(running: process.KernelProcess, launch: Launch) -> Outcome:
     cost = None
     if launch.mode is Mode.COST and response.status == process.STATUS_DONE:
         blocks = np.frombuffer(running.appended(16 * response.block_count), np.uint64).reshape(-1, 2)
-        cost = _cost(launch, response.counters, dict(blocks.tolist()))
+        counts = dict(zip(blocks[:, 0].tolist(), blocks[:, 1].tolist(), strict=True))
+        cost = _cost(launch, response.counters, counts)
     reports = _reports(launch, response.reports[: response.report_count])
     return Outcome(reports, response.threadgroup_bytes, response.nanoseconds / 1e9, cost)
 
@@ -357,7 +358,8 @@ def _lost(launch: Launch, finding: Finding, detail: str) -> Outcome:
 
 def _reports(launch: Launch, records: list[process.ReportRecord]) -> tuple[Report, ...]:
     """The records as reports, those of one place in the source together."""
-    counters = [access.pc for record in records for access in (record.access, record.other)]
+    accesses = [access for record in records for access in (record.access, record.other)]
+    counters = [counter for access in accesses for counter in (access.pc, access.earlier_pc)]
     sites = symbols.sites(launch.library, counters)
     merged: dict[tuple[Any, ...], Report] = {}
     for record in records:
@@ -401,9 +403,11 @@ def _memory(launch: Launch, record: process.ReportRecord) -> tuple[str | None, i
 
 
 def _access(record: process.AccessRecord, sites: Mapping[int, Site | None]) -> Access:
-    site = sites[record.pc]
-    if record.line and (site is None or symbols.is_ours(site)):
-        site = Site(symbols.readable(record.file.decode(errors="replace")), record.line)
+    known = [sites[record.pc], sites[record.earlier_pc]]
+    if record.line:
+        known.append(Site(symbols.readable(record.file.decode(errors="replace")), record.line))
+    places = [site for site in known if site is not None]
+    site = next((site for site in places if not symbols.is_ours(site)), next(iter(places), None))
     return Access(record.thread, (record.group[0], record.group[1], record.group[2]), bool(record.writes), site)
 
 

@@ -196,7 +196,9 @@ def test_an_error_names_the_place_that_line_directives_give(cache: Path) -> None
 @needs_compiler
 def test_errors_beyond_a_dozen_are_only_counted(cache: Path) -> None:
     with pytest.raises(compiler.CompileError) as caught:
-        compiler.shared_library("\n".join(f"int f{n}() {{ return u{n}; }}" for n in range(15)), [], label="many")
+        compiler.shared_library(
+            "\n".join(f"int function{n}() {{ return {n} + unknown; }}" for n in range(15)), [], label="many"
+        )
     assert len(caught.value.diagnostics) == 13
     assert caught.value.diagnostics[-1] == "and 3 more"
 

@@ -242,6 +242,14 @@ def test_function_constants_are_those_of_this_launch_only() -> None:
     assert result() == 10
 
 
+@pytest.mark.parametrize("mode", Mode)
+def test_constants_without_a_suffix_are_floats_and_products_are_not_fused(mode: Mode) -> None:
+    out = np.zeros(2, np.float32)
+    body = "float tiny = 1.0f + 0x1p-12f; out[0] = sizeof(0.1); out[1] = tiny * tiny - (1.0f + 0x1p-11f);"
+    run(body, "float* out", {"out": out}, mode=mode)
+    assert out.tolist() == [4, 0]
+
+
 # Launches that are refused
 
 

@@ -46,10 +46,17 @@ def const_for(source: Source, index: int) -> str:
 
 
 def erase(source: Source, edits: Edits) -> None:
-    """Take out every address space, or write ``const`` for it."""
-    for index, token in enumerate(source.tokens):
-        if token.text in SPACES and token.kind == "name":
+    """Take out every address space, or write ``const`` for it, and ``coherent`` and ``coherent(system)`` before one."""
+    tokens = source.tokens
+    for index, token in enumerate(tokens):
+        if token.kind != "name":
+            continue
+        if token.text in SPACES:
             edits.replace(index, index + 1, const_for(source, index) if token.text == "constant" else "")
+        elif token.text == "coherent":
+            past = source.partner[index + 1] + 1 if tokens[index + 1].text == "(" else index + 1
+            if tokens[past].text == "device":
+                edits.replace(index, past)
 
 
 def merge(source: Source, declared: Iterable[Declaration], edits: Edits) -> None:

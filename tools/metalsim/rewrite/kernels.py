@@ -63,11 +63,12 @@ class Parameter:
 
 @dataclass(frozen=True)
 class KernelFunction:
-    """A kernel, template or not. expression: its name in C++, namespaces included. host_name: what the host calls it by;
-    "" where that is the name. declaration: where."""
+    """A kernel. expression: its name in C++, namespaces included. host_name: what the host calls it by; "" where that is
+    the name. is_template: whether it takes arguments before it is a function. declaration: where."""
 
     expression: str
     host_name: str
+    is_template: bool
     parameters: tuple[Parameter, ...]
     declaration: Declaration
 
@@ -82,7 +83,11 @@ def kernels(source: Source, declared: Iterable[Declaration]) -> dict[str, Kernel
         words = source.tokens[declaration.parameters[0] - 1].text
         expression = "::".join([*(part for part in declaration.scope if part), words])
         found[expression] = KernelFunction(
-            expression, host_name(source, declaration), tuple(_parameters(source, *declaration.parameters)), declaration
+            expression,
+            host_name(source, declaration),
+            source.tokens[declaration.start].text == "template",
+            tuple(_parameters(source, *declaration.parameters)),
+            declaration,
         )
     return found
 

@@ -49,11 +49,9 @@ Machine machine_of(void* context) {
 Place place_of(const char* pc) {
   Dl_info info;
   Place place;
-  if (dladdr(pc, &info) && info.dli_fbase == library_begin)
-    place.pc = pc + 1;
-  else
-    place.pc = last_kernel_pc;
-  // Where the lane last waited: for code that belongs to no line of the kernel's.
+  if (dladdr(pc, &info) && info.dli_fbase == library_begin) place.pc = pc + 1;
+  // For code that belongs to no line of the kernel's: where the lane was last seen.
+  place.earlier_pc = last_kernel_pc;
   if (current && current->line) {
     place.file = current->file;
     place.line = current->line;
