@@ -74,7 +74,8 @@ def _module(target: str) -> Any:
             return importlib.import_module(target)
         path = Path(target)
         spec = importlib.util.spec_from_file_location(path.stem, path)
-        assert spec and spec.loader
+        assert spec is not None
+        assert spec.loader is not None
         sys.path.insert(0, str(path.resolve().parent))
         module = sys.modules[path.stem] = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(module)

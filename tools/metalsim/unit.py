@@ -23,7 +23,8 @@ def unit(rewritten: Rewritten, expression: str, parameters: tuple[Parameter, ...
         "  (void)buffers;\n"
         "  [[maybe_unused]] const unsigned int msl_origin[3] = {0, 0, 0};\n"
         f"{numbers}"
-        f"  auto kernel = {expression};\n"
+        # Qualified: a kernel may have the name of one of Metal's functions.
+        f"  auto kernel = ::{expression.removeprefix('::')};\n"
         f"  kernel({arguments});\n"
         "}\n" + rewritten.constants.setter()
     )
