@@ -1,9 +1,9 @@
 """Whole `.metal` sources: their kernels by name, made with function constants, launched with buffers.
 
-    library = Library("kernels/rows.metal")
-    outcome = library.kernel("row_sum_float", {"scaled": True})(
-        {"x": x, "out": out, 2: np.uint32(x.shape[1])}, threadgroups=(x.shape[0], 1, 1), threadgroup=(32, 1, 1)
-    )
+library = Library("kernels/rows.metal")
+outcome = library.kernel("row_sum_float", {"scaled": True})(
+    {"x": x, "out": out, 2: np.uint32(x.shape[1])}, threadgroups=(x.shape[0], 1, 1), threadgroup=(32, 1, 1)
+)
 """
 
 from __future__ import annotations

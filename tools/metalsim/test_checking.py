@@ -66,6 +66,10 @@ RIGHT = {
     "private arrays and shifts within their bounds": "int own[4]; for (int n = 0; n < 4; n++) own[n] = x[i] << n; out[i] = own[t & 3] >> 31;",
     "threadgroup memory of exactly 32 KiB": "SHARED(int, big, 8192); big[t] = x[i]; out[i] = big[t];",
     "a shuffle between lanes that take part": "out[i] = simd_shuffle(x[i], lane ^ 5);",
+    "a copy of a structure whose padding nobody wrote": """struct padded { char a; int b; }; SHARED(padded, tile, 64);
+      tile[t].a = 1; tile[t].b = x[i]; padded copy = tile[t]; USE(&copy); out[i] = copy.b;""",
+    "a copy of three quarters of a vector": """typedef float four __attribute__((vector_size(16))); SHARED(four, tile, 64);
+      for (int c = 0; c < 3; c++) ((float*)&tile[t])[c] = c; four copy = tile[t]; USE(&copy); out[i] = (int)copy[1];""",
     "a copy of a structure": "struct pair { int a, b; }; SHARED(pair, pairs, 64); pairs[t] = pair{x[i], x[i]}; pair copy = pairs[t]; out[i] = copy.a;",
 }
 
@@ -157,6 +161,12 @@ def test_a_race_of_writes_that_change_nothing_is_told_as_harmless(schedule: Sche
         "threadgroup flag",
         True,
     )
+
+
+def test_equal_bytes_written_many_at_once_are_one_harmless_race() -> None:
+    body = "typedef char many __attribute__((vector_size(16))); many ones = many{} + 1; SHARED(char, tile, 16); *(many*)tile = ones; out[i] = 0;"
+    (report,) = check(body)
+    assert (report.finding, report.memory) == (Finding.SAME_VALUE_RACE, "threadgroup tile")
 
 
 def test_simdgroup_functions_order_no_memory_in_strict_mode() -> None:

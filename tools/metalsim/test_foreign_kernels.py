@@ -64,7 +64,13 @@ EXP = 10
     [
         ("softmax_single_row<float>", "float", 3, 37, 32),
         ("softmax_single_row<bfloat16_t, float>", "bfloat16_t", 5, 131, 64),
-        ("softmax_looped<float16_t, float>", "float16_t", 2, 5003, 1024),  # MLX launches it with as many as there may be
+        (
+            "softmax_looped<float16_t, float>",
+            "float16_t",
+            2,
+            5003,
+            1024,
+        ),  # MLX launches it with as many as there may be
     ],
 )
 def test_softmax(kernel: str, dtype: str, rows: int, width: int, threads: int, mode: Mode) -> None:
@@ -86,13 +92,19 @@ def test_logsumexp(mode: Mode) -> None:
     x = drawn((3, 77))
     out = np.empty(3, np.float32)
     library("logsumexp.h").kernel("logsumexp<float>")(
-        {"in": x, "out": out, "axis_size": 77}, threadgroups=(3, 1, 1), threadgroup=(32, 1, 1), undefined=["out"], mode=mode
+        {"in": x, "out": out, "axis_size": 77},
+        threadgroups=(3, 1, 1),
+        threadgroup=(32, 1, 1),
+        undefined=["out"],
+        mode=mode,
     )
     want = np.log(np.exp(x.astype(np.float64)).sum(-1))
     close(out, want, 77 + 2 * EXP, 1 + np.abs(want))
 
 
-def attention(q: np.ndarray, k: np.ndarray, v: np.ndarray, scale: float, mask: np.ndarray | None = None) -> tuple[np.ndarray, Any, Any]:
+def attention(
+    q: np.ndarray, k: np.ndarray, v: np.ndarray, scale: float, mask: np.ndarray | None = None
+) -> tuple[np.ndarray, Any, Any]:
     """B×H×L×D in float64: the answer, and what its scores and its sum are large in."""
     q, k, v = (x.astype(np.float64) for x in (q, k, v))
     k, v = (np.repeat(x, q.shape[1] // x.shape[1], 1) for x in (k, v))
@@ -104,14 +116,24 @@ def attention(q: np.ndarray, k: np.ndarray, v: np.ndarray, scale: float, mask: n
     return weights @ v, largest, weights @ np.abs(v)
 
 
-NO_MASK = {"has_mask": False, "query_transposed": False, "do_causal": False, "bool_mask": False, "float_mask": False, "has_sinks": False}
+NO_MASK = {
+    "has_mask": False,
+    "query_transposed": False,
+    "do_causal": False,
+    "bool_mask": False,
+    "float_mask": False,
+    "has_sinks": False,
+}
 
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize(("dtype", "masked"), [("float16_t", False), ("float", True)])
 def test_attention_of_one_query(dtype: str, masked: bool, mode: Mode) -> None:
     heads, kv_heads, length, dims = 6, 2, 45, 64
-    q, k, v = (drawn((1, n, m, dims), TYPES[dtype], seed) for seed, (n, m) in enumerate([(heads, 1), (kv_heads, length), (kv_heads, length)]))
+    q, k, v = (
+        drawn((1, n, m, dims), TYPES[dtype], seed)
+        for seed, (n, m) in enumerate([(heads, 1), (kv_heads, length), (kv_heads, length)])
+    )
     mask = np.random.default_rng(1).random((1, heads, 1, length)) < 0.6
     out = np.empty_like(q)
     scale = np.float32(dims**-0.5)
@@ -121,7 +143,9 @@ def test_attention_of_one_query(dtype: str, masked: bool, mode: Mode) -> None:
     }  # fmt: skip
     if masked:
         buffers |= {"bmask": mask, "mask_kv_seq_stride": 1, "mask_q_seq_stride": length, "mask_head_stride": length}
-    kernel = library("sdpa_vector.h").kernel(f"sdpa_vector<{dtype}, {dims}>", {**NO_MASK, "has_mask": masked, "bool_mask": masked})
+    kernel = library("sdpa_vector.h").kernel(
+        f"sdpa_vector<{dtype}, {dims}>", {**NO_MASK, "has_mask": masked, "bool_mask": masked}
+    )
     kernel(buffers, threadgroups=(heads, 1, 1), threadgroup=(1024, 1, 1), undefined=["out"], mode=mode)
     want, largest, size = attention(q, k, v, float(scale), mask if masked else None)
     close(out, want, length + EXP + (dims + 3) * largest, 2 * size)
@@ -132,18 +156,44 @@ def test_attention_of_many_queries(mode: Mode) -> None:
     """The tiled kernel, on matrices of SIMD-groups: 37 queries and 45 keys in tiles of 32 and 16."""
     heads, kv_heads, queries, length, dims = 4, 2, 37, 45, 64
     q, k, v = (
-        drawn((1, n, m, dims), np.float16, seed) for seed, (n, m) in enumerate([(heads, queries), (kv_heads, length), (kv_heads, length)])
+        drawn((1, n, m, dims), np.float16, seed)
+        for seed, (n, m) in enumerate([(heads, queries), (kv_heads, length), (kv_heads, length)])
     )
     out = np.empty_like(q)
-    strides = [[n * m * dims, m * dims, dims] for n, m in [(heads, queries), (kv_heads, length), (kv_heads, length), (heads, queries)]]
+    strides = [
+        [n * m * dims, m * dims, dims]
+        for n, m in [(heads, queries), (kv_heads, length), (kv_heads, length), (heads, queries)]
+    ]
     rows, columns = 32, 16
     numbers = [1, heads, dims, queries, length, heads // kv_heads]
-    tiles = [-(-queries // rows), -(-length // columns), queries // rows, length // columns, queries % rows, length % columns, length - queries]
+    tiles = [
+        -(-queries // rows),
+        -(-length // columns),
+        queries // rows,
+        length // columns,
+        queries % rows,
+        length % columns,
+        length - queries,
+    ]
     params = b"".join(
-        [np.array(numbers, np.int32).tobytes(), np.float32(dims**-0.5).tobytes(), np.array(tiles, np.int32).tobytes(), np.array(strides, np.int64).tobytes()]
+        [
+            np.array(numbers, np.int32).tobytes(),
+            np.float32(dims**-0.5).tobytes(),
+            np.array(tiles, np.int32).tobytes(),
+            np.array(strides, np.int64).tobytes(),
+        ]
     )
-    constants = {"align_Q": False, "align_K": False, "has_mask": False, "do_causal": True, "has_sinks": False, "save_lse": False}
-    kernel = library("steel/attn/kernels/steel_attention.h").kernel(f"attention<float16_t, {rows}, {columns}, {dims}, {dims}, 4, 1>", constants)
+    constants = {
+        "align_Q": False,
+        "align_K": False,
+        "has_mask": False,
+        "do_causal": True,
+        "has_sinks": False,
+        "save_lse": False,
+    }
+    kernel = library("steel/attn/kernels/steel_attention.h").kernel(
+        f"attention<float16_t, {rows}, {columns}, {dims}, {dims}, 4, 1>", constants
+    )
     kernel(
         {"Q": q, "K": k, "V": v, "O": out, "params": params},
         threadgroups=(tiles[0], heads, 1),
@@ -215,7 +265,9 @@ def multiply(
         ("affine_qmm_n<float, 32, 4, false>", "float", 35, 64, 96, 32),
     ],
 )
-def test_quantized_matrices(kernel: str, dtype: str, rows: int, width: int, outputs: int, group: int, mode: Mode) -> None:
+def test_quantized_matrices(
+    kernel: str, dtype: str, rows: int, width: int, outputs: int, group: int, mode: Mode
+) -> None:
     multiply(kernel, rows, width, outputs, dtype, group, mode)
 
 
@@ -237,7 +289,11 @@ def test_the_loads_out_of_bounds_that_mlx_had_are_found(tmp_path: Path) -> None:
     assert {report.finding for report in found} == {Finding.OUT_OF_BOUNDS}
     assert {report.memory for report in found} == {"buffer w", "buffer scales", "buffer biases"}
     lines = broken.splitlines()
-    scale = next(n for n, line in enumerate(lines, 1) if "T scale = *scales;" in line and n > lines.index("    if (reduction_dim == 1 && bi >= src_tile_dim.x) {"))
+    scale = next(
+        n
+        for n, line in enumerate(lines, 1)
+        if "T scale = *scales;" in line and n > lines.index("    if (reduction_dim == 1 && bi >= src_tile_dim.x) {")
+    )
     sites = {report.memory: report.access.site for report in found}
     assert sites["buffer scales"] is not None
     assert (Path(sites["buffer scales"].file).name, sites["buffer scales"].line) == ("quantized.h", scale)
@@ -254,7 +310,13 @@ def test_scans(inclusive: bool, reverse: bool, mode: Mode) -> None:
     kernel = library("scan.h").kernel(f"contiguous_scan<int, int, CumSum<int>, 4, {flags}>")
     found: list[Report] = []
     with metalsim.settings(on_report=found.append):
-        kernel({"in": x, "out": out, "axis_size": 301}, threads=(96, 3, 1), threadgroup=(96, 1, 1), undefined=["out"], mode=mode)
+        kernel(
+            {"in": x, "out": out, "axis_size": 301},
+            threads=(96, 3, 1),
+            threadgroup=(96, 1, 1),
+            undefined=["out"],
+            mode=mode,
+        )
     unwritten = [(Finding.UNINITIALISED, "threadgroup simdgroup_sums", 3)]
     assert [(r.finding, r.memory, r.index) for r in found] == (unwritten if mode is Mode.CHECK else [])
     along = x[:, ::-1] if reverse else x
@@ -283,7 +345,11 @@ def test_sorting(indices: bool, mode: Mode) -> None:
     out = np.empty(x.shape, np.uint32 if indices else np.float32)
     kernel = "block_sort<float, uint32_t, true, 32, 4>" if indices else "block_sort<float, float, false, 32, 4>"
     library("sort.h").kernel(kernel)(
-        {0: x, 1: out, 2: 107, 3: 1, 4: 1, 5: 107, 6: 107}, threadgroups=(1, 3, 1), threadgroup=(32, 1, 1), undefined=[1], mode=mode
+        {0: x, 1: out, 2: 107, 3: 1, 4: 1, 5: 107, 6: 107},
+        threadgroups=(1, 3, 1),
+        threadgroup=(32, 1, 1),
+        undefined=[1],
+        mode=mode,
     )
     assert np.array_equal(out, np.argsort(x, 1, kind="stable") if indices else np.sort(x, 1))
 
@@ -329,9 +395,13 @@ def test_copies_and_sums_of_views(mode: Mode) -> None:
     out = np.empty((5, 7), np.float32)
     launch: dict[str, Any] = {"threads": (7, 5, 1), "threadgroup": (4, 4, 1), "mode": mode}
     kernels.kernel("binary_g_nd2<float, float, Add, int>")(
-        {"a": a, "b": b, "c": out, "a_strides": np.array([7, 1]), "b_strides": np.array([1, 5])}, undefined=["c"], **launch
+        {"a": a, "b": b, "c": out, "a_strides": np.array([7, 1]), "b_strides": np.array([1, 5])},
+        undefined=["c"],
+        **launch,
     )
     assert np.array_equal(out, a + b.T)
     half = np.empty((5, 7), np.float16)
-    kernels.kernel("copy_g_nd2<float, half, int>")({"src": b, "dst": half, "src_strides": np.array([1, 5])}, undefined=["dst"], **launch)
+    kernels.kernel("copy_g_nd2<float, half, int>")(
+        {"src": b, "dst": half, "src_strides": np.array([1, 5])}, undefined=["dst"], **launch
+    )
     assert np.array_equal(half, b.T.astype(np.float16))

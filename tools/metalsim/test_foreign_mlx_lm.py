@@ -62,7 +62,9 @@ def close(got: mx.array, want: np.ndarray, roundings: int, unit: float = 2.0**-2
     assert worst <= 1, f"{worst:.2f} of the bound"
 
 
-def gated_delta(q: Any, k: Any, v: Any, g: Any, beta: Any, state: Any, mask: Any = None) -> tuple[np.ndarray, np.ndarray]:
+def gated_delta(
+    q: Any, k: Any, v: Any, g: Any, beta: Any, state: Any, mask: Any = None
+) -> tuple[np.ndarray, np.ndarray]:
     """The gated delta rule, step by step."""
     q, k, v, g, beta, state = (wide(x) for x in (q, k, v, g, beta, state))
     q, k = (np.repeat(x, v.shape[2] // x.shape[2], 2) for x in (q, k))
@@ -93,8 +95,16 @@ def run_gated_delta(module: ModuleType, *, key: int, vector: bool, masked: bool)
 
 def run_gated_delta_tree(module: ModuleType) -> None:
     q, k = (drawn(1, 2, 1, 128, seed=n) / 128**0.5 for n in (1, 2))
-    v, beta, g, state = drawn(1, 2, 2, 16), drawn(1, 2, 2, positive=True), drawn(1, 2, 2, positive=True), drawn(1, 2, 16, 128)
-    packed, tree = module.gated_delta_kernel(q, k, v, g, beta, state), module.gated_delta_kernel_xtree(q, k, v, g, beta, state)
+    v, beta, g, state = (
+        drawn(1, 2, 2, 16),
+        drawn(1, 2, 2, positive=True),
+        drawn(1, 2, 2, positive=True),
+        drawn(1, 2, 16, 128),
+    )
+    packed, tree = (
+        module.gated_delta_kernel(q, k, v, g, beta, state),
+        module.gated_delta_kernel_xtree(q, k, v, g, beta, state),
+    )
     for a, b in zip(packed, tree, strict=True):
         assert mx.array_equal(a, b), "the packed kernel is promised to be that of the explicit tree, bit for bit"
 
@@ -150,7 +160,9 @@ def run_qk_norm_rope(module: ModuleType) -> None:
     )
     normed = rms(wide(x)[..., : (heads + kv_heads) * dims].reshape(batch, tokens, -1, dims), 1e-5)
     normed[:, :, :heads] *= 0.3
-    angle = (np.array(offset)[:, None] + np.arange(tokens))[..., None, None] * base ** (-np.arange(dims // 2) / (dims // 2))
+    angle = (np.array(offset)[:, None] + np.arange(tokens))[..., None, None] * base ** (
+        -np.arange(dims // 2) / (dims // 2)
+    )
     even, odd = normed[..., ::2], normed[..., 1::2]
     turned = np.stack([even * np.cos(angle) - odd * np.sin(angle), even * np.sin(angle) + odd * np.cos(angle)], -1)
     turned = turned.reshape(normed.shape)
@@ -239,7 +251,10 @@ CLEAN: dict[str, tuple[str, Callable[[ModuleType], None]]] = {
     "gated delta, packed": ("models.gated_delta", lambda m: run_gated_delta(m, key=128, vector=False, masked=False)),
     "gated delta": ("models.gated_delta", lambda m: run_gated_delta(m, key=64, vector=False, masked=False)),
     "gated delta, masked": ("models.gated_delta", lambda m: run_gated_delta(m, key=64, vector=False, masked=True)),
-    "gated delta, a gate for each key": ("models.gated_delta", lambda m: run_gated_delta(m, key=64, vector=True, masked=False)),
+    "gated delta, a gate for each key": (
+        "models.gated_delta",
+        lambda m: run_gated_delta(m, key=64, vector=True, masked=False),
+    ),
     "gated delta, both": ("models.gated_delta", lambda m: run_gated_delta(m, key=64, vector=True, masked=True)),
     "gated delta, explicit tree": ("models.gated_delta", run_gated_delta_tree),
     "ssm": ("models.ssm", run_ssm),
@@ -320,7 +335,9 @@ def places(source: str, *statements: str) -> list[set[int]]:
 
 
 @pytest.mark.parametrize("loss", LOSSES)
-def test_the_known_race_of_the_losses_is_reported_with_both_its_lines(loss: str, module: Callable[[str], ModuleType]) -> None:
+def test_the_known_race_of_the_losses_is_reported_with_both_its_lines(
+    loss: str, module: Callable[[str], ModuleType]
+) -> None:
     """mlx-lm's issue 1700: maxima and sums go through the same threadgroup memory, and no barrier stands between the last
     read of the maxima and the first write of the sums."""
     losses = module("tuner.losses")
@@ -340,5 +357,7 @@ def test_the_known_race_of_the_losses_is_reported_with_both_its_lines(loss: str,
         if r.finding is Finding.RACE and r.memory == "threadgroup shared" and r.access.site and r.other and r.other.site
     }
     assert frozenset((min(read), min(write))) in pairs
-    assert {Path(r.access.site.file).name for r in found if r.access.site} == {f"{kernel.strip('_').removesuffix('_kernel')}.metal"}
+    assert {Path(r.access.site.file).name for r in found if r.access.site} == {
+        f"{kernel.strip('_').removesuffix('_kernel')}.metal"
+    }
     assert {r.finding for r in found} <= {Finding.RACE, Finding.UNINITIALISED, Finding.SAME_VALUE_RACE}

@@ -8,6 +8,7 @@ from functools import reduce
 import ml_dtypes
 import numpy as np
 import pytest
+
 from inferspec.tools.metalsim.reports import Finding, Report
 from inferspec.tools.metalsim.runtime import Mode, Schedule
 from inferspec.tools.metalsim.settings import settings

@@ -9,6 +9,7 @@ from itertools import product
 import ml_dtypes
 import numpy as np
 import pytest
+
 from inferspec.tools.metalsim.snippets import launch, same_bits
 
 pytestmark = pytest.mark.usefixtures("cxx")

@@ -6,6 +6,7 @@ from itertools import permutations, product
 
 import numpy as np
 import pytest
+
 from inferspec.tools.metalsim import CompileError
 from inferspec.tools.metalsim.include.metalsim.make_swizzles import HEAD, swizzles
 from inferspec.tools.metalsim.preprocess import HEADERS

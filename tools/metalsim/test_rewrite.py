@@ -58,7 +58,10 @@ def test_address_spaces_go_and_constant_is_const(text: str, expected: str) -> No
         ),
         ("T f(const device T* a) { } T f(constant T* a) { }", "T f(const T* a) { }"),
         ("T f(device T* a, int n = 1) { } T f(thread T* a, int n = 2) { }", "T f(T* a, int n = 1) { }"),
-        ("namespace n { T f(device T*) { } } namespace n { T f(thread T*) { } }", "namespace n { T f(T*) { } } namespace n { }"),
+        (
+            "namespace n { T f(device T*) { } } namespace n { T f(thread T*) { } }",
+            "namespace n { T f(T*) { } } namespace n { }",
+        ),
         (
             "template <> struct P<device float*> { int x; }; template <> struct P<threadgroup float*> { int x; };",
             "template <> struct P<float*> { int x; };",
@@ -117,16 +120,32 @@ def body(statement: str) -> str:
         ("threadgroup float x;", "typedef float x_in_threadgroup", ["x"]),
         ("threadgroup float x[32];", "typedef float x_in_threadgroup [ 32 ]", ["x"]),
         ("threadgroup T x[N + 1][D / 2];", "typedef T x_in_threadgroup [ N + 1 ] [ D / 2 ]", ["x"]),
-        ("threadgroup float a[2], b, c[3];", "typedef float a_in_threadgroup [ 2 ] , b_in_threadgroup , c_in_threadgroup [ 3 ]", ["a", "b", "c"]),
+        (
+            "threadgroup float a[2], b, c[3];",
+            "typedef float a_in_threadgroup [ 2 ] , b_in_threadgroup , c_in_threadgroup [ 3 ]",
+            ["a", "b", "c"],
+        ),
         ("static threadgroup uint n;", "typedef uint n_in_threadgroup", ["n"]),
         ("threadgroup static uint n;", "typedef uint n_in_threadgroup", ["n"]),
         ("float threadgroup x[4];", "typedef float x_in_threadgroup [ 4 ]", ["x"]),
         ("threadgroup vec<T, 4> x[4];", "typedef vec < T , 4 > x_in_threadgroup [ 4 ]", ["x"]),
         ("threadgroup metal::array<float, 4> x;", "typedef metal :: array < float , 4 > x_in_threadgroup", ["x"]),
-        ("threadgroup struct { float a; int b; } s[2];", "typedef struct { float a ; int b ; } s_in_threadgroup [ 2 ]", ["s"]),
+        (
+            "threadgroup struct { float a; int b; } s[2];",
+            "typedef struct { float a ; int b ; } s_in_threadgroup [ 2 ]",
+            ["s"],
+        ),
         ("threadgroup atomic_uint n;", "typedef atomic_uint n_in_threadgroup", ["n"]),
-        ("threadgroup alignas(16) half x[8];", "typedef half x_in_threadgroup [ 8 ] __attribute__ ( ( aligned ( 16 ) ) )", ["x"]),
-        ("alignas(16) threadgroup half x[8];", "typedef half x_in_threadgroup [ 8 ] __attribute__ ( ( aligned ( 16 ) ) )", ["x"]),
+        (
+            "threadgroup alignas(16) half x[8];",
+            "typedef half x_in_threadgroup [ 8 ] __attribute__ ( ( aligned ( 16 ) ) )",
+            ["x"],
+        ),
+        (
+            "alignas(16) threadgroup half x[8];",
+            "typedef half x_in_threadgroup [ 8 ] __attribute__ ( ( aligned ( 16 ) ) )",
+            ["x"],
+        ),
         ("threadgroup float x[4] [[maybe_unused]];", "typedef float x_in_threadgroup [ 4 ]", ["x"]),
     ],
 )
@@ -137,7 +156,9 @@ def test_threadgroup_variables_are_handed_out_by_the_runtime(statement: str, typ
     assert spaced(body(statement)) == f"{typedef} ; {references}"
 
 
-@pytest.mark.parametrize("around", ["if (a) { %s }", "for (int i = 0; i < 3; i++) { %s }", "switch (a) { case 1: %s }", "{ { %s } }"])
+@pytest.mark.parametrize(
+    "around", ["if (a) { %s }", "for (int i = 0; i < 3; i++) { %s }", "switch (a) { case 1: %s }", "{ { %s } }"]
+)
 def test_threadgroup_variables_may_stand_in_any_block(around: str) -> None:
     assert '::msl::tg_var<x_in_threadgroup>(0, "x")' in body(around % "threadgroup float x[2];")
 

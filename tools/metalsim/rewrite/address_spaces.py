@@ -17,7 +17,30 @@ SPACES = frozenset({"device", "constant", "threadgroup", "thread", "ray_data", "
 
 # Words that a type can end with; any other name at a parameter's end is the parameter's own.
 _TYPE_WORDS = SPACES | frozenset(
-    ["bool", "char", "short", "int", "long", "half", "float", "bfloat", "void", "auto", "unsigned", "signed", "const", "volatile", "constexpr", "typename", "struct", "uchar", "ushort", "uint", "ulong", "size_t"]
+    [
+        "bool",
+        "char",
+        "short",
+        "int",
+        "long",
+        "half",
+        "float",
+        "bfloat",
+        "void",
+        "auto",
+        "unsigned",
+        "signed",
+        "const",
+        "volatile",
+        "constexpr",
+        "typename",
+        "struct",
+        "uchar",
+        "ushort",
+        "uint",
+        "ulong",
+        "size_t",
+    ]
 )
 
 
@@ -140,6 +163,8 @@ def _not_type(source: Source, start: int, end: int, skipped: set[int]) -> set[in
         last = last - 1 if last in skipped else source.partner[last] - 1
     if last > start and tokens[last].kind == "name" and tokens[last].text not in _TYPE_WORDS:
         before = tokens[last - 1]
-        if before.text in (">", "*", "&", "&&") or (before.kind == "name" and before.text not in ("const", "typename", "struct")):
+        if before.text in (">", "*", "&", "&&") or (
+            before.kind == "name" and before.text not in ("const", "typename", "struct")
+        ):
             extra.add(last)
     return extra

@@ -36,7 +36,16 @@ POSITIONS = {
     "thread_execution_width": "32",
 }
 VECTORS = frozenset(
-    {"msl_cur_pos->tpig", "msl_cur_pos->tpitg", "msl_tgp.tgpig", "msl_tgp.tgpg", "msl_tgp.tpg", "msl_tgp.tptg", "msl_tgp.dtptg", "msl_origin"}
+    {
+        "msl_cur_pos->tpig",
+        "msl_cur_pos->tpitg",
+        "msl_tgp.tgpig",
+        "msl_tgp.tgpg",
+        "msl_tgp.tpg",
+        "msl_tgp.tptg",
+        "msl_tgp.dtptg",
+        "msl_origin",
+    }
 )
 
 # Attributes of parameters that say nothing of where they come from.
@@ -113,7 +122,8 @@ def _parameters(source: Source, opening: int, closing: int) -> list[Parameter]:
     ranges = source.split(opening + 1, closing)
     attributes = [_attributes(source, start, end) for start, end in ranges]
     taken = {
-        kind: {int(arguments[kind]) for arguments in attributes if kind in arguments} for kind in ("buffer", "threadgroup")
+        kind: {int(arguments[kind]) for arguments in attributes if kind in arguments}
+        for kind in ("buffer", "threadgroup")
     }
     parameters = []
     for (start, end), arguments in zip(ranges, attributes, strict=True):
@@ -122,7 +132,9 @@ def _parameters(source: Source, opening: int, closing: int) -> list[Parameter]:
         name, type_name, pointee_const = _declarator(source, start, end)
         position = next((attribute for attribute in arguments if attribute in POSITIONS), "")
         words = _words(source, start, end)
-        unknown = [a for a in arguments if a not in POSITIONS and a not in taken and a not in _NEUTRAL and a.isidentifier()]
+        unknown = [
+            a for a in arguments if a not in POSITIONS and a not in taken and a not in _NEUTRAL and a.isidentifier()
+        ]
         if unknown:
             place = source.place(start)
             raise Refused(f"the attribute [[{unknown[0]}]] of a kernel's parameter", place.file, place.line)
