@@ -80,7 +80,9 @@ def test_a_right_metal_file_is_clean_in_every_schedule(capsys):
     assert result["schedules"] == list(SCHEDULES)
     (kernel,) = result["kernels"]
     assert (kernel["kernel"], kernel["launches"], kernel["findings"], kernel["harmless"]) == ("reverse_row", 3, [], [])
-    assert kernel["instances"] == {"reverse_row": {"x=float32[64] out=float32[64] threads=64,1,1 threadgroup=64,1,1": 3}}
+    assert kernel["instances"] == {
+        "reverse_row": {"x=float32[64] out=float32[64] threads=64,1,1 threadgroup=64,1,1": 3}
+    }
     assert "1 kernel clean: 3 launches in 3 schedules" in capsys.readouterr().out
 
 
@@ -126,7 +128,9 @@ def test_the_body_of_a_function_is_launched_with_inputs_and_outputs():
 
 def test_what_is_harmless_is_listed_apart_and_changes_no_exit_code(capsys):
     same = PREAMBLE + "kernel void any(device const float* x, device float* out) {\n  out[0] = 1.0f;\n}\n"
-    code, result = check(write("same.metal", same), "--shapes", "x=float32[64] out=float32[1] threads=64 threadgroup=64")
+    code, result = check(
+        write("same.metal", same), "--shapes", "x=float32[64] out=float32[1] threads=64 threadgroup=64"
+    )
     assert code == 0
     (kernel,) = result["kernels"]
     assert kernel["findings"] == []
@@ -148,7 +152,10 @@ def test_a_modules_functions_are_called_with_shapes():
 
 def test_a_modules_own_tests_drive_its_kernels(capsys):
     write("doubling.py", GOOD)
-    write("test_doubling.py", "import doubling, mlx.core as mx\n\n\ndef test_it():\n    assert doubling.double(mx.ones(5)).tolist() == [2] * 5\n")
+    write(
+        "test_doubling.py",
+        "import doubling, mlx.core as mx\n\n\ndef test_it():\n    assert doubling.double(mx.ones(5)).tolist() == [2] * 5\n",
+    )
     code, result = check("doubling")
     assert code == 0
     assert [(kernel["kernel"], kernel["launches"]) for kernel in result["kernels"]] == [("double", 1)]
@@ -172,7 +179,10 @@ def test_a_script_that_takes_its_process_with_it_loses_no_finding():
 
 def test_a_script_runs_for_a_module():
     write("doubling.py", GOOD)
-    write("script.py", "import sys, doubling, mlx.core as mx\nassert __name__ == '__main__'\ndoubling.double(mx.ones(8))\n")
+    write(
+        "script.py",
+        "import sys, doubling, mlx.core as mx\nassert __name__ == '__main__'\ndoubling.double(mx.ones(8))\n",
+    )
     assert check("doubling", "--script", "script.py")[0] == 0
 
 
@@ -217,7 +227,10 @@ def test_without_a_compiler_it_says_how_to_get_one(monkeypatch, capsys):
 
 
 def test_an_endless_kernel_is_a_finding():
-    endless = PREAMBLE + "kernel void wait(device const uint* x, device uint* out) {\n  while (x[0] == 0u);\n  out[0] = 1u;\n}\n"
+    endless = (
+        PREAMBLE
+        + "kernel void wait(device const uint* x, device uint* out) {\n  while (x[0] == 0u);\n  out[0] = 1u;\n}\n"
+    )
     line = "x=uint32[1](0) out=uint32[1] threads=1 threadgroup=1"
     code, result = check(write("endless.metal", endless), "--shapes", line, "--timeout", "0.5")
     assert code == 1
@@ -225,9 +238,14 @@ def test_an_endless_kernel_is_a_finding():
 
 
 def test_costs_stand_side_by_side(capsys):
-    once = PREAMBLE + "kernel void once(device const float* x, device float* out, uint i [[thread_position_in_grid]]) {\n  out[i] = x[i];\n}\n"
+    once = (
+        PREAMBLE
+        + "kernel void once(device const float* x, device float* out, uint i [[thread_position_in_grid]]) {\n  out[i] = x[i];\n}\n"
+    )
     twice = once.replace("void once", "void twice").replace("= x[i]", "= x[i] + x[63 - i]")
-    files = [write(f"{name}.metal", f"// launch: {LAUNCH}\n{text}") for name, text in (("once", once), ("twice", twice))]
+    files = [
+        write(f"{name}.metal", f"// launch: {LAUNCH}\n{text}") for name, text in (("once", once), ("twice", twice))
+    ]
     assert main(["kernels", "cost", *files, "--json", "cost.json"]) == 0
     first, second = json.loads(Path("cost.json").read_text())
     assert (first["kernel"], first["device_bytes_read"], first["device_bytes_written"]) == ("once", 256, 256)
@@ -283,7 +301,9 @@ def test_cases_reach_every_kernel_of_the_kit():
     names = sorted((path.stem for path in FOLDER.glob("*.metal")), key=len, reverse=True)
     with (
         metalsim.installed(),
-        metalsim.settings(on_launch=lambda launch, _: launched.add(next(n for n in names if f"_{n}_" in launch.kernel))),
+        metalsim.settings(
+            on_launch=lambda launch, _: launched.add(next(n for n in names if f"_{n}_" in launch.kernel))
+        ),
     ):
         for case in cases.cases():
             device.result(device._operation(case.operation)(), case.arguments("float32"), simulated=True)

@@ -30,11 +30,17 @@ def cases() -> tuple[Case, ...]:
         Case("RoPE", "halves, an offset for each row", partial(_rope, 2, 80, 64, [slice(7, 10), slice(0, 3)], False)),
         Case("RoPE", "pairs, far out", partial(_rope, 1, 40, 40, 2**17 - 1, True)),
         *(
-            Case("quantized_matmul", f"{rows} rows, group {size}, {'w' if plain else 'wᵀ'}", partial(_quantized, rows, size, plain))
+            Case(
+                "quantized_matmul",
+                f"{rows} rows, group {size}, {'w' if plain else 'wᵀ'}",
+                partial(_quantized, rows, size, plain),
+            )
             for rows, size, plain in ((3, 32, False), (1, 64, True), (17, 128, False), (9, 32, True))
         ),
         *(
-            Case("flash_attention", f"{length} of {keys} keys, D {dim}, {mask}", partial(_flash, length, keys, dim, mask))
+            Case(
+                "flash_attention", f"{length} of {keys} keys, D {dim}, {mask}", partial(_flash, length, keys, dim, mask)
+            )
             for length, keys, dim, mask in (
                 (1, 131, 40, None),
                 (5, 3, 128, "causal"),
@@ -56,7 +62,12 @@ def _drawn(*shape: int, dtype: str, seed: int = 0) -> np.ndarray:
 
 
 def _rms_norm(rows: int, width: int, dtype: str) -> Arguments:
-    return {"dims": width, "weight": _drawn(width, dtype=dtype, seed=1), "eps": 1e-5, "x": _drawn(rows, width, dtype=dtype)}
+    return {
+        "dims": width,
+        "weight": _drawn(width, dtype=dtype, seed=1),
+        "eps": 1e-5,
+        "x": _drawn(rows, width, dtype=dtype),
+    }
 
 
 def _rope(batch: int, features: int, dims: int, offset: Any, traditional: bool, dtype: str) -> Arguments:

@@ -16,6 +16,7 @@ from inferspec.tools.kernels import cost, device, page, tables
 from inferspec.tools.kernels.job import SCHEDULES, Job, Unusable, schedule, way_for
 from inferspec.tools.kernels.seen import survey
 from inferspec.tools.metalsim import Mode
+from inferspec.tools.metalsim.lint import clang
 
 TARGET = "a dotted module, a Python file, or a .metal file"
 SHAPES = (
@@ -44,7 +45,9 @@ def add_parser(commands: Any) -> None:
         "--strict", action="store_true", help="SIMD-group functions order no memory, as Metal promises none"
     )
     lint = check.add_mutually_exclusive_group()
-    lint.add_argument("--lint", action="store_true", default=None, help="address spaces too (default: where clang++ is)")
+    lint.add_argument(
+        "--lint", action="store_true", default=None, help="address spaces too (default: where clang++ is)"
+    )
     lint.add_argument("--no-lint", action="store_false", dest="lint", help="no address spaces")
     check.add_argument("--html", type=Path, metavar="FILE", help="write a page with the source lines marked")
     _add_common(check)
@@ -63,7 +66,9 @@ def _add_ways(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--shapes", action="append", default=[], metavar="LAUNCH", help=SHAPES)
     parser.add_argument("--script", type=Path, metavar="FILE", help="run this with metalsim in MLX's place")
     parser.add_argument(
-        "--as-gpu", action="store_true", help="MLX says that its default device is a GPU, for code that asks before it launches"
+        "--as-gpu",
+        action="store_true",
+        help="MLX says that its default device is a GPU, for code that asks before it launches",
     )
     parser.add_argument(
         "--tests", nargs="*", metavar="PATH", help="run these tests; without PATH, and for modules by default, its own"
@@ -89,7 +94,8 @@ def _check(options: argparse.Namespace) -> int:
             schedule(name)
         way, texts = way_for(options.target, options.shapes, options.script, options.tests)
         job = Job(options.target, way, texts, Mode.CHECK, "", options.timeout, options.strict, options.as_gpu)
-        jobs = [replace(job, schedule=name) for name in names]
+        # The lint depends on no schedule.
+        jobs = [replace(job, schedule=name, lint=_lints(options.lint) and name == names[0]) for name in names]
         result = survey(jobs, options.verbose)
     except Unusable as error:
         return unusable(error, out)
@@ -101,13 +107,25 @@ def _check(options: argparse.Namespace) -> int:
     return 0 if result.clean else 1
 
 
+def _lints(asked: bool | None) -> bool:
+    """Whether address spaces are checked: if nothing is said, where clang++ is. Raises ``Unusable`` if asked for and it is not."""
+    if asked and not clang():
+        raise Unusable("--lint needs clang++, which is not there (Debian, Ubuntu: apt install clang)")
+    return asked is not False and clang() is not None
+
+
 def _cost(options: argparse.Namespace) -> int:
     out = console()
     try:
         surveys = []
         for target in options.targets:
             way, texts = way_for(target, options.shapes, options.script, options.tests)
-            surveys.append(survey([Job(target, way, texts, Mode.COST, timeout=options.timeout, as_gpu=options.as_gpu)], options.verbose))
+            surveys.append(
+                survey(
+                    [Job(target, way, texts, Mode.COST, timeout=options.timeout, as_gpu=options.as_gpu)],
+                    options.verbose,
+                )
+            )
     except Unusable as error:
         return unusable(error, out)
     rows = [row for each in surveys for row in cost.rows(each)]

@@ -65,7 +65,9 @@ def rows(survey: Survey) -> list[Row]:
     alike: dict[tuple[str, str, str], list[Record]] = {}
     for launch in survey.launches:
         if launch["cost"]:
-            alike.setdefault((launch["kernel"], launch["instance"], shapes_of(launch)), []).append(_flat(launch["cost"]))
+            alike.setdefault((launch["kernel"], launch["instance"], shapes_of(launch)), []).append(
+                _flat(launch["cost"])
+            )
     return [
         Row(survey.target, *key, len(costs), {name: _mean([cost[name] for cost in costs]) for name in costs[0]})
         for key, costs in alike.items()
@@ -102,7 +104,19 @@ def _table(rows: Sequence[Row]) -> Table:
     made = Table(title="cost of one launch", caption=_LEGEND)
     made.add_column("")
     made.add_column("kernel", overflow="fold")
-    for name in ("read", "written", "least", "ratio", "threadgroup", "barriers", "SIMD", "matrix", "float ops", "int ops", "special"):
+    for name in (
+        "read",
+        "written",
+        "least",
+        "ratio",
+        "threadgroup",
+        "barriers",
+        "SIMD",
+        "matrix",
+        "float ops",
+        "int ops",
+        "special",
+    ):
         made.add_column(name, justify="right", no_wrap=True)
     for number, row in enumerate(rows, 1):
         cost = row.cost

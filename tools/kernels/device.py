@@ -57,7 +57,8 @@ class Outcome:
 def add_parser(actions: Any) -> None:
     """Add the action to the parser of ``inferspec kernels``."""
     parser = actions.add_parser(
-        "run-on-device", help="on a Mac: run the kit's kernels natively and in the simulator, compare, and write evidence"
+        "run-on-device",
+        help="on a Mac: run the kit's kernels natively and in the simulator, compare, and write evidence",
     )
     parser.add_argument(
         "--json", type=Path, default=Path("device.json"), metavar="FILE", help="the evidence (default: %(default)s)"
@@ -90,7 +91,9 @@ def run(out: Console) -> list[Outcome]:
     Raises ``Unusable`` without Metal, and without the compiler that the simulator takes.
     """
     if not native():
-        raise Unusable("run-on-device runs Metal kernels natively: it takes a Mac, with the GPU as MLX's default device")
+        raise Unusable(
+            "run-on-device runs Metal kernels natively: it takes a Mac, with the GPU as MLX's default device"
+        )
     try:
         metalsim.compiler.compiler()
     except metalsim.NoCompiler as error:
@@ -202,7 +205,15 @@ def _plain(value: Any) -> Any:
 
 def _table(outcomes: Sequence[Outcome]) -> Table:
     table = Table(
-        "operation", "call", "dtype", "native", "simulated", "apart", "ms", "", caption="errors and difference in budgets"
+        "operation",
+        "call",
+        "dtype",
+        "native",
+        "simulated",
+        "apart",
+        "ms",
+        "",
+        caption="errors and difference in budgets",
     )
     for outcome in outcomes:
         numbers = (outcome.native, outcome.simulated, outcome.apart, outcome.milliseconds)

@@ -163,8 +163,7 @@ def _tests_of(target: str) -> list[Path]:
     found = list(_places_of_tests(Path(spec.origin), bool(spec.submodule_search_locations)))
     if not found:
         raise Unusable(
-            f"{target} has no tests beside it; give --tests PATH, --script FILE or"
-            ' --shapes "function(x=float32[3,80])"'
+            f'{target} has no tests beside it; give --tests PATH, --script FILE or --shapes "function(x=float32[3,80])"'
         )
     return found
 
@@ -212,7 +211,9 @@ def _test(paths: Sequence[Path]) -> dict[str, Any]:
     code = pytest.main([*map(str, paths), "-q", "-p", "no:cacheprovider", *alone], plugins=[counts])
     trouble = counts.trouble
     if not trouble and code not in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED):
-        trouble = "no test was collected" if code == pytest.ExitCode.NO_TESTS_COLLECTED else f"pytest ended with {int(code)}"
+        trouble = (
+            "no test was collected" if code == pytest.ExitCode.NO_TESTS_COLLECTED else f"pytest ended with {int(code)}"
+        )
     return {"passed": counts.passed, "failed": counts.failed, "trouble": trouble}
 
 

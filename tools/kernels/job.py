@@ -30,7 +30,7 @@ class Job:
 
     target: a dotted module, a Python file or a `.metal` file. way: of a `.metal` file its launches; or a script, calls of the target's
     functions, its tests. texts: launch lines, calls, or the paths of tests; the script's path. schedule: a name of `schedule`. as_gpu:
-    MLX calls a GPU its default device, for code that asks.
+    MLX calls a GPU its default device, for code that asks. lint: the address spaces of what is launched are checked too.
     """
 
     target: str
@@ -41,6 +41,7 @@ class Job:
     timeout: float = 60.0
     strict: bool = False
     as_gpu: bool = False
+    lint: bool = False
 
     def as_json(self) -> str:
         return json.dumps(asdict(self))
@@ -60,9 +61,13 @@ def schedule(name: str) -> Schedule:
     return Schedule("random", int(seed), chosen.reduction, chosen.groups) if colon else chosen
 
 
-def way_for(target: str, shapes: Sequence[str], script: Path | None, tests: Sequence[str] | None) -> tuple[Way, tuple[str, ...]]:
+def way_for(
+    target: str, shapes: Sequence[str], script: Path | None, tests: Sequence[str] | None
+) -> tuple[Way, tuple[str, ...]]:
     """How to run a target, and with which texts. Raises ``Unusable`` for options that exclude each other."""
-    given = [name for name, value in (("--shapes", shapes), ("--script", script), ("--tests", tests is not None)) if value]
+    given = [
+        name for name, value in (("--shapes", shapes), ("--script", script), ("--tests", tests is not None)) if value
+    ]
     if len(given) > 1:
         raise Unusable(f"{' and '.join(given)}: a target is run in one way")
     if target.endswith(".metal"):

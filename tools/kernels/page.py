@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from html import escape
 
 from inferspec.tools.kernels.seen import Found, Seen, Survey, short
@@ -45,7 +46,7 @@ def page(survey: Survey) -> str:
         f'<p class="verdict {verdict}">{escape(summary(survey))}</p>{notes}'
         f'<p class="faint">Simulated by metalsim in the schedules {escape(", ".join(survey.schedules))}: every access checked, not yet'
         " run on a device.</p>"
-        f"{_findings('Findings', wrong, 'bad')}{_findings('Harmless', harmless, 'odd')}"
+        f"{_findings('Findings', wrong, 'bad')}{_findings('Harmless', harmless, 'odd')}{_misuses(survey.kernels.values())}"
         f"{_sources(survey)}{_kernels(survey.kernels.values())}</body></html>\n"
     )
 
@@ -59,7 +60,9 @@ def _findings(title: str, rows: Sequence[tuple[Seen, Found]], kind: str) -> str:
             "td",
             escape(seen.kernel),
             f'<span class="{kind}">{escape(found.finding.value)}</span>',
-            "\n".join(f'<a href="#{_anchor(p.file, p.line)}"><code>{escape(access(p))}</code></a>' for p in found.places),
+            "\n".join(
+                f'<a href="#{_anchor(p.file, p.line)}"><code>{escape(access(p))}</code></a>' for p in found.places
+            ),
             escape(threads(found.places)),
             f"<code>{escape(element(found))}</code>",
             str(found.count),
@@ -70,11 +73,30 @@ def _findings(title: str, rows: Sequence[tuple[Seen, Found]], kind: str) -> str:
     return f'<h2>{title}</h2><div class="wide"><table>{head}{body}</table></div>'
 
 
+def _misuses(kernels: Iterable[Seen]) -> str:
+    rows = "".join(
+        _row(
+            "td",
+            escape(seen.kernel),
+            f'<a href="#{_anchor(misuse.file, misuse.line)}"><code>{escape(short(misuse.file))}:{misuse.line}</code></a>',
+            f"<code>{escape(misuse.text)}</code>",
+        )
+        for seen in kernels
+        for misuse in seen.misuses
+    )
+    head = _row("th", "kernel", "where", "what")
+    return f'<h2>Address spaces</h2><div class="wide"><table>{head}{rows}</table></div>' if rows else ""
+
+
 def _kernels(kernels: Iterable[Seen]) -> str:
     head = _row("th", "kernel", "verdict", "launches", "instances and shapes")
     body = ""
     for seen in kernels:
-        verdict = f'<span class="bad">{len(seen.wrong)} found</span>' if seen.wrong else '<span class="good">clean</span>'
+        verdict = (
+            f'<span class="bad">{seen.wrong_count} found</span>'
+            if seen.wrong_count
+            else '<span class="good">clean</span>'
+        )
         shapes = "\n".join(
             f"<code>{escape(instance)}: {escape(text)}</code>" + (f" ×{times}" if times > 1 else "")
             for instance, every in seen.instances.items()
@@ -84,16 +106,27 @@ def _kernels(kernels: Iterable[Seen]) -> str:
     return f'<h2>Kernels</h2><div class="wide"><table>{head}{body}</table></div>'
 
 
+@dataclass(frozen=True)
+class _Mark:
+    """What is said under a line."""
+
+    text: str
+    harmless: bool
+
+
 def _sources(survey: Survey) -> str:
-    marks: dict[str, dict[int, list[Found]]] = {}
+    marks: dict[str, dict[int, list[_Mark]]] = {}
     for seen in survey.kernels.values():
         for found in seen.findings.values():
             for file, line in {(place.file, place.line) for place in found.places}:
-                marks.setdefault(file, {}).setdefault(line, []).append(found)
+                mark = _Mark(_told(found, line), found.finding.harmless)
+                marks.setdefault(file, {}).setdefault(line, []).append(mark)
+        for misuse in seen.misuses:
+            marks.setdefault(misuse.file, {}).setdefault(misuse.line, []).append(_Mark(f"▲ {misuse.text}", False))
     return "".join(_source(file, survey.listings[file], of) for file, of in marks.items() if file in survey.listings)
 
 
-def _source(file: str, lines: dict[int, str], marks: dict[int, list[Found]]) -> str:
+def _source(file: str, lines: dict[int, str], marks: dict[int, list[_Mark]]) -> str:
     """A file's lines, the marked ones with what was found there under them."""
     pieces = []
     before = 0
@@ -104,9 +137,13 @@ def _source(file: str, lines: dict[int, str], marks: dict[int, list[Found]]) -> 
             pieces.append('<span class="faint">⋯</span>')
         before = number
         here = marks.get(number, [])
-        kind = "bad" if any(not found.finding.harmless for found in here) else "odd" if here else ""
-        pieces.append(f'<span id="{_anchor(file, number)}" class="{kind}"><i>{number:5}</i>  {escape(lines[number])}</span>')
-        pieces += [f'<span class="note {kind}">{escape(text)}</span>' for text in dict.fromkeys(_told(found, number) for found in here)]
+        kind = "bad" if any(not mark.harmless for mark in here) else "odd" if here else ""
+        pieces.append(
+            f'<span id="{_anchor(file, number)}" class="{kind}"><i>{number:5}</i>  {escape(lines[number])}</span>'
+        )
+        pieces += [
+            f'<span class="note {kind}">{escape(text)}</span>' for text in dict.fromkeys(mark.text for mark in here)
+        ]
     return f"<h2>{escape(short(file))}</h2><pre>{''.join(pieces)}</pre>"
 
 

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -56,16 +56,32 @@ class Found:
         return replace(self, count=self.count + other.count, schedules=schedules)
 
 
+@dataclass(frozen=True)
+class Misuse:
+    """A line that takes one address space for another."""
+
+    file: str
+    line: int
+    text: str
+
+
 @dataclass
 class Seen:
-    """One kernel. instances: its types and template arguments as launched, with the shapes that each had, and how often."""
+    """One kernel. instances: its types and template arguments as launched, with the shapes that each had, and how often.
+    misuses: of address spaces, in the source that it is the first to be made of."""
 
     kernel: str
     file: str
     launches: int = 0
     instances: dict[str, dict[str, int]] = field(default_factory=dict)
     findings: dict[tuple[Any, ...], Found] = field(default_factory=dict)
+    misuses: list[Misuse] = field(default_factory=list)
     threadgroup_bytes: int = 0
+
+    @property
+    def wrong_count(self) -> int:
+        """How much is wrong with it."""
+        return len(self.wrong) + len(self.misuses)
 
     @property
     def wrong(self) -> list[Found]:
@@ -80,11 +96,12 @@ class Seen:
 
 @dataclass
 class Survey:
-    """All kernels of a target. listings: file -> number -> line, of files in which something was found. notes: how the
+    """All kernels of a target. linted: whether address spaces were checked. listings: file -> number -> line, of files in which something was found. notes: how the
     runs went, where that is worth a word."""
 
     target: str
     schedules: tuple[str, ...]
+    linted: bool = False
     kernels: dict[str, Seen] = field(default_factory=dict)
     listings: dict[str, dict[int, str]] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
@@ -94,6 +111,8 @@ class Survey:
         """Take in one record of a worker."""
         if "launch" in record:
             self._add_launch(record["launch"], schedule)
+        elif "misuse" in record:
+            self.kernels[record["kernel"]].misuses.append(Misuse(**record["misuse"]))
         elif "listing" in record:
             lines = {int(number): line for number, line in record["listing"]["lines"].items()}
             self.listings.setdefault(record["listing"]["file"], lines)
@@ -121,8 +140,8 @@ class Survey:
 
     @property
     def clean(self) -> bool:
-        """Whether no kernel has a finding that is not harmless."""
-        return not any(seen.wrong for seen in self.kernels.values())
+        """Whether nothing was found but the harmless."""
+        return not any(seen.wrong_count for seen in self.kernels.values())
 
     def as_json(self) -> dict[str, Any]:
         """For a file."""
@@ -131,6 +150,7 @@ class Survey:
             "schedules": list(self.schedules),
             "clean": self.clean,
             "notes": self.notes,
+            "address_spaces": "checked" if self.linted else "not checked",
             "kernels": [_seen_as_json(seen) for seen in self.kernels.values()],
         }
 
@@ -140,7 +160,7 @@ def survey(jobs: Sequence[Job], verbose: bool = False) -> Survey:
 
     Raises ``Unusable`` where the target cannot be run, or launches no kernel.
     """
-    result = Survey(jobs[0].target, tuple(job.schedule for job in jobs))
+    result = Survey(jobs[0].target, tuple(job.schedule for job in jobs), any(job.lint for job in jobs))
     for job in jobs:
         for record in run(job, verbose):
             result.add(record, job.schedule)
@@ -188,7 +208,10 @@ def _records(path: Path) -> Iterable[Record]:
 def shapes_of(launch: Record) -> str:
     """``x=float32[4,97] out=float32[4] threads=128,1,1 threadgroup=32,1,1``: a launch line, but for values."""
     buffers = [f"{name}={dtype}[{','.join(map(str, shape))}]" for name, dtype, shape in launch["buffers"] if shape]
-    sizes = [f"{key}={','.join(map(str, launch[name]))}" for key, name in (("threads", "grid"), ("threadgroup", "threadgroup"))]
+    sizes = [
+        f"{key}={','.join(map(str, launch[name]))}"
+        for key, name in (("threads", "grid"), ("threadgroup", "threadgroup"))
+    ]
     return " ".join(buffers + sizes)
 
 
@@ -225,6 +248,7 @@ def _seen_as_json(seen: Seen) -> dict[str, Any]:
         "threadgroup_bytes": seen.threadgroup_bytes,
         "instances": seen.instances,
         "findings": [_found_as_json(found) for found in seen.wrong],
+        "address_spaces": [asdict(misuse) for misuse in seen.misuses],
         "harmless": [_found_as_json(found) for found in seen.harmless],
     }
 

@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from inferspec.tools.kernels.seen import Found, Place, Seen, Survey
+from inferspec.tools.kernels.seen import Found, Place, Seen, Survey, short
 
 MOST_SHAPES = 4
 
@@ -22,6 +22,8 @@ def show(survey: Survey, console: Console) -> None:
         console.print(_findings(wrong, survey.schedules, "findings"))
     if harmless:
         console.print(_findings(harmless, survey.schedules, "harmless: a right kernel may do it"))
+    if any(seen.misuses for seen in survey.kernels.values()):
+        console.print(_misuses(survey.kernels.values()))
     for note in survey.notes:
         console.print(f"note: {note}", style="yellow", markup=False, highlight=False)
     console.print(summary(survey), style="green" if survey.clean else "red", highlight=False)
@@ -30,10 +32,11 @@ def show(survey: Survey, console: Console) -> None:
 def summary(survey: Survey) -> str:
     """The whole of it in a line."""
     kernels, launches = len(survey.kernels), sum(seen.launches for seen in survey.kernels.values())
-    bad = [seen for seen in survey.kernels.values() if seen.wrong]
-    wrong = sum(len(seen.wrong) for seen in bad)
+    bad = [seen for seen in survey.kernels.values() if seen.wrong_count]
+    wrong = sum(seen.wrong_count for seen in bad)
     ran = f"{_plural(launches, 'launch', 'launches')} in {_plural(len(survey.schedules), 'schedule')}"
-    if not bad:
+    ran += "" if survey.linted else "; address spaces not checked"
+    if survey.clean:
         return f"{_plural(kernels, 'kernel')} clean: {ran}"
     return f"{_plural(wrong, 'finding')} in {len(bad)} of {_plural(kernels, 'kernel')}: {ran}"
 
@@ -46,7 +49,9 @@ def access(place: Place) -> str:
 def threads(places: Sequence[Place]) -> str:
     """Thread and, where that says something, threadgroup of each access."""
     groups = any(place.group != (0, 0, 0) for place in places)
-    return "\n".join(f"{p.thread}" + (f" of ({p.group[0]},{p.group[1]},{p.group[2]})" if groups else "") for p in places)
+    return "\n".join(
+        f"{p.thread}" + (f" of ({p.group[0]},{p.group[1]},{p.group[2]})" if groups else "") for p in places
+    )
 
 
 def element(found: Found) -> str:
@@ -60,7 +65,7 @@ def element(found: Found) -> str:
 def _kernels(kernels: Iterable[Seen]) -> Table:
     table = Table("kernel", "verdict", "launches", "instance", "shapes", title="kernels", show_lines=True)
     for seen in kernels:
-        verdict = f"[red]{_plural(len(seen.wrong), 'finding')}" if seen.wrong else "[green]clean"
+        verdict = f"[red]{_plural(seen.wrong_count, 'finding')}" if seen.wrong_count else "[green]clean"
         for number, (instance, shapes) in enumerate(seen.instances.items()):
             first = (escape(seen.kernel), verdict, str(seen.launches)) if number == 0 else ("", "", "")
             table.add_row(*first, escape(instance), escape("\n".join(_most(list(shapes)))))
@@ -88,6 +93,14 @@ def _findings(rows: Iterable[tuple[Seen, Found]], schedules: Sequence[str], titl
             str(found.count),
             told,
         )
+    return table
+
+
+def _misuses(kernels: Iterable[Seen]) -> Table:
+    table = Table("kernel", "where", "what", title="address spaces", show_lines=True)
+    for seen in kernels:
+        for misuse in seen.misuses:
+            table.add_row(escape(seen.kernel), escape(f"{short(misuse.file)}:{misuse.line}"), escape(misuse.text))
     return table
 
 

@@ -9,22 +9,30 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, TextIO
 
 from inferspec.tools import metalsim
 from inferspec.tools.kernels import drive
 from inferspec.tools.kernels.job import Job, Unusable, schedule
+from inferspec.tools.metalsim.lint import lint
+from inferspec.tools.metalsim.listing import Listing
 from inferspec.tools.metalsim.runtime import Launch, Outcome
 
 _MLX_PREFIX = "custom_kernel_"
 
 
 class Recorder:
-    """Writes records: launches, and once for each file the lines of those in which something was found."""
+    """Writes records: launches, and once for each file the lines of those in which something was found.
 
-    def __init__(self, out: TextIO) -> None:
+    lint: each source is also checked for misuse of address spaces, at its first launch.
+    """
+
+    def __init__(self, out: TextIO, lint: bool) -> None:
         self._out = out
+        self._lint = lint
+        self._linted: set[Listing] = set()
         self._listed: set[str] = set()
 
     def write(self, **record: Any) -> None:
@@ -48,14 +56,23 @@ class Recorder:
                 "cost": outcome.cost.as_dict() if outcome.cost else None,
             }
         )
-        self._list_files(launch, outcome)
-
-    def _list_files(self, launch: Launch, outcome: Outcome) -> None:
         sites = [access.site for report in outcome.reports for access in (report.access, report.other) if access]
-        files = {site.file for site in sites if site} - self._listed
+        if launch.listing:
+            self._list_files(launch.listing, {site.file for site in sites if site})
+            if self._lint and launch.listing not in self._linted:
+                self._linted.add(launch.listing)
+                self._lint_text(_name(launch), launch.listing)
+
+    def _lint_text(self, kernel: str, listing: Listing) -> None:
+        for misuse in lint(listing.expanded):
+            self.write(kernel=kernel, misuse=asdict(misuse))
+            self._list_files(listing, {misuse.file})
+
+    def _list_files(self, listing: Listing, files: set[str]) -> None:
+        files -= self._listed
         if not files:
             return
-        own = launch.listing.lines() if launch.listing else {}
+        own = listing.lines()
         for file in files:
             lines = own.get(file) or _lines_of(Path(file))
             if lines:
@@ -86,7 +103,7 @@ def main(job_file: str, records: str) -> int:
     """Run a job. The records' last one is ``done`` or ``unusable``."""
     job = Job.from_json(Path(job_file).read_text(encoding="utf-8"))
     with open(records, "w", encoding="utf-8") as out:
-        recorder = Recorder(out)
+        recorder = Recorder(out, job.lint)
         metalsim.configure(
             metalsim.Settings(
                 job.mode,

@@ -197,7 +197,15 @@ def read(line: str) -> LaunchText:
     if "threadgroup" not in sizes:
         raise ValueError(f"launch line: threadgroup= is missing; in: {line}")
     return LaunchText(
-        line, kernel, inputs, outputs, sizes.get("threads"), sizes.get("threadgroups"), sizes["threadgroup"], template, header
+        line,
+        kernel,
+        inputs,
+        outputs,
+        sizes.get("threads"),
+        sizes.get("threadgroups"),
+        sizes["threadgroup"],
+        template,
+        header,
     )
 
 

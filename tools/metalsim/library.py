@@ -58,8 +58,8 @@ class Library:
         else:
             text = source
         self.name = name
-        self._listing = Listing(name, text)
         scanned = preprocess(text, name, includes=folders, defines=defines)
+        self._listing = Listing(name, text, scanned.text)
         check(scanned, tuple(declarations(scanned)))
         self._rewritten = rewrite(scanned)
         self._kernels: dict[object, Kernel] = {}

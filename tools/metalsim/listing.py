@@ -10,10 +10,12 @@ _LINE = re.compile(r'\s*#\s*(?:line\s+)?(\d+)(?:\s+"([^"]*)")?')
 
 @dataclass(frozen=True)
 class Listing:
-    """The text that a kernel was made from. name: of its file, as messages have it; ``#line`` may begin others."""
+    """The text that a kernel was made from. name: of its file, as messages have it; ``#line`` may begin others. expanded: the
+    text after preprocessing."""
 
     name: str
     text: str
+    expanded: str
 
     def lines(self) -> dict[str, dict[int, str]]:
         """File -> number -> line."""
