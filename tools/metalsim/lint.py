@@ -29,6 +29,10 @@ _METALS = {"__global": "device", "__local": "threadgroup", "__private": "thread"
 _DIAGNOSTIC = re.compile(r"(?P<file>.*?):(?P<line>\d+):\d+: (?P<kind>error|note): (?P<text>.*)")
 _QUOTED = re.compile(r"'((?:[^'])*)'")
 _SPACE = re.compile(r"__(?:global|local|private|constant|generic)\b")
+# How clang begins when a pointer or reference becomes another.
+_OF_POINTERS = re.compile(
+    r"cannot initialize|assigning|returning|passing|binding reference|(?:C-style|static_|reinterpret_)\s?cast from"
+)
 _NO_MATCH = re.compile(r"no matching (?:member )?function for call to '([^']*)'")
 _BETWEEN = re.compile(r"pointer to address space '(\w+)' as a (?:pointer|reference) to address space '(\w+)'")
 
@@ -73,7 +77,7 @@ def _misuses(said: str) -> Iterator[Misuse]:
             if candidates and all(_mixes_spaces(text) for text in candidates):
                 reason = candidates[0].partition(": ")[2] or candidates[0]
                 yield Misuse(error["file"], int(error["line"]), _in_metal(f"call of {call[1]}: {reason}"))
-        elif _mixes_spaces(error["text"]):
+        elif _OF_POINTERS.match(error["text"]) and _mixes_spaces(error["text"]):
             yield Misuse(error["file"], int(error["line"]), _in_metal(error["text"]))
 
 
@@ -99,8 +103,6 @@ def _mixes_spaces(text: str) -> bool:
     """Whether it speaks of two different spaces: of what two pointers or references lead to."""
     if between := _BETWEEN.search(text):
         return between[1] != between[2] and "__generic" not in between.groups()
-    if "address space" in text and not ("changes address space" in text or "mismatching address spaces" in text):
-        return False  # where a variable may be declared, and the like
     spaces = [_space_of(quoted) for quoted in _QUOTED.findall(text)]
     known = {space for space in spaces if space}
     return len(known) > 1 and "__generic" not in known
