@@ -132,11 +132,11 @@ def compare(case: Case, dtype: str) -> Outcome:
         in_simulator = result(operation, arguments, simulated=True)
     except Exception as error:
         return Outcome(case.operation, case.name, dtype, trouble=f"{type(error).__name__}: {error}")
-    shares = (
+    native_share, simulated_share, apart = (
         _largest(np.abs(one - other) / budget)
         for one, other in ((on_device, answer.value), (in_simulator, answer.value), (on_device, in_simulator))
     )
-    return Outcome(case.operation, case.name, dtype, *shares, milliseconds=milliseconds)
+    return Outcome(case.operation, case.name, dtype, native_share, simulated_share, apart, milliseconds)
 
 
 def result(operation: Any, arguments: Arguments, *, simulated: bool) -> np.ndarray:

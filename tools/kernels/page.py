@@ -28,8 +28,10 @@ th { color: var(--faint); font-weight: 500; } td { white-space: pre-line; }
 code, pre { font: 13px/1.55 ui-monospace, Menlo, Consolas, monospace; } td code { white-space: pre-wrap; }
 pre { background: var(--code); border: 1px solid var(--line); border-radius: 6px; padding: .75rem 0; overflow-x: auto; }
 pre span { display: block; padding: 0 1rem; min-width: max-content; } pre i { font-style: normal; color: var(--faint); user-select: none; }
-pre .bad { background: var(--bad-paper); } pre .odd { background: var(--odd-paper); } pre .note { padding-left: 4.6rem; font-size: 12px; }
-a { color: inherit; } .faint { color: var(--faint); }
+pre .bad { background: var(--bad-paper); } pre .odd { background: var(--odd-paper); }
+pre .bad, pre .odd { color: inherit; } pre .note { padding-left: 4.6rem; font-size: 12px; }
+pre .note.bad { color: var(--bad); } pre .note.odd { color: var(--odd); }
+a { color: inherit; white-space: nowrap; } .faint { color: var(--faint); }
 """
 
 

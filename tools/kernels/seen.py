@@ -206,8 +206,15 @@ def _records(path: Path) -> Iterable[Record]:
 
 
 def shapes_of(launch: Record) -> str:
-    """``x=float32[4,97] out=float32[4] threads=128,1,1 threadgroup=32,1,1``: a launch line, but for values."""
-    buffers = [f"{name}={dtype}[{','.join(map(str, shape))}]" for name, dtype, shape in launch["buffers"] if shape]
+    """``x=float32[4,97] out=float32[4] threads=128,1,1 threadgroup=32,1,1``: a launch line, but for values; without what
+    MLX passes of each array by itself."""
+    names = {name for name, _, _ in launch["buffers"]}
+    derived = {f"{name}_{suffix}" for name in names for suffix in ("shape", "strides", "ndim")}
+    buffers = [
+        f"{name}={dtype}[{','.join(map(str, shape))}]"
+        for name, dtype, shape in launch["buffers"]
+        if shape and name not in derived
+    ]
     sizes = [
         f"{key}={','.join(map(str, launch[name]))}"
         for key, name in (("threads", "grid"), ("threadgroup", "threadgroup"))

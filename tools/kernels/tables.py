@@ -63,7 +63,9 @@ def element(found: Found) -> str:
 
 
 def _kernels(kernels: Iterable[Seen]) -> Table:
-    table = Table("kernel", "verdict", "launches", "instance", "shapes", title="kernels", show_lines=True)
+    table = Table(title="kernels", show_lines=True)
+    for name in ("kernel", "verdict", "launches", "instance", "shapes"):
+        table.add_column(name, overflow="fold")
     for seen in kernels:
         verdict = f"[red]{_plural(seen.wrong_count, 'finding')}" if seen.wrong_count else "[green]clean"
         for number, (instance, shapes) in enumerate(seen.instances.items()):

@@ -107,9 +107,13 @@ class LaunchText:
     def run_in(self, library: Library) -> None:
         """Launch a kernel of a library under the current settings; raises as `run` does."""
         name = self.kernel or _only(library)
-        constants = {k: v for k, v in self.inputs.items() if k in library.constants and not isinstance(v, ArrayText)}
+        constants: dict[str | int, Number] = {
+            name: value
+            for name, value in self.inputs.items()
+            if name in library.constants and not isinstance(value, ArrayText)
+        }
         kernel = library.kernel(name, constants)
-        sizes = {}
+        sizes: dict[int | str, int] = {}
         undefined = []
         bound: dict[int | str, Any] = {}
         kinds = {parameter.name: parameter for parameter in kernel.parameters}
@@ -143,14 +147,12 @@ class LaunchText:
             f'#line 1 "{file.name}"\n{file.read_text()}',
             header,
         )
-        grid = self.threads
-        if grid is None:
-            assert self.threadgroups is not None
-            grid = tuple(n * m for n, m in zip(self.threadgroups, self.threadgroup, strict=True))  # type: ignore[assignment]
+        x, y, z = self.threadgroup
+        groups = self.threadgroups or (0, 0, 0)
         kernel(
             inputs=[value.make(key) if isinstance(value, ArrayText) else value for key, value in self.inputs.items()],
             template=list(self.template),
-            grid=grid,
+            grid=self.threads or (groups[0] * x, groups[1] * y, groups[2] * z),
             threadgroup=self.threadgroup,
             output_shapes=[output.shape for output in outputs.values()],
             output_dtypes=[output.dtype for output in outputs.values()],

@@ -104,10 +104,16 @@ Object threadgroup_object(const char* address) {
   return {variable->begin, variable->end, variable->granule, true, shadow.cells + offset, shadow.initialised + offset};
 }
 
-// Does a read get what nobody wrote? What is wider than an element may have padding, which copies read and nobody writes (the last
-// quarter of a float3): only if none of it was written.
+// Does a read get what nobody wrote? What is wider than an element may have padding, which copies read and nobody writes: the last
+// quarter of a float3, what stands between a float and a long. That is never an element of even number; so those must be written
+// of a vector, and of what is wider, anything.
 bool holds_nothing(const uint8_t* initialised, size_t bytes, size_t granule) {
-  return bytes <= granule ? memchr(initialised, 0, bytes) != nullptr : memchr(initialised, 1, bytes) == nullptr;
+  constexpr size_t WIDEST_VECTOR = 4;
+  if (bytes <= granule) return memchr(initialised, 0, bytes) != nullptr;
+  if (bytes > WIDEST_VECTOR * granule) return memchr(initialised, 1, bytes) == nullptr;
+  for (size_t at = 0; at < bytes; at += 2 * granule)
+    if (!memchr(initialised + at, 1, bytes - at < granule ? bytes - at : granule)) return true;
+  return false;
 }
 
 // What memory a report speaks of.
