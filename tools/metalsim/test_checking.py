@@ -303,6 +303,15 @@ def test_two_branches_with_a_simdgroup_function_each_join_their_own_lanes() -> N
     assert arrays["out"].tolist() == [10] * 10 + [22] * 22
 
 
+@pytest.mark.parametrize("schedule", SCHEDULES, ids=lambda schedule: schedule.order)
+def test_lanes_that_leave_a_loop_early_wait_for_the_others_behind_it(schedule: Schedule) -> None:
+    arrays = {"x": np.full(32, 1, np.int32), "out": np.zeros(32, np.int32)}
+    body = "int in_loop = 0;\nfor (uint n = 0; n <= lane / 8; n++)\n  in_loop += simd_sum(1);\nout[i] = 100 * simd_sum(1) + in_loop;"
+    outcome = run(body, "const int* x, int* out", arrays, threads=32, mode=Mode.CHECK, schedule=schedule)
+    assert [report.access.site for report in outcome.reports] == [Site("k.metal", 3)]
+    assert arrays["out"].tolist() == [3200 + total for total in (32, 56, 72, 80) for _ in range(8)]
+
+
 def test_a_matrix_operation_needs_every_lane() -> None:
     (report,) = check("if (lane < 31)\n  matrix_multiply();\nout[i] = 0;", 32)
     assert (report.finding, report.access.site) == (Finding.DIVERGENT_COLLECTIVE, Site("k.metal", 2))
