@@ -6,6 +6,7 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
 import threading
 import time
 from pathlib import Path
@@ -459,3 +460,11 @@ def test_fibers_and_meetings_work_on_arm64(tmp_path: Path) -> None:
     subprocess.run([*command, "-o", str(built)], check=True, capture_output=True)
     done = subprocess.run([emulator, str(built)], capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (0, "1024 lanes met 100 times in each of 3 orders\n")
+
+
+def test_a_system_without_address_space_is_told_as_such() -> None:
+    script = f"import sys; sys.path[:0] = {sys.path!r}; from {process.__package__}.process import KernelProcess; KernelProcess()"
+    limited = ["sh", "-c", 'ulimit -v 8000000 && exec "$@"', "sh", sys.executable, "-c", script]
+    done = subprocess.run(limited, capture_output=True, text=True)
+    assert "the system has no address space to run kernels in" in done.stderr
+    assert "RuntimeError: the process that runs kernels does not start" in done.stderr

@@ -118,7 +118,8 @@ void report_missing_lanes(const Lane* lane, uint32_t mask) {
   }
 }
 
-// Resolved at the lowest line first: a loop's lanes catch up with those that have left it.
+// Resolved at the lowest line first: a loop's lanes catch up with those that have left it, as a GPU's do that reconverges behind the
+// loop. Wrong only where the code behind calls a function that is written above.
 void resolve_simdgroup(SimdGroup* simdgroup) {
   Lane* lanes = lanes_of(simdgroup);
   Lane* lowest = nullptr;
