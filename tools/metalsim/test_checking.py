@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import ctypes
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
-from . import compiler
+from . import compiler, symbols
 from .handwritten import run
 from .reports import Finding, Report, Site
 from .runtime import Mode, Schedule
@@ -166,7 +167,7 @@ def test_a_race_of_writes_that_change_nothing_is_told_as_harmless(schedule: Sche
 def test_equal_bytes_written_many_at_once_are_one_harmless_race() -> None:
     body = "typedef char many __attribute__((vector_size(16))); many ones = many{} + 1; SHARED(char, tile, 16); *(many*)tile = ones; out[i] = 0;"
     (report,) = check(body)
-    assert (report.finding, report.memory) == (Finding.SAME_VALUE_RACE, "threadgroup tile")
+    assert (report.finding, report.memory, report.count) == (Finding.SAME_VALUE_RACE, "threadgroup tile", 63)
 
 
 def test_simdgroup_functions_order_no_memory_in_strict_mode() -> None:
@@ -385,6 +386,32 @@ def test_places_in_inlined_functions_are_those_of_the_function() -> None:
     helper = '#line 70 "helper.h"\nstatic inline int past(const int* x, uint i) {\n  return x[i];\n}'
     (report,) = check("out[i] = past(x, i + 64);", globals_=helper)
     assert report.access.site == Site("helper.h", 71)
+
+
+def test_places_in_metalsims_own_headers_are_those_that_use_them() -> None:
+    reports = check("if (i == 5)\n  out[0] = 7;\natomic_add(out, 1);", initialised=("out",))
+    lines = {
+        access.site and (access.site.file, access.site.line)
+        for r in reports
+        for access in (r.access, r.other)
+        if access
+    }
+    assert lines == {("k.metal", 2), ("k.metal", 3)}
+
+
+def test_a_call_that_ends_a_line_is_on_that_line() -> None:
+    source = """
+#line 1 "calls.metal"
+__attribute__((noinline)) static char* here() { return (char*)__builtin_return_address(0); }
+__attribute__((noinline)) static long from_start(char* pc) { extern char __ehdr_start __attribute__((visibility("hidden"))); return pc - &__ehdr_start; }
+extern "C" long call() {
+  char* pc = here();
+  return from_start(pc);
+}
+"""
+    built = compiler.shared_library(source, ["-O1", "-g1", "-gdwarf-4"], label="calls")
+    pc = ctypes.CDLL(str(built)).call()
+    assert symbols.sites(built, [pc]) == {0: None, pc: Site("calls.metal", 4)}
 
 
 def test_more_findings_than_there_is_room_for_are_left_out_without_harm() -> None:

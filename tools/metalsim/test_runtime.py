@@ -435,9 +435,12 @@ def test_threads_of_python_can_launch_at_the_same_time() -> None:
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
 def test_a_child_that_python_forks_has_a_process_of_its_own() -> None:
     assert goes_on()
+    assert process._kept is not None
+    parents = process._kept._process.pid
     child = os.fork()
     if child == 0:
-        os._exit(0 if goes_on() else 1)
+        right = goes_on() and process._kept is not None and process._kept._process.pid != parents
+        os._exit(0 if right else 1)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     assert goes_on()
 
