@@ -399,6 +399,12 @@ def test_places_in_metalsims_own_headers_are_those_that_use_them() -> None:
     assert lines == {("k.metal", 2), ("k.metal", 3)}
 
 
+def test_of_a_very_long_file_name_the_end_is_told() -> None:
+    meet = f'#line 1 "{"folder/" * 60}long.metal"\nstatic inline void meet() {{ threadgroup_barrier(BOTH); }}'
+    (report,) = check("if (t < 5) meet(); else out[i] = 0;", globals_=meet)
+    assert report.access.site == Site(("folder/" * 60 + "long.metal")[-255:], 1)
+
+
 def test_a_call_that_ends_a_line_is_on_that_line() -> None:
     source = """
 #line 1 "calls.metal"
