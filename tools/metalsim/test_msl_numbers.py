@@ -51,7 +51,15 @@ def test_floats_are_rounded_to_the_nearest_even(name: str, dtype: np.dtype) -> N
     between = ((exact[:-1].astype(np.float64) + exact[1:]) / 2).astype(np.float32)  # has one bit more: a tie
     near = np.concatenate([np.nextafter(between, np.float32(s)) for s in (-np.inf, np.inf)])
     anything = np.random.default_rng(0).integers(0, 2**32, 100_000, dtype=np.uint32).view(np.float32)
-    x = np.concatenate([exact, between, near, anything, np.array([np.inf, -np.inf, np.nan, 65519.996, 65520, -65520, 3.4e38], np.float32)])
+    x = np.concatenate(
+        [
+            exact,
+            between,
+            near,
+            anything,
+            np.array([np.inf, -np.inf, np.nan, 65519.996, 65520, -65520, 3.4e38], np.float32),
+        ]
+    )
     out = np.zeros(x.size, dtype)
     launch(
         f"kernel void k(device const float* x, device {name}* out, uint i [[thread_position_in_grid]]) {{ out[i] = {name}(x[i]); }}",
@@ -70,7 +78,10 @@ def test_every_operation_is_rounded_once(name: str, dtype: np.dtype) -> None:
     a, b = np.concatenate([few, many]).T.copy()
     outs = {f"o{i}": np.zeros(a.size, dtype) for i in range(8)}
     parameters = ", ".join(f"device {name}* {o}" for o in outs)
-    body = "".join(f"o{i}[i] = a[i] {op} b[i]; {name} t{i} = a[i]; t{i} {op}= b[i]; o{i + 4}[i] = t{i};" for i, op in enumerate(OPERATIONS))
+    body = "".join(
+        f"o{i}[i] = a[i] {op} b[i]; {name} t{i} = a[i]; t{i} {op}= b[i]; o{i + 4}[i] = t{i};"
+        for i, op in enumerate(OPERATIONS)
+    )
     launch(
         f"kernel void k(device const {name}* a, device const {name}* b, {parameters}, uint i [[thread_position_in_grid]]) {{ {body} }}",
         {"a": a, "b": b, **outs},

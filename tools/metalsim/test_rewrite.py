@@ -246,7 +246,10 @@ int LAST;
         ("x = 0x1.8p3bf;", "x = bfloat(0x1.8p3f);"),
         ("x = 2.5BF;", "x = bfloat(2.5f);"),
         ("x = 0xbf + 1.0 + 1.0f + 3u;", "x = 0xbf + 1.0 + 1.0f + 3u;"),
-        ("constant bool c [[function_constant(0)]]; constant half d = c ? 1.0h : 0.h;", "static bool c; static half d;"),
+        (
+            "constant bool c [[function_constant(0)]]; constant half d = c ? 1.0h : 0.h;",
+            "static bool c; static half d;",
+        ),
     ],
 )
 def test_literals_of_half_and_bfloat(text: str, expected: str) -> None:
