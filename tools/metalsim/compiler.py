@@ -6,6 +6,7 @@ the headers it may include), so an entry is never changed once it is there and n
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import functools
 import hashlib
@@ -15,8 +16,8 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,6 +25,7 @@ CANDIDATES = ("c++", "g++", "clang++")
 MAC = sys.platform == "darwin"
 LIBRARY_SUFFIX = ".dylib" if MAC else ".so"
 
+KEPT_SECONDS = 60 * 24 * 3600  # since it was last asked for
 UNIT = "/metalsim.unit"  # where debug information says that a source was compiled, in place of a scratch folder
 
 # Apart from what a flag's name says: no GNU-unique symbols, or the loader would share a template's static variables
@@ -169,7 +171,10 @@ def _build(
     name = re.sub(r"\W+", "_", label)[:60]
     target = cache_folder() / f"{name}-{digest}{suffix}"
     if target.exists():
+        with contextlib.suppress(OSError):  # somebody else's cache, or read-only: not ours to tidy up either
+            os.utime(target)
         return target
+    _remove_unused(target.parent)
     with _lock(target):
         if not target.exists():
             _compile(path, source, flags, link_flags, includes, label, target)
@@ -199,7 +204,16 @@ def _compile(
         os.replace(built, target)
 
 
-@contextmanager
+def _remove_unused(folder: Path) -> None:
+    """Files that nobody asked for in a long time; what was just found is never among them."""
+    oldest = time.time() - KEPT_SECONDS
+    for path in folder.iterdir():
+        with contextlib.suppress(OSError):
+            if path.is_file() and path.stat().st_mtime < oldest:
+                path.unlink()
+
+
+@contextlib.contextmanager
 def _lock(target: Path) -> Iterator[None]:
     """One process at a time builds `target`; the others wait and find it. The system releases a dead process's lock."""
     folder = target.parent / "locks"

@@ -51,7 +51,11 @@ MSL_NOSAN static inline void matrix_multiply(WHERE) {
   request mine = {};
   msl_simd_collective(add_up, &mine, MATRIX, file, line);
 }
-MSL_NOSAN static inline void atomic_add(int* p, int value) { msl_atomic_touch(p, 4, 2); *p += value; }
+MSL_NOSAN __attribute__((noinline)) static void add_plainly(int* p, int value) { *p += value; }
+__attribute__((always_inline)) static inline void atomic_add(int* p, int value) {
+  msl_atomic_touch(p, 4, 2);
+  add_plainly(p, value);
+}
 #define USE(value) asm volatile("" : : "r"(value))  // as if it mattered
 #define SHARED(type, name, count) \\
   type (&name)[count] = *(type(*)[count])msl_tg_var(__COUNTER__, #name, sizeof(type) * (count), 16, sizeof(type) < 4 ? sizeof(type) : 4)

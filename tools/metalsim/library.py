@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from threading import Lock
+from typing import Any
 
 import numpy as np
 
@@ -31,6 +32,10 @@ from .unit import unit
 MAX_THREADS = 1024
 Size = tuple[int, int, int]
 Value = np.ndarray | np.generic | bytes | bool | int | float
+# By index, by name, or some of each. (A mapping's keys are of one exact type to a type checker.)
+Buffers = Mapping[str, Value] | Mapping[int, Value] | Mapping[int | str, Value] | Mapping[str | int, Any]
+Constants = Mapping[str, Any] | Mapping[int, Any] | Mapping[str | int, bool | int | float]
+Sizes = Mapping[str, int] | Mapping[int, int] | Mapping[int | str, int]
 
 
 class Library:
@@ -86,7 +91,7 @@ class Library:
         """The names of its function constants."""
         return tuple(constant.name for constant in self._rewritten.constants.by_index.values())
 
-    def kernel(self, name: str, constants: Mapping[str | int, bool | int | float] | None = None) -> Kernel:
+    def kernel(self, name: str, constants: Constants | None = None) -> Kernel:
         """A kernel by the host's name for it: the function's, or what ``[[host_name]]`` says.
 
         name: may also be a template with its arguments, ``row_sum<float, 4>``. constants: the values of its function
@@ -100,7 +105,7 @@ class Library:
                 self._kernels[key] = self._make(name, constants or {})
             return self._kernels[key]
 
-    def _make(self, name: str, constants: Mapping[str | int, bool | int | float]) -> Kernel:
+    def _make(self, name: str, constants: Constants) -> Kernel:
         rewritten = self._rewritten
         template = name.split("<")[0].strip()
         if name in self._expressions:
@@ -113,9 +118,7 @@ class Library:
         values = self._constants(name, function, constants)
         return Kernel(name, rewritten, expression, function.parameters, values, self._listing)
 
-    def _constants(
-        self, kernel: str, function: KernelFunction, given: Mapping[str | int, bool | int | float]
-    ) -> dict[int, bytes]:
+    def _constants(self, kernel: str, function: KernelFunction, given: Constants) -> dict[int, bytes]:
         declared = self._rewritten.constants.by_index
         by_name = {constant.name: constant for constant in declared.values()}
         values = {}
@@ -145,12 +148,12 @@ class Kernel:
 
     def __call__(
         self,
-        buffers: Mapping[int | str, Value],
+        buffers: Buffers,
         *,
         threadgroup: Size,
         threads: Size | None = None,
         threadgroups: Size | None = None,
-        threadgroup_bytes: Mapping[int | str, int] | None = None,
+        threadgroup_bytes: Sizes | None = None,
         undefined: Sequence[int | str] = (),
         mode: Mode | str | None = None,
         schedule: Schedule | None = None,
@@ -168,10 +171,12 @@ class Kernel:
         """
         if (threads is None) == (threadgroups is None):
             raise ValueError("a launch takes one of threads and threadgroups")
-        grid = _size("threads", threads) if threads else ()
         group = _size("threadgroup", threadgroup)
-        if threadgroups is not None:
-            grid = tuple(n * m for n, m in zip(_size("threadgroups", threadgroups), group, strict=True))
+        if threads is not None:
+            grid = _size("threads", threads)
+        else:
+            x, y, z = _size("threadgroups", threadgroups)
+            grid = x * group[0], y * group[1], z * group[2]
         if group[0] * group[1] * group[2] > MAX_THREADS:
             raise ValueError(f"threadgroup {group} has more than the {MAX_THREADS} threads that a threadgroup may have")
         bound = self._bind(buffers)
@@ -191,7 +196,7 @@ class Kernel:
     def launch(
         self,
         buffers: tuple[Buffer, ...],
-        grid: tuple[int, ...],
+        grid: Size,
         threadgroup: Size,
         threadgroup_bytes: Mapping[int, int],
         mode: Mode | str | None,
@@ -204,7 +209,7 @@ class Kernel:
             kernel=self.name,
             library=self.build(chosen),
             buffers=buffers,
-            grid=(grid[0], grid[1], grid[2]),
+            grid=grid,
             threadgroup=threadgroup,
             threadgroup_bytes=threadgroup_bytes,
             constants=self.constants,
@@ -244,7 +249,7 @@ class Kernel:
         known = ", ".join(f"{p.name} ({p.index})" for p in self.parameters if p.kind == kind) or "none"
         raise ValueError(f"kernel {self.name} has no {kind} {key!r}; it has {known}")
 
-    def _bind(self, buffers: Mapping[int | str, Value]) -> dict[int, np.ndarray]:
+    def _bind(self, buffers: Buffers) -> dict[int, np.ndarray]:
         parameters = {p.index: p for p in self.parameters if p.kind == "buffer"}
         bound: dict[int, np.ndarray] = {}
         for key, value in buffers.items():
@@ -272,7 +277,7 @@ def _array(value: Value, parameter: Parameter, kernel: str) -> np.ndarray:
     raise TypeError(f"{what} is {type(value).__name__}; it takes an array, bytes or a number")
 
 
-def _size(name: str, size: Sequence[int]) -> Size:
-    if len(size) != 3 or any(not isinstance(n, int | np.integer) or n < 1 for n in size):
+def _size(name: str, size: Sequence[int] | None) -> Size:
+    if size is None or len(size) != 3 or any(not isinstance(n, int | np.integer) or n < 1 for n in size):
         raise ValueError(f"{name} is {size!r}; it takes three numbers of at least 1")
     return int(size[0]), int(size[1]), int(size[2])

@@ -124,7 +124,7 @@ class Launch:
         threadgroup: In threads; the last ones of the grid are smaller where it is no multiple.
         threadgroup_bytes: Of each ``[[threadgroup(n)]]`` argument.
         constants: The bytes of each ``[[function_constant(n)]]``.
-        timeout: Seconds after which a kernel counts as endless.
+        timeout: Seconds of processor time after which a kernel counts as endless.
         strict: SIMD-group functions do not order memory (by the rules they do not; by default they do here, as kernels in the
             wild count on it).
         listing: Its source, for who shows lines of it.
@@ -233,7 +233,7 @@ def run(launch: Launch) -> Outcome:
     except process.Died:
         return _lost(launch, Finding.CRASH, "the process that ran it died")
     except TimeoutError:
-        return _lost(launch, Finding.TIMEOUT, f"ended after {launch.timeout} s")
+        return _lost(launch, Finding.TIMEOUT, "the process that ran it did not answer")
 
 
 def _run_in(running: process.KernelProcess, launch: Launch) -> Outcome:

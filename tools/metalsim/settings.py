@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from .reports import Report
 from .runtime import Launch, Mode, Outcome, Schedule
@@ -60,15 +60,17 @@ def settings(
     """
     if timeout is not None and not timeout > 0:
         raise ValueError(f"timeout is {timeout!r}; it takes seconds above 0")
-    given = {
-        "mode": None if mode is None else Mode(mode),
-        "schedule": schedule,
-        "timeout": timeout,
-        "on_report": on_report,
-        "on_launch": on_launch,
-        "strict": strict,
-    }
-    token = _CURRENT.set(replace(current(), **{name: value for name, value in given.items() if value is not None}))
+    before = current()
+    token = _CURRENT.set(
+        Settings(
+            mode=before.mode if mode is None else Mode(mode),
+            schedule=before.schedule if schedule is None else schedule,
+            timeout=before.timeout if timeout is None else timeout,
+            on_report=before.on_report if on_report is None else on_report,
+            on_launch=before.on_launch if on_launch is None else on_launch,
+            strict=before.strict if strict is None else strict,
+        )
+    )
     try:
         yield current()
     finally:

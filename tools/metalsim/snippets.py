@@ -24,7 +24,11 @@ def launch(
     """Runs the kernel ``k`` of ``source``, one thread for each of ``threads``. Its output buffers are changed in place."""
     kernel = Library(HEAD + source, name="snippet.metal").kernel("k")
     return kernel(
-        dict(buffers), threads=(threads, 1, 1), threadgroup=(min(threads, threadgroup), 1, 1), mode=mode, schedule=schedule
+        dict(buffers),
+        threads=(threads, 1, 1),
+        threadgroup=(min(threads, threadgroup), 1, 1),
+        mode=mode,
+        schedule=schedule,
     )
 
 
@@ -36,4 +40,6 @@ def same_bits(found: np.ndarray, expected: np.ndarray) -> None:
     if found.dtype.kind in "fV":
         differ &= ~(np.isnan(found.astype(np.float32)) & np.isnan(expected.astype(np.float32)))
     where = np.argwhere(differ)[:5]
-    assert not differ.any(), f"{differ.sum()} differ, the first at {where.tolist()}: {found[differ][:5]} not {expected[differ][:5]}"
+    assert not differ.any(), (
+        f"{differ.sum()} differ, the first at {where.tolist()}: {found[differ][:5]} not {expected[differ][:5]}"
+    )

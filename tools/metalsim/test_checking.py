@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import ctypes
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
-from . import compiler
+from . import compiler, symbols
 from .handwritten import run
 from .reports import Finding, Report, Site
 from .runtime import Mode, Schedule
@@ -166,7 +167,7 @@ def test_a_race_of_writes_that_change_nothing_is_told_as_harmless(schedule: Sche
 def test_equal_bytes_written_many_at_once_are_one_harmless_race() -> None:
     body = "typedef char many __attribute__((vector_size(16))); many ones = many{} + 1; SHARED(char, tile, 16); *(many*)tile = ones; out[i] = 0;"
     (report,) = check(body)
-    assert (report.finding, report.memory) == (Finding.SAME_VALUE_RACE, "threadgroup tile")
+    assert (report.finding, report.memory, report.count) == (Finding.SAME_VALUE_RACE, "threadgroup tile", 63)
 
 
 def test_simdgroup_functions_order_no_memory_in_strict_mode() -> None:
@@ -223,9 +224,8 @@ def test_a_threadgroup_variable_has_bounds_that_its_neighbours_do_not_hide(index
 
 
 def test_an_access_that_only_begins_within_a_buffer_is_out_of_bounds() -> None:
-    reports = check(
-        "long long two; __builtin_memcpy(&two, x + 63, 8); out[i] = (int)two;", parameters="const int* x, int* out"
-    )
+    # 63 ints are not aligned to the end of their pages: nothing faults.
+    reports = check("long long two; __builtin_memcpy(&two, x + 62, 8); out[i] = (int)two;", 63)
     assert what(reports) == [(Finding.OUT_OF_BOUNDS, "buffer x")]
 
 
@@ -303,6 +303,15 @@ def test_two_branches_with_a_simdgroup_function_each_join_their_own_lanes() -> N
     assert arrays["out"].tolist() == [10] * 10 + [22] * 22
 
 
+@pytest.mark.parametrize("schedule", SCHEDULES, ids=lambda schedule: schedule.order)
+def test_lanes_that_leave_a_loop_early_wait_for_the_others_behind_it(schedule: Schedule) -> None:
+    arrays = {"x": np.full(32, 1, np.int32), "out": np.zeros(32, np.int32)}
+    body = "int in_loop = 0;\nfor (uint n = 0; n <= lane / 8; n++)\n  in_loop += simd_sum(1);\nout[i] = 100 * simd_sum(1) + in_loop;"
+    outcome = run(body, "const int* x, int* out", arrays, threads=32, mode=Mode.CHECK, schedule=schedule)
+    assert [report.access.site for report in outcome.reports] == [Site("k.metal", 3)]
+    assert arrays["out"].tolist() == [3200 + total for total in (32, 56, 72, 80) for _ in range(8)]
+
+
 def test_a_matrix_operation_needs_every_lane() -> None:
     (report,) = check("if (lane < 31)\n  matrix_multiply();\nout[i] = 0;", 32)
     assert (report.finding, report.access.site) == (Finding.DIVERGENT_COLLECTIVE, Site("k.metal", 2))
@@ -377,6 +386,38 @@ def test_places_in_inlined_functions_are_those_of_the_function() -> None:
     helper = '#line 70 "helper.h"\nstatic inline int past(const int* x, uint i) {\n  return x[i];\n}'
     (report,) = check("out[i] = past(x, i + 64);", globals_=helper)
     assert report.access.site == Site("helper.h", 71)
+
+
+def test_places_in_metalsims_own_headers_are_those_that_use_them() -> None:
+    reports = check("if (i == 5)\n  out[0] = 7;\natomic_add(out, 1);", initialised=("out",))
+    lines = {
+        access.site and (access.site.file, access.site.line)
+        for r in reports
+        for access in (r.access, r.other)
+        if access
+    }
+    assert lines == {("k.metal", 2), ("k.metal", 3)}
+
+
+def test_of_a_very_long_file_name_the_end_is_told() -> None:
+    meet = f'#line 1 "{"folder/" * 60}long.metal"\nstatic inline void meet() {{ threadgroup_barrier(BOTH); }}'
+    (report,) = check("if (t < 5) meet(); else out[i] = 0;", globals_=meet)
+    assert report.access.site == Site(("folder/" * 60 + "long.metal")[-255:], 1)
+
+
+def test_a_call_that_ends_a_line_is_on_that_line() -> None:
+    source = """
+#line 1 "calls.metal"
+__attribute__((noinline)) static char* here() { return (char*)__builtin_return_address(0); }
+__attribute__((noinline)) static long from_start(char* pc) { extern char __ehdr_start __attribute__((visibility("hidden"))); return pc - &__ehdr_start; }
+extern "C" long call() {
+  char* pc = here();
+  return from_start(pc);
+}
+"""
+    built = compiler.shared_library(source, ["-O1", "-g1", "-gdwarf-4"], label="calls")
+    pc = ctypes.CDLL(str(built)).call()
+    assert symbols.sites(built, [pc]) == {0: None, pc: Site("calls.metal", 4)}
 
 
 def test_more_findings_than_there_is_room_for_are_left_out_without_harm() -> None:

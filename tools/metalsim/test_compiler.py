@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import ctypes
+import os
 import re
 import shutil
 import stat
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -107,9 +109,9 @@ def test_what_is_built_once_is_found_again(cache: Path) -> None:
     first = compiler.shared_library(ANSWER, [], label="the answer")
     assert call(first) == 42
     assert first.name.startswith("the_answer-")
-    made = first.stat().st_mtime_ns
+    made = first.stat().st_ino
     assert compiler.shared_library(ANSWER, [], label="the answer") == first
-    assert first.stat().st_mtime_ns == made
+    assert first.stat().st_ino == made
     assert built(cache) == [first.name]
 
 
@@ -139,6 +141,17 @@ def test_source_flags_headers_and_compiler_each_make_another_library(
     assert library() != first
     assert compiler.compiler() == path
     assert len(built(cache)) == 5
+
+
+@needs_compiler
+def test_what_nobody_asked_for_in_months_is_removed_when_something_new_is_built(cache: Path) -> None:
+    used, unused = (compiler.shared_library(ANSWER, [f"-DN={n}"], label=f"n{n}") for n in range(2))
+    long_ago = time.time() - 100 * 24 * 3600
+    for library in (used, unused):
+        os.utime(library, (long_ago, long_ago))
+    assert compiler.shared_library(ANSWER, ["-DN=0"], label="n0") == used
+    new = compiler.shared_library(ANSWER, ["-DN=2"], label="n2")
+    assert built(cache) == sorted([used.name, new.name])
 
 
 BUILD = """

@@ -184,7 +184,9 @@ def test_filling_shuffles(prefix: str, modulo: int, delta: int) -> None:
         {"x": x, "filling": filling, "down": down, "up": up},
         64,
     )
-    for g in groups(64, modulo or GROUPS[prefix]):  # the start of filling follows data's end, the end of filling comes before data
+    for g in groups(
+        64, modulo or GROUPS[prefix]
+    ):  # the start of filling follows data's end, the end of filling comes before data
         np.testing.assert_array_equal(down[g], np.concatenate([x[g], filling[g]])[delta : delta + len(g)])
         np.testing.assert_array_equal(up[g], np.concatenate([filling[g], x[g]])[len(g) - delta : 2 * len(g) - delta])
 
@@ -193,7 +195,12 @@ def test_a_shuffle_from_a_lane_that_is_not_there_is_reported() -> None:
     out = np.zeros(40, np.int32)
     found: list[Report] = []
     with settings(on_report=found.append):
-        launch("kernel void k(device int* out, uint i [[thread_position_in_grid]]) {\n out[i] = simd_shuffle(int(i), 20);\n}", {"out": out}, 40, mode=Mode.CHECK)
+        launch(
+            "kernel void k(device int* out, uint i [[thread_position_in_grid]]) {\n out[i] = simd_shuffle(int(i), 20);\n}",
+            {"out": out},
+            40,
+            mode=Mode.CHECK,
+        )
     assert [(r.finding, r.access.site.line if r.access.site else 0) for r in found] == [(Finding.INACTIVE_LANE, 4)]
     assert out.tolist() == [20] * 32 + list(range(32, 40))
 
@@ -243,7 +250,13 @@ def test_matrix_products_of_small_integers_are_exact(ab: str, d: str) -> None:
           simdgroup_multiply_accumulate(D, A, B, C); simdgroup_multiply(P, A, B);
           simdgroup_store(D, sums); simdgroup_store(P, products, 8);
         }}""",
-        {"a": a.astype(DTYPES[ab]), "b": b.astype(DTYPES[ab]), "c": c.astype(DTYPES[d]), "sums": sums, "products": products},
+        {
+            "a": a.astype(DTYPES[ab]),
+            "b": b.astype(DTYPES[ab]),
+            "c": c.astype(DTYPES[d]),
+            "sums": sums,
+            "products": products,
+        },
         32,
     )
     np.testing.assert_array_equal(sums.astype(np.float32), a @ b + c)
@@ -318,7 +331,9 @@ def test_a_product_that_lanes_miss_is_reported_and_no_number() -> None:
             {"out": out},
             20,
         )
-    assert [(r.finding, r.access.site.line if r.access.site else 0) for r in found] == [(Finding.DIVERGENT_COLLECTIVE, 5)]
+    assert [(r.finding, r.access.site.line if r.access.site else 0) for r in found] == [
+        (Finding.DIVERGENT_COLLECTIVE, 5)
+    ]
     assert np.isnan(out).sum() == 40
 
 
@@ -343,7 +358,10 @@ def test_atomics(name: str, space: str) -> None:
          f"threadgroup_barrier(mem_flags::mem_threadgroup); if (i == 0) for (int j = 0; j < {len(operations)}; j++) atomic_store_explicit(&out[j], atomic_load_explicit(&a[j], memory_order_relaxed), memory_order_relaxed);")
         if space == "threadgroup" else (f"device atomic<{name}>* a = out;", "")
     )  # fmt: skip
-    body = "".join(f"atomic_fetch_{operation}_explicit(&a[{n}], x[i], memory_order_relaxed);" for n, operation in enumerate(operations))
+    body = "".join(
+        f"atomic_fetch_{operation}_explicit(&a[{n}], x[i], memory_order_relaxed);"
+        for n, operation in enumerate(operations)
+    )
     launch(
         f"""kernel void k(device const {name}* x, device atomic<{name}>* out, device atomic<{name}>* swapped, uint i [[thread_position_in_grid]]) {{
           {first} {body} {last}
@@ -407,7 +425,8 @@ def findings(source: str, buffers: dict[str, np.ndarray], threads: int = 32) -> 
         ("out[i] = (uint4(i) << 3).x;", None),
         ("out[i] = (uint4(i) << (i + 1)).x;", Finding.SHIFT),
         ("out[i] = float4(uint4(i) / (uint4(i) & 1)).x;", Finding.DIVISION),
-        ("float4x4 m(1.0f); *(device float4x4*)x = m;", Finding.SAME_VALUE_RACE),
+        ("out[i] = (((device float4x4*)x)[i / 8] * float4(1)).y;", None),
+        ("out[i] = (((device float4x4*)x)[i / 6] * float4(1)).y;", Finding.OUT_OF_BOUNDS),
     ],
 )
 def test_what_the_library_does_to_memory_is_seen_at_the_kernels_line(statement: str, finding: Finding | None) -> None:
@@ -415,7 +434,12 @@ def test_what_the_library_does_to_memory_is_seen_at_the_kernels_line(statement: 
       device float4* v = (device float4*)x;
       {statement}
     }}"""
-    buffers = {"x": np.zeros(64, np.float32), "out": np.zeros(64, np.float32), "h": np.zeros((32, 4), np.float16), "a": np.zeros(1, np.uint32)}
+    buffers = {
+        "x": np.zeros(64, np.float32),
+        "out": np.zeros(64, np.float32),
+        "h": np.zeros((32, 4), np.float16),
+        "a": np.zeros(1, np.uint32),
+    }
     assert findings(source, buffers) == ([(finding, 3)] if finding else [])
 
 

@@ -104,7 +104,9 @@ def test_functions_of_half_are_the_float_results_rounded_once() -> None:
     x = np.concatenate([arguments(*bounds)[::8] for _, bounds in ONE.values()]).astype(np.float16)
     n = x.size // len(ONE)
     out, wide = np.zeros(x.size, np.float16), np.zeros(x.size, np.float32)
-    cases = "".join(f"case {i}: out[i] = {name}(x[i]); wide[i] = {name}(float(x[i])); break;" for i, name in enumerate(names))
+    cases = "".join(
+        f"case {i}: out[i] = {name}(x[i]); wide[i] = {name}(float(x[i])); break;" for i, name in enumerate(names)
+    )
     launch(
         f"""kernel void k(device const half* x, device half* out, device float* wide, uint i [[thread_position_in_grid]]) {{
           static_assert(is_same_v<decltype(exp(x[0])), half>); switch (i / {n}) {{ {cases} }} }}""",
@@ -141,7 +143,9 @@ def test_functions_of_two_and_three_floats() -> None:
     grid = np.array(np.meshgrid(special, special, special)).reshape(3, -1)
     x, y, z = np.concatenate([grid, rng.standard_normal((3, 4000)) * 5], axis=1).astype(np.float32)
     with np.errstate(all="ignore"):
-        median = np.where(np.isnan(x) | np.isnan(y) | np.isnan(z), np.fmin(np.fmin(x, y), z), np.median([x, y, z], axis=0)).astype(np.float32)
+        median = np.where(
+            np.isnan(x) | np.isnan(y) | np.isnan(z), np.fmin(np.fmin(x, y), z), np.median([x, y, z], axis=0)
+        ).astype(np.float32)
         exact = {
             "fmax(x, y)": np.fmax(x, y),
             "min(x, y)": np.fmin(x, y),
@@ -158,7 +162,11 @@ def test_functions_of_two_and_three_floats() -> None:
             "step(x, y)": np.where(y < x, 0, 1),
             "select(x, y, isnan(z))": np.where(np.isnan(z), y, x),
         }
-        close = {"atan2(x, y)": np.arctan2(x.astype(F64), y), "powr(fabs(x), y)": np.abs(x.astype(F64)) ** y, "fma(x, y, z)": x.astype(F64) * y + z}
+        close = {
+            "atan2(x, y)": np.arctan2(x.astype(F64), y),
+            "powr(fabs(x), y)": np.abs(x.astype(F64)) ** y,
+            "fma(x, y, z)": x.astype(F64) * y + z,
+        }
     names = [*exact, *close]
     out = np.zeros((len(names), x.size), np.float32)
     body = "".join(f"out[{n * x.size} + i] = {expression};" for n, expression in enumerate(names))
@@ -178,7 +186,9 @@ def test_functions_of_two_and_three_floats() -> None:
 
 
 def test_functions_with_two_results() -> None:
-    x = np.concatenate([np.random.default_rng(3).standard_normal(1000) * 100, [0, 1, -1, 1e-40, np.inf, -2.5]]).astype(np.float32)
+    x = np.concatenate([np.random.default_rng(3).standard_normal(1000) * 100, [0, 1, -1, 1e-40, np.inf, -2.5]]).astype(
+        np.float32
+    )
     out, exponents = np.zeros((7, x.size), np.float32), np.zeros((2, x.size), np.int32)
     n = x.size
     launch(
@@ -222,7 +232,9 @@ def test_what_kind_of_number() -> None:
     h = np.array([0, -0.0, 1, -1, 1e-7, -1e-7, np.inf, -np.inf, np.nan, -np.nan], np.float16)
     out = np.zeros((12, x.size), np.uint8)
     tests = ("isnan", "isinf", "isfinite", "isnormal", "signbit")
-    body = "".join(f"out[{n * x.size} + i] = {t}(x[i]); out[{(n + 5) * x.size} + i] = {t}(h[i]);" for n, t in enumerate(tests))
+    body = "".join(
+        f"out[{n * x.size} + i] = {t}(x[i]); out[{(n + 5) * x.size} + i] = {t}(h[i]);" for n, t in enumerate(tests)
+    )
     launch(
         f"""kernel void k(device const float* x, device const half* h, device uchar* out, uint i [[thread_position_in_grid]]) {{ {body}
           out[{10 * x.size} + i] = isunordered(x[i], 1.0f); out[{11 * x.size} + i] = any(isnan(float2(x[i], 0))) || all(isinf(x[i] * float2(1, -1))); }}""",
@@ -254,7 +266,13 @@ def test_geometry() -> None:
     n, i = y / np.linalg.norm(y, axis=1, keepdims=True), x / np.linalg.norm(x, axis=1, keepdims=True)
     cosine = np.sum(n * i, 1, keepdims=True)
     k = 1 - 0.25 * (1 - cosine**2)
-    scalars = [np.sum(x * y, 1), np.linalg.norm(x, axis=1), np.linalg.norm(x - y, axis=1), np.sum(x * x, 1), x[:, 0] * y[:, 2] + x[:, 1] * y[:, 0]]
+    scalars = [
+        np.sum(x * y, 1),
+        np.linalg.norm(x, axis=1),
+        np.linalg.norm(x - y, axis=1),
+        np.sum(x * x, 1),
+        x[:, 0] * y[:, 2] + x[:, 1] * y[:, 0],
+    ]
     expected = [
         np.cross(x, y), n, x - 2 * np.sum(n * x, 1, keepdims=True) * n, np.where(np.sum(x * y, 1, keepdims=True) < 0, x, -x),
         0.5 * i - (0.5 * cosine + np.sqrt(k)) * n, x + (y - x) * 0.25,
@@ -264,7 +282,16 @@ def test_geometry() -> None:
     np.testing.assert_allclose(vectors, expected, rtol=0, atol=2e-5)
 
 
-INTEGERS = {"char": np.int8, "uchar": np.uint8, "short": np.int16, "ushort": np.uint16, "int": np.int32, "uint": np.uint32, "long": np.int64, "ulong": np.uint64}
+INTEGERS = {
+    "char": np.int8,
+    "uchar": np.uint8,
+    "short": np.int16,
+    "ushort": np.uint16,
+    "int": np.int32,
+    "uint": np.uint32,
+    "long": np.int64,
+    "ulong": np.uint64,
+}
 
 
 @pytest.mark.parametrize("name", INTEGERS)
@@ -328,7 +355,10 @@ def test_integer_functions(name: str) -> None:
         expected = np.array([wrap(function(*t)) for t in triples], dtype)
         np.testing.assert_array_equal(found, expected, err_msg=expression)
     f = {e.split("(")[0]: function for e, function in exact.items()}
-    first = [wrap(f["addsat"](a, c, 0) ^ f["rotate"](a, b, 0) ^ f["clz"](a, 0, 0) ^ f["extract_bits"](a, 0, 0)) for a, b, c in triples]
+    first = [
+        wrap(f["addsat"](a, c, 0) ^ f["rotate"](a, b, 0) ^ f["clz"](a, 0, 0) ^ f["extract_bits"](a, 0, 0))
+        for a, b, c in triples
+    ]
     np.testing.assert_array_equal(vectors[:, 0], np.array(first, dtype))
 
 
@@ -349,7 +379,9 @@ def test_24_bit_products() -> None:
 
 def test_packing_to_normalized_integers_and_back() -> None:
     rng = np.random.default_rng(7)
-    x = np.concatenate([rng.uniform(-1.5, 1.5, (500, 4)), [[0, 1, -1, 0.5], [np.inf, -np.inf, 2, -2]]]).astype(np.float32)
+    x = np.concatenate([rng.uniform(-1.5, 1.5, (500, 4)), [[0, 1, -1, 0.5], [np.inf, -np.inf, 2, -2]]]).astype(
+        np.float32
+    )
     words = rng.integers(0, 2**32, x.shape[0], dtype=np.uint32)
     words[:4] = 0, 2**32 - 1, 0x80808080, 0x7FFF8000
     packed, unpacked = np.zeros((6, x.shape[0]), np.uint32), np.zeros((6, x.shape[0], 4), np.float32)
@@ -382,17 +414,27 @@ def test_packing_to_normalized_integers_and_back() -> None:
     np.testing.assert_array_equal(packed[1], word([(column(s, c, 127), 8) for c in range(4)]))
     np.testing.assert_array_equal(packed[2], word([(column(u, c, 65535), 16) for c in range(2)]))
     np.testing.assert_array_equal(packed[3], word([(column(s, c, 32767), 16) for c in range(2)]))
-    np.testing.assert_array_equal(packed[4], word([(column(u, 0, 1023), 10), (column(u, 1, 1023), 10), (column(u, 2, 1023), 10), (column(u, 3, 3), 2)]))
-    np.testing.assert_array_equal(packed[5], word([(column(u, 0, 31), 5), (column(u, 1, 63), 6), (column(u, 2, 31), 5)]))
+    np.testing.assert_array_equal(
+        packed[4],
+        word([(column(u, 0, 1023), 10), (column(u, 1, 1023), 10), (column(u, 2, 1023), 10), (column(u, 3, 3), 2)]),
+    )
+    np.testing.assert_array_equal(
+        packed[5], word([(column(u, 0, 31), 5), (column(u, 1, 63), 6), (column(u, 2, 31), 5)])
+    )
     bytes_, shorts = words.view(np.uint8).reshape(n, 4), words.view(np.uint16).reshape(n, 2)
     f32 = np.float32
     same_bits(unpacked[0], bytes_ / f32(255))
     same_bits(unpacked[1], np.maximum(bytes_.view(np.int8) / f32(127), f32(-1)))
-    same_bits(unpacked[2], np.concatenate([shorts / f32(65535), np.maximum(shorts.view(np.int16) / f32(32767), f32(-1))], 1))
+    same_bits(
+        unpacked[2], np.concatenate([shorts / f32(65535), np.maximum(shorts.view(np.int16) / f32(32767), f32(-1))], 1)
+    )
     tens = np.stack([words & 1023, words >> 10 & 1023, words >> 20 & 1023], 1) / f32(1023)
     same_bits(unpacked[3], np.concatenate([tens, (words >> 30)[:, None] / f32(3)], 1).astype(f32))
     low = words & 0xFFFF
-    same_bits(unpacked[4], np.stack([(low & 31) / f32(31), (low >> 5 & 63) / f32(63), (low >> 11) / f32(31), low * f32(0)], 1).astype(f32))
+    same_bits(
+        unpacked[4],
+        np.stack([(low & 31) / f32(31), (low >> 5 & 63) / f32(63), (low >> 11) / f32(31), low * f32(0)], 1).astype(f32),
+    )
     same_bits(unpacked[5], (bytes_ / f32(255)).astype(np.float16).astype(f32))
 
 

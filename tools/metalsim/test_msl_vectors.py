@@ -25,12 +25,14 @@ def test_sizes_and_alignments_are_those_of_msl() -> None:
     for scalar, size in SCALARS.items():
         for n, room in ((2, 2), (3, 4), (4, 4)):
             vector, packed = f"{scalar}{n}", f"packed_{scalar}{n}"
-            asserts.append(f"static_assert(sizeof({vector}) == {room * size} && alignof({vector}) == {room * size}, \"{vector}\");")
-            asserts.append(f"static_assert(sizeof({packed}) == {n * size} && alignof({packed}) == {size}, \"{packed}\");")
+            asserts.append(
+                f'static_assert(sizeof({vector}) == {room * size} && alignof({vector}) == {room * size}, "{vector}");'
+            )
+            asserts.append(f'static_assert(sizeof({packed}) == {n * size} && alignof({packed}) == {size}, "{packed}");')
     for scalar in ("half", "float"):
         for columns, rows in product((2, 3, 4), repeat=2):
             matrix, size = f"{scalar}{columns}x{rows}", columns * SCALARS[scalar] * (2 if rows == 2 else 4)
-            asserts.append(f"static_assert(sizeof({matrix}) == {size}, \"{matrix}\");")
+            asserts.append(f'static_assert(sizeof({matrix}) == {size}, "{matrix}");')
     out = np.zeros(1, np.int32)
     launch("\n".join(asserts) + "\nkernel void k(device int* out) { out[0] = sizeof(float3); }", {"out": out}, 1)
     assert out[0] == 16
@@ -46,8 +48,15 @@ def test_every_swizzle_reads_its_components(n: int) -> None:
     names = ["".join(c) for letters in ("xyzw", "rgba") for m in (2, 3, 4) for c in product(letters[:n], repeat=m)]
     x = np.arange(10, 10 + n, dtype=np.int32)
     out = np.full((len(names), 4), -1, np.int32)
-    body = "".join(f"{{ int{len(s)} v = a.{s}; for (int j = 0; j < {len(s)}; j++) out[{4 * i} + j] = v[j]; }}" for i, s in enumerate(names))
-    launch(f"kernel void k(device const packed_int{n}* x, device int* out) {{ int{n} a = x[0]; {body} }}", {"x": x, "out": out}, 1)
+    body = "".join(
+        f"{{ int{len(s)} v = a.{s}; for (int j = 0; j < {len(s)}; j++) out[{4 * i} + j] = v[j]; }}"
+        for i, s in enumerate(names)
+    )
+    launch(
+        f"kernel void k(device const packed_int{n}* x, device int* out) {{ int{n} a = x[0]; {body} }}",
+        {"x": x, "out": out},
+        1,
+    )
     for s, found in zip(names, out, strict=True):
         expected = [x["xyzw".find(c) if c in "xyzw" else "rgba".find(c)] for c in s]
         assert found[: len(s)].tolist() == expected, s
@@ -72,7 +81,9 @@ def test_every_swizzle_without_repetition_writes_its_components(n: int) -> None:
 
 def test_swizzles_of_swizzles_of_memory_copy_only_what_they_name() -> None:
     x = np.arange(8, dtype=np.float32)
-    launch("kernel void k(device float4* x) { x[0].zw = x[1].xy; x[1].wzyx = x[1].xyzw; x[0].xy = x[0].yx; }", {"x": x}, 1)
+    launch(
+        "kernel void k(device float4* x) { x[0].zw = x[1].xy; x[1].wzyx = x[1].xyzw; x[0].xy = x[0].yx; }", {"x": x}, 1
+    )
     assert x.tolist() == [1, 0, 4, 5, 7, 6, 5, 4]
 
 
@@ -95,7 +106,10 @@ def test_a_repeated_component_cannot_be_written() -> None:
 
 
 def test_vectors_of_different_types_do_not_mix() -> None:
-    with pytest.raises(CompileError, match=r"snippet\.metal:3:\d+: error: no match for .operator\+."):
+    with pytest.raises(
+        CompileError,
+        match=r"snippet\.metal:3:\d+: error: (no match for .operator\+.|invalid operands to binary expression)",
+    ):
         launch("kernel void k(device float4* x) { x[0] = x[0] + int4(1); }", {"x": np.zeros(4, np.float32)}, 1)
     with pytest.raises(CompileError):
         launch("kernel void k(device float4* x) { int4 i = x[0]; x[0].x = i.x; }", {"x": np.zeros(4, np.float32)}, 1)
@@ -115,7 +129,14 @@ def test_constructors_take_parts_scalars_and_other_types() -> None:
         {"out": out},
         1,
     )
-    assert out.astype(int)[:6].tolist() == [[1, 2, 1, 2], [0, 1, 2, 3], [1, 2, 3, 4], [1, 2, 1, 4], [0, 1, 1, 2], [1, 2, 3, 9]]
+    assert out.astype(int)[:6].tolist() == [
+        [1, 2, 1, 2],
+        [0, 1, 2, 3],
+        [1, 2, 3, 4],
+        [1, 2, 1, 4],
+        [0, 1, 1, 2],
+        [1, 2, 3, 9],
+    ]
     assert out[6:].tolist() == [[5, 6, 6, 0.5], [7, 8, 9, 10], [3, 3, 3, 3], [1, 2, 3, 4], [10, 9, 8, 7], [1, 0, 1, 2]]
 
 
@@ -145,7 +166,9 @@ def test_operators_act_on_components_and_spread_scalars() -> None:
     np.testing.assert_array_equal(compared[2], a < 50)
     np.testing.assert_array_equal(compared[3], (a < 30) | (b > 60))
     both = np.any((a[:, :2] > b[:, :2]) & (b[:, 2:] != 1), axis=1)
-    np.testing.assert_array_equal(compared[4], np.stack([np.all(a < 90, 1), np.any(b < 10, 1), np.ones(64, bool), both], 1))
+    np.testing.assert_array_equal(
+        compared[4], np.stack([np.all(a < 90, 1), np.any(b < 10, 1), np.ones(64, bool), both], 1)
+    )
 
 
 def test_small_types_wrap_and_round_as_scalars_do() -> None:
@@ -195,7 +218,11 @@ def test_matrices(columns: int, rows: int) -> None:
         "wm": np.zeros(columns, np.float32),
     }
     m, t = f"float{columns}x{rows}", f"float{rows}x{columns}"
-    load = "; ".join(f"for (int j = 0; j < {r}; j++) {to}[{c}][j] = {source}[{c} * {r} + j]" for to, source, n, r in (("A", "a", columns, rows), ("B", "b", rows, columns)) for c in range(n))
+    load = "; ".join(
+        f"for (int j = 0; j < {r}; j++) {to}[{c}][j] = {source}[{c} * {r} + j]"
+        for to, source, n, r in (("A", "a", columns, rows), ("B", "b", rows, columns))
+        for c in range(n)
+    )
     launch(
         f"""
         template <typename M> void put(device float* out, M m, int columns, int rows) {{
@@ -233,7 +260,11 @@ def test_determinants_and_matrix_constructors() -> None:
         {"x": x, "out": out},
         1,
     )
-    expected = [np.linalg.det(x[0, :4].reshape(2, 2)), np.linalg.det(x[1, :9].reshape(3, 3)), np.linalg.det(x[2].reshape(4, 4))]
+    expected = [
+        np.linalg.det(x[0, :4].reshape(2, 2)),
+        np.linalg.det(x[1, :9].reshape(3, 3)),
+        np.linalg.det(x[2].reshape(4, 4)),
+    ]
     np.testing.assert_array_equal(out[:3], np.round(expected))
     assert out[3:].tolist() == [x[0, 2], 1, 0]
 

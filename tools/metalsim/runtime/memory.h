@@ -9,7 +9,7 @@ constexpr int THREADGROUP_SLOT = MOST_BUFFERS;
 constexpr int SLOTS = MOST_BUFFERS + 1;
 constexpr size_t RED_ZONE = 64;                     // bytes of poison around each threadgroup variable
 constexpr size_t THREADGROUP_LIMIT = 32 << 10;      // Metal's
-constexpr size_t ARENA_BYTES = 16 << 20;
+constexpr size_t ARENA_BYTES = 1 << 20;             // what a kernel may use that is over the limit, red zones included
 constexpr int MOST_VARIABLES = 255;
 constexpr uint8_t POISON = 0xff;                    // a NaN in every floating-point type, -1 in every integer
 

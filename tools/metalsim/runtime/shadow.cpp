@@ -104,32 +104,31 @@ Object threadgroup_object(const char* address) {
   return {variable->begin, variable->end, variable->granule, true, shadow.cells + offset, shadow.initialised + offset};
 }
 
+// Most accesses are of 4 bytes: no call of the C library's for those.
+bool all_four(const uint8_t* initialised) {
+  uint32_t flags;
+  memcpy(&flags, initialised, 4);
+  return flags == 0x01010101;
+}
+
+void mark_initialised(uint8_t* initialised, size_t bytes) {
+  if (bytes == 4)
+    memset(initialised, 1, 4);
+  else
+    memset(initialised, 1, bytes);
+}
+
 // Does a read get what nobody wrote? What is wider than an element may have padding, which copies read and nobody writes: the last
 // quarter of a float3, what stands between a float and a long. That is never an element of even number; so those must be written
 // of a vector, and of what is wider, anything.
 bool holds_nothing(const uint8_t* initialised, size_t bytes, size_t granule) {
   constexpr size_t WIDEST_VECTOR = 4;
+  if (bytes == 4 && granule == 4) return !all_four(initialised);
   if (bytes <= granule) return memchr(initialised, 0, bytes) != nullptr;
   if (bytes > WIDEST_VECTOR * granule) return memchr(initialised, 1, bytes) == nullptr;
   for (size_t at = 0; at < bytes; at += 2 * granule)
     if (!memchr(initialised + at, 1, bytes - at < granule ? bytes - at : granule)) return true;
   return false;
-}
-
-// What memory a report speaks of.
-void set_memory(ReportRecord* record, const void* address, size_t bytes) {
-  int slot = slot_of(address);
-  record->bytes = bytes;
-  if (slot == THREADGROUP_SLOT) {
-    const Variable* variable = variable_near(address);
-    if (!variable) return;
-    copy_name(record->variable, sizeof record->variable, variable->name);
-    record->offset = (const char*)address - variable->begin;
-    record->granule = variable->granule;
-  } else if (slot >= 0 && buffer_of(slot).begin) {
-    record->buffer = slot;
-    record->offset = (const char*)address - buffer_of(slot).begin;
-  }
 }
 
 void report_race(Finding finding, const Record& earlier, bool earlier_writes, const void* address, size_t bytes, bool writes, const void* pc) {
@@ -140,7 +139,7 @@ void report_race(Finding finding, const Record& earlier, bool earlier_writes, co
   report->has_other = 1;
   report->other.thread = earlier.thread;
   report->other.writes = earlier_writes;
-  set_group(report->other, earlier.group1 - 1);
+  set_group_position(report->other.group, earlier.group1 - 1);
 }
 
 __attribute__((noinline)) void report_access(Finding finding, const void* address, size_t bytes, bool writes, const void* pc) {
@@ -260,7 +259,7 @@ void check_access(const void* address, size_t bytes, bool writes, bool atomic, c
   size_t offset = at - object.begin;
   if (uses_value && holds_nothing(object.initialised + offset, bytes, object.granule))
     report_access(Finding::Uninitialised, at, bytes, writes, pc);
-  if (writes) memset(object.initialised + offset, 1, bytes);
+  if (writes) mark_initialised(object.initialised + offset, bytes);
   size_t granule = object.granule;
   for (size_t cell = offset / granule; cell * granule < offset + bytes; cell++) {
     size_t low = cell * granule < offset ? offset - cell * granule : 0;
