@@ -339,6 +339,13 @@ def test_a_gpu_without_simdgroup_matrices_gets_the_vector_forms(
     assert launched(simulator) == [case.kernel]
 
 
+@simulated
+def test_what_a_gpu_lacks_shows_in_a_probe(simulator: list[Launched], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(metal.PROBES, "nothing", "out[0] = no_such_function();")
+    probed = {feature: metal.gpu_takes.__wrapped__(feature) for feature in metal.PROBES}
+    assert probed == {"bfloat": True, "matrix": True, "nothing": False}
+
+
 # Where kernels run.
 
 
