@@ -18,18 +18,32 @@ from pathlib import Path
 BLOCK_CALL = "sanitizer_cov_trace_pc"
 
 # x86-64: scalar and packed SSE; arm64: the same mnemonics for both, told apart by the operands.
-X86_FLOAT = re.compile(r"v?(add|sub|mul|div|sqrt|min|max|rcp|rsqrt|round|hadd)(s|p)(s|d)$|v?fn?m(add|sub)\d+(s|p)(s|d)$")
+X86_FLOAT = re.compile(
+    r"v?(add|sub|mul|div|sqrt|min|max|rcp|rsqrt|round|hadd)(s|p)(s|d)$|v?fn?m(add|sub)\d+(s|p)(s|d)$"
+)
 X86_INTEGER = re.compile(
     r"(add|adc|sub|sbb|mul|imul|div|idiv|inc|dec|neg|not|and|or|xor|shl|sal|shr|sar|rol|ror|shld|shrd|popcnt|lzcnt|tzcnt|bsf|bsr|lea|"
     r"andn|bextr|blsi|blsr|mulx|rorx|sarx|shlx|shrx)[bwlq]?$"
 )
-ARM_FLOAT = re.compile(r"f(add|sub|mul|nmul|div|sqrt|min|max|minnm|maxnm|madd|msub|nmadd|nmsub|mla|mls|neg|abs|rint\w)$")
+ARM_FLOAT = re.compile(
+    r"f(add|sub|mul|nmul|div|sqrt|min|max|minnm|maxnm|madd|msub|nmadd|nmsub|mla|mls|neg|abs|rint\w)$"
+)
 ARM_INTEGER = re.compile(
     r"(add|adds|adc|sub|subs|sbc|mul|madd|msub|smull|umull|smulh|umulh|sdiv|udiv|neg|mvn|and|ands|bic|orr|orn|eor|eon|lsl|lsr|asr|ror|"
     r"clz|rbit|rev\w*|ubfx|sbfx|ubfiz|sbfiz|bfi|bfxil)$"
 )
 # Functions of the C library that a GPU has instructions for, by how many floating-point operations they are.
-CHEAP_CALLS = {"fmaf": 2, "fmaxf": 1, "fminf": 1, "floorf": 1, "ceilf": 1, "truncf": 1, "roundf": 1, "rintf": 1, "sqrtf": 1}
+CHEAP_CALLS = {
+    "fmaf": 2,
+    "fmaxf": 1,
+    "fminf": 1,
+    "floorf": 1,
+    "ceilf": 1,
+    "truncf": 1,
+    "roundf": 1,
+    "rintf": 1,
+    "sqrtf": 1,
+}
 SPECIAL_CALL = re.compile(
     r"(exp|exp2|exp10|expm1|log|log2|log10|log1p|pow|sin|cos|tan|asin|acos|atan|atan2|sinh|cosh|tanh|asinh|acosh|atanh|sincos|fmod|"
     r"erf|erfc|tgamma|lgamma|hypot|cbrt|remainder|ldexp|scalbn|frexp|nextafter)f?$"
@@ -120,7 +134,11 @@ def _instruction_work(mnemonic: str, operands: str, arm: bool) -> tuple[int, int
         width = (32 if "%ymm" in operands else 16) if packed else (4 if single else 8)
         return width // (4 if single else 8) * (2 if match[0].lstrip("v").startswith("f") else 1), 0, 0
     # Of its stack, or of nothing: not the kernel's arithmetic.
-    if "%rsp" in operands or mnemonic.startswith("lea") and "%rip" in operands or re.match(r"xor.*(%\w+),\1$", mnemonic + operands):
+    if (
+        "%rsp" in operands
+        or (mnemonic.startswith("lea") and "%rip" in operands)
+        or re.match(r"xor.*(%\w+),\1$", mnemonic + operands)
+    ):
         return 0, 0, 0
     return 0, int(bool(X86_INTEGER.match(mnemonic))), 0
 

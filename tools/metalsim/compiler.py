@@ -15,11 +15,10 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Iterator
 
 CANDIDATES = ("c++", "g++", "clang++")
 MAC = sys.platform == "darwin"
@@ -30,12 +29,19 @@ UNIT = "/metalsim.unit"  # where debug information says that a source was compil
 # Apart from what a flag's name says: no GNU-unique symbols, or the loader would share a template's static variables
 # between kernels that know nothing of each other, and never unload them.
 GCC_FLAGS = ("-fno-gnu-unique",)
-# What g++ calls one thing and clang++ another; None: clang has no such flag and needs none.
+# What g++ calls one thing and clang++ another, or does without.
 CLANG_FLAGS: Mapping[str, tuple[str, ...]] = {
     "-fsingle-precision-constant": ("-Xclang", "-cl-single-precision-constant"),
-    "--param=tsan-instrument-func-entry-exit=0": ("-mllvm", "-tsan-instrument-func-entry-exit=0"),
+    # clang leaves a read out that a write to the same place follows: the read may be of nothing.
+    "--param=tsan-instrument-func-entry-exit=0": (
+        "-mllvm",
+        "-tsan-instrument-func-entry-exit=0",
+        "-mllvm",
+        "-tsan-instrument-read-before-write=1",
+    ),
     "-fsanitize-coverage=trace-pc": ("-fsanitize-coverage=bb,no-prune,trace-pc",),
     "-fno-gnu-unique": (),
+    "-fexcess-precision=16": (),
 }
 
 
@@ -70,11 +76,22 @@ def compiler() -> str:
     for candidate in (named,) if named else CANDIDATES:
         if found := shutil.which(candidate):
             return found
-    missing = f"METALSIM_CXX names {named!r}, which is no program" if named else f"none of {', '.join(CANDIDATES)} is there"
+    missing = (
+        f"METALSIM_CXX names {named!r}, which is no program" if named else f"none of {', '.join(CANDIDATES)} is there"
+    )
     raise NoCompiler(
         f"metalsim needs a C++ compiler and {missing}: install one (Debian, Ubuntu: apt install g++; Fedora: dnf install "
         "gcc-c++; macOS: xcode-select --install), or name one in METALSIM_CXX"
     )
+
+
+def half_flags() -> tuple[str, ...]:
+    """What lets the compiler use this machine's instructions for 16-bit floats; on x86 a conversion is a call without."""
+    try:
+        processor = Path("/proc/cpuinfo").read_text()
+    except OSError:  # macOS, whose arm64 compilers need no flag
+        return ()
+    return ("-mf16c",) if re.search(r"^flags\s*:.*\bf16c\b", processor, re.M) else ()
 
 
 def cache_folder() -> Path:
@@ -88,7 +105,9 @@ def cache_folder() -> Path:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise OSError(f"metalsim cannot keep what it builds in {folder} ({error}); name a folder in METALSIM_CACHE") from None
+        raise OSError(
+            f"metalsim cannot keep what it builds in {folder} ({error}); name a folder in METALSIM_CACHE"
+        ) from None
     return folder
 
 
@@ -198,7 +217,11 @@ def _run(command: Sequence[str], text: str | None = None, cwd: str | None = None
 
 def _diagnostics(stderr: str, most: int = 12) -> list[str]:
     """The compiler's errors out of all it said, without the templates they came through."""
-    errors = [line for line in stderr.splitlines() if re.search(r"\b(error|undefined (reference|symbols?)|multiple definition)\b", line)]
+    errors = [
+        line
+        for line in stderr.splitlines()
+        if re.search(r"\b(error|undefined (reference|symbols?)|multiple definition)\b", line)
+    ]
     found = errors or stderr.splitlines()
     return found[:most] + ([f"and {len(found) - most} more"] if len(found) > most else [])
 

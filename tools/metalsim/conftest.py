@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from inferspec.tools.metalsim import NoCompiler
 from inferspec.tools.metalsim.compiler import compiler
 

@@ -68,7 +68,12 @@ class _Scanner:
                 if here > start:
                     yield self._declaration(start, here, None, here + 1, scope, klass)
                 start = here = here + 1
-            elif text == ":" and klass is not None and here == start + 1 and tokens[start].text.startswith(("pub", "priv", "prot")):
+            elif (
+                text == ":"
+                and klass is not None
+                and here == start + 1
+                and tokens[start].text.startswith(("pub", "priv", "prot"))
+            ):
                 start = here = here + 1
             elif text == "{":
                 close = partner[here]
@@ -181,7 +186,14 @@ class _Scanner:
 
     def _name_of_scope(self, start: int, brace: int, kind: Kind) -> str:
         words = ("namespace",) if kind == "namespace" else ("struct", "class", "union")
-        here = next((i for i in self._top_level(past_template(self.source, start, brace), brace) if self.tokens[i].text in words), None)
+        here = next(
+            (
+                i
+                for i in self._top_level(past_template(self.source, start, brace), brace)
+                if self.tokens[i].text in words
+            ),
+            None,
+        )
         if here is None:
             return ""
         names = [i for i in self._top_level(here + 1, brace) if self.tokens[i].kind == "name"]

@@ -47,7 +47,9 @@ def describe(report: Report) -> str:
     if report.other:
         text += " writes" if report.access.writes else " reads" if report.memory else ""
         text += f", thread {report.other.thread} of group {report.other.group}"
-        text += (" writes" if report.other.writes else " reads" if report.memory else "") + f" at {_site(report.other.site)}"
+        text += (
+            " writes" if report.other.writes else " reads" if report.memory else ""
+        ) + f" at {_site(report.other.site)}"
     if report.detail:
         text += f"; {report.detail}"
     return text if report.count == 1 else f"{text} ({report.count} times)"

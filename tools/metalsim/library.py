@@ -1,9 +1,9 @@
 """Whole `.metal` sources: their kernels by name, made with function constants, launched with buffers.
 
-    library = Library("kernels/rows.metal")
-    outcome = library.kernel("row_sum_float", {"scaled": True})(
-        {"x": x, "out": out, 2: np.uint32(x.shape[1])}, threadgroups=(x.shape[0], 1, 1), threadgroup=(32, 1, 1)
-    )
+library = Library("kernels/rows.metal")
+outcome = library.kernel("row_sum_float", {"scaled": True})(
+    {"x": x, "out": out, 2: np.uint32(x.shape[1])}, threadgroups=(x.shape[0], 1, 1), threadgroup=(32, 1, 1)
+)
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ import numpy as np
 
 from . import compiler, runtime
 from .declarations import declarations
-from .errors import KernelError
 from .dtypes import bytes_of, number
+from .errors import KernelError
 from .preprocess import HEADERS, preprocess
 from .refusals import check
 from .rewrite import KernelFunction, Parameter, Rewritten, rewrite
@@ -65,11 +65,10 @@ class Library:
 
     @cached_property
     def _expressions(self) -> dict[str, tuple[str, KernelFunction]]:
-        """Name -> C++ for the function, and the kernel's definition."""
+        """Name -> C++ for the function, and the kernel's definition. Templates have names only where instantiated."""
         named: dict[str, tuple[str, KernelFunction]] = {}
-        templates = {i.function for i in self._rewritten.instantiations.values()}
         for name, function in self._rewritten.kernels.items():
-            if name not in templates:
+            if not function.is_template:
                 named[function.host_name or name] = (name, function)
         for name, instantiation in self._rewritten.instantiations.items():
             named[name] = (instantiation.expression, self._rewritten.kernels[instantiation.function])

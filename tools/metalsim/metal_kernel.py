@@ -50,9 +50,7 @@ _MATH_MODES: Mapping[str, Mapping[str, str]] = {"safe": {}, "relaxed": {}, "fast
 
 # What stands before every kernel. Without MLX's headers: what of them does not depend on MLX.
 _WITH_MLX = '#include "mlx/backend/metal/kernels/utils.h"\n'
-_WITHOUT_MLX = (
-    "#include <metal_stdlib>\nusing namespace metal;\ntypedef half float16_t;\ntypedef bfloat bfloat16_t;\n"
-)
+_WITHOUT_MLX = "#include <metal_stdlib>\nusing namespace metal;\ntypedef half float16_t;\ntypedef bfloat bfloat16_t;\n"
 
 Template = Sequence[tuple[str, Any]]
 
@@ -86,7 +84,9 @@ def metal_kernel(
     if not output_names:
         raise ValueError("[metal_kernel] Must specify at least one output.")
     return MetalKernel(
-        _Text(name, tuple(input_names), tuple(output_names), source, header, atomic_outputs, _math_mode(compile_options)),
+        _Text(
+            name, tuple(input_names), tuple(output_names), source, header, atomic_outputs, _math_mode(compile_options)
+        ),
         ensure_row_contiguous,
         None if mode is None else Mode(mode),
         schedule,
@@ -100,6 +100,9 @@ class MetalKernel:
 
     def __init__(self, text: _Text, ensure_row_contiguous: bool, mode: Mode | None, schedule: Schedule | None) -> None:
         self.name = text.name
+        self.input_names = text.input_names
+        self.output_names = text.output_names
+        self.source = text.source
         self._text = text
         self._ensure_row_contiguous = ensure_row_contiguous
         self._mode = mode
@@ -164,7 +167,10 @@ class MetalKernel:
     ) -> tuple[list[np.ndarray], list[np.dtype], list[tuple[str, bool | int | np.dtype]]]:
         names = self._text
         given = [arrays.to_numpy(value, f"inputs[{n}] ({names.input_names[n]})") for n, value in enumerate(inputs)]
-        dtypes = [arrays.dtype(value, f"output_dtypes[{n}] ({names.output_names[n]})") for n, value in enumerate(output_dtypes)]
+        dtypes = [
+            arrays.dtype(value, f"output_dtypes[{n}] ({names.output_names[n]})")
+            for n, value in enumerate(output_dtypes)
+        ]
         return given, dtypes, [(_name_of(key), _template_value(value)) for key, value in template or ()]
 
     def _mlx(self, inputs: Sequence[Any]) -> bool:
@@ -181,13 +187,19 @@ class MetalKernel:
             self._made[key] = pieces.text, _library(pieces, self._text).kernel(pieces.function)
         return self._made[key]
 
-    def _buffers(self, inputs: Sequence[np.ndarray], outputs: Sequence[np.ndarray], *, initialised: bool) -> tuple[Buffer, ...]:
+    def _buffers(
+        self, inputs: Sequence[np.ndarray], outputs: Sequence[np.ndarray], *, initialised: bool
+    ) -> tuple[Buffer, ...]:
         buffers: list[tuple[str, np.ndarray, bool, bool]] = []
         for name, array in zip(self._text.input_names, inputs, strict=True):
             shown = self._text.mentioned(name) if array.ndim else ()
             memory, strides = arrays.memory(array, contiguous=self._ensure_row_contiguous)
             buffers.append((name, memory, False, True))
-            values = {"shape": np.array(array.shape, np.int32), "strides": strides, "ndim": np.array(array.ndim, np.int32)}
+            values = {
+                "shape": np.array(array.shape, np.int32),
+                "strides": strides,
+                "ndim": np.array(array.ndim, np.int32),
+            }
             buffers += [(f"{name}_{suffix}", values[suffix], False, True) for suffix in shown]
         buffers += [(n, array, True, initialised) for n, array in zip(self._text.output_names, outputs, strict=True)]
         return tuple(Buffer(i, name, array, writes, ready) for i, (name, array, writes, ready) in enumerate(buffers))

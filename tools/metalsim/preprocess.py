@@ -59,6 +59,8 @@ def preprocess(
     except CompileError as error:
         for line in error.diagnostics:
             if match := _TENSOR_HEADER.match(line):
-                raise Refused("Metal 4 tensor operations (MetalPerformancePrimitives)", match[1], int(match[2])) from None
+                raise Refused(
+                    "Metal 4 tensor operations (MetalPerformancePrimitives)", match[1], int(match[2])
+                ) from None
         raise
     return scan(expanded, name)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import atexit
 import contextlib
 import ctypes
-import functools
 import mmap
 import os
 import select
@@ -15,7 +14,6 @@ import threading
 from collections.abc import Iterator
 from enum import IntEnum
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -23,7 +21,19 @@ from . import compiler
 
 HERE = Path(__file__).parent
 HEADERS = HERE / "include"
-PARTS = ("fibers", "scheduler", "rendezvous", "memory", "shadow", "cost", "hooks", "findings", "faults", "dispatch", "serve")
+PARTS = (
+    "fibers",
+    "scheduler",
+    "rendezvous",
+    "memory",
+    "shadow",
+    "cost",
+    "hooks",
+    "findings",
+    "faults",
+    "dispatch",
+    "serve",
+)
 FLAGS = ("-std=c++17", "-O2", "-g1", "-fvisibility=hidden", "-fno-exceptions", "-fno-rtti", "-fno-stack-protector")
 
 MOST_BUFFERS = 31
@@ -72,6 +82,7 @@ class Request(ctypes.Structure):
 class AccessRecord(ctypes.Structure):
     _fields_ = [
         ("pc", u64),
+        ("earlier_pc", u64),
         ("thread", u32),
         ("group", u32 * 3),
         ("writes", u32),
@@ -144,7 +155,6 @@ class Died(RuntimeError):
     """The process ended without an answer."""
 
 
-@functools.cache
 def runtime_library() -> Path:
     """The shared library that kernels are linked against, built when first asked for.
 
@@ -155,7 +165,6 @@ def runtime_library() -> Path:
     return compiler.shared_library(source, FLAGS, includes=[HERE / "runtime", HEADERS], label="metalsim_runtime")
 
 
-@functools.cache
 def _program() -> Path:
     return compiler.program('#include "process.cpp"\n', FLAGS, includes=[HERE / "runtime"], label="metalsim_process")
 
@@ -171,7 +180,6 @@ class KernelProcess:
     """One such process. Not for two threads at once."""
 
     def __init__(self) -> None:
-        self.owner = os.getpid()
         self._control_file, self._data_file = _nameless_file(), _nameless_file()
         os.ftruncate(self._control_file, ctypes.sizeof(Control))
         self._data_bytes = 0
@@ -223,11 +231,14 @@ class KernelProcess:
         """What the process appended to the data."""
         return os.pread(self._data_file, size, self._data_bytes)
 
+    def alive(self) -> bool:
+        """Whether it still waits for requests."""
+        return self._process.poll() is None
+
     def end(self) -> None:
         """Ends it, whatever it is at."""
-        if os.getpid() == self.owner:
-            self._process.kill()
-            self._process.wait()
+        self._process.kill()
+        self._process.wait()
         for pipe in (self._process.stdin, self._process.stdout):
             if pipe:
                 pipe.close()
@@ -246,6 +257,7 @@ class KernelProcess:
 
 _lock = threading.Lock()
 _kept: KernelProcess | None = None
+_of_parents: list[KernelProcess] = []  # kept from being collected: they are not this process's to end
 
 
 @contextlib.contextmanager
@@ -253,7 +265,9 @@ def kernel_process() -> Iterator[KernelProcess]:
     """The kept process, for one thread at a time; ended if the block raises, or if the process stopped."""
     global _kept
     with _lock:
-        if _kept is None or _kept.owner != os.getpid():
+        if _kept is not None and not _kept.alive():
+            _end_kept()
+        if _kept is None:
             _kept = KernelProcess()
         process = _kept
         try:
@@ -272,9 +286,11 @@ def _end_kept() -> None:
         _kept = None
 
 
-def _forget_in_child(*_: Any) -> None:
-    # After Python's own fork the process is the parent's, and so may be the lock.
+def _forget_in_child() -> None:
+    # After Python's own fork the process is the parent's, and some thread of the parent may hold the lock.
     global _kept, _lock
+    if _kept is not None:
+        _of_parents.append(_kept)
     _kept, _lock = None, threading.Lock()
 
 

@@ -99,7 +99,9 @@ def _own_names(source: Source) -> set[str]:
     return {
         tokens[i + 1].text
         for i in range(len(tokens) - 2)
-        if tokens[i].text in keywords and tokens[i + 1].text in _TYPES and tokens[i + 2].text in ("{", ":", "=", ";", ",", ">")
+        if tokens[i].text in keywords
+        and tokens[i + 1].text in _TYPES
+        and tokens[i + 2].text in ("{", ":", "=", ";", ",", ">")
     } - {"mpp", "raytracing"}
 
 
@@ -139,7 +141,11 @@ def _function_pointers(source: Source) -> list[tuple[int, str]]:
         if tokens[index].text != "(" or tokens[index + 1].text != "*" or tokens[index - 1].kind != "name":
             continue
         closing = source.partner[index]
-        if closing > index + 3 or tokens[closing + 1].text != "(" or tokens[index - 1].text in ("return", "sizeof", "decltype"):
+        if (
+            closing > index + 3
+            or tokens[closing + 1].text != "("
+            or tokens[index - 1].text in ("return", "sizeof", "decltype")
+        ):
             continue
         start = index
         while start and tokens[start - 1].text not in (";", "{", "}"):

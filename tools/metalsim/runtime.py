@@ -18,11 +18,22 @@ from typing import Any, Literal
 
 import numpy as np
 
-from . import arithmetic, process, symbols
+from . import arithmetic, compiler, process, symbols
 from .process import runtime_library
 from .reports import Access, Finding, Report, Site
 
-__all__ = ["COMPILE_FLAGS", "Buffer", "Cost", "Launch", "Mode", "Outcome", "Schedule", "Traffic", "run", "runtime_library"]
+__all__ = [
+    "COMPILE_FLAGS",
+    "Buffer",
+    "Cost",
+    "Launch",
+    "Mode",
+    "Outcome",
+    "Schedule",
+    "Traffic",
+    "run",
+    "runtime_library",
+]
 
 MOST_THREADS = 1024
 POISON = 0xFF
@@ -52,6 +63,9 @@ _COMMON_FLAGS = (
     "-gdwarf-4",
     "-fsingle-precision-constant",
     "-ffp-contract=off",
+    "-fexcess-precision=16",  # half is rounded after each operation
+    *compiler.half_flags(),
+    "-fsigned-char",
     "-fno-strict-aliasing",
     "-fno-math-errno",
     "-fno-exceptions",
@@ -236,7 +250,8 @@ def _run_in(running: process.KernelProcess, launch: Launch) -> Outcome:
     cost = None
     if launch.mode is Mode.COST and response.status == process.STATUS_DONE:
         blocks = np.frombuffer(running.appended(16 * response.block_count), np.uint64).reshape(-1, 2)
-        cost = _cost(launch, response.counters, dict(blocks.tolist()))
+        counts = dict(zip(blocks[:, 0].tolist(), blocks[:, 1].tolist(), strict=True))
+        cost = _cost(launch, response.counters, counts)
     reports = _reports(launch, response.reports[: response.report_count])
     return Outcome(reports, response.threadgroup_bytes, response.nanoseconds / 1e9, cost)
 
@@ -340,7 +355,8 @@ def _lost(launch: Launch, finding: Finding, detail: str) -> Outcome:
 
 def _reports(launch: Launch, records: list[process.ReportRecord]) -> tuple[Report, ...]:
     """The records as reports, those of one place in the source together."""
-    counters = [access.pc for record in records for access in (record.access, record.other)]
+    accesses = [access for record in records for access in (record.access, record.other)]
+    counters = [counter for access in accesses for counter in (access.pc, access.earlier_pc)]
     sites = symbols.sites(launch.library, counters)
     merged: dict[tuple[Any, ...], Report] = {}
     for record in records:
@@ -350,7 +366,13 @@ def _reports(launch: Launch, records: list[process.ReportRecord]) -> tuple[Repor
         key = (report.finding, report.access.site, other, kinds, report.memory if report.access.site is None else None)
         known = merged.get(key)
         merged[key] = replace(known, count=known.count + report.count) if known else report
-    return tuple(merged.values())
+    # A declared array's bounds are checked by its type too: one finding is enough, and the address tells whose memory it is.
+    bounds = {report.access.site for report in merged.values() if report.finding is Finding.OUT_OF_BOUNDS}
+    return tuple(
+        report
+        for report in merged.values()
+        if not (report.finding is Finding.ARRAY_OVERRUN and report.access.site in bounds)
+    )
 
 
 def _report(launch: Launch, record: process.ReportRecord, sites: Mapping[int, Site | None]) -> Report:
@@ -378,7 +400,11 @@ def _memory(launch: Launch, record: process.ReportRecord) -> tuple[str | None, i
 
 
 def _access(record: process.AccessRecord, sites: Mapping[int, Site | None]) -> Access:
-    site = Site(symbols.readable(record.file.decode(errors="replace")), record.line) if record.line else sites[record.pc]
+    known = [sites[record.pc], sites[record.earlier_pc]]
+    if record.line:
+        known.append(Site(symbols.readable(record.file.decode(errors="replace")), record.line))
+    places = [site for site in known if site is not None]
+    site = next((site for site in places if not symbols.is_ours(site)), next(iter(places), None))
     return Access(record.thread, (record.group[0], record.group[1], record.group[2]), bool(record.writes), site)
 
 

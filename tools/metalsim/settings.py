@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from .reports import Report
 from .runtime import Launch, Mode, Outcome, Schedule
@@ -22,14 +22,15 @@ class Settings:
     """
 
     mode: Mode = Mode.FAST
-    schedule: Schedule = Schedule()
+    schedule: Schedule = field(default_factory=Schedule)
     timeout: float = 60.0
     on_report: Callable[[Report], None] | None = None
     on_launch: Callable[[Launch, Outcome], None] | None = None
     strict: bool = False
 
 
-_CURRENT: ContextVar[Settings] = ContextVar("metalsim settings", default=Settings())
+_DEFAULT = Settings()
+_CURRENT: ContextVar[Settings] = ContextVar("metalsim settings", default=_DEFAULT)
 
 
 def current() -> Settings:

@@ -30,6 +30,11 @@ def readable(file: str) -> str:
     return file.removeprefix(f"{UNIT}/")
 
 
+def is_ours(site: Site) -> bool:
+    """Whether it is in metalsim's headers, so that nobody wrote it into a kernel."""
+    return site.file.startswith(f"{HEADERS}/")
+
+
 @functools.lru_cache(maxsize=256)
 def _look_up(library: Path, counters: tuple[int, ...]) -> tuple[Site | None, ...]:
     # A return address is the next instruction's, which may be another line's: look one byte before.
@@ -71,5 +76,5 @@ def _atos_frames(output: str) -> list[list[Site]]:
 
 
 def _innermost(frames: list[Site]) -> Site | None:
-    own = [site for site in frames if not site.file.startswith(f"{HEADERS}/")]
+    own = [site for site in frames if not is_ours(site)]
     return next(iter(own or frames), None)

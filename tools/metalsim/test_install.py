@@ -9,6 +9,7 @@ from typing import Any
 import mlx.core as mx
 import numpy as np
 import pytest
+
 from inferspec.tools import metalsim
 from inferspec.tools.metalsim import Mode, Schedule, settings
 from inferspec.tools.metalsim.settings import current
@@ -39,7 +40,13 @@ def left_as_found() -> Iterator[None]:
 
 def copied(x: mx.array, **changed: Any) -> Any:
     kernel = mx.fast.metal_kernel(name="copy", input_names=["x"], output_names=["out"], source=COPY)
-    arguments = {"inputs": [x], "grid": (9, 1, 1), "threadgroup": (9, 1, 1), "output_shapes": [(9,)], "output_dtypes": [mx.float32]}
+    arguments = {
+        "inputs": [x],
+        "grid": (9, 1, 1),
+        "threadgroup": (9, 1, 1),
+        "output_shapes": [(9,)],
+        "output_dtypes": [mx.float32],
+    }
     return kernel(**(arguments | changed))[0]
 
 
@@ -148,7 +155,9 @@ def test_settings_are_of_their_thread() -> None:
     assert seen == [Mode.FAST]
 
 
-@pytest.mark.parametrize(("changed", "words"), [({"mode": "slow"}, "slow"), ({"timeout": 0}, "timeout is 0; it takes seconds above 0")])
+@pytest.mark.parametrize(
+    ("changed", "words"), [({"mode": "slow"}, "slow"), ({"timeout": 0}, "timeout is 0; it takes seconds above 0")]
+)
 def test_settings_that_do_not_fit(changed: dict[str, Any], words: str) -> None:
     with pytest.raises(ValueError, match=words), settings(**changed):
         pass

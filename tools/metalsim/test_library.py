@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from inferspec.tools import metalsim
+
 from inferspec.tools.metalsim import CompileError, KernelError, Library
 
 pytestmark = pytest.mark.usefixtures("cxx")
@@ -87,7 +87,9 @@ def test_a_library_knows_its_kernels(rows: Library) -> None:
 
 def test_an_instantiation_is_launched_by_its_host_name(rows: Library, x: np.ndarray) -> None:
     assert np.array_equal(sums(rows, "row_sum_float", x, {"scaled": False, "scale": 0.0}), x.sum(1))
-    assert np.array_equal(sums(rows, "row_sum_half_twice", x.astype(np.float16), {"scaled": False, "scale": 0.0}), 2 * x.sum(1))
+    assert np.array_equal(
+        sums(rows, "row_sum_half_twice", x.astype(np.float16), {"scaled": False, "scale": 0.0}), 2 * x.sum(1)
+    )
 
 
 def test_function_constants_by_name_and_index(rows: Library, x: np.ndarray) -> None:
@@ -186,7 +188,9 @@ def test_threadgroup_memory_that_is_too_small_is_found(rows: Library, x: np.ndar
 
 
 def test_an_undefined_buffer_is_found_when_it_is_read() -> None:
-    library = Library("kernel void add(device int* out, uint i [[thread_position_in_grid]]) { out[i] += 1; }", name="add.metal")
+    library = Library(
+        "kernel void add(device int* out, uint i [[thread_position_in_grid]]) { out[i] += 1; }", name="add.metal"
+    )
     out = np.zeros(4, np.int32)
     launch: dict[str, Any] = {"threads": (4, 1, 1), "threadgroup": (4, 1, 1), "mode": "check"}
     library.kernel("add")({"out": out}, **launch)
@@ -288,7 +292,12 @@ def test_an_installed_copy_has_all_that_it_needs(tmp_path: Path) -> None:
     root = Path(__file__).parents[2]
     for folder in ("src/inferspec", "tools/metalsim"):
         target = tmp_path / "tree" / folder
-        shutil.copytree(root / folder, target, symlinks=True, ignore=shutil.ignore_patterns("__pycache__", "test_*.py", "conftest.py"))
+        shutil.copytree(
+            root / folder,
+            target,
+            symlinks=True,
+            ignore=shutil.ignore_patterns("__pycache__", "test_*.py", "conftest.py"),
+        )
     for name in ("pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(root / name, tmp_path / "tree" / name)
     (tmp_path / "tree/tools/__init__.py").touch()

@@ -10,6 +10,7 @@ import ml_dtypes
 import mlx.core as mx
 import numpy as np
 import pytest
+
 from inferspec.tools import metalsim
 from inferspec.tools.metalsim import CompileError, KernelError, Refused, metal_kernel
 
@@ -53,11 +54,28 @@ ALL_DTYPES = [
     mx.bool_, mx.int8, mx.int16, mx.int32, mx.int64, mx.uint8, mx.uint16, mx.uint32, mx.uint64, mx.float16, mx.bfloat16, mx.float32, mx.complex64,
 ]  # fmt: skip
 EVERY_ATTRIBUTE = " ".join(
-    "dispatch_quadgroups_per_threadgroup dispatch_simdgroups_per_threadgroup dispatch_threads_per_threadgroup grid_origin "
-    "grid_size quadgroup_index_in_threadgroup quadgroups_per_threadgroup simdgroup_index_in_threadgroup "
-    "simdgroups_per_threadgroup thread_execution_width thread_index_in_quadgroup thread_index_in_simdgroup "
-    "thread_index_in_threadgroup thread_position_in_grid thread_position_in_threadgroup threadgroup_position_in_grid "
-    "threadgroups_per_grid threads_per_grid threads_per_simdgroup threads_per_threadgroup".split()
+    [
+        "dispatch_quadgroups_per_threadgroup",
+        "dispatch_simdgroups_per_threadgroup",
+        "dispatch_threads_per_threadgroup",
+        "grid_origin",
+        "grid_size",
+        "quadgroup_index_in_threadgroup",
+        "quadgroups_per_threadgroup",
+        "simdgroup_index_in_threadgroup",
+        "simdgroups_per_threadgroup",
+        "thread_execution_width",
+        "thread_index_in_quadgroup",
+        "thread_index_in_simdgroup",
+        "thread_index_in_threadgroup",
+        "thread_position_in_grid",
+        "thread_position_in_threadgroup",
+        "threadgroup_position_in_grid",
+        "threadgroups_per_grid",
+        "threads_per_grid",
+        "threads_per_simdgroup",
+        "threads_per_threadgroup",
+    ]
 )
 TEXTS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "plain": ({"source": COPY}, {"inputs": [mx.zeros((4, 3))]}),
@@ -69,7 +87,10 @@ TEXTS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     ),
     "a scalar array": ({"source": "out[0] = x; x_shape x_ndim"}, {"inputs": [mx.array(2.0)]}),
     "an empty array": ({"source": "out[0] = x_shape[0];"}, {"inputs": [mx.zeros((0, 3))]}),
-    "shape, strides and ndim": ({"source": "x_shape x_strides x_ndim out[0]; // threads_per_grid"}, {"inputs": [mx.zeros((4, 3))]}),
+    "shape, strides and ndim": (
+        {"source": "x_shape x_strides x_ndim out[0]; // threads_per_grid"},
+        {"inputs": [mx.zeros((4, 3))]},
+    ),
     "strides alone": ({"source": "x_strides // grid_size"}, {"inputs": [mx.zeros((4, 3))]}),
     "a shape's name inside a longer word": ({"source": "my_x_shape_of"}, {"inputs": [mx.zeros((4, 3))]}),
     "every attribute": ({"source": EVERY_ATTRIBUTE}, {"inputs": [mx.zeros((9,))]}),
@@ -84,14 +105,20 @@ TEXTS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "atomic outputs": ({"source": COPY, "atomic_outputs": True}, {"inputs": [mx.zeros((9,))]}),
     "templates": (
         {"source": COPY},
-        {"inputs": [mx.zeros((9,))], "template": [("T", mx.bfloat16), ("n", 3), ("flag", True), ("off", False), ("U", mx.uint8)]},
+        {
+            "inputs": [mx.zeros((9,))],
+            "template": [("T", mx.bfloat16), ("n", 3), ("flag", True), ("off", False), ("U", mx.uint8)],
+        },
     ),
     "a header without a newline": ({"source": COPY, "header": "#define A 1 // end"}, {"inputs": [mx.zeros((9,))]}),
     "a header and a template": (
         {"source": COPY, "header": "typedef float F;\n"},
         {"inputs": [mx.zeros((9,))], "template": [("T", mx.float16)]},
     ),
-    **{f"dtype {dtype}": ({"source": COPY}, {"inputs": [mx.zeros((9,)).astype(dtype)], "output_dtypes": [dtype]}) for dtype in ALL_DTYPES},
+    **{
+        f"dtype {dtype}": ({"source": COPY}, {"inputs": [mx.zeros((9,)).astype(dtype)], "output_dtypes": [dtype]})
+        for dtype in ALL_DTYPES
+    },
 }
 
 
@@ -101,14 +128,22 @@ def test_the_generated_text_is_that_of_mlx(case: str, capfd: pytest.CaptureFixtu
     make = {"name": "k", "input_names": ["x"], "output_names": ["out"], **make}
     call = {"grid": (1, 1, 1), "threadgroup": (1, 1, 1), "output_shapes": [(4,)], "output_dtypes": [mx.float32], **call}
     expected = exported(capfd, tmp_path / "f.mlxfn", make, call)
-    text = metal_kernel(**make).generate(inputs=call["inputs"], output_dtypes=call["output_dtypes"], template=call.get("template"))
+    text = metal_kernel(**make).generate(
+        inputs=call["inputs"], output_dtypes=call["output_dtypes"], template=call.get("template")
+    )
     assert f"Generated source code for `k`:\n```\n{text}\n```\n" == expected
 
 
 def test_verbose_prints_what_mlx_prints(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     x = mx.arange(9, dtype=mx.float32)
     make = {"name": "k", "input_names": ["x"], "output_names": ["out"], "source": COPY}
-    call = {"inputs": [x], "grid": (9, 1, 1), "threadgroup": (9, 1, 1), "output_shapes": [(9,)], "output_dtypes": [mx.float32]}
+    call = {
+        "inputs": [x],
+        "grid": (9, 1, 1),
+        "threadgroup": (9, 1, 1),
+        "output_shapes": [(9,)],
+        "output_dtypes": [mx.float32],
+    }
     expected = exported(capfd, tmp_path / "f.mlxfn", make, call)
     metal_kernel(**make)(**call, verbose=True)
     assert capfd.readouterr().out == expected
@@ -119,9 +154,7 @@ def both_fail(make: Mapping[str, Any], call: Mapping[str, Any] | None = None) ->
     errors = []
     for each in (native, metal_kernel):
         with pytest.raises((ValueError, TypeError)) as error:
-            kernel = each(**make)
-            if call is not None:
-                kernel(**call)
+            each(**make) if call is None else each(**make)(**call)
         errors.append(error.value)
     assert str(errors[1]) == str(errors[0])
     assert type(errors[1]) is type(errors[0])
@@ -172,7 +205,10 @@ def test_what_mlx_refuses_of_a_call(call: Mapping[str, Any]) -> None:
 @pytest.mark.parametrize(
     ("changed", "words"),
     [
-        ({"threadgroup": (32, 33, 1)}, r"Thread group size \(1056\) is greater than  the maximum allowed threads per threadgroup \(1024\)\."),
+        (
+            {"threadgroup": (32, 33, 1)},
+            r"Thread group size \(1056\) is greater than  the maximum allowed threads per threadgroup \(1024\)\.",
+        ),
         ({"threadgroup": (0, 1, 1)}, r"threadgroup is \(0, 1, 1\); it takes numbers from 1"),
         ({"grid": (-1, 1, 1)}, r"grid is \(-1, 1, 1\); it takes numbers from 0"),
         ({"stream": mx.cpu}, r"\[metal_kernel\] Only supports the GPU\."),
@@ -229,7 +265,20 @@ def test_numpy_in_numpy_out_and_mlx_in_mlx_out() -> None:
     assert np.array_equal(np.array(mixed), plain)
 
 
-NUMPY_DTYPES = [np.bool_, np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16, np.uint32, np.uint64, np.float16, np.float32, ml_dtypes.bfloat16]
+NUMPY_DTYPES = [
+    np.bool_,
+    np.int8,
+    np.int16,
+    np.int32,
+    np.int64,
+    np.uint8,
+    np.uint16,
+    np.uint32,
+    np.uint64,
+    np.float16,
+    np.float32,
+    ml_dtypes.bfloat16,
+]
 
 
 @pytest.fixture(scope="module")
@@ -237,7 +286,9 @@ def copying() -> Any:
     return metal_kernel("copy", ["x"], ["out"], COPY)
 
 
-@pytest.mark.parametrize("dtype", [np.bool_, np.int8, np.uint16, np.int64, np.uint64, np.float16, ml_dtypes.bfloat16, np.complex64])
+@pytest.mark.parametrize(
+    "dtype", [np.bool_, np.int8, np.uint16, np.int64, np.uint64, np.float16, ml_dtypes.bfloat16, np.complex64]
+)
 def test_values_of_every_width_come_through(dtype: Any, copying: Any) -> None:
     bits = np.random.default_rng(1).integers(0, 256, 9 * np.dtype(dtype).itemsize, np.uint8)
     x = (bits[:9] % 2).astype(np.bool_) if dtype is np.bool_ else bits.view(dtype)
@@ -301,14 +352,21 @@ def test_a_strided_view_ends_at_its_last_element() -> None:
 def test_shapes_and_strides_are_of_the_copy_that_the_kernel_gets() -> None:
     kernel = metal_kernel("raw", ["x"], ["out", "strides"], RAW)
     _, strides = kernel(
-        inputs=[BASE.T], grid=(2, 1, 1), threadgroup=(2, 1, 1), output_shapes=[(2,)] * 2, output_dtypes=[np.float32, np.int64]
+        inputs=[BASE.T],
+        grid=(2, 1, 1),
+        threadgroup=(2, 1, 1),
+        output_shapes=[(2,)] * 2,
+        output_dtypes=[np.float32, np.int64],
     )
     assert strides.tolist() == [6, 1]
 
 
 def test_scalars_come_by_reference_with_mlx_types() -> None:
     kernel = metal_kernel(
-        "scalars", ["a", "b", "c", "d"], ["out"], "out[0] = a ? b : 0; out[1] = c / 2; out[2] = sizeof(b) * 10 + sizeof(c); out[3] = d * 2;"
+        "scalars",
+        ["a", "b", "c", "d"],
+        ["out"],
+        "out[0] = a ? b : 0; out[1] = c / 2; out[2] = sizeof(b) * 10 + sizeof(c); out[3] = d * 2;",
     )
     (out,) = kernel(
         inputs=[True, 7, 2**40, 2.5],
@@ -349,7 +407,9 @@ def test_atomic_outputs_add_up_across_threadgroups() -> None:
 
 
 def test_template_arguments_of_all_three_kinds() -> None:
-    kernel = metal_kernel("scale", ["x"], ["out"], "uint i = thread_position_in_grid.x; out[i] = flag ? T(x[i]) * n : T(0);")
+    kernel = metal_kernel(
+        "scale", ["x"], ["out"], "uint i = thread_position_in_grid.x; out[i] = flag ? T(x[i]) * n : T(0);"
+    )
     x = np.arange(9, dtype=np.float32)
     for template, expected in (
         ([("T", np.float32), ("n", 3), ("flag", True)], x * 3),
@@ -360,7 +420,9 @@ def test_template_arguments_of_all_three_kinds() -> None:
 
 
 def test_a_threadgroup_larger_than_the_grid_shrinks_to_it() -> None:
-    kernel = metal_kernel("sizes", ["x"], ["out"], "out[0] = threads_per_threadgroup.x; out[1] = dispatch_threads_per_threadgroup.y;")
+    kernel = metal_kernel(
+        "sizes", ["x"], ["out"], "out[0] = threads_per_threadgroup.x; out[1] = dispatch_threads_per_threadgroup.y;"
+    )
     out = run(kernel, np.zeros(9, np.float32), grid=(5, 2, 1), threadgroup=(64, 8, 1), output_dtypes=[np.uint32])
     assert out[:2].tolist() == [5, 2]
 
@@ -368,7 +430,10 @@ def test_a_threadgroup_larger_than_the_grid_shrinks_to_it() -> None:
 def test_every_attribute_has_its_value() -> None:
     """Grid 70×3 in groups of 40×2, looked at from the last thread: group (1, 1), 30×1 of it, position (29, 0)."""
     words = EVERY_ATTRIBUTE.split()
-    store = " ".join(f"o[{3 * n}] = at({w}, 0); o[{3 * n + 1}] = at({w}, 1); o[{3 * n + 2}] = at({w}, 2);" for n, w in enumerate(words))
+    store = " ".join(
+        f"o[{3 * n}] = at({w}, 0); o[{3 * n + 1}] = at({w}, 1); o[{3 * n + 2}] = at({w}, 2);"
+        for n, w in enumerate(words)
+    )
     kernel = metal_kernel(
         "all",
         ["x"],
@@ -454,7 +519,10 @@ def test_findings_are_raised_with_both_places_in_check_mode_only() -> None:
         assert report.finding is metalsim.Finding.RACE
         assert report.memory == "threadgroup tile"
         assert report.other is not None
-        assert {report.access.site, report.other.site} == {metalsim.Site("race.metal", 3), metalsim.Site("race.metal", 4)}
+        assert {report.access.site, report.other.site} == {
+            metalsim.Site("race.metal", 3),
+            metalsim.Site("race.metal", 4),
+        }
     assert "race.metal:3" in str(error.value)
     assert "race.metal:4" in str(error.value)
 
@@ -474,7 +542,9 @@ def test_reports_can_be_collected_and_the_launch_goes_on() -> None:
     with metalsim.settings(mode="check", on_report=found.append):
         out = run(kernel, x)
     assert np.array_equal(out[:63], x[:63])
-    assert [(r.finding, r.memory, r.index, r.count) for r in found] == [(metalsim.Finding.OUT_OF_BOUNDS, "buffer x", 64, 1)]
+    assert [(r.finding, r.memory, r.index, r.count) for r in found] == [
+        (metalsim.Finding.OUT_OF_BOUNDS, "buffer x", 64, 1)
+    ]
 
 
 @pytest.mark.parametrize(
@@ -486,7 +556,9 @@ def test_reports_can_be_collected_and_the_launch_goes_on() -> None:
     ],
     ids=["crash", "far out of bounds", "endless"],
 )
-def test_a_kernel_that_crashes_or_never_ends_is_an_error_in_fast_mode_too(source: str, finding: metalsim.Finding) -> None:
+def test_a_kernel_that_crashes_or_never_ends_is_an_error_in_fast_mode_too(
+    source: str, finding: metalsim.Finding
+) -> None:
     kernel = metal_kernel("bad", ["x"], ["out"], source)
     with metalsim.settings(timeout=1), pytest.raises(KernelError) as error:
         run(kernel, np.zeros(9, np.float32), grid=(1, 1, 1))
@@ -505,7 +577,9 @@ def test_an_unfinished_input_under_compile_is_an_error_that_says_what_to_do() ->
 def test_a_right_kernel_gives_the_same_in_every_schedule(order: Any) -> None:
     source = RACE.replace("out[t]", "threadgroup_barrier(mem_flags::mem_threadgroup);\nout[t]")
     x = np.arange(64, dtype=np.float32)
-    kernel = metal_kernel("reverse", ["x"], ["out"], source, mode="check", schedule=metalsim.Schedule(order=order, seed=3))
+    kernel = metal_kernel(
+        "reverse", ["x"], ["out"], source, mode="check", schedule=metalsim.Schedule(order=order, seed=3)
+    )
     assert np.array_equal(run(kernel, x, threadgroup=(64, 1, 1)), x[::-1])
 
 
@@ -523,5 +597,7 @@ def test_kernels_of_the_same_text_are_compiled_once(monkeypatch: pytest.MonkeyPa
 
 def test_two_sources_of_one_name_do_not_meet() -> None:
     x = np.arange(9, dtype=np.float32)
-    kernels: Sequence[Any] = [metal_kernel("twin", ["x"], ["out"], COPY.replace("x[i];", f"x[i] * {n};")) for n in (2, 3)]
+    kernels: Sequence[Any] = [
+        metal_kernel("twin", ["x"], ["out"], COPY.replace("x[i];", f"x[i] * {n};")) for n in (2, 3)
+    ]
     assert [run(kernel, x)[4] for kernel in (*kernels, *kernels)] == [8, 12, 8, 12]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+
 from inferspec.tools.metalsim import Library, Refused
 from inferspec.tools.metalsim.declarations import declarations
 from inferspec.tools.metalsim.refusals import check
@@ -22,13 +23,22 @@ def checked(text: str) -> None:
         ("kernel void k(\ntexture2d<float, access::read> t [[texture(0)]]) { }", "textures and samplers (texture2d)"),
         ("\nvoid f(depth2d_array<float> t) { }", "textures and samplers (depth2d_array)"),
         ("void f() {\nconstexpr sampler s(filter::linear); }", "textures and samplers (sampler)"),
-        ("kernel void k(\ntensor<device half, dextents<int, 2>> t [[buffer(0)]]) { }", "Metal 4 tensor operations (tensor)"),
+        (
+            "kernel void k(\ntensor<device half, dextents<int, 2>> t [[buffer(0)]]) { }",
+            "Metal 4 tensor operations (tensor)",
+        ),
         ("void f() {\nmpp::tensor_ops::matmul2d<d> op; }", "Metal 4 tensor operations (mpp)"),
         ("\nusing namespace raytracing;", "ray tracing (raytracing)"),
         ("void f(\ninstance_acceleration_structure s) { }", "ray tracing (instance_acceleration_structure)"),
-        ("void f(\nvisible_function_table<F> t) { }", "function pointers and visible functions (visible_function_table)"),
+        (
+            "void f(\nvisible_function_table<F> t) { }",
+            "function pointers and visible functions (visible_function_table)",
+        ),
         ("\n[[visible]] float f(float x) { return x; }", "function pointers and visible functions ([[visible]])"),
-        ("\n[[ stitchable ]] float f(float x) { return x; }", "function pointers and visible functions ([[stitchable]])"),
+        (
+            "\n[[ stitchable ]] float f(float x) { return x; }",
+            "function pointers and visible functions ([[stitchable]])",
+        ),
         ("void f() {\nfloat (*g)(float) = h; }", "function pointers and visible functions (a pointer to a function)"),
         ("void f(\nimageblock<P> b) { }", "imageblocks (imageblock)"),
         ("\nvertex float4 v(uint i [[vertex_id]]) { }", "vertex, fragment, mesh, object and tile functions (vertex)"),

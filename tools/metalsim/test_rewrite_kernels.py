@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from inferspec.tools.metalsim import CompileError, Refused
 from inferspec.tools.metalsim.rewrite import Parameter, Rewritten, rewrite
 from inferspec.tools.metalsim.source import Source
@@ -53,7 +54,9 @@ def test_what_a_kernel_may_write(text: str, writable: bool) -> None:
 
 
 def test_threadgroup_arguments_count_for_themselves() -> None:
-    found = parameters("threadgroup float* a [[threadgroup(1)]], device float* b, threadgroup half* c, threadgroup vec<T, 4>& d")
+    found = parameters(
+        "threadgroup float* a [[threadgroup(1)]], device float* b, threadgroup half* c, threadgroup vec<T, 4>& d"
+    )
     assert [(p.kind, p.name, p.index) for p in found] == [
         ("threadgroup", "a", 1),
         ("buffer", "b", 0),
@@ -63,7 +66,9 @@ def test_threadgroup_arguments_count_for_themselves() -> None:
 
 
 def test_positions_take_no_index() -> None:
-    found = parameters("uint3 p [[thread_position_in_grid]], device float* x, ushort lane [[thread_index_in_simdgroup]]")
+    found = parameters(
+        "uint3 p [[thread_position_in_grid]], device float* x, ushort lane [[thread_index_in_simdgroup]]"
+    )
     assert [(p.kind, p.position, p.index) for p in found] == [
         ("position", "thread_position_in_grid", -1),
         ("buffer", "", 0),
@@ -123,7 +128,9 @@ def test_an_index_must_be_a_number() -> None:
         parameters("device float* x [[buffer(n)]]")
 
 
-TEMPLATE = "template <typename T, int N> [[kernel]] void add(device T* x [[buffer(0)]], constant int& n [[buffer(1)]]) { } "
+TEMPLATE = (
+    "template <typename T, int N> [[kernel]] void add(device T* x [[buffer(0)]], constant int& n [[buffer(1)]]) { } "
+)
 
 
 @pytest.mark.parametrize(
@@ -145,12 +152,16 @@ def test_instantiations_name_kernels(text: str, expression: str) -> None:
 
 
 def test_a_host_name_may_be_of_several_literals() -> None:
-    found = of(TEMPLATE + 'template [[host_name("add_" "float" "_4")]] [[kernel]] decltype(add<float, 4>) add<float, 4>;')
+    found = of(
+        TEMPLATE + 'template [[host_name("add_" "float" "_4")]] [[kernel]] decltype(add<float, 4>) add<float, 4>;'
+    )
     assert list(found.instantiations) == ["add_float_4"]
 
 
 def test_instantiations_in_namespaces() -> None:
-    found = of("namespace m { " + TEMPLATE + 'template [[host_name("a")]] [[kernel]] decltype(add<float, 4>) add<float, 4>; }')
+    found = of(
+        "namespace m { " + TEMPLATE + 'template [[host_name("a")]] [[kernel]] decltype(add<float, 4>) add<float, 4>; }'
+    )
     assert found.instantiations["a"].function == "m::add"
     assert found.instantiations["a"].expression == "m::add < float , 4 >"
 
@@ -174,6 +185,11 @@ kernel void uses(device int* out) { out[0] = Policy::get(); }
 kernel void asks(device int* out) { out[0] = option; }
 kernel void plain(device int* out) { out[0] = unrelated; }
 kernel void reads(device int* out) { out[0] = optional; }
+[[maybe_unused]] constant int four = 4;
+struct Other { static int get() { return causal; } int helped() { return get(); } };
+template <int N> kernel void third(device int* out) { out[0] = N + four; }
+template <int N> kernel void fourth(device int* out) { out[0] = N + width; }
+template [[host_name("fourth")]] [[kernel]] decltype(fourth<4>) fourth<4>;
 """
 
 
@@ -196,7 +212,15 @@ def test_what_is_computed_from_them_is_computed_again_in_order() -> None:
 
 
 @pytest.mark.parametrize(
-    ("kernel", "needed"), [("uses", {"causal", "width"}), ("asks", set()), ("plain", set()), ("reads", {"optional"})]
+    ("kernel", "needed"),
+    [
+        ("uses", {"causal", "width"}),
+        ("asks", set()),
+        ("plain", set()),
+        ("reads", {"optional"}),
+        ("third", set()),
+        ("fourth", {"width"}),
+    ],
 )
 def test_a_kernel_needs_the_constants_that_it_can_reach(kernel: str, needed: set[str]) -> None:
     found = of(CONSTANTS)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from inferspec.tools.metalsim.declarations import Declaration, declarations
 from inferspec.tools.metalsim.source import Edits, Place, Source, Unbalanced
 
@@ -12,7 +13,7 @@ def texts(text: str) -> list[str]:
 
 
 def test_comments_strings_and_directives_are_no_code() -> None:
-    source = Source('a /* device { */ "kernel }" // (\n#define threadgroup {\\\n {\n\'{\' b')
+    source = Source("a /* device { */ \"kernel }\" // (\n#define threadgroup {\\\n {\n'{' b")
     assert [(t.kind, t.text) for t in source.tokens] == [
         ("name", "a"),
         ("string", '"kernel }"'),

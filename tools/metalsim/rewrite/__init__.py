@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..declarations import Declaration, declarations
-from ..errors import syntax_error
-from ..source import Edits, Source, Unbalanced
+from inferspec.tools.metalsim.declarations import Declaration, declarations
+from inferspec.tools.metalsim.errors import syntax_error
+from inferspec.tools.metalsim.source import Edits, Source, Unbalanced
+
 from . import address_spaces, attributes, function_constants, instantiations, kernels, threadgroup_variables
 from .function_constants import FunctionConstants
 from .instantiations import Instantiation

@@ -10,15 +10,37 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ..declarations import Declaration, past_template
-from ..source import Edits, Source
+from inferspec.tools.metalsim.declarations import Declaration, past_template
+from inferspec.tools.metalsim.source import Edits, Source
 
 SPACES = frozenset({"device", "constant", "threadgroup", "thread", "ray_data", "object_data", "threadgroup_imageblock"})
 
 # Words that a type can end with; any other name at a parameter's end is the parameter's own.
 _TYPE_WORDS = SPACES | frozenset(
-    "bool char short int long half float bfloat void auto unsigned signed const volatile constexpr typename struct "
-    "uchar ushort uint ulong size_t".split()
+    [
+        "bool",
+        "char",
+        "short",
+        "int",
+        "long",
+        "half",
+        "float",
+        "bfloat",
+        "void",
+        "auto",
+        "unsigned",
+        "signed",
+        "const",
+        "volatile",
+        "constexpr",
+        "typename",
+        "struct",
+        "uchar",
+        "ushort",
+        "uint",
+        "ulong",
+        "size_t",
+    ]
 )
 
 
@@ -47,10 +69,17 @@ def const_for(source: Source, index: int) -> str:
 
 
 def erase(source: Source, edits: Edits) -> None:
-    """Take out every address space, or write ``const`` for it."""
-    for index, token in enumerate(source.tokens):
-        if token.text in SPACES and token.kind == "name":
+    """Take out every address space, or write ``const`` for it, and ``coherent`` and ``coherent(system)`` before one."""
+    tokens = source.tokens
+    for index, token in enumerate(tokens):
+        if token.kind != "name":
+            continue
+        if token.text in SPACES:
             edits.replace(index, index + 1, const_for(source, index) if token.text == "constant" else "")
+        elif token.text == "coherent":
+            past = source.partner[index + 1] + 1 if tokens[index + 1].text == "(" else index + 1
+            if tokens[past].text == "device":
+                edits.replace(index, past)
 
 
 def merge(source: Source, declared: Iterable[Declaration], edits: Edits) -> None:
@@ -134,6 +163,8 @@ def _not_type(source: Source, start: int, end: int, skipped: set[int]) -> set[in
         last = last - 1 if last in skipped else source.partner[last] - 1
     if last > start and tokens[last].kind == "name" and tokens[last].text not in _TYPE_WORDS:
         before = tokens[last - 1]
-        if before.text in (">", "*", "&", "&&") or (before.kind == "name" and before.text not in ("const", "typename", "struct")):
+        if before.text in (">", "*", "&", "&&") or (
+            before.kind == "name" and before.text not in ("const", "typename", "struct")
+        ):
             extra.add(last)
     return extra

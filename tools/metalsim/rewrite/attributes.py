@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ..declarations import Declaration
-from ..source import Edits, Source
+from inferspec.tools.metalsim.declarations import Declaration
+from inferspec.tools.metalsim.source import Edits, Source
 
 
 def erase(source: Source, declared: Iterable[Declaration], edits: Edits) -> None:

@@ -10,9 +10,9 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from ..declarations import Declaration, past_template
-from ..errors import syntax_error
-from ..source import Edits, Source
+from inferspec.tools.metalsim.declarations import Declaration, past_template
+from inferspec.tools.metalsim.errors import syntax_error
+from inferspec.tools.metalsim.source import Edits, Source
 
 
 @dataclass(frozen=True)
@@ -34,8 +34,7 @@ class FunctionConstants:
     def setter(self) -> str:
         """The function of the compiled kernel that sets one."""
         cases = "".join(
-            f"    case {c.index}: msl::define_constant({c.name}, value); break;\n"
-            for c in self.by_index.values()
+            f"    case {c.index}: msl::define_constant({c.name}, value); break;\n" for c in self.by_index.values()
         )
         again = "".join(f"  {name} = {expression};\n" for name, expression in self.derived)
         return (
@@ -54,7 +53,9 @@ def take(source: Source, declared: Iterable[Declaration], edits: Edits) -> Funct
     for declaration in declared:
         if declaration.kind != "other" or declaration.klass is not None:
             continue
-        equals = next((i for i in range(declaration.start, declaration.head) if tokens[i].text == "="), declaration.head)
+        equals = next(
+            (i for i in range(declaration.start, declaration.head) if tokens[i].text == "="), declaration.head
+        )
         found = _index(source, declaration)
         if found is not None:
             constant = _constant(source, declaration, found)
@@ -72,12 +73,16 @@ def take(source: Source, declared: Iterable[Declaration], edits: Edits) -> Funct
     return FunctionConstants(constants, tuple(derived.items()))
 
 
-def needed(source: Source, declared: Iterable[Declaration], function: Declaration, constants: FunctionConstants) -> set[str]:
+def needed(
+    source: Source, declared: Iterable[Declaration], function: Declaration, constants: FunctionConstants
+) -> set[str]:
     """The constants that the kernel may read without having asked whether they are defined: those that its text names,
     or the text of what it names, and so on."""
     tokens = source.tokens
     texts: dict[str, list[Declaration]] = {}
     for declaration in declared:
+        if declaration.klass is not None or declaration.kind in ("namespace", "instantiation"):
+            continue  # a class's text has its methods, and other classes' methods have the same names
         for name in _declared_names(source, declaration):
             texts.setdefault(name, []).append(declaration)
     wanted = {constant.name for constant in constants.by_index.values()}
@@ -111,8 +116,10 @@ def _declared_names(source: Source, declaration: Declaration) -> set[str]:
     if declaration.kind == "class":
         keyword = next(i for i in range(start, head) if tokens[i].text in ("struct", "class", "union"))
         return {token.text for token in tokens[keyword + 1 : keyword + 2] if token.kind == "name"}
-    end = next((i for i in range(start, head) if tokens[i].text in ("=", "[", "{")), head)
-    return {tokens[end - 1].text}
+    attributes = {i for first, past in source.attributes(start, head) for i in range(first, past)}
+    words = [i for i in range(start, head) if i not in attributes]
+    end = next((n for n, i in enumerate(words) if tokens[i].text in ("=", "[", "{")), len(words))
+    return {tokens[words[end - 1]].text} if end else set()
 
 
 def _guarded(source: Source, declaration: Declaration) -> set[str]:

@@ -7,8 +7,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from ..declarations import Declaration
-from ..source import Edits, Source
+from inferspec.tools.metalsim.declarations import Declaration
+from inferspec.tools.metalsim.source import Edits, Source
+
 from .address_spaces import SPACES, const_for
 from .kernels import host_name
 
@@ -41,7 +42,9 @@ def take(source: Source, declared: Iterable[Declaration], edits: Edits) -> dict[
 def _instantiation(source: Source, declaration: Declaration) -> Instantiation:
     tokens = source.tokens
     attributes = {i for start, end in source.attributes(declaration.start, declaration.head) for i in range(start, end)}
-    here = [i for i in range(declaration.start + 1, declaration.head) if i not in attributes and tokens[i].text != "kernel"]
+    here = [
+        i for i in range(declaration.start + 1, declaration.head) if i not in attributes and tokens[i].text != "kernel"
+    ]
     scope = "".join(f"{part}::" for part in declaration.scope if part)
     if tokens[here[0]].text == "decltype":  # decltype(add<float>) add<float>
         start, end = source.partner[here[0] + 1] + 1, declaration.head
@@ -60,7 +63,9 @@ def _instantiation(source: Source, declaration: Declaration) -> Instantiation:
 def _function(source: Source, start: int, end: int) -> str:
     """The name before the template's arguments."""
     words = source.tokens[start:end]
-    return "".join(token.text for token in words[: next((i for i, token in enumerate(words) if token.text == "<"), len(words))])
+    return "".join(
+        token.text for token in words[: next((i for i, token in enumerate(words) if token.text == "<"), len(words))]
+    )
 
 
 def _expression(source: Source, start: int, end: int, skipped: Iterable[int] = ()) -> str:

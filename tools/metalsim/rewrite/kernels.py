@@ -6,9 +6,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
-from ..declarations import Declaration
-from ..errors import Refused, syntax_error
-from ..source import Source
+from inferspec.tools.metalsim.declarations import Declaration
+from inferspec.tools.metalsim.errors import Refused, syntax_error
+from inferspec.tools.metalsim.source import Source
+
 from .address_spaces import SPACES
 
 # Where a thread's position comes from, as C++ over what metalsim/abi.h declares: an array of three, or one number.
@@ -35,7 +36,16 @@ POSITIONS = {
     "thread_execution_width": "32",
 }
 VECTORS = frozenset(
-    {"msl_cur_pos->tpig", "msl_cur_pos->tpitg", "msl_tgp.tgpig", "msl_tgp.tgpg", "msl_tgp.tpg", "msl_tgp.tptg", "msl_tgp.dtptg", "msl_origin"}
+    {
+        "msl_cur_pos->tpig",
+        "msl_cur_pos->tpitg",
+        "msl_tgp.tgpig",
+        "msl_tgp.tgpg",
+        "msl_tgp.tpg",
+        "msl_tgp.tptg",
+        "msl_tgp.dtptg",
+        "msl_origin",
+    }
 )
 
 # Attributes of parameters that say nothing of where they come from.
@@ -62,11 +72,12 @@ class Parameter:
 
 @dataclass(frozen=True)
 class KernelFunction:
-    """A kernel, template or not. expression: its name in C++, namespaces included. host_name: what the host calls it by;
-    "" where that is the name. declaration: where."""
+    """A kernel. expression: its name in C++, namespaces included. host_name: what the host calls it by; "" where that is
+    the name. is_template: whether it takes arguments before it is a function. declaration: where."""
 
     expression: str
     host_name: str
+    is_template: bool
     parameters: tuple[Parameter, ...]
     declaration: Declaration
 
@@ -81,7 +92,11 @@ def kernels(source: Source, declared: Iterable[Declaration]) -> dict[str, Kernel
         words = source.tokens[declaration.parameters[0] - 1].text
         expression = "::".join([*(part for part in declaration.scope if part), words])
         found[expression] = KernelFunction(
-            expression, host_name(source, declaration), tuple(_parameters(source, *declaration.parameters)), declaration
+            expression,
+            host_name(source, declaration),
+            source.tokens[declaration.start].text == "template",
+            tuple(_parameters(source, *declaration.parameters)),
+            declaration,
         )
     return found
 
@@ -107,7 +122,8 @@ def _parameters(source: Source, opening: int, closing: int) -> list[Parameter]:
     ranges = source.split(opening + 1, closing)
     attributes = [_attributes(source, start, end) for start, end in ranges]
     taken = {
-        kind: {int(arguments[kind]) for arguments in attributes if kind in arguments} for kind in ("buffer", "threadgroup")
+        kind: {int(arguments[kind]) for arguments in attributes if kind in arguments}
+        for kind in ("buffer", "threadgroup")
     }
     parameters = []
     for (start, end), arguments in zip(ranges, attributes, strict=True):
@@ -116,7 +132,9 @@ def _parameters(source: Source, opening: int, closing: int) -> list[Parameter]:
         name, type_name, pointee_const = _declarator(source, start, end)
         position = next((attribute for attribute in arguments if attribute in POSITIONS), "")
         words = _words(source, start, end)
-        unknown = [a for a in arguments if a not in POSITIONS and a not in taken and a not in _NEUTRAL and a.isidentifier()]
+        unknown = [
+            a for a in arguments if a not in POSITIONS and a not in taken and a not in _NEUTRAL and a.isidentifier()
+        ]
         if unknown:
             place = source.place(start)
             raise Refused(f"the attribute [[{unknown[0]}]] of a kernel's parameter", place.file, place.line)

@@ -4,7 +4,8 @@
     auto& tile = ::msl::tg_var<tile_in_threadgroup>(0, "tile"); auto& total = …;
 
 so that all threads of a group get the same memory, which the runtime hands out, poisons and watches. Pointers and
-references to threadgroup memory are ordinary ones and stay. A threadgroup variable has no initialiser in MSL.
+references to threadgroup memory are ordinary ones and stay. Initialisers go: Metal's compiler takes `= {0}` (MLX's
+layer_norm has one, and a function behind it that really writes the zeros), but no thread can be the one that runs it.
 """
 
 from __future__ import annotations
@@ -12,9 +13,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from ..declarations import Declaration
-from ..errors import syntax_error
-from ..source import Edits, Source
+from inferspec.tools.metalsim.declarations import Declaration
+from inferspec.tools.metalsim.errors import syntax_error
+from inferspec.tools.metalsim.source import Edits, Source
 
 _TYPE_NAME = "{}_in_threadgroup"
 
@@ -22,7 +23,8 @@ _TYPE_NAME = "{}_in_threadgroup"
 @dataclass(frozen=True)
 class _Variable:
     name: int  # its token
-    end: int  # past its declarator, initialiser included
+    end: int  # past its declarator
+    past: int  # past its initialiser
 
 
 def rewrite(source: Source, declared: Iterable[Declaration], edits: Edits) -> int:
@@ -86,11 +88,7 @@ def _variables(source: Source, start: int, end: int) -> list[_Variable]:
         if any(tokens[i].text in ("*", "&", "&&") for i in _outside_brackets(source, first, last)):
             pointers += 1
         elif tokens[last].kind == "name":
-            if declarator_end < past:
-                raise syntax_error(
-                    source.place(last), f"threadgroup variable '{tokens[last].text}' cannot have an initialiser"
-                )
-            variables.append(_Variable(last, past))
+            variables.append(_Variable(last, declarator_end, past))
     if pointers and variables:
         raise syntax_error(
             source.place(start), "metalsim takes threadgroup variables and pointers in statements of their own"
@@ -148,5 +146,7 @@ def _rewrite_statement(
         edits.replace(variable.name, variable.name + 1, type_name)
         if alignment:
             edits.insert(variable.end, alignment)
+        if variable.end < variable.past:
+            edits.replace(variable.end, variable.past)
         references.append(f'auto& {name} = ::msl::tg_var<{type_name}>({number + offset}, "{name}");')
     edits.replace(end, end + 1, "; " + " ".join(references))

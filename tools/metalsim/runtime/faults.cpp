@@ -1,5 +1,6 @@
 #include "faults.h"
 
+#include <dlfcn.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/time.h>
@@ -12,6 +13,7 @@
 #include "shadow.h"
 
 const void* last_kernel_pc;
+bool division_reported;
 
 namespace {
 
@@ -19,8 +21,7 @@ constexpr int FAULTS[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL};
 
 Response* answer;
 int reply_to;
-const char* library_begin;
-size_t library_size;
+const void* library_begin;
 char signal_stack[64 << 10];
 
 struct Machine {
@@ -46,10 +47,16 @@ Machine machine_of(void* context) {
 
 // Symbols are looked up one byte before a call's return address: the address of an instruction is moved on by one.
 Place place_of(const char* pc) {
-  if ((size_t)(pc - library_begin) < library_size) return {pc + 1};
-  if (last_kernel_pc) return {last_kernel_pc};
-  if (current && current->line) return {nullptr, current->file, current->line};
-  return {};
+  Dl_info info;
+  Place place;
+  if (dladdr(pc, &info) && info.dli_fbase == library_begin) place.pc = pc + 1;
+  // For code that belongs to no line of the kernel's: where the lane was last seen.
+  place.earlier_pc = last_kernel_pc;
+  if (current && current->line) {
+    place.file = current->file;
+    place.line = current->line;
+  }
+  return place;
 }
 
 void report_fault(int number, const char* address, const Machine& machine) {
@@ -93,7 +100,7 @@ void on_fault(int number, siginfo_t* info, void* context) {
     if (!just_reported(address)) report_fault(number, address, machine);
     return;
   }
-  report_fault(number, address, machine);
+  if (number != SIGFPE || !division_reported) report_fault(number, address, machine);
   stop_launch();
 }
 
@@ -134,10 +141,10 @@ void stop_timer() {
   setitimer(ITIMER_REAL, &none, nullptr);
 }
 
-void set_library(const void* base, size_t bytes) {
-  library_begin = (const char*)base;
-  library_size = bytes;
+void set_library(const void* base) {
+  library_begin = base;
   last_kernel_pc = nullptr;
+  division_reported = false;
 }
 
 void stop_launch() {

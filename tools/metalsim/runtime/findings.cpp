@@ -40,6 +40,7 @@ void set_group(AccessRecord& access, uint32_t number) {
 
 void set_access(AccessRecord& access, Place place, const Lane* lane) {
   access.pc = relative(place.pc);
+  access.earlier_pc = relative(place.earlier_pc);
   access.line = place.line;
   copy_name(access.file, sizeof access.file, place.file ? place.file : "");
   if (lane) access.thread = lane->position.tiitg;

@@ -5,9 +5,11 @@
 #include "protocol.h"
 #include "threadgroup.h"
 
-// Where something happened: a program counter in the kernel's library, or a file and line.
+// Where something happened: a program counter in the kernel's library, or a file and line. Of several, the first in this order
+// that is a line of the kernel's counts.
 struct Place {
   const void* pc = nullptr;
+  const void* earlier_pc = nullptr;
   const char* file = nullptr;
   int line = 0;
 };

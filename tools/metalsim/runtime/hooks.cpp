@@ -119,14 +119,16 @@ struct SourceLocation {
 
 namespace {
 
-void on_undefined(Finding finding, const SourceLocation* at) {
-  new_finding(finding, {nullptr, at->file ? at->file : "", (int)at->line});
+// The location is in our headers where the operator of a vector does it: then the call tells the kernel's line.
+void on_undefined(Finding finding, const SourceLocation* at, const void* pc) {
+  division_reported = finding == Finding::Division;
+  new_finding(finding, {pc, nullptr, at->file ? at->file : "", (int)at->line});
 }
 
 }  // namespace
 
 #define UNDEFINED(name, finding) \
-  EXPORT void __ubsan_handle_##name(SourceLocation* at, uintptr_t, uintptr_t) { on_undefined(Finding::finding, at); }
+  EXPORT void __ubsan_handle_##name(SourceLocation* at, uintptr_t, uintptr_t) { on_undefined(Finding::finding, at, CALLER); }
 UNDEFINED(out_of_bounds, ArrayOverrun)
 UNDEFINED(shift_out_of_bounds, Shift)
 UNDEFINED(type_mismatch_v1, Misaligned)

@@ -54,22 +54,22 @@ void empty_slots() {
   stray_pages = 0;
 }
 
-void report_threadgroup_memory(const char* name) {
-  if (ReportRecord* record = new_finding(Finding::ThreadgroupMemory, {})) {
+void report_threadgroup_memory(const char* name, const void* pc) {
+  if (ReportRecord* record = new_finding(Finding::ThreadgroupMemory, {pc})) {
     record->reason = Reason::Bytes;
     record->info[0] = threadgroup_bytes;
     copy_name(record->variable, sizeof record->variable, name);
   }
 }
 
-void* new_variable(uint32_t id, const char* name, size_t bytes, size_t align, uint32_t granule) {
+void* new_variable(uint32_t id, const char* name, size_t bytes, size_t align, uint32_t granule, const void* pc) {
   for (uint32_t i = 0; i < variable_count; i++)
     if (variable_ids[i] == id) return variables[i].begin;
   if (align < ARENA_UNIT) align = ARENA_UNIT;
   size_t offset = (arena_used + RED_ZONE + align - 1) & ~(align - 1);
   threadgroup_bytes += (bytes + ARENA_UNIT - 1) & ~(ARENA_UNIT - 1);
   if (threadgroup_bytes > threadgroup_most) threadgroup_most = threadgroup_bytes;
-  if (threadgroup_bytes > THREADGROUP_LIMIT) report_threadgroup_memory(name);
+  if (threadgroup_bytes > THREADGROUP_LIMIT) report_threadgroup_memory(name, pc);
   if (variable_count == MOST_VARIABLES || offset + bytes + RED_ZONE > ARENA_BYTES) stop_launch();
   char* begin = arena + offset;
   arena_used = offset + bytes;
@@ -125,7 +125,6 @@ const Buffer& buffer_of(int slot) { return buffers[slot]; }
 void reset_arena(const uint64_t* argument_bytes) {
   memcpy(argument_lengths, argument_bytes, sizeof argument_lengths);
   threadgroup_most = 0;
-  memset(owner, 0, sizeof owner);
   reset_variables();
 }
 
@@ -169,7 +168,7 @@ bool map_stray_page(void* address) {
 }
 
 EXPORT void* msl_tg_var(unsigned id, const char* name, size_t bytes, size_t align, unsigned granule) {
-  return new_variable(id, name, bytes, align, granule);
+  return new_variable(id, name, bytes, align, granule, __builtin_return_address(0));
 }
 
 EXPORT void* msl_tg_dyn(unsigned index, unsigned granule) {
@@ -181,5 +180,6 @@ EXPORT void* msl_tg_dyn(unsigned index, unsigned granule) {
       "threadgroup(24)", "threadgroup(25)", "threadgroup(26)", "threadgroup(27)", "threadgroup(28)", "threadgroup(29)",
       "threadgroup(30)"};
   constexpr uint32_t FIRST_ID = 1u << 31;  // apart from the declared variables'
-  return new_variable(FIRST_ID + index, names[index], argument_lengths[index], 16, granule);
+  if (index >= MOST_BUFFERS) return nullptr;
+  return new_variable(FIRST_ID + index, names[index], argument_lengths[index], 16, granule, __builtin_return_address(0));
 }

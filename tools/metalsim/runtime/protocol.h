@@ -82,7 +82,8 @@ enum class Reason : uint32_t {
 };
 
 struct AccessRecord {
-  uint64_t pc;  // relative to the library; 0: see file and line
+  // Relative to the library, 0: none. The first of the two and of file and line that is a line of the kernel's counts.
+  uint64_t pc, earlier_pc;
   uint32_t thread;
   uint32_t group[3];
   uint32_t writes;

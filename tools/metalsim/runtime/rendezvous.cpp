@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "cost.h"
+#include "faults.h"
 #include "findings.h"
 #include "threadgroup.h"
 
@@ -89,6 +90,7 @@ void arrive_at_simdgroup(msl_collective_fn collective, void* request, int kind, 
   lane->flags = flags;
   lane->file = file;
   lane->line = line;
+  last_kernel_pc = nullptr;
   if (!simdgroup->waiting) {
     simdgroup->first_waiting = lane;
     simdgroup->waits_together = true;
@@ -109,7 +111,7 @@ void report_missing_lanes(SimdGroup* simdgroup, const Lane* lane, uint32_t mask)
   Finding finding = lane->kind == KIND_BARRIER  ? Finding::DivergentBarrier
                     : lane->kind == KIND_MATRIX ? Finding::DivergentCollective
                                                 : Finding::PartialCollective;
-  if (ReportRecord* record = new_finding(finding, {nullptr, lane->file, lane->line}, {}, lane)) {
+  if (ReportRecord* record = new_finding(finding, {nullptr, nullptr, lane->file, lane->line}, {}, lane)) {
     record->reason = Reason::LanesMissing;
     record->info[0] = mask;
     record->info[1] = needed;
@@ -143,7 +145,7 @@ void report_divergent_barrier() {
     if (!is_at_barrier(lane)) continue;
     if (!first) first = lane;
     if (same_site(lane, first)) continue;
-    Place place{nullptr, first->file, first->line}, other{nullptr, lane->file, lane->line};
+    Place place{nullptr, nullptr, first->file, first->line}, other{nullptr, nullptr, lane->file, lane->line};
     if (ReportRecord* record = new_finding(Finding::DivergentBarrier, place, other, first)) {
       record->reason = Reason::OtherBarrier;
       record->has_other = 1;
@@ -152,7 +154,7 @@ void report_divergent_barrier() {
     return;
   }
   if (!ended) return;
-  if (ReportRecord* record = new_finding(Finding::DivergentBarrier, {nullptr, first->file, first->line}, {}, first)) {
+  if (ReportRecord* record = new_finding(Finding::DivergentBarrier, {nullptr, nullptr, first->file, first->line}, {}, first)) {
     record->reason = Reason::ThreadsEnded;
     record->has_other = 1;
     record->other.thread = ended->position.tiitg;
@@ -190,6 +192,7 @@ EXPORT void msl_tg_barrier(unsigned flags, const char* file, int line) {
   current->flags = flags;
   current->file = file;
   current->line = line;
+  last_kernel_pc = nullptr;
   if (++group.at_barrier < group.lane_count) {
     current->state = LaneState::AtBarrier;
     wait_current();
@@ -202,7 +205,7 @@ EXPORT void msl_tg_barrier(unsigned flags, const char* file, int line) {
 // Called by a collective that was asked for the value of a lane that takes no part.
 EXPORT void msl_bad_shuffle(unsigned lane, unsigned source, unsigned mask) {
   const Lane* reader = &lanes_of(current->simdgroup)[lane];
-  if (ReportRecord* record = new_finding(Finding::InactiveLane, {nullptr, reader->file, reader->line}, {}, reader)) {
+  if (ReportRecord* record = new_finding(Finding::InactiveLane, {nullptr, nullptr, reader->file, reader->line}, {}, reader)) {
     record->reason = Reason::LaneRead;
     record->info[0] = source;
     record->info[1] = mask;

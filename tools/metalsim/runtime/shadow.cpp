@@ -36,16 +36,14 @@ struct Shadow {
 struct PendingWrite {
   const char* address;
   size_t bytes;
-  char before[32];
+  char before[256];
   Record earlier;
   const void* pc;
 };
 
-constexpr int MOST_PENDING = 4;
-
 Shadow shadows[SLOTS];
-PendingWrite pending[MOST_PENDING];
-int pending_count;
+PendingWrite pending;
+bool write_is_pending;
 const char* code_begin;
 const char *reported_begin, *reported_end;
 
@@ -80,6 +78,36 @@ bool make_shadow(Shadow& shadow, size_t bytes, uint32_t granule) {
   shadow.cells = (Cell*)zeroed_memory(shadow.cell_count * sizeof(Cell));
   shadow.initialised = (uint8_t*)zeroed_memory(bytes);
   return shadow.cells && shadow.initialised;
+}
+
+// A buffer or a threadgroup variable with its shadow.
+struct Object {
+  const char* begin;
+  const char* end;
+  uint32_t granule;
+  bool writable;
+  Cell* cells;
+  uint8_t* initialised;
+};
+
+Object buffer_object(int slot) {
+  const Buffer& buffer = buffer_of(slot);
+  const Shadow& shadow = shadows[slot];
+  return {buffer.begin, buffer.end, buffer.granule, buffer.writable, shadow.cells, shadow.initialised};
+}
+
+Object threadgroup_object(const char* address) {
+  const Variable* variable = variable_at(address);
+  if (!variable) return {};
+  const Shadow& shadow = shadows[THREADGROUP_SLOT];
+  size_t offset = arena_offset(variable->begin);  // the arena has as many cells as bytes: room for granules of any size
+  return {variable->begin, variable->end, variable->granule, true, shadow.cells + offset, shadow.initialised + offset};
+}
+
+// Does a read get what nobody wrote? What is wider than an element may have padding, which copies read and nobody writes (the last
+// quarter of a float3): only if none of it was written.
+bool holds_nothing(const uint8_t* initialised, size_t bytes, size_t granule) {
+  return bytes <= granule ? memchr(initialised, 0, bytes) != nullptr : memchr(initialised, 1, bytes) == nullptr;
 }
 
 // What memory a report speaks of.
@@ -118,16 +146,19 @@ __attribute__((noinline)) void report_access(Finding finding, const void* addres
   report->access.writes = writes;
 }
 
-// A race of two writes waits for its verdict.
+// A race of two writes waits for its verdict; one access that races at several elements is one race.
 void report_racing_write(const Record& earlier, const void* address, size_t bytes, const void* pc) {
-  PendingWrite& write = pending[pending_count];
-  if (pending_count == MOST_PENDING || bytes > sizeof write.before) {
+  if (write_is_pending) return;
+  if (bytes > sizeof pending.before) {
     report_race(Finding::Race, earlier, true, address, bytes, true, pc);
     return;
   }
-  write = {(const char*)address, bytes, {}, earlier, pc};
-  memcpy(write.before, address, bytes);
-  pending_count++;
+  pending.address = (const char*)address;
+  pending.bytes = bytes;
+  pending.earlier = earlier;
+  pending.pc = pc;
+  memcpy(pending.before, address, bytes);
+  write_is_pending = true;
 }
 
 void remember_read(Cell& cell, const Record& now, Memory memory) {
@@ -170,7 +201,7 @@ void check_cell(Cell& cell, const Record& now, bool writes, Memory memory, const
 
 bool reset_shadow(const Request& request, const void* library_base) {
   code_begin = (const char*)library_base;
-  pending_count = 0;
+  write_is_pending = false;
   reported_begin = reported_end = nullptr;
   for (Shadow& shadow : shadows) {
     if (shadow.cells) munmap(shadow.cells, shadow.cell_count * sizeof(Cell));
@@ -193,59 +224,36 @@ bool just_reported(const void* address) { return address >= reported_begin && ad
 void forget_threadgroup_bytes(size_t offset, size_t bytes) { memset(shadows[THREADGROUP_SLOT].initialised + offset, 0, bytes); }
 
 void settle_writes() {
-  for (int i = 0; i < pending_count; i++) {
-    const PendingWrite& write = pending[i];
-    bool changed = memcmp(write.address, write.before, write.bytes) != 0;
-    report_race(changed ? Finding::Race : Finding::SameValueRace, write.earlier, true, write.address, write.bytes, true, write.pc);
-  }
-  pending_count = 0;
+  if (!write_is_pending) return;
+  write_is_pending = false;
+  bool changed = memcmp(pending.address, pending.before, pending.bytes) != 0;
+  Finding finding = changed ? Finding::Race : Finding::SameValueRace;
+  report_race(finding, pending.earlier, true, pending.address, pending.bytes, true, pending.pc);
 }
 
 void check_access(const void* address, size_t bytes, bool writes, bool atomic, const void* pc) {
   int slot = slot_of(address);
-  if (slot < 0 || !current) return;  // a stack, a constant of the program's: private, or read only
-  if (pending_count) settle_writes();
+  if (slot < 0 || !current) return;  // a stack, or a constant of the program's: private, or read only
+  if (write_is_pending) settle_writes();
   const char* at = (const char*)address;
-  Shadow& shadow = shadows[slot];
   Memory memory = slot == THREADGROUP_SLOT ? THREADGROUP : DEVICE;
-  const char* begin;
-  size_t first_byte;  // in the shadow's flags
-  uint32_t granule;
-  Cell* cells;
-  if (memory == THREADGROUP) {
-    const Variable* variable = variable_at(at);
-    if (!variable || at + bytes > variable->end) {
-      report_access(Finding::OutOfBounds, at, bytes, writes, pc);
-      return;
-    }
-    begin = variable->begin;
-    granule = variable->granule;
-    first_byte = arena_offset(at);
-    cells = shadow.cells + arena_offset(begin);  // as many cells as bytes: room for granules of any size
-  } else {
-    const Buffer& buffer = buffer_of(slot);
-    if (!buffer.begin || at < buffer.begin || at + bytes > buffer.end) {
-      report_access(Finding::OutOfBounds, at, bytes, writes, pc);
-      return;
-    }
-    if (writes && !buffer.writable) report_access(Finding::WriteToInput, at, bytes, true, pc);
-    begin = buffer.begin;
-    granule = buffer.granule;
-    first_byte = at - begin;
-    cells = shadow.cells;
+  Object object = memory == THREADGROUP ? threadgroup_object(at) : buffer_object(slot);
+  if (!object.begin || at < object.begin || at + bytes > object.end) {
+    report_access(Finding::OutOfBounds, at, bytes, writes, pc);
+    return;
   }
-  uint8_t* initialised = shadow.initialised + first_byte;
-  if (writes) {
-    memset(initialised, 1, bytes);
-  } else if (memchr(initialised, 0, bytes)) {
+  if (writes && !object.writable) report_access(Finding::WriteToInput, at, bytes, true, pc);
+  size_t offset = at - object.begin;
+  if (writes)
+    memset(object.initialised + offset, 1, bytes);
+  else if (holds_nothing(object.initialised + offset, bytes, object.granule))
     report_access(Finding::Uninitialised, at, bytes, false, pc);
-  }
-  size_t offset = at - begin;
+  size_t granule = object.granule;
   for (size_t cell = offset / granule; cell * granule < offset + bytes; cell++) {
     size_t low = cell * granule < offset ? offset - cell * granule : 0;
     size_t high = offset + bytes - cell * granule;
     if (high > granule) high = granule;
     uint8_t mask = (uint8_t)((1u << high) - (1u << low));
-    check_cell(cells[cell], record_of(mask, atomic, memory, pc), writes, memory, at, bytes, pc);
+    check_cell(object.cells[cell], record_of(mask, atomic, memory, pc), writes, memory, at, bytes, pc);
   }
 }

@@ -5,7 +5,7 @@
 
 namespace msl {
 
-constexpr double pi = 3.14159265358979323846;
+constexpr double pi = __builtin_bit_cast(double, 0x400921fb54442d18ul);  // by its bits: a literal here is a float
 
 // sin(pi x). The argument is reduced before pi comes in: exact at multiples of 1/2, right for large x.
 MSL_NOSAN inline float sin_of_pi_times(float x) {

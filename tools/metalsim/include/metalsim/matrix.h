@@ -29,8 +29,8 @@ struct matrix {
     for (int c = 0; c < C; c++) columns[c] = vec<T, R>(o.columns[c]);
   }
 
-  MSL_INLINE constexpr vec<T, R>& operator[](int c) { return columns[c]; }
-  MSL_INLINE constexpr const vec<T, R>& operator[](int c) const { return columns[c]; }
+  MSL_INLINE constexpr vec<T, R>& operator[](int c) { MSL_CHECK_INDEX(c, C) return columns[c]; }
+  MSL_INLINE constexpr const vec<T, R>& operator[](int c) const { MSL_CHECK_INDEX(c, C) return columns[c]; }
 };
 
 #define MSL_MATRIX template <class T, int C, int R> MSL_INLINE

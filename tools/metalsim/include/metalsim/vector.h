@@ -82,24 +82,46 @@ constexpr bool all_different() {
   return true;
 }
 
-// `v.zyx`: lies over the whole of v's N elements and reaches components I of them.
+// `v.zyx`: lies over the whole of v's N elements and reaches components I of them. It becomes a vector where one is wanted.
 template <class T, int N, int... I>
 struct swizzle {
   T e[N];
 
   typedef metal::vec<T, sizeof...(I)> vector;
   MSL_INLINE constexpr operator vector() const { return vector(e[I]...); }
-  MSL_INLINE constexpr swizzle& operator=(const vector& value) {
+  MSL_INLINE constexpr swizzle& operator=(const vector& v) {
     static_assert(all_different<I...>(), "a swizzle that names a component twice cannot be written");
     int k = 0;
-    ((e[I] = value.e[k++]), ...);
+    ((e[I] = v.e[k++]), ...);
     return *this;
   }
   MSL_INLINE constexpr swizzle& operator=(const swizzle& other) { return *this = vector(other); }
-  MSL_INLINE constexpr T operator[](int i) const {
-    const int indices[] = {I...};
-    return e[indices[i]];
+  MSL_INLINE constexpr T operator[](int i) const { return vector(*this).e[i]; }
+  swizzle() = default;
+  swizzle(const swizzle&) = default;
+};
+
+// Where a swizzle of two stays what it is (`auto p = v.zx;`), its components have their names, each behind as many elements
+// as come before it. (Longer ones have p[0], p[1] … alone, and none can be swizzled again: names for all 336 swizzles of a
+// type would double the time that a kernel takes to compile.)
+template <class T, int N, int I, int J>
+struct swizzle<T, N, I, J> {
+  union {
+    T e[N];
+    struct { T before_x[I]; T x; };
+    struct { T before_y[J]; T y; };
+  };
+
+  typedef metal::vec<T, 2> vector;
+  MSL_INLINE constexpr operator vector() const { return vector(e[I], e[J]); }
+  MSL_INLINE constexpr swizzle& operator=(const vector& v) {
+    static_assert(I != J, "a swizzle that names a component twice cannot be written");
+    e[I] = v.e[0];
+    e[J] = v.e[1];
+    return *this;
   }
+  MSL_INLINE constexpr swizzle& operator=(const swizzle& other) { return *this = vector(other); }
+  MSL_INLINE constexpr T operator[](int i) const { return vector(*this).e[i]; }
   swizzle() = default;
   swizzle(const swizzle&) = default;
 };
@@ -151,8 +173,8 @@ struct elements {
     reinterpret_cast<msl::elements<T, N>&>(e) = reinterpret_cast<const msl::elements<T, N>&>(o.e);                         \
     return *this;                                                                                                          \
   }                                                                                                                        \
-  inline __attribute__((always_inline)) constexpr T& operator[](int i) { return e[i]; }                                    \
-  inline __attribute__((always_inline)) constexpr const T& operator[](int i) const { return e[i]; }
+  MSL_INLINE constexpr T& operator[](int i) { MSL_CHECK_INDEX(i, N) return e[i]; }                                         \
+  MSL_INLINE constexpr const T& operator[](int i) const { MSL_CHECK_INDEX(i, N) return e[i]; }
 
 }  // namespace msl
 
@@ -196,10 +218,10 @@ MSL_PACKED(4)
 // Operators, component by component, of vectors and scalars.
 #define MSL_ASSIGNMENT(op)                                                                                      \
   template <class A, class B, class V = msl::vector_like<A>, class = msl::joined<A, B>>                         \
-  MSL_INLINE constexpr A& operator op##=(A& a, const B& b) { a = V(a op b); return a; }
+  MSL_CHECKED_INLINE constexpr A& operator op##=(A& a, const B& b) { a = V(a op b); return a; }
 #define MSL_BINARY(op)                                                                                          \
   template <class A, class B, class V = msl::joined<A, B>>                                                      \
-  MSL_INLINE constexpr V operator op(const A& a, const B& b) {                                                  \
+  MSL_CHECKED_INLINE constexpr V operator op(const A& a, const B& b) {                                                  \
     typedef msl::element_of<V> T;                                                                               \
     const V x(a), y(b);                                                                                         \
     V r{};                                                                                                      \
@@ -220,7 +242,7 @@ MSL_BINARY(^)
 // A shift's count may have another element type than what it shifts.
 #define MSL_SHIFT(op)                                                                                           \
   template <class A, class B, class V = msl::vector_like<A>, metal::enable_if_t<msl::size_of<B> == 0 || msl::size_of<B> == msl::size_of<V>, int> = 0> \
-  MSL_INLINE constexpr V operator op(const A& a, const B& b) {                                                  \
+  MSL_CHECKED_INLINE constexpr V operator op(const A& a, const B& b) {                                                  \
     typedef msl::element_of<V> T;                                                                               \
     const V x(a);                                                                                               \
     V r{};                                                                                                      \
@@ -233,7 +255,7 @@ MSL_BINARY(^)
     return r;                                                                                                   \
   }                                                                                                             \
   template <class A, class B, class V = msl::vector_like<A>, metal::enable_if_t<msl::size_of<B> == 0 || msl::size_of<B> == msl::size_of<V>, int> = 0> \
-  MSL_INLINE constexpr A& operator op##=(A& a, const B& b) { a = V(a op b); return a; }
+  MSL_CHECKED_INLINE constexpr A& operator op##=(A& a, const B& b) { a = V(a op b); return a; }
 MSL_SHIFT(<<)
 MSL_SHIFT(>>)
 #undef MSL_SHIFT
