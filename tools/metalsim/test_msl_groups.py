@@ -407,7 +407,8 @@ def findings(source: str, buffers: dict[str, np.ndarray], threads: int = 32) -> 
         ("out[i] = (uint4(i) << 3).x;", None),
         ("out[i] = (uint4(i) << (i + 1)).x;", Finding.SHIFT),
         ("out[i] = float4(uint4(i) / (uint4(i) & 1)).x;", Finding.DIVISION),
-        ("float4x4 m(1.0f); *(device float4x4*)x = m;", Finding.SAME_VALUE_RACE),
+        ("out[i] = (((device float4x4*)x)[i / 8] * float4(1)).y;", None),
+        ("out[i] = (((device float4x4*)x)[i / 6] * float4(1)).y;", Finding.OUT_OF_BOUNDS),
     ],
 )
 def test_what_the_library_does_to_memory_is_seen_at_the_kernels_line(statement: str, finding: Finding | None) -> None:

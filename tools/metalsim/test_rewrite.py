@@ -235,3 +235,19 @@ int LAST;
     for word in ("MARK", "LAST"):
         (line,) = (n for n, each in enumerate(before) if word in each)
         assert word in after[line]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("x = 1.0h;", "x = half(1.0f);"),
+        ("x = -.5H + 2.h;", "x = -half(.5f) + half(2.f);"),
+        ("x = 1e-3h;", "x = half(1e-3f);"),
+        ("x = 0x1.8p3bf;", "x = bfloat(0x1.8p3f);"),
+        ("x = 2.5BF;", "x = bfloat(2.5f);"),
+        ("x = 0xbf + 1.0 + 1.0f + 3u;", "x = 0xbf + 1.0 + 1.0f + 3u;"),
+        ("constant bool c [[function_constant(0)]]; constant half d = c ? 1.0h : 0.h;", "static bool c; static half d;"),
+    ],
+)
+def test_literals_of_half_and_bfloat(text: str, expected: str) -> None:
+    assert same(text, expected)

@@ -191,6 +191,12 @@ def test_any_32_bit_index_faults_instead_of_reaching_another_buffer(index: str, 
     assert (report.finding, report.memory) == (Finding.OUT_OF_BOUNDS, "buffer x")
 
 
+@pytest.mark.parametrize("mode", Mode)
+def test_an_access_far_from_threadgroup_memory_is_out_of_bounds(mode: Mode) -> None:
+    (report,) = run("SHARED(int, tile, 8); volatile int far = 1 << 28; (&tile[0])[far] = 1;", mode=mode).reports
+    assert (report.finding, report.memory, report.index) == (Finding.OUT_OF_BOUNDS, "threadgroup tile", 1 << 28)
+
+
 def test_vectors_may_be_read_from_a_buffer_whose_length_is_odd() -> None:
     x, out = np.arange(17, dtype=np.float32), np.zeros(4, np.float32)
     body = "typedef float four __attribute__((vector_size(16))); *(four*)out = *(const four*)x;"

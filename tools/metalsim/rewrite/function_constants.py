@@ -14,6 +14,8 @@ from inferspec.tools.metalsim.declarations import Declaration, past_template
 from inferspec.tools.metalsim.errors import syntax_error
 from inferspec.tools.metalsim.source import Edits, Source
 
+from . import literals
+
 
 @dataclass(frozen=True)
 class FunctionConstant:
@@ -67,7 +69,7 @@ def take(source: Source, declared: Iterable[Declaration], edits: Edits) -> Funct
         elif equals < declaration.head and any(tokens[i].text in names for i in range(equals, declaration.head)):
             name = tokens[equals - 1].text
             type_name = _type(source, declaration.start, equals - 1)
-            derived[name] = source.words(equals + 1, declaration.head)
+            derived[name] = literals.words(source, equals + 1, declaration.head)
             names.add(name)
             edits.replace(declaration.start, declaration.end, f"static {type_name} {name};")
     return FunctionConstants(constants, tuple(derived.items()))

@@ -78,11 +78,10 @@ bool set_constants(const Request& request, Library* library, Response* response)
 }
 
 void set_up_threadgroup(const Request& request, uint32_t number) {
-  uint32_t position[3] = {number % msl_tgp.tgpg[0], number / msl_tgp.tgpg[0] % msl_tgp.tgpg[1],
-                          number / msl_tgp.tgpg[0] / msl_tgp.tgpg[1]};
+  uint32_t* position = msl_tgp.tgpig;
+  set_group_position(position, number);
   for (int d = 0; d < 3; d++) {
     uint32_t left = request.grid[d] - position[d] * request.threadgroup[d];
-    msl_tgp.tgpig[d] = position[d];
     msl_tgp.tptg[d] = left < request.threadgroup[d] ? left : request.threadgroup[d];
   }
   const uint32_t* size = msl_tgp.tptg;

@@ -4,7 +4,11 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/time.h>
+#if defined(__APPLE__)
+#include <sys/ucontext.h>
+#else
 #include <ucontext.h>
+#endif
 #include <unistd.h>
 
 #include "fibers.h"
@@ -36,10 +40,11 @@ Machine machine_of(void* context) {
 #elif defined(__APPLE__)
   return {(const char*)c->uc_mcontext->__ss.__rip, (c->uc_mcontext->__es.__err & 2) != 0};
 #elif defined(__aarch64__)
-  // Whether it writes is in a record that not every kernel of the system supplies; the instruction says it too: bit 22 of a
-  // load or store is set for loads.
-  const char* pc = (const char*)c->uc_mcontext.pc;
-  return {pc, false};
+  Machine machine = {(const char*)c->uc_mcontext.pc, false};
+  for (_aarch64_ctx* record = (_aarch64_ctx*)c->uc_mcontext.__reserved; record->magic;
+       record = (_aarch64_ctx*)((char*)record + record->size))
+    if (record->magic == ESR_MAGIC) machine.writes = ((esr_context*)record)->esr & 0x40;  // ESR_EL1.ISS.WnR
+  return machine;
 #else
   return {(const char*)c->uc_mcontext.gregs[REG_RIP], (c->uc_mcontext.gregs[REG_ERR] & 2) != 0};
 #endif
@@ -84,11 +89,7 @@ void report_fault(int number, const char* address, const Machine& machine) {
   report->info[0] = number;
   report->info[1] = (uint64_t)address;
   report->access.writes = machine.writes;
-  if (buffer) {
-    report->buffer = slot;
-    report->offset = address - buffer->begin;
-    report->bytes = 1;
-  }
+  set_memory(report, address, 1);
 }
 
 void on_fault(int number, siginfo_t* info, void* context) {

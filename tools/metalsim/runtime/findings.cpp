@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "memory.h"
+
 namespace {
 
 Response* list;
@@ -15,6 +17,15 @@ Key keys[MOST_REPORTS];
 uint64_t relative(const void* pc) { return pc ? (const char*)pc - base : 0; }
 
 bool same(const Place& a, const Place& b) { return a.pc == b.pc && a.file == b.file && a.line == b.line; }
+
+void set_access(AccessRecord& access, Place place, const Lane* lane) {
+  access.pc = relative(place.pc);
+  access.earlier_pc = relative(place.earlier_pc);
+  access.line = place.line;
+  copy_name(access.file, sizeof access.file, place.file ? place.file : "");
+  if (lane) access.thread = lane->position.tiitg;
+  set_group_position(access.group, group.number);
+}
 
 }  // namespace
 
@@ -32,19 +43,19 @@ void copy_name(char* to, size_t bytes, const char* name) {
   memcpy(to, name, strlen(name) + 1);
 }
 
-void set_group(AccessRecord& access, uint32_t number) {
-  access.group[0] = number % msl_tgp.tgpg[0];
-  access.group[1] = number / msl_tgp.tgpg[0] % msl_tgp.tgpg[1];
-  access.group[2] = number / msl_tgp.tgpg[0] / msl_tgp.tgpg[1];
-}
-
-void set_access(AccessRecord& access, Place place, const Lane* lane) {
-  access.pc = relative(place.pc);
-  access.earlier_pc = relative(place.earlier_pc);
-  access.line = place.line;
-  copy_name(access.file, sizeof access.file, place.file ? place.file : "");
-  if (lane) access.thread = lane->position.tiitg;
-  set_group(access, group.number);
+void set_memory(ReportRecord* record, const void* address, size_t bytes) {
+  int slot = slot_of(address);
+  record->bytes = bytes;
+  if (slot == THREADGROUP_SLOT) {
+    const Variable* variable = variable_near(address);
+    if (!variable) return;
+    copy_name(record->variable, sizeof record->variable, variable->name);
+    record->offset = (const char*)address - variable->begin;
+    record->granule = variable->granule;
+  } else if (slot >= 0 && buffer_of(slot).begin) {
+    record->buffer = slot;
+    record->offset = (const char*)address - buffer_of(slot).begin;
+  }
 }
 
 ReportRecord* new_finding(Finding finding, Place place, Place other, const Lane* lane) {

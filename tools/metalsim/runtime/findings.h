@@ -20,6 +20,7 @@ void reset_findings(Response* response, const void* library_base);
 // the same two places before, or the list is full: it is only counted then.
 ReportRecord* new_finding(Finding finding, Place place, Place other = {}, const Lane* lane = nullptr);
 
-void set_access(AccessRecord& access, Place place, const Lane* lane);
-void set_group(AccessRecord& access, uint32_t number);
+// What memory it is about: the buffer or threadgroup variable that an address is in, or nearest to.
+void set_memory(ReportRecord* record, const void* address, size_t bytes);
+
 void copy_name(char* to, size_t bytes, const char* name);

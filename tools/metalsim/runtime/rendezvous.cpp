@@ -105,7 +105,7 @@ void arrive_at_simdgroup(msl_collective_fn collective, void* request, int kind, 
   wait_current();
 }
 
-void report_missing_lanes(SimdGroup* simdgroup, const Lane* lane, uint32_t mask) {
+void report_missing_lanes(const Lane* lane, uint32_t mask) {
   uint32_t needed = needed_for(lane);
   if (mask == needed) return;
   Finding finding = lane->kind == KIND_BARRIER  ? Finding::DivergentBarrier
@@ -127,7 +127,7 @@ void resolve_simdgroup(SimdGroup* simdgroup) {
     if (!lowest || lane->line < lowest->line) lowest = lane;
   }
   uint32_t mask = waiting_with(lowest, simdgroup->waiting);
-  report_missing_lanes(simdgroup, lowest, mask);
+  report_missing_lanes(lowest, mask);
   current = lowest;
   hold(simdgroup, mask, nullptr);
   current = nullptr;

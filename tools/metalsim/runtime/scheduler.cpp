@@ -92,6 +92,12 @@ uint64_t next_random() {  // xorshift64
   return settings.random = x;
 }
 
+void set_group_position(uint32_t position[3], uint32_t number) {
+  position[0] = number % msl_tgp.tgpg[0];
+  position[1] = number / msl_tgp.tgpg[0] % msl_tgp.tgpg[1];
+  position[2] = number / msl_tgp.tgpg[0] / msl_tgp.tgpg[1];
+}
+
 void make_ready(SimdGroup* simdgroup, uint32_t lanes) {
   if (!lanes) return;
   simdgroup->ready |= lanes;

@@ -104,26 +104,25 @@ Object threadgroup_object(const char* address) {
   return {variable->begin, variable->end, variable->granule, true, shadow.cells + offset, shadow.initialised + offset};
 }
 
+// Most accesses are of 4 bytes: no call of the C library's for those.
+bool all_four(const uint8_t* initialised) {
+  uint32_t flags;
+  memcpy(&flags, initialised, 4);
+  return flags == 0x01010101;
+}
+
+void mark_initialised(uint8_t* initialised, size_t bytes) {
+  if (bytes == 4)
+    memset(initialised, 1, 4);
+  else
+    memset(initialised, 1, bytes);
+}
+
 // Does a read get what nobody wrote? What is wider than an element may have padding, which copies read and nobody writes (the last
 // quarter of a float3): only if none of it was written.
 bool holds_nothing(const uint8_t* initialised, size_t bytes, size_t granule) {
+  if (bytes == 4 && granule == 4) return !all_four(initialised);
   return bytes <= granule ? memchr(initialised, 0, bytes) != nullptr : memchr(initialised, 1, bytes) == nullptr;
-}
-
-// What memory a report speaks of.
-void set_memory(ReportRecord* record, const void* address, size_t bytes) {
-  int slot = slot_of(address);
-  record->bytes = bytes;
-  if (slot == THREADGROUP_SLOT) {
-    const Variable* variable = variable_near(address);
-    if (!variable) return;
-    copy_name(record->variable, sizeof record->variable, variable->name);
-    record->offset = (const char*)address - variable->begin;
-    record->granule = variable->granule;
-  } else if (slot >= 0 && buffer_of(slot).begin) {
-    record->buffer = slot;
-    record->offset = (const char*)address - buffer_of(slot).begin;
-  }
 }
 
 void report_race(Finding finding, const Record& earlier, bool earlier_writes, const void* address, size_t bytes, bool writes, const void* pc) {
@@ -134,7 +133,7 @@ void report_race(Finding finding, const Record& earlier, bool earlier_writes, co
   report->has_other = 1;
   report->other.thread = earlier.thread;
   report->other.writes = earlier_writes;
-  set_group(report->other, earlier.group1 - 1);
+  set_group_position(report->other.group, earlier.group1 - 1);
 }
 
 __attribute__((noinline)) void report_access(Finding finding, const void* address, size_t bytes, bool writes, const void* pc) {
@@ -245,7 +244,7 @@ void check_access(const void* address, size_t bytes, bool writes, bool atomic, c
   if (writes && !object.writable) report_access(Finding::WriteToInput, at, bytes, true, pc);
   size_t offset = at - object.begin;
   if (writes)
-    memset(object.initialised + offset, 1, bytes);
+    mark_initialised(object.initialised + offset, bytes);
   else if (holds_nothing(object.initialised + offset, bytes, object.granule))
     report_access(Finding::Uninitialised, at, bytes, false, pc);
   size_t granule = object.granule;

@@ -79,3 +79,6 @@ void make_ready(SimdGroup* simdgroup, uint32_t lanes);
 bool resolve_incomplete();
 
 uint64_t next_random();
+
+// Where the threadgroup of that number is in the grid.
+void set_group_position(uint32_t position[3], uint32_t number);

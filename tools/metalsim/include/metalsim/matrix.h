@@ -9,6 +9,12 @@ struct matrix {
   vec<T, R> columns[C];
 
   matrix() = default;
+  // Column by column, so that the checker sees it and no padding is read.
+  MSL_INLINE constexpr matrix(const matrix& o) { MSL_EACH(C, columns[i] = o.columns[i]) }
+  MSL_INLINE constexpr matrix& operator=(const matrix& o) {
+    MSL_EACH(C, columns[i] = o.columns[i])
+    return *this;
+  }
   // The diagonal.
   MSL_INLINE constexpr explicit matrix(T diagonal) : columns{} {
     for (int c = 0; c < C && c < R; c++) columns[c].e[c] = diagonal;

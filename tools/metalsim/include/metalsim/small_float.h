@@ -158,20 +158,6 @@ typedef msl::small_float<msl::bfloat_format> bfloat;
 
 static_assert(sizeof(half) == 2 && alignof(half) == 2 && sizeof(bfloat) == 2 && alignof(bfloat) == 2, "16-bit floats");
 
-// 1.0h and 1.0bf. Literal suffixes without an underscore are the implementation's, which this is.
-#pragma GCC diagnostic push
-#ifdef __clang__
-#pragma GCC diagnostic ignored "-Wreserved-user-defined-literal"
-#pragma GCC diagnostic ignored "-Wuser-defined-literals"
-#else
-#pragma GCC diagnostic ignored "-Wliteral-suffix"
-#endif
-constexpr half operator""h(long double x) { return half(float(x)); }
-constexpr half operator""H(long double x) { return half(float(x)); }
-constexpr bfloat operator""bf(long double x) { return bfloat(float(x)); }
-constexpr bfloat operator""BF(long double x) { return bfloat(float(x)); }
-#pragma GCC diagnostic pop
-
 namespace metal {
 
 template <class T>
