@@ -179,7 +179,7 @@ def test_queries_of_paged_attention_that_see_no_token_are_zeros(subject, call):
 
 @requirement(spec.PAGED_14, call=paged_calls(contexts=short_context, rows=(2, 4)), share=0.6)
 def test_rows_without_context_leave_the_others_alone(subject, call):
-    subject.agrees(misdirected(poisoned(call, "nan"), -1))
+    subject.agrees(misdirected(poisoned(call, "nan"), -1), where=seeing(call))
 
 
 @requirement(spec.PAGED_15, call=paged_calls(dtypes=["float16", "bfloat16"], amplitude=(2.0, 3.0)), share=0.5)
@@ -204,6 +204,12 @@ def test_paged_attention_keeps_running_sums_of_many_tokens_in_float32(subject, c
 )
 def test_adding_a_constant_to_a_row_of_logits_changes_nothing_in_paged_attention(subject, call, far):
     subject.agrees(_shifted(call, far, subject.precision))
+
+
+@requirement(spec.PAGED_16, routed=routed_pages(), far=st.sampled_from([-5e5, -6e4, 6e4, 5e5]), share=0.4)
+def test_a_query_whose_logits_are_far_from_zero_still_finds_its_token(subject, routed, far):
+    call, expected = routed
+    subject.expects(poisoned(_shifted(call, far, subject.precision), "nan"), expected)
 
 
 @requirement(spec.PAGED_17, call=walked_pages(), share=0.6)
@@ -273,7 +279,8 @@ def test_another_table_in_between_changes_nothing(subject, call, seed):
 @requirement(spec.PAGED_24, call=paged_calls(amplitude=(1.0,)), share=0.3)
 def test_shorter_contexts_in_between_change_nothing(subject, call):
     lens = call.arguments["context_lens"]
-    depends_on_arguments_alone(subject, call, call.having(context_lens=(lens // 2).astype(lens.dtype)))
+    shorter = call.having(context_lens=((lens + 1) // 2).astype(lens.dtype))
+    depends_on_arguments_alone(subject, call, shorter, where=seeing(shorter))
 
 
 @requirement(spec.PAGED_25, call=paged_calls(rows=(2, 4)), share=0.5)

@@ -66,7 +66,7 @@ def causal_blocks(pick: Pick) -> tuple[int, int]:
 
 def many_keys(pick: Pick) -> tuple[int, int]:
     """More keys than 15 or 16 bits count."""
-    return pick.size(1, 2), pick.upto("keys", 2**15 + 1000, 2**16 + 50)
+    return pick.size(1, 3), pick.upto("keys", 2**15 + 1000, 2**16 + 50)
 
 
 @calls
@@ -151,7 +151,8 @@ def hidden_tiles(pick: Pick) -> Call:
 
 @calls
 def emptied_rows(pick: Pick, shapes: Any = across_tiles) -> Call:
-    """Attention under a mask that hides every key from some rows, single ones or whole blocks of them, or from all."""
+    """Attention under a mask that hides every key from some rows, single ones or whole blocks of them, or from all; it may
+    be a column, L×1."""
     call = tiled_calls.build(pick, shapes=shapes)
     length, keys = call.arguments["query"].shape[-2], call.arguments["key"].shape[-2]
     visible = pick.random.random((length, keys)) < 0.6
@@ -160,7 +161,9 @@ def emptied_rows(pick: Pick, shapes: Any = across_tiles) -> Call:
     empty = (np.arange(length) // block) % 2 == pick.one_of(0, 1)
     if pick.one_of(False, False, False, True):
         empty = np.ones(length, bool)
-    visible &= ~empty[:, None]
+    visible = ~empty[:, None] & (pick.one_of(False, False, True) | visible)
+    if visible.all(axis=-1).sum() + empty.sum() == length:
+        visible = visible[:, :1]
     return call.having(mask=encoded(visible, call.features["masks"], call.features["dtypes"]))
 
 

@@ -41,14 +41,15 @@ Contexts = Callable[[Pick, int, int], int]
 def any_context(pick: Pick, page_size: int, length: int) -> int:
     """Within a few pages, its end anywhere or beside the end of a page; no shorter than L."""
     if pick.one_of(False, True):
-        return max(length, at_page_end(pick, page_size, length))
+        return at_page_end(pick, page_size, length)
     return pick.size(length, max(length, min(3 * page_size, 40)))
 
 
 def at_page_end(pick: Pick, page_size: int, length: int) -> int:
-    """One token before the end of a page, at it, or one after it."""
-    pages = pick.size(1, max(min(60 // page_size, 5), 1))
-    return max(page_size * pages + pick.one_of(0, -1, 1), 1)
+    """One token before the end of a page, at it, or one after it; no shorter than L."""
+    first = -(-(length + 1) // page_size)
+    pages = first + pick.size(0, max(min(60 // page_size, 5) - 1, 0))
+    return page_size * pages + pick.one_of(0, -1, 1)
 
 
 def long_context(pick: Pick, page_size: int, length: int) -> int:

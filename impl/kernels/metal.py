@@ -14,6 +14,16 @@ FOLDER = Path(__file__).resolve().parent
 SIMDGROUP = 32
 """Threads of a SIMD-group, on every Apple GPU."""
 
+PROBES = {
+    "bfloat": "out[0] = static_cast<bfloat>(1.0f) == static_cast<bfloat>(1.0f);",
+    "matrix": """
+        simdgroup_float8x8 m = make_filled_simdgroup_matrix<float, 8, 8>(1.0f);
+        simdgroup_multiply_accumulate(m, m, m, m);
+        out[0] = m.thread_elements()[0] > 0.0f;
+    """,
+}
+"""What an older GPU may lack, by name: bodies of kernels that use it. Every lane writes the same."""
+
 
 class Availability(StrEnum):
     """Where the kernels run: on a Metal device, in a simulator that stands in for `mx.fast.metal_kernel`, or nowhere."""
@@ -37,7 +47,7 @@ def dtypes() -> tuple[mx.Dtype, ...]:
     match available():
         case Availability.NONE:
             return ()
-        case Availability.NATIVE if not _compiles("out[0] = static_cast<bfloat>(1.0f) == static_cast<bfloat>(1.0f);"):
+        case Availability.NATIVE if not gpu_takes("bfloat"):
             return (mx.float32, mx.float16)
     return (mx.float32, mx.float16, mx.bfloat16)
 
@@ -50,10 +60,7 @@ def runs(*arrays: mx.array) -> bool:
 
 def has_matrices() -> bool:
     """Whether the GPU multiplies SIMD-group matrices (Apple's family 7 and later)."""
-    return available() is not Availability.NATIVE or _compiles(
-        "simdgroup_float8x8 m = make_filled_simdgroup_matrix<float, 8, 8>(1.0f);"
-        "simdgroup_multiply_accumulate(m, m, m, m); out[0] = m.thread_elements()[0] > 0.0f;"
-    )
+    return available() is not Availability.NATIVE or gpu_takes("matrix")
 
 
 def threads(simdgroups: int) -> int:
@@ -114,10 +121,14 @@ def _built(
 
 
 @cache
-def _compiles(body: str) -> bool:
-    """Whether the GPU takes a kernel with that body."""
-    probe = mx.fast.metal_kernel(
-        name="inferspec_probe", input_names=[], output_names=["out"], source=body, header="using namespace metal;\n"
+def gpu_takes(feature: str) -> bool:
+    """Whether a kernel with one of PROBES compiles and runs."""
+    probe: Any = mx.fast.metal_kernel(
+        name=f"inferspec_{feature}_probe",
+        input_names=[],
+        output_names=["out"],
+        source=PROBES[feature],
+        header="using namespace metal;\n",
     )
     try:
         mx.eval(

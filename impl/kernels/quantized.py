@@ -16,6 +16,8 @@ WORDS = 32
 """Words of a threadgroup of quantized_vector_plain."""
 TILE = 32
 """Rows and columns of a tile of quantized_matrix."""
+SIMDGROUPS = 4
+"""SIMD-groups of a threadgroup of quantized_vector_plain and of quantized_matrix, as these count on."""
 
 _INPUTS = ["x", "packed", "scales", "biases", "group_size"]
 _vector = Kernel("quantized_vector", _INPUTS)
@@ -48,11 +50,11 @@ def launch(
     template: list[tuple[str, mx.Dtype | bool]] = [("T", dtype)]
     if count >= FEW_ROWS and has_matrices():
         kernel, template = _matrix, [*template, ("TRANSPOSE", transpose)]
-        group, tiles = threads(4), (-(-columns // TILE), -(-count // TILE))
+        group, tiles = threads(SIMDGROUPS), (-(-columns // TILE), -(-count // TILE))
     elif transpose:
         kernel, group, tiles = _vector, threads(1), (-(-columns // OUTPUTS), count)
     else:
-        kernel, group, tiles = _vector_plain, threads(4), (-(-words // WORDS), count)
+        kernel, group, tiles = _vector_plain, threads(SIMDGROUPS), (-(-words // WORDS), count)
     product = kernel(
         [*inputs, group_size],
         template=template,

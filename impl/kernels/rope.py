@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import mlx.core as mx
 
 from inferspec.impl.kernels.metal import SIMDGROUP, Kernel
@@ -14,7 +12,7 @@ HEADS_PER_THREAD = 4
 _kernel = Kernel("rope", ["x", "starts", "frequencies", "traditional"])
 
 
-def launch(x: mx.array, starts: Sequence[int], frequencies: mx.array, traditional: bool) -> mx.array:
+def launch(x: mx.array, starts: list[int], frequencies: mx.array, traditional: bool) -> mx.array:
     """Return x, B×L×H×D, with its pairs turned; the arguments are checked already.
 
     starts: the position of each batch row's first token, B of them or one for all; frequencies: dims/2, float32.

@@ -217,7 +217,8 @@ def test_kernels_are_clean_and_within_the_budget_in_every_schedule(
     operation, arguments = operation_of(case.operation), case.arguments(dtype)
     answer = operation().evaluate(operation().bind(arguments), Precision.FLOAT32)
     for schedule in SCHEDULES.values():
-        with metalsim.settings(mode="check", schedule=schedule):
+        # Strict: no kernel here counts on lockstep, or on memory that a SIMD-group function would order.
+        with metalsim.settings(mode="check", schedule=schedule, strict=True):
             got = call(operation, arguments)
         assert np.all(np.abs(got - answer.value) <= answer.budget), schedule
     assert launched(simulator) == [case.kernel] * len(SCHEDULES)
@@ -337,6 +338,13 @@ def test_a_gpu_without_simdgroup_matrices_gets_the_vector_forms(
     answer = operation().evaluate(operation().bind(arguments), Precision.FLOAT32)
     assert np.all(np.abs(call(operation, arguments) - answer.value) <= answer.budget)
     assert launched(simulator) == [case.kernel]
+
+
+@simulated
+def test_what_a_gpu_lacks_shows_in_a_probe(simulator: list[Launched], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(metal.PROBES, "nothing", "out[0] = no_such_function();")
+    probed = {feature: metal.gpu_takes.__wrapped__(feature) for feature in metal.PROBES}
+    assert probed == {"bfloat": True, "matrix": True, "nothing": False}
 
 
 # Where kernels run.

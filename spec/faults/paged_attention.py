@@ -958,7 +958,7 @@ FAULTS = (
         "paged-heads-floor-divided",
         "head counts that do not divide are rounded down",
         spec.PAGED_26,
-        {"guard_heads": lambda self, a: None, "key_heads": heads_floor_divided},
+        {"guard_heads": lambda self, a: None, "key_heads": heads_floor_divided, "value_heads": heads_floor_divided},
         ENGINEER,
     ),
     Fault(
