@@ -412,6 +412,7 @@ __attribute__((noinline)) static char* here() { return (char*)__builtin_return_a
 __attribute__((noinline)) static long from_start(char* pc) { extern char __ehdr_start __attribute__((visibility("hidden"))); return pc - &__ehdr_start; }
 extern "C" long call() {
   char* pc = here();
+  asm volatile("nop");
   return from_start(pc);
 }
 """

@@ -350,8 +350,8 @@ def test_a_stack_overflow_is_a_report_and_the_next_launch_runs(mode: Mode) -> No
     "body",
     [
         "\n\nwhile (*(volatile const int*)x == 0) {}",
-        "\n\nwhile (!simd_sum(0)) {}",
-        "\n\nfor (;;) threadgroup_barrier(BOTH);",
+        "\nUSE(x[0]);\nwhile (!simd_sum(0)) {}",
+        "\nUSE(x[0]);\nfor (;;) threadgroup_barrier(BOTH);",
     ],
 )
 def test_an_endless_loop_is_ended_and_its_line_is_told(mode: Mode, body: str) -> None:
@@ -443,6 +443,16 @@ def test_a_child_that_python_forks_has_a_process_of_its_own() -> None:
         os._exit(0 if right else 1)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     assert goes_on()
+
+
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_a_child_forked_during_another_threads_launch_does_not_wait_for_it() -> None:
+    with process._lock:
+        child = os.fork()
+        if child == 0:
+            signal.alarm(30)
+            os._exit(0 if goes_on() else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 
 def test_large_data_is_not_kept_between_launches() -> None:
