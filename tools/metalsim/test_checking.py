@@ -180,6 +180,8 @@ def test_simdgroup_functions_order_no_memory_in_strict_mode() -> None:
 def test_a_simdgroup_function_orders_only_the_lanes_that_took_part() -> None:
     body = "SHARED(int, tile, 32); tile[t] = 1; if (t < 16) simd_sum(1); if (t == 0) out[0] = tile[20];"
     assert (Finding.RACE, "threadgroup tile") in what(check(body, 32))
+    later = "SHARED(int, tile, 32); tile[t] = 1; if (t < 16) simd_sum(1); threadgroup_barrier(NO_MEMORY); if (t == 20) USE(tile[3]);"
+    assert (Finding.RACE, "threadgroup tile") in what(check(later, 32))
     same_half = body.replace("tile[20]", "tile[15]")
     assert what(check(same_half, 32)) == [(Finding.PARTIAL_COLLECTIVE, None)]
 
