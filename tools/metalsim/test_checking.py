@@ -410,12 +410,13 @@ def test_of_a_very_long_file_name_the_end_is_told() -> None:
 def test_a_call_that_ends_a_line_is_on_that_line() -> None:
     source = """
 #line 1 "calls.metal"
-__attribute__((noinline)) static char* here() { return (char*)__builtin_return_address(0); }
-__attribute__((noinline)) static long from_start(char* pc) { extern char __ehdr_start __attribute__((visibility("hidden"))); return pc - &__ehdr_start; }
+static char* last;
+__attribute__((noinline)) static void remember() { last = (char*)__builtin_return_address(0); }
 extern "C" long call() {
-  char* pc = here();
+  remember();
   asm volatile("nop");
-  return from_start(pc);
+  extern char __ehdr_start __attribute__((visibility("hidden")));
+  return last - &__ehdr_start;
 }
 """
     built = compiler.shared_library(source, ["-O1", "-g1", "-gdwarf-4"], label="calls")
