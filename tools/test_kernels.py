@@ -10,8 +10,9 @@ import pytest
 
 from inferspec.tools import metalsim
 from inferspec.tools.cli import main
-from inferspec.tools.kernels import cases, device
+from inferspec.tools.kernels import cases, commands, device
 from inferspec.tools.kernels.job import SCHEDULES
+from inferspec.tools.metalsim.lint import clang
 
 PREAMBLE = "#include <metal_stdlib>\nusing namespace metal;\n"
 REVERSE = (
@@ -61,11 +62,22 @@ def cxx() -> str:
         pytest.skip(str(error))
 
 
-def check(*arguments: str, schedules: str = "forward") -> tuple[int, dict]:
+def check(*arguments: str, schedules: str = "forward", lint: bool = False) -> tuple[int, dict]:
     """The command's exit code, and the result that it wrote, if it did."""
     result = Path("result.json")
     result.unlink(missing_ok=True)
-    code = main(["kernels", "check", *arguments, "--schedules", schedules, "--json", str(result), "--no-lint"])
+    code = main(
+        [
+            "kernels",
+            "check",
+            *arguments,
+            "--schedules",
+            schedules,
+            "--json",
+            str(result),
+            "--lint" if lint else "--no-lint",
+        ]
+    )
     return code, json.loads(result.read_text()) if result.exists() else {}
 
 
@@ -235,6 +247,30 @@ def test_an_endless_kernel_is_a_finding():
     code, result = check(write("endless.metal", endless), "--shapes", line, "--timeout", "0.5")
     assert code == 1
     assert [found["finding"] for found in result["kernels"][0]["findings"]] == ["does not end"]
+
+
+MISUSED = RIGHT.replace("out[t] =", "device float* row = (device float*)tile;\n  out[t] =")
+
+
+@pytest.mark.skipif(clang() is None, reason="clang++ is not there")
+def test_misuse_of_address_spaces_is_told_at_its_line(capsys):
+    code, result = check(write("misused.metal", MISUSED), "--shapes", LAUNCH, "--html", "page.html", lint=True)
+    assert code == 1
+    assert result["address_spaces"] == "checked"
+    (kernel,) = result["kernels"]
+    assert kernel["findings"] == []
+    assert [(misuse["file"], misuse["line"]) for misuse in kernel["address_spaces"]] == [("misused.metal", READ)]
+    assert f"misused.metal:{READ}" in capsys.readouterr().out
+    assert f'id="misused.metal-{READ}" class="bad"' in Path("page.html").read_text(encoding="utf-8")
+
+
+def test_without_clang_the_lint_is_left_out_and_told_so(monkeypatch, capsys):
+    monkeypatch.setattr(commands, "clang", lambda: None)
+    file = write("misused.metal", MISUSED)
+    assert main(["kernels", "check", file, "--shapes", LAUNCH, "--schedules", "forward"]) == 0
+    assert "address spaces not checked" in capsys.readouterr().out
+    assert check(file, "--shapes", LAUNCH, lint=True)[0] == 2
+    assert "clang++" in capsys.readouterr().out
 
 
 def test_costs_stand_side_by_side(capsys):

@@ -119,8 +119,8 @@ void mark_initialised(uint8_t* initialised, size_t bytes) {
 }
 
 // Does a read get what nobody wrote? What is wider than an element may have padding, which copies read and nobody writes: the last
-// quarter of a float3, what stands between a float and a long. That is never an element of even number; so those must be written
-// of a vector, and of what is wider, anything.
+// quarter of a float3, the second one of a float and a long. The first and the third are never that, so they must be written; of
+// what is wider than a vector, anything at all.
 bool holds_nothing(const uint8_t* initialised, size_t bytes, size_t granule) {
   constexpr size_t WIDEST_VECTOR = 4;
   if (bytes == 4 && granule == 4) return !all_four(initialised);
