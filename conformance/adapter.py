@@ -57,6 +57,9 @@ def load(spec: str, replacements: Mapping[str, str] | None = None, kind_of_array
     to use in place of the one that the adapter declares or seems to speak.
     """
     thing, module = _find(spec)
+    reason = getattr(thing, "UNAVAILABLE", "")
+    if isinstance(reason, str) and reason:
+        raise AdapterError(f"{spec} cannot run here: {reason}")
     origin = str(getattr(module, "__file__", "") or module.__name__)
     kind = _kind(thing, module, kind_of_arrays)
     targets, broken = _offers(thing, kind)

@@ -188,7 +188,7 @@ def certificate(
             "arrays": description.arrays,
             "library": description.library,
             "device": description.device,
-            "kernel_path": "metal" if description.device == "gpu" else "none",
+            "kernel_path": description.kernel_path,
             "offers": sorted(description.offers),
             "envelope": description.envelope,
             "unclaimed": dict(unclaimed),

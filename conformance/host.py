@@ -16,6 +16,7 @@ from typing import Any
 from inferspec.conformance.adapter import Adapter, load
 from inferspec.conformance.binding import AdapterError
 from inferspec.conformance.executor import Executor
+from inferspec.conformance.metal import kernel_path, prepare
 from inferspec.conformance.wire import decode, encode
 
 
@@ -27,6 +28,7 @@ def serve(connection: Connection) -> None:
     sys.path.insert(0, os.getcwd())
     hello = decode(connection.recv_bytes())
     try:
+        prepare(hello["metal"])
         adapter = load(hello["spec"], hello["replacements"], hello["arrays"])
     except AdapterError as error:
         connection.send_bytes(encode({"error": str(error)}))
@@ -42,7 +44,7 @@ def serve(connection: Connection) -> None:
             executor.reset()
             continue
         if message["do"] == "probe":
-            connection.send_bytes(encode(matmul_error(adapter)))
+            connection.send_bytes(encode(probed(adapter)))
             continue
         observation = executor.call(
             message["operation"],
@@ -88,6 +90,11 @@ def _device(kind: str) -> str:
 
         return "gpu" if mx.default_device() == mx.Device(mx.gpu) else "cpu"
     return "cpu"
+
+
+def probed(adapter: Adapter) -> dict[str, Any]:
+    """What shows when the subject has been used."""
+    return {"matmul_error": matmul_error(adapter), "kernel_path": kernel_path(adapter.kind.name)}
 
 
 def matmul_error(adapter: Adapter) -> float:

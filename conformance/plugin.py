@@ -44,6 +44,11 @@ OPTIONS: dict[str, dict[str, Any]] = {
         "default": 0,
         "help": "draw other examples; a seed draws the same ones for every subject",
     },
+    "--metal": {
+        "metavar": "MODE",
+        "default": "auto",
+        "help": "what Metal kernels run on: auto (Metal where there is any), native, sim (a simulator) or off",
+    },
     "--call-limit": {
         "metavar": "SECONDS",
         "type": float,
@@ -51,7 +56,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
         "help": "a call without an answer for so long counts as hung",
     },
 }
-TELLING = ("--impl", "--with", "--certificate", "--draw-seed", "--call-limit")
+TELLING = ("--impl", "--with", "--certificate", "--draw-seed", "--metal", "--call-limit")
 """Options that make a run ours wherever its tests are; other plugins have a --profile too."""
 
 
@@ -154,6 +159,7 @@ def _open(config: pytest.Config) -> Session:
                 profile=_option(config, "--profile"),
                 seed=_option(config, "--draw-seed"),
                 limit=_option(config, "--call-limit"),
+                metal=_option(config, "--metal"),
             )
     except (AdapterError, WaiverError, ValueError) as error:
         raise pytest.UsageError(" ".join(str(error).split())) from error

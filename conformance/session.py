@@ -13,6 +13,7 @@ from inferspec.conformance import certificate
 from inferspec.conformance.arrays import KINDS
 from inferspec.conformance.binding import AdapterError
 from inferspec.conformance.calls import Call
+from inferspec.conformance.metal import MODES
 from inferspec.conformance.subject import Description, HostedSubject, SubjectDied
 from inferspec.conformance.suite import EXAMPLES, Profile, Test, all_tests
 from inferspec.conformance.trial import Outcome, Trial
@@ -44,21 +45,34 @@ class Session:
     replacements: Mapping[str, str]
 
     @classmethod
-    def opened(cls, spec: str, replacements: Mapping[str, str], profile: str, seed: int, limit: float) -> Session:
+    def opened(
+        cls, spec: str, replacements: Mapping[str, str], profile: str, seed: int, limit: float, metal: str = "auto"
+    ) -> Session:
         """Load the subject and smoke-test it; AdapterError with one line where the adapter cannot be used."""
         if profile not in EXAMPLES:
             raise ValueError(f"--profile {profile}: it takes {', '.join(EXAMPLES)}")
-        subject = HostedSubject(spec, replacements, limit)
+        if metal not in MODES:
+            raise ValueError(f"--metal {metal}: it takes {', '.join(MODES)}")
+        subject = HostedSubject(spec, replacements, limit, metal=metal)
         description = subject.description
         waivers = read_waivers(description.waivers) if description.waivers else {}
         smoke = _smoke(subject, description)
         try:
-            matmul_error = subject.matmul_error()
+            probed = subject.probe()
         except (SubjectDied, EOFError):
-            matmul_error = None
+            probed = {"matmul_error": None, "kernel_path": description.kernel_path}
+        description.kernel_path = probed["kernel_path"]
         also = unclaimed(subject, description, without=set(smoke))
         return cls(
-            subject, description, Profile(profile, seed), waivers, smoke, matmul_error, also, limit, replacements
+            subject,
+            description,
+            Profile(profile, seed),
+            waivers,
+            smoke,
+            probed["matmul_error"],
+            also,
+            limit,
+            replacements,
         )
 
     @classmethod
@@ -66,7 +80,7 @@ class Session:
         """A worker's share of a session that the controller opened."""
         description = Description(**handed["description"])
         waivers = read_waivers(description.waivers) if description.waivers else {}
-        subject = HostedSubject(description.spec, handed["replacements"], handed["limit"])
+        subject = HostedSubject(description.spec, handed["replacements"], handed["limit"], metal=handed["metal"])
         profile = Profile(handed["profile"], handed["seed"])
         smoke = {name: (state, message) for name, (state, message) in handed["smoke"].items()}
         return cls(subject, description, profile, waivers, smoke, None, {}, handed["limit"], handed["replacements"])
@@ -79,6 +93,7 @@ class Session:
             "seed": self.profile.seed,
             "smoke": {name: list(found) for name, found in self.smoke.items()},
             "limit": self.limit,
+            "metal": self.subject.metal,
             "replacements": dict(self.replacements),
         }
 
@@ -86,7 +101,7 @@ class Session:
         about = self.description
         return [
             f"inferspec: {about.name} {about.version} ({about.origin}), {about.library} {about.device}, "
-            f"profile {self.profile.name}, seed {self.profile.seed}",
+            f"kernel path {about.kernel_path}, profile {self.profile.name}, seed {self.profile.seed}",
             f"inferspec: offers {', '.join(about.offers) or 'nothing'}",
         ]
 
@@ -136,9 +151,8 @@ class Session:
 
     def _rerun(self, test: Test, nodeid: str) -> str:
         parts = "".join(f" --with {part}={spec}" for part, spec in self.replacements.items())
-        options = (
-            f"--impl {self.description.spec}{parts} --profile {self.profile.name} --draw-seed {self.profile.seed} -n 0"
-        )
+        metal = f" --metal {self.subject.metal}" if self.subject.metal != "auto" else ""
+        options = f"--impl {self.description.spec}{parts}{metal} --profile {self.profile.name} --draw-seed {self.profile.seed} -n 0"
         return (
             f'pytest {options} "{nodeid}"'
             if nodeid.startswith("conformance/")
@@ -214,7 +228,7 @@ def _blame_adapter(subject: HostedSubject, description: Description, call: Call,
     for kind in KINDS:
         if kind == description.arrays:
             continue
-        other = HostedSubject(description.spec, subject.replacements, arrays=kind)
+        other = HostedSubject(description.spec, subject.replacements, arrays=kind, metal=subject.metal)
         try:
             seen = other.call(call)
         except (AdapterError, SubjectDied):

@@ -45,6 +45,8 @@ class Description:
     arrays: str = "numpy"
     library: str = ""
     device: str = "cpu"
+    kernel_path: str = "none"
+    """What ran its kernels (`metal.kernel_path`); known after the smoke stage."""
     offers: dict[str, dict[str, Any]] = field(default_factory=dict)
     broken: dict[str, str] = field(default_factory=dict)
     envelope: dict[str, dict[str, Any]] = field(default_factory=dict)
@@ -106,7 +108,7 @@ class HostedSubject:
     """A subject in a process of its own, restarted when it dies.
 
     limit: seconds after which a call counts as hung; loading may take `start_limit`. arrays: a kind of arrays to use
-    in place of the adapter's own.
+    in place of the adapter's own. metal: on what its Metal kernels run (`metal.MODES`).
     """
 
     def __init__(
@@ -116,9 +118,10 @@ class HostedSubject:
         limit: float = 20.0,
         start_limit: float = 120.0,
         arrays: str = "",
+        metal: str = "auto",
     ) -> None:
-        self.replacements = dict(replacements or {})
-        self._hello = {"spec": spec, "replacements": self.replacements, "arrays": arrays}
+        self.replacements, self.metal = dict(replacements or {}), metal
+        self._hello = {"spec": spec, "replacements": self.replacements, "arrays": arrays, "metal": metal}
         self._limit, self._start_limit = limit, start_limit
         self._process: subprocess.Popen[bytes] | None = None
         self._connection: Connection | None = None
@@ -151,9 +154,10 @@ class HostedSubject:
     def reset(self) -> None:
         self._send({"do": "reset"})
 
-    def matmul_error(self) -> float:
-        """The precision probe of the subject's library (`host.matmul_error`)."""
-        return float(self._ask({"do": "probe"}, self._limit, "the precision probe"))
+    def probe(self) -> dict[str, Any]:
+        """The precision of the subject's library and what ran its kernels (`host.probed`)."""
+        answer: dict[str, Any] = self._ask({"do": "probe"}, self._limit, "the precision probe")
+        return answer
 
     def close(self) -> None:
         """End the subject's process."""

@@ -19,6 +19,7 @@ def lines(certificate: Mapping[str, Any]) -> Iterator[Line]:
         yield from _component(component, [row for row in rows if row["component"] == component], certificate)
     for name, choices in certificate["subject"]["unclaimed"].items():
         yield f"{name} also works where nothing is claimed: {', '.join(choices)}", {}
+    yield f"kernel path: {certificate['subject']['kernel_path']}", {}
     precision = certificate["precision"]["matmul"]
     yield f"precision of the library's float32 matmul: {precision}", {}
     power = certificate["kit"]["power"]

@@ -5,21 +5,25 @@ from hypothesis import strategies as st
 
 from inferspec.conformance.inputs.attention import (
     HIDING,
+    SPOILT,
     attention_calls,
     beside_tiles,
     encoded,
+    louder,
     mask_calls,
     multi_head_calls,
     routed_attention,
     routed_heads,
     seeing,
+    shifted,
+    spoilt,
 )
 from inferspec.conformance.properties import depends_on_arguments_alone, keeps_arguments, refuses, returns
 from inferspec.conformance.strategies import in_views
 from inferspec.conformance.suite import requirement
 from inferspec.conformance.trial import Nonconformance
 from inferspec.spec import attention as spec
-from inferspec.spec.numerics import Precision, f64, largest, numpy_dtype
+from inferspec.spec.numerics import f64, largest
 
 ENCODINGS = list(HIDING)
 
@@ -116,14 +120,14 @@ def test_what_lies_at_hidden_positions_changes_nothing(subject, call):
     keys = call.arguments["key"].shape[-2]
     hidden = np.arange(keys) < keys // 2
     mask = encoded(~hidden[None, :], call.features["masks"], call.features["dtypes"])
-    subject.agrees(_louder(subject, call, hidden).having(mask=mask))
+    subject.agrees(louder(call, hidden, subject.precision).having(mask=mask))
 
 
 @requirement(spec.ATTN_08, call=attention_calls(masks=["causal"], amplitude=(1.0,)))
 def test_the_future_changes_nothing(subject, call):
     length, keys = call.arguments["query"].shape[-2], call.arguments["key"].shape[-2]
     earlier = np.arange(length)[:, None] < length - 1
-    subject.agrees(_louder(subject, call, np.arange(keys) == keys - 1), where=seeing(call) & earlier)
+    subject.agrees(louder(call, np.arange(keys) == keys - 1, subject.precision), where=seeing(call) & earlier)
 
 
 @requirement(
@@ -139,13 +143,13 @@ def test_logits_and_softmax_are_computed_in_float32(subject, call):
     far=st.sampled_from([30.0, 1e3, 1e5, -30.0, -1e3, -1e5, -5e5]),
 )
 def test_adding_a_constant_to_the_logits_of_a_row_changes_nothing(subject, call, far):
-    subject.agrees(_shifted(subject, call, far))
+    subject.agrees(shifted(call, far, subject.precision))
 
 
 @requirement(spec.ATTN_10, routed=routed_attention(masks=["none"]), far=st.sampled_from([-5e5, -6e4, 6e4, 5e5]))
 def test_a_row_of_logits_far_from_zero_still_finds_its_key(subject, routed, far):
     call, expected = routed
-    subject.expects(_shifted(subject, call, far), expected)
+    subject.expects(shifted(call, far, subject.precision), expected)
 
 
 @requirement(spec.ATTN_11, call=attention_calls(masks=["none", "bool"]), axis=st.sampled_from(["S", "L"]), share=0.5)
@@ -242,13 +246,11 @@ def test_long_calls_are_repeatable(subject, call):
     depends_on_arguments_alone(subject, call, call.having(query=-call.arguments["query"]), where=seeing(call))
 
 
-@requirement(
-    spec.ATTN_17, call=attention_calls(masks=["none"]), bad=st.sampled_from(["name", "mask", "heads", "dims", "values"])
-)
+@requirement(spec.ATTN_17, call=attention_calls(masks=["none"]), bad=st.sampled_from(SPOILT))
 def test_bad_arguments_are_refused(subject, call, bad):
     if subject.envelope["masks"] == ("none",) and bad in ("name", "mask"):
         bad = "heads"
-    refuses(subject, _spoilt(call, bad))
+    refuses(subject, spoilt(call, bad))
 
 
 @requirement(
@@ -398,51 +400,6 @@ def _with_empty_rows(call):
     query, keys = call.arguments["query"], call.arguments["key"].shape[-2]
     visible = np.broadcast_to((np.arange(query.shape[-2]) % 2 == 1)[:, None], (query.shape[-2], keys))
     return call.having(mask=encoded(np.array(visible), call.features["masks"], call.features["dtypes"]))
-
-
-def _reach(subject, call, size):
-    """The size, or as much of it as keeps the logits of class native exact enough in half dtypes (float16 ends at 65504)."""
-    native = subject.precision is Precision.NATIVE and call.features["dtypes"] != "float32"
-    return min(size, 1e3) if native else size
-
-
-def _louder(subject, call, positions):
-    """The same call with large finite keys and values at some positions: logits of either sign, 2e4 and more."""
-    size = _reach(subject, call, 2e4)
-
-    def loud(x):
-        return np.where(positions[:, None], size, f64(x)).astype(np.float32).astype(x.dtype)
-
-    return call.having(key=loud(call.arguments["key"]), value=loud(call.arguments["value"]))
-
-
-def _shifted(subject, call, far):
-    """The last feature, which no key needs, moves all logits of a row by the same: near `far` and -far in turn."""
-    query, key = call.arguments["query"].copy(), call.arguments["key"].copy()
-    step = 2.0 ** np.round(np.log2(np.sqrt(_reach(subject, call, abs(far)) * np.sqrt(query.shape[-1]))))
-    rows = np.where(np.arange(query.shape[-2]) % 2, -1.0, 1.0)
-    query[..., -1], key[..., -1] = np.sign(far) * rows * step, step
-    return call.having(query=query, key=key)
-
-
-def _spoilt(call, bad):
-    query, key, value = (call.arguments[name] for name in ("query", "key", "value"))
-    if bad == "name":
-        return call.having(mask="sliding")
-    if bad == "mask":
-        shape = (query.shape[-2] + 1, key.shape[-2] + 2)
-        return call.having(mask=np.zeros(shape, np.float32).astype(numpy_dtype(call.features["dtypes"])))
-    if bad == "heads":
-        return call.having(
-            query=query[..., :1, :, :].repeat(3, -3),
-            key=key[..., :1, :, :].repeat(2, -3),
-            value=value[..., :1, :, :].repeat(2, -3),
-        )
-    if bad == "dims":
-        return call.having(
-            key=np.concatenate([key, key[..., :1]], -1), value=np.concatenate([value, value[..., :1]], -1)
-        )
-    return call.having(value=np.concatenate([value, value[..., :1, :]], -2))
 
 
 def _seeing_rows(call):

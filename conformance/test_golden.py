@@ -15,11 +15,13 @@ from inferspec.golden import GoldenError
 from inferspec.spec import (
     attention,
     embedding,
+    flash_attention,
     kv_cache,
     linear,
     llama,
     metrics,
     mlp,
+    paged_attention,
     quantization,
     qwen3,
     rms_norm,
@@ -117,6 +119,106 @@ def test_golden_free_head_dims(subject):
 
 @requirement(attention.MHA_04)
 def test_golden_multi_head_masks(subject):
+    gives_the_goldens(subject)
+
+
+@requirement(flash_attention.FLASH_01)
+def test_golden_flash_attention(subject):
+    gives_the_goldens(subject)
+
+
+@requirement(flash_attention.FLASH_02)
+def test_golden_scales_given_to_flash_attention(subject):
+    gives_the_goldens(subject)
+
+
+@requirement(flash_attention.FLASH_03)
+def test_golden_grouped_heads_of_flash_attention(subject):
+    gives_the_goldens(subject)
+
+
+@requirement(flash_attention.FLASH_04)
+def test_golden_array_masks_of_flash_attention(subject):
+    gives_the_goldens(subject)
+
+
+@requirement(flash_attention.FLASH_05)
+def test_golden_causal_flash_attention(subject):
+    gives_the_goldens(subject)
+
+
+@requirement(flash_attention.FLASH_06)
+def test_golden_encodings_of_masks_of_flash_attention(subject):
+    gives_the_goldens(subject)
+
+
+@requirement(flash_attention.FLASH_18)
+def test_golden_flash_attention_beside_tiles(subject):
+    gives_the_goldens(subject)
+
+
+@requirement(flash_attention.FLASH_19)
+def test_golden_wide_heads_of_flash_attention(subject):
+    gives_the_goldens(subject)
+
+
+@requirement(flash_attention.FLASH_20)
+def test_golden_flash_attention_of_rising_logits(subject):
+    gives_the_goldens(subject)
+
+
+@requirement(paged_attention.PAGED_01)
+def test_golden_paged_attention(subject):
+    gives_the_goldens(subject)
+
+
+@requirement(paged_attention.PAGED_02)
+def test_golden_pages_of_one_token(subject):
+    gives_the_goldens(subject)
+
+
+@requirement(paged_attention.PAGED_03)
+def test_golden_contexts_of_any_length(subject):
+    gives_the_goldens(subject)
+
+
+@requirement(paged_attention.PAGED_04)
+def test_golden_contexts_beside_the_end_of_a_page(subject):
+    gives_the_goldens(subject)
+
+
+@requirement(paged_attention.PAGED_05)
+def test_golden_grouped_heads_of_paged_attention(subject):
+    gives_the_goldens(subject)
+
+
+@requirement(paged_attention.PAGED_06)
+def test_golden_chunks_of_paged_attention(subject):
+    gives_the_goldens(subject)
+
+
+@requirement(paged_attention.PAGED_07)
+def test_golden_paged_attention_without_a_mask(subject):
+    gives_the_goldens(subject)
+
+
+@requirement(paged_attention.PAGED_08)
+def test_golden_scales_given_to_paged_attention(subject):
+    gives_the_goldens(subject)
+
+
+@requirement(paged_attention.PAGED_11)
+def test_golden_shared_pages(subject):
+    gives_the_goldens(subject)
+
+
+@requirement(paged_attention.PAGED_19)
+def test_golden_wide_heads_of_paged_attention(subject):
+    gives_the_goldens(subject)
+
+
+@requirement(paged_attention.PAGED_25)
+def test_golden_tables_of_any_integers(subject):
     gives_the_goldens(subject)
 
 

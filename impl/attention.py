@@ -29,8 +29,8 @@ def scaled_dot_product_attention(
     The result is N..×H_q×L×D in the query's dtype; a row that sees no key is zeros. Keys and values are never repeated
     for their query heads. ValueError for shapes that do not fit, for an unknown mask name; TypeError for wrong dtypes.
     """
-    _check_inputs(query, key, value)
-    _check_mask(mask, (*query.shape[:-1], key.shape[-2]))
+    check_inputs(query, key, value)
+    check_mask(mask, (*query.shape[:-1], key.shape[-2]))
     if query.size == 0 or key.shape[-2] == 0:
         return mx.zeros(query.shape, query.dtype)
 
@@ -101,7 +101,7 @@ class MultiHeadAttention:
             _check_floating(name, x)
         if value.shape != key.shape:
             raise ValueError(f"value is {value.shape}; it takes the shape of key, {key.shape}")
-        _check_mask(mask, (*query.shape[:-2], self.num_heads, query.shape[-2], key.shape[-2]))
+        check_mask(mask, (*query.shape[:-2], self.num_heads, query.shape[-2], key.shape[-2]))
 
         attended = scaled_dot_product_attention(
             self._split(query @ self.wq.T),
@@ -139,7 +139,8 @@ def _softmax(logits: mx.array, mask: mx.array | str | None) -> mx.array:
     return mx.where(visible, weights, 0.0)
 
 
-def _check_inputs(query: mx.array, key: mx.array, value: mx.array) -> None:
+def check_inputs(query: mx.array, key: mx.array, value: mx.array) -> None:
+    """ValueError or TypeError for what `scaled_dot_product_attention` does not take."""
     for name, x in (("query", query), ("key", key), ("value", value)):
         if x.ndim < 3:
             raise ValueError(f"{name} is {x.shape}; it takes at least 3 dims: heads, length, head dim")
@@ -154,7 +155,8 @@ def _check_inputs(query: mx.array, key: mx.array, value: mx.array) -> None:
         raise ValueError(f"query has {query.shape[-3]} heads; it takes a multiple of the {key.shape[-3]} of key")
 
 
-def _check_mask(mask: mx.array | str | None, full: tuple[int, ...]) -> None:
+def check_mask(mask: mx.array | str | None, full: tuple[int, ...]) -> None:
+    """ValueError or TypeError for a mask that is none of None, "causal" or an array that broadcasts to `full`."""
     if mask is None:
         return
     if isinstance(mask, str):

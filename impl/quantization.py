@@ -1,7 +1,7 @@
 """Affine group-wise quantisation in MLX: rows of weights as 2-, 4- or 8-bit codes, packed as MLX stores them.
 
 Every group of `group_size` neighbours in a row shares a scale and a bias: weight = code · scale + bias. Codes lie in
-uint32 words, the first one in the lowest bits, so that weight j of a row is in word j·bits // 32.
+uint32 words, the first one in the lowest bits, so that weight j of a row is in word j·bits // 32. Products with 4-bit weights take our own kernels where there is Metal.
 """
 
 from __future__ import annotations
@@ -9,6 +9,9 @@ from __future__ import annotations
 from typing import cast
 
 import mlx.core as mx
+
+from inferspec.impl.kernels import metal
+from inferspec.impl.kernels import quantized as kernel
 
 GROUP_SIZES = (32, 64, 128)
 BITS = (2, 4, 8)
@@ -75,7 +78,7 @@ def quantized_matmul(
     own, which are broadcast with those of x. Raises TypeError for arrays of another kind, ValueError for shapes that do
     not fit and for a group size or number of bits that is not offered.
     """
-    return _product(x, packed, scales, biases, group_size, bits, transpose).astype(x.dtype)
+    return _product(x, packed, scales, biases, group_size, bits, transpose, x.dtype)
 
 
 class QuantizedLinear:
@@ -103,8 +106,9 @@ class QuantizedLinear:
 
     def __call__(self, x: mx.array) -> mx.array:
         """Return x · wᵀ + bias: N..×O in the dtype of x, for x: N..×I; computed in float32 and rounded once."""
-        product = _product(x, self.packed, self.scales, self.biases, self.group_size, self.bits, True)
-        return (product if self.bias is None else product + self.bias.astype(mx.float32)).astype(x.dtype)
+        dtype = x.dtype if self.bias is None else mx.float32
+        product = _product(x, self.packed, self.scales, self.biases, self.group_size, self.bits, True, dtype)
+        return product if self.bias is None else (product + self.bias.astype(mx.float32)).astype(x.dtype)
 
 
 class QuantizedEmbedding:
@@ -142,9 +146,16 @@ class QuantizedEmbedding:
 
 
 def _product(
-    x: mx.array, packed: mx.array, scales: mx.array, biases: mx.array, group_size: int, bits: int, transpose: bool
+    x: mx.array,
+    packed: mx.array,
+    scales: mx.array,
+    biases: mx.array,
+    group_size: int,
+    bits: int,
+    transpose: bool,
+    dtype: mx.Dtype,
 ) -> mx.array:
-    """The product in float32: MLX's CPU kernels accumulate in the dtype of x."""
+    """The product in the dtype asked for, computed in float32: MLX's CPU kernels accumulate in the dtype of x."""
     *_, outputs, features = _require_parts(packed, scales, biases, group_size, bits, matrix=True)
     _require_floating("x", x)
     summed, kept = (features, outputs) if transpose else (outputs, features)
@@ -154,13 +165,18 @@ def _product(
         )
     if packed.ndim > 2:
         if x.ndim == 1:
-            return _product(x[None], packed, scales, biases, group_size, bits, transpose)[..., 0, :]
-        # MLX broadcasts the parts to x, not x to the parts.
-        x = mx.broadcast_to(x, (*mx.broadcast_shapes(x.shape[:-2], packed.shape[:-2]), *x.shape[-2:]))
+            return _product(x[None], packed, scales, biases, group_size, bits, transpose, dtype)[..., 0, :]
+        # MLX broadcasts the parts to x, not x to the parts; the kernels broadcast neither.
+        leading = mx.broadcast_shapes(x.shape[:-2], packed.shape[:-2])
+        x, packed, scales, biases = (
+            mx.broadcast_to(part, (*leading, *part.shape[-2:])) for part in (x, packed, scales, biases)
+        )
     if not x.size or not packed.size:
         # MLX divides by the number of rows.
-        return mx.zeros((*x.shape[:-1], kept))
-    return mx.quantized_matmul(
+        return mx.zeros((*x.shape[:-1], kept), dtype)
+    if bits == kernel.BITS and metal.runs(x, scales, biases):
+        return kernel.launch(x, packed, scales, biases, group_size, transpose, dtype)
+    product = mx.quantized_matmul(
         x.astype(mx.float32),
         packed,
         scales.astype(mx.float32),
@@ -169,6 +185,7 @@ def _product(
         group_size=group_size,
         bits=bits,
     )
+    return product.astype(dtype)
 
 
 def _rounded_up(steps: mx.array, dtype: mx.Dtype) -> mx.array:

@@ -1,4 +1,4 @@
-"""Root mean square norm, in MLX.
+"""Root mean square norm, in MLX, by our own kernel where there is Metal.
 
 Sources: Zhang and Sennrich 2019, section 3; Llama's reference code for the order of roundings; the tiny-llm course,
 week 1 day 4.
@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import mlx.core as mx
 
+from inferspec.impl.kernels import metal
+from inferspec.impl.kernels import rms_norm as kernel
+
 
 class RMSNorm:
     """x / sqrt(mean(x²) + eps) · weight, over the last axis.
 
     Mean, root and quotient are in float32; the quotient is rounded to the dtype of x and then multiplied by the weight in
-    that dtype. `mx.fast.rms_norm` keeps this order (its CPU, Metal and CUDA paths in MLX 0.32.2).
+    that dtype. The kernel and `mx.fast.rms_norm` keep this order (its CPU, Metal and CUDA paths in MLX 0.32.2).
     """
 
     def __init__(self, dims: int, weight: mx.array, eps: float = 1e-5) -> None:
@@ -42,4 +45,5 @@ class RMSNorm:
         if not mx.issubdtype(x.dtype, mx.floating):
             raise TypeError(f"x is {x.dtype}; it takes a floating-point dtype")
         # A weight of another dtype would promote the result.
-        return mx.fast.rms_norm(x, self.weight.astype(x.dtype), self.eps)
+        weight = self.weight.astype(x.dtype)
+        return kernel.launch(x, weight, self.eps) if metal.runs(x) else mx.fast.rms_norm(x, weight, self.eps)

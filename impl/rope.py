@@ -1,4 +1,4 @@
-"""Rotary position embedding, in MLX.
+"""Rotary position embedding, in MLX, by our own kernel where there is Metal.
 
 Shapes: B batch, L tokens, H heads, D head dim. Positions, frequencies, angles and the rotation are in float32 whatever
 the dtype of x; the result is rounded once.
@@ -11,6 +11,9 @@ from __future__ import annotations
 import operator
 
 import mlx.core as mx
+
+from inferspec.impl.kernels import metal
+from inferspec.impl.kernels import rope as kernel
 
 
 class RoPE:
@@ -54,6 +57,8 @@ class RoPE:
         self._check_x(x)
         batch, length = x.shape[:2]
         starts = self._starts(offset, batch, length)
+        if metal.runs(x):
+            return kernel.launch(x, starts, self._frequencies, self.traditional)
         positions = mx.array(starts, mx.int32)[:, None] + mx.arange(length, dtype=mx.int32)
         angles = positions.astype(mx.float32)[:, :, None, None] * self._frequencies
         turned = self._turn(x[..., : self.dims].astype(mx.float32), mx.cos(angles), mx.sin(angles)).astype(x.dtype)

@@ -7,6 +7,8 @@ from inferspec.spec.contract import Contract
 COMPONENTS = (
     "linear",
     "attention",
+    "flash_attention",
+    "paged_attention",
     "rope",
     "rms_norm",
     "mlp",

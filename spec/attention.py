@@ -119,6 +119,10 @@ class ScaledDotProductAttention(Operation):
     def combine(self, weights: np.ndarray, v: np.ndarray, dtype: str) -> np.ndarray:
         return weights @ v
 
+    def rescaling(self, logits: np.ndarray, unit: float) -> np.ndarray:
+        """Relative error that taking the keys in parts adds to the weights of a row, N..×H_q×L×1; none, taken whole."""
+        return np.zeros(())
+
     def attended(
         self, q: np.ndarray, k: np.ndarray, v: np.ndarray, scale: float, bias: np.ndarray, dtype: str
     ) -> np.ndarray:
@@ -171,7 +175,7 @@ class ScaledDotProductAttention(Operation):
             rounded = np.where(np.isfinite(bias), np.abs(bias), 0.0) + np.abs(logits) + below
             logit_error = dot(magnitude, dim, a) + operations(u, 3) * magnitude + rounded * u + carried
             growth = weights_growth(weights, np.where(seen, logit_error, 0.0))
-            relative = growth + library(a, 2) + (keys + 1) * a + operations(u, 3)
+            relative = growth + library(a, 2) + (keys + 1) * a + operations(u, 3) + self.rescaling(logits, a)
             budget = (weights * relative) @ size_v + dot(weights @ size_v, keys, a) + (weights * (1 + relative)) @ dv
             budget = budget + 2 * floor * (seen @ (size_v + dv)) + keys * rounding(np.zeros(()), "float32")
             budget = budget + rounding(np.abs(value) + budget, dtype)

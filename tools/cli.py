@@ -80,9 +80,11 @@ def _parser() -> argparse.ArgumentParser:
         action.set_defaults(command=_golden, action=name)
 
     from inferspec.tools import bench, generate
+    from inferspec.tools.kernels import commands as kernels
 
     generate.add_parser(commands)
     bench.add_parser(commands)
+    kernels.add_parser(commands)
     return parser
 
 

@@ -15,7 +15,7 @@ from inferspec.conformance.suite import Profile, Test, all_tests
 from inferspec.conformance.trial import Trial, Waived
 from inferspec.spec import COMPONENTS, contract, contracts
 from inferspec.spec.contract import Contract
-from inferspec.spec.numerics import DTYPES
+from inferspec.spec.numerics import DTYPES, f64, largest
 
 
 class Recorder(Trial):
@@ -132,6 +132,73 @@ def test_attention_meets_the_sizes_beside_tiles():
     test = next(test for test in all_tests() if test.name == "test_lengths_beside_tiles_are_right")
     sizes = {size for call in drawn(test, Profile("full")) for size in _lengths(call)}
     assert {31, 32, 33, 63, 64, 65, 127, 128, 129, 255, 256, 257, 1023, 1024, 1025} <= sizes
+
+
+@pytest.mark.parametrize("tile", [8, 16, 32, 64, 128])
+def test_flash_attention_meets_lengths_below_at_and_above_every_tile(tile):
+    pairs = {_lengths(call) for call in calls_of("flash_attention", "flash_attention")}
+    for axis, name in enumerate(("queries", "keys")):
+        beside = {pair[axis] % tile for pair in pairs if pair[axis] >= tile - 1}
+        assert {tile - 1, 0, 1} <= beside, f"{name}: {sorted(beside)}"
+        assert any(pair[axis] > 2 * min(tile, 64) for pair in pairs), name
+
+
+def test_flash_attention_stays_small_enough_for_an_emulated_gpu():
+    counts = [_products(call) for call in calls_of("flash_attention", "flash_attention")]
+    assert np.mean(counts) < 500_000
+    assert np.mean([count > 4_000_000 for count in counts]) < 0.02
+
+
+def _products(call: Call) -> int:
+    """Products query · key of a call of attention."""
+    return call.arguments["query"].size * call.arguments["key"].shape[-2]
+
+
+@pytest.mark.parametrize("page_size", [1, 2, 3, 8, 16, 24, 32, 64, 100, 128, 256])
+def test_paged_attention_meets_contexts_below_at_and_above_the_end_of_every_page(page_size):
+    calls = [c for c in calls_of("paged_attention", "paged_attention") if c.arguments["page_size"] == page_size]
+    ends = {int(n) % page_size for c in calls for n in c.arguments["context_lens"] if n >= page_size - 1 > -1}
+    assert {(page_size - 1) % page_size, 0, 1 % page_size} <= ends
+    assert any((c.arguments["context_lens"] > page_size).any() for c in calls)
+
+
+def test_paged_attention_meets_contexts_that_are_empty_and_rows_that_differ():
+    lens = [c.arguments["context_lens"].astype(int).tolist() for c in calls_of("paged_attention", "paged_attention")]
+    assert any(0 in row for row in lens)
+    assert any(0 in row and max(row) > 0 for row in lens)
+    assert any(len(set(row)) > 2 for row in lens)
+    assert any(n > 200 for row in lens for n in row)
+
+
+def test_paged_attention_meets_tables_of_every_kind():
+    entries, shared = set(), False
+    for call in calls_of("paged_attention", "paged_attention"):
+        a = call.arguments
+        table = a["block_table"].astype(np.int64)
+        used = [
+            set(row[: -(-int(n) // a["page_size"])].tolist()) for row, n in zip(table, a["context_lens"], strict=False)
+        ]
+        shared = shared or any(one & other for one in used for other in used if one is not other)
+        pages = a["key_pages"].shape[0]
+        entries |= {"past 16 bits"} if max(map(max, filter(None, used)), default=0) > 2**16 else set()
+        entries |= {
+            what
+            for what, there in (("-1", table == -1), ("missing", table == pages), ("huge", table > 10**9))
+            if there.any()
+        }
+    assert shared
+    assert entries == {"-1", "missing", "huge", "past 16 bits"}
+
+
+def test_paged_attention_meets_every_kind_of_stale_slot():
+    found = set()
+    for call in calls_of("paged_attention", "paged_attention"):
+        pool = f64(call.arguments["value_pages"])
+        found |= {"nan"} if np.isnan(pool).any() else set()
+        found |= {"inf"} if np.isposinf(pool).any() else set()
+        found |= {"-inf"} if np.isneginf(pool).any() else set()
+        found |= {"largest"} if (pool == largest(call.features["dtypes"])).any() else set()
+    assert found == {"nan", "inf", "-inf", "largest"}
 
 
 def _lengths(call: Call) -> tuple[int, int]:

@@ -11,7 +11,7 @@ from inferspec.conformance.calls import Call
 from inferspec.conformance.envelope import OutsideEnvelope
 from inferspec.conformance.strategies import EDGES, Pick, calls
 from inferspec.spec.attention import ScaledDotProductAttention
-from inferspec.spec.numerics import UNDERFLOW_GAP, f64, largest, numpy_dtype
+from inferspec.spec.numerics import UNDERFLOW_GAP, Precision, f64, largest, numpy_dtype
 
 SDPA = "scaled_dot_product_attention"
 HIDING = ("bool", "-inf", "lowest")
@@ -89,10 +89,15 @@ def attention_calls(
     amplitude: tuple[float, ...] = (1.0, 0.3, 2.0),
     shapes: Any = None,
     mask_rank: int | None = None,
+    most_heads: int = 5,
+    operation: str = SDPA,
 ) -> Call:
-    """Attention on normal data, with every kind of heads, lengths, masks and scales that the envelope has."""
+    """Attention on normal data, with every kind of heads, lengths, masks and scales that the envelope has.
+
+    shapes: makes L and S of a `Pick`, in place of `relation` and `longest`. most_heads: of key and value.
+    """
     dtype, dim, ratio = pick("dtypes"), pick("head_dims"), pick("ratios")
-    lead, heads = tuple(pick("leading_dims")), pick.one_of(1, 2, 3, 4, 5)
+    lead, heads = tuple(pick("leading_dims")), pick.one_of(*range(1, most_heads + 1))
     length, keys = shapes(pick) if shapes else lengths(pick, relation, longest)
     size = pick.one_of(*amplitude)
     query = pick.normal(*lead, heads * ratio, length, dim, dtype=dtype, amplitude=size)
@@ -103,62 +108,133 @@ def attention_calls(
     if mask == "":
         mask = array_mask(pick, kind, (*query.shape[:-1], keys), dtype, mask_rank)
     scale = None if pick("scales") == "default" else pick.one_of(0.5, 2.0, -1.0, 0.0, 9.0 / size**2) * dim**-0.5
-    return pick.call(SDPA, query=query, key=key, value=value, scale=scale, mask=mask)
+    return pick.call(operation, query=query, key=key, value=value, scale=scale, mask=mask)
 
 
 @calls
-def routed_attention(pick: Pick, relation: str = "any") -> tuple[Call, np.ndarray]:
+def routed_attention(
+    pick: Pick, relation: str = "any", shapes: Any = None, most_heads: int = 3, operation: str = SDPA
+) -> tuple[Call, np.ndarray]:
     """The exact lane: (call, the exact result).
 
     Keys are rows of a permuted identity, another for each head, so the query's entries are the logits: a visible key
     is asked for with logit g, hidden ones tempt with 2g, the rest have 0, and g·scale is at least UNDERFLOW_GAP. The
     answer is one row of whole numbers, in every dtype. The last feature is left free. A row asks for its last visible key half of
-    the time.
+    the time. Of more keys than features (`shapes` may make them) some are zeros, and no row asks for them.
     """
     dtype, ratio, lead = pick("dtypes"), pick("ratios"), tuple(pick("leading_dims"))
     dims = [d for d in pick.envelope["head_dims"] if d >= 4]
     if not dims:
         raise OutsideEnvelope("head_dims has none of 4 and more")
     dim = pick.one_of(*dims)
-    heads, (length, keys) = pick.size(1, 3), lengths(pick, relation, longest=min(dim - 1, 9))
-    kind = pick("masks")
     pick.features["head_dims"], pick.features["scales"] = dim, "default"
+    heads = pick.size(1, most_heads)
+    length, keys = shapes(pick) if shapes else lengths(pick, relation, longest=min(dim - 1, 9))
+    kind = pick("masks")
     query_heads, random = heads * ratio, pick.random
-    visible = _visible(pick, kind, (*lead, query_heads, length, keys))
-    order = np.array([random.permutation(dim - 1)[:keys] for _ in range(math.prod(lead) * heads)]).reshape(
-        *lead, heads, keys
-    )
+    asked_for = askable(random, dim - 1, length, keys)
+    visible = _visible(pick, kind, (*lead, query_heads, length, keys), asked_for)
+    # Feature `dim` is beyond the last one: the code of a key that no row asks for.
+    order = np.full((math.prod(lead) * heads, keys), dim)
+    for of_head in order:
+        of_head[asked_for] = random.permutation(dim - 1)[: len(asked_for)]
+    order = order.reshape(*lead, heads, keys)
     value = pick.integers(-120, 120, (*lead, heads, keys, dim), dtype)
     key = (np.arange(dim) == order[..., None]).astype(np.float32).astype(numpy_dtype(dtype))
-    wanted = _wanted(random, visible)
+    wanted = wanted_keys(random, visible, asked_for)
     level = 2.0 ** math.ceil(math.log2(UNDERFLOW_GAP * math.sqrt(dim)))
     tempting = ~visible & (random.random(visible.shape) < 0.5)
     logits = level * (np.arange(keys) == wanted[..., None]) + 2 * level * tempting
-    of_head = np.repeat(order, ratio, axis=-2)[..., None, :]
-    query = np.zeros((*lead, query_heads, length, dim))
-    np.put_along_axis(query, np.broadcast_to(of_head, logits.shape), logits, axis=-1)
+    of_query_head = np.repeat(order, ratio, axis=-2)[..., None, :]
+    query = np.zeros((*lead, query_heads, length, dim + 1))
+    np.put_along_axis(query, np.broadcast_to(of_query_head, logits.shape), logits, axis=-1)
+    query = query[..., :dim]
     expected = np.take_along_axis(np.repeat(f64(value), ratio, axis=-3), wanted[..., None], axis=-2)
     mask: Any = "causal" if kind == "causal" else None
     if kind in HIDING:
         mask = encoded(visible, kind, dtype)
     query = query.astype(np.float32).astype(numpy_dtype(dtype))
-    return pick.call(SDPA, query=query, key=key, value=value, mask=mask), expected
+    return pick.call(operation, query=query, key=key, value=value, mask=mask), expected
 
 
-def _visible(pick: Pick, kind: str, shape: tuple[int, ...]) -> np.ndarray:
+def askable(random: np.random.Generator, most: int, length: int, keys: int) -> np.ndarray:
+    """The keys that rows may ask for, in order: all, or else as many as there are codes: the first and the last one, those
+    on the causal diagonal and beside it, and any others."""
+    if keys <= most:
+        return np.arange(keys)
+    diagonal = random.permutation(np.arange(keys - length, keys + 1))[: most // 4]
+    telling = np.concatenate([diagonal, diagonal + 1, [0, keys - 1]])
+    telling = np.unique(telling[(telling >= 0) & (telling < keys)])
+    others = random.permutation(np.setdiff1d(np.arange(keys), telling))
+    return np.sort(np.concatenate([telling, others[: most - len(telling)]]))
+
+
+def _visible(pick: Pick, kind: str, shape: tuple[int, ...], asked_for: np.ndarray) -> np.ndarray:
+    """N..×H_q×L×S; under an array mask every row sees a key that it may ask for."""
     if kind == "causal":
         return np.broadcast_to(ScaledDotProductAttention().visible(shape[-2], shape[-1]), shape)
     if kind == "none":
         return np.ones(shape, bool)
     visible = pick.random.random(shape) < 0.5
-    return visible | (np.arange(shape[-1]) == pick.random.integers(0, shape[-1], shape[:-1])[..., None])
+    chosen = asked_for[pick.random.integers(0, len(asked_for), shape[:-1])]
+    return visible | (np.arange(shape[-1]) == chosen[..., None])
 
 
-def _wanted(random: np.random.Generator, visible: np.ndarray) -> np.ndarray:
+def wanted_keys(random: np.random.Generator, visible: np.ndarray, asked_for: np.ndarray) -> np.ndarray:
     """N..×H_q×L: a visible key for each row (key 0 where there is none), the last one half of the time."""
+    visible = visible & np.isin(np.arange(visible.shape[-1]), asked_for)
     score = np.where(visible, random.random(visible.shape), -1.0)
     last = visible.shape[-1] - 1 - np.argmax(visible[..., ::-1], axis=-1)
     return np.where(random.random(last.shape) < 0.5, last, np.argmax(score, axis=-1)) * visible.any(axis=-1)
+
+
+def reachable(size: float, call: Call, precision: Precision) -> float:
+    """The size, or as much of it as keeps logits of class native exact enough in half dtypes (float16 ends at 65504)."""
+    native = precision is Precision.NATIVE and call.features["dtypes"] != "float32"
+    return min(size, 1e3) if native else size
+
+
+def louder(call: Call, positions: np.ndarray, precision: Precision) -> Call:
+    """The same call with large finite keys and values at some positions: logits of either sign, 2e4 and more."""
+    size = reachable(2e4, call, precision)
+
+    def loud(x: np.ndarray) -> np.ndarray:
+        return np.where(positions[:, None], size, f64(x)).astype(np.float32).astype(x.dtype)
+
+    return call.having(key=loud(call.arguments["key"]), value=loud(call.arguments["value"]))
+
+
+def shifted(call: Call, far: float, precision: Precision) -> Call:
+    """The last feature, which no key needs, moves all logits of a row by the same: near `far` and -far in turn."""
+    query, key = call.arguments["query"].copy(), call.arguments["key"].copy()
+    step = 2.0 ** np.round(np.log2(np.sqrt(reachable(abs(far), call, precision) * np.sqrt(query.shape[-1]))))
+    rows = np.where(np.arange(query.shape[-2]) % 2, -1.0, 1.0)
+    query[..., -1], key[..., -1] = np.sign(far) * rows * step, step
+    return call.having(query=query, key=key)
+
+
+SPOILT = ("name", "mask", "heads", "dims", "values")
+
+
+def spoilt(call: Call, bad: str) -> Call:
+    """The same call with an argument that must be refused, one of SPOILT."""
+    query, key, value = (call.arguments[name] for name in ("query", "key", "value"))
+    if bad == "name":
+        return call.having(mask="sliding")
+    if bad == "mask":
+        shape = (query.shape[-2] + 1, key.shape[-2] + 2)
+        return call.having(mask=np.zeros(shape, np.float32).astype(numpy_dtype(call.features["dtypes"])))
+    if bad == "heads":
+        return call.having(
+            query=query[..., :1, :, :].repeat(3, -3),
+            key=key[..., :1, :, :].repeat(2, -3),
+            value=value[..., :1, :, :].repeat(2, -3),
+        )
+    if bad == "dims":
+        return call.having(
+            key=np.concatenate([key, key[..., :1]], -1), value=np.concatenate([value, value[..., :1]], -1)
+        )
+    return call.having(value=np.concatenate([value, value[..., :1, :]], -2))
 
 
 def beside_tiles(pick: Pick) -> tuple[int, int]:

@@ -15,7 +15,7 @@ ARRAYS = "mlx"
 ENVELOPE = {"attention": {"free_head_dim": [False]}, "quantization": {"dtypes": ["float32"]}}
 """On a CPU, MLX accumulates quantised products in the input's dtype: over 4,096 features in float16 one is 10 % off."""
 WAIVERS = "mlx_core.toml"
-PRECISION = {"linear": "native", "attention": "native", "rope": "native", "mlp": "native"}
+PRECISION = dict.fromkeys(("linear", "attention", "flash_attention", "rope", "mlp"), "native")
 """On a CPU, MLX's half-precision fallbacks round each step to the input's dtype."""
 
 silu = nn.silu
@@ -46,6 +46,9 @@ def in_four_dims(
     scale = query.shape[-1] ** -0.5 if scale is None else scale
     four = [x.reshape(rows, *x.shape[-3:]) for x in (query, key, value)]
     return attend(*four, scale=scale, mask=mask).reshape(query.shape)
+
+
+flash_attention = scaled_dot_product_attention
 
 
 class MultiHeadAttention:

@@ -11,7 +11,7 @@ NAME = "torch"
 VERSION = torch.__version__
 ARRAYS = "torch"
 WAIVERS = "torch.toml"
-PRECISION = {"linear": "native", "attention": "native"}
+PRECISION = dict.fromkeys(("linear", "attention", "flash_attention"), "native")
 ENVELOPE = {"sampling": {"without_distribution": [False]}}
 """torch.multinomial raises for a batch with such a row."""
 
@@ -32,6 +32,10 @@ def scaled_dot_product_attention(
         mask = mask.expand(*query.shape[:-1], key.shape[-2])
     grouped = query.shape[-3] != key.shape[-3]
     return F.scaled_dot_product_attention(query, key, value, attn_mask=mask, scale=scale, enable_gqa=grouped)
+
+
+flash_attention = scaled_dot_product_attention
+"""On a CPU it is a flash kernel where the mask allows it."""
 
 
 def _named(mask: str, length: int, keys: int) -> torch.Tensor:

@@ -108,7 +108,7 @@ def _mask(draw: Draw, kind: str, shape: tuple[int, ...], dtype: str) -> Any:
     return draw.exactly(np.where(visible, 0.0, -np.inf if kind == "-inf" else -largest(dtype)))
 
 
-def _attention(
+def attention_case(
     name: str,
     requirement: Any,
     seed: int,
@@ -178,18 +178,20 @@ def _multi_head(
 
 
 CASES = (
-    _attention("plain", spec.ATTN_01, 1, "float32", (2,), (3, 1), (5, 7), 8),
-    _attention("plain-bfloat16", spec.ATTN_01, 2, "bfloat16", (2,), (2, 1), (4, 9), 16),
-    _attention("scale", spec.ATTN_02, 3, "float32", (), (2, 1), (5, 6), 4, scale=-0.7),
-    _attention("scale-zero", spec.ATTN_02, 4, "float32", (1,), (2, 1), (3, 6), 8, scale=0.0),
-    _attention("grouped", spec.ATTN_03, 5, "float16", (1,), (2, 3), (4, 5), 8),
-    _attention("one-key-head", spec.ATTN_03, 6, "bfloat16", (2, 3), (1, 5), (2, 6), 4),
-    _attention("bool-mask", spec.ATTN_04, 7, "float32", (2,), (2, 2), (3, 8), 4, None, "bool", (4, 1, 8)),
-    _attention("additive-mask", spec.ATTN_04, 8, "float16", (2,), (3, 1), (4, 6), 8, None, "additive", (2, 1, 4, 6)),
-    _attention("causal", spec.ATTN_05, 9, "float32", (1,), (2, 2), (4, 7), 8, None, "causal"),
-    _attention("causal-square", spec.ATTN_05, 10, "bfloat16", (2,), (2, 1), (6, 6), 8, None, "causal"),
-    _attention("infinity-mask", spec.ATTN_06, 11, "bfloat16", (1,), (2, 3), (3, 5), 8, None, "-inf", (3, 5)),
-    _attention("lowest-mask", spec.ATTN_06, 12, "float16", (2,), (2, 1), (3, 7), 4, 0.9, "lowest", (2, 3, 7)),
+    attention_case("plain", spec.ATTN_01, 1, "float32", (2,), (3, 1), (5, 7), 8),
+    attention_case("plain-bfloat16", spec.ATTN_01, 2, "bfloat16", (2,), (2, 1), (4, 9), 16),
+    attention_case("scale", spec.ATTN_02, 3, "float32", (), (2, 1), (5, 6), 4, scale=-0.7),
+    attention_case("scale-zero", spec.ATTN_02, 4, "float32", (1,), (2, 1), (3, 6), 8, scale=0.0),
+    attention_case("grouped", spec.ATTN_03, 5, "float16", (1,), (2, 3), (4, 5), 8),
+    attention_case("one-key-head", spec.ATTN_03, 6, "bfloat16", (2, 3), (1, 5), (2, 6), 4),
+    attention_case("bool-mask", spec.ATTN_04, 7, "float32", (2,), (2, 2), (3, 8), 4, None, "bool", (4, 1, 8)),
+    attention_case(
+        "additive-mask", spec.ATTN_04, 8, "float16", (2,), (3, 1), (4, 6), 8, None, "additive", (2, 1, 4, 6)
+    ),
+    attention_case("causal", spec.ATTN_05, 9, "float32", (1,), (2, 2), (4, 7), 8, None, "causal"),
+    attention_case("causal-square", spec.ATTN_05, 10, "bfloat16", (2,), (2, 1), (6, 6), 8, None, "causal"),
+    attention_case("infinity-mask", spec.ATTN_06, 11, "bfloat16", (1,), (2, 3), (3, 5), 8, None, "-inf", (3, 5)),
+    attention_case("lowest-mask", spec.ATTN_06, 12, "float16", (2,), (2, 1), (3, 7), 4, 0.9, "lowest", (2, 3, 7)),
     _multi_head("multi-head", spec.MHA_01, 21, "float32", (4, 6), 12, 3, 4),
     _multi_head("multi-head-bfloat16", spec.MHA_01, 22, "bfloat16", (5, 3), 8, 2, 4),
     _multi_head("multi-head-free-head-dim", spec.MHA_03, 23, "float32", (3, 5), 10, 2, 3),

@@ -1,0 +1,359 @@
+"""Calls of paged attention: contexts drawn as rows of tokens, then laid into the pages of a pool."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from inferspec.conformance.calls import Call
+from inferspec.conformance.inputs.attention import askable, wanted_keys
+from inferspec.conformance.inputs.flash_attention import trend
+from inferspec.conformance.strategies import Pick, calls
+from inferspec.spec.attention import ScaledDotProductAttention
+from inferspec.spec.numerics import UNDERFLOW_GAP, f64, largest, numpy_dtype
+
+PAGED = "paged_attention"
+STALE = {"nan": np.nan, "inf": np.inf, "-inf": -np.inf, "largest": 0.0}
+"""What recycled pages may hold; "largest" is the dtype's largest number."""
+
+_ones = np.ones((2, 2, 4, 32), np.float32)
+EXAMPLES = {
+    PAGED: Call(
+        PAGED,
+        {
+            "query": np.ones((1, 2, 1, 32), np.float32),
+            "key_pages": _ones,
+            "value_pages": _ones,
+            "block_table": np.array([[1, 0]], np.int32),
+            "context_lens": np.array([5], np.int32),
+            "page_size": 4,
+        },
+    )
+}
+
+Contexts = Callable[[Pick, int, int], int]
+"""Makes the length of one row's context of the page size and L."""
+
+
+def any_context(pick: Pick, page_size: int, length: int) -> int:
+    """Within a few pages, its end anywhere or beside the end of a page; no shorter than L."""
+    if pick.one_of(False, True):
+        return at_page_end(pick, page_size, length)
+    return pick.size(length, max(length, min(3 * page_size, 40)))
+
+
+def at_page_end(pick: Pick, page_size: int, length: int) -> int:
+    """One token before the end of a page, at it, or one after it; no shorter than L."""
+    first = -(-(length + 1) // page_size)
+    pages = first + pick.size(0, max(min(60 // page_size, 5) - 1, 0))
+    return page_size * pages + pick.one_of(0, -1, 1)
+
+
+def long_context(pick: Pick, page_size: int, length: int) -> int:
+    """Several pages of most sizes."""
+    return max(length, pick.one_of(33, 65, 100, 129, 150, 200, 257))
+
+
+def short_context(pick: Pick, page_size: int, length: int) -> int:
+    """Empty, or shorter than L, or neither."""
+    return pick.one_of(0, pick.size(0, length), pick.size(0, length + page_size))
+
+
+def small_chunk(pick: Pick) -> int:
+    return pick.size(2, 6)
+
+
+def block_of_queries(pick: Pick) -> int:
+    """As in a chunk of a prompt, beside a block of a kernel."""
+    return pick.one_of(2, 7, 8, 9, 17, 31, 33)
+
+
+def _queries(pick: Pick, chunk: Callable[[Pick], int]) -> int:
+    """L, as in decoding or in a chunk."""
+    return 1 if pick("queries") == "one" else chunk(pick)
+
+
+@calls
+def paged_calls(
+    pick: Pick,
+    contexts: Contexts = any_context,
+    chunk: Callable[[Pick], int] = small_chunk,
+    amplitude: tuple[float, ...] = (1.0, 0.3, 2.0),
+    rows: tuple[int, int] = (1, 4),
+    shared: bool = False,
+) -> Call:
+    """Paged attention on normal data, with every kind of heads, lengths, pages and scales that the envelope has.
+
+    contexts: how long each row's is; chunk: makes L where it is more than 1; rows: fewest and most of a batch; shared: whether rows have
+    their first pages in common.
+    """
+    dtype, page_size, dim, ratio, heads, batch = _sizes(pick, rows)
+    length = _queries(pick, chunk)
+    lens = [contexts(pick, page_size, length) for _ in range(batch)]
+    size = pick.one_of(*amplitude)
+    loud = pick.one_of(1.0, 1.0, 0.01, 3000.0)
+    keys = [pick.normal(heads, n, dim, dtype=dtype, amplitude=size) for n in lens]
+    values = [pick.normal(heads, n, dim, dtype=dtype, amplitude=loud) for n in lens]
+    query = pick.normal(batch, heads * ratio, length, dim, dtype=dtype, amplitude=size)
+    scale = None if pick("scales") == "default" else pick.one_of(0.5, 2.0, -1.0, 0.0, 9.0 / size**2) * dim**-0.5
+    prefix = min(lens) // page_size if shared else 0
+    for more in (keys, values):
+        for row in more[1:]:
+            row[:, : prefix * page_size] = more[0][:, : prefix * page_size]
+    old = [pick.normal(heads, page_size, dim, dtype=dtype, amplitude=a) for a in (size, loud)]
+    mask = {"causal": "causal", "none": None}[pick("masks")]
+    return laid(pick, query, keys, values, page_size, old, prefix=prefix, scale=scale, mask=mask)
+
+
+def _sizes(pick: Pick, rows: tuple[int, int]) -> tuple[str, int, int, int, int, int]:
+    """Dtype, page size, head dim, ratio, key heads and batch: fewer heads and rows where pages are large."""
+    dtype, page_size, dim, ratio = pick("dtypes"), pick("page_sizes"), pick("head_dims"), pick("ratios")
+    large = page_size * dim > 4096
+    return (
+        dtype,
+        page_size,
+        dim,
+        ratio,
+        pick.size(1, 1 if large else 2),
+        pick.size(rows[0], min(rows[1], 2 + 2 * (not large))),
+    )
+
+
+def laid(
+    pick: Pick,
+    query: np.ndarray,
+    keys: Sequence[np.ndarray],
+    values: Sequence[np.ndarray],
+    page_size: int,
+    old: Sequence[np.ndarray],
+    *,
+    prefix: int = 0,
+    scale: float | None = None,
+    mask: str | None = "causal",
+) -> Call:
+    """The call whose rows have these tokens, each H×S×D, laid into pages of a pool.
+
+    old: what is left of earlier tokens in every page of keys and of values, H×page_size×D. prefix: how many pages all
+    rows share. Entries of the table past a row's last page name some page of the pool.
+    """
+    lens = np.array([row.shape[1] for row in keys])
+    counts = -(-lens // page_size)
+    own = counts - prefix
+    pages = prefix + int(own.sum()) + pick.size(1, 4)
+    ids = {
+        "scattered": pick.random.permutation(pages),
+        "reversed": np.arange(pages)[::-1],
+        "in order": np.arange(pages),
+    }[pick.one_of("scattered", "reversed", "in order", "scattered")]
+    table = pick.random.integers(0, pages, (len(lens), int(counts.max(initial=0)) + pick.size(1, 3)))
+    pools = [np.repeat(x[None], pages, axis=0) for x in old]
+    taken = prefix
+    for row, count in enumerate(counts):
+        table[row, :prefix] = ids[:prefix]
+        table[row, prefix:count] = ids[taken : taken + count - prefix]
+        taken += count - prefix
+        for pool, tokens in zip(pools, (keys[row], values[row]), strict=True):
+            for number in range(count):
+                part = tokens[:, number * page_size : (number + 1) * page_size]
+                pool[table[row, number], :, : part.shape[1]] = part
+    return pick.call(
+        PAGED,
+        query=query,
+        key_pages=pools[0],
+        value_pages=pools[1],
+        block_table=table.astype(pick("table_dtypes")),
+        context_lens=lens.astype(pick.one_of(*pick.envelope["table_dtypes"])),
+        page_size=page_size,
+        scale=scale,
+        mask=mask,
+    )
+
+
+@calls
+def routed_pages(
+    pick: Pick,
+    contexts: Contexts = any_context,
+    chunk: Callable[[Pick], int] = small_chunk,
+    rows: tuple[int, int] = (1, 4),
+) -> tuple[Call, np.ndarray]:
+    """The exact lane: (call, the exact result).
+
+    As in `routed_attention`, a query asks for one token that it sees with a logit of at least UNDERFLOW_GAP, and for
+    some that it does not see with twice that. What is left in the pages of earlier tokens answers every query louder
+    still, with values of its own.
+    """
+    dtype, page_size, dim, ratio, heads, batch = _sizes(pick, rows)
+    pick.features["scales"] = "default"
+    length, random, kind = _queries(pick, chunk), pick.random, numpy_dtype(dtype)
+    mask = {"causal": "causal", "none": None}[pick("masks")]
+    level = 2.0 ** math.ceil(math.log2(UNDERFLOW_GAP * math.sqrt(dim)))
+    keys, values = [], []
+    query, expected = np.zeros((2, batch, heads * ratio, length, dim))
+    for row in range(batch):
+        tokens = contexts(pick, page_size, length)
+        value = pick.integers(-120, 120, (heads, tokens, dim), dtype)
+        codes = np.full((heads, tokens), dim)
+        asked_for = askable(random, dim - 1, length, tokens)
+        for of_head in codes:
+            of_head[asked_for] = random.permutation(dim - 1)[: len(asked_for)]
+        keys.append((np.arange(dim) == codes[..., None]).astype(kind))
+        values.append(value)
+        if tokens == 0:
+            continue
+        visible = ScaledDotProductAttention().visible(length, tokens) if mask else np.ones((length, tokens), bool)
+        visible = np.broadcast_to(visible, (heads * ratio, length, tokens))
+        wanted = wanted_keys(random, visible, asked_for)
+        tempting = ~visible & (random.random(visible.shape) < 0.5)
+        logits = level * (np.arange(tokens) == wanted[..., None]) + 2 * level * tempting
+        place = np.broadcast_to(np.repeat(codes, ratio, axis=0)[:, None], logits.shape)
+        asking = np.zeros((heads * ratio, length, dim + 1))
+        np.put_along_axis(asking, place, logits, axis=-1)
+        query[row] = asking[..., :dim]
+        answer = np.take_along_axis(np.repeat(f64(value), ratio, axis=0), wanted[..., None], axis=-2)
+        expected[row] = np.where(visible.any(axis=-1, keepdims=True), answer, 0.0)
+    old = [np.full((heads, page_size, dim), number).astype(kind) for number in (4.0, 192.0)]
+    call = laid(pick, query.astype(np.float32).astype(kind), keys, values, page_size, old, mask=mask)
+    return call, expected
+
+
+@calls
+def walked_pages(pick: Pick) -> Call:
+    """Paged attention whose logits rise, fall or jump along the context, by some units or by many."""
+    dtype, page_size, dim, ratio, heads, batch = _sizes(pick, (1, 2))
+    pick.features["scales"] = "default"
+    length = _queries(pick, small_chunk)
+    query = pick.normal(batch, heads * ratio, length, dim, dtype=dtype)
+    query[..., -1] = math.sqrt(dim)
+    keys, values = [], []
+    for _ in range(batch):
+        tokens = long_context(pick, page_size, length)
+        key = pick.normal(heads, tokens, dim, dtype=dtype)
+        key[..., -1] = (trend(pick, tokens) * pick.one_of(2.0, 4.0, 12.0, 60.0)).astype(np.float32).astype(key.dtype)
+        keys.append(key)
+        values.append(pick.normal(heads, tokens, dim, dtype=dtype))
+    old = [pick.normal(heads, page_size, dim, dtype=dtype) for _ in range(2)]
+    mask = {"causal": "causal", "none": None}[pick("masks")]
+    return laid(pick, query, keys, values, page_size, old, mask=mask)
+
+
+@calls
+def large_pools(pick: Pick) -> Call:
+    """Paged attention in a pool with more pages than 16 bits count; rows use first, last and middle ones.
+
+    Pages that lie 2^15 or 2^16 apart, and those of no row, hold other tokens.
+    """
+    dtype, dim, page_size = pick("dtypes"), pick("head_dims"), pick("page_sizes")
+    pages = pick.upto("pages", 2**16 + 50)
+    ratio, length = pick("ratios"), _queries(pick, small_chunk)
+    mask = {"causal": "causal", "none": None}[pick("masks")]
+    pick.features["scales"] = "default"
+    batch, width = 2, 7
+    some = pick.normal(2, 997, 1, page_size, dim, dtype=dtype)
+    key_pages, value_pages = (np.resize(x, (pages, 1, page_size, dim)) for x in some)
+    far = pick.random.integers(pages - 40, pages, (batch, 3))
+    middle = pick.random.integers(pages // 2, pages - 50, (batch, 2))
+    table = np.concatenate([far, middle, pick.random.integers(0, pages // 2, (batch, 2))], axis=1)
+    return pick.call(
+        PAGED,
+        query=pick.normal(batch, ratio, length, dim, dtype=dtype),
+        key_pages=key_pages,
+        value_pages=value_pages,
+        block_table=pick.random.permuted(table, axis=1).astype(pick("table_dtypes")),
+        context_lens=np.full(batch, width * page_size).astype(pick.features["table_dtypes"]),
+        page_size=page_size,
+        mask=mask,
+    )
+
+
+# The same call, otherwise laid out.
+
+
+def written(call: Call) -> np.ndarray:
+    """P×page_size: which slots hold a token of some row."""
+    a, page_size = call.arguments, call.arguments["page_size"]
+    slots = np.zeros((a["key_pages"].shape[0], page_size), bool)
+    for table, length in zip(a["block_table"], a["context_lens"].tolist(), strict=True):
+        positions = np.arange(length)
+        slots[table[positions // page_size].astype(np.int64), positions % page_size] = True
+    return slots
+
+
+def unused(call: Call) -> np.ndarray:
+    """B×M: which entries of the table no token needs."""
+    a = call.arguments
+    counts = -(-a["context_lens"].astype(np.int64) // a["page_size"])
+    return np.arange(a["block_table"].shape[1]) >= counts[:, None]
+
+
+def poisoned(call: Call, stale: str, pools: Sequence[str] = ("key_pages", "value_pages")) -> Call:
+    """The same call with something else in every slot that holds no token, one of STALE."""
+    empty = ~written(call)[:, None, :, None]
+
+    def spoilt(pool: np.ndarray) -> np.ndarray:
+        number = largest(call.features["dtypes"]) if stale == "largest" else STALE[stale]
+        return np.where(empty, np.asarray(number, np.float32).astype(pool.dtype), pool)
+
+    return call.having(**{name: spoilt(call.arguments[name]) for name in pools})
+
+
+def misdirected(call: Call, entry: int) -> Call:
+    """The same call with this in every entry of the table that no token needs, as far as its dtype holds it."""
+    table = call.arguments["block_table"]
+    wrapped = np.asarray(entry).astype(np.int64).astype(table.dtype)
+    return call.having(block_table=np.where(unused(call), wrapped, table))
+
+
+def renamed(call: Call, pick: np.random.Generator, more: int) -> Call:
+    """The same call with every page elsewhere, in a pool of so many more pages."""
+    table, pages = call.arguments["block_table"], call.arguments["key_pages"].shape[0]
+    names = pick.permutation(pages + more)[:pages]
+
+    def moved(pool: np.ndarray) -> np.ndarray:
+        larger = np.repeat(pool[:1], pages + more, axis=0)
+        larger[names] = pool
+        return larger
+
+    pools = {name: moved(call.arguments[name]) for name in ("key_pages", "value_pages")}
+    return call.having(block_table=names[table.astype(np.int64)].astype(table.dtype), **pools)
+
+
+def narrowed(call: Call, rows: Any) -> Call:
+    """The same call with some rows of the batch alone."""
+    return call.having(**{name: call.arguments[name][rows] for name in ("query", "block_table", "context_lens")})
+
+
+def seeing(call: Call) -> np.ndarray:
+    """B×1×L×1: which queries see a token."""
+    length, lens = call.arguments["query"].shape[2], call.arguments["context_lens"].astype(np.int64)
+    last = (
+        np.arange(length) + lens[:, None] - length if call.arguments["mask"] else lens[:, None] + np.zeros(length) - 1
+    )
+    return ((last >= 0) & (lens[:, None] > 0))[:, None, :, None]
+
+
+SPOILT = ("mask", "page_size", "heads", "dims", "table rows", "lens rows", "values")
+
+
+def spoilt(call: Call, bad: str) -> Call:
+    """The same call with arguments that do not fit, one of SPOILT."""
+    a = call.arguments
+    if bad == "mask":
+        return call.having(mask="sliding")
+    if bad == "page_size":
+        return call.having(page_size=a["page_size"] + 1)
+    if bad == "heads":
+        twice = {name: a[name][:, :1].repeat(2, axis=1) for name in ("key_pages", "value_pages")}
+        return call.having(query=a["query"][:, :1].repeat(3, axis=1), **twice)
+    if bad == "dims":
+        return call.having(query=a["query"][..., :-1])
+    if bad == "values":
+        return call.having(value_pages=a["value_pages"][:-1])
+    name = "block_table" if bad == "table rows" else "context_lens"
+    return call.having(**{name: np.concatenate([a[name], a[name][:1]])})
+
+
+ORDINARY = {PAGED: paged_calls}
+"""The widest calls of the operation."""

@@ -1,0 +1,331 @@
+"""Does an implementation of flash attention keep the contract?"""
+
+import numpy as np
+from hypothesis import strategies as st
+
+from inferspec.conformance.inputs.attention import SPOILT, encoded, louder, seeing, shifted, spoilt
+from inferspec.conformance.inputs.flash_attention import (
+    ENCODINGS,
+    across_tiles,
+    blocks_of_queries,
+    causal_blocks,
+    emptied_rows,
+    flash_calls,
+    full_dim_calls,
+    hidden_tiles,
+    many_keys,
+    routed_flash,
+    routed_tiles,
+    several_tiles,
+    tiled_calls,
+    walked_calls,
+)
+from inferspec.conformance.properties import depends_on_arguments_alone, keeps_arguments, refuses, returns
+from inferspec.conformance.strategies import in_views
+from inferspec.conformance.suite import requirement
+from inferspec.conformance.trial import Nonconformance
+from inferspec.spec import flash_attention as spec
+from inferspec.spec.numerics import f64
+
+FEW_ROWS = [(), (1,), (2,)]
+
+
+@requirement(spec.FLASH_01, call=flash_calls(masks=["none"]))
+def test_flash_attention_is_softmax_over_keys_times_value(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.FLASH_01, call=tiled_calls(masks=["none"], leading_dims=FEW_ROWS), share=0.3)
+def test_flash_attention_of_several_tiles_is_right(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.FLASH_02, call=flash_calls(masks=["none"], scales=["default"], amplitude=(1.0,)), share=0.5)
+def test_the_default_scale_of_flash_attention_is_one_over_the_root_of_the_head_dim(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.FLASH_02, call=flash_calls(masks=["none"], scales=["given"]), share=0.6)
+def test_a_scale_given_to_flash_attention_is_used_as_it_is(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.FLASH_03, routed=routed_flash(masks=["none"]))
+def test_flash_attention_matches_grouped_heads(subject, routed):
+    call, expected = routed
+    subject.expects(call, expected)
+
+
+@requirement(spec.FLASH_03, routed=routed_tiles(masks=["none"], ratios=[3, 5, 6, 7], leading_dims=FEW_ROWS), share=0.3)
+def test_groups_of_odd_sizes_are_matched_in_every_block(subject, routed):
+    call, expected = routed
+    subject.expects(call, expected)
+
+
+@requirement(spec.FLASH_04, call=flash_calls(masks=["additive", "bool", "-inf"]), share=0.7)
+def test_flash_attention_takes_masks_of_any_broadcastable_shape(subject, call):
+    subject.agrees(call, where=seeing(call))
+
+
+@requirement(spec.FLASH_04, routed=routed_flash(masks=ENCODINGS), share=0.4)
+def test_a_full_mask_hides_exactly_its_own_keys_in_flash_attention(subject, routed):
+    call, expected = routed
+    subject.expects(call, expected)
+
+
+@requirement(
+    spec.FLASH_04,
+    call=tiled_calls(masks=["additive", "bool", "-inf"], shapes=blocks_of_queries, leading_dims=FEW_ROWS),
+    share=0.4,
+)
+def test_a_mask_goes_on_in_every_block_and_tile(subject, call):
+    subject.agrees(call, where=seeing(call))
+
+
+@requirement(spec.FLASH_05, routed=routed_flash(masks=["causal"]), share=0.5)
+def test_causal_rows_of_flash_attention_reach_their_last_visible_key_and_no_further(subject, routed):
+    call, expected = routed
+    subject.expects(call, expected, where=seeing(call))
+
+
+@requirement(
+    spec.FLASH_05, routed=routed_tiles(masks=["causal"], shapes=causal_blocks, leading_dims=FEW_ROWS), share=0.8
+)
+def test_the_causal_walk_takes_no_tile_too_many_and_none_too_few(subject, routed):
+    call, expected = routed
+    subject.expects(call, expected, where=seeing(call))
+
+
+@requirement(spec.FLASH_05, call=tiled_calls(masks=["causal"], shapes=causal_blocks, leading_dims=FEW_ROWS), share=0.5)
+def test_causal_flash_attention_agrees_wherever_the_diagonal_lies(subject, call):
+    subject.agrees(call, where=seeing(call))
+
+
+@requirement(
+    spec.FLASH_06, call=flash_calls(masks=["causal"], amplitude=(1.0, 4.0)), encoding=st.sampled_from(ENCODINGS)
+)
+def test_every_encoding_of_the_causal_mask_agrees_in_flash_attention(subject, call, encoding):
+    visible = spec.FlashAttention().visible(call.arguments["query"].shape[-2], call.arguments["key"].shape[-2])
+    subject.agrees(call.having(mask=encoded(visible, encoding, call.features["dtypes"])), where=seeing(call))
+
+
+@requirement(spec.FLASH_06, routed=routed_flash(masks=["bool"]), encoding=st.sampled_from(ENCODINGS), share=0.4)
+def test_every_encoding_hides_the_most_tempting_key_from_flash_attention(subject, routed, encoding):
+    call, expected = routed
+    mask = encoded(call.arguments["mask"], encoding, call.features["dtypes"])
+    subject.expects(call.having(mask=mask), expected)
+
+
+@requirement(spec.FLASH_07, call=emptied_rows(masks=ENCODINGS, leading_dims=FEW_ROWS), share=0.6)
+def test_rows_of_flash_attention_that_see_no_key_are_zeros(subject, call):
+    subject.expects(call, np.zeros(call.arguments["query"].shape), where=~seeing(call))
+
+
+@requirement(spec.FLASH_07, call=flash_calls(masks=["causal"], relation="L>S"), share=0.3)
+def test_causal_rows_of_flash_attention_before_the_first_key_are_zeros(subject, call):
+    subject.expects(call, np.zeros(call.arguments["query"].shape), where=~seeing(call))
+
+
+@requirement(spec.FLASH_08, call=emptied_rows(masks=ENCODINGS, leading_dims=FEW_ROWS), share=0.5)
+def test_rows_of_flash_attention_that_see_no_key_leave_the_others_alone(subject, call):
+    subject.agrees(call, where=seeing(call))
+
+
+@requirement(spec.FLASH_08, call=flash_calls(masks=ENCODINGS), share=0.5)
+def test_what_lies_at_hidden_positions_changes_nothing_in_flash_attention(subject, call):
+    keys = call.arguments["key"].shape[-2]
+    hidden = np.arange(keys) < keys // 2
+    mask = encoded(~hidden[None, :], call.features["masks"], call.features["dtypes"])
+    subject.agrees(louder(call, hidden, subject.precision).having(mask=mask))
+
+
+@requirement(spec.FLASH_08, call=tiled_calls(masks=["causal"], leading_dims=FEW_ROWS), share=0.3)
+def test_the_future_changes_nothing_in_flash_attention(subject, call):
+    length, keys = call.arguments["query"].shape[-2], call.arguments["key"].shape[-2]
+    earlier = np.arange(length)[:, None] < length - 1
+    subject.agrees(louder(call, np.arange(keys) == keys - 1, subject.precision), where=seeing(call) & earlier)
+
+
+@requirement(
+    spec.FLASH_09,
+    call=flash_calls(masks=["none"], dtypes=["float16", "bfloat16"], amplitude=(2.0, 3.0), longest=33),
+    share=0.6,
+)
+def test_flash_attention_computes_logits_and_softmax_in_float32(subject, call):
+    subject.agrees(call)
+
+
+@requirement(
+    spec.FLASH_09,
+    call=tiled_calls(masks=["none"], shapes=several_tiles, amplitude=(0.3, 1.0), leading_dims=FEW_ROWS),
+    share=0.5,
+)
+def test_flash_attention_keeps_running_sums_of_many_keys_in_float32(subject, call):
+    subject.agrees(call)
+
+
+@requirement(
+    spec.FLASH_10,
+    call=flash_calls(masks=["none"], scales=["default"], longest=40),
+    far=st.sampled_from([30.0, 1e3, 1e5, -30.0, -1e3, -1e5, -5e5]),
+    share=0.6,
+)
+def test_adding_a_constant_to_a_row_of_logits_changes_nothing_in_flash_attention(subject, call, far):
+    subject.agrees(shifted(call, far, subject.precision))
+
+
+@requirement(spec.FLASH_10, routed=routed_flash(masks=["none"]), far=st.sampled_from([-5e5, -6e4, 6e4, 5e5]), share=0.4)
+def test_a_row_of_logits_far_from_zero_still_finds_its_key_in_flash_attention(subject, routed, far):
+    call, expected = routed
+    subject.expects(shifted(call, far, subject.precision), expected)
+
+
+@requirement(spec.FLASH_11, call=flash_calls(masks=["none"]), axis=st.sampled_from(["S", "L"]), share=0.2)
+def test_no_keys_give_zeros_and_no_queries_give_nothing_in_flash_attention(subject, call, axis):
+    names = ("key", "value") if axis == "S" else ("query",)
+    empty = call.having(**{name: call.arguments[name][..., :0, :] for name in names})
+    subject.expects(empty, np.zeros(empty.arguments["query"].shape))
+
+
+@requirement(spec.FLASH_11, call=flash_calls(masks=["none"], leading_dims=[(2,), (2, 3)]), share=0.2)
+def test_an_empty_batch_gives_an_empty_result_of_flash_attention(subject, call):
+    empty = call.having(**{name: call.arguments[name][:0] for name in ("query", "key", "value")})
+    subject.expects(empty, np.zeros(empty.arguments["query"].shape))
+
+
+@requirement(spec.FLASH_12, call=flash_calls(leading_dims=[(2,), (2, 3), (3,)]), share=0.6)
+def test_a_batch_of_flash_attention_is_the_stack_of_its_rows(subject, call):
+    subject.agrees(call, where=seeing(call))
+
+
+@requirement(spec.FLASH_12, call=flash_calls(masks=["none", "causal"]), share=0.4)
+def test_leading_dims_of_flash_attention_may_be_none_or_many(subject, call):
+    subject.agrees(call, where=seeing(call))
+
+
+@requirement(spec.FLASH_13, call=in_views(flash_calls()))
+def test_flash_attention_reads_a_strided_argument_like_its_copy(subject, call):
+    subject.agrees(call, where=seeing(call))
+
+
+@requirement(spec.FLASH_13, call=in_views(tiled_calls(leading_dims=FEW_ROWS)), share=0.3)
+def test_flash_attention_reads_long_strided_arguments_like_their_copies(subject, call):
+    subject.agrees(call, where=seeing(call))
+
+
+@requirement(spec.FLASH_14, call=flash_calls(), share=0.6)
+def test_the_result_of_flash_attention_has_the_shape_and_dtype_of_the_query(subject, call):
+    returns(subject, call, call.arguments["query"].shape, call.features["dtypes"])
+
+
+@requirement(spec.FLASH_15, call=flash_calls(), share=0.6)
+def test_flash_attention_changes_no_argument(subject, call):
+    keeps_arguments(subject, call)
+
+
+@requirement(spec.FLASH_16, call=flash_calls(masks=["none"], scales=["given"], amplitude=(1.0,)), share=0.3)
+def test_another_scale_in_between_changes_nothing_in_flash_attention(subject, call):
+    scale = call.arguments["scale"]
+    other = call.having(scale=scale + 1.3 * call.arguments["query"].shape[-1] ** -0.5)
+    depends_on_arguments_alone(subject, call, other)
+
+
+@requirement(spec.FLASH_16, call=flash_calls(masks=["bool"]), share=0.3)
+def test_another_mask_in_between_changes_nothing_in_flash_attention(subject, call):
+    depends_on_arguments_alone(subject, call, call.having(mask=np.ones_like(call.arguments["mask"])))
+
+
+@requirement(spec.FLASH_16, call=tiled_calls(masks=["none", "causal"], leading_dims=FEW_ROWS), share=0.3)
+def test_calls_of_several_tiles_are_repeatable(subject, call):
+    depends_on_arguments_alone(subject, call, call.having(query=-call.arguments["query"]), where=seeing(call))
+
+
+@requirement(spec.FLASH_17, call=flash_calls(masks=["none"]), bad=st.sampled_from(SPOILT), share=0.5)
+def test_flash_attention_refuses_bad_arguments(subject, call, bad):
+    if subject.envelope["masks"] == ("none",) and bad in ("name", "mask"):
+        bad = "heads"
+    refuses(subject, spoilt(call, bad))
+
+
+@requirement(spec.FLASH_18, call=tiled_calls(shapes=across_tiles))
+def test_lengths_beside_multiples_of_tiles_are_right(subject, call):
+    subject.agrees(call, where=seeing(call))
+
+
+@requirement(spec.FLASH_18, routed=routed_tiles(masks=["none"], shapes=across_tiles, leading_dims=FEW_ROWS), share=0.5)
+def test_the_first_and_last_keys_are_found_beside_multiples_of_tiles(subject, routed):
+    call, expected = routed
+    subject.expects(call, expected)
+
+
+@requirement(spec.FLASH_19, routed=full_dim_calls(), share=0.8)
+def test_every_feature_of_a_head_can_decide(subject, routed):
+    call, expected = routed
+    subject.expects(call, expected)
+
+
+@requirement(spec.FLASH_19, call=flash_calls(masks=["none"], head_dims=[40, 72, 80, 96, 112, 192, 256]), share=0.4)
+def test_every_feature_of_a_head_counts(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.FLASH_20, call=walked_calls(masks=["none"], leading_dims=FEW_ROWS))
+def test_the_largest_logit_may_come_in_any_tile(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.FLASH_20, call=walked_calls(masks=["causal", "bool", "additive"], leading_dims=FEW_ROWS), share=0.4)
+def test_the_largest_logit_may_come_in_any_tile_under_a_mask(subject, call):
+    subject.agrees(call, where=seeing(call))
+
+
+@requirement(spec.FLASH_21, call=hidden_tiles(masks=ENCODINGS, leading_dims=FEW_ROWS), share=0.8)
+def test_whole_tiles_of_hidden_keys_change_nothing(subject, call):
+    subject.agrees(call)
+
+
+@requirement(
+    spec.FLASH_22, call=tiled_calls(masks=["causal"], leading_dims=FEW_ROWS), drop=st.integers(1, 40), share=0.4
+)
+def test_the_last_queries_alone_attend_as_in_the_whole_of_flash_attention(subject, call, drop):
+    length = call.arguments["query"].shape[-2]
+    drop = min(drop, length - 1) if drop % 3 else length - 1
+    whole = subject.agrees(call, where=seeing(call))
+    part = subject.agrees(call.having(query=call.arguments["query"][..., drop:, :]), where=seeing(call)[..., drop:, :])
+    budget = subject.answer(call).budget[..., drop:, :]
+    apart = np.abs(f64(whole)[..., drop:, :] - f64(part)) > 2 * budget
+    if (apart & seeing(call)[..., drop:, :]).any():
+        raise Nonconformance("the last queries alone give other rows than the whole", call)
+
+
+@requirement(spec.FLASH_23, call=tiled_calls(shapes=across_tiles, leading_dims=FEW_ROWS), share=0.5)
+def test_every_row_of_every_block_is_written(subject, call):
+    _is_written(subject, call)
+
+
+@requirement(spec.FLASH_23, call=tiled_calls(masks=["causal"], shapes=causal_blocks, leading_dims=FEW_ROWS), share=0.3)
+def test_causal_blocks_that_see_no_key_are_written(subject, call):
+    _is_written(subject, call)
+
+
+MANY = {"shapes": many_keys, "most_heads": 1, "head_dims": [32, 40], "ratios": [1, 2], "leading_dims": [(), (1,)]}
+
+
+@requirement(spec.FLASH_24, routed=routed_flash(masks=["bool", "-inf"], **MANY), share=0.05)
+def test_tens_of_thousands_of_keys_are_told_apart(subject, routed):
+    call, expected = routed
+    subject.expects(call, expected)
+
+
+@requirement(spec.FLASH_24, routed=routed_flash(masks=["causal"], **MANY), share=0.05)
+def test_causal_rows_end_where_they_should_among_tens_of_thousands_of_keys(subject, routed):
+    call, expected = routed
+    subject.expects(call, expected)
+
+
+def _is_written(subject, call):
+    """Rows that see a key are right, and the others hold numbers: what the buffer held before is NaN."""
+    written = np.isfinite(f64(subject.agrees(call, where=seeing(call))))
+    if not written.all():
+        row = tuple(int(i) for i in np.argwhere(~written)[0][:-1])
+        raise Nonconformance(f"row {row} is not written: it holds no number", call)

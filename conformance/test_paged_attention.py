@@ -1,0 +1,319 @@
+"""Does an implementation of paged attention keep the contract? The suite builds its pools itself."""
+
+import numpy as np
+from hypothesis import strategies as st
+
+from inferspec.conformance.inputs.attention import reachable
+from inferspec.conformance.inputs.paged_attention import (
+    SPOILT,
+    STALE,
+    any_context,
+    at_page_end,
+    block_of_queries,
+    large_pools,
+    long_context,
+    misdirected,
+    narrowed,
+    paged_calls,
+    poisoned,
+    renamed,
+    routed_pages,
+    seeing,
+    short_context,
+    spoilt,
+    walked_pages,
+)
+from inferspec.conformance.properties import (
+    bit_equal,
+    depends_on_arguments_alone,
+    keeps_arguments,
+    refuses,
+    returns,
+)
+from inferspec.conformance.strategies import in_views
+from inferspec.conformance.suite import requirement
+from inferspec.conformance.trial import Nonconformance
+from inferspec.spec import paged_attention as spec
+from inferspec.spec.numerics import f64
+
+SEEDS = st.integers(0, 2**16)
+POISONS = st.sampled_from(list(STALE))
+
+
+@requirement(spec.PAGED_01, call=paged_calls(masks=["causal"]))
+def test_paged_attention_is_attention_over_the_tokens_of_the_pages(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.PAGED_02, routed=routed_pages())
+def test_every_token_is_found_in_its_page_and_slot(subject, routed):
+    call, expected = routed
+    subject.expects(call, expected)
+
+
+@requirement(spec.PAGED_03, routed=routed_pages(queries=["one"], rows=(2, 4)), share=0.7)
+def test_each_row_reaches_its_newest_token_and_no_slot_past_it(subject, routed):
+    call, expected = routed
+    subject.expects(call, expected)
+
+
+@requirement(spec.PAGED_03, call=paged_calls(rows=(2, 4)), share=0.4)
+def test_each_row_attends_to_all_of_its_own_context(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.PAGED_04, call=paged_calls(contexts=at_page_end))
+def test_contexts_that_end_beside_the_end_of_a_page_are_right(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.PAGED_04, routed=routed_pages(contexts=at_page_end), share=0.7)
+def test_tokens_beside_the_end_of_a_page_are_found(subject, routed):
+    call, expected = routed
+    subject.expects(call, expected)
+
+
+@requirement(spec.PAGED_04, call=paged_calls(contexts=long_context, rows=(1, 2)), share=0.3)
+def test_contexts_of_many_pages_are_right(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.PAGED_05, routed=routed_pages(), share=0.8)
+def test_paged_attention_matches_grouped_heads(subject, routed):
+    call, expected = routed
+    subject.expects(call, expected)
+
+
+@requirement(
+    spec.PAGED_06,
+    routed=routed_pages(masks=["causal"], queries=["several"], chunk=block_of_queries, rows=(1, 3)),
+    share=0.6,
+)
+def test_queries_of_a_chunk_reach_their_own_token_and_no_further(subject, routed):
+    call, expected = routed
+    subject.expects(call, expected)
+
+
+@requirement(
+    spec.PAGED_06,
+    call=paged_calls(masks=["causal"], queries=["several"], chunk=block_of_queries, rows=(1, 3)),
+    share=0.4,
+)
+def test_chunks_of_queries_agree(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.PAGED_07, call=paged_calls(masks=["none"], queries=["several"]), share=0.4)
+def test_without_a_mask_the_whole_context_is_seen(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.PAGED_08, call=paged_calls(scales=["default"], amplitude=(1.0,)), share=0.4)
+def test_the_default_scale_of_paged_attention_is_one_over_the_root_of_the_head_dim(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.PAGED_08, call=paged_calls(scales=["given"]), share=0.5)
+def test_a_scale_given_to_paged_attention_is_used_as_it_is(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.PAGED_09, call=paged_calls(), stale=POISONS)
+def test_slots_without_a_token_may_hold_anything(subject, call, stale):
+    subject.agrees(poisoned(call, stale))
+
+
+@requirement(spec.PAGED_09, routed=routed_pages(), stale=POISONS, share=0.5)
+def test_slots_without_a_token_tempt_nobody(subject, routed, stale):
+    call, expected = routed
+    subject.expects(poisoned(call, stale), expected)
+
+
+@requirement(spec.PAGED_09, call=paged_calls(), stale=POISONS, of_keys=st.booleans(), share=0.5)
+def test_slots_without_a_key_or_without_a_value_may_hold_anything(subject, call, stale, of_keys):
+    subject.agrees(poisoned(call, stale, ["key_pages" if of_keys else "value_pages"]))
+
+
+@requirement(
+    spec.PAGED_10, call=paged_calls(rows=(2, 4)), entry=st.sampled_from([-1, 2**31 - 1, 10**6, -(2**31)]), share=0.6
+)
+def test_entries_of_the_table_past_the_last_page_may_be_anything(subject, call, entry):
+    subject.agrees(misdirected(call, entry))
+
+
+@requirement(spec.PAGED_10, call=paged_calls(contexts=at_page_end), share=0.4)
+def test_a_page_that_is_not_there_may_follow_a_full_one(subject, call):
+    subject.agrees(misdirected(poisoned(call, "nan"), call.arguments["key_pages"].shape[0]))
+
+
+@requirement(
+    spec.PAGED_11,
+    call=paged_calls(contexts=long_context, shared=True, rows=(2, 3), page_sizes=[1, 2, 3, 8, 16, 24, 32, 64]),
+    share=0.3,
+)
+def test_rows_may_share_their_first_pages(subject, call):
+    subject.agrees(poisoned(call, "nan"))
+
+
+@requirement(spec.PAGED_12, call=paged_calls(amplitude=(1.0,)), seed=SEEDS, more=st.integers(0, 5), share=0.6)
+def test_pages_may_lie_anywhere(subject, call, seed, more):
+    before = subject.agrees(call)
+    elsewhere = renamed(call, np.random.default_rng(seed), more)
+    if not bit_equal(before, subject.value(elsewhere)):
+        raise Nonconformance("with its pages elsewhere in the pool the result is another", elsewhere)
+
+
+@requirement(spec.PAGED_13, call=paged_calls(rows=(2, 4)), share=0.5)
+def test_rows_of_paged_attention_are_independent(subject, call):
+    whole, answer = subject.agrees(call), subject.answer(call)
+    for row in range(len(call.arguments["query"])):
+        alone = subject.agrees(narrowed(call, slice(row, row + 1)))
+        if (np.abs(f64(whole)[row] - f64(alone)[0]) > 2 * answer.budget[row]).any():
+            raise Nonconformance(f"row {row} alone gives another result than in its batch", call)
+
+
+@requirement(spec.PAGED_14, call=paged_calls(contexts=short_context), share=0.6)
+def test_queries_of_paged_attention_that_see_no_token_are_zeros(subject, call):
+    subject.expects(poisoned(call, "nan"), np.zeros(call.arguments["query"].shape), where=~seeing(call))
+
+
+@requirement(spec.PAGED_14, call=paged_calls(contexts=short_context, rows=(2, 4)), share=0.6)
+def test_rows_without_context_leave_the_others_alone(subject, call):
+    subject.agrees(misdirected(poisoned(call, "nan"), -1), where=seeing(call))
+
+
+@requirement(spec.PAGED_15, call=paged_calls(dtypes=["float16", "bfloat16"], amplitude=(2.0, 3.0)), share=0.5)
+def test_paged_attention_computes_logits_and_softmax_in_float32(subject, call):
+    subject.agrees(call)
+
+
+@requirement(
+    spec.PAGED_15,
+    call=paged_calls(contexts=long_context, amplitude=(0.3, 1.0), rows=(1, 2), queries=["one"]),
+    share=0.4,
+)
+def test_paged_attention_keeps_running_sums_of_many_tokens_in_float32(subject, call):
+    subject.agrees(call)
+
+
+@requirement(
+    spec.PAGED_16,
+    call=paged_calls(scales=["default"], contexts=any_context),
+    far=st.sampled_from([30.0, 1e3, 1e5, -30.0, -1e3, -1e5, -5e5]),
+    share=0.6,
+)
+def test_adding_a_constant_to_a_row_of_logits_changes_nothing_in_paged_attention(subject, call, far):
+    subject.agrees(_shifted(call, far, subject.precision))
+
+
+@requirement(spec.PAGED_16, routed=routed_pages(), far=st.sampled_from([-5e5, -6e4, 6e4, 5e5]), share=0.4)
+def test_a_query_whose_logits_are_far_from_zero_still_finds_its_token(subject, routed, far):
+    call, expected = routed
+    subject.expects(poisoned(_shifted(call, far, subject.precision), "nan"), expected)
+
+
+@requirement(spec.PAGED_17, call=walked_pages(), share=0.6)
+def test_the_largest_logit_may_come_in_any_page(subject, call):
+    subject.agrees(call)
+
+
+@requirement(
+    spec.PAGED_18, call=large_pools(page_sizes=[1], head_dims=[32, 40], ratios=[1, 2, 3], pages=2**16 + 50), share=0.06
+)
+def test_page_ids_past_16_bits_behave_as_small_ones(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.PAGED_19, call=paged_calls(head_dims=[40, 72, 80, 96, 112, 192, 256]), share=0.6)
+def test_every_feature_of_a_token_counts(subject, call):
+    subject.agrees(call)
+
+
+@requirement(
+    spec.PAGED_20,
+    call=paged_calls(masks=["causal"], queries=["several"], chunk=block_of_queries, rows=(1, 3)),
+    at=SEEDS,
+    share=0.4,
+)
+def test_chunks_are_seamless(subject, call, at):
+    query = call.arguments["query"]
+    length = query.shape[2]
+    cut = 1 + at % (length - 1) if at % 3 else length - 1
+    lens = call.arguments["context_lens"]
+    earlier = np.maximum(lens.astype(np.int64) - (length - cut), 0).astype(lens.dtype)
+    whole, answer = subject.agrees(call), subject.answer(call)
+    first = subject.agrees(call.having(query=query[:, :, :cut], context_lens=earlier))
+    second = subject.agrees(call.having(query=query[:, :, cut:]))
+    seamless = np.abs(f64(whole) - np.concatenate([f64(first), f64(second)], axis=2)) <= 2 * answer.budget
+    if not seamless.all():
+        raise Nonconformance(f"cut before query {cut}, the chunks give another result than the whole", call)
+
+
+@requirement(spec.PAGED_21, call=in_views(paged_calls()))
+def test_paged_attention_reads_a_strided_argument_like_its_copy(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.PAGED_21, call=in_views(paged_calls(rows=(2, 4)), "block_table", "context_lens"), share=0.3)
+def test_paged_attention_reads_a_strided_table_like_its_copy(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.PAGED_22, call=paged_calls(), share=0.5)
+def test_the_result_of_paged_attention_has_the_shape_and_dtype_of_the_query(subject, call):
+    returns(subject, call, call.arguments["query"].shape, call.features["dtypes"])
+
+
+@requirement(spec.PAGED_23, call=paged_calls(), share=0.5)
+def test_paged_attention_changes_no_argument(subject, call):
+    keeps_arguments(subject, misdirected(call, -1))
+
+
+@requirement(spec.PAGED_24, call=paged_calls(amplitude=(1.0,)), seed=SEEDS, share=0.3)
+def test_another_table_in_between_changes_nothing(subject, call, seed):
+    table = call.arguments["block_table"]
+    other = np.random.default_rng(seed).integers(0, call.arguments["key_pages"].shape[0], table.shape)
+    depends_on_arguments_alone(subject, call, call.having(block_table=other.astype(table.dtype)))
+
+
+@requirement(spec.PAGED_24, call=paged_calls(amplitude=(1.0,)), share=0.3)
+def test_shorter_contexts_in_between_change_nothing(subject, call):
+    lens = call.arguments["context_lens"]
+    shorter = call.having(context_lens=((lens + 1) // 2).astype(lens.dtype))
+    depends_on_arguments_alone(subject, call, shorter, where=seeing(shorter))
+
+
+@requirement(spec.PAGED_25, call=paged_calls(rows=(2, 4)), share=0.5)
+def test_tables_and_lengths_may_be_integers_of_any_kind(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.PAGED_26, call=paged_calls(rows=(1, 3)), bad=st.sampled_from(SPOILT), share=0.5)
+def test_paged_attention_refuses_arguments_that_do_not_fit(subject, call, bad):
+    refuses(subject, spoilt(call, bad))
+
+
+@requirement(
+    spec.PAGED_27,
+    call=paged_calls(table_dtypes=["int32", "int64"]),
+    bad=st.sampled_from(["negative", "too long", "no such page", "page -1"]),
+    share=0.3,
+)
+def test_paged_attention_refuses_contexts_and_pages_that_are_not_there(subject, call, bad):
+    table, lens = call.arguments["block_table"].copy(), call.arguments["context_lens"].copy()
+    if bad == "negative":
+        lens[-1] = -1
+    elif bad == "too long":
+        lens[-1] = table.shape[1] * call.arguments["page_size"] + 1
+    else:
+        table[-1, 0] = -1 if bad == "page -1" else call.arguments["key_pages"].shape[0]
+    refuses(subject, call.having(block_table=table, context_lens=lens))
+
+
+def _shifted(call, far, precision):
+    """The last feature, which is the same in every key, moves all logits of a query by the same."""
+    query, pool = call.arguments["query"].copy(), call.arguments["key_pages"].copy()
+    step = 2.0 ** np.round(np.log2(np.sqrt(reachable(abs(far), call, precision) * np.sqrt(query.shape[-1]))))
+    rows = np.where(np.arange(query.shape[-2]) % 2, -1.0, 1.0)
+    query[..., -1], pool[..., -1] = np.sign(far) * rows * step, step
+    return call.having(query=query, key_pages=pool)

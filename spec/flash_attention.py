@@ -1,0 +1,180 @@
+"""Flash attention: scaled dot-product attention that goes through the keys tile by tile and never holds a row of logits.
+
+Its answer is that of `spec.attention`; beyond it, this contract is about what tiles can get wrong. Shapes: query
+N..×H_q×L×D, key and value N..×H×S×D, mask broadcastable to N..×H_q×L×S, result N..×H_q×L×D.
+
+Sources: Milakov and Gimelshein 2018 (online softmax); Dao et al. 2022 and Dao 2023 (FlashAttention, FlashAttention-2);
+the tiny-llm course, week 2 day 4.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from inferspec.spec.attention import ScaledDotProductAttention
+from inferspec.spec.contract import Aspect, Contract, Level, Requirement, Signature
+from inferspec.spec.numerics import library, operations
+
+COURSE = "tiny-llm course, week 2 day 4"
+DECISIONS = "DESIGN.md, section 10"
+
+
+class FlashAttention(ScaledDotProductAttention):
+    """softmax(query · keyᵀ · scale + mask) · value, with grouped heads; a row that sees no key is zeros."""
+
+    signature = Signature.parse("flash_attention(query, key, value, scale=None, mask=None)")
+
+    def rescaling(self, logits: np.ndarray, unit: float) -> np.ndarray:
+        """Wherever the running maximum rises from m to m', all that was added up is multiplied by exp(m - m'): a library
+        call, a product for the sum and one for the values. Merging parts of the keys takes two factors more. The
+        roundings of the exponents need no term of their own: they add up to that of logit - m, which the budget has.
+        """
+        rises = np.maximum(longest_rise(logits), longest_rise(logits[..., ::-1]))
+        return (rises + 2) * (library(unit) + operations(unit, 2))
+
+
+def longest_rise(logits: np.ndarray) -> np.ndarray:
+    """How often a running maximum can rise from one finite number to another in a walk over the keys, or over any part
+    of them, in tiles of any size: as often as their longest rising subsequence is long, …×1 (found by patience sorting).
+    """
+    ends, longest = np.full(logits.shape, np.inf), 0
+    for key in range(logits.shape[-1]):
+        logit = logits[..., key, None]
+        place = (ends[..., :longest] < logit).sum(axis=-1, keepdims=True)
+        np.put_along_axis(ends, place, logit, axis=-1)
+        longest = max(longest, int(place.max(initial=-1)) + 1)
+    return np.isfinite(ends).sum(axis=-1, keepdims=True)
+
+
+def _flash(
+    id: str, text: str, level: Level = Level.MUST, aspect: Aspect = Aspect.VALUE, source: str = ""
+) -> Requirement:
+    return Requirement(id, text, "flash_attention", level, aspect, source or COURSE)
+
+
+FLASH_01 = _flash("FLASH-01", "the result is softmax(query · keyᵀ · scale) · value, softmax over the keys")
+FLASH_02 = _flash("FLASH-02", "scale is D^-0.5 by default, and any number given is used as it is, 0 and negatives too")
+FLASH_03 = _flash(
+    "FLASH-03",
+    "query head h reads key and value head h // (H_q / H), for ratios that are no power of two as well",
+    source="PROPERTIES SD1",
+)
+FLASH_04 = _flash(
+    "FLASH-04",
+    "an array mask of any shape that broadcasts to N..×H_q×L×S acts on the scaled logits of its own batch, head, row "
+    "and key, in every tile",
+    source="mlx 005e7efa6, 47d2505ea",
+)
+FLASH_05 = _flash(
+    "FLASH-05",
+    "the causal mask is aligned bottom-right whatever tiles it cuts: query i sees exactly the keys j <= i + S - L",
+    source=DECISIONS,
+)
+FLASH_06 = _flash(
+    "FLASH-06",
+    'bool, additive -inf and additive lowest-number masks and "causal" agree on rows that see a key',
+    source=DECISIONS,
+)
+FLASH_07 = _flash(
+    "FLASH-07",
+    "a row that sees no key is zeros, whatever the encoding of the mask, also where L > S and in tiles that other "
+    "rows share",
+    source=DECISIONS,
+)
+FLASH_08 = _flash(
+    "FLASH-08",
+    "what lies at hidden keys and values, if finite, and rows that see no key change nothing elsewhere",
+    source="PROPERTIES SD4, CM4",
+)
+FLASH_09 = _flash(
+    "FLASH-09",
+    "logits, softmax and all running sums are in float32 (class `native` may round logits and weights to the input's "
+    "dtype)",
+    source=DECISIONS,
+)
+FLASH_10 = _flash(
+    "FLASH-10",
+    "logits of any size that is finite in the arithmetic of the class are safe: no running maximum starts, and no key "
+    "is hidden, at a finite number",
+    source="flashinfer d7f2c6464; PROPERTIES SD7, FA3",
+)
+FLASH_11 = _flash(
+    "FLASH-11",
+    "no queries or an empty batch give an empty result, and no keys give zeros",
+    Level.SHOULD,
+    source="flash-attention 03cd0651, 484b9813; PROPERTIES SD5",
+)
+FLASH_12 = _flash(
+    "FLASH-12",
+    "leading dims are independent: a batch is the stack of its rows, for any leading dims",
+    source="PROPERTIES X3",
+)
+FLASH_13 = _flash(
+    "FLASH-13",
+    "an argument given as a strided view gives the same result as its copy",
+    source="mlx 62f297b51; PROPERTIES X1",
+)
+FLASH_14 = _flash("FLASH-14", "the result has the query's shape and dtype", aspect=Aspect.DTYPE, source="PROPERTIES X4")
+FLASH_15 = _flash("FLASH-15", "no argument is changed", source="PROPERTIES X6")
+FLASH_16 = _flash(
+    "FLASH-16",
+    "a call depends on its arguments alone: repeated, it is the same bit for bit, whatever ran in between",
+    source="tiny-llm 657c0b3; PROPERTIES X7, X11",
+)
+FLASH_17 = _flash(
+    "FLASH-17",
+    "an unknown mask name, an unbroadcastable mask, head counts that do not divide and differing head dims are refused",
+    aspect=Aspect.GUARD,
+    source="PROPERTIES X9",
+)
+FLASH_18 = _flash(
+    "FLASH-18",
+    "every number of queries and keys is right, also one below, at and one above a multiple of a tile (8, 16, 32, 64, "
+    "128)",
+    source="tiny-llm 657c0b3; PROPERTIES X2, FA1, FA2",
+)
+FLASH_19 = _flash(
+    "FLASH-19",
+    "every feature of a head enters its logits and its result, also past the last multiple of 32, 64 and 128",
+    source="PROPERTIES FA1",
+)
+FLASH_20 = _flash(
+    "FLASH-20",
+    "the largest logit of a row may come in any tile: what was summed before it is rescaled, numerator and denominator "
+    "alike",
+    source="Milakov and Gimelshein 2018; PROPERTIES FA3",
+)
+FLASH_21 = _flash(
+    "FLASH-21",
+    "whole tiles of hidden keys, first, last or in between, change nothing",
+    source="FACTS: the course's flash attention; PROPERTIES FA3, FA4",
+)
+FLASH_22 = _flash(
+    "FLASH-22", "causal attention of the last L queries equals the last L rows of the whole", source="PROPERTIES CM2"
+)
+FLASH_23 = _flash(
+    "FLASH-23",
+    "every element of the result is written, whatever tiles are skipped or partly filled",
+    source="tiny-llm 6817831; PROPERTIES X10",
+)
+FLASH_24 = _flash(
+    "FLASH-24", "tens of thousands of keys are all told apart", source="mlx#3360; mlx#4022; PROPERTIES X8"
+)
+
+
+CONTRACT = Contract(
+    component="flash_attention",
+    title="flash attention",
+    version=1,
+    operations=(FlashAttention,),
+    envelope={
+        "dtypes": ("float32", "float16", "bfloat16"),
+        "head_dims": (32, 40, 64, 72, 80, 96, 112, 128, 192, 256),
+        "ratios": (1, 2, 3, 4, 5, 6, 7, 8),
+        "leading_dims": ((), (1,), (2,), (2, 3), (3,)),
+        "masks": ("none", "causal", "bool", "-inf", "lowest", "additive"),
+        "scales": ("default", "given"),
+        "keys": 2**16 + 2**6,
+    },
+    requirements=tuple(value for value in list(globals().values()) if isinstance(value, Requirement)),
+)

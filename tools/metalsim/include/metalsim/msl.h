@@ -1,0 +1,26 @@
+// The Metal Shading Language as C++17: what a kernel's rewritten source is compiled behind. One header for each chapter of the
+// specification. Needs g++ 12 or clang++ 14, or newer, and -fno-strict-aliasing -fsigned-char -ffp-contract=off; g++ 13 and
+// newer -fexcess-precision=16 too. Floating literals without a suffix are float in MSL: g++ -fsingle-precision-constant.
+#pragma once
+#include "array.h"
+#include "atomic.h"
+#include "builtins.h"
+#include "common.h"
+#include "entry.h"
+#include "function_constant.h"
+#include "geometric.h"
+#include "integer.h"
+#include "limits.h"
+#include "logging.h"
+#include "math.h"
+#include "matrix.h"
+#include "pack.h"
+#include "quadgroup.h"
+#include "relational.h"
+#include "simdgroup.h"
+#include "simdgroup_matrix.h"
+#include "small_float.h"
+#include "synchronization.h"
+#include "traits.h"
+#include "unsupported.h"
+#include "vector.h"

@@ -1,0 +1,11 @@
+// Lanes of a SIMD-group do not run in step: an exchange through memory needs simdgroup_barrier.
+// launch: x=float32[32] out=float32[32] threads=32 threadgroup=32
+
+#include <metal_stdlib>
+using namespace metal;
+
+kernel void swap_pairs(device const float* x, device float* out, uint t [[thread_index_in_threadgroup]]) {
+  threadgroup float tile[32];
+  tile[t] = x[t];       // finds: data race A
+  out[t] = tile[t ^ 1]; // finds: data race A; may find: uninitialised read
+}

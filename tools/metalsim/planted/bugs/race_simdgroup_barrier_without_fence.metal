@@ -1,0 +1,12 @@
+// simdgroup_barrier(mem_none) orders no memory.
+// launch: x=float32[32] out=float32[32] threads=32 threadgroup=32
+
+#include <metal_stdlib>
+using namespace metal;
+
+kernel void swap_pairs(device const float* x, device float* out, uint t [[thread_index_in_threadgroup]]) {
+  threadgroup float tile[32];
+  tile[t] = x[t]; // finds: data race A
+  simdgroup_barrier(mem_flags::mem_none);
+  out[t] = tile[t ^ 1]; // finds: data race A
+}

@@ -1,0 +1,20 @@
+// A fiber: a stack of its own, and a switch that saves what the calling convention says a callee saves.
+#pragma once
+#include <stddef.h>
+#include <stdint.h>
+
+constexpr size_t FIBER_STACK_BYTES = 256 << 10;
+constexpr int MOST_FIBERS = 1024;
+
+// Stores where the running fiber is in *from, and goes on where `to` stopped.
+extern "C" void msl_switch_fiber(void** from, void* to);
+
+// A fiber that has not run yet: `to` for msl_switch_fiber, which begins `entry` on `stack`. entry never returns.
+void* new_fiber(char* stack, void (*entry)());
+
+char* take_stack();
+void give_back_stack(char* stack);
+void reset_stacks();
+
+// Whether `address` is in the guard page below some stack: that fiber's stack has overflown.
+bool is_stack_guard(const void* address);
