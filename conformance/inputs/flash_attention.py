@@ -161,9 +161,7 @@ def emptied_rows(pick: Pick, shapes: Any = across_tiles) -> Call:
     empty = (np.arange(length) // block) % 2 == pick.one_of(0, 1)
     if pick.one_of(False, False, False, True):
         empty = np.ones(length, bool)
-    visible = ~empty[:, None] & (pick.one_of(False, False, True) | visible)
-    if visible.all(axis=-1).sum() + empty.sum() == length:
-        visible = visible[:, :1]
+    visible = ~empty[:, None] if pick.one_of(False, False, False, True) else visible & ~empty[:, None]
     return call.having(mask=encoded(visible, call.features["masks"], call.features["dtypes"]))
 
 
