@@ -13,6 +13,7 @@ from inferspec.conformance.inputs.flash_attention import (
     flash_calls,
     full_dim_calls,
     hidden_tiles,
+    large_causal_blocks,
     many_keys,
     routed_flash,
     routed_tiles,
@@ -28,6 +29,8 @@ from inferspec.spec import flash_attention as spec
 from inferspec.spec.numerics import f64
 
 FEW_ROWS = [(), (1,), (2,)]
+ONE_HEAD = {"most_heads": 1, "head_dims": [32, 40, 64], "ratios": [1, 2], "leading_dims": [(), (1,)]}
+"""For dear shapes: one key head."""
 
 
 @requirement(spec.FLASH_01, call=flash_calls(masks=["none"]))
@@ -99,6 +102,12 @@ def test_the_causal_walk_takes_no_tile_too_many_and_none_too_few(subject, routed
 @requirement(spec.FLASH_05, call=tiled_calls(masks=["causal"], shapes=causal_blocks, leading_dims=FEW_ROWS), share=0.5)
 def test_causal_flash_attention_agrees_wherever_the_diagonal_lies(subject, call):
     subject.agrees(call, where=seeing(call))
+
+
+@requirement(spec.FLASH_05, routed=routed_flash(masks=["causal"], shapes=large_causal_blocks, **ONE_HEAD), share=0.2)
+def test_the_causal_walk_takes_the_right_large_tiles(subject, routed):
+    call, expected = routed
+    subject.expects(call, expected, where=seeing(call))
 
 
 @requirement(
@@ -252,6 +261,15 @@ def test_lengths_beside_multiples_of_tiles_are_right(subject, call):
     subject.agrees(call, where=seeing(call))
 
 
+@requirement(
+    spec.FLASH_18,
+    call=flash_calls(shapes=large_causal_blocks, amplitude=(1.0,), masks=["none", "causal"], **ONE_HEAD),
+    share=0.1,
+)
+def test_several_large_blocks_and_tiles_are_right(subject, call):
+    subject.agrees(call, where=seeing(call))
+
+
 @requirement(spec.FLASH_18, routed=routed_tiles(masks=["none"], shapes=across_tiles, leading_dims=FEW_ROWS), share=0.5)
 def test_the_first_and_last_keys_are_found_beside_multiples_of_tiles(subject, routed):
     call, expected = routed
@@ -308,16 +326,13 @@ def test_causal_blocks_that_see_no_key_are_written(subject, call):
     _is_written(subject, call)
 
 
-MANY = {"shapes": many_keys, "most_heads": 1, "head_dims": [32, 40], "ratios": [1, 2], "leading_dims": [(), (1,)]}
-
-
-@requirement(spec.FLASH_24, routed=routed_flash(masks=["bool", "-inf"], **MANY), share=0.05)
+@requirement(spec.FLASH_24, routed=routed_flash(masks=["bool", "-inf"], shapes=many_keys, **ONE_HEAD), share=0.05)
 def test_tens_of_thousands_of_keys_are_told_apart(subject, routed):
     call, expected = routed
     subject.expects(call, expected)
 
 
-@requirement(spec.FLASH_24, routed=routed_flash(masks=["causal"], **MANY), share=0.05)
+@requirement(spec.FLASH_24, routed=routed_flash(masks=["causal"], shapes=many_keys, **ONE_HEAD), share=0.05)
 def test_causal_rows_end_where_they_should_among_tens_of_thousands_of_keys(subject, routed):
     call, expected = routed
     subject.expects(call, expected)

@@ -103,6 +103,23 @@ def test_chunks_of_queries_agree(subject, call):
     subject.agrees(call)
 
 
+@requirement(
+    spec.PAGED_06,
+    call=paged_calls(
+        masks=["causal"],
+        queries=["several"],
+        chunk=block_of_queries,
+        contexts=long_context,
+        rows=(1, 2),
+        ratios=[1, 2, 3],
+        head_dims=[32, 64, 80],
+    ),
+    share=0.15,
+)
+def test_chunks_of_long_contexts_agree(subject, call):
+    subject.agrees(call)
+
+
 @requirement(spec.PAGED_07, call=paged_calls(masks=["none"], queries=["several"]), share=0.4)
 def test_without_a_mask_the_whole_context_is_seen(subject, call):
     subject.agrees(call)

@@ -64,6 +64,12 @@ def causal_blocks(pick: Pick) -> tuple[int, int]:
     return length, max(length + before, 1)
 
 
+def large_causal_blocks(pick: Pick) -> tuple[int, int]:
+    """The same for blocks and tiles of 128; for single heads, as it is dear."""
+    length = pick.one_of(127, 128, 129, 140, 200)
+    return length, length + pick.one_of(0, 1, -1, pick.size(0, 130), 127, 128, -pick.size(1, 100))
+
+
 def many_keys(pick: Pick) -> tuple[int, int]:
     """More keys than 15 or 16 bits count."""
     return pick.size(1, 3), pick.upto("keys", 2**15 + 1000, 2**16 + 50)
