@@ -7,6 +7,7 @@ from inferspec.conformance.inputs.attention import SPOILT, encoded, louder, seei
 from inferspec.conformance.inputs.flash_attention import (
     ENCODINGS,
     across_tiles,
+    beside_splits,
     blocks_of_queries,
     causal_blocks,
     emptied_rows,
@@ -268,6 +269,15 @@ def test_lengths_beside_multiples_of_tiles_are_right(subject, call):
 )
 def test_several_large_blocks_and_tiles_are_right(subject, call):
     subject.agrees(call, where=seeing(call))
+
+
+@requirement(
+    spec.FLASH_18,
+    call=flash_calls(shapes=beside_splits, amplitude=(1.0, 2.0), masks=["none", "causal", "bool"], **ONE_HEAD),
+    share=0.25,
+)
+def test_numbers_of_keys_from_which_kernels_split_them_are_right(subject, call):
+    subject.agrees(call)
 
 
 @requirement(spec.FLASH_18, routed=routed_tiles(masks=["none"], shapes=across_tiles, leading_dims=FEW_ROWS), share=0.5)

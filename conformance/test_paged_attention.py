@@ -20,6 +20,7 @@ from inferspec.conformance.inputs.paged_attention import (
     routed_pages,
     seeing,
     short_context,
+    split_context,
     spoilt,
     walked_pages,
 )
@@ -76,6 +77,27 @@ def test_tokens_beside_the_end_of_a_page_are_found(subject, routed):
 @requirement(spec.PAGED_04, call=paged_calls(contexts=long_context, rows=(1, 2)), share=0.3)
 def test_contexts_of_many_pages_are_right(subject, call):
     subject.agrees(call)
+
+
+SPLIT = {
+    "contexts": split_context,
+    "queries": ["one"],
+    "rows": (1, 2),
+    "ratios": [1, 2],
+    "head_dims": [32, 40, 64],
+    "page_sizes": [1, 8, 16, 24, 32, 64, 128],
+}
+
+
+@requirement(spec.PAGED_04, call=paged_calls(**SPLIT), share=0.15)
+def test_contexts_from_which_kernels_split_them_are_right(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.PAGED_04, routed=routed_pages(**SPLIT), share=0.15)
+def test_tokens_of_contexts_that_kernels_split_are_found(subject, routed):
+    call, expected = routed
+    subject.expects(call, expected)
 
 
 @requirement(spec.PAGED_05, routed=routed_pages(), share=0.8)

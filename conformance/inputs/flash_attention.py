@@ -70,6 +70,11 @@ def large_causal_blocks(pick: Pick) -> tuple[int, int]:
     return length, length + pick.one_of(0, 1, -1, pick.size(0, 130), 127, 128, -pick.size(1, 100))
 
 
+def beside_splits(pick: Pick) -> tuple[int, int]:
+    """Few queries over so many keys that kernels share them out: beside the numbers from which they do."""
+    return pick.one_of(1, 1, 2), pick.upto("keys", 256, 257, 512, 513, 1023, 1024, 1025, 2047, 2048, 2049)
+
+
 def many_keys(pick: Pick) -> tuple[int, int]:
     """More keys than 15 or 16 bits count."""
     return pick.size(1, 3), pick.upto("keys", 2**15 + 1000, 2**16 + 50)

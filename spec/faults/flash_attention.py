@@ -30,6 +30,7 @@ from inferspec.spec.faults.attention import (
     full_mask,
     guards_arrays_only,
     guards_names_only,
+    halves_not_rescaled,
     heads_broadcast,
     heads_by,
     heads_floor_divided,
@@ -874,6 +875,13 @@ FAULTS = (
         spec.FLASH_18,
         walking(32, run=tiles.sums_carried_to_next_block),
         TINY_LLM + "commit/657c0b3",
+    ),
+    Fault(
+        "flash-halves-not-rescaled",
+        "from 1024 keys on, a single query's two halves are merged without their maxima",
+        spec.FLASH_18,
+        {"weights": halves_not_rescaled},
+        MLX + "issues/4022",
     ),
     Fault(
         "flash-query-dims-dropped",

@@ -549,6 +549,13 @@ FAULTS = (
         places(slots_to_128),
         FLASHINFER + "issues/4347",
     ),
+    Fault(
+        "paged-contexts-of-one-partition",
+        "tokens past the first partition of 512 are never read",
+        spec.PAGED_04,
+        lengths(lambda a, row, length: min(length, 512)),
+        ENGINEER,
+    ),
     Fault("paged-heads-tiled", "query head h reads head h % H", spec.PAGED_05, {"key_heads": heads_tiled}, ENGINEER),
     Fault(
         "paged-value-heads-tiled",
