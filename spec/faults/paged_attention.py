@@ -249,7 +249,7 @@ def follows_next_entry(self: Operation, a: Arguments) -> Any:
 
 def by_order(order: Callable[[Arguments, int, np.ndarray], np.ndarray], formula: Any) -> Change:
     """In float32, the tokens taken in the order `order(a, row, positions)`."""
-    core = changed(FlashAttention, "core", computed(formula))()
+    core: Any = changed(FlashAttention, "core", computed(formula))()
 
     def attended(self: PagedAttention, a: Arguments, row: int, precision: Precision) -> Answer:
         heads, q = a.query.shape[1], f64(a.query[row])
