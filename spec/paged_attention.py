@@ -29,7 +29,6 @@ class PagedAttention(Operation):
     signature = Signature.parse(
         "paged_attention(query, key_pages, value_pages, block_table, context_lens, page_size, scale=None, mask='causal')"
     )
-    implied = frozenset({"page_size"})
     narrows: ClassVar = {"scale": ("scales", ("default",)), "mask": ("masks", ("causal",))}
     core = FlashAttention()
 

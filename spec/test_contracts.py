@@ -114,7 +114,7 @@ def test_what_is_no_call_is_no_signature(text):
 def test_operations_have_names_of_their_own_and_speak_of_their_own_parameters_and_envelope():
     assert not repeated(operation.signature.operation for _, operation in OPERATIONS)
     for contract, operation in OPERATIONS:
-        assert operation.implied <= set(operation.signature.parameters), operation
+        assert operation.implied <= set(operation.signature.init or ()), operation
         for parameter, (key, left) in operation.narrows.items():
             assert parameter in operation.signature.parameters, operation
             assert set(left) <= set(contract.envelope[key]), (operation, key)
