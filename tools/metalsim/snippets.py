@@ -23,7 +23,7 @@ def launch(
 ) -> Outcome:
     """Runs the kernel ``k`` of ``source``, one thread for each of ``threads``. Its output buffers are changed in place."""
     kernel = Library(HEAD + source, name="snippet.metal").kernel("k")
-    given: dict[int | str, Value] = {**buffers}
+    given: dict[int | str, Value] = dict(buffers.items())
     return kernel(
         given,
         threads=(threads, 1, 1),
