@@ -180,6 +180,8 @@ def test_simdgroup_functions_order_no_memory_in_strict_mode() -> None:
 def test_a_simdgroup_function_orders_only_the_lanes_that_took_part() -> None:
     body = "SHARED(int, tile, 32); tile[t] = 1; if (t < 16) simd_sum(1); if (t == 0) out[0] = tile[20];"
     assert (Finding.RACE, "threadgroup tile") in what(check(body, 32))
+    later = "SHARED(int, tile, 32); tile[t] = 1; if (t < 16) simd_sum(1); threadgroup_barrier(NO_MEMORY); if (t == 20) USE(tile[3]);"
+    assert (Finding.RACE, "threadgroup tile") in what(check(later, 32))
     same_half = body.replace("tile[20]", "tile[15]")
     assert what(check(same_half, 32)) == [(Finding.PARTIAL_COLLECTIVE, None)]
 
@@ -408,11 +410,13 @@ def test_of_a_very_long_file_name_the_end_is_told() -> None:
 def test_a_call_that_ends_a_line_is_on_that_line() -> None:
     source = """
 #line 1 "calls.metal"
-__attribute__((noinline)) static char* here() { return (char*)__builtin_return_address(0); }
-__attribute__((noinline)) static long from_start(char* pc) { extern char __ehdr_start __attribute__((visibility("hidden"))); return pc - &__ehdr_start; }
+static char* last;
+__attribute__((noinline)) static void remember() { last = (char*)__builtin_return_address(0); }
 extern "C" long call() {
-  char* pc = here();
-  return from_start(pc);
+  remember();
+  asm volatile("nop");
+  extern char __ehdr_start __attribute__((visibility("hidden")));
+  return last - &__ehdr_start;
 }
 """
     built = compiler.shared_library(source, ["-O1", "-g1", "-gdwarf-4"], label="calls")

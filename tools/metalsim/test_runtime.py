@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 import time
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -131,6 +132,8 @@ def test_random_order_is_a_permutation_that_only_the_seed_decides() -> None:
     first = order_of_threads(Schedule("random", seed=1))
     assert sorted(first) == list(range(128))
     assert first not in (list(range(128)), list(range(127, -1, -1)))
+    changes = sum(a // 32 != b // 32 for a, b in pairwise(first))
+    assert changes > 3  # SIMD-groups take turns
     assert order_of_threads(Schedule("random", seed=1)) == first
     assert order_of_threads(Schedule("random", seed=2)) != first
 
@@ -350,8 +353,8 @@ def test_a_stack_overflow_is_a_report_and_the_next_launch_runs(mode: Mode) -> No
     "body",
     [
         "\n\nwhile (*(volatile const int*)x == 0) {}",
-        "\n\nwhile (!simd_sum(0)) {}",
-        "\n\nfor (;;) threadgroup_barrier(BOTH);",
+        "\nUSE(x[0]);\nwhile (!simd_sum(0)) {}",
+        "\nUSE(x[0]);\nfor (;;) threadgroup_barrier(BOTH);",
     ],
 )
 def test_an_endless_loop_is_ended_and_its_line_is_told(mode: Mode, body: str) -> None:
@@ -443,6 +446,16 @@ def test_a_child_that_python_forks_has_a_process_of_its_own() -> None:
         os._exit(0 if right else 1)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     assert goes_on()
+
+
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_a_child_forked_during_another_threads_launch_does_not_wait_for_it() -> None:
+    with process._lock:
+        child = os.fork()
+        if child == 0:
+            signal.alarm(30)
+            os._exit(0 if goes_on() else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 
 def test_large_data_is_not_kept_between_launches() -> None:
