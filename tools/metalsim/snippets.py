@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from .library import Library, Value
+from .library import Library
 from .runtime import Mode, Outcome, Schedule
 
 HEAD = "#include <metal_stdlib>\nusing namespace metal;\n"
@@ -23,9 +23,8 @@ def launch(
 ) -> Outcome:
     """Runs the kernel ``k`` of ``source``, one thread for each of ``threads``. Its output buffers are changed in place."""
     kernel = Library(HEAD + source, name="snippet.metal").kernel("k")
-    given: dict[int | str, Value] = dict(buffers.items())
     return kernel(
-        given,
+        buffers,
         threads=(threads, 1, 1),
         threadgroup=(min(threads, threadgroup), 1, 1),
         mode=mode,
