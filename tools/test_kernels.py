@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import textwrap
 from pathlib import Path
 
 import numpy as np
@@ -179,6 +180,26 @@ def test_failing_tests_are_told_and_change_no_exit_code():
     code, result = check("test_doubling.py")
     assert code == 0
     assert result["notes"] == ["forward: 1 of its tests failed, 0 passed"]
+
+
+def test_reports_that_a_test_takes_itself_are_its_own(capsys):
+    write("doubling.py", BAD)
+    test = """
+        import doubling, mlx.core as mx
+        from inferspec.tools import metalsim
+
+        def test_it_is_broken():
+            found = []
+            with metalsim.settings(mode="check", on_report=found.append):
+                doubling.double(mx.ones(8))
+            assert [report.finding.value for report in found] == ["out of bounds"]
+    """
+    write("test_doubling.py", textwrap.dedent(test))
+    code, result = check("doubling")
+    assert code == 0
+    assert result["notes"] == []
+    assert [kernel["reports_taken_by_the_target"] for kernel in result["kernels"]] == [1]
+    assert "1 report was taken by the target's own code" in capsys.readouterr().out
 
 
 def test_a_script_that_takes_its_process_with_it_loses_no_finding():
