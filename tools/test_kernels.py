@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import textwrap
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from inferspec.tools import metalsim
+from inferspec.tools import kernels, metalsim
 from inferspec.tools.cli import main
 from inferspec.tools.kernels import cases, commands, device
 from inferspec.tools.kernels.job import SCHEDULES
@@ -181,6 +182,26 @@ def test_failing_tests_are_told_and_change_no_exit_code():
     assert result["notes"] == ["forward: 1 of its tests failed, 0 passed"]
 
 
+def test_reports_that_a_test_takes_itself_are_its_own(capsys):
+    write("doubling.py", BAD)
+    test = """
+        import doubling, mlx.core as mx
+        from inferspec.tools import metalsim
+
+        def test_it_is_broken():
+            found = []
+            with metalsim.settings(mode="check", on_report=found.append):
+                doubling.double(mx.ones(8))
+            assert [report.finding.value for report in found] == ["out of bounds"]
+    """
+    write("test_doubling.py", textwrap.dedent(test))
+    code, result = check("doubling")
+    assert code == 0
+    assert result["notes"] == []
+    assert [kernel["reports_taken_by_the_target"] for kernel in result["kernels"]] == [1]
+    assert "1 report was taken by the target's own code" in capsys.readouterr().out
+
+
 def test_a_script_that_takes_its_process_with_it_loses_no_finding():
     write("script.py", f"{BAD}\ndouble(mx.ones(8))\nimport os\nos._exit(7)\n")
     code, result = check("script.py")
@@ -299,6 +320,26 @@ def test_costs_of_launches_alike_are_told_once():
     assert main(["kernels", "cost", "doubling", *calls, "--json", "cost.json"]) == 0
     (row,) = json.loads(Path("cost.json").read_text())
     assert (row["launches"], row["device_bytes_read"]) == (3, 160)
+
+
+def test_of_several_targets_each_takes_the_launches_of_its_kind():
+    write("doubling.py", GOOD)
+    write("right.metal", RIGHT)
+    shapes = ["--shapes", "double(float32[40])", "--shapes", LAUNCH]
+    assert main(["kernels", "cost", "doubling", "right.metal", *shapes, "--json", "cost.json"]) == 0
+    rows = json.loads(Path("cost.json").read_text())
+    assert [(row["target"], row["kernel"]) for row in rows] == [("doubling", "double"), ("right.metal", "reverse_row")]
+
+
+@pytest.mark.skipif(metalsim.mlx_headers() is None, reason="MLX's Metal headers are not installed")
+def test_kernels_of_mlx_are_there_to_compare_with():
+    files = sorted((Path(kernels.__file__).parent / "mlx").glob("*.metal"))
+    assert main(["kernels", "cost", *map(str, files), "--json", "cost.json"]) == 0
+    rows = {row["kernel"].partition("<")[0]: row for row in json.loads(Path("cost.json").read_text())}
+    assert set(rows) == {"sdpa_vector", "attention", "affine_qmv_fast", "affine_qmm_t"}
+    # Queries, keys, values and result of 2 bytes, and some arguments.
+    assert 0 <= rows["sdpa_vector"]["least_bytes"] - 2 * (2 * 8 * 64 + 2 * 2 * 512 * 64) < 100
+    assert rows["attention"]["matrix_multiply_accumulates"] > 0
 
 
 def test_run_on_device_takes_a_mac(capsys, monkeypatch):

@@ -13,7 +13,7 @@ from typing import Any
 from rich.console import Console
 
 from inferspec.tools.kernels import cost, device, page, tables
-from inferspec.tools.kernels.job import SCHEDULES, Job, Unusable, schedule, way_for
+from inferspec.tools.kernels.job import SCHEDULES, Job, Unusable, schedule, shapes_for, way_for
 from inferspec.tools.kernels.seen import survey
 from inferspec.tools.metalsim import Mode
 from inferspec.tools.metalsim.lint import clang
@@ -54,7 +54,12 @@ def add_parser(commands: Any) -> None:
     check.set_defaults(command=_check)
 
     count = actions.add_parser("cost", help="what each launch moves and computes, beside the least possible traffic")
-    count.add_argument("targets", nargs="+", metavar="MODULE|FILE", help=f"{TARGET}; several for the same job")
+    count.add_argument(
+        "targets",
+        nargs="+",
+        metavar="MODULE|FILE",
+        help=f"{TARGET}; several for the same job: each takes those --shapes that are meant for its kind",
+    )
     _add_ways(count)
     _add_common(count)
     count.set_defaults(command=_cost)
@@ -119,7 +124,8 @@ def _cost(options: argparse.Namespace) -> int:
     try:
         surveys = []
         for target in options.targets:
-            way, texts = way_for(target, options.shapes, options.script, options.tests)
+            shapes = shapes_for(target, options.shapes) if len(options.targets) > 1 else options.shapes
+            way, texts = way_for(target, shapes, options.script, options.tests)
             surveys.append(
                 survey(
                     [Job(target, way, texts, Mode.COST, timeout=options.timeout, as_gpu=options.as_gpu)],

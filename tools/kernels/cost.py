@@ -96,7 +96,8 @@ def show(rows: Sequence[Row], console: Console) -> None:
     """Print the launches, numbered, and a table with one line for each."""
     for number, row in enumerate(rows, 1):
         often = f" ({row.launches} times)" if row.launches > 1 else ""
-        console.print(f"{number}  {row.target}: {row.instance}{often}\n   {row.shapes}", markup=False, highlight=False)
+        lines = f"{number}  {row.target}: {row.instance}{often}\n   {row.shapes}"
+        console.print(lines, markup=False, highlight=False, soft_wrap=True)
     console.print(_table(rows))
 
 

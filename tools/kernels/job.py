@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -11,6 +12,8 @@ from typing import Any, Literal
 from inferspec.tools.metalsim import Mode, Schedule
 
 Way = Literal["file", "script", "calls", "tests"]
+
+_CALL = re.compile(r"\s*\w+\s*\(")
 
 _NAMED = {
     "forward": Schedule("forward"),
@@ -59,6 +62,11 @@ def schedule(name: str) -> Schedule:
         raise Unusable(f"--schedules {name}: the schedules are {', '.join(SCHEDULES)} and random:SEED")
     chosen = _NAMED[order]
     return Schedule("random", int(seed), chosen.reduction, chosen.groups) if colon else chosen
+
+
+def shapes_for(target: str, shapes: Sequence[str]) -> list[str]:
+    """Of launches for several targets those that one can take: calls for Python, launch lines for a `.metal` file."""
+    return [text for text in shapes if bool(_CALL.match(text)) != target.endswith(".metal")]
 
 
 def way_for(

@@ -68,7 +68,7 @@ class Misuse:
 @dataclass
 class Seen:
     """One kernel. instances: its types and template arguments as launched, with the shapes that each had, and how often.
-    misuses: of address spaces, in the source that it is the first to be made of."""
+    misuses: of address spaces, in the source that it is the first to be made of. taken: reports that the target's own code took."""
 
     kernel: str
     file: str
@@ -77,6 +77,7 @@ class Seen:
     findings: dict[tuple[Any, ...], Found] = field(default_factory=dict)
     misuses: list[Misuse] = field(default_factory=list)
     threadgroup_bytes: int = 0
+    taken: int = 0
 
     @property
     def wrong_count(self) -> int:
@@ -126,6 +127,7 @@ class Survey:
         shapes = seen.instances.setdefault(launch["instance"], {})
         text = shapes_of(launch)
         shapes[text] = shapes.get(text, 0) + 1
+        seen.taken += launch["taken"]
         for report in launch["reports"]:
             found = _found(report, schedule)
             known = seen.findings.get(found.key)
@@ -253,6 +255,7 @@ def _seen_as_json(seen: Seen) -> dict[str, Any]:
         "file": seen.file,
         "launches": seen.launches,
         "threadgroup_bytes": seen.threadgroup_bytes,
+        "reports_taken_by_the_target": seen.taken,
         "instances": seen.instances,
         "findings": [_found_as_json(found) for found in seen.wrong],
         "address_spaces": [asdict(misuse) for misuse in seen.misuses],

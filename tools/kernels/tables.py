@@ -24,6 +24,11 @@ def show(survey: Survey, console: Console) -> None:
         console.print(_findings(harmless, survey.schedules, "harmless: a right kernel may do it"))
     if any(seen.misuses for seen in survey.kernels.values()):
         console.print(_misuses(survey.kernels.values()))
+    if taken := sum(seen.taken for seen in survey.kernels.values()):
+        told = _plural(taken, "report was", "reports were")
+        console.print(
+            f"note: {told} taken by the target's own code, which asked for them, and left out here", style="yellow"
+        )
     for note in survey.notes:
         console.print(f"note: {note}", style="yellow", markup=False, highlight=False)
     console.print(summary(survey), style="green" if survey.clean else "red", highlight=False)

@@ -78,7 +78,7 @@ _HOOKED = ("-fsanitize=thread", "--param=tsan-instrument-func-entry-exit=0")
 COMPILE_FLAGS: Mapping[Mode, tuple[str, ...]] = MappingProxyType(
     {
         Mode.FAST: _COMMON_FLAGS,
-        Mode.CHECK: (*_COMMON_FLAGS, *_HOOKED, "-fsanitize=bounds,shift,alignment,integer-divide-by-zero"),
+        Mode.CHECK: (*_COMMON_FLAGS, *_HOOKED, "-fsanitize=bounds,shift-exponent,alignment,integer-divide-by-zero"),
         Mode.COST: (*_COMMON_FLAGS, *_HOOKED, "-fsanitize-coverage=trace-pc"),
     }
 )

@@ -1,6 +1,6 @@
 // The counter never moves on for one thread.
 // launch: x=float32[32] out=float32[32] threads=32 threadgroup=32
-// timeout: 0.5
+// timeout: 0.2
 
 #include <metal_stdlib>
 using namespace metal;

@@ -1,6 +1,6 @@
 // The first threadgroup waits for the last one, which need not begin before it has ended.
 // launch: flag=uint32[1](0) out=uint32[2] threadgroups=2 threadgroup=1
-// timeout: 0.5
+// timeout: 0.2
 
 #include <metal_stdlib>
 using namespace metal;
