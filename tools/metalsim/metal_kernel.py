@@ -9,50 +9,22 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from threading import Lock
 from typing import Any
 
 import numpy as np
 
 from . import arrays
-from .dtypes import MLX_NAMES
 from .library import MAX_THREADS, Kernel, Library
 from .preprocess import mlx_headers
 from .runtime import Buffer, Mode, Schedule
+from .signature import MAX_CONSTANT_SIZE, Input, KernelText, Pieces, Template
 
-# Inputs with fewer elements come in the constant address space.
-_MAX_CONSTANT_SIZE = 8
-
-_ATTRIBUTES = {
-    "dispatch_quadgroups_per_threadgroup": "uint",
-    "dispatch_simdgroups_per_threadgroup": "uint",
-    "dispatch_threads_per_threadgroup": "uint3",
-    "grid_origin": "uint3",
-    "grid_size": "uint3",
-    "quadgroup_index_in_threadgroup": "uint",
-    "quadgroups_per_threadgroup": "uint",
-    "simdgroup_index_in_threadgroup": "uint",
-    "simdgroups_per_threadgroup": "uint",
-    "thread_execution_width": "uint",
-    "thread_index_in_quadgroup": "uint",
-    "thread_index_in_simdgroup": "uint",
-    "thread_index_in_threadgroup": "uint",
-    "thread_position_in_grid": "uint3",
-    "thread_position_in_threadgroup": "uint3",
-    "threadgroup_position_in_grid": "uint3",
-    "threadgroups_per_grid": "uint3",
-    "threads_per_grid": "uint3",
-    "threads_per_simdgroup": "uint",
-    "threads_per_threadgroup": "uint3",
-}
 _MATH_MODES: Mapping[str, Mapping[str, str]] = {"safe": {}, "relaxed": {}, "fast": {"__FAST_MATH__": "1"}}
 
 # What stands before every kernel. Without MLX's headers: what of them does not depend on MLX.
 _WITH_MLX = '#include "mlx/backend/metal/kernels/utils.h"\n'
 _WITHOUT_MLX = "#include <metal_stdlib>\nusing namespace metal;\ntypedef half float16_t;\ntypedef bfloat bfloat16_t;\n"
-
-Template = Sequence[tuple[str, Any]]
 
 
 def metal_kernel(
@@ -84,7 +56,7 @@ def metal_kernel(
     if not output_names:
         raise ValueError("[metal_kernel] Must specify at least one output.")
     return MetalKernel(
-        _Text(
+        KernelText(
             name, tuple(input_names), tuple(output_names), source, header, atomic_outputs, _math_mode(compile_options)
         ),
         ensure_row_contiguous,
@@ -98,7 +70,9 @@ class MetalKernel:
 
     simulated = True
 
-    def __init__(self, text: _Text, ensure_row_contiguous: bool, mode: Mode | None, schedule: Schedule | None) -> None:
+    def __init__(
+        self, text: KernelText, ensure_row_contiguous: bool, mode: Mode | None, schedule: Schedule | None
+    ) -> None:
         self.name = text.name
         self.input_names = text.input_names
         self.output_names = text.output_names
@@ -149,7 +123,7 @@ class MetalKernel:
             answer: Callable[[np.ndarray], Any] = arrays.to_mlx
         else:
             answer = _itself
-        generated, kernel = self._kernel([(a.dtype, a.ndim, a.size) for a in given], dtypes, arguments)
+        generated, kernel = self._kernel([Input(a.dtype, a.ndim, a.size) for a in given], dtypes, arguments)
         if verbose:
             sys.stdout.write(f"Generated source code for `{self.name}`:\n```\n{generated}\n```\n")
         if 0 not in threads:
@@ -160,7 +134,7 @@ class MetalKernel:
     def generate(self, *, inputs: Sequence[Any], output_dtypes: Sequence[Any], template: Template | None = None) -> str:
         """The text that MLX generates for such a call: what its ``verbose`` prints."""
         given, dtypes, arguments = self._arguments(inputs, output_dtypes, template)
-        return self._text.pieces([(a.dtype, a.ndim, a.size) for a in given], dtypes, arguments).text
+        return self._text.pieces([Input(a.dtype, a.ndim, a.size) for a in given], dtypes, arguments).text
 
     def _arguments(
         self, inputs: Sequence[Any], output_dtypes: Sequence[Any], template: Template | None
@@ -176,11 +150,9 @@ class MetalKernel:
     def _mlx(self, inputs: Sequence[Any]) -> bool:
         return self.always_mlx or any(arrays.is_mlx(value) for value in inputs)
 
-    def _kernel(
-        self, inputs: Sequence[tuple[np.dtype, int, int]], outputs: Sequence[np.dtype], template: Template
-    ) -> tuple[str, Kernel]:
+    def _kernel(self, inputs: Sequence[Input], outputs: Sequence[np.dtype], template: Template) -> tuple[str, Kernel]:
         """The generated text and the kernel for these types; compiled at its first launch."""
-        kinds = tuple((dtype, ndim == 0, size < _MAX_CONSTANT_SIZE) for dtype, ndim, size in inputs)
+        kinds = tuple((dtype, ndim == 0, size < MAX_CONSTANT_SIZE) for dtype, ndim, size in inputs)
         key = (kinds, tuple(outputs), tuple((name, type(value), value) for name, value in template))
         if key not in self._made:
             pieces = self._text.pieces(inputs, outputs, template)
@@ -205,90 +177,11 @@ class MetalKernel:
         return tuple(Buffer(i, name, array, writes, ready) for i, (name, array, writes, ready) in enumerate(buffers))
 
 
-@dataclass(frozen=True)
-class _Pieces:
-    """A generated kernel. function: its name. head: header and the function up to its parameters; parameters; tail."""
-
-    function: str
-    head: str
-    parameters: str
-    source: str
-    tail: str
-
-    @property
-    def text(self) -> str:
-        """All of it, as MLX generates it."""
-        return self.head + self.parameters + self.source + self.tail
-
-
-@dataclass(frozen=True)
-class _Text:
-    """What a kernel's text is generated from."""
-
-    name: str
-    input_names: tuple[str, ...]
-    output_names: tuple[str, ...]
-    source: str
-    header: str
-    atomic_outputs: bool
-    math_mode: str
-
-    def mentioned(self, name: str) -> tuple[str, ...]:
-        """Which of an input's ``_shape``, ``_strides`` and ``_ndim`` the source mentions: those are passed."""
-        return tuple(suffix for suffix in ("shape", "strides", "ndim") if f"{name}_{suffix}" in self.source)
-
-    def pieces(
-        self, inputs: Sequence[tuple[np.dtype, int, int]], outputs: Sequence[np.dtype], template: Template
-    ) -> _Pieces:
-        """The text for these inputs (dtype, dimensions, elements), output dtypes and template arguments."""
-        values = ", ".join(_template_text(value) for _, value in template)
-        function = self._function(inputs, outputs, values)
-        head = self.header
-        if template:
-            head += "template <" + ", ".join(f"{_kind(value)} {name}" for name, value in template) + ">\n"
-        head += f"[[kernel]] void {function}(\n"
-        tail = "\n}\n"
-        if template:
-            instance = f"{function}<{values}>"
-            tail += f'\ntemplate [[host_name("{function}")]] [[kernel]] decltype({instance}) {instance};\n'
-        return _Pieces(function, head, self._parameters(inputs, outputs), self.source, tail)
-
-    def _function(self, inputs: Sequence[tuple[np.dtype, int, int]], outputs: Sequence[np.dtype], values: str) -> str:
-        """The function's name: a name always stands for the same text."""
-        name = f"custom_kernel_{self.name}"
-        if values:
-            name += "_" + f"<{values}".replace("<", "_").replace(", ", "_")
-        for dtype, ndim, size in inputs:
-            name += f"_{MLX_NAMES[dtype]}" + ("s" if ndim == 0 else "c" if size < _MAX_CONSTANT_SIZE else "")
-        name += "".join(f"_{MLX_NAMES[dtype]}" for dtype in outputs)
-        if not (name.isidentifier() and name.isascii()):
-            raise ValueError(f"[metal_kernel] {self.name!r} makes the function name {name}, which Metal does not take.")
-        return name
-
-    def _parameters(self, inputs: Sequence[tuple[np.dtype, int, int]], outputs: Sequence[np.dtype]) -> str:
-        lines: list[str] = []
-        for name, (dtype, ndim, size) in zip(self.input_names, inputs, strict=True):
-            space = "constant" if size < _MAX_CONSTANT_SIZE else "device"
-            lines.append(f"  const {space} {MLX_NAMES[dtype]}{'*' if ndim else '&'} {name} [[buffer({len(lines)})]]")
-            kinds = {"shape": "int*", "strides": "int64_t*", "ndim": "int&"}
-            for suffix in self.mentioned(name) if ndim else ():
-                lines.append(f"  const constant {kinds[suffix]} {name}_{suffix} [[buffer({len(lines)})]]")
-        attributes = [f"  {kind} {name} [[{name}]]" for name, kind in _ATTRIBUTES.items() if name in self.source]
-        text = "".join(f"{line},\n" for line in lines)
-        # MLX ends the list at the first output from the last index that there would be without shapes and strides. So
-        # several outputs without any attribute break where an input's shape is passed: they do in MLX, and here.
-        last = len(inputs) + len(outputs) - 1
-        for index, (name, dtype) in enumerate(zip(self.output_names, outputs, strict=True), len(lines)):
-            kind = f"atomic<{MLX_NAMES[dtype]}>" if self.atomic_outputs else MLX_NAMES[dtype]
-            text += f"  device {kind}* {name} [[buffer({index})]]" + (",\n" if index < last or attributes else ") {\n")
-        return text + ",\n".join(attributes) + (") {\n" if attributes else "")
-
-
 _LIBRARIES: dict[tuple[str, str], Library] = {}
 _LOCK = Lock()
 
 
-def _library(pieces: _Pieces, text: _Text) -> Library:
+def _library(pieces: Pieces, text: KernelText) -> Library:
     """The library of a generated text. Kernels that are made anew with the same text share it."""
     name = text.name
     preamble = _WITH_MLX if mlx_headers() else _WITHOUT_MLX
@@ -339,14 +232,6 @@ def _template_value(value: Any) -> bool | int | np.dtype:
     if arrays.is_dtype(value):
         return arrays.dtype(value, "a template argument")
     raise ValueError("[metal_kernel] Invalid template argument. Must be `mlx.core.Dtype`, `int` or `bool`.")
-
-
-def _template_text(value: bool | int | np.dtype) -> str:
-    return MLX_NAMES[value] if isinstance(value, np.dtype) else str(int(value))
-
-
-def _kind(value: bool | int | np.dtype) -> str:
-    return "typename" if isinstance(value, np.dtype) else "bool" if isinstance(value, bool) else "int"
 
 
 def _sizes(grid: Sequence[int], threadgroup: Sequence[int]) -> tuple[tuple[int, int, int], tuple[int, int, int]]:

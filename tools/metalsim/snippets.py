@@ -24,7 +24,7 @@ def launch(
     """Runs the kernel ``k`` of ``source``, one thread for each of ``threads``. Its output buffers are changed in place."""
     kernel = Library(HEAD + source, name="snippet.metal").kernel("k")
     return kernel(
-        dict(buffers),
+        buffers,
         threads=(threads, 1, 1),
         threadgroup=(min(threads, threadgroup), 1, 1),
         mode=mode,

@@ -101,7 +101,8 @@ def test_transcendental_functions(space: str) -> None:
 
 def test_functions_of_half_are_the_float_results_rounded_once() -> None:
     names = list(ONE)
-    x = np.concatenate([arguments(*bounds)[::8] for _, bounds in ONE.values()]).astype(np.float16)
+    with np.errstate(over="ignore"):
+        x = np.concatenate([arguments(*bounds)[::8] for _, bounds in ONE.values()]).astype(np.float16)
     n = x.size // len(ONE)
     out, wide = np.zeros(x.size, np.float16), np.zeros(x.size, np.float32)
     cases = "".join(
