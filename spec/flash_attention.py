@@ -9,6 +9,8 @@ the tiny-llm course, week 2 day 4.
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from inferspec.spec.attention import ScaledDotProductAttention
@@ -29,7 +31,7 @@ class FlashAttention(ScaledDotProductAttention):
         call, a product for the sum and one for the values. Merging parts of the keys takes two factors more. The
         roundings of the exponents need no term of their own: they add up to that of logit - m, which the budget has.
         """
-        rises = np.maximum(longest_rise(logits), longest_rise(logits[..., ::-1]))
+        rises = longest_rise(np.stack([logits, logits[..., ::-1]])).max(axis=0)
         return (rises + 2) * (library(unit) + operations(unit, 2))
 
 
@@ -37,13 +39,13 @@ def longest_rise(logits: np.ndarray) -> np.ndarray:
     """How often a running maximum can rise from one finite number to another in a walk over the keys, or over any part
     of them, in tiles of any size: as often as their longest rising subsequence is long, …×1 (found by patience sorting).
     """
-    ends, longest = np.full(logits.shape, np.inf), 0
-    for key in range(logits.shape[-1]):
-        logit = logits[..., key, None]
-        place = (ends[..., :longest] < logit).sum(axis=-1, keepdims=True)
-        np.put_along_axis(ends, place, logit, axis=-1)
+    rows = logits.reshape(math.prod(logits.shape[:-1]), logits.shape[-1])
+    ends, each, longest = np.full(rows.T.shape, np.inf), np.arange(len(rows)), 0
+    for logit in rows.T.copy():
+        place = np.count_nonzero(ends[:longest] < logit, axis=0)
+        ends[place, each] = logit
         longest = max(longest, int(place.max(initial=-1)) + 1)
-    return np.isfinite(ends).sum(axis=-1, keepdims=True)
+    return np.isfinite(ends).sum(axis=0).reshape(*logits.shape[:-1], 1)
 
 
 def _flash(

@@ -64,6 +64,17 @@ def causal_blocks(pick: Pick) -> tuple[int, int]:
     return length, max(length + before, 1)
 
 
+def large_causal_blocks(pick: Pick) -> tuple[int, int]:
+    """The same for blocks and tiles of 128; for single heads, as it is dear."""
+    length = pick.one_of(127, 128, 129, 140, 200)
+    return length, length + pick.one_of(0, 1, -1, pick.size(0, 130), 127, 128, -pick.size(1, 100))
+
+
+def beside_splits(pick: Pick) -> tuple[int, int]:
+    """Few queries over so many keys that kernels share them out: beside the numbers from which they do."""
+    return pick.one_of(1, 1, 1, 2), pick.upto("keys", 257, 512, 1023, 1024, 1025, 2047, 2048, 2049)
+
+
 def many_keys(pick: Pick) -> tuple[int, int]:
     """More keys than 15 or 16 bits count."""
     return pick.size(1, 3), pick.upto("keys", 2**15 + 1000, 2**16 + 50)
@@ -161,9 +172,7 @@ def emptied_rows(pick: Pick, shapes: Any = across_tiles) -> Call:
     empty = (np.arange(length) // block) % 2 == pick.one_of(0, 1)
     if pick.one_of(False, False, False, True):
         empty = np.ones(length, bool)
-    visible = ~empty[:, None] & (pick.one_of(False, False, True) | visible)
-    if visible.all(axis=-1).sum() + empty.sum() == length:
-        visible = visible[:, :1]
+    visible = ~empty[:, None] if pick.one_of(False, False, False, True) else visible & ~empty[:, None]
     return call.having(mask=encoded(visible, call.features["masks"], call.features["dtypes"]))
 
 

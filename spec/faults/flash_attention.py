@@ -30,6 +30,7 @@ from inferspec.spec.faults.attention import (
     full_mask,
     guards_arrays_only,
     guards_names_only,
+    halves_not_rescaled,
     heads_broadcast,
     heads_by,
     heads_floor_divided,
@@ -142,16 +143,27 @@ def mask_row_stride(bias: np.ndarray, a: Arguments) -> np.ndarray:
     return flat[..., place % max(flat.shape[-1], 1)]
 
 
-def stops_a_tile_early(i: np.ndarray, j: np.ndarray, length: int, keys: int) -> np.ndarray:
-    """A block's last tile is (its last visible key) // 32, and the walk ends before it."""
-    last = np.minimum(i // 32 * 32 + 31, length - 1) + keys - length
-    return (j <= i + keys - length) & ((j < last // 32 * 32) | (last < 32))
+Rule = Callable[[np.ndarray, np.ndarray, int, int], np.ndarray]
 
 
-def stops_at_first_row(i: np.ndarray, j: np.ndarray, length: int, keys: int) -> np.ndarray:
+def stops_a_tile_early(tile: int) -> Rule:
+    """A block's last tile is (its last visible key) // tile, and the walk ends before it."""
+
+    def rule(i: np.ndarray, j: np.ndarray, length: int, keys: int) -> np.ndarray:
+        last = np.minimum(i // tile * tile + tile - 1, length - 1) + keys - length
+        return (j <= i + keys - length) & ((j < last // tile * tile) | (last < tile))
+
+    return rule
+
+
+def stops_at_first_row(tile: int) -> Rule:
     """The walk ends at the tile of the block's first row: later rows lose what lies beyond it."""
-    first = i // 32 * 32 + keys - length
-    return (j <= i + keys - length) & (j < (first // 32 + 1) * 32)
+
+    def rule(i: np.ndarray, j: np.ndarray, length: int, keys: int) -> np.ndarray:
+        first = i // tile * tile + keys - length
+        return (j <= i + keys - length) & (j < (first // tile + 1) * tile)
+
+    return rule
 
 
 def bound_without_offset(i: np.ndarray, j: np.ndarray, length: int, keys: int) -> np.ndarray:
@@ -165,10 +177,14 @@ def diagonal_tile_unmasked(i: np.ndarray, j: np.ndarray, length: int, keys: int)
     return (j <= i + keys - length) | (j // 32 == first // 32)
 
 
-def last_tile_alone_masked(i: np.ndarray, j: np.ndarray, length: int, keys: int) -> np.ndarray:
-    """Where S - L is no multiple of 32 the diagonal crosses two tiles of a block, and the mask is applied in the last."""
-    last = np.minimum(i // 32 * 32 + 31, length - 1) + keys - length
-    return ((j <= i + keys - length) | (j // 32 < last // 32)) & (j <= last)
+def last_tile_alone_masked(tile: int) -> Rule:
+    """Where S - L is no multiple of a tile the diagonal crosses two of them in a block, and the last alone is masked."""
+
+    def rule(i: np.ndarray, j: np.ndarray, length: int, keys: int) -> np.ndarray:
+        last = np.minimum(i // tile * tile + tile - 1, length - 1) + keys - length
+        return ((j <= i + keys - length) | (j // tile < last // tile)) & (j <= last)
+
+    return rule
 
 
 def offset_in_tiles(i: np.ndarray, j: np.ndarray, length: int, keys: int) -> np.ndarray:
@@ -496,19 +512,25 @@ FAULTS = (
         sees(lambda i, j, length, keys: j <= i + keys - length + 1),
         ENGINEER,
     ),
-    Fault(
-        "flash-causal-stops-a-tile-early",
-        "the causal walk ends one tile of keys too early",
-        spec.FLASH_05,
-        sees(stops_a_tile_early),
-        ENGINEER,
+    *(
+        Fault(
+            f"flash-causal-stops-a-tile-early-{tile}",
+            f"the causal walk ends one tile of {tile} keys too early",
+            spec.FLASH_05,
+            sees(stops_a_tile_early(tile)),
+            ENGINEER,
+        )
+        for tile in (8, 32, 128)
     ),
-    Fault(
-        "flash-causal-stops-at-first-row",
-        "the causal walk ends at the last tile that the block's first row sees",
-        spec.FLASH_05,
-        sees(stops_at_first_row),
-        ENGINEER,
+    *(
+        Fault(
+            f"flash-causal-stops-at-first-row-{tile}",
+            f"the causal walk ends at the last tile of {tile} keys that the block's first row sees",
+            spec.FLASH_05,
+            sees(stops_at_first_row(tile)),
+            ENGINEER,
+        )
+        for tile in (8, 32, 128)
     ),
     Fault(
         "flash-causal-bound-without-offset",
@@ -524,12 +546,15 @@ FAULTS = (
         sees(diagonal_tile_unmasked),
         ENGINEER,
     ),
-    Fault(
-        "flash-causal-last-tile-alone-masked",
-        "of two tiles that the diagonal crosses in a block only the last is masked",
-        spec.FLASH_05,
-        sees(last_tile_alone_masked),
-        ENGINEER,
+    *(
+        Fault(
+            f"flash-causal-last-tile-alone-masked-{tile}",
+            f"of two tiles of {tile} keys that the diagonal crosses in a block only the last is masked",
+            spec.FLASH_05,
+            sees(last_tile_alone_masked(tile)),
+            ENGINEER,
+        )
+        for tile in (8, 32, 128)
     ),
     Fault(
         "flash-causal-offset-in-tiles",
@@ -850,6 +875,13 @@ FAULTS = (
         spec.FLASH_18,
         walking(32, run=tiles.sums_carried_to_next_block),
         TINY_LLM + "commit/657c0b3",
+    ),
+    Fault(
+        "flash-halves-not-rescaled",
+        "from 1024 keys on, a single query's two halves are merged without their maxima",
+        spec.FLASH_18,
+        {"weights": halves_not_rescaled},
+        MLX + "issues/4022",
     ),
     Fault(
         "flash-query-dims-dropped",

@@ -249,7 +249,7 @@ def follows_next_entry(self: Operation, a: Arguments) -> Any:
 
 def by_order(order: Callable[[Arguments, int, np.ndarray], np.ndarray], formula: Any) -> Change:
     """In float32, the tokens taken in the order `order(a, row, positions)`."""
-    core = changed(FlashAttention, "core", computed(formula))()
+    core: Any = changed(FlashAttention, "core", computed(formula))()
 
     def attended(self: PagedAttention, a: Arguments, row: int, precision: Precision) -> Answer:
         heads, q = a.query.shape[1], f64(a.query[row])
@@ -548,6 +548,13 @@ FAULTS = (
         spec.PAGED_04,
         places(slots_to_128),
         FLASHINFER + "issues/4347",
+    ),
+    Fault(
+        "paged-contexts-of-one-partition",
+        "tokens past the first partition of 512 are never read",
+        spec.PAGED_04,
+        lengths(lambda a, row, length: min(length, 512)),
+        ENGINEER,
     ),
     Fault("paged-heads-tiled", "query head h reads head h % H", spec.PAGED_05, {"key_heads": heads_tiled}, ENGINEER),
     Fault(
