@@ -190,7 +190,7 @@ def test_reports_that_a_test_takes_itself_are_its_own(capsys):
 
         def test_it_is_broken():
             found = []
-            with metalsim.settings(mode="check", on_report=found.append):
+            with metalsim.settings(mode="check", on_report=found.append, on_launch=print):
                 doubling.double(mx.ones(8))
             assert [report.finding.value for report in found] == ["out of bounds"]
     """

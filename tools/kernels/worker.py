@@ -118,10 +118,10 @@ def main(job_file: str, records: str) -> int:
                 schedule(job.schedule),
                 job.timeout,
                 on_report=recorder.take,
-                on_launch=recorder.launched,
                 strict=job.strict,
             )
         )
+        metalsim.observe(recorder.launched)
         try:
             if job.way != "file":
                 metalsim.install()

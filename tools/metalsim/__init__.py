@@ -22,7 +22,7 @@ from .metal_kernel import MetalKernel, metal_kernel
 from .preprocess import mlx_headers
 from .reports import Access, Finding, Report, Site
 from .runtime import Mode, Schedule
-from .settings import Settings, configure, settings
+from .settings import Settings, configure, observe, settings
 
 __all__ = [
     "Access",
@@ -45,6 +45,7 @@ __all__ = [
     "installed",
     "metal_kernel",
     "mlx_headers",
+    "observe",
     "settings",
     "uninstall",
 ]

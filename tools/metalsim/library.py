@@ -26,7 +26,7 @@ from .preprocess import HEADERS, preprocess
 from .refusals import check
 from .rewrite import KernelFunction, Parameter, Rewritten, rewrite
 from .runtime import Buffer, Launch, Mode, Outcome, Schedule
-from .settings import current
+from .settings import current, tell
 from .unit import unit
 
 MAX_THREADS = 1024
@@ -220,8 +220,7 @@ class Kernel:
             listing=self.listing,
         )
         outcome = runtime.run(launch)
-        if settings.on_launch:
-            settings.on_launch(launch, outcome)
+        tell(launch, outcome)
         if settings.on_report:
             for report in outcome.reports:
                 settings.on_report(report)

@@ -31,6 +31,7 @@ class Settings:
 
 _CURRENT: ContextVar[Settings | None] = ContextVar("metalsim settings", default=None)
 _of_process = Settings()
+_observers: list[Callable[[Launch, Outcome], None]] = []
 
 
 def current() -> Settings:
@@ -42,6 +43,19 @@ def configure(base: Settings) -> None:
     """Set what launches obey in threads that have no settings of their own."""
     global _of_process
     _of_process = base
+
+
+def observe(told: Callable[[Launch, Outcome], None]) -> None:
+    """Have a function told of every launch of this process from now on, whatever settings it obeys."""
+    _observers.append(told)
+
+
+def tell(launch: Launch, outcome: Outcome) -> None:
+    """Tell of a launch whoever wants to know."""
+    for told in _observers:
+        told(launch, outcome)
+    if (on_launch := current().on_launch) is not None:
+        on_launch(launch, outcome)
 
 
 @contextmanager

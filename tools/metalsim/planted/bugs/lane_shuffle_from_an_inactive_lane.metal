@@ -7,6 +7,7 @@ using namespace metal;
 kernel void fold(device const float* x, device float* out, uint lane [[thread_index_in_simdgroup]]) {
   float value = x[lane];
   if (lane < 16) {
-    out[lane] = value + simd_shuffle_down(value, 16); // finds: shuffle from an inactive lane; finds: SIMD-group function with idle lanes
+    float other = simd_shuffle_down(value, 16); // finds: shuffle from an inactive lane; finds: SIMD-group function with idle lanes
+    out[lane] = value + other;
   }
 }

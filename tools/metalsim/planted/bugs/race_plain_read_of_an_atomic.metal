@@ -4,7 +4,8 @@
 #include <metal_stdlib>
 using namespace metal;
 
-kernel void positions(device const uint* x, device atomic_uint* count, device uint* out, uint t [[thread_index_in_threadgroup]]) {
+kernel void positions(device const uint* x, device atomic_uint* count, device uint* out,
+                      uint t [[thread_index_in_threadgroup]]) {
   if (x[t]) {
     atomic_fetch_add_explicit(count, 1u, memory_order_relaxed); // finds: data race A
   }
