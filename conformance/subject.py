@@ -24,6 +24,8 @@ Result = tuple[tuple[int, ...], str]
 
 NUMBERS_A_SECOND = 250_000
 """A call of large arguments, such as a trained model, may take a second more for each so many numbers in them."""
+COMPILING = 100.0
+"""Seconds more for a call whose Metal kernels are simulated: its first launches compile them, on machines that may be busy."""
 
 
 class SubjectDied(Exception):
@@ -122,7 +124,7 @@ class HostedSubject:
     ) -> None:
         self.replacements, self.metal = dict(replacements or {}), metal
         self._hello = {"spec": spec, "replacements": self.replacements, "arrays": arrays, "metal": metal}
-        self._limit, self._start_limit = limit, start_limit
+        self._limit, self._start_limit = limit + COMPILING * (metal == "sim"), start_limit
         self._process: subprocess.Popen[bytes] | None = None
         self._connection: Connection | None = None
         self._output = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the subject

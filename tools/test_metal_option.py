@@ -73,6 +73,12 @@ def test_a_kernel_is_certified_in_the_simulator_and_the_certificate_says_so(cert
 
 
 @simulated
+def test_a_kernel_that_is_being_compiled_does_not_hang(certify):
+    run = certify({"norm.py": KERNEL}, "--impl", "./norm.py", "--metal", "sim", "--call-limit", "0.001", *NORM)
+    assert run.code == pytest.ExitCode.OK, run.text
+
+
+@simulated
 def test_a_wrong_kernel_fails_and_its_rerun_line_names_the_simulator(certify):
     wrong = KERNEL.replace("sum / width", "sum")
     run = certify({"norm.py": wrong}, "--impl", "./norm.py", "--metal", "sim", *NORM)
