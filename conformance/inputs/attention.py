@@ -107,7 +107,8 @@ def attention_calls(
     mask: Any = {"none": None, "causal": "causal"}.get(kind, "")
     if mask == "":
         mask = array_mask(pick, kind, (*query.shape[:-1], keys), dtype, mask_rank)
-    scale = None if pick("scales") == "default" else pick.one_of(0.5, 2.0, -1.0, 0.0, 9.0 / size**2) * dim**-0.5
+    given = pick.one_of(0.5, 2.0, -1.0, 0.0, 9.0 / size**2, -1.5 * dim**0.5 / size**2) * dim**-0.5
+    scale = None if pick("scales") == "default" else given
     return pick.call(operation, query=query, key=key, value=value, scale=scale, mask=mask)
 
 

@@ -67,7 +67,7 @@ def causal_blocks(pick: Pick) -> tuple[int, int]:
 def large_causal_blocks(pick: Pick) -> tuple[int, int]:
     """The same for blocks and tiles of 128; for single heads, as it is dear."""
     length = pick.one_of(127, 128, 129, 140, 200)
-    return length, length + pick.one_of(0, 1, -1, pick.size(0, 130), 127, 128, -pick.size(1, 100))
+    return length, length + pick.one_of(0, 0, 0, 1, -1, pick.size(0, 130), 127, 128, -pick.size(1, 100))
 
 
 def beside_splits(pick: Pick) -> tuple[int, int]:

@@ -103,7 +103,8 @@ def paged_calls(
     keys = [pick.normal(heads, n, dim, dtype=dtype, amplitude=size) for n in lens]
     values = [pick.normal(heads, n, dim, dtype=dtype, amplitude=loud) for n in lens]
     query = pick.normal(batch, heads * ratio, length, dim, dtype=dtype, amplitude=size)
-    scale = None if pick("scales") == "default" else pick.one_of(0.5, 2.0, -1.0, 0.0, 9.0 / size**2) * dim**-0.5
+    given = pick.one_of(0.5, 2.0, -1.0, 0.0, 9.0 / size**2, -1.5 * dim**0.5 / size**2) * dim**-0.5
+    scale = None if pick("scales") == "default" else given
     prefix = min(lens) // page_size if shared else 0
     for more in (keys, values):
         for row in more[1:]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -122,3 +123,22 @@ def memory(array: np.ndarray, *, contiguous: bool) -> tuple[np.ndarray, np.ndarr
         return array, strides
     extent = 1 + sum((n - 1) * stride // itemsize for n, stride in zip(array.shape, array.strides, strict=True))
     return np.lib.stride_tricks.as_strided(array, (extent,), (itemsize,), writeable=False), strides
+
+
+def without_gradient(inputs: Sequence[Any], outputs: Sequence[Any], name: str) -> list[Any]:
+    """The outputs of a kernel, through which no derivative passes: asked for one, it raises, as MLX's own kernels do.
+
+    Raises ``ValueError`` then, instead of a derivative of 0. ``mx.custom_function`` around the kernel gives it one.
+    """
+    mx = _mlx()
+    given = [value for value in inputs if is_mlx(value)]
+    if not given or not outputs:
+        return list(outputs)
+
+    def refuse(*_: Any) -> Any:
+        raise ValueError(f"[metal_kernel] {name} has no derivative; wrap it in mx.custom_function to give it one.")
+
+    launched = mx.custom_function(lambda *_: list(outputs))
+    launched.vjp(refuse)
+    launched.jvp(refuse)
+    return list(launched(*given))

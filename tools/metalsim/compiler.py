@@ -44,6 +44,9 @@ CLANG_FLAGS: Mapping[str, tuple[str, ...]] = {
     "-fsanitize-coverage=trace-pc": ("-fsanitize-coverage=bb,no-prune,trace-pc",),
     "-fno-gnu-unique": (),
     "-fexcess-precision=16": (),
+    "-fno-thread-jumps": (),
+    "-fno-tree-dominator-opts": (),
+    "-fno-crossjumping": (),
 }
 
 

@@ -129,7 +129,8 @@ class MetalKernel:
         if 0 not in threads:
             buffers = self._buffers(given, outputs, initialised=init_value is not None)
             kernel.launch(buffers, threads, group, {}, self._mode, self._schedule)
-        return [answer(output) for output in outputs]
+        answers = [answer(output) for output in outputs]
+        return arrays.without_gradient(inputs, answers, self.name) if answer is arrays.to_mlx else answers
 
     def generate(self, *, inputs: Sequence[Any], output_dtypes: Sequence[Any], template: Template | None = None) -> str:
         """The text that MLX generates for such a call: what its ``verbose`` prints."""

@@ -34,7 +34,16 @@ PARTS = (
     "dispatch",
     "serve",
 )
-FLAGS = ("-std=c++17", "-O2", "-g1", "-fvisibility=hidden", "-fno-exceptions", "-fno-rtti", "-fno-stack-protector")
+FLAGS = (
+    "-std=c++17",
+    "-O2",
+    "-g1",
+    "-fvisibility=hidden",
+    "-fno-exceptions",
+    "-fno-rtti",
+    "-fno-stack-protector",
+    "-fno-omit-frame-pointer",  # where lanes meet is told by the calls that led there
+)
 
 MOST_BUFFERS = 31
 MOST_CONSTANTS = 64

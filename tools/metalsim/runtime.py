@@ -67,6 +67,12 @@ _COMMON_FLAGS = (
     "-fexcess-precision=16",  # half is rounded after each operation
     *compiler.half_flags(),
     "-fsigned-char",
+    # Lanes meet where the same calls led them: frames tell which, and no call is written twice or two as one.
+    "-fno-omit-frame-pointer",
+    "-fno-optimize-sibling-calls",
+    "-fno-thread-jumps",
+    "-fno-tree-dominator-opts",
+    "-fno-crossjumping",
     "-fno-strict-aliasing",
     "-fno-math-errno",
     "-fno-exceptions",

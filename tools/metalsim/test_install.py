@@ -136,6 +136,24 @@ def test_kernels_run_inside_gradients_of_custom_functions() -> None:
         assert mx.array_equal(gradient, 3 * mx.arange(9, dtype=mx.float32) ** 2)
 
 
+def test_a_kernel_has_no_derivative_rather_than_one_of_zero() -> None:
+    with metalsim.installed():
+        double = mx.fast.metal_kernel(
+            "double", ["x"], ["out"], "uint i = thread_position_in_grid.x; out[i] = 2 * x[i];"
+        )
+
+        def run(x: mx.array) -> mx.array:
+            (out,) = double(
+                inputs=[x], grid=(4, 1, 1), threadgroup=(4, 1, 1), output_shapes=[(4,)], output_dtypes=[mx.float32]
+            )
+            return out
+
+        with pytest.raises(ValueError, match="double has no derivative"):
+            mx.grad(lambda x: run(x).sum())(mx.ones(4))
+        with pytest.raises(ValueError, match="double has no derivative"):
+            mx.jvp(run, [mx.ones(4)], [mx.ones(4)])
+
+
 def test_settings_nest_and_end() -> None:
     default = current()
     with settings(mode="check", timeout=5):

@@ -176,7 +176,7 @@ bool dispatch(const Request& request, Response* response, int data_file, uint64_
     snprintf(response->message, sizeof response->message, "the system has no memory to check buffers of this size");
     return false;
   }
-  set_library(library->base);
+  set_library(library->base, library->bytes);
   reset_findings(response, library->base);
   reset_cost(&response->counters, library->base, library->bytes);
   reset_arena(request.threadgroup_bytes);

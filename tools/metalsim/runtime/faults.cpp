@@ -25,7 +25,8 @@ constexpr int FAULTS[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL};
 
 Response* answer;
 int reply_to;
-const void* library_begin;
+const char* library_begin;
+size_t library_bytes;
 char signal_stack[64 << 10];
 
 struct Machine {
@@ -143,8 +144,9 @@ void stop_timer() {
   setitimer(ITIMER_PROF, &none, nullptr);
 }
 
-void set_library(const void* base) {
-  library_begin = base;
+void set_library(const void* base, size_t bytes) {
+  library_begin = (const char*)base;
+  library_bytes = bytes;
   last_kernel_pc = nullptr;
   division_reported = false;
 }
@@ -155,3 +157,9 @@ void stop_launch() {
   (void)!write(reply_to, "!", 1);
   _exit(0);
 }
+
+bool is_in_library(const void* address) {
+  return address >= library_begin && address < library_begin + library_bytes;
+}
+
+ptrdiff_t offset_in_library(const void* address) { return (const char*)address - library_begin; }

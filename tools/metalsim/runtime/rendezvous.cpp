@@ -12,6 +12,7 @@
 
 #include "cost.h"
 #include "faults.h"
+#include "fibers.h"
 #include "findings.h"
 #include "threadgroup.h"
 
@@ -25,8 +26,30 @@ constexpr uint32_t FLAG_OF[MEMORIES] = {1, 2};  // mem_flags::mem_device, mem_th
 
 Lane* lanes_of(SimdGroup* simdgroup) { return &group.lanes[simdgroup->index * SIMD_WIDTH]; }
 
+// What a function finds at its frame pointer, on x86-64 and arm64.
+struct Frame {
+  const Frame* caller;
+  const char* return_address;
+};
+
+constexpr int MOST_FRAMES = 64;
+
+// The calls that led to a meeting, innermost first: where a helper is called twice, or a line calls a function twice, lanes that went
+// different ways do not meet, as on a GPU, which inlines all calls. Relative to the library, to be the same in every run.
+uint64_t call_path(const void* frame_pointer) {
+  const Frame* frame = (const Frame*)frame_pointer;
+  const char* stack = current->stack;
+  uint64_t path = 0;
+  for (int i = 0; i < MOST_FRAMES; i++, frame = frame->caller) {
+    bool on_stack = (const char*)frame >= stack && (const char*)(frame + 1) <= stack + FIBER_STACK_BYTES;
+    if (!on_stack || !is_in_library(frame->return_address)) break;
+    path = path * 0x9E3779B97F4A7C15 + (uint64_t)offset_in_library(frame->return_address);
+  }
+  return path;
+}
+
 bool same_site(const Lane* a, const Lane* b) {
-  return a->line == b->line && (a->file == b->file || !strcmp(a->file, b->file));
+  return a->line == b->line && a->path == b->path && (a->file == b->file || !strcmp(a->file, b->file));
 }
 
 bool same_meeting(const Lane* a, const Lane* b) {
@@ -81,7 +104,8 @@ void hold(SimdGroup* simdgroup, uint32_t mask, Lane* running) {
   make_ready(simdgroup, running ? mask & ~(1u << running->position.lane) : mask);
 }
 
-void arrive_at_simdgroup(msl_collective_fn collective, void* request, int kind, uint32_t flags, const char* file, int line) {
+void arrive_at_simdgroup(msl_collective_fn collective, void* request, int kind, uint32_t flags, const char* file, int line,
+                         uint64_t path) {
   Lane* lane = current;
   SimdGroup* simdgroup = lane->simdgroup;
   lane->collective = collective;
@@ -90,6 +114,7 @@ void arrive_at_simdgroup(msl_collective_fn collective, void* request, int kind, 
   lane->flags = flags;
   lane->file = file;
   lane->line = line;
+  lane->path = path;
   last_kernel_pc = nullptr;
   if (!simdgroup->waiting) {
     simdgroup->first_waiting = lane;
@@ -182,17 +207,18 @@ void release_barrier() {
 }  // namespace
 
 EXPORT void msl_simd_collective(msl_collective_fn collective, void* request, int kind, const char* file, int line) {
-  arrive_at_simdgroup(collective, request, kind, 0, file, line);
+  arrive_at_simdgroup(collective, request, kind, 0, file, line, call_path(__builtin_frame_address(0)));
 }
 
 EXPORT void msl_simd_barrier(unsigned flags, const char* file, int line) {
-  arrive_at_simdgroup(nullptr, nullptr, KIND_BARRIER, flags, file, line);
+  arrive_at_simdgroup(nullptr, nullptr, KIND_BARRIER, flags, file, line, call_path(__builtin_frame_address(0)));
 }
 
 EXPORT void msl_tg_barrier(unsigned flags, const char* file, int line) {
   current->flags = flags;
   current->file = file;
   current->line = line;
+  current->path = call_path(__builtin_frame_address(0));
   last_kernel_pc = nullptr;
   if (++group.at_barrier < group.lane_count) {
     current->state = LaneState::AtBarrier;

@@ -30,6 +30,7 @@ struct Lane {
   uint32_t flags;
   const char* file;
   int line;
+  uint64_t path;  // the calls that led there, as a hash
 };
 
 struct SimdGroup {

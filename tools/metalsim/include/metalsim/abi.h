@@ -4,6 +4,13 @@
 
 #define MSL_NOSAN __attribute__((no_sanitize("thread"), no_sanitize("undefined")))
 
+// A call at which lanes meet: two of them must not become one.
+#if defined(__clang__)
+#define MSL_CONVERGENT __attribute__((convergent))
+#else
+#define MSL_CONVERGENT
+#endif
+
 extern "C" {
 
 // Where the running lane is.
@@ -31,9 +38,9 @@ extern int msl_reduce_order;  // 0: xor tree, 1: first to last, 2: last to first
 
 // A SIMD-group function: called once for all lanes that arrived, request[lane] valid where mask has its bit.
 typedef void (*msl_collective_fn)(void** request, unsigned int mask, void* context);
-void msl_simd_collective(msl_collective_fn fn, void* request, int kind, const char* file, int line);
-void msl_simd_barrier(unsigned int flags, const char* file, int line);
-void msl_tg_barrier(unsigned int flags, const char* file, int line);
+MSL_CONVERGENT void msl_simd_collective(msl_collective_fn fn, void* request, int kind, const char* file, int line);
+MSL_CONVERGENT void msl_simd_barrier(unsigned int flags, const char* file, int line);
+MSL_CONVERGENT void msl_tg_barrier(unsigned int flags, const char* file, int line);
 
 // Threadgroup memory: a declared variable, and the n-th [[threadgroup(n)]] argument. granule: the bytes of an element, 4 at most.
 void* msl_tg_var(unsigned int id, const char* name, __SIZE_TYPE__ bytes, __SIZE_TYPE__ align, unsigned int granule);
