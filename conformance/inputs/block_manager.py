@@ -122,13 +122,12 @@ class Script:
         for line in lines:
             self.free(self.allocate(line, computed=0))
 
-    def going_on(self, line: tuple[int, ...]) -> None:
+    def going_on(self, *lines: tuple[int, ...]) -> None:
         """What shows that a refused step changed nothing: tables freed, the cache asked, the pool taken whole."""
-        if line:
-            self.probe(line)
+        lines = tuple(filter(None, lines))
+        self.probe(*lines)
         self.free(*list(self.lengths))
-        if line:
-            self.probe(line)
+        self.probe(*lines)
         self.whole()
 
     def whole(self) -> None:
@@ -245,6 +244,13 @@ def other_prefixes(pick: Pick) -> Call:
     script = Script(pick)
     size = script.size
     blocks = [script.line(size) for _ in range(3)]
+    if pick.one_of(False, True):
+        # Two lines meet and part: the third begins as the one and ends as the other.
+        one, other, end, another = (script.line(size) for _ in range(4))
+        middle = script.line(pick.size(0, 2) * size)
+        for tokens in ((*one, *middle, *end), (*other, *middle, *another), (*other, *middle, *end)):
+            script.allocate((*tokens, 1))
+        return script.call()
     script.allocate((*sum(blocks, ()), 1))
     for _ in range(pick.size(1, 4)):
         order = [pick.size(0, 2) for _ in range(pick.size(1, 4))]
@@ -370,12 +376,16 @@ def hits_among_the_free(pick: Pick) -> Call:
     script = Script(pick)
     size = script.size
     line = script.line()
-    cached, rest = pick.size(1, 3), pick.size(1, 3)
+    cached, rest, short = pick.size(1, 3), pick.size(1, 3), pick.one_of(0, 0, 1, 2)
     table = script.allocate(line[: cached * size])
+    # What was freed after it is cached too: blocks for the rest must be taken from there.
+    later = max(rest - short, 0) if pick.one_of(True, False) else 0
+    filler = script.allocate(script.line(later * size)) if later else 0
     others = pick.size(0, 2)
     held = script.allocate(script.line(others * size), 0) if others else 0
     script.free(table)
-    short = pick.one_of(0, 0, 1, 2)
+    if filler:
+        script.free(filler)
     script.fill(max(cached + rest - short, cached), others)
     script.do("allocate", tokens=line[: (cached + rest) * size])
     number = len(script.steps)
@@ -462,7 +472,7 @@ def too_long_prompts(pick: Pick) -> Story:
     blocks = script.blocks - taken + pick.one_of(1, 1, 2, 9)
     tokens = line[: (blocks - 1) * script.size + pick.one_of(1, script.size)]
     bad = script.do("allocate", tokens=tokens)
-    script.going_on(line[: cached * script.size])
+    script.going_on(line[: cached * script.size], script.lines.get(other, ()))
     return script.call(), bad
 
 
@@ -534,7 +544,7 @@ def bad_marks(pick: Pick) -> Story:
     room = blocks_of(length, script.size) * script.size
     n = pick.one_of(length + 1, -1, room + 1, max(room, length + 1), -script.size, 2**31)
     bad = script.do("mark_computed", table=table, n=n)
-    script.append(table, line[length : length + script.size], computed=False)
+    script.append(table, line[length : length + script.size], pick.one_of(False, True))
     script.going_on(line)
     return script.call(), bad
 

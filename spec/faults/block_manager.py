@@ -18,12 +18,12 @@ POST = "nano-vLLM post, parts 1 and 4"
 def _quietly(method: str, check: str) -> Change:
     """A method that leaves alone what its check would refuse, and says nothing."""
 
-    def quiet(self: BlockManager, m: Manager, table: Table, *rest: Any) -> None:
+    def quiet(self: BlockManager, m: Manager, table: Table, **rest: Any) -> None:
         try:
             getattr(BlockManager, check)(self, m, table)
         except ValueError:
             return
-        getattr(BlockManager, method)(self, m, table, *rest)
+        getattr(BlockManager, method)(self, m, table, **rest)
 
     return {method: quiet}
 
@@ -661,7 +661,7 @@ FAULTS: tuple[Fault, ...] = (
     _fault(
         "freed-at-first",
         "the first owner that leaves frees a shared block",
-        spec.BLK_04,
+        spec.BLK_14,
         {"leave": _freed_at_first},
         POST,
     ),
