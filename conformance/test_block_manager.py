@@ -4,6 +4,7 @@ from inferspec.conformance.calls import step_told
 from inferspec.conformance.inputs.block_manager import (
     bad_marks,
     conversations,
+    copied,
     emptied,
     evicting,
     foreign_tables,
@@ -189,6 +190,11 @@ def test_blocks_that_are_not_cached_are_taken_first(subject, call):
 @requirement(spec.BLK_17, call=overtaken(), share=0.7)
 def test_what_was_taken_for_other_tokens_is_not_hit(subject, call):
     keeps(subject, call, Check.SOUND, Check.APART)
+
+
+@requirement(spec.BLK_17, call=copied(), share=0.5)
+def test_one_of_two_copies_that_was_taken_is_not_hit(subject, call):
+    keeps(subject, call, *MUST)
 
 
 @requirement(spec.BLK_17, call=evicting(), share=0.5)

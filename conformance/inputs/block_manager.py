@@ -371,6 +371,26 @@ def overtaken(pick: Pick) -> Call:
 
 
 @caching
+def copied(pick: Pick) -> Call:
+    """Two prompts of a line are computed side by side, each in blocks of its own; one is given back and overtaken."""
+    script = Script(pick)
+    line, size = script.line(), script.size
+    short, more = pick.size(1, 3), pick.size(1, 2)
+    first = script.allocate(line[: short * size], computed=0)
+    second = script.allocate(line[: (short + more) * size], computed=0)
+    for table in (first, second) if pick.one_of(True, False) else (second, first):
+        script.mark(table)
+    gone = pick.one_of(first, second)
+    script.fill(0, 2 * short + more)
+    script.free(gone)
+    script.free(script.allocate(script.line((short if gone == first else short + more) * size), computed=0))
+    script.probe(line[: (short + more) * size])
+    script.free(*list(script.lengths))
+    script.probe(line[: (short + more) * size])
+    return script.call()
+
+
+@caching
 def hits_among_the_free(pick: Pick) -> Call:
     """A prompt whose cached blocks are free, in a pool that has just enough for it, or one block too few."""
     script = Script(pick)
