@@ -15,6 +15,7 @@ COMPONENTS = (
     "embedding",
     "quantization",
     "kv_cache",
+    "block_manager",
     "sampling",
     "llama",
     "qwen3",

@@ -1,0 +1,94 @@
+"""How a block manager is used: the steps of a story, done to the subject's own managers and tables."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+from inferspec.conformance.arrays import Arrays
+from inferspec.conformance.drivers import step as done
+from inferspec.spec.block_manager import Colliding, Ranks
+
+
+class _Story:
+    """Both managers, and the tables of the first one by the number of the step that allocated them."""
+
+    def __init__(self, make: Any, given: Mapping[str, Any]) -> None:
+        # Caching is the default: a manager that cannot do without need not have the parameter.
+        options = {} if given["prefix_caching"] else {"prefix_caching": False}
+        build = partial(make, given["num_blocks"], given["block_size"], **options)
+        self.manager, self.second = build(), build()
+        self.kind = Colliding if given["colliding"] else int
+        self.ranks = Ranks(given["num_blocks"])
+        self.tables: dict[int, Any] = {}
+        self.live: list[int] = []
+        self.lists: dict[int, list[int]] = {}
+        self.number = 0
+
+    def do(self, number: int, step: str, given: Mapping[str, Any]) -> dict[str, Any]:
+        self.number = number
+        seen: dict[str, Any] = {}
+        if "table" in given and given["table"] not in self.tables:
+            seen[f"{number} absent"] = 1
+        else:
+            seen |= done(number, partial(getattr(self, step), **given), ())
+        if number in self.lists and self.lists[number] != list(given["tokens"]):
+            seen[f"{number} changed"] = 1
+        seen[f"{number} free"] = _read(self.manager, "num_free")
+        if step in ("abroad", "meanwhile"):
+            seen[f"{number} free abroad"] = _read(self.second, "num_free")
+        return seen | {f"{number} table {k}": self._shown(self.tables[k]) for k in self.live}
+
+    def allocate(self, tokens: tuple[int, ...]) -> None:
+        self.tables[self.number] = self.manager.allocate(self._list(tokens))
+        self.live.append(self.number)
+
+    def append(self, table: int, tokens: tuple[int, ...]) -> None:
+        self.manager.append(self.tables[table], self._list(tokens))
+
+    def mark_computed(self, table: int, n: int) -> None:
+        self.manager.mark_computed(self.tables[table], n)
+
+    def free(self, table: int) -> None:
+        self.manager.free(self.tables[table])
+        if table in self.live:
+            self.live.remove(table)
+
+    def overwrite(self, step: int) -> None:
+        tokens = self.lists.pop(step, [])
+        tokens[:] = [self.kind(token + 1) for token in tokens]
+
+    def abroad(self, method: str, table: int, **given: Any) -> None:
+        arguments = [self._list(x) if isinstance(x, tuple) else x for x in given.values()]
+        getattr(self.second, method)(self.tables[table], *arguments)
+
+    def meanwhile(self, tokens: tuple[int, ...]) -> None:
+        table = self.second.allocate([self.kind(token) for token in tokens])
+        self.second.mark_computed(table, len(tokens))
+
+    def _list(self, tokens: tuple[int, ...]) -> list[int]:
+        self.lists[self.number] = given = [self.kind(token) for token in tokens]
+        return given
+
+    def _shown(self, table: Any) -> list[int]:
+        cached, tokens, ids = (_read(table, name) for name in ("num_cached_tokens", "num_tokens", "block_ids"))
+        return [int(cached), int(tokens), *self.ranks(ids)]
+
+
+def _read(thing: Any, name: str) -> Any:
+    """An attribute, or what a method of that name returns."""
+    attribute = getattr(thing, name)
+    return attribute() if callable(attribute) else attribute
+
+
+def drive(make: Any, given: Mapping[str, Any], to: Arrays) -> dict[str, Any]:
+    """make: the subject's class, or a function that makes a manager."""
+    story = _Story(make, given)
+    seen: dict[str, Any] = {}
+    for number, (step, arguments) in enumerate(given["steps"], 1):
+        seen |= story.do(number, step, arguments)
+    return seen
+
+
+DRIVERS = {"BlockManager": drive}

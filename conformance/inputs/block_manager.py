@@ -1,0 +1,625 @@
+"""Stories of block managers for the suites: prompts that share prefixes, in pools that are large or nearly full.
+
+A prompt is the beginning of one of a few long lines of tokens. Lines part from each other at the edges of blocks and beside
+them, repeat a block, or have one token's low bits in common with another's, so that whatever is taken for a prefix that is none
+shows.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from inferspec.conformance.calls import Call
+from inferspec.conformance.strategies import Calls, Pick, calls
+from inferspec.spec.block_manager import MERSENNE, blocks_of
+
+LONG = 6
+"""Blocks of a line."""
+
+
+class Script:
+    """A story being written, with what it takes for granted of the manager. lengths: of the tables in use, by step.
+
+    hashes: whether tokens may all have one hash. A manager that makes plain ints of some of them need not find those
+    again, so that only what is hit can be judged then.
+    """
+
+    def __init__(self, pick: Pick, spare: int = 40, hashes: bool = False) -> None:
+        self.pick = pick
+        self.size = pick("block_sizes")
+        self.caching = pick("prefix_caching")
+        self.colliding = hashes and pick("hashes") == "one for all"
+        self.steps: list[tuple[str, dict[str, Any]]] = []
+        self.lengths: dict[int, int] = {}
+        self.lines: dict[int, tuple[int, ...]] = {}
+        self.blocks = min(spare, pick.envelope["blocks"])
+        self.large = pick("token_ids") == "large"
+        self.random = np.random.default_rng(pick.seed)
+
+    def call(self) -> Call:
+        return self.pick.call(
+            "BlockManager",
+            num_blocks=self.blocks,
+            block_size=self.size,
+            prefix_caching=self.caching,
+            colliding=self.colliding,
+            steps=tuple(self.steps),
+        )
+
+    # tokens
+
+    def line(self, length: int | None = None) -> tuple[int, ...]:
+        """A line of tokens of its own."""
+        tokens = self.random.integers(0, 50, LONG * self.size if length is None else length)
+        return self.tokens(tokens + (self.random.integers(0, 2, len(tokens)) * 2**16 if self.large else 0))
+
+    def tokens(self, tokens: Any) -> tuple[int, ...]:
+        return tuple(int(token) for token in tokens)
+
+    def parting(self, line: tuple[int, ...], at: int) -> tuple[int, ...]:
+        """The same line to a token, and another from there on."""
+        other = self.line(len(line) - at)
+        return (*line[:at], (line[at] + 1) % 50, *other[1:])
+
+    def alike(self, line: tuple[int, ...]) -> tuple[int, ...]:
+        """A line that is another, though a careless look takes it for the same."""
+        at = self.pick.size(0, max(self.size - 1, 0)) + self.size * self.pick.one_of(0, 1)
+        offset = self.pick.one_of(256, 2**16, 2**31, 2**32, MERSENNE) if self.large else 1
+        if self.pick.one_of(False, True):
+            return self.tokens(token + offset for token in line)
+        if self.pick.one_of(False, True) and line[at] != line[at + 1]:
+            # The same tokens in another order.
+            return (*line[:at], line[at + 1], line[at], *line[at + 2 :])
+        return (*line[:at], line[at] + offset, *line[at + 1 :])
+
+    def prompt(self, line: tuple[int, ...], blocks: int | None = None, beyond: int | None = None) -> tuple[int, ...]:
+        """So many whole blocks of a line and so many tokens more: by default 1 … a block."""
+        blocks = self.pick.size(0, 3) if blocks is None else blocks
+        beyond = self.pick.one_of(1, self.size, max(self.size - 1, 1)) if beyond is None else beyond
+        return line[: blocks * self.size + beyond]
+
+    # steps
+
+    def do(self, step: str, /, **arguments: Any) -> int:
+        """Add a step; returns its number."""
+        self.steps.append((step, arguments))
+        return len(self.steps)
+
+    def allocate(self, tokens: tuple[int, ...], computed: int | None = None) -> int:
+        """Allocate, and mark so many tokens computed: all by default, nothing for 0."""
+        table = self.do("allocate", tokens=tokens)
+        self.lengths[table], self.lines[table] = len(tokens), tokens
+        if computed != 0:
+            self.mark(table, computed)
+        return table
+
+    def mark(self, table: int, n: int | None = None) -> None:
+        self.do("mark_computed", table=table, n=self.lengths[table] if n is None else n)
+
+    def append(self, table: int, tokens: tuple[int, ...], computed: bool = True) -> None:
+        self.do("append", table=table, tokens=tokens)
+        self.lengths[table] += len(tokens)
+        self.lines[table] += tokens
+        if computed:
+            self.mark(table)
+
+    def free(self, *tables: int) -> None:
+        for table in tables:
+            self.do("free", table=table)
+            self.lengths.pop(table, None)
+
+    def any_table(self) -> int:
+        return self.pick.one_of(*self.lengths)
+
+    def fill(self, left: int, used: int) -> None:
+        """Size the pool so that, with so many blocks used, so many are left."""
+        self.blocks = max(min(left + used, self.pick.envelope["blocks"]), 1)
+
+    def probe(self, *lines: tuple[int, ...]) -> None:
+        """Ask for every line, and give it back."""
+        for line in lines:
+            self.free(self.allocate(line, computed=0))
+
+    def going_on(self, *lines: tuple[int, ...]) -> None:
+        """What shows that a refused step changed nothing: tables freed, the cache asked, the pool taken whole."""
+        lines = tuple(filter(None, lines))
+        self.probe(*lines)
+        self.free(*list(self.lengths))
+        self.probe(*lines)
+        self.whole()
+
+    def whole(self) -> None:
+        """One table takes the whole pool, and one block more than there are is asked for."""
+        table = self.allocate(self.line(self.blocks * self.size), computed=0)
+        self.do("allocate", tokens=self.line(1))
+        self.free(table)
+
+
+def caching(build: Any) -> Calls:
+    """Like `calls`, with the prefix cache on."""
+    return Calls(build, {"prefix_caching": [True]})
+
+
+@calls
+def workloads(pick: Pick) -> Call:
+    """Requests come, grow and go; some share prefixes, and the pool may be short."""
+    script = Script(pick, spare=pick.one_of(40, 12, 8, 6, 20))
+    first = script.line()
+    lines = [first, script.parting(first, pick.size(1, 3 * script.size)), script.alike(first)]
+    for _ in range(pick.size(3, 9)):
+        match pick.one_of("allocate", "append", "free", "allocate", "mark") if script.lengths else "allocate":
+            case "allocate":
+                script.allocate(script.prompt(pick.one_of(*lines)), pick.one_of(None, 0))
+            case "append":
+                script.append(script.any_table(), script.line(pick.one_of(1, script.size, 2 * script.size + 1)))
+            case "mark":
+                script.mark(script.any_table())
+            case _:
+                script.free(script.any_table())
+    script.allocate(script.prompt(pick.one_of(*lines)))
+    return script.call()
+
+
+@calls
+def growing(pick: Pick) -> Call:
+    """Tables of every length beside the multiples of a block, grown by one token and by many."""
+    script = Script(pick)
+    line = script.line()
+    for _ in range(pick.size(1, 2)):
+        n = pick.size(0, 2) * script.size + pick.one_of(0, 1, script.size - 1, script.size)
+        script.allocate(script.line()[: max(n, 1)], pick.one_of(None, 0))
+    for _ in range(pick.size(1, 5)):
+        more = pick.one_of(1, script.size, script.size - 1, script.size + 1, 2 * script.size)
+        script.append(script.any_table(), line[: max(more, 1)], pick.one_of(True, False))
+    return script.call()
+
+
+@caching
+def sharing(pick: Pick) -> Call:
+    """Prompts that begin alike, one after the other, some given back in between and asked for again."""
+    script = Script(pick)
+    line = script.line()
+    script.allocate(script.prompt(line, pick.size(1, 4)))
+    for _ in range(pick.size(1, 4)):
+        other = script.parting(line, pick.size(1, 4 * script.size)) if pick.one_of(False, True) else line
+        if pick.one_of(False, False, True) and script.lengths:
+            script.free(script.any_table())
+        script.allocate(script.prompt(other, pick.size(0, 4)))
+    script.allocate(script.prompt(line, 5))
+    return script.call()
+
+
+@caching
+def full_hits(pick: Pick) -> Call:
+    """The same prompt several times, of whole blocks or a token more or less, in use or given back; then a longer one."""
+    script = Script(pick)
+    line = script.line()
+    prompt = script.prompt(line, pick.size(1, 3), pick.one_of(0, 1))
+    again = pick.one_of(False, True)
+    for _ in range(pick.size(2, 4)):
+        table = script.allocate(prompt)
+        if again:
+            script.free(table)
+    script.allocate(script.prompt(line, LONG - 1, 1))
+    return script.call()
+
+
+@caching
+def half_computed(pick: Pick) -> Call:
+    """A prompt is computed in chunks, or not at all, and others ask for it meanwhile."""
+    script = Script(pick)
+    line = script.line()
+    n = script.size * pick.size(1, 4) + pick.one_of(0, 1, script.size - 1)
+    first, marked = script.allocate(line[:n], computed=0), 0
+    for _ in range(pick.size(1, 3)):
+        marked = min(n, marked + pick.one_of(0, script.size - 1, script.size, 1, 2 * script.size))
+        if marked:
+            script.mark(first, marked)
+        asked = script.allocate(script.prompt(line, 4), computed=0)
+        if pick.one_of(False, True):
+            script.free(asked)
+    if pick.one_of(False, True):
+        script.free(first)
+    script.probe(line)
+    return script.call()
+
+
+@caching
+def lookalikes(pick: Pick) -> Call:
+    """Lines that are another line's in all but a little: the tokens before a block, their order, their high bits."""
+    script = Script(pick, hashes=True)
+    line = script.line()
+    script.allocate(script.prompt(line, pick.size(2, 5), 1))
+    for _ in range(pick.size(1, 4)):
+        script.allocate(script.prompt(script.alike(line), pick.size(1, 5), 1), pick.one_of(0, None))
+    script.probe(line)
+    return script.call()
+
+
+@caching
+def other_prefixes(pick: Pick) -> Call:
+    """The same block after others: repeated, moved, or behind another beginning."""
+    script = Script(pick)
+    size = script.size
+    blocks = [script.line(size) for _ in range(3)]
+    if pick.one_of(False, True):
+        # Two lines meet and part: the third begins as the one and ends as the other.
+        one, other, end, another = (script.line(size) for _ in range(4))
+        middle = script.line(pick.size(0, 2) * size)
+        for tokens in ((*one, *middle, *end), (*other, *middle, *another), (*other, *middle, *end)):
+            script.allocate((*tokens, 1))
+        return script.call()
+    script.allocate((*sum(blocks, ()), 1))
+    for _ in range(pick.size(1, 4)):
+        order = [pick.size(0, 2) for _ in range(pick.size(1, 4))]
+        script.allocate((*sum((blocks[i] for i in order), ()), 1), pick.one_of(0, None))
+    return script.call()
+
+
+@caching
+def conversations(pick: Pick) -> Call:
+    """What was generated is part of the next prompt."""
+    script = Script(pick)
+    line = script.line()
+    n = pick.size(1, 2 * script.size)
+    table = script.allocate(line[:n], pick.one_of(None, 0))
+    while script.lengths[table] < 3 * script.size:
+        more = pick.one_of(1, script.size, script.size + 1, 2 * script.size)
+        n = script.lengths[table]
+        script.append(table, line[n : n + max(more, script.size // 2)], pick.one_of(True, False, True))
+    if pick.one_of(False, True):
+        script.free(table)
+    second = script.allocate(line)
+    script.append(second, script.line(script.size + 1))
+    script.probe(script.lines[second])
+    return script.call()
+
+
+@caching
+def revisits(pick: Pick) -> Call:
+    """Prompts are given back and asked for again, more than once, while others come and go."""
+    script = Script(pick)
+    lines = [script.line(), script.line()]
+    for _ in range(pick.size(2, 5)):
+        line = script.prompt(pick.one_of(*lines), pick.size(1, 4), 1)
+        table = script.allocate(line, pick.one_of(None, 0, None))
+        if pick.one_of(True, True, False):
+            script.free(table)
+    script.probe(*lines)
+    return script.call()
+
+
+@caching
+def taken_back(pick: Pick) -> Call:
+    """A freed prompt is hit, and then other tables need all the rest of the pool."""
+    script = Script(pick)
+    line = script.prompt(script.line(), pick.size(1, 3), 1)
+    first = script.allocate(line)
+    script.free(first)
+    owners = [script.allocate(line, computed=0) for _ in range(pick.size(1, 2))]
+    need = len(line) // script.size + len(owners)
+    left = pick.size(1, 3)
+    script.fill(left, need)
+    for _ in range(left):
+        script.allocate(script.line(1), computed=0)
+    script.do("allocate", tokens=script.line(1))
+    script.free(owners[0])
+    script.allocate(script.line(1), computed=0)
+    script.do("allocate", tokens=script.line(1))
+    script.free(*owners[1:])
+    return script.call()
+
+
+@caching
+def evicting(pick: Pick, uncached: bool = False) -> Call:
+    """Several prompts are given back in some order, some are asked for again; then others take some of their blocks.
+
+    uncached: some of what is given back was never cached, and whole blocks of the pool are untouched.
+    """
+    script = Script(pick)
+    size = script.size
+    tables = {}
+    lines = [script.line() for _ in range(3)]
+    used = 0
+    for line in lines:
+        blocks = pick.size(1, 3)
+        tables[script.allocate(line[: blocks * size])] = blocks
+        used += blocks
+    if uncached:
+        table = script.allocate(script.line(), computed=0)
+        tables[table], used = LONG, used + LONG
+    script.fill(pick.size(0, 2) if uncached else 0, used)
+    order = list(tables)
+    while order:
+        script.free(order.pop(pick.size(0, len(order) - 1)))
+    left = script.blocks
+    if pick.one_of(False, True):
+        # Asked for again and given back: not the oldest any more. The last block is of another.
+        line = pick.one_of(*lines)
+        script.free(script.allocate(line[:size] + line[:1], computed=0))
+    for _ in range(pick.size(1, 4)):
+        blocks = min(pick.size(1, 3), left)
+        if blocks:
+            table = script.allocate(script.line(blocks * size), computed=0)
+            left -= blocks
+            if pick.one_of(False, True, False):
+                script.append(table, script.line(size), computed=False)
+                left = max(left - 1, 0)
+    script.free(*list(script.lengths))
+    script.probe(*lines)
+    return script.call()
+
+
+@caching
+def overtaken(pick: Pick) -> Call:
+    """A pool that others use up between two prompts of the same line."""
+    script = Script(pick)
+    line = script.line()
+    size = script.size
+    blocks = pick.size(1, 4)
+    first = script.allocate(line[: blocks * size])
+    script.free(first)
+    script.fill(pick.size(0, 2), blocks)
+    other = script.allocate(script.line(pick.size(1, script.blocks) * size), pick.one_of(None, 0))
+    if pick.one_of(True, False):
+        script.free(other)
+    script.probe(line[: blocks * size])
+    script.allocate(line[: blocks * size])
+    return script.call()
+
+
+@caching
+def copied(pick: Pick) -> Call:
+    """Two prompts of a line are computed side by side, each in blocks of its own; one is given back and overtaken."""
+    script = Script(pick)
+    line, size = script.line(), script.size
+    short, more = pick.size(1, 3), pick.size(1, 2)
+    first = script.allocate(line[: short * size], computed=0)
+    second = script.allocate(line[: (short + more) * size], computed=0)
+    for table in (first, second) if pick.one_of(True, False) else (second, first):
+        script.mark(table)
+    gone = pick.one_of(first, second)
+    script.fill(0, 2 * short + more)
+    script.free(gone)
+    script.free(script.allocate(script.line((short if gone == first else short + more) * size), computed=0))
+    script.probe(line[: (short + more) * size])
+    script.free(*list(script.lengths))
+    script.probe(line[: (short + more) * size])
+    return script.call()
+
+
+@caching
+def hits_among_the_free(pick: Pick) -> Call:
+    """A prompt whose cached blocks are free, in a pool that has just enough for it, or one block too few."""
+    script = Script(pick)
+    size = script.size
+    line = script.line()
+    cached, rest, short = pick.size(1, 3), pick.size(1, 3), pick.one_of(0, 0, 1, 2)
+    table = script.allocate(line[: cached * size])
+    # What was freed after it is cached too: blocks for the rest must be taken from there.
+    later = max(rest - short, 0) if pick.one_of(True, False) else 0
+    filler = script.allocate(script.line(later * size)) if later else 0
+    others = pick.size(0, 2)
+    held = script.allocate(script.line(others * size), 0) if others else 0
+    script.free(table)
+    if filler:
+        script.free(filler)
+    script.fill(max(cached + rest - short, cached), others)
+    script.do("allocate", tokens=line[: (cached + rest) * size])
+    number = len(script.steps)
+    script.lengths[number], script.lines[number] = (cached + rest) * size, line[: (cached + rest) * size]
+    if held:
+        script.free(held)
+    script.do("allocate", tokens=line[: cached * size + 1])
+    return script.call()
+
+
+@calls
+def tight(pick: Pick) -> Call:
+    """A pool of exactly the blocks that are asked for: by prompts, by appends, by prompts that share."""
+    script = Script(pick)
+    size = script.size
+    line = script.line()
+    used = blocks = pick.size(1, 4)
+    first = script.allocate(line[: blocks * size - pick.one_of(0, size - 1)])
+    if pick.one_of(False, True):
+        more = pick.size(1, 2 * size)
+        total = blocks_of(script.lengths[first] + more, size)
+        script.append(first, line[script.lengths[first] : script.lengths[first] + more])
+        used = total
+    if script.caching and pick.one_of(False, True, True):
+        # In use and cached: needs but its last block.
+        whole = script.lengths[first] // size
+        script.allocate(script.lines[first][: whole * size] + script.line(1), computed=0)
+        used += 1
+    else:
+        script.allocate(script.line(2 * size), computed=0)
+        used += 2
+    script.fill(0, used)
+    return script.call()
+
+
+@calls
+def emptied(pick: Pick) -> Call:
+    """Whatever was going on, all tables are freed, and one takes the whole pool."""
+    script = Script(pick, spare=pick.one_of(12, 8, 20))
+    first = script.line()
+    lines = [first, script.parting(first, pick.size(1, 2 * script.size))]
+    for _ in range(pick.size(1, 4)):
+        table = script.allocate(script.prompt(pick.one_of(*lines), pick.size(0, 2)), pick.one_of(None, 0))
+        if pick.one_of(False, True):
+            script.append(table, script.line(pick.one_of(1, script.size + 1)), pick.one_of(True, False))
+    if pick.one_of(False, True):
+        script.do("allocate", tokens=script.line((script.blocks + 1) * script.size))
+    order = list(script.lengths)
+    while order:
+        script.free(order.pop(pick.size(0, len(order) - 1)))
+    script.whole()
+    return script.call()
+
+
+Story = tuple[Call, int]
+"""A story, and the number of the step that must be refused."""
+
+
+def _hall(script: Script) -> tuple[int, tuple[int, ...]]:
+    """A table in use and another of the same line that was given back or is in use: a past for what comes."""
+    pick, line = script.pick, script.line()
+    first = script.allocate(script.prompt(line, pick.size(1, 3)), pick.one_of(None, 0))
+    if pick.one_of(False, True):
+        script.append(first, script.line(pick.one_of(1, script.size)), pick.one_of(True, False))
+    return first, line
+
+
+@calls
+def too_long_prompts(pick: Pick) -> Story:
+    """A prompt that needs a block more than are free, or many; some of its beginning is cached, in use or free."""
+    script = Script(pick)
+    line = script.line(24 * script.size)
+    script.blocks = min(10, pick.envelope["blocks"])
+    cached = pick.size(0, 3)
+    held = script.allocate(line[: cached * script.size]) if cached else 0
+    other = script.allocate(script.line(script.size + 1), pick.one_of(None, 0)) if pick.one_of(False, True) else 0
+    taken = 2 if other else 0
+    if held and pick.one_of(False, True):
+        script.free(held)
+    if other and pick.one_of(False, True):
+        script.free(other)
+        taken = 0
+    # Even where all that is cached is hit, there is a block too few.
+    blocks = script.blocks - taken + pick.one_of(1, 1, 2, 9)
+    tokens = line[: (blocks - 1) * script.size + pick.one_of(1, script.size)]
+    bad = script.do("allocate", tokens=tokens)
+    script.going_on(line[: cached * script.size], script.lines.get(other, ()))
+    return script.call(), bad
+
+
+@calls
+def too_long_appends(pick: Pick) -> Story:
+    """More tokens than the free blocks have room for, by one or many; then as many as fit."""
+    script = Script(pick)
+    table, line = _hall(script)
+    used = blocks_of(script.lengths[table], script.size)
+    left = pick.size(0, 3)
+    script.fill(left, used)
+    room = script.blocks * script.size - script.lengths[table]
+    bad = script.do("append", table=table, tokens=script.line(room + pick.one_of(1, 2, script.size, 3 * script.size)))
+    if room and pick.one_of(True, False):
+        script.append(table, script.line(room), computed=False)
+    script.going_on(line[: script.size * 2])
+    return script.call(), bad
+
+
+def _misused(script: Script, table: int) -> dict[str, Any]:
+    """What is asked of a table that must be refused: any method, and its arguments."""
+    method = script.pick.one_of("free", "append", "mark_computed")
+    match method:
+        case "append":
+            return {"method": method, "table": table, "tokens": script.line(script.pick.one_of(1, script.size + 1))}
+        case "mark_computed":
+            return {"method": method, "table": table, "n": len(script.lines[table])}
+    return {"method": method, "table": table}
+
+
+@calls
+def freed_tables(pick: Pick) -> Story:
+    """A table is used after it was freed, when its blocks are free, hit by another or taken."""
+    script = Script(pick, spare=pick.one_of(8, 12, 40))
+    table, line = _hall(script)
+    if pick.one_of(False, True):
+        script.allocate(script.lines[table], pick.one_of(0, None))
+    script.free(table)
+    for _ in range(pick.size(0, 2)):
+        script.allocate(script.lines[table] if pick.one_of(False, True) else script.line(), computed=0)
+    given = _misused(script, table)
+    bad = script.do(given.pop("method"), **given)
+    script.allocate(script.line(script.size + 1), computed=0)
+    script.going_on(line[: 2 * script.size])
+    return script.call(), bad
+
+
+@calls
+def foreign_tables(pick: Pick) -> Story:
+    """The second manager is given a table of the first, when it has tables of its own with the same tokens."""
+    script = Script(pick)
+    table, line = _hall(script)
+    for _ in range(pick.size(0, 2)):
+        script.do("meanwhile", tokens=script.lines[table] if pick.one_of(True, False) else script.line())
+    bad = script.do("abroad", **_misused(script, table))
+    script.going_on(line[: 2 * script.size])
+    return script.call(), bad
+
+
+@calls
+def bad_marks(pick: Pick) -> Story:
+    """Fewer tokens than none are computed, or more than the table has."""
+    script = Script(pick)
+    line = script.line()
+    table = script.allocate(script.prompt(line, pick.size(0, 3)), computed=0)
+    length = script.lengths[table]
+    if pick.one_of(False, True):
+        script.mark(table, pick.size(0, length))
+    room = blocks_of(length, script.size) * script.size
+    n = pick.one_of(length + 1, -1, room + 1, max(room, length + 1), -script.size, 2**31)
+    bad = script.do("mark_computed", table=table, n=n)
+    script.append(table, line[length : length + script.size], pick.one_of(False, True))
+    script.going_on(line)
+    return script.call(), bad
+
+
+@calls
+def written_over(pick: Pick) -> Call:
+    """The caller uses its lists of tokens for something else."""
+    script = Script(pick)
+    line = script.line()
+    first = script.allocate(line[: 2 * script.size + 1], computed=0)
+    script.do("overwrite", step=first)
+    if pick.one_of(False, True):
+        script.mark(first)
+    if pick.one_of(False, True):
+        step = script.do("append", table=first, tokens=line[2 * script.size + 1 : 4 * script.size])
+        script.lengths[first] = 4 * script.size
+        script.do("overwrite", step=step)
+    script.mark(first)
+    if pick.one_of(False, True):
+        script.free(first)
+    other = script.tokens(token + 1 for token in line)
+    script.allocate(other, computed=0)
+    script.probe(line)
+    return script.call()
+
+
+@calls
+def side_by_side(pick: Pick) -> Call:
+    """The second manager has tables of the same tokens, computed before the first one's."""
+    script = Script(pick, spare=pick.one_of(12, 40))
+    line = script.line()
+    for _ in range(pick.size(1, 3)):
+        script.do("meanwhile", tokens=script.prompt(line, pick.size(0, 2)))
+        script.allocate(script.prompt(line, pick.size(1, 4)), pick.one_of(0, None))
+    return script.call()
+
+
+@calls
+def no_pools(pick: Pick) -> Call:
+    """A pool that can hold nothing."""
+    num_blocks, block_size = pick.one_of((0, 4), (4, 0), (-1, 4), (4, -1), (0, 0))
+    script = Script(pick)
+    script.do("allocate", tokens=(1, 2))
+    return script.call().having(num_blocks=num_blocks, block_size=block_size)
+
+
+_steps = (("allocate", {"tokens": (1, 2, 3)}), ("mark_computed", {"table": 1, "n": 3}), ("free", {"table": 1}))
+
+EXAMPLES = {
+    "BlockManager": Call(
+        "BlockManager",
+        {"num_blocks": 4, "block_size": 2, "prefix_caching": True, "colliding": False, "steps": _steps},
+    )
+}
+"""The plainest call of each operation."""
+
+ORDINARY = {"BlockManager": workloads}
+"""The widest calls of each operation."""

@@ -1,0 +1,323 @@
+"""Does a block manager keep the contract? The history of each story is judged by what it shows, not by which block is taken."""
+
+from inferspec.conformance.calls import step_told
+from inferspec.conformance.inputs.block_manager import (
+    bad_marks,
+    conversations,
+    copied,
+    emptied,
+    evicting,
+    foreign_tables,
+    freed_tables,
+    full_hits,
+    growing,
+    half_computed,
+    hits_among_the_free,
+    lookalikes,
+    no_pools,
+    other_prefixes,
+    overtaken,
+    revisits,
+    sharing,
+    side_by_side,
+    taken_back,
+    tight,
+    too_long_appends,
+    too_long_prompts,
+    workloads,
+    written_over,
+)
+from inferspec.conformance.properties import refuses
+from inferspec.conformance.suite import requirement
+from inferspec.conformance.trial import Nonconformance
+from inferspec.spec import block_manager as spec
+from inferspec.spec.block_histories import MUST, Check, complaints
+
+# tables
+
+
+@requirement(spec.BLK_01, call=workloads(), share=0.5)
+def test_a_table_has_the_blocks_that_its_tokens_fill(subject, call):
+    keeps(subject, call, Check.COUNT)
+
+
+@requirement(spec.BLK_01, call=growing(), share=0.5)
+def test_lengths_beside_the_multiples_of_a_block_have_the_blocks_that_they_fill(subject, call):
+    keeps(subject, call, Check.COUNT)
+
+
+@requirement(spec.BLK_02, call=growing(), share=0.7)
+def test_an_append_fills_the_last_block_first(subject, call):
+    keeps(subject, call, Check.COUNT, Check.STAYS)
+
+
+@requirement(spec.BLK_02, call=workloads(), share=0.5)
+def test_tables_stay_where_they_are(subject, call):
+    keeps(subject, call, Check.STAYS)
+
+
+@requirement(spec.BLK_03, call=growing(), share=0.4)
+def test_a_table_tells_its_tokens(subject, call):
+    keeps(subject, call, Check.TOLD, Check.STAYS)
+
+
+@requirement(spec.BLK_03, call=conversations(), share=0.4)
+def test_a_table_that_grows_tells_what_was_cached_at_first(subject, call):
+    keeps(subject, call, Check.TOLD, Check.STAYS)
+
+
+@requirement(spec.BLK_04, call=workloads(), share=0.7)
+def test_nothing_but_equal_prefixes_is_in_two_tables(subject, call):
+    keeps(subject, call, Check.APART, Check.SOUND)
+
+
+@requirement(spec.BLK_04, call=sharing(), share=0.5)
+def test_what_is_beyond_a_shared_prefix_is_in_one_table(subject, call):
+    keeps(subject, call, Check.APART, Check.SOUND)
+
+
+@requirement(spec.BLK_05, call=workloads(), share=0.7)
+def test_num_free_counts_the_blocks_in_no_table(subject, call):
+    keeps(subject, call, Check.FREE)
+
+
+@requirement(spec.BLK_05, call=sharing(), share=0.5)
+def test_a_shared_block_counts_once(subject, call):
+    keeps(subject, call, Check.FREE)
+
+
+@requirement(spec.BLK_06, call=emptied(), share=0.7)
+def test_a_pool_that_was_emptied_can_be_taken_whole(subject, call):
+    keeps(subject, call, Check.FREE, Check.ADMITS, Check.REFUSES, Check.COUNT, Check.APART)
+
+
+# hits
+
+
+@requirement(spec.BLK_07, call=sharing(), share=0.7)
+def test_a_prompt_hits_all_that_is_cached_of_it(subject, call):
+    keeps(subject, call, Check.COMPLETE, Check.ADMITS)
+
+
+@requirement(spec.BLK_07, call=half_computed(), share=0.5)
+def test_what_was_computed_in_chunks_is_hit(subject, call):
+    keeps(subject, call, Check.COMPLETE)
+
+
+@requirement(spec.BLK_07, call=full_hits(), share=0.5)
+def test_the_third_prompt_hits_as_much_as_the_second(subject, call):
+    keeps(subject, call, Check.COMPLETE)
+
+
+@requirement(spec.BLK_08, call=full_hits(), share=0.7)
+def test_a_token_is_left_to_compute(subject, call):
+    keeps(subject, call, Check.PARTIAL)
+
+
+@requirement(spec.BLK_08, call=sharing(), share=0.5)
+def test_hits_are_of_whole_blocks(subject, call):
+    keeps(subject, call, Check.PARTIAL)
+
+
+@requirement(spec.BLK_09, call=half_computed(), share=1.0)
+def test_what_is_not_computed_is_not_hit(subject, call):
+    keeps(subject, call, Check.SOUND, Check.APART)
+
+
+@requirement(spec.BLK_09, call=workloads(prefix_caching=[True]), share=0.5)
+def test_what_is_never_computed_is_not_hit(subject, call):
+    keeps(subject, call, Check.SOUND, Check.APART)
+
+
+@requirement(spec.BLK_10, call=other_prefixes(), share=0.7)
+def test_equal_blocks_after_other_tokens_are_not_hit(subject, call):
+    keeps(subject, call, Check.SOUND)
+
+
+@requirement(spec.BLK_10, call=sharing(), share=0.5)
+def test_lines_that_part_do_not_meet_again(subject, call):
+    keeps(subject, call, Check.SOUND)
+
+
+@requirement(spec.BLK_11, call=lookalikes(hashes=["one for all"]), share=0.7)
+def test_tokens_of_one_hash_are_not_confused(subject, call):
+    keeps(subject, call, Check.SOUND)
+
+
+@requirement(spec.BLK_11, call=lookalikes(token_ids=["large"]), share=1.0)
+def test_tokens_with_equal_low_bits_are_not_confused(subject, call):
+    keeps(subject, call, Check.SOUND)
+
+
+@requirement(spec.BLK_11, call=lookalikes(), share=0.7)
+def test_tokens_that_are_nearly_the_same_are_not_confused(subject, call):
+    keeps(subject, call, Check.SOUND)
+
+
+@requirement(spec.BLK_12, call=conversations(), share=0.7)
+def test_what_was_appended_is_hit_like_a_prompt(subject, call):
+    keeps(subject, call, Check.COMPLETE, Check.SOUND)
+
+
+@requirement(spec.BLK_13, call=revisits(), share=0.7)
+def test_what_was_freed_is_hit_again_and_again(subject, call):
+    keeps(subject, call, Check.COMPLETE)
+
+
+@requirement(spec.BLK_13, call=evicting(), share=0.4)
+def test_what_was_not_taken_is_hit_after_others_were(subject, call):
+    keeps(subject, call, Check.COMPLETE)
+
+
+@requirement(spec.BLK_14, call=taken_back(), share=0.7)
+def test_a_block_that_was_taken_back_is_in_use(subject, call):
+    keeps(subject, call, Check.APART, Check.FREE, Check.REFUSES, Check.STAYS, Check.COUNT)
+
+
+# eviction
+
+
+@requirement(spec.BLK_15, call=evicting(), share=1.0)
+def test_blocks_are_evicted_in_the_order_in_which_they_were_freed(subject, call):
+    keeps(subject, call, Check.ORDER)
+
+
+@requirement(spec.BLK_16, call=evicting(uncached=True), share=0.7)
+def test_blocks_that_are_not_cached_are_taken_first(subject, call):
+    keeps(subject, call, Check.SPARE)
+
+
+@requirement(spec.BLK_17, call=overtaken(), share=0.7)
+def test_what_was_taken_for_other_tokens_is_not_hit(subject, call):
+    keeps(subject, call, Check.SOUND, Check.APART)
+
+
+@requirement(spec.BLK_17, call=copied(), share=0.5)
+def test_one_of_two_copies_that_was_taken_is_not_hit(subject, call):
+    keeps(subject, call, *MUST)
+
+
+@requirement(spec.BLK_17, call=evicting(), share=0.5)
+def test_what_was_evicted_is_not_hit(subject, call):
+    keeps(subject, call, Check.SOUND, Check.APART)
+
+
+@requirement(spec.BLK_18, call=hits_among_the_free(), share=0.7)
+def test_free_blocks_that_are_hit_count_once(subject, call):
+    keeps(subject, call, Check.COUNT, Check.SOUND, Check.ADMITS, Check.REFUSES, Check.FREE, Check.COMPLETE)
+
+
+# room
+
+
+@requirement(spec.BLK_19, story=too_long_prompts(), share=0.7)
+def test_a_prompt_of_more_blocks_than_are_free_is_refused(subject, story):
+    refuses_step(subject, story)
+
+
+@requirement(spec.BLK_20, call=tight(), share=0.7)
+def test_the_pool_can_be_used_to_its_last_block(subject, call):
+    keeps(subject, call, Check.ADMITS)
+
+
+@requirement(spec.BLK_20, call=workloads(), share=0.4)
+def test_what_there_is_room_for_is_admitted(subject, call):
+    keeps(subject, call, Check.ADMITS, Check.REFUSES)
+
+
+@requirement(spec.BLK_21, story=too_long_appends(), share=0.7)
+def test_an_append_of_more_blocks_than_are_free_is_refused(subject, story):
+    refuses_step(subject, story)
+
+
+@requirement(spec.BLK_22, story=too_long_prompts(), share=1.0)
+def test_a_refused_prompt_changes_nothing(subject, story):
+    goes_on_after_refusal(subject, story)
+
+
+@requirement(spec.BLK_23, story=too_long_appends(), share=0.7)
+def test_a_refused_append_changes_nothing(subject, story):
+    goes_on_after_refusal(subject, story)
+
+
+# misuse
+
+
+@requirement(spec.BLK_24, story=freed_tables(), share=0.7)
+def test_a_table_that_was_freed_is_refused(subject, story):
+    refuses_step(subject, story)
+
+
+@requirement(spec.BLK_25, story=foreign_tables(), share=0.7)
+def test_a_table_of_another_manager_is_refused(subject, story):
+    refuses_step(subject, story)
+
+
+@requirement(spec.BLK_26, story=freed_tables(), share=0.7)
+def test_a_freed_table_that_is_refused_changes_nothing(subject, story):
+    goes_on_after_refusal(subject, story)
+
+
+@requirement(spec.BLK_26, story=foreign_tables(), share=0.7)
+def test_a_foreign_table_that_is_refused_changes_nothing(subject, story):
+    goes_on_after_refusal(subject, story)
+
+
+@requirement(spec.BLK_27, story=bad_marks(), share=0.5)
+def test_a_mark_outside_the_table_is_refused(subject, story):
+    refuses_step(subject, story)
+
+
+@requirement(spec.BLK_28, story=bad_marks(), share=0.7)
+def test_a_refused_mark_changes_nothing(subject, story):
+    goes_on_after_refusal(subject, story)
+
+
+@requirement(spec.BLK_29, call=workloads(prefix_caching=[False]), share=0.5)
+def test_without_prefix_caching_nothing_is_shared(subject, call):
+    keeps(subject, call, *MUST)
+
+
+@requirement(spec.BLK_30, call=written_over(), share=0.5)
+def test_the_list_of_tokens_is_the_caller_s(subject, call):
+    keeps(subject, call, Check.CALLER, Check.SOUND, Check.COMPLETE)
+
+
+@requirement(spec.BLK_30, call=growing(), share=0.2)
+def test_the_list_of_tokens_is_not_changed(subject, call):
+    keeps(subject, call, Check.CALLER)
+
+
+@requirement(spec.BLK_31, call=side_by_side(), share=0.5)
+def test_two_managers_keep_apart(subject, call):
+    keeps(subject, call, *MUST)
+
+
+@requirement(spec.BLK_32, call=no_pools(), share=0.1)
+def test_a_pool_that_can_hold_nothing_is_refused(subject, call):
+    refuses(subject, call)
+
+
+def keeps(subject, call, *checks):
+    """The story's history has nothing against these checks."""
+    seen = subject.answered(call)
+    for complaint in complaints(subject.promised(call), seen.results):
+        if complaint.check in checks:
+            why = f" ({seen.message})" if seen.message else ""
+            told = step_told(call, complaint.step)
+            raise Nonconformance(f"step {complaint.step}, {told}: {complaint.text}{why}", call)
+
+
+def refuses_step(subject, story):
+    """The step that must be refused is, whatever comes after it."""
+    call, bad = story
+    short = call.having(steps=call.arguments["steps"][:bad])
+    if f"{bad} refused" not in subject.answered(short).results:
+        raise Nonconformance(f"step {bad}, {step_told(short, bad)}, is not refused", short)
+
+
+def goes_on_after_refusal(subject, story):
+    """The story is right to its end. Whether the step is refused at all is another requirement's matter."""
+    call, bad = story
+    if f"{bad} refused" in subject.answered(call).results:
+        keeps(subject, call, *MUST)
