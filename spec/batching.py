@@ -135,7 +135,7 @@ class BatchingKVCache(Operation):
 
     def told(self, a: Arguments) -> dict[str, Answer]:
         """What every step gives, in float64."""
-        story = Story(a=a, batch=Batch(rows=[None] * a.max_requests), given={}, seen={})
+        story = Story(a=a, batch=self.fresh(a), given={}, seen={})
         parts: dict[str, Answer] = {}
         for number, (method, given) in enumerate(a.steps, 1):
             story.number = number
@@ -238,6 +238,9 @@ class BatchingKVCache(Operation):
             raise ValueError(f"{key.shape[2]} more tokens, and room for {story.a.max_len}")
 
     # what a batch does
+
+    def fresh(self, a: Arguments) -> Batch:
+        return Batch(rows=[None] * a.max_requests)
 
     def taken(self, x: np.ndarray) -> np.ndarray:
         """An argument as the story uses it: the caller's own array stays out of it."""

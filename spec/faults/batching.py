@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from inferspec.spec import batching as spec
-from inferspec.spec.batching import BatchingKVCache, Raw, Story
+from inferspec.spec.batching import Batch, BatchingKVCache, Raw, Story
 from inferspec.spec.contract import Arguments, Change, Fault, Operation, Variant
 from inferspec.spec.mistakes import misread
 from inferspec.spec.numerics import f64, largest, round_to
@@ -485,21 +485,11 @@ def _room_with_idle(self: BatchingKVCache, story: Story, key: np.ndarray) -> Non
 
 def _fills_then_refuses(self: BatchingKVCache, story: Story, key: np.ndarray) -> None:
     """Requests are written one by one until one has no room."""
+    before = list(story.batch.rows)
     for slot, row in _rows(story):
         if row[0].shape[1] + key.shape[2] > story.a.max_len:
             raise ValueError("no room")
         story.batch.rows[slot] = tuple(np.concatenate([x, x[:, :1]], axis=1) for x in row)
-    story.batch.rows = [None if row is None else tuple(x[:, :-1] for x in row) for row in story.batch.rows]
-
-
-def _writes_until_full(self: BatchingKVCache, story: Story, key: np.ndarray) -> None:
-    before = list(story.batch.rows)
-    for slot, row in _rows(story):
-        if row[0].shape[1] + key.shape[2] > story.a.max_len:
-            if any(row is not old for row, old in zip(story.batch.rows, before, strict=True)):
-                raise ValueError("no room")
-            raise ValueError("no room")
-        story.batch.rows[slot] = tuple(x[:, :0] for x in row)
     story.batch.rows = before
 
 
@@ -520,14 +510,6 @@ def _frees_then_checks(self: BatchingKVCache, story: Story, slot: int) -> None:
         raise ValueError("taken")
 
 
-def _overwrites(self: BatchingKVCache, story: Story, slot: int) -> None:
-    """A new request replaces the one that has the slot."""
-
-
-def _next_free(self: BatchingKVCache, story: Story, slot: int) -> None:
-    """The slot is not looked at: a request of a taken slot is dropped silently."""
-
-
 def _enters_if_idle(self: BatchingKVCache, story: Story, slot: int, key: Any, value: Any, stale: int) -> None:
     if story.batch.rows[slot] is None:
         BatchingKVCache.enter(self, story, slot, key, value, stale)
@@ -538,16 +520,8 @@ def _from_the_end(self: BatchingKVCache, story: Story, slot: int) -> None:
         raise ValueError("no such slot")
 
 
-def _grows(self: BatchingKVCache, story: Story, slot: int) -> None:
-    """A slot past the last one is taken for the last one, and one below 0 for the first."""
-
-
 def _enters_clamped(self: BatchingKVCache, story: Story, slot: int, key: Any, value: Any, stale: int) -> None:
     BatchingKVCache.enter(self, story, min(max(slot, 0), story.a.max_requests - 1), key, value, stale)
-
-
-def _anything_taken(self: BatchingKVCache, story: Story, slot: int) -> None:
-    pass
 
 
 def _leaves_clamped(self: BatchingKVCache, story: Story, slot: int) -> None:
@@ -562,10 +536,12 @@ def _takes_then_checks(self: BatchingKVCache, story: Story, key: np.ndarray) -> 
         raise ValueError("too long")
 
 
-def _broadcast_rows(self: BatchingKVCache, story: Story, key: np.ndarray, value: np.ndarray) -> None:
-    """A single row is for all slots."""
-    key, value = (np.repeat(x, story.a.max_requests, axis=0) if len(x) == 1 else x for x in (key, value))
-    BatchingKVCache.store(self, story, key, value)
+def _one_row_for_all(
+    self: BatchingKVCache, story: Story, key: np.ndarray, value: np.ndarray, mask_length: int
+) -> dict[str, Any]:
+    if len(key) == len(value) == 1:
+        key, value = (np.repeat(x, story.a.max_requests, axis=0) for x in (key, value))
+    return BatchingKVCache.update_and_fetch(self, story, key, value, mask_length)
 
 
 def _at_least_rows(self: BatchingKVCache, story: Story, key: np.ndarray) -> None:
@@ -578,9 +554,16 @@ def _rows_cut(self: BatchingKVCache, story: Story, key: np.ndarray, value: np.nd
     return BatchingKVCache.fetched(self, story, key[:rows], value[:rows], mask_length)
 
 
-def _broadcast_fit(self: BatchingKVCache, old: np.ndarray, new: np.ndarray) -> np.ndarray:
+def _broadcasting(
+    self: BatchingKVCache, story: Story, key: np.ndarray, value: np.ndarray, mask_length: int
+) -> dict[str, Any]:
     """Tokens of a single head or feature are for all heads and features."""
-    return np.concatenate([old, np.broadcast_to(new, (old.shape[0], new.shape[1], old.shape[2]))], axis=1)
+    for held in self.requests(story)[:1]:
+        key, value = (
+            np.broadcast_to(x, (len(x), own.shape[0], x.shape[-2], own.shape[2]))
+            for x, own in zip((key, value), held, strict=True)
+        )
+    return BatchingKVCache.update_and_fetch(self, story, key, value, mask_length)
 
 
 def _cast(self: BatchingKVCache, old: np.ndarray, new: np.ndarray) -> np.ndarray:
@@ -611,37 +594,26 @@ def _buffer_end(self: BatchingKVCache, story: Story, slot: int, key: Any, value:
     BatchingKVCache.enter(self, story, slot, key, value, stale)
 
 
-def _of_the_class(self: BatchingKVCache, a: Arguments) -> Any:
-    """Slots that requests did not leave are taken in the next batch of as many slots too: the list is the class's."""
-    shared = type(self).__dict__.get("shared")
-    if shared is None:
-        shared = {}
-        type(self).shared = shared  # type: ignore[attr-defined]
-    key = a.max_requests
-    before = shared.get(key, 0)
-    shared[key] = before + 1
-    result = Operation.respond(self, a)
-    if before:
-        return {part: (x * 0 if part.endswith("values") else x) for part, x in result.items()}
-    return result
+def _of_the_class(self: BatchingKVCache, a: Arguments) -> Batch:
+    """The list of requests is the class's own: batches of as many slots have it in common."""
+    batches = type(self).__dict__.get("batches")
+    if batches is None:
+        batches = type(self).batches = {}  # type: ignore[attr-defined]
+    batch: Batch = batches.setdefault(a.max_requests, BatchingKVCache.fresh(self, a))
+    return batch
 
 
-def _counts_batches(self: BatchingKVCache, a: Arguments) -> Any:
-    """Room that one batch used up is missing in the next."""
-    used = type(self).__dict__.get("used", 0)
-    type(self).used = used + 1  # type: ignore[attr-defined]
-    return Operation.respond(self, Arguments(**{**vars(a), "max_len": max(a.max_len - 2 * used, 1)}))
+def _room_in_eights(self: BatchingKVCache, story: Story, key: np.ndarray) -> None:
+    room = story.a.max_len // 8 * 8 or story.a.max_len
+    if any(row[0].shape[1] + key.shape[2] > room for _, row in _rows(story)):
+        raise ValueError("no room")
 
 
-def _spares(limit: int) -> Change:
-    def respond(self: BatchingKVCache, a: Arguments) -> Any:
-        """Buffers of a size that is no multiple of a step lose their last columns."""
-        result = Operation.respond(self, a)
-        if a.max_len > limit:
-            return {part: (np.zeros_like(x) if part.endswith("values") else x) for part, x in result.items()}
-        return result
-
-    return {"respond": respond}
+def _short_values(story: Story, keys: np.ndarray, values: np.ndarray, mask: np.ndarray) -> None:
+    """Values of requests shorter than the longest are taken for padding."""
+    for slot, row in _rows(story):
+        if row[0].shape[1] < keys.shape[2]:
+            values[slot] = 0
 
 
 def _whole_buffer(self: BatchingKVCache, story: Story, key: np.ndarray, value: np.ndarray, mask_length: int) -> Raw:
@@ -772,7 +744,7 @@ FAULTS: tuple[Fault, ...] = (
         "the causal mask is aligned top-left in each request",
         spec.BATCH_03,
         {"visible": _top_left},
-        DECISION := "DESIGN.md, section 10",
+        spec.DECISIONS,
     ),
     _fault(
         "not-causal", "queries see the tokens after them", spec.BATCH_03, {"visible": _all_visible}, "PROPERTIES BK1"
@@ -873,13 +845,9 @@ FAULTS: tuple[Fault, ...] = (
     ),
     _fault(
         "values-of-padding",
-        "the tokens of short requests count as padding in their values",
+        "values of requests shorter than the longest are taken for padding",
         spec.BATCH_07,
-        _after(
-            lambda story, keys, values, mask: (
-                [values[slot].__imul__(row[0].shape[1] == keys.shape[2]) for slot, row in _rows(story)] and None
-            )
-        ),
+        _after(_short_values),
         "PROPERTIES BK1",
     ),
     _fault(
@@ -989,7 +957,7 @@ FAULTS: tuple[Fault, ...] = (
         "PROPERTIES X4",
     ),
     _fault(
-        "integer-mask",
+        "float16-mask",
         "the mask is float16 whatever the keys are",
         spec.BATCH_13,
         _other_dtype("mask", dtype="float16"),
@@ -1098,11 +1066,11 @@ FAULTS: tuple[Fault, ...] = (
         f"{MLX_LM}/commit/eb98ff72",
     ),
     _fault(
-        "long-buffer-lost",
-        "values of a buffer of more than 300 columns are lost",
-        spec.BATCH_20,
-        _spares(300),
-        "PROPERTIES X2",
+        "room-in-eights",
+        "max_len is rounded down to a multiple of 8",
+        spec.BATCH_21,
+        {"check_room": _room_in_eights},
+        "PROPERTIES SC6",
     ),
     _fault(
         "last-token-unused",
@@ -1147,13 +1115,6 @@ FAULTS: tuple[Fault, ...] = (
         "requests before the one without room have changed when an update is refused",
         spec.BATCH_23,
         {"check_room": _fills_then_refuses},
-        "PROPERTIES PG5",
-    ),
-    _fault(
-        "empties-until-full",
-        "requests before the one without room are lost when an update is refused",
-        spec.BATCH_23,
-        {"check_room": _writes_until_full},
         "PROPERTIES PG5",
     ),
     _fault(
@@ -1229,13 +1190,7 @@ FAULTS: tuple[Fault, ...] = (
         "one-row-for-all",
         "a single row is for all slots",
         spec.BATCH_29,
-        {
-            "check_rows": lambda self, story, key: None,
-            "store": _broadcast_rows,
-            "fetched": lambda self, story, key, value, mask_length: BatchingKVCache.fetched(
-                self, story, *(np.resize(x, (story.a.max_requests, *x.shape[1:])) for x in (key, value)), mask_length
-            ),
-        },
+        {"update_and_fetch": _one_row_for_all},
         "PROPERTIES X9",
     ),
     _fault(
@@ -1249,7 +1204,7 @@ FAULTS: tuple[Fault, ...] = (
         "broadcasts",
         "a single head or feature is for all of a request",
         spec.BATCH_29,
-        {"check_fit": _nothing, "joined": _broadcast_fit},
+        {"update_and_fetch": _broadcasting},
         "PROPERTIES X9",
     ),
     _fault(
@@ -1278,16 +1233,9 @@ FAULTS: tuple[Fault, ...] = (
     ),
     _fault(
         "of-the-class",
-        "a second batch writes over what the first one holds",
+        "the list of requests is the class's own",
         spec.BATCH_33,
-        {"respond": _of_the_class},
-        "PROPERTIES X7",
-    ),
-    _fault(
-        "room-of-all-batches",
-        "room that one batch used is missing in the next",
-        spec.BATCH_33,
-        {"respond": _counts_batches},
+        {"fresh": _of_the_class},
         "PROPERTIES X7",
     ),
     _fault("any-size", "a batch of no slots is made", spec.BATCH_34, {"guard": _nothing}, "PROPERTIES X9"),
