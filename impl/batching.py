@@ -83,9 +83,7 @@ class BatchingKVCache:
             raise ValueError(f"cache has {length} tokens; this batch takes {self.max_len}")
         buffers = self._buffers
         if buffers is None or length > self._end:
-            end = max(length, self._longest())
-            buffers = self._moved((key, value), end, end + self.STEP)
-            self._end = end
+            buffers, self._end = self._moved((key, value), length, length + self.STEP), length
         at = mx.array([slot, self._end - length])
         self._buffers = _written(buffers, (key, value), at, [0, 2])
         self._lengths[slot] = length

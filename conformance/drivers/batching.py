@@ -40,9 +40,9 @@ class HandedCache:
             self.keys, self.values = self.keys[:, :, :left], self.values[:, :, :left]
 
     def _joined(self, old: Any, new: Any) -> Any:
-        if old is None:
-            return new
-        return self._to.ready(self._to.from_numpy(np.concatenate([self._to.to_numpy(x) for x in (old, new)], axis=2)))
+        """A copy always: what the caller does to its arrays is not the subject's matter here."""
+        chunks = [self._to.to_numpy(x) for x in (old, new) if x is not None]
+        return self._to.ready(self._to.from_numpy(np.concatenate(chunks, axis=2)))
 
 
 class _Story:
