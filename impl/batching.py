@@ -77,7 +77,7 @@ class BatchingKVCache:
             self._lengths[slot] = 0
             return
         key, value = state
-        self._check(key, value, rows=1, of="cache")
+        self._check(key, value, rows=1, whose="cache's ")
         length = key.shape[2]
         if length > self.max_len:
             raise ValueError(f"cache has {length} tokens; this batch takes {self.max_len}")
@@ -115,7 +115,7 @@ class BatchingKVCache:
         ValueError when key and value do not fit each other, the number of slots or the requests, or when a request
         would have more than max_len tokens; TypeError for another dtype than theirs. A refused call changes nothing.
         """
-        self._check(key, value, rows=self.max_requests, of="key")
+        self._check(key, value, rows=self.max_requests)
         queries = key.shape[2] if mask_length is None else _integer("mask_length", mask_length)
         if queries < 1:
             raise ValueError(f"mask_length is {queries}; it takes 1 or more")
@@ -172,20 +172,20 @@ class BatchingKVCache:
             raise ValueError(f"slot is {number}; it takes 0 … {self.max_requests - 1}")
         return number
 
-    def _check(self, key: mx.array, value: mx.array, rows: int, of: str) -> None:
+    def _check(self, key: mx.array, value: mx.array, rows: int, whose: str = "") -> None:
         for name, x in (("key", key), ("value", value)):
             if not isinstance(x, mx.array):
-                raise TypeError(f"{name} is a {type(x).__name__}; it takes an MLX array")
+                raise TypeError(f"{whose}{name} is a {type(x).__name__}; it takes an MLX array")
             if x.ndim != 4 or x.shape[0] != rows:
-                raise ValueError(f"{name} of {of} is {x.shape}; it takes {rows}×H×L×D")
+                raise ValueError(f"{whose}{name} is {x.shape}; it takes {rows}×H×L×D")
         if key.shape[:3] != value.shape[:3]:
-            raise ValueError(f"key is {key.shape} and value {value.shape}; they take the same B×H×L")
+            raise ValueError(f"{whose}key is {key.shape} and value {value.shape}; they take the same B×H×L")
         for name, x, held in zip(("key", "value"), (key, value), self._buffers or (), strict=False):
             if x.dtype != held.dtype:
-                raise TypeError(f"{name} of {of} is {x.dtype}; this batch holds {held.dtype}")
+                raise TypeError(f"{whose}{name} is {x.dtype}; this batch holds {held.dtype}")
             if (x.shape[1], x.shape[3]) != (held.shape[1], held.shape[3]):
                 raise ValueError(
-                    f"{name} of {of} is {x.shape}; this batch takes {rows}×{held.shape[1]}×L×{held.shape[3]}"
+                    f"{whose}{name} is {x.shape}; this batch takes {rows}×{held.shape[1]}×L×{held.shape[3]}"
                 )
 
 
