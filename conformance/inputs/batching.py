@@ -18,6 +18,9 @@ from inferspec.spec.numerics import numpy_dtype
 
 Sizes = Callable[[Pick], int]
 
+SEVERAL = (2, 3, 5)
+"""Slots of a batch in which requests have others beside them."""
+
 
 def small(pick: Pick) -> int:
     """A few tokens."""
@@ -32,10 +35,10 @@ def beside_tiles(pick: Pick) -> int:
 class Script:
     """A story being written. lengths: the tokens of every slot, None for an idle one; longest: that of any request ever."""
 
-    def __init__(self, pick: Pick, prompts: Sizes = small, slots: int = 1) -> None:
+    def __init__(self, pick: Pick, prompts: Sizes = small) -> None:
         self.pick, self.prompts = pick, prompts
         self.dtype = pick("dtypes")
-        self.slots = max(pick("slots"), slots)
+        self.slots = pick("slots")
         same = pick("head_dims") == "same"
         self.heads, self.key_dim = pick.one_of((2, 4), (4, 6), (6, 4), (4, 8))
         self.value_dim = self.key_dim if same else self.key_dim + pick.one_of(1, 3, 5)
@@ -162,24 +165,24 @@ class Script:
 
 
 def needing(**asked: Any) -> Callable[[Callable[..., Any]], Calls]:
-    """Like `calls`, for a subject that offers something more."""
+    """Like `calls`, for a part of the envelope."""
     return lambda build: Calls(build, asked)
 
 
 @calls
-def batches(pick: Pick, prompts: Sizes = small, room: tuple[int, ...] = (0, 1, 7, 300), slots: int = 1) -> Call:
+def batches(pick: Pick, prompts: Sizes = small, room: tuple[int, ...] = (0, 1, 7, 300)) -> Call:
     """Requests that stay, and steps of one token or a few."""
-    script = Script(pick, prompts, slots)
+    script = Script(pick, prompts)
     script.fill()
     for _ in range(pick.size(1, 4)):
         script.step()
     return script.call(room)
 
 
-@calls
+@needing(slots=SEVERAL)
 def mixtures(pick: Pick, prompts: Sizes = small) -> Call:
     """All slots taken, by requests of different lengths."""
-    script = Script(pick, prompts, slots=2)
+    script = Script(pick, prompts)
     length = prompts(pick)
     for slot in range(script.slots):
         script.add(length + pick.one_of(0, 1, 2, 3, 7) * slot, slot)
@@ -198,10 +201,10 @@ def chunks(pick: Pick, prompts: Sizes = small) -> Call:
     return script.call()
 
 
-@calls
+@needing(slots=SEVERAL)
 def idling(pick: Pick) -> Call:
     """Some slots, or all, are idle: from the beginning, or since a request left."""
-    script = Script(pick, slots=2)
+    script = Script(pick)
     if pick.one_of(True, True, False):
         script.fill()
         script.step()
@@ -242,10 +245,10 @@ def reused(pick: Pick, prompts: Sizes = small, poisoned: bool = False) -> Call:
     return script.call()
 
 
-@calls
+@needing(slots=SEVERAL)
 def histories(pick: Pick, prompts: Sizes = small, events: int = 8) -> Call:
     """Requests come and go at any time, and a step at the end."""
-    script = Script(pick, prompts, slots=2)
+    script = Script(pick, prompts)
     script.add()
     for _ in range(pick.size(1, events)):
         script.event()
@@ -253,10 +256,10 @@ def histories(pick: Pick, prompts: Sizes = small, events: int = 8) -> Call:
     return script.call()
 
 
-@calls
+@needing(slots=SEVERAL)
 def turnover(pick: Pick) -> Call:
     """Many short requests one after the other beside one that stays, or none: no request is long, but all together are."""
-    script = Script(pick, beside_tiles, slots=2)
+    script = Script(pick, beside_tiles)
     if pick.one_of(True, False):
         script.add(pick.one_of(1, 2, 5))
     for _ in range(pick.size(2, 4)):
@@ -268,10 +271,10 @@ def turnover(pick: Pick) -> Call:
     return script.call(room=(0, 1))
 
 
-@needing(head_dims=["same"])
+@needing(head_dims=["same"], slots=SEVERAL)
 def attending(pick: Pick, prompts: Sizes = small, events: int = 6) -> Call:
     """Queries after every few steps, whatever came and went before."""
-    script = Script(pick, prompts, slots=2)
+    script = Script(pick, prompts)
     script.fill()
     for _ in range(pick.size(0, events)):
         script.event()
@@ -334,10 +337,10 @@ def overwritten(pick: Pick, prompts: Sizes = small) -> Call:
     return script.call()
 
 
-@calls
+@needing(slots=SEVERAL)
 def kept_results(pick: Pick, prompts: Sizes = small) -> Call:
     """Earlier results are read again at the end."""
-    script = Script(pick, prompts, slots=2)
+    script = Script(pick, prompts)
     script.add()
     for _ in range(pick.size(1, 3)):
         script.step()
@@ -365,10 +368,10 @@ def counted(pick: Pick) -> Call:
     return script.call()
 
 
-@calls
+@needing(slots=SEVERAL)
 def other_queries(pick: Pick) -> Call:
     """Fewer queries than new tokens, or more."""
-    script = Script(pick, slots=2)
+    script = Script(pick)
     script.fill()
     script.step()
     for _ in range(pick.size(1, 3)):
@@ -388,10 +391,10 @@ def rewound(pick: Pick, prompts: Sizes = small) -> Call:
     return script.call()
 
 
-@calls
+@needing(slots=SEVERAL)
 def filled(pick: Pick) -> Call:
     """Requests reach max_len, one after the other, in a batch that goes on."""
-    script = Script(pick, slots=2)
+    script = Script(pick)
     room = script.longest = pick.one_of(4, 7, 9)
     script.add(pick.one_of(1, 2, room - 1))
     for _ in range(pick.size(1, 4)):
@@ -411,10 +414,10 @@ def filled(pick: Pick) -> Call:
 # what must be refused: (story, number of the step)
 
 
-@calls
+@needing(slots=SEVERAL)
 def overfull(pick: Pick) -> tuple[Call, int]:
     """More tokens than the longest request takes; then some that fit, and more once it is gone."""
-    script = Script(pick, slots=2)
+    script = Script(pick)
     script.fill()
     if pick.one_of(True, False):
         script.step()
@@ -525,10 +528,10 @@ def bad_pairs(pick: Pick) -> tuple[Call, int]:
     return _going_on(script), bad
 
 
-@calls
+@needing(slots=SEVERAL)
 def bad_caches(pick: Pick) -> tuple[Call, int]:
     """A cache of two rows, or of other heads or head dims than the request beside it."""
-    script = Script(pick, slots=2)
+    script = Script(pick)
     script.add(max(small(pick), 1))
     if pick.one_of(True, False):
         script.step()
@@ -550,10 +553,10 @@ def bad_caches(pick: Pick) -> tuple[Call, int]:
     return _going_on(script), bad
 
 
-@calls
+@needing(slots=SEVERAL)
 def bad_dtypes(pick: Pick) -> tuple[Call, int]:
     """Tokens or a cache in another dtype than the request beside it."""
-    script = Script(pick, slots=2)
+    script = Script(pick)
     script.add(max(small(pick), 1))
     if pick.one_of(True, False):
         script.step()
