@@ -77,7 +77,7 @@ def shown(keys: np.ndarray, values: np.ndarray, mask: np.ndarray) -> dict[str, A
     if not ranks or mask.shape != (len(keys), 1, mask.shape[2], keys.shape[2]) or values.shape[:3] != keys.shape[:3]:
         return {"keys": keys, "values": values, "mask": mask, "finite": 1}
     bias = _bias(mask, keys.dtype)
-    visible = (f64(bias) > -np.inf).any(axis=2)
+    visible: np.ndarray = np.any(f64(bias) > -np.inf, axis=2)
     columns = np.flatnonzero(visible.any(axis=(0, 1)))
     first = int(columns[0]) if columns.size else visible.shape[-1]
     hidden = ~visible[..., None]
