@@ -15,6 +15,7 @@ COMPONENTS = (
     "embedding",
     "quantization",
     "kv_cache",
+    "batching",
     "block_manager",
     "sampling",
     "llama",

@@ -227,6 +227,38 @@ def test_stories_of_caches_meet_every_condition(operation):
     assert {("crosses", 0, 1), ("crosses", 0, 2), ("crosses", 1, 2), ("nan", True)} <= seen
 
 
+def test_stories_of_batches_meet_every_condition():
+    seen = set()
+    for call in calls_of("batching", "BatchingKVCache"):
+        lengths: dict[int, int] = {}
+        former: dict[int, int] = {}
+        for method, given in call.arguments["steps"]:
+            slot = given.get("slot", 0)
+            if method == "add" and slot not in lengths and 0 <= slot < call.arguments["max_requests"]:
+                lengths[slot] = given["key"].shape[2]
+                seen.add(("prompt", min(lengths[slot], 2)))
+                if slot in former:
+                    seen.add(("after", int(np.sign(lengths[slot] - former[slot]))))
+                if others := [n for other, n in lengths.items() if other != slot]:
+                    seen.add(("beside", int(np.sign(lengths[slot] - max(others)))))
+            elif method == "remove" and slot in lengths:
+                former[slot] = lengths.pop(slot)
+            elif method == "update_and_fetch" and given["key"].ndim == 4:
+                length = given["key"].shape[2]
+                lengths = {slot: n + length for slot, n in lengths.items()}
+                idle = set(range(call.arguments["max_requests"])) - set(lengths)
+                seen.add(("idle", "none" if not idle else "some" if lengths else "all"))
+                seen |= {("apart by 32", max(lengths.values(), default=0) - n >= 32) for n in lengths.values()}
+                seen |= {("chunk before", length > 1 and n > length) for n in lengths.values()}
+                seen |= {("past 256", n > 256) for n in lengths.values()}
+                if idle and idle < set(range(len(given["key"]))):
+                    seen.add(("nan in idle", bool(np.isnan(f64(given["key"])[sorted(idle)]).any())))
+    assert {("prompt", n) for n in range(3)} <= seen
+    assert {(where, sign) for where in ("after", "beside") for sign in (-1, 0, 1)} <= seen
+    assert {("idle", what) for what in ("none", "some", "all")} <= seen
+    assert {(what, True) for what in ("apart by 32", "chunk before", "past 256", "nan in idle")} <= seen
+
+
 def test_workloads_meet_requests_of_every_kind():
     calls = calls_of("metrics", "aggregate_metrics")
     counts = [[len(line) for line in call.arguments["token_times"]] for call in calls]

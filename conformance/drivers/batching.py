@@ -1,0 +1,115 @@
+"""How a batch of requests is used: the steps of a story, done to the subject's own batch."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from inferspec.conformance.arrays import Arrays
+from inferspec.conformance.drivers import step
+from inferspec.spec.batching import attended, shown
+
+
+class HandedCache:
+    """What a request brings where the subject makes no caches of its own: the tokens of its prompt."""
+
+    def __init__(self, to: Arrays) -> None:
+        self._to = to
+        self.keys: Any = None
+        self.values: Any = None
+
+    @property
+    def offset(self) -> int:
+        return 0 if self.keys is None else int(self.keys.shape[2])
+
+    @property
+    def state(self) -> tuple[Any, ...]:
+        return () if self.keys is None else (self.keys, self.values)
+
+    def update_and_fetch(self, key: Any, value: Any, **options: Any) -> tuple[Any, Any]:
+        self.keys, self.values = self._joined(self.keys, key), self._joined(self.values, value)
+        return self.keys, self.values
+
+    def rewind(self, n: int) -> None:
+        if self.keys is not None:
+            left = self.offset - n
+            self.keys, self.values = self.keys[:, :, :left], self.values[:, :, :left]
+
+    def _joined(self, old: Any, new: Any) -> Any:
+        """A copy always: what the caller does to its arrays is not the subject's matter here."""
+        chunks = [self._to.to_numpy(x) for x in (old, new) if x is not None]
+        return self._to.ready(self._to.from_numpy(np.concatenate(chunks, axis=2)))
+
+
+class _Story:
+    """The batch. Results are read at once: later ones may not be what they were."""
+
+    def __init__(self, batch: Any, to: Arrays) -> None:
+        self.batch, self.to = batch, to
+        self.number = 0
+        self.given: dict[int, tuple[Any, Any]] = {}
+        self.seen: dict[int, tuple[Any, Any, Any]] = {}
+
+    def add(self, key: Any, value: Any, slot: int, stale: int) -> None:
+        self.given[self.number] = key, value
+        cache = self.batch.make_cache() if hasattr(self.batch, "make_cache") else HandedCache(self.to)
+        if key.shape[2]:
+            cache.update_and_fetch(key, value)
+        if stale:
+            cache.update_and_fetch(*(self._stale(x, stale) for x in (key, value)))
+            cache.rewind(stale)
+        self.batch.add(cache, slot)
+
+    def remove(self, slot: int) -> None:
+        self.batch.remove(slot)
+
+    def update_and_fetch(self, key: Any, value: Any, mask_length: int) -> dict[str, Any]:
+        self.given[self.number] = key, value
+        keys, values, *_, mask = self.batch.update_and_fetch(key, value, mask_length)
+        self.seen[self.number] = keys, values, mask
+        return self.reread(self.number)
+
+    def reread(self, step: int) -> dict[str, Any]:
+        return shown(*self._read(step))
+
+    def attend(self, query: Any, step: int) -> dict[str, Any]:
+        return {"attended": attended(self.to.to_numpy(self.to.ready(query)), *self._read(step)).value}
+
+    def offsets(self) -> dict[str, Any]:
+        offsets = self.batch.offsets
+        offsets = offsets() if callable(offsets) else offsets
+        numbers = self.to.to_numpy(self.to.ready(offsets)) if self.to.owns(offsets) else np.asarray(list(offsets))
+        return {"offsets": numbers}
+
+    def overwrite(self, step: int) -> None:
+        for x in self.given[step]:
+            with contextlib.suppress(TypeError):  # arrays that cannot be changed are safe from their caller
+                x[...] = float("nan")
+
+    def _read(self, number: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        keys, values, mask = (self.to.to_numpy(self.to.ready(x)) for x in self.seen[number])
+        return keys, values, mask
+
+    def _stale(self, x: Any, tokens: int) -> Any:
+        like = self.to.to_numpy(x)
+        nan = np.full((*like.shape[:2], tokens, like.shape[3]), np.nan).astype(like.dtype)
+        return self.to.ready(self.to.from_numpy(nan))
+
+
+def drive(make: Callable[..., Any], given: Mapping[str, Any], to: Arrays) -> dict[str, Any]:
+    """make: the subject's class, or a function that makes a batch."""
+    story = _Story(make(given["max_requests"], given["max_len"]), to)
+    seen: dict[str, Any] = {}
+    for story.number, (method, arguments) in enumerate(given["steps"], 1):
+        # Every step tells its results by name.
+        told = step(story.number, partial(getattr(story, method), **arguments), ("told",))
+        results = told.pop(f"{story.number} told", None) or {}
+        seen |= told | {f"{story.number} {name}": value for name, value in results.items()}
+    return seen
+
+
+DRIVERS = {"BatchingKVCache": drive}

@@ -1,0 +1,618 @@
+"""Stories of batches for the suites: requests come, take steps together, and go.
+
+No two tokens are alike, no two of B, H, D_k and D_v either (unless the head dims are the same or B is 1), what idle
+slots are given holds NaN and infinities, and so can requests that go: a token that is lost, doubled, misplaced, foreign
+or kept too long shows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from inferspec.conformance.calls import VIEWS, Call
+from inferspec.conformance.strategies import Calls, Pick, calls
+from inferspec.spec.numerics import numpy_dtype
+
+Sizes = Callable[[Pick], int]
+
+SEVERAL = (2, 3, 5)
+"""Slots of a batch in which requests have others beside them."""
+
+
+def small(pick: Pick) -> int:
+    """A few tokens."""
+    return pick.one_of(1, 2, 3, 4, 6, 9)
+
+
+def beside_tiles(pick: Pick) -> int:
+    """A prompt beside the sizes of tiles and buffers, or a short one."""
+    return pick.one_of(1, 2, 31, 32, 33, 40, 65, 255, 256, 257, 300, 512)
+
+
+class Script:
+    """A story being written. lengths: the tokens of every slot, None for an idle one; longest: that of any request ever."""
+
+    def __init__(self, pick: Pick, prompts: Sizes = small) -> None:
+        self.pick, self.prompts = pick, prompts
+        self.dtype = pick("dtypes")
+        self.slots = pick("slots")
+        same = pick("head_dims") == "same"
+        self.heads, self.key_dim = pick.one_of((2, 4), (4, 6), (6, 4), (4, 8))
+        self.value_dim = self.key_dim if same else self.key_dim + pick.one_of(1, 3, 5)
+        self.empty = pick("empty_caches")
+        self.with_offsets = pick("offsets")
+        self.limit = min(pick.envelope["tokens"], 600)
+        self.steps: list[tuple[str, dict[str, Any]]] = []
+        self.views: dict[str, str] = {}
+        self.lengths: list[int | None] = [None] * self.slots
+        self.longest = 0
+        self.updates: list[int] = []
+
+    @property
+    def idle(self) -> list[int]:
+        return [slot for slot, length in enumerate(self.lengths) if length is None]
+
+    @property
+    def active(self) -> list[int]:
+        return [slot for slot, length in enumerate(self.lengths) if length is not None]
+
+    def call(self, room: tuple[int, ...] = (0, 1, 7, 300)) -> Call:
+        """The story. room: how much longer than needed max_len may be."""
+        max_len = max(self.longest, 1) + self.pick.one_of(*room)
+        call = self.pick.call("BatchingKVCache", max_requests=self.slots, max_len=max_len, steps=tuple(self.steps))
+        for path, view in self.views.items():
+            call = call.viewing(path, view)
+        return call
+
+    # steps
+
+    def do(self, method: str, **arguments: Any) -> int:
+        """Add a step; returns its number."""
+        self.steps.append((method, arguments))
+        return len(self.steps)
+
+    def add(self, length: int | None = None, slot: int | None = None, nan: bool = False, stale: int = 0) -> int:
+        """A request of so many tokens (of `prompts`) takes an idle slot."""
+        slot = self.pick.one_of(*self.idle) if slot is None else slot
+        if length is None:
+            length = self.prompts(self.pick)
+            if self.empty and self.pick.one_of(False, False, False, False, True):
+                length = 0
+        length = min(length, self.limit - 20)
+        self.do("add", **self.arrays(1, length, nan), slot=slot, stale=stale)
+        self.lengths[slot] = length
+        self.longest = max(self.longest, length)
+        return slot
+
+    def remove(self, slot: int | None = None) -> int:
+        slot = self.pick.one_of(*self.active) if slot is None else slot
+        self.do("remove", slot=slot)
+        self.lengths[slot] = None
+        return slot
+
+    def step(self, length: int | None = None, mask_length: int | None = None, nan: tuple[int, ...] = ()) -> int:
+        """Every request takes so many tokens, one if not said otherwise; rows of idle slots hold poison, and those of
+        the slots in `nan` too."""
+        length = self.pick.one_of(1, 1, 1, 2, 3, 5) if length is None else length
+        length = max(min(length, self.limit - max((n or 0 for n in self.lengths), default=0)), 1)
+        given = self.arrays(self.slots, length)
+        poison = self.pick.one_of(np.nan, np.inf, 1.0)
+        for x in given.values():
+            for slot in self.idle:
+                x[slot] *= np.asarray(poison, x.dtype)
+            for slot in nan:
+                x[slot] = np.nan
+        number = self.do("update_and_fetch", **given, mask_length=length if mask_length is None else mask_length)
+        self.lengths = [None if n is None else n + length for n in self.lengths]
+        self.longest = max([self.longest, *(n for n in self.lengths if n is not None)])
+        self.updates.append(number)
+        return number
+
+    def attend(self, step: int) -> None:
+        """Queries for what a step returned, twice as many heads as keys have."""
+        queries = self.steps[step - 1][1]["mask_length"]
+        query = self.pick.normal(self.slots, 2 * self.heads, queries, self.key_dim, dtype=self.dtype)
+        self.do("attend", query=query, step=step)
+
+    def offsets(self) -> None:
+        if self.with_offsets:
+            self.do("offsets")
+
+    def poisoned(self) -> int:
+        """A request of NaN comes, takes a step perhaps, and goes; returns its slot."""
+        slot = self.add(nan=True)
+        if self.pick.one_of(True, False):
+            self.step(nan=(slot,))
+        return self.remove(slot)
+
+    def event(self) -> None:
+        """A step, a request that comes, or one that goes, as far as there are slots."""
+        match self.pick.one_of("step", "add", "step", "remove", "add"):
+            case "add" if self.idle:
+                self.add()
+            case "remove" if len(self.active) > 1:
+                self.remove()
+            case _:
+                self.step()
+
+    def fill(self) -> None:
+        """One request at least, and as many more as come."""
+        for _ in range(self.pick.size(1, min(self.slots, 3))):
+            self.add()
+
+    def arrays(self, rows: int, length: int, nan: bool = False) -> dict[str, np.ndarray]:
+        """Keys and values of that many tokens."""
+        keys, values = (
+            self.pick.normal(rows, self.heads, length, dim, dtype=self.dtype) for dim in (self.key_dim, self.value_dim)
+        )
+        if nan:
+            keys, values = (np.full(x.shape, np.nan).astype(x.dtype) for x in (keys, values))
+        return {"key": keys, "value": values}
+
+    def laid(self) -> None:
+        """Have every array of the last step lie in memory as a view; a broadcast one is made constant along an axis."""
+        arguments = self.steps[-1][1]
+        for name, x in arguments.items():
+            if isinstance(x, np.ndarray):
+                view = self.pick.one_of(*VIEWS)
+                self.views[f"steps.{len(self.steps) - 1}.1.{name}"] = view
+                if view == "broadcast" and x.size:
+                    axis = self.pick.one_of(*range(x.ndim))
+                    arguments[name] = np.repeat(np.take(x, [0], axis), x.shape[axis], axis)
+
+
+def needing(**asked: Any) -> Callable[[Callable[..., Any]], Calls]:
+    """Like `calls`, for a part of the envelope."""
+    return lambda build: Calls(build, asked)
+
+
+@calls
+def batches(pick: Pick, prompts: Sizes = small, room: tuple[int, ...] = (0, 1, 7, 300)) -> Call:
+    """Requests that stay, and steps of one token or a few."""
+    script = Script(pick, prompts)
+    script.fill()
+    for _ in range(pick.size(1, 4)):
+        script.step()
+    return script.call(room)
+
+
+@needing(slots=SEVERAL)
+def mixtures(pick: Pick, prompts: Sizes = small) -> Call:
+    """All slots taken, by requests of different lengths."""
+    script = Script(pick, prompts)
+    length = prompts(pick)
+    for slot in range(script.slots):
+        script.add(length + pick.one_of(0, 1, 2, 3, 7) * slot, slot)
+    for _ in range(pick.size(1, 3)):
+        script.step()
+    return script.call()
+
+
+@calls
+def chunks(pick: Pick, prompts: Sizes = small) -> Call:
+    """Steps of several tokens: long ones beside short requests too."""
+    script = Script(pick, prompts)
+    script.fill()
+    for _ in range(pick.size(1, 3)):
+        script.step(pick.one_of(2, 3, 4, 7, 12))
+    return script.call()
+
+
+@needing(slots=SEVERAL)
+def idling(pick: Pick) -> Call:
+    """Some slots, or all, are idle: from the beginning, or since a request left."""
+    script = Script(pick)
+    if pick.one_of(True, True, False):
+        script.fill()
+        script.step()
+        for _ in range(pick.size(1, len(script.active))):
+            script.remove()
+    else:
+        script.step()
+        script.add()
+    script.step()
+    script.step()
+    return script.call()
+
+
+@calls
+def reused(pick: Pick, prompts: Sizes = small, poisoned: bool = False) -> Call:
+    """A slot changes hands, perhaps several times; the requests before were longer, shorter, or of NaN."""
+    script = Script(pick, prompts)
+    if script.slots > 1 and pick.one_of(True, False):
+        script.add()
+    if script.slots > 1 and pick.one_of(True, False) and script.idle[1:]:
+        script.add()
+    for _ in range(pick.size(1, 2)):
+        if poisoned or pick.one_of(False, True):
+            slot = script.poisoned()
+        else:
+            slot = script.add()
+            script.step()
+            script.remove(slot)
+        if pick.one_of(False, True):
+            script.step()
+        if pick.one_of(True, False):
+            script.add(slot=slot)
+            script.step()
+            script.remove(slot)
+    script.add(slot=slot)
+    script.step()
+    script.step()
+    return script.call()
+
+
+@needing(slots=SEVERAL)
+def histories(pick: Pick, prompts: Sizes = small, events: int = 8) -> Call:
+    """Requests come and go at any time, and a step at the end."""
+    script = Script(pick, prompts)
+    script.add()
+    for _ in range(pick.size(1, events)):
+        script.event()
+    script.step()
+    return script.call()
+
+
+@needing(slots=SEVERAL)
+def turnover(pick: Pick) -> Call:
+    """Many short requests one after the other beside one that stays, or none: no request is long, but all together are."""
+    script = Script(pick, beside_tiles)
+    if pick.one_of(True, False):
+        script.add(pick.one_of(1, 2, 5))
+    for _ in range(pick.size(2, 4)):
+        slot = script.add(pick.one_of(1, 3, 0) if script.empty else pick.one_of(1, 3))
+        script.step(pick.one_of(1, 90, 140))
+        script.remove(slot)
+    script.add()
+    script.step()
+    return script.call(room=(0, 1))
+
+
+@needing(head_dims=["same"], slots=SEVERAL)
+def attending(pick: Pick, prompts: Sizes = small, events: int = 6) -> Call:
+    """Queries after every few steps, whatever came and went before."""
+    script = Script(pick, prompts)
+    script.fill()
+    for _ in range(pick.size(0, events)):
+        script.event()
+    if script.idle and pick.one_of(False, True):
+        slot = script.poisoned()
+        if pick.one_of(True, False):
+            script.add(slot=slot)
+    script.attend(script.step())
+    script.attend(script.step())
+    return script.call()
+
+
+@needing(empty_caches=[True])
+def beginning(pick: Pick) -> Call:
+    """Requests without a prompt, alone or beside others."""
+    script = Script(pick)
+    script.empty = False
+    if pick.one_of(True, False) and script.slots > 1:
+        script.add()
+    if pick.one_of(False, True) and script.active:
+        script.step()
+    slot = script.add(0)
+    script.offsets()
+    script.step()
+    script.step()
+    if pick.one_of(False, True):
+        script.remove(slot)
+        script.add(0, slot)
+        script.step()
+    return script.call()
+
+
+@calls
+def in_all_views(pick: Pick) -> Call:
+    """Prompts, tokens and queries are views."""
+    script = Script(pick)
+    for _ in range(pick.size(1, min(script.slots, 2))):
+        script.add()
+        script.laid()
+    for _ in range(pick.size(1, 2)):
+        number = script.step()
+        script.laid()
+    if script.key_dim == script.value_dim:
+        script.attend(number)
+        script.laid()
+    return script.call()
+
+
+@calls
+def overwritten(pick: Pick, prompts: Sizes = small) -> Call:
+    """The caller uses its arrays again after each step."""
+    script = Script(pick, prompts)
+    script.fill()
+    for number in range(1, len(script.steps) + 1):
+        if pick.one_of(True, False):
+            script.do("overwrite", step=number)
+    for _ in range(pick.size(1, 3)):
+        script.do("overwrite", step=script.step())
+    script.step()
+    return script.call()
+
+
+@needing(slots=SEVERAL)
+def kept_results(pick: Pick, prompts: Sizes = small) -> Call:
+    """Earlier results are read again at the end."""
+    script = Script(pick, prompts)
+    script.add()
+    for _ in range(pick.size(1, 3)):
+        script.step()
+        script.event()
+    if script.active:
+        script.add(slot=script.remove())
+    script.step()
+    for number in script.updates[:-1]:
+        script.do("reread", step=number)
+    return script.call()
+
+
+@needing(offsets=[True])
+def counted(pick: Pick) -> Call:
+    """Offsets before and after every step."""
+    script = Script(pick)
+    script.offsets()
+    script.add()
+    script.offsets()
+    for _ in range(pick.size(1, 6)):
+        script.event()
+        script.offsets()
+    script.remove()
+    script.offsets()
+    return script.call()
+
+
+@needing(slots=SEVERAL)
+def other_queries(pick: Pick) -> Call:
+    """Fewer queries than new tokens, or more."""
+    script = Script(pick)
+    script.fill()
+    script.step()
+    for _ in range(pick.size(1, 3)):
+        length = pick.one_of(1, 2, 4, 6)
+        script.step(length, mask_length=pick.one_of(1, 2, length + 1, length + 4))
+    return script.call()
+
+
+@calls
+def rewound(pick: Pick, prompts: Sizes = small) -> Call:
+    """The caches of requests had tokens of NaN that were rewound."""
+    script = Script(pick, prompts)
+    for _ in range(pick.size(1, min(script.slots, 2))):
+        script.add(max(prompts(pick), 1), stale=pick.one_of(1, 2, 9))
+    script.step()
+    script.step()
+    return script.call()
+
+
+@needing(slots=SEVERAL)
+def filled(pick: Pick) -> Call:
+    """Requests reach max_len, one after the other, in a batch that goes on."""
+    script = Script(pick)
+    room = script.longest = pick.one_of(4, 7, 9)
+    script.add(pick.one_of(1, 2, room - 1))
+    for _ in range(pick.size(1, 4)):
+        left = room - max(n for n in script.lengths if n is not None)
+        script.step(pick.one_of(1, left))
+        if pick.one_of(True, False) and script.idle:
+            script.add(pick.one_of(1, 2, room - 1))
+        for slot in script.active:
+            if script.lengths[slot] == room:
+                script.remove(slot)
+        if not script.active:
+            script.add(pick.one_of(1, 2, room - 1))
+    script.step(room - max(n for n in script.lengths if n is not None))
+    return script.call(room=(0,))
+
+
+# what must be refused: (story, number of the step)
+
+
+@needing(slots=SEVERAL)
+def overfull(pick: Pick) -> tuple[Call, int]:
+    """More tokens than the longest request takes; then some that fit, and more once it is gone."""
+    script = Script(pick)
+    script.fill()
+    if pick.one_of(True, False):
+        script.step()
+    left = pick.one_of(0, 1, 2, 5) or int(not script.longest)
+    bad = _update(script, left + pick.one_of(1, 2, 7))
+    if left:
+        script.step(left)
+    top = max(range(script.slots), key=lambda slot: script.lengths[slot] or 0)
+    script.longest = max(script.longest, 1)
+    script.remove(top)
+    if all(n is None or n < script.longest for n in script.lengths):
+        script.step(1)
+    return script.call(room=(0,)), bad
+
+
+@calls
+def overlong(pick: Pick) -> tuple[Call, int]:
+    """A prompt longer than max_len."""
+    script = Script(pick)
+    room = pick.one_of(3, 5, 8)
+    if pick.one_of(False, True) and script.slots > 1:
+        script.add(1)
+        script.step(1)
+    script.longest = room
+    slot = pick.one_of(*script.idle)
+    bad = script.do("add", **script.arrays(1, room + pick.one_of(1, 2, 9)), slot=slot, stale=0)
+    script.add(pick.one_of(1, room - 1), slot)
+    script.step(1)
+    return script.call(room=(0,)), bad
+
+
+@calls
+def taken_slots(pick: Pick) -> tuple[Call, int]:
+    """A request for a slot that another one has."""
+    script = Script(pick)
+    script.fill()
+    if pick.one_of(True, False):
+        script.step()
+    slot = pick.one_of(*script.active)
+    bad = script.do("add", **script.arrays(1, small(pick)), slot=slot, stale=0)
+    return _going_on(script), bad
+
+
+@calls
+def idle_slots(pick: Pick) -> tuple[Call, int]:
+    """A removal from a slot that never had a request, or has it no more."""
+    script = Script(pick)
+    if script.slots > 1 and pick.one_of(True, False):
+        script.add()
+    slot = pick.one_of(*script.idle)
+    if pick.one_of(True, False):
+        script.add(slot=slot)
+        script.step()
+        script.remove(slot)
+    bad = script.do("remove", slot=slot)
+    return _going_on(script), bad
+
+
+@calls
+def slots_outside(pick: Pick) -> tuple[Call, int]:
+    """A slot that there is not, to add or to remove."""
+    script = Script(pick)
+    for slot in range(script.slots):
+        if pick.one_of(True, False):
+            script.add(slot=slot)
+    slot = pick.one_of(script.slots, -1, -script.slots, script.slots + 3, -script.slots - 1)
+    if pick.one_of(True, False):
+        bad = script.do("add", **script.arrays(1, small(pick)), slot=slot, stale=0)
+    else:
+        bad = script.do("remove", slot=slot)
+    return _going_on(script), bad
+
+
+@calls
+def bad_pairs(pick: Pick) -> tuple[Call, int]:
+    """Keys and values that are no pair, or of other shapes than the batch."""
+    script = Script(pick)
+    script.add(max(small(pick), 1))
+    if pick.one_of(True, False):
+        script.step()
+    length = pick.one_of(2, 3, 5)
+    given = script.arrays(script.slots, length)
+    name, other = pick.one_of(("key", "value"), ("value", "key"))
+    match pick.one_of(
+        "row more", "one row", "longer", "one token", "head more", "one head", "wider", "one dim", "flat", "value heads"
+    ):
+        case "row more":
+            given = {n: np.concatenate([x, x[:1]]) for n, x in given.items()}
+        case "one row" if script.slots > 1:
+            given = {n: x[:1] for n, x in given.items()}
+        case "longer":
+            given[name] = np.concatenate([given[name], given[name][:, :, :1]], axis=2)
+        case "one token":
+            given[name] = given[name][:, :, :1]
+        case "head more":
+            given = {n: np.concatenate([x, x[:, :1]], axis=1) for n, x in given.items()}
+        case "one head":
+            given = {n: x[:, :1] for n, x in given.items()}
+        case "value heads":
+            given["value"] = given["value"][:, :1]
+        case "wider":
+            given[name] = np.concatenate([given[name], given[name][..., :1]], axis=-1)
+        case "one dim":
+            given[name] = given[name][..., :1]
+        case _:
+            given = {name: given[name][0], other: given[other][0]}
+    bad = script.do("update_and_fetch", key=given["key"], value=given["value"], mask_length=length)
+    return _going_on(script), bad
+
+
+@needing(slots=SEVERAL)
+def bad_caches(pick: Pick) -> tuple[Call, int]:
+    """A cache of two rows, or of other heads or head dims than the request beside it."""
+    script = Script(pick)
+    script.add(max(small(pick), 1))
+    if pick.one_of(True, False):
+        script.step()
+    given = script.arrays(1, small(pick))
+    match pick.one_of("rows", "heads", "one head", "key dim", "value dim", "one dim"):
+        case "heads":
+            given = {n: np.concatenate([x, x[:, :1]], axis=1) for n, x in given.items()}
+        case "one head":
+            given = {n: x[:, :1] for n, x in given.items()}
+        case "key dim":
+            given["key"] = np.concatenate([given["key"], given["key"][..., :1]], axis=-1)
+        case "value dim":
+            given["value"] = np.concatenate([given["value"], given["value"][..., :1]], axis=-1)
+        case "one dim":
+            given = {n: x[..., :1] for n, x in given.items()}
+        case _:
+            given = {n: np.concatenate([x, x]) for n, x in given.items()}
+    bad = script.do("add", **given, slot=pick.one_of(*script.idle), stale=0)
+    return _going_on(script), bad
+
+
+@needing(slots=SEVERAL)
+def bad_dtypes(pick: Pick) -> tuple[Call, int]:
+    """Tokens or a cache in another dtype than the request beside it."""
+    script = Script(pick)
+    script.add(max(small(pick), 1))
+    if pick.one_of(True, False):
+        script.step()
+    length, update = small(pick), pick.one_of(True, False)
+    given = script.arrays(script.slots if update else 1, length)
+    dtype = pick.one_of(*(numpy_dtype(name) for name in ("float32", "float16", "bfloat16") if name != script.dtype))
+    names = pick.one_of(("key", "value"), ("value",), ("key",))
+    given |= {name: given[name].astype(np.float32).astype(dtype) for name in names}
+    if update:
+        bad = script.do("update_and_fetch", **given, mask_length=length)
+    else:
+        bad = script.do("add", **given, slot=pick.one_of(*script.idle), stale=0)
+    return _going_on(script), bad
+
+
+@calls
+def without_room(pick: Pick) -> Call:
+    """A batch of no slots, or of no tokens."""
+    return (
+        Script(pick)
+        .call(room=(0,))
+        .having(**pick.one_of({"max_requests": 0}, {"max_len": 0}, {"max_requests": -1}, {"max_len": -3}))
+    )
+
+
+def _update(script: Script, length: int) -> int:
+    """An update of so many tokens that is to be refused."""
+    return script.do("update_and_fetch", **script.arrays(script.slots, length), mask_length=length)
+
+
+def _going_on(script: Script) -> Call:
+    """What shows that a refused step changed nothing."""
+    script.offsets()
+    script.step(2)
+    if script.idle:
+        script.add(3)
+    script.step(1)
+    return script.call(room=(0, 1, 300))
+
+
+_one = {"key": np.ones((1, 2, 1, 4), np.float32), "value": np.ones((1, 2, 1, 4), np.float32)}
+
+EXAMPLES = {
+    "BatchingKVCache": Call(
+        "BatchingKVCache",
+        {
+            "max_requests": 1,
+            "max_len": 4,
+            "steps": (
+                ("add", {**_one, "slot": 0, "stale": 0}),
+                ("update_and_fetch", {**_one, "mask_length": 1}),
+            ),
+        },
+    )
+}
+"""The plainest call of the operation."""
+
+ORDINARY = {"BatchingKVCache": histories}
+"""The widest calls of the operation."""

@@ -1,0 +1,309 @@
+"""Does the cache of a batch keep the contract? Told by what its keys, values and mask show of every request."""
+
+from inferspec.conformance.calls import step_told
+from inferspec.conformance.inputs.batching import (
+    attending,
+    bad_caches,
+    bad_dtypes,
+    bad_pairs,
+    batches,
+    beginning,
+    beside_tiles,
+    chunks,
+    counted,
+    filled,
+    histories,
+    idle_slots,
+    idling,
+    in_all_views,
+    kept_results,
+    mixtures,
+    other_queries,
+    overfull,
+    overlong,
+    overwritten,
+    reused,
+    rewound,
+    slots_outside,
+    taken_slots,
+    turnover,
+    without_room,
+)
+from inferspec.conformance.properties import depends_on_arguments_alone, keeps_arguments, refuses
+from inferspec.conformance.suite import requirement
+from inferspec.conformance.trial import Nonconformance
+from inferspec.spec import batching as spec
+
+# what an update returns
+
+
+@requirement(spec.BATCH_01, call=batches(), share=0.5)
+def test_an_update_returns_the_tokens_of_every_request(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.BATCH_02, call=mixtures(), share=0.5)
+def test_no_query_sees_padding(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.BATCH_02, call=mixtures(prompts=beside_tiles), share=0.2)
+def test_no_query_sees_long_padding(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.BATCH_03, call=chunks(), share=0.5)
+def test_several_queries_are_causal_within_their_own_request(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.BATCH_04, call=idling(), share=0.7)
+def test_idle_slots_see_nothing(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.BATCH_05, call=reused(poisoned=True), share=0.7)
+def test_padding_is_finite_after_requests_of_nan(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.BATCH_05, call=idling(), share=0.5)
+def test_padding_is_finite_whatever_idle_slots_are_given(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.BATCH_06, call=reused(), share=0.7)
+def test_a_slot_used_again_shows_nothing_of_the_request_before(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.BATCH_06, call=reused(prompts=beside_tiles), share=0.2)
+def test_a_slot_used_again_shows_nothing_of_a_long_request_before(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.BATCH_07, call=attending(), share=0.7)
+def test_attention_over_a_batch_is_that_of_each_request_alone(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.BATCH_07, call=attending(prompts=beside_tiles, events=3), share=0.2)
+def test_attention_over_a_batch_of_long_requests_is_that_of_each_alone(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.BATCH_08, call=histories(), share=1)
+def test_requests_come_and_go(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.BATCH_08, call=histories(prompts=beside_tiles, events=5), share=0.2)
+def test_long_requests_come_and_go(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.BATCH_09, call=beginning(), share=0.5)
+def test_a_request_without_a_prompt_begins_with_its_first_update(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.BATCH_10, call=batches(prompts=beside_tiles), share=0.4)
+def test_prompts_beside_the_sizes_of_tiles_and_buffers(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.BATCH_10, call=turnover(), share=0.4)
+def test_a_batch_outlives_its_requests_by_many_steps(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.BATCH_11, call=batches(head_dims=["different"]), share=0.3)
+def test_keys_and_values_may_differ_in_size(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.BATCH_12, call=histories(events=5), share=0.4)
+def test_keys_and_values_keep_their_dtype(subject, call):
+    keeps_dtype(subject, call, "keys", "values")
+
+
+@requirement(spec.BATCH_13, call=histories(events=5), share=0.4)
+def test_the_mask_is_one_that_attention_takes(subject, call):
+    keeps_dtype(subject, call, "mask")
+
+
+@requirement(spec.BATCH_14, call=in_all_views(), share=0.7)
+def test_strided_tokens_are_cached_like_their_copies(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.BATCH_15, call=histories(events=4), share=0.3)
+def test_an_update_changes_no_argument(subject, call):
+    keeps_arguments(subject, call)
+
+
+@requirement(spec.BATCH_16, call=overwritten(), share=0.4)
+def test_the_caller_may_use_its_arrays_again(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.BATCH_17, call=kept_results(), share=0.4)
+def test_results_stay_what_they_were(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.BATCH_17, call=kept_results(prompts=beside_tiles), share=0.15)
+def test_long_results_stay_what_they_were(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.BATCH_18, call=counted(), share=0.5)
+def test_offsets_count_the_tokens_of_every_slot(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.BATCH_19, call=other_queries(), share=0.4)
+def test_there_may_be_fewer_queries_than_new_tokens_or_more(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.BATCH_32, call=rewound(), share=0.4)
+def test_rewound_tokens_of_a_prompt_never_show(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.BATCH_33, first=histories(events=4), second=histories(events=4), share=0.4)
+def test_other_batches_in_between_change_nothing(subject, first, second):
+    depends_on_arguments_alone(subject, first, second)
+
+
+# room
+
+
+@requirement(spec.BATCH_20, call=histories(events=4), share=0.2)
+def test_room_to_spare_does_not_show(subject, call):
+    for room in (1, 255, 1000):
+        subject.agrees(call.having(max_len=call.arguments["max_len"] + room))
+
+
+@requirement(spec.BATCH_21, call=filled(), share=0.5)
+def test_every_request_can_be_filled_to_its_last_token(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.BATCH_21, call=turnover(), share=0.2)
+def test_room_is_that_of_a_request_and_not_of_the_batch(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.BATCH_22, story=overfull(), share=0.4)
+def test_more_than_max_len_tokens_are_refused(subject, story):
+    refuses_step(subject, story)
+
+
+@requirement(spec.BATCH_23, story=overfull(), share=0.4)
+def test_an_update_that_does_not_fit_changes_nothing(subject, story):
+    goes_on_after_refusal(subject, story)
+
+
+@requirement(spec.BATCH_23, story=bad_pairs(), share=0.5)
+def test_a_misshaped_update_changes_nothing(subject, story):
+    goes_on_after_refusal(subject, story)
+
+
+@requirement(spec.BATCH_23, story=bad_dtypes(), share=0.3)
+def test_an_update_of_another_dtype_changes_nothing(subject, story):
+    goes_on_after_refusal(subject, story)
+
+
+@requirement(spec.BATCH_24, story=overlong(), share=0.3)
+def test_a_prompt_longer_than_max_len_is_refused(subject, story):
+    refuses_step(subject, story)
+
+
+# slots
+
+
+@requirement(spec.BATCH_25, story=taken_slots(), share=0.3)
+def test_a_taken_slot_is_not_given_away(subject, story):
+    refuses_step(subject, story)
+
+
+@requirement(spec.BATCH_26, story=idle_slots(), share=0.3)
+def test_nothing_can_be_removed_from_an_idle_slot(subject, story):
+    refuses_step(subject, story)
+
+
+@requirement(spec.BATCH_27, story=slots_outside(), share=0.5)
+def test_a_slot_that_there_is_not_is_refused(subject, story):
+    refuses_step(subject, story)
+
+
+@requirement(spec.BATCH_28, story=taken_slots(), share=0.3)
+def test_a_refused_request_changes_nothing(subject, story):
+    goes_on_after_refusal(subject, story)
+
+
+@requirement(spec.BATCH_28, story=slots_outside(), share=0.3)
+def test_a_refused_slot_changes_nothing(subject, story):
+    goes_on_after_refusal(subject, story)
+
+
+@requirement(spec.BATCH_28, story=overlong(), share=0.3)
+def test_a_prompt_that_is_too_long_changes_nothing(subject, story):
+    goes_on_after_refusal(subject, story)
+
+
+@requirement(spec.BATCH_28, story=bad_caches(), share=0.3)
+def test_a_cache_that_does_not_fit_changes_nothing(subject, story):
+    goes_on_after_refusal(subject, story)
+
+
+@requirement(spec.BATCH_28, story=idle_slots(), share=0.2)
+def test_a_refused_removal_changes_nothing(subject, story):
+    goes_on_after_refusal(subject, story)
+
+
+# arrays that do not fit
+
+
+@requirement(spec.BATCH_29, story=bad_pairs(), share=0.7)
+def test_a_misshaped_update_is_refused(subject, story):
+    refuses_step(subject, story)
+
+
+@requirement(spec.BATCH_30, story=bad_caches(), share=0.5)
+def test_a_cache_that_does_not_fit_is_refused(subject, story):
+    refuses_step(subject, story)
+
+
+@requirement(spec.BATCH_31, story=bad_dtypes(), share=0.4)
+def test_another_dtype_is_refused(subject, story):
+    refuses_step(subject, story)
+
+
+@requirement(spec.BATCH_34, call=without_room(), share=0.1)
+def test_a_batch_of_no_size_is_refused(subject, call):
+    refuses(subject, call)
+
+
+def keeps_dtype(subject, call, *names):
+    """These parts of every update are in the dtype of the story; a bool mask is told in that of its keys."""
+    for part, x in subject.parts(call).items():
+        if part.endswith(names) and x.dtype.name != call.features["dtypes"]:
+            raise Nonconformance(f"step {part}: they are {x.dtype.name}, not {call.features['dtypes']}", call)
+
+
+def refuses_step(subject, story):
+    """The step that must be refused is, whatever comes after it."""
+    call, bad = story
+    short = call.having(steps=call.arguments["steps"][:bad])
+    if f"{bad} refused" not in subject.answered(short).results:
+        raise Nonconformance(f"step {bad}, {step_told(short, bad)}, is not refused", short)
+
+
+def goes_on_after_refusal(subject, story):
+    """The story is right to its end. Whether the step is refused at all is another requirement's matter."""
+    call, bad = story
+    if f"{bad} refused" in subject.answered(call).results:
+        subject.agrees(call)
