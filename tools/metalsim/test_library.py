@@ -76,6 +76,26 @@ def sums(library: Library, name: str, x: np.ndarray, constants: Mapping[str | in
     return out
 
 
+ADD = """
+template <typename T, int N> kernel void add(device const T* x, device T* out, uint i [[thread_position_in_grid]]) {
+  out[i] = x[i] + T(N);
+}
+DECLARED
+template [[host_name("add_i32")]] kernel add_t add<int, 2>;
+template [[host_name("add_more")]] kernel add_t add<int, 5>;
+"""
+
+
+@pytest.mark.parametrize("declared", ["typedef decltype(add<int, 1>) add_t;", "using add_t = decltype(add<int, 1>);"])
+def test_instantiations_may_name_the_kernels_type(declared: str) -> None:
+    library = Library(ADD.replace("DECLARED", declared), name="add.metal")
+    assert library.kernels == ("add_i32", "add_more")
+    x, out = np.arange(40, dtype=np.int32), np.zeros(40, np.int32)
+    for name, added in (("add_i32", 2), ("add_more", 5)):
+        library.kernel(name)({"x": x, "out": out}, threads=(40, 1, 1), threadgroup=(32, 1, 1), mode="check")
+        np.testing.assert_array_equal(out, x + added)
+
+
 @pytest.fixture
 def x() -> np.ndarray:
     return np.arange(5 * 37, dtype=np.float32).reshape(5, 37) / 8
