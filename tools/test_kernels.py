@@ -175,11 +175,61 @@ def test_a_modules_own_tests_drive_its_kernels(capsys):
     assert result["notes"] == []
 
 
-def test_failing_tests_are_told_and_change_no_exit_code():
-    write("test_doubling.py", f"{GOOD}\n\ndef test_it():\n    assert double(mx.ones(5)).tolist() == [3] * 5\n")
+def test_failing_tests_are_told_and_no_run_of_theirs_is_clean(capsys):
+    failing = "\n\ndef test_it():\n    assert double(mx.ones(2)).tolist() == [3, 3], 'not thrice'\n"
+    write("test_doubling.py", GOOD + failing)
+    code, result = check("test_doubling.py", "--html", "page.html")
+    assert code == 2
+    assert (result["clean"], result["complete"]) == (False, False)
+    (note,) = result["notes"]
+    assert note.startswith(
+        "forward: 1 of its tests failed, 0 passed:\n  test_doubling.py::test_it: AssertionError: not thrice"
+    )
+    said = capsys.readouterr().out
+    assert f"failed: {note}" in said
+    assert "no finding in 1 kernel: 1 launch in 1 schedule" in said
+    assert "test_it: AssertionError" in Path("page.html").read_text(encoding="utf-8")
+
+
+def test_findings_come_before_failing_tests():
+    write("test_doubling.py", BAD + "\n\ndef test_it():\n    assert double(mx.ones(8)).tolist() == [3] * 8\n")
     code, result = check("test_doubling.py")
-    assert code == 0
-    assert result["notes"] == ["forward: 1 of its tests failed, 0 passed"]
+    assert (code, result["complete"]) == (1, False)
+
+
+@pytest.mark.parametrize(
+    ("end", "told"),
+    [
+        ("raise RuntimeError('own error')", "RuntimeError: own error"),
+        ("import sys; sys.exit(3)", "ended with 3"),
+        ("import os; os._exit(4)", "ended with 4"),
+    ],
+)
+def test_a_script_that_does_not_come_to_its_end_is_not_clean(end, told, capsys):
+    write("script.py", f"{GOOD}\ndouble(mx.ones(8))\n{end}\n")
+    code, result = check("script.py")
+    assert code == 2
+    assert (result["clean"], result["complete"]) == (False, False)
+    assert [kernel["launches"] for kernel in result["kernels"]] == [1]
+    said = capsys.readouterr().out
+    assert "double" in said
+    assert told in said
+    assert "no finding in 1 kernel" in said
+
+
+def test_a_script_that_exits_with_0_is_clean():
+    write("script.py", f"{GOOD}\ndouble(mx.ones(8))\nimport sys; sys.exit(0)\n")
+    assert check("script.py")[0] == 0
+
+
+@pytest.mark.parametrize("option", ["--html", "--json"])
+@pytest.mark.parametrize("path", ["no/such/folder/result", "."])
+def test_where_nothing_can_be_written_nothing_is_run(option, path, capsys):
+    write("script.py", f"{GOOD}\nopen('ran', 'w').close()\n")
+    assert main(["kernels", "check", "script.py", option, path]) == 2
+    (line,) = capsys.readouterr().out.splitlines()
+    assert line.startswith(f"{option} {path}: ")
+    assert not Path("ran").exists()
 
 
 def test_reports_that_a_test_takes_itself_are_its_own(capsys):

@@ -1,9 +1,11 @@
-"""The command line of ``inferspec kernels``. Exit codes: 0 clean, 1 findings, 2 the target cannot be run as asked."""
+"""The command line of ``inferspec kernels``. Exit codes: 0 clean, 1 findings, 2 the target cannot be run as asked,
+does not come to its end, or its tests fail (with findings as well: 1)."""
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
@@ -94,6 +96,8 @@ def console() -> Console:
 def _check(options: argparse.Namespace) -> int:
     out = console()
     try:
+        _writable("--json", options.json)
+        _writable("--html", options.html)
         names = options.schedules.split(",")
         for name in names:
             schedule(name)
@@ -109,7 +113,21 @@ def _check(options: argparse.Namespace) -> int:
         options.json.write_text(json.dumps(result.as_json(), indent=1) + "\n", encoding="utf-8")
     if options.html:
         options.html.write_text(page.page(result), encoding="utf-8")
-    return 0 if result.clean else 1
+    if result.found:
+        return 1
+    return 0 if result.complete else 2
+
+
+def _writable(option: str, path: Path | None) -> None:
+    """Raises ``Unusable``, before anything is run, for a file that cannot be written in the end."""
+    if path is None:
+        return
+    if path.is_dir():
+        raise Unusable(f"{option} {path}: it takes a file, and this is a folder")
+    if not path.exists() and not path.parent.is_dir():
+        raise Unusable(f"{option} {path}: there is no folder {path.parent}")
+    if not os.access(path if path.exists() else path.parent, os.W_OK):
+        raise Unusable(f"{option} {path}: it cannot be written")
 
 
 def _lints(asked: bool | None) -> bool:
@@ -122,6 +140,7 @@ def _lints(asked: bool | None) -> bool:
 def _cost(options: argparse.Namespace) -> int:
     out = console()
     try:
+        _writable("--json", options.json)
         surveys = []
         for target in options.targets:
             shapes = shapes_for(target, options.shapes) if len(options.targets) > 1 else options.shapes

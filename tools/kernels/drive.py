@@ -23,9 +23,12 @@ HOW_TO_LAUNCH = (
     " // launch: x=float32[4,97] …"
 )
 
+MOST_FAILURES = 5  # told of one by one
+
 
 def drive(job: Job) -> dict[str, Any]:
-    """Do what a job says, and say how it went: ``{"passed": 3, "failed": 1, "trouble": "…"}``, all of them optional.
+    """Do what a job says, and say how it went: ``{"passed": 3, "failed": 1, "failures": ["test_a: …"], "trouble": "…"}``; those of
+    tests or all of them are left out.
 
     Raises ``Unusable`` where the target cannot be run so.
     """
@@ -187,11 +190,17 @@ class _Counts:
 
     def __init__(self) -> None:
         self.passed = self.failed = 0
+        self.failures: list[str] = []
         self.trouble = ""
 
     def pytest_runtest_logreport(self, report: Any) -> None:
         self.passed += report.when == "call" and report.passed
-        self.failed += report.failed
+        if report.failed:
+            self.failed += 1
+            crash = getattr(
+                report.longrepr, "reprcrash", None
+            )  # where and how it ended, as the traceback's last line says
+            self.failures.append(f"{report.nodeid}: {_first_line(crash.message if crash else str(report.longrepr))}")
 
     def pytest_collectreport(self, report: Any) -> None:
         if report.failed:
@@ -214,7 +223,14 @@ def _test(paths: Sequence[Path]) -> dict[str, Any]:
         trouble = (
             "no test was collected" if code == pytest.ExitCode.NO_TESTS_COLLECTED else f"pytest ended with {int(code)}"
         )
-    return {"passed": counts.passed, "failed": counts.failed, "trouble": trouble}
+    failures = counts.failures[:MOST_FAILURES]
+    if more := len(counts.failures) - len(failures):
+        failures.append(f"and {more} more")
+    return {"passed": counts.passed, "failed": counts.failed, "failures": failures, "trouble": trouble}
+
+
+def _first_line(text: str) -> str:
+    return next((line.strip() for line in text.splitlines() if line.strip()), "")
 
 
 def _message(error: Exception) -> str:

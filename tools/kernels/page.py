@@ -38,7 +38,7 @@ a { color: inherit; white-space: nowrap; } .faint { color: var(--faint); }
 def page(survey: Survey) -> str:
     """The page. It says nothing that the terminal does not, but shows the source."""
     verdict = "good" if survey.clean else "bad"
-    notes = "".join(f'<p class="odd">note: {escape(note)}</p>' for note in survey.notes)
+    notes = "".join(f'<p class="bad">failed: {escape(note)}</p>' for note in survey.notes)
     wrong = [(seen, found) for seen in survey.kernels.values() for found in seen.wrong]
     harmless = [(seen, found) for seen in survey.kernels.values() for found in seen.harmless]
     return (

@@ -97,8 +97,8 @@ class Seen:
 
 @dataclass
 class Survey:
-    """All kernels of a target. linted: whether address spaces were checked. listings: file -> number -> line, of files in which something was found. notes: how the
-    runs went, where that is worth a word."""
+    """All kernels of a target. linted: whether address spaces were checked. listings: file -> number -> line, of files in which something was found. notes: why runs did not come to
+    their end, and which tests failed."""
 
     target: str
     schedules: tuple[str, ...]
@@ -136,14 +136,25 @@ class Survey:
 
     def _note(self, done: Record, schedule: str) -> None:
         if done.get("failed"):
-            self.notes.append(f"{schedule}: {done['failed']} of its tests failed, {done['passed']} passed")
+            told = f"{schedule}: {done['failed']} of its tests failed, {done['passed']} passed"
+            self.notes.append("\n  ".join([told + (":" if done["failures"] else ""), *done["failures"]]))
         if done.get("trouble"):
             self.notes.append(f"{schedule}: {done['trouble']}")
 
     @property
+    def complete(self) -> bool:
+        """Whether every run came to its end, and the target's own tests passed: else a kernel may not have been seen at all."""
+        return not self.notes
+
+    @property
+    def found(self) -> bool:
+        """Whether anything but the harmless was found."""
+        return any(seen.wrong_count for seen in self.kernels.values())
+
+    @property
     def clean(self) -> bool:
-        """Whether nothing was found but the harmless."""
-        return not any(seen.wrong_count for seen in self.kernels.values())
+        """Whether all of it ran, and nothing was found but the harmless."""
+        return self.complete and not self.found
 
     def as_json(self) -> dict[str, Any]:
         """For a file."""
@@ -151,6 +162,7 @@ class Survey:
             "target": self.target,
             "schedules": list(self.schedules),
             "clean": self.clean,
+            "complete": self.complete,
             "notes": self.notes,
             "address_spaces": "checked" if self.linted else "not checked",
             "kernels": [_seen_as_json(seen) for seen in self.kernels.values()],

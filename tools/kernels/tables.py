@@ -30,7 +30,7 @@ def show(survey: Survey, console: Console) -> None:
             f"note: {told} taken by the target's own code, which asked for them, and left out here", style="yellow"
         )
     for note in survey.notes:
-        console.print(f"note: {note}", style="yellow", markup=False, highlight=False)
+        console.print(f"failed: {note}", style="red", markup=False, highlight=False, soft_wrap=True)
     console.print(summary(survey), style="green" if survey.clean else "red", highlight=False)
 
 
@@ -43,6 +43,9 @@ def summary(survey: Survey) -> str:
     ran += "" if survey.linted else "; address spaces not checked"
     if survey.clean:
         return f"{_plural(kernels, 'kernel')} clean: {ran}"
+    ran += "" if survey.complete else "; the target itself failed, and not all of it may have run"
+    if not survey.found:
+        return f"no finding in {_plural(kernels, 'kernel')}: {ran}"
     return f"{_plural(wrong, 'finding')} in {len(bad)} of {_plural(kernels, 'kernel')}: {ran}"
 
 

@@ -12,6 +12,7 @@ import functools
 import hashlib
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -128,7 +129,7 @@ def preprocess(text: str, includes: Sequence[Path], defines: Mapping[str, str]) 
     command += [f"-D{name}={value}" for name, value in defines.items()]
     done = _run([*command, "-"], text)
     if done.returncode:
-        raise CompileError("the source", _diagnostics(done.stderr))
+        raise CompileError("the source", _diagnostics(done))
     return done.stdout
 
 
@@ -173,15 +174,29 @@ def _build(
     digest = hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]
     name = re.sub(r"\W+", "_", label)[:60]
     target = cache_folder() / f"{name}-{digest}{suffix}"
-    if target.exists():
+    if _is_whole(target):
         with contextlib.suppress(OSError):  # somebody else's cache, or read-only: not ours to tidy up either
             os.utime(target)
         return target
     _remove_unused(target.parent)
     with _lock(target):
-        if not target.exists():
+        if not _is_whole(target):
             _compile(path, source, flags, link_flags, includes, label, target)
+            _record_of(target).write_text(str(target.stat().st_size))
     return target
+
+
+def _record_of(target: Path) -> Path:
+    """The file that says how many bytes ``target`` has, and whose lock is that of building it."""
+    return target.parent / "locks" / target.name
+
+
+def _is_whole(target: Path) -> bool:
+    """Whether it is there with the size that it was built with: a full disk or a crash may have cut it."""
+    try:
+        return _record_of(target).read_text() == str(target.stat().st_size)
+    except OSError:
+        return False
 
 
 def _compile(
@@ -201,7 +216,7 @@ def _compile(
         for step in ([*command, "-c", str(code), "-o", str(made)], [path, "-o", str(built), str(made), *link_flags]):
             done = _run(step, cwd=scratch)
             if done.returncode:
-                raise CompileError(label, _diagnostics(done.stderr.replace(scratch + "/", "")))
+                raise CompileError(label, [line.replace(scratch + "/", "") for line in _diagnostics(done)])
         if MAC:  # debug information stays in the object file unless it is gathered
             _run(["dsymutil", "-o", f"{target}.dSYM", str(built)])
         os.replace(built, target)
@@ -219,9 +234,9 @@ def _remove_unused(folder: Path) -> None:
 @contextlib.contextmanager
 def _lock(target: Path) -> Iterator[None]:
     """One process at a time builds `target`; the others wait and find it. The system releases a dead process's lock."""
-    folder = target.parent / "locks"
-    folder.mkdir(exist_ok=True)
-    with open(folder / target.name, "w") as file:
+    record = _record_of(target)
+    record.parent.mkdir(exist_ok=True)
+    with open(record, "a") as file:  # emptied by nobody: what it says is looked at without the lock
         fcntl.flock(file, fcntl.LOCK_EX)
         yield
 
@@ -232,14 +247,15 @@ def _run(command: Sequence[str], text: str | None = None, cwd: str | None = None
     return subprocess.run(command, input=text, capture_output=True, text=True, cwd=cwd, env=environment)
 
 
-def _diagnostics(stderr: str, most: int = 12) -> list[str]:
-    """The compiler's errors out of all it said, without the templates they came through."""
+def _diagnostics(done: subprocess.CompletedProcess[str], most: int = 12) -> list[str]:
+    """The compiler's errors out of all it said, without the templates they came through; never nothing."""
     errors = [
         line
-        for line in stderr.splitlines()
+        for line in done.stderr.splitlines()
         if re.search(r"\b(error|undefined (reference|symbols?)|multiple definition)\b", line)
     ]
-    found = errors or stderr.splitlines()
+    command = shlex.join(map(str, done.args))
+    found = errors or done.stderr.splitlines() or [f"{command} said nothing and ended with exit code {done.returncode}"]
     return found[:most] + ([f"and {len(found) - most} more"] if len(found) > most else [])
 
 

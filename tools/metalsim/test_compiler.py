@@ -116,6 +116,31 @@ def test_what_is_built_once_is_found_again(cache: Path) -> None:
 
 
 @needs_compiler
+@pytest.mark.parametrize("kept", [0, 100])
+def test_what_was_cut_is_built_again(cache: Path, kept: int) -> None:
+    library = compiler.shared_library(ANSWER, [], label="answer")
+    os.truncate(library, kept)
+    assert compiler.shared_library(ANSWER, [], label="answer") == library
+    assert call(library) == 42
+    made = library.stat().st_ino
+    assert compiler.shared_library(ANSWER, [], label="answer") == library
+    assert library.stat().st_ino == made
+
+
+@pytest.mark.skipif(shutil.which("false") is None, reason="there is no program that only fails")
+def test_a_compiler_that_fails_without_a_word_is_named_with_its_exit_code(
+    cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("METALSIM_CXX", "false")
+    for use in (
+        lambda: compiler.preprocess("", [], {}),
+        lambda: compiler.shared_library(ANSWER, [], label="answer"),
+    ):
+        with pytest.raises(compiler.CompileError, match=r"/false .* said nothing and ended with exit code 1$"):
+            use()
+
+
+@needs_compiler
 def test_source_flags_headers_and_compiler_each_make_another_library(
     cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

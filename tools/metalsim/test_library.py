@@ -76,6 +76,49 @@ def sums(library: Library, name: str, x: np.ndarray, constants: Mapping[str | in
     return out
 
 
+def test_copy_constructors_may_differ_in_address_spaces_alone() -> None:
+    complex_copy = """
+struct c32 {
+  float r, i;
+  c32(float a, float b) : r(a), i(b) {}
+  FIRST
+  SECOND
+  float sum() const thread { return r + i; }
+  float sum() const device { return r + i; }
+};
+kernel void k(device const c32* x, device float* out, uint i [[thread_position_in_grid]]) {
+  c32 a(x[i]), b(a);
+  out[i] = a.sum() + b.r - x[i].sum();
+}
+"""
+    copies = ["c32(device const c32& o) : r(o.r), i(o.i) {}", "c32(thread const c32&) = default;"]
+    x, out = np.arange(64, dtype=np.float32).reshape(32, 2), np.zeros(32, np.float32)
+    for first, second in (copies, copies[::-1]):
+        library = Library(complex_copy.replace("FIRST", first).replace("SECOND", second), name="copy.metal")
+        library.kernel("k")({"x": x, "out": out}, threads=(32, 1, 1), threadgroup=(32, 1, 1), mode="check")
+        np.testing.assert_array_equal(out, x[:, 0])
+
+
+ADD = """
+template <typename T, int N> kernel void add(device const T* x, device T* out, uint i [[thread_position_in_grid]]) {
+  out[i] = x[i] + T(N);
+}
+DECLARED
+template [[host_name("add_i32")]] kernel add_t add<int, 2>;
+template [[host_name("add_more")]] kernel add_t add<int, 5>;
+"""
+
+
+@pytest.mark.parametrize("declared", ["typedef decltype(add<int, 1>) add_t;", "using add_t = decltype(add<int, 1>);"])
+def test_instantiations_may_name_the_kernels_type(declared: str) -> None:
+    library = Library(ADD.replace("DECLARED", declared), name="add.metal")
+    assert library.kernels == ("add_i32", "add_more")
+    x, out = np.arange(40, dtype=np.int32), np.zeros(40, np.int32)
+    for name, added in (("add_i32", 2), ("add_more", 5)):
+        library.kernel(name)({"x": x, "out": out}, threads=(40, 1, 1), threadgroup=(32, 1, 1), mode="check")
+        np.testing.assert_array_equal(out, x + added)
+
+
 @pytest.fixture
 def x() -> np.ndarray:
     return np.arange(5 * 37, dtype=np.float32).reshape(5, 37) / 8

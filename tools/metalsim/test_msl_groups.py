@@ -443,6 +443,55 @@ def test_what_the_library_does_to_memory_is_seen_at_the_kernels_line(statement: 
     assert findings(source, buffers) == ([(finding, 3)] if finding else [])
 
 
+@pytest.mark.parametrize(("scalar", "width"), [("float", 4), ("float", 2), ("half", 4), ("half", 2)])
+def test_a_vector_of_scalars_of_which_one_was_not_written_is_found(scalar: str, width: int) -> None:
+    source = f"""kernel void k(device const uint* missing, device {scalar}* out, uint t [[thread_index_in_threadgroup]]) {{
+      threadgroup {scalar} tile[32];
+      if (t != missing[0]) tile[t] = t;
+      threadgroup_barrier(mem_flags::mem_threadgroup);
+      if (t < {32 // width}) *(device {scalar}{width}*)(out + {width} * t) = ((threadgroup {scalar}{width}*)tile)[t];
+    }}"""
+    out = np.zeros(32, np.float16 if scalar == "half" else np.float32)
+    for missing in (28, 29, 30, 31):
+        buffers = {"missing": np.array([missing], np.uint32), "out": out}
+        assert findings(source, buffers) == [(Finding.UNINITIALISED, 5)]
+    assert findings(source, {"missing": np.array([32], np.uint32), "out": out}) == []
+    assert out.tolist() == list(range(32))
+
+
+@pytest.mark.parametrize(
+    ("declared", "written", "read"),
+    [
+        ("float3 a[32]", "a[t] = t;", "*(threadgroup float4*)&a[n]"),
+        ("float3 a[32]", "for (uint c = t; c < 96; c += 32) a[c / 3][c % 3] = c / 3;", "*(threadgroup float4*)&a[n]"),
+        ("half3 a[32]", "a[t] = t;", "*(threadgroup half4*)&a[n]"),
+        ("P a[32]", "for (uint c = t; c < 96; c += 32) a[c / 3].c[c % 3] = c / 3;", "P p = a[n]; USE(p.c)"),
+        ("Q a[32]", "a[t].a = t; a[t].b = 1;", "Q q = a[n]; USE(q)"),
+        ("float a[128]", "((threadgroup float3*)a)[t] = t;", "((threadgroup float4*)a)[n]"),
+        ("float a[128]", "((threadgroup P*)a)[t].c[0] = t; ((threadgroup P*)a)[t].c[1] = t; ((threadgroup P*)a)[t].c[2] = 1;", "((threadgroup float4*)a)[n]"),
+        ("float a[128]", "((threadgroup Q*)a)[t].a = t; ((threadgroup Q*)a)[t].b = 1;", "Q q = ((threadgroup Q*)a)[n]; USE(q)"),
+        ("float a[128]", "((threadgroup Q*)a)[t].a = t; ((threadgroup Q*)a)[t].b = 1;", "((threadgroup float4*)a)[n]"),
+    ],
+)  # fmt: skip
+def test_padding_that_is_read_along_is_no_finding(declared: str, written: str, read: str) -> None:
+    if "USE(" in read:  # the whole structure is copied to where the compiler cannot leave anything out
+        copied = read.partition("=")[2].partition(";")[0]
+        read = f"*(device {read[0]}*)(out + 4 * t) = {copied}"
+    else:
+        read = f"*(device {'half4' if 'half' in read else 'float4'}*)(out + 4 * t) = {read}"
+    source = f"""struct alignas(16) P {{ float c[3]; }}; struct Q {{ float a; long b; }};
+      kernel void k(device float* out, uint t [[thread_index_in_threadgroup]]) {{
+        threadgroup {declared};
+        {written}
+        threadgroup_barrier(mem_flags::mem_threadgroup);
+        uint n = 31 - t;
+        {read};
+      }}"""
+    out = np.full(128, -1, np.float32)
+    assert findings(source, {"out": out}) == []
+    assert out[0] != -1
+
+
 def test_only_the_components_that_are_named_are_read() -> None:
     source = """kernel void k(device float* x, uint i [[thread_position_in_grid]]) {
       threadgroup float4 t[32]; threadgroup float3 u[32];

@@ -247,6 +247,29 @@ def test_matrices(columns: int, rows: int) -> None:
     np.testing.assert_array_equal(out["wm"], a @ w)
 
 
+def test_matrices_times_swizzles_and_packed_vectors() -> None:
+    rng = np.random.default_rng(7)
+    m, n, q = (rng.integers(-9, 9, shape).astype(np.float32) for shape in ((4, 4), (3, 3), (2, 3)))
+    x = rng.integers(-9, 9, (8, 4)).astype(np.float32)
+    out = {name: np.zeros((8, size), np.float32) for name, size in zip("abcdef", (4, 4, 3, 3, 2, 3), strict=True)}
+    launch(
+        """kernel void k(constant float4x4& m, device const packed_float3* n, device const packed_float3* q, device const float4* x, device float4* a, device float4* b,
+                      device packed_float3* c, device packed_float3* d, device packed_float2* e, device packed_float3* f, uint i [[thread_position_in_grid]]) {
+          float3x3 N(n[0], n[1], n[2]); float2x3 Q(q[0], q[1]); float4 v = x[i]; packed_float3 p = v.zyx;
+          a[i] = m * v.wzyx; b[i] = x[i].yxwz * m; c[i] = N * x[i].xyz; d[i] = p * N + Q * v.wx; e[i] = v.xzy * Q + p * Q; f[i] = v.zxw;
+        }""",
+        {"m": m, "n": n, "q": q, "x": x, **out},
+        8,
+    )
+    # A row here is a column there.
+    np.testing.assert_array_equal(out["a"], x[:, [3, 2, 1, 0]] @ m)
+    np.testing.assert_array_equal(out["b"], x[:, [1, 0, 3, 2]] @ m.T)
+    np.testing.assert_array_equal(out["c"], x[:, :3] @ n)
+    np.testing.assert_array_equal(out["d"], x[:, [2, 1, 0]] @ n.T + x[:, [3, 0]] @ q)
+    np.testing.assert_array_equal(out["e"], (x[:, [0, 2, 1]] + x[:, [2, 1, 0]]) @ q.T)
+    np.testing.assert_array_equal(out["f"], x[:, [2, 0, 3]])
+
+
 def test_determinants_and_matrix_constructors() -> None:
     x = np.random.default_rng(5).integers(-5, 6, (3, 16)).astype(np.float32)
     out = np.zeros(6, np.float32)

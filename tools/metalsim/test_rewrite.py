@@ -67,6 +67,18 @@ def test_address_spaces_go_and_constant_is_const(text: str, expected: str) -> No
             "template <> struct P<float*> { int x; };",
         ),
         ("struct S { S(device float* p) { } S(threadgroup float* p) { } };", "struct S { S(float* p) { } };"),
+        (
+            "struct S { S(const thread S&) = default; S(const device S& o) : r(o.r) { } S(constant S& p) : r{p.r} { } };",
+            "struct S { S(const S&) = default; };",
+        ),
+        (
+            "struct S { S(device const S& o) : r(o.r) { } S(thread const S&) = default; float r = 1; };",
+            "struct S { S(const S& o) : r(o.r) { } float r = 1; };",
+        ),
+        (
+            "struct S { S& operator=(thread const S&) = default; S& operator=(device const S& o) { } };",
+            "struct S { S& operator=(const S&) = default; };",
+        ),
         ("struct S { int f() const device { } int f() const thread { } };", "struct S { int f() const { } };"),
         ("struct S { void f(device float*); void f(threadgroup float*); };", "struct S { void f(float*); };"),
         (
@@ -94,6 +106,7 @@ def test_what_only_address_spaces_tell_apart_is_kept_once(text: str, kept: str) 
         "namespace a { void f(device T*) { } } namespace b { void f(thread T*) { } }",
         "void f(device T* a) { } void f(device T* a, int n) { }",
         "void f(device T* a) { } void f(const device T* a) { }",
+        "struct S { S(device float* a) : x(a[0]) { } S(device half* a) : x(a[0]) { } S() = default; };",
     ],
 )
 def test_what_differs_otherwise_stays(text: str) -> None:

@@ -137,6 +137,9 @@ TEMPLATE = (
     ("text", "expression"),
     [
         ("template [[host_name(\"a\")]] [[kernel]] decltype(add<float, 4>) add<float, 4>;", "add < float , 4 >"),
+        ('template [[host_name("a")]] kernel add_t add<float, 4>;', "add < float , 4 >"),
+        ('template [[host_name("a")]] kernel m::add_t add<device float*, 4>;', "add < float * , 4 >"),
+        ('template [[host_name("a")]] kernel add_t add;', "static_cast<add_t*>(add)"),
         ('template [[host_name("a")]] kernel void add<float, 4>(device float*, constant int&);', "add < float , 4 >"),
         ('template [[host_name("a")]] [[kernel]] void add<vec<T, 2>, 1>(device vec<T, 2>* x [[buffer(0)]], constant int& n);', "add < vec < T , 2 > , 1 >"),
         ('template [[ host_name("a") ]] kernel void add<device float*, 4>(device float*, constant int&);', "add < float * , 4 >"),
@@ -164,6 +167,14 @@ def test_instantiations_in_namespaces() -> None:
     )
     assert found.instantiations["a"].function == "m::add"
     assert found.instantiations["a"].expression == "m::add < float , 4 >"
+
+
+def test_an_instantiation_without_a_kernel_is_an_error() -> None:
+    for text in ("kernel add_t;", "kernel;", "kernel add<float, 4>;"):
+        with pytest.raises(
+            CompileError, match=r"k\.metal:1: error: an explicit instantiation takes a type and a kernel"
+        ):
+            of(TEMPLATE + f'template [[host_name("a")]] {text}')
 
 
 def test_instantiations_of_functions_stay() -> None:

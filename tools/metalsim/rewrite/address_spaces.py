@@ -95,7 +95,9 @@ def merge(source: Source, declared: Iterable[Declaration], edits: Edits) -> None
         if declaration.kind == "other" and source.tokens[declaration.start].text != "template":
             continue
         scope = declaration.scope if declaration.klass is None else declaration.klass
-        key = (scope, declaration.body is not None, _signature(source, declaration))
+        # In a class nothing is declared twice: `= default` is a definition as well as a body.
+        defines = declaration.body is not None or declaration.klass is not None
+        key = (scope, defines, _signature(source, declaration))
         if key in seen and _has_space(source, declaration):
             edits.replace(declaration.start, declaration.end)
         seen.add(key)
@@ -114,7 +116,7 @@ def _specialisation_in_class(source: Source, declaration: Declaration, edits: Ed
 
 
 def _signature(source: Source, declaration: Declaration) -> tuple[str, ...]:
-    """A declaration's head without address spaces, attributes and the names of its parameters."""
+    """A declaration's head without address spaces, attributes, the names of its parameters, and what a constructor begins with."""
     tokens = source.tokens
     skipped = {i for start, end in source.attributes(declaration.start, declaration.head) for i in range(start, end)}
     renamed = _template_parameters(source, declaration)
@@ -129,6 +131,8 @@ def _signature(source: Source, declaration: Declaration) -> tuple[str, ...]:
             continue
         if text == "=" and declaration.kind == "other":
             break  # a variable's value
+        if text in (":", "=") and declaration.parameters and index > declaration.parameters[1]:
+            break  # `: r(other.r)` or `= default`
         if text in SPACES:
             text = const_for(source, index) if text == "constant" else ""
         elif tokens[index].kind == "name":

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from inferspec.tools.metalsim.declarations import Declaration
+from inferspec.tools.metalsim.errors import syntax_error
 from inferspec.tools.metalsim.source import Edits, Source
 
 from .address_spaces import SPACES, const_for
@@ -46,9 +47,16 @@ def _instantiation(source: Source, declaration: Declaration) -> Instantiation:
         i for i in range(declaration.start + 1, declaration.head) if i not in attributes and tokens[i].text != "kernel"
     ]
     scope = "".join(f"{part}::" for part in declaration.scope if part)
-    if tokens[here[0]].text == "decltype":  # decltype(add<float>) add<float>
-        start, end = source.partner[here[0] + 1] + 1, declaration.head
-        return Instantiation(scope + _function(source, start, end), scope + _expression(source, start, end))
+    if declaration.parameters is None:  # `decltype(add<float>) add<float>`, or a name for that type: `add_t add<float>`
+        start, end = _declarator(source, declaration.head), declaration.head
+        if not here or start <= here[0]:
+            raise syntax_error(source.place(declaration.start), "an explicit instantiation takes a type and a kernel")
+        function, expression = _function(source, start, end), _expression(source, start, end)
+        if tokens[end - 1].text != ">" and tokens[here[0]].text != "decltype":  # the type tells the arguments
+            return Instantiation(
+                scope + function, f"static_cast<{scope}{_expression(source, here[0], start)}*>({scope}{expression})"
+            )
+        return Instantiation(scope + function, scope + expression)
     start = here[1]  # past `void`
     opening = start
     while tokens[opening].text != "(":
@@ -58,6 +66,17 @@ def _instantiation(source: Source, declaration: Declaration) -> Instantiation:
         types = _expression(source, opening + 1, source.partner[opening], attributes)
         return Instantiation(scope + function, f"static_cast<void (*)({types})>({scope}{expression})")
     return Instantiation(scope + function, scope + expression)
+
+
+def _declarator(source: Source, end: int) -> int:
+    """Where the possibly qualified name with its template's arguments starts that ends before ``end``."""
+    tokens = source.tokens
+    here = end - 1
+    if tokens[here].text == ">":
+        here = source.before_angle(here)
+    while tokens[here - 1].text == "::" and tokens[here - 2].kind == "name":
+        here -= 2
+    return here
 
 
 def _function(source: Source, start: int, end: int) -> str:

@@ -74,7 +74,7 @@ void* new_variable(uint32_t id, const char* name, size_t bytes, size_t align, ui
   char* begin = arena + offset;
   arena_used = offset + bytes;
   memset(begin - RED_ZONE, POISON, bytes + 2 * RED_ZONE);
-  variables[variable_count] = {name, begin, begin + bytes, granule};
+  variables[variable_count] = {name, begin, begin + bytes, granule & ~MSL_SCALARS, (granule & MSL_SCALARS) != 0};
   variable_ids[variable_count++] = id;
   memset(&owner[offset / ARENA_UNIT], variable_count, (bytes + ARENA_UNIT - 1) / ARENA_UNIT);
   if (settings.mode == Mode::Check) forget_threadgroup_bytes(offset, bytes);

@@ -27,6 +27,7 @@ struct Variable {
   char* begin;
   char* end;
   uint32_t granule;
+  bool scalars;  // declared as such
 };
 
 // Reserves the address space; false if the system has none.

@@ -86,6 +86,7 @@ struct Object {
   const char* end;
   uint32_t granule;
   bool writable;
+  bool scalars;  // declared as an array of scalars; of a buffer nobody knows
   Cell* cells;
   uint8_t* initialised;
 };
@@ -93,7 +94,7 @@ struct Object {
 Object buffer_object(int slot) {
   const Buffer& buffer = buffer_of(slot);
   const Shadow& shadow = shadows[slot];
-  return {buffer.begin, buffer.end, buffer.granule, buffer.writable, shadow.cells, shadow.initialised};
+  return {buffer.begin, buffer.end, buffer.granule, buffer.writable, false, shadow.cells, shadow.initialised};
 }
 
 Object threadgroup_object(const char* address) {
@@ -101,7 +102,7 @@ Object threadgroup_object(const char* address) {
   if (!variable) return {};
   const Shadow& shadow = shadows[THREADGROUP_SLOT];
   size_t offset = arena_offset(variable->begin);  // the arena has as many cells as bytes: room for granules of any size
-  return {variable->begin, variable->end, variable->granule, true, shadow.cells + offset, shadow.initialised + offset};
+  return {variable->begin, variable->end, variable->granule, true, variable->scalars, shadow.cells + offset, shadow.initialised + offset};
 }
 
 // Most accesses are of 4 bytes: no call of the C library's for those.
@@ -118,17 +119,35 @@ void mark_initialised(uint8_t* initialised, size_t bytes) {
     memset(initialised, 1, bytes);
 }
 
+// Is a float[] used as one, not as room for structures or float3s, which have padding? Seen from who wrote it, here and just before:
+// where one line has written neighbouring elements from different threads of this threadgroup, as no structure's copy does.
+bool written_as_scalars(const Object& object, size_t offset, size_t bytes) {
+  if (!object.scalars) return false;
+  size_t granule = object.granule, first = (offset > bytes ? offset - bytes : 0) / granule, last = (offset + bytes) / granule;
+  for (size_t cell = first; cell + 1 < last; cell++) {
+    const Record &left = object.cells[cell].write, &right = object.cells[cell + 1].write;
+    if (left.group1 == group.number + 1 && right.group1 == left.group1 && left.pc == right.pc && left.thread != right.thread) return true;
+  }
+  return false;
+}
+
 // Does a read get what nobody wrote? What is wider than an element may have padding, which copies read and nobody writes: the last
-// quarter of a float3, the second one of a float and a long. The first and the third are never that, so they must be written; of
-// what is wider than a vector, anything at all.
-bool holds_nothing(const uint8_t* initialised, size_t bytes, size_t granule) {
+// quarter of a float3, the second one of a float and a long. The first and the third are never that, so they must be written, and
+// the others where the memory is known to be of scalars; of what is wider than a vector, anything at all.
+bool holds_nothing(const Object& object, size_t offset, size_t bytes) {
   constexpr size_t WIDEST_VECTOR = 4;
+  const uint8_t* initialised = object.initialised + offset;
+  size_t granule = object.granule;
   if (bytes == 4 && granule == 4) return !all_four(initialised);
   if (bytes <= granule) return memchr(initialised, 0, bytes) != nullptr;
   if (bytes > WIDEST_VECTOR * granule) return memchr(initialised, 1, bytes) == nullptr;
-  for (size_t at = 0; at < bytes; at += 2 * granule)
-    if (!memchr(initialised + at, 1, bytes - at < granule ? bytes - at : granule)) return true;
-  return false;
+  bool may_be_padding = false;
+  for (size_t at = 0; at < bytes; at += granule) {
+    if (memchr(initialised + at, 1, bytes - at < granule ? bytes - at : granule)) continue;
+    if (at / granule % 2 == 0) return true;
+    may_be_padding = true;
+  }
+  return may_be_padding && written_as_scalars(object, offset, bytes);
 }
 
 void report_race(Finding finding, const Record& earlier, bool earlier_writes, const void* address, size_t bytes, bool writes, const void* pc) {
@@ -257,7 +276,7 @@ void check_access(const void* address, size_t bytes, bool writes, bool atomic, c
   }
   if (writes && !object.writable) report_access(Finding::WriteToInput, at, bytes, true, pc);
   size_t offset = at - object.begin;
-  if (uses_value && holds_nothing(object.initialised + offset, bytes, object.granule))
+  if (uses_value && holds_nothing(object, offset, bytes))
     report_access(Finding::Uninitialised, at, bytes, writes, pc);
   if (writes) mark_initialised(object.initialised + offset, bytes);
   size_t granule = object.granule;

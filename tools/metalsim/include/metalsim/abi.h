@@ -42,7 +42,9 @@ MSL_CONVERGENT void msl_simd_collective(msl_collective_fn fn, void* request, int
 MSL_CONVERGENT void msl_simd_barrier(unsigned int flags, const char* file, int line);
 MSL_CONVERGENT void msl_tg_barrier(unsigned int flags, const char* file, int line);
 
-// Threadgroup memory: a declared variable, and the n-th [[threadgroup(n)]] argument. granule: the bytes of an element, 4 at most.
+// Threadgroup memory: a declared variable, and the n-th [[threadgroup(n)]] argument. granule: the bytes of an element, 4 at most,
+// and MSL_SCALARS if it is declared as scalars, which leave no padding between them.
+#define MSL_SCALARS 256u
 void* msl_tg_var(unsigned int id, const char* name, __SIZE_TYPE__ bytes, __SIZE_TYPE__ align, unsigned int granule);
 void* msl_tg_dyn(unsigned int index, unsigned int granule);
 

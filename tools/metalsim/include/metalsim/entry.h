@@ -38,11 +38,12 @@ struct bufarg<volatile T*> {
   static volatile T* get(void* buffer) { return static_cast<volatile T*>(buffer); }
 };
 
-// The bytes of memory that the checker watches as one: an element's, 4 at most.
+// The bytes of memory that the checker watches as one: an element's, 4 at most; and whether the elements are scalars.
 template <class A>
 constexpr uint granule_of() {
-  constexpr size_t alignment = alignof(metal::remove_all_extents_t<A>);
-  return alignment < 4 ? uint(alignment) : 4u;
+  typedef metal::remove_all_extents_t<A> element;
+  constexpr size_t alignment = alignof(element);
+  return (alignment < 4 ? uint(alignment) : 4u) | (metal::is_arithmetic_v<element> ? MSL_SCALARS : 0u);
 }
 
 // A [[threadgroup(n)]] parameter.

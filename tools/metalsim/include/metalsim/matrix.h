@@ -85,6 +85,11 @@ MSL_MATRIX vec<T, C> operator*(const vec<T, R>& v, const matrix<T, C, R>& m) {
   }
   return r;
 }
+// A template's argument is matched without conversions: swizzles and packed vectors become what they stand for here.
+template <class T, int C, int R, class V, enable_if_t<is_same_v<msl::vector_like<V>, vec<T, C>> && !is_same_v<V, vec<T, C>>, int> = 0>
+MSL_INLINE vec<T, R> operator*(const matrix<T, C, R>& m, const V& v) { return m * vec<T, C>(v); }
+template <class T, int C, int R, class V, enable_if_t<is_same_v<msl::vector_like<V>, vec<T, R>> && !is_same_v<V, vec<T, R>>, int> = 0>
+MSL_INLINE vec<T, C> operator*(const V& v, const matrix<T, C, R>& m) { return vec<T, R>(v) * m; }
 template <class T, int K, int R, int C>
 MSL_INLINE matrix<T, C, R> operator*(const matrix<T, K, R>& a, const matrix<T, C, K>& b) {
   matrix<T, C, R> m;

@@ -204,6 +204,8 @@ struct alignas(4 * sizeof(T)) vec<T, 4> {
     MSL_VECTOR_MEMBERS(packed_vec, T, N)                                                       \
     packed_vec(const packed_vec&) = default;                                                   \
     MSL_INLINE constexpr packed_vec(const vec<T, N>& v) : e{} { MSL_EACH(N, e[i] = v.e[i]) }   \
+    template <int M, int... I, enable_if_t<sizeof...(I) == N, int> = 0>                        \
+    MSL_INLINE constexpr packed_vec(const msl::swizzle<T, M, I...>& v) : packed_vec(vec<T, N>(v)) {} \
     MSL_INLINE constexpr operator vec<T, N>() const {                                          \
       vec<T, N> v{};                                                                           \
       MSL_EACH(N, v.e[i] = e[i])                                                               \
