@@ -15,6 +15,7 @@ COMPONENTS = (
     "embedding",
     "quantization",
     "kv_cache",
+    "paged_kv",
     "sampling",
     "llama",
     "qwen3",
