@@ -137,7 +137,9 @@ class PagePool(Operation):
     def fresh_pool(self, a: Arguments) -> Pool:
         shape = self.shape(a)
         keys, values = (np.zeros(shape, numpy_dtype(a.dtype)) for _ in range(2))
-        return Pool(free=list(range(a.num_pages))[::-1], used=set(), size=a.num_pages, keys=keys, values=values)
+        # In an order that nobody should rely on.
+        free = sorted(range(a.num_pages), key=lambda page: page * 0.618 % 1)
+        return Pool(free=free, used=set(), size=a.num_pages, keys=keys, values=values)
 
     def shape(self, a: Arguments) -> tuple[int, ...]:
         return a.num_pages, a.num_kv_heads, a.page_size, a.head_dim

@@ -300,8 +300,7 @@ def no_pools(pick: Pick) -> Call:
 def appends(pick: Pick, views: bool = False, former: bool = False) -> Call:
     """Appends to one cache, gathered after each."""
     script = Script(pick)
-    if former:
-        script.former(always=True)
+    script.former(always=former)
     for _ in range(pick.size(1, 5)):
         script.append(view=views)
         script.look("gather")
