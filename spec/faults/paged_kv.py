@@ -1712,7 +1712,7 @@ VARIANTS: tuple[Variant, ...] = (
     Variant("paged-lowest", "the lowest page that is free", "PagedKVCache", {"take": _lowest}),
     Variant("paged-garbage", "pages begin with garbage", "PagedKVCache", {"fresh_pool": _garbage}),
     Variant("paged-wipes", "released pages are cleared", "PagedKVCache", {"let_go": _wipes}),
-    Variant("paged-page-by-page", "pages are filled up with zeros", "PagedKVCache", {"write": _page_by_page}),
+    Variant("paged-filled-up", "pages are filled up with zeros", "PagedKVCache", {"write": _page_by_page}),
     Variant("paged-first-page-first", "pages are given back in order", "PagedKVCache", {"let_go": _first_page_first}),
     Variant("paged-closes", "a second release is an error", "PagedKVCache", {"let_go": _closes}),
     Variant("table-minus-one", "a wide table with -1 for padding", "block_table", {"padded": _minus_one_behind}),
