@@ -75,7 +75,7 @@ class PagePool:
             return
         mx.async_eval(self._keys, self._values)
         positions = mx.arange(start, start + length)
-        pages = mx.array(page_ids)[positions // self.page_size]
+        pages = mx.array(list(page_ids))[positions // self.page_size]
         slots = positions % self.page_size
         self._keys, self._values = (
             _scattered(pool, pages, slots, x) for pool, x in ((self._keys, key), (self._values, value))
@@ -83,7 +83,7 @@ class PagePool:
 
     def read(self, page_ids: Sequence[int], length: int) -> tuple[mx.array, mx.array]:
         """Return the first `length` tokens of the pages of one cache: keys and values, 1×H×length×D."""
-        ids = mx.array(page_ids, mx.int32)
+        ids = mx.array(list(page_ids), mx.int32)
         shape = (1, self.num_kv_heads, len(page_ids) * self.page_size, self.head_dim)
         keys, values = (pool[ids].swapaxes(0, 1).reshape(shape)[:, :, :length] for pool in (self._keys, self._values))
         return keys, values

@@ -75,7 +75,7 @@ class PagePool(Operation):
 
     signature = Signature.parse("PagePool(num_pages, page_size, num_kv_heads, head_dim, dtype)(steps)")
     parts = STORY
-    methods = ("allocate", "free")
+    methods: ClassVar[tuple[str, ...]] = ("allocate", "free")
 
     def guard(self, a: Arguments) -> None:
         for name in ("num_pages", "page_size", "num_kv_heads", "head_dim"):
@@ -179,9 +179,9 @@ class PagedKVCache(PagePool):
     """A list of tokens in pages of a shared pool. Nothing is computed, so every budget is 0."""
 
     signature = Signature.parse("PagedKVCache(num_pages, page_size, num_kv_heads, head_dim, dtype, steps)")
-    methods = ("append", "gather", "release")
+    methods: ClassVar[tuple[str, ...]] = ("append", "gather", "release")
     optional_methods: ClassVar = {"rewind": ("rewinding", (False,))}
-    beside: ClassVar = ("PagePool",)
+    beside: ClassVar[tuple[str, ...]] = ("PagePool",)
 
     # the steps of a story
 
@@ -325,9 +325,9 @@ class BlockTable(PagedKVCache):
     """What paged attention is told of a batch: which pages hold each row's tokens, and how many those are."""
 
     signature = Signature.parse("block_table(num_pages, page_size, num_kv_heads, head_dim, dtype, steps)")
-    methods = ("__call__",)
+    methods: ClassVar[tuple[str, ...]] = ("__call__",)
     optional_methods: ClassVar = {}
-    beside: ClassVar = ("PagePool", "PagedKVCache")
+    beside: ClassVar[tuple[str, ...]] = ("PagePool", "PagedKVCache")
 
     def table(self, story: Story, caches: Sequence[int]) -> dict[str, Any]:
         rows = [self.cache(story, number) for number in caches]

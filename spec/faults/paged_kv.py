@@ -396,7 +396,7 @@ def _lets_own_go(self: PagedKVCache, story: Story, cache: Cache) -> None:
 def _freed_but_kept(self: PagedKVCache, story: Story, cache: Cache) -> None:
     """A full page counts as done: the pool may hand it out, though the tokens in it are read still."""
     PagedKVCache.grow(self, story, cache)
-    done = getattr(cache, "done", set())
+    done: set[int] = getattr(cache, "done", set())
     for page in cache.pages[: max(len(cache.pages) - 3, 0)]:
         if page not in done and page in story.pool.used:
             self.give_back(story.pool, page)
