@@ -302,6 +302,16 @@ def _set_drivers(adapter: Adapter) -> None:
             if target := adapter.targets.get(name):
                 target.driver = driver_of(contract.component, name)
                 target.layout = adapter.layout.get(contract.component, "")
+                _set_beside(adapter, name, target)
+
+
+def _set_beside(adapter: Adapter, name: str, target: Target) -> None:
+    """Give a driver what else it uses; what lacks a part is not offered."""
+    lacking = [other for other in target.operation.beside if other not in adapter.targets]
+    if lacking:
+        adapter.broken[name] = f"it takes {', '.join(lacking)} beside it"
+        del adapter.targets[name]
+    target.beside = {other: adapter.targets[other].build for other in target.operation.beside if not lacking}
 
 
 def _check_declarations(adapter: Adapter) -> None:

@@ -33,7 +33,8 @@ class Target:
 
     init_names, call_names: contract parameter -> the subject's own name for it, or "" where it is passed by position.
     narrowed: envelope key -> what is left of it, since the subject takes no such parameter. driver: how to use it,
-    where that is more than a call; layout: what the adapter's LAYOUT says of the component.
+    where that is more than a call; layout: what the adapter's LAYOUT says of the component; beside: how the other
+    operations that the driver uses are built.
     """
 
     operation: type[Operation]
@@ -45,6 +46,7 @@ class Target:
     narrowed: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
     driver: Driver | None = None
     layout: str = ""
+    beside: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
 
     def build(self, arguments: Mapping[str, Any]) -> Callable[..., Any]:
         """Make the object that is called, from the flattened arguments."""
@@ -57,7 +59,7 @@ class Target:
     def invoke(self, built: Callable[..., Any], arguments: Mapping[str, Any]) -> Any:
         """Call it with the flattened arguments, or have the driver use it."""
         if self.driver:
-            return self.driver(built, {**arguments, "layout": self.layout}, self.kind)
+            return self.driver(built, {**arguments, "layout": self.layout, **self.beside}, self.kind)
         names = {**self.init_names, **self.call_names} if self.plain else self.call_names
         by_position = [arguments[name] for name, own in names.items() if own == "" and name in arguments]
         return built(*by_position, **self._named(names, arguments))

@@ -17,6 +17,7 @@ COMPONENTS = (
     "kv_cache",
     "batching",
     "block_manager",
+    "paged_kv",
     "sampling",
     "llama",
     "qwen3",

@@ -143,6 +143,8 @@ class Operation:
     """What an object must have to offer the operation, where a driver uses it in more ways than one call."""
     optional_methods: ClassVar[Mapping[str, tuple[str, tuple[Any, ...]]]] = {}
     """method -> (envelope key, what is left of it) when a subject's object lacks the method."""
+    beside: ClassVar[tuple[str, ...]] = ()
+    """Other operations of the contract that the driver uses, and without which this one is not offered."""
 
     def __call__(self, **arguments: Any) -> Any:
         a = self.bind(arguments)

@@ -1,0 +1,667 @@
+"""Stories of pools and of caches that share one, for the suites.
+
+No two tokens are alike and no two of P, H, page_size and D. A story may begin with a pool whose every slot held NaN for
+another request: what is lost, doubled, misplaced, shared or left from before shows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from inferspec.conformance.calls import VIEWS, Call
+from inferspec.conformance.strategies import Calls, Pick, calls
+from inferspec.spec.numerics import numpy_dtype
+
+FORMER = 99
+"""The number of the cache that used the pool before the story begins."""
+
+
+class Script:
+    """A story being written. lengths: tokens of each live cache; mine: steps whose page
+    the caller has; over: how many caches of a request were released."""
+
+    def __init__(self, pick: Pick, pages: tuple[int, ...] = (9, 7, 11, 5, 13), page_size: int | None = None) -> None:
+        self.pick = pick
+        self.dtype, self.page_size = pick("dtypes"), page_size or pick("page_sizes")
+        self.pages = pick.one_of(*pages)
+        self.heads, self.dim = pick.one_of((2, 5), (5, 2), (1, 6), (3, 10), (6, 1))
+        # Past the range of float16 where the dtype reaches, and below what float16 tells from 0.
+        self.amplitude = 1.0 if self.dtype == "float16" else pick.one_of(1.0, 1e6, 1e-9)
+        self.steps: list[tuple[str, dict[str, Any]]] = []
+        self.views: dict[str, str] = {}
+        self.lengths: dict[int, int] = {}
+        self.mine: list[int] = []
+        self.over: dict[int, int] = {}
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """What makes the pool."""
+        names = ("num_pages", "page_size", "num_kv_heads", "head_dim", "dtype")
+        return dict(zip(names, (self.pages, self.page_size, self.heads, self.dim, self.dtype), strict=True))
+
+    def call(self, operation: str = "PagedKVCache") -> Call:
+        call = self.pick.call(operation, **self.arguments, steps=tuple(self.steps))
+        for path, view in self.views.items():
+            call = call.viewing(path, view)
+        return call
+
+    @property
+    def free(self) -> int:
+        """How many pages are free."""
+        return self.pages - len(self.mine) - sum(self.pages_of(length) for length in self.lengths.values())
+
+    def pages_of(self, length: int) -> int:
+        return -(-length // self.page_size)
+
+    def room(self, cache: int) -> int:
+        """How many tokens a cache can take: in its last page, and in all that are free."""
+        return -self.lengths.get(cache, 0) % self.page_size + self.free * self.page_size
+
+    # steps
+
+    def do(self, method: str, **arguments: Any) -> int:
+        """Add a step; returns its number."""
+        self.steps.append((method, arguments))
+        return len(self.steps)
+
+    def size(self) -> int:
+        """Tokens of a chunk: one, a few, or beside the multiples of the page size."""
+        page = self.page_size
+        return max(self.pick.one_of(1, page, page - 1, page + 1, 2, 3, 2 * page, 2 * page + 1, 3 * page - 1, 0), 0)
+
+    def append(self, cache: int = 0, length: int | None = None, nan: bool = False, view: bool = False) -> int:
+        """Append a chunk, as far as the pool has room for it."""
+        length = min(self.size() if length is None else length, self.room(cache))
+        number = self.do("append", cache=cache, **self.arrays(length, nan))
+        if view:
+            for name in ("key", "value"):
+                self._lie(f"steps.{number - 1}.1.{name}", self.steps[-1][1], name)
+        self.lengths[cache] = self.lengths.get(cache, 0) + length
+        return number
+
+    def rewind(self, cache: int = 0, n: int | None = None) -> None:
+        """Rewind by n, or by some of the tokens: to a page's end, past it, or anywhere."""
+        length, page = self.lengths.get(cache, 0), self.page_size
+        if n is None:
+            back = length % page
+            n = self.pick.one_of(1, back, back + 1, page, page + 1, 2 * page, length - 1, length)
+        n = max(min(n, length), 0)
+        self.do("rewind", cache=cache, n=n)
+        self.lengths[cache] = length - n
+
+    def release(self, cache: int = 0) -> None:
+        self.do("release", cache=cache)
+        self.lengths.pop(cache, None)
+
+    def take(self) -> None:
+        """The caller takes a page, if one is free."""
+        if self.free:
+            self.mine.append(self.do("allocate"))
+
+    def give(self, which: int = 0) -> int:
+        """The caller gives back one of its pages; returns the step that had got it."""
+        step = self.mine.pop(which)
+        self.do("free", step=step)
+        return step
+
+    def former(self, always: bool = False) -> None:
+        """Before the story begins every slot held NaN, or tokens, for another request."""
+        match "nan" if always else self.pick.one_of("nothing", "nan", "tokens"):
+            case "nan":
+                self.append(FORMER, self.pages * self.page_size, nan=True)
+                self.release(FORMER)
+            case "tokens":
+                self.append(FORMER, self.pages * self.page_size)
+                self.release(FORMER)
+
+    def cache(self, request: int) -> int:
+        """The number of the cache of a request; one that is over is followed by another."""
+        return request + 10 * self.over.get(request, 0)
+
+    def event(self, requests: int = 2, rewinding: bool = False, releasing: bool = True) -> None:
+        """Something happens to the cache of one of the requests."""
+        request = self.pick.one_of(*range(requests))
+        cache = self.cache(request)
+        kinds = ["append", "append", *(["rewind", "mistake"] if rewinding else []), *(["release"] if releasing else [])]
+        match self.pick.one_of(*kinds):
+            case "rewind" if cache in self.lengths:
+                self.rewind(cache)
+            case "mistake":
+                self.mistake(cache)
+            case "release" if cache in self.lengths:
+                self.release(cache)
+                self.over[request] = self.over.get(request, 0) + 1
+            case _:
+                self.append(cache)
+
+    def mistake(self, cache: int = 0) -> None:
+        """Tokens of NaN, rewound with some of those before them."""
+        before = self.lengths.get(cache, 0)
+        self.append(cache, self.pick.one_of(1, 2, self.page_size + 1), nan=True)
+        self.rewind(cache, self.lengths[cache] - before + self.pick.one_of(0, 1, self.page_size))
+
+    def look(self, *methods: str) -> None:
+        """Do the steps to each live cache."""
+        for cache in self.lengths:
+            for method in methods:
+                self.do(method, cache=cache)
+
+    def whole(self) -> None:
+        """All that can be told from outside."""
+        self.look("offset", "pages", "gather", "read")
+        self.do("ids")
+        self.do("num_free")
+
+    def arrays(self, length: int, nan: bool = False) -> dict[str, np.ndarray]:
+        """Keys and values of that many tokens."""
+        shape = (1, self.heads, length, self.dim)
+        if nan:
+            return {name: np.full(shape, np.nan).astype(numpy_dtype(self.dtype)) for name in ("key", "value")}
+        return {name: self.pick.normal(*shape, dtype=self.dtype, amplitude=self.amplitude) for name in ("key", "value")}
+
+    def _lie(self, path: str, arguments: dict[str, Any], name: str) -> None:
+        """Have an array lie in memory as a view; a broadcast one is made constant along an axis first."""
+        view = self.pick.one_of(*VIEWS)
+        self.views[path] = view
+        if view == "broadcast":
+            x = arguments[name]
+            axis = self.pick.one_of(*range(x.ndim))
+            arguments[name] = np.repeat(np.take(x, [0], axis), x.shape[axis], axis) if x.shape[axis] else x
+
+
+def needing(build: Callable[..., Any]) -> Calls:
+    """Like `calls`, for a subject that can rewind."""
+    return Calls(build, {"rewinding": [True]})
+
+
+# pools
+
+
+@calls
+def allocations(pick: Pick, look: bool = True) -> Call:
+    """The caller takes pages and gives them back, and takes all there are in the end."""
+    script = Script(pick)
+    for _ in range(pick.size(1, 10)):
+        if script.mine and pick.one_of(False, True):
+            script.give(pick.one_of(0, -1))
+        else:
+            script.take()
+        if look:
+            script.do("num_free")
+    while script.free:
+        script.take()
+    script.do("num_free")
+    return script.call("PagePool")
+
+
+@calls
+def rounds(pick: Pick) -> Call:
+    """All pages are taken and given back, more than once."""
+    script = Script(pick, pages=(3, 2, 5, 1))
+    for _ in range(pick.size(2, 4)):
+        while script.free:
+            script.take()
+        script.do("num_free")
+        while script.mine:
+            script.give(pick.one_of(0, -1))
+        script.do("num_free")
+    return script.call("PagePool")
+
+
+@calls
+def exhausted(pick: Pick) -> tuple[Call, int]:
+    """(story, number of the step that must be refused): an allocation without a free page, then some that are right."""
+    script = Script(pick, pages=(3, 1, 2, 6))
+    for _ in range(pick.size(0, 2)):
+        script.take()
+        if pick.one_of(False, True):
+            script.give()
+    while script.free:
+        script.take()
+    bad = script.do("allocate")
+    _take_all_again(script)
+    return script.call("PagePool"), bad
+
+
+@calls
+def freed_twice(pick: Pick) -> tuple[Call, int]:
+    """(story, number of the step that must be refused): a page is given back that the caller gave back before."""
+    script = Script(pick)
+    for _ in range(pick.size(1, 4)):
+        script.take()
+    given = [script.give(pick.one_of(0, -1)) for _ in range(pick.size(1, len(script.mine)))]
+    bad = script.do("free", step=pick.one_of(given[0], given[-1]))
+    if pick.one_of(False, True):
+        script.do("free", step=given[-1])
+    _take_all_again(script)
+    return script.call("PagePool"), bad
+
+
+@calls
+def freed_foreign(pick: Pick) -> tuple[Call, int]:
+    """(story, number of the step that must be refused): a page is given back that nobody ever took."""
+    script = Script(pick)
+    for _ in range(pick.size(0, 3)):
+        script.take()
+    bad = script.do("free_foreign")
+    _take_all_again(script)
+    return script.call("PagePool"), bad
+
+
+@calls
+def freed_missing(pick: Pick) -> tuple[Call, int]:
+    """(story, number of the step that must be refused): a page is given back that the pool does not have."""
+    script = Script(pick)
+    # With every page in use, an id that wraps around names one of them.
+    for _ in range(pick.one_of(script.pages, 0, 1)):
+        script.take()
+    bad = script.do("free_id", page=pick.one_of(-1, script.pages, -script.pages, script.pages + 3, 2**31))
+    _take_all_again(script)
+    return script.call("PagePool"), bad
+
+
+def _take_all_again(script: Script) -> None:
+    """What shows whether a refused step changed something: all pages, given back and taken."""
+    script.do("num_free")
+    if script.mine:
+        script.give()
+    while script.free:
+        script.take()
+    script.do("num_free")
+    script.do("allocate")
+
+
+@calls
+def storages(pick: Pick) -> Call:
+    """The arrays of a pool are looked at, before and after an allocation."""
+    script = Script(pick)
+    script.do("storage")
+    script.take()
+    script.do("storage")
+    return script.call("PagePool")
+
+
+@calls
+def no_pools(pick: Pick) -> Call:
+    """A pool of nothing."""
+    script = Script(pick)
+    script.do("num_free")
+    name = pick.one_of("num_pages", "page_size", "num_kv_heads", "head_dim")
+    return script.call("PagePool").having(**{name: pick.one_of(0, -1)})
+
+
+# caches
+
+
+@calls
+def appends(pick: Pick, views: bool = False, former: bool = False) -> Call:
+    """Appends to one cache, gathered after each."""
+    script = Script(pick)
+    script.former(always=former)
+    for _ in range(pick.size(1, 5)):
+        script.append(view=views)
+        script.look("gather")
+    return script.call()
+
+
+@calls
+def counted(pick: Pick, look: tuple[str, ...] = ("offset",)) -> Call:
+    """Every kind of event of two requests, with what is counted before and after each."""
+    script = Script(pick)
+    rewinding = pick("rewinding")
+    for method in look:
+        script.do(method, cache=0)
+    script.do("num_free")
+    for _ in range(pick.size(1, 8)):
+        script.event(rewinding=rewinding)
+        script.look(*look)
+        script.do("num_free")
+    return script.call()
+
+
+@calls
+def read_by_pages(pick: Pick) -> Call:
+    """The tokens are read from the pool's arrays, where page_ids say that they are."""
+    script = Script(pick)
+    rewinding = pick("rewinding")
+    script.former()
+    for _ in range(pick.size(1, 6)):
+        script.event(rewinding=rewinding)
+        script.look("read")
+    return script.call()
+
+
+@calls
+def side_by_side(pick: Pick, look: tuple[str, ...] = ("gather",)) -> Call:
+    """Three requests share a pool with each other and with the caller."""
+    script = Script(pick, pages=(9, 7, 13))
+    rewinding = pick("rewinding")
+    script.former()
+    for _ in range(pick.size(1, 9)):
+        if pick.one_of(True, True, True, False):
+            script.event(requests=3, rewinding=rewinding)
+        elif script.mine and pick.one_of(True, False):
+            script.give()
+        else:
+            script.take()
+        script.look(*look)
+        script.do("ids")
+    return script.call()
+
+
+@calls
+def beside_the_caller(pick: Pick) -> Call:
+    """The caller has pages of its own while caches come and go."""
+    script = Script(pick)
+    rewinding = pick("rewinding")
+    script.former()
+    script.append(0)
+    script.take()
+    for _ in range(pick.size(1, 6)):
+        script.event(rewinding=rewinding)
+        if pick.one_of(False, False, True):
+            script.take()
+        script.do("contents")
+    return script.call()
+
+
+@calls
+def recycled(pick: Pick) -> Call:
+    """Every slot held NaN for a request that is over."""
+    script = Script(pick)
+    rewinding = pick("rewinding")
+    script.former(always=True)
+    for _ in range(pick.size(1, 6)):
+        script.event(rewinding=rewinding)
+        script.look("gather", "read")
+    return script.call()
+
+
+@needing
+def rewinds(pick: Pick, look: tuple[str, ...] = ("gather",)) -> Call:
+    """Appends and rewinds, beside another cache; each rewind followed by an append."""
+    pick("rewinding")
+    script = Script(pick)
+    script.append(0)
+    script.append(1)
+    for _ in range(pick.size(1, 3)):
+        if pick.one_of(False, True):
+            script.mistake(0)
+        else:
+            script.rewind(0)
+        script.look(*look)
+        script.do("num_free")
+        script.append(pick.one_of(0, 0, 1))
+        script.append(0)
+        script.look(*look)
+        script.do("num_free")
+        script.do("ids")
+    return script.call()
+
+
+@needing
+def rewinds_to_the_ends(pick: Pick) -> Call:
+    """Rewinds by nothing and by everything, at any time."""
+    pick("rewinding")
+    script = Script(pick)
+    if pick.one_of(False, True):
+        script.rewind(0, 0)
+    for _ in range(pick.size(1, 3)):
+        script.append(0)
+        script.rewind(0, pick.one_of(0, script.lengths[0]))
+        script.whole()
+    script.append(0)
+    script.whole()
+    return script.call()
+
+
+@needing
+def bad_rewinds(pick: Pick) -> tuple[Call, int]:
+    """(story, number of the step that must be refused): a rewind too far or backwards, and what comes after it."""
+    pick("rewinding")
+    script = Script(pick)
+    for _ in range(pick.size(0, 3)):
+        script.event(requests=1, rewinding=True, releasing=False)
+    script.append(1)
+    length, page = script.lengths.setdefault(0, 0), script.page_size
+    # Slots of the last page that are not in use are no tokens.
+    too_far = [length + 1, script.pages_of(length) * page + 1, length + page, script.pages * page + 1]
+    bad = script.do("rewind", cache=0, n=pick.one_of(*too_far, -1, -page, -length - 1, 2**31))
+    _go_on(script)
+    return script.call(), bad
+
+
+@calls
+def released(pick: Pick, again: bool = False) -> Call:
+    """Requests end, one after the other, and their pages serve others."""
+    script = Script(pick)
+    rewinding = pick("rewinding")
+    requests = pick.one_of(2, 3)
+    for request in range(requests):
+        script.append(request)
+    for _ in range(pick.size(0, 2)):
+        script.event(requests, rewinding, releasing=False)
+    for request in range(requests - 1):
+        script.release(request)
+        script.do("num_free")
+        if again and pick.one_of(True, False):
+            script.do("release_again", cache=request)
+        if pick.one_of(False, True):
+            script.append(request + 10)
+        if again:
+            script.do("release_again", cache=request)
+        script.whole()
+    script.append(requests - 1, script.room(requests - 1))
+    script.whole()
+    return script.call()
+
+
+@calls
+def emptied(pick: Pick) -> Call:
+    """A released cache is looked at."""
+    script = Script(pick)
+    for _ in range(pick.size(1, 3)):
+        script.append(0)
+    script.release(0)
+    script.do("offset", cache=0)
+    script.do("pages", cache=0)
+    return script.call()
+
+
+@calls
+def worn(pick: Pick) -> Call:
+    """Request after request takes and gives back pages; in the end one request gets them all."""
+    script = Script(pick, pages=(5, 3, 7))
+    rewinding = pick("rewinding")
+    for _ in range(pick.size(2, 10)):
+        script.event(rewinding=rewinding)
+    for cache in list(script.lengths):
+        script.release(cache)
+    script.do("num_free")
+    script.append(50, script.pages * script.page_size)
+    script.whole()
+    return script.call()
+
+
+@calls
+def overfull(pick: Pick) -> tuple[Call, int]:
+    """(story, number of the step that must be refused): more tokens than free pages hold, then as many as they do."""
+    script = Script(pick, pages=(5, 3, 4, 9))
+    rewinding = pick("rewinding")
+    script.append(0)
+    for _ in range(pick.size(0, 3)):
+        script.event(rewinding=rewinding, releasing=False)
+    if pick.one_of(False, True):
+        script.take()
+    cache = pick.one_of(0, 1, 2)
+    length = script.room(cache) + pick.one_of(1, script.page_size, script.page_size + 1, 3 * script.page_size)
+    bad = script.do("append", cache=cache, **script.arrays(length))
+    script.lengths.setdefault(cache, 0)
+    script.whole()
+    script.do("contents")
+    script.append(cache, script.room(cache))
+    script.whole()
+    return script.call(), bad
+
+
+@calls
+def filled(pick: Pick) -> Call:
+    """A pool is filled to its last slot by one cache or two."""
+    script = Script(pick, pages=(3, 5, 1, 2))
+    for _ in range(pick.size(0, 3)):
+        script.append(pick.one_of(0, 1))
+    for cache in (0, 1):
+        script.append(cache, script.room(cache))
+        script.append(cache, 0)
+    script.whole()
+    return script.call()
+
+
+@calls
+def bad_arrays(pick: Pick) -> tuple[Call, int]:
+    """(story, number of the step that must be refused): a key and a value that the pool cannot take."""
+    script = Script(pick, pages=(30, 40))
+    _past(script)
+    given = script.arrays(pick.one_of(2, 3, script.page_size + 1))
+    name, other = pick.one_of(("key", "value"), ("value", "key"))
+    match pick.one_of("longer", "one", "heads", "head", "dim", "batch", "flat", "head of both", "dim of both"):
+        case "longer":
+            given[name] = np.concatenate([given[name], given[name][:, :, :1]], axis=2)
+        case "one":
+            # One token for all, as broadcasting would have it.
+            given[name] = given[name][:, :, :1]
+        case "heads":
+            given = {key: np.concatenate([x, x[:, :1]], axis=1) for key, x in given.items()}
+        case "head" if script.heads > 1:
+            given[name] = given[name][:, :1]
+        case "head of both" if script.heads > 1:
+            given = {key: x[:, :1] for key, x in given.items()}
+        case "dim" if script.dim > 1:
+            given[name] = given[name][..., :1]
+        case "dim of both" if script.dim > 1:
+            given = {key: x[..., :1] for key, x in given.items()}
+        case "batch":
+            given = {key: np.concatenate([x, x], axis=0) for key, x in given.items()}
+        case "flat":
+            given = {name: given[name][0], other: given[other][0]}
+        case _:
+            given = {key: np.concatenate([x, x[..., :1]], axis=3) for key, x in given.items()}
+    bad = script.do("append", cache=0, key=given["key"], value=given["value"])
+    _go_on(script)
+    return script.call(), bad
+
+
+@calls
+def bad_dtypes(pick: Pick) -> tuple[Call, int]:
+    """(story, number of the step that must be refused): a key, a value or both in another dtype than the pool's."""
+    script = Script(pick, pages=(30, 40))
+    _past(script)
+    others = [numpy_dtype(name) for name in ("float32", "float16", "bfloat16") if name != script.dtype]
+    given, dtype = script.arrays(pick.one_of(1, 2, script.page_size + 1)), pick.one_of(*others)
+    with np.errstate(over="ignore"):
+        for name in pick.one_of(("key", "value"), ("value",), ("key",)):
+            given[name] = given[name].astype(np.float32).astype(dtype)
+    bad = script.do("append", cache=0, **given)
+    _go_on(script)
+    return script.call(), bad
+
+
+def _past(script: Script) -> None:
+    """What a pool may have been through before it is given something bad."""
+    for _ in range(script.pick.size(0, 2)):
+        script.append(0)
+    script.append(1, script.pick.one_of(1, 2))
+    script.lengths.setdefault(0, 0)
+
+
+def _go_on(script: Script) -> None:
+    """What shows that a refused step changed nothing."""
+    script.whole()
+    script.append(0, script.pick.one_of(2, script.page_size))
+    script.append(1, 1)
+    script.whole()
+
+
+@calls
+def overwritten(pick: Pick) -> Call:
+    """The caller uses its arrays again after each append."""
+    script = Script(pick)
+    for _ in range(pick.size(1, 4)):
+        number = script.append(0)
+        script.do("overwrite", step=number)
+        script.look("gather")
+    return script.call()
+
+
+@calls
+def kept_results(pick: Pick) -> Call:
+    """What was gathered is read again after the pool was written."""
+    script = Script(pick)
+    rewinding = pick("rewinding")
+    script.append(0)
+    first = [script.do("gather", cache=0)]
+    for _ in range(pick.size(1, 3)):
+        script.event(rewinding=rewinding)
+        first += [script.do("gather", cache=cache) for cache in script.lengths]
+    for cache in list(script.lengths):
+        script.release(cache)
+    script.append(60, script.pages * script.page_size)
+    for number in first:
+        script.do("reread", step=number)
+    return script.call()
+
+
+@calls
+def many_pages(pick: Pick) -> Call:
+    """So many pages that their ids do not fit 16 bits."""
+    script = Script(pick, page_size=1, pages=(2**16 + 9, 2**15 + 9))
+    script.heads, script.dim = 1, 2
+    script.append(0, script.pages - 7)
+    script.append(1, 3)
+    script.append(0, 2)
+    script.look("gather", "read")
+    return script.call()
+
+
+# block tables
+
+
+@calls
+def tables(pick: Pick, often: bool = False, empty: bool = False) -> Call:
+    """Batches of caches of different lengths, some of them empty."""
+    script = Script(pick, pages=(11, 13, 20))
+    rewinding = pick("rewinding")
+    script.former()
+    if not empty:
+        script.append(1, pick.one_of(1, script.page_size + 1))
+    script.append(0)
+    for _ in range(pick.size(1, 5)):
+        script.event(requests=3, rewinding=rewinding)
+        if often:
+            script.do("table", caches=_batch(script))
+    script.do("table", caches=_batch(script) + ([77] if empty else []))
+    return script.call("block_table")
+
+
+def _batch(script: Script) -> list[int]:
+    """Some of the live caches, in any order."""
+    caches = list(script.lengths) or [78]
+    return script.pick.one_of(caches, caches[::-1], caches[:1], caches[1:] or caches)
+
+
+_pool = {"num_pages": 2, "page_size": 2, "num_kv_heads": 1, "head_dim": 2, "dtype": "float32"}
+_pair = {"key": np.ones((1, 1, 1, 2), np.float32), "value": np.ones((1, 1, 1, 2), np.float32)}
+_steps = (("append", {"cache": 0, **_pair}), ("gather", {"cache": 0}))
+
+EXAMPLES = {
+    "PagePool": Call("PagePool", {**_pool, "steps": (("allocate", {}),)}),
+    "PagedKVCache": Call("PagedKVCache", {**_pool, "steps": _steps}),
+    "block_table": Call("block_table", {**_pool, "steps": (_steps[0], ("table", {"caches": [0]}))}),
+}
+"""The plainest call of each operation."""
+
+ORDINARY = {"PagePool": allocations, "PagedKVCache": side_by_side, "block_table": tables}
+"""The widest calls of each operation."""

@@ -1,0 +1,346 @@
+"""Do a pool of pages, the caches that share it and their block tables keep the contract?"""
+
+from inferspec.conformance.calls import step_told
+from inferspec.conformance.inputs.paged_kv import (
+    allocations,
+    appends,
+    bad_arrays,
+    bad_dtypes,
+    bad_rewinds,
+    beside_the_caller,
+    counted,
+    emptied,
+    exhausted,
+    filled,
+    freed_foreign,
+    freed_missing,
+    freed_twice,
+    kept_results,
+    many_pages,
+    no_pools,
+    overfull,
+    overwritten,
+    read_by_pages,
+    recycled,
+    released,
+    rewinds,
+    rewinds_to_the_ends,
+    rounds,
+    side_by_side,
+    storages,
+    tables,
+    worn,
+)
+from inferspec.conformance.properties import depends_on_arguments_alone, keeps_arguments, refuses
+from inferspec.conformance.suite import requirement
+from inferspec.conformance.trial import Nonconformance
+from inferspec.spec import paged_kv as spec
+
+# the pool
+
+
+@requirement(spec.POOL_01, call=allocations(look=False), share=0.7)
+def test_allocate_hands_out_pages_that_nobody_uses(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.POOL_02, call=allocations(), share=0.7)
+def test_num_free_counts_the_pages_that_nobody_uses(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.POOL_03, call=rounds(), share=0.7)
+def test_all_pages_can_be_used_again_and_again(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.POOL_04, story=exhausted(), share=0.5)
+def test_a_pool_without_a_free_page_refuses(subject, story):
+    refuses_step(subject, story)
+
+
+@requirement(spec.POOL_05, story=exhausted(), share=0.5)
+def test_a_refused_allocation_changes_nothing(subject, story):
+    goes_on_after_refusal(subject, story)
+
+
+@requirement(spec.POOL_06, story=freed_twice(), share=0.5)
+def test_a_page_is_not_freed_twice(subject, story):
+    refuses_step(subject, story)
+
+
+@requirement(spec.POOL_07, story=freed_foreign(), share=0.5)
+def test_a_page_that_nobody_took_is_not_freed(subject, story):
+    refuses_step(subject, story)
+
+
+@requirement(spec.POOL_08, story=freed_missing(), share=0.5)
+def test_a_page_that_is_not_there_is_not_freed(subject, story):
+    refuses_step(subject, story)
+
+
+@requirement(spec.POOL_09, story=freed_twice(), share=0.5)
+def test_freeing_twice_changes_nothing(subject, story):
+    goes_on_after_refusal(subject, story)
+
+
+@requirement(spec.POOL_09, story=freed_foreign(), share=0.4)
+def test_freeing_what_nobody_took_changes_nothing(subject, story):
+    goes_on_after_refusal(subject, story)
+
+
+@requirement(spec.POOL_09, story=freed_missing(), share=0.4)
+def test_freeing_what_is_not_there_changes_nothing(subject, story):
+    goes_on_after_refusal(subject, story)
+
+
+@requirement(spec.POOL_10, call=storages(), share=0.4)
+def test_the_arrays_of_a_pool_have_the_shape_that_attention_takes(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.POOL_11, first=allocations(), second=allocations(), share=0.4)
+def test_pools_have_nothing_in_common(subject, first, second):
+    depends_on_arguments_alone(subject, first, second)
+
+
+@requirement(spec.POOL_12, call=no_pools(), share=0.3)
+def test_a_pool_of_nothing_is_refused(subject, call):
+    refuses(subject, call)
+
+
+# tokens in pages
+
+
+@requirement(spec.PKV_01, call=appends(), share=0.7)
+def test_gather_returns_all_tokens_in_order(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.PKV_02, call=appends(page_sizes=[3, 4, 8, 16]), share=0.7)
+def test_chunks_beside_page_sizes_are_cached(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.PKV_02, call=appends(page_sizes=[1, 2]), share=0.3)
+def test_chunks_over_many_small_pages_are_cached(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.PKV_03, call=read_by_pages(), share=0.7)
+def test_tokens_lie_where_page_ids_say(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.PKV_04, call=counted(), share=0.7)
+def test_offset_counts_the_tokens(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.PKV_05, call=counted(look=("pages",)), share=0.7)
+def test_a_cache_uses_no_page_too_many(subject, call):
+    agrees_in(subject, call, "page_ids", "num_free")
+
+
+@requirement(spec.PKV_06, call=counted(look=("pages",)), share=0.5)
+def test_page_lens_count_the_tokens_of_each_page(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.PKV_07, call=side_by_side(look=()), share=0.7)
+def test_no_page_has_two_owners(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.PKV_08, call=side_by_side(), share=1)
+def test_caches_keep_apart(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.PKV_09, call=beside_the_caller(), share=0.7)
+def test_pages_of_the_caller_are_left_alone(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.PKV_10, call=recycled(), share=0.7)
+def test_recycled_pages_do_not_show_what_they_held(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.PKV_10, call=appends(former=True), share=0.4)
+def test_appends_to_recycled_pages_are_cached(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.PKV_11, call=appends(), share=0.4)
+def test_tokens_keep_the_dtype_of_the_pool(subject, call):
+    for part, x in subject.parts(call).items():
+        if part.endswith(("keys", "values")) and x.dtype.name != call.arguments["dtype"]:
+            raise Nonconformance(f"step {part}: they are {x.dtype.name}, not {call.arguments['dtype']}", call)
+
+
+# rewinds and releases
+
+
+@requirement(spec.PKV_12, call=rewinds(), share=0.7)
+def test_rewound_tokens_never_show_again(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.PKV_13, call=rewinds(look=("offset", "pages", "read")), share=0.7)
+def test_a_rewind_gives_back_the_pages_that_became_empty(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.PKV_14, call=rewinds_to_the_ends(), share=0.5)
+def test_a_rewind_by_nothing_or_by_everything(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.PKV_15, story=bad_rewinds(), share=0.7)
+def test_a_rewind_too_far_or_backwards_is_refused(subject, story):
+    refuses_step(subject, story)
+
+
+@requirement(spec.PKV_16, story=bad_rewinds(), share=0.7)
+def test_a_refused_rewind_changes_nothing(subject, story):
+    goes_on_after_refusal(subject, story)
+
+
+@requirement(spec.PKV_17, call=released(), share=0.7)
+def test_a_release_gives_all_pages_back(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.PKV_18, call=released(again=True), share=0.7)
+def test_a_second_release_changes_nothing(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.PKV_19, call=emptied(), share=0.3)
+def test_a_released_cache_is_empty(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.PKV_30, call=worn(), share=0.7)
+def test_no_page_is_lost(subject, call):
+    subject.agrees(call)
+
+
+# what does not fit
+
+
+@requirement(spec.PKV_20, story=overfull(), share=0.5)
+def test_more_tokens_than_pages_hold_are_refused(subject, story):
+    refuses_step(subject, story)
+
+
+@requirement(spec.PKV_21, story=overfull(), share=0.7)
+def test_a_chunk_without_room_changes_nothing(subject, story):
+    goes_on_after_refusal(subject, story)
+
+
+@requirement(spec.PKV_22, call=filled(), share=0.5)
+def test_a_pool_can_be_filled_to_its_last_slot(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.PKV_23, story=bad_arrays(), share=0.7)
+def test_arrays_that_do_not_fit_the_pool_are_refused(subject, story):
+    refuses_step(subject, story)
+
+
+@requirement(spec.PKV_24, story=bad_dtypes(), share=0.5)
+def test_another_dtype_than_the_pools_is_refused(subject, story):
+    refuses_step(subject, story)
+
+
+@requirement(spec.PKV_25, story=bad_arrays(), share=0.7)
+def test_arrays_that_are_refused_change_nothing(subject, story):
+    goes_on_after_refusal(subject, story)
+
+
+@requirement(spec.PKV_25, story=bad_dtypes(), share=0.4)
+def test_a_dtype_that_is_refused_changes_nothing(subject, story):
+    goes_on_after_refusal(subject, story)
+
+
+# arguments and results
+
+
+@requirement(spec.PKV_26, call=appends(views=True), share=1)
+def test_strided_chunks_are_cached_like_their_copies(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.PKV_27, call=appends(), share=0.4)
+def test_an_append_changes_no_argument(subject, call):
+    keeps_arguments(subject, call)
+
+
+@requirement(spec.PKV_28, call=overwritten(), share=0.4)
+def test_the_caller_may_use_its_arrays_again(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.PKV_29, call=kept_results(), share=0.5)
+def test_what_was_gathered_stays_what_it_was(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.PKV_31, first=side_by_side(), second=side_by_side(), share=0.4)
+def test_other_pools_in_between_change_nothing(subject, first, second):
+    depends_on_arguments_alone(subject, first, second)
+
+
+@requirement(spec.PKV_32, call=many_pages(pool_pages=66_000), share=0.03)
+def test_page_ids_past_16_bits_are_as_small_ones(subject, call):
+    subject.agrees(call)
+
+
+# block tables
+
+
+@requirement(spec.TABLE_01, call=tables(), share=0.7)
+def test_a_block_table_leads_to_the_tokens(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.TABLE_02, call=tables(empty=True), share=0.5)
+def test_context_lens_are_the_lengths_of_the_rows(subject, call):
+    agrees_in(subject, call, "context_lens")
+
+
+@requirement(spec.TABLE_02, call=tables(empty=True), share=0.3)
+def test_rows_without_tokens_are_rows(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.TABLE_03, call=tables(often=True), share=0.5)
+def test_each_table_is_of_its_time(subject, call):
+    subject.agrees(call)
+
+
+def agrees_in(subject, call, *names):
+    """The parts of these names are right, whatever the others are."""
+    parts, answers = subject.parts(call), subject.answer(call)
+    for part, answer in answers.items():
+        if part.partition(" ")[2] in names:
+            if part not in parts:
+                raise Nonconformance(f"step {part} is missing", call)
+            subject.compare(call, parts[part], answer, part=part)
+
+
+def refuses_step(subject, story):
+    """The step that must be refused is, whatever comes after it."""
+    call, bad = story
+    short = call.having(steps=call.arguments["steps"][:bad])
+    if f"{bad} refused" not in subject.answered(short).results:
+        raise Nonconformance(f"step {bad}, {step_told(short, bad)}, is not refused", short)
+
+
+def goes_on_after_refusal(subject, story):
+    """The story is right to its end. Whether the step is refused at all is another requirement's matter."""
+    call, bad = story
+    if f"{bad} refused" in subject.answered(call).results:
+        subject.agrees(call)
