@@ -191,8 +191,11 @@ def wanted_keys(random: np.random.Generator, visible: np.ndarray, asked_for: np.
 
 def reachable(size: float, call: Call, precision: Precision) -> float:
     """The size, or as much of it as keeps logits of class native exact enough in half dtypes (float16 ends at 65504)."""
-    native = precision is Precision.NATIVE and call.features["dtypes"] != "float32"
-    return min(size, 1e3) if native else size
+    if precision is not Precision.NATIVE or call.features["dtypes"] == "float32":
+        return size
+    scale, dim = call.arguments.get("scale"), call.arguments["query"].shape[-1]
+    steep = 1.0 if scale is None else abs(scale) * math.sqrt(dim)
+    return min(size, 1e3 / max(steep, 1.0))
 
 
 def louder(call: Call, positions: np.ndarray, precision: Precision) -> Call:
