@@ -227,7 +227,5 @@ def test_no_file_but_numerics_has_a_tolerance():
         name = path.relative_to(ROOT).as_posix()
         # A fault may compare with what it likes: that is its mistake.
         lines = tolerances(ast.parse(path.read_text(encoding="utf-8")), comparisons=not name.startswith("spec/faults/"))
-        # metalsim imports nothing of ours, and its tests are of MSL's functions, not of any contract.
-        exempt = name == "spec/numerics.py" or name.startswith("tools/metalsim/test_")
-        found += [f"{name}:{line}" for line in lines if not exempt]
+        found += [f"{name}:{line}" for line in lines if name != "spec/numerics.py"]
     assert found == []

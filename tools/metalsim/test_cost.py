@@ -134,7 +134,7 @@ def test_other_modes_count_nothing() -> None:
 
 
 X86 = """
-/tmp/kernel.so:     file format elf64-x86-64
+kernel.so:     file format elf64-x86-64
 
 0000000000001100 <kernel>:
     1100:\tcall   1050 <__sanitizer_cov_trace_pc@plt>
