@@ -62,6 +62,42 @@ def narrowed(adapter, operation):
     return adapter.targets[operation].narrowed
 
 
+# What else a driver uses
+
+PAGES = """
+ARRAYS = "numpy"
+class PagePool:
+    def __init__(self, num_pages, page_size, num_kv_heads, head_dim, dtype): ...
+    num_free = 0
+    key_pages = value_pages = None
+    def allocate(self): ...
+    def free(self, page): ...
+"""
+CACHES = """
+ARRAYS = "numpy"
+class PagedKVCache:
+    def __init__(self, pool): ...
+    page_ids = page_lens = offset = None
+    def append(self, key, value): ...
+    def gather(self): ...
+    def rewind(self, n): ...
+    def release(self): ...
+"""
+
+
+def test_an_object_is_driven_with_what_it_is_made_of(folder):
+    module(folder, PAGES + CACHES)
+    adapter = load("mine")
+    assert adapter.targets["PagedKVCache"].beside["PagePool"] == adapter.targets["PagePool"].build
+
+
+def test_an_object_without_what_it_is_made_of_is_told(folder):
+    module(folder, CACHES)
+    adapter = load("mine")
+    assert "PagedKVCache" not in adapter.targets
+    assert adapter.broken["PagedKVCache"] == "it takes PagePool beside it"
+
+
 # Where it is looked for
 
 
