@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from inferspec.conformance.calls import Call
+from inferspec.conformance.calls import Call, step_told
 from inferspec.conformance.trial import Nonconformance, Trial
 from inferspec.spec.numerics import f64
 
@@ -15,6 +15,21 @@ def refuses(subject: Trial, call: Call) -> None:
     if not seen.raised:
         shapes = [f"{part or 'an array'} of shape {list(x.shape)}" for part, x in seen.results.items()]
         raise Nonconformance(f"bad input is not refused: it returns {', '.join(shapes) or 'nothing'}", call)
+
+
+def refuses_step(subject: Trial, story: tuple[Call, int]) -> None:
+    """A story's step of that number is refused, whatever comes after it."""
+    call, bad = story
+    short = call.having(steps=call.arguments["steps"][:bad])
+    if f"{bad} refused" not in subject.answered(short).results:
+        raise Nonconformance(f"step {bad}, {step_told(short, bad)}, is not refused", short)
+
+
+def goes_on_after_refusal(subject: Trial, story: tuple[Call, int]) -> None:
+    """The story is right to its end. Whether the step is refused at all is another requirement's matter."""
+    call, bad = story
+    if f"{bad} refused" in subject.answered(call).results:
+        subject.agrees(call)
 
 
 def keeps_arguments(subject: Trial, call: Call) -> None:

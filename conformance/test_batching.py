@@ -1,6 +1,5 @@
 """Does the cache of a batch keep the contract? Told by what its keys, values and mask show of every request."""
 
-from inferspec.conformance.calls import step_told
 from inferspec.conformance.inputs.batching import (
     attending,
     bad_caches,
@@ -29,7 +28,13 @@ from inferspec.conformance.inputs.batching import (
     turnover,
     without_room,
 )
-from inferspec.conformance.properties import depends_on_arguments_alone, keeps_arguments, refuses
+from inferspec.conformance.properties import (
+    depends_on_arguments_alone,
+    goes_on_after_refusal,
+    keeps_arguments,
+    refuses,
+    refuses_step,
+)
 from inferspec.conformance.suite import requirement
 from inferspec.conformance.trial import Nonconformance
 from inferspec.spec import batching as spec
@@ -292,18 +297,3 @@ def keeps_dtype(subject, call, *names):
     for part, x in subject.parts(call).items():
         if part.endswith(names) and x.dtype.name != call.features["dtypes"]:
             raise Nonconformance(f"step {part}: they are {x.dtype.name}, not {call.features['dtypes']}", call)
-
-
-def refuses_step(subject, story):
-    """The step that must be refused is, whatever comes after it."""
-    call, bad = story
-    short = call.having(steps=call.arguments["steps"][:bad])
-    if f"{bad} refused" not in subject.answered(short).results:
-        raise Nonconformance(f"step {bad}, {step_told(short, bad)}, is not refused", short)
-
-
-def goes_on_after_refusal(subject, story):
-    """The story is right to its end. Whether the step is refused at all is another requirement's matter."""
-    call, bad = story
-    if f"{bad} refused" in subject.answered(call).results:
-        subject.agrees(call)

@@ -27,7 +27,7 @@ from inferspec.conformance.inputs.block_manager import (
     workloads,
     written_over,
 )
-from inferspec.conformance.properties import refuses
+from inferspec.conformance.properties import refuses, refuses_step
 from inferspec.conformance.suite import requirement
 from inferspec.conformance.trial import Nonconformance
 from inferspec.spec import block_manager as spec
@@ -306,14 +306,6 @@ def keeps(subject, call, *checks):
             why = f" ({seen.message})" if seen.message else ""
             told = step_told(call, complaint.step)
             raise Nonconformance(f"step {complaint.step}, {told}: {complaint.text}{why}", call)
-
-
-def refuses_step(subject, story):
-    """The step that must be refused is, whatever comes after it."""
-    call, bad = story
-    short = call.having(steps=call.arguments["steps"][:bad])
-    if f"{bad} refused" not in subject.answered(short).results:
-        raise Nonconformance(f"step {bad}, {step_told(short, bad)}, is not refused", short)
 
 
 def goes_on_after_refusal(subject, story):

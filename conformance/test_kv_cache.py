@@ -1,6 +1,5 @@
 """Does a key/value cache keep the contract? Every sentence of both kinds is asked of the growing and of the preallocated."""
 
-from inferspec.conformance.calls import step_told
 from inferspec.conformance.inputs.kv_cache import (
     appends,
     bad_dtypes,
@@ -21,7 +20,12 @@ from inferspec.conformance.inputs.kv_cache import (
     side_by_side,
     with_offsets,
 )
-from inferspec.conformance.properties import depends_on_arguments_alone, keeps_arguments
+from inferspec.conformance.properties import (
+    depends_on_arguments_alone,
+    goes_on_after_refusal,
+    keeps_arguments,
+    refuses_step,
+)
 from inferspec.conformance.suite import requirement
 from inferspec.conformance.trial import Nonconformance
 from inferspec.spec import kv_cache as spec
@@ -432,18 +436,3 @@ def keeps_dtype(subject, call):
     for part, x in subject.parts(call).items():
         if part.endswith(("keys", "values")) and x.dtype.name != call.features["dtypes"]:
             raise Nonconformance(f"step {part}: they are {x.dtype.name}, not {call.features['dtypes']}", call)
-
-
-def refuses_step(subject, story):
-    """The step that must be refused is, whatever comes after it."""
-    call, bad = story
-    short = call.having(steps=call.arguments["steps"][:bad])
-    if f"{bad} refused" not in subject.answered(short).results:
-        raise Nonconformance(f"step {bad}, {step_told(short, bad)}, is not refused", short)
-
-
-def goes_on_after_refusal(subject, story):
-    """The story is right to its end. Whether the step is refused at all is another requirement's matter."""
-    call, bad = story
-    if f"{bad} refused" in subject.answered(call).results:
-        subject.agrees(call)

@@ -1,6 +1,5 @@
 """Do a pool of pages, the caches that share it and their block tables keep the contract?"""
 
-from inferspec.conformance.calls import step_told
 from inferspec.conformance.inputs.paged_kv import (
     allocations,
     appends,
@@ -31,7 +30,13 @@ from inferspec.conformance.inputs.paged_kv import (
     tables,
     worn,
 )
-from inferspec.conformance.properties import depends_on_arguments_alone, keeps_arguments, refuses
+from inferspec.conformance.properties import (
+    depends_on_arguments_alone,
+    goes_on_after_refusal,
+    keeps_arguments,
+    refuses,
+    refuses_step,
+)
 from inferspec.conformance.suite import requirement
 from inferspec.conformance.trial import Nonconformance
 from inferspec.spec import paged_kv as spec
@@ -329,18 +334,3 @@ def agrees_in(subject, call, *names):
             if part not in parts:
                 raise Nonconformance(f"step {part} is missing", call)
             subject.compare(call, parts[part], answer, part=part)
-
-
-def refuses_step(subject, story):
-    """The step that must be refused is, whatever comes after it."""
-    call, bad = story
-    short = call.having(steps=call.arguments["steps"][:bad])
-    if f"{bad} refused" not in subject.answered(short).results:
-        raise Nonconformance(f"step {bad}, {step_told(short, bad)}, is not refused", short)
-
-
-def goes_on_after_refusal(subject, story):
-    """The story is right to its end. Whether the step is refused at all is another requirement's matter."""
-    call, bad = story
-    if f"{bad} refused" in subject.answered(call).results:
-        subject.agrees(call)
