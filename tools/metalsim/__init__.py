@@ -12,6 +12,16 @@
 
 `install()` puts it in the place of `mx.fast.metal_kernel`, so that code which calls that runs unchanged. What is shown is
 what the source says, on an exact model of threads, SIMD-groups and barriers; not speed, nor a device's last digits.
+
+Check mode rather misses a mistake than accuses a right kernel. It does not see:
+
+* what the launch does not reach: it follows the inputs given, in the schedule given.
+* of private memory: structures that nobody has set and arrays inside of them; a vector read as a whole of which a part was
+  set; variables declared directly in a `switch` or in a `constexpr` function; how far an overrun goes beyond 64 bytes.
+* a `simdgroup_matrix` that nobody has set, while it is only read through `thread_elements()`: products and stores tell.
+* signed sums, differences and negations that overflow, as hashes and counters do on purpose; products are told.
+* some races past atomic fences: lanes that meet at a barrier share what each of them released and observed, and a
+  compare-and-exchange that fails counts as one that wrote.
 """
 
 from .compiler import CompileError, NoCompiler

@@ -107,22 +107,26 @@ def check_stream(stream: Any) -> None:
         raise ValueError("[metal_kernel] Only supports the GPU.")
 
 
-def memory(array: np.ndarray, *, contiguous: bool) -> tuple[np.ndarray, np.ndarray]:
-    """The memory that a kernel gets for an input, from its first element on, and its strides in elements (int64).
+def memory(array: np.ndarray, *, contiguous: bool) -> tuple[np.ndarray, np.ndarray, int]:
+    """The memory that a kernel gets for an input, its strides in elements (int64), and where its first element lies there.
 
-    contiguous: copy what is not in row-major order. Otherwise the view's own strides are kept and the memory reaches up
-    to its last element; only views that run backwards, or between elements, are copied all the same, for the memory
-    before the first element belongs to no buffer.
+    contiguous: copy what is not in row-major order. Otherwise the view's own strides are kept and the memory reaches from
+    the lowest of its elements to the highest, the first being in between where it runs backwards; only views whose strides
+    are no whole elements are copied all the same.
     """
     itemsize = array.itemsize
     plain = array.flags.c_contiguous
-    if not plain and (contiguous or any(stride < 0 or stride % itemsize for stride in array.strides)):
+    if not plain and (contiguous or any(stride % itemsize for stride in array.strides)):
         array, plain = np.ascontiguousarray(array), True
     strides = np.array([stride // itemsize for stride in array.strides], np.int64)
     if plain or not array.size:
-        return array, strides
-    extent = 1 + sum((n - 1) * stride // itemsize for n, stride in zip(array.shape, array.strides, strict=True))
-    return np.lib.stride_tricks.as_strided(array, (extent,), (itemsize,), writeable=False), strides
+        return array, strides, 0
+    steps = [(n - 1) * stride // itemsize for n, stride in zip(array.shape, array.strides, strict=True)]
+    first = -sum(step for step in steps if step < 0)
+    # The same view from its lowest element on.
+    lowest = array[tuple(slice(None, None, -1 if step < 0 else 1) for step in steps)]
+    extent = 1 + sum(abs(step) for step in steps)
+    return np.lib.stride_tricks.as_strided(lowest, (extent,), (itemsize,), writeable=False), strides, first
 
 
 def without_gradient(inputs: Sequence[Any], outputs: Sequence[Any], name: str) -> list[Any]:

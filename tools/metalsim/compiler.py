@@ -19,6 +19,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -48,6 +49,9 @@ CLANG_FLAGS: Mapping[str, tuple[str, ...]] = {
     "-fno-thread-jumps": (),
     "-fno-tree-dominator-opts": (),
     "-fno-crossjumping": (),
+    # clang moves no read ahead in code that it instruments.
+    "-fno-tree-loop-im": (),
+    "-fno-ssa-phiopt": (),
 }
 
 
@@ -134,29 +138,43 @@ def preprocess(text: str, includes: Sequence[Path], defines: Mapping[str, str]) 
 
 
 def shared_library(
-    source: str, flags: Sequence[str], *, includes: Sequence[Path] = (), links: Sequence[Path] = (), label: str
+    source: str | Mapping[str, str],
+    flags: Sequence[str],
+    *,
+    includes: Sequence[Path] = (),
+    links: Sequence[Path] = (),
+    link_flags: Sequence[str] = (),
+    label: str,
 ) -> Path:
     """Builds the C++ text `source` as a shared library, or finds it built.
 
     Args:
-        source: One translation unit.
+        source: One translation unit, or several by file name, which are compiled in parallel.
         flags: For compiling, in g++'s spelling; clang gets its own.
         includes: Folders of headers. The contents of all their files are part of what the library is made from.
         links: Shared libraries that its symbols come from, by absolute path.
+        link_flags: For linking.
         label: What messages and the file's name call it.
 
     Raises:
         NoCompiler: There is no compiler.
         CompileError: It refuses the source.
     """
-    link_flags = ["-shared", *map(str, links), "-lm"]
-    link_flags += ["-undefined", "dynamic_lookup"] if MAC else ["-Wl,-Bsymbolic"]
-    return _build(source, ["-fPIC", *flags], link_flags, includes, label, LIBRARY_SUFFIX)
+    linking = ["-shared", *map(str, links), "-lm", *link_flags]
+    linking += ["-undefined", "dynamic_lookup"] if MAC else ["-Wl,-Bsymbolic"]
+    return _build(source, ["-fPIC", *flags], linking, includes, label, LIBRARY_SUFFIX)
 
 
-def program(source: str, flags: Sequence[str], *, includes: Sequence[Path] = (), label: str) -> Path:
+def program(
+    source: str | Mapping[str, str],
+    flags: Sequence[str],
+    *,
+    includes: Sequence[Path] = (),
+    link_flags: Sequence[str] = (),
+    label: str,
+) -> Path:
     """Builds the C++ text `source` as an executable, or finds it built; as `shared_library` otherwise."""
-    return _build(source, flags, [] if MAC else ["-ldl"], includes, label, "")
+    return _build(source, flags, [*([] if MAC else ["-ldl"]), *link_flags], includes, label, "")
 
 
 def is_clang() -> bool:
@@ -165,12 +183,19 @@ def is_clang() -> bool:
 
 
 def _build(
-    source: str, flags: Sequence[str], link_flags: Sequence[str], includes: Sequence[Path], label: str, suffix: str
+    source: str | Mapping[str, str],
+    flags: Sequence[str],
+    link_flags: Sequence[str],
+    includes: Sequence[Path],
+    label: str,
+    suffix: str,
 ) -> Path:
     path = compiler()
+    units = {"kernel.cpp": source} if isinstance(source, str) else source
     identity = _identity(path)
     flags = _spelled(flags, identity)
-    parts = [source, *flags, "", *link_flags, "", path, identity.version, *(_contents(folder) for folder in includes)]
+    texts = [source] if isinstance(source, str) else [part for unit in source.items() for part in unit]
+    parts = [*texts, *flags, "", *link_flags, "", path, identity.version, *(_contents(folder) for folder in includes)]
     digest = hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]
     name = re.sub(r"\W+", "_", label)[:60]
     target = cache_folder() / f"{name}-{digest}{suffix}"
@@ -181,7 +206,7 @@ def _build(
     _remove_unused(target.parent)
     with _lock(target):
         if not _is_whole(target):
-            _compile(path, source, flags, link_flags, includes, label, target)
+            _compile(path, units, flags, link_flags, includes, label, target)
             _record_of(target).write_text(str(target.stat().st_size))
     return target
 
@@ -201,7 +226,7 @@ def _is_whole(target: Path) -> bool:
 
 def _compile(
     path: str,
-    source: str,
+    units: Mapping[str, str],
     flags: Sequence[str],
     link_flags: Sequence[str],
     includes: Sequence[Path],
@@ -210,13 +235,24 @@ def _compile(
 ) -> None:
     # Compiled and linked in two steps: one step would link the sanitizers' own runtimes, whose part ours plays.
     with tempfile.TemporaryDirectory(dir=target.parent, prefix="build-") as scratch:
-        code, made, built = Path(scratch, "kernel.cpp"), Path(scratch, "kernel.o"), Path(scratch, "built")
-        code.write_text(source)
         command = [path, *flags, *(f"-I{folder}" for folder in includes), f"-fdebug-prefix-map={scratch}={UNIT}"]
-        for step in ([*command, "-c", str(code), "-o", str(made)], [path, "-o", str(built), str(made), *link_flags]):
+
+        def run(step: Sequence[str]) -> None:
             done = _run(step, cwd=scratch)
             if done.returncode:
                 raise CompileError(label, [line.replace(scratch + "/", "") for line in _diagnostics(done)])
+
+        def compile_unit(name: str) -> str:
+            code = Path(scratch, name)
+            code.write_text(units[name])
+            made = str(code.with_suffix(".o"))
+            run([*command, "-c", str(code), "-o", made])
+            return made
+
+        with ThreadPoolExecutor(os.cpu_count()) as workers:
+            objects = list(workers.map(compile_unit, units))
+        built = Path(scratch, "built")
+        run([path, "-o", str(built), *objects, *link_flags])
         if MAC:  # debug information stays in the object file unless it is gathered
             _run(["dsymutil", "-o", f"{target}.dSYM", str(built)])
         os.replace(built, target)

@@ -163,19 +163,19 @@ class MetalKernel:
     def _buffers(
         self, inputs: Sequence[np.ndarray], outputs: Sequence[np.ndarray], *, initialised: bool
     ) -> tuple[Buffer, ...]:
-        buffers: list[tuple[str, np.ndarray, bool, bool]] = []
+        buffers: list[tuple[str, np.ndarray, bool, bool, int]] = []
         for name, array in zip(self._text.input_names, inputs, strict=True):
             shown = self._text.mentioned(name) if array.ndim else ()
-            memory, strides = arrays.memory(array, contiguous=self._ensure_row_contiguous)
-            buffers.append((name, memory, False, True))
+            memory, strides, first = arrays.memory(array, contiguous=self._ensure_row_contiguous)
+            buffers.append((name, memory, False, True, first))
             values = {
                 "shape": np.array(array.shape, np.int32),
                 "strides": strides,
                 "ndim": np.array(array.ndim, np.int32),
             }
-            buffers += [(f"{name}_{suffix}", values[suffix], False, True) for suffix in shown]
-        buffers += [(n, array, True, initialised) for n, array in zip(self._text.output_names, outputs, strict=True)]
-        return tuple(Buffer(i, name, array, writes, ready) for i, (name, array, writes, ready) in enumerate(buffers))
+            buffers += [(f"{name}_{suffix}", values[suffix], False, True, 0) for suffix in shown]
+        buffers += [(n, array, True, initialised, 0) for n, array in zip(self._text.output_names, outputs, strict=True)]
+        return tuple(Buffer(i, *buffer) for i, buffer in enumerate(buffers))
 
 
 _LIBRARIES: dict[tuple[str, str], Library] = {}

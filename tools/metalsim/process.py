@@ -26,6 +26,8 @@ PARTS = (
     "scheduler",
     "rendezvous",
     "memory",
+    "fences",
+    "private_memory",
     "shadow",
     "cost",
     "hooks",
@@ -66,7 +68,7 @@ u8, u32, u64, i32, i64 = ctypes.c_uint8, ctypes.c_uint32, ctypes.c_uint64, ctype
 
 class BufferRequest(ctypes.Structure):
     _fields_ = [
-        *((name, u64) for name in ("file_offset", "map_bytes", "data_offset", "bytes")),
+        *((name, u64) for name in ("file_offset", "map_bytes", "data_offset", "bytes", "first")),
         *((name, u32) for name in ("index", "granule", "initialised", "writable")),
     ]
 
@@ -160,6 +162,8 @@ class Reason(IntEnum):
     SIGNAL = 7
     BYTES = 8
     ENDED = 9
+    MATRIX = 10
+    PRIVATE = 11
 
 
 class Died(RuntimeError):

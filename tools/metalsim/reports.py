@@ -20,6 +20,7 @@ class Finding(StrEnum):
     SHIFT = "undefined shift"
     ARRAY_OVERRUN = "private array overrun"
     DIVISION = "integer division by zero"
+    OVERFLOW = "overflow of a signed product"
     WRITE_TO_INPUT = "write to an input"
     THREADGROUP_MEMORY = "threadgroup memory over 32 KiB"
     CRASH = "crash"

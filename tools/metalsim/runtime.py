@@ -81,11 +81,19 @@ _COMMON_FLAGS = (
     "-w",
 )
 _HOOKED = ("-fsanitize=thread", "--param=tsan-instrument-func-entry-exit=0")
+# No variable is read where the source does not, ahead of the condition under which it does.
+_AS_WRITTEN = ("-fno-tree-loop-im", "-fno-ssa-phiopt")
 COMPILE_FLAGS: Mapping[Mode, tuple[str, ...]] = MappingProxyType(
     {
         Mode.FAST: _COMMON_FLAGS,
-        Mode.CHECK: (*_COMMON_FLAGS, *_HOOKED, "-fsanitize=bounds,shift-exponent,alignment,integer-divide-by-zero"),
-        Mode.COST: (*_COMMON_FLAGS, *_HOOKED, "-fsanitize-coverage=trace-pc"),
+        Mode.CHECK: (
+            *_COMMON_FLAGS,
+            *_HOOKED,
+            *_AS_WRITTEN,
+            "-fsanitize=bounds,shift-exponent,alignment,integer-divide-by-zero,signed-integer-overflow",
+            "-DMSL_CHECK",
+        ),
+        Mode.COST: (*_COMMON_FLAGS, *_HOOKED, "-fsanitize-coverage=trace-pc", "-DMSL_COST"),
     }
 )
 
@@ -109,7 +117,7 @@ class Buffer:
     """What a kernel gets as ``[[buffer(index)]]``.
 
     array: C-contiguous; changed in place if writable. initialised: whether its contents may be read; if not, they are
-    poison (all bits set) to begin with.
+    poison (all bits set) to begin with. first: the element that the kernel's pointer points to; indices count from it.
     """
 
     index: int
@@ -117,6 +125,7 @@ class Buffer:
     array: np.ndarray
     writable: bool
     initialised: bool = True
+    first: int = 0
 
 
 @dataclass(frozen=True)
@@ -346,6 +355,7 @@ def _write_request(request: process.Request, launch: Launch, places: list[_Place
         record.map_bytes = place.page_end - place.page_begin
         record.data_offset = place.begin - place.page_begin
         record.bytes = place.end - place.begin
+        record.first = buffer.first * buffer.array.itemsize
         record.index = buffer.index
         record.granule = min(buffer.array.itemsize, 4)
         record.initialised = buffer.initialised
@@ -440,6 +450,10 @@ def _detail(record: process.ReportRecord) -> str:
             return f"{first} bytes"
         case process.Reason.ENDED:
             return "the launch ended there"
+        case process.Reason.PRIVATE:
+            return "of a private variable"
+        case process.Reason.MATRIX:
+            return "of a simdgroup_matrix that nobody has set"
 
 
 def _cost(launch: Launch, counters: process.Counters, blocks: Mapping[int, int]) -> Cost:

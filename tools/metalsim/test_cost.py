@@ -10,6 +10,7 @@ import pytest
 
 from . import arithmetic, compiler
 from .handwritten import run
+from .library import Library
 from .runtime import Cost, Mode
 
 needs_objdump = pytest.mark.skipif(not shutil.which("objdump"), reason="objdump is not installed")
@@ -30,6 +31,24 @@ def cost(body: str, threads: int = 128, group: int = 64, dtype: type = np.int32)
     assert outcome.reports == ()
     assert outcome.cost is not None
     return outcome.cost
+
+
+@needs_objdump
+def test_where_a_matrix_lies_in_memory_is_no_arithmetic() -> None:
+    integer, read = [], []
+    for loads in (1, 5):
+        load = "simdgroup_load(m, x, apart, ulong2(0, 0), true); " * loads
+        source = (
+            "#include <metal_stdlib>\nusing namespace metal;\nkernel void k(device const float* x, device float* out, "
+            f"constant uint& apart) {{ simdgroup_float8x8 m; {load} simdgroup_store(m, out, apart); }}"
+        )
+        buffers = {"x": np.zeros(64, np.float32), "out": np.zeros(64, np.float32), "apart": 8}
+        outcome = Library(source).kernel("k")(buffers, threads=(32, 1, 1), threadgroup=(32, 1, 1), mode=Mode.COST)
+        assert outcome.cost is not None
+        integer.append(outcome.cost.integer_operations)
+        read.append(outcome.cost.device_bytes_read)
+    assert integer[0] == integer[1]
+    assert read[1] - read[0] == 4 * 64 * 4
 
 
 def test_threads_and_their_groups_are_counted() -> None:

@@ -358,7 +358,10 @@ def test_an_installed_copy_has_all_that_it_needs(tmp_path: Path) -> None:
     wanted = {
         str(p.relative_to(root))
         for p in (root / "tools/metalsim").rglob("*")
-        if p.is_file() and "__pycache__" not in p.parts and not p.name.startswith(("test_", "conftest"))
+        if p.is_file()
+        and p.suffix != ".md"
+        and "__pycache__" not in p.parts
+        and not p.name.startswith(("test_", "conftest"))
     }
     assert wanted <= inside
     script = (

@@ -303,7 +303,7 @@ def test_mlx_arrays_of_every_kind_come_through(dtype: mx.Dtype, copying: Any) ->
     assert mx.array_equal(out, x)
 
 
-STRIDED = "uint i = thread_position_in_grid.x; out[i] = x[elem_to_loc(i, x_shape, x_strides, x_ndim)];"
+STRIDED = "uint i = thread_position_in_grid.x; out[i] = x[elem_to_loc(int64_t(i), x_shape, x_strides, x_ndim)];"
 RAW = "uint i = thread_position_in_grid.x; out[i] = x[i]; strides[i] = i < 2 ? x_strides[i] : 0;"
 BASE = np.arange(48, dtype=np.float32).reshape(6, 8)
 VIEWS: dict[str, Callable[[Any], Any]] = {
@@ -346,6 +346,39 @@ def test_a_strided_view_ends_at_its_last_element() -> None:
     x = np.zeros((4, 8), np.float32)[:, ::4]  # elements 0, 4, … 28 of the memory
     kernel = metal_kernel("far", ["x"], ["out"], "out[0] = x[29];", ensure_row_contiguous=False)
     with metalsim.settings(mode="check"), pytest.raises(KernelError, match="out of bounds on buffer x"):
+        run(kernel, x, grid=(1, 1, 1))
+
+
+def test_a_view_that_runs_backwards_is_not_copied() -> None:
+    memory = np.arange(24, dtype=np.float32).reshape(4, 6)
+    x = memory[::-1, 1::2]  # its first element is 19 of the memory, its lowest 1
+    kernel = metal_kernel(
+        "raw",
+        ["x"],
+        ["out", "strides"],
+        "uint i = thread_position_in_grid.x; out[i] = x[x_strides[i]]; strides[i] = x_strides[i];",
+        ensure_row_contiguous=False,
+    )
+    with metalsim.settings(mode="check"):
+        out, strides = kernel(
+            inputs=[x],
+            grid=(2, 1, 1),
+            threadgroup=(2, 1, 1),
+            output_shapes=[(2,)] * 2,
+            output_dtypes=[np.float32, np.int64],
+        )
+    assert out.tolist() == [13, 21]
+    assert strides.tolist() == [-6, 2]
+
+
+@pytest.mark.parametrize("index", [-19, 5])
+def test_the_memory_of_a_view_that_runs_backwards_ends_at_its_lowest_and_highest_element(index: int) -> None:
+    x = np.zeros((4, 6), np.float32)[::-1, 1::2]
+    kernel = metal_kernel("far", ["x"], ["out"], f"out[0] = x[{index}];", ensure_row_contiguous=False)
+    with (
+        metalsim.settings(mode="check"),
+        pytest.raises(KernelError, match=rf"out of bounds on buffer x\[{index}\]"),
+    ):
         run(kernel, x, grid=(1, 1, 1))
 
 

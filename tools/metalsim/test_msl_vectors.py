@@ -100,6 +100,33 @@ def test_a_swizzle_that_is_kept_can_be_read() -> None:
     assert x.tolist() == [2, 1, 4, 7, 4, 5, 6, 4 + 7 + 6]
 
 
+def test_a_swizzle_of_a_swizzle_is_what_it_names() -> None:
+    x = np.arange(4, dtype=np.float32)
+    out = np.zeros(8, np.float32)
+    launch(
+        """kernel void k(device float4* x, device float4* out) {
+          out[0] = float4(x[0].wzy.zx, x[0].zyx.r, x[0].rgb.bgr.y + x[0].xy.yx.x);
+          out[1] = x[0].wzyx.wzyx.yyzz * 2;
+        }""",
+        {"x": x, "out": out},
+        1,
+    )
+    assert out.tolist() == [1, 3, 2, 2, 2, 2, 4, 4]
+
+
+def test_a_list_of_fewer_numbers_is_filled_up_with_zeros() -> None:
+    out = np.full(8, 9, np.uint32)
+    launch(
+        """kernel void k(device uint4* out) {
+          uint4 some = {7, 8u, 9 ^ 1};
+          out[0] = some; some = {5, 6}; out[1] = some;
+        }""",
+        {"out": out},
+        1,
+    )
+    assert out.tolist() == [7, 8, 8, 0, 5, 6, 0, 0]
+
+
 def test_a_repeated_component_cannot_be_written() -> None:
     with pytest.raises(CompileError, match="names a component twice cannot be written"):
         launch("kernel void k(device float4* x) { x[0].xx = float2(1); }", {"x": np.zeros(4, np.float32)}, 1)

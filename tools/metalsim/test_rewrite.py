@@ -267,3 +267,73 @@ int LAST;
 )
 def test_literals_of_half_and_bfloat(text: str, expected: str) -> None:
     assert same(text, expected)
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        ("float sum;", "float sum; ::msl::watched sum_watched(sum);"),
+        (
+            "thread vec<T, 4> a, b = 1, *p;",
+            "vec<T, 4> a, b = 1, *p; ::msl::watched a_watched(a);",
+        ),
+        (
+            "for (;;) { unsigned int n; }",
+            "for (;;) { unsigned int n; ::msl::watched n_watched(n); }",
+        ),
+        (
+            "switch (n) { case 1: int a; { int b; } }",
+            "switch (n) { case 1: int a; { int b; ::msl::watched b_watched(b); } }",
+        ),
+        (
+            "float part[N][2];",
+            "typedef float part_as_private[N][2]; ::msl::zoned<part_as_private> part_zone; "
+            "auto& part = part_zone.value; ::msl::watched part_watched(part_zone, false);",
+        ),
+        (
+            "half part[2] = {1.0h, 2};",
+            "typedef half part_as_private[2]; ::msl::zoned<part_as_private> part_zone = "
+            "{MSL_BEFORE {half(1.0f), 2} MSL_AFTER}; auto& part = part_zone.value; "
+            "::msl::watched part_watched(part_zone, true);",
+        ),
+        *(
+            (kept, kept)
+            for kept in (
+                "return sum;",
+                "a * b;",
+                "f<T>(x);",
+                "T x(1);",
+                "auto y = x;",
+                "const float w[2] = {1, 2};",
+                "int all[] = {1, 2};",
+                "if (a) int b;",
+                "struct S { int a; float b[2]; };",
+                "using T = float;",
+                "x[1] = 2, y;",
+                "float4 v = {1, 2}, w{};",
+            )
+        ),
+    ],
+)
+def test_private_variables_are_watched(body: str, expected: str) -> None:
+    assert same(f"void f() {{ {body} }}", f"void f() {{ {expected} }}")
+
+
+def test_what_is_computed_by_the_compiler_is_not_watched() -> None:
+    text = "constexpr int f() { int a[2] = {1, 2}; return a[0]; }"
+    assert same(text, text)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("a.wzyx.xy", "a.wzyx.template msl_pick<0, 1>()"),
+        ("a.xy.yx + b[i].bgr.g", "a.xy.template msl_pick<1, 0>() + b[i].bgr.template msl_pick<1>()"),
+        ("a.xy.x", "a.xy.x"),
+        ("a.wzyx.xy = b", "a.wzyx.xy = b"),
+        ("a.wzyx.x >>= b", "a.wzyx.x >>= b"),
+        ("a.pos.xy + a.xy.size", "a.pos.xy + a.xy.size"),
+    ],
+)
+def test_swizzles_of_swizzles_are_picked(text: str, expected: str) -> None:
+    assert same(f"void f() {{ {text}; }}", f"void f() {{ {expected}; }}")

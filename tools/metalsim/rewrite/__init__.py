@@ -8,7 +8,17 @@ from inferspec.tools.metalsim.declarations import Declaration, declarations
 from inferspec.tools.metalsim.errors import syntax_error
 from inferspec.tools.metalsim.source import Edits, Source, Unbalanced
 
-from . import address_spaces, attributes, function_constants, instantiations, kernels, literals, threadgroup_variables
+from . import (
+    address_spaces,
+    attributes,
+    function_constants,
+    instantiations,
+    kernels,
+    literals,
+    private_variables,
+    swizzles,
+    threadgroup_variables,
+)
 from .function_constants import FunctionConstants
 from .instantiations import Instantiation
 from .kernels import KernelFunction, Parameter
@@ -50,8 +60,10 @@ def rewrite(source: Source) -> Rewritten:
     named = instantiations.take(source, declared, edits)
     constants = function_constants.take(source, declared, edits)
     threadgroup_variables.rewrite(source, declared, edits)
+    private_variables.rewrite(source, declared, edits)
     address_spaces.merge(source, declared, edits)
     address_spaces.erase(source, edits)
     attributes.erase(source, declared, edits)
     literals.rewrite(source, edits)
+    swizzles.rewrite(source, edits)
     return Rewritten(edits.apply(), found, named, constants, source, declared)

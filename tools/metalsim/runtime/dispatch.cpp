@@ -9,6 +9,7 @@
 #include "cost.h"
 #include "dispatch.h"
 #include "faults.h"
+#include "fences.h"
 #include "fibers.h"
 #include "findings.h"
 #include "memory.h"
@@ -112,6 +113,7 @@ void set_up_threadgroup(const Request& request, uint32_t number) {
     simdgroup.waiting = 0;
   }
   reset_variables();
+  reset_fences_of_group();
 }
 
 // The threadgroups' numbers in a random order; null for the order of the numbers, or its reverse.
@@ -181,6 +183,7 @@ bool dispatch(const Request& request, Response* response, int data_file, uint64_
   reset_cost(&response->counters, library->base, library->bytes);
   reset_arena(request.threadgroup_bytes);
   reset_stacks();
+  reset_fences();
   uint64_t began = processor_nanoseconds();
   start_timer(request.timeout_microseconds);
   run_grid(request, library, response->counters);

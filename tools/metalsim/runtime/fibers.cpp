@@ -101,7 +101,7 @@ char* take_stack() {
   if (free_count) return free_stacks[--free_count];
   if (!all_stacks) {
     guard_bytes = (size_t)sysconf(_SC_PAGESIZE);
-    all_stacks = (char*)mmap(nullptr, FIBER_STACK_BYTES * MOST_FIBERS, PROT_READ | PROT_WRITE,
+    all_stacks = (char*)mmap(nullptr, ALL_STACKS_BYTES, PROT_READ | PROT_WRITE,
                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   }
   char* stack = all_stacks + FIBER_STACK_BYTES * ever_taken++;
@@ -112,6 +112,8 @@ char* take_stack() {
   return stack;
 }
 
+const char* stacks_begin() { return all_stacks; }
+
 void give_back_stack(char* stack) { free_stacks[free_count++] = stack; }
 
 // The stacks are given out in the same order in every launch, so that what a kernel finds on its stack does not depend on
@@ -121,5 +123,5 @@ void reset_stacks() { free_count = ever_taken = 0; }
 bool is_stack_guard(const void* address) {
   if (!all_stacks) return false;
   size_t offset = (const char*)address - all_stacks;
-  return offset < FIBER_STACK_BYTES * MOST_FIBERS && offset % FIBER_STACK_BYTES < guard_bytes;
+  return offset < ALL_STACKS_BYTES && offset % FIBER_STACK_BYTES < guard_bytes;
 }

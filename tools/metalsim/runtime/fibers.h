@@ -5,6 +5,7 @@
 
 constexpr size_t FIBER_STACK_BYTES = 256 << 10;
 constexpr int MOST_FIBERS = 1024;
+constexpr size_t ALL_STACKS_BYTES = FIBER_STACK_BYTES * MOST_FIBERS;
 
 // Stores where the running fiber is in *from, and goes on where `to` stopped.
 extern "C" void msl_switch_fiber(void** from, void* to);
@@ -13,6 +14,7 @@ extern "C" void msl_switch_fiber(void** from, void* to);
 void* new_fiber(char* stack, void (*entry)());
 
 char* take_stack();
+const char* stacks_begin();  // of all, null before the first was taken
 void give_back_stack(char* stack);
 void reset_stacks();
 

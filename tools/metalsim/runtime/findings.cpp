@@ -54,7 +54,7 @@ void set_memory(ReportRecord* record, const void* address, size_t bytes) {
     record->granule = variable->granule;
   } else if (slot >= 0 && buffer_of(slot).begin) {
     record->buffer = slot;
-    record->offset = (const char*)address - buffer_of(slot).begin;
+    record->offset = (const char*)address - (const char*)buffer_arguments()[slot];
   }
 }
 

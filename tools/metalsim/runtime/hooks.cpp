@@ -5,7 +5,9 @@
 
 #include "cost.h"
 #include "faults.h"
+#include "fences.h"
 #include "findings.h"
+#include "private_memory.h"
 #include "shadow.h"
 
 #define EXPORT extern "C" __attribute__((visibility("default")))
@@ -106,10 +108,12 @@ EXPORT void msl_atomic_touch(const volatile void* address, unsigned bytes, int k
   constexpr int LOAD = 0, STORE = 1;
   const bool writes = kind != LOAD;
   last_kernel_pc = CALLER;
-  if (settings.mode == Mode::Check)
+  if (settings.mode == Mode::Check) {
     check_access((const void*)address, bytes, writes, true, CALLER, kind != STORE);
-  else if (settings.mode == Mode::Cost)
+    carry((const void*)address, kind != STORE, writes);
+  } else if (settings.mode == Mode::Cost) {
     count_atomic((const void*)address, bytes, writes);
+  }
 }
 
 EXPORT void __sanitizer_cov_trace_pc() { count_block(CALLER); }
@@ -125,6 +129,7 @@ namespace {
 // The location is in our headers where the operator of a vector does it: then the call tells the kernel's line.
 void on_undefined(Finding finding, const SourceLocation* at, const void* pc) {
   division_reported = finding == Finding::Division;
+  if (finding == Finding::ArrayOverrun) expect_private_overrun();
   new_finding(finding, {pc, nullptr, at->file ? at->file : "", (int)at->line});
 }
 
@@ -136,3 +141,13 @@ UNDEFINED(out_of_bounds, ArrayOverrun)
 UNDEFINED(shift_out_of_bounds, Shift)
 UNDEFINED(type_mismatch_v1, Misaligned)
 UNDEFINED(divrem_overflow, Division)
+UNDEFINED(mul_overflow, Overflow)
+// Sums wrap around in what right kernels do (hashes, counters); products are sizes and offsets.
+EXPORT void __ubsan_handle_add_overflow(SourceLocation*, uintptr_t, uintptr_t) {}
+EXPORT void __ubsan_handle_sub_overflow(SourceLocation*, uintptr_t, uintptr_t) {}
+EXPORT void __ubsan_handle_negate_overflow(SourceLocation*, uintptr_t) {}
+
+// Called by what uses a simdgroup_matrix.
+EXPORT void msl_matrix_not_set(const char* file, int line) {
+  if (ReportRecord* record = new_finding(Finding::Uninitialised, {nullptr, nullptr, file, line})) record->reason = Reason::Matrix;
+}

@@ -113,7 +113,7 @@ const char* map_buffers(const Request& request, int data_file) {
       return "the system cannot map a buffer";
     char* begin = pages + wanted.data_offset;
     buffers[wanted.index] = {begin, begin + wanted.bytes, wanted.granule, wanted.writable != 0};
-    arguments[wanted.index] = begin;
+    arguments[wanted.index] = begin + wanted.first;
   }
   return nullptr;
 }

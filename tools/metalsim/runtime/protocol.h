@@ -16,6 +16,7 @@ struct BufferRequest {
   uint64_t map_bytes;    // whole pages
   uint64_t data_offset;  // of its first byte in those pages: its end is at their end, as far as alignment allows
   uint64_t bytes;
+  uint64_t first;    // bytes before the one that the kernel's pointer points to
   uint32_t index;    // [[buffer(index)]]
   uint32_t granule;  // bytes of an element, 4 at most: the unit of race detection
   uint32_t initialised;
@@ -59,6 +60,7 @@ enum class Finding : uint32_t {
   Shift,
   ArrayOverrun,
   Division,
+  Overflow,
   WriteToInput,
   ThreadgroupMemory,
   Crash,
@@ -79,6 +81,8 @@ enum class Reason : uint32_t {
   Signal,           // Crash: signal info[0] at address info[1]
   Bytes,            // ThreadgroupMemory: info[0] bytes
   Ended,            // the launch ended there
+  Matrix,           // Uninitialised: a simdgroup_matrix that nobody has set
+  Private,          // Uninitialised, ArrayOverrun: on the stack
 };
 
 struct AccessRecord {

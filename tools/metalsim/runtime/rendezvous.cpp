@@ -12,6 +12,7 @@
 
 #include "cost.h"
 #include "faults.h"
+#include "fences.h"
 #include "fibers.h"
 #include "findings.h"
 #include "threadgroup.h"
@@ -21,8 +22,8 @@
 namespace {
 
 constexpr int KIND_MATRIX = 5;    // the headers number the kinds of SIMD-group functions from 1
+constexpr int KIND_MATRIX_ACCESS = 6;
 constexpr int KIND_BARRIER = 100;
-constexpr uint32_t FLAG_OF[MEMORIES] = {1, 2};  // mem_flags::mem_device, mem_threadgroup
 
 Lane* lanes_of(SimdGroup* simdgroup) { return &group.lanes[simdgroup->index * SIMD_WIDTH]; }
 
@@ -56,8 +57,10 @@ bool same_meeting(const Lane* a, const Lane* b) {
   return a->collective == b->collective && a->kind == b->kind && same_site(a, b);
 }
 
+bool needs_all_lanes(const Lane* lane) { return lane->kind == KIND_MATRIX || lane->kind == KIND_MATRIX_ACCESS; }
+
 // The lanes that a meeting is complete with.
-uint32_t needed_for(const Lane* lane) { return lane->kind == KIND_MATRIX ? ~0u : lane->simdgroup->all; }
+uint32_t needed_for(const Lane* lane) { return needs_all_lanes(lane) ? ~0u : lane->simdgroup->all; }
 
 // The lanes of `mask` that wait at the meeting at which `lane` waits.
 uint32_t waiting_with(const Lane* lane, uint32_t mask) {
@@ -74,6 +77,7 @@ uint32_t waiting_with(const Lane* lane, uint32_t mask) {
 // in step; so they order memory here too, except in strict mode.
 uint32_t orders(const Lane* lane) {
   if (lane->kind == KIND_BARRIER) return lane->flags;
+  if (lane->kind == KIND_MATRIX_ACCESS) return 0;  // each lane goes on by itself
   return settings.strict ? 0 : FLAG_OF[DEVICE] | FLAG_OF[THREADGROUP];
 }
 
@@ -84,6 +88,9 @@ void synchronise(SimdGroup* simdgroup, uint32_t mask, uint32_t flags) {
     uint32_t sync = ++simdgroup->syncs[memory];
     for (uint32_t left = mask; left; left &= left - 1) lanes[__builtin_ctz(left)].synced[memory] = sync;
   }
+  uint32_t numbers[SIMD_WIDTH], count = 0;
+  for (uint32_t left = mask; left; left &= left - 1) numbers[count++] = simdgroup->index * SIMD_WIDTH + __builtin_ctz(left);
+  share_fences(numbers, count, flags);
 }
 
 // The lanes of `mask` have met: does what they came for, and lets all but `running` go on.
@@ -133,9 +140,9 @@ void arrive_at_simdgroup(msl_collective_fn collective, void* request, int kind, 
 void report_missing_lanes(const Lane* lane, uint32_t mask) {
   uint32_t needed = needed_for(lane);
   if (mask == needed) return;
-  Finding finding = lane->kind == KIND_BARRIER  ? Finding::DivergentBarrier
-                    : lane->kind == KIND_MATRIX ? Finding::DivergentCollective
-                                                : Finding::PartialCollective;
+  Finding finding = lane->kind == KIND_BARRIER ? Finding::DivergentBarrier
+                    : needs_all_lanes(lane)    ? Finding::DivergentCollective
+                                               : Finding::PartialCollective;
   if (ReportRecord* record = new_finding(finding, {nullptr, nullptr, lane->file, lane->line}, {}, lane)) {
     record->reason = Reason::LanesMissing;
     record->info[0] = mask;
@@ -196,6 +203,10 @@ void release_barrier() {
     if (flags & FLAG_OF[memory]) group.barriers[memory]++;
   count_barrier();
   group.at_barrier = 0;
+  uint32_t waited[MOST_LANES], count = 0;
+  for (uint32_t i = 0; i < group.lane_count; i++)
+    if (is_at_barrier(&group.lanes[i])) waited[count++] = i;
+  share_fences(waited, count, flags);
   for (uint32_t i = 0; i < group.lane_count; i++) {
     Lane& lane = group.lanes[i];
     if (lane.state != LaneState::AtBarrier) continue;

@@ -5,9 +5,11 @@
 
 #include "cost.cpp"
 #include "faults.cpp"
+#include "fences.cpp"
 #include "fibers.cpp"
 #include "findings.cpp"
 #include "memory.cpp"
+#include "private_memory.cpp"
 #include "rendezvous.cpp"
 #include "scheduler.cpp"
 #include "shadow.cpp"

@@ -3,8 +3,10 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "fences.h"
 #include "findings.h"
 #include "memory.h"
+#include "private_memory.h"
 #include "threadgroup.h"
 
 namespace {
@@ -12,9 +14,10 @@ namespace {
 // One access to a granule (an element of at most 4 bytes), as it is remembered.
 struct Record {
   uint32_t group1;  // the threadgroup's number, counted from 1; 0: no access
-  uint16_t thread;
-  uint8_t bytes;  // mask of the granule's bytes
-  uint8_t atomic;
+  uint32_t thread : 10;
+  uint32_t bytes : 4;  // mask of the granule's bytes
+  uint32_t atomic : 1;
+  uint32_t fences : 17;  // of its thread that release, before it
   uint32_t barriers;  // of its threadgroup, and synchronisations of its SIMD-group, before it
   uint32_t syncs;
   uint32_t pc;  // relative to the library
@@ -47,7 +50,7 @@ bool write_is_pending;
 const char* code_begin;
 const char *reported_begin, *reported_end;
 
-// Have barriers ordered the earlier access before what the current lane does now? In its own threadgroup.
+// Have barriers ordered the earlier access of its own threadgroup before what the current lane does now?
 bool ordered(const Record& earlier, Memory memory) {
   if (earlier.barriers < group.barriers[memory]) return true;
   // Both took part in a synchronisation of their SIMD-group since.
@@ -58,15 +61,18 @@ bool ordered(const Record& earlier, Memory memory) {
 
 bool conflicts(const Record& earlier, uint8_t bytes, bool atomic, Memory memory) {
   if (!earlier.group1 || !(earlier.bytes & bytes) || (earlier.atomic && atomic)) return false;
-  if (earlier.group1 != group.number + 1) return memory == DEVICE;  // nothing orders threadgroups
-  return earlier.thread != current->position.tiitg && !ordered(earlier, memory);
+  bool same_group = earlier.group1 == group.number + 1;
+  if (same_group && (earlier.thread == current->position.tiitg || ordered(earlier, memory))) return false;
+  if (!same_group && memory == THREADGROUP) return false;
+  return !fences_ordered({earlier.group1, earlier.thread, earlier.fences, earlier.barriers, earlier.syncs}, memory);
 }
 
 Record record_of(uint8_t bytes, bool atomic, Memory memory, const void* pc) {
   return {group.number + 1,
-          (uint16_t)current->position.tiitg,
+          current->position.tiitg,
           bytes,
           atomic,
+          fences_so_far(),
           group.barriers[memory],
           current->simdgroup->syncs[memory],
           (uint32_t)((const char*)pc - code_begin)};
@@ -185,11 +191,16 @@ void report_racing_write(const Record& earlier, const void* address, size_t byte
   write_is_pending = true;
 }
 
+// Of two accesses by one thread: does nothing between them order anything?
+bool same_phase(const Record& earlier, const Record& now) {
+  return earlier.barriers == now.barriers && earlier.syncs == now.syncs && earlier.fences == now.fences;
+}
+
 // An atomic access after a plain one by the same thread, with nothing between that orders them: what the plain one conflicts
 // with must not be forgotten.
 bool still_plain(const Record& earlier, const Record& now) {
   return now.atomic && earlier.group1 == now.group1 && !earlier.atomic && earlier.thread == now.thread &&
-         earlier.barriers == now.barriers && earlier.syncs == now.syncs;
+         same_phase(earlier, now);
 }
 
 void remember_read(Cell& cell, const Record& now, Memory memory) {
@@ -198,7 +209,7 @@ void remember_read(Cell& cell, const Record& now, Memory memory) {
     first = now;
   } else if (first.group1 == now.group1 && first.thread == now.thread) {
     if (still_plain(first, now)) return;
-    uint8_t before = first.barriers == now.barriers && first.syncs == now.syncs ? first.bytes : 0;
+    uint8_t before = same_phase(first, now) ? first.bytes : 0;
     first = now;
     first.bytes |= before;
   } else if (first.group1 == now.group1 && ordered(first, memory)) {
@@ -265,7 +276,11 @@ void settle_writes() {
 
 void check_access(const void* address, size_t bytes, bool writes, bool atomic, const void* pc, bool uses_value) {
   int slot = slot_of(address);
-  if (slot < 0 || !current) return;  // a stack, or a constant of the program's: private, or read only
+  if (!current) return;
+  if (slot < 0) {  // a stack, or a constant of the program's: private, or read only
+    if (private_in_use) check_private(address, bytes, writes, pc);
+    return;
+  }
   if (write_is_pending) settle_writes();
   const char* at = (const char*)address;
   Memory memory = slot == THREADGROUP_SLOT ? THREADGROUP : DEVICE;

@@ -9,7 +9,8 @@ constexpr uint32_t SIMD_WIDTH = 32;
 constexpr uint32_t MOST_LANES = 1024;  // Metal's limit for a threadgroup
 constexpr uint32_t MOST_SIMDGROUPS = MOST_LANES / SIMD_WIDTH;
 
-enum Memory { DEVICE, THREADGROUP, MEMORIES };  // the two that barriers order, each by its flag
+enum Memory { DEVICE, THREADGROUP, MEMORIES };    // the two that barriers and fences order
+constexpr uint32_t FLAG_OF[MEMORIES] = {1, 2};  // mem_flags::mem_device, mem_threadgroup
 
 enum class LaneState : uint8_t { New, Begun, AtBarrier, Ended };
 

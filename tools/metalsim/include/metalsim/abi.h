@@ -4,6 +4,12 @@
 
 #define MSL_NOSAN __attribute__((no_sanitize("thread"), no_sanitize("undefined")))
 
+#if defined(__clang__)
+#define MSL_NO_COVERAGE no_sanitize("coverage")
+#else
+#define MSL_NO_COVERAGE no_sanitize_coverage
+#endif
+
 // A call at which lanes meet: two of them must not become one.
 #if defined(__clang__)
 #define MSL_CONVERGENT __attribute__((convergent))
@@ -50,6 +56,12 @@ void* msl_tg_dyn(unsigned int index, unsigned int granule);
 
 // kind: 0 a load, 1 a store or exchange, 2 a read-modify-write, whose result depends on what was there.
 void msl_atomic_touch(const volatile void* p, unsigned int bytes, int kind);
+// An atomic_thread_fence, its arguments as MSL numbers them.
+void msl_fence(unsigned int flags, int order, int scope);
+// A private variable begins to live, with `zone` bytes on both sides that are nobody's; what lies there ends.
+void msl_private_begins(void* variable, __SIZE_TYPE__ bytes, __SIZE_TYPE__ zone, bool empty);
+void msl_private_ends(void* begin, __SIZE_TYPE__ bytes);
+void msl_matrix_not_set(const char* file, int line);
 void msl_bad_shuffle(unsigned int lane, unsigned int source, unsigned int mask);
 }
 

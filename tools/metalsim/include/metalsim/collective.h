@@ -6,7 +6,7 @@
 namespace msl {
 
 // The kinds of collective that abi.h's msl_simd_collective is told.
-enum collective_kind { reduction = 1, shuffle = 2, scan = 3, vote = 4, matrix_product = 5 };
+enum collective_kind { reduction = 1, shuffle = 2, scan = 3, vote = 4, matrix_product = 5, matrix_access = 6 };
 
 constexpr int simd_width = 32, quad_width = 4;
 

@@ -15,6 +15,7 @@
 #include "math.h"
 #include "matrix.h"
 #include "pack.h"
+#include "private.h"
 #include "quadgroup.h"
 #include "relational.h"
 #include "simdgroup.h"

@@ -8,9 +8,32 @@ namespace msl {
 struct place {
   int row, column;  // of a lane's first element; the second is right of it
 };
-MSL_NOSAN inline place place_of_lane(int lane) {
+MSL_NOSAN __attribute__((MSL_NO_COVERAGE)) inline place place_of_lane(int lane) {
   const int quad = lane / 4;
   return {(quad & 4) + lane / 2 % 4, (quad & 2) * 2 + lane % 2 * 2};
+}
+
+// What a matrix holds that nobody has set, in check mode: a NaN that no arithmetic makes, recognised quieted too.
+template <class T>
+struct spoilt_bits {
+  typedef metal::conditional_t<sizeof(T) == 4, uint, ushort> bits;
+  static constexpr bits quiet = sizeof(T) == 4 ? 0x00400000u : metal::is_same_v<T, half> ? 0x0200u : 0x0040u;
+  static constexpr bits value = sizeof(T) == 4 ? 0x7fa5a55au : metal::is_same_v<T, half> ? 0x7d5au : 0x7fa5u;
+};
+template <class T>
+MSL_NOSAN inline void spoil(metal::vec<T, 2>& elements) {
+  const auto value = spoilt_bits<T>::value;
+  for (int i = 0; i < 2; i++) __builtin_memcpy(&elements.e[i], &value, sizeof value);
+}
+template <class T>
+MSL_NOSAN inline bool is_spoilt(const metal::vec<T, 2>& elements) {
+  typedef spoilt_bits<T> spoilt;
+  for (int i = 0; i < 2; i++) {
+    typename spoilt::bits found;
+    __builtin_memcpy(&found, &elements.e[i], sizeof found);
+    if ((found | spoilt::quiet) == (spoilt::value | spoilt::quiet)) return true;
+  }
+  return false;
 }
 
 typedef float row_of_8 __attribute__((vector_size(32)));
@@ -61,7 +84,11 @@ struct simdgroup_matrix {
   static_assert(is_floating_point_v<T>, "simdgroup_matrix: of half, bfloat or float");
   typedef vec<T, 2> storage_type;
 
+#ifdef MSL_CHECK
+  MSL_NOSAN simdgroup_matrix() { msl::spoil(elements_); }
+#else
   simdgroup_matrix() = default;
+#endif
   // The diagonal.
   explicit simdgroup_matrix(T diagonal) {
     const msl::place at = msl::place_of_lane(int(msl::own_lane()));
@@ -97,26 +124,47 @@ MSL_INLINE ulong index_of(int j, ulong elements_per_row, ulong2 origin, bool tra
   return (row + origin.e[1]) * elements_per_row + column + origin.e[0];
 }
 
+// In check mode lanes meet to load and store too: nothing that they do needs it, but the rules do.
+inline void nothing(void**, uint, void*) {}
+#ifdef MSL_CHECK
+#define MSL_MEET msl_simd_collective(&msl::nothing, nullptr, msl::matrix_access, file, line);
+#define MSL_CHECK_SET(m) if (msl::is_spoilt(m.thread_elements())) msl_matrix_not_set(file, line);
+#else
+#define MSL_MEET
+#define MSL_CHECK_SET(m)
+#endif
+
+// A GPU has one instruction for it: in cost mode its arithmetic is left out.
+#ifdef MSL_COST
+#define MSL_MATRIX_ACCESS __attribute__((noinline, MSL_NO_COVERAGE))
+#else
+#define MSL_MATRIX_ACCESS MSL_INLINE
+#endif
+
 }  // namespace msl
 
 namespace metal {
 
 // Memory is reached by each lane for its own two elements. origin: column, row of the matrix's first element.
 template <class T>
-MSL_INLINE void simdgroup_load(simdgroup_matrix<T, 8, 8>& m, const T* memory, ulong elements_per_row = 8, ulong2 origin = ulong2(0ul), bool transposed = false) {
+MSL_MATRIX_ACCESS void simdgroup_load(simdgroup_matrix<T, 8, 8>& m, const T* memory, ulong elements_per_row = 8, ulong2 origin = ulong2(0ul), bool transposed = false, MSL_SITE) {
+  MSL_MEET
   vec<T, 2> e;
   e.e[0] = memory[msl::index_of(0, elements_per_row, origin, transposed)];
   e.e[1] = memory[msl::index_of(1, elements_per_row, origin, transposed)];
   m.thread_elements() = e;
 }
 template <class T>
-MSL_INLINE void simdgroup_store(const simdgroup_matrix<T, 8, 8>& m, T* memory, ulong elements_per_row = 8, ulong2 origin = ulong2(0ul), bool transposed = false) {
+MSL_MATRIX_ACCESS void simdgroup_store(const simdgroup_matrix<T, 8, 8>& m, T* memory, ulong elements_per_row = 8, ulong2 origin = ulong2(0ul), bool transposed = false, MSL_SITE) {
+  MSL_MEET
+  MSL_CHECK_SET(m)
   memory[msl::index_of(0, elements_per_row, origin, transposed)] = m.thread_elements().e[0];
   memory[msl::index_of(1, elements_per_row, origin, transposed)] = m.thread_elements().e[1];
 }
 
 template <class D, class A, class B, class C>
 inline void simdgroup_multiply_accumulate(simdgroup_matrix<D, 8, 8>& d, const simdgroup_matrix<A, 8, 8>& a, const simdgroup_matrix<B, 8, 8>& b, const simdgroup_matrix<C, 8, 8>& c, MSL_SITE) {
+  MSL_CHECK_SET(a) MSL_CHECK_SET(b) MSL_CHECK_SET(c)
   msl::product_request<D, A, B, C> r;
   r.a = &a.thread_elements();
   r.b = &b.thread_elements();
@@ -126,6 +174,7 @@ inline void simdgroup_multiply_accumulate(simdgroup_matrix<D, 8, 8>& d, const si
 }
 template <class D, class A, class B>
 inline void simdgroup_multiply(simdgroup_matrix<D, 8, 8>& d, const simdgroup_matrix<A, 8, 8>& a, const simdgroup_matrix<B, 8, 8>& b, MSL_SITE) {
+  MSL_CHECK_SET(a) MSL_CHECK_SET(b)
   msl::product_request<D, A, B, D> r;
   r.a = &a.thread_elements();
   r.b = &b.thread_elements();

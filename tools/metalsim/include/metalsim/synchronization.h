@@ -30,12 +30,23 @@ enum thread_scope : int {
 };
 
 inline void threadgroup_barrier(mem_flags flags, MSL_SITE) { msl_tg_barrier(uint(flags), file, line); }
-inline void threadgroup_barrier(mem_flags flags, thread_scope, MSL_SITE) { msl_tg_barrier(uint(flags), file, line); }
 inline void simdgroup_barrier(mem_flags flags, MSL_SITE) { msl_simd_barrier(uint(flags), file, line); }
-inline void simdgroup_barrier(mem_flags flags, thread_scope, MSL_SITE) { msl_simd_barrier(uint(flags), file, line); }
 
-// A fence makes nobody wait, and threads here see every write at once: nothing is left to do. The checker orders accesses by
-// barriers alone, so data handed over by a fence and a flag has to be atomic itself.
-inline void atomic_thread_fence(mem_flags, memory_order, thread_scope = thread_scope_device) {}
+// A fence makes nobody wait, and threads here see every write at once: only the checker has to know.
+inline void atomic_thread_fence(mem_flags flags, memory_order order, thread_scope scope = thread_scope_device) {
+  msl_fence(uint(flags), int(order), int(scope));
+}
+
+// With a scope wider than those who wait, a barrier is a fence as well.
+inline void threadgroup_barrier(mem_flags flags, thread_scope scope, MSL_SITE) {
+  atomic_thread_fence(flags, memory_order_seq_cst, scope);
+  msl_tg_barrier(uint(flags), file, line);
+  atomic_thread_fence(flags, memory_order_seq_cst, scope);
+}
+inline void simdgroup_barrier(mem_flags flags, thread_scope scope, MSL_SITE) {
+  atomic_thread_fence(flags, memory_order_seq_cst, scope);
+  msl_simd_barrier(uint(flags), file, line);
+  atomic_thread_fence(flags, memory_order_seq_cst, scope);
+}
 
 }  // namespace metal

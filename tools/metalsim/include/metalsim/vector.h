@@ -82,6 +82,13 @@ constexpr bool all_different() {
   return true;
 }
 
+// Components of a value by number: a swizzle of a swizzle (see rewrite/swizzles.py).
+#define MSL_PICK(components)                                                         \
+  template <int... K> MSL_INLINE constexpr auto msl_pick() const {                   \
+    if constexpr (sizeof...(K) == 1) return ((components)[K], ...);                  \
+    else return metal::vec<T, sizeof...(K)>((components)[K]...);                     \
+  }
+
 // `v.zyx`: lies over the whole of v's N elements and reaches components I of them. It becomes a vector where one is wanted.
 template <class T, int N, int... I>
 struct swizzle {
@@ -97,13 +104,14 @@ struct swizzle {
   }
   MSL_INLINE constexpr swizzle& operator=(const swizzle& other) { return *this = vector(other); }
   MSL_INLINE constexpr T operator[](int i) const { return vector(*this).e[i]; }
+  MSL_PICK(vector(*this).e)
   swizzle() = default;
   swizzle(const swizzle&) = default;
 };
 
 // Where a swizzle of two stays what it is (`auto p = v.zx;`), its components have their names, each behind as many elements
-// as come before it. (Longer ones have p[0], p[1] … alone, and none can be swizzled again: names for all 336 swizzles of a
-// type would double the time that a kernel takes to compile.)
+// as come before it. (Longer ones have p[0], p[1] … alone: names for all 336 swizzles of a type would double the time that a
+// kernel takes to compile.)
 template <class T, int N, int I, int J>
 struct swizzle<T, N, I, J> {
   union {
@@ -122,6 +130,7 @@ struct swizzle<T, N, I, J> {
   }
   MSL_INLINE constexpr swizzle& operator=(const swizzle& other) { return *this = vector(other); }
   MSL_INLINE constexpr T operator[](int i) const { return vector(*this).e[i]; }
+  MSL_PICK(vector(*this).e)
   swizzle() = default;
   swizzle(const swizzle&) = default;
 };
@@ -129,6 +138,9 @@ struct swizzle<T, N, I, J> {
 // Components that a constructor's argument brings: those of a vector, else one.
 template <class P>
 constexpr int components = size_of<P> == 0 ? 1 : size_of<P>;
+
+template <int N, class... P>
+constexpr bool fill = (components<P> + ...) == N || (((size_of<P> == 0) && ...) && int(sizeof...(P)) < N);
 
 template <class T, class P>
 MSL_INLINE constexpr void put(T* elements, int& at, const P& part) {
@@ -158,8 +170,8 @@ struct elements {
   MSL_INLINE constexpr Self(T s) : e{} { for (int i = 0; i < N; i++) e[i] = s; }                                           \
   template <class U, metal::enable_if_t<metal::is_arithmetic_v<U> && !metal::is_same_v<U, T>, int> = 0>                    \
   MSL_INLINE constexpr Self(U s) : Self(T(s)) {}                                                                           \
-  /* parts, scalars and vectors, that make N components together */                                                        \
-  template <class A, class B, class... P, metal::enable_if_t<msl::components<A> + msl::components<B> + (0 + ... + msl::components<P>) == N, int> = 0> \
+  /* parts, scalars and vectors, that make N components together; of scalars fewer: the rest are zeros, as in a list {a, b, c} */                                                        \
+  template <class A, class B, class... P, metal::enable_if_t<msl::fill<N, A, B, P...>, int> = 0>                                    \
   MSL_INLINE constexpr Self(const A& first, const B& second, const P&... rest) : e{} {                                     \
     int at = 0;                                                                                                            \
     msl::put(e, at, first);                                                                                                \
@@ -174,7 +186,8 @@ struct elements {
     return *this;                                                                                                          \
   }                                                                                                                        \
   MSL_INLINE constexpr T& operator[](int i) { MSL_CHECK_INDEX(i, N) return e[i]; }                                         \
-  MSL_INLINE constexpr const T& operator[](int i) const { MSL_CHECK_INDEX(i, N) return e[i]; }
+  MSL_INLINE constexpr const T& operator[](int i) const { MSL_CHECK_INDEX(i, N) return e[i]; }                             \
+  MSL_PICK(e)
 
 }  // namespace msl
 

@@ -6,6 +6,6 @@ using namespace metal;
 
 kernel void read_row(device const float* x, constant int& row, constant int& stride, device float* out,
                      uint i [[thread_position_in_grid]]) {
-  int first = row * stride;
+  int first = row * stride; // finds: overflow of a signed product
   out[i] = x[first + int(i)]; // finds: out of bounds
 }

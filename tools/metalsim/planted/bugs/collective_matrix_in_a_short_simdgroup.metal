@@ -7,7 +7,7 @@ using namespace metal;
 
 kernel void square(device const float* x, device float* out) {
   simdgroup_float8x8 matrix, sum;
-  simdgroup_load(matrix, x, 8);
+  simdgroup_load(matrix, x, 8); // finds: divergent SIMD-group function
   simdgroup_multiply(sum, matrix, matrix); // finds: divergent SIMD-group function
-  simdgroup_store(sum, out, 8);
+  simdgroup_store(sum, out, 8); // finds: divergent SIMD-group function
 }

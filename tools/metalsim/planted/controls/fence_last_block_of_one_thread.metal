@@ -1,0 +1,19 @@
+// The last threadgroup to count adds up what the others stored plainly: a fence before counting, a fence after.
+// launch: x=float32[128] partial=float32[4] count=uint32[1](0) out=float32[1](0) threadgroups=4 threadgroup=32
+
+#include <metal_stdlib>
+using namespace metal;
+
+kernel void sum(device const float* x, device float* partial, device atomic_uint* count, device float* out,
+                uint i [[thread_position_in_grid]], uint row [[threadgroup_position_in_grid]],
+                uint lane [[thread_index_in_simdgroup]]) {
+  float part = simd_sum(x[i]);
+  if (lane == 0) {
+    partial[row] = part;
+    atomic_thread_fence(mem_flags::mem_device, memory_order_seq_cst, thread_scope_device);
+    if (atomic_fetch_add_explicit(count, 1u, memory_order_relaxed) == 3) {
+      atomic_thread_fence(mem_flags::mem_device, memory_order_seq_cst, thread_scope_device);
+      out[0] = partial[0] + partial[1] + partial[2] + partial[3];
+    }
+  }
+}
