@@ -13,26 +13,39 @@ from typing import Any
 import numpy as np
 
 _MASK = 2**64 - 1
-_FEED, _PICK, _TIE, _ROW, _COLUMN = (
+_FEED, _PICK, _TIE, _ROW, _COLUMN, _SLIP = (
     0x9E3779B97F4A7C15,
     0xBF58476D1CE4E5B9,
     0x94D049BB133111EB,
     0xD6E8FEB86659FD93,
     0xA0761D6478BD642F,
+    0xE7037ED1A0B428DB,
 )
 _LOWEST, _SHIFTS = 24, 5
 
 
 @dataclass
-class ToyCache:
-    """What the toy was shown with this cache, and what it made of each token."""
+class FixedCache:
+    """What the toy was shown with this cache, and what it made of each token; nothing can be taken back."""
 
     tokens: list[int] = field(default_factory=list)
     states: list[int] = field(default_factory=list)
 
+    @property
+    def offset(self) -> int:
+        """How many tokens it holds."""
+        return len(self.tokens)
+
+
+@dataclass
+class ToyCache(FixedCache):
+    """The same, of which the last tokens can be taken back."""
+
     def rewind(self, n: int) -> None:
-        """Drop the last n tokens."""
-        del self.tokens[len(self.tokens) - n :], self.states[len(self.states) - n :]
+        """Drop the last n tokens; ValueError where there are not so many."""
+        if not 0 <= n <= self.offset:
+            raise ValueError(f"n is {n}; it takes 0 … {self.offset}")
+        del self.tokens[self.offset - n :], self.states[len(self.states) - n :]
 
 
 @dataclass(frozen=True)
@@ -40,7 +53,7 @@ class Feeding:
     """One call of the model: the tokens, the cache or None, and who was served."""
 
     tokens: tuple[int, ...]
-    cache: ToyCache | None
+    cache: FixedCache | None
     turn: str
 
 
@@ -48,11 +61,14 @@ class Toy:
     """The model. vocab_size: V; salt: tells models apart; rival: how far below the favoured id's logit that of another
     lies, 0 for a tie; None for no rival. The two ids may coincide.
 
+    slips: makes it an imitation of the toy with the same salt: it favours the same id but for one of so many histories,
+    by chance, and its other logits are its own.
+
     turn: whom the model is working for, set by whoever drives several requests.
     """
 
-    def __init__(self, vocab_size: int, salt: int = 0, rival: float | None = None) -> None:
-        self.vocab_size, self.salt, self.rival = vocab_size, salt, rival
+    def __init__(self, vocab_size: int, salt: int = 0, rival: float | None = None, slips: int | None = None) -> None:
+        self.vocab_size, self.salt, self.rival, self.slips = vocab_size, salt, rival, slips
         self.log: list[Feeding] = []
         self.turn = ""
 
@@ -60,33 +76,80 @@ class Toy:
         """An empty cache."""
         return ToyCache()
 
-    def __call__(self, tokens: Sequence[int], cache: ToyCache | None = None) -> np.ndarray:
+    def __call__(self, tokens: Sequence[int], cache: FixedCache | None = None) -> np.ndarray:
         """Return the logits L×V (float64, whole numbers from -24 to 4) after each of the tokens; the cache grows by them."""
         self.log.append(Feeding(tuple(tokens), cache, self.turn))
-        state = cache.states[-1] if cache is not None and cache.states else _mixed(self.salt + 1, _FEED)
-        states = []
-        for token in tokens:
-            state = _mixed(state ^ (int(token) + 1), _FEED)
-            states.append(state)
+        return self.extend(tokens, cache)
+
+    def extend(self, tokens: Sequence[int], cache: FixedCache | None = None) -> np.ndarray:
+        """The same, without a line in the log."""
+        states = self.states(tokens, cache.states[-1] if cache is not None and cache.states else None)
         if cache is not None:
             cache.tokens.extend(int(token) for token in tokens)
             cache.states.extend(states)
         return self._rows(states)
 
+    def states(self, tokens: Sequence[int], before: int | None = None) -> list[int]:
+        """What the toy makes of each token, after others or from the start."""
+        state, states = mixed(self.salt + 1, _FEED) if before is None else before, []
+        for token in tokens:
+            state = mixed(state ^ (int(token) + 1), _FEED)
+            states.append(state)
+        return states
+
     def _rows(self, states: Sequence[int]) -> np.ndarray:
         state = np.array(states, np.uint64)[:, None]
+        row = _ROW if self.slips is None else _SLIP
         with np.errstate(over="ignore"):
-            noise = (state * np.uint64(_ROW)) ^ (np.arange(self.vocab_size, dtype=np.uint64) * np.uint64(_COLUMN))
+            noise = (state * np.uint64(row)) ^ (np.arange(self.vocab_size, dtype=np.uint64) * np.uint64(_COLUMN))
             noise *= np.uint64(_PICK)
         rows = -1.0 - (noise >> np.uint64(33)) % np.uint64(_LOWEST)
         every = np.arange(len(states))
         if self.rival is not None:
-            rows[every, [_mixed(one, _TIE) % self.vocab_size for one in states]] = -self.rival
-        rows[every, [_mixed(one, _PICK) % self.vocab_size for one in states]] = 0.0
+            rows[every, [mixed(one, _TIE) % self.vocab_size for one in states]] = -self.rival
+        rows[every, [self._favoured(one) for one in states]] = 0.0
         return rows + (state % np.uint64(_SHIFTS)).astype(np.float64)
 
+    def _favoured(self, state: int) -> int:
+        slip = self.slips is not None and mixed(state, _SLIP) % self.slips == 0
+        return (mixed(state, _PICK) + slip) % self.vocab_size
 
-def _mixed(state: int, multiplier: int) -> int:
+
+class Table(Toy):
+    """A toy whose probabilities at temperature `heat` are exact: one of a few rows, by a hash of the whole history.
+
+    rows: n rows of V probabilities. junk: the weights of one id more, that a filter has to take away, in rows of one id
+    and in others; none where it is empty. Tables of one salt and n have their rows at the same histories.
+    """
+
+    def __init__(
+        self, salt: int, rows: Sequence[Sequence[float]], heat: float = 1.0, junk: Sequence[float] = ()
+    ) -> None:
+        super().__init__(len(rows[0]) + bool(junk), salt)
+        self.chances, self.heat, self.junk = np.asarray(rows, np.float64), heat, junk
+
+    def row_of(self, tokens: Sequence[int]) -> int:
+        """Which row follows a history."""
+        return self.place(self.states(tokens)[-1])
+
+    def place(self, state: int) -> int:
+        """The same, of what the toy made of the history."""
+        return mixed(state, _ROW) % len(self.chances)
+
+    def logits(self) -> np.ndarray:
+        """Those of every row."""
+        weights = self.chances
+        if self.junk:
+            single = (weights > 0).sum(axis=-1, keepdims=True) == 1
+            weights = np.hstack([weights, np.where(single, *self.junk)])
+        with np.errstate(divide="ignore"):
+            return self.heat * np.log(weights)
+
+    def _rows(self, states: Sequence[int]) -> np.ndarray:
+        return self.logits()[[self.place(state) for state in states]]
+
+
+def mixed(state: int, multiplier: int) -> int:
     state = (state * multiplier) & _MASK
     return state ^ (state >> 31)
 

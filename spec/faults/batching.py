@@ -655,6 +655,15 @@ def _fault(name: str, text: str, kills: Any, change: Change, source: str) -> Fau
     return Fault(f"batching-{name}", text, kills, change, source)
 
 
+# a decoder
+
+
+def _one_for_all(self: BatchingKVCache, story: Story) -> list[int]:
+    """The offset of the first request is that of all."""
+    lengths = [row[0].shape[1] for _, row in _rows(story)]
+    return [0 if row is None else lengths[0] for row in story.batch.rows]
+
+
 FAULTS: tuple[Fault, ...] = (
     _fault(
         "first-token-lost",
@@ -1239,6 +1248,13 @@ FAULTS: tuple[Fault, ...] = (
         "PROPERTIES X7",
     ),
     _fault("any-size", "a batch of no slots is made", spec.BATCH_34, {"guard": _nothing}, "PROPERTIES X9"),
+    Fault(
+        "batch-position-of-first",
+        "the offset of the first request is taken for that of all",
+        spec.BATCH_35,
+        {"offsets_of": _one_for_all},
+        "PROPERTIES BK1; FACTS: offset ignored for batches",
+    ),
 )
 
 

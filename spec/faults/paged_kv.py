@@ -10,6 +10,7 @@ import numpy as np
 from inferspec.spec import paged_kv as spec
 from inferspec.spec.contract import Arguments, Change, Fault, Operation, Variant
 from inferspec.spec.faults.linear import TIRED
+from inferspec.spec.faults.paged_batches import BATCH_FAULTS, BATCH_VARIANTS
 from inferspec.spec.mistakes import misread
 from inferspec.spec.numerics import f64, numpy_dtype, round_to
 from inferspec.spec.paged_kv import Cache, PagedKVCache, PagePool, Pool, Story, fetched
@@ -1638,6 +1639,7 @@ FAULTS: tuple[Fault, ...] = (
         {"padded": _only_once},
         "PROPERTIES PC10",
     ),
+    *BATCH_FAULTS,
 )
 
 
@@ -1716,4 +1718,5 @@ VARIANTS: tuple[Variant, ...] = (
     Variant("paged-first-page-first", "pages are given back in order", "PagedKVCache", {"let_go": _first_page_first}),
     Variant("paged-closes", "a second release is an error", "PagedKVCache", {"let_go": _closes}),
     Variant("table-minus-one", "a wide table with -1 for padding", "block_table", {"padded": _minus_one_behind}),
+    *BATCH_VARIANTS,
 )

@@ -1,0 +1,290 @@
+"""How the kit consumes speculative generators on a pair of toys, and what it looks at meanwhile.
+
+The oracle and the driver of real subjects share it; it judges nothing.
+"""
+
+from __future__ import annotations
+
+import gc
+import itertools
+import weakref
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from inferspec.spec.contract import Arguments
+from inferspec.spec.toy import FixedCache, Table, Toy, ToyCache
+
+OVERRUN = 2
+"""How many ids past the limit a consumer takes, to see an iterator that does not end."""
+
+MOST_RUNS = 3000
+"""How many runs an enumeration makes at most; one that draws more numbers than it needs would take for ever."""
+
+LAYERS = 3
+"""Layers of a toy's cache, each of which has to be rewound."""
+
+
+@dataclass(frozen=True)
+class Note:
+    """One call of a model: what its cache held, what it was fed, and for whom."""
+
+    before: tuple[int, ...]
+    fed: tuple[int, ...]
+    turn: str
+
+
+class Player:
+    """A toy whose cache has several layers, and that notes how it is called.
+
+    fixed: one layer cannot be rewound. Of a cache whose layers hold different tokens one that is unlike the first decides.
+    """
+
+    def __init__(self, toy: Toy, fixed: bool = False) -> None:
+        self.toy, self.fixed = toy, fixed
+        self.notes: list[Note] = []
+        self.turn = ""
+        self._caches: list[weakref.ref[FixedCache]] = []
+
+    @classmethod
+    def of(cls, model: Mapping[str, Any]) -> Player:
+        """The player of a call's description of it."""
+        if "rows" in model:
+            toy: Toy = Table(model["salt"], model["rows"], model["heat"], model["junk"])
+        else:
+            toy = Toy(model["vocab_size"], model["salt"], model["rival"], model.get("slips"))
+        return cls(toy, model.get("fixed", False))
+
+    def make_cache(self) -> list[FixedCache]:
+        cache: list[FixedCache] = [ToyCache() for _ in range(LAYERS)]
+        if self.fixed:
+            cache[1] = FixedCache()
+        self._caches += [weakref.ref(layer) for layer in cache]
+        return cache
+
+    def __call__(self, tokens: Sequence[int], cache: Sequence[FixedCache] | None = None) -> np.ndarray:
+        """The logits L×V after each of the tokens."""
+        if not cache:
+            self.notes.append(Note((), tuple(tokens), self.turn))
+            return self.toy.extend(tokens)
+        off = [number for number, layer in enumerate(cache) if layer.tokens != cache[0].tokens]
+        seen = off[0] if off else 0
+        self.notes.append(Note(tuple(cache[seen].tokens), tuple(tokens), self.turn))
+        return [self.toy.extend(tokens, layer) for layer in cache][seen]
+
+    def alive(self) -> int:
+        """How many layers of caches someone still holds."""
+        gc.collect()
+        return sum(reference() is not None for reference in self._caches)
+
+
+@dataclass
+class Request:
+    """What is asked of one generator. tokens: as the caller has them; uniforms: numbers in [0, 1), or None."""
+
+    tokens: Any
+    max_tokens: int
+    num_draft_tokens: int = 4
+    eos: tuple[int, ...] = ()
+    temperature: float = 0.0
+    top_k: int | None = None
+    top_p: float = 1.0
+    uniforms: Iterator[float] | None = None
+    name: str = "first"
+
+
+@dataclass
+class _Stream:
+    """One generator at work: its ids, and how far the target was when each came out."""
+
+    request: Request
+    players: tuple[Player, Player]
+    ids: list[Any] = field(default_factory=list)
+    ahead: list[int] = field(default_factory=list)
+    iterator: Iterator[Any] | None = None
+    over: bool = False
+    fed: dict[int, tuple[int, int]] = field(default_factory=dict)
+    """player (its id) -> how many of its notes were counted, and how many positions it was fed at most in them"""
+
+    def begin(self, start: Callable[[Request], Iterable[Any]]) -> None:
+        self._turn()
+        self.iterator = iter(start(self.request))
+
+    def advance(self, until: int | None) -> None:
+        """Take one more id, as long as there are any and the consumer wants them."""
+        wanted = max(self.request.max_tokens, 0) + OVERRUN if until is None else until
+        self._turn()
+        if len(self.ids) >= wanted:
+            self.over = True
+            return
+        assert self.iterator is not None
+        try:
+            self.ids.append(next(self.iterator))
+        except StopIteration:
+            self.over = True
+        else:
+            self.ahead.append(self.reach(self.players[0]) - len(self.ids) + 1)
+
+    def close(self) -> None:
+        if (close := getattr(self.iterator, "close", None)) is not None:
+            close()
+        self.iterator = None
+
+    def notes(self, player: Player) -> list[Note]:
+        return [note for note in player.notes if note.turn == self.request.name]
+
+    def reach(self, player: Player) -> int:
+        """How many positions past the prompt a model was fed at most."""
+        counted, furthest = self.fed.get(id(player), (0, 0))
+        # Of thousands of ids each asks anew.
+        new = [len(n.before) + len(n.fed) for n in player.notes[counted:] if n.turn == self.request.name]
+        furthest = max([furthest, *new])
+        self.fed[id(player)] = len(player.notes), furthest
+        return furthest - len(self.request.tokens)
+
+    def widths(self) -> list[int]:
+        """How many tokens past the prompt each call fed to the target."""
+        size = len(self.request.tokens)
+        found = [len(n.before) + len(n.fed) - max(size, len(n.before)) for n in self.notes(self.players[0])]
+        return [width for width in found if width > 0]
+
+    def _turn(self) -> None:
+        for player in self.players:
+            player.turn = self.request.name
+
+
+def play(
+    start: Callable[[Request], Iterable[Any]], players: tuple[Player, Player], requests: Sequence[Request], a: Arguments
+) -> dict[str, Any]:
+    """Consume generators as `a.until` and `a.order` say and return what `a.seen` names.
+
+    ids: what came out; beside: what came out of the second request; strays: of target and draft, how many calls met a
+    history that is not the one it should be (`strays`); rejected: how many calls of the target were fed a draft that did
+    not come out; ahead: for each id, how many positions the target was past it; reach: of target and draft, the furthest
+    position past the prompt that was fed; widths: how many tokens past the prompt each call of the target was fed;
+    calls: of target and draft; drawn: how many uniform numbers were taken; alive: how many layers of caches of target
+    and draft are held by anyone when the generators are closed; whole: whether ids are Python's integers; prompt: the
+    caller's tokens afterwards; refused: whether it raised.
+    """
+    first, *others = streams = [_Stream(request, players) for request in requests]
+    counted = _Counted(first.request)
+    try:
+        _consume(streams, start, a)
+    except NotImplementedError:
+        raise
+    except Exception:
+        if "refused" not in a.seen:
+            raise
+        return _seen(first, others, counted, a, refused=True)
+    return _seen(first, others, counted, a, refused=False)
+
+
+def _seen(first: _Stream, others: Sequence[_Stream], counted: _Counted, a: Arguments, refused: bool) -> dict[str, Any]:
+    ids, players = [int(token) for token in first.ids], first.players
+    look: dict[str, Callable[[], Any]] = {
+        "ids": lambda: ids,
+        "beside": lambda: [int(token) for other in others for token in other.ids],
+        "strays": lambda: strays(first.notes(players[0]), first.notes(players[1]), _prompt(first.request) + ids),
+        "rejected": lambda: [rejected(first.notes(players[0]), _prompt(first.request) + ids)],
+        "ahead": lambda: first.ahead,
+        "reach": lambda: [first.reach(player) for player in players],
+        "widths": first.widths,
+        "calls": lambda: [len(first.notes(player)) for player in players],
+        "drawn": lambda: [counted.taken],
+        "alive": lambda: [player.alive() for player in players],
+        "whole": lambda: [int(all(type(token) is int for token in first.ids))],
+        "prompt": lambda: _prompt(first.request),
+        "refused": lambda: [int(refused)],
+    }
+    return {name: look[name]() for name in a.seen}
+
+
+class _Counted:
+    """Counts the uniform numbers that a request takes."""
+
+    def __init__(self, request: Request) -> None:
+        self.taken = 0
+        if request.uniforms is not None:
+            request.uniforms = self._numbers(request.uniforms)
+
+    def _numbers(self, uniforms: Iterator[float]) -> Iterator[float]:
+        for number in uniforms:
+            self.taken += 1
+            yield number
+
+
+def _prompt(request: Request) -> list[int]:
+    return [int(token) for token in request.tokens]
+
+
+def _consume(streams: Sequence[_Stream], start: Callable[[Request], Iterable[Any]], a: Arguments) -> None:
+    rounds = [streams] if a.order == "turns" else [[stream] for stream in streams]
+    for together in rounds:
+        for stream in together:
+            stream.begin(start)
+        while not all(stream.over for stream in together):
+            for stream in together:
+                if not stream.over:
+                    stream.advance(a.until if stream is streams[0] else None)
+        for stream in together:
+            stream.close()
+
+
+def strays(target: Sequence[Note], draft: Sequence[Note], text: Sequence[int]) -> list[int]:
+    """Of target and draft, how many calls met a history that is not the one it should be.
+
+    The target's cache holds nothing but the text: the prompt and ids that came out. What the draft has seen after a call is
+    the text and its own drafts: what the target is fed next, or the beginning of it.
+    """
+    foreign = sum(not _agree(note.before, text) for note in target)
+    fed = [note.before + note.fed for note in target]
+    lost = 0
+    for note in draft:
+        seen = note.before + note.fed
+        # The text grows from round to round: the verification of these drafts is the first that is as long as they are.
+        later = [one for one in fed if len(one) >= len(seen)]
+        lost += not any(_agree(seen, one) for one in (*later, *([text] if len(text) >= len(seen) else [])))
+    return [foreign, lost]
+
+
+def rejected(target: Sequence[Note], text: Sequence[int]) -> int:
+    """How many calls fed the target a draft that did not come out."""
+    return sum(not _agree(note.before + note.fed, text) for note in target)
+
+
+def _agree(first: Sequence[int], second: Sequence[int]) -> bool:
+    """Whether one is the beginning of the other."""
+    return all(a == b for a, b in zip(first, second, strict=False))
+
+
+def distribution(run: Callable[[Iterator[float]], Sequence[int]], size: int, length: int, cells: int) -> np.ndarray:
+    """The probability of every output of `length` ids below `size`, and last that of any other output.
+
+    run: maps uniform numbers to ids. Its thresholds are multiples of 1/cells, so that a number in the middle of each of
+    the cells stands for all; every combination of them is run, as many numbers long as the run takes.
+    """
+    found = np.zeros(size**length + 1)
+    path: list[int] = []
+    for _ in range(MOST_RUNS):
+        taken = 0
+
+        def numbers(path: list[int] = path) -> Iterator[float]:
+            nonlocal taken
+            for taken in itertools.count(1):
+                if taken > len(path):
+                    path.append(0)
+                yield (path[taken - 1] + 0.5) / cells
+
+        ids = [int(token) for token in run(numbers())]
+        inside = len(ids) == length and all(0 <= token < size for token in ids)
+        place = sum(token * size**power for power, token in enumerate(reversed(ids))) if inside else size**length
+        found[place] += float(cells) ** -taken
+        del path[taken:]
+        while path and path[-1] == cells - 1:
+            path.pop()
+        if not path:
+            return found
+        path[-1] += 1
+    raise ValueError(f"more than {MOST_RUNS} runs: it takes more numbers than a round needs")

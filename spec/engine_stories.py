@@ -1,0 +1,321 @@
+"""How the kit uses an engine, and what it looks at meanwhile. The oracle's model and the driver of real subjects share it; it
+judges nothing.
+
+Schedules are free, so what it tells does not depend on them: no part of a story says in which step something happened.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from inferspec.spec.contract import Arguments
+
+DURATIONS = (1.0, 2.5, 0.75, 4.0)
+"""Seconds from one step to the next: no two gaps of a few steps are alike, and all sums are exact."""
+
+ROUNDS = 8
+"""Steps for each token of all requests, beyond which an engine is said to stand still."""
+
+
+class Clock:
+    """Seconds that the story sets, or (`ticking`) that every reading adds one to."""
+
+    def __init__(self, ticking: bool) -> None:
+        self.now, self.ticking = 100.0, ticking
+
+    def __call__(self) -> float:
+        self.now += self.ticking
+        return self.now
+
+
+@dataclass
+class Fuse:
+    """Lets the model fail: `burn(n)` arms it for its n-th use from now on, `tripped` says whether it has failed since."""
+
+    burn: Callable[[int | None], None]
+    tripped: Callable[[], bool]
+
+
+@dataclass
+class _Known:
+    """A request as the caller knows it. asked: number of the step that added it."""
+
+    asked: int
+    name: Any
+    engine: int
+    given: list[int]
+    tokens: tuple[int, ...]
+    arrival: float
+    cancelled: bool = False
+    streamed: list[int] = field(default_factory=list)
+    times: list[float] = field(default_factory=list)
+    most: int = 0
+    late: int = 0
+    steps: int = 0
+    bursts: int = 0
+    ran: bool = False
+    apart: int = 0
+    meanwhile: float = 0.0
+
+
+class _Story:
+    def __init__(self, make: Callable[[Callable[[], float]], Any], a: Arguments, fuse: Fuse) -> None:
+        self.make, self.a, self.fuse = make, a, fuse
+        self.clock = Clock(a.ticking)
+        self.engines = [make(self.clock)]
+        self.known: dict[int, _Known] = {}
+        self.durations = itertools.cycle(DURATIONS)
+        self.order: list[int] = []
+        self.told: dict[str, Any] = {}
+        self.outside = self.held = self.misled = self.at_once = self.repeated = 0
+        self.number = 0
+        self.ran = any(step == "run" for step, _ in a.steps)
+
+    # steps
+
+    def do(self, number: int, step: str, given: Mapping[str, Any]) -> None:
+        self.number = number
+        try:
+            getattr(self, step)(**given)
+        except NotImplementedError:
+            raise
+        except Exception as error:
+            self.told |= {f"{number} refused": 1, f"{number} why": f"{type(error).__name__}: {error}"}
+        self.look()
+
+    def add(
+        self, tokens: tuple[int, ...], max_tokens: int, priority: int = 0, eos: tuple[int, ...] = (), engine: int = 0
+    ) -> None:
+        while len(self.engines) <= engine:
+            self.engines.append(self.make(self.clock))
+        given = list(tokens)
+        options = {name: value for name, value in (("priority", priority), ("eos", eos)) if value}
+        try:
+            name = self.engines[engine].add_request(given, max_tokens, **options)
+        finally:
+            if given != list(tokens):
+                self.told[f"{self.number} changed"] = 1
+        self.known[self.number] = _Known(self.number, name, engine, given, tokens, self.clock.now)
+
+    def step(self, times: int = 1, engine: int = 0) -> None:
+        for _ in range(times):
+            self._advance(engine)
+            self.look()
+
+    def fail(self, after: int) -> None:
+        """A step in which the model fails at one of its uses, if it has so many."""
+        self.fuse.burn(after)
+        raised = False
+        try:
+            self._advance(0)
+        except NotImplementedError:
+            raise
+        except Exception:
+            raised = True
+        finally:
+            self.fuse.burn(None)
+        if raised != self.fuse.tripped():
+            self.told[f"{self.number} swallowed" if not raised else f"{self.number} crashed"] = 1
+
+    def run(self, engine: int = 0) -> None:
+        outputs = self.engines[engine].run()
+        mine = [one for one in self.known.values() if one.engine == engine]
+        for one in mine:
+            one.ran = True
+            if one.name in outputs:
+                self.told[f"{one.asked} run"] = [int(token) for token in outputs[one.name]]
+        self.told[f"{self.number} ran"] = len(outputs)
+
+    def cancel(self, request: int) -> None:
+        if one := self.known.get(request):
+            one.cancelled = True
+            self.engines[one.engine].cancel(one.name)
+
+    def overwrite(self, request: int) -> None:
+        if one := self.known.get(request):
+            one.given[:] = [0, *one.given[:-1]] if len(one.given) % 2 else one.given[::-1]
+            one.given.append(0)
+            output = self.engines[one.engine].output(one.name)
+            if isinstance(output, list):
+                output.append(0)
+
+    def strange(self, method: str) -> None:
+        """Ask about an id that no request has."""
+        names = {one.name for one in self.known.values()}
+        getattr(self.engines[0], method)(next(x for x in (10**6, "nobody") if x not in names))
+
+    def _advance(self, engine: int) -> None:
+        self.clock.now += next(self.durations)
+        waiting = [one for one in self.known.values() if one.engine == engine and not one.streamed]
+        for one in waiting:
+            one.steps += 1
+        made: dict[int, int] = {}
+        for name, token in self.engines[engine].step():
+            mine = [x for x in self.known.values() if x.engine == engine and x.name == name]
+            if not mine:
+                self.told["of nobody"] = 1
+                continue
+            one = mine[0]
+            if not one.streamed:
+                self.order.append(one.asked)
+            one.streamed.append(int(token))
+            one.times.append(self.clock.now)
+            one.late += one.cancelled
+            self.repeated += one.ran
+            one.bursts += one.asked not in made
+            made[one.asked] = made.get(one.asked, 0) + 1
+            one.most = max(one.most, made[one.asked])
+
+    # what is seen
+
+    def look(self) -> None:
+        """What holds at every moment."""
+        for index, engine in enumerate(self.engines):
+            unfinished = bool(read(engine, "has_unfinished"))
+            if "pages" in self.a.seen:
+                free = int(read(engine, "num_free_pages"))
+                self.outside = max(self.outside, -free, free - self.a.num_pages)
+                self.held = max(self.held, 0 if unfinished else abs(self.a.num_pages - free))
+            mine = [one for one in self.known.values() if one.engine == index]
+            for one in () if self.ran else mine:
+                self.compare(engine, one)
+            self.at_once = max(self.at_once, sum(bool(x.streamed) and not engine.finished(x.name) for x in mine))
+            self.misled += unfinished != any(not (one.cancelled or engine.finished(one.name)) for one in mine)
+
+    def compare(self, engine: Any, one: _Known) -> None:
+        """What the engine tells of a request while it is served, and what steps gave of it."""
+        if one.cancelled:
+            return
+        if "stream" in self.a.seen:
+            one.apart += [int(token) for token in engine.output(one.name)] != one.streamed
+        if "metrics" in self.a.seen:
+            off = [float(np.abs(x).max(initial=0.0)) for x in _metrics(engine, one).values()]
+            one.meanwhile = float(np.max([one.meanwhile, *off]))
+
+    def drain(self) -> None:
+        """Step until nothing is unfinished."""
+        total = sum(len(given["tokens"]) + given["max_tokens"] for step, given in self.a.steps if step == "add")
+        for _ in range(ROUNDS * total + ROUNDS):
+            busy = [index for index, engine in enumerate(self.engines) if read(engine, "has_unfinished")]
+            if not busy:
+                return
+            for index in busy:
+                self._advance(index)
+                self.look()
+        self.told["stands still"] = 1
+
+    def finish(self) -> dict[str, Any]:
+        """What there is to tell at the end."""
+        for one in self.known.values():
+            engine = self.engines[one.engine]
+            for group in self.a.seen:
+                tell = _TOLD.get(group)
+                if (
+                    tell
+                    and (not self.ran or group not in ("stream", "pace"))
+                    and (not one.cancelled or group == "cancelled")
+                ):
+                    self.told |= {f"{one.asked} {name}": value for name, value in tell(engine, one).items()}
+        free = [int(read(x, "num_free_pages")) for x in self.engines] if "pages" in self.a.seen else []
+        together: dict[str, dict[str, Any]] = {
+            "pages": {"free": free, "outside": self.outside, "held while idle": self.held},
+            "ends": {"misled": self.misled, "repeated": self.repeated, "unfinished": [int(bool(read(x, "has_unfinished"))) for x in self.engines]},
+            "order": {"order": self.order},
+            "steps": {"most at once": self.at_once},
+        }  # fmt: skip
+        for group in self.a.seen:
+            self.told |= together.get(group, {})
+        return self.told
+
+
+def _outputs(engine: Any, one: _Known) -> dict[str, Any]:
+    ids = [int(token) for token in engine.output(one.name)]
+    return {"output": ids, "finished": int(bool(engine.finished(one.name)))}
+
+
+def _cancelled(engine: Any, one: _Known) -> dict[str, Any]:
+    return {"until cancelled": one.streamed, "after it": one.late} if one.cancelled else {}
+
+
+def _metrics(engine: Any, one: _Known) -> dict[str, Any]:
+    """What the engine tells less what the clock said, as the tokens came out; TPOT times the number of gaps."""
+    ttft, tpot, itl, e2el = _four(engine.metrics(one.name))
+    gaps, n = np.diff(one.times), len(one.times)
+    span = one.times[-1] - one.times[0] if n > 1 else None
+    told = [float(x) for x in itl]
+    return {
+        "ttft": _less(ttft, one.times[0] - one.arrival if n else None),
+        "tpot": _less(None if tpot is None else tpot * max(n - 1, 1), span),
+        "itl": np.array(told) - gaps if len(told) == len(gaps) else np.array([*told, np.nan]),
+        "e2el": _less(e2el, one.times[-1] - one.arrival if n else None),
+    }
+
+
+def _identities(engine: Any, one: _Known) -> dict[str, Any]:
+    """TTFT + ΣITL - E2EL, the number of gaps, how far below 0 anything is."""
+    ttft, tpot, itl, e2el = _four(engine.metrics(one.name))
+    n = len(engine.output(one.name))
+    told = [float(x) for x in itl]
+    every = [*told, *(x for x in (ttft, tpot, e2el) if x is not None)]
+    return {
+        "identity": _less(None if ttft is None else ttft + sum(told), e2el),
+        "gaps": len(told) - max(n - 1, 0),
+        "mean gap": _less(None if tpot is None else tpot * (n - 1), sum(told) if n > 1 else None),
+        "below 0": min([0.0, *every]),
+    }
+
+
+def _four(told: Any) -> tuple[Any, Any, Any, Any]:
+    """TTFT, TPOT, ITL and E2EL of a tuple in this order, or of a dict or an object with these names."""
+    names = ("ttft", "tpot", "itl", "e2el")
+    if isinstance(told, Mapping):
+        told = [told[name] for name in names]
+    elif hasattr(told, names[0]):
+        told = [getattr(told, name) for name in names]
+    ttft, tpot, itl, e2el = told
+    return ttft, tpot, itl, e2el
+
+
+def _less(told: float | None, seen: float | None) -> float:
+    """The difference; 0 where both are None, and NaN where one is."""
+    if told is None or seen is None:
+        return 0.0 if told is seen else np.nan
+    return float(told) - seen
+
+
+_TOLD: Mapping[str, Callable[[Any, _Known], dict[str, Any]]] = {
+    "outputs": _outputs,
+    "stream": lambda engine, one: {"streamed": one.streamed, "apart": one.apart},
+    "pace": lambda engine, one: {"most in a step": one.most},
+    "cancelled": _cancelled,
+    "metrics": lambda engine, one: {**_metrics(engine, one), "meanwhile": one.meanwhile},
+    "identities": _identities,
+    "steps": lambda engine, one: {"steps to the first id": one.steps, "steps with ids": one.bursts},
+    "logits": lambda engine, one: {"logits": engine.logits(one.name)},
+}
+
+
+def read(thing: Any, name: str) -> Any:
+    """An attribute, or what a method of that name returns."""
+    attribute = getattr(thing, name)
+    return attribute() if callable(attribute) else attribute
+
+
+def watch(make: Callable[[Callable[[], float]], Any], a: Arguments, fuse: Fuse) -> dict[str, Any]:
+    """Do the steps of a story to engines that `make(clock)` builds, serve what is left, and return what `a.seen` names."""
+    story = _Story(make, a, fuse)
+    for number, (step, given) in enumerate(a.steps, 1):
+        story.do(number, step, given)
+    try:
+        story.drain()
+    except NotImplementedError:
+        raise
+    except Exception as error:
+        last = len(a.steps)
+        story.told |= {f"{last} raised later": 1, f"{last} why": f"{type(error).__name__}: {error}"}
+    return story.finish()

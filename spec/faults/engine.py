@@ -1,0 +1,1640 @@
+"""Mistakes in serving engines, and other honest ways to serve."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from inferspec.spec import engine as spec
+from inferspec.spec.contract import Arguments, Change, Fault, Requirement, Variant
+from inferspec.spec.engine import Engine
+from inferspec.spec.engine_model import Request, State, forward, pages_of
+from inferspec.spec.transformer import Memory
+
+VLLM = "https://github.com/vllm-project/vllm"
+METAL = "https://github.com/vllm-project/vllm-metal/commit"
+MLX_LM = "https://github.com/ml-explore/mlx-lm/commit"
+NANO = "https://github.com/GeeeekExplorer/nano-vllm"
+TINY = "https://github.com/skyzh/tiny-llm/commit"
+
+Rows = list[tuple[Request, int, np.ndarray, list[int]]]
+
+
+def _computed(self: Engine, m: State) -> Rows:
+    return [(r, n, self.feed(m, r, n, guesses), guesses) for r, n, guesses in self.plan(m)]
+
+
+# rows of a batch
+
+
+def _position_of_the_first(self: Engine, m: State, r: Request) -> int:
+    """One offset for all rows."""
+    return int(m.running[0].computed)
+
+
+def _last_logits_for_all(self: Engine, m: State) -> list[tuple[int, int]]:
+    m.emitted = []
+    self.admit(m)
+    rows = _computed(self, m)
+    for r, n, logits, guesses in rows:
+        last = rows[-1][2]
+        self.settle(m, r, n, last if len(last) == len(logits) else logits, guesses)
+    return list(m.emitted)
+
+
+def _one_token_short(self: Engine, m: State, r: Request) -> int:
+    return max(r.computed - 1, 0) if self.decodes(r) else int(r.computed)
+
+
+def _one_token_more(self: Engine, m: State, r: Request) -> int:
+    """The slot of the new token is read before it is written."""
+    return int(r.computed + 1) if self.decodes(r) else int(r.computed)
+
+
+def _longest_context(self: Engine, m: State, r: Request) -> int:
+    """Every row reads as much as the longest."""
+    if not self.decodes(r):
+        return int(r.computed)
+    return min(max(x.computed for x in m.running), len(r.table) * m.a.page_size)
+
+
+def _moves_into_the_gap(self: Engine, m: State, r: Request) -> None:
+    """The last running request takes the place of one that ends, and the place's table with it."""
+    gone = list(r.table)
+    Engine.end(self, m, r)
+    if m.running:
+        m.running[-1].place = gone
+
+
+def _table_of_the_place(self: Engine, m: State, r: Request) -> list[int]:
+    place = r.__dict__.pop("place", r.table)
+    return list(place if len(place) >= len(r.table) else r.table)
+
+
+def _leaves_its_state(self: Engine, m: State, r: Request) -> None:
+    """Who ends leaves what was computed to the next owner of its place."""
+    m.left = self.read(m, r)
+    Engine.end(self, m, r)
+
+
+def _takes_the_state(self: Engine, m: State, r: Request, hits: list[int]) -> None:
+    Engine.start(self, m, r, hits)
+    r.found = m.__dict__.pop("left", {})
+
+
+def _behind_the_state(self: Engine, m: State, r: Request) -> Memory:
+    own, found = Engine.read(self, m, r), r.__dict__.get("found", {})
+    if not own:
+        return {layer: tuple(pair) for layer, pair in found.items()}
+    return {
+        layer: tuple(np.concatenate([x, y], axis=3) for x, y in zip(found[layer], pair, strict=True)) if found else pair
+        for layer, pair in own.items()
+    }
+
+
+# chunks
+
+
+def _chunk_back_by_one(self: Engine, m: State, r: Request, n: int) -> list[int]:
+    """Later chunks begin with the last token of the chunk before."""
+    back = 1 if r.computed and not self.decodes(r) else 0
+    return list(r.tokens[r.computed - back : r.computed - back + n])
+
+
+def _chunks_at_zero(self: Engine, m: State, r: Request) -> int:
+    """Later chunks of a prompt begin at position 0 again."""
+    return int(r.computed) if self.decodes(r) else 0
+
+
+def _chunks_alone(self: Engine, m: State, r: Request) -> int:
+    """A chunk sees none of those before."""
+    return int(r.computed) if self.decodes(r) else 0
+
+
+def _an_id_after_every_chunk(
+    self: Engine, m: State, r: Request, n: int, logits: np.ndarray, guesses: list[int]
+) -> None:
+    if not r.out and r.computed + n < len(r.tokens):
+        r.computed += n
+        self.emit(m, r, self.choose(logits[-1]), logits[-1])
+        return
+    Engine.settle(self, m, r, n, logits, guesses)
+
+
+def _first_row(self: Engine, n: int) -> int:
+    """Ids are chosen by the first row of a chunk."""
+    return 0
+
+
+def _budget_for_each(self: Engine, m: State, r: Request, left: int) -> int:
+    """Every prompt may have as many tokens as a step."""
+    return Engine.share_of(self, m, r, m.a.max_prefill_tokens)
+
+
+def _prompts_at_once(self: Engine, m: State, r: Request, left: int) -> int:
+    return len(r.tokens) - r.computed
+
+
+def _all_that_fit(self: Engine, m: State) -> None:
+    """As many run as there are pages for."""
+    most, m.a.max_requests = m.a.max_requests, 10**6
+    Engine.admit(self, m)
+    m.a.max_requests = most
+
+
+# pages
+
+
+def _sizes_of_two(self: Engine, m: State, table: list[int], start: int, length: int) -> np.ndarray:
+    """Page and place by a shift and a mask, as if every size were a power of two."""
+    size, bits = m.a.page_size, (m.a.page_size - 1).bit_length()
+    mask, slots = (1 << bits) - 1, m.a.num_pages * m.a.page_size
+    places = [table[min(p >> bits, len(table) - 1)] * size + (p & mask) for p in range(start, start + length)]
+    return np.array(places, np.int64) % slots
+
+
+def _next_page_late(self: Engine, m: State, r: Request) -> int:
+    """The first token of a page is written over the last of the page before."""
+    full = r.computed and r.computed % m.a.page_size == 0 and self.decodes(r)
+    return int(r.computed) - bool(full)
+
+
+def _pages_in_order(self: Engine, m: State, r: Request) -> list[int]:
+    """Pages are read by their number, not in the order of the table."""
+    return sorted(r.table)
+
+
+# preemption
+
+
+def _prompt_lost(self: Engine, m: State, r: Request) -> None:
+    Engine.preempt(self, m, r)
+    if r.out:
+        r.tokens = r.tokens[-1:]
+
+
+def _output_lost(self: Engine, m: State, r: Request) -> None:
+    """Goes on from the prompt alone, behind the output that it has."""
+    Engine.preempt(self, m, r)
+    r.tokens = list(r.prompt)
+
+
+def _still_computed(self: Engine, m: State, r: Request) -> None:
+    """What was computed before counts although its pages are gone."""
+    computed = r.computed
+    Engine.preempt(self, m, r)
+    r.stale = computed
+
+
+def _from_what_was_computed(self: Engine, m: State, r: Request, hits: list[int]) -> int:
+    known = Engine.cached_tokens(self, m, r, hits)
+    return max(known, min(r.__dict__.pop("stale", 0), len(r.tokens) - 1))
+
+
+def _table_kept(self: Engine, m: State, r: Request) -> None:
+    """A preempted request goes on in the pages that it gave back."""
+    table, computed = list(r.table), r.computed
+    Engine.preempt(self, m, r)
+    r.kept = table, computed
+
+
+def _starts_in_its_old_pages(self: Engine, m: State, r: Request, hits: list[int]) -> None:
+    Engine.start(self, m, r, hits)
+    table, computed = r.__dict__.pop("kept", ([], 0))
+    if computed > r.computed:
+        for page in table[len(hits) :]:
+            self.share(m, page)
+        r.table, r.computed = [*hits, *table[len(hits) :]], computed
+
+
+def _told_again(self: Engine, m: State, r: Request) -> None:
+    """After a preemption the output comes out once more from its beginning."""
+    Engine.preempt(self, m, r)
+    m.emitted += [(r.id, token) for token in r.out]
+
+
+# prefixes
+
+
+def _position_after_the_hit(self: Engine, m: State, r: Request) -> int:
+    """RoPE starts at 0 after a hit."""
+    return int(r.computed - r.hit)
+
+
+def _notes_the_hit(self: Engine, m: State, r: Request, hits: list[int]) -> None:
+    Engine.start(self, m, r, hits)
+    r.hit = r.computed
+
+
+def _visible_at_once(self: Engine, m: State, r: Request, hits: list[int]) -> None:
+    """All pages of a prompt are taken when it begins, and are in the cache from then on."""
+    Engine.start(self, m, r, hits)
+    while len(r.table) < pages_of(len(r.tokens), m.a.page_size):
+        r.table.append(self.take(m))
+    computed, r.computed = r.computed, len(r.tokens)
+    self.publish(m, r)
+    r.computed = computed
+
+
+def _page_alone(self: Engine, m: State, tokens: list[int], index: int) -> Any:
+    return tuple(tokens[index * m.a.page_size : (index + 1) * m.a.page_size])
+
+
+def _page_and_place(self: Engine, m: State, tokens: list[int], index: int) -> Any:
+    return index, _page_alone(self, m, tokens, index)
+
+
+def _any_order(self: Engine, m: State, tokens: list[int], index: int) -> Any:
+    return tuple(sorted(tokens[: (index + 1) * m.a.page_size]))
+
+
+def _nothing_left(self: Engine, m: State, r: Request) -> int:
+    return int(len(r.tokens) // m.a.page_size)
+
+
+def _last_token_twice(self: Engine, m: State, r: Request, left: int) -> int:
+    """Of a prompt that is hit whole the last token is fed once more, behind itself."""
+    return max(Engine.share_of(self, m, r, left), min(1, left))
+
+
+def _the_last_again(self: Engine, m: State, r: Request, n: int) -> list[int]:
+    return list(r.tokens[r.computed : r.computed + n]) or list(r.tokens[-n:])
+
+
+def _counts_the_last(self: Engine, m: State, r: Request, n: int, logits: np.ndarray, guesses: list[int]) -> None:
+    if r.computed == len(r.tokens):
+        r.computed -= n
+    Engine.settle(self, m, r, n, logits, guesses)
+
+
+def _still_cached(self: Engine, m: State, page: int) -> None:
+    """A page that is taken for other tokens stays in the cache."""
+    m.content.pop(page, None)
+
+
+def _hit_stays_free(self: Engine, m: State, page: int) -> None:
+    m.owners[page] += 1
+
+
+def _over_the_old_key(self: Engine, m: State, r: Request) -> None:
+    """A page's old key is never dropped when the page gets another."""
+    for index in range(self.written(m, r)):
+        key = self.key(m, r.tokens, index)
+        m.cached.setdefault(key, r.table[index])
+
+
+def _last_not_computed(self: Engine, m: State, r: Request) -> int:
+    """The last id counts as computed, which it is only in the next step."""
+    return int(min(len(r.tokens) // m.a.page_size, len(r.table)))
+
+
+def _at_the_end_too(self: Engine, m: State, r: Request) -> None:
+    self.publish(m, r)
+    Engine.end(self, m, r)
+
+
+def _no_hits(self: Engine, m: State, r: Request) -> list[int]:
+    return []
+
+
+# guesses
+
+
+def _all_right(self: Engine, chosen: list[int], guesses: list[int]) -> int:
+    return len(guesses)
+
+
+def _right_in_any_place(self: Engine, chosen: list[int], guesses: list[int]) -> int:
+    """All guesses that agree count, those behind a wrong one too."""
+    return sum(guess == own for guess, own in zip(guesses, chosen, strict=False))
+
+
+def _not_rewound(self: Engine, r: Request, right: int) -> int:
+    return len(r.tokens) + int(r.__dict__.get("guessed", right))
+
+
+def _notes_its_guesses(self: Engine, m: State, r: Request, count: int) -> list[int]:
+    found = Engine.guesses(self, m, r, count)
+    r.guessed = len(found)
+    return found
+
+
+def _burst(drop: Any) -> Change:
+    """A settle whose ids of one step are what `drop` makes of them."""
+
+    def settle(self: Engine, m: State, r: Request, n: int, logits: np.ndarray, guesses: list[int]) -> None:
+        if r.computed + n < len(r.tokens):
+            Engine.settle(self, m, r, n, logits, guesses)
+            return
+        rows = logits[self.sampled_from(n) :]
+        chosen = [self.choose(row) for row in rows]
+        right = self.agreeing(chosen, guesses)
+        r.computed = self.committed(r, right)
+        drop(self, m, r, chosen, right, rows)
+        if not r.finished:
+            r.computed = min(r.computed, len(r.tokens) - 1)
+            self.publish(m, r)
+            self.trim(m, r)
+
+    return {"settle": settle}
+
+
+def _own_id_lost(self: Engine, m: State, r: Request, chosen: list[int], right: int, rows: np.ndarray) -> None:
+    """Where a guess is wrong after right ones, the model's own id there is skipped and the next row's is taken."""
+    ids = chosen[:right] + chosen[right + 1 : right + 2] if 0 < right < len(chosen) - 1 else chosen[: right + 1]
+    for token in ids:
+        if not r.finished:
+            self.emit(m, r, token, rows[0])
+
+
+def _row_before(self: Engine, m: State, r: Request, chosen: list[int], right: int, rows: np.ndarray) -> None:
+    """After guesses that are all right the id is that of the row before."""
+    ids = [*chosen[:right], chosen[right - 1] if right and right == len(chosen) - 1 else chosen[right]]
+    for token in ids:
+        if not r.finished:
+            self.emit(m, r, token, rows[0])
+
+
+def _limit_at_the_end(self: Engine, m: State, r: Request, chosen: list[int], right: int, rows: np.ndarray) -> None:
+    """max_tokens is looked at after all ids of a step."""
+    limit, r.limit = r.limit, 10**6
+    for token in chosen[: right + 1]:
+        if not r.finished:
+            self.emit(m, r, token, rows[0])
+    r.limit = limit
+    if not r.finished and len(r.out) >= limit:
+        self.end(m, r)
+
+
+def _as_many_as_ever(self: Engine, m: State, r: Request, n: int) -> int:
+    if m.a.draft is None or not n or r.computed + n < len(r.tokens):
+        return 0
+    return int(min(m.a.num_draft_tokens, m.a.num_pages * m.a.page_size - len(r.tokens)))
+
+
+def _end_at_the_end(self: Engine, m: State, r: Request, chosen: list[int], right: int, rows: np.ndarray) -> None:
+    """Only the last id of a step is looked at for an end."""
+    eos, r.eos = r.eos, ()
+    for token in chosen[:right]:
+        if not r.finished:
+            self.emit(m, r, token, rows[0])
+    r.eos = eos
+    if not r.finished:
+        self.emit(m, r, chosen[right], rows[0])
+
+
+def _one_guess_unfed(self: Engine, m: State, r: Request) -> tuple[Memory, list[int]]:
+    """The last guess is never fed to the draft: where all were right, it goes on without."""
+    memory, known = Engine.rewound(self, m, r)
+    if r.__dict__.get("whole") and len(known) < len(r.tokens) - 1:
+        known = list(r.tokens[: len(known) + 1])
+        memory["offset"] = len(known)
+    return memory, known
+
+
+def _notes_whole(self: Engine, m: State, r: Request, count: int) -> list[int]:
+    found = Engine.guesses(self, m, r, count)
+    r.whole = bool(found)
+    return found
+
+
+def _never_guesses(self: Engine, m: State, r: Request, n: int) -> int:
+    return 0
+
+
+# limits and ends
+
+
+def _one_too_many(self: Engine, r: Request) -> int:
+    return int(r.limit + 1)
+
+
+def _never_at_once(self: Engine, r: Request) -> bool:
+    return False
+
+
+def _ends_with_the_prompt(self: Engine, r: Request, token: int) -> bool:
+    return token in r.eos or any(x in r.eos for x in r.prompt)
+
+
+def _first_of_them(self: Engine, r: Request, token: int) -> bool:
+    return token in r.eos[:1]
+
+
+def _comes_out(self: Engine, m: State, r: Request, token: int, row: np.ndarray) -> None:
+    """The id that ends a request comes out first."""
+    eos, r.eos = r.eos, ()
+    Engine.emit(self, m, r, token, row)
+    r.eos = eos
+    if token in eos and not r.finished:
+        self.end(m, r)
+
+
+def _not_at_first(self: Engine, r: Request, token: int) -> bool:
+    """The id that comes of the prompt is not looked at."""
+    return bool(r.out) and token in r.eos
+
+
+def _fails_at_first(self: Engine, r: Request, token: int) -> bool:
+    if token in r.eos and not r.out:
+        raise KeyError("the slot has no request yet")
+    return token in r.eos
+
+
+def _lost_at_first(self: Engine, m: State, r: Request) -> None:
+    """Who ends without an id stays in its place for ever."""
+    if r.out:
+        Engine.end(self, m, r)
+
+
+# order
+
+
+def _by_arrival(self: Engine, r: Request) -> Any:
+    return r.id
+
+
+def _smaller_first(self: Engine, r: Request) -> Any:
+    return r.priority, r.id
+
+
+def _latest_first(self: Engine, r: Request) -> Any:
+    return -r.priority, -r.id
+
+
+def _displaces(self: Engine, m: State) -> None:
+    """A waiting request of higher priority takes a running one's place at once, and what that had computed is lost."""
+    if m.waiting and len(m.running) >= m.a.max_requests and m.waiting[0].priority > m.running[-1].priority:
+        _prompt_lost(self, m, m.running[-1])
+    Engine.admit(self, m)
+
+
+# what steps give
+
+
+def _name_of_the_first(self: Engine, m: State, r: Request) -> int:
+    return int(m.running[0].id)
+
+
+def _last_not_told(self: Engine, m: State, r: Request) -> None:
+    """The id that finishes a request is not among those of the step."""
+    if len(r.out) >= r.limit and m.emitted and m.emitted[-1][0] == r.id:
+        m.emitted.pop()
+    Engine.end(self, m, r)
+
+
+def _told_together(self: Engine, m: State) -> None:
+    """Ids are held back until their request is finished."""
+    held = m.__dict__.setdefault("held", [])
+    held += m.emitted
+    m.emitted = [pair for pair in held if m.requests[pair[0]].finished]
+    m.held = [pair for pair in held if not m.requests[pair[0]].finished]
+
+
+def _those_of_this_run(self: Engine, m: State) -> dict[int, list[int]]:
+    mine = [r for r in m.requests.values() if not r.finished]
+    Engine.run(self, m)
+    return {r.id: list(r.out) for r in mine}
+
+
+def _cancelled_ones_too(self: Engine, m: State) -> dict[int, list[int]]:
+    Engine.run(self, m)
+    return {r.id: list(r.out) for r in m.requests.values()}
+
+
+def _prompts_do_not_count(self: Engine, m: State) -> bool:
+    """The loop ends when nobody waits and nobody generates, although a prompt is being computed."""
+    return bool(m.waiting or any(r.out for r in m.running))
+
+
+def _dropped(self: Engine, m: State) -> None:
+    """Who comes when there is no room for it is taken from the queue and not put back."""
+    waiting = list(m.waiting)
+    Engine.admit(self, m)
+    if m.waiting and len(m.waiting) < len(waiting) and len(m.running) < m.a.max_requests:
+        m.waiting.pop(0)
+
+
+def _lost_when_preempted(self: Engine, m: State, r: Request) -> None:
+    m.running.remove(r)
+    self.release(m, r)
+
+
+# pages that come back, or not
+
+
+def _partial_page_kept(self: Engine, m: State, r: Request) -> None:
+    r.table = r.table[: max(r.computed // m.a.page_size, 0)]
+    Engine.release(self, m, r)
+
+
+def _shared_kept(self: Engine, m: State, page: int) -> None:
+    if m.owners[page] == 1:
+        Engine.leave(self, m, page)
+
+
+def _free_at_once(self: Engine, m: State, page: int) -> None:
+    """The first of its owners to leave a page frees it."""
+    m.owners[page] -= 1
+    m.free.append(page)
+
+
+def _guessed_pages_lost(self: Engine, m: State, r: Request) -> None:
+    r.table = r.table[: pages_of(r.computed, m.a.page_size)]
+
+
+# cancelling
+
+
+def _pages_kept(self: Engine, m: State, name: int) -> None:
+    table = self.known(m, name).table
+    self.known(m, name).table = []
+    Engine.cancel(self, m, name)
+    self.known(m, name).table = table
+
+
+def _prompt_pages_kept(self: Engine, m: State, name: int) -> None:
+    """Only a request that generates gives its pages back."""
+    (Engine.cancel if self.known(m, name).out else _pages_kept)(self, m, name)
+
+
+def _goes_on(self: Engine, m: State, name: int) -> None:
+    """A running request is marked and stays."""
+    r = self.known(m, name)
+    if r in m.running:
+        r.cancelled = True
+    else:
+        Engine.cancel(self, m, name)
+
+
+def _comes_back(self: Engine, m: State, name: int) -> None:
+    """A waiting request stays in the queue."""
+    r = self.known(m, name)
+    if r in m.waiting:
+        r.cancelled = True
+    else:
+        Engine.cancel(self, m, name)
+
+
+def _takes_the_next(self: Engine, m: State, name: int) -> None:
+    """It leaves by its index, which is that of the next when others have left before it."""
+    r = self.known(m, name)
+    Engine.cancel(self, m, name)
+    if r.out and m.running:
+        other = m.running[0]
+        other.finished = True
+        m.running.remove(other)
+        self.release(m, other)
+
+
+def _frees_what_others_have(self: Engine, m: State, name: int) -> None:
+    """Pages that are shared are free at once."""
+    for page in self.known(m, name).table:
+        m.owners[page] = 1
+    Engine.cancel(self, m, name)
+
+
+# failing
+
+
+def _one_by_one(self: Engine, m: State) -> list[tuple[int, int]]:
+    """Each row is settled before the next is computed: what it gave is lost when that fails."""
+    m.emitted = []
+    self.admit(m)
+    for r, n, guesses in self.plan(m):
+        self.settle(m, r, n, self.feed(m, r, n, guesses), guesses)
+    return list(m.emitted)
+
+
+def _drops_the_batch(self: Engine, m: State) -> list[tuple[int, int]]:
+    try:
+        return Engine.step(self, m)
+    except RuntimeError:
+        for r in list(m.running):
+            self.end(m, r)
+        raise
+
+
+def _says_nothing(self: Engine, m: State) -> list[tuple[int, int]]:
+    try:
+        return Engine.step(self, m)
+    except RuntimeError:
+        return []
+
+
+def _counts_before(self: Engine, m: State, r: Request, n: int, guesses: list[int]) -> np.ndarray:
+    """What is to be computed counts before it is."""
+    computed = r.computed
+    if computed + n < len(r.tokens):
+        r.computed = computed + n
+        self.publish(m, r)
+    try:
+        self.called(m, m.a.model, r.tokens[:1], {})
+    finally:
+        kept, r.computed = r.computed, computed
+        if m.tripped:
+            r.computed = kept
+    return Engine.feed(self, m, r, n, guesses)
+
+
+# arguments
+
+
+def _unchecked(self: Engine, *arguments: Any) -> None:
+    """Nothing is looked at."""
+
+
+def _upper_bound_alone(self: Engine, a: Arguments, tokens: Any) -> None:
+    if tokens and max(tokens) >= a.model["config"]["vocab_size"]:
+        raise ValueError(f"tokens has {max(tokens)}")
+
+
+def _size_is_an_id(self: Engine, a: Arguments, tokens: Any) -> None:
+    if tokens and not 0 <= min(tokens) <= max(tokens) <= a.model["config"]["vocab_size"]:
+        raise ValueError(f"tokens range to {max(tokens)}")
+
+
+def _prompt_alone(self: Engine, a: Arguments, prompt: int, max_tokens: int) -> None:
+    if prompt > a.num_pages * a.page_size:
+        raise ValueError("the prompt never fits")
+
+
+def _all_ids_counted(self: Engine, a: Arguments, prompt: int, max_tokens: int) -> None:
+    if prompt + max_tokens > a.num_pages * a.page_size:
+        raise ValueError("it never fits")
+
+
+def _one_page_reserved(self: Engine, a: Arguments, prompt: int, max_tokens: int) -> None:
+    if prompt + max_tokens - 1 > (a.num_pages - 1) * a.page_size:
+        raise ValueError("it never fits")
+
+
+def _takes_before_it_looks(self: Engine, m: State, tokens: list[int], max_tokens: int, priority: int, eos: Any) -> int:
+    """A refused request's pages are taken before it is looked at."""
+    try:
+        return Engine.add(self, m, tokens, max_tokens, priority, eos)
+    except ValueError:
+        if m.free:
+            self.take(m)
+        raise
+
+
+def _anybody(self: Engine, m: State, name: int) -> Request:
+    if name in m.requests:
+        return m.requests[name]
+    return Request(out=[], finished=True, times=[], table=[])
+
+
+def _any_draft(self: Engine, a: Arguments) -> None:
+    """A draft's vocabulary is not looked at."""
+
+
+# metrics
+
+
+def _stamps_chunks(self: Engine, m: State, r: Request, n: int, logits: np.ndarray, guesses: list[int]) -> None:
+    r.__dict__.setdefault("began", m.clock())
+    Engine.settle(self, m, r, n, logits, guesses)
+
+
+def _first_chunk(self: Engine, r: Request) -> float:
+    return float(r.began - r.arrival)
+
+
+def _arrives_when_it_runs(self: Engine, m: State, r: Request, hits: list[int]) -> None:
+    Engine.start(self, m, r, hits)
+    r.arrival = m.clock()
+
+
+def _gaps_of_all(self: Engine, m: State, r: Request) -> None:
+    """A gap is from the last id of anybody."""
+    now = m.clock()
+    r.__dict__.setdefault("gaps", []).append(now - m.__dict__.get("last", now))
+    r.times.append(now)
+    m.last = now
+
+
+def _noted_gaps(self: Engine, r: Request) -> list[float]:
+    return list(r.gaps[1:])
+
+
+def _a_gap_for_each(self: Engine, r: Request) -> list[float]:
+    return [r.times[0] - r.arrival, *Engine.itl(self, r)]
+
+
+def _over_the_limit(self: Engine, r: Request) -> float | None:
+    return float(r.times[-1] - r.times[0]) / (r.limit - 1) if len(r.times) > 1 else None
+
+
+def _over_all(self: Engine, r: Request) -> float | None:
+    return float(r.times[-1] - r.times[0]) / len(r.times) if len(r.times) > 1 else None
+
+
+def _from_the_arrival(self: Engine, r: Request) -> float | None:
+    return float(r.times[-1] - r.arrival) / (len(r.times) - 1) if len(r.times) > 1 else None
+
+
+def _none_is_zero(self: Engine, r: Request) -> float | None:
+    return Engine.tpot(self, r) or 0.0
+
+
+def _times_lost(self: Engine, m: State, r: Request) -> None:
+    Engine.preempt(self, m, r)
+    r.times = [m.clock()] * len(r.times)
+
+
+# the caller's things
+
+
+def _same_list(self: Engine, tokens: list[int]) -> list[int]:
+    return tokens
+
+
+def _pops(self: Engine, m: State, tokens: list[int], max_tokens: int, priority: int, eos: Any) -> int:
+    """The last token is taken off the list, to be fed as the first decode."""
+    name = Engine.add(self, m, tokens, max_tokens, priority, eos)
+    tokens.pop()
+    return name
+
+
+def _its_own_output(self: Engine, m: State, name: int) -> list[int]:
+    return list.__iadd__(self.known(m, name).out, [])
+
+
+def _at_the_end_alone(self: Engine, m: State, name: int) -> list[int]:
+    r = self.known(m, name)
+    return list(r.out) if r.finished else []
+
+
+def _told_after_a_run(self: Engine, m: State) -> dict[int, list[int]]:
+    """What a run made comes out of the next step as well."""
+    before = {r.id: len(r.out) for r in m.requests.values()}
+    outputs = Engine.run(self, m)
+    m.pending = [(name, token) for name, ids in outputs.items() for token in ids[before.get(name, 0) :]]
+    return outputs
+
+
+def _with_what_is_pending(self: Engine, m: State) -> None:
+    m.emitted = [*m.__dict__.pop("pending", []), *m.emitted]
+
+
+def _gap_is_open(self: Engine, r: Request) -> float | None:
+    """TPOT of a request that is not finished counts the id to come."""
+    if len(r.times) < 2:
+        return None
+    return float(r.times[-1] - r.times[0]) / (len(r.times) - (1 if r.finished else 0))
+
+
+def _first_of_its_call(self: Engine, m: State) -> State:
+    first = self.__dict__.setdefault("first", m)
+    if first.a is not m.a:
+        self.__dict__["first"] = first = m
+    return first
+
+
+def _cache_of_all(self: Engine, a: Arguments, clock: Any) -> State:
+    m = Engine.fresh(self, a, clock)
+    first = _first_of_its_call(self, m)
+    m.cached, m.content = first.cached, first.content
+    return m
+
+
+def _pages_of_all(self: Engine, a: Arguments, clock: Any) -> State:
+    m = Engine.fresh(self, a, clock)
+    first = _first_of_its_call(self, m)
+    m.keys, m.values = first.keys, first.values
+    return m
+
+
+# logits
+
+
+def _logits_of_the_prompt(self: Engine, m: State, r: Request, token: int, row: np.ndarray) -> None:
+    Engine.emit(self, m, r, token, row if r.logits is None else r.logits)
+
+
+def _logits_of_the_last_row(self: Engine, m: State) -> list[tuple[int, int]]:
+    m.emitted = []
+    self.admit(m)
+    rows = _computed(self, m)
+    for r, n, logits, guesses in rows:
+        self.settle(m, r, n, logits, guesses)
+    for r, *_ in rows:
+        r.logits = rows[-1][2][-1] if r.logits is not None else None
+    return list(m.emitted)
+
+
+def _normalised(self: Engine, m: State, r: Request, token: int, row: np.ndarray) -> None:
+    Engine.emit(self, m, r, token, row - np.log(np.exp(row - row.max()).sum()) - row.max())
+
+
+def _another_order_of_sums(self: Engine, m: State, model: Any, tokens: Any, memory: Memory) -> np.ndarray:
+    """Matrices of other sizes are multiplied in another order."""
+    return Engine.called(self, m, model, tokens, memory) * (1 + len(m.running) * 2.0**-50)
+
+
+# other honest ways
+
+
+def _one_at_a_time(self: Engine, m: State) -> None:
+    if not m.running:
+        Engine.admit(self, m)
+        for r in m.running[:0:-1]:
+            self.preempt(m, r)
+
+
+def _prompts_first(self: Engine, m: State) -> list[tuple[Request, int, list[int]]]:
+    """While prompts are computed nobody generates."""
+    rows = Engine.plan(self, m)
+    return [row for row in rows if not self.decodes(row[0])] or rows
+
+
+def _everything_anew(self: Engine, m: State, r: Request, n: int, guesses: list[int]) -> np.ndarray:
+    """Nothing is read: all tokens are computed again in every step."""
+    logits = self.called(m, m.a.model, [*r.tokens[: r.computed + n], *guesses], {})
+    return logits[r.computed :]
+
+
+def _own_memory(self: Engine, m: State, r: Request, n: int, guesses: list[int]) -> np.ndarray:
+    """Each request has a memory of its own, contiguous and cut back; pages are only counted."""
+    known = r.__dict__.setdefault("memory", {})
+    have = min(known.get("offset", 0), r.computed)
+    memory: Memory = {k: tuple(x[..., :have, :] for x in pair) for k, pair in known.items() if k != "offset"}
+    memory = {**memory, "offset": have} if have else {}
+    logits = self.called(m, m.a.model, [*r.tokens[have : r.computed + n], *guesses], memory)
+    r.memory = memory
+    return logits[r.computed - have :]
+
+
+def _latest_freed_first(self: Engine, m: State) -> int:
+    m.free.insert(0, m.free.pop())
+    return Engine.take(self, m)
+
+
+def _all_it_will_need(self: Engine, m: State) -> None:
+    """A request starts when there are pages for all that it may become: nobody is ever preempted."""
+    while m.waiting and len(m.running) < m.a.max_requests:
+        r = m.waiting[0]
+        promised = sum(_need(m, x) - len(x.table) for x in m.running)
+        if _need(m, r) + promised > len(m.free):
+            return
+        m.waiting.pop(0)
+        self.start(m, r, [])
+        m.running.append(r)
+        m.running.sort(key=self.order)
+
+
+def _need(m: State, r: Request) -> int:
+    return max(pages_of(len(r.prompt) + r.limit - 1, m.a.page_size), 1)
+
+
+def _latest_victim(self: Engine, m: State, r: Request) -> Request:
+    """Who came last gives way, whatever its priority; the one that asks only when it is alone."""
+    others = [x for x in m.running if x is not r and not self.decodes(x)] or [x for x in m.running[1:] if x is not r]
+    return max(others, key=lambda x: x.id) if others and r is m.running[0] else m.running[-1]
+
+
+def _prompts_alone_cached(self: Engine, m: State, r: Request) -> int:
+    return int(min(r.computed, len(r.prompt)) // m.a.page_size)
+
+
+def _pages_of_guesses_kept(self: Engine, m: State, r: Request) -> None:
+    """Pages for wrong guesses stay for the next ones."""
+
+
+def _latest_copy(self: Engine, m: State, r: Request) -> None:
+    """Of two pages with the same tokens the later is known."""
+    for index in range(self.written(m, r)):
+        key, page = self.key(m, r.tokens, index), r.table[index]
+        if m.content.get(page) != key:
+            m.content.pop(m.cached.get(key, -1), None)
+            m.cached[key], m.content[page] = page, key
+
+
+def _dense_draft(self: Engine, m: State, r: Request, count: int) -> list[int]:
+    """The draft has no memory."""
+    found: list[int] = []
+    for _ in range(count):
+        found.append(self.choose(forward(m.a.draft, [*r.tokens, *found], {})[-1]))
+    return found
+
+
+def _fault(name: str, text: str, kills: Requirement, change: Change, source: str) -> Fault:
+    return Fault(f"engine-{name}", text, kills, change, source)
+
+
+_JOB = "PROPERTIES CB4"
+
+FAULTS: tuple[Fault, ...] = (
+    _fault(
+        "one-offset",
+        "all rows are turned from the first row's position",
+        spec.ENG_01,
+        {"position": _position_of_the_first},
+        f"{MLX_LM}/1e71de53",
+    ),
+    _fault(
+        "last-logits-for-all",
+        "all rows of a step get the last row's logits",
+        spec.ENG_01,
+        {"step": _last_logits_for_all},
+        f"{METAL}/d20dd02",
+    ),
+    _fault(
+        "context-one-short",
+        "a generating row does not see the token before its own",
+        spec.ENG_01,
+        {"context": _one_token_short},
+        "PROPERTIES PA1",
+    ),
+    _fault(
+        "context-one-more",
+        "a generating row sees a slot that is not written yet",
+        spec.ENG_01,
+        {"context": _one_token_more},
+        f"{VLLM}/pull/47305",
+    ),
+    _fault(
+        "longest-context",
+        "every row reads as many slots as the longest row has tokens",
+        spec.ENG_01,
+        {"context": _longest_context},
+        f"{VLLM}/pull/936",
+    ),
+    _fault(
+        "table-of-the-place",
+        "who takes the place of a finished request reads the place's old pages",
+        spec.ENG_02,
+        {"end": _moves_into_the_gap, "table": _table_of_the_place},
+        _JOB,
+    ),
+    _fault(
+        "state-of-the-last-owner",
+        "a request begins with what the last owner of its place had computed",
+        spec.ENG_02,
+        {"end": _leaves_its_state, "start": _takes_the_state, "read": _behind_the_state},
+        f"{METAL}/b213b8b",
+    ),
+    _fault(
+        "chunk-back-by-one",
+        "later chunks of a prompt begin a token early",
+        spec.ENG_03,
+        {"fed": _chunk_back_by_one},
+        f"{MLX_LM}/cd367819",
+    ),
+    _fault(
+        "chunks-at-zero",
+        "later chunks of a prompt are at position 0 again",
+        spec.ENG_03,
+        {"position": _chunks_at_zero},
+        f"{METAL}/dc602da",
+    ),
+    _fault(
+        "chunks-alone",
+        "a chunk of a prompt does not see the chunks before",
+        spec.ENG_03,
+        {"context": _chunks_alone},
+        f"{MLX_LM}/5d10d9f2",
+    ),
+    _fault(
+        "id-after-every-chunk",
+        "every chunk of a prompt gives an id",
+        spec.ENG_03,
+        {"settle": _an_id_after_every_chunk},
+        "PROPERTIES CP3",
+    ),
+    _fault(
+        "first-row",
+        "ids are chosen by a chunk's first row",
+        spec.ENG_03,
+        {"sampled_from": _first_row},
+        "PROPERTIES CP1",
+    ),
+    _fault(
+        "sizes-of-two",
+        "the place in a page is found as if its size were a power of two",
+        spec.ENG_04,
+        {"slots": _sizes_of_two},
+        "https://github.com/flashinfer-ai/flashinfer/issues/4347",
+    ),
+    _fault(
+        "next-page-late",
+        "the first token of a page is written over the last one of the page before",
+        spec.ENG_04,
+        {"start_of": _next_page_late},
+        f"{VLLM}/pull/7380",
+    ),
+    _fault(
+        "pages-in-order",
+        "pages are read in the order of their numbers",
+        spec.ENG_08,
+        {"table": _pages_in_order},
+        "PROPERTIES PA1",
+    ),
+    _fault(
+        "prompt-lost",
+        "a preempted request goes on from its last id alone",
+        spec.ENG_05,
+        {"preempt": _prompt_lost},
+        f"{NANO}/commit/82f5ca2",
+    ),
+    _fault(
+        "output-lost",
+        "a preempted request goes on from its prompt alone",
+        spec.ENG_05,
+        {"preempt": _output_lost},
+        "PROPERTIES SC1",
+    ),
+    _fault(
+        "still-computed",
+        "what a preempted request had computed counts, though its pages are gone",
+        spec.ENG_05,
+        {"preempt": _still_computed, "cached_tokens": _from_what_was_computed},
+        f"{NANO}/pull/211",
+    ),
+    _fault(
+        "old-pages",
+        "a preempted request goes on in the pages that it gave back",
+        spec.ENG_05,
+        {"preempt": _table_kept, "start": _starts_in_its_old_pages},
+        "https://github.com/neuralmagic/vllm/pull/92",
+    ),
+    _fault(
+        "output-at-the-end",
+        "an output is empty until its request is finished",
+        spec.ENG_17,
+        {"output": _at_the_end_alone},
+        "PROPERTIES CB2",
+    ),
+    _fault(
+        "told-after-a-run",
+        "the next step gives again what a run has returned",
+        spec.ENG_17,
+        {"run": _told_after_a_run, "after": _with_what_is_pending},
+        "PROPERTIES CB2",
+    ),
+    _fault(
+        "gap-is-open",
+        "TPOT of a request that is not finished is over an id too many",
+        spec.ENG_32,
+        {"tpot": _gap_is_open},
+        "PROPERTIES ME1",
+    ),
+    _fault(
+        "its-own-output",
+        "an output is the engine's own list",
+        spec.ENG_34,
+        {"output": _its_own_output},
+        "PROPERTIES X6",
+    ),
+    _fault(
+        "told-again",
+        "after a preemption the output comes out once more",
+        spec.ENG_17,
+        {"preempt": _told_again},
+        "PROPERTIES SC1, CB2",
+    ),
+    _fault(
+        "position-after-the-hit",
+        "positions begin at 0 after a hit",
+        spec.ENG_06,
+        {"start": _notes_the_hit, "position": _position_after_the_hit},
+        f"{METAL}/9081de3",
+    ),
+    _fault(
+        "visible-at-once",
+        "pages are hit before they are computed",
+        spec.ENG_06,
+        {"start": _visible_at_once},
+        f"{NANO}/commit/f64d821",
+    ),
+    _fault("page-alone", "a page is known by its own tokens", spec.ENG_06, {"key": _page_alone}, "PROPERTIES PC3"),
+    _fault(
+        "page-and-place",
+        "a page is known by its own tokens and its place",
+        spec.ENG_06,
+        {"key": _page_and_place},
+        "PROPERTIES PC3",
+    ),
+    _fault(
+        "any-order", "a page is known by its tokens in any order", spec.ENG_06, {"key": _any_order}, "PROPERTIES PC3"
+    ),
+    _fault(
+        "nothing-left",
+        "a prompt that is hit whole has nothing left to compute, and gives nothing",
+        spec.ENG_07,
+        {"most_hits": _nothing_left},
+        f"{VLLM}/pull/3239",
+    ),
+    _fault(
+        "last-token-twice",
+        "of a prompt that is hit whole the last token is fed again, behind itself",
+        spec.ENG_07,
+        {
+            "most_hits": _nothing_left,
+            "share_of": _last_token_twice,
+            "fed": _the_last_again,
+            "settle": _counts_the_last,
+        },
+        f"{VLLM}/pull/11186",
+    ),
+    _fault(
+        "still-cached",
+        "a page that was taken for other tokens is still hit for its old ones",
+        spec.ENG_08,
+        {"forget": _still_cached},
+        f"{VLLM}/pull/4761",
+    ),
+    _fault(
+        "hit-stays-free",
+        "a free page that is hit is handed out again",
+        spec.ENG_08,
+        {"share": _hit_stays_free},
+        "https://github.com/sgl-project/mini-sglang/pull/52",
+    ),
+    _fault(
+        "keys-pile-up",
+        "a page keeps its old keys when it gets new tokens",
+        spec.ENG_08,
+        {"publish": _over_the_old_key},
+        f"{VLLM}/issues/49377",
+    ),
+    _fault(
+        "last-not-computed",
+        "a page counts as computed when its last id is known",
+        spec.ENG_09,
+        {"written": _last_not_computed, "end": _at_the_end_too},
+        "PROPERTIES PC5",
+    ),
+    _fault(
+        "all-guesses-right",
+        "all guesses count as right",
+        spec.ENG_10,
+        {"agreeing": _all_right},
+        "https://github.com/huggingface/transformers/pull/28508",
+    ),
+    _fault(
+        "right-in-any-place",
+        "guesses that agree count, those behind a wrong one too",
+        spec.ENG_10,
+        {"agreeing": _right_in_any_place},
+        "https://github.com/huggingface/transformers/pull/28508",
+    ),
+    _fault(
+        "not-rewound",
+        "wrong guesses stay in the pages",
+        spec.ENG_10,
+        {"committed": _not_rewound, "guesses": _notes_its_guesses},
+        f"{MLX_LM}/f56d9971",
+    ),
+    _fault(
+        "own-id-lost",
+        "an id is lost where a guess is wrong",
+        spec.ENG_10,
+        _burst(_own_id_lost),
+        "https://github.com/openvinotoolkit/openvino.genai/issues/4190",
+    ),
+    _fault(
+        "row-before",
+        "the id after guesses that are all right is that of the row before",
+        spec.ENG_11,
+        _burst(_row_before),
+        "https://github.com/openvinotoolkit/openvino.genai/issues/4190",
+    ),
+    _fault(
+        "limit-after-the-burst",
+        "max_tokens is looked at after all ids of a step",
+        spec.ENG_13,
+        {**_burst(_limit_at_the_end), "most_guesses": _as_many_as_ever},
+        "PROPERTIES SP5",
+    ),
+    _fault(
+        "end-of-the-burst",
+        "only the last id of a step is looked at for an end",
+        spec.ENG_14,
+        _burst(_end_at_the_end),
+        "PROPERTIES SP5",
+    ),
+    _fault(
+        "displaced",
+        "who gives way to a higher priority loses its prompt",
+        spec.ENG_12,
+        {"admit": _displaces},
+        "PROPERTIES SC1, SC3",
+    ),
+    _fault(
+        "one-too-many", "an id more than max_tokens comes out", spec.ENG_13, {"most": _one_too_many}, "PROPERTIES CB3"
+    ),
+    _fault(
+        "none-gives-one",
+        "an id comes out where none is asked for",
+        spec.ENG_13,
+        {"at_once": _never_at_once},
+        "PROPERTIES CB3",
+    ),
+    _fault(
+        "end-comes-out", "the id that ends a request comes out", spec.ENG_14, {"emit": _comes_out}, "PROPERTIES CB3"
+    ),
+    _fault(
+        "ends-with-the-prompt",
+        "an end-of-sequence id in the prompt ends the request",
+        spec.ENG_14,
+        {"stops": _ends_with_the_prompt},
+        "PROPERTIES CB3",
+    ),
+    _fault(
+        "first-of-the-ends",
+        "of several ids only the first ends a request",
+        spec.ENG_14,
+        {"stops": _first_of_them},
+        _JOB,
+    ),
+    _fault(
+        "first-id-no-end",
+        "the id that comes of the prompt is never an end",
+        spec.ENG_15,
+        {"stops": _not_at_first},
+        "PROPERTIES CB3",
+    ),
+    _fault(
+        "fails-at-the-first",
+        "a step raises when a request's first id ends it",
+        spec.ENG_15,
+        {"stops": _fails_at_first},
+        "FACTS: the course's batch loop",
+    ),
+    _fault(
+        "lost-at-the-first",
+        "a request that ends without an id keeps its place for ever",
+        spec.ENG_20,
+        {"end": _lost_at_first},
+        f"{TINY}/05972ff",
+    ),
+    _fault("by-arrival", "priorities are ignored", spec.ENG_16, {"order": _by_arrival}, "PROPERTIES SC3"),
+    _fault(
+        "smaller-first", "the smaller priority goes first", spec.ENG_16, {"order": _smaller_first}, "PROPERTIES SC3"
+    ),
+    _fault(
+        "latest-first",
+        "among equal priorities the latest goes first",
+        spec.ENG_16,
+        {"order": _latest_first},
+        f"{VLLM}/issues/41951",
+    ),
+    _fault(
+        "name-of-another",
+        "ids are given with the first running request's name",
+        spec.ENG_17,
+        {"name_of": _name_of_the_first},
+        f"{MLX_LM}/d9846d37",
+    ),
+    _fault(
+        "last-not-told", "no step gives a request's last id", spec.ENG_17, {"end": _last_not_told}, f"{TINY}/05972ff"
+    ),
+    _fault(
+        "told-together",
+        "ids are held back until their request is finished",
+        spec.ENG_18,
+        {"after": _told_together},
+        "PROPERTIES ME6",
+    ),
+    _fault(
+        "those-of-this-run",
+        "run leaves out what was finished before",
+        spec.ENG_19,
+        {"run": _those_of_this_run},
+        "PROPERTIES CB2",
+    ),
+    _fault(
+        "cancelled-ones-too",
+        "run returns cancelled requests",
+        spec.ENG_19,
+        {"run": _cancelled_ones_too},
+        "PROPERTIES CB5",
+    ),
+    _fault(
+        "pending-prompt",
+        "the loop ends while a prompt is being computed",
+        spec.ENG_20,
+        {"unfinished": _prompts_do_not_count},
+        f"{TINY}/00dbf5c",
+    ),
+    _fault(
+        "dropped-when-full",
+        "a request that has to wait for pages is taken from the queue for ever",
+        spec.ENG_20,
+        {"admit": _dropped},
+        "PROPERTIES CB2, SC4",
+    ),
+    _fault(
+        "lost-when-preempted",
+        "a preempted request never comes back",
+        spec.ENG_20,
+        {"preempt": _lost_when_preempted},
+        "PROPERTIES SC4",
+    ),
+    _fault(
+        "partial-page-kept",
+        "the page that is not full is never free again",
+        spec.ENG_21,
+        {"release": _partial_page_kept},
+        "PROPERTIES PG4",
+    ),
+    _fault(
+        "shared-page-kept",
+        "pages that were shared are never free again",
+        spec.ENG_21,
+        {"leave": _shared_kept},
+        "https://github.com/sgl-project/sglang/pull/10637",
+    ),
+    _fault(
+        "free-at-once",
+        "a shared page is free when the first of its requests ends",
+        spec.ENG_21,
+        {"leave": _free_at_once},
+        "https://github.com/sgl-project/sglang/issues/35270",
+    ),
+    _fault(
+        "guessed-pages-lost",
+        "pages that only wrong guesses needed are never free again",
+        spec.ENG_21,
+        {"trim": _guessed_pages_lost},
+        f"{METAL}/bb14a36",
+    ),
+    _fault(
+        "cancelled-goes-on",
+        "a running request that is cancelled goes on",
+        spec.ENG_22,
+        {"cancel": _goes_on},
+        "PROPERTIES CB5",
+    ),
+    _fault(
+        "cancelled-comes-back",
+        "a waiting request that is cancelled begins all the same",
+        spec.ENG_22,
+        {"cancel": _comes_back},
+        "PROPERTIES CB5",
+    ),
+    _fault(
+        "cancels-the-next",
+        "cancelling a request ends another one",
+        spec.ENG_23,
+        {"cancel": _takes_the_next},
+        "PROPERTIES CB4",
+    ),
+    _fault(
+        "cancelling-frees-shared-pages",
+        "a cancelled request's pages are free although others have them",
+        spec.ENG_23,
+        {"cancel": _frees_what_others_have},
+        "PROPERTIES PC6",
+    ),
+    _fault(
+        "cancelled-keeps-pages",
+        "a cancelled request's pages are never free again",
+        spec.ENG_24,
+        {"cancel": _pages_kept},
+        "PROPERTIES PG7",
+    ),
+    _fault(
+        "cancelled-prompt-keeps-pages",
+        "pages of a request that is cancelled in its prompt are never free again",
+        spec.ENG_24,
+        {"cancel": _prompt_pages_kept},
+        "PROPERTIES PG7",
+    ),
+    _fault(
+        "half-a-step",
+        "ids that came before the model failed are lost",
+        spec.ENG_25,
+        {"step": _one_by_one},
+        "PROPERTIES PG7",
+    ),
+    _fault(
+        "batch-dropped",
+        "when the model fails all running requests end",
+        spec.ENG_25,
+        {"step": _drops_the_batch},
+        f"{TINY}/00dbf5c",
+    ),
+    _fault(
+        "says-nothing", "what the model raises is swallowed", spec.ENG_25, {"step": _says_nothing}, "PROPERTIES PG7"
+    ),
+    _fault(
+        "counts-before",
+        "what the model failed to compute counts as computed",
+        spec.ENG_25,
+        {"feed": _counts_before},
+        "PROPERTIES PC5",
+    ),
+    _fault("empty-prompts", "an empty prompt is accepted", spec.ENG_26, {"check_prompt": _unchecked}, "PROPERTIES X9"),
+    _fault(
+        "negative-limits",
+        "a negative max_tokens is accepted",
+        spec.ENG_27,
+        {"check_limit": _unchecked},
+        "PROPERTIES X9",
+    ),
+    _fault(
+        "any-ids", "ids outside the vocabulary are accepted", spec.ENG_28, {"check_ids": _unchecked}, "PROPERTIES X9"
+    ),
+    _fault(
+        "negative-ids", "negative ids are accepted", spec.ENG_28, {"check_ids": _upper_bound_alone}, "PROPERTIES X9"
+    ),
+    _fault(
+        "size-is-an-id",
+        "the id after the last is accepted",
+        spec.ENG_28,
+        {"check_ids": _size_is_an_id},
+        "PROPERTIES X9",
+    ),
+    _fault(
+        "never-fits",
+        "a request that can never fit is accepted",
+        spec.ENG_29,
+        {"check_room": _unchecked},
+        "PROPERTIES SC4",
+    ),
+    _fault(
+        "prompt-fits",
+        "of a request only the prompt has to fit",
+        spec.ENG_29,
+        {"check_room": _prompt_alone},
+        "nano-vLLM post, part 3; PROPERTIES SC4",
+    ),
+    _fault(
+        "takes-before-it-looks",
+        "a refused request keeps a page",
+        spec.ENG_30,
+        {"add": _takes_before_it_looks},
+        f"{VLLM}/pull/11565",
+    ),
+    _fault(
+        "last-id-counts",
+        "a request is refused whose last id alone has no slot",
+        spec.ENG_31,
+        {"check_room": _all_ids_counted},
+        "PROPERTIES SC6",
+    ),
+    _fault(
+        "one-page-reserved",
+        "a page is kept back",
+        spec.ENG_31,
+        {"check_room": _one_page_reserved},
+        f"{METAL}/9b27db0",
+    ),
+    _fault(
+        "stamps-chunks",
+        "TTFT is stamped at the first chunk of the prompt",
+        spec.ENG_32,
+        {"settle": _stamps_chunks, "ttft": _first_chunk},
+        f"{VLLM}/issues/15106",
+    ),
+    _fault(
+        "arrives-when-it-runs",
+        "a request's time begins when it leaves the queue",
+        spec.ENG_32,
+        {"start": _arrives_when_it_runs},
+        "PROPERTIES ME1",
+    ),
+    _fault(
+        "gaps-of-all",
+        "a gap is counted from the last id of any request",
+        spec.ENG_32,
+        {"stamp": _gaps_of_all, "itl": _noted_gaps},
+        "https://github.com/exo-explore/exo/commit/6ee673147",
+    ),
+    _fault(
+        "over-the-limit",
+        "TPOT is over max_tokens",
+        spec.ENG_32,
+        {"tpot": _over_the_limit},
+        "https://github.com/sgl-project/sglang/issues/10746",
+    ),
+    _fault(
+        "times-lost",
+        "a preempted request's times begin anew",
+        spec.ENG_32,
+        {"preempt": _times_lost},
+        "PROPERTIES ME3",
+    ),
+    _fault(
+        "gap-for-each",
+        "the time to the first id is among the gaps",
+        spec.ENG_33,
+        {"itl": _a_gap_for_each},
+        f"{VLLM}/issues/7242",
+    ),
+    _fault("over-all", "TPOT is over all ids", spec.ENG_33, {"tpot": _over_all}, "PROPERTIES ME1"),
+    _fault(
+        "from-the-arrival",
+        "TPOT has the time to the first id in it",
+        spec.ENG_33,
+        {"tpot": _from_the_arrival},
+        "https://github.com/lmstudio-ai/mlx-engine/commit/a385fb5",
+    ),
+    _fault("none-is-zero", "TPOT of one id is 0", spec.ENG_33, {"tpot": _none_is_zero}, "PROPERTIES ME1"),
+    _fault(
+        "same-list",
+        "the caller's list is the engine's, and ids are put into it",
+        spec.ENG_34,
+        {"kept": _same_list},
+        "PROPERTIES X6",
+    ),
+    _fault("pops", "the last token is taken off the caller's list", spec.ENG_34, {"add": _pops}, "PROPERTIES X6"),
+    _fault(
+        "cache-of-all",
+        "engines share a prefix cache and not the pages",
+        spec.ENG_35,
+        {"fresh": _cache_of_all},
+        "PROPERTIES X7",
+    ),
+    _fault("pages-of-all", "engines write into the same pages", spec.ENG_35, {"fresh": _pages_of_all}, "PROPERTIES X7"),
+    _fault(
+        "first-logits",
+        "logits are those of the first id",
+        spec.ENG_36,
+        {"emit": _logits_of_the_prompt},
+        "PROPERTIES CB4",
+    ),
+    _fault(
+        "logits-of-another",
+        "logits are those of the last row of the step",
+        spec.ENG_36,
+        {"step": _logits_of_the_last_row},
+        f"{MLX_LM}/d9846d37",
+    ),
+    _fault("log-probabilities", "logits are normalised", spec.ENG_36, {"emit": _normalised}, f"{TINY}/05972ff"),
+    _fault(
+        "order-of-sums",
+        "the last bits depend on how many requests run",
+        spec.ENG_37,
+        {"called": _another_order_of_sums},
+        "PROPERTIES X11",
+    ),
+    _fault("no-hits", "what was computed is computed again", spec.ENG_38, {"hits": _no_hits}, "PROPERTIES PC9"),
+    _fault("anybody", "an id that no request has is answered", spec.ENG_39, {"known": _anybody}, "PROPERTIES X9"),
+    _fault(
+        "any-draft", "a draft of another vocabulary is accepted", spec.ENG_40, {"guard": _any_draft}, "PROPERTIES X9"
+    ),
+    _fault(
+        "draft-misses-one",
+        "where all guesses were right the last one is never fed to the draft",
+        spec.ENG_41,
+        {"rewound": _one_guess_unfed, "guesses": _notes_whole},
+        "PROPERTIES SP4, SP9",
+    ),
+    _fault(
+        "never-guesses", "the draft is never asked", spec.ENG_41, {"most_guesses": _never_guesses}, "PROPERTIES SP3"
+    ),
+    _fault(
+        "budget-for-each",
+        "every prompt has max_prefill_tokens of its own in a step",
+        spec.ENG_42,
+        {"share_of": _budget_for_each},
+        "PROPERTIES SC5",
+    ),
+    _fault(
+        "prompts-at-once",
+        "prompts are computed at once",
+        spec.ENG_42,
+        {"share_of": _prompts_at_once},
+        f"{METAL}/dc602da",
+    ),
+    _fault(
+        "all-that-fit",
+        "as many requests run as there are pages for",
+        spec.ENG_43,
+        {"admit": _all_that_fit},
+        "PROPERTIES SC5",
+    ),
+)
+
+VARIANTS: tuple[Variant, ...] = (
+    Variant("engine-one-at-a-time", "one request after the other", "Engine", {"admit": _one_at_a_time}),
+    Variant("engine-prompts-first", "nobody generates while a prompt is computed", "Engine", {"plan": _prompts_first}),
+    Variant("engine-no-prefix-cache", "nothing is ever hit", "Engine", {"hits": _no_hits}, unmet=("ENG-38",)),
+    Variant("engine-everything-anew", "all tokens computed in every step", "Engine", {"feed": _everything_anew}),
+    Variant("engine-contiguous", "a contiguous memory for each request", "Engine", {"feed": _own_memory}),
+    Variant("engine-latest-freed-first", "free pages are a stack", "Engine", {"take": _latest_freed_first}),
+    Variant(
+        "engine-never-preempts",
+        "a request starts when there are pages for all of it",
+        "Engine",
+        {"admit": _all_it_will_need},
+        unmet=("ENG-38",),
+    ),
+    Variant("engine-latest-victim", "who came last is preempted first", "Engine", {"victim": _latest_victim}),
+    Variant("engine-prompts-cached", "only pages of prompts are cached", "Engine", {"written": _prompts_alone_cached}),
+    Variant("engine-keeps-guessed-pages", "pages for guesses are kept", "Engine", {"trim": _pages_of_guesses_kept}),
+    Variant("engine-latest-copy", "the later of two equal pages is hit", "Engine", {"publish": _latest_copy}),
+    Variant("engine-draft-without-memory", "a draft that computes all anew", "Engine", {"guesses": _dense_draft}),
+    Variant(
+        "engine-draft-unused",
+        "a draft that is not used",
+        "Engine",
+        {"most_guesses": _never_guesses},
+        unmet=("ENG-41",),
+    ),
+)

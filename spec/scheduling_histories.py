@@ -1,0 +1,492 @@
+"""Judges what was observed of a scheduler: which sentences of its contract a history breaks, and at which step.
+
+The device is the ghost of each slot: what the model last computed into it. Whatever a chunk builds on must be there. The
+rest is bookkeeping of the requests: what is computed of each, who waits in which order, who runs. Nothing here presumes
+one schedule: it follows what the scheduler did.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from inferspec.spec.block_manager import blocks_of
+from inferspec.spec.contract import Arguments
+from inferspec.spec.serving import FINISHED, PREEMPTED, RUNNING, STATES, WAITING, Memory, alone, values_of
+
+
+class Check(StrEnum):
+    """What a complaint is about."""
+
+    OUTPUT = "outputs are those of each request alone"
+    STOP = "a request ends where it must"
+    COVER = "chunks go on where the last one ended"
+    TOKENS = "chunks have the request's own tokens"
+    SAMPLES = "the chunk that reaches the end samples, and no other"
+    GHOST = "what a chunk builds on is in its blocks"
+    BLOCKS = "chunks have room in distinct blocks of the pool"
+    APART = "no chunk writes where another request reads"
+    BUDGET = "max_prefill_tokens"
+    MOST = "max_requests"
+    ONCE = "one chunk a request"
+    KIND = "decodes and prefills"
+    ALL = "nobody who generates is left out of a step with decodes"
+    STALL = "all who generate advance in every step"
+    ORDER = "admission in order"
+    VICTIM = "who is preempted"
+    NEEDLESS = "preemption for want of blocks"
+    IDLE = "somebody runs"
+    PROGRESS = "every request finishes"
+    OVER = "nothing is done for those who do not run"
+    TOLD = "what update returns"
+    STATE = "the states"
+    FREE = "blocks come back"
+    WORK = "no budget is left idle"
+    CALLER = "the caller's tokens"
+    RAISED = "nothing raises"
+
+
+SHOULD = (Check.STALL, Check.WORK)
+MUST = tuple(check for check in Check if check not in SHOULD)
+
+
+class Complaint(NamedTuple):
+    check: Check
+    step: int
+    text: str
+
+
+class Chunk(NamedTuple):
+    """A chunk as it was told. blocks: by the order in which they were first seen."""
+
+    request: int
+    start: int
+    samples: bool
+    decode: bool
+    tokens: list[int]
+    blocks: list[int]
+
+    @property
+    def end(self) -> int:
+        return self.start + len(self.tokens)
+
+
+@dataclass
+class Known:
+    """A request that was added. order: the smaller goes first; ids: what it generates alone, eos left out."""
+
+    tokens: list[int]
+    max_tokens: int
+    eos: tuple[int, ...]
+    order: tuple[int, int]
+    state: int = WAITING
+    output: list[int] = field(default_factory=list)
+    next: int | None = None
+    """Where its next chunk begins; None before the first one that was computed since it was admitted."""
+    generating: bool = False
+    blocks: list[int] = field(default_factory=list)
+    ids: list[int] = field(default_factory=list)
+    ended: bool = False
+    """Whether an id of eos follows `ids`."""
+    values: list[int] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        ids = alone(self.tokens, self.max_tokens)
+        stop = next((k for k, token in enumerate(ids) if token in self.eos), None)
+        self.ids, self.ended = ids[:stop], stop is not None
+        self.values = values_of([*self.tokens, *self.ids])
+
+    @property
+    def sequence(self) -> list[int]:
+        return self.tokens + self.output
+
+    @property
+    def waits(self) -> bool:
+        return self.state in (WAITING, PREEMPTED)
+
+    def lose(self) -> None:
+        """It has no blocks any more."""
+        self.next, self.generating, self.blocks = None, False, []
+
+
+Found = Iterator[tuple[Check, str]]
+
+
+def complaints(a: Arguments, parts: Mapping[str, np.ndarray]) -> list[Complaint]:
+    """What is wrong with a history, in the order of its steps."""
+    return list(_Judge(a, parts).judged())
+
+
+class _Judge:
+    def __init__(self, a: Arguments, parts: Mapping[str, np.ndarray]) -> None:
+        self.a, self.parts = a, parts
+        self.known: dict[int, Known] = {}
+        self.outputs: dict[int, list[int]] = {}
+        """As they were last shown."""
+        self.memory = Memory(a.block_size)
+        self.chunks: list[Chunk] | None = None
+        """Of the step that is to be computed."""
+        self.open = False
+        """Whether a step was scheduled and not updated: blocks of cancelled requests may be kept as long."""
+        self.free = a.num_blocks
+        self.arrivals = 0
+        self.empty = False
+        """Whether the last step was empty."""
+
+    def judged(self) -> Iterator[Complaint]:
+        for number, (method, given) in enumerate(self.a.steps, 1):
+            for check, text in self._judged(str(number), number, method, given):
+                yield Complaint(check, number, text)
+
+    def _judged(self, name: str, number: int, method: str, given: Mapping[str, Any]) -> Found:
+        if method == "finish":
+            yield from self._finish(number)
+            return
+        if not self._has(name, "absent"):
+            yield from getattr(self, f"_{method}")(name, number, **given)
+        yield from self._shown(name)
+
+    # steps
+
+    def _add(self, name: str, number: int, **given: Any) -> Found:
+        if self._has(name, "refused"):
+            if self._admissible(given):
+                yield Check.RAISED, "the request is refused"
+            return
+        self.arrivals += 1
+        order = -given["priority"], self.arrivals
+        tokens = list(given["tokens"])
+        self.known[number] = Known(tokens, given["max_tokens"], given["eos"], order)
+
+    def _admissible(self, given: Mapping[str, Any]) -> bool:
+        slots = len(given["tokens"]) + given["max_tokens"] - 1
+        return bool(given["tokens"]) and given["max_tokens"] > 0 and slots <= self.a.num_blocks * self.a.block_size
+
+    def _add_again(self, name: str, number: int, request: int) -> Found:
+        yield from ()
+
+    def _cancel_stranger(self, name: str, number: int) -> Found:
+        yield from ()
+
+    def _update_wrongly(self, name: str, number: int, how: str) -> Found:
+        yield from ()
+
+    def _cancel(self, name: str, number: int, request: int) -> Found:
+        if self._has(name, "refused"):
+            yield Check.RAISED, "a request cannot be cancelled"
+        known = self.known.get(request)
+        if known is not None:
+            known.state = FINISHED
+            known.lose()
+
+    def _fail(self, name: str, number: int) -> Found:
+        self.memory.spoil([(c.blocks, c.start, c.tokens) for c in self.chunks or ()])
+        self.chunks = None
+        yield from ()
+
+    def _step(self, name: str, number: int) -> Found:
+        yield from self._schedule(name, number)
+        if self._has(name, "chunks"):
+            yield from self._update(name, number)
+
+    def _finish(self, number: int) -> Found:
+        steps = int(self._read(str(number), "steps"))
+        for k in range(1, steps + 1):
+            for check, text in self._judged(f"{number}.{k}", number, "step", {}):
+                yield check, f"in its step {k} {text}"
+        if left := [n for n, known in self.known.items() if known.state != FINISHED]:
+            yield Check.PROGRESS, f"after {steps} steps request {left[0]} is not finished, and nothing comes any more"
+
+    # schedule
+
+    def _schedule(self, name: str, number: int) -> Found:
+        self.open = True
+        self.chunks = None
+        if not self._has(name, "chunks"):
+            yield Check.RAISED, "schedule raises"
+            return
+        self.chunks = chunks = _chunks(self._list(name, "chunks"))
+        preempted = self._list(name, "preempted") if self._has(name, "preempted") else []
+        before = {n: known.state for n, known in self.known.items()}
+        yield from self._judge_idle(chunks, preempted)
+        yield from self._judge_preempted(chunks, preempted)
+        for request in preempted:
+            if request in self.known:
+                self.known[request].lose()
+        yield from self._judge_stalls(chunks, preempted, before)
+        for chunk in chunks:
+            known = self.known.get(chunk.request)
+            if known is None or before[chunk.request] == FINISHED:
+                yield Check.OVER, f"there is a chunk of request {chunk.request}, which is finished or not known"
+            else:
+                yield from self._judge_chunk(chunk, known)
+        yield from self._judge_step(chunks)
+        yield from self._judge_states(name, chunks, preempted, before)
+        yield from self._judge_lost(name, preempted)
+        yield from self._judge_admission(preempted, before)
+        yield from self._judge_work(name, chunks, preempted)
+
+    def _judge_idle(self, chunks: Sequence[Chunk], preempted: Sequence[int]) -> Found:
+        """Somebody must have work, unless it takes a step to make room for it."""
+        unfinished = [n for n, known in self.known.items() if known.state != FINISHED]
+        empty = bool(unfinished) and not chunks
+        if empty and not any(self.known[n].state == RUNNING for n in unfinished):
+            yield Check.IDLE, f"the step is empty, nobody runs, and request {unfinished[0]} waits"
+        elif empty and (self.empty or not preempted):
+            yield Check.IDLE, f"the step is empty, and request {unfinished[0]} is not finished"
+        self.empty = empty
+
+    def _judge_preempted(self, chunks: Sequence[Chunk], preempted: Sequence[int]) -> Found:
+        served = [self.known[c.request] for c in chunks if c.request in self.known]
+        running = [known for n, known in self.known.items() if known.state == RUNNING and n not in preempted]
+        for request in preempted:
+            victim = self.known.get(request)
+            if victim is None or victim.state == FINISHED:
+                yield Check.OVER, f"request {request} is preempted, which is finished or not known"
+            elif [known for known in running if known.order > victim.order] and not [
+                known for known in served if known.order < victim.order
+            ]:
+                yield Check.VICTIM, f"request {request} is preempted, and nobody before it runs, but one behind it"
+        yield from self._judge_need(served, preempted)
+
+    def _judge_need(self, served: Sequence[Known], preempted: Sequence[int]) -> Found:
+        """Blocks must have been short: of those who ran, whatever was admitted and preempted in one step."""
+        wanted = [self._wanted(known) for known in self.known.values() if known.state == RUNNING]
+        victims = [n for n in preempted if n in self.known and self.known[n].state == RUNNING]
+        if victims and not any(known.waits for known in served) and sum(wanted) <= self._unused():
+            yield Check.NEEDLESS, f"request {victims[0]} is preempted while {self._unused()} blocks are free"
+
+    def _wanted(self, known: Known) -> int:
+        """How many blocks more a running request may need in a step."""
+        return max(0, blocks_of(len(known.sequence), self.a.block_size) - len(known.blocks))
+
+    def _unused(self) -> int:
+        used = {block for known in self.known.values() if known.state == RUNNING for block in known.blocks}
+        return min(self.free, self.a.num_blocks - len(used))
+
+    def _judge_stalls(self, chunks: Sequence[Chunk], preempted: Sequence[int], before: Mapping[int, int]) -> Found:
+        served = {chunk.request for chunk in chunks}
+        left = [
+            n
+            for n, known in self.known.items()
+            if before[n] == RUNNING and known.generating and n not in served and n not in preempted
+        ]
+        if left:
+            yield Check.STALL, f"request {left[0]} generates, and has no token in this step"
+        if left and any(chunk.decode for chunk in chunks):
+            yield Check.ALL, f"request {left[0]} generates, and others are decoded without it"
+
+    def _judge_chunk(self, chunk: Chunk, known: Known) -> Found:
+        """A chunk by itself. A request that was admitted for it may begin anywhere behind what its blocks hold."""
+        about = f"the chunk of request {chunk.request}"
+        sequence, size = known.sequence, self.a.block_size
+        if not chunk.tokens:
+            yield Check.COVER, f"{about} is empty"
+        if known.next is not None and chunk.start != known.next:
+            yield Check.COVER, f"{about} begins at {chunk.start}, and the one before ended at {known.next}"
+        elif not 0 <= chunk.start < len(sequence) or chunk.end > len(sequence):
+            yield Check.COVER, f"{about} is {chunk.start} … {chunk.end} of {len(sequence)} tokens"
+        if chunk.tokens != sequence[max(chunk.start, 0) : chunk.end]:
+            yield Check.TOKENS, f"{about} has {chunk.tokens} at {chunk.start} of {sequence}"
+        if chunk.samples != (chunk.end >= len(sequence)):
+            yield Check.SAMPLES, f"{about} ends at {chunk.end} of {len(sequence)}, and samples is {chunk.samples}"
+        ids = chunk.blocks
+        if (
+            len(ids) < blocks_of(chunk.end, size)
+            or len(set(ids)) < len(ids)
+            or any(not 0 <= i < self.a.num_blocks for i in ids)
+        ):
+            yield Check.BLOCKS, f"{about} ends at {chunk.end}, and its blocks are {ids}"
+        elif lost := [p for p in range(chunk.start) if not self._holds(known, ids, p)]:
+            yield Check.GHOST, f"{about} begins at {chunk.start}, and position {lost[0]} is not in its blocks"
+        if (chunk.decode and (len(chunk.tokens) != 1 or not chunk.samples)) or (known.generating and not chunk.decode):
+            kind = "decode" if chunk.decode else "prefill"
+            yield Check.KIND, f"{about}, of {len(chunk.tokens)} tokens, is a {kind}"
+        written = set(ids[max(chunk.start, 0) // size : blocks_of(chunk.end, size)])
+        others = {b for n, k in self.known.items() if n != chunk.request and k.state == RUNNING for b in k.blocks}
+        if shared := written & others:
+            yield Check.APART, f"{about} writes into block {min(shared)}, which another running request has"
+        known.blocks = ids
+
+    def _holds(self, known: Known, blocks: Sequence[int], position: int) -> bool:
+        value = self.memory.slots.get(self.memory.place(blocks, position))
+        return position < len(known.values) and value == known.values[position]
+
+    def _judge_step(self, chunks: Sequence[Chunk]) -> Found:
+        """All chunks together."""
+        prompts = sum(len(chunk.tokens) for chunk in chunks if not chunk.decode)
+        if prompts > self.a.max_prefill_tokens:
+            yield (
+                Check.BUDGET,
+                f"the prefills have {prompts} tokens, and max_prefill_tokens is {self.a.max_prefill_tokens}",
+            )
+        counts = Counter(chunk.request for chunk in chunks)
+        if twice := [request for request, count in counts.items() if count > 1]:
+            yield Check.ONCE, f"request {twice[0]} has {counts[twice[0]]} chunks"
+        if len(counts) > self.a.max_requests:
+            yield Check.MOST, f"{len(counts)} requests have chunks, and max_requests is {self.a.max_requests}"
+        if shared := _in_two(chunks, self.a.block_size):
+            yield Check.APART, f"two chunks write into block {shared[0]}"
+
+    def _judge_states(
+        self, name: str, chunks: Sequence[Chunk], preempted: Sequence[int], before: Mapping[int, int]
+    ) -> Found:
+        """States between schedule and update; the known ones follow them."""
+        served = {chunk.request for chunk in chunks}
+        for (number, known), state in zip(self.known.items(), self._list(name, "between"), strict=True):
+            expected = before[number]
+            if number in served and number in preempted and state != RUNNING:
+                yield Check.OVER, f"request {number} is preempted, and has a chunk in the same step"
+            if number in served and before[number] != FINISHED:
+                expected = RUNNING
+            elif number in preempted:
+                expected = PREEMPTED
+            admitted = expected in (WAITING, PREEMPTED) and state == RUNNING
+            if state != expected and not admitted:
+                yield Check.STATE, f"request {number} is {_named(state)} after schedule, not {STATES[expected]}"
+            known.state = RUNNING if admitted else expected
+        running = sum(known.state == RUNNING for known in self.known.values())
+        if running > self.a.max_requests:
+            yield Check.MOST, f"{running} requests run, and max_requests is {self.a.max_requests}"
+
+    def _judge_lost(self, name: str, preempted: Sequence[int]) -> Found:
+        """Not so much was given up that even the longest victim could have gone on, and a block more for each that runs."""
+        running = [known for known in self.known.values() if known.state == RUNNING]
+        free = self.a.num_blocks - len({block for known in running for block in known.blocks})
+        if not self._has(name, "finished"):
+            free = min(free, int(self._read(name, "free")))
+        lengths = [len(self.known[n].sequence) for n in preempted if n in self.known and self.known[n].waits]
+        most = blocks_of(max(lengths, default=0), self.a.block_size)
+        if most and most + len(running) <= free:
+            yield Check.NEEDLESS, f"a request that takes {most} blocks is preempted, and {free} stay free"
+
+    def _judge_admission(self, preempted: Sequence[int], before: Mapping[int, int]) -> Found:
+        """Whoever was admitted had nobody before it who still waits."""
+        admitted = [n for n, k in self.known.items() if k.state == RUNNING and (before[n] != RUNNING or n in preempted)]
+        left = sorted((k.order, n) for n, k in self.known.items() if k.waits)
+        for number in admitted:
+            if left and left[0][0] < self.known[number].order:
+                yield Check.ORDER, f"request {number} is admitted, and request {left[0][1]}, which is before it, waits"
+
+    def _judge_work(self, name: str, chunks: Sequence[Chunk], preempted: Sequence[int]) -> Found:
+        """Budget that is left while there is what it could be used for."""
+        left = self.a.max_prefill_tokens - sum(len(chunk.tokens) for chunk in chunks if not chunk.decode)
+        if left <= 0 or preempted:
+            return
+        ends = {chunk.request: chunk.end for chunk in chunks}
+        for number, known in self.known.items():
+            if known.state == RUNNING and not known.generating and ends.get(number, 0) < len(known.sequence):
+                yield Check.WORK, f"{left} tokens more could be computed of the prompt of request {number}"
+                return
+        waiting = sorted((known.order, n) for n, known in self.known.items() if known.waits)
+        running = sum(known.state == RUNNING for known in self.known.values())
+        # What the step's own update gave back was not free when it was scheduled.
+        if waiting and running < self.a.max_requests and not self._has(name, "finished"):
+            head = waiting[0][1]
+            needed = blocks_of(len(self.known[head].sequence), self.a.block_size)
+            if needed <= min(self._unused(), int(self._read(name, "free"))):
+                yield Check.WORK, f"{left} tokens and {needed} blocks are left for request {head}, and it waits"
+
+    # update
+
+    def _update(self, name: str, number: int) -> Found:
+        self.open = False
+        chunks, self.chunks = self.chunks or [], None
+        self.memory.compute([(chunk.blocks, chunk.start, chunk.tokens) for chunk in chunks])
+        if self._has(name, "refused"):
+            yield Check.RAISED, "update raises"
+            return
+        finished = []
+        for chunk in chunks:
+            known = self.known.get(chunk.request)
+            if known is None or known.state == FINISHED:
+                continue
+            known.next = chunk.end
+            if not chunk.samples:
+                continue
+            known.generating = True
+            count = len(known.output) + 1
+            if count > len(known.ids) or (count == len(known.ids) and not known.ended):
+                known.state = FINISHED
+                finished.append(chunk.request)
+            known.output = known.ids[:count]
+        told = self._list(name, "finished") if self._has(name, "finished") else []
+        if told != sorted(finished):
+            yield Check.TOLD, f"update returns {told} as finished, and it finishes {sorted(finished)}"
+        for request in finished:
+            self.known[request].lose()
+
+    # what any step shows
+
+    def _shown(self, name: str) -> Found:
+        states = self._list(name, "states")
+        for (number, known), state in zip(self.known.items(), states, strict=True):
+            output = self._list(name, f"output {number}") if self._has(name, f"output {number}") else None
+            yield from self._judge_output(number, known, output)
+            if state != known.state:
+                check = Check.STOP if FINISHED in (state, known.state) else Check.STATE
+                yield check, f"request {number} is {_named(state)}, not {STATES[known.state]}"
+        if self._has(name, "changed"):
+            yield Check.CALLER, f"the tokens of request {self._list(name, 'changed')[0]} are not what they were"
+        self.free = int(self._read(name, "free"))
+        if not self.open:
+            yield from self._judge_free()
+
+    def _judge_output(self, number: int, known: Known, output: list[int] | None) -> Found:
+        shown = self.outputs.get(number, []) if output is None else output
+        self.outputs[number] = shown
+        if shown != known.output:
+            both = min(len(shown), len(known.output))
+            at_the_end = known.state == FINISHED and shown[:both] == known.output[:both]
+            told = f"the output of request {number} is {shown}, and {known.output} is right"
+            yield Check.STOP if at_the_end else Check.OUTPUT, told
+
+    def _judge_free(self) -> Found:
+        """Only running requests have blocks, and no more than they can need to their end."""
+        size = self.a.block_size
+        most = sum(blocks_of(len(k.tokens) + k.max_tokens, size) for k in self.known.values() if k.state == RUNNING)
+        if self.free < self.a.num_blocks - most:
+            yield (
+                Check.FREE,
+                f"{self.free} of {self.a.num_blocks} blocks are free, and those who run need {most} at most",
+            )
+        elif self.free > self.a.num_blocks:
+            yield Check.FREE, f"{self.free} of {self.a.num_blocks} blocks are free"
+
+    # reading
+
+    def _list(self, name: str, part: str) -> list[int]:
+        return [int(x) for x in self._read(name, part)]
+
+    def _read(self, name: str, part: str) -> Any:
+        return self.parts[f"{name} {part}"]
+
+    def _has(self, name: str, part: str) -> bool:
+        return f"{name} {part}" in self.parts
+
+
+def _chunks(told: Sequence[int]) -> list[Chunk]:
+    chunks, at = [], 0
+    while at < len(told):
+        request, start, samples, decode, count = told[at : at + 5]
+        tokens = list(told[at + 5 : at + 5 + count])
+        at += 5 + count
+        blocks = list(told[at + 1 : at + 1 + told[at]])
+        at += 1 + told[at]
+        chunks.append(Chunk(request, start, bool(samples), bool(decode), tokens, blocks))
+    return chunks
+
+
+def _in_two(chunks: Sequence[Chunk], size: int) -> list[int]:
+    """Blocks that two chunks write into."""
+    counts = Counter(b for c in chunks for b in set(c.blocks[max(c.start, 0) // size : blocks_of(c.end, size)]))
+    return [block for block, count in counts.items() if count > 1]
+
+
+def _named(state: int) -> str:
+    return STATES[state] if 0 <= state < len(STATES) else "in no state of the contract"
