@@ -18,12 +18,15 @@ COMPONENTS = (
     "batching",
     "paged_kv",
     "block_manager",
+    "scheduler",
     "sampling",
+    "speculative",
     "llama",
     "qwen3",
     "loading",
     "generation",
     "metrics",
+    "engine",
 )
 """The components under contract, in the order in which a report lists them."""
 

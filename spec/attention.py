@@ -442,6 +442,7 @@ CONTRACT = Contract(
         "masks": ("none", "causal", "bool", "-inf", "lowest", "additive"),
         "scales": ("default", "given"),
         "free_head_dim": (False, True),
+        "other_lengths": (True, False),
         "keys": 4096,
     },
     requirements=tuple(value for value in list(globals().values()) if isinstance(value, Requirement)),

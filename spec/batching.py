@@ -16,6 +16,10 @@ A call is a story: `steps` of one batch. A step is (method, arguments), and give
                                   rows of idle slots hold anything, NaN too
     offsets()                     how many tokens each slot holds, 0 for an idle one
     attend(query, step)           what a query, B×H_q×M×D, makes of what an earlier step returned: attention by its oracle
+    begin(tokens, slot, like)     a request of a toy decoder takes a slot: its cache holds all of its prompt but the last
+                                  token; `like` is what keys and values look like (spec/batch_decoder.py)
+    decode(tokens, like)          every request takes L tokens, B×L, of which the first is the one that it favoured last:
+                                  the ids that its queries favour, -1 for idle slots
     reread(step)                  what an earlier step returned, as it is now
     overwrite(step)               the caller writes NaN over the key and value that it gave to an earlier step
 
@@ -23,7 +27,8 @@ What comes back is told by what can be seen of it (`shown`): neither S nor what 
 that is finite, since the plain attention that it goes to multiplies it by 0. A step that raises gives the part
 `refused`, has changed nothing, and the story goes on.
 
-A cache that is added belongs to the batch from then on. Left open: what becomes of it, what shapes an empty batch takes,
+A batch that grows as it must has no use for `max_len`, and says so: `"limited": [False]` in its envelope. A cache that is
+added belongs to the batch from then on. Left open: what becomes of it, what shapes an empty batch takes,
 and updates of no tokens.
 
 Source: the tiny-llm course, week 2 day 6; PROPERTIES BK1 to BK5, CB1, CB4; DESIGN.md, section 10.
@@ -38,6 +43,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from inferspec.spec.attention import ScaledDotProductAttention
+from inferspec.spec.batch_decoder import Like, codes, favoured
 from inferspec.spec.contract import (
     STORY,
     Answer,
@@ -60,7 +66,7 @@ Batch = SimpleNamespace
 
 Story = SimpleNamespace
 """What a story knows on its way: the arguments `a`, the `batch`, the `number` of the step, and by number of the step the
-arrays `given` and the results `seen`."""
+arrays `given` and the results `seen`; `favourites`, by slot the token that a request of the decoder takes next."""
 
 Raw = tuple[np.ndarray, np.ndarray, np.ndarray]
 """Keys, values and mask as they came back."""
@@ -110,6 +116,20 @@ def attended(query: np.ndarray, keys: np.ndarray, values: np.ndarray, mask: np.n
     return Answer(answer.value, np.nan_to_num(answer.budget))
 
 
+def taken(tokens: list[list[int]], favourites: Mapping[int, int], active: list[bool]) -> np.ndarray:
+    """What the requests of a decoder take, B×L: the token that each favoured, and then those given; -1 in idle slots."""
+    own = np.array(tokens, np.int64)
+    for slot, busy in enumerate(active):
+        own[slot] = [favourites[slot], *own[slot, 1:]] if busy else -1
+    return own
+
+
+def followed(favourites: dict[int, int], ids: np.ndarray) -> np.ndarray:
+    """The ids that are favoured now, B×M; the last one of each row is what comes next."""
+    favourites.update(enumerate(ids[:, -1].tolist()))
+    return ids
+
+
 class BatchingKVCache(Operation):
     """A list of tokens for every slot. Nothing is computed, so every budget is 0."""
 
@@ -135,7 +155,7 @@ class BatchingKVCache(Operation):
 
     def told(self, a: Arguments) -> dict[str, Answer]:
         """What every step gives, in float64."""
-        story = Story(a=a, batch=self.fresh(a), given={}, seen={})
+        story = Story(a=a, batch=self.fresh(a), given={}, seen={}, favourites={})
         parts: dict[str, Answer] = {}
         for number, (method, given) in enumerate(a.steps, 1):
             story.number = number
@@ -175,6 +195,16 @@ class BatchingKVCache(Operation):
 
     def attend(self, story: Story, query: np.ndarray, step: int) -> dict[str, Any]:
         return {"attended": attended(query, *story.seen[step])}
+
+    def begin(self, story: Story, tokens: list[int], slot: int, like: Like) -> None:
+        self.add(story, *codes(np.array([tokens[:-1]], np.int64), [0], like), slot, stale=0)
+        story.favourites[slot] = tokens[-1]
+
+    def decode(self, story: Story, tokens: list[list[int]], like: Like) -> dict[str, Any]:
+        own = taken(tokens, story.favourites, [row is not None for row in story.batch.rows])
+        pair = codes(own, self.offsets_of(story), like)
+        self.update_and_fetch(story, *pair, mask_length=own.shape[1])
+        return {"favoured": followed(story.favourites, favoured(*story.seen[story.number]))}
 
     def reread(self, story: Story, step: int) -> dict[str, Any]:
         return shown(*story.seen[step])
@@ -427,6 +457,12 @@ BATCH_33 = _batch(
 BATCH_34 = _batch(
     34, "max_requests and max_len below 1 are refused", Level.SHOULD, Aspect.GUARD, source="PROPERTIES X9"
 )
+BATCH_35 = _batch(
+    35,
+    "a decoder gives every request the tokens that it gives it alone, whoever is in the batch, comes or goes: what it sees "
+    "are the request's own tokens, at positions that offsets tell",
+    source="PROPERTIES BK1; DESIGN.md, section 5",
+)
 
 
 CONTRACT = Contract(
@@ -440,6 +476,7 @@ CONTRACT = Contract(
         "head_dims": ("same", "different"),
         "empty_caches": (True, False),
         "offsets": (True, False),
+        "limited": (True, False),
         "tokens": 600,
     },
     requirements=tuple(value for value in list(globals().values()) if isinstance(value, Requirement)),

@@ -53,7 +53,7 @@ class Requirement:
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """How an operation is spelt: `Name(init…)(call…)`, `Name(init…).method(call…)` or `name(call…)`.
+    """How an operation is spelt: `Name(init…)(call…)`, `Name(init…).method(call…)`, `Name.method(call…)` or `name(call…)`.
 
     Parameters map to their defaults; REQUIRED stands for none.
     """
@@ -73,6 +73,8 @@ class Signature:
                 return cls(name, _parameters(call), _parameters(init))
             case ast.Call(func=ast.Attribute(value=ast.Call(func=ast.Name(id=name)) as init, attr=method)) as call:
                 return cls(name, _parameters(call), _parameters(init), method)
+            case ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr=method)) as call:
+                return cls(name, _parameters(call), None, method)
         raise ValueError(f"not a signature: {text}")
 
     @property
@@ -119,6 +121,21 @@ STORY = ("…",)
 """`Operation.parts` of a story: which parts there are depends on its steps; they read ``3 keys``, ``4 refused``."""
 
 
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """An operation that the driver of another uses, and what becomes of the other one where a subject lacks it.
+
+    By default the other one is broken without it. borrowed: it is of another component, without it the other one is not
+    claimed, and what is declared there counts here too. modelled: the contract's own model stands in. narrows: it is one
+    of several of which there must be one, and without it this is left (envelope key, values).
+    """
+
+    name: str
+    borrowed: bool = False
+    modelled: bool = False
+    narrows: tuple[str, tuple[Any, ...]] | None = None
+
+
 class Operation:
     """One name of a contract: what a call must refuse, what it must return, and how far it may be off.
 
@@ -143,8 +160,13 @@ class Operation:
     """What an object must have to offer the operation, where a driver uses it in more ways than one call."""
     optional_methods: ClassVar[Mapping[str, tuple[str, tuple[Any, ...]]]] = {}
     """method -> (envelope key, what is left of it) when a subject's object lacks the method."""
-    beside: ClassVar[tuple[str, ...]] = ()
-    """Other operations of the contract that the driver uses, and without which this one is not offered."""
+    beside: ClassVar[tuple[Beside, ...]] = ()
+    """Other operations that the driver uses."""
+
+    @classmethod
+    def borrowed(cls) -> tuple[str, ...]:
+        """The operations of other components that the driver uses."""
+        return tuple(other.name for other in cls.beside if other.borrowed)
 
     def __call__(self, **arguments: Any) -> Any:
         a = self.bind(arguments)

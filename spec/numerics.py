@@ -63,6 +63,29 @@ MODEL_LOGITS = 1e-5
 `inferspec.tools.model_mistakes` makes, an eps ten times too small, shows 3.8e-4."""
 
 
+def other_precision(dtype: str) -> float:
+    """Largest difference, as a share of the largest logit, of a model that computes in a coarser precision than the float32
+    one that it is held against: MODEL_LOGITS with every rounding as large as the dtype's. A wrong model is farther away,
+    or it cannot be told from rounding."""
+    return MODEL_LOGITS * _UNIT[dtype] / _UNIT["float32"]
+
+
+DECISIVE = 2.0**-10
+"""How far uniform numbers keep from what they are compared with, where an answer is one id and no other: float32 sums of
+some hundred probabilities err by 2^-17 at most."""
+
+
+def mass_slack(size: int, dtype: str) -> float:
+    """How far from 1 the sum of a row of so many probabilities in a dtype may be.
+
+    Each is rounded once, which is at most u of it: together u. Two sums in float32 in any order, the one that they were
+    divided by and the one that is taken to check, err by size·2^-24 each; the quotient by one rounding. What underflows is
+    lost: floor for each.
+    """
+    a = _UNIT["float32"]
+    return operations(_UNIT[dtype], 1) + operations(a, 2 * size + 1) + size * _FLOOR[dtype]
+
+
 class Precision(StrEnum):
     """The class of arithmetic that a budget is computed for."""
 

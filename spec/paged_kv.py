@@ -25,6 +25,8 @@ A call is a story of one pool with any number of caches, named by numbers and ma
     reread(step)               what an earlier `gather` returned, as it is now
     overwrite(step)            the caller writes NaN over the key and value that it gave to an earlier step
     table(caches)              context_lens of a batch, and the tokens of each row read by the block table
+    attend(caches, query)      paged attention, causal, of the L queries of each row over the cache that it names, by
+                               the block table and context_lens of the batch: B×H_q×L×D
 
 A step that raises gives the part `refused`, has changed nothing, and the story goes on. Left open: which page is handed
 out, what pages that nobody uses hold, whether a released cache can be used again, and whether the pool notices that a
@@ -48,6 +50,7 @@ from inferspec.spec.contract import (
     Answers,
     Arguments,
     Aspect,
+    Beside,
     Contract,
     Level,
     Operation,
@@ -55,6 +58,7 @@ from inferspec.spec.contract import (
     Signature,
 )
 from inferspec.spec.numerics import Precision, f64, numpy_dtype
+from inferspec.spec.paged_attention import PagedAttention
 
 COURSE = "tiny-llm course, week 3 day 1"
 INVARIANTS = "tiny-llm course, week 3 day 2, Correctness Invariants"
@@ -66,7 +70,7 @@ Cache = SimpleNamespace
 """The model of a cache: its `pages` and its `length` in tokens."""
 
 Story = SimpleNamespace
-"""What a story knows on its way: the arguments `a`, the `pool`, the `caches` by number and those that are `over`, the caller's pages `held` with what
+"""What a story knows on its way: the arguments `a`, the class of `precision`, the `pool`, the `caches` by number and those that are `over`, the caller's pages `held` with what
 they held, and by number of the step the pages `taken`, the arrays `given` and the results `seen`."""
 
 
@@ -83,22 +87,23 @@ class PagePool(Operation):
                 raise ValueError(f"{name} is {getattr(a, name)}")
 
     def evaluate(self, a: Arguments, precision: Precision) -> Answers:
-        return {part: Answer(value, np.zeros(value.shape)) for part, value in self.told(a).items()}
+        return self.told(a, precision)
 
     def part_dtype(self, part: str, a: Arguments) -> str:
-        return str(a.dtype) if part.endswith(("keys", "values")) else "int64"
+        return str(a.dtype) if part.endswith(("keys", "values", "attended")) else "int64"
 
-    def told(self, a: Arguments) -> dict[str, np.ndarray]:
+    def told(self, a: Arguments, precision: Precision) -> dict[str, Answer]:
         """What every step gives, in float64."""
-        story = Story(a=a, pool=self.fresh_pool(a), caches={}, over={}, held={}, taken={}, given={}, seen={}, number=0)
-        parts: dict[str, np.ndarray] = {}
+        story = Story(a=a, precision=precision, pool=self.fresh_pool(a), caches={}, over={}, held={}, number=0)
+        story.taken, story.given, story.seen = {}, {}, {}
+        parts: dict[str, Answer] = {}
         for story.number, (method, given) in enumerate(a.steps, 1):
             own = {name: self.argument(x) if isinstance(x, np.ndarray) else x for name, x in given.items()}
             try:
                 seen: Mapping[str, Any] = getattr(self, method)(story, **own) or {}
             except (ValueError, IndexError, KeyError):  # a fault without its guard may stumble later
                 seen = {"refused": 1}
-            parts |= {f"{story.number} {name}": f64(np.asarray(value)) for name, value in seen.items()}
+            parts |= {f"{story.number} {name}": _answer(value) for name, value in seen.items()}
         return parts
 
     def argument(self, x: np.ndarray) -> np.ndarray:
@@ -181,7 +186,7 @@ class PagedKVCache(PagePool):
     signature = Signature.parse("PagedKVCache(num_pages, page_size, num_kv_heads, head_dim, dtype, steps)")
     methods: ClassVar[tuple[str, ...]] = ("append", "gather", "release")
     optional_methods: ClassVar = {"rewind": ("rewinding", (False,))}
-    beside: ClassVar[tuple[str, ...]] = ("PagePool",)
+    beside: ClassVar[tuple[Beside, ...]] = (Beside("PagePool"),)
 
     # the steps of a story
 
@@ -327,7 +332,7 @@ class BlockTable(PagedKVCache):
     signature = Signature.parse("block_table(num_pages, page_size, num_kv_heads, head_dim, dtype, steps)")
     methods: ClassVar[tuple[str, ...]] = ("__call__",)
     optional_methods: ClassVar = {}
-    beside: ClassVar[tuple[str, ...]] = ("PagePool", "PagedKVCache")
+    beside: ClassVar[tuple[Beside, ...]] = (Beside("PagePool"), Beside("PagedKVCache"))
 
     def table(self, story: Story, caches: Sequence[int]) -> dict[str, Any]:
         rows = [self.cache(story, number) for number in caches]
@@ -347,6 +352,51 @@ class BlockTable(PagedKVCache):
         for entries, row in zip(table, rows, strict=True):
             entries[: len(row.pages)] = row.pages
         return table
+
+
+class PagedBatch(BlockTable):
+    """What pool, caches, block table and paged attention of one subject make together: attention of the queries of each
+    row over the tokens that its cache was given.
+
+    Budget: that of paged attention. Nothing else computes.
+    """
+
+    signature = Signature.parse("PagedKVCache.attention(num_pages, page_size, num_kv_heads, head_dim, dtype, steps)")
+    methods: ClassVar[tuple[str, ...]] = PagedKVCache.methods
+    optional_methods: ClassVar = PagedKVCache.optional_methods
+    beside: ClassVar[tuple[Beside, ...]] = (
+        Beside("PagePool"),
+        Beside("paged_attention", borrowed=True),
+        Beside("block_table", modelled=True),
+    )
+    core = PagedAttention()
+
+    def attend(self, story: Story, caches: Sequence[int], query: np.ndarray) -> dict[str, Any]:
+        return {"attended": self.attended(story, caches, query)}
+
+    def attended(self, story: Story, caches: Sequence[int], query: np.ndarray) -> Answer:
+        rows = [self.cache(story, number) for number in caches]
+        keys, values = self.arrays(story)
+        a = self.core.bind(
+            {
+                "query": query,
+                "key_pages": keys,
+                "value_pages": values,
+                "block_table": self.padded(story, rows),
+                "context_lens": np.array(self.context_lens(story, rows), np.int64),
+                "page_size": story.a.page_size,
+            }
+        )
+        self.core.guard(a)
+        return self.core.evaluate(a, story.precision)
+
+    def arrays(self, story: Story) -> tuple[np.ndarray, np.ndarray]:
+        """What attention is given of the pool."""
+        return story.pool.keys, story.pool.values
+
+
+def _answer(value: Any) -> Answer:
+    return value if isinstance(value, Answer) else Answer(f64(np.asarray(value)), np.zeros(np.shape(value)))
 
 
 def fetched(pool: np.ndarray, place: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
@@ -375,6 +425,10 @@ def _cache(
 
 def _table(number: int, text: str, source: str) -> Requirement:
     return Requirement(f"TABLE-{number:02}", text, "block_table", Level.MUST, Aspect.VALUE, source)
+
+
+def _batch(number: int, text: str, source: str) -> Requirement:
+    return Requirement(f"PKVA-{number:02}", text, "PagedKVCache.attention", Level.MUST, Aspect.VALUE, source)
 
 
 POOL_01 = _pool(
@@ -570,16 +624,54 @@ TABLE_02 = _table(
 )
 TABLE_03 = _table(3, "each table is of its time: appends, rewinds and other caches show in the next one", COURSE)
 
+PKVA_01 = _batch(
+    1,
+    "attention of one new token a row, by the block table and context_lens of the batch, is that over the tokens of each "
+    "row's cache, the new one too, as dense keys and values would have it",
+    f"{INVARIANTS} 1 and 2; PROPERTIES PA1",
+)
+PKVA_02 = _batch(
+    2,
+    "the queries of a chunk are the last L tokens of their row: each sees the tokens up to its own, those of earlier "
+    "chunks too, and none where there is none",
+    "tiny-llm course, week 3 day 2; PROPERTIES CP1",
+)
+PKVA_03 = _batch(
+    3,
+    "rows of any lengths stand beside each other, those without tokens too, which are zeros: padding of the table is "
+    "not read",
+    "tiny-llm course, week 3 day 2; PROPERTIES PA2, PA5",
+)
+PKVA_04 = _batch(
+    4,
+    "attention is of its time: rewinds across pages, releases and pages that change hands show in the next one",
+    f"{INVARIANTS} 3 and 4; PROPERTIES KV1, PG4",
+)
+PKVA_05 = _batch(
+    5,
+    "caches of several layers share a pool and its allocator: attention in a layer is over the layer's own tokens",
+    "tiny-llm course, week 3 day 2; PROPERTIES PG1",
+)
+PKVA_06 = _batch(
+    6,
+    "slots that no token was written to do not show, NaN of former requests neither",
+    f"{INVARIANTS} 1; PROPERTIES PA2; vllm#47305",
+)
+
 
 CONTRACT = Contract(
     component="paged_kv",
     title="paged key/value storage",
     version=1,
-    operations=(PagePool, PagedKVCache, BlockTable),
+    operations=(PagePool, PagedKVCache, BlockTable, PagedBatch),
     envelope={
         "dtypes": ("float32", "float16", "bfloat16"),
         "page_sizes": (1, 2, 3, 4, 8, 16),
         "rewinding": (True, False),
+        "head_dims": (32, 40, 64, 72, 80, 96, 112, 128, 192, 256),
+        "ratios": (1, 2, 3, 4, 5, 6, 7, 8),
+        "bounded": (True, False),
+        "empty_chunks": (True, False),
         "pool_pages": 70_000,
     },
     requirements=tuple(value for value in list(globals().values()) if isinstance(value, Requirement)),

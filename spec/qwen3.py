@@ -77,7 +77,7 @@ CONTRACT = Contract(
         "heads": ((1, 1), (2, 2), (3, 3), (2, 1), (4, 2), (6, 2), (3, 1), (8, 1), (10, 2)),
         "rope": ("rope_theta", "rope_parameters"),
         "tied": (True, False),
-        "packing": ("dense", "4-bit", "8-bit", "2-bit", "mixed"),
+        "packing": ("dense", "4-bit", "8-bit", "2-bit", "mixed", "4-bit throughout"),
         "group_sizes": (32, 64, 128),
         "length": 320,
     },

@@ -280,6 +280,7 @@ CONTRACT = Contract(
         "offsets": ("none", "int", "slice", "slices"),
         "bases": (10, 10000, 12345.5, 500000, 1000000),
         "partial": (False, True),
+        "empty": (True, False),
         "positions": 2**17,
     },
     requirements=tuple(value for value in list(globals().values()) if isinstance(value, Requirement)),

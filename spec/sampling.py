@@ -573,6 +573,7 @@ CONTRACT = Contract(
         "seeded": (True, False),
         "without_distribution": (True, False),
         "vocabulary": 151936,
+        "draws": 100_000,
     },
     requirements=tuple(value for value in list(globals().values()) if isinstance(value, Requirement)),
 )

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from inferspec.spec.attention import ScaledDotProductAttention
+from inferspec.spec.batch_decoder import VOCABULARY, codes, favoured
 from inferspec.spec.batching import BatchingKVCache, attended, shown
 from inferspec.spec.numerics import Precision, oracles_agree
 
@@ -108,3 +109,62 @@ def test_shapes_that_do_not_fit_stay_as_they_are():
 def test_attention_of_an_empty_batch_is_zeros():
     keys, values, mask = pair(0, 0, columns=0)
     assert not attended(np.ones((2, 2, 1, 2)), keys, values, mask).value.any()
+
+
+LIKE = (HEADS, DIM, DIM + 1, "bfloat16")
+
+
+def decoded(tokens, count):
+    """The ids that the toy decoder gives a request by itself after its prompt, one after the other."""
+    tokens = list(tokens)
+    for _ in range(count):
+        keys, values = codes(np.array([tokens]), [0], LIKE)
+        tokens += favoured(keys, values, np.ones((1, 1, 1, len(tokens)), bool))[0].tolist()
+    return tokens[-count:]
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_the_models_batch_decodes_every_request_as_if_it_were_alone(seed):
+    random = np.random.default_rng(seed)
+    story, prompts = [], [None] * SLOTS
+    for _ in range(30):
+        slot = int(random.integers(SLOTS))
+        match random.choice(["change", "decode", "decode"]):
+            case "change" if prompts[slot] is None:
+                prompts[slot] = random.integers(0, VOCABULARY, random.integers(1, 9)).tolist()
+                story.append(("begin", {"tokens": prompts[slot], "slot": slot, "like": LIKE}))
+            case "change":
+                story.append(("remove", {"slot": slot}))
+                prompts[slot] = None
+            case _:
+                story.append(("decode", {"tokens": [[0]] * SLOTS, "like": LIKE}))
+    told = BatchingKVCache().told(BatchingKVCache().bind({"max_requests": SLOTS, "max_len": 99, "steps": tuple(story)}))
+    served = {}
+    for number, (method, given) in enumerate(story, 1):
+        match method:
+            case "begin":
+                served[given["slot"]] = given["tokens"], []
+            case "remove":
+                prompt, out = served.pop(given["slot"])
+                assert not out or out == decoded(prompt, len(out))
+            case "decode":
+                for slot, favourite in enumerate(told[f"{number} favoured"].value[:, 0]):
+                    assert (slot in served) == (favourite >= 0)
+                    if slot in served:
+                        served[slot][1].append(favourite)
+    for prompt, out in served.values():
+        assert not out or out == decoded(prompt, len(out))
+
+
+def test_every_token_and_position_has_a_code_of_its_own_that_every_dtype_holds():
+    tokens, positions = np.arange(VOCABULARY)[:, None], np.arange(120)
+    for dtype in ("float32", "float16", "bfloat16"):
+        pairs = [codes(np.broadcast_to(tokens, (VOCABULARY, 1)), [p] * VOCABULARY, (1, 2, 2, dtype)) for p in positions]
+        for kind in range(2):
+            rows = np.concatenate([np.asarray(pair[kind], np.float64).reshape(VOCABULARY, 2) for pair in pairs])
+            assert len(np.unique(rows, axis=0)) == len(rows)
+
+
+def test_a_query_that_sees_nothing_favours_nothing():
+    keys, values = codes(np.array([[3, 4]]), [0], LIKE)
+    assert favoured(keys, values, np.zeros((1, 1, 2, 2), bool)).tolist() == [[-1, -1]]
