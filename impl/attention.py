@@ -1,4 +1,4 @@
-"""Scaled dot-product attention, its causal mask, and multi-head attention, in MLX.
+"""Scaled dot-product attention, its causal mask, and multi-head attention: in MLX, and on a CPU by our own kernel.
 
 Shapes: N.. any leading dims (none too), H_q query heads, H key/value heads, L queries, S keys, D head dim, E features.
 Everything between the inputs and the result is computed in float32; the result is rounded once, to the query's dtype.
@@ -8,7 +8,11 @@ Sources: Vaswani et al. 2017, section 3.2; Ainslie et al. 2023 (grouped heads); 
 
 from __future__ import annotations
 
+from functools import partial
+
 import mlx.core as mx
+
+from inferspec.impl.kernels.cpu import attention as kernel
 
 
 def scaled_dot_product_attention(
@@ -34,12 +38,22 @@ def scaled_dot_product_attention(
     if query.size == 0 or key.shape[-2] == 0:
         return mx.zeros(query.shape, query.dtype)
 
+    factor = query.shape[-1] ** -0.5 if scale is None else float(scale)
+    if kernel.takes(query, key, value, *([mask] if isinstance(mask, mx.array) and mask.dtype != mx.bool_ else [])):
+        return kernel.dense(query, key, value, factor, mask, plain=partial(_composed, factor))
+    return _composed(factor, query, key, value, mask)
+
+
+def _composed(
+    factor: float, query: mx.array, key: mx.array, value: mx.array, mask: mx.array | str | None = None
+) -> mx.array:
+    """Attention of MLX's operations."""
     *leading, query_heads, length, dim = query.shape
     heads, keys = key.shape[-3:-1]
     # The query heads of one key head are so many more rows to multiply with it: nothing is broadcast or repeated.
     grouped = (*leading, heads, query_heads // heads * length, dim)
     q, k, v = (x.astype(mx.float32) for x in (query.reshape(grouped), key, value))
-    logits = (q * (dim**-0.5 if scale is None else scale)) @ k.swapaxes(-1, -2)
+    logits = (q * factor) @ k.swapaxes(-1, -2)
     weights = _softmax(logits.reshape(*query.shape[:-1], keys), mask)
     attended = weights.reshape(*grouped[:-1], keys) @ v
     return attended.reshape(query.shape).astype(query.dtype)

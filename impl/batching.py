@@ -11,11 +11,11 @@ Source: the tiny-llm course, week 2 day 6.
 
 from __future__ import annotations
 
-import operator
 from typing import Protocol
 
 import mlx.core as mx
 
+from inferspec.impl.arguments import integer, whole
 from inferspec.impl.kv_cache import KVCache, State
 
 Buffers = tuple[mx.array, mx.array]
@@ -42,10 +42,7 @@ class BatchingKVCache:
 
     def __init__(self, max_requests: int, max_len: int) -> None:
         """ValueError for a number below 1, TypeError for what is no integer."""
-        self.max_requests, self.max_len = _integer("max_requests", max_requests), _integer("max_len", max_len)
-        for name, number in (("max_requests", self.max_requests), ("max_len", self.max_len)):
-            if number < 1:
-                raise ValueError(f"{name} is {number}; it takes 1 or more")
+        self.max_requests, self.max_len = whole("max_requests", max_requests, 1), whole("max_len", max_len, 1)
         self._lengths: list[int | None] = [None] * self.max_requests
         self._buffers: Buffers | None = None
         self._end = 0
@@ -116,7 +113,7 @@ class BatchingKVCache:
         would have more than max_len tokens; TypeError for another dtype than theirs. A refused call changes nothing.
         """
         self._check(key, value, rows=self.max_requests)
-        queries = key.shape[2] if mask_length is None else _integer("mask_length", mask_length)
+        queries = key.shape[2] if mask_length is None else integer("mask_length", mask_length)
         if queries < 1:
             raise ValueError(f"mask_length is {queries}; it takes 1 or more")
         if not self._active():
@@ -167,7 +164,7 @@ class BatchingKVCache:
         return [slot for slot, length in enumerate(self._lengths) if length is None]
 
     def _slot(self, slot: int) -> int:
-        number = _integer("slot", slot)
+        number = integer("slot", slot)
         if not 0 <= number < self.max_requests:
             raise ValueError(f"slot is {number}; it takes 0 … {self.max_requests - 1}")
         return number
@@ -192,10 +189,3 @@ class BatchingKVCache:
 def _written(buffers: Buffers, new: Buffers, at: mx.array, axes: list[int]) -> Buffers:
     keys, values = (mx.slice_update(buffer, x, at, axes=axes) for buffer, x in zip(buffers, new, strict=True))
     return keys, values
-
-
-def _integer(name: str, value: object) -> int:
-    try:
-        return operator.index(value)  # type: ignore[arg-type]
-    except TypeError:
-        raise TypeError(f"{name} is {value!r}; it takes an integer") from None

@@ -12,9 +12,10 @@ Source: the nano-vLLM post, parts 1 and 4; vLLM's automatic prefix caching.
 
 from __future__ import annotations
 
-import operator
 from collections import OrderedDict
 from collections.abc import Iterable
+
+from inferspec.impl.arguments import integer, whole
 
 Tokens = tuple[int, ...]
 
@@ -63,7 +64,7 @@ class BlockTable:
 
     @property
     def num_tokens(self) -> int:
-        """How many tokens the table has room for, used or not yet computed."""
+        """How many tokens the table was given, computed or not."""
         return len(self._tokens)
 
 
@@ -71,7 +72,7 @@ class BlockManager:
     """num_blocks blocks of block_size tokens each. A call that is refused changes nothing."""
 
     def __init__(self, num_blocks: int, block_size: int, prefix_caching: bool = True) -> None:
-        self.num_blocks, self.block_size = _positive("num_blocks", num_blocks), _positive("block_size", block_size)
+        self.num_blocks, self.block_size = whole("num_blocks", num_blocks, 1), whole("block_size", block_size, 1)
         self.prefix_caching = bool(prefix_caching)
         self._empty = [Block(i) for i in reversed(range(self.num_blocks))]
         """Free blocks that are not cached; the last is taken first."""
@@ -110,10 +111,16 @@ class BlockManager:
         """
         self._check_table(table)
         own = list(tokens)
-        fresh = self._count(len(table._tokens) + len(own)) - len(table._blocks)
-        self._check_room(fresh)
-        table._blocks += [self._take() for _ in range(fresh)]
+        self._make_room(table, len(table._tokens) + len(own))
         table._tokens += own
+
+    def reserve(self, table: BlockTable, n: int) -> None:
+        """Make room for n tokens past the table's end that are not known yet; appended ones go there.
+
+        ValueError as for append, and for a negative n.
+        """
+        self._check_table(table)
+        self._make_room(table, len(table._tokens) + whole("n", n, 0))
 
     def mark_computed(self, table: BlockTable, n: int) -> None:
         """Say that keys and values of the table's first n tokens are in their blocks: full ones can now be hit.
@@ -122,7 +129,7 @@ class BlockManager:
         was freed or is another manager's.
         """
         self._check_table(table)
-        count = operator.index(n)
+        count = integer("n", n)
         if not 0 <= count <= len(table._tokens):
             raise ValueError(f"n is {count}; it takes 0 … {len(table._tokens)}, the table's number of tokens")
         if not self.prefix_caching:
@@ -145,6 +152,12 @@ class BlockManager:
                 self._idle[block.id] = block
             elif block.owners == 0:
                 self._empty.append(block)
+
+    def _make_room(self, table: BlockTable, tokens: int) -> None:
+        fresh = self._count(tokens) - len(table._blocks)
+        if fresh > 0:
+            self._check_room(fresh)
+            table._blocks += [self._take() for _ in range(fresh)]
 
     def _hits(self, tokens: list[int]) -> list[Block]:
         """The cached blocks that a prompt begins with, short of its last token."""
@@ -215,10 +228,3 @@ class BlockManager:
 def _use(prefix: Prefix | None) -> None:
     if prefix is not None:
         prefix.uses += 1
-
-
-def _positive(name: str, value: int) -> int:
-    number = operator.index(value)
-    if number < 1:
-        raise ValueError(f"{name} is {number}; it takes a positive number")
-    return number

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import cast
-
 import mlx.core as mx
 
 from inferspec.impl.linear import linear
+from inferspec.impl.tokens import ids_of
 
 
 class Embedding:
@@ -24,6 +23,11 @@ class Embedding:
         self.dims = dims
         self.weight = weight
 
+    @property
+    def dtype(self) -> mx.Dtype:
+        """Of the rows."""
+        return self.weight.dtype
+
     def __call__(self, tokens: mx.array) -> mx.array:
         """Return weight[tokens]: T..×E in the dtype of the weight, for integer ids of any shape T...
 
@@ -31,12 +35,7 @@ class Embedding:
         out of bounds without a word, so the range is checked here: the check evaluates `tokens` and waits for it (one
         reduction over the ids), which is cheap for ids from a tokenizer and ends the laziness of ids from a sampler.
         """
-        if not mx.issubdtype(tokens.dtype, mx.integer):
-            raise TypeError(f"tokens are {tokens.dtype}; they take an integer array")
-        if tokens.size:
-            low, high = cast(int, tokens.min().item()), cast(int, tokens.max().item())
-            if low < 0 or high >= self.vocab_size:
-                raise ValueError(f"tokens range from {low} to {high}; they take 0 … {self.vocab_size - 1}")
+        ids_of(tokens, self.vocab_size)
         return self.weight[tokens]
 
     def as_linear(self, x: mx.array) -> mx.array:

@@ -1,4 +1,4 @@
-"""Flash attention: our own kernels where there is Metal; elsewhere it is attention, whose logits fit in memory there.
+"""Flash attention: our own kernels where there is Metal; elsewhere it is attention, which has a kernel for the CPU.
 
 Sources: Milakov and Gimelshein 2018 (online softmax); Dao et al. 2022 (FlashAttention); the tiny-llm course, week 2 day 4.
 """

@@ -13,7 +13,7 @@ import mlx.core as mx
 
 from inferspec.impl.detokenizer import StreamingDetokenizer
 
-__all__ = ["Model", "StreamingDetokenizer", "generate"]
+__all__ = ["Model", "StreamingDetokenizer", "as_prompt", "generate"]
 
 PREFILL = 512
 """How many tokens of a prompt are fed at a time."""
@@ -48,7 +48,7 @@ def generate(
     Every id comes out before the next step begins, and no step runs that no id needs. ValueError for an empty prompt,
     one of more axes, and a negative max_tokens; TypeError for what are no integers: all before the model is called.
     """
-    prompt = _prompt(tokens)
+    prompt = as_prompt(tokens)
     limit = operator.index(max_tokens)
     if limit < 0:
         raise ValueError(f"max_tokens is {max_tokens}; it takes 0 or more")
@@ -58,8 +58,11 @@ def generate(
     return _until(steps, limit, ends)
 
 
-def _prompt(tokens: Sequence[int] | mx.array) -> mx.array:
-    """The prompt as an array that any id fits into, whatever that of the caller holds."""
+def as_prompt(tokens: Sequence[int] | mx.array) -> mx.array:
+    """Return the prompt as an array that any id fits into, whatever that of the caller holds.
+
+    ValueError when it is empty or has more axes than one, TypeError when it holds anything but integers.
+    """
     ids = tokens if isinstance(tokens, mx.array) else mx.array([operator.index(token) for token in tokens], mx.int64)
     if ids.ndim != 1:
         raise ValueError(f"tokens are {ids.shape}; they take one axis")
@@ -85,8 +88,10 @@ def _cached(model: Model, prompt: mx.array, choose: Sampler) -> Iterator[int]:
     which for a large vocabulary is a good part of the work. Evaluating after each piece bounds the graph.
     """
     cache = model.make_cache()
+    # A model that computes at once and not when it is asked has this for tokens whose logits nobody wants.
+    feed = getattr(model, "prefill", model)
     for start in range(0, prompt.size - 1, PREFILL):
-        model(prompt[None, start : min(start + PREFILL, prompt.size - 1)], cache)
+        feed(prompt[None, start : min(start + PREFILL, prompt.size - 1)], cache)
         mx.eval([layer.state for layer in cache])
     fed = prompt[-1:]
     while True:

@@ -10,16 +10,22 @@ Every append schedules the write of the one before it (`mx.async_eval`), so that
 grows with the number of appends, and the caller does not wait. Its own write stays lazy: by the time it runs, a loop
 that fetches again has let go of the result before, which would else cost a copy of the buffer.
 
+A kernel outside of MLX writes tokens itself: `reserve` hands it the buffers, `commit` counts what it wrote. Arrays that
+were given out before see nothing of that: where one reaches beyond the offset (after a rewind), the buffers are copied.
+
 Source: the tiny-llm course, week 2 day 1; steps of 256 as in mlx-lm's cache.
 """
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Sequence
 
 import mlx.core as mx
 
+from inferspec.impl.arguments import integer, whole
+from inferspec.impl.kernels.cpu.stored import Stored
+
+Shape = tuple[int, ...]
 State = tuple[mx.array, ...]
 """What a cache holds: (keys, values), B×H×S×D each, or nothing when no token was ever appended."""
 
@@ -37,6 +43,8 @@ class KVCache:
         self._keys: mx.array | None = None
         self._values: mx.array | None = None
         self._offset = 0
+        self._seen = 0  # how many tokens of the buffers an array that was given out may see
+        self._stored: Stored | None = None
 
     @property
     def offset(self) -> int:
@@ -54,19 +62,44 @@ class KVCache:
         self._check(key, value)
         end = self._offset + key.shape[2]
         capacity = self._capacity(end)
+        self._stored = None
         if self._keys is not None and self._values is not None:
             mx.async_eval(self._keys, self._values)
         self._keys = _written(self._keys, key, self._offset, capacity)
         self._values = _written(self._values, value, self._offset, capacity)
         self._offset = end
+        self._seen = max(self._seen, end)
         return self._keys[:, :, :end], self._values[:, :, :end]
+
+    def reserve(self, key: Shape, value: Shape, dtype: mx.Dtype) -> Stored:
+        """Return the buffers of keys and values, B×H×capacity×D, for a kernel that writes L tokens from `offset` on.
+
+        key: B, H, L, D_k; value: B, H, L, D_v, as the tokens would have. Nobody else sees what is written there, and
+        `commit` makes it count. Refuses as `update_and_fetch` does, and changes nothing then.
+        """
+        self._check_shapes(key, value, dtype, dtype)
+        keys, values = self._keys, self._values
+        capacity = self._capacity(self._offset + key[2])
+        if keys is None or values is None or keys.shape[2] < capacity or self._seen > self._offset:
+            keys, values = (
+                _moved(x, shape, self._offset, capacity, dtype) for x, shape in ((keys, key), (values, value))
+            )
+            self._stored, self._seen = None, 0
+        if self._stored is None:
+            self._stored = Stored(keys, values)
+            self._keys, self._values = keys, values
+        return self._stored
+
+    def commit(self, length: int) -> None:
+        """Count the tokens that were written into what `reserve` returned."""
+        self._offset += length
 
     def rewind(self, n: int) -> None:
         """Drop the last n tokens; what is appended next takes their place.
 
         ValueError when n is negative or more than are cached, TypeError when it is no integer: nothing is dropped.
         """
-        count = _integer("n", n)
+        count = integer("n", n)
         if not 0 <= count <= self._offset:
             raise ValueError(f"n is {count}; it takes 0 … {self._offset}, the number of cached tokens")
         self._offset -= count
@@ -76,6 +109,7 @@ class KVCache:
         """All that is cached, for `restore`; later appends to this cache do not show in it."""
         if self._keys is None or self._values is None:
             return ()
+        self._seen = max(self._seen, self._offset)
         return self._keys[:, :, : self._offset], self._values[:, :, : self._offset]
 
     def restore(self, state: Sequence[mx.array]) -> None:
@@ -84,7 +118,7 @@ class KVCache:
         ValueError when the state holds anything but a fitting pair of keys and values, or more than there is room for.
         """
         other = type(self).__new__(type(self))
-        other.__dict__.update(self.__dict__, _keys=None, _values=None, _offset=0)
+        other.__dict__.update(self.__dict__, _keys=None, _values=None, _offset=0, _seen=0, _stored=None)
         if state:
             if len(state) != 2:
                 raise ValueError(f"state holds {len(state)} arrays; it takes keys and values")
@@ -102,16 +136,20 @@ class KVCache:
                 raise TypeError(f"{name} is a {type(x).__name__}; it takes an MLX array")
             if x.ndim != 4:
                 raise ValueError(f"{name} is {x.shape}; it takes B×H×L×D")
-        if key.shape[:3] != value.shape[:3]:
-            raise ValueError(f"key is {key.shape} and value {value.shape}; they take the same B×H×L")
-        for name, x, cached in (("key", key, self._keys), ("value", value, self._values)):
+        self._check_shapes(key.shape, value.shape, key.dtype, value.dtype)
+
+    def _check_shapes(self, key: Shape, value: Shape, key_dtype: mx.Dtype, value_dtype: mx.Dtype) -> None:
+        if key[:3] != value[:3]:
+            raise ValueError(f"key is {key} and value {value}; they take the same B×H×L")
+        held = (("key", key, key_dtype, self._keys), ("value", value, value_dtype, self._values))
+        for name, shape, dtype, cached in held:
             if cached is None:
                 continue
-            if x.dtype != cached.dtype:
-                raise TypeError(f"{name} is {x.dtype}; this cache holds {cached.dtype}")
-            if (*x.shape[:2], x.shape[3]) != (*cached.shape[:2], cached.shape[3]):
+            if dtype != cached.dtype:
+                raise TypeError(f"{name} is {dtype}; this cache holds {cached.dtype}")
+            if (*shape[:2], shape[3]) != (*cached.shape[:2], cached.shape[3]):
                 batch, heads, _, dim = cached.shape
-                raise ValueError(f"{name} is {x.shape}; this cache takes {batch}×{heads}×L×{dim}")
+                raise ValueError(f"{name} is {shape}; this cache takes {batch}×{heads}×L×{dim}")
 
 
 class StaticKVCache(KVCache):
@@ -120,9 +158,7 @@ class StaticKVCache(KVCache):
     def __init__(self, max_len: int) -> None:
         """max_len: ValueError below 1, TypeError when it is no integer."""
         super().__init__()
-        self.max_len = _integer("max_len", max_len)
-        if self.max_len < 1:
-            raise ValueError(f"max_len is {max_len}; it takes a positive number of tokens")
+        self.max_len = whole("max_len", max_len, 1)
 
     def _capacity(self, tokens: int) -> int:
         if tokens > self.max_len:
@@ -143,8 +179,11 @@ def _written(buffer: mx.array | None, new: mx.array, start: int, capacity: int) 
     return mx.slice_update(buffer, new, mx.array([start]), axes=[2]) if length else buffer
 
 
-def _integer(name: str, value: object) -> int:
-    try:
-        return operator.index(value)  # type: ignore[arg-type]
-    except TypeError:
-        raise TypeError(f"{name} is {value!r}; it takes an integer") from None
+def _moved(buffer: mx.array | None, new: Shape, start: int, capacity: int, dtype: mx.Dtype) -> mx.array:
+    """A buffer of its own with room for `capacity` tokens and the first `start` ones of the one before."""
+    batch, heads, _, dim = new
+    moved = mx.zeros((batch, heads, capacity, dim), dtype)
+    if buffer is not None and start:
+        moved = mx.slice_update(moved, buffer[:, :, :start], mx.array([0]), axes=[2])
+    mx.eval(moved)
+    return moved

@@ -1,8 +1,11 @@
-"""Linear layer, SiLU and softmax in MLX."""
+"""Linear layer, SiLU and softmax in MLX; on CPUs the layer's product is that of our own kernel."""
 
 from __future__ import annotations
 
 import mlx.core as mx
+
+from inferspec.impl.kernels.cpu import dense as cpu_kernel
+from inferspec.impl.kernels.cpu.transforms import transformable
 
 
 def linear(x: mx.array, weight: mx.array, bias: mx.array | None = None) -> mx.array:
@@ -17,12 +20,22 @@ def linear(x: mx.array, weight: mx.array, bias: mx.array | None = None) -> mx.ar
         raise ValueError("x is a scalar; linear takes N..×I")
     if weight.ndim != 2 or weight.shape[1] != x.shape[-1]:
         raise ValueError(f"weight is {weight.shape}; an x of {x.shape} takes O×{x.shape[-1]}")
-    if bias is None:
-        return (x @ weight.T).astype(x.dtype)
-    _require_floating("bias", bias)
-    if bias.shape != weight.shape[:1]:
-        raise ValueError(f"bias is {bias.shape}; a weight of {weight.shape} takes {weight.shape[:1]}")
-    return (x @ weight.T + bias).astype(x.dtype)
+    if bias is not None:
+        _require_floating("bias", bias)
+        if bias.shape != weight.shape[:1]:
+            raise ValueError(f"bias is {bias.shape}; a weight of {weight.shape} takes {weight.shape[:1]}")
+    added = () if bias is None else (bias,)
+
+    def plain(x: mx.array, weight: mx.array, *added: mx.array) -> mx.array:
+        return sum(added, start=x @ weight.T).astype(x.dtype)
+
+    if not (x.size and weight.size and cpu_kernel.runs(x, weight, *added)):
+        return plain(x, weight, *added)
+
+    def fast(x: mx.array, weight: mx.array, *added: mx.array) -> mx.array:
+        return cpu_kernel.launch(x, weight, added[0] if added else None, x.dtype)
+
+    return transformable(fast, plain)(x, weight, *added)
 
 
 def silu(x: mx.array) -> mx.array:

@@ -1,16 +1,20 @@
-"""Paged attention: our own kernels where there is Metal; elsewhere the pages in use are gathered for attention.
+"""Paged attention: our own kernels for Metal and for the CPU; without them the pages in use are gathered for attention.
 
 Sources: Kwon et al. 2023 (PagedAttention), section 4; the tiny-llm course, week 3 day 2.
 """
 
 from __future__ import annotations
 
+from functools import partial
+
 import mlx.core as mx
+import numpy as np
 
 from inferspec.impl.attention import scaled_dot_product_attention
 from inferspec.impl.kernels import metal
 from inferspec.impl.kernels import paged as kernel
 from inferspec.impl.kernels.attention import takes
+from inferspec.impl.kernels.cpu import attention as cpu
 
 
 def paged_attention(
@@ -40,21 +44,41 @@ def paged_attention(
     _check_shapes(query, key_pages, value_pages, block_table, context_lens, page_size)
     if mask is not None and mask != "causal":
         raise ValueError(f"mask is {mask!r}; it takes None or 'causal'")
-    lens = context_lens.astype(mx.int64)
-    longest = _check_contexts(block_table.astype(mx.int64), lens, len(key_pages), page_size)
+    table, lens = (np.ascontiguousarray(x, np.int64) for x in (block_table, context_lens))
+    longest = _check_contexts(table, lens, len(key_pages), page_size)
     if query.size == 0 or longest == 0:
         return mx.zeros(query.shape, query.dtype)
+    factor = query.shape[-1] ** -0.5 if scale is None else float(scale)
     if metal.runs(query, key_pages, value_pages) and takes(query):
-        factor = query.shape[-1] ** -0.5 if scale is None else scale
         return kernel.launch(query, key_pages, value_pages, block_table, context_lens, factor, mask == "causal")
+    gathering = partial(_of_gathered, table=table, lens=lens, longest=longest, scale=factor, mask=mask)
+    if cpu.takes(query, key_pages, value_pages):
+        return cpu.paged(
+            query, key_pages, value_pages, table, lens, scale=factor, causal=mask == "causal", plain=gathering
+        )
+    return gathering(query, key_pages, value_pages)
 
+
+def _of_gathered(
+    query: mx.array,
+    key_pages: mx.array,
+    value_pages: mx.array,
+    *,
+    table: np.ndarray,
+    lens: np.ndarray,
+    longest: int,
+    scale: float,
+    mask: str | None,
+) -> mx.array:
+    """Attention over the pages in use, gathered."""
+    page_size = key_pages.shape[2]
     pages = -(-longest // page_size)
-    in_use = mx.arange(pages) * page_size < lens[:, None]
-    ids = mx.where(in_use, block_table[:, :pages].astype(mx.int64), 0)
-    inside = mx.arange(pages * page_size) < lens[:, None]
+    in_use = np.arange(pages) * page_size < lens[:, None]
+    ids = mx.array(np.where(in_use, table[:, :pages], 0))
+    inside = mx.array(np.arange(pages * page_size) < lens[:, None])
     keys, values = (_gathered(pool, ids, inside) for pool in (key_pages, value_pages))
     return scaled_dot_product_attention(
-        query, keys, values, scale=scale, mask=_visible(inside, lens, query.shape[2], mask)[:, None]
+        query, keys, values, scale=scale, mask=_visible(inside, mx.array(lens), query.shape[2], mask)[:, None]
     )
 
 
@@ -105,7 +129,7 @@ def _check_shapes(
             raise TypeError(f"{name} has dtype {x.dtype}; it takes a floating-point dtype")
 
 
-def _check_contexts(block_table: mx.array, lens: mx.array, pages: int, page_size: int) -> int:
+def _check_contexts(block_table: np.ndarray, lens: np.ndarray, pages: int, page_size: int) -> int:
     """Return the longest context, when the table has room for all and the pool has every page in use."""
     if lens.size == 0:
         return 0
@@ -114,11 +138,11 @@ def _check_contexts(block_table: mx.array, lens: mx.array, pages: int, page_size
     if shortest < 0 or longest > room:
         wrong = shortest if shortest < 0 else longest
         raise ValueError(f"context_lens holds {wrong}; it takes lengths of 0 to {room}, what the table has room for")
-    in_use = mx.arange(block_table.shape[1]) * page_size < lens[:, None]
-    missing = in_use & ((block_table < 0) | (block_table >= pages))
-    if mx.any(missing).item():
-        row, entry = divmod(int(mx.argmax(missing.reshape(-1))), block_table.shape[1])
+    in_use = np.arange(block_table.shape[1]) * page_size < lens[:, None]
+    missing = np.argwhere(in_use & ((block_table < 0) | (block_table >= pages)))
+    if len(missing):
+        row, entry = missing[0].tolist()
         raise ValueError(
-            f"block_table[{row}, {entry}] is {block_table[row, entry].item()}; it takes pages of the pool, 0 to {pages - 1}"
+            f"block_table[{row}, {entry}] is {block_table[row, entry]}; it takes pages of the pool, 0 to {pages - 1}"
         )
     return longest

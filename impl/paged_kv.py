@@ -3,17 +3,20 @@
 Shapes: P pages, H key/value heads, page_size slots a page, D head dim, L new tokens, S cached tokens.
 
 Both arrays of a pool are MLX values: an append makes new ones, in place when nobody else refers to the old. Every append
-schedules the write of the one before it (`mx.async_eval`), so that the graph does not grow with their number.
+schedules the write of the one before it (`mx.async_eval`), so that the graph does not grow with their number. A kernel
+outside of MLX writes into what `stored` returns, in place; arrays that were given out before see nothing of that.
 
 Sources: the tiny-llm course, week 3 days 1 and 2; Kwon et al. 2023 (PagedAttention), section 4.
 """
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Sequence
 
 import mlx.core as mx
+
+from inferspec.impl.arguments import integer, whole
+from inferspec.impl.kernels.cpu.stored import Stored
 
 
 class PoolExhausted(RuntimeError):
@@ -25,15 +28,17 @@ class PagePool:
 
     def __init__(self, num_pages: int, page_size: int, num_kv_heads: int, head_dim: int, dtype: mx.Dtype) -> None:
         """ValueError for a size below 1, TypeError for one that is no integer."""
-        self.num_pages = _size("num_pages", num_pages)
-        self.page_size = _size("page_size", page_size)
-        self.num_kv_heads = _size("num_kv_heads", num_kv_heads)
-        self.head_dim = _size("head_dim", head_dim)
+        self.num_pages = whole("num_pages", num_pages, 1)
+        self.page_size = whole("page_size", page_size, 1)
+        self.num_kv_heads = whole("num_kv_heads", num_kv_heads, 1)
+        self.head_dim = whole("head_dim", head_dim, 1)
         self.dtype = dtype
         shape = (self.num_pages, self.num_kv_heads, self.page_size, self.head_dim)
         self._keys, self._values = mx.zeros(shape, dtype), mx.zeros(shape, dtype)
         self._free = list(range(self.num_pages - 1, -1, -1))
         self._used = [False] * self.num_pages
+        self._shown = False  # whether an array that was given out may see the pages
+        self._stored: Stored | None = None
 
     @property
     def num_free(self) -> int:
@@ -43,11 +48,13 @@ class PagePool:
     @property
     def key_pages(self) -> mx.array:
         """P×H×page_size×D, as of now; slots that no cache uses hold anything."""
+        self._shown = True
         return self._keys[...]
 
     @property
     def value_pages(self) -> mx.array:
         """P×H×page_size×D, as of now; slots that no cache uses hold anything."""
+        self._shown = True
         return self._values[...]
 
     def allocate(self) -> int:
@@ -60,7 +67,7 @@ class PagePool:
 
     def free(self, page: int) -> None:
         """Take a page back. ValueError for one that is not in use or that the pool does not have; nothing changes."""
-        number = _integer("page", page)
+        number = integer("page", page)
         if not 0 <= number < self.num_pages:
             raise ValueError(f"page is {number}; this pool has 0 … {self.num_pages - 1}")
         if not self._used[number]:
@@ -73,16 +80,30 @@ class PagePool:
         length = key.shape[2]
         if length == 0:
             return
-        mx.async_eval(self._keys, self._values)
         positions = mx.arange(start, start + length)
         pages = mx.array(list(page_ids))[positions // self.page_size]
-        slots = positions % self.page_size
+        self.scatter(pages, positions % self.page_size, key, value)
+
+    def scatter(self, pages: mx.array, slots: mx.array, key: mx.array, value: mx.array) -> None:
+        """Store L tokens, 1×H×L×D, token i in slot slots[i] of page pages[i]."""
+        mx.async_eval(self._keys, self._values)
+        self._stored = None
         self._keys, self._values = (
             _scattered(pool, pages, slots, x) for pool, x in ((self._keys, key), (self._values, value))
         )
 
+    def stored(self) -> Stored:
+        """Return keys and values, P×H×page_size×D, for a kernel that writes into them in place."""
+        if self._shown:
+            self._keys, self._values = (_copied(pool) for pool in (self._keys, self._values))
+            self._shown, self._stored = False, None
+        if self._stored is None:
+            self._stored = Stored(self._keys, self._values)
+        return self._stored
+
     def read(self, page_ids: Sequence[int], length: int) -> tuple[mx.array, mx.array]:
         """Return the first `length` tokens of the pages of one cache: keys and values, 1×H×length×D."""
+        self._shown = True
         ids = mx.array(list(page_ids), mx.int32)
         shape = (1, self.num_kv_heads, len(page_ids) * self.page_size, self.head_dim)
         keys, values = (pool[ids].swapaxes(0, 1).reshape(shape)[:, :, :length] for pool in (self._keys, self._values))
@@ -139,7 +160,7 @@ class PagedKVCache:
 
         ValueError when n is negative or more than are cached, TypeError when it is no integer: nothing is dropped.
         """
-        count = _integer("n", n)
+        count = integer("n", n)
         if not 0 <= count <= self._offset:
             raise ValueError(f"n is {count}; it takes 0 … {self._offset}, the number of cached tokens")
         self._offset -= count
@@ -181,22 +202,15 @@ def block_table(caches: Sequence[PagedKVCache]) -> tuple[mx.array, mx.array]:
     return table, mx.array([cache.offset for cache in caches], mx.int32)
 
 
+def _copied(pool: mx.array) -> mx.array:
+    """The same numbers in memory of their own."""
+    copy = mx.slice_update(mx.zeros(pool.shape, pool.dtype), pool, mx.array([0]), axes=[0])
+    mx.eval(copy)
+    return copy
+
+
 def _scattered(pool: mx.array, pages: mx.array, slots: mx.array, new: mx.array) -> mx.array:
     """The pool with token i of `new`, 1×H×L×D, in slot slots[i] of page pages[i]."""
     result = pool[...]
     result[pages, :, slots] = new[0].swapaxes(0, 1)
     return result
-
-
-def _size(name: str, value: object) -> int:
-    size = _integer(name, value)
-    if size < 1:
-        raise ValueError(f"{name} is {size}; it takes a positive number")
-    return size
-
-
-def _integer(name: str, value: object) -> int:
-    try:
-        return operator.index(value)  # type: ignore[arg-type]
-    except TypeError:
-        raise TypeError(f"{name} is {value!r}; it takes an integer") from None

@@ -1,17 +1,18 @@
 """Affine group-wise quantisation in MLX: rows of weights as 2-, 4- or 8-bit codes, packed as MLX stores them.
 
 Every group of `group_size` neighbours in a row shares a scale and a bias: weight = code · scale + bias. Codes lie in
-uint32 words, the first one in the lowest bits, so that weight j of a row is in word j·bits // 32. Products with 4-bit weights take our own kernels where there is Metal.
+uint32 words, the first one in the lowest bits, so that weight j of a row is in word j·bits // 32. Products take our own kernels: with 4-bit weights where there is Metal, with 4 and 8 bits on CPUs.
 """
 
 from __future__ import annotations
-
-from typing import cast
 
 import mlx.core as mx
 
 from inferspec.impl.kernels import metal
 from inferspec.impl.kernels import quantized as kernel
+from inferspec.impl.kernels.cpu import quantized as cpu_kernel
+from inferspec.impl.kernels.cpu.transforms import transformable
+from inferspec.impl.tokens import ids_of
 
 GROUP_SIZES = (32, 64, 128)
 BITS = (2, 4, 8)
@@ -52,14 +53,24 @@ def dequantize(packed: mx.array, scales: mx.array, biases: mx.array, group_size:
     shape = _require_parts(packed, scales, biases, group_size, bits)
     if not packed.size:
         return mx.zeros(shape, scales.dtype)
-    wide = mx.dequantize(
-        packed.reshape(-1, packed.shape[-1]),
-        scales.astype(mx.float32).reshape(-1, scales.shape[-1]),
-        biases.astype(mx.float32).reshape(-1, biases.shape[-1]),
-        group_size=group_size,
-        bits=bits,
-    )
-    return wide.astype(scales.dtype).reshape(shape)
+
+    def plain(scales: mx.array, biases: mx.array) -> mx.array:
+        wide = mx.dequantize(
+            packed.reshape(-1, packed.shape[-1]),
+            scales.astype(mx.float32).reshape(-1, scales.shape[-1]),
+            biases.astype(mx.float32).reshape(-1, biases.shape[-1]),
+            group_size=group_size,
+            bits=bits,
+        )
+        return wide.astype(scales.dtype).reshape(shape)
+
+    if not cpu_kernel.runs(bits, scales, biases):
+        return plain(scales, biases)
+
+    def fast(scales: mx.array, biases: mx.array) -> mx.array:
+        return cpu_kernel.launch_rows(None, packed, scales, biases, group_size, bits, scales.dtype)
+
+    return transformable(fast, plain, constants=[packed])(scales, biases)
 
 
 def quantized_matmul(
@@ -124,21 +135,30 @@ class QuantizedEmbedding:
         self.packed, self.scales, self.biases = packed, scales, biases
         self.group_size, self.bits = group_size, bits
 
+    @property
+    def dtype(self) -> mx.Dtype:
+        """Of the rows."""
+        return self.scales.dtype
+
     def __call__(self, tokens: mx.array) -> mx.array:
         """Return the rows of the tokens: T..×E in the dtype of the scales, for integer ids of any shape T...
 
         Raises TypeError when tokens are not integers, ValueError when an id is outside 0 … V - 1 (which evaluates and
         waits for `tokens`: MLX reads out of bounds without a word).
         """
-        if not mx.issubdtype(tokens.dtype, mx.integer):
-            raise TypeError(f"tokens are {tokens.dtype}; they take an integer array")
-        vocabulary = self.packed.shape[0]
-        if tokens.size:
-            low, high = cast(int, tokens.min().item()), cast(int, tokens.max().item())
-            if low < 0 or high >= vocabulary:
-                raise ValueError(f"tokens range from {low} to {high}; they take 0 … {vocabulary - 1}")
-        packed, scales, biases = (part[tokens] for part in (self.packed, self.scales, self.biases))
-        return dequantize(packed, scales, biases, self.group_size, self.bits)
+        ids_of(tokens, self.packed.shape[0])
+        grid = self.group_size, self.bits
+
+        def plain(scales: mx.array, biases: mx.array) -> mx.array:
+            return dequantize(self.packed[tokens], scales[tokens], biases[tokens], *grid)
+
+        if not (tokens.size and self.packed.size and cpu_kernel.runs(self.bits, self.scales, self.biases)):
+            return plain(self.scales, self.biases)
+
+        def fast(scales: mx.array, biases: mx.array) -> mx.array:
+            return cpu_kernel.launch_rows(tokens, self.packed, scales, biases, *grid, self.dtype)
+
+        return transformable(fast, plain, constants=[self.packed, tokens])(self.scales, self.biases)
 
     def as_linear(self, x: mx.array) -> mx.array:
         """Return the logits x · tableᵀ: N..×V in the dtype of x, for x: N..×E."""
@@ -176,16 +196,19 @@ def _product(
         return mx.zeros((*x.shape[:-1], kept), dtype)
     if bits == kernel.BITS and metal.runs(x, scales, biases):
         return kernel.launch(x, packed, scales, biases, group_size, transpose, dtype)
-    product = mx.quantized_matmul(
-        x.astype(mx.float32),
-        packed,
-        scales.astype(mx.float32),
-        biases.astype(mx.float32),
-        transpose=transpose,
-        group_size=group_size,
-        bits=bits,
-    )
-    return product.astype(dtype)
+
+    def plain(x: mx.array, scales: mx.array, biases: mx.array) -> mx.array:
+        x, scales, biases = (part.astype(mx.float32) for part in (x, scales, biases))
+        product = mx.quantized_matmul(x, packed, scales, biases, transpose=transpose, group_size=group_size, bits=bits)
+        return product.astype(dtype)
+
+    if not cpu_kernel.runs(bits, x, scales, biases):
+        return plain(x, scales, biases)
+
+    def fast(x: mx.array, scales: mx.array, biases: mx.array) -> mx.array:
+        return cpu_kernel.launch(x, packed, scales, biases, group_size, bits, transpose, dtype)
+
+    return transformable(fast, plain, constants=[packed])(x, scales, biases)
 
 
 def _rounded_up(steps: mx.array, dtype: mx.Dtype) -> mx.array:

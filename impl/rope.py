@@ -8,10 +8,9 @@ Sources: Su et al. 2021 (RoFormer), section 3.4.2; the tiny-llm course, week 1 d
 
 from __future__ import annotations
 
-import operator
-
 import mlx.core as mx
 
+from inferspec.impl.arguments import integer, whole
 from inferspec.impl.kernels import metal
 from inferspec.impl.kernels import rope as kernel
 
@@ -31,18 +30,16 @@ class RoPE:
 
         ValueError for dims that is not positive and even, max_positions below 1 and base that is not positive.
         """
-        self.dims = _integer("dims", dims)
-        self.max_positions = _integer("max_positions", max_positions)
+        self.dims = integer("dims", dims)
+        self.max_positions = whole("max_positions", max_positions, 1)
         if self.dims < 2 or self.dims % 2:
             raise ValueError(f"dims is {dims}; it takes a positive even number")
-        if self.max_positions < 1:
-            raise ValueError(f"max_positions is {max_positions}; it takes 1 or more")
         if not base > 0:
             raise ValueError(f"base is {base}; it takes a positive number")
         self.base = float(base)
         self.traditional = bool(traditional)
         # In float64, then rounded once: an error of the frequency is multiplied by the position.
-        self._frequencies = mx.array([self.base ** (-i / self.dims) for i in range(0, self.dims, 2)], mx.float32)
+        self.frequencies = mx.array([self.base ** (-i / self.dims) for i in range(0, self.dims, 2)], mx.float32)
 
     def __call__(self, x: mx.array, offset: int | slice | list[slice] | None = None) -> mx.array:
         """Return x, B×L×H×D, with its features turned, in the dtype of x.
@@ -58,9 +55,9 @@ class RoPE:
         batch, length = x.shape[:2]
         starts = self._starts(offset, batch, length)
         if metal.runs(x):
-            return kernel.launch(x, starts, self._frequencies, self.traditional)
+            return kernel.launch(x, starts, self.frequencies, self.traditional)
         positions = mx.array(starts, mx.int32)[:, None] + mx.arange(length, dtype=mx.int32)
-        angles = positions.astype(mx.float32)[:, :, None, None] * self._frequencies
+        angles = positions.astype(mx.float32)[:, :, None, None] * self.frequencies
         turned = self._turn(x[..., : self.dims].astype(mx.float32), mx.cos(angles), mx.sin(angles)).astype(x.dtype)
         return turned if x.shape[-1] == self.dims else mx.concatenate([turned, x[..., self.dims :]], axis=-1)
 
@@ -89,28 +86,24 @@ class RoPE:
         elif isinstance(offset, slice):
             starts = [_slice_start(offset, length)]
         else:
-            starts = [0 if offset is None else _integer("offset", offset)]
+            starts = [0 if offset is None else integer("offset", offset)]
         for start in starts:
-            if start < 0:
-                raise ValueError(f"offset is {start}; it takes positions from 0 on")
-            if length and start + length > self.max_positions:
-                raise ValueError(
-                    f"offset is {start} for {length} tokens; positions end at max_positions = {self.max_positions}"
-                )
+            check_positions(start, length, self.max_positions)
         return starts
 
 
-def _integer(name: str, value: object) -> int:
-    try:
-        return operator.index(value)  # type: ignore[arg-type]
-    except TypeError:
-        raise TypeError(f"{name} is {value!r}; it takes an integer") from None
+def check_positions(start: int, length: int, max_positions: int) -> None:
+    """ValueError unless all positions start … start + length - 1 are among 0 … max_positions - 1."""
+    if start < 0:
+        raise ValueError(f"offset is {start}; it takes positions from 0 on")
+    if length and start + length > max_positions:
+        raise ValueError(f"offset is {start} for {length} tokens; positions end at max_positions = {max_positions}")
 
 
 def _slice_start(offset: object, length: int) -> int:
     if not isinstance(offset, slice):
         raise TypeError(f"offset has {offset!r} in its list; it takes slices")
-    start, stop = _integer("offset.start", offset.start), _integer("offset.stop", offset.stop)
+    start, stop = integer("offset.start", offset.start), integer("offset.stop", offset.stop)
     if stop - start != length or offset.step not in (None, 1):
         raise ValueError(f"offset is {offset}; it takes a slice of length {length}, one position for each token")
     return start

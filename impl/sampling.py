@@ -57,17 +57,35 @@ class Sampler:
         top = _highest(logits)
         if self.temperature == 0:
             return mx.where(_distributed(top)[..., 0], mx.argmax(logits, axis=-1), 0)
-        # The largest logit goes first: then neither a small temperature nor large logits lose or overflow anything.
-        lowest, highest = _NORMAL
-        tempered = (logits.astype(mx.float32) - top) / min(max(self.temperature, lowest), highest)
-        kept = _top_p(tempered, _top_k(logits, self.top_k), self.top_p)
-        weights = mx.where(kept & _distributed(top), mx.exp(tempered), 0)
-        cdf = mx.cumsum(weights, axis=-1)
-        past = (cdf > uniform.astype(mx.float32)[..., None] * cdf[..., -1:]) & (weights > 0)
-        # Rounding may leave nothing past the largest uniforms: they belong to the last id with any probability.
-        last = logits.shape[-1] - 1 - mx.argmax((weights > 0)[..., ::-1], axis=-1)
-        ids = mx.where(past.any(axis=-1), mx.argmax(past, axis=-1), last)
+        weights = weigh(logits, self.temperature, self.top_k, self.top_p)
+        ids = draw(weights, uniform)
         return mx.where(_distributed(top)[..., 0], ids, 0).astype(mx.uint32)
+
+
+def weigh(logits: mx.array, temperature: float, top_k: int | None = None, top_p: float = 1.0) -> mx.array:
+    """Return the probabilities that ids are drawn with, up to a factor for each row: N..×V float32, 0 where filtered out.
+
+    temperature: above 0. A row without a distribution has no weight anywhere.
+    """
+    # The largest logit goes first: then neither a small temperature nor large logits lose or overflow anything.
+    lowest, highest = _NORMAL
+    top = _highest(logits)
+    tempered = (logits.astype(mx.float32) - top) / min(max(temperature, lowest), highest)
+    kept = _top_p(tempered, _top_k(logits, _limit(top_k)), top_p)
+    return mx.where(kept & _distributed(top), mx.exp(tempered), 0)
+
+
+def draw(weights: mx.array, uniform: mx.array) -> mx.array:
+    """Return ids: N.. by inverse CDF. weights: N..×V float32, probabilities up to a factor; uniform: N.. in [0, 1).
+
+    The id of a row is the first whose sum of weights, in ascending order of ids, exceeds that share of the row's total;
+    none without a weight is drawn.
+    """
+    cdf = mx.cumsum(weights, axis=-1)
+    past = (cdf > uniform.astype(mx.float32)[..., None] * cdf[..., -1:]) & (weights > 0)
+    # Rounding may leave nothing past the largest uniforms: they belong to the last id with any probability.
+    last = weights.shape[-1] - 1 - mx.argmax((weights > 0)[..., ::-1], axis=-1)
+    return mx.where(past.any(axis=-1), mx.argmax(past, axis=-1), last)
 
 
 def _highest(logits: mx.array) -> mx.array:

@@ -29,15 +29,18 @@ def test_pieces_of_a_prompt_change_nothing(model, prompt, monkeypatch):
     assert list(generate(model, mx.array(prompt.ids), max_tokens=12)) == list(prompt.greedy[:12])
 
 
-def test_prefill_computes_one_row_of_logits(model, prompt, monkeypatch):
+@pytest.mark.parametrize("path", [None, "off"], ids=["kernels where there are any", "MLX"])
+def test_prefill_computes_one_row_of_logits(model, prompt, monkeypatch, path):
     """The output head of a prompt is the dearest part of the work that no one asks for."""
-    rows = []
-    head = model._head
-    monkeypatch.setattr(model, "_head", lambda x: rows.append(x) or head(x))
+    if path:
+        monkeypatch.setenv("INFERSPEC_CPU", path)
+    whole, alone = [], []
+    call, prefill = type(model).__call__, type(model).prefill
+    monkeypatch.setattr(type(model), "__call__", lambda self, x, cache: whole.append(x.size) or call(self, x, cache))
+    monkeypatch.setattr(type(model), "prefill", lambda self, x, cache: alone.append(x.size) or prefill(self, x, cache))
     next(generate(model, prompt.ids, max_tokens=1))
-    *prefill, last = rows
-    assert sum(x.shape[1] for x in prefill) == len(prompt.ids) - 1
-    assert last.shape[1] == 1
+    assert sum(alone) == len(prompt.ids) - 1
+    assert whole == [1]
 
 
 @pytest.mark.parametrize(

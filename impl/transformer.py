@@ -1,4 +1,5 @@
-"""The decoder that Llama and Qwen3 share, in MLX: one class for each job.
+"""The decoder that Llama and Qwen3 share, in MLX: one class for each job. Where the CPU kernels run, they compute whole
+passes in its place (`native`).
 
 Shapes: B batch, L tokens, E hidden size, H_q query heads, H key/value heads, D head dim, V vocabulary. Activations are
 in the dtype of the embedding; attention, norms' statistics and rotary angles are computed in float32.
@@ -9,14 +10,19 @@ Sources: Touvron et al. 2023 (Llama), section 2.2; the tiny-llm course, week 1 d
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cached_property, partial
 from typing import Any, Protocol
 
 import mlx.core as mx
 
 from inferspec.impl.attention import scaled_dot_product_attention
+from inferspec.impl.kernels import cpu, metal
 from inferspec.impl.kv_cache import KVCache
 from inferspec.impl.linear import silu
 from inferspec.impl.model_config import ModelConfig
+from inferspec.impl.native import NativeDecoder
+from inferspec.impl.paged_batch import PagedBatch, PagedLayer, Span
+from inferspec.impl.paged_kv import PagePool
 from inferspec.impl.rms_norm import RMSNorm
 from inferspec.impl.rope import RoPE
 from inferspec.impl.weights import Weights
@@ -45,26 +51,29 @@ class Attention:
         self.k_norm = _norm(f"{name}.k_norm", self.head_dim, config, weights) if qk_norm else None
         self.rope = RoPE(self.head_dim, config.max_positions, config.rope_theta)
 
-    def __call__(self, x: mx.array, cache: LayerCache | None) -> mx.array:
+    def __call__(self, x: mx.array, cache: LayerCache | PagedLayer | None) -> mx.array:
         """Return B×L×E for x: B×L×E; with a cache, x follows the tokens that the cache holds."""
-        offset = cache.offset if cache is not None else 0
-        query = self._placed(self._heads(self.q_proj(x)), self.q_norm, offset)
-        key = self._placed(self._heads(self.k_proj(x)), self.k_norm, offset)
-        value = self._heads(self.v_proj(x)).swapaxes(1, 2)
-        if cache is not None:
-            key, value = cache.update_and_fetch(key, value)
-        # A single token sees everything before it: no mask.
-        mask = "causal" if x.shape[1] > 1 else None
-        attended = scaled_dot_product_attention(query, key, value, mask=mask)
-        return self.o_proj(attended.swapaxes(1, 2).flatten(-2))
+        query = self._heads(self.q_proj(x), self.q_norm)
+        key = self._heads(self.k_proj(x), self.k_norm)
+        value = self._heads(self.v_proj(x), None)
+        attend = cache.attend if isinstance(cache, PagedLayer) else partial(_attend, cache)
+        return self.o_proj(attend(query, key, value, self.rope).flatten(-2))
 
-    def _heads(self, x: mx.array) -> mx.array:
-        """B×L×(H·D) -> B×L×H×D."""
-        return mx.unflatten(x, -1, (-1, self.head_dim))
+    def _heads(self, x: mx.array, norm: RMSNorm | None) -> mx.array:
+        """B×L×(H·D) -> B×L×H×D, normalised."""
+        heads = mx.unflatten(x, -1, (-1, self.head_dim))
+        return heads if norm is None else norm(heads)
 
-    def _placed(self, x: mx.array, norm: RMSNorm | None, offset: int) -> mx.array:
-        """Normalise and turn by position: B×L×H×D -> B×H×L×D."""
-        return self.rope(x if norm is None else norm(x), offset).swapaxes(1, 2)
+
+def _attend(cache: LayerCache | None, query: mx.array, key: mx.array, value: mx.array, rope: RoPE) -> mx.array:
+    """B×L×H_q×D, for queries of that shape and keys and values B×L×H×D, after those in the cache."""
+    offset = cache.offset if cache is not None else 0
+    query, key, value = (x.swapaxes(1, 2) for x in (rope(query, offset), rope(key, offset), value))
+    if cache is not None:
+        key, value = cache.update_and_fetch(key, value)
+    # A single token sees everything before it: no mask.
+    mask = "causal" if query.shape[2] > 1 else None
+    return scaled_dot_product_attention(query, key, value, mask=mask).swapaxes(1, 2)
 
 
 class MLP:
@@ -91,7 +100,7 @@ class Block:
         self.post_attention_layernorm = _norm(post_attention, config.hidden_size, config, weights)
         self.mlp = MLP(f"{name}.mlp", config, weights)
 
-    def __call__(self, x: mx.array, cache: LayerCache | None) -> mx.array:
+    def __call__(self, x: mx.array, cache: LayerCache | PagedLayer | None) -> mx.array:
         """Return B×L×E for x: B×L×E."""
         x = x + self.self_attn(self.input_layernorm(x), cache)
         return x + self.mlp(self.post_attention_layernorm(x))
@@ -118,10 +127,13 @@ class Decoder:
         self.norm = _norm("model.norm", dim, self.config, source)
         if self.config.tied:
             source.ignore("lm_head")
-            self._head = self.embed_tokens.as_linear
-        else:
-            self._head = source.linear("lm_head", vocabulary, dim)
+        self.head = self.embed_tokens if self.config.tied else source.linear("lm_head", vocabulary, dim)
         source.finish()
+
+    @property
+    def dtype(self) -> mx.Dtype:
+        """Of the activations, and so of keys and values."""
+        return self.embed_tokens.dtype
 
     def __call__(self, tokens: mx.array, cache: Sequence[LayerCache] | None = None) -> mx.array:
         """Return the logits of every token: B×L×V in the dtype of the embedding, for ids B×L.
@@ -130,18 +142,71 @@ class Decoder:
         one the tokens are a whole sequence. ValueError for ids outside the vocabulary, tokens that are not B×L and a
         cache of another number of layers; TypeError for ids that are not integers.
         """
-        if tokens.ndim != 2:
-            raise ValueError(f"tokens are {tokens.shape}; they take B×L")
-        if cache is not None and len(cache) != len(self.layers):
-            raise ValueError(f"cache has {len(cache)} layers; the model has {len(self.layers)}")
+        self._check(tokens, cache)
+        native = self._native_for(tokens, cache)
+        return self.logits(self.hidden(tokens, cache)) if native is None else native.logits(tokens, cache)
+
+    def prefill(self, tokens: mx.array, cache: Sequence[LayerCache]) -> None:
+        """Put tokens into the cache: a call whose logits nobody wants, and which computes none. Raises as a call does."""
+        self._check(tokens, cache)
+        native = self._native_for(tokens, cache)
+        if native is None:
+            self.hidden(tokens, cache)
+        else:
+            native.prefill(tokens, cache)
+
+    def paged(self, spans: Sequence[Span], pools: Sequence[PagePool], rows: Sequence[int]) -> mx.array:
+        """Return the logits R×V of some rows of the tokens of all spans, after putting those into the pages.
+
+        spans: one or more, each of one token or more, whose ids, positions and pages are right; pools: one for each
+        layer; rows: which of the tokens, counted through all spans. Keys and values are stored when this returns.
+        """
+        if self._kernels_run and self._native is not None:
+            return self._native.paged(spans, pools, rows)
+        batch = PagedBatch(spans, pools[0].page_size)
+        hidden = self.hidden(batch.tokens, [PagedLayer(pool, batch) for pool in pools])
+        if not rows:
+            mx.eval([pool.key_pages for pool in pools], [pool.value_pages for pool in pools])
+            return mx.zeros((0, self.config.vocab_size), self.dtype)
+        logits = self.logits(hidden[:, mx.array(list(rows))])[0]
+        mx.eval(logits)
+        return logits
+
+    def hidden(self, tokens: mx.array, cache: Sequence[LayerCache | PagedLayer] | None = None) -> mx.array:
+        """Return what the last layer makes of ids B×L, not normalised: B×L×E."""
         x = self.embed_tokens(tokens)
         for layer, held in zip(self.layers, cache if cache is not None else [None] * len(self.layers), strict=True):
             x = layer(x, held)
-        return self._head(self.norm(x))
+        return x
+
+    def logits(self, hidden: mx.array) -> mx.array:
+        """Return the logits B×L×V of what `hidden` returned, or of some rows of it."""
+        normed = self.norm(hidden)
+        return self.head.as_linear(normed) if self.head is self.embed_tokens else self.head(normed)
 
     def make_cache(self) -> list[KVCache]:
         """Return an empty cache for one sequence, or for a batch of sequences of one length: one entry per layer."""
         return [KVCache() for _ in self.layers]
+
+    @cached_property
+    def _native(self) -> NativeDecoder | None:
+        return NativeDecoder.of(self)
+
+    @property
+    def _kernels_run(self) -> bool:
+        """Whether the CPU kernels do: there may be Metal, or a simulator for it."""
+        return metal.available() is metal.Availability.NONE and cpu.available()
+
+    def _native_for(self, tokens: mx.array, cache: Sequence[Any] | None) -> NativeDecoder | None:
+        """What computes such a call, where it can."""
+        native = self._native if self._kernels_run else None
+        return native if native is not None and native.takes(tokens, cache) else None
+
+    def _check(self, tokens: mx.array, cache: Sequence[LayerCache] | None) -> None:
+        if tokens.ndim != 2:
+            raise ValueError(f"tokens are {tokens.shape}; they take B×L")
+        if cache is not None and len(cache) != len(self.layers):
+            raise ValueError(f"cache has {len(cache)} layers; the model has {len(self.layers)}")
 
 
 def _norm(name: str, dims: int, config: ModelConfig, weights: Weights) -> RMSNorm:
