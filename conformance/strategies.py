@@ -1,29 +1,22 @@
 """What the inputs of all components share: choices inside an envelope, sizes, and sharp data from a seed.
 
-An example is a tape of bytes, one for each choice of its structure (shapes, dtypes, masks …), and a seed at its end
-for the data. Hypothesis draws the tape as one value: every choice is then uniform and independent (drawn one by one,
-hypothesis repeats and mutates earlier choices, and 40 examples leave whole shapes out), and shrinking lowers each
-byte for itself, to the first and simplest of every choice.
+What an example is made of is a tape (`tapes`): every choice reads a byte of it, and shrinking lowers each byte for
+itself, to the first and simplest of every choice.
 """
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
-from hypothesis import strategies as st
 
 from inferspec.conformance.calls import VIEWS, Call
 from inferspec.conformance.envelope import narrow
 from inferspec.conformance.suite import Inputs
+from inferspec.conformance.tapes import CHOICES
 from inferspec.spec.numerics import numpy_dtype
-
-CHOICES, SEED = 60, 4
-"""Bytes of a tape: one for each choice, then the data's seed."""
-
-TAPES = st.binary(min_size=CHOICES + SEED, max_size=CHOICES + SEED)
 
 EDGES = (1, 2, 3, 5, 7, 8, 9, 31, 32, 33, 63, 64, 65, 95, 127, 128, 129, 255, 256, 257)
 """Sizes beside the tile and path thresholds of real kernels (PROPERTIES.md, recurring inputs)."""
@@ -105,10 +98,10 @@ class Calls(Inputs):
         """The same narrowing with another builder."""
         return Calls(build, self._asked)
 
-    def within(self, envelope: Mapping[str, Any]) -> st.SearchStrategy[Any]:
-        """The strategy, inside an envelope; OutsideEnvelope when nothing is left."""
+    def within(self, envelope: Mapping[str, Any]) -> Callable[[bytes], Any]:
+        """What makes the input of a tape, inside an envelope; OutsideEnvelope when nothing is left."""
         narrowed = narrow(envelope, self._asked)
-        return TAPES.map(lambda tape: self.build(Pick(tape, narrowed)))
+        return lambda tape: self.build(Pick(tape, narrowed))
 
 
 def calls(build: Callable[..., Any]) -> Calls:
@@ -116,15 +109,35 @@ def calls(build: Callable[..., Any]) -> Calls:
     return Calls(build)
 
 
+def among(choices: Iterable[Any]) -> Calls:
+    """Any of the choices, the first one simplest."""
+    options = tuple(choices)
+    return Calls(lambda pick: pick.one_of(*options))
+
+
+@calls
+def fractions(pick: Pick) -> float:
+    """Numbers from 0 to 1, without 1."""
+    return pick.seed / 2**32
+
+
+@calls
+def seeds(pick: Pick) -> int:
+    """Numbers that data can be drawn from."""
+    return pick.seed
+
+
 def in_views(source: Calls, *arguments: str) -> Calls:
     """The calls of `source` with one array argument (any of `arguments`, if named) laid out as a view."""
 
     def build(pick: Pick, **options: Any) -> Call:
+        # First: choices that have a byte of their own in every tape are spread evenly.
+        view = pick.one_of(*VIEWS)
         call = source.build(pick, **options)
         names = [name for name, x in call.arrays().items() if x.ndim and (not arguments or name in arguments)]
         if not names:
             return call
-        name, view = pick.one_of(*names), pick.one_of(*VIEWS)
+        name = pick.one_of(*names)
         if pick.one_of(False, False, True) and view != "broadcast":
             # All of them alike, as the keys and values of a cache are.
             for other in names:

@@ -9,27 +9,40 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import hashlib
 import importlib
 import inspect
+import json
+import math
 import pkgutil
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
-
-import hypothesis
-from hypothesis import HealthCheck, Phase
-from hypothesis import strategies as st
 
 from inferspec.conformance.diagnosis import explain
 from inferspec.conformance.envelope import OutsideEnvelope
+from inferspec.conformance.tapes import shrink, split, spread
 from inferspec.conformance.trial import Nonconformance, Trial, Waived
 from inferspec.golden import GoldenError
 from inferspec.spec.contract import Requirement
 
 EXAMPLES = {"quick": 100, "full": 450, "nightly": 4000}
-"""Profile -> examples of a test of ordinary cost."""
+"""Profile -> the most examples that a test of share 1 draws."""
+
+EFFORT = Path(__file__).with_name("effort.json")
+"""Test -> examples until it rejects the fault that is hardest for it, on average (`tools/effort.py` measures them)."""
+
+MARGIN = 7.0
+"""Examples that quick draws, in efforts: a fault that each example shows with the same chance survives one in 1,100 times."""
+
+FEWEST = 12
+"""Examples that quick draws at least, whatever faults are known: each of 11 options of a choice, once or more."""
+
+DEAR = 0.3
+"""A test of a smaller share draws in proportion fewer than FEWEST."""
 
 FURTHER = 40
 """Examples that a failed test draws once more, for the sake of its diagnosis."""
@@ -47,14 +60,18 @@ class Profile:
     diagnose: bool = True
     thinned: float = 1.0
 
-    def examples(self, share: float) -> int:
-        return max(3, round(EXAMPLES[self.name] * share * self.thinned))
+
+@functools.cache
+def efforts() -> Mapping[str, float]:
+    """What `EFFORT` says."""
+    known: dict[str, float] = json.loads(EFFORT.read_text(encoding="utf-8"))
+    return known
 
 
 class Inputs:
-    """Anything that can draw inputs inside an envelope (`inputs.Calls`)."""
+    """Anything that can make inputs inside an envelope of tapes (`strategies.Calls`)."""
 
-    def within(self, envelope: Mapping[str, Any]) -> st.SearchStrategy[Any]:
+    def within(self, envelope: Mapping[str, Any]) -> Callable[[bytes], Any]:
         raise NotImplementedError
 
 
@@ -68,12 +85,20 @@ class Test:
     name: str
     file: str
     function: Callable[..., None]
-    inputs: Mapping[str, Inputs | st.SearchStrategy[Any]]
+    inputs: Mapping[str, Inputs]
     share: float
+    shrinks: bool = True
 
     @property
     def id(self) -> str:
         return f"{self.file}::{self.name}"
+
+    def examples(self, profile: Profile) -> int:
+        """How many examples a profile draws: as many as the hardest known fault needs, and no more than its share."""
+        fewest = FEWEST * min(1.0, self.share / DEAR)
+        needed = max(fewest, math.ceil(MARGIN * efforts().get(self.id, 0)))
+        more = EXAMPLES[profile.name] / EXAMPLES["quick"]
+        return max(3, round(min(EXAMPLES["quick"] * self.share, needed) * more * profile.thinned))
 
     def run(self, trial: Trial, profile: Profile) -> None:
         """Run the test; the trial's outcome tells the result, nothing is raised."""
@@ -113,7 +138,7 @@ class Test:
                     raise
 
         if self.inputs:
-            self._drawn(example, trial, profile, profile.examples(self.share), shrink=profile.shrink)
+            self._drawn(example, trial, profile, self.examples(profile), profile.shrink and self.shrinks)
         else:
             example()
 
@@ -130,29 +155,30 @@ class Test:
                     trial.failed(failure)
 
         if self.inputs:
-            examples = min(FURTHER, profile.examples(self.share))
-            self._drawn(example, trial, profile, examples, shrink=False)
+            examples = min(FURTHER, max(3, round(EXAMPLES[profile.name] * self.share)))
+            self._drawn(example, trial, profile, examples, smaller=False)
         trial.outcome = outcome
 
-    def _drawn(self, example: Callable[..., None], trial: Trial, profile: Profile, examples: int, shrink: bool) -> None:
-        drawn = {name: self._strategy(inputs, trial) for name, inputs in self.inputs.items()}
-        settings = hypothesis.settings(
-            max_examples=examples,
-            phases=[Phase.generate, *([Phase.shrink] if shrink else [])],
-            database=None,
-            deadline=None,
-            derandomize=False,
-            report_multiple_bugs=False,
-            print_blob=False,
-            verbosity=hypothesis.Verbosity.quiet,
-            suppress_health_check=list(HealthCheck),
-        )
-        example.__name__ = example.__qualname__ = self.name
-        seed = int.from_bytes(hashlib.sha256(f"{profile.seed} {self.id}".encode()).digest()[:8])
-        hypothesis.seed(seed)(settings(hypothesis.given(**drawn)(example)))()
+    def _drawn(
+        self, example: Callable[..., None], trial: Trial, profile: Profile, examples: int, smaller: bool
+    ) -> None:
+        """Run the function on the tapes of a seed until one fails; then, if asked, on smaller ones that fail too."""
+        makers = {name: inputs.within(trial.envelope) for name, inputs in self.inputs.items()}
 
-    def _strategy(self, inputs: Inputs | st.SearchStrategy[Any], trial: Trial) -> st.SearchStrategy[Any]:
-        return inputs if isinstance(inputs, st.SearchStrategy) else inputs.within(trial.envelope)
+        def run(tape: bytes) -> None:
+            parts = split(tape)
+            example(**{name: make(part) for (name, make), part in zip(makers.items(), parts, strict=True)})
+
+        seed = int.from_bytes(hashlib.sha256(f"{profile.seed} {self.id}".encode()).digest()[:8])
+        for tape in spread(examples, len(makers), seed):
+            try:
+                run(tape)
+            except (GoldenError, OutsideEnvelope):
+                raise
+            except Exception:
+                if smaller:
+                    shrink(run, tape)
+                raise
 
     def _conclude(self, trial: Trial, profile: Profile, failure: Nonconformance) -> None:
         outcome = trial.outcome
@@ -167,18 +193,17 @@ class Test:
             ]
 
 
-def requirement(
-    about: Requirement, share: float = 1.0, **inputs: Inputs | st.SearchStrategy[Any]
-) -> Callable[..., Any]:
+def requirement(about: Requirement, share: float = 1.0, shrinks: bool = True, **inputs: Inputs) -> Callable[..., Any]:
     """Make a function a test of one requirement.
 
-    share: of the profile's examples, more for cheap and wide inputs, less for dear ones. inputs: argument ->
-    `Calls` (drawn inside the subject's envelope) or a hypothesis strategy. The function's first argument is a `Trial`.
+    share: of the profile's examples at most (`Test.examples`), more for cheap and wide inputs, less for dear ones. shrinks: whether a failing
+    example is made smaller: not worth minutes where even the smallest is large. inputs: argument ->
+    `Calls`, drawn inside the subject's envelope. The function's first argument is a `Trial`.
     """
 
     def decorate(function: Callable[..., None]) -> Callable[..., None]:
         file = function.__code__.co_filename.rsplit("/", 1)[-1]
-        test = Test(about, function.__name__, file, function, inputs, share)
+        test = Test(about, function.__name__, file, function, inputs, share, shrinks)
 
         def run(subject: Any) -> None:
             subject(test)

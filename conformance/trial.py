@@ -59,8 +59,9 @@ class Trial:
         self._history: list[tuple[Call, Observation]] = []
         self._dead: SubjectDied | None = None
         self._dead_call: Call | None = None
-        declared = subject.description.precision.get(self.contract.component, "float32")
-        self.precision = Precision(declared)
+        used = [self.contract, *(_located(name)[0] for name in self.operation.borrowed())]
+        declared = {subject.description.precision.get(one.component, "float32") for one in used}
+        self.precision = Precision.NATIVE if "native" in declared else Precision.FLOAT32
 
     @property
     def envelope(self) -> Envelope:

@@ -1,0 +1,134 @@
+"""How many examples the tests need: measured on the faults, kept in `conformance/effort.json`.
+
+    python -m inferspec.tools.effort                       # all components, draw seeds 1 2 3
+    python -m inferspec.tools.effort --only rope --seeds 4 5 --check
+
+Of each fault that drawn examples reject, the test that does so, and after how many examples, on average over the
+seeds. A test's effort is the mean of the fault that is hardest for it; `Test.examples` draws several times as many.
+`--check` writes nothing: it says which faults survive the examples that are drawn now.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+
+from rich.console import Console
+from rich.progress import track
+
+from inferspec.conformance.suite import EFFORT, EXAMPLES, Profile, Test, all_tests
+from inferspec.conformance.trial import Trial
+from inferspec.spec import COMPONENTS, contract
+from inferspec.tools.faults import BAD, local_subject
+
+FURTHER = 4.0
+"""So many times the examples that a test draws are tried before a fault counts as not rejected by it."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """How a fault died. test: its id, "" where no drawn example rejects it; examples: until then, by seed."""
+
+    component: str
+    fault: str
+    test: str
+    examples: tuple[int, ...]
+
+
+def found(component: str, name: str, seeds: Sequence[int], most: float = 1.0) -> Found:
+    """Draw examples until one rejects the fault, for each seed. most: of those that a test draws, how many times."""
+    about = contract(component)
+    fault = next(one for one in about.faults if one.name == name)
+    subject = local_subject(about, fault.kills.name, about.faulty(fault))
+    tests = [test for test in all_tests() if test.requirement.id == fault.kills.id and test.inputs]
+    killers: list[tuple[str, int]] = []
+    for seed in seeds:
+        profile = Profile(seed=seed, shrink=False, diagnose=False, thinned=most)
+        if not (killer := _killer(subject, tests, profile)):
+            return Found(component, name, "", ())
+        killers.append(killer)
+        # The first that rejects it is asked first from now on.
+        tests.sort(key=lambda test: test.id != killers[0][0])
+    test = Counter(test for test, _ in killers).most_common(1)[0][0]
+    return Found(component, name, test, tuple(count for one, count in killers if one == test))
+
+
+def _killer(subject: object, tests: Sequence[Test], profile: Profile) -> tuple[str, int] | None:
+    for test in tests:
+        trial = Trial(subject, test.requirement)  # type: ignore[arg-type]
+        test.run(trial, profile)
+        if trial.outcome.state in BAD:
+            return test.id, trial.outcome.examples
+    return None
+
+
+def efforts(results: Iterable[Found]) -> dict[str, float]:
+    """Test -> mean examples until it rejects the fault that is hardest for it."""
+    means: dict[str, float] = defaultdict(float)
+    for one in results:
+        if one.test:
+            means[one.test] = max(means[one.test], round(sum(one.examples) / len(one.examples), 1))
+    return dict(sorted(means.items()))
+
+
+def survivors(results: Iterable[Found]) -> list[str]:
+    """Faults that drawn examples should reject and do not: those that fixed ones reject are their own matter."""
+    fixed = {test.requirement.id for test in all_tests() if not test.inputs}
+    lost = []
+    for one in results:
+        fault = next(f for f in contract(one.component).faults if f.name == one.fault)
+        if not one.test and fault.kills.id not in fixed:
+            lost.append(f"{one.fault} ({fault.kills.id})")
+    return lost
+
+
+def write(efforts: Mapping[str, float], components: Sequence[str]) -> None:
+    """Keep the efforts; those of the components that were not measured stay as they were."""
+    measured = {test.id for test in all_tests() if test.requirement in _requirements(components)}
+    known = {test.id for test in all_tests()}
+    kept = json.loads(EFFORT.read_text(encoding="utf-8")) if EFFORT.exists() else {}
+    kept = {test: mean for test, mean in kept.items() if test in known and test not in measured}
+    EFFORT.write_text(json.dumps(dict(sorted({**kept, **efforts}.items())), indent=1) + "\n", encoding="utf-8")
+
+
+def _requirements(components: Sequence[str]) -> set[object]:
+    return {requirement for name in components for requirement in contract(name).requirements}
+
+
+def _job(job: tuple[str, str, tuple[int, ...], float]) -> Found:
+    return found(*job)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m inferspec.tools.effort", description=__doc__.split("\n")[0])
+    parser.add_argument("--only", action="append", choices=COMPONENTS, metavar="COMPONENT", help="repeatable")
+    parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3], metavar="N")
+    parser.add_argument("--check", action="store_true", help="write nothing; exit code 1 where a fault survives")
+    parser.add_argument("-n", type=int, default=None, metavar="N", help="processes; default: one a core")
+    options = parser.parse_args(arguments)
+    components = options.only or list(COMPONENTS)
+    most = 1.0 if options.check else FURTHER
+    jobs = [(name, fault.name, tuple(options.seeds), most) for name in components for fault in contract(name).faults]
+    console = Console()
+    with ProcessPoolExecutor(options.n) as pool:
+        results = list(track(pool.map(_job, jobs), "faults", len(jobs), console=console))
+    lost = survivors(results)
+    for line in lost:
+        console.print(f"[red]{line} survives", highlight=False)
+    drawn = sum(test.examples(Profile()) for test in all_tests() if test.inputs)
+    console.print(
+        f"{sum(bool(one.test) for one in results)} of {len(results)} faults rejected by drawn examples for every seed; "
+        f"quick draws {drawn} examples (at most {EXAMPLES['quick']} times a test's share)"
+    )
+    if not options.check:
+        write(efforts(results), components)
+    return 1 if lost else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

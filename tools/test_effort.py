@@ -1,0 +1,96 @@
+"""Do the tests draw as many examples as the known faults need, and the same ones every time?"""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from inferspec.conformance import tapes
+from inferspec.conformance.suite import FEWEST, MARGIN, Profile, all_tests, efforts
+from inferspec.tools import effort
+
+DRAWN = [test for test in all_tests() if test.inputs]
+
+
+def test_efforts_are_of_tests_that_there_are():
+    assert set(efforts()) <= {test.id for test in DRAWN}
+
+
+def test_the_harder_a_fault_the_more_examples():
+    for test in DRAWN:
+        wanted = min(100 * test.share, MARGIN * efforts().get(test.id, 0))
+        assert test.examples(Profile()) >= int(wanted), test.id
+
+
+def test_a_cheap_test_draws_every_option_of_a_choice_whatever_the_faults():
+    assert all(test.examples(Profile()) >= FEWEST for test in DRAWN if test.share >= 0.3)
+
+
+def test_larger_profiles_draw_more():
+    for test in DRAWN:
+        quick, full, nightly = (test.examples(Profile(name)) for name in ("quick", "full", "nightly"))
+        assert quick <= full < nightly
+
+
+@pytest.mark.parametrize("examples", [1, 2, 13, 300])
+def test_tapes_are_as_many_as_were_asked_for(examples):
+    found = list(tapes.spread(examples, 2, 7))
+    assert len(found) == examples
+    assert {len(tape) for tape in found} == {2 * tapes.LENGTH}
+
+
+def test_the_first_tape_is_the_simplest():
+    assert next(tapes.spread(9, 1, 0)) == tapes.SIMPLEST
+
+
+def test_every_option_of_every_choice_is_drawn_equally_often():
+    found = list(tapes.spread(1 + 12, 1, 3))[1:]
+    for place in range(tapes.CHOICES):
+        options = [tape[place] * 4 // 256 for tape in found]
+        assert [options.count(option) for option in range(4)] == [3, 3, 3, 3]
+
+
+def test_choices_are_in_orders_of_their_own():
+    found = list(tapes.spread(1 + 64, 1, 3))[1:]
+    assert len({tuple(tape[place] // 4 for tape in found) for place in range(tapes.LENGTH)}) == tapes.LENGTH
+
+
+def test_another_seed_gives_other_tapes_and_the_same_seed_the_same():
+    assert list(tapes.spread(5, 1, 1)) == list(tapes.spread(5, 1, 1))
+    assert list(tapes.spread(5, 1, 1)) != list(tapes.spread(5, 1, 2))
+
+
+def test_a_failing_tape_is_made_as_small_as_it_can_be():
+    def fails(tape: bytes) -> None:
+        if tape[3] > 6 and tape[70] > 100:
+            raise ValueError(f"{tape[3]} {tape[70]} {sum(tape)}")
+
+    with pytest.raises(ValueError, match=r"^7 101 108$"):
+        tapes.shrink(fails, bytes(range(100, 228)))
+
+
+def test_a_tape_that_does_not_fail_again_is_left_as_it_is():
+    runs: list[bytes] = []
+    tapes.shrink(runs.append, tapes.SIMPLEST)
+    assert runs == [tapes.SIMPLEST]
+
+
+def test_the_effort_of_a_fault_is_measured():
+    name = "rope-turns-backwards"
+    found = effort.found("rope", name, [1, 2])
+    assert found.test.startswith("test_rope.py::")
+    assert effort.efforts([found]) == {found.test: sum(found.examples) / len(found.examples)}
+    assert effort.survivors([found]) == []
+
+
+def test_what_was_not_measured_keeps_its_effort(tmp_path, monkeypatch):
+    file = tmp_path / "effort.json"
+    one, other = (
+        "test_rope.py::test_nan_stays_in_its_row_and_head",
+        "test_mlp.py::test_other_data_in_between_changes_nothing",
+    )
+    file.write_text(json.dumps({one: 9.0, other: 4.0, "test_gone.py::test_gone": 3.0}), encoding="utf-8")
+    monkeypatch.setattr(effort, "EFFORT", file)
+    effort.write({one: 2.5}, ["rope"])
+    assert json.loads(file.read_text(encoding="utf-8")) == {other: 4.0, one: 2.5}
