@@ -1,7 +1,6 @@
 """Does an implementation of attention, of the causal mask and of multi-head attention keep the contract?"""
 
 import numpy as np
-from hypothesis import strategies as st
 
 from inferspec.conformance.inputs.attention import (
     HIDING,
@@ -18,8 +17,8 @@ from inferspec.conformance.inputs.attention import (
     shifted,
     spoilt,
 )
-from inferspec.conformance.properties import depends_on_arguments_alone, keeps_arguments, refuses, returns
-from inferspec.conformance.strategies import in_views
+from inferspec.conformance.properties import claimed, depends_on_arguments_alone, keeps_arguments, refuses, returns
+from inferspec.conformance.strategies import among, in_views
 from inferspec.conformance.suite import requirement
 from inferspec.conformance.trial import Nonconformance
 from inferspec.spec import attention as spec
@@ -81,17 +80,15 @@ def test_causal_attention_agrees_for_every_relation_of_lengths(subject, call):
     subject.agrees(call, where=seeing(call))
 
 
-@requirement(
-    spec.ATTN_06, call=attention_calls(masks=["causal"], amplitude=(1.0, 4.0)), encoding=st.sampled_from(ENCODINGS)
-)
+@requirement(spec.ATTN_06, call=attention_calls(masks=["causal"], amplitude=(1.0, 4.0)), encoding=among(ENCODINGS))
 def test_every_encoding_of_the_causal_mask_agrees(subject, call, encoding):
     length, keys = call.arguments["query"].shape[-2], call.arguments["key"].shape[-2]
     visible = spec.ScaledDotProductAttention().visible(length, keys)
-    mask = encoded(visible, encoding, call.features["dtypes"])
+    mask = encoded(visible, claimed(subject, "masks", encoding, ENCODINGS), call.features["dtypes"])
     subject.agrees(call.having(mask=mask), where=seeing(call))
 
 
-@requirement(spec.ATTN_06, routed=routed_attention(masks=["bool"]), encoding=st.sampled_from(ENCODINGS))
+@requirement(spec.ATTN_06, routed=routed_attention(masks=["bool"]), encoding=among(ENCODINGS))
 def test_every_encoding_hides_the_most_tempting_key(subject, routed, encoding):
     call, expected = routed
     mask = encoded(call.arguments["mask"], encoding, call.features["dtypes"])
@@ -140,19 +137,19 @@ def test_logits_and_softmax_are_computed_in_float32(subject, call):
 @requirement(
     spec.ATTN_10,
     call=attention_calls(masks=["none"], scales=["default"]),
-    far=st.sampled_from([30.0, 1e3, 1e5, -30.0, -1e3, -1e5, -5e5]),
+    far=among([30.0, 1e3, 1e5, -30.0, -1e3, -1e5, -5e5]),
 )
 def test_adding_a_constant_to_the_logits_of_a_row_changes_nothing(subject, call, far):
     subject.agrees(shifted(call, far, subject.precision))
 
 
-@requirement(spec.ATTN_10, routed=routed_attention(masks=["none"]), far=st.sampled_from([-5e5, -6e4, 6e4, 5e5]))
+@requirement(spec.ATTN_10, routed=routed_attention(masks=["none"]), far=among([-5e5, -6e4, 6e4, 5e5]))
 def test_a_row_of_logits_far_from_zero_still_finds_its_key(subject, routed, far):
     call, expected = routed
     subject.expects(shifted(call, far, subject.precision), expected)
 
 
-@requirement(spec.ATTN_11, call=attention_calls(masks=["none", "bool"]), axis=st.sampled_from(["S", "L"]), share=0.5)
+@requirement(spec.ATTN_11, call=attention_calls(masks=["none", "bool"]), axis=among(["S", "L"]), share=0.5)
 def test_no_keys_give_zeros_and_no_queries_give_nothing(subject, call, axis):
     names = ("key", "value") if axis == "S" else ("query",)
     empty = call.having(**{name: call.arguments[name][..., :0, :] for name in names}, mask=None)
@@ -197,7 +194,7 @@ def test_the_result_has_the_shape_and_dtype_of_the_query(subject, call):
 @requirement(
     spec.ATTN_14,
     call=attention_calls(masks=["none"], leading_dims=[(1,), (2,)]),
-    axis=st.sampled_from([-2, 0]),
+    axis=among([-2, 0]),
     share=0.3,
 )
 def test_an_empty_result_has_the_dtype_of_the_query(subject, call, axis):
@@ -246,7 +243,7 @@ def test_long_calls_are_repeatable(subject, call):
     depends_on_arguments_alone(subject, call, call.having(query=-call.arguments["query"]), where=seeing(call))
 
 
-@requirement(spec.ATTN_17, call=attention_calls(masks=["none"]), bad=st.sampled_from(SPOILT))
+@requirement(spec.ATTN_17, call=attention_calls(masks=["none"]), bad=among(SPOILT))
 def test_bad_arguments_are_refused(subject, call, bad):
     if subject.envelope["masks"] == ("none",) and bad in ("name", "mask"):
         bad = "heads"
@@ -262,7 +259,7 @@ def test_lengths_beside_tiles_are_right(subject, call):
     subject.agrees(call, where=seeing(call))
 
 
-@requirement(spec.ATTN_19, call=attention_calls(masks=["causal"], relation="L=S"), drop=st.integers(1, 8))
+@requirement(spec.ATTN_19, call=attention_calls(masks=["causal"], relation="L=S"), drop=among(range(1, 9)))
 def test_the_last_queries_alone_attend_as_in_the_whole(subject, call, drop):
     drop = min(drop, call.arguments["query"].shape[-2] - 1)
     whole, part = subject.agrees(call), subject.agrees(call.having(query=call.arguments["query"][..., drop:, :]))
@@ -306,7 +303,7 @@ def test_a_mask_of_other_lengths_in_between_changes_nothing(subject, call, other
     test_the_causal_mask_is_aligned_bottom_right.__wrapped__(subject, call)
 
 
-@requirement(spec.CMASK_05, call=mask_calls(), side=st.sampled_from(["L", "S"]), share=0.3)
+@requirement(spec.CMASK_05, call=mask_calls(), side=among(["L", "S"]), share=0.3)
 def test_negative_lengths_are_refused(subject, call, side):
     refuses(subject, call.having(**{side: -1}))
 
@@ -332,7 +329,7 @@ def test_long_sequences_of_multi_head_attention_are_right(subject, call):
     subject.agrees(call)
 
 
-@requirement(spec.MHA_04, call=multi_head_calls(free_head_dim=[False], longest=70), share=0.5)
+@requirement(spec.MHA_04, call=multi_head_calls(free_head_dim=[False], longest=70), share=1.3)
 def test_long_masks_act_on_every_head(subject, call):
     subject.agrees(call, where=_seeing_rows(call))
 
@@ -384,7 +381,7 @@ def test_another_mask_of_multi_head_attention_in_between_changes_nothing(subject
 @requirement(
     spec.MHA_10,
     call=multi_head_calls(masks=["none"], free_head_dim=[False]),
-    bad=st.sampled_from(["wq", "wk", "wv", "wo", "heads"]),
+    bad=among(["wq", "wk", "wv", "wo", "heads"]),
 )
 def test_weights_of_other_shapes_are_refused(subject, call, bad):
     if bad == "heads":

@@ -11,6 +11,7 @@ from inferspec.conformance.inputs.batching import (
     chunks,
     counted,
     filled,
+    generations,
     histories,
     idle_slots,
     idling,
@@ -102,7 +103,7 @@ def test_requests_come_and_go(subject, call):
     subject.agrees(call)
 
 
-@requirement(spec.BATCH_08, call=histories(prompts=beside_tiles, events=5), share=0.2)
+@requirement(spec.BATCH_08, call=histories(prompts=beside_tiles, events=5), share=0.5)
 def test_long_requests_come_and_go(subject, call):
     subject.agrees(call)
 
@@ -180,6 +181,16 @@ def test_rewound_tokens_of_a_prompt_never_show(subject, call):
 @requirement(spec.BATCH_33, first=histories(events=4), second=histories(events=4), share=0.4)
 def test_other_batches_in_between_change_nothing(subject, first, second):
     depends_on_arguments_alone(subject, first, second)
+
+
+@requirement(spec.BATCH_35, call=generations(), share=0.5)
+def test_a_decoder_gives_every_request_what_it_gives_it_alone(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.BATCH_35, call=generations(prompts=beside_tiles, events=4), share=0.1)
+def test_a_decoder_gives_long_requests_what_it_gives_them_alone(subject, call):
+    subject.agrees(call)
 
 
 # room

@@ -1,7 +1,6 @@
 """Does an implementation of flash attention keep the contract?"""
 
 import numpy as np
-from hypothesis import strategies as st
 
 from inferspec.conformance.inputs.attention import SPOILT, encoded, louder, seeing, shifted, spoilt
 from inferspec.conformance.inputs.flash_attention import (
@@ -22,8 +21,8 @@ from inferspec.conformance.inputs.flash_attention import (
     tiled_calls,
     walked_calls,
 )
-from inferspec.conformance.properties import depends_on_arguments_alone, keeps_arguments, refuses, returns
-from inferspec.conformance.strategies import in_views
+from inferspec.conformance.properties import claimed, depends_on_arguments_alone, keeps_arguments, refuses, returns
+from inferspec.conformance.strategies import among, in_views
 from inferspec.conformance.suite import requirement
 from inferspec.conformance.trial import Nonconformance
 from inferspec.spec import flash_attention as spec
@@ -80,7 +79,7 @@ def test_a_full_mask_hides_exactly_its_own_keys_in_flash_attention(subject, rout
 @requirement(
     spec.FLASH_04,
     call=tiled_calls(masks=["additive", "bool", "-inf"], shapes=blocks_of_queries, leading_dims=FEW_ROWS),
-    share=0.4,
+    share=1.0,
 )
 def test_a_mask_goes_on_in_every_block_and_tile(subject, call):
     subject.agrees(call, where=seeing(call))
@@ -100,12 +99,12 @@ def test_the_causal_walk_takes_no_tile_too_many_and_none_too_few(subject, routed
     subject.expects(call, expected, where=seeing(call))
 
 
-@requirement(spec.FLASH_05, call=tiled_calls(masks=["causal"], shapes=causal_blocks, leading_dims=FEW_ROWS), share=0.5)
+@requirement(spec.FLASH_05, call=tiled_calls(masks=["causal"], shapes=causal_blocks, leading_dims=FEW_ROWS), share=0.9)
 def test_causal_flash_attention_agrees_wherever_the_diagonal_lies(subject, call):
     subject.agrees(call, where=seeing(call))
 
 
-@requirement(spec.FLASH_05, routed=routed_flash(masks=["causal"], shapes=large_causal_blocks, **ONE_HEAD), share=0.2)
+@requirement(spec.FLASH_05, routed=routed_flash(masks=["causal"], shapes=large_causal_blocks, **ONE_HEAD), share=0.4)
 def test_the_causal_walk_takes_the_right_large_tiles(subject, routed):
     call, expected = routed
     subject.expects(call, expected, where=seeing(call))
@@ -114,15 +113,16 @@ def test_the_causal_walk_takes_the_right_large_tiles(subject, routed):
 @requirement(
     spec.FLASH_06,
     call=flash_calls(masks=["causal"], amplitude=(1.0, 4.0)),
-    encoding=st.sampled_from(ENCODINGS),
+    encoding=among(ENCODINGS),
     share=0.5,
 )
 def test_every_encoding_of_the_causal_mask_agrees_in_flash_attention(subject, call, encoding):
     visible = spec.FlashAttention().visible(call.arguments["query"].shape[-2], call.arguments["key"].shape[-2])
-    subject.agrees(call.having(mask=encoded(visible, encoding, call.features["dtypes"])), where=seeing(call))
+    mask = encoded(visible, claimed(subject, "masks", encoding, ENCODINGS), call.features["dtypes"])
+    subject.agrees(call.having(mask=mask), where=seeing(call))
 
 
-@requirement(spec.FLASH_06, routed=routed_flash(masks=["bool"]), encoding=st.sampled_from(ENCODINGS), share=0.4)
+@requirement(spec.FLASH_06, routed=routed_flash(masks=["bool"]), encoding=among(ENCODINGS), share=0.4)
 def test_every_encoding_hides_the_most_tempting_key_from_flash_attention(subject, routed, encoding):
     call, expected = routed
     mask = encoded(call.arguments["mask"], encoding, call.features["dtypes"])
@@ -180,20 +180,20 @@ def test_flash_attention_keeps_running_sums_of_many_keys_in_float32(subject, cal
 @requirement(
     spec.FLASH_10,
     call=flash_calls(masks=["none"], scales=["default"], longest=40),
-    far=st.sampled_from([30.0, 1e3, 1e5, -30.0, -1e3, -1e5, -5e5]),
+    far=among([30.0, 1e3, 1e5, -30.0, -1e3, -1e5, -5e5]),
     share=0.5,
 )
 def test_adding_a_constant_to_a_row_of_logits_changes_nothing_in_flash_attention(subject, call, far):
     subject.agrees(shifted(call, far, subject.precision))
 
 
-@requirement(spec.FLASH_10, routed=routed_flash(masks=["none"]), far=st.sampled_from([-5e5, -6e4, 6e4, 5e5]), share=0.4)
+@requirement(spec.FLASH_10, routed=routed_flash(masks=["none"]), far=among([-5e5, -6e4, 6e4, 5e5]), share=0.4)
 def test_a_row_of_logits_far_from_zero_still_finds_its_key_in_flash_attention(subject, routed, far):
     call, expected = routed
     subject.expects(shifted(call, far, subject.precision), expected)
 
 
-@requirement(spec.FLASH_11, call=flash_calls(masks=["none"]), axis=st.sampled_from(["S", "L"]), share=0.2)
+@requirement(spec.FLASH_11, call=flash_calls(masks=["none"]), axis=among(["S", "L"]), share=0.2)
 def test_no_keys_give_zeros_and_no_queries_give_nothing_in_flash_attention(subject, call, axis):
     names = ("key", "value") if axis == "S" else ("query",)
     empty = call.having(**{name: call.arguments[name][..., :0, :] for name in names})
@@ -253,14 +253,14 @@ def test_calls_of_several_tiles_are_repeatable(subject, call):
     depends_on_arguments_alone(subject, call, call.having(query=-call.arguments["query"]), where=seeing(call))
 
 
-@requirement(spec.FLASH_17, call=flash_calls(masks=["none"]), bad=st.sampled_from(SPOILT), share=0.5)
+@requirement(spec.FLASH_17, call=flash_calls(masks=["none"]), bad=among(SPOILT), share=0.5)
 def test_flash_attention_refuses_bad_arguments(subject, call, bad):
     if subject.envelope["masks"] == ("none",) and bad in ("name", "mask"):
         bad = "heads"
     refuses(subject, spoilt(call, bad))
 
 
-@requirement(spec.FLASH_18, call=tiled_calls(shapes=across_tiles), share=0.7)
+@requirement(spec.FLASH_18, call=tiled_calls(shapes=across_tiles), share=2.1)
 def test_lengths_beside_multiples_of_tiles_are_right(subject, call):
     subject.agrees(call, where=seeing(call))
 
@@ -300,7 +300,7 @@ def test_every_feature_of_a_head_counts(subject, call):
     subject.agrees(call)
 
 
-@requirement(spec.FLASH_20, call=walked_calls(masks=["none"], leading_dims=FEW_ROWS), share=0.6)
+@requirement(spec.FLASH_20, call=walked_calls(masks=["none"], leading_dims=FEW_ROWS), share=1.4)
 def test_the_largest_logit_may_come_in_any_tile(subject, call):
     subject.agrees(call)
 
@@ -316,7 +316,7 @@ def test_whole_tiles_of_hidden_keys_change_nothing(subject, call):
 
 
 @requirement(
-    spec.FLASH_22, call=tiled_calls(masks=["causal"], leading_dims=FEW_ROWS), drop=st.integers(1, 40), share=0.4
+    spec.FLASH_22, call=tiled_calls(masks=["causal"], leading_dims=FEW_ROWS), drop=among(range(1, 41)), share=0.4
 )
 def test_the_last_queries_alone_attend_as_in_the_whole_of_flash_attention(subject, call, drop):
     length = call.arguments["query"].shape[-2]
@@ -334,18 +334,22 @@ def test_every_row_of_every_block_is_written(subject, call):
     _is_written(subject, call)
 
 
-@requirement(spec.FLASH_23, call=tiled_calls(masks=["causal"], shapes=causal_blocks, leading_dims=FEW_ROWS), share=0.3)
+@requirement(spec.FLASH_23, call=tiled_calls(masks=["causal"], shapes=causal_blocks, leading_dims=FEW_ROWS), share=1.1)
 def test_causal_blocks_that_see_no_key_are_written(subject, call):
     _is_written(subject, call)
 
 
-@requirement(spec.FLASH_24, routed=routed_flash(masks=["bool", "-inf"], shapes=many_keys, **ONE_HEAD), share=0.05)
+@requirement(
+    spec.FLASH_24, routed=routed_flash(masks=["bool", "-inf"], shapes=many_keys, **ONE_HEAD), share=0.12, shrinks=False
+)
 def test_tens_of_thousands_of_keys_are_told_apart(subject, routed):
     call, expected = routed
     subject.expects(call, expected)
 
 
-@requirement(spec.FLASH_24, routed=routed_flash(masks=["causal"], shapes=many_keys, **ONE_HEAD), share=0.05)
+@requirement(
+    spec.FLASH_24, routed=routed_flash(masks=["causal"], shapes=many_keys, **ONE_HEAD), share=0.05, shrinks=False
+)
 def test_causal_rows_end_where_they_should_among_tens_of_thousands_of_keys(subject, routed):
     call, expected = routed
     subject.expects(call, expected)

@@ -1,11 +1,10 @@
 """Does an implementation of generation and of streaming detokenisation keep the contract? On a toy model, without weights."""
 
 import numpy as np
-from hypothesis import strategies as st
 
 from inferspec.conformance.inputs.generation import CHUNKS, LARGE, LONG, generate_calls, paired_calls, text_calls
 from inferspec.conformance.properties import depends_on_arguments_alone, keeps_arguments, refuses
-from inferspec.conformance.strategies import in_views
+from inferspec.conformance.strategies import among, in_views
 from inferspec.conformance.suite import requirement
 from inferspec.conformance.trial import Nonconformance
 from inferspec.spec import generation as spec
@@ -68,7 +67,7 @@ def test_prompts_beside_the_sizes_of_pieces_are_right(subject, call):
     subject.agrees(call)
 
 
-@requirement(spec.GEN_04, call=generate_calls(lengths=LONG, limits=(3, 2), vocabularies=(97,)), share=0.06)
+@requirement(spec.GEN_04, call=generate_calls(lengths=LONG, limits=(3, 2), vocabularies=(97,)), share=0.2)
 def test_prompts_of_thousands_of_tokens_are_right(subject, call):
     subject.agrees(call)
 
@@ -103,7 +102,7 @@ def test_an_end_of_sequence_id_may_be_the_first(subject, call):
 
 
 @requirement(
-    spec.GEN_06, call=generate_calls(stops=[1, 2], stop_at=(4, 3), limits=(5, 4), vocabularies=ENOUGH), share=0.5
+    spec.GEN_06, call=generate_calls(stops=[1, 2], stop_at=(4, 3), limits=(5, 4), vocabularies=ENOUGH), share=2.0
 )
 def test_an_end_of_sequence_id_at_the_limit_is_not_one_of_them(subject, call):
     subject.agrees(call)
@@ -269,12 +268,12 @@ def test_an_empty_prompt_is_refused_before_the_model_is_called(subject, call):
     subject.expects(empty, {"refused": np.ones(1), "calls": np.zeros(1)})
 
 
-@requirement(spec.GEN_23, call=generate_calls(), limit=st.sampled_from([-1, -2, -100]), share=0.5)
+@requirement(spec.GEN_23, call=generate_calls(), limit=among([-1, -2, -100]), share=0.5)
 def test_a_negative_limit_is_refused(subject, call, limit):
     refuses(subject, call.having(max_tokens=limit))
 
 
-@requirement(spec.GEN_23, call=generate_calls(seen=("refused", "calls")), limit=st.sampled_from([-1, -5]), share=0.3)
+@requirement(spec.GEN_23, call=generate_calls(seen=("refused", "calls")), limit=among([-1, -5]), share=0.3)
 def test_a_negative_limit_is_refused_before_the_model_is_called(subject, call, limit):
     subject.expects(call.having(max_tokens=limit), {"refused": np.ones(1), "calls": np.zeros(1)})
 
@@ -284,7 +283,9 @@ def test_ids_are_python_integers(subject, call):
     subject.agrees(call)
 
 
-@requirement(spec.GEN_25, call=generate_calls(prompts=["array"], lengths=(3, 2, 4)), rows=st.booleans(), share=0.5)
+@requirement(
+    spec.GEN_25, call=generate_calls(prompts=["array"], lengths=(3, 2, 4)), rows=among([False, True]), share=0.5
+)
 def test_a_batch_of_prompts_is_refused(subject, call, rows):
     tokens = call.arguments["tokens"]
     refuses(subject, call.having(tokens=np.stack([tokens, tokens]) if rows else tokens[None]))
@@ -341,7 +342,7 @@ def test_two_streams_in_turn_do_not_mix(subject, call):
     subject.agrees(call)
 
 
-@requirement(spec.TEXT_08, call=plain_text(), past=st.sampled_from([0, 7]), share=0.5)
+@requirement(spec.TEXT_08, call=plain_text(), past=among([0, 7]), share=0.5)
 def test_an_id_past_the_table_is_refused(subject, call, past):
     refuses(subject, call.having(tokens=(*call.arguments["tokens"], len(call.arguments["pieces"]) + past)))
 

@@ -264,7 +264,7 @@ def test_a_chunk_of_another_shape_is_refused_where_the_cache_must_grow(subject, 
     refuses_step(subject, story)
 
 
-@requirement(spec.SKV_17, story=bad_shapes(static=True), share=0.5)
+@requirement(spec.SKV_17, story=bad_shapes(static=True), share=1.0)
 def test_a_chunk_of_another_shape_is_refused_by_a_preallocated_cache(subject, story):
     refuses_step(subject, story)
 

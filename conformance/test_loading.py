@@ -1,7 +1,6 @@
 """Does an implementation load models as the contract says, and are trained ones what transformers and mlx-lm say?"""
 
 import numpy as np
-from hypothesis import strategies as st
 
 from inferspec.conformance.decoders import (
     misshaped,
@@ -19,6 +18,7 @@ from inferspec.conformance.inputs.loading import (
     trained,
 )
 from inferspec.conformance.properties import bit_equal, refuses, returns
+from inferspec.conformance.strategies import among, fractions
 from inferspec.conformance.suite import requirement
 from inferspec.conformance.trial import Nonconformance
 from inferspec.golden import models
@@ -26,7 +26,7 @@ from inferspec.spec import loading as spec
 from inferspec.spec.contract import Answer
 from inferspec.spec.numerics import MODEL_LOGITS, f64
 
-SHARES = st.floats(0, 1, exclude_max=True)
+SHARES = fractions
 """Which of some things, as a share of the way through them."""
 
 FOLDERS = ["folder", "sharded"]
@@ -148,7 +148,7 @@ def test_a_tensor_without_a_place_is_refused_by_its_name(subject, call, which):
     spec.LOAD_13,
     call=folder_calls(forms=FOLDERS, packing=["dense"]),
     which=SHARES,
-    way=st.sampled_from(["longer", "shorter", "transposed"]),
+    way=among(["longer", "shorter", "transposed"]),
     share=0.3,
 )
 def test_a_misshaped_tensor_is_refused_by_its_name(subject, call, which, way):
@@ -158,7 +158,7 @@ def test_a_misshaped_tensor_is_refused_by_its_name(subject, call, which, way):
 @requirement(
     spec.LOAD_14,
     call=folder_calls(forms=["folder"], packing=["dense"]),
-    kind=st.sampled_from(["a_model_of_next_year", "llama5", "", None]),
+    kind=among(["a_model_of_next_year", "llama5", "", None]),
     share=0.2,
 )
 def test_an_unknown_model_type_is_refused(subject, call, kind):

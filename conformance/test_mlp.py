@@ -1,7 +1,6 @@
 """Does an implementation of the gated MLP keep the contract?"""
 
 import numpy as np
-from hypothesis import strategies as st
 
 from inferspec.conformance.inputs.linear import resized
 from inferspec.conformance.inputs.mlp import (
@@ -14,7 +13,7 @@ from inferspec.conformance.inputs.mlp import (
     tail_calls,
 )
 from inferspec.conformance.properties import depends_on_arguments_alone, keeps_arguments, refuses, returns
-from inferspec.conformance.strategies import in_views
+from inferspec.conformance.strategies import among, in_views
 from inferspec.conformance.suite import requirement
 from inferspec.spec import mlp as spec
 
@@ -44,7 +43,7 @@ def test_an_x_of_zero_gives_zero(subject, call):
     subject.expects(call.having(x=x), x)
 
 
-@requirement(spec.MLP_04, call=swiglu_calls(), name=st.sampled_from(WEIGHTS))
+@requirement(spec.MLP_04, call=swiglu_calls(), name=among(WEIGHTS))
 def test_another_weight_gives_another_result(subject, call, name):
     subject.agrees(call.having(**{name: -call.arguments[name][::-1]}))
 
@@ -74,7 +73,7 @@ def test_any_number_of_rows_is_right(subject, call):
     subject.agrees(call)
 
 
-@requirement(spec.MLP_06, call=swiglu_calls(leading_dims=BATCHES), axis=st.sampled_from([0, -2]), share=0.5)
+@requirement(spec.MLP_06, call=swiglu_calls(leading_dims=BATCHES), axis=among([0, -2]), share=0.5)
 def test_no_rows_give_no_rows(subject, call, axis):
     none = resized(call.arguments["x"], axis, 0)
     subject.expects(call.having(x=none), none)
@@ -106,21 +105,19 @@ def test_other_data_in_between_changes_nothing(subject, call):
     depends_on_arguments_alone(subject, call.kept(0), other.kept(0))
 
 
-@requirement(spec.MLP_10, call=swiglu_calls(), name=st.sampled_from(WEIGHTS))
+@requirement(spec.MLP_10, call=swiglu_calls(), name=among(WEIGHTS))
 def test_a_layer_of_other_weights_in_between_changes_nothing(subject, call, name):
     depends_on_arguments_alone(subject, call, call.having(**{name: -call.arguments[name]}))
 
 
-@requirement(
-    spec.MLP_11, call=swiglu_calls(), name=st.sampled_from([*WEIGHTS, "x"]), bad=st.sampled_from(["longer", "shorter"])
-)
+@requirement(spec.MLP_11, call=swiglu_calls(), name=among([*WEIGHTS, "x"]), bad=among(["longer", "shorter"]))
 def test_features_that_do_not_match_are_refused(subject, call, name, bad):
     array = call.arguments[name]
     size = array.shape[-1] + (1 if bad == "longer" or array.shape[-1] < 3 else -1)
     refuses(subject, call.having(**{name: resized(array, -1, size)}))
 
 
-@requirement(spec.MLP_11, call=swiglu_calls(), name=st.sampled_from(WEIGHTS), rows=st.sampled_from(["one more", "one"]))
+@requirement(spec.MLP_11, call=swiglu_calls(), name=among(WEIGHTS), rows=among(["one more", "one"]))
 def test_outputs_that_do_not_match_are_refused(subject, call, name, rows):
     array = call.arguments[name]
     refuses(subject, call.having(**{name: resized(array, 0, 1 if rows == "one" else len(array) + 1)}))

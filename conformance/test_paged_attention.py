@@ -1,7 +1,6 @@
 """Does an implementation of paged attention keep the contract? The suite builds its pools itself."""
 
 import numpy as np
-from hypothesis import strategies as st
 
 from inferspec.conformance.inputs.attention import reachable
 from inferspec.conformance.inputs.paged_attention import (
@@ -31,14 +30,14 @@ from inferspec.conformance.properties import (
     refuses,
     returns,
 )
-from inferspec.conformance.strategies import in_views
+from inferspec.conformance.strategies import among, in_views, seeds
 from inferspec.conformance.suite import requirement
 from inferspec.conformance.trial import Nonconformance
 from inferspec.spec import paged_attention as spec
 from inferspec.spec.numerics import f64
 
-SEEDS = st.integers(0, 2**16)
-POISONS = st.sampled_from(list(STALE))
+SEEDS = seeds
+POISONS = among(list(STALE))
 
 
 @requirement(spec.PAGED_01, call=paged_calls(masks=["causal"]), share=0.6)
@@ -63,7 +62,7 @@ def test_each_row_attends_to_all_of_its_own_context(subject, call):
     subject.agrees(call)
 
 
-@requirement(spec.PAGED_04, call=paged_calls(contexts=at_page_end), share=0.7)
+@requirement(spec.PAGED_04, call=paged_calls(contexts=at_page_end), share=1.2)
 def test_contexts_that_end_beside_the_end_of_a_page_are_right(subject, call):
     subject.agrees(call)
 
@@ -89,7 +88,7 @@ SPLIT = {
 }
 
 
-@requirement(spec.PAGED_04, call=paged_calls(**SPLIT), share=0.15)
+@requirement(spec.PAGED_04, call=paged_calls(**SPLIT), share=0.5)
 def test_contexts_from_which_kernels_split_them_are_right(subject, call):
     subject.agrees(call)
 
@@ -152,7 +151,7 @@ def test_the_default_scale_of_paged_attention_is_one_over_the_root_of_the_head_d
     subject.agrees(call)
 
 
-@requirement(spec.PAGED_08, call=paged_calls(scales=["given"]), share=0.5)
+@requirement(spec.PAGED_08, call=paged_calls(scales=["given"]), share=1.0)
 def test_a_scale_given_to_paged_attention_is_used_as_it_is(subject, call):
     subject.agrees(call)
 
@@ -168,14 +167,12 @@ def test_slots_without_a_token_tempt_nobody(subject, routed, stale):
     subject.expects(poisoned(call, stale), expected)
 
 
-@requirement(spec.PAGED_09, call=paged_calls(), stale=POISONS, of_keys=st.booleans(), share=0.3)
+@requirement(spec.PAGED_09, call=paged_calls(), stale=POISONS, of_keys=among([False, True]), share=0.3)
 def test_slots_without_a_key_or_without_a_value_may_hold_anything(subject, call, stale, of_keys):
     subject.agrees(poisoned(call, stale, ["key_pages" if of_keys else "value_pages"]))
 
 
-@requirement(
-    spec.PAGED_10, call=paged_calls(rows=(2, 4)), entry=st.sampled_from([-1, 2**31 - 1, 10**6, -(2**31)]), share=0.6
-)
+@requirement(spec.PAGED_10, call=paged_calls(rows=(2, 4)), entry=among([-1, 2**31 - 1, 10**6, -(2**31)]), share=0.6)
 def test_entries_of_the_table_past_the_last_page_may_be_anything(subject, call, entry):
     subject.agrees(misdirected(call, entry))
 
@@ -194,7 +191,7 @@ def test_rows_may_share_their_first_pages(subject, call):
     subject.agrees(poisoned(call, "nan"))
 
 
-@requirement(spec.PAGED_12, call=paged_calls(amplitude=(1.0,)), seed=SEEDS, more=st.integers(0, 5), share=0.6)
+@requirement(spec.PAGED_12, call=paged_calls(amplitude=(1.0,)), seed=SEEDS, more=among(range(6)), share=0.6)
 def test_pages_may_lie_anywhere(subject, call, seed, more):
     before = subject.agrees(call)
     elsewhere = renamed(call, np.random.default_rng(seed), more)
@@ -238,14 +235,14 @@ def test_paged_attention_keeps_running_sums_of_many_tokens_in_float32(subject, c
 @requirement(
     spec.PAGED_16,
     call=paged_calls(scales=["default"], contexts=any_context),
-    far=st.sampled_from([30.0, 1e3, 1e5, -30.0, -1e3, -1e5, -5e5]),
+    far=among([30.0, 1e3, 1e5, -30.0, -1e3, -1e5, -5e5]),
     share=0.6,
 )
 def test_adding_a_constant_to_a_row_of_logits_changes_nothing_in_paged_attention(subject, call, far):
     subject.agrees(_shifted(call, far, subject.precision))
 
 
-@requirement(spec.PAGED_16, routed=routed_pages(), far=st.sampled_from([-5e5, -6e4, 6e4, 5e5]), share=0.4)
+@requirement(spec.PAGED_16, routed=routed_pages(), far=among([-5e5, -6e4, 6e4, 5e5]), share=0.4)
 def test_a_query_whose_logits_are_far_from_zero_still_finds_its_token(subject, routed, far):
     call, expected = routed
     subject.expects(poisoned(_shifted(call, far, subject.precision), "nan"), expected)
@@ -327,7 +324,7 @@ def test_tables_and_lengths_may_be_integers_of_any_kind(subject, call):
     subject.agrees(call)
 
 
-@requirement(spec.PAGED_26, call=paged_calls(rows=(1, 3)), bad=st.sampled_from(SPOILT), share=0.5)
+@requirement(spec.PAGED_26, call=paged_calls(rows=(1, 3)), bad=among(SPOILT), share=0.5)
 def test_paged_attention_refuses_arguments_that_do_not_fit(subject, call, bad):
     refuses(subject, spoilt(call, bad))
 
@@ -335,7 +332,7 @@ def test_paged_attention_refuses_arguments_that_do_not_fit(subject, call, bad):
 @requirement(
     spec.PAGED_27,
     call=paged_calls(table_dtypes=["int32", "int64"]),
-    bad=st.sampled_from(["negative", "too long", "no such page", "page -1"]),
+    bad=among(["negative", "too long", "no such page", "page -1"]),
     share=0.3,
 )
 def test_paged_attention_refuses_contexts_and_pages_that_are_not_there(subject, call, bad):

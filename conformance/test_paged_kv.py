@@ -1,5 +1,6 @@
 """Do a pool of pages, the caches that share it and their block tables keep the contract?"""
 
+from inferspec.conformance.inputs.paged_batches import changing, chunked, decoding, layered, uneven, unwritten
 from inferspec.conformance.inputs.paged_kv import (
     allocations,
     appends,
@@ -321,8 +322,41 @@ def test_rows_without_tokens_are_rows(subject, call):
     subject.agrees(call)
 
 
-@requirement(spec.TABLE_03, call=tables(often=True), share=0.5)
+@requirement(spec.TABLE_03, call=tables(often=True), share=1.4)
 def test_each_table_is_of_its_time(subject, call):
+    subject.agrees(call)
+
+
+# attention over the pages of a batch
+
+
+@requirement(spec.PKVA_01, call=decoding(), share=0.4)
+def test_a_new_token_sees_the_tokens_of_its_own_cache(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.PKVA_02, call=chunked(), share=0.4)
+def test_tokens_of_a_chunk_see_those_up_to_their_own(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.PKVA_03, call=uneven(), share=0.4)
+def test_rows_of_different_lengths_stand_beside_each_other(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.PKVA_04, call=changing(), share=0.7)
+def test_attention_is_of_its_time(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.PKVA_05, call=layered(), share=0.4)
+def test_layers_that_share_a_pool_keep_apart(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.PKVA_06, call=unwritten(), share=0.4)
+def test_slots_without_a_token_do_not_show(subject, call):
     subject.agrees(call)
 
 

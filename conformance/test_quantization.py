@@ -1,7 +1,6 @@
 """Does an implementation of group-wise quantisation, and of products with quantised weights, keep the contract?"""
 
 import numpy as np
-from hypothesis import strategies as st
 
 from inferspec.conformance.inputs.linear import resized
 from inferspec.conformance.inputs.quantization import (
@@ -36,7 +35,7 @@ from inferspec.conformance.properties import (
     refuses,
     returns,
 )
-from inferspec.conformance.strategies import in_views
+from inferspec.conformance.strategies import among, in_views
 from inferspec.conformance.suite import requirement
 from inferspec.conformance.trial import Nonconformance
 from inferspec.spec import quantization as spec
@@ -142,19 +141,19 @@ def test_other_weights_before_do_not_serve_these(subject, call):
     round_trips(subject, call)
 
 
-@requirement(spec.QUANT_10, call=weights(), bad=st.sampled_from([0, 7, 9, 12, 33, -4]), share=0.5)
+@requirement(spec.QUANT_10, call=weights(), bad=among([0, 7, 9, 12, 33, -4]), share=0.5)
 def test_bits_that_are_not_offered_are_refused(subject, call, bad):
     refuses(subject, call.having(bits=bad))
 
 
-@requirement(spec.QUANT_10, call=weights(), bad=st.sampled_from([0, 1, 48, 96, 100, -32]), share=0.5)
+@requirement(spec.QUANT_10, call=weights(), bad=among([0, 1, 48, 96, 100, -32]), share=0.5)
 def test_group_sizes_that_are_not_offered_are_refused(subject, call, bad):
     w = call.arguments["w"]
     # Rows that such a group would divide.
     refuses(subject, call.having(w=resized(w, -1, 4800), group_size=bad))
 
 
-@requirement(spec.QUANT_10, call=weights(), more=st.sampled_from([1, -1, 8, 16, -16]), share=0.5)
+@requirement(spec.QUANT_10, call=weights(), more=among([1, -1, 8, 16, -16]), share=0.5)
 def test_rows_of_broken_groups_are_refused(subject, call, more):
     w = call.arguments["w"]
     refuses(subject, call.having(w=resized(w, -1, w.shape[-1] + more)))
@@ -229,7 +228,7 @@ def test_other_codes_in_between_change_nothing(subject, call):
     depends_on_arguments_alone(subject, call, call.having(packed=~call.arguments["packed"]))
 
 
-@requirement(spec.DEQ_08, call=matrices(), part=st.sampled_from(["scales", "biases"]), share=0.5)
+@requirement(spec.DEQ_08, call=matrices(), part=among(["scales", "biases"]), share=0.5)
 def test_other_scales_in_between_change_nothing(subject, call, part):
     depends_on_arguments_alone(subject, call, call.having(**{part: -call.arguments[part]}))
 
@@ -238,7 +237,7 @@ BROKEN = ("bits", "group size", "other bits", "other group size", "scales", "bia
 """How parts may fail to belong together."""
 
 
-@requirement(spec.DEQ_09, call=matrices(), bad=st.sampled_from(BROKEN), number=st.integers(0, 3))
+@requirement(spec.DEQ_09, call=matrices(), bad=among(BROKEN), number=among(range(4)))
 def test_parts_that_do_not_belong_together_are_refused(subject, call, bad, number):
     refuses(subject, broken(call, bad, number))
 
@@ -301,7 +300,7 @@ def test_a_batch_of_products_is_the_stack_of_its_rows(subject, reading):
     subject.expects(*reading)
 
 
-@requirement(spec.QMM_05, call=product_calls(sizes=wide_batches, transpose=[False], leading_dims=BATCHES), share=0.1)
+@requirement(spec.QMM_05, call=product_calls(sizes=wide_batches, transpose=[False], leading_dims=BATCHES), share=0.2)
 def test_a_batch_of_wide_products_is_right_when_not_transposed(subject, call):
     subject.agrees(call)
 
@@ -331,7 +330,7 @@ def test_more_rows_than_16_bits_count_are_right(subject, call):
     subject.agrees(call)
 
 
-@requirement(spec.QMM_08, call=product_calls(sizes=beside_tiles), part=st.sampled_from(["scales", "biases"]), share=0.5)
+@requirement(spec.QMM_08, call=product_calls(sizes=beside_tiles), part=among(["scales", "biases"]), share=0.5)
 def test_a_nan_in_one_group_stays_in_its_outputs(subject, call, part):
     values = call.arguments[part].copy()
     values[call.seed % len(values), 0] = np.nan
@@ -381,18 +380,18 @@ def test_other_rows_in_between_change_nothing(subject, call):
     depends_on_arguments_alone(subject, call, call.having(x=-call.arguments["x"]))
 
 
-@requirement(spec.QMM_12, call=product_calls(), part=st.sampled_from(["packed", "scales", "biases"]), share=0.6)
+@requirement(spec.QMM_12, call=product_calls(), part=among(["packed", "scales", "biases"]), share=0.6)
 def test_other_weights_in_between_change_no_product(subject, call, part):
     value = call.arguments[part]
     depends_on_arguments_alone(subject, call, call.having(**{part: ~value if part == "packed" else -value}))
 
 
-@requirement(spec.QMM_13, call=product_calls(), bad=st.sampled_from(BROKEN), number=st.integers(0, 3))
+@requirement(spec.QMM_13, call=product_calls(), bad=among(BROKEN), number=among(range(4)))
 def test_products_of_parts_that_do_not_belong_together_are_refused(subject, call, bad, number):
     refuses(subject, broken(call, bad, number))
 
 
-@requirement(spec.QMM_13, call=product_calls(), more=st.sampled_from([1, -1, 32, 64]), share=0.5)
+@requirement(spec.QMM_13, call=product_calls(), more=among([1, -1, 32, 64]), share=0.5)
 def test_an_x_of_another_size_is_refused(subject, call, more):
     x = call.arguments["x"]
     refuses(subject, call.having(x=resized(x, -1, x.shape[-1] + more)))
@@ -410,7 +409,7 @@ def test_parts_shared_by_groups_of_heads_are_read_like_their_copies(subject, cal
     subject.agrees(call)
 
 
-@requirement(spec.QMM_15, call=product_calls(leading_dims=BATCHES), axis=st.sampled_from([0, -2]), share=0.3)
+@requirement(spec.QMM_15, call=product_calls(leading_dims=BATCHES), axis=among([0, -2]), share=0.3)
 def test_no_rows_give_no_outputs(subject, call, axis):
     none = resized(call.arguments["x"], axis, 0)
     subject.expects(call.having(x=none), np.zeros((*none.shape[:-1], kept(call))))
@@ -464,25 +463,25 @@ def test_other_rows_in_between_change_nothing_of_a_layer(subject, call):
     depends_on_arguments_alone(subject, call.kept(0), call.having(x=-call.arguments["x"]).kept(0))
 
 
-@requirement(spec.QLIN_08, call=layers(), part=st.sampled_from(["packed", "scales", "biases"]), share=0.5)
+@requirement(spec.QLIN_08, call=layers(), part=among(["packed", "scales", "biases"]), share=0.5)
 def test_another_layer_in_between_changes_nothing(subject, call, part):
     value = call.arguments[part]
     depends_on_arguments_alone(subject, call, call.having(**{part: ~value if part == "packed" else -value}))
 
 
-@requirement(spec.QLIN_09, call=layers(), more=st.sampled_from([1, -1, 32, 64]), share=0.5)
+@requirement(spec.QLIN_09, call=layers(), more=among([1, -1, 32, 64]), share=0.5)
 def test_a_layer_refuses_an_x_of_another_size(subject, call, more):
     x = call.arguments["x"]
     refuses(subject, call.having(x=resized(x, -1, x.shape[-1] + more)))
 
 
-@requirement(spec.QLIN_09, call=layers(bias=[True]), more=st.sampled_from([1, 2]), share=0.5)
+@requirement(spec.QLIN_09, call=layers(bias=[True]), more=among([1, 2]), share=0.5)
 def test_a_layer_refuses_a_bias_of_another_length(subject, call, more):
     bias = call.arguments["bias"]
     refuses(subject, call.having(bias=resized(bias, 0, len(bias) + more)))
 
 
-@requirement(spec.QLIN_10, call=layers(leading_dims=BATCHES), axis=st.sampled_from([0, -2]), share=0.3)
+@requirement(spec.QLIN_10, call=layers(leading_dims=BATCHES), axis=among([0, -2]), share=0.3)
 def test_no_rows_give_no_rows_of_a_layer(subject, call, axis):
     none = resized(call.arguments["x"], axis, 0)
     subject.expects(call.having(x=none), np.zeros((*none.shape[:-1], kept(call))))
@@ -501,7 +500,7 @@ def test_the_first_and_the_last_id_read_their_own_rows(subject, call):
     subject.agrees(call)
 
 
-@requirement(spec.QEMB_02, call=lookup_calls(borders=True, sizes=large_table), share=0.12)
+@requirement(spec.QEMB_02, call=lookup_calls(borders=True, sizes=large_table), share=0.2)
 def test_ids_past_255_and_32767_and_65535_read_their_own_rows(subject, call):
     subject.agrees(call)
 
@@ -511,7 +510,7 @@ def test_tokens_of_any_shape_give_rows_in_their_places(subject, call):
     subject.agrees(call)
 
 
-@requirement(spec.QEMB_17, call=lookup_calls(leading_dims=BATCHES), axis=st.sampled_from([0, -1]), share=0.3)
+@requirement(spec.QEMB_17, call=lookup_calls(leading_dims=BATCHES), axis=among([0, -1]), share=0.3)
 def test_no_tokens_give_no_rows(subject, call, axis):
     none = resized(call.arguments["tokens"], axis, 0)
     features = call.arguments["packed"].shape[1] * 32 // call.arguments["bits"]
@@ -546,7 +545,7 @@ def test_another_table_in_between_changes_nothing(subject, call):
     depends_on_arguments_alone(subject, call, call.having(packed=~call.arguments["packed"]))
 
 
-@requirement(spec.QEMB_08, call=lookup_calls(), past=st.sampled_from([0, 5, -1]), share=0.5)
+@requirement(spec.QEMB_08, call=lookup_calls(), past=among([0, 5, -1]), share=0.5)
 def test_an_id_outside_the_vocabulary_is_refused(subject, call, past):
     tokens = call.arguments["tokens"].astype(np.int32)
     tokens.flat[call.seed % tokens.size] = -1 if past < 0 else len(call.arguments["packed"]) + past
@@ -603,13 +602,13 @@ def test_the_head_of_another_table_in_between_changes_nothing(subject, call):
     depends_on_arguments_alone(subject, call, call.having(packed=~call.arguments["packed"]))
 
 
-@requirement(spec.QEMB_16, call=heads(), more=st.sampled_from([1, -1, 32, 64]), share=0.5)
+@requirement(spec.QEMB_16, call=heads(), more=among([1, -1, 32, 64]), share=0.5)
 def test_the_head_refuses_an_x_of_another_size(subject, call, more):
     x = call.arguments["x"]
     refuses(subject, call.having(x=resized(x, -1, x.shape[-1] + more)))
 
 
-@requirement(spec.QEMB_18, call=heads(leading_dims=BATCHES), axis=st.sampled_from([0, -2]), share=0.3)
+@requirement(spec.QEMB_18, call=heads(leading_dims=BATCHES), axis=among([0, -2]), share=0.3)
 def test_no_rows_give_no_logits(subject, call, axis):
     none = resized(call.arguments["x"], axis, 0)
     subject.expects(call.having(x=none), np.zeros((*none.shape[:-1], kept(call))))

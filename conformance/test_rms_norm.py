@@ -1,7 +1,6 @@
 """Does an implementation of root mean square norm keep the contract?"""
 
 import numpy as np
-from hypothesis import strategies as st
 
 from inferspec.conformance.inputs.rms_norm import (
     beside_brackets,
@@ -13,7 +12,7 @@ from inferspec.conformance.inputs.rms_norm import (
     wide,
 )
 from inferspec.conformance.properties import depends_on_arguments_alone, keeps_arguments, refuses, returns
-from inferspec.conformance.strategies import in_views
+from inferspec.conformance.strategies import among, in_views
 from inferspec.conformance.suite import requirement
 from inferspec.spec import rms_norm as spec
 from inferspec.spec.contract import Answer
@@ -38,7 +37,7 @@ def test_eps_is_the_one_given_for_quiet_rows(subject, call):
     subject.agrees(call)
 
 
-@requirement(spec.RMS_03, call=rms_calls(), zeros=st.sampled_from([0.3, 0.0, 1.0]))
+@requirement(spec.RMS_03, call=rms_calls(), zeros=among([0.3, 0.0, 1.0]))
 def test_each_channel_has_its_own_weight_and_zero_gives_zero(subject, call, zeros):
     call = _with_weight(call, lambda weight, random: np.where(random < zeros, 0.0, weight))
     subject.agrees(call)
@@ -64,7 +63,9 @@ def test_loud_and_quiet_half_precision_rows_are_right(subject, call):
     subject.agrees(call)
 
 
-@requirement(spec.RMS_05, call=rms_calls(eps=[1e-12], amplitude=(1.0, 20.0)), power=st.integers(-10, 10))
+@requirement(
+    spec.RMS_05, call=rms_calls(eps=[1e-12], amplitude=(1.0, 20.0)), power=among(sorted(range(-10, 11), key=abs))
+)
 def test_scaling_a_row_changes_nothing(subject, call, power):
     subject.agrees(call)
     x = call.arguments["x"]
@@ -77,7 +78,7 @@ def test_the_quotient_is_rounded_before_the_weight_multiplies(subject, call):
     subject.expects(call, f64(values), where=decided)
 
 
-@requirement(spec.RMS_07, call=rms_calls(), part=st.sampled_from([1.0, 0.5]))
+@requirement(spec.RMS_07, call=rms_calls(), part=among([1.0, 0.5]))
 def test_a_row_of_zeros_gives_zeros(subject, call, part):
     x = call.arguments["x"].copy()
     silent = np.arange(x[..., 0].size).reshape(*x.shape[:-1], 1) % 2 < 2 * part - 0.5
@@ -90,7 +91,7 @@ def test_every_row_has_its_own_mean_square(subject, call):
     subject.agrees(call)
 
 
-@requirement(spec.RMS_08, call=uneven_rows(leading_dims=BATCHES), value=st.sampled_from([np.nan, np.inf]))
+@requirement(spec.RMS_08, call=uneven_rows(leading_dims=BATCHES), value=among([np.nan, np.inf]))
 def test_what_is_not_finite_stays_in_its_row(subject, call, value):
     x = call.arguments["x"].copy()
     x[-1, ..., :1] = value

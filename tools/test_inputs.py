@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 from collections.abc import Sequence
 from typing import Any
@@ -16,6 +17,7 @@ from inferspec.conformance.trial import Trial, Waived
 from inferspec.spec import COMPONENTS, contract, contracts
 from inferspec.spec.contract import Contract
 from inferspec.spec.numerics import DTYPES, f64, largest
+from inferspec.spec.speculative import Verify
 
 
 class Recorder(Trial):
@@ -266,3 +268,22 @@ def test_workloads_meet_requests_of_every_kind():
     assert {0, 1, 2} <= {count for lines in counts for count in lines}
     assert max(count for lines in counts for count in lines) >= 1000
     assert any(0 in lines and max(lines) > 0 for lines in counts)
+
+
+def test_verifications_meet_rejections_at_every_place_and_none():
+    seen, operation = set(), Verify()
+    for call in calls_of("speculative", "verify"):
+        a = operation.bind(call.arguments)
+        with contextlib.suppress(ValueError, TypeError):
+            operation.guard(a)
+            tokens = [int(token) for token in a.draft_tokens]
+            seen.add((len(tokens), operation.kept(tokens, f64(a.draft_probs), f64(a.target_probs), f64(a.uniform))))
+    assert {(count, kept) for count in (0, 1, 2, 3, 4, 5, 8) for kept in range(count + 1)} <= seen
+
+
+def test_speculative_requests_meet_ends_and_limits_at_every_place_of_a_round():
+    calls = [c for c in calls_of("speculative", "speculative_generate") if c.features.get("drafters") == "same"]
+    left = {(c.arguments["num_draft_tokens"], c.arguments["max_tokens"]) for c in calls}
+    assert {(4, limit) for limit in range(7)} <= left
+    assert {drafts for drafts, _ in left} >= {0, 1, 2, 3, 4, 8, 16, 64}
+    assert any(len(c.arguments.get("eos", ())) > 3 for c in calls)

@@ -11,7 +11,8 @@ import numpy as np
 
 from inferspec.conformance.arrays import Arrays
 from inferspec.conformance.drivers import step
-from inferspec.spec.batching import attended, shown
+from inferspec.spec.batch_decoder import Like, codes, favoured
+from inferspec.spec.batching import attended, followed, shown, taken
 
 
 class HandedCache:
@@ -53,6 +54,8 @@ class _Story:
         self.number = 0
         self.given: dict[int, tuple[Any, Any]] = {}
         self.seen: dict[int, tuple[Any, Any, Any]] = {}
+        self.favourites: dict[int, int] = {}
+        self.lengths: dict[int, int] = {}
 
     def add(self, key: Any, value: Any, slot: int, stale: int) -> None:
         self.given[self.number] = key, value
@@ -66,12 +69,26 @@ class _Story:
 
     def remove(self, slot: int) -> None:
         self.batch.remove(slot)
+        self.lengths.pop(slot, None)
 
     def update_and_fetch(self, key: Any, value: Any, mask_length: int) -> dict[str, Any]:
         self.given[self.number] = key, value
         keys, values, *_, mask = self.batch.update_and_fetch(key, value, mask_length)
         self.seen[self.number] = keys, values, mask
         return self.reread(self.number)
+
+    def begin(self, tokens: list[int], slot: int, like: Like) -> None:
+        self.add(*self._coded(np.array([tokens[:-1]], np.int64), [0], like), slot, stale=0)
+        self.favourites[slot], self.lengths[slot] = tokens[-1], len(tokens) - 1
+
+    def decode(self, tokens: list[list[int]], like: Like) -> dict[str, Any]:
+        own = taken(tokens, self.favourites, [slot in self.lengths for slot in range(len(tokens))])
+        # Where offsets are not offered a decoder has to count.
+        counted = [self.lengths.get(slot, 0) for slot in range(len(own))]
+        at = self.offsets()["offsets"].tolist() if hasattr(self.batch, "offsets") else counted
+        self.update_and_fetch(*self._coded(own, at, like), own.shape[1])
+        self.lengths = {slot: length + own.shape[1] for slot, length in self.lengths.items()}
+        return {"favoured": followed(self.favourites, favoured(*self._read(self.number)))}
 
     def reread(self, step: int) -> dict[str, Any]:
         return shown(*self._read(step))
@@ -89,6 +106,10 @@ class _Story:
         for x in self.given[step]:
             with contextlib.suppress(TypeError):  # arrays that cannot be changed are safe from their caller
                 x[...] = float("nan")
+
+    def _coded(self, tokens: np.ndarray, positions: list[int], like: Like) -> tuple[Any, Any]:
+        key, value = (self.to.ready(self.to.from_numpy(x)) for x in codes(tokens, positions, like))
+        return key, value
 
     def _read(self, number: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         keys, values, mask = (self.to.to_numpy(self.to.ready(x)) for x in self.seen[number])

@@ -8,55 +8,20 @@ from typing import Any
 import numpy as np
 
 from inferspec.conformance.arrays import Arrays
+from inferspec.conformance.drivers.toys import Model
 from inferspec.spec.contract import Arguments, Operation
 from inferspec.spec.generation import Generate, StreamingDetokenizer, listen, requests_of
-from inferspec.spec.numerics import numpy_dtype
-from inferspec.spec.toy import Toy, ToyCache
+from inferspec.spec.toy import Toy
 from inferspec.spec.watch import Request, watch
-
-
-class Layer:
-    """A layer of the toy's cache, with what generators read of one: offset, state, and rewind."""
-
-    def __init__(self, cache: ToyCache, to: Arrays) -> None:
-        self.cache, self._to = cache, to
-
-    @property
-    def offset(self) -> int:
-        return len(self.cache.tokens)
-
-    @property
-    def state(self) -> Any:
-        return self._to.from_numpy(np.array(self.cache.tokens, np.int32))
-
-    def rewind(self, n: int) -> None:
-        self.cache.rewind(n)
-
-
-class Model:
-    """The toy behind the contract's interface: tokens B×L of one sequence, logits 1×L×V in a dtype."""
-
-    def __init__(self, toy: Toy, dtype: str, to: Arrays) -> None:
-        self._toy, self._dtype, self._to = toy, dtype, to
-
-    def make_cache(self) -> list[Layer]:
-        return [Layer(self._toy.make_cache(), self._to)]
-
-    def __call__(self, tokens: Any, cache: list[Layer] | None = None) -> Any:
-        if not self._to.owns(tokens):
-            raise TypeError(f"the model is given a {type(tokens).__name__}; it takes an array of ids, 1×L")
-        ids = self._to.to_numpy(tokens)
-        if ids.ndim != 2 or len(ids) != 1 or ids.dtype.kind not in "iu":
-            raise ValueError(f"the model is given {ids.dtype.name}{list(ids.shape)}; it takes ids, 1×L")
-        rows = self._toy(ids[0].tolist(), None if cache is None else cache[0].cache)
-        return self._to.from_numpy(rows.astype(np.float32).astype(numpy_dtype(self._dtype))[None])
 
 
 def generate(subject: Any, given: Mapping[str, Any], to: Arrays) -> dict[str, Any]:
     """Run the subject's generator on the toy and return what was seen (`spec.watch`)."""
     a = _bound(Generate, given)
     toy = Toy(a.model["vocab_size"], a.model["salt"], a.model["rival"])
-    model = Model(toy, a.model["dtype"], to)
+    model = Model(
+        lambda tokens, cache: toy(tokens, cache[0] if cache else None), lambda: [toy.make_cache()], a.model["dtype"], to
+    )
 
     def start(request: Request) -> Iterable[Any]:
         more: dict[str, Any] = {"eos": request.eos} if request.eos else {}

@@ -27,6 +27,7 @@ NAMES = {
     "pages": ("page_ids", "page_lens"),
     "ids": ("ids",),
     "contents": ("kept",),
+    "attend": ("attended",),
 }
 """step -> what to call the things that it returns."""
 
@@ -34,8 +35,16 @@ NAMES = {
 class _Story:
     """A pool, its caches by number, those that are over, and the pages that the caller took, with what they held."""
 
-    def __init__(self, pool: Any, given: Mapping[str, Any], to: Arrays, make: Any = None, table: Any = None) -> None:
-        self.pool, self.to, self.make, self.tabled = pool, to, make, table
+    def __init__(
+        self,
+        pool: Any,
+        given: Mapping[str, Any],
+        to: Arrays,
+        make: Any = None,
+        table: Any = None,
+        attention: Any = None,
+    ) -> None:
+        self.pool, self.to, self.make, self.tabled, self.attention = pool, to, make, table, attention
         self.size, self.page_size, self.dtype = given["num_pages"], given["page_size"], given["dtype"]
         self.caches: dict[int, Any] = {}
         self.over: dict[int, Any] = {}
@@ -130,6 +139,32 @@ class _Story:
             seen |= {f"row {number} keys": keys, f"row {number} values": values}
         return seen
 
+    def attend(self, caches: Sequence[int], query: Any) -> np.ndarray:
+        table, lens = self._told_of([self._cache(number) for number in caches])
+        keys, values = self._pools()
+        attended = self.attention(
+            query=query,
+            key_pages=keys,
+            value_pages=values,
+            block_table=table,
+            context_lens=lens,
+            page_size=self.page_size,
+        )
+        # Now: what is written later must not show.
+        return self._numpy(attended)
+
+    def _told_of(self, rows: Sequence[Any]) -> list[Any]:
+        """Block table and context_lens of a batch: the subject's own, or else with -1 behind a row's last page."""
+        if self.tabled is None:
+            pages = [self._ids(row) for row in rows]
+            table = np.full((len(rows), max(map(len, pages)) + 1), -1, np.int32)
+            for entries, own in zip(table, pages, strict=True):
+                entries[: len(own)] = own
+            told: Sequence[Any] = table, np.array([_int(_read(row.offset)) for row in rows], np.int32)
+        else:
+            told = self.tabled(rows)
+        return [x if self.to.owns(x) else self.to.from_numpy(np.asarray(x, np.int32)) for x in told[:2]]
+
     # looking
 
     def _cache(self, number: int) -> Any:
@@ -204,4 +239,11 @@ def tables(function: Callable[..., Any], given: Mapping[str, Any], to: Arrays) -
     return _followed(_Story(given["PagePool"](given), given, to, make, function), given["steps"])
 
 
-DRIVERS = {"PagePool": pool, "PagedKVCache": caches, "block_table": tables}
+def attention(make: Callable[[Any], Any], given: Mapping[str, Any], to: Arrays) -> dict[str, Any]:
+    """make: the subject's class of caches, whose tokens its paged attention reads."""
+    table = given["block_table"](given) if "block_table" in given else None
+    story = _Story(given["PagePool"](given), given, to, make, table, given["paged_attention"])
+    return _followed(story, given["steps"])
+
+
+DRIVERS = {"PagePool": pool, "PagedKVCache": caches, "block_table": tables, "PagedKVCache.attention": attention}

@@ -261,13 +261,13 @@ def mask_calls(pick: Pick, empty: bool = False) -> Call:
 
 @calls
 def multi_head_calls(pick: Pick, relation: str = "any", longest: int = 12) -> Call:
-    """Multi-head attention with weights that keep activations near 1, L and S any, free head dims where claimed."""
+    """Multi-head attention with weights that keep activations near 1; L and S differ and head dims are free where claimed."""
     dtype, heads, lead = pick("dtypes"), pick.one_of(1, 2, 3, 4, 5, 8), tuple(pick("leading_dims"))
     dim = pick.one_of(2, 4, 3, 8, 16, 33)
     hidden = heads * dim
     if pick("free_head_dim"):
         hidden = pick.one_of(*(n for n in range(2, min(2 * hidden, 40) + 2) if n != hidden))
-    length, keys = lengths(pick, relation, longest)
+    length, keys = lengths(pick, relation if True in pick.envelope["other_lengths"] else "L=S", longest)
     rows = heads * dim
     weights = {
         name: pick.normal(*shape, dtype=dtype, amplitude=1.2 / math.sqrt(shape[1]))
@@ -300,6 +300,7 @@ def routed_heads(pick: Pick) -> tuple[Call, np.ndarray]:
     dtype, heads, random = pick("dtypes"), pick.size(1, 4), pick.random
     dim = pick.one_of(4, 8)
     keys, length, hidden = pick.size(2, dim), pick.size(1, 4), heads * dim
+    length = length if True in pick.envelope["other_lengths"] else keys
     pick.features |= {"masks": "none", "free_head_dim": False}
     shuffles = {name: random.permutation(hidden) for name in ("wq", "wk", "wv", "wo")}
     weights = {

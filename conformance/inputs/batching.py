@@ -14,6 +14,7 @@ import numpy as np
 
 from inferspec.conformance.calls import VIEWS, Call
 from inferspec.conformance.strategies import Calls, Pick, calls
+from inferspec.spec.batch_decoder import VOCABULARY
 from inferspec.spec.numerics import numpy_dtype
 
 Sizes = Callable[[Pick], int]
@@ -116,6 +117,27 @@ class Script:
         queries = self.steps[step - 1][1]["mask_length"]
         query = self.pick.normal(self.slots, 2 * self.heads, queries, self.key_dim, dtype=self.dtype)
         self.do("attend", query=query, step=step)
+
+    def begin(self) -> None:
+        """A request of the toy decoder takes an idle slot, with all of its prompt but the last token."""
+        slot, length = self.pick.one_of(*self.idle), min(self.prompts(self.pick), self.limit - 20) + (not self.empty)
+        self.do("begin", tokens=self._tokens(length), slot=slot, like=self._like)
+        self.lengths[slot] = length - 1
+        self.longest = max(self.longest, length - 1)
+
+    def decode(self, length: int = 1) -> None:
+        """Every request takes the token that it favours, and a few given ones where a chunk is longer."""
+        length = max(min(length, self.limit - max((n or 0 for n in self.lengths), default=0)), 1)
+        self.do("decode", tokens=[self._tokens(length) for _ in range(self.slots)], like=self._like)
+        self.lengths = [None if n is None else n + length for n in self.lengths]
+        self.longest = max([self.longest, *(n for n in self.lengths if n is not None)])
+
+    @property
+    def _like(self) -> tuple[int, int, int, str]:
+        return self.heads, self.key_dim, self.value_dim, self.dtype
+
+    def _tokens(self, length: int) -> list[int]:
+        return [int(token) for token in self.pick.random.integers(0, VOCABULARY, length)]
 
     def offsets(self) -> None:
         if self.with_offsets:
@@ -287,6 +309,26 @@ def attending(pick: Pick, prompts: Sizes = small, events: int = 6) -> Call:
     return script.call()
 
 
+@needing(slots=SEVERAL)
+def generations(pick: Pick, prompts: Sizes = small, events: int = 8) -> Call:
+    """A toy decoder serves requests that come and go; some steps are chunks of several tokens."""
+    script = Script(pick, prompts)
+    script.begin()
+    for _ in range(pick.size(1, events)):
+        match pick.one_of("decode", "begin", "decode", "remove", "begin", "chunk"):
+            case "begin" if script.idle:
+                script.begin()
+            case "remove" if len(script.active) > 1:
+                script.remove()
+            case "chunk":
+                script.decode(pick.one_of(2, 3, 5))
+            case _:
+                script.decode()
+    script.decode()
+    script.decode()
+    return script.call()
+
+
 @needing(empty_caches=[True])
 def beginning(pick: Pick) -> Call:
     """Requests without a prompt, alone or beside others."""
@@ -414,7 +456,7 @@ def filled(pick: Pick) -> Call:
 # what must be refused: (story, number of the step)
 
 
-@needing(slots=SEVERAL)
+@needing(slots=SEVERAL, limited=[True])
 def overfull(pick: Pick) -> tuple[Call, int]:
     """More tokens than the longest request takes; then some that fit, and more once it is gone."""
     script = Script(pick)
@@ -433,7 +475,7 @@ def overfull(pick: Pick) -> tuple[Call, int]:
     return script.call(room=(0,)), bad
 
 
-@calls
+@needing(limited=[True])
 def overlong(pick: Pick) -> tuple[Call, int]:
     """A prompt longer than max_len."""
     script = Script(pick)
@@ -572,7 +614,7 @@ def bad_dtypes(pick: Pick) -> tuple[Call, int]:
     return _going_on(script), bad
 
 
-@calls
+@needing(limited=[True])
 def without_room(pick: Pick) -> Call:
     """A batch of no slots, or of no tokens."""
     return (

@@ -26,6 +26,9 @@ EPS = (1e-5, 1e-2, 1e-6)
 AMPLITUDES = (0.05, 0.3, 1.0)
 """Of the embedding: beside the larger eps the smaller ones are small."""
 
+THROUGHOUT = "4-bit throughout"
+"""Every linear layer and the embedding packed: no size but is a multiple of the group size."""
+
 OVERRIDES: tuple[Any, ...] = (
     {"group_size": 32, "bits": 8},
     {"group_size": 32, "bits": 2},
@@ -58,9 +61,9 @@ Model = tuple[dict[str, Any], dict[str, np.ndarray]]
 
 def model(pick: Pick, kind: Kind, layers: Sequence[int] = (2, 1, 3), small: bool = False) -> Model:
     """Any tiny model of the envelope. small: of few features, for long prompts."""
-    dtype, packing = pick("dtypes"), pick("packing")
+    dtype, packing = pick("dtypes"), _packed(pick)
     group = pick("group_sizes") if packing != "dense" else 0
-    config = _sizes(pick, kind, group, small) | {
+    config = _sizes(pick, kind, group, small, packing == THROUGHOUT) | {
         "model_type": kind.model_type,
         "num_hidden_layers": pick.one_of(*layers),
         "rms_norm_eps": pick.one_of(*EPS),
@@ -76,9 +79,19 @@ def model(pick: Pick, kind: Kind, layers: Sequence[int] = (2, 1, 3), small: bool
     return config, _weights(pick, kind, config, dtype, mixed=packing == "mixed")
 
 
-def _sizes(pick: Pick, kind: Kind, group: int, small: bool) -> dict[str, Any]:
+def _packed(pick: Pick) -> str:
+    """How a model is packed. Where a dense one is as good as one that is packed throughout, it is dense: that is quicker."""
+    packing: str = pick("packing")
+    if set(pick.envelope["packing"]) == {"dense", THROUGHOUT}:
+        pick.features["packing"] = packing = "dense"
+    return packing
+
+
+def _sizes(pick: Pick, kind: Kind, group: int, small: bool, throughout: bool = False) -> dict[str, Any]:
     queries, keys = pick("heads")
     dim = pick.one_of(*((4, 6) if small else (8, 4, 16, 6, 32)))
+    if throughout:
+        dim = math.lcm(queries, group) // queries
     taken = {queries * dim, keys * dim, dim, queries, keys}
     style = pick("head_dims") if "head_dims" in pick.envelope else "free"
     absent = style == "absent"
@@ -86,8 +99,11 @@ def _sizes(pick: Pick, kind: Kind, group: int, small: bool) -> dict[str, Any]:
     if style == "multiple":
         step = math.lcm(queries, group or 1)
         wide = tuple(step * times for times in (range(1, 3) if group else (3, 5, 7)))
+    if throughout:
+        wide = (group, 2 * group, 3 * group)
     hidden = queries * dim if absent else _unlike(pick, taken, wide)
-    inner = _unlike(pick, taken | {hidden}, (max(192 // group, 1) * group, 44) if group else (10, 14, 22, 30, 56))
+    inners = (max(192 // group, 1) * group, 44) if group else (10, 14, 22, 30, 56)
+    inner = _unlike(pick, taken | {hidden}, wide if throughout else inners)
     vocabulary = _unlike(pick, taken | {hidden, inner}, (17, 13, 23, 31, 61))
     sizes = {
         "hidden_size": hidden,

@@ -5,7 +5,8 @@ from __future__ import annotations
 from functools import partial
 
 from inferspec.conformance.inputs.decoder import LLAMA, close_scores, forward, incremental, spare_headed
-from inferspec.conformance.strategies import CHOICES, SEED, Pick, calls
+from inferspec.conformance.strategies import Pick, calls
+from inferspec.conformance.tapes import LENGTH
 from inferspec.spec.llama import CONTRACT
 
 forward_calls = calls(partial(forward, kind=LLAMA))
@@ -16,5 +17,5 @@ spare_headed_calls = calls(partial(spare_headed, kind=LLAMA))(tied=[True], packi
 ORDINARY = {LLAMA.name: forward_calls, LLAMA.incremental: incremental_calls}
 """The widest calls of each operation."""
 
-_simplest = bytes(CHOICES + SEED)
+_simplest = bytes(LENGTH)
 EXAMPLES = {name: source.build(Pick(_simplest, CONTRACT.envelope), layers=(1,)) for name, source in ORDINARY.items()}

@@ -1,181 +1,14 @@
-"""Stories of pools and of caches that share one, for the suites.
-
-No two tokens are alike and no two of P, H, page_size and D. A story may begin with a pool whose every slot held NaN for
-another request: what is lost, doubled, misplaced, shared or left from before shows.
-"""
+"""Stories of pools and of caches that share one, for the suites."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 import numpy as np
 
-from inferspec.conformance.calls import VIEWS, Call
-from inferspec.conformance.strategies import Calls, Pick, calls
+from inferspec.conformance.calls import Call
+from inferspec.conformance.inputs.paged_batches import TOGETHER, changing
+from inferspec.conformance.inputs.pages import Script, bounded, needing
+from inferspec.conformance.strategies import Pick, calls
 from inferspec.spec.numerics import numpy_dtype
-
-FORMER = 99
-"""The number of the cache that used the pool before the story begins."""
-
-
-class Script:
-    """A story being written. lengths: tokens of each live cache; mine: steps whose page
-    the caller has; over: how many caches of a request were released."""
-
-    def __init__(self, pick: Pick, pages: tuple[int, ...] = (9, 7, 11, 5, 13), page_size: int | None = None) -> None:
-        self.pick = pick
-        self.dtype, self.page_size = pick("dtypes"), page_size or pick("page_sizes")
-        self.pages = pick.one_of(*pages)
-        self.heads, self.dim = pick.one_of((2, 5), (5, 2), (1, 6), (3, 10), (6, 1))
-        # Past the range of float16 where the dtype reaches, and below what float16 tells from 0.
-        self.amplitude = 1.0 if self.dtype == "float16" else pick.one_of(1.0, 1e6, 1e-9)
-        self.steps: list[tuple[str, dict[str, Any]]] = []
-        self.views: dict[str, str] = {}
-        self.lengths: dict[int, int] = {}
-        self.mine: list[int] = []
-        self.over: dict[int, int] = {}
-
-    @property
-    def arguments(self) -> dict[str, Any]:
-        """What makes the pool."""
-        names = ("num_pages", "page_size", "num_kv_heads", "head_dim", "dtype")
-        return dict(zip(names, (self.pages, self.page_size, self.heads, self.dim, self.dtype), strict=True))
-
-    def call(self, operation: str = "PagedKVCache") -> Call:
-        call = self.pick.call(operation, **self.arguments, steps=tuple(self.steps))
-        for path, view in self.views.items():
-            call = call.viewing(path, view)
-        return call
-
-    @property
-    def free(self) -> int:
-        """How many pages are free."""
-        return self.pages - len(self.mine) - sum(self.pages_of(length) for length in self.lengths.values())
-
-    def pages_of(self, length: int) -> int:
-        return -(-length // self.page_size)
-
-    def room(self, cache: int) -> int:
-        """How many tokens a cache can take: in its last page, and in all that are free."""
-        return -self.lengths.get(cache, 0) % self.page_size + self.free * self.page_size
-
-    # steps
-
-    def do(self, method: str, **arguments: Any) -> int:
-        """Add a step; returns its number."""
-        self.steps.append((method, arguments))
-        return len(self.steps)
-
-    def size(self) -> int:
-        """Tokens of a chunk: one, a few, or beside the multiples of the page size."""
-        page = self.page_size
-        return max(self.pick.one_of(1, page, page - 1, page + 1, 2, 3, 2 * page, 2 * page + 1, 3 * page - 1, 0), 0)
-
-    def append(self, cache: int = 0, length: int | None = None, nan: bool = False, view: bool = False) -> int:
-        """Append a chunk, as far as the pool has room for it."""
-        length = min(self.size() if length is None else length, self.room(cache))
-        number = self.do("append", cache=cache, **self.arrays(length, nan))
-        if view:
-            for name in ("key", "value"):
-                self._lie(f"steps.{number - 1}.1.{name}", self.steps[-1][1], name)
-        self.lengths[cache] = self.lengths.get(cache, 0) + length
-        return number
-
-    def rewind(self, cache: int = 0, n: int | None = None) -> None:
-        """Rewind by n, or by some of the tokens: to a page's end, past it, or anywhere."""
-        length, page = self.lengths.get(cache, 0), self.page_size
-        if n is None:
-            back = length % page
-            n = self.pick.one_of(1, back, back + 1, page, page + 1, 2 * page, length - 1, length)
-        n = max(min(n, length), 0)
-        self.do("rewind", cache=cache, n=n)
-        self.lengths[cache] = length - n
-
-    def release(self, cache: int = 0) -> None:
-        self.do("release", cache=cache)
-        self.lengths.pop(cache, None)
-
-    def take(self) -> None:
-        """The caller takes a page, if one is free."""
-        if self.free:
-            self.mine.append(self.do("allocate"))
-
-    def give(self, which: int = 0) -> int:
-        """The caller gives back one of its pages; returns the step that had got it."""
-        step = self.mine.pop(which)
-        self.do("free", step=step)
-        return step
-
-    def former(self, always: bool = False) -> None:
-        """Before the story begins every slot held NaN, or tokens, for another request."""
-        match "nan" if always else self.pick.one_of("nothing", "nan", "tokens"):
-            case "nan":
-                self.append(FORMER, self.pages * self.page_size, nan=True)
-                self.release(FORMER)
-            case "tokens":
-                self.append(FORMER, self.pages * self.page_size)
-                self.release(FORMER)
-
-    def cache(self, request: int) -> int:
-        """The number of the cache of a request; one that is over is followed by another."""
-        return request + 10 * self.over.get(request, 0)
-
-    def event(self, requests: int = 2, rewinding: bool = False, releasing: bool = True) -> None:
-        """Something happens to the cache of one of the requests."""
-        request = self.pick.one_of(*range(requests))
-        cache = self.cache(request)
-        kinds = ["append", "append", *(["rewind", "mistake"] if rewinding else []), *(["release"] if releasing else [])]
-        match self.pick.one_of(*kinds):
-            case "rewind" if cache in self.lengths:
-                self.rewind(cache)
-            case "mistake":
-                self.mistake(cache)
-            case "release" if cache in self.lengths:
-                self.release(cache)
-                self.over[request] = self.over.get(request, 0) + 1
-            case _:
-                self.append(cache)
-
-    def mistake(self, cache: int = 0) -> None:
-        """Tokens of NaN, rewound with some of those before them."""
-        before = self.lengths.get(cache, 0)
-        self.append(cache, self.pick.one_of(1, 2, self.page_size + 1), nan=True)
-        self.rewind(cache, self.lengths[cache] - before + self.pick.one_of(0, 1, self.page_size))
-
-    def look(self, *methods: str) -> None:
-        """Do the steps to each live cache."""
-        for cache in self.lengths:
-            for method in methods:
-                self.do(method, cache=cache)
-
-    def whole(self) -> None:
-        """All that can be told from outside."""
-        self.look("offset", "pages", "gather", "read")
-        self.do("ids")
-        self.do("num_free")
-
-    def arrays(self, length: int, nan: bool = False) -> dict[str, np.ndarray]:
-        """Keys and values of that many tokens."""
-        shape = (1, self.heads, length, self.dim)
-        if nan:
-            return {name: np.full(shape, np.nan).astype(numpy_dtype(self.dtype)) for name in ("key", "value")}
-        return {name: self.pick.normal(*shape, dtype=self.dtype, amplitude=self.amplitude) for name in ("key", "value")}
-
-    def _lie(self, path: str, arguments: dict[str, Any], name: str) -> None:
-        """Have an array lie in memory as a view; a broadcast one is made constant along an axis first."""
-        view = self.pick.one_of(*VIEWS)
-        self.views[path] = view
-        if view == "broadcast":
-            x = arguments[name]
-            axis = self.pick.one_of(*range(x.ndim))
-            arguments[name] = np.repeat(np.take(x, [0], axis), x.shape[axis], axis) if x.shape[axis] else x
-
-
-def needing(build: Callable[..., Any]) -> Calls:
-    """Like `calls`, for a subject that can rewind."""
-    return Calls(build, {"rewinding": [True]})
-
 
 # pools
 
@@ -211,7 +44,7 @@ def rounds(pick: Pick) -> Call:
     return script.call("PagePool")
 
 
-@calls
+@bounded
 def exhausted(pick: Pick) -> tuple[Call, int]:
     """(story, number of the step that must be refused): an allocation without a free page, then some that are right."""
     script = Script(pick, pages=(3, 1, 2, 6))
@@ -274,7 +107,7 @@ def _take_all_again(script: Script) -> None:
     script.do("allocate")
 
 
-@calls
+@bounded
 def storages(pick: Pick) -> Call:
     """The arrays of a pool are looked at, before and after an allocation."""
     script = Script(pick)
@@ -486,7 +319,7 @@ def worn(pick: Pick) -> Call:
     return script.call()
 
 
-@calls
+@bounded
 def overfull(pick: Pick) -> tuple[Call, int]:
     """(story, number of the step that must be refused): more tokens than free pages hold, then as many as they do."""
     script = Script(pick, pages=(5, 3, 4, 9))
@@ -654,14 +487,17 @@ def _batch(script: Script) -> list[int]:
 
 _pool = {"num_pages": 2, "page_size": 2, "num_kv_heads": 1, "head_dim": 2, "dtype": "float32"}
 _pair = {"key": np.ones((1, 1, 1, 2), np.float32), "value": np.ones((1, 1, 1, 2), np.float32)}
+_long = ("append", {"cache": 0, **{name: np.ones((1, 1, 1, 32), np.float32) for name in _pair}})
+_query = np.ones((1, 1, 1, 32), np.float32)
 _steps = (("append", {"cache": 0, **_pair}), ("gather", {"cache": 0}))
 
 EXAMPLES = {
     "PagePool": Call("PagePool", {**_pool, "steps": (("allocate", {}),)}),
     "PagedKVCache": Call("PagedKVCache", {**_pool, "steps": _steps}),
     "block_table": Call("block_table", {**_pool, "steps": (_steps[0], ("table", {"caches": [0]}))}),
+    TOGETHER: Call(TOGETHER, {**_pool, "head_dim": 32, "steps": (_long, ("attend", {"caches": [0], "query": _query}))}),
 }
 """The plainest call of each operation."""
 
-ORDINARY = {"PagePool": allocations, "PagedKVCache": side_by_side, "block_table": tables}
+ORDINARY = {"PagePool": allocations, "PagedKVCache": side_by_side, "block_table": tables, TOGETHER: changing}
 """The widest calls of each operation."""

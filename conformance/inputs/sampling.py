@@ -17,7 +17,8 @@ import numpy as np
 from inferspec.conformance.calls import Call
 from inferspec.conformance.envelope import OutsideEnvelope, narrow
 from inferspec.conformance.inputs.linear import with_rows
-from inferspec.conformance.strategies import CHOICES, SEED, Calls, Pick, calls
+from inferspec.conformance.strategies import Calls, Pick, calls
+from inferspec.conformance.tapes import LENGTH
 from inferspec.conformance.trial import Trial
 from inferspec.spec.numerics import f64, largest, numpy_dtype, round_to, unit_roundoff
 
@@ -360,7 +361,7 @@ def fixed(subject: Trial, source: Calls, count: int) -> Iterator[Call]:
     for number in range(count):
         if number:
             subject.begin()
-        yield source.build(Pick(random.Random(number).randbytes(CHOICES + SEED), envelope))
+        yield source.build(Pick(random.Random(number).randbytes(LENGTH), envelope))
 
 
 ORDINARY = {FILTER: filter_calls, SAMPLER: sampler_calls(generators=["given"])}

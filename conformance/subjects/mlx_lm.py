@@ -1,4 +1,5 @@
-"""mlx-lm: its Llama and Qwen3, and the attention, mask, rotary embedding, norm and MLP that they are built of; its generation."""
+"""mlx-lm: its Llama and Qwen3, and the attention, mask, rotary embedding, norm and MLP that they are built of; its caches and its
+generation, of one request and of batches."""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ from typing import Any
 import mlx.core as mx
 from mlx import nn
 from mlx_lm import sample_utils
-from mlx_lm.generate import generate_step
+from mlx_lm.generate import BatchGenerator, StopSequences, generate_step
 from mlx_lm.models import base, cache, llama, qwen3, rope_utils
 from mlx_lm.tokenizer_utils import BPEStreamingDetokenizer, _byte_decoder
 from mlx_lm.utils import load_model
@@ -25,10 +26,13 @@ ARRAYS = "mlx"
 WAIVERS = "mlx_lm.toml"
 PRECISION = dict.fromkeys(("attention", "rope", "mlp", "llama", "qwen3", "loading"), "native")
 # Its Llama does not read rope_parameters: a config without a top-level rope_theta gets the base 10,000.
-# It reads no GGUF files. Its detokenizer spells a NUL as the letter that stands for it in vocabularies.
+# It reads no GGUF files. Its detokenizer spells a NUL as the letter that stands for it in vocabularies. Its BatchKVCache
+# grows without limit.
 ENVELOPE = {
     "llama": {"rope": ["rope_theta"]},
     "loading": {"forms": ["folder", "sharded"], "rope": ["rope_theta"]},
+    "batching": {"limited": [False]},
+    "engine": {"drafts": ["none"], "priorities": [False]},
     "generation": {"control_characters": [False]},
 }
 
@@ -75,7 +79,7 @@ class KVCache:
     """Saved and restored by copying, as mlx_lm.server does with its prompt caches: the state is the buffer itself."""
 
     def __init__(self) -> None:
-        self.cache = cache.KVCache()
+        self.cache: Any = cache.KVCache()
 
     def update_and_fetch(self, key: mx.array, value: mx.array) -> tuple[mx.array, mx.array]:
         return self.cache.update_and_fetch(key, value)
@@ -95,6 +99,71 @@ class KVCache:
 
     def restore(self, state: Any) -> None:
         self.cache.state = copy.deepcopy(state)
+
+
+class BatchingKVCache:
+    """BatchKVCache, whose rows are the requests of the moment: which row a slot has is kept here.
+
+    A request comes as in a BatchGenerator, merged into a batch of its own that extends the others', and goes by `filter`;
+    a batch of none is no batch. The mask is made of `create_causal_mask` as `make_mask` makes it, after the update in
+    place of before.
+    """
+
+    def __init__(self, max_requests: int, max_len: int) -> None:
+        self.slots, self.rows = max_requests, list[int]()
+        self.batch: Any = None
+
+    def make_cache(self) -> KVCache:
+        return KVCache()
+
+    def add(self, prompt: KVCache, slot: int) -> None:
+        if not 0 <= slot < self.slots or slot in self.rows:
+            raise ValueError(f"slot is {slot}; {self.rows} of {self.slots} are taken")
+        row = prompt.cache.merge([prompt.cache])
+        if self.batch is None:
+            self.batch = row
+        else:
+            self.batch.extend(row)
+        self.rows.append(slot)
+
+    def remove(self, slot: int) -> None:
+        keep = [row for row, taken in enumerate(self.rows) if taken != slot]
+        if len(keep) == len(self.rows):
+            raise ValueError(f"slot is {slot}; {self.rows} are taken")
+        self.rows = [self.rows[row] for row in keep]
+        if self.batch is not None and keep:
+            self.batch.filter(keep)
+        else:
+            self.batch = None
+
+    def update_and_fetch(self, key: mx.array, value: mx.array, mask_length: int) -> tuple[mx.array, mx.array, mx.array]:
+        if not len(key) == len(value) == self.slots:  # rows out of bounds are not refused by MLX
+            raise ValueError(f"key is {key.shape} and value {value.shape}; it takes {self.slots} rows")
+        if self.batch is None:
+            return (
+                mx.zeros_like(key),
+                mx.zeros_like(value),
+                mx.zeros((self.slots, 1, mask_length, key.shape[2]), mx.bool_),
+            )
+        rows = mx.array(self.rows)
+        keys, values, visible = (self._in_slots(x) for x in self.updated(key[rows], value[rows], mask_length))
+        return keys, values, visible
+
+    def updated(self, key: mx.array, value: mx.array, mask_length: int) -> tuple[mx.array, ...]:
+        """Keys, values and mask of the requests, after these of theirs."""
+        keys, values = self.batch.update_and_fetch(key, value)
+        before = self.batch.size() - mask_length
+        return keys, values, base.create_causal_mask(mask_length, before, left_padding=self.batch.left_padding)
+
+    @property
+    def offsets(self) -> list[int]:
+        offsets = [] if self.batch is None else self.batch.offset.tolist()
+        return [dict(zip(self.rows, offsets, strict=True)).get(slot, 0) for slot in range(self.slots)]
+
+    def _in_slots(self, x: mx.array) -> mx.array:
+        spread = mx.zeros((self.slots, *x.shape[1:]), x.dtype)
+        spread[mx.array(self.rows)] = x
+        return spread
 
 
 class _Decoder:
@@ -184,6 +253,78 @@ def generate(model: Any, tokens: Any, *, max_tokens: int, sampler: Any = None) -
     own = None if sampler is None else lambda logprobs: mx.array([int(sampler(logprobs[0]))])
     for token, _ in generate_step(mx.array(tokens), model, max_tokens=max_tokens, sampler=own):
         yield token
+
+
+class Engine:
+    """BatchGenerator: a batch of requests that each keep a cache of their own, prompts first come, first served.
+
+    It has no pages, prefix cache, priorities, draft or clock; `max_prefill_tokens` are of each prompt. An EOS comes out
+    of it, with the reason "stop".
+    """
+
+    def __init__(
+        self,
+        model: Any,
+        *,
+        max_requests: int = 8,
+        max_prefill_tokens: int = 512,
+        num_pages: Any = None,
+        page_size: Any = None,
+        prefix_caching: Any = None,
+        clock: Any = None,
+    ) -> None:
+        self.generator = BatchGenerator(
+            model,
+            completion_batch_size=max_requests,
+            prefill_batch_size=max_requests,
+            prefill_step_size=max_prefill_tokens,
+        )
+        self.outputs: dict[int, list[int]] = {}
+        self.unfinished: set[int] = set()
+        self.cancelled: set[int] = set()
+
+    def add_request(self, tokens: Sequence[int], max_tokens: int, priority: int = 0, eos: Sequence[int] = ()) -> int:
+        if max_tokens == 0 and len(tokens):  # a request of no ids is none for a BatchGenerator
+            request = -1 - len(self.outputs)
+        else:
+            ends = StopSequences([[token] for token in eos])
+            (request,) = self.generator.insert([list(tokens)], [max_tokens], stop_sequences=[ends])
+            self.unfinished.add(request)
+        self.outputs[request] = []
+        return request
+
+    def step(self) -> list[tuple[int, int]]:
+        _, responses = self.generator.next()
+        came = [(response.uid, response.token) for response in responses if response.finish_reason != "stop"]
+        for request, token in came:
+            self.outputs[request].append(token)
+        self.unfinished -= {response.uid for response in responses if response.finish_reason}
+        return came
+
+    def run(self) -> dict[int, list[int]]:
+        while self.unfinished:
+            self.step()
+        return {request: ids for request, ids in self.outputs.items() if request not in self.cancelled}
+
+    def cancel(self, request: int) -> None:
+        if request not in self.outputs:  # `remove` takes any
+            raise ValueError(f"request is {request}; it knows {sorted(self.outputs)}")
+        if request in self.unfinished:
+            self.generator.remove([request])
+            self.unfinished.discard(request)
+            self.cancelled.add(request)
+
+    def output(self, request: int) -> list[int]:
+        return list(self.outputs[request])
+
+    def finished(self, request: int) -> bool:
+        if request not in self.outputs:
+            raise ValueError(f"request is {request}; it knows {sorted(self.outputs)}")
+        return request not in self.unfinished
+
+    @property
+    def has_unfinished(self) -> bool:
+        return bool(self.unfinished)
 
 
 def load(path: str) -> Any:

@@ -1,0 +1,339 @@
+"""Calls of speculative generators on a pair of toys."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from inferspec.conformance.calls import Call
+from inferspec.conformance.inputs.generation import NEAR, continuation
+from inferspec.conformance.strategies import Pick, calls
+from inferspec.spec.numerics import DECISIVE
+from inferspec.spec.speculative import Run, SpeculativeGenerate, Verify
+from inferspec.spec.speculative_sentences import GENERATE
+
+SLIPS = {"wrong": 1, "far": 2, "near": 4}
+"""Of how many drafts one is wrong, on average."""
+
+TEMPERATURES = {"one": (1.0,), "other": (0.7, 1.5, 0.5, 2.0)}
+
+ENOUGH = (97, 300)
+"""Vocabularies in which ids seldom meet by chance."""
+
+SPARE = 4
+"""Uniform numbers that are left when a request ends."""
+
+LIMITS = (6, 1, 2, 3, 4, 5, 9, 13, 20)
+
+
+def _models(pick: Pick, vocabularies: tuple[int, ...], rival: float | str | None) -> dict[str, Any]:
+    """Descriptions of target and draft. rival: see `generate_calls`."""
+    dtype = pick("dtypes")
+    target = {
+        "vocab_size": min(pick.one_of(*vocabularies), pick.envelope["vocabulary"]),
+        "salt": int(pick.random.integers(2**31)),
+        "rival": NEAR[dtype] if rival == "near" else rival,
+        "dtype": dtype,
+    }
+    drafter = pick("drafters")
+    if drafter == "itself":
+        return {"target": target, "draft": None}
+    if drafter == "other":
+        return {"target": target, "draft": {**target, "salt": target["salt"] + 1, "dtype": "float32"}}
+    return {"target": target, "draft": {**target, "slips": SLIPS.get(drafter)}}
+
+
+def _prompt(pick: Pick, size: int, lengths: tuple[int, ...]) -> Any:
+    tokens = pick.random.integers(0, size, pick.upto("prompt", *lengths))
+    if pick("prompts") == "list":
+        return tuple(tokens.tolist())
+    return tokens.astype(pick("token_dtypes"))
+
+
+@calls
+def generate_calls(
+    pick: Pick,
+    lengths: tuple[int, ...] = (3, 1, 2, 4, 5, 7, 9),
+    limits: tuple[int, ...] = LIMITS,
+    drafts: tuple[int, ...] = (4, 1, 2, 3, 5, 7, 0),
+    vocabularies: tuple[int, ...] = (40, 5, 11, 97, 300),
+    rival: float | str | None = None,
+    stop_at: tuple[int, ...] = (),
+    untils: tuple[int | None, ...] = (None,),
+    seen: tuple[str, ...] = ("ids",),
+) -> Call:
+    """Any request at temperature 0. rival: how near another id comes to the favoured one (0: a tie), "near": as near as the
+    dtype can tell. stop_at: the numbers of the id that ends it, from 0; none of those that stop end it where that is empty.
+    untils: how many ids the consumer takes. seen: what is looked at."""
+    models = _models(pick, vocabularies, rival)
+    tokens, limit = _prompt(pick, models["target"]["vocab_size"], lengths), pick.one_of(*limits)
+    arguments: dict[str, Any] = {**models, "tokens": tokens, "max_tokens": limit}
+    arguments["num_draft_tokens"] = pick.upto("num_draft_tokens", *drafts)
+    if stops := _stops(pick, models["target"], tokens, limit, stop_at):
+        arguments["eos"] = stops
+    if (until := pick.one_of(*untils)) is not None:
+        arguments["until"] = until
+    pick.features |= {"temperatures": "greedy", "filters": "none"}
+    return pick.call(GENERATE, **arguments, seen=seen)
+
+
+def _stops(pick: Pick, target: dict[str, Any], tokens: Any, limit: int, stop_at: tuple[int, ...]) -> tuple[int, ...]:
+    """As many end-of-sequence ids as the envelope says; the one that is to end it anywhere among them."""
+    count = pick("stops")
+    if count == 0:
+        return ()
+    following = continuation(target, [int(token) for token in tokens], limit)
+    number = pick.one_of(*stop_at) if stop_at else None
+    ending = [following[min(number, len(following) - 1)]] if number is not None and following else []
+    others = [token for token in range(target["vocab_size"]) if token not in following]
+    found = [*ending, *others][:count]
+    first = pick.size(0, max(len(found) - 1, 0))
+    return tuple(found[first:] + found[:first])
+
+
+@calls
+def paired_calls(pick: Pick, orders: tuple[str, ...] = ("turns", "after"), untils: tuple[Any, ...] = (None,)) -> Call:
+    """Two requests to the same models; the second shares a beginning with the first, or its whole prompt."""
+    call = generate_calls.build(pick, vocabularies=ENOUGH, untils=untils)
+    prompt = [int(token) for token in np.ravel(call.arguments["tokens"])]
+    other = pick.random.integers(0, 97, pick.size(1, 5)).tolist()
+    beside = {"tokens": tuple(pick.one_of(other, prompt[:1] + other, prompt)), "max_tokens": pick.size(1, 8)}
+    return call.having(beside=beside, order=pick.one_of(*orders), seen=("ids", "beside"))
+
+
+# sampled
+
+
+@calls
+def sampled_calls(
+    pick: Pick,
+    lengths: tuple[int, ...] = (3, 1, 2, 5),
+    limits: tuple[int, ...] = (6, 1, 2, 3, 5, 9),
+    drafts: tuple[int, ...] = (4, 1, 2, 3, 6),
+    vocabularies: tuple[int, ...] = (11, 5, 40),
+    free: bool = False,
+    seen: tuple[str, ...] = ("ids",),
+) -> Call:
+    """A request above temperature 0, with the uniform numbers that its rounds take and a few to spare. free: with any
+    uniform numbers and as many as one likes, where it does not matter which ids come out."""
+    models = _models(pick, vocabularies, None)
+    tokens = _prompt(pick, models["target"]["vocab_size"], lengths)
+    arguments = {**models, "tokens": tokens, "max_tokens": pick.one_of(*limits), **_filters(pick)}
+    arguments["num_draft_tokens"] = pick.upto("num_draft_tokens", *drafts)
+    if free:
+        return pick.call(GENERATE, **arguments, uniforms={"seed": int(pick.random.integers(2**31))}, seen=seen)
+    best: tuple[float, Call] | None = None
+    for top_p in (0.9, 0.7, 0.8, 0.6, 0.95, 0.5) if "top_p" in arguments else (None,):
+        filtered = arguments if top_p is None else {**arguments, "top_p": top_p}
+        drawing = _Drawing(pick.random)
+        a = drawing.bind({**filtered, "uniforms": ()})
+        drawing.seen(a)
+        numbers = (*drawing.numbers, *pick.random.random(SPARE).tolist())
+        call = pick.call(GENERATE, **filtered, uniforms=numbers, seen=seen)
+        if best is None or drawing.margin > best[0]:
+            best = drawing.margin, call
+        if drawing.margin > DECISIVE:
+            break
+    assert best is not None
+    return best[1]
+
+
+def _filters(pick: Pick) -> dict[str, Any]:
+    """Temperature and filters; top_p is a placeholder that the caller decides."""
+    kind = pick("temperatures")
+    found: dict[str, Any] = {"temperature": pick.one_of(*TEMPERATURES[kind])}
+    filters = pick("filters")
+    if filters in ("top_k", "both"):
+        found["top_k"] = pick.one_of(3, 2, 4)
+    if filters in ("top_p", "both"):
+        found["top_p"] = 0.9
+    return found
+
+
+class _Drawing(SpeculativeGenerate):
+    """The oracle, that makes the uniform numbers as it goes: each keeps clear of what it is compared with.
+
+    margin: how near any sum of probabilities comes to top_p.
+    """
+
+    def __init__(self, random: np.random.Generator) -> None:
+        self.random, self.numbers, self.margin = random, list[float](), 1.0
+
+    def check_uniforms(self, request: Any) -> None:
+        """They are made here."""
+
+    def propose(self, run: Run, row: np.ndarray) -> tuple[int, np.ndarray]:
+        chances = self.draft_chances(run, row[None])[0]
+        return Verify().draw(chances, self._inside(chances)), chances
+
+    def verify(self, drafted: list[int], q: np.ndarray, p: np.ndarray, u: np.ndarray) -> list[int]:
+        u = np.array([self._beside(p[i, t] / q[i, t]) for i, t in enumerate(drafted)] + [0.0])
+        count = Verify().kept(drafted, q, p, u)
+        u[-1] = self._inside(Verify().weights(drafted, q, p, count))
+        return Verify().verified(drafted, q, p, u)
+
+    def number(self, run: Run) -> float:
+        return 0.0
+
+    def target_chances(self, run: Run, rows: np.ndarray) -> np.ndarray:
+        self._look(run, rows)
+        return super().target_chances(run, rows)
+
+    def draft_chances(self, run: Run, rows: np.ndarray) -> np.ndarray:
+        self._look(run, rows)
+        return super().draft_chances(run, rows)
+
+    def _look(self, run: Run, rows: np.ndarray) -> None:
+        request = run.request
+        if request.top_p == 1:
+            return
+        for row in rows:
+            row = -np.sort(-row / request.temperature, kind="stable")[: request.top_k or None]
+            shares = np.cumsum(np.exp(row - row[0]))
+            self.margin = min(self.margin, float(np.abs(shares / shares[-1] - request.top_p).min()))
+
+    def _inside(self, weights: np.ndarray) -> float:
+        """A number well inside what belongs to one id."""
+        edges = np.concatenate([[0.0], np.cumsum(weights / weights.sum())])
+        number = float(self.random.random())
+        if np.abs(edges - number).min() < DECISIVE:
+            token = int(np.argmax(np.diff(edges)))
+            number = float(edges[token] + edges[token + 1]) / 2
+        return self._kept(number)
+
+    def _beside(self, ratio: float) -> float:
+        number, ratio = float(self.random.random()), min(ratio, 1.0)
+        if abs(number - ratio) < DECISIVE:
+            number = ratio / 2 if ratio > 0.5 else (1 + ratio) / 2
+        return self._kept(number)
+
+    def _kept(self, number: float) -> float:
+        self.numbers.append(number)
+        return number
+
+
+# exact distributions
+
+
+JUNK: dict[str, tuple[tuple[float, ...], int, float]] = {
+    "none": ((), 0, 1.0),
+    "top_k": ((0.0, 0.3), 2, 1.0),
+    "top_p": ((0.8, 0.3), 0, 0.5),
+    "both": ((0.8, 0.3), 3, 0.5),
+}
+"""For each kind of filters the junk of a table (`toy.Table`), and the top_k and top_p that take it away: 1 of 1.8 is more
+than a half, a half of 1.3 less, and two of them more."""
+
+
+def _tables(pick: Pick, pairs: Sequence[Any], count: int) -> dict[str, Any]:
+    """Descriptions of target and draft as tables of so many pairs of rows, and the filters that take their junk away."""
+    dtype, filters = pick("dtypes"), _filters(pick)
+    chosen = [pairs[int(pick.random.integers(len(pairs)))] for _ in range(count)]
+    junk, top_k, top_p = JUNK[pick.features["filters"]]
+    filters |= {name: value for name, value in (("top_k", top_k), ("top_p", top_p)) if name in filters}
+    about = {"salt": int(pick.random.integers(2**31)), "heat": filters["temperature"], "junk": junk, "dtype": dtype}
+    pick.features["drafters"] = "other"
+    target, draft = (tuple(pair[side] for pair in chosen) for side in (1, 0))
+    return {"target": {**about, "rows": target}, "draft": {**about, "rows": draft}, **filters}
+
+
+def _halves(size: int) -> list[tuple[float, ...]]:
+    """Rows with all probability on one id, or a half on each of two."""
+    rows = [np.eye(size)[i] for i in range(size)]
+    rows += [(one + two) / 2 for one, two in itertools.combinations(rows, 2)]
+    return [tuple(row.tolist()) for row in rows]
+
+
+def _quarters() -> list[tuple[tuple[float, ...], tuple[float, ...]]]:
+    """Pairs of rows of two ids or three in quarters, of which what decides is in quarters too: acceptance and residual."""
+    found = []
+    for size in (2, 3):
+        rows = [np.array(parts) / 4 for parts in itertools.product(range(5), repeat=size) if sum(parts) == 4]
+        for q, p in itertools.product(rows, rows):
+            rest = np.maximum(p - q, 0)
+            decides = [p[q > p] / q[q > p], np.cumsum(rest / rest.sum()) if rest.any() else np.zeros(0)]
+            if rest.any() and all((part * 4 == np.rint(part * 4)).all() for part in decides):
+                found.append((tuple(q.tolist()), tuple(p.tolist())))
+    return found
+
+
+QUARTERS = _quarters()
+
+
+@calls
+def halves_calls(
+    pick: Pick, shapes: tuple[tuple[int, int], ...] = ((1, 2), (1, 3), (2, 2), (3, 1)), size: int = 3
+) -> Call:
+    """Every output of a short request, on models whose every probability is 0, a half or 1. shapes: num_draft_tokens and
+    max_tokens."""
+    pairs = list(itertools.product(_halves(size), repeat=2))
+    # Where rows are equal or have nothing in common, nothing is at stake.
+    telling = [(q, p) for q, p in pairs if q != p and np.dot(q, p) > 0]
+    models = _tables(pick, [*pairs, *telling, *telling], 5)
+    drafts, limit = pick.one_of(*shapes)
+    return pick.call(
+        GENERATE,
+        **models,
+        tokens=tuple(pick.random.integers(0, size, 2).tolist()),
+        max_tokens=limit,
+        num_draft_tokens=drafts,
+        uniforms={"cells": 2},
+        seen=("distribution",),
+    )
+
+
+@calls
+def quarters_calls(pick: Pick) -> Call:
+    """The same in quarters, of two ids."""
+    size = pick.one_of(2, 3)
+    pairs = [pair for pair in QUARTERS if len(pair[0]) == size]
+    models = _tables(pick, pairs, 3)
+    return pick.call(
+        GENERATE,
+        **models,
+        tokens=tuple(pick.random.integers(0, size, 2).tolist()),
+        max_tokens=2,
+        num_draft_tokens=1,
+        uniforms={"cells": 4},
+        seen=("distribution",),
+    )
+
+
+ROUNDS, COUNTED, STATES = 800, 320, 2
+"""Ids of a request whose frequencies are counted, how many of each state are, and after how many kinds of histories.
+`spec/test_speculative.py` tells what that detects."""
+
+
+@calls
+def many_rounds(pick: Pick) -> Call:
+    """A long request on tables of unlike rows."""
+    size = pick.one_of(4, 3, 5)
+    target, draft = (_steep_rows(pick, size, ratio) for ratio in (4.0, 2.0))
+    pick.features |= {"dtypes": "float32", "drafters": "other"}
+    filters: dict[str, Any] = {"temperature": 1.0 if pick("temperatures") == "one" else pick.one_of(0.5, 3.0)}
+    if pick("filters") == "top_k":
+        filters["top_k"] = size - 1
+    about = {"salt": int(pick.random.integers(2**31)), "heat": 1.0, "junk": (), "dtype": "float32"}
+    return pick.call(
+        GENERATE,
+        target={**about, "rows": target},
+        draft={**about, "rows": draft},
+        tokens=(0, 1),
+        max_tokens=ROUNDS,
+        num_draft_tokens=pick.one_of(3, 4),
+        **filters,
+        uniforms={"seed": pick.size(0, 200)},
+    )
+
+
+def _steep_rows(pick: Pick, size: int, ratio: float) -> tuple[tuple[float, ...], ...]:
+    """Rows in which each id is by that ratio likelier than the next, in an order of their own."""
+    row = ratio ** -np.arange(size)
+    return tuple(tuple((pick.random.permutation(row) / row.sum()).tolist()) for _ in range(STATES))
+
+
+SAMPLED = {"temperatures": ["one", "other"]}
+"""What calls above temperature 0 ask of an envelope."""

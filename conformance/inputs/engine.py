@@ -1,0 +1,621 @@
+"""Stories of engines for the suites: requests of all lengths, that share beginnings or not, in pools that are large or short."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from inferspec.conformance.calls import Call
+from inferspec.conformance.inputs.engine_models import is_clear, model, near
+from inferspec.conformance.strategies import Calls, Pick, calls
+from inferspec.spec.engine import alone
+from inferspec.spec.engine_model import pages_of
+
+TRIES = 400
+"""Prompts that are drawn until one is clear."""
+
+Ids = tuple[int, ...]
+
+
+class Script:
+    """A story being written. spare: pages beyond what all requests together need; short: those beyond what the largest
+    request needs, and no more."""
+
+    def __init__(self, pick: Pick, seen: Sequence[str] = ("outputs",), requests: Sequence[int] = (3, 2, 8, 4)) -> None:
+        # An engine without pages of its own is asked for none.
+        self.seen = tuple(name for name in seen if name != "pages" or "told" in pick.envelope["pages"])
+        self.pick = pick
+        family, which = pick("models"), pick.one_of(0, 1, 2)
+        self.model = model(family, which)
+        self.draft = {
+            "none": None,
+            "perfect": self.model,
+            "near": near(family, which),
+            "other": model(family, which, 1, 1),
+        }[pick("drafts")]
+        self.size, self.chunk, self.caching = pick("page_sizes"), pick("chunks"), pick("prefix_caching")
+        self.max_requests = pick.one_of(*requests)
+        self.guesses = pick.one_of(3, 1, 2, 5)
+        self.steps: list[tuple[str, dict[str, Any]]] = []
+        self.pages, self.ticking = 0, False
+        self.random = np.random.default_rng(pick.seed)
+        self.asked: dict[int, tuple[Ids, int]] = {}
+
+    @property
+    def vocabulary(self) -> int:
+        return int(self.model["config"]["vocab_size"])
+
+    def call(self) -> Call:
+        needs = [self.need(len(tokens), limit) for tokens, limit in self.asked.values()]
+        return self.pick.call(
+            "Engine",
+            model=self.model,
+            draft=self.draft,
+            num_pages=self.pages or sum(needs) + 3,
+            page_size=self.size,
+            max_requests=self.max_requests,
+            max_prefill_tokens=self.chunk,
+            prefix_caching=self.caching,
+            num_draft_tokens=self.guesses,
+            steps=tuple(self.steps),
+            seen=self.seen,
+            ticking=self.ticking,
+        )
+
+    def need(self, prompt: int, limit: int) -> int:
+        """Pages of a request at its end."""
+        return pages_of(max(prompt + limit - 1, 1), self.size)
+
+    def shorten(self, spare: int = 0) -> None:
+        """A pool for the largest request alone, and so many pages more."""
+        self.pages = max(self.need(len(tokens), limit) for tokens, limit in self.asked.values()) + spare
+
+    # tokens
+
+    def ids(self, n: int) -> Ids:
+        return tuple(int(x) for x in self.random.integers(0, self.vocabulary, n))
+
+    def prompt(self, length: int, limit: int, start: Ids = ()) -> Ids:
+        """A prompt that begins with `start`, and on whose way no id is nearly another."""
+        for _ in range(TRIES):
+            tokens = (*start, *self.ids(length - len(start)))[: max(length, 1)]
+            if is_clear(self.model, tokens, limit):
+                return tokens
+            if len(tokens) <= len(start):
+                length += 1
+        raise AssertionError(f"no prompt of {length} tokens is clear for {limit} ids")
+
+    def way(self, tokens: Ids, limit: int) -> list[int]:
+        """What the request decodes to."""
+        return alone(self.model, tokens, limit)[0]
+
+    # steps
+
+    def do(self, step: str, /, **arguments: Any) -> int:
+        """Add a step; returns its number."""
+        self.steps.append((step, arguments))
+        return len(self.steps)
+
+    def add(self, tokens: Ids, limit: int, **more: Any) -> int:
+        number = self.do("add", tokens=tokens, max_tokens=limit, **more)
+        self.asked[number] = tokens, limit
+        return number
+
+    def between(self, most: int = 4) -> None:
+        """Perhaps some steps before what comes next."""
+        if times := self.pick.size(0, most):
+            self.do("step", times=times)
+
+    def length(self) -> int:
+        """A length: short, or beside a multiple of a page or of a chunk."""
+        kind = self.pick.one_of("short", "page", "long", "chunk")
+        if kind == "page":
+            return max(1, min(self.size, 8) * self.pick.size(1, 3) + self.pick.one_of(0, 1, -1))
+        if kind == "chunk":
+            return max(1, min(self.chunk, 16) * self.pick.size(1, 2) + self.pick.one_of(0, 1, -1))
+        return self.pick.size(1, 6) if kind == "short" else self.pick.size(12, 26)
+
+    def requests(self, low: int = 2, high: int = 4, limits: Sequence[int] = (4, 6, 2, 3, 1, 8), **more: Any) -> None:
+        """Some requests, at once or one after the other."""
+        together = self.pick.one_of(True, False)
+        for _ in range(self.pick.size(low, high)):
+            limit = self.pick.one_of(*limits)
+            self.add(self.prompt(self.length(), limit), limit, **more)
+            if not together:
+                self.between()
+
+
+def told(*seen: str, **asked: Any) -> Callable[[Callable[[Script], Any]], Calls]:
+    """The inputs that a function writes into a script; `seen` is what stories tell, unless a test says otherwise."""
+
+    def decorate(write: Callable[[Script], Any]) -> Calls:
+        def build(pick: Pick, seen: Sequence[str] = seen or ("outputs",)) -> Any:
+            script = Script(pick, seen)
+            number = write(script)
+            return script.call() if number is None else (script.call(), number)
+
+        build.__doc__ = write.__doc__
+        return Calls(build, asked)
+
+    return decorate
+
+
+PLAIN = {"drafts": ["none"]}
+
+
+@told()
+def crowds(script: Script) -> None:
+    """Requests of different lengths, together or one after the other."""
+    script.requests()
+
+
+@told()
+def lone(script: Script) -> None:
+    """One request."""
+    limit = script.pick.one_of(4, 3, 2, 6, 9)
+    script.add(script.prompt(script.length(), limit), limit)
+
+
+@told()
+def short_pools(script: Script) -> None:
+    """Requests that grow until there are no pages left."""
+    _outgrow(script)
+
+
+def _outgrow(script: Script) -> None:
+    pick = script.pick
+    script.max_requests = pick.one_of(3, 4, 8)
+    start = script.ids(script.size * 2) if pick.one_of(False, False, True) else ()
+    for _ in range(pick.size(2, 4)):
+        limit = pick.one_of(6, 4, 9)
+        length = len(start) + pick.size(1, 3) + min(script.size, 4) * pick.size(0, 1)
+        script.add(script.prompt(length, limit, start), limit, priority=pick.one_of(0, 0, 1))
+        if pick.one_of(False, True):
+            script.between()
+    script.shorten(pick.size(0, 2))
+
+
+@told()
+def crowded_out(script: Script) -> None:
+    """A request that holds most pages; behind it short ones, for which there is room, and long ones, that must wait."""
+    pick = script.pick
+    script.max_requests = pick.one_of(8, 4, 3)
+    limit = pick.one_of(6, 8, 5)
+    length = min(script.size, 8) * pick.size(3, 5)
+    script.add(script.prompt(length, limit), limit)
+    script.do("step", times=-(-length // script.chunk) + pick.size(0, 2))
+    short = pick.one_of(True, True, False)
+    for _ in range(pick.size(2, 4)):
+        limit = pick.one_of(3, 2, 5)
+        script.add(script.prompt(1 if short else length, limit), limit)
+        short = not short
+    script.shorten(pick.size(0, 1))
+
+
+@told()
+def sharing(script: Script) -> None:
+    """Prompts that begin alike, at once or while another is served."""
+    pick = script.pick
+    start = script.ids(min(script.size, 8) * pick.size(1, 3) + pick.one_of(0, 1, -1) + 1)
+    for _ in range(pick.size(2, 4)):
+        common = pick.size(1, len(start))
+        limit = pick.one_of(3, 4, 2)
+        script.add(script.prompt(common + pick.size(0, 5), limit, start[:common]), limit)
+        script.between(6)
+
+
+@told(prefix_caching=[True], chunks=[1, 3, 7])
+def half_computed(script: Script) -> None:
+    """A prompt that is computed in chunks, and perhaps cancelled; meanwhile others ask for the same."""
+    _half_computed(script)
+
+
+@told(prefix_caching=[True], chunks=[1, 3, 7])
+def failed_prompts(script: Script) -> None:
+    """A prompt that is cancelled when one of its chunks has failed; others ask for the same."""
+    _half_computed(script, fails=True)
+
+
+def _half_computed(script: Script, fails: bool = False) -> None:
+    pick = script.pick
+    limit = pick.one_of(3, 4)
+    length = script.chunk * pick.size(1, 3) + min(script.size, 8) * 2 + 1
+    first = script.add(script.prompt(length, limit), limit)
+    script.do("step", times=pick.size(1, 3))
+    if fails:
+        script.do("fail", after=pick.one_of(0, 1, 2))
+    if fails or pick.one_of(False, True):
+        script.do("cancel", request=first)
+    for _ in range(pick.size(1, 2)):
+        tokens = script.asked[first][0]
+        if pick.one_of(False, True):
+            tokens = script.prompt(length + pick.size(1, 3), limit, tokens)
+        script.add(tokens, limit, priority=pick.one_of(0, 2))
+        script.between(2)
+
+
+@told(prefix_caching=[True])
+def lookalikes(script: Script) -> None:
+    """Prompts with whole pages in common, behind other beginnings or in another order."""
+    pick, size = script.pick, min(script.size, 8)
+    pages = [script.ids(size) for _ in range(2)]
+    pages.append(pages[0][::-1])
+    for _ in range(pick.size(2, 4)):
+        limit = pick.one_of(3, 2, 4)
+        tokens = sum((pages[pick.one_of(0, 1, 2)] for _ in range(pick.size(1, 3))), ())
+        script.add(script.prompt(len(tokens) + pick.size(1, 3), limit, tokens), limit)
+        script.between(40)
+
+
+@told()
+def same_again(script: Script) -> None:
+    """The same prompt several times, of whole pages or a token more or less, at once or one after the other."""
+    pick = script.pick
+    limit = pick.one_of(3, 2, 4)
+    length = max(1, min(script.size, 8) * pick.size(1, 3) + pick.one_of(0, 0, 1, -1))
+    tokens = script.prompt(length, limit)
+    pause = pick.one_of(0, 1, 40, 3)
+    for _ in range(pick.size(2, 4)):
+        script.add(tokens, limit)
+        if pause:
+            script.do("step", times=pause)
+
+
+@told()
+def recycled(script: Script) -> None:
+    """A prompt, others that take its pages, and the prompt again."""
+    pick = script.pick
+    limit = pick.one_of(2, 3)
+    length = min(script.size, 6) * pick.size(1, 3) + pick.one_of(1, 0)
+    first = script.prompt(length, limit)
+    script.add(first, limit)
+    script.do("step", times=40)
+    for _ in range(pick.size(1, 3)):
+        common = script.pick.one_of(0, 0, min(script.size, length - 1))
+        script.add(script.prompt(length + pick.size(0, 2), limit, first[:common]), limit)
+        script.between(40)
+    script.add(first, limit)
+    script.shorten(pick.size(0, 2))
+
+
+@told()
+def conversations(script: Script) -> None:
+    """A request, and one that goes on from what came of it; perhaps a third."""
+    pick = script.pick
+    tokens: Ids = ()
+    for _ in range(pick.size(2, 3)):
+        limit = pick.one_of(4, 3, 6)
+        tokens = script.prompt(len(tokens) + pick.size(1, 5), limit, tokens)
+        script.add(tokens, limit)
+        script.do("step", times=40)
+        tokens = (*tokens, *script.way(tokens, limit))
+
+
+@told("outputs", "stream")
+def limits(script: Script) -> None:
+    """Requests that ask for few ids, or none."""
+    script.requests(1, 4, (0, 1, 2, 3))
+
+
+@told("outputs", "stream", "ends", "pages")
+def stopping(script: Script) -> None:
+    """Requests that an id ends: the first that comes, one in the middle, one that comes at the limit, or none."""
+    _stopping(script)
+
+
+@told("outputs", "stream", "ends", "pages")
+def stopping_at_once(script: Script) -> None:
+    """Requests whose first id ends them."""
+    _stopping(script, first=True)
+
+
+def _stopping(script: Script, first: bool = False) -> None:
+    pick = script.pick
+    for _ in range(pick.size(1, 3)):
+        limit = pick.one_of(4, 6, 2)
+        tokens = script.prompt(script.length(), limit)
+        ids = script.way(tokens, limit)
+        stop = ids[0 if first else pick.one_of(0, 1, limit - 1, limit // 2)]
+        unused = [x for x in range(script.vocabulary) if x not in ids and x != tokens[-1]]
+        spare = (unused[0], tokens[0] if tokens[0] not in ids else unused[1])
+        eos = pick.one_of((stop,), (spare[0], stop), *([] if first else [spare]))
+        script.add(tokens, limit, eos=eos)
+        script.between(2)
+
+
+@told("order", "outputs", priorities=[True], **PLAIN)
+def queues(script: Script) -> None:
+    """Requests of different priorities that are served one at a time."""
+    script.max_requests = 1
+    for _ in range(script.pick.size(2, 5)):
+        limit = script.pick.one_of(2, 1, 3)
+        script.add(script.prompt(script.pick.size(1, 5), limit), limit, priority=script.pick.one_of(0, 1, 2, -1, 0))
+
+
+@told()
+def ranked(script: Script) -> None:
+    """Requests of different priorities, some of which come while others generate."""
+    script.max_requests = script.pick.one_of(1, 2, 3, 1)
+    for _ in range(script.pick.size(2, 4)):
+        limit = script.pick.one_of(6, 4, 2, 9)
+        script.add(script.prompt(script.length(), limit), limit, priority=script.pick.one_of(0, 1, 5, -3))
+        script.between(6)
+    if script.pick.one_of(False, True):
+        script.shorten(script.pick.size(0, 1))
+
+
+@told("outputs", "cancelled", "pages", "ends")
+def cancelling(script: Script) -> None:
+    """Requests of which some are cancelled: before they began, in their prompt, while they generate."""
+    pick = script.pick
+    start = script.ids(script.size + 1) if pick.one_of(False, True) else ()
+    for _ in range(pick.size(2, 4)):
+        limit = pick.one_of(6, 4, 9)
+        script.add(script.prompt(len(start) + pick.size(1, 12), limit, start), limit)
+    left = list(script.asked)
+    for _ in range(pick.size(1, 2)):
+        script.between(5)
+        script.do("cancel", request=left.pop(pick.size(0, len(left) - 1)))
+    if pick.one_of(False, True):
+        script.shorten(pick.size(0, 2))
+    if pick.one_of(False, True):
+        script.between(2)
+        script.add(script.prompt(script.pick.size(1, 6), 3), 3)
+
+
+@told("outputs", "ends", prefix_caching=[True])
+def cancelling_sharers(script: Script) -> None:
+    """Of requests that have pages in common one is cancelled, and another takes what it left."""
+    pick = script.pick
+    start = script.ids(min(script.size, 8) * pick.size(1, 2) + 1)
+    for _ in range(2):
+        script.add(script.prompt(len(start) + pick.size(0, 2), 9, start), 9)
+        script.do("step", times=-(-len(start) // script.chunk) + pick.size(1, 2))
+    script.do("cancel", request=pick.one_of(1, *script.asked))
+    stays = script.need(len(start) + 2, 9)
+    for _ in range(2):
+        script.add(script.prompt(min(script.size, 8) * 2 + 1, 3), 3)
+    script.shorten(stays)
+
+
+@told("outputs", "stream", "ends", "pages")
+def failing(script: Script) -> None:
+    """Steps in which the model fails, at one of its uses."""
+    pick = script.pick
+    for _ in range(pick.size(1, 4)):
+        limit = pick.one_of(6, 12, 9)
+        script.add(script.prompt(pick.size(1, 6), limit), limit)
+    for _ in range(pick.size(1, 4)):
+        script.between(4)
+        script.do("fail", after=pick.one_of(1, 0, 2, 3, 5, 8))
+    if pick.one_of(False, False, True):
+        script.shorten(pick.size(0, 2))
+
+
+def _bad(script: Script, bad: Callable[[Script], dict[str, Any]]) -> int:
+    """Requests, one that is to be refused among them; its number."""
+    script.requests(0, 2, (3, 2))
+    script.pages = sum(script.need(len(tokens), limit) for tokens, limit in script.asked.values()) + 4
+    number = script.do("add", **bad(script))
+    script.requests(1, 1, (3, 2))
+    script.pages += sum(script.need(len(tokens), limit) for tokens, limit in script.asked.values())
+    if callable(script.steps[number - 1][1]["tokens"]):
+        script.steps[number - 1][1]["tokens"] = script.steps[number - 1][1]["tokens"]()
+    return number
+
+
+WHOLE = ("outputs", "stream", "pages", "ends")
+
+
+@told(*WHOLE)
+def empty_prompts(script: Script) -> int:
+    """A story in which a request without tokens is added, and the number of that step."""
+    return _bad(script, lambda s: {"tokens": (), "max_tokens": s.pick.one_of(3, 0, 1)})
+
+
+@told(*WHOLE)
+def negative_limits(script: Script) -> int:
+    """A story in which fewer than no ids are asked for."""
+    return _bad(script, lambda s: {"tokens": s.ids(3), "max_tokens": s.pick.one_of(-1, -5)})
+
+
+@told(*WHOLE)
+def strange_ids(script: Script) -> int:
+    """A story in which a prompt has an id outside the vocabulary."""
+
+    def bad(s: Script) -> dict[str, Any]:
+        token = s.pick.one_of(s.vocabulary, -1, s.vocabulary + 7, -s.vocabulary)
+        place = s.pick.size(0, 3)
+        return {"tokens": (*s.ids(place), token, *s.ids(3 - place)), "max_tokens": 3}
+
+    return _bad(script, bad)
+
+
+@told(*WHOLE, pages=["told"])
+def too_large(script: Script) -> int:
+    """A story in which a request asks for a token more than all pages together could hold, or for many more."""
+
+    def bad(s: Script) -> dict[str, Any]:
+        limit = s.pick.one_of(1, 3, 6)
+        more = s.pick.one_of(2, 2, 30)
+        return {"tokens": lambda: s.ids(max(s.pages * s.size - limit + more, 1)), "max_tokens": limit}
+
+    return _bad(script, bad)
+
+
+@told("outputs", "ends", "pages", pages=["told"])
+def tight(script: Script) -> None:
+    """A request that takes all pages to the last slot, perhaps after or beside another."""
+    pick = script.pick
+    limit = pick.one_of(4, 1, 2, 6)
+    script.pages = max(pick.size(1, 3), pages_of(limit, script.size))
+    length = script.pages * script.size - limit + 1
+    if pick.one_of(False, True):
+        script.add(script.prompt(pick.size(1, min(length, 4)), 1), 1)
+        script.between(3)
+    script.add(script.prompt(length, limit), limit)
+    if pick.one_of(False, True):
+        script.add(script.prompt(pick.size(1, min(length, 4)), limit), limit)
+
+
+@told("outputs", "metrics", metrics=["told"])
+def timed(script: Script) -> None:
+    """Requests that come and go while the clock stands still in every step."""
+    pick = script.pick
+    for _ in range(pick.size(2, 4)):
+        limit = pick.one_of(3, 1, 5, 2, 4)
+        tokens = script.prompt(script.length(), limit)
+        stop = script.way(tokens, limit)[limit // 2]
+        script.add(tokens, limit, eos=pick.one_of((), (), (stop,)))
+        script.between(3)
+    if pick.one_of(False, False, True):
+        script.shorten(pick.size(0, 2))
+
+
+@told("outputs", "metrics", metrics=["told"])
+def timed_in_short_pools(script: Script) -> None:
+    """Requests that are preempted while they generate, by a clock that stands still in every step."""
+    _outgrow(script)
+
+
+@told("outputs", "identities", metrics=["told"])
+def ticking(script: Script) -> None:
+    """Requests under a clock that goes on with every look at it."""
+    script.ticking = True
+    script.requests(1, 4, (4, 0, 1, 2, 6))
+    if script.pick.one_of(False, True):
+        script.do("run")
+
+
+@told("outputs", "ends")
+def running(script: Script) -> None:
+    """Requests that are run to their end, some of them begun or finished before, and more after that."""
+    pick = script.pick
+    script.requests(1, 3, (3, 0, 5))
+    if pick.one_of(False, True):
+        number = script.add(script.prompt(pick.size(1, 9), 6), 6)
+        script.do("cancel", request=number)
+    script.between(12)
+    script.do("run")
+    script.between(2)
+    if pick.one_of(False, True):
+        script.add(script.prompt(script.length(), 3), 3)
+        script.between(2)
+        script.do("run")
+    script.do("step")
+
+
+@told(*WHOLE)
+def overwriting(script: Script) -> None:
+    """The caller changes the list of tokens that it gave."""
+    pick = script.pick
+    for _ in range(pick.size(1, 3)):
+        number = script.add(script.prompt(pick.size(1, 12), 4), 4)
+        script.between(2)
+        script.do("overwrite", request=number)
+        script.between(2)
+    script.add(script.asked[1][0], 4)
+
+
+@told(*WHOLE)
+def side_by_side(script: Script) -> None:
+    """Two engines on one model, whose requests are served in turn."""
+    pick = script.pick
+    start = script.ids(min(script.size, 8) + 1)
+    for index in range(pick.size(2, 4)):
+        limit = pick.one_of(3, 2, 5)
+        tokens = script.prompt(len(start) + pick.size(0, 6), limit, start)
+        script.add(tokens, limit, engine=index % 2)
+        if pick.one_of(False, True):
+            script.do("step", times=pick.size(1, 4), engine=pick.one_of(0, 1) if index else 0)
+
+
+@told("outputs")
+def strangers(script: Script) -> int:
+    """A story in which the engine is asked about an id that no request has."""
+    script.requests(0, 2, (2, 3))
+    if not script.asked:
+        script.pages = 4
+    return script.do("strange", method=script.pick.one_of("cancel", "output", "finished", "metrics"))
+
+
+@told("outputs", "steps", prefix_caching=[True], page_sizes=[1, 2, 3], chunks=[1, 3], **PLAIN)
+def asked_twice(script: Script) -> None:
+    """A prompt of some pages, alone, and the same again after it is served."""
+    tokens = script.prompt(script.size * 4 + 2 + 3 * script.chunk, 2)
+    for _ in range(2):
+        script.add(tokens, 2)
+        script.do("step", times=len(tokens) + 4)
+
+
+@told("outputs", "steps", prefix_caching=[False], chunks=[1, 3, 7], **PLAIN)
+def budgets(script: Script) -> None:
+    """Requests that all come at once and have nothing in common."""
+    script.max_requests = script.pick.one_of(8, 3, 2)
+    for _ in range(script.pick.size(1, 4)):
+        script.add(script.prompt(script.length(), 2), 2)
+
+
+@told("outputs", "steps")
+def many(script: Script) -> None:
+    """More requests than may run at a time."""
+    script.max_requests = script.pick.one_of(2, 1, 3)
+    for _ in range(script.max_requests + script.pick.size(1, 2)):
+        script.add(script.prompt(script.pick.size(1, 6), 9), 9)
+
+
+@told("outputs", "steps", drafts=["perfect"])
+def guessed_right(script: Script) -> None:
+    """One request, whose draft is the model."""
+    limit = script.pick.one_of(12, 8, 16)
+    script.add(script.prompt(script.pick.size(1, 12), limit), limit)
+
+
+@told("outputs", "logits", logits=["told"])
+def telling(script: Script) -> None:
+    """Requests whose last logits are looked at."""
+    script.requests(1, 4, (4, 2, 3, 1))
+    if script.pick.one_of(False, False, True):
+        script.shorten(script.pick.size(0, 2))
+
+
+@calls
+def other_vocabularies(pick: Pick) -> Call:
+    """A draft that knows other ids."""
+    script = Script(pick)
+    script.add(script.prompt(3, 2), 2)
+    family = script.model["family"]
+    other = next(
+        m for m in (model(family, i, 1, 1) for i in range(3)) if m["config"]["vocab_size"] != script.vocabulary
+    )
+    script.draft = other
+    return script.call()
+
+
+_LLAMA = model("llama", 0)
+
+EXAMPLES = {
+    "Engine": Call(
+        "Engine",
+        {
+            # A subject may have one of both models alone.
+            "model": {**model("qwen3", 0), "instead": _LLAMA},
+            "draft": None,
+            "num_pages": 4,
+            "page_size": 2,
+            "max_requests": 2,
+            "max_prefill_tokens": 8,
+            "prefix_caching": True,
+            "num_draft_tokens": 1,
+            "steps": (("add", {"tokens": (1, 2, 3), "max_tokens": 2}), ("step", {})),
+            "seen": ("outputs",),
+            "ticking": False,
+        },
+    )
+}
+"""The plainest call of each operation."""
+
+ORDINARY = {"Engine": crowds}
+"""The widest calls of each operation."""

@@ -1,0 +1,96 @@
+"""Decoders that serve as toy models: a token that is lost, doubled, foreign or misplaced soon changes the argmax.
+
+Queries and keys are sharp, so that few tokens decide and which ones depends on what they are and where; values and outputs are
+large beside the embedding. No two sizes are equal. There are few of them, so that what the oracle made of a prompt can be
+remembered.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from inferspec.conformance.inputs.decoder import LLAMA, QWEN3, linears, norms
+from inferspec.spec.engine import alone
+
+CLEAR = 0.1
+"""How far the largest logit lies above the second, at least, in standard deviations of the row. Rounding in float32 moves
+logits by some 1e-5 of one."""
+
+SHARP, LARGE, HEAD = 2.5, 2.5, 3.0
+"""What queries and keys, values and outputs, and logits are multiplied by."""
+
+NEAR = 0.06
+"""How far a near draft's weights are off, as a part of each."""
+
+SIZES: tuple[dict[str, int], ...] = (
+    {"num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 6, "hidden_size": 20, "vocab_size": 61},
+    {"num_attention_heads": 3, "num_key_value_heads": 1, "head_dim": 8, "hidden_size": 22, "vocab_size": 47},
+    {"num_attention_heads": 2, "num_key_value_heads": 2, "head_dim": 10, "hidden_size": 18, "vocab_size": 53},
+)
+
+KINDS = {"qwen3": QWEN3, "llama": LLAMA}
+
+Model = Mapping[str, Any]
+"""`family`, `config` and `weights`."""
+
+
+@functools.cache
+def model(family: str, which: int, layers: int = 2, salt: int = 0) -> Model:
+    """One of the models; those of another salt have other weights and the same vocabulary."""
+    kind = KINDS[family]
+    random = np.random.default_rng([which, layers, salt, len(family)])
+    config = {
+        **SIZES[which],
+        "model_type": kind.model_type,
+        "num_hidden_layers": layers,
+        "intermediate_size": 14,
+        "rms_norm_eps": 1e-6,
+        "max_position_embeddings": 512,
+        "tie_word_embeddings": False,
+        "hidden_act": "silu",
+        "rope_theta": 20.0,
+    }
+    weights = {
+        f"{name}.weight": random.uniform(0.5, 1.5, size) * (SHARP if name.endswith(("q_norm", "k_norm")) else 1)
+        for name, size in norms(config, kind).items()
+    }
+    for name, (outputs, inputs) in linears(config).items():
+        weights[f"{name}.weight"] = random.normal(size=(outputs, inputs)) * _amplitude(name, inputs, kind.head_norms)
+    return {"family": family, "config": config, "weights": {k: x.astype(np.float32) for k, x in weights.items()}}
+
+
+@functools.cache
+def near(family: str, which: int) -> Model:
+    """A draft that often guesses right: the model, every weight of which is a little off."""
+    of, random = model(family, which), np.random.default_rng(which)
+    off = {
+        name: (x * random.normal(1, NEAR, x.shape)).astype(np.float32) if x.ndim > 1 else x
+        for name, x in of["weights"].items()
+    }
+    return {**of, "weights": off}
+
+
+def _amplitude(name: str, inputs: int, head_norms: bool) -> float:
+    if name == "model.embed_tokens":
+        return 1.0
+    if name == "lm_head":
+        return HEAD / math.sqrt(inputs)
+    factor = LARGE if name.endswith(("v_proj", "o_proj")) else 1.0
+    if name.endswith(("q_proj", "k_proj")) and not head_norms:
+        factor = SHARP
+    return factor / math.sqrt(inputs)
+
+
+def is_clear(of: Model, prompt: Sequence[int], limit: int) -> bool:
+    """Whether no id on a request's way is nearly another."""
+    for count in range(1, limit + 1):
+        row = alone(of, prompt, count)[1][-1]
+        second, first = np.sort(row)[-2:]
+        if first - second < CLEAR * row.std():
+            return False
+    return True

@@ -1,0 +1,460 @@
+"""Stories of schedulers for the suites: requests that share prompts, in pools with room for all of them or hardly for one.
+
+Requests come while others are at work, some are cancelled, and in some steps the model raises. Prompts end at the edges of
+blocks and of budgets and beside them.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from inferspec.conformance.calls import Call
+from inferspec.conformance.strategies import Calls, Pick, calls
+from inferspec.spec.block_manager import blocks_of
+from inferspec.spec.serving import alone
+
+LONG = 40
+"""Tokens of a line that prompts begin with."""
+
+
+class Script:
+    """A story being written. scarce: whether the pool is to hold little more than its longest request."""
+
+    def __init__(self, pick: Pick, budgets: tuple[int, ...] = (64, 1, 2, 3, 5, 8, 16), scarce: bool = False) -> None:
+        self.pick = pick
+        self.size = pick("block_sizes")
+        self.caching = pick("prefix_caching")
+        self.ranks = pick("priorities") == "different"
+        self.most = pick.one_of(8, 8, 1, 2, 3)
+        self.budget = pick.one_of(*budgets)
+        self.random = np.random.default_rng(pick.seed)
+        self.line = self.tokens(LONG)
+        self.steps: list[tuple[str, dict[str, Any]]] = []
+        self.slots: dict[int, int] = {}
+        """What each request takes to its end, by the number of the step that adds it."""
+        self.spare = pick.size(0, 2) if scarce else None
+        self.blocks: int | None = None
+
+    def call(self) -> Call:
+        return self.pick.call(
+            "Scheduler",
+            num_blocks=self.pool(),
+            block_size=self.size,
+            prefix_caching=self.caching,
+            max_requests=self.most,
+            max_prefill_tokens=self.budget,
+            steps=tuple(self.steps),
+        )
+
+    def pool(self) -> int:
+        if self.blocks is not None:
+            return self.blocks
+        needed = [blocks_of(slots, self.size) for slots in self.slots.values()] or [1]
+        return sum(needed) + 1 if self.spare is None else max(needed) + self.spare
+
+    # requests
+
+    def tokens(self, count: int) -> tuple[int, ...]:
+        return tuple(int(token) for token in self.random.integers(0, 50, count))
+
+    def prompt(self, most: int = 3) -> tuple[int, ...]:
+        """A prompt beside a multiple of the block, that may begin as another one does."""
+        count = max(1, self.pick.size(0, most) * self.size + self.pick.one_of(1, 0, self.size - 1, 2))
+        same = self.pick.size(0, 2) * self.size
+        return (*self.line[: min(same, count - 1)], *self.tokens(count))[:count]
+
+    def add(self, tokens: tuple[int, ...], max_tokens: int, eos: tuple[int, ...] = (), priority: int = 0) -> int:
+        if self.ranks and not priority:
+            priority = self.pick.size(-1, 2)
+        number = self.do("add", tokens=tokens, max_tokens=max_tokens, priority=priority, eos=eos)
+        self.slots[number] = len(tokens) + max_tokens - 1
+        return number
+
+    def request(self, longest: int = 3) -> int:
+        """Any request. Some end before their limit."""
+        tokens, limit = self.prompt(longest), self.pick.size(1, 6)
+        eos = (alone(tokens, limit)[self.pick.size(0, limit - 1)],) if self.pick.one_of(False, False, True) else ()
+        return self.add(tokens, limit, eos)
+
+    def any_request(self) -> int:
+        return self.pick.one_of(*self.slots)
+
+    # steps
+
+    def do(self, step: str, /, **arguments: Any) -> int:
+        self.steps.append((step, arguments))
+        return len(self.steps)
+
+    def work(self, most: int = 3) -> None:
+        for _ in range(self.pick.size(0, most)):
+            self.do("step")
+
+    def void(self) -> None:
+        """A step that nothing comes of, its slots spoilt or not."""
+        self.do("schedule")
+        if self.pick.one_of(True, False):
+            self.do("fail")
+
+    def end(self) -> Call:
+        """Everything is finished, and nothing is left to do."""
+        self.do("finish")
+        self.do("step")
+        return self.call()
+
+
+def several(build: Any) -> Calls:
+    """Like `calls`, with priorities that differ."""
+    return Calls(build, {"priorities": ["different"]})
+
+
+def equal(build: Any) -> Calls:
+    """Like `calls`, with one priority."""
+    return Calls(build, {"priorities": ["equal"]})
+
+
+def caching(build: Any) -> Calls:
+    """Like `calls`, with the prefix cache on."""
+    return Calls(build, {"prefix_caching": [True]})
+
+
+@calls
+def workloads(pick: Pick, scarce: bool | None = None) -> Call:
+    """Requests come while others are at work, some are cancelled, and the model fails now and then."""
+    script = Script(pick, scarce=pick.one_of(False, True) if scarce is None else scarce)
+    for _ in range(pick.size(1, 4)):
+        script.request()
+        match pick.one_of("nothing", "work", "work", "fail", "cancel"):
+            case "work":
+                script.work(2)
+            case "fail":
+                script.void()
+            case "cancel":
+                script.do("cancel", request=script.any_request())
+    return script.end()
+
+
+@calls
+def single(pick: Pick) -> Call:
+    """One request, its prompt longer than a step's budget or not."""
+    script = Script(pick)
+    script.request(longest=4)
+    return script.end()
+
+
+@calls
+def chunked(pick: Pick) -> Call:
+    """Prompts of several chunks, to multiples of blocks and budgets and beside them, while others generate."""
+    script = Script(pick, budgets=(4, 1, 2, 3, 5, 8, 16))
+    if pick.one_of(False, True):
+        script.add(script.tokens(2), 6)
+        script.work(2)
+    for _ in range(pick.size(1, 3)):
+        unit = pick.one_of(script.size, script.budget)
+        count = max(1, unit * pick.size(1, 3) + pick.one_of(0, 1, -1))
+        script.add(script.tokens(count), pick.size(1, 4))
+        script.work(1)
+    return script.end()
+
+
+@calls
+def together(pick: Pick) -> Call:
+    """Requests that come at once, more than may run perhaps, then one by one."""
+    script = Script(pick, budgets=(64, 1, 4, 2, 8, 3))
+    for _ in range(pick.size(2, 6)):
+        script.add(script.tokens(pick.size(1, 8)), pick.size(1, 4))
+    for _ in range(pick.size(0, 2)):
+        script.work(2)
+        script.add(script.tokens(pick.size(1, 4)), pick.size(1, 2))
+    return script.end()
+
+
+@calls
+def abandoned(pick: Pick) -> Call:
+    """Requests that are left as they are, waiting and running."""
+    script = Script(pick)
+    for _ in range(pick.size(1, 3)):
+        script.request()
+        script.work(1)
+    return script.call()
+
+
+def _growing(pick: Pick, most: int = 4, kind: type[Script] = Script) -> Script:
+    """Requests with short prompts that generate more than there is room for."""
+    script = kind(pick, budgets=(64, 4, 8, 16), scarce=True)
+    script.most = max(script.most, 2)
+    for _ in range(pick.size(2, most)):
+        script.add(script.tokens(pick.size(1, script.size + 1)), pick.size(script.size, 2 * script.size + 2))
+        if pick.one_of(False, False, True):
+            script.do("step")
+    return script
+
+
+@calls
+def growing(pick: Pick) -> Call:
+    """Requests that generate more than there is room for: some are preempted, once or again and again."""
+    script = _growing(pick)
+    if pick.one_of(False, True):
+        script.work(4)
+        script.add(script.tokens(pick.size(1, script.size)), pick.size(1, 4))
+    return script.end()
+
+
+@calls
+def resumed(pick: Pick) -> Call:
+    """Requests that are preempted, and cancelled or overtaken at any time; all blocks come back."""
+    script = _growing(pick, most=3)
+    script.work(8)
+    match pick.one_of("cancel", "fail", "both"):
+        case "cancel":
+            script.do("cancel", request=script.any_request())
+        case "fail":
+            script.void()
+        case _:
+            script.do("schedule")
+            script.do("cancel", request=script.any_request())
+            script.do("update")
+    script.work(2)
+    for request in script.slots if pick.one_of(False, True) else ():
+        script.do("cancel", request=request)
+    return script.end()
+
+
+@several
+def ranked(pick: Pick) -> Call:
+    """Requests of several priorities, some of which come while others run."""
+    script = Script(pick, budgets=(64, 3, 8), scarce=pick.one_of(False, True))
+    script.most = pick.one_of(1, 2, 3)
+    for _ in range(pick.size(2, 5)):
+        script.add(script.tokens(pick.size(1, 6)), pick.size(1, 5))
+        script.work(1)
+    return script.end()
+
+
+@equal
+def queued(pick: Pick) -> Call:
+    """Requests of one priority, long and short, in a queue."""
+    script = Script(pick, budgets=(64, 3, 8), scarce=pick.one_of(False, True))
+    script.most = pick.one_of(1, 2, 3, 8)
+    for _ in range(pick.size(2, 5)):
+        script.add(script.tokens(pick.one_of(1, 9, 4, 2)), pick.size(1, 5))
+        script.work(1)
+    return script.end()
+
+
+@calls
+def evicted(pick: Pick) -> Call:
+    """Requests that generate side by side until there is no block left; others wait meanwhile."""
+    script = _growing(pick, most=4)
+    script.work(5)
+    script.add(script.tokens(1), pick.size(1, 3))
+    script.work(5)
+    return script.end()
+
+
+@calls
+def voided(pick: Pick) -> Call:
+    """Steps of which nothing comes, in the middle of prompts and of outputs, once or several times."""
+    script = Script(pick, scarce=pick.one_of(False, True))
+    for _ in range(pick.size(1, 3)):
+        script.request()
+        script.work(2)
+        for _ in range(pick.size(1, 2)):
+            script.void()
+    return script.end()
+
+
+@caching
+def hits(pick: Pick) -> Call:
+    """Prompts that begin alike, one after the other or at once, computed, half computed or spoilt."""
+    script = Script(pick, scarce=pick.one_of(False, False, True))
+    for _ in range(pick.size(2, 4)):
+        n = pick.size(1, 3) * script.size + pick.one_of(0, 1, script.size - 1)
+        script.add((*script.line[:n], *script.tokens(pick.one_of(0, 1)))[: max(n, 1)], pick.size(1, 3))
+        match pick.one_of("nothing", "work", "work", "finish", "fail", "cancel"):
+            case "work":
+                script.work(2)
+            case "finish":
+                script.do("finish")
+            case "fail":
+                script.void()
+            case "cancel":
+                script.do("schedule")
+                script.do("cancel", request=script.any_request())
+                if pick.one_of(True, False):
+                    script.do("update")
+    return script.end()
+
+
+@calls
+def cancelled(pick: Pick) -> Call:
+    """Requests that are cancelled: as they wait, in the middle of their prompts, as they generate, when they are finished."""
+    script = Script(pick, budgets=(3, 64, 1, 8), scarce=pick.one_of(False, True))
+    for _ in range(pick.size(1, 3)):
+        script.request(longest=2)
+    for _ in range(pick.size(1, 3)):
+        script.work(3)
+        script.do("cancel", request=script.any_request())
+    if pick.one_of(False, True):
+        for request in script.slots:
+            script.do("cancel", request=request)
+    return script.end()
+
+
+@calls
+def in_flight(pick: Pick) -> Call:
+    """Requests that come and are cancelled while the model computes."""
+    script = Script(pick, budgets=(64, 3, 1, 8), scarce=pick.one_of(False, True))
+    script.request(longest=2)
+    if pick.one_of(True, False):
+        script.request(longest=1)
+    for _ in range(pick.size(1, 3)):
+        script.work(2)
+        script.do("schedule")
+        for what in pick.one_of(("cancel",), ("add",), ("add", "cancel"), ("cancel", "add")):
+            if what == "cancel":
+                script.do("cancel", request=script.any_request())
+            else:
+                script.add(script.tokens(pick.size(1, 6)), pick.size(1, 3))
+        script.do(pick.one_of("update", "update", "fail"))
+    return script.end()
+
+
+@calls
+def limits(pick: Pick, first: bool = False) -> Call:
+    """Requests that end at their limit, at the first id of eos or at another. first: all end with their first id."""
+    script = Script(pick, scarce=pick.one_of(False, True))
+    for _ in range(pick.size(1, 3)):
+        tokens, limit = script.prompt(1), pick.size(1, 5)
+        ids = alone(tokens, limit + 1)
+        at = 0 if first else pick.one_of(limit, limit - 1, 0, limit // 2)
+        script.add(tokens, limit, pick.one_of((ids[at],), (777, ids[at]), (ids[at], ids[-1])))
+    return script.end()
+
+
+@calls
+def exact(pick: Pick) -> Call:
+    """A request that takes every slot of the pool, by itself, after others, or while others run."""
+    script = Script(pick)
+    script.blocks = pick.size(1, 4)
+    room = script.blocks * script.size
+    for _ in range(pick.size(0, 2)):
+        script.add(script.tokens(1), pick.size(1, min(room, 4)))
+    script.work(1)
+    limit = pick.one_of(1, 2, room, room - 1)
+    limit = min(max(limit, 1), room)
+    script.add(script.tokens(room + 1 - limit), limit)
+    if pick.one_of(False, True):
+        script.add(script.tokens(1), min(room, 2))
+    return script.end()
+
+
+def _refused(script: Script, step: str, **arguments: Any) -> tuple[Call, int]:
+    """The story goes on after a step that is to be refused: that of the number."""
+    bad = script.do(step, **arguments)
+    if script.pick.one_of(True, False):
+        script.slots[script.do("add", tokens=script.tokens(2), max_tokens=2, priority=0, eos=())] = 3
+    return script.end(), bad
+
+
+def _before(pick: Pick) -> Script:
+    """A script with requests at work, or none."""
+    script = Script(pick)
+    for _ in range(pick.size(0, 2)):
+        script.request(longest=1)
+        script.work(2)
+    return script
+
+
+@calls
+def too_long(pick: Pick) -> tuple[Call, int]:
+    """A request that needs one slot more than there are, or many."""
+    script = _before(pick)
+    script.blocks = max(script.pool(), pick.size(1, 4))
+    limit, more = pick.one_of(1, 2, 5), pick.one_of(1, 1, script.size, 100)
+    tokens = script.tokens(max(1, script.blocks * script.size + 1 - limit + more))
+    return _refused(script, "add", tokens=tokens, max_tokens=limit, priority=pick.one_of(0, 2), eos=())
+
+
+@calls
+def senseless(pick: Pick) -> tuple[Call, int]:
+    """A request without a prompt, or for no tokens."""
+    script = _before(pick)
+    tokens, limit = pick.one_of(((), 2), ((1, 2), 0), ((1, 2, 3), -1), ((), 1))
+    return _refused(script, "add", tokens=tokens, max_tokens=limit, priority=0, eos=())
+
+
+@calls
+def added_again(pick: Pick) -> tuple[Call, int]:
+    """A request that waits, runs, is finished or was cancelled, is added again."""
+    script = _before(pick)
+    request = script.add(script.tokens(pick.size(1, 4)), pick.size(1, 3))
+    match pick.one_of("waits", "runs", "finished", "cancelled"):
+        case "runs":
+            script.work(2)
+        case "finished":
+            script.do("finish")
+        case "cancelled":
+            script.do("cancel", request=request)
+    return _refused(script, "add_again", request=request)
+
+
+@calls
+def strangers(pick: Pick) -> tuple[Call, int]:
+    """A request that was never added is cancelled."""
+    return _refused(_before(pick), "cancel_stranger")
+
+
+@calls
+def wrong_updates(pick: Pick, ways: tuple[str, ...] = ("another step", "too few", "too many", "an id", "no id")) -> Any:
+    """A step is handed back in a way that does not fit; then as it should be."""
+    script = Script(pick, budgets=(3, 2, 64))
+    how = pick.one_of(*ways)
+    for _ in range(pick.size(1, 2)):
+        script.add(script.tokens(pick.size(1, 8)), pick.size(1, 4))
+    script.work(2)
+    if how == "another step" and pick.one_of(True, False):
+        script.do("schedule")
+    elif how == "another step":
+        script.do("step")
+    if how != "another step" or pick.one_of(True, False):
+        script.do("schedule")
+    bad = script.do("update_wrongly", how=how)
+    if script.steps[bad - 2][0] == "schedule":
+        script.do("update")
+    return script.end(), bad
+
+
+@calls
+def no_limits(pick: Pick) -> Call:
+    """A scheduler that may do nothing."""
+    script = Script(pick)
+    script.most, script.budget = pick.one_of((0, 4), (4, 0), (-1, 4), (4, -1))
+    script.request(longest=1)
+    return script.end()
+
+
+_steps: tuple[Any, ...] = (
+    ("add", {"tokens": (1, 2, 3), "max_tokens": 2, "priority": 0, "eos": ()}),
+    ("step", {}),
+    ("step", {}),
+)
+
+EXAMPLES = {
+    "Scheduler": Call(
+        "Scheduler",
+        {
+            "num_blocks": 4,
+            "block_size": 2,
+            "prefix_caching": True,
+            "max_requests": 2,
+            "max_prefill_tokens": 8,
+            "steps": _steps,
+        },
+    )
+}
+"""The plainest call of each operation."""
+
+ORDINARY = {"Scheduler": workloads}
+"""The widest calls of each operation."""

@@ -1,0 +1,477 @@
+"""Does a serving engine keep the contract? Every request must come out as it would alone, whatever happens around it."""
+
+import numpy as np
+
+from inferspec.conformance.inputs.engine import (
+    asked_twice,
+    budgets,
+    cancelling,
+    cancelling_sharers,
+    conversations,
+    crowded_out,
+    crowds,
+    empty_prompts,
+    failed_prompts,
+    failing,
+    guessed_right,
+    half_computed,
+    limits,
+    lone,
+    lookalikes,
+    many,
+    negative_limits,
+    other_vocabularies,
+    overwriting,
+    queues,
+    ranked,
+    recycled,
+    running,
+    same_again,
+    sharing,
+    short_pools,
+    side_by_side,
+    stopping,
+    stopping_at_once,
+    strange_ids,
+    strangers,
+    telling,
+    ticking,
+    tight,
+    timed,
+    timed_in_short_pools,
+    too_large,
+)
+from inferspec.conformance.properties import goes_on_after_refusal, refuses, refuses_step
+from inferspec.conformance.suite import requirement
+from inferspec.conformance.trial import Nonconformance
+from inferspec.spec import engine as spec
+
+PLAIN, GUESSING = {"drafts": ["none"]}, {"drafts": ["near", "perfect", "other"]}
+ENDS, PAGES = {"seen": ("outputs", "ends")}, {"seen": ("outputs", "pages"), "pages": ["told"]}
+
+# alone and together
+
+
+@requirement(spec.ENG_01, call=crowds(**PLAIN), share=0.2)
+def test_requests_beside_each_other_come_out_as_alone(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.ENG_01, call=lone(**PLAIN), share=0.1)
+def test_one_request_comes_out_as_from_generate(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.ENG_02, call=crowds(**PLAIN), share=0.15)
+def test_requests_may_come_at_any_time(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.ENG_02, call=crowds(**PLAIN), share=0.08)
+def test_the_order_of_arrival_does_not_show(subject, call):
+    subject.agrees(reversed_adds(call))
+
+
+@requirement(spec.ENG_03, call=crowds(chunks=[1, 3, 7], **PLAIN), share=0.15)
+def test_prompts_may_be_computed_in_chunks(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.ENG_03, call=sharing(chunks=[1, 3, 7], **PLAIN), share=0.1)
+def test_chunks_may_begin_after_a_hit(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.ENG_04, call=crowds(page_sizes=[1, 2, 3, 8], **PLAIN), share=0.2)
+def test_pages_may_have_any_size(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.ENG_04, call=lone(page_sizes=[1, 2, 3, 8], **PLAIN), share=0.3)
+def test_a_request_may_grow_over_pages_of_any_size(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.ENG_05, call=short_pools(prefix_caching=[False], **PLAIN), share=0.2)
+def test_preempted_requests_come_out_as_others(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.ENG_05, call=short_pools(**PLAIN), share=0.2)
+def test_preempted_requests_may_find_what_they_had(subject, call):
+    subject.agrees(call)
+
+
+# prefixes
+
+
+@requirement(spec.ENG_06, call=sharing(prefix_caching=[True], **PLAIN), share=0.25)
+def test_prompts_that_begin_alike_come_out_as_alone(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.ENG_06, call=lookalikes(page_sizes=[1, 2, 3, 8], **PLAIN), share=0.6)
+def test_pages_behind_other_tokens_are_not_taken_for_the_same(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.ENG_06, call=half_computed(**PLAIN), share=0.25)
+def test_what_is_not_computed_yet_is_not_hit(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.ENG_07, call=same_again(prefix_caching=[True]), share=0.5)
+def test_the_same_prompt_comes_out_as_before(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.ENG_08, call=recycled(prefix_caching=[True], **PLAIN), share=0.2)
+def test_a_prompt_whose_pages_were_taken_comes_out_as_before(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.ENG_08, call=short_pools(prefix_caching=[True], page_sizes=[1, 2, 3], **PLAIN), share=0.2)
+def test_hits_in_a_short_pool_are_right(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.ENG_09, call=conversations(prefix_caching=[True]), share=0.15)
+def test_a_prompt_may_go_on_from_an_output(subject, call):
+    subject.agrees(call)
+
+
+# guesses
+
+
+@requirement(spec.ENG_10, call=crowds(drafts=["near", "other"]), share=0.2)
+def test_wrong_guesses_do_not_show(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.ENG_10, call=short_pools(**GUESSING), share=0.3)
+def test_guesses_in_a_short_pool_do_not_show(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.ENG_10, call=sharing(**GUESSING), share=0.4)
+def test_guesses_after_hits_do_not_show(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.ENG_11, call=crowds(drafts=["perfect"]), share=0.15)
+def test_right_guesses_do_not_show(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.ENG_12, call=ranked(), share=0.4)
+def test_priorities_do_not_show_in_outputs(subject, call):
+    subject.agrees(call)
+
+
+# how many, and in which order
+
+
+@requirement(spec.ENG_13, call=limits(), share=0.4)
+def test_so_many_ids_come_out_as_were_asked_for(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.ENG_14, call=stopping(), share=0.2)
+def test_an_end_of_sequence_id_ends_a_request(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.ENG_14, call=stopping(**GUESSING), share=0.15)
+def test_an_end_of_sequence_id_ends_a_request_among_guesses(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.ENG_15, call=stopping_at_once(), share=0.15)
+def test_an_end_of_sequence_id_may_be_the_first(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.ENG_16, call=queues(), share=0.2)
+def test_requests_are_served_by_priority_and_then_in_order(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.ENG_17, call=crowds(seen=("outputs", "stream")), share=0.15)
+def test_steps_give_every_id_once(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.ENG_17, call=short_pools(seen=("outputs", "stream")), share=0.2)
+def test_steps_give_every_id_once_after_preemption(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.ENG_17, call=running(), share=0.15)
+def test_steps_give_nothing_that_a_run_has_returned(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.ENG_18, call=crowds(seen=("stream", "pace"), **PLAIN), share=0.1)
+def test_ids_come_as_they_are_made(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.ENG_18, call=short_pools(seen=("stream", "pace"), **PLAIN), share=0.1)
+def test_ids_come_as_they_are_made_after_preemption(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.ENG_19, call=running(), share=0.15)
+def test_run_returns_all_outputs(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.ENG_20, call=crowds(**ENDS), share=0.15)
+def test_every_request_is_finished_in_the_end(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.ENG_20, call=short_pools(**ENDS), share=0.4)
+def test_every_request_is_finished_in_a_short_pool(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.ENG_20, call=crowded_out(**ENDS), share=0.3)
+def test_every_request_is_finished_where_others_hold_the_pages(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.ENG_20, call=stopping_at_once(**ENDS), share=0.1)
+def test_every_request_is_finished_where_ids_end_it(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.ENG_42, call=budgets(), share=0.15)
+def test_a_step_computes_no_more_of_prompts_than_it_may(subject, call):
+    seen = subject.parts(call)
+    steps = max(int(seen[f"{number} steps to the first id"]) for number in adds(call))
+    tokens, most = (
+        sum(len(given["tokens"]) for _, given in call.arguments["steps"]),
+        call.arguments["max_prefill_tokens"],
+    )
+    if steps * most < tokens:
+        raise Nonconformance(f"prompts of {tokens} tokens are computed in {steps} steps of at most {most}", call)
+
+
+@requirement(spec.ENG_43, call=many(), share=0.1)
+def test_no_more_requests_run_than_may(subject, call):
+    at_once, most = int(subject.parts(call)["most at once"]), call.arguments["max_requests"]
+    if at_once > most:
+        raise Nonconformance(f"{at_once} requests generate at the same time, and at most {most} may run", call)
+
+
+# pages
+
+
+@requirement(spec.ENG_21, call=crowds(**PAGES), share=0.2)
+def test_all_pages_come_back(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.ENG_21, call=sharing(**PAGES), share=0.15)
+def test_shared_pages_come_back(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.ENG_21, call=short_pools(**PAGES), share=0.3)
+def test_pages_of_a_short_pool_come_back(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.ENG_31, call=tight(), share=0.2)
+def test_a_request_may_fill_all_pages(subject, call):
+    subject.agrees(call)
+
+
+# cancelling and failing
+
+
+@requirement(spec.ENG_22, call=cancelling(), share=0.2)
+def test_what_a_cancelled_request_gave_is_the_beginning_of_its_output(subject, call):
+    begins_its_output(subject, call)
+
+
+@requirement(spec.ENG_23, call=cancelling(seen=("outputs", "ends")), share=0.2)
+def test_cancelling_does_not_show_elsewhere(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.ENG_23, call=cancelling_sharers(page_sizes=[1, 2, 3, 8], **PLAIN), share=0.4)
+def test_cancelling_leaves_shared_pages_alone(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.ENG_24, call=cancelling(seen=("pages", "ends")), share=0.2)
+def test_a_cancelled_request_gives_its_pages_back(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.ENG_25, call=failing(), share=0.4)
+def test_after_a_failed_step_nothing_is_lost(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.ENG_25, call=failed_prompts(**PLAIN), share=0.15)
+def test_what_failed_is_not_hit(subject, call):
+    subject.agrees(call)
+
+
+# what is refused
+
+
+@requirement(spec.ENG_26, story=empty_prompts(), share=0.05)
+def test_an_empty_prompt_is_refused(subject, story):
+    refuses_step(subject, story)
+
+
+@requirement(spec.ENG_27, story=negative_limits(), share=0.05)
+def test_a_negative_limit_is_refused(subject, story):
+    refuses_step(subject, story)
+
+
+@requirement(spec.ENG_28, story=strange_ids(), share=0.2)
+def test_ids_outside_the_vocabulary_are_refused(subject, story):
+    refuses_step(subject, story)
+
+
+@requirement(spec.ENG_29, story=too_large(), share=0.3)
+def test_what_can_never_fit_is_refused(subject, story):
+    refuses_step(subject, story)
+
+
+@requirement(spec.ENG_30, story=too_large(), share=0.1)
+def test_a_request_that_never_fits_changes_nothing(subject, story):
+    goes_on_after_refusal(subject, story)
+
+
+@requirement(spec.ENG_30, story=strange_ids(), share=0.1)
+def test_a_request_with_strange_ids_changes_nothing(subject, story):
+    goes_on_after_refusal(subject, story)
+
+
+@requirement(spec.ENG_30, story=empty_prompts(), share=0.05)
+def test_a_request_without_tokens_changes_nothing(subject, story):
+    goes_on_after_refusal(subject, story)
+
+
+@requirement(spec.ENG_39, story=strangers(), share=0.05)
+def test_an_id_of_nobody_is_refused(subject, story):
+    refuses_step(subject, story)
+
+
+@requirement(spec.ENG_40, call=other_vocabularies(), share=0.05)
+def test_a_draft_of_another_vocabulary_is_refused(subject, call):
+    refuses(subject, call)
+
+
+# metrics
+
+
+@requirement(spec.ENG_32, call=timed(), share=0.2)
+def test_metrics_are_those_of_the_request(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.ENG_32, call=timed_in_short_pools(), share=0.3)
+def test_metrics_of_preempted_requests_are_theirs(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.ENG_33, call=ticking(), share=0.15)
+def test_metrics_fit_together(subject, call):
+    subject.agrees(call)
+
+
+# what is the caller's, and what is not shared
+
+
+@requirement(spec.ENG_34, call=overwriting(), share=0.15)
+def test_the_list_of_tokens_is_the_caller_s(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.ENG_35, call=side_by_side(), share=0.15)
+def test_two_engines_on_one_model_keep_apart(subject, call):
+    subject.agrees(call)
+
+
+# logits
+
+
+@requirement(spec.ENG_36, call=telling(), share=0.15)
+def test_logits_are_those_of_the_model(subject, call):
+    tells_its_logits(subject, call)
+
+
+@requirement(spec.ENG_37, call=telling(prefix_caching=[False], chunks=[64], **PLAIN), share=0.2)
+def test_logits_are_those_of_the_request_alone_to_the_last_bit(subject, call):
+    is_batch_invariant(subject, call)
+
+
+@requirement(spec.ENG_38, call=asked_twice(), share=0.08)
+def test_a_prompt_that_was_computed_is_not_computed_again(subject, call):
+    seen = subject.parts(call)
+    first, again = (int(seen[f"{number} steps to the first id"]) for number in adds(call))
+    if not again < first:
+        raise Nonconformance(f"the first id came after {first} steps, and of the same prompt after {again}", call)
+
+
+@requirement(spec.ENG_41, call=guessed_right(), share=0.06)
+def test_right_guesses_come_out_together(subject, call):
+    steps = int(subject.parts(call)["1 steps with ids"])
+    limit, guesses = call.arguments["steps"][0][1]["max_tokens"], call.arguments["num_draft_tokens"]
+    if steps > (most := 1 + -(-(limit - 1) // (guesses + 1))):
+        raise Nonconformance(f"{limit} ids come in {steps} steps; with {guesses} right guesses {most} are enough", call)
+
+
+def adds(call):
+    """The steps that add a request."""
+    return [number for number, (step, _) in enumerate(call.arguments["steps"], 1) if step == "add"]
+
+
+def reversed_adds(call):
+    """The same requests, in the reverse order."""
+    steps = list(call.arguments["steps"])
+    requests = [given for step, given in steps if step == "add"]
+    return call.having(steps=tuple((step, requests.pop() if step == "add" else given) for step, given in steps))
+
+
+def begins_its_output(subject, call):
+    """Nothing of a cancelled request is anything but the beginning of what it would have given."""
+    seen, steps = subject.parts(call), call.arguments["steps"]
+    for number in {given["request"] for step, given in steps if step == "cancel"}:
+        given = steps[number - 1][1]
+        ids = spec.alone(call.arguments["model"], given["tokens"], given["max_tokens"])[0]
+        told = [int(token) for token in seen.get(f"{number} until cancelled", ())]
+        if told != ids[: len(told)]:
+            raise Nonconformance(f"request {number} gave {told} until it was cancelled; alone it gives {ids}", call)
+        if late := int(seen.get(f"{number} after it", 0)):
+            raise Nonconformance(f"request {number} gave {late} ids after it was cancelled", call)
+
+
+def tells_its_logits(subject, call):
+    """The logits are those of the whole sequence before the last id, within the budget of the model."""
+    seen = subject.parts(call)
+    model = call.arguments["model"]
+    for number in adds(call):
+        given = call.arguments["steps"][number - 1][1]
+        answer = spec.last_logits(model, given["tokens"], given["max_tokens"])
+        subject.compare(
+            call, np.asarray(seen.get(f"{number} logits", np.zeros(0))), answer, name="exact", part=f"{number} logits"
+        )
+
+
+def is_batch_invariant(subject, call):
+    """Each request's logits in the story are those of a story of its own, bit for bit."""
+    together = subject.parts(call)
+    for number in adds(call):
+        own = call.having(steps=(call.arguments["steps"][number - 1],))
+        alone, beside = subject.parts(own)["1 logits"], together[f"{number} logits"]
+        if alone.tobytes() != beside.tobytes():
+            off = int((alone != beside).sum()) if alone.shape == beside.shape else beside.size
+            raise Nonconformance(f"{off} of {beside.size} logits of request {number} are not those of it alone", call)

@@ -1,0 +1,439 @@
+"""Does a scheduler keep the contract? The history of each story is judged by what it shows, not by which schedule it is."""
+
+from inferspec.conformance.calls import step_told
+from inferspec.conformance.inputs.scheduler import (
+    abandoned,
+    added_again,
+    cancelled,
+    chunked,
+    evicted,
+    exact,
+    growing,
+    hits,
+    in_flight,
+    limits,
+    no_limits,
+    queued,
+    ranked,
+    resumed,
+    senseless,
+    single,
+    strangers,
+    together,
+    too_long,
+    voided,
+    workloads,
+    wrong_updates,
+)
+from inferspec.conformance.properties import refuses, refuses_step
+from inferspec.conformance.suite import requirement
+from inferspec.conformance.trial import Nonconformance
+from inferspec.spec import scheduler as spec
+from inferspec.spec.scheduling_histories import MUST, Check, complaints
+
+# what comes out
+
+
+@requirement(spec.SCHED_01, call=workloads(), share=0.7)
+def test_outputs_are_those_of_each_request_alone(subject, call):
+    keeps(subject, call, Check.OUTPUT)
+
+
+@requirement(spec.SCHED_01, call=together(), share=0.4)
+def test_mates_do_not_show(subject, call):
+    keeps(subject, call, Check.OUTPUT)
+
+
+@requirement(spec.SCHED_02, call=limits(), share=0.7)
+def test_requests_end_where_they_must(subject, call):
+    keeps(subject, call, Check.STOP, Check.OUTPUT)
+
+
+@requirement(spec.SCHED_02, call=limits(first=True), share=0.4)
+def test_the_first_id_may_be_the_end(subject, call):
+    keeps(subject, call, Check.STOP, Check.OUTPUT)
+
+
+@requirement(spec.SCHED_03, call=limits(), share=0.3)
+def test_update_tells_who_is_finished(subject, call):
+    keeps(subject, call, Check.TOLD, Check.OVER)
+
+
+@requirement(spec.SCHED_03, call=workloads(), share=1.2)
+def test_each_request_is_finished_once(subject, call):
+    keeps(subject, call, Check.TOLD, Check.OVER, Check.PROGRESS)
+
+
+# chunks
+
+
+@requirement(spec.SCHED_04, call=chunked(), share=1.9)
+def test_chunks_follow_each_other(subject, call):
+    keeps(subject, call, Check.COVER)
+
+
+@requirement(spec.SCHED_04, call=hits(), share=0.4)
+def test_chunks_follow_what_is_cached(subject, call):
+    keeps(subject, call, Check.COVER)
+
+
+@requirement(spec.SCHED_05, call=chunked(), share=0.4)
+def test_chunks_have_the_prompt_s_tokens(subject, call):
+    keeps(subject, call, Check.TOKENS)
+
+
+@requirement(spec.SCHED_05, call=growing(), share=0.4)
+def test_chunks_have_the_output_s_tokens(subject, call):
+    keeps(subject, call, Check.TOKENS)
+
+
+@requirement(spec.SCHED_06, call=chunked(), share=0.7)
+def test_the_last_chunk_of_a_prompt_samples(subject, call):
+    keeps(subject, call, Check.SAMPLES)
+
+
+@requirement(spec.SCHED_06, call=single(), share=0.7)
+def test_no_other_chunk_samples(subject, call):
+    keeps(subject, call, Check.SAMPLES)
+
+
+@requirement(spec.SCHED_07, call=workloads(), share=1.5)
+def test_chunks_build_on_what_is_in_their_blocks(subject, call):
+    keeps(subject, call, Check.GHOST)
+
+
+@requirement(spec.SCHED_07, call=hits(), share=0.5)
+def test_hits_are_of_what_is_in_the_blocks(subject, call):
+    keeps(subject, call, Check.GHOST)
+
+
+@requirement(spec.SCHED_08, call=workloads(), share=1.3)
+def test_chunks_have_blocks_of_their_own(subject, call):
+    keeps(subject, call, Check.BLOCKS, Check.APART)
+
+
+@requirement(spec.SCHED_08, call=chunked(), share=0.4)
+def test_chunks_have_room_at_the_edges_of_blocks(subject, call):
+    keeps(subject, call, Check.BLOCKS, Check.APART)
+
+
+@requirement(spec.SCHED_08, call=hits(), share=0.4)
+def test_what_is_shared_is_not_written(subject, call):
+    keeps(subject, call, Check.BLOCKS, Check.APART)
+
+
+# a step
+
+
+@requirement(spec.SCHED_09, call=chunked(), share=0.5)
+def test_the_budget_is_that_of_a_step(subject, call):
+    keeps(subject, call, Check.BUDGET)
+
+
+@requirement(spec.SCHED_09, call=together(), share=0.4)
+def test_the_budget_is_shared_by_requests(subject, call):
+    keeps(subject, call, Check.BUDGET)
+
+
+@requirement(spec.SCHED_10, call=together(), share=0.5)
+def test_no_more_than_max_requests_run(subject, call):
+    keeps(subject, call, Check.MOST)
+
+
+@requirement(spec.SCHED_10, call=workloads(), share=0.6)
+def test_max_requests_holds_whatever_happens(subject, call):
+    keeps(subject, call, Check.MOST)
+
+
+@requirement(spec.SCHED_11, call=workloads(), share=0.4)
+def test_a_request_has_one_chunk_in_a_step(subject, call):
+    keeps(subject, call, Check.ONCE)
+
+
+@requirement(spec.SCHED_12, call=chunked(), share=0.4)
+def test_decodes_and_prefills_are_told_apart(subject, call):
+    keeps(subject, call, Check.KIND)
+
+
+@requirement(spec.SCHED_12, call=growing(), share=0.3)
+def test_what_is_computed_again_is_prefill(subject, call):
+    keeps(subject, call, Check.KIND)
+
+
+@requirement(spec.SCHED_13, call=together(), share=3.0)
+def test_a_step_decodes_for_all(subject, call):
+    keeps(subject, call, Check.ALL)
+
+
+@requirement(spec.SCHED_13, call=evicted(), share=0.5)
+def test_a_step_that_preempts_decodes_for_all_others(subject, call):
+    keeps(subject, call, Check.ALL)
+
+
+@requirement(spec.SCHED_14, call=chunked(), share=0.4)
+def test_prompts_do_not_hold_up_others(subject, call):
+    keeps(subject, call, Check.STALL)
+
+
+@requirement(spec.SCHED_15, call=together(), share=0.4)
+def test_no_budget_is_left_idle(subject, call):
+    keeps(subject, call, Check.WORK)
+
+
+@requirement(spec.SCHED_15, call=hits(), share=1.1)
+def test_no_budget_is_left_idle_where_prompts_are_cached(subject, call):
+    keeps(subject, call, Check.WORK)
+
+
+@requirement(spec.SCHED_15, call=workloads(), share=0.4)
+def test_what_there_is_room_for_is_admitted(subject, call):
+    keeps(subject, call, Check.WORK)
+
+
+# order
+
+
+@requirement(spec.SCHED_16, call=ranked(), share=1.8)
+def test_larger_priorities_are_admitted_first(subject, call):
+    keeps(subject, call, Check.ORDER)
+
+
+@requirement(spec.SCHED_17, call=queued(), share=1.5)
+def test_nobody_overtakes(subject, call):
+    keeps(subject, call, Check.ORDER)
+
+
+@requirement(spec.SCHED_18, call=evicted(), share=1.0)
+def test_a_preempted_request_keeps_its_place(subject, call):
+    keeps(subject, call, Check.ORDER)
+
+
+@requirement(spec.SCHED_19, call=growing(), share=0.7)
+def test_nobody_gives_way_to_one_behind(subject, call):
+    keeps(subject, call, Check.VICTIM)
+
+
+@requirement(spec.SCHED_19, call=growing(priorities=["different"]), share=0.5)
+def test_no_larger_priority_gives_way(subject, call):
+    keeps(subject, call, Check.VICTIM)
+
+
+@requirement(spec.SCHED_20, call=growing(), share=0.9)
+def test_nobody_is_preempted_without_need(subject, call):
+    keeps(subject, call, Check.NEEDLESS)
+
+
+@requirement(spec.SCHED_20, call=ranked(), share=0.4)
+def test_a_larger_priority_takes_no_blocks_from_those_who_run(subject, call):
+    keeps(subject, call, Check.NEEDLESS)
+
+
+# preemption
+
+
+@requirement(spec.SCHED_21, call=growing(), share=1.0)
+def test_preemption_does_not_show(subject, call):
+    keeps(subject, call, Check.OUTPUT, Check.STOP, Check.TOKENS, Check.COVER, Check.GHOST)
+
+
+@requirement(spec.SCHED_21, call=evicted(), share=0.5)
+def test_preemption_does_not_show_beside_those_who_wait(subject, call):
+    keeps(subject, call, Check.OUTPUT, Check.STOP, Check.TOKENS, Check.COVER, Check.GHOST)
+
+
+@requirement(spec.SCHED_22, call=resumed(), share=0.7)
+def test_a_preempted_request_has_no_block(subject, call):
+    keeps(subject, call, Check.FREE, Check.APART, Check.OVER)
+
+
+# progress
+
+
+@requirement(spec.SCHED_23, call=workloads(), share=0.5)
+def test_no_step_is_empty_while_there_is_work(subject, call):
+    keeps(subject, call, Check.IDLE)
+
+
+@requirement(spec.SCHED_23, call=in_flight(), share=0.4)
+def test_no_step_is_empty_after_others_come_and_go(subject, call):
+    keeps(subject, call, Check.IDLE)
+
+
+@requirement(spec.SCHED_24, call=growing(), share=0.7)
+def test_every_request_finishes_in_a_small_pool(subject, call):
+    keeps(subject, call, Check.PROGRESS)
+
+
+@requirement(spec.SCHED_24, call=queued(), share=0.9)
+def test_every_request_finishes_in_a_queue(subject, call):
+    keeps(subject, call, Check.PROGRESS)
+
+
+@requirement(spec.SCHED_25, call=exact(), share=0.5)
+def test_every_slot_can_be_used(subject, call):
+    keeps(subject, call, *MUST)
+
+
+@requirement(spec.SCHED_26, story=too_long(), share=0.4)
+def test_what_can_never_fit_is_refused(subject, story):
+    refuses_step(subject, story)
+
+
+@requirement(spec.SCHED_27, call=workloads(), share=0.5)
+def test_blocks_come_back(subject, call):
+    keeps(subject, call, Check.FREE)
+
+
+@requirement(spec.SCHED_27, call=growing(), share=0.4)
+def test_blocks_come_back_from_a_small_pool(subject, call):
+    keeps(subject, call, Check.FREE)
+
+
+# steps that nothing comes of
+
+
+@requirement(spec.SCHED_28, call=voided(), share=1.0)
+def test_a_void_step_is_handed_out_again(subject, call):
+    keeps(subject, call, Check.OUTPUT, Check.STOP, Check.COVER, Check.TOKENS, Check.SAMPLES, Check.IDLE, Check.PROGRESS)
+
+
+@requirement(spec.SCHED_29, call=hits(), share=1.0)
+def test_what_was_not_computed_is_not_hit(subject, call):
+    keeps(subject, call, Check.GHOST)
+
+
+# cancelling
+
+
+@requirement(spec.SCHED_30, call=cancelled(), share=0.7)
+def test_requests_can_be_cancelled_in_any_state(subject, call):
+    keeps(subject, call, Check.STOP, Check.OVER, Check.OUTPUT, Check.TOLD, Check.PROGRESS)
+
+
+@requirement(spec.SCHED_31, call=cancelled(), share=0.4)
+def test_a_cancelled_request_gives_its_blocks_back(subject, call):
+    keeps(subject, call, Check.FREE)
+
+
+@requirement(spec.SCHED_31, call=resumed(), share=0.4)
+def test_blocks_come_back_however_requests_end(subject, call):
+    keeps(subject, call, Check.FREE)
+
+
+@requirement(spec.SCHED_32, call=in_flight(), share=0.7)
+def test_what_is_cancelled_in_flight_stays_cancelled(subject, call):
+    keeps(subject, call, Check.STOP, Check.OVER, Check.OUTPUT, Check.TOLD, Check.FREE, Check.PROGRESS)
+
+
+@requirement(spec.SCHED_33, call=in_flight(), share=0.7)
+def test_what_is_added_in_flight_waits(subject, call):
+    keeps(subject, call, Check.STATE, Check.TOLD, Check.OUTPUT, Check.ORDER, Check.PROGRESS)
+
+
+@requirement(spec.SCHED_34, story=strangers(), share=0.15)
+def test_a_stranger_is_not_cancelled(subject, story):
+    refuses_step(subject, story)
+
+
+# states and misuse
+
+
+@requirement(spec.SCHED_35, call=workloads(), share=1.8)
+def test_states_are_those_of_the_last_call(subject, call):
+    keeps(subject, call, Check.STATE, Check.STOP)
+
+
+@requirement(spec.SCHED_35, call=growing(), share=0.4)
+def test_states_tell_who_was_preempted(subject, call):
+    keeps(subject, call, Check.STATE, Check.STOP)
+
+
+@requirement(spec.SCHED_36, story=senseless(), share=0.2)
+def test_senseless_requests_are_refused(subject, story):
+    refuses_step(subject, story)
+
+
+@requirement(spec.SCHED_37, story=added_again(), share=0.4)
+def test_a_request_is_added_once(subject, story):
+    refuses_step(subject, story)
+
+
+@requirement(spec.SCHED_38, story=too_long(), share=0.3)
+def test_a_refused_request_changes_nothing(subject, story):
+    goes_on_after_refusal(subject, story)
+
+
+@requirement(spec.SCHED_38, story=senseless(), share=0.3)
+def test_a_senseless_request_changes_nothing(subject, story):
+    goes_on_after_refusal(subject, story)
+
+
+@requirement(spec.SCHED_38, story=added_again(), share=0.5)
+def test_a_second_add_changes_nothing(subject, story):
+    goes_on_after_refusal(subject, story)
+
+
+@requirement(spec.SCHED_38, story=strangers(), share=0.15)
+def test_a_refused_cancel_changes_nothing(subject, story):
+    goes_on_after_refusal(subject, story)
+
+
+@requirement(spec.SCHED_39, story=wrong_updates(ways=("another step",)), share=0.4)
+def test_another_step_is_refused(subject, story):
+    refuses_where_it_can_be_done(subject, story)
+
+
+@requirement(spec.SCHED_40, story=wrong_updates(ways=("too few", "too many")), share=0.4)
+def test_another_number_of_entries_is_refused(subject, story):
+    refuses_where_it_can_be_done(subject, story)
+
+
+@requirement(spec.SCHED_41, story=wrong_updates(ways=("an id", "no id")), share=0.6)
+def test_ids_where_none_belong_are_refused(subject, story):
+    refuses_where_it_can_be_done(subject, story)
+
+
+@requirement(spec.SCHED_42, story=wrong_updates(), share=1.0)
+def test_a_refused_update_changes_nothing(subject, story):
+    goes_on_after_refusal(subject, story)
+
+
+@requirement(spec.SCHED_43, call=growing(), share=0.2)
+def test_the_caller_s_tokens_are_not_changed(subject, call):
+    keeps(subject, call, Check.CALLER)
+
+
+@requirement(spec.SCHED_44, first=abandoned(), second=workloads(), share=0.4)
+def test_schedulers_keep_apart(subject, first, second):
+    subject.observe(first)
+    keeps(subject, second, *MUST)
+
+
+@requirement(spec.SCHED_45, call=no_limits(), share=0.1)
+def test_a_scheduler_that_may_do_nothing_is_refused(subject, call):
+    refuses(subject, call)
+
+
+def keeps(subject, call, *checks):
+    """The story's history has nothing against these checks, and nothing raises."""
+    seen = subject.answered(call)
+    for complaint in complaints(subject.promised(call), seen.results):
+        if complaint.check in (*checks, Check.RAISED):
+            why = f" ({seen.message})" if seen.message else ""
+            told = step_told(call, complaint.step)
+            raise Nonconformance(f"step {complaint.step}, {told}: {complaint.text}{why}", call)
+
+
+def refuses_where_it_can_be_done(subject, story):
+    """The step is refused, unless the scheduler left nothing to do it with."""
+    call, bad = story
+    short = call.having(steps=call.arguments["steps"][:bad])
+    if f"{bad} absent" not in subject.answered(short).results:
+        refuses_step(subject, story)
+
+
+def goes_on_after_refusal(subject, story):
+    """The story is right to its end. Whether the step is refused at all is another requirement's matter."""
+    call, bad = story
+    if f"{bad} refused" in subject.answered(call).results:
+        keeps(subject, call, *MUST)

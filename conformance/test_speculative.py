@@ -1,0 +1,674 @@
+"""Does an implementation of speculative decoding keep the contract? `verify` in numbers, the generator on pairs of toys."""
+
+from collections import Counter
+from fractions import Fraction
+
+import numpy as np
+
+from inferspec.conformance.inputs.drafting import (
+    COUNTED,
+    ENOUGH,
+    SAMPLED,
+    generate_calls,
+    halves_calls,
+    many_rounds,
+    paired_calls,
+    quarters_calls,
+    sampled_calls,
+)
+from inferspec.conformance.inputs.generation import CHUNKS, LARGE
+from inferspec.conformance.inputs.sampling import fixed
+from inferspec.conformance.inputs.speculative import (
+    HUGE,
+    apart,
+    equal,
+    fine,
+    one_hot,
+    pairs,
+    probabilities_in_views,
+    short,
+    sparse,
+    unlikely_drafts,
+    verify_calls,
+)
+from inferspec.conformance.properties import depends_on_arguments_alone, keeps_arguments, refuses
+from inferspec.conformance.strategies import among, in_views
+from inferspec.conformance.suite import requirement
+from inferspec.conformance.trial import Nonconformance
+from inferspec.spec import speculative_sentences as spec
+from inferspec.spec.lossless import cells, gone_on, joint
+from inferspec.spec.numerics import FALSE_ALARM, STATISTICAL_CHECKS, relative_entropy_limit
+from inferspec.spec.speculative import players_of, row_chances
+
+ALARM = FALSE_ALARM / STATISTICAL_CHECKS
+SEVERAL = (2, 3, 4, 5, 8)
+ROUNDS = generate_calls(limits=(9, 13, 20), vocabularies=ENOUGH, stops=[0])
+
+# verify
+
+
+@requirement(spec.SPEC_01, call=verify_calls())
+def test_drafts_are_kept_up_to_the_first_that_is_not(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.SPEC_02, call=verify_calls(ends="rejection"))
+def test_a_rejected_draft_gives_way_to_what_the_target_has_more_of(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.SPEC_03, call=verify_calls(ends="none", rows=equal))
+def test_after_the_last_draft_comes_one_id_more(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.SPEC_03, call=verify_calls(ends="none"), share=0.5)
+def test_after_drafts_of_another_model_comes_one_id_more(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.SPEC_04, call=verify_calls(counts=(0,)), share=0.5)
+def test_of_no_drafts_comes_one_id(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.SPEC_05, call=verify_calls(counts=SEVERAL))
+def test_a_rejection_may_come_at_anyplace(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.SPEC_05, call=verify_calls(counts=(1, 2, 3), ends="rejection"), share=0.5)
+def test_the_last_draft_or_the_only_one_may_be_rejected(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.SPEC_06, call=verify_calls(rows=apart, edge=True))
+def test_what_the_target_cannot_give_is_never_kept(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.SPEC_06, call=verify_calls(rows=equal, edge=True))
+def test_what_the_target_gives_as_readily_is_always_kept(subject, call):
+    seen = subject.value(call)
+    drafts = np.array(call.arguments["draft_tokens"])
+    if len(seen) != len(drafts) + 1 or (seen[:-1] != drafts).any():
+        raise Nonconformance(f"of drafts {_listed(drafts)} from the target's own rows came {_listed(seen)}", call)
+
+
+@requirement(spec.SPEC_06, call=unlikely_drafts(), share=0.5)
+def test_a_draft_that_its_own_row_calls_impossible_is_kept_if_the_target_can_give_it(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.SPEC_07, call=verify_calls(rows=one_hot, edge=True))
+def test_rows_of_greedy_decoding_are_decided_exactly(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.SPEC_08, pair=pairs(), share=0.2)
+def test_what_comes_out_has_the_joint_distribution_of_the_target(subject, pair):
+    outputs: Counter[tuple[int, ...]] = Counter()
+    call = None
+    for cell in cells(pair.pair):
+        call = pair.call(cell)
+        ids = tuple(int(token) for token in subject.value(call))
+        if not (0 < len(ids) <= pair.pair.drafts + 1 and all(0 <= token < pair.pair.size for token in ids)):
+            raise Nonconformance(f"{list(ids)} came of {pair.pair.drafts} drafts of {pair.pair.size} ids", call)
+        outputs[ids] += cell.chance
+    found, wanted = gone_on(pair.pair, outputs), joint(pair.pair)
+    wrong = {text: found.get(text, Fraction(0)) for text in wanted if found.get(text, Fraction(0)) != wanted[text]}
+    if wrong:
+        text = max(wrong, key=lambda text: abs(wrong[text] - wanted[text]))
+        raise Nonconformance(
+            f"{list(text)} comes with probability {wrong[text]}, the target's is {wanted[text]} ({len(wrong)} outputs are "
+            f"wrong); {pair!r}",
+            call,
+        )
+
+
+@requirement(spec.SPEC_09, call=verify_calls(rows=apart, edge=True, ends="rejection"))
+def test_no_impossible_id_comes_out(subject, call):
+    _possible(subject, call)
+
+
+@requirement(spec.SPEC_09, call=verify_calls(edge=True))
+def test_a_rejected_draft_does_not_come_back(subject, call):
+    _possible(subject, call)
+
+
+def _possible(subject, call):
+    """Every id that comes out is one that the target can give there, and none is the draft that it takes the place of."""
+    a, seen = call.arguments, subject.value(call)
+    for place, token in enumerate(seen.astype(int).tolist()):
+        if not 0 <= token < a["target_probs"].shape[1] or not a["target_probs"][place, token] > 0:
+            raise Nonconformance(f"id {token} comes out at place {place}, which the target cannot give there", call)
+    last = len(seen) - 1
+    if last < len(a["draft_tokens"]) and seen[last] == a["draft_tokens"][last]:
+        raise Nonconformance(f"draft {int(seen[last])} was rejected and came back", call)
+
+
+@requirement(spec.SPEC_10, call=verify_calls(rows=short, sizes=(4, 2, 3, 5, 7)))
+def test_where_nothing_is_left_the_targets_row_is_drawn_from(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.SPEC_11, call=verify_calls(rows=fine))
+def test_probabilities_of_every_dtype_are_taken(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.SPEC_11, call=verify_calls(rows=fine, close=True))
+def test_probabilities_are_compared_in_float32(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.SPEC_12, call=verify_calls(rows=sparse, sizes=HUGE, counts=(2, 1, 4)), share=0.3)
+def test_vocabularies_of_real_models_are_right(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.SPEC_13, call=verify_calls())
+def test_drafts_may_be_a_list_or_an_array(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.SPEC_14, call=in_views(verify_calls(drafts=["array"]), "draft_tokens", "uniform"), share=0.5)
+def test_drafts_and_uniform_numbers_may_be_views(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.SPEC_14, call=probabilities_in_views())
+def test_probabilities_may_be_views(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.SPEC_15, call=verify_calls(), share=0.5)
+def test_verification_changes_no_argument(subject, call):
+    keeps_arguments(subject, call)
+
+
+@requirement(spec.SPEC_15, call=verify_calls(ends="rejection"), share=0.5)
+def test_a_rejection_changes_no_argument(subject, call):
+    keeps_arguments(subject, call)
+
+
+ALIKE = verify_calls(counts=(3,), sizes=(4,))
+
+
+@requirement(spec.SPEC_16, call=ALIKE, other=ALIKE, share=0.5)
+def test_another_verification_of_the_same_shapes_in_between_changes_nothing(subject, call, other):
+    depends_on_arguments_alone(subject, call, other)
+
+
+@requirement(spec.SPEC_16, call=verify_calls(), other=verify_calls(), share=0.5)
+def test_another_verification_in_between_changes_nothing(subject, call, other):
+    depends_on_arguments_alone(subject, call, other)
+
+
+@requirement(spec.SPEC_17, call=verify_calls(counts=(3, 1, 0, 2, 4)), share=0.5)
+def test_verified_ids_are_integers(subject, call):
+    value = subject.value(call)
+    if value.dtype.kind not in "iu" or value.ndim != 1:
+        raise Nonconformance(f"what comes out is {value.dtype.name}{list(value.shape)}", call)
+
+
+def _rows(name, change):
+    return lambda a: {name: change(a[name])}
+
+
+MISFITS = {
+    "a draft more": lambda a: {"draft_tokens": [*(int(t) for t in a["draft_tokens"]), 0]},
+    "a draft less": lambda a: {"draft_tokens": [int(t) for t in a["draft_tokens"]][:-1]},
+    "a draft row more": _rows("draft_probs", lambda x: np.concatenate([x, x[-1:]])),
+    "a draft row less": _rows("draft_probs", lambda x: x[:-1]),
+    "a target row more": _rows("target_probs", lambda x: np.concatenate([x, x[-1:]])),
+    "a target row less": _rows("target_probs", lambda x: x[:-1]),
+    "a uniform number more": _rows("uniform", lambda x: np.concatenate([x, x[-1:]])),
+    "a uniform number less": _rows("uniform", lambda x: x[:-1]),
+    "a draft vocabulary more": _rows("draft_probs", lambda x: np.concatenate([x, x[:, :1] * 0], axis=1)),
+    "a target vocabulary more": _rows("target_probs", lambda x: np.concatenate([x, x[:, :1] * 0], axis=1)),
+}
+
+
+@requirement(spec.SPEC_18, call=verify_calls(), misfit=among(sorted(MISFITS)))
+def test_numbers_of_rows_and_ids_that_do_not_fit_are_refused(subject, call, misfit):
+    refuses(subject, call.having(**MISFITS[misfit](call.arguments)))
+
+
+@requirement(spec.SPEC_18, call=verify_calls(), axis=among([False, True]), share=0.3)
+def test_a_batch_is_refused(subject, call, axis):
+    a = call.arguments
+    refuses(
+        subject, call.having(**({"uniform": a["uniform"][None]} if axis else {"target_probs": a["target_probs"][None]}))
+    )
+
+
+@requirement(spec.SPEC_19, call=verify_calls(drafts=["list"]), place=among(range(8)), past=among([0, 1, -1, -3]))
+def test_drafts_outside_the_vocabulary_are_refused(subject, call, place, past):
+    tokens = list(call.arguments["draft_tokens"])
+    size = call.arguments["target_probs"].shape[1]
+    tokens[place % len(tokens)] = size + past if past >= 0 else past
+    refuses(subject, call.having(draft_tokens=tokens))
+
+
+WHICH = among(["draft_probs", "target_probs"])
+
+
+@requirement(spec.SPEC_20, call=verify_calls(), which=WHICH, row=among(range(8)), bad=among([-0.5, np.nan]))
+def test_negative_probabilities_and_nan_are_refused(subject, call, which, row, bad):
+    x = call.arguments[which].copy()
+    one = x[row % len(x)]
+    # The row still sums to one.
+    one[...] = [1 - bad, bad] + [0] * (len(one) - 2) if bad == bad else one
+    one[0] = one[0] if bad == bad else bad
+    refuses(subject, call.having(**{which: x}))
+
+
+@requirement(spec.SPEC_21, call=verify_calls(), which=WHICH, row=among(range(8)), total=among([0, 0.5, 1.25, 2]))
+def test_rows_that_do_not_sum_to_one_are_refused(subject, call, which, row, total):
+    x = call.arguments[which].copy()
+    x[row % len(x)] = (x[row % len(x)].astype(np.float32) * total).astype(x.dtype)
+    refuses(subject, call.having(**{which: x}))
+
+
+@requirement(spec.SPEC_22, call=verify_calls(), place=among(range(9)), bad=among([1.0, -0.25, 2.0, np.nan]))
+def test_uniform_numbers_outside_their_range_are_refused(subject, call, place, bad):
+    uniform = call.arguments["uniform"].copy()
+    uniform[place % len(uniform)] = bad
+    refuses(subject, call.having(uniform=uniform))
+
+
+# greedy
+
+
+@requirement(spec.SPEC_23, call=generate_calls(drafts=(4, 1, 2, 3, 5, 7)))
+def test_ids_are_those_of_the_target_alone(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.SPEC_23, call=generate_calls(limits=(40, 70), vocabularies=ENOUGH, stops=[0]), share=0.3)
+def test_many_ids_are_those_of_the_target_alone(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.SPEC_24, call=generate_calls(drafts=(1, 2, 3, 4, 8, 16, 64), limits=(1, 2, 3, 5, 9, 20)), share=2.7)
+def test_any_number_of_drafts_gives_the_same_ids(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.SPEC_25, call=generate_calls(drafts=(0,), drafters=["same", "wrong", "other"]), share=0.5)
+def test_without_drafts_the_target_decodes_alone(subject, call):
+    reach = subject.parts(call.having(seen=("ids", "reach")))["reach"]
+    subject.agrees(call)
+    if reach[1] > 0:
+        raise Nonconformance(f"the draft is fed {int(reach[1])} ids for num_draft_tokens=0", call)
+
+
+@requirement(spec.SPEC_25, call=sampled_calls(drafts=(0,), **SAMPLED), share=0.5)
+def test_without_drafts_a_uniform_number_draws_each_id(subject, call):
+    subject.agrees(call)
+
+
+ENDINGS = (0, 1, 2, 3, 4, 5, 6, 7, 8, 11)
+
+
+@requirement(
+    spec.SPEC_26,
+    call=generate_calls(
+        stops=[1, 2, 3, 9], stop_at=ENDINGS, limits=(12,), drafters=["same", "near"], vocabularies=ENOUGH
+    ),
+)
+def test_an_end_of_sequence_id_in_a_run_of_drafts_ends_the_ids(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.SPEC_26, call=generate_calls(stops=[1, 2, 3, 9], stop_at=ENDINGS, limits=(12, 5)))
+def test_an_end_of_sequence_id_ends_the_ids_whatever_the_draft(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.SPEC_26, call=generate_calls(stops=[1], stop_at=(0,)), share=0.3)
+def test_an_end_of_sequence_id_may_be_the_first(subject, call):
+    subject.expects(call, {"ids": np.zeros(0)})
+
+
+@requirement(spec.SPEC_27, call=generate_calls(limits=(0, 1, 2, 3, 4, 6, 7, 11), drafters=["same"], stops=[0]))
+def test_the_limit_cuts_a_run_of_drafts(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.SPEC_27, call=generate_calls(limits=(0, 1, 2, 3, 5, 8, 13)))
+def test_so_many_ids_come_out_as_were_asked_for(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.SPEC_27, call=sampled_calls(limits=(0, 1, 2, 3, 7), free=True, **SAMPLED), share=0.5)
+def test_so_many_ids_are_drawn_as_were_asked_for(subject, call):
+    drawn = len(subject.parts(call)["ids"])
+    if drawn != call.arguments["max_tokens"]:
+        raise Nonconformance(f"{drawn} ids come out, not {call.arguments['max_tokens']}", call)
+
+
+# caches
+
+APART = ["same", "near", "far", "wrong", "other"]
+
+
+@requirement(spec.SPEC_28, call=ROUNDS(drafters=APART, seen=("ids", "strays")))
+def test_the_target_holds_what_came_out_and_nothing_else(subject, call):
+    strays = subject.parts(call)["strays"]
+    if strays[0]:
+        raise Nonconformance(f"{int(strays[0])} calls find other tokens in the target's cache than came out", call)
+
+
+@requirement(spec.SPEC_29, call=ROUNDS(drafters=APART, seen=("ids", "strays")))
+def test_the_draft_sees_what_came_out_and_its_own_drafts(subject, call):
+    strays = subject.parts(call)["strays"]
+    if strays[1]:
+        raise Nonconformance(f"{int(strays[1])} calls of the draft see other tokens than the ids and its drafts", call)
+
+
+@requirement(
+    spec.SPEC_29,
+    call=sampled_calls(drafters=APART, vocabularies=(97,), limits=(9, 12), free=True, **SAMPLED, seen=("strays",)),
+    share=0.5,
+)
+def test_models_see_what_was_drawn_and_nothing_else(subject, call):
+    strays = subject.parts(call)["strays"]
+    if strays.any():
+        raise Nonconformance(f"calls that see other tokens than those drawn and drafted: {_listed(strays)}", call)
+
+
+@requirement(spec.SPEC_30, call=ROUNDS(drafters=["same", "itself"], seen=("rejected", "ids")))
+def test_a_perfect_draft_is_never_rejected(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.SPEC_31, call=generate_calls(rival=0.0, drafts=(3, 1, 4)))
+def test_of_equal_logits_the_lowest_id_is_taken(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.SPEC_31, call=generate_calls(rival="near", drafts=(3, 1, 4)))
+def test_the_last_bits_of_logits_decide(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.SPEC_32, call=generate_calls(lengths=CHUNKS, limits=(5, 3), vocabularies=ENOUGH), share=0.4)
+def test_prompts_beside_the_sizes_of_pieces_are_right(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.SPEC_32, call=generate_calls(lengths=(1, 2)), share=0.5)
+def test_the_shortest_prompts_are_right(subject, call):
+    subject.agrees(call)
+
+
+@requirement(
+    spec.SPEC_33, call=generate_calls(vocabularies=LARGE, lengths=(3, 1), limits=(4, 3), drafts=(2, 3)), share=0.2
+)
+def test_large_ids_come_out_as_they_are(subject, call):
+    subject.agrees(call)
+
+
+# sampled
+
+
+@requirement(spec.SPEC_34, call=halves_calls(**SAMPLED), share=0.6)
+def test_short_outputs_have_the_joint_distribution_of_the_target(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.SPEC_35)
+def test_every_id_is_as_likely_as_the_target_says(subject):
+    for call in fixed(subject, many_rounds(temperatures=["one"], filters=["none"], dtypes=["float32"]), 2):
+        _as_likely_as_said(subject, call)
+
+
+@requirement(spec.SPEC_35)
+def test_every_id_is_as_likely_as_the_tempered_and_filtered_target_says(subject):
+    for call in fixed(subject, many_rounds(temperatures=["other"], filters=["top_k"], dtypes=["float32"]), 2):
+        _as_likely_as_said(subject, call)
+
+
+def _as_likely_as_said(subject, call):
+    ids = subject.parts(call)["ids"].astype(int).tolist()
+    a, text = subject.promised(call), [*call.arguments["tokens"], *ids]
+    table = players_of(a)[0].toy
+    places = [table.place(state) for state in table.states(text[:-1])][len(a.tokens) - 1 :]
+    for place, chances in enumerate(row_chances(a)):
+        # So many of each row are independent draws from it; how many more there are depends on what was drawn.
+        drawn = [token for token, after in zip(ids, places, strict=True) if after == place][:COUNTED]
+        as_likely(call, drawn, chances)
+
+
+def as_likely(call, drawn, chances):
+    """The frequencies keep the bound that an honest implementation passes but for a chance of ALARM."""
+    if len(drawn) < COUNTED or not all(0 <= token < len(chances) for token in drawn):
+        raise Nonconformance(f"{len(drawn)} ids came after one kind of history, not {COUNTED} of the vocabulary", call)
+    observed = np.bincount(drawn, minlength=len(chances)) / len(drawn)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        entropy = float(np.where(observed > 0, observed * np.log(observed / chances), 0.0).sum())
+    limit = relative_entropy_limit(len(drawn), int((chances > 0).sum()), ALARM)
+    if not entropy <= limit:
+        off = float(np.abs(observed - chances).sum() / 2)
+        raise Nonconformance(
+            f"the ids are not drawn by the target's probabilities: in {len(drawn)} draws the frequencies are {off:.3g} off in "
+            f"total variation, their relative entropy {entropy:.3g} passes the limit of {limit:.3g}",
+            call,
+        )
+
+
+@requirement(spec.SPEC_36, call=sampled_calls(**SAMPLED, seen=("ids", "drawn")))
+def test_uniform_numbers_are_taken_in_order(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.SPEC_36, call=quarters_calls(**SAMPLED, filters=["none"]), share=0.05)
+def test_all_outputs_of_a_round_come_as_verify_draws_them(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.SPEC_36, call=halves_calls(shapes=((2, 3),), **SAMPLED), share=0.03)
+def test_all_outputs_of_three_ids_come_as_verify_draws_them(subject, call):
+    subject.agrees(call)
+
+
+# one after the other
+
+
+@requirement(spec.SPEC_37, call=ROUNDS(seen=("ahead",), untils=(None, 1, 3), drafters=APART))
+def test_ids_come_out_while_the_models_go_on(subject, call):
+    ahead, room = subject.parts(call)["ahead"], 2 * call.arguments["num_draft_tokens"] + 1
+    if (ahead > room).any():
+        late = int(np.argmax(ahead > room))
+        raise Nonconformance(f"when id {late} comes out the target is {int(ahead[late])} positions past it", call)
+
+
+@requirement(
+    spec.SPEC_38, call=generate_calls(seen=("reach",), stops=[0], limits=(4, 0, 1, 2, 3, 6, 9), drafters=APART)
+)
+def test_no_model_is_fed_past_the_limit(subject, call):
+    reach, limit = subject.parts(call)["reach"], call.arguments["max_tokens"]
+    if (limit and (reach > limit - 1).any()) or (not limit and (reach > -len(call.arguments["tokens"])).any()):
+        raise Nonconformance(
+            f"for {limit} ids target and draft are fed {_listed(reach)} positions past the prompt", call
+        )
+
+
+@requirement(
+    spec.SPEC_38, call=generate_calls(seen=("reach", "ids"), stops=[1], stop_at=ENDINGS, drafters=["wrong"]), share=0.5
+)
+def test_no_call_follows_the_end_of_sequence(subject, call):
+    seen = subject.parts(call)
+    room = len(seen["ids"]) + call.arguments["num_draft_tokens"]
+    if (seen["reach"] > room).any():
+        raise Nonconformance(f"after {len(seen['ids'])} ids models are {_listed(seen['reach'])} past the prompt", call)
+
+
+@requirement(spec.SPEC_39, call=ROUNDS(drafters=["same"], seen=("widths",)), share=0.5)
+def test_so_many_ids_are_drafted_as_were_asked_for(subject, call):
+    widths, a = subject.parts(call)["widths"], call.arguments
+    most = a["num_draft_tokens"] + 1
+    if widths.max(initial=0) > most:
+        raise Nonconformance(f"{int(widths.max())} ids are fed at once for num_draft_tokens={most - 1}", call)
+    if len(widths) > -(-a["max_tokens"] // most):
+        raise Nonconformance(
+            f"the target is called {len(widths)} times for {a['max_tokens']} ids in rounds of {most}", call
+        )
+
+
+@requirement(spec.SPEC_40, call=generate_calls(seen=("alive",), untils=(None, 0, 1, 2, 3), drafters=APART), share=0.2)
+def test_caches_are_let_go_at_the_end(subject, call):
+    alive = subject.parts(call)["alive"]
+    if alive.any():
+        raise Nonconformance(f"layers of caches of target and draft that are still held: {_listed(alive)}", call)
+
+
+@requirement(spec.SPEC_41, call=paired_calls(orders=("turns",)))
+def test_two_requests_in_turn_do_not_mix(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.SPEC_42, call=paired_calls(orders=("after",), untils=(None, 0, 1, 2, 3)))
+def test_a_second_request_starts_afresh(subject, call):
+    subject.agrees(call)
+
+
+# arguments
+
+
+@requirement(spec.SPEC_43, call=generate_calls(lengths=(3, 1, 5, 16, 33), limits=(3, 1, 6)))
+def test_tokens_may_be_a_list_or_an_array(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.SPEC_43, call=in_views(generate_calls(prompts=["array"], lengths=(3, 1, 5, 16, 33)), "tokens"))
+def test_tokens_may_be_a_strided_view(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.SPEC_44, call=generate_calls(prompts=["array"]), share=0.3)
+def test_the_array_of_tokens_is_not_changed(subject, call):
+    keeps_arguments(subject, call)
+
+
+@requirement(spec.SPEC_44, call=generate_calls(prompts=["list"], seen=("prompt",)), share=0.3)
+def test_the_list_of_tokens_is_not_changed(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.SPEC_45, call=generate_calls(), other=generate_calls(), share=0.5)
+def test_another_request_in_between_changes_nothing(subject, call, other):
+    depends_on_arguments_alone(subject, call, other)
+
+
+@requirement(spec.SPEC_46, call=generate_calls(limits=(3, 2, 5), seen=("whole",)), share=0.5)
+def test_generated_ids_are_python_integers(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.SPEC_46, call=sampled_calls(seen=("whole",), free=True, **SAMPLED), share=0.3)
+def test_drawn_ids_are_python_integers(subject, call):
+    subject.agrees(call)
+
+
+REFUSED = ("refused", "calls")
+
+
+def _refused_at_once(subject, call):
+    """The call is refused, and no model was called."""
+    subject.expects(call.having(seen=REFUSED), {"refused": np.ones(1), "calls": np.zeros(2)})
+
+
+@requirement(
+    spec.SPEC_47,
+    call=generate_calls(drafters=APART, drafts=(4, 1, 2), limits=(4, 2, 9)),
+    which=among(["target", "draft"]),
+)
+def test_caches_that_cannot_be_rewound_are_refused(subject, call, which):
+    _refused_at_once(subject, call.having(**{which: {**call.arguments[which], "fixed": True}}))
+
+
+@requirement(
+    spec.SPEC_48,
+    call=generate_calls(
+        drafters=["same", "other"], drafts=(4, 1, 2), limits=(4, 3, 9), vocabularies=(40, 97), stops=[0]
+    ),
+    more=among([1, -1, 20]),
+)
+def test_different_vocabularies_are_refused(subject, call, more):
+    draft = {**call.arguments["draft"], "vocab_size": call.arguments["draft"]["vocab_size"] + more}
+    seen = subject.parts(call.having(draft=draft, seen=("refused", "ids")))
+    # The first id may be the target's alone, before the draft is asked.
+    if not seen["refused"].all() or len(seen["ids"]) > 1:
+        raise Nonconformance(
+            f"a draft of {more} ids more goes on to give {_listed(seen['ids'])}", call.having(draft=draft)
+        )
+
+
+@requirement(spec.SPEC_49, call=sampled_calls(limits=(3, 1), **SAMPLED), share=0.3)
+def test_sampling_without_uniform_numbers_is_refused(subject, call):
+    _refused_at_once(subject, call.having(uniforms=None))
+
+
+@requirement(spec.SPEC_50, call=sampled_calls(limits=(5, 3, 9), **SAMPLED), left=among(range(3)), share=0.5)
+def test_uniform_numbers_that_run_out_are_an_error(subject, call, left):
+    refuses(subject, call.having(uniforms=call.arguments["uniforms"][:left]))
+
+
+@requirement(
+    spec.SPEC_50,
+    call=sampled_calls(limits=(5, 3), **SAMPLED),
+    bad=among([1.0, -0.25, 3.0, float("nan")]),
+    share=0.5,
+)
+def test_uniform_numbers_of_the_iterator_outside_their_range_are_an_error(subject, call, bad):
+    refuses(subject, call.having(uniforms=(bad, *call.arguments["uniforms"][1:])))
+
+
+@requirement(spec.SPEC_36, call=sampled_calls(limits=(3, 5), drafters=["same"], **SAMPLED), share=0.3)
+def test_the_largest_uniform_numbers_of_float64_are_taken(subject, call):
+    numbers = (1 - 2.0**-53,) * 60
+    ids = subject.parts(call.having(uniforms=numbers))["ids"]
+    size = call.arguments["target"]["vocab_size"]
+    if len(ids) != call.arguments["max_tokens"] or not ((ids >= 0) & (ids < size)).all():
+        raise Nonconformance(f"uniform numbers of 1 - 2^-53 give {_listed(ids)}", call.having(uniforms=numbers))
+
+
+@requirement(spec.SPEC_51, call=generate_calls(limits=(3, 1)), share=0.3)
+def test_an_empty_prompt_is_refused(subject, call):
+    _refused_at_once(subject, call.having(tokens=call.arguments["tokens"][:0]))
+
+
+@requirement(
+    spec.SPEC_52,
+    call=generate_calls(),
+    which=among(["max_tokens", "num_draft_tokens"]),
+    limit=among([-1, -5]),
+)
+def test_negative_limits_are_refused(subject, call, which, limit):
+    _refused_at_once(subject, call.having(**{which: limit}))
+
+
+BAD = [
+    {"temperature": -1.0},
+    {"temperature": float("nan")},
+    {"temperature": 1.0, "top_p": 0.0},
+    {"temperature": 1.0, "top_p": 1.5},
+    {"temperature": 1.0, "top_p": float("nan")},
+]
+
+
+@requirement(
+    spec.SPEC_53,
+    call=sampled_calls(temperatures=["one"], filters=["none", "top_p", "both"]),
+    bad=among(BAD),
+    share=0.5,
+)
+def test_bad_temperatures_and_shares_are_refused(subject, call, bad):
+    _refused_at_once(subject, call.having(**bad))
+
+
+def _listed(ids):
+    return [int(token) for token in ids]

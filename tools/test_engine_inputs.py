@@ -1,0 +1,161 @@
+"""Are the stories of engines what they must be? Clear ways, models that depend on every token, and all that can happen to a request."""
+
+from __future__ import annotations
+
+import functools
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from inferspec.conformance.inputs.engine_models import SIZES, is_clear, model
+from inferspec.spec.engine import Engine, alone, last_logits
+from inferspec.spec.engine_model import Request, State
+from inferspec.tools.test_inputs import calls_of
+
+FAMILIES = ("qwen3", "llama")
+EVERY = 2
+"""One of so many stories is looked at."""
+
+LENGTH = 6
+"""Ids of a way on which a changed prompt has to show."""
+
+
+@functools.cache
+def stories() -> tuple[Any, ...]:
+    of = calls_of("engine", "Engine")
+    return tuple(call for call in of[::EVERY] if _same_vocabulary(call))
+
+
+def _same_vocabulary(call: Any) -> bool:
+    model, draft = call.arguments["model"], call.arguments["draft"]
+    return draft is None or draft["config"]["vocab_size"] == model["config"]["vocab_size"]
+
+
+def requests(call: Any) -> list[tuple[tuple[int, ...], int]]:
+    """Prompts and limits of a story's requests, without those that are to be refused."""
+    a, found = Engine().bind(call.arguments), []
+    for step, given in call.arguments["steps"]:
+        if step == "add":
+            try:
+                Engine().check(a, given["tokens"], given["max_tokens"])
+            except ValueError:
+                continue
+            found.append((given["tokens"], given["max_tokens"]))
+    return found
+
+
+def test_no_id_on_a_way_is_nearly_another():
+    for call in stories():
+        for prompt, limit in requests(call):
+            assert is_clear(call.arguments["model"], prompt, limit), call
+
+
+def test_ways_are_clear_by_far_more_than_rounding():
+    margins = []
+    for call in stories()[::5]:
+        for prompt, limit in requests(call):
+            if limit:
+                answer = last_logits(call.arguments["model"], prompt, limit)
+                second, first = np.sort(answer.value)[-2:]
+                margins.append((first - second) / (2 * answer.budget.max()))
+    assert len(margins) > 30
+    assert min(margins) > 10
+    assert np.median(margins) > 1000
+
+
+CHANGES: dict[str, Callable[[list[int], int], list[int]]] = {
+    "lost": lambda tokens, i: tokens[:i] + tokens[i + 1 :],
+    "doubled": lambda tokens, i: tokens[: i + 1] + tokens[i:],
+    "foreign": lambda tokens, i: [*tokens[:i], (tokens[i] + 7) % 43, *tokens[i + 1 :]],
+    "misplaced": lambda tokens, i: [*tokens[:i], tokens[i + 1], tokens[i], *tokens[i + 2 :]],
+}
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("change", CHANGES)
+def test_models_depend_on_every_token(family, change):
+    shown = []
+    for which in range(len(SIZES)):
+        random = np.random.default_rng(which)
+        for length in (4, 9, 17, 26) * 3:
+            tokens = [int(x) for x in random.integers(0, 43, length)]
+            other = CHANGES[change](tokens, int(random.integers(length - 1)))
+            it = model(family, which)
+            shown.append(other == tokens or alone(it, tokens, LENGTH)[0] != alone(it, other, LENGTH)[0])
+    assert np.mean(shown) > 0.75, f"{change} tokens show in {np.mean(shown):.0%} of the ways"
+
+
+class Watched(Engine):
+    """The plain engine, with a count of what happens."""
+
+    seen: Counter[str]
+
+    def start(self, m: State, r: Request, hits: list[int]) -> None:
+        again = "again " if r.out else ""
+        self.seen[f"{again}hit" if hits else f"{again}miss"] += 1
+        whole = len(hits) == (len(r.tokens) - 1) // m.a.page_size and hits and not len(r.tokens) % m.a.page_size
+        self.seen["whole hit"] += bool(whole)
+        self.seen["hit of free pages"] += any(not m.owners[page] for page in hits)
+        self.seen["hit of shared pages"] += any(m.owners[page] for page in hits)
+        super().start(m, r, hits)
+
+    def preempt(self, m: State, r: Request) -> None:
+        self.seen["preempted generating" if r.out else "preempted in its prompt"] += 1
+        super().preempt(m, r)
+
+    def forget(self, m: State, page: int) -> None:
+        self.seen["evicted"] += page in m.content
+        super().forget(m, page)
+
+    def cancel(self, m: State, name: int) -> None:
+        r = self.known(m, name)
+        where = "waiting" if r in m.waiting else "generating" if r.out else "begun"
+        self.seen["cancelled finished" if r.finished else f"cancelled {where}"] += 1
+        self.seen["cancelled with shared pages"] += any(m.owners[page] > 1 for page in r.table)
+        super().cancel(m, name)
+
+    def agreeing(self, chosen: list[int], guesses: list[int]) -> int:
+        right = super().agreeing(chosen, guesses)
+        if guesses:
+            self.seen[
+                "all guesses right" if right == len(guesses) else "no guess right" if not right else "some right"
+            ] += 1
+        return right
+
+    def emit(self, m: State, r: Request, token: int, row: np.ndarray) -> None:
+        if self.stops(r, token):
+            self.seen["ended at once" if not r.out else "ended later"] += 1
+        super().emit(m, r, token, row)
+
+    def plan(self, m: State) -> list[tuple[Request, int, list[int]]]:
+        rows = super().plan(m)
+        kinds = {self.decodes(r) for r, *_ in rows}
+        self.seen["prompts beside ids"] += len(kinds) == 2
+        self.seen["several rows"] += len(rows) > 2
+        self.seen["later chunk"] += any(r.computed and not r.out for r, *_ in rows)
+        return rows
+
+    def step(self, m: State) -> list[tuple[int, int]]:
+        try:
+            return super().step(m)
+        except RuntimeError:
+            self.seen["failed with several rows" if len(m.running) > 1 else "failed alone"] += 1
+            raise
+
+
+def test_stories_meet_all_that_can_happen_to_a_request():
+    seen: Counter[str] = Counter()
+    for call in stories():
+        watched = Watched()
+        watched.seen = seen
+        watched(**call.arguments)
+    often = {
+        "miss", "hit", "again miss", "again hit", "whole hit", "hit of free pages", "hit of shared pages",
+        "preempted generating", "preempted in its prompt", "evicted", "cancelled waiting", "cancelled begun",
+        "cancelled generating", "cancelled with shared pages", "all guesses right", "some right", "no guess right",
+        "ended at once", "ended later", "prompts beside ids", "several rows", "later chunk", "failed with several rows", "failed alone",
+    }  # fmt: skip
+    assert {what for what in often if seen[what] < 3} == set(), seen
