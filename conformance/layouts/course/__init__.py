@@ -1,0 +1,104 @@
+"""The tiny-llm course (https://github.com/skyzh/tiny-llm): its names of things, for `--layout course`.
+
+Any student's package is certified as it is: `--impl tiny_llm --layout course`. One room for each component says which of
+the course's classes and functions stand for it, in older and newer editions, and what the course's text asks of them:
+
+* dtypes are those that the text computes in: float32 for attention, float32 and bfloat16 for what the models do in
+  their own dtype, all three for RMSNorm, bfloat16 for packed weights, of 4 bits in groups of 128;
+* masks are none, "causal" and arrays that are added; a bool mask is not asked for;
+* a chunk of keys and values has a token at least, and keys are as wide as values;
+* what a requirement guards (bad arguments are refused) the text seldom speaks of. It is judged all the same, and
+  reported apart: a summary by chapters tells missing guards from wrong values.
+
+What is only begun (`pass`, NotImplementedError) and what needs an extension that is not built here is not claimed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from inferspec.conformance.binding import AdapterError
+from inferspec.conformance.layouts import Chapter, Laid, Offer
+from inferspec.conformance.layouts.course import (
+    attention,
+    batching,
+    embedding,
+    flash_attention,
+    generation,
+    kv_cache,
+    linear,
+    mlp,
+    paged_attention,
+    paged_kv,
+    quantization,
+    qwen3,
+    rms_norm,
+    rope,
+    sampling,
+)
+from inferspec.conformance.layouts.packages import Broken, NotOffered, Package
+
+ROOMS = (
+    linear,
+    attention,
+    flash_attention,
+    paged_attention,
+    rope,
+    rms_norm,
+    mlp,
+    embedding,
+    quantization,
+    kv_cache,
+    batching,
+    paged_kv,
+    sampling,
+    qwen3,
+    generation,
+)
+
+CHAPTERS = (
+    Chapter("week 1 day 1", "attention, multi-head attention", ("linear", "softmax", "MultiHeadAttention")),
+    Chapter("week 1 day 2", "RoPE", ("RoPE",)),
+    Chapter("week 1 day 3", "grouped attention, causal mask", ("scaled_dot_product_attention", "causal_mask")),
+    Chapter("week 1 day 4", "RMSNorm, MLP", ("RMSNorm", "silu", "SwiGLU")),
+    Chapter("week 1 day 5", "embedding, the model", ("Embedding", "Embedding.as_linear", "Qwen3")),
+    Chapter("week 1 day 6", "generation, with a cache from week 2 on", ("generate",)),
+    Chapter("week 1 day 7", "sampling", ("Sampler",)),
+    Chapter("week 2 day 1", "key-value cache, the model with one", ("KVCache", "Qwen3.incremental")),
+    Chapter(
+        "week 2 day 2-3",
+        "quantized matmul",
+        ("dequantize", "quantized_matmul", "QuantizedLinear", "QuantizedEmbedding", "QuantizedEmbedding.as_linear"),
+    ),
+    Chapter("week 2 day 4-5", "flash attention", ("flash_attention",)),
+    Chapter("week 2 day 6-7", "batches: positions, keys and values", ("ROPE-05", "BatchingKVCache")),
+    Chapter("week 3 day 1", "pages of keys and values", ("PagePool", "PagedKVCache")),
+    Chapter("week 3 day 2", "block tables, paged attention", ("block_table", "paged_attention")),
+)
+"""Of the text's edition of 2026 with Qwen3; others have the same things under other days."""
+
+PRECISION = dict.fromkeys(("linear", "attention", "flash_attention", "rope", "mlp", "quantization", "qwen3"), "native")
+"""The text computes with MLX's own products, which round each step to the input's dtype on a CPU."""
+
+
+def lay_out(name: str) -> Laid:
+    """The package of that name, seen as the course's."""
+    package = Package(name)
+    offers: dict[str, Offer] = {}
+    absent: dict[str, str] = {}
+    broken: dict[str, str] = {}
+    rooms: dict[str, Callable[[Package], Offer]] = {}
+    for room in ROOMS:
+        rooms |= room.OFFERS
+    for operation, look in rooms.items():
+        try:
+            offers[operation] = look(package)
+        except NotOffered as reason:
+            absent[operation] = str(reason)
+        except Broken as reason:
+            broken[operation] = str(reason)
+        except NotImplementedError as reason:
+            absent[operation] = str(reason)
+        except AdapterError as reason:
+            broken[operation] = str(reason)
+    return Laid(offers, absent, broken, package.origin, PRECISION)

@@ -1,0 +1,41 @@
+"""`attention`: grouped attention (or the simple one where that is all there is), the causal mask, multi-head attention."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from inferspec.conformance.layouts import Offer
+from inferspec.conformance.layouts.packages import NotOffered, Package
+
+FLOAT32 = ("float32",)
+ADDED = ("none", "-inf", "lowest", "additive")
+"""A mask is an array that is added to the scores, or there is none."""
+GROUPED = ("none", "causal", "-inf", "lowest", "additive")
+BATCHES = ((1,), (2,), (5,), (9,))
+"""N×L×E: exactly one leading dim."""
+
+
+def _attention(package: Package) -> Offer:
+    try:
+        grouped = package.find("scaled_dot_product_attention_grouped", home="attention")
+    except NotOffered:
+        simple = package.find("scaled_dot_product_attention_simple", home="attention")
+        return Offer(simple, {"dtypes": FLOAT32, "masks": ADDED, "ratios": (1,)})
+    return Offer(grouped, {"dtypes": FLOAT32, "masks": GROUPED})
+
+
+def _causal_mask(package: Package) -> Offer:
+    return Offer(package.find("causal_mask", home="attention"), {"dtypes": FLOAT32})
+
+
+def _multi_head(package: Package) -> Offer:
+    own = package.find("SimpleMultiHeadAttention", "MultiHeadAttention", home="attention")
+    asked: dict[str, Any] = {"dtypes": FLOAT32, "masks": ADDED, "leading_dims": BATCHES}
+    return Offer(own, {**asked, "free_head_dim": (False,), "other_lengths": (False,)})
+
+
+OFFERS = {
+    "scaled_dot_product_attention": _attention,
+    "causal_mask": _causal_mask,
+    "MultiHeadAttention": _multi_head,
+}

@@ -1,0 +1,166 @@
+"""`generate.simple_generate(model, tokenizer, prompt, sampler)` and `simple_generate_with_kv_cache`, which print what they generate.
+
+They run to the end of the sequence in one go and hand every id to the tokenizer's detokenizer. That is where an id comes
+out here: a tokenizer of our own holds them there until the next id is asked for.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from queue import SimpleQueue
+from typing import Any
+
+from inferspec.conformance.layouts import Offer
+from inferspec.conformance.layouts.packages import Broken, NotOffered, Package, takes
+
+
+class _Enough(BaseException):
+    """No more ids are wanted; no `except Exception` of the course's code holds it up."""
+
+
+class _Tokenizer:
+    """What the course's code uses of a tokenizer, its detokenizer included."""
+
+    last_segment = text = ""
+
+    def __init__(self, prompt: Sequence[int], eos: Sequence[int], out: Callable[[int], None]) -> None:
+        self._prompt, self._out = prompt, out
+        self.eos_token_id = eos[0] if eos else -1
+        self.eos_token_ids = set(eos)
+
+    @property
+    def detokenizer(self) -> _Tokenizer:
+        return self
+
+    def encode(self, prompt: str, add_special_tokens: bool = True) -> list[int]:
+        return list(self._prompt)
+
+    def reset(self) -> None:
+        """A detokenizer begins anew."""
+
+    def finalize(self) -> None:
+        """A detokenizer gives what it held back."""
+
+    def add_token(self, token: Any) -> None:
+        self._out(int(token))
+
+    def decode(self, tokens: Any) -> str:
+        return ""
+
+
+class _Model:
+    """A model of the contract as the course's: week 1 gives it tokens alone, week 2 an offset and a cache too."""
+
+    num_hidden_layers = 1
+
+    def __init__(self, own: Any) -> None:
+        self._own = own
+        self._caches: dict[int, tuple[Any, Any]] = {}
+
+    def create_kv_cache(self) -> list[Any]:
+        return [_Layer()]
+
+    def __call__(self, tokens: Any, offset: Any = None, cache: Any = None, logits_to_keep: Any = None) -> Any:
+        if cache is None:
+            return self._own(tokens)
+        # The cache itself is kept with what stands for it, so that no other gets its id.
+        _, own = self._caches.setdefault(id(cache[0]), (cache[0], self._own.make_cache()))
+        if int(offset) != own[0].offset:
+            raise ValueError(f"the offset is {offset} where the cache holds {own[0].offset} tokens")
+        logits = self._own(tokens, own)
+        self._follow(cache[0], tokens.shape[1])
+        return logits
+
+    def _follow(self, layer: Any, length: int) -> None:
+        """A cache that the course's code made grows as it would in the course's model."""
+        import mlx.core as mx
+
+        layer.update_and_fetch(*(mx.zeros((1, 1, length, 1)) for _ in range(2)))
+
+
+class _Layer:
+    """A cache of a layer; its tokens are kept elsewhere."""
+
+    offset = 0
+
+    def update_and_fetch(self, key: Any, value: Any) -> None:
+        self.offset += key.shape[2]
+
+    def release(self) -> None:
+        """It owns nothing."""
+
+
+def _generate(package: Package) -> Offer:
+    plain = package.find("simple_generate", home="generate")
+    asked: dict[str, Any] = {"stops": (0, 1)}
+    try:
+        cached = package.find("simple_generate_with_kv_cache", home="generate")
+    except (NotOffered, Broken):
+        cached = None
+    if not takes(plain, "sampler") or cached:
+        asked["samplers"] = ("none",)
+
+    def generate(
+        model: Any,
+        tokens: Any,
+        max_tokens: int,
+        eos: Sequence[int] = (),
+        sampler: Any = None,
+        cache: bool = True,
+    ) -> Iterator[int]:
+        if cache and cached:
+            return _ids(lambda tokenizer: cached(_Model(model), tokenizer, ""), tokens, max_tokens, eos)
+        options = {"sampler": _rows(sampler)} if takes(plain, "sampler") else {}
+        return _ids(lambda tokenizer: plain(_Model(model), tokenizer, "", **options), tokens, max_tokens, eos)
+
+    return Offer(generate, asked if cached else {**asked, "caches": (False,)})
+
+
+def _rows(sampler: Any) -> Any:
+    """A sampler as the course calls it: with log-probabilities of one row, for an array of one id."""
+    import mlx.core as mx
+
+    return None if sampler is None else lambda logprobs: mx.array([int(sampler(logprobs[0]))])
+
+
+def _ids(run: Callable[[_Tokenizer], Any], tokens: Any, max_tokens: int, eos: Sequence[int]) -> Iterator[int]:
+    """The ids that a run hands to its detokenizer, each when it is asked for."""
+    if max_tokens == 0:
+        return
+    asked: SimpleQueue[bool] = SimpleQueue()
+    given: SimpleQueue[tuple[str, Any]] = SimpleQueue()
+
+    def out(token: int) -> None:
+        given.put(("id", token))
+        if not asked.get():
+            raise _Enough
+
+    def work() -> None:
+        if not asked.get():
+            return
+        try:
+            run(_Tokenizer([int(token) for token in tokens], eos, out))
+            given.put(("end", None))
+        except _Enough:
+            return
+        except BaseException as error:
+            given.put(("error", error))
+
+    worker = threading.Thread(target=work, daemon=True)
+    worker.start()
+    try:
+        for _ in range(max_tokens):
+            asked.put(True)
+            what, value = given.get()
+            if what == "end":
+                return
+            if what == "error":
+                raise value
+            yield value
+    finally:
+        asked.put(False)
+        worker.join(1.0)
+
+
+OFFERS = {"generate": _generate}

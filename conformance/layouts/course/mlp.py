@@ -1,0 +1,26 @@
+"""`Qwen3MLP` of week 1 (or the Qwen2 of older editions), with dense weights."""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+
+from inferspec.conformance.layouts import Offer
+from inferspec.conformance.layouts.course.linear import MODEL
+from inferspec.conformance.layouts.packages import NotOffered, Package
+
+HOMES = ("qwen3_week1", "qwen2_week1")
+
+
+def _mlp(package: Package) -> Offer:
+    packed: list[str] = []
+    for name in ("Qwen3MLP", "Qwen2MLP"):
+        with contextlib.suppress(NotOffered):
+            own = package.find(name, home=HOMES, needs=("__init__", "__call__"))
+            if "QuantizedWeights" not in str(inspect.signature(own)):
+                return Offer(own, {"dtypes": MODEL})
+            packed.append(f"{own.__module__}.{name} takes packed weights; that of week 1 is not there")
+    raise NotOffered(*packed[:1] or ["there is no Qwen3MLP that is more than a stub"])
+
+
+OFFERS = {"SwiGLU": _mlp}

@@ -1,0 +1,122 @@
+"""`quantize` and `embedding.QuantizedEmbedding`: packed weights of 4 bits, handed over as `QuantizedWeights`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+from inferspec.conformance.layouts import Offer
+from inferspec.conformance.layouts.packages import NotOffered, Package, takes
+
+PRESENT: dict[str, Any] = {"dtypes": ("bfloat16",), "group_sizes": (128,)}
+FORMER: dict[str, Any] = {"dtypes": ("float16",), "group_sizes": (64,)}
+"""Of the Qwen2 edition: what its extension was made for."""
+ALWAYS: dict[str, Any] = {"bits": (4,), "transpose": (True,), "stacked": (False,)}
+
+
+def _asked(package: Package) -> dict[str, Any]:
+    """What the edition's product takes: an older one is told by refusing the present form and taking its own."""
+    own = package.find("quantized_matmul", home="quantize")
+    former = not _takes(own, PRESENT) and _takes(own, FORMER)
+    return {**ALWAYS, **(FORMER if former else PRESENT)}
+
+
+def _takes(own: Callable[..., Any], form: dict[str, Any]) -> bool:
+    import mlx.core as mx
+
+    dtype, group = getattr(mx, form["dtypes"][0]), form["group_sizes"][0]
+    packed, scales, biases = mx.quantize(mx.ones((8, group)).astype(dtype), group, 4)
+    try:
+        mx.eval(_product(own, mx.ones((2, group)).astype(dtype), packed, scales, biases, group, 4, True))
+    except Exception:
+        return False
+    return True
+
+
+def _product(
+    own: Callable[..., Any], x: Any, packed: Any, scales: Any, biases: Any, group_size: int, bits: int, transpose: bool
+) -> Any:
+    return own(scales, biases, group_size, bits, x, packed, transpose)
+
+
+def _quantized_matmul(package: Package) -> Offer:
+    own = package.find("quantized_matmul", home="quantize")
+
+    def quantized_matmul(
+        x: Any,
+        packed: Any,
+        scales: Any,
+        biases: Any,
+        group_size: int = 128,
+        bits: int = 4,
+        transpose: bool = True,
+    ) -> Any:
+        return _product(own, x, packed, scales, biases, group_size, bits, transpose)
+
+    return Offer(quantized_matmul, _asked(package))
+
+
+def _weights(package: Package) -> Callable[..., Any]:
+    """What makes the course's packed weights of ours."""
+    own = package.find("QuantizedWeights", home="quantize", needs=("__init__",))
+
+    def weights(packed: Any, scales: Any, biases: Any, group_size: int, bits: int) -> Any:
+        return own(scales=scales, biases=biases, group_size=group_size, bits=bits, weight=packed)
+
+    return weights
+
+
+def _dequantize(package: Package) -> Offer:
+    """Of a layer as mlx-lm has it; the present edition gives bfloat16 always."""
+    own = package.find("dequantize_linear", home="quantize")
+
+    def dequantize(packed: Any, scales: Any, biases: Any, group_size: int = 128, bits: int = 4) -> Any:
+        layer = SimpleNamespace(weight=packed, scales=scales, biases=biases, group_size=group_size, bits=bits)
+        return own(layer)
+
+    return Offer(dequantize, {**ALWAYS, **PRESENT})
+
+
+def _quantized_linear(package: Package) -> Offer:
+    own, weights = package.find("quantized_linear", home="quantize"), _weights(package)
+
+    class QuantizedLinear:
+        def __init__(
+            self, packed: Any, scales: Any, biases: Any, group_size: int = 128, bits: int = 4, bias: Any = None
+        ) -> None:
+            self.weights, self.bias = weights(packed, scales, biases, group_size, bits), bias
+
+        def __call__(self, x: Any) -> Any:
+            return own(x, self.weights, self.bias)
+
+    return Offer(QuantizedLinear, _asked(package))
+
+
+def _quantized_embedding(package: Package) -> Offer:
+    own = package.find("QuantizedEmbedding", home="embedding", needs=("__init__", "__call__", "as_linear"))
+    weights = _weights(package)
+    if not takes(own, "weight"):
+        raise NotOffered("QuantizedEmbedding takes no weight")
+
+    class QuantizedEmbedding:
+        def __init__(self, packed: Any, scales: Any, biases: Any, group_size: int = 128, bits: int = 4) -> None:
+            rows, columns = packed.shape[0], packed.shape[1] * 32 // bits
+            self.own = own(rows, columns, weights(packed, scales, biases, group_size, bits))
+
+        def __call__(self, tokens: Any) -> Any:
+            return self.own(tokens)
+
+        def as_linear(self, x: Any) -> Any:
+            return self.own.as_linear(x)
+
+    return Offer(QuantizedEmbedding, {**ALWAYS, **PRESENT, "leading_dims": ((1,), (2,), (2, 3), (2, 1, 3))})
+
+
+OFFERS = {
+    "dequantize": _dequantize,
+    "quantized_matmul": _quantized_matmul,
+    "QuantizedLinear": _quantized_linear,
+    "QuantizedEmbedding": _quantized_embedding,
+    "QuantizedEmbedding.as_linear": _quantized_embedding,
+}

@@ -1,0 +1,438 @@
+"""`--layout course`: a package of the tiny-llm course is certified as it is, by the chapters of its text."""
+
+from __future__ import annotations
+
+import importlib
+import random
+import subprocess
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from inferspec.conformance.envelope import OutsideEnvelope, narrow
+from inferspec.conformance.layouts import by_chapter, chapters
+from inferspec.conformance.layouts.course import ROOMS
+from inferspec.conformance.strategies import Pick
+from inferspec.conformance.subject import HostedSubject
+from inferspec.conformance.tapes import LENGTH
+from inferspec.conformance.trial import Nonconformance, Trial
+from inferspec.spec import contracts
+from inferspec.tools.course_package import ATTENTION, LAYER_NORM, SAMPLER, package
+
+OPERATIONS = [name for room in ROOMS for name in room.OFFERS]
+
+
+@pytest.fixture(scope="module")
+def hosted(tmp_path_factory: pytest.TempPathFactory, write: Callable[..., None]) -> Any:
+    """A subject made of files, seen as the course's package `student`."""
+    made = []
+
+    def host(files: dict[str, str]) -> HostedSubject:
+        folder = tmp_path_factory.mktemp("course")
+        write(folder, files)
+        made.append(HostedSubject(str(folder / "student"), layout="course", limit=60))
+        return made[-1]
+
+    yield host
+    for subject in made:
+        subject.close()
+
+
+@pytest.fixture(scope="module")
+def right(hosted: Any) -> HostedSubject:
+    return hosted(package("student"))
+
+
+def problem(subject: HostedSubject, name: str, times: int = 6) -> str:
+    """What the widest calls of an operation find, "" where all agree with the oracle."""
+    contract = next(c for c in contracts() for op in c.operations if op.signature.operation == name)
+    ordinary = importlib.import_module(f"inferspec.conformance.inputs.{contract.component}").ORDINARY[name]
+    requirement = next(r for r in contract.requirements if r.name == name)
+    tapes = random.Random(1)
+    for _ in range(times):
+        trial = Trial(subject, requirement)
+        try:
+            call = ordinary.build(Pick(tapes.randbytes(LENGTH), narrow(trial.envelope, ordinary.asked)))
+            trial.begin()
+            trial.agrees(call)
+        except Nonconformance as error:
+            return f"{error} {call}"
+    return ""
+
+
+# a right package
+
+
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_a_right_package_offers_what_the_course_writes_and_agrees(right, name):
+    assert name in right.description.offers, right.description.absent
+    if name == "Sampler":  # of a generator of its own: judged by statistics alone
+        with pytest.raises(OutsideEnvelope, match="generators"):
+            problem(right, name)
+    else:
+        assert not problem(right, name)
+
+
+def test_every_operation_of_the_layout_is_in_one_chapter():
+    named = [name for chapter in chapters("course") for name in chapter.names if not name.startswith("ROPE")]
+    assert sorted(named) == sorted(OPERATIONS)
+
+
+def test_a_requirement_is_in_the_chapter_that_names_it():
+    rows = [{"id": r.id, "name": r.name} for c in contracts() for r in c.requirements]
+    of = {chapter.where: {row["id"] for row in about} for chapter, about in by_chapter("course", rows)}
+    assert "ROPE-01" in of["week 1 day 2"]
+    assert "ROPE-05" not in of["week 1 day 2"]
+    assert "ROPE-05" in of["week 2 day 6-7"]
+
+
+def test_what_the_text_does_not_ask_for_is_not_asked(right):
+    narrowed = {name: offer["narrowed"] for name, offer in right.description.offers.items()}
+    assert narrowed["scaled_dot_product_attention"]["dtypes"] == ["float32"]
+    assert "bool" not in narrowed["scaled_dot_product_attention"]["masks"]
+    assert narrowed["RoPE"]["offsets"] == ["none", "slice", "slices"]
+    assert narrowed["quantized_matmul"]["group_sizes"] == [128]
+    assert narrowed["KVCache"] == {"restoring": [False], "head_dims": ["same"], "empty_chunks": [False]}
+
+
+# packages that are not whole
+
+STUBS = {
+    "attention": '''
+import mlx.core as mx
+
+def scaled_dot_product_attention_simple(query, key, value, scale=None, mask=None):
+    weights = mx.softmax(query @ key.swapaxes(-1, -2) * query.shape[-1] ** -0.5 + (0 if mask is None else mask), axis=-1)
+    return weights @ value
+
+def scaled_dot_product_attention_grouped(query, key, value, scale=None, mask=None):
+    """Not yet."""
+    pass
+
+def causal_mask(L, S, dtype):
+    raise NotImplementedError("day 3")
+
+class SimpleMultiHeadAttention:
+    def __init__(self, hidden_size, num_heads, wq, wk, wv, wo):
+        pass
+
+    def __call__(self, query, key, value, mask=None):
+        pass
+
+def flash_attention(query, key, value, scale=None):
+    ...
+''',
+    "kv_cache": """
+class TinyKvFullCache:
+    def __init__(self):
+        self.key_values = None
+        self.offset = 0
+
+    def update_and_fetch(self, key, value, mask_length=None, mask=None):
+        pass
+""",
+    "sampler": """
+import mlx.core as mx
+
+def make_sampler(temp, top_p, top_k):
+    def sample(logprobs):
+        if temp == 0:
+            return mx.argmax(logprobs, axis=-1)
+        pass
+
+    return sample
+""",
+    "__init__": "from .attention import *\n",
+}
+
+
+def files(**modules: str) -> dict[str, str]:
+    return {f"student/{module}.py": text for module, text in modules.items()}
+
+
+def test_what_is_only_begun_is_not_claimed(hosted):
+    about = hosted(files(**STUBS)).description
+    assert set(about.offers) == {"scaled_dot_product_attention", "Sampler"}
+    assert not about.broken
+    assert about.absent["causal_mask"] == "causal_mask is a stub"
+    assert about.absent["MultiHeadAttention"] == "SimpleMultiHeadAttention is a stub: __call__"
+    assert about.absent["KVCache"] == "TinyKvFullCache is a stub: update_and_fetch"
+    assert about.absent["RoPE"] == "there is no RoPE in student"
+    # Attention before day 3 is of as many heads for keys as for queries; a starter's sampler is greedy.
+    assert about.offers["scaled_dot_product_attention"]["narrowed"]["ratios"] == [1]
+    assert about.offers["Sampler"]["narrowed"]["temperatures"] == ["greedy"]
+
+
+COMPILED = """
+import mlx.core as mx
+from extensions import tiny_llm_ext
+
+class QuantizedWeights:
+    def __init__(self, scales, biases, group_size: int, bits: int, weight):
+        self.scales, self.biases, self.group_size, self.bits, self.weight = scales, biases, group_size, bits, weight
+
+def quantized_matmul(scales, biases, group_size, bits, a, b, transpose_b=False):
+    return tiny_llm_ext.quantized_matmul(scales, biases, group_size, bits, mx.contiguous(a), b, transpose_b)
+
+def quantized_linear(x, w: QuantizedWeights, bias=None):
+    return quantized_matmul(w.scales, w.biases, w.group_size, w.bits, x, w.weight, True)
+"""
+UNBUILT = {
+    "nothing": {},
+    "a folder": {"extensions/__init__.py": ""},
+    "a package that could not load its library": {
+        "extensions/tiny_llm_ext/__init__.py": "try:\n    from ._ext import *\nexcept ImportError:\n    print('no')\n"
+    },
+    "a package that raises": {"extensions/tiny_llm_ext/__init__.py": "from ._ext import *\n"},
+}
+
+
+@pytest.mark.parametrize("there", UNBUILT)
+def test_an_extension_that_is_not_built_costs_what_calls_it_and_nothing_else(certify, there):
+    written = package("student", quantize=COMPILED) | UNBUILT[there]
+    run = certify(written, "--impl", "student", "--layout", "course", "-k", "test_nothing_at_all")
+    about = run.certificate["subject"]
+    assert about["layout"] == "course"
+    lacking = {"quantized_matmul", "QuantizedLinear", "dequantize"}
+    assert set(about["offers"]) == set(OPERATIONS) - lacking
+    row = run.row("QMM-01")
+    assert row["state"] == "not_claimed"
+    assert "is not built here" in row["message"]
+
+
+def test_a_module_that_does_not_import_costs_its_components_and_nothing_else(hosted):
+    raising = package("student", kv_cache="raise OSError('no disk')\n")
+    about = hosted(raising).description
+    assert set(about.broken) == {"KVCache", "BatchingKVCache"}
+    assert about.broken["KVCache"] == "student.kv_cache did not import: OSError: no disk"
+    # The model of week 2 imports the cache; pages only inherit from a class there.
+    assert set(OPERATIONS) - set(about.offers) == {"KVCache", "BatchingKVCache", "Qwen3.incremental"}
+
+
+def test_an_init_that_exits_costs_nothing(hosted):
+    exiting = package("student") | {"student/__init__.py": "raise SystemExit('no GPU')\n"}
+    assert set(hosted(exiting).description.offers) == set(OPERATIONS)
+
+
+def test_a_syntax_error_costs_its_module(hosted):
+    about = hosted(package("student", sampler="def make_sampler(:\n")).description
+    assert set(about.broken) == {"Sampler"}
+    assert "SyntaxError" in about.broken["Sampler"]
+
+
+# editions
+
+OLDEST_CACHE = """
+import mlx.core as mx
+
+class TinyKvFullCache:
+    def __init__(self):
+        self.key_values = None
+
+    def update_and_fetch(self, key, value, offset: int):
+        if self.key_values is not None:
+            key, value = (mx.concatenate(pair, axis=2) for pair in zip(self.key_values, (key, value)))
+        self.key_values = key, value
+        return key, value
+"""
+OLDER_CACHE = """
+import mlx.core as mx
+
+class TinyKvFullCache:
+    def __init__(self):
+        self.key, self.value = None, None
+
+    def update_and_fetch(self, key, value):
+        self.key = key if self.key is None else mx.concatenate([self.key, key], axis=2)
+        self.value = value if self.value is None else mx.concatenate([self.value, value], axis=2)
+        return self.key, self.value, self.key.shape[2]
+"""
+TEXT_CACHE = """
+import mlx.core as mx
+
+class TinyKvFullCache:
+    def __init__(self):
+        self.key, self.value, self.offset = None, None, 0
+
+    def update_and_fetch(self, key, value):
+        self.key = key if self.key is None else mx.concatenate([self.key, key], axis=1)
+        self.value = value if self.value is None else mx.concatenate([self.value, value], axis=1)
+        self.offset += key.shape[1]
+        return self.key, self.value
+"""
+
+
+@pytest.mark.parametrize("text", [OLDEST_CACHE, OLDER_CACHE, TEXT_CACHE], ids=["with offset", "of three", "axis 1"])
+def test_caches_of_every_edition_are_taken(hosted, text):
+    subject = hosted(files(kv_cache=text))
+    assert subject.description.offers["KVCache"]["narrowed"]["rewinding"] == [False]
+    assert not problem(subject, "KVCache")
+
+
+EDITIONS = {
+    "RoPE": (
+        "positional_encoding",
+        """
+from inferspec.impl import rope
+
+class RoPE:
+    def __init__(self, dims, max_seq_len=32768, base=10000, traditional=False):
+        self.own = rope.RoPE(dims, max_seq_len, base, traditional)
+
+    def __call__(self, x, offset: slice | None = None):
+        if isinstance(offset, list):
+            raise AttributeError("no start")
+        return self.own(x, offset)
+""",
+        {"offsets": ["none", "slice"]},
+    ),
+    "flash_attention": (
+        "attention",
+        ATTENTION.replace(
+            "def flash_attention(query, key, value, scale=None, mask=None)",
+            "def flash_attention(query, key, value, scale=None)",
+        ).replace("scale=scale, mask=mask)\n\ndef paged", "scale=scale)\n\ndef paged"),
+        {"masks": ["none"]},
+    ),
+    "RMSNorm": ("norms", LAYER_NORM, {}),
+    "SwiGLU": (
+        "qwen2_week1",
+        """
+from inferspec.impl import mlp
+
+class Qwen2MLP:
+    def __init__(self, dim, hidden_dim, w_gate, w_up, w_down):
+        self.own = mlp.SwiGLU(dim, hidden_dim, w_gate, w_up, w_down)
+
+    def __call__(self, x):
+        return self.own(x)
+""",
+        {"dtypes": ["float32", "bfloat16"]},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", EDITIONS)
+def test_other_editions_of_a_signature_and_other_places_are_taken(hosted, name):
+    module, text, narrowed = EDITIONS[name]
+    subject = hosted(files(**{module: text}))
+    assert narrowed.items() <= subject.description.offers[name]["narrowed"].items()
+    assert not problem(subject, name)
+
+
+# what goes wrong
+
+TOP_LEFT = """
+import mlx.core as mx
+
+def causal_mask(L: int, S: int, dtype: mx.Dtype):
+    return mx.where(mx.tril(mx.ones((L, S))) > 0, mx.array(0.0), mx.array(-mx.inf)).astype(dtype)
+
+def scaled_dot_product_attention_grouped(query, key, value, scale=None, mask=None):
+    *batch, heads, length, dim = query.shape
+    repeats = heads // key.shape[-3]
+    # Tiled in the place of repeated: head h reads h % H.
+    key, value = (mx.concatenate([x] * repeats, axis=-3) for x in (key, value))
+    scores = query @ key.swapaxes(-1, -2) * (dim**-0.5 if scale is None else scale)
+    if isinstance(mask, str):
+        mask = causal_mask(length, key.shape[-2], query.dtype)
+    return mx.softmax(scores if mask is None else scores + mask, axis=-1) @ value
+"""
+OUTSIDE = """
+import mlx.core as mx
+
+class RMSNorm:
+    def __init__(self, dim: int, weight, eps: float = 1e-5):
+        self.weight, self.eps = weight, eps
+
+    def __call__(self, x):
+        y = x.astype(mx.float32)
+        return (y / (mx.sqrt(mx.mean(y * y, axis=-1, keepdims=True)) + self.eps)).astype(x.dtype) * self.weight
+"""
+
+
+@pytest.fixture(scope="module")
+def mistaken(certify: Any) -> Any:
+    wrong = package("student", attention=TOP_LEFT, layer_norm=OUTSIDE)
+    ids = ("ATTN-03", "CMASK-01", "RMS-01", "RMS-02", "LIN-01", "LIN-10")
+    return certify(
+        wrong, "--impl", "student", "--layout", "course", "-m", " or ".join(f"requirement(id='{i}')" for i in ids)
+    )
+
+
+@pytest.mark.parametrize(
+    ("requirement", "fault"),
+    [("ATTN-03", "sdpa-heads-tiled"), ("CMASK-01", "cmask-top-left"), ("RMS-02", "rms-eps-outside")],
+)
+def test_typical_mistakes_are_red(mistaken, requirement, fault):
+    assert mistaken.row(requirement)["state"] == "failed", mistaken.text
+    assert fault in mistaken.row(requirement)["diagnosis"]
+
+
+def test_the_summary_tells_what_holds_of_each_chapter(mistaken):
+    lines = [line.strip() for line in mistaken.text.splitlines()]
+    start = lines.index("by chapters of the course:")
+    said = lines[start : start + 20]
+    assert any(line.startswith("week 1 day 1") and "2 passed" in line for line in said), said
+    assert any(line.startswith("week 1 day 3") and "2 failed" in line for line in said), said
+    assert "scaled_dot_product_attention: ATTN-03" in said
+    assert "causal_mask: CMASK-01" in said
+    assert any(line.startswith("RMSNorm: RMS-0") for line in said), said
+
+
+def test_a_rerun_line_names_the_layout(mistaken):
+    assert "--impl student --layout course --profile" in mistaken.text
+
+
+BY_COLUMNS = """
+import mlx.core as mx
+
+def make_sampler(temp: float, top_p: float, top_k: int | None):
+    def sample(logprobs):
+        if temp == 0:
+            return mx.argmax(logprobs, axis=-1)
+        kept = mx.array(logprobs)
+        if top_k:
+            # Columns of one row, for all rows.
+            kept[:, mx.argsort(-kept, axis=-1)[0, top_k:]] = -mx.inf
+        if top_p:
+            order = mx.argsort(-kept, axis=-1)[0]
+            before = mx.cumsum(mx.exp(kept[:, order]), axis=-1) - mx.exp(kept[:, order])
+            kept[:, order] = mx.where(before < top_p, kept[:, order], -mx.inf)
+        return mx.random.categorical(kept / temp, axis=-1)
+
+    return sample
+"""
+
+
+def test_a_sampler_of_one_row_is_given_one_row_at_a_time(hosted, right):
+    about = hosted(files(sampler=BY_COLUMNS)).description
+    assert about.offers["Sampler"]["narrowed"]["draws"] == 5000
+    assert "draws" not in right.description.offers["Sampler"]["narrowed"]
+
+
+# what is said of a wrong use
+
+
+def test_an_unknown_layout_is_refused(certify):
+    said = certify({}, "--impl", "student", "--layout", "school").complaint()
+    assert "--layout school: it takes course" in said
+
+
+def test_a_package_that_is_not_there_is_said_so(certify):
+    said = certify({}, "--impl", "student", "--layout", "course").complaint()
+    assert "student: no package of that name can be imported from here" in said
+
+
+def test_a_certificate_that_names_a_layout_is_sound(certify, tmp_path):
+    run = certify(files(sampler=SAMPLER), "--impl", "student", "--layout", "course", "-k", "test_nothing_at_all")
+    path = tmp_path / "certificate.json"
+    import json
+
+    path.write_text(json.dumps(run.certificate), encoding="utf-8")
+    done = subprocess.run(
+        [sys.executable, "-m", "inferspec.tools.cli", "verify", str(path)], capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
