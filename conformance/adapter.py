@@ -10,8 +10,8 @@ import importlib
 import importlib.util
 import inspect
 import sys
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from importlib.metadata import entry_points
 from pathlib import Path
 from types import ModuleType
@@ -20,8 +20,10 @@ from typing import Any
 from inferspec.conformance.arrays import Arrays, arrays
 from inferspec.conformance.binding import AdapterError, Target, bind, defines, offers_methods
 from inferspec.conformance.drivers import driver_of
+from inferspec.conformance.envelope import meet
+from inferspec.conformance.layouts import lay_out
 from inferspec.spec import COMPONENTS, contracts
-from inferspec.spec.contract import Contract, Operation
+from inferspec.spec.contract import Beside, Contract, Operation
 
 ENTRY_POINTS = "inferspec.subjects"
 
@@ -48,14 +50,34 @@ class Adapter:
     """component -> the order of its arrays' axes (``{"kv_cache": "BLHD"}``), where it is not the contract's."""
     waivers: str
     kind: Arrays
+    kernel_path: Callable[[], str] = str
+    """What ran its kernels, as it says itself; empty where it says nothing."""
+    absent: dict[str, str] = field(default_factory=dict)
+    """operation -> why it is not claimed, where more is known than that there is nothing of its name."""
 
 
-def load(spec: str, replacements: Mapping[str, str] | None = None, kind_of_arrays: str = "") -> Adapter:
+def load(
+    spec: str, replacements: Mapping[str, str] | None = None, kind_of_arrays: str = "", layout: str = ""
+) -> Adapter:
     """Load the adapter `spec`, with `replacements` (component or operation -> spec) put in its place.
 
     spec: a registered name, a dotted module, `module:object`, or a path to a file or package. kind_of_arrays: a kind
-    to use in place of the one that the adapter declares or seems to speak.
+    to use in place of the one that the adapter declares or seems to speak. layout: whose names a package has that is
+    no adapter (`layouts`).
     """
+    adapter = _laid(spec, kind_of_arrays, layout) if layout else _adapter(spec, kind_of_arrays)
+    for part, replacement in (replacements or {}).items():
+        _replace(adapter, part, replacement)
+    _check_declarations(adapter)
+    _narrow_plain(adapter)
+    _set_drivers(adapter)
+    if not adapter.targets and not adapter.broken:
+        names = ", ".join(op.signature.operation for contract in contracts() for op in contract.operations)
+        raise AdapterError(f"{spec} ({adapter.origin}) offers none of the contract's names; define any of: {names}")
+    return adapter
+
+
+def _adapter(spec: str, kind_of_arrays: str) -> Adapter:
     thing, module = _find(spec)
     reason = getattr(thing, "UNAVAILABLE", "")
     if isinstance(reason, str) and reason:
@@ -63,7 +85,7 @@ def load(spec: str, replacements: Mapping[str, str] | None = None, kind_of_array
     origin = str(getattr(module, "__file__", "") or module.__name__)
     kind = _kind(thing, module, kind_of_arrays)
     targets, broken = _offers(thing, kind)
-    adapter = Adapter(
+    return Adapter(
         spec=spec,
         name=str(getattr(thing, "NAME", "") or _name_of(thing, spec)),
         version=str(getattr(thing, "VERSION", "") or getattr(thing, "__version__", "") or "unversioned"),
@@ -75,15 +97,51 @@ def load(spec: str, replacements: Mapping[str, str] | None = None, kind_of_array
         layout=_declared(thing, "LAYOUT"),
         waivers=_waiver_file(thing, origin),
         kind=kind,
+        kernel_path=lambda: str(getattr(thing, "KERNEL_PATH", "")),
     )
-    for part, replacement in (replacements or {}).items():
-        _replace(adapter, part, replacement)
-    _check_declarations(adapter)
-    _narrow_plain(adapter)
-    _set_drivers(adapter)
-    if not adapter.targets and not adapter.broken:
-        names = ", ".join(op.signature.operation for contract in contracts() for op in contract.operations)
-        raise AdapterError(f"{spec} ({origin}) offers none of the contract's names; define any of: {names}")
+
+
+def _laid(spec: str, kind_of_arrays: str, layout: str) -> Adapter:
+    """A package that is written to a convention (`layouts`)."""
+    path = Path(spec)
+    if path.suffix == ".py" or "/" in spec:
+        path = path.resolve()
+        if not path.exists():
+            raise AdapterError(f"{spec}: there is no file or package {path.name} in {path.parent}")
+        sys.path.insert(0, str(path.parent))
+    try:
+        laid, kind = lay_out(path.stem if path.is_absolute() else spec, layout), arrays(kind_of_arrays or "mlx")
+    except (ValueError, ImportError) as error:
+        raise AdapterError(str(error)) from error
+    if path.is_absolute() and Path(laid.origin).resolve() not in (path, path / "__init__.py"):
+        raise AdapterError(f"{spec}: {path.stem!r} is also the name of a module of {laid.origin}; rename {path.name}")
+    adapter = Adapter(
+        spec=spec,
+        name=f"{path.stem} (layout {layout})",
+        version="unversioned",
+        origin=laid.origin,
+        targets={},
+        broken=dict(laid.broken),
+        envelope={},
+        precision=dict(laid.precision),
+        layout={},
+        waivers="",
+        kind=kind,
+        absent=dict(laid.absent),
+    )
+    for contract in contracts():
+        for operation in contract.operations:
+            name = operation.signature.operation
+            if offer := laid.offers.get(name):
+                try:
+                    target = bind(operation, offer.function, kind, plain=False)
+                except AdapterError as error:
+                    adapter.broken[name] = str(error)
+                    continue
+                both = {key: meet(target.narrowed.get(key, kept), kept) for key, kept in offer.narrows.items()}
+                target.narrowed = {**target.narrowed, **both}
+                adapter.targets[name] = target
+                adapter.layout |= {contract.component: offer.layout} if offer.layout else {}
     return adapter
 
 
@@ -302,16 +360,52 @@ def _set_drivers(adapter: Adapter) -> None:
             if target := adapter.targets.get(name):
                 target.driver = driver_of(contract.component, name)
                 target.layout = adapter.layout.get(contract.component, "")
-                _set_beside(adapter, name, target)
+                _set_beside(adapter, contract, name, target)
 
 
-def _set_beside(adapter: Adapter, name: str, target: Target) -> None:
+def _set_beside(adapter: Adapter, contract: Contract, name: str, target: Target) -> None:
     """Give a driver what else it uses; what lacks a part is not offered."""
-    lacking = [other for other in target.operation.beside if other not in adapter.targets]
-    if lacking:
-        adapter.broken[name] = f"it takes {', '.join(lacking)} beside it"
+    operation = target.operation
+    lacking = [other for other in operation.beside if other.name not in adapter.targets]
+    if any(other.borrowed for other in lacking):
         del adapter.targets[name]
-    target.beside = {other: adapter.targets[other].build for other in target.operation.beside if not lacking}
+        return
+    if broken := _broken_without(operation, lacking):
+        adapter.broken[name] = f"it takes {', '.join(broken)} beside it"
+        del adapter.targets[name]
+        return
+    target.beside = {
+        other.name: adapter.targets[other.name].beside_a(target.kind)
+        for other in operation.beside
+        if other not in lacking
+    }
+    target.narrowed = {
+        **_declared_elsewhere(adapter, contract, operation),
+        **target.narrowed,
+        **dict(other.narrows for other in lacking if other.narrows),
+    }
+
+
+def _broken_without(operation: type[Operation], lacking: Sequence[Beside]) -> list[str]:
+    """What of the lacking operations this one cannot do without."""
+    needed = [other.name for other in lacking if not other.modelled and not other.narrows]
+    choice = [other for other in operation.beside if other.narrows]
+    if choice and all(other in lacking for other in choice):
+        needed.append(" or ".join(other.name for other in choice))
+    return needed
+
+
+def _declared_elsewhere(adapter: Adapter, contract: Contract, operation: type[Operation]) -> dict[str, tuple[Any, ...]]:
+    """What a part of another component says that it takes: more is not asked of it here."""
+    others = [
+        one for one in contracts() if any(op.signature.operation in operation.borrowed() for op in one.operations)
+    ]
+    return {
+        key: tuple(values)
+        for other in others
+        for key, values in adapter.envelope.get(other.component, {}).items()
+        if isinstance(contract.envelope.get(key), tuple)
+    }
 
 
 def _check_declarations(adapter: Adapter) -> None:

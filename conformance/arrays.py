@@ -192,6 +192,13 @@ def arrays(kind: str) -> Arrays:
     return known[kind]()
 
 
+def moved(value: Any, source: Arrays, to: Arrays) -> Any:
+    """What is an array of one kind as one of another; anything else as it is."""
+    if source.name == to.name or not source.owns(value):
+        return value
+    return to.ready(to.from_numpy(source.to_numpy(source.ready(value))))
+
+
 def lay(x: np.ndarray, view: str, to: Arrays) -> Any:
     """Return an array of kind `to` with the values of x that lies in memory as the view says.
 

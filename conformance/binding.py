@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from inferspec.conformance.arrays import Arrays
+from inferspec.conformance.arrays import Arrays, moved
 from inferspec.conformance.drivers import Driver
 from inferspec.spec.contract import REQUIRED, Operation
 
@@ -63,6 +63,18 @@ class Target:
         names = {**self.init_names, **self.call_names} if self.plain else self.call_names
         by_position = [arguments[name] for name, own in names.items() if own == "" and name in arguments]
         return built(*by_position, **self._named(names, arguments))
+
+    def beside_a(self, kind: Arrays) -> Callable[..., Any]:
+        """What a driver of another operation is given, whose arrays are of `kind`: how the object is built, or how the
+        function is called by the contract's names."""
+        if self.operation.methods or self.operation.signature.init is not None:
+            return self.build
+
+        def call(**arguments: Any) -> Any:
+            given = {name: moved(value, kind, self.kind) for name, value in arguments.items()}
+            return moved(self.invoke(self.function, given), self.kind, kind)
+
+        return call
 
     def _named(self, names: Mapping[str, str], arguments: Mapping[str, Any]) -> dict[str, Any]:
         defaults = self.operation.signature.parameters

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import datetime
+import functools
 import hashlib
 import importlib.metadata
 import json
+import math
 import platform
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -45,7 +47,17 @@ def all_requirements() -> tuple[Requirement, ...]:
 
 def component_of(requirement: Requirement) -> str:
     """The component whose contract has the requirement."""
-    return next(c.component for c in contracts() if requirement in c.requirements)
+    return _components()[requirement.id]
+
+
+@functools.cache
+def _components() -> dict[str, str]:
+    return {requirement.id: contract.component for contract in contracts() for requirement in contract.requirements}
+
+
+def of_shard(index: int, count: int) -> frozenset[str]:
+    """The ids of the requirements that a shard of a run has, 1 … count: every count-th, so that all take about as long."""
+    return frozenset(requirement.id for requirement in all_requirements()[index - 1 :: count])
 
 
 def judge(
@@ -55,19 +67,27 @@ def judge(
     broken: Mapping[str, str],
     waivers: Mapping[str, Waiver],
     today: datetime.date,
+    absent: Mapping[str, str] | None = None,
 ) -> list[dict[str, Any]]:
     """Return a row for each requirement.
 
     must_run: every test of the kit; results: test id -> its outcome, as far as it ran; offers: the operations that
-    the subject offers; broken: operation -> why its module could not be loaded.
+    the subject offers; broken: operation -> why its module could not be loaded; absent: operation -> why it is not
+    claimed, where that is known.
     """
     offered = set(offers)
+    tests = _by_requirement(must_run)
     return [
-        _row(
-            requirement, [t for t in must_run if t.requirement == requirement], results, offered, broken, waivers, today
-        )
+        _row(requirement, tests.get(requirement.id, []), results, offered, broken, waivers, today, absent or {})
         for requirement in all_requirements()
     ]
+
+
+def _by_requirement(tests: Iterable[Test]) -> dict[str, list[Test]]:
+    found: dict[str, list[Test]] = {}
+    for test in tests:
+        found.setdefault(test.requirement.id, []).append(test)
+    return found
 
 
 def _row(
@@ -78,6 +98,7 @@ def _row(
     broken: Mapping[str, str],
     waivers: Mapping[str, Waiver],
     today: datetime.date,
+    absent: Mapping[str, str],
 ) -> dict[str, Any]:
     row: dict[str, Any] = {
         "id": requirement.id,
@@ -99,7 +120,7 @@ def _row(
     if requirement.name in broken:
         return {**row, "state": "failed", "message": broken[requirement.name], "ran": row["tests"]}
     if requirement.name not in offered:
-        return {**row, "state": "not_claimed", "ran": row["tests"]}
+        return {**row, "state": "not_claimed", "message": absent.get(requirement.name, ""), "ran": row["tests"]}
     found = [results[t.id] for t in tests if t.id in results]
     states = [str(outcome["state"]) for outcome in found] + ["unknown"] * (len(tests) - len(found))
     ran = [s for s in states if s != "outside_envelope"]
@@ -171,8 +192,9 @@ def certificate(
     matmul_error: float | None,
     unclaimed: Mapping[str, list[str]],
     complete: bool,
+    altered: Sequence[str] = (),
 ) -> dict[str, Any]:
-    """Return the certificate of a run, ready to be written as JSON."""
+    """Return the certificate of a run, ready to be written as JSON; altered: what of the kit was changed in the run."""
     body: dict[str, Any] = {
         "format": FORMAT,
         "kit": {
@@ -180,6 +202,7 @@ def certificate(
             "requirements": requirements_digest(all_requirements()),
             "faults": sum(len(contract.faults) for contract in contracts()),
             "power": power(),
+            "altered": list(altered),
         },
         "subject": {
             "spec": description.spec,
@@ -192,6 +215,7 @@ def certificate(
             "offers": sorted(description.offers),
             "envelope": description.envelope,
             "unclaimed": dict(unclaimed),
+            **({"layout": description.layout} if description.layout else {}),
         },
         "environment": {
             "machine": platform.machine(),
@@ -249,20 +273,62 @@ def problems(certificate: Any) -> list[str]:
         found.append(
             "it certifies another list of requirements than this kit's: run the suites again with this version"
         )
+    if altered := certificate["kit"]["altered"]:
+        found.append(f"the kit was changed while it ran: {', '.join(altered[:5])}")
     rows = {row["id"]: row for row in certificate["requirements"]}
     if missing := [r.id for r in all_requirements() if r.id not in rows]:
         found.append(f"requirements are missing: {', '.join(missing)}")
-    sentences = {r.id: (r.text, r.name, str(r.level), str(r.aspect)) for r in all_requirements()}
-    if edited := [i for i, r in rows.items() if (r["text"], r["name"], r["level"], r["aspect"]) != sentences.get(i)]:
+    if len(rows) != len(certificate["requirements"]):
+        found.append("a requirement has more than one row")
+    sentences = {r.id: (r.text, r.name, str(r.level), str(r.aspect), component_of(r)) for r in all_requirements()}
+    told = {i: (r["text"], r["name"], r["level"], r["aspect"], r["component"]) for i, r in rows.items()}
+    if edited := [i for i in rows if told[i] != sentences.get(i)]:
         found.append(f"these rows are not requirements of this kit: {', '.join(edited)}")
-    must_run = {r.id: {t.id for t in all_tests() if t.requirement == r} for r in all_requirements()}
-    if odd := [i for i, row in rows.items() if set(row["tests"]) != must_run.get(i, set())]:
+    must_run = _by_requirement(all_tests())
+    if odd := [i for i, row in rows.items() if set(row["tests"]) != {t.id for t in must_run.get(i, [])}]:
         found.append(f"these rows do not name this kit's tests: {', '.join(odd)}")
-    waived = {waiver["requirement"] for waiver in certificate["waivers"]}
-    if odd := [i for i, row in rows.items() if row["state"] == "waived" and i not in waived]:
-        found.append(f"these rows are waived without a waiver: {', '.join(odd)}")
+    found += _odd_rows(certificate["requirements"], certificate["subject"])
+    found += _odd_waivers(certificate)
+    if certificate["precision"]["measured"] != measured_precision(certificate["requirements"]):
+        found.append("the measured precision does not follow from its rows")
     if certificate["verdict"] != verdict_of(certificate["requirements"], certificate["complete"]):
         found.append(f"the verdict {certificate['verdict']!r} does not follow from its rows")
+    return found
+
+
+def _odd_rows(rows: Sequence[Mapping[str, Any]], subject: Mapping[str, Any]) -> list[str]:
+    """What no run can have found, whatever its subject."""
+    offers, adapter = set(subject["offers"]), "layout" not in subject
+    good = [row for row in rows if row["state"] in ("passed", "waived")]
+    # With a layout a test may find that a branch is not written yet, but only by trying it.
+    unclaimed = [r for r in rows if r["state"] == "not_claimed" and r["name"] in offers]
+    odd = {
+        "say more than their failures": [r for r in rows if r["failures"] and r["state"] not in BAD],
+        "passed without an example": [r for r in good if not r["examples"]],
+        "are of operations that the subject does not offer": [
+            r for r in rows if r["state"] not in (*BAD, "not_claimed") and r["name"] not in offers
+        ],
+        "are not claimed although the subject offers them": [r for r in unclaimed if adapter or not r["examples"]],
+        "have a worst error that is no number": [
+            r for r in rows if math.isnan(r["worst"]) or (r["state"] == "passed" and math.isinf(r["worst"]))
+        ],
+    }
+    return [f"these rows {what}: {', '.join(row['id'] for row in found)}" for what, found in odd.items() if found]
+
+
+def _odd_waivers(certificate: Mapping[str, Any]) -> list[str]:
+    """Rows that are waived, and by nothing that holds; a run that ends at midnight may be dated a little later."""
+    try:
+        made = datetime.datetime.fromisoformat(certificate["date"]) - datetime.timedelta(hours=1)
+        expires = {w["requirement"]: datetime.date.fromisoformat(w["expires"]) for w in certificate["waivers"]}
+    except (ValueError, OverflowError) as error:
+        return [f"a date cannot be read: {error}"]
+    waived = [row["id"] for row in certificate["requirements"] if row["state"] == "waived"]
+    found = []
+    if odd := [i for i in waived if i not in expires]:
+        found.append(f"these rows are waived without a waiver: {', '.join(odd)}")
+    if odd := [i for i in waived if i in expires and expires[i] < made.date()]:
+        found.append(f"these rows are waived by a waiver that had expired: {', '.join(odd)}")
     return found
 
 

@@ -15,6 +15,11 @@ EXAMPLES = 8
 """Failing examples that a diagnosis looks at: the smallest, and the largest, which tell most faults apart."""
 
 
+LARGE = 10**6
+"""Numbers beyond which two examples are replayed, on the faults alone that the failing requirement is meant to reject: a
+call of tens of thousands of keys takes a fault a second."""
+
+
 REPLAYED = 10**7
 """Numbers in the calls of a failing example beyond which it is not replayed: a model of a hundred million parameters
 would take every fault of its dictionary seconds."""
@@ -32,6 +37,9 @@ def explain(contract: Contract, requirement: Requirement, failures: Sequence[His
     if not telling:
         return []
     candidates = [fault for fault in contract.faults if fault.kills.name == requirement.name]
+    if _size(telling[0]) > LARGE:
+        candidates = [fault for fault in candidates if fault.kills.id == requirement.id]
+        telling = telling[:2]
     for precision in Precision:
         judge = _Judge(contract, requirement, precision)
         if found := [fault for fault in candidates if judge.explains(fault, telling)]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import marshal
 import random
 import sys
 import traceback
@@ -182,9 +183,18 @@ def _stirred_random_state() -> list[bytes]:
     return _random_state()
 
 
+def _plain(state: Any) -> Any:
+    """A state of NumPy's, with its arrays as bytes."""
+    if isinstance(state, Mapping):
+        return {name: _plain(value) for name, value in state.items()}
+    return state.tobytes() if isinstance(state, np.ndarray) else state
+
+
 def _random_state() -> list[bytes]:
     """The global random states of Python, NumPy and, where they are loaded, MLX and torch."""
-    states = [repr(random.getstate()).encode(), repr(np.random.get_state(legacy=False)).encode()]
+    # marshal and not repr: NumPy takes milliseconds to print 624 numbers.
+    numpy: dict[str, Any] = dict(np.random.get_state(legacy=False))
+    states = [marshal.dumps(random.getstate()), marshal.dumps(_plain(numpy))]
     if "mlx.core" in sys.modules:
         states += [np.array(state).tobytes() for state in sys.modules["mlx.core"].random.state]
     if "torch" in sys.modules:

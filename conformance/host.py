@@ -16,6 +16,7 @@ from typing import Any
 from inferspec.conformance.adapter import Adapter, load
 from inferspec.conformance.binding import AdapterError
 from inferspec.conformance.executor import Executor
+from inferspec.conformance.integrity import closed
 from inferspec.conformance.metal import kernel_path, prepare
 from inferspec.conformance.wire import decode, encode
 
@@ -29,23 +30,23 @@ def serve(connection: Connection) -> None:
     hello = decode(connection.recv_bytes())
     try:
         prepare(hello["metal"])
-        adapter = load(hello["spec"], hello["replacements"], hello["arrays"])
+        closed()
+        adapter = load(hello["spec"], hello["replacements"], hello["arrays"], hello["layout"])
     except AdapterError as error:
         connection.send_bytes(encode({"error": str(error)}))
         return
-    connection.send_bytes(encode(describe(adapter)))
+    connection.send_bytes(encode({**describe(adapter), "layout": hello["layout"]}))
     executor = Executor(adapter.targets)
     while True:
         try:
             message = decode(connection.recv_bytes())
         except EOFError:
             return
-        if message["do"] == "reset":
-            executor.reset()
-            continue
         if message["do"] == "probe":
             connection.send_bytes(encode(probed(adapter)))
             continue
+        if message["fresh"]:
+            executor.reset()
         observation = executor.call(
             message["operation"],
             message["arguments"],
@@ -68,13 +69,14 @@ def describe(adapter: Adapter) -> dict[str, Any]:
         "library": adapter.kind.version(),
         "offers": {
             name: {
-                "narrowed": {key: list(values) for key, values in target.narrowed.items()},
+                "narrowed": {k: v if isinstance(v, int) else list(v) for k, v in target.narrowed.items()},
                 "module": str(getattr(target.function, "__module__", "")),
                 "plain": target.plain,
             }
             for name, target in adapter.targets.items()
         },
         "broken": adapter.broken,
+        "absent": adapter.absent,
         "envelope": {
             c: {k: v if isinstance(v, int) else list(v) for k, v in e.items()} for c, e in adapter.envelope.items()
         },
@@ -94,7 +96,10 @@ def _device(kind: str) -> str:
 
 def probed(adapter: Adapter) -> dict[str, Any]:
     """What shows when the subject has been used."""
-    return {"matmul_error": matmul_error(adapter), "kernel_path": kernel_path(adapter.kind.name)}
+    return {
+        "matmul_error": matmul_error(adapter),
+        "kernel_path": kernel_path(adapter.kind.name, adapter.kernel_path()),
+    }
 
 
 def matmul_error(adapter: Adapter) -> float:

@@ -42,14 +42,16 @@ def prepare(mode: str) -> None:
         mx.fast.metal_kernel = _counted(mx.fast.metal_kernel)
 
 
-def kernel_path(kind: str) -> str:
+def kernel_path(kind: str, declared: str = "") -> str:
     """What ran the subject's kernels so far, for its kind of arrays.
 
-    `metalsim` where it launched any in the simulator, `metal` where its device is an Apple GPU, else `mlx` for MLX's own
-    operations and `none` for other libraries.
+    `metalsim` where it launched any in the simulator; what it declares (`cpu avx512`); `metal` where its device is an Apple
+    GPU; else `mlx` for MLX's own operations and `none` for other libraries.
     """
     if _launches:
         return "metalsim"
+    if declared:
+        return declared
     if kind != "mlx":
         return "none"
     import mlx.core as mx

@@ -36,6 +36,11 @@ OPTIONS: dict[str, dict[str, Any]] = {
         "default": [],
         "help": "put one component or name of another subject in its place",
     },
+    "--layout": {
+        "metavar": "NAME",
+        "default": "",
+        "help": "whose names --impl has, where it is no adapter: course (the tiny-llm course)",
+    },
     "--certificate": {"metavar": "FILE", "help": "write the certificate (JSON) here"},
     "--profile": {"metavar": "NAME", "default": "quick", "help": "how many examples: quick, full or nightly"},
     "--draw-seed": {
@@ -43,6 +48,10 @@ OPTIONS: dict[str, dict[str, Any]] = {
         "type": int,
         "default": 0,
         "help": "draw other examples; a seed draws the same ones for every subject",
+    },
+    "--shard": {
+        "metavar": "I/N",
+        "help": "run the I-th of N parts, by requirement; `inferspec merge` joins their certificates",
     },
     "--metal": {
         "metavar": "MODE",
@@ -56,7 +65,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
         "help": "a call without an answer for so long counts as hung",
     },
 }
-TELLING = ("--impl", "--with", "--certificate", "--draw-seed", "--metal", "--call-limit")
+TELLING = ("--impl", "--with", "--layout", "--certificate", "--shard", "--draw-seed", "--metal", "--call-limit")
 """Options that make a run ours wherever its tests are; other plugins have a --profile too."""
 
 
@@ -112,6 +121,8 @@ def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(config.stash[_results], "inferspec-results")
     if _concerns_us(config):
         _check_certificate(_option(config, "--certificate"))
+        if shard := _option(config, "--shard"):
+            _shard(shard)
         _open(config)
 
 
@@ -160,6 +171,7 @@ def _open(config: pytest.Config) -> Session:
                 seed=_option(config, "--draw-seed"),
                 limit=_option(config, "--call-limit"),
                 metal=_option(config, "--metal"),
+                layout=_option(config, "--layout"),
             )
     except (AdapterError, WaiverError, ValueError) as error:
         raise pytest.UsageError(" ".join(str(error).split())) from error
@@ -186,10 +198,25 @@ def pytest_report_header(config: pytest.Config) -> list[str]:
     return config.stash[_session].header() if _session in config.stash else []
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    for item in items:
-        if test := getattr(getattr(item, "obj", None), "conformance", None):
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    tests = {item: getattr(getattr(item, "obj", None), "conformance", None) for item in items}
+    for item, test in tests.items():
+        if test:
             item.add_marker(pytest.mark.requirement(id=test.requirement.id))
+    if shard := _option(config, "--shard"):
+        from inferspec.conformance.certificate import of_shard
+
+        mine = of_shard(*_shard(shard))
+        ours = {item: test is not None and test.requirement.id in mine for item, test in tests.items()}
+        items[:] = [item for item, run in ours.items() if run]
+        config.hook.pytest_deselected(items=[item for item, run in ours.items() if not run])
+
+
+def _shard(text: str) -> tuple[int, int]:
+    index, slash, count = text.partition("/")
+    if not (slash and index.isdecimal() and count.isdecimal() and 1 <= int(index) <= int(count)):
+        raise pytest.UsageError(f"--shard {text}: it takes I/N, such as 2/3")
+    return int(index), int(count)
 
 
 @pytest.fixture
@@ -220,6 +247,7 @@ class Results:
 
     def __init__(self) -> None:
         self.outcomes: dict[str, Any] = {}
+        self.altered: set[str] = set()
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         found: list[Any] = [value for name, value in report.user_properties if name == PROPERTY]
@@ -227,19 +255,43 @@ class Results:
             self.outcomes.update({outcome["id"]: outcome for outcome in found})
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """xdist: a worker that is done takes tests from another; neighbouring tests, which share models, stay together."""
+    if _session not in config.stash or config.getoption("dist") != "load":
+        return None
+    from xdist.scheduler import WorkStealingScheduling
+
+    return WorkStealingScheduling(config, log)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    """xdist: a worker is done; what it says of its own copy of the kit counts as what ours says."""
+    node.config.stash[_results].altered |= set(getattr(node, "workeroutput", {}).get(PROPERTY, ()))
+
+
 @pytest.hookimpl(trylast=True)
 def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
     config = session.config
-    if hasattr(config, "workerinput") or _session not in config.stash:
+    if _session not in config.stash:
         return
-    outcomes = config.stash[_results].outcomes
-    certificate = config.stash[_session].conclude(outcomes, list(config.invocation_params.args))
+    from inferspec.conformance.integrity import altered
+
+    changed = altered()
+    if hasattr(config, "workerinput"):
+        vars(config)["workeroutput"][PROPERTY] = changed
+        return
+    found = config.stash[_results]
+    arguments = list(config.invocation_params.args)
+    certificate = config.stash[_session].conclude(found.outcomes, arguments, sorted({*found.altered, *changed}))
     config.stash[_certificate] = certificate
     if path := _option(config, "--certificate"):
         from inferspec.conformance.certificate import write
 
         write(certificate, path)
-    if certificate["verdict"] == "nonconformant" and exitstatus == pytest.ExitCode.OK:
+    unsound = certificate["verdict"] == "nonconformant" or certificate["kit"]["altered"]
+    if unsound and exitstatus == pytest.ExitCode.OK:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 

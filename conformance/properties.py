@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
 
 from inferspec.conformance.calls import Call, step_told
+from inferspec.conformance.envelope import OutsideEnvelope
 from inferspec.conformance.trial import Nonconformance, Trial
 from inferspec.spec.numerics import f64
 
@@ -71,3 +75,11 @@ def returns(subject: Trial, call: Call, shape: tuple[int, ...], dtype: str) -> N
 def bit_equal(first: np.ndarray, second: np.ndarray) -> bool:
     """Whether two arrays are the same to the last bit, dtype and NaN included."""
     return first.dtype == second.dtype and first.shape == second.shape and first.tobytes() == second.tobytes()
+
+
+def claimed(subject: Trial, key: str, choice: Any, choices: Sequence[Any]) -> Any:
+    """The choice, or the first of the choices that the subject claims; OutsideEnvelope where it claims none of them."""
+    left = [one for one in choices if one in subject.envelope[key]]
+    if not left:
+        raise OutsideEnvelope(f"{key} {list(subject.envelope[key])} has none of {list(choices)}")
+    return choice if choice in left else left[0]

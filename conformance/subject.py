@@ -51,9 +51,13 @@ class Description:
     """What ran its kernels (`metal.kernel_path`); known after the smoke stage."""
     offers: dict[str, dict[str, Any]] = field(default_factory=dict)
     broken: dict[str, str] = field(default_factory=dict)
+    absent: dict[str, str] = field(default_factory=dict)
+    """operation -> why it is not claimed, where a layout tells."""
     envelope: dict[str, dict[str, Any]] = field(default_factory=dict)
     precision: dict[str, str] = field(default_factory=dict)
     waivers: str = ""
+    layout: str = ""
+    """Whose names it has (`layouts`), where it is no adapter."""
 
 
 class Subject(Protocol):
@@ -110,7 +114,8 @@ class HostedSubject:
     """A subject in a process of its own, restarted when it dies.
 
     limit: seconds after which a call counts as hung; loading may take `start_limit`. arrays: a kind of arrays to use
-    in place of the adapter's own. metal: on what its Metal kernels run (`metal.MODES`).
+    in place of the adapter's own. metal: on what its Metal kernels run (`metal.MODES`). layout: whose names it has
+    (`layouts`), where it is no adapter.
     """
 
     def __init__(
@@ -121,14 +126,22 @@ class HostedSubject:
         start_limit: float = 120.0,
         arrays: str = "",
         metal: str = "auto",
+        layout: str = "",
     ) -> None:
-        self.replacements, self.metal = dict(replacements or {}), metal
-        self._hello = {"spec": spec, "replacements": self.replacements, "arrays": arrays, "metal": metal}
+        self.replacements, self.metal, self.layout = dict(replacements or {}), metal, layout
+        self._hello = {
+            "spec": spec,
+            "replacements": self.replacements,
+            "arrays": arrays,
+            "metal": metal,
+            "layout": layout,
+        }
         self._limit, self._start_limit = limit + COMPILING * (metal == "sim"), start_limit
         self._process: subprocess.Popen[bytes] | None = None
         self._connection: Connection | None = None
         self._output = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the subject
         self._description: Description | None = None
+        self._fresh = False
 
     @property
     def description(self) -> Description:
@@ -146,7 +159,9 @@ class HostedSubject:
             "keep": call.keep,
             "results": list(results),
             "watch": watch,
+            "fresh": self._fresh,
         }
+        self._fresh = False
         numbers = sum(array.size for array in call.leaves().values())
         answer = self._ask(message, self._limit + numbers / NUMBERS_A_SECOND, str(call))
         return Observation(
@@ -154,7 +169,8 @@ class HostedSubject:
         )
 
     def reset(self) -> None:
-        self._send({"do": "reset"})
+        # Told with the next call: a message of its own would wake the other process twice for each example.
+        self._fresh = True
 
     def probe(self) -> dict[str, Any]:
         """The precision of the subject's library and what ran its kernels (`host.probed`)."""

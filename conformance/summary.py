@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from inferspec.conformance.certificate import BAD, STATES, verdict_text
+from inferspec.conformance.layouts.standings import standings
 
 Line = tuple[str, dict[str, bool]]
 _COLOURS = {"conformant": "green", "nonconformant": "red", "incomplete": "yellow"}
@@ -17,6 +18,8 @@ def lines(certificate: Mapping[str, Any]) -> Iterator[Line]:
     rows = certificate["requirements"]
     for component in dict.fromkeys(row["component"] for row in rows):
         yield from _component(component, [row for row in rows if row["component"] == component], certificate)
+    if layout := certificate["subject"].get("layout"):
+        yield from _chapters(layout, rows)
     for name, choices in certificate["subject"]["unclaimed"].items():
         yield f"{name} also works where nothing is claimed: {', '.join(choices)}", {}
     yield f"kernel path: {certificate['subject']['kernel_path']}", {}
@@ -30,11 +33,26 @@ def lines(certificate: Mapping[str, Any]) -> Iterator[Line]:
         )
     yield f"verdict: {verdict_text(certificate)}", {_COLOURS[certificate["verdict"]]: True, "bold": True}
     if certificate["verdict"] == "incomplete":
+        if altered := certificate["kit"]["altered"]:
+            yield f"  the kit was changed while it ran: {', '.join(altered)}", {"red": True}
         missing = sum(set(row["tests"]) != set(row["ran"]) for row in rows)
         yield (
             f"  {missing} requirements have tests that did not run; only a whole run gives a verdict",
             {"yellow": True},
         )
+
+
+def _chapters(layout: str, rows: list[Mapping[str, Any]]) -> Iterator[Line]:
+    yield "", {}
+    yield f"by chapters of the {layout}:", {"bold": True}
+    for standing in standings(layout, rows):
+        style = {"red": True} if standing.wrong else {"green": True} if standing.claimed else {}
+        yield f"  {standing.chapter.where:16s} {standing.chapter.title:36s} {standing.text}", style
+        for name, ids in standing.wrong.items():
+            yield f"    {name}: {', '.join(ids)}", {"red": True}
+        for name, why in standing.unclaimed.items():
+            yield f"    {name} not claimed{': ' if why else ''}{why}", {}
+    yield "", {}
 
 
 def _component(component: str, rows: list[Mapping[str, Any]], certificate: Mapping[str, Any]) -> Iterator[Line]:

@@ -8,8 +8,9 @@ from collections.abc import Iterator, Mapping, Set
 from typing import Any
 
 from inferspec.conformance.envelope import OutsideEnvelope, envelope_of, narrow
-from inferspec.conformance.strategies import CHOICES, SEED, Calls, Pick
+from inferspec.conformance.strategies import Calls, Pick
 from inferspec.conformance.subject import Description, Subject, SubjectDied
+from inferspec.conformance.tapes import LENGTH
 from inferspec.conformance.trial import Nonconformance, Trial
 from inferspec.spec import contracts
 from inferspec.spec.contract import Contract
@@ -55,7 +56,7 @@ def _works(
     for _ in range(TRIES):
         trial = Trial(subject, requirement)
         try:
-            call = ordinary.build(Pick(tapes.randbytes(CHOICES + SEED), narrow(envelope, ordinary.asked)))
+            call = ordinary.build(Pick(tapes.randbytes(LENGTH), narrow(envelope, ordinary.asked)))
             trial.begin()
             trial.agrees(call)
         except (Nonconformance, OutsideEnvelope, SubjectDied):

@@ -6,10 +6,12 @@ import sys
 import textwrap
 from pathlib import Path
 
+import ml_dtypes
 import numpy as np
 import pytest
 
 from inferspec.conformance.adapter import load, registered
+from inferspec.conformance.arrays import arrays
 from inferspec.conformance.binding import AdapterError
 from inferspec.conformance.envelope import envelope_of
 from inferspec.conformance.executor import Executor
@@ -96,6 +98,78 @@ def test_an_object_without_what_it_is_made_of_is_told(folder):
     adapter = load("mine")
     assert "PagedKVCache" not in adapter.targets
     assert adapter.broken["PagedKVCache"] == "it takes PagePool beside it"
+
+
+ATTENTION = """
+def paged_attention(q, key_pages, value_pages, block_table, context_lens, page_size, scale=None):
+    return q * page_size
+"""
+
+
+def test_an_object_whose_tokens_a_function_reads_is_driven_with_the_function_by_the_contracts_names(folder):
+    module(folder, PAGES + CACHES + ATTENTION)
+    target = load("mine").targets["PagedKVCache.attention"]
+    x = np.ones(2, np.float32)
+    given = dict.fromkeys(("key_pages", "value_pages", "block_table", "context_lens"), x)
+    assert target.beside["paged_attention"](query=x, page_size=3, mask="causal", **given).tolist() == [3, 3]
+    assert set(target.beside) == {"PagePool", "paged_attention"}
+
+
+def test_a_function_of_another_library_is_given_its_own_arrays(folder):
+    module(folder, "ARRAYS = 'torch'" + ATTENTION)
+    target = load("mine").targets["paged_attention"]
+    x = np.ones(2, ml_dtypes.bfloat16)
+    given = dict.fromkeys(("key_pages", "value_pages", "block_table", "context_lens"), x)
+    answer = target.beside_a(arrays("numpy"))(query=x, page_size=3, **given)
+    assert isinstance(answer, np.ndarray)
+    assert (answer.dtype, answer.tolist()) == (x.dtype, [3, 3])
+
+
+def test_what_a_function_of_another_component_does_not_take_its_users_are_not_asked_for(folder):
+    sizes = 'ENVELOPE = {"paged_attention": {"head_dims": [64, 128], "masks": ["causal"], "context": 99}}'
+    module(folder, PAGES + CACHES + ATTENTION + sizes)
+    adapter = load("mine")
+    assert narrowed(adapter, "PagedKVCache.attention") == {"head_dims": (64, 128)}
+    assert not narrowed(adapter, "PagedKVCache")
+
+
+def test_caches_without_paged_attention_are_caches_alone(folder):
+    module(folder, PAGES + CACHES)
+    adapter = load("mine")
+    assert "PagedKVCache" in adapter.targets
+    assert "PagedKVCache.attention" not in {*adapter.targets, *adapter.broken}
+
+
+DECODER = """
+class {name}:
+    def __init__(self, config, weights): ...
+    def __call__(self, tokens, cache=None): ...
+    def make_cache(self): ...
+"""
+ENGINE = """
+ARRAYS = "numpy"
+class Engine:
+    def __init__(self, model, *, num_pages, page_size, max_requests, max_prefill_tokens, draft=None, clock=None): ...
+    num_free_pages = has_unfinished = 0
+    def add_request(self, tokens, max_tokens, priority=0, eos=()): ...
+    def step(self): ...
+    run = cancel = output = finished = metrics = step
+"""
+
+
+@pytest.mark.parametrize(("name", "models"), [("Qwen3", "qwen3"), ("Llama", "llama")])
+def test_an_object_is_driven_with_any_of_what_it_can_be_made_of(folder, name, models):
+    module(folder, ENGINE + DECODER.format(name=name))
+    adapter = load("mine")
+    assert adapter.targets["Engine"].beside == {name: adapter.targets[name].build}
+    assert narrowed(adapter, "Engine") == {"logits": ("untold",), "models": (models,)}
+
+
+def test_an_object_without_any_of_what_it_can_be_made_of_is_told(folder):
+    module(folder, ENGINE)
+    adapter = load("mine")
+    assert "Engine" not in adapter.targets
+    assert adapter.broken["Engine"] == "it takes Qwen3 or Llama beside it"
 
 
 # Where it is looked for

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import datetime
 import json
+import math
 
 import jsonschema
 import pytest
@@ -183,6 +184,47 @@ def first_mask_row(body):
 def test_an_edited_certificate_is_refused_even_with_a_new_digest(change, says, seal):
     found = problems(changed(change, seal))
     assert any(says in problem for problem in found), found
+
+
+def all_not_claimed(body):
+    for one in body["requirements"]:
+        one.update(state="not_claimed" if one["state"] == "passed" else one["state"], examples=0)
+    body["precision"]["measured"] = {}
+
+
+FAILED = {"test": TESTS[MASK[0]][0].id, "state": "failed", "message": "", "diagnosis": []}
+FORGED = [
+    (lambda c: c["requirements"].append(first_mask_row(c)), "a requirement has more than one row"),
+    (lambda c: first_mask_row(c).update(component="rope"), "these rows are not requirements of this kit: CMASK-01"),
+    (lambda c: first_mask_row(c).update(failures=[FAILED]), "these rows say more than their failures: CMASK-01"),
+    (lambda c: first_mask_row(c).update(examples=0), "these rows passed without an example: CMASK-01"),
+    (all_not_claimed, "these rows are not claimed although the subject offers them: CMASK-01"),
+    (lambda c: c["subject"].update(offers=[]), "these rows are of operations that the subject does not offer: CMASK-"),
+    (lambda c: c["precision"].update(measured={}), "the measured precision does not follow from its rows"),
+    (lambda c: c["precision"].update(measured={"attention": "native"}), "the measured precision does not follow"),
+    (lambda c: first_mask_row(c).update(worst=math.nan), "have a worst error that is no number: CMASK-01"),
+    (lambda c: first_mask_row(c).update(worst=math.inf), "have a worst error that is no number: CMASK-01"),
+    (lambda c: first_mask_row(c).update(worst=-1.0), "-1.0 is less than the minimum"),
+    (lambda c: c.update(date="yesterday"), "a date cannot be read"),
+]
+
+
+@pytest.mark.parametrize(("change", "says"), FORGED)
+def test_what_no_run_can_have_found_is_refused(change, says):
+    body = certificate(ran(*MASK))
+    assert problems(body) == []
+    change(body)
+    assert any(says in problem for problem in problems(sealed(body))), problems(sealed(body))
+
+
+def test_a_row_waived_after_its_waiver_expired_is_refused():
+    body = certificate(ran(*MASK, CMASK_01=[outcome("waived")]), waivers=[waiver(MASK[0])])
+    body["date"] = TODAY.isoformat() + "T12:00:00+00:00"
+    entry = {"requirement": "CMASK-01", "scope": {}, "reason": "known", "issue": "https://example.org/1"}
+    body["waivers"] = [{**entry, "expires": "2026-11-20"}]
+    assert problems(sealed(body)) == []
+    body["waivers"][0]["expires"] = "2026-11-19"
+    assert problems(sealed(body)) == ["these rows are waived by a waiver that had expired: CMASK-01"]
 
 
 @pytest.mark.parametrize("thing", [None, [], "conformant", {}])

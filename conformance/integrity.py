@@ -1,0 +1,242 @@
+"""Whether what judges is what was installed, and whether a subject keeps to its own work.
+
+A subject runs in a process of its own and never meets the oracle there: what of the kit computes right answers is closed
+to it, by import and by call. A kit that was changed in the process that judges (by a plugin, a conftest or a test) gives
+no verdict. None of this stops a determined forger, who can write any certificate by hand; it stops what one slips into.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import functools
+import importlib
+import importlib.util
+import inspect
+import sys
+import types
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeGuard
+
+ANSWERS = ("inferspec.spec", "inferspec.golden", "inferspec.conformance", "inferspec.tools")
+"""What knows the right answers, or how they are judged."""
+
+OPEN = ("inferspec.conformance.subjects", "inferspec.tools.metalsim")
+"""What others may build on."""
+
+JUDGES = ("inferspec.spec", "inferspec.conformance")
+
+
+class AsksTheKit(ImportError):
+    """A subject wanted what only the judge may have."""
+
+
+def closed() -> None:
+    """Close the oracle in this process, that of a subject: from here on nobody else's module can import the kit's answers."""
+    from inferspec.spec import contracts
+
+    importing, import_module = builtins.__import__, importlib.import_module
+
+    def guarded(name: str, given: Any = None, *rest: Any, **more: Any) -> Any:
+        who = given or sys._getframe(1).f_globals
+        level = more.get("level", rest[2] if len(rest) > 2 else 0)
+        asked = _absolute(name, level, who) if level else name
+        if asked.startswith("inferspec"):
+            parts = more.get("fromlist") or (rest[1] if len(rest) > 1 else None) or ()
+            _check(str(who.get("__name__", "")), [f"{asked}.{part}" for part in parts] or [asked])
+        return importing(name, given, *rest, **more)
+
+    def guarded_module(name: str, package: str | None = None) -> Any:
+        asked = importlib.util.resolve_name(name, package) if name.startswith(".") and package else name
+        _check(str(sys._getframe(1).f_globals.get("__name__", "")), [asked])
+        return import_module(name, package)
+
+    vars(builtins)["__import__"], vars(importlib)["import_module"] = guarded, guarded_module
+    vars(importlib)["__import__"] = guarded
+    for package in ("inferspec", "inferspec.conformance", "inferspec.tools"):
+        importing(package)
+        sys.modules[package].__class__ = _Package
+    for operation in [operation for contract in contracts() for operation in contract.operations]:
+        for name in dir(operation):
+            method = inspect.getattr_static(operation, name)
+            if isinstance(method, types.FunctionType) and (name == "__call__" or not name.startswith("_")):
+                setattr(operation, name, _guarded(method))
+
+
+class _Package(types.ModuleType):
+    """A package whose closed modules are for the kit's own modules also when they are loaded already."""
+
+    def __getattribute__(self, name: str) -> Any:
+        value = super().__getattribute__(name)
+        if isinstance(value, types.ModuleType) and not any(part.startswith(f"{value.__name__}.") for part in OPEN):
+            _check(str(sys._getframe(1).f_globals.get("__name__", "")), [value.__name__])
+        return value
+
+
+def _absolute(name: str, level: int, who: Mapping[str, Any]) -> str:
+    """What a relative import asks for."""
+    own = str(who.get("__name__", ""))
+    package = who.get("__package__") or (own if "__path__" in who else own.rpartition(".")[0])
+    parts = package.split(".")
+    return ".".join([*parts[: len(parts) - level + 1], name]).rstrip(".")
+
+
+def _check(who: str, asked: list[str]) -> None:
+    ours = _within(who, ("inferspec", "importlib", "__main__"))
+    known = [name for name in asked if _within(name, ANSWERS) and not _within(name, OPEN)]
+    if known and not ours:
+        raise AsksTheKit(f"{who} asks {known[0]}: a subject that asks the kit for the answer certifies nothing")
+
+
+def _within(name: str, packages: tuple[str, ...]) -> bool:
+    return any(name == package or name.startswith(package + ".") for package in packages)
+
+
+def _guarded(method: Callable[..., Any]) -> Callable[..., Any]:
+    """The method, for the kit's own modules: a driver may play a part of what it drives."""
+
+    @functools.wraps(method)
+    def asked(*given: Any, **more: Any) -> Any:
+        who = str(sys._getframe(1).f_globals.get("__name__", ""))
+        _check(who, [f"{method.__module__}.{method.__qualname__}"])
+        return method(*given, **more)
+
+    return asked
+
+
+def altered() -> list[str]:
+    """What of the kit's judging code in this process is not as in its files: functions, methods, constants, imports."""
+    names = sorted(name for name in sys.modules if name.startswith(JUDGES) and ".test_" not in name)
+    trees = {name: tree for name in names if (tree := _tree(sys.modules[name]))}
+    found = [f"{name}.{part}" for name, tree in trees.items() for part in _altered(name, sys.modules[name], tree)]
+    return found + [one for name, tree in trees.items() for one in _reimported(name, tree, found)]
+
+
+def _tree(module: types.ModuleType) -> ast.Module | None:
+    file = Path(module.__file__ or "")
+    return ast.parse(file.read_bytes()) if file.suffix == ".py" else None
+
+
+def _altered(name: str, module: types.ModuleType, tree: ast.Module) -> Iterator[str]:
+    file = Path(module.__file__ or "")
+    codes = _codes(compile(tree, str(file), "exec", dont_inherit=True))
+    for node in tree.body:
+        if _comparable(node):
+            live = vars(module).get(node.name)
+            if not (_is(live, node.name, codes) and _same_defaults(live, node, module)):
+                yield node.name
+        elif isinstance(node, ast.ClassDef):
+            yield from _altered_methods(node, module, codes)
+    if name == "inferspec.spec.numerics":
+        yield from _altered_constants(module, file)
+    else:
+        yield from _altered_literals(module, tree)
+
+
+def _reimported(name: str, tree: ast.Module, found: Sequence[str]) -> Iterator[str]:
+    """Names that a module imported from the kit and that are no longer what they are there."""
+    for node in tree.body:
+        if isinstance(node, ast.ImportFrom) and not node.level and (node.module or "").startswith("inferspec"):
+            source = sys.modules.get(str(node.module))
+            for alias in node.names:
+                there = f"{node.module}.{alias.name}"
+                wanted = vars(source).get(alias.name, sys.modules.get(there)) if source else None
+                live = vars(sys.modules[name]).get(alias.asname or alias.name)
+                if live is not wanted and there not in found:
+                    yield f"{name}.{alias.asname or alias.name}"
+
+
+def _comparable(node: ast.stmt) -> TypeGuard[ast.FunctionDef]:
+    """Whether a function is in memory what it is in its file: not decorated, and no assert that pytest has rewritten."""
+    return (
+        isinstance(node, ast.FunctionDef)
+        and not node.decorator_list
+        and not any(isinstance(part, ast.Assert) for part in ast.walk(node))
+    )
+
+
+def _altered_methods(
+    node: ast.ClassDef, module: types.ModuleType, codes: dict[str, list[types.CodeType]]
+) -> Iterator[str]:
+    owner = vars(module).get(node.name)
+    if not inspect.isclass(owner):
+        yield node.name
+        return
+    for method in node.body:
+        if _comparable(method):
+            qualified, live = f"{node.name}.{method.name}", vars(owner).get(method.name)
+            if not (_is(live, qualified, codes) and _same_defaults(live, method, module)):
+                yield qualified
+
+
+def _is(live: Any, qualified: str, codes: dict[str, list[types.CodeType]]) -> bool:
+    return isinstance(live, types.FunctionType) and live.__code__ in codes.get(qualified, [])
+
+
+def _same_defaults(live: Any, node: ast.FunctionDef, module: types.ModuleType) -> bool:
+    """Whether a function's defaults are those of its file, as far as these are plain values."""
+    written, keyword = node.args.defaults, zip(node.args.kwonlyargs, node.args.kw_defaults, strict=True)
+    named = {argument.arg: value for argument, value in keyword if value is not None}
+    defaults, named_defaults = live.__defaults__ or (), live.__kwdefaults__ or {}
+    if len(written) != len(defaults) or set(named) != set(named_defaults):
+        return False
+    pairs = [*zip(written, defaults, strict=True), *((named[name], named_defaults[name]) for name in named)]
+    return all(_equal(found, _plain(value)) for value, found in pairs if _is_plain(value))
+
+
+PLAIN = (ast.Constant, ast.Tuple, ast.List, ast.Set, ast.Dict, ast.UnaryOp, ast.BinOp)
+
+
+def _is_plain(value: ast.expr) -> bool:
+    """Whether an expression can be read without the module that it stands in."""
+    kinds = (*PLAIN, ast.operator, ast.unaryop, ast.expr_context)
+    return all(isinstance(part, kinds) for part in ast.walk(value))
+
+
+def _plain(value: ast.expr) -> Any:
+    return eval(compile(ast.Expression(value), "<plain>", "eval"), {"__builtins__": {}})
+
+
+def _equal(one: Any, other: Any) -> bool:
+    return type(one) is type(other) and bool(one == other)
+
+
+def _altered_literals(module: types.ModuleType, tree: ast.Module) -> Iterator[str]:
+    """Constants that are written as plain values, bound once, and not what they are written as."""
+    stored = Counter(n.id for n in ast.walk(tree) if isinstance(n, ast.Name) and not isinstance(n.ctx, ast.Load))
+    free = {name for node in ast.walk(tree) if isinstance(node, ast.Global) for name in node.names}
+    for node in tree.body:
+        target = node.targets[0] if isinstance(node, ast.Assign) else getattr(node, "target", None)
+        value = getattr(node, "value", None)
+        if not isinstance(target, ast.Name) or value is None or target.id in free or stored[target.id] > 1:
+            continue
+        # An empty table is there to be filled.
+        wanted = _plain(value) if _is_plain(value) else {}
+        if wanted not in ({}, []) and not _equal(vars(module).get(target.id), wanted):
+            yield target.id
+
+
+def _codes(code: types.CodeType) -> dict[str, list[types.CodeType]]:
+    """The code of every function in a module, by its qualified name."""
+    found: dict[str, list[types.CodeType]] = {}
+    todo = [code]
+    while todo:
+        for constant in todo.pop().co_consts:
+            if isinstance(constant, types.CodeType):
+                found.setdefault(constant.co_qualname, []).append(constant)
+                todo.append(constant)
+    return found
+
+
+def _altered_constants(module: types.ModuleType, file: Path) -> Iterator[str]:
+    fresh = types.ModuleType(module.__name__)
+    exec(compile(file.read_bytes(), str(file), "exec", dont_inherit=True), vars(fresh))
+    for name, value in vars(fresh).items():
+        if (
+            isinstance(value, int | float | str | tuple)
+            and not name.startswith("__")
+            and vars(module).get(name) != value
+        ):
+            yield name
