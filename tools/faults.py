@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import time
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import Any
 
 from inferspec.conformance.subject import LocalSubject
 from inferspec.conformance.suite import Profile, all_tests
-from inferspec.conformance.trial import Trial
+from inferspec.conformance.trial import Nonconformance, Trial
 from inferspec.spec import contract as contract_of
 from inferspec.spec import contracts
 from inferspec.spec.contract import Contract, Operation
+
+_STEP = re.compile(r"^ *\d+\. ", re.MULTILINE)
+"""How a step of a story begins in print."""
 
 BAD = ("failed", "overclaimed", "crashed", "hung")
 
@@ -24,7 +29,7 @@ BAD = ("failed", "overclaimed", "crashed", "hung")
 class Kill:
     """What became of one fault. tests: those of its own requirement that reject it, the first alone unless all were
     asked for; elsewhere: the other requirements whose tests do; diagnosed: whether a diagnosis names it on its own
-    requirement's failure."""
+    requirement's failure; steps: how many the smallest failing story has, 0 where a call is no story."""
 
     fault: str
     component: str
@@ -32,7 +37,11 @@ class Kill:
     tests: list[str] = field(default_factory=list)
     elsewhere: list[str] = field(default_factory=list)
     examples: int = 0
+    """The example that showed it first, counted from 1."""
+    limit: int = 0
+    """How many examples the test that rejects it draws in this profile, 1 where it draws none."""
     seconds: float = 0.0
+    steps: int = 0
     diagnosis: list[str] = field(default_factory=list)
     unjudged: str = ""
     """Why no test could run on it: what it is about is not installed here."""
@@ -68,6 +77,8 @@ class Matrix:
     """requirements without a fault"""
     untested: list[str]
     """requirements without a test"""
+    profile: str = ""
+    """Name and seed of the profile that the faults were judged in."""
 
     def problems(self) -> list[str]:
         """What makes the build fail, in sentences."""
@@ -90,8 +101,28 @@ class Matrix:
         killed = [k for k in self.kills if k.killed]
         return sum(k.diagnosed for k in killed) / max(len(killed), 1)
 
+    @property
+    def mean_steps(self) -> float:
+        """Of the smallest failing stories; 0 where there are none."""
+        told = [k.steps for k in self.kills if k.steps]
+        return sum(told) / max(len(told), 1)
+
     def as_json(self) -> dict[str, Any]:
-        return asdict(self) | {"diagnosis_rate": self.diagnosis_rate, "problems": self.problems()}
+        return asdict(self) | {
+            "diagnosis_rate": self.diagnosis_rate,
+            "mean_steps": self.mean_steps,
+            "problems": self.problems(),
+        }
+
+
+class _Counting(Trial):
+    """A trial that knows which example failed first: shrinking and the search for more failures count on."""
+
+    first = 0
+
+    def failed(self, failure: Nonconformance) -> None:
+        self.first = self.first or self.outcome.examples
+        super().failed(failure)
 
 
 def _only(kill: Kill) -> str:
@@ -107,14 +138,17 @@ def kill(component: str, name: str, profile: Profile, everywhere: bool = False) 
     own = [t for t in all_tests() if t.requirement.id == fault.kills.id]
     started, outside = time.perf_counter(), []
     for test in own:
-        trial = Trial(subject, test.requirement)
+        trial = _Counting(subject, test.requirement)
         test.run(trial, profile)
         if trial.outcome.state == "outside_envelope":
             outside.append(trial.outcome.message)
         if trial.outcome.state in BAD:
             if not result.tests:
-                result.seconds, result.examples = time.perf_counter() - started, trial.outcome.examples
+                result.seconds = time.perf_counter() - started
+                result.examples = trial.first or trial.outcome.examples
+                result.limit = test.examples(profile) if test.inputs else 1
                 result.diagnosis = trial.outcome.diagnosis
+                result.steps = len(_STEP.findall(trial.outcome.call))
             result.tests.append(test.id)
             if not everywhere:
                 break
@@ -195,7 +229,7 @@ def run(todo: list[Job], processes: int | None = None) -> Iterator[Kill | Accept
         yield from pool.map(work, todo)
 
 
-def matrix(results: Iterable[Kill | Acceptance], components: Iterable[str] = ()) -> Matrix:
+def matrix(results: Iterable[Kill | Acceptance], components: Iterable[str] = (), profile: str = "") -> Matrix:
     """Put the results together with what the contracts lack."""
     found = list(results)
     wanted = set(components)
@@ -208,7 +242,26 @@ def matrix(results: Iterable[Kill | Acceptance], components: Iterable[str] = ())
         [r for r in found if isinstance(r, Acceptance)],
         [r for r in requirements if r not in with_fault],
         [r for r in requirements if r not in with_test],
+        profile,
     )
+
+
+def read(path: Path) -> Matrix:
+    """A matrix from its JSON; ValueError when it is none, or of faults that the kit has no more."""
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+        kills = [Kill(**one) for one in found["kills"]]
+        acceptances = [Acceptance(**one) for one in found["acceptances"]]
+        result = Matrix(kills, acceptances, found["bare"], found["untested"], found["profile"])
+    except (KeyError, TypeError, ValueError) as error:
+        raise ValueError(f"{path} is not what `inferspec faults --json` writes: {error!r}") from error
+    known = {(f.name, f.kills.id) for c in contracts() for f in c.faults} | {
+        (v.name, "") for c in contracts() for v in c.variants
+    }
+    named = [(one.fault, one.requirement) for one in kills] + [(one.variant, "") for one in acceptances]
+    if strange := [name for name, _ in (set(named) - known)]:
+        raise ValueError(f"{path} is of another kit: this one has no {min(strange)}")
+    return result
 
 
 def record(matrix: Matrix) -> None:
