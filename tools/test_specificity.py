@@ -1,0 +1,69 @@
+"""False alarms: what counts as one, and that a right implementation gives none."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from inferspec.tools import cli, specificity
+from inferspec.tools.specificity import Round, Work, judged
+
+ROW = {"id": "ROPE-01", "examples": 5, "message": "", "failures": []}
+
+
+def row(state: str, message: str = "") -> dict:
+    return {**ROW, "state": state, "failures": [{"message": message}] if message else []}
+
+
+def test_a_failure_that_no_waiver_knows_is_an_alarm():
+    found = judged("torch", 3, [row("failed", "out[0] = 1"), {**row("waived"), "id": "ROPE-02"}])
+    assert found == Round("torch", 3, judged=2, examples=10, alarms={"ROPE-01": "failed: out[0] = 1"})
+
+
+@pytest.mark.parametrize("state", ["not_claimed", "outside_envelope", "unknown"])
+def test_what_was_not_judged_does_not_count(state):
+    assert judged("torch", 0, [row(state)]).judged == 0
+
+
+def test_an_honest_variant_raises_no_alarm(tmp_path, capsys):
+    file = tmp_path / "rounds.json"
+    options = ["--seeds", "2", "--profile", "quick", "--thinned", "0.03", "--who", "variants", "--only", "metrics"]
+    assert cli.main(["specificity", *options, "-n", "1", "--json", str(file)]) == 0
+    rounds = json.loads(file.read_text())
+    assert {one["seed"] for one in rounds} == {1, 2}
+    assert all(one["judged"] and not one["alarms"] for one in rounds)
+    assert "0 false alarms" in capsys.readouterr().out
+
+
+def test_a_subject_that_does_not_run_is_no_success(monkeypatch, capsys):
+    monkeypatch.setattr(specificity, "_run", lambda *_: [Round("torch", 1, unjudged="torch is not installed")])
+    assert cli.main(["specificity", "--seeds", "1", "--who", "torch"]) == 1
+    assert "torch did not run: torch is not installed" in capsys.readouterr().out
+
+
+def test_an_alarm_is_told_with_its_seed(monkeypatch, capsys):
+    monkeypatch.setattr(specificity, "_run", lambda *_: [Round("torch", 7, 4, 40, {"ROPE-01": "failed: no"})])
+    assert cli.main(["specificity", "--seeds", "1", "--who", "torch"]) == 1
+    out = capsys.readouterr().out
+    assert "torch, seed 7: ROPE-01: failed: no" in out
+    assert "1 false alarms in 4 verdicts (25.00%)" in out
+
+
+def test_a_subject_is_certified_as_a_user_would(tmp_path):
+    found = Work("nano_vllm", 1, "quick", 1.0, ("metrics",))()
+    assert found.unjudged == ""
+    assert found.judged == 0  # it offers a block manager and a scheduler, no metrics
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (["--only", "ropes"], "--only ropes"),
+        (["--seeds", "0"], "--seeds is a number"),
+        (["--thinned", "0"], "--thinned"),
+    ],
+)
+def test_bad_options_are_refused(options, says, capsys):
+    assert cli.main(["specificity", *options]) == 2
+    assert says in capsys.readouterr().out
