@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import io
 import statistics
 import sys
 import time
@@ -15,6 +16,7 @@ from rich.console import Console
 
 if TYPE_CHECKING:
     from inferspec.impl.metrics import RequestTimer
+    from inferspec.tools.narrate import Narrator
 
 ALIASES = {"smollm2": "smollm2-135m-instruct", "tiny-qwen3": "tiny-qwen3", "tiny-qwen3-4bit": "tiny-qwen3-4bit"}
 """Models that are at hand without a hub: what to call them -> the name of their goldens."""
@@ -42,6 +44,7 @@ def add_parser(commands: Any) -> None:
     parser.add_argument("--seed", type=int, metavar="N", help="makes sampling repeatable")
     parser.add_argument("--no-cache", action="store_true", help="compute everything anew for each token")
     parser.add_argument("--revision", metavar="SHA", help="the commit of a hub id")
+    parser.add_argument("--narrate", action="store_true", help="tell what happens: tokens, passes, cache, candidates")
     parser.set_defaults(command=command)
 
 
@@ -130,10 +133,14 @@ def _answer(
             f"a prompt of {len(prompt)} tokens and --max-tokens {options.max_tokens} are more than the "
             f"{config.max_positions} positions that the model has"
         )
-    text = tokenizer.detokenizer(config.vocab_size)
+    text, model, narrator = tokenizer.detokenizer(config.vocab_size), loaded.model, None
+    if options.narrate:
+        narrator = _narrator(options, tokenizer, prompt, out, clock)
+        model, sampler = narrator.before_model(model), narrator.before_sampler(sampler)
+        out = answer = io.StringIO()
     timer = RequestTimer(clock)
     ids = generate(
-        loaded.model,
+        model,
         prompt,
         max_tokens=options.max_tokens,
         eos=tokenizer.eos,
@@ -145,7 +152,22 @@ def _answer(
         out.write(text.add(token))
         out.flush()
     out.write(text.finish() + "\n")
+    if narrator is not None:
+        narrator.answered(answer.getvalue().removesuffix("\n"))
     return timer, len(prompt), len(timer.token_times) < options.max_tokens
+
+
+def _narrator(
+    options: argparse.Namespace, tokenizer: Any, prompt: list[int], out: TextIO, clock: Callable[[], float]
+) -> Narrator:
+    """A narrator that has told of the prompt."""
+    from inferspec.tools.narrate import Choosing, Narrator
+
+    choosing = Choosing(options.temperature, options.top_k, options.top_p)
+    narrator = Narrator(tokenizer, choosing, out, tokenizer.eos, clock)
+    text = options.prompt if options.raw else chat(tokenizer, options.prompt, options.system)
+    narrator.tokenised(text, prompt, templated=not options.raw)
+    return narrator
 
 
 def prompt_ids(tokenizer: Any, prompt: str, system: str | None, raw: bool) -> list[int]:
@@ -154,8 +176,13 @@ def prompt_ids(tokenizer: Any, prompt: str, system: str | None, raw: bool) -> li
         raise ValueError("--system is part of a chat; --raw has none")
     if raw:
         return tokenizer.encode(prompt)
+    return tokenizer.encode(chat(tokenizer, prompt, system), whole=False)
+
+
+def chat(tokenizer: Any, prompt: str, system: str | None) -> str:
+    """The text of a chat in which the prompt is the user's message."""
     messages = [{"role": "system", "content": system}] if system is not None else []
-    return tokenizer.encode(tokenizer.chat([*messages, {"role": "user", "content": prompt}]), whole=False)
+    return tokenizer.chat([*messages, {"role": "user", "content": prompt}])
 
 
 def drawing(options: argparse.Namespace) -> Callable[[Any], Any] | None:

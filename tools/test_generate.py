@@ -2,12 +2,15 @@
 
 import argparse
 import io
+import re
 
+import mlx.core as mx
+import numpy as np
 import pytest
 
 from inferspec.golden import models
 from inferspec.impl.metrics import RequestTimer
-from inferspec.tools import cli, generate
+from inferspec.tools import cli, generate, narrate
 
 pytest.importorskip("tokenizers")
 pytest.importorskip("jinja2")
@@ -84,6 +87,39 @@ def test_the_command_prints_the_answer_and_then_the_metrics(capsys):
     text, metrics = capsys.readouterr().out.splitlines()
     assert text == answer(*CHAT).rstrip("\n")
     assert metrics.startswith("prompt 19 tokens · generated 12 tokens (limit) · TTFT ")
+
+
+def test_a_narrated_answer_is_the_same_and_tells_of_each_step():
+    text = answer("--narrate", *CHAT)
+    *story, last = text.rstrip("\n").split("── the answer\n")
+    assert last == answer(*CHAT).rstrip("\n")
+    heads = ["── tokenisation", "── prefill", "── sampling", "── decode"]
+    assert sorted(heads, key=text.index) == heads
+    assert "19 tokens, each a piece of text and its id:" in text
+    assert "18 tokens in one pass: cache 0 → 18 tokens" in text
+    assert "the last token “\\n”: cache 18 → 19 tokens" in text
+    assert "  ← taken" in text
+    for step, held in enumerate(range(19, 30), 2):
+        assert re.search(rf"\n {step:6}  “.*cache {held} → {held + 1} tokens, [0-9.]+ ms", story[0]), step
+
+
+def test_a_narrated_draw_shows_what_the_filters_leave():
+    hot = ("--raw", "--prompt", "Ruth 1:16", "--max-tokens", "3", "--temperature", "2", "--top-k", "2", "--seed", "1")
+    text = answer("--narrate", "--no-cache", *hot)
+    assert "an id is drawn, after temperature 2, top-k 2:" in text
+    assert "5 tokens: no cache" in text
+    shares = [float(share) for share in re.findall(r"^ +([0-9.]+)%  ", text, re.MULTILINE)]
+    assert len(shares) == 2
+    assert round(sum(shares)) == 100
+    assert text.endswith(f"── the answer\n{answer(*hot)}")
+
+
+def test_candidates_are_those_of_the_model_and_of_the_draw():
+    logits = mx.array([2.0, 1.0, 0.0, -1.0])
+    np.testing.assert_array_equal(narrate.Choosing().probabilities(logits), np.array(mx.softmax(logits)))
+    drawn = narrate.Choosing(0.5, 2).probabilities(logits)
+    np.testing.assert_array_equal(drawn[:2], np.array(mx.softmax(mx.array([4.0, 2.0]))))
+    assert not drawn[2:].any()
 
 
 def timed(*steps: float) -> RequestTimer:

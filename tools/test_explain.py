@@ -1,0 +1,139 @@
+"""``inferspec explain``: complete for every requirement, helpful for a wrong name, and its X-ray shows the oracle's own numbers."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+from rich.console import Console
+
+from inferspec.conformance.suite import all_tests
+from inferspec.spec import COMPONENTS, contract, contracts
+from inferspec.tools import explain, xray
+from inferspec.tools.cli import main
+from inferspec.tools.sources import links
+
+
+def told(capsys, *arguments: str) -> str:
+    """What ``inferspec explain`` prints, its lines unwrapped."""
+    assert main(["explain", *arguments]) == 0
+    return re.sub(r"\s+", " ", capsys.readouterr().out)
+
+
+def test_a_requirement_is_explained_from_its_sentence_to_its_tests(capsys):
+    text = told(capsys, "ROPE-07")
+    rope = contract("rope")
+    about = next(r for r in rope.requirements if r.id == "ROPE-07")
+    for part in (about.text, "MUST · aspect value", "The oracle spec/rope.py:", "dt = t (33a + 10a·g + a)"):
+        assert part in text
+    for fault in (fault for fault in rope.faults if fault.kills == about):
+        assert fault.text in text
+        assert all(link in text for link in links(fault.source))
+    for test in (test for test in all_tests() if test.requirement == about):
+        assert test.name in text
+    for variant in (v for v in rope.variants if v.operation == "RoPE"):
+        assert variant.text in text
+
+
+@pytest.mark.parametrize("name", ["rope-7", "ROPE-07", "rope-positions-in-bfloat16"])
+def test_a_requirement_goes_by_its_id_and_by_its_faults(capsys, name):
+    assert told(capsys, name).startswith("ROPE-07 positions, frequencies and angles are computed in float32")
+
+
+@pytest.mark.parametrize("component", COMPONENTS)
+def test_every_requirement_can_be_explained(capsys, component):
+    promised = contract(component)
+    page = explain.Page(Console(width=120))
+    for about in promised.requirements:
+        explain.requirement(page, promised, about)
+    text = capsys.readouterr().out
+    assert text.count("pytest conformance --impl impl") == len(promised.requirements)
+    text = told(capsys, component)
+    assert all(about.id in text for about in promised.requirements)
+
+
+def test_every_operation_says_how_its_budget_is_derived():
+    for operation in (op for one in contracts() for op in one.operations):
+        text, place = explain.budget_of(operation)
+        assert "udget" in text or text.startswith("0: nothing is computed"), operation
+        assert place.startswith("spec/")
+
+
+@pytest.mark.parametrize(
+    ("name", "nearest"),
+    [("ROPE-77", "ROPE-07"), ("ropes", "rope"), ("rope-positions-in-bfloat61", "rope-positions-in")],
+)
+def test_of_an_unknown_name_the_nearest_are_told(capsys, name, nearest):
+    assert main(["explain", name]) == 2
+    first, *others = capsys.readouterr().out.splitlines()
+    assert first == f"there is no requirement or component {name!r}; the nearest are"
+    assert any(line.strip().startswith(nearest) for line in others)
+
+
+def test_of_a_name_that_is_near_to_nothing_the_components_are_told(capsys):
+    assert main(["explain", "zzzzzzzz"]) == 2
+    assert capsys.readouterr().out.startswith(
+        "there is no requirement or component 'zzzzzzzz'; the components are linear"
+    )
+
+
+def test_an_x_ray_is_of_a_component(capsys):
+    assert main(["explain", "--xray", "ROPE-07"]) == 2
+    assert "--xray takes a component: rope is that of ROPE-07" in capsys.readouterr().out
+
+
+def test_an_x_ray_goes_through_the_steps_in_order(capsys):
+    text = told(capsys, "--xray", "rope")
+    steps = ["1. dims", "2. positions", "3. frequencies", "4. angles", "5. coefficients", "6. features", "7. turn"]
+    assert sorted(steps, key=text.index) == steps
+    assert "Radians per position of each pair." in text
+    assert "→ float64[1, 2] [[3. 4.]]" in text  # offset 3
+    assert "→ float64[2] [1. 0.01]" in text  # 10000^0 and 10000^(-2/4)
+
+
+@pytest.mark.parametrize("component", COMPONENTS)
+def test_every_component_can_be_x_rayed(capsys, component):
+    text = told(capsys, "--xray", component)
+    assert text.count("what a subject returns") == len(contract(component).operations)
+    assert "1. " in text
+    assert "object at 0x" not in text
+    assert "array(" not in text
+
+
+@pytest.mark.parametrize("component", COMPONENTS)
+def test_watching_an_oracle_changes_nothing(component):
+    for operation in contract(component).operations:
+        call = xray.example(operation)
+        steps, watched = xray.traced(operation, call)
+        assert steps
+        alone = operation()(**call.arguments)
+        for got, expected in zip(
+            *((x.values() if isinstance(x, dict) else [x]) for x in (watched, alone)), strict=True
+        ):
+            np.testing.assert_array_equal(got, expected)
+
+
+@pytest.mark.parametrize(
+    ("source", "found"),
+    [
+        ("mlx 62f297b51, 005e7efa6; PROPERTIES X1", ["mlx/commit/62f297b51", "mlx/commit/005e7efa6"]),
+        ("mlx#665, mlx 5f9ba3019", ["mlx/issues/665", "mlx/commit/5f9ba3019"]),
+        ("the kind of mlx-lm db368f25", ["mlx-lm/commit/db368f25"]),
+    ],
+)
+def test_commits_and_threads_named_in_short_become_links(source, found):
+    assert links(source) == [f"https://github.com/ml-explore/{one}" for one in found]
+
+
+def test_links_of_other_projects_and_of_none():
+    assert links("flashinfer#4347, 103fcf862; vllm pull 50979") == [
+        "https://github.com/flashinfer-ai/flashinfer/issues/4347",
+        "https://github.com/flashinfer-ai/flashinfer/commit/103fcf862",
+        "https://github.com/vllm-project/vllm/issues/50979",
+    ]
+    assert links("https://github.com/a/b/pull/1; https://c.org/d (so)") == [
+        "https://github.com/a/b/pull/1",
+        "https://c.org/d",
+    ]
+    assert links("a tired engineer; tiny-llm course, week 1 day 2; PROPERTIES RO1") == []
