@@ -1,0 +1,118 @@
+"""``inferspec verify``, ``report``, ``badge``, ``merge`` and ``diff``."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from inferspec.conformance.certificate import problems, verdict_text, write
+from inferspec.tools.certificates import badge, comparing, merging, reading
+from inferspec.tools.certificates.reading import Refused
+
+COLOURS = {1: "green", -1: "red", 0: ""}
+
+
+def add_parsers(commands: Any) -> None:
+    """Add the commands to the parser of the command line."""
+    verify = commands.add_parser("verify", help="check a certificate: schema, digest, requirement list, verdict")
+    verify.add_argument("certificate", type=Path)
+    verify.set_defaults(command=_told(_verify))
+
+    report = commands.add_parser("report", help="certificates as one page of HTML, side by side")
+    report.add_argument("certificate", type=Path, nargs="+")
+    report.add_argument("--out", type=Path, default=Path("report.html"), metavar="FILE", help="default: report.html")
+    report.set_defaults(command=_told(_report))
+
+    mark = commands.add_parser("badge", help="a certificate's verdict as JSON for a shields.io endpoint badge")
+    mark.add_argument("certificate", type=Path)
+    mark.add_argument("--label", default="inferspec", metavar="TEXT", help="the left half (default: inferspec)")
+    mark.add_argument("--out", type=Path, metavar="FILE", help="write it here, and not to the terminal")
+    mark.set_defaults(command=_told(_badge))
+
+    merge = commands.add_parser("merge", help="join the certificates of `pytest conformance --shard I/N` into one")
+    merge.add_argument("certificate", type=Path, nargs="+")
+    merge.add_argument("--out", type=Path, required=True, metavar="FILE")
+    merge.set_defaults(command=_told(_merge))
+
+    diff = commands.add_parser("diff", help="what moved from one certificate to another")
+    diff.add_argument("before", type=Path)
+    diff.add_argument("after", type=Path)
+    diff.set_defaults(command=_told(_diff))
+
+
+def _told(do: Callable[[argparse.Namespace, Console], int]) -> Callable[[argparse.Namespace], int]:
+    """A command whose refusals are one line and exit code 2."""
+
+    def command(options: argparse.Namespace) -> int:
+        console = Console(width=None if sys.stdout.isatty() else 160, highlight=False)
+        try:
+            return do(options, console)
+        except (Refused, OSError) as error:
+            console.print(str(error), style="red", markup=False, soft_wrap=True)
+            return 2
+
+    return command
+
+
+def _verify(options: argparse.Namespace, console: Console) -> int:
+    certificate = reading.parsed(options.certificate)
+    found = problems(certificate)
+    for problem in found:
+        console.print(f"[red]refused:[/] {escape(problem)}")
+    if found:
+        return 1
+    console.print(f"[green]sound:[/] {escape(reading.title(certificate))}: {verdict_text(certificate)}")
+    return 0
+
+
+def _report(options: argparse.Namespace, console: Console) -> int:
+    from inferspec.tools.certificates.report import report
+
+    certificates = _named(options.certificate)
+    options.out.write_text(report(certificates), encoding="utf-8")
+    for name, one in certificates.items():
+        console.print(f"{name}: {reading.title(one)}: {verdict_text(one)}", markup=False)
+    console.print(f"report: {options.out}", markup=False)
+    return 0
+
+
+def _badge(options: argparse.Namespace, console: Console) -> int:
+    text = json.dumps(badge.badge(reading.read(options.certificate), options.label), ensure_ascii=False)
+    if options.out:
+        options.out.write_text(text + "\n", encoding="utf-8")
+    else:
+        print(text)
+    return 0
+
+
+def _merge(options: argparse.Namespace, console: Console) -> int:
+    merged = merging.merge(_named(options.certificate))
+    write(merged, options.out)
+    console.print(f"{reading.title(merged)}, {len(merged['shards'])} shards: {verdict_text(merged)}", markup=False)
+    return 0
+
+
+def _diff(options: argparse.Namespace, console: Console) -> int:
+    before, after = reading.read_any(options.before), reading.read_any(options.after)
+    found = comparing.changes(before, after)
+    table = Table("", "before", "after")
+    for change in found:
+        table.add_row(escape(change.what), escape(change.before), escape(change.after), style=COLOURS[change.weight])
+    console.print(table if found else "nothing moved")
+    worse = [change for change in found if change.weight < 0]
+    return 1 if worse else 0
+
+
+def _named(paths: list[Path]) -> dict[str, reading.Certificate]:
+    names = [str(path) for path in paths]
+    if twice := next((name for name in names if names.count(name) > 1), None):
+        raise Refused(f"{twice} is given twice")
+    return {name: reading.read(path) for name, path in zip(names, paths, strict=True)}
