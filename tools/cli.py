@@ -42,10 +42,6 @@ def _parser() -> argparse.ArgumentParser:
     certify.epilog = "Further options go to pytest: --profile full, --certificate out.json, -n auto …"
     certify.set_defaults(command=_certify)
 
-    verify = commands.add_parser("verify", help="check a certificate: schema, digest, requirement list, verdict")
-    verify.add_argument("certificate", type=Path)
-    verify.set_defaults(command=_verify)
-
     faults = commands.add_parser("faults", help="the kill matrix: every fault rejected, every honest variant accepted")
     faults.add_argument("--only", action="append", default=[], metavar="COMPONENT", help="this component; repeatable")
     faults.add_argument("--profile", default="quick", choices=["quick", "full", "nightly"])
@@ -57,6 +53,12 @@ def _parser() -> argparse.ArgumentParser:
         help="no diagnosis, and a third of the examples for honest variants: several times as fast",
     )
     faults.add_argument("--json", type=Path, metavar="FILE", help="write the matrix here")
+    faults.add_argument(
+        "--report", type=Path, metavar="DIR|FILE.html", help="write a page of the matrix, and its JSON beside it"
+    )
+    faults.add_argument(
+        "--read", type=Path, metavar="FILE", help="an earlier run's JSON: show it, or make its page, and run nothing"
+    )
     faults.add_argument(
         "--record", action="store_true", help="keep the result for certificates (conformance/power.json)"
     )
@@ -79,12 +81,33 @@ def _parser() -> argparse.ArgumentParser:
         action.add_argument("--revision", metavar="SHA", help="the commit of a hub id; default: that of main, reported")
         action.set_defaults(command=_golden, action=name)
 
-    from inferspec.tools import bench, generate
+    from inferspec.tools import (
+        explain,
+        generate,
+        init_adapter,
+        requirements,
+        serve_batch,
+        simulate,
+        specificity,
+        tutorial,
+    )
+    from inferspec.tools.bench import command as bench
+    from inferspec.tools.certificates import commands as certificates
     from inferspec.tools.kernels import commands as kernels
+    from inferspec.tools.mutation import commands as mutation
 
+    init_adapter.add_parser(commands)
+    explain.add_parser(commands)
+    requirements.add_parser(commands)
+    tutorial.add_parser(commands)
     generate.add_parser(commands)
     bench.add_parser(commands)
+    certificates.add_parsers(commands)
+    serve_batch.add_parser(commands)
+    simulate.add_parser(commands)
     kernels.add_parser(commands)
+    mutation.add_parser(commands)
+    specificity.add_parser(commands)
     return parser
 
 
@@ -92,26 +115,6 @@ def _certify(options: argparse.Namespace) -> int:
     import pytest
 
     return int(pytest.main(["--pyargs", "inferspec.conformance", "--impl", options.impl, *options.rest]))
-
-
-def _verify(options: argparse.Namespace) -> int:
-    from inferspec.conformance.certificate import problems, verdict_text
-
-    try:
-        certificate = json.loads(options.certificate.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        console.print(f"[red]{options.certificate} cannot be read: {error}")
-        return 2
-    found = problems(certificate)
-    for problem in found:
-        console.print(f"[red]refused:[/] {problem}", highlight=False)
-    if found:
-        return 1
-    subject = certificate["subject"]
-    console.print(
-        f"[green]sound:[/] {subject['name']} {subject['version']}: {verdict_text(certificate)}", highlight=False
-    )
-    return 0
 
 
 def _faults(options: argparse.Namespace) -> int:
@@ -122,24 +125,34 @@ def _faults(options: argparse.Namespace) -> int:
     if unknown := [name for name in options.only if name not in COMPONENTS]:
         console.print(f"[red]--only {unknown[0]}: the components are {', '.join(COMPONENTS)}")
         return 2
-    if options.record and options.only:
-        console.print("[red]--record takes the whole matrix: no --only")
+    if options.record and (options.only or options.read):
+        console.print(f"[red]--record takes a run of the whole matrix: no {'--only' if options.only else '--read'}")
         return 2
     looks = not options.verdict_only
-    profile = Profile(options.profile, options.draw_seed, shrink=looks, diagnose=looks)
-    todo = faults.jobs(profile, options.only, options.everywhere, thinned=1.0 if looks else 0.3)
-    results = []
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=console) as progress:
-        task = progress.add_task("faults and variants", total=len(todo))
-        for result in faults.run(todo, options.n):
-            results.append(result)
-            progress.advance(task)
-    matrix = faults.matrix(results, options.only)
+    if options.read:
+        try:
+            matrix = faults.read(options.read)
+        except (OSError, ValueError) as error:
+            console.print(str(error), style="red", markup=False)
+            return 2
+        looks = any(kill.diagnosis for kill in matrix.kills)
+    else:
+        profile = Profile(options.profile, options.draw_seed, shrink=looks, diagnose=looks)
+        todo = faults.jobs(profile, options.only, options.everywhere, thinned=1.0 if looks else 0.3)
+        results = []
+        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+        with Progress(*columns, console=console) as progress:
+            task = progress.add_task("faults and variants", total=len(todo))
+            for result in faults.run(todo, options.n):
+                results.append(result)
+                progress.advance(task)
+        matrix = faults.matrix(results, options.only, f"{options.profile}, seed {options.draw_seed}")
     console.print(_kills(matrix, looks))
     console.print(_acceptances(matrix))
     if options.json:
         options.json.write_text(json.dumps(matrix.as_json(), indent=1) + "\n", encoding="utf-8")
+    if options.report:
+        console.print(f"report: {_report(matrix, options.report)}", markup=False)
     if options.record:
         faults.record(matrix)
     found = matrix.problems()
@@ -149,10 +162,22 @@ def _faults(options: argparse.Namespace) -> int:
     console.print(
         f"{killed} of {len(matrix.kills)} faults rejected by their own requirement, "
         f"{sum(not a.rejections for a in matrix.acceptances)} of {len(matrix.acceptances)} honest variants accepted"
-        + (f", diagnosis names the fault for {matrix.diagnosis_rate:.1%}" if looks else ""),
+        + (f", diagnosis names the fault for {matrix.diagnosis_rate:.1%}" if looks else "")
+        + (f", the smallest failing stories have {matrix.mean_steps:.1f} steps" if looks and matrix.mean_steps else ""),
         style="red" if found else "green",
     )
     return 1 if found else 0
+
+
+def _report(matrix: Matrix, place: Path) -> Path:
+    """Write the page and its JSON: into a folder, or under the name of a page."""
+    from inferspec.tools.faults_page import page
+
+    file = place if place.suffix == ".html" else place / "faults.html"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(page(matrix), encoding="utf-8")
+    file.with_suffix(".json").write_text(json.dumps(matrix.as_json(), indent=1) + "\n", encoding="utf-8")
+    return file
 
 
 def _kills(matrix: Matrix, looks: bool) -> Table:
