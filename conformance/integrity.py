@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import dis
 import functools
 import importlib
 import importlib.util
@@ -27,6 +28,9 @@ OPEN = ("inferspec.conformance.subjects", "inferspec.tools.metalsim")
 """What others may build on."""
 
 JUDGES = ("inferspec.spec", "inferspec.conformance")
+
+Codes = Mapping[str, Sequence[types.CodeType]]
+"""The code of every function in a module, by its qualified name; that of the module itself by none."""
 
 
 class AsksTheKit(ImportError):
@@ -123,7 +127,7 @@ def _altered(name: str, module: types.ModuleType, tree: ast.Module) -> Iterator[
     file = Path(module.__file__ or "")
     codes = _codes(compile(tree, str(file), "exec", dont_inherit=True))
     for node in tree.body:
-        if _comparable(node):
+        if _comparable(node, codes):
             live = vars(module).get(node.name)
             if not (_is(live, node.name, codes) and _same_defaults(live, node, module)):
                 yield node.name
@@ -132,7 +136,7 @@ def _altered(name: str, module: types.ModuleType, tree: ast.Module) -> Iterator[
     if name == "inferspec.spec.numerics":
         yield from _altered_constants(module, file)
     else:
-        yield from _altered_literals(module, tree)
+        yield from _altered_literals(module, tree, codes)
 
 
 def _reimported(name: str, tree: ast.Module, found: Sequence[str]) -> Iterator[str]:
@@ -148,30 +152,42 @@ def _reimported(name: str, tree: ast.Module, found: Sequence[str]) -> Iterator[s
                     yield f"{name}.{alias.asname or alias.name}"
 
 
-def _comparable(node: ast.stmt) -> TypeGuard[ast.FunctionDef]:
+def _comparable(node: ast.stmt, codes: Codes, owner: str = "") -> TypeGuard[ast.FunctionDef]:
     """Whether a function is in memory what it is in its file: not decorated, and no assert that pytest has rewritten."""
     return (
         isinstance(node, ast.FunctionDef)
         and not node.decorator_list
-        and not any(isinstance(part, ast.Assert) for part in ast.walk(node))
+        and not any(_asserts(code) for code in codes.get(owner + node.name, []))
     )
 
 
+def _asserts(code: types.CodeType) -> bool:
+    return _does(code, "LOAD_ASSERTION_ERROR") or any(_asserts(inner) for inner in _inner(code))
+
+
+def _does(code: types.CodeType, operation: str) -> bool:
+    return dis.opmap[operation] in code.co_code[::2]
+
+
+def _inner(code: types.CodeType) -> list[types.CodeType]:
+    return [constant for constant in code.co_consts if isinstance(constant, types.CodeType)]
+
+
 def _altered_methods(
-    node: ast.ClassDef, module: types.ModuleType, codes: dict[str, list[types.CodeType]]
+    node: ast.ClassDef, module: types.ModuleType, codes: Codes
 ) -> Iterator[str]:
     owner = vars(module).get(node.name)
     if not inspect.isclass(owner):
         yield node.name
         return
     for method in node.body:
-        if _comparable(method):
+        if _comparable(method, codes, f"{node.name}."):
             qualified, live = f"{node.name}.{method.name}", vars(owner).get(method.name)
             if not (_is(live, qualified, codes) and _same_defaults(live, method, module)):
                 yield qualified
 
 
-def _is(live: Any, qualified: str, codes: dict[str, list[types.CodeType]]) -> bool:
+def _is(live: Any, qualified: str, codes: Codes) -> bool:
     return isinstance(live, types.FunctionType) and live.__code__ in codes.get(qualified, [])
 
 
@@ -203,14 +219,14 @@ def _equal(one: Any, other: Any) -> bool:
     return type(one) is type(other) and bool(one == other)
 
 
-def _altered_literals(module: types.ModuleType, tree: ast.Module) -> Iterator[str]:
+def _altered_literals(module: types.ModuleType, tree: ast.Module, codes: Codes) -> Iterator[str]:
     """Constants that are written as plain values, bound once, and not what they are written as."""
-    stored = Counter(n.id for n in ast.walk(tree) if isinstance(n, ast.Name) and not isinstance(n.ctx, ast.Load))
-    free = {name for node in ast.walk(tree) if isinstance(node, ast.Global) for name in node.names}
+    bound = Counter(_bound(codes[""][0], "STORE_NAME"))
+    rebound = {name for found in codes.values() for code in found for name in _bound(code, "STORE_GLOBAL")}
     for node in tree.body:
         target = node.targets[0] if isinstance(node, ast.Assign) else getattr(node, "target", None)
         value = getattr(node, "value", None)
-        if not isinstance(target, ast.Name) or value is None or target.id in free or stored[target.id] > 1:
+        if not isinstance(target, ast.Name) or value is None or target.id in rebound or bound[target.id] > 1:
             continue
         # An empty table is there to be filled.
         wanted = _plain(value) if _is_plain(value) else {}
@@ -218,15 +234,20 @@ def _altered_literals(module: types.ModuleType, tree: ast.Module) -> Iterator[st
             yield target.id
 
 
-def _codes(code: types.CodeType) -> dict[str, list[types.CodeType]]:
-    """The code of every function in a module, by its qualified name."""
-    found: dict[str, list[types.CodeType]] = {}
+def _bound(code: types.CodeType, operation: str) -> list[str]:
+    """The names that a piece of code binds by an operation, as often as it does."""
+    if not _does(code, operation):
+        return []
+    return [str(step.argval) for step in dis.get_instructions(code) if step.opname == operation]
+
+
+def _codes(code: types.CodeType) -> Codes:
+    found: dict[str, list[types.CodeType]] = {"": [code]}
     todo = [code]
     while todo:
-        for constant in todo.pop().co_consts:
-            if isinstance(constant, types.CodeType):
-                found.setdefault(constant.co_qualname, []).append(constant)
-                todo.append(constant)
+        for inner in _inner(todo.pop()):
+            found.setdefault(inner.co_qualname, []).append(inner)
+            todo.append(inner)
     return found
 
 

@@ -218,6 +218,7 @@ def requirement(about: Requirement, share: float = 1.0, shrinks: bool = True, **
     return decorate
 
 
+@functools.cache
 def all_tests() -> tuple[Test, ...]:
     """Every conformance test of the kit, by file and name: what must run before a verdict is complete."""
     import inferspec.conformance as package
