@@ -581,6 +581,15 @@ def telling(script: Script) -> None:
         script.shorten(script.pick.size(0, 2))
 
 
+@told("outputs", "logits", logits=["told"], prefix_caching=[False], chunks=[64], **PLAIN)
+def unhurried(script: Script) -> None:
+    """Requests whose prompts a step has room for together, in a pool for all: none is cut in pieces, none preempted."""
+    for _ in range(script.pick.size(1, 4)):
+        limit = script.pick.one_of(4, 2, 3, 1)
+        script.add(script.prompt(script.pick.size(1, 14), limit), limit)
+        script.between()
+
+
 @calls
 def other_vocabularies(pick: Pick) -> Call:
     """A draft that knows other ids."""
