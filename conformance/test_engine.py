@@ -13,6 +13,7 @@ from inferspec.conformance.inputs.engine import (
     empty_prompts,
     failed_prompts,
     failing,
+    guessed_in_part,
     guessed_right,
     half_computed,
     limits,
@@ -25,6 +26,7 @@ from inferspec.conformance.inputs.engine import (
     queues,
     ranked,
     recycled,
+    rounds,
     running,
     same_again,
     sharing,
@@ -428,6 +430,15 @@ def test_right_guesses_come_out_together(subject, call):
     limit, guesses = call.arguments["steps"][0][1]["max_tokens"], call.arguments["num_draft_tokens"]
     if steps > (most := 1 + -(-(limit - 1) // (guesses + 1))):
         raise Nonconformance(f"{limit} ids come in {steps} steps; with {guesses} right guesses {most} are enough", call)
+
+
+@requirement(spec.ENG_44, call=guessed_in_part(), share=0.06)
+def test_right_guesses_before_a_wrong_one_come_out(subject, call):
+    a, given = call.arguments, call.arguments["steps"][0][1]
+    steps = int(subject.parts(call)["1 steps with ids"])
+    enough = rounds(a["model"], a["draft"], given["tokens"], given["max_tokens"], a["num_draft_tokens"])
+    if steps > enough:
+        raise Nonconformance(f"{given['max_tokens']} ids come in {steps} steps; right guesses make {enough} enough", call)
 
 
 def adds(call):

@@ -6,6 +6,7 @@ from inferspec.conformance.inputs.scheduler import (
     added_again,
     cancelled,
     chunked,
+    deserted,
     evicted,
     exact,
     growing,
@@ -203,6 +204,11 @@ def test_nobody_overtakes(subject, call):
     keeps(subject, call, Check.ORDER)
 
 
+@requirement(spec.SCHED_17, call=deserted(), share=0.1)
+def test_nobody_overtakes_when_many_have_left(subject, call):
+    keeps(subject, call, Check.ORDER)
+
+
 @requirement(spec.SCHED_18, call=evicted(), share=1.0)
 def test_a_preempted_request_keeps_its_place(subject, call):
     keeps(subject, call, Check.ORDER)
@@ -266,6 +272,11 @@ def test_every_request_finishes_in_a_small_pool(subject, call):
 
 @requirement(spec.SCHED_24, call=queued(), share=0.9)
 def test_every_request_finishes_in_a_queue(subject, call):
+    keeps(subject, call, Check.PROGRESS)
+
+
+@requirement(spec.SCHED_24, call=deserted(), share=0.15)
+def test_every_request_finishes_when_many_have_left(subject, call):
     keeps(subject, call, Check.PROGRESS)
 
 

@@ -162,6 +162,16 @@ def test_probabilities_are_compared_in_float32(subject, call):
     subject.agrees(call)
 
 
+@requirement(spec.SPEC_55, call=verify_calls(rows=fine, near=True, ends="rejection", sizes=(12, 5, 24, 7)), share=0.5)
+def test_what_is_left_is_summed_in_float32(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.SPEC_55, call=verify_calls(rows=fine, near=True, ends="none", sizes=(12, 5, 24, 7)), share=0.5)
+def test_the_row_after_all_drafts_is_summed_in_float32(subject, call):
+    subject.agrees(call)
+
+
 @requirement(spec.SPEC_12, call=verify_calls(rows=sparse, sizes=HUGE, counts=(2, 1, 4)), share=0.3)
 def test_vocabularies_of_real_models_are_right(subject, call):
     subject.agrees(call)
@@ -377,6 +387,14 @@ def test_models_see_what_was_drawn_and_nothing_else(subject, call):
     strays = subject.parts(call)["strays"]
     if strays.any():
         raise Nonconformance(f"calls that see other tokens than those drawn and drafted: {_listed(strays)}", call)
+
+
+@requirement(spec.SPEC_54, call=ROUNDS(drafters=["near", "far"], drafts=(4, 3, 5, 7), seen=("again",)), share=0.3)
+def test_right_drafts_before_a_wrong_one_are_not_verified_again(subject, call):
+    again = int(subject.parts(call)["again"][0])
+    # The last of them may be fed anew, for the logits after it.
+    if again > 1:
+        raise Nonconformance(f"{again} right drafts are taken back from the target's cache at once", call)
 
 
 @requirement(spec.SPEC_30, call=ROUNDS(drafters=["same", "itself"], seen=("rejected", "ids")))

@@ -162,7 +162,7 @@ def play(
 
     ids: what came out; beside: what came out of the second request; strays: of target and draft, how many calls met a
     history that is not the one it should be (`strays`); rejected: how many calls of the target were fed a draft that did
-    not come out; ahead: for each id, how many positions the target was past it; reach: of target and draft, the furthest
+    not come out; again: how many right tokens were taken back from the target's cache at once, at most; ahead: for each id, how many positions the target was past it; reach: of target and draft, the furthest
     position past the prompt that was fed; widths: how many tokens past the prompt each call of the target was fed;
     calls: of target and draft; drawn: how many uniform numbers were taken; alive: how many layers of caches of target
     and draft are held by anyone when the generators are closed; whole: whether ids are Python's integers; prompt: the
@@ -188,6 +188,7 @@ def _seen(first: _Stream, others: Sequence[_Stream], counted: _Counted, a: Argum
         "beside": lambda: [int(token) for other in others for token in other.ids],
         "strays": lambda: strays(first.notes(players[0]), first.notes(players[1]), _prompt(first.request) + ids),
         "rejected": lambda: [rejected(first.notes(players[0]), _prompt(first.request) + ids)],
+        "again": lambda: [again(first.notes(players[0]), _prompt(first.request) + ids)],
         "ahead": lambda: first.ahead,
         "reach": lambda: [first.reach(player) for player in players],
         "widths": first.widths,
@@ -252,6 +253,16 @@ def strays(target: Sequence[Note], draft: Sequence[Note], text: Sequence[int]) -
 def rejected(target: Sequence[Note], text: Sequence[int]) -> int:
     """How many calls fed the target a draft that did not come out."""
     return sum(not _agree(note.before + note.fed, text) for note in target)
+
+
+def again(target: Sequence[Note], text: Sequence[int]) -> int:
+    """How many tokens of the text the target's cache held after one call and lacks before the next, at most."""
+    most = 0
+    for note, after in itertools.pairwise(target):
+        fed = note.before + note.fed
+        right = next((i for i, (one, two) in enumerate(zip(fed, text, strict=False)) if one != two), min(len(fed), len(text)))
+        most = max(most, right - len(after.before))
+    return most
 
 
 def _agree(first: Sequence[int], second: Sequence[int]) -> bool:

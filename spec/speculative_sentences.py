@@ -236,5 +236,16 @@ SPEC_53 = _loop(
     aspect=Aspect.GUARD,
     source="PROPERTIES X9",
 )
+SPEC_54 = _loop(
+    "SPEC-54",
+    "right drafts before the first wrong one stay: the target is not fed them again",
+    Level.SHOULD,
+    source="Leviathan et al. 2023; PROPERTIES SP4",
+)
+SPEC_55 = _verify(
+    "SPEC-55",
+    "of probabilities in float16 and bfloat16 too the last id comes from differences and sums in float32",
+    source="PROPERTIES X5, SP2",
+)
 
 SENTENCES = tuple(value for value in list(globals().values()) if isinstance(value, Requirement))

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from inferspec.conformance.calls import Call
-from inferspec.conformance.inputs.engine_models import is_clear, model, near
+from inferspec.conformance.inputs.engine_models import is_clear, model, near, stands_out
 from inferspec.conformance.strategies import Calls, Pick, calls
 from inferspec.spec.engine import alone
-from inferspec.spec.engine_model import pages_of
+from inferspec.spec.engine_model import forward, pages_of
 
 TRIES = 400
 """Prompts that are drawn until one is clear."""
@@ -571,6 +571,30 @@ def guessed_right(script: Script) -> None:
     """One request, whose draft is the model."""
     limit = script.pick.one_of(12, 8, 16)
     script.add(script.prompt(script.pick.size(1, 12), limit), limit)
+
+
+@told("outputs", "steps", drafts=["near"])
+def guessed_in_part(script: Script) -> None:
+    """One request, whose draft is right now and then: a run of its guesses begins with right ones and has a wrong one."""
+    limit, script.guesses = script.pick.one_of(16, 20), script.pick.one_of(3, 5, 4)
+    for _ in range(TRIES):
+        tokens = script.prompt(script.pick.size(1, 12), limit)
+        if rounds(script.model, script.draft, tokens, limit, script.guesses) < limit // 2:
+            break
+    script.add(tokens, limit)
+
+
+def rounds(of: Any, draft: Any, tokens: Ids, limit: int, guesses: int) -> int:
+    """How many steps give all ids, the first of them alone: each gives the guesses that are clearly right, and one id more."""
+    ids = alone(of, tokens, limit)[0]
+    rows = forward(draft, [*tokens, *ids], {})[len(tokens) - 1 :]
+    right = [int(row.argmax()) == token and stands_out(row) for row, token in zip(rows, ids, strict=False)]
+    count, known = 1, 1
+    while known < limit:
+        run = right[known : min(known + guesses, limit - 1)]
+        known += [*run, False].index(False) + 1
+        count += 1
+    return count
 
 
 @told("outputs", "logits", logits=["told"])

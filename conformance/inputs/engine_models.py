@@ -89,8 +89,12 @@ def _amplitude(name: str, inputs: int, head_norms: bool) -> float:
 def is_clear(of: Model, prompt: Sequence[int], limit: int) -> bool:
     """Whether no id on a request's way is nearly another."""
     for count in range(1, limit + 1):
-        row = alone(of, prompt, count)[1][-1]
-        second, first = np.sort(row)[-2:]
-        if first - second < CLEAR * row.std():
+        if not stands_out(alone(of, prompt, count)[1][-1]):
             return False
     return True
+
+
+def stands_out(row: np.ndarray) -> bool:
+    """Whether the largest logit of a row lies clearly above the second."""
+    second, first = np.sort(row)[-2:]
+    return bool(first - second >= CLEAR * row.std())

@@ -302,6 +302,28 @@ def cancelled(pick: Pick) -> Call:
     return script.end()
 
 
+MANY = (100, 140)
+"""How many leave a queue: so many that a scheduler may think it worth while to tidy up."""
+
+
+@equal
+def deserted(pick: Pick) -> Call:
+    """Of two requests for which there is no room together one is preempted; behind it are many, nearly all of whom are
+    cancelled as they wait."""
+    script = Script(pick, budgets=(64, 4, 8))
+    script.most, script.spare = pick.one_of(2, 3), 0
+    for _ in range(2):
+        script.add(script.tokens(1), 2 * script.size + 2)
+    many = [script.add(script.tokens(1), 1) for _ in range(pick.one_of(*MANY))]
+    for _ in range(script.size + 1 + pick.size(0, script.size)):
+        script.do("step")
+    stay = {many[pick.size(0, len(many) - 1)] for _ in range(4)}
+    for request in many:
+        if request not in stay:
+            script.do("cancel", request=request)
+    return script.end()
+
+
 @calls
 def in_flight(pick: Pick) -> Call:
     """Requests that come and are cancelled while the model computes."""

@@ -117,12 +117,13 @@ def verify_calls(
     sizes: tuple[int, ...] = (4, 2, 3, 5, 7, 12, 24),
     ends: str = "anywhere",
     close: bool = False,
+    near: bool = False,
     edge: bool = False,
 ) -> Call:
     """Drafts that are kept up to a place, chosen first and if their rows allow it.
 
     ends: "anywhere", at a "rejection" if there can be one, or at "none". close: uniform numbers lie so near to where a draft
-    is kept that arithmetic in a narrow dtype would not tell. edge: uniform numbers are 0, tiny, or just below 1.
+    is kept that arithmetic in a narrow dtype would not tell. near: the last one lies as near to where an id ends. edge: uniform numbers are 0, tiny, or just below 1.
     """
     dtype, count, size = pick("dtypes"), pick.one_of(*counts), pick.upto("vocabulary", *sizes)
     q, p = (round_to(x, dtype) for x in rows(pick, count, size))
@@ -146,7 +147,8 @@ def verify_calls(
     uniform = f64(uniform.astype(np.float32))
     kept = operation.kept(tokens, f64(q), f64(p), uniform)
     if not edge:
-        uniform[-1] = _inside(pick, operation.weights(tokens, f64(q), f64(p), kept), mass_slack(size, dtype))
+        weights = operation.weights(tokens, f64(q), f64(p), kept)
+        uniform[-1] = _at_an_end(pick, weights) if near else _inside(pick, weights, mass_slack(size, dtype))
     return pick.call(
         VERIFY,
         draft_tokens=_given(pick, tokens),
@@ -187,6 +189,15 @@ def _inside(pick: Pick, weights: np.ndarray, slack: float) -> float:
     wide = np.flatnonzero(shares > max(8 * slack, 2 * DECISIVE))
     token = int(pick.random.choice(wide)) if len(wide) else int(np.argmax(shares))
     return float(shares[:token].sum() + shares[token] / 2)
+
+
+def _at_an_end(pick: Pick, weights: np.ndarray) -> float:
+    """A uniform number just inside what belongs to one id, beside the id before it or the one after it."""
+    shares = weights / weights.sum()
+    token = int(pick.random.choice(np.flatnonzero(shares > DECISIVE)))
+    before, after = float(shares[:token].sum()), float(shares[: token + 1].sum())
+    ends = [before + DECISIVE / 4] * (token > 0) + [after - DECISIVE / 4] * (token < len(shares) - 1)
+    return pick.one_of(*(ends or [0.5]))
 
 
 def _shorten(q: np.ndarray, p: np.ndarray, place: int) -> None:

@@ -10,6 +10,7 @@ from inferspec.spec import engine as spec
 from inferspec.spec.contract import Arguments, Change, Fault, Requirement, Variant
 from inferspec.spec.engine import Engine
 from inferspec.spec.engine_model import Request, State, forward, pages_of
+from inferspec.spec.faults.linear import TIRED
 from inferspec.spec.transformer import Memory
 
 VLLM = "https://github.com/vllm-project/vllm"
@@ -308,6 +309,20 @@ def _all_right(self: Engine, chosen: list[int], guesses: list[int]) -> int:
 def _right_in_any_place(self: Engine, chosen: list[int], guesses: list[int]) -> int:
     """All guesses that agree count, those behind a wrong one too."""
     return sum(guess == own for guess, own in zip(guesses, chosen, strict=False))
+
+
+def _all_or_none(self: Engine, chosen: list[int], guesses: list[int]) -> int:
+    """Where any guess is wrong, none counts."""
+    right = Engine.agreeing(self, chosen, guesses)
+    return right if right == len(guesses) else 0
+
+
+def _draft_not_rewound(self: Engine, m: State, r: Request) -> tuple[Memory, list[int]]:
+    """What the draft was fed stays in its memory, wrong guesses too; what follows is fed behind them."""
+    memory, known = r.draft
+    if not known:
+        return Engine.rewound(self, m, r)
+    return {**memory, "offset": memory[0][0].shape[3]}, list(r.tokens[: min(len(known), len(r.tokens) - 1)])
 
 
 def _not_rewound(self: Engine, r: Request, right: int) -> int:
@@ -1589,6 +1604,20 @@ FAULTS: tuple[Fault, ...] = (
         "never-guesses", "the draft is never asked", spec.ENG_41, {"most_guesses": _never_guesses}, "PROPERTIES SP3"
     ),
     _fault(
+        "all-or-none",
+        "of a run with a wrong guess in it the right ones are thrown away too",
+        spec.ENG_44,
+        {"agreeing": _all_or_none},
+        TIRED,
+    ),
+    _fault(
+        "draft-not-rewound",
+        "the draft's memory keeps wrong guesses",
+        spec.ENG_44,
+        {"rewound": _draft_not_rewound},
+        f"{MLX_LM}/f56d9971",
+    ),
+    _fault(
         "budget-for-each",
         "every prompt has max_prefill_tokens of its own in a step",
         spec.ENG_42,
@@ -1635,6 +1664,6 @@ VARIANTS: tuple[Variant, ...] = (
         "a draft that is not used",
         "Engine",
         {"most_guesses": _never_guesses},
-        unmet=("ENG-41",),
+        unmet=("ENG-41", "ENG-44"),
     ),
 )

@@ -20,6 +20,10 @@ MLX_LM = "https://github.com/ml-explore/mlx-lm/commit"
 POST = "nano-vLLM post, parts 2, 3 and 5"
 
 
+ENOUGH_LEFT = 50
+"""How many have to leave a queue until it is tidied up."""
+
+
 def _unchecked(self: Scheduler, *rest: Any) -> None:
     """Nothing is refused."""
 
@@ -720,6 +724,32 @@ def _state_alone(self: Scheduler, s: Serving, request: Request) -> None:
     """A cancelled request is called finished, and goes on."""
     Scheduler.check_known(self, request)
     request.state = "FINISHED"
+
+
+def _tidied(tidy: Any) -> Any:
+    """Once many have left the queue, it is built anew by `tidy`, which is given all entries."""
+
+    def cancel(self: Scheduler, s: Serving, request: Request) -> None:
+        entry = self.entry(s, request)
+        waited = entry is not None and entry.table is None
+        Scheduler.cancel(self, s, request)
+        s.left = getattr(s, "left", 0) + waited
+        if s.left > ENOUGH_LEFT:
+            s.entries, s.left = tidy(s.entries), 0
+
+    return cancel
+
+
+def _without_preempted(entries: list[Entry]) -> list[Entry]:
+    """Who ran before is taken for one that left."""
+    return [entry for entry in entries if entry.table is not None or entry.request.state == "WAITING"]
+
+
+def _turned_round(entries: list[Entry]) -> list[Entry]:
+    """The last become the first."""
+    for entry in entries:
+        entry.order = (entry.order[0], -entry.order[1]) if entry.table is None else entry.order
+    return entries
 
 
 def _output_dropped(self: Scheduler, s: Serving, request: Request) -> None:
@@ -1487,6 +1517,20 @@ FAULTS: tuple[Fault, ...] = (
         spec.SCHED_29,
         {"cancel": _marked_when_cancelled},
         f"{VLLM}/issues/49377",
+    ),
+    _fault(
+        "tidied-without-preempted",
+        "when many have left the queue, preempted requests are lost with them",
+        spec.SCHED_24,
+        {"cancel": _tidied(_without_preempted)},
+        TIRED,
+    ),
+    _fault(
+        "tidied-out-of-order",
+        "when many have left the queue, those who stay are in another order",
+        spec.SCHED_17,
+        {"cancel": _tidied(_turned_round)},
+        TIRED,
     ),
     _fault(
         "running-not-cancelled",

@@ -46,6 +46,7 @@ from inferspec.spec.speculative_sentences import (
     SPEC_51,
     SPEC_52,
     SPEC_53,
+    SPEC_54,
 )
 from inferspec.spec.toy import FixedCache
 
@@ -107,6 +108,11 @@ def _correction_lost(self: Loop, run: Run, ids: list[int]) -> list[int]:
     """The id in the place of a rejected draft is fed, but does not come out."""
     whole = len(ids) == 1 or len(ids) > len(run.drafted)
     return Loop.shown(self, run, ids if whole else ids[:-1])
+
+
+def _all_or_one(self: Loop, drafted: list[int], right: list[int]) -> list[int]:
+    """Where any draft is wrong, only the target's first id comes out."""
+    return right if drafted == right[:-1] else right[:1]
 
 
 def _single_unverified(self: Loop, drafted: list[int], right: list[int]) -> list[int]:
@@ -255,6 +261,12 @@ def _never_rewinds(who: str) -> Change:
         return (_fed_by_count if full else Loop.lacking)(self, run, cache)
 
     return {"excess": excess, "lacking": lacking}
+
+
+def _begins_anew(self: Loop, run: Run) -> None:
+    """A cache that would have to be rewound is emptied."""
+    for cache in (run.target_cache, run.draft_cache):
+        self.take_back(cache, cache[0].offset if self.excess(run, cache) > 0 else 0)
 
 
 def _first_layer_alone(self: Loop, cache: Cache, n: int) -> None:
@@ -1037,6 +1049,20 @@ FAULTS: tuple[Fault, ...] = (
         SPEC_53,
         _checks_late("check_filters"),
         "PROPERTIES X9",
+    ),
+    Fault(
+        "speculative-all-or-one",
+        "of a run with a wrong draft in it the right ones are thrown away too",
+        SPEC_54,
+        {"agreed": _all_or_one},
+        TIRED,
+    ),
+    Fault(
+        "speculative-begins-anew-after-a-rejection",
+        "where a draft was rejected the target's cache is emptied, and fed all again",
+        SPEC_54,
+        {"rewind": _begins_anew},
+        TIRED,
     ),
 )
 

@@ -35,6 +35,7 @@ from inferspec.spec.speculative_sentences import (
     SPEC_21,
     SPEC_22,
     VERIFY,
+    SPEC_55,
 )
 
 TIRED = "the kind of slip that tired hands make"
@@ -81,6 +82,17 @@ def _one_fewer(self: Verify, tokens: list[int], q: Rows, p: Rows, u: Rows) -> in
 
 def _first_of_zeros(self: Verify, tokens: list[int], q: Rows, p: Rows, u: Rows) -> int:
     return Verify.kept(self, tokens, q, p, np.where(np.arange(len(u)) > 0, 0.0, u))
+
+
+def _rest_in_bfloat16(self: Verify, q: np.ndarray, p: np.ndarray) -> np.ndarray:
+    return f64(round_to(Verify.residual(self, q, p), "bfloat16"))
+
+
+def _sums_in_bfloat16(self: Verify, weights: np.ndarray, uniform: float) -> int:
+    cdf = [0.0]
+    for weight in weights:
+        cdf.append(float(f64(round_to(np.array(cdf[-1] + weight), "bfloat16"))))
+    return int(np.argmax((np.array(cdf[1:]) > uniform * cdf[-1]) & (weights > 0)))
 
 
 def _in_bfloat16(self: Verify, uniform: float, q: float, p: float) -> bool:
@@ -408,6 +420,20 @@ VERIFY_FAULTS: tuple[Fault, ...] = (
         SPEC_10,
         {"residual": lambda self, q, p: rest if (rest := np.maximum(p - q, 0)).any() else np.ones(len(p))},
         TIRED,
+    ),
+    Fault(
+        "verify-rest-in-bfloat16",
+        "what the target has more of is rounded to bfloat16",
+        SPEC_55,
+        {"residual": _rest_in_bfloat16},
+        "PROPERTIES X5",
+    ),
+    Fault(
+        "verify-sums-in-bfloat16",
+        "the cdf of the last id is summed in bfloat16",
+        SPEC_55,
+        {"draw": _sums_in_bfloat16},
+        "PROPERTIES X5",
     ),
     _keeps("verify-in-bfloat16", "probabilities are compared in bfloat16", SPEC_11, _in_bfloat16, "PROPERTIES X5"),
     Fault(

@@ -18,6 +18,7 @@ import numpy as np
 from inferspec.conformance.subject import LocalSubject
 from inferspec.conformance.suite import Profile, Test, all_tests
 from inferspec.conformance.trial import Trial
+from inferspec.golden import GoldenError
 from inferspec.spec import contract as true_contract
 from inferspec.spec.contract import Contract
 from inferspec.tools.faults import BAD
@@ -130,7 +131,8 @@ def judge(job: Job) -> Fate:
                         tests[reach.test].run(trial, dataclasses.replace(profile, thinned=part * profile.thinned))
                 except OutOfTime:
                     fate.how = "hung"
-                except MemoryError:
+                except (MemoryError, GoldenError):
+                    # As the judge it does not give the goldens any more.
                     fate.how = "killed"
                 fate.tests, fate.examples = fate.tests + 1, fate.examples + trial.outcome.examples
                 if trial.outcome.state in BAD:
