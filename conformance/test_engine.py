@@ -13,6 +13,7 @@ from inferspec.conformance.inputs.engine import (
     empty_prompts,
     failed_prompts,
     failing,
+    guessed_beside,
     guessed_in_part,
     guessed_right,
     half_computed,
@@ -411,6 +412,11 @@ def test_logits_are_those_of_the_model(subject, call):
     tells_its_logits(subject, call)
 
 
+@requirement(spec.ENG_36, call=stopping(seen=("outputs", "logits"), logits=["told"], **GUESSING), share=0.15)
+def test_logits_are_those_of_the_model_where_an_id_ends_a_run_of_guesses(subject, call):
+    tells_its_logits(subject, call)
+
+
 @requirement(spec.ENG_37, call=unhurried(), share=0.2)
 def test_logits_are_those_of_the_request_alone_to_the_last_bit(subject, call):
     is_batch_invariant(subject, call)
@@ -426,10 +432,12 @@ def test_a_prompt_that_was_computed_is_not_computed_again(subject, call):
 
 @requirement(spec.ENG_41, call=guessed_right(), share=0.06)
 def test_right_guesses_come_out_together(subject, call):
-    steps = int(subject.parts(call)["1 steps with ids"])
-    limit, guesses = call.arguments["steps"][0][1]["max_tokens"], call.arguments["num_draft_tokens"]
-    if steps > (most := 1 + -(-(limit - 1) // (guesses + 1))):
-        raise Nonconformance(f"{limit} ids come in {steps} steps; with {guesses} right guesses {most} are enough", call)
+    gives_right_guesses_together(subject, call)
+
+
+@requirement(spec.ENG_41, call=guessed_beside(), share=0.06)
+def test_right_guesses_come_out_together_beside_others(subject, call):
+    gives_right_guesses_together(subject, call)
 
 
 @requirement(spec.ENG_44, call=guessed_in_part(), share=0.06)
@@ -453,6 +461,17 @@ def reversed_adds(call):
     return call.having(steps=tuple((step, requests.pop() if step == "add" else given) for step, given in steps))
 
 
+def gives_right_guesses_together(subject, call):
+    """Ids of each request come in no more steps than right guesses take, behind the first id, which may come alone."""
+    seen, guesses = subject.parts(call), call.arguments["num_draft_tokens"]
+    for number in adds(call):
+        steps, limit = int(seen[f"{number} steps with ids"]), call.arguments["steps"][number - 1][1]["max_tokens"]
+        if steps > (most := 1 + -(-(limit - 1) // (guesses + 1))):
+            raise Nonconformance(
+                f"{limit} ids of request {number} come in {steps} steps; with {guesses} right guesses {most} are enough", call
+            )
+
+
 def begins_its_output(subject, call):
     """Nothing of a cancelled request is anything but the beginning of what it would have given."""
     seen, steps = subject.parts(call), call.arguments["steps"]
@@ -472,7 +491,11 @@ def tells_its_logits(subject, call):
     model = call.arguments["model"]
     for number in adds(call):
         given = call.arguments["steps"][number - 1][1]
-        answer = spec.last_logits(model, given["tokens"], given["max_tokens"])
+        ids = spec.alone(model, given["tokens"], given["max_tokens"])[0]
+        length = len(spec.ended(ids, given.get("eos", ())))
+        if not length:
+            continue
+        answer = spec.last_logits(model, given["tokens"], length)
         subject.compare(
             call, np.asarray(seen.get(f"{number} logits", np.zeros(0))), answer, name="exact", part=f"{number} logits"
         )

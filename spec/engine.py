@@ -9,7 +9,7 @@
     .output(id), .finished(id)      the ids so far; whether there will be no more
     .metrics(id) -> ttft, tpot, itl, e2el     as `metrics` has them, by the clock
     .num_free_pages, .has_unfinished
-    .logits(id)                     (may be missing) the logits V that the last id was chosen by
+    .logits(id)                     (may be missing) the logits V that the last id of the output was chosen by
 
 `model` and `draft` are the subject's own `Qwen3(config, weights)` or `Llama(config, weights)`. `num_pages` pages of `page_size`
 tokens hold the keys and values of all requests, at most `max_requests` of which run at a time; a step computes at most

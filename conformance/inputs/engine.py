@@ -573,6 +573,18 @@ def guessed_right(script: Script) -> None:
     script.add(script.prompt(script.pick.size(1, 12), limit), limit)
 
 
+@told("outputs", "steps", drafts=["perfect"])
+def guessed_beside(script: Script) -> None:
+    """Requests of which each comes while the one before it generates, and whose draft is the model."""
+    pick = script.pick
+    script.max_requests = pick.one_of(4, 3)
+    for _ in range(pick.size(2, 3)):
+        limit = pick.one_of(16, 20)
+        length = pick.size(1, 12)
+        script.add(script.prompt(length, limit), limit)
+        script.do("step", times=-(-length // script.chunk) + 1)
+
+
 @told("outputs", "steps", drafts=["near"])
 def guessed_in_part(script: Script) -> None:
     """One request, whose draft is right now and then: a run of its guesses begins with right ones and has a wrong one."""

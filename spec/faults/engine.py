@@ -325,6 +325,13 @@ def _draft_not_rewound(self: Engine, m: State, r: Request) -> tuple[Memory, list
     return {**memory, "offset": memory[0][0].shape[3]}, list(r.tokens[: min(len(known), len(r.tokens) - 1)])
 
 
+def _prompt_unfed_beside(self: Engine, m: State, r: Request) -> tuple[Memory, list[int]]:
+    """In a step in which others guess, the draft is not fed the prompts that the model is."""
+    if not r.draft[1] and any(other.out for other in m.running if other is not r):
+        return {"offset": len(r.tokens) - 1}, list(r.tokens[:-1])
+    return Engine.rewound(self, m, r)
+
+
 def _not_rewound(self: Engine, r: Request, right: int) -> int:
     return len(r.tokens) + int(r.__dict__.get("guessed", right))
 
@@ -842,6 +849,13 @@ def _logits_of_the_last_row(self: Engine, m: State) -> list[tuple[int, int]]:
 
 def _normalised(self: Engine, m: State, r: Request, token: int, row: np.ndarray) -> None:
     Engine.emit(self, m, r, token, row - np.log(np.exp(row - row.max()).sum()) - row.max())
+
+
+def _logits_behind_the_end(self: Engine, m: State, r: Request, n: int, logits: np.ndarray, guesses: list[int]) -> None:
+    """The last row of a run, whichever of its ids was the last."""
+    Engine.settle(self, m, r, n, logits, guesses)
+    if r.logits is not None:
+        r.logits = logits[-1]
 
 
 def _another_order_of_sums(self: Engine, m: State, model: Any, tokens: Any, memory: Memory) -> np.ndarray:
@@ -1582,6 +1596,13 @@ FAULTS: tuple[Fault, ...] = (
     ),
     _fault("log-probabilities", "logits are normalised", spec.ENG_36, {"emit": _normalised}, f"{TINY}/05972ff"),
     _fault(
+        "logits-behind-the-end",
+        "where an id ends a run of guesses, the logits are those behind it",
+        spec.ENG_36,
+        {"settle": _logits_behind_the_end},
+        TIRED,
+    ),
+    _fault(
         "order-of-sums",
         "the last bits depend on how many requests run",
         spec.ENG_37,
@@ -1602,6 +1623,13 @@ FAULTS: tuple[Fault, ...] = (
     ),
     _fault(
         "never-guesses", "the draft is never asked", spec.ENG_41, {"most_guesses": _never_guesses}, "PROPERTIES SP3"
+    ),
+    _fault(
+        "draft-misses-prompts-beside-others",
+        "a prompt that is computed while others generate is not fed to the draft",
+        spec.ENG_41,
+        {"rewound": _prompt_unfed_beside},
+        TIRED,
     ),
     _fault(
         "all-or-none",
