@@ -22,6 +22,7 @@ from inferspec.conformance.inputs.scheduler import (
     strangers,
     together,
     too_long,
+    trickling,
     voided,
     workloads,
     wrong_updates,
@@ -183,6 +184,11 @@ def test_no_budget_is_left_idle(subject, call):
 
 @requirement(spec.SCHED_15, call=hits(), share=1.1)
 def test_no_budget_is_left_idle_where_prompts_are_cached(subject, call):
+    keeps(subject, call, Check.WORK)
+
+
+@requirement(spec.SCHED_15, call=trickling(), share=0.3)
+def test_no_budget_is_left_idle_beside_those_who_generate(subject, call):
     keeps(subject, call, Check.WORK)
 
 

@@ -260,7 +260,9 @@ def again(target: Sequence[Note], text: Sequence[int]) -> int:
     most = 0
     for note, after in itertools.pairwise(target):
         fed = note.before + note.fed
-        right = next((i for i, (one, two) in enumerate(zip(fed, text, strict=False)) if one != two), min(len(fed), len(text)))
+        right = next(
+            (i for i, (one, two) in enumerate(zip(fed, text, strict=False)) if one != two), min(len(fed), len(text))
+        )
         most = max(most, right - len(after.before))
     return most
 

@@ -88,10 +88,7 @@ def _amplitude(name: str, inputs: int, head_norms: bool) -> float:
 
 def is_clear(of: Model, prompt: Sequence[int], limit: int) -> bool:
     """Whether no id on a request's way is nearly another."""
-    for count in range(1, limit + 1):
-        if not stands_out(alone(of, prompt, count)[1][-1]):
-            return False
-    return True
+    return all(stands_out(alone(of, prompt, count)[1][-1]) for count in range(1, limit + 1))
 
 
 def stands_out(row: np.ndarray) -> bool:

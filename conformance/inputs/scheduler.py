@@ -171,6 +171,19 @@ def together(pick: Pick) -> Call:
 
 
 @calls
+def trickling(pick: Pick) -> Call:
+    """Requests that come one by one while others generate, as many as a step may compute tokens of prompts, or more."""
+    script = Script(pick, budgets=(1, 2, 3))
+    script.most = 8
+    for _ in range(script.budget + pick.size(1, 2)):
+        count = pick.size(1, 3)
+        script.add(script.tokens(count), pick.size(10, 12), priority=1)
+        for _ in range(-(-count // script.budget)):
+            script.do("step")
+    return script.end()
+
+
+@calls
 def abandoned(pick: Pick) -> Call:
     """Requests that are left as they are, waiting and running."""
     script = Script(pick)

@@ -323,6 +323,11 @@ def _admits_or_decodes(self: Scheduler, s: Serving) -> Step:
     return s.step
 
 
+def _pending_of_decodes(self: Scheduler, s: Serving) -> int:
+    """Who generates is counted, and whose prompt is not computed yet is not."""
+    return sum(len(entry.tokens) - entry.computed for entry in self.running(s) if entry.decoding)
+
+
 def _hits_in_the_budget(self: Scheduler, s: Serving) -> list[Chunk]:
     """What is cached of a prompt is charged to the budget."""
     chunks, budget = [], s.budget
@@ -1208,6 +1213,13 @@ FAULTS: tuple[Fault, ...] = (
         spec.SCHED_15,
         {"prefills": _hits_in_the_budget},
         f"{NANO}/commit/77dd709",
+    ),
+    _fault(
+        "decodes-in-the-budget",
+        "nobody is admitted while as many generate as the budget of prompts has tokens",
+        spec.SCHED_15,
+        {"pending": _pending_of_decodes},
+        TIRED,
     ),
     _fault(
         "keeps-one-back",

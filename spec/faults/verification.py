@@ -34,8 +34,8 @@ from inferspec.spec.speculative_sentences import (
     SPEC_20,
     SPEC_21,
     SPEC_22,
-    VERIFY,
     SPEC_55,
+    VERIFY,
 )
 
 TIRED = "the kind of slip that tired hands make"
