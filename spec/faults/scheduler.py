@@ -1215,7 +1215,7 @@ FAULTS: tuple[Fault, ...] = (
         f"{NANO}/commit/77dd709",
     ),
     _fault(
-        "decodes-in-the-budget",
+        "admission-counts-decodes",
         "nobody is admitted while as many generate as the budget of prompts has tokens",
         spec.SCHED_15,
         {"pending": _pending_of_decodes},
