@@ -148,7 +148,7 @@ def verify_calls(
     kept = operation.kept(tokens, f64(q), f64(p), uniform)
     if not edge:
         weights = operation.weights(tokens, f64(q), f64(p), kept)
-        uniform[-1] = _at_an_end(pick, weights) if near else _inside(pick, weights, mass_slack(size, dtype))
+        uniform[-1] = _at_an_end(pick, weights, dtype) if near else _inside(pick, weights, mass_slack(size, dtype))
     return pick.call(
         VERIFY,
         draft_tokens=_given(pick, tokens),
@@ -191,13 +191,22 @@ def _inside(pick: Pick, weights: np.ndarray, slack: float) -> float:
     return float(shares[:token].sum() + shares[token] / 2)
 
 
-def _at_an_end(pick: Pick, weights: np.ndarray) -> float:
-    """A uniform number just inside what belongs to one id, beside the id before it or the one after it."""
+def _at_an_end(pick: Pick, weights: np.ndarray, dtype: str) -> float:
+    """A uniform number just inside what belongs to one id: one where narrow differences or sums tell another id, if any."""
     shares = weights / weights.sum()
-    token = int(pick.random.choice(np.flatnonzero(shares > DECISIVE)))
-    before, after = float(shares[:token].sum()), float(shares[: token + 1].sum())
-    ends = [before + DECISIVE / 4] * (token > 0) + [after - DECISIVE / 4] * (token < len(shares) - 1)
-    return pick.one_of(*(ends or [0.5]))
+    ends = np.concatenate([[0.0], np.cumsum(shares)])
+    wide = np.flatnonzero(shares > DECISIVE)
+    inside = [(ends[token] + DECISIVE / 4, token) for token in wide if token > 0]
+    inside += [(ends[token + 1] - DECISIVE / 4, token) for token in wide if token < len(shares) - 1]
+    narrow = "bfloat16" if dtype == "float32" else dtype
+    rounded, running = f64(round_to(weights, narrow)), 0.0
+    sums = [running := float(f64(round_to(np.array(running + weight), narrow))) for weight in weights]
+    telling = [
+        number
+        for number, token in inside
+        if any(np.argmax(cdf > number * cdf[-1]) != token for cdf in (np.cumsum(rounded), np.array(sums)))
+    ]
+    return float(pick.random.choice(telling or [number for number, _ in inside] or [0.5]))
 
 
 def _shorten(q: np.ndarray, p: np.ndarray, place: int) -> None:
