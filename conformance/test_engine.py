@@ -363,6 +363,11 @@ def test_a_request_without_tokens_changes_nothing(subject, story):
     goes_on_after_refusal(subject, story)
 
 
+@requirement(spec.ENG_30, story=strangers(), share=0.1)
+def test_asking_for_nobody_changes_nothing(subject, story):
+    goes_on_after_refusal(subject, story)
+
+
 @requirement(spec.ENG_39, story=strangers(), share=0.05)
 def test_an_id_of_nobody_is_refused(subject, story):
     refuses_step(subject, story)

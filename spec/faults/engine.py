@@ -702,6 +702,13 @@ def _takes_before_it_looks(self: Engine, m: State, tokens: list[int], max_tokens
         raise
 
 
+def _a_place_for_nobody(self: Engine, m: State, name: int) -> Request:
+    """Who looks for an id that no request has takes the last one out of the queue."""
+    if name not in m.requests and m.waiting:
+        m.waiting.pop()
+    return Engine.known(self, m, name)
+
+
 def _anybody(self: Engine, m: State, name: int) -> Request:
     if name in m.requests:
         return m.requests[name]
@@ -1610,6 +1617,13 @@ FAULTS: tuple[Fault, ...] = (
         "PROPERTIES X11",
     ),
     _fault("no-hits", "what was computed is computed again", spec.ENG_38, {"hits": _no_hits}, "PROPERTIES PC9"),
+    _fault(
+        "place-for-nobody",
+        "asking for an id that no request has takes a request out of the queue",
+        spec.ENG_30,
+        {"known": _a_place_for_nobody},
+        TIRED,
+    ),
     _fault("anybody", "an id that no request has is answered", spec.ENG_39, {"known": _anybody}, "PROPERTIES X9"),
     _fault(
         "any-draft", "a draft of another vocabulary is accepted", spec.ENG_40, {"guard": _any_draft}, "PROPERTIES X9"
