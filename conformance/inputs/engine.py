@@ -534,10 +534,9 @@ def side_by_side(script: Script) -> None:
 
 @told("outputs")
 def strangers(script: Script) -> int:
-    """A story in which the engine is asked about an id that no request has."""
+    """A story in which the engine is asked about an id that no request has, while one waits."""
     script.requests(0, 2, (2, 3))
-    if not script.asked:
-        script.pages = 4
+    script.add(script.prompt(script.pick.size(1, 6), 3), 3)
     return script.do("strange", method=script.pick.one_of("cancel", "output", "finished", "metrics"))
 
 
