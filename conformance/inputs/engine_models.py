@@ -86,8 +86,19 @@ def _amplitude(name: str, inputs: int, head_norms: bool) -> float:
     return factor / math.sqrt(inputs)
 
 
+_CLEAR: dict[tuple[int, tuple[int, ...], int], bool] = {}
+"""What was found of prompts: every fault, variant and seed of a run draws the same ones."""
+
+
 def is_clear(of: Model, prompt: Sequence[int], limit: int) -> bool:
-    """Whether no id on a request's way is nearly another."""
+    """Whether no id on a request's way is nearly another. of: one of `model`'s, which are never given up."""
+    asked = id(of["weights"]), tuple(prompt), limit
+    if asked not in _CLEAR:
+        _CLEAR[asked] = _goes_clear(of, prompt, limit)
+    return _CLEAR[asked]
+
+
+def _goes_clear(of: Model, prompt: Sequence[int], limit: int) -> bool:
     for count in range(1, limit + 1):
         row = alone(of, prompt, count)[1][-1]
         second, first = np.sort(row)[-2:]
