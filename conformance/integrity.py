@@ -173,9 +173,7 @@ def _inner(code: types.CodeType) -> list[types.CodeType]:
     return [constant for constant in code.co_consts if isinstance(constant, types.CodeType)]
 
 
-def _altered_methods(
-    node: ast.ClassDef, module: types.ModuleType, codes: Codes
-) -> Iterator[str]:
+def _altered_methods(node: ast.ClassDef, module: types.ModuleType, codes: Codes) -> Iterator[str]:
     owner = vars(module).get(node.name)
     if not inspect.isclass(owner):
         yield node.name
@@ -234,11 +232,14 @@ def _altered_literals(module: types.ModuleType, tree: ast.Module, codes: Codes) 
             yield target.id
 
 
-def _bound(code: types.CodeType, operation: str) -> list[str]:
+def _bound(code: types.CodeType, operation: str) -> Iterator[str]:
     """The names that a piece of code binds by an operation, as often as it does."""
-    if not _does(code, operation):
-        return []
-    return [str(step.argval) for step in dis.get_instructions(code) if step.opname == operation]
+    wanted, wide, high = dis.opmap[operation], dis.EXTENDED_ARG, 0
+    for step, low in zip(code.co_code[::2], code.co_code[1::2], strict=True):
+        argument = high | low
+        high = argument << 8 if step == wide else 0
+        if step == wanted:
+            yield code.co_names[argument]
 
 
 def _codes(code: types.CodeType) -> Codes:

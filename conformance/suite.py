@@ -38,8 +38,8 @@ EFFORT = Path(__file__).with_name("effort.json")
 MARGIN = 7.0
 """Examples that quick draws, in efforts: a fault that each example shows with the same chance survives one in 1,100 times."""
 
-FEWEST = 12
-"""Examples that quick draws at least, whatever faults are known: each of 11 options of a choice, once or more."""
+FEWEST = 20
+"""Examples that quick draws at least, whatever faults are known: what nobody has thought of needs some too."""
 
 DEAR = 0.3
 """A test of a smaller share draws in proportion fewer than FEWEST."""
@@ -138,7 +138,7 @@ class Test:
                     raise
 
         if self.inputs:
-            self._drawn(example, trial, profile, self.examples(profile), profile.shrink and self.shrinks)
+            self._drawn(example, trial, profile, self.examples(profile), profile.shrink and self.shrinks and self.requirement.level == "MUST")
         else:
             example()
 
@@ -197,7 +197,7 @@ def requirement(about: Requirement, share: float = 1.0, shrinks: bool = True, **
     """Make a function a test of one requirement.
 
     share: of the profile's examples at most (`Test.examples`), more for cheap and wide inputs, less for dear ones. shrinks: whether a failing
-    example is made smaller: not worth minutes where even the smallest is large. inputs: argument ->
+    example is made smaller: not worth minutes where even the smallest is large, nor for what only SHOULD be. inputs: argument ->
     `Calls`, drawn inside the subject's envelope. The function's first argument is a `Trial`.
     """
 

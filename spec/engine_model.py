@@ -488,7 +488,9 @@ class Served:
         return self.it.metrics(self.m, self.it.known(self.m, name))
 
     def logits(self, name: int) -> Any:
-        return self.it.known(self.m, name).logits
+        # As the models have them: how NumPy sums in float64 depends on the shape.
+        row = self.it.known(self.m, name).logits
+        return None if row is None else row.astype(np.float32)
 
     @property
     def num_free_pages(self) -> int:

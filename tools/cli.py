@@ -50,7 +50,7 @@ def _parser() -> argparse.ArgumentParser:
     faults.add_argument(
         "--verdict-only",
         action="store_true",
-        help="no diagnosis, and a third of the examples for honest variants: several times as fast",
+        help="no diagnosis, and a tenth of the examples for honest variants: several times as fast",
     )
     faults.add_argument("--json", type=Path, metavar="FILE", help="write the matrix here")
     faults.add_argument(
@@ -138,7 +138,7 @@ def _faults(options: argparse.Namespace) -> int:
         looks = any(kill.diagnosis for kill in matrix.kills)
     else:
         profile = Profile(options.profile, options.draw_seed, shrink=looks, diagnose=looks)
-        todo = faults.jobs(profile, options.only, options.everywhere, thinned=1.0 if looks else 0.3)
+        todo = faults.jobs(profile, options.only, options.everywhere, thinned=1.0 if looks else 0.1)
         results = []
         columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
         with Progress(*columns, console=console) as progress:

@@ -15,7 +15,6 @@ import json
 import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 
 from rich.console import Console
@@ -25,6 +24,7 @@ from inferspec.conformance.suite import EFFORT, EXAMPLES, Profile, Test, all_tes
 from inferspec.conformance.trial import Trial
 from inferspec.spec import COMPONENTS, contract
 from inferspec.tools.faults import BAD, local_subject
+from inferspec.tools.processes import pool
 
 FURTHER = 4.0
 """So many times the examples that a test draws are tried before a fault counts as not rejected by it."""
@@ -115,8 +115,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     most = 1.0 if options.check else FURTHER
     jobs = [(name, fault.name, tuple(options.seeds), most) for name in components for fault in contract(name).faults]
     console = Console()
-    with ProcessPoolExecutor(options.n) as pool:
-        results = list(track(pool.map(_job, jobs), "faults", len(jobs), console=console))
+    with pool(options.n) as workers:
+        results = list(track(workers.map(_job, jobs), "faults", len(jobs), console=console))
     lost = survivors(results)
     for line in lost:
         console.print(f"[red]{line} survives", highlight=False)

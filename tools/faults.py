@@ -7,7 +7,6 @@ import os
 import re
 import time
 from collections.abc import Iterable, Iterator
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ from inferspec.conformance.trial import Nonconformance, Trial
 from inferspec.spec import contract as contract_of
 from inferspec.spec import contracts
 from inferspec.spec.contract import Contract, Operation
+from inferspec.tools.processes import pool
 
 _STEP = re.compile(r"^ *\d+\. ", re.MULTILINE)
 """How a step of a story begins in print."""
@@ -225,8 +225,8 @@ def run(todo: list[Job], processes: int | None = None) -> Iterator[Kill | Accept
     if processes == 1:
         yield from map(work, todo)
         return
-    with ProcessPoolExecutor(processes) as pool:
-        yield from pool.map(work, todo)
+    with pool(processes) as workers:
+        yield from workers.map(work, todo)
 
 
 def matrix(results: Iterable[Kill | Acceptance], components: Iterable[str] = (), profile: str = "") -> Matrix:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import as_completed
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -21,6 +20,7 @@ from rich.table import Table
 
 from inferspec.conformance.suite import EXAMPLES, Profile
 from inferspec.spec import COMPONENTS, contracts
+from inferspec.tools.processes import pool
 
 SUBJECTS = ("impl", "mlx_core", "mlx_lm", "nano_vllm", "torch", "transformers")
 """Registered subjects whose every failure is known, and in their waivers."""
@@ -171,9 +171,9 @@ def works(options: argparse.Namespace) -> Iterator[Work]:
 
 def _run(console: Console, todo: Sequence[Work], processes: int | None) -> Iterator[Round]:
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=console) as progress, ProcessPoolExecutor(processes or os.cpu_count()) as pool:
+    with Progress(*columns, console=console) as progress, pool(processes) as workers:
         task = progress.add_task("rounds", total=len(todo))
-        for future in as_completed([pool.submit(one) for one in todo]):
+        for future in as_completed([workers.submit(one) for one in todo]):
             progress.advance(task)
             yield future.result()
 

@@ -2,14 +2,17 @@
 
 import io
 import json
+import shutil
 from pathlib import Path
 
+import mlx.core as mx
 import pytest
 from rich.console import Console
 
 from inferspec.impl.engine import Engine, EngineStats
 from inferspec.tools import cli, prompts_file
 from inferspec.tools.dashboard import Dashboard
+from inferspec.tools.generate import located
 
 pytest.importorskip("tokenizers")
 pytest.importorskip("jinja2")
@@ -29,11 +32,17 @@ def written(folder: Path, lines: list[dict]) -> Path:
     return path
 
 
-def serve(folder: Path, lines: list[dict], *more: str) -> int:
+def serve(folder: Path, lines: list[dict], *more: str, model: str = "tiny-qwen3") -> int:
     out = folder / "out.jsonl"
-    return cli.main(
-        ["serve-batch", str(written(folder, lines)), "--model", "tiny-qwen3", "--out", str(out), *SMALL, *more]
-    )
+    return cli.main(["serve-batch", str(written(folder, lines)), "--model", model, "--out", str(out), *SMALL, *more])
+
+
+def widened(folder: Path) -> Path:
+    """The tiny model in float32, where the order of a sum moves no draw."""
+    shutil.copytree(located("tiny-qwen3"), folder)
+    weights = mx.load(str(folder / "model.safetensors"))
+    mx.save_safetensors(str(folder / "model.safetensors"), {name: x.astype(mx.float32) for name, x in weights.items()})
+    return folder
 
 
 def results(folder: Path) -> dict:
@@ -67,10 +76,10 @@ def test_what_does_not_fit_is_refused_and_the_rest_is_served(tmp_path):
 
 
 def test_sampling_does_not_depend_on_batch_mates(tmp_path):
-    hot = ("--temperature", "2", "--seed", "5", "--overwrite")
-    serve(tmp_path, LINES, *hot, "--max-requests", "1")
+    hot, model = ("--temperature", "2", "--seed", "5", "--overwrite"), str(widened(tmp_path / "model"))
+    serve(tmp_path, LINES, *hot, "--max-requests", "1", model=model)
     alone = {name: line["tokens"] for name, line in results(tmp_path).items()}
-    serve(tmp_path, LINES, *hot)
+    serve(tmp_path, LINES, *hot, model=model)
     assert {name: line["tokens"] for name, line in results(tmp_path).items()} == alone
 
 

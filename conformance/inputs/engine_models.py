@@ -86,9 +86,16 @@ def _amplitude(name: str, inputs: int, head_norms: bool) -> float:
     return factor / math.sqrt(inputs)
 
 
+_CLEAR: dict[tuple[int, tuple[int, ...], int], bool] = {}
+"""What was found of prompts: every fault, variant and seed of a run draws the same ones."""
+
+
 def is_clear(of: Model, prompt: Sequence[int], limit: int) -> bool:
-    """Whether no id on a request's way is nearly another."""
-    return all(stands_out(alone(of, prompt, count)[1][-1]) for count in range(1, limit + 1))
+    """Whether no id on a request's way is nearly another. of: one of `model`'s, which are never given up."""
+    asked = id(of["weights"]), tuple(prompt), limit
+    if asked not in _CLEAR:
+        _CLEAR[asked] = all(stands_out(alone(of, prompt, count)[1][-1]) for count in range(1, limit + 1))
+    return _CLEAR[asked]
 
 
 def stands_out(row: np.ndarray) -> bool:

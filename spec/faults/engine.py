@@ -867,7 +867,7 @@ def _logits_behind_the_end(self: Engine, m: State, r: Request, n: int, logits: n
 
 def _another_order_of_sums(self: Engine, m: State, model: Any, tokens: Any, memory: Memory) -> np.ndarray:
     """Matrices of other sizes are multiplied in another order."""
-    return Engine.called(self, m, model, tokens, memory) * (1 + len(m.running) * 2.0**-50)
+    return Engine.called(self, m, model, tokens, memory) * (1 + len(m.running) * 2.0**-23)
 
 
 # other honest ways

@@ -23,6 +23,7 @@ from inferspec.tools.mutation import mutants, results, running, scope
 from inferspec.tools.mutation.mutants import Mutant
 from inferspec.tools.mutation.results import Results
 from inferspec.tools.mutation.running import Fate, Reaches
+from inferspec.tools.processes import pool
 
 
 def add_parser(commands: Any) -> None:
@@ -115,17 +116,17 @@ def _run(
 ) -> Iterator[Fate]:
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     concerned = [module for module in modules if any(one.module == module for one in chosen)]
-    with Progress(*columns, console=console) as progress, running.pool(options.n) as pool:
+    with Progress(*columns, console=console) as progress, pool(options.n, running.bounded) as workers:
         pieces = running.pieces(concerned, options.only)
         following = progress.add_task("true oracles", total=len(pieces))
         reaches: Reaches = {}
-        for future in as_completed([pool.submit(running.follow, (*piece, profile)) for piece in pieces]):
+        for future in as_completed([workers.submit(running.follow, (*piece, profile)) for piece in pieces]):
             for place, found in future.result().items():
                 reaches.setdefault(place, []).extend(found)
             progress.advance(following)
         judging = progress.add_task("mutants", total=len(chosen))
         jobs = [(one, reaches.get((one.module, one.function), []), profile) for one in chosen]
-        for judged in as_completed([pool.submit(running.judge, job) for job in jobs]):
+        for judged in as_completed([workers.submit(running.judge, job) for job in jobs]):
             progress.advance(judging)
             yield judged.result()
 

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import os
 import resource
 import signal
 import time
 import warnings
 from collections.abc import Iterable, Iterator
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -181,13 +179,7 @@ def _clock(seconds: float) -> Iterator[None]:
         signal.signal(signal.SIGPROF, before)
 
 
-def _worker() -> None:
+def bounded() -> None:
+    """Bound the memory of this process."""
     with contextlib.suppress(ValueError, OSError):  # macOS knows the limit and may refuse it
         resource.setrlimit(resource.RLIMIT_AS, (MEMORY, resource.getrlimit(resource.RLIMIT_AS)[1]))
-
-
-@contextlib.contextmanager
-def pool(processes: int | None) -> Iterator[ProcessPoolExecutor]:
-    """Workers whose memory is bounded."""
-    with ProcessPoolExecutor(processes or os.cpu_count() or 1, initializer=_worker) as workers:
-        yield workers
