@@ -138,7 +138,13 @@ class Test:
                     raise
 
         if self.inputs:
-            self._drawn(example, trial, profile, self.examples(profile), profile.shrink and self.shrinks and self.requirement.level == "MUST")
+            self._drawn(
+                example,
+                trial,
+                profile,
+                self.examples(profile),
+                profile.shrink and self.shrinks and self.requirement.level == "MUST",
+            )
         else:
             example()
 
