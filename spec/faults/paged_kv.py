@@ -1673,17 +1673,15 @@ def _wipes(self: PagedKVCache, story: Story, cache: Cache) -> None:
     story.pool.keys[pages] = story.pool.values[pages] = 0
 
 
-def _page_by_page(
+def _filled_up(
     self: PagedKVCache, story: Story, cache: Cache, positions: np.ndarray, key: np.ndarray, value: np.ndarray
 ) -> None:
-    """Page by page, each filled up with zeros."""
-    size = story.a.page_size
-    for page in range(len(cache.pages)):
-        inside = positions // size == page
-        if inside.any():
-            PagedKVCache.write(self, story, cache, positions[inside], key[:, :, inside], value[:, :, inside])
-            end = int(positions[inside][-1]) % size + 1
-            story.pool.keys[cache.pages[page], :, end:] = story.pool.values[cache.pages[page], :, end:] = 0
+    """The last page is filled up with zeros."""
+    PagedKVCache.write(self, story, cache, positions, key, value)
+    if positions.size:
+        page, slot = divmod(int(positions[-1]), story.a.page_size)
+        for written in (story.pool.keys, story.pool.values):
+            written[cache.pages[page], :, slot + 1 :] = 0
 
 
 def _first_page_first(self: PagedKVCache, story: Story, cache: Cache) -> None:
@@ -1714,7 +1712,7 @@ VARIANTS: tuple[Variant, ...] = (
     Variant("paged-lowest", "the lowest page that is free", "PagedKVCache", {"take": _lowest}),
     Variant("paged-garbage", "pages begin with garbage", "PagedKVCache", {"fresh_pool": _garbage}),
     Variant("paged-wipes", "released pages are cleared", "PagedKVCache", {"let_go": _wipes}),
-    Variant("paged-filled-up", "pages are filled up with zeros", "PagedKVCache", {"write": _page_by_page}),
+    Variant("paged-filled-up", "pages are filled up with zeros", "PagedKVCache", {"write": _filled_up}),
     Variant("paged-first-page-first", "pages are given back in order", "PagedKVCache", {"let_go": _first_page_first}),
     Variant("paged-closes", "a second release is an error", "PagedKVCache", {"let_go": _closes}),
     Variant("table-minus-one", "a wide table with -1 for padding", "block_table", {"padded": _minus_one_behind}),
