@@ -11,6 +11,8 @@ namespace inferspec {
 
 namespace {
 
+constexpr size_t CACHE_LINE = 64;
+
 struct ArrangedRows;
 struct GroupSums;
 struct Scales;
@@ -67,18 +69,22 @@ Arranged arrange_rows(const void* x, Dtype dtype, size_t rows, size_t stride, co
 template <int bits, size_t outputs, size_t rows>
 void multiply(const QuantizedMatrix& w, size_t first, const float* scales, const float* x, float* sums, size_t stride) {
     const size_t words = w.words(), groups = w.groups();
-    const uint32_t* packed = w.packed + first * words;
+    const uint32_t* next[outputs];
+    for (size_t o = 0; o < outputs; ++o) next[o] = w.packed + (first + o) * words;
     Vector total[outputs][rows];
     for (auto& of_output : total) std::fill(of_output, of_output + rows, fill(0));
     for (size_t group = 0, i = 0; group < groups; ++group) {
         Vector partial[outputs][rows];
         for (auto& of_output : partial) std::fill(of_output, of_output + rows, fill(0));
         for (const size_t end = i + w.group_size; i < end; i += CHUNK) {
+            if (i * bits / 8 % CACHE_LINE == 0) {
+#pragma GCC unroll 4
+                for (size_t o = 0; o < outputs; ++o) __builtin_prefetch(next[o] + outputs * words);
+            }
 #pragma GCC unroll 4
             for (size_t o = 0; o < outputs; ++o) {
-                const uint32_t* chunk = packed + o * words + i * bits / 32;
-                __builtin_prefetch(chunk + outputs * words);
-                const auto codes = Codes<bits>::unpack(chunk);
+                const auto codes = Codes<bits>::unpack(next[o]);
+                next[o] += words_of_chunk<bits>();
 #pragma GCC unroll 4
                 for (size_t row = 0; row < rows; ++row) {
 #pragma GCC unroll 8
