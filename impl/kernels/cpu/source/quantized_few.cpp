@@ -11,6 +11,8 @@ namespace inferspec {
 
 namespace {
 
+constexpr size_t CACHE_LINE = 64;
+
 struct ArrangedRows;
 struct GroupSums;
 struct Scales;
@@ -66,32 +68,45 @@ Arranged arrange_rows(const void* x, Dtype dtype, size_t rows, size_t stride, co
 // multiplied with x, and their sum with the scale.
 template <int bits, size_t outputs, size_t rows>
 void multiply(const QuantizedMatrix& w, size_t first, const float* scales, const float* x, float* sums, size_t stride) {
+    // An fma waits for the one before it in its chain: a lone row has registers for two chains an output.
+    constexpr size_t chains = rows == 1 ? 2 : 1;
     const size_t words = w.words(), groups = w.groups();
-    const uint32_t* packed = w.packed + first * words;
+    const uint32_t* next[outputs];
+    for (size_t o = 0; o < outputs; ++o) next[o] = w.packed + (first + o) * words;
     Vector total[outputs][rows];
     for (auto& of_output : total) std::fill(of_output, of_output + rows, fill(0));
     for (size_t group = 0, i = 0; group < groups; ++group) {
-        Vector partial[outputs][rows];
-        for (auto& of_output : partial) std::fill(of_output, of_output + rows, fill(0));
+        Vector partial[outputs][rows][chains];
+        for (auto& of_output : partial) {
+            for (auto& of_row : of_output) std::fill(of_row, of_row + chains, fill(0));
+        }
         for (const size_t end = i + w.group_size; i < end; i += CHUNK) {
+            if (i * bits / 8 % CACHE_LINE == 0) {
+#pragma GCC unroll 4
+                for (size_t o = 0; o < outputs; ++o) __builtin_prefetch(next[o] + outputs * words);
+            }
 #pragma GCC unroll 4
             for (size_t o = 0; o < outputs; ++o) {
-                const uint32_t* chunk = packed + o * words + i * bits / 32;
-                __builtin_prefetch(chunk + outputs * words);
-                const auto codes = Codes<bits>::unpack(chunk);
+                const auto codes = Codes<bits>::unpack(next[o]);
+                next[o] += words_of_chunk<bits>();
 #pragma GCC unroll 4
                 for (size_t row = 0; row < rows; ++row) {
 #pragma GCC unroll 8
                     for (size_t v = 0; v < VECTORS; ++v) {
                         const Vector values = load(x + row * w.inputs + i + v * Vector::width);
-                        partial[o][row] = fma(codes.vectors[v], values, partial[o][row]);
+                        Vector& sum_so_far = partial[o][row][v % chains];
+                        sum_so_far = fma(codes.vectors[v], values, sum_so_far);
                     }
                 }
             }
         }
         for (size_t o = 0; o < outputs; ++o) {
             const Vector scale = fill(scales[o * groups + group]);
-            for (size_t row = 0; row < rows; ++row) total[o][row] = fma(partial[o][row], scale, total[o][row]);
+            for (size_t row = 0; row < rows; ++row) {
+                Vector sum_of_group = partial[o][row][0];
+                for (size_t chain = 1; chain < chains; ++chain) sum_of_group = sum_of_group + partial[o][row][chain];
+                total[o][row] = fma(sum_of_group, scale, total[o][row]);
+            }
         }
     }
     for (size_t o = 0; o < outputs; ++o) {
