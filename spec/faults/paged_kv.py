@@ -1656,8 +1656,11 @@ def _queue(self: PagePool, pool: Pool) -> int:
 
 
 def _lowest(self: PagePool, pool: Pool) -> int:
-    pool.free.sort(reverse=True)
-    return PagePool.take(self, pool)
+    if vars(pool).get("in_order") != len(pool.free):  # none came back since
+        pool.free.sort(reverse=True)
+    page = PagePool.take(self, pool)
+    pool.in_order = len(pool.free)
+    return page
 
 
 def _garbage(self: PagePool, a: Arguments) -> Pool:
