@@ -273,6 +273,8 @@ def halves_calls(
     # Where rows are equal or have nothing in common, nothing is at stake.
     telling = [(q, p) for q, p in pairs if q != p and np.dot(q, p) > 0]
     models = _tables(pick, [*pairs, *telling, *telling], 5)
+    # Nothing for a filter to take away: a draft may be drawn from as it is, and would leave the halves.
+    models["draft"]["junk"] = tuple(0.0 for _ in models["draft"]["junk"])
     drafts, limit = pick.one_of(*shapes)
     return pick.call(
         GENERATE,
