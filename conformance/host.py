@@ -14,6 +14,7 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 from inferspec.conformance.adapter import Adapter, load
+from inferspec.conformance.allocator import keep_freed_memory
 from inferspec.conformance.binding import AdapterError
 from inferspec.conformance.executor import Executor
 from inferspec.conformance.integrity import closed
@@ -25,6 +26,7 @@ def serve(connection: Connection) -> None:
     """Answer messages until the suite hangs up."""
     # What a subject prints is its own affair; on our standard output it would end up in the middle of a report.
     os.dup2(2, 1)
+    keep_freed_memory()
     # The subject is found from the folder of the run, after the host has all that it needs itself.
     sys.path.insert(0, os.getcwd())
     hello = decode(connection.recv_bytes())

@@ -156,10 +156,12 @@ def _is_ours(argument: str) -> bool:
 
 
 def _open(config: pytest.Config) -> Session:
+    from inferspec.conformance.allocator import keep_freed_memory
     from inferspec.conformance.binding import AdapterError
     from inferspec.conformance.session import Session
     from inferspec.conformance.waivers import WaiverError
 
+    keep_freed_memory()
     try:
         if handed := getattr(config, "workerinput", {}).get(PROPERTY):
             session = Session.joined(handed)

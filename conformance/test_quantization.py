@@ -20,6 +20,7 @@ from inferspec.conformance.inputs.quantization import (
     product_calls,
     quantize_calls,
     reading_products,
+    shaded_products,
     shared_heads,
     spread,
     square,
@@ -278,6 +279,16 @@ def test_thousands_of_features_are_summed_in_float32(subject, call):
 @requirement(spec.QMM_03, call=product_calls())
 def test_products_keep_the_precision_of_their_dtype(subject, call):
     subject.agrees(call)
+
+
+@requirement(spec.QMM_03, reading=shaded_products(bits=[4, 8]))
+def test_large_numbers_that_meet_weights_of_zero_change_nothing(subject, reading):
+    subject.expects(*reading)
+
+
+@requirement(spec.QMM_03, reading=shaded_products(bits=[4, 8], sizes=beside_tiles), share=0.5)
+def test_large_numbers_that_meet_weights_of_zero_change_nothing_at_any_size(subject, reading):
+    subject.expects(*reading)
 
 
 @requirement(spec.QMM_04, reading=reading_products(transpose=[True]))

@@ -273,6 +273,28 @@ def reading_products(pick: Pick, operation: str = MATMUL, sizes: Sizes = small) 
 
 
 @calls
+def shaded_products(pick: Pick, sizes: Sizes = small) -> tuple[Call, np.ndarray]:
+    """The exact lane: (call, the exact result). As `reading_products`, and beside the one feature that is asked for
+    lie large numbers, which meet weights of zero: who rounds neighbours of x together loses the small one."""
+    call, _ = reading_products.build(pick, sizes=sizes)
+    asked, bits = dict(call.arguments), call.arguments["bits"]
+    turned, words = call.arguments["transpose"], call.arguments["packed"].view(np.uint8)
+    codes = words if bits == 8 else np.stack([words & 15, words >> 4], axis=-1).reshape(len(words), -1)
+    shaded = pick.random.random(asked["x"].shape[-1]) < 0.5
+    codes = np.where(shaded if turned else shaded[:, None], 0, codes).astype(np.uint8)
+    packed = codes if bits == 8 else codes[:, ::2] | codes[:, 1::2] << 4
+    asked["packed"] = np.ascontiguousarray(packed).view(np.uint32)
+    asked["biases"] = np.zeros_like(asked["biases"])
+    dtype = pick.features["dtypes"]
+    small = f64(asked["x"]) * 2.0**-10
+    powers = pick.random.integers(12, 16 if dtype == "float16" else 41, small.shape)
+    large = pick.random.choice([-1.0, 1.0], small.shape) * 2.0**powers
+    asked["x"] = round_to(np.where(shaded, large, small), dtype)
+    table = weights_of(asked).T if turned else weights_of(asked)
+    return call.having(**asked), np.where(shaded, 0.0, small) @ table
+
+
+@calls
 def stacked_products(pick: Pick) -> Call:
     """A product whose parts have leading dims of their own, broadcast with those of x."""
     pick("stacked")

@@ -799,6 +799,16 @@ def _activations_in_8_bits(x: np.ndarray, weights: np.ndarray, dtype: str) -> np
     return _plain(np.concatenate([whole, x[..., features:]], axis=-1), weights)
 
 
+def _neighbours_in_fixed_point(x: np.ndarray, weights: np.ndarray, dtype: str) -> np.ndarray:
+    """Eight activations as integers of 23 bits that share an exponent: enough beside each other, not beside nothing."""
+    features = x.shape[-1] // 8 * 8
+    eights = x[..., :features].reshape(*x.shape[:-1], -1, 8)
+    largest = np.abs(eights).max(axis=-1, keepdims=True)
+    unit = 2.0 ** (np.floor(np.log2(np.where(largest > 0, largest, 1.0))) - 21)
+    whole = (np.rint(eights / unit) * unit).reshape(*x.shape[:-1], features)
+    return _plain(np.concatenate([whole, x[..., features:]], axis=-1), weights)
+
+
 def _features_past_512(x: np.ndarray, weights: np.ndarray, dtype: str) -> np.ndarray:
     """Past the last whole block of 512 features a kernel reads its last 32 again."""
     result = _plain(x, weights)
@@ -1011,6 +1021,13 @@ _MATMUL = (
         QMM_03,
         _with_product(_activations_in_8_bits),
         "FACTS.md: llama.cpp rounds activations to int8",
+    ),
+    Fault(
+        "quantized-matmul-neighbours-in-fixed-point",
+        "eight neighbours of x share an exponent, and are rounded to 23 bits beside the largest",
+        QMM_03,
+        _with_product(_neighbours_in_fixed_point),
+        "DESIGN.md, section 5",
     ),
     Fault(
         "quantized-matmul-next-group", "each group takes the scale of the next", QMM_04, _of_group(_next_group), TIRED
