@@ -14,4 +14,4 @@ SETTINGS = {TRIM_THRESHOLD: 1 << 30, TOP_PAD: 1 << 26, MMAP_THRESHOLD: 1 << 25}
 def keep_freed_memory() -> bool:
     """Have glibc give memory back to the system late, which saves most page faults; False where there is no glibc."""
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
-    return mallopt is not None and all([mallopt(name, value) for name, value in SETTINGS.items()])
+    return mallopt is not None and all(mallopt(name, value) for name, value in SETTINGS.items())

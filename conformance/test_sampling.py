@@ -367,17 +367,17 @@ def test_no_rows_give_no_ids(subject, call):
     subject.expects(call.having(**rows), np.zeros(rows["logits"].shape[:-1]))
 
 
-@requirement(spec.SAMP_28, call=sampler_calls(values=far_out, kinds=("one", "power of two")))
+@requirement(spec.SAMP_28, call=sampler_calls(values=far_out, kinds=("one", "power of two"), both=False))
 def test_logits_far_from_zero_give_ids_by_their_differences(subject, call):
     chooses(subject, call)
 
 
-@requirement(spec.SAMP_28, call=sampler_calls(values=partly_hidden))
+@requirement(spec.SAMP_28, call=sampler_calls(values=partly_hidden, both=False))
 def test_hidden_ids_are_never_drawn(subject, call):
     chooses(subject, call)
 
 
-@requirement(spec.SAMP_28, call=sampler_calls(values=extreme, kinds=("one",)), share=0.5)
+@requirement(spec.SAMP_28, call=sampler_calls(values=extreme, kinds=("one",), both=False), share=0.5)
 def test_the_lowest_logits_are_never_drawn(subject, call):
     chooses(subject, call)
 
@@ -420,7 +420,8 @@ def test_draws_keep_the_precision_of_float32_in_every_dtype(subject, call):
 
 
 @requirement(
-    spec.SAMP_30, call=sampler_calls(values=some_broken, leading_dims=BATCHES[:2], without_distribution=[True])
+    spec.SAMP_30,
+    call=sampler_calls(values=some_broken, both=False, leading_dims=BATCHES[:2], without_distribution=[True]),
 )
 def test_a_row_without_a_distribution_changes_no_other_id(subject, call):
     chooses(subject, call)

@@ -1,4 +1,4 @@
-"""Waivers: declared, dated, reasoned known failures of a subject (TOML)."""
+"""Waivers: declared, dated, reasoned known failures of a subject (TOML); and those that have no issue to point to."""
 
 from __future__ import annotations
 
@@ -40,21 +40,45 @@ class Waiver:
 def read_waivers(path: str | Path) -> dict[str, Waiver]:
     """Read a waiver file: requirement id -> waiver. WaiverError for an incomplete or unknown entry."""
     path = Path(path)
-    try:
-        content = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, tomllib.TOMLDecodeError) as error:
-        raise WaiverError(f"waivers {path.name}: {error}") from error
-    entries = content.get("waiver", [])
-    if set(content) - {"waiver"} or not (isinstance(entries, list) and all(isinstance(e, dict) for e in entries)):
-        raise WaiverError(f"waivers {path.name}: it takes [[waiver]] entries and nothing else")
     known = {requirement.id: contract for contract in contracts() for requirement in contract.requirements}
     waivers: dict[str, Waiver] = {}
-    for number, entry in enumerate(entries, 1):
+    for number, entry in enumerate(_entries(path)["waiver"], 1):
         waiver = _waiver(entry, f"waivers {path.name}, entry {number}", known)
         if waiver.requirement in waivers:
             raise WaiverError(f"waivers {path.name}: {waiver.requirement} is waived twice")
         waivers[waiver.requirement] = waiver
     return waivers
+
+
+def read_findings(path: str | Path) -> dict[str, str]:
+    """Requirement id -> why the subject fails it, of what is known and yet not waived, for want of an issue to point to.
+
+    A [[finding]] changes nothing in a certificate: the requirement is failed there.
+    """
+    path = Path(path)
+    known = {requirement.id for contract in contracts() for requirement in contract.requirements}
+    findings: dict[str, str] = {}
+    for number, entry in enumerate(_entries(path)["finding"], 1):
+        where = f"waivers {path.name}, finding {number}"
+        if set(entry) != {"requirements", "reason"} or not isinstance(entry["requirements"], list):
+            raise WaiverError(f"{where}: a finding has requirements, which is a list, and a reason")
+        for requirement in entry["requirements"]:
+            if requirement not in known:
+                raise WaiverError(f"{where}: there is no requirement {requirement!r}")
+            findings[requirement] = entry["reason"]
+    return findings
+
+
+def _entries(path: Path) -> dict[str, list[dict[str, Any]]]:
+    try:
+        content = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, tomllib.TOMLDecodeError) as error:
+        raise WaiverError(f"waivers {path.name}: {error}") from error
+    entries = {kind: content.pop(kind, []) for kind in ("waiver", "finding")}
+    lists = (isinstance(own, list) and all(isinstance(entry, dict) for entry in own) for own in entries.values())
+    if content or not all(lists):
+        raise WaiverError(f"waivers {path.name}: it takes [[waiver]] and [[finding]] entries and nothing else")
+    return entries
 
 
 def _waiver(entry: Mapping[str, Any], where: str, known: Mapping[str, Contract]) -> Waiver:

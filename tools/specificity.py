@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import importlib
 import json
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from concurrent.futures import as_completed
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -23,8 +24,9 @@ from inferspec.spec import COMPONENTS, contracts
 from inferspec.tools.processes import pool
 
 SUBJECTS = ("impl", "mlx_core", "mlx_lm", "nano_vllm", "torch", "transformers")
-"""Registered subjects whose every failure is known, and in their waivers."""
+"""Registered subjects whose every failure is known: in their waiver files, as a waiver or as a finding."""
 
+FOREIGN = SUBJECTS[1:]
 VARIANTS = "variants"
 
 
@@ -33,7 +35,7 @@ class Round:
     """What one seed showed of one subject or honest variant.
 
     judged: how many verdicts there were (tests of a variant, requirements of a subject); examples: in all of them; alarms:
-    what was rejected -> why; unjudged: why the subject could not run at all.
+    what was rejected -> why; findings: what a subject is known to fail, and did; unjudged: why the subject could not run at all.
     """
 
     who: str
@@ -41,6 +43,7 @@ class Round:
     judged: int = 0
     examples: int = 0
     alarms: dict[str, str] = field(default_factory=dict)
+    findings: tuple[str, ...] = ()
     unjudged: str = ""
 
 
@@ -77,16 +80,27 @@ class Work:
                 lines = (ran.stdout + ran.stderr).strip().splitlines()
                 return Round(self.who, self.seed, unjudged=lines[-1] if lines else f"exit code {ran.returncode}")
             rows = json.loads(file.read_text(encoding="utf-8"))["requirements"]
-        return judged(self.who, self.seed, rows)
+        return judged(self.who, self.seed, rows, _findings(self.who))
 
 
-def judged(who: str, seed: int, rows: Sequence[dict[str, Any]]) -> Round:
-    """A round from the rows of a certificate."""
+def judged(who: str, seed: int, rows: Sequence[dict[str, Any]], known: Container[str] = ()) -> Round:
+    """A round from the rows of a certificate. known: the requirements that the subject is known to fail."""
     from inferspec.conformance.certificate import BAD
 
     ran = [row for row in rows if row["state"] not in ("not_claimed", "outside_envelope", "unknown")]
-    alarms = {row["id"]: f"{row['state']}: {_message(row)}" for row in ran if row["state"] in BAD}
-    return Round(who, seed, len(ran), sum(row["examples"] for row in ran), alarms)
+    bad = [row for row in ran if row["state"] in BAD]
+    alarms = {row["id"]: f"{row['state']}: {_message(row)}" for row in bad if row["id"] not in known}
+    findings = tuple(row["id"] for row in bad if row["id"] in known)
+    return Round(who, seed, len(ran), sum(row["examples"] for row in ran), alarms, findings)
+
+
+def _findings(who: str) -> dict[str, str]:
+    """What a registered subject is known to fail without a waiver."""
+    from inferspec.conformance.waivers import read_findings
+
+    subject = importlib.import_module(f"inferspec.conformance.subjects.{who}") if who in FOREIGN else None
+    file = getattr(subject, "WAIVERS", "")
+    return read_findings(Path(str(subject.__file__)).parent / file) if subject and file else {}
 
 
 def _message(row: dict[str, Any]) -> str:
@@ -179,14 +193,13 @@ def _run(console: Console, todo: Sequence[Work], processes: int | None) -> Itera
 
 
 def _table(rounds: Sequence[Round]) -> Table:
-    table = Table("who", "seeds", "verdicts", "examples", "false alarms", title="specificity")
+    table = Table("who", "seeds", "verdicts", "examples", "known findings", "false alarms", title="specificity")
     groups: dict[str, list[Round]] = {}
     for one in rounds:
         groups.setdefault(f"variants of {one.who.partition('/')[0]}" if "/" in one.who else one.who, []).append(one)
     for who, own in groups.items():
         counts = (len({one.seed for one in own if not one.unjudged}), sum(one.judged for one in own))
-        alarms = sum(len(one.alarms) for one in own)
-        table.add_row(
-            who, *map(str, counts), str(sum(one.examples for one in own)), f"[red]{alarms}" if alarms else "0"
-        )
+        alarms, findings = sum(len(one.alarms) for one in own), {what for one in own for what in one.findings}
+        numbers = (*counts, sum(one.examples for one in own), len(findings))
+        table.add_row(who, *map(str, numbers), f"[red]{alarms}" if alarms else "0")
     return table

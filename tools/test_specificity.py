@@ -21,6 +21,17 @@ def test_a_failure_that_no_waiver_knows_is_an_alarm():
     assert found == Round("torch", 3, judged=2, examples=10, alarms={"ROPE-01": "failed: out[0] = 1"})
 
 
+def test_what_a_subject_is_known_to_fail_is_a_finding_and_no_alarm():
+    found = judged("torch", 3, [row("failed", "out[0] = 1"), {**row("failed"), "id": "ROPE-02"}], {"ROPE-01": "why"})
+    assert found.findings == ("ROPE-01",)
+    assert list(found.alarms) == ["ROPE-02"]
+
+
+def test_the_findings_of_a_registered_subject_lie_in_its_waiver_file():
+    assert specificity._findings("impl") == {}
+    assert list(specificity._findings("nano_vllm")) == ["SCHED-14"]
+
+
 @pytest.mark.parametrize("state", ["not_claimed", "outside_envelope", "unknown"])
 def test_what_was_not_judged_does_not_count(state):
     assert judged("torch", 0, [row(state)]).judged == 0

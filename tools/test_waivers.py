@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import inferspec.conformance.subjects
-from inferspec.conformance.waivers import WaiverError, read_waivers
+from inferspec.conformance.waivers import WaiverError, read_findings, read_waivers
 
 SUBJECTS = Path(inferspec.conformance.subjects.__file__).parent
 
@@ -67,9 +67,15 @@ def test_every_field_is_required(tmp_path, name, value):
         (toml(scope='{ dtype = ["float16"] }'), "scope has 'dtype'; it takes any of dtypes, head_dims"),
         (toml(until="2999-01-31"), "has 'until'; a waiver has requirement, scope"),
         (toml() + toml(), "CMASK-03 is waived twice"),
-        (toml().replace("[[waiver]]", "[waiver]"), r"it takes \[\[waiver\]\] entries and nothing else"),
-        (toml().replace("[[waiver]]", "[[waivers]]"), r"it takes \[\[waiver\]\] entries and nothing else"),
-        ("waiver = [1]", r"it takes \[\[waiver\]\] entries and nothing else"),
+        (
+            toml().replace("[[waiver]]", "[waiver]"),
+            r"it takes \[\[waiver\]\] and \[\[finding\]\] entries and nothing else",
+        ),
+        (
+            toml().replace("[[waiver]]", "[[waivers]]"),
+            r"it takes \[\[waiver\]\] and \[\[finding\]\] entries and nothing else",
+        ),
+        ("waiver = [1]", r"it takes \[\[waiver\]\] and \[\[finding\]\] entries and nothing else"),
         ("not toml", "waivers waivers.toml"),
     ],
 )
@@ -84,9 +90,31 @@ def test_a_file_that_is_not_there_is_an_error(tmp_path):
         read_waivers(tmp_path / "nowhere.toml")
 
 
-@pytest.mark.parametrize("path", sorted(SUBJECTS.glob("*.toml")), ids=lambda path: path.name)
-def test_the_waivers_of_the_registered_subjects_can_be_read(path):
-    assert read_waivers(path)
+@pytest.mark.parametrize("path", sorted(SUBJECTS.rglob("*.toml")), ids=lambda path: path.name)
+def test_the_waivers_and_findings_of_the_registered_subjects_can_be_read(path):
+    assert read_waivers(path) or read_findings(path)
+
+
+FINDING = '[[finding]]\nrequirements = ["CMASK-01", "CMASK-03"]\nreason = "nobody looks"\n'
+
+
+def test_a_finding_waives_nothing(tmp_path):
+    assert read(tmp_path, toml() + FINDING).keys() == {"CMASK-03"}
+    assert read_findings(tmp_path / "waivers.toml") == dict.fromkeys(["CMASK-01", "CMASK-03"], "nobody looks")
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        (FINDING.replace("CMASK-01", "CMASK-99"), "finding 1: there is no requirement 'CMASK-99'"),
+        (FINDING.replace("reason", "because"), "finding 1: a finding has requirements, which is a list, and a reason"),
+        (FINDING.replace('["CMASK-01", "CMASK-03"]', '"CMASK-01"'), "which is a list"),
+    ],
+)
+def test_a_bad_finding_is_refused(tmp_path, text, says):
+    (tmp_path / "waivers.toml").write_text(text, encoding="utf-8")
+    with pytest.raises(WaiverError, match=says):
+        read_findings(tmp_path / "waivers.toml")
 
 
 # A subject whose float16 masks come back as float32

@@ -146,15 +146,18 @@ def between_sums(logits: np.ndarray, top_k: int | None, pick: Pick) -> float:
     return float((sums[at] + sums[at + 1]) / 2 / sums[-1])
 
 
-def filters(pick: Pick, logits: np.ndarray, limits: tuple[int, ...] = ()) -> dict[str, Any]:
-    """Which filters there are, and how narrow. limits: what top_k may be, any small number if empty."""
+def filters(pick: Pick, logits: np.ndarray, limits: tuple[int, ...] = (), both: bool = True) -> dict[str, Any]:
+    """Which filters there are, and how narrow. limits: what top_k may be, any small number if empty; both: whether there
+    may be two, so that their order matters: who has it wrong would fail all that the other tests ask too."""
     arguments: dict[str, Any] = {}
     top_k = None
     if pick("top_k"):
         allowed = [limit for limit in limits if limit < logits.shape[-1]]
         top_k = pick.one_of(*allowed) if allowed else pick.size(1, max(min(logits.shape[-1] - 1, 23), 1))
         arguments["top_k"] = top_k
-    if pick("top_p"):
+    if top_k is not None and not both:
+        pick.features["top_p"] = False
+    elif pick("top_p"):
         arguments["top_p"] = between_sums(logits, top_k, pick)
     return arguments
 
@@ -254,10 +257,11 @@ def sampler_calls(
     filtered: bool = True,
     limits: tuple[int, ...] = (),
     rows: tuple[int, ...] = ROWS,
+    both: bool = True,
 ) -> Call:
     """The sampler with given uniform numbers. With a top_p the temperature is 1: see `tempered_nuclei`."""
     logits = shaped(pick, values, sizes, rows)
-    chosen = filters(pick, logits, limits) if filtered else {}
+    chosen = filters(pick, logits, limits, both) if filtered else {}
     heat = temperature(pick, *(("one",) if "top_p" in chosen and "one" in kinds else kinds))
     arguments: dict[str, Any] = {"temperature": heat, **chosen, "logits": logits}
     if pick("generators") == "given":
@@ -335,7 +339,7 @@ def many_rows(pick: Pick, sizes: tuple[int, ...] = (12, 8, 20), rows: tuple[int,
     dtype, size = pick("dtypes"), pick.upto("vocabulary", *sizes)
     pick.features["generators"] = "own"
     row = round_to(apart(pick, (size,)) / 2, dtype)
-    chosen = filters(pick, row)
+    chosen = filters(pick, row, both=False)
     heat = temperature(pick, *(("one",) if "top_p" in chosen else ("other", "one", "power of two")))
     return pick.call(SAMPLER, temperature=heat, **chosen, logits=tiled(row, rows))
 

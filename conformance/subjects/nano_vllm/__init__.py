@@ -9,3 +9,4 @@ left, what can never run is refused. `tools/test_nano_vllm.py` puts those mistak
 NAME = "nano_vllm"
 VERSION = "1"
 ARRAYS = "numpy"
+WAIVERS = "nano_vllm.toml"

@@ -146,7 +146,7 @@ class Scheduler:
                 return
             if not self.can_allocate(sequence):
                 behind = self.preemptible(sequence)
-                if not behind:
+                if not behind or not self.suffices(behind, sequence):
                     return
                 self.preempt(max(behind), preempted)
                 continue
@@ -156,6 +156,13 @@ class Scheduler:
     def preemptible(self, sequence: Sequence) -> list[Sequence]:
         """Those that have to make room for a waiting sequence."""
         return [other for other in self.running if other.request.priority < sequence.request.priority]
+
+    def suffices(self, behind: list[Sequence], sequence: Sequence) -> bool:
+        """Whether a waiting sequence has room when all of those have gone; what it might share is not counted."""
+        size = self.block_manager.block_size
+        staying = {block for other in self.running if other not in behind for block in _blocks(other)}
+        leaving = {block for other in behind for block in _blocks(other)} - staying
+        return self.block_manager.num_free + len(leaving) >= -(-len(sequence.token_ids) // size)
 
     def next_waiting(self) -> Sequence | None:
         while self.waiting and self.waiting[0].status is SequenceStatus.FINISHED:
@@ -246,3 +253,7 @@ class Scheduler:
         self.running.remove(sequence)
         if sequence.block_table:
             self.block_manager.free(sequence.block_table)
+
+
+def _blocks(sequence: Sequence) -> list[int]:
+    return list(sequence.block_table.block_ids) if sequence.block_table else []
