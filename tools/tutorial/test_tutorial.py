@@ -30,6 +30,9 @@ def test_by_itself_it_goes_from_three_mistakes_to_a_certificate(tmp_path, capsys
     assert (tmp_path / "rope.py").read_text(encoding="utf-8") == MENDED
     certificate = json.loads((tmp_path / "certificate.json").read_text(encoding="utf-8"))
     assert (certificate["verdict"], certificate["subject"]["offers"]) == ("conformant", ["RoPE"])
+    passed = {row["id"] for row in certificate["requirements"] if row["state"] == "passed"}
+    assert f"All {len(passed)} requirements that the file claims hold" in text
+    assert all(f"✓ {requirement} " in text for requirement in passed)
 
 
 class Learner:
