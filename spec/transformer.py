@@ -264,9 +264,10 @@ class Decoder(Operation):
         frequencies = m.frequencies(self.theta(a.config) ** (-np.arange(0, dim, 2) / dim))
         cos, sin = m.turns(positions[:, None] * frequencies[:, None, None, None])
         first, second = self.pairs(dim)
+        one, other = x[..., first], x[..., second]
         turned = np.empty_like(x)
-        turned[..., first] = m.passing(x[..., first] * cos) - m.passing(x[..., second] * sin)
-        turned[..., second] = m.passing(x[..., first] * sin) + m.passing(x[..., second] * cos)
+        turned[..., first] = m.passing(one * cos) - m.passing(other * sin)
+        turned[..., second] = m.passing(one * sin) + m.passing(other * cos)
         return m.stored(turned)
 
     def pairs(self, dim: int) -> tuple[np.ndarray, np.ndarray]:
