@@ -39,6 +39,9 @@ STATES = (
 
 BAD = frozenset({"failed", "overclaimed", "hung", "crashed"})
 
+STALE = "passes although it is waived"
+"""What a failure says that is the waiver's, and not the subject's."""
+
 
 def all_requirements() -> tuple[Requirement, ...]:
     """Every requirement of every contract, in the order of a report."""
@@ -145,7 +148,7 @@ def _waived(row: dict[str, Any], waiver: Waiver | None, today: datetime.date) ->
         return {
             **row,
             "state": "failed",
-            "message": f"passes although it is waived ({waiver.issue}): remove the waiver",
+            "message": f"{STALE} ({waiver.issue}): remove the waiver",
         }
     return row
 

@@ -5,8 +5,9 @@ import importlib
 from inferspec import __version__ as VERSION
 
 NAME = "inferspec.impl"
+WAIVERS = "findings.toml"
 
-__all__ = ["NAME", "VERSION"]
+__all__ = ["NAME", "VERSION", "WAIVERS"]
 
 
 def __getattr__(name: str) -> str:

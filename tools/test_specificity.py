@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from inferspec.conformance.certificate import STALE
 from inferspec.tools import cli, specificity
 from inferspec.tools.specificity import Round, Work, judged
 
@@ -27,8 +28,12 @@ def test_what_a_subject_is_known_to_fail_is_a_finding_and_no_alarm():
     assert list(found.alarms) == ["ROPE-02"]
 
 
+def test_a_waived_failure_that_a_seed_does_not_show_is_no_alarm():
+    assert not judged("torch", 3, [row("failed") | {"message": f"{STALE} (https://example.org): remove it"}]).alarms
+
+
 def test_the_findings_of_a_registered_subject_lie_in_its_waiver_file():
-    assert specificity._findings("impl") == {}
+    assert list(specificity._findings("impl")) == ["ENG-37"]
     assert list(specificity._findings("nano_vllm")) == ["SCHED-14"]
 
 
