@@ -1,6 +1,10 @@
-"""Worker processes: they can do what their parent has done."""
+"""Worker processes: they can do what their parent has done, and do not outlive it."""
 
 import multiprocessing
+import os
+import signal
+import subprocess
+import sys
 
 from inferspec.tools.processes import pool
 
@@ -8,6 +12,15 @@ SECONDS = 60
 
 # A worker that starts from nothing knows no function of a test.
 SUMMED = "__import__('mlx.core', fromlist=['core']).ones(5).sum().item()"
+
+PARENT = """
+import os, time
+from inferspec.tools.processes import pool
+if __name__ == "__main__":
+    workers = pool(1)
+    print(workers.submit(os.getpid).result(), flush=True)
+    time.sleep(600)
+"""
 
 
 def test_a_worker_evaluates_though_its_parent_has():
@@ -20,3 +33,16 @@ def test_a_worker_evaluates_though_its_parent_has():
         for child in multiprocessing.active_children():
             child.kill()
         workers.shutdown(wait=False)
+
+
+def test_a_worker_ends_with_a_parent_that_is_killed(tmp_path):
+    (tmp_path / "parent.py").write_text(PARENT, encoding="utf-8")
+    parent = subprocess.Popen([sys.executable, "parent.py"], cwd=tmp_path, stdout=subprocess.PIPE, text=True)
+    worker = int(parent.stdout.readline())
+    parent.kill()
+    try:
+        # The worker has the same standard output: it is closed when both have ended.
+        parent.communicate(timeout=SECONDS)
+    except subprocess.TimeoutExpired:
+        os.kill(worker, signal.SIGKILL)
+        raise
