@@ -10,7 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from inferspec.conformance.inputs.engine import Script
 from inferspec.conformance.inputs.engine_models import SIZES, is_clear, model
+from inferspec.conformance.strategies import CHOICES, Pick
+from inferspec.spec import contract
 from inferspec.spec.engine import Engine, alone, last_logits
 from inferspec.spec.engine_model import Request, State
 from inferspec.tools.test_inputs import calls_of
@@ -159,3 +162,13 @@ def test_stories_meet_all_that_can_happen_to_a_request():
         "ended at once", "ended later", "prompts beside ids", "several rows", "later chunk", "failed with several rows", "failed alone",
     }  # fmt: skip
     assert {what for what in often if seen[what] < 3} == set(), seen
+
+
+def test_a_prompt_is_found_where_no_short_one_is_clear():
+    long = 20
+    family = next(kind for kind in FAMILIES if not any(is_clear(model(kind, 0), (one,), long) for one in range(61)))
+    script = Script(Pick(bytes(2 * CHOICES), contract("engine").envelope))
+    script.model = model(family, 0)
+    found = script.prompt(1, long)
+    assert len(found) > 1
+    assert is_clear(script.model, found, long)

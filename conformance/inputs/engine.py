@@ -13,8 +13,8 @@ from inferspec.conformance.strategies import Calls, Pick, calls
 from inferspec.spec.engine import alone
 from inferspec.spec.engine_model import forward, pages_of
 
-TRIES = 400
-"""Prompts that are drawn until one is clear."""
+TRIES, OF_ONE_LENGTH = 2000, 400
+"""Prompts that are drawn until one is clear, and how many of them before longer ones are drawn."""
 
 Ids = tuple[int, ...]
 
@@ -79,11 +79,12 @@ class Script:
 
     def prompt(self, length: int, limit: int, start: Ids = ()) -> Ids:
         """A prompt that begins with `start`, and on whose way no id is nearly another."""
-        for _ in range(TRIES):
+        for number in range(1, TRIES + 1):
             tokens = (*start, *self.ids(length - len(start)))[: max(length, 1)]
             if is_clear(self.model, tokens, limit):
                 return tokens
-            if len(tokens) <= len(start):
+            # There are not many short prompts: perhaps none of them is clear for so long.
+            if len(tokens) <= len(start) or number % OF_ONE_LENGTH == 0:
                 length += 1
         raise AssertionError(f"no prompt of {length} tokens is clear for {limit} ids")
 
@@ -588,7 +589,7 @@ def guessed_beside(script: Script) -> None:
 def guessed_in_part(script: Script) -> None:
     """One request, whose draft is right now and then: a run of its guesses begins with right ones and has a wrong one."""
     limit, script.guesses = script.pick.one_of(16, 20), script.pick.one_of(3, 5, 4)
-    for _ in range(TRIES):
+    for _ in range(OF_ONE_LENGTH):
         tokens = script.prompt(script.pick.size(1, 12), limit)
         if rounds(script.model, script.draft, tokens, limit, script.guesses) < limit // 2:
             break
