@@ -47,6 +47,8 @@ def read_waivers(path: str | Path) -> dict[str, Waiver]:
         if waiver.requirement in waivers:
             raise WaiverError(f"waivers {path.name}: {waiver.requirement} is waived twice")
         waivers[waiver.requirement] = waiver
+    # What is wrong in the file is said at once, whoever reads which part of it.
+    read_findings(path)
     return waivers
 
 
@@ -60,7 +62,8 @@ def read_findings(path: str | Path) -> dict[str, str]:
     findings: dict[str, str] = {}
     for number, entry in enumerate(_entries(path)["finding"], 1):
         where = f"waivers {path.name}, finding {number}"
-        if set(entry) != {"requirements", "reason"} or not isinstance(entry["requirements"], list):
+        complete = set(entry) == {"requirements", "reason"} and entry["reason"]
+        if not complete or not isinstance(entry["requirements"], list):
             raise WaiverError(f"{where}: a finding has requirements, which is a list, and a reason")
         for requirement in entry["requirements"]:
             if requirement not in known:

@@ -79,18 +79,24 @@ class Work:
                 lines = (ran.stdout + ran.stderr).strip().splitlines()
                 return Round(self.who, self.seed, unjudged=lines[-1] if lines else f"exit code {ran.returncode}")
             rows = json.loads(file.read_text(encoding="utf-8"))["requirements"]
-        return judged(self.who, self.seed, rows, _findings(self.who))
+        return judged(self.who, self.seed, rows, _findings(self.who), whole=not self.components)
 
 
-def judged(who: str, seed: int, rows: Sequence[dict[str, Any]], known: Container[str] = ()) -> Round:
-    """A round from the rows of a certificate. known: the requirements that the subject is known to fail.
+def judged(
+    who: str, seed: int, rows: Sequence[dict[str, Any]], known: Container[str] = (), whole: bool = False
+) -> Round:
+    """A round from the rows of a certificate. known: the requirements that the subject is known to fail; whole: whether
+    all suites ran, so that a requirement that is unknown has a test that broke.
 
     What passes although it is waived fails a certificate, and yet nothing was rejected: a seed need not show each failure.
     """
     from inferspec.conformance.certificate import BAD, STALE
 
-    ran = [row for row in rows if row["state"] not in ("not_claimed", "outside_envelope", "unknown")]
-    bad = [row for row in ran if row["state"] in BAD and not _message(row).startswith(STALE)]
+    not_judged, bad_states = {"not_claimed", "outside_envelope", "unknown"}, BAD
+    if whole:
+        not_judged, bad_states = not_judged - {"unknown"}, BAD | {"unknown"}
+    ran = [row for row in rows if row["state"] not in not_judged]
+    bad = [row for row in ran if row["state"] in bad_states and not _message(row).startswith(STALE)]
     alarms = {row["id"]: f"{row['state']}: {_message(row)}" for row in bad if row["id"] not in known}
     findings = tuple(row["id"] for row in bad if row["id"] in known)
     return Round(who, seed, len(ran), sum(row["examples"] for row in ran), alarms, findings)

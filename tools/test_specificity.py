@@ -32,6 +32,10 @@ def test_a_waived_failure_that_a_seed_does_not_show_is_no_alarm():
     assert not judged("torch", 3, [row("failed") | {"message": f"{STALE} (https://example.org): remove it"}]).alarms
 
 
+def test_a_test_that_breaks_in_a_whole_run_is_an_alarm():
+    assert list(judged("torch", 3, [row("unknown")], whole=True).alarms) == ["ROPE-01"]
+
+
 def test_the_findings_of_a_registered_subject_lie_in_its_waiver_file():
     assert list(specificity._findings("impl")) == ["ENG-37"]
     assert list(specificity._findings("nano_vllm")) == ["SCHED-14"]

@@ -107,14 +107,16 @@ def test_a_finding_waives_nothing(tmp_path):
     ("text", "says"),
     [
         (FINDING.replace("CMASK-01", "CMASK-99"), "finding 1: there is no requirement 'CMASK-99'"),
+        (FINDING.replace("nobody looks", ""), "finding 1: a finding has requirements, which is a list, and a reason"),
         (FINDING.replace("reason", "because"), "finding 1: a finding has requirements, which is a list, and a reason"),
         (FINDING.replace('["CMASK-01", "CMASK-03"]', '"CMASK-01"'), "which is a list"),
     ],
 )
 def test_a_bad_finding_is_refused(tmp_path, text, says):
     (tmp_path / "waivers.toml").write_text(text, encoding="utf-8")
-    with pytest.raises(WaiverError, match=says):
-        read_findings(tmp_path / "waivers.toml")
+    for reader in (read_findings, read_waivers):
+        with pytest.raises(WaiverError, match=says):
+            reader(tmp_path / "waivers.toml")
 
 
 # A subject whose float16 masks come back as float32

@@ -286,12 +286,12 @@ def shaded_products(pick: Pick, sizes: Sizes = small) -> tuple[Call, np.ndarray]
     asked["packed"] = np.ascontiguousarray(packed).view(np.uint32)
     asked["biases"] = np.zeros_like(asked["biases"])
     dtype = pick.features["dtypes"]
-    small = f64(asked["x"]) * 2.0**-10
-    powers = pick.random.integers(12, 16 if dtype == "float16" else 41, small.shape)
-    large = pick.random.choice([-1.0, 1.0], small.shape) * 2.0**powers
-    asked["x"] = round_to(np.where(shaded, large, small), dtype)
+    asking = f64(asked["x"]) * 2.0**-10
+    powers = pick.random.integers(12, 16 if dtype == "float16" else 41, asking.shape)
+    large = pick.random.choice([-1.0, 1.0], asking.shape) * 2.0**powers
+    asked["x"] = round_to(np.where(shaded, large, asking), dtype)
     table = weights_of(asked).T if turned else weights_of(asked)
-    return call.having(**asked), np.where(shaded, 0.0, small) @ table
+    return call.having(**asked), np.where(shaded, 0.0, asking) @ table
 
 
 @calls
