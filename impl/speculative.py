@@ -50,12 +50,8 @@ def verify(
     _check_rows("target_probs", target_probs)
     uniform = _checked_uniform(uniform, len(drafted) + 1)
     q, p = draft_probs.astype(mx.float32), target_probs.astype(mx.float32)
-    count = _kept(drafted, q, p, uniform)
-    weights = p[count]
-    if count < len(drafted):
-        rest = mx.maximum(p[count] - q[count], 0)
-        weights = mx.where((rest > 0).any(), rest, weights)
-    return [*drafted[:count], *_listed(draw(weights[None], uniform[-1:]))]
+    count, last = _listed(mx.stack(_settled(mx.array(drafted, mx.int64), q, p, uniform)))
+    return [*drafted[:count], last]
 
 
 def speculative_generate(
@@ -214,8 +210,18 @@ class _Sampled(_Greedy):
     def verified(self, drafts: list[mx.array], rows: list[mx.array], logits: mx.array) -> list[int]:
         p = probabilities(logits, *self._filters)
         q = probabilities(mx.stack(rows), *self._filters) if rows else mx.zeros((0, p.shape[-1]))
-        drafted: Sequence[int] | mx.array = mx.concatenate(drafts) if drafts else []
-        return verify(drafted, q, p, [next(self._numbers) for _ in range(len(drafts) + 1)])
+        drafted = mx.concatenate(drafts) if drafts else mx.array([], mx.int64)
+        uniform = mx.array([next(self._numbers) for _ in range(len(drafts) + 1)], mx.float32)
+        settled = _settled(drafted, q, p, uniform)
+        # All that is asked of a round is computed at once: each wait for the device costs more than a small round.
+        *ids, count, last, bad_draft, bad_target = _listed(
+            mx.concatenate([drafted, mx.stack([*settled, mx.isnan(q).any(), mx.isnan(p).any()])])
+        )
+        if bad_draft or bad_target:
+            raise ValueError(
+                f"{'draft' if bad_draft else 'target'} gave logits without a distribution: a NaN, or nothing above -inf"
+            )
+        return [*ids[:count], last]
 
 
 def _numbers(uniforms: Iterable[float]) -> Iterator[float]:
@@ -226,13 +232,19 @@ def _numbers(uniforms: Iterable[float]) -> Iterator[float]:
     raise ValueError("uniforms have run out; each drafted and each verified id takes one")
 
 
-def _kept(drafted: list[int], q: mx.array, p: mx.array, uniform: mx.array) -> int:
-    """How many drafts are kept, up to the first that is not."""
-    if not drafted:
-        return 0
-    ids = mx.array(drafted)[:, None]
-    drawn, wanted = (mx.take_along_axis(rows[: len(drafted)], ids, axis=-1)[:, 0] for rows in (q, p))
-    return sum(_listed(mx.cumprod((uniform[:-1] * drawn < wanted).astype(mx.int32))))
+def _settled(drafted: mx.array, q: mx.array, p: mx.array, uniform: mx.array) -> list[mx.array]:
+    """How many drafts are kept, up to the first that is not, and the id after them; nothing is computed yet.
+
+    drafted: k ids; q: k×V, p: (k+1)×V and uniform: k + 1 numbers, float32.
+    """
+    ids = drafted[:, None]
+    drawn, wanted = (mx.take_along_axis(rows[: ids.size], ids, axis=-1)[:, 0] for rows in (q, p))
+    count = mx.cumprod((uniform[:-1] * drawn < wanted).astype(mx.int64)).sum()
+    # After the last draft the target has all of its row more than the draft, which has none.
+    none = mx.zeros((1, p.shape[-1]))
+    row = p[count]
+    rest = mx.maximum(row - mx.concatenate([q, none])[count], 0)
+    return [count.astype(mx.int64), draw(mx.where((rest > 0).any(), rest, row), uniform[-1]).astype(mx.int64)]
 
 
 def _drafted(tokens: Sequence[int] | mx.array) -> list[int]:
