@@ -72,7 +72,9 @@ class Player:
         off = [number for number, layer in enumerate(cache) if layer.tokens != cache[0].tokens]
         seen = off[0] if off else 0
         self.notes.append(Note(tuple(cache[seen].tokens), tuple(tokens), self.turn))
-        return [self.toy.extend(tokens, layer) for layer in cache][seen]
+        for layer in (*cache[:seen], *cache[seen + 1 :]):
+            self.toy.shown(tokens, layer)
+        return self.toy.extend(tokens, cache[seen])
 
     def alive(self) -> int:
         """How many layers of caches someone still holds."""

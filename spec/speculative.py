@@ -386,7 +386,7 @@ def row_chances(a: Arguments) -> np.ndarray:
     (request,) = requests_of(a, lambda tokens: False)
     table = players_of(a)[0].toy
     assert isinstance(table, Table)
-    return chances(table.logits(), request)
+    return chances(table.logits, request)
 
 
 def joint(a: Arguments) -> np.ndarray:

@@ -6,6 +6,7 @@ they are exact in every dtype (a near rival's too, if it is near enough for the 
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -83,11 +84,15 @@ class Toy:
 
     def extend(self, tokens: Sequence[int], cache: FixedCache | None = None) -> np.ndarray:
         """The same, without a line in the log."""
+        return self._rows(self.shown(tokens, cache))
+
+    def shown(self, tokens: Sequence[int], cache: FixedCache | None = None) -> list[int]:
+        """What the toy makes of each of the tokens; the cache grows by them, and nobody wants logits."""
         states = self.states(tokens, cache.states[-1] if cache is not None and cache.states else None)
         if cache is not None:
             cache.tokens.extend(int(token) for token in tokens)
             cache.states.extend(states)
-        return self._rows(states)
+        return states
 
     def states(self, tokens: Sequence[int], before: int | None = None) -> list[int]:
         """What the toy makes of each token, after others or from the start."""
@@ -136,6 +141,7 @@ class Table(Toy):
         """The same, of what the toy made of the history."""
         return mixed(state, _ROW) % len(self.chances)
 
+    @functools.cached_property
     def logits(self) -> np.ndarray:
         """Those of every row."""
         weights = self.chances
@@ -146,7 +152,7 @@ class Table(Toy):
             return self.heat * np.log(weights)
 
     def _rows(self, states: Sequence[int]) -> np.ndarray:
-        return self.logits()[[self.place(state) for state in states]]
+        return self.logits[[self.place(state) for state in states]]
 
 
 def mixed(state: int, multiplier: int) -> int:
