@@ -270,9 +270,9 @@ class Decoder(Operation):
         turned[..., second] = m.passing(one * sin) + m.passing(other * cos)
         return m.stored(turned)
 
-    def pairs(self, dim: int) -> tuple[np.ndarray, np.ndarray]:
+    def pairs(self, dim: int) -> tuple[Any, Any]:
         """Where the two features of each pair are: the halves of a head."""
-        return np.arange(dim // 2), np.arange(dim // 2, dim)
+        return slice(dim // 2), slice(dim // 2, dim)
 
     def extended(self, memory: Memory, layer: int, key: np.ndarray, value: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """All keys and values of a layer, after those of the new tokens are put at the end."""
