@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import ast
 import builtins
+import contextlib
 import dis
 import functools
+import gc
 import importlib
 import importlib.util
 import inspect
@@ -113,9 +115,22 @@ def _guarded(method: Callable[..., Any]) -> Callable[..., Any]:
 def altered() -> list[str]:
     """What of the kit's judging code in this process is not as in its files: functions, methods, constants, imports."""
     names = sorted(name for name in sys.modules if name.startswith(JUDGES) and ".test_" not in name)
-    trees = {name: tree for name in names if (tree := _tree(sys.modules[name]))}
-    found = [f"{name}.{part}" for name, tree in trees.items() for part in _altered(name, sys.modules[name], tree)]
-    return found + [one for name, tree in trees.items() for one in _reimported(name, tree, found)]
+    with _uncollected():
+        trees = {name: tree for name in names if (tree := _tree(sys.modules[name]))}
+        found = [f"{name}.{part}" for name, tree in trees.items() for part in _altered(name, sys.modules[name], tree)]
+        return found + [one for name, tree in trees.items() for one in _reimported(name, tree, found)]
+
+
+@contextlib.contextmanager
+def _uncollected() -> Iterator[None]:
+    """No search for cycles meanwhile: a million new nodes of syntax, none of them garbage, would start it over and over."""
+    was = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was:
+            gc.enable()
 
 
 def _tree(module: types.ModuleType) -> ast.Module | None:
@@ -234,6 +249,8 @@ def _altered_literals(module: types.ModuleType, tree: ast.Module, codes: Codes) 
 
 def _bound(code: types.CodeType, operation: str) -> Iterator[str]:
     """The names that a piece of code binds by an operation, as often as it does."""
+    if not _does(code, operation):
+        return
     wanted, wide, high = dis.opmap[operation], dis.EXTENDED_ARG, 0
     for step, low in zip(code.co_code[::2], code.co_code[1::2], strict=True):
         argument = high | low
