@@ -11,6 +11,7 @@ import ast
 import builtins
 import contextlib
 import dis
+import enum
 import functools
 import gc
 import importlib
@@ -30,6 +31,12 @@ OPEN = ("inferspec.conformance.subjects", "inferspec.tools.metalsim")
 """What others may build on."""
 
 JUDGES = ("inferspec.spec", "inferspec.conformance")
+
+HELD = ("__wrapped__", "__func__", "fget", "func", "_build", "_fixture_function")
+"""Where decorators keep what they were given."""
+
+DECORATORS = (str(Path(__file__).parents[1]), str(functools.__file__), str(contextlib.__file__))
+"""Whose decorators may stand around a function: the kit's, and the library's."""
 
 Codes = Mapping[str, Sequence[types.CodeType]]
 """The code of every function in a module, by its qualified name; that of the module itself by none."""
@@ -143,11 +150,10 @@ def _altered(name: str, module: types.ModuleType, tree: ast.Module) -> Iterator[
     codes = _codes(compile(tree, str(file), "exec", dont_inherit=True))
     for node in tree.body:
         if _comparable(node, codes):
-            live = vars(module).get(node.name)
-            if not (_is(live, node.name, codes) and _same_defaults(live, node, module)):
+            if not _unchanged(vars(module).get(node.name), node, node.name, codes):
                 yield node.name
         elif isinstance(node, ast.ClassDef):
-            yield from _altered_methods(node, module, codes)
+            yield from _altered_class(node, module, codes)
     if name == "inferspec.spec.numerics":
         yield from _altered_constants(module, file)
     else:
@@ -168,12 +174,8 @@ def _reimported(name: str, tree: ast.Module, found: Sequence[str]) -> Iterator[s
 
 
 def _comparable(node: ast.stmt, codes: Codes, owner: str = "") -> TypeGuard[ast.FunctionDef]:
-    """Whether a function is in memory what it is in its file: not decorated, and no assert that pytest has rewritten."""
-    return (
-        isinstance(node, ast.FunctionDef)
-        and not node.decorator_list
-        and not any(_asserts(code) for code in codes.get(owner + node.name, []))
-    )
+    """Whether a function is in memory what it is in its file: it has no assert that pytest has rewritten."""
+    return isinstance(node, ast.FunctionDef) and not any(_asserts(code) for code in codes.get(owner + node.name, []))
 
 
 def _asserts(code: types.CodeType) -> bool:
@@ -188,23 +190,57 @@ def _inner(code: types.CodeType) -> list[types.CodeType]:
     return [constant for constant in code.co_consts if isinstance(constant, types.CodeType)]
 
 
-def _altered_methods(node: ast.ClassDef, module: types.ModuleType, codes: Codes) -> Iterator[str]:
+def _altered_class(node: ast.ClassDef, module: types.ModuleType, codes: Codes) -> Iterator[str]:
+    """Methods, and attributes that are written as plain values."""
     owner = vars(module).get(node.name)
     if not inspect.isclass(owner):
         yield node.name
         return
-    for method in node.body:
-        if _comparable(method, codes, f"{node.name}."):
-            qualified, live = f"{node.name}.{method.name}", vars(owner).get(method.name)
-            if not (_is(live, qualified, codes) and _same_defaults(live, method, module)):
+    for part in node.body:
+        if _comparable(part, codes, f"{node.name}."):
+            qualified = f"{node.name}.{part.name}"
+            if not _unchanged(vars(owner).get(part.name), part, qualified, codes):
                 yield qualified
+        elif (literal := _literal(part)) and not issubclass(owner, enum.Enum):
+            name, wanted = literal
+            if not _equal(_attribute(owner, name), wanted):
+                yield f"{node.name}.{name}"
+
+
+def _attribute(owner: type, name: str) -> Any:
+    """A class attribute; the default of a field that a dataclass keeps in a slot."""
+    live = vars(owner).get(name)
+    if isinstance(live, types.MemberDescriptorType):
+        return vars(owner)["__dataclass_fields__"][name].default
+    return live
+
+
+def _unchanged(live: Any, node: ast.FunctionDef, qualified: str, codes: Codes) -> bool:
+    """Whether what a name is bound to is the function that its file has there, or one around it if it is decorated."""
+    if node.decorator_list:
+        return any(code in codes.get(qualified, []) for code in _within_decorators(live))
+    return _is(live, qualified, codes) and _same_defaults(live, node)
+
+
+def _within_decorators(live: Any) -> Iterator[types.CodeType]:
+    """The code of all functions that decorators hold, from the outside on; nothing behind a function of somebody else's."""
+    todo, seen = [live], set()
+    while todo:
+        held = todo.pop()
+        if isinstance(held, types.FunctionType):
+            if not held.__code__.co_filename.startswith(DECORATORS):
+                return
+            yield held.__code__
+            todo += [cell.cell_contents for cell in held.__closure__ or () if cell != types.CellType()]
+        seen.add(id(held))
+        todo += [inner for name in HELD if id(inner := getattr(held, name, None)) not in seen]
 
 
 def _is(live: Any, qualified: str, codes: Codes) -> bool:
     return isinstance(live, types.FunctionType) and live.__code__ in codes.get(qualified, [])
 
 
-def _same_defaults(live: Any, node: ast.FunctionDef, module: types.ModuleType) -> bool:
+def _same_defaults(live: Any, node: ast.FunctionDef) -> bool:
     """Whether a function's defaults are those of its file, as far as these are plain values."""
     written, keyword = node.args.defaults, zip(node.args.kwonlyargs, node.args.kw_defaults, strict=True)
     named = {argument.arg: value for argument, value in keyword if value is not None}
@@ -237,14 +273,20 @@ def _altered_literals(module: types.ModuleType, tree: ast.Module, codes: Codes) 
     bound = Counter(_bound(codes[""][0], "STORE_NAME"))
     rebound = {name for found in codes.values() for code in found for name in _bound(code, "STORE_GLOBAL")}
     for node in tree.body:
-        target = node.targets[0] if isinstance(node, ast.Assign) else getattr(node, "target", None)
-        value = getattr(node, "value", None)
-        if not isinstance(target, ast.Name) or value is None or target.id in rebound or bound[target.id] > 1:
+        if not (literal := _literal(node)) or literal[0] in rebound or bound[literal[0]] > 1:
             continue
-        # An empty table is there to be filled.
-        wanted = _plain(value) if _is_plain(value) else {}
-        if wanted not in ({}, []) and not _equal(vars(module).get(target.id), wanted):
-            yield target.id
+        if not _equal(vars(module).get(literal[0]), literal[1]):
+            yield literal[0]
+
+
+def _literal(node: ast.stmt) -> tuple[str, Any] | None:
+    """The name and the value of an assignment whose value is plain; an empty table is there to be filled."""
+    target = node.targets[0] if isinstance(node, ast.Assign) else getattr(node, "target", None)
+    value = getattr(node, "value", None)
+    if not isinstance(target, ast.Name) or value is None or not _is_plain(value):
+        return None
+    wanted = _plain(value)
+    return None if wanted in ({}, []) else (target.id, wanted)
 
 
 def _bound(code: types.CodeType, operation: str) -> Iterator[str]:

@@ -9,11 +9,16 @@ import pytest
 
 from inferspec.conformance import certificate, suite, trial
 from inferspec.conformance.binding import AdapterError
+from inferspec.conformance.calls import Observation
 from inferspec.conformance.certificate import BAD
+from inferspec.conformance.inputs import engine as engine_inputs
+from inferspec.conformance.inputs import rope as rope_inputs
 from inferspec.conformance.integrity import altered
 from inferspec.conformance.session import Session
+from inferspec.conformance.strategies import Calls
 from inferspec.conformance.suite import Profile, all_tests
 from inferspec.spec import numerics, rope
+from inferspec.spec.contract import Contract, Operation
 
 RIGHT = """
 import numpy as np
@@ -212,6 +217,10 @@ def test_a_judge_that_was_made_blind_gives_no_verdict(certify, workers):
     assert "the kit was changed while it ran: inferspec.conformance.trial.Trial.agrees" in run.text
 
 
+def test_the_kit_as_it_is_installed_is_not_altered():
+    assert altered() == []
+
+
 @pytest.mark.parametrize(
     ("owner", "attribute"),
     [
@@ -222,13 +231,33 @@ def test_a_judge_that_was_made_blind_gives_no_verdict(certify, workers):
         (trial, "within"),
         (suite, "EXAMPLES"),
         (suite, "FURTHER"),
+        (Contract, "faults"),
+        (Observation, "results"),
+        (suite, "efforts"),
+        (rope_inputs, "rope_calls"),
+        (engine_inputs, "crowds"),
+        (suite.Test, "shrinks"),
+        (Operation, "plain"),
     ],
 )
 def test_what_was_changed_in_the_kit_is_named(monkeypatch, owner, attribute):
-    assert altered() == []
     monkeypatch.setattr(owner, attribute, len)
     name = owner.__name__ if isinstance(owner, ModuleType) else f"{owner.__module__}.{owner.__qualname__}"
     assert altered() == [f"{name}.{attribute}"]
+
+
+def test_a_strangers_function_around_ours_is_named(monkeypatch):
+    def certain(self):
+        return not original.fget(self)
+
+    original = vars(Calls)["asked"]
+    monkeypatch.setattr(Calls, "asked", property(certain))
+    assert altered() == ["inferspec.conformance.strategies.Calls.asked"]
+
+
+def test_inputs_of_somebody_else_are_named(monkeypatch):
+    monkeypatch.setattr(rope_inputs, "rope_calls", Calls(lambda pick: None))
+    assert altered() == ["inferspec.conformance.inputs.rope.rope_calls"]
 
 
 def test_a_default_that_was_changed_is_named(monkeypatch):
