@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import select
 import signal
 import socket
 import subprocess
@@ -139,6 +140,7 @@ class HostedSubject:
         self._limit, self._start_limit = limit + COMPILING * (metal == "sim"), start_limit
         self._process: subprocess.Popen[bytes] | None = None
         self._connection: Connection | None = None
+        self._answers: select.poll | None = None
         self._output = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the subject
         self._description: Description | None = None
         self._fresh = False
@@ -163,7 +165,7 @@ class HostedSubject:
         }
         self._fresh = False
         numbers = sum(array.size for array in call.leaves().values())
-        answer = self._ask(message, self._limit + numbers / NUMBERS_A_SECOND, str(call))
+        answer = self._ask(message, self._limit + numbers / NUMBERS_A_SECOND, call)
         return Observation(
             answer["value"], answer["raised"], answer["message"], tuple(answer["changed"]), answer["parts"]
         )
@@ -198,14 +200,16 @@ class HostedSubject:
         except OSError:
             self._die("crashed", "the subject's process was gone")
 
-    def _ask(self, message: Mapping[str, Any], limit: float, what: str) -> Any:
+    def _ask(self, message: Mapping[str, Any], limit: float, what: Any) -> Any:
         self._send(message)
         return self._receive(limit, what)
 
-    def _receive(self, limit: float, what: str) -> Any:
+    def _receive(self, limit: float, what: Any) -> Any:
+        """The answer. what: of what an error tells; a call is long to tell, and few calls end so."""
         assert self._connection is not None
+        assert self._answers is not None
         try:
-            if not self._connection.poll(limit):
+            if not self._answers.poll(1000 * limit):
                 self._die("hung", f"no answer within {limit:.3g} s to {what}")
             return decode(self._connection.recv_bytes())
         except (EOFError, OSError):
@@ -230,6 +234,9 @@ class HostedSubject:
         )
         theirs.close()
         self._connection = Connection(ours.detach())
+        # The connection's own poll() makes a selector each time, which takes longer than the answer to a small call.
+        self._answers = select.poll()
+        self._answers.register(self._connection.fileno(), select.POLLIN)
         try:
             self._connection.send_bytes(encode(self._hello))
             answer = self._receive(self._start_limit, f"loading {self._hello['spec']}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from types import EllipsisType
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,9 @@ from inferspec.conformance.waivers import Waiver
 from inferspec.spec import contracts
 from inferspec.spec.contract import Answer, Arguments, Contract, Operation, Requirement
 from inferspec.spec.numerics import DTYPES, Precision, f64, is_sharp, round_to, within
+
+Where = np.ndarray | EllipsisType
+"""Which elements are compared: a mask, or all."""
 
 
 class Nonconformance(AssertionError):
@@ -158,20 +162,20 @@ class Trial:
         part: str = "",
     ) -> None:
         """Nonconformance unless |got - answer| keeps the budget elementwise; NaN and inf must be where they belong."""
-        about = f"{self._part(call, part)}: " if part else ""
         if got.shape != answer.value.shape:
-            raise Nonconformance(f"{about}the result has shape {list(got.shape)}, not {list(answer.value.shape)}", call)
-        where = np.ones(got.shape, bool) if where is None else np.broadcast_to(where, got.shape)
+            shapes = f"the result has shape {list(got.shape)}, not {list(answer.value.shape)}"
+            raise Nonconformance(self._about(call, part) + shapes, call)
+        chosen: Where = ... if where is None else np.broadcast_to(where, got.shape)
         error = deviation(f64(got), answer.value, self._dtype(call, part))
-        if within(error[where], answer.budget[where]).all():
-            self._record(error[where], answer, where)
+        if within(error[chosen], answer.budget[chosen]).all():
+            self._record(error[chosen], answer, chosen)
             return
         native = _by_name(self.answer(call, Precision.NATIVE))[part] if name == "oracle" else answer
-        fits_native = bool(within(error[where], native.budget[where]).all())
+        fits_native = bool(within(error[chosen], native.budget[chosen]).all())
         if fits_native:
             self.outcome.precision = "native"
             if self.precision is Precision.NATIVE:
-                self._record(error[where], native, where)
+                self._record(error[chosen], native, chosen)
                 return
         used = native if self.precision is Precision.NATIVE else answer
         hint = (
@@ -179,8 +183,8 @@ class Trial:
             if fits_native
             else ""
         )
-        self._record(error[where], used, where)
-        raise Nonconformance(about + _described(got, used, error, where, name) + hint, call)
+        self._record(error[chosen], used, chosen)
+        raise Nonconformance(self._about(call, part) + _described(got, used, error, chosen, name) + hint, call)
 
     def expects(self, call: Call, expected: Any, where: np.ndarray | None = None) -> Any:
         """Make a call whose answer (an array, or arrays by the name of the part) is known exactly: tolerance zero."""
@@ -213,7 +217,10 @@ class Trial:
             return f"step {number}, {step_told(call, int(number))}: {name}"
         return part
 
-    def _record(self, error: np.ndarray, answer: Answer, where: np.ndarray) -> None:
+    def _about(self, call: Call, part: str) -> str:
+        return f"{self._part(call, part)}: " if part else ""
+
+    def _record(self, error: np.ndarray, answer: Answer, where: Where) -> None:
         value, budget = answer.value[where], answer.budget[where]
         finite = np.isfinite(value) & np.isfinite(error) & (budget > 0)
         if not finite.any():
@@ -239,6 +246,9 @@ def deviation(got: np.ndarray, value: np.ndarray, dtype: str) -> np.ndarray:
 
     A finite answer past the dtype's range is an infinity in it.
     """
+    if np.isfinite(got).all() and np.isfinite(value).all():
+        with np.errstate(over="ignore"):
+            return np.abs(got - value)
     beyond = np.isinf(f64(round_to(value, dtype))) & np.isfinite(value)
     value = np.where(beyond & np.isinf(got), np.copysign(np.inf, value), value)
     with np.errstate(invalid="ignore"):
@@ -255,8 +265,9 @@ def _listed(got: Mapping[str, np.ndarray]) -> str:
     return ", ".join(got) or "nothing"
 
 
-def _described(got: np.ndarray, answer: Answer, error: np.ndarray, where: np.ndarray, name: str) -> str:
-    bad = ~within(error, answer.budget) & where
+def _described(got: np.ndarray, answer: Answer, error: np.ndarray, where: Where, name: str) -> str:
+    bad = np.zeros(error.shape, bool)
+    bad[where] = ~within(error, answer.budget)[where]
     with np.errstate(all="ignore"):
         share = np.where(bad, error / np.maximum(answer.budget, np.finfo(np.float64).tiny), 0.0)
     worst = np.unravel_index(int(np.argmax(share)), share.shape) if share.ndim else ()
