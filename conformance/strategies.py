@@ -22,6 +22,11 @@ EDGES = (1, 2, 3, 5, 7, 8, 9, 31, 32, 33, 63, 64, 65, 95, 127, 128, 129, 255, 25
 """Sizes beside the tile and path thresholds of real kernels (PROPERTIES.md, recurring inputs)."""
 
 
+def in_reach(amplitude: float, dtype: str, most: float) -> float:
+    """The amplitude; in float16 no more than `most`. So bfloat16 and float32 get what float16 cannot hold."""
+    return min(amplitude, most) if dtype == "float16" else amplitude
+
+
 class Pick:
     """Makes the choices of one example and remembers its features: ``pick("dtypes")`` is one of the envelope's."""
 

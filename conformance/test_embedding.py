@@ -8,6 +8,8 @@ from inferspec.conformance.inputs.embedding import (
     large,
     long_sums,
     lookup_calls,
+    many_rows_wide,
+    many_tokens,
     reading_heads,
     square,
 )
@@ -50,6 +52,11 @@ def test_no_tokens_give_no_rows(subject, call, axis):
 
 @requirement(spec.EMB_03, call=lookup_calls(sizes=beside_tiles))
 def test_many_tokens_and_wide_rows_are_right(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.EMB_03, call=lookup_calls(sizes=many_tokens, leading_dims=[(1,), (2,)]), share=0.1)
+def test_thousands_of_tokens_are_right(subject, call):
     subject.agrees(call)
 
 
@@ -196,6 +203,11 @@ def test_an_x_of_other_dims_is_refused(subject, call, bad):
 
 @requirement(spec.EMB_19, call=head_calls(sizes=beside_tiles, amplitude=(1.0,)), share=1.5)
 def test_vocabularies_beside_tiles_are_right(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.EMB_19, call=head_calls(sizes=many_rows_wide, amplitude=(1.0,), leading_dims=[(1,), (2,)]), share=0.1)
+def test_every_logit_of_a_prompt_is_written(subject, call):
     subject.agrees(call)
 
 

@@ -3,6 +3,7 @@
 import numpy as np
 
 from inferspec.conformance.inputs.linear import (
+    MORE_THAN_16_BITS,
     WIDE,
     alike,
     beside_tiles,
@@ -11,6 +12,7 @@ from inferspec.conformance.inputs.linear import (
     in_the_tail,
     linear_calls,
     long_sums,
+    many_rows,
     not_finite,
     of_any_size,
     on_levels,
@@ -129,6 +131,11 @@ def test_sizes_beside_tiles_are_right(subject, call):
 
 @requirement(spec.LIN_06, call=linear_calls(sizes=wide, amplitude=(1.0,)), share=0.3)
 def test_thousands_of_outputs_are_right(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.LIN_06, call=linear_calls(sizes=many_rows, amplitude=(1.0,), leading_dims=[(1,), (2,)]), share=0.03)
+def test_more_rows_than_16_bits_count_are_right(subject, call):
     subject.agrees(call)
 
 
@@ -253,6 +260,11 @@ def test_silu_of_every_size_is_right(subject, call):
     subject.agrees(call)
 
 
+@requirement(spec.SILU_09, call=silu_calls(lengths=MORE_THAN_16_BITS, leading_dims=[(), (1,)]), share=0.03)
+def test_silu_of_more_than_16_bits_count_is_right(subject, call):
+    subject.agrees(call)
+
+
 # softmax
 
 
@@ -354,6 +366,19 @@ def test_an_axis_that_x_does_not_have_is_refused(subject, call, beyond, negative
 @requirement(spec.SMAX_12, call=softmax_calls(lengths=WIDE, leading_dims=[(), (1,), (2,)]), share=2.0)
 def test_rows_of_every_length_are_right(subject, call):
     subject.agrees(call)
+
+
+@requirement(
+    spec.SMAX_12, call=softmax_calls(values=alike, lengths=MORE_THAN_16_BITS, leading_dims=[(), (1,), (2,)]), share=0.03
+)
+def test_rows_of_a_whole_vocabulary_are_right(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.SMAX_12, call=softmax_calls(lengths=(2, 3), leading_dims=[(2,)], axes=[-1, 0]), share=0.03)
+def test_more_rows_than_16_bits_count_are_right_in_softmax(subject, call):
+    x, axis = call.arguments["x"], call.arguments["axis"]
+    subject.agrees(call.having(x=resized(x, 1 if axis == 0 else 0, MORE_THAN_16_BITS[0])))
 
 
 def _other_size(how, size):

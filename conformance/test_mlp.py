@@ -58,6 +58,11 @@ def test_gates_far_below_zero_keep_their_accuracy(subject, call):
     subject.agrees(call)
 
 
+@requirement(spec.MLP_05, call=swiglu_calls(dtypes=["bfloat16", "float32"], amplitude=(300.0, 1e4)), share=0.4)
+def test_intermediates_that_float16_cannot_hold_are_right_in_other_dtypes(subject, call):
+    subject.agrees(call)
+
+
 @requirement(spec.MLP_05, call=long_sums(), share=0.5)
 def test_thousands_of_hidden_features_are_summed_in_float32(subject, call):
     subject.agrees(call)

@@ -5,6 +5,7 @@ import numpy as np
 from inferspec.conformance.inputs.rms_norm import (
     beside_brackets,
     beside_tiles,
+    many_rows,
     middle,
     misfits,
     rms_calls,
@@ -64,6 +65,15 @@ def test_loud_and_quiet_half_precision_rows_are_right(subject, call):
 
 
 @requirement(
+    spec.RMS_04,
+    call=rms_calls(dtypes=["bfloat16", "float32"], eps=[1e-12, 1e-6], amplitude=(1e6, 3e-9, 1e9)),
+    share=0.4,
+)
+def test_values_that_float16_cannot_hold_are_right_in_other_dtypes(subject, call):
+    subject.agrees(call)
+
+
+@requirement(
     spec.RMS_05, call=rms_calls(eps=[1e-12], amplitude=(1.0, 20.0)), power=among(sorted(range(-10, 11), key=abs))
 )
 def test_scaling_a_row_changes_nothing(subject, call, power):
@@ -105,6 +115,11 @@ def test_sizes_beside_tiles_are_right(subject, call):
 
 @requirement(spec.RMS_09, call=uneven_rows(sizes=beside_brackets, leading_dims=BATCHES))
 def test_rows_of_a_batch_beside_brackets_are_right(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.RMS_09, call=many_rows(leading_dims=[(33,), (130,)]), share=0.03)
+def test_more_rows_than_16_bits_count_are_right(subject, call):
     subject.agrees(call)
 
 

@@ -12,6 +12,7 @@ from inferspec.conformance.inputs.rope import (
     in_chunks,
     in_turn,
     long,
+    many_heads,
     misplaced,
     moved,
     other_places,
@@ -266,6 +267,11 @@ def test_offsets_that_do_not_fit_are_refused(subject, call):
 
 @requirement(spec.ROPE_21, call=rope_calls(sizes=beside_tiles, amplitude=(1.0,)))
 def test_sizes_beside_tiles_are_right(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.ROPE_21, call=rope_calls(sizes=many_heads, starts=NEAR, head_dims=[4, 2]), share=0.03)
+def test_more_heads_than_16_bits_count_are_right(subject, call):
     subject.agrees(call)
 
 

@@ -351,7 +351,7 @@ CONTRACT = Contract(
         "bias": (False, True),
         "axes": (-1, 0, 1, -2, 2, -3),
         "leading_dims": ((), (1,), (2,), (2, 3), (2, 1, 3)),
-        "features": 8192,
+        "features": 2**17,
     },
     requirements=tuple(value for value in list(globals().values()) if isinstance(value, Requirement)),
 )

@@ -102,11 +102,16 @@ def leaves_unwritten(keep: Callable[[np.ndarray], np.ndarray]) -> Change:
 
     def respond(self: Operation, a: Arguments) -> Any:
         result = Operation.respond(self, a)
-        written = np.zeros_like(result)
+        written = np.zeros(result.shape, result.dtype)
         keep(written)[...] = keep(result)
         return written
 
     return {"respond": respond}
+
+
+def counts_rows_in_16_bits() -> Change:
+    """Rows past the 65535th are never written: as many as an axis of a grid has."""
+    return leaves_unwritten(lambda result: result.reshape(-1, *result.shape[-1:])[: 2**16 - 1])
 
 
 def first_row_for_all(argument: str) -> Change:
@@ -121,6 +126,18 @@ def first_row_for_all(argument: str) -> Change:
 def rounds(argument: str, dtype: str = "bfloat16") -> Change:
     """One argument passes through a narrower dtype on its way in, and is of its own dtype again."""
     return _replacing(argument, lambda self, a, value: round_to(f64(round_to(f64(value), dtype)), value.dtype.name))
+
+
+def bfloat16_through_float16(argument: str) -> Change:
+    """One argument passes through float16 where it is bfloat16, as on a GPU that has no bfloat16."""
+
+    def replaced(self: Operation, a: Arguments, value: np.ndarray) -> np.ndarray:
+        if value.dtype.name != "bfloat16":
+            return value
+        with np.errstate(over="ignore"):
+            return round_to(f64(round_to(f64(value), "float16")), "bfloat16")
+
+    return _replacing(argument, replaced)
 
 
 def saturates(result: np.ndarray, dtype: str) -> np.ndarray:

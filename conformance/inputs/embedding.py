@@ -10,7 +10,7 @@ import numpy as np
 
 from inferspec.conformance.calls import Call
 from inferspec.conformance.inputs.linear import with_rows
-from inferspec.conformance.strategies import EDGES, Pick, calls
+from inferspec.conformance.strategies import EDGES, Pick, calls, in_reach
 from inferspec.spec.numerics import f64
 
 LOOKUP, HEAD = "Embedding", "Embedding.as_linear"
@@ -57,9 +57,19 @@ def beside_tiles(pick: Pick) -> tuple[int, int, int]:
     )
 
 
+def many_tokens(pick: Pick) -> tuple[int, int, int]:
+    """Prompts of a thousand tokens, and more than 16 bits count."""
+    return pick.one_of(1025, 2049, 5000, 65537), pick.size(3, 9), pick.size(1, 2)
+
+
+def many_rows_wide(pick: Pick) -> tuple[int, int, int]:
+    """A prompt of as many rows as a tile has, and a vocabulary of thousands."""
+    return pick.one_of(9, 17, 33), pick.upto("vocabulary", 4097, 8193), pick.size(1, 2)
+
+
 def long_sums(pick: Pick) -> tuple[int, int, int]:
-    """Thousands of dims."""
-    return pick.size(1, 2), pick.size(2, 3), pick.upto("features", 1024, 2048, 3001, 4096)
+    """Thousands of dims, of a few rows as in decoding or of many as in a prompt."""
+    return pick.one_of(1, 33, 2), pick.size(2, 3), pick.upto("features", 1024, 2048, 3001, 4096)
 
 
 def table(pick: Pick, vocabulary: int, dims: int, dtype: str, amplitude: float) -> dict[str, Any]:
@@ -72,8 +82,8 @@ def table(pick: Pick, vocabulary: int, dims: int, dtype: str, amplitude: float) 
 def lookup_calls(pick: Pick, sizes: Sizes = small, borders: bool = False) -> Call:
     """Any tokens; the last of the leading dims is the length. borders: all ids beside the ends of narrow integers."""
     dtype, lead, rows = pick("dtypes"), tuple(pick("leading_dims")), pick.one_of(3, 1, 2, 5, 7)
-    _, vocabulary, dims = sizes(pick)
-    tokens = pick.random.integers(0, vocabulary, with_rows(lead, rows))
+    many, vocabulary, dims = sizes(pick)
+    tokens = pick.random.integers(0, vocabulary, with_rows(lead, max(rows, many)))
     if borders:
         asked = [*(token for token in BORDERS if token < vocabulary), vocabulary - 1]
         tokens = pick.random.permutation([*asked, *tokens.ravel()])
@@ -83,13 +93,14 @@ def lookup_calls(pick: Pick, sizes: Sizes = small, borders: bool = False) -> Cal
 
 @calls
 def head_calls(
-    pick: Pick, sizes: Sizes = small, amplitude: tuple[float, ...] = (1.0, 1e-2, 30.0), positive: bool = False
+    pick: Pick, sizes: Sizes = small, amplitude: tuple[float, ...] = (1.0, 1e-2, 3e6), positive: bool = False
 ) -> Call:
     """The output head on normal data; the last of the leading dims is the number of rows."""
     dtype, lead = pick("dtypes"), tuple(pick("leading_dims"))
     rows, vocabulary, dims = sizes(pick)
     arguments = table(pick, vocabulary, dims, dtype, 1.2 / math.sqrt(dims))
-    x = pick.normal(*with_rows(lead, rows), dims, dtype=dtype, amplitude=pick.one_of(*amplitude))
+    size = in_reach(pick.one_of(*amplitude), dtype, 30.0)
+    x = pick.normal(*with_rows(lead, rows), dims, dtype=dtype, amplitude=size)
     if positive:
         arguments["weight"], x = np.abs(arguments["weight"]), np.abs(x)
     return pick.call(HEAD, **arguments, x=x)

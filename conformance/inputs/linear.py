@@ -10,7 +10,7 @@ import numpy as np
 
 from inferspec.conformance.calls import Call
 from inferspec.conformance.envelope import OutsideEnvelope
-from inferspec.conformance.strategies import EDGES, Pick, calls
+from inferspec.conformance.strategies import EDGES, Pick, calls, in_reach
 from inferspec.spec.numerics import UNDERFLOW_GAP, f64, largest, round_to
 
 _ones = np.ones((2, 3), np.float32)
@@ -28,6 +28,9 @@ Values = Callable[[Pick, tuple[int, ...], str], np.ndarray]
 
 WIDE = (*EDGES, 1023, 1024, 1025, 2047, 2049, 4095, 4096, 4097, 8192)
 """Lengths of a single row beside the widths of vectors, SIMD groups and threadgroups."""
+
+MORE_THAN_16_BITS = (65537, 65600, 70001)
+"""Rows, or entries of a row, past those that a number of 16 bits and the axes of a grid can count."""
 
 
 def resized(x: np.ndarray, axis: int, size: int) -> np.ndarray:
@@ -74,19 +77,25 @@ def wide(pick: Pick) -> tuple[int, int, int]:
     return pick.size(1, 2), pick.size(2, 3), pick.one_of(4097, 8193, 32769)
 
 
+def many_rows(pick: Pick) -> tuple[int, int, int]:
+    """More rows than 16 bits count."""
+    return pick.one_of(*MORE_THAN_16_BITS), pick.size(2, 3), pick.size(1, 2)
+
+
 def long_sums(pick: Pick) -> tuple[int, int, int]:
-    """Thousands of features."""
-    return pick.size(1, 2), pick.upto("features", 1024, 2048, 3001, 4096, 4097, 8192), pick.size(2, 3)
+    """Thousands of features, of a few rows as in decoding or of many as in a prompt."""
+    rows = pick.one_of(1, 33, 2)
+    return rows, pick.upto("features", 1024, 2048, 3001, 4096, 4097, 8192), pick.size(2, 3)
 
 
 @calls
 def linear_calls(
-    pick: Pick, sizes: Sizes = small, amplitude: tuple[float, ...] = (1.0, 1e-2, 30.0), positive: bool = False
+    pick: Pick, sizes: Sizes = small, amplitude: tuple[float, ...] = (1.0, 1e-2, 3e6), positive: bool = False
 ) -> Call:
     """A linear layer on normal data; the last of the leading dims is the number of rows."""
     dtype, biased, lead = pick("dtypes"), pick("bias"), tuple(pick("leading_dims"))
     rows, features, outputs = sizes(pick)
-    size = pick.one_of(*amplitude)
+    size = in_reach(pick.one_of(*amplitude), dtype, 30.0)
     x = pick.normal(*with_rows(lead, rows), features, dtype=dtype, amplitude=size)
     weight = pick.normal(outputs, features, dtype=dtype, amplitude=1.2 / math.sqrt(features))
     if positive:

@@ -41,7 +41,7 @@ def square(pick: Pick) -> tuple[int, int, int]:
 def many_rows(pick: Pick) -> tuple[int, int, int]:
     """Numbers of rows beside those for which kernels change their path."""
     dims = pick.size(2, 5)
-    return pick.one_of(3, 1, 2, 5, 8, 9, 31, 33, 65, 66, 130), dims, dims + pick.size(1, 4)
+    return pick.one_of(3, 1, 2, 5, 8, 9, 31, 33, 65, 66, 130, 257, 513), dims, dims + pick.size(1, 4)
 
 
 def beside_tiles(pick: Pick) -> tuple[int, int, int]:
@@ -89,8 +89,8 @@ def tail_calls(pick: Pick) -> Call:
 
 @calls
 def long_sums(pick: Pick) -> Call:
-    """Thousands of hidden features, all of their products positive."""
-    dtype, lead = pick("dtypes"), tuple(pick("leading_dims"))
+    """Thousands of hidden features, all of their products positive, of a row or of many as in a prompt."""
+    dtype, lead = pick("dtypes"), with_rows(tuple(pick("leading_dims")), pick.one_of(1, 33, 2))
     hidden, random = pick.upto("features", 1024, 2049, 4096), pick.random
     made = {
         "w_gate": random.uniform(0.5, 1.0, (hidden, 2)),

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from inferspec.conformance.calls import Call
+from inferspec.conformance.inputs.linear import resized
 from inferspec.conformance.strategies import EDGES, Pick, calls
 from inferspec.spec.numerics import numpy_dtype
 from inferspec.spec.rms_norm import RMSNorm
@@ -84,6 +85,14 @@ def uneven_rows(pick: Pick, sizes: Sizes = small) -> Call:
     x = call.arguments["x"]
     level = 2.0 ** pick.random.permutation(np.arange(math.prod(x.shape[:-1])) % 9 - 4).reshape(*x.shape[:-1], 1)
     return call.having(x=(x.astype(np.float32) * level.astype(np.float32)).astype(x.dtype))
+
+
+@calls
+def many_rows(pick: Pick) -> Call:
+    """More rows than 16 bits count, as the heads of a long prompt are; no row is like the one 2^15 or 2^16 before."""
+    call = uneven_rows.build(pick, sizes=lambda pick: pick.upto("features", 4, 2, 3, 5))
+    x = call.arguments["x"]
+    return call.having(x=resized(x, 0, -(-pick.one_of(65537, 66000) // (x[0].size // x.shape[-1]))))
 
 
 @calls

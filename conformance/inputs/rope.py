@@ -9,7 +9,7 @@ import numpy as np
 
 from inferspec.conformance.calls import Call
 from inferspec.conformance.envelope import OutsideEnvelope
-from inferspec.conformance.strategies import EDGES, Pick, calls
+from inferspec.conformance.strategies import EDGES, Pick, calls, in_reach
 from inferspec.spec.rope import RoPE
 
 ROPE = "RoPE"
@@ -57,6 +57,11 @@ def beside_tiles(pick: Pick) -> tuple[int, int, int]:
 def long(pick: Pick) -> tuple[int, int, int]:
     """One long sequence."""
     return 1, pick.one_of(300, 1000, 2050, 5000), 1
+
+
+def many_heads(pick: Pick) -> tuple[int, int, int]:
+    """More heads of tokens than 16 bits count: those of a long prompt, or of many rows that decode."""
+    return pick.one_of((1, 4099, 16), (3, 7300, 3), (8200, 1, 8), (2051, 1, 32))
 
 
 def empty(pick: Pick) -> tuple[int, int, int]:
@@ -133,7 +138,7 @@ def rope_calls(
     pick: Pick,
     sizes: Sizes = small,
     starts: Sequence[int] = STARTS,
-    amplitude: tuple[float, ...] = (1.0, 0.02, 300.0),
+    amplitude: tuple[float, ...] = (1.0, 0.02, 3e7),
     form: str = "",
 ) -> Call:
     """RoPE of normal data, with every form, base, width and kind of offset that the envelope has.
@@ -148,7 +153,8 @@ def rope_calls(
     reach = max(max(firsts, default=0) + length, 1)
     most = min(pick.one_of(reach, reach + 1, 2 * reach, reach + 100), pick.envelope["positions"])
     dims, features = _widths(pick)
-    x = pick.normal(batch, length, heads, features, dtype=dtype, amplitude=pick.one_of(*amplitude))
+    size = in_reach(pick.one_of(*amplitude), dtype, 300.0)
+    x = pick.normal(batch, length, heads, features, dtype=dtype, amplitude=size)
     return pick.call(
         ROPE, dims=dims, max_positions=most, **_spelt(pick, form), x=x, offset=offset(kind, firsts, length)
     )

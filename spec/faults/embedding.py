@@ -37,11 +37,13 @@ from inferspec.spec.faults.linear import (
     MLX,
     TIRED,
     blocked_product,
+    partial_sums_in_dtype,
     rounded,
     running_product,
     whole_blocks,
 )
 from inferspec.spec.mistakes import (
+    bfloat16_through_float16,
     drifts,
     first_row_for_all,
     ignores_strides,
@@ -131,6 +133,15 @@ def _features_fitted(self: EmbeddingAsLinear, a: Arguments) -> Any:
     return Operation.respond(self, Arguments(**{**vars(a), "x": x}))
 
 
+def _first_tokens(out: np.ndarray) -> np.ndarray:
+    return out.reshape(-1, out.shape[-1])[:1024]
+
+
+def _first_rows_of_wide(out: np.ndarray) -> np.ndarray:
+    rows = out.reshape(-1, out.shape[-1])
+    return rows[:8] if rows.shape[-1] > 4096 else rows
+
+
 def _short_columns(out: np.ndarray) -> np.ndarray:
     return out[..., : 2**15]
 
@@ -190,6 +201,13 @@ FAULTS: tuple[Fault, ...] = (
         "positions and sequences are exchanged",
         EMB_03,
         {"rows": _transposed_tokens},
+        TIRED,
+    ),
+    Fault(
+        "embedding-tokens-of-one-group",
+        "tokens past the 1024th, which one group of threads does not reach, give nothing",
+        EMB_03,
+        leaves_unwritten(_first_tokens),
         TIRED,
     ),
     Fault(
@@ -290,6 +308,20 @@ FAULTS: tuple[Fault, ...] = (
         {"logits": lambda self, x, head, dtype: running_product(x, head, dtype)},
         COURSE_GAP,
     ),
+    Fault(
+        "as-linear-partial-sums-in-dtype",
+        "where there are many rows, the sums of every 256 features are stored in the input's dtype",
+        EMB_12,
+        {"logits": lambda self, x, head, dtype: partial_sums_in_dtype(x, head, dtype)},
+        "kernels that split the sum of a matrix product; PROPERTIES X5",
+    ),
+    Fault(
+        "as-linear-bfloat16-through-float16",
+        "bfloat16 passes through float16 on its way into the product",
+        EMB_10,
+        bfloat16_through_float16("x"),
+        TIRED,
+    ),
     Fault("as-linear-first-row-for-all", "the first batch row serves all", EMB_13, first_row_for_all("x"), TIRED),
     Fault(
         "as-linear-leading-dims-swapped",
@@ -331,6 +363,13 @@ FAULTS: tuple[Fault, ...] = (
         EMB_19,
         leaves_unwritten(_short_columns),
         f"{MLX}/commit/c9e8ee6b6",
+    ),
+    Fault(
+        "as-linear-first-rows-of-a-prompt",
+        "of a large vocabulary only the first 8 rows get logits, as many as decoding asks for",
+        EMB_19,
+        leaves_unwritten(_first_rows_of_wide),
+        TIRED,
     ),
     Fault(
         "as-linear-outputs-floor",

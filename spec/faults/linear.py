@@ -46,6 +46,8 @@ from inferspec.spec.linear import (
     Softmax,
 )
 from inferspec.spec.mistakes import (
+    bfloat16_through_float16,
+    counts_rows_in_16_bits,
     drifts,
     first_row_for_all,
     ignores_strides,
@@ -82,6 +84,16 @@ def blocked_product(x: np.ndarray, weight: np.ndarray, block: int) -> np.ndarray
     for start in range(0, x.shape[-1], block):
         part = x[..., start : start + block] @ weight[:, start : start + block].T
         total = rounded(total + rounded(part, "float32"), "float32")
+    return total
+
+
+def partial_sums_in_dtype(x: np.ndarray, weight: np.ndarray, dtype: str) -> np.ndarray:
+    """x · weightᵀ; of 32 rows and more the sums of every 256 features are stored in the dtype and added there."""
+    if x[..., 0].size < 32:
+        return x @ weight.T
+    total = np.zeros((*x.shape[:-1], weight.shape[0]))
+    for start in range(0, x.shape[-1], 256):
+        total = rounded(total + x[..., start : start + 256] @ weight[:, start : start + 256].T, dtype)
     return total
 
 
@@ -223,6 +235,20 @@ _LINEAR = (
         COURSE_GAP,
     ),
     Fault(
+        "linear-partial-sums-in-dtype",
+        "where there are many rows, the sums of every 256 features are stored in the input's dtype",
+        LIN_03,
+        {"product": lambda self, x, weight, dtype: partial_sums_in_dtype(x, weight, dtype)},
+        "kernels that split the sum of a matrix product; PROPERTIES X5",
+    ),
+    Fault(
+        "linear-bfloat16-through-float16",
+        "bfloat16 passes through float16 on its way into the product",
+        LIN_01,
+        bfloat16_through_float16("x"),
+        TIRED,
+    ),
+    Fault(
         "linear-through-bfloat16",
         "x passes through bfloat16 on its way into the product",
         LIN_03,
@@ -279,6 +305,13 @@ _LINEAR = (
         LIN_06,
         leaves_unwritten(whole_blocks(64)),
         f"{MLX}/issues/4250",
+    ),
+    Fault(
+        "linear-rows-in-16-bits",
+        "rows past the 65535th are not written",
+        LIN_06,
+        counts_rows_in_16_bits(),
+        "PROPERTIES X8",
     ),
     Fault(
         "linear-small-outputs",
@@ -475,6 +508,13 @@ _SILU = (
         leaves_unwritten(whole_blocks(4)),
         "PROPERTIES X10",
     ),
+    Fault(
+        "silu-counts-in-16-bits",
+        "elements past the 65535th are not written",
+        SILU_09,
+        leaves_unwritten(lambda out: out.reshape(-1)[: 2**16 - 1]),
+        "PROPERTIES X8",
+    ),
 )
 
 # softmax
@@ -541,6 +581,11 @@ def _total_with_neighbours(self: Softmax, weights: np.ndarray, dtype: str) -> np
 
 def _wrapped_axis(self: Softmax, a: Arguments) -> int:
     return a.axis % max(a.x.ndim, 1)
+
+
+def _unwritten(weights: np.ndarray, lost: Any) -> np.ndarray:
+    weights[lost] = 0.0
+    return weights
 
 
 _SOFTMAX = (
@@ -717,6 +762,20 @@ _SOFTMAX = (
         SMAX_12,
         leaves_unwritten(whole_blocks(4)),
         "PROPERTIES X10",
+    ),
+    Fault(
+        "softmax-entries-in-16-bits",
+        "entries past the 65535th of a row are not written",
+        SMAX_12,
+        {"normalise": lambda self, weights, total, dtype: _unwritten(weights / total, np.s_[..., 2**16 - 1 :])},
+        "PROPERTIES X8",
+    ),
+    Fault(
+        "softmax-rows-in-16-bits",
+        "rows past the 65535th are not written",
+        SMAX_12,
+        {"normalise": lambda self, weights, total, dtype: _unwritten(weights / total, np.s_[2**16 - 1 :])},
+        "PROPERTIES X8",
     ),
 )
 

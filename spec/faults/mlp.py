@@ -7,7 +7,15 @@ from typing import Any
 import numpy as np
 
 from inferspec.spec.contract import Arguments, Fault, Operation, Variant
-from inferspec.spec.faults.linear import COURSE_GAP, FLASHINFER, MLX, SILU_BUG, TIRED, rounded, running_product
+from inferspec.spec.faults.linear import (
+    COURSE_GAP,
+    FLASHINFER,
+    MLX,
+    SILU_BUG,
+    TIRED,
+    rounded,
+    running_product,
+)
 from inferspec.spec.linear import Silu
 from inferspec.spec.mistakes import (
     drifts,
@@ -47,6 +55,18 @@ def _cancelling(self: SwiGLU, gate: np.ndarray, dtype: str) -> np.ndarray:
     gate = rounded(gate, dtype)
     positive = rounded(Silu.sigmoid(self.silu, np.abs(gate), dtype), dtype)
     return gate * np.where(gate < 0, 1 - positive, positive)
+
+
+def _in_float16(self: SwiGLU, gate: np.ndarray, up: np.ndarray, dtype: str) -> np.ndarray:
+    hidden = SwiGLU.combine(self, gate, up, dtype)
+    with np.errstate(over="ignore"):
+        return rounded(hidden, "float16") if dtype == "bfloat16" else hidden
+
+
+def _down_of_many_rows(self: SwiGLU, hidden: np.ndarray, a: Arguments) -> np.ndarray:
+    if hidden[..., 0].size < 32:
+        return SwiGLU.down(self, hidden, a)
+    return running_product(hidden, f64(a.w_down), a.x.dtype.name)
 
 
 def _down_read_as_columns(self: SwiGLU, hidden: np.ndarray, a: Arguments) -> np.ndarray:
@@ -185,6 +205,20 @@ FAULTS: tuple[Fault, ...] = (
         MLP_05,
         {"down": lambda self, hidden, a: running_product(hidden, f64(a.w_down), a.x.dtype.name)},
         COURSE_GAP,
+    ),
+    Fault(
+        "mlp-down-of-many-rows-in-dtype",
+        "of 32 rows and more the down projection accumulates in the input's dtype",
+        MLP_05,
+        {"down": _down_of_many_rows},
+        "kernels with a path for prompts; PROPERTIES X5",
+    ),
+    Fault(
+        "mlp-hidden-in-float16",
+        "of bfloat16 arguments the hidden features are kept in float16",
+        MLP_05,
+        {"combine": _in_float16},
+        TIRED,
     ),
     Fault("mlp-first-row-for-all", "the first batch row serves all", MLP_06, first_row_for_all("x"), TIRED),
     Fault(

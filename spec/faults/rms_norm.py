@@ -10,6 +10,8 @@ import numpy as np
 from inferspec.spec import rms_norm as contract
 from inferspec.spec.contract import Arguments, Fault, Operation, Variant
 from inferspec.spec.mistakes import (
+    bfloat16_through_float16,
+    counts_rows_in_16_bits,
     drifts,
     ignores_strides,
     leaves_unwritten,
@@ -158,6 +160,7 @@ FAULTS: tuple[Fault, ...] = (
     Fault("rms-squares-saturate", "squares saturate at the largest float16", contract.RMS_04, _statistics(_squares_saturate), TIRED),
     Fault("rms-small-squares-lost", "squares below the smallest float16 count as 0", contract.RMS_04, _statistics(lambda x, a: np.mean(np.where(x * x < 2.0**-24, 0.0, x * x), axis=-1, keepdims=True)), TIRED),
     Fault("rms-eps-floored", "an eps below 1e-6 is raised to it", contract.RMS_05, _eps(lambda a: max(float(a.eps), 1e-6)), TIRED),
+    Fault("rms-bfloat16-through-float16", "bfloat16 passes through float16 before it is normalised", contract.RMS_04, bfloat16_through_float16("x"), TIRED),
     Fault("rms-large-rows-clipped", "x is clipped to ±100 before it is normalised", contract.RMS_05, {"normalised": lambda self, x, a: RMSNorm.normalised(self, np.clip(x, -100, 100), a)}, TIRED),
     Fault("rms-product-in-float32", "the product with the weight is in float32, then rounded once", contract.RMS_06, {"finish": Operation.finish}, "https://github.com/vllm-project/vllm/issues/42325"),
     Fault("rms-weight-first", "x is multiplied by the weight before it is normalised", contract.RMS_06, {"finish": _weight_first}, TIRED),
@@ -170,6 +173,7 @@ FAULTS: tuple[Fault, ...] = (
     Fault("rms-sum-stops-at-256", "squares after the 256th are not counted", contract.RMS_09, _statistics(lambda x, a: (x[..., :256] ** 2).sum(axis=-1, keepdims=True) / x.shape[-1]), TIRED),
     Fault("rms-mid-size-pairs", "rows of 256 to 512 share the statistics of a pair", contract.RMS_09, _statistics(_neighbours), "https://github.com/ml-explore/mlx/commit/a5a684db5"),
     Fault("rms-whole-warps", "squares after the last multiple of 32 are not counted", contract.RMS_09, _statistics(_whole_warps), TIRED),
+    Fault("rms-rows-in-16-bits", "rows past the 65535th are never written", contract.RMS_09, counts_rows_in_16_bits(), "PROPERTIES X8"),
     Fault("rms-tail-unwritten", "channels after the 1024th are never written", contract.RMS_09, leaves_unwritten(lambda result: result[..., :1024]), TIRED),
     Fault("rms-ignores-strides", "x is read as if it were contiguous", contract.RMS_10, ignores_strides("x"), "https://github.com/vllm-project/vllm/pull/22701"),
     Fault("rms-second-pass-ignores-strides", "statistics come from the right elements, scaled values from the wrong ones", contract.RMS_10, {"normalised": _contiguous_second_pass}, "https://github.com/ModelTC/LightLLM/issues/1467"),

@@ -9,7 +9,16 @@ import numpy as np
 
 from inferspec.spec import rope as contract
 from inferspec.spec.contract import Arguments, Fault, Variant
-from inferspec.spec.mistakes import drifts, ignores_strides, leaves_unwritten, mutates, promotes, remembers
+from inferspec.spec.mistakes import (
+    bfloat16_through_float16,
+    counts_rows_in_16_bits,
+    drifts,
+    ignores_strides,
+    leaves_unwritten,
+    mutates,
+    promotes,
+    remembers,
+)
 from inferspec.spec.numerics import Precision, f64, round_to
 
 Pair = tuple[np.ndarray, np.ndarray]
@@ -143,6 +152,7 @@ def _whole(axis: int, group: int) -> Callable[[np.ndarray], np.ndarray]:
 
 
 FAULTS: tuple[Fault, ...] = (
+    Fault("rope-bfloat16-through-float16", "bfloat16 passes through float16 before it is turned", contract.ROPE_01, bfloat16_through_float16("x"), TIRED),
     Fault("rope-turns-backwards", "the sign of the sine is wrong: tokens turn by -position", contract.ROPE_01, {"coefficients": lambda self, angles, a: (np.cos(angles), -np.sin(angles))}, TIRED),
     Fault("rope-halves-swapped", "the two halves of the result are exchanged", contract.ROPE_01, {"places": lambda self, dims, a: RoPE.features(self, dims, a)[::-1]}, TIRED),
     Fault("rope-interleaved-for-split-half", "pairs are neighbours, whatever form is asked for", contract.ROPE_01, _always(True), TINY_LLM),
@@ -217,6 +227,7 @@ FAULTS: tuple[Fault, ...] = (
     Fault("rope-slice-length", "a slice of another length is taken from its start", contract.ROPE_20, {"guard_length": lambda self, offset, length: None}, TIRED),
     Fault("rope-list-length", "a list with too few or too many slices is taken", contract.ROPE_20, {"guard_rows": lambda self, a: None, "starts": _cycled_starts}, TIRED),
     Fault("rope-heads-in-fours", "heads after the last multiple of 4 are never written", contract.ROPE_21, leaves_unwritten(_whole(2, 4)), "kernels that take 4 heads per thread"),
+    Fault("rope-heads-in-16-bits", "of all heads of all tokens those past the 65535th are never written", contract.ROPE_21, counts_rows_in_16_bits(), "PROPERTIES X8"),
     Fault("rope-tokens-in-tiles", "tokens after the last multiple of 32 are never written", contract.ROPE_21, leaves_unwritten(_whole(1, 32)), TIRED),
 )  # fmt: skip
 
