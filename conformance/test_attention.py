@@ -8,9 +8,12 @@ from inferspec.conformance.inputs.attention import (
     attention_calls,
     beside_tiles,
     encoded,
+    few_over_many,
     louder,
+    many_rows,
     mask_calls,
     multi_head_calls,
+    prompts,
     routed_attention,
     routed_heads,
     seeing,
@@ -78,6 +81,23 @@ def test_causal_rows_reach_their_last_visible_key_and_no_further(subject, routed
 @requirement(spec.ATTN_05, call=attention_calls(masks=["causal"]))
 def test_causal_attention_agrees_for_every_relation_of_lengths(subject, call):
     subject.agrees(call, where=seeing(call))
+
+
+@requirement(
+    spec.ATTN_05,
+    call=attention_calls(
+        masks=["causal"],
+        shapes=prompts,
+        amplitude=(1.0,),
+        leading_dims=[(), (1,)],
+        ratios=[1, 2],
+        head_dims=[4, 2, 8, 16],
+        most_heads=1,
+    ),
+    share=0.05,
+)
+def test_causal_attention_of_whole_prompts_agrees(subject, call):
+    subject.agrees(call)
 
 
 @requirement(spec.ATTN_06, call=attention_calls(masks=["causal"], amplitude=(1.0, 4.0)), encoding=among(ENCODINGS))
@@ -172,6 +192,15 @@ def test_leading_dims_may_be_none_or_many(subject, call):
     subject.agrees(call, where=seeing(call))
 
 
+@requirement(
+    spec.ATTN_12,
+    call=many_rows(masks=["none"], leading_dims=[(2,), (5,)], head_dims=[2, 1, 3, 4], ratios=[4, 2, 7]),
+    share=0.03,
+)
+def test_more_heads_than_16_bits_count_are_right(subject, call):
+    subject.agrees(call)
+
+
 @requirement(spec.ATTN_13, call=in_views(attention_calls()), share=1.5)
 def test_a_strided_argument_is_read_like_its_copy(subject, call):
     subject.agrees(call, where=seeing(call))
@@ -256,6 +285,22 @@ def test_bad_arguments_are_refused(subject, call, bad):
     share=0.7,
 )
 def test_lengths_beside_tiles_are_right(subject, call):
+    subject.agrees(call, where=seeing(call))
+
+
+@requirement(
+    spec.ATTN_18,
+    call=attention_calls(
+        shapes=few_over_many,
+        masks=["causal", "bool", "additive"],
+        leading_dims=[(), (1,)],
+        ratios=[1, 2, 3],
+        amplitude=(1.0,),
+        most_heads=1,
+    ),
+    share=0.1,
+)
+def test_a_few_queries_over_many_keys_are_right(subject, call):
     subject.agrees(call, where=seeing(call))
 
 

@@ -65,6 +65,15 @@ def test_groups_of_odd_sizes_are_matched_in_every_block(subject, routed):
     subject.expects(call, expected)
 
 
+@requirement(
+    spec.FLASH_03,
+    call=flash_calls(most_heads=16, ratios=[1, 2, 3], head_dims=[32, 40, 64], leading_dims=[(), (1,), (3,)]),
+    share=0.15,
+)
+def test_dozens_of_heads_read_their_own_keys_and_values(subject, call):
+    subject.agrees(call, where=seeing(call))
+
+
 @requirement(spec.FLASH_04, call=flash_calls(masks=["additive", "bool", "-inf"]), share=0.7)
 def test_flash_attention_takes_masks_of_any_broadcastable_shape(subject, call):
     subject.agrees(call, where=seeing(call))

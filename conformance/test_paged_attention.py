@@ -6,12 +6,15 @@ from inferspec.conformance.inputs.attention import reachable
 from inferspec.conformance.inputs.paged_attention import (
     SPOILT,
     STALE,
+    after_a_prompt,
     any_context,
     at_page_end,
     block_of_queries,
+    blocks_of_queries,
     large_pools,
     long_context,
     misdirected,
+    mixed_contexts,
     narrowed,
     paged_calls,
     poisoned,
@@ -141,6 +144,24 @@ def test_chunks_of_long_contexts_agree(subject, call):
     subject.agrees(call)
 
 
+@requirement(
+    spec.PAGED_06,
+    call=paged_calls(
+        queries=["several"],
+        chunk=blocks_of_queries,
+        contexts=after_a_prompt,
+        amplitude=(1.0,),
+        rows=(1, 2),
+        ratios=[1, 2],
+        head_dims=[32, 40, 64],
+        page_sizes=[8, 16, 24, 32, 64],
+    ),
+    share=0.05,
+)
+def test_chunks_of_several_blocks_agree(subject, call):
+    subject.agrees(call)
+
+
 @requirement(spec.PAGED_07, call=paged_calls(masks=["none"], queries=["several"]), share=0.4)
 def test_without_a_mask_the_whole_context_is_seen(subject, call):
     subject.agrees(call)
@@ -206,6 +227,22 @@ def test_rows_of_paged_attention_are_independent(subject, call):
         alone = subject.agrees(narrowed(call, slice(row, row + 1)))
         if (np.abs(f64(whole)[row] - f64(alone)[0]) > 2 * answer.budget[row]).any():
             raise Nonconformance(f"row {row} alone gives another result than in its batch", call)
+
+
+@requirement(
+    spec.PAGED_13,
+    call=paged_calls(
+        contexts=mixed_contexts,
+        rows=(9, 40),
+        most_heads=9,
+        ratios=[1, 2, 3],
+        head_dims=[32, 40, 64],
+        page_sizes=[1, 2, 3, 8, 16, 24],
+    ),
+    share=0.1,
+)
+def test_dozens_of_rows_and_many_heads_are_right(subject, call):
+    subject.agrees(call)
 
 
 @requirement(spec.PAGED_14, call=paged_calls(contexts=short_context), share=0.6)

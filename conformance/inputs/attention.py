@@ -9,7 +9,8 @@ import numpy as np
 
 from inferspec.conformance.calls import Call
 from inferspec.conformance.envelope import OutsideEnvelope
-from inferspec.conformance.strategies import EDGES, Pick, calls
+from inferspec.conformance.inputs.linear import resized
+from inferspec.conformance.strategies import EDGES, Pick, calls, in_reach
 from inferspec.spec.attention import ScaledDotProductAttention
 from inferspec.spec.numerics import UNDERFLOW_GAP, Precision, f64, largest, numpy_dtype
 
@@ -102,7 +103,9 @@ def attention_calls(
     size = pick.one_of(*amplitude)
     query = pick.normal(*lead, heads * ratio, length, dim, dtype=dtype, amplitude=size)
     key = pick.normal(*lead, heads, keys, dim, dtype=dtype, amplitude=size)
-    value = pick.normal(*lead, heads, keys, dim, dtype=dtype, amplitude=pick.one_of(1.0, 1.0, 0.01, 3000.0))
+    # Past the range of float16 where the dtype reaches.
+    loud = in_reach(pick.one_of(1.0, 1.0, 0.01, 3e8), dtype, 3000.0)
+    value = pick.normal(*lead, heads, keys, dim, dtype=dtype, amplitude=loud)
     kind = pick("masks")
     mask: Any = {"none": None, "causal": "causal"}.get(kind, "")
     if mask == "":
@@ -250,11 +253,30 @@ def beside_tiles(pick: Pick) -> tuple[int, int]:
     return pick.one_of((small, size), (size, small), (min(size, 130), min(size, 130)), (min(size, 130), 130))
 
 
+def few_over_many(pick: Pick) -> tuple[int, int]:
+    """A few queries, as in verifying a draft, over so many keys that kernels share them out."""
+    return pick.one_of(2, 5, 8), pick.upto("keys", 1025, 1024, 2049)
+
+
+def prompts(pick: Pick) -> tuple[int, int]:
+    """Whole prompts, alone or after others; for single heads, as it is dear."""
+    length = pick.one_of(300, 257, 520)
+    return length, length + pick.one_of(0, 0, 1, 129)
+
+
+@calls
+def many_rows(pick: Pick) -> Call:
+    """More heads of batch rows than 16 bits count."""
+    call = attention_calls.build(pick, shapes=lambda pick: (1, pick.size(2, 3)), most_heads=1)
+    rows = -(-65537 // call.arguments["query"].shape[-3])
+    return call.having(**{name: resized(call.arguments[name], 0, rows) for name in ("query", "key", "value")})
+
+
 @calls
 def mask_calls(pick: Pick, empty: bool = False) -> Call:
     """causal_mask of any lengths."""
     low = 0 if empty else 1
-    longer = (33, 65, 130, 257, 300)
+    longer = (33, 65, 130, 257, 300, 1030)
     length, keys = (pick.one_of(pick.size(low, 12), pick.size(low, 12), pick.one_of(*longer)) for _ in range(2))
     return pick.call("causal_mask", L=length, S=keys, dtype=pick("dtypes"))
 

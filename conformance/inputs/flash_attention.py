@@ -66,7 +66,7 @@ def causal_blocks(pick: Pick) -> tuple[int, int]:
 
 def large_causal_blocks(pick: Pick) -> tuple[int, int]:
     """The same for blocks and tiles of 128; for single heads, as it is dear."""
-    length = pick.one_of(127, 128, 129, 140, 200)
+    length = pick.one_of(127, 128, 129, 140, 200, 257, 300)
     return length, length + pick.one_of(0, 0, 0, 1, -1, pick.size(0, 130), 127, 128, -pick.size(1, 100))
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from inferspec.conformance.calls import Call
 from inferspec.conformance.inputs.attention import askable, wanted_keys
 from inferspec.conformance.inputs.flash_attention import trend
-from inferspec.conformance.strategies import Pick, calls
+from inferspec.conformance.strategies import Pick, calls, in_reach
 from inferspec.spec.attention import ScaledDotProductAttention
 from inferspec.spec.numerics import UNDERFLOW_GAP, f64, largest, numpy_dtype
 
@@ -67,6 +67,16 @@ def short_context(pick: Pick, page_size: int, length: int) -> int:
     return pick.one_of(0, pick.size(0, length), pick.size(0, length + page_size))
 
 
+def mixed_contexts(pick: Pick, page_size: int, length: int) -> int:
+    """Of any length; not a choice of its own, so that there may be many rows."""
+    return int(pick.random.integers(length, 60))
+
+
+def after_a_prompt(pick: Pick, page_size: int, length: int) -> int:
+    """The chunk alone, or after few or many tokens."""
+    return length + pick.one_of(0, 900, 1, 257)
+
+
 def small_chunk(pick: Pick) -> int:
     return pick.size(2, 6)
 
@@ -74,6 +84,11 @@ def small_chunk(pick: Pick) -> int:
 def block_of_queries(pick: Pick) -> int:
     """As in a chunk of a prompt, beside a block of a kernel."""
     return pick.one_of(2, 7, 8, 9, 17, 31, 33)
+
+
+def blocks_of_queries(pick: Pick) -> int:
+    """More than a block or two of a kernel."""
+    return pick.one_of(65, 130, 100)
 
 
 def _queries(pick: Pick, chunk: Callable[[Pick], int]) -> int:
@@ -88,18 +103,20 @@ def paged_calls(
     chunk: Callable[[Pick], int] = small_chunk,
     amplitude: tuple[float, ...] = (1.0, 0.3, 2.0),
     rows: tuple[int, int] = (1, 4),
+    most_heads: int = 2,
     shared: bool = False,
 ) -> Call:
     """Paged attention on normal data, with every kind of heads, lengths, pages and scales that the envelope has.
 
-    contexts: how long each row's is; chunk: makes L where it is more than 1; rows: fewest and most of a batch; shared: whether rows have
+    contexts: how long each row's is; chunk: makes L where it is more than 1; rows: fewest and most of a batch; most_heads: of key and value; shared: whether rows have
     their first pages in common.
     """
-    dtype, page_size, dim, ratio, heads, batch = _sizes(pick, rows)
+    dtype, page_size, dim, ratio, heads, batch = _sizes(pick, rows, most_heads)
     length = _queries(pick, chunk)
     lens = [contexts(pick, page_size, length) for _ in range(batch)]
     size = pick.one_of(*amplitude)
-    loud = pick.one_of(1.0, 1.0, 0.01, 3000.0)
+    # Past the range of float16 where the dtype reaches.
+    loud = in_reach(pick.one_of(1.0, 1.0, 0.01, 3e8), dtype, 3000.0)
     keys = [pick.normal(heads, n, dim, dtype=dtype, amplitude=size) for n in lens]
     values = [pick.normal(heads, n, dim, dtype=dtype, amplitude=loud) for n in lens]
     query = pick.normal(batch, heads * ratio, length, dim, dtype=dtype, amplitude=size)
@@ -114,7 +131,7 @@ def paged_calls(
     return laid(pick, query, keys, values, page_size, old, prefix=prefix, scale=scale, mask=mask)
 
 
-def _sizes(pick: Pick, rows: tuple[int, int]) -> tuple[str, int, int, int, int, int]:
+def _sizes(pick: Pick, rows: tuple[int, int], most_heads: int = 2) -> tuple[str, int, int, int, int, int]:
     """Dtype, page size, head dim, ratio, key heads and batch: fewer heads and rows where pages are large."""
     dtype, page_size, dim, ratio = pick("dtypes"), pick("page_sizes"), pick("head_dims"), pick("ratios")
     large = page_size * dim > 4096
@@ -123,8 +140,8 @@ def _sizes(pick: Pick, rows: tuple[int, int]) -> tuple[str, int, int, int, int, 
         page_size,
         dim,
         ratio,
-        pick.size(1, 1 if large else 2),
-        pick.size(rows[0], min(rows[1], 2 + 2 * (not large))),
+        pick.size(1, 1 if large else most_heads),
+        pick.size(rows[0], max(rows[0], 2) if large and rows[1] > 2 else rows[1]),
     )
 
 

@@ -11,6 +11,7 @@ from inferspec.spec import attention as spec
 from inferspec.spec.attention import CausalMask, MultiHeadAttention, ScaledDotProductAttention
 from inferspec.spec.contract import Arguments, Change, Fault, Operation, Variant, changed
 from inferspec.spec.mistakes import (
+    bfloat16_through_float16,
     drifts,
     first_row_for_all,
     ignores_strides,
@@ -225,6 +226,18 @@ DECODE_FIRST_KEY = sees(lambda i, j, length, keys: j <= i + (keys - length if le
 DECODE_NOT_LAST = sees(lambda i, j, length, keys: j <= i + keys - length - (length == 1))
 WHOLE_CHUNKS = sees(lambda i, j, length, keys: j <= i + (keys - length) // max(length, 1) * length)
 TRANSPOSED = sees(lambda i, j, length, keys: i <= j + length - keys)
+
+
+SPLIT_FROM_THE_TOP = sees(
+    lambda i, j, length, keys: j <= i + (0 if 1 < length <= 8 and keys >= 1023 else keys - length)
+)
+PAST_256_ONE_FUTURE = sees(lambda i, j, length, keys: j <= i + keys - length + (i >= 256))
+BUFFER_OF_1024 = sees(lambda i, j, length, keys: (j <= i + keys - length) | (i >= 1024) | (j >= 1024))
+
+
+def first_16_bits(out: np.ndarray) -> np.ndarray:
+    """What of all heads of all rows a number of 16 bits counts."""
+    return out.reshape(-1, *out.shape[-2:])[: 2**16 - 1]
 
 
 def wraps(i: np.ndarray, j: np.ndarray, length: int, keys: int) -> np.ndarray:
@@ -756,6 +769,34 @@ SDPA_FAULTS = (
         TINY_LLM + "commit/0c1ae4b",
     ),
     Fault("sdpa-causal-one-future", "each query sees one future key", spec.ATTN_05, ONE_FUTURE, ENGINEER),
+    Fault(
+        "sdpa-causal-second-half-one-future",
+        "queries past the 256th see one future key",
+        spec.ATTN_05,
+        PAST_256_ONE_FUTURE,
+        ENGINEER,
+    ),
+    Fault(
+        "sdpa-heads-in-16-bits",
+        "of all heads of all rows those past the 65535th are not written",
+        spec.ATTN_12,
+        leaves_unwritten(first_16_bits),
+        "https://github.com/pytorch/pytorch/issues/142228",
+    ),
+    Fault(
+        "sdpa-values-through-float16",
+        "bfloat16 values pass through float16",
+        spec.ATTN_01,
+        bfloat16_through_float16("value"),
+        ENGINEER,
+    ),
+    Fault(
+        "sdpa-several-queries-split-from-the-top",
+        "where a few queries share many keys, the causal mask is aligned top-left",
+        spec.ATTN_18,
+        SPLIT_FROM_THE_TOP,
+        ENGINEER,
+    ),
     Fault("sdpa-causal-not-itself", "each query misses its own key", spec.ATTN_05, NOT_ITSELF, ENGINEER),
     Fault(
         "sdpa-causal-top-left-where-longer",
@@ -1235,6 +1276,7 @@ SDPA_FAULTS = (
 
 CMASK_FAULTS = (
     Fault("cmask-top-left", "the mask is aligned top-left", spec.CMASK_01, TOP_LEFT, TINY_LLM + "commit/0c1ae4b"),
+    Fault("cmask-buffer-of-1024", "all is visible past 1024 queries or keys", spec.CMASK_01, BUFFER_OF_1024, ENGINEER),
     Fault("cmask-one-future", "each query sees one future key", spec.CMASK_01, ONE_FUTURE, ENGINEER),
     Fault("cmask-not-itself", "each query misses its own key", spec.CMASK_01, NOT_ITSELF, ENGINEER),
     Fault(

@@ -18,6 +18,7 @@ from inferspec.spec.faults import tiles
 from inferspec.spec.faults.attention import (
     CORE,
     NATIVE_STEPS,
+    PAST_256_ONE_FUTURE,
     base_two,
     computed,
     cropped_dims,
@@ -387,6 +388,13 @@ FAULTS = (
         ENGINEER,
     ),
     Fault(
+        "flash-heads-wrap-at-8",
+        "key and value heads past the 8th are the first ones again",
+        spec.FLASH_03,
+        {"key_heads": heads_by(lambda query_heads, heads: np.arange(query_heads) // (query_heads // heads) % 8)},
+        ENGINEER,
+    ),
+    Fault(
         "flash-value-heads-tiled",
         "query head h reads value head h % H and the right key head",
         spec.FLASH_03,
@@ -504,6 +512,13 @@ FAULTS = (
         spec.FLASH_05,
         sees(lambda i, j, length, keys: j <= i),
         TINY_LLM + "commit/0c1ae4b",
+    ),
+    Fault(
+        "flash-causal-second-half-one-future",
+        "queries past the 256th see one future key",
+        spec.FLASH_05,
+        PAST_256_ONE_FUTURE,
+        ENGINEER,
     ),
     Fault(
         "flash-causal-one-future",

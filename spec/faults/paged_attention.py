@@ -53,6 +53,7 @@ from inferspec.spec.mistakes import (
     drifts,
     first_row_for_all,
     ignores_strides,
+    leaves_unwritten,
     mutates,
     promotes,
     remembers,
@@ -584,6 +585,20 @@ FAULTS = (
         spec.PAGED_06,
         causal(lambda a, row, i, p, length: p <= i),
         TINY_LLM + "commit/0c1ae4b",
+    ),
+    Fault(
+        "paged-second-block-one-future",
+        "queries past the first block of 64 see one token after their own",
+        spec.PAGED_06,
+        causal(lambda a, row, i, p, length: p <= i + length - i.size + (i >= 64)),
+        ENGINEER,
+    ),
+    Fault(
+        "paged-eight-rows",
+        "rows past the 8th are not written",
+        spec.PAGED_13,
+        leaves_unwritten(lambda out: out[:8]),
+        ENGINEER,
     ),
     Fault(
         "paged-causal-one-future",
