@@ -17,6 +17,7 @@ from inferspec.conformance.inputs.quantization import (
     lookup_calls,
     many_outputs,
     many_rows,
+    many_tokens,
     product_calls,
     quantize_calls,
     reading_products,
@@ -454,6 +455,11 @@ def test_a_layer_takes_a_batch_row_by_row(subject, reading):
     subject.expects(*reading)
 
 
+@requirement(spec.QLIN_04, call=layers(sizes=beside_tiles, leading_dims=BATCHES), share=0.3)
+def test_layers_of_any_size_take_any_number_of_rows(subject, call):
+    subject.agrees(call)
+
+
 @requirement(spec.QLIN_05, call=in_views(layers()), share=1.5)
 def test_a_layer_reads_strided_arguments_like_their_copies(subject, call):
     subject.agrees(call)
@@ -521,6 +527,11 @@ def test_tokens_of_any_shape_give_rows_in_their_places(subject, call):
     subject.agrees(call)
 
 
+@requirement(spec.QEMB_03, call=lookup_calls(sizes=many_tokens, leading_dims=[(1,), (2,)]), share=0.1)
+def test_thousands_of_tokens_give_rows_in_their_places(subject, call):
+    subject.agrees(call)
+
+
 @requirement(spec.QEMB_17, call=lookup_calls(leading_dims=BATCHES), axis=among([0, -1]), share=0.3)
 def test_no_tokens_give_no_rows(subject, call, axis):
     none = resized(call.arguments["tokens"], axis, 0)
@@ -581,6 +592,11 @@ def test_logits_of_thousands_of_features_are_summed_in_float32(subject, call):
 @requirement(spec.QEMB_11, reading=reading_products(operation=HEAD, leading_dims=[(), *BATCHES]), share=0.6)
 def test_logits_of_a_batch_are_those_of_its_rows(subject, reading):
     subject.expects(*reading)
+
+
+@requirement(spec.QEMB_11, call=heads(sizes=beside_tiles, leading_dims=BATCHES), share=0.3)
+def test_logits_of_any_number_of_rows_and_ids_are_right(subject, call):
+    subject.agrees(call)
 
 
 @requirement(spec.QEMB_11, call=heads(sizes=many_outputs), share=0.03)

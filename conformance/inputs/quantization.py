@@ -11,7 +11,7 @@ import numpy as np
 from inferspec.conformance.calls import Call
 from inferspec.conformance.inputs.embedding import BORDERS, LARGE
 from inferspec.conformance.inputs.linear import with_rows
-from inferspec.conformance.strategies import EDGES, Pick, calls
+from inferspec.conformance.strategies import EDGES, Pick, calls, in_reach
 from inferspec.spec.numerics import f64, largest, round_to
 from inferspec.spec.quantization import restored
 
@@ -57,7 +57,7 @@ def square(pick: Pick, size: int) -> tuple[int, int, int]:
 def beside_tiles(pick: Pick, size: int) -> tuple[int, int, int]:
     """Rows, outputs or groups beside the tiles of kernels, the others small; many rows and outputs at once, too."""
     edge, few, other = pick.one_of(*EDGES, 10, 96, 99, 130), pick.size(1, 9), pick.one_of(1, 2, 3, 4, 7)
-    groups = fitting(pick, size, 1, 2, 3, 4, 5, 7, 8, 9, 13, 16, 17, 31, 32, 33)
+    groups = fitting(pick, size, 1, 2, 3, 4, 5, 7, 8, 9, 13, 16, 17, 31, 32, 33, 65)
     return pick.one_of(
         (few, edge, fitting(pick, size, 1, 2, 3)),
         (edge, few, fitting(pick, size, 1, 2, 3)),
@@ -81,9 +81,14 @@ def many_rows(pick: Pick, size: int) -> tuple[int, int, int]:
 
 
 def long_sums(pick: Pick, size: int) -> tuple[int, int, int]:
-    """Thousands of features."""
+    """Thousands of features, of a few rows as in decoding or of many as in a prompt."""
     wide = pick.envelope["features"] // size
-    return pick.size(1, 2), pick.size(2, 3), pick.one_of(wide, wide * 3 // 4 or 1, wide // 2 or 1)
+    return pick.one_of(1, 33, 2), pick.size(2, 3), pick.one_of(wide, wide * 3 // 4 or 1, wide // 2 or 1)
+
+
+def many_tokens(pick: Pick, size: int) -> tuple[int, int, int]:
+    """Prompts of a thousand tokens and more."""
+    return pick.one_of(1025, 2049, 5000), pick.size(2, 9), 1
 
 
 def wide_batches(pick: Pick, size: int) -> tuple[int, int, int]:
@@ -239,7 +244,7 @@ def product_calls(
     pick: Pick,
     operation: str = MATMUL,
     sizes: Sizes = small,
-    amplitude: tuple[float, ...] = (1.0, 1e-2, 30.0),
+    amplitude: tuple[float, ...] = (1.0, 1e-2, 3e6),
     positive: bool = False,
 ) -> Call:
     """A product of normal data with any weights; the last of the leading dims is the number of rows."""
@@ -247,7 +252,8 @@ def product_calls(
     rows, outputs, groups = sizes(pick, size)
     asked = parts(pick, (outputs,), groups, dtype, size, bits)
     summed = groups * size if pick.features.get("transpose", True) else outputs
-    x = pick.normal(*with_rows(lead, rows), summed, dtype=dtype, amplitude=pick.one_of(*amplitude) / math.sqrt(summed))
+    loud = in_reach(pick.one_of(*amplitude), dtype, 30.0)
+    x = pick.normal(*with_rows(lead, rows), summed, dtype=dtype, amplitude=loud / math.sqrt(summed))
     if positive:
         x, asked["scales"], asked["biases"] = (np.abs(part) for part in (x, asked["scales"], asked["biases"]))
     return pick.call(operation, x=x, **asked, **_asked(pick, operation, dtype, outputs))
@@ -330,8 +336,8 @@ def shared_heads(pick: Pick) -> Call:
 def lookup_calls(pick: Pick, sizes: Sizes = small, borders: bool = False) -> Call:
     """Any tokens; the last of the leading dims is the length. borders: all ids beside the ends of narrow integers."""
     dtype, bits, size, lead = pick("dtypes"), pick("bits"), pick("group_sizes"), tuple(pick("leading_dims"))
-    _, vocabulary, groups = sizes(pick, size)
-    tokens = pick.random.integers(0, vocabulary, with_rows(lead, pick.one_of(3, 1, 2, 5, 7)))
+    many, vocabulary, groups = sizes(pick, size)
+    tokens = pick.random.integers(0, vocabulary, with_rows(lead, max(pick.one_of(3, 1, 2, 5, 7), many)))
     if borders:
         asked = [*(token for token in BORDERS if token < vocabulary), vocabulary - 1]
         tokens = pick.random.permutation([*asked, *tokens.ravel()])

@@ -12,11 +12,13 @@ from inferspec.spec.faults.linear import (
     MLX,
     TIRED,
     blocked_product,
+    partial_sums_in_dtype,
     rounded,
     running_product,
     whole_blocks,
 )
 from inferspec.spec.mistakes import (
+    bfloat16_through_float16,
     drifts,
     first_row_for_all,
     ignores_strides,
@@ -783,6 +785,15 @@ def _in_dtype(x: np.ndarray, weights: np.ndarray, dtype: str) -> np.ndarray:
     return running_product(x, weights, dtype)
 
 
+def _partial_sums(x: np.ndarray, weights: np.ndarray, dtype: str) -> np.ndarray:
+    return _plain(x, weights) if weights.ndim > 2 else partial_sums_in_dtype(x, weights, dtype)
+
+
+def _first_rows(count: int) -> Change:
+    """Rows past that many are not written."""
+    return leaves_unwritten(lambda out: out.reshape(-1, out.shape[-1])[:count])
+
+
 def _weights_in_bfloat16(x: np.ndarray, weights: np.ndarray, dtype: str) -> np.ndarray:
     return _plain(x, rounded(weights, "bfloat16"))
 
@@ -1007,6 +1018,13 @@ _MATMUL = (
         QMM_03,
         _with_product(_in_dtype),
         "FACTS.md: MLX CPU quantized_matmul in bfloat16",
+    ),
+    Fault(
+        "quantized-matmul-partial-sums-in-dtype",
+        "where there are many rows, the sums of every 256 features are stored in the input's dtype",
+        QMM_03,
+        _with_product(_partial_sums),
+        "kernels that split the sum of a matrix product; PROPERTIES X5",
     ),
     Fault(
         "quantized-matmul-weights-in-bfloat16",
@@ -1234,6 +1252,20 @@ _LAYER = (
         TIRED,
     ),
     Fault(
+        "quantized-linear-one-tile-of-rows",
+        "rows past the first tile of 32 are not written",
+        QLIN_04,
+        _first_rows(32),
+        TIRED,
+    ),
+    Fault(
+        "quantized-linear-bfloat16-through-float16",
+        "bfloat16 passes through float16 on its way into the product",
+        QLIN_01,
+        bfloat16_through_float16("x"),
+        TIRED,
+    ),
+    Fault(
         "quantized-linear-bias-per-split",
         "each of two partial sums adds the bias",
         QLIN_02,
@@ -1349,6 +1381,13 @@ _EMBEDDING = (
         TIRED,
     ),
     Fault(
+        "quantized-embedding-tokens-of-one-group",
+        "tokens past the 1024th, which one group of threads does not reach, give nothing",
+        QEMB_03,
+        _first_rows(1024),
+        TIRED,
+    ),
+    Fault(
         "quantized-embedding-transposed-tokens",
         "positions and sequences are exchanged",
         QEMB_03,
@@ -1432,6 +1471,13 @@ _EMBEDDING = (
         QEMB_11,
         {"respond": _batch_stride_without_rows},
         f"{MLX}/commit/c7b0300af",
+    ),
+    Fault(
+        "quantized-head-one-tile-of-rows",
+        "rows past the first tile of 32 get no logits",
+        QEMB_11,
+        _first_rows(32),
+        TIRED,
     ),
     Fault(
         "quantized-head-short-columns",
