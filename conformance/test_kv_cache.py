@@ -18,6 +18,7 @@ from inferspec.conformance.inputs.kv_cache import (
     rolled_back,
     shared,
     side_by_side,
+    thousands,
     with_offsets,
 )
 from inferspec.conformance.properties import (
@@ -48,6 +49,11 @@ def test_prompts_and_tokens_beside_buffer_sizes_are_cached(subject, call):
     subject.agrees(call)
 
 
+@requirement(spec.KV_02, call=appends(chunks=thousands), share=0.1)
+def test_thousands_of_tokens_are_cached(subject, call):
+    subject.agrees(call)
+
+
 @requirement(spec.KV_02, call=appends(empty_chunks=[True]), share=0.5)
 def test_empty_chunks_change_nothing(subject, call):
     subject.agrees(call)
@@ -55,6 +61,11 @@ def test_empty_chunks_change_nothing(subject, call):
 
 @requirement(spec.SKV_02, call=appends(static=True, chunks=beside_buffers), share=0.4)
 def test_prompts_and_tokens_beside_buffer_sizes_are_cached_in_a_preallocated_cache(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.SKV_02, call=appends(static=True, chunks=thousands), share=0.1)
+def test_thousands_of_tokens_are_cached_in_a_preallocated_cache(subject, call):
     subject.agrees(call)
 
 

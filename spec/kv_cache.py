@@ -332,7 +332,7 @@ CONTRACT = Contract(
         "empty_chunks": (True, False),
         "rewinding": (True, False),
         "restoring": (True, False),
-        "tokens": 600,
+        "tokens": 2400,
     },
     requirements=tuple(value for value in list(globals().values()) if isinstance(value, Requirement)),
     layouts=("", "BLHD"),

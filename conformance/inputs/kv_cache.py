@@ -31,6 +31,11 @@ def beside_buffers(pick: Pick) -> int:
     return pick.one_of(1, 2, BUFFER, BUFFER - 1, BUFFER + 1, 100, 2 * BUFFER, 300)
 
 
+def thousands(pick: Pick) -> int:
+    """A prompt beside the multiples of 1024, or a token."""
+    return pick.one_of(1025, 1, 1023, 1024, 2, 700)
+
+
 class Script:
     """A story being written. length: tokens that the cache in use holds then; `aside` and `kept` likewise."""
 
@@ -43,7 +48,7 @@ class Script:
         self.empty = pick("empty_chunks")
         # Past the range of float16 where the dtype reaches, and below what float16 tells from 0.
         self.amplitude = 1.0 if self.dtype == "float16" else pick.one_of(1.0, 1e6, 1e-9)
-        self.limit = min(pick.envelope["tokens"], 600)
+        self.limit = min(pick.envelope["tokens"], 2400 if chunks is thousands else 600)
         self.steps: list[tuple[str, dict[str, Any]]] = []
         self.views: dict[str, str] = {}
         self.length = self.aside = self.kept = self.longest = 0

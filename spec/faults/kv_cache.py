@@ -621,6 +621,12 @@ FAULTS: tuple[Fault, ...] = (
         {"store": _one_step_of_growth},
         "the kind of mlx-lm eb98ff72",
     ),
+    *_both(
+        "ring-of-1024",
+        "of more than 1024 tokens the first ones are overwritten",
+        2,
+        {"fetched": lambda self, cache: (cache.keys[:, :, -1024:].copy(), cache.values[:, :, -1024:].copy())},
+    ),
     Fault(
         "kv-cache-growth-loses",
         "a buffer that grows a second time keeps its whole steps of 256 tokens alone",
