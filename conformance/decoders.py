@@ -142,6 +142,30 @@ def takes_no_scaled_rope_for_the_default(subject: Trial, call: Call, place: str,
                 raise Nonconformance(f"{key} {kind!r} of {place} is taken for the default", scaled)
 
 
+def with_all_that_is_said(call: Call) -> Call:
+    """The call with all that a `config.json` of the hub says besides: what is not there is null, what is off has a value
+    still, and what is the default may be absent."""
+    config = call.arguments["config"]
+    said: dict[str, Any] = {
+        "architectures": ["AnyForCausalLM"],
+        "attention_dropout": 0.0,
+        "bos_token_id": 1,
+        "eos_token_id": 2,
+        "initializer_range": 0.02,
+        "rope_scaling": None,
+        "transformers_version": "4.51.0",
+        "use_cache": True,
+    }
+    if config["model_type"] == "llama":
+        said |= {"pretraining_tp": 1}
+    else:
+        said |= {"attention_bias": False, "max_window_layers": 0, "sliding_window": 2, "use_sliding_window": False}
+    if "rope_parameters" in config:
+        del said["rope_scaling"]
+    absent = {name for name in ("attention_bias", "mlp_bias") if not config.get(name)}
+    return call.having(config={**{name: x for name, x in config.items() if name not in absent}, **said})
+
+
 def without_fields(call: Call, *names: str) -> Call:
     """The call with a config that does not say some things."""
     return call.having(config={key: x for key, x in call.arguments["config"].items() if key not in names})

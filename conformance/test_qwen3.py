@@ -9,10 +9,17 @@ from inferspec.conformance.decoders import (
     refuses_every_additional,
     refuses_naming,
     takes_no_scaled_rope_for_the_default,
+    with_all_that_is_said,
     with_one_token,
     without,
 )
-from inferspec.conformance.inputs.decoder import THROUGHOUT, past_256, prompt_then_singles, several_at_once
+from inferspec.conformance.inputs.decoder import (
+    LARGE_VOCABULARIES,
+    THROUGHOUT,
+    past_256,
+    prompt_then_singles,
+    several_at_once,
+)
 from inferspec.conformance.inputs.qwen3 import close_score_calls, forward_calls, incremental_calls, spare_headed_calls
 from inferspec.conformance.properties import depends_on_arguments_alone, keeps_arguments, refuses, returns
 from inferspec.conformance.strategies import among, fractions, in_views
@@ -31,6 +38,11 @@ PACKED = ["4-bit", "8-bit", "2-bit", "mixed", THROUGHOUT]
 @requirement(spec.QWEN3_01, call=forward_calls(), share=0.8)
 def test_logits_are_those_of_the_oracle(subject, call):
     subject.agrees(call)
+
+
+@requirement(spec.QWEN3_01, call=forward_calls(packing=DENSE, lengths=(5, 7)), share=0.2)
+def test_what_else_a_config_says_changes_nothing(subject, call):
+    subject.agrees(with_all_that_is_said(call))
 
 
 @requirement(spec.QWEN3_02, call=forward_calls(tied=[True]), share=0.4)
@@ -139,6 +151,17 @@ def test_one_token_is_right(subject, call):
     spec.QWEN3_15, call=in_views(forward_calls(batches=(2, 3), lengths=(5, 3), packing=DENSE), "tokens"), share=0.5
 )
 def test_strided_tokens_are_read_like_their_copy(subject, call):
+    subject.agrees(call)
+
+
+@requirement(
+    spec.QWEN3_15,
+    call=forward_calls(
+        vocabularies=LARGE_VOCABULARIES, lengths=(3, 2), batches=(1,), layers=(1,), small=True, packing=["dense"]
+    ),
+    share=0.03,
+)
+def test_ids_past_255_and_65535_are_ids(subject, call):
     subject.agrees(call)
 
 

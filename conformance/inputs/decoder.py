@@ -59,11 +59,23 @@ Model = tuple[dict[str, Any], dict[str, np.ndarray]]
 """A config, and the weights by name."""
 
 
-def model(pick: Pick, kind: Kind, layers: Sequence[int] = (2, 1, 3), small: bool = False) -> Model:
+VOCABULARIES = (17, 13, 23, 31, 61)
+
+LARGE_VOCABULARIES = (65543, 300, 32771)
+"""Past the ends of narrow integers."""
+
+
+def model(
+    pick: Pick,
+    kind: Kind,
+    layers: Sequence[int] = (2, 1, 3),
+    small: bool = False,
+    vocabularies: Sequence[int] = VOCABULARIES,
+) -> Model:
     """Any tiny model of the envelope. small: of few features, for long prompts."""
     dtype, packing = pick("dtypes"), _packed(pick)
     group = pick("group_sizes") if packing != "dense" else 0
-    config = _sizes(pick, kind, group, small, packing == THROUGHOUT) | {
+    config = _sizes(pick, kind, group, small, packing == THROUGHOUT, vocabularies) | {
         "model_type": kind.model_type,
         "num_hidden_layers": pick.one_of(*layers),
         "rms_norm_eps": pick.one_of(*EPS),
@@ -87,7 +99,14 @@ def _packed(pick: Pick) -> str:
     return packing
 
 
-def _sizes(pick: Pick, kind: Kind, group: int, small: bool, throughout: bool = False) -> dict[str, Any]:
+def _sizes(
+    pick: Pick,
+    kind: Kind,
+    group: int,
+    small: bool,
+    throughout: bool = False,
+    vocabularies: Sequence[int] = VOCABULARIES,
+) -> dict[str, Any]:
     queries, keys = pick("heads")
     dim = pick.one_of(*((4, 6) if small else (8, 4, 16, 6, 32)))
     if throughout:
@@ -104,7 +123,7 @@ def _sizes(pick: Pick, kind: Kind, group: int, small: bool, throughout: bool = F
     hidden = queries * dim if absent else _unlike(pick, taken, wide)
     inners = (max(192 // group, 1) * group, 44) if group else (10, 14, 22, 30, 56)
     inner = _unlike(pick, taken | {hidden}, wide if throughout else inners)
-    vocabulary = _unlike(pick, taken | {hidden, inner}, (17, 13, 23, 31, 61))
+    vocabulary = _unlike(pick, taken | {hidden, inner}, vocabularies)
     sizes = {
         "hidden_size": hidden,
         "intermediate_size": inner,
@@ -226,9 +245,10 @@ def forward(
     lengths: Sequence[int] = (5, 1, 2, 3, 4, 7, 9),
     layers: Sequence[int] = (2, 1, 3),
     small: bool = False,
+    vocabularies: Sequence[int] = VOCABULARIES,
 ) -> Call:
     """A prompt of a tiny model."""
-    config, weights = model(pick, kind, layers, small)
+    config, weights = model(pick, kind, layers, small, vocabularies)
     tokens = ids(pick, config, pick.one_of(*batches), pick.upto("length", *lengths))
     return pick.call(kind.name, config=config, weights=weights, tokens=tokens)
 

@@ -291,6 +291,46 @@ def _last_id_lost(self: Decoder, ids: np.ndarray, a: Arguments, m: Exact) -> np.
     return Decoder.embed(self, np.minimum(ids, a.config["vocab_size"] - 2), a, m)
 
 
+def _ids_of_16_bits(self: Decoder, ids: np.ndarray, a: Arguments, m: Exact) -> np.ndarray:
+    return Decoder.embed(self, ids & 0xFFFF, a, m)
+
+
+def _no_null(self: Decoder, config: Mapping[str, Any]) -> None:
+    Decoder.guard_config(self, config)
+    if nulls := [name for name in ("rope_scaling", "sliding_window") if config.get(name, 0) is None]:
+        raise ValueError(f"{nulls[0]} is None")
+
+
+KNOWN_FIELDS = frozenset(
+    [
+        "model_type",
+        "hidden_size",
+        "num_hidden_layers",
+        "intermediate_size",
+        "num_attention_heads",
+        "num_key_value_heads",
+        "head_dim",
+        "rms_norm_eps",
+        "vocab_size",
+        "max_position_embeddings",
+        "tie_word_embeddings",
+        "hidden_act",
+        "rope_theta",
+        "rope_parameters",
+        "rope_scaling",
+        "quantization",
+        "attention_bias",
+        "mlp_bias",
+    ]
+)
+
+
+def _known_fields_alone(self: Decoder, config: Mapping[str, Any]) -> None:
+    Decoder.guard_config(self, config)
+    if unknown := sorted(set(config) - KNOWN_FIELDS):
+        raise ValueError(f"unexpected {unknown[0]}")
+
+
 def _last_position(self: Decoder, a: Arguments) -> Any:
     return Operation.finish(self, self.forward(a.tokens, a, Exact())[0][:, -1:], a)
 
@@ -375,6 +415,13 @@ def shared(spec: ModuleType, prefix: str, own: Sequence[Fault]) -> tuple[Fault, 
         found.append(Fault(f"{prefix}-{name}", text, requirement, change, source))
 
     fault(1, "final-norm-dropped", "the last norm is left out", _norm_dropped("model.norm"))
+    fault(1, "nulls-refused", "a config with rope_scaling: null is refused", {"guard_config": _no_null})
+    fault(
+        1,
+        "other-fields-refused",
+        "a config that says more than the sizes is refused",
+        {"guard_config": _known_fields_alone},
+    )
     fault(1, "input-norm-dropped", "attention reads the stream without its norm", _norm_dropped(".input_layernorm"))
     fault(
         1, "mlp-norm-dropped", "the MLP reads the stream without its norm", _norm_dropped(".post_attention_layernorm")
@@ -570,6 +617,7 @@ def shared(spec: ModuleType, prefix: str, own: Sequence[Fault]) -> tuple[Fault, 
     )
     fault(14, "window-of-32", "a token sees the last 32 alone", _window(32), "PROPERTIES CM5")
     fault(15, "token-strides", "tokens are read as if they were contiguous", ignores_strides("tokens"), "PROPERTIES X1")
+    fault(15, "ids-of-16-bits", "ids are kept in 16 bits", {"embed": _ids_of_16_bits}, "PROPERTIES X8")
     fault(15, "last-id-lost", "the last id reads the row before it", {"embed": _last_id_lost})
     fault(16, "promotes", "logits come back in float32", promotes(), "PROPERTIES X4")
     fault(16, "last-position", "only the last position gets logits", {"respond": _last_position})

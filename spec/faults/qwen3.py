@@ -42,6 +42,13 @@ def _over_all_heads(self: Decoder, x: np.ndarray, norm: str, positions: np.ndarr
     return self.turn(normed, positions, a, m)
 
 
+def _window_that_is_off(self: Decoder, scores: np.ndarray, a: Arguments) -> np.ndarray:
+    length, keys = scores.shape[-2:]
+    place = np.arange(length)[:, None] + (keys - length)
+    window = a.config.get("sliding_window") or keys
+    return np.where(np.arange(keys) > place - window, Decoder.scored(self, scores, a), -np.inf)
+
+
 def _eps_of_heads(self: Decoder, name: str, config: Any) -> float:
     return 1e-6 if name.endswith(("q_norm", "k_norm")) else config["rms_norm_eps"]
 
@@ -63,6 +70,13 @@ FAULTS: tuple[Fault, ...] = shared(
             "norm-over-all-heads",
             "queries and keys are normalised over all heads at once, as in OLMo 2",
             {"placed": _over_all_heads},
+        ),
+        Fault(
+            "qwen3-window-that-is-off",
+            "a token sees the last sliding_window alone, also where use_sliding_window is false",
+            spec.QWEN3_01,
+            {"scored": _window_that_is_off},
+            TIRED,
         ),
         Fault(
             "qwen3-eps-of-head-norms",
