@@ -162,6 +162,7 @@ def with_all_that_is_said(call: Call) -> Call:
         said |= {"attention_bias": False, "max_window_layers": 0, "sliding_window": 2, "use_sliding_window": False}
     if "rope_parameters" in config:
         del said["rope_scaling"]
+    said |= {name: None for name in ("head_dim", "num_key_value_heads") if name not in config}
     absent = {name for name in ("attention_bias", "mlp_bias") if not config.get(name)}
     return call.having(config={**{name: x for name, x in config.items() if name not in absent}, **said})
 

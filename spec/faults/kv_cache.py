@@ -20,7 +20,7 @@ from inferspec.spec.numerics import f64, round_to
 MLX_LM = "https://github.com/ml-explore/mlx-lm"
 LOGICAL_OFFSET = f"{MLX_LM}/commit/eb98ff72"
 STEP = 256
-ROOM = 1024
+ROOM = 2500
 """Tokens of a buffer that is larger than any story."""
 
 Pair = tuple[np.ndarray, np.ndarray]
