@@ -2,6 +2,7 @@
 
 from inferspec.conformance.calls import step_told
 from inferspec.conformance.inputs.block_manager import (
+    adopted,
     bad_marks,
     conversations,
     copied,
@@ -13,8 +14,10 @@ from inferspec.conformance.inputs.block_manager import (
     growing,
     half_computed,
     hits_among_the_free,
+    long_prompts,
     lookalikes,
     no_pools,
+    nothing_appended,
     other_prefixes,
     overtaken,
     revisits,
@@ -54,6 +57,11 @@ def test_an_append_fills_the_last_block_first(subject, call):
 @requirement(spec.BLK_02, call=workloads(), share=0.5)
 def test_tables_stay_where_they_are(subject, call):
     keeps(subject, call, Check.STAYS)
+
+
+@requirement(spec.BLK_02, call=nothing_appended(), share=0.3)
+def test_an_append_of_nothing_takes_no_block(subject, call):
+    keeps(subject, call, Check.COUNT, Check.STAYS, Check.FREE)
 
 
 @requirement(spec.BLK_03, call=growing(), share=0.4)
@@ -109,6 +117,11 @@ def test_the_third_prompt_hits_as_much_as_the_second(subject, call):
     keeps(subject, call, Check.COMPLETE)
 
 
+@requirement(spec.BLK_07, call=long_prompts(), share=0.15)
+def test_a_prompt_of_many_blocks_hits_all_of_them(subject, call):
+    keeps(subject, call, Check.COMPLETE)
+
+
 @requirement(spec.BLK_08, call=full_hits(), share=0.7)
 def test_a_token_is_left_to_compute(subject, call):
     keeps(subject, call, Check.PARTIAL)
@@ -139,6 +152,11 @@ def test_lines_that_part_do_not_meet_again(subject, call):
     keeps(subject, call, Check.SOUND)
 
 
+@requirement(spec.BLK_10, call=adopted(), share=0.5)
+def test_what_followed_a_block_is_not_hit_behind_its_next_tokens(subject, call):
+    keeps(subject, call, Check.SOUND)
+
+
 @requirement(spec.BLK_11, call=lookalikes(hashes=["one for all"]), share=0.7)
 def test_tokens_of_one_hash_are_not_confused(subject, call):
     keeps(subject, call, Check.SOUND)
@@ -151,6 +169,11 @@ def test_tokens_with_equal_low_bits_are_not_confused(subject, call):
 
 @requirement(spec.BLK_11, call=lookalikes(), share=0.7)
 def test_tokens_that_are_nearly_the_same_are_not_confused(subject, call):
+    keeps(subject, call, Check.SOUND)
+
+
+@requirement(spec.BLK_11, call=lookalikes(texts=True), share=0.5)
+def test_tokens_of_one_text_are_not_confused(subject, call):
     keeps(subject, call, Check.SOUND)
 
 

@@ -74,6 +74,16 @@ class Script:
             return (*line[:at], line[at + 1], line[at], *line[at + 2 :])
         return (*line[:at], line[at] + offset, *line[at + 1 :])
 
+    def same_text(self, line: tuple[int, ...]) -> tuple[int, ...]:
+        """A line that is another, though its digits in a row are the same."""
+        at = self.pick.size(0, max(self.size - 2, 0)) + self.size * self.pick.one_of(0, 1)
+        digits = f"{line[at]}{line[at + 1]}"
+        cuts = [k for k in range(1, len(digits)) if digits[k] != "0" and k != len(str(line[at]))]
+        if not cuts or line[at] == 0:
+            return self.alike(line)
+        cut = self.pick.one_of(*cuts)
+        return (*line[:at], int(digits[:cut]), int(digits[cut:]), *line[at + 2 :])
+
     def prompt(self, line: tuple[int, ...], blocks: int | None = None, beyond: int | None = None) -> tuple[int, ...]:
         """So many whole blocks of a line and so many tokens more: by default 1 … a block."""
         blocks = self.pick.size(0, 3) if blocks is None else blocks
@@ -227,13 +237,17 @@ def half_computed(pick: Pick) -> Call:
 
 
 @caching
-def lookalikes(pick: Pick) -> Call:
-    """Lines that are another line's in all but a little: the tokens before a block, their order, their high bits."""
+def lookalikes(pick: Pick, texts: bool = False) -> Call:
+    """Lines that are another line's in all but a little: the tokens before a block, their order, their high bits.
+
+    texts: they have the same digits in a row.
+    """
     script = Script(pick, hashes=True)
     line = script.line()
     script.allocate(script.prompt(line, pick.size(2, 5), 1))
     for _ in range(pick.size(1, 4)):
-        script.allocate(script.prompt(script.alike(line), pick.size(1, 5), 1), pick.one_of(0, None))
+        other = script.same_text(line) if texts else script.alike(line)
+        script.allocate(script.prompt(other, pick.size(1, 5), 1), pick.one_of(0, None))
     script.probe(line)
     return script.call()
 
@@ -255,6 +269,54 @@ def other_prefixes(pick: Pick) -> Call:
     for _ in range(pick.size(1, 4)):
         order = [pick.size(0, 2) for _ in range(pick.size(1, 4))]
         script.allocate((*sum((blocks[i] for i in order), ()), 1), pick.one_of(0, None))
+    return script.call()
+
+
+@caching
+def adopted(pick: Pick) -> Call:
+    """Two prompts of a line are computed side by side, and go on differently. One is given back, other tokens are computed
+    into its blocks, and these are asked for with what the second prompt went on with."""
+    script = Script(pick)
+    line, size = script.line(), script.size
+    short, more = pick.size(1, 2), pick.size(1, 2)
+    first = script.allocate(line[: short * size], computed=0)
+    second = script.allocate(line[: (short + more) * size], computed=0)
+    for table in (first, second) if pick.one_of(True, False) else (second, first):
+        script.mark(table)
+    script.fill(0, 2 * short + more)
+    script.free(first)
+    other = script.line(short * size)
+    script.allocate(other)
+    if pick.one_of(True, False):
+        script.free(second)
+    script.free(*list(script.lengths))
+    script.probe((*other, *line[short * size : (short + more) * size], 1))
+    return script.call()
+
+
+@caching
+def long_prompts(pick: Pick) -> Call:
+    """A prompt of many blocks, in use or given back, that is asked for again."""
+    script = Script(pick, spare=64)
+    blocks = max(min(pick.one_of(31, 9, 17, 24), script.blocks // 2), 1)
+    line = script.line((blocks + 1) * script.size)
+    table = script.allocate(line[: pick.size(blocks - 1, blocks) * script.size + 1])
+    if pick.one_of(False, True):
+        script.free(table)
+    script.probe(line)
+    return script.call()
+
+
+@calls
+def nothing_appended(pick: Pick) -> Call:
+    """Tables of every length beside the multiples of a block are grown by no token, and then by some."""
+    script = Script(pick)
+    n = pick.size(0, 2) * script.size + pick.one_of(script.size, 1, script.size - 1, 0)
+    table = script.allocate(script.line()[: max(n, 1)], pick.one_of(None, 0))
+    for _ in range(pick.size(1, 2)):
+        script.append(table, (), pick.one_of(True, False))
+        if pick.one_of(False, True):
+            script.append(table, script.line(pick.one_of(1, script.size)), pick.one_of(True, False))
     return script.call()
 
 
@@ -325,7 +387,12 @@ def evicting(pick: Pick, uncached: bool = False) -> Call:
     used = 0
     for line in lines:
         blocks = pick.size(1, 3)
-        tables[script.allocate(line[: blocks * size])] = blocks
+        table = script.allocate(line[: blocks * size])
+        if pick.one_of(False, True):
+            more = pick.size(1, 2)
+            script.append(table, line[blocks * size : (blocks + more) * size])
+            blocks += more
+        tables[table] = blocks
         used += blocks
     if uncached:
         table = script.allocate(script.line(), computed=0)
@@ -492,6 +559,10 @@ def too_long_prompts(pick: Pick) -> Story:
     blocks = script.blocks - taken + pick.one_of(1, 1, 2, 9)
     tokens = line[: (blocks - 1) * script.size + pick.one_of(1, script.size)]
     bad = script.do("allocate", tokens=tokens)
+    if not script.lengths and pick.one_of(True, False):
+        # All but a few blocks are taken, and whatever was freed first with them.
+        left = pick.size(1, 3)
+        script.free(script.allocate(script.line((script.blocks - left) * script.size), computed=0))
     script.going_on(line[: cached * script.size], script.lines.get(other, ()))
     return script.call(), bad
 

@@ -72,6 +72,13 @@ def _on_the_boundary(self: BlockManager, m: Manager, table: Table, tokens: list[
         table.block_ids = [*table.block_ids, self.take(m)]
 
 
+def _takes_for_nothing(self: BlockManager, m: Manager, table: Table, tokens: list[int]) -> None:
+    """Whole blocks are full: the next token, whether there is one or not, needs another."""
+    BlockManager.append(self, m, table, tokens)
+    if not tokens and not len(table.tokens) % m.size and m.free:
+        table.block_ids = [*table.block_ids, self.take(m)]
+
+
 def _moves(self: BlockManager, m: Manager, table: Table, tokens: list[int]) -> None:
     """A growing table is given other blocks, in the place of its old ones."""
     BlockManager.append(self, m, table, tokens)
@@ -253,6 +260,12 @@ def _first_and_last(self: BlockManager, m: Manager, tokens: Any, index: int) -> 
     return line[0], line[-1], sum(line), index
 
 
+def _behind_a_block(self: BlockManager, m: Manager, tokens: Any, index: int) -> Any:
+    """The parent is named by the block that the cache has for it, which other tokens may take."""
+    parent = m.cached.get(_behind_a_block(self, m, tokens, index - 1), -1) if index else -1
+    return parent, _the_block_alone(self, m, tokens, index)
+
+
 def _hash_alone(self: BlockManager, m: Manager, tokens: Any, index: int) -> Any:
     """A chained hash, and the tokens not compared."""
     chain = 0
@@ -271,6 +284,12 @@ def _low_bits(bits: int) -> Change:
         return tuple(int(token) & (2**bits - 1) for token in tokens[: (index + 1) * m.size])
 
     return {"key": key}
+
+
+def _digits(self: BlockManager, m: Manager, tokens: Any, index: int) -> Any:
+    """A text of the tokens, with nothing between them."""
+    own = (tokens[i * m.size : (i + 1) * m.size] for i in range(index + 1))
+    return tuple("".join(str(int(token)) for token in block) for block in own)
 
 
 def _float32(self: BlockManager, m: Manager, tokens: Any, index: int) -> Any:
@@ -570,6 +589,31 @@ def _consumes(self: BlockManager, m: Manager, tokens: list[int]) -> Table:
     return table
 
 
+def _notes_the_prompt(self: BlockManager, m: Manager, table: Table, tokens: list[int]) -> None:
+    """Where the prompt's blocks end is kept."""
+    own = len(table.block_ids)
+    BlockManager.append(self, m, table, tokens)
+    table.__dict__.setdefault("own", own)
+
+
+def _prompt_first(self: BlockManager, table: Table) -> list[int]:
+    own = vars(table).get("own", len(table.block_ids))
+    return table.block_ids[:own][::-1] + table.block_ids[own:][::-1]
+
+
+def _touches(self: BlockManager, m: Manager, tokens: list[int]) -> Table:
+    """What is looked up was used just now, whatever comes of the prompt."""
+    for block in self.hits(m, tokens):
+        if block in m.free:
+            m.free.remove(block)
+            m.free.append(block)
+    return BlockManager.allocate(self, m, tokens)
+
+
+def _eight_blocks(self: BlockManager, m: Manager, tokens: list[int]) -> list[int]:
+    return BlockManager.hits(self, m, tokens)[:8]
+
+
 def _one_cache_for_all(self: BlockManager, a: Arguments) -> Manager:
     """The cache is a default argument."""
     m = BlockManager.fresh(self, a)
@@ -631,6 +675,13 @@ FAULTS: tuple[Fault, ...] = (
         "a block is taken as soon as the last one is full",
         spec.BLK_02,
         {"append": _on_the_boundary},
+        "PROPERTIES PG3",
+    ),
+    _fault(
+        "takes-for-nothing",
+        "an append of no tokens to whole blocks takes a block",
+        spec.BLK_02,
+        {"append": _takes_for_nothing},
         "PROPERTIES PG3",
     ),
     _fault(
@@ -718,6 +769,9 @@ FAULTS: tuple[Fault, ...] = (
         "hits-one-block", "only the first block is hit", spec.BLK_07, {"hits": _one_block_at_most}, "PROPERTIES PC9"
     ),
     _fault(
+        "hits-eight-blocks", "no more than eight blocks are hit", spec.BLK_07, {"hits": _eight_blocks}, "PROPERTIES PC9"
+    ),
+    _fault(
         "hits-one-short",
         "a block more than needed is left to compute",
         spec.BLK_07,
@@ -768,6 +822,13 @@ FAULTS: tuple[Fault, ...] = (
     ),
     _fault("block-alone", "a block is known by its own tokens alone", spec.BLK_10, {"key": _the_block_alone}, POST),
     _fault(
+        "behind-a-block",
+        "a block is known by its tokens and the block that has those before it",
+        spec.BLK_10,
+        {"key": _behind_a_block},
+        "PROPERTIES PC3, PC4",
+    ),
+    _fault(
         "block-and-place",
         "a block is known by its tokens and its place",
         spec.BLK_10,
@@ -795,6 +856,7 @@ FAULTS: tuple[Fault, ...] = (
         {"key": _hash_in_the_chain},
         POST,
     ),
+    _fault("digits", "tokens are known by their digits in a row", spec.BLK_11, {"key": _digits}, "PROPERTIES PC3"),
     _fault(
         "low-byte",
         "of a token the low byte counts",
@@ -862,6 +924,13 @@ FAULTS: tuple[Fault, ...] = (
         spec.BLK_15,
         {"next": _last_in_first_out},
         f"{POST}: a free list that is a stack",
+    ),
+    _fault(
+        "prompt-first",
+        "of a table that grew the prompt's blocks are evicted before what was appended",
+        spec.BLK_15,
+        {"append": _notes_the_prompt, "leaving": _prompt_first},
+        "PROPERTIES PC9",
     ),
     _fault(
         "head-first",
@@ -970,6 +1039,13 @@ FAULTS: tuple[Fault, ...] = (
         spec.BLK_22,
         {"allocate": _takes_until_refused},
         POST,
+    ),
+    _fault(
+        "refusal-touches",
+        "what a refused prompt would have hit is evicted later for it",
+        spec.BLK_22,
+        {"allocate": _touches},
+        "PROPERTIES PC7",
     ),
     _fault(
         "refusal-forgets",
