@@ -6,14 +6,18 @@ from inferspec.conformance.inputs.scheduler import (
     added_again,
     cancelled,
     chunked,
+    conversations,
     deserted,
+    ends_of_zero,
     evicted,
+    evicted_again,
     exact,
     growing,
     hits,
     in_flight,
     limits,
     no_limits,
+    passers_by,
     queued,
     ranked,
     resumed,
@@ -24,6 +28,7 @@ from inferspec.conformance.inputs.scheduler import (
     too_long,
     trickling,
     voided,
+    voided_growing,
     workloads,
     wrong_updates,
 )
@@ -53,6 +58,11 @@ def test_requests_end_where_they_must(subject, call):
 
 @requirement(spec.SCHED_02, call=limits(first=True), share=0.4)
 def test_the_first_id_may_be_the_end(subject, call):
+    keeps(subject, call, Check.STOP, Check.OUTPUT)
+
+
+@requirement(spec.SCHED_02, call=ends_of_zero(), share=0.15)
+def test_the_id_0_may_be_the_end(subject, call):
     keeps(subject, call, Check.STOP, Check.OUTPUT)
 
 
@@ -220,6 +230,11 @@ def test_a_preempted_request_keeps_its_place(subject, call):
     keeps(subject, call, Check.ORDER)
 
 
+@requirement(spec.SCHED_18, call=evicted_again(), share=0.5)
+def test_a_request_keeps_its_place_when_it_is_preempted_again(subject, call):
+    keeps(subject, call, Check.ORDER)
+
+
 @requirement(spec.SCHED_19, call=growing(), share=0.7)
 def test_nobody_gives_way_to_one_behind(subject, call):
     keeps(subject, call, Check.VICTIM)
@@ -314,6 +329,16 @@ def test_a_void_step_is_handed_out_again(subject, call):
     keeps(subject, call, Check.OUTPUT, Check.STOP, Check.COVER, Check.TOKENS, Check.SAMPLES, Check.IDLE, Check.PROGRESS)
 
 
+@requirement(spec.SCHED_28, call=voided_growing(), share=0.5)
+def test_nobody_is_lost_who_was_preempted_for_a_void_step(subject, call):
+    keeps(subject, call, Check.OUTPUT, Check.STOP, Check.COVER, Check.TOKENS, Check.SAMPLES, Check.IDLE, Check.PROGRESS)
+
+
+@requirement(spec.SCHED_29, call=conversations(), share=0.7)
+def test_what_was_generated_is_hit_when_it_was_computed(subject, call):
+    keeps(subject, call, Check.GHOST)
+
+
 @requirement(spec.SCHED_29, call=hits(), share=1.0)
 def test_what_was_not_computed_is_not_hit(subject, call):
     keeps(subject, call, Check.GHOST)
@@ -373,6 +398,11 @@ def test_senseless_requests_are_refused(subject, story):
 @requirement(spec.SCHED_37, story=added_again(), share=0.4)
 def test_a_request_is_added_once(subject, story):
     refuses_step(subject, story)
+
+
+@requirement(spec.SCHED_37, call=passers_by(), share=0.15)
+def test_a_new_request_is_not_taken_for_one_that_is_gone(subject, call):
+    keeps(subject, call, Check.RAISED)
 
 
 @requirement(spec.SCHED_38, story=too_long(), share=0.3)

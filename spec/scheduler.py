@@ -32,7 +32,7 @@ A call is a story: `steps` of one scheduler. A request has the number of the ste
 
 Block ids are told in the order in which they were first seen. Steps beside the methods: `step`, schedule and update;
 `fail`, the model computes the step in part, leaves anything in its slots, and raises; `update_wrongly(how)`; `add_again`;
-`cancel_stranger`, a request that was never added; `finish`, steps until every request is finished, told as 3.1, 3.2, …
+`cancel_stranger`, a request that was never added; `pass_by`, requests that are added, cancelled and forgotten; `finish`, steps until every request is finished, told as 3.1, 3.2, …
 
 What must hold is judged on the history of observations (`spec/scheduling_histories.py`): a step may have fewer
 chunks or smaller ones, prefills before decodes or after, blocks early or late, another victim.

@@ -173,6 +173,11 @@ class _Judge:
     def _cancel_stranger(self, name: str, number: int) -> Found:
         yield from ()
 
+    def _pass_by(self, name: str, number: int, times: int) -> Found:
+        self.arrivals += times
+        if self._has(name, "refused"):
+            yield Check.RAISED, "a request that comes and goes is refused"
+
     def _update_wrongly(self, name: str, number: int, how: str) -> Found:
         yield from ()
 

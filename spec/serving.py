@@ -250,6 +250,15 @@ class Story:
         self.scheduler.cancel(Request((1,), 1, 0, ()))
         yield from ()
 
+    def _pass_by(self, times: int) -> Any:
+        """So many requests are added and cancelled one after the other, and nothing of them is kept."""
+        for _ in range(times):
+            request = Request((1,), 1, 0, ())
+            self.scheduler.add(request)
+            self.scheduler.cancel(request)
+            del request
+        yield from ()
+
     def _update_wrongly(self, how: str) -> Any:
         """Hand the step back in a way that is to be refused."""
         step = self.earlier if how == "another step" else self.step

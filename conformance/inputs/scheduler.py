@@ -278,6 +278,52 @@ def voided(pick: Pick) -> Call:
     return script.end()
 
 
+@calls
+def voided_growing(pick: Pick) -> Call:
+    """Requests that are preempted for steps of which nothing comes."""
+    script = _growing(pick)
+    for _ in range(script.size + pick.size(1, 6)):
+        if pick.random.random() < 0.6:
+            script.void()
+        script.do("step")
+    return script.end()
+
+
+@equal
+def evicted_again(pick: Pick) -> Call:
+    """Four requests that run in a pool for three of them and a little; the first ends soon, so that who was preempted runs
+    and is preempted anew, and the last waits."""
+    script = Script(pick, budgets=(64, 8, 16), scarce=True)
+    size = script.size
+    script.most = pick.one_of(3, 8)
+    for limit in (size + pick.size(1, 2), 3 * size + 2, 3 * size + 2):
+        script.add(script.tokens(1), limit)
+    script.do("step")
+    script.add(script.tokens(pick.size(1, 2)), pick.size(1, 3))
+    script.blocks = blocks_of(3 * size + 2, size) + pick.size(0, 1)
+    return script.end()
+
+
+@caching
+def conversations(pick: Pick) -> Call:
+    """Prompts that go on from what a request generates, while it does or afterwards; the model fails now and then."""
+    script = Script(pick, budgets=(64, 8, 3))
+    size = script.size
+    tokens, limit = script.tokens(pick.size(1, size)), pick.size(size, 2 * size + 2)
+    script.add(tokens, limit)
+    following = (*tokens, *alone(tokens, limit))
+    for _ in range(pick.size(1, 3)):
+        script.work(3)
+        match pick.one_of("step", "fail", "steps"):
+            case "fail":
+                script.void()
+            case "steps":
+                for _ in range(limit):
+                    script.do("step")
+        script.add((*following[: max(1, pick.size(1, 3) * size)], *script.tokens(1)), pick.size(1, 3))
+    return script.end()
+
+
 @caching
 def hits(pick: Pick) -> Call:
     """Prompts that begin alike, one after the other or at once, computed, half computed or spoilt."""
@@ -365,6 +411,32 @@ def limits(pick: Pick, first: bool = False) -> Call:
         ids = alone(tokens, limit + 1)
         at = 0 if first else pick.one_of(limit, limit - 1, 0, limit // 2)
         script.add(tokens, limit, pick.one_of((ids[at],), (777, ids[at]), (ids[at], ids[-1])))
+    return script.end()
+
+
+@calls
+def ends_of_zero(pick: Pick) -> Call:
+    """Requests that the id 0 ends, which is an id like any other."""
+    script = Script(pick)
+    for _ in range(pick.size(1, 2)):
+        limit, count = pick.size(2, 5), pick.size(3, 5)
+        tokens = script.tokens(count)
+        while 0 not in alone(tokens, limit):
+            tokens = script.tokens(count)
+        script.add(tokens, limit, pick.one_of((0,), (777, 0)))
+    return script.end()
+
+
+@calls
+def passers_by(pick: Pick) -> Call:
+    """Requests of which nothing is left before the next one comes: an identity is used again then."""
+    script = Script(pick)
+    for _ in range(pick.size(2, 4)):
+        script.do("pass_by", times=pick.size(2, 4))
+        if pick.one_of(True, False):
+            script.add(script.tokens(1), 1)
+        # A scheduler may keep who was cancelled until it looks at its queue again.
+        script.do("step")
     return script.end()
 
 

@@ -394,6 +394,13 @@ def _arrives_again(self: Scheduler, s: Serving, victim: Entry) -> None:
     victim.order = self.order(s, victim.request)
 
 
+def _arrives_again_the_second_time(self: Scheduler, s: Serving, victim: Entry) -> None:
+    """A request that was preempted before goes to the end of the queue."""
+    before = vars(victim).get("preempted", False)
+    (_arrives_again if before else Scheduler.preempt)(self, s, victim)
+    victim.preempted = True
+
+
 def _to_the_front(self: Scheduler, s: Serving, victim: Entry) -> None:
     """A preempted request goes before all that wait, those of larger priority too."""
     Scheduler.preempt(self, s, victim)
@@ -658,6 +665,51 @@ def _busy_for_ever(self: Scheduler, s: Serving) -> Step:
     step.prefills = [chunk for chunk in step.prefills if chunk.request not in busy]
     step.decodes = [chunk for chunk in step.decodes if chunk.request not in busy]
     return step
+
+
+def _back_with_the_update(self: Scheduler, s: Serving) -> Step:
+    """Who was preempted is put back into the queue by the step's update."""
+    step = Scheduler.schedule(self, s)
+    gone = [entry for entry in s.entries if any(entry.request is request for request in step.preempted)]
+    s.entries = [entry for entry in s.entries if entry not in gone]
+    s.gone = gone
+    return step
+
+
+def _brings_back(self: Scheduler, s: Serving, step: Step, tokens: Sequence[int | None]) -> list[Request]:
+    finished = Scheduler.update(self, s, step, tokens)
+    s.entries += vars(s).pop("gone", [])
+    return finished
+
+
+def _marks_void_decodes(self: Scheduler, s: Serving) -> Step:
+    """The tokens of a step that failed are thought to be computed when the next one is scheduled."""
+    for chunk in () if s.step is None else s.step.decodes:
+        entry = self.entry(s, chunk.request)
+        if entry is not None and entry.table is not None:
+            s.manager.mark_computed(entry.table, chunk.start + 1)
+    return Scheduler.schedule(self, s)
+
+
+def _marks_the_newest(self: Scheduler, s: Serving, entry: Entry, chunk: Chunk, token: int | None) -> bool:
+    """A block is known as soon as its last id is, which the next step will compute."""
+    done = Scheduler.advance(self, s, entry, chunk, token)
+    if token is not None and not done:
+        s.manager.append(entry.table, entry.tokens[entry.table.num_tokens :])
+        s.manager.mark_computed(entry.table, len(entry.tokens))
+    return done
+
+
+def _ends_but_for_zero(self: Scheduler, entry: Entry, token: int) -> bool:
+    """if token and …: an id of 0 is taken for none."""
+    return bool(token) and Scheduler.ends(self, entry, token)
+
+
+def _known_by_identity(self: Scheduler, s: Serving, request: Request) -> None:
+    """Who was added is remembered by id(), which the next object may have."""
+    if id(request) in vars(s).setdefault("everyone", set()):
+        raise ValueError("added before")
+    s.everyone.add(id(request))
 
 
 def _lost_with_the_step(self: Scheduler, s: Serving) -> Step:
@@ -1013,6 +1065,7 @@ FAULTS: tuple[Fault, ...] = (
         {"ends": _not_the_first},
         "FACTS.md",
     ),
+    _fault("end-of-zero", "the id 0 ends nothing", spec.SCHED_02, {"ends": _ends_but_for_zero}, TIRED),
     _fault("one-eos", "only the first id of eos ends a request", spec.SCHED_02, {"ends": _one_eos}, "PROPERTIES CB3"),
     _fault(
         "untold-at-eos",
@@ -1262,6 +1315,13 @@ FAULTS: tuple[Fault, ...] = (
         f"{VLLM}/issues/41951",
     ),
     _fault(
+        "arrives-again-the-second-time",
+        "a request that is preempted again goes to the end of the queue",
+        spec.SCHED_18,
+        {"preempt": _arrives_again_the_second_time},
+        f"{VLLM}/issues/41951",
+    ),
+    _fault(
         "to-the-front",
         "a preempted request goes before those of larger priority",
         spec.SCHED_18,
@@ -1489,6 +1549,13 @@ FAULTS: tuple[Fault, ...] = (
         f"{COURSE}/00dbf5c",
     ),
     _fault(
+        "back-with-the-update",
+        "who was preempted for a void step is lost with it",
+        spec.SCHED_28,
+        {"schedule": _back_with_the_update, "update": _brings_back},
+        "PROPERTIES X9",
+    ),
+    _fault(
         "lost-with-the-step",
         "prompts of a void step are dropped",
         spec.SCHED_28,
@@ -1501,6 +1568,20 @@ FAULTS: tuple[Fault, ...] = (
         spec.SCHED_28,
         {"schedule": _generating_when_scheduled},
         "PROPERTIES X9",
+    ),
+    _fault(
+        "newest-id-hit",
+        "a block is hit when its last id is known and not computed yet",
+        spec.SCHED_29,
+        {"advance": _marks_the_newest},
+        "PROPERTIES PC5",
+    ),
+    _fault(
+        "void-decodes-hit",
+        "ids that a void step was to compute are hit",
+        spec.SCHED_29,
+        {"schedule": _marks_void_decodes},
+        "PROPERTIES PC5",
     ),
     _fault(
         "hit-when-scheduled",
@@ -1670,6 +1751,13 @@ FAULTS: tuple[Fault, ...] = (
         "empty-prompts", "an empty prompt is accepted", spec.SCHED_36, {"check_prompt": _unchecked}, "PROPERTIES X9"
     ),
     _fault("any-limit", "max_tokens below 1 is accepted", spec.SCHED_36, {"check_limit": _unchecked}, "PROPERTIES X9"),
+    _fault(
+        "known-by-identity",
+        "a new request is refused where it has the identity of one that is gone",
+        spec.SCHED_37,
+        {"check_new": _known_by_identity},
+        "https://docs.python.org/3/library/functions.html#id",
+    ),
     _fault("added-twice", "a request can be added again", spec.SCHED_37, {"check_new": _unchecked}, "PROPERTIES CB2"),
     _fault(
         "finished-added",
