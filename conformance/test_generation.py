@@ -299,6 +299,16 @@ def test_the_texts_joined_are_the_decoded_ids(subject, call):
     subject.agrees(call)
 
 
+@requirement(spec.TEXT_01, call=text_calls(leading_spaces=[False], again=True), share=0.5)
+def test_ids_may_come_again_and_again(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.TEXT_02, call=plain_text(texts=("é", "ß", "à", "€", "\u200d", "🙂", "𝄞", "a"), again=True), share=0.5)
+def test_characters_may_have_ids_in_common(subject, call):
+    subject.agrees(call)
+
+
 @requirement(spec.TEXT_02, call=plain_text(texts=("日本", "🙂", "é", "€", "𝄞", "a", "👩‍👩‍👧")))
 def test_characters_split_over_ids_come_out_whole(subject, call):
     subject.agrees(call)

@@ -131,10 +131,12 @@ def text_calls(
     empties: bool = True,
     cut: bool = False,
     beside: bool = False,
+    again: bool = False,
     seen: tuple[str, ...] = ("text",),
 ) -> Call:
     """A text in bytes, cut into pieces of 1 to 4 of them, 16 or 100, each an id; the ids in the table are in another order.
 
+    again: pieces that are the same have one id; some come twice in a row, and all of them once more;
     broken: with bytes that are no UTF-8; replacements: with real U+FFFD; empties: some ids have no bytes; cut: it may end inside
     a character; beside: a second stream of the same ids, shuffled after the first.
     """
@@ -161,15 +163,26 @@ def text_calls(
         start = end
     if empties:
         pieces.insert(pick.size(1, len(pieces)), b"")
-    order = pick.random.permutation(len(pieces))
-    table = [b""] * len(pieces)
-    for place, piece in zip(order, pieces, strict=True):
+    if again:
+        pieces = [piece for piece in pieces for _ in range(1 + (_is_text(piece) and pick.random.random() < 0.3))] * 2
+    distinct = list(dict.fromkeys(pieces)) if again else pieces
+    table = [b""] * len(distinct)
+    order = pick.random.permutation(len(distinct))
+    for place, piece in zip(order, distinct, strict=True):
         table[place] = piece
+    if again:
+        places = dict(zip(distinct, order, strict=True))
+        order = np.array([places[piece] for piece in pieces])
     arguments = {"pieces": tuple(table), "tokens": tuple(int(token) for token in order)}
     if beside:
         shuffled = pick.random.permutation(order[1:]).tolist()
         arguments["beside"] = (int(order[0]), *shuffled)
     return pick.call(TEXT, **arguments, seen=seen)
+
+
+def _is_text(piece: bytes) -> bool:
+    """Whether bytes are whole characters."""
+    return piece.decode("utf-8", "ignore").encode() == piece
 
 
 ORDINARY = {GENERATE: generate_calls, TEXT: text_calls}

@@ -43,6 +43,29 @@ class _Dropping(Detokenizer):
         self.decoder = codecs.getincrementaldecoder("utf-8")("ignore")
 
 
+class _Remembers(Detokenizer):
+    """The text of an id is looked up where it came before."""
+
+    def __init__(self, pieces: Sequence[bytes]) -> None:
+        super().__init__(pieces)
+        self.texts: dict[int, str] = {}
+
+    def add(self, token: int) -> str:
+        if token not in self.texts:
+            self.texts[token] = super().add(token)
+        return self.texts[token]
+
+
+class _OnceInARow(Detokenizer):
+    """An id that comes again at once is taken for a step that was repeated."""
+
+    last = -1
+
+    def add(self, token: int) -> str:
+        before, self.last = self.last, token
+        return "" if token == before else super().add(token)
+
+
 class _Latin(Detokenizer):
     def add(self, token: int) -> str:
         return self.pieces[token].decode("latin-1")
@@ -300,6 +323,14 @@ TEXT_FAULTS: tuple[Fault, ...] = (
         _opens(_Buffered),
         "mlx-lm, BPEStreamingDetokenizer",
     ),
+    Fault(
+        "detokenizer-remembers",
+        "the text of an id is remembered from its first time",
+        TEXT_02,
+        _opens(_Remembers),
+        TIRED,
+    ),
+    Fault("detokenizer-once-in-a-row", "of equal ids in a row one comes out", TEXT_01, _opens(_OnceInARow), TIRED),
     Fault(
         "detokenizer-trims-the-first-space",
         "the first space of a text is lost",
