@@ -217,7 +217,19 @@ def test_any_time_gives_a_rate(subject, call, span):
     spec.METR_28,
     call=workloads(count=some, requests=(2, 3, 5)),
     bad=among(
-        ["arrivals", "token_times", "prompt_tokens", "cached_tokens", "order", "early", "cached", "minus", "prompt"]
+        [
+            "arrivals",
+            "token_times",
+            "prompt_tokens",
+            "cached_tokens",
+            "order",
+            "early",
+            "cached",
+            "minus",
+            "prompt",
+            "never",
+            "no arrival",
+        ]
     ),
     which=among(range(60)),
 )
@@ -235,6 +247,11 @@ def test_bad_workloads_are_refused(subject, call, bad, which):
 def test_bad_counts_of_a_request_without_a_token_are_refused(subject, call, bad, which):
     unserved = _with(call.arguments["token_times"], which % len(call.arguments["token_times"]), [])
     refuses(subject, call.having(**_spoilt(call, bad, which), token_times=unserved))
+
+
+@requirement(spec.METR_29, call=workloads(), share=0.3)
+def test_the_lists_of_many_requests_are_left_as_they_were(subject, call):
+    keeps_arguments(subject, call)
 
 
 def parts(subject, call, *names):
@@ -264,6 +281,11 @@ def _spoilt(call, bad, which):
             return {"token_times": _with(arguments["token_times"], at, [times[-1] + 1.0, *times])}
         case "early":
             return {"arrivals": _with(arguments["arrivals"], at, times[0] + 1.0)}
+        case "never":
+            last = (math.inf, math.nan)[which % 2]
+            return {"token_times": _with(arguments["token_times"], at, [*times[:-1], last])}
+        case "no arrival":
+            return {"arrivals": _with(arguments["arrivals"], at, (math.nan, -math.inf)[which % 2])}
         case "cached":
             return {"cached_tokens": _with(arguments["cached_tokens"], at, prompt + 1)}
         case "minus":

@@ -255,11 +255,14 @@ METR_27 = _many(
 )
 METR_28 = _many(
     "METR-28",
-    "lists of different lengths, times out of order, negative counts and more cached than prompt tokens are refused, "
+    "lists of different lengths, times out of order or not finite, negative counts and more cached than prompt tokens are refused, "
     "whichever request has them",
     Aspect.GUARD,
     "PROPERTIES X9",
 )
+
+
+METR_29 = _many("METR-29", "the caller's lists are left as they were", source="PROPERTIES X6")
 
 
 CONTRACT = Contract(

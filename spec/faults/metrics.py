@@ -33,6 +33,7 @@ from inferspec.spec.metrics import (
     METR_26,
     METR_27,
     METR_28,
+    METR_29,
     AggregateMetrics,
     RequestMetrics,
     _checked,
@@ -281,6 +282,22 @@ def _no_short_span(self: AggregateMetrics, a: Arguments, served: list[int]) -> f
 def _a_nanosecond(self: AggregateMetrics, a: Arguments, served: list[int]) -> float:
     span = AggregateMetrics.span(self, a, served)
     return max(span, 1e-9) if span else 0.0
+
+
+def _never_unnoticed(self: AggregateMetrics, a: Arguments) -> None:
+    """What is not finite is in no order, and passes every comparison."""
+    self.guard_lengths(a)
+    self.guard_counts(a)
+    for arrival, token_times in zip(a.arrivals, a.token_times, strict=True):
+        if (np.diff([arrival, *token_times]) < 0).any():
+            raise ValueError("times out of order")
+
+
+def _sorts_arrivals(self: AggregateMetrics, a: Arguments) -> Any:
+    """The first arrival is looked for by sorting in place."""
+    result = Operation.respond(self, a)
+    a.arrivals.sort()
+    return result
 
 
 def _first_alone(self: AggregateMetrics, a: Arguments) -> None:
@@ -718,6 +735,20 @@ FAULTS: tuple[Fault, ...] = (
         METR_28,
         {"guard_counts": _counts_of_served_alone},
         "PROPERTIES X9",
+    ),
+    Fault(
+        "metrics-never-unnoticed",
+        "of many requests times that are not finite are taken",
+        METR_28,
+        {"guard": _never_unnoticed},
+        "PROPERTIES X9",
+    ),
+    Fault(
+        "metrics-sorts-arrivals",
+        "the caller's list of arrivals is sorted",
+        METR_29,
+        {"respond": _sorts_arrivals},
+        TIRED,
     ),
     Fault("metrics-any-order", "times are not looked at", METR_28, {"guard": _unchecked_order}, "PROPERTIES X9"),
 )
