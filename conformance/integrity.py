@@ -58,12 +58,12 @@ def closed() -> None:
         asked = _absolute(name, level, who) if level else name
         if asked.startswith("inferspec"):
             parts = more.get("fromlist") or (rest[1] if len(rest) > 1 else None) or ()
-            _check(str(who.get("__name__", "")), [f"{asked}.{part}" for part in parts] or [asked])
+            _check(who, [f"{asked}.{part}" for part in parts] or [asked])
         return importing(name, given, *rest, **more)
 
     def guarded_module(name: str, package: str | None = None) -> Any:
         asked = importlib.util.resolve_name(name, package) if name.startswith(".") and package else name
-        _check(str(sys._getframe(1).f_globals.get("__name__", "")), [asked])
+        _check(sys._getframe(1).f_globals, [asked])
         return import_module(name, package)
 
     vars(builtins)["__import__"], vars(importlib)["import_module"] = guarded, guarded_module
@@ -84,7 +84,7 @@ class _Package(types.ModuleType):
     def __getattribute__(self, name: str) -> Any:
         value = super().__getattribute__(name)
         if isinstance(value, types.ModuleType) and not any(part.startswith(f"{value.__name__}.") for part in OPEN):
-            _check(str(sys._getframe(1).f_globals.get("__name__", "")), [value.__name__])
+            _check(sys._getframe(1).f_globals, [value.__name__])
         return value
 
 
@@ -96,11 +96,19 @@ def _absolute(name: str, level: int, who: Mapping[str, Any]) -> str:
     return ".".join([*parts[: len(parts) - level + 1], name]).rstrip(".")
 
 
-def _check(who: str, asked: list[str]) -> None:
-    ours = _within(who, ("inferspec", "importlib", "__main__"))
+def _check(who: Mapping[str, Any], asked: list[str]) -> None:
+    """AsksTheKit where a module, by its globals, asks for what is closed and is none of ours."""
     known = [name for name in asked if _within(name, ANSWERS) and not _within(name, OPEN)]
-    if known and not ours:
-        raise AsksTheKit(f"{who} asks {known[0]}: a subject that asks the kit for the answer certifies nothing")
+    if known and not _ours(who):
+        name = who.get("__name__", "someone")
+        raise AsksTheKit(f"{name} asks {known[0]}: a subject that asks the kit for the answer certifies nothing")
+
+
+def _ours(who: Mapping[str, Any]) -> bool:
+    """Whether globals are those of a module of the kit, or what loads them: not of one that only calls itself so."""
+    name = str(who.get("__name__", ""))
+    module = sys.modules.get(name)
+    return _within(name, ("inferspec", "importlib", "__main__")) and module is not None and vars(module) is who
 
 
 def _within(name: str, packages: tuple[str, ...]) -> bool:
@@ -112,10 +120,11 @@ def _guarded(method: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(method)
     def asked(*given: Any, **more: Any) -> Any:
-        who = str(sys._getframe(1).f_globals.get("__name__", ""))
-        _check(who, [f"{method.__module__}.{method.__qualname__}"])
+        _check(sys._getframe(1).f_globals, [f"{method.__module__}.{method.__qualname__}"])
         return method(*given, **more)
 
+    # Nothing leads from it to what it guards.
+    del asked.__dict__["__wrapped__"]
     return asked
 
 

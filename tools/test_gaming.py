@@ -124,6 +124,18 @@ def rope(x, offset=None, base=10000):
     sys.modules["inferspec.spec.rope"].RoPE().result_dtype(None)
     return right(x, offset, base)
 """,
+    "the oracle by a name like the kit's": """
+__name__ = "inferspec.mine"
+def rope(x, offset=None, base=10000):
+    from inferspec.spec.rope import RoPE
+    return right(x, offset, base)
+""",
+    "the oracle behind its guard": """
+import sys
+def rope(x, offset=None, base=10000):
+    sys.modules["inferspec.spec.rope"].RoPE.evaluate.__wrapped__
+    return right(x, offset, base)
+""",
     "the goldens": """
 def rope(x, offset=None, base=10000):
     from inferspec.golden import models
