@@ -342,6 +342,18 @@ def test_an_end_of_sequence_id_may_be_the_first(subject, call):
     subject.expects(call, {"ids": np.zeros(0)})
 
 
+@requirement(
+    spec.SPEC_26, call=sampled_calls(limits=(5, 3, 9), free=True, **SAMPLED, stops=[1]), at=among(range(3)), share=0.3
+)
+def test_an_end_of_sequence_id_ends_ids_that_are_drawn(subject, call, at):
+    ids = subject.parts(call)["ids"].astype(int).tolist()
+    end = ids[min(at, len(ids) - 1)] if ids else 0
+    wanted = ids[: ids.index(end)] if ids else []
+    seen = subject.parts(call.having(eos=(end,)))["ids"].astype(int).tolist()
+    if seen != wanted:
+        raise Nonconformance(f"without an end {ids} come out, and {seen} where {end} ends them", call)
+
+
 @requirement(spec.SPEC_27, call=generate_calls(limits=(0, 1, 2, 3, 4, 6, 7, 11), drafters=["same"], stops=[0]))
 def test_the_limit_cuts_a_run_of_drafts(subject, call):
     subject.agrees(call)

@@ -163,6 +163,11 @@ def _looks_at_the_last(self: Loop, run: Run) -> Iterator[Any]:
             yield ids[-1]
 
 
+def _endless_when_drawn(self: SpeculativeGenerate, run: Run, token: int) -> bool:
+    """The path for temperatures above 0 has no look at eos."""
+    return run.request.temperature == 0 and SpeculativeGenerate.stops(self, run, token)
+
+
 def _emits_the_end(self: Loop, run: Run) -> Iterator[Any]:
     eos, run.request.eos = run.request.eos, ()
     for token in Loop.ids(self, run):
@@ -610,6 +615,13 @@ FAULTS: tuple[Fault, ...] = (
         SPEC_26,
         {"ids": _looks_at_the_last},
         "PROPERTIES SP5",
+    ),
+    Fault(
+        "speculative-endless-when-drawn",
+        "above temperature 0 nothing ends the ids but the limit",
+        SPEC_26,
+        {"stops": _endless_when_drawn},
+        TIRED,
     ),
     Fault(
         "speculative-emits-eos", "the end-of-sequence id comes out", SPEC_26, {"ids": _emits_the_end}, "PROPERTIES SP5"
