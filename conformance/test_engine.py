@@ -13,6 +13,7 @@ from inferspec.conformance.inputs.engine import (
     empty_prompts,
     failed_prompts,
     failing,
+    full_houses,
     guessed_beside,
     guessed_in_part,
     guessed_right,
@@ -58,6 +59,11 @@ ENDS, PAGES = {"seen": ("outputs", "ends")}, {"seen": ("outputs", "pages"), "pag
 
 @requirement(spec.ENG_01, call=crowds(**PLAIN), share=0.2)
 def test_requests_beside_each_other_come_out_as_alone(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.ENG_01, call=full_houses(**PLAIN), share=0.03)
+def test_as_many_as_may_run_come_out_as_alone(subject, call):
     subject.agrees(call)
 
 

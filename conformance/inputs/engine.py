@@ -153,6 +153,15 @@ def crowds(script: Script) -> None:
 
 
 @told()
+def full_houses(script: Script) -> None:
+    """As many requests as may run, all at once: more rows in a step than four."""
+    script.max_requests = script.pick.one_of(8, 6, 7)
+    for _ in range(script.max_requests):
+        limit = script.pick.one_of(4, 3, 5)
+        script.add(script.prompt(script.pick.size(1, 4), limit), limit)
+
+
+@told()
 def lone(script: Script) -> None:
     """One request."""
     limit = script.pick.one_of(4, 3, 2, 6, 9)

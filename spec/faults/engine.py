@@ -44,6 +44,17 @@ def _last_logits_for_all(self: Engine, m: State) -> list[tuple[int, int]]:
     return list(m.emitted)
 
 
+def _five_rows(self: Engine, m: State) -> list[tuple[int, int]]:
+    """A buffer holds the logits of five rows; those after them read the last."""
+    m.emitted = []
+    self.admit(m)
+    rows = _computed(self, m)
+    for place, (r, n, logits, guesses) in enumerate(rows):
+        held = rows[min(place, 4)][2]
+        self.settle(m, r, n, held if len(held) == len(logits) else logits, guesses)
+    return list(m.emitted)
+
+
 def _one_token_short(self: Engine, m: State, r: Request) -> int:
     return max(r.computed - 1, 0) if self.decodes(r) else int(r.computed)
 
@@ -970,6 +981,7 @@ FAULTS: tuple[Fault, ...] = (
         {"position": _position_of_the_first},
         f"{MLX_LM}/1e71de53",
     ),
+    _fault("five-rows", "rows of a step past the fifth get its logits", spec.ENG_01, {"step": _five_rows}, TIRED),
     _fault(
         "last-logits-for-all",
         "all rows of a step get the last row's logits",
