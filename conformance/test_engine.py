@@ -397,6 +397,11 @@ def test_metrics_of_preempted_requests_are_theirs(subject, call):
     subject.agrees(call)
 
 
+@requirement(spec.ENG_45, call=timed(seen=("outputs", "computing"), drafts=["none"]), share=0.15)
+def test_no_id_is_stamped_before_it_is_computed(subject, call):
+    subject.agrees(call)
+
+
 @requirement(spec.ENG_33, call=ticking(), share=0.15)
 def test_metrics_fit_together(subject, call):
     subject.agrees(call)

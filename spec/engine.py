@@ -141,7 +141,10 @@ class Engine(PlainEngine):
             first = engines[0].m
             first.fuse, first.tripped = n, first.tripped and n is None
 
-        told = watch(make, a, Fuse(burn, lambda: engines[0].m.tripped))
+        def listen(listener: Callable[[], None]) -> None:
+            engines[0].m.heard = listener
+
+        told = watch(make, a, Fuse(burn, lambda: engines[0].m.tripped, listen))
         return {part: value if isinstance(value, str) else f64(np.asarray(value)) for part, value in told.items()}
 
     def evaluate(self, a: Arguments, precision: Precision) -> Answers:
@@ -187,6 +190,7 @@ class Engine(PlainEngine):
             "pace": {"most in a step": min(len(ids), 1)} if watched else {},
             "metrics": {"ttft": 0, "tpot": 0, "itl": np.zeros(max(len(ids) - 1, 0)), "e2el": 0, "meanwhile": 0},
             "identities": {"identity": 0, "gaps": 0, "mean gap": 0, "below 0": 0},
+            "computing": {"before it was computed": 0},
         }
         return {f"{number} {name}": x for group in a.seen for name, x in groups.get(group, {}).items()}
 
@@ -317,6 +321,7 @@ ENG_44 = _requirement(
     "Leviathan et al. 2023; PROPERTIES SP4, SP9",
     level=Level.SHOULD,
 )
+ENG_45 = _requirement(45, "the time of an id is not before the model was used for it", "PROPERTIES ME1, ME3")
 
 
 CONTRACT = Contract(

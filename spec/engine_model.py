@@ -27,7 +27,7 @@ PATIENCE = 1000
 State = SimpleNamespace
 """`a`, `clock`, `requests` (all, by id), `waiting` and `running` (in order), `free` (pages, the first to be taken first),
 `owners` (how many tables have a page), `cached` (the page, by the tokens up to its end) and `content` (the reverse), `keys` and
-`values` (by layer, slots×H×D), `emitted` (of this step), `fuse` (calls of the model until one raises, or None) and `tripped` (whether one has)."""
+`values` (by layer, slots×H×D), `emitted` (of this step), `fuse` (calls of the model until one raises, or None), `tripped` (whether one has) and `heard` (called at each, or None)."""
 
 Request = SimpleNamespace
 """`id`, `prompt` and `tokens` (with what was generated), `out`, `limit`, `priority`, `eos`, `arrival`, `times`, `table`,
@@ -57,7 +57,7 @@ class PlainEngine(Operation):
         shape = (a.num_pages * a.page_size, decoder.heads(config)[1], decoder.head_dim(config))
         layers = range(config["num_hidden_layers"])
         return State(
-            a=a, clock=clock, requests={}, waiting=[], running=[], emitted=[], fuse=None, tripped=False,
+            a=a, clock=clock, requests={}, waiting=[], running=[], emitted=[], fuse=None, tripped=False, heard=None,
             free=list(range(a.num_pages)), owners=[0] * a.num_pages, cached={}, content={},
             keys=[np.full(shape, np.nan) for _ in layers], values=[np.full(shape, np.nan) for _ in layers],
         )  # fmt: skip
@@ -399,6 +399,8 @@ class PlainEngine(Operation):
 
     def called(self, m: State, model: Any, tokens: Sequence[int], memory: Memory) -> np.ndarray:
         """A call of a model, which fails when its fuse has burnt down."""
+        if m.heard:
+            m.heard()
         if m.fuse is not None:
             m.fuse -= 1
             if m.fuse < 0:

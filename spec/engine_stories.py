@@ -18,6 +18,9 @@ from inferspec.spec.contract import Arguments
 DURATIONS = (1.0, 2.5, 0.75, 4.0)
 """Seconds from one step to the next: no two gaps of a few steps are alike, and all sums are exact."""
 
+COMPUTING = 0.25
+"""Seconds that a use of the model takes, where a story watches them."""
+
 ROUNDS = 8
 """Steps for each token of all requests, beyond which an engine is said to stand still."""
 
@@ -35,10 +38,12 @@ class Clock:
 
 @dataclass
 class Fuse:
-    """Lets the model fail: `burn(n)` arms it for its n-th use from now on, `tripped` says whether it has failed since."""
+    """Lets the model fail: `burn(n)` arms it for its n-th use from now on, `tripped` says whether it has failed since.
+    `watch(listener)`: the listener is called at each use."""
 
     burn: Callable[[int | None], None]
     tripped: Callable[[], bool]
+    watch: Callable[[Callable[[], None]], None]
 
 
 @dataclass
@@ -61,6 +66,8 @@ class _Known:
     ran: bool = False
     apart: int = 0
     meanwhile: float = 0.0
+    computed: float | None = None
+    """When the model had been used for the first time after the request came."""
 
 
 class _Story:
@@ -75,6 +82,8 @@ class _Story:
         self.outside = self.held = self.misled = self.at_once = self.repeated = 0
         self.number = 0
         self.ran = any(step == "run" for step, _ in a.steps)
+        if "computing" in a.seen:
+            fuse.watch(self._computes)
 
     # steps
 
@@ -171,6 +180,11 @@ class _Story:
             made[one.asked] = made.get(one.asked, 0) + 1
             one.most = max(one.most, made[one.asked])
 
+    def _computes(self) -> None:
+        self.clock.now += COMPUTING
+        for one in self.known.values():
+            one.computed = one.computed or self.clock.now
+
     # what is seen
 
     def look(self) -> None:
@@ -256,6 +270,14 @@ def _metrics(engine: Any, one: _Known) -> dict[str, Any]:
     }
 
 
+def _computing(engine: Any, one: _Known) -> dict[str, Any]:
+    """Whether the first id is told to be older than the first use of the model that can have made it."""
+    ttft, *_ = _four(engine.metrics(one.name))
+    if ttft is None or one.computed is None:
+        return {"before it was computed": 0}
+    return {"before it was computed": int(ttft < one.computed - one.arrival)}
+
+
 def _identities(engine: Any, one: _Known) -> dict[str, Any]:
     """TTFT + ΣITL - E2EL, the number of gaps, how far below 0 anything is."""
     ttft, tpot, itl, e2el = _four(engine.metrics(one.name))
@@ -295,6 +317,7 @@ _TOLD: Mapping[str, Callable[[Any, _Known], dict[str, Any]]] = {
     "cancelled": _cancelled,
     "metrics": lambda engine, one: {**_metrics(engine, one), "meanwhile": one.meanwhile},
     "identities": _identities,
+    "computing": _computing,
     "steps": lambda engine, one: {"steps to the first id": one.steps, "steps with ids": one.bursts},
     "logits": lambda engine, one: {"logits": engine.logits(one.name)},
 }

@@ -14,12 +14,13 @@ from inferspec.spec.engine_stories import Fuse, watch
 MODELS = {"qwen3": "Qwen3", "llama": "Llama"}
 
 
-class _Failing:
-    """Makes a model raise at one of its uses: an attribute of it that is looked up, or a call."""
+class _Used:
+    """Notes the uses of a model: an attribute of it that is looked up, or a call; makes it raise at one of them."""
 
     def __init__(self, model: Any) -> None:
         self.left: int | None = None
         self.tripped = False
+        self.listener: Callable[[], None] = lambda: None
         kind: Any = type(model)
         used = self.used
 
@@ -32,14 +33,18 @@ class _Failing:
             used()
             return kind.__call__(it, *given, **named)
 
-        # A model of another kind than Python's own classes goes on without failing.
+        # A model of another kind than Python's own classes goes on unnoticed, and without failing.
         with contextlib.suppress(TypeError, AttributeError):
             model.__class__ = type(kind.__name__, (kind,), {"__getattribute__": looked_up, "__call__": called})
 
     def burn(self, n: int | None) -> None:
         self.left, self.tripped = n, self.tripped and n is None
 
+    def watch(self, listener: Callable[[], None]) -> None:
+        self.listener = listener
+
     def used(self) -> None:
+        self.listener()
         if self.left is None:
             return
         self.left -= 1
@@ -57,9 +62,11 @@ def drive(make: Any, given: Mapping[str, Any], to: Arrays) -> dict[str, Any]:
         options["prefix_caching"] = False
     if draft is not None:
         options |= {"draft": draft, "num_draft_tokens": given["num_draft_tokens"]}
-    failing = _Failing(model) if any(step == "fail" for step, _ in given["steps"]) else None
-    fuse = Fuse(failing.burn, lambda: failing.tripped) if failing else Fuse(lambda n: None, lambda: False)
     a = Arguments(**{"seen": ("outputs",), "ticking": False, **given})
+    fuse = Fuse(lambda n: None, lambda: False, lambda listener: None)
+    if "computing" in a.seen or any(step == "fail" for step, _ in a.steps):
+        used = _Used(model)
+        fuse = Fuse(used.burn, lambda: used.tripped, used.watch)
     return watch(lambda clock: partial(make, model, **options)(clock=clock), a, fuse)
 
 

@@ -779,6 +779,15 @@ def _none_is_zero(self: Engine, r: Request) -> float | None:
     return Engine.tpot(self, r) or 0.0
 
 
+def _notes_the_start(self: Engine, m: State) -> None:
+    m.began = m.clock()
+    Engine.admit(self, m)
+
+
+def _stamps_the_start(self: Engine, m: State, r: Request) -> None:
+    r.times.append(m.began)
+
+
 def _times_lost(self: Engine, m: State, r: Request) -> None:
     Engine.preempt(self, m, r)
     r.times = [m.clock()] * len(r.times)
@@ -1566,6 +1575,13 @@ FAULTS: tuple[Fault, ...] = (
         spec.ENG_32,
         {"preempt": _times_lost},
         "PROPERTIES ME3",
+    ),
+    _fault(
+        "stamped-at-the-start",
+        "ids are stamped with the time at which their step began",
+        spec.ENG_45,
+        {"admit": _notes_the_start, "stamp": _stamps_the_start},
+        "PROPERTIES ME1",
     ),
     _fault(
         "gap-for-each",
