@@ -11,8 +11,10 @@ from inferspec.conformance.inputs.sampling import (
     LARGE,
     LIMITS,
     MANY,
+    MANY_ROWS,
     RARE_DRAWS,
     WIDE,
+    WIDE_ROWS,
     adversarial,
     extreme,
     far_out,
@@ -168,6 +170,13 @@ def test_a_batch_is_filtered_row_by_row(subject, call):
 
 @requirement(spec.SAMP_12, call=filter_calls(leading_dims=BATCHES, rows=MANY), share=0.2)
 def test_each_of_many_rows_is_filtered(subject, call):
+    gives_a_right_set(subject, call)
+
+
+@requirement(
+    spec.SAMP_12, call=filter_calls(leading_dims=[(1,), (2,)], rows=MANY_ROWS, sizes=WIDE_ROWS), share=0.1
+)
+def test_each_of_many_wide_rows_is_filtered(subject, call):
     gives_a_right_set(subject, call)
 
 

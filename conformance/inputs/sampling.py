@@ -42,6 +42,9 @@ HUGE = (4097, 32769, 65537, 151936)
 WIDE, LIMITS = (300, 48, 100, 1100, 2049, 3000), (40, 64, 256, 1024, 32, 33, 50, 65, 100, 200, 257, 512, 1023)
 """Vocabularies for limits that people ask for, and those limits."""
 
+MANY_ROWS, WIDE_ROWS = (9, 17, 33), (4097, 8191)
+"""Rows of a batch that decodes, and vocabularies of rows that a threadgroup does not hold."""
+
 MANY = (33, 257, 65, 300)
 """Rows beside the sizes in which kernels work on them."""
 
@@ -81,8 +84,9 @@ def ordinary(pick: Pick, shape: tuple[int, ...]) -> np.ndarray:
 
 
 def tied(pick: Pick, shape: tuple[int, ...]) -> np.ndarray:
-    """Few different logits, so that most cuts fall between equal ones."""
-    return pick.random.integers(0, pick.one_of(2, 1, 3, 4), shape) * pick.one_of(0.5, 1.0, 2.0)
+    """Few different logits, so that most cuts fall between equal ones. Zeros have either sign, and are equal."""
+    x = pick.random.integers(0, pick.one_of(2, 1, 3, 4), shape) * pick.one_of(0.5, 1.0, 2.0)
+    return np.where(pick.random.random(shape) < 0.5, x, np.where(x == 0, -0.0, x))
 
 
 def partly_hidden(pick: Pick, shape: tuple[int, ...]) -> np.ndarray:

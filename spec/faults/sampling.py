@@ -72,6 +72,11 @@ def _last_of_equals(self: Any, z: np.ndarray) -> np.ndarray:
     return np.argsort(z, axis=-1, kind="stable")[:, ::-1]
 
 
+def _minus_zero_below_zero(self: Any, z: np.ndarray) -> np.ndarray:
+    """The order of bits: of two zeros the one without a sign comes first."""
+    return np.lexsort((np.signbit(z), -z), axis=-1)
+
+
 def _at_most_half(self: FilterLogits, a: Arguments) -> int:
     """A buffer of fixed size for the candidates."""
     return min(FilterLogits.limit(self, a), 16)
@@ -250,6 +255,12 @@ def _nothing_of_a_broken_row(self: FilterLogits, a: Arguments) -> Any:
     return result
 
 
+def _wide_batches_unfiltered(self: FilterLogits, a: Arguments) -> Any:
+    """A path for vocabularies of several blocks has candidates for eight rows."""
+    result, size = Operation.respond(self, a), a.logits.shape[-1]
+    return a.logits if size > 4096 and a.logits.size // size > 8 else result
+
+
 def _squeezed(self: FilterLogits, a: Arguments) -> Any:
     result = Operation.respond(self, a)
     return result[0] if result.ndim > 1 and len(result) == 1 else result
@@ -336,6 +347,13 @@ _FILTERS = (
         spec.SAMP_02,
         {"order": _last_of_equals},
         TIRED,
+    ),
+    Fault(
+        "top-k-minus-zero-below-zero",
+        "a radix sort of the bits has -0 below 0, so that of equal zeros those with a sign go first",
+        spec.SAMP_02,
+        {"order": _minus_zero_below_zero},
+        "the keys of radix sorts",
     ),
     Fault(
         "top-k-wraps",
@@ -486,6 +504,13 @@ _FILTERS = (
         "rows past 256 are not written",
         spec.SAMP_12,
         leaves_unwritten(lambda out: out[..., :256, :] if out.ndim > 1 else out),
+        "PROPERTIES X2",
+    ),
+    Fault(
+        "filter-wide-batches-unfiltered",
+        "more than eight rows of more than 4096 ids come back as they are",
+        spec.SAMP_12,
+        {"respond": _wide_batches_unfiltered},
         "PROPERTIES X2",
     ),
     Fault(
