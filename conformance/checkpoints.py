@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 import struct
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -44,19 +44,26 @@ _TENSORS = {
 
 
 def write(
-    folder: Path, config: Mapping[str, Any], weights: Weights, form: str, damage: str = "", lost: int = 1
+    folder: Path,
+    config: Mapping[str, Any],
+    weights: Weights,
+    form: str,
+    damage: str = "",
+    lost: int = 1,
+    written: Collection[str] = (),
 ) -> Path:
-    """Write a model in one of the contract's forms, with one of its damages; return the path to load.
+    """Write a model in one of the contract's forms, with one of its damages and any of its habits; return the path to load.
 
     lost: how many bytes a file that is cut short lacks; of those with as many or fewer nothing is left.
     """
     folder.mkdir(parents=True)
     if form == "gguf":
         path = folder / "model.gguf"
-        data = gguf(config, weights)
+        alignment = 128 if "aligned to 128" in written else ALIGNMENT
+        data = gguf(config, weights, alignment)
         path.write_bytes(
             # The last tensor may be padded, and is whole without that.
-            _cut(data, lost + ALIGNMENT - 1)
+            _cut(data, lost + alignment - 1)
             if damage == "cut short"
             else b"GGML" + data[4:]
             if damage == "header"
@@ -76,7 +83,7 @@ def write(
         index = {"metadata": {"total_size": sum(x.nbytes for x in weights.values())}, "weight_map": places}
         (folder / "model.safetensors.index.json").write_text(json.dumps(index))
     for number, (file, held) in enumerate(files.items()):
-        data = safetensors({name: weights[name] for name in held})
+        data = safetensors({name: weights[name] for name in held}, written)
         last = number == len(files) - 1
         if last and damage in ("no shard", "no weights"):
             continue
@@ -85,6 +92,10 @@ def write(
         if last and damage == "header":
             data = struct.pack("<Q", 2**40) + data[8:]
         (folder / file).write_bytes(data)
+    if "another file" in written and not damage:
+        # As in repositories of Mistral: the model once more, under names of its own.
+        again = safetensors({"tok_embeddings.weight": weights["model.embed_tokens.weight"]})
+        (folder / "consolidated.safetensors").write_bytes(again)
     return folder
 
 
@@ -92,9 +103,9 @@ def _cut(data: bytes, lost: int) -> bytes:
     return data[: max(len(data) - lost, 0)]
 
 
-def safetensors(weights: Weights) -> bytes:
-    """The bytes of a safetensors file."""
-    header: dict[str, Any] = {"__metadata__": {"format": "pt"}}
+def safetensors(weights: Weights, written: Collection[str] = ()) -> bytes:
+    """The bytes of a safetensors file. The data are in the order of the weights."""
+    header: dict[str, Any] = {} if "no metadata" in written else {"__metadata__": {"format": "pt"}}
     at = 0
     for name, x in weights.items():
         header[name] = {
@@ -103,27 +114,31 @@ def safetensors(weights: Weights) -> bytes:
             "data_offsets": [at, at + x.nbytes],
         }
         at += x.nbytes
+    if "out of order" in written:
+        header = dict(sorted(header.items(), reverse=True))
     text = json.dumps(header).encode()
     text += b" " * (-len(text) % 8)
     return struct.pack("<Q", len(text)) + text + b"".join(x.tobytes() for x in weights.values())
 
 
-def gguf(config: Mapping[str, Any], weights: Weights) -> bytes:
+def gguf(config: Mapping[str, Any], weights: Weights, alignment: int = ALIGNMENT) -> bytes:
     """The bytes of a GGUF file. Packed matrices are written as the blocks whose scales and minima they have."""
     tensors = {_tensor(name): _block_type(name, weights) for name in weights if name.endswith(".weight")}
     arranged = {name: _arranged(name, x, config) for name, x in weights.items()}
     blocks = {_tensor(name): _blocks(name, arranged) for name in weights if name.endswith(".weight")}
     shapes = {_tensor(name): _shape(name, weights) for name in weights if name.endswith(".weight")}
     metadata = _metadata(config)
+    if alignment != ALIGNMENT:
+        metadata["general.alignment"] = alignment
     data = struct.pack("<4sIQQ", b"GGUF", 3, len(tensors), len(metadata))
     data += b"".join(_text(key) + _value(value) for key, value in metadata.items())
     at = 0
     for name, kind in tensors.items():
         shape = shapes[name][::-1]
         data += _text(name) + struct.pack(f"<I{len(shape)}QIQ", len(shape), *shape, _GGML[kind], at)
-        at += _padded(len(blocks[name]))
-    data += b"\0" * (-len(data) % ALIGNMENT)
-    return data + b"".join(block + b"\0" * (-len(block) % ALIGNMENT) for block in blocks.values())
+        at += math.ceil(len(blocks[name]) / alignment) * alignment
+    data += b"\0" * (-len(data) % alignment)
+    return data + b"".join(block + b"\0" * (-len(block) % alignment) for block in blocks.values())
 
 
 def packed(values: np.ndarray, kind: str) -> dict[str, np.ndarray]:
@@ -265,7 +280,7 @@ def _words(codes: np.ndarray, bits: int) -> np.ndarray:
 
 
 def _metadata(config: Mapping[str, Any]) -> dict[str, Any]:
-    kind = config["model_type"]
+    kind, dim = config["model_type"], config.get("head_dim")
     theta = config.get("rope_theta") or config["rope_parameters"]["rope_theta"]
     own = {
         "context_length": config["max_position_embeddings"],
@@ -274,21 +289,23 @@ def _metadata(config: Mapping[str, Any]) -> dict[str, Any]:
         "feed_forward_length": config["intermediate_size"],
         "attention.head_count": config["num_attention_heads"],
         "attention.head_count_kv": config["num_key_value_heads"],
-        "attention.key_length": config["head_dim"],
-        "attention.value_length": config["head_dim"],
-        "rope.dimension_count": config["head_dim"],
+        **({"attention.key_length": dim, "attention.value_length": dim} if dim else {}),
+        "rope.dimension_count": dim or config["hidden_size"] // config["num_attention_heads"],
         "rope.freq_base": float(theta),
         "attention.layer_norm_rms_epsilon": float(config["rms_norm_eps"]),
         "vocab_size": config["vocab_size"],
     }
-    # A few words of a tokenizer: readers pass over arrays, and must do it right.
+    # A few words of a tokenizer: readers pass over arrays of any type, and must do it right.
     words = [f"word {i}" for i in range(config["vocab_size"])]
     return {
         "general.architecture": kind,
         "general.name": "drawn",
         **{f"{kind}.{key}": value for key, value in own.items()},
         "tokenizer.ggml.model": "gpt2",
+        "tokenizer.ggml.add_bos_token": True,
         "tokenizer.ggml.tokens": words,
+        "tokenizer.ggml.scores": [-float(i) for i in range(len(words))],
+        "tokenizer.ggml.token_type": [1] * len(words),
     }
 
 
@@ -300,9 +317,12 @@ def _value(value: Any) -> bytes:
     if isinstance(value, str):
         return struct.pack("<I", 8) + _text(value)
     if isinstance(value, list):
-        return struct.pack("<IIQ", 9, 8, len(value)) + b"".join(_text(item) for item in value)
+        kind, parts = {
+            str: (8, map(_text, value)),
+            float: (6, (struct.pack("<f", x) for x in value)),
+            int: (5, (struct.pack("<i", x) for x in value)),
+        }[type(value[0])]
+        return struct.pack("<IIQ", 9, kind, len(value)) + b"".join(parts)
+    if isinstance(value, bool):
+        return struct.pack("<I?", 7, value)
     return struct.pack("<If", 6, value) if isinstance(value, float) else struct.pack("<II", 4, value)
-
-
-def _padded(size: int) -> int:
-    return math.ceil(size / ALIGNMENT) * ALIGNMENT

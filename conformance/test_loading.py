@@ -6,6 +6,7 @@ from inferspec.conformance.decoders import (
     misshaped,
     refuses_naming,
     with_additional,
+    with_all_that_is_said,
     with_config,
     without,
 )
@@ -30,14 +31,20 @@ SHARES = fractions
 """Which of some things, as a share of the way through them."""
 
 FOLDERS = ["folder", "sharded"]
+BESIDE_OTHERS = ("another file", "out of order", "no metadata")
 PACKED = ["4-bit", "8-bit", "2-bit"]
 
 # folders
 
 
-@requirement(spec.LOAD_01, call=folder_calls(forms=["folder"]), share=0.3)
+@requirement(spec.LOAD_01, call=folder_calls(forms=["folder"], habits=BESIDE_OTHERS), share=0.3)
 def test_a_folder_gives_the_model_of_its_files(subject, call):
     subject.agrees(call)
+
+
+@requirement(spec.LOAD_01, call=folder_calls(forms=["folder"], packing=["dense"]), share=0.2)
+def test_what_else_a_config_says_changes_nothing_in_a_folder(subject, call):
+    subject.agrees(with_all_that_is_said(call))
 
 
 @requirement(spec.LOAD_01, call=folder_calls(forms=["folder"], packing=["dense"], layers=(11, 12)), share=0.1)
@@ -45,7 +52,7 @@ def test_more_than_ten_layers_are_in_the_order_of_their_numbers(subject, call):
     subject.agrees(call)
 
 
-@requirement(spec.LOAD_02, call=folder_calls(forms=["sharded"]), share=0.3)
+@requirement(spec.LOAD_02, call=folder_calls(forms=["sharded"], habits=BESIDE_OTHERS), share=0.3)
 def test_shards_give_the_model_of_all_their_tensors(subject, call):
     subject.agrees(call)
 

@@ -173,9 +173,7 @@ def test_each_of_many_rows_is_filtered(subject, call):
     gives_a_right_set(subject, call)
 
 
-@requirement(
-    spec.SAMP_12, call=filter_calls(leading_dims=[(1,), (2,)], rows=MANY_ROWS, sizes=WIDE_ROWS), share=0.1
-)
+@requirement(spec.SAMP_12, call=filter_calls(leading_dims=[(1,), (2,)], rows=MANY_ROWS, sizes=WIDE_ROWS), share=0.1)
 def test_each_of_many_wide_rows_is_filtered(subject, call):
     gives_a_right_set(subject, call)
 

@@ -34,6 +34,11 @@ DAMAGES = ("cut short", "no config", "no shard", "no weights", "header")
 """What can be wrong with files: a tensor file that ends too early, no config.json, a shard that is not there, a folder
 without tensors, a header that is not one."""
 
+HABITS = ("out of order", "no metadata", "another file", "aligned to 128")
+"""What files may have otherwise and mean the same: a header of safetensors that names tensors in another order than
+that of their data, or has no `__metadata__`; a file of safetensors beside those of the model, which no index names; a
+GGUF file with a `general.alignment`."""
+
 Config = dict[str, Any]
 Weights = dict[str, np.ndarray]
 
@@ -48,7 +53,10 @@ class Load(Operation):
 
     # lost: the bytes that files which are cut short lack.
     # stored: the name of a trained model, whose files are there already; rewritten: they are written anew all the same.
-    signature = Signature.parse("load(config, weights, form, tokens, damage='', lost=1, stored='', rewritten=False)")
+    # written: some of HABITS.
+    signature = Signature.parse(
+        "load(config, weights, form, tokens, damage='', lost=1, stored='', rewritten=False, written=())"
+    )
     methods = ("__call__",)
     models: ClassVar[Mapping[str, type[Decoder]]] = {"llama": Llama, "qwen3": Qwen3}
 

@@ -24,9 +24,8 @@ def load(subject: Any, given: Mapping[str, Any], to: Arrays) -> Any:
     folder = Path(_place())
     weights = {name: to.to_numpy(x) for name, x in given["weights"].items()}
     try:
-        path = checkpoints.write(
-            folder, given["config"], weights, given["form"], given.get("damage", ""), given.get("lost", 1)
-        )
+        damage, lost, written = given.get("damage", ""), given.get("lost", 1), given.get("written", ())
+        path = checkpoints.write(folder, given["config"], weights, given["form"], damage, lost, written)
         return _logits(subject, path, given, to)
     finally:
         shutil.rmtree(folder, ignore_errors=True)

@@ -16,6 +16,7 @@ from inferspec.conformance.inputs import decoder
 from inferspec.conformance.strategies import Pick, calls
 from inferspec.golden import models
 from inferspec.golden.models import NotInstalled
+from inferspec.spec.loading import HABITS
 from inferspec.spec.numerics import f64, is_float
 
 LOAD = "load"
@@ -58,28 +59,32 @@ def _tokens(pick: Pick, config: Mapping[str, Any], batch: int, length: int) -> t
     return tuple(tuple(row) for row in pick.random.integers(0, config["vocab_size"], (batch, length)).tolist())
 
 
-def _call(pick: Pick, config: dict[str, Any], weights: dict[str, np.ndarray], form: str, **more: Any) -> Call:
+def _call(pick: Pick, config: dict[str, Any], weights: dict[str, np.ndarray], form: str, habits: Sequence[str]) -> Call:
     tokens = _tokens(pick, config, pick.one_of(1, 2), pick.one_of(5, 1, 3, 7))
-    return pick.call(LOAD, config=config, weights=weights, form=form, tokens=tokens, **more)
+    written = tuple(habit for habit in habits if pick.random.random() < 0.5)
+    return pick.call(LOAD, config=config, weights=weights, form=form, tokens=tokens, written=written)
 
 
 @calls
-def folder_calls(pick: Pick, layers: Sequence[int] = (2, 1, 3)) -> Call:
-    """A folder: one file or shards, dense or quantised."""
+def folder_calls(pick: Pick, layers: Sequence[int] = (2, 1, 3), habits: Sequence[str] = HABITS[:2]) -> Call:
+    """A folder: one file or shards, dense or quantised. habits: what its files may have otherwise."""
     form = pick("forms")
     config, weights = decoder.model(pick, KINDS[pick("models")], layers)
-    return _call(pick, config, _shuffled(pick, weights), form)
+    return _call(pick, config, _shuffled(pick, weights), form, habits)
 
 
 @calls
 def gguf_calls(pick: Pick, layers: Sequence[int] = (2, 1, 3)) -> Call:
     """A GGUF file: every matrix of one type, or a mixture as llama.cpp makes it."""
-    form, types = pick("forms"), pick("gguf_types")
+    form, types, kind = pick("forms"), pick("gguf_types"), pick("models")
     # Drawn in 32s, so that every row is of whole blocks.
     inner = copy.copy(pick)
     inner.envelope = {**pick.envelope, "packing": ("4-bit",), "group_sizes": (32,), "dtypes": ("float32",)}
+    if kind == "llama" and types in ("F32", "F16") and pick.one_of(False, True):
+        # Without attention.key_length, which then is what the heads share out.
+        inner.envelope["head_dims"] = ("absent",)
     inner.features = {}
-    config, drawn = decoder.model(inner, KINDS[pick("models")], layers)
+    config, drawn = decoder.model(inner, KINDS[kind], layers)
     del config["quantization"]
     for key in ("heads", "rope", "tied"):
         pick.features[key] = inner.features[key]
@@ -102,7 +107,7 @@ def gguf_calls(pick: Pick, layers: Sequence[int] = (2, 1, 3)) -> Call:
         config["quantization"] |= {
             name: {"group_size": 32, "bits": n} for name, n in bits.items() if n != min(bits.values())
         }
-    return _call(pick, config, weights, form)
+    return _call(pick, config, weights, form, ("aligned to 128",))
 
 
 def _type(types: str, module: str) -> str:

@@ -9,6 +9,7 @@ import numpy as np
 
 from inferspec.spec.contract import Arguments, Fault, Variant
 from inferspec.spec.loading import (
+    GGUF,
     LOAD_01,
     LOAD_02,
     LOAD_03,
@@ -366,7 +367,82 @@ def _lost_shard_is_random(self: Load, a: Arguments) -> Arguments:
     return _with_weights(inner, _last_shard_lost(self, inner.weights)) if a.damage else inner
 
 
+def _refuses(habit: str) -> Callable[..., None]:
+    def guard_files(self: Load, a: Arguments) -> None:
+        Load.guard_files(self, a)
+        if habit in a.written:
+            raise ValueError(f"the files are {habit}")
+
+    return guard_files
+
+
+def _data_in_order_of_the_header(self: Load, a: Arguments) -> Arguments:
+    """Sizes are read from the header and offsets are not."""
+    if "out of order" not in a.written or a.form != "folder":
+        return Load.inner(self, a)
+    data, at, found = b"".join(x.tobytes() for x in a.weights.values()), 0, {}
+    for name in sorted(a.weights, reverse=True):
+        x = a.weights[name]
+        found[name] = np.frombuffer(data[at : at + x.nbytes], x.dtype).reshape(x.shape)
+        at += x.nbytes
+    return Load.inner(self, Arguments(**{**vars(a), "weights": found}))
+
+
+def _no_null(self: Load, config: Config, a: Arguments) -> Config:
+    if nulls := [name for name in ("rope_scaling", "head_dim") if config.get(name, 0) is None]:
+        raise ValueError(f"{nulls[0]} is None")
+    return config
+
+
+def _key_length_needed(self: Load, config: Config, weights: Weights) -> Understood:
+    if "head_dim" not in config:
+        raise ValueError("the file does not say attention.key_length")
+    return config, weights
+
+
 FAULTS: tuple[Fault, ...] = (
+    Fault(
+        "loading-data-in-order-of-the-header",
+        "tensors are read one after the other as the header names them, without their offsets",
+        LOAD_01,
+        {"inner": _data_in_order_of_the_header},
+        TIRED,
+    ),
+    Fault(
+        "loading-metadata-needed",
+        "a header without __metadata__ is refused",
+        LOAD_01,
+        {"guard_files": _refuses("no metadata")},
+        TIRED,
+    ),
+    Fault(
+        "loading-nulls-refused",
+        "a config.json with rope_scaling: null is refused",
+        LOAD_01,
+        {"configured": _no_null},
+        TIRED,
+    ),
+    Fault(
+        "loading-every-file",
+        "every file of safetensors is read, also one that the index does not name",
+        LOAD_02,
+        {"guard_files": _refuses("another file")},
+        "glob over *.safetensors, as readers do",
+    ),
+    Fault(
+        "loading-gguf-alignment",
+        "the data of a GGUF file are looked for as if it were aligned to 32",
+        LOAD_08,
+        {"guard_files": _refuses("aligned to 128")},
+        GGUF,
+    ),
+    Fault(
+        "loading-gguf-key-length-needed",
+        "a GGUF file without attention.key_length is refused",
+        LOAD_08,
+        {"from_gguf": _key_length_needed},
+        GGUF,
+    ),
     Fault("loading-norms-of-one", "norm weights are left at 1", LOAD_01, {"completed": _norms_of_one}, TIRED),
     Fault(
         "loading-gate-for-up",
