@@ -10,6 +10,7 @@ from inferspec.conformance.decoders import (
     refuses_naming,
     takes_no_scaled_rope_for_the_default,
     with_all_that_is_said,
+    with_config,
     with_one_token,
     without,
     without_fields,
@@ -40,6 +41,15 @@ def test_what_else_a_config_says_changes_nothing(subject, call):
     subject.agrees(with_all_that_is_said(call))
 
 
+@requirement(
+    spec.LLAMA_01,
+    call=forward_calls(packing=["dense"], heads=[(1, 1)], lengths=(320,), batches=(1,), layers=(1,), small=True),
+    share=0.02,
+)
+def test_prompts_of_hundreds_of_tokens_are_right(subject, call):
+    subject.agrees(call)
+
+
 @requirement(spec.LLAMA_02, call=forward_calls(tied=[True]), share=0.4)
 def test_a_tied_head_is_the_embedding(subject, call):
     subject.agrees(call)
@@ -68,6 +78,7 @@ def test_a_head_dim_that_is_absent_is_hidden_size_over_heads(subject, call):
 @requirement(spec.LLAMA_04, call=forward_calls(heads=[(1, 1), (2, 2), (3, 3)], packing=DENSE), share=0.2)
 def test_key_heads_that_are_absent_are_as_many_as_query_heads(subject, call):
     subject.agrees(without_fields(call, "num_key_value_heads"))
+    subject.agrees(with_config(call, num_key_value_heads=None))
 
 
 @requirement(spec.LLAMA_05, call=forward_calls(rope=["rope_theta"], packing=DENSE, lengths=(5, 7, 9)), share=0.4)
@@ -123,7 +134,7 @@ def test_no_token_changes_the_logits_before_it(subject, call, at):
     no_token_changes_earlier_logits(subject, call, at)
 
 
-@requirement(spec.LLAMA_12, call=forward_calls(batches=(2, 3, 7)), share=0.1)
+@requirement(spec.LLAMA_12, call=forward_calls(batches=(2, 9)), share=0.1)
 def test_a_batch_is_the_stack_of_its_rows(subject, call):
     each_row_is_right_alone(subject, call)
 

@@ -14,7 +14,15 @@ from typing import Any
 import numpy as np
 
 from inferspec.spec.contract import Arguments, Change, Fault, Operation, Variant
-from inferspec.spec.mistakes import drifts, first_row_for_all, ignores_strides, mutates, promotes, remembers
+from inferspec.spec.mistakes import (
+    drifts,
+    first_row_for_all,
+    ignores_strides,
+    leaves_unwritten,
+    mutates,
+    promotes,
+    remembers,
+)
 from inferspec.spec.numerics import Precision, f64, is_float, round_to
 from inferspec.spec.stochastic import Exact, Matrix
 from inferspec.spec.transformer import Decoder, Incremental, Memory
@@ -422,6 +430,7 @@ def shared(spec: ModuleType, prefix: str, own: Sequence[Fault]) -> tuple[Fault, 
         "a config that says more than the sizes is refused",
         {"guard_config": _known_fields_alone},
     )
+    fault(1, "window-of-256", "a token sees the last 256 alone", _window(256), "PROPERTIES CM5")
     fault(1, "input-norm-dropped", "attention reads the stream without its norm", _norm_dropped(".input_layernorm"))
     fault(
         1, "mlp-norm-dropped", "the MLP reads the stream without its norm", _norm_dropped(".post_attention_layernorm")
@@ -585,6 +594,13 @@ def shared(spec: ModuleType, prefix: str, own: Sequence[Fault]) -> tuple[Fault, 
     )
     fault(11, "sees-the-next", "every token sees the next one too", {"visible": _sees_the_next})
     fault(12, "first-row-for-all", "the first sequence serves the whole batch", first_row_for_all("tokens"))
+    fault(
+        12,
+        "eight-sequences",
+        "sequences past the eighth have no logits",
+        leaves_unwritten(lambda logits: logits[:8]),
+        "PROPERTIES X2",
+    )
     fault(
         12,
         "first-row-turned",

@@ -29,6 +29,12 @@ def _one_key_head(self: Decoder, config: Any) -> tuple[int, int]:
     return config["num_attention_heads"], config.get("num_key_value_heads") or 1
 
 
+def _no_null_key_heads(self: Decoder, config: Any) -> None:
+    Decoder.guard_config(self, config)
+    if config.get("num_key_value_heads", 0) is None:
+        raise ValueError("num_key_value_heads is None")
+
+
 def _base_of_qwen3(self: Decoder, config: Any) -> float:
     return Decoder.theta(self, config) if {"rope_theta", "rope_parameters"} & set(config) else 1e6
 
@@ -58,6 +64,13 @@ FAULTS: tuple[Fault, ...] = shared(
             "without num_key_value_heads all query heads share one key head",
             spec.LLAMA_04,
             {"heads": _one_key_head},
+            TIRED,
+        ),
+        Fault(
+            "llama-null-key-heads",
+            "a num_key_value_heads of null is refused",
+            spec.LLAMA_04,
+            {"guard_config": _no_null_key_heads},
             TIRED,
         ),
         Fault(
