@@ -12,6 +12,7 @@ from inferspec.conformance.inputs.embedding import (
     many_tokens,
     reading_heads,
     square,
+    wide_rows,
 )
 from inferspec.conformance.inputs.linear import resized
 from inferspec.conformance.properties import depends_on_arguments_alone, keeps_arguments, refuses, returns
@@ -52,6 +53,11 @@ def test_no_tokens_give_no_rows(subject, call, axis):
 
 @requirement(spec.EMB_03, call=lookup_calls(sizes=beside_tiles))
 def test_many_tokens_and_wide_rows_are_right(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.EMB_03, call=lookup_calls(sizes=wide_rows), share=0.1)
+def test_rows_of_thousands_of_features_are_right(subject, call):
     subject.agrees(call)
 
 

@@ -62,6 +62,11 @@ def many_tokens(pick: Pick) -> tuple[int, int, int]:
     return pick.one_of(1025, 2049, 5000, 65537), pick.size(3, 9), pick.size(1, 2)
 
 
+def wide_rows(pick: Pick) -> tuple[int, int, int]:
+    """Rows of thousands of features, as models have them."""
+    return pick.size(1, 5), pick.size(3, 9), pick.upto("features", 1025, 2049, 4096)
+
+
 def many_rows_wide(pick: Pick) -> tuple[int, int, int]:
     """A prompt of as many rows as a tile has, and a vocabulary of thousands."""
     return pick.one_of(9, 17, 33), pick.upto("vocabulary", 4097, 8193), pick.size(1, 2)

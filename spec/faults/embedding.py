@@ -204,6 +204,13 @@ FAULTS: tuple[Fault, ...] = (
         TIRED,
     ),
     Fault(
+        "embedding-features-of-one-group",
+        "features past the 1024th, which one group of threads does not reach, are zeros",
+        EMB_03,
+        leaves_unwritten(lambda rows: rows[..., :1024]),
+        TIRED,
+    ),
+    Fault(
         "embedding-tokens-of-one-group",
         "tokens past the 1024th, which one group of threads does not reach, give nothing",
         EMB_03,
