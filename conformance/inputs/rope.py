@@ -49,7 +49,7 @@ def several_rows(pick: Pick) -> tuple[int, int, int]:
 
 def beside_tiles(pick: Pick) -> tuple[int, int, int]:
     """Tokens, heads or rows beside the sizes at which kernels take another path; the rest stays small."""
-    edge, many = pick.one_of(*EDGES), pick.one_of(*(n for n in EDGES if n <= 65))
+    edge, many = pick.one_of(*EDGES), pick.one_of(*(n for n in EDGES if n <= 129))
     few, fewer = pick.one_of(3, 2, 1, 5), pick.size(1, 2)
     return pick.one_of((fewer, edge, few), (fewer, few, many), (many, few, fewer))
 

@@ -228,6 +228,7 @@ FAULTS: tuple[Fault, ...] = (
     Fault("rope-list-length", "a list with too few or too many slices is taken", contract.ROPE_20, {"guard_rows": lambda self, a: None, "starts": _cycled_starts}, TIRED),
     Fault("rope-heads-in-fours", "heads after the last multiple of 4 are never written", contract.ROPE_21, leaves_unwritten(_whole(2, 4)), "kernels that take 4 heads per thread"),
     Fault("rope-heads-in-16-bits", "of all heads of all tokens those past the 65535th are never written", contract.ROPE_21, counts_rows_in_16_bits(), "PROPERTIES X8"),
+    Fault("rope-heads-past-64", "heads past the 64th are never written", contract.ROPE_21, leaves_unwritten(lambda out: out[:, :, :64]), "PROPERTIES X2"),
     Fault("rope-tokens-in-tiles", "tokens after the last multiple of 32 are never written", contract.ROPE_21, leaves_unwritten(_whole(1, 32)), TIRED),
 )  # fmt: skip
 
