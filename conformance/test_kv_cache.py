@@ -217,6 +217,11 @@ def test_a_rewind_by_nothing_or_by_everything(subject, call):
     subject.agrees(call)
 
 
+@requirement(spec.KV_13, call=rewinds_to_the_ends(chunks=thousands), share=0.1)
+def test_a_rewind_by_thousands(subject, call):
+    subject.agrees(call)
+
+
 @requirement(spec.SKV_13, call=rewinds_to_the_ends(static=True), share=0.4)
 def test_a_rewind_of_a_preallocated_cache_by_nothing_or_by_everything(subject, call):
     subject.agrees(call)

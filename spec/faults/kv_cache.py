@@ -773,6 +773,13 @@ FAULTS: tuple[Fault, ...] = (
         "PROPERTIES PA2",
     ),
     *_both("rewind-by-0-empties", "a rewind by 0 slices to [:-0], which is nothing", 13, {"drop": _minus_zero}),
+    Fault(
+        "kv-cache-rewind-past-512",
+        "a rewind by more than 512 tokens leaves one of those that it should drop",
+        spec.KV_13,
+        {"drop": lambda self, cache, n: KVCache.drop(self, cache, n - (n > 512))},
+        "PROPERTIES X2",
+    ),
     *_both("never-rewound-to-0", "a rewind by all tokens is ignored", 13, {"drop": _never_to_zero}),
     *_both(
         "rewind-clamps",
