@@ -72,7 +72,7 @@ def beside_tiles(pick: Pick, size: int) -> tuple[int, int, int]:
 def many_outputs(pick: Pick, size: int) -> tuple[int, int, int]:
     """More rows of weights than a 16-bit number holds."""
     sizes = (32769, 32840, 65537) if size == 32 else (32769, 32840)
-    return pick.one_of(1, 16, 3), pick.upto("vocabulary", *sizes), 1
+    return pick.one_of(33, 1, 3), pick.upto("vocabulary", *sizes), 1
 
 
 def many_rows(pick: Pick, size: int) -> tuple[int, int, int]:

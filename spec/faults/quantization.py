@@ -1160,6 +1160,15 @@ _MATMUL = (
         f"{MLX}/commit/c9e8ee6b6",
     ),
     Fault(
+        "quantized-matmul-wide-rows-of-16",
+        "of more than 2048 outputs a tile of 16 rows alone is written",
+        QMM_07,
+        leaves_unwritten(
+            lambda out: out if out.shape[-1] <= 2048 else out.reshape(-1, out.shape[-1])[:16],
+        ),
+        "PROPERTIES X2",
+    ),
+    Fault(
         "quantized-matmul-prefix-of-rows-lost",
         "of more than 32768 rows the first ones are lost",
         QMM_07,
