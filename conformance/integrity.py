@@ -233,16 +233,21 @@ def _unchanged(live: Any, node: ast.FunctionDef, qualified: str, codes: Codes) -
 
 def _within_decorators(live: Any) -> Iterator[types.CodeType]:
     """The code of all functions that decorators hold, from the outside on; nothing behind a function of somebody else's."""
-    todo, seen = [live], set()
-    while todo:
-        held = todo.pop()
+    waiting: list[Any] = [live]
+    # The objects themselves are kept, so that no other gets the identity of one that is gone.
+    seen: dict[int, Any] = {}
+    while waiting:
+        held = waiting.pop()
+        if id(held) in seen:
+            continue
+        seen[id(held)] = held
         if isinstance(held, types.FunctionType):
             if not held.__code__.co_filename.startswith(DECORATORS):
                 return
             yield held.__code__
-            todo += [cell.cell_contents for cell in held.__closure__ or () if cell != types.CellType()]
-        seen.add(id(held))
-        todo += [inner for name in HELD if id(inner := getattr(held, name, None)) not in seen]
+            filled = [cell for cell in held.__closure__ or () if cell != types.CellType()]
+            waiting += [cell.cell_contents for cell in filled]
+        waiting += [getattr(held, name, None) for name in HELD]
 
 
 def _is(live: Any, qualified: str, codes: Codes) -> bool:

@@ -134,7 +134,7 @@ def test_no_token_changes_the_logits_before_it(subject, call, at):
     no_token_changes_earlier_logits(subject, call, at)
 
 
-@requirement(spec.LLAMA_12, call=forward_calls(batches=(2, 9)), share=0.1)
+@requirement(spec.LLAMA_12, call=forward_calls(batches=(2, 9, 3)), share=0.1)
 def test_a_batch_is_the_stack_of_its_rows(subject, call):
     each_row_is_right_alone(subject, call)
 

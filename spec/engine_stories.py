@@ -183,7 +183,9 @@ class _Story:
     def _computes(self) -> None:
         self.clock.now += COMPUTING
         for one in self.known.values():
-            one.computed = one.computed or self.clock.now
+            # A use that comes later, for another request, says nothing of an id that is out.
+            if not one.streamed:
+                one.computed = one.computed or self.clock.now
 
     # what is seen
 

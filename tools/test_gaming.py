@@ -272,6 +272,21 @@ def test_inputs_of_somebody_else_are_named(monkeypatch):
     assert altered() == ["inferspec.conformance.inputs.rope.rope_calls"]
 
 
+def test_a_function_of_ours_that_holds_itself_is_no_end(monkeypatch):
+    # In the place of another of ours: nothing of what it holds is what the file has there.
+    again = kit_function_that_holds_itself()
+    monkeypatch.setattr(Calls, "asked", property(again))
+    assert altered() == ["inferspec.conformance.strategies.Calls.asked"]
+
+
+def kit_function_that_holds_itself():
+    """A closure that is one of its own cells, from a file of the kit's."""
+    found = {}
+    source = "def outer():\n    def inner(self):\n        return inner\n    return inner\n"
+    exec(compile(source, str(Path(suite.__file__).with_name("made.py")), "exec"), found)
+    return found["outer"]()
+
+
 def test_a_default_that_was_changed_is_named(monkeypatch):
     monkeypatch.setattr(certificate.verdict_of, "__defaults__", (False,))
     assert altered() == ["inferspec.conformance.certificate.verdict_of"]

@@ -141,7 +141,7 @@ def _sizes(pick: Pick, rows: tuple[int, int], most_heads: int = 2) -> tuple[str,
         dim,
         ratio,
         pick.size(1, 1 if large else most_heads),
-        pick.size(rows[0], max(rows[0], 2) if large and rows[1] > 2 else rows[1]),
+        pick.size(rows[0], min(rows[1], max(rows[0], 2)) if large else rows[1]),
     )
 
 

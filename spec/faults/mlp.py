@@ -7,15 +7,7 @@ from typing import Any
 import numpy as np
 
 from inferspec.spec.contract import Arguments, Fault, Operation, Variant
-from inferspec.spec.faults.linear import (
-    COURSE_GAP,
-    FLASHINFER,
-    MLX,
-    SILU_BUG,
-    TIRED,
-    rounded,
-    running_product,
-)
+from inferspec.spec.faults.linear import COURSE_GAP, FLASHINFER, MLX, SILU_BUG, TIRED, rounded, running_product
 from inferspec.spec.linear import Silu
 from inferspec.spec.mistakes import (
     drifts,
