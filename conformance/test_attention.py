@@ -51,6 +51,17 @@ def test_grouped_heads_read_their_own_keys_and_values(subject, routed):
     subject.expects(call, expected)
 
 
+@requirement(
+    spec.ATTN_03,
+    call=attention_calls(
+        most_heads=33, ratios=[1, 2, 3], head_dims=[2, 4, 8], leading_dims=[(), (2,)], amplitude=(1.0,)
+    ),
+    share=0.1,
+)
+def test_dozens_of_heads_read_their_own_keys_and_values(subject, call):
+    subject.agrees(call, where=seeing(call))
+
+
 @requirement(spec.ATTN_04, call=attention_calls(masks=["additive", "bool", "-inf"]))
 def test_a_mask_of_any_broadcastable_shape_acts_where_it_should(subject, call):
     subject.agrees(call, where=seeing(call))
@@ -364,6 +375,15 @@ def test_heads_are_consecutive_features(subject, routed):
     subject.expects(call, expected)
 
 
+@requirement(
+    spec.MHA_02,
+    call=multi_head_calls(heads=(16, 9, 12, 32), dims=(2, 3, 4), free_head_dim=[False]),
+    share=0.1,
+)
+def test_dozens_of_heads_are_split_and_merged_in_order(subject, call):
+    subject.agrees(call, where=_seeing_rows(call))
+
+
 @requirement(spec.MHA_03, call=multi_head_calls(masks=["none"], free_head_dim=[True]))
 def test_the_head_dim_comes_from_the_weights(subject, call):
     subject.agrees(call)
@@ -376,6 +396,22 @@ def test_long_sequences_of_multi_head_attention_are_right(subject, call):
 
 @requirement(spec.MHA_04, call=multi_head_calls(free_head_dim=[False], longest=70), share=1.3)
 def test_long_masks_act_on_every_head(subject, call):
+    subject.agrees(call, where=_seeing_rows(call))
+
+
+@requirement(
+    spec.MHA_04,
+    call=multi_head_calls(
+        masks=["none", "causal"],
+        shapes=prompts,
+        heads=(2, 3),
+        dims=(2, 4),
+        leading_dims=[(1,), (2,)],
+        free_head_dim=[False],
+    ),
+    share=0.05,
+)
+def test_prompts_of_hundreds_of_tokens_are_right(subject, call):
     subject.agrees(call, where=_seeing_rows(call))
 
 

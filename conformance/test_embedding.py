@@ -20,7 +20,7 @@ from inferspec.conformance.strategies import among, in_views
 from inferspec.conformance.suite import requirement
 from inferspec.spec import embedding as spec
 
-BATCHES = [(2,), (2, 3)]
+BATCHES = [(2,), (2, 3), (9, 2)]
 
 # the lookup
 

@@ -215,7 +215,7 @@ def test_an_empty_batch_gives_an_empty_result_of_flash_attention(subject, call):
     subject.expects(empty, np.zeros(empty.arguments["query"].shape))
 
 
-@requirement(spec.FLASH_12, call=flash_calls(leading_dims=[(2,), (2, 3), (3,)]), share=0.4)
+@requirement(spec.FLASH_12, call=flash_calls(leading_dims=[(2,), (2, 3), (3,), (9,)]), share=0.4)
 def test_a_batch_of_flash_attention_is_the_stack_of_its_rows(subject, call):
     subject.agrees(call, where=seeing(call))
 

@@ -35,7 +35,7 @@ from inferspec.conformance.trial import Nonconformance
 from inferspec.spec import linear as spec
 from inferspec.spec.numerics import f64, within
 
-BATCHES = [(2,), (2, 3)]
+BATCHES = [(2,), (2, 3), (9, 2)]
 HALVES = ["float16", "bfloat16"]
 
 # linear

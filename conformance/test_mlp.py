@@ -17,7 +17,7 @@ from inferspec.conformance.strategies import among, in_views
 from inferspec.conformance.suite import requirement
 from inferspec.spec import mlp as spec
 
-BATCHES = [(2,), (2, 3)]
+BATCHES = [(2,), (2, 3), (9, 2)]
 
 
 @requirement(spec.MLP_01, call=swiglu_calls())

@@ -43,7 +43,7 @@ from inferspec.conformance.trial import Nonconformance
 from inferspec.spec import quantization as spec
 from inferspec.spec.quantization import Quantize, restored
 
-BATCHES = [(2,), (2, 3), (2, 1, 3)]
+BATCHES = [(2,), (2, 3), (2, 1, 3), (9, 2)]
 PLAIN = {"stacked": [False]}
 
 weights = quantize_calls(**PLAIN)

@@ -20,7 +20,7 @@ from inferspec.spec.contract import Answer
 from inferspec.spec.numerics import f64
 
 HALF = ["float16", "bfloat16"]
-BATCHES = [(2,), (2, 3), (33,), (2, 1, 3)]
+BATCHES = [(2,), (2, 3), (33,), (2, 1, 3), (9, 2)]
 
 
 @requirement(spec.RMS_01, call=rms_calls())

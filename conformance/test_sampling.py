@@ -43,7 +43,7 @@ from inferspec.conformance.trial import Nonconformance
 from inferspec.spec import sampling as spec
 from inferspec.spec.numerics import FALSE_ALARM, STATISTICAL_CHECKS, Precision, f64, most_draws, relative_entropy_limit
 
-BATCHES = [(2,), (2, 3), (2, 1, 3)]
+BATCHES = [(2,), (2, 3), (2, 1, 3), (9, 2)]
 NO_LIMIT = among([None, 0, "V", "V + 1", 10**6])
 BAD_TOP_P = among([0, 0.0, -0.1, 1.0001, 2, float("nan"), float("inf")])
 

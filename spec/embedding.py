@@ -178,7 +178,7 @@ CONTRACT = Contract(
     envelope={
         "dtypes": ("float32", "float16", "bfloat16"),
         "token_dtypes": ("int32", "int64", "uint32"),
-        "leading_dims": ((), (1,), (2,), (2, 3), (2, 1, 3)),
+        "leading_dims": ((), (1,), (2,), (2, 3), (2, 1, 3), (9, 2)),
         "sized": (True, False),
         "features": 4096,
         "vocabulary": 262144,

@@ -123,6 +123,11 @@ def first_row_for_all(argument: str) -> Change:
     return _replacing(argument, first)
 
 
+def wraps_batches(argument: str, rows: int = 8) -> Change:
+    """Entries of the leading axis of one argument are counted modulo `rows`: as many as a kernel was tried with."""
+    return _replacing(argument, lambda self, a, value: value[np.arange(len(value)) % rows] if value.ndim > 2 else value)
+
+
 def rounds(argument: str, dtype: str = "bfloat16") -> Change:
     """One argument passes through a narrower dtype on its way in, and is of its own dtype again."""
     return _replacing(argument, lambda self, a, value: round_to(f64(round_to(f64(value), dtype)), value.dtype.name))

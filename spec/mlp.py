@@ -153,7 +153,7 @@ CONTRACT = Contract(
     operations=(SwiGLU,),
     envelope={
         "dtypes": ("float32", "float16", "bfloat16"),
-        "leading_dims": ((), (1,), (2,), (2, 3), (2, 1, 3)),
+        "leading_dims": ((), (1,), (2,), (2, 3), (2, 1, 3), (9, 2)),
         "features": 4096,
     },
     requirements=tuple(value for value in list(globals().values()) if isinstance(value, Requirement)),

@@ -627,7 +627,7 @@ CONTRACT = Contract(
         "bias": (False, True),
         "stacked": (False, True),
         "token_dtypes": ("int32", "int64", "uint32"),
-        "leading_dims": ((), (1,), (2,), (2, 3), (2, 1, 3)),
+        "leading_dims": ((), (1,), (2,), (2, 3), (2, 1, 3), (9, 2)),
         "features": 8192,
         "vocabulary": 131072,
     },

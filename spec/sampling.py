@@ -565,7 +565,7 @@ CONTRACT = Contract(
     envelope={
         "dtypes": ("float32", "float16", "bfloat16"),
         "uniform_dtypes": ("float32", "float16", "bfloat16"),
-        "leading_dims": ((), (1,), (2,), (2, 3), (2, 1, 3)),
+        "leading_dims": ((), (1,), (2,), (2, 3), (2, 1, 3), (9, 2)),
         "top_k": (True, False),
         "top_p": (True, False),
         "temperatures": ("greedy", "one", "power of two", "other"),

@@ -282,15 +282,27 @@ def mask_calls(pick: Pick, empty: bool = False) -> Call:
 
 
 @calls
-def multi_head_calls(pick: Pick, relation: str = "any", longest: int = 12) -> Call:
-    """Multi-head attention with weights that keep activations near 1; L and S differ and head dims are free where claimed."""
-    dtype, heads, lead = pick("dtypes"), pick.one_of(1, 2, 3, 4, 5, 8), tuple(pick("leading_dims"))
-    dim = pick.one_of(2, 4, 3, 8, 16, 33)
-    hidden = heads * dim
+def multi_head_calls(
+    pick: Pick,
+    relation: str = "any",
+    longest: int = 12,
+    shapes: Any = None,
+    heads: tuple[int, ...] = (1, 2, 3, 4, 5, 8),
+    dims: tuple[int, ...] = (2, 4, 3, 8, 16, 33),
+) -> Call:
+    """Multi-head attention with weights that keep activations near 1; L and S differ and head dims are free where claimed.
+
+    shapes: makes L and S of a `Pick`, in place of `relation` and `longest`. heads, dims: how many heads of which dims.
+    """
+    dtype, count, lead = pick("dtypes"), pick.one_of(*heads), tuple(pick("leading_dims"))
+    dim = pick.one_of(*dims)
+    hidden = count * dim
     if pick("free_head_dim"):
         hidden = pick.one_of(*(n for n in range(2, min(2 * hidden, 40) + 2) if n != hidden))
-    length, keys = lengths(pick, relation if True in pick.envelope["other_lengths"] else "L=S", longest)
-    rows = heads * dim
+    free = True in pick.envelope["other_lengths"]
+    length, keys = shapes(pick) if shapes else lengths(pick, relation if free else "L=S", longest)
+    keys = keys if free else length
+    rows = count * dim
     weights = {
         name: pick.normal(*shape, dtype=dtype, amplitude=1.2 / math.sqrt(shape[1]))
         for name, shape in {
@@ -303,13 +315,16 @@ def multi_head_calls(pick: Pick, relation: str = "any", longest: int = 12) -> Ca
     inputs = {
         "query": pick.normal(*lead, length, hidden, dtype=dtype),
         "key": pick.normal(*lead, keys, hidden, dtype=dtype),
-        "value": pick.normal(*lead, keys, hidden, dtype=dtype),
+        # Past the range of float16 where the dtype reaches.
+        "value": pick.normal(
+            *lead, keys, hidden, dtype=dtype, amplitude=in_reach(pick.one_of(1.0, 1.0, 3e8), dtype, 100.0)
+        ),
     }
     kind = pick("masks")
     mask: Any = {"none": None, "causal": "causal"}.get(kind, "")
     if mask == "":
-        mask = array_mask(pick, kind, (*lead, heads, length, keys), dtype)
-    return pick.call("MultiHeadAttention", hidden_size=hidden, num_heads=heads, **weights, **inputs, mask=mask)
+        mask = array_mask(pick, kind, (*lead, count, length, keys), dtype)
+    return pick.call("MultiHeadAttention", hidden_size=hidden, num_heads=count, **weights, **inputs, mask=mask)
 
 
 @calls

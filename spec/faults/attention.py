@@ -246,6 +246,11 @@ def wraps(i: np.ndarray, j: np.ndarray, length: int, keys: int) -> np.ndarray:
     return j < np.where(count < 0, keys + count, count)
 
 
+def key_heads_modulo(most: int, x: np.ndarray) -> np.ndarray:
+    """The heads of keys or values as found by a number of a head that begins anew after `most`."""
+    return x[..., np.arange(x.shape[-3]) % most, :, :]
+
+
 # Logits and softmax.
 
 
@@ -492,6 +497,10 @@ def merged_without_swap(self: Operation, x: np.ndarray) -> np.ndarray:
 def merged_interleaved(self: Operation, x: np.ndarray) -> np.ndarray:
     *leading, heads, length, dim = x.shape
     return np.moveaxis(x, -3, -1).reshape(*leading, length, dim * heads)
+
+
+def merged_up_to_eight(self: Operation, x: np.ndarray) -> np.ndarray:
+    return MHA.merge(np.where(np.arange(x.shape[-3])[:, None, None] < 8, x, 0.0))
 
 
 def output_not_applied(self: Operation, x: np.ndarray, a: Arguments) -> np.ndarray:
@@ -782,6 +791,13 @@ SDPA_FAULTS = (
         spec.ATTN_12,
         leaves_unwritten(first_16_bits),
         "https://github.com/pytorch/pytorch/issues/142228",
+    ),
+    Fault(
+        "sdpa-key-heads-modulo-sixteen",
+        "key and value heads are counted modulo 16",
+        spec.ATTN_03,
+        reshapes(lambda a: {name: key_heads_modulo(16, getattr(a, name)) for name in ("key", "value")}),
+        ENGINEER,
     ),
     Fault(
         "sdpa-values-through-float16",
@@ -1394,6 +1410,27 @@ MHA_FAULTS = (
         "heads are merged by a reshape that mixes positions and heads",
         spec.MHA_02,
         {"merge": merged_without_swap},
+        ENGINEER,
+    ),
+    Fault(
+        "mha-heads-past-eight-missing",
+        "heads past the eighth are not attended",
+        spec.MHA_02,
+        {"merge": merged_up_to_eight},
+        ENGINEER,
+    ),
+    Fault(
+        "mha-values-through-float16",
+        "bfloat16 values pass through float16",
+        spec.MHA_01,
+        bfloat16_through_float16("value"),
+        ENGINEER,
+    ),
+    Fault(
+        "mha-causal-past-256",
+        "queries past the 256th of a prompt see one future key",
+        spec.MHA_04,
+        attending(PAST_256_ONE_FUTURE),
         ENGINEER,
     ),
     Fault("mha-merged-interleaved", "heads are merged as D×H", spec.MHA_02, {"merge": merged_interleaved}, ENGINEER),

@@ -51,6 +51,7 @@ from inferspec.spec.mistakes import (
     mutates,
     promotes,
     remembers,
+    wraps_batches,
 )
 from inferspec.spec.numerics import f64
 
@@ -329,6 +330,7 @@ FAULTS: tuple[Fault, ...] = (
         bfloat16_through_float16("x"),
         TIRED,
     ),
+    Fault("as-linear-batches-modulo-eight", "batch rows are counted modulo 8", EMB_13, wraps_batches("x"), TIRED),
     Fault("as-linear-first-row-for-all", "the first batch row serves all", EMB_13, first_row_for_all("x"), TIRED),
     Fault(
         "as-linear-leading-dims-swapped",

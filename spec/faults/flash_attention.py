@@ -737,6 +737,13 @@ FAULTS = (
         FLASH_ATTENTION + "commit/484b9813",
     ),
     Fault(
+        "flash-mask-of-batch-row-modulo-eight",
+        "the batch row of a mask is counted modulo 8",
+        spec.FLASH_12,
+        spreads(lambda bias, a: bias[np.arange(len(bias)) % 8] if bias.ndim > 3 else bias),
+        ENGINEER,
+    ),
+    Fault(
         "flash-keys-of-first-row",
         "every batch row reads the keys of row 0",
         spec.FLASH_12,

@@ -55,6 +55,7 @@ from inferspec.spec.mistakes import (
     mutates,
     promotes,
     remembers,
+    wraps_batches,
 )
 from inferspec.spec.numerics import Precision, f64, round_to
 
@@ -255,6 +256,7 @@ _LINEAR = (
         {"product": _through_bfloat16},
         TIRED,
     ),
+    Fault("linear-batches-modulo-eight", "batch rows are counted modulo 8", LIN_04, wraps_batches("x"), TIRED),
     Fault("linear-first-row-for-all", "the first batch row serves all", LIN_04, first_row_for_all("x"), TIRED),
     Fault(
         "linear-batch-stride",

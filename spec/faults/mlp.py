@@ -17,6 +17,7 @@ from inferspec.spec.mistakes import (
     mutates,
     promotes,
     remembers,
+    wraps_batches,
 )
 from inferspec.spec.mlp import (
     MLP_01,
@@ -212,6 +213,7 @@ FAULTS: tuple[Fault, ...] = (
         {"combine": _in_float16},
         TIRED,
     ),
+    Fault("mlp-batches-modulo-eight", "batch rows are counted modulo 8", MLP_06, wraps_batches("x"), TIRED),
     Fault("mlp-first-row-for-all", "the first batch row serves all", MLP_06, first_row_for_all("x"), TIRED),
     Fault(
         "mlp-rows-left-sorted",

@@ -26,6 +26,7 @@ from inferspec.spec.mistakes import (
     mutates,
     promotes,
     remembers,
+    wraps_batches,
 )
 from inferspec.spec.numerics import FINEST_STEP, Precision, f64, round_to
 from inferspec.spec.quantization import (
@@ -1085,6 +1086,9 @@ _MATMUL = (
         QMM_05,
         _with_product(_leading_dims_swapped),
         TIRED,
+    ),
+    Fault(
+        "quantized-matmul-batches-modulo-eight", "batch rows are counted modulo 8", QMM_05, wraps_batches("x"), TIRED
     ),
     Fault(
         "quantized-matmul-first-row-for-all", "the first batch row serves all", QMM_05, first_row_for_all("x"), TIRED

@@ -20,6 +20,7 @@ from inferspec.spec.mistakes import (
     promotes,
     remembers,
     rounds,
+    wraps_batches,
 )
 from inferspec.spec.numerics import f64, round_to
 
@@ -173,6 +174,7 @@ FAULTS: tuple[Fault, ...] = (
     Fault("rms-sum-stops-at-256", "squares after the 256th are not counted", contract.RMS_09, _statistics(lambda x, a: (x[..., :256] ** 2).sum(axis=-1, keepdims=True) / x.shape[-1]), TIRED),
     Fault("rms-mid-size-pairs", "rows of 256 to 512 share the statistics of a pair", contract.RMS_09, _statistics(_neighbours), "https://github.com/ml-explore/mlx/commit/a5a684db5"),
     Fault("rms-whole-warps", "squares after the last multiple of 32 are not counted", contract.RMS_09, _statistics(_whole_warps), TIRED),
+    Fault("rms-batches-modulo-eight", "batch rows are counted modulo 8", contract.RMS_08, wraps_batches("x"), TIRED),
     Fault("rms-rows-in-16-bits", "rows past the 65535th are never written", contract.RMS_09, counts_rows_in_16_bits(), "PROPERTIES X8"),
     Fault("rms-tail-unwritten", "channels after the 1024th are never written", contract.RMS_09, leaves_unwritten(lambda result: result[..., :1024]), TIRED),
     Fault("rms-ignores-strides", "x is read as if it were contiguous", contract.RMS_10, ignores_strides("x"), "https://github.com/vllm-project/vllm/pull/22701"),
