@@ -142,6 +142,16 @@ def takes_no_scaled_rope_for_the_default(subject: Trial, call: Call, place: str,
                 raise Nonconformance(f"{key} {kind!r} of {place} is taken for the default", scaled)
 
 
+def takes_no_other_activation_for_silu(subject: Trial, call: Call) -> None:
+    """An activation that nobody knows is refused; one that some know is refused or gives other logits than SiLU."""
+    refuses(subject, with_config(call, hidden_act="unheard-of"))
+    for name in ("gelu", "gelu_pytorch_tanh", "relu"):
+        other = with_config(call, hidden_act=name)
+        seen = subject.observe(other)
+        if not seen.raised and bit_equal(subject.agrees(call), subject.value(other)):
+            raise Nonconformance(f"hidden_act {name!r} is taken for 'silu'", other)
+
+
 def with_all_that_is_said(call: Call) -> Call:
     """The call with all that a `config.json` of the hub says besides: what is not there is null, what is off has a value
     still, and what is the default may be absent."""

@@ -8,6 +8,7 @@ from inferspec.conformance.decoders import (
     one_tensor_changes,
     refuses_every_additional,
     refuses_naming,
+    takes_no_other_activation_for_silu,
     takes_no_scaled_rope_for_the_default,
     with_all_that_is_said,
     with_config,
@@ -236,6 +237,11 @@ def test_a_rope_type_of_rope_parameters_is_not_taken_for_the_default(subject, ca
 @requirement(spec.LLAMA_22, call=forward_calls(rope=["rope_theta"], packing=DENSE, lengths=(7, 9)), share=0.05)
 def test_a_rope_type_of_rope_scaling_is_not_taken_for_the_default(subject, call):
     takes_no_scaled_rope_for_the_default(subject, call, "rope_scaling", ["rope_type", "type"])
+
+
+@requirement(spec.LLAMA_32, call=forward_calls(packing=DENSE), share=0.05)
+def test_another_activation_is_not_taken_for_silu(subject, call):
+    takes_no_other_activation_for_silu(subject, call)
 
 
 @requirement(spec.LLAMA_23, call=forward_calls(token_dtypes=["int32", "int64"]), share=0.2)

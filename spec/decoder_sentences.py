@@ -87,6 +87,11 @@ UNKNOWN_ROPE = Sentence(
     "mlx-lm cff94b7f; PROPERTIES X13",
     Aspect.GUARD,
 )
+UNKNOWN_ACTIVATION = Sentence(
+    "a hidden_act that is not known is refused, and one that is known is never taken for silu",
+    "transformers, LlamaConfig; PROPERTIES X13",
+    Aspect.GUARD,
+)
 VOCABULARY = Sentence("tokens outside 0 … vocab_size - 1 are refused", "PROPERTIES X9", Aspect.GUARD, Level.SHOULD)
 SPLITS = Sentence(
     "fed in chunks through a cache, however they are cut, the logits are those of the whole at once",

@@ -68,6 +68,7 @@ LLAMA_28 = every.REQUESTS.of("LLAMA-28", "Llama")
 LLAMA_29 = every.LONG_CACHE.of("LLAMA-29", "Llama")
 LLAMA_30 = every.CACHE_QUANTISED.of("LLAMA-30", "Llama")
 LLAMA_31 = every.CACHE_DTYPE.of("LLAMA-31", "Llama")
+LLAMA_32 = every.UNKNOWN_ACTIVATION.of("LLAMA-32", "Llama")
 
 
 CONTRACT = Contract(

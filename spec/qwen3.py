@@ -64,6 +64,7 @@ QWEN3_28 = every.REQUESTS.of("QWEN3-28", "Qwen3")
 QWEN3_29 = every.LONG_CACHE.of("QWEN3-29", "Qwen3")
 QWEN3_30 = every.CACHE_QUANTISED.of("QWEN3-30", "Qwen3")
 QWEN3_31 = every.CACHE_DTYPE.of("QWEN3-31", "Qwen3")
+QWEN3_32 = every.UNKNOWN_ACTIVATION.of("QWEN3-32", "Qwen3")
 
 
 CONTRACT = Contract(

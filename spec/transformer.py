@@ -62,6 +62,12 @@ class Decoder(Operation):
                 kind = self.rope_type(config, place, key)
                 if kind != "default":
                     raise ValueError(f"{key} of {place} is {kind!r}, not 'default'")
+        self.guard_activation(config)
+
+    def guard_activation(self, config: Mapping[str, Any]) -> None:
+        # transformers has SiLU under both names.
+        if (kind := config.get("hidden_act") or "silu") not in ("silu", "swish"):
+            raise ValueError(f"hidden_act is {kind!r}, not 'silu'")
 
     def rope_type(self, config: Mapping[str, Any], place: str, key: str) -> str:
         """What the config says under one of the names of RoPE's kind, of today and of before."""

@@ -269,6 +269,11 @@ def _rope_type_of(read: Callable[[str, str, str], str]) -> Change:
     return {"rope_type": rope_type}
 
 
+def _known_activations_alone(self: Decoder, config: Mapping[str, Any]) -> None:
+    if "gelu" not in str(config.get("hidden_act")):
+        Decoder.guard_activation(self, config)
+
+
 def _resized(self: Decoder, name: str, a: Arguments) -> np.ndarray:
     return np.resize(a.weights[name], self.shapes(a)[name])
 
@@ -723,6 +728,19 @@ def shared(spec: ModuleType, prefix: str, own: Sequence[Fault]) -> tuple[Fault, 
         "known-rope-ignored",
         "kinds of RoPE that have a name are taken for the default, others are refused",
         _rope_type_of(lambda place, key, kind: "default" if kind in ("linear", "dynamic", "llama3", "yarn") else kind),
+    )
+    fault(
+        32,
+        "activation-ignored",
+        "every hidden_act is silu",
+        {"guard_activation": lambda self, config: None},
+        "mlx-lm's llama.py",
+    )
+    fault(
+        32,
+        "known-activations-ignored",
+        "an activation that has a name is taken for silu, others are refused",
+        {"guard_activation": _known_activations_alone},
     )
     fault(23, "ids-clamped", "ids outside the vocabulary are clamped to its ends", _ids_read("clamped"))
     fault(23, "ids-wrapped", "negative ids count from the end, large ones start again", _ids_read("wrapped"))
