@@ -739,7 +739,7 @@ FAULTS = (
     Fault(
         "flash-mask-of-batch-row-modulo-eight",
         "the batch row of a mask is counted modulo 8",
-        spec.FLASH_12,
+        spec.FLASH_04,
         spreads(lambda bias, a: bias[np.arange(len(bias)) % 8] if bias.ndim > 3 else bias),
         ENGINEER,
     ),
