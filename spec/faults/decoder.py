@@ -488,6 +488,12 @@ def shared(spec: ModuleType, prefix: str, own: Sequence[Fault]) -> tuple[Fault, 
     )
     fault(
         4,
+        "kv-heads-modulo-four",
+        "key heads are counted modulo 4",
+        {"read_heads": lambda self, queries, keys: np.arange(queries) // (queries // keys) % 4},
+    )
+    fault(
+        4,
         "kv-heads-in-turn",
         "query head h reads key head h mod H",
         {"read_heads": lambda self, queries, keys: np.arange(queries) % keys},
