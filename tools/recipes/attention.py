@@ -173,7 +173,14 @@ def _multi_head(
             "mask": _mask(draw, mask, (2, heads, length, keys), dtype),
         }
 
-    features = {"dtypes": dtype, "leading_dims": (2,), "masks": mask, "free_head_dim": free, "keys": keys}
+    features = {
+        "dtypes": dtype,
+        "leading_dims": (2,),
+        "masks": mask,
+        "free_head_dim": free,
+        "other_lengths": length != keys,
+        "keys": keys,
+    }
     return Case(name, requirement, seed, features, inputs, free_multi_head if free else torch_multi_head)
 
 
