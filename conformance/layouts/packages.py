@@ -198,7 +198,8 @@ def _unwritten(thing: Any, needs: tuple[str, ...]) -> str:
 
 
 def _begun(function: Any) -> bool:
-    """Whether the body of a function does nothing: `pass`, `...`, `return None`, or raising NotImplementedError."""
+    """Whether the body of a function does nothing: `pass`, `...`, `return None`, raising NotImplementedError, or defining
+    functions of its own that nothing calls."""
     function = function.fget if isinstance(function, property) else function
     if function is None:
         return True
@@ -213,6 +214,8 @@ def _begun(function: Any) -> bool:
 def _does_nothing(line: ast.stmt) -> bool:
     match line:
         case ast.Pass() | ast.Expr(ast.Constant()) | ast.Return(None | ast.Constant(None)):
+            return True
+        case ast.FunctionDef() | ast.Import() | ast.ImportFrom():
             return True
         case ast.Raise(ast.Call(ast.Name("NotImplementedError"))) | ast.Raise(ast.Name("NotImplementedError")):
             return True

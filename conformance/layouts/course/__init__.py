@@ -84,6 +84,9 @@ PRECISION = dict.fromkeys(("linear", "attention", "flash_attention", "rope", "ml
 def lay_out(name: str) -> Laid:
     """The package of that name, seen as the course's."""
     package = Package(name)
+    known = [set(vars(module)) for module in package.modules.values()]
+    if any("torch" in names for names in known) and not any({"mx", "mlx", "nn"} & names for names in known):
+        raise AdapterError(f"{name}: the course's packages compute with MLX; this one imports torch and no mlx")
     offers: dict[str, Offer] = {}
     absent: dict[str, str] = {}
     broken: dict[str, str] = {}
@@ -101,4 +104,7 @@ def lay_out(name: str) -> Laid:
             absent[operation] = str(reason)
         except AdapterError as reason:
             broken[operation] = str(reason)
+        except Exception as error:
+            # A look at what an edition takes has called it.
+            broken[operation] = f"{type(error).__name__}: {error}"
     return Laid(offers, absent, broken, package.origin, PRECISION)

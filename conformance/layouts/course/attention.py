@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from inferspec.conformance.layouts import Offer
-from inferspec.conformance.layouts.packages import NotOffered, Package
+from inferspec.conformance.layouts.packages import NotOffered, Package, takes
 
 FLOAT32 = ("float32",)
 ADDED = ("none", "-inf", "lowest", "additive")
@@ -21,7 +22,29 @@ def _attention(package: Package) -> Offer:
     except NotOffered:
         simple = package.find("scaled_dot_product_attention_simple", home="attention")
         return Offer(simple, {"dtypes": FLOAT32, "masks": ADDED, "ratios": (1,)})
-    return Offer(grouped, {"dtypes": FLOAT32, "masks": GROUPED})
+    return Offer(with_whole_masks(grouped), {"dtypes": FLOAT32, "masks": GROUPED})
+
+
+def with_whole_masks(attend: Callable[..., Any]) -> Callable[..., Any]:
+    """The attention, given masks as the text has them, N..×H_q×L×S, where it takes none that broadcast to that."""
+    import mlx.core as mx
+
+    if not takes(attend, "mask"):
+        return attend
+    query, key = mx.zeros((1, 2, 2, 32)), mx.zeros((1, 1, 3, 32))
+    try:
+        mx.eval(attend(query, key, key, mask=mx.zeros((2, 3))))
+    except NotImplementedError:
+        raise
+    except Exception:
+
+        def attention(query: Any, key: Any, value: Any, scale: Any = None, mask: Any = None) -> Any:
+            if isinstance(mask, mx.array):
+                mask = mx.broadcast_to(mask, (*query.shape[:-1], key.shape[-2]))
+            return attend(query, key, value, scale=scale, mask=mask)
+
+        return attention
+    return attend
 
 
 def _causal_mask(package: Package) -> Offer:

@@ -12,6 +12,7 @@ from queue import SimpleQueue
 from typing import Any
 
 from inferspec.conformance.layouts import Offer
+from inferspec.conformance.layouts.course.kv_cache import joins_axis_1, update
 from inferspec.conformance.layouts.packages import Broken, NotOffered, Package, takes
 
 
@@ -22,16 +23,15 @@ class _Enough(BaseException):
 class _Tokenizer:
     """What the course's code uses of a tokenizer, its detokenizer included."""
 
-    last_segment = text = ""
+    last_segment = text = eos_token = bos_token = ""
+    bos_token_id = None
 
     def __init__(self, prompt: Sequence[int], eos: Sequence[int], out: Callable[[int], None]) -> None:
         self._prompt, self._out = prompt, out
         self.eos_token_id = eos[0] if eos else -1
-        self.eos_token_ids = set(eos)
-
-    @property
-    def detokenizer(self) -> _Tokenizer:
-        return self
+        self.eos_token_ids = self._eos_token_ids = set(eos)
+        # Two names of mlx-lm's wrapper that are its own, and that students have used.
+        self.detokenizer = self._detokenizer = self
 
     def encode(self, prompt: str, add_special_tokens: bool = True) -> list[int]:
         return list(self._prompt)
@@ -57,11 +57,20 @@ class _Model:
     def __init__(self, own: Any) -> None:
         self._own = own
         self._caches: dict[int, tuple[Any, Any]] = {}
+        self._seen: dict[int, int] = {}
 
     def create_kv_cache(self) -> list[Any]:
         return [_Layer()]
 
     def __call__(self, tokens: Any, offset: Any = None, cache: Any = None, logits_to_keep: Any = None) -> Any:
+        import mlx.core as mx
+
+        ids = mx.array(tokens)
+        # N..×S, as the text has it: without a batch too.
+        logits = self._logits(ids.reshape(-1, ids.shape[-1]), offset, cache)
+        return logits.reshape(*ids.shape[:-1], *logits.shape[-2:])
+
+    def _logits(self, tokens: Any, offset: Any, cache: Any) -> Any:
         if cache is None:
             return self._own(tokens)
         # The cache itself is kept with what stands for it, so that no other gets its id.
@@ -76,7 +85,9 @@ class _Model:
         """A cache that the course's code made grows as it would in the course's model."""
         import mlx.core as mx
 
-        layer.update_and_fetch(*(mx.zeros((1, 1, length, 1)) for _ in range(2)))
+        shape = (1, length, 1, 1) if joins_axis_1(type(layer)) else (1, 1, length, 1)
+        update(layer, mx.zeros(shape), mx.zeros(shape), self._seen.get(id(layer), 0))
+        self._seen[id(layer)] = self._seen.get(id(layer), 0) + length
 
 
 class _Layer:
@@ -84,8 +95,9 @@ class _Layer:
 
     offset = 0
 
-    def update_and_fetch(self, key: Any, value: Any) -> None:
+    def update_and_fetch(self, key: Any, value: Any) -> tuple[Any, Any]:
         self.offset += key.shape[2]
+        return key, value
 
     def release(self) -> None:
         """It owns nothing."""
@@ -100,6 +112,7 @@ def _generate(package: Package) -> Offer:
         cached = None
     if not takes(plain, "sampler") or cached:
         asked["samplers"] = ("none",)
+    greedy = _argmax if _calls_none(plain) else None
 
     def generate(
         model: Any,
@@ -110,23 +123,53 @@ def _generate(package: Package) -> Offer:
         cache: bool = True,
     ) -> Iterator[int]:
         if cache and cached:
-            return _ids(lambda tokenizer: cached(_Model(model), tokenizer, ""), tokens, max_tokens, eos)
-        options = {"sampler": _rows(sampler)} if takes(plain, "sampler") else {}
+            limit = {"max_tokens": max_tokens} if takes(cached, "max_tokens") else {}
+            return _ids(lambda tokenizer: cached(_Model(model), tokenizer, "", **limit), tokens, max_tokens, eos)
+        options: dict[str, Any] = {"sampler": _rows(sampler) or greedy} if takes(plain, "sampler") else {}
+        options |= {"max_tokens": max_tokens} if takes(plain, "max_tokens") else {}
         return _ids(lambda tokenizer: plain(_Model(model), tokenizer, "", **options), tokens, max_tokens, eos)
 
     return Offer(generate, asked if cached else {**asked, "caches": (False,)})
+
+
+def _calls_none(plain: Any) -> bool:
+    """Whether a sampler of None is called all the same: the course's command line never gives it one."""
+    import mlx.core as mx
+
+    def model(tokens: Any) -> Any:
+        return mx.zeros((*tokens.shape, 3))
+
+    try:
+        list(_ids(lambda tokenizer: plain(_Model(model), tokenizer, "", sampler=None), [1], 1, ()))
+    except TypeError as error:
+        return "'NoneType' object is not callable" in str(error)
+    except Exception:
+        return False
+    return False
+
+
+def _argmax(logprobs: Any) -> Any:
+    import mlx.core as mx
+
+    return mx.argmax(logprobs, axis=-1)
 
 
 def _rows(sampler: Any) -> Any:
     """A sampler as the course calls it: with log-probabilities of one row, for an array of one id."""
     import mlx.core as mx
 
-    return None if sampler is None else lambda logprobs: mx.array([int(sampler(logprobs[0]))])
+    return (
+        None
+        if sampler is None
+        else lambda logprobs: mx.array([int(sampler(logprobs.reshape(-1, logprobs.shape[-1])[0]))])
+    )
 
 
 def _ids(run: Callable[[_Tokenizer], Any], tokens: Any, max_tokens: int, eos: Sequence[int]) -> Iterator[int]:
     """The ids that a run hands to its detokenizer, each when it is asked for."""
-    if max_tokens == 0:
+    if max_tokens < 0:
+        raise ValueError(f"max_tokens is {max_tokens}; it takes 0 or more")
+    if max_tokens == 0 and len(tokens):
         return
     asked: SimpleQueue[bool] = SimpleQueue()
     given: SimpleQueue[tuple[str, Any]] = SimpleQueue()
@@ -150,14 +193,16 @@ def _ids(run: Callable[[_Tokenizer], Any], tokens: Any, max_tokens: int, eos: Se
     worker = threading.Thread(target=work, daemon=True)
     worker.start()
     try:
-        for _ in range(max_tokens):
+        # Of an empty prompt one is asked for always: whether it is refused shows in no other way.
+        for number in range(max(max_tokens, 1)):
             asked.put(True)
             what, value = given.get()
             if what == "end":
                 return
             if what == "error":
                 raise value
-            yield value
+            if number < max_tokens:
+                yield value
     finally:
         asked.put(False)
         worker.join(1.0)

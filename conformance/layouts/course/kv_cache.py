@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 from inferspec.conformance.layouts import Offer
@@ -44,10 +45,11 @@ def _kv_cache(package: Package) -> Offer:
 
     if written(own, "rewind"):
         KVCache.rewind = lambda self, n: self.own.rewind(n)  # type: ignore[attr-defined]
-    return Offer(KVCache, ASKED, "BLHD" if _joins_axis_1(own) else "")
+    return Offer(KVCache, ASKED, "BLHD" if joins_axis_1(own) else "")
 
 
-def _joins_axis_1(own: Any) -> bool:
+@functools.cache
+def joins_axis_1(own: Any) -> bool:
     """Whether tokens are the second axis, as the text has it: in the course's own code they are the third."""
     import mlx.core as mx
 

@@ -9,6 +9,8 @@ from inferspec.conformance.layouts import Offer
 from inferspec.conformance.layouts.course.linear import MODEL
 from inferspec.conformance.layouts.packages import NotOffered, Package
 
+TOKENS = ((1,), (2,), (2, 3), (2, 1, 3), (9, 2))
+"""The text's x is N..×L×E: there are tokens always."""
 HOMES = ("qwen3_week1", "qwen2_week1")
 
 
@@ -18,7 +20,7 @@ def _mlp(package: Package) -> Offer:
         with contextlib.suppress(NotOffered):
             own = package.find(name, home=HOMES, needs=("__init__", "__call__"))
             if "QuantizedWeights" not in str(inspect.signature(own)):
-                return Offer(own, {"dtypes": MODEL})
+                return Offer(own, {"dtypes": MODEL, "leading_dims": TOKENS})
             packed.append(f"{own.__module__}.{name} takes packed weights; that of week 1 is not there")
     raise NotOffered(*packed[:1] or ["there is no Qwen3MLP that is more than a stub"])
 

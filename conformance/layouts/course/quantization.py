@@ -11,27 +11,35 @@ from inferspec.conformance.layouts.packages import NotOffered, Package, takes
 
 PRESENT: dict[str, Any] = {"dtypes": ("bfloat16",), "group_sizes": (128,)}
 FORMER: dict[str, Any] = {"dtypes": ("float16",), "group_sizes": (64,)}
-"""Of the Qwen2 edition: what its extension was made for."""
+"""Of the Qwen2 edition: what it was made for."""
 ALWAYS: dict[str, Any] = {"bits": (4,), "transpose": (True,), "stacked": (False,)}
 
 
-def _asked(package: Package) -> dict[str, Any]:
-    """What the edition's product takes: an older one is told by refusing the present form and taking its own."""
-    own = package.find("quantized_matmul", home="quantize")
-    former = not _takes(own, PRESENT) and _takes(own, FORMER)
+def _asked(call: Callable[..., Any]) -> dict[str, Any]:
+    """What the edition takes: an older one is told by refusing the present form and taking its own.
+
+    call: any use of packed weights, given a dtype, packed, scales, biases and the group size.
+    """
+    former = not _takes(call, PRESENT) and _takes(call, FORMER)
     return {**ALWAYS, **(FORMER if former else PRESENT)}
 
 
-def _takes(own: Callable[..., Any], form: dict[str, Any]) -> bool:
+def _takes(call: Callable[..., Any], form: dict[str, Any]) -> bool:
     import mlx.core as mx
 
     dtype, group = getattr(mx, form["dtypes"][0]), form["group_sizes"][0]
-    packed, scales, biases = mx.quantize(mx.ones((8, group)).astype(dtype), group, 4)
     try:
-        mx.eval(_product(own, mx.ones((2, group)).astype(dtype), packed, scales, biases, group, 4, True))
+        mx.eval(call(dtype, *mx.quantize(mx.ones((8, group)).astype(dtype), group, 4), group))
     except Exception:
         return False
     return True
+
+
+def _rows(dtype: Any, weights: tuple[Any, ...]) -> Any:
+    """Two rows as long as the packed ones."""
+    import mlx.core as mx
+
+    return mx.ones((2, weights[0].shape[1] * 8)).astype(dtype)
 
 
 def _product(
@@ -54,7 +62,7 @@ def _quantized_matmul(package: Package) -> Offer:
     ) -> Any:
         return _product(own, x, packed, scales, biases, group_size, bits, transpose)
 
-    return Offer(quantized_matmul, _asked(package))
+    return Offer(quantized_matmul, _asked(lambda dtype, *weights: quantized_matmul(_rows(dtype, weights), *weights)))
 
 
 def _weights(package: Package) -> Callable[..., Any]:
@@ -75,7 +83,7 @@ def _dequantize(package: Package) -> Offer:
         layer = SimpleNamespace(weight=packed, scales=scales, biases=biases, group_size=group_size, bits=bits)
         return own(layer)
 
-    return Offer(dequantize, {**ALWAYS, **PRESENT})
+    return Offer(dequantize, _asked(lambda dtype, *weights: dequantize(*weights)))
 
 
 def _quantized_linear(package: Package) -> Offer:
@@ -90,7 +98,7 @@ def _quantized_linear(package: Package) -> Offer:
         def __call__(self, x: Any) -> Any:
             return own(x, self.weights, self.bias)
 
-    return Offer(QuantizedLinear, _asked(package))
+    return Offer(QuantizedLinear, _asked(lambda dtype, *weights: QuantizedLinear(*weights)(_rows(dtype, weights))))
 
 
 def _quantized_embedding(package: Package) -> Offer:
