@@ -1,12 +1,15 @@
 """Does a key/value cache keep the contract? Every sentence of both kinds is asked of the growing and of the preallocated."""
 
 from inferspec.conformance.inputs.kv_cache import (
+    MANY_HEADS,
+    WIDE_HEADS,
     appends,
     bad_dtypes,
     bad_pairs,
     bad_rewinds,
     bad_shapes,
     beside_buffers,
+    decoding,
     filled,
     kept_results,
     kept_through_rewinds,
@@ -18,6 +21,7 @@ from inferspec.conformance.inputs.kv_cache import (
     rolled_back,
     shared,
     side_by_side,
+    tens_of_thousands,
     thousands,
     with_offsets,
 )
@@ -44,6 +48,16 @@ def test_an_append_to_a_preallocated_cache_returns_all_tokens_in_order(subject, 
     subject.agrees(call)
 
 
+@requirement(spec.KV_01, call=appends(shapes=WIDE_HEADS), share=0.1)
+def test_every_feature_of_wide_heads_is_cached(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.SKV_01, call=appends(static=True, shapes=WIDE_HEADS), share=0.1)
+def test_every_feature_of_wide_heads_is_cached_in_a_preallocated_cache(subject, call):
+    subject.agrees(call)
+
+
 @requirement(spec.KV_02, call=appends(chunks=beside_buffers), share=0.7)
 def test_prompts_and_tokens_beside_buffer_sizes_are_cached(subject, call):
     subject.agrees(call)
@@ -51,6 +65,28 @@ def test_prompts_and_tokens_beside_buffer_sizes_are_cached(subject, call):
 
 @requirement(spec.KV_02, call=appends(chunks=thousands), share=0.1)
 def test_thousands_of_tokens_are_cached(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.KV_02, call=appends(chunks=tens_of_thousands, shapes=((1, 4),), batches=[1], most=3), share=0.04)
+def test_tens_of_thousands_of_tokens_are_cached(subject, call):
+    subject.agrees(call)
+
+
+@requirement(
+    spec.SKV_02, call=appends(static=True, chunks=tens_of_thousands, shapes=((1, 4),), batches=[1], most=3), share=0.04
+)
+def test_tens_of_thousands_of_tokens_are_cached_in_a_preallocated_cache(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.KV_02, call=decoding(), share=0.1)
+def test_dozens_of_tokens_one_after_the_other_are_cached(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.SKV_02, call=decoding(static=True), share=0.1)
+def test_dozens_of_tokens_one_after_the_other_are_cached_in_a_preallocated_cache(subject, call):
     subject.agrees(call)
 
 
@@ -74,13 +110,23 @@ def test_empty_chunks_change_nothing_in_a_preallocated_cache(subject, call):
     subject.agrees(call)
 
 
-@requirement(spec.KV_03, call=appends(batches=[2, 3]), share=0.5)
+@requirement(spec.KV_03, call=appends(batches=[2, 3, 9]), share=0.5)
 def test_rows_and_heads_keep_apart(subject, call):
     subject.agrees(call)
 
 
-@requirement(spec.SKV_03, call=appends(static=True, batches=[2, 3]), share=0.3)
+@requirement(spec.SKV_03, call=appends(static=True, batches=[2, 3, 9]), share=0.3)
 def test_rows_and_heads_of_a_preallocated_cache_keep_apart(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.KV_03, call=appends(shapes=MANY_HEADS), share=0.1)
+def test_many_heads_keep_apart(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.SKV_03, call=appends(static=True, shapes=MANY_HEADS), share=0.1)
+def test_many_heads_of_a_preallocated_cache_keep_apart(subject, call):
     subject.agrees(call)
 
 

@@ -6,7 +6,7 @@ rewinds over can hold NaN: a token that is lost, doubled, misplaced or kept too 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,11 @@ from inferspec.spec.numerics import numpy_dtype
 
 BUFFER = 256
 """Tokens by which real caches grow; their paths change beside its multiples."""
+
+SMALL = ((1, 4), (4, 6), (2, 5), (5, 7), (1, 8))
+MANY_HEADS = ((40, 3), (9, 4), (17, 5))
+WIDE_HEADS = ((2, 128), (1, 72), (2, 256), (1, 80))
+"""Heads and head dims of keys as models have them: more than a tile of a kernel that copies tokens."""
 
 Chunks = Callable[[Pick], int]
 
@@ -36,19 +41,25 @@ def thousands(pick: Pick) -> int:
     return pick.one_of(1025, 1, 1023, 1024, 2, 700)
 
 
+def tens_of_thousands(pick: Pick) -> int:
+    """A prompt past 4096, 8192, or what 15 and 16 bits count, or a token."""
+    return pick.one_of(33_000, 4100, 66_000, 8200, 1)
+
+
 class Script:
     """A story being written. length: tokens that the cache in use holds then; `aside` and `kept` likewise."""
 
-    def __init__(self, pick: Pick, chunks: Chunks = small) -> None:
+    def __init__(self, pick: Pick, chunks: Chunks = small, shapes: Sequence[tuple[int, int]] = SMALL) -> None:
         self.pick, self.chunks = pick, chunks
         self.dtype, self.batch = pick("dtypes"), pick("batches")
         same = pick("head_dims") == "same"
-        self.heads, self.key_dim = pick.one_of((1, 4), (4, 6), (2, 5), (5, 7), (1, 8))
-        self.value_dim = self.key_dim if same else self.key_dim + pick.one_of(1, 2, 9)
+        self.heads, self.key_dim = pick.one_of(*shapes)
+        self.value_dim = self.key_dim if same else self.key_dim + pick.one_of(1, 2, 9, -1)
         self.empty = pick("empty_chunks")
         # Past the range of float16 where the dtype reaches, and below what float16 tells from 0.
         self.amplitude = 1.0 if self.dtype == "float16" else pick.one_of(1.0, 1e6, 1e-9)
-        self.limit = min(pick.envelope["tokens"], 2400 if chunks is thousands else 600)
+        most: dict[Chunks, int] = {thousands: 2400, tens_of_thousands: 70_000}
+        self.limit = min(pick.envelope["tokens"], most.get(chunks, 600))
         self.steps: list[tuple[str, dict[str, Any]]] = []
         self.views: dict[str, str] = {}
         self.length = self.aside = self.kept = self.longest = 0
@@ -174,12 +185,24 @@ def appends(
     chunks: Chunks = small,
     views: bool = False,
     room: tuple[int, ...] = (0, 1, 7, 300),
+    shapes: Sequence[tuple[int, int]] = SMALL,
+    most: int = 6,
 ) -> Call:
-    """Appends alone."""
-    script = Script(pick, chunks)
-    for _ in range(pick.size(1, 6)):
+    """Appends alone. shapes: heads and head dims of keys; most: of how many appends."""
+    script = Script(pick, chunks, shapes)
+    for _ in range(pick.size(1, most)):
         script.append(view=views)
     return script.call(static, room)
+
+
+@calls
+def decoding(pick: Pick, static: bool = False) -> Call:
+    """A prompt, and dozens of tokens one after the other."""
+    script = Script(pick)
+    script.append()
+    for _ in range(pick.size(20, 70)):
+        script.append(1)
+    return script.call(static)
 
 
 @calls
@@ -248,7 +271,7 @@ def bad_rewinds(pick: Pick, static: bool = False, chunks: Chunks = small) -> tup
     script.past()
     # The longest that the cache has been is too far too, unless it still is so long.
     once = max(script.longest, script.length + 1)
-    n = pick.one_of(script.length + 1, once, script.length + 5, -1, -2, 2**31, -script.length - 1)
+    n = pick.one_of(script.length + 1, once, script.length + 5, -1, -2, 2**31, -script.length - 1, 2**32)
     bad = script.do("rewind", n=n)
     return _going_on(script).call(static), bad
 
@@ -344,10 +367,14 @@ def restored(pick: Pick, static: bool = False, chunks: Chunks = small) -> Call:
 
 @needing("restoring")
 def shared(pick: Pick, static: bool = False, chunks: Chunks = small) -> Call:
-    """A cache and the one that its state was restored to go on in turns, from the same token on."""
+    """A cache and the one that its state was restored to go on in turns, from the same token on; or two that restored it."""
     pick("restoring")
     rewinding = pick("rewinding")
     script = Script(pick, chunks)
+    if pick.one_of(False, True):
+        # An earlier state, that nobody restores.
+        script.append()
+        script.save()
     script.append(max(chunks(pick), 1))
     script.save()
     if pick.one_of(False, True):
@@ -355,12 +382,20 @@ def shared(pick: Pick, static: bool = False, chunks: Chunks = small) -> Call:
         script.event(rewinding)
     script.another()
     script.restore()
+    if pick.one_of(False, True):
+        script.another()
+        script.restore()
     for _ in range(pick.size(1, 3)):
+        if rewinding and pick.one_of(False, True):
+            script.rewind(pick.size(0, max(script.length - 1, 0)))
         script.append(max(chunks(pick), 1))
         script.switch()
     for _ in range(2):
         script.append()
         script.switch()
+    # The state is what it was.
+    script.restore()
+    script.append()
     return script.call(static)
 
 
@@ -457,12 +492,21 @@ def filled(pick: Pick, chunks: Chunks = small) -> Call:
 
 @calls
 def overfull(pick: Pick, chunks: Chunks = small) -> tuple[Call, int]:
-    """(story, number of the step that must be refused): more tokens than a preallocated cache takes, then some that fit."""
+    """(story, number of the step that must be refused): more tokens than a preallocated cache takes, then some that fit.
+
+    Before, the cache may have been rewound or have restored a state: what it held then does not count, and what it holds
+    now does.
+    """
     script = Script(pick, chunks)
+    rewinding = pick("rewinding")
     for _ in range(pick.size(0, 2)):
-        script.append()
-    left = pick.one_of(0, 1, 2, 5) or int(not script.length)
+        script.event(rewinding)
+    if script.length and pick.one_of(False, True):
+        script.past()
+    room = max(script.longest, 1) + pick.one_of(0, 1, 2, 5)
+    left = room - script.length
     bad = script.do("update_and_fetch", **script.arrays(left + pick.one_of(1, 2, 7)))
+    script.longest = room
     if left:
         script.append(left)
     elif script.empty:
@@ -472,8 +516,12 @@ def overfull(pick: Pick, chunks: Chunks = small) -> tuple[Call, int]:
 
 
 def _going_on(script: Script) -> Script:
-    """What shows that a refused step changed nothing."""
+    """What shows that a refused step changed nothing, in the cache or in its state."""
     script.do("offset")
+    if script.pick("restoring") and script.pick.one_of(False, True):
+        script.save()
+        script.another()
+        script.restore()
     script.append(2)
     script.do("offset")
     return script

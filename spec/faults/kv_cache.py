@@ -21,7 +21,7 @@ MLX_LM = "https://github.com/ml-explore/mlx-lm"
 LOGICAL_OFFSET = f"{MLX_LM}/commit/eb98ff72"
 STEP = 256
 ROOM = 2500
-"""Tokens of a buffer that is larger than any story."""
+"""Tokens of a buffer that is larger than any story but the longest."""
 
 Pair = tuple[np.ndarray, np.ndarray]
 
@@ -103,6 +103,52 @@ def _stored_in(dtype: str) -> Change:
     return {"store": store}
 
 
+def _losing(lost: Callable[[np.ndarray, np.ndarray], None]) -> Change:
+    """`fetched`, with some of keys and values gone. lost: sets those to 0."""
+
+    def fetched(self: KVCache, cache: Cache) -> Pair:
+        keys, values = KVCache.fetched(self, cache)
+        lost(keys, values)
+        return keys, values
+
+    return {"fetched": fetched}
+
+
+def _heads_past_8(keys: np.ndarray, values: np.ndarray) -> None:
+    keys[:, 8:] = values[:, 8:] = 0
+
+
+def _rows_past_4(keys: np.ndarray, values: np.ndarray) -> None:
+    keys[4:] = values[4:] = 0
+
+
+def _features_past_64(keys: np.ndarray, values: np.ndarray) -> None:
+    keys[..., 64:] = values[..., 64:] = 0
+
+
+def _value_dim_for_keys(self: KVCache, cache: Cache) -> Pair:
+    keys, values = KVCache.fetched(self, cache)
+    return keys[..., : values.shape[3]], values
+
+
+def _last_4096(self: KVCache, cache: Cache) -> Pair:
+    keys, values = KVCache.fetched(self, cache)
+    return keys[:, :, -4096:], values[:, :, -4096:]
+
+
+def _signed_16_bits(keys: np.ndarray, values: np.ndarray) -> None:
+    """A position of 16 bits with a sign: past 32767 it is below 0, and what is written there is not read."""
+    keys[:, :, 1 << 15 :] = values[:, :, 1 << 15 :] = 0
+
+
+def _lost_after_16(self: KVCache, cache: Cache, key: np.ndarray, value: np.ndarray) -> None:
+    """The 17th append finds a queue of 16 writes full, and the oldest is gone."""
+    KVCache.store(self, cache, key, value)
+    cache.writes = getattr(cache, "writes", 0) + 1
+    if cache.writes == 17:
+        _set(cache, [np.concatenate([x[:, :, :1] * 0, x[:, :, 1:]], axis=2) for x in (cache.keys, cache.values)])
+
+
 # offset
 
 
@@ -179,8 +225,8 @@ def _in_buffers(self: KVCache, cache: Cache, key: np.ndarray, value: np.ndarray)
     """Tokens are written into a buffer in place; `keys` and `values` are views of it."""
     start, end = self.length(cache), self.length(cache) + key.shape[2]
     held = getattr(cache, "buffers", None)
-    if held is None or (cache.keys is not None and cache.keys.base is not held[0]):
-        cache.buffers = [np.zeros((*x.shape[:2], ROOM, x.shape[3]), x.dtype) for x in (key, value)]
+    if held is None or held[0].shape[2] < end or (cache.keys is not None and cache.keys.base is not held[0]):
+        cache.buffers = [np.zeros((*x.shape[:2], max(ROOM, 3 * end), x.shape[3]), x.dtype) for x in (key, value)]
         for buffer, old in zip(cache.buffers, (cache.keys, cache.values), strict=True):
             if old is not None:
                 buffer[:, :, :start] = old
@@ -569,7 +615,134 @@ def _requirement(id: str) -> Requirement:
     return next(one for one in spec.CONTRACT.requirements if one.id == id)
 
 
+def _whole_buffers(self: KVCache, cache: Cache) -> Any:
+    """A state is a copy of the buffers, with their room for tokens to come."""
+    if cache.keys is None:
+        return None
+    room = max(ROOM, 3 * self.length(cache))
+    copies = [np.zeros((*x.shape[:2], room, x.shape[3]), x.dtype) for x in (cache.keys, cache.values)]
+    for copy, x in zip(copies, (cache.keys, cache.values), strict=True):
+        copy[:, :, : x.shape[2]] = x
+    return copies, self.length(cache)
+
+
+def _takes_whole_buffers(self: KVCache, cache: Cache, state: Any) -> None:
+    """Whoever restores the state writes into its buffers."""
+    _set(cache, (None, None))
+    cache.buffers = None
+    if state is not None:
+        cache.buffers, length = state
+        _set(cache, [buffer[:, :, :length] for buffer in cache.buffers])
+
+
+def _copied_views(self: KVCache, cache: Cache) -> Pair:
+    return cache.keys.copy(), cache.values.copy()
+
+
+def _first_state(self: KVCache, cache: Cache) -> Any:
+    if getattr(cache, "first", None) is None and cache.keys is not None:
+        cache.first = KVCache.state_of(self, cache)
+    return getattr(cache, "first", None) or (None, None)
+
+
+def _of_32_bits(self: KVCache, cache: Cache, n: int) -> None:
+    KVCache.check_rewind(self, cache, n % 2**32 if n >= 2**32 else n)
+
+
+def _drops_of_32_bits(self: KVCache, cache: Cache, n: int) -> None:
+    KVCache.drop(self, cache, n % 2**32)
+
+
+def _marks_refused(self: KVCache, story: Story, n: int) -> None:
+    try:
+        KVCache.rewind(self, story, n)
+    except ValueError:
+        story.cache.spoilt = True
+        raise
+
+
+def _no_state_once_refused(self: KVCache, cache: Cache) -> Any:
+    return (None, None) if hasattr(cache, "spoilt") else KVCache.state_of(self, cache)
+
+
+def _room_before_restore(self: Any, cache: Cache, key: np.ndarray) -> None:
+    """Tokens that were restored are not counted."""
+    if not hasattr(cache, "restored"):
+        spec.StaticKVCache.check_room(self, cache, key)
+
+
+def _room_of_rewound(self: Any, cache: Cache, key: np.ndarray) -> None:
+    """Slots that were rewound are free for ever after, though others took their place."""
+    if self.length(cache) + key.shape[2] > cache.room + getattr(cache, "rewound", 0):
+        raise ValueError("full")
+
+
+def _counts_rewound(self: KVCache, cache: Cache, n: int) -> None:
+    KVCache.drop(self, cache, n)
+    cache.rewound = getattr(cache, "rewound", 0) + n
+
+
 FAULTS: tuple[Fault, ...] = (
+    *_both("features-past-64", "features of a head past 64 are not copied", 1, _losing(_features_past_64)),
+    *_both(
+        "ring-of-4096",
+        "of more than 4096 tokens the last ones alone are there",
+        2,
+        {"fetched": _last_4096},
+        "Mistral's sliding window",
+    ),
+    *_both("position-of-16-bits", "positions are held in 16 bits", 2, _losing(_signed_16_bits), "PROPERTIES X8"),
+    *_both("seventeenth-append", "the 17th append loses the first token", 2, {"store": _lost_after_16}),
+    *_both("eight-heads", "heads past the 8th are not copied", 3, _losing(_heads_past_8)),
+    *_both("four-rows", "rows past the 4th are not copied", 3, _losing(_rows_past_4)),
+    *_both(
+        "value-dim-for-keys",
+        "keys are cut to the head dim of the values",
+        4,
+        {"fetched": _value_dim_for_keys},
+        "PROPERTIES PA7",
+    ),
+    *_both(
+        "rewind-of-32-bits",
+        "n is held in 32 bits: a rewind by 2^32 is one by 0",
+        14,
+        {"check_rewind": _of_32_bits, "drop": _drops_of_32_bits},
+        "PROPERTIES X8, X9",
+    ),
+    *_both(
+        "no-state-once-refused",
+        "after a refused rewind the state is empty",
+        15,
+        {"rewind": _marks_refused, "state_of": _no_state_once_refused},
+        "PROPERTIES X9",
+    ),
+    *_both(
+        "state-of-two",
+        "caches that restore the same state write into its buffers, and into each other",
+        21,
+        {
+            "store": _in_buffers,
+            "fetched": _copied_views,
+            "state_of": _whole_buffers,
+            "become": _takes_whole_buffers,
+        },
+        "PROPERTIES KV4, CB4",
+    ),
+    *_both("first-state", "a state that was taken once is handed out again", 21, {"state_of": _first_state}),
+    Fault(
+        "static-kv-cache-room-before-restore",
+        "tokens that were restored do not count, and a chunk that does not fit is taken",
+        spec.SKV_26,
+        {**_remembered, "check_room": _room_before_restore},
+        "PROPERTIES X9, KV4",
+    ),
+    Fault(
+        "static-kv-cache-room-of-rewound",
+        "slots that were rewound count as free though others took their place",
+        spec.SKV_26,
+        {"drop": _counts_rewound, "check_room": _room_of_rewound},
+        "PROPERTIES PG4, X9",
+    ),
     *_both(
         "newest-first", "new tokens are put before the cached ones", 1, _joining(lambda old, new: _joined(new, old))
     ),
