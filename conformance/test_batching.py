@@ -1,6 +1,7 @@
 """Does the cache of a batch keep the contract? Told by what its keys, values and mask show of every request."""
 
 from inferspec.conformance.inputs.batching import (
+    LARGE,
     attending,
     bad_caches,
     bad_dtypes,
@@ -10,6 +11,8 @@ from inferspec.conformance.inputs.batching import (
     beside_tiles,
     chunks,
     counted,
+    crowds,
+    decoding,
     filled,
     generations,
     histories,
@@ -45,6 +48,16 @@ from inferspec.spec import batching as spec
 
 @requirement(spec.BATCH_01, call=batches(), share=0.5)
 def test_an_update_returns_the_tokens_of_every_request(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.BATCH_01, call=batches(shapes=LARGE), share=0.1)
+def test_many_heads_and_wide_ones_are_returned(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.BATCH_01, call=decoding(), share=0.1)
+def test_dozens_of_tokens_one_after_the_other_are_returned(subject, call):
     subject.agrees(call)
 
 
@@ -103,6 +116,11 @@ def test_requests_come_and_go(subject, call):
     subject.agrees(call)
 
 
+@requirement(spec.BATCH_08, call=crowds(), share=0.1)
+def test_dozens_of_requests_are_served_together(subject, call):
+    subject.agrees(call)
+
+
 @requirement(spec.BATCH_08, call=histories(prompts=beside_tiles, events=5), share=0.5)
 def test_long_requests_come_and_go(subject, call):
     subject.agrees(call)
@@ -115,6 +133,11 @@ def test_a_request_without_a_prompt_begins_with_its_first_update(subject, call):
 
 @requirement(spec.BATCH_10, call=batches(prompts=beside_tiles), share=0.4)
 def test_prompts_beside_the_sizes_of_tiles_and_buffers(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.BATCH_10, call=chunks(lengths=beside_tiles), share=0.15)
+def test_steps_beside_the_sizes_of_tiles_and_buffers(subject, call):
     subject.agrees(call)
 
 

@@ -15,6 +15,7 @@ A call is a story: `steps` of one batch. A step is (method, arguments), and give
     update_and_fetch(key, value, mask_length)  append L tokens to every request, and return keys, values and mask;
                                   rows of idle slots hold anything, NaN too
     offsets()                     how many tokens each slot holds, 0 for an idle one
+    reread_offsets(step)          the offsets that an earlier step read, as they are now
     attend(query, step)           what a query, B×H_q×M×D, makes of what an earlier step returned: attention by its oracle
     begin(tokens, slot, like)     a request of a toy decoder takes a slot: its cache holds all of its prompt but the last
                                   token; `like` is what keys and values look like (spec/batch_decoder.py)
@@ -191,7 +192,11 @@ class BatchingKVCache(Operation):
         return shown(*story.seen[story.number])
 
     def offsets(self, story: Story) -> dict[str, Any]:
-        return {"offsets": self.offsets_of(story)}
+        story.seen[story.number] = self.offsets_of(story)
+        return {"offsets": story.seen[story.number]}
+
+    def reread_offsets(self, story: Story, step: int) -> dict[str, Any]:
+        return {"offsets": story.seen[step]}
 
     def attend(self, story: Story, query: np.ndarray, step: int) -> dict[str, Any]:
         return {"attended": attended(query, *story.seen[step])}
@@ -399,8 +404,9 @@ BATCH_16 = _batch(
 BATCH_17 = _batch(17, "what an update returned keeps its values, whatever comes and goes later", source="PROPERTIES X7")
 BATCH_18 = _batch(
     18,
-    "offsets holds the number of tokens of every request, 0 for an idle slot, before and after every step",
-    source="mlx-lm 1e71de53; PROPERTIES KV3",
+    "offsets holds the number of tokens of every request, 0 for an idle slot, before and after every step; what was read "
+    "keeps its values",
+    source="mlx-lm 1e71de53; https://github.com/ml-explore/mlx-lm/issues/1806; PROPERTIES KV3",
 )
 BATCH_19 = _batch(
     19,
@@ -472,7 +478,7 @@ CONTRACT = Contract(
     operations=(BatchingKVCache,),
     envelope={
         "dtypes": ("float32", "float16", "bfloat16"),
-        "slots": (1, 2, 3, 5),
+        "slots": (1, 2, 3, 5, 9, 33),
         "head_dims": ("same", "different"),
         "empty_caches": (True, False),
         "offsets": (True, False),

@@ -54,6 +54,7 @@ class _Story:
         self.number = 0
         self.given: dict[int, tuple[Any, Any]] = {}
         self.seen: dict[int, tuple[Any, Any, Any]] = {}
+        self.told: dict[int, Any] = {}
         self.favourites: dict[int, int] = {}
         self.lengths: dict[int, int] = {}
 
@@ -98,7 +99,11 @@ class _Story:
 
     def offsets(self) -> dict[str, Any]:
         offsets = self.batch.offsets
-        offsets = offsets() if callable(offsets) else offsets
+        self.told[self.number] = offsets() if callable(offsets) else offsets
+        return self.reread_offsets(self.number)
+
+    def reread_offsets(self, step: int) -> dict[str, Any]:
+        offsets = self.told[step]
         numbers = self.to.to_numpy(self.to.ready(offsets)) if self.to.owns(offsets) else np.asarray(list(offsets))
         return {"offsets": numbers}
 

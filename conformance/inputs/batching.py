@@ -7,18 +7,23 @@ or kept too long shows.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from inferspec.conformance.calls import VIEWS, Call
-from inferspec.conformance.strategies import Calls, Pick, calls
+from inferspec.conformance.strategies import Calls, Pick
 from inferspec.spec.batch_decoder import VOCABULARY
 from inferspec.spec.numerics import numpy_dtype
 
 Sizes = Callable[[Pick], int]
 
+SMALL = ((2, 4), (4, 6), (6, 4), (4, 8))
+LARGE = ((2, 128), (40, 6), (2, 80), (9, 72))
+"""Heads and head dims of keys: more than a tile of a kernel that copies tokens has."""
+
+FEW = (1, 2, 3, 5)
 SEVERAL = (2, 3, 5)
 """Slots of a batch in which requests have others beside them."""
 
@@ -33,16 +38,21 @@ def beside_tiles(pick: Pick) -> int:
     return pick.one_of(1, 2, 31, 32, 33, 40, 65, 255, 256, 257, 300, 512)
 
 
+def few_tokens(pick: Pick) -> int:
+    """Of a step."""
+    return pick.one_of(2, 3, 4, 7, 12)
+
+
 class Script:
     """A story being written. lengths: the tokens of every slot, None for an idle one; longest: that of any request ever."""
 
-    def __init__(self, pick: Pick, prompts: Sizes = small) -> None:
+    def __init__(self, pick: Pick, prompts: Sizes = small, shapes: Sequence[tuple[int, int]] = SMALL) -> None:
         self.pick, self.prompts = pick, prompts
         self.dtype = pick("dtypes")
         self.slots = pick("slots")
         same = pick("head_dims") == "same"
-        self.heads, self.key_dim = pick.one_of((2, 4), (4, 6), (6, 4), (4, 8))
-        self.value_dim = self.key_dim if same else self.key_dim + pick.one_of(1, 3, 5)
+        self.heads, self.key_dim = pick.one_of(*shapes)
+        self.value_dim = self.key_dim if same else self.key_dim + pick.one_of(1, 3, -1, 5)
         self.empty = pick("empty_caches")
         self.with_offsets = pick("offsets")
         self.limit = min(pick.envelope["tokens"], 600)
@@ -99,14 +109,22 @@ class Script:
         the slots in `nan` too."""
         length = self.pick.one_of(1, 1, 1, 2, 3, 5) if length is None else length
         length = max(min(length, self.limit - max((n or 0 for n in self.lengths), default=0)), 1)
+        return self._taken(
+            length, length if mask_length is None else mask_length, self.pick.one_of(np.nan, np.inf, 1.0), nan
+        )
+
+    def token(self) -> int:
+        """Every request takes one token."""
+        return self._taken(1, 1, np.nan)
+
+    def _taken(self, length: int, mask_length: int, poison: float, nan: tuple[int, ...] = ()) -> int:
         given = self.arrays(self.slots, length)
-        poison = self.pick.one_of(np.nan, np.inf, 1.0)
         for x in given.values():
             for slot in self.idle:
                 x[slot] *= np.asarray(poison, x.dtype)
             for slot in nan:
                 x[slot] = np.nan
-        number = self.do("update_and_fetch", **given, mask_length=length if mask_length is None else mask_length)
+        number = self.do("update_and_fetch", **given, mask_length=mask_length)
         self.lengths = [None if n is None else n + length for n in self.lengths]
         self.longest = max([self.longest, *(n for n in self.lengths if n is not None)])
         self.updates.append(number)
@@ -191,10 +209,15 @@ def needing(**asked: Any) -> Callable[[Callable[..., Any]], Calls]:
     return lambda build: Calls(build, asked)
 
 
-@calls
-def batches(pick: Pick, prompts: Sizes = small, room: tuple[int, ...] = (0, 1, 7, 300)) -> Call:
-    """Requests that stay, and steps of one token or a few."""
-    script = Script(pick, prompts)
+@needing(slots=FEW)
+def batches(
+    pick: Pick,
+    prompts: Sizes = small,
+    room: tuple[int, ...] = (0, 1, 7, 300),
+    shapes: Sequence[tuple[int, int]] = SMALL,
+) -> Call:
+    """Requests that stay, and steps of one token or a few. shapes: heads and head dims of keys."""
+    script = Script(pick, prompts, shapes)
     script.fill()
     for _ in range(pick.size(1, 4)):
         script.step()
@@ -213,13 +236,38 @@ def mixtures(pick: Pick, prompts: Sizes = small) -> Call:
     return script.call()
 
 
-@calls
-def chunks(pick: Pick, prompts: Sizes = small) -> Call:
-    """Steps of several tokens: long ones beside short requests too."""
+@needing(slots=FEW)
+def chunks(pick: Pick, prompts: Sizes = small, lengths: Sizes = few_tokens) -> Call:
+    """Steps of several tokens: long ones beside short requests too. lengths: of the steps."""
     script = Script(pick, prompts)
     script.fill()
     for _ in range(pick.size(1, 3)):
-        script.step(pick.one_of(2, 3, 4, 7, 12))
+        script.step(lengths(pick))
+    return script.call()
+
+
+@needing(slots=SEVERAL)
+def decoding(pick: Pick) -> Call:
+    """Dozens of steps of one token; requests come and go between some of them."""
+    script = Script(pick)
+    script.fill()
+    for _ in range(pick.size(2, 4)):
+        for _ in range(pick.one_of(16, 7, 20)):
+            script.token()
+        script.event()
+    script.step()
+    return script.call()
+
+
+@needing(slots=[9, 33])
+def crowds(pick: Pick) -> Call:
+    """As many requests as a server takes together, of any lengths, and one that makes way for another."""
+    script = Script(pick)
+    for slot in range(script.slots):
+        script.add(int(pick.random.integers(1, 12)), slot)
+    script.step()
+    script.add(slot=script.remove())
+    script.step()
     return script.call()
 
 
@@ -240,7 +288,7 @@ def idling(pick: Pick) -> Call:
     return script.call()
 
 
-@calls
+@needing(slots=FEW)
 def reused(pick: Pick, prompts: Sizes = small, poisoned: bool = False) -> Call:
     """A slot changes hands, perhaps several times; the requests before were longer, shorter, or of NaN."""
     script = Script(pick, prompts)
@@ -329,7 +377,7 @@ def generations(pick: Pick, prompts: Sizes = small, events: int = 8) -> Call:
     return script.call()
 
 
-@needing(empty_caches=[True])
+@needing(slots=FEW, empty_caches=[True])
 def beginning(pick: Pick) -> Call:
     """Requests without a prompt, alone or beside others."""
     script = Script(pick)
@@ -349,7 +397,7 @@ def beginning(pick: Pick) -> Call:
     return script.call()
 
 
-@calls
+@needing(slots=FEW)
 def in_all_views(pick: Pick) -> Call:
     """Prompts, tokens and queries are views."""
     script = Script(pick)
@@ -365,7 +413,7 @@ def in_all_views(pick: Pick) -> Call:
     return script.call()
 
 
-@calls
+@needing(slots=FEW)
 def overwritten(pick: Pick, prompts: Sizes = small) -> Call:
     """The caller uses its arrays again after each step."""
     script = Script(pick, prompts)
@@ -395,7 +443,7 @@ def kept_results(pick: Pick, prompts: Sizes = small) -> Call:
     return script.call()
 
 
-@needing(offsets=[True])
+@needing(slots=FEW, offsets=[True])
 def counted(pick: Pick) -> Call:
     """Offsets before and after every step."""
     script = Script(pick)
@@ -407,6 +455,8 @@ def counted(pick: Pick) -> Call:
         script.offsets()
     script.remove()
     script.offsets()
+    for number in [n for n, (method, _) in enumerate(script.steps, 1) if method == "offsets"]:
+        script.do("reread_offsets", step=number)
     return script.call()
 
 
@@ -422,7 +472,7 @@ def other_queries(pick: Pick) -> Call:
     return script.call()
 
 
-@calls
+@needing(slots=FEW)
 def rewound(pick: Pick, prompts: Sizes = small) -> Call:
     """The caches of requests had tokens of NaN that were rewound."""
     script = Script(pick, prompts)
@@ -463,19 +513,23 @@ def overfull(pick: Pick) -> tuple[Call, int]:
     script.fill()
     if pick.one_of(True, False):
         script.step()
-    left = pick.one_of(0, 1, 2, 5) or int(not script.longest)
+    if pick.one_of(False, True):
+        # A slot that was used before holds no more and no less.
+        script.add(slot=script.remove())
+    room = max(script.longest, 1) + pick.one_of(0, 1, 2, 5)
+    top = max(script.active, key=lambda slot: script.lengths[slot] or 0)
+    left = room - (script.lengths[top] or 0)
     bad = _update(script, left + pick.one_of(1, 2, 7))
     if left:
         script.step(left)
-    top = max(range(script.slots), key=lambda slot: script.lengths[slot] or 0)
-    script.longest = max(script.longest, 1)
+    script.longest = room
     script.remove(top)
     if all(n is None or n < script.longest for n in script.lengths):
         script.step(1)
     return script.call(room=(0,)), bad
 
 
-@needing(limited=[True])
+@needing(slots=FEW, limited=[True])
 def overlong(pick: Pick) -> tuple[Call, int]:
     """A prompt longer than max_len."""
     script = Script(pick)
@@ -491,7 +545,7 @@ def overlong(pick: Pick) -> tuple[Call, int]:
     return script.call(room=(0,)), bad
 
 
-@calls
+@needing(slots=FEW)
 def taken_slots(pick: Pick) -> tuple[Call, int]:
     """A request for a slot that another one has."""
     script = Script(pick)
@@ -500,10 +554,10 @@ def taken_slots(pick: Pick) -> tuple[Call, int]:
         script.step()
     slot = pick.one_of(*script.active)
     bad = script.do("add", **script.arrays(1, small(pick)), slot=slot, stale=0)
-    return _going_on(script), bad
+    return _going_on(script, slot), bad
 
 
-@calls
+@needing(slots=FEW)
 def idle_slots(pick: Pick) -> tuple[Call, int]:
     """A removal from a slot that never had a request, or has it no more."""
     script = Script(pick)
@@ -518,7 +572,7 @@ def idle_slots(pick: Pick) -> tuple[Call, int]:
     return _going_on(script), bad
 
 
-@calls
+@needing(slots=FEW)
 def slots_outside(pick: Pick) -> tuple[Call, int]:
     """A slot that there is not, to add or to remove."""
     script = Script(pick)
@@ -533,7 +587,7 @@ def slots_outside(pick: Pick) -> tuple[Call, int]:
     return _going_on(script), bad
 
 
-@calls
+@needing(slots=FEW)
 def bad_pairs(pick: Pick) -> tuple[Call, int]:
     """Keys and values that are no pair, or of other shapes than the batch."""
     script = Script(pick)
@@ -614,7 +668,7 @@ def bad_dtypes(pick: Pick) -> tuple[Call, int]:
     return _going_on(script), bad
 
 
-@needing(limited=[True])
+@needing(slots=FEW, limited=[True])
 def without_room(pick: Pick) -> Call:
     """A batch of no slots, or of no tokens."""
     return (
@@ -629,12 +683,15 @@ def _update(script: Script, length: int) -> int:
     return script.do("update_and_fetch", **script.arrays(script.slots, length), mask_length=length)
 
 
-def _going_on(script: Script) -> Call:
-    """What shows that a refused step changed nothing."""
+def _going_on(script: Script, refused: int | None = None) -> Call:
+    """What shows that a refused step changed nothing. refused: the slot that it was about, if that has a request."""
+    pick = script.pick
     script.offsets()
     script.step(2)
     if script.idle:
         script.add(3)
+    if pick.one_of(False, True):
+        script.add(3, script.remove(refused))
     script.step(1)
     return script.call(room=(0, 1, 300))
 

@@ -664,7 +664,124 @@ def _one_for_all(self: BatchingKVCache, story: Story) -> list[int]:
     return [0 if row is None else lengths[0] for row in story.batch.rows]
 
 
+# many, wide and long
+
+
+def _features_past_64(story: Story, keys: np.ndarray, values: np.ndarray, mask: np.ndarray) -> None:
+    keys[..., 64:] = values[..., 64:] = 0
+
+
+def _heads_past_8(story: Story, keys: np.ndarray, values: np.ndarray, mask: np.ndarray) -> None:
+    keys[:, 8:] = values[:, 8:] = 0
+
+
+def _slots_past_8(story: Story, keys: np.ndarray, values: np.ndarray, mask: np.ndarray) -> None:
+    mask[8:] = False
+
+
+def _keys_cut_to_value(story: Story, keys: np.ndarray, values: np.ndarray, mask: np.ndarray) -> Raw:
+    return keys[..., : values.shape[3]], values, mask
+
+
+def _drifts(story: Story, keys: np.ndarray, values: np.ndarray, mask: np.ndarray) -> None:
+    """From the 17th update on the first token is hidden."""
+    story.updates = getattr(story, "updates", 0) + 1
+    if story.updates > 16:
+        for slot, row in _rows(story):
+            mask[slot, ..., mask.shape[-1] - row[0].shape[1]] = False
+
+
+def _cut_to_256(self: BatchingKVCache, story: Story, key: np.ndarray, value: np.ndarray) -> None:
+    """Room is made for 256 tokens at a time: what a longer step has past them is zeros."""
+    BatchingKVCache.store(self, story, key, value)
+    for _, row in _rows(story):
+        for x in row:
+            x[:, x.shape[1] - max(key.shape[2] - 256, 0) :] = 0
+
+
+def _live_offsets(self: BatchingKVCache, story: Story, step: int) -> dict[str, Any]:
+    return {"offsets": self.offsets_of(story)}
+
+
+def _doubly_taken(self: BatchingKVCache, story: Story, slot: int) -> None:
+    """A refused request is counted as an owner of its slot."""
+    try:
+        BatchingKVCache.check_idle(self, story, slot)
+    except ValueError:
+        story.owners = {**getattr(story, "owners", {}), slot: 2}
+        raise
+
+
+def _leaves_in_turn(self: BatchingKVCache, story: Story, slot: int) -> None:
+    if getattr(story, "owners", {}).pop(slot, 1) == 1:
+        BatchingKVCache.leave(self, story, slot)
+
+
+def _counts_anew(self: BatchingKVCache, story: Story, slot: int, key: Any, value: Any, stale: int) -> None:
+    """The room of a slot that was used before is counted from the prompt's end."""
+    BatchingKVCache.enter(self, story, slot, key, value, stale)
+    if slot in getattr(story, "left", {}):
+        story.prompts = {**getattr(story, "prompts", {}), slot: key.shape[2]}
+
+
+def _room_past_prompts(self: BatchingKVCache, story: Story, key: np.ndarray) -> None:
+    prompts = getattr(story, "prompts", {})
+    if any(row[0].shape[1] - prompts.get(slot, 0) + key.shape[2] > story.a.max_len for slot, row in _rows(story)):
+        raise ValueError("full")
+
+
 FAULTS: tuple[Fault, ...] = (
+    _fault(
+        "features-past-64",
+        "features of a head past 64 are not copied",
+        spec.BATCH_01,
+        _after(_features_past_64),
+        "PROPERTIES X2",
+    ),
+    _fault("eight-heads", "heads past the 8th are not copied", spec.BATCH_01, _after(_heads_past_8), "PROPERTIES X2"),
+    _fault(
+        "seventeenth-update",
+        "from the 17th update on the first token is hidden",
+        spec.BATCH_01,
+        _after(_drifts),
+        "PROPERTIES BK1",
+    ),
+    _fault("eight-slots", "slots past the 8th see nothing", spec.BATCH_08, _after(_slots_past_8), "PROPERTIES X2"),
+    _fault(
+        "steps-of-256",
+        "what a step has past 256 tokens is zeros",
+        spec.BATCH_10,
+        {"store": _cut_to_256},
+        "PROPERTIES KV2",
+    ),
+    _fault(
+        "value-dim-for-keys",
+        "keys are cut to the head dim of the values",
+        spec.BATCH_11,
+        _after(_keys_cut_to_value),
+        "PROPERTIES PA7",
+    ),
+    _fault(
+        "live-offsets",
+        "offsets that were read go on with the batch",
+        spec.BATCH_18,
+        {"reread_offsets": _live_offsets},
+        f"{MLX_LM}/issues/1806",
+    ),
+    _fault(
+        "room-of-former",
+        "in a slot that was used before the prompt does not count",
+        spec.BATCH_22,
+        {"leave": _remembers_left, "enter": _counts_anew, "check_room": _room_past_prompts},
+        "PROPERTIES BK3, X9",
+    ),
+    _fault(
+        "refused-stays",
+        "a request that was refused holds on to the slot: the first removal is without effect",
+        spec.BATCH_28,
+        {"check_idle": _doubly_taken, "leave": _leaves_in_turn},
+        "PROPERTIES PG5",
+    ),
     _fault(
         "first-token-lost",
         "the first token of a prompt is lost",
