@@ -9,13 +9,17 @@ from inferspec.conformance.inputs.paged_kv import (
     bad_rewinds,
     beside_the_caller,
     counted,
+    decoding_long,
+    drained,
     emptied,
     exhausted,
     filled,
     freed_foreign,
     freed_missing,
+    freed_of_many,
     freed_twice,
     kept_results,
+    large_tables,
     many_pages,
     no_pools,
     overfull,
@@ -31,6 +35,7 @@ from inferspec.conformance.inputs.paged_kv import (
     tables,
     worn,
 )
+from inferspec.conformance.inputs.pages import LARGE, OTHER_PAGES
 from inferspec.conformance.properties import (
     depends_on_arguments_alone,
     goes_on_after_refusal,
@@ -60,6 +65,11 @@ def test_all_pages_can_be_used_again_and_again(subject, call):
     subject.agrees(call)
 
 
+@requirement(spec.POOL_03, call=rounds(pages=(70, 300)), share=0.05)
+def test_all_pages_of_a_large_pool_can_be_used_again(subject, call):
+    subject.agrees(call)
+
+
 @requirement(spec.POOL_04, story=exhausted(), share=0.5)
 def test_a_pool_without_a_free_page_refuses(subject, story):
     refuses_step(subject, story)
@@ -72,6 +82,11 @@ def test_a_refused_allocation_changes_nothing(subject, story):
 
 @requirement(spec.POOL_06, story=freed_twice(), share=0.5)
 def test_a_page_is_not_freed_twice(subject, story):
+    refuses_step(subject, story)
+
+
+@requirement(spec.POOL_06, story=freed_of_many(), share=0.2)
+def test_a_page_of_many_is_not_freed_twice(subject, story):
     refuses_step(subject, story)
 
 
@@ -100,6 +115,11 @@ def test_freeing_what_is_not_there_changes_nothing(subject, story):
     goes_on_after_refusal(subject, story)
 
 
+@requirement(spec.POOL_10, call=storages(page_sizes=OTHER_PAGES), share=0.2)
+def test_the_arrays_of_a_pool_of_other_page_sizes_have_their_shape(subject, call):
+    subject.agrees(call)
+
+
 @requirement(spec.POOL_10, call=storages(), share=0.4)
 def test_the_arrays_of_a_pool_have_the_shape_that_attention_takes(subject, call):
     subject.agrees(call)
@@ -120,6 +140,21 @@ def test_a_pool_of_nothing_is_refused(subject, call):
 
 @requirement(spec.PKV_01, call=appends(), share=0.7)
 def test_gather_returns_all_tokens_in_order(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.PKV_01, call=appends(shapes=LARGE), share=0.1)
+def test_many_heads_and_wide_ones_are_cached(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.PKV_02, call=appends(page_sizes=OTHER_PAGES), share=0.15)
+def test_chunks_beside_other_page_sizes_are_cached(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.PKV_02, call=decoding_long(), share=0.1)
+def test_dozens_of_tokens_one_after_the_other_are_cached(subject, call):
     subject.agrees(call)
 
 
@@ -155,6 +190,11 @@ def test_page_lens_count_the_tokens_of_each_page(subject, call):
 
 @requirement(spec.PKV_07, call=side_by_side(look=()), share=0.7)
 def test_no_page_has_two_owners(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.PKV_07, call=drained(), share=0.3)
+def test_the_caller_gets_no_page_of_a_cache(subject, call):
     subject.agrees(call)
 
 
@@ -312,6 +352,16 @@ def test_a_block_table_leads_to_the_tokens(subject, call):
     subject.agrees(call)
 
 
+@requirement(spec.TABLE_01, call=large_tables(), share=0.1)
+def test_a_block_table_has_dozens_of_rows_or_pages(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.TABLE_01, call=tables(page_sizes=OTHER_PAGES), share=0.1)
+def test_a_block_table_of_other_page_sizes_leads_to_the_tokens(subject, call):
+    subject.agrees(call)
+
+
 @requirement(spec.TABLE_02, call=tables(empty=True), share=0.5)
 def test_context_lens_are_the_lengths_of_the_rows(subject, call):
     agrees_in(subject, call, "context_lens")
@@ -332,6 +382,11 @@ def test_each_table_is_of_its_time(subject, call):
 
 @requirement(spec.PKVA_01, call=decoding(), share=0.4)
 def test_a_new_token_sees_the_tokens_of_its_own_cache(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.PKVA_01, call=decoding(page_sizes=OTHER_PAGES), share=0.1)
+def test_a_new_token_sees_those_in_pages_of_other_sizes(subject, call):
     subject.agrees(call)
 
 

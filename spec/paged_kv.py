@@ -25,6 +25,7 @@ A call is a story of one pool with any number of caches, named by numbers and ma
     reread(step)               what an earlier `gather` returned, as it is now
     overwrite(step)            the caller writes NaN over the key and value that it gave to an earlier step
     table(caches)              context_lens of a batch, and the tokens of each row read by the block table
+    reread_table(step)         1 if table and context_lens of an earlier step are what they were
     attend(caches, query)      paged attention, causal, of the L queries of each row over the cache that it names, by
                                the block table and context_lens of the batch: B×H_q×L×D
 
@@ -343,6 +344,9 @@ class BlockTable(PagedKVCache):
             parts |= {f"row {number} {name}": x for name, x in self.read_from(story, pages, length).items()}
         return parts
 
+    def reread_table(self, story: Story, step: int) -> dict[str, Any]:
+        return {"kept": 1}
+
     def context_lens(self, story: Story, rows: Sequence[Cache]) -> list[int]:
         return [row.length for row in rows]
 
@@ -622,7 +626,11 @@ TABLE_02 = _table(
     "context_lens is the offset of each row's cache, rows that are shorter than others and empty ones too",
     f"{INVARIANTS} 1; PROPERTIES PA5",
 )
-TABLE_03 = _table(3, "each table is of its time: appends, rewinds and other caches show in the next one", COURSE)
+TABLE_03 = _table(
+    3,
+    "each table is of its time: appends, rewinds and other caches show in the next one, and not in those before",
+    f"{COURSE}; PROPERTIES X7",
+)
 
 PKVA_01 = _batch(
     1,
@@ -666,7 +674,7 @@ CONTRACT = Contract(
     operations=(PagePool, PagedKVCache, BlockTable, PagedBatch),
     envelope={
         "dtypes": ("float32", "float16", "bfloat16"),
-        "page_sizes": (1, 2, 3, 4, 8, 16),
+        "page_sizes": (1, 2, 3, 4, 5, 8, 16, 24, 32, 64, 128),
         "rewinding": (True, False),
         "head_dims": (32, 40, 64, 72, 80, 96, 112, 128, 192, 256),
         "ratios": (1, 2, 3, 4, 5, 6, 7, 8),

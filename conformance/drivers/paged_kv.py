@@ -28,6 +28,7 @@ NAMES = {
     "ids": ("ids",),
     "contents": ("kept",),
     "attend": ("attended",),
+    "reread_table": ("kept",),
 }
 """step -> what to call the things that it returns."""
 
@@ -53,6 +54,7 @@ class _Story:
         self.held: dict[int, tuple[int, bytes]] = {}
         self.given: dict[int, tuple[Any, ...]] = {}
         self.seen: dict[int, tuple[Any, ...]] = {}
+        self.tables: dict[int, tuple[Any, Any, list[list[int]]]] = {}
 
     # the pool
 
@@ -133,11 +135,21 @@ class _Story:
     def table(self, caches: Sequence[int]) -> dict[str, Any]:
         table, lens, *_ = self.tabled([self._cache(number) for number in caches])
         rows, lengths = self._numpy(table), self._listed(lens)
+        self.tables[self.number] = table, lens, self._entries(table, lens)
         seen: dict[str, Any] = {"context_lens": lengths}
         for number, (row, length) in enumerate(zip(rows, lengths, strict=True)):
             keys, values = self._read_from(self._listed(row), length)
             seen |= {f"row {number} keys": keys, f"row {number} values": values}
         return seen
+
+    def reread_table(self, step: int) -> int:
+        table, lens, then = self.tables[step]
+        return int(self._entries(table, lens) == then)
+
+    def _entries(self, table: Any, lens: Any) -> list[list[int]]:
+        """Of each row its length and the pages that its tokens lie in; what stands behind them may be anything."""
+        rows = zip(self._numpy(table), self._listed(lens), strict=True)
+        return [[length, *self._listed(row)[: -(-length // self.page_size)]] for row, length in rows]
 
     def attend(self, caches: Sequence[int], query: Any) -> np.ndarray:
         table, lens = self._told_of([self._cache(number) for number in caches])

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from inferspec.conformance.calls import Call
-from inferspec.conformance.inputs.pages import Script
+from inferspec.conformance.inputs.pages import SMALL_PAGES, Script
 from inferspec.conformance.strategies import Calls, Pick
 from inferspec.spec.paged_kv import CONTRACT
 
@@ -63,7 +63,8 @@ class Batches(Script):
 
 def batches(build: Callable[[Pick], Call]) -> Calls:
     """Like `calls`, for a subject whose attention takes any of the sizes."""
-    return Calls(build, {key: CONTRACT.envelope[key] for key in ("dtypes", "page_sizes", "head_dims", "ratios")})
+    sizes = {key: CONTRACT.envelope[key] for key in ("dtypes", "head_dims", "ratios")}
+    return Calls(build, {**sizes, "page_sizes": SMALL_PAGES})
 
 
 @batches

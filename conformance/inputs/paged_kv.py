@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from inferspec.conformance.calls import Call
 from inferspec.conformance.inputs.paged_batches import TOGETHER, changing
-from inferspec.conformance.inputs.pages import Script, bounded, needing
-from inferspec.conformance.strategies import Pick, calls
+from inferspec.conformance.inputs.pages import SHAPES, Script, bounded, calls, needing
+from inferspec.conformance.strategies import Pick
 from inferspec.spec.numerics import numpy_dtype
 
 # pools
@@ -31,15 +33,15 @@ def allocations(pick: Pick, look: bool = True) -> Call:
 
 
 @calls
-def rounds(pick: Pick) -> Call:
+def rounds(pick: Pick, pages: tuple[int, ...] = (3, 2, 5, 1)) -> Call:
     """All pages are taken and given back, more than once."""
-    script = Script(pick, pages=(3, 2, 5, 1))
+    script = Script(pick, pages)
     for _ in range(pick.size(2, 4)):
         while script.free:
             script.take()
         script.do("num_free")
         while script.mine:
-            script.give(pick.one_of(0, -1))
+            script.give(int(pick.random.integers(-1, 1)))
         script.do("num_free")
     return script.call("PagePool")
 
@@ -74,6 +76,20 @@ def freed_twice(pick: Pick) -> tuple[Call, int]:
 
 
 @calls
+def freed_of_many(pick: Pick) -> tuple[Call, int]:
+    """(story, number of the step that must be refused): in a pool of so many pages that their ids do not fit 6 or 8
+    bits, a page that was given back is given back again; another one may be in use whose id looks like it."""
+    script = Script(pick, pages=(520, 70, 520), page_size=1)
+    script.heads, script.dim = 1, 2
+    while script.free:
+        script.take()
+    given = [script.give(int(pick.random.integers(-1, 1))) for _ in range(pick.size(1, script.pages))]
+    bad = script.do("free", step=pick.one_of(given[0], given[-1]))
+    script.do("num_free")
+    return script.call("PagePool"), bad
+
+
+@calls
 def freed_foreign(pick: Pick) -> tuple[Call, int]:
     """(story, number of the step that must be refused): a page is given back that nobody ever took."""
     script = Script(pick)
@@ -91,7 +107,7 @@ def freed_missing(pick: Pick) -> tuple[Call, int]:
     # With every page in use, an id that wraps around names one of them.
     for _ in range(pick.one_of(script.pages, 0, 1)):
         script.take()
-    bad = script.do("free_id", page=pick.one_of(-1, script.pages, -script.pages, script.pages + 3, 2**31))
+    bad = script.do("free_id", page=pick.one_of(-1, script.pages, -script.pages, script.pages + 3, 2**31, 2**32))
     _take_all_again(script)
     return script.call("PagePool"), bad
 
@@ -130,13 +146,24 @@ def no_pools(pick: Pick) -> Call:
 
 
 @calls
-def appends(pick: Pick, views: bool = False, former: bool = False) -> Call:
-    """Appends to one cache, gathered after each."""
-    script = Script(pick)
+def appends(pick: Pick, views: bool = False, former: bool = False, shapes: Sequence[tuple[int, int]] = SHAPES) -> Call:
+    """Appends to one cache, gathered after each. shapes: heads and head dims."""
+    script = Script(pick, shapes=shapes)
     script.former(always=former)
     for _ in range(pick.size(1, 5)):
         script.append(view=views)
         script.look("gather")
+    return script.call()
+
+
+@calls
+def decoding_long(pick: Pick) -> Call:
+    """Dozens of tokens one after the other, of two requests in turns."""
+    script = Script(pick, pages=(60, 90))
+    script.append(0)
+    for number in range(pick.size(20, 50)):
+        script.append(number % 2, 1)
+    script.look("gather", "read", "pages")
     return script.call()
 
 
@@ -262,7 +289,7 @@ def bad_rewinds(pick: Pick) -> tuple[Call, int]:
     length, page = script.lengths.setdefault(0, 0), script.page_size
     # Slots of the last page that are not in use are no tokens.
     too_far = [length + 1, script.pages_of(length) * page + 1, length + page, script.pages * page + 1]
-    bad = script.do("rewind", cache=0, n=pick.one_of(*too_far, -1, -page, -length - 1, 2**31))
+    bad = script.do("rewind", cache=0, n=pick.one_of(*too_far, -1, -page, -length - 1, 2**31, 2**32))
     _go_on(script)
     return script.call(), bad
 
@@ -338,6 +365,23 @@ def overfull(pick: Pick) -> tuple[Call, int]:
     script.append(cache, script.room(cache))
     script.whole()
     return script.call(), bad
+
+
+@bounded
+def drained(pick: Pick) -> Call:
+    """The caller wants a page when caches have them all; then one of them gives some back."""
+    script = Script(pick, pages=(3, 5, 1, 2))
+    script.append(0)
+    for cache in (1, 0):
+        script.append(cache, script.room(cache))
+    script.do("allocate")
+    script.do("ids")
+    script.do("num_free")
+    script.release(0)
+    script.take()
+    script.do("ids")
+    script.look("gather")
+    return script.call()
 
 
 @calls
@@ -475,7 +519,26 @@ def tables(pick: Pick, often: bool = False, empty: bool = False) -> Call:
         script.event(requests=3, rewinding=rewinding)
         if often:
             script.do("table", caches=_batch(script))
-    script.do("table", caches=_batch(script) + ([77] if empty else []))
+    last = script.do("table", caches=_batch(script) + ([77] if empty else []))
+    if often:
+        for number in [n for n, (method, _) in enumerate(script.steps[: last - 1], 1) if method == "table"]:
+            script.do("reread_table", step=number)
+    return script.call("block_table")
+
+
+@calls
+def large_tables(pick: Pick) -> Call:
+    """Dozens of rows, or a few of dozens of pages each."""
+    script = Script(pick, page_size=min(pick.envelope["page_sizes"]))
+    page = script.page_size
+    script.heads, script.dim = 1, 2
+    requests = pick.one_of(40, 2, 12)
+    lengths = pick.random.integers(1, 5 if requests > 2 else 150, requests) * page
+    script.pages = int(lengths.sum()) // page + 3
+    for request, length in enumerate(lengths.tolist()):
+        script.append(request, length)
+    script.append(0, 1)
+    script.do("table", caches=list(script.lengths)[:: pick.one_of(-1, 1)])
     return script.call("block_table")
 
 

@@ -6,7 +6,7 @@ another request: what is lost, doubled, misplaced, shared or left from before sh
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,16 @@ import numpy as np
 from inferspec.conformance.calls import VIEWS, Call
 from inferspec.conformance.strategies import Calls, Pick
 from inferspec.spec.numerics import numpy_dtype
+
+SMALL_PAGES = (1, 2, 3, 4, 8, 16)
+"""Page sizes at which a few tokens make several pages."""
+
+OTHER_PAGES = (5, 24, 32, 64, 128)
+"""Those of servers, and one that is odd."""
+
+SHAPES = ((2, 5), (5, 2), (1, 6), (3, 10), (6, 1))
+LARGE = ((2, 128), (40, 3), (1, 72), (9, 80))
+"""Heads and head dims: more than a tile of a kernel that copies tokens has."""
 
 FORMER = 99
 """The number of the cache that used the pool before the story begins."""
@@ -23,11 +33,17 @@ class Script:
     """A story being written. lengths: tokens of each live cache; mine: steps whose page
     the caller has; over: how many caches of a request were released."""
 
-    def __init__(self, pick: Pick, pages: tuple[int, ...] = (9, 7, 11, 5, 13), page_size: int | None = None) -> None:
+    def __init__(
+        self,
+        pick: Pick,
+        pages: tuple[int, ...] = (9, 7, 11, 5, 13),
+        page_size: int | None = None,
+        shapes: Sequence[tuple[int, int]] = SHAPES,
+    ) -> None:
         self.pick = pick
         self.dtype, self.page_size = pick("dtypes"), page_size or pick("page_sizes")
         self.pages = pick.one_of(*pages)
-        self.heads, self.dim = pick.one_of((2, 5), (5, 2), (1, 6), (3, 10), (6, 1))
+        self.heads, self.dim = pick.one_of(*shapes)
         # Past the range of float16 where the dtype reaches, and below what float16 tells from 0.
         self.amplitude = 1.0 if self.dtype == "float16" else pick.one_of(1.0, 1e6, 1e-9)
         self.empty = True in pick.envelope["empty_chunks"]
@@ -176,11 +192,16 @@ class Script:
             arguments[name] = np.repeat(np.take(x, [0], axis), x.shape[axis], axis) if x.shape[axis] else x
 
 
+def calls(build: Callable[..., Any]) -> Calls:
+    """Stories of small pages, if not said otherwise."""
+    return Calls(build, {"page_sizes": SMALL_PAGES})
+
+
 def needing(build: Callable[..., Any]) -> Calls:
     """Like `calls`, for a subject that can rewind."""
-    return Calls(build, {"rewinding": [True]})
+    return calls(build)(rewinding=[True])
 
 
 def bounded(build: Callable[..., Any]) -> Calls:
     """Like `calls`, for a pool that has so many pages and no more."""
-    return Calls(build, {"bounded": [True]})
+    return calls(build)(bounded=[True])

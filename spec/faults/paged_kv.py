@@ -890,7 +890,145 @@ def _only_once(self: spec.BlockTable, story: Story, rows: Sequence[Cache]) -> np
     return np.array(story.old_table)
 
 
+# many, wide and long
+
+
+def _bits(self: PagePool, pool: Pool, page: int) -> int:
+    return int(getattr(pool, "bits", 0)) >> page % 64 & 1
+
+
+def _sets_bit(self: PagePool, pool: Pool) -> int:
+    page = PagePool.take(self, pool)
+    pool.bits = getattr(pool, "bits", 0) | 1 << page % 64
+    return page
+
+
+def _clears_bit(self: PagePool, pool: Pool, page: int) -> None:
+    _in_range(self, pool, page)
+    if not _bits(self, pool, page):
+        raise ValueError("not in use")
+    pool.bits &= ~(1 << page % 64)
+    pool.used.discard(page)
+    pool.free.append(page)
+
+
+def _first_256_checked(self: PagePool, pool: Pool, page: int) -> None:
+    _in_range(self, pool, page)
+    if page < 256:
+        PagePool.check_free(self, pool, page)
+
+
+def _lost(lost: Callable[[np.ndarray, np.ndarray, int], None]) -> Change:
+    """`gather`, with some of keys and values gone."""
+
+    def gathered(self: PagedKVCache, story: Story, cache: Cache) -> Any:
+        keys, values = PagedKVCache.gathered(self, story, cache)
+        lost(keys, values, story.a.page_size)
+        return keys, values
+
+    return {"gathered": gathered}
+
+
+def _features_past_64(keys: np.ndarray, values: np.ndarray, size: int) -> None:
+    keys[..., 64:] = values[..., 64:] = 0
+
+
+def _heads_past_8(keys: np.ndarray, values: np.ndarray, size: int) -> None:
+    keys[:, 8:] = values[:, 8:] = 0
+
+
+def _slots_past_16(keys: np.ndarray, values: np.ndarray, size: int) -> None:
+    slots = np.arange(keys.shape[2]) % size >= 16
+    keys[:, :, slots] = values[:, :, slots] = 0
+
+
+def _seventeenth(self: PagedKVCache, story: Story, cache: Cache, key: np.ndarray, value: np.ndarray) -> None:
+    """The 17th append of a cache finds a queue of 16 writes full, and is not written."""
+    cache.writes = getattr(cache, "writes", 0) + 1
+    PagedKVCache.extend(
+        self, story, cache, *(x * np.zeros((), x.dtype) if cache.writes == 17 else x for x in (key, value))
+    )
+
+
+def _takes_from_caches(self: PagedKVCache, story: Story) -> dict[str, Any]:
+    """Where no page is free the caller gets one of a cache."""
+    if self.count(story.pool):
+        return PagedKVCache.allocate(self, story)
+    page = self.in_use(story)[0]
+    story.taken[story.number] = page
+    story.held[story.number] = page, self.held_by(story.pool, page)
+    return {"page": 0}
+
+
+def _eight_rows(self: spec.BlockTable, story: Story, rows: Sequence[Cache]) -> np.ndarray:
+    table = spec.BlockTable.padded(self, story, rows)
+    table[8:] = 0
+    return table
+
+
+def _sixteen_pages(self: spec.BlockTable, story: Story, rows: Sequence[Cache]) -> np.ndarray:
+    table = spec.BlockTable.padded(self, story, rows)
+    table[:, 16:] = 0
+    return table
+
+
+def _one_table(self: spec.BlockTable, story: Story, step: int) -> dict[str, Any]:
+    """All tables of a shape are the same array: those before are as the last one."""
+    return {"kept": int(story.steps[step] == story.steps[max(story.steps)])}
+
+
+def _remembers_table(self: spec.BlockTable, story: Story, caches: Sequence[int]) -> dict[str, Any]:
+    told = spec.BlockTable.table(self, story, caches)
+    rows = [self.cache(story, number) for number in caches]
+    story.steps = {**getattr(story, "steps", {}), story.number: [(row.length, *row.pages) for row in rows]}
+    return told
+
+
 FAULTS: tuple[Fault, ...] = (
+    Fault(
+        "pool-bits-of-64",
+        "pages in use are marked in 64 bits: a page far behind counts as free with another one",
+        spec.POOL_03,
+        {"take": _sets_bit, "give_back": _clears_bit},
+        "PROPERTIES X8",
+    ),
+    Fault(
+        "pool-double-free-past-256",
+        "a page past the 256th that was freed already is taken back again",
+        spec.POOL_06,
+        {"check_free": _first_256_checked},
+        "PROPERTIES PG2, X8",
+    ),
+    Fault(
+        "paged-features-past-64",
+        "features of a head past 64 are not copied",
+        spec.PKV_01,
+        _lost(_features_past_64),
+        TIRED,
+    ),
+    Fault("paged-eight-heads", "heads past the 8th are not copied", spec.PKV_01, _lost(_heads_past_8), TIRED),
+    Fault("paged-slots-to-16", "slots of a page past the 16th are not read", spec.PKV_02, _lost(_slots_past_16), TIRED),
+    Fault("paged-seventeenth-append", "the 17th append is not written", spec.PKV_02, {"extend": _seventeenth}, TIRED),
+    Fault(
+        "paged-caller-gets-page-of-cache",
+        "where no page is free the caller gets one of a cache",
+        spec.PKV_07,
+        {"allocate": _takes_from_caches},
+        "PROPERTIES PG1, PG5",
+    ),
+    Fault(
+        "table-of-eight-rows", "rows of a table past the 8th are zeros", spec.TABLE_01, {"padded": _eight_rows}, TIRED
+    ),
+    Fault(
+        "table-of-sixteen-pages", "entries past the 16th are zeros", spec.TABLE_01, {"padded": _sixteen_pages}, TIRED
+    ),
+    Fault(
+        "table-in-buffer",
+        "every table is written into the arrays of the one before",
+        spec.TABLE_03,
+        {"table": _remembers_table, "reread_table": _one_table},
+        "PROPERTIES X7",
+    ),
     Fault("pool-ids-from-one", "page ids begin at 1", spec.POOL_01, {"fresh_pool": _from_one}, TIRED),
     Fault(
         "pool-listed-twice",
