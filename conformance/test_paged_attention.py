@@ -24,6 +24,7 @@ from inferspec.conformance.inputs.paged_attention import (
     short_context,
     split_context,
     spoilt,
+    very_long_context,
     walked_pages,
 )
 from inferspec.conformance.properties import (
@@ -102,8 +103,28 @@ def test_tokens_of_contexts_that_kernels_split_are_found(subject, routed):
     subject.expects(call, expected)
 
 
+VERY_LONG = {
+    **SPLIT,
+    "contexts": very_long_context,
+    "rows": (1, 1),
+    "head_dims": [32, 40],
+    "page_sizes": [1, 16, 32, 64],
+}
+
+
+@requirement(spec.PAGED_04, call=paged_calls(**VERY_LONG, most_heads=1, masks=["causal"]), share=0.03)
+def test_contexts_of_thousands_of_tokens_are_right(subject, call):
+    subject.agrees(call)
+
+
 @requirement(spec.PAGED_05, routed=routed_pages(), share=0.8)
 def test_paged_attention_matches_grouped_heads(subject, routed):
+    call, expected = routed
+    subject.expects(call, expected)
+
+
+@requirement(spec.PAGED_05, routed=routed_pages(ratios=[12, 16], head_dims=[32, 40, 64], rows=(1, 2)), share=0.1)
+def test_many_query_heads_share_a_key_head(subject, routed):
     call, expected = routed
     subject.expects(call, expected)
 
@@ -147,6 +168,7 @@ def test_chunks_of_long_contexts_agree(subject, call):
 @requirement(
     spec.PAGED_06,
     call=paged_calls(
+        masks=["causal"],
         queries=["several"],
         chunk=blocks_of_queries,
         contexts=after_a_prompt,
@@ -156,7 +178,7 @@ def test_chunks_of_long_contexts_agree(subject, call):
         head_dims=[32, 40, 64],
         page_sizes=[8, 16, 24, 32, 64],
     ),
-    share=0.05,
+    share=0.06,
 )
 def test_chunks_of_several_blocks_agree(subject, call):
     subject.agrees(call)
@@ -242,6 +264,28 @@ def test_rows_of_paged_attention_are_independent(subject, call):
     share=0.1,
 )
 def test_dozens_of_rows_and_many_heads_are_right(subject, call):
+    subject.agrees(call)
+
+
+@requirement(
+    spec.PAGED_13,
+    call=paged_calls(
+        contexts=mixed_contexts, rows=(65, 130), most_heads=1, ratios=[1], head_dims=[32], page_sizes=[8, 16]
+    ),
+    share=0.05,
+)
+def test_a_hundred_rows_are_right(subject, call):
+    subject.agrees(call)
+
+
+@requirement(
+    spec.PAGED_13,
+    call=paged_calls(
+        contexts=mixed_contexts, rows=(1, 1), most_heads=40, ratios=[1, 2], head_dims=[32, 40], page_sizes=[8, 16]
+    ),
+    share=0.05,
+)
+def test_dozens_of_heads_are_right(subject, call):
     subject.agrees(call)
 
 

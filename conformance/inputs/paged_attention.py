@@ -11,7 +11,7 @@ import numpy as np
 from inferspec.conformance.calls import Call
 from inferspec.conformance.inputs.attention import askable, wanted_keys
 from inferspec.conformance.inputs.flash_attention import trend
-from inferspec.conformance.strategies import Pick, calls, in_reach
+from inferspec.conformance.strategies import Calls, Pick, in_reach
 from inferspec.spec.attention import ScaledDotProductAttention
 from inferspec.spec.numerics import UNDERFLOW_GAP, f64, largest, numpy_dtype
 
@@ -62,6 +62,11 @@ def split_context(pick: Pick, page_size: int, length: int) -> int:
     return pick.upto("context", 255, 256, 257, 511, 512, 513, 1023, 1024, 1025, 2049)
 
 
+def very_long_context(pick: Pick, page_size: int, length: int) -> int:
+    """Past all that a kernel may have room for at once."""
+    return pick.upto("context", 4097, 8193, 12_000)
+
+
 def short_context(pick: Pick, page_size: int, length: int) -> int:
     """Empty, or shorter than L, or neither."""
     return pick.one_of(0, pick.size(0, length), pick.size(0, length + page_size))
@@ -88,7 +93,12 @@ def block_of_queries(pick: Pick) -> int:
 
 def blocks_of_queries(pick: Pick) -> int:
     """More than a block or two of a kernel."""
-    return pick.one_of(65, 130, 100)
+    return pick.one_of(300, 130, 300)
+
+
+def to_eight(build: Callable[..., Any]) -> Calls:
+    """Calls with up to eight query heads for each key head, if not said otherwise."""
+    return Calls(build, {"ratios": range(1, 9)})
 
 
 def _queries(pick: Pick, chunk: Callable[[Pick], int]) -> int:
@@ -96,7 +106,7 @@ def _queries(pick: Pick, chunk: Callable[[Pick], int]) -> int:
     return 1 if pick("queries") == "one" else chunk(pick)
 
 
-@calls
+@to_eight
 def paged_calls(
     pick: Pick,
     contexts: Contexts = any_context,
@@ -165,13 +175,13 @@ def laid(
     lens = np.array([row.shape[1] for row in keys])
     counts = -(-lens // page_size)
     own = counts - prefix
-    pages = prefix + int(own.sum()) + pick.size(1, 4)
+    pages = max(prefix + int(own.sum()) + pick.one_of(1, 0, 2, 4), 1)
     ids = {
         "scattered": pick.random.permutation(pages),
         "reversed": np.arange(pages)[::-1],
         "in order": np.arange(pages),
     }[pick.one_of("scattered", "reversed", "in order", "scattered")]
-    table = pick.random.integers(0, pages, (len(lens), int(counts.max(initial=0)) + pick.size(1, 3)))
+    table = pick.random.integers(0, pages, (len(lens), max(int(counts.max(initial=0)) + pick.one_of(1, 0, 2, 3), 1)))
     pools = [np.repeat(x[None], pages, axis=0) for x in old]
     taken = prefix
     for row, count in enumerate(counts):
@@ -195,7 +205,7 @@ def laid(
     )
 
 
-@calls
+@to_eight
 def routed_pages(
     pick: Pick,
     contexts: Contexts = any_context,
@@ -242,7 +252,7 @@ def routed_pages(
     return call, expected
 
 
-@calls
+@to_eight
 def walked_pages(pick: Pick) -> Call:
     """Paged attention whose logits rise, fall or jump along the context, by some units or by many."""
     dtype, page_size, dim, ratio, heads, batch = _sizes(pick, (1, 2))
@@ -262,7 +272,7 @@ def walked_pages(pick: Pick) -> Call:
     return laid(pick, query, keys, values, page_size, old, mask=mask)
 
 
-@calls
+@to_eight
 def large_pools(pick: Pick) -> Call:
     """Paged attention in a pool with more pages than 16 bits count; rows use first, last and middle ones.
 

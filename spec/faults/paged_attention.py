@@ -366,6 +366,26 @@ def rows_fitted(a: Arguments) -> dict[str, Any]:
     return {name: getattr(a, name)[:batch] for name in ("query", "block_table", "context_lens")}
 
 
+def groups_to_eight(self: PagedAttention, x: np.ndarray, query_heads: int) -> np.ndarray:
+    """Groups are taken to have eight query heads at most."""
+    group = min(query_heads // x.shape[0], 8)
+    return x[np.minimum(np.arange(query_heads) // group, x.shape[0] - 1)]
+
+
+def full_tables_refused(self: PagedAttention, a: Arguments) -> None:
+    PagedAttention.guard_lengths(self, a)
+    if (a.context_lens.astype(np.int64) >= a.block_table.shape[1] * a.page_size).any():
+        raise ValueError("no room for the next token")
+
+
+def spare_page_needed(self: PagedAttention, a: Arguments) -> None:
+    PagedAttention.guard_pages(self, a)
+    counts = -(-a.context_lens.astype(np.int64) // a.page_size)
+    used = {int(page) for pages, count in zip(a.block_table, counts, strict=True) for page in pages[:count]}
+    if len(used) == len(a.key_pages):
+        raise ValueError("no page is left")
+
+
 def checks(*names: str) -> Change:
     """Of all guards only these are there."""
     every = ("guard_shapes", "guard_heads", "guard_mask", "guard_lengths", "guard_pages")
@@ -598,6 +618,55 @@ FAULTS = (
         "rows past the 8th are not written",
         spec.PAGED_13,
         leaves_unwritten(lambda out: out[:8]),
+        ENGINEER,
+    ),
+    Fault(
+        "paged-fifth-block-one-future",
+        "queries past the first 256 see one token after their own",
+        spec.PAGED_06,
+        causal(lambda a, row, i, p, length: p <= i + length - i.size + (i >= 256)),
+        ENGINEER,
+    ),
+    Fault(
+        "paged-64-rows",
+        "rows past the 64th are not written",
+        spec.PAGED_13,
+        leaves_unwritten(lambda out: out[:64]),
+        ENGINEER,
+    ),
+    Fault(
+        "paged-32-heads",
+        "heads past the 32nd are not written",
+        spec.PAGED_13,
+        leaves_unwritten(lambda out: out[:, :32]),
+        ENGINEER,
+    ),
+    Fault(
+        "paged-groups-to-8",
+        "query heads past the 8th of a group read the next key head",
+        spec.PAGED_05,
+        {"key_heads": groups_to_eight},
+        ENGINEER,
+    ),
+    Fault(
+        "paged-contexts-of-4096",
+        "tokens past the first 4096 are never read",
+        spec.PAGED_04,
+        lengths(lambda a, row, length: min(length, 4096)),
+        ENGINEER,
+    ),
+    Fault(
+        "paged-full-table-refused",
+        "a context that fills its table is refused",
+        spec.PAGED_04,
+        {"guard_lengths": full_tables_refused},
+        ENGINEER,
+    ),
+    Fault(
+        "paged-spare-page-needed",
+        "a pool of which every page is in use is refused: padding has no page",
+        spec.PAGED_02,
+        {"guard_pages": spare_page_needed},
         ENGINEER,
     ),
     Fault(
