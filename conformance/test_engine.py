@@ -6,6 +6,8 @@ from inferspec.conformance.inputs.engine import (
     asked_twice,
     budgets,
     cancelling,
+    cancelling_again,
+    cancelling_in_short_pools,
     cancelling_sharers,
     conversations,
     crowded_out,
@@ -13,13 +15,16 @@ from inferspec.conformance.inputs.engine import (
     empty_prompts,
     failed_prompts,
     failing,
+    failing_runs,
     full_houses,
     guessed_beside,
     guessed_in_part,
     guessed_right,
     half_computed,
+    late_queues,
     limits,
     lone,
+    long_requests,
     lookalikes,
     many,
     negative_limits,
@@ -36,6 +41,8 @@ from inferspec.conformance.inputs.engine import (
     side_by_side,
     stopping,
     stopping_at_once,
+    stopping_at_one_of_many,
+    stopping_in_short_pools,
     strange_ids,
     strangers,
     telling,
@@ -64,6 +71,11 @@ def test_requests_beside_each_other_come_out_as_alone(subject, call):
 
 @requirement(spec.ENG_01, call=full_houses(**PLAIN), share=0.03)
 def test_as_many_as_may_run_come_out_as_alone(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.ENG_01, call=long_requests(**PLAIN), share=0.03)
+def test_long_requests_come_out_as_alone(subject, call):
     subject.agrees(call)
 
 
@@ -99,6 +111,11 @@ def test_pages_may_have_any_size(subject, call):
 
 @requirement(spec.ENG_04, call=lone(page_sizes=[1, 2, 3, 8], **PLAIN), share=0.3)
 def test_a_request_may_grow_over_pages_of_any_size(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.ENG_04, call=long_requests(page_sizes=[1, 2, 3], **PLAIN), share=0.03)
+def test_a_request_may_have_many_pages(subject, call):
     subject.agrees(call)
 
 
@@ -196,6 +213,16 @@ def test_an_end_of_sequence_id_ends_a_request_among_guesses(subject, call):
     subject.agrees(call)
 
 
+@requirement(spec.ENG_14, call=stopping_at_one_of_many(), share=0.1)
+def test_any_of_many_ids_ends_a_request(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.ENG_14, call=stopping_in_short_pools(), share=0.1)
+def test_an_end_of_sequence_id_ends_a_preempted_request(subject, call):
+    subject.agrees(call)
+
+
 @requirement(spec.ENG_15, call=stopping_at_once(), share=0.15)
 def test_an_end_of_sequence_id_may_be_the_first(subject, call):
     subject.agrees(call)
@@ -203,6 +230,11 @@ def test_an_end_of_sequence_id_may_be_the_first(subject, call):
 
 @requirement(spec.ENG_16, call=queues(), share=0.2)
 def test_requests_are_served_by_priority_and_then_in_order(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.ENG_16, call=late_queues(), share=0.1)
+def test_requests_that_come_late_are_served_by_priority_too(subject, call):
     subject.agrees(call)
 
 
@@ -311,6 +343,16 @@ def test_cancelling_does_not_show_elsewhere(subject, call):
     subject.agrees(call)
 
 
+@requirement(spec.ENG_22, call=cancelling_in_short_pools(), share=0.1)
+def test_nothing_comes_of_a_preempted_request_that_is_cancelled(subject, call):
+    begins_its_output(subject, call)
+
+
+@requirement(spec.ENG_23, call=cancelling_again(), share=0.15)
+def test_cancelling_what_is_over_does_not_show_elsewhere(subject, call):
+    subject.agrees(call)
+
+
 @requirement(spec.ENG_23, call=cancelling_sharers(page_sizes=[1, 2, 3, 8], **PLAIN), share=0.4)
 def test_cancelling_leaves_shared_pages_alone(subject, call):
     subject.agrees(call)
@@ -321,8 +363,18 @@ def test_a_cancelled_request_gives_its_pages_back(subject, call):
     subject.agrees(call)
 
 
+@requirement(spec.ENG_24, call=cancelling_in_short_pools(seen=("pages", "ends")), share=0.1)
+def test_a_preempted_request_that_is_cancelled_has_no_pages(subject, call):
+    subject.agrees(call)
+
+
 @requirement(spec.ENG_25, call=failing(), share=0.4)
 def test_after_a_failed_step_nothing_is_lost(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.ENG_25, call=failing_runs(), share=0.1)
+def test_after_a_failed_run_nothing_is_lost(subject, call):
     subject.agrees(call)
 
 

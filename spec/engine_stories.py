@@ -6,6 +6,7 @@ Schedules are free, so what it tells does not depend on them: no part of a story
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -81,7 +82,7 @@ class _Story:
         self.told: dict[str, Any] = {}
         self.outside = self.held = self.misled = self.at_once = self.repeated = 0
         self.number = 0
-        self.ran = any(step == "run" for step, _ in a.steps)
+        self.ran = any(step == "run" or given.get("run") for step, given in a.steps)
         if "computing" in a.seen:
             fuse.watch(self._computes)
 
@@ -116,12 +117,15 @@ class _Story:
             self._advance(engine)
             self.look()
 
-    def fail(self, after: int) -> None:
-        """A step in which the model fails at one of its uses, if it has so many."""
+    def fail(self, after: int, run: bool = False) -> None:
+        """A step, or a run, in which the model fails at one of its uses, if it has so many."""
         self.fuse.burn(after)
         raised = False
         try:
-            self._advance(0)
+            if run:
+                self.engines[0].run()
+            else:
+                self._advance(0)
         except NotImplementedError:
             raise
         except Exception:
@@ -131,7 +135,8 @@ class _Story:
         if raised != self.fuse.tripped():
             self.told[f"{self.number} swallowed" if not raised else f"{self.number} crashed"] = 1
 
-    def run(self, engine: int = 0) -> None:
+    def run(self, engine: int = 0, overwrite: bool = False) -> None:
+        """overwrite: the caller then changes the lists that it was given."""
         outputs = self.engines[engine].run()
         mine = [one for one in self.known.values() if one.engine == engine]
         for one in mine:
@@ -139,11 +144,16 @@ class _Story:
             if one.name in outputs:
                 self.told[f"{one.asked} run"] = [int(token) for token in outputs[one.name]]
         self.told[f"{self.number} ran"] = len(outputs)
+        for ids in outputs.values() if overwrite else ():
+            if isinstance(ids, list):
+                ids.append(0)
 
-    def cancel(self, request: int) -> None:
+    def cancel(self, request: int, late: bool = False) -> None:
+        """late: the request was cancelled before, or is finished perhaps; whether that is refused is left open."""
         if one := self.known.get(request):
             one.cancelled = True
-            self.engines[one.engine].cancel(one.name)
+            with contextlib.suppress(*((Exception,) if late else ())):
+                self.engines[one.engine].cancel(one.name)
 
     def overwrite(self, request: int) -> None:
         if one := self.known.get(request):
@@ -153,10 +163,10 @@ class _Story:
             if isinstance(output, list):
                 output.append(0)
 
-    def strange(self, method: str) -> None:
-        """Ask about an id that no request has."""
+    def strange(self, method: str, name: Any = 10**6) -> None:
+        """Ask about an id that no request has: this one, or where one has it another."""
         names = {one.name for one in self.known.values()}
-        getattr(self.engines[0], method)(next(x for x in (10**6, "nobody") if x not in names))
+        getattr(self.engines[0], method)(next(x for x in (name, 10**6, "nobody") if x not in names))
 
     def _advance(self, engine: int) -> None:
         self.clock.now += next(self.durations)

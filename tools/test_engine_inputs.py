@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from inferspec.conformance.inputs.engine import Script
-from inferspec.conformance.inputs.engine_models import SIZES, is_clear, model
+from inferspec.conformance.inputs.engine_models import CLEAR, CLEAR_ENOUGH, SIZES, is_clear, model
 from inferspec.conformance.strategies import CHOICES, Pick
 from inferspec.spec import contract
 from inferspec.spec.engine import Engine, alone, last_logits
@@ -53,7 +53,9 @@ def requests(call: Any) -> list[tuple[tuple[int, ...], int]]:
 def test_no_id_on_a_way_is_nearly_another():
     for call in stories():
         for prompt, limit in requests(call):
-            assert is_clear(call.arguments["model"], prompt, limit), call
+            # Of so many ids hardly any way is as clear as others.
+            clear = CLEAR if limit <= 20 else CLEAR_ENOUGH
+            assert is_clear(call.arguments["model"], prompt, limit, clear), call
 
 
 def test_ways_are_clear_by_far_more_than_rounding():

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from inferspec.conformance.calls import Call
-from inferspec.conformance.inputs.engine_models import is_clear, model, near, stands_out
+from inferspec.conformance.inputs.engine_models import CLEAR, CLEAR_ENOUGH, is_clear, model, near, other, stands_out
 from inferspec.conformance.strategies import Calls, Pick, calls
 from inferspec.spec.engine import alone
 from inferspec.spec.engine_model import forward, pages_of
@@ -33,7 +33,7 @@ class Script:
             "none": None,
             "perfect": self.model,
             "near": near(family, which),
-            "other": model(family, which, 1, 1),
+            "other": other(family, which),
         }[pick("drafts")]
         self.size, self.chunk, self.caching = pick("page_sizes"), pick("chunks"), pick("prefix_caching")
         self.max_requests = pick.one_of(*requests)
@@ -77,11 +77,11 @@ class Script:
     def ids(self, n: int) -> Ids:
         return tuple(int(x) for x in self.random.integers(0, self.vocabulary, n))
 
-    def prompt(self, length: int, limit: int, start: Ids = ()) -> Ids:
+    def prompt(self, length: int, limit: int, start: Ids = (), clear: float = CLEAR) -> Ids:
         """A prompt that begins with `start`, and on whose way no id is nearly another."""
         for number in range(1, TRIES + 1):
             tokens = (*start, *self.ids(length - len(start)))[: max(length, 1)]
-            if is_clear(self.model, tokens, limit):
+            if is_clear(self.model, tokens, limit, clear):
                 return tokens
             # There are not many short prompts: perhaps none of them is clear for so long.
             if len(tokens) <= len(start) or number % OF_ONE_LENGTH == 0:
@@ -154,8 +154,8 @@ def crowds(script: Script) -> None:
 
 @told()
 def full_houses(script: Script) -> None:
-    """As many requests as may run, all at once: more rows in a step than four."""
-    script.max_requests = script.pick.one_of(8, 6, 7)
+    """As many requests as may run, all at once: more rows in a step than four, or than sixteen."""
+    script.max_requests = script.pick.one_of(8, 6, 20, 7, 12)
     for _ in range(script.max_requests):
         limit = script.pick.one_of(4, 3, 5)
         script.add(script.prompt(script.pick.size(1, 4), limit), limit)
@@ -169,19 +169,33 @@ def lone(script: Script) -> None:
 
 
 @told()
+def long_requests(script: Script) -> None:
+    """A request of more tokens, and pages, than tables and buffers may have been made for; perhaps others beside it."""
+    pick = script.pick
+    length, limit = pick.one_of((150, 4), (12, 40), (270, 3), (100, 36))
+    script.add(script.prompt(length, limit, clear=CLEAR_ENOUGH if limit > 4 else CLEAR), limit)
+    for _ in range(pick.size(0, 2)):
+        script.between()
+        script.add(script.prompt(pick.size(1, 9), 4), 4)
+
+
+@told()
 def short_pools(script: Script) -> None:
     """Requests that grow until there are no pages left."""
     _outgrow(script)
 
 
-def _outgrow(script: Script) -> None:
+def _outgrow(script: Script, stops: bool = False) -> None:
+    """stops: an id ends some of them."""
     pick = script.pick
     script.max_requests = pick.one_of(3, 4, 8)
     start = script.ids(script.size * 2) if pick.one_of(False, False, True) else ()
     for _ in range(pick.size(2, 4)):
         limit = pick.one_of(6, 4, 9)
         length = len(start) + pick.size(1, 3) + min(script.size, 4) * pick.size(0, 1)
-        script.add(script.prompt(length, limit, start), limit, priority=pick.one_of(0, 0, 1))
+        tokens = script.prompt(length, limit, start)
+        eos = (script.way(tokens, limit)[limit - pick.size(1, 2)],) if stops else ()
+        script.add(tokens, limit, priority=pick.one_of(0, 0, 1), eos=eos)
         if pick.one_of(False, True):
             script.between()
     script.shorten(pick.size(0, 2))
@@ -335,6 +349,40 @@ def _stopping(script: Script, first: bool = False) -> None:
         script.between(2)
 
 
+@told("outputs", "stream", "ends", "pages")
+def stopping_in_short_pools(script: Script) -> None:
+    """Requests that an id ends, some of which are preempted before it comes."""
+    _outgrow(script, stops=True)
+
+
+@told("outputs", "stream", "ends", "pages")
+def stopping_at_one_of_many(script: Script) -> None:
+    """Requests that any of many ids would end; the one that comes is any of them, and may be 0."""
+    pick = script.pick
+    limit, length, zero = pick.one_of(4, 6), pick.size(2, 12), pick.one_of(True, False)
+    for _ in range(OF_ONE_LENGTH):
+        tokens = script.prompt(length, limit)
+        ids = script.way(tokens, limit)
+        if not zero or 0 in ids:
+            break
+    stop = 0 if zero else ids[pick.size(0, limit - 1)]
+    unused = [x for x in range(1, script.vocabulary) if x not in ids][: pick.size(0, 9)]
+    unused.insert(pick.size(0, len(unused)), stop)
+    script.add(tokens, limit, eos=tuple(unused))
+
+
+@told("order", "outputs", priorities=[True], **PLAIN)
+def late_queues(script: Script) -> None:
+    """A request that runs alone, and others of smaller and different priorities that come one by one meanwhile."""
+    pick = script.pick
+    script.max_requests = 1
+    script.add(script.prompt(pick.size(1, 4), 12), 12, priority=3)
+    for _ in range(pick.size(2, 4)):
+        script.do("step", times=pick.size(1, 2))
+        limit = pick.one_of(2, 1)
+        script.add(script.prompt(pick.size(1, 4), limit), limit, priority=pick.one_of(0, 1, 2, -1))
+
+
 @told("order", "outputs", priorities=[True], **PLAIN)
 def queues(script: Script) -> None:
     """Requests of different priorities that are served one at a time."""
@@ -375,6 +423,39 @@ def cancelling(script: Script) -> None:
         script.add(script.prompt(script.pick.size(1, 6), 3), 3)
 
 
+@told("outputs", "cancelled", "pages", "ends")
+def cancelling_in_short_pools(script: Script) -> None:
+    """Requests that grow until there are no pages left, of which some are cancelled: as they run, or when they were
+    preempted."""
+    pick = script.pick
+    script.max_requests = pick.one_of(3, 8)
+    for _ in range(pick.size(2, 3)):
+        script.add(script.prompt(pick.size(1, 3), 9), 9)
+    script.do("step", times=pick.size(4, 8))
+    script.do("cancel", request=len(script.asked) - pick.size(0, 1))
+    script.between(2)
+    script.add(script.prompt(pick.size(1, 3), 4), 4)
+    script.shorten(pick.size(0, 1))
+
+
+@told("outputs", "pages", "ends")
+def cancelling_again(script: Script) -> None:
+    """A request that is cancelled, or finished, and is cancelled again while others have the pages that it had."""
+    pick = script.pick
+    limit = pick.one_of(9, 2)
+    first = script.add(script.prompt(min(script.size, 8) * 2, limit), limit)
+    script.do("step", times=-(-min(script.size, 8) * 2 // script.chunk) + pick.size(1, 3))
+    script.do("cancel", request=first, late=True)
+    for _ in range(pick.size(1, 2)):
+        script.add(script.prompt(min(script.size, 8) + pick.size(0, 2), 6), 6)
+        script.do("step", times=pick.size(1, 3))
+        script.do("cancel", request=first, late=True)
+    for _ in range(pick.size(1, 2)):
+        script.add(script.prompt(min(script.size, 8) + pick.size(0, 2), 3), 3)
+        script.between(2)
+    script.shorten(pick.size(0, 4))
+
+
 @told("outputs", "ends", prefix_caching=[True])
 def cancelling_sharers(script: Script) -> None:
     """Of requests that have pages in common one is cancelled, and another takes what it left."""
@@ -402,6 +483,18 @@ def failing(script: Script) -> None:
         script.do("fail", after=pick.one_of(1, 0, 2, 3, 5, 8))
     if pick.one_of(False, False, True):
         script.shorten(pick.size(0, 2))
+
+
+@told("outputs", "ends", "pages")
+def failing_runs(script: Script) -> None:
+    """Runs in which the model fails, at one of its uses; and another run."""
+    pick = script.pick
+    for _ in range(pick.size(1, 3)):
+        script.add(script.prompt(pick.size(1, 6), 6), 6)
+    for _ in range(pick.size(1, 2)):
+        script.between(2)
+        script.do("fail", after=pick.one_of(1, 0, 2, 5, 8), run=True)
+    script.do("run")
 
 
 def _bad(script: Script, bad: Callable[[Script], dict[str, Any]]) -> int:
@@ -501,8 +594,11 @@ def ticking(script: Script) -> None:
 
 @told("outputs", "ends")
 def running(script: Script) -> None:
-    """Requests that are run to their end, some of them begun or finished before, and more after that."""
+    """Requests that are run to their end, some of them begun or finished before, and more after that; perhaps there is a
+    step, or a run, before there is anything to do."""
     pick = script.pick
+    if pick.one_of(False, True):
+        script.do(pick.one_of("run", "step"))
     script.requests(1, 3, (3, 0, 5))
     if pick.one_of(False, True):
         number = script.add(script.prompt(pick.size(1, 9), 6), 6)
@@ -527,6 +623,8 @@ def overwriting(script: Script) -> None:
         script.do("overwrite", request=number)
         script.between(2)
     script.add(script.asked[1][0], 4)
+    if pick.one_of(False, True):
+        script.do("run", overwrite=True)
 
 
 @told(*WHOLE)
@@ -547,7 +645,9 @@ def strangers(script: Script) -> int:
     """A story in which the engine is asked about an id that no request has, while one waits."""
     script.requests(0, 2, (2, 3))
     script.add(script.prompt(script.pick.size(1, 6), 3), 3)
-    return script.do("strange", method=script.pick.one_of("cancel", "output", "finished", "metrics"))
+    method = script.pick.one_of("cancel", "output", "finished", "metrics")
+    # As an index from the end it would be the last request's.
+    return script.do("strange", method=method, name=script.pick.one_of(10**6, -1))
 
 
 @told("outputs", "steps", prefix_caching=[True], page_sizes=[1, 2, 3], chunks=[1, 3], **PLAIN)

@@ -21,6 +21,9 @@ CLEAR = 0.1
 """How far the largest logit lies above the second, at least, in standard deviations of the row. Rounding in float32 moves
 logits by some 1e-5 of one."""
 
+CLEAR_ENOUGH = 0.025
+"""The same of requests of so many ids that on hardly any way all of them are clear."""
+
 SHARP, LARGE, HEAD = 2.5, 2.5, 3.0
 """What queries and keys, values and outputs, and logits are multiplied by."""
 
@@ -40,12 +43,14 @@ Model = Mapping[str, Any]
 
 
 @functools.cache
-def model(family: str, which: int, layers: int = 2, salt: int = 0) -> Model:
-    """One of the models; those of another salt have other weights and the same vocabulary."""
+def model(family: str, which: int, layers: int = 2, salt: int = 0, sizes: int | None = None) -> Model:
+    """One of the models; those of another salt have other weights and the same vocabulary. sizes: of which model all
+    sizes but the vocabulary's are."""
     kind = KINDS[family]
     random = np.random.default_rng([which, layers, salt, len(family)])
     config = {
-        **SIZES[which],
+        **SIZES[which if sizes is None else sizes],
+        "vocab_size": SIZES[which]["vocab_size"],
         "model_type": kind.model_type,
         "num_hidden_layers": layers,
         "intermediate_size": 14,
@@ -62,6 +67,12 @@ def model(family: str, which: int, layers: int = 2, salt: int = 0) -> Model:
     for name, (outputs, inputs) in linears(config).items():
         weights[f"{name}.weight"] = random.normal(size=(outputs, inputs)) * _amplitude(name, inputs, kind.head_norms)
     return {"family": family, "config": config, "weights": {k: x.astype(np.float32) for k, x in weights.items()}}
+
+
+@functools.cache
+def other(family: str, which: int) -> Model:
+    """A draft that has nothing but the vocabulary from the model: fewer layers, and heads of another number and size."""
+    return model(family, which, 1, 1, (which + 1) % len(SIZES))
 
 
 @functools.cache
@@ -86,19 +97,19 @@ def _amplitude(name: str, inputs: int, head_norms: bool) -> float:
     return factor / math.sqrt(inputs)
 
 
-_CLEAR: dict[tuple[int, tuple[int, ...], int], bool] = {}
+_CLEAR: dict[tuple[int, tuple[int, ...], int, float], bool] = {}
 """What was found of prompts: every fault, variant and seed of a run draws the same ones."""
 
 
-def is_clear(of: Model, prompt: Sequence[int], limit: int) -> bool:
+def is_clear(of: Model, prompt: Sequence[int], limit: int, clear: float = CLEAR) -> bool:
     """Whether no id on a request's way is nearly another. of: one of `model`'s, which are never given up."""
-    asked = id(of["weights"]), tuple(prompt), limit
+    asked = id(of["weights"]), tuple(prompt), limit, clear
     if asked not in _CLEAR:
-        _CLEAR[asked] = all(stands_out(alone(of, prompt, count)[1][-1]) for count in range(1, limit + 1))
+        _CLEAR[asked] = all(stands_out(alone(of, prompt, count)[1][-1], clear) for count in range(1, limit + 1))
     return _CLEAR[asked]
 
 
-def stands_out(row: np.ndarray) -> bool:
+def stands_out(row: np.ndarray, clear: float = CLEAR) -> bool:
     """Whether the largest logit of a row lies clearly above the second."""
     second, first = np.sort(row)[-2:]
-    return bool(first - second >= CLEAR * row.std())
+    return bool(first - second >= clear * row.std())
