@@ -6,6 +6,7 @@ llama.cpp's convert_hf_to_gguf.py.
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 import struct
@@ -60,7 +61,7 @@ def write(
     if form == "gguf":
         path = folder / "model.gguf"
         alignment = 128 if "aligned to 128" in written else ALIGNMENT
-        data = gguf(config, weights, alignment)
+        data = gguf(config, weights, alignment, written)
         path.write_bytes(
             # The last tensor may be padded, and is whole without that.
             _cut(data, lost + alignment - 1)
@@ -77,7 +78,7 @@ def write(
         files = {"model.safetensors": names}
     else:
         # Round and round, so that the parts of one layer lie in different files.
-        count = 2 + len(names) % 2
+        count = (2, 3, 11)[len(names) % 3]
         files = {f"model-{i + 1:05}-of-{count:05}.safetensors": names[i::count] for i in range(count)}
         places = {name: file for file, held in files.items() for name in held}
         index = {"metadata": {"total_size": sum(x.nbytes for x in weights.values())}, "weight_map": places}
@@ -121,7 +122,9 @@ def safetensors(weights: Weights, written: Collection[str] = ()) -> bytes:
     return struct.pack("<Q", len(text)) + text + b"".join(x.tobytes() for x in weights.values())
 
 
-def gguf(config: Mapping[str, Any], weights: Weights, alignment: int = ALIGNMENT) -> bytes:
+def gguf(
+    config: Mapping[str, Any], weights: Weights, alignment: int = ALIGNMENT, written: Collection[str] = ()
+) -> bytes:
     """The bytes of a GGUF file. Packed matrices are written as the blocks whose scales and minima they have."""
     tensors = {_tensor(name): _block_type(name, weights) for name in weights if name.endswith(".weight")}
     arranged = {name: _arranged(name, x, config) for name, x in weights.items()}
@@ -130,15 +133,20 @@ def gguf(config: Mapping[str, Any], weights: Weights, alignment: int = ALIGNMENT
     metadata = _metadata(config)
     if alignment != ALIGNMENT:
         metadata["general.alignment"] = alignment
+    if "few keys" in written:
+        metadata = _without_what_is_known(metadata)
+    if "keys out of order" in written:
+        metadata = dict(reversed(metadata.items()))
+    stored = list(reversed(tensors) if "data out of order" in written else tensors)
     data = struct.pack("<4sIQQ", b"GGUF", 3, len(tensors), len(metadata))
     data += b"".join(_text(key) + _value(value) for key, value in metadata.items())
-    at = 0
+    sizes = [math.ceil(len(blocks[name]) / alignment) * alignment for name in stored]
+    places = dict(zip(stored, itertools.accumulate(sizes, initial=0), strict=False))
     for name, kind in tensors.items():
         shape = shapes[name][::-1]
-        data += _text(name) + struct.pack(f"<I{len(shape)}QIQ", len(shape), *shape, _GGML[kind], at)
-        at += math.ceil(len(blocks[name]) / alignment) * alignment
+        data += _text(name) + struct.pack(f"<I{len(shape)}QIQ", len(shape), *shape, _GGML[kind], places[name])
     data += b"\0" * (-len(data) % alignment)
-    return data + b"".join(block + b"\0" * (-len(block) % alignment) for block in blocks.values())
+    return data + b"".join(blocks[name] + b"\0" * (-len(blocks[name]) % alignment) for name in stored)
 
 
 def packed(values: np.ndarray, kind: str) -> dict[str, np.ndarray]:
@@ -307,6 +315,15 @@ def _metadata(config: Mapping[str, Any]) -> dict[str, Any]:
         "tokenizer.ggml.scores": [-float(i) for i in range(len(words))],
         "tokenizer.ggml.token_type": [1] * len(words),
     }
+
+
+def _without_what_is_known(metadata: Mapping[str, Any]) -> dict[str, Any]:
+    """Without the keys that the specification lets a file leave out."""
+    kind = metadata["general.architecture"]
+    known = {f"{kind}.vocab_size"}
+    if metadata[f"{kind}.attention.head_count_kv"] == metadata[f"{kind}.attention.head_count"]:
+        known.add(f"{kind}.attention.head_count_kv")
+    return {key: value for key, value in metadata.items() if key not in known}
 
 
 def _text(text: str) -> bytes:

@@ -177,6 +177,12 @@ def with_all_that_is_said(call: Call) -> Call:
     return call.having(config={**{name: x for name, x in config.items() if name not in absent}, **said})
 
 
+def as_mlx_lm_writes(call: Call) -> Call:
+    """The call with the entry of a quantised model as mlx-lm writes it: with its mode, and twice."""
+    entry = {**call.arguments["config"]["quantization"], "mode": "affine"}
+    return with_config(call, quantization=entry, quantization_config=entry)
+
+
 def without_fields(call: Call, *names: str) -> Call:
     """The call with a config that does not say some things."""
     return call.having(config={key: x for key, x in call.arguments["config"].items() if key not in names})

@@ -21,6 +21,7 @@ from inferspec.conformance.inputs.engine import (
     guessed_in_part,
     guessed_right,
     half_computed,
+    large_houses,
     late_queues,
     limits,
     lone,
@@ -71,6 +72,11 @@ def test_requests_beside_each_other_come_out_as_alone(subject, call):
 
 @requirement(spec.ENG_01, call=full_houses(**PLAIN), share=0.03)
 def test_as_many_as_may_run_come_out_as_alone(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.ENG_01, call=large_houses(**PLAIN), share=0.02)
+def test_very_many_that_run_come_out_as_alone(subject, call):
     subject.agrees(call)
 
 
@@ -200,6 +206,11 @@ def test_priorities_do_not_show_in_outputs(subject, call):
 
 @requirement(spec.ENG_13, call=limits(), share=0.4)
 def test_so_many_ids_come_out_as_were_asked_for(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.ENG_13, call=long_requests(**PLAIN), share=0.03)
+def test_as_many_ids_come_out_where_many_are_asked_for(subject, call):
     subject.agrees(call)
 
 

@@ -3,12 +3,14 @@
 import numpy as np
 
 from inferspec.conformance.decoders import (
+    as_mlx_lm_writes,
     misshaped,
     refuses_naming,
     with_additional,
     with_all_that_is_said,
     with_config,
     without,
+    without_fields,
 )
 from inferspec.conformance.envelope import OutsideEnvelope
 from inferspec.conformance.inputs.loading import (
@@ -33,6 +35,7 @@ SHARES = fractions
 FOLDERS = ["folder", "sharded"]
 BESIDE_OTHERS = ("another file", "out of order", "no metadata")
 PACKED = ["4-bit", "8-bit", "2-bit"]
+GGUF_FILES = ("aligned to 128", "data out of order", "keys out of order", "few keys")
 
 # folders
 
@@ -45,6 +48,26 @@ def test_a_folder_gives_the_model_of_its_files(subject, call):
 @requirement(spec.LOAD_01, call=folder_calls(forms=["folder"], packing=["dense"]), share=0.2)
 def test_what_else_a_config_says_changes_nothing_in_a_folder(subject, call):
     subject.agrees(with_all_that_is_said(call))
+
+
+@requirement(
+    spec.LOAD_01,
+    call=folder_calls(forms=FOLDERS, models=["llama"], biases=["attention", "mlp", "both"], biased=True),
+    share=0.1,
+)
+def test_biases_are_loaded(subject, call):
+    subject.agrees(call)
+
+
+@requirement(
+    spec.LOAD_01,
+    call=folder_calls(forms=["folder"], models=["llama"], packing=["dense"], heads=[(2, 2)], absent=True),
+    null=among([False, True]),
+    share=0.1,
+)
+def test_sizes_that_a_config_does_not_say_are_what_follows(subject, call, null):
+    plain = without_fields(call, "num_key_value_heads")
+    subject.agrees(with_all_that_is_said(plain) if null else plain)
 
 
 @requirement(spec.LOAD_01, call=folder_calls(forms=["folder"], packing=["dense"], layers=(11, 12)), share=0.1)
@@ -75,6 +98,11 @@ def test_a_tied_model_has_no_head_of_its_own(subject, call):
     subject.agrees(call)
 
 
+@requirement(spec.LOAD_04, call=folder_calls(forms=FOLDERS, tied=[True], spare=True), share=0.1)
+def test_a_tied_model_does_not_use_a_head_that_its_files_have(subject, call):
+    subject.agrees(call)
+
+
 @requirement(spec.LOAD_04, call=folder_calls(forms=FOLDERS, tied=[False]), share=0.3)
 def test_an_untied_model_uses_its_head(subject, call):
     subject.agrees(call)
@@ -95,6 +123,20 @@ def test_the_base_of_rope_is_that_of_rope_parameters(subject, call):
     subject.agrees(call)
 
 
+@requirement(
+    spec.LOAD_05,
+    call=folder_calls(forms=["folder"], models=["llama"], rope=["rope_theta"], packing=["dense"]),
+    share=0.1,
+)
+def test_a_base_of_rope_that_is_absent_is_ten_thousand(subject, call):
+    subject.agrees(without_fields(call, "rope_theta"))
+
+
+@requirement(spec.LOAD_06, call=folder_calls(forms=FOLDERS, packing=[*PACKED, "mixed"]), share=0.1)
+def test_quantised_folders_of_mlx_lm_are_used(subject, call):
+    subject.agrees(as_mlx_lm_writes(call))
+
+
 @requirement(spec.LOAD_06, call=folder_calls(forms=FOLDERS, packing=PACKED), share=0.3)
 def test_quantised_folders_are_used_as_they_are_packed(subject, call):
     subject.agrees(call)
@@ -106,6 +148,11 @@ def test_layers_with_an_entry_of_their_own_are_packed_by_it(subject, call):
 
 
 # GGUF files
+
+
+@requirement(spec.LOAD_08, call=gguf_calls(forms=["gguf"], habits=GGUF_FILES), share=0.2)
+def test_a_gguf_file_may_have_its_keys_and_data_in_any_order(subject, call):
+    subject.agrees(call)
 
 
 @requirement(spec.LOAD_08, call=gguf_calls(forms=["gguf"], gguf_types=["F32", "F16"]), share=0.3)
@@ -160,6 +207,17 @@ def test_a_tensor_without_a_place_is_refused_by_its_name(subject, call, which):
 )
 def test_a_misshaped_tensor_is_refused_by_its_name(subject, call, which, way):
     refuses_naming(subject, *misshaped(call, which, way))
+
+
+@requirement(
+    spec.LOAD_13,
+    call=folder_calls(forms=FOLDERS, packing=PACKED),
+    which=SHARES,
+    way=among(["longer", "shorter"]),
+    share=0.1,
+)
+def test_a_misshaped_tensor_of_a_quantised_model_is_refused(subject, call, which, way):
+    refuses(subject, misshaped(call, which, way)[0])
 
 
 @requirement(

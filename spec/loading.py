@@ -34,10 +34,19 @@ DAMAGES = ("cut short", "no config", "no shard", "no weights", "header")
 """What can be wrong with files: a tensor file that ends too early, no config.json, a shard that is not there, a folder
 without tensors, a header that is not one."""
 
-HABITS = ("out of order", "no metadata", "another file", "aligned to 128")
+HABITS = (
+    "out of order",
+    "no metadata",
+    "another file",
+    "aligned to 128",
+    "data out of order",
+    "keys out of order",
+    "few keys",
+)
 """What files may have otherwise and mean the same: a header of safetensors that names tensors in another order than
 that of their data, or has no `__metadata__`; a file of safetensors beside those of the model, which no index names; a
-GGUF file with a `general.alignment`."""
+GGUF file with a `general.alignment`, with data in another order than its tensors are named in, with its keys in another
+order, or without those that say what is known: a number of key heads that is that of the heads, and of ids."""
 
 Config = dict[str, Any]
 Weights = dict[str, np.ndarray]
@@ -283,6 +292,7 @@ CONTRACT = Contract(
         "gguf_types": ("F32", "F16", "Q4_0", "Q4_1", "Q8_0", "mixed"),
         "heads": ((4, 2), (2, 2), (3, 1), (6, 2)),
         "head_dims": ("free", "multiple"),
+        "biases": ("none", "attention", "mlp", "both"),
         "rope": ("rope_theta", "rope_parameters"),
         "tied": (True, False),
         "damages": DAMAGES,

@@ -154,11 +154,21 @@ def crowds(script: Script) -> None:
 
 @told()
 def full_houses(script: Script) -> None:
-    """As many requests as may run, all at once: more rows in a step than four, or than sixteen."""
-    script.max_requests = script.pick.one_of(8, 6, 20, 7, 12)
+    """As many requests as may run, all at once: more rows in a step than four."""
+    _fill(script, 8, 6, 7)
+
+
+@told(chunks=[64])
+def large_houses(script: Script) -> None:
+    """Many requests that run at once: more rows in a step than sixteen."""
+    _fill(script, 20, 18, 33)
+
+
+def _fill(script: Script, *sizes: int) -> None:
+    script.max_requests = script.pick.one_of(*sizes)
     for _ in range(script.max_requests):
-        limit = script.pick.one_of(4, 3, 5)
-        script.add(script.prompt(script.pick.size(1, 4), limit), limit)
+        limit = int(script.random.integers(3, 6))
+        script.add(script.prompt(int(script.random.integers(1, 5)), limit), limit)
 
 
 @told()
@@ -357,7 +367,7 @@ def stopping_in_short_pools(script: Script) -> None:
 
 @told("outputs", "stream", "ends", "pages")
 def stopping_at_one_of_many(script: Script) -> None:
-    """Requests that any of many ids would end; the one that comes is any of them, and may be 0."""
+    """A request that any of many ids would end; the one that comes is the first or the last of them, and may be 0."""
     pick = script.pick
     limit, length, zero = pick.one_of(4, 6), pick.size(2, 12), pick.one_of(True, False)
     for _ in range(OF_ONE_LENGTH):
@@ -366,9 +376,8 @@ def stopping_at_one_of_many(script: Script) -> None:
         if not zero or 0 in ids:
             break
     stop = 0 if zero else ids[pick.size(0, limit - 1)]
-    unused = [x for x in range(1, script.vocabulary) if x not in ids][: pick.size(0, 9)]
-    unused.insert(pick.size(0, len(unused)), stop)
-    script.add(tokens, limit, eos=tuple(unused))
+    unused = tuple(x for x in range(1, script.vocabulary) if x not in ids)[: pick.one_of(7, 0, 3)]
+    script.add(tokens, limit, eos=pick.one_of((*unused, stop), (stop, *unused)))
 
 
 @told("order", "outputs", priorities=[True], **PLAIN)
@@ -423,19 +432,19 @@ def cancelling(script: Script) -> None:
         script.add(script.prompt(script.pick.size(1, 6), 3), 3)
 
 
-@told("outputs", "cancelled", "pages", "ends")
+@told("outputs", "cancelled", "pages", "ends", page_sizes=[1, 2, 3], **PLAIN)
 def cancelling_in_short_pools(script: Script) -> None:
     """Requests that grow until there are no pages left, of which some are cancelled: as they run, or when they were
     preempted."""
     pick = script.pick
     script.max_requests = pick.one_of(3, 8)
-    for _ in range(pick.size(2, 3)):
+    for _ in range(3):
         script.add(script.prompt(pick.size(1, 3), 9), 9)
-    script.do("step", times=pick.size(4, 8))
-    script.do("cancel", request=len(script.asked) - pick.size(0, 1))
-    script.between(2)
+    script.do("step", times=pick.size(5, 9))
+    script.do("cancel", request=len(script.asked) - pick.one_of(0, 0, 1))
+    script.between(1)
     script.add(script.prompt(pick.size(1, 3), 4), 4)
-    script.shorten(pick.size(0, 1))
+    script.shorten(pick.one_of(0, 0, 1))
 
 
 @told("outputs", "pages", "ends")

@@ -66,20 +66,35 @@ def _call(pick: Pick, config: dict[str, Any], weights: dict[str, np.ndarray], fo
 
 
 @calls
-def folder_calls(pick: Pick, layers: Sequence[int] = (2, 1, 3), habits: Sequence[str] = HABITS[:2]) -> Call:
-    """A folder: one file or shards, dense or quantised. habits: what its files may have otherwise."""
-    form = pick("forms")
-    config, weights = decoder.model(pick, KINDS[pick("models")], layers)
+def folder_calls(
+    pick: Pick,
+    layers: Sequence[int] = (2, 1, 3),
+    habits: Sequence[str] = HABITS[:2],
+    biased: bool = False,
+    spare: bool = False,
+    absent: bool = False,
+) -> Call:
+    """A folder: one file or shards, dense or quantised. habits: what its files may have otherwise; biased: it may have
+    biases; spare: a head too, where the embedding is the head; absent: the config does not say a head's size."""
+    form, inner = pick("forms"), copy.copy(pick)
+    inner.envelope = {key: value for key, value in pick.envelope.items() if biased or key != "biases"}
+    if absent:
+        inner.envelope["head_dims"] = ("absent",)
+    config, weights = decoder.model(inner, KINDS[pick("models")], layers)
+    if spare:
+        shape = decoder.linears(config)["model.embed_tokens"]
+        weights |= decoder.tensors(pick, "lm_head", shape, 1.0, pick.features["dtypes"], None)
     return _call(pick, config, _shuffled(pick, weights), form, habits)
 
 
 @calls
-def gguf_calls(pick: Pick, layers: Sequence[int] = (2, 1, 3)) -> Call:
+def gguf_calls(pick: Pick, layers: Sequence[int] = (2, 1, 3), habits: Sequence[str] = HABITS[3:4]) -> Call:
     """A GGUF file: every matrix of one type, or a mixture as llama.cpp makes it."""
     form, types, kind = pick("forms"), pick("gguf_types"), pick("models")
     # Drawn in 32s, so that every row is of whole blocks.
     inner = copy.copy(pick)
     inner.envelope = {**pick.envelope, "packing": ("4-bit",), "group_sizes": (32,), "dtypes": ("float32",)}
+    del inner.envelope["biases"]
     if kind == "llama" and types in ("F32", "F16") and pick.one_of(False, True):
         # Without attention.key_length, which then is what the heads share out.
         inner.envelope["head_dims"] = ("absent",)
@@ -107,7 +122,7 @@ def gguf_calls(pick: Pick, layers: Sequence[int] = (2, 1, 3)) -> Call:
         config["quantization"] |= {
             name: {"group_size": 32, "bits": n} for name, n in bits.items() if n != min(bits.values())
         }
-    return _call(pick, config, weights, form, ("aligned to 128",))
+    return _call(pick, config, weights, form, habits)
 
 
 def _type(types: str, module: str) -> str:

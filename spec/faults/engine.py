@@ -9,7 +9,7 @@ import numpy as np
 from inferspec.spec import engine as spec
 from inferspec.spec.contract import Arguments, Change, Fault, Requirement, Variant
 from inferspec.spec.engine import Engine
-from inferspec.spec.engine_model import Request, State, forward, pages_of
+from inferspec.spec.engine_model import FAMILIES, Request, State, forward, pages_of
 from inferspec.spec.faults.linear import TIRED
 from inferspec.spec.transformer import Memory
 
@@ -44,15 +44,33 @@ def _last_logits_for_all(self: Engine, m: State) -> list[tuple[int, int]]:
     return list(m.emitted)
 
 
-def _five_rows(self: Engine, m: State) -> list[tuple[int, int]]:
-    """A buffer holds the logits of five rows; those after them read the last."""
-    m.emitted = []
-    self.admit(m)
-    rows = _computed(self, m)
-    for place, (r, n, logits, guesses) in enumerate(rows):
-        held = rows[min(place, 4)][2]
-        self.settle(m, r, n, held if len(held) == len(logits) else logits, guesses)
-    return list(m.emitted)
+def _rows(most: int) -> Change:
+    """A buffer holds the logits of so many rows; those after them read the last."""
+
+    def step(self: Engine, m: State) -> list[tuple[int, int]]:
+        m.emitted = []
+        self.admit(m)
+        rows = _computed(self, m)
+        for place, (r, n, logits, guesses) in enumerate(rows):
+            held = rows[min(place, most - 1)][2]
+            self.settle(m, r, n, held if len(held) == len(logits) else logits, guesses)
+        return list(m.emitted)
+
+    return {"step": step}
+
+
+def _the_last_128(self: Engine, tokens: list[int]) -> list[int]:
+    """A long prompt is cut at its front."""
+    return list(tokens[-128:])
+
+
+def _at_most_32(self: Engine, r: Request) -> int:
+    return int(min(r.limit, 32))
+
+
+def _table_of_64(self: Engine, m: State, r: Request) -> list[int]:
+    """A row of the block table has 64 entries; those of later pages are over the first ones."""
+    return [r.table[i % 64] for i in range(len(r.table))]
 
 
 def _one_token_short(self: Engine, m: State, r: Request) -> int:
@@ -218,6 +236,12 @@ def _starts_in_its_old_pages(self: Engine, m: State, r: Request, hits: list[int]
         for page in table[len(hits) :]:
             self.share(m, page)
         r.table, r.computed = [*hits, *table[len(hits) :]], computed
+
+
+def _eos_lost(self: Engine, m: State, r: Request) -> None:
+    """What goes back to the queue is a new request of the prompt and the output, without the ids that end it."""
+    Engine.preempt(self, m, r)
+    r.eos = ()
 
 
 def _told_again(self: Engine, m: State, r: Request) -> None:
@@ -432,6 +456,14 @@ def _notes_whole(self: Engine, m: State, r: Request, count: int) -> list[int]:
     return found
 
 
+def _heads_of_the_model(self: Engine, m: State, r: Request, count: int) -> list[int]:
+    """The draft's keys and values lie in pages as wide as the model's."""
+    widths = [FAMILIES[x["family"]]().heads(x["config"])[1] * x["config"]["head_dim"] for x in (m.a.model, m.a.draft)]
+    if count and len(set(widths)) > 1:
+        raise ValueError(f"{widths[1]} numbers do not go into {widths[0]}")
+    return Engine.guesses(self, m, r, count)
+
+
 def _never_guesses(self: Engine, m: State, r: Request, n: int) -> int:
     return 0
 
@@ -453,6 +485,14 @@ def _ends_with_the_prompt(self: Engine, r: Request, token: int) -> bool:
 
 def _first_of_them(self: Engine, r: Request, token: int) -> bool:
     return token in r.eos[:1]
+
+
+def _first_four(self: Engine, r: Request, token: int) -> bool:
+    return token in r.eos[:4]
+
+
+def _zero_is_none(self: Engine, r: Request, token: int) -> bool:
+    return bool(token) and token in r.eos
 
 
 def _comes_out(self: Engine, m: State, r: Request, token: int, row: np.ndarray) -> None:
@@ -496,6 +536,18 @@ def _latest_first(self: Engine, r: Request) -> Any:
     return -r.priority, -r.id
 
 
+def _begins(self: Engine, m: State) -> None:
+    m.began = True
+    Engine.admit(self, m)
+
+
+def _sorted_once(self: Engine, m: State, r: Request) -> None:
+    """The queue is in order when the first step begins; who comes later goes to its end."""
+    m.waiting.append(r)
+    if not m.__dict__.get("began"):
+        m.waiting.sort(key=self.order)
+
+
 def _displaces(self: Engine, m: State) -> None:
     """A waiting request of higher priority takes a running one's place at once, and what that had computed is lost."""
     if m.waiting and len(m.running) >= m.a.max_requests and m.waiting[0].priority > m.running[-1].priority:
@@ -529,6 +581,18 @@ def _those_of_this_run(self: Engine, m: State) -> dict[int, list[int]]:
     mine = [r for r in m.requests.values() if not r.finished]
     Engine.run(self, m)
     return {r.id: list(r.out) for r in mine}
+
+
+def _nothing_to_run(self: Engine, m: State) -> dict[int, list[int]]:
+    if not m.requests:
+        raise IndexError("there is no request")
+    return Engine.run(self, m)
+
+
+def _nothing_to_do(self: Engine, m: State) -> list[tuple[int, int]]:
+    if not m.requests:
+        raise IndexError("there is no request")
+    return Engine.step(self, m)
 
 
 def _cancelled_ones_too(self: Engine, m: State) -> dict[int, list[int]]:
@@ -590,6 +654,38 @@ def _pages_kept(self: Engine, m: State, name: int) -> None:
 def _prompt_pages_kept(self: Engine, m: State, name: int) -> None:
     """Only a request that generates gives its pages back."""
     (Engine.cancel if self.known(m, name).out else _pages_kept)(self, m, name)
+
+
+def _waiting_alone(self: Engine, m: State, name: int) -> None:
+    """Who waits since it was preempted is neither among those that never ran nor among those that run."""
+    r = self.known(m, name)
+    if r in m.waiting and r.out:
+        r.cancelled = True
+    else:
+        Engine.cancel(self, m, name)
+
+
+def _remembers_its_pages(self: Engine, m: State, r: Request) -> None:
+    table = list(r.table)
+    Engine.preempt(self, m, r)
+    r.before = table
+
+
+def _frees_what_it_had(self: Engine, m: State, name: int) -> None:
+    """A preempted request's pages, which are free since then, are freed once more."""
+    r = self.known(m, name)
+    m.free += r.__dict__.pop("before", []) if r in m.waiting else []
+    Engine.cancel(self, m, name)
+
+
+def _frees_again(self: Engine, m: State, name: int) -> None:
+    """Cancelling again frees again, whoever has the pages now."""
+    r = self.known(m, name)
+    held = r.__dict__.pop("held", []) if r.cancelled else list(r.table)
+    if r.cancelled:
+        m.free += [page for page in held if page not in m.free]
+    Engine.cancel(self, m, name)
+    r.held = held
 
 
 def _goes_on(self: Engine, m: State, name: int) -> None:
@@ -654,6 +750,14 @@ def _says_nothing(self: Engine, m: State) -> list[tuple[int, int]]:
         return Engine.step(self, m)
     except RuntimeError:
         return []
+
+
+def _run_says_nothing(self: Engine, m: State) -> dict[int, list[int]]:
+    """A run ends where the model fails, and gives what there is."""
+    try:
+        return Engine.run(self, m)
+    except RuntimeError:
+        return {r.id: list(r.out) for r in m.requests.values() if not r.cancelled}
 
 
 def _counts_before(self: Engine, m: State, r: Request, n: int, guesses: list[int]) -> np.ndarray:
@@ -724,6 +828,11 @@ def _anybody(self: Engine, m: State, name: int) -> Request:
     if name in m.requests:
         return m.requests[name]
     return Request(out=[], finished=True, times=[], table=[])
+
+
+def _from_the_end(self: Engine, m: State, name: int) -> Request:
+    """Requests are in a list, which has a last one."""
+    return Engine.known(self, m, name + len(m.requests) if isinstance(name, int) and name < 0 else name)
 
 
 def _any_draft(self: Engine, a: Arguments) -> None:
@@ -809,6 +918,10 @@ def _pops(self: Engine, m: State, tokens: list[int], max_tokens: int, priority: 
 
 def _its_own_output(self: Engine, m: State, name: int) -> list[int]:
     return list.__iadd__(self.known(m, name).out, [])
+
+
+def _its_own_outputs(self: Engine, m: State) -> dict[int, list[int]]:
+    return {name: m.requests[name].out for name in Engine.run(self, m)}
 
 
 def _at_the_end_alone(self: Engine, m: State, name: int) -> list[int]:
@@ -990,7 +1103,11 @@ FAULTS: tuple[Fault, ...] = (
         {"position": _position_of_the_first},
         f"{MLX_LM}/1e71de53",
     ),
-    _fault("five-rows", "rows of a step past the fifth get its logits", spec.ENG_01, {"step": _five_rows}, TIRED),
+    _fault("five-rows", "rows of a step past the fifth get its logits", spec.ENG_01, _rows(5), TIRED),
+    _fault("sixteen-rows", "rows of a step past the sixteenth get its logits", spec.ENG_01, _rows(16), TIRED),
+    _fault(
+        "prompts-cut", "only the last 128 tokens of a prompt are computed", spec.ENG_01, {"kept": _the_last_128}, TIRED
+    ),
     _fault(
         "last-logits-for-all",
         "all rows of a step get the last row's logits",
@@ -1074,6 +1191,13 @@ FAULTS: tuple[Fault, ...] = (
         spec.ENG_04,
         {"slots": _sizes_of_two},
         "https://github.com/flashinfer-ai/flashinfer/issues/4347",
+    ),
+    _fault(
+        "table-of-64-pages",
+        "the table of a request has 64 pages, and begins anew behind them",
+        spec.ENG_04,
+        {"table": _table_of_64},
+        "the maximum number of blocks of a sequence",
     ),
     _fault(
         "next-page-late",
@@ -1253,6 +1377,13 @@ FAULTS: tuple[Fault, ...] = (
         "https://github.com/openvinotoolkit/openvino.genai/issues/4190",
     ),
     _fault(
+        "draft-as-wide-as-the-model",
+        "a draft whose keys are not as wide as the model's fails",
+        spec.ENG_10,
+        {"guesses": _heads_of_the_model},
+        "one cache configuration for model and draft",
+    ),
+    _fault(
         "row-before",
         "the id after guesses that are all right is that of the row before",
         spec.ENG_11,
@@ -1283,6 +1414,7 @@ FAULTS: tuple[Fault, ...] = (
     _fault(
         "one-too-many", "an id more than max_tokens comes out", spec.ENG_13, {"most": _one_too_many}, "PROPERTIES CB3"
     ),
+    _fault("at-most-32", "no more than 32 ids come out", spec.ENG_13, {"most": _at_most_32}, TIRED),
     _fault(
         "none-gives-one",
         "an id comes out where none is asked for",
@@ -1306,6 +1438,27 @@ FAULTS: tuple[Fault, ...] = (
         spec.ENG_14,
         {"stops": _first_of_them},
         _JOB,
+    ),
+    _fault(
+        "four-ends-alone",
+        "of many ids only the first four end a request",
+        spec.ENG_14,
+        {"stops": _first_four},
+        TIRED,
+    ),
+    _fault(
+        "id-0-no-end",
+        "the id 0 never ends a request",
+        spec.ENG_14,
+        {"stops": _zero_is_none},
+        "an id that is tested bare",
+    ),
+    _fault(
+        "end-lost-when-preempted",
+        "what ends a request is forgotten when it is preempted",
+        spec.ENG_14,
+        {"preempt": _eos_lost},
+        "PROPERTIES SC1, CB3",
     ),
     _fault(
         "first-id-no-end",
@@ -1340,6 +1493,13 @@ FAULTS: tuple[Fault, ...] = (
         f"{VLLM}/issues/41951",
     ),
     _fault(
+        "sorted-once",
+        "requests that come after the first step wait in the order in which they came",
+        spec.ENG_16,
+        {"admit": _begins, "queue": _sorted_once},
+        "PROPERTIES SC3",
+    ),
+    _fault(
         "name-of-another",
         "ids are given with the first running request's name",
         spec.ENG_17,
@@ -1348,6 +1508,13 @@ FAULTS: tuple[Fault, ...] = (
     ),
     _fault(
         "last-not-told", "no step gives a request's last id", spec.ENG_17, {"end": _last_not_told}, f"{TINY}/05972ff"
+    ),
+    _fault(
+        "nothing-to-do",
+        "a step before the first request raises",
+        spec.ENG_17,
+        {"step": _nothing_to_do},
+        "PROPERTIES X9",
     ),
     _fault(
         "told-together",
@@ -1362,6 +1529,13 @@ FAULTS: tuple[Fault, ...] = (
         spec.ENG_19,
         {"run": _those_of_this_run},
         "PROPERTIES CB2",
+    ),
+    _fault(
+        "nothing-to-run",
+        "a run before the first request raises",
+        spec.ENG_19,
+        {"run": _nothing_to_run},
+        "PROPERTIES X9",
     ),
     _fault(
         "cancelled-ones-too",
@@ -1434,6 +1608,13 @@ FAULTS: tuple[Fault, ...] = (
         "PROPERTIES CB5",
     ),
     _fault(
+        "cancelled-when-preempted-comes-back",
+        "a preempted request that is cancelled goes on all the same",
+        spec.ENG_22,
+        {"cancel": _waiting_alone},
+        "PROPERTIES CB5, SC1",
+    ),
+    _fault(
         "cancels-the-next",
         "cancelling a request ends another one",
         spec.ENG_23,
@@ -1446,6 +1627,20 @@ FAULTS: tuple[Fault, ...] = (
         spec.ENG_23,
         {"cancel": _frees_what_others_have},
         "PROPERTIES PC6",
+    ),
+    _fault(
+        "cancelled-again-frees-again",
+        "cancelling a request once more frees the pages that it had, whose ever they are now",
+        spec.ENG_23,
+        {"cancel": _frees_again},
+        "an abort that comes twice",
+    ),
+    _fault(
+        "preempted-pages-freed-again",
+        "cancelling a preempted request frees the pages that it had before",
+        spec.ENG_24,
+        {"preempt": _remembers_its_pages, "cancel": _frees_what_it_had},
+        "PROPERTIES PG5",
     ),
     _fault(
         "cancelled-keeps-pages",
@@ -1477,6 +1672,13 @@ FAULTS: tuple[Fault, ...] = (
     ),
     _fault(
         "says-nothing", "what the model raises is swallowed", spec.ENG_25, {"step": _says_nothing}, "PROPERTIES PG7"
+    ),
+    _fault(
+        "run-says-nothing",
+        "what the model raises in a run is swallowed",
+        spec.ENG_25,
+        {"run": _run_says_nothing},
+        "PROPERTIES PG7",
     ),
     _fault(
         "counts-before",
@@ -1606,6 +1808,13 @@ FAULTS: tuple[Fault, ...] = (
         {"kept": _same_list},
         "PROPERTIES X6",
     ),
+    _fault(
+        "its-own-outputs",
+        "the outputs that a run returns are the engine's own lists",
+        spec.ENG_34,
+        {"run": _its_own_outputs},
+        "PROPERTIES X6",
+    ),
     _fault("pops", "the last token is taken off the caller's list", spec.ENG_34, {"add": _pops}, "PROPERTIES X6"),
     _fault(
         "cache-of-all",
@@ -1651,6 +1860,13 @@ FAULTS: tuple[Fault, ...] = (
         spec.ENG_30,
         {"known": _a_place_for_nobody},
         TIRED,
+    ),
+    _fault(
+        "last-for-minus-one",
+        "the id -1 is the last request's",
+        spec.ENG_39,
+        {"known": _from_the_end},
+        "a list that is asked for its last",
     ),
     _fault("anybody", "an id that no request has is answered", spec.ENG_39, {"known": _anybody}, "PROPERTIES X9"),
     _fault(

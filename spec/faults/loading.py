@@ -90,9 +90,23 @@ def _layers_as_text(self: Load, a: Arguments) -> Arguments:
     return _with_weights(a, weights)
 
 
+def _shards(weights: Weights) -> int:
+    """As many as the kit writes."""
+    return (2, 3, 11)[len(weights) % 3]
+
+
 def _last_shard_lost(self: Load, weights: Weights) -> Weights:
-    count = 2 + len(weights) % 2
+    count = _shards(weights)
     lost = set(list(weights)[count - 1 :: count])
+    return {
+        name: _random_like(x.shape, x.dtype) if name in lost and is_float(x.dtype) else x for name, x in weights.items()
+    }
+
+
+def _nine_shards(self: Load, weights: Weights) -> Weights:
+    """Where a model has ten shards and more, what is in those keeps its random values."""
+    names, count = list(weights), _shards(weights)
+    lost = {name for shard in range(9, count) for name in names[shard::count]}
     return {
         name: _random_like(x.shape, x.dtype) if name in lost and is_float(x.dtype) else x for name, x in weights.items()
     }
@@ -100,7 +114,7 @@ def _last_shard_lost(self: Load, weights: Weights) -> Weights:
 
 def _first_shard_twice(self: Load, weights: Weights) -> Weights:
     """A tensor that a later shard holds is taken from the first one where that has one of its shape."""
-    count, names = 2 + len(weights) % 2, list(weights)
+    count, names = _shards(weights), list(weights)
     first = names[::count]
     found = dict(weights)
     for name in names:
@@ -328,6 +342,15 @@ def _fitted(self: Load, a: Arguments) -> Arguments:
     return _with_weights(a, {name: np.resize(x, shapes[name]) for name, x in a.weights.items()})
 
 
+def _more_rows_are_fine(self: Load, a: Arguments, shapes: Mapping[str, tuple[int, ...]]) -> None:
+    cut = {
+        name: x[: shapes[name][0]]
+        for name, x in a.weights.items()
+        if name in shapes and f"{name.rpartition('.')[0]}.scales" in a.weights
+    }
+    Load.guard_shapes(self, _with_weights(a, {**a.weights, **cut}), shapes)
+
+
 def _silent(*args: Any) -> None:
     return None
 
@@ -388,6 +411,34 @@ def _data_in_order_of_the_header(self: Load, a: Arguments) -> Arguments:
     return Load.inner(self, Arguments(**{**vars(a), "weights": found}))
 
 
+def _every_size(self: Load, config: Config, a: Arguments) -> Config:
+    if "num_key_value_heads" not in config:
+        raise ValueError("config has no num_key_value_heads")
+    return config
+
+
+def _null_sizes(self: Load, config: Config, a: Arguments) -> Config:
+    if config.get("num_key_value_heads", 1) is None:
+        raise ValueError("num_key_value_heads is null")
+    return config
+
+
+def _any_head(self: Load, config: Config, a: Arguments) -> Config:
+    return {**config, "tie_word_embeddings": config["tie_word_embeddings"] and "lm_head.weight" not in a.weights}
+
+
+def _absent_base(self: Load, config: Config, a: Arguments) -> Config:
+    said = {"rope_theta", "rope_parameters"} & set(config)
+    return config if said else {**config, "rope_theta": 1e6}
+
+
+def _mode_is_a_layer(self: Load, config: Config, a: Arguments) -> Config:
+    for name, entry in config.get("quantization", {}).items():
+        if name not in ("group_size", "bits") and isinstance(entry, str):
+            raise ValueError(f"no layer is called {name}")
+    return config
+
+
 def _no_null(self: Load, config: Config, a: Arguments) -> Config:
     if nulls := [name for name in ("rope_scaling", "head_dim") if config.get(name, 0) is None]:
         raise ValueError(f"{nulls[0]} is None")
@@ -442,6 +493,72 @@ FAULTS: tuple[Fault, ...] = (
         LOAD_08,
         {"from_gguf": _key_length_needed},
         GGUF,
+    ),
+    Fault(
+        "loading-gguf-data-in-order",
+        "the data of a GGUF file are looked for in the order in which its tensors are named",
+        LOAD_08,
+        {"guard_files": _refuses("data out of order")},
+        TIRED,
+    ),
+    Fault(
+        "loading-gguf-architecture-first",
+        "keys are read in one pass, and those before general.architecture are lost",
+        LOAD_08,
+        {"guard_files": _refuses("keys out of order")},
+        TIRED,
+    ),
+    Fault(
+        "loading-gguf-every-key-needed",
+        "a GGUF file without keys that may be left out is refused",
+        LOAD_08,
+        {"guard_files": _refuses("few keys")},
+        TIRED,
+    ),
+    Fault(
+        "loading-no-bias",
+        "biases are not loaded",
+        LOAD_01,
+        {
+            "configured": lambda self, config, a: {**config, "attention_bias": False, "mlp_bias": False},
+            "guard_additional": _silent,
+        },
+        TIRED,
+    ),
+    Fault(
+        "loading-every-size-needed",
+        "a config without num_key_value_heads is refused",
+        LOAD_01,
+        {"configured": _every_size},
+        "a field that is asked for by its name",
+    ),
+    Fault(
+        "loading-null-is-a-size",
+        "a config with num_key_value_heads: null is refused",
+        LOAD_01,
+        {"configured": _null_sizes},
+        "a default that takes the place of what is absent, and not of null",
+    ),
+    Fault(
+        "loading-any-head",
+        "a head that the files have is used, though the embedding is the head",
+        LOAD_04,
+        {"configured": _any_head},
+        "a head that is used wherever there is one",
+    ),
+    Fault(
+        "loading-absent-base",
+        "a base of RoPE that is absent is 1e6",
+        LOAD_05,
+        {"configured": _absent_base},
+        "the defaults of Qwen3",
+    ),
+    Fault(
+        "loading-mode-taken-for-a-layer",
+        "all entries under quantization but two are taken for layers",
+        LOAD_06,
+        {"configured": _mode_is_a_layer},
+        "https://github.com/ml-explore/mlx-lm, the mode of quantization",
     ),
     Fault("loading-norms-of-one", "norm weights are left at 1", LOAD_01, {"completed": _norms_of_one}, TIRED),
     Fault(
@@ -650,6 +767,20 @@ FAULTS: tuple[Fault, ...] = (
         LOAD_13,
         {"guard_shapes": _silent, "completed": _fitted},
         "PROPERTIES EM4",
+    ),
+    Fault(
+        "loading-packed-rows-cut",
+        "rows that a packed matrix, its scales or its biases have too many are passed over",
+        LOAD_13,
+        {"guard_shapes": _more_rows_are_fine, "completed": _fitted},
+        TIRED,
+    ),
+    Fault(
+        "loading-nine-shards",
+        "of more than nine shards the others are not read",
+        LOAD_02,
+        {"gathered": _nine_shards},
+        TIRED,
     ),
     Fault(
         "loading-taken-for-llama",
