@@ -224,7 +224,7 @@ def test_an_end_of_sequence_id_ends_a_request_among_guesses(subject, call):
     subject.agrees(call)
 
 
-@requirement(spec.ENG_14, call=stopping_at_one_of_many(), share=0.1)
+@requirement(spec.ENG_14, call=stopping_at_one_of_many(), share=0.06)
 def test_any_of_many_ids_ends_a_request(subject, call):
     subject.agrees(call)
 

@@ -20,7 +20,7 @@ A call is a story: `steps` of one engine, and then as many steps as are needed t
 looked at (`spec/engine_stories.py`). Steps beside the methods: `fail(after)`, a step, or a run, in which the model fails at
 its n-th use; `overwrite(request)`, the caller changes the list of tokens that it gave; `strange(method)`, the engine is asked
 about an id that no request has; `add` and `step` may be of a second engine on the same model. A request has the number of
-the step that added it. A `late` cancel is of a request that is cancelled or finished already, perhaps.
+the step that added it.
 
 The oracle serves nothing: it decodes each request by itself, greedily, in float64 (`alone`). The ids must be equal. So
 that no rounding can excuse another argmax, the suites draw requests on whose way the largest logit lies far above the second

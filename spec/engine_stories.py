@@ -148,12 +148,14 @@ class _Story:
             if isinstance(ids, list):
                 ids.append(0)
 
-    def cancel(self, request: int, late: bool = False) -> None:
-        """late: the request was cancelled before, or is finished perhaps; whether that is refused is left open."""
+    def cancel(self, request: int) -> None:
+        """Whether cancelling what is over is refused is left open."""
         if one := self.known.get(request):
+            engine = self.engines[one.engine]
+            over = one.cancelled or bool(engine.finished(one.name))
             one.cancelled = True
-            with contextlib.suppress(*((Exception,) if late else ())):
-                self.engines[one.engine].cancel(one.name)
+            with contextlib.suppress(*((Exception,) if over else ())):
+                engine.cancel(one.name)
 
     def overwrite(self, request: int) -> None:
         if one := self.known.get(request):

@@ -454,11 +454,11 @@ def cancelling_again(script: Script) -> None:
     limit = pick.one_of(9, 2)
     first = script.add(script.prompt(min(script.size, 8) * 2, limit), limit)
     script.do("step", times=-(-min(script.size, 8) * 2 // script.chunk) + pick.size(1, 3))
-    script.do("cancel", request=first, late=True)
+    script.do("cancel", request=first)
     for _ in range(pick.size(1, 2)):
         script.add(script.prompt(min(script.size, 8) + pick.size(0, 2), 6), 6)
         script.do("step", times=pick.size(1, 3))
-        script.do("cancel", request=first, late=True)
+        script.do("cancel", request=first)
     for _ in range(pick.size(1, 2)):
         script.add(script.prompt(min(script.size, 8) + pick.size(0, 2), 3), 3)
         script.between(2)
