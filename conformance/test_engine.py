@@ -369,13 +369,13 @@ def test_cancelling_leaves_shared_pages_alone(subject, call):
     subject.agrees(call)
 
 
-@requirement(spec.ENG_24, call=cancelling(seen=("pages", "ends")), share=0.2)
-def test_a_cancelled_request_gives_its_pages_back(subject, call):
+@requirement(spec.ENG_24, call=cancelling_in_short_pools(seen=("pages", "ends")), share=0.1)
+def test_a_preempted_request_that_is_cancelled_has_no_pages(subject, call):
     subject.agrees(call)
 
 
-@requirement(spec.ENG_24, call=cancelling_in_short_pools(seen=("pages", "ends")), share=0.1)
-def test_a_preempted_request_that_is_cancelled_has_no_pages(subject, call):
+@requirement(spec.ENG_24, call=cancelling(seen=("pages", "ends")), share=0.2)
+def test_a_cancelled_request_gives_its_pages_back(subject, call):
     subject.agrees(call)
 
 

@@ -96,6 +96,15 @@ def test_an_end_of_sequence_id_ends_the_ids_and_is_not_one_of_them(subject, call
     subject.agrees(call)
 
 
+@requirement(
+    spec.GEN_06,
+    call=generate_calls(stops=[1, 2], stop_at=(1, 2, 0), vocabularies=LARGE[5:], lengths=(3, 1, 2), limits=(4, 3)),
+    share=0.15,
+)
+def test_an_end_of_sequence_id_may_be_large(subject, call):
+    subject.agrees(call)
+
+
 @requirement(spec.GEN_06, call=generate_calls(stops=[1], stop_at=(0,)), share=0.5)
 def test_an_end_of_sequence_id_may_be_the_first(subject, call):
     subject.expects(call, {"ids": np.zeros(0)})

@@ -223,6 +223,7 @@ def test_any_time_gives_a_rate(subject, call, span):
             "prompt_tokens",
             "cached_tokens",
             "order",
+            "inside",
             "early",
             "cached",
             "minus",
@@ -279,6 +280,9 @@ def _spoilt(call, bad, which):
     match bad:
         case "order":
             return {"token_times": _with(arguments["token_times"], at, [times[-1] + 1.0, *times])}
+        case "inside":
+            # The first is the first still, and the last the last.
+            return {"token_times": _with(arguments["token_times"], at, [times[0], times[-1], *times])}
         case "early":
             return {"arrivals": _with(arguments["arrivals"], at, times[0] + 1.0)}
         case "never":

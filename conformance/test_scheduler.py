@@ -27,6 +27,7 @@ from inferspec.conformance.inputs.scheduler import (
     together,
     too_long,
     trickling,
+    very_long,
     voided,
     voided_growing,
     workloads,
@@ -49,6 +50,11 @@ def test_outputs_are_those_of_each_request_alone(subject, call):
 @requirement(spec.SCHED_01, call=together(), share=0.4)
 def test_mates_do_not_show(subject, call):
     keeps(subject, call, Check.OUTPUT)
+
+
+@requirement(spec.SCHED_01, call=very_long(), share=0.03)
+def test_outputs_of_very_long_requests_are_those_of_each_alone(subject, call):
+    keeps(subject, call, *MUST)
 
 
 @requirement(spec.SCHED_02, call=limits(), share=0.7)

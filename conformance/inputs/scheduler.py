@@ -30,6 +30,8 @@ class Script:
         self.most = pick.one_of(8, 8, 1, 2, 3)
         self.budget = pick.one_of(*budgets)
         self.random = np.random.default_rng(pick.seed)
+        self.grades = int(np.random.default_rng([pick.seed, 1]).choice([1, 1000]))
+        """How far one priority is from the next."""
         self.line = self.tokens(LONG)
         self.steps: list[tuple[str, dict[str, Any]]] = []
         self.slots: dict[int, int] = {}
@@ -67,7 +69,7 @@ class Script:
 
     def add(self, tokens: tuple[int, ...], max_tokens: int, eos: tuple[int, ...] = (), priority: int = 0) -> int:
         if self.ranks and not priority:
-            priority = self.pick.size(-1, 2)
+            priority = self.pick.size(-1, 2) * self.grades
         number = self.do("add", tokens=tokens, max_tokens=max_tokens, priority=priority, eos=eos)
         self.slots[number] = len(tokens) + max_tokens - 1
         return number
@@ -155,6 +157,17 @@ def chunked(pick: Pick) -> Call:
         count = max(1, unit * pick.size(1, 3) + pick.one_of(0, 1, -1))
         script.add(script.tokens(count), pick.size(1, 4))
         script.work(1)
+    return script.end()
+
+
+@calls
+def very_long(pick: Pick) -> Call:
+    """A prompt, or an output, of more tokens than tables may have been made for; another request beside it."""
+    script = Script(pick, budgets=(64, 300, 16))
+    prompt, limit = pick.one_of((150, 2), (280, 1), (9, 70))
+    script.add(script.tokens(prompt), limit)
+    script.work(2)
+    script.add(script.tokens(pick.size(1, 4)), 2)
     return script.end()
 
 

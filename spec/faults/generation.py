@@ -298,6 +298,10 @@ def _first_end_alone(self: Generate, token: int, request: Request, number: int) 
     return token in request.eos[:1]
 
 
+def _ends_in_16_bits(self: Generate, token: int, request: Request, number: int) -> bool:
+    return token in [id & 0xFFFF for id in request.eos]
+
+
 def _four_ends_alone(self: Generate, token: int, request: Request, number: int) -> bool:
     return token in request.eos[:4]
 
@@ -628,6 +632,13 @@ FAULTS: tuple[Fault, ...] = (
         GEN_07,
         {"stops": _four_ends_alone},
         TIRED,
+    ),
+    Fault(
+        "generation-eos-in-16-bits",
+        "end-of-sequence ids are kept in 16 bits",
+        GEN_06,
+        {"stops": _ends_in_16_bits},
+        "PROPERTIES X8",
     ),
     Fault(
         "generation-first-eos-alone",

@@ -300,6 +300,12 @@ def _sorts_arrivals(self: AggregateMetrics, a: Arguments) -> Any:
     return result
 
 
+def _ends_alone(self: AggregateMetrics, a: Arguments) -> None:
+    """Of a request's times the first and the last are looked at."""
+    ends = Arguments(**{**a.__dict__, "token_times": [times[:1] + times[-1:] for times in a.token_times]})
+    AggregateMetrics.guard(self, ends)
+
+
 def _first_alone(self: AggregateMetrics, a: Arguments) -> None:
     """The first request is looked at, and taken for all."""
     self.guard_lengths(a)
@@ -707,6 +713,13 @@ FAULTS: tuple[Fault, ...] = (
         METR_28,
         {"guard": _first_alone},
         "PROPERTIES X9",
+    ),
+    Fault(
+        "metrics-ends-alone",
+        "of a request's times the first and the last are checked, and none between them",
+        METR_28,
+        {"guard": _ends_alone},
+        TIRED,
     ),
     Fault(
         "metrics-negative-counts",

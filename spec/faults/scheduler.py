@@ -362,6 +362,21 @@ def _by_arrival(self: Scheduler, s: Serving, request: Request) -> tuple[int, int
     return 0, s.arrivals
 
 
+def _levels(self: Scheduler, s: Serving, request: Request) -> tuple[int, int]:
+    """Priorities are levels, from -10 to 10."""
+    return -max(-10, min(10, request.priority)), s.arrivals
+
+
+def _at_most_128(self: Scheduler, entry: Entry, end: int) -> bool:
+    """A prompt has no more tokens than a row of the batch."""
+    return end == min(len(entry.tokens), 128)
+
+
+def _hits_pending(self: Scheduler, s: Serving) -> int:
+    """Cached tokens of a prompt count as tokens to be computed."""
+    return sum(len(entry.tokens) for entry in self.running(s) if not entry.decoding)
+
+
 def _sign_alone(self: Scheduler, s: Serving, request: Request) -> tuple[int, int]:
     """A priority is thought to be a flag: 1 and 2 are one."""
     return -min(request.priority, 1), s.arrivals
@@ -1042,6 +1057,13 @@ FAULTS: tuple[Fault, ...] = (
         f"{COURSE}/05972ff",
     ),
     _fault(
+        "row-of-128",
+        "an id follows the 128th token of what a request has, and nothing those behind it",
+        spec.SCHED_01,
+        {"samples": _at_most_128},
+        TIRED,
+    ),
+    _fault(
         "last-id-for-all",
         "every request of a step gets the id of the last one",
         spec.SCHED_01,
@@ -1275,6 +1297,13 @@ FAULTS: tuple[Fault, ...] = (
         TIRED,
     ),
     _fault(
+        "hits-pending",
+        "nobody is admitted while a prompt has so many tokens, cached or not, as the budget",
+        spec.SCHED_15,
+        {"pending": _hits_pending},
+        "PROPERTIES SC5, PC9",
+    ),
+    _fault(
         "keeps-one-back",
         "one block is never used for admission",
         spec.SCHED_15,
@@ -1288,6 +1317,13 @@ FAULTS: tuple[Fault, ...] = (
         spec.SCHED_16,
         {"order": _by_arrival},
         "PROPERTIES SC3",
+    ),
+    _fault(
+        "priority-a-level",
+        "priorities above 10 are 10, and below -10 are -10",
+        spec.SCHED_16,
+        {"order": _levels},
+        TIRED,
     ),
     _fault("priority-a-flag", "priorities above 1 are 1", spec.SCHED_16, {"order": _sign_alone}, TIRED),
     _fault(
