@@ -359,7 +359,7 @@ def test_nothing_comes_of_a_preempted_request_that_is_cancelled(subject, call):
     begins_its_output(subject, call)
 
 
-@requirement(spec.ENG_23, call=cancelling_again(), share=0.15)
+@requirement(spec.ENG_23, call=cancelling_again(), share=0.25)
 def test_cancelling_what_is_over_does_not_show_elsewhere(subject, call):
     subject.agrees(call)
 

@@ -447,11 +447,11 @@ def cancelling_in_short_pools(script: Script) -> None:
     script.shorten(pick.one_of(0, 0, 1))
 
 
-@told("outputs", "pages", "ends")
+@told("outputs", "pages", "ends", **PLAIN)
 def cancelling_again(script: Script) -> None:
     """A request that is cancelled, or finished, and is cancelled again while others have the pages that it had."""
     pick = script.pick
-    limit = pick.one_of(9, 2)
+    limit = pick.one_of(5, 5, 2)
     first = script.add(script.prompt(min(script.size, 8) * 2, limit), limit)
     script.do("step", times=-(-min(script.size, 8) * 2 // script.chunk) + pick.size(1, 3))
     script.do("cancel", request=first)
@@ -462,7 +462,7 @@ def cancelling_again(script: Script) -> None:
     for _ in range(pick.size(1, 2)):
         script.add(script.prompt(min(script.size, 8) + pick.size(0, 2), 3), 3)
         script.between(2)
-    script.shorten(pick.size(0, 4))
+    script.shorten(pick.size(0, 2))
 
 
 @told("outputs", "ends", prefix_caching=[True])

@@ -848,7 +848,7 @@ def _dense(self: Load, config: Config, weights: Weights) -> Understood:
         module, _, part = name.rpartition(".")
         if part in ("scales", "biases"):
             continue
-        if f"{module}.scales" in weights:
+        if part == "weight" and f"{module}.scales" in weights:
             matrix = self.decoder(config).matrix(module, Arguments(config=config, weights=weights, tokens=None))
             x = matrix.value.astype(np.float32)
         found[name] = x
