@@ -402,7 +402,7 @@ def test_long_masks_act_on_every_head(subject, call):
 @requirement(
     spec.MHA_04,
     call=multi_head_calls(
-        masks=["none", "causal"],
+        masks=["causal"],
         shapes=prompts,
         heads=(2, 3),
         dims=(2, 4),

@@ -13,6 +13,8 @@ from typing import Any
 
 import pytest
 
+from inferspec.conformance.subject import HostedSubject
+
 
 @dataclass
 class Run:
@@ -81,3 +83,19 @@ def written(folder: Path, files: Mapping[str, str]) -> None:
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def as_course(tmp_path_factory: pytest.TempPathFactory, write: Callable[..., None]) -> Any:
+    """A subject made of files, seen through `--layout course` as the package `student`."""
+    made = []
+
+    def host(files: dict[str, str]) -> HostedSubject:
+        folder = tmp_path_factory.mktemp("course")
+        write(folder, files)
+        made.append(HostedSubject(str(folder / "student"), layout="course", limit=60))
+        return made[-1]
+
+    yield host
+    for subject in made:
+        subject.close()

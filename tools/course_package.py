@@ -3,6 +3,16 @@ from their signatures, around the kit's own implementation."""
 
 from __future__ import annotations
 
+import importlib
+import random
+
+from inferspec.conformance.envelope import narrow
+from inferspec.conformance.strategies import Pick
+from inferspec.conformance.subject import Subject
+from inferspec.conformance.tapes import LENGTH
+from inferspec.conformance.trial import Nonconformance, Trial
+from inferspec.spec import contracts
+
 BASICS = """
 from inferspec.impl import linear as own
 
@@ -355,3 +365,25 @@ RIGHT = {
 def package(name: str, **modules: str) -> dict[str, str]:
     """The files of the package, with some of its modules replaced or added."""
     return {f"{name}/{module}.py": text for module, text in {**RIGHT, **modules}.items()}
+
+
+def files(**modules: str) -> dict[str, str]:
+    """Modules of a package `student` that has no others."""
+    return {f"student/{module}.py": text for module, text in modules.items()}
+
+
+def problem(subject: Subject, name: str, times: int = 6) -> str:
+    """What the widest calls of an operation find, "" where all agree with the oracle."""
+    contract = next(c for c in contracts() for op in c.operations if op.signature.operation == name)
+    ordinary = importlib.import_module(f"inferspec.conformance.inputs.{contract.component}").ORDINARY[name]
+    requirement = next(r for r in contract.requirements if r.name == name)
+    tapes = random.Random(1)
+    for _ in range(times):
+        trial = Trial(subject, requirement)
+        try:
+            call = ordinary.build(Pick(tapes.randbytes(LENGTH), narrow(trial.envelope, ordinary.asked)))
+            trial.begin()
+            trial.agrees(call)
+        except Nonconformance as error:
+            return f"{error} {call}"
+    return ""

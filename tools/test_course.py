@@ -2,67 +2,25 @@
 
 from __future__ import annotations
 
-import importlib
-import random
 import subprocess
 import sys
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from inferspec.conformance.envelope import OutsideEnvelope, narrow
+from inferspec.conformance.envelope import OutsideEnvelope
 from inferspec.conformance.layouts import by_chapter, chapters
 from inferspec.conformance.layouts.course import ROOMS
-from inferspec.conformance.strategies import Pick
 from inferspec.conformance.subject import HostedSubject
-from inferspec.conformance.tapes import LENGTH
-from inferspec.conformance.trial import Nonconformance, Trial
 from inferspec.spec import contracts
-from inferspec.tools.course_package import ATTENTION, LAYER_NORM, SAMPLER, package
+from inferspec.tools.course_package import SAMPLER, files, package, problem
 
 OPERATIONS = [name for room in ROOMS for name in room.OFFERS]
 
 
 @pytest.fixture(scope="module")
-def hosted(tmp_path_factory: pytest.TempPathFactory, write: Callable[..., None]) -> Any:
-    """A subject made of files, seen as the course's package `student`."""
-    made = []
-
-    def host(files: dict[str, str]) -> HostedSubject:
-        folder = tmp_path_factory.mktemp("course")
-        write(folder, files)
-        made.append(HostedSubject(str(folder / "student"), layout="course", limit=60))
-        return made[-1]
-
-    yield host
-    for subject in made:
-        subject.close()
-
-
-@pytest.fixture(scope="module")
-def right(hosted: Any) -> HostedSubject:
-    return hosted(package("student"))
-
-
-def problem(subject: HostedSubject, name: str, times: int = 6) -> str:
-    """What the widest calls of an operation find, "" where all agree with the oracle."""
-    contract = next(c for c in contracts() for op in c.operations if op.signature.operation == name)
-    ordinary = importlib.import_module(f"inferspec.conformance.inputs.{contract.component}").ORDINARY[name]
-    requirement = next(r for r in contract.requirements if r.name == name)
-    tapes = random.Random(1)
-    for _ in range(times):
-        trial = Trial(subject, requirement)
-        try:
-            call = ordinary.build(Pick(tapes.randbytes(LENGTH), narrow(trial.envelope, ordinary.asked)))
-            trial.begin()
-            trial.agrees(call)
-        except Nonconformance as error:
-            return f"{error} {call}"
-    return ""
-
-
-# a right package
+def right(as_course: Any) -> HostedSubject:
+    return as_course(package("student"))
 
 
 @pytest.mark.parametrize("name", OPERATIONS)
@@ -148,12 +106,8 @@ def make_sampler(temp, top_p, top_k):
 }
 
 
-def files(**modules: str) -> dict[str, str]:
-    return {f"student/{module}.py": text for module, text in modules.items()}
-
-
-def test_what_is_only_begun_is_not_claimed(hosted):
-    about = hosted(files(**STUBS)).description
+def test_what_is_only_begun_is_not_claimed(as_course):
+    about = as_course(files(**STUBS)).description
     assert set(about.offers) == {"scaled_dot_product_attention", "Sampler"}
     assert not about.broken
     assert about.absent["causal_mask"] == "causal_mask is a stub"
@@ -202,124 +156,24 @@ def test_an_extension_that_is_not_built_costs_what_calls_it_and_nothing_else(cer
     assert "is not built here" in row["message"]
 
 
-def test_a_module_that_does_not_import_costs_its_components_and_nothing_else(hosted):
+def test_a_module_that_does_not_import_costs_its_components_and_nothing_else(as_course):
     raising = package("student", kv_cache="raise OSError('no disk')\n")
-    about = hosted(raising).description
+    about = as_course(raising).description
     assert set(about.broken) == {"KVCache", "BatchingKVCache"}
     assert about.broken["KVCache"] == "student.kv_cache did not import: OSError: no disk"
     # The model of week 2 imports the cache; pages only inherit from a class there.
     assert set(OPERATIONS) - set(about.offers) == {"KVCache", "BatchingKVCache", "Qwen3.incremental"}
 
 
-def test_an_init_that_exits_costs_nothing(hosted):
+def test_an_init_that_exits_costs_nothing(as_course):
     exiting = package("student") | {"student/__init__.py": "raise SystemExit('no GPU')\n"}
-    assert set(hosted(exiting).description.offers) == set(OPERATIONS)
+    assert set(as_course(exiting).description.offers) == set(OPERATIONS)
 
 
-def test_a_syntax_error_costs_its_module(hosted):
-    about = hosted(package("student", sampler="def make_sampler(:\n")).description
+def test_a_syntax_error_costs_its_module(as_course):
+    about = as_course(package("student", sampler="def make_sampler(:\n")).description
     assert set(about.broken) == {"Sampler"}
     assert "SyntaxError" in about.broken["Sampler"]
-
-
-# editions
-
-OLDEST_CACHE = """
-import mlx.core as mx
-
-class TinyKvFullCache:
-    def __init__(self):
-        self.key_values = None
-
-    def update_and_fetch(self, key, value, offset: int):
-        if self.key_values is not None:
-            key, value = (mx.concatenate(pair, axis=2) for pair in zip(self.key_values, (key, value)))
-        self.key_values = key, value
-        return key, value
-"""
-OLDER_CACHE = """
-import mlx.core as mx
-
-class TinyKvFullCache:
-    def __init__(self):
-        self.key, self.value = None, None
-
-    def update_and_fetch(self, key, value):
-        self.key = key if self.key is None else mx.concatenate([self.key, key], axis=2)
-        self.value = value if self.value is None else mx.concatenate([self.value, value], axis=2)
-        return self.key, self.value, self.key.shape[2]
-"""
-TEXT_CACHE = """
-import mlx.core as mx
-
-class TinyKvFullCache:
-    def __init__(self):
-        self.key, self.value, self.offset = None, None, 0
-
-    def update_and_fetch(self, key, value):
-        self.key = key if self.key is None else mx.concatenate([self.key, key], axis=1)
-        self.value = value if self.value is None else mx.concatenate([self.value, value], axis=1)
-        self.offset += key.shape[1]
-        return self.key, self.value
-"""
-
-
-@pytest.mark.parametrize("text", [OLDEST_CACHE, OLDER_CACHE, TEXT_CACHE], ids=["with offset", "of three", "axis 1"])
-def test_caches_of_every_edition_are_taken(hosted, text):
-    subject = hosted(files(kv_cache=text))
-    assert subject.description.offers["KVCache"]["narrowed"]["rewinding"] == [False]
-    assert not problem(subject, "KVCache")
-
-
-EDITIONS = {
-    "RoPE": (
-        "positional_encoding",
-        """
-from inferspec.impl import rope
-
-class RoPE:
-    def __init__(self, dims, max_seq_len=32768, base=10000, traditional=False):
-        self.own = rope.RoPE(dims, max_seq_len, base, traditional)
-
-    def __call__(self, x, offset: slice | None = None):
-        if isinstance(offset, list):
-            raise AttributeError("no start")
-        return self.own(x, offset)
-""",
-        {"offsets": ["none", "slice"]},
-    ),
-    "flash_attention": (
-        "attention",
-        ATTENTION.replace(
-            "def flash_attention(query, key, value, scale=None, mask=None)",
-            "def flash_attention(query, key, value, scale=None)",
-        ).replace("scale=scale, mask=mask)\n\ndef paged", "scale=scale)\n\ndef paged"),
-        {"masks": ["none"]},
-    ),
-    "RMSNorm": ("norms", LAYER_NORM, {}),
-    "SwiGLU": (
-        "qwen2_week1",
-        """
-from inferspec.impl import mlp
-
-class Qwen2MLP:
-    def __init__(self, dim, hidden_dim, w_gate, w_up, w_down):
-        self.own = mlp.SwiGLU(dim, hidden_dim, w_gate, w_up, w_down)
-
-    def __call__(self, x):
-        return self.own(x)
-""",
-        {"dtypes": ["float32", "bfloat16"]},
-    ),
-}
-
-
-@pytest.mark.parametrize("name", EDITIONS)
-def test_other_editions_of_a_signature_and_other_places_are_taken(hosted, name):
-    module, text, narrowed = EDITIONS[name]
-    subject = hosted(files(**{module: text}))
-    assert narrowed.items() <= subject.description.offers[name]["narrowed"].items()
-    assert not problem(subject, name)
 
 
 # what goes wrong
@@ -407,8 +261,8 @@ def make_sampler(temp: float, top_p: float, top_k: int | None):
 """
 
 
-def test_a_sampler_of_one_row_is_given_one_row_at_a_time(hosted, right):
-    about = hosted(files(sampler=BY_COLUMNS)).description
+def test_a_sampler_of_one_row_is_given_one_row_at_a_time(as_course, right):
+    about = as_course(files(sampler=BY_COLUMNS)).description
     assert about.offers["Sampler"]["narrowed"]["draws"] == 5000
     assert "draws" not in right.description.offers["Sampler"]["narrowed"]
 

@@ -1,0 +1,231 @@
+"""`--layout course`: editions of the course, and the ways in which students write what it asks for."""
+
+from __future__ import annotations
+
+import pytest
+
+from inferspec.conformance.certificate import BAD
+from inferspec.tools.course_package import ATTENTION, BASICS, LAYER_NORM, files, problem
+
+OLDEST_CACHE = """
+import mlx.core as mx
+
+class TinyKvFullCache:
+    def __init__(self):
+        self.key_values = None
+
+    def update_and_fetch(self, key, value, offset: int):
+        if self.key_values is not None:
+            key, value = (mx.concatenate(pair, axis=2) for pair in zip(self.key_values, (key, value)))
+        self.key_values = key, value
+        return key, value
+"""
+OLDER_CACHE = """
+import mlx.core as mx
+
+class TinyKvFullCache:
+    def __init__(self):
+        self.key, self.value = None, None
+
+    def update_and_fetch(self, key, value):
+        self.key = key if self.key is None else mx.concatenate([self.key, key], axis=2)
+        self.value = value if self.value is None else mx.concatenate([self.value, value], axis=2)
+        return self.key, self.value, self.key.shape[2]
+"""
+TEXT_CACHE = """
+import mlx.core as mx
+
+class TinyKvFullCache:
+    def __init__(self):
+        self.key, self.value, self.offset = None, None, 0
+
+    def update_and_fetch(self, key, value):
+        self.key = key if self.key is None else mx.concatenate([self.key, key], axis=1)
+        self.value = value if self.value is None else mx.concatenate([self.value, value], axis=1)
+        self.offset += key.shape[1]
+        return self.key, self.value
+"""
+
+
+@pytest.mark.parametrize("text", [OLDEST_CACHE, OLDER_CACHE, TEXT_CACHE], ids=["with offset", "of three", "axis 1"])
+def test_caches_of_every_edition_are_taken(as_course, text):
+    subject = as_course(files(kv_cache=text))
+    assert subject.description.offers["KVCache"]["narrowed"]["rewinding"] == [False]
+    assert not problem(subject, "KVCache")
+
+
+EDITIONS = {
+    "RoPE": (
+        "positional_encoding",
+        """
+from inferspec.impl import rope
+
+class RoPE:
+    def __init__(self, dims, max_seq_len=32768, base=10000, traditional=False):
+        self.own = rope.RoPE(dims, max_seq_len, base, traditional)
+
+    def __call__(self, x, offset: slice | None = None):
+        if isinstance(offset, list):
+            raise AttributeError("no start")
+        return self.own(x, offset)
+""",
+        {"offsets": ["none", "slice"]},
+    ),
+    "flash_attention": (
+        "attention",
+        ATTENTION.replace(
+            "def flash_attention(query, key, value, scale=None, mask=None)",
+            "def flash_attention(query, key, value, scale=None)",
+        ).replace("scale=scale, mask=mask)\n\ndef paged", "scale=scale)\n\ndef paged"),
+        {"masks": ["none"]},
+    ),
+    "RMSNorm": ("norms", LAYER_NORM, {}),
+    "SwiGLU": (
+        "qwen2_week1",
+        """
+from inferspec.impl import mlp
+
+class Qwen2MLP:
+    def __init__(self, dim, hidden_dim, w_gate, w_up, w_down):
+        self.own = mlp.SwiGLU(dim, hidden_dim, w_gate, w_up, w_down)
+
+    def __call__(self, x):
+        length, _ = x.shape[-2:]
+        return self.own(x)
+""",
+        {"dtypes": ["float32", "bfloat16"]},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", EDITIONS)
+def test_other_editions_of_a_signature_and_other_places_are_taken(as_course, name):
+    module, text, narrowed = EDITIONS[name]
+    subject = as_course(files(**{module: text}))
+    assert narrowed.items() <= subject.description.offers[name]["narrowed"].items()
+    assert not problem(subject, name)
+
+
+WHOLE_MASKS = """
+import mlx.core as mx
+from inferspec.impl import attention as own
+
+def scaled_dot_product_attention_grouped(query, key, value, scale=None, mask=None):
+    if isinstance(mask, mx.array):
+        mask = mask.reshape(*query.shape[:-1], key.shape[-2])
+    return own.scaled_dot_product_attention(query, key, value, scale=scale, mask=mask)
+"""
+
+
+def test_masks_come_whole_where_a_function_takes_no_others(as_course):
+    assert not problem(as_course(files(attention=WHOLE_MASKS)), "scaled_dot_product_attention", times=20)
+
+
+OF_64 = """
+import mlx.core as mx
+
+def dequantize_linear(layer):
+    assert layer.group_size == 64
+    return mx.dequantize(layer.weight, layer.scales, layer.biases, layer.group_size, layer.bits)
+
+class QuantizedWeights:
+    def __init__(self, scales, biases, group_size, bits, weight):
+        self.scales, self.biases, self.group_size, self.bits, self.weight = scales, biases, group_size, bits, weight
+
+def quantized_linear(x, w, bias=None):
+    product = x @ dequantize_linear(w).T
+    return product if bias is None else product + bias
+"""
+
+
+@pytest.mark.parametrize("name", ["dequantize", "QuantizedLinear"])
+def test_groups_of_64_are_taken_where_there_are_no_others(as_course, name):
+    subject = as_course(files(quantize=OF_64))
+    assert subject.description.offers[name]["narrowed"]["group_sizes"] == [64]
+    assert not problem(subject, name)
+
+
+# generation
+
+STARTER = """
+def simple_generate(model, tokenizer, prompt, sampler):
+    def _step(model, y):
+        pass
+
+def simple_generate_with_kv_cache(model, tokenizer, prompt):
+    def _step(model, y, offset, kv_cache):
+        pass
+"""
+
+
+def test_a_function_of_stubs_alone_is_a_stub(as_course):
+    about = as_course(files(generate=STARTER, basics=BASICS)).description
+    assert about.absent["generate"] == "simple_generate is a stub"
+
+
+WITH_CACHE = """
+import mlx.core as mx
+from .kv_cache import TinyKvFullCache
+
+def simple_generate(model, tokenizer, prompt, sampler):
+    tokens = mx.array(tokenizer.encode(prompt))
+    while True:
+        logits = model(tokens[None])[:, -1]
+        token = mx.argmax(logits, -1) if sampler is None else sampler(logits - mx.logsumexp(logits, -1, keepdims=True))
+        if token.item() == tokenizer.eos_token_id:
+            return tokenizer.detokenizer.text
+        tokenizer.detokenizer.add_token(token.item())
+        tokens = mx.concatenate([tokens, token])
+
+def simple_generate_with_kv_cache(model, tokenizer, prompt, max_tokens=3):
+    caches, tokens, offset = [TinyKvFullCache() for _ in range(model.num_hidden_layers)], tokenizer.encode(prompt), 0
+    for _ in range(max_tokens):
+        token = mx.argmax(model(mx.array([tokens]), offset, caches)[:, -1], -1).item()
+        offset, tokens = offset + len(tokens), [token]
+        if token == tokenizer.eos_token_id:
+            return
+        tokenizer.detokenizer.add_token(token)
+"""
+UNBATCHED = """
+def simple_generate(model, tokenizer, prompt, sampler):
+    tokens, detokenizer = tokenizer.encode(prompt), tokenizer._detokenizer
+    detokenizer.reset()
+    while (token := sampler(model(tokens)[-1]).item()) not in tokenizer._eos_token_ids:
+        tokens.append(token)
+        detokenizer.add_token(token)
+    detokenizer.finalize()
+    return detokenizer.text
+"""
+GENERATIONS = {
+    "a cache whose tokens are the second axis": {"generate": WITH_CACHE, "kv_cache": TEXT_CACHE},
+    "a cache that is told the offset": {"generate": WITH_CACHE, "kv_cache": OLDEST_CACHE},
+    "lists without a batch, and always a sampler": {"generate": UNBATCHED},
+}
+
+
+@pytest.mark.parametrize("modules", GENERATIONS.values(), ids=GENERATIONS)
+def test_generation_is_taken_as_students_write_it(certify, modules):
+    run = certify(
+        files(**modules),
+        "--impl",
+        "student",
+        "--layout",
+        "course",
+        "-k",
+        "test_generation and (favours or refused or turn)",
+    )
+    bad = {row["id"]: row["failures"] for row in run.certificate["requirements"] if row["state"] in BAD}
+    assert set(bad) <= {"GEN-22"}, bad
+
+
+OF_TORCH = """
+import torch
+
+def linear(x, w, bias=None):
+    return torch.nn.functional.linear(x, w, bias)
+"""
+
+
+def test_a_package_of_another_library_is_refused(certify):
+    said = certify(files(basics=OF_TORCH), "--impl", "student", "--layout", "course").complaint()
+    assert "compute with MLX; this one imports torch" in said
