@@ -306,7 +306,7 @@ def test_a_refused_removal_changes_nothing(subject, story):
 # arrays that do not fit
 
 
-@requirement(spec.BATCH_29, story=bad_pairs(), share=0.7)
+@requirement(spec.BATCH_29, story=bad_pairs(), share=1.4)
 def test_a_misshaped_update_is_refused(subject, story):
     refuses_step(subject, story)
 

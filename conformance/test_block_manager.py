@@ -253,7 +253,7 @@ def test_an_append_of_more_blocks_than_are_free_is_refused(subject, story):
     refuses_step(subject, story)
 
 
-@requirement(spec.BLK_22, story=too_long_prompts(), share=1.0)
+@requirement(spec.BLK_22, story=too_long_prompts(), share=2.0)
 def test_a_refused_prompt_changes_nothing(subject, story):
     goes_on_after_refusal(subject, story)
 

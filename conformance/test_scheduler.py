@@ -340,7 +340,7 @@ def test_nobody_is_lost_who_was_preempted_for_a_void_step(subject, call):
     keeps(subject, call, Check.OUTPUT, Check.STOP, Check.COVER, Check.TOKENS, Check.SAMPLES, Check.IDLE, Check.PROGRESS)
 
 
-@requirement(spec.SCHED_29, call=conversations(), share=0.7)
+@requirement(spec.SCHED_29, call=conversations(), share=1.4)
 def test_what_was_generated_is_hit_when_it_was_computed(subject, call):
     keeps(subject, call, Check.GHOST)
 
