@@ -3,9 +3,10 @@
     python -m inferspec.tools.effort                       # all components, draw seeds 1 2 3
     python -m inferspec.tools.effort --only rope --seeds 4 5 --check
 
-Of each fault that drawn examples reject, the test that does so, and after how many examples, on average over the
-seeds. A test's effort is the mean of the fault that is hardest for it; `Test.examples` draws several times as many.
-`--check` writes nothing: it says which faults survive the examples that are drawn now.
+Of each fault that drawn examples reject, the tests that do so for every seed, and after how many examples on average.
+A fault counts for the test to which it adds the fewest examples; a test's effort is that of the fault that is hardest for it,
+and `Test.examples` draws several times as many. `--check` writes nothing: it says which faults survive the examples that
+are drawn now.
 """
 
 from __future__ import annotations
@@ -13,67 +14,71 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from rich.console import Console
 from rich.progress import track
 
-from inferspec.conformance.suite import EFFORT, EXAMPLES, Profile, Test, all_tests
+from inferspec.conformance.suite import DEAR, EFFORT, EXAMPLES, FEWEST, MARGIN, Profile, all_tests
 from inferspec.conformance.trial import Trial
 from inferspec.spec import COMPONENTS, contract
 from inferspec.tools.faults import BAD, local_subject
 from inferspec.tools.processes import pool
 
-FURTHER = 4.0
+FURTHER = 2.0
 """So many times the examples that a test draws are tried before a fault counts as not rejected by it."""
 
 
 @dataclass(frozen=True)
 class Found:
-    """How a fault died. test: its id, "" where no drawn example rejects it; examples: until then, by seed."""
+    """How a fault died. examples: test -> after how many, by seed; of the tests that reject it for every one."""
 
     component: str
     fault: str
-    test: str
-    examples: tuple[int, ...]
+    examples: Mapping[str, tuple[int, ...]]
 
 
-def found(component: str, name: str, seeds: Sequence[int], most: float = 1.0) -> Found:
-    """Draw examples until one rejects the fault, for each seed. most: of those that a test draws, how many times."""
+def found(component: str, name: str, seeds: Sequence[int], most: float = 1.0, every: bool = True) -> Found:
+    """Draw examples until they reject the fault, for each test and seed. most: of those that a test draws, how many times;
+    every: whether all tests are asked, or for each seed none after the first that rejects it."""
     about = contract(component)
     fault = next(one for one in about.faults if one.name == name)
     subject = local_subject(about, fault.kills.name, about.faulty(fault))
     tests = [test for test in all_tests() if test.requirement.id == fault.kills.id and test.inputs]
-    killers: list[tuple[str, int]] = []
+    counts: dict[str, list[int]] = defaultdict(list)
     for seed in seeds:
         profile = Profile(seed=seed, shrink=False, diagnose=False, thinned=most)
-        if not (killer := _killer(subject, tests, profile)):
-            return Found(component, name, "", ())
-        killers.append(killer)
-        # The first that rejects it is asked first from now on.
-        tests.sort(key=lambda test: test.id != killers[0][0])
-    test = Counter(test for test, _ in killers).most_common(1)[0][0]
-    return Found(component, name, test, tuple(count for one, count in killers if one == test))
-
-
-def _killer(subject: object, tests: Sequence[Test], profile: Profile) -> tuple[str, int] | None:
-    for test in tests:
-        trial = Trial(subject, test.requirement)  # type: ignore[arg-type]
-        test.run(trial, profile)
-        if trial.outcome.state in BAD:
-            return test.id, trial.outcome.examples
-    return None
+        for test in tests:
+            trial = Trial(subject, test.requirement)  # type: ignore[arg-type]
+            test.run(trial, profile)
+            if trial.outcome.state in BAD:
+                counts[test.id].append(trial.outcome.examples)
+                if not every:
+                    break
+    if not every:
+        done = sum(len(numbers) for numbers in counts.values()) == len(seeds)
+        return Found(component, name, {test: tuple(numbers) for test, numbers in counts.items()} if done else {})
+    return Found(component, name, {test: tuple(n) for test, n in counts.items() if len(n) == len(seeds)})
 
 
 def efforts(results: Iterable[Found]) -> dict[str, float]:
-    """Test -> mean examples until it rejects the fault that is hardest for it."""
-    means: dict[str, float] = defaultdict(float)
-    for one in results:
-        if one.test:
-            means[one.test] = max(means[one.test], round(sum(one.examples) / len(one.examples), 1))
-    return dict(sorted(means.items()))
+    """Test -> mean examples until it rejects the hardest of the faults that count for it.
+
+    The hardest fault first: each counts for the test that needs the fewest examples more for it, of those whose share
+    leaves room for them.
+    """
+    means = [{test: sum(n) / len(n) for test, n in one.examples.items()} for one in results if one.examples]
+    tests = {test.id: test for test in all_tests()}
+    drawn = {name: FEWEST * min(1.0, test.share / DEAR) for name, test in tests.items()}
+    needed: dict[str, float] = {}
+    for one in sorted(means, key=lambda one: min(one.values()), reverse=True):
+        roomy = [name for name in one if MARGIN * one[name] <= EXAMPLES["quick"] * tests[name].share]
+        best = min(roomy or one, key=lambda name: (max(MARGIN * one[name] - drawn[name], 0), one[name]))
+        needed[best] = max(needed.get(best, 0.0), round(one[best], 1))
+        drawn[best] = max(drawn[best], MARGIN * one[best])
+    return dict(sorted(needed.items()))
 
 
 def survivors(results: Iterable[Found]) -> list[str]:
@@ -82,7 +87,7 @@ def survivors(results: Iterable[Found]) -> list[str]:
     lost = []
     for one in results:
         fault = next(f for f in contract(one.component).faults if f.name == one.fault)
-        if not one.test and fault.kills.id not in fixed:
+        if not one.examples and fault.kills.id not in fixed:
             lost.append(f"{one.fault} ({fault.kills.id})")
     return lost
 
@@ -100,7 +105,7 @@ def _requirements(components: Sequence[str]) -> set[object]:
     return {requirement for name in components for requirement in contract(name).requirements}
 
 
-def _job(job: tuple[str, str, tuple[int, ...], float]) -> Found:
+def _job(job: tuple[str, str, tuple[int, ...], float, bool]) -> Found:
     return found(*job)
 
 
@@ -113,7 +118,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     components = options.only or list(COMPONENTS)
     most = 1.0 if options.check else FURTHER
-    jobs = [(name, fault.name, tuple(options.seeds), most) for name in components for fault in contract(name).faults]
+    every = not options.check
+    jobs = [
+        (name, fault.name, tuple(options.seeds), most, every) for name in components for fault in contract(name).faults
+    ]
     console = Console()
     with pool(options.n) as workers:
         results = list(track(workers.map(_job, jobs), "faults", len(jobs), console=console))
@@ -122,7 +130,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         console.print(f"[red]{line} survives", highlight=False)
     drawn = sum(test.examples(Profile()) for test in all_tests() if test.inputs)
     console.print(
-        f"{sum(bool(one.test) for one in results)} of {len(results)} faults rejected by drawn examples for every seed; "
+        f"{sum(bool(one.examples) for one in results)} of {len(results)} faults rejected by drawn examples for every seed; "
         f"quick draws {drawn} examples (at most {EXAMPLES['quick']} times a test's share)"
     )
     if not options.check:

@@ -77,11 +77,18 @@ def test_a_tape_that_does_not_fail_again_is_left_as_it_is():
 
 
 def test_the_effort_of_a_fault_is_measured():
-    name = "rope-turns-backwards"
-    found = effort.found("rope", name, [1, 2])
-    assert found.test.startswith("test_rope.py::")
-    assert effort.efforts([found]) == {found.test: sum(found.examples) / len(found.examples)}
+    found = effort.found("rope", "rope-turns-backwards", [1, 2])
+    assert all(test.startswith("test_rope.py::") and len(counts) == 2 for test, counts in found.examples.items())
+    assert set(effort.efforts([found])) < set(found.examples)
     assert effort.survivors([found]) == []
+
+
+def test_a_fault_counts_for_the_test_that_needs_the_fewest_more_examples_for_it():
+    cheap, other = [test.id for test in DRAWN if test.share == 1.0][:2]
+    hard = effort.Found("rope", "hard", {cheap: (10, 10)})
+    either = effort.Found("rope", "either", {cheap: (8, 10), other: (6, 6)})
+    assert effort.efforts([either]) == {other: 6.0}
+    assert effort.efforts([either, hard]) == {cheap: 10.0}
 
 
 def test_what_was_not_measured_keeps_its_effort(tmp_path, monkeypatch):
