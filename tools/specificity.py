@@ -149,23 +149,30 @@ def command(options: argparse.Namespace) -> int:
     if problem := _problem(options):
         console.print(problem, style="red", markup=False)
         return 2
-    rounds = list(_run(console, list(works(options)), options.n))
+    rounds: list[Round] = []
+    for one in _run(console, list(works(options)), options.n):
+        rounds.append(one)
+        _tell(console, one)
+        if options.json:
+            # After each round: hours of them are not lost with the last one.
+            options.json.write_text(json.dumps([asdict(one) for one in rounds], indent=1) + "\n", encoding="utf-8")
     console.print(_table(rounds))
-    alarms = [(one, what, why) for one in rounds for what, why in one.alarms.items()]
-    unjudged = {one.who: one.unjudged for one in rounds if one.unjudged}
-    for one, what, why in alarms:
-        console.print(f"[red]{escape(one.who)}, seed {one.seed}: {escape(what)}: {escape(why)}", soft_wrap=True)
-    for who, why in unjudged.items():
-        console.print(f"[red]{who} did not run: {escape(why)}", soft_wrap=True)
-    if options.json:
-        options.json.write_text(json.dumps([asdict(one) for one in rounds], indent=1) + "\n", encoding="utf-8")
+    alarms = sum(len(one.alarms) for one in rounds)
+    unjudged = sum(bool(one.unjudged) for one in rounds)
     verdicts = sum(one.judged for one in rounds)
     console.print(
-        f"{len(alarms)} false alarms in {verdicts} verdicts ({len(alarms) / max(verdicts, 1):.2%}) and "
+        f"{alarms} false alarms in {verdicts} verdicts ({alarms / max(verdicts, 1):.2%}) and "
         f"{sum(one.examples for one in rounds)} examples: {options.seeds} seeds of profile {options.profile}",
         style="red" if alarms or unjudged else "green",
     )
     return 1 if alarms or unjudged else 0
+
+
+def _tell(console: Console, one: Round) -> None:
+    for what, why in one.alarms.items():
+        console.print(f"[red]{escape(one.who)}, seed {one.seed}: {escape(what)}: {escape(why)}", soft_wrap=True)
+    if one.unjudged:
+        console.print(f"[red]{one.who}, seed {one.seed}, did not run: {escape(one.unjudged)}", soft_wrap=True)
 
 
 def _problem(options: argparse.Namespace) -> str:

@@ -59,7 +59,7 @@ def test_an_honest_variant_raises_no_alarm(tmp_path, capsys):
 def test_a_subject_that_does_not_run_is_no_success(monkeypatch, capsys):
     monkeypatch.setattr(specificity, "_run", lambda *_: [Round("torch", 1, unjudged="torch is not installed")])
     assert cli.main(["specificity", "--seeds", "1", "--who", "torch"]) == 1
-    assert "torch did not run: torch is not installed" in capsys.readouterr().out
+    assert "torch, seed 1, did not run: torch is not installed" in capsys.readouterr().out
 
 
 def test_an_alarm_is_told_with_its_seed(monkeypatch, capsys):
@@ -68,6 +68,18 @@ def test_an_alarm_is_told_with_its_seed(monkeypatch, capsys):
     out = capsys.readouterr().out
     assert "torch, seed 7: ROPE-01: failed: no" in out
     assert "1 false alarms in 4 verdicts (25.00%)" in out
+
+
+def test_what_was_judged_before_an_interruption_is_kept(monkeypatch, tmp_path):
+    def interrupted(*_):
+        yield Round("torch", 7, 4, 40)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(specificity, "_run", interrupted)
+    file = tmp_path / "rounds.json"
+    with pytest.raises(KeyboardInterrupt):
+        cli.main(["specificity", "--seeds", "2", "--who", "torch", "--json", str(file)])
+    assert [one["seed"] for one in json.loads(file.read_text())] == [7]
 
 
 def test_a_subject_is_certified_as_a_user_would(tmp_path):
