@@ -75,15 +75,14 @@ def folder_calls(
     absent: bool = False,
 ) -> Call:
     """A folder: one file or shards, dense or quantised. habits: what its files may have otherwise; biased: it may have
-    biases; spare: a head too, where the embedding is the head; absent: the config does not say a head's size."""
+    biases; spare: the embedding a second time, as the head that it is; absent: the config does not say a head's size."""
     form, inner = pick("forms"), copy.copy(pick)
     inner.envelope = {key: value for key, value in pick.envelope.items() if biased or key != "biases"}
     if absent:
         inner.envelope["head_dims"] = ("absent",)
     config, weights = decoder.model(inner, KINDS[pick("models")], layers)
     if spare:
-        shape = decoder.linears(config)["model.embed_tokens"]
-        weights |= decoder.tensors(pick, "lm_head", shape, 1.0, pick.features["dtypes"], None)
+        weights["lm_head.weight"] = weights["model.embed_tokens.weight"]
     return _call(pick, config, _shuffled(pick, weights), form, habits)
 
 

@@ -423,8 +423,10 @@ def _null_sizes(self: Load, config: Config, a: Arguments) -> Config:
     return config
 
 
-def _any_head(self: Load, config: Config, a: Arguments) -> Config:
-    return {**config, "tie_word_embeddings": config["tie_word_embeddings"] and "lm_head.weight" not in a.weights}
+def _no_second_head(self: Load, config: Config, a: Arguments) -> Config:
+    if config["tie_word_embeddings"] and "lm_head.weight" in a.weights:
+        raise ValueError("no place for lm_head.weight")
+    return config
 
 
 def _absent_base(self: Load, config: Config, a: Arguments) -> Config:
@@ -540,11 +542,11 @@ FAULTS: tuple[Fault, ...] = (
         "a default that takes the place of what is absent, and not of null",
     ),
     Fault(
-        "loading-any-head",
-        "a head that the files have is used, though the embedding is the head",
+        "loading-second-head-refused",
+        "files that have the embedding a second time, as the head, are refused",
         LOAD_04,
-        {"configured": _any_head},
-        "a head that is used wherever there is one",
+        {"configured": _no_second_head},
+        "files that were saved with every name of a tied tensor",
     ),
     Fault(
         "loading-absent-base",
