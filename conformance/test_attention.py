@@ -67,6 +67,15 @@ def test_a_mask_of_any_broadcastable_shape_acts_where_it_should(subject, call):
     subject.agrees(call, where=seeing(call))
 
 
+@requirement(
+    spec.ATTN_04,
+    call=attention_calls(masks=["additive", "bool", "-inf", "lowest"], leading_dims=[(2, 3)], mask_rank=5),
+    share=0.2,
+)
+def test_a_mask_of_every_leading_dim_acts_on_its_own_rows(subject, call):
+    subject.agrees(call, where=seeing(call))
+
+
 @requirement(spec.ATTN_04, call=attention_calls(masks=["additive", "bool"], relation="L=S", mask_rank=1), share=0.5)
 def test_a_vector_mask_lies_along_the_keys(subject, call):
     subject.agrees(call, where=seeing(call))

@@ -51,7 +51,7 @@ def found(component: str, name: str, seeds: Sequence[int], most: float = 1.0, ev
     for seed in seeds:
         profile = Profile(seed=seed, shrink=False, diagnose=False, thinned=most)
         for test in tests:
-            trial = Trial(subject, test.requirement)  # type: ignore[arg-type]
+            trial = Trial(subject, test.requirement)
             test.run(trial, profile)
             if trial.outcome.state in BAD:
                 counts[test.id].append(trial.outcome.examples)

@@ -302,6 +302,7 @@ def multi_head_calls(
     free = True in pick.envelope["other_lengths"]
     length, keys = shapes(pick) if shapes else lengths(pick, relation if free else "L=S", longest)
     keys = keys if free else length
+    pick.features["other_lengths"] = length != keys
     rows = count * dim
     weights = {
         name: pick.normal(*shape, dtype=dtype, amplitude=1.2 / math.sqrt(shape[1]))

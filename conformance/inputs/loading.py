@@ -81,6 +81,11 @@ def folder_calls(
     if absent:
         inner.envelope["head_dims"] = ("absent",)
     config, weights = decoder.model(inner, KINDS[pick("models")], layers)
+    if not biased:
+        pick.features["biases"] = "none"
+    if absent:
+        # No choice of the envelope: it is asked of every subject.
+        del pick.features["head_dims"]
     if spare:
         weights["lm_head.weight"] = weights["model.embed_tokens.weight"]
     return _call(pick, config, _shuffled(pick, weights), form, habits)

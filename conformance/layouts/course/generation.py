@@ -85,7 +85,8 @@ class _Model:
         """A cache that the course's code made grows as it would in the course's model."""
         import mlx.core as mx
 
-        shape = (1, length, 1, 1) if joins_axis_1(type(layer)) else (1, 1, length, 1)
+        kind: Any = type(layer)
+        shape = (1, length, 1, 1) if joins_axis_1(kind) else (1, 1, length, 1)
         update(layer, mx.zeros(shape), mx.zeros(shape), self._seen.get(id(layer), 0))
         self._seen[id(layer)] = self._seen.get(id(layer), 0) + length
 
