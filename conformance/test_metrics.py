@@ -282,7 +282,7 @@ def _spoilt(call, bad, which):
             return {"token_times": _with(arguments["token_times"], at, [times[-1] + 1.0, *times])}
         case "inside":
             # The first is the first still, and the last the last.
-            return {"token_times": _with(arguments["token_times"], at, [times[0], times[-1], *times])}
+            return {"token_times": _with(arguments["token_times"], at, [times[0], times[-1] + 1.0, *times])}
         case "early":
             return {"arrivals": _with(arguments["arrivals"], at, times[0] + 1.0)}
         case "never":

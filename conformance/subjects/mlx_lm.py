@@ -304,7 +304,7 @@ class Engine:
     def run(self) -> dict[int, list[int]]:
         while self.unfinished:
             self.step()
-        return {request: ids for request, ids in self.outputs.items() if request not in self.cancelled}
+        return {request: list(ids) for request, ids in self.outputs.items() if request not in self.cancelled}
 
     def cancel(self, request: int) -> None:
         if request not in self.outputs:  # `remove` takes any
