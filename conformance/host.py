@@ -19,6 +19,7 @@ from inferspec.conformance.binding import AdapterError
 from inferspec.conformance.executor import Executor
 from inferspec.conformance.integrity import closed
 from inferspec.conformance.metal import kernel_path, prepare
+from inferspec.conformance.threads import let_woken_threads_wait
 from inferspec.conformance.wire import decode, encode
 
 
@@ -27,6 +28,7 @@ def serve(connection: Connection) -> None:
     # What a subject prints is its own affair; on our standard output it would end up in the middle of a report.
     os.dup2(2, 1)
     keep_freed_memory()
+    let_woken_threads_wait()
     # The subject is found from the folder of the run, after the host has all that it needs itself.
     sys.path.insert(0, os.getcwd())
     hello = decode(connection.recv_bytes())

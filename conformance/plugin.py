@@ -159,9 +159,11 @@ def _open(config: pytest.Config) -> Session:
     from inferspec.conformance.allocator import keep_freed_memory
     from inferspec.conformance.binding import AdapterError
     from inferspec.conformance.session import Session
+    from inferspec.conformance.threads import let_woken_threads_wait
     from inferspec.conformance.waivers import WaiverError
 
     keep_freed_memory()
+    let_woken_threads_wait()
     try:
         if handed := getattr(config, "workerinput", {}).get(PROPERTY):
             session = Session.joined(handed)
