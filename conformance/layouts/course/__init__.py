@@ -5,7 +5,8 @@ the course's classes and functions stand for it, in older and newer editions, an
 
 * dtypes are those that the text computes in: float32 for attention, float32 and bfloat16 for what the models do in
   their own dtype, all three for RMSNorm, bfloat16 for packed weights, of 4 bits in groups of 128;
-* masks are none, "causal" and arrays that are added; a bool mask is not asked for;
+* masks are none, "causal" and arrays that are added, of the whole shape N..×H_q×L×S where a function takes no other; a
+  bool mask is not asked for;
 * a chunk of keys and values has a token at least, and keys are as wide as values;
 * what a requirement guards (bad arguments are refused) the text seldom speaks of. It is judged all the same, and
   reported apart: a summary by chapters tells missing guards from wrong values.
@@ -16,6 +17,7 @@ What is only begun (`pass`, NotImplementedError) and what needs an extension tha
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import ModuleType
 
 from inferspec.conformance.binding import AdapterError
 from inferspec.conformance.layouts import Chapter, Laid, Offer
@@ -84,8 +86,9 @@ PRECISION = dict.fromkeys(("linear", "attention", "flash_attention", "rope", "ml
 def lay_out(name: str) -> Laid:
     """The package of that name, seen as the course's."""
     package = Package(name)
-    known = [set(vars(module)) for module in package.modules.values()]
-    if any("torch" in names for names in known) and not any({"mx", "mlx", "nn"} & names for names in known):
+    values = [value for module in package.modules.values() for value in vars(module).values()]
+    libraries = {value.__name__.partition(".")[0] for value in values if isinstance(value, ModuleType)}
+    if "torch" in libraries and "mlx" not in libraries:
         raise AdapterError(f"{name}: the course's packages compute with MLX; this one imports torch and no mlx")
     offers: dict[str, Offer] = {}
     absent: dict[str, str] = {}

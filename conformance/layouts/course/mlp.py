@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import inspect
+from typing import Any
 
 from inferspec.conformance.layouts import Offer
 from inferspec.conformance.layouts.course.linear import MODEL
 from inferspec.conformance.layouts.packages import NotOffered, Package
+from inferspec.spec.mlp import CONTRACT
 
-TOKENS = ((1,), (2,), (2, 3), (2, 1, 3), (9, 2))
+_LEADING: Any = CONTRACT.envelope["leading_dims"]
+TOKENS = tuple(lead for lead in _LEADING if lead)
 """The text's x is N..×L×E: there are tokens always."""
 HOMES = ("qwen3_week1", "qwen2_week1")
 
