@@ -30,6 +30,10 @@ class Arrays(ABC):
     def to_numpy(self, y: Any) -> np.ndarray:
         """The evaluated values, bfloat16 as ml_dtypes.bfloat16."""
 
+    def bits(self, y: Any) -> bytes:
+        """The bytes of the evaluated values."""
+        return self.to_numpy(y).tobytes()
+
     @abstractmethod
     def owns(self, y: Any) -> bool:
         """Whether y is an array of this kind."""
@@ -93,14 +97,20 @@ class MlxArrays(Arrays):
         self._module = mx
 
     def from_numpy(self, x: np.ndarray) -> Any:
-        if x.dtype == _BFLOAT16:
-            return self._module.array(x.view(np.uint16)).view(self._module.bfloat16)
         return self._module.array(x)
 
     def to_numpy(self, y: Any) -> np.ndarray:
-        if y.dtype == self._module.bfloat16:
-            return np.array(y.view(self._module.uint16)).view(_BFLOAT16)
-        return np.array(y)
+        if y.dtype != self._module.bfloat16:
+            return np.array(y)
+        # Its memory is read where that is possible: a view is an operation, for which another thread is woken.
+        memory = memoryview(y)
+        if memory.c_contiguous:
+            return np.frombuffer(memory, np.uint16).view(_BFLOAT16).reshape(y.shape).copy()
+        return np.array(y.view(self._module.uint16)).view(_BFLOAT16)
+
+    def bits(self, y: Any) -> bytes:
+        memory = memoryview(y)
+        return memory.tobytes() if memory.c_contiguous else super().bits(y)
 
     def owns(self, y: Any) -> bool:
         return isinstance(y, self._module.array)

@@ -44,9 +44,7 @@ class Executor:
         to: Arrays = target.kind
         given = {name: _laid(value, name, views, to) for name, value in arguments.items()}
         before = [
-            (path, array, to.to_numpy(array).tobytes())
-            for name, value in given.items()
-            for path, array in _owned(value, name, to)
+            (path, array, to.bits(array)) for name, value in given.items() for path, array in _owned(value, name, to)
         ]
         lists = [
             (path, numbers, list(numbers)) for name, value in given.items() for path, numbers in _lists(value, name)
@@ -70,7 +68,7 @@ class Executor:
                 message = "None" if answer is None else f"{type(answer).__module__}.{type(answer).__qualname__}"
         except Exception as error:
             raised, message, told = type(error).__name__, f"{_said(error)}{_frame(error)}", {}
-        changed = tuple(path for path, array, data in before if to.to_numpy(array).tobytes() != data)
+        changed = tuple(path for path, array, data in before if to.bits(array) != data)
         changed += tuple(path for path, numbers, copy in lists if numbers != copy)
         if state is not None and state != _random_state():
             changed += ("random state",)
@@ -82,7 +80,7 @@ class Executor:
     ) -> tuple[str, ...]:
         """Whether the last call's results still are what they were: those in a buffer that is used again are not."""
         earlier, self._earlier = self._earlier, [(to, kept, told[part].tobytes()) for part, kept in returned.items()]
-        spoilt = any(kind.to_numpy(kept).tobytes() != data for kind, kept, data in earlier)
+        spoilt = any(kind.bits(kept) != data for kind, kept, data in earlier)
         return ("earlier result",) if spoilt else ()
 
     def _built(self, target: Any, operation: str, given: Mapping[str, Any], keep: int | None) -> Callable[..., Any]:

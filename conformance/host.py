@@ -2,29 +2,35 @@
 
 The subject lives here and not in pytest, so that a crash, a hang, a poisoned random state or a patched library
 costs the requirement that was being tested and nothing else, and so that a subject never meets the oracle.
-Started as ``python -m inferspec.conformance.host FD``; FD is one end of a socket pair.
+Started as ``python -m inferspec.conformance.host FD ASKED ANSWERED``: one end of a socket pair, and the memory for large
+arrays of calls and of answers (`arena`).
 """
 
 from __future__ import annotations
 
 import os
 import sys
-from dataclasses import asdict
+from dataclasses import fields
 from multiprocessing.connection import Connection
 from typing import Any
 
 from inferspec.conformance.adapter import Adapter, load
 from inferspec.conformance.allocator import keep_freed_memory
+from inferspec.conformance.arena import Arena
 from inferspec.conformance.binding import AdapterError
+from inferspec.conformance.calls import Observation
 from inferspec.conformance.executor import Executor
 from inferspec.conformance.integrity import closed
 from inferspec.conformance.metal import kernel_path, prepare
 from inferspec.conformance.threads import let_woken_threads_wait
 from inferspec.conformance.wire import decode, encode
 
+PARTS = tuple(part.name for part in fields(Observation))
+"""Of an observation; dataclasses' own way to a dict would copy every array."""
 
-def serve(connection: Connection) -> None:
-    """Answer messages until the suite hangs up."""
+
+def serve(connection: Connection, asked: Arena, answered: Arena) -> None:
+    """Answer messages until the suite hangs up. asked, answered: where large arrays of either are."""
     # What a subject prints is its own affair; on our standard output it would end up in the middle of a report.
     os.dup2(2, 1)
     keep_freed_memory()
@@ -43,7 +49,7 @@ def serve(connection: Connection) -> None:
     executor = Executor(adapter.targets)
     while True:
         try:
-            message = decode(connection.recv_bytes())
+            message = decode(connection.recv_bytes(), asked)
         except EOFError:
             return
         if message["do"] == "probe":
@@ -59,7 +65,7 @@ def serve(connection: Connection) -> None:
             message["results"],
             message["watch"],
         )
-        connection.send_bytes(encode(asdict(observation)))
+        connection.send_bytes(encode({name: getattr(observation, name) for name in PARTS}, answered))
 
 
 def describe(adapter: Adapter) -> dict[str, Any]:
@@ -120,4 +126,4 @@ def matmul_error(adapter: Adapter) -> float:
 
 
 if __name__ == "__main__":
-    serve(Connection(int(sys.argv[1])))
+    serve(Connection(int(sys.argv[1])), *(Arena(int(file)) for file in sys.argv[2:]))

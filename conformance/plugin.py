@@ -270,6 +270,16 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
 
 @pytest.hookimpl(optionalhook=True)
+def pytest_xdist_setupnodes(config: pytest.Config, specs: list[Any]) -> None:
+    """xdist: workers are about to start."""
+    if _session in config.stash:
+        from inferspec.conformance.threads import one_thread
+
+        for spec in specs:
+            one_thread(spec.env)
+
+
+@pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node: Any) -> None:
     """xdist: a worker is done; what it says of its own copy of the kit counts as what ours says."""
     node.config.stash[_results].altered |= set(getattr(node, "workeroutput", {}).get(PROPERTY, ()))

@@ -14,17 +14,19 @@ from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
 from typing import Any, Protocol
 
+from inferspec.conformance.arena import Arena, create
 from inferspec.conformance.arrays import NumpyArrays
 from inferspec.conformance.binding import AdapterError, Target
 from inferspec.conformance.calls import Call, Observation
 from inferspec.conformance.executor import Executor
+from inferspec.conformance.threads import one_thread
 from inferspec.conformance.wire import decode, encode
 from inferspec.spec.contract import Operation
 
 Result = tuple[tuple[int, ...], str]
 
-NUMBERS_A_SECOND = 250_000
-"""A call of large arguments, such as a trained model, may take a second more for each so many numbers in them."""
+BYTES_A_SECOND = 1_000_000
+"""A call of large arguments, such as a trained model, may take a second more for each so many bytes of them."""
 COMPILING = 100.0
 """Seconds more for a call whose Metal kernels are simulated: its first launches compile them, on machines that may be busy."""
 
@@ -141,6 +143,8 @@ class HostedSubject:
         self._process: subprocess.Popen[bytes] | None = None
         self._connection: Connection | None = None
         self._answers: select.poll | None = None
+        self._asked: Arena | None = None
+        self._answered: Arena | None = None
         self._output = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the subject
         self._description: Description | None = None
         self._fresh = False
@@ -164,8 +168,7 @@ class HostedSubject:
             "fresh": self._fresh,
         }
         self._fresh = False
-        numbers = sum(array.size for array in call.leaves().values())
-        answer = self._ask(message, self._limit + numbers / NUMBERS_A_SECOND, call)
+        answer = self._ask(message, self._limit, call)
         return Observation(
             answer["value"], answer["raised"], answer["message"], tuple(answer["changed"]), answer["parts"]
         )
@@ -188,21 +191,24 @@ class HostedSubject:
             self._process.wait()
         self._process = self._connection = None
 
-    def _send(self, message: Mapping[str, Any]) -> None:
+    def _send(self, message: Mapping[str, Any]) -> int:
+        """Send a message; returns of how many bytes it is, with its large arrays."""
         if self._process is None:
             try:
                 self._start()
             except AdapterError as error:
                 raise SubjectDied("crashed", f"it could not be started again: {error}") from error
         assert self._connection is not None
+        data = encode(message, self._asked)
         try:
-            self._connection.send_bytes(encode(message))
+            self._connection.send_bytes(data)
         except OSError:
             self._die("crashed", "the subject's process was gone")
+        return len(data) + (self._asked.used if self._asked else 0)
 
     def _ask(self, message: Mapping[str, Any], limit: float, what: Any) -> Any:
-        self._send(message)
-        return self._receive(limit, what)
+        size = self._send(message)
+        return self._receive(limit + size / BYTES_A_SECOND, what)
 
     def _receive(self, limit: float, what: Any) -> Any:
         """The answer. what: of what an error tells; a call is long to tell, and few calls end so."""
@@ -211,28 +217,31 @@ class HostedSubject:
         try:
             if not self._answers.poll(1000 * limit):
                 self._die("hung", f"no answer within {limit:.3g} s to {what}")
-            return decode(self._connection.recv_bytes())
+            return decode(self._connection.recv_bytes(), self._answered)
         except (EOFError, OSError):
             self._die("crashed", f"the subject's process died in {what}")
 
     def _start(self) -> None:
         ours, theirs = socket.socketpair()
         # -P: a file of the user's folder may have the name of a module that the host itself needs.
-        command = [sys.executable, "-P", "-m", "inferspec.conformance.host", str(theirs.fileno())]
-        environment = {
-            "OMP_NUM_THREADS": "1",
-            **os.environ,
-            "MLX_DISABLE_COMPILE": os.environ.get("MLX_DISABLE_COMPILE", "1"),
-        }
+        # Memory of its own for each process: what a subject leaves behind there is not read again.
+        files = [create(), create()]
+        self._asked, self._answered = map(Arena, files)
+        passed = [theirs.fileno(), *files]
+        command = [sys.executable, "-P", "-m", "inferspec.conformance.host", *map(str, passed)]
+        environment = {"MLX_DISABLE_COMPILE": "1", **os.environ}
+        one_thread(environment)
         self._process = subprocess.Popen(
             command,
-            pass_fds=[theirs.fileno()],
+            pass_fds=passed,
             stdin=subprocess.DEVNULL,
             stdout=self._output,
             stderr=self._output,
             env=environment,
         )
         theirs.close()
+        for file in files:
+            os.close(file)
         self._connection = Connection(ours.detach())
         # The connection's own poll() makes a selector each time, which takes longer than the answer to a small call.
         self._answers = select.poll()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import random
 from collections import namedtuple
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+from inferspec.conformance.arena import LARGE, ROOM, Arena, create
 from inferspec.conformance.arrays import KINDS, arrays, lay
 from inferspec.conformance.binding import Target
 from inferspec.conformance.calls import VIEWS, Observation
@@ -141,6 +143,48 @@ def test_arrays_cross_the_wire_bit_for_bit(dtype):
     back = decode(encode({"x": [x, x.T, x[:, ::-2], x[:0]]}))["x"]
     assert all(same(b, s) for b, s in zip(back, (x, x.T, x[:, ::-2], x[:0]), strict=True))
     back[0][...] = 0
+
+
+@pytest.fixture
+def arenas():
+    file = create()
+    yield Arena(file), Arena(file)
+    os.close(file)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_large_arrays_cross_through_memory_bit_for_bit(arenas, dtype):
+    there, here = arenas
+    x = np.tile(sample(dtype), (300, 300))
+    message = {"x": [x, x.T, x[:, ::-2], x[:1, :1]], "y": {"z": (x,)}}
+    data = encode(message, there)
+    assert len(data) < LARGE < there.used
+    back = decode(data, here)
+    encode({"x": [np.zeros_like(x)] * 5}, there)
+    assert all(same(b, s) for b, s in zip((*back["x"], *back["y"]["z"]), (*message["x"], x), strict=True))
+    back["x"][0][...] = 0
+
+
+def test_arrays_for_which_memory_has_no_room_cross_with_the_message(arenas):
+    x = np.arange(ROOM // 8 // 2 - 1, dtype=np.int64)
+    back = decode(encode([x, x[::-1], x], arenas[0]), arenas[1])
+    assert all(same(b, s) for b, s in zip(back, (x, x[::-1], x), strict=True))
+
+
+def test_where_there_are_no_files_of_memory_a_temporary_one_will_do(monkeypatch):
+    monkeypatch.delattr(os, "memfd_create", raising=False)
+    file = create()
+    there, here = Arena(file), Arena(file)
+    os.close(file)
+    x = np.arange(LARGE, dtype=np.float32)
+    assert same(decode(encode(x, there), here), x)
+    assert there.used >= x.nbytes
+
+
+@pytest.mark.parametrize("place", [-1, ROOM - 7, 2**70])
+def test_nothing_is_taken_from_outside_the_memory(arenas, place):
+    with pytest.raises(ValueError, match="place is"):
+        arenas[1].take(place, (2,), np.dtype(np.float32))
 
 
 def test_numbers_of_numpy_cross_the_wire_as_numbers():

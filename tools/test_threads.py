@@ -1,4 +1,4 @@
-"""Threads that are woken wait where the system can be told so, in a subject's process too."""
+"""Workers and subjects have one thread each unless told otherwise, and leave the core to who woke them."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import sys
 import pytest
 
 from inferspec.conformance.subject import HostedSubject
+from inferspec.conformance.threads import NAMES, one_thread
 
 BATCHES = hasattr(os, "SCHED_BATCH")
 ASK = """
@@ -38,3 +39,35 @@ def test_a_subject_is_treated_alike(answer):
         assert str(os.sched_getscheduler(subject._process.pid) == os.SCHED_BATCH) == answer[0]
     finally:
         subject.close()
+
+
+def test_a_process_has_one_thread_unless_its_user_says_otherwise(monkeypatch):
+    for name in NAMES:
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("OMP_NUM_THREADS", "4")
+    environment = dict(os.environ)
+    one_thread(environment)
+    assert environment["OMP_NUM_THREADS"] == "4"
+    assert environment["OPENBLAS_NUM_THREADS"] == environment["VECLIB_MAXIMUM_THREADS"] == "1"
+
+
+FILES = {
+    "told.py": "import os\ndef causal_mask(L, S, dtype): raise RuntimeError(f'subject {os.environ[\"OPENBLAS_NUM_THREADS\"]}')",
+    "test_mine.py": "import os\ndef test_mine(): raise RuntimeError(f'worker {os.environ[\"OPENBLAS_NUM_THREADS\"]}')",
+}
+
+
+@pytest.mark.parametrize("said", [None, "3"])
+def test_a_worker_and_its_subject_have_one_thread_unless_the_user_says_otherwise(
+    run_pytest, write, tmp_path, monkeypatch, said
+):
+    monkeypatch.delenv("OPENBLAS_NUM_THREADS", raising=False)
+    if said:
+        monkeypatch.setenv("OPENBLAS_NUM_THREADS", said)
+    write(tmp_path, FILES)
+    suite = "inferspec.conformance.test_attention"
+    run = run_pytest(
+        tmp_path, "-n", "1", "--impl", "./told.py", "-k", "mine or mask", "--pyargs", "test_mine.py", suite
+    )
+    assert f"worker {said or 1}" in run.text
+    assert f"subject {said or 1}" in run.text
