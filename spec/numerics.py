@@ -255,7 +255,8 @@ def dot_deviation(squares: np.ndarray, value: np.ndarray, terms: int, unit: floa
 
     squares: the sum of the squared products.
     """
-    return unit * _UNIFORM * np.sqrt(terms * (value**2 / 3 + squares / 2) + squares)
+    variance = (unit * _UNIFORM) ** 2
+    return np.sqrt((variance * terms / 3) * value**2 + (variance * (terms / 2 + 1)) * squares)
 
 
 def library_deviation(unit: float) -> float:

@@ -6,6 +6,8 @@ An operation of a model computes through one of these two, so that its formula i
 
 from __future__ import annotations
 
+import functools
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -91,10 +93,10 @@ class Disturbed(Exact):
         self.dtype, self.native = dtype, precision is Precision.NATIVE
         self.float32 = unit_roundoff("float32")
         self.unit = unit_roundoff(dtype) if self.native else self.float32
-        self._random = np.random.default_rng(0)
+        self._tape = _Tape()
 
     def stored(self, x: np.ndarray) -> np.ndarray:
-        rounded = round_at_random(x, self.dtype, self._random.random(x.shape, np.float32))
+        rounded = round_at_random(x, self.dtype, self._tape.chances(x.shape))
         rounded[0] = x[0]
         return rounded
 
@@ -105,9 +107,10 @@ class Disturbed(Exact):
         return self.off(x, library_deviation(self.float32) * x)
 
     def off(self, x: np.ndarray, deviation: np.ndarray | float) -> np.ndarray:
-        noise = deviation * self._random.standard_normal(x.shape, np.float32)
+        noise = np.multiply(deviation, self._tape.errors(x.shape), dtype=np.float64)
         noise[0] = 0.0
-        return x + noise
+        noise += x
+        return noise
 
     def product(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
         value = x @ y
@@ -137,6 +140,38 @@ class Disturbed(Exact):
         relative = library_deviation(self.float32) + 2 * rounding_deviation(self.float32) * growth
         wanted = np.broadcast_to(frequencies, (self.runs, *frequencies.shape))
         return self.off(wanted, np.where(frequencies == 1.0, 0.0, relative * frequencies))
+
+
+class _Tape:
+    """Random numbers that are drawn once for all: to draw them takes longer than to compute with them."""
+
+    def __init__(self) -> None:
+        self._at = 0
+
+    def chances(self, shape: tuple[int, ...]) -> np.ndarray:
+        """Numbers uniform in [0, 1)."""
+        return self._next(_drawn()[0], shape)
+
+    def errors(self, shape: tuple[int, ...]) -> np.ndarray:
+        """Uniform numbers of mean 0 and deviation 1: as roundings are."""
+        return self._next(_drawn()[1], shape)
+
+    def _next(self, numbers: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+        start, size = self._at, math.prod(shape)
+        self._at = (start + size) % len(numbers)
+        part = numbers[start : start + size]
+        if part.size < size:
+            # Past its end the tape begins again.
+            part = np.concatenate([part, np.resize(numbers, size - part.size)])
+        return part.reshape(shape)
+
+
+@functools.cache
+def _drawn() -> tuple[np.ndarray, np.ndarray]:
+    """Uniform numbers, and the same moved and scaled. How many is a prime number: layers of one size that read past the end
+    go on at other places each time."""
+    uniform = np.random.default_rng(0).random(4_000_037, np.float32)
+    return uniform, (uniform - np.float32(0.5)) * np.float32(12**0.5)
 
 
 def _rows(x: np.ndarray, weight: np.ndarray) -> np.ndarray:
