@@ -44,11 +44,17 @@ class Pick:
 
     def size(self, low: int, high: int) -> int:
         """A size between low and high, low the simplest."""
-        return low + next(self._choices) * (high - low + 1) // 256
+        return low + self._choice() * (high - low + 1) // 256
 
     def one_of(self, *choices: Any) -> Any:
         """Any of the choices, the first one simplest."""
-        return choices[next(self._choices) * len(choices) // 256]
+        return choices[self._choice() * len(choices) // 256]
+
+    def _choice(self) -> int:
+        """The next byte of the tape."""
+        for byte in self._choices:
+            return byte
+        raise IndexError(f"inputs make more than {CHOICES} choices for one example")
 
     def upto(self, key: str, *sizes: int) -> int:
         """Any of the sizes that the envelope's largest value allows."""
@@ -60,7 +66,8 @@ class Pick:
 
     def normal(self, *shape: int, dtype: str, amplitude: float = 1.0) -> np.ndarray:
         """Normally distributed values of both signs, rounded to the dtype."""
-        return np.asarray(self.random.normal(size=shape) * amplitude, np.float32).astype(numpy_dtype(dtype))
+        values = self.random.standard_normal(shape, np.float32) * np.float32(amplitude)
+        return np.asarray(values).astype(numpy_dtype(dtype))
 
     def integers(self, low: int, high: int, shape: tuple[int, ...], dtype: str) -> np.ndarray:
         """Whole numbers from low to high inclusive, exact in the dtype."""

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from inferspec.conformance.causes import causes
 from inferspec.conformance.certificate import BAD, STATES, verdict_text
 from inferspec.conformance.layouts.standings import standings
 
@@ -18,6 +19,8 @@ def lines(certificate: Mapping[str, Any]) -> Iterator[Line]:
     rows = certificate["requirements"]
     for component in dict.fromkeys(row["component"] for row in rows):
         yield from _component(component, [row for row in rows if row["component"] == component], certificate)
+    for cause in causes(rows):
+        yield str(cause), {"bold": True}
     if layout := certificate["subject"].get("layout"):
         yield from _chapters(layout, rows)
     for name, choices in certificate["subject"]["unclaimed"].items():

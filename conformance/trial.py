@@ -127,7 +127,10 @@ class Trial:
         if observation.raised:
             state = "overclaimed" if observation.raised in ("ValueError", "TypeError") else "failed"
             claim = "refuses what its envelope includes" if state == "overclaimed" else "raises"
-            hint = f'; if it does not support this, say so in ENVELOPE = {{"{self.contract.component}": {{…}}}}'
+            keys = ", ".join(self.contract.envelope)
+            hint = (
+                f'; if it does not support this, say so in ENVELOPE["{self.contract.component}"], whose keys are {keys}'
+            )
             text = f"{claim}: {observation.raised}: {observation.message}{hint if state == 'overclaimed' else ''}"
             raise Nonconformance(text, call, state)
         names = self._operation(call).parts

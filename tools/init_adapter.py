@@ -47,7 +47,8 @@ VERSION = "0.1"
 # What you support of a component; tests draw from nothing else. Each component below says what is claimed without an entry.
 ENVELOPE = {{}}
 
-# "native" where you compute in the input's dtype; "float32", the default, is held to tighter budgets.
+# "native" where steps are rounded to the input's dtype, with sums in float32; "float32", the default, is held to tighter
+# budgets.
 # PRECISION = {{"{first}": "native"}}
 {layout}
 # Known failures, which a certificate then counts as waived: a TOML file beside this one, with entries like

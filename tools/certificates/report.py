@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from inferspec.conformance.causes import causes
 from inferspec.conformance.certificate import BAD, STATES, verdict_text
 from inferspec.conformance.layouts.standings import Standing, standings
 from inferspec.spec import contracts
@@ -50,6 +51,7 @@ def _card(name: str, one: Certificate) -> dict[str, Any]:
         "claimed": len(rows) - states["not_claimed"] - states["outside_envelope"],
         "bad": bad,
         "facts": _facts(one),
+        "causes": [str(cause) for cause in causes(rows)],
         "unmet": [_unmet(one, row) for row in rows if row["state"] in BAD],
         "layout": one["subject"].get("layout", ""),
         "chapters": _chapters(one),

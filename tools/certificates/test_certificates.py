@@ -317,6 +317,11 @@ def test_a_report_tells_a_failure_with_its_diagnosis_and_rerun_line():
     assert "print('<&>')" in text
 
 
+def test_a_report_tells_what_requirements_fail_alike_by():
+    text = Reader(report({"a.json": made(CMASK_01=FAILURE, CMASK_02=FAILURE, CMASK_03=FAILURE)})).text
+    assert "3 requirements fail alike, as causal-mask-top-left would: CMASK-01, CMASK-02, CMASK-03" in text
+
+
 def test_a_report_lists_waivers():
     page = Reader(report({"a.json": made(waivers=[WAIVER], CMASK_03={"state": "waived"})}))
     assert "dtypes bfloat16" in page.text

@@ -1,0 +1,60 @@
+"""What several requirements fail alike by is told once."""
+
+from __future__ import annotations
+
+from inferspec.conformance.causes import FEWEST, causes
+
+RANK = (
+    "refuses what its envelope includes: ValueError: input of shape {} has no rank of 4 (at mine.py:7); if it does not"
+)
+
+
+def failed(number, message="out[0] = 2, oracle 1", *diagnosis, state="failed"):
+    return {
+        "id": f"X-{number:02}",
+        "state": state,
+        "failures": [{"message": message, "diagnosis": list(diagnosis)}],
+    }
+
+
+def told(*rows):
+    return [(cause.text, cause.ids) for cause in causes(rows)]
+
+
+def test_errors_of_one_line_are_one_cause_whatever_they_say():
+    rows = [failed(n, RANK.format((n, 1)), state="overclaimed") for n in range(4)]
+    (cause,) = causes(rows)
+    assert str(cause) == (
+        "4 requirements fail alike, by ValueError: input of shape (0, 1) has no rank of 4 (at mine.py:7): X-00, X-01, X-02, X-03"
+    )
+
+
+def test_errors_of_other_lines_and_types_are_other_causes():
+    raised = [("Value", 7), ("Value", 8), ("Value", 9), ("Type", 7), ("Key", 7)]
+    rows = [failed(n, f"raises: {kind}Error: no (at mine.py:{line})") for n, (kind, line) in enumerate(raised)]
+    assert told(*rows) == []
+
+
+def test_a_fault_that_explains_several_requirements_is_one_cause():
+    rows = [
+        failed(1, "wrong", "top-left", "shifted"),
+        failed(2, "wrong", "shifted"),
+        failed(3, "wrong", "shifted", "other"),
+    ]
+    assert told(*rows) == [("as shifted would", ("X-01", "X-02", "X-03"))]
+
+
+def test_a_requirement_is_told_by_its_widest_cause_alone():
+    rows = [failed(n, "wrong", "wide", *["narrow"] * (n < 3)) for n in range(6)]
+    assert told(*rows) == [("as wide would", tuple(f"X-{n:02}" for n in range(6)))]
+
+
+def test_few_that_fail_alike_and_what_is_met_or_waived_are_not_told():
+    few = [failed(n, "wrong", "fault") for n in range(FEWEST - 1)]
+    assert told(*few, failed(7, "wrong", "fault", state="waived"), failed(8)) == []
+
+
+def test_a_long_error_is_cut():
+    (cause,) = causes([failed(n, f"raises: ValueError: {'long ' * 99} (at mine.py:7)") for n in range(3)])
+    assert len(cause.text) < 200
+    assert cause.text.endswith("… (at mine.py:7)")
