@@ -253,8 +253,13 @@ def test_an_append_of_more_blocks_than_are_free_is_refused(subject, story):
     refuses_step(subject, story)
 
 
-@requirement(spec.BLK_22, story=too_long_prompts(), share=2.0)
+@requirement(spec.BLK_22, story=too_long_prompts(), share=0.7)
 def test_a_refused_prompt_changes_nothing(subject, story):
+    goes_on_after_refusal(subject, story)
+
+
+@requirement(spec.BLK_22, story=too_long_prompts(freed=True), share=0.5)
+def test_a_refused_prompt_uses_nothing_that_is_cached(subject, story):
     goes_on_after_refusal(subject, story)
 
 

@@ -315,7 +315,9 @@ def test_a_step_computes_no_more_of_prompts_than_it_may(subject, call):
 def test_no_more_requests_run_than_may(subject, call):
     at_once, most = int(subject.parts(call)["most at once"]), call.arguments["max_requests"]
     if at_once > most:
-        raise Nonconformance(f"{at_once} requests generate at the same time, and at most {most} may run", call)
+        raise Nonconformance(
+            f"{at_once} requests generate in one step and are not finished, and at most {most} may run", call
+        )
 
 
 # pages

@@ -7,6 +7,7 @@ from inferspec.conformance.inputs.scheduler import (
     cancelled,
     chunked,
     conversations,
+    crowds,
     deserted,
     ends_of_zero,
     evicted,
@@ -17,6 +18,7 @@ from inferspec.conformance.inputs.scheduler import (
     in_flight,
     limits,
     no_limits,
+    overtaken,
     passers_by,
     queued,
     ranked,
@@ -85,8 +87,13 @@ def test_each_request_is_finished_once(subject, call):
 # chunks
 
 
-@requirement(spec.SCHED_04, call=chunked(), share=1.9)
+@requirement(spec.SCHED_04, call=chunked(), share=0.8)
 def test_chunks_follow_each_other(subject, call):
+    keeps(subject, call, Check.COVER)
+
+
+@requirement(spec.SCHED_04, call=overtaken(), share=0.2)
+def test_chunks_of_prompts_that_are_overtaken_follow_each_other(subject, call):
     keeps(subject, call, Check.COVER)
 
 
@@ -148,6 +155,11 @@ def test_the_budget_is_that_of_a_step(subject, call):
     keeps(subject, call, Check.BUDGET)
 
 
+@requirement(spec.SCHED_01, call=crowds(), share=0.05)
+def test_dozens_of_mates_do_not_show(subject, call):
+    keeps(subject, call, *MUST)
+
+
 @requirement(spec.SCHED_09, call=together(), share=0.4)
 def test_the_budget_is_shared_by_requests(subject, call):
     keeps(subject, call, Check.BUDGET)
@@ -176,6 +188,11 @@ def test_decodes_and_prefills_are_told_apart(subject, call):
 @requirement(spec.SCHED_12, call=growing(), share=0.3)
 def test_what_is_computed_again_is_prefill(subject, call):
     keeps(subject, call, Check.KIND)
+
+
+@requirement(spec.SCHED_13, call=crowds(), share=0.05)
+def test_a_step_decodes_for_dozens(subject, call):
+    keeps(subject, call, Check.ALL)
 
 
 @requirement(spec.SCHED_13, call=together(), share=3.0)

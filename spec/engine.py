@@ -3,7 +3,8 @@
     Engine(model, *, num_pages=256, page_size=16, max_requests=8, max_prefill_tokens=512, prefix_caching=True,
            draft=None, num_draft_tokens=4, clock=time.perf_counter)
     .add_request(tokens, max_tokens, priority=0, eos=()) -> id   the larger priority goes first, then who came first
-    .step() -> [(id, token), …]     what one step made, in order for each request; an EOS id does not come out
+    .step() -> [(id, token), …]     what one step made, in order for each request; an EOS id does not come out; nothing, and
+                                    no error, when there is nothing to do
     .run() -> {id: output}          steps until nothing is unfinished; of every request that is not cancelled
     .cancel(id)                     the request ends as it is and gives its pages back
     .output(id), .finished(id)      the ids so far; whether there will be no more
@@ -11,10 +12,13 @@
     .num_free_pages, .has_unfinished
     .logits(id)                     (may be missing) the logits V that the last id of the output was chosen by
 
-`model` and `draft` are the subject's own `Qwen3(config, weights)` or `Llama(config, weights)`. `num_pages` pages of `page_size`
-tokens hold the keys and values of all requests, at most `max_requests` of which run at a time; a step computes at most
-`max_prefill_tokens` tokens of prompts. A draft guesses `num_draft_tokens` ids at a time. When the model raises in a step,
-the exception passes to the caller, and the next step goes on as if nothing had happened. Ids of requests are anything hashable.
+`model` and `draft` are the subject's own `Qwen3(config, weights)` or `Llama(config, weights)`. `num_pages` pages of
+`page_size` tokens hold the keys and values of all requests, at most `max_requests` of which run at a time; a step
+computes at most `max_prefill_tokens` tokens of prompts. The last id of a request is never computed and needs no slot.
+A page that no request holds is free, whatever the prefix cache knows of it. Without pages of its own an engine counts
+what its requests would fill, or does not offer `num_free_pages`. A draft guesses `num_draft_tokens` ids at a time.
+When the model raises in a step, the exception passes to the caller, and the next step goes on as if nothing had
+happened. Ids of requests are anything hashable.
 
 A call is a story: `steps` of one engine, and then as many steps as are needed to serve what is left. `seen` says what is
 looked at (`spec/engine_stories.py`). Steps beside the methods: `fail(after)`, a step, or a run, in which the model fails at
@@ -172,8 +176,16 @@ class Engine(PlainEngine):
         last_run = max((number for number, (step, _) in enumerate(a.steps, 1) if step == "run"), default=0)
         told |= {f"{k} run": ids for k, ids in asked.items() if k < last_run and k not in cancelled}
         together: dict[str, dict[str, Any]] = {
-            "pages": {"free": [a.num_pages] * engines, "outside": 0, "held while idle": 0},
-            "ends": {"misled": 0, "repeated": 0, "unfinished": [0] * engines},
+            "pages": {
+                "free at the end": [a.num_pages] * engines,
+                "free pages beyond those there are": 0,
+                "pages held while idle": 0,
+            },
+            "ends": {
+                "has_unfinished misled": 0,
+                "ids that a run had returned": 0,
+                "has_unfinished at the end": [0] * engines,
+            },
             "order": {"order": self._in_order(a, asked)},
         }
         for group in a.seen:
@@ -187,7 +199,7 @@ class Engine(PlainEngine):
         watched = not any(step == "run" for step, _ in a.steps)
         groups: dict[str, dict[str, Any]] = {
             "outputs": {"output": ids, "finished": 1},
-            "stream": {"streamed": ids, "apart": 0} if watched else {},
+            "stream": {"streamed": ids, "output unlike the steps": 0} if watched else {},
             "pace": {"most in a step": min(len(ids), 1)} if watched else {},
             "metrics": {"ttft": 0, "tpot": 0, "itl": np.zeros(max(len(ids) - 1, 0)), "e2el": 0, "meanwhile": 0},
             "identities": {"identity": 0, "gaps": 0, "mean gap": 0, "below 0": 0},

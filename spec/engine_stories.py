@@ -191,6 +191,9 @@ class _Story:
             one.bursts += one.asked not in made
             made[one.asked] = made.get(one.asked, 0) + 1
             one.most = max(one.most, made[one.asked])
+        # Who generates and is not served in a step may be preempted: that does not count.
+        running = [number for number in made if not self.engines[engine].finished(self.known[number].name)]
+        self.at_once = max(self.at_once, len(running))
 
     def _computes(self) -> None:
         self.clock.now += COMPUTING
@@ -212,7 +215,6 @@ class _Story:
             mine = [one for one in self.known.values() if one.engine == index]
             for one in () if self.ran else mine:
                 self.compare(engine, one)
-            self.at_once = max(self.at_once, sum(bool(x.streamed) and not engine.finished(x.name) for x in mine))
             self.misled += unfinished != any(not (one.cancelled or engine.finished(one.name)) for one in mine)
 
     def compare(self, engine: Any, one: _Known) -> None:
@@ -251,8 +253,8 @@ class _Story:
                     self.told |= {f"{one.asked} {name}": value for name, value in tell(engine, one).items()}
         free = [int(read(x, "num_free_pages")) for x in self.engines] if "pages" in self.a.seen else []
         together: dict[str, dict[str, Any]] = {
-            "pages": {"free": free, "outside": self.outside, "held while idle": self.held},
-            "ends": {"misled": self.misled, "repeated": self.repeated, "unfinished": [int(bool(read(x, "has_unfinished"))) for x in self.engines]},
+            "pages": {"free at the end": free, "free pages beyond those there are": self.outside, "pages held while idle": self.held},
+            "ends": {"has_unfinished misled": self.misled, "ids that a run had returned": self.repeated, "has_unfinished at the end": [int(bool(read(x, "has_unfinished"))) for x in self.engines]},
             "order": {"order": self.order},
             "steps": {"most at once": self.at_once},
         }  # fmt: skip
@@ -326,7 +328,7 @@ def _less(told: float | None, seen: float | None) -> float:
 
 _TOLD: Mapping[str, Callable[[Any, _Known], dict[str, Any]]] = {
     "outputs": _outputs,
-    "stream": lambda engine, one: {"streamed": one.streamed, "apart": one.apart},
+    "stream": lambda engine, one: {"streamed": one.streamed, "output unlike the steps": one.apart},
     "pace": lambda engine, one: {"most in a step": one.most},
     "cancelled": _cancelled,
     "metrics": lambda engine, one: {**_metrics(engine, one), "meanwhile": one.meanwhile},

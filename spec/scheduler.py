@@ -10,7 +10,8 @@
 A chunk shows `request`, `start`, `tokens` (those at the positions start, start + 1, …), `block_ids` (position p belongs into
 block_ids[p // block_size], slot p % block_size) and `samples`: it reaches the end of what the request has, so that an id
 follows. The scheduler sets `state` (WAITING, RUNNING, PREEMPTED, FINISHED: an enumeration's members or words) and
-`output` of a request; before, they are None and an empty list. A step that was never updated is void: the model raised.
+`output` of a request; before, they are None and an empty list. A step that was never updated is void: the model
+raised. Whom it admitted may wait again, as before it, and be admitted anew with other blocks.
 
 A request computes its prompt in chunks, those of a step together of no more than max_prefill_tokens tokens, and then a
 token a step. At most max_requests run. One that needs a block when there is none takes that of another one behind it in order
@@ -33,6 +34,8 @@ A call is a story: `steps` of one scheduler. A request has the number of the ste
 Block ids are told in the order in which they were first seen. Steps beside the methods: `step`, schedule and update;
 `fail`, the model computes the step in part, leaves anything in its slots, and raises; `update_wrongly(how)`; `add_again`;
 `cancel_stranger`, a request that was never added; `pass_by`, requests that are added, cancelled and forgotten; `finish`, steps until every request is finished, told as 3.1, 3.2, …
+
+Left open: whether `schedule` raises or gives an empty step when every request is finished.
 
 What must hold is judged on the history of observations (`spec/scheduling_histories.py`): a step may have fewer
 chunks or smaller ones, prefills before decodes or after, blocks early or late, another victim.

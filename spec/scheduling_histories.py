@@ -93,6 +93,8 @@ class Known:
     ids: list[int] = field(default_factory=list)
     ended: bool = False
     """Whether an id of eos follows `ids`."""
+    before: int | None = None
+    """What it was before a step admitted it, until that step is updated."""
     values: list[int] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -210,11 +212,12 @@ class _Judge:
     # schedule
 
     def _schedule(self, name: str, number: int) -> Found:
-        self.open = True
         self.chunks = None
         if not self._has(name, "chunks"):
-            yield Check.RAISED, "schedule raises"
+            if any(known.state != FINISHED for known in self.known.values()):
+                yield Check.RAISED, "schedule raises"
             return
+        self.open = True
         self.chunks = chunks = _chunks(self._list(name, "chunks"))
         preempted = self._list(name, "preempted") if self._has(name, "preempted") else []
         before = {n: known.state for n, known in self.known.items()}
@@ -224,12 +227,15 @@ class _Judge:
             if request in self.known:
                 self.known[request].lose()
         yield from self._judge_stalls(chunks, preempted, before)
+        # Who was admitted for a void step may have others by now.
+        held = {n: k.blocks for n, k in self.known.items() if k.state == RUNNING and k.before is None}
+        held |= {chunk.request: chunk.blocks for chunk in chunks}
         for chunk in chunks:
             known = self.known.get(chunk.request)
             if known is None or before[chunk.request] == FINISHED:
                 yield Check.OVER, f"there is a chunk of request {chunk.request}, which is finished or not known"
             else:
-                yield from self._judge_chunk(chunk, known)
+                yield from self._judge_chunk(chunk, known, held)
         yield from self._judge_step(chunks)
         yield from self._judge_states(name, chunks, preempted, before)
         yield from self._judge_lost(name, preempted)
@@ -286,8 +292,11 @@ class _Judge:
         if left and any(chunk.decode for chunk in chunks):
             yield Check.ALL, f"request {left[0]} generates, and others are decoded without it"
 
-    def _judge_chunk(self, chunk: Chunk, known: Known) -> Found:
-        """A chunk by itself. A request that was admitted for it may begin anywhere behind what its blocks hold."""
+    def _judge_chunk(self, chunk: Chunk, known: Known, held: Mapping[int, Sequence[int]]) -> Found:
+        """A chunk by itself. A request that was admitted for it may begin anywhere behind what its blocks hold.
+
+        held: the blocks of all requests that run.
+        """
         about = f"the chunk of request {chunk.request}"
         sequence, size = known.sequence, self.a.block_size
         if not chunk.tokens:
@@ -313,7 +322,7 @@ class _Judge:
             kind = "decode" if chunk.decode else "prefill"
             yield Check.KIND, f"{about}, of {len(chunk.tokens)} tokens, is a {kind}"
         written = set(ids[max(chunk.start, 0) // size : blocks_of(chunk.end, size)])
-        others = {b for n, k in self.known.items() if n != chunk.request and k.state == RUNNING for b in k.blocks}
+        others = {b for n, blocks in held.items() if n != chunk.request for b in blocks}
         if shared := written & others:
             yield Check.APART, f"{about} writes into block {min(shared)}, which another running request has"
         known.blocks = ids
@@ -352,9 +361,15 @@ class _Judge:
             elif number in preempted:
                 expected = PREEMPTED
             admitted = expected in (WAITING, PREEMPTED) and state == RUNNING
+            if expected == RUNNING and number not in served and state == known.before:
+                # The step that admitted it was void, and that it was admitted too.
+                expected = state
+                known.lose()
             if state != expected and not admitted:
                 yield Check.STATE, f"request {number} is {_named(state)} after schedule, not {STATES[expected]}"
             known.state = RUNNING if admitted else expected
+            if before[number] != RUNNING and known.state == RUNNING:
+                known.before = before[number]
         running = sum(known.state == RUNNING for known in self.known.values())
         if running > self.a.max_requests:
             yield Check.MOST, f"{running} requests run, and max_requests is {self.a.max_requests}"
@@ -402,6 +417,11 @@ class _Judge:
     def _update(self, name: str, number: int) -> Found:
         self.open = False
         chunks, self.chunks = self.chunks or [], None
+        served = {chunk.request for chunk in chunks}
+        for number, one in self.known.items():
+            if one.before is not None and number not in served:
+                one.blocks = []
+            one.before = None
         self.memory.compute([(chunk.blocks, chunk.start, chunk.tokens) for chunk in chunks])
         if self._has(name, "refused"):
             yield Check.RAISED, "update raises"

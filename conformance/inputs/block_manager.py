@@ -541,18 +541,20 @@ def _hall(script: Script) -> tuple[int, tuple[int, ...]]:
 
 
 @calls
-def too_long_prompts(pick: Pick) -> Story:
-    """A prompt that needs a block more than are free, or many; some of its beginning is cached, in use or free."""
+def too_long_prompts(pick: Pick, freed: bool = False) -> Story:
+    """A prompt that needs a block more than are free, or many; some of its beginning is cached, in use or free. freed:
+    whether there is such a beginning, and something else, and all of it free."""
     script = Script(pick)
     line = script.line(24 * script.size)
     script.blocks = min(10, pick.envelope["blocks"])
-    cached = pick.size(0, 3)
+    cached = pick.size(freed, 3)
     held = script.allocate(line[: cached * script.size]) if cached else 0
-    other = script.allocate(script.line(script.size + 1), pick.one_of(None, 0)) if pick.one_of(False, True) else 0
+    beside = freed or pick.one_of(False, True)
+    other = script.allocate(script.line(script.size + 1), pick.one_of(None, 0)) if beside else 0
     taken = 2 if other else 0
-    if held and pick.one_of(False, True):
+    if freed or (held and pick.one_of(False, True)):
         script.free(held)
-    if other and pick.one_of(False, True):
+    if freed or (other and pick.one_of(False, True)):
         script.free(other)
         taken = 0
     # Even where all that is cached is hit, there is a block too few.

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from inferspec.conformance.calls import Call
-from inferspec.conformance.inputs.engine_models import CLEAR, CLEAR_ENOUGH, is_clear, model, near, other, stands_out
+from inferspec.conformance.inputs.engine_models import is_clear, model, near, other, stands_out
 from inferspec.conformance.strategies import Calls, Pick, calls
 from inferspec.spec.engine import alone
 from inferspec.spec.engine_model import forward, pages_of
@@ -77,11 +77,11 @@ class Script:
     def ids(self, n: int) -> Ids:
         return tuple(int(x) for x in self.random.integers(0, self.vocabulary, n))
 
-    def prompt(self, length: int, limit: int, start: Ids = (), clear: float = CLEAR) -> Ids:
+    def prompt(self, length: int, limit: int, start: Ids = ()) -> Ids:
         """A prompt that begins with `start`, and on whose way no id is nearly another."""
         for number in range(1, TRIES + 1):
             tokens = (*start, *self.ids(length - len(start)))[: max(length, 1)]
-            if is_clear(self.model, tokens, limit, clear):
+            if is_clear(self.model, tokens, limit):
                 return tokens
             # There are not many short prompts: perhaps none of them is clear for so long.
             if len(tokens) <= len(start) or number % OF_ONE_LENGTH == 0:
@@ -183,7 +183,7 @@ def long_requests(script: Script) -> None:
     """A request of more tokens, and pages, than tables and buffers may have been made for; perhaps others beside it."""
     pick = script.pick
     length, limit = pick.one_of((150, 4), (12, 40), (270, 3), (100, 36))
-    script.add(script.prompt(length, limit, clear=CLEAR_ENOUGH if limit > 4 else CLEAR), limit)
+    script.add(script.prompt(length, limit), limit)
     for _ in range(pick.size(0, 2)):
         script.between()
         script.add(script.prompt(pick.size(1, 9), 4), 4)
@@ -474,10 +474,10 @@ def cancelling_sharers(script: Script) -> None:
         script.add(script.prompt(len(start) + pick.size(0, 2), 9, start), 9)
         script.do("step", times=-(-len(start) // script.chunk) + pick.size(1, 2))
     script.do("cancel", request=pick.one_of(1, *script.asked))
-    stays = script.need(len(start) + 2, 9)
+    # Few enough pages that the newcomers need all that are free.
     for _ in range(2):
         script.add(script.prompt(min(script.size, 8) * 2 + 1, 3), 3)
-    script.shorten(stays)
+    script.shorten(pick.size(0, 2))
 
 
 @told("outputs", "stream", "ends", "pages")

@@ -17,12 +17,9 @@ import numpy as np
 from inferspec.conformance.inputs.decoder import LLAMA, QWEN3, linears, norms
 from inferspec.spec.engine import alone
 
-CLEAR = 0.1
+CLEAR = 0.025
 """How far the largest logit lies above the second, at least, in standard deviations of the row. Rounding in float32 moves
 logits by some 1e-5 of one."""
-
-CLEAR_ENOUGH = 0.025
-"""The same of requests of so many ids that on hardly any way all of them are clear."""
 
 SHARP, LARGE, HEAD = 2.5, 2.5, 3.0
 """What queries and keys, values and outputs, and logits are multiplied by."""
@@ -97,19 +94,19 @@ def _amplitude(name: str, inputs: int, head_norms: bool) -> float:
     return factor / math.sqrt(inputs)
 
 
-_CLEAR: dict[tuple[int, tuple[int, ...], int, float], bool] = {}
+_CLEAR: dict[tuple[int, tuple[int, ...], int], bool] = {}
 """What was found of prompts: every fault, variant and seed of a run draws the same ones."""
 
 
-def is_clear(of: Model, prompt: Sequence[int], limit: int, clear: float = CLEAR) -> bool:
+def is_clear(of: Model, prompt: Sequence[int], limit: int) -> bool:
     """Whether no id on a request's way is nearly another. of: one of `model`'s, which are never given up."""
-    asked = id(of["weights"]), tuple(prompt), limit, clear
+    asked = id(of["weights"]), tuple(prompt), limit
     if asked not in _CLEAR:
-        _CLEAR[asked] = all(stands_out(alone(of, prompt, count)[1][-1], clear) for count in range(1, limit + 1))
+        _CLEAR[asked] = all(stands_out(alone(of, prompt, count)[1][-1]) for count in range(1, limit + 1))
     return _CLEAR[asked]
 
 
-def stands_out(row: np.ndarray, clear: float = CLEAR) -> bool:
+def stands_out(row: np.ndarray) -> bool:
     """Whether the largest logit of a row lies clearly above the second."""
     second, first = np.sort(row)[-2:]
-    return bool(first - second >= clear * row.std())
+    return bool(first - second >= CLEAR * row.std())

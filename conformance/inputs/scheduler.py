@@ -160,6 +160,17 @@ def chunked(pick: Pick) -> Call:
     return script.end()
 
 
+@several
+def overtaken(pick: Pick) -> Call:
+    """A prompt of two chunks, behind which a longer one of larger priority comes when the first is computed."""
+    script = Script(pick, budgets=(4, 2, 3, 5, 8))
+    script.most = max(script.most, 2)
+    script.add(script.tokens(script.budget + pick.size(1, script.budget - 1)), pick.size(1, 3), priority=-1)
+    script.do("step")
+    script.add(script.tokens(script.budget + pick.size(0, script.budget)), pick.size(1, 3), priority=2)
+    return script.end()
+
+
 @calls
 def very_long(pick: Pick) -> Call:
     """A prompt, or an output, of more tokens than tables may have been made for; another request beside it."""
@@ -180,6 +191,16 @@ def together(pick: Pick) -> Call:
     for _ in range(pick.size(0, 2)):
         script.work(2)
         script.add(script.tokens(pick.size(1, 4)), pick.size(1, 2))
+    return script.end()
+
+
+@calls
+def crowds(pick: Pick) -> Call:
+    """More requests at once than batches, and of more blocks than tables, may have been made for."""
+    script = Script(pick, budgets=(300, 64, 16))
+    script.most = pick.one_of(33, 20, 40)
+    for _ in range(script.most + pick.size(0, 3)):
+        script.add(script.tokens(int(script.random.integers(1, 13))), int(script.random.integers(2, 5)))
     return script.end()
 
 

@@ -1013,6 +1013,19 @@ def _one_at_a_time(self: Engine, m: State) -> None:
             self.preempt(m, r)
 
 
+def _slices(self: Engine, r: Request) -> Any:
+    return -r.priority, len(r.out) // 2, r.id
+
+
+def _takes_turns(self: Engine, m: State) -> None:
+    """Who has made two ids makes room for one that waits and has made fewer."""
+    if m.waiting and len(m.running) >= m.a.max_requests:
+        last = max(m.running, key=self.order)
+        if self.order(m.waiting[0]) < self.order(last):
+            self.preempt(m, last)
+    Engine.admit(self, m)
+
+
 def _prompts_first(self: Engine, m: State) -> list[tuple[Request, int, list[int]]]:
     """While prompts are computed nobody generates."""
     rows = Engine.plan(self, m)
@@ -1929,6 +1942,7 @@ FAULTS: tuple[Fault, ...] = (
 VARIANTS: tuple[Variant, ...] = (
     Variant("engine-one-at-a-time", "one request after the other", "Engine", {"admit": _one_at_a_time}),
     Variant("engine-prompts-first", "nobody generates while a prompt is computed", "Engine", {"plan": _prompts_first}),
+    Variant("engine-time-slices", "all take turns, two ids each", "Engine", {"order": _slices, "admit": _takes_turns}),
     Variant("engine-no-prefix-cache", "nothing is ever hit", "Engine", {"hits": _no_hits}, unmet=("ENG-38",)),
     Variant("engine-everything-anew", "all tokens computed in every step", "Engine", {"feed": _everything_anew}),
     Variant("engine-contiguous", "a contiguous memory for each request", "Engine", {"feed": _own_memory}),

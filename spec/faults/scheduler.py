@@ -243,6 +243,18 @@ def _generating_alone_count(self: Scheduler, s: Serving) -> bool:
     return sum(entry.decoding for entry in self.running(s)) < s.max_requests
 
 
+def _sixteen_at_most(self: Scheduler, s: Serving, preempted: list[Request]) -> list[Chunk]:
+    """The buffers of a step have so many rows."""
+    return Scheduler.decodes(self, s, preempted)[:16]
+
+
+def _blocks_in_a_byte(self: Scheduler, s: Serving, entry: Entry, count: int) -> Chunk:
+    """Block ids of 8 bits."""
+    chunk = Scheduler.chunk(self, s, entry, count)
+    chunk.block_ids = [block % 256 for block in chunk.block_ids]
+    return chunk
+
+
 def _block_by_block(self: Scheduler, s: Serving) -> list[Chunk]:
     """A prompt's part of a step is handed out a block at a time, as chunks of their own."""
     chunks: list[Chunk] = []
@@ -1064,6 +1076,13 @@ FAULTS: tuple[Fault, ...] = (
         TIRED,
     ),
     _fault(
+        "blocks-in-a-byte",
+        "block ids have 8 bits",
+        spec.SCHED_01,
+        {"chunk": _blocks_in_a_byte},
+        TIRED,
+    ),
+    _fault(
         "last-id-for-all",
         "every request of a step gets the id of the last one",
         spec.SCHED_01,
@@ -1267,6 +1286,13 @@ FAULTS: tuple[Fault, ...] = (
         spec.SCHED_13,
         {"decodes": _skips_after_a_victim},
         f"{VLLM}/issues/49097",
+    ),
+    _fault(
+        "decodes-for-sixteen",
+        "a step decodes for sixteen requests at most",
+        spec.SCHED_13,
+        {"decodes": _sixteen_at_most},
+        TIRED,
     ),
     _fault(
         "decodes-in-the-budget",
@@ -2075,6 +2101,25 @@ def _frees_then_schedules(self: Scheduler, s: Serving) -> Step:
     return Scheduler.schedule(self, s)
 
 
+def _rolls_back(self: Scheduler, s: Serving) -> Step:
+    """Who was admitted for a step that is void waits as before, or is admitted anew."""
+    if s.step is not None:
+        for entry, state in s.admitted:
+            if entry in s.entries and entry.table is not None:
+                self.preempt(s, entry)
+                entry.request.state = state
+    waiting = [(entry, entry.request.state) for entry in self.waiting(s)]
+    step = Scheduler.schedule(self, s)
+    s.admitted = [(entry, state) for entry, state in waiting if entry.table is not None]
+    return step
+
+
+def _raises_when_idle(self: Scheduler, s: Serving) -> Step:
+    if not s.entries:
+        raise ValueError("nothing to do")
+    return Scheduler.schedule(self, s)
+
+
 def _variant(name: str, text: str, change: Change, *unmet: str) -> Variant:
     return Variant(f"scheduler-{name}", text, "Scheduler", change, unmet=unmet)
 
@@ -2109,4 +2154,6 @@ VARIANTS: tuple[Variant, ...] = (
         "blocks of requests that were cancelled meanwhile stay until the update",
         {"cancel": _kept_while_computed, "update": _updates_then_frees, "schedule": _frees_then_schedules},
     ),
+    _variant("raises-when-idle", "no step when there is nothing to do", {"schedule": _raises_when_idle}),
+    _variant("rolls-back", "what a void step admitted waits again", {"schedule": _rolls_back}),
 )
