@@ -12,7 +12,9 @@ from inferspec.conformance.inputs.sampling import (
     LIMITS,
     MANY,
     MANY_ROWS,
+    MORE_THAN_1024,
     RARE_DRAWS,
+    THOUSANDS,
     WIDE,
     WIDE_ROWS,
     adversarial,
@@ -24,6 +26,7 @@ from inferspec.conformance.inputs.sampling import (
     fixed,
     greedy_calls,
     many_rows,
+    near,
     ordinary,
     partly_hidden,
     rare_ids,
@@ -64,6 +67,15 @@ def test_the_k_largest_of_a_large_vocabulary_survive(subject, call):
     spec.SAMP_01, call=filter_calls(top_k=[True], top_p=[False], values=tiers, sizes=WIDE, limits=LIMITS), share=0.3
 )
 def test_the_dozens_and_hundreds_of_largest_logits_survive(subject, call):
+    subject.agrees(call)
+
+
+@requirement(
+    spec.SAMP_01,
+    call=filter_calls(top_k=[True], top_p=[False], values=tiers, sizes=THOUSANDS, limits=MORE_THAN_1024),
+    share=0.05,
+)
+def test_more_than_a_thousand_logits_survive(subject, call):
     subject.agrees(call)
 
 
@@ -241,6 +253,11 @@ def test_temperature_0_gives_the_largest_logit(subject, call):
     subject.agrees(call)
 
 
+@requirement(spec.SAMP_21, call=greedy_calls(temperatures=["greedy"], values=near, dtypes=["float32"]), share=0.3)
+def test_temperature_0_gives_the_largest_of_near_logits(subject, call):
+    subject.agrees(call)
+
+
 @requirement(spec.SAMP_21, call=greedy_calls(temperatures=["greedy"], values=tied))
 def test_temperature_0_gives_the_lowest_of_equal_ids(subject, call):
     subject.agrees(call)
@@ -293,6 +310,20 @@ def test_ids_are_drawn_from_what_top_k_leaves(subject, call):
     share=1.2,
 )
 def test_ids_are_drawn_from_the_dozens_and_hundreds_that_top_k_leaves(subject, call):
+    chooses(subject, call)
+
+
+@requirement(
+    spec.SAMP_24,
+    call=sampler_calls(top_k=[True], top_p=[False], values=tiers, sizes=THOUSANDS, limits=MORE_THAN_1024),
+    share=0.1,
+)
+def test_ids_are_drawn_from_the_thousands_that_top_k_leaves(subject, call):
+    chooses(subject, call)
+
+
+@requirement(spec.SAMP_24, call=summed_draws(generators=["given"], top_p=[True], nuclei=True), share=0.1)
+def test_ids_are_drawn_from_the_thousands_that_top_p_leaves(subject, call):
     chooses(subject, call)
 
 

@@ -77,6 +77,11 @@ def test_a_rejection_may_come_at_anyplace(subject, call):
     subject.agrees(call)
 
 
+@requirement(spec.SPEC_05, call=verify_calls(counts=(17, 9, 12), rows=fine), share=0.2)
+def test_more_than_eight_drafts_are_looked_at(subject, call):
+    subject.agrees(call)
+
+
 @requirement(spec.SPEC_05, call=verify_calls(counts=(1, 2, 3), ends="rejection"), share=0.5)
 def test_the_last_draft_or_the_only_one_may_be_rejected(subject, call):
     subject.agrees(call)
@@ -162,12 +167,14 @@ def test_probabilities_are_compared_in_float32(subject, call):
     subject.agrees(call)
 
 
-@requirement(spec.SPEC_55, call=verify_calls(rows=fine, near=True, ends="rejection", sizes=(12, 5, 24, 7)), share=0.5)
+@requirement(
+    spec.SPEC_55, call=verify_calls(rows=fine, near=True, ends="rejection", sizes=(12, 5, 24, 7, 300)), share=0.5
+)
 def test_what_is_left_is_summed_in_float32(subject, call):
     subject.agrees(call)
 
 
-@requirement(spec.SPEC_55, call=verify_calls(rows=fine, near=True, ends="none", sizes=(12, 5, 24, 7)), share=0.5)
+@requirement(spec.SPEC_55, call=verify_calls(rows=fine, near=True, ends="none", sizes=(12, 5, 24, 7, 300)), share=0.5)
 def test_the_row_after_all_drafts_is_summed_in_float32(subject, call):
     subject.agrees(call)
 
@@ -301,8 +308,15 @@ def test_many_ids_are_those_of_the_target_alone(subject, call):
     subject.agrees(call)
 
 
-@requirement(spec.SPEC_24, call=generate_calls(drafts=(1, 2, 3, 4, 8, 16, 64), limits=(1, 2, 3, 5, 9, 20)), share=2.7)
+@requirement(spec.SPEC_24, call=generate_calls(drafts=(1, 2, 3, 4, 8, 16, 64), limits=(1, 2, 3, 5, 9, 20)), share=0.8)
 def test_any_number_of_drafts_gives_the_same_ids(subject, call):
+    subject.agrees(call)
+
+
+@requirement(
+    spec.SPEC_24, call=generate_calls(drafts=(16, 64, 9), limits=(40, 20), drafters=["near", "same"]), share=0.3
+)
+def test_dozens_of_drafts_are_all_verified(subject, call):
     subject.agrees(call)
 
 
@@ -536,7 +550,7 @@ def test_no_call_follows_the_end_of_sequence(subject, call):
         raise Nonconformance(f"after {len(seen['ids'])} ids models are {_listed(seen['reach'])} past the prompt", call)
 
 
-@requirement(spec.SPEC_39, call=ROUNDS(drafters=["same"], seen=("widths",)), share=0.5)
+@requirement(spec.SPEC_39, call=ROUNDS(drafters=["same"], drafts=(4, 1, 2, 3, 5, 12), seen=("widths",)), share=0.5)
 def test_so_many_ids_are_drafted_as_were_asked_for(subject, call):
     widths, a = subject.parts(call)["widths"], call.arguments
     most = a["num_draft_tokens"] + 1

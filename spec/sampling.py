@@ -303,8 +303,16 @@ class Sampler(Filtering):
         if a.temperature == 0:
             right = np.arange(z.shape[-1]) == Filtering.order(self, z)[:, :1]
         else:
-            right = self._within_rounding(_once(z), a, precision, order)
+            right = self._of_the_seen(_once(z), a, precision, order)
         return (right | ~sound[:, None]).reshape(a.logits.shape)
+
+    def _of_the_seen(self, z: np.ndarray, a: Arguments, precision: Precision, order: str) -> np.ndarray:
+        """Nothing can come of what every row hides, which of a large vocabulary may be nearly all."""
+        seen = np.flatnonzero((z > -np.inf).any(axis=0))
+        found = self._within_rounding(z[:, seen], a, precision, order)
+        right = np.zeros((len(found), z.shape[-1]), bool)
+        right[:, seen] = found
+        return right
 
     def _within_rounding(self, z: np.ndarray, a: Arguments, precision: Precision, order: str) -> np.ndarray:
         dtype = a.logits.dtype.name

@@ -218,21 +218,21 @@ class _Drawing(SpeculativeGenerate):
 # exact distributions
 
 
-JUNK: dict[str, tuple[tuple[float, ...], int, float]] = {
-    "none": ((), 0, 1.0),
-    "top_k": ((0.0, 0.3), 2, 1.0),
-    "top_p": ((0.8, 0.3), 0, 0.5),
-    "both": ((0.8, 0.3), 3, 0.5),
+JUNK: dict[str, tuple[tuple[tuple[float, ...], int, float], ...]] = {
+    "none": (((), 0, 1.0),),
+    "top_k": (((0.0, 0.3), 2, 1.0),),
+    "top_p": (((0.6, 0.3), 0, 0.6), ((0.8, 0.3), 0, 0.5)),
+    "both": (((0.6, 0.3), 3, 0.6), ((0.8, 0.3), 3, 0.5)),
 }
-"""For each kind of filters the junk of a table (`toy.Table`), and the top_k and top_p that take it away: 1 of 1.8 is more
-than a half, a half of 1.3 less, and two of them more."""
+"""For each kind of filters the junk of a table (`toy.Table`), and the top_k and top_p that take it away: 1 of 1.6 is more
+than 0.6, a half of 1.3 less, and two of them more. Of halves without junk 0.6 leaves both, and 0.5 one."""
 
 
 def _tables(pick: Pick, pairs: Sequence[Any], count: int) -> dict[str, Any]:
     """Descriptions of target and draft as tables of so many pairs of rows, and the filters that take their junk away."""
     dtype, filters = pick("dtypes"), _filters(pick)
     chosen = [pairs[int(pick.random.integers(len(pairs)))] for _ in range(count)]
-    junk, top_k, top_p = JUNK[pick.features["filters"]]
+    junk, top_k, top_p = pick.one_of(*JUNK[pick.features["filters"]])
     filters |= {name: value for name, value in (("top_k", top_k), ("top_p", top_p)) if name in filters}
     about = {"salt": int(pick.random.integers(2**31)), "heat": filters["temperature"], "junk": junk, "dtype": dtype}
     pick.features["drafters"] = "other"
@@ -265,14 +265,16 @@ QUARTERS = _quarters()
 
 @calls
 def halves_calls(
-    pick: Pick, shapes: tuple[tuple[int, int], ...] = ((1, 2), (1, 3), (2, 2), (3, 1)), size: int = 3
+    pick: Pick, shapes: tuple[tuple[int, int], ...] = ((1, 2), (1, 3), (2, 2), (1, 2), (3, 1)), size: int = 3
 ) -> Call:
     """Every output of a short request, on models whose every probability is 0, a half or 1. shapes: num_draft_tokens and
     max_tokens."""
     pairs = list(itertools.product(_halves(size), repeat=2))
     # Where rows are equal or have nothing in common, nothing is at stake.
     telling = [(q, p) for q, p in pairs if q != p and np.dot(q, p) > 0]
-    models = _tables(pick, [*pairs, *telling, *telling], 5)
+    # Of a row of one id no draft is drawn.
+    drawn = [(q, p) for q, p in pairs if max(q) < 1 and np.dot(q, p) > 0]
+    models = _tables(pick, [*pairs, *telling, *drawn, *drawn], 5)
     # Nothing for a filter to take away: a draft may be drawn from as it is, and would leave the halves.
     models["draft"]["junk"] = tuple(0.0 for _ in models["draft"]["junk"])
     drafts, limit = pick.one_of(*shapes)

@@ -42,6 +42,9 @@ HUGE = (4097, 32769, 65537, 151936)
 WIDE, LIMITS = (300, 48, 100, 1100, 2049, 3000), (40, 64, 256, 1024, 32, 33, 50, 65, 100, 200, 257, 512, 1023)
 """Vocabularies for limits that people ask for, and those limits."""
 
+THOUSANDS, MORE_THAN_1024 = (2049, 3000, 5000), (2000, 1100)
+"""Vocabularies for limits past what a buffer of candidates holds, and those limits."""
+
 MANY_ROWS, WIDE_ROWS = (9, 17, 33), (4097, 8191)
 """Rows of a batch that decodes, and vocabularies of rows that a threadgroup does not hold."""
 
@@ -70,10 +73,20 @@ def fine(pick: Pick, shape: tuple[int, ...]) -> np.ndarray:
     return apart(pick, shape) + pick.random.uniform(-1 / 32, 1 / 32, shape)
 
 
+def near(pick: Pick, shape: tuple[int, ...]) -> np.ndarray:
+    """Logits apart from each other, but for one in each row that is less than the largest by what half precision loses."""
+    x = apart(pick, shape)
+    if shape[-1] > 1:
+        rows = x.reshape(-1, shape[-1])
+        best, each = rows.argmax(axis=-1), np.arange(len(rows))
+        rows[each, (best + pick.random.integers(1, shape[-1], len(rows))) % shape[-1]] = rows[each, best] - 2.0**-13
+    return x
+
+
 def tiers(pick: Pick, shape: tuple[int, ...]) -> np.ndarray:
     """Equal logits in tiers that end where LIMITS do: those cuts are decisive, and no id is much likelier than another."""
     rows = math.prod(shape[:-1])
-    row = np.searchsorted(sorted(LIMITS), np.arange(shape[-1]), side="right") * -0.25
+    row = np.searchsorted(sorted((*LIMITS, *MORE_THAN_1024)), np.arange(shape[-1]), side="right") * -0.25
     levels = pick.random.integers(-8, 9, (rows, 1)) * 0.25 + row
     return np.reshape([pick.random.permutation(level) for level in levels], shape)
 
@@ -288,13 +301,14 @@ def greedy_calls(
 
 
 @calls
-def summed_draws(pick: Pick, sizes: tuple[int, ...] = HUGE) -> Call:
-    """A draw from thousands of equal probabilities."""
+def summed_draws(pick: Pick, sizes: tuple[int, ...] = HUGE, nuclei: bool = False) -> Call:
+    """A draw from thousands of equal probabilities. nuclei: from those that top_p leaves."""
     dtype, lead = pick("dtypes"), tuple(pick("leading_dims"))
     shape = (*(1 for _ in lead), pick.upto("vocabulary", *sizes))
     pick.features["generators"] = "given"
     logits = round_to(shares(pick, shape), dtype)
-    return pick.call(SAMPLER, temperature=1.0, logits=logits, uniform=uniforms(pick, shape[:-1]))
+    chosen = {"top_p": pick.one_of(0.75, 0.6, 0.9)} if nuclei and pick("top_p") else {}
+    return pick.call(SAMPLER, temperature=1.0, **chosen, logits=logits, uniform=uniforms(pick, shape[:-1]))
 
 
 @calls

@@ -20,7 +20,7 @@ from inferspec.spec.mistakes import (
     remembers,
     unguarded,
 )
-from inferspec.spec.numerics import Precision, f64, largest, numpy_dtype
+from inferspec.spec.numerics import Precision, f64, largest, numpy_dtype, round_to
 from inferspec.spec.sampling import Filtering, FilterLogits, Sampler, placed, running
 
 MLX_LM = "https://github.com/ml-explore/mlx-lm"
@@ -84,6 +84,10 @@ def _at_most_half(self: FilterLogits, a: Arguments) -> int:
 
 def _at_most(most: int) -> Change:
     return {"limit": lambda self, a: min(Filtering.limit(self, a), most) if a.top_k else Filtering.limit(self, a)}
+
+
+def _nucleus_of_256(self: Filtering, a: Arguments) -> int:
+    return Filtering.limit(self, a) if a.top_p == 1 else min(Filtering.limit(self, a), 256)
 
 
 def _ignored_from_32(self: Filtering, a: Arguments) -> int:
@@ -312,6 +316,7 @@ _FILTERS = (
         {"limit": _at_most_half},
         "PROPERTIES X2",
     ),
+    Fault("top-k-at-most-1024", "no more than 1024 can survive", spec.SAMP_01, _at_most(1024), "PROPERTIES X2"),
     Fault("top-k-at-most-64", "no more than 64 can survive", spec.SAMP_01, _at_most(64), "PROPERTIES X2"),
     Fault(
         "top-k-ignored-from-32",
@@ -595,6 +600,14 @@ def _last_of_equal_greedy(self: Sampler, z: np.ndarray, kept: Mask, a: Arguments
     return z.shape[-1] - 1 - np.argmax(np.where(kept, z, -np.inf)[:, ::-1], axis=-1)
 
 
+def _greedy_in(dtype: str) -> Any:
+    def greedy(self: Sampler, z: np.ndarray, kept: Mask, a: Arguments) -> np.ndarray:
+        with np.errstate(over="ignore"):
+            return Sampler.greedy(self, f64(round_to(z, dtype)), kept, a)
+
+    return greedy
+
+
 def _or_one(self: Sampler, a: Arguments) -> Any:
     return Sampler.respond(self, Arguments(**{**vars(a), "temperature": a.temperature or 1.0}))
 
@@ -763,6 +776,16 @@ _SAMPLERS = (
         {"greedy": _last_of_equal_greedy},
         TIRED,
     ),
+    *(
+        Fault(
+            f"greedy-in-{dtype}",
+            f"the largest logit is looked for in {dtype}",
+            spec.SAMP_21,
+            {"greedy": _greedy_in(dtype)},
+            TIRED,
+        )
+        for dtype in ("float16", "bfloat16")
+    ),
     Fault(
         "greedy-is-temperature-one",
         "a temperature of 0 counts as not given: `temperature or 1`",
@@ -874,6 +897,20 @@ _SAMPLERS = (
         "ids are drawn from no more than 256",
         spec.SAMP_24,
         _at_most(256),
+        "PROPERTIES X2",
+    ),
+    Fault(
+        "sampler-top-k-at-most-1024",
+        "ids are drawn from no more than 1024",
+        spec.SAMP_24,
+        _at_most(1024),
+        "PROPERTIES X2",
+    ),
+    Fault(
+        "sampler-nucleus-of-256",
+        "with a top_p, ids are drawn from the 256 likeliest",
+        spec.SAMP_24,
+        {"limit": _nucleus_of_256},
         "PROPERTIES X2",
     ),
     Fault(

@@ -898,6 +898,13 @@ FAULTS: tuple[Fault, ...] = (
     ),
     Fault("speculative-one-draft-fewer", "one id fewer is drafted", SPEC_39, {"count": _one_draft_fewer}, COUNTING),
     Fault(
+        "speculative-eight-at-most",
+        "no more than eight ids are drafted, whatever num_draft_tokens says",
+        SPEC_39,
+        {"count": lambda self, run: min(Loop.count(self, run), 8)},
+        TIRED,
+    ),
+    Fault(
         "speculative-always-four",
         "four ids are drafted, whatever num_draft_tokens says",
         SPEC_39,

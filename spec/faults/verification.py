@@ -69,6 +69,10 @@ def _compared_with(row: Callable[[int, int], int], number: Callable[[int], int] 
     return kept
 
 
+def _first_eight(self: Verify, tokens: list[int], q: Rows, p: Rows, u: Rows) -> int:
+    return Verify.kept(self, tokens[:8], q, p, u)
+
+
 def _last_unverified(self: Verify, tokens: list[int], q: Rows, p: Rows, u: Rows) -> int:
     count = Verify.kept(self, tokens[:-1], q, p, u)
     return len(tokens) if count == len(tokens) - 1 else count
@@ -93,6 +97,10 @@ def _sums_in_bfloat16(self: Verify, weights: np.ndarray, uniform: float) -> int:
     for weight in weights:
         cdf.append(float(f64(round_to(np.array(cdf[-1] + weight), "bfloat16"))))
     return int(np.argmax((np.array(cdf[1:]) > uniform * cdf[-1]) & (weights > 0)))
+
+
+def _long_sums_in_bfloat16(self: Verify, weights: np.ndarray, uniform: float) -> int:
+    return _sums_in_bfloat16(self, weights, uniform) if len(weights) > 256 else Verify.draw(self, weights, uniform)
 
 
 def _in_bfloat16(self: Verify, uniform: float, q: float, p: float) -> bool:
@@ -352,6 +360,13 @@ VERIFY_FAULTS: tuple[Fault, ...] = (
     ),
     Fault("verify-last-unverified", "the last draft is not looked at", SPEC_05, {"kept": _last_unverified}, OPENVINO),
     Fault(
+        "verify-eight-drafts",
+        "drafts past the eighth are not looked at",
+        SPEC_05,
+        {"kept": _first_eight},
+        TIRED,
+    ),
+    Fault(
         "verify-one-draft-fewer",
         "a rejection takes the draft before it along",
         SPEC_05,
@@ -426,6 +441,13 @@ VERIFY_FAULTS: tuple[Fault, ...] = (
         "what the target has more of is rounded to bfloat16",
         SPEC_55,
         {"residual": _rest_in_bfloat16},
+        "PROPERTIES X5",
+    ),
+    Fault(
+        "verify-long-sums-in-bfloat16",
+        "of more than 256 ids the cdf of the last one is summed in bfloat16",
+        SPEC_55,
+        {"draw": _long_sums_in_bfloat16},
         "PROPERTIES X5",
     ),
     Fault(
@@ -549,6 +571,12 @@ def _by_division(self: Verify, uniform: float, q: float, p: float) -> bool:
         return bool(np.float32(uniform) < np.float32(p) / np.float32(q))
 
 
+def _by_logarithms(self: Verify, uniform: float, q: float, p: float) -> bool:
+    with np.errstate(divide="ignore"):
+        log_u, log_q, log_p = np.log(np.array([uniform, q, p], np.float32))
+    return bool(p > 0 and (p >= q or log_u < log_p - log_q))
+
+
 def _all_at_once(self: Verify, tokens: list[int], q: Rows, p: Rows, u: Rows) -> int:
     """Every draft is decided, the last one first; what stands before the first that is not kept counts."""
     verdicts = [self.keeps(u[i], q[i, tokens[i]], p[i, tokens[i]]) for i in reversed(range(len(tokens)))][::-1]
@@ -571,6 +599,7 @@ VERIFY_VARIANTS: tuple[Variant, ...] = (
     Variant(
         "verify-by-division", "the uniform number is compared with p/q in float32", VERIFY, {"keeps": _by_division}
     ),
+    Variant("verify-by-logarithms", "logarithms are compared, in float32", VERIFY, {"keeps": _by_logarithms}),
     Variant("verify-all-at-once", "every draft is decided, the last one first", VERIFY, {"kept": _all_at_once}),
     Variant("verify-by-search", "ids are drawn by a search in the normalised cdf", VERIFY, {"draw": _by_search}),
     Variant("verify-in-float32", "all arithmetic is in float32", VERIFY, {"answer": _in_float32}),
