@@ -152,6 +152,14 @@ def takes_no_other_activation_for_silu(subject: Trial, call: Call) -> None:
             raise Nonconformance(f"hidden_act {name!r} is taken for 'silu'", other)
 
 
+def with_loud_stream(call: Call, part: str) -> Call:
+    """The call on a model whose residual stream is far past what float16 holds: its embedding, or what all its up
+    projections give, is 2^20 times as large."""
+    weights = call.arguments["weights"]
+    loud = {name: x * x.dtype.type(2.0**20) for name, x in weights.items() if name.endswith(f"{part}.weight")}
+    return call.having(weights={**weights, **loud})
+
+
 def with_all_that_is_said(call: Call) -> Call:
     """The call with all that a `config.json` of the hub says besides: what is not there is null, what is off has a value
     still, and what is the default may be absent."""

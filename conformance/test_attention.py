@@ -10,6 +10,7 @@ from inferspec.conformance.inputs.attention import (
     encoded,
     few_over_many,
     louder,
+    many_over_few,
     many_rows,
     mask_calls,
     multi_head_calls,
@@ -111,7 +112,7 @@ def test_causal_attention_agrees_for_every_relation_of_lengths(subject, call):
         amplitude=(1.0,),
         leading_dims=[(), (1,)],
         ratios=[1, 2],
-        head_dims=[4, 2, 8, 16],
+        head_dims=[4, 2, 8, 16, 128],
         most_heads=1,
     ),
     share=0.05,
@@ -313,14 +314,31 @@ def test_lengths_beside_tiles_are_right(subject, call):
     call=attention_calls(
         shapes=few_over_many,
         masks=["causal", "bool", "additive"],
-        leading_dims=[(), (1,)],
+        leading_dims=[(2,), ()],
         ratios=[1, 2, 3],
         amplitude=(1.0,),
         most_heads=1,
     ),
-    share=0.1,
+    share=0.2,
 )
 def test_a_few_queries_over_many_keys_are_right(subject, call):
+    subject.agrees(call, where=seeing(call))
+
+
+@requirement(
+    spec.ATTN_18,
+    call=attention_calls(
+        shapes=many_over_few,
+        masks=["none", "bool", "additive"],
+        leading_dims=[(), (1,)],
+        ratios=[1, 2, 3],
+        head_dims=[4, 2, 8, 64],
+        amplitude=(1.0,),
+        most_heads=1,
+    ),
+    share=0.05,
+)
+def test_a_thousand_queries_over_a_few_keys_are_right(subject, call):
     subject.agrees(call, where=seeing(call))
 
 

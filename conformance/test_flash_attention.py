@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from inferspec.conformance.inputs.attention import SPOILT, encoded, louder, seeing, shifted, spoilt
+from inferspec.conformance.inputs.attention import SPOILT, encoded, louder, many_over_few, seeing, shifted, spoilt
 from inferspec.conformance.inputs.flash_attention import (
     ENCODINGS,
     across_tiles,
@@ -14,6 +14,7 @@ from inferspec.conformance.inputs.flash_attention import (
     full_dim_calls,
     hidden_tiles,
     large_causal_blocks,
+    longer_than_keys,
     many_keys,
     routed_flash,
     routed_tiles,
@@ -122,7 +123,11 @@ def test_causal_flash_attention_agrees_wherever_the_diagonal_lies(subject, call)
     subject.agrees(call, where=seeing(call))
 
 
-@requirement(spec.FLASH_05, routed=routed_flash(masks=["causal"], shapes=large_causal_blocks, **ONE_HEAD), share=0.4)
+@requirement(
+    spec.FLASH_05,
+    routed=routed_flash(masks=["causal"], shapes=large_causal_blocks, **{**ONE_HEAD, "head_dims": [32, 40, 64, 128]}),
+    share=0.34,
+)
 def test_the_causal_walk_takes_the_right_large_tiles(subject, routed):
     call, expected = routed
     subject.expects(call, expected, where=seeing(call))
@@ -152,7 +157,11 @@ def test_rows_of_flash_attention_that_see_no_key_are_zeros(subject, call):
     subject.expects(call, np.zeros(call.arguments["query"].shape), where=~seeing(call))
 
 
-@requirement(spec.FLASH_07, call=flash_calls(masks=["causal"], relation="L>S"), share=0.3)
+@requirement(
+    spec.FLASH_07,
+    call=tiled_calls(masks=["causal"], shapes=longer_than_keys, leading_dims=FEW_ROWS),
+    share=0.3,
+)
 def test_causal_rows_of_flash_attention_before_the_first_key_are_zeros(subject, call):
     subject.expects(call, np.zeros(call.arguments["query"].shape), where=~seeing(call))
 
@@ -294,11 +303,25 @@ def test_several_large_blocks_and_tiles_are_right(subject, call):
 
 @requirement(
     spec.FLASH_18,
-    call=flash_calls(shapes=beside_splits, amplitude=(1.0, 2.0), masks=["none", "causal", "bool"], **ONE_HEAD),
+    call=flash_calls(
+        shapes=beside_splits,
+        amplitude=(1.0, 2.0),
+        masks=["none", "causal", "bool"],
+        **{**ONE_HEAD, "leading_dims": FEW_ROWS},
+    ),
     share=0.25,
 )
 def test_numbers_of_keys_from_which_kernels_split_them_are_right(subject, call):
     subject.agrees(call)
+
+
+@requirement(
+    spec.FLASH_18,
+    call=flash_calls(shapes=many_over_few, amplitude=(1.0,), masks=["none", "bool", "additive"], **ONE_HEAD),
+    share=0.05,
+)
+def test_a_thousand_queries_over_a_few_keys_are_right(subject, call):
+    subject.agrees(call, where=seeing(call))
 
 
 @requirement(spec.FLASH_18, routed=routed_tiles(masks=["none"], shapes=across_tiles, leading_dims=FEW_ROWS), share=0.5)

@@ -21,11 +21,13 @@ from inferspec.conformance.inputs.linear import (
     past_exp,
     peaked_softmax,
     resized,
+    rising,
     silu_calls,
     softmax_calls,
     square,
     towering_linear,
     whole_linear,
+    whole_tiles,
     wide,
 )
 from inferspec.conformance.properties import depends_on_arguments_alone, keeps_arguments, refuses, returns
@@ -126,6 +128,13 @@ def test_large_strided_arguments_are_read_like_their_copies(subject, call):
 
 @requirement(spec.LIN_06, call=linear_calls(sizes=beside_tiles, amplitude=(1.0,)), share=2.0)
 def test_sizes_beside_tiles_are_right(subject, call):
+    subject.agrees(call)
+
+
+@requirement(
+    spec.LIN_06, call=linear_calls(sizes=whole_tiles, amplitude=(1.0,), leading_dims=[(1,), (2,), (2, 3)]), share=0.3
+)
+def test_sizes_of_whole_tiles_are_right(subject, call):
     subject.agrees(call)
 
 
@@ -289,7 +298,12 @@ def test_the_last_axis_is_the_default(subject, call):
     subject.agrees(call)
 
 
-@requirement(spec.SMAX_03, call=softmax_calls(values=far_out))
+@requirement(spec.SMAX_03, call=softmax_calls(values=rising, lengths=(70, 1100, 300)), share=0.1)
+def test_the_largest_logit_may_come_late(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.SMAX_03, call=softmax_calls(values=far_out, lengths=(4, 1, 2, 5, 7, 9, 16, 70, 1100)))
 def test_adding_a_constant_to_a_row_changes_nothing(subject, call):
     subject.agrees(call)
 
@@ -299,7 +313,7 @@ def test_the_largest_and_lowest_logits_are_safe(subject, call):
     subject.agrees(call)
 
 
-@requirement(spec.SMAX_04, call=softmax_calls(values=partly_hidden, lengths=(9, 2, 5, 16, 33)))
+@requirement(spec.SMAX_04, call=softmax_calls(values=partly_hidden, lengths=(9, 2, 5, 16, 33, 70, 2100)))
 def test_entries_of_minus_infinity_get_nothing(subject, call):
     subject.agrees(call)
 
@@ -363,7 +377,7 @@ def test_an_axis_that_x_does_not_have_is_refused(subject, call, beyond, negative
     refuses(subject, call.having(axis=-axes - 1 - beyond if negative else axes + beyond))
 
 
-@requirement(spec.SMAX_12, call=softmax_calls(lengths=WIDE, leading_dims=[(), (1,), (2,)]), share=2.0)
+@requirement(spec.SMAX_12, call=softmax_calls(lengths=WIDE, leading_dims=[(), (1,), (2,), (2, 3)]), share=2.0)
 def test_rows_of_every_length_are_right(subject, call):
     subject.agrees(call)
 

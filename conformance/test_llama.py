@@ -12,11 +12,18 @@ from inferspec.conformance.decoders import (
     takes_no_scaled_rope_for_the_default,
     with_all_that_is_said,
     with_config,
+    with_loud_stream,
     with_one_token,
     without,
     without_fields,
 )
-from inferspec.conformance.inputs.decoder import LARGE_VOCABULARIES, past_256, prompt_then_singles, several_at_once
+from inferspec.conformance.inputs.decoder import (
+    LARGE_EPS,
+    LARGE_VOCABULARIES,
+    past_256,
+    prompt_then_singles,
+    several_at_once,
+)
 from inferspec.conformance.inputs.llama import close_score_calls, forward_calls, incremental_calls, spare_headed_calls
 from inferspec.conformance.properties import depends_on_arguments_alone, keeps_arguments, refuses, returns
 from inferspec.conformance.strategies import among, fractions, in_views
@@ -49,6 +56,16 @@ def test_what_else_a_config_says_changes_nothing(subject, call):
 )
 def test_prompts_of_hundreds_of_tokens_are_right(subject, call):
     subject.agrees(call)
+
+
+@requirement(
+    spec.LLAMA_01,
+    call=forward_calls(packing=["dense"], dtypes=["bfloat16", "float32"], lengths=(3, 5)),
+    part=among(["embed_tokens", "up_proj"]),
+    share=0.1,
+)
+def test_streams_that_float16_cannot_hold_are_right_in_other_dtypes(subject, call, part):
+    subject.agrees(with_loud_stream(call, part))
 
 
 @requirement(spec.LLAMA_02, call=forward_calls(tied=[True]), share=0.4)
@@ -97,7 +114,7 @@ def test_a_base_of_rope_that_is_absent_is_ten_thousand(subject, call):
     subject.agrees(without_fields(call, "rope_theta"))
 
 
-@requirement(spec.LLAMA_06, call=forward_calls(packing=DENSE), share=0.7)
+@requirement(spec.LLAMA_06, call=forward_calls(packing=DENSE, eps=LARGE_EPS), share=0.3)
 def test_eps_is_inside_the_root_of_every_norm(subject, call):
     subject.agrees(call)
 

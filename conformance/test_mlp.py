@@ -104,13 +104,13 @@ def test_no_argument_is_changed(subject, call):
     keeps_arguments(subject, call)
 
 
-@requirement(spec.MLP_10, call=swiglu_calls())
+@requirement(spec.MLP_10, call=swiglu_calls(amplitude=(0.3, 0.1)))
 def test_other_data_in_between_changes_nothing(subject, call):
     other = call.having(x=-call.arguments["x"])
     depends_on_arguments_alone(subject, call.kept(0), other.kept(0))
 
 
-@requirement(spec.MLP_10, call=swiglu_calls(), name=among(WEIGHTS))
+@requirement(spec.MLP_10, call=swiglu_calls(amplitude=(0.3, 0.1)), name=among(WEIGHTS))
 def test_a_layer_of_other_weights_in_between_changes_nothing(subject, call, name):
     depends_on_arguments_alone(subject, call, call.having(**{name: -call.arguments[name]}))
 

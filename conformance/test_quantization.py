@@ -28,7 +28,9 @@ from inferspec.conformance.inputs.quantization import (
     stacked_products,
     trained,
     whole_dequantize,
+    whole_tiles,
     wide_batches,
+    wide_layers,
 )
 from inferspec.conformance.properties import (
     bit_equal,
@@ -41,6 +43,7 @@ from inferspec.conformance.strategies import among, in_views
 from inferspec.conformance.suite import requirement
 from inferspec.conformance.trial import Nonconformance
 from inferspec.spec import quantization as spec
+from inferspec.spec.numerics import f64, round_to
 from inferspec.spec.quantization import Quantize, restored
 
 BATCHES = [(2,), (2, 3), (2, 1, 3), (9, 2)]
@@ -204,6 +207,11 @@ def test_weights_of_8_bits_are_rounded_once(subject, call):
     subject.agrees(call)
 
 
+@requirement(spec.DEQ_03, call=matrices(dtypes=["bfloat16", "float32"]), power=among([-20, 20]), share=0.2)
+def test_scales_that_float16_cannot_hold_are_right_in_other_dtypes(subject, call, power):
+    subject.agrees(_scaled(call, 2.0**power))
+
+
 @requirement(spec.DEQ_04, restoring=whole_dequantize(stacked=[True]), share=0.5)
 def test_stacked_parts_are_restored_each_in_its_place(subject, restoring):
     subject.expects(*restoring)
@@ -297,6 +305,11 @@ def test_each_feature_is_read_by_its_own_code_scale_and_bias(subject, reading):
     subject.expects(*reading)
 
 
+@requirement(spec.QMM_03, call=product_calls(dtypes=["bfloat16", "float32"]), power=among([-20, 20]), share=0.2)
+def test_scales_of_products_that_float16_cannot_hold_are_right_in_other_dtypes(subject, call, power):
+    subject.agrees(_scaled(call, 2.0**power))
+
+
 @requirement(spec.QMM_04, reading=reading_products(transpose=[True], sizes=square), share=0.5)
 def test_square_weights_are_read_by_rows(subject, reading):
     subject.expects(*reading)
@@ -329,6 +342,20 @@ def test_sizes_beside_tiles_are_right(subject, call):
 
 @requirement(spec.QMM_06, call=product_calls(sizes=beside_tiles, transpose=[False]))
 def test_sizes_beside_tiles_are_right_when_not_transposed(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.QMM_06, call=product_calls(sizes=whole_tiles, amplitude=(1.0,), leading_dims=[(1,), (2,)]), share=0.2)
+def test_sizes_of_whole_tiles_are_right(subject, call):
+    subject.agrees(call)
+
+
+@requirement(
+    spec.QMM_06,
+    call=product_calls(sizes=wide_layers, amplitude=(1.0,), leading_dims=[(1,), (2,)], transpose=[True]),
+    share=0.1,
+)
+def test_layers_as_wide_as_those_of_models_are_right(subject, call):
     subject.agrees(call)
 
 
@@ -699,3 +726,10 @@ def broken(call, bad, number):
         return call.having(packed=packed.astype(("int32", "uint8", "float32", "int64")[number]))
     values = call.arguments[bad]
     return call.having(**{bad: resized(values, -1, values.shape[-1] + (1 if number % 2 else 2))})
+
+
+def _scaled(call, factor):
+    """The call with scales and biases, and so all weights, times a power of two."""
+    return call.having(
+        **{part: round_to(f64(call.arguments[part]) * factor, call.features["dtypes"]) for part in ("scales", "biases")}
+    )

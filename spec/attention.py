@@ -132,8 +132,7 @@ class ScaledDotProductAttention(Operation):
     def evaluate(self, a: Arguments, precision: Precision) -> Answer:
         heads = a.query.shape[-3]
         q, k, v = f64(a.query), self.key_heads(f64(a.key), heads), self.value_heads(f64(a.value), heads)
-        none = (np.zeros_like(q), np.zeros_like(k), np.zeros_like(v))
-        return self.attend(q, k, v, self.scale(a), self.bias(a), a.query.dtype.name, precision, none)
+        return self.attend(q, k, v, self.scale(a), self.bias(a), a.query.dtype.name, precision)
 
     def attend(
         self,
@@ -144,9 +143,9 @@ class ScaledDotProductAttention(Operation):
         bias: np.ndarray,
         dtype: str,
         precision: Precision,
-        input_error: tuple[np.ndarray, np.ndarray, np.ndarray],
+        input_error: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None,
     ) -> Answer:
-        """Attention on heads that are matched already; `input_error` bounds how far q, k and v may be off.
+        """Attention on heads that are matched already; `input_error` bounds how far q, k and v may be off, if they may.
 
         Budget. u is the unit of the class, a that of float32, in which every class accumulates. Three roundings of
         the class lie between the inputs and a logit (scale, scaled query, product), one more adds the mask, and one
@@ -159,25 +158,30 @@ class ScaledDotProductAttention(Operation):
         """
         a, u = unit_roundoff("float32"), arithmetic_unit(precision, dtype)
         floor = rounding(np.zeros(()), dtype if precision is Precision.NATIVE else "float32")
-        dq, dk, dv = input_error
         keys, dim = k.shape[-2], q.shape[-1]
         with np.errstate(all="ignore"):
-            value = self.attended(q, k, v, scale, bias, dtype)
-
             logits = self.logits(q, k, scale, bias, dtype)
             weights = self.weights(logits, dtype)
+            # What replaces the whole formula is asked for its value; the formula itself is not computed twice.
+            replaced = type(self).attended is not ScaledDotProductAttention.attended
+            value = self.attended(q, k, v, scale, bias, dtype) if replaced else self.combine(weights, v, dtype)
+
             seen = weights > 0
             size_k, size_v = np.abs(k).swapaxes(-1, -2), np.abs(v)
             magnitude = np.abs(q) @ size_k * abs(scale)
-            carried = (dq @ size_k + (np.abs(q) + dq) @ dk.swapaxes(-1, -2)) * abs(scale)
-            carried = carried + floor * (size_k.sum(axis=-2, keepdims=True) + max(1.0, abs(scale)))
+            carried = floor * (size_k.sum(axis=-2, keepdims=True) + max(1.0, abs(scale)))
+            if input_error:
+                dq, dk, dv = input_error
+                carried = carried + (dq @ size_k + (np.abs(q) + dq) @ dk.swapaxes(-1, -2)) * abs(scale)
             below = logits.max(axis=-1, keepdims=True, initial=-np.inf) - logits
             rounded = np.where(np.isfinite(bias), np.abs(bias), 0.0) + np.abs(logits) + below
             logit_error = dot(magnitude, dim, a) + operations(u, 3) * magnitude + rounded * u + carried
             growth = weights_growth(weights, np.where(seen, logit_error, 0.0))
             relative = growth + library(a, 2) + (keys + 1) * a + operations(u, 3) + self.rescaling(logits, a)
-            budget = (weights * relative) @ size_v + dot(weights @ size_v, keys, a) + (weights * (1 + relative)) @ dv
-            budget = budget + 2 * floor * (seen @ (size_v + dv)) + keys * rounding(np.zeros(()), "float32")
+            budget = (weights * relative) @ size_v + dot(weights @ size_v, keys, a)
+            if input_error:
+                budget, size_v = budget + (weights * (1 + relative)) @ dv, size_v + dv
+            budget = budget + 2 * floor * (seen @ size_v) + keys * rounding(np.zeros(()), "float32")
             budget = budget + rounding(np.abs(value) + budget, dtype)
         return Answer(value, budget)
 

@@ -121,9 +121,8 @@ class PagedAttention(Operation):
         query_heads, q = a.query.shape[1], f64(a.query[row])
         keys, values = self.gathered(a, row)
         k, v = self.key_heads(keys, query_heads), self.value_heads(values, query_heads)
-        none = (np.zeros_like(q), np.zeros_like(k), np.zeros_like(v))
         bias = self.bias(a, row, k.shape[-2])
-        return self.core.attend(q, k, v, self.scale(a), bias, a.query.dtype.name, precision, none)
+        return self.core.attend(q, k, v, self.scale(a), bias, a.query.dtype.name, precision)
 
     def evaluate(self, a: Arguments, precision: Precision) -> Answer:
         """Budget: that of flash attention, row by row. Gathering adds none."""

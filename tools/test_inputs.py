@@ -100,6 +100,98 @@ def _argument(path: str) -> str:
     return rest[-1] if rest and first == "steps" else "" if rest else path
 
 
+SIZES: tuple[tuple[str, str, int, int], ...] = (
+    ("linear", "x", -1, 8000),
+    ("linear", "x", -2, 2**16),
+    ("linear", "weight", -2, 2**15),
+    ("silu", "x", -1, 2**16),
+    ("softmax", "x", -1, 2**16),
+    ("softmax", "x", -2, 2**16),
+    ("scaled_dot_product_attention", "query", -1, 192),
+    ("scaled_dot_product_attention", "query", -2, 512),
+    ("scaled_dot_product_attention", "query", -3, 64),
+    ("scaled_dot_product_attention", "query", -4, 2**15),
+    ("scaled_dot_product_attention", "key", -2, 2048),
+    ("scaled_dot_product_attention", "key", -3, 24),
+    ("MultiHeadAttention", "query", -1, 256),
+    ("MultiHeadAttention", "query", -2, 512),
+    ("MultiHeadAttention", "query", -3, 8),
+    ("flash_attention", "query", -1, 192),
+    ("flash_attention", "query", -2, 256),
+    ("flash_attention", "query", -3, 32),
+    ("flash_attention", "query", -4, 8),
+    ("flash_attention", "key", -2, 2**16),
+    ("flash_attention", "key", -3, 12),
+    ("paged_attention", "query", -1, 192),
+    ("paged_attention", "query", -2, 256),
+    ("paged_attention", "query", -3, 32),
+    ("paged_attention", "query", -4, 64),
+    ("paged_attention", "block_table", -1, 4096),
+    ("paged_attention", "key_pages", -2, 128),
+    ("paged_attention", "key_pages", -3, 32),
+    ("paged_attention", "key_pages", -4, 2**16),
+    ("RoPE", "x", -1, 192),
+    ("RoPE", "x", -2, 128),
+    ("RoPE", "x", -3, 4096),
+    ("RoPE", "x", -4, 8192),
+    ("RMSNorm", "x", -1, 8000),
+    ("RMSNorm", "x", -2, 2**16),
+    ("SwiGLU", "x", -2, 512),
+    ("SwiGLU", "w_gate", -2, 4000),
+    ("Embedding", "tokens", -1, 2**16),
+    ("Embedding", "weight", -1, 4000),
+    ("Embedding", "weight", -2, 150_000),
+    ("Embedding.as_linear", "x", -2, 128),
+    ("quantize", "w", -1, 4096),
+    ("quantize", "w", -2, 2**15),
+    ("dequantize", "packed", -2, 2**15),
+    ("quantized_matmul", "x", -1, 2**15),
+    ("quantized_matmul", "x", -2, 2**15),
+    ("quantized_matmul", "packed", -2, 2**15),
+    ("QuantizedLinear", "x", -1, 8000),
+    ("QuantizedLinear", "x", -2, 128),
+    ("QuantizedEmbedding", "tokens", -1, 4096),
+    ("QuantizedEmbedding", "packed", -2, 2**16),
+    ("QuantizedEmbedding.as_linear", "x", -1, 8000),
+    ("KVCache", "key", -1, 128),
+    ("KVCache", "key", -2, 2**15),
+    ("KVCache", "key", -3, 32),
+    ("KVCache", "key", -4, 8),
+    ("StaticKVCache", "key", -2, 2**15),
+    ("StaticKVCache", "key", -3, 32),
+    ("BatchingKVCache", "key", -2, 512),
+    ("BatchingKVCache", "key", -3, 32),
+    ("BatchingKVCache", "key", -4, 32),
+    ("PagedKVCache", "key", -2, 2**16),
+    ("PagedKVCache", "key", -3, 32),
+    ("filter_logits", "logits", -1, 150_000),
+    ("filter_logits", "logits", -2, 256),
+    ("Sampler", "logits", -1, 150_000),
+    ("Sampler", "logits", -2, 256),
+    ("verify", "target_probs", -1, 150_000),
+    ("verify", "target_probs", -2, 8),
+    ("Llama", "tokens", -1, 256),
+    ("Llama", "tokens", -2, 8),
+    ("Qwen3", "tokens", -1, 256),
+    ("Qwen3", "tokens", -2, 8),
+)
+"""Operation, argument, axis, and the size past which at least one draw has to be: kernels change path there, tables and
+threadgroups end, counters of 16 bits too."""
+
+
+@pytest.mark.parametrize(("operation", "argument", "axis", "size"), SIZES)
+def test_sizes_go_past_where_kernels_change_path(operation, argument, axis, size):
+    component = next(component for component, name in OPERATIONS if name == operation)
+    arrays = [
+        x
+        for call in calls_of(component, operation)
+        for path, x in call.leaves().items()
+        if _argument(path) == argument and x.ndim >= -axis
+    ]
+    largest = max(x.shape[axis] for x in arrays)
+    assert largest > size, f"of {len(arrays)} drawn {argument} axis {axis} is {largest} at most"
+
+
 def test_attention_meets_every_relation_of_lengths():
     pairs = {_lengths(call) for call in calls_of("attention", "scaled_dot_product_attention")}
     assert any(length < keys for length, keys in pairs if length > 1)

@@ -254,8 +254,13 @@ def beside_tiles(pick: Pick) -> tuple[int, int]:
 
 
 def few_over_many(pick: Pick) -> tuple[int, int]:
-    """A few queries, as in verifying a draft, over so many keys that kernels share them out."""
-    return pick.one_of(2, 5, 8), pick.upto("keys", 1025, 1024, 2049)
+    """One query or a few, as in verifying a draft, over so many keys that kernels share them out."""
+    return pick.one_of(1, 2, 5, 1, 8), pick.upto("keys", 1025, 1024, 2049)
+
+
+def many_over_few(pick: Pick) -> tuple[int, int]:
+    """More queries than a threadgroup has threads, over a few keys."""
+    return pick.one_of(1025, 1030), pick.size(1, 5)
 
 
 def prompts(pick: Pick) -> tuple[int, int]:
@@ -277,7 +282,8 @@ def mask_calls(pick: Pick, empty: bool = False) -> Call:
     """causal_mask of any lengths."""
     low = 0 if empty else 1
     longer = (33, 65, 130, 257, 300, 1030)
-    length, keys = (pick.one_of(pick.size(low, 12), pick.size(low, 12), pick.one_of(*longer)) for _ in range(2))
+    length = pick.one_of(pick.size(low, 12), pick.size(low, 12), pick.one_of(*longer))
+    keys = pick.one_of(pick.size(low, 12), pick.size(low, 12), pick.one_of(*longer, 4100))
     return pick.call("causal_mask", L=length, S=keys, dtype=pick("dtypes"))
 
 

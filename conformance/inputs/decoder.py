@@ -18,10 +18,11 @@ from inferspec.conformance.strategies import Pick
 from inferspec.spec.numerics import numpy_dtype
 from inferspec.spec.transformer import BLOCK_LINEARS, BLOCK_NORMS, HEAD_NORMS
 
-THETAS = (500.0, 10.0, 12345.5, 1e6)
+THETAS = (500.0, 10.5, 12345.5, 1e6)
 """Bases of RoPE, none the default."""
 
-EPS = (1e-5, 1e-2, 1e-6)
+EPS, LARGE_EPS = (1e-5, 1e-2, 1e-6), (0.1, 1e-2)
+"""What norms add inside the root: as models have it, and so much that it shows in every norm and dtype."""
 
 AMPLITUDES = (0.05, 0.3, 1.0)
 """Of the embedding: beside the larger eps the smaller ones are small."""
@@ -71,6 +72,7 @@ def model(
     layers: Sequence[int] = (2, 1, 3),
     small: bool = False,
     vocabularies: Sequence[int] = VOCABULARIES,
+    eps: Sequence[float] = EPS,
 ) -> Model:
     """Any tiny model of the envelope. small: of few features, for long prompts."""
     dtype, packing = pick("dtypes"), _packed(pick)
@@ -78,7 +80,7 @@ def model(
     config = _sizes(pick, kind, group, small, packing == THROUGHOUT, vocabularies) | {
         "model_type": kind.model_type,
         "num_hidden_layers": pick.one_of(*layers),
-        "rms_norm_eps": pick.one_of(*EPS),
+        "rms_norm_eps": pick.one_of(*eps),
         "max_position_embeddings": 512,
         "tie_word_embeddings": pick("tied"),
         "hidden_act": "silu",
@@ -246,9 +248,10 @@ def forward(
     layers: Sequence[int] = (2, 1, 3),
     small: bool = False,
     vocabularies: Sequence[int] = VOCABULARIES,
+    eps: Sequence[float] = EPS,
 ) -> Call:
     """A prompt of a tiny model."""
-    config, weights = model(pick, kind, layers, small, vocabularies)
+    config, weights = model(pick, kind, layers, small, vocabularies, eps)
     tokens = ids(pick, config, pick.one_of(*batches), pick.upto("length", *lengths))
     return pick.call(kind.name, config=config, weights=weights, tokens=tokens)
 

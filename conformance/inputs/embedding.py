@@ -49,11 +49,16 @@ def large(pick: Pick) -> tuple[int, int, int]:
 
 
 def beside_tiles(pick: Pick) -> tuple[int, int, int]:
-    """Rows, vocabulary or dims beside the tiles of kernels, the others small."""
+    """Rows, vocabulary or dims beside the tiles of kernels, the others small; or more than a tile of wide rows."""
     size = min(pick.one_of(*EDGES), pick.envelope["vocabulary"], pick.envelope["features"])
     few, other = pick.size(1, 6), pick.one_of(3, 1, 9, 33)
     return pick.one_of(
-        (few, size, other), (few, other, size), (size, few, other), (few, size, size), (130, other, size)
+        (few, size, other),
+        (few, other, size),
+        (size, few, other),
+        (few, size, size),
+        (130, other, size),
+        (pick.one_of(1, 33, 70), 66, pick.upto("features", 1030, 2049)),
     )
 
 

@@ -70,6 +70,12 @@ def large_causal_blocks(pick: Pick) -> tuple[int, int]:
     return length, length + pick.one_of(0, 0, 0, 1, -1, pick.size(0, 130), 127, 128, -pick.size(1, 100))
 
 
+def longer_than_keys(pick: Pick) -> tuple[int, int]:
+    """Fewer keys than queries, by some or by whole blocks."""
+    length = pick.one_of(9, 2, 33, 40, 65, 70, 130)
+    return length, pick.size(1, length - 1)
+
+
 def beside_splits(pick: Pick) -> tuple[int, int]:
     """Few queries over so many keys that kernels share them out: beside the numbers from which they do."""
     return pick.one_of(1, 1, 1, 2), pick.upto("keys", 257, 512, 1023, 1024, 1025, 2047, 2048, 2049)

@@ -59,7 +59,7 @@ def square(pick: Pick) -> tuple[int, int, int]:
 
 
 def beside_tiles(pick: Pick) -> tuple[int, int, int]:
-    """One size beside the tiles of kernels, the others small, so that it stays quick."""
+    """One size beside the tiles of kernels, the others small, so that it stays quick; or a wide layer."""
     size, other, last = pick.upto("features", *EDGES), pick.upto("features", 3, 1, 9, 33), pick.size(1, 6)
     many = min(size, 130)
     return pick.one_of(
@@ -69,12 +69,18 @@ def beside_tiles(pick: Pick) -> tuple[int, int, int]:
         (size, last, other),
         (many, last, 130),
         (130, many, 66),
+        (pick.one_of(1, 33), pick.upto("features", 1030, 2049), 66),
     )
+
+
+def whole_tiles(pick: Pick) -> tuple[int, int, int]:
+    """Rows, features and outputs that fill their tiles, for which kernels have a path of its own."""
+    return pick.one_of(32, 64, 128), pick.upto("features", 64, 32, 128), pick.one_of(64, 32, 128)
 
 
 def wide(pick: Pick) -> tuple[int, int, int]:
     """Thousands of outputs, as a vocabulary has."""
-    return pick.size(1, 2), pick.size(2, 3), pick.one_of(4097, 8193, 32769)
+    return pick.size(1, 2), pick.size(2, 3), pick.one_of(4097, 8193, 32769, 65537)
 
 
 def many_rows(pick: Pick) -> tuple[int, int, int]:
@@ -188,7 +194,8 @@ def far_out(pick: Pick, shape: tuple[int, ...], dtype: str) -> np.ndarray:
     """Logits near a number of any size, of either sign in turn."""
     far = pick.one_of(*(size for size in (1e2, 1e3, 1e4, 6e4, 1e5, 1e6, 1e8) if size <= largest(dtype)))
     spread = pick.one_of(2.0, 50.0)
-    return far * _alternating(shape) + pick.random.normal(size=shape) * spread
+    around = pick.random.normal(size=shape) * spread
+    return far * _alternating(shape) + (np.sort(around, axis=-1) if pick.random.random() < 0.5 else around)
 
 
 def extreme(pick: Pick, shape: tuple[int, ...], dtype: str) -> np.ndarray:
@@ -196,6 +203,11 @@ def extreme(pick: Pick, shape: tuple[int, ...], dtype: str) -> np.ndarray:
     x, top = ordinary(pick, shape, dtype), largest(dtype)
     x = np.where(pick.random.random(shape) < 0.3, -top, x)
     return np.where(pick.random.random(shape) < pick.one_of(0.0, 0.2), top, x)
+
+
+def rising(pick: Pick, shape: tuple[int, ...], dtype: str) -> np.ndarray:
+    """Each logit larger than those before it, the last by hundreds."""
+    return np.sort(pick.random.uniform(-300.0, 300.0, shape), axis=-1)
 
 
 def on_levels(pick: Pick, shape: tuple[int, ...], dtype: str) -> np.ndarray:
@@ -210,6 +222,8 @@ def partly_hidden(pick: Pick, shape: tuple[int, ...], dtype: str) -> np.ndarray:
     x = ordinary(pick, shape, dtype) + pick.one_of(0.0, -3e4, -100.0)
     places, kept = np.arange(shape[-1]), pick.random.integers(0, shape[-1], shape[:-1])[..., None]
     start, stop = (pick.random.integers(0, shape[-1] + 1, (*shape[:-1], 1)) for _ in range(2))
+    # Runs from the beginning hide whole blocks from who reads the row in several.
+    start = start * pick.one_of(1, 0)
     hidden = ((places >= start) & (places < stop)) | (pick.random.random(shape) < 0.2)
     return np.where(hidden & (places != kept), -np.inf, x)
 

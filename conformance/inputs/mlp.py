@@ -45,10 +45,11 @@ def many_rows(pick: Pick) -> tuple[int, int, int]:
 
 
 def beside_tiles(pick: Pick) -> tuple[int, int, int]:
-    """Dims or hidden dims beside the tiles of kernels, the other one small, or both moderate."""
+    """Dims or hidden dims beside the tiles of kernels, the other one small, or both moderate; or dims as models have."""
     size, other = pick.upto("features", *EDGES), pick.upto("features", 3, 2, 9, 33)
     many = min(size, 130)
-    return pick.size(1, 4), *pick.one_of((other, size), (size, other), (many, 66), (130, many))
+    wide = pick.upto("features", 1030, 2049)
+    return pick.size(1, 4), *pick.one_of((other, size), (size, other), (many, 66), (130, many), (wide, 5))
 
 
 @calls

@@ -69,6 +69,16 @@ def beside_tiles(pick: Pick, size: int) -> tuple[int, int, int]:
     )
 
 
+def whole_tiles(pick: Pick, size: int) -> tuple[int, int, int]:
+    """Rows and outputs that fill their tiles, for which kernels have a path of its own."""
+    return pick.one_of(32, 64, 128), pick.one_of(64, 32, 128), fitting(pick, size, 1, 2)
+
+
+def wide_layers(pick: Pick, size: int) -> tuple[int, int, int]:
+    """Layers as wide as those of models, of many features or of many outputs, for one row or for a prompt."""
+    return pick.one_of(1, 33), *pick.one_of((66, fitting(pick, size, 4224 // size, 640 // size)), (1030, 3))
+
+
 def many_outputs(pick: Pick, size: int) -> tuple[int, int, int]:
     """More rows of weights than a 16-bit number holds."""
     sizes = (32769, 32840, 65537) if size == 32 else (32769, 32840)
@@ -309,6 +319,9 @@ def stacked_products(pick: Pick) -> Call:
         ((2,), (2,)), ((2, 3), (2, 1)), ((2, 3), (3,)), ((2, 1), (2, 4)), ((3, 2), (3, 2)), ((), (3,))
     )
     rows, outputs, groups = pick.size(1, 4), pick.size(2, 9), fitting(pick, size, 2, 1, 3)
+    rows, outputs, groups = pick.one_of(
+        (rows, outputs, groups), (33, outputs, 1), (rows, 66, 1), (rows, outputs, fitting(pick, size, 1056 // size, 9))
+    )
     asked = parts(pick, (*own, outputs), groups, dtype, size, bits)
     summed = groups * size if pick.features["transpose"] else outputs
     x = pick.normal(*lead, rows, summed, dtype=dtype, amplitude=1 / math.sqrt(summed))

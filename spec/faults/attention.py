@@ -232,7 +232,32 @@ SPLIT_FROM_THE_TOP = sees(
     lambda i, j, length, keys: j <= i + (0 if 1 < length <= 8 and keys >= 1023 else keys - length)
 )
 PAST_256_ONE_FUTURE = sees(lambda i, j, length, keys: j <= i + keys - length + (i >= 256))
+BUFFER_OF_4096 = sees(lambda i, j, length, keys: (j <= i + keys - length) | (j >= 4096))
 BUFFER_OF_1024 = sees(lambda i, j, length, keys: (j <= i + keys - length) | (i >= 1024) | (j >= 1024))
+
+
+def wide_heads_one_future(self: ScaledDotProductAttention, a: Arguments) -> np.ndarray:
+    """Heads of 96 dims and more are walked in shorter blocks: rows past the 128th see one future key."""
+    bias = ScaledDotProductAttention.bias(self, a)
+    if a.mask == "causal" and a.query.shape[-1] >= 96:
+        i, j = np.indices(bias.shape[-2:])
+        bias = np.where((i >= 128) & (j == i + bias.shape[-1] - bias.shape[-2] + 1), 0.0, bias)
+    return bias
+
+
+def split_for_first_row(
+    self: ScaledDotProductAttention,
+    q: np.ndarray,
+    k: np.ndarray,
+    v: np.ndarray,
+    scale: float,
+    bias: np.ndarray,
+    dtype: str,
+) -> np.ndarray:
+    """From 1024 keys on those of the first batch row are shared out, for all rows."""
+    if q.ndim > 3 and q.shape[-2] == 1 and k.shape[-2] >= 1024:
+        k, v = (np.broadcast_to(x[:1], x.shape) for x in (k, v))
+    return ScaledDotProductAttention.attended(self, q, k, v, scale, bias, dtype)
 
 
 def first_16_bits(out: np.ndarray) -> np.ndarray:
@@ -813,6 +838,27 @@ SDPA_FAULTS = (
         SPLIT_FROM_THE_TOP,
         ENGINEER,
     ),
+    Fault(
+        "sdpa-split-for-first-row",
+        "from 1024 keys on, a single query reads those of the first batch row",
+        spec.ATTN_18,
+        {"attended": split_for_first_row},
+        ENGINEER,
+    ),
+    Fault(
+        "sdpa-1024-queries",
+        "queries past the 1024th are never written",
+        spec.ATTN_18,
+        leaves_unwritten(lambda out: out[..., :1024, :]),
+        ENGINEER,
+    ),
+    Fault(
+        "sdpa-causal-wide-heads-one-future",
+        "in heads of 96 dims and more queries past the 128th see one future key",
+        spec.ATTN_05,
+        {"bias": wide_heads_one_future},
+        ENGINEER,
+    ),
     Fault("sdpa-causal-not-itself", "each query misses its own key", spec.ATTN_05, NOT_ITSELF, ENGINEER),
     Fault(
         "sdpa-causal-top-left-where-longer",
@@ -1293,6 +1339,7 @@ SDPA_FAULTS = (
 CMASK_FAULTS = (
     Fault("cmask-top-left", "the mask is aligned top-left", spec.CMASK_01, TOP_LEFT, TINY_LLM + "commit/0c1ae4b"),
     Fault("cmask-buffer-of-1024", "all is visible past 1024 queries or keys", spec.CMASK_01, BUFFER_OF_1024, ENGINEER),
+    Fault("cmask-buffer-of-4096", "all is visible past 4096 keys", spec.CMASK_01, BUFFER_OF_4096, ENGINEER),
     Fault("cmask-one-future", "each query sees one future key", spec.CMASK_01, ONE_FUTURE, ENGINEER),
     Fault("cmask-not-itself", "each query misses its own key", spec.CMASK_01, NOT_ITSELF, ENGINEER),
     Fault(

@@ -59,6 +59,14 @@ def _parallel(
     return x + attended + self.mlp(self.norm(x, f"{name}.post_attention_layernorm", a, m), name, a, m)
 
 
+def _in_float16(
+    self: Decoder, x: np.ndarray, layer: int, positions: np.ndarray, memory: Memory, a: Arguments, m: Exact
+) -> np.ndarray:
+    x = Decoder.block(self, x, layer, positions, memory, a, m)
+    with np.errstate(over="ignore"):
+        return f64(round_to(x, "float16")) if self.result_dtype(a) == "bfloat16" else x
+
+
 def _scaled_embedding(self: Decoder, ids: np.ndarray, a: Arguments, m: Exact) -> np.ndarray:
     return Decoder.embed(self, ids, a, m) * math.sqrt(a.config["hidden_size"])
 
@@ -452,6 +460,18 @@ def shared(spec: ModuleType, prefix: str, own: Sequence[Fault]) -> tuple[Fault, 
         "branches are added to the normed stream",
         {"added": lambda self, x, branch, normed: normed + branch},
     )
+    fault(
+        1,
+        "stream-in-float16",
+        "of bfloat16 models the residual stream is kept in float16",
+        {"block": _in_float16},
+    )
+    fault(
+        1,
+        "stream-clipped",
+        "the residual stream is clipped to ±65504, which is meant for float16 models alone",
+        {"added": lambda self, x, branch, normed: np.clip(x + branch, -65504, 65504)},
+    )
     fault(1, "parallel-blocks", "attention and MLP read the same stream, as in GPT-J", {"block": _parallel})
     fault(
         1,
@@ -513,6 +533,12 @@ def shared(spec: ModuleType, prefix: str, own: Sequence[Fault]) -> tuple[Fault, 
         "a base in rope_parameters is not read: it is 10,000",
         _theta_of("rope_theta"),
         "https://github.com/InternLM/lmdeploy/pull/4304",
+    )
+    fault(
+        5,
+        "rope-theta-whole",
+        "rope_theta is read as a whole number",
+        {"theta": lambda self, config: float(int(Decoder.theta(self, config)))},
     )
     fault(
         5,

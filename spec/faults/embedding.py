@@ -143,6 +143,13 @@ def _first_rows_of_wide(out: np.ndarray) -> np.ndarray:
     return rows[:8] if rows.shape[-1] > 4096 else rows
 
 
+def _one_tile_of_a_split(self: EmbeddingAsLinear, x: np.ndarray, head: np.ndarray, dtype: str) -> np.ndarray:
+    logits = x @ head.T
+    if x.shape[-1] >= 1024:
+        logits[..., 32:] = 0.0
+    return logits
+
+
 def _short_columns(out: np.ndarray) -> np.ndarray:
     return out[..., : 2**15]
 
@@ -378,6 +385,13 @@ FAULTS: tuple[Fault, ...] = (
         "of a large vocabulary only the first 8 rows get logits, as many as decoding asks for",
         EMB_19,
         leaves_unwritten(_first_rows_of_wide),
+        TIRED,
+    ),
+    Fault(
+        "as-linear-one-tile-of-a-split",
+        "logits whose sum is split over 1024 features and more are those of the first 32 ids alone",
+        EMB_19,
+        {"logits": _one_tile_of_a_split},
         TIRED,
     ),
     Fault(

@@ -57,6 +57,7 @@ from inferspec.spec.faults.attention import (
     sees,
     single,
     split_and_merged,
+    split_for_first_row,
     spreads,
     squeezes,
     starts_at,
@@ -64,6 +65,7 @@ from inferspec.spec.faults.attention import (
     total_summed_in_dtype,
     values_summed_in_dtype,
     weights_by,
+    wide_heads_one_future,
     wrapped,
 )
 from inferspec.spec.faults.tiles import Kernel, walking
@@ -521,6 +523,13 @@ FAULTS = (
         ENGINEER,
     ),
     Fault(
+        "flash-causal-wide-heads-one-future",
+        "in heads of 96 dims and more queries past the 128th see one future key",
+        spec.FLASH_05,
+        {"bias": wide_heads_one_future},
+        ENGINEER,
+    ),
+    Fault(
         "flash-causal-one-future",
         "each query sees one future key",
         spec.FLASH_05,
@@ -609,6 +618,13 @@ FAULTS = (
         spec.FLASH_07,
         weights_by(lambda weights, logits: np.where(empty_rows(logits), 1 / max(logits.shape[-1], 1), weights)),
         MLX + "commit/e1840853c",
+    ),
+    Fault(
+        "flash-empty-causal-blocks-see-a-key",
+        "where L > S, whole blocks of 16 queries before the first key see that key: their walk is never empty",
+        spec.FLASH_07,
+        sees(lambda i, j, length, keys: (j <= i + keys - length) | (j == 0) & (i < (length - keys) // 16 * 16)),
+        ENGINEER,
     ),
     Fault(
         "flash-empty-row-nan",
@@ -897,6 +913,20 @@ FAULTS = (
         spec.FLASH_18,
         walking(32, run=tiles.sums_carried_to_next_block),
         TINY_LLM + "commit/657c0b3",
+    ),
+    Fault(
+        "flash-split-for-first-row",
+        "from 1024 keys on, a single query reads those of the first batch row",
+        spec.FLASH_18,
+        {"attended": split_for_first_row},
+        ENGINEER,
+    ),
+    Fault(
+        "flash-1024-queries",
+        "queries past the 1024th are never written",
+        spec.FLASH_18,
+        leaves_unwritten(lambda out: out[..., :1024, :]),
+        ENGINEER,
     ),
     Fault(
         "flash-halves-not-rescaled",

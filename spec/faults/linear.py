@@ -141,6 +141,25 @@ def _whole_vectors(self: Linear, x: np.ndarray, weight: np.ndarray, dtype: str) 
     return x[..., :features] @ weight[:, :features].T
 
 
+def _whole_tiles_in_tf32(self: Linear, x: np.ndarray, weight: np.ndarray, dtype: str) -> np.ndarray:
+    if x[..., 0].size % 16 or x.shape[-1] % 16 or len(weight) % 16:
+        return x @ weight.T
+    return _to_tf32(x) @ _to_tf32(weight).T
+
+
+def _to_tf32(x: np.ndarray) -> np.ndarray:
+    """11 significant bits, with the range of float32."""
+    mantissa, exponent = np.frexp(x)
+    return np.ldexp(np.round(mantissa * 2.0**11) / 2.0**11, exponent)
+
+
+def _one_tile_of_a_split(self: Linear, x: np.ndarray, weight: np.ndarray, dtype: str) -> np.ndarray:
+    product = x @ weight.T
+    if x.shape[-1] >= 1024:
+        product[..., 32:] = 0.0
+    return product
+
+
 def _reads_past_the_row(self: Linear, x: np.ndarray, weight: np.ndarray, dtype: str) -> np.ndarray:
     features = x.shape[-1]
     padded = -(-features // 32) * 32
@@ -314,6 +333,27 @@ _LINEAR = (
         LIN_06,
         counts_rows_in_16_bits(),
         "PROPERTIES X8",
+    ),
+    Fault(
+        "linear-outputs-in-16-bits",
+        "outputs past the 65535th are not written",
+        LIN_06,
+        leaves_unwritten(lambda result: result[..., : 2**16 - 1]),
+        "PROPERTIES X8",
+    ),
+    Fault(
+        "linear-whole-tiles-in-tf32",
+        "where rows, features and outputs all are multiples of 16, float32 is multiplied in TF32 (11 significant bits)",
+        LIN_06,
+        {"product": _whole_tiles_in_tf32},
+        "MLX_ENABLE_TF32",
+    ),
+    Fault(
+        "linear-one-tile-of-a-split",
+        "a product that is split over 1024 features and more has its first 32 outputs alone",
+        LIN_06,
+        {"product": _one_tile_of_a_split},
+        TIRED,
     ),
     Fault(
         "linear-small-outputs",
@@ -564,6 +604,12 @@ def _empty_slice(self: Softmax, x: np.ndarray, dtype: str) -> np.ndarray:
     return value
 
 
+def _empty_block(self: Softmax, x: np.ndarray, dtype: str) -> np.ndarray:
+    value = Softmax.distribution(self, x, dtype)
+    empty = np.isneginf(x[..., :1024]).all(axis=-1, keepdims=True)
+    return np.where(empty, np.nan, value) if x.shape[-1] > 1024 else value
+
+
 def _floored(self: Softmax, weights: np.ndarray, total: np.ndarray, dtype: str) -> np.ndarray:
     return np.maximum(weights / total, 1e-7)
 
@@ -583,6 +629,15 @@ def _total_with_neighbours(self: Softmax, weights: np.ndarray, dtype: str) -> np
 
 def _wrapped_axis(self: Softmax, a: Arguments) -> int:
     return a.axis % max(a.x.ndim, 1)
+
+
+def _long_rows_in_pairs(self: Softmax, weights: np.ndarray, total: np.ndarray, dtype: str) -> np.ndarray:
+    value = weights / total
+    return (
+        value
+        if value.shape[-1] <= 1024
+        else _unwritten(value.reshape(-1, value.shape[-1]), np.s_[2:]).reshape(value.shape)
+    )
 
 
 def _unwritten(weights: np.ndarray, lost: Any) -> np.ndarray:
@@ -657,6 +712,13 @@ _SOFTMAX = (
         f"{FLASHINFER}/commit/d7f2c6464",
     ),
     Fault(
+        "softmax-maximum-of-first-block",
+        "the maximum of the first 32 entries is subtracted: exp overflows further on",
+        SMAX_03,
+        {"top": lambda self, x: x[..., :32].max(axis=-1, keepdims=True, initial=-np.inf), "weights": _in_float32},
+        TIRED,
+    ),
+    Fault(
         "softmax-clipped-logits",
         "logits are clipped to ±80 in the place of a shift",
         SMAX_03,
@@ -675,6 +737,13 @@ _SOFTMAX = (
         "a slice of 4 that holds nothing but -inf makes NaN of its row",
         SMAX_04,
         {"distribution": _empty_slice},
+        f"{FLASHINFER}/commit/1b9ba2541",
+    ),
+    Fault(
+        "softmax-empty-block",
+        "a first block of 1024 that holds nothing but -inf makes NaN of its row",
+        SMAX_04,
+        {"distribution": _empty_block},
         f"{FLASHINFER}/commit/1b9ba2541",
     ),
     Fault("softmax-floored", "no probability is smaller than 1e-7", SMAX_04, {"normalise": _floored}, TIRED),
@@ -764,6 +833,13 @@ _SOFTMAX = (
         SMAX_12,
         leaves_unwritten(whole_blocks(4)),
         "PROPERTIES X10",
+    ),
+    Fault(
+        "softmax-long-rows-in-pairs",
+        "of rows of more than 1024 entries those past the second are not written",
+        SMAX_12,
+        {"normalise": _long_rows_in_pairs},
+        TIRED,
     ),
     Fault(
         "softmax-entries-in-16-bits",

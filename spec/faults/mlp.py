@@ -271,6 +271,13 @@ FAULTS: tuple[Fault, ...] = (
         f"{MLX}/commit/aca758463",
     ),
     Fault(
+        "mlp-wide-outputs",
+        "outputs past the 1024th are not written: as many as a threadgroup has threads",
+        MLP_12,
+        leaves_unwritten(lambda result: result[..., :1024]),
+        TIRED,
+    ),
+    Fault(
         "mlp-output-tail",
         "outputs past the last whole block of 8 are not written",
         MLP_12,

@@ -258,8 +258,7 @@ def by_order(order: Callable[[Arguments, int, np.ndarray], np.ndarray], formula:
         k, v = self.key_heads(keys, heads), self.value_heads(values, heads)
         walk = order(a, row, np.arange(k.shape[-2]))
         bias = np.broadcast_to(self.bias(a, row, k.shape[-2]), (a.query.shape[2], k.shape[-2]))[:, walk]
-        none = (np.zeros_like(q), np.zeros_like(k), np.zeros_like(v))
-        return core.attend(q, k[:, walk], v[:, walk], self.scale(a), bias, a.query.dtype.name, precision, none)
+        return core.attend(q, k[:, walk], v[:, walk], self.scale(a), bias, a.query.dtype.name, precision)
 
     return {"attended": attended}
 

@@ -557,6 +557,13 @@ def _in_float16(self: Any, codes: np.ndarray, scale: np.ndarray, bias: np.ndarra
     return codes * rounded(scale, "float16") + rounded(bias, "float16")
 
 
+def _bfloat16_in_float16(self: Any, codes: np.ndarray, scale: np.ndarray, bias: np.ndarray, dtype: str) -> np.ndarray:
+    if dtype != "bfloat16":
+        return codes * scale + bias
+    with np.errstate(over="ignore"):
+        return _in_float16(self, codes, scale, bias, dtype)
+
+
 def _shapes_taken_on_trust(self: Any, a: Arguments) -> Any:
     """Whatever belongs together no more is read on or cut short."""
     bits = a.bits if a.bits in (2, 4, 8) else 4
@@ -699,6 +706,13 @@ _DEQUANTIZE = (
         DEQ_03,
         {"affine": _rounded_twice},
         f"{MLX}/commit/56e026d8a",
+    ),
+    Fault(
+        "dequantize-bfloat16-through-float16",
+        "scales and biases that are bfloat16 pass through float16",
+        DEQ_03,
+        {"affine": _bfloat16_in_float16},
+        TIRED,
     ),
     Fault("dequantize-through-bfloat16", "weights pass through bfloat16", DEQ_03, {"affine": _in_bfloat16}, TIRED),
     Fault(
@@ -846,6 +860,30 @@ def _splits_overlap(x: np.ndarray, weights: np.ndarray, dtype: str) -> np.ndarra
         stop = start + -(-part // 256) * 256
         total = total + _plain(x[..., start:stop], weights[..., start:stop])
     return total
+
+
+def _one_tile_of_a_split(x: np.ndarray, weights: np.ndarray, dtype: str) -> np.ndarray:
+    """From 4096 features on the sum is split, and only the first 32 outputs are put together."""
+    product = _plain(x, weights)
+    if x.shape[-1] >= 4096:
+        product[..., 32:] = 0.0
+    return product
+
+
+def _whole_tiles_turned(x: np.ndarray, weights: np.ndarray, dtype: str) -> np.ndarray:
+    """Where rows and outputs fill tiles of 32, the outputs of each tile are in reverse order."""
+    product = _plain(x, weights)
+    if product.ndim < 2 or product.shape[-2] % 32 or product.shape[-1] % 32:
+        return product
+    return product.reshape(*product.shape[:-1], -1, 32)[..., ::-1].reshape(product.shape)
+
+
+def _stacked_in_one_tile(x: np.ndarray, weights: np.ndarray, dtype: str) -> np.ndarray:
+    """Of stacked parts each product has one tile of 32 rows and 32 outputs."""
+    product = _plain(x, weights)
+    if weights.ndim > 2:
+        product[..., 32:, :] = product[..., 32:] = 0.0
+    return product
 
 
 def _matrix_path_of_64(self: Any, part: np.ndarray, a: Arguments) -> np.ndarray:
@@ -1101,6 +1139,20 @@ _MATMUL = (
         "PROPERTIES X2",
     ),
     Fault(
+        "quantized-matmul-one-tile-of-a-split",
+        "a product that is split over 4096 features and more has its first 32 outputs alone",
+        QMM_06,
+        _with_product(_one_tile_of_a_split),
+        TIRED,
+    ),
+    Fault(
+        "quantized-matmul-whole-tiles-turned",
+        "where rows and outputs fill tiles of 32, the outputs of each tile are in reverse order",
+        QMM_06,
+        _with_product(_whole_tiles_turned),
+        TIRED,
+    ),
+    Fault(
         "quantized-matmul-outputs-floor-32",
         "outputs past the last whole tile of 32 are not written",
         QMM_06,
@@ -1228,6 +1280,13 @@ _MATMUL = (
         QMM_14,
         {"respond": _first_heads},
         f"{MLX}/issues/3480",
+    ),
+    Fault(
+        "quantized-matmul-stacked-in-one-tile",
+        "of stacked parts, rows and outputs past the 32nd of each product are not written",
+        QMM_14,
+        _with_product(_stacked_in_one_tile),
+        TIRED,
     ),
     Fault(
         "quantized-matmul-row-of-nothing",
