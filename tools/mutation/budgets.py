@@ -1,4 +1,5 @@
-"""Which code of an oracle only makes its error budget: found by what flows into the second argument of `Answer`."""
+"""Which code of an oracle only makes its error budget: found by what flows into the second argument of `Answer`, and into
+what a `Matrix` says of its entries beside their values."""
 
 from __future__ import annotations
 
@@ -43,10 +44,9 @@ def trees() -> dict[str, ast.Module]:
 
 def budget_nodes(function: ast.FunctionDef) -> Iterator[ast.AST]:
     """The statements and expressions of a function that only make a budget."""
-    answers = [node for node in ast.walk(function) if _is_answer(node)]
-    if not answers:
+    spent = {part for node in ast.walk(function) for part in _spent(node)}
+    if not spent:
         return
-    spent: set[ast.expr] = {node.args[1] for node in answers}  # type: ignore[attr-defined]
     spent |= {node.value for node in ast.walk(function) if isinstance(node, ast.keyword) and node.arg == "input_error"}
     assigned = list(_assigned(function))
     kept = {part for one in assigned for part in (one.target, one.value)}
@@ -72,14 +72,15 @@ def _marked(node: ast.AST, inside: bool, budget: set[ast.AST]) -> Iterator[tuple
         yield from _marked(child, inside, budget)
 
 
-def _is_answer(node: ast.AST) -> bool:
-    return (
-        isinstance(node, ast.Call)
-        and isinstance(node.func, ast.Name)
-        and node.func.id in ("Answer", "_answer")
-        and len(node.args) == 2
-        and not any(isinstance(argument, ast.Starred) for argument in node.args)
-    )
+def _spent(node: ast.AST) -> list[ast.expr]:
+    """The arguments of an answer, or of a matrix of a model, that only make a budget."""
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):
+        return []
+    if any(isinstance(argument, ast.Starred) for argument in node.args):
+        return []
+    if node.func.id in ("Answer", "_answer") and len(node.args) == 2:
+        return node.args[1:]
+    return node.args[1:3] if node.func.id == "Matrix" else []
 
 
 @dataclass(frozen=True)
@@ -100,6 +101,8 @@ def _assigned(function: ast.FunctionDef) -> Iterator[_Assigned]:
                 yield from _pairwise(target.elts, value.elts)
             elif names := _plain(target):
                 yield _Assigned(names, target, value, node)
+        elif isinstance(node, ast.AnnAssign) and node.value and (names := _plain(node.target)):
+            yield _Assigned(names, node.target, node.value, node)
         elif isinstance(node, ast.For) and isinstance(node.target, ast.Tuple) and (several := _zipped(node.iter)):
             yield from _pairwise(node.target.elts, several)
         elif isinstance(node, ast.AugAssign) and (names := _plain(node.target)):

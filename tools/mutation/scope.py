@@ -50,6 +50,7 @@ BUDGETS = {
     "stochastic.Disturbed",
     "stochastic._Tape",
     "stochastic._drawn",
+    "quantization.roundings_of",
     "quantization._Quantised.sizes",
     "quantization._Quantised.restoring",
 }
@@ -61,6 +62,7 @@ JUDGING = {
     "engine": ("last_logits",),
     "generation": ("listen", "requests_of"),
     "quantization": (
+        "restored",
         "Quantize.steps",
         "Quantize.nearest",
         "Quantize.farthest",

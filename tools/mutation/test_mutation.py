@@ -105,6 +105,19 @@ def evaluate(self, a, precision):
     assert left_out == {4, 5, 6, 7}
 
 
+def test_what_a_matrix_says_beside_its_values_is_left_out():
+    source = """
+def matrix(self, codes, steps):
+    found: Any = abs(codes * steps)
+    return Matrix(codes * steps, found, True)
+"""
+    (function,) = ast.parse(source).body
+    assert isinstance(function, ast.FunctionDef)
+    left_out = {ast.unparse(node) for node in budgets.budget_nodes(function)}
+    assert {"found: Any = abs(codes * steps)", "found", "True"} <= left_out
+    assert not any("Matrix" in part for part in left_out)
+
+
 def test_guards_sentences_and_budgets_are_counted_and_not_mutated():
     found = mutants.population("rms_norm")
     assert set(found.left_out) == {"declaration", "validation", "budget", "judge"}
