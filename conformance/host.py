@@ -8,6 +8,7 @@ arrays of calls and of answers (`arena`).
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from dataclasses import fields
@@ -47,6 +48,8 @@ def serve(connection: Connection, asked: Arena, answered: Arena) -> None:
         return
     connection.send_bytes(encode({**describe(adapter), "layout": hello["layout"]}))
     executor = Executor(adapter.targets)
+    # What is loaded stays: the collector need not walk through it again and again.
+    gc.freeze()
     while True:
         try:
             message = decode(connection.recv_bytes(), asked)

@@ -7,6 +7,7 @@ imported when a run concerns the suites.
 from __future__ import annotations
 
 import argparse
+import gc
 import os
 import shlex
 from pathlib import Path
@@ -214,6 +215,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         ours = {item: test is not None and test.requirement.id in mine for item, test in tests.items()}
         items[:] = [item for item, run in ours.items() if run]
         config.hook.pytest_deselected(items=[item for item, run in ours.items() if not run])
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    if _session in session.config.stash:
+        # What is loaded stays: the collector need not walk through contracts and faults again and again.
+        gc.freeze()
 
 
 def _shard(text: str) -> tuple[int, int]:

@@ -21,6 +21,7 @@ from inferspec.conformance.inputs.quantization import (
     product_calls,
     quantize_calls,
     reading_products,
+    several_groups,
     shaded_products,
     shared_heads,
     spread,
@@ -243,13 +244,28 @@ def test_other_scales_in_between_change_nothing(subject, call, part):
     depends_on_arguments_alone(subject, call, call.having(**{part: -call.arguments[part]}))
 
 
-BROKEN = ("bits", "group size", "other bits", "other group size", "scales", "biases", "rows", "dtype")
-"""How parts may fail to belong together."""
+WAYS = {
+    "bits": 4,
+    "group size": 4,
+    "other bits": 2,
+    "other group size": 2,
+    "scales": 4,
+    "biases": 4,
+    "rows": 4,
+    "dtype": 4,
+}
+"""How parts may fail to belong together, and in how many ways each."""
+BROKEN = tuple((bad, number) for bad, ways in WAYS.items() for number in range(ways))
 
 
-@requirement(spec.DEQ_09, call=matrices(), bad=among(BROKEN), number=among(range(4)))
-def test_parts_that_do_not_belong_together_are_refused(subject, call, bad, number):
-    refuses(subject, broken(call, bad, number))
+@requirement(spec.DEQ_09, call=matrices(), bad=among(BROKEN))
+def test_parts_that_do_not_belong_together_are_refused(subject, call, bad):
+    refuses(subject, broken(call, *bad))
+
+
+@requirement(spec.DEQ_09, call=matrices(sizes=several_groups), part=among(["biases", "scales"]), share=0.2)
+def test_one_group_does_not_stand_for_all(subject, call, part):
+    refuses(subject, broadcast(call, part))
 
 
 @requirement(spec.DEQ_10, call=matrices(sizes=beside_tiles), share=0.6)
@@ -425,9 +441,14 @@ def test_other_weights_in_between_change_no_product(subject, call, part):
     depends_on_arguments_alone(subject, call, call.having(**{part: ~value if part == "packed" else -value}))
 
 
-@requirement(spec.QMM_13, call=product_calls(), bad=among(BROKEN), number=among(range(4)))
-def test_products_of_parts_that_do_not_belong_together_are_refused(subject, call, bad, number):
-    refuses(subject, broken(call, bad, number))
+@requirement(spec.QMM_13, call=product_calls(), bad=among(BROKEN))
+def test_products_of_parts_that_do_not_belong_together_are_refused(subject, call, bad):
+    refuses(subject, broken(call, *bad))
+
+
+@requirement(spec.QMM_13, call=product_calls(sizes=several_groups), part=among(["biases", "scales"]), share=0.2)
+def test_one_group_of_a_product_does_not_stand_for_all(subject, call, part):
+    refuses(subject, broadcast(call, part))
 
 
 @requirement(spec.QMM_13, call=product_calls(), more=among([1, -1, 32, 64]), share=0.5)
@@ -716,16 +737,26 @@ def broken(call, bad, number):
     if bad == "group size":
         return call.having(group_size=(0, 16, 48, 256)[number])
     if bad == "other bits":
-        return call.having(bits=[other for other in (2, 4, 8) if other != bits][number % 2])
+        return call.having(bits=[other for other in (2, 4, 8) if other != bits][number])
     if bad == "other group size":
-        return call.having(group_size=[other for other in (32, 64, 128) if other != size][number % 2])
+        return call.having(group_size=[other for other in (32, 64, 128) if other != size][number])
     if bad == "rows":
         part = ("scales", "biases")[number % 2]
         return call.having(**{part: resized(call.arguments[part], 0, len(packed) + (1 if number < 2 else -1))})
     if bad == "dtype":
         return call.having(packed=packed.astype(("int32", "uint8", "float32", "int64")[number]))
     values = call.arguments[bad]
-    return call.having(**{bad: resized(values, -1, values.shape[-1] + (1 if number % 2 else 2))})
+    groups = values.shape[-1]
+    # One group would broadcast.
+    return call.having(
+        **{bad: resized(values, -1, (groups + 2, groups + 1, groups - 1, 1 if groups > 1 else 2)[number])}
+    )
+
+
+def broadcast(call, part):
+    """The call with a part that NumPy would broadcast: of one group where there are several, and the other way round."""
+    value = call.arguments[part]
+    return call.having(**{part: resized(value, -1, 1 if value.shape[-1] > 1 else 2)})
 
 
 def _scaled(call, factor):

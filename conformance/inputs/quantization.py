@@ -48,6 +48,11 @@ def small(pick: Pick, size: int) -> tuple[int, int, int]:
     return pick.size(1, 4), pick.size(2, 9), fitting(pick, size, 2, 1, 3, 5)
 
 
+def several_groups(pick: Pick, size: int) -> tuple[int, int, int]:
+    """A few rows, of several groups where the envelope has room."""
+    return pick.size(1, 4), pick.size(2, 9), fitting(pick, size, 2, 3, 5)
+
+
 def square(pick: Pick, size: int) -> tuple[int, int, int]:
     """As many rows of weights as features, so that the weights fit both ways round."""
     groups = fitting(pick, size, 1, 2, 3) if size < 128 else 1

@@ -96,6 +96,7 @@ from inferspec.spec.quantization import (
     QUANT_11,
     QUANT_12,
     Quantize,
+    _Quantised,
     packed_words,
     unpacked,
 )
@@ -402,7 +403,7 @@ _QUANTIZE = (
         "a group size that is not offered is taken",
         QUANT_10,
         {"guard_grid": lambda self, a: None, "respond": _any_group},
-        f"{MLX}/issues/550",
+        "PROPERTIES X9",
     ),
     Fault(
         "quantize-whole-blocks-of-rows",
@@ -578,6 +579,18 @@ def _shapes_taken_on_trust(self: Any, a: Arguments) -> Any:
         summed = features if self.transposed(changed) else words.shape[-2]
         changed.x = np.resize(a.x, (*a.x.shape[:-1], summed))
     return Operation.respond(self, changed)
+
+
+def _one_bias_for_all(a: Arguments) -> Arguments:
+    """Biases of one group are broadcast."""
+    groups = a.scales.shape[-1] if a.scales.ndim else 1
+    return _with(a, biases=np.repeat(a.biases, groups, axis=-1)) if a.biases.shape[-1:] == (1,) else a
+
+
+_BIASES_BROADCAST: Change = {
+    "guard_parts": lambda self, a: _Quantised.guard_parts(self, _one_bias_for_all(a)),
+    "respond": lambda self, a: Operation.respond(self, _one_bias_for_all(a)),
+}
 
 
 def _guarded(*checks: str) -> Change:
@@ -765,6 +778,13 @@ _DEQUANTIZE = (
         DEQ_09,
         {**_guarded("guard_words"), "respond": _shapes_taken_on_trust},
         TIRED,
+    ),
+    Fault(
+        "dequantize-broadcast-biases",
+        "biases of one group stand for all groups",
+        DEQ_09,
+        _BIASES_BROADCAST,
+        "PROPERTIES X9",
     ),
     Fault(
         "dequantize-rows-in-16-bits",
@@ -1265,6 +1285,13 @@ _MATMUL = (
         "what does not belong together is read on or cut short",
         QMM_13,
         {**_guarded(*_ALL_CHECKS), "respond": _shapes_taken_on_trust},
+        "PROPERTIES X9",
+    ),
+    Fault(
+        "quantized-matmul-broadcast-biases",
+        "biases of one group stand for all groups",
+        QMM_13,
+        _BIASES_BROADCAST,
         "PROPERTIES X9",
     ),
     Fault(
