@@ -19,6 +19,8 @@ _RAISED = re.compile(
     r"(?:raises|refuses what its envelope includes): (?P<error>(?P<kind>\w+): .*?) \(at (?P<place>.+?:\d+)\)", re.DOTALL
 )
 
+_NATIVE = re.compile(r"it meets class native: (?P<advice>declare PRECISION = \{.*?\})")
+
 
 @dataclass(frozen=True)
 class Cause:
@@ -33,7 +35,8 @@ class Cause:
 
 def causes(rows: Sequence[Mapping[str, Any]]) -> list[Cause]:
     """The causes that most of the unmet requirements of a certificate share, the widest first; each requirement has one
-    at most. An error counts by its type and the line that raises it, a mistake by the fault that a diagnosis names."""
+    at most. An error counts by its type and the line that raises it, a mistake by the fault that a diagnosis names, and
+    results that meet the looser class of precision by the component that does not declare it."""
     shared: dict[str, dict[str, str]] = {}
     for row in rows:
         for failure in row["failures"] if row["state"] in BAD else ():
@@ -52,5 +55,7 @@ def _told(failure: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         error, place = " ".join(raised["error"].split()), raised["place"]
         shown = error if len(error) <= LONGEST else f"{error[:LONGEST]} …"
         yield f"{raised['kind']} {place}", f"by {shown} (at {place})"
+    if native := _NATIVE.search(failure["message"]):
+        yield native["advice"], f"by results that meet class native ({native['advice']})"
     for fault in failure["diagnosis"]:
         yield fault, f"as {fault} would"

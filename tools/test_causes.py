@@ -44,6 +44,14 @@ def test_a_fault_that_explains_several_requirements_is_one_cause():
     assert told(*rows) == [("as shifted would", ("X-01", "X-02", "X-03"))]
 
 
+def test_results_that_meet_the_other_class_are_one_cause_for_each_component():
+    said = 'out[0] = 1, oracle 2; it meets class native: declare PRECISION = {{"{}": "native"}}'
+    rows = [failed(n, said.format("rope" if n < 3 else "mlp")) for n in range(5)]
+    (cause,) = causes(rows)
+    assert cause.ids == ("X-00", "X-01", "X-02")
+    assert 'PRECISION = {"rope": "native"}' in cause.text
+
+
 def test_a_requirement_is_told_by_its_widest_cause_alone():
     rows = [failed(n, "wrong", "wide", *["narrow"] * (n < 3)) for n in range(6)]
     assert told(*rows) == [("as wide would", tuple(f"X-{n:02}" for n in range(6)))]
