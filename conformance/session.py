@@ -16,7 +16,7 @@ from inferspec.conformance.calls import Call
 from inferspec.conformance.layouts import LAYOUTS
 from inferspec.conformance.metal import MODES
 from inferspec.conformance.subject import Description, HostedSubject, SubjectDied
-from inferspec.conformance.suite import EXAMPLES, Profile, Test, all_tests
+from inferspec.conformance.suite import EXAMPLES, Profile, Test, address, all_tests
 from inferspec.conformance.trial import Outcome, Trial
 from inferspec.conformance.unclaimed import unclaimed
 from inferspec.conformance.waivers import Waiver, read_waivers
@@ -176,7 +176,7 @@ class Session:
         return (
             f'pytest {options} "{nodeid}"'
             if nodeid.startswith("conformance/")
-            else (f"pytest --pyargs inferspec.conformance {options} -k {test.name}")
+            else f"pytest {address(test.id)} {options}"
         )
 
     def conclude(

@@ -61,6 +61,12 @@ class Profile:
     thinned: float = 1.0
 
 
+def address(test: str) -> str:
+    """What pytest finds a test of the installed kit by, from anywhere. test: its id, such as test_rope.py::test_x."""
+    file, _, name = test.partition("::")
+    return f"--pyargs inferspec.conformance.{Path(file).stem}::{name}"
+
+
 @functools.cache
 def efforts() -> Mapping[str, float]:
     """What `EFFORT` says."""

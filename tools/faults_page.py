@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -10,13 +9,11 @@ from typing import Any
 from inferspec.spec import contracts
 from inferspec.spec.contract import Contract, Fault
 from inferspec.tools.faults import Acceptance, Kill, Matrix
-from inferspec.tools.pages import render
+from inferspec.tools.pages import ROW, Axis, axes, render
 from inferspec.tools.sources import links, named
 
 TEMPLATE = Path(__file__).with_name("faults.html.j2")
 
-WIDTH, LEFT, RIGHT, ROW = 900, 150, 20, 22
-"""Of the plot, in its own units: the whole, what names take, what is left free, and the height of a component."""
 LOWEST = -3
 """Power of ten of the smallest share of a test's examples that is drawn; what is less stands at the edge."""
 NEAR = 0.5
@@ -38,7 +35,7 @@ def page(matrix: Matrix) -> str:
         },
         facts=_facts(matrix),
         problems=matrix.problems(),
-        plot=_plot(killed),
+        plots=[_plot(killed, axis) for axis in axes(LOWEST, 0)],
         latest=sorted((one for one in killed if _share(one) >= NEAR), key=_share, reverse=True)[:LATEST],
         components=[found for contract in contracts() if (found := _component(contract, matrix))["requirements"]],
     )
@@ -111,30 +108,24 @@ def _row(one: Kill, fault: Fault) -> dict[str, Any]:
     }
 
 
-def _plot(killed: Sequence[Kill]) -> dict[str, Any]:
+def _plot(killed: Sequence[Kill], axis: Axis) -> dict[str, Any]:
     names = dict.fromkeys(one.component for one in killed)
-    rows = [_plotted(index, name, killed) for index, name in enumerate(names)]
+    rows = [_plotted(index, name, killed, axis) for index, name in enumerate(names)]
     ticks = [(0.001, "1 ‰"), (0.01, "1 %"), (0.1, "10 %"), (1.0, "all examples")]
     return {
-        "width": WIDTH,
+        "axis": axis,
         "height": len(rows) * ROW + 44,
-        "left": LEFT,
         "rows": rows,
-        "ticks": [{"x": _x(share), "label": label, "limit": share == 1.0} for share, label in ticks],
+        "ticks": [{"x": axis.x(share), "label": label, "limit": share == 1.0} for share, label in ticks],
     }
 
 
-def _plotted(index: int, name: str, killed: Sequence[Kill]) -> dict[str, Any]:
+def _plotted(index: int, name: str, killed: Sequence[Kill], axis: Axis) -> dict[str, Any]:
     middle, dots = 20 + index * ROW, []
     for number, one in enumerate(one for one in killed if one.component == name):
         # Many have the same share: they lie in layers, so that one sees how many they are.
         title = f"{one.fault} ({one.requirement}): example {one.examples} of {one.limit}"
         dots.append(
-            {"x": _x(_share(one)), "y": middle + number % 5 * 3 - 6, "near": _share(one) >= NEAR, "title": title}
+            {"x": axis.x(_share(one)), "y": middle + number % 5 * 3 - 6, "near": _share(one) >= NEAR, "title": title}
         )
     return {"name": name, "y": middle, "dots": dots}
-
-
-def _x(share: float) -> float:
-    power = min(max(math.log10(share), LOWEST), 0)
-    return round(LEFT + (power - LOWEST) / -LOWEST * (WIDTH - LEFT - RIGHT), 1)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import shlex
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -12,16 +11,15 @@ from typing import Any
 from inferspec.conformance.causes import causes
 from inferspec.conformance.certificate import BAD, STATES, verdict_text
 from inferspec.conformance.layouts.standings import Standing, standings
+from inferspec.conformance.suite import address
 from inferspec.spec import contracts
 from inferspec.tools.certificates.reading import Certificate, tested, title
-from inferspec.tools.pages import power_of_ten, render
+from inferspec.tools.pages import ROW, Axis, axes, power_of_ten, render
 
 TEMPLATE = Path(__file__).with_name("report.html.j2")
 
 LABELS = {state: state.replace("_", " ") for state in STATES}
 
-WIDTH, LEFT, RIGHT, ROW = 900, 150, 20, 22
-"""Of the plot, in its own units: the whole, what names take, what is left free, and the height of a component."""
 LOWEST, HIGHEST = -6, 6
 """Powers of ten that the plot reaches from and to; what lies beyond stands at its edge."""
 
@@ -32,7 +30,7 @@ def report(certificates: Mapping[str, Certificate]) -> str:
         TEMPLATE,
         certificates=[_card(name, one) for name, one in certificates.items()],
         components=_components(list(certificates.values())),
-        plot=_plot(list(certificates.values())),
+        plots=[_plot(list(certificates.values()), axis) for axis in axes(LOWEST, HIGHEST)],
         environment=list(dict.fromkeys(name for one in certificates.values() for name in _environment(one))),
         labels=LABELS,
     )
@@ -119,7 +117,7 @@ def rerun(one: Certificate, test: str) -> str:
         kept = [("--impl", one["subject"]["spec"]), *kept]
     options = [part for option in kept for part in option]
     last = ["--profile", one["profile"], "--draw-seed", str(one["seed"]), "-n", "0"]
-    return f'pytest {shlex.join([*options, *last])} "{test}"'
+    return f"pytest {address(test)} {shlex.join([*options, *last])}"
 
 
 def _components(certificates: Sequence[Certificate]) -> list[dict[str, Any]]:
@@ -146,20 +144,19 @@ def _counts(strip: Sequence[Mapping[str, Any]]) -> str:
     return ", ".join(f"{states[state]} {LABELS[state]}" for state in STATES if states[state])
 
 
-def _plot(certificates: Sequence[Certificate]) -> dict[str, Any]:
+def _plot(certificates: Sequence[Certificate], axis: Axis) -> dict[str, Any]:
     names = dict.fromkeys(row["component"] for one in certificates for row in one["requirements"] if row["worst"] > 0)
-    rows = [_plotted(index, name, certificates) for index, name in enumerate(names)]
+    rows = [_plotted(index, name, certificates, axis) for index, name in enumerate(names)]
     powers = range(LOWEST, HIGHEST + 1, 2)
     return {
-        "width": WIDTH,
+        "axis": axis,
         "height": len(rows) * ROW + 44,
-        "left": LEFT,
         "rows": rows,
-        "ticks": [{"x": _x(10.0**power), "label": _label(power), "budget": power == 0} for power in powers],
+        "ticks": [{"x": axis.x(10.0**power), "label": _label(power), "budget": power == 0} for power in powers],
     }
 
 
-def _plotted(index: int, name: str, certificates: Sequence[Certificate]) -> dict[str, Any]:
+def _plotted(index: int, name: str, certificates: Sequence[Certificate], axis: Axis) -> dict[str, Any]:
     middle = 20 + index * ROW
     dots = []
     for series, one in enumerate(certificates):
@@ -167,13 +164,8 @@ def _plotted(index: int, name: str, certificates: Sequence[Certificate]) -> dict
             if row["component"] == name and row["worst"] > 0:
                 lifted = middle + (series - (len(certificates) - 1) / 2) * 6
                 text = f"{row['id']} {title(one)}: {row['worst']:.2g} of its budget. {row['text']}"
-                dots.append({"x": _x(row["worst"]), "y": lifted, "series": series % 4, "title": text})
+                dots.append({"x": axis.x(row["worst"]), "y": lifted, "series": series % 4, "title": text})
     return {"name": name, "y": middle, "dots": dots}
-
-
-def _x(share: float) -> float:
-    power = min(max(math.log10(share), LOWEST), HIGHEST)
-    return round(LEFT + (power - LOWEST) / (HIGHEST - LOWEST) * (WIDTH - LEFT - RIGHT), 1)
 
 
 def _label(power: int) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import datetime
 import json
+import shlex
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -313,7 +314,7 @@ def test_a_report_tells_a_failure_with_its_diagnosis_and_rerun_line():
     assert "out[0] = <nan>, oracle 1" in text
     assert "\nsmallest input: causal_mask(L=1, S=2)\nlooks like: " in text
     assert "fault causal-mask-top-left" in text
-    assert "rerun: pytest --impl mine --profile quick --draw-seed 0 -n 0" in text
+    assert "rerun: pytest --pyargs inferspec.conformance.test_attention::" in text
     assert "print('<&>')" in text
 
 
@@ -359,18 +360,31 @@ def test_a_rerun_line_keeps_what_says_what_was_tested():
     ]
     line = rerun(made(arguments=arguments), "test_attention.py::test_x")
     assert line == (
-        'pytest --impl ./x.py --with rope=mine:rope --metal sim --profile quick --draw-seed 0 -n 0 "test_attention.py::test_x"'
+        "pytest --pyargs inferspec.conformance.test_attention::test_x"
+        " --impl ./x.py --with rope=mine:rope --metal sim --profile quick --draw-seed 0 -n 0"
     )
 
 
 def test_a_rerun_line_quotes_and_names_the_layout():
-    line = rerun(made(arguments=["--impl", "./my kernels/x.py", "--layout", "course"]), "test_x")
-    assert line.startswith("pytest --impl './my kernels/x.py' --layout course --profile quick")
+    line = rerun(made(arguments=["--impl", "./my kernels/x.py", "--layout", "course"]), "test_rope.py::test_x")
+    assert " --impl './my kernels/x.py' --layout course --profile quick" in line
 
 
 def test_a_merged_certificate_is_rerun_as_its_shards_were():
     parts = {f"{i}": made(of_shard(i, 2), ["--impl", "a", "--metal", "sim", "--shard", f"{i}/2"]) for i in (1, 2)}
-    assert rerun(merge(parts), "test_x").startswith("pytest --impl a --metal sim --profile quick")
+    assert " --impl a --metal sim --profile quick" in rerun(merge(parts), "test_rope.py::test_x")
+
+
+def test_the_rerun_lines_of_a_run_and_of_its_report_run_that_test_again(certify, run_pytest, tmp_path):
+    files = {"mask.py": "import numpy as np\ndef causal_mask(L, S, dtype): return np.zeros((L, S), dtype)\n"}
+    run = certify(files, "--impl", "./mask.py", "-n", "0", "-k", "aligned_bottom_right")
+    told = next(line for line in run.text.splitlines() if "rerun: " in line).partition("rerun: ")[2]
+    (row,) = [row for row in run.certificate["requirements"] if row["failures"]]
+    (tmp_path / "mask.py").write_text(files["mask.py"], encoding="utf-8")
+    for line in (told, rerun(run.certificate, row["failures"][0]["test"])):
+        again = run_pytest(tmp_path, *shlex.split(line)[1:])
+        assert "1 failed" in again.text, line
+        assert "passed" not in again.text.splitlines()[-1], line
 
 
 def test_a_report_is_written_where_it_is_asked_for(tmp_path, capsys):
