@@ -19,7 +19,7 @@ from typing import Any
 
 from inferspec.conformance.arrays import Arrays, arrays
 from inferspec.conformance.binding import AdapterError, Target, bind, defines, offers_methods
-from inferspec.conformance.drivers import driver_of
+from inferspec.conformance.drivers import driver_of, takes
 from inferspec.conformance.envelope import meet
 from inferspec.conformance.layouts import lay_out
 from inferspec.spec import COMPONENTS, contracts
@@ -69,7 +69,7 @@ def load(
     for part, replacement in (replacements or {}).items():
         _replace(adapter, part, replacement)
     _check_declarations(adapter)
-    _narrow_plain(adapter)
+    _narrow_to_usual(adapter)
     _set_drivers(adapter)
     if not adapter.targets and not adapter.broken:
         names = ", ".join(op.signature.operation for contract in contracts() for op in contract.operations)
@@ -344,14 +344,21 @@ def _redeclare(
         adapter.precision[component] = precision[component]
 
 
-def _narrow_plain(adapter: Adapter) -> None:
-    """A plain function is asked for what such a function usually does, unless the adapter says that it does more."""
+def _narrow_to_usual(adapter: Adapter) -> None:
+    """A plain function, and what lacks an option, are asked for what such a thing usually does, unless the adapter says
+    what it does."""
     for contract in contracts():
         declared = adapter.envelope.get(contract.component, {})
         for target in (adapter.targets.get(op.signature.operation) for op in contract.operations):
-            if target and target.plain:
-                usual = {key: kept for key, kept in target.operation.plain_narrows.items() if key not in declared}
+            if target:
+                usual = {key: kept for key, kept in _usual(target).items() if key not in declared}
                 target.narrowed = {**usual, **target.narrowed}
+
+
+def _usual(target: Target) -> dict[str, Any]:
+    options = target.operation.optional_options
+    lacking = dict(left for option, left in options.items() if not takes(target.function, option))
+    return {**target.operation.plain_narrows, **lacking} if target.plain else lacking
 
 
 def _set_drivers(adapter: Adapter) -> None:

@@ -40,7 +40,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -100,6 +100,7 @@ class BlockManager(Operation):
     signature = Signature.parse("BlockManager(num_blocks, block_size, prefix_caching, colliding, steps)")
     parts = STORY
     methods = ("allocate", "append", "mark_computed", "free")
+    optional_options: ClassVar = {"prefix_caching": ("prefix_caching", (True,))}
 
     def evaluate(self, a: Arguments, precision: Precision) -> Answers:
         return {part: Answer(value, np.zeros(value.shape)) for part, value in self.told(a).items()}

@@ -122,6 +122,11 @@ class Engine(PlainEngine):
         "num_free_pages": ("pages", ("untold",)),
         "metrics": ("metrics", ("untold",)),
     }
+    optional_options: ClassVar = {
+        "draft": ("drafts", ("none",)),
+        "prefix_caching": ("prefix_caching", (True,)),
+        "clock": ("metrics", ("untold",)),
+    }
     beside: ClassVar[tuple[Beside, ...]] = (
         Beside("Qwen3", narrows=("models", ("llama",))),
         Beside("Llama", narrows=("models", ("qwen3",))),

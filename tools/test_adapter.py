@@ -149,7 +149,9 @@ class {name}:
 ENGINE = """
 ARRAYS = "numpy"
 class Engine:
-    def __init__(self, model, *, num_pages, page_size, max_requests, max_prefill_tokens, draft=None, clock=None): ...
+    def __init__(
+        self, model, *, num_pages, page_size, max_requests, max_prefill_tokens, prefix_caching=True, draft=None, clock=None
+    ): ...
     num_free_pages = has_unfinished = 0
     def add_request(self, tokens, max_tokens, priority=0, eos=()): ...
     def step(self): ...
@@ -163,6 +165,28 @@ def test_an_object_is_driven_with_any_of_what_it_can_be_made_of(folder, name, mo
     adapter = load("mine")
     assert adapter.targets["Engine"].beside == {name: adapter.targets[name].build}
     assert narrowed(adapter, "Engine") == {"logits": ("untold",), "models": (models,)}
+
+
+@pytest.mark.parametrize(
+    ("option", "left"),
+    [("draft=None, ", {"drafts": ("none",)}), (", clock=None", {"metrics": ("untold",)}), ("prefix_caching=True, ", {"prefix_caching": (True,)})],
+)  # fmt: skip
+def test_an_option_that_an_object_does_not_take_narrows_the_envelope(folder, option, left):
+    module(folder, (ENGINE + DECODER.format(name="Llama")).replace(option, ""))
+    assert narrowed(load("mine"), "Engine") == {"logits": ("untold",), "models": ("llama",), **left}
+
+
+def test_an_object_that_has_one_of_two_ways_needs_no_option_to_say_so(folder):
+    manager = """
+        class BlockManager:
+            def __init__(self, num_blocks, block_size): self.num_free = num_blocks
+            def allocate(self, tokens): ...
+            append = mark_computed = free = allocate
+        """
+    story = {"num_blocks": 3, "block_size": 2, "prefix_caching": False, "colliding": False, "steps": ()}
+    module(folder, textwrap.dedent(manager) + 'ENVELOPE = {"block_manager": {"prefix_caching": [False]}}\n')
+    assert narrowed(load("mine"), "BlockManager") == {}
+    assert called(load("mine"), "BlockManager", **story) is None
 
 
 def test_an_object_without_any_of_what_it_can_be_made_of_is_told(folder):

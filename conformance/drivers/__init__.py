@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import inspect
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -25,6 +26,20 @@ def driver_of(component: str, operation: str) -> Driver | None:
     if importlib.util.find_spec(name) is None:
         return None
     return importlib.import_module(name).DRIVERS.get(operation)
+
+
+def takes(make: Callable[..., Any], option: str) -> bool:
+    """Whether what makes an object can be given an option by name; what cannot be read may."""
+    try:
+        own = inspect.signature(make).parameters
+    except (ValueError, TypeError):
+        return True
+    return option in own or any(p.kind is p.VAR_KEYWORD for p in own.values())
+
+
+def taken(make: Callable[..., Any], **options: Any) -> dict[str, Any]:
+    """Those of the options that what makes an object can be given."""
+    return {name: value for name, value in options.items() if takes(make, name)}
 
 
 Names = Mapping[str, Sequence[str]]

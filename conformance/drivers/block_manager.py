@@ -8,6 +8,7 @@ from typing import Any
 
 from inferspec.conformance.arrays import Arrays
 from inferspec.conformance.drivers import step as done
+from inferspec.conformance.drivers import taken
 from inferspec.spec.block_manager import Colliding, Ranks
 
 
@@ -15,8 +16,8 @@ class _Story:
     """Both managers, and the tables of the first one by the number of the step that allocated them."""
 
     def __init__(self, make: Any, given: Mapping[str, Any]) -> None:
-        # Caching is the default: a manager that cannot do without need not have the parameter.
-        options = {} if given["prefix_caching"] else {"prefix_caching": False}
+        # Caching is the default: a manager that can only do one of both need not have the parameter.
+        options = {} if given["prefix_caching"] else taken(make, prefix_caching=False)
         build = partial(make, given["num_blocks"], given["block_size"], **options)
         self.manager, self.second = build(), build()
         self.kind = Colliding if given["colliding"] else int

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Mapping
-from functools import partial
 from typing import Any
 
 from inferspec.conformance.arrays import Arrays
+from inferspec.conformance.drivers import taken
 from inferspec.spec.contract import Arguments
 from inferspec.spec.engine_stories import Fuse, watch
 
@@ -58,16 +58,17 @@ def drive(make: Any, given: Mapping[str, Any], to: Arrays) -> dict[str, Any]:
     model, draft = (_built(given, given[which]) for which in ("model", "draft"))
     names = ("num_pages", "page_size", "max_requests", "max_prefill_tokens")
     options: dict[str, Any] = {name: given[name] for name in names}
+    # What an engine has but one of it need not be told.
     if not given["prefix_caching"]:
-        options["prefix_caching"] = False
+        options |= taken(make, prefix_caching=False)
     if draft is not None:
-        options |= {"draft": draft, "num_draft_tokens": given["num_draft_tokens"]}
+        options |= {"draft": draft, **taken(make, num_draft_tokens=given["num_draft_tokens"])}
     a = Arguments(**{"seen": ("outputs",), "ticking": False, **given})
     fuse = Fuse(lambda n: None, lambda: False, lambda listener: None)
     if "computing" in a.seen or any(step == "fail" for step, _ in a.steps):
         used = _Used(model)
         fuse = Fuse(used.burn, lambda: used.tripped, used.watch)
-    return watch(lambda clock: partial(make, model, **options)(clock=clock), a, fuse)
+    return watch(lambda clock: make(model, **options, **taken(make, clock=clock)), a, fuse)
 
 
 def _built(given: Mapping[str, Any], model: Mapping[str, Any] | None) -> Any:
