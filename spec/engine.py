@@ -335,7 +335,7 @@ ENG_42 = _requirement(
 ENG_43 = _requirement(43, "at most max_requests requests run at a time", "Yu et al. 2022 (Orca); PROPERTIES SC5")
 ENG_44 = _requirement(
     44,
-    "right guesses before a wrong one come out with it, and after it guesses are right again",
+    "right guesses before a wrong one come out with it, and after it num_draft_tokens are guessed again, rightly",
     "Leviathan et al. 2023; PROPERTIES SP4, SP9",
     level=Level.SHOULD,
 )

@@ -151,7 +151,7 @@ SPEC_35 = _loop(
 )
 SPEC_36 = _loop(
     "SPEC-36",
-    "each draft takes one uniform number, then verify takes one for each draft and one for the last id",
+    "each of a round's num_draft_tokens drafts takes one uniform number, then verify takes one for each and one for the last id",
     Level.SHOULD,
     source="DESIGN section 3",
 )
