@@ -10,7 +10,7 @@ import pytest
 from inferspec.conformance.arrays import arrays
 from inferspec.conformance.binding import AdapterError, Target, bind
 from inferspec.conformance.calls import Call, Observation
-from inferspec.conformance.drivers import follow
+from inferspec.conformance.drivers import follow, parts
 from inferspec.conformance.executor import Executor
 from inferspec.conformance.subject import LocalSubject
 from inferspec.conformance.trial import Nonconformance, Trial
@@ -64,6 +64,13 @@ def test_parts_are_named_in_their_order_or_by_the_subject(shape):
     seen = observed(Halves, lambda x: shape((x[:1], x[1:])), x=np.arange(3.0))
     assert {part: value.tolist() for part, value in seen.parts.items()} == {"first": [0], "second": [1, 2]}
     assert seen.value is None
+
+
+@pytest.mark.parametrize("shape", [tuple, list, iter, dict, lambda named: SimpleNamespace(**named)])
+def test_what_a_step_returns_is_named_in_its_order_or_by_the_subject(shape):
+    named = {"values": 2, "keys": 1}
+    returned = shape((1, 2)) if shape in (tuple, list, iter) else shape(named)
+    assert list(parts(returned, "keys", "values")) == [1, 2]
 
 
 @pytest.mark.parametrize("returned", [np.ones(2), (np.ones(2),), (np.ones(1),) * 3, 1.0])

@@ -54,6 +54,15 @@ def follow(thing: Any, steps: Sequence[tuple[str, Mapping[str, Any]]], names: Na
     return seen
 
 
+def parts(returned: Any, *names: str) -> Sequence[Any]:
+    """Several things that came back together: those of a dict or of an object by their names, others in their order."""
+    if isinstance(returned, Mapping):
+        return [returned[name] for name in names]
+    if all(hasattr(returned, name) for name in names):
+        return [getattr(returned, name) for name in names]
+    return list(returned)
+
+
 def step(number: int, do: Callable[[], Any], names: Sequence[str]) -> dict[str, Any]:
     """Do one step of a story; an error is a refusal (and says why), after which the story goes on."""
     try:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from inferspec.conformance.arrays import Arrays
-from inferspec.conformance.drivers import step
+from inferspec.conformance.drivers import parts, step
 from inferspec.spec.batch_decoder import Like, codes, favoured
 from inferspec.spec.batching import attended, followed, shown, taken
 
@@ -74,7 +74,8 @@ class _Story:
 
     def update_and_fetch(self, key: Any, value: Any, mask_length: int) -> dict[str, Any]:
         self.given[self.number] = key, value
-        keys, values, *_, mask = self.batch.update_and_fetch(key, value, mask_length)
+        returned = self.batch.update_and_fetch(key, value, mask_length)
+        keys, values, *_, mask = parts(returned, "keys", "values", "mask")
         self.seen[self.number] = keys, values, mask
         return self.reread(self.number)
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from inferspec.conformance.arrays import Arrays
-from inferspec.conformance.drivers import step
+from inferspec.conformance.drivers import parts, step
 
 NAMES = {
     "update_and_fetch": ("keys", "values"),
@@ -34,7 +34,7 @@ class _Story:
 
     def update_and_fetch(self, key: Any, value: Any) -> tuple[np.ndarray, ...]:
         self.given[self.number] = given = self._turned(key), self._turned(value)
-        keys, values, *_ = self.cache.update_and_fetch(*given)
+        keys, values, *_ = parts(self.cache.update_and_fetch(*given), "keys", "values")
         self.seen[self.number] = keys, values
         return self._read(self.number)
 

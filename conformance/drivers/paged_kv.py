@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from inferspec.conformance.arrays import Arrays
-from inferspec.conformance.drivers import step
+from inferspec.conformance.drivers import parts, step
 
 NAMES = {
     "allocate": ("page",),
@@ -90,7 +90,7 @@ class _Story:
         self._cache(cache).append(key, value)
 
     def gather(self, cache: int) -> tuple[np.ndarray, ...]:
-        keys, values, *_ = self._cache(cache).gather()
+        keys, values, *_ = parts(self._cache(cache).gather(), "keys", "values")
         self.seen[self.number] = keys, values
         return self.reread(self.number)
 
@@ -133,7 +133,8 @@ class _Story:
     # batches
 
     def table(self, caches: Sequence[int]) -> dict[str, Any]:
-        table, lens, *_ = self.tabled([self._cache(number) for number in caches])
+        told = self.tabled([self._cache(number) for number in caches])
+        table, lens, *_ = parts(told, "block_table", "context_lens")
         rows, lengths = self._numpy(table), self._listed(lens)
         self.tables[self.number] = table, lens, self._entries(table, lens)
         seen: dict[str, Any] = {"context_lens": lengths}
@@ -174,7 +175,7 @@ class _Story:
                 entries[: len(own)] = own
             told: Sequence[Any] = table, np.array([_int(_read(row.offset)) for row in rows], np.int32)
         else:
-            told = self.tabled(rows)
+            told = parts(self.tabled(rows), "block_table", "context_lens")
         return [x if self.to.owns(x) else self.to.from_numpy(np.asarray(x, np.int32)) for x in told[:2]]
 
     # looking
