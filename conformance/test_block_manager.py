@@ -14,6 +14,7 @@ from inferspec.conformance.inputs.block_manager import (
     growing,
     half_computed,
     hits_among_the_free,
+    large_tables,
     long_prompts,
     lookalikes,
     no_pools,
@@ -46,6 +47,11 @@ def test_a_table_has_the_blocks_that_its_tokens_fill(subject, call):
 
 @requirement(spec.BLK_01, call=growing(), share=0.5)
 def test_lengths_beside_the_multiples_of_a_block_have_the_blocks_that_they_fill(subject, call):
+    keeps(subject, call, Check.COUNT)
+
+
+@requirement(spec.BLK_01, call=large_tables(), share=0.05)
+def test_tables_of_hundreds_of_blocks_have_no_block_twice(subject, call):
     keeps(subject, call, Check.COUNT)
 
 

@@ -308,6 +308,18 @@ def long_prompts(pick: Pick) -> Call:
 
 
 @calls
+def large_tables(pick: Pick) -> Call:
+    """Tables of more blocks than a byte can number, allocated or appended."""
+    script = Script(pick, spare=320)
+    blocks = max(script.blocks - 20, 1)
+    at_first = min(pick.one_of(256, 40, 290), blocks)
+    first = script.allocate(script.line(at_first * script.size), computed=0)
+    script.append(first, script.line((blocks - at_first) * script.size), computed=False)
+    script.allocate(script.line(script.size + 1), computed=0)
+    return script.call()
+
+
+@calls
 def nothing_appended(pick: Pick) -> Call:
     """Tables of every length beside the multiples of a block are grown by no token, and then by some."""
     script = Script(pick)
@@ -576,12 +588,18 @@ def too_long_appends(pick: Pick) -> Story:
     table, line = _hall(script)
     used = blocks_of(script.lengths[table], script.size)
     left = pick.size(0, 3)
+    cached: tuple[int, ...] = ()
+    if pick.one_of(True, False) and used + 2 <= pick.envelope["blocks"]:
+        # What is free is known to the cache, and stays so.
+        cached = script.prompt(script.line(), 1, 1)
+        script.free(script.allocate(cached))
+        left = max(left, 2)
     script.fill(left, used)
     room = script.blocks * script.size - script.lengths[table]
     bad = script.do("append", table=table, tokens=script.line(room + pick.one_of(1, 2, script.size, 3 * script.size)))
-    if room and pick.one_of(True, False):
+    if room and not cached and pick.one_of(True, False):
         script.append(table, script.line(room), computed=False)
-    script.going_on(line[: script.size * 2])
+    script.going_on(cached, line[: script.size * 2])
     return script.call(), bad
 
 

@@ -31,6 +31,10 @@ def _quietly(method: str, check: str) -> Change:
 # tables
 
 
+def _ids_in_a_byte(self: BlockManager, m: Manager) -> int:
+    return BlockManager.take(self, m) % 256
+
+
 def _one_block_more(self: BlockManager, m: Manager, tokens: list[int]) -> Table:
     """n // block_size + 1 blocks: one too many for whole blocks."""
     table = BlockManager.allocate(self, m, tokens)
@@ -479,6 +483,14 @@ def _rolls_back_forgetting(self: BlockManager, m: Manager, tokens: list[int]) ->
     return BlockManager.allocate(self, m, tokens)
 
 
+def _takes_and_gives_back(self: BlockManager, m: Manager, table: Table, tokens: list[int]) -> None:
+    missing = blocks_of(len(table.tokens) + len(tokens), m.size) - len(table.block_ids)
+    if table.home is m and missing > len(m.free):
+        for block in [self.take(m) for _ in list(m.free)]:
+            self.leave(m, block)
+    BlockManager.append(self, m, table, tokens)
+
+
 def _appends_until_refused(self: BlockManager, m: Manager, table: Table, tokens: list[int]) -> None:
     self.check_table(m, table)
     more = blocks_of(len(table.tokens) + len(tokens), m.size) - len(table.block_ids)
@@ -649,6 +661,7 @@ FAULTS: tuple[Fault, ...] = (
         {"allocate": _one_block_more},
         "PROPERTIES PG3",
     ),
+    _fault("ids-in-a-byte", "block ids have 8 bits", spec.BLK_01, {"take": _ids_in_a_byte}, "PROPERTIES X8"),
     _fault(
         "last-block-missing",
         "tokens past the last whole block get none",
@@ -1060,6 +1073,13 @@ FAULTS: tuple[Fault, ...] = (
         spec.BLK_23,
         {"append": _appends_until_refused},
         POST,
+    ),
+    _fault(
+        "takes-and-gives-back",
+        "an append that is refused took all free blocks and gave them back, and the cache has forgotten them",
+        spec.BLK_23,
+        {"append": _takes_and_gives_back},
+        "PROPERTIES PG5",
     ),
     _fault(
         "append-one-asked",
