@@ -2,7 +2,15 @@
 
 import numpy as np
 
-from inferspec.conformance.inputs.generation import CHUNKS, LARGE, LONG, generate_calls, paired_calls, text_calls
+from inferspec.conformance.inputs.generation import (
+    CHUNKS,
+    LARGE,
+    LONG,
+    SPELLINGS,
+    generate_calls,
+    paired_calls,
+    text_calls,
+)
 from inferspec.conformance.properties import depends_on_arguments_alone, keeps_arguments, refuses
 from inferspec.conformance.strategies import among, in_views
 from inferspec.conformance.suite import requirement
@@ -310,6 +318,11 @@ def test_the_texts_joined_are_the_decoded_ids(subject, call):
 
 @requirement(spec.TEXT_01, call=text_calls(leading_spaces=[False], again=True), share=0.5)
 def test_ids_may_come_again_and_again(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.TEXT_01, call=text_calls(leading_spaces=[False], texts=SPELLINGS, whole=True), share=0.3)
+def test_what_vocabularies_spell_otherwise_stays_as_it_is(subject, call):
     subject.agrees(call)
 
 

@@ -119,7 +119,9 @@ def paired_calls(pick: Pick, orders: tuple[str, ...] = ("turns", "after"), until
 
 PLAIN = ("a", "b", "ing", " ", "  ", "\n", ".", " ,", "'s", " the", "\t", "\r\n", "0")
 WIDE = ("é", "ß", "ж", "€", "日本", "ア", "\u200d", "\ufeff", "🙂", "👩‍👩‍👧", "e\u0301", "ﬁ", "\u00a0", "𝄞")
-BROKEN = (b"\xff", b"\x80", b"\xc3", b"\xe2\x82", b"\xf0\x9f\x99", b"\xed\xa0\x80", b"\xc0\xaf", b"\xf5")
+BROKEN = (b"\xff", b"\x80", b"\xc3", b"\xe2\x82", b"\xf0\x9f\x99", b"\xed\xa0\x80", b"\xc0\xaf", b"\xf5", b"\xc0\x80")
+SPELLINGS = ("▁", "▁the", "Ġ", "Ċ", "<0x41>", "<s>", "<|im_end|>", "##s", "</w>", "a", " the")
+"""What vocabularies spell something else by, and what is the text itself where ids are bytes."""
 
 
 @calls
@@ -132,11 +134,13 @@ def text_calls(
     cut: bool = False,
     beside: bool = False,
     again: bool = False,
+    whole: bool = False,
     seen: tuple[str, ...] = ("text",),
 ) -> Call:
     """A text in bytes, cut into pieces of 1 to 4 of them, 16 or 100, each an id; the ids in the table are in another order.
 
     again: pieces that are the same have one id; some come twice in a row, and all of them once more;
+    whole: every word is an id;
     broken: with bytes that are no UTF-8; replacements: with real U+FFFD; empties: some ids have no bytes; cut: it may end inside
     a character; beside: a second stream of the same ids, shuffled after the first.
     """
@@ -156,8 +160,8 @@ def text_calls(
     data = b"".join(words)
     if cut:
         data += pick.one_of(*WIDE[:8]).encode()[:-1]
-    pieces, start = [], 0
-    while start < len(data):
+    pieces, start = [*words] if whole else [], 0
+    while start < len(data) and not whole:
         end = start + int(pick.random.integers(1, longest + 1))
         pieces.append(data[start:end])
         start = end

@@ -43,6 +43,22 @@ class _Dropping(Detokenizer):
         self.decoder = codecs.getincrementaldecoder("utf-8")("ignore")
 
 
+def _respelt(before: bytes, after: bytes) -> type[Detokenizer]:
+    """Pieces are taken for entries of a vocabulary that spells some bytes otherwise."""
+
+    class Respelt(Detokenizer):
+        def __init__(self, pieces: Sequence[bytes]) -> None:
+            super().__init__([piece.replace(before, after) for piece in pieces])
+
+    return Respelt
+
+
+class _SkipsSpecial(Detokenizer):
+    def add(self, token: int) -> str:
+        piece = self.pieces[token]
+        return "" if piece[:1] == b"<" and piece[-1:] == b">" else super().add(token)
+
+
 class _Remembers(Detokenizer):
     """The text of an id is looked up where it came before."""
 
@@ -269,6 +285,34 @@ TEXT_FAULTS: tuple[Fault, ...] = (
     ),
     Fault("detokenizer-sixteen", "bytes of an id past 16 are lost", TEXT_01, _opens(_Sixteen), TIRED),
     Fault("detokenizer-spaced", "a space stands between ids", TEXT_01, _opens(_Spaced), TIRED),
+    Fault(
+        "detokenizer-word-marks",
+        "U+2581 is taken for a space, as SentencePiece has it",
+        TEXT_01,
+        _opens(_respelt("▁".encode(), b" ")),
+        "mlx-lm, SPMStreamingDetokenizer",
+    ),
+    Fault(
+        "detokenizer-letters-for-bytes",
+        "Ġ is taken for a space, as byte-level vocabularies have it",
+        TEXT_01,
+        _opens(_respelt("Ġ".encode(), b" ")),
+        "mlx-lm, BPEStreamingDetokenizer",
+    ),
+    Fault(
+        "detokenizer-names-of-bytes",
+        "the text <0x41> is taken for the byte 0x41",
+        TEXT_01,
+        _opens(_respelt(b"<0x41>", b"A")),
+        "mlx-lm, SPMStreamingDetokenizer",
+    ),
+    Fault(
+        "detokenizer-skips-special",
+        "texts in angle brackets are left out",
+        TEXT_01,
+        _opens(_SkipsSpecial),
+        "skip_special_tokens of transformers",
+    ),
     Fault("detokenizer-latin", "bytes are taken for characters", TEXT_01, _opens(_Latin), TIRED),
     Fault(
         "detokenizer-each-alone",
