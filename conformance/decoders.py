@@ -50,19 +50,19 @@ def one_tensor_changes(call: Call, which: float) -> Call:
     return call.having(weights={**weights, name: other})
 
 
-def without(call: Call, which: float) -> tuple[Call, str]:
-    """The call with a tensor missing, and its name."""
+def without(call: Call, which: float, ending: str = "") -> tuple[Call, str]:
+    """The call with a tensor missing, and its name, which ends so."""
     weights = dict(call.arguments["weights"])
     # A layer without scales is a dense one, whose weight then is misshaped.
-    name = _one_of([name for name in weights if not name.endswith(".scales")], which)
+    name = _one_of([name for name in weights if not name.endswith(".scales") and name.endswith(ending)], which)
     del weights[name]
     return call.having(weights=weights), name
 
 
-def misshaped(call: Call, which: float, way: str) -> tuple[Call, str]:
-    """The call with a tensor that has a row more, a row less, or its axes exchanged, and the tensor's name."""
+def misshaped(call: Call, which: float, way: str, ending: str = "") -> tuple[Call, str]:
+    """The call with a tensor that has a row more, a row less, or its axes exchanged, and the tensor's name, which ends so."""
     weights = dict(call.arguments["weights"])
-    name = _one_of(list(weights), which)
+    name = _one_of([name for name in weights if name.endswith(ending)], which)
     tensor = weights[name]
     if way == "transposed" and tensor.ndim == 2 and tensor.shape[0] != tensor.shape[1]:
         other = np.ascontiguousarray(tensor.T)

@@ -113,6 +113,18 @@ def test_a_gguf_file_without_a_head_is_tied_and_with_one_is_not(subject, call):
     subject.agrees(call)
 
 
+@requirement(spec.LOAD_19, call=folder_calls(forms=FOLDERS, tied=[False]), share=0.1)
+def test_a_model_that_does_not_say_so_is_not_tied(subject, call):
+    subject.agrees(without_fields(call, "tie_word_embeddings"))
+
+
+@requirement(
+    spec.LOAD_20, call=folder_calls(forms=FOLDERS, models=["llama"], packing=["dense"], older=True), share=0.06
+)
+def test_the_frequencies_of_older_files_are_passed_over(subject, call):
+    subject.agrees(call)
+
+
 @requirement(spec.LOAD_05, call=folder_calls(forms=["folder"], rope=["rope_theta"], packing=["dense"]), share=0.3)
 def test_the_base_of_rope_is_rope_theta(subject, call):
     subject.agrees(call)
@@ -193,6 +205,26 @@ def test_a_missing_tensor_is_refused_by_its_name(subject, call, which):
     refuses_naming(subject, *without(call, which))
 
 
+@requirement(
+    spec.LOAD_11,
+    call=folder_calls(forms=FOLDERS, packing=["dense"], tied=[False]),
+    which=SHARES,
+    share=0.06,
+)
+def test_a_missing_head_is_refused_by_its_name(subject, call, which):
+    refuses_naming(subject, *without(call, which, "lm_head.weight"))
+
+
+@requirement(
+    spec.LOAD_11,
+    call=folder_calls(forms=FOLDERS, models=["llama"], biases=["attention", "mlp", "both"], biased=True),
+    which=SHARES,
+    share=0.06,
+)
+def test_a_missing_bias_is_refused_by_its_name(subject, call, which):
+    refuses_naming(subject, *without(call, which, ".bias"))
+
+
 @requirement(spec.LOAD_12, call=folder_calls(forms=FOLDERS), which=SHARES, share=0.3)
 def test_a_tensor_without_a_place_is_refused_by_its_name(subject, call, which):
     refuses_naming(subject, *with_additional(call, which))
@@ -207,6 +239,17 @@ def test_a_tensor_without_a_place_is_refused_by_its_name(subject, call, which):
 )
 def test_a_misshaped_tensor_is_refused_by_its_name(subject, call, which, way):
     refuses_naming(subject, *misshaped(call, which, way))
+
+
+@requirement(
+    spec.LOAD_13,
+    call=folder_calls(forms=FOLDERS, models=["llama"], biases=["attention", "mlp", "both"], biased=True),
+    which=SHARES,
+    way=among(["longer", "shorter"]),
+    share=0.06,
+)
+def test_a_misshaped_bias_is_refused_by_its_name(subject, call, which, way):
+    refuses_naming(subject, *misshaped(call, which, way, ".bias"))
 
 
 @requirement(

@@ -108,6 +108,8 @@ class Load(Operation):
         config, weights = self.configured(dict(a.config), a), dict(a.weights)
         if a.form == "sharded":
             weights = self.gathered(weights)
+        if a.form != "gguf":
+            weights = self.of_the_model(weights)
         if a.form == "gguf":
             config, weights = self.from_gguf(config, weights)
             if not a.stored:
@@ -122,6 +124,10 @@ class Load(Operation):
     def gathered(self, weights: Weights) -> Weights:
         """The tensors of all shards."""
         return weights
+
+    def of_the_model(self, weights: Weights) -> Weights:
+        """Without the frequencies of RoPE that older files have: every model computes its own."""
+        return {name: x for name, x in weights.items() if not name.endswith("rotary_emb.inv_freq")}
 
     def from_gguf(self, config: Config, weights: Weights) -> tuple[Config, Weights]:
         """What a GGUF file holds, under Hugging Face names and in Hugging Face's order of rows."""
@@ -275,6 +281,16 @@ LOAD_18 = _load(
     "LOAD-18",
     "SmolLM2-135M-Instruct, from its GGUF file, gives the float32 logits and the greedy text of transformers and mlx-lm",
     source="golden/models/smollm2-135m-instruct",
+)
+LOAD_19 = _load(
+    "LOAD-19",
+    "a model whose config.json has no tie_word_embeddings has a head of its own, lm_head.weight",
+    source="transformers, LlamaConfig and Qwen3Config; PROPERTIES EM3",
+)
+LOAD_20 = _load(
+    "LOAD-20",
+    "the rotary_emb.inv_freq of older files is passed over",
+    source="transformers and mlx-lm, which pass over it; the files of Llama 2",
 )
 
 

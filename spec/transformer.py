@@ -147,8 +147,8 @@ class Decoder(Operation):
         return config["rms_norm_eps"]
 
     def tied(self, config: Mapping[str, Any]) -> bool:
-        """Whether the head is the embedding."""
-        return config["tie_word_embeddings"]
+        """Whether the head is the embedding; it is not where the config does not say."""
+        return bool(config.get("tie_word_embeddings"))
 
     def biased(self, name: str, config: Mapping[str, Any]) -> bool:
         """Whether a layer of a block has a bias."""

@@ -73,9 +73,11 @@ def folder_calls(
     biased: bool = False,
     spare: bool = False,
     absent: bool = False,
+    older: bool = False,
 ) -> Call:
     """A folder: one file or shards, dense or quantised. habits: what its files may have otherwise; biased: it may have
-    biases; spare: the embedding a second time, as the head that it is; absent: the config does not say a head's size."""
+    biases; spare: the embedding a second time, as the head that it is; absent: the config does not say a head's size;
+    older: every layer has the frequencies of its RoPE."""
     form, inner = pick("forms"), copy.copy(pick)
     inner.envelope = {key: value for key, value in pick.envelope.items() if biased or key != "biases"}
     if absent:
@@ -88,6 +90,10 @@ def folder_calls(
         del pick.features["head_dims"]
     if spare:
         weights["lm_head.weight"] = weights["model.embed_tokens.weight"]
+    for layer in range(config["num_hidden_layers"] if older else 0):
+        # Theirs would be another model.
+        frequencies = pick.random.uniform(0, 1, decoder.head_dim(config) // 2).astype(np.float32)
+        weights[f"model.layers.{layer}.self_attn.rotary_emb.inv_freq"] = frequencies
     return _call(pick, config, _shuffled(pick, weights), form, habits)
 
 

@@ -28,6 +28,8 @@ from inferspec.spec.loading import (
     LOAD_16,
     LOAD_17,
     LOAD_18,
+    LOAD_19,
+    LOAD_20,
     Config,
     Load,
     Weights,
@@ -330,6 +332,38 @@ def _filled(value: Callable[[tuple[int, ...], np.dtype[Any]], np.ndarray]) -> Ca
         return _with_weights(a, {**a.weights, **{name: value(shapes[name], _of_floats(a.weights)) for name in missing}})
 
     return completed
+
+
+def _may_lack(ending: str) -> Callable[..., None]:
+    def guard_missing(self: Load, a: Arguments, shapes: Mapping[str, tuple[int, ...]]) -> None:
+        Load.guard_missing(self, a, {name: shape for name, shape in shapes.items() if not name.endswith(ending)})
+
+    return guard_missing
+
+
+def _embedding_for_the_head(self: Load, a: Arguments) -> Arguments:
+    embedding = {name: x for name, x in a.weights.items() if name.startswith("model.embed_tokens.")}
+    return _with_weights(
+        a, {name.replace("model.embed_tokens", "lm_head"): x for name, x in embedding.items()} | a.weights
+    )
+
+
+def _tied_unsaid(self: Load, config: Config, a: Arguments) -> Config:
+    return {"tie_word_embeddings": True, **config}
+
+
+def _tie_needed(self: Load, config: Config, a: Arguments) -> Config:
+    if "tie_word_embeddings" not in config:
+        raise KeyError("tie_word_embeddings")
+    return config
+
+
+def _all_tensors(self: Load, weights: Weights) -> Weights:
+    return weights
+
+
+def _any_bias(self: Load, a: Arguments, shapes: Mapping[str, tuple[int, ...]]) -> None:
+    Load.guard_shapes(self, a, {name: shape for name, shape in shapes.items() if not name.endswith(".bias")})
 
 
 def _only_known(self: Load, a: Arguments) -> Arguments:
@@ -750,6 +784,20 @@ FAULTS: tuple[Fault, ...] = (
         TIRED,
     ),
     Fault(
+        "loading-missing-head-tied",
+        "where an untied model has no head, its embedding serves",
+        LOAD_11,
+        {"guard_missing": _may_lack("lm_head.weight"), "completed": _embedding_for_the_head},
+        "PROPERTIES EM3",
+    ),
+    Fault(
+        "loading-missing-bias-zero",
+        "a missing bias is zeros",
+        LOAD_11,
+        {"guard_missing": _may_lack(".bias"), "completed": _filled(np.zeros)},
+        "PROPERTIES EM4",
+    ),
+    Fault(
         "loading-missing-unnamed",
         "a missing tensor is refused without a word on which",
         LOAD_11,
@@ -769,6 +817,34 @@ FAULTS: tuple[Fault, ...] = (
         LOAD_13,
         {"guard_shapes": _silent, "completed": _fitted},
         "PROPERTIES EM4",
+    ),
+    Fault(
+        "loading-misshaped-bias",
+        "a bias of another length is cut or repeated to fit",
+        LOAD_13,
+        {"guard_shapes": _any_bias, "completed": _fitted},
+        "PROPERTIES EM4",
+    ),
+    Fault(
+        "loading-tied-unsaid",
+        "a config without tie_word_embeddings is that of a tied model",
+        LOAD_19,
+        {"configured": _tied_unsaid},
+        "https://github.com/ml-explore/mlx-lm/blob/main/mlx_lm/models/llama.py",
+    ),
+    Fault(
+        "loading-tie-needed",
+        "a config without tie_word_embeddings is refused",
+        LOAD_19,
+        {"configured": _tie_needed},
+        TIRED,
+    ),
+    Fault(
+        "loading-frequencies-refused",
+        "files that have the frequencies of RoPE are refused",
+        LOAD_20,
+        {"of_the_model": _all_tensors},
+        "https://github.com/ml-explore/mlx-lm, sanitize of its Llama",
     ),
     Fault(
         "loading-packed-rows-cut",
