@@ -87,6 +87,15 @@ def test_heads_of_any_number_and_dim_are_right(subject, call):
     subject.agrees(call)
 
 
+@requirement(
+    spec.QWEN3_04,
+    call=forward_calls(packing=DENSE, dims=(128, 64), lengths=(33, 40), batches=(1,), layers=(1,)),
+    share=0.05,
+)
+def test_heads_as_large_as_those_of_trained_models_are_right(subject, call):
+    subject.agrees(call)
+
+
 @requirement(spec.QWEN3_05, call=forward_calls(rope=["rope_theta"], packing=DENSE, lengths=(5, 7, 9)), share=0.4)
 def test_the_base_of_rope_is_rope_theta(subject, call):
     subject.agrees(call)
@@ -157,7 +166,7 @@ def test_layers_have_group_sizes_and_bits_of_their_own(subject, call):
 
 @requirement(
     spec.QWEN3_14,
-    call=forward_calls(packing=DENSE, lengths=(33, 31, 32, 63, 64, 65), batches=(1,), layers=(1, 2), small=True),
+    call=forward_calls(packing=DENSE, lengths=(33, 31, 32, 63, 64, 65), batches=(2, 1), layers=(1, 2), small=True),
     share=0.15,
 )
 def test_prompts_beside_tiles_are_right(subject, call):
@@ -283,9 +292,16 @@ def test_requests_that_take_turns_do_not_see_each_other(subject, call):
 
 
 @requirement(
+    spec.QWEN3_28, call=incremental_calls(requests=3, packing=DENSE, lengths=(4, 2, 3, 6), layers=(1, 2)), share=0.1
+)
+def test_three_requests_that_take_turns_do_not_see_each_other(subject, call):
+    subject.agrees(call)
+
+
+@requirement(
     spec.QWEN3_29,
     call=incremental_calls(
-        cut=past_256, lengths=(320, 270), layers=(1,), batches=(1,), small=True, packing=DENSE, length=270
+        cut=past_256, lengths=(320, 270), layers=(1, 2), batches=(2, 1), small=True, packing=DENSE, length=270
     ),
     share=0.03,
 )

@@ -73,11 +73,12 @@ def model(
     small: bool = False,
     vocabularies: Sequence[int] = VOCABULARIES,
     eps: Sequence[float] = EPS,
+    dims: Sequence[int] = (),
 ) -> Model:
-    """Any tiny model of the envelope. small: of few features, for long prompts."""
+    """Any tiny model of the envelope. small: of few features, for long prompts; dims: other sizes of its heads."""
     dtype, packing = pick("dtypes"), _packed(pick)
     group = pick("group_sizes") if packing != "dense" else 0
-    config = _sizes(pick, kind, group, small, packing == THROUGHOUT, vocabularies) | {
+    config = _sizes(pick, kind, group, small, packing == THROUGHOUT, vocabularies, dims) | {
         "model_type": kind.model_type,
         "num_hidden_layers": pick.one_of(*layers),
         "rms_norm_eps": pick.one_of(*eps),
@@ -108,9 +109,10 @@ def _sizes(
     small: bool,
     throughout: bool = False,
     vocabularies: Sequence[int] = VOCABULARIES,
+    dims: Sequence[int] = (),
 ) -> dict[str, Any]:
     queries, keys = pick("heads")
-    dim = pick.one_of(*((4, 6) if small else (8, 4, 16, 6, 32)))
+    dim = pick.one_of(*(dims or ((4, 6) if small else (8, 4, 16, 6, 32))))
     if throughout:
         dim = math.lcm(queries, group) // queries
     taken = {queries * dim, keys * dim, dim, queries, keys}
@@ -249,9 +251,10 @@ def forward(
     small: bool = False,
     vocabularies: Sequence[int] = VOCABULARIES,
     eps: Sequence[float] = EPS,
+    dims: Sequence[int] = (),
 ) -> Call:
     """A prompt of a tiny model."""
-    config, weights = model(pick, kind, layers, small, vocabularies, eps)
+    config, weights = model(pick, kind, layers, small, vocabularies, eps, dims)
     tokens = ids(pick, config, pick.one_of(*batches), pick.upto("length", *lengths))
     return pick.call(kind.name, config=config, weights=weights, tokens=tokens)
 

@@ -359,6 +359,32 @@ def _last_position(self: Decoder, a: Arguments) -> Any:
 # caches
 
 
+def _growth_of_the_first_row(
+    self: Incremental, memory: Memory, layer: int, key: np.ndarray, value: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """What a cache holds is copied to a larger buffer, of one row."""
+    before = memory[layer][0].shape[3] if layer in memory else 0
+    whole = Decoder.extended(self, memory, layer, key, value)
+    if before <= 256 < whole[0].shape[3]:
+        memory[layer] = tuple(np.where(np.arange(x.shape[3])[:, None] < before, x[:, :1], x) for x in whole)
+    return memory[layer]
+
+
+def _long_rows_of_the_first(
+    self: Decoder, query: np.ndarray, key: np.ndarray, value: np.ndarray, a: Arguments, m: Exact
+) -> np.ndarray:
+    attended = Decoder.attend(self, query, key, value, a, m)
+    attended[:, :, :, 32:] = attended[:, :1, :, 32:]
+    return attended
+
+
+def _sixty_four_features(
+    self: Decoder, query: np.ndarray, key: np.ndarray, value: np.ndarray, a: Arguments, m: Exact
+) -> np.ndarray:
+    """A kernel made for heads of 64 features."""
+    return Decoder.attend(self, query[..., :64], key[..., :64], value, a, m)
+
+
 def _extended_by(change: str) -> Change:
     """What a layer's cache holds after new tokens is wrong."""
 
@@ -511,6 +537,9 @@ def shared(spec: ModuleType, prefix: str, own: Sequence[Fault]) -> tuple[Fault, 
         "kv-heads-modulo-four",
         "key heads are counted modulo 4",
         {"read_heads": lambda self, queries, keys: np.arange(queries) // (queries // keys) % 4},
+    )
+    fault(
+        4, "sixty-four-features", "features of a head past 64 do not enter its scores", {"attend": _sixty_four_features}
     )
     fault(
         4,
@@ -669,6 +698,13 @@ def shared(spec: ModuleType, prefix: str, own: Sequence[Fault]) -> tuple[Fault, 
         "https://github.com/vllm-project/vllm/issues/45543",
     )
     fault(14, "window-of-32", "a token sees the last 32 alone", _window(32), "PROPERTIES CM5")
+    fault(
+        14,
+        "long-rows-of-the-first",
+        "past 32 tokens the first row of a batch serves all",
+        {"attend": _long_rows_of_the_first},
+        "PROPERTIES X3",
+    )
     fault(15, "token-strides", "tokens are read as if they were contiguous", ignores_strides("tokens"), "PROPERTIES X1")
     fault(15, "ids-of-16-bits", "ids are kept in 16 bits", {"embed": _ids_of_16_bits}, "PROPERTIES X8")
     fault(15, "last-id-lost", "the last id reads the row before it", {"embed": _last_id_lost})
@@ -827,9 +863,22 @@ def shared(spec: ModuleType, prefix: str, own: Sequence[Fault]) -> tuple[Fault, 
         "all requests of a model share a cache",
         {"owners": lambda self, a: [0] * len(a.chunks)},
     )
+    fault(
+        28,
+        "two-caches-for-all",
+        "requests of a model take its two caches in turn",
+        {"owners": lambda self, a: [owner % 2 for owner in Incremental.owners(self, a)]},
+    )
     fault(28, "one-offset-for-all", "requests count their positions together", {"respond": _offset_of_the_model})
     fault(
         29, "cache-full-at-256", "what comes after 256 tokens is not kept", _extended_by("first 256"), "PROPERTIES KV2"
+    )
+    fault(
+        29,
+        "growth-of-the-first-row",
+        "a cache that grows keeps the first row of its batch",
+        {"extended": _growth_of_the_first_row},
+        "PROPERTIES X3",
     )
     fault(29, "cache-ring-of-256", "only the last 256 tokens are kept", _extended_by("last 256"), "PROPERTIES KV2")
     fault(
