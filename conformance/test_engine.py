@@ -17,6 +17,7 @@ from inferspec.conformance.inputs.engine import (
     failing,
     failing_runs,
     full_houses,
+    guessed_again,
     guessed_beside,
     guessed_in_part,
     guessed_right,
@@ -25,10 +26,14 @@ from inferspec.conformance.inputs.engine import (
     late_queues,
     limits,
     lone,
+    long_queues,
     long_requests,
     lookalikes,
     many,
+    many_pages,
     negative_limits,
+    of_twins,
+    other_beginnings,
     other_vocabularies,
     overwriting,
     queues,
@@ -52,7 +57,9 @@ from inferspec.conformance.inputs.engine import (
     timed,
     timed_in_short_pools,
     too_large,
+    twins_in_short_pools,
     unhurried,
+    wide_vocabularies,
 )
 from inferspec.conformance.properties import goes_on_after_refusal, refuses, refuses_step
 from inferspec.conformance.suite import requirement
@@ -90,6 +97,12 @@ def test_one_request_comes_out_as_from_generate(subject, call):
     subject.agrees(call)
 
 
+@requirement(spec.ENG_01, pair=of_twins(**PLAIN), share=0.05)
+def test_a_model_of_the_same_config_does_not_show(subject, pair):
+    for call in pair:
+        subject.agrees(call)
+
+
 @requirement(spec.ENG_02, call=crowds(**PLAIN), share=0.15)
 def test_requests_may_come_at_any_time(subject, call):
     subject.agrees(call)
@@ -120,7 +133,7 @@ def test_a_request_may_grow_over_pages_of_any_size(subject, call):
     subject.agrees(call)
 
 
-@requirement(spec.ENG_04, call=long_requests(page_sizes=[1, 2, 3], **PLAIN), share=0.03)
+@requirement(spec.ENG_04, call=many_pages(), share=0.03)
 def test_a_request_may_have_many_pages(subject, call):
     subject.agrees(call)
 
@@ -148,6 +161,16 @@ def test_pages_behind_other_tokens_are_not_taken_for_the_same(subject, call):
     subject.agrees(call)
 
 
+@requirement(spec.ENG_06, call=other_beginnings(), share=0.1)
+def test_pages_far_behind_other_tokens_are_not_taken_for_the_same(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.ENG_06, call=wide_vocabularies(), share=0.03)
+def test_ids_that_are_alike_in_their_low_bits_are_not_taken_for_the_same(subject, call):
+    subject.agrees(call)
+
+
 @requirement(spec.ENG_06, call=half_computed(**PLAIN), share=0.25)
 def test_what_is_not_computed_yet_is_not_hit(subject, call):
     subject.agrees(call)
@@ -155,6 +178,11 @@ def test_what_is_not_computed_yet_is_not_hit(subject, call):
 
 @requirement(spec.ENG_07, call=same_again(prefix_caching=[True]), share=0.5)
 def test_the_same_prompt_comes_out_as_before(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.ENG_07, call=twins_in_short_pools(), share=0.1)
+def test_a_preempted_request_may_find_all_that_it_had(subject, call):
     subject.agrees(call)
 
 
@@ -241,6 +269,11 @@ def test_an_end_of_sequence_id_may_be_the_first(subject, call):
 
 @requirement(spec.ENG_16, call=queues(), share=0.2)
 def test_requests_are_served_by_priority_and_then_in_order(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.ENG_16, call=long_queues(), share=0.03)
+def test_more_than_ten_requests_are_served_in_order(subject, call):
     subject.agrees(call)
 
 
@@ -518,6 +551,11 @@ def test_right_guesses_come_out_together(subject, call):
 
 @requirement(spec.ENG_41, call=guessed_beside(), share=0.12)
 def test_right_guesses_come_out_together_beside_others(subject, call):
+    gives_right_guesses_together(subject, call)
+
+
+@requirement(spec.ENG_41, call=guessed_again(), share=0.05)
+def test_right_guesses_come_out_together_after_a_hit(subject, call):
     gives_right_guesses_together(subject, call)
 
 

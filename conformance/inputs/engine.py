@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from inferspec.conformance.calls import Call
-from inferspec.conformance.inputs.engine_models import is_clear, model, near, other, stands_out
+from inferspec.conformance.inputs.engine_models import WIDE, is_clear, model, near, other, stands_out, twin, wide
 from inferspec.conformance.strategies import Calls, Pick, calls
 from inferspec.spec.engine import alone
 from inferspec.spec.engine_model import forward, pages_of
@@ -27,7 +27,8 @@ class Script:
         # An engine without pages of its own is asked for none.
         self.seen = tuple(name for name in seen if name != "pages" or "told" in pick.envelope["pages"])
         self.pick = pick
-        family, which = pick("models"), pick.one_of(0, 1, 2)
+        family, self.which = pick("models"), pick.one_of(0, 1, 2)
+        which = self.which
         self.model = model(family, which)
         self.draft = {
             "none": None,
@@ -152,6 +153,23 @@ def crowds(script: Script) -> None:
     script.requests()
 
 
+@calls
+def of_twins(pick: Pick) -> tuple[Call, Call]:
+    """The same requests of two models that have the same config."""
+    script = Script(pick)
+    one, other = script.model, twin(script.model, script.which)
+    for _ in range(pick.size(1, 2)):
+        limit = pick.one_of(3, 5)
+        tokens = script.prompt(pick.size(3, 12), limit)
+        while not is_clear(other, tokens, limit):
+            tokens = script.prompt(len(tokens), limit)
+        script.add(tokens, limit)
+    calls = []
+    for script.model in (one, other):
+        calls.append(script.call())
+    return calls[0], calls[1]
+
+
 @told()
 def full_houses(script: Script) -> None:
     """As many requests as may run, all at once: more rows in a step than four."""
@@ -186,6 +204,16 @@ def long_requests(script: Script) -> None:
     script.add(script.prompt(length, limit), limit)
     for _ in range(pick.size(0, 2)):
         script.between()
+        script.add(script.prompt(pick.size(1, 9), 4), 4)
+
+
+@told(page_sizes=[1], chunks=[64, 7], **PLAIN)
+def many_pages(script: Script) -> None:
+    """A request of more pages than a byte can number; perhaps another beside it."""
+    pick = script.pick
+    length, limit = pick.one_of((400, 4), (300, 12), (350, 6))
+    script.add(script.prompt(length, limit), limit)
+    if pick.one_of(False, True):
         script.add(script.prompt(pick.size(1, 9), 4), 4)
 
 
@@ -283,29 +311,72 @@ def lookalikes(script: Script) -> None:
         script.between(40)
 
 
+@told(prefix_caching=[True], page_sizes=[1, 2, 3, 8], **PLAIN)
+def other_beginnings(script: Script) -> None:
+    """The same pages behind one first page, then all of them but the last behind another, then all of them behind that."""
+    pick = script.pick
+    one, other = script.ids(script.size), script.ids(script.size)
+    if script.size > 2 and pick.one_of(False, True):
+        # In the middle alone, where a key of a page's ends does not look.
+        other = (one[0], *other[1:-1], one[-1])
+    same = script.ids(script.size * pick.size(2, 4))
+    for start in ((*one, *same), (*other, *same[: -script.size]), (*other, *same)):
+        script.add(script.prompt(len(start) + 1, 5, start), 5)
+        script.do("step", times=50)
+
+
+@told(prefix_caching=[True], page_sizes=[1, 2, 3], **PLAIN)
+def wide_vocabularies(script: Script) -> None:
+    """Prompts whose ids are alike in their low bits, in a vocabulary past what 16 bits hold."""
+    pick = script.pick
+    script.model = wide(script.model["family"])
+    start, place = list(script.ids(script.size * 2)), pick.size(0, script.size * 2 - 1)
+    start[place] %= WIDE - 2**16
+    for more in (0, pick.one_of(2**16, 2**8, 2**15)):
+        start[place] += more
+        script.add(script.prompt(len(start) + 1, 3, tuple(start)), 3)
+        script.do("step", times=40)
+
+
 @told()
 def same_again(script: Script) -> None:
-    """The same prompt several times, of whole pages or a token more or less, at once or one after the other."""
+    """The same prompt several times, of whole pages or a token more or less, at once or one after the other, for fewer ids
+    or more."""
     pick = script.pick
-    limit = pick.one_of(3, 2, 4)
     length = max(1, min(script.size, 8) * pick.size(1, 3) + pick.one_of(0, 0, 1, -1))
-    tokens = script.prompt(length, limit)
+    tokens = script.prompt(length, 4)
     pause = pick.one_of(0, 1, 40, 3)
     for _ in range(pick.size(2, 4)):
-        script.add(tokens, limit)
+        script.add(tokens, pick.one_of(3, 2, 4))
         if pause:
             script.do("step", times=pause)
 
 
+@told(prefix_caching=[True], page_sizes=[1, 2, 3], **PLAIN)
+def twins_in_short_pools(script: Script) -> None:
+    """The same prompt several times, until there are no pages left: who is preempted then finds all that it had."""
+    pick = script.pick
+    limit = pick.one_of(8, 9, 6)
+    tokens = script.prompt(pick.size(1, 4), limit)
+    script.max_requests = pick.one_of(3, 8)
+    for _ in range(pick.size(2, 3)):
+        script.add(tokens, limit)
+    script.shorten(pick.size(0, 1))
+
+
 @told()
 def recycled(script: Script) -> None:
-    """A prompt, others that take its pages, and the prompt again."""
+    """A prompt, served or cancelled once it is computed, others that take its pages, and the prompt again."""
     pick = script.pick
     limit = pick.one_of(2, 3)
     length = min(script.size, 6) * pick.size(1, 3) + pick.one_of(1, 0)
     first = script.prompt(length, limit)
-    script.add(first, limit)
-    script.do("step", times=40)
+    number = script.add(first, limit)
+    if pick.one_of(False, True):
+        script.do("step", times=-(-len(first) // script.chunk))
+        script.do("cancel", request=number)
+    else:
+        script.do("step", times=40)
     for _ in range(pick.size(1, 3)):
         common = script.pick.one_of(0, 0, min(script.size, length - 1))
         script.add(script.prompt(length + pick.size(0, 2), limit, first[:common]), limit)
@@ -399,6 +470,14 @@ def queues(script: Script) -> None:
     for _ in range(script.pick.size(2, 5)):
         limit = script.pick.one_of(2, 1, 3)
         script.add(script.prompt(script.pick.size(1, 5), limit), limit, priority=script.pick.one_of(0, 1, 2, -1, 0))
+
+
+@told("order", "outputs", priorities=[True], **PLAIN)
+def long_queues(script: Script) -> None:
+    """More than ten requests that are served one at a time."""
+    script.max_requests = 1
+    for _ in range(script.pick.size(11, 13)):
+        script.add(script.prompt(script.pick.size(1, 3), 1), 1, priority=script.pick.one_of(0, 0, 0, 1))
 
 
 @told()
@@ -701,6 +780,16 @@ def guessed_beside(script: Script) -> None:
         length = pick.size(1, 12)
         script.add(script.prompt(length, limit), limit)
         script.do("step", times=-(-length // script.chunk) + 1)
+
+
+@told("outputs", "steps", drafts=["perfect"], prefix_caching=[True], page_sizes=[1, 2, 3])
+def guessed_again(script: Script) -> None:
+    """The same prompt of some pages twice, one after the other, whose draft is the model."""
+    limit = script.pick.one_of(12, 16)
+    tokens = script.prompt(script.size * 4 + script.pick.size(1, 3), limit)
+    for _ in range(2):
+        script.add(tokens, limit)
+        script.do("step", times=len(tokens) + limit)
 
 
 @told("outputs", "steps", drafts=["near"])

@@ -33,6 +33,9 @@ SIZES: tuple[dict[str, int], ...] = (
     {"num_attention_heads": 2, "num_key_value_heads": 2, "head_dim": 10, "hidden_size": 18, "vocab_size": 53},
 )
 
+WIDE = 65551
+"""A vocabulary past what 16 bits hold."""
+
 KINDS = {"qwen3": QWEN3, "llama": LLAMA}
 
 Model = Mapping[str, Any]
@@ -40,14 +43,16 @@ Model = Mapping[str, Any]
 
 
 @functools.cache
-def model(family: str, which: int, layers: int = 2, salt: int = 0, sizes: int | None = None) -> Model:
+def model(
+    family: str, which: int, layers: int = 2, salt: int = 0, sizes: int | None = None, vocabulary: int = 0
+) -> Model:
     """One of the models; those of another salt have other weights and the same vocabulary. sizes: of which model all
-    sizes but the vocabulary's are."""
+    sizes but the vocabulary's are; vocabulary: another one than the model's own."""
     kind = KINDS[family]
     random = np.random.default_rng([which, layers, salt, len(family)])
     config = {
         **SIZES[which if sizes is None else sizes],
-        "vocab_size": SIZES[which]["vocab_size"],
+        "vocab_size": vocabulary or SIZES[which]["vocab_size"],
         "model_type": kind.model_type,
         "num_hidden_layers": layers,
         "intermediate_size": 14,
@@ -70,6 +75,16 @@ def model(family: str, which: int, layers: int = 2, salt: int = 0, sizes: int | 
 def other(family: str, which: int) -> Model:
     """A draft that has nothing but the vocabulary from the model: fewer layers, and heads of another number and size."""
     return model(family, which, 1, 1, (which + 1) % len(SIZES))
+
+
+def wide(family: str) -> Model:
+    """A small model of a large vocabulary."""
+    return model(family, 2, 1, vocabulary=WIDE)
+
+
+def twin(of: Model, which: int) -> Model:
+    """A model of other weights whose config is the same."""
+    return model(of["family"], which, salt=2)
 
 
 @functools.cache

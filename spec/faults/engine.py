@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -73,6 +75,10 @@ def _table_of_64(self: Engine, m: State, r: Request) -> list[int]:
     return [r.table[i % 64] for i in range(len(r.table))]
 
 
+def _pages_in_a_byte(self: Engine, m: State, table: list[int], start: int, length: int) -> np.ndarray:
+    return Engine.slots(self, m, [page % 256 for page in table], start, length)
+
+
 def _one_token_short(self: Engine, m: State, r: Request) -> int:
     return max(r.computed - 1, 0) if self.decodes(r) else int(r.computed)
 
@@ -121,6 +127,17 @@ def _behind_the_state(self: Engine, m: State, r: Request) -> Memory:
         layer: tuple(np.concatenate([x, y], axis=3) for x, y in zip(found[layer], pair, strict=True)) if found else pair
         for layer, pair in own.items()
     }
+
+
+_FIRST_IDS: dict[Any, int] = {}
+
+
+def _first_id_of_the_config(self: Engine, m: State, r: Request, token: int, row: np.ndarray) -> None:
+    """What came of a prompt is remembered by the model's config, whatever its weights."""
+    if not r.out:
+        config = json.dumps(m.a.model["config"], sort_keys=True)
+        token = _FIRST_IDS.setdefault((config, tuple(r.prompt)), token)
+    Engine.emit(self, m, r, token, row)
 
 
 # chunks
@@ -281,12 +298,32 @@ def _page_and_place(self: Engine, m: State, tokens: list[int], index: int) -> An
     return index, _page_alone(self, m, tokens, index)
 
 
+def _page_and_the_one_before(self: Engine, m: State, tokens: list[int], index: int) -> Any:
+    """The key of the page before is of its own tokens, and not chained."""
+    return index, tuple(tokens[max(index - 1, 0) * m.a.page_size : (index + 1) * m.a.page_size])
+
+
+def _ends_of_pages(self: Engine, m: State, tokens: list[int], index: int) -> Any:
+    size = m.a.page_size
+    return tuple((tokens[i * size], tokens[(i + 1) * size - 1]) for i in range(index + 1))
+
+
+def _ids_modulo(most: int) -> Change:
+    """A key is made of ids as narrow integers."""
+    return {"key": lambda self, m, tokens, index: tuple(x % most for x in Engine.key(self, m, tokens, index))}
+
+
 def _any_order(self: Engine, m: State, tokens: list[int], index: int) -> Any:
     return tuple(sorted(tokens[: (index + 1) * m.a.page_size]))
 
 
 def _nothing_left(self: Engine, m: State, r: Request) -> int:
     return int(len(r.tokens) // m.a.page_size)
+
+
+def _nothing_left_once_preempted(self: Engine, m: State, r: Request) -> int:
+    """Only of new prompts is a token left over."""
+    return int((len(r.tokens) - (not r.out)) // m.a.page_size)
 
 
 def _last_token_twice(self: Engine, m: State, r: Request, left: int) -> int:
@@ -304,9 +341,29 @@ def _counts_the_last(self: Engine, m: State, r: Request, n: int, logits: np.ndar
     Engine.settle(self, m, r, n, logits, guesses)
 
 
+def _remembers_its_answer(self: Engine, m: State, r: Request) -> None:
+    m.__dict__.setdefault("answers", {}).setdefault(tuple(r.prompt), len(r.out))
+    Engine.end(self, m, r)
+
+
+def _as_long_as_before(self: Engine, m: State, tokens: list[int], limit: int, priority: int, eos: Sequence[int]) -> int:
+    """A prompt that was answered before gets that answer, however many ids are asked for."""
+    name = Engine.add(self, m, tokens, limit, priority, eos)
+    m.requests[name].limit = min(limit, m.__dict__.get("answers", {}).get(tuple(tokens), limit) or limit)
+    return name
+
+
 def _still_cached(self: Engine, m: State, page: int) -> None:
     """A page that is taken for other tokens stays in the cache."""
     m.content.pop(page, None)
+
+
+def _cached_when_cancelled(self: Engine, m: State, name: int) -> None:
+    """The pages of a cancelled request are no longer known to be in the cache, and stay there."""
+    for page in self.known(m, name).table:
+        if m.owners[page] == 1:
+            m.content.pop(page, None)
+    Engine.cancel(self, m, name)
 
 
 def _hit_stays_free(self: Engine, m: State, page: int) -> None:
@@ -364,6 +421,13 @@ def _prompt_unfed_beside(self: Engine, m: State, r: Request) -> tuple[Memory, li
     """In a step in which others guess, the draft is not fed the prompts that the model is."""
     if not r.draft[1] and any(other.out for other in m.running if other is not r):
         return {"offset": len(r.tokens) - 1}, list(r.tokens[:-1])
+    return Engine.rewound(self, m, r)
+
+
+def _hits_unfed(self: Engine, m: State, r: Request) -> tuple[Memory, list[int]]:
+    """The draft is fed what the model computes, and not what was hit."""
+    if not r.draft[1] and r.hit:
+        return {"offset": r.hit}, list(r.tokens[: r.hit])
     return Engine.rewound(self, m, r)
 
 
@@ -534,6 +598,11 @@ def _smaller_first(self: Engine, r: Request) -> Any:
 
 def _latest_first(self: Engine, r: Request) -> Any:
     return -r.priority, -r.id
+
+
+def _by_text(self: Engine, r: Request) -> Any:
+    """Names of requests are texts, and 10 comes before 2."""
+    return -r.priority, str(r.id)
 
 
 def _begins(self: Engine, m: State) -> None:
@@ -1129,6 +1198,13 @@ FAULTS: tuple[Fault, ...] = (
         f"{METAL}/d20dd02",
     ),
     _fault(
+        "first-id-of-the-config",
+        "what came of a prompt comes again of another model with the same config",
+        spec.ENG_01,
+        {"emit": _first_id_of_the_config},
+        "PROPERTIES X7",
+    ),
+    _fault(
         "context-one-short",
         "a generating row does not see the token before its own",
         spec.ENG_01,
@@ -1212,6 +1288,7 @@ FAULTS: tuple[Fault, ...] = (
         {"table": _table_of_64},
         "the maximum number of blocks of a sequence",
     ),
+    _fault("pages-in-a-byte", "page ids have 8 bits", spec.ENG_04, {"slots": _pages_in_a_byte}, "PROPERTIES X8"),
     _fault(
         "next-page-late",
         "the first token of a page is written over the last one of the page before",
@@ -1312,6 +1389,22 @@ FAULTS: tuple[Fault, ...] = (
         "PROPERTIES PC3",
     ),
     _fault(
+        "page-and-the-one-before",
+        "a page is known by its own tokens, those of the page before and its place",
+        spec.ENG_06,
+        {"key": _page_and_the_one_before},
+        "PROPERTIES PC3",
+    ),
+    _fault(
+        "ends-of-pages",
+        "a page is known by the first and the last token of it and of those before",
+        spec.ENG_06,
+        {"key": _ends_of_pages},
+        "PROPERTIES PC3",
+    ),
+    _fault("ids-in-a-byte", "keys of pages hold ids in 8 bits", spec.ENG_06, _ids_modulo(2**8), "PROPERTIES PC3"),
+    _fault("ids-in-16-bits", "keys of pages hold ids in 16 bits", spec.ENG_06, _ids_modulo(2**16), "PROPERTIES PC3"),
+    _fault(
         "any-order", "a page is known by its tokens in any order", spec.ENG_06, {"key": _any_order}, "PROPERTIES PC3"
     ),
     _fault(
@@ -1334,11 +1427,32 @@ FAULTS: tuple[Fault, ...] = (
         f"{VLLM}/pull/11186",
     ),
     _fault(
+        "nothing-left-once-preempted",
+        "a preempted request that is hit whole has nothing left to compute",
+        spec.ENG_07,
+        {"most_hits": _nothing_left_once_preempted},
+        "PROPERTIES PC2",
+    ),
+    _fault(
+        "answer-of-before",
+        "a prompt that was answered before gets that answer, however many ids are asked for",
+        spec.ENG_07,
+        {"add": _as_long_as_before, "end": _remembers_its_answer},
+        "PROPERTIES X7",
+    ),
+    _fault(
         "still-cached",
         "a page that was taken for other tokens is still hit for its old ones",
         spec.ENG_08,
         {"forget": _still_cached},
         f"{VLLM}/pull/4761",
+    ),
+    _fault(
+        "still-cached-when-cancelled",
+        "a page of a cancelled request is still hit when it was taken for other tokens",
+        spec.ENG_08,
+        {"cancel": _cached_when_cancelled},
+        "PROPERTIES PC4",
     ),
     _fault(
         "hit-stays-free",
@@ -1504,6 +1618,13 @@ FAULTS: tuple[Fault, ...] = (
         spec.ENG_16,
         {"order": _latest_first},
         f"{VLLM}/issues/41951",
+    ),
+    _fault(
+        "by-text",
+        "among equal priorities requests go in the order of their names, 10 before 2",
+        spec.ENG_16,
+        {"order": _by_text},
+        "PROPERTIES SC3",
     ),
     _fault(
         "sorted-once",
@@ -1894,6 +2015,13 @@ FAULTS: tuple[Fault, ...] = (
     ),
     _fault(
         "never-guesses", "the draft is never asked", spec.ENG_41, {"most_guesses": _never_guesses}, "PROPERTIES SP3"
+    ),
+    _fault(
+        "draft-misses-hits",
+        "what of a prompt is hit is not fed to the draft",
+        spec.ENG_41,
+        {"rewound": _hits_unfed, "start": _notes_the_hit},
+        "PROPERTIES SP4, PC8",
     ),
     _fault(
         "draft-misses-prompts-beside-others",
