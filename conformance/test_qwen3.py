@@ -301,7 +301,14 @@ def test_three_requests_that_take_turns_do_not_see_each_other(subject, call):
 @requirement(
     spec.QWEN3_29,
     call=incremental_calls(
-        cut=past_256, lengths=(320, 270), layers=(1, 2), batches=(2, 1), small=True, packing=DENSE, length=270
+        cut=past_256,
+        lengths=(320, 270),
+        layers=(1,),
+        batches=(2, 1),
+        heads=[(2, 1), (3, 3), (4, 2)],
+        small=True,
+        packing=DENSE,
+        length=270,
     ),
     share=0.03,
 )

@@ -17,6 +17,7 @@ from inferspec.conformance.inputs.scheduler import (
     hits,
     in_flight,
     limits,
+    long_prompts_ahead,
     no_limits,
     overtaken,
     passers_by,
@@ -265,6 +266,11 @@ def test_nobody_gives_way_to_one_behind(subject, call):
 
 @requirement(spec.SCHED_19, call=growing(priorities=["different"]), share=0.5)
 def test_no_larger_priority_gives_way(subject, call):
+    keeps(subject, call, Check.VICTIM)
+
+
+@requirement(spec.SCHED_19, call=long_prompts_ahead(), share=0.1)
+def test_no_prompt_of_a_larger_priority_gives_way(subject, call):
     keeps(subject, call, Check.VICTIM)
 
 

@@ -269,6 +269,19 @@ def resumed(pick: Pick) -> Call:
 
 
 @several
+def long_prompts_ahead(pick: Pick) -> Call:
+    """A request that generates until there are no blocks left, while a long prompt of a larger priority is computed."""
+    script = Script(pick, budgets=(2, 1, 3))
+    script.most = 8
+    script.add(script.tokens(pick.size(1, 2)), 3 * script.size + 2, priority=1)
+    for _ in range(pick.size(2, 3)):
+        script.do("step")
+    script.add(script.tokens(script.budget * (2 * script.size + pick.size(2, 3))), pick.size(1, 3), priority=2)
+    script.blocks = max(blocks_of(slots, script.size) for slots in script.slots.values()) + pick.size(1, 2)
+    return script.end()
+
+
+@several
 def ranked(pick: Pick) -> Call:
     """Requests of several priorities, some of which come while others run."""
     script = Script(pick, budgets=(64, 3, 8), scarce=pick.one_of(False, True))

@@ -440,6 +440,12 @@ def _preempted_last(self: Scheduler, s: Serving) -> list[Entry]:
     return sorted(Scheduler.waiting(self, s), key=lambda entry: (entry.request.state == "PREEMPTED", entry.order))
 
 
+def _prompts_first(self: Scheduler, s: Serving, entry: Entry) -> Entry:
+    """Who has generated nothing yet gives way first, whatever its priority."""
+    running = self.running(s)
+    return ([one for one in running if not one.decoding] or running)[-1]
+
+
 def _first_in_order(self: Scheduler, s: Serving, entry: Entry) -> Entry:
     return self.running(s)[0]
 
@@ -1402,6 +1408,13 @@ FAULTS: tuple[Fault, ...] = (
         "the request that is first in order is preempted",
         spec.SCHED_19,
         {"victim": _first_in_order},
+        "PROPERTIES SC3",
+    ),
+    _fault(
+        "prompts-give-way-first",
+        "a request that is still computing its prompt is preempted first, whatever its priority",
+        spec.SCHED_19,
+        {"victim": _prompts_first},
         "PROPERTIES SC3",
     ),
     _fault(
