@@ -16,6 +16,7 @@ from inferspec.conformance.inputs.flash_attention import (
     large_causal_blocks,
     longer_than_keys,
     many_keys,
+    past_splits,
     routed_flash,
     routed_tiles,
     several_tiles,
@@ -312,6 +313,20 @@ def test_several_large_blocks_and_tiles_are_right(subject, call):
     share=0.25,
 )
 def test_numbers_of_keys_from_which_kernels_split_them_are_right(subject, call):
+    subject.agrees(call)
+
+
+@requirement(
+    spec.FLASH_18,
+    call=flash_calls(
+        shapes=past_splits,
+        amplitude=(1.0,),
+        masks=["none", "causal"],
+        **{**ONE_HEAD, "leading_dims": [()], "head_dims": [128, 256]},
+    ),
+    share=0.05,
+)
+def test_many_keys_of_large_heads_are_right(subject, call):
     subject.agrees(call)
 
 

@@ -17,6 +17,7 @@ from inferspec.conformance.inputs.paged_attention import (
     mixed_contexts,
     narrowed,
     paged_calls,
+    past_splits,
     poisoned,
     renamed,
     routed_pages,
@@ -90,6 +91,17 @@ SPLIT = {
     "head_dims": [32, 40, 64],
     "page_sizes": [1, 8, 16, 24, 32, 64, 128],
 }
+
+
+@requirement(
+    spec.PAGED_04,
+    call=paged_calls(
+        **{**SPLIT, "contexts": past_splits, "rows": (1, 1), "head_dims": [128, 256], "page_sizes": [16, 32, 64, 128]}
+    ),
+    share=0.05,
+)
+def test_long_contexts_of_large_heads_are_right(subject, call):
+    subject.agrees(call)
 
 
 @requirement(spec.PAGED_04, call=paged_calls(**SPLIT), share=0.5)

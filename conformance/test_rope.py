@@ -90,6 +90,11 @@ def test_no_position_of_a_long_sequence_is_wrong(subject, call):
     subject.agrees(call)
 
 
+@requirement(spec.ROPE_07, call=rope_calls(sizes=long, head_dims=[128, 64, 256]), share=0.03)
+def test_no_position_of_a_long_sequence_of_large_heads_is_wrong(subject, call):
+    subject.agrees(call)
+
+
 @requirement(spec.ROPE_08, call=rope_calls(starts=(0,)))
 def test_position_zero_changes_nothing(subject, call):
     subject.expects(call, f64(call.arguments["x"]), where=_positions(call) == 0)

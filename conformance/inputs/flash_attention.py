@@ -81,6 +81,11 @@ def beside_splits(pick: Pick) -> tuple[int, int]:
     return pick.one_of(1, 1, 1, 2), pick.upto("keys", 257, 512, 1023, 1024, 1025, 2047, 2048, 2049)
 
 
+def past_splits(pick: Pick) -> tuple[int, int]:
+    """Few queries over more keys than one part of them holds."""
+    return pick.one_of(1, 2), pick.upto("keys", 1025, 640, 2049)
+
+
 def many_keys(pick: Pick) -> tuple[int, int]:
     """More keys than 15 or 16 bits count."""
     return pick.size(1, 3), pick.upto("keys", 2**15 + 1000, 2**16 + 50)

@@ -62,6 +62,11 @@ def split_context(pick: Pick, page_size: int, length: int) -> int:
     return pick.upto("context", 255, 256, 257, 511, 512, 513, 1023, 1024, 1025, 2049)
 
 
+def past_splits(pick: Pick, page_size: int, length: int) -> int:
+    """More tokens than one part of a context that kernels share out."""
+    return pick.upto("context", 1025, 640, 2049)
+
+
 def very_long_context(pick: Pick, page_size: int, length: int) -> int:
     """Past all that a kernel may have room for at once."""
     return pick.upto("context", 4097, 8193, 12_000)

@@ -90,6 +90,11 @@ ENGINEER = "tired engineer"
 # Grouped heads
 
 
+def one_part_of_large_heads(self: ScaledDotProductAttention, x: np.ndarray, query_heads: int) -> np.ndarray:
+    x = ScaledDotProductAttention.key_heads(self, x, query_heads)
+    return x[..., np.minimum(np.arange(x.shape[-2]), 511), :] if x.shape[-1] >= 128 else x
+
+
 def _lower_power(ratio: int) -> int:
     return 1 << (ratio.bit_length() - 1)
 
@@ -927,6 +932,13 @@ FAULTS = (
         spec.FLASH_18,
         leaves_unwritten(lambda out: out[..., :1024, :]),
         ENGINEER,
+    ),
+    Fault(
+        "flash-one-part-of-large-heads",
+        "with heads of 128 features and more, keys past the first 512 are read as the last of these",
+        spec.FLASH_18,
+        {"key_heads": one_part_of_large_heads},
+        "PROPERTIES X2, FA1",
     ),
     Fault(
         "flash-halves-not-rescaled",

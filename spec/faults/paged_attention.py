@@ -576,6 +576,13 @@ FAULTS = (
         lengths(lambda a, row, length: min(length, 512)),
         ENGINEER,
     ),
+    Fault(
+        "paged-one-partition-of-large-heads",
+        "with heads of 128 features and more, tokens past the first partition of 512 are never read",
+        spec.PAGED_04,
+        lengths(lambda a, row, length: min(length, 512) if a.query.shape[3] >= 128 else length),
+        "PROPERTIES X2",
+    ),
     Fault("paged-heads-tiled", "query head h reads head h % H", spec.PAGED_05, {"key_heads": heads_tiled}, ENGINEER),
     Fault(
         "paged-value-heads-tiled",

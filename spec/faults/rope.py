@@ -84,6 +84,10 @@ def _tiled_turn(
     return first * cos[..., ::2] - second * sin[..., ::2], first * sin[..., 1::2] + second * cos[..., 1::2]
 
 
+def _at_most_256_of_large_heads(positions: np.ndarray, a: Arguments) -> np.ndarray:
+    return np.minimum(positions, positions[:, :1] + 255) if a.x.shape[3] >= 64 else positions
+
+
 def _previous_for_zero(starts: np.ndarray, a: Arguments) -> np.ndarray:
     if not isinstance(a.offset, list):
         return starts
@@ -189,6 +193,7 @@ FAULTS: tuple[Fault, ...] = (
     Fault("rope-positions-in-bfloat16", "positions are kept in bfloat16", contract.ROPE_07, _position(lambda p, a: _narrow(p, "bfloat16")), "https://github.com/huggingface/candle/pull/3520"),
     Fault("rope-frequencies-in-bfloat16", "the inverse frequencies were cast to bfloat16 with the model", contract.ROPE_07, {"frequencies": lambda self, dims, a: _narrow(RoPE.frequencies(self, dims, a), "bfloat16")}, "https://github.com/huggingface/transformers/issues/29496"),
     Fault("rope-frequencies-in-input-dtype", "the frequencies are in the dtype of x", contract.ROPE_07, {"frequencies": lambda self, dims, a: _narrow(RoPE.frequencies(self, dims, a), a.x.dtype.name)}, f"{MLX}f46877bc0"),
+    Fault("rope-long-calls-of-large-heads", "with heads of 64 features and more, tokens past the 256th of a call are at the position of that one", contract.ROPE_07, _position(_at_most_256_of_large_heads), "PROPERTIES X2, X8"),
     Fault("rope-angles-in-float16", "angles are in float16", contract.ROPE_07, _angle(lambda p, f, a: _narrow(p * f, "float16")), TIRED),
     Fault("rope-angles-in-bfloat16", "angles are in bfloat16", contract.ROPE_07, _angle(lambda p, f, a: _narrow(p * f, "bfloat16")), f"{MLX}f46877bc0"),
     Fault("rope-angles-in-tf32", "angles come from a matrix product that runs at TF32 (11 significant bits)", contract.ROPE_07, _angle(lambda p, f, a: _significant(p, 11) * _significant(f, 11)), "MLX_ENABLE_TF32"),
