@@ -387,9 +387,7 @@ def test_more_rows_than_16_bits_count_are_right(subject, call):
 
 @requirement(spec.QMM_08, call=product_calls(sizes=beside_tiles), part=among(["scales", "biases"]), share=0.5)
 def test_a_nan_in_one_group_stays_in_its_outputs(subject, call, part):
-    values = call.arguments[part].copy()
-    values[call.seed % len(values), 0] = np.nan
-    subject.agrees(call.having(**{part: values}))
+    subject.agrees(with_nan(call, part))
 
 
 @requirement(spec.QMM_08, call=product_calls(leading_dims=BATCHES), share=0.5)
@@ -546,6 +544,11 @@ def test_a_layer_refuses_a_bias_of_another_length(subject, call, more):
     refuses(subject, call.having(bias=resized(bias, 0, len(bias) + more)))
 
 
+@requirement(spec.QLIN_11, call=layers(), part=among(["scales", "biases"]), share=0.1)
+def test_a_nan_in_one_group_of_a_layer_stays_in_its_output(subject, call, part):
+    subject.agrees(with_nan(call, part))
+
+
 @requirement(spec.QLIN_10, call=layers(leading_dims=BATCHES), axis=among([0, -2]), share=0.3)
 def test_no_rows_give_no_rows_of_a_layer(subject, call, axis):
     none = resized(call.arguments["x"], axis, 0)
@@ -557,6 +560,11 @@ def test_no_rows_give_no_rows_of_a_layer(subject, call, axis):
 
 @requirement(spec.QEMB_01, call=lookup_calls())
 def test_each_token_gives_its_restored_row(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.QEMB_01, call=lookup_calls(sizes=long_sums, leading_dims=[(), (1,)]), share=0.05)
+def test_each_token_gives_all_features_of_its_row(subject, call):
     subject.agrees(call)
 
 
@@ -683,6 +691,11 @@ def test_the_head_refuses_an_x_of_another_size(subject, call, more):
     refuses(subject, call.having(x=resized(x, -1, x.shape[-1] + more)))
 
 
+@requirement(spec.QEMB_19, call=heads(), part=among(["scales", "biases"]), share=0.1)
+def test_a_nan_in_one_group_of_the_table_stays_in_its_logit(subject, call, part):
+    subject.agrees(with_nan(call, part))
+
+
 @requirement(spec.QEMB_18, call=heads(leading_dims=BATCHES), axis=among([0, -2]), share=0.3)
 def test_no_rows_give_no_logits(subject, call, axis):
     none = resized(call.arguments["x"], axis, 0)
@@ -764,3 +777,10 @@ def _scaled(call, factor):
     return call.having(
         **{part: round_to(f64(call.arguments[part]) * factor, call.features["dtypes"]) for part in ("scales", "biases")}
     )
+
+
+def with_nan(call, part):
+    """The call with a NaN in one scale or bias."""
+    values = call.arguments[part].copy()
+    values[call.seed % len(values), 0] = np.nan
+    return call.having(**{part: values})

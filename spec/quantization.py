@@ -560,6 +560,9 @@ QLIN_09 = _layer(
     aspect=Aspect.GUARD,
 )
 QLIN_10 = _layer("QLIN-10", "no rows give no rows", "PROPERTIES X3")
+QLIN_11 = _layer(
+    "QLIN-11", "an output depends on its own row of weights: a NaN in another does not reach it", "PROPERTIES QZ7"
+)
 
 _lookup = _about("QuantizedEmbedding")
 QEMB_01 = _lookup("QEMB-01", "each token gives its restored row, rounded once", "PROPERTIES EM2, QZ4")
@@ -605,6 +608,9 @@ QEMB_15 = _head(
 )
 QEMB_16 = _head("QEMB-16", "an x of as_linear of another size is refused", "PROPERTIES X9", aspect=Aspect.GUARD)
 QEMB_18 = _head("QEMB-18", "no rows of as_linear give no rows", "PROPERTIES X3")
+QEMB_19 = _head(
+    "QEMB-19", "a logit of as_linear depends on its own row: a NaN in another does not reach it", "PROPERTIES QZ7"
+)
 
 
 CONTRACT = Contract(

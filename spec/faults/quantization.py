@@ -58,6 +58,7 @@ from inferspec.spec.quantization import (
     QEMB_16,
     QEMB_17,
     QEMB_18,
+    QEMB_19,
     QLIN_01,
     QLIN_02,
     QLIN_03,
@@ -68,6 +69,7 @@ from inferspec.spec.quantization import (
     QLIN_08,
     QLIN_09,
     QLIN_10,
+    QLIN_11,
     QMM_01,
     QMM_02,
     QMM_03,
@@ -96,6 +98,7 @@ from inferspec.spec.quantization import (
     QUANT_11,
     QUANT_12,
     Quantize,
+    QuantizedEmbedding,
     _Quantised,
     packed_words,
     unpacked,
@@ -958,6 +961,13 @@ def _prefix_of_rows_lost(self: Any, a: Arguments) -> Any:
     return result
 
 
+def _first_1024(self: QuantizedEmbedding, a: Arguments) -> np.ndarray:
+    """One thread for each feature, of the 1024 that a threadgroup has."""
+    weights = QuantizedEmbedding.weights(self, a)
+    weights[..., 1024:] = 0.0
+    return weights
+
+
 def _reads_all_rows(x: np.ndarray, weights: np.ndarray, dtype: str) -> np.ndarray:
     """Rows past the last whole tile of 8 are masked by multiplying with 0."""
     product = _plain(x, weights)
@@ -1401,6 +1411,13 @@ _LAYER = (
         TIRED,
     ),
     Fault(
+        "quantized-linear-nan-between-outputs",
+        "a NaN in one row of weights reaches the next output",
+        QLIN_11,
+        _with_product(_reads_all_rows),
+        "https://github.com/Pushkinist/rMLX/issues/449",
+    ),
+    Fault(
         "quantized-linear-row-of-nothing",
         "no rows give one row of zeros",
         QLIN_10,
@@ -1439,6 +1456,13 @@ _EMBEDDING = (
         QEMB_01,
         {"affine": lambda self, codes, scale, bias, dtype: (codes * scale + bias) * np.sqrt(codes.shape[-1])},
         f"{MLX_LM}/commit/c27c94a0",
+    ),
+    Fault(
+        "quantized-embedding-1024-features",
+        "features of a row past the 1024th are zeros",
+        QEMB_01,
+        {"weights": _first_1024},
+        "PROPERTIES X10",
     ),
     Fault(
         "quantized-embedding-rounds-twice",
@@ -1586,6 +1610,13 @@ _EMBEDDING = (
         f"{MLX}/commit/c9e8ee6b6",
     ),
     *_faults_of_products("quantized-head", QEMB_12, QEMB_13, QEMB_14, QEMB_15),
+    Fault(
+        "quantized-head-nan-between-logits",
+        "a NaN in one row of the table reaches the next logit",
+        QEMB_19,
+        _with_product(_reads_all_rows),
+        "https://github.com/Pushkinist/rMLX/issues/449",
+    ),
     Fault(
         "quantized-head-row-of-nothing",
         "no rows give one row of zeros",
