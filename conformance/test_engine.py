@@ -526,6 +526,11 @@ def test_logits_are_those_of_the_model(subject, call):
     tells_its_logits(subject, call)
 
 
+@requirement(spec.ENG_36, call=stopping(seen=("outputs", "logits"), logits=["told"], **PLAIN), share=0.1)
+def test_logits_are_those_of_the_model_where_an_id_ends_the_output(subject, call):
+    tells_its_logits(subject, call)
+
+
 @requirement(spec.ENG_36, call=stopping(seen=("outputs", "logits"), logits=["told"], **GUESSING), share=0.15)
 def test_logits_are_those_of_the_model_where_an_id_ends_a_run_of_guesses(subject, call):
     tells_its_logits(subject, call)

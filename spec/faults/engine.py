@@ -1067,6 +1067,12 @@ def _logits_behind_the_end(self: Engine, m: State, r: Request, n: int, logits: n
         r.logits = logits[-1]
 
 
+def _logits_of_the_end(self: Engine, m: State, r: Request, token: int, row: np.ndarray) -> None:
+    """The last row, also where its id ends the output and does not come out."""
+    r.logits = row
+    Engine.emit(self, m, r, token, row)
+
+
 def _another_order_of_sums(self: Engine, m: State, model: Any, tokens: Any, memory: Memory) -> np.ndarray:
     """Matrices of other sizes are multiplied in another order."""
     return Engine.called(self, m, model, tokens, memory) * (1 + len(m.running) * 2.0**-23)
@@ -1978,6 +1984,13 @@ FAULTS: tuple[Fault, ...] = (
         "where an id ends a run of guesses, the logits are those behind it",
         spec.ENG_36,
         {"settle": _logits_behind_the_end},
+        TIRED,
+    ),
+    _fault(
+        "logits-of-the-end",
+        "where an id ends the output, the logits are those that it was chosen by",
+        spec.ENG_36,
+        {"emit": _logits_of_the_end},
         TIRED,
     ),
     _fault(
