@@ -217,9 +217,13 @@ class HostedSubject:
         try:
             if not self._answers.poll(1000 * limit):
                 self._die("hung", f"no answer within {limit:.3g} s to {what}")
-            return decode(self._connection.recv_bytes(), self._answered)
+            data = self._connection.recv_bytes()
         except (EOFError, OSError):
             self._die("crashed", f"the subject's process died in {what}")
+        try:
+            return decode(data, self._answered)
+        except Exception as error:
+            self._die("crashed", f"the subject's process answered with what is no message ({error}) to {what}")
 
     def _start(self) -> None:
         ours, theirs = socket.socketpair()

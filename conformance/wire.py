@@ -1,12 +1,15 @@
 """Messages between a suite and the process that hosts a subject.
 
-marshal carries them: it is fast and, unlike pickle, cannot run code, which matters for what an untrusted subject's
-process sends back. Both ends are the same interpreter. Large arrays go through memory that both share (`arena`).
+Pickle carries them, in both directions no more than data: numbers, texts, containers and arrays are all that is written, and
+all that is read. An untrusted subject's process may send what it likes: a name of code in it is refused. Both ends are the
+same interpreter. Large arrays go through memory that both share (`arena`).
 """
 
 from __future__ import annotations
 
-import marshal
+import functools
+import io
+import pickle
 from collections.abc import Mapping
 from typing import Any
 
@@ -15,52 +18,82 @@ import numpy as np
 
 from inferspec.conformance.arena import Arena
 
-_TAG = "@"
-
 
 def encode(message: Any, arena: Arena | None = None) -> bytes:
-    """Return the bytes of nested dicts, lists, numbers, strings, slices and NumPy arrays. arena: where large ones are put."""
+    """Return the bytes of nested dicts, lists, numbers, strings, slices and NumPy arrays; ValueError for anything else.
+
+    arena: where large arrays are put.
+    """
     if arena:
         arena.clear()
-    return marshal.dumps(_plain(message, arena))
+    file = io.BytesIO()
+    _Writer(file, arena).dump(message)
+    return file.getvalue()
 
 
 def decode(data: bytes, arena: Arena | None = None) -> Any:
-    """Return what `encode` was given; tuples stay tuples. arena: where large arrays were put."""
-    return _rich(marshal.loads(data), arena)
+    """Return what `encode` was given: tuples stay tuples, numbers of NumPy are Python's, other mappings are dicts.
+
+    arena: where large arrays were put. ValueError for what `encode` does not write.
+    """
+    return _Reader(io.BytesIO(data), arena).load()
 
 
-def _plain(value: Any, arena: Arena | None) -> Any:
-    if isinstance(value, np.ndarray):
-        data = arena.put(value) if arena else None
-        return {
-            _TAG: "array",
-            "dtype": value.dtype.name,
-            "shape": value.shape,
-            "data": value.tobytes() if data is None else data,
-        }
-    if isinstance(value, slice):
-        return {_TAG: "slice", "parts": (value.start, value.stop, value.step)}
-    if isinstance(value, Mapping):
-        return {k: _plain(v, arena) for k, v in value.items()}
-    if isinstance(value, tuple | list):
-        return type(value)([_plain(v, arena) for v in value])
-    if isinstance(value, np.generic):
-        return value.item()
+class _Writer(pickle.Pickler):
+    def __init__(self, file: io.BytesIO, arena: Arena | None) -> None:
+        super().__init__(file, pickle.HIGHEST_PROTOCOL)
+        self._arena = arena
+
+    def reducer_override(self, value: Any) -> Any:
+        """Of what is not a plain value or a container of such: what it is made of again."""
+        if isinstance(value, np.ndarray):
+            place = self._arena.put(value) if self._arena else None
+            return _array, (value.tobytes() if place is None else place, _name(value.dtype), value.shape)
+        if isinstance(value, np.generic):
+            return _number, (value.item(),)
+        if isinstance(value, Mapping):
+            return dict, (dict(value),)
+        if isinstance(value, slice) or any(value is maker for maker in _MAKERS.values()):
+            return NotImplemented
+        raise ValueError(f"a message has a {type(value).__qualname__}; it takes numbers, texts, containers and arrays")
+
+
+class _Reader(pickle.Unpickler):
+    def __init__(self, file: io.BytesIO, arena: Arena | None) -> None:
+        super().__init__(file)
+        self._arena = arena
+
+    def find_class(self, module: str, name: str) -> Any:
+        if (module, name) not in _MAKERS:
+            raise ValueError(f"a message names {module}.{name}; it takes numbers, texts, containers and arrays")
+        return self._array if name == "_array" else _MAKERS[module, name]
+
+    def _array(self, data: bytes | int, name: str, shape: tuple[int, ...]) -> np.ndarray:
+        if isinstance(data, int):
+            assert self._arena is not None
+            return self._arena.take(data, shape, _dtype(name))
+        return _array(data, name, shape)
+
+
+def _array(data: bytes, name: str, shape: tuple[int, ...]) -> np.ndarray:
+    return np.frombuffer(data, _dtype(name)).reshape(shape).copy()
+
+
+def _number(value: Any) -> Any:
     return value
 
 
-def _rich(value: Any, arena: Arena | None) -> Any:
-    if isinstance(value, dict):
-        if value.get(_TAG) == "array":
-            data, dtype = value["data"], np.dtype(getattr(ml_dtypes, value["dtype"], None) or value["dtype"])
-            if isinstance(data, int):
-                assert arena is not None
-                return arena.take(data, value["shape"], dtype)
-            return np.frombuffer(data, dtype).reshape(value["shape"]).copy()
-        if value.get(_TAG) == "slice":
-            return slice(*value["parts"])
-        return {k: _rich(v, arena) for k, v in value.items()}
-    if isinstance(value, tuple | list):
-        return type(value)([_rich(v, arena) for v in value])
-    return value
+_MAKERS: Mapping[tuple[str, str], Any] = {
+    (maker.__module__, maker.__qualname__): maker for maker in (_array, _number, dict, slice)
+}
+"""All that a message may name, by the names that pickle writes."""
+
+
+@functools.cache
+def _name(dtype: np.dtype) -> str:
+    return dtype.name
+
+
+@functools.cache
+def _dtype(name: str) -> np.dtype:
+    return np.dtype(getattr(ml_dtypes, name, None) or name)

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import pickle
 import random
 from collections import namedtuple
 from dataclasses import dataclass
+from enum import IntEnum
+from pathlib import Path
 from types import SimpleNamespace
 
 import ml_dtypes
@@ -185,6 +188,37 @@ def test_where_there_are_no_files_of_memory_a_temporary_one_will_do(monkeypatch)
 def test_nothing_is_taken_from_outside_the_memory(arenas, place):
     with pytest.raises(ValueError, match="place is"):
         arenas[1].take(place, (2,), np.dtype(np.float32))
+
+
+NAMING = [
+    pickle.dumps(os.getcwd),
+    pickle.dumps(np.float64(1)),
+    pickle.dumps(ValueError("no")),
+    b"cbuiltins\neval\n(V1+1\ntR.",
+    b"\x80\x04\x8c\x08builtins\x8c\x07getattr\x93.",
+    b"cinferspec.conformance.wire\npickle\n.",
+]
+
+
+@pytest.mark.parametrize("data", NAMING)
+def test_a_message_that_names_code_is_refused(data):
+    with pytest.raises(ValueError, match="a message names"):
+        decode(data)
+
+
+@pytest.mark.parametrize(
+    "value", [object(), len, np.float32, ValueError("no"), IntEnum("Name", "ON").ON, {"a": [{1: Path()}]}]
+)
+def test_what_is_no_data_is_not_sent(value):
+    with pytest.raises(ValueError, match="a message has a"):
+        encode(value)
+
+
+def test_what_is_sent_twice_is_whole_twice():
+    x = np.arange(3.0)
+    back = decode(encode({"a": x, "b": (x, [1], [1])}))
+    assert same(back["a"], x)
+    assert same(back["b"][0], x)
 
 
 def test_numbers_of_numpy_cross_the_wire_as_numbers():
