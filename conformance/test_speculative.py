@@ -314,7 +314,7 @@ def test_any_number_of_drafts_gives_the_same_ids(subject, call):
 
 
 @requirement(
-    spec.SPEC_24, call=generate_calls(drafts=(16, 64, 9), limits=(40, 20), drafters=["near", "same"]), share=0.3
+    spec.SPEC_24, call=generate_calls(drafts=(16, 64, 8, 9), limits=(40, 20), drafters=["near", "same"]), share=0.3
 )
 def test_dozens_of_drafts_are_all_verified(subject, call):
     subject.agrees(call)
