@@ -11,12 +11,13 @@ import numpy as np
 import pytest
 
 from inferspec.conformance.calls import VIEWS, Call
+from inferspec.conformance.inputs.attention import louder
 from inferspec.conformance.subject import LocalSubject
 from inferspec.conformance.suite import Profile, Test, all_tests
 from inferspec.conformance.trial import Trial, Waived
 from inferspec.spec import COMPONENTS, contract, contracts
 from inferspec.spec.contract import Contract
-from inferspec.spec.numerics import DTYPES, f64, largest
+from inferspec.spec.numerics import DTYPES, Precision, f64, largest
 from inferspec.spec.speculative import Verify
 
 
@@ -379,3 +380,13 @@ def test_speculative_requests_meet_ends_and_limits_at_every_place_of_a_round():
     assert {(4, limit) for limit in range(7)} <= left
     assert {drafts for drafts, _ in left} >= {0, 1, 2, 3, 4, 8, 16, 64}
     assert any(len(c.arguments.get("eos", ())) > 3 for c in calls)
+
+
+def test_products_with_loud_hidden_keys_stay_finite_in_float16():
+    rows = np.full((1, 1, 2, 256), 3.0, np.float16)
+    call = Call(
+        "scaled_dot_product_attention", {"query": rows, "key": rows, "value": rows}, features={"dtypes": "float16"}
+    )
+    key = louder(call, np.array([True, False]), Precision.NATIVE).arguments["key"]
+    assert np.isfinite((rows @ key.swapaxes(-1, -2)).astype(np.float16)).all()
+    assert key.max() > 10
