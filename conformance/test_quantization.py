@@ -760,10 +760,7 @@ def broken(call, bad, number):
         return call.having(packed=packed.astype(("int32", "uint8", "float32", "int64")[number]))
     values = call.arguments[bad]
     groups = values.shape[-1]
-    # One group would broadcast.
-    return call.having(
-        **{bad: resized(values, -1, (groups + 2, groups + 1, groups - 1, 1 if groups > 1 else 2)[number])}
-    )
+    return call.having(**{bad: resized(values, -1, (groups + 2, groups + 1, groups - 1, 2 * groups)[number])})
 
 
 def broadcast(call, part):

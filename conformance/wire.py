@@ -17,6 +17,7 @@ import ml_dtypes
 import numpy as np
 
 from inferspec.conformance.arena import Arena
+from inferspec.spec.numerics import is_float
 
 
 def encode(message: Any, arena: Arena | None = None) -> bytes:
@@ -36,7 +37,12 @@ def decode(data: bytes, arena: Arena | None = None) -> Any:
 
     arena: where large arrays were put. ValueError for what `encode` does not write.
     """
-    return _Reader(io.BytesIO(data), arena).load()
+    try:
+        return _Reader(io.BytesIO(data), arena).load()
+    except ValueError:
+        raise
+    except Exception as error:
+        raise ValueError(f"{len(data)} bytes are no message: {type(error).__name__}: {error}") from error
 
 
 class _Writer(pickle.Pickler):
@@ -69,10 +75,11 @@ class _Reader(pickle.Unpickler):
         return self._array if name == "_array" else _MAKERS[module, name]
 
     def _array(self, data: bytes | int, name: str, shape: tuple[int, ...]) -> np.ndarray:
-        if isinstance(data, int):
-            assert self._arena is not None
-            return self._arena.take(data, shape, _dtype(name))
-        return _array(data, name, shape)
+        if isinstance(data, bytes):
+            return _array(data, name, shape)
+        if self._arena is None:
+            raise ValueError("a message has a place of an array, and no arena")
+        return self._arena.take(data, shape, _dtype(name))
 
 
 def _array(data: bytes, name: str, shape: tuple[int, ...]) -> np.ndarray:
@@ -96,4 +103,8 @@ def _name(dtype: np.dtype) -> str:
 
 @functools.cache
 def _dtype(name: str) -> np.dtype:
-    return np.dtype(getattr(ml_dtypes, name, None) or name)
+    """ValueError for what is no number: an array of objects would read the sender's bytes as addresses."""
+    dtype = np.dtype(getattr(ml_dtypes, name, None) or name)
+    if dtype.kind not in "biufc" and not is_float(dtype):
+        raise ValueError(f"a message has an array of {name}; it takes numbers")
+    return dtype

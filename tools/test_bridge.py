@@ -206,6 +206,27 @@ def test_a_message_that_names_code_is_refused(data):
         decode(data)
 
 
+def made(name: str, *arguments: object) -> bytes:
+    """A message that has one of the kit's makers make something."""
+    return b"\x80\x04cinferspec.conformance.wire\n" + name.encode() + b"\n" + pickle.dumps(arguments, 4)[2:-1] + b"R."
+
+
+@pytest.mark.parametrize("dtype", ["object", "finfo", "O", "datetime64[s]", "S8", "U2", "nothing"])
+@pytest.mark.parametrize("data", [0, bytes(64)])
+def test_an_array_of_what_is_no_number_is_refused(arenas, data, dtype):
+    with pytest.raises(ValueError, match=r"it takes numbers|no message"):
+        decode(made("_array", data, dtype, (1,)), arenas[1])
+
+
+NOISE = [b"", b"\x80", b"noise", made("_array", 7, "int8", (1,)), made("_array", None, "int8", (1,)), made("_array")]
+
+
+@pytest.mark.parametrize("data", NOISE)
+def test_what_is_no_message_is_a_value_error(data):
+    with pytest.raises(ValueError, match="message"):
+        decode(data)
+
+
 @pytest.mark.parametrize(
     "value", [object(), len, np.float32, ValueError("no"), IntEnum("Name", "ON").ON, {"a": [{1: Path()}]}]
 )

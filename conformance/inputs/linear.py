@@ -161,8 +161,8 @@ def past_exp(pick: Pick, shape: tuple[int, ...], dtype: str) -> np.ndarray:
     """Up to 150 on both sides, half of them just past where exp(x) leaves float16 (11) or float32 (88), and SiLU of -x is
     not 0 yet."""
     edge = 11.5 if dtype == "float16" else 89.0
-    size = np.where(pick.random.random(shape) < 0.5, pick.random.uniform(edge, edge + 4, shape), 0.0)
-    size = np.where(size > 0, size, pick.random.uniform(15, 150, shape))
+    just_past = pick.random.random(shape) < 0.5
+    size = np.where(just_past, pick.random.uniform(edge, edge + 4, shape), pick.random.uniform(15, 150, shape))
     return size * pick.random.choice([-1.0, 1.0], shape)
 
 
