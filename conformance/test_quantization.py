@@ -256,6 +256,9 @@ WAYS = {
 }
 """How parts may fail to belong together, and in how many ways each."""
 BROKEN = tuple((bad, number) for bad, ways in WAYS.items() for number in range(ways))
+GRIDS = ("bits", "group size")
+NOT_OFFERED = tuple(way for way in BROKEN if way[0] in GRIDS)
+UNMATCHED = tuple(way for way in BROKEN if way[0] not in GRIDS)
 
 
 @requirement(spec.DEQ_09, call=matrices(), bad=among(BROKEN))
@@ -544,6 +547,21 @@ def test_a_layer_refuses_a_bias_of_another_length(subject, call, more):
     refuses(subject, call.having(bias=resized(bias, 0, len(bias) + more)))
 
 
+@requirement(spec.QLIN_09, call=layers(), bad=among(UNMATCHED), share=0.5)
+def test_a_layer_refuses_parts_that_do_not_belong_together(subject, call, bad):
+    refuses(subject, broken(call, *bad))
+
+
+@requirement(spec.QLIN_09, call=layers(), bad=among(NOT_OFFERED), share=0.5)
+def test_a_layer_refuses_a_grid_that_is_not_offered(subject, call, bad):
+    refuses(subject, broken(call, *bad))
+
+
+@requirement(spec.QLIN_09, call=layers(sizes=several_groups), part=among(["biases", "scales"]), share=0.2)
+def test_one_group_of_a_layer_does_not_stand_for_all(subject, call, part):
+    refuses(subject, broadcast(call, part))
+
+
 @requirement(spec.QLIN_11, call=layers(), part=among(["scales", "biases"]), share=0.1)
 def test_a_nan_in_one_group_of_a_layer_stays_in_its_output(subject, call, part):
     subject.agrees(with_nan(call, part))
@@ -689,6 +707,21 @@ def test_the_head_of_another_table_in_between_changes_nothing(subject, call):
 def test_the_head_refuses_an_x_of_another_size(subject, call, more):
     x = call.arguments["x"]
     refuses(subject, call.having(x=resized(x, -1, x.shape[-1] + more)))
+
+
+@requirement(spec.QEMB_16, call=heads(), bad=among(UNMATCHED), share=0.5)
+def test_the_head_refuses_parts_that_do_not_belong_together(subject, call, bad):
+    refuses(subject, broken(call, *bad))
+
+
+@requirement(spec.QEMB_16, call=heads(), bad=among(NOT_OFFERED), share=0.5)
+def test_the_head_refuses_a_grid_that_is_not_offered(subject, call, bad):
+    refuses(subject, broken(call, *bad))
+
+
+@requirement(spec.QEMB_16, call=heads(sizes=several_groups), part=among(["biases", "scales"]), share=0.2)
+def test_one_group_of_the_head_does_not_stand_for_all(subject, call, part):
+    refuses(subject, broadcast(call, part))
 
 
 @requirement(spec.QEMB_19, call=heads(), part=among(["scales", "biases"]), share=0.1)

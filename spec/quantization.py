@@ -555,7 +555,7 @@ QLIN_08 = _layer(
 )
 QLIN_09 = _layer(
     "QLIN-09",
-    "an x of another size and a bias of another length than O are refused; one of length 1, which broadcasts, is left open",
+    "parts whose shapes do not belong together, a packed that is not uint32, a group size or number of bits that is not offered, an x of another size and a bias of another length than O are refused; one of length 1, which broadcasts, is left open",
     "PROPERTIES X9",
     aspect=Aspect.GUARD,
 )
@@ -606,7 +606,12 @@ QEMB_15 = _head(
     "as_linear depends on its arguments alone: repeated, it is the same bit for bit, whatever ran in between",
     "PROPERTIES X7, X11",
 )
-QEMB_16 = _head("QEMB-16", "an x of as_linear of another size is refused", "PROPERTIES X9", aspect=Aspect.GUARD)
+QEMB_16 = _head(
+    "QEMB-16",
+    "as_linear refuses an x of another size, parts whose shapes do not belong together, a packed that is not uint32, and a group size or number of bits that is not offered",
+    "PROPERTIES X9",
+    aspect=Aspect.GUARD,
+)
 QEMB_18 = _head("QEMB-18", "no rows of as_linear give no rows", "PROPERTIES X3")
 QEMB_19 = _head(
     "QEMB-19", "a logit of as_linear depends on its own row: a NaN in another does not reach it", "PROPERTIES QZ7"
