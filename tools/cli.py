@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
@@ -184,6 +185,7 @@ def _kills(matrix: Matrix, looks: bool) -> Table:
     table = Table("fault", "requirement", "rejected by", "examples", "seconds", "diagnosis", title="kill matrix")
     for kill in matrix.kills:
         tests = ", ".join(test.split("::")[1] for test in kill.tests) or kill.unjudged or "[red]nothing"
+        tests = f"[red]it cannot run: {escape(kill.slip)}" if kill.slip else tests
         alone = "alone" if kill.diagnosis == [kill.fault] else f"among {len(kill.diagnosis)}"
         diagnosis = (alone if kill.diagnosed else "[yellow]missed") if looks else ""
         table.add_row(kill.fault, kill.requirement, tests, str(kill.examples), f"{kill.seconds:.2f}", diagnosis)

@@ -6,14 +6,15 @@ import json
 import os
 import re
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from inferspec.conformance.subject import LocalSubject
+from inferspec.conformance.calls import Call, Observation
+from inferspec.conformance.subject import LocalSubject, Result
 from inferspec.conformance.suite import Profile, all_tests
 from inferspec.conformance.trial import Nonconformance, Trial
 from inferspec.spec import contract as contract_of
@@ -23,6 +24,9 @@ from inferspec.tools.processes import pool
 
 _STEP = re.compile(r"^ *\d+\. ", re.MULTILINE)
 """How a step of a story begins in print."""
+
+SLIPS = ("NameError", "UnboundLocalError", "ImportError", "ModuleNotFoundError", "RecursionError")
+"""Errors of a fault that is itself mistaken: every test rejects what cannot run, which proves nothing."""
 
 BAD = ("failed", "overclaimed", "crashed", "hung")
 
@@ -47,10 +51,12 @@ class Kill:
     diagnosis: list[str] = field(default_factory=list)
     unjudged: str = ""
     """Why no test could run on it: what it is about is not installed here."""
+    slip: str = ""
+    """The error, one of SLIPS, that shows that it does not do what it says."""
 
     @property
     def killed(self) -> bool:
-        return bool(self.tests)
+        return bool(self.tests) and not self.slip
 
     @property
     def diagnosed(self) -> bool:
@@ -87,8 +93,9 @@ class Matrix:
         found = [
             f"{k.fault} survives every test of {k.requirement}" + _only(k)
             for k in self.kills
-            if not (k.killed or k.unjudged)
+            if not (k.tests or k.unjudged)
         ]
+        found += [f"{k.fault} cannot run: {k.slip}" for k in self.kills if k.slip]
         found += [f"{requirement} has no fault" for requirement in self.bare]
         found += [f"{requirement} has no test" for requirement in self.untested]
         for acceptance in self.acceptances:
@@ -115,6 +122,18 @@ class Matrix:
             "mean_steps": self.mean_steps,
             "problems": self.problems(),
         }
+
+
+class Candidate(LocalSubject):
+    """A fault or a variant in the place of a subject. slip: the error, one of SLIPS, that it ended in first."""
+
+    slip = ""
+
+    def call(self, call: Call, results: Sequence[Result] = (), watch: bool = False) -> Observation:
+        seen = super().call(call, results, watch)
+        if seen.raised in SLIPS and not self.slip:
+            self.slip = f"{seen.raised}: {seen.message}"
+        return seen
 
 
 class _Counting(Trial):
@@ -158,6 +177,7 @@ def kill(component: str, name: str, profile: Profile, everywhere: bool = False) 
         result.unjudged = outside[0]
     elif everywhere or not result.tests:
         result.elsewhere = sorted(_rejecting(subject, fault.kills.id, contract, profile))
+    result.slip = subject.slip
     return result
 
 
@@ -191,9 +211,9 @@ def accept(component: str, name: str, profile: Profile) -> Acceptance:
     return result
 
 
-def local_subject(contract: Contract, name: str, changed: type[Operation], precision: str = "float32") -> LocalSubject:
+def local_subject(contract: Contract, name: str, changed: type[Operation], precision: str = "float32") -> Candidate:
     operations = {op.signature.operation: op for op in contract.operations}
-    return LocalSubject({**operations, name: changed}, {contract.component: precision})
+    return Candidate({**operations, name: changed}, {contract.component: precision})
 
 
 Job = tuple[str, str, str, Profile, bool]

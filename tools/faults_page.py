@@ -96,6 +96,8 @@ def _row(one: Kill, fault: Fault) -> dict[str, Any]:
         facts.append(
             "the diagnosis names it" + ("" if one.diagnosis == [one.fault] else f" among {len(one.diagnosis)}")
         )
+    if one.slip:
+        facts.append(f"it cannot run: {one.slip}")
     if one.elsewhere:
         facts.append(f"also rejected by tests of {', '.join(one.elsewhere)}")
     return {

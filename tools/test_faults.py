@@ -7,6 +7,7 @@ import pytest
 
 from inferspec.conformance.suite import Profile
 from inferspec.spec import contract
+from inferspec.spec.contract import Arguments, Contract, Fault, Operation, changed
 from inferspec.tools.cli import main
 from inferspec.tools.faults import Acceptance, Kill, Matrix, kill
 from inferspec.tools.faults import matrix as build
@@ -29,6 +30,26 @@ def test_a_fault_of_a_single_call_has_no_steps():
     found = kill("rms_norm", first_fault("rms_norm"), Profile(shrink=False, diagnose=False))
     assert found.killed
     assert found.steps == 0
+
+
+def mistyped(*_: object) -> None:
+    return undefined  # noqa: F821 - the slip
+
+
+def endless(self: Operation, a: Arguments) -> None:
+    return self.respond(a)
+
+
+@pytest.mark.parametrize(("slip", "error"), [(mistyped, "NameError"), (endless, "RecursionError")])
+def test_a_fault_that_cannot_run_does_not_count_as_rejected(slip, error, monkeypatch):
+    def faulty(self: Contract, fault: Fault) -> type[Operation]:
+        return changed(self.operation(fault.kills.name), fault.name, {"respond": slip})
+
+    monkeypatch.setattr(Contract, "faulty", faulty)
+    found = kill("rms_norm", first_fault("rms_norm"), Profile(shrink=False, diagnose=False))
+    assert not found.killed
+    assert found.slip.startswith(error)
+    assert Matrix([found], [], [], []).problems() == [f"{found.fault} cannot run: {found.slip}"]
 
 
 def test_the_mean_of_steps_is_that_of_stories():
