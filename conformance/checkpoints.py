@@ -126,10 +126,11 @@ def gguf(
     config: Mapping[str, Any], weights: Weights, alignment: int = ALIGNMENT, written: Collection[str] = ()
 ) -> bytes:
     """The bytes of a GGUF file. Packed matrices are written as the blocks whose scales and minima they have."""
-    tensors = {_tensor(name): _block_type(name, weights) for name in weights if name.endswith(".weight")}
+    names = {name: _tensor(name) for name in weights if name.endswith((".weight", ".bias"))}
+    tensors = {tensor: _block_type(name, weights) for name, tensor in names.items()}
     arranged = {name: _arranged(name, x, config) for name, x in weights.items()}
-    blocks = {_tensor(name): _blocks(name, arranged) for name in weights if name.endswith(".weight")}
-    shapes = {_tensor(name): _shape(name, weights) for name in weights if name.endswith(".weight")}
+    blocks = {tensor: _blocks(name, arranged) for name, tensor in names.items()}
+    shapes = {tensor: _shape(name, weights) for name, tensor in names.items()}
     metadata = _metadata(config)
     if alignment != ALIGNMENT:
         metadata["general.alignment"] = alignment
@@ -230,11 +231,11 @@ def read_gguf(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
 
 
 def _tensor(name: str) -> str:
-    module = name.removesuffix(".weight")
+    module, _, part = name.rpartition(".")
     if not module.startswith("model.layers."):
-        return f"{_TENSORS[module]}.weight"
+        return f"{_TENSORS[module]}.{part}"
     _, _, layer, inside = module.split(".", 3)
-    return f"blk.{layer}.{_TENSORS[inside]}.weight"
+    return f"blk.{layer}.{_TENSORS[inside]}.{part}"
 
 
 def _block_type(name: str, weights: Weights) -> str:

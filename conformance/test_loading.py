@@ -182,6 +182,17 @@ def test_a_qwen3_in_gguf_keeps_its_rows(subject, call):
     subject.agrees(call)
 
 
+@requirement(
+    spec.LOAD_21,
+    call=gguf_calls(
+        forms=["gguf"], models=["llama"], gguf_types=["F32", "F16"], biases=["attention", "mlp", "both"], biased=True
+    ),
+    share=0.2,
+)
+def test_biases_of_a_llama_in_gguf_are_loaded(subject, call):
+    subject.agrees(call)
+
+
 @requirement(spec.LOAD_10, call=gguf_calls(forms=["gguf"], gguf_types=["Q4_0"]), share=0.3)
 def test_blocks_of_four_bits_with_a_scale_are_read(subject, call):
     subject.agrees(call)

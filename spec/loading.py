@@ -292,6 +292,11 @@ LOAD_20 = _load(
     "the rotary_emb.inv_freq of older files is passed over",
     source="transformers and mlx-lm, which pass over it; the files of Llama 2",
 )
+LOAD_21 = _load(
+    "LOAD-21",
+    "the biases of a llama in GGUF are added, those of its queries and keys in the order of traditional RoPE as their rows",
+    source="llama.cpp, build_llama and permute in convert_hf_to_gguf.py; PROPERTIES X13",
+)
 
 
 CONTRACT = Contract(

@@ -98,20 +98,23 @@ def folder_calls(
 
 
 @calls
-def gguf_calls(pick: Pick, layers: Sequence[int] = (2, 1, 3), habits: Sequence[str] = HABITS[3:4]) -> Call:
-    """A GGUF file: every matrix of one type, or a mixture as llama.cpp makes it."""
+def gguf_calls(
+    pick: Pick, layers: Sequence[int] = (2, 1, 3), habits: Sequence[str] = HABITS[3:4], biased: bool = False
+) -> Call:
+    """A GGUF file: every matrix of one type, or a mixture as llama.cpp makes it. biased: it may have biases."""
     form, types, kind = pick("forms"), pick("gguf_types"), pick("models")
     # Drawn in 32s, so that every row is of whole blocks.
     inner = copy.copy(pick)
     inner.envelope = {**pick.envelope, "packing": ("4-bit",), "group_sizes": (32,), "dtypes": ("float32",)}
-    del inner.envelope["biases"]
+    if not biased:
+        del inner.envelope["biases"]
     if kind == "llama" and types in ("F32", "F16") and pick.one_of(False, True):
         # Without attention.key_length, which then is what the heads share out.
         inner.envelope["head_dims"] = ("absent",)
     inner.features = {}
     config, drawn = decoder.model(inner, KINDS[kind], layers)
     del config["quantization"]
-    for key in ("heads", "rope", "tied"):
+    for key in ("heads", "rope", "tied", *(("biases",) if biased else ())):
         pick.features[key] = inner.features[key]
     weights: dict[str, np.ndarray] = {}
     bits: dict[str, int] = {}

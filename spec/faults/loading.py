@@ -30,6 +30,7 @@ from inferspec.spec.loading import (
     LOAD_18,
     LOAD_19,
     LOAD_20,
+    LOAD_21,
     Config,
     Load,
     Weights,
@@ -275,6 +276,26 @@ def _codes_alone_put_back(self: Load, config: Config, weights: Weights) -> Under
         return _interleaved(x, _heads(name, config)) if name.endswith((".scales", ".biases")) else x
 
     return config, _rows(weights, change)
+
+
+def _biases_never_put_back(self: Load, config: Config, weights: Weights) -> Understood:
+    if config["model_type"] != "llama":
+        return config, weights
+    return config, _rows(
+        weights, lambda name, x: _interleaved(x, _heads(name, config)) if name.endswith(".bias") else x
+    )
+
+
+def _no_biases_of(*modules: str) -> Callable[..., Understood]:
+    """Biases of these modules, or of all, are not looked for in a GGUF file."""
+
+    def from_gguf(self: Load, config: Config, weights: Weights) -> Understood:
+        def lost(name: str) -> bool:
+            return name.endswith(".bias") and (not modules or name.split(".")[-2] in modules)
+
+        return config, _replaced(weights, lambda name, x: np.zeros_like(x) if lost(name) else x)
+
+    return from_gguf
 
 
 def _kind(name: str, config: Mapping[str, Any], weights: Weights) -> str:
@@ -718,6 +739,34 @@ FAULTS: tuple[Fault, ...] = (
         "key rows are put back as if there were as many key heads as query heads",
         LOAD_09,
         {"from_gguf": _query_heads_for_keys},
+        "https://github.com/ggml-org/llama.cpp/issues/3018",
+    ),
+    Fault(
+        "loading-gguf-no-bias",
+        "biases of a GGUF file are not looked for",
+        LOAD_21,
+        {"from_gguf": _no_biases_of()},
+        TIRED,
+    ),
+    Fault(
+        "loading-gguf-no-bias-of-outputs",
+        "of attention's biases in a GGUF file those of queries, keys and values are looked for, as in a Qwen2",
+        LOAD_21,
+        {"from_gguf": _no_biases_of("o_proj")},
+        TIRED,
+    ),
+    Fault(
+        "loading-gguf-no-bias-of-mlps",
+        "biases of MLPs in a GGUF file are not looked for",
+        LOAD_21,
+        {"from_gguf": _no_biases_of("gate_proj", "up_proj", "down_proj")},
+        TIRED,
+    ),
+    Fault(
+        "loading-gguf-biases-stay",
+        "the rows of queries and keys are put back and their biases are not",
+        LOAD_21,
+        {"from_gguf": _biases_never_put_back},
         "https://github.com/ggml-org/llama.cpp/issues/3018",
     ),
     Fault(
