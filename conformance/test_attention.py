@@ -279,6 +279,13 @@ def test_other_data_in_between_changes_nothing(subject, call):
     )
 
 
+@requirement(spec.ATTN_16, call=attention_calls(amplitude=(1.0,)), share=0.8)
+def test_other_keys_and_values_in_between_change_nothing(subject, call):
+    """Under every kind of mask."""
+    other = call.having(**{name: -call.arguments[name] for name in ("key", "value")})
+    depends_on_arguments_alone(subject, call, other, where=seeing(call))
+
+
 @requirement(spec.ATTN_16, call=attention_calls(masks=["bool"]))
 def test_another_mask_in_between_changes_nothing(subject, call):
     depends_on_arguments_alone(subject, call, call.having(mask=np.ones_like(call.arguments["mask"])))
@@ -464,6 +471,11 @@ def test_multi_head_reads_strided_inputs(subject, call):
     subject.agrees(call, where=_seeing_rows(call))
 
 
+@requirement(spec.MHA_06, call=in_views(multi_head_calls(masks=["causal"], free_head_dim=[False])), share=0.3)
+def test_causal_multi_head_reads_strided_arguments(subject, call):
+    subject.agrees(call, where=_seeing_rows(call))
+
+
 @requirement(spec.MHA_07, call=multi_head_calls(free_head_dim=[False]))
 def test_multi_head_keeps_shape_and_dtype(subject, call):
     returns(subject, call, call.arguments["query"].shape, call.features["dtypes"])
@@ -474,10 +486,32 @@ def test_multi_head_changes_no_argument(subject, call):
     keeps_arguments(subject, call)
 
 
+@requirement(spec.MHA_08, call=multi_head_calls(masks=["causal"], free_head_dim=[False]), share=0.3)
+def test_causal_multi_head_changes_no_argument(subject, call):
+    keeps_arguments(subject, call)
+
+
 @requirement(spec.MHA_09, call=multi_head_calls(masks=["none"], free_head_dim=[False]))
 def test_multi_head_depends_on_its_arguments_alone(subject, call):
     other = call.having(**{name: -call.arguments[name] for name in ("query", "key", "value")})
     depends_on_arguments_alone(subject, call.kept(0), other.kept(0))
+
+
+@requirement(spec.MHA_09, call=multi_head_calls(masks=["causal", "bool"], free_head_dim=[False]), share=0.5)
+def test_other_inputs_under_a_mask_in_between_change_nothing(subject, call):
+    other = call.having(**{name: -call.arguments[name] for name in ("query", "key", "value")})
+    depends_on_arguments_alone(subject, call.kept(0), other.kept(0), where=_seeing_rows(call))
+
+
+@requirement(
+    spec.MHA_09,
+    call=multi_head_calls(free_head_dim=[False]),
+    name=among(["wq", "wk", "wv", "wo"]),
+    share=0.6,
+)
+def test_other_weights_in_between_change_nothing(subject, call, name):
+    other = call.having(**{name: -call.arguments[name]})
+    depends_on_arguments_alone(subject, call, other, where=_seeing_rows(call))
 
 
 @requirement(spec.MHA_09, call=multi_head_calls(masks=["bool"], free_head_dim=[False]))

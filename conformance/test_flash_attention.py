@@ -276,6 +276,13 @@ def test_another_mask_in_between_changes_nothing_in_flash_attention(subject, cal
     depends_on_arguments_alone(subject, call, call.having(mask=np.ones_like(call.arguments["mask"])))
 
 
+@requirement(spec.FLASH_16, call=flash_calls(amplitude=(1.0,)), share=0.5)
+def test_other_keys_and_values_in_between_change_nothing_in_flash_attention(subject, call):
+    """Under every kind of mask."""
+    other = call.having(**{name: -call.arguments[name] for name in ("key", "value")})
+    depends_on_arguments_alone(subject, call, other, where=seeing(call))
+
+
 @requirement(spec.FLASH_16, call=tiled_calls(masks=["none", "causal"], leading_dims=FEW_ROWS), share=0.3)
 def test_calls_of_several_tiles_are_repeatable(subject, call):
     depends_on_arguments_alone(subject, call, call.having(query=-call.arguments["query"]), where=seeing(call))

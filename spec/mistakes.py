@@ -82,6 +82,16 @@ def remembers(argument: str) -> Change:
     return {"respond": respond}
 
 
+def only_where(holds: Callable[[Arguments], bool], change: Change) -> Change:
+    """One path alone has the mistake: calls of which `holds` is true."""
+    wrong = change["respond"]
+
+    def respond(self: Operation, a: Arguments) -> Any:
+        return wrong(self, a) if holds(a) else Operation.respond(self, a)
+
+    return {"respond": respond}
+
+
 def drifts() -> Change:
     """A counter that should be local makes every repeated call a little larger."""
 

@@ -832,6 +832,20 @@ FAULTS = (
         remembers("mask"),
         FLASHINFER + "commit/82784bb11",
     ),
+    Fault(
+        "flash-key-remembered",
+        "the key heads of the first call with these shapes, repeated once, are used for all",
+        spec.FLASH_16,
+        remembers("key"),
+        ENGINEER,
+    ),
+    Fault(
+        "flash-value-remembered",
+        "the value of the first call with these shapes is used for all",
+        spec.FLASH_16,
+        remembers("value"),
+        ENGINEER,
+    ),
     Fault("flash-drifting", "every repeated call is larger", spec.FLASH_16, drifts(), ENGINEER),
     Fault(
         "flash-unknown-mask-is-causal",
