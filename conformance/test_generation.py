@@ -6,6 +6,8 @@ from inferspec.conformance.inputs.generation import (
     CHUNKS,
     LARGE,
     LONG,
+    OUTSIDE,
+    PLANES,
     SPELLINGS,
     generate_calls,
     paired_calls,
@@ -123,6 +125,16 @@ def test_an_end_of_sequence_id_may_be_the_first(subject, call):
 )
 def test_an_end_of_sequence_id_at_the_limit_is_not_one_of_them(subject, call):
     subject.agrees(call)
+
+
+@requirement(
+    spec.GEN_06,
+    call=generate_calls(stops=[1, 2], stop_at=(2, 0, 1, 3), limits=(5,)),
+    limit=among([2**40, 2**31, 2**32 + 1]),
+    share=0.2,
+)
+def test_an_end_of_sequence_id_ends_the_ids_however_many_may_come(subject, call, limit):
+    subject.agrees(call.having(max_tokens=limit))
 
 
 @requirement(spec.GEN_07, call=generate_calls(stops=[2, 3], stop_at=(1, 2, 3), vocabularies=ENOUGH))
@@ -308,6 +320,49 @@ def test_a_batch_of_prompts_is_refused(subject, call, rows):
     refuses(subject, call.having(tokens=np.stack([tokens, tokens]) if rows else tokens[None]))
 
 
+# the caller, and what goes wrong
+
+
+@requirement(
+    spec.GEN_26,
+    call=generate_calls(limits=(5, 3, 8), seen=("raised",)),
+    left=among([0, 1, 2]),
+    error=among(["RuntimeError", "ValueError"]),
+    share=0.3,
+)
+def test_what_the_model_raises_passes_to_the_caller(subject, call, left, error):
+    fails = {"who": "model", "left": left, "error": error}
+    subject.expects(call.having(fails=fails), {"raised": np.ones(1)})
+
+
+@requirement(
+    spec.GEN_26,
+    call=generate_calls(limits=(5, 3, 8), samplers=["int", "array"], seen=("raised",)),
+    left=among([0, 1, 2]),
+    error=among(["RuntimeError", "ValueError"]),
+    share=0.3,
+)
+def test_what_the_sampler_raises_passes_to_the_caller(subject, call, left, error):
+    fails = {"who": "sampler", "left": left, "error": error}
+    subject.expects(call.having(fails=fails), {"raised": np.ones(1)})
+
+
+@requirement(
+    spec.GEN_27,
+    call=generate_calls(caches=[True], stops=[0, 1], stop_at=(1, 2), untils=(None, 0, 1, 3), seen=("alive",)),
+    share=0.2,
+)
+def test_the_cache_is_let_go_at_the_end(subject, call):
+    held = int(subject.parts(call)["alive"][0])
+    if held:
+        raise Nonconformance(f"{held} caches are still held", call)
+
+
+@requirement(spec.GEN_28, call=generate_calls(limits=(5, 3, 8), vocabularies=ENOUGH), share=0.3)
+def test_the_caller_may_change_its_tokens_once_an_id_is_out(subject, call):
+    subject.agrees(call.having(overwrite=True))
+
+
 # text
 
 
@@ -336,6 +391,16 @@ def test_characters_split_over_ids_come_out_whole(subject, call):
     subject.agrees(call)
 
 
+@requirement(spec.TEXT_02, call=plain_text(texts=PLANES), share=0.5)
+def test_characters_of_every_plane_come_out_whole(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.TEXT_03, call=plain_text(broken=OUTSIDE), share=0.5)
+def test_bytes_that_look_like_characters_give_replacement_characters(subject, call):
+    subject.agrees(call)
+
+
 @requirement(spec.TEXT_03, call=plain_text(broken=True, replacements=True))
 def test_broken_bytes_give_replacement_characters(subject, call):
     subject.agrees(call)
@@ -353,7 +418,10 @@ def test_a_text_cut_inside_a_character_ends_in_a_replacement(subject, call):
 
 @requirement(spec.TEXT_05, call=plain_text(broken=True, replacements=True, seen=("shown",)))
 def test_characters_come_out_as_soon_as_they_are_complete(subject, call):
-    subject.agrees(call)
+    """What is broken may be told sooner than by the oracle, which waits for bytes that can change nothing."""
+    shown, wanted = subject.parts(call)["shown"], subject.answer(call)["shown"].value
+    if shown.shape != wanted.shape or (shown < wanted).any():
+        raise Nonconformance(f"characters out after each id: {_listed(shown)}, not {_listed(wanted)}", call)
 
 
 @requirement(spec.TEXT_05, call=plain_text(seen=("shown",)), share=0.5)

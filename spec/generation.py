@@ -44,6 +44,9 @@ def requests_of(a: Arguments, is_array: Callable[[Any], bool] = lambda x: isinst
     """The requests of a call: the first, and that of `beside`, each with a sampler of its own."""
     ranks = a.sampler["ranks"] if a.sampler else None
     tokens = a.tokens if is_array(a.tokens) else list(a.tokens)
+    if a.overwrite and isinstance(tokens, np.ndarray):
+        # The call's own is not to change.
+        tokens = tokens.copy()
     first = Request(tokens, a.max_tokens, tuple(a.eos), Ranks(ranks) if ranks else None, a.cache)
     if not a.beside:
         return [first]
@@ -57,12 +60,13 @@ class Generate(Operation):
     model: vocab_size, salt, rival and dtype of a toy model; sampler: None, or ranks (see `Ranks`) and the form of what
     the sampler returns ("int", "array"); until: how many ids the consumer takes before it closes the iterator, None:
     all; beside: tokens and max_tokens of a second request to the same model; order: "turns", one id of each in turn,
-    or "after"; seen: what is looked at (see `watch`).
+    or "after"; seen: what is looked at (see `watch`); fails: who ("model", "sampler") raises which error when it was used how
+    often (`toy.Fuse`); overwrite: once the first id is out, the caller changes its tokens.
     """
 
     signature = Signature.parse(
         "generate(model, tokens, max_tokens, eos=(), sampler=None, cache=True,"
-        " until=None, beside=None, order='turns', seen=('ids',))"
+        " until=None, beside=None, order='turns', seen=('ids',), fails=None, overwrite=False)"
     )
     parts = STORY
     narrows: ClassVar = {
@@ -301,6 +305,19 @@ GEN_23 = _loop(
 )
 GEN_24 = _loop("GEN-24", "ids are Python integers", aspect=Aspect.DTYPE, source="PROPERTIES X4")
 GEN_25 = _loop("GEN-25", "tokens of more than one axis are refused", Level.SHOULD, Aspect.GUARD, source="PROPERTIES X9")
+GEN_26 = _loop(
+    "GEN-26",
+    "what the model or the sampler raises passes to the caller: it is no end of the ids",
+    source="PROPERTIES CB2",
+)
+GEN_27 = _loop(
+    "GEN-27", "the cache is let go when the ids end, and when the caller stops early", source="PROPERTIES PG7"
+)
+GEN_28 = _loop(
+    "GEN-28",
+    "what the caller does to its tokens once the first id is out does not show",
+    source="PROPERTIES X6",
+)
 TEXT_01 = _text(
     "TEXT-01", "the texts of all ids and of the end, joined, are the decoded bytes of all ids, control characters too"
 )

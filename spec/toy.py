@@ -7,6 +7,8 @@ they are exact in every dtype (a near rival's too, if it is near enough for the 
 from __future__ import annotations
 
 import functools
+import gc
+import weakref
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -49,6 +51,23 @@ class ToyCache(FixedCache):
         del self.tokens[self.offset - n :], self.states[len(self.states) - n :]
 
 
+@dataclass
+class Fuse:
+    """Has a model or a sampler raise an error when it was used so often already. left: None for never."""
+
+    who: str = ""
+    left: int | None = None
+    error: str = "RuntimeError"
+
+    def use(self) -> None:
+        """Note a use."""
+        if self.left is None:
+            return
+        self.left -= 1
+        if self.left < 0:
+            raise {"RuntimeError": RuntimeError, "ValueError": ValueError}[self.error](f"the {self.who} fails")
+
+
 @dataclass(frozen=True)
 class Feeding:
     """One call of the model: the tokens, the cache or None, and who was served."""
@@ -72,13 +91,25 @@ class Toy:
         self.vocab_size, self.salt, self.rival, self.slips = vocab_size, salt, rival, slips
         self.log: list[Feeding] = []
         self.turn = ""
+        self.fuse = Fuse()
+        self._caches: list[weakref.ref[ToyCache]] = []
 
     def make_cache(self) -> ToyCache:
         """An empty cache."""
-        return ToyCache()
+        cache = ToyCache()
+        self._caches.append(weakref.ref(cache))
+        return cache
+
+    def alive(self) -> int:
+        """How many of its caches someone still holds."""
+        gc.collect()
+        return sum(reference() is not None for reference in self._caches)
 
     def __call__(self, tokens: Sequence[int], cache: FixedCache | None = None) -> np.ndarray:
         """Return the logits L×V (float64, whole numbers from -24 to 4) after each of the tokens; the cache grows by them."""
+        if not len(tokens):
+            raise ValueError("the model is given no token; it takes one or more")
+        self.fuse.use()
         self.log.append(Feeding(tuple(tokens), cache, self.turn))
         return self.extend(tokens, cache)
 

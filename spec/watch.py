@@ -5,6 +5,7 @@ The oracle and the driver of real subjects share it; it judges nothing.
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -13,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from inferspec.spec.contract import Arguments
-from inferspec.spec.toy import Toy, ranking
+from inferspec.spec.toy import Fuse, Toy, ranking
 
 OVERRUN = 2
 """How many ids past the limit a consumer takes, to see an iterator that does not end."""
@@ -25,9 +26,11 @@ class Ranks:
     def __init__(self, ranks: Sequence[int]) -> None:
         self._ranks = itertools.cycle(ranks)
         self.rows: list[np.ndarray] = []
+        self.fuse = Fuse()
 
     def __call__(self, logits: Any) -> int:
         """The id whose logit has the rank, the lowest of equals first. logits: V; of more, the last V count."""
+        self.fuse.use()
         row = np.asarray(logits, np.float64)
         self.rows.append(ranking(row))
         row = row.reshape(-1, row.shape[-1])[-1]
@@ -74,6 +77,8 @@ class _Stream:
             self.ids.append(next(self.iterator))
         except StopIteration:
             self.over = True
+            # What is at its end stays there.
+            self.ids += itertools.islice(self.iterator, 1)
         else:
             self.reached.append(self.position())
 
@@ -95,17 +100,22 @@ def watch(
     """Consume generators as `a.until` and `a.order` say and return what `a.seen` names.
 
     ids: what came out; beside: what came out of the second request; fed: the tokens that the model was fed until the
-    last id was known, in order; caches: how many caches it was fed with; ahead: for each id, how many positions the
+    last id was known, in order; caches: how many caches it was fed with; alive: how many of them are still held at the end; ahead: for each id, how many positions the
     model was past what it took; reached: the position where the model stands at the end, from the end of the prompt;
-    rows: for each id, the logits that the sampler got; drawn: how often it was asked; whole: whether ids are Python's
+    rows: for each id, the logits that the sampler got; drawn: how often it was asked; raised: whether what `a.fails` says reached the consumer; whole: whether ids are Python's
     integers; prompt: the caller's tokens afterwards; refused, calls: whether it raised, and the calls of the model.
     """
     first, *others = streams = [_Stream(request, toy) for request in requests]
+    if a.fails:
+        failing: Any = first.request.sampler if a.fails["who"] == "sampler" else toy
+        failing.fuse = Fuse(**a.fails)
     try:
         _consume(streams, start, a)
     except NotImplementedError:
         raise
     except Exception:
+        if a.fails and a.seen == ("raised",):
+            return {"raised": [1]}
         if "refused" not in a.seen:
             raise
         return {"refused": [1], "calls": [len(toy.log)]}
@@ -127,7 +137,11 @@ def watch(
         "prompt": [int(token) for token in first.request.tokens] if "prompt" in a.seen else [],
         "refused": [0],
         "calls": [len(toy.log)],
+        "raised": [0],
     }
+    if "alive" in a.seen:
+        own.clear()
+        seen["alive"] = [_held(toy, streams)]
     return {name: seen[name] for name in a.seen}
 
 
@@ -140,8 +154,27 @@ def _consume(streams: Sequence[_Stream], start: Callable[[Request], Iterable[Any
             for stream in together:
                 if not stream.over:
                     stream.advance(a.until if stream is streams[0] else None)
+                    if a.overwrite and len(stream.ids) == 1:
+                        _overwrite(stream.request.tokens)
         if a.until is not None and together[0] is streams[0]:
             streams[0].close()
+
+
+def _overwrite(tokens: Any) -> None:
+    """The caller has another use for its tokens."""
+    if isinstance(tokens, list):
+        tokens[:] = [*tokens[::-1], 0]
+        return
+    with contextlib.suppress(TypeError, ValueError):  # arrays that cannot be changed are safe from their caller
+        tokens[...] = 0
+
+
+def _held(toy: Toy, streams: Sequence[_Stream]) -> int:
+    """How many caches of the toy are held, now that nobody wants the iterators and the log."""
+    toy.log.clear()
+    for stream in streams:
+        stream.iterator = None
+    return toy.alive()
 
 
 def _stacked(rows: Sequence[np.ndarray]) -> np.ndarray:

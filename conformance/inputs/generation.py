@@ -120,6 +120,31 @@ def paired_calls(pick: Pick, orders: tuple[str, ...] = ("turns", "after"), until
 PLAIN = ("a", "b", "ing", " ", "  ", "\n", ".", " ,", "'s", " the", "\t", "\r\n", "0")
 WIDE = ("é", "ß", "ж", "€", "日本", "ア", "\u200d", "\ufeff", "🙂", "👩‍👩‍👧", "e\u0301", "ﬁ", "\u00a0", "𝄞")
 BROKEN = (b"\xff", b"\x80", b"\xc3", b"\xe2\x82", b"\xf0\x9f\x99", b"\xed\xa0\x80", b"\xc0\xaf", b"\xf5", b"\xc0\x80")
+PLANES = (
+    "\u0800",
+    "\ud7ff",
+    "\ue000",
+    "\ufffe",
+    "\U0001ffff",
+    "\U00040000",
+    "\U000e0001",
+    "\U000c0ffe",
+    "\U00100000",
+    "\U0010ffff",
+    "a",
+)
+"""Characters beside the ends of what each first byte begins; those that are none among them."""
+
+OUTSIDE = (
+    b"\xe0\x9f\xbf",
+    b"\xf4\x90\x80\x80",
+    b"\xf0\x8f\xbf\xbf",
+    b"\xed\xbf\xbf",
+    b"\xc1\xbf",
+    b"\xf8\x88\x80\x80\x80",
+)
+"""What looks like UTF-8: too long, past the last character, or half a pair."""
+
 SPELLINGS = ("▁", "▁the", "Ġ", "Ċ", "<0x41>", "<s>", "<|im_end|>", "##s", "</w>", "a", " the")
 """What vocabularies spell something else by, and what is the text itself where ids are bytes."""
 
@@ -128,7 +153,7 @@ SPELLINGS = ("▁", "▁the", "Ġ", "Ċ", "<0x41>", "<s>", "<|im_end|>", "##s", 
 def text_calls(
     pick: Pick,
     texts: tuple[str, ...] = PLAIN + WIDE,
-    broken: bool = False,
+    broken: bool | tuple[bytes, ...] = False,
     replacements: bool = False,
     empties: bool = True,
     cut: bool = False,
@@ -141,7 +166,7 @@ def text_calls(
 
     again: pieces that are the same have one id; some come twice in a row, and all of them once more;
     whole: every word is an id;
-    broken: with bytes that are no UTF-8; replacements: with real U+FFFD; empties: some ids have no bytes; cut: it may end inside
+    broken: with bytes that are no UTF-8, these or any; replacements: with real U+FFFD; empties: some ids have no bytes; cut: it may end inside
     a character; beside: a second stream of the same ids, shuffled after the first.
     """
     longest = pick.one_of(4, 4, 4, 16, 100)
@@ -154,7 +179,8 @@ def text_calls(
     elif words[0].startswith((b" ", "\ufeff".encode())):
         # Whether U+FEFF at the start is a mark of the encoding is left open.
         words.insert(0, b"x")
-    for kind, wanted in ((BROKEN, broken), (("\ufffd".encode(),), replacements)):
+    bad = broken if isinstance(broken, tuple) else BROKEN
+    for kind, wanted in ((bad, broken), (("\ufffd".encode(),), replacements)):
         for _ in range(pick.size(1, 3) if wanted else 0):
             words.insert(pick.size(1, len(words)), pick.one_of(*kind))
     data = b"".join(words)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import codecs
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
 from inferspec.spec.contract import Arguments, Change, Fault, Operation, Variant
@@ -25,6 +25,63 @@ TIRED = "the kind of slip that tired hands make"
 
 def _opens(detokenizer: Callable[[Sequence[bytes]], Any]) -> Change:
     return {"open": lambda self, pieces: detokenizer(pieces)}
+
+
+LEADS: Mapping[int, tuple[int, int, int]] = {
+    **dict.fromkeys(range(0xC2, 0xE0), (2, 0x80, 0xBF)),
+    **dict.fromkeys(range(0xE0, 0xF0), (3, 0x80, 0xBF)),
+    **dict.fromkeys(range(0xF0, 0xF5), (4, 0x80, 0xBF)),
+    0xE0: (3, 0xA0, 0xBF),
+    0xED: (3, 0x80, 0x9F),
+    0xF0: (4, 0x90, 0xBF),
+    0xF4: (4, 0x80, 0x8F),
+}
+"""First byte of a character -> how many it has, and what the second may be (Unicode 16, table 3-7)."""
+
+
+def _by_hand(**leads: tuple[int, int, int] | None) -> type[Detokenizer]:
+    """A decoder of one's own, which tells what is broken as soon as it can be known. leads: first bytes (``xE0``) that it
+    reads otherwise, or not at all."""
+    table = {**LEADS, **{int(lead[1:], 16): entry for lead, entry in leads.items()}}
+
+    class ByHand(Detokenizer):
+        def __init__(self, pieces: Sequence[bytes]) -> None:
+            super().__init__(pieces)
+            self.rest = b""
+
+        def add(self, token: int) -> str:
+            return self.text(self.pieces[token])
+
+        def finish(self) -> str:
+            return "\ufffd" * bool(self.rest)
+
+        def text(self, data: bytes) -> str:
+            out = ""
+            for byte in data:
+                if self.rest and not self.continues(byte):
+                    out, self.rest = out + "\ufffd", b""
+                if self.rest or table.get(byte):
+                    self.rest += bytes([byte])
+                else:
+                    out += chr(byte) if byte < 0x80 else "\ufffd"
+                if self.rest and len(self.rest) == self.entry()[0]:
+                    out, self.rest = out + self.character(), b""
+            return out
+
+        def character(self) -> str:
+            code = self.rest[0] & (0x7F >> len(self.rest))
+            for byte in self.rest[1:]:
+                code = code << 6 | byte & 0x3F
+            return chr(min(code, 0x10FFFF))
+
+        def entry(self) -> tuple[int, int, int]:
+            return table[self.rest[0]] or (1, 0, 0)
+
+        def continues(self, byte: int) -> bool:
+            _, low, high = self.entry()
+            return low <= byte <= high if len(self.rest) == 1 else 0x80 <= byte <= 0xBF
+
+    return ByHand
 
 
 class _Alone(Detokenizer):
@@ -405,6 +462,34 @@ TEXT_FAULTS: tuple[Fault, ...] = (
         f"{MLX_LM}/commit/d9846d37",
     ),
     Fault(
+        "detokenizer-overlong",
+        "the second byte after E0 may be any",
+        TEXT_03,
+        _opens(_by_hand(xE0=(3, 0x80, 0xBF))),
+        "Unicode 16, table 3-7",
+    ),
+    Fault(
+        "detokenizer-past-the-last",
+        "the second byte after F4 may be any",
+        TEXT_03,
+        _opens(_by_hand(xF4=(4, 0x80, 0xBF))),
+        "Unicode 16, table 3-7",
+    ),
+    Fault(
+        "detokenizer-last-plane-lost",
+        "no character begins with F4",
+        TEXT_02,
+        _opens(_by_hand(xF4=None)),
+        "Unicode 16, table 3-7",
+    ),
+    Fault(
+        "detokenizer-far-planes-lost",
+        "no character begins with F3",
+        TEXT_02,
+        _opens(_by_hand(xF3=None)),
+        "Unicode 16, table 3-7",
+    ),
+    Fault(
         "detokenizer-from-the-end",
         "negative ids count from the end of the table",
         TEXT_08,
@@ -444,5 +529,11 @@ TEXT_VARIANTS: tuple[Variant, ...] = (
         "all bytes are decoded anew for each id",
         "StreamingDetokenizer",
         _opens(_FromAllBytes),
+    ),
+    Variant(
+        "detokenizer-by-hand",
+        "bytes are read one by one, and what is broken comes out at once",
+        "StreamingDetokenizer",
+        _opens(_by_hand()),
     ),
 )

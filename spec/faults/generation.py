@@ -36,6 +36,9 @@ from inferspec.spec.generation import (
     GEN_23,
     GEN_24,
     GEN_25,
+    GEN_26,
+    GEN_27,
+    GEN_28,
     Generate,
 )
 from inferspec.spec.mistakes import ignores_strides
@@ -471,6 +474,104 @@ def _prompt_in_bits(self: Generate, request: Request) -> list[int]:
 
 def _first_row(self: Generate, request: Request) -> list[int]:
     return [int(token) for token in np.asarray(request.tokens).reshape(-1, np.shape(request.tokens)[-1])[0]]
+
+
+# what goes wrong, and the caller
+
+
+def _an_error_ends(who: str, error: type[Exception] = Exception) -> Change:
+    """What the model (or the sampler) raises is taken for the end."""
+
+    def ids(self: Generate, toy: Toy, request: Request) -> Iterator[Any]:
+        stream = Generate.ids(self, toy, request)
+        fuse = toy.fuse if who == "model" else getattr(request.sampler, "fuse", None)
+        while True:
+            try:
+                token = next(stream)
+            except StopIteration:
+                return
+            except error:
+                if fuse is None or fuse.left != -1:
+                    raise
+                return
+            yield token
+
+    return {"ids": ids}
+
+
+def _greedy_instead(self: Generate, row: Rows, request: Request) -> int:
+    """A sampler that fails gives way to the largest logit."""
+    try:
+        return Generate.pick(self, row, request)
+    except Exception:
+        return self.greedy(row)
+
+
+def _tried_again(self: Generate, toy: Toy, sequence: list[int], fed: int, cache: ToyCache | None) -> Rows:
+    """A model that fails is asked once more."""
+    try:
+        return Generate.forward(self, toy, sequence, fed, cache)
+    except RuntimeError:
+        toy.fuse.left = None
+        return Generate.forward(self, toy, sequence, fed, cache)
+
+
+def _held(self: Generate, toy: Toy, request: Request) -> ToyCache | None:
+    """A table holds the cache of every request."""
+    cache = Generate.cache(self, toy, request)
+    _memory(self).setdefault("held", []).append(cache)
+    return cache
+
+
+def _held_when_stopped_early(self: Generate, toy: Toy, request: Request) -> Iterator[Any]:
+    """A table of running requests forgets those that came to their end."""
+    running = _memory(self).setdefault("running", [])
+    kept = Request(**{**vars(request), "cache": False})
+    cache = self.cache(toy, request)
+    running.append(cache)
+    sequence, fed = self.prompt(kept), 0
+    for number in range(self.limit(request)):
+        rows = self.forward(toy, sequence, fed, cache)
+        fed = len(sequence)
+        token = self.choose(rows, request)
+        if self.stops(token, request, number):
+            break
+        yield self.out(token)
+        sequence.append(self.back(token))
+    running.remove(cache)
+
+
+class _GoesOn:
+    """An iterator of its own that forgets that it has come to its end."""
+
+    def __init__(self, loop: Generate, toy: Toy, request: Request) -> None:
+        self.request = request
+        endless = Request(**{**vars(request), "eos": ()})
+        self.ids = Generate.ids(loop, toy, endless)
+
+    def __iter__(self) -> Iterator[Any]:
+        return self
+
+    def __next__(self) -> Any:
+        token = next(self.ids)
+        if token in self.request.eos:
+            raise StopIteration
+        return token
+
+
+def _reads_the_callers(self: Generate, toy: Toy, request: Request) -> Iterator[Any]:
+    """What came out is kept, and what it goes on from is read where the caller has it."""
+    made: list[int] = []
+    cache, fed = self.cache(toy, request), 0
+    for number in range(self.limit(request)):
+        sequence = self.prompt(request) + made
+        rows = self.forward(toy, sequence, fed, cache)
+        fed = len(sequence)
+        token = self.choose(rows, request)
+        if self.stops(token, request, number):
+            return
+        yield self.out(token)
+        made.append(token)
 
 
 FAULTS: tuple[Fault, ...] = (
@@ -921,6 +1022,57 @@ FAULTS: tuple[Fault, ...] = (
         GEN_25,
         {"check_rank": _late, "prompt": _first_row},
         "PROPERTIES X3",
+    ),
+    Fault(
+        "generation-model-error-ends",
+        "an error of the model ends the ids",
+        GEN_26,
+        _an_error_ends("model"),
+        "PROPERTIES CB2",
+    ),
+    Fault(
+        "generation-sampler-error-ends",
+        "a ValueError of the sampler ends the ids",
+        GEN_26,
+        _an_error_ends("sampler", ValueError),
+        TIRED,
+    ),
+    Fault(
+        "generation-greedy-without-sampler",
+        "a sampler that raises gives way to the largest logit",
+        GEN_26,
+        {"pick": _greedy_instead},
+        TIRED,
+    ),
+    Fault("generation-tries-again", "a model that fails is asked again", GEN_26, {"forward": _tried_again}, TIRED),
+    Fault("generation-holds-caches", "a table holds every cache", GEN_27, {"cache": _held}, "PROPERTIES PG7"),
+    Fault(
+        "generation-holds-what-is-closed",
+        "a table holds the caches of requests that were closed before their end",
+        GEN_27,
+        {"ids": _held_when_stopped_early},
+        "PROPERTIES PG7",
+    ),
+    Fault(
+        "generation-goes-on-past-the-end",
+        "an iterator that came to its end gives an id when it is asked again",
+        GEN_06,
+        {"ids": lambda self, toy, request: _GoesOn(self, toy, request)},
+        TIRED,
+    ),
+    Fault(
+        "generation-limit-of-32-bits",
+        "max_tokens is held in 32 bits",
+        GEN_06,
+        {"limit": lambda self, request: (request.max_tokens + 2**31) % 2**32 - 2**31},
+        TIRED,
+    ),
+    Fault(
+        "generation-reads-the-callers-tokens",
+        "the prompt is read again for each id, as the caller has it by then",
+        GEN_28,
+        {"ids": _reads_the_callers},
+        TIRED,
     ),
     *TEXT_FAULTS,
 )
