@@ -16,6 +16,7 @@ from inferspec.conformance.inputs.linear import (
     not_finite,
     of_any_size,
     on_levels,
+    one_row,
     one_row_nan,
     partly_hidden,
     past_exp,
@@ -174,6 +175,21 @@ def test_linear_changes_no_argument(subject, call):
 
 @requirement(spec.LIN_09, call=linear_calls(), other=among(["weight", "x"]))
 def test_another_weight_or_x_in_between_changes_nothing(subject, call, other):
+    depends_on_arguments_alone(subject, call, call.having(**{other: -call.arguments[other]}))
+
+
+@requirement(spec.LIN_05, call=in_views(linear_calls(sizes=one_row, leading_dims=[(), (1,)]), "x"), share=0.5)
+def test_a_single_row_is_read_through_its_strides(subject, call):
+    subject.agrees(call)
+
+
+@requirement(
+    spec.LIN_09,
+    call=linear_calls(sizes=one_row, leading_dims=[(), (1,)]),
+    other=among(["weight", "x"]),
+    share=0.3,
+)
+def test_another_single_row_or_its_weight_in_between_changes_nothing(subject, call, other):
     depends_on_arguments_alone(subject, call, call.having(**{other: -call.arguments[other]}))
 
 

@@ -8,6 +8,7 @@ from inferspec.conformance.inputs.mlp import (
     beside_tiles,
     long_sums,
     many_rows,
+    one_row,
     square,
     swiglu_calls,
     tail_calls,
@@ -108,6 +109,21 @@ def test_no_argument_is_changed(subject, call):
 def test_other_data_in_between_changes_nothing(subject, call):
     other = call.having(x=-call.arguments["x"])
     depends_on_arguments_alone(subject, call.kept(0), other.kept(0))
+
+
+@requirement(spec.MLP_07, call=in_views(swiglu_calls(sizes=one_row, leading_dims=[(), (1,)]), "x"), share=0.5)
+def test_a_single_row_is_read_through_its_strides(subject, call):
+    subject.agrees(call)
+
+
+@requirement(
+    spec.MLP_10,
+    call=swiglu_calls(amplitude=(0.3, 0.1), sizes=one_row, leading_dims=[(), (1,)]),
+    name=among(WEIGHTS),
+    share=0.4,
+)
+def test_other_weights_of_a_single_row_in_between_change_nothing(subject, call, name):
+    depends_on_arguments_alone(subject, call, call.having(**{name: -call.arguments[name]}))
 
 
 @requirement(spec.MLP_10, call=swiglu_calls(amplitude=(0.3, 0.1)), name=among(WEIGHTS))

@@ -535,6 +535,11 @@ def test_another_layer_in_between_changes_nothing(subject, call, part):
     depends_on_arguments_alone(subject, call, call.having(**{part: ~value if part == "packed" else -value}))
 
 
+@requirement(spec.QLIN_08, call=layers(bias=[True]), share=0.3)
+def test_another_bias_of_a_layer_in_between_changes_nothing(subject, call):
+    depends_on_arguments_alone(subject, call, call.having(bias=-call.arguments["bias"]))
+
+
 @requirement(spec.QLIN_09, call=layers(), more=among([1, -1, 32, 64]), share=0.5)
 def test_a_layer_refuses_an_x_of_another_size(subject, call, more):
     x = call.arguments["x"]

@@ -225,6 +225,22 @@ def test_empty_results_have_the_dtype_of_x(subject, call):
     returns(subject, call, call.arguments["x"].shape, call.features["dtypes"])
 
 
+@requirement(spec.ROPE_15, call=in_views(rope_calls(sizes=decode), "x"), share=0.3)
+def test_single_tokens_are_read_through_their_strides(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.ROPE_17, call=rope_calls(sizes=decode, offsets=PLACED), share=0.3)
+def test_single_tokens_are_not_turned_in_place(subject, call):
+    keeps_arguments(subject, call)
+
+
+@requirement(spec.ROPE_18, call=rope_calls(sizes=decode, offsets=PLACED), share=0.3)
+def test_other_single_tokens_in_between_change_nothing(subject, call):
+    other = call.having(x=-2 * call.arguments["x"][..., ::-1])
+    depends_on_arguments_alone(subject, call.kept(0), other.kept(0))
+
+
 @requirement(spec.ROPE_17, call=rope_calls())
 def test_rope_changes_no_argument(subject, call):
     keeps_arguments(subject, call)

@@ -126,6 +126,8 @@ class _Stream:
             self.ids.append(next(self.iterator))
         except StopIteration:
             self.over = True
+            # What is at its end stays there.
+            self.ids += itertools.islice(self.iterator, 1)
         else:
             self.ahead.append(self.reach(self.players[0]) - len(self.ids) + 1)
 

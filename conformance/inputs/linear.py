@@ -52,6 +52,12 @@ def small(pick: Pick) -> tuple[int, int, int]:
     return pick.size(1, 4), features, pick.one_of(*(n for n in range(1, 11) if n != features))
 
 
+def one_row(pick: Pick) -> tuple[int, int, int]:
+    """A single row, which products of a matrix and a vector serve."""
+    _, features, outputs = small(pick)
+    return 1, features, outputs
+
+
 def square(pick: Pick) -> tuple[int, int, int]:
     """As many outputs as features, so that a weight fits both ways round."""
     features = pick.size(2, 9)

@@ -32,6 +32,12 @@ def small(pick: Pick) -> tuple[int, int, int]:
     return pick.size(1, 5), dims, pick.one_of(*(n for n in range(2, 13) if n != dims))
 
 
+def one_row(pick: Pick) -> tuple[int, int, int]:
+    """A single row, as a token of a request that generates."""
+    _, dims, hidden = small(pick)
+    return 1, dims, hidden
+
+
 def square(pick: Pick) -> tuple[int, int, int]:
     """As many hidden dims as dims, so that every weight fits every place, both ways round."""
     dims = pick.size(2, 9)

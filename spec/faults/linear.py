@@ -53,6 +53,7 @@ from inferspec.spec.mistakes import (
     ignores_strides,
     leaves_unwritten,
     mutates,
+    only_where,
     promotes,
     remembers,
     wraps_batches,
@@ -379,6 +380,20 @@ _LINEAR = (
     ),
     Fault("linear-changes-x", "x is scaled in place", LIN_08, mutates("x"), "PROPERTIES X6"),
     Fault("linear-changes-weight", "the weight is scaled in place", LIN_08, mutates("weight"), "PROPERTIES X6"),
+    Fault(
+        "linear-remembers-weight-of-single-rows",
+        "the path of a single row keeps its weight, turned over, by its shape",
+        LIN_09,
+        only_where(lambda a: a.x.size == a.x.shape[-1], remembers("weight")),
+        TIRED,
+    ),
+    Fault(
+        "linear-single-row-strides",
+        "the path of a single row reads x as if it were contiguous",
+        LIN_05,
+        only_where(lambda a: a.x.size == a.x.shape[-1], ignores_strides("x")),
+        TIRED,
+    ),
     Fault(
         "linear-remembers-weight",
         "a transposed weight cached by shape serves later calls",

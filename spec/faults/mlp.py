@@ -15,6 +15,7 @@ from inferspec.spec.mistakes import (
     ignores_strides,
     leaves_unwritten,
     mutates,
+    only_where,
     promotes,
     remembers,
     wraps_batches,
@@ -248,6 +249,20 @@ FAULTS: tuple[Fault, ...] = (
     Fault("mlp-rows-flat", "the leading dims come back folded into one", MLP_08, {"respond": _rows_flat}, SGLANG_BUG),
     Fault("mlp-changes-x", "x is overwritten by an intermediate", MLP_09, mutates("x"), "PROPERTIES X6"),
     Fault("mlp-changes-down", "w_down is scaled in place", MLP_09, mutates("w_down"), "PROPERTIES X6"),
+    Fault(
+        "mlp-remembers-down-of-single-rows",
+        "the path of a single row keeps w_down, turned over, by its shape",
+        MLP_10,
+        only_where(lambda a: a.x.size == a.x.shape[-1], remembers("w_down")),
+        TIRED,
+    ),
+    Fault(
+        "mlp-single-row-strides",
+        "the path of a single row reads x as if it were contiguous",
+        MLP_07,
+        only_where(lambda a: a.x.size == a.x.shape[-1], ignores_strides("x")),
+        TIRED,
+    ),
     Fault(
         "mlp-remembers-gate",
         "a fused gate weight cached by shape serves later layers",

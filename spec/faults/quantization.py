@@ -1404,6 +1404,13 @@ _LAYER = (
     ),
     *_faults_of_products("quantized-linear", QLIN_05, QLIN_06, QLIN_07, QLIN_08),
     Fault(
+        "quantized-linear-remembers-bias",
+        "the bias of the first layer of these shapes, widened once, is used for all",
+        QLIN_08,
+        remembers("bias"),
+        TIRED,
+    ),
+    Fault(
         "quantized-linear-bias-strides",
         "the bias is read as if it were contiguous",
         QLIN_05,

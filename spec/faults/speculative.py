@@ -176,6 +176,23 @@ def _emits_the_end(self: Loop, run: Run) -> Iterator[Any]:
             return
 
 
+class _GoesOn:
+    """An iterator of its own that forgets that it has come to its end."""
+
+    def __init__(self, loop: Loop, run: Run) -> None:
+        self.eos, run.request.eos = run.request.eos, ()
+        self.ids = Loop.ids(loop, run)
+
+    def __iter__(self) -> Iterator[Any]:
+        return self
+
+    def __next__(self) -> Any:
+        token = next(self.ids)
+        if token in self.eos:
+            raise StopIteration
+        return token
+
+
 def _drops_the_run(self: Loop, run: Run, ids: list[int]) -> list[int]:
     """A round with an end of sequence in it gives nothing."""
     ends = [token for token in ids if token in run.request.eos]
@@ -625,6 +642,13 @@ FAULTS: tuple[Fault, ...] = (
     ),
     Fault(
         "speculative-emits-eos", "the end-of-sequence id comes out", SPEC_26, {"ids": _emits_the_end}, "PROPERTIES SP5"
+    ),
+    Fault(
+        "speculative-goes-on-past-the-end",
+        "an iterator that came to its end gives an id when it is asked again",
+        SPEC_26,
+        {"ids": lambda self, run: _GoesOn(self, run)},
+        "PROPERTIES SP5",
     ),
     Fault(
         "speculative-eos-drops-the-run",
