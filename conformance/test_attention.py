@@ -20,6 +20,7 @@ from inferspec.conformance.inputs.attention import (
     seeing,
     shifted,
     spoilt,
+    with_nan,
 )
 from inferspec.conformance.properties import claimed, depends_on_arguments_alone, keeps_arguments, refuses, returns
 from inferspec.conformance.strategies import among, in_views
@@ -166,6 +167,11 @@ def test_the_future_changes_nothing(subject, call):
     length, keys = call.arguments["query"].shape[-2], call.arguments["key"].shape[-2]
     earlier = np.arange(length)[:, None] < length - 1
     subject.agrees(louder(call, np.arange(keys) == keys - 1, subject.precision), where=seeing(call) & earlier)
+
+
+@requirement(spec.ATTN_20, call=attention_calls(masks=["none"]), part=among(["query", "key", "value"]), share=0.2)
+def test_a_nan_shows_where_it_is_seen(subject, call, part):
+    subject.agrees(with_nan(call, part))
 
 
 @requirement(

@@ -2,7 +2,16 @@
 
 import numpy as np
 
-from inferspec.conformance.inputs.attention import SPOILT, encoded, louder, many_over_few, seeing, shifted, spoilt
+from inferspec.conformance.inputs.attention import (
+    SPOILT,
+    encoded,
+    louder,
+    many_over_few,
+    seeing,
+    shifted,
+    spoilt,
+    with_nan,
+)
 from inferspec.conformance.inputs.flash_attention import (
     ENCODINGS,
     across_tiles,
@@ -232,6 +241,11 @@ def test_no_keys_give_zeros_and_no_queries_give_nothing_in_flash_attention(subje
 def test_an_empty_batch_gives_an_empty_result_of_flash_attention(subject, call):
     empty = call.having(**{name: call.arguments[name][:0] for name in ("query", "key", "value")})
     subject.expects(empty, np.zeros(empty.arguments["query"].shape))
+
+
+@requirement(spec.FLASH_25, call=flash_calls(masks=["none"]), part=among(["query", "key", "value"]), share=0.2)
+def test_a_nan_shows_in_every_tile_that_sees_it(subject, call, part):
+    subject.agrees(with_nan(call, part))
 
 
 @requirement(spec.FLASH_12, call=flash_calls(leading_dims=[(2,), (2, 3), (3,)]), share=0.4)

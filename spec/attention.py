@@ -14,6 +14,7 @@ from typing import ClassVar
 import numpy as np
 
 from inferspec.spec.contract import Answer, Arguments, Aspect, Contract, Level, Operation, Requirement, Signature
+from inferspec.spec.linear import known_places
 from inferspec.spec.numerics import (
     Precision,
     arithmetic_unit,
@@ -114,7 +115,7 @@ class ScaledDotProductAttention(Operation):
         top = logits.max(axis=-1, keepdims=True, initial=-np.inf)
         weights = np.exp(logits - np.where(np.isfinite(top), top, 0.0))
         total = weights.sum(axis=-1, keepdims=True)
-        return np.divide(weights, total, out=np.zeros_like(weights), where=total > 0)
+        return np.divide(weights, total, out=np.zeros_like(weights), where=total != 0)
 
     def combine(self, weights: np.ndarray, v: np.ndarray, dtype: str) -> np.ndarray:
         return weights @ v
@@ -183,7 +184,7 @@ class ScaledDotProductAttention(Operation):
                 budget, size_v = budget + (weights * (1 + relative)) @ dv, size_v + dv
             budget = budget + 2 * floor * (seen @ size_v) + keys * rounding(np.zeros(()), "float32")
             budget = budget + rounding(np.abs(value) + budget, dtype)
-        return Answer(value, budget)
+        return Answer(value, known_places(value, budget))
 
     def result_dtype(self, a: Arguments) -> str:
         return a.query.dtype.name
@@ -383,6 +384,12 @@ ATTN_18 = _sdpa(
 )
 ATTN_19 = _sdpa(
     "ATTN-19", "causal attention of the last L queries equals the last L rows of the whole", source="PROPERTIES CM2"
+)
+ATTN_20 = _sdpa(
+    "ATTN-20",
+    "a NaN is not hidden: one in a query makes its row NaN, one in a key every row that sees it, one in a value its feature of them",
+    Level.SHOULD,
+    source="IEEE 754, section 6.2; PROPERTIES X3",
 )
 
 

@@ -182,6 +182,12 @@ FLASH_23 = _flash(
 FLASH_24 = _flash(
     "FLASH-24", "tens of thousands of keys are all told apart", source="mlx#3360; mlx#4022; PROPERTIES X8"
 )
+FLASH_25 = _flash(
+    "FLASH-25",
+    "a NaN is not hidden: one in a query makes its row NaN, one in a key every row that sees it, one in a value its feature of them",
+    Level.SHOULD,
+    source="IEEE 754, section 6.2; PROPERTIES X3",
+)
 
 
 CONTRACT = Contract(

@@ -215,6 +215,13 @@ def louder(call: Call, positions: np.ndarray, precision: Precision) -> Call:
     return call.having(key=loud(call.arguments["key"]), value=loud(call.arguments["value"]))
 
 
+def with_nan(call: Call, part: str) -> Call:
+    """The call with one number of the query, the key or the value NaN."""
+    value = call.arguments[part].copy()
+    value.flat[call.seed % value.size] = np.nan
+    return call.having(**{part: value})
+
+
 def shifted(call: Call, far: float, precision: Precision) -> Call:
     """The last feature, which no key needs, moves all logits of a row by the same: near `far` and -far in turn."""
     query, key = call.arguments["query"].copy(), call.arguments["key"].copy()

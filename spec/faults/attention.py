@@ -385,6 +385,25 @@ def fails_if(empty: Callable[[np.ndarray, np.ndarray], bool], answer: float | No
     return {"attended": attended}
 
 
+def _nan_to_zero(
+    self: Operation, q: np.ndarray, k: np.ndarray, v: np.ndarray, scale: float, bias: np.ndarray, dtype: str
+) -> np.ndarray:
+    return np.nan_to_num(CORE.attended(q, k, v, scale, bias, dtype), nan=0.0, posinf=np.inf, neginf=-np.inf)
+
+
+def _empty_where_not_positive(self: Operation, logits: np.ndarray, dtype: str) -> np.ndarray:
+    weights = exponentials(logits)
+    total = summed(weights)
+    return np.divide(weights, total, out=np.zeros_like(weights), where=total > 0)
+
+
+NAN_TO_ZERO: Change = {"attended": _nan_to_zero}
+NAN_ROW_IS_EMPTY: Change = {"weights": _empty_where_not_positive}
+NAN_HIDES: Change = {
+    "weights": lambda self, logits, dtype: softmax(np.where(np.isnan(logits), -np.inf, logits)),
+}
+
+
 # Rounding.
 
 
@@ -1097,6 +1116,27 @@ SDPA_FAULTS = (
         "Gemma 2's logit cap",
     ),
     Fault(
+        "sdpa-nan-becomes-zero",
+        "NaN in the result is replaced by 0",
+        spec.ATTN_20,
+        NAN_TO_ZERO,
+        "IEEE 754, section 6.2",
+    ),
+    Fault(
+        "sdpa-nan-row-is-empty",
+        "a row whose weights do not sum to more than 0 is taken for one that sees no key",
+        spec.ATTN_20,
+        NAN_ROW_IS_EMPTY,
+        "PyTorch's flash attention on the CPU",
+    ),
+    Fault(
+        "sdpa-nan-is-no-logit",
+        "a NaN among the logits is taken for a hidden key",
+        spec.ATTN_20,
+        NAN_HIDES,
+        "IEEE 754, section 6.2",
+    ),
+    Fault(
         "sdpa-no-keys-nan",
         "no keys give NaN",
         spec.ATTN_11,
@@ -1658,7 +1698,7 @@ def single(x: Any) -> Any:
 
 def divided(weighted: np.ndarray, total: np.ndarray) -> np.ndarray:
     """weighted / total, zeros where nothing is seen."""
-    return np.divide(weighted, total, out=np.zeros_like(weighted), where=total > 0)
+    return np.divide(weighted, total, out=np.zeros_like(weighted), where=total != 0)
 
 
 def finite(top: np.ndarray) -> np.ndarray:
@@ -1713,7 +1753,7 @@ def split_and_merged(q: Any, k: Any, v: Any, scale: Any, bias: Any) -> np.ndarra
     for part in np.array_split(np.arange(k.shape[-2]), 3):
         weighted, total, top = partial(q, k[..., part, :], v[..., part, :], scale, bias[..., part])
         outputs.append(divided(weighted, total))
-        sums.append(np.where(total > 0, finite(top) + np.log(total), single(-np.inf)))
+        sums.append(np.where(total != 0, finite(top) + np.log(total), single(-np.inf)))
     lse = np.stack(sums)
     shares = np.exp(lse - finite(lse.max(axis=0)))
     return divided((shares * np.stack(outputs)).sum(axis=0), shares.sum(axis=0))

@@ -17,6 +17,9 @@ from inferspec.spec.contract import Arguments, Change, Fault, Operation, Variant
 from inferspec.spec.faults import tiles
 from inferspec.spec.faults.attention import (
     CORE,
+    NAN_HIDES,
+    NAN_ROW_IS_EMPTY,
+    NAN_TO_ZERO,
     NATIVE_STEPS,
     PAST_256_ONE_FUTURE,
     base_two,
@@ -728,6 +731,27 @@ FAULTS = (
         spec.FLASH_10,
         walking(top=tiles.top_of_block, weights=lambda self, logits, top: np.exp(logits - top).astype(np.float32)),
         ENGINEER,
+    ),
+    Fault(
+        "flash-nan-becomes-zero",
+        "NaN in the result is replaced by 0",
+        spec.FLASH_25,
+        NAN_TO_ZERO,
+        "IEEE 754, section 6.2",
+    ),
+    Fault(
+        "flash-nan-row-is-empty",
+        "a row whose weights do not sum to more than 0 is taken for one that sees no key",
+        spec.FLASH_25,
+        NAN_ROW_IS_EMPTY,
+        "PyTorch's flash attention on the CPU",
+    ),
+    Fault(
+        "flash-nan-is-no-logit",
+        "a NaN among the logits is taken for a hidden key",
+        spec.FLASH_25,
+        NAN_HIDES,
+        "IEEE 754, section 6.2",
     ),
     Fault(
         "flash-no-keys-nan",
