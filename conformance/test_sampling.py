@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -47,6 +48,9 @@ from inferspec.spec import sampling as spec
 from inferspec.spec.numerics import FALSE_ALARM, STATISTICAL_CHECKS, Precision, f64, most_draws, relative_entropy_limit
 
 BATCHES = [(2,), (2, 3), (2, 1, 3), (9, 2)]
+ONE_AXIS = [(2,)]
+"""What calls of many rows ask for: one who draws for single rows is not given them."""
+OWN: dict[str, Any] = {"generators": ["own"], "sizes": (4, 3, 5)}
 NO_LIMIT = among([None, 0, "V", "V + 1", 10**6])
 BAD_TOP_P = among([0, 0.0, -0.1, 1.0001, 2, float("nan"), float("inf")])
 
@@ -360,8 +364,8 @@ def test_of_equal_logits_only_those_of_the_lowest_ids_are_drawn(subject, call):
 
 @requirement(
     spec.SAMP_25,
-    call=tempered_nuclei(generators=["given"], top_p=[True]),
-    other=tempered_nuclei(generators=["given"], top_p=[True]),
+    call=tempered_nuclei(generators=["given"], top_p=[True], leading_dims=ONE_AXIS),
+    other=tempered_nuclei(generators=["given"], top_p=[True], leading_dims=ONE_AXIS),
     share=0.5,
 )
 def test_top_p_goes_after_the_temperature_always_or_before_it_always(subject, call, other):
@@ -370,7 +374,7 @@ def test_top_p_goes_after_the_temperature_always_or_before_it_always(subject, ca
         _, orders = fitting(subject, asked, orders)
 
 
-@requirement(spec.SAMP_26, call=tempered_nuclei(generators=["given"], top_p=[True]), share=0.5)
+@requirement(spec.SAMP_26, call=tempered_nuclei(generators=["given"], top_p=[True], leading_dims=ONE_AXIS), share=0.5)
 def test_top_p_goes_after_the_temperature(subject, call):
     chooses(subject, call)
 
@@ -554,14 +558,16 @@ ALARM = FALSE_ALARM / STATISTICAL_CHECKS
 
 @requirement(spec.SAMP_40)
 def test_ids_come_as_often_as_their_probabilities_say(subject):
-    for call in fixed(subject, many_rows(generators=["own"], draws=DRAWS), 4):
+    for call in fixed(subject, many_rows(generators=["own"], draws=DRAWS, leading_dims=ONE_AXIS), 4):
         ids, chances = _drawn(subject, call)
         as_expected(call, ids, chances, "ids")
 
 
 @requirement(spec.SAMP_41)
 def test_rare_ids_come_as_rarely_as_their_probabilities_say(subject):
-    for call in fixed(subject, rare_ids(generators=["own"], temperatures=["one"], draws=RARE_DRAWS), 4):
+    for call in fixed(
+        subject, rare_ids(generators=["own"], temperatures=["one"], draws=RARE_DRAWS, leading_dims=ONE_AXIS), 4
+    ):
         ids, chances = _drawn(subject, call)
         rare = chances < chances.max() / 2
         seen, most = int(rare[ids].sum()), most_draws(RARE_DRAWS, float(chances[rare].sum()), ALARM)
@@ -574,7 +580,7 @@ def test_rare_ids_come_as_rarely_as_their_probabilities_say(subject):
 
 @requirement(spec.SAMP_42)
 def test_rows_are_drawn_independently(subject):
-    for call in fixed(subject, many_rows(generators=["own"], draws=DRAWS, sizes=(4, 3, 5), rows=(4, DRAWS // 4)), 3):
+    for call in fixed(subject, many_rows(**OWN, draws=DRAWS, leading_dims=[(2, 3)], rows=(4, DRAWS // 4)), 3):
         ids, chances = _drawn(subject, call)
         as_expected(call, ids[::2] * len(chances) + ids[1::2], _pairs(chances), "pairs of neighbouring rows")
         half = DRAWS // 2
@@ -583,7 +589,7 @@ def test_rows_are_drawn_independently(subject):
 
 @requirement(spec.SAMP_43)
 def test_the_ids_of_the_next_call_do_not_depend_on_the_last(subject):
-    for call in fixed(subject, many_rows(generators=["own"], draws=DRAWS, sizes=(4, 3, 5)), 3):
+    for call in fixed(subject, many_rows(**OWN, draws=DRAWS, leading_dims=ONE_AXIS), 3):
         first, chances = _drawn(subject, call.kept(0))
         second, _ = _drawn(subject, call.kept(0))
         as_expected(call, first * len(chances) + second, _pairs(chances), "pairs of a row's ids in two calls")
@@ -591,7 +597,7 @@ def test_the_ids_of_the_next_call_do_not_depend_on_the_last(subject):
 
 @requirement(spec.SAMP_44)
 def test_a_seed_repeats_its_ids_and_another_gives_others(subject):
-    for call in fixed(subject, many_rows(generators=["own"], seeded=[True], sizes=(4, 3, 5), rows=(2000,)), 3):
+    for call in fixed(subject, many_rows(**OWN, seeded=[True], leading_dims=ONE_AXIS, rows=(2000,)), 3):
         first, again, other = (chooses(subject, call.having(seed=seed)) for seed in (7, 7, 8))
         if (f64(first) != f64(again)).any():
             raise Nonconformance("the same seed gives other ids", call.having(seed=7))

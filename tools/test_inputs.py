@@ -390,3 +390,11 @@ def test_products_with_loud_hidden_keys_stay_finite_in_float16():
     key = louder(call, np.array([True, False]), Precision.NATIVE).arguments["key"]
     assert np.isfinite((rows @ key.swapaxes(-1, -2)).astype(np.float16)).all()
     assert key.max() > 10
+
+
+def test_who_samples_from_single_rows_is_given_no_others():
+    for test in (test for test in all_tests() if test.requirement in contract("sampling").requirements):
+        recorder = Recorder(test)
+        recorder.subject.description.envelope = {"sampling": {"leading_dims": [()]}}
+        test.run(recorder, Profile(thinned=0.2))
+        assert {call.arguments["logits"].ndim for call in recorder.calls} <= {1}, test.id

@@ -10,7 +10,7 @@ import pytest
 from inferspec.conformance.arrays import arrays
 from inferspec.conformance.binding import AdapterError, Target, bind
 from inferspec.conformance.calls import Call, Observation
-from inferspec.conformance.drivers import follow, parts
+from inferspec.conformance.drivers import driver_of, follow, parts
 from inferspec.conformance.executor import Executor
 from inferspec.conformance.subject import LocalSubject
 from inferspec.conformance.trial import Nonconformance, Trial
@@ -140,6 +140,35 @@ def test_a_story_goes_on_after_a_refusal():
     assert follow(Tally(), steps, names) == {
         "1 up": 2, "1 down": -2, "2 refused": 1, "2 why": "ValueError: n is -1", "3 up": 5, "3 down": -5, "4 total": 5,
     }  # fmt: skip
+
+
+def test_a_state_that_can_be_called_is_a_state_all_the_same():
+    class Module:
+        def __init__(self, tokens):
+            self.tokens = tokens
+
+        def __call__(self):
+            raise NotImplementedError
+
+    class Cache:
+        def __init__(self):
+            self.module = Module([])
+
+        def update_and_fetch(self, key, value):
+            self.module = Module([*self.module.tokens, key])
+            return (np.concatenate(self.module.tokens, axis=2),) * 2
+
+        @property
+        def state(self):
+            return self.module
+
+        def restore(self, state):
+            self.module = state
+
+    chunk = {"key": np.ones((1, 1, 1, 2)), "value": np.ones((1, 1, 1, 2))}
+    steps = (("update_and_fetch", chunk), ("save", {}), ("another", {}), ("restore", {}), ("update_and_fetch", chunk))
+    seen = driver_of("kv_cache", "KVCache")(Cache, {"steps": steps, "layout": ""}, NUMPY)
+    assert seen["5 keys"].shape == (1, 1, 2, 2)
 
 
 def test_a_stub_in_a_story_is_a_stub():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import inspect
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
@@ -59,7 +60,8 @@ class _Story:
 
     def save(self) -> None:
         state = self.cache.state
-        self.state = state() if callable(state) else state
+        # A state may be anything, one that can be called too: a module of torch, for one.
+        self.state = state() if inspect.isroutine(state) else state
 
     def restore(self) -> None:
         self.cache.restore(self.state)

@@ -774,7 +774,7 @@ def shared(spec: ModuleType, prefix: str, own: Sequence[Fault]) -> tuple[Fault, 
         22,
         "unknown-rope-ignored",
         "an unknown rope_type is taken for the default",
-        {"guard_config": lambda self, config: None},
+        {"guard_config": lambda self, config: self.guard_activation(config)},
         "the kind of mlx-lm cff94b7f",
     )
     fault(

@@ -243,11 +243,13 @@ def _newest_last(self: KVCache, cache: Cache, key: np.ndarray, value: np.ndarray
     """Tokens lie at the end of a buffer and move up in place to make room."""
     KVCache.store(self, cache, key, value)
     length = self.length(cache)
-    if not hasattr(cache, "moving"):
-        cache.moving = [np.zeros((*x.shape[:2], ROOM, x.shape[3]), x.dtype) for x in (key, value)]
+    if not hasattr(cache, "moving") or cache.moving[0].shape[2] < length:
+        room = max(ROOM, 3 * length)
+        cache.moving = [np.zeros((*x.shape[:2], room, x.shape[3]), x.dtype) for x in (key, value)]
+    start = cache.moving[0].shape[2] - length
     for buffer, x in zip(cache.moving, (cache.keys, cache.values), strict=True):
-        buffer[:, :, ROOM - length :] = x
-    _set(cache, [buffer[:, :, ROOM - length :] for buffer in cache.moving])
+        buffer[:, :, start:] = x
+    _set(cache, [buffer[:, :, start:] for buffer in cache.moving])
 
 
 def _promoting(where: Callable[[int, np.ndarray, Arguments], bool]) -> Change:

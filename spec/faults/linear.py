@@ -446,6 +446,10 @@ def _overflowing(self: Silu, x: np.ndarray, dtype: str) -> np.ndarray:
     return power / (1 + power)
 
 
+def _exponential_in_dtype(self: Silu, x: np.ndarray, dtype: str) -> np.ndarray:
+    return 1 / (1 + rounded(np.exp(-x), dtype))
+
+
 def _clipped_exponent(self: Silu, x: np.ndarray, dtype: str) -> np.ndarray:
     return Silu.sigmoid(self, np.clip(x, -16, 16), dtype)
 
@@ -473,6 +477,13 @@ _SILU = (
         SILU_01,
         {"sigmoid": _one_minus},
         SILU_BUG,
+    ),
+    Fault(
+        "silu-exponential-in-dtype",
+        "1 / (1 + exp(-x)) in the dtype of x: in float16 exp overflows, and all below -11 is 0",
+        SILU_01,
+        {"sigmoid": _exponential_in_dtype},
+        "https://github.com/ml-explore/mlx/pull/2659",
     ),
     Fault(
         "silu-through-tanh",

@@ -233,6 +233,7 @@ FAULTS: tuple[Fault, ...] = (
     Fault("rope-odd-dims", "an odd feature is left over silently", contract.ROPE_19, {"guard_even": lambda self, a: None, "dims": _even_within}, TIRED),
     Fault("rope-too-many-dims", "dims > D is cut down silently", contract.ROPE_19, {"guard_dims": lambda self, a: self.guard_even(a), "dims": _even_within}, TIRED),
     Fault("rope-negative-is-zero", "positions before 0 are taken for 0", contract.ROPE_13, {"guard_sign": lambda self, offset: None, **_position(lambda p, a: np.maximum(p, 0))}, TIRED),
+    Fault("rope-negative-from-the-end", "positions before 0 are counted from the end of the table", contract.ROPE_13, {"guard_sign": lambda self, offset: None, **_position(lambda p, a: np.where(p < 0, p + a.max_positions, p))}, "torchtune 0.6.1, RotaryPositionalEmbeddings: the table is indexed with them"),
     Fault("rope-slice-length", "a slice of another length is taken from its start", contract.ROPE_20, {"guard_length": lambda self, offset, length: None}, TIRED),
     Fault("rope-list-length", "a list with too few or too many slices is taken", contract.ROPE_20, {"guard_rows": lambda self, a: None, "starts": _cycled_starts}, TIRED),
     Fault("rope-heads-in-fours", "heads after the last multiple of 4 are never written", contract.ROPE_21, leaves_unwritten(_whole(2, 4)), "kernels that take 4 heads per thread"),

@@ -1,0 +1,66 @@
+"""What a wrong result is said to look like, and what it is not."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from inferspec.conformance.calls import Call
+from inferspec.conformance.diagnosis import explain
+from inferspec.conformance.subject import LocalSubject
+from inferspec.spec import kv_cache, linear, llama, rope
+from inferspec.spec.contract import Arguments, Contract, Operation, Requirement
+
+RANDOM = np.random.default_rng(3)
+
+
+def explained(contract: Contract, requirement: Requirement, wrong: type[Operation], call: Call) -> list[str]:
+    """The names of the faults that do what a wrong operation does in a call."""
+    seen = LocalSubject({call.operation: wrong}).call(call)
+    return [fault.name for fault in explain(contract, requirement, [[(call, seen)]])]
+
+
+def test_a_number_that_should_have_been_refused_is_explained_by_those_who_give_it():
+    class CountsFromTheEnd(rope.RoPE):
+        def guard_sign(self, offset: int) -> None:
+            pass
+
+        def positions(self, a: Arguments) -> np.ndarray:
+            return super().positions(a) % a.max_positions
+
+    x = RANDOM.normal(size=(2, 1, 1, 4)).astype(np.float32)
+    call = Call("RoPE", {"dims": 4, "max_positions": 3, "base": 10, "traditional": False, "x": x, "offset": -1})
+    assert explained(rope.CONTRACT, rope.ROPE_13, CountsFromTheEnd, call) == ["rope-negative-from-the-end"]
+
+
+def test_a_sigmoid_whose_exponential_overflows_is_not_taken_for_another_activation():
+    class InDtype(linear.Silu):
+        def activate(self, x: np.ndarray, dtype: str) -> np.ndarray:
+            with np.errstate(over="ignore"):
+                power = np.exp(-x.astype(np.float16))
+            return x / (1 + power.astype(np.float64))
+
+    call = Call("silu", {"x": np.array([-15.15, 14.75, -10.0, 2.0], np.float16)})
+    assert explained(linear.CONTRACT, linear.SILU_01, InDtype, call) == ["silu-exponential-in-dtype"]
+
+
+def test_a_refusal_is_not_explained_by_a_buffer_that_is_too_small_for_the_example():
+    class Refuses(kv_cache.StaticKVCache):
+        def store(self, cache: object, key: np.ndarray, value: np.ndarray) -> None:
+            raise ValueError("no")
+
+    key, value = (RANDOM.normal(size=(1, 1, 3000, dims)).astype(np.float32) for dims in (4, 5))
+    call = Call("StaticKVCache", {"max_len": 3000, "steps": (("update_and_fetch", {"key": key, "value": value}),)})
+    assert "static-kv-cache-results-move" not in explained(
+        kv_cache.CONTRACT, next(r for r in kv_cache.CONTRACT.requirements if r.id == "SKV-02"), Refuses, call
+    )
+
+
+def test_an_unknown_activation_is_not_taken_for_an_unknown_rope():
+    ignored = next(fault for fault in llama.CONTRACT.faults if fault.name == "llama-unknown-rope-ignored")
+    operation = llama.CONTRACT.faulty(ignored)()
+    operation.guard_config({"hidden_act": "silu", "rope_scaling": {"rope_type": "unheard-of"}})
+    try:
+        operation.guard_config({"hidden_act": "unheard-of"})
+    except ValueError:
+        return
+    raise AssertionError("the activation was not looked at")
