@@ -73,17 +73,17 @@ Raw = tuple[np.ndarray, np.ndarray, np.ndarray]
 """Keys, values and mask as they came back."""
 
 
-def shown(keys: np.ndarray, values: np.ndarray, mask: np.ndarray) -> dict[str, Any]:
+def shown(keys: np.ndarray, values: np.ndarray, mask: np.ndarray, dtype: np.dtype[Any] | None = None) -> dict[str, Any]:
     """What can be seen of keys B×H×S×D_k, values B×H×S×D_v and mask B×1×M×S, so that two right answers are one.
 
     Columns on the left that no query sees are cut off, and what a slot's queries do not see is 0. The mask is what is
-    added to the logits, 0 or -inf, in its own dtype, that of the keys for a bool one. `finite`: 1 where all that is
-    hidden is finite. What has not these shapes stays as it is.
+    added to the logits, 0 or -inf, in its own dtype; a bool one is told in `dtype`, that of the keys where none is given.
+    `finite`: 1 where all that is hidden is finite. What has not these shapes stays as it is.
     """
     ranks = {keys.ndim, values.ndim, mask.ndim} == {4}
     if not ranks or mask.shape != (len(keys), 1, mask.shape[2], keys.shape[2]) or values.shape[:3] != keys.shape[:3]:
         return {"keys": keys, "values": values, "mask": mask, "finite": 1}
-    bias = _bias(mask, keys.dtype)
+    bias = _bias(mask, dtype or keys.dtype)
     visible: np.ndarray = np.any(f64(bias) > -np.inf, axis=2)
     columns = np.flatnonzero(visible.any(axis=(0, 1)))
     first = int(columns[0]) if columns.size else visible.shape[-1]

@@ -171,6 +171,21 @@ def test_a_state_that_can_be_called_is_a_state_all_the_same():
     assert seen["5 keys"].shape == (1, 1, 2, 2)
 
 
+def test_a_bool_mask_has_no_dtype_to_be_wrong_in():
+    class Promotes:
+        def __init__(self, max_requests, max_len):
+            pass
+
+        def update_and_fetch(self, key, value, mask_length):
+            return key.astype(np.float32), value.astype(np.float32), np.ones((1, 1, 1, 1), bool)
+
+    chunk = dict.fromkeys(("key", "value"), np.ones((1, 1, 1, 2), np.float16))
+    steps = (("update_and_fetch", {**chunk, "mask_length": 1}),)
+    drive = driver_of("batching", "BatchingKVCache")
+    seen = drive(Promotes, {"max_requests": 1, "max_len": 1, "steps": steps}, NUMPY)
+    assert (seen["1 keys"].dtype, seen["1 mask"].dtype) == (np.float32, np.float16)
+
+
 def test_a_stub_in_a_story_is_a_stub():
     def add(n):
         raise NotImplementedError

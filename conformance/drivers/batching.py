@@ -93,7 +93,8 @@ class _Story:
         return {"favoured": followed(self.favourites, favoured(*self._read(self.number)))}
 
     def reread(self, step: int) -> dict[str, Any]:
-        return shown(*self._read(step))
+        # A bool mask is right also where the keys come back in a dtype that is not theirs.
+        return shown(*self._read(step), dtype=self.to.to_numpy(self.given[step][0]).dtype)
 
     def attend(self, query: Any, step: int) -> dict[str, Any]:
         return {"attended": attended(self.to.to_numpy(self.to.ready(query)), *self._read(step)).value}
