@@ -199,7 +199,8 @@ class _Judge:
     def _counted(self, known: Known) -> Iterator[tuple[Check, str]]:
         total, ids = blocks_of(len(known.tokens), self.size), known.ids
         if len(ids) != total or len(set(ids)) != len(ids) or not all(0 <= i < self.a.num_blocks for i in ids):
-            yield Check.COUNT, f"block_ids is {ids} for {len(known.tokens)} tokens in blocks of {self.size}"
+            pool = f"ids of the pool are 0 … {self.a.num_blocks - 1}"
+            yield Check.COUNT, f"block_ids is {ids} for {len(known.tokens)} tokens in blocks of {self.size}; {pool}"
         if known.shown[:2] != [known.cached, len(known.tokens)]:
             yield (
                 Check.TOLD,

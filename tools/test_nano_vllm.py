@@ -219,3 +219,15 @@ def test_a_block_manager_of_the_post_is_rejected(design, requirement):
 def test_a_scheduler_of_the_post_is_rejected(design, requirement):
     assert not rejected(scheduler.Scheduler, Scheduler, requirement)
     assert rejected(scheduler.Scheduler, design, requirement)
+
+
+def test_ids_that_are_not_of_the_pool_are_told_beside_those_that_are():
+    class CountsFromOne(BlockManager):
+        def __init__(self, num_blocks: int, block_size: int = 16, prefix_caching: bool = True) -> None:
+            super().__init__(num_blocks, block_size, prefix_caching)
+            for block in self.spare:
+                block.block_id += 1
+
+    trial = Trial(Offered(block_manager.BlockManager, CountsFromOne, "block_manager"), block_manager.BLK_01)
+    next(test for test in all_tests() if test.requirement is block_manager.BLK_01).run(trial, QUICK)
+    assert "ids of the pool are 0 … " in trial.outcome.message
