@@ -22,9 +22,10 @@ SYNONYMS = {
     "scale": ("scaling", "sm_scale", "softmax_scale"),
     "base": ("theta", "rope_theta"),
     "axis": ("dim",),
+    "dims": ("dim", "hidden_size", "normalized_shape"),
     "uniform": ("uniforms", "u"),
 }
-"""Other names of optional parameters, which position cannot tell: the field's own."""
+"""Other names of parameters that position cannot tell, since they or others may be left out: the field's own."""
 
 
 @dataclass

@@ -280,6 +280,10 @@ def test_a_subject_that_is_not_there_is_one_line(folder, spec, says):
         ("def rope(x, position): return x", "needs position, which no contract gives; the contract is RoPE("),
         ("def rope(x, *, layer): return x", "needs layer, which no contract gives"),
         ("class RMSNorm:\n    pass", "RMSNorm() does not take weight"),
+        (
+            "class RMSNorm:\n    def __init__(self, dim, eps=1e-6): pass\n    def __call__(self, x): pass",
+            "RMSNorm(dim, eps=1e-06) does not take weight",
+        ),
         ("class RoPE:\n    def __init__(self, dims): pass", "objects of RoPE cannot be called; the contract is RoPE("),
         ("class RoPE:\n    def __init__(self, dims): pass\n    def __call__(self): pass", "does not take x"),
         ("from functools import partial\nsilu = partial(lambda: 1)", "does not take x"),
