@@ -133,7 +133,7 @@ def test_every_encoding_of_the_causal_mask_agrees(subject, call, encoding):
 @requirement(spec.ATTN_06, routed=routed_attention(masks=["bool"]), encoding=among(ENCODINGS))
 def test_every_encoding_hides_the_most_tempting_key(subject, routed, encoding):
     call, expected = routed
-    mask = encoded(call.arguments["mask"], encoding, call.features["dtypes"])
+    mask = encoded(call.arguments["mask"], claimed(subject, "masks", encoding, ENCODINGS), call.features["dtypes"])
     subject.expects(call.having(mask=mask), expected)
 
 

@@ -158,7 +158,7 @@ def test_every_encoding_of_the_causal_mask_agrees_in_flash_attention(subject, ca
 @requirement(spec.FLASH_06, routed=routed_flash(masks=["bool"]), encoding=among(ENCODINGS), share=0.4)
 def test_every_encoding_hides_the_most_tempting_key_from_flash_attention(subject, routed, encoding):
     call, expected = routed
-    mask = encoded(call.arguments["mask"], encoding, call.features["dtypes"])
+    mask = encoded(call.arguments["mask"], claimed(subject, "masks", encoding, ENCODINGS), call.features["dtypes"])
     subject.expects(call.having(mask=mask), expected)
 
 

@@ -452,6 +452,7 @@ CONTRACT = Contract(
         "leading_dims": ((), (1,), (2,), (2, 3), (5,), (9,)),
         "masks": ("none", "causal", "bool", "-inf", "lowest", "additive"),
         "scales": ("default", "given"),
+        "scale_signs": ("positive", "any"),
         "free_head_dim": (False, True),
         "other_lengths": (True, False),
         "keys": 4096,

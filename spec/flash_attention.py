@@ -202,6 +202,7 @@ CONTRACT = Contract(
         "leading_dims": ((), (1,), (2,), (2, 3), (3,), (9,)),
         "masks": ("none", "causal", "bool", "-inf", "lowest", "additive"),
         "scales": ("default", "given"),
+        "scale_signs": ("positive", "any"),
         "keys": 2**16 + 2**6,
     },
     requirements=tuple(value for value in list(globals().values()) if isinstance(value, Requirement)),

@@ -275,6 +275,7 @@ CONTRACT = Contract(
         "table_dtypes": ("int32", "uint32", "int64"),
         "masks": ("causal", "none"),
         "scales": ("default", "given"),
+        "scale_signs": ("positive", "any"),
         "queries": ("one", "several"),
         "context": 16384,
         "pages": 2**16 + 2**6,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ from inferspec.conformance.subject import LocalSubject
 from inferspec.conformance.suite import Profile, Test, all_tests
 from inferspec.conformance.trial import Trial, Waived
 from inferspec.spec import COMPONENTS, contract, contracts
-from inferspec.spec.contract import Contract
+from inferspec.spec.contract import Aspect, Contract
 from inferspec.spec.numerics import DTYPES, Precision, f64, largest
 from inferspec.spec.speculative import Verify
 
@@ -398,3 +398,26 @@ def test_who_samples_from_single_rows_is_given_no_others():
         recorder.subject.description.envelope = {"sampling": {"leading_dims": [()]}}
         test.run(recorder, Profile(thinned=0.2))
         assert {call.arguments["logits"].ndim for call in recorder.calls} <= {1}, test.id
+
+
+@pytest.mark.parametrize("component", ["attention", "flash_attention", "paged_attention"])
+def test_who_scales_by_numbers_above_zero_alone_is_given_no_others(component):
+    for call in claimed_calls(component, {"scale_signs": ["positive"]}):
+        assert (call.arguments.get("scale") or 1.0) > 0, str(call)
+
+
+@pytest.mark.parametrize("component", ["attention", "flash_attention"])
+def test_who_takes_bool_masks_alone_is_given_no_additive_ones(component):
+    for call in claimed_calls(component, {"masks": ["none", "causal", "bool"]}):
+        mask = call.arguments.get("mask")
+        assert not isinstance(mask, np.ndarray) or mask.dtype == bool, str(call)
+
+
+def claimed_calls(component: str, envelope: Mapping[str, Any]) -> Iterator[Call]:
+    """The first calls of examples for a subject of a smaller envelope, except for what should be refused."""
+    for test in (test for test in all_tests() if test.requirement in contract(component).requirements):
+        if test.requirement.aspect is not Aspect.GUARD:
+            recorder = Recorder(test)
+            recorder.subject.description.envelope = {component: envelope}
+            test.run(recorder, Profile(thinned=0.3))
+            yield from recorder.calls

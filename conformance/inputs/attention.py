@@ -82,6 +82,15 @@ def seeing(call: Call) -> np.ndarray:
     return np.isfinite(np.broadcast_to(bias, shape)).any(axis=-1, keepdims=True)
 
 
+def scales(pick: Pick, size: float, dim: int) -> float | None:
+    """None, or a scale of any size, below 0 too where the envelope has that: logits of entries of this size stay sharp."""
+    factors = (0.5, 2.0, -1.0, 0.0, 9.0 / size**2, -1.5 * dim**0.5 / size**2)
+    factor = pick.one_of(*(f for f in factors if f > 0 or "any" in pick.envelope["scale_signs"]))
+    given = pick("scales") == "given"
+    pick.features["scale_signs"] = "any" if given and factor <= 0 else "positive"
+    return factor * dim**-0.5 if given else None
+
+
 @calls
 def attention_calls(
     pick: Pick,
@@ -110,8 +119,7 @@ def attention_calls(
     mask: Any = {"none": None, "causal": "causal"}.get(kind, "")
     if mask == "":
         mask = array_mask(pick, kind, (*query.shape[:-1], keys), dtype, mask_rank)
-    given = pick.one_of(0.5, 2.0, -1.0, 0.0, 9.0 / size**2, -1.5 * dim**0.5 / size**2) * dim**-0.5
-    scale = None if pick("scales") == "default" else given
+    scale = scales(pick, size, dim)
     return pick.call(operation, query=query, key=key, value=value, scale=scale, mask=mask)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from inferspec.conformance.calls import Call
-from inferspec.conformance.inputs.attention import askable, wanted_keys
+from inferspec.conformance.inputs.attention import askable, scales, wanted_keys
 from inferspec.conformance.inputs.flash_attention import trend
 from inferspec.conformance.strategies import Calls, Pick, in_reach
 from inferspec.spec.attention import ScaledDotProductAttention
@@ -135,8 +135,7 @@ def paged_calls(
     keys = [pick.normal(heads, n, dim, dtype=dtype, amplitude=size) for n in lens]
     values = [pick.normal(heads, n, dim, dtype=dtype, amplitude=loud) for n in lens]
     query = pick.normal(batch, heads * ratio, length, dim, dtype=dtype, amplitude=size)
-    given = pick.one_of(0.5, 2.0, -1.0, 0.0, 9.0 / size**2, -1.5 * dim**0.5 / size**2) * dim**-0.5
-    scale = None if pick("scales") == "default" else given
+    scale = scales(pick, size, dim)
     prefix = min(lens) // page_size if shared else 0
     for more in (keys, values):
         for row in more[1:]:

@@ -140,6 +140,7 @@ def attention_case(
         "leading_dims": lead,
         "masks": mask,
         "scales": "default" if scale is None else "given",
+        **({"scale_signs": "any"} if scale is not None and scale <= 0 else {}),
         "keys": keys,
     }
     return Case(name, requirement, seed, features, inputs, grouped_attention)

@@ -86,6 +86,7 @@ def _case(
         "table_dtypes": table_dtype,
         "masks": mask or "none",
         "scales": "default" if scale is None else "given",
+        **({"scale_signs": "any"} if scale is not None and scale <= 0 else {}),
         "queries": "one" if length == 1 else "several",
         "context": max(contexts),
         "pages": pages,
