@@ -413,6 +413,18 @@ def test_who_takes_bool_masks_alone_is_given_no_additive_ones(component):
         assert not isinstance(mask, np.ndarray) or mask.dtype == bool, str(call)
 
 
+def test_who_takes_no_empty_chunks_is_given_none():
+    for call in claimed_calls("kv_cache", {"empty_chunks": [False]}):
+        assert all(given["key"].shape[2] for step, given in call.arguments["steps"] if step == "update_and_fetch"), str(
+            call
+        )
+
+
+def test_who_reads_no_head_dim_is_given_none():
+    for call in claimed_calls("llama", {"head_dims": ["absent"]}):
+        assert not call.arguments["config"].get("head_dim"), str(call)
+
+
 def claimed_calls(component: str, envelope: Mapping[str, Any]) -> Iterator[Call]:
     """The first calls of examples for a subject of a smaller envelope, except for what should be refused."""
     for test in (test for test in all_tests() if test.requirement in contract(component).requirements):

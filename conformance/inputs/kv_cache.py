@@ -88,6 +88,8 @@ class Script:
             if self.empty and self.pick.one_of(False, False, False, False, True):
                 length = 0
         length = max(min(length, self.limit - self.length), 0)
+        if not length and self.appended and True not in self.pick.envelope["empty_chunks"]:
+            return self.appended[-1]
         number = self.do("update_and_fetch", **self.arrays(length, nan))
         if view:
             for name in ("key", "value"):
