@@ -87,7 +87,7 @@ def only_where(holds: Callable[[Arguments], bool], change: Change) -> Change:
     wrong = change["respond"]
 
     def respond(self: Operation, a: Arguments) -> Any:
-        return wrong(self, a) if holds(a) else Operation.respond(self, a)
+        return wrong(self, a) if holds(a) else honest(self, a)
 
     return {"respond": respond}
 

@@ -100,10 +100,11 @@ def watch(
     """Consume generators as `a.until` and `a.order` say and return what `a.seen` names.
 
     ids: what came out; beside: what came out of the second request; fed: the tokens that the model was fed until the
-    last id was known, in order; caches: how many caches it was fed with; alive: how many of them are still held at the end; ahead: for each id, how many positions the
-    model was past what it took; reached: the position where the model stands at the end, from the end of the prompt;
-    rows: for each id, the logits that the sampler got; drawn: how often it was asked; raised: whether what `a.fails` says reached the consumer; whole: whether ids are Python's
-    integers; prompt: the caller's tokens afterwards; refused, calls: whether it raised, and the calls of the model.
+    last id was known, in order; caches: how many caches it was fed with; alive: how many of them are still held at the
+    end; ahead: for each id, how many positions the model was past what it took; reached: the position where the model
+    stands at the end, from the end of the prompt; rows: for each id, the logits that the sampler got; drawn: how often
+    it was asked; raised: whether what `a.fails` says reached the consumer; whole: whether ids are Python's integers;
+    prompt: the caller's tokens afterwards; refused, calls: whether it raised, and the calls of the model.
     """
     first, *others = streams = [_Stream(request, toy) for request in requests]
     if a.fails:
