@@ -569,6 +569,19 @@ def test_caches_are_let_go_at_the_end(subject, call):
         raise Nonconformance(f"layers of caches of target and draft that are still held: {_listed(alive)}", call)
 
 
+@requirement(
+    spec.SPEC_56,
+    call=generate_calls(seen=("raised",), drafters=APART, drafts=(2, 1), limits=(6, 9), stops=[0]),
+    left=among([0, 1]),
+    error=among(["RuntimeError", "ValueError"]),
+    share=0.2,
+)
+def test_what_the_target_raises_passes_to_the_caller(subject, call, left, error):
+    # Of six ids or more no call of the target gives more than three: there is a second one.
+    target = {**call.arguments["target"], "fails": {"who": "target", "left": left, "error": error}}
+    subject.expects(call.having(target=target), {"raised": np.ones(1)})
+
+
 @requirement(spec.SPEC_41, call=paired_calls(orders=("turns",)))
 def test_two_requests_in_turn_do_not_mix(subject, call):
     subject.agrees(call)

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from inferspec.spec.contract import Arguments
-from inferspec.spec.toy import FixedCache, Table, Toy, ToyCache
+from inferspec.spec.toy import FixedCache, Fuse, Table, Toy, ToyCache
 
 OVERRUN = 2
 """How many ids past the limit a consumer takes, to see an iterator that does not end."""
@@ -39,11 +39,12 @@ class Note:
 class Player:
     """A toy whose cache has several layers, and that notes how it is called.
 
-    fixed: one layer cannot be rewound. Of a cache whose layers hold different tokens one that is unlike the first decides.
+    fixed: one layer cannot be rewound; fuse: has it raise. Of a cache whose layers hold different tokens one that is
+    unlike the first decides.
     """
 
-    def __init__(self, toy: Toy, fixed: bool = False) -> None:
-        self.toy, self.fixed = toy, fixed
+    def __init__(self, toy: Toy, fixed: bool = False, fuse: Fuse | None = None) -> None:
+        self.toy, self.fixed, self.fuse = toy, fixed, fuse or Fuse()
         self.notes: list[Note] = []
         self.turn = ""
         self._caches: list[weakref.ref[FixedCache]] = []
@@ -55,7 +56,7 @@ class Player:
             toy: Toy = Table(model["salt"], model["rows"], model["heat"], model["junk"])
         else:
             toy = Toy(model["vocab_size"], model["salt"], model["rival"], model.get("slips"))
-        return cls(toy, model.get("fixed", False))
+        return cls(toy, model.get("fixed", False), Fuse(**model.get("fails", {})))
 
     def make_cache(self) -> list[FixedCache]:
         cache: list[FixedCache] = [ToyCache() for _ in range(LAYERS)]
@@ -66,6 +67,7 @@ class Player:
 
     def __call__(self, tokens: Sequence[int], cache: Sequence[FixedCache] | None = None) -> np.ndarray:
         """The logits L×V after each of the tokens."""
+        self.fuse.use()
         if not cache:
             self.notes.append(Note((), tuple(tokens), self.turn))
             return self.toy.extend(tokens)
@@ -166,11 +168,12 @@ def play(
 
     ids: what came out; beside: what came out of the second request; strays: of target and draft, how many calls met a
     history that is not the one it should be (`strays`); rejected: how many calls of the target were fed a draft that did
-    not come out; again: how many right tokens were taken back from the target's cache at once, at most; ahead: for each id, how many positions the target was past it; reach: of target and draft, the furthest
-    position past the prompt that was fed; widths: how many tokens past the prompt each call of the target was fed;
+    not come out; again: how many right tokens were taken back from the target's cache at once, at most; ahead: for each
+    id, how many positions the target was past it; reach: of target and draft, the furthest position past the prompt that
+    was fed; widths: how many tokens past the prompt each call of the target was fed;
     calls: of target and draft; drawn: how many uniform numbers were taken; alive: how many layers of caches of target
     and draft are held by anyone when the generators are closed; whole: whether ids are Python's integers; prompt: the
-    caller's tokens afterwards; refused: whether it raised.
+    caller's tokens afterwards; refused, raised: whether it raised.
     """
     first, *others = streams = [_Stream(request, players) for request in requests]
     counted = _Counted(first.request)
@@ -179,7 +182,7 @@ def play(
     except NotImplementedError:
         raise
     except Exception:
-        if "refused" not in a.seen:
+        if not {"refused", "raised"} & set(a.seen):
             raise
         return _seen(first, others, counted, a, refused=True)
     return _seen(first, others, counted, a, refused=False)
@@ -202,6 +205,7 @@ def _seen(first: _Stream, others: Sequence[_Stream], counted: _Counted, a: Argum
         "whole": lambda: [int(all(type(token) is int for token in first.ids))],
         "prompt": lambda: _prompt(first.request),
         "refused": lambda: [int(refused)],
+        "raised": lambda: [int(refused)],
     }
     return {name: look[name]() for name in a.seen}
 

@@ -247,5 +247,10 @@ SPEC_55 = _verify(
     "of probabilities in float16 and bfloat16 too the last id comes from differences and sums in float32",
     source="PROPERTIES X5, SP2",
 )
+SPEC_56 = _loop(
+    "SPEC-56",
+    "what the target raises passes to the caller: it is no end of the ids, and no reason to ask again",
+    source="PROPERTIES CB2",
+)
 
 SENTENCES = tuple(value for value in list(globals().values()) if isinstance(value, Requirement))

@@ -53,7 +53,7 @@ class ToyCache(FixedCache):
 
 @dataclass
 class Fuse:
-    """Has a model or a sampler raise an error when it was used so often already. left: None for never."""
+    """Has a model or a sampler raise an error once, when it was used so often already. left: None for never."""
 
     who: str = ""
     left: int | None = None
@@ -64,7 +64,8 @@ class Fuse:
         if self.left is None:
             return
         self.left -= 1
-        if self.left < 0:
+        # Once: whoever tries again is not stopped, and shows.
+        if self.left == -1:
             raise {"RuntimeError": RuntimeError, "ValueError": ValueError}[self.error](f"the {self.who} fails")
 
 

@@ -512,7 +512,6 @@ def _tried_again(self: Generate, toy: Toy, sequence: list[int], fed: int, cache:
     try:
         return Generate.forward(self, toy, sequence, fed, cache)
     except RuntimeError:
-        toy.fuse.left = None
         return Generate.forward(self, toy, sequence, fed, cache)
 
 

@@ -47,6 +47,7 @@ from inferspec.spec.speculative_sentences import (
     SPEC_52,
     SPEC_53,
     SPEC_54,
+    SPEC_56,
 )
 from inferspec.spec.toy import FixedCache
 
@@ -447,6 +448,24 @@ def _one_draft_fewer(self: Loop, run: Run) -> int:
 
 def _four_drafts(self: Loop, run: Run) -> int:
     return min(4, run.request.max_tokens - run.out - 1) if run.request.num_draft_tokens else 0
+
+
+def _an_error_ends(self: Loop, run: Run) -> Iterator[Any]:
+    """What the target raises is taken for the end."""
+    try:
+        yield from Loop.ids(self, run)
+    except Exception:
+        if run.target.fuse.left is None:
+            raise
+
+
+def _tried_again(self: Loop, run: Run) -> np.ndarray:
+    try:
+        return Loop.score(self, run)
+    except Exception:
+        if run.target.fuse.left is None:
+            raise
+        return Loop.score(self, run)
 
 
 def _held_by(owner: str) -> Any:
@@ -933,6 +952,20 @@ FAULTS: tuple[Fault, ...] = (
         "four ids are drafted, whatever num_draft_tokens says",
         SPEC_39,
         {"count": _four_drafts},
+        TIRED,
+    ),
+    Fault(
+        "speculative-target-error-ends",
+        "an error of the target ends the ids",
+        SPEC_56,
+        {"ids": _an_error_ends},
+        "PROPERTIES CB2",
+    ),
+    Fault(
+        "speculative-tries-again",
+        "a target that fails is asked again",
+        SPEC_56,
+        {"score": _tried_again},
         TIRED,
     ),
     Fault(
