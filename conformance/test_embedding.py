@@ -10,6 +10,7 @@ from inferspec.conformance.inputs.embedding import (
     lookup_calls,
     many_rows_wide,
     many_tokens,
+    one_row,
     reading_heads,
     square,
     wide_rows,
@@ -21,6 +22,8 @@ from inferspec.conformance.suite import requirement
 from inferspec.spec import embedding as spec
 
 BATCHES = [(2,), (2, 3), (9, 2)]
+SINGLE = {"sizes": one_row, "dtypes": ["bfloat16"], "leading_dims": [(), (1,)]}
+"""A single row or token, as in decoding."""
 
 # the lookup
 
@@ -92,6 +95,17 @@ def test_no_rows_have_the_dtype_of_the_weight(subject, call):
     none = call.having(tokens=call.arguments["tokens"][:0])
     shape = (*none.arguments["tokens"].shape, call.arguments["dims"])
     returns(subject, none, shape, call.features["dtypes"])
+
+
+@requirement(spec.EMB_04, call=in_views(lookup_calls(**SINGLE), "weight"), share=0.2)
+def test_a_single_token_is_looked_up_through_the_strides_of_the_weight(subject, call):
+    subject.agrees(_of_one_token(call))
+
+
+@requirement(spec.EMB_05, call=lookup_calls(**SINGLE), share=0.1)
+def test_the_row_of_a_single_token_has_the_dtype_of_the_weight(subject, call):
+    one = _of_one_token(call)
+    returns(subject, one, (*one.arguments["tokens"].shape, call.arguments["dims"]), call.features["dtypes"])
 
 
 @requirement(spec.EMB_06, call=lookup_calls())
@@ -184,6 +198,17 @@ def test_logits_have_the_dtype_of_x(subject, call):
     returns(subject, call, shape, call.features["dtypes"])
 
 
+@requirement(spec.EMB_14, call=in_views(head_calls(**SINGLE)), share=0.3)
+def test_the_head_reads_a_strided_single_row_like_its_copy(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.EMB_15, call=head_calls(**SINGLE), share=0.1)
+def test_logits_of_a_single_row_have_its_dtype(subject, call):
+    shape = (*call.arguments["x"].shape[:-1], call.arguments["vocab_size"])
+    returns(subject, call, shape, call.features["dtypes"])
+
+
 @requirement(spec.EMB_16, call=head_calls())
 def test_the_head_changes_no_argument(subject, call):
     keeps_arguments(subject, call)
@@ -220,6 +245,12 @@ def test_every_logit_of_a_prompt_is_written(subject, call):
 @requirement(spec.EMB_19, call=head_calls(sizes=large, amplitude=(1.0,)), share=0.5)
 def test_every_logit_of_a_large_vocabulary_is_written(subject, call):
     subject.agrees(call)
+
+
+def _of_one_token(call):
+    """The call for the first of its tokens."""
+    tokens = call.arguments["tokens"]
+    return call.having(tokens=tokens[:1] if tokens.ndim else tokens)
 
 
 def _next_ids(call):

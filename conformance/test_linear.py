@@ -40,6 +40,8 @@ from inferspec.spec.numerics import f64, within
 
 BATCHES = [(2,), (2, 3), (9, 2)]
 HALVES = ["float16", "bfloat16"]
+SINGLE = {"dtypes": ["bfloat16"], "leading_dims": [(), (1,)]}
+"""A single row, as in decoding."""
 
 # linear
 
@@ -280,6 +282,16 @@ def test_silu_of_other_data_in_between_changes_nothing(subject, call):
     depends_on_arguments_alone(subject, call, call.having(x=-call.arguments["x"]))
 
 
+@requirement(spec.SILU_06, call=in_views(silu_calls(lengths=(5, 2, 9, 32), **SINGLE)), share=0.2)
+def test_silu_reads_a_strided_single_row(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.SILU_08, call=silu_calls(lengths=(5, 2, 9, 32), **SINGLE), share=0.2)
+def test_silu_of_another_single_row_in_between_changes_nothing(subject, call):
+    depends_on_arguments_alone(subject, call, call.having(x=-call.arguments["x"]))
+
+
 @requirement(spec.SILU_09, call=silu_calls(lengths=WIDE))
 def test_silu_of_every_size_is_right(subject, call):
     subject.agrees(call)
@@ -384,6 +396,16 @@ def test_another_axis_in_between_changes_nothing(subject, call):
 
 @requirement(spec.SMAX_10, call=softmax_calls())
 def test_other_logits_in_between_change_nothing(subject, call):
+    depends_on_arguments_alone(subject, call, call.having(x=-call.arguments["x"]))
+
+
+@requirement(spec.SMAX_08, call=in_views(softmax_calls(lengths=(5, 2, 9, 16), axes=[-1], **SINGLE)), share=0.2)
+def test_softmax_reads_a_strided_single_row(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.SMAX_10, call=softmax_calls(lengths=(5, 2, 9, 16), axes=[-1], **SINGLE), share=0.2)
+def test_another_single_row_of_logits_in_between_changes_nothing(subject, call):
     depends_on_arguments_alone(subject, call, call.having(x=-call.arguments["x"]))
 
 

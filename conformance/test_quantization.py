@@ -18,6 +18,8 @@ from inferspec.conformance.inputs.quantization import (
     many_outputs,
     many_rows,
     many_tokens,
+    one_row,
+    one_row_of_weights,
     product_calls,
     quantize_calls,
     reading_products,
@@ -54,6 +56,12 @@ weights = quantize_calls(**PLAIN)
 matrices = dequantize_calls(**PLAIN)
 layers = product_calls(operation=LINEAR)
 heads = product_calls(operation=HEAD)
+
+SINGLE = {"dtypes": ["bfloat16"], "leading_dims": [(), (1,)]}
+"""A single row or token, as in decoding."""
+one_row_weights = weights(sizes=one_row_of_weights, dtypes=["bfloat16"])
+one_row_matrices = matrices(sizes=one_row_of_weights, dtypes=["bfloat16"])
+one_row_products = product_calls(sizes=one_row, **SINGLE)
 
 # quantize
 
@@ -117,16 +125,7 @@ def test_strided_weights_are_quantised_like_their_copy(subject, call):
 
 @requirement(spec.QUANT_07, call=weights(), share=0.5)
 def test_parts_have_the_promised_shapes_and_dtypes(subject, call):
-    size, bits = grid_of(call)
-    rows, features = call.arguments["w"].shape
-    expected = {"packed": (rows, features * bits // 32), "scales": (rows, features // size)}
-    expected["biases"] = expected["scales"]
-    parts = subject.parts(call)
-    for part, shape in expected.items():
-        dtype = "uint32" if part == "packed" else call.features["dtypes"]
-        if parts[part].shape != shape or parts[part].dtype.name != dtype:
-            got = f"{parts[part].dtype.name} {list(parts[part].shape)}"
-            raise Nonconformance(f"{part} are {got}, not {dtype} {list(shape)}", call)
+    has_promised_parts(subject, call)
 
 
 @requirement(spec.QUANT_08, call=weights(), share=0.3)
@@ -142,6 +141,28 @@ def test_other_weights_in_between_change_nothing(subject, call):
 
 @requirement(spec.QUANT_09, call=weights(), share=0.5)
 def test_other_weights_before_do_not_serve_these(subject, call):
+    w = call.arguments["w"]
+    subject.parts(call.having(w=(-2 * w).astype(w.dtype)))
+    round_trips(subject, call)
+
+
+@requirement(spec.QUANT_06, call=in_views(one_row_weights), share=0.2)
+def test_a_strided_row_of_weights_is_quantised_like_its_copy(subject, call):
+    round_trips(subject, call)
+
+
+@requirement(spec.QUANT_07, call=one_row_weights, share=0.1)
+def test_parts_of_a_single_row_have_its_dtype(subject, call):
+    has_promised_parts(subject, call)
+
+
+@requirement(spec.QUANT_08, call=one_row_weights, share=0.1)
+def test_quantising_a_single_row_does_not_change_it(subject, call):
+    keeps_arguments(subject, call)
+
+
+@requirement(spec.QUANT_09, call=one_row_weights, share=0.1)
+def test_another_row_of_weights_before_does_not_serve_this_one(subject, call):
     w = call.arguments["w"]
     subject.parts(call.having(w=(-2 * w).astype(w.dtype)))
     round_trips(subject, call)
@@ -242,6 +263,28 @@ def test_other_codes_in_between_change_nothing(subject, call):
 @requirement(spec.DEQ_08, call=matrices(), part=among(["scales", "biases"]), share=0.5)
 def test_other_scales_in_between_change_nothing(subject, call, part):
     depends_on_arguments_alone(subject, call, call.having(**{part: -call.arguments[part]}))
+
+
+@requirement(spec.DEQ_05, call=in_views(one_row_matrices), share=0.4)
+def test_strided_parts_of_a_single_row_are_restored_like_their_copies(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.DEQ_06, call=one_row_matrices, share=0.1)
+def test_a_single_row_has_the_shape_and_dtype_promised(subject, call):
+    words = call.arguments["packed"].shape[1]
+    returns(subject, call, (1, words * 32 // call.arguments["bits"]), call.features["dtypes"])
+
+
+@requirement(spec.DEQ_07, call=one_row_matrices, share=0.1)
+def test_restoring_a_single_row_changes_no_argument(subject, call):
+    keeps_arguments(subject, call)
+
+
+@requirement(spec.DEQ_08, call=one_row_matrices, part=among(["packed", "scales", "biases"]), share=0.2)
+def test_other_parts_of_a_single_row_in_between_change_nothing(subject, call, part):
+    value = call.arguments[part]
+    depends_on_arguments_alone(subject, call, call.having(**{part: ~value if part == "packed" else -value}))
 
 
 WAYS = {
@@ -442,6 +485,27 @@ def test_other_weights_in_between_change_no_product(subject, call, part):
     depends_on_arguments_alone(subject, call, call.having(**{part: ~value if part == "packed" else -value}))
 
 
+@requirement(spec.QMM_09, call=in_views(one_row_products), share=0.5)
+def test_strided_arguments_of_a_single_row_are_read_like_their_copies(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.QMM_10, call=one_row_products, share=0.1)
+def test_the_product_of_a_single_row_has_its_dtype(subject, call):
+    returns(subject, call, (*call.arguments["x"].shape[:-1], kept(call)), call.features["dtypes"])
+
+
+@requirement(spec.QMM_11, call=one_row_products, share=0.1)
+def test_the_product_of_a_single_row_changes_no_argument(subject, call):
+    keeps_arguments(subject, call)
+
+
+@requirement(spec.QMM_12, call=one_row_products, other=among(["packed", "x", "scales", "biases"]), share=0.3)
+def test_another_single_row_or_its_weights_in_between_change_nothing(subject, call, other):
+    value = call.arguments[other]
+    depends_on_arguments_alone(subject, call, call.having(**{other: ~value if other == "packed" else -value}))
+
+
 @requirement(spec.QMM_13, call=product_calls(), bad=among(BROKEN))
 def test_products_of_parts_that_do_not_belong_together_are_refused(subject, call, bad):
     refuses(subject, broken(call, *bad))
@@ -629,6 +693,20 @@ def test_rows_have_the_dtype_of_the_scales(subject, call):
     returns(subject, call, (*call.arguments["tokens"].shape, features), call.features["dtypes"])
 
 
+@requirement(
+    spec.QEMB_04, call=in_views(lookup_calls(sizes=one_row, **SINGLE), "packed", "scales", "biases"), share=0.4
+)
+def test_the_row_of_a_single_token_is_read_through_the_strides_of_the_table(subject, call):
+    subject.agrees(_of_one_token(call))
+
+
+@requirement(spec.QEMB_05, call=lookup_calls(sizes=one_row, **SINGLE), share=0.1)
+def test_the_row_of_a_single_token_has_the_dtype_of_the_scales(subject, call):
+    one = _of_one_token(call)
+    features = call.arguments["packed"].shape[1] * 32 // call.arguments["bits"]
+    returns(subject, one, (*one.arguments["tokens"].shape, features), call.features["dtypes"])
+
+
 @requirement(spec.QEMB_06, call=lookup_calls(), share=0.5)
 def test_the_lookup_changes_no_argument(subject, call):
     keeps_arguments(subject, call)
@@ -693,6 +771,16 @@ def test_logits_have_the_dtype_of_x(subject, call):
     returns(subject, call, (*call.arguments["x"].shape[:-1], kept(call)), call.features["dtypes"])
 
 
+@requirement(spec.QEMB_12, call=in_views(heads(sizes=one_row, **SINGLE)), share=0.4)
+def test_the_head_reads_strided_arguments_of_a_single_row_like_their_copies(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.QEMB_13, call=heads(sizes=one_row, **SINGLE), share=0.1)
+def test_logits_of_a_single_row_have_its_dtype(subject, call):
+    returns(subject, call, (*call.arguments["x"].shape[:-1], kept(call)), call.features["dtypes"])
+
+
 @requirement(spec.QEMB_14, call=heads(), share=0.5)
 def test_the_head_changes_no_argument(subject, call):
     keeps_arguments(subject, call)
@@ -740,6 +828,12 @@ def test_no_rows_give_no_logits(subject, call, axis):
     subject.expects(call.having(x=none), np.zeros((*none.shape[:-1], kept(call))))
 
 
+def _of_one_token(call):
+    """The call for the first of its tokens."""
+    tokens = call.arguments["tokens"]
+    return call.having(tokens=tokens[:1] if tokens.ndim else tokens)
+
+
 def grid_of(call):
     """Group size and bits."""
     return call.arguments["group_size"], call.arguments["bits"]
@@ -750,6 +844,20 @@ def kept(call):
     if call.arguments.get("transpose", True):
         return len(call.arguments["packed"])
     return call.arguments["packed"].shape[-1] * 32 // call.arguments["bits"]
+
+
+def has_promised_parts(subject, call):
+    """Packed, scales and biases have their shapes and dtypes."""
+    size, bits = grid_of(call)
+    rows, features = call.arguments["w"].shape
+    expected = {"packed": (rows, features * bits // 32), "scales": (rows, features // size)}
+    expected["biases"] = expected["scales"]
+    parts = subject.parts(call)
+    for part, shape in expected.items():
+        dtype = "uint32" if part == "packed" else call.features["dtypes"]
+        if parts[part].shape != shape or parts[part].dtype.name != dtype:
+            got = f"{parts[part].dtype.name} {list(parts[part].shape)}"
+            raise Nonconformance(f"{part} are {got}, not {dtype} {list(shape)}", call)
 
 
 def round_trips(subject, call, reaching=False):

@@ -16,11 +16,11 @@ from inferspec.spec.numerics import f64, is_float, largest, numpy_dtype, round_t
 Respond = Callable[[Operation, Arguments], Any]
 
 
-def honest(self: Operation, a: Arguments) -> Any:
-    """What the operation itself gives that a `respond` is put in the place of."""
-    kinds = (kind for kind in type(self).__mro__ if issubclass(kind, Operation) and "respond" in vars(kind))
+def honest(self: Operation, a: Arguments, step: str = "respond") -> Any:
+    """What the operation itself gives that another step of that name is put in the place of."""
+    kinds = (kind for kind in type(self).__mro__ if issubclass(kind, Operation) and step in vars(kind))
     _, original, *_ = kinds
-    return original.respond(self, a)
+    return getattr(original, step)(self, a)
 
 
 def promotes(dtype: str = "float32") -> Change:
@@ -82,14 +82,36 @@ def remembers(argument: str) -> Change:
     return {"respond": respond}
 
 
-def only_where(holds: Callable[[Arguments], bool], change: Change) -> Change:
-    """One path alone has the mistake: calls of which `holds` is true."""
-    wrong = change["respond"]
+def reuses_its_buffer() -> Change:
+    """Every result of a shape comes back in the same array, which the next call overwrites."""
 
     def respond(self: Operation, a: Arguments) -> Any:
-        return wrong(self, a) if holds(a) else honest(self, a)
+        result = honest(self, a)
+        buffer = _memory(self).setdefault(result.shape, result)
+        buffer[...] = result
+        return buffer
 
     return {"respond": respond}
+
+
+def only_where(holds: Callable[[Arguments], bool], change: Change) -> Change:
+    """One path alone has the mistake, in steps that take the arguments: calls of which `holds` is true."""
+
+    def only(step: str, wrong: Respond) -> Respond:
+        return lambda self, a: wrong(self, a) if holds(a) else honest(self, a, step)
+
+    return {step: only(step, wrong) for step, wrong in change.items()}
+
+
+def of_one_row(argument: str) -> Callable[[Arguments], bool]:
+    """Whether an argument is a single row."""
+    return lambda a: getattr(a, argument).shape[-1:] == (getattr(a, argument).size,)
+
+
+def of_one_half_row(argument: str) -> Callable[[Arguments], bool]:
+    """Whether an argument is a single row of bfloat16."""
+    one_row = of_one_row(argument)
+    return lambda a: getattr(a, argument).dtype.name == "bfloat16" and one_row(a)
 
 
 def drifts() -> Change:

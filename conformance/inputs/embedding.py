@@ -37,6 +37,12 @@ def small(pick: Pick) -> tuple[int, int, int]:
     return pick.size(1, 5), pick.one_of(*(n for n in range(3, 13) if n != dims)), dims
 
 
+def one_row(pick: Pick) -> tuple[int, int, int]:
+    """A single row of x, as a token of a request that generates."""
+    _, vocabulary, dims = small(pick)
+    return 1, vocabulary, dims
+
+
 def square(pick: Pick) -> tuple[int, int, int]:
     """As many ids as dims, so that the table fits both ways round."""
     dims = pick.size(2, 9)

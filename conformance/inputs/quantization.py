@@ -53,6 +53,17 @@ def several_groups(pick: Pick, size: int) -> tuple[int, int, int]:
     return pick.size(1, 4), pick.size(2, 9), fitting(pick, size, 2, 3, 5)
 
 
+def one_row(pick: Pick, size: int) -> tuple[int, int, int]:
+    """A single row of x, which products of a vector and a matrix serve."""
+    _, outputs, groups = small(pick, size)
+    return 1, outputs, groups
+
+
+def one_row_of_weights(pick: Pick, size: int) -> tuple[int, int, int]:
+    """A single row of weights."""
+    return pick.size(1, 4), 1, fitting(pick, size, 2, 1, 3, 5)
+
+
 def square(pick: Pick, size: int) -> tuple[int, int, int]:
     """As many rows of weights as features, so that the weights fit both ways round."""
     groups = fitting(pick, size, 1, 2, 3) if size < 128 else 1

@@ -49,6 +49,8 @@ from inferspec.spec.mistakes import (
     ignores_strides,
     leaves_unwritten,
     mutates,
+    of_one_half_row,
+    only_where,
     promotes,
     remembers,
     wraps_batches,
@@ -239,6 +241,20 @@ FAULTS: tuple[Fault, ...] = (
         ignores_strides("tokens"),
         "PROPERTIES X1",
     ),
+    Fault(
+        "embedding-single-token-strides",
+        "the path of a single token reads the weight as if it were contiguous",
+        EMB_04,
+        only_where(lambda a: a.tokens.size == 1 and a.weight.dtype.name == "bfloat16", ignores_strides("weight")),
+        TIRED,
+    ),
+    Fault(
+        "embedding-single-token-promotes",
+        "the row of a single token comes back in float32",
+        EMB_05,
+        only_where(lambda a: a.tokens.size == 1 and a.weight.dtype.name == "bfloat16", promotes()),
+        TIRED,
+    ),
     Fault("embedding-promotes", "the result comes back in float32", EMB_05, promotes(), COURSE_GAP),
     Fault(
         "embedding-flattens",
@@ -354,6 +370,23 @@ FAULTS: tuple[Fault, ...] = (
         COLUMN_CONTIGUOUS,
     ),
     Fault("as-linear-x-strides", "x is read as if it were contiguous", EMB_14, ignores_strides("x"), "PROPERTIES X1"),
+    *(
+        Fault(
+            f"as-linear-single-row-{part}-strides",
+            f"the path of a single row reads {part} as if it were contiguous",
+            EMB_14,
+            only_where(of_one_half_row("x"), ignores_strides(part)),
+            TIRED,
+        )
+        for part in ("x", "weight")
+    ),
+    Fault(
+        "as-linear-single-row-promotes",
+        "logits of a single row come back in float32",
+        EMB_15,
+        only_where(of_one_half_row("x"), promotes()),
+        TIRED,
+    ),
     Fault("as-linear-promotes", "logits come back in float32", EMB_15, promotes(), COURSE_GAP),
     Fault("as-linear-last-position", "only the last position gets logits", EMB_15, {"respond": _last_position}, TIRED),
     Fault("as-linear-changes-x", "x is overwritten", EMB_16, mutates("x"), "PROPERTIES X6"),

@@ -24,6 +24,8 @@ from inferspec.spec.mistakes import (
     ignores_strides,
     leaves_unwritten,
     mutates,
+    of_one_half_row,
+    only_where,
     promotes,
     remembers,
     wraps_batches,
@@ -376,6 +378,38 @@ _QUANTIZE = (
                 part: x.view(np.int32) if part == "packed" else x for part, x in Operation.respond(self, a).items()
             }
         },
+        TIRED,
+    ),
+    Fault(
+        "quantize-single-row-strides",
+        "the path of a single row reads w as if it were contiguous",
+        QUANT_06,
+        only_where(of_one_half_row("w"), ignores_strides("w")),
+        TIRED,
+    ),
+    Fault(
+        "quantize-single-row-in-float32",
+        "scales and biases of a single row come back in float32",
+        QUANT_07,
+        {
+            "part_dtype": lambda self, part, a: (
+                "uint32" if part == "packed" else "float32" if len(a.w) == 1 else a.w.dtype.name
+            )
+        },
+        TIRED,
+    ),
+    Fault(
+        "quantize-changes-single-row",
+        "a single row is scaled in place",
+        QUANT_08,
+        only_where(of_one_half_row("w"), {"respond": _scales_in_place}),
+        TIRED,
+    ),
+    Fault(
+        "quantize-remembers-single-row",
+        "parts of a single row cached by shape serve other rows",
+        QUANT_09,
+        only_where(of_one_half_row("w"), remembers("w")),
         TIRED,
     ),
     Fault("quantize-changes-w", "the weights are scaled in place", QUANT_08, {"respond": _scales_in_place}, TIRED),
@@ -751,6 +785,37 @@ _DEQUANTIZE = (
         )
         for part in ("packed", "scales", "biases")
     ),
+    *(
+        Fault(
+            f"dequantize-single-row-{part}-strides",
+            f"the path of a single row reads {part} as if they were contiguous",
+            DEQ_05,
+            only_where(of_one_half_row("scales"), ignores_strides(part)),
+            TIRED,
+        )
+        for part in ("packed", "scales")
+    ),
+    Fault(
+        "dequantize-single-row-promotes",
+        "a single row comes back in float32",
+        DEQ_06,
+        only_where(lambda a: len(a.packed) == 1, promotes()),
+        TIRED,
+    ),
+    Fault(
+        "dequantize-changes-scales-of-single-row",
+        "the scales of a single row are scaled in place",
+        DEQ_07,
+        only_where(lambda a: len(a.packed) == 1, mutates("scales")),
+        TIRED,
+    ),
+    Fault(
+        "dequantize-remembers-scales-of-single-row",
+        "the scales of a single row, cached by shape, serve other rows",
+        DEQ_08,
+        only_where(lambda a: len(a.packed) == 1, remembers("scales")),
+        TIRED,
+    ),
     Fault("dequantize-promotes", "the result comes back in float32", DEQ_06, promotes(), "PROPERTIES X4"),
     Fault(
         "dequantize-flattens",
@@ -1052,6 +1117,37 @@ def _faults_of_products(
 
 
 _MATMUL = (
+    *(
+        Fault(
+            f"quantized-matmul-single-row-{part}-strides",
+            f"the path of a single row reads {part} as if it were contiguous",
+            QMM_09,
+            only_where(of_one_half_row("x"), ignores_strides(part)),
+            TIRED,
+        )
+        for part in ("x", "packed", "scales")
+    ),
+    Fault(
+        "quantized-matmul-single-row-promotes",
+        "the product of a single row comes back in float32",
+        QMM_10,
+        only_where(of_one_half_row("x"), promotes()),
+        TIRED,
+    ),
+    Fault(
+        "quantized-matmul-changes-single-row",
+        "a single row is scaled in place",
+        QMM_11,
+        only_where(of_one_half_row("x"), mutates("x")),
+        TIRED,
+    ),
+    Fault(
+        "quantized-matmul-remembers-scales-of-single-rows",
+        "the path of a single row keeps the scales, widened once, by their shape",
+        QMM_12,
+        only_where(of_one_half_row("x"), remembers("scales")),
+        TIRED,
+    ),
     Fault(
         "quantized-matmul-bias-forgotten",
         "the biases of the groups are left out",
@@ -1555,6 +1651,20 @@ _EMBEDDING = (
         )
         for part in ("tokens", "packed", "scales", "biases")
     ),
+    Fault(
+        "quantized-embedding-single-token-strides",
+        "the path of a single token reads the table as if it were contiguous",
+        QEMB_04,
+        only_where(lambda a: a.tokens.size == 1 and a.scales.dtype.name == "bfloat16", ignores_strides("packed")),
+        TIRED,
+    ),
+    Fault(
+        "quantized-embedding-single-token-promotes",
+        "the row of a single token comes back in float32",
+        QEMB_05,
+        only_where(lambda a: a.tokens.size == 1 and a.scales.dtype.name == "bfloat16", promotes()),
+        TIRED,
+    ),
     Fault("quantized-embedding-promotes", "rows come back in float32", QEMB_05, promotes(), "PROPERTIES X4"),
     Fault(
         "quantized-embedding-changes-tokens", "the tokens are overwritten", QEMB_06, mutates("tokens"), "PROPERTIES X6"
@@ -1636,6 +1746,20 @@ _EMBEDDING = (
         QEMB_11,
         leaves_unwritten(_columns_in_16_bits),
         f"{MLX}/commit/c9e8ee6b6",
+    ),
+    Fault(
+        "quantized-head-single-row-strides",
+        "the path of a single row reads x as if it were contiguous",
+        QEMB_12,
+        only_where(of_one_half_row("x"), ignores_strides("x")),
+        TIRED,
+    ),
+    Fault(
+        "quantized-head-single-row-promotes",
+        "logits of a single row come back in float32",
+        QEMB_13,
+        only_where(of_one_half_row("x"), promotes()),
+        TIRED,
     ),
     *_faults_of_products("quantized-head", QEMB_12, QEMB_13, QEMB_14, QEMB_15),
     Fault(
