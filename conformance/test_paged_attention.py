@@ -388,6 +388,16 @@ def test_paged_attention_reads_a_strided_table_like_its_copy(subject, call):
     subject.agrees(call)
 
 
+@requirement(spec.PAGED_21, call=in_views(paged_calls(rows=(2, 4)), "context_lens"), share=0.2)
+def test_paged_attention_reads_strided_lengths_like_their_copy(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.PAGED_21, call=in_views(paged_calls(dtypes=["float32"])), share=0.3)
+def test_paged_attention_reads_strided_float32_like_its_copy(subject, call):
+    subject.agrees(call)
+
+
 @requirement(spec.PAGED_22, call=paged_calls(), share=0.5)
 def test_the_result_of_paged_attention_has_the_shape_and_dtype_of_the_query(subject, call):
     returns(subject, call, call.arguments["query"].shape, call.features["dtypes"])

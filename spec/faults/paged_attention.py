@@ -52,9 +52,12 @@ from inferspec.spec.flash_attention import FlashAttention
 from inferspec.spec.mistakes import (
     drifts,
     first_row_for_all,
+    honest,
     ignores_strides,
     leaves_unwritten,
+    misread,
     mutates,
+    only_where,
     promotes,
     remembers,
 )
@@ -93,6 +96,13 @@ def value_places(rule: Callable[[Arguments, int, np.ndarray], Place]) -> Change:
 def _inside(a: Arguments, pages: np.ndarray, slots: np.ndarray) -> Place:
     """Wherever a pointer leads there is something: wrapped around, it is in the pool."""
     return np.asarray(pages).astype(np.int64) % a.key_pages.shape[0], np.asarray(slots) % a.page_size
+
+
+def _misread_lengths(self: PagedAttention, a: Arguments) -> Any:
+    """Lengths that ignore strides, cut to what the table has room for."""
+    most = a.block_table.shape[1] * a.page_size
+    lens = np.clip(misread(a.context_lens).astype(np.int64), 0, most)
+    return honest(self, Arguments(**{**vars(a), "context_lens": lens.astype(a.context_lens.dtype)}))
 
 
 def entries(a: Arguments, row: int, numbers: np.ndarray) -> np.ndarray:
@@ -980,6 +990,23 @@ FAULTS = (
             "place": lambda self, a, row, p: _inside(a, entries(a, row, p // a.page_size), p % a.page_size),
         },
         ENGINEER,
+    ),
+    Fault(
+        "paged-context-lens-strides",
+        "context_lens is read as if it were contiguous",
+        spec.PAGED_21,
+        {"respond": _misread_lengths},
+        ENGINEER,
+    ),
+    *(
+        Fault(
+            f"paged-{name.replace('_', '-')}-strides-in-float32",
+            f"the path of float32 reads {name} as if it were contiguous",
+            spec.PAGED_21,
+            only_where(lambda a: a.query.dtype == np.float32, ignores_strides(name)),
+            ENGINEER,
+        )
+        for name in ("query", "key_pages", "value_pages")
     ),
     Fault(
         "paged-float32-result",
