@@ -13,6 +13,7 @@ from inferspec.conformance.inputs.attention import (
     many_over_few,
     many_rows,
     mask_calls,
+    masks_in_a_row,
     multi_head_calls,
     prompts,
     routed_attention,
@@ -23,7 +24,7 @@ from inferspec.conformance.inputs.attention import (
     with_nan,
 )
 from inferspec.conformance.properties import claimed, depends_on_arguments_alone, keeps_arguments, refuses, returns
-from inferspec.conformance.strategies import among, in_views
+from inferspec.conformance.strategies import among, in_views, seeds
 from inferspec.conformance.suite import requirement
 from inferspec.conformance.trial import Nonconformance
 from inferspec.spec import attention as spec
@@ -295,6 +296,12 @@ def test_other_keys_and_values_in_between_change_nothing(subject, call):
 @requirement(spec.ATTN_16, call=attention_calls(masks=["bool"]))
 def test_another_mask_in_between_changes_nothing(subject, call):
     depends_on_arguments_alone(subject, call, call.having(mask=np.ones_like(call.arguments["mask"])))
+
+
+@requirement(spec.ATTN_16, call=attention_calls(masks=["bool", "additive", "-inf"], mask_rank=2), seed=seeds, share=0.2)
+def test_masks_of_one_shape_in_a_row_are_read_each_for_itself(subject, call, seed):
+    for mask in masks_in_a_row(call, seed):
+        subject.agrees(call.having(mask=mask))
 
 
 @requirement(

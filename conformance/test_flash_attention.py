@@ -7,6 +7,7 @@ from inferspec.conformance.inputs.attention import (
     encoded,
     louder,
     many_over_few,
+    masks_in_a_row,
     seeing,
     shifted,
     spoilt,
@@ -33,7 +34,7 @@ from inferspec.conformance.inputs.flash_attention import (
     walked_calls,
 )
 from inferspec.conformance.properties import claimed, depends_on_arguments_alone, keeps_arguments, refuses, returns
-from inferspec.conformance.strategies import among, in_views
+from inferspec.conformance.strategies import among, in_views, seeds
 from inferspec.conformance.suite import requirement
 from inferspec.conformance.trial import Nonconformance
 from inferspec.spec import flash_attention as spec
@@ -288,6 +289,12 @@ def test_another_scale_in_between_changes_nothing_in_flash_attention(subject, ca
 @requirement(spec.FLASH_16, call=flash_calls(masks=["bool"]), share=0.3)
 def test_another_mask_in_between_changes_nothing_in_flash_attention(subject, call):
     depends_on_arguments_alone(subject, call, call.having(mask=np.ones_like(call.arguments["mask"])))
+
+
+@requirement(spec.FLASH_16, call=flash_calls(masks=["bool", "additive", "-inf"], mask_rank=2), seed=seeds, share=0.15)
+def test_masks_of_one_shape_in_a_row_are_read_each_for_itself_in_flash_attention(subject, call, seed):
+    for mask in masks_in_a_row(call, seed):
+        subject.agrees(call.having(mask=mask))
 
 
 @requirement(spec.FLASH_16, call=flash_calls(amplitude=(1.0,)), share=0.5)

@@ -66,6 +66,17 @@ def array_mask(pick: Pick, encoding: str, full: tuple[int, ...], dtype: str, ran
     return np.where(f64(mask) == 0, pick.normal(*shape, dtype=dtype), mask)
 
 
+def masks_in_a_row(call: Call, seed: int, count: int = 6) -> list[np.ndarray]:
+    """Masks of one shape for a call, in the encoding that it has, each with other keys hidden; every row sees a key."""
+    random, dtype, encoding = np.random.default_rng(seed), call.features["dtypes"], call.features["masks"]
+    shape = (call.arguments["query"].shape[-2], call.arguments["key"].shape[-2])
+    if encoding == "additive":
+        return [random.normal(size=shape).astype(np.float32).astype(numpy_dtype(dtype)) for _ in range(count)]
+    chosen = random.integers(0, shape[-1], (count, shape[0], 1))
+    visible = (random.random((count, *shape)) < 0.4) | (np.arange(shape[-1]) == chosen)
+    return [encoded(of_one, encoding, dtype) for of_one in visible]
+
+
 def encoded(visible: np.ndarray, encoding: str, dtype: str) -> np.ndarray:
     """A mask that hides what is not visible, in one of the encodings."""
     if encoding == "bool":

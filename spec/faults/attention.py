@@ -20,6 +20,7 @@ from inferspec.spec.mistakes import (
     only_where,
     promotes,
     remembers,
+    remembers_by_identity,
 )
 from inferspec.spec.numerics import Precision, f64, largest, round_to
 
@@ -1253,6 +1254,13 @@ SDPA_FAULTS = (
         spec.ATTN_16,
         remembers("scale"),
         FLASHINFER + "commit/82784bb11",
+    ),
+    Fault(
+        "sdpa-mask-remembered-by-identity",
+        "what a mask was made into is kept by its id, which another mask has when the first one is gone",
+        spec.ATTN_16,
+        remembers_by_identity("mask"),
+        ENGINEER,
     ),
     Fault(
         "sdpa-mask-remembered",

@@ -80,6 +80,7 @@ from inferspec.spec.mistakes import (
     mutates,
     promotes,
     remembers,
+    remembers_by_identity,
 )
 from inferspec.spec.numerics import Precision
 
@@ -848,6 +849,13 @@ FAULTS = (
         spec.FLASH_16,
         remembers("scale"),
         FLASHINFER + "commit/82784bb11",
+    ),
+    Fault(
+        "flash-mask-remembered-by-identity",
+        "what a mask was made into is kept by its id, which another mask has when the first one is gone",
+        spec.FLASH_16,
+        remembers_by_identity("mask"),
+        ENGINEER,
     ),
     Fault(
         "flash-mask-remembered",
