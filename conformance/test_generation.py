@@ -134,7 +134,8 @@ def test_an_end_of_sequence_id_at_the_limit_is_not_one_of_them(subject, call):
     share=0.2,
 )
 def test_an_end_of_sequence_id_ends_the_ids_however_many_may_come(subject, call, limit):
-    subject.agrees(call.having(max_tokens=limit))
+    # Whoever goes on for ever is stopped.
+    subject.agrees(call.having(max_tokens=limit, until=12))
 
 
 @requirement(spec.GEN_07, call=generate_calls(stops=[2, 3], stop_at=(1, 2, 3), vocabularies=ENOUGH))
