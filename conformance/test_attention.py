@@ -373,17 +373,12 @@ def test_the_last_queries_alone_attend_as_in_the_whole(subject, call, drop):
 
 @requirement(spec.CMASK_01, call=mask_calls())
 def test_the_causal_mask_is_aligned_bottom_right(subject, call):
-    visible = spec.CausalMask().visible(call.arguments["L"], call.arguments["S"])
-    seen = f64(subject.value(call))
-    if seen.shape != visible.shape:
-        raise Nonconformance(f"the mask has shape {list(seen.shape)}, not {list(visible.shape)}", call)
-    wrong = (seen == 0) != visible
-    if wrong.any():
-        row, column = np.argwhere(wrong)[0]
-        raise Nonconformance(
-            f"mask[{row}, {column}] = {seen[row, column]:g}, the key is {'visible' if visible[row, column] else 'hidden'}",
-            call,
-        )
+    _aligned(subject, call)
+
+
+@requirement(spec.CMASK_01, call=mask_calls(many=True), share=0.05)
+def test_the_causal_mask_of_thousands_of_keys_is_aligned_bottom_right(subject, call):
+    _aligned(subject, call)
 
 
 @requirement(spec.CMASK_02, call=mask_calls())
@@ -561,3 +556,18 @@ def _seeing_rows(call):
     query, keys = call.arguments["query"], call.arguments["key"].shape[-2]
     shape = (*query.shape[:-2], call.arguments["num_heads"], query.shape[-2], keys)
     return np.isfinite(np.broadcast_to(bias, shape)).any(-1).all(-2)[..., None]
+
+
+def _aligned(subject, call):
+    """The mask shows each query what the causal rule does."""
+    visible = spec.CausalMask().visible(call.arguments["L"], call.arguments["S"])
+    seen = f64(subject.value(call))
+    if seen.shape != visible.shape:
+        raise Nonconformance(f"the mask has shape {list(seen.shape)}, not {list(visible.shape)}", call)
+    wrong = (seen == 0) != visible
+    if wrong.any():
+        row, column = np.argwhere(wrong)[0]
+        raise Nonconformance(
+            f"mask[{row}, {column}] = {seen[row, column]:g}, the key is {'visible' if visible[row, column] else 'hidden'}",
+            call,
+        )

@@ -308,12 +308,14 @@ def many_rows(pick: Pick) -> Call:
 
 
 @calls
-def mask_calls(pick: Pick, empty: bool = False) -> Call:
-    """causal_mask of any lengths."""
+def mask_calls(pick: Pick, empty: bool = False, many: bool = False) -> Call:
+    """causal_mask of any lengths. many: of thousands of keys."""
     low = 0 if empty else 1
     longer = (33, 65, 130, 257, 300, 1030)
     length = pick.one_of(pick.size(low, 12), pick.size(low, 12), pick.one_of(*longer))
-    keys = pick.one_of(pick.size(low, 12), pick.size(low, 12), pick.one_of(*longer, 4100))
+    keys = pick.one_of(pick.size(low, 12), pick.size(low, 12), pick.one_of(*longer))
+    if many:
+        length, keys = pick.size(2, 12), pick.one_of(4100, 4097, 8200)
     return pick.call("causal_mask", L=length, S=keys, dtype=pick("dtypes"))
 
 
