@@ -11,7 +11,8 @@ A chunk shows `request`, `start`, `tokens` (those at the positions start, start 
 block_ids[p // block_size], slot p % block_size) and `samples`: it reaches the end of what the request has, so that an id
 follows. The scheduler sets `state` (WAITING, RUNNING, PREEMPTED, FINISHED: an enumeration's members or words) and
 `output` of a request; before, they are None and an empty list. A step that was never updated is void: the model
-raised. Whom it admitted may wait again, as before it, and be admitted anew with other blocks.
+raised. Whom it admitted may wait again, as before it, and be admitted anew with other blocks. Where an engine ends when
+its model raises, so that every step is updated, `void_steps: [False]` in the envelope says so.
 
 A request computes its prompt in chunks, those of a step together of no more than max_prefill_tokens tokens, and then a
 token a step. At most max_requests run. One that needs a block when there is none takes that of another one behind it in order
@@ -575,6 +576,7 @@ CONTRACT = Contract(
         "prefix_caching": (True, False),
         "block_sizes": (1, 2, 3, 4, 8),
         "priorities": ("equal", "different"),
+        "void_steps": (True, False),
     },
     requirements=tuple(value for value in list(globals().values()) if isinstance(value, Requirement)),
 )

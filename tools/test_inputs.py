@@ -12,6 +12,7 @@ import pytest
 
 from inferspec.conformance.calls import VIEWS, Call
 from inferspec.conformance.inputs.attention import louder
+from inferspec.conformance.inputs.scheduler import has_void_steps
 from inferspec.conformance.subject import LocalSubject
 from inferspec.conformance.suite import Profile, Test, all_tests
 from inferspec.conformance.trial import Trial, Waived
@@ -423,6 +424,11 @@ def test_who_takes_no_empty_chunks_is_given_none():
 def test_who_reads_no_head_dim_is_given_none():
     for call in claimed_calls("llama", {"head_dims": ["absent"]}):
         assert not call.arguments["config"].get("head_dim"), str(call)
+
+
+def test_whose_steps_are_all_updated_is_given_no_void_ones():
+    for call in claimed_calls("scheduler", {"void_steps": [False]}):
+        assert not has_void_steps(call.arguments["steps"]), str(call)
 
 
 def claimed_calls(component: str, envelope: Mapping[str, Any]) -> Iterator[Call]:

@@ -221,6 +221,28 @@ def test_a_scheduler_of_the_post_is_rejected(design, requirement):
     assert rejected(scheduler.Scheduler, design, requirement)
 
 
+class AdvancesAtOnce(Scheduler):
+    """What is scheduled counts as computed at once, as in vLLM, whose engine ends when its model raises."""
+
+    def chunk(self, sequence: Sequence, num_tokens: int) -> Scheduled:
+        one = super().chunk(sequence, num_tokens)
+        sequence.num_computed += num_tokens
+        return one
+
+
+def test_a_scheduler_may_declare_that_every_step_is_updated():
+    subject = Offered(scheduler.Scheduler, AdvancesAtOnce, "scheduler")
+    subject.description.envelope = {"scheduler": {"void_steps": [False]}}
+    states = {}
+    for test in (test for test in all_tests() if test.requirement in scheduler.CONTRACT.requirements):
+        trial = Trial(subject, test.requirement)
+        test.run(trial, QUICK)
+        states.setdefault(trial.outcome.state, []).append((test.requirement.id, trial.outcome.message))
+    assert {id for id, _ in states.pop("outside_envelope")} == {"SCHED-28"}
+    assert {id for id, _ in states.pop("failed", [])} <= {"SCHED-14"}, "of the design: prompts hold up who generates"
+    assert set(states) == {"passed"}
+
+
 def test_ids_that_are_not_of_the_pool_are_told_beside_those_that_are():
     class CountsFromOne(BlockManager):
         def __init__(self, num_blocks: int, block_size: int = 16, prefix_caching: bool = True) -> None:

@@ -6,6 +6,7 @@ blocks and of budgets and beside them.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,7 @@ class Script:
         self.size = pick("block_sizes")
         self.caching = pick("prefix_caching")
         self.ranks = pick("priorities") == "different"
+        self.may_void = True in pick.envelope["void_steps"]
         self.most = pick.one_of(8, 8, 1, 2, 3)
         self.budget = pick.one_of(*budgets)
         self.random = np.random.default_rng(pick.seed)
@@ -40,6 +42,7 @@ class Script:
         self.blocks: int | None = None
 
     def call(self) -> Call:
+        self.pick.features["void_steps"] = has_void_steps(self.steps)
         return self.pick.call(
             "Scheduler",
             num_blocks=self.pool(),
@@ -94,16 +97,34 @@ class Script:
             self.do("step")
 
     def void(self) -> None:
-        """A step that nothing comes of, its slots spoilt or not."""
+        """A step that nothing comes of, its slots spoilt or not; a common one where steps always are updated."""
         self.do("schedule")
-        if self.pick.one_of(True, False):
+        if not self.may_void:
+            self.do("update")
+        elif self.pick.one_of(True, False):
             self.do("fail")
+
+    def update(self, *others: str) -> None:
+        """The end of a step: an update, or something else where not all steps need one; "" is nothing."""
+        how = self.pick.one_of("update", *others) if self.may_void else "update"
+        if how:
+            self.do(how)
 
     def end(self) -> Call:
         """Everything is finished, and nothing is left to do."""
         self.do("finish")
         self.do("step")
         return self.call()
+
+
+def has_void_steps(steps: Sequence[tuple[str, Any]]) -> bool:
+    """Whether anything is scheduled, in a story, that is never updated."""
+    pending = False
+    for name, _ in steps:
+        if name == "fail" or (pending and name in ("schedule", "step", "finish")):
+            return True
+        pending = name == "schedule" or (pending and name != "update")
+    return False
 
 
 def several(build: Any) -> Calls:
@@ -114,6 +135,11 @@ def several(build: Any) -> Calls:
 def equal(build: Any) -> Calls:
     """Like `calls`, with one priority."""
     return Calls(build, {"priorities": ["equal"]})
+
+
+def with_voids(build: Any) -> Calls:
+    """Like `calls`, of schedulers whose steps may be void."""
+    return Calls(build, {"void_steps": [True]})
 
 
 def caching(build: Any) -> Calls:
@@ -313,7 +339,7 @@ def evicted(pick: Pick) -> Call:
     return script.end()
 
 
-@calls
+@with_voids
 def voided(pick: Pick) -> Call:
     """Steps of which nothing comes, in the middle of prompts and of outputs, once or several times."""
     script = Script(pick, scarce=pick.one_of(False, True))
@@ -325,7 +351,7 @@ def voided(pick: Pick) -> Call:
     return script.end()
 
 
-@calls
+@with_voids
 def voided_growing(pick: Pick) -> Call:
     """Requests that are preempted for steps of which nothing comes."""
     script = _growing(pick)
@@ -388,8 +414,7 @@ def hits(pick: Pick) -> Call:
             case "cancel":
                 script.do("schedule")
                 script.do("cancel", request=script.any_request())
-                if pick.one_of(True, False):
-                    script.do("update")
+                script.update("")
     return script.end()
 
 
@@ -445,7 +470,7 @@ def in_flight(pick: Pick) -> Call:
                 script.do("cancel", request=script.any_request())
             else:
                 script.add(script.tokens(pick.size(1, 6)), pick.size(1, 3))
-        script.do(pick.one_of("update", "update", "fail"))
+        script.update("update", "fail")
     return script.end()
 
 
@@ -568,7 +593,7 @@ def wrong_updates(pick: Pick, ways: tuple[str, ...] = ("another step", "too few"
     for _ in range(pick.size(1, 2)):
         script.add(script.tokens(pick.size(1, 8)), pick.size(1, 4))
     script.work(2)
-    if how == "another step" and pick.one_of(True, False):
+    if how == "another step" and script.may_void and pick.one_of(True, False):
         script.do("schedule")
     elif how == "another step":
         script.do("step")
