@@ -10,6 +10,7 @@ from inferspec.conformance.inputs.embedding import (
     lookup_calls,
     many_rows_wide,
     many_tokens,
+    of_one_token,
     one_row,
     reading_heads,
     square,
@@ -99,12 +100,12 @@ def test_no_rows_have_the_dtype_of_the_weight(subject, call):
 
 @requirement(spec.EMB_04, call=in_views(lookup_calls(**SINGLE), "weight"), share=0.2)
 def test_a_single_token_is_looked_up_through_the_strides_of_the_weight(subject, call):
-    subject.agrees(_of_one_token(call))
+    subject.agrees(of_one_token(call))
 
 
 @requirement(spec.EMB_05, call=lookup_calls(**SINGLE), share=0.1)
 def test_the_row_of_a_single_token_has_the_dtype_of_the_weight(subject, call):
-    one = _of_one_token(call)
+    one = of_one_token(call)
     returns(subject, one, (*one.arguments["tokens"].shape, call.arguments["dims"]), call.features["dtypes"])
 
 
@@ -245,12 +246,6 @@ def test_every_logit_of_a_prompt_is_written(subject, call):
 @requirement(spec.EMB_19, call=head_calls(sizes=large, amplitude=(1.0,)), share=0.5)
 def test_every_logit_of_a_large_vocabulary_is_written(subject, call):
     subject.agrees(call)
-
-
-def _of_one_token(call):
-    """The call for the first of its tokens."""
-    tokens = call.arguments["tokens"]
-    return call.having(tokens=tokens[:1] if tokens.ndim else tokens)
 
 
 def _next_ids(call):

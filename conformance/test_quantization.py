@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from inferspec.conformance.inputs.embedding import of_one_token
 from inferspec.conformance.inputs.linear import resized
 from inferspec.conformance.inputs.quantization import (
     HEAD,
@@ -697,12 +698,12 @@ def test_rows_have_the_dtype_of_the_scales(subject, call):
     spec.QEMB_04, call=in_views(lookup_calls(sizes=one_row, **SINGLE), "packed", "scales", "biases"), share=0.4
 )
 def test_the_row_of_a_single_token_is_read_through_the_strides_of_the_table(subject, call):
-    subject.agrees(_of_one_token(call))
+    subject.agrees(of_one_token(call))
 
 
 @requirement(spec.QEMB_05, call=lookup_calls(sizes=one_row, **SINGLE), share=0.1)
 def test_the_row_of_a_single_token_has_the_dtype_of_the_scales(subject, call):
-    one = _of_one_token(call)
+    one = of_one_token(call)
     features = call.arguments["packed"].shape[1] * 32 // call.arguments["bits"]
     returns(subject, one, (*one.arguments["tokens"].shape, features), call.features["dtypes"])
 
@@ -826,12 +827,6 @@ def test_a_nan_in_one_group_of_the_table_stays_in_its_logit(subject, call, part)
 def test_no_rows_give_no_logits(subject, call, axis):
     none = resized(call.arguments["x"], axis, 0)
     subject.expects(call.having(x=none), np.zeros((*none.shape[:-1], kept(call))))
-
-
-def _of_one_token(call):
-    """The call for the first of its tokens."""
-    tokens = call.arguments["tokens"]
-    return call.having(tokens=tokens[:1] if tokens.ndim else tokens)
 
 
 def grid_of(call):

@@ -94,6 +94,20 @@ def table(pick: Pick, vocabulary: int, dims: int, dtype: str, amplitude: float) 
     return {"vocab_size": vocabulary, "dims": dims, "weight": weight}
 
 
+def with_borders(pick: Pick, tokens: np.ndarray, vocabulary: int) -> np.ndarray:
+    """The tokens, among them all ids beside the ends of narrow integers: sequences as many as before, and longer."""
+    asked = [*(token for token in BORDERS if token < vocabulary), vocabulary - 1]
+    ids = pick.random.permutation([*asked, *tokens.ravel()])
+    batch = tokens.shape[:-1]
+    return np.resize(ids, (*batch, -(-len(ids) // math.prod(batch))))
+
+
+def of_one_token(call: Call) -> Call:
+    """The call for the first of its tokens."""
+    tokens = call.arguments["tokens"]
+    return call.having(tokens=tokens[:1] if tokens.ndim else tokens)
+
+
 @calls
 def lookup_calls(pick: Pick, sizes: Sizes = small, borders: bool = False) -> Call:
     """Any tokens; the last of the leading dims is the length. borders: all ids beside the ends of narrow integers."""
@@ -101,8 +115,7 @@ def lookup_calls(pick: Pick, sizes: Sizes = small, borders: bool = False) -> Cal
     many, vocabulary, dims = sizes(pick)
     tokens = pick.random.integers(0, vocabulary, with_rows(lead, max(rows, many)))
     if borders:
-        asked = [*(token for token in BORDERS if token < vocabulary), vocabulary - 1]
-        tokens = pick.random.permutation([*asked, *tokens.ravel()])
+        tokens = with_borders(pick, np.asarray(tokens), vocabulary)
     tokens = np.asarray(tokens).astype(pick("token_dtypes"))
     return pick.call(LOOKUP, **table(pick, vocabulary, dims, dtype, pick.one_of(1.0, 1e-3, 1e3)), tokens=tokens)
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from inferspec.conformance.calls import Call
-from inferspec.conformance.inputs.embedding import BORDERS, LARGE
+from inferspec.conformance.inputs.embedding import LARGE, with_borders
 from inferspec.conformance.inputs.linear import with_rows
 from inferspec.conformance.strategies import EDGES, Pick, calls, in_reach
 from inferspec.spec.numerics import f64, largest, round_to
@@ -368,8 +368,7 @@ def lookup_calls(pick: Pick, sizes: Sizes = small, borders: bool = False) -> Cal
     many, vocabulary, groups = sizes(pick, size)
     tokens = pick.random.integers(0, vocabulary, with_rows(lead, max(pick.one_of(3, 1, 2, 5, 7), many)))
     if borders:
-        asked = [*(token for token in BORDERS if token < vocabulary), vocabulary - 1]
-        tokens = pick.random.permutation([*asked, *tokens.ravel()])
+        tokens = with_borders(pick, np.asarray(tokens), vocabulary)
     tokens = np.asarray(tokens).astype(pick("token_dtypes"))
     return pick.call(LOOKUP, **parts(pick, (vocabulary,), groups, dtype, size, bits), tokens=tokens)
 

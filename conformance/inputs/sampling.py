@@ -325,10 +325,9 @@ def tempered_nuclei(pick: Pick) -> Call:
     draws = 64
     arguments: dict[str, Any] = {} if top_k is None else {"top_k": top_k}
     arguments |= {"top_p": _parting(row, heat, top_k), "logits": round_to(np.tile(row, (draws, 1)), dtype)}
-    pick.features["generators"], pick.features["uniform_dtypes"] = "given", "float32"
-    return pick.call(
-        SAMPLER, temperature=heat, **arguments, uniform=below_one((np.arange(draws) + 0.5) / draws, "float32")
-    )
+    pick.features["generators"] = "given"
+    numbers = round_to((np.arange(draws) + 0.5) / draws, pick("uniform_dtypes"))
+    return pick.call(SAMPLER, temperature=heat, **arguments, uniform=numbers)
 
 
 def _parting(row: np.ndarray, heat: float, top_k: int | None) -> float:

@@ -393,9 +393,7 @@ def _nan_to_zero(
 
 
 def _empty_where_not_positive(self: Operation, logits: np.ndarray, dtype: str) -> np.ndarray:
-    weights = exponentials(logits)
-    total = summed(weights)
-    return np.divide(weights, total, out=np.zeros_like(weights), where=total > 0)
+    return np.where(summed(exponentials(logits)) > 0, softmax(logits), 0.0)
 
 
 NAN_TO_ZERO: Change = {"attended": _nan_to_zero}
