@@ -1641,6 +1641,13 @@ MHA_FAULTS = (
         FLASHINFER + "commit/82784bb11",
     ),
     Fault(
+        "mha-mask-remembered-by-identity",
+        "what a mask was made into is kept by its id, which another mask has when the first one is gone",
+        spec.MHA_09,
+        remembers_by_identity("mask"),
+        ENGINEER,
+    ),
+    Fault(
         "mha-key-remembered",
         "the projected key of the first call with these shapes is used for all",
         spec.MHA_09,
