@@ -34,8 +34,15 @@ class Ranks:
         row = np.asarray(logits, np.float64)
         self.rows.append(ranking(row))
         row = row.reshape(-1, row.shape[-1])[-1]
-        order = np.argsort(-row, kind="stable")
-        return int(order[next(self._ranks) % len(order)])
+        return ranked(row, next(self._ranks) % len(row))
+
+
+def ranked(row: np.ndarray, rank: int) -> int:
+    """The id whose logit has the rank, from 0 for the largest, the lowest of equals first and NaN last. row: V."""
+    value = np.partition(-row, rank)[rank]
+    if np.isnan(value):
+        return int(np.argsort(-row, kind="stable")[rank])
+    return int(np.flatnonzero(-row == value)[rank - np.count_nonzero(-row < value)])
 
 
 @dataclass

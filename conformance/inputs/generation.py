@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -100,7 +101,7 @@ def _stops(
     ending = [following[min(number, len(following) - 1)]] if number is not None and following else []
     banned = set(following)
     others = [token for token in prompt if token not in banned] if known else []
-    others += [token for token in range(model["vocab_size"]) if token not in banned][: count + 2]
+    others += itertools.islice((token for token in range(model["vocab_size"]) if token not in banned), count + 2)
     found = [*ending, *dict.fromkeys(others)][:count]
     first = pick.size(0, max(len(found) - 1, 0))
     return tuple(found[first:] + found[:first])
