@@ -88,8 +88,8 @@ def _stops(pick: Pick, target: dict[str, Any], tokens: Any, limit: int, stop_at:
     following = continuation(target, [int(token) for token in tokens], limit)
     number = pick.one_of(*stop_at) if stop_at else None
     ending = [following[min(number, len(following) - 1)]] if number is not None and following else []
-    others = [token for token in range(target["vocab_size"]) if token not in following]
-    found = [*ending, *others][:count]
+    others = (token for token in range(target["vocab_size"]) if token not in following)
+    found = [*ending, *itertools.islice(others, count)][:count]
     first = pick.size(0, max(len(found) - 1, 0))
     return tuple(found[first:] + found[:first])
 
