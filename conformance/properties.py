@@ -29,10 +29,21 @@ def refuses_step(subject: Trial, story: tuple[Call, int]) -> None:
         raise Nonconformance(f"step {bad}, {step_told(short, bad)}, is not refused", short)
 
 
-def goes_on_after_refusal(subject: Trial, story: tuple[Call, int]) -> None:
-    """The story is right to its end. Whether the step is refused at all is another requirement's matter."""
+def refuses_steps(subject: Trial, story: tuple[Call, Sequence[int]]) -> None:
+    """A story's steps of those numbers are all refused."""
     call, bad = story
-    if f"{bad} refused" in subject.answered(call).results:
+    seen = subject.answered(call).results
+    if taken := [number for number in bad if f"{number} refused" not in seen]:
+        short = call.having(steps=call.arguments["steps"][: taken[0]])
+        raise Nonconformance(f"step {taken[0]}, {step_told(short, taken[0])}, is not refused", short)
+
+
+def goes_on_after_refusal(subject: Trial, story: tuple[Call, int | Sequence[int]]) -> None:
+    """The story is right to its end. Whether its step, or all of several, is refused at all is another requirement's
+    matter."""
+    call, bad = story
+    seen = subject.answered(call).results
+    if all(f"{number} refused" in seen for number in ((bad,) if isinstance(bad, int) else bad)):
         subject.agrees(call)
 
 

@@ -2,10 +2,12 @@
 
 from inferspec.conformance.inputs.batching import (
     LARGE,
+    all_bad_pairs,
     attending,
     bad_caches,
     bad_dtypes,
     bad_pairs,
+    bad_pairs_without_a_prompt,
     batches,
     beginning,
     beside_tiles,
@@ -20,15 +22,18 @@ from inferspec.conformance.inputs.batching import (
     idling,
     in_all_views,
     kept_results,
+    kept_whole,
     mixtures,
     other_queries,
     overfull,
     overlong,
     overwritten,
+    past_buffers,
     reused,
     rewound,
     slots_outside,
     taken_slots,
+    thousands,
     turnover,
     without_room,
 )
@@ -38,6 +43,7 @@ from inferspec.conformance.properties import (
     keeps_arguments,
     refuses,
     refuses_step,
+    refuses_steps,
 )
 from inferspec.conformance.suite import requirement
 from inferspec.conformance.trial import Nonconformance
@@ -146,6 +152,16 @@ def test_a_batch_outlives_its_requests_by_many_steps(subject, call):
     subject.agrees(call)
 
 
+@requirement(spec.BATCH_10, call=past_buffers(), share=0.12)
+def test_tokens_one_after_the_other_go_past_the_sizes_of_buffers(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.BATCH_10, call=thousands(), share=0.02)
+def test_thousands_of_tokens_are_counted(subject, call):
+    subject.agrees(call)
+
+
 @requirement(spec.BATCH_11, call=batches(head_dims=["different"]), share=0.3)
 def test_keys_and_values_may_differ_in_size(subject, call):
     subject.agrees(call)
@@ -183,6 +199,11 @@ def test_results_stay_what_they_were(subject, call):
 
 @requirement(spec.BATCH_17, call=kept_results(prompts=beside_tiles), share=0.15)
 def test_long_results_stay_what_they_were(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.BATCH_17, call=kept_whole(), share=0.2)
+def test_results_without_padding_stay_what_they_were(subject, call):
     subject.agrees(call)
 
 
@@ -250,6 +271,11 @@ def test_a_misshaped_update_changes_nothing(subject, story):
     goes_on_after_refusal(subject, story)
 
 
+@requirement(spec.BATCH_23, story=all_bad_pairs(), share=0.08)
+def test_misshaped_updates_one_after_the_other_change_nothing(subject, story):
+    goes_on_after_refusal(subject, story)
+
+
 @requirement(spec.BATCH_23, story=bad_dtypes(), share=0.3)
 def test_an_update_of_another_dtype_changes_nothing(subject, story):
     goes_on_after_refusal(subject, story)
@@ -309,6 +335,16 @@ def test_a_refused_removal_changes_nothing(subject, story):
 @requirement(spec.BATCH_29, story=bad_pairs(), share=1.4)
 def test_a_misshaped_update_is_refused(subject, story):
     refuses_step(subject, story)
+
+
+@requirement(spec.BATCH_29, story=all_bad_pairs(), share=0.1)
+def test_updates_that_are_misshaped_in_any_way_are_refused(subject, story):
+    refuses_steps(subject, story)
+
+
+@requirement(spec.BATCH_29, story=bad_pairs_without_a_prompt(), share=0.06)
+def test_misshaped_updates_of_a_request_without_a_prompt_are_refused(subject, story):
+    refuses_steps(subject, story)
 
 
 @requirement(spec.BATCH_30, story=bad_caches(), share=0.5)

@@ -483,7 +483,7 @@ CONTRACT = Contract(
         "empty_caches": (True, False),
         "offsets": (True, False),
         "limited": (True, False),
-        "tokens": 600,
+        "tokens": 33000,
     },
     requirements=tuple(value for value in list(globals().values()) if isinstance(value, Requirement)),
 )

@@ -20,7 +20,7 @@ from inferspec.spec.numerics import numpy_dtype
 Sizes = Callable[[Pick], int]
 
 SMALL = ((2, 4), (4, 6), (6, 4), (4, 8))
-LARGE = ((2, 128), (40, 6), (2, 80), (9, 72))
+LARGE = ((2, 256), (70, 6), (2, 80), (9, 72))
 """Heads and head dims of keys: more than a tile of a kernel that copies tokens has."""
 
 FEW = (1, 2, 3, 5)
@@ -261,10 +261,13 @@ def decoding(pick: Pick) -> Call:
 
 @needing(slots=[9, 33])
 def crowds(pick: Pick) -> Call:
-    """As many requests as a server takes together, of any lengths, and one that makes way for another."""
+    """As many requests as a server takes together, of any lengths, and one that makes way for another. The longest is
+    the last one, or any."""
     script = Script(pick)
-    for slot in range(script.slots):
-        script.add(int(pick.random.integers(1, 12)), slot)
+    lengths = pick.random.integers(1, 12, script.slots)
+    lengths[-1] += pick.one_of(12, 0)
+    for slot, length in enumerate(lengths.tolist()):
+        script.add(length, slot)
     script.step()
     script.add(slot=script.remove())
     script.step()
@@ -341,6 +344,36 @@ def turnover(pick: Pick) -> Call:
     return script.call(room=(0, 1))
 
 
+@needing(slots=[2, 3, 1])
+def past_buffers(pick: Pick) -> Call:
+    """Token by token past the sizes that buffers have, counted from the first token or from the longest prompt there ever
+    was, which may have left."""
+    script = Script(pick, shapes=((2, 4),))
+    script.add(pick.one_of(1, 2, 5))
+    if script.idle and pick.one_of(True, False):
+        left = script.add(9)
+        if pick.one_of(True, False):
+            script.remove(left)
+    size = pick.one_of(256, 512) + pick.one_of(0, script.longest)
+    script.step(size - max(n for n in script.lengths if n is not None) - 2)
+    for _ in range(4):
+        script.token()
+    return script.call()
+
+
+@needing(slots=[2, 3], tokens=33000)
+def thousands(pick: Pick) -> Call:
+    """A prompt that grows past what half precision or 16 bits can count, beside a short one."""
+    script = Script(pick, shapes=((1, 4),))
+    script.limit = 33000
+    script.add(pick.one_of(32766, 2047))
+    script.add(3)
+    for _ in range(2):
+        script.step(2)
+    script.offsets()
+    return script.call()
+
+
 @needing(head_dims=["same"], slots=SEVERAL)
 def attending(pick: Pick, prompts: Sizes = small, events: int = 6) -> Call:
     """Queries after every few steps, whatever came and went before."""
@@ -379,14 +412,19 @@ def generations(pick: Pick, prompts: Sizes = small, events: int = 8) -> Call:
 
 @needing(slots=FEW, empty_caches=[True])
 def beginning(pick: Pick) -> Call:
-    """Requests without a prompt, alone or beside others."""
+    """Requests without a prompt, alone, beside others, or beside one like it, which may go as it came."""
     script = Script(pick)
     script.empty = False
-    if pick.one_of(True, False) and script.slots > 1:
+    beside = pick.one_of("another", "none", "one that goes", "one like it") if script.slots > 1 else "none"
+    if beside == "another":
         script.add()
-    if pick.one_of(False, True) and script.active:
-        script.step()
+        if pick.one_of(False, True):
+            script.step()
     slot = script.add(0)
+    if beside.startswith("one"):
+        other = script.add(0)
+        if beside == "one that goes":
+            script.remove(other)
     script.offsets()
     script.step()
     script.step()
@@ -443,6 +481,25 @@ def kept_results(pick: Pick, prompts: Sizes = small) -> Call:
     return script.call()
 
 
+@needing(slots=FEW)
+def kept_whole(pick: Pick) -> Call:
+    """All slots are taken by requests of one length, so that there is nothing to pad; what an update returned is read
+    again when others have taken their places."""
+    script = Script(pick)
+    length = small(pick)
+    for slot in range(script.slots):
+        script.add(length, slot)
+    for _ in range(pick.size(1, 2)):
+        script.step()
+    for slot in script.active[: pick.one_of(script.slots, 1)]:
+        script.remove(slot)
+        script.add(length, slot)
+    script.step()
+    for number in script.updates[:-1]:
+        script.do("reread", step=number)
+    return script.call()
+
+
 @needing(slots=FEW, offsets=[True])
 def counted(pick: Pick) -> Call:
     """Offsets before and after every step."""
@@ -462,13 +519,13 @@ def counted(pick: Pick) -> Call:
 
 @needing(slots=SEVERAL)
 def other_queries(pick: Pick) -> Call:
-    """Fewer queries than new tokens, or more."""
+    """Fewer queries than new tokens, or more: than there are tokens, too."""
     script = Script(pick)
     script.fill()
     script.step()
     for _ in range(pick.size(1, 3)):
         length = pick.one_of(1, 2, 4, 6)
-        script.step(length, mask_length=pick.one_of(1, 2, length + 1, length + 4))
+        script.step(length, mask_length=pick.one_of(1, 2, length + 1, length + 9))
     return script.call()
 
 
@@ -587,50 +644,107 @@ def slots_outside(pick: Pick) -> tuple[Call, int]:
     return _going_on(script), bad
 
 
+MISSHAPEN = (
+    "row more",
+    "one row",
+    "longer",
+    "one token",
+    "head more",
+    "one head",
+    "value heads",
+    "wider",
+    "one dim",
+    "flat",
+)
+"""How keys and values can be no pair, or of other shapes than the batch."""
+
+
+def _misshapen(given: dict[str, np.ndarray], way: str, name: str) -> dict[str, np.ndarray]:
+    """Keys and values that are misshapen so. name: which of them, where it is not both."""
+    match way:
+        case "row more":
+            return {n: np.concatenate([x, x[:1]]) for n, x in given.items()}
+        case "one row" if len(given[name]) > 1:
+            return {n: x[:1] for n, x in given.items()}
+        case "longer":
+            return given | {name: np.concatenate([given[name], given[name][:, :, :1]], axis=2)}
+        case "one token":
+            return given | {name: given[name][:, :, :1]}
+        case "head more":
+            return {n: np.concatenate([x, x[:, :1]], axis=1) for n, x in given.items()}
+        case "one head":
+            return {n: x[:, :1] for n, x in given.items()}
+        case "value heads":
+            return given | {"value": given["value"][:, :1]}
+        case "wider":
+            return given | {name: np.concatenate([given[name], given[name][..., :1]], axis=-1)}
+        case "one dim":
+            return given | {name: given[name][..., :1]}
+    return {n: x[0] for n, x in given.items()}
+
+
+def _misshapen_updates(script: Script, ways: Sequence[str]) -> list[int]:
+    """Updates in all of these ways, in any order; their numbers."""
+    told, length = [(way, name) for way in ways for name in ("key", "value")], script.pick.one_of(2, 3)
+    return [
+        script.do("update_and_fetch", **_misshapen(script.arrays(script.slots, length), *told[at]), mask_length=length)
+        for at in script.pick.random.permutation(len(told))
+    ]
+
+
+def _at_work(script: Script) -> None:
+    """A request that has tokens: those of its prompt, or of its first update alone; or what is left of a batch of two."""
+    match script.pick.one_of("prompt", "prompt and step", "left", "first update"):
+        case "prompt and step":
+            script.add(max(small(script.pick), 1))
+            script.step()
+        case "left" if len(script.idle) > 1:
+            script.add(max(small(script.pick), 1))
+            script.remove(script.add(max(small(script.pick), 1)))
+        case "first update" if script.empty:
+            script.add(0)
+            script.step()
+        case _:
+            script.add(max(small(script.pick), 1))
+
+
 @needing(slots=FEW)
 def bad_pairs(pick: Pick) -> tuple[Call, int]:
     """Keys and values that are no pair, or of other shapes than the batch."""
     script = Script(pick)
-    script.add(max(small(pick), 1))
-    if pick.one_of(True, False):
-        script.step()
-    length = pick.one_of(2, 3, 5)
-    given = script.arrays(script.slots, length)
-    name, other = pick.one_of(("key", "value"), ("value", "key"))
-    match pick.one_of(
-        "row more", "one row", "longer", "one token", "head more", "one head", "wider", "one dim", "flat", "value heads"
-    ):
-        case "row more":
-            given = {n: np.concatenate([x, x[:1]]) for n, x in given.items()}
-        case "one row" if script.slots > 1:
-            given = {n: x[:1] for n, x in given.items()}
-        case "longer":
-            given[name] = np.concatenate([given[name], given[name][:, :, :1]], axis=2)
-        case "one token":
-            given[name] = given[name][:, :, :1]
-        case "head more":
-            given = {n: np.concatenate([x, x[:, :1]], axis=1) for n, x in given.items()}
-        case "one head":
-            given = {n: x[:, :1] for n, x in given.items()}
-        case "value heads":
-            given["value"] = given["value"][:, :1]
-        case "wider":
-            given[name] = np.concatenate([given[name], given[name][..., :1]], axis=-1)
-        case "one dim":
-            given[name] = given[name][..., :1]
-        case _:
-            given = {name: given[name][0], other: given[other][0]}
-    bad = script.do("update_and_fetch", key=given["key"], value=given["value"], mask_length=length)
+    _at_work(script)
+    length, way, name = pick.one_of(2, 3, 5), pick.one_of(*MISSHAPEN), pick.one_of("key", "value")
+    given = _misshapen(script.arrays(script.slots, length), way, name)
+    bad = script.do("update_and_fetch", **given, mask_length=length)
     return _going_on(script), bad
+
+
+@needing(slots=FEW)
+def all_bad_pairs(pick: Pick) -> tuple[Call, tuple[int, ...]]:
+    """Keys and values that are no pair, or of other shapes than the batch, in all ways one after the other."""
+    script = Script(pick)
+    _at_work(script)
+    bad = _misshapen_updates(script, MISSHAPEN)
+    return _going_on(script), tuple(bad)
+
+
+@needing(slots=FEW, empty_caches=[True])
+def bad_pairs_without_a_prompt(pick: Pick) -> tuple[Call, tuple[int, ...]]:
+    """Keys and values that are no pair, or not of as many rows as there are slots, before the first update of a request
+    without a prompt; after it also those of other shapes than that."""
+    script = Script(pick)
+    script.add(0)
+    bad = _misshapen_updates(script, ("longer", "one token", "value heads", "row more", "flat"))
+    script.step()
+    bad += _misshapen_updates(script, MISSHAPEN)
+    return _going_on(script), tuple(bad)
 
 
 @needing(slots=SEVERAL)
 def bad_caches(pick: Pick) -> tuple[Call, int]:
     """A cache of two rows, or of other heads or head dims than the request beside it."""
     script = Script(pick)
-    script.add(max(small(pick), 1))
-    if pick.one_of(True, False):
-        script.step()
+    _at_work(script)
     given = script.arrays(1, small(pick))
     match pick.one_of("rows", "heads", "one head", "key dim", "value dim", "one dim"):
         case "heads":
@@ -653,9 +767,7 @@ def bad_caches(pick: Pick) -> tuple[Call, int]:
 def bad_dtypes(pick: Pick) -> tuple[Call, int]:
     """Tokens or a cache in another dtype than the request beside it."""
     script = Script(pick)
-    script.add(max(small(pick), 1))
-    if pick.one_of(True, False):
-        script.step()
+    _at_work(script)
     length, update = small(pick), pick.one_of(True, False)
     given = script.arrays(script.slots if update else 1, length)
     dtype = pick.one_of(*(numpy_dtype(name) for name in ("float32", "float16", "bfloat16") if name != script.dtype))

@@ -730,7 +730,221 @@ def _room_past_prompts(self: BatchingKVCache, story: Story, key: np.ndarray) -> 
         raise ValueError("full")
 
 
+def _features_past_128(story: Story, keys: np.ndarray, values: np.ndarray, mask: np.ndarray) -> None:
+    keys[..., 128:] = values[..., 128:] = 0
+
+
+def _heads_past_64(story: Story, keys: np.ndarray, values: np.ndarray, mask: np.ndarray) -> None:
+    keys[:, 64:] = values[:, 64:] = 0
+
+
+def _longest_of_32(story: Story, keys: np.ndarray, values: np.ndarray, mask: np.ndarray) -> None:
+    """Slots past the 32nd are not asked how long their requests are, and lose what others have not."""
+    lengths = [0 if row is None else row[0].shape[1] for row in story.batch.rows]
+    mask[32:, ..., : mask.shape[-1] - max(lengths[:32])] = False
+
+
+def _past_16_bits(keys: np.ndarray, values: np.ndarray, mask: np.ndarray, length: int) -> None:
+    mask[..., : mask.shape[-1] - 32767] = False
+
+
+def _positions_in_half(self: BatchingKVCache, queries: int, length: int) -> np.ndarray:
+    last = np.arange(queries)[:, None] + length - queries
+    return np.asarray(np.arange(length).astype(np.float16) <= last.astype(np.float16))
+
+
+def _counted_from_the_end(self: BatchingKVCache, queries: int, length: int) -> np.ndarray:
+    """What is visible is a slice, whose end below 0 counts from the end."""
+    visible = np.zeros((queries, length), bool)
+    for query in range(queries):
+        visible[query, : length - queries + query + 1] = True
+    return visible
+
+
+# buffers
+
+
+def _room_for_256_more(self: BatchingKVCache, story: Story, slot: int, key: Any, value: Any, stale: int) -> None:
+    """A buffer has 256 columns more than the longest prompt so far; end: the columns that were written."""
+    BatchingKVCache.enter(self, story, slot, key, value, stale)
+    if key.shape[2] > getattr(story, "end", 0) or not hasattr(story, "room"):
+        story.end, story.room = key.shape[2], key.shape[2] + 256
+
+
+def _first_past_the_buffer_lost(self: BatchingKVCache, story: Story, key: np.ndarray, value: np.ndarray) -> None:
+    """Whether a step fits is told wrong by one: a token right past the end of the buffer is written nowhere."""
+    BatchingKVCache.store(self, story, key, value)
+    if not (rows := _rows(story)):
+        return
+    story.end += key.shape[2]
+    for _, row in rows:
+        for x in row:
+            x[:, x.shape[1] - (story.end == story.room + 1) :] = 0
+    if story.end > story.room:
+        story.room = story.end + 256
+
+
+def _old_end_in_a_new_buffer(self: BatchingKVCache, story: Story, key: np.ndarray, value: np.ndarray) -> None:
+    """Requests move to the front of a new buffer, and the tokens of the step that needs it go where the end was."""
+    before = self.width(story)
+    BatchingKVCache.store(self, story, key, value)
+    if not (rows := _rows(story)):
+        return
+    lost = min(story.end - before, key.shape[2])
+    story.end += key.shape[2]
+    if story.end > story.room:
+        for _, row in rows:
+            for x in row:
+                x[:, x.shape[1] - lost :] = 0
+        story.end = self.width(story)
+        story.room = story.end + 256
+
+
+def _whole_buffers(self: BatchingKVCache, story: Story, key: np.ndarray, value: np.ndarray, mask_length: int) -> Raw:
+    """Where nothing is padded the buffers themselves are returned."""
+    result = BatchingKVCache.fetched(self, story, key, value, mask_length)
+    if len({None if row is None else row[0].shape[1] for row in story.batch.rows}) == 1:
+        story.buffers = result[:2]
+    return result
+
+
+def _clears_buffers(self: BatchingKVCache, story: Story, slot: int) -> None:
+    BatchingKVCache.leave(self, story, slot)
+    for x in getattr(story, "buffers", ()):
+        x[slot] = 0
+
+
+# requests without a prompt
+
+
+def _nothing_to_filter(self: BatchingKVCache, story: Story, slot: int) -> None:
+    """Rows are taken out of buffers that are only made with the first tokens."""
+    if len(rows := _rows(story)) > 1 and not any(row[0].shape[1] for _, row in rows):
+        raise ValueError("no buffers")
+    BatchingKVCache.leave(self, story, slot)
+
+
+def _notes_prompts(self: BatchingKVCache, story: Story, slot: int, key: Any, value: Any, stale: int) -> None:
+    BatchingKVCache.enter(self, story, slot, key, value, stale)
+    story.prompted = getattr(story, "prompted", False) or key.shape[2] > 0
+
+
+def _broadcasting_without_prompts(
+    self: BatchingKVCache, story: Story, key: np.ndarray, value: np.ndarray, mask_length: int
+) -> dict[str, Any]:
+    """The shapes of the batch are those of its prompts: where there was none, whatever can be broadcast is taken."""
+    update = BatchingKVCache.update_and_fetch if getattr(story, "prompted", False) else _broadcasting
+    return update(self, story, key, value, mask_length)
+
+
+def _one_value_head_at_first(
+    self: BatchingKVCache, story: Story, key: np.ndarray, value: np.ndarray, mask_length: int
+) -> dict[str, Any]:
+    """While nothing is cached, a single head of values is for all heads."""
+    if value.ndim == 4 and value.shape[1] == 1 and not any(self.offsets_of(story)):
+        value = np.repeat(value, key.shape[1], axis=1)
+    return BatchingKVCache.update_and_fetch(self, story, key, value, mask_length)
+
+
+def _single_feature_kept(self: BatchingKVCache, story: Story, key: np.ndarray, value: np.ndarray) -> None:
+    """A key of a single feature is cached for all features, and refused when it does not go with its value."""
+    try:
+        BatchingKVCache.check_update(self, story, key, value)
+    except ValueError:
+        if key.ndim == 4 and key.shape[3] == 1:
+            for slot, row in _rows(story):
+                story.batch.rows[slot] = tuple(np.concatenate([x, x[:, :1]], axis=1) for x in row)
+        raise
+
+
 FAULTS: tuple[Fault, ...] = (
+    _fault(
+        "features-past-128",
+        "features of a head past 128 are not copied",
+        spec.BATCH_01,
+        _after(_features_past_128),
+        "PROPERTIES X2",
+    ),
+    _fault(
+        "sixty-four-heads", "heads past the 64th are not copied", spec.BATCH_01, _after(_heads_past_64), "PROPERTIES X2"
+    ),
+    _fault(
+        "longest-of-32",
+        "the longest request is looked for in the first 32 slots",
+        spec.BATCH_08,
+        _after(_longest_of_32),
+        "PROPERTIES X2",
+    ),
+    _fault(
+        "none-to-filter",
+        "of requests that all have no tokens yet none can leave",
+        spec.BATCH_09,
+        {"leave": _nothing_to_filter},
+        "PROPERTIES BK4",
+    ),
+    _fault(
+        "first-past-the-buffer",
+        "the 257th token after a prompt is lost when it comes alone",
+        spec.BATCH_10,
+        {"enter": _room_for_256_more, "store": _first_past_the_buffer_lost},
+        "PROPERTIES KV2",
+    ),
+    _fault(
+        "old-end-in-a-new-buffer",
+        "what grows a buffer is written where its end was before the requests moved",
+        spec.BATCH_10,
+        {"enter": _room_for_256_more, "store": _old_end_in_a_new_buffer},
+        "PROPERTIES KV2",
+    ),
+    _fault(
+        "lengths-of-16-bits",
+        "tokens past 32767 push the first ones out of sight",
+        spec.BATCH_10,
+        _from(32767, _past_16_bits),
+        "PROPERTIES X8",
+    ),
+    _fault(
+        "positions-in-half",
+        "the mask compares positions in float16",
+        spec.BATCH_10,
+        {"visible": _positions_in_half},
+        "PROPERTIES X8",
+    ),
+    _fault(
+        "whole-buffers",
+        "where nothing is padded the buffers are returned, which are cleared when requests leave",
+        spec.BATCH_17,
+        {"fetched": _whole_buffers, "leave": _clears_buffers},
+        "PROPERTIES X7",
+    ),
+    _fault(
+        "queries-from-the-end",
+        "of more queries than tokens the first ones see all but the last tokens",
+        spec.BATCH_19,
+        {"visible": _counted_from_the_end},
+        "slices whose end is below 0",
+    ),
+    _fault(
+        "single-feature-kept",
+        "a key of a single feature has been cached when it is refused",
+        spec.BATCH_23,
+        {"check_update": _single_feature_kept},
+        "PROPERTIES PG5",
+    ),
+    _fault(
+        "broadcasts-without-prompts",
+        "a single head or feature is for all, where no request had a prompt",
+        spec.BATCH_29,
+        {"enter": _notes_prompts, "update_and_fetch": _broadcasting_without_prompts},
+        "PROPERTIES X9",
+    ),
+    _fault(
+        "one-value-head-at-first",
+        "a single head of values is for all in the first update of a request without a prompt",
+        spec.BATCH_29,
+        {"update_and_fetch": _one_value_head_at_first},
+        "PROPERTIES X9",
+    ),
     _fault(
         "features-past-64",
         "features of a head past 64 are not copied",
