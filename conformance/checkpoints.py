@@ -79,7 +79,11 @@ def write(
     else:
         # Round and round, so that the parts of one layer lie in different files.
         count = (2, 3, 11)[len(names) % 3]
-        files = {f"model-{i + 1:05}-of-{count:05}.safetensors": names[i::count] for i in range(count)}
+        named = (
+            "model.part-{:c}.safetensors" if "shards of any names" in written else "model-{:05}-of-{:05}.safetensors"
+        )
+        first = ord("a") if "shards of any names" in written else 1
+        files = {named.format(first + i, count): names[i::count] for i in range(count)}
         places = {name: file for file, held in files.items() for name in held}
         index = {"metadata": {"total_size": sum(x.nbytes for x in weights.values())}, "weight_map": places}
         (folder / "model.safetensors.index.json").write_text(json.dumps(index))
@@ -303,6 +307,7 @@ def _metadata(config: Mapping[str, Any]) -> dict[str, Any]:
         "rope.freq_base": float(theta),
         "attention.layer_norm_rms_epsilon": float(config["rms_norm_eps"]),
         "vocab_size": config["vocab_size"],
+        **{f"rope.scaling.{key}": value for key, value in (config.get("rope_scaling") or {}).items()},
     }
     # A few words of a tokenizer: readers pass over arrays of any type, and must do it right.
     words = [f"word {i}" for i in range(config["vocab_size"])]

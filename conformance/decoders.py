@@ -50,7 +50,7 @@ def one_tensor_changes(call: Call, which: float) -> Call:
     return call.having(weights={**weights, name: other})
 
 
-def without(call: Call, which: float, ending: str = "") -> tuple[Call, str]:
+def without(call: Call, which: float, ending: str | tuple[str, ...] = "") -> tuple[Call, str]:
     """The call with a tensor missing, and its name, which ends so."""
     weights = dict(call.arguments["weights"])
     # A layer without scales is a dense one, whose weight then is misshaped.
@@ -59,7 +59,15 @@ def without(call: Call, which: float, ending: str = "") -> tuple[Call, str]:
     return call.having(weights=weights), name
 
 
-def misshaped(call: Call, which: float, way: str, ending: str = "") -> tuple[Call, str]:
+def without_a_layer(call: Call, which: float) -> Call:
+    """The call without any tensor of one of its layers: with the last one a model of fewer layers is left."""
+    count = call.arguments["config"]["num_hidden_layers"]
+    gone = f"model.layers.{count - 1 - int(which * count)}."
+    weights = {name: x for name, x in call.arguments["weights"].items() if not name.startswith(gone)}
+    return call.having(weights=weights)
+
+
+def misshaped(call: Call, which: float, way: str, ending: str | tuple[str, ...] = "") -> tuple[Call, str]:
     """The call with a tensor that has a row more, a row less, or its axes exchanged, and the tensor's name, which ends so."""
     weights = dict(call.arguments["weights"])
     name = _one_of([name for name in weights if name.endswith(ending)], which)
@@ -142,6 +150,18 @@ def takes_no_scaled_rope_for_the_default(subject: Trial, call: Call, place: str,
                 raise Nonconformance(f"{key} {kind!r} of {place} is taken for the default", scaled)
 
 
+def with_scaled_rope(call: Call, key: str, kind: str) -> Call:
+    """The call with a `rope_scaling` of that kind, under one of the names that it may have."""
+    return with_config(call, rope_scaling={key: kind, **SCALED_ROPE.get(kind, {"factor": 8.0})})
+
+
+def is_not_taken_for(subject: Trial, plain: Call, scaled: Call) -> None:
+    """The second call is refused, or gives other logits than the first."""
+    seen = subject.observe(scaled)
+    if not seen.raised and bit_equal(subject.agrees(plain), subject.value(scaled)):
+        raise Nonconformance("the RoPE that its files ask for is taken for the default", scaled)
+
+
 def takes_no_other_activation_for_silu(subject: Trial, call: Call) -> None:
     """An activation that nobody knows is refused; one that some know is refused or gives other logits than SiLU."""
     refuses(subject, with_config(call, hidden_act="unheard-of"))
@@ -181,6 +201,7 @@ def with_all_that_is_said(call: Call) -> Call:
     if "rope_parameters" in config:
         del said["rope_scaling"]
     said |= {name: None for name in ("head_dim", "num_key_value_heads") if name not in config}
+    said |= {"torch_dtype": call.features["dtypes"]}
     absent = {name for name in ("attention_bias", "mlp_bias") if not config.get(name)}
     return call.having(config={**{name: x for name, x in config.items() if name not in absent}, **said})
 

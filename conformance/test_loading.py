@@ -4,12 +4,16 @@ import numpy as np
 
 from inferspec.conformance.decoders import (
     as_mlx_lm_writes,
+    is_not_taken_for,
     misshaped,
     refuses_naming,
     with_additional,
     with_all_that_is_said,
     with_config,
+    with_loud_stream,
+    with_scaled_rope,
     without,
+    without_a_layer,
     without_fields,
 )
 from inferspec.conformance.envelope import OutsideEnvelope
@@ -34,7 +38,10 @@ SHARES = fractions
 
 FOLDERS = ["folder", "sharded"]
 BESIDE_OTHERS = ("another file", "out of order", "no metadata")
+SHARDED_ANYHOW = (*BESIDE_OTHERS, "shards of any names")
 PACKED = ["4-bit", "8-bit", "2-bit"]
+PLACED = tuple(f"{name}.weight" for name in ("v_proj", "o_proj", "gate_proj", "up_proj", "down_proj", "norm"))
+"""Tensors whose rows nothing else decides: those of the embedding are the vocabulary, queries and keys have an order."""
 GGUF_FILES = ("aligned to 128", "data out of order", "keys out of order", "few keys")
 
 # folders
@@ -75,7 +82,14 @@ def test_more_than_ten_layers_are_in_the_order_of_their_numbers(subject, call):
     subject.agrees(call)
 
 
-@requirement(spec.LOAD_02, call=folder_calls(forms=["sharded"], habits=BESIDE_OTHERS), share=0.3)
+@requirement(
+    spec.LOAD_01, call=folder_calls(forms=FOLDERS, packing=["dense"], dtypes=["bfloat16", "float32"]), share=0.06
+)
+def test_numbers_that_float16_cannot_hold_are_loaded(subject, call):
+    subject.agrees(with_loud_stream(call, "embed_tokens"))
+
+
+@requirement(spec.LOAD_02, call=folder_calls(forms=["sharded"], habits=SHARDED_ANYHOW), share=0.3)
 def test_shards_give_the_model_of_all_their_tensors(subject, call):
     subject.agrees(call)
 
@@ -236,6 +250,27 @@ def test_a_missing_bias_is_refused_by_its_name(subject, call, which):
     refuses_naming(subject, *without(call, which, ".bias"))
 
 
+@requirement(spec.LOAD_11, call=folder_calls(forms=FOLDERS, layers=(2, 3)), which=SHARES, share=0.06)
+def test_a_missing_layer_is_refused(subject, call, which):
+    refuses(subject, without_a_layer(call, which))
+
+
+@requirement(
+    spec.LOAD_11,
+    call=gguf_calls(forms=["gguf"], gguf_types=["F32", "F16"]),
+    which=SHARES,
+    share=0.1,
+)
+def test_a_tensor_that_a_gguf_file_lacks_is_refused(subject, call, which):
+    # Without output.weight the embedding is the head.
+    refuses(subject, without(call, which, ("_proj.weight", "norm.weight", "embed_tokens.weight"))[0])
+
+
+@requirement(spec.LOAD_11, call=gguf_calls(forms=["gguf"], layers=(2, 3)), which=SHARES, share=0.06)
+def test_a_layer_that_a_gguf_file_lacks_is_refused(subject, call, which):
+    refuses(subject, without_a_layer(call, which))
+
+
 @requirement(spec.LOAD_12, call=folder_calls(forms=FOLDERS), which=SHARES, share=0.3)
 def test_a_tensor_without_a_place_is_refused_by_its_name(subject, call, which):
     refuses_naming(subject, *with_additional(call, which))
@@ -275,6 +310,17 @@ def test_a_misshaped_tensor_of_a_quantised_model_is_refused(subject, call, which
 
 
 @requirement(
+    spec.LOAD_13,
+    call=gguf_calls(forms=["gguf"], gguf_types=["F32", "F16"]),
+    which=SHARES,
+    way=among(["longer", "shorter", "transposed"]),
+    share=0.1,
+)
+def test_a_misshaped_tensor_of_a_gguf_file_is_refused(subject, call, which, way):
+    refuses(subject, misshaped(call, which, way, PLACED)[0])
+
+
+@requirement(
     spec.LOAD_14,
     call=folder_calls(forms=["folder"], packing=["dense"]),
     kind=among(["a_model_of_next_year", "llama5", "", None]),
@@ -282,6 +328,38 @@ def test_a_misshaped_tensor_of_a_quantised_model_is_refused(subject, call, which
 )
 def test_an_unknown_model_type_is_refused(subject, call, kind):
     refuses(subject, with_config(call, model_type=kind))
+
+
+@requirement(
+    spec.LOAD_14,
+    call=gguf_calls(forms=["gguf"], gguf_types=["F32", "F16"]),
+    kind=among(["a_model_of_next_year", "gpt2", "llama5"]),
+    share=0.06,
+)
+def test_an_unknown_architecture_of_a_gguf_file_is_refused(subject, call, kind):
+    refuses(subject, with_config(call, model_type=kind))
+
+
+@requirement(
+    spec.LOAD_22,
+    call=folder_calls(forms=["folder"], rope=["rope_theta"], packing=["dense"]),
+    key=among(["rope_type", "type"]),
+    kind=among(["linear", "yarn", "llama3", "unheard-of"]),
+    share=0.06,
+)
+def test_scaled_rope_of_a_config_is_not_taken_for_the_default(subject, call, key, kind):
+    is_not_taken_for(subject, call, with_scaled_rope(call, key, kind))
+
+
+@requirement(
+    spec.LOAD_22,
+    call=gguf_calls(forms=["gguf"], gguf_types=["F32", "F16"]),
+    kind=among(["linear", "yarn", "unheard-of"]),
+    share=0.06,
+)
+def test_scaled_rope_of_a_gguf_file_is_not_taken_for_the_default(subject, call, kind):
+    scaling = {"type": kind, "factor": 8.0, "original_context_length": 8}
+    is_not_taken_for(subject, call, with_config(call, rope_scaling=scaling))
 
 
 @requirement(spec.LOAD_15, call=damaged_calls(forms=FOLDERS), share=0.5)

@@ -42,11 +42,13 @@ HABITS = (
     "data out of order",
     "keys out of order",
     "few keys",
+    "shards of any names",
 )
 """What files may have otherwise and mean the same: a header of safetensors that names tensors in another order than
 that of their data, or has no `__metadata__`; a file of safetensors beside those of the model, which no index names; a
 GGUF file with a `general.alignment`, with data in another order than its tensors are named in, with its keys in another
-order, or without those that say what is known: a number of key heads that is that of the heads, and of ids."""
+order, or without those that say what is known: a number of key heads that is that of the heads, and of ids; shards
+whose names do not say how many they are."""
 
 Config = dict[str, Any]
 Weights = dict[str, np.ndarray]
@@ -296,6 +298,12 @@ LOAD_21 = _load(
     "LOAD-21",
     "the biases of a llama in GGUF are added, those of its queries and keys in the order of traditional RoPE as their rows",
     source="llama.cpp, build_llama and permute in convert_hf_to_gguf.py; PROPERTIES X13",
+)
+LOAD_22 = _load(
+    "LOAD-22",
+    "a config.json or a GGUF file that asks for scaled RoPE is refused, or scaled: it is not taken for the default",
+    aspect=Aspect.GUARD,
+    source=f"{GGUF}, rope.scaling.type; PROPERTIES X13",
 )
 
 

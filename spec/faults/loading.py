@@ -10,6 +10,7 @@ import numpy as np
 from inferspec.spec.contract import Arguments, Fault, Variant
 from inferspec.spec.loading import (
     GGUF,
+    HF_FORMAT,
     LOAD_01,
     LOAD_02,
     LOAD_03,
@@ -31,6 +32,7 @@ from inferspec.spec.loading import (
     LOAD_19,
     LOAD_20,
     LOAD_21,
+    LOAD_22,
     Config,
     Load,
     Weights,
@@ -508,7 +510,135 @@ def _key_length_needed(self: Load, config: Config, weights: Weights) -> Understo
     return config, weights
 
 
+def _bfloat16_through_float16(self: Load, config: Config, weights: Weights) -> Understood:
+    """NumPy has no bfloat16: its numbers are read as float16's, which are as short and reach less far."""
+
+    def read(name: str, x: np.ndarray) -> np.ndarray:
+        return x.astype(np.float32).astype(np.float16).astype(x.dtype) if x.dtype.name == "bfloat16" else x
+
+    return config, _replaced(weights, read)
+
+
+def _layers_that_are_there(self: Load, a: Arguments) -> Arguments:
+    inner = Load.inner(self, a)
+    count = inner.config["num_hidden_layers"]
+    found = {int(name.split(".")[2]) for name in inner.weights if name.startswith("model.layers.")}
+    there = next((layer for layer in range(count) if layer not in found), count)
+    return _with_weights(inner, inner.weights, num_hidden_layers=max(there, 1))
+
+
+def _of_gguf(change: Callable[[Load, Arguments], Arguments]) -> Callable[..., Arguments]:
+    """What is done to the model of a GGUF file alone."""
+
+    def inner(self: Load, a: Arguments) -> Arguments:
+        found = Load.inner(self, a)
+        return change(self, found) if a.form == "gguf" and found.config["model_type"] in self.models else found
+
+    return inner
+
+
+def _layers_of_gguf(self: Load, a: Arguments) -> Arguments:
+    return _layers_that_are_there(self, a) if a.form == "gguf" else Load.inner(self, a)
+
+
+def _layers_of_folders(self: Load, a: Arguments) -> Arguments:
+    return Load.inner(self, a) if a.form == "gguf" else _layers_that_are_there(self, a)
+
+
+def _norms_of_one_where_missing(self: Load, a: Arguments) -> Arguments:
+    shapes = self.decoder(a.config).shapes(a)
+    missing = {name: np.ones(shape, np.float32) for name, shape in shapes.items() if name.endswith("norm.weight")}
+    return _with_weights(a, missing | a.weights)
+
+
+def _gguf_of_any_architecture(self: Load, a: Arguments) -> None:
+    config = {**a.config, "model_type": "llama"} if a.form == "gguf" else a.config
+    Load.guard(self, Arguments(**{**vars(a), "config": config}))
+
+
+def _tolerates_small_losses_of_gguf(self: Load, a: Arguments) -> None:
+    if a.form != "gguf" or a.damage != "cut short" or a.lost > 16:
+        Load.guard_files(self, a)
+
+
+def _unscaled(*forms: str) -> Callable[..., Config]:
+    def configured(self: Load, config: Config, a: Arguments) -> Config:
+        return {key: x for key, x in config.items() if key != "rope_scaling"} if a.form in forms else config
+
+    return configured
+
+
 FAULTS: tuple[Fault, ...] = (
+    Fault(
+        "loading-bfloat16-through-float16",
+        "tensors of bfloat16 are read through float16: what is past its range is infinite",
+        LOAD_01,
+        {"unpacked": _bfloat16_through_float16},
+        "NumPy, which has no bfloat16",
+    ),
+    Fault(
+        "loading-numbered-shards",
+        "shards are looked for by their numbers, not by the names that the index says",
+        LOAD_02,
+        {"guard_files": _refuses("shards of any names")},
+        HF_FORMAT,
+    ),
+    Fault(
+        "loading-layers-that-are-there",
+        "a model of a folder has as many layers as its files have",
+        LOAD_11,
+        {"inner": _layers_of_folders},
+        TIRED,
+    ),
+    Fault(
+        "loading-gguf-missing-norm",
+        "a norm that a GGUF file lacks keeps its factors of 1",
+        LOAD_11,
+        {"inner": _of_gguf(_norms_of_one_where_missing)},
+        TIRED,
+    ),
+    Fault(
+        "loading-gguf-layers-that-are-there",
+        "a model of a GGUF file has as many layers as the file has",
+        LOAD_11,
+        {"inner": _layers_of_gguf},
+        TIRED,
+    ),
+    Fault(
+        "loading-gguf-misshaped-fitted",
+        "a tensor of another shape in a GGUF file is cut or repeated to fit",
+        LOAD_13,
+        {"inner": _of_gguf(_fitted)},
+        "PROPERTIES EM4",
+    ),
+    Fault(
+        "loading-gguf-any-architecture",
+        "a GGUF file of an unknown architecture is taken for a llama",
+        LOAD_14,
+        {"guard": _gguf_of_any_architecture, "decoder": _taken_for_llama},
+        "the model_type remapping of loaders",
+    ),
+    Fault(
+        "loading-gguf-few-bytes-lost",
+        "a few bytes that a GGUF file lacks at its end are read as zeros",
+        LOAD_15,
+        {"guard_files": _tolerates_small_losses_of_gguf, "inner": _zeros_at_the_end},
+        "a size that is compared in pages",
+    ),
+    Fault(
+        "loading-gguf-unscaled",
+        "the RoPE scaling of a GGUF file is not read",
+        LOAD_22,
+        {"configured": _unscaled("gguf")},
+        "PROPERTIES X13",
+    ),
+    Fault(
+        "loading-unscaled",
+        "the rope_scaling of a config.json is not read",
+        LOAD_22,
+        {"configured": _unscaled("folder", "sharded")},
+        "PROPERTIES X13",
+    ),
     Fault(
         "loading-data-in-order-of-the-header",
         "tensors are read one after the other as the header names them, without their offsets",
