@@ -1,20 +1,26 @@
 """Does a serving engine keep the contract? Every request must come out as it would alone, whatever happens around it."""
 
+import itertools
+
 import numpy as np
 
 from inferspec.conformance.inputs.engine import (
+    alike_in_print,
     asked_twice,
+    asked_twice_anew,
     budgets,
     cancelling,
     cancelling_again,
     cancelling_in_short_pools,
     cancelling_sharers,
     conversations,
+    copies_taken,
     crowded_out,
     crowds,
     empty_prompts,
     failed_prompts,
     failing,
+    failing_differently,
     failing_runs,
     full_houses,
     guessed_again,
@@ -23,6 +29,7 @@ from inferspec.conformance.inputs.engine import (
     guessed_right,
     half_computed,
     large_houses,
+    late_arrivals,
     late_queues,
     limits,
     lone,
@@ -30,24 +37,30 @@ from inferspec.conformance.inputs.engine import (
     long_requests,
     lookalikes,
     many,
+    many_before,
     many_pages,
     negative_limits,
     of_twins,
     other_beginnings,
     other_vocabularies,
     overwriting,
+    overwriting_ends,
     queues,
+    queues_of_several,
     ranked,
+    ranked_in_short_pools,
     recycled,
     rounds,
     running,
     same_again,
     sharing,
+    short_drafts,
     short_pools,
     side_by_side,
     stopping,
     stopping_at_once,
     stopping_at_one_of_many,
+    stopping_differently,
     stopping_in_short_pools,
     strange_ids,
     strangers,
@@ -171,6 +184,11 @@ def test_ids_that_are_alike_in_their_low_bits_are_not_taken_for_the_same(subject
     subject.agrees(call)
 
 
+@requirement(spec.ENG_06, call=alike_in_print(), share=0.1)
+def test_ids_that_are_alike_in_print_are_not_taken_for_the_same(subject, call):
+    subject.agrees(call)
+
+
 @requirement(spec.ENG_06, call=half_computed(**PLAIN), share=0.25)
 def test_what_is_not_computed_yet_is_not_hit(subject, call):
     subject.agrees(call)
@@ -193,6 +211,11 @@ def test_a_prompt_whose_pages_were_taken_comes_out_as_before(subject, call):
 
 @requirement(spec.ENG_08, call=short_pools(prefix_caching=[True], page_sizes=[1, 2, 3], **PLAIN), share=0.2)
 def test_hits_in_a_short_pool_are_right(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.ENG_08, call=copies_taken(), share=0.1)
+def test_what_two_computed_is_hit_rightly_when_the_pages_of_one_were_taken(subject, call):
     subject.agrees(call)
 
 
@@ -257,6 +280,11 @@ def test_any_of_many_ids_ends_a_request(subject, call):
     subject.agrees(call)
 
 
+@requirement(spec.ENG_14, call=stopping_differently(), share=0.08)
+def test_what_ends_one_request_ends_no_other_of_the_same_prompt(subject, call):
+    subject.agrees(call)
+
+
 @requirement(spec.ENG_14, call=stopping_in_short_pools(), share=0.1)
 def test_an_end_of_sequence_id_ends_a_preempted_request(subject, call):
     subject.agrees(call)
@@ -282,6 +310,31 @@ def test_requests_that_come_late_are_served_by_priority_too(subject, call):
     subject.agrees(call)
 
 
+@requirement(spec.ENG_16, call=late_arrivals(), share=0.08)
+def test_requests_that_come_late_are_served_in_order(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.ENG_16, call=queues_of_several(), share=0.08)
+def test_requests_that_are_served_several_at_a_time_go_by_priority_and_then_in_order(subject, call):
+    seen, asked = subject.parts(call), {number: call.arguments["steps"][number - 1][1] for number in adds(call)}
+    order = sorted(asked, key=lambda number: (-asked[number]["priority"], number))
+    for one, later in itertools.pairwise(order):
+        if not 0 < int(seen[f"{one} first"]) <= int(seen[f"{later} first"]):
+            raise Nonconformance(f"request {later} gives its id before request {one}, which goes first", call)
+
+
+@requirement(spec.ENG_16, story=ranked_in_short_pools(), share=0.08)
+def test_preempted_requests_keep_their_priority(subject, story):
+    call, low = story
+    seen = subject.parts(call)
+    for number in adds(call):
+        if number != low and not 0 < int(seen[f"{number} last"]) < int(seen[f"{low} first"]):
+            raise Nonconformance(
+                f"request {low} has all pages before request {number} ends, which has a larger priority", call
+            )
+
+
 @requirement(spec.ENG_17, call=crowds(seen=("outputs", "stream")), share=0.15)
 def test_steps_give_every_id_once(subject, call):
     subject.agrees(call)
@@ -289,6 +342,16 @@ def test_steps_give_every_id_once(subject, call):
 
 @requirement(spec.ENG_17, call=short_pools(seen=("outputs", "stream")), share=0.2)
 def test_steps_give_every_id_once_after_preemption(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.ENG_17, call=large_houses(seen=("outputs", "stream"), **PLAIN), share=0.01)
+def test_steps_give_every_id_of_very_many_that_run(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.ENG_17, call=many_before(), share=0.01)
+def test_hundreds_of_requests_are_told_apart(subject, call):
     subject.agrees(call)
 
 
@@ -371,6 +434,11 @@ def test_pages_of_a_short_pool_come_back(subject, call):
     subject.agrees(call)
 
 
+@requirement(spec.ENG_46, call=lone(seen=("outputs", "filled"), pages=["told"], **PLAIN), share=0.05)
+def test_pages_that_a_request_fills_are_not_free(subject, call):
+    subject.agrees(call)
+
+
 @requirement(spec.ENG_31, call=tight(), share=0.2)
 def test_a_request_may_fill_all_pages(subject, call):
     subject.agrees(call)
@@ -424,6 +492,16 @@ def test_after_a_failed_run_nothing_is_lost(subject, call):
     subject.agrees(call)
 
 
+@requirement(spec.ENG_25, call=failing_differently(), share=0.1)
+def test_errors_of_any_kind_pass_and_nothing_is_lost(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.ENG_25, call=failing(seen=("outputs", "metrics"), metrics=["told"], **PLAIN), share=0.1)
+def test_metrics_know_nothing_of_a_failed_step(subject, call):
+    subject.agrees(call)
+
+
 @requirement(spec.ENG_25, call=failed_prompts(**PLAIN), share=0.15)
 def test_what_failed_is_not_hit(subject, call):
     subject.agrees(call)
@@ -464,6 +542,11 @@ def test_a_request_with_strange_ids_changes_nothing(subject, story):
 
 @requirement(spec.ENG_30, story=empty_prompts(), share=0.05)
 def test_a_request_without_tokens_changes_nothing(subject, story):
+    goes_on_after_refusal(subject, story)
+
+
+@requirement(spec.ENG_30, story=negative_limits(), share=0.05)
+def test_a_request_with_a_negative_limit_changes_nothing(subject, story):
     goes_on_after_refusal(subject, story)
 
 
@@ -513,6 +596,11 @@ def test_the_list_of_tokens_is_the_caller_s(subject, call):
     subject.agrees(call)
 
 
+@requirement(spec.ENG_49, call=overwriting_ends(), share=0.08)
+def test_the_list_of_ends_is_the_caller_s(subject, call):
+    subject.agrees(call)
+
+
 @requirement(spec.ENG_35, call=side_by_side(), share=0.15)
 def test_two_engines_on_one_model_keep_apart(subject, call):
     subject.agrees(call)
@@ -524,6 +612,11 @@ def test_two_engines_on_one_model_keep_apart(subject, call):
 @requirement(spec.ENG_36, call=telling(), share=0.15)
 def test_logits_are_those_of_the_model(subject, call):
     tells_its_logits(subject, call)
+
+
+@requirement(spec.ENG_36, call=crowds(seen=("outputs", "latest"), logits=["told"]), share=0.05)
+def test_logits_are_those_of_the_last_id_at_any_moment(subject, call):
+    subject.agrees(call)
 
 
 @requirement(spec.ENG_36, call=stopping(seen=("outputs", "logits"), logits=["told"], **PLAIN), share=0.1)
@@ -547,6 +640,24 @@ def test_a_prompt_that_was_computed_is_not_computed_again(subject, call):
     first, again = (int(seen[f"{number} steps to the first id"]) for number in adds(call))
     if not again < first:
         raise Nonconformance(f"the first id came after {first} steps, and of the same prompt after {again}", call)
+
+
+@requirement(spec.ENG_47, call=asked_twice_anew(), share=0.05)
+def test_without_prefix_caching_a_prompt_is_computed_again(subject, call):
+    seen = subject.parts(call)
+    first, again = (int(seen[f"{number} steps to the first id"]) for number in adds(call))
+    if again < first:
+        raise Nonconformance(f"the first id came after {first} steps, and of the same prompt after {again}", call)
+
+
+@requirement(spec.ENG_48, story=short_drafts(), share=0.1)
+def test_a_draft_of_fewer_positions_does_not_show(subject, story):
+    call, long = story
+    if f"{long} refused" in subject.answered(call).results:
+        call = call.having(
+            steps=tuple(step for number, step in enumerate(call.arguments["steps"], 1) if number != long)
+        )
+    subject.agrees(call)
 
 
 @requirement(spec.ENG_41, call=guessed_right(), share=0.12)

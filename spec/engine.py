@@ -21,10 +21,10 @@ When the model raises in a step, the exception passes to the caller, and the nex
 happened. Ids of requests are anything hashable.
 
 A call is a story: `steps` of one engine, and then as many steps as are needed to serve what is left. `seen` says what is
-looked at (`spec/engine_stories.py`). Steps beside the methods: `fail(after)`, a step, or a run, in which the model fails at
-its n-th use; `overwrite(request)`, the caller changes the list of tokens that it gave; `strange(method)`, the engine is asked
-about an id that no request has; `add` and `step` may be of a second engine on the same model. A request has the number of
-the step that added it.
+looked at (`spec/engine_stories.py`). Steps beside the methods: `fail(after)`, a step, or a run, in which the model, or the
+draft, fails at its n-th use; `overwrite(request)`, the caller changes the lists that it gave; `strange(method)`, the engine is
+asked about an id that no request has; `add` and `step` may be of a second engine on the same model. A request has the number
+of the step that added it.
 
 The oracle serves nothing: it decodes each request by itself, greedily, in float64 (`alone`). The ids must be equal. So
 that no rounding can excuse another argmax, the suites draw requests on whose way the largest logit lies far above the second
@@ -147,9 +147,9 @@ class Engine(PlainEngine):
             engines.append(Served(self, a, clock))
             return engines[-1]
 
-        def burn(n: int | None) -> None:
+        def burn(n: int | None, error: str, draft: bool) -> None:
             first = engines[0].m
-            first.fuse, first.tripped = n, first.tripped and n is None
+            first.fuse, first.tripped, first.fails = n, first.tripped and n is None, (error, draft)
 
         def listen(listener: Callable[[], None]) -> None:
             engines[0].m.heard = listener
@@ -192,6 +192,7 @@ class Engine(PlainEngine):
                 "has_unfinished at the end": [0] * engines,
             },
             "order": {"order": self._in_order(a, asked)},
+            "filled": {"pages free that a request fills": 0},
         }
         for group in a.seen:
             told |= together.get(group, {})
@@ -209,6 +210,7 @@ class Engine(PlainEngine):
             "metrics": {"ttft": 0, "tpot": 0, "itl": np.zeros(max(len(ids) - 1, 0)), "e2el": 0, "meanwhile": 0},
             "identities": {"identity": 0, "gaps": 0, "mean gap": 0, "below 0": 0},
             "computing": {"before it was computed": 0},
+            "latest": {"logits of another id": 0},
         }
         return {f"{number} {name}": x for group in a.seen for name, x in groups.get(group, {}).items()}
 
@@ -340,6 +342,20 @@ ENG_44 = _requirement(
     level=Level.SHOULD,
 )
 ENG_45 = _requirement(45, "the time of an id is not before the model was used for it", "PROPERTIES ME1, ME3")
+ENG_46 = _requirement(46, "pages that a generating request fills are not free", "PROPERTIES PG1, PG3")
+ENG_47 = _requirement(
+    47, "without prefix_caching what was computed of a prompt does not spare another request its own", "PROPERTIES X13"
+)
+ENG_48 = _requirement(
+    48,
+    "a request that goes past the draft's positions is served as any other, or refused when it is added",
+    "PROPERTIES SP7, SC4",
+)
+ENG_49 = _requirement(
+    49,
+    "the caller's list of ids that end a request is not changed, and what the caller does to it does not show",
+    "PROPERTIES X6",
+)
 
 
 CONTRACT = Contract(

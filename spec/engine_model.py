@@ -7,6 +7,7 @@ faults and honest variants replace a few of them.
 
 from __future__ import annotations
 
+import builtins
 from collections.abc import Callable, Sequence
 from types import SimpleNamespace
 from typing import Any
@@ -27,7 +28,8 @@ PATIENCE = 1000
 State = SimpleNamespace
 """`a`, `clock`, `requests` (all, by id), `waiting` and `running` (in order), `free` (pages, the first to be taken first),
 `owners` (how many tables have a page), `cached` (the page, by the tokens up to its end) and `content` (the reverse), `keys` and
-`values` (by layer, slots×H×D), `emitted` (of this step), `fuse` (calls of the model until one raises, or None), `tripped` (whether one has) and `heard` (called at each, or None)."""
+`values` (by layer, slots×H×D), `emitted` (of this step), `fuse` (calls until one raises, or None), `fails` (with which error, and whether calls of the draft are
+meant), `tripped` (whether one has) and `heard` (called at each of the model, or None)."""
 
 Request = SimpleNamespace
 """`id`, `prompt` and `tokens` (with what was generated), `out`, `limit`, `priority`, `eos`, `arrival`, `times`, `table`,
@@ -58,6 +60,7 @@ class PlainEngine(Operation):
         layers = range(config["num_hidden_layers"])
         return State(
             a=a, clock=clock, requests={}, waiting=[], running=[], emitted=[], fuse=None, tripped=False, heard=None,
+            fails=("RuntimeError", False),
             free=list(range(a.num_pages)), owners=[0] * a.num_pages, cached={}, content={},
             keys=[np.full(shape, np.nan) for _ in layers], values=[np.full(shape, np.nan) for _ in layers],
         )  # fmt: skip
@@ -397,15 +400,16 @@ class PlainEngine(Operation):
         places = [table[p // size] * size + p % size for p in range(start, start + length) if p // size < len(table)]
         return np.array(places, np.int64)
 
-    def called(self, m: State, model: Any, tokens: Sequence[int], memory: Memory) -> np.ndarray:
+    def called(self, m: State, model: Any, tokens: Sequence[int], memory: Memory, guessing: bool = False) -> np.ndarray:
         """A call of a model, which fails when its fuse has burnt down."""
-        if m.heard:
+        if m.heard and not guessing:
             m.heard()
-        if m.fuse is not None:
+        error, draft = m.fails
+        if m.fuse is not None and guessing == draft:
             m.fuse -= 1
             if m.fuse < 0:
                 m.tripped = True
-                raise RuntimeError("the model fails")
+                raise getattr(builtins, error)("the model fails")
         return forward(model, tokens, memory)
 
     # guesses
@@ -424,7 +428,7 @@ class PlainEngine(Operation):
         memory, known = self.rewound(m, r)
         for _ in range(count):
             new = [*r.tokens, *found][len(known) :]
-            row = self.called(m, m.a.draft, new, memory)[-1]
+            row = self.called(m, m.a.draft, new, memory, guessing=True)[-1]
             known += new
             found.append(self.choose(row))
         r.draft = memory, known
@@ -439,6 +443,11 @@ class PlainEngine(Operation):
             layer: tuple(x[..., :same, :] for x in pair) for layer, pair in memory.items() if layer != "offset"
         }
         return ({**cut, "offset": same}, known[:same]) if same else ({}, [])
+
+    # what is told
+
+    def free_pages(self, m: State) -> int:
+        return len(m.free)
 
     # metrics
 
@@ -496,7 +505,7 @@ class Served:
 
     @property
     def num_free_pages(self) -> int:
-        return len(self.m.free)
+        return self.it.free_pages(self.m)
 
     @property
     def has_unfinished(self) -> bool:

@@ -39,10 +39,10 @@ class Clock:
 
 @dataclass
 class Fuse:
-    """Lets the model fail: `burn(n)` arms it for its n-th use from now on, `tripped` says whether it has failed since.
-    `watch(listener)`: the listener is called at each use."""
+    """Lets the model, or the draft, fail: `burn(n, error, draft)` arms it for its n-th use from now on, with an error of that
+    name; `tripped` says whether it has failed since. `watch(listener)`: the listener is called at each use of the model."""
 
-    burn: Callable[[int | None], None]
+    burn: Callable[[int | None, str, bool], None]
     tripped: Callable[[], bool]
     watch: Callable[[Callable[[], None]], None]
 
@@ -55,6 +55,7 @@ class _Known:
     name: Any
     engine: int
     given: list[int]
+    ends: Any
     tokens: tuple[int, ...]
     arrival: float
     cancelled: bool = False
@@ -62,10 +63,15 @@ class _Known:
     times: list[float] = field(default_factory=list)
     most: int = 0
     late: int = 0
+    first: int = 0
+    """Number of the step that gave the first id; `last`: that gave the last."""
+    last: int = 0
     steps: int = 0
     bursts: int = 0
     ran: bool = False
     apart: int = 0
+    strayed: int = 0
+    """Looks at logits that are not those of the last id."""
     meanwhile: float = 0.0
     computed: float | None = None
     """When the model had been used for the first time after the request came."""
@@ -80,7 +86,7 @@ class _Story:
         self.durations = itertools.cycle(DURATIONS)
         self.order: list[int] = []
         self.told: dict[str, Any] = {}
-        self.outside = self.held = self.misled = self.at_once = self.repeated = 0
+        self.outside = self.held = self.misled = self.at_once = self.repeated = self.lent = self.advanced = 0
         self.number = 0
         self.ran = any(step == "run" or given.get("run") for step, given in a.steps)
         if "computing" in a.seen:
@@ -99,27 +105,35 @@ class _Story:
         self.look()
 
     def add(
-        self, tokens: tuple[int, ...], max_tokens: int, priority: int = 0, eos: tuple[int, ...] = (), engine: int = 0
+        self,
+        tokens: tuple[int, ...],
+        max_tokens: int,
+        priority: int = 0,
+        eos: tuple[int, ...] = (),
+        engine: int = 0,
+        listed: bool = False,
     ) -> None:
+        """listed: the ids that end the request are given in a list, which may be changed later."""
         while len(self.engines) <= engine:
             self.engines.append(self.make(self.clock))
-        given = list(tokens)
-        options = {name: value for name, value in (("priority", priority), ("eos", eos)) if value}
+        given, ends = list(tokens), list(eos) if listed else eos
+        options = {name: value for name, value in (("priority", priority), ("eos", ends)) if value}
         try:
             name = self.engines[engine].add_request(given, max_tokens, **options)
         finally:
-            if given != list(tokens):
+            if given != list(tokens) or list(ends) != list(eos):
                 self.told[f"{self.number} changed"] = 1
-        self.known[self.number] = _Known(self.number, name, engine, given, tokens, self.clock.now)
+        self.known[self.number] = _Known(self.number, name, engine, given, ends, tokens, self.clock.now)
 
     def step(self, times: int = 1, engine: int = 0) -> None:
         for _ in range(times):
             self._advance(engine)
             self.look()
 
-    def fail(self, after: int, run: bool = False) -> None:
-        """A step, or a run, in which the model fails at one of its uses, if it has so many."""
-        self.fuse.burn(after)
+    def fail(self, after: int, run: bool = False, error: str = "RuntimeError", draft: bool = False) -> None:
+        """A step, or a run, in which the model fails at one of its uses, if it has so many; or the draft, without which an
+        engine may go on."""
+        self.fuse.burn(after, error, draft)
         raised = False
         try:
             if run:
@@ -131,8 +145,8 @@ class _Story:
         except Exception:
             raised = True
         finally:
-            self.fuse.burn(None)
-        if raised != self.fuse.tripped():
+            self.fuse.burn(None, error, draft)
+        if raised != self.fuse.tripped() and (raised or not draft):
             self.told[f"{self.number} swallowed" if not raised else f"{self.number} crashed"] = 1
 
     def run(self, engine: int = 0, overwrite: bool = False) -> None:
@@ -157,8 +171,11 @@ class _Story:
             with contextlib.suppress(*((Exception,) if over else ())):
                 engine.cancel(one.name)
 
-    def overwrite(self, request: int) -> None:
+    def overwrite(self, request: int, ends: tuple[int, ...] = ()) -> None:
+        """ends: what the caller makes of its list of the ids that end the request."""
         if one := self.known.get(request):
+            if isinstance(one.ends, list):
+                one.ends[:] = ends
             one.given[:] = [0, *one.given[:-1]] if len(one.given) % 2 else one.given[::-1]
             one.given.append(0)
             output = self.engines[one.engine].output(one.name)
@@ -176,6 +193,7 @@ class _Story:
         for one in waiting:
             one.steps += 1
         made: dict[int, int] = {}
+        self.advanced += 1
         for name, token in self.engines[engine].step():
             mine = [x for x in self.known.values() if x.engine == engine and x.name == name]
             if not mine:
@@ -184,6 +202,8 @@ class _Story:
             one = mine[0]
             if not one.streamed:
                 self.order.append(one.asked)
+                one.first = self.advanced
+            one.last = self.advanced
             one.streamed.append(int(token))
             one.times.append(self.clock.now)
             one.late += one.cancelled
@@ -194,6 +214,14 @@ class _Story:
         # Who generates and is not served in a step may be preempted: that does not count.
         running = [number for number in made if not self.engines[engine].finished(self.known[number].name)]
         self.at_once = max(self.at_once, len(running))
+        if "filled" in self.a.seen:
+            free = int(read(self.engines[engine], "num_free_pages"))
+            filled = max((self._filled(self.known[number]) for number in running), default=0)
+            self.lent = max(self.lent, free + filled - self.a.num_pages)
+
+    def _filled(self, one: _Known) -> int:
+        """How many pages a request fills: its last id is not computed yet."""
+        return -(-(len(one.tokens) + len(one.streamed) - 1) // self.a.page_size)
 
     def _computes(self) -> None:
         self.clock.now += COMPUTING
@@ -223,6 +251,9 @@ class _Story:
             return
         if "stream" in self.a.seen:
             one.apart += [int(token) for token in engine.output(one.name)] != one.streamed
+        if "latest" in self.a.seen and one.streamed:
+            logits = engine.logits(one.name)
+            one.strayed += logits is None or int(np.argmax(logits)) != one.streamed[-1]
         if "metrics" in self.a.seen:
             off = [float(np.abs(x).max(initial=0.0)) for x in _metrics(engine, one).values()]
             one.meanwhile = float(np.max([one.meanwhile, *off]))
@@ -256,6 +287,7 @@ class _Story:
             "pages": {"free at the end": free, "free pages beyond those there are": self.outside, "pages held while idle": self.held},
             "ends": {"has_unfinished misled": self.misled, "ids that a run had returned": self.repeated, "has_unfinished at the end": [int(bool(read(x, "has_unfinished"))) for x in self.engines]},
             "order": {"order": self.order},
+            "filled": {"pages free that a request fills": self.lent},
             "steps": {"most at once": self.at_once},
         }  # fmt: skip
         for group in self.a.seen:
@@ -334,8 +366,14 @@ _TOLD: Mapping[str, Callable[[Any, _Known], dict[str, Any]]] = {
     "metrics": lambda engine, one: {**_metrics(engine, one), "meanwhile": one.meanwhile},
     "identities": _identities,
     "computing": _computing,
-    "steps": lambda engine, one: {"steps to the first id": one.steps, "steps with ids": one.bursts},
+    "steps": lambda engine, one: {
+        "steps to the first id": one.steps,
+        "steps with ids": one.bursts,
+        "first": one.first,
+        "last": one.last,
+    },
     "logits": lambda engine, one: {"logits": engine.logits(one.name)},
+    "latest": lambda engine, one: {"logits of another id": one.strayed},
 }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import contextlib
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -19,6 +20,7 @@ class _Used:
 
     def __init__(self, model: Any) -> None:
         self.left: int | None = None
+        self.error: type[Exception] = RuntimeError
         self.tripped = False
         self.listener: Callable[[], None] = lambda: None
         kind: Any = type(model)
@@ -37,8 +39,8 @@ class _Used:
         with contextlib.suppress(TypeError, AttributeError):
             model.__class__ = type(kind.__name__, (kind,), {"__getattribute__": looked_up, "__call__": called})
 
-    def burn(self, n: int | None) -> None:
-        self.left, self.tripped = n, self.tripped and n is None
+    def burn(self, n: int | None, error: str) -> None:
+        self.left, self.tripped, self.error = n, self.tripped and n is None, getattr(builtins, error)
 
     def watch(self, listener: Callable[[], None]) -> None:
         self.listener = listener
@@ -50,7 +52,7 @@ class _Used:
         self.left -= 1
         if self.left < 0:
             self.tripped = True
-            raise RuntimeError("the model fails")
+            raise self.error("the model fails")
 
 
 def drive(make: Any, given: Mapping[str, Any], to: Arrays) -> dict[str, Any]:
@@ -64,11 +66,21 @@ def drive(make: Any, given: Mapping[str, Any], to: Arrays) -> dict[str, Any]:
     if draft is not None:
         options |= {"draft": draft, **taken(make, num_draft_tokens=given["num_draft_tokens"])}
     a = Arguments(**{"seen": ("outputs",), "ticking": False, **given})
-    fuse = Fuse(lambda n: None, lambda: False, lambda listener: None)
-    if "computing" in a.seen or any(step == "fail" for step, _ in a.steps):
-        used = _Used(model)
-        fuse = Fuse(used.burn, lambda: used.tripped, used.watch)
+    fuse = _fuse(model, draft) if "computing" in a.seen or any(step == "fail" for step, _ in a.steps) else _NONE
     return watch(lambda clock: make(model, **options, **taken(make, clock=clock)), a, fuse)
+
+
+_NONE = Fuse(lambda n, error, draft: None, lambda: False, lambda listener: None)
+
+
+def _fuse(model: Any, draft: Any) -> Fuse:
+    used = _Used(model), _Used(draft)
+
+    def burn(n: int | None, error: str, draft: bool) -> None:
+        for one, meant in zip(used, (not draft, draft), strict=True):
+            one.burn(n if meant else None, error)
+
+    return Fuse(burn, lambda: any(one.tripped for one in used), used[0].watch)
 
 
 def _built(given: Mapping[str, Any], model: Mapping[str, Any] | None) -> Any:

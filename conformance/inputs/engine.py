@@ -8,7 +8,17 @@ from typing import Any
 import numpy as np
 
 from inferspec.conformance.calls import Call
-from inferspec.conformance.inputs.engine_models import WIDE, is_clear, model, near, other, stands_out, twin, wide
+from inferspec.conformance.inputs.engine_models import (
+    WIDE,
+    is_clear,
+    model,
+    near,
+    of_positions,
+    other,
+    stands_out,
+    twin,
+    wide,
+)
 from inferspec.conformance.strategies import Calls, Pick, calls
 from inferspec.spec.engine import alone
 from inferspec.spec.engine_model import forward, pages_of
@@ -316,8 +326,13 @@ def other_beginnings(script: Script) -> None:
     """The same pages behind one first page, then all of them but the last behind another, then all of them behind that."""
     pick = script.pick
     one, other = script.ids(script.size), script.ids(script.size)
-    if script.size > 2 and pick.one_of(False, True):
-        # In the middle alone, where a key of a page's ends does not look.
+    # Or in one place alone, where a key of a page's ends, or of its beginning or its end, does not look.
+    alike = pick.one_of("nothing", "all but the middle", "all but the first", "all but the last")
+    if script.size > 1 and alike == "all but the first":
+        other = ((one[0] + 1) % script.vocabulary, *one[1:])
+    elif script.size > 1 and alike == "all but the last":
+        other = (*one[:-1], (one[-1] + 1) % script.vocabulary)
+    elif script.size > 2 and alike == "all but the middle":
         other = (one[0], *other[1:-1], one[-1])
     same = script.ids(script.size * pick.size(2, 4))
     for start in ((*one, *same), (*other, *same[: -script.size]), (*other, *same)):
@@ -336,6 +351,46 @@ def wide_vocabularies(script: Script) -> None:
         start[place] += more
         script.add(script.prompt(len(start) + 1, 3, tuple(start)), 3)
         script.do("step", times=40)
+
+
+@told(prefix_caching=[True], page_sizes=[2, 3, 8], **PLAIN)
+def alike_in_print(script: Script) -> None:
+    """Prompts of which a page has the same digits as another's, or the same value as a number to a small base."""
+    pick = script.pick
+    start = list(script.ids(script.size))
+    place = pick.size(0, script.size - 2)
+    if base := pick.one_of(0, 31, 33, 37):
+        high, low = pick.size(0, 40), pick.size(base, 46)
+        pairs = (high, low), (high + 1, low - base)
+    else:
+        tens, middle, ones = pick.size(1, 4), pick.size(1, 3), pick.size(0, 6)
+        pairs = (tens, 10 * middle + ones), (10 * tens + middle, ones)
+    for pair in pairs:
+        start[place : place + 2] = pair
+        script.add(script.prompt(len(start) + 1, 3, tuple(start)), 3)
+        script.do("step", times=40)
+
+
+@told(prefix_caching=[True], page_sizes=[1, 2, 3], chunks=[64], **PLAIN)
+def copies_taken(script: Script) -> None:
+    """A prompt twice at once, so that each computes it; when one is served another prompt takes its pages, while the other
+    goes on; then what begins like it is asked for."""
+    pick, size = script.pick, script.size
+    tokens, limit = script.ids(size * 2 + pick.one_of(0, min(1, size - 1))), 6 + 4 * size
+    while not is_clear(script.model, tokens, limit):
+        tokens = script.ids(len(tokens))
+    way = (*tokens, *script.way(tokens, limit))
+    script.add(tokens, 2)
+    script.add(tokens, limit)
+    script.do("step", times=size + 2)
+    length = len(tokens) + pick.one_of(0, 1)
+    script.add(script.prompt(length, 1), 1)
+    script.do("step", times=2)
+    common = way[: pick.one_of(size * 3, len(tokens), size * 3)]
+    script.add(script.prompt(len(common) + 1, 2, common), 2)
+    # The newcomer needs all pages that are free.
+    script.pages = script.need(len(tokens), size + 3) + script.need(length, 1) + pick.one_of(0, 0, 1)
+    script.pages = max(script.pages, script.need(len(tokens), limit))
 
 
 @told()
@@ -430,6 +485,21 @@ def _stopping(script: Script, first: bool = False) -> None:
         script.between(2)
 
 
+@told("outputs", "ends")
+def stopping_differently(script: Script) -> None:
+    """The same prompt several times, which other ids end, or none."""
+    pick = script.pick
+    tokens = script.prompt(script.length(), 6)
+    ids = script.way(tokens, 6)
+    last: Ids | None = None
+    pause = pick.one_of(0, 40, 2)
+    for _ in range(pick.size(2, 4)):
+        last = pick.one_of(*(eos for eos in ((ids[3],), (), (ids[1],), (ids[5],)) if eos != last))
+        script.add(tokens, 6, eos=last)
+        if pause:
+            script.do("step", times=pause)
+
+
 @told("outputs", "stream", "ends", "pages")
 def stopping_in_short_pools(script: Script) -> None:
     """Requests that an id ends, some of which are preempted before it comes."""
@@ -470,6 +540,50 @@ def queues(script: Script) -> None:
     for _ in range(script.pick.size(2, 5)):
         limit = script.pick.one_of(2, 1, 3)
         script.add(script.prompt(script.pick.size(1, 5), limit), limit, priority=script.pick.one_of(0, 1, 2, -1, 0))
+
+
+@told("outputs", "steps", priorities=[True], chunks=[64], **PLAIN)
+def queues_of_several(script: Script) -> None:
+    """Requests of different priorities and one id each that are served two or three at a time."""
+    pick = script.pick
+    script.max_requests = pick.one_of(2, 3)
+    for _ in range(pick.size(5, 7)):
+        script.add(script.prompt(pick.size(1, 5), 1), 1, priority=pick.one_of(0, 1, 2, 3, -1))
+
+
+@told("outputs", "steps", priorities=[True], pages=["told"], page_sizes=[1, 2, 3], chunks=[64], **PLAIN)
+def ranked_in_short_pools(script: Script) -> int:
+    """Two requests that outgrow all pages, and one of a lower priority that came before them and needs all; its number."""
+    pick, limit = script.pick, 9
+    script.max_requests = 2
+    ranked = [script.prompt(pick.size(1, 3), limit) for _ in range(2)]
+    script.pages = max(script.need(len(tokens), limit) for tokens in ranked) + pick.size(0, 1)
+    number = script.add(script.prompt(script.pages * script.size, 1), 1, priority=pick.one_of(0, -1, 1))
+    for tokens in ranked:
+        script.add(tokens, limit, priority=pick.one_of(5, 4, 5))
+    return number
+
+
+@told("order", "outputs", **PLAIN)
+def late_arrivals(script: Script) -> None:
+    """Requests of one priority that are served one at a time, and come while others wait or when others have ended."""
+    pick = script.pick
+    script.max_requests = 1
+    for _ in range(pick.size(4, 6)):
+        limit = pick.one_of(2, 3, 1)
+        script.add(script.prompt(pick.size(1, 3), limit), limit)
+        script.between(3)
+
+
+@told("outputs", "ends", **PLAIN)
+def many_before(script: Script) -> None:
+    """Hundreds of requests that ask for no ids, and two that ask for some."""
+    tokens = script.ids(1)
+    for _ in range(script.pick.one_of(70, 140, 270)):
+        script.add(tokens, 0)
+    for _ in range(2):
+        script.add(script.prompt(script.pick.size(1, 4), 3), 3)
+    script.pages = 16
 
 
 @told("order", "outputs", priorities=[True], **PLAIN)
@@ -573,6 +687,19 @@ def failing(script: Script) -> None:
         script.shorten(pick.size(0, 2))
 
 
+@told("outputs", "stream", "ends")
+def failing_differently(script: Script) -> None:
+    """Steps in which the model fails with an error that engines may know from lists, dicts and queues of their own, and
+    steps in which the draft does."""
+    pick = script.pick
+    for _ in range(pick.size(1, 2)):
+        script.add(script.prompt(pick.size(1, 4), 6), 6)
+    for draft in (False, True, True) if script.draft else (False, False):
+        error = pick.one_of("IndexError", "KeyError", "ValueError", "RuntimeError")
+        script.do("fail", after=pick.one_of(1, 0, 2) if draft else 0, error=error, draft=draft)
+        script.between(1)
+
+
 @told("outputs", "ends", "pages")
 def failing_runs(script: Script) -> None:
     """Runs in which the model fails, at one of its uses; and another run."""
@@ -619,7 +746,7 @@ def strange_ids(script: Script) -> int:
     def bad(s: Script) -> dict[str, Any]:
         token = s.pick.one_of(s.vocabulary, -1, s.vocabulary + 7, -s.vocabulary)
         place = s.pick.size(0, 3)
-        return {"tokens": (*s.ids(place), token, *s.ids(3 - place)), "max_tokens": 3}
+        return {"tokens": (*s.ids(place), token, *s.ids(3 - place)), "max_tokens": s.pick.one_of(3, 3, 0)}
 
     return _bad(script, bad)
 
@@ -715,6 +842,31 @@ def overwriting(script: Script) -> None:
         script.do("run", overwrite=True)
 
 
+@told("outputs", "ends")
+def overwriting_ends(script: Script) -> None:
+    """The caller changes the list of ids that end a request."""
+    pick = script.pick
+    for _ in range(pick.size(1, 2)):
+        tokens = script.prompt(pick.size(1, 9), 8)
+        ids = script.way(tokens, 8)
+        number = script.add(tokens, 8, eos=(ids[6],), listed=True)
+        script.between(2)
+        script.do("overwrite", request=number, ends=pick.one_of((ids[4],), (), (ids[5], ids[6])))
+
+
+@told("outputs", "ends", drafts=["perfect", "near", "other"])
+def short_drafts(script: Script) -> int:
+    """A request that goes past the positions of its draft, perhaps with its prompt, and one that does not; the number of
+    the first."""
+    pick = script.pick
+    positions, limit = pick.one_of(16, 12, 9), pick.one_of(8, 5)
+    script.draft = of_positions(script.draft or script.model, positions)
+    number = script.add(script.prompt(positions - limit + 2 + pick.size(0, 8), limit), limit)
+    script.between(2)
+    script.add(script.prompt(pick.size(1, 3), 4), 4)
+    return number
+
+
 @told(*WHOLE)
 def side_by_side(script: Script) -> None:
     """Two engines on one model, whose requests are served in turn."""
@@ -741,6 +893,15 @@ def strangers(script: Script) -> int:
 @told("outputs", "steps", prefix_caching=[True], page_sizes=[1, 2, 3], chunks=[1, 3], **PLAIN)
 def asked_twice(script: Script) -> None:
     """A prompt of some pages, alone, and the same again after it is served."""
+    tokens = script.prompt(script.size * 4 + 2 + 3 * script.chunk, 2)
+    for _ in range(2):
+        script.add(tokens, 2)
+        script.do("step", times=len(tokens) + 4)
+
+
+@told("outputs", "steps", prefix_caching=[False], page_sizes=[1, 2, 3], chunks=[1, 3], **PLAIN)
+def asked_twice_anew(script: Script) -> None:
+    """A prompt of some pages, alone, and the same again after it is served; nothing is to be cached."""
     tokens = script.prompt(script.size * 4 + 2 + 3 * script.chunk, 2)
     for _ in range(2):
         script.add(tokens, 2)

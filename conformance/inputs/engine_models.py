@@ -87,6 +87,11 @@ def twin(of: Model, which: int) -> Model:
     return model(of["family"], which, salt=2)
 
 
+def of_positions(of: Model, positions: int) -> Model:
+    """The same model for so many positions."""
+    return {**of, "config": {**of["config"], "max_position_embeddings": positions}}
+
+
 @functools.cache
 def near(family: str, which: int) -> Model:
     """A draft that often guesses right: the model, every weight of which is a little off."""

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
+import heapq
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -313,6 +315,28 @@ def _ids_modulo(most: int) -> Change:
     return {"key": lambda self, m, tokens, index: tuple(x % most for x in Engine.key(self, m, tokens, index))}
 
 
+def _by_page(read: Callable[[list[int]], Any]) -> Change:
+    """A page is known by what is read in it and in each of those before."""
+
+    def key(self: Engine, m: State, tokens: list[int], index: int) -> Any:
+        size = m.a.page_size
+        return tuple(read(tokens[i * size : (i + 1) * size]) for i in range(index + 1))
+
+    return {"key": key}
+
+
+def _as_text(page: list[int]) -> str:
+    return "".join(str(token) for token in page)
+
+
+def _to_base_31(page: list[int]) -> int:
+    return functools.reduce(lambda value, token: value * 31 + token, page, 0)
+
+
+def _last_four(page: list[int]) -> tuple[int, ...]:
+    return tuple(page[-4:])
+
+
 def _any_order(self: Engine, m: State, tokens: list[int], index: int) -> Any:
     return tuple(sorted(tokens[: (index + 1) * m.a.page_size]))
 
@@ -356,6 +380,39 @@ def _as_long_as_before(self: Engine, m: State, tokens: list[int], limit: int, pr
 def _still_cached(self: Engine, m: State, page: int) -> None:
     """A page that is taken for other tokens stays in the cache."""
     m.content.pop(page, None)
+
+
+def _cached_by_a_copy(self: Engine, m: State, page: int) -> None:
+    """What is known of a page stays when it is taken, as long as a running request has computed the same."""
+    key = m.content.get(page)
+    if key and any(r.computed >= len(key) and tuple(r.tokens[: len(key)]) == key for r in m.running):
+        del m.content[page]
+    else:
+        Engine.forget(self, m, page)
+
+
+def _each_page_once(self: Engine, m: State, r: Request) -> None:
+    """A page is cached when it is full, and not again when an equal one was taken meanwhile."""
+    for index in range(r.__dict__.get("known", 0), self.written(m, r)):
+        key, page = self.key(m, r.tokens, index), r.table[index]
+        if key not in m.cached and page not in m.content:
+            m.cached[key], m.content[page] = page, key
+        r.known = index + 1
+
+
+def _behind_a_gap(self: Engine, m: State, r: Request) -> list[int]:
+    """A page that is not cached is passed over, and those behind it are hit."""
+    places = range(self.most_hits(m, r) if m.a.prefix_caching else 0)
+    found = [m.cached.get(self.key(m, r.tokens, index)) for index in places]
+    return [page for page in found if page is not None]
+
+
+def _hits_anyway(self: Engine, m: State, r: Request) -> list[int]:
+    """Nobody asks whether there is to be a prefix cache."""
+    asked, m.a.prefix_caching = m.a.prefix_caching, True
+    found = Engine.hits(self, m, r)
+    m.a.prefix_caching = asked
+    return found
 
 
 def _cached_when_cancelled(self: Engine, m: State, name: int) -> None:
@@ -528,6 +585,24 @@ def _heads_of_the_model(self: Engine, m: State, r: Request, count: int) -> list[
     return Engine.guesses(self, m, r, count)
 
 
+def _guesses_among_the_tokens(self: Engine, m: State, r: Request, count: int) -> list[int]:
+    """Guesses are put behind the request's tokens, and taken off when all are made."""
+    length = len(r.tokens)
+    for _ in range(count):
+        row = self.called(m, m.a.draft, r.tokens, {}, guessing=True)[-1]
+        r.tokens.append(self.choose(row))
+    found = list(r.tokens[length:])
+    del r.tokens[length:]
+    return found
+
+
+def _draft_out_of_positions(self: Engine, m: State, r: Request, count: int) -> list[int]:
+    """The draft is asked for more than it has positions for."""
+    if count and len(r.tokens) + count - 1 > m.a.draft["config"]["max_position_embeddings"]:
+        raise ValueError("the draft has no such position")
+    return Engine.guesses(self, m, r, count)
+
+
 def _never_guesses(self: Engine, m: State, r: Request, n: int) -> int:
     return 0
 
@@ -557,6 +632,23 @@ def _first_four(self: Engine, r: Request, token: int) -> bool:
 
 def _zero_is_none(self: Engine, r: Request, token: int) -> bool:
     return bool(token) and token in r.eos
+
+
+def _ends_of_the_last(self: Engine, m: State, tokens: list[int], limit: int, priority: int, eos: Any) -> int:
+    """A request that gives none has the ids of the one before it."""
+    m.ends = eos or m.__dict__.get("ends", ())
+    return Engine.add(self, m, tokens, limit, priority, m.ends)
+
+
+def _ends_of_the_prompt(self: Engine, m: State, tokens: list[int], limit: int, priority: int, eos: Any) -> int:
+    """A prompt that was answered before is ended by what ended it then."""
+    ends = m.__dict__.get("ends", {}).get(tuple(tokens), eos)
+    return Engine.add(self, m, tokens, limit, priority, ends)
+
+
+def _keeps_its_ends(self: Engine, m: State, r: Request) -> None:
+    m.__dict__.setdefault("ends", {}).setdefault(tuple(r.prompt), r.eos)
+    Engine.end(self, m, r)
 
 
 def _comes_out(self: Engine, m: State, r: Request, token: int, row: np.ndarray) -> None:
@@ -605,6 +697,37 @@ def _by_text(self: Engine, r: Request) -> Any:
     return -r.priority, str(r.id)
 
 
+def _heap_as_it_lies(self: Engine, m: State) -> None:
+    """Who waits lies in a heap, and whoever there is room for is taken from its front: only the first of a heap is in order."""
+    heap: list[Any] = []
+    for r in sorted(m.waiting, key=lambda r: r.id):
+        heapq.heappush(heap, (self.order(r), r.id))
+    m.waiting = [m.requests[name] for _, name in heap]
+    Engine.admit(self, m)
+    m.waiting.sort(key=self.order)
+
+
+def _counts_arrivals(self: Engine, m: State, r: Request) -> None:
+    m.came = m.__dict__.get("came", 0) + 1
+    r.came = r.__dict__.get("came", m.came)
+    Engine.queue(self, m, r)
+
+
+def _by_count(self: Engine, r: Request) -> Any:
+    return -r.priority, r.came
+
+
+def _counts_anew(self: Engine, m: State, r: Request) -> None:
+    """Arrivals are counted from 0 again when nobody runs, although some wait."""
+    Engine.end(self, m, r)
+    m.came = m.came if m.running else 0
+
+
+def _priority_lost(self: Engine, m: State, r: Request) -> None:
+    r.priority = 0
+    Engine.preempt(self, m, r)
+
+
 def _begins(self: Engine, m: State) -> None:
     m.began = True
     Engine.admit(self, m)
@@ -631,11 +754,25 @@ def _name_of_the_first(self: Engine, m: State, r: Request) -> int:
     return int(m.running[0].id)
 
 
+def _names_of_64(self: Engine, m: State, tokens: list[int], limit: int, priority: int, eos: Any) -> int:
+    name = Engine.add(self, m, tokens, limit, priority, eos)
+    if name >= 64:
+        r = m.requests.pop(name)
+        r.id = name % 64
+        m.requests[r.id] = r
+    return name % 64
+
+
 def _last_not_told(self: Engine, m: State, r: Request) -> None:
     """The id that finishes a request is not among those of the step."""
     if len(r.out) >= r.limit and m.emitted and m.emitted[-1][0] == r.id:
         m.emitted.pop()
     Engine.end(self, m, r)
+
+
+def _sixteen_told(self: Engine, m: State) -> None:
+    """A step has room for sixteen ids."""
+    m.emitted = m.emitted[:16]
 
 
 def _told_together(self: Engine, m: State) -> None:
@@ -708,6 +845,14 @@ def _free_at_once(self: Engine, m: State, page: int) -> None:
 
 def _guessed_pages_lost(self: Engine, m: State, r: Request) -> None:
     r.table = r.table[: pages_of(r.computed, m.a.page_size)]
+
+
+def _all_free(self: Engine, m: State) -> int:
+    return int(m.a.num_pages)
+
+
+def _one_page_each(self: Engine, m: State) -> int:
+    return int(m.a.num_pages - len(m.running))
 
 
 # cancelling
@@ -821,6 +966,26 @@ def _says_nothing(self: Engine, m: State) -> list[tuple[int, int]]:
         return []
 
 
+def _no_room(self: Engine, m: State) -> list[tuple[int, int]]:
+    """An error that means elsewhere that there is no room is taken for that, whoever raises it."""
+    try:
+        return Engine.step(self, m)
+    except (IndexError, KeyError, ValueError):
+        return []
+
+
+def _stamped_when_computed(self: Engine, m: State, r: Request, n: int, guesses: list[int]) -> np.ndarray:
+    """An id is stamped when its row is computed, and the stamp stays when another row fails."""
+    logits = Engine.feed(self, m, r, n, guesses)
+    if r.computed + n == len(r.tokens):
+        r.times.append(m.clock())
+    return logits
+
+
+def _stamped_before(self: Engine, m: State, r: Request) -> None:
+    """The stamp is there."""
+
+
 def _run_says_nothing(self: Engine, m: State) -> dict[int, list[int]]:
     """A run ends where the model fails, and gives what there is."""
     try:
@@ -861,6 +1026,12 @@ def _size_is_an_id(self: Engine, a: Arguments, tokens: Any) -> None:
         raise ValueError(f"tokens range to {max(tokens)}")
 
 
+def _nothing_to_look_at(self: Engine, a: Arguments, tokens: Sequence[int], max_tokens: int) -> None:
+    """A request for no ids is finished before its prompt is looked at."""
+    if max_tokens or not tokens:
+        Engine.check(self, a, tokens, max_tokens)
+
+
 def _prompt_alone(self: Engine, a: Arguments, prompt: int, max_tokens: int) -> None:
     if prompt > a.num_pages * a.page_size:
         raise ValueError("the prompt never fits")
@@ -884,6 +1055,14 @@ def _takes_before_it_looks(self: Engine, m: State, tokens: list[int], max_tokens
         if m.free:
             self.take(m)
         raise
+
+
+def _limit_last(self: Engine, m: State, tokens: list[int], max_tokens: int, priority: int, eos: Any) -> int:
+    """The limit is looked at when the request waits already."""
+    name = Engine.add(self, m, tokens, max(max_tokens, 1) if max_tokens < 0 else max_tokens, priority, eos)
+    if max_tokens < 0:
+        raise ValueError(f"max_tokens is {max_tokens}")
+    return name
 
 
 def _a_place_for_nobody(self: Engine, m: State, name: int) -> Request:
@@ -985,6 +1164,12 @@ def _pops(self: Engine, m: State, tokens: list[int], max_tokens: int, priority: 
     return name
 
 
+def _same_ends(self: Engine, m: State, tokens: list[int], limit: int, priority: int, eos: Any) -> int:
+    name = Engine.add(self, m, tokens, limit, priority, eos)
+    m.requests[name].eos = eos
+    return name
+
+
 def _its_own_output(self: Engine, m: State, name: int) -> list[int]:
     return list.__iadd__(self.known(m, name).out, [])
 
@@ -1073,9 +1258,22 @@ def _logits_of_the_end(self: Engine, m: State, r: Request, token: int, row: np.n
     Engine.emit(self, m, r, token, row)
 
 
-def _another_order_of_sums(self: Engine, m: State, model: Any, tokens: Any, memory: Memory) -> np.ndarray:
+def _logits_held_back(self: Engine, m: State, r: Request, token: int, row: np.ndarray) -> None:
+    Engine.emit(self, m, r, token, row)
+    if not r.finished:
+        r.held, r.logits = r.logits, None
+
+
+def _shows_its_logits(self: Engine, m: State, r: Request) -> None:
+    r.logits = r.__dict__.get("held") if r.logits is None else r.logits
+    Engine.end(self, m, r)
+
+
+def _another_order_of_sums(
+    self: Engine, m: State, model: Any, tokens: Any, memory: Memory, guessing: bool = False
+) -> np.ndarray:
     """Matrices of other sizes are multiplied in another order."""
-    return Engine.called(self, m, model, tokens, memory) * (1 + len(m.running) * 2.0**-23)
+    return Engine.called(self, m, model, tokens, memory, guessing) * (1 + len(m.running) * 2.0**-23)
 
 
 # other honest ways
@@ -1175,6 +1373,26 @@ def _dense_draft(self: Engine, m: State, r: Request, count: int) -> list[int]:
     for _ in range(count):
         found.append(self.choose(forward(m.a.draft, [*r.tokens, *found], {})[-1]))
     return found
+
+
+def _fits_the_draft(self: Engine, a: Arguments, tokens: Sequence[int], max_tokens: int) -> None:
+    """What goes past the draft's positions is refused."""
+    Engine.check(self, a, tokens, max_tokens)
+    if a.draft and len(tokens) + max_tokens - 1 > a.draft["config"]["max_position_embeddings"]:
+        raise ValueError("the draft has no such positions")
+
+
+def _as_far_as_the_draft(self: Engine, m: State, r: Request, n: int) -> int:
+    """Nothing is guessed past the draft's positions."""
+    most = Engine.most_guesses(self, m, r, n)
+    return max(0, min(most, m.a.draft["config"]["max_position_embeddings"] - len(r.tokens))) if most else 0
+
+
+def _without_a_draft_that_fails(self: Engine, m: State, r: Request, count: int) -> list[int]:
+    try:
+        return Engine.guesses(self, m, r, count)
+    except (RuntimeError, IndexError, KeyError, ValueError):
+        return []
 
 
 def _fault(name: str, text: str, kills: Requirement, change: Change, source: str) -> Fault:
@@ -1411,6 +1629,27 @@ FAULTS: tuple[Fault, ...] = (
     _fault("ids-in-a-byte", "keys of pages hold ids in 8 bits", spec.ENG_06, _ids_modulo(2**8), "PROPERTIES PC3"),
     _fault("ids-in-16-bits", "keys of pages hold ids in 16 bits", spec.ENG_06, _ids_modulo(2**16), "PROPERTIES PC3"),
     _fault(
+        "keys-of-digits",
+        "a page is known by the digits of its ids, one after the other",
+        spec.ENG_06,
+        _by_page(_as_text),
+        "PROPERTIES PC3",
+    ),
+    _fault(
+        "keys-to-base-31",
+        "a page is known by its ids as the digits of a number to base 31",
+        spec.ENG_06,
+        _by_page(_to_base_31),
+        "a hash of texts; PROPERTIES PC3",
+    ),
+    _fault(
+        "last-four-of-a-page",
+        "a page is known by the last four tokens of it and of those before",
+        spec.ENG_06,
+        _by_page(_last_four),
+        "PROPERTIES PC3",
+    ),
+    _fault(
         "any-order", "a page is known by its tokens in any order", spec.ENG_06, {"key": _any_order}, "PROPERTIES PC3"
     ),
     _fault(
@@ -1452,6 +1691,20 @@ FAULTS: tuple[Fault, ...] = (
         spec.ENG_08,
         {"forget": _still_cached},
         f"{VLLM}/pull/4761",
+    ),
+    _fault(
+        "still-cached-by-a-copy",
+        "a page that was taken is still hit for its old tokens while another request has computed the same",
+        spec.ENG_08,
+        {"forget": _cached_by_a_copy},
+        "PROPERTIES PC4",
+    ),
+    _fault(
+        "hits-behind-a-gap",
+        "pages behind one that was taken are hit in its place",
+        spec.ENG_08,
+        {"publish": _each_page_once, "hits": _behind_a_gap},
+        "PROPERTIES PC9",
     ),
     _fault(
         "still-cached-when-cancelled",
@@ -1566,6 +1819,20 @@ FAULTS: tuple[Fault, ...] = (
         "PROPERTIES CB3",
     ),
     _fault(
+        "ends-of-the-last",
+        "a request that no id ends is ended by those of the request before it",
+        spec.ENG_14,
+        {"add": _ends_of_the_last},
+        _JOB,
+    ),
+    _fault(
+        "ends-of-the-prompt",
+        "a prompt that was answered before is ended by the ids that ended it then",
+        spec.ENG_14,
+        {"add": _ends_of_the_prompt, "end": _keeps_its_ends},
+        "PROPERTIES X7",
+    ),
+    _fault(
         "first-of-the-ends",
         "of several ids only the first ends a request",
         spec.ENG_14,
@@ -1633,6 +1900,27 @@ FAULTS: tuple[Fault, ...] = (
         "PROPERTIES SC3",
     ),
     _fault(
+        "heap-as-it-lies",
+        "of several requests that begin at once only the first is the one that goes first",
+        spec.ENG_16,
+        {"admit": _heap_as_it_lies},
+        "a heap that is read as if it were sorted",
+    ),
+    _fault(
+        "counts-arrivals-anew",
+        "who comes when a request has just ended goes before those that wait",
+        spec.ENG_16,
+        {"queue": _counts_arrivals, "order": _by_count, "end": _counts_anew},
+        "PROPERTIES SC3",
+    ),
+    _fault(
+        "priority-lost",
+        "a preempted request loses its priority",
+        spec.ENG_16,
+        {"preempt": _priority_lost},
+        "PROPERTIES SC1, SC3",
+    ),
+    _fault(
         "sorted-once",
         "requests that come after the first step wait in the order in which they came",
         spec.ENG_16,
@@ -1649,6 +1937,8 @@ FAULTS: tuple[Fault, ...] = (
     _fault(
         "last-not-told", "no step gives a request's last id", spec.ENG_17, {"end": _last_not_told}, f"{TINY}/05972ff"
     ),
+    _fault("sixteen-told", "no step gives more than sixteen ids", spec.ENG_17, {"after": _sixteen_told}, TIRED),
+    _fault("names-of-64", "there are names for 64 requests", spec.ENG_17, {"add": _names_of_64}, "PROPERTIES X8"),
     _fault(
         "nothing-to-do",
         "a step before the first request raises",
@@ -1821,6 +2111,27 @@ FAULTS: tuple[Fault, ...] = (
         "PROPERTIES PG7",
     ),
     _fault(
+        "errors-for-no-room",
+        "some errors of the model are taken for a lack of room",
+        spec.ENG_25,
+        {"step": _no_room},
+        "PROPERTIES PG7",
+    ),
+    _fault(
+        "guesses-stay",
+        "when the draft fails its guesses stay behind the request's tokens",
+        spec.ENG_25,
+        {"guesses": _guesses_among_the_tokens},
+        "PROPERTIES SP8",
+    ),
+    _fault(
+        "stamps-stay",
+        "the times of ids of a failed step stay",
+        spec.ENG_25,
+        {"feed": _stamped_when_computed, "stamp": _stamped_before},
+        "PROPERTIES ME2",
+    ),
+    _fault(
         "counts-before",
         "what the model failed to compute counts as computed",
         spec.ENG_25,
@@ -1849,6 +2160,13 @@ FAULTS: tuple[Fault, ...] = (
         "PROPERTIES X9",
     ),
     _fault(
+        "ids-of-nothing",
+        "ids outside the vocabulary are accepted where no id is asked for",
+        spec.ENG_28,
+        {"check": _nothing_to_look_at},
+        "PROPERTIES X9",
+    ),
+    _fault(
         "never-fits",
         "a request that can never fit is accepted",
         spec.ENG_29,
@@ -1868,6 +2186,13 @@ FAULTS: tuple[Fault, ...] = (
         spec.ENG_30,
         {"add": _takes_before_it_looks},
         f"{VLLM}/pull/11565",
+    ),
+    _fault(
+        "limit-last",
+        "a request that is refused for its limit waits all the same",
+        spec.ENG_30,
+        {"add": _limit_last},
+        "PROPERTIES X9",
     ),
     _fault(
         "last-id-counts",
@@ -1957,6 +2282,13 @@ FAULTS: tuple[Fault, ...] = (
     ),
     _fault("pops", "the last token is taken off the caller's list", spec.ENG_34, {"add": _pops}, "PROPERTIES X6"),
     _fault(
+        "same-ends",
+        "the caller's list of ids that end a request is the engine's",
+        spec.ENG_49,
+        {"add": _same_ends},
+        "PROPERTIES X6",
+    ),
+    _fault(
         "cache-of-all",
         "engines share a prefix cache and not the pages",
         spec.ENG_35,
@@ -1977,6 +2309,13 @@ FAULTS: tuple[Fault, ...] = (
         spec.ENG_36,
         {"step": _logits_of_the_last_row},
         f"{MLX_LM}/d9846d37",
+    ),
+    _fault(
+        "logits-at-the-end",
+        "there are no logits of a request until it is finished",
+        spec.ENG_36,
+        {"emit": _logits_held_back, "end": _shows_its_logits},
+        TIRED,
     ),
     _fault("log-probabilities", "logits are normalised", spec.ENG_36, {"emit": _normalised}, f"{TINY}/05972ff"),
     _fault(
@@ -1999,6 +2338,28 @@ FAULTS: tuple[Fault, ...] = (
         spec.ENG_37,
         {"called": _another_order_of_sums},
         "PROPERTIES X11",
+    ),
+    _fault(
+        "caches-anyway",
+        "without prefix_caching pages are hit all the same",
+        spec.ENG_47,
+        {"hits": _hits_anyway},
+        "PROPERTIES X13",
+    ),
+    _fault("all-pages-free", "all pages are always free", spec.ENG_46, {"free_pages": _all_free}, "PROPERTIES PG1"),
+    _fault(
+        "one-page-each",
+        "a running request is said to have one page",
+        spec.ENG_46,
+        {"free_pages": _one_page_each},
+        "PROPERTIES PG3",
+    ),
+    _fault(
+        "draft-out-of-positions",
+        "a step raises where a request goes past the draft's positions",
+        spec.ENG_48,
+        {"guesses": _draft_out_of_positions},
+        "PROPERTIES SC4",
     ),
     _fault("no-hits", "what was computed is computed again", spec.ENG_38, {"hits": _no_hits}, "PROPERTIES PC9"),
     _fault(
@@ -2099,6 +2460,21 @@ VARIANTS: tuple[Variant, ...] = (
     Variant("engine-prompts-cached", "only pages of prompts are cached", "Engine", {"written": _prompts_alone_cached}),
     Variant("engine-keeps-guessed-pages", "pages for guesses are kept", "Engine", {"trim": _pages_of_guesses_kept}),
     Variant("engine-latest-copy", "the later of two equal pages is hit", "Engine", {"publish": _latest_copy}),
+    Variant(
+        "engine-refuses-past-the-draft", "a draft's positions bound requests", "Engine", {"check": _fits_the_draft}
+    ),
+    Variant(
+        "engine-guesses-within-the-draft",
+        "nothing is guessed past the draft's positions",
+        "Engine",
+        {"most_guesses": _as_far_as_the_draft},
+    ),
+    Variant(
+        "engine-without-a-failing-draft",
+        "where the draft fails nothing is guessed",
+        "Engine",
+        {"guesses": _without_a_draft_that_fails},
+    ),
     Variant("engine-draft-without-memory", "a draft that computes all anew", "Engine", {"guesses": _dense_draft}),
     Variant(
         "engine-draft-unused",
