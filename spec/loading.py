@@ -64,9 +64,9 @@ class Load(Operation):
 
     # lost: the bytes that files which are cut short lack.
     # stored: the name of a trained model, whose files are there already; rewritten: they are written anew all the same.
-    # written: some of HABITS.
+    # written: some of HABITS. asked: tokens that the model is asked before, which make no difference.
     signature = Signature.parse(
-        "load(config, weights, form, tokens, damage='', lost=1, stored='', rewritten=False, written=())"
+        "load(config, weights, form, tokens, damage='', lost=1, stored='', rewritten=False, written=(), asked=())"
     )
     methods = ("__call__",)
     models: ClassVar[Mapping[str, type[Decoder]]] = {"llama": Llama, "qwen3": Qwen3}
@@ -304,6 +304,11 @@ LOAD_22 = _load(
     "a config.json or a GGUF file that asks for scaled RoPE is refused, or scaled: it is not taken for the default",
     aspect=Aspect.GUARD,
     source=f"{GGUF}, rope.scaling.type; PROPERTIES X13",
+)
+LOAD_23 = _load(
+    "LOAD-23",
+    "a model that was asked before answers as if it were asked for the first time",
+    source="PROPERTIES X7",
 )
 
 

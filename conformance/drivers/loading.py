@@ -33,7 +33,9 @@ def load(subject: Any, given: Mapping[str, Any], to: Arrays) -> Any:
 
 def _logits(subject: Any, path: Path, given: Mapping[str, Any], to: Arrays) -> Any:
     model = subject(str(path))
-    return to.ready(model(to.from_numpy(np.array(given["tokens"], np.int32))))
+    for tokens in (*given.get("asked", ()), given["tokens"]):
+        logits = to.ready(model(to.from_numpy(np.array(tokens, np.int32))))
+    return logits
 
 
 @cache

@@ -33,6 +33,7 @@ from inferspec.spec.loading import (
     LOAD_20,
     LOAD_21,
     LOAD_22,
+    LOAD_23,
     Config,
     Load,
     Weights,
@@ -568,7 +569,35 @@ def _unscaled(*forms: str) -> Callable[..., Config]:
     return configured
 
 
+def _more_scales_are_fine(self: Load, a: Arguments, shapes: Mapping[str, tuple[int, ...]]) -> None:
+    cut = {name: x[: shapes[name][0]] for name, x in a.weights.items() if name in shapes and name.endswith(".scales")}
+    Load.guard_shapes(self, _with_weights(a, {**a.weights, **cut}), shapes)
+
+
+def _goes_on(self: Load, a: Arguments) -> Any:
+    """The keys and values of the last tokens are still in its cache."""
+    if not a.asked or len(a.asked[-1]) != len(a.tokens):
+        return Load.respond(self, a)
+    joined = [[*before, *row] for before, row in zip(a.asked[-1], a.tokens, strict=True)]
+    logits = Load.respond(self, Arguments(**{**vars(a), "tokens": joined, "asked": ()}))
+    return logits[:, len(a.asked[-1][0]) :]
+
+
 FAULTS: tuple[Fault, ...] = (
+    Fault(
+        "loading-goes-on",
+        "a model goes on with the tokens that it was asked before",
+        LOAD_23,
+        {"respond": _goes_on},
+        "a cache of the model's own",
+    ),
+    Fault(
+        "loading-more-scales",
+        "rows of scales that a packed matrix has too many are passed over",
+        LOAD_13,
+        {"guard_shapes": _more_scales_are_fine, "completed": _fitted},
+        TIRED,
+    ),
     Fault(
         "loading-bfloat16-through-float16",
         "tensors of bfloat16 are read through float16: what is past its range is infinite",
