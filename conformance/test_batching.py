@@ -276,6 +276,11 @@ def test_misshaped_updates_one_after_the_other_change_nothing(subject, story):
     goes_on_after_refusal(subject, story)
 
 
+@requirement(spec.BATCH_23, story=bad_pairs_without_a_prompt(), share=0.06)
+def test_misshaped_updates_of_a_request_without_a_prompt_change_nothing(subject, story):
+    goes_on_after_refusal(subject, story)
+
+
 @requirement(spec.BATCH_23, story=bad_dtypes(), share=0.3)
 def test_an_update_of_another_dtype_changes_nothing(subject, story):
     goes_on_after_refusal(subject, story)
