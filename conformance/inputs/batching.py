@@ -121,7 +121,9 @@ class Script:
         given = self.arrays(self.slots, length)
         for x in given.values():
             for slot in self.idle:
-                x[slot] *= np.asarray(poison, x.dtype)
+                # Nothing is left of a 0 either.
+                with np.errstate(invalid="ignore"):
+                    x[slot] *= np.asarray(poison, x.dtype)
             for slot in nan:
                 x[slot] = np.nan
         number = self.do("update_and_fetch", **given, mask_length=mask_length)

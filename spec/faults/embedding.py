@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import math
-from typing import Any
-
 import numpy as np
 
-from inferspec.spec.contract import Arguments, Fault, Operation, Variant
+from inferspec.spec.changes import embedding as changes
+from inferspec.spec.changes.linear import blocked_product, partial_sums_in_dtype, running_product, whole_blocks
+from inferspec.spec.contract import Fault, Variant
 from inferspec.spec.embedding import (
     EMB_01,
     EMB_02,
@@ -28,20 +27,8 @@ from inferspec.spec.embedding import (
     EMB_17,
     EMB_18,
     EMB_19,
-    Embedding,
-    EmbeddingAsLinear,
 )
-from inferspec.spec.faults.linear import (
-    COURSE_GAP,
-    FLASHINFER,
-    MLX,
-    TIRED,
-    blocked_product,
-    partial_sums_in_dtype,
-    rounded,
-    running_product,
-    whole_blocks,
-)
+from inferspec.spec.faults.linear import COURSE_GAP, FLASHINFER, MLX, TIRED
 from inferspec.spec.mistakes import (
     bfloat16_through_float16,
     drifts,
@@ -55,110 +42,9 @@ from inferspec.spec.mistakes import (
     remembers,
     wraps_batches,
 )
-from inferspec.spec.numerics import f64
 
 MLX_LM = "https://github.com/ml-explore/mlx-lm"
 COLUMN_CONTIGUOUS = f"{MLX}/commit/b925592fb"
-
-
-def _scaled_lookup(self: Embedding, weight: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    return weight[rows] * math.sqrt(weight.shape[1])
-
-
-def _table_in(dtype: str) -> Any:
-    return lambda self, weight, rows: rounded(weight[rows], dtype)
-
-
-def _padding_row(self: Embedding, weight: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    return np.where((rows == 0)[..., None], 0.0, weight[rows])
-
-
-def _transposed_tokens(self: Embedding, tokens: np.ndarray, a: Arguments) -> np.ndarray:
-    return tokens.T.reshape(tokens.shape)
-
-
-def _wrapped_at(bits: int) -> Any:
-    return lambda self, tokens, a: tokens & (2**bits - 1)
-
-
-def _signed_16(self: Embedding, tokens: np.ndarray, a: Arguments) -> np.ndarray:
-    return tokens.astype(np.int16).astype(np.int64) % a.vocab_size
-
-
-def _flat(self: Embedding, a: Arguments) -> Any:
-    return Operation.respond(self, a).reshape(-1, a.dims)
-
-
-def _scalar_keeps_axis(self: Embedding, a: Arguments) -> Any:
-    result = Operation.respond(self, a)
-    return result[None] if a.tokens.ndim == 0 else result
-
-
-def _reads_on(self: Embedding, a: Arguments) -> Any:
-    weight = np.resize(a.weight, (a.vocab_size, a.dims))
-    return Operation.respond(self, Arguments(**{**vars(a), "weight": weight}))
-
-
-def _from_the_end(self: Embedding, tokens: np.ndarray, a: Arguments) -> np.ndarray:
-    return tokens % a.vocab_size
-
-
-def _clamped(self: Embedding, tokens: np.ndarray, a: Arguments) -> np.ndarray:
-    return np.clip(tokens, 0, a.vocab_size - 1)
-
-
-def _zeros_outside(self: Embedding, a: Arguments) -> Any:
-    ids = a.tokens.astype(np.int64)
-    inside = (ids >= 0) & (ids < a.vocab_size)
-    value = np.where(inside[..., None], f64(a.weight)[np.where(inside, ids, 0)], 0.0)
-    return self.finish(value, a)
-
-
-def _weight_guard_alone(self: Embedding, a: Arguments) -> None:
-    self.guard_weight(a)
-
-
-def _own_head(self: EmbeddingAsLinear, weight: np.ndarray) -> np.ndarray:
-    return np.random.default_rng(0).normal(scale=weight.shape[1] ** -0.5, size=weight.shape)
-
-
-def _normalised_head(self: EmbeddingAsLinear, weight: np.ndarray) -> np.ndarray:
-    return weight / np.maximum(np.linalg.norm(weight, axis=-1, keepdims=True), 1e-12)
-
-
-def _leading_dims_swapped(self: EmbeddingAsLinear, x: np.ndarray, head: np.ndarray, dtype: str) -> np.ndarray:
-    logits = x @ head.T
-    return logits.swapaxes(0, 1).reshape(logits.shape) if x.ndim > 2 else logits
-
-
-def _features_fitted(self: EmbeddingAsLinear, a: Arguments) -> Any:
-    x = np.resize(a.x, (*a.x.shape[:-1], a.dims))
-    return Operation.respond(self, Arguments(**{**vars(a), "x": x}))
-
-
-def _first_tokens(out: np.ndarray) -> np.ndarray:
-    return out.reshape(-1, out.shape[-1])[:1024]
-
-
-def _first_rows_of_wide(out: np.ndarray) -> np.ndarray:
-    rows = out.reshape(-1, out.shape[-1])
-    return rows[:8] if rows.shape[-1] > 4096 else rows
-
-
-def _one_tile_of_a_split(self: EmbeddingAsLinear, x: np.ndarray, head: np.ndarray, dtype: str) -> np.ndarray:
-    logits = x @ head.T
-    if x.shape[-1] >= 1024:
-        logits[..., 32:] = 0.0
-    return logits
-
-
-def _short_columns(out: np.ndarray) -> np.ndarray:
-    return out[..., : 2**15]
-
-
-def _last_position(self: EmbeddingAsLinear, a: Arguments) -> Any:
-    result = Operation.respond(self, a)
-    return result[..., -1:, :] if result.ndim > 1 else result
 
 
 FAULTS: tuple[Fault, ...] = (
@@ -166,12 +52,22 @@ FAULTS: tuple[Fault, ...] = (
         "embedding-scaled",
         "rows are multiplied by sqrt(dims)",
         EMB_01,
-        {"lookup": _scaled_lookup},
+        {"lookup": changes.scaled_lookup},
         "the kind of mlx-lm c27c94a0",
     ),
-    Fault("embedding-through-float16", "the table is kept in float16", EMB_01, {"lookup": _table_in("float16")}, TIRED),
     Fault(
-        "embedding-through-bfloat16", "the table is kept in bfloat16", EMB_01, {"lookup": _table_in("bfloat16")}, TIRED
+        "embedding-through-float16",
+        "the table is kept in float16",
+        EMB_01,
+        {"lookup": changes.table_in("float16")},
+        TIRED,
+    ),
+    Fault(
+        "embedding-through-bfloat16",
+        "the table is kept in bfloat16",
+        EMB_01,
+        {"lookup": changes.table_in("bfloat16")},
+        TIRED,
     ),
     Fault(
         "embedding-next-row",
@@ -181,7 +77,11 @@ FAULTS: tuple[Fault, ...] = (
         TIRED,
     ),
     Fault(
-        "embedding-padding-row", "id 0 is taken for padding and gives zeros", EMB_02, {"lookup": _padding_row}, TIRED
+        "embedding-padding-row",
+        "id 0 is taken for padding and gives zeros",
+        EMB_02,
+        {"lookup": changes.padding_row},
+        TIRED,
     ),
     Fault(
         "embedding-last-row-lost",
@@ -190,13 +90,13 @@ FAULTS: tuple[Fault, ...] = (
         {"rows": lambda self, tokens, a: np.minimum(tokens, max(a.vocab_size - 2, 0))},
         TIRED,
     ),
-    Fault("embedding-uint8-ids", "ids are kept in 8 bits", EMB_02, {"rows": _wrapped_at(8)}, "PROPERTIES PC3"),
-    Fault("embedding-uint16-ids", "ids are kept in 16 bits", EMB_02, {"rows": _wrapped_at(16)}, "PROPERTIES X8"),
+    Fault("embedding-uint8-ids", "ids are kept in 8 bits", EMB_02, {"rows": changes.wrapped_at(8)}, "PROPERTIES PC3"),
+    Fault("embedding-uint16-ids", "ids are kept in 16 bits", EMB_02, {"rows": changes.wrapped_at(16)}, "PROPERTIES X8"),
     Fault(
         "embedding-int16-ids",
         "ids past 32767 turn negative and read from the end",
         EMB_02,
-        {"rows": _signed_16},
+        {"rows": changes.signed_16},
         "the kind of mlx c9e8ee6b6",
     ),
     Fault(
@@ -210,7 +110,7 @@ FAULTS: tuple[Fault, ...] = (
         "embedding-transposed-tokens",
         "positions and sequences are exchanged",
         EMB_03,
-        {"rows": _transposed_tokens},
+        {"rows": changes.transposed_tokens},
         TIRED,
     ),
     Fault(
@@ -224,7 +124,7 @@ FAULTS: tuple[Fault, ...] = (
         "embedding-tokens-of-one-group",
         "tokens past the 1024th, which one group of threads does not reach, give nothing",
         EMB_03,
-        leaves_unwritten(_first_tokens),
+        leaves_unwritten(changes.first_tokens),
         TIRED,
     ),
     Fault(
@@ -260,14 +160,14 @@ FAULTS: tuple[Fault, ...] = (
         "embedding-flattens",
         "the result is one list of rows, whatever the shape of tokens",
         EMB_05,
-        {"respond": _flat},
+        {"respond": changes.flat},
         TIRED,
     ),
     Fault(
         "embedding-scalar-keeps-axis",
         "a single token comes back as a list of one row",
         EMB_05,
-        {"respond": _scalar_keeps_axis},
+        {"respond": changes.scalar_keeps_axis},
         "PROPERTIES EM2",
     ),
     Fault("embedding-changes-tokens", "the tokens are overwritten", EMB_06, mutates("tokens"), "PROPERTIES X6"),
@@ -290,28 +190,28 @@ FAULTS: tuple[Fault, ...] = (
         "embedding-any-weight",
         "a weight of another shape is read on or cut short",
         EMB_08,
-        {"guard_weight": lambda self, a: None, "respond": _reads_on},
+        {"guard_weight": lambda self, a: None, "respond": changes.reads_on},
         "PROPERTIES X9",
     ),
     Fault(
         "embedding-ids-from-the-end",
         "negative ids count from the end, large ones start again",
         EMB_09,
-        {"guard": _weight_guard_alone, "rows": _from_the_end},
+        {"guard": changes.weight_guard_alone, "rows": changes.from_the_end},
         TIRED,
     ),
     Fault(
         "embedding-ids-clamped",
         "ids outside the vocabulary are clamped to its ends",
         EMB_09,
-        {"guard": _weight_guard_alone, "rows": _clamped},
+        {"guard": changes.weight_guard_alone, "rows": changes.clamped},
         TIRED,
     ),
     Fault(
         "embedding-ids-give-zeros",
         "ids outside the vocabulary give zeros",
         EMB_09,
-        {"guard": _weight_guard_alone, "respond": _zeros_outside},
+        {"guard": changes.weight_guard_alone, "respond": changes.zeros_outside},
         TIRED,
     ),
     Fault(
@@ -321,9 +221,15 @@ FAULTS: tuple[Fault, ...] = (
         {"logits": lambda self, x, head, dtype: x @ head.T * head.shape[1] ** -0.5},
         f"{MLX_LM}/commit/c27c94a0",
     ),
-    Fault("as-linear-normalised", "the rows of the head are normalised", EMB_10, {"head": _normalised_head}, TIRED),
     Fault(
-        "as-linear-untied", "the head is a matrix of its own", EMB_11, {"head": _own_head}, f"{MLX_LM}/commit/e92138cb"
+        "as-linear-normalised", "the rows of the head are normalised", EMB_10, {"head": changes.normalised_head}, TIRED
+    ),
+    Fault(
+        "as-linear-untied",
+        "the head is a matrix of its own",
+        EMB_11,
+        {"head": changes.own_head},
+        f"{MLX_LM}/commit/e92138cb",
     ),
     Fault(
         "as-linear-read-as-columns",
@@ -359,7 +265,7 @@ FAULTS: tuple[Fault, ...] = (
         "as-linear-leading-dims-swapped",
         "the first two leading dims are exchanged when rows are folded back",
         EMB_13,
-        {"logits": _leading_dims_swapped},
+        {"logits": changes.leading_dims_swapped},
         TIRED,
     ),
     Fault(
@@ -388,7 +294,13 @@ FAULTS: tuple[Fault, ...] = (
         TIRED,
     ),
     Fault("as-linear-promotes", "logits come back in float32", EMB_15, promotes(), COURSE_GAP),
-    Fault("as-linear-last-position", "only the last position gets logits", EMB_15, {"respond": _last_position}, TIRED),
+    Fault(
+        "as-linear-last-position",
+        "only the last position gets logits",
+        EMB_15,
+        {"respond": changes.last_position},
+        TIRED,
+    ),
     Fault("as-linear-changes-x", "x is overwritten", EMB_16, mutates("x"), "PROPERTIES X6"),
     Fault("as-linear-changes-weight", "the weight is scaled in place", EMB_16, mutates("weight"), "PROPERTIES X6"),
     Fault(
@@ -403,28 +315,28 @@ FAULTS: tuple[Fault, ...] = (
         "as-linear-fits-anything",
         "an x with another number of features is read on or cut short",
         EMB_18,
-        {"guard_features": lambda self, a: None, "respond": _features_fitted},
+        {"guard_features": lambda self, a: None, "respond": changes.features_fitted},
         "PROPERTIES X9",
     ),
     Fault(
         "as-linear-short-columns",
         "columns past 32768 are not written: their index is a 16-bit number",
         EMB_19,
-        leaves_unwritten(_short_columns),
+        leaves_unwritten(changes.short_columns),
         f"{MLX}/commit/c9e8ee6b6",
     ),
     Fault(
         "as-linear-first-rows-of-a-prompt",
         "of a large vocabulary only the first 8 rows get logits, as many as decoding asks for",
         EMB_19,
-        leaves_unwritten(_first_rows_of_wide),
+        leaves_unwritten(changes.first_rows_of_wide),
         TIRED,
     ),
     Fault(
         "as-linear-one-tile-of-a-split",
         "logits whose sum is split over 1024 features and more are those of the first 32 ids alone",
         EMB_19,
-        {"logits": _one_tile_of_a_split},
+        {"logits": changes.one_tile_of_a_split},
         TIRED,
     ),
     Fault(
@@ -437,12 +349,8 @@ FAULTS: tuple[Fault, ...] = (
 )
 
 
-def _one_hot(self: Embedding, weight: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    return (rows[..., None] == np.arange(len(weight))).astype(np.float64) @ weight
-
-
 VARIANTS: tuple[Variant, ...] = (
-    Variant("embedding-one-hot", "the lookup is a product with one-hot rows", "Embedding", {"lookup": _one_hot}),
+    Variant("embedding-one-hot", "the lookup is a product with one-hot rows", "Embedding", {"lookup": changes.one_hot}),
     Variant(
         "as-linear-blocked",
         "features summed in blocks of 32, in float32",

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
-from inferspec.spec.contract import Arguments, Fault, Operation, Variant
+from inferspec.spec.changes import linear as changes
+from inferspec.spec.contract import Fault, Operation, Variant
 from inferspec.spec.linear import (
     LIN_01,
     LIN_02,
@@ -41,7 +41,6 @@ from inferspec.spec.linear import (
     SMAX_10,
     SMAX_11,
     SMAX_12,
-    Linear,
     Silu,
     Softmax,
 )
@@ -61,7 +60,7 @@ from inferspec.spec.mistakes import (
     reuses_its_buffer,
     wraps_batches,
 )
-from inferspec.spec.numerics import Precision, f64, round_to
+from inferspec.spec.numerics import Precision
 
 TIRED = "tired engineer"
 COURSE_GAP = "FACTS.md: what the course's tests never look at"
@@ -70,167 +69,12 @@ FLASHINFER = "https://github.com/flashinfer-ai/flashinfer"
 SILU_BUG = "https://github.com/skyzh/tiny-llm/commit/db71f15"
 
 
-def rounded(value: np.ndarray, dtype: str) -> np.ndarray:
-    """Return the value after a stay in the dtype, in float64 again."""
-    return f64(round_to(value, dtype))
-
-
-def running_product(x: np.ndarray, weight: np.ndarray, dtype: str, order: Any = None) -> np.ndarray:
-    """x · weightᵀ summed one feature after the other in an accumulator of the dtype."""
-    total = np.zeros((*x.shape[:-1], weight.shape[0]))
-    for i in range(x.shape[-1]) if order is None else order:
-        total = rounded(total + x[..., i, None] * weight[:, i], dtype)
-    return total
-
-
-def blocked_product(x: np.ndarray, weight: np.ndarray, block: int) -> np.ndarray:
-    """x · weightᵀ, block after block of features, in float32."""
-    total = np.zeros((*x.shape[:-1], weight.shape[0]))
-    for start in range(0, x.shape[-1], block):
-        part = x[..., start : start + block] @ weight[:, start : start + block].T
-        total = rounded(total + rounded(part, "float32"), "float32")
-    return total
-
-
-def partial_sums_in_dtype(x: np.ndarray, weight: np.ndarray, dtype: str) -> np.ndarray:
-    """x · weightᵀ; of 32 rows and more the sums of every 256 features are stored in the dtype and added there."""
-    if x[..., 0].size < 32:
-        return x @ weight.T
-    total = np.zeros((*x.shape[:-1], weight.shape[0]))
-    for start in range(0, x.shape[-1], 256):
-        total = rounded(total + x[..., start : start + 256] @ weight[:, start : start + 256].T, dtype)
-    return total
-
-
-def running_total(weights: np.ndarray, dtype: str) -> np.ndarray:
-    """The sum over the last axis, one entry after the other, in an accumulator of the dtype."""
-    total = np.zeros(weights.shape[:-1])
-    for j in range(weights.shape[-1]):
-        total = rounded(total + weights[..., j], dtype)
-    return total[..., None]
-
-
-def whole_blocks(block: int) -> Any:
-    """What a kernel writes whose grid has only whole blocks along the last axis."""
-
-    def keep(out: np.ndarray) -> np.ndarray:
-        return out[..., : out.shape[-1] // block * block] if out.ndim else out
-
-    return keep
-
-
-# linear
-
-
-def _through_bfloat16(self: Linear, x: np.ndarray, weight: np.ndarray, dtype: str) -> np.ndarray:
-    return rounded(x, "bfloat16") @ weight.T
-
-
-def _read_as_columns(self: Linear, x: np.ndarray, weight: np.ndarray, dtype: str) -> np.ndarray:
-    return x @ weight.reshape(weight.shape[::-1])
-
-
-def _added_per_split(self: Linear, product: np.ndarray, bias: np.ndarray, dtype: str) -> np.ndarray:
-    return product + 2 * bias
-
-
-def _added_to_first_row(self: Linear, product: np.ndarray, bias: np.ndarray, dtype: str) -> np.ndarray:
-    rows = product.reshape(-1, product.shape[-1]).copy()
-    rows[:1] += bias
-    return rows.reshape(product.shape)
-
-
-def _whole_vectors(self: Linear, x: np.ndarray, weight: np.ndarray, dtype: str) -> np.ndarray:
-    features = x.shape[-1] // 8 * 8
-    return x[..., :features] @ weight[:, :features].T
-
-
-def _whole_tiles_in_tf32(self: Linear, x: np.ndarray, weight: np.ndarray, dtype: str) -> np.ndarray:
-    if x[..., 0].size % 16 or x.shape[-1] % 16 or len(weight) % 16:
-        return x @ weight.T
-    return _to_tf32(x) @ _to_tf32(weight).T
-
-
-def _to_tf32(x: np.ndarray) -> np.ndarray:
-    """11 significant bits, with the range of float32."""
-    mantissa, exponent = np.frexp(x)
-    return np.ldexp(np.round(mantissa * 2.0**11) / 2.0**11, exponent)
-
-
-def _one_tile_of_a_split(self: Linear, x: np.ndarray, weight: np.ndarray, dtype: str) -> np.ndarray:
-    product = x @ weight.T
-    if x.shape[-1] >= 1024:
-        product[..., 32:] = 0.0
-    return product
-
-
-def _reads_past_the_row(self: Linear, x: np.ndarray, weight: np.ndarray, dtype: str) -> np.ndarray:
-    features = x.shape[-1]
-    padded = -(-features // 32) * 32
-
-    def tiles(matrix: np.ndarray) -> np.ndarray:
-        start = np.arange(matrix.size // max(features, 1))[:, None] * features
-        flat = matrix.ravel()
-        return flat[(start + np.arange(padded)) % max(flat.size, 1)]
-
-    return (tiles(x) @ tiles(weight).T).reshape(*x.shape[:-1], weight.shape[0])
-
-
-def _batch_stride_without_rows(self: Linear, a: Arguments) -> Any:
-    result = Operation.respond(self, a)
-    if a.x.ndim < 3:
-        return result
-    batches = result.reshape(-1, *result.shape[-2:])
-    written = np.zeros((batches.shape[0] * batches.shape[1], batches.shape[2]), result.dtype)
-    for start, batch in enumerate(batches):
-        written[start : start + len(batch)] = batch
-    return written.reshape(result.shape)
-
-
-def _leading_dims_swapped(self: Linear, x: np.ndarray, weight: np.ndarray, dtype: str) -> np.ndarray:
-    product = x @ weight.T
-    if x.ndim < 3:
-        return product
-    return product.swapaxes(0, 1).reshape(product.shape)
-
-
-def _bound_of_the_other_axis(out: np.ndarray) -> np.ndarray:
-    return out[..., : out.shape[-1], :] if out.ndim > 1 else out
-
-
-def _vector_becomes_matrix(self: Linear, a: Arguments) -> Any:
-    result = Operation.respond(self, a)
-    return result[None] if result.ndim == 1 else result
-
-
-def _fits_anything(self: Linear, a: Arguments) -> Any:
-    outputs, features = a.weight.shape[0], a.x.shape[-1]
-    weight = np.resize(a.weight, (outputs, features))
-    bias = None if a.bias is None else np.resize(a.bias, outputs)
-    return Operation.respond(self, Arguments(x=a.x, weight=weight, bias=bias))
-
-
-def _broadcasts_bias(self: Linear, a: Arguments) -> Any:
-    bias = None if a.bias is None else np.resize(a.bias, a.weight.shape[0])
-    return Operation.respond(self, Arguments(x=a.x, weight=a.weight, bias=bias))
-
-
-def _guards_weight_only(self: Linear, a: Arguments) -> None:
-    Linear.guard(self, Arguments(x=a.x, weight=a.weight, bias=None))
-
-
-def _masked_by_multiplying(self: Linear, x: np.ndarray, weight: np.ndarray, dtype: str) -> np.ndarray:
-    product = x @ weight.T
-    rows = product.reshape(-1, weight.shape[0])
-    return (rows + 0.0 * np.roll(rows, 1, axis=0)).reshape(product.shape)
-
-
 _LINEAR = (
     Fault(
         "linear-weight-read-as-columns",
         "the weight is read as I×O instead of transposed",
         LIN_01,
-        {"product": _read_as_columns},
+        {"product": changes.read_as_columns},
         TIRED,
     ),
     Fault(
@@ -247,22 +91,32 @@ _LINEAR = (
         {"add": lambda self, product, bias, dtype: product},
         TIRED,
     ),
-    Fault("linear-bias-per-split", "each of two partial sums adds the bias", LIN_02, {"add": _added_per_split}, TIRED),
     Fault(
-        "linear-bias-first-row", "the bias is added to the first row alone", LIN_02, {"add": _added_to_first_row}, TIRED
+        "linear-bias-per-split",
+        "each of two partial sums adds the bias",
+        LIN_02,
+        {"add": changes.added_per_split},
+        TIRED,
+    ),
+    Fault(
+        "linear-bias-first-row",
+        "the bias is added to the first row alone",
+        LIN_02,
+        {"add": changes.added_to_first_row},
+        TIRED,
     ),
     Fault(
         "linear-accumulates-in-dtype",
         "sums are accumulated in the input's dtype",
         LIN_03,
-        {"product": lambda self, x, weight, dtype: running_product(x, weight, dtype)},
+        {"product": lambda self, x, weight, dtype: changes.running_product(x, weight, dtype)},
         COURSE_GAP,
     ),
     Fault(
         "linear-partial-sums-in-dtype",
         "where there are many rows, the sums of every 256 features are stored in the input's dtype",
         LIN_03,
-        {"product": lambda self, x, weight, dtype: partial_sums_in_dtype(x, weight, dtype)},
+        {"product": lambda self, x, weight, dtype: changes.partial_sums_in_dtype(x, weight, dtype)},
         "kernels that split the sum of a matrix product; PROPERTIES X5",
     ),
     Fault(
@@ -276,7 +130,7 @@ _LINEAR = (
         "linear-through-bfloat16",
         "x passes through bfloat16 on its way into the product",
         LIN_03,
-        {"product": _through_bfloat16},
+        {"product": changes.through_bfloat16},
         TIRED,
     ),
     Fault("linear-batches-modulo-eight", "batch rows are counted modulo 8", LIN_04, wraps_batches("x"), TIRED),
@@ -285,14 +139,14 @@ _LINEAR = (
         "linear-batch-stride",
         "batches are written one row apart instead of M rows apart",
         LIN_04,
-        {"respond": _batch_stride_without_rows},
+        {"respond": changes.batch_stride_without_rows},
         f"{MLX}/commit/c7b0300af",
     ),
     Fault(
         "linear-leading-dims-swapped",
         "the first two leading dims are exchanged when rows are folded back",
         LIN_04,
-        {"product": _leading_dims_swapped},
+        {"product": changes.leading_dims_swapped},
         TIRED,
     ),
     Fault(
@@ -314,21 +168,21 @@ _LINEAR = (
         "linear-feature-tail-dropped",
         "features past the last whole vector of 8 are not read",
         LIN_06,
-        {"product": _whole_vectors},
+        {"product": changes.whole_vectors},
         TIRED,
     ),
     Fault(
         "linear-feature-tail-unmasked",
         "the last tile of features reads on into the next row",
         LIN_06,
-        {"product": _reads_past_the_row},
+        {"product": changes.reads_past_the_row},
         f"{MLX}/commit/aca758463",
     ),
     Fault(
         "linear-outputs-floor",
         "outputs past the last whole tile of 64 are not written",
         LIN_06,
-        leaves_unwritten(whole_blocks(64)),
+        leaves_unwritten(changes.whole_blocks(64)),
         f"{MLX}/issues/4250",
     ),
     Fault(
@@ -349,28 +203,28 @@ _LINEAR = (
         "linear-whole-tiles-in-tf32",
         "where rows, features and outputs all are multiples of 16, float32 is multiplied in TF32 (11 significant bits)",
         LIN_06,
-        {"product": _whole_tiles_in_tf32},
+        {"product": changes.whole_tiles_in_tf32},
         "MLX_ENABLE_TF32",
     ),
     Fault(
         "linear-one-tile-of-a-split",
         "a product that is split over 1024 features and more has its first 32 outputs alone",
         LIN_06,
-        {"product": _one_tile_of_a_split},
+        {"product": changes.one_tile_of_a_split},
         TIRED,
     ),
     Fault(
         "linear-small-outputs",
         "outputs past the last whole block of 8 are not written",
         LIN_06,
-        leaves_unwritten(whole_blocks(8)),
+        leaves_unwritten(changes.whole_blocks(8)),
         f"{MLX}/issues/665",
     ),
     Fault(
         "linear-rows-bounded-by-outputs",
         "rows past the number of outputs are not written",
         LIN_06,
-        leaves_unwritten(_bound_of_the_other_axis),
+        leaves_unwritten(changes.bound_of_the_other_axis),
         f"{MLX}/commit/5f9ba3019",
     ),
     Fault("linear-promotes", "the result comes back in float32", LIN_07, promotes(), COURSE_GAP),
@@ -378,7 +232,7 @@ _LINEAR = (
         "linear-vector-becomes-matrix",
         "the result of a single row keeps a leading axis of 1",
         LIN_07,
-        {"respond": _vector_becomes_matrix},
+        {"respond": changes.vector_becomes_matrix},
         "PROPERTIES X4",
     ),
     Fault("linear-changes-x", "x is scaled in place", LIN_08, mutates("x"), "PROPERTIES X6"),
@@ -409,68 +263,24 @@ _LINEAR = (
         "linear-fits-anything",
         "a weight or bias of the wrong shape is read on or cut short",
         LIN_10,
-        {"guard": lambda self, a: None, "respond": _fits_anything},
+        {"guard": lambda self, a: None, "respond": changes.fits_anything},
         "PROPERTIES X9",
     ),
     Fault(
         "linear-broadcasts-bias",
         "a bias of the wrong length is repeated",
         LIN_10,
-        {"guard": _guards_weight_only, "respond": _broadcasts_bias},
+        {"guard": changes.guards_weight_only, "respond": changes.broadcasts_bias},
         TIRED,
     ),
     Fault(
         "linear-nan-leaks",
         "rows outside the tile are multiplied by 0 instead of being left out: a NaN reaches its neighbour",
         LIN_11,
-        {"product": _masked_by_multiplying},
+        {"product": changes.masked_by_multiplying},
         "DESIGN.md, section 5",
     ),
 )
-
-# silu
-
-
-def _one_minus(self: Silu, x: np.ndarray, dtype: str) -> np.ndarray:
-    positive = rounded(Silu.sigmoid(self, np.abs(x), dtype), dtype)
-    return np.where(x < 0, 1 - positive, positive)
-
-
-def _through_tanh(self: Silu, x: np.ndarray, dtype: str) -> np.ndarray:
-    return 0.5 * (1 + rounded(np.tanh(x / 2), "float32"))
-
-
-def _through_float16(self: Silu, x: np.ndarray, dtype: str) -> np.ndarray:
-    return Silu.activate(self, rounded(x, "float16"), dtype)
-
-
-def _overflowing(self: Silu, x: np.ndarray, dtype: str) -> np.ndarray:
-    power = rounded(np.exp(x), "float32")
-    return power / (1 + power)
-
-
-def _exponential_in_dtype(self: Silu, x: np.ndarray, dtype: str) -> np.ndarray:
-    return 1 / (1 + rounded(np.exp(-x), dtype))
-
-
-def _clipped_exponent(self: Silu, x: np.ndarray, dtype: str) -> np.ndarray:
-    return Silu.sigmoid(self, np.clip(x, -16, 16), dtype)
-
-
-def _tanh_gelu(self: Silu, x: np.ndarray, dtype: str) -> np.ndarray:
-    return 0.5 * x * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)))
-
-
-def _complement(self: Silu, x: np.ndarray, dtype: str) -> np.ndarray:
-    return x - x * Silu.sigmoid(self, -x, dtype)
-
-
-def _loses_nan(self: Silu, x: np.ndarray, dtype: str) -> np.ndarray:
-    return np.where(np.isnan(x), 0.0, Silu.activate(self, x, dtype))
-
-
-def _spreads(self: Silu, x: np.ndarray, dtype: str) -> np.ndarray:
-    return Silu.activate(self, x, dtype) + 0.0 * x.sum()
 
 
 _SILU = (
@@ -478,28 +288,28 @@ _SILU = (
         "silu-one-minus-sigmoid",
         "the sigmoid of a negative x is 1 - sigmoid(|x|), which cancels",
         SILU_01,
-        {"sigmoid": _one_minus},
+        {"sigmoid": changes.one_minus},
         SILU_BUG,
     ),
     Fault(
         "silu-exponential-in-dtype",
         "1 / (1 + exp(-x)) in the dtype of x: in float16 exp overflows, and all below -11 is 0",
         SILU_01,
-        {"sigmoid": _exponential_in_dtype},
+        {"sigmoid": changes.exponential_in_dtype},
         "https://github.com/ml-explore/mlx/pull/2659",
     ),
     Fault(
         "silu-through-tanh",
         "the sigmoid is (1 + tanh(x/2)) / 2 in float32, which cancels for negative x",
         SILU_01,
-        {"sigmoid": _through_tanh},
+        {"sigmoid": changes.through_tanh},
         "the kind of skyzh/tiny-llm db71f15",
     ),
     Fault(
         "silu-is-gelu",
         "GELU in the place of SiLU",
         SILU_01,
-        {"activate": _tanh_gelu},
+        {"activate": changes.tanh_gelu},
         "FACTS.md: GELU for SiLU survives greedy text",
     ),
     Fault(
@@ -527,21 +337,21 @@ _SILU = (
         "silu-overflows",
         "x · eˣ / (1 + eˣ): inf over inf for large x",
         SILU_02,
-        {"sigmoid": _overflowing},
+        {"sigmoid": changes.overflowing},
         "PROPERTIES ML2",
     ),
     Fault(
         "silu-clips-exponent",
         "the exponent is clipped to ±16, so that large negative x leaks through",
         SILU_02,
-        {"sigmoid": _clipped_exponent},
+        {"sigmoid": changes.clipped_exponent},
         TIRED,
     ),
     Fault(
         "silu-through-float16",
         "x passes through float16, where large values overflow",
         SILU_02,
-        {"activate": _through_float16},
+        {"activate": changes.through_float16},
         TIRED,
     ),
     Fault(
@@ -551,9 +361,21 @@ _SILU = (
         {"activate": lambda self, x, dtype: x * self.sigmoid(np.abs(x), dtype)},
         TIRED,
     ),
-    Fault("silu-loses-nan", "a maximum with 0 on the way turns NaN into 0", SILU_04, {"activate": _loses_nan}, TIRED),
-    Fault("silu-inf-minus-inf", "x - x · sigmoid(-x): NaN for +inf", SILU_04, {"activate": _complement}, TIRED),
-    Fault("silu-nan-spreads", "one NaN spoils every element", SILU_04, {"activate": _spreads}, "DESIGN.md, section 5"),
+    Fault(
+        "silu-loses-nan",
+        "a maximum with 0 on the way turns NaN into 0",
+        SILU_04,
+        {"activate": changes.loses_nan},
+        TIRED,
+    ),
+    Fault("silu-inf-minus-inf", "x - x · sigmoid(-x): NaN for +inf", SILU_04, {"activate": changes.complement}, TIRED),
+    Fault(
+        "silu-nan-spreads",
+        "one NaN spoils every element",
+        SILU_04,
+        {"activate": changes.spreads},
+        "DESIGN.md, section 5",
+    ),
     Fault("silu-promotes", "the result comes back in float32", SILU_05, promotes(), COURSE_GAP),
     Fault(
         "silu-scalar-becomes-vector",
@@ -597,7 +419,7 @@ _SILU = (
         "silu-vector-tail",
         "elements past the last whole vector of 4 are not written",
         SILU_09,
-        leaves_unwritten(whole_blocks(4)),
+        leaves_unwritten(changes.whole_blocks(4)),
         "PROPERTIES X10",
     ),
     Fault(
@@ -608,91 +430,6 @@ _SILU = (
         "PROPERTIES X8",
     ),
 )
-
-# softmax
-
-
-def _legacy_axis(self: Softmax, a: Arguments) -> int:
-    if a.axis != -1:
-        return a.axis
-    return 0 if a.x.ndim in (0, 1, 3) else 1
-
-
-def _flat(self: Softmax, a: Arguments) -> Any:
-    x = f64(a.x)
-    value = Softmax.distribution(self, x.reshape(1, -1), self.result_dtype(a))
-    return self.finish(value.reshape(x.shape), a)
-
-
-def _logits_in_bfloat16(self: Softmax, x: np.ndarray, dtype: str) -> np.ndarray:
-    return Softmax.distribution(self, rounded(x, "bfloat16"), dtype)
-
-
-def _in_float32(self: Softmax, x: np.ndarray, top: np.ndarray, dtype: str) -> np.ndarray:
-    return rounded(np.exp(rounded(x - top, "float32")), "float32")
-
-
-def _rounded_logsumexp(self: Softmax, x: np.ndarray, dtype: str) -> np.ndarray:
-    top = Softmax.top(self, x)
-    logsumexp = rounded(top + np.log(np.exp(x - top).sum(axis=-1, keepdims=True)), "float32")
-    return np.exp(x - logsumexp)
-
-
-def _vanished(self: Softmax, weights: np.ndarray, total: np.ndarray, dtype: str) -> np.ndarray:
-    return np.divide(weights, total, out=np.zeros_like(weights), where=total != 0)
-
-
-def _finite_sentinel(self: Softmax, x: np.ndarray, dtype: str) -> np.ndarray:
-    return Softmax.distribution(self, np.where(np.isneginf(x), -1e4, x), dtype)
-
-
-def _empty_slice(self: Softmax, x: np.ndarray, dtype: str) -> np.ndarray:
-    value = Softmax.distribution(self, x, dtype)
-    for start in range(0, x.shape[-1], 4):
-        empty = np.isneginf(x[..., start : start + 4]).all(axis=-1, keepdims=True)
-        value = np.where(empty, np.nan, value)
-    return value
-
-
-def _empty_block(self: Softmax, x: np.ndarray, dtype: str) -> np.ndarray:
-    value = Softmax.distribution(self, x, dtype)
-    empty = np.isneginf(x[..., :1024]).all(axis=-1, keepdims=True)
-    return np.where(empty, np.nan, value) if x.shape[-1] > 1024 else value
-
-
-def _floored(self: Softmax, weights: np.ndarray, total: np.ndarray, dtype: str) -> np.ndarray:
-    return np.maximum(weights / total, 1e-7)
-
-
-def _first_row(rows: np.ndarray) -> np.ndarray:
-    return np.broadcast_to(rows.reshape(-1, 1)[:1], rows.shape) if rows.size else rows
-
-
-def _foreign_total(self: Softmax, weights: np.ndarray, dtype: str) -> np.ndarray:
-    return _first_row(Softmax.total(self, weights, dtype))
-
-
-def _total_with_neighbours(self: Softmax, weights: np.ndarray, dtype: str) -> np.ndarray:
-    total = Softmax.total(self, weights, dtype)
-    return total + 0.0 * total.sum()
-
-
-def _wrapped_axis(self: Softmax, a: Arguments) -> int:
-    return a.axis % max(a.x.ndim, 1)
-
-
-def _long_rows_in_pairs(self: Softmax, weights: np.ndarray, total: np.ndarray, dtype: str) -> np.ndarray:
-    value = weights / total
-    return (
-        value
-        if value.shape[-1] <= 1024
-        else _unwritten(value.reshape(-1, value.shape[-1]), np.s_[2:]).reshape(value.shape)
-    )
-
-
-def _unwritten(weights: np.ndarray, lost: Any) -> np.ndarray:
-    weights[lost] = 0.0
-    return weights
 
 
 _SOFTMAX = (
@@ -736,36 +473,39 @@ _SOFTMAX = (
         "softmax-legacy-axis",
         "the default axis is chosen by the number of axes (0 for 1 and 3, 1 otherwise)",
         SMAX_02,
-        {"axis": _legacy_axis},
+        {"axis": changes.legacy_axis},
         "torch.nn.functional.softmax with dim=None",
     ),
-    Fault("softmax-over-everything", "the whole array is one row", SMAX_02, {"respond": _flat}, TIRED),
+    Fault("softmax-over-everything", "the whole array is one row", SMAX_02, {"respond": changes.flat}, TIRED),
     Fault(
         "softmax-unshifted",
         "exp overflows: no maximum is subtracted",
         SMAX_03,
-        {"top": lambda self, x: np.zeros((*x.shape[:-1], 1)), "weights": _in_float32},
+        {"top": lambda self, x: np.zeros((*x.shape[:-1], 1)), "weights": changes.in_float32},
         TIRED,
     ),
     Fault(
         "softmax-rounded-logsumexp",
         "exp(x - logsumexp(x)): the normaliser is lost beside large logits",
         SMAX_03,
-        {"distribution": _rounded_logsumexp},
+        {"distribution": changes.rounded_logsumexp},
         f"{MLX}/commit/d935276de",
     ),
     Fault(
         "softmax-finite-start",
         "the running maximum starts at -1e4: rows below it vanish",
         SMAX_03,
-        {"top": lambda self, x: np.maximum(Softmax.top(self, x), -1e4), "normalise": _vanished},
+        {"top": lambda self, x: np.maximum(Softmax.top(self, x), -1e4), "normalise": changes.vanished},
         f"{FLASHINFER}/commit/d7f2c6464",
     ),
     Fault(
         "softmax-maximum-of-first-block",
         "the maximum of the first 32 entries is subtracted: exp overflows further on",
         SMAX_03,
-        {"top": lambda self, x: x[..., :32].max(axis=-1, keepdims=True, initial=-np.inf), "weights": _in_float32},
+        {
+            "top": lambda self, x: x[..., :32].max(axis=-1, keepdims=True, initial=-np.inf),
+            "weights": changes.in_float32,
+        },
         TIRED,
     ),
     Fault(
@@ -779,64 +519,64 @@ _SOFTMAX = (
         "softmax-finite-sentinel",
         "-inf is replaced by -1e4, which lower logits take for the largest",
         SMAX_04,
-        {"distribution": _finite_sentinel},
+        {"distribution": changes.finite_sentinel},
         f"{FLASHINFER}/commit/d7f2c6464",
     ),
     Fault(
         "softmax-empty-slice",
         "a slice of 4 that holds nothing but -inf makes NaN of its row",
         SMAX_04,
-        {"distribution": _empty_slice},
+        {"distribution": changes.empty_slice},
         f"{FLASHINFER}/commit/1b9ba2541",
     ),
     Fault(
         "softmax-empty-block",
         "a first block of 1024 that holds nothing but -inf makes NaN of its row",
         SMAX_04,
-        {"distribution": _empty_block},
+        {"distribution": changes.empty_block},
         f"{FLASHINFER}/commit/1b9ba2541",
     ),
-    Fault("softmax-floored", "no probability is smaller than 1e-7", SMAX_04, {"normalise": _floored}, TIRED),
+    Fault("softmax-floored", "no probability is smaller than 1e-7", SMAX_04, {"normalise": changes.floored}, TIRED),
     Fault(
         "softmax-total-in-dtype",
         "the sum is accumulated in the input's dtype",
         SMAX_05,
-        {"total": lambda self, weights, dtype: running_total(weights, dtype)},
+        {"total": lambda self, weights, dtype: changes.running_total(weights, dtype)},
         COURSE_GAP,
     ),
     Fault(
         "softmax-through-bfloat16",
         "logits pass through bfloat16",
         SMAX_05,
-        {"distribution": _logits_in_bfloat16},
+        {"distribution": changes.logits_in_bfloat16},
         TIRED,
     ),
     Fault(
         "softmax-first-rows-maximum",
         "the maximum of the first row is subtracted from every row",
         SMAX_06,
-        {"top": lambda self, x: _first_row(Softmax.top(self, x)), "weights": _in_float32},
+        {"top": lambda self, x: changes.first_row(Softmax.top(self, x)), "weights": changes.in_float32},
         TIRED,
     ),
     Fault(
         "softmax-first-rows-sum",
         "the sum of the first row divides every row",
         SMAX_06,
-        {"total": _foreign_total},
+        {"total": changes.foreign_total},
         TIRED,
     ),
     Fault(
         "softmax-global-maximum",
         "the largest of all rows is subtracted: rows far below vanish",
         SMAX_06,
-        {"top": lambda self, x: np.full((*x.shape[:-1], 1), x.max(initial=-np.inf)), "weights": _in_float32},
+        {"top": lambda self, x: np.full((*x.shape[:-1], 1), x.max(initial=-np.inf)), "weights": changes.in_float32},
         TIRED,
     ),
     Fault(
         "softmax-nan-spreads",
         "a NaN in one row spoils the others",
         SMAX_06,
-        {"total": _total_with_neighbours},
+        {"total": changes.total_with_neighbours},
         "PROPERTIES SA8",
     ),
     Fault("softmax-promotes", "the result comes back in float32", SMAX_07, promotes(), COURSE_GAP),
@@ -888,7 +628,7 @@ _SOFTMAX = (
         "softmax-wraps-axis",
         "an axis that does not exist is wrapped around",
         SMAX_11,
-        {"guard": lambda self, a: None, "axis": _wrapped_axis},
+        {"guard": lambda self, a: None, "axis": changes.wrapped_axis},
         TIRED,
     ),
     Fault(
@@ -902,28 +642,28 @@ _SOFTMAX = (
         "softmax-vector-tail",
         "entries past the last whole vector of 4 are not written",
         SMAX_12,
-        leaves_unwritten(whole_blocks(4)),
+        leaves_unwritten(changes.whole_blocks(4)),
         "PROPERTIES X10",
     ),
     Fault(
         "softmax-long-rows-in-pairs",
         "of rows of more than 1024 entries those past the second are not written",
         SMAX_12,
-        {"normalise": _long_rows_in_pairs},
+        {"normalise": changes.long_rows_in_pairs},
         TIRED,
     ),
     Fault(
         "softmax-entries-in-16-bits",
         "entries past the 65535th of a row are not written",
         SMAX_12,
-        {"normalise": lambda self, weights, total, dtype: _unwritten(weights / total, np.s_[..., 2**16 - 1 :])},
+        {"normalise": lambda self, weights, total, dtype: changes.unwritten(weights / total, np.s_[..., 2**16 - 1 :])},
         "PROPERTIES X8",
     ),
     Fault(
         "softmax-rows-in-16-bits",
         "rows past the 65535th are not written",
         SMAX_12,
-        {"normalise": lambda self, weights, total, dtype: _unwritten(weights / total, np.s_[2**16 - 1 :])},
+        {"normalise": lambda self, weights, total, dtype: changes.unwritten(weights / total, np.s_[2**16 - 1 :])},
         "PROPERTIES X8",
     ),
 )
@@ -931,85 +671,55 @@ _SOFTMAX = (
 FAULTS: tuple[Fault, ...] = _LINEAR + _SILU + _SOFTMAX
 
 
-def _backwards(self: Linear, x: np.ndarray, weight: np.ndarray, dtype: str) -> np.ndarray:
-    return running_product(x, weight, "float32", range(x.shape[-1] - 1, -1, -1))
-
-
-def _rounds_twice(self: Linear, product: np.ndarray, bias: np.ndarray, dtype: str) -> np.ndarray:
-    return rounded(product, dtype) + bias
-
-
-def _exp2_in_float32(x: np.ndarray) -> np.ndarray:
-    return rounded(np.exp2(rounded(x * float(np.float32(math.log2(math.e))), "float32")), "float32")
-
-
-def _sigmoid_exp2(self: Silu, x: np.ndarray, dtype: str) -> np.ndarray:
-    return rounded(1 / rounded(1 + _exp2_in_float32(-x), "float32"), "float32")
-
-
-def _sigmoid_float32(self: Silu, x: np.ndarray, dtype: str) -> np.ndarray:
-    return rounded(1 / rounded(1 + rounded(np.exp(-x), "float32"), "float32"), "float32")
-
-
-def _online(self: Softmax, x: np.ndarray, dtype: str) -> np.ndarray:
-    top, total = np.full(x.shape[:-1], -np.inf), np.zeros(x.shape[:-1])
-    for j in range(x.shape[-1]):
-        larger = np.maximum(top, x[..., j])
-        shift = np.where(np.isneginf(larger), 0.0, larger)
-        rescale = rounded(np.exp(rounded(top - shift, "float32")), "float32")
-        weight = rounded(np.exp(rounded(x[..., j] - shift, "float32")), "float32")
-        total, top = rounded(rounded(total * rescale, "float32") + weight, "float32"), larger
-    return rounded(_in_float32(self, x, top[..., None], dtype) / total[..., None], "float32")
-
-
-def _stored_weights(self: Softmax, x: np.ndarray, top: np.ndarray, dtype: str) -> np.ndarray:
-    return rounded(np.exp(rounded(x - top, dtype)), dtype)
-
-
 VARIANTS: tuple[Variant, ...] = (
     Variant(
-        "linear-backwards", "features summed from the last to the first, in float32", "linear", {"product": _backwards}
+        "linear-backwards",
+        "features summed from the last to the first, in float32",
+        "linear",
+        {"product": changes.backwards},
     ),
     Variant(
         "linear-blocked",
         "features summed in blocks of 32, in float32",
         "linear",
-        {"product": lambda self, x, weight, dtype: blocked_product(x, weight, 32)},
+        {"product": lambda self, x, weight, dtype: changes.blocked_product(x, weight, 32)},
     ),
     Variant(
         "linear-rounds-before-bias",
         "the product is rounded to the dtype before the bias is added",
         "linear",
-        {"add": _rounds_twice},
+        {"add": changes.rounds_twice},
     ),
-    Variant("silu-exp2", "the sigmoid through exp2, in float32", "silu", {"sigmoid": _sigmoid_exp2}),
+    Variant("silu-exp2", "the sigmoid through exp2, in float32", "silu", {"sigmoid": changes.sigmoid_exp2}),
     Variant(
         "silu-plain-float32",
         "x / (1 + exp(-x)) in float32, where exp may overflow to infinity",
         "silu",
-        {"sigmoid": _sigmoid_float32},
+        {"sigmoid": changes.sigmoid_float32},
     ),
     Variant(
         "silu-rounded-sigmoid",
         "the sigmoid is rounded to the dtype before it multiplies x",
         "silu",
-        {"sigmoid": lambda self, x, dtype: rounded(Silu.sigmoid(self, x, dtype), dtype)},
+        {"sigmoid": lambda self, x, dtype: changes.rounded(Silu.sigmoid(self, x, dtype), dtype)},
         Precision.NATIVE,
     ),
-    Variant("softmax-online", "one pass with a running maximum, in float32", "softmax", {"distribution": _online}),
+    Variant(
+        "softmax-online", "one pass with a running maximum, in float32", "softmax", {"distribution": changes.online}
+    ),
     Variant(
         "softmax-exp2",
         "the exponentials through exp2, in float32",
         "softmax",
-        {"weights": lambda self, x, top, dtype: _exp2_in_float32(rounded(x - top, "float32"))},
+        {"weights": lambda self, x, top, dtype: changes.exp2_in_float32(changes.rounded(x - top, "float32"))},
     ),
     Variant(
         "softmax-rounds-each-step",
         "distance, exponential and sum are rounded to the dtype; the sum is taken in float32",
         "softmax",
         {
-            "weights": _stored_weights,
-            "total": lambda self, weights, dtype: rounded(Softmax.total(self, weights, dtype), dtype),
+            "weights": changes.stored_weights,
+            "total": lambda self, weights, dtype: changes.rounded(Softmax.total(self, weights, dtype), dtype),
         },
         Precision.NATIVE,
     ),

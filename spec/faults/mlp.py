@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from inferspec.spec.contract import Arguments, Fault, Operation, Variant
-from inferspec.spec.faults.linear import COURSE_GAP, FLASHINFER, MLX, SILU_BUG, TIRED, rounded, running_product
+from inferspec.spec.changes import mlp as changes
+from inferspec.spec.changes.linear import running_product
+from inferspec.spec.contract import Fault, Variant
+from inferspec.spec.faults.linear import COURSE_GAP, FLASHINFER, MLX, SILU_BUG, TIRED
 from inferspec.spec.linear import Silu
 from inferspec.spec.mistakes import (
     drifts,
@@ -42,71 +42,12 @@ MLX_LM_BUG = "https://github.com/ml-explore/mlx-lm/commit/5261ab85"
 SGLANG_BUG = "https://github.com/sgl-project/sglang/pull/26188"
 
 
-def _gelu(self: SwiGLU, gate: np.ndarray, dtype: str) -> np.ndarray:
-    return 0.5 * gate * (1 + np.tanh(np.sqrt(2 / np.pi) * (gate + 0.044715 * gate**3)))
-
-
-def _cancelling(self: SwiGLU, gate: np.ndarray, dtype: str) -> np.ndarray:
-    gate = rounded(gate, dtype)
-    positive = rounded(Silu.sigmoid(self.silu, np.abs(gate), dtype), dtype)
-    return gate * np.where(gate < 0, 1 - positive, positive)
-
-
-def _in_float16(self: SwiGLU, gate: np.ndarray, up: np.ndarray, dtype: str) -> np.ndarray:
-    hidden = SwiGLU.combine(self, gate, up, dtype)
-    with np.errstate(over="ignore"):
-        return rounded(hidden, "float16") if dtype == "bfloat16" else hidden
-
-
-def _down_of_many_rows(self: SwiGLU, hidden: np.ndarray, a: Arguments) -> np.ndarray:
-    if hidden[..., 0].size < 32:
-        return SwiGLU.down(self, hidden, a)
-    return running_product(hidden, f64(a.w_down), a.x.dtype.name)
-
-
-def _down_read_as_columns(self: SwiGLU, hidden: np.ndarray, a: Arguments) -> np.ndarray:
-    return hidden @ f64(a.w_down).reshape(a.hidden_dims, a.dims)
-
-
-def _tail_dropped(self: SwiGLU, hidden: np.ndarray, a: Arguments) -> np.ndarray:
-    whole = a.hidden_dims // 32 * 32
-    return hidden[..., :whole] @ f64(a.w_down)[:, :whole].T
-
-
-def _left_sorted(self: SwiGLU, a: Arguments) -> Any:
-    result = Operation.respond(self, a)
-    rows = result.reshape(-1, a.dims)
-    if len(rows) <= 2:
-        return result
-    order = np.argsort(f64(a.x).reshape(-1, a.dims)[:, 0], kind="stable")
-    return rows[order].reshape(result.shape)
-
-
-def _rows_flat(self: SwiGLU, a: Arguments) -> Any:
-    return Operation.respond(self, a).reshape(-1, a.dims)
-
-
-def _fits_anything(self: SwiGLU, a: Arguments) -> Any:
-    wide, back = (a.hidden_dims, a.dims), (a.dims, a.hidden_dims)
-    fitted = {
-        "x": np.resize(a.x, (*a.x.shape[:-1], a.dims)),
-        "w_gate": np.resize(a.w_gate, wide),
-        "w_up": np.resize(a.w_up, wide),
-        "w_down": np.resize(a.w_down, back),
-    }
-    return Operation.respond(self, Arguments(**{**vars(a), **fitted}))
-
-
-def _first_vectors(out: np.ndarray) -> np.ndarray:
-    return out[..., : out.shape[-1] // 8 * 8]
-
-
 FAULTS: tuple[Fault, ...] = (
     Fault(
         "mlp-gelu",
         "GELU in the place of SiLU",
         MLP_01,
-        {"activate": _gelu},
+        {"activate": changes.gelu},
         "FACTS.md: GELU for SiLU survives greedy text",
     ),
     Fault(
@@ -184,14 +125,14 @@ FAULTS: tuple[Fault, ...] = (
         "mlp-down-read-as-columns",
         "w_down is read as I×E instead of transposed",
         MLP_04,
-        {"down": _down_read_as_columns},
+        {"down": changes.down_read_as_columns},
         TIRED,
     ),
     Fault(
         "mlp-silu-cancels",
         "the sigmoid of a negative gate is 1 - sigmoid(|gate|) in the dtype",
         MLP_05,
-        {"activate": _cancelling},
+        {"activate": changes.cancelling},
         SILU_BUG,
     ),
     Fault(
@@ -205,14 +146,14 @@ FAULTS: tuple[Fault, ...] = (
         "mlp-down-of-many-rows-in-dtype",
         "of 32 rows and more the down projection accumulates in the input's dtype",
         MLP_05,
-        {"down": _down_of_many_rows},
+        {"down": changes.down_of_many_rows},
         "kernels with a path for prompts; PROPERTIES X5",
     ),
     Fault(
         "mlp-hidden-in-float16",
         "of bfloat16 arguments the hidden features are kept in float16",
         MLP_05,
-        {"combine": _in_float16},
+        {"combine": changes.in_float16},
         TIRED,
     ),
     Fault("mlp-batches-modulo-eight", "batch rows are counted modulo 8", MLP_06, wraps_batches("x"), TIRED),
@@ -221,7 +162,7 @@ FAULTS: tuple[Fault, ...] = (
         "mlp-rows-left-sorted",
         "the path for more than two rows sorts them and never sorts them back",
         MLP_06,
-        {"respond": _left_sorted},
+        {"respond": changes.left_sorted},
         SGLANG_BUG,
     ),
     Fault("mlp-x-strides", "x is read as if it were contiguous", MLP_07, ignores_strides("x"), "PROPERTIES X1"),
@@ -247,7 +188,13 @@ FAULTS: tuple[Fault, ...] = (
         "PROPERTIES X1",
     ),
     Fault("mlp-promotes", "the result comes back in float32", MLP_08, promotes(), COURSE_GAP),
-    Fault("mlp-rows-flat", "the leading dims come back folded into one", MLP_08, {"respond": _rows_flat}, SGLANG_BUG),
+    Fault(
+        "mlp-rows-flat",
+        "the leading dims come back folded into one",
+        MLP_08,
+        {"respond": changes.rows_flat},
+        SGLANG_BUG,
+    ),
     Fault("mlp-changes-x", "x is overwritten by an intermediate", MLP_09, mutates("x"), "PROPERTIES X6"),
     Fault("mlp-changes-down", "w_down is scaled in place", MLP_09, mutates("w_down"), "PROPERTIES X6"),
     Fault(
@@ -276,14 +223,14 @@ FAULTS: tuple[Fault, ...] = (
         "mlp-fits-anything",
         "a weight or x of the wrong shape is read on or cut short",
         MLP_11,
-        {"guard": lambda self, a: None, "respond": _fits_anything},
+        {"guard": lambda self, a: None, "respond": changes.fits_anything},
         "PROPERTIES X9",
     ),
     Fault(
         "mlp-hidden-tail",
         "hidden features past the last whole tile of 32 are left out",
         MLP_12,
-        {"down": _tail_dropped},
+        {"down": changes.tail_dropped},
         f"{MLX}/commit/aca758463",
     ),
     Fault(
@@ -297,53 +244,33 @@ FAULTS: tuple[Fault, ...] = (
         "mlp-output-tail",
         "outputs past the last whole block of 8 are not written",
         MLP_12,
-        leaves_unwritten(_first_vectors),
+        leaves_unwritten(changes.first_vectors),
         f"{MLX}/issues/665",
     ),
 )
 
-
-def _rounded_projection(weight: str) -> Any:
-    return lambda self, x, a: rounded(x @ f64(getattr(a, weight)).T, a.x.dtype.name)
-
-
-def _half_of_one_product(second: bool) -> Any:
-    def project(self: SwiGLU, x: np.ndarray, a: Arguments) -> np.ndarray:
-        both = rounded(x @ np.concatenate([f64(a.w_gate), f64(a.w_up)]).T, "float32")
-        return both[..., a.hidden_dims :] if second else both[..., : a.hidden_dims]
-
-    return project
-
-
-def _rounded_combine(self: SwiGLU, gate: np.ndarray, up: np.ndarray, dtype: str) -> np.ndarray:
-    return rounded(rounded(self.activate(gate, dtype), dtype) * up, dtype)
-
-
-def _float32_combine(self: SwiGLU, gate: np.ndarray, up: np.ndarray, dtype: str) -> np.ndarray:
-    return rounded(rounded(self.activate(gate, dtype), "float32") * up, "float32")
-
-
-def _rounded_sigmoid(self: SwiGLU, gate: np.ndarray, dtype: str) -> np.ndarray:
-    return gate * rounded(Silu.sigmoid(self.silu, gate, dtype), dtype)
-
-
-_ROUNDED = {"gate": _rounded_projection("w_gate"), "up": _rounded_projection("w_up"), "combine": _rounded_combine}
-
 VARIANTS: tuple[Variant, ...] = (
     Variant(
-        "mlp-rounds-each-layer", "gate, up, silu and their product are each rounded to the dtype", "SwiGLU", _ROUNDED
+        "mlp-rounds-each-layer",
+        "gate, up, silu and their product are each rounded to the dtype",
+        "SwiGLU",
+        changes.ROUNDED,
     ),
     Variant(
         "mlp-one-projection",
         "gate and up are one product with the stacked weights, all kept in float32",
         "SwiGLU",
-        {"gate": _half_of_one_product(False), "up": _half_of_one_product(True), "combine": _float32_combine},
+        {
+            "gate": changes.half_of_one_product(False),
+            "up": changes.half_of_one_product(True),
+            "combine": changes.float32_combine,
+        },
     ),
     Variant(
         "mlp-rounded-sigmoid",
         "the sigmoid is rounded to the dtype too",
         "SwiGLU",
-        {**_ROUNDED, "activate": _rounded_sigmoid},
+        {**changes.ROUNDED, "activate": changes.rounded_sigmoid},
         Precision.NATIVE,
     ),
 )

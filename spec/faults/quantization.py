@@ -2,21 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 import numpy as np
 
-from inferspec.spec.contract import Arguments, Change, Fault, Operation, Requirement, Variant
-from inferspec.spec.faults.linear import (
-    MLX,
-    TIRED,
-    blocked_product,
-    partial_sums_in_dtype,
-    rounded,
-    running_product,
-    whole_blocks,
-)
+from inferspec.spec.changes import quantization as changes
+from inferspec.spec.changes.linear import blocked_product, rounded, whole_blocks
+from inferspec.spec.contract import Fault, Operation, Requirement, Variant
+from inferspec.spec.faults.linear import MLX, TIRED
 from inferspec.spec.mistakes import (
     bfloat16_through_float16,
     drifts,
@@ -30,7 +21,7 @@ from inferspec.spec.mistakes import (
     remembers,
     wraps_batches,
 )
-from inferspec.spec.numerics import FINEST_STEP, Precision, f64, round_to
+from inferspec.spec.numerics import Precision
 from inferspec.spec.quantization import (
     DEQ_01,
     DEQ_02,
@@ -99,11 +90,6 @@ from inferspec.spec.quantization import (
     QUANT_10,
     QUANT_11,
     QUANT_12,
-    Quantize,
-    QuantizedEmbedding,
-    _Quantised,
-    packed_words,
-    unpacked,
 )
 
 MLX_LM = "https://github.com/ml-explore/mlx-lm"
@@ -112,253 +98,90 @@ PREFIX_LOST = "https://github.com/mflux-community/mflux/pull/489"
 COURSE = "tiny-llm course, week 2 day 2"
 
 
-def _with(a: Arguments, **changed: Any) -> Arguments:
-    return Arguments(**{**vars(a), **changed})
-
-
-def _responding(**changed: Callable[[Any, Arguments], Any]) -> Change:
-    """The operation sees other arguments than those it was given."""
-
-    def respond(self: Operation, a: Arguments) -> Any:
-        return Operation.respond(self, _with(a, **{name: make(self, a) for name, make in changed.items()}))
-
-    return {"respond": respond}
-
-
-# quantize
-
-
-def _high_first(codes: np.ndarray, bits: int) -> np.ndarray:
-    each = 32 // bits
-    return packed_words(codes.reshape(*codes.shape[:-1], -1, each)[..., ::-1].reshape(codes.shape), bits)
-
-
-def _interleaved(codes: np.ndarray, bits: int) -> np.ndarray:
-    """Even places before odd ones, as AWQ packs."""
-    words = codes.reshape(*codes.shape[:-1], -1, 32 // bits)
-    return packed_words(np.concatenate([words[..., ::2], words[..., 1::2]], axis=-1).reshape(codes.shape), bits)
-
-
-def _signed_codes(self: Quantize, codes: np.ndarray, bits: int) -> np.ndarray:
-    return packed_words((codes - 2 ** (bits - 1)).astype(np.int64) % 2**bits, bits)
-
-
-def _truncated(self: Quantize, groups: np.ndarray, scale: np.ndarray, bias: np.ndarray, levels: int) -> np.ndarray:
-    step = np.where(scale == 0, 1.0, scale)[..., None]
-    return np.clip(np.floor((groups - bias[..., None]) / step), 0, levels)
-
-
-def _wrapping(self: Quantize, groups: np.ndarray, scale: np.ndarray, bias: np.ndarray, levels: int) -> np.ndarray:
-    """One level too many, and no clipping: the largest weight becomes code 0 of the next."""
-    step = np.where(scale == 0, 1.0, scale * levels / (levels + 1))[..., None]
-    return np.rint((groups - bias[..., None]) / step) % (levels + 1)
-
-
-def _one_step_too_many(self: Quantize, low: np.ndarray, high: np.ndarray, levels: int, dtype: str) -> Any:
-    scale = f64(round_to((high - low) / (levels + 1), dtype))
-    return scale, f64(round_to(low, dtype))
-
-
-def _whole_row(self: Quantize, groups: np.ndarray) -> Any:
-    low, high = groups.min(axis=(-2, -1), keepdims=True), groups.max(axis=(-2, -1), keepdims=True)
-    return tuple(np.broadcast_to(end[..., 0], groups.shape[:-1]) for end in (low, high))
-
-
-def _symmetric(self: Quantize, low: np.ndarray, high: np.ndarray, levels: int, dtype: str) -> Any:
-    scale = np.maximum(np.abs(low), np.abs(high)) / (levels // 2)
-    return f64(round_to(scale, dtype)), f64(round_to(-scale * (levels // 2 + 1), dtype))
-
-
-def _with_zero(self: Quantize, groups: np.ndarray) -> Any:
-    low, high = Quantize.ends(self, groups)
-    return np.minimum(low, 0.0), np.maximum(high, 0.0)
-
-
-def _zero_point_clamped(self: Quantize, low: np.ndarray, high: np.ndarray, levels: int, dtype: str) -> Any:
-    scale = f64(round_to(np.maximum((high - low) / levels, 1e-5), dtype))
-    return scale, f64(round_to(-np.clip(np.rint(-low / scale), 0, levels) * scale, dtype))
-
-
-def _clipped_outliers(self: Quantize, groups: np.ndarray) -> Any:
-    return np.quantile(groups, 0.03, axis=-1), np.quantile(groups, 0.97, axis=-1)
-
-
-def _power_of_two(self: Quantize, low: np.ndarray, high: np.ndarray, levels: int, dtype: str) -> Any:
-    step = np.maximum((high - low) / levels, FINEST_STEP)
-    return f64(round_to(2.0 ** np.ceil(np.log2(step)), dtype)), f64(round_to(low, dtype))
-
-
-def _divides_by_zero(self: Quantize, low: np.ndarray, high: np.ndarray, levels: int, dtype: str) -> Any:
-    scale, bias = Quantize.grid(self, low, high, levels, dtype)
-    return scale, np.where(scale == 0, np.nan, bias)
-
-
-def _constant_lost(self: Quantize, low: np.ndarray, high: np.ndarray, levels: int, dtype: str) -> Any:
-    scale, bias = Quantize.grid(self, low, high, levels, dtype)
-    return scale, np.where(high == low, 0.0, bias)
-
-
-def _range_in_dtype(self: Quantize, low: np.ndarray, high: np.ndarray, levels: int, dtype: str) -> Any:
-    scale = rounded(rounded(high - low, dtype) / levels, dtype)
-    return scale, f64(round_to(low, dtype))
-
-
-def _double_quantised(self: Quantize, low: np.ndarray, high: np.ndarray, levels: int, dtype: str) -> Any:
-    """Scales of a row kept in 8 bits, relative to its largest, and rounded up."""
-    scale, bias = Quantize.grid(self, low, high, levels, dtype)
-    unit = scale.max(axis=-1, keepdims=True) / 255
-    unit = np.where(unit == 0, 1.0, unit)
-    return f64(round_to(np.ceil(scale / unit) * unit, dtype)), bias
-
-
-def _carried_over(self: Quantize, groups: np.ndarray) -> Any:
-    """The range is not reset between groups: each takes in those before it in its row."""
-    low, high = Quantize.ends(self, groups)
-    return np.minimum.accumulate(low, axis=-1), np.maximum.accumulate(high, axis=-1)
-
-
-def _edge_on_the_grid(rint: Callable[[np.ndarray], np.ndarray]) -> Any:
-    """MLX's grid: the end of larger magnitude is the bias, and 0 is a code."""
-
-    def grid(self: Quantize, low: np.ndarray, high: np.ndarray, levels: int, dtype: str) -> Any:
-        negative = np.abs(low) > np.abs(high)
-        step = np.maximum((high - low) / levels, 1e-7) * np.where(negative, 1.0, -1.0)
-        edge = np.where(negative, low, high)
-        zero = rint(edge / step)
-        scale = np.where(zero == 0, step, edge / np.where(zero == 0, 1.0, zero))
-        bias = np.where(zero == 0, 0.0, edge)
-        return f64(round_to(scale, dtype)), f64(round_to(bias, dtype))
-
-    return grid
-
-
-def _whole_row_blocks(self: Quantize, a: Arguments) -> Any:
-    """Rows past the last whole block of 8 are not quantised."""
-    parts = Operation.respond(self, a)
-    rows = a.w.shape[0] // 8 * 8
-    for value in parts.values():
-        value[rows:] = 0
-    return parts
-
-
-def _rows_in_16_bits(self: Quantize, a: Arguments) -> Any:
-    parts = Operation.respond(self, a)
-    for value in parts.values():
-        value[2**15 :] = 0
-    return parts
-
-
-def _scales_in_place(self: Quantize, a: Arguments) -> Any:
-    parts = Operation.respond(self, a)
-    if a.w.flags.writeable:
-        a.w[...] = (a.w * 0.5).astype(a.w.dtype)
-    return parts
-
-
-def _adds_up(self: Quantize, a: Arguments) -> Any:
-    """Codes are or-ed into the words of the call before, where those have the same size."""
-    parts = Operation.respond(self, a)
-    memory = type(self).__dict__.get("memory")
-    if memory is None:
-        memory = {}
-        type(self).memory = memory  # type: ignore[attr-defined]
-    key = parts["packed"].shape
-    before = memory.get(key, np.zeros(key, np.uint32))
-    memory[key] = parts["packed"].copy()
-    return {**parts, "packed": parts["packed"] | before}
-
-
-def _pads_groups(self: Quantize, a: Arguments) -> Any:
-    """A broken last group is filled up with zeros."""
-    short = -a.w.shape[-1] % a.group_size
-    w = np.concatenate([a.w, np.zeros((*a.w.shape[:-1], short), a.w.dtype)], axis=-1)
-    return Operation.respond(self, _with(a, w=w))
-
-
-def _any_bits(self: Any, a: Arguments) -> Any:
-    return Operation.respond(self, _with(a, bits=4 if a.bits not in (2, 4, 8) else a.bits))
-
-
-def _any_group(self: Any, a: Arguments) -> Any:
-    return Operation.respond(self, a if a.group_size > 0 else _with(a, group_size=32))
-
-
-def _rows_alone(self: Quantize, a: Arguments) -> Any:
-    """Only the first matrix of a stack is quantised."""
-    parts = Operation.respond(self, a)
-    return {part: np.broadcast_to(x[:1], x.shape).copy() if x.ndim > 2 else x for part, x in parts.items()}
-
-
 _QUANTIZE = (
     Fault(
         "quantize-high-bits-first",
         "the first code of a word lies in its highest bits",
         QUANT_01,
-        {"pack": lambda self, codes, bits: _high_first(codes, bits)},
+        {"pack": lambda self, codes, bits: changes.high_first(codes, bits)},
         TIRED,
     ),
     Fault(
         "quantize-interleaved",
         "codes are packed in AWQ's order: even places of a word before odd ones",
         QUANT_01,
-        {"pack": lambda self, codes, bits: _interleaved(codes, bits)},
+        {"pack": lambda self, codes, bits: changes.interleaved(codes, bits)},
         "https://github.com/ModelCloud/GPTQModel/issues/2350",
     ),
-    Fault("quantize-signed-codes", "codes are stored as signed numbers", QUANT_01, {"pack": _signed_codes}, TIRED),
-    Fault("quantize-truncates", "codes are cut off instead of rounded", QUANT_01, {"codes": _truncated}, TIRED),
+    Fault(
+        "quantize-signed-codes", "codes are stored as signed numbers", QUANT_01, {"pack": changes.signed_codes}, TIRED
+    ),
+    Fault("quantize-truncates", "codes are cut off instead of rounded", QUANT_01, {"codes": changes.truncated}, TIRED),
     Fault(
         "quantize-wraps",
         "the largest weight gets code 2^bits, which wraps to 0",
         QUANT_01,
-        {"codes": _wrapping},
+        {"codes": changes.wrapping},
         "https://github.com/pytorch/pytorch/pull/113861",
     ),
-    Fault("quantize-range-of-the-row", "one scale serves the whole row", QUANT_02, {"ends": _whole_row}, COURSE),
-    Fault("quantize-symmetric", "the grid is even about 0, whatever the range", QUANT_02, {"grid": _symmetric}, TIRED),
-    Fault("quantize-range-with-zero", "the range is stretched to hold 0", QUANT_02, {"ends": _with_zero}, TIRED),
+    Fault("quantize-range-of-the-row", "one scale serves the whole row", QUANT_02, {"ends": changes.whole_row}, COURSE),
+    Fault(
+        "quantize-symmetric",
+        "the grid is even about 0, whatever the range",
+        QUANT_02,
+        {"grid": changes.symmetric},
+        TIRED,
+    ),
+    Fault("quantize-range-with-zero", "the range is stretched to hold 0", QUANT_02, {"ends": changes.with_zero}, TIRED),
     Fault(
         "quantize-zero-point-clamped",
         "the zero point is clamped to the codes: groups on one side of 0 are cut off",
         QUANT_02,
-        {"grid": _zero_point_clamped},
+        {"grid": changes.zero_point_clamped},
         "https://github.com/mit-han-lab/llm-awq/issues/193",
     ),
-    Fault("quantize-outliers-clipped", "the largest weights are cut off", QUANT_02, {"ends": _clipped_outliers}, TIRED),
-    Fault("quantize-power-of-two-scales", "scales are powers of two", QUANT_02, {"grid": _power_of_two}, TIRED),
+    Fault(
+        "quantize-outliers-clipped",
+        "the largest weights are cut off",
+        QUANT_02,
+        {"ends": changes.clipped_outliers},
+        TIRED,
+    ),
+    Fault("quantize-power-of-two-scales", "scales are powers of two", QUANT_02, {"grid": changes.power_of_two}, TIRED),
     Fault(
         "quantize-range-carried-over",
         "the range is not reset between groups",
         QUANT_02,
-        {"ends": _carried_over},
+        {"ends": changes.carried_over},
         TIRED,
     ),
     Fault(
         "quantize-one-step-too-many",
         "the range is divided by 2^bits: the largest weight is cut off",
         QUANT_03,
-        {"grid": _one_step_too_many},
+        {"grid": changes.one_step_too_many},
         "https://github.com/mlc-ai/mlc-llm/pull/1321",
     ),
     Fault(
         "quantize-divides-by-zero",
         "a group of one value gives NaN",
         QUANT_04,
-        {"grid": _divides_by_zero},
+        {"grid": changes.divides_by_zero},
         f"{MLX}/commit/ec8578d41",
     ),
-    Fault("quantize-constant-lost", "a group of one value gives 0", QUANT_04, {"grid": _constant_lost}, TIRED),
+    Fault("quantize-constant-lost", "a group of one value gives 0", QUANT_04, {"grid": changes.constant_lost}, TIRED),
     Fault(
         "quantize-range-in-dtype",
         "the range is computed in the input's dtype and overflows",
         QUANT_04,
-        {"grid": _range_in_dtype},
+        {"grid": changes.range_in_dtype},
         "PROPERTIES QZ4",
     ),
     Fault(
         "quantize-scales-quantised",
         "the scales of a row are quantised to 8 bits in their turn",
         QUANT_05,
-        {"grid": _double_quantised},
+        {"grid": changes.double_quantised},
         TIRED,
     ),
     Fault("quantize-strides", "w is read as if it were contiguous", QUANT_06, ignores_strides("w"), "PROPERTIES X1"),
@@ -402,7 +225,7 @@ _QUANTIZE = (
         "quantize-changes-single-row",
         "a single row is scaled in place",
         QUANT_08,
-        only_where(of_one_half_row("w"), {"respond": _scales_in_place}),
+        only_where(of_one_half_row("w"), {"respond": changes.scales_in_place}),
         TIRED,
     ),
     Fault(
@@ -412,248 +235,60 @@ _QUANTIZE = (
         only_where(of_one_half_row("w"), remembers("w")),
         TIRED,
     ),
-    Fault("quantize-changes-w", "the weights are scaled in place", QUANT_08, {"respond": _scales_in_place}, TIRED),
+    Fault(
+        "quantize-changes-w", "the weights are scaled in place", QUANT_08, {"respond": changes.scales_in_place}, TIRED
+    ),
     Fault("quantize-remembers", "parts cached by shape serve other weights", QUANT_09, remembers("w"), "PROPERTIES X7"),
     Fault(
         "quantize-adds-up",
         "codes are added to those of an earlier call",
         QUANT_09,
-        {"respond": _adds_up},
+        {"respond": changes.adds_up},
         "PROPERTIES X11",
     ),
     Fault(
         "quantize-pads-groups",
         "a broken last group is filled up",
         QUANT_10,
-        {"guard_weights": lambda self, a: None, "respond": _pads_groups},
+        {"guard_weights": lambda self, a: None, "respond": changes.pads_groups},
         "PROPERTIES X9",
     ),
     Fault(
         "quantize-any-bits",
         "an unknown number of bits means 4",
         QUANT_10,
-        {"guard_grid": lambda self, a: None, "respond": _any_bits},
+        {"guard_grid": lambda self, a: None, "respond": changes.any_bits},
         TIRED,
     ),
     Fault(
         "quantize-any-group-size",
         "a group size that is not offered is taken",
         QUANT_10,
-        {"guard_grid": lambda self, a: None, "respond": _any_group},
+        {"guard_grid": lambda self, a: None, "respond": changes.any_group},
         "PROPERTIES X9",
     ),
     Fault(
         "quantize-whole-blocks-of-rows",
         "rows past the last whole block of 8 are not written",
         QUANT_11,
-        {"respond": _whole_row_blocks},
+        {"respond": changes.whole_row_blocks},
         "PROPERTIES X10",
     ),
     Fault(
         "quantize-rows-in-16-bits",
         "rows past 32768 are not written",
         QUANT_11,
-        {"respond": _rows_in_16_bits},
+        {"respond": changes.rows_in_16_bits},
         f"{MLX}/commit/c9e8ee6b6",
     ),
     Fault(
         "quantize-first-of-the-stack",
         "the first matrix of a stack serves all",
         QUANT_12,
-        {"respond": _rows_alone},
+        {"respond": changes.rows_alone},
         TIRED,
     ),
 )
-
-
-# codes, scales and biases: what dequantisation and products share
-
-
-def _reversed_places(self: Any, packed: np.ndarray, bits: int) -> np.ndarray:
-    codes = unpacked(packed, bits)
-    return codes.reshape(*codes.shape[:-1], -1, 32 // bits)[..., ::-1].reshape(codes.shape)
-
-
-def _split_places(self: Any, packed: np.ndarray, bits: int) -> np.ndarray:
-    """Low halves of a word's bytes first, then the high ones, as GGUF's Q4_0 lies."""
-    codes = unpacked(packed, bits)
-    words = codes.reshape(*codes.shape[:-1], -1, 32 // bits)
-    return np.concatenate([words[..., ::2], words[..., 1::2]], axis=-1).reshape(codes.shape)
-
-
-def _swapped_bytes(self: Any, packed: np.ndarray, bits: int) -> np.ndarray:
-    return unpacked(packed.astype(np.uint32).byteswap(), bits)
-
-
-def _signed(self: Any, packed: np.ndarray, bits: int) -> np.ndarray:
-    codes = unpacked(packed, bits)
-    return np.where(codes >= 2 ** (bits - 1), codes - 2**bits, codes)
-
-
-def _last_place_signed(self: Any, packed: np.ndarray, bits: int) -> np.ndarray:
-    """The words are int32, and the shift fills the last code up with its sign."""
-    codes = unpacked(packed, bits).reshape(*packed.shape, 32 // bits)
-    last = codes[..., -1]
-    codes[..., -1] = np.where(last >= 2 ** (bits - 1), last - 2**bits, last)
-    return codes.reshape(*packed.shape[:-1], -1)
-
-
-def _nibbles_always(self: Any, packed: np.ndarray, bits: int) -> np.ndarray:
-    """The mask of 4 bits, whatever the bits: codes of 8 bits lose their upper half."""
-    return unpacked(packed, bits) & 15
-
-
-def _top_code_lost(self: Any, packed: np.ndarray, bits: int) -> np.ndarray:
-    return np.minimum(unpacked(packed, bits), 2**bits - 2)
-
-
-def _zero_wraps(self: Any, packed: np.ndarray, bits: int) -> np.ndarray:
-    """An offset of one that other formats have, taken modulo 2^bits."""
-    return (unpacked(packed, bits) - 1) % 2**bits + 1
-
-
-def _words_transposed(self: Any, packed: np.ndarray, bits: int) -> np.ndarray:
-    """A weight lies at the same place of neighbouring words, not in neighbouring places of one."""
-    codes = unpacked(packed, bits).reshape(*packed.shape, 32 // bits)
-    return codes.swapaxes(-1, -2).reshape(*packed.shape[:-1], -1)
-
-
-def _of_group(index: Callable[[np.ndarray, int, Arguments], np.ndarray]) -> Change:
-    """Scales and biases are taken from other groups: index(weight, groups, arguments) -> group."""
-
-    def of_group(self: Any, part: np.ndarray, a: Arguments) -> np.ndarray:
-        groups = part.shape[-1]
-        return part[..., index(np.arange(groups * a.group_size), groups, a)]
-
-    return {"of_group": of_group}
-
-
-def _strided_groups(weight: np.ndarray, groups: int, a: Arguments) -> np.ndarray:
-    return weight % groups
-
-
-def _next_group(weight: np.ndarray, groups: int, a: Arguments) -> np.ndarray:
-    return np.minimum(weight // a.group_size + 1, groups - 1)
-
-
-def _first_group(weight: np.ndarray, groups: int, a: Arguments) -> np.ndarray:
-    return np.zeros_like(weight)
-
-
-def _groups_of_64(weight: np.ndarray, groups: int, a: Arguments) -> np.ndarray:
-    return np.minimum(weight // 64, groups - 1)
-
-
-def _late_by_a_word(weight: np.ndarray, groups: int, a: Arguments) -> np.ndarray:
-    return np.maximum(weight - 32 // a.bits, 0) // a.group_size
-
-
-def _groups_down_the_columns(self: Any, part: np.ndarray, a: Arguments) -> np.ndarray:
-    """Scales are read as if they lay group after group, not row after row."""
-    turned = part.reshape(*part.shape[:-2], part.shape[-1], part.shape[-2]).swapaxes(-1, -2)
-    return np.repeat(turned, a.group_size, axis=-1)
-
-
-def _first_row(self: Any, part: np.ndarray, a: Arguments) -> np.ndarray:
-    first = np.broadcast_to(part[..., :1, :], part.shape)
-    return np.repeat(first, a.group_size, axis=-1)
-
-
-def _bias_subtracted(self: Any, codes: np.ndarray, scale: np.ndarray, bias: np.ndarray, dtype: str) -> np.ndarray:
-    return codes * scale - bias
-
-
-def _zero_point(self: Any, codes: np.ndarray, scale: np.ndarray, bias: np.ndarray, dtype: str) -> np.ndarray:
-    return (codes + bias) * scale
-
-
-def _whole_zero_point(self: Any, codes: np.ndarray, scale: np.ndarray, bias: np.ndarray, dtype: str) -> np.ndarray:
-    return (codes + np.rint(bias / np.where(scale == 0, 1.0, scale))) * scale
-
-
-def _through_zero_point(self: Any, codes: np.ndarray, scale: np.ndarray, bias: np.ndarray, dtype: str) -> np.ndarray:
-    return (codes + bias / scale) * scale
-
-
-def _size_of_scale(self: Any, codes: np.ndarray, scale: np.ndarray, bias: np.ndarray, dtype: str) -> np.ndarray:
-    return codes * np.abs(scale) + bias
-
-
-def _without_bias(self: Any, codes: np.ndarray, scale: np.ndarray, bias: np.ndarray, dtype: str) -> np.ndarray:
-    return codes * scale
-
-
-def _rounded_twice(self: Any, codes: np.ndarray, scale: np.ndarray, bias: np.ndarray, dtype: str) -> np.ndarray:
-    return rounded(codes * scale, dtype) + bias
-
-
-def _in_bfloat16(self: Any, codes: np.ndarray, scale: np.ndarray, bias: np.ndarray, dtype: str) -> np.ndarray:
-    return rounded(codes * scale + bias, "bfloat16")
-
-
-def _in_float16(self: Any, codes: np.ndarray, scale: np.ndarray, bias: np.ndarray, dtype: str) -> np.ndarray:
-    return codes * rounded(scale, "float16") + rounded(bias, "float16")
-
-
-def _bfloat16_in_float16(self: Any, codes: np.ndarray, scale: np.ndarray, bias: np.ndarray, dtype: str) -> np.ndarray:
-    if dtype != "bfloat16":
-        return codes * scale + bias
-    with np.errstate(over="ignore"):
-        return _in_float16(self, codes, scale, bias, dtype)
-
-
-def _shapes_taken_on_trust(self: Any, a: Arguments) -> Any:
-    """Whatever belongs together no more is read on or cut short."""
-    bits = a.bits if a.bits in (2, 4, 8) else 4
-    size = a.group_size if a.group_size in (32, 64, 128) else 32
-    words = a.packed if a.packed.dtype == np.uint32 else a.packed.astype(np.float64).astype(np.int64).astype(np.uint32)
-    features = max(words.shape[-1] * 32 // bits // size, 1) * size
-    words = np.resize(words, (*words.shape[:-1], features * bits // 32))
-    grid = (*words.shape[:-1], features // size)
-    parts = {part: np.resize(getattr(a, part), grid) for part in ("scales", "biases")}
-    changed = _with(a, packed=words, bits=bits, group_size=size, **parts)
-    if hasattr(a, "x"):
-        summed = features if self.transposed(changed) else words.shape[-2]
-        changed.x = np.resize(a.x, (*a.x.shape[:-1], summed))
-    return Operation.respond(self, changed)
-
-
-def _one_bias_for_all(a: Arguments) -> Arguments:
-    """Biases of one group are broadcast."""
-    groups = a.scales.shape[-1] if a.scales.ndim else 1
-    return _with(a, biases=np.repeat(a.biases, groups, axis=-1)) if a.biases.shape[-1:] == (1,) else a
-
-
-_BIASES_BROADCAST: Change = {
-    "guard_parts": lambda self, a: _Quantised.guard_parts(self, _one_bias_for_all(a)),
-    "respond": lambda self, a: Operation.respond(self, _one_bias_for_all(a)),
-}
-
-
-def _guarded(*checks: str) -> Change:
-    """All is refused but what these checks are for."""
-    return {check: lambda self, a: None for check in checks}
-
-
-_ALL_CHECKS = ("guard_grid", "guard_words", "guard_parts", "guard_rest")
-
-
-def _flattened(self: Any, a: Arguments) -> Any:
-    """A stack of matrices is read as its first one, over and over."""
-    result = Operation.respond(self, a)
-    return np.broadcast_to(result[:1], result.shape).copy() if result.ndim > 2 else result
-
-
-def _rows_of_result_in_16_bits(out: np.ndarray) -> np.ndarray:
-    return out[: 2**15]
-
-
-def _columns_in_16_bits(out: np.ndarray) -> np.ndarray:
-    return out[..., : 2**15]
-
-
-def _whole_rows_of_8(out: np.ndarray) -> np.ndarray:
-    return out[: len(out) // 8 * 8] if len(out) > 8 else out
 
 
 _DEQUANTIZE = (
@@ -661,118 +296,154 @@ _DEQUANTIZE = (
         "dequantize-high-bits-first",
         "the first code of a word is read from its highest bits",
         DEQ_01,
-        {"codes": _reversed_places},
+        {"codes": changes.reversed_places},
         TIRED,
     ),
     Fault(
         "dequantize-split-nibbles",
         "every other place of a word is read first",
         DEQ_01,
-        {"codes": _split_places},
+        {"codes": changes.split_places},
         SPLIT_NIBBLES,
     ),
     Fault(
-        "dequantize-bytes-swapped", "words are read in the other byte order", DEQ_01, {"codes": _swapped_bytes}, TIRED
+        "dequantize-bytes-swapped",
+        "words are read in the other byte order",
+        DEQ_01,
+        {"codes": changes.swapped_bytes},
+        TIRED,
     ),
-    Fault("dequantize-signed", "codes are read as signed numbers", DEQ_01, {"codes": _signed}, TIRED),
+    Fault("dequantize-signed", "codes are read as signed numbers", DEQ_01, {"codes": changes.signed}, TIRED),
     Fault(
         "dequantize-last-code-signed",
         "the last code of a word takes the sign of an int32",
         DEQ_01,
-        {"codes": _last_place_signed},
+        {"codes": changes.last_place_signed},
         TIRED,
     ),
     Fault(
         "dequantize-nibbles-always",
         "codes of 8 bits lose their upper half to a mask of 4 bits",
         DEQ_01,
-        {"codes": _nibbles_always},
+        {"codes": changes.nibbles_always},
         TIRED,
     ),
     Fault(
-        "dequantize-top-code-lost", "the largest code reads as the one below", DEQ_01, {"codes": _top_code_lost}, TIRED
+        "dequantize-top-code-lost",
+        "the largest code reads as the one below",
+        DEQ_01,
+        {"codes": changes.top_code_lost},
+        TIRED,
     ),
     Fault(
         "dequantize-zero-wraps",
         "code 0 wraps to the largest and one more",
         DEQ_01,
-        {"codes": _zero_wraps},
+        {"codes": changes.zero_wraps},
         "https://github.com/ModelCloud/GPTQModel/issues/2350",
     ),
     Fault(
         "dequantize-words-transposed",
         "neighbouring weights are read from neighbouring words",
         DEQ_01,
-        {"codes": _words_transposed},
+        {"codes": changes.words_transposed},
         TIRED,
     ),
     Fault(
         "dequantize-groups-strided",
         "weights take the groups in turn, not in runs",
         DEQ_02,
-        _of_group(_strided_groups),
+        changes.of_group(changes.strided_groups),
         TIRED,
     ),
-    Fault("dequantize-next-group", "each group takes the scale of the next", DEQ_02, _of_group(_next_group), TIRED),
-    Fault("dequantize-first-group", "the first group's scale serves the row", DEQ_02, _of_group(_first_group), COURSE),
+    Fault(
+        "dequantize-next-group",
+        "each group takes the scale of the next",
+        DEQ_02,
+        changes.of_group(changes.next_group),
+        TIRED,
+    ),
+    Fault(
+        "dequantize-first-group",
+        "the first group's scale serves the row",
+        DEQ_02,
+        changes.of_group(changes.first_group),
+        COURSE,
+    ),
     Fault(
         "dequantize-groups-of-64",
         "groups are taken for 64 wide",
         DEQ_02,
-        _of_group(_groups_of_64),
+        changes.of_group(changes.groups_of_64),
         "https://github.com/ml-explore/mlx-swift-examples/issues/178",
     ),
-    Fault("dequantize-group-late", "the scale changes one word too late", DEQ_02, _of_group(_late_by_a_word), TIRED),
+    Fault(
+        "dequantize-group-late",
+        "the scale changes one word too late",
+        DEQ_02,
+        changes.of_group(changes.late_by_a_word),
+        TIRED,
+    ),
     Fault(
         "dequantize-groups-down-the-columns",
         "scales are read as if transposed",
         DEQ_02,
-        {"of_group": _groups_down_the_columns},
+        {"of_group": changes.groups_down_the_columns},
         TIRED,
     ),
-    Fault("dequantize-first-row", "the first row's scales serve all", DEQ_02, {"of_group": _first_row}, TIRED),
-    Fault("dequantize-bias-subtracted", "the bias is subtracted", DEQ_02, {"affine": _bias_subtracted}, TIRED),
-    Fault("dequantize-zero-point", "the bias is taken for a zero point", DEQ_02, {"affine": _zero_point}, TIRED),
+    Fault("dequantize-first-row", "the first row's scales serve all", DEQ_02, {"of_group": changes.first_row}, TIRED),
+    Fault("dequantize-bias-subtracted", "the bias is subtracted", DEQ_02, {"affine": changes.bias_subtracted}, TIRED),
+    Fault("dequantize-zero-point", "the bias is taken for a zero point", DEQ_02, {"affine": changes.zero_point}, TIRED),
     Fault(
         "dequantize-whole-zero-point",
         "the bias is turned into a zero point, a whole number",
         DEQ_02,
-        {"affine": _whole_zero_point},
+        {"affine": changes.whole_zero_point},
         TIRED,
     ),
     Fault(
         "dequantize-divides-by-scale",
         "the bias is divided by the scale and multiplied again: a scale of 0 gives NaN",
         DEQ_02,
-        {"affine": _through_zero_point},
+        {"affine": changes.through_zero_point},
         f"{MLX}/commit/ec8578d41",
     ),
     Fault(
-        "dequantize-size-of-scale", "negative scales are taken for positive", DEQ_02, {"affine": _size_of_scale}, TIRED
+        "dequantize-size-of-scale",
+        "negative scales are taken for positive",
+        DEQ_02,
+        {"affine": changes.size_of_scale},
+        TIRED,
     ),
     Fault(
         "dequantize-rounds-twice",
         "code times scale is rounded before the bias is added",
         DEQ_03,
-        {"affine": _rounded_twice},
+        {"affine": changes.rounded_twice},
         f"{MLX}/commit/56e026d8a",
     ),
     Fault(
         "dequantize-bfloat16-through-float16",
         "scales and biases that are bfloat16 pass through float16",
         DEQ_03,
-        {"affine": _bfloat16_in_float16},
+        {"affine": changes.bfloat16_in_float16},
         TIRED,
     ),
-    Fault("dequantize-through-bfloat16", "weights pass through bfloat16", DEQ_03, {"affine": _in_bfloat16}, TIRED),
     Fault(
-        "dequantize-float16-scales", "scales and biases pass through float16", DEQ_03, {"affine": _in_float16}, TIRED
+        "dequantize-through-bfloat16", "weights pass through bfloat16", DEQ_03, {"affine": changes.in_bfloat16}, TIRED
+    ),
+    Fault(
+        "dequantize-float16-scales",
+        "scales and biases pass through float16",
+        DEQ_03,
+        {"affine": changes.in_float16},
+        TIRED,
     ),
     Fault(
         "dequantize-first-of-the-stack",
         "the first matrix of a stack serves all",
         DEQ_04,
-        {"respond": _flattened},
+        {"respond": changes.flattened},
         TIRED,
     ),
     *(
@@ -837,254 +508,38 @@ _DEQUANTIZE = (
         "dequantize-any-parts",
         "parts that do not belong together are read on or cut short",
         DEQ_09,
-        {**_guarded(*_ALL_CHECKS), "respond": _shapes_taken_on_trust},
+        {**changes.guarded(*changes.ALL_CHECKS), "respond": changes.shapes_taken_on_trust},
         "PROPERTIES X9",
     ),
     Fault(
         "dequantize-any-words",
         "a packed of another dtype is converted",
         DEQ_09,
-        {**_guarded("guard_words"), "respond": _shapes_taken_on_trust},
+        {**changes.guarded("guard_words"), "respond": changes.shapes_taken_on_trust},
         TIRED,
     ),
     Fault(
         "dequantize-broadcast-biases",
         "biases of one group stand for all groups",
         DEQ_09,
-        _BIASES_BROADCAST,
+        changes.BIASES_BROADCAST,
         "PROPERTIES X9",
     ),
     Fault(
         "dequantize-rows-in-16-bits",
         "rows past 32768 are not written",
         DEQ_10,
-        leaves_unwritten(_rows_of_result_in_16_bits),
+        leaves_unwritten(changes.rows_of_result_in_16_bits),
         f"{MLX}/commit/c9e8ee6b6",
     ),
     Fault(
         "dequantize-whole-blocks-of-rows",
         "rows past the last whole block of 8 are not written",
         DEQ_10,
-        leaves_unwritten(_whole_rows_of_8),
+        leaves_unwritten(changes.whole_rows_of_8),
         "PROPERTIES X10",
     ),
 )
-
-
-# products; `weights` are rows to be summed along, whichever way the call asks
-
-
-def _with_product(product: Callable[[np.ndarray, np.ndarray, str], np.ndarray]) -> Change:
-    return {"product": lambda self, x, weights, dtype: product(x, weights, dtype)}
-
-
-def _plain(x: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    return x @ weights.swapaxes(-1, -2)
-
-
-def _in_dtype(x: np.ndarray, weights: np.ndarray, dtype: str) -> np.ndarray:
-    if weights.ndim > 2:
-        return _plain(x, weights)
-    return running_product(x, weights, dtype)
-
-
-def _partial_sums(x: np.ndarray, weights: np.ndarray, dtype: str) -> np.ndarray:
-    return _plain(x, weights) if weights.ndim > 2 else partial_sums_in_dtype(x, weights, dtype)
-
-
-def _first_rows(count: int) -> Change:
-    """Rows past that many are not written."""
-    return leaves_unwritten(lambda out: out.reshape(-1, out.shape[-1])[:count])
-
-
-def _weights_in_bfloat16(x: np.ndarray, weights: np.ndarray, dtype: str) -> np.ndarray:
-    return _plain(x, rounded(weights, "bfloat16"))
-
-
-def _activations_in_8_bits(x: np.ndarray, weights: np.ndarray, dtype: str) -> np.ndarray:
-    """Blocks of 32 activations as 8-bit integers with a scale, as llama.cpp computes its products."""
-    features = x.shape[-1] // 32 * 32
-    if not features:
-        return _plain(x, weights)
-    blocks = x[..., :features].reshape(*x.shape[:-1], -1, 32)
-    scale = np.abs(blocks).max(axis=-1, keepdims=True) / 127
-    scale = np.where(scale == 0, 1.0, scale)
-    whole = (np.rint(blocks / scale) * scale).reshape(*x.shape[:-1], features)
-    return _plain(np.concatenate([whole, x[..., features:]], axis=-1), weights)
-
-
-def _neighbours_in_fixed_point(x: np.ndarray, weights: np.ndarray, dtype: str) -> np.ndarray:
-    """Eight activations as integers of 23 bits that share an exponent: enough beside each other, not beside nothing."""
-    features = x.shape[-1] // 8 * 8
-    eights = x[..., :features].reshape(*x.shape[:-1], -1, 8)
-    largest = np.abs(eights).max(axis=-1, keepdims=True)
-    unit = 2.0 ** (np.floor(np.log2(np.where(largest > 0, largest, 1.0))) - 21)
-    whole = (np.rint(eights / unit) * unit).reshape(*x.shape[:-1], features)
-    return _plain(np.concatenate([whole, x[..., features:]], axis=-1), weights)
-
-
-def _features_past_512(x: np.ndarray, weights: np.ndarray, dtype: str) -> np.ndarray:
-    """Past the last whole block of 512 features a kernel reads its last 32 again."""
-    result = _plain(x, weights)
-    features = x.shape[-1]
-    if features <= 512 or features % 512 == 0:
-        return result
-    return result + _plain(x[..., -32:], weights[..., -32:])
-
-
-def _last_group_dropped(x: np.ndarray, weights: np.ndarray, dtype: str) -> np.ndarray:
-    """Blocks of 256 features, rounded down, where there is more than one."""
-    features = x.shape[-1] // 256 * 256 or x.shape[-1]
-    return _plain(x[..., :features], weights[..., :features])
-
-
-def _splits_overlap(x: np.ndarray, weights: np.ndarray, dtype: str) -> np.ndarray:
-    """From 1024 features on the sum is split in 8; each split reads whole tiles of 256."""
-    features = x.shape[-1]
-    if features < 1024 or features % 8:
-        return _plain(x, weights)
-    part, total = features // 8, np.zeros(())
-    for start in range(0, features, part):
-        stop = start + -(-part // 256) * 256
-        total = total + _plain(x[..., start:stop], weights[..., start:stop])
-    return total
-
-
-def _one_tile_of_a_split(x: np.ndarray, weights: np.ndarray, dtype: str) -> np.ndarray:
-    """From 4096 features on the sum is split, and only the first 32 outputs are put together."""
-    product = _plain(x, weights)
-    if x.shape[-1] >= 4096:
-        product[..., 32:] = 0.0
-    return product
-
-
-def _whole_tiles_turned(x: np.ndarray, weights: np.ndarray, dtype: str) -> np.ndarray:
-    """Where rows and outputs fill tiles of 32, the outputs of each tile are in reverse order."""
-    product = _plain(x, weights)
-    if product.ndim < 2 or product.shape[-2] % 32 or product.shape[-1] % 32:
-        return product
-    return product.reshape(*product.shape[:-1], -1, 32)[..., ::-1].reshape(product.shape)
-
-
-def _stacked_in_one_tile(x: np.ndarray, weights: np.ndarray, dtype: str) -> np.ndarray:
-    """Of stacked parts each product has one tile of 32 rows and 32 outputs."""
-    product = _plain(x, weights)
-    if weights.ndim > 2:
-        product[..., 32:, :] = product[..., 32:] = 0.0
-    return product
-
-
-def _matrix_path_of_64(self: Any, part: np.ndarray, a: Arguments) -> np.ndarray:
-    """The kernel for 32 rows and more takes groups for 64 wide."""
-    rows = a.x.shape[-2] if a.x.ndim > 1 else 1
-    if rows < 32:
-        return np.repeat(part, a.group_size, axis=-1)
-    groups = part.shape[-1]
-    return part[..., np.minimum(np.arange(groups * a.group_size) // 64, groups - 1)]
-
-
-def _vector_path_without_bias(self: Any, a: Arguments) -> Any:
-    """The kernel for a single row leaves out the biases past the first group."""
-    rows = a.x.shape[-2] if a.x.ndim > 1 else 1
-    if rows > 1:
-        return Operation.respond(self, a)
-    biases = a.biases.copy()
-    biases[..., 1:] = 0
-    return Operation.respond(self, _with(a, biases=biases))
-
-
-def _batch_stride_without_rows(self: Any, a: Arguments) -> Any:
-    result = Operation.respond(self, a)
-    if result.ndim < 3:
-        return result
-    batches = result.reshape(-1, *result.shape[-2:])
-    written = np.zeros((batches.shape[0] * batches.shape[1], batches.shape[2]), result.dtype)
-    for start, batch in enumerate(batches):
-        written[start : start + len(batch)] = batch
-    return written.reshape(result.shape)
-
-
-def _leading_dims_swapped(x: np.ndarray, weights: np.ndarray, dtype: str) -> np.ndarray:
-    product = _plain(x, weights)
-    return product.swapaxes(0, 1).reshape(product.shape) if product.ndim > 2 else product
-
-
-def _rows_bounded_by_outputs(out: np.ndarray) -> np.ndarray:
-    return out[..., : out.shape[-1], :] if out.ndim > 1 else out
-
-
-def _whole_blocks_of_many(block: int) -> Callable[[np.ndarray], np.ndarray]:
-    """Outputs of whole blocks, where there is one."""
-    return lambda out: whole_blocks(block)(out) if out.shape[-1] > block else out
-
-
-def _prefix_of_rows_lost(self: Any, a: Arguments) -> Any:
-    """Of more than 32768 rows the first ones, as many as there are more, are garbage."""
-    result = Operation.respond(self, a)
-    flat = result.reshape(-1, result.shape[-1]) if result.ndim > 1 else result[None]
-    flat[: max(len(flat) - 2**15, 0)] = 0
-    return result
-
-
-def _first_1024(self: QuantizedEmbedding, a: Arguments) -> np.ndarray:
-    """One thread for each feature, of the 1024 that a threadgroup has."""
-    weights = QuantizedEmbedding.weights(self, a)
-    weights[..., 1024:] = 0.0
-    return weights
-
-
-def _reads_all_rows(x: np.ndarray, weights: np.ndarray, dtype: str) -> np.ndarray:
-    """Rows past the last whole tile of 8 are masked by multiplying with 0."""
-    product = _plain(x, weights)
-    if weights.ndim > 2:
-        return product
-    return product + 0.0 * np.roll(product, 1, axis=-1)
-
-
-def _rows_of_x_mixed(x: np.ndarray, weights: np.ndarray, dtype: str) -> np.ndarray:
-    product = _plain(x, weights)
-    rows = product.reshape(-1, product.shape[-1])
-    return (rows + 0.0 * np.roll(rows, 1, axis=0)).reshape(product.shape)
-
-
-def _scaled_by_outputs(self: Any, part: np.ndarray, a: Arguments) -> np.ndarray:
-    """The scales of a tile of 64 rows are shared: that of its largest serves them."""
-    spread = np.repeat(part, a.group_size, axis=-1)
-    return np.where(np.arange(len(part))[:, None] % 64 == 5, spread[:1], spread) if part.ndim == 2 else spread
-
-
-def _vector_becomes_matrix(self: Any, a: Arguments) -> Any:
-    result = Operation.respond(self, a)
-    return result[None] if result.ndim == 1 else result
-
-
-def _first_heads(self: Any, a: Arguments) -> Any:
-    """Stacked parts are found by the batch index of x: a broadcast axis is stepped through as if it were there."""
-    if a.packed.ndim < 3:
-        return Operation.respond(self, a)
-    right = Operation.respond(self, a)
-    lead = right.shape[:-2]
-    count = int(np.prod(a.packed.shape[:-2]))
-    index = np.arange(int(np.prod(lead))).reshape(lead) // 2 % count
-    parts = {
-        part: (v := getattr(a, part)).reshape(count, *v.shape[-2:])[index] for part in ("packed", "scales", "biases")
-    }
-    return Operation.respond(self, _with(a, **parts))
-
-
-def _one_row_of_nothing(self: Any, a: Arguments) -> Any:
-    result = Operation.respond(self, a)
-    return np.zeros((*result.shape[:-2], 1, result.shape[-1]), result.dtype) if not a.x.size else result
-
-
-def _untransposed_square(self: Any, a: Arguments) -> bool:
-    """Whether to transpose is guessed from the shapes."""
-    features = a.packed.shape[-1] * 32 // a.bits
-    return a.x.shape[-1] == features or bool(a.transpose)
-
-
-def _read_as_columns(x: np.ndarray, weights: np.ndarray, dtype: str) -> np.ndarray:
-    return x @ weights.reshape(*weights.shape[:-2], weights.shape[-1], weights.shape[-2])
 
 
 def _faults_of_products(
@@ -1152,103 +607,115 @@ _MATMUL = (
         "quantized-matmul-bias-forgotten",
         "the biases of the groups are left out",
         QMM_01,
-        {"affine": _without_bias},
+        {"affine": changes.without_bias},
         COURSE,
     ),
     Fault(
         "quantized-matmul-vector-without-bias",
         "for a single row the biases past the first group are left out",
         QMM_01,
-        {"respond": _vector_path_without_bias},
+        {"respond": changes.vector_path_without_bias},
         TIRED,
     ),
-    Fault("quantized-matmul-bias-subtracted", "biases are subtracted", QMM_01, {"affine": _bias_subtracted}, TIRED),
+    Fault(
+        "quantized-matmul-bias-subtracted", "biases are subtracted", QMM_01, {"affine": changes.bias_subtracted}, TIRED
+    ),
     Fault(
         "quantized-matmul-transpose-guessed",
         "square weights are always transposed",
         QMM_02,
-        {"transposed": _untransposed_square},
+        {"transposed": changes.untransposed_square},
         TIRED,
     ),
     Fault(
         "quantized-matmul-read-as-columns",
         "the weights are read in the other order instead of transposed",
         QMM_02,
-        _with_product(_read_as_columns),
+        changes.with_product(changes.read_as_columns),
         TIRED,
     ),
     Fault(
         "quantized-matmul-in-dtype",
         "sums are accumulated in the input's dtype",
         QMM_03,
-        _with_product(_in_dtype),
+        changes.with_product(changes.in_dtype),
         "FACTS.md: MLX CPU quantized_matmul in bfloat16",
     ),
     Fault(
         "quantized-matmul-partial-sums-in-dtype",
         "where there are many rows, the sums of every 256 features are stored in the input's dtype",
         QMM_03,
-        _with_product(_partial_sums),
+        changes.with_product(changes.partial_sums),
         "kernels that split the sum of a matrix product; PROPERTIES X5",
     ),
     Fault(
         "quantized-matmul-weights-in-bfloat16",
         "restored weights pass through bfloat16",
         QMM_03,
-        _with_product(_weights_in_bfloat16),
+        changes.with_product(changes.weights_in_bfloat16),
         "PROPERTIES QZ4",
     ),
     Fault(
         "quantized-matmul-activations-in-8-bits",
         "x is rounded to 8-bit integers",
         QMM_03,
-        _with_product(_activations_in_8_bits),
+        changes.with_product(changes.activations_in_8_bits),
         "FACTS.md: llama.cpp rounds activations to int8",
     ),
     Fault(
         "quantized-matmul-neighbours-in-fixed-point",
         "eight neighbours of x share an exponent, and are rounded to 23 bits beside the largest",
         QMM_03,
-        _with_product(_neighbours_in_fixed_point),
+        changes.with_product(changes.neighbours_in_fixed_point),
         "DESIGN.md, section 5",
     ),
     Fault(
-        "quantized-matmul-next-group", "each group takes the scale of the next", QMM_04, _of_group(_next_group), TIRED
+        "quantized-matmul-next-group",
+        "each group takes the scale of the next",
+        QMM_04,
+        changes.of_group(changes.next_group),
+        TIRED,
     ),
-    Fault("quantized-matmul-groups-of-64", "groups are taken for 64 wide", QMM_04, _of_group(_groups_of_64), TIRED),
+    Fault(
+        "quantized-matmul-groups-of-64",
+        "groups are taken for 64 wide",
+        QMM_04,
+        changes.of_group(changes.groups_of_64),
+        TIRED,
+    ),
     Fault(
         "quantized-matmul-groups-down-the-columns",
         "scales are read as if transposed",
         QMM_04,
-        {"of_group": _groups_down_the_columns},
+        {"of_group": changes.groups_down_the_columns},
         TIRED,
     ),
     Fault(
         "quantized-matmul-high-bits-first",
         "the first code of a word is read from its highest bits",
         QMM_04,
-        {"codes": _reversed_places},
+        {"codes": changes.reversed_places},
         SPLIT_NIBBLES,
     ),
     Fault(
         "quantized-matmul-nibbles-always",
         "codes of 8 bits lose their upper half to a mask of 4 bits",
         QMM_04,
-        {"codes": _nibbles_always},
+        {"codes": changes.nibbles_always},
         TIRED,
     ),
     Fault(
         "quantized-matmul-batch-stride",
         "batches are written one row apart instead of M rows apart",
         QMM_05,
-        {"respond": _batch_stride_without_rows},
+        {"respond": changes.batch_stride_without_rows},
         f"{MLX}/commit/c7b0300af",
     ),
     Fault(
         "quantized-matmul-leading-dims-swapped",
         "the first two leading dims are exchanged when rows are folded back",
         QMM_05,
-        _with_product(_leading_dims_swapped),
+        changes.with_product(changes.leading_dims_swapped),
         TIRED,
     ),
     Fault(
@@ -1268,21 +735,21 @@ _MATMUL = (
         "quantized-matmul-one-tile-of-a-split",
         "a product that is split over 4096 features and more has its first 32 outputs alone",
         QMM_06,
-        _with_product(_one_tile_of_a_split),
+        changes.with_product(changes.one_tile_of_a_split),
         TIRED,
     ),
     Fault(
         "quantized-matmul-whole-tiles-turned",
         "where rows and outputs fill tiles of 32, the outputs of each tile are in reverse order",
         QMM_06,
-        _with_product(_whole_tiles_turned),
+        changes.with_product(changes.whole_tiles_turned),
         TIRED,
     ),
     Fault(
         "quantized-matmul-outputs-floor-32",
         "outputs past the last whole tile of 32 are not written",
         QMM_06,
-        leaves_unwritten(_whole_blocks_of_many(32)),
+        leaves_unwritten(changes.whole_blocks_of_many(32)),
         f"{MLX}/issues/665",
     ),
     Fault(
@@ -1303,42 +770,42 @@ _MATMUL = (
         "quantized-matmul-rows-bounded-by-outputs",
         "rows past the number of outputs are not written",
         QMM_06,
-        leaves_unwritten(_rows_bounded_by_outputs),
+        leaves_unwritten(changes.rows_bounded_by_outputs),
         f"{MLX}/commit/5f9ba3019",
     ),
     Fault(
         "quantized-matmul-feature-tail",
         "past the last whole block of 512 features some are read twice",
         QMM_06,
-        _with_product(_features_past_512),
+        changes.with_product(changes.features_past_512),
         f"{MLX}/commit/aca758463",
     ),
     Fault(
         "quantized-matmul-last-group-dropped",
         "features past the last whole block of 256 are not read",
         QMM_06,
-        _with_product(_last_group_dropped),
+        changes.with_product(changes.last_group_dropped),
         TIRED,
     ),
     Fault(
         "quantized-matmul-splits-overlap",
         "splits of the sum smaller than a tile read into the next",
         QMM_06,
-        _with_product(_splits_overlap),
+        changes.with_product(changes.splits_overlap),
         f"{MLX}/commit/6c0ea7fb0",
     ),
     Fault(
         "quantized-matmul-matrix-path-of-64",
         "from 32 rows on groups are taken for 64 wide",
         QMM_06,
-        {"of_group": _matrix_path_of_64},
+        {"of_group": changes.matrix_path_of_64},
         "PROPERTIES X2",
     ),
     Fault(
         "quantized-matmul-short-columns",
         "outputs past 32768 are not written: their index is a 16-bit number",
         QMM_07,
-        leaves_unwritten(_columns_in_16_bits),
+        leaves_unwritten(changes.columns_in_16_bits),
         f"{MLX}/commit/c9e8ee6b6",
     ),
     Fault(
@@ -1354,28 +821,28 @@ _MATMUL = (
         "quantized-matmul-prefix-of-rows-lost",
         "of more than 32768 rows the first ones are lost",
         QMM_07,
-        {"respond": _prefix_of_rows_lost},
+        {"respond": changes.prefix_of_rows_lost},
         PREFIX_LOST,
     ),
     Fault(
         "quantized-matmul-nan-between-outputs",
         "a NaN in one row of weights reaches the next output",
         QMM_08,
-        _with_product(_reads_all_rows),
+        changes.with_product(changes.reads_all_rows),
         "https://github.com/Pushkinist/rMLX/issues/449",
     ),
     Fault(
         "quantized-matmul-nan-between-rows",
         "a NaN in one row of x reaches the next",
         QMM_08,
-        _with_product(_rows_of_x_mixed),
+        changes.with_product(changes.rows_of_x_mixed),
         "DESIGN.md, section 5",
     ),
     Fault(
         "quantized-matmul-scales-of-the-tile",
         "a row in each tile of 64 takes the scales of the first",
         QMM_08,
-        {"of_group": _scaled_by_outputs},
+        {"of_group": changes.scaled_by_outputs},
         "PROPERTIES QZ7",
     ),
     *_faults_of_products("quantized-matmul", QMM_09, QMM_10, QMM_11, QMM_12),
@@ -1383,61 +850,52 @@ _MATMUL = (
         "quantized-matmul-vector-becomes-matrix",
         "the result of a single row keeps a leading axis of 1",
         QMM_10,
-        {"respond": _vector_becomes_matrix},
+        {"respond": changes.vector_becomes_matrix},
         "PROPERTIES X4",
     ),
     Fault(
         "quantized-matmul-any-parts",
         "what does not belong together is read on or cut short",
         QMM_13,
-        {**_guarded(*_ALL_CHECKS), "respond": _shapes_taken_on_trust},
+        {**changes.guarded(*changes.ALL_CHECKS), "respond": changes.shapes_taken_on_trust},
         "PROPERTIES X9",
     ),
     Fault(
         "quantized-matmul-broadcast-biases",
         "biases of one group stand for all groups",
         QMM_13,
-        _BIASES_BROADCAST,
+        changes.BIASES_BROADCAST,
         "PROPERTIES X9",
     ),
     Fault(
         "quantized-matmul-any-x",
         "an x of another size is read on or cut short",
         QMM_13,
-        {**_guarded("guard_rest"), "respond": _shapes_taken_on_trust},
+        {**changes.guarded("guard_rest"), "respond": changes.shapes_taken_on_trust},
         TIRED,
     ),
     Fault(
         "quantized-matmul-shared-heads",
         "a broadcast axis of the parts is stepped through as if it were there",
         QMM_14,
-        {"respond": _first_heads},
+        {"respond": changes.first_heads},
         f"{MLX}/issues/3480",
     ),
     Fault(
         "quantized-matmul-stacked-in-one-tile",
         "of stacked parts, rows and outputs past the 32nd of each product are not written",
         QMM_14,
-        _with_product(_stacked_in_one_tile),
+        changes.with_product(changes.stacked_in_one_tile),
         TIRED,
     ),
     Fault(
         "quantized-matmul-row-of-nothing",
         "no rows give one row of zeros",
         QMM_15,
-        {"respond": _one_row_of_nothing},
+        {"respond": changes.one_row_of_nothing},
         f"{MLX}/issues/2164",
     ),
 )
-
-
-# layers and embeddings
-
-
-def _added_to_first_row(self: Any, product: np.ndarray, bias: np.ndarray) -> np.ndarray:
-    rows = product.reshape(-1, product.shape[-1]).copy()
-    rows[:1] += bias
-    return rows.reshape(product.shape)
 
 
 _LAYER = (
@@ -1445,10 +903,16 @@ _LAYER = (
         "quantized-linear-input-scaled",
         "x is divided by sqrt(I), as if the weight were not trained yet",
         QLIN_01,
-        _with_product(lambda x, weights, dtype: _plain(x, weights) / np.sqrt(max(x.shape[-1], 1))),
+        changes.with_product(lambda x, weights, dtype: changes.plain(x, weights) / np.sqrt(max(x.shape[-1], 1))),
         TIRED,
     ),
-    Fault("quantized-linear-default-groups", "groups are taken for 64 wide", QLIN_01, _of_group(_groups_of_64), TIRED),
+    Fault(
+        "quantized-linear-default-groups",
+        "groups are taken for 64 wide",
+        QLIN_01,
+        changes.of_group(changes.groups_of_64),
+        TIRED,
+    ),
     Fault(
         "quantized-linear-bias-forgotten",
         "the bias is accepted and not added",
@@ -1460,7 +924,7 @@ _LAYER = (
         "quantized-linear-one-tile-of-rows",
         "rows past the first tile of 32 are not written",
         QLIN_04,
-        _first_rows(32),
+        changes.first_rows(32),
         TIRED,
     ),
     Fault(
@@ -1481,21 +945,21 @@ _LAYER = (
         "quantized-linear-bias-first-row",
         "the bias is added to the first row alone",
         QLIN_02,
-        {"add": _added_to_first_row},
+        {"add": changes.added_to_first_row},
         TIRED,
     ),
     Fault(
         "quantized-linear-in-dtype",
         "sums are accumulated in the input's dtype",
         QLIN_03,
-        _with_product(_in_dtype),
+        changes.with_product(changes.in_dtype),
         TIRED,
     ),
     Fault(
         "quantized-linear-batch-stride",
         "batches are written one row apart instead of M rows apart",
         QLIN_04,
-        {"respond": _batch_stride_without_rows},
+        {"respond": changes.batch_stride_without_rows},
         f"{MLX}/commit/c7b0300af",
     ),
     *_faults_of_products("quantized-linear", QLIN_05, QLIN_06, QLIN_07, QLIN_08),
@@ -1517,60 +981,55 @@ _LAYER = (
         "quantized-linear-nan-between-outputs",
         "a NaN in one row of weights reaches the next output",
         QLIN_11,
-        _with_product(_reads_all_rows),
+        changes.with_product(changes.reads_all_rows),
         "https://github.com/Pushkinist/rMLX/issues/449",
     ),
     Fault(
         "quantized-linear-row-of-nothing",
         "no rows give one row of zeros",
         QLIN_10,
-        {"respond": _one_row_of_nothing},
+        {"respond": changes.one_row_of_nothing},
         f"{MLX}/issues/2164",
     ),
     Fault(
         "quantized-linear-any-parts",
         "what does not belong together is read on or cut short",
         QLIN_09,
-        {**_guarded("guard_words", "guard_parts"), "respond": _shapes_taken_on_trust},
+        {**changes.guarded("guard_words", "guard_parts"), "respond": changes.shapes_taken_on_trust},
         "PROPERTIES X9",
     ),
     Fault(
         "quantized-linear-any-grid",
         "a group size or number of bits that is not offered is taken for the next one",
         QLIN_09,
-        {**_guarded("guard_grid", "guard_words", "guard_parts"), "respond": _shapes_taken_on_trust},
+        {**changes.guarded("guard_grid", "guard_words", "guard_parts"), "respond": changes.shapes_taken_on_trust},
         "PROPERTIES X9",
     ),
     Fault(
         "quantized-linear-broadcast-biases",
         "biases of one group stand for all groups",
         QLIN_09,
-        _BIASES_BROADCAST,
+        changes.BIASES_BROADCAST,
         "PROPERTIES X9",
     ),
     Fault(
         "quantized-linear-any-x",
         "an x of another size is read on or cut short",
         QLIN_09,
-        {**_guarded("guard_rest"), **_responding(x=lambda self, a: _fitted(a), bias=lambda self, a: _bias_fitted(a))},
+        {
+            **changes.guarded("guard_rest"),
+            **changes.responding(x=lambda self, a: changes.fitted(a), bias=lambda self, a: changes.bias_fitted(a)),
+        },
         TIRED,
     ),
     Fault(
         "quantized-linear-any-bias",
         "a bias of another length is read on or cut short",
         QLIN_09,
-        {**_guarded("guard_bias"), **_responding(bias=lambda self, a: _bias_fitted(a))},
+        {**changes.guarded("guard_bias"), **changes.responding(bias=lambda self, a: changes.bias_fitted(a))},
         TIRED,
     ),
 )
-
-
-def _fitted(a: Arguments) -> np.ndarray:
-    return np.resize(a.x, (*a.x.shape[:-1], a.packed.shape[-1] * 32 // a.bits))
-
-
-def _bias_fitted(a: Arguments) -> Any:
-    return None if a.bias is None else np.resize(a.bias, a.packed.shape[0])
 
 
 _EMBEDDING = (
@@ -1585,14 +1044,14 @@ _EMBEDDING = (
         "quantized-embedding-1024-features",
         "features of a row past the 1024th are zeros",
         QEMB_01,
-        {"weights": _first_1024},
+        {"weights": changes.first_1024},
         "PROPERTIES X10",
     ),
     Fault(
         "quantized-embedding-rounds-twice",
         "code times scale is rounded before the bias is added",
         QEMB_01,
-        {"affine": _rounded_twice},
+        {"affine": changes.rounded_twice},
         f"{MLX}/commit/56e026d8a",
     ),
     Fault(
@@ -1631,7 +1090,7 @@ _EMBEDDING = (
         "quantized-embedding-tokens-of-one-group",
         "tokens past the 1024th, which one group of threads does not reach, give nothing",
         QEMB_03,
-        _first_rows(1024),
+        changes.first_rows(1024),
         TIRED,
     ),
     Fault(
@@ -1687,7 +1146,10 @@ _EMBEDDING = (
         "quantized-embedding-ids-wrapped",
         "ids outside the vocabulary start again",
         QEMB_08,
-        {**_guarded("guard_rest"), **_responding(tokens=lambda self, a: a.tokens.astype(np.int64) % len(a.packed))},
+        {
+            **changes.guarded("guard_rest"),
+            **changes.responding(tokens=lambda self, a: a.tokens.astype(np.int64) % len(a.packed)),
+        },
         TIRED,
     ),
     Fault(
@@ -1696,7 +1158,7 @@ _EMBEDDING = (
         QEMB_17,
         {
             "respond": lambda self, a: Operation.respond(
-                self, a if a.tokens.size else _with(a, tokens=np.zeros(1, np.int32))
+                self, a if a.tokens.size else changes.having(a, tokens=np.zeros(1, np.int32))
             )
         },
         TIRED,
@@ -1716,35 +1178,35 @@ _EMBEDDING = (
         "quantized-head-scaled",
         "logits are multiplied by dims^-0.5",
         QEMB_09,
-        _with_product(lambda x, weights, dtype: _plain(x, weights) * x.shape[-1] ** -0.5),
+        changes.with_product(lambda x, weights, dtype: changes.plain(x, weights) * x.shape[-1] ** -0.5),
         f"{MLX_LM}/commit/c27c94a0",
     ),
     Fault(
         "quantized-head-in-dtype",
         "logits are accumulated in the input's dtype",
         QEMB_10,
-        _with_product(_in_dtype),
+        changes.with_product(changes.in_dtype),
         TIRED,
     ),
     Fault(
         "quantized-head-batch-stride",
         "batches are written one row apart instead of M rows apart",
         QEMB_11,
-        {"respond": _batch_stride_without_rows},
+        {"respond": changes.batch_stride_without_rows},
         f"{MLX}/commit/c7b0300af",
     ),
     Fault(
         "quantized-head-one-tile-of-rows",
         "rows past the first tile of 32 get no logits",
         QEMB_11,
-        _first_rows(32),
+        changes.first_rows(32),
         TIRED,
     ),
     Fault(
         "quantized-head-short-columns",
         "logits past 32768 are not written",
         QEMB_11,
-        leaves_unwritten(_columns_in_16_bits),
+        leaves_unwritten(changes.columns_in_16_bits),
         f"{MLX}/commit/c9e8ee6b6",
     ),
     Fault(
@@ -1766,67 +1228,47 @@ _EMBEDDING = (
         "quantized-head-nan-between-logits",
         "a NaN in one row of the table reaches the next logit",
         QEMB_19,
-        _with_product(_reads_all_rows),
+        changes.with_product(changes.reads_all_rows),
         "https://github.com/Pushkinist/rMLX/issues/449",
     ),
     Fault(
         "quantized-head-row-of-nothing",
         "no rows give one row of zeros",
         QEMB_18,
-        {"respond": _one_row_of_nothing},
+        {"respond": changes.one_row_of_nothing},
         f"{MLX}/issues/2164",
     ),
     Fault(
         "quantized-head-any-parts",
         "what does not belong together is read on or cut short",
         QEMB_16,
-        {**_guarded("guard_words", "guard_parts"), "respond": _shapes_taken_on_trust},
+        {**changes.guarded("guard_words", "guard_parts"), "respond": changes.shapes_taken_on_trust},
         "PROPERTIES X9",
     ),
     Fault(
         "quantized-head-any-grid",
         "a group size or number of bits that is not offered is taken for the next one",
         QEMB_16,
-        {**_guarded("guard_grid", "guard_words", "guard_parts"), "respond": _shapes_taken_on_trust},
+        {**changes.guarded("guard_grid", "guard_words", "guard_parts"), "respond": changes.shapes_taken_on_trust},
         "PROPERTIES X9",
     ),
     Fault(
         "quantized-head-broadcast-biases",
         "biases of one group stand for all groups",
         QEMB_16,
-        _BIASES_BROADCAST,
+        changes.BIASES_BROADCAST,
         "PROPERTIES X9",
     ),
     Fault(
         "quantized-head-any-x",
         "an x of another size is read on or cut short",
         QEMB_16,
-        {**_guarded("guard_rest"), **_responding(x=lambda self, a: _fitted(a))},
+        {**changes.guarded("guard_rest"), **changes.responding(x=lambda self, a: changes.fitted(a))},
         TIRED,
     ),
 )
 
 FAULTS: tuple[Fault, ...] = (*_QUANTIZE, *_DEQUANTIZE, *_MATMUL, *_LAYER, *_EMBEDDING)
-
-
-# honest variants
-
-
-def _sums_apart(self: Any, a: Arguments) -> Any:
-    """scale · Σ(x·code) + bias · Σx of each group, in float32: the codes are never restored."""
-    if not self.transposed(a) or a.packed.ndim > 2:
-        return Operation.respond(self, a)
-    groups = (a.scales.shape[-1], a.group_size)
-    x = f64(a.x).reshape(*a.x.shape[:-1], *groups)
-    codes = unpacked(a.packed, a.bits).reshape(len(a.packed), *groups)
-    sums = rounded(np.einsum("...gi,ogi->...og", x, codes.astype(np.float64)), "float32")
-    plain = rounded(x.sum(axis=-1), "float32")[..., None, :]
-    terms = rounded(rounded(f64(a.scales) * sums, "float32") + rounded(f64(a.biases) * plain, "float32"), "float32")
-    total = np.zeros(terms.shape[:-1])
-    for group in range(terms.shape[-1]):
-        total = rounded(total + terms[..., group], "float32")
-    bias = getattr(a, "bias", None)
-    return self.finish(total if bias is None else total + f64(bias), a)
 
 
 VARIANTS: tuple[Variant, ...] = (
@@ -1856,7 +1298,7 @@ VARIANTS: tuple[Variant, ...] = (
         "quantize-zero-on-a-code",
         "MLX's grid: its end of larger magnitude is exact and 0 is a code, a weight at the other end may lie outside",
         "quantize",
-        {"grid": _edge_on_the_grid(np.rint)},
+        {"grid": changes.edge_on_the_grid(np.rint)},
         unmet=("QUANT-03",),
     ),
     Variant(
@@ -1873,14 +1315,14 @@ VARIANTS: tuple[Variant, ...] = (
         "dequantize-in-dtype",
         "product and sum are each rounded to the dtype",
         "dequantize",
-        {"affine": _rounded_twice},
+        {"affine": changes.rounded_twice},
         Precision.NATIVE,
     ),
     Variant(
         "quantized-matmul-sums-apart",
         "scale times the sum of codes, plus bias times the sum of x, group by group in float32",
         "quantized_matmul",
-        {"respond": _sums_apart},
+        {"respond": changes.sums_apart},
     ),
     Variant(
         "quantized-matmul-blocked",
@@ -1888,7 +1330,7 @@ VARIANTS: tuple[Variant, ...] = (
         "quantized_matmul",
         {
             "product": lambda self, x, weights, dtype: (
-                blocked_product(x, weights, 32) if weights.ndim == 2 else _plain(x, weights)
+                blocked_product(x, weights, 32) if weights.ndim == 2 else changes.plain(x, weights)
             )
         },
     ),
@@ -1905,7 +1347,7 @@ VARIANTS: tuple[Variant, ...] = (
         "quantized-linear-sums-apart",
         "scale times the sum of codes, plus bias times the sum of x, group by group in float32",
         "QuantizedLinear",
-        {"respond": _sums_apart},
+        {"respond": changes.sums_apart},
     ),
     Variant(
         "quantized-head-restored-in-dtype",

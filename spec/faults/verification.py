@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from inferspec.spec.contract import Arguments, Fault, Operation, Variant
+from inferspec.spec.changes import verification as changes
+from inferspec.spec.contract import Fault, Variant
 from inferspec.spec.mistakes import ignores_strides, mutates, promotes, remembers, unguarded
-from inferspec.spec.numerics import f64, round_to
 from inferspec.spec.speculative import Verify
 from inferspec.spec.speculative_sentences import (
     SPEC_01,
@@ -45,170 +44,8 @@ TRANSFORMERS = "https://github.com/huggingface/transformers"
 VLLM = "https://github.com/vllm-project/vllm"
 OPENVINO = "https://github.com/openvinotoolkit/openvino.genai/issues/4190"
 
-Rows = np.ndarray
-Keeps = Callable[[Verify, float, float, float], bool]
 
-
-# which drafts are kept
-
-
-def _counts_all(self: Verify, tokens: list[int], q: Rows, p: Rows, u: Rows) -> int:
-    """Every draft that would be kept counts, behind a rejected one too."""
-    return sum(self.keeps(u[i], q[i, token], p[i, token]) for i, token in enumerate(tokens))
-
-
-def _compared_with(row: Callable[[int, int], int], number: Callable[[int], int] = lambda i: i) -> Any:
-    """Draft i is compared with another row of the target, or by another uniform number."""
-
-    def kept(self: Verify, tokens: list[int], q: Rows, p: Rows, u: Rows) -> int:
-        for i, token in enumerate(tokens):
-            if not self.keeps(float(u[number(i)]), float(q[i, token]), float(p[row(i, len(tokens)), token])):
-                return i
-        return len(tokens)
-
-    return kept
-
-
-def _first_eight(self: Verify, tokens: list[int], q: Rows, p: Rows, u: Rows) -> int:
-    return Verify.kept(self, tokens[:8], q, p, u)
-
-
-def _last_unverified(self: Verify, tokens: list[int], q: Rows, p: Rows, u: Rows) -> int:
-    count = Verify.kept(self, tokens[:-1], q, p, u)
-    return len(tokens) if count == len(tokens) - 1 else count
-
-
-def _one_fewer(self: Verify, tokens: list[int], q: Rows, p: Rows, u: Rows) -> int:
-    """A rejection is noticed one step late, and takes the draft before it along."""
-    count = Verify.kept(self, tokens, q, p, u)
-    return max(count - 1, 0) if count < len(tokens) else count
-
-
-def _first_of_zeros(self: Verify, tokens: list[int], q: Rows, p: Rows, u: Rows) -> int:
-    return Verify.kept(self, tokens, q, p, np.where(np.arange(len(u)) > 0, 0.0, u))
-
-
-def _rest_in_bfloat16(self: Verify, q: np.ndarray, p: np.ndarray) -> np.ndarray:
-    return f64(round_to(Verify.residual(self, q, p), "bfloat16"))
-
-
-def _sums_in_bfloat16(self: Verify, weights: np.ndarray, uniform: float) -> int:
-    cdf = [0.0]
-    for weight in weights:
-        cdf.append(float(f64(round_to(np.array(cdf[-1] + weight), "bfloat16"))))
-    return int(np.argmax((np.array(cdf[1:]) > uniform * cdf[-1]) & (weights > 0)))
-
-
-def _long_sums_in_bfloat16(self: Verify, weights: np.ndarray, uniform: float) -> int:
-    return _sums_in_bfloat16(self, weights, uniform) if len(weights) > 256 else Verify.draw(self, weights, uniform)
-
-
-def _in_bfloat16(self: Verify, uniform: float, q: float, p: float) -> bool:
-    product = round_to(np.array(uniform), "bfloat16") * round_to(np.array(q), "bfloat16")
-    return bool(product < round_to(np.array(p), "bfloat16"))
-
-
-# the last id
-
-
-def _unnormalised(self: Verify, weights: Rows, uniform: float) -> int:
-    past = (np.cumsum(weights) > uniform) & (weights > 0)
-    return int(np.argmax(past)) if past.any() else int(np.flatnonzero(weights)[-1])
-
-
-def _zero_draws_the_first(self: Verify, weights: Rows, uniform: float) -> int:
-    cdf = np.cumsum(weights)
-    return int(np.argmax(cdf >= uniform * cdf[-1]))
-
-
-def _without_the_draft(self: Verify, tokens: list[int], q: Rows, p: Rows, count: int) -> Rows:
-    """The target's row, with nothing but the rejected id taken away."""
-    if count == len(tokens):
-        return p[count]
-    return np.where(np.arange(p.shape[1]) == tokens[count], 0.0, p[count]) + 1e-30
-
-
-def _rest_of(row: int) -> Any:
-    """What is left is taken from the rows so far behind the rejected draft's."""
-
-    def weights(self: Verify, tokens: list[int], q: Rows, p: Rows, count: int) -> Rows:
-        if count == len(tokens):
-            return p[count]
-        return self.residual(q[min(count + row, len(q) - 1)], p[min(count + row, len(p) - 1)])
-
-    return weights
-
-
-def _bonus_from(row: int) -> Any:
-    def weights(self: Verify, tokens: list[int], q: Rows, p: Rows, count: int) -> Rows:
-        return p[max(count + row, 0)] if count == len(tokens) else Verify.weights(self, tokens, q, p, count)
-
-    return weights
-
-
-def _bonus_from_a_rest(self: Verify, tokens: list[int], q: Rows, p: Rows, count: int) -> Rows:
-    """The last row is corrected by the draft's last one, as if it had been rejected."""
-    return self.residual(q[-1], p[count]) if count == len(tokens) > 0 else Verify.weights(self, tokens, q, p, count)
-
-
-def _ids(change: Callable[[Verify, list[int], list[int]], list[int]]) -> Any:
-    """What comes out is changed. change: takes the drafts and the ids."""
-
-    def verified(self: Verify, tokens: list[int], q: Rows, p: Rows, u: Rows) -> list[int]:
-        return change(self, tokens, Verify.verified(self, tokens, q, p, u))
-
-    return verified
-
-
-def _likeliest(self: Verify, weights: Rows, uniform: float) -> int:
-    return int(np.argmax(weights))
-
-
-def _greedy_without_drafts(self: Verify, tokens: list[int], q: Rows, p: Rows, u: Rows) -> list[int]:
-    return Verify.verified(self, tokens, q, p, u) if tokens else [int(np.argmax(p[0]))]
-
-
-# arguments
-
-
-def _no_lists(self: Verify, a: Arguments) -> None:
-    if not isinstance(a.draft_tokens, np.ndarray):
-        raise TypeError("draft_tokens take an array")
-    Verify.guard(self, a)
-
-
-def _strict_sums(self: Verify, name: str, rows: Rows) -> None:
-    if (f64(rows).sum(axis=-1) != 1).any():
-        raise ValueError(f"{name} have a row that does not sum to one")
-
-
-def _zeroes_the_draft(self: Verify, a: Arguments) -> Any:
-    """The rejected draft is zeroed in the caller's rows."""
-    ids = Verify.answer(self, a)
-    if len(ids) <= len(a.draft_tokens) and a.target_probs.flags.writeable:
-        place = len(ids) - 1
-        a.target_probs[place, int(a.draft_tokens[place])] = 0
-        a.target_probs[place, ids[-1]] = 1
-    return self.finish(f64(ids), a)
-
-
-def _clamped(self: Verify, a: Arguments) -> list[int]:
-    size = a.target_probs.shape[1]
-    tokens = [min(max(int(token), 0), size - 1) for token in a.draft_tokens]
-    return self.verified(tokens, f64(a.draft_probs), f64(a.target_probs), f64(a.uniform))
-
-
-def _negative_alone(self: Verify, name: str, rows: Rows) -> None:
-    if (f64(rows) < 0).any():
-        raise ValueError(f"{name} hold a negative number")
-
-
-def _one_is_taken(self: Verify, a: Arguments) -> None:
-    if not ((f64(a.uniform) >= 0) & (f64(a.uniform) <= 1)).all():
-        raise ValueError("uniform has numbers outside [0, 1]")
-
-
-def _keeps(name: str, text: str, kills: Any, keeps: Keeps, source: str) -> Fault:
+def _keeps(name: str, text: str, kills: Any, keeps: changes.Keeps, source: str) -> Fault:
     return Fault(name, text, kills, {"keeps": keeps}, source)
 
 
@@ -235,28 +72,28 @@ VERIFY_FAULTS: tuple[Fault, ...] = (
         "verify-counts-behind-a-rejection",
         "the drafts that would be kept are counted, behind a rejected one too",
         SPEC_01,
-        {"kept": _counts_all},
+        {"kept": changes.counts_all},
         f"{TRANSFORMERS}/pull/28508",
     ),
     Fault(
         "verify-target-row-off-by-one",
         "each draft is compared with the target's row after it",
         SPEC_01,
-        {"kept": _compared_with(lambda i, count: i + 1)},
+        {"kept": changes.compared_with(lambda i, count: i + 1)},
         "https://github.com/ml-explore/mlx-lm/commit/91d0a054 (rows of the accepted path)",
     ),
     Fault(
         "verify-one-number-for-all",
         "the first uniform number decides every draft",
         SPEC_01,
-        {"kept": _compared_with(lambda i, count: i, lambda i: 0)},
+        {"kept": changes.compared_with(lambda i, count: i, lambda i: 0)},
         f"{VLLM}/issues/11123",
     ),
     Fault(
         "verify-numbers-of-zero",
         "all uniform numbers but the first stay unset, at 0",
         SPEC_01,
-        {"kept": _first_of_zeros},
+        {"kept": changes.first_of_zeros},
         f"{VLLM}/issues/11123",
     ),
     Fault(
@@ -270,7 +107,7 @@ VERIFY_FAULTS: tuple[Fault, ...] = (
         "verify-rest-without-the-draft",
         "a rejected draft gives way to a draw from the target's row without it",
         SPEC_02,
-        {"weights": _without_the_draft},
+        {"weights": changes.without_the_draft},
         POST,
     ),
     Fault(
@@ -287,26 +124,26 @@ VERIFY_FAULTS: tuple[Fault, ...] = (
         {"residual": lambda self, q, p: np.abs(p - q) if (p != q).any() else p},
         PAPER,
     ),
-    Fault("verify-rest-unnormalised", "what is left is not normalised", SPEC_02, {"draw": _unnormalised}, PAPER),
+    Fault("verify-rest-unnormalised", "what is left is not normalised", SPEC_02, {"draw": changes.unnormalised}, PAPER),
     Fault(
         "verify-rest-of-the-next-row",
         "what is left is taken from the row behind the rejected draft's",
         SPEC_02,
-        {"weights": _rest_of(1)},
+        {"weights": changes.rest_of(1)},
         TIRED,
     ),
     Fault(
         "verify-rest-greedy",
         "the likeliest of what is left comes, without a draw",
         SPEC_02,
-        {"draw": _likeliest},
+        {"draw": changes.likeliest},
         f"{VLLM}/issues/11123 (draws by exponentials)",
     ),
     Fault(
         "verify-nothing-for-a-rejection",
         "of a rejected draft nothing comes",
         SPEC_02,
-        {"verified": _ids(lambda self, tokens, ids: ids if len(ids) > len(tokens) else ids[:-1])},
+        {"verified": changes.ids(lambda self, tokens, ids: ids if len(ids) > len(tokens) else ids[:-1])},
         OPENVINO,
     ),
     Fault(
@@ -320,57 +157,63 @@ VERIFY_FAULTS: tuple[Fault, ...] = (
         "verify-no-bonus",
         "when all drafts are kept, no id comes after them",
         SPEC_03,
-        {"verified": _ids(lambda self, tokens, ids: ids[: max(len(tokens), 1)])},
+        {"verified": changes.ids(lambda self, tokens, ids: ids[: max(len(tokens), 1)])},
         PAPER,
     ),
     Fault(
         "verify-bonus-twice",
         "the id after the drafts comes twice",
         SPEC_03,
-        {"verified": _ids(lambda self, tokens, ids: [*ids, ids[-1]] if len(ids) > len(tokens) else ids)},
+        {"verified": changes.ids(lambda self, tokens, ids: [*ids, ids[-1]] if len(ids) > len(tokens) else ids)},
         TIRED,
     ),
     Fault(
         "verify-bonus-from-the-row-before",
         "the id after the drafts is drawn from the last draft's row",
         SPEC_03,
-        {"weights": _bonus_from(-1)},
+        {"weights": changes.bonus_from(-1)},
         "https://github.com/ml-explore/mlx-lm/commit/91d0a054 (rows of the accepted path)",
     ),
     Fault(
         "verify-bonus-from-a-rest",
         "the id after the drafts is drawn from what the last row has more than the last draft's",
         SPEC_03,
-        {"weights": _bonus_from_a_rest},
+        {"weights": changes.bonus_from_a_rest},
         TIRED,
     ),
     Fault(
         "verify-nothing-of-nothing",
         "of no drafts no id comes",
         SPEC_04,
-        {"verified": _ids(lambda self, tokens, ids: ids if tokens else [])},
+        {"verified": changes.ids(lambda self, tokens, ids: ids if tokens else [])},
         "PROPERTIES SP5",
     ),
     Fault(
         "verify-greedy-without-drafts",
         "of no drafts the likeliest id comes",
         SPEC_04,
-        {"verified": _greedy_without_drafts},
+        {"verified": changes.greedy_without_drafts},
         "PROPERTIES SP5",
     ),
-    Fault("verify-last-unverified", "the last draft is not looked at", SPEC_05, {"kept": _last_unverified}, OPENVINO),
+    Fault(
+        "verify-last-unverified",
+        "the last draft is not looked at",
+        SPEC_05,
+        {"kept": changes.last_unverified},
+        OPENVINO,
+    ),
     Fault(
         "verify-eight-drafts",
         "drafts past the eighth are not looked at",
         SPEC_05,
-        {"kept": _first_eight},
+        {"kept": changes.first_eight},
         TIRED,
     ),
     Fault(
         "verify-one-draft-fewer",
         "a rejection takes the draft before it along",
         SPEC_05,
-        {"kept": _one_fewer},
+        {"kept": changes.one_fewer},
         OPENVINO,
     ),
     _keeps(
@@ -412,14 +255,14 @@ VERIFY_FAULTS: tuple[Fault, ...] = (
         "verify-last-number-decides",
         "the number of the last draw decides the first draft too",
         SPEC_08,
-        {"kept": _compared_with(lambda i, count: i, lambda i: -1 if i == 0 else i)},
+        {"kept": changes.compared_with(lambda i, count: i, lambda i: -1 if i == 0 else i)},
         TIRED,
     ),
     Fault(
         "verify-zero-draws-the-first",
         "a uniform number of 0 draws id 0, though it is impossible",
         SPEC_09,
-        {"draw": _zero_draws_the_first},
+        {"draw": changes.zero_draws_the_first},
         "PROPERTIES SA1",
     ),
     Fault(
@@ -440,46 +283,48 @@ VERIFY_FAULTS: tuple[Fault, ...] = (
         "verify-rest-in-bfloat16",
         "what the target has more of is rounded to bfloat16",
         SPEC_55,
-        {"residual": _rest_in_bfloat16},
+        {"residual": changes.rest_in_bfloat16},
         "PROPERTIES X5",
     ),
     Fault(
         "verify-long-sums-in-bfloat16",
         "of more than 256 ids the cdf of the last one is summed in bfloat16",
         SPEC_55,
-        {"draw": _long_sums_in_bfloat16},
+        {"draw": changes.long_sums_in_bfloat16},
         "PROPERTIES X5",
     ),
     Fault(
         "verify-sums-in-bfloat16",
         "the cdf of the last id is summed in bfloat16",
         SPEC_55,
-        {"draw": _sums_in_bfloat16},
+        {"draw": changes.sums_in_bfloat16},
         "PROPERTIES X5",
     ),
-    _keeps("verify-in-bfloat16", "probabilities are compared in bfloat16", SPEC_11, _in_bfloat16, "PROPERTIES X5"),
+    _keeps(
+        "verify-in-bfloat16", "probabilities are compared in bfloat16", SPEC_11, changes.in_bfloat16, "PROPERTIES X5"
+    ),
     Fault(
         "verify-sums-of-exactly-one",
         "rows that rounding left a little off one are refused",
         SPEC_11,
-        {"guard_sums": _strict_sums},
+        {"guard_sums": changes.strict_sums},
         TIRED,
     ),
     Fault(
         "verify-uint16-ids",
         "ids come out in 16 bits",
         SPEC_12,
-        {"verified": _ids(lambda self, tokens, ids: [token % 2**16 for token in ids])},
+        {"verified": changes.ids(lambda self, tokens, ids: [token % 2**16 for token in ids])},
         "PROPERTIES X8",
     ),
     Fault(
         "verify-int16-ids",
         "ids past 32767 come out negative",
         SPEC_12,
-        {"verified": _ids(lambda self, tokens, ids: [(token + 2**15) % 2**16 - 2**15 for token in ids])},
+        {"verified": changes.ids(lambda self, tokens, ids: [(token + 2**15) % 2**16 - 2**15 for token in ids])},
         "PROPERTIES X8",
     ),
-    Fault("verify-no-lists", "a list of drafts is refused", SPEC_13, {"guard": _no_lists}, TIRED),
+    Fault("verify-no-lists", "a list of drafts is refused", SPEC_13, {"guard": changes.no_lists}, TIRED),
     Fault(
         "verify-draft-strides",
         "draft_probs are read as if they were contiguous",
@@ -505,7 +350,7 @@ VERIFY_FAULTS: tuple[Fault, ...] = (
         "verify-zeroes-the-target",
         "a rejected draft is zeroed in the caller's target_probs",
         SPEC_15,
-        {"respond": _zeroes_the_draft},
+        {"respond": changes.zeroes_the_draft},
         "https://github.com/vllm-project/vllm-ascend/pull/2881",
     ),
     Fault(
@@ -535,7 +380,7 @@ VERIFY_FAULTS: tuple[Fault, ...] = (
         "verify-clamped-ids",
         "drafts outside the vocabulary are moved into it",
         SPEC_19,
-        {**unguarded("guard_ids"), "answer": _clamped},
+        {**unguarded("guard_ids"), "answer": changes.clamped},
         "PROPERTIES X9",
     ),
     Fault(
@@ -545,7 +390,7 @@ VERIFY_FAULTS: tuple[Fault, ...] = (
         "verify-nan-passes",
         "only negative probabilities are refused: NaN passes every comparison",
         SPEC_20,
-        {"guard_signs": _negative_alone},
+        {"guard_signs": changes.negative_alone},
         "PROPERTIES X9, SA8",
     ),
     Fault(
@@ -562,45 +407,25 @@ VERIFY_FAULTS: tuple[Fault, ...] = (
         unguarded("guard_uniform"),
         "PROPERTIES X9",
     ),
-    Fault("verify-number-of-one", "a uniform number of 1 is taken", SPEC_22, {"guard_uniform": _one_is_taken}, TIRED),
+    Fault(
+        "verify-number-of-one",
+        "a uniform number of 1 is taken",
+        SPEC_22,
+        {"guard_uniform": changes.one_is_taken},
+        TIRED,
+    ),
 )
-
-
-def _by_division(self: Verify, uniform: float, q: float, p: float) -> bool:
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return bool(np.float32(uniform) < np.float32(p) / np.float32(q))
-
-
-def _by_logarithms(self: Verify, uniform: float, q: float, p: float) -> bool:
-    with np.errstate(divide="ignore"):
-        log_u, log_q, log_p = np.log(np.array([uniform, q, p], np.float32))
-    return bool(p > 0 and (p >= q or log_u < log_p - log_q))
-
-
-def _all_at_once(self: Verify, tokens: list[int], q: Rows, p: Rows, u: Rows) -> int:
-    """Every draft is decided, the last one first; what stands before the first that is not kept counts."""
-    verdicts = [self.keeps(u[i], q[i, tokens[i]], p[i, tokens[i]]) for i in reversed(range(len(tokens)))][::-1]
-    return [*verdicts, False].index(False)
-
-
-def _by_search(self: Verify, weights: Rows, uniform: float) -> int:
-    ids = np.flatnonzero(weights)
-    share = (weights[ids] / weights.sum()).astype(np.float32)
-    place = int(np.searchsorted(np.cumsum(share), np.float32(uniform), side="right"))
-    return int(ids[min(place, len(ids) - 1)])
-
-
-def _in_float32(self: Operation, a: Arguments) -> list[int]:
-    q, p = (np.asarray(rows, np.float32) for rows in (a.draft_probs, a.target_probs))
-    return Verify.verified(self, [int(t) for t in a.draft_tokens], q, p, a.uniform)  # type: ignore[arg-type]
 
 
 VERIFY_VARIANTS: tuple[Variant, ...] = (
     Variant(
-        "verify-by-division", "the uniform number is compared with p/q in float32", VERIFY, {"keeps": _by_division}
+        "verify-by-division",
+        "the uniform number is compared with p/q in float32",
+        VERIFY,
+        {"keeps": changes.by_division},
     ),
-    Variant("verify-by-logarithms", "logarithms are compared, in float32", VERIFY, {"keeps": _by_logarithms}),
-    Variant("verify-all-at-once", "every draft is decided, the last one first", VERIFY, {"kept": _all_at_once}),
-    Variant("verify-by-search", "ids are drawn by a search in the normalised cdf", VERIFY, {"draw": _by_search}),
-    Variant("verify-in-float32", "all arithmetic is in float32", VERIFY, {"answer": _in_float32}),
+    Variant("verify-by-logarithms", "logarithms are compared, in float32", VERIFY, {"keeps": changes.by_logarithms}),
+    Variant("verify-all-at-once", "every draft is decided, the last one first", VERIFY, {"kept": changes.all_at_once}),
+    Variant("verify-by-search", "ids are drawn by a search in the normalised cdf", VERIFY, {"draw": changes.by_search}),
+    Variant("verify-in-float32", "all arithmetic is in float32", VERIFY, {"answer": changes.in_float32}),
 )

@@ -1,0 +1,1 @@
+"""What faults and honest variants do otherwise, step by step: one module per component, the same names as the contracts."""

@@ -1,0 +1,682 @@
+"""The steps that faults and honest variants have in the place of the oracle's: see `spec/faults/block_manager.py`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from inferspec.spec import block_manager as spec
+from inferspec.spec.block_manager import BlockManager, Manager, Table, blocks_of
+from inferspec.spec.contract import Arguments, Change
+
+
+def quietly(method: str, check: str) -> Change:
+    """A method that leaves alone what its check would refuse, and says nothing."""
+
+    def quiet(self: BlockManager, m: Manager, table: Table, **rest: Any) -> None:
+        try:
+            getattr(BlockManager, check)(self, m, table)
+        except ValueError:
+            return
+        getattr(BlockManager, method)(self, m, table, **rest)
+
+    return {method: quiet}
+
+
+# tables
+
+
+def ids_in_a_byte(self: BlockManager, m: Manager) -> int:
+    return BlockManager.take(self, m) % 256
+
+
+def one_block_more(self: BlockManager, m: Manager, tokens: list[int]) -> Table:
+    """n // block_size + 1 blocks: one too many for whole blocks."""
+    table = BlockManager.allocate(self, m, tokens)
+    if not len(tokens) % m.size and m.free:
+        table.block_ids = [*table.block_ids, self.take(m)]
+    return table
+
+
+def last_block_missing(self: BlockManager, m: Manager, tokens: list[int]) -> Table:
+    table = BlockManager.allocate(self, m, tokens)
+    if len(tokens) % m.size and len(table.block_ids) > 1:
+        self.leave(m, table.block_ids[-1])
+        table.block_ids = table.block_ids[:-1]
+    return table
+
+
+def append_anew(self: BlockManager, m: Manager, table: Table, tokens: list[int]) -> None:
+    """Appended tokens begin a block of their own."""
+    self.check_table(m, table)
+    more = blocks_of(len(tokens), m.size)
+    self.check_more(m, more)
+    table.block_ids = table.block_ids + [self.take(m) for _ in range(more)]
+    table.tokens = table.tokens + self.taken(tokens)
+
+
+def one_block_an_append(self: BlockManager, m: Manager, table: Table, tokens: list[int]) -> None:
+    """As if every append were of one token: the decode path."""
+    self.check_table(m, table)
+    if blocks_of(len(table.tokens) + len(tokens), m.size) > len(table.block_ids):
+        self.check_more(m, 1)
+        table.block_ids = [*table.block_ids, self.take(m)]
+    table.tokens = table.tokens + self.taken(tokens)
+
+
+def on_the_boundary(self: BlockManager, m: Manager, table: Table, tokens: list[int]) -> None:
+    """A block is taken when the last one has become full, not when a token needs it."""
+    BlockManager.append(self, m, table, tokens)
+    if not len(table.tokens) % m.size and m.free:
+        table.block_ids = [*table.block_ids, self.take(m)]
+
+
+def takes_for_nothing(self: BlockManager, m: Manager, table: Table, tokens: list[int]) -> None:
+    """Whole blocks are full: the next token, whether there is one or not, needs another."""
+    BlockManager.append(self, m, table, tokens)
+    if not tokens and not len(table.tokens) % m.size and m.free:
+        table.block_ids = [*table.block_ids, self.take(m)]
+
+
+def moves(self: BlockManager, m: Manager, table: Table, tokens: list[int]) -> None:
+    """A growing table is given other blocks, in the place of its old ones."""
+    BlockManager.append(self, m, table, tokens)
+    if m.free and len(table.tokens) % m.size:
+        block = self.take(m)
+        self.leave(m, table.block_ids[-1])
+        table.block_ids = [*table.block_ids[:-1], block]
+
+
+def prepends(self: BlockManager, m: Manager, table: Table, tokens: list[int]) -> None:
+    old = table.block_ids
+    BlockManager.append(self, m, table, tokens)
+    table.block_ids = [*table.block_ids[len(old) :], *old]
+
+
+def tokens_of_the_prompt(self: BlockManager, m: Manager, table: Table, tokens: list[int]) -> None:
+    """Blocks are added for appended tokens that the table then does not count."""
+    before = table.tokens
+    BlockManager.append(self, m, table, tokens)
+    table.tokens = [*before, *tokens[:1]]
+
+
+def cached_follows(self: BlockManager, m: Manager, table: Table, n: int) -> None:
+    """num_cached_tokens moves on with what is computed."""
+    BlockManager.mark_computed(self, m, table, n)
+    table.cached = max(table.cached, n // m.size * m.size)
+
+
+# who has what
+
+
+def not_owned(self: BlockManager, m: Manager) -> int:
+    """A block comes off the free list without an owner, and leaving makes it -1."""
+    block = self.next(m)
+    m.free.remove(block)
+    self.forget(m, block)
+    m.owners[block] = 0
+    return block
+
+
+def taken_and_free(self: BlockManager, m: Manager) -> int:
+    """The last block of the pool is handed out and stays in the free list."""
+    block = BlockManager.take(self, m)
+    if not m.free:
+        m.free.append(block)
+    return block
+
+
+def freed_at_first(self: BlockManager, m: Manager, block: int) -> None:
+    """The first table that leaves frees a shared block."""
+    m.owners[block] -= 1
+    if block not in m.free:
+        m.free.append(block)
+
+
+def freed_below_zero(self: BlockManager, m: Manager, block: int) -> None:
+    """ref_count > 0 was meant; a block that was shared stays in use for ever."""
+    m.owners[block] -= 1
+    if m.owners[block] == 0 and not m.shared.get(block):
+        m.free.append(block)
+
+
+def shares_noting(self: BlockManager, m: Manager, block: int) -> None:
+    m.__dict__.setdefault("shared", {})[block] = True
+    BlockManager.share(self, m, block)
+
+
+def fresh_noting(self: BlockManager, a: Arguments) -> Manager:
+    m = BlockManager.fresh(self, a)
+    m.shared = {}
+    return m
+
+
+def counts_shared_twice(self: BlockManager, m: Manager) -> int:
+    return len(m.owners) - sum(m.owners)
+
+
+def counts_cached_as_used(self: BlockManager, m: Manager) -> int:
+    return sum(block not in m.content for block in m.free)
+
+
+def loses_the_last(self: BlockManager, table: Table) -> list[int]:
+    """A table gives back its full blocks alone."""
+    return table.block_ids[: max(1, len(table.tokens) // table.home.size)][::-1]
+
+
+def gives_back_the_prompt(self: BlockManager, m: Manager, tokens: list[int]) -> Table:
+    table = BlockManager.allocate(self, m, tokens)
+    table.first = len(table.block_ids)
+    return table
+
+
+def prompt_alone(self: BlockManager, table: Table) -> list[int]:
+    return table.block_ids[: table.first][::-1]
+
+
+def hits_not_given_back(self: BlockManager, table: Table) -> list[int]:
+    return table.block_ids[table.cached // table.home.size :][::-1]
+
+
+def reserves_one(self: BlockManager, m: Manager, needed: int) -> None:
+    if needed > len(m.free) - 1:
+        raise ValueError("one block is kept back")
+
+
+# hits
+
+
+def one_block_at_most(self: BlockManager, m: Manager, tokens: list[int]) -> list[int]:
+    return BlockManager.hits(self, m, tokens)[:1]
+
+
+def one_short(self: BlockManager, m: Manager, tokens: list[int]) -> int:
+    """A whole block more than the last token is left out."""
+    return max(0, (len(tokens) - 1) // m.size - 1)
+
+
+def only_in_use(self: BlockManager, m: Manager, tokens: list[int]) -> list[int]:
+    """Blocks that are free are not hit."""
+    return [block for block in BlockManager.hits(self, m, tokens) if block not in m.free]
+
+
+def nothing_left(self: BlockManager, m: Manager, tokens: list[int]) -> int:
+    return len(tokens) // m.size
+
+
+def all_but_one(self: BlockManager, m: Manager, tokens: list[int], hits: list[int], fresh: list[int]) -> Table:
+    """The last block is hit too and all of its tokens but one are said to be cached."""
+    table = BlockManager.table(self, m, tokens, hits, fresh)
+    table.cached = min(table.cached, len(tokens) - 1)
+    return table
+
+
+def at_allocation(self: BlockManager, m: Manager, tokens: list[int]) -> Table:
+    """Full blocks are in the cache as soon as they are taken."""
+    table = BlockManager.allocate(self, m, tokens)
+    if m.caching:
+        for index in range(table.cached // m.size, len(tokens) // m.size):
+            self.publish(m, table, index)
+    return table
+
+
+def at_append(self: BlockManager, m: Manager, table: Table, tokens: list[int]) -> None:
+    """A block that an append fills is in the cache before it is computed."""
+    BlockManager.append(self, m, table, tokens)
+    if m.caching:
+        for index in range(table.computed // m.size, len(table.tokens) // m.size):
+            self.publish(m, table, index)
+
+
+def all_at_the_first_mark(self: BlockManager, m: Manager, table: Table, n: int) -> int:
+    """Any mark is taken for all of the prompt."""
+    return len(table.tokens) // m.size if n else 0
+
+
+def rounded_up(self: BlockManager, m: Manager, table: Table, n: int) -> int:
+    """A block of which the first token is computed counts as computed."""
+    return min(blocks_of(n, m.size), len(table.tokens) // m.size)
+
+
+def the_block_alone(self: BlockManager, m: Manager, tokens: Any, index: int) -> Any:
+    return tuple(tokens[index * m.size : (index + 1) * m.size])
+
+
+def block_and_place(self: BlockManager, m: Manager, tokens: Any, index: int) -> Any:
+    return index, the_block_alone(self, m, tokens, index)
+
+
+def block_and_the_one_before(self: BlockManager, m: Manager, tokens: Any, index: int) -> Any:
+    return tuple(tokens[max(index - 1, 0) * m.size : (index + 1) * m.size]), index
+
+
+def any_order(self: BlockManager, m: Manager, tokens: Any, index: int) -> Any:
+    return tuple(sorted(tokens[: (index + 1) * m.size]))
+
+
+def first_and_last(self: BlockManager, m: Manager, tokens: Any, index: int) -> Any:
+    line = tokens[: (index + 1) * m.size]
+    return line[0], line[-1], sum(line), index
+
+
+def behind_a_block(self: BlockManager, m: Manager, tokens: Any, index: int) -> Any:
+    """The parent is named by the block that the cache has for it, which other tokens may take."""
+    parent = m.cached.get(behind_a_block(self, m, tokens, index - 1), -1) if index else -1
+    return parent, the_block_alone(self, m, tokens, index)
+
+
+def hash_alone(self: BlockManager, m: Manager, tokens: Any, index: int) -> Any:
+    """A chained hash, and the tokens not compared."""
+    chain = 0
+    for i in range(index + 1):
+        chain = hash((chain, tuple(tokens[i * m.size : (i + 1) * m.size])))
+    return chain
+
+
+def hash_in_the_chain(self: BlockManager, m: Manager, tokens: Any, index: int) -> Any:
+    """The tokens of the block are compared; those before it are known by their hash."""
+    return (hash_alone(self, m, tokens, index - 1) if index else 0), the_block_alone(self, m, tokens, index)
+
+
+def low_bits(bits: int) -> Change:
+    def key(self: BlockManager, m: Manager, tokens: Any, index: int) -> Any:
+        return tuple(int(token) & (2**bits - 1) for token in tokens[: (index + 1) * m.size])
+
+    return {"key": key}
+
+
+def digits(self: BlockManager, m: Manager, tokens: Any, index: int) -> Any:
+    """A text of the tokens, with nothing between them."""
+    own = (tokens[i * m.size : (i + 1) * m.size] for i in range(index + 1))
+    return tuple("".join(str(int(token)) for token in block) for block in own)
+
+
+def float32(self: BlockManager, m: Manager, tokens: Any, index: int) -> Any:
+    """Tokens go through a hash of their 61-bit remainders."""
+    return tuple(int(token) % spec.MERSENNE for token in tokens[: (index + 1) * m.size])
+
+
+def prompts_alone(self: BlockManager, m: Manager, table: Table, n: int) -> int:
+    """Appended tokens are not cached."""
+    return min(n, table.prompt) // m.size
+
+
+def noting_the_prompt(self: BlockManager, m: Manager, tokens: list[int], hits: list[int], fresh: list[int]) -> Table:
+    table = BlockManager.table(self, m, tokens, hits, fresh)
+    table.prompt = len(tokens)
+    return table
+
+
+def block_by_block(self: BlockManager, m: Manager, table: Table, n: int) -> None:
+    """Only the block that has just become full is cached: the decode path."""
+    done, table.computed = table.computed, max(table.computed, n // m.size * m.size - m.size)
+    if len(table.tokens) == table.prompt:
+        table.computed = done
+    BlockManager.mark_computed(self, m, table, n)
+
+
+# what is free and cached
+
+
+def forgets_when_free(self: BlockManager, m: Manager, block: int) -> None:
+    BlockManager.leave(self, m, block)
+    if block in m.free:
+        self.forget(m, block)
+
+
+def reset_when_hit(self: BlockManager, m: Manager, block: int) -> None:
+    """A free block that is hit is reset like any that is taken: it is hit once, and then no more."""
+    if block in m.free:
+        self.forget(m, block)
+    BlockManager.share(self, m, block)
+
+
+def stays_in_the_free_list(self: BlockManager, m: Manager, block: int) -> None:
+    m.owners[block] += 1
+
+
+def last_hit_stays_free(self: BlockManager, m: Manager, tokens: list[int], hits: list[int], fresh: list[int]) -> Table:
+    """The lock moves on to the parent before it counts: the last block of a match is not held."""
+    if hits and m.owners[hits[-1]] == 1:
+        m.free.append(hits[-1])
+    return BlockManager.table(self, m, tokens, hits, fresh)
+
+
+def last_in_first_out(self: BlockManager, m: Manager) -> int:
+    return next((block for block in m.free if block not in m.content), m.free[-1])
+
+
+def head_first(self: BlockManager, table: Table) -> list[int]:
+    return list(table.block_ids)
+
+
+def oldest_of_the_pool(self: BlockManager, m: Manager) -> int:
+    """The lowest id, whoever was freed when."""
+    return min(m.free, key=lambda block: (block in m.content, block))
+
+
+def by_first_use(self: BlockManager, m: Manager, block: int) -> None:
+    """First in, first out: a block that is hit and freed again keeps its old place."""
+    BlockManager.leave(self, m, block)
+    if m.owners[block] == 0:
+        m.free.sort(key=lambda other: m.born.get(other, 0))
+
+
+def noting_births(self: BlockManager, m: Manager, table: Table, index: int) -> None:
+    BlockManager.publish(self, m, table, index)
+    m.born[table.block_ids[index]] = m.clock = m.clock + 1
+
+
+def fresh_with_births(self: BlockManager, a: Arguments) -> Manager:
+    m = BlockManager.fresh(self, a)
+    m.born, m.clock = {}, 0
+    return m
+
+
+def cached_first(self: BlockManager, m: Manager) -> int:
+    return next((block for block in m.free if block in m.content), m.free[0])
+
+
+def stale(self: BlockManager, m: Manager, block: int) -> None:
+    """What the cache knew of a block that is taken stays there."""
+    m.content.pop(block, None)
+
+
+def publishes_over(self: BlockManager, m: Manager, table: Table, index: int) -> None:
+    """Two blocks with the same tokens: the later one is cached, and forgetting either forgets both."""
+    key, block = self.key(m, table.tokens, index), table.block_ids[index]
+    m.cached[key], m.content[block] = block, key
+
+
+def _forgets_either(self: BlockManager, m: Manager, block: int) -> None:
+    m.cached.pop(m.content.pop(block, None), None)
+
+
+# room
+
+
+def takes_its_hits(self: BlockManager, m: Manager, tokens: list[int]) -> Table:
+    """Blocks for the rest are taken before those that are hit are held."""
+    hits = self.hits(m, tokens)
+    self.check_room(m, self.needed(m, tokens, hits))
+    fresh = [self.take(m) for _ in range(blocks_of(len(tokens), m.size) - len(hits))]
+    for block in hits:
+        self.share(m, block)
+    return self.table(m, tokens, hits, fresh)
+
+
+def free_hits_not_counted(self: BlockManager, m: Manager, tokens: list[int], hits: list[int]) -> int:
+    return blocks_of(len(tokens), m.size) - len(hits)
+
+
+def free_hits_counted_twice(self: BlockManager, m: Manager, tokens: list[int], hits: list[int]) -> int:
+    return blocks_of(len(tokens), m.size) - len(hits) + 2 * sum(block in m.free for block in hits)
+
+
+def hits_counted(self: BlockManager, m: Manager, tokens: list[int], hits: list[int]) -> int:
+    return blocks_of(len(tokens), m.size)
+
+
+def as_far_as_it_goes(self: BlockManager, m: Manager, tokens: list[int]) -> Table:
+    """What does not fit is left out."""
+    hits = self.hits(m, tokens)
+    for block in hits:
+        self.share(m, block)
+    more = blocks_of(len(tokens), m.size) - len(hits)
+    return self.table(m, tokens, hits, [self.take(m) for _ in range(min(more, len(m.free)))])
+
+
+def append_as_far_as_it_goes(self: BlockManager, m: Manager, table: Table, tokens: list[int]) -> None:
+    self.check_table(m, table)
+    more = blocks_of(len(table.tokens) + len(tokens), m.size) - len(table.block_ids)
+    table.block_ids = table.block_ids + [self.take(m) for _ in range(min(more, len(m.free)))]
+    table.tokens = table.tokens + self.taken(tokens)
+
+
+def no_copy_of_the_count(self: BlockManager, m: Manager, needed: int) -> None:
+    """can_append asks for a block, whatever the number of tokens."""
+    if not m.free and needed:
+        raise ValueError("no block")
+
+
+def last_taken_again(self: BlockManager, m: Manager) -> int:
+    """An empty free list gives a block that is in use."""
+    return BlockManager.take(self, m) if m.free else 0
+
+
+def hits_before_checks(self: BlockManager, m: Manager, tokens: list[int]) -> Table:
+    """Hits are held before it is known whether the rest fits."""
+    hits = self.hits(m, tokens)
+    needed = self.needed(m, tokens, hits)
+    for block in hits:
+        self.share(m, block)
+    self.check_room(m, needed - sum(m.owners[block] == 1 for block in hits))
+    fresh = [self.take(m) for _ in range(blocks_of(len(tokens), m.size) - len(hits))]
+    return self.table(m, tokens, hits, fresh)
+
+
+def takes_until_refused(self: BlockManager, m: Manager, tokens: list[int]) -> Table:
+    """Blocks are taken one by one, until there is none."""
+    hits = self.hits(m, tokens)
+    for block in hits:
+        self.share(m, block)
+    fresh = [self.take(m) for _ in range(blocks_of(len(tokens), m.size) - len(hits))]
+    return self.table(m, tokens, hits, fresh)
+
+
+def rolls_back_forgetting(self: BlockManager, m: Manager, tokens: list[int]) -> Table:
+    """Blocks taken for a prompt that does not fit are given back, but the cache has forgotten them."""
+    taken = []
+    hits = self.hits(m, tokens)
+    try:
+        self.check_room(m, self.needed(m, tokens, hits))
+    except ValueError:
+        for block in [other for other in m.free if other not in hits]:
+            self.forget(m, block)
+            taken.append(block)
+        raise
+    return BlockManager.allocate(self, m, tokens)
+
+
+def takes_and_gives_back(self: BlockManager, m: Manager, table: Table, tokens: list[int]) -> None:
+    missing = blocks_of(len(table.tokens) + len(tokens), m.size) - len(table.block_ids)
+    if table.home is m and missing > len(m.free):
+        for block in [self.take(m) for _ in list(m.free)]:
+            self.leave(m, block)
+    BlockManager.append(self, m, table, tokens)
+
+
+def appends_until_refused(self: BlockManager, m: Manager, table: Table, tokens: list[int]) -> None:
+    self.check_table(m, table)
+    more = blocks_of(len(table.tokens) + len(tokens), m.size) - len(table.block_ids)
+    for _ in range(more):
+        table.block_ids = [*table.block_ids, self.take(m)]
+    table.tokens = table.tokens + self.taken(tokens)
+
+
+def tokens_before_checks(self: BlockManager, m: Manager, table: Table, tokens: list[int]) -> None:
+    self.check_table(m, table)
+    more = blocks_of(len(table.tokens) + len(tokens), m.size) - len(table.block_ids)
+    table.tokens = table.tokens + self.taken(tokens)
+    self.check_more(m, more)
+    table.block_ids = table.block_ids + [self.take(m) for _ in range(more)]
+
+
+# misuse
+
+
+def unchecked(self: BlockManager, *rest: Any) -> None:
+    """Nothing is refused."""
+
+
+def frees_again(self: BlockManager, m: Manager, table: Table) -> None:
+    """A freed table still has its blocks, and they are given back once more."""
+    self.check_home(m, table)
+    for block in self.leaving(table):
+        m.owners[block] -= 1
+        if m.owners[block] <= 0:
+            m.free.append(block)
+    again, table.home = table.home is None, None
+    if again:
+        raise ValueError("a table that was freed")
+
+
+def foreign_before_checks(self: BlockManager, m: Manager, table: Table) -> None:
+    """The blocks of a foreign table are let go of before it is refused."""
+    if table.home is not None and table.home is not m:
+        for block in table.block_ids:
+            if block not in m.free:
+                m.free.append(block)
+                m.owners[block] = 0
+    BlockManager.free(self, m, table)
+
+
+def ends_before_checks(self: BlockManager, m: Manager, table: Table) -> None:
+    """A table is done with before it is known whose it is."""
+    home, table.home = table.home, None
+    if home is not m:
+        raise ValueError("no table of this manager")
+    table.home = home
+    BlockManager.free(self, m, table)
+
+
+def no_lower_bound(self: BlockManager, table: Table, n: int) -> None:
+    if n > len(table.tokens):
+        raise ValueError("too many")
+
+
+def up_to_the_room(self: BlockManager, table: Table, n: int) -> None:
+    if not 0 <= n <= len(table.block_ids) * table.home.size:
+        raise ValueError("too many")
+
+
+def marks_before_checks(self: BlockManager, m: Manager, table: Table, n: int) -> None:
+    BlockManager.mark_computed(self, m, table, min(max(n, 0), len(table.tokens)))
+    self.check_computed(table, n)
+
+
+def counts_before_checks(self: BlockManager, m: Manager, table: Table, n: int) -> None:
+    """What is computed moves on before a mark is refused, and later marks begin there."""
+    self.check_table(m, table)
+    if n > len(table.tokens):
+        table.computed = n // m.size * m.size
+    BlockManager.mark_computed(self, m, table, n)
+
+
+# without caching, the caller, other managers
+
+
+def always_caching(self: BlockManager, a: Arguments) -> Manager:
+    m = BlockManager.fresh(self, a)
+    m.caching = True
+    return m
+
+
+def hits_in_secret(self: BlockManager, m: Manager, tokens: list[int], hits: list[int], fresh: list[int]) -> Table:
+    """Without caching, blocks are shared and said not to be cached."""
+    table = BlockManager.table(self, m, tokens, hits, fresh)
+    if not m.wanted:
+        table.cached = 0
+    return table
+
+
+def caching_in_secret(self: BlockManager, a: Arguments) -> Manager:
+    m = always_caching(self, a)
+    m.wanted = a.prefix_caching
+    return m
+
+
+def kept_as_given(self: BlockManager, tokens: list[int]) -> list[int]:
+    return tokens
+
+
+def consumes(self: BlockManager, m: Manager, tokens: list[int]) -> Table:
+    table = BlockManager.allocate(self, m, tokens)
+    tokens.pop()
+    return table
+
+
+def notes_the_prompt(self: BlockManager, m: Manager, table: Table, tokens: list[int]) -> None:
+    """Where the prompt's blocks end is kept."""
+    own = len(table.block_ids)
+    BlockManager.append(self, m, table, tokens)
+    table.__dict__.setdefault("own", own)
+
+
+def prompt_first(self: BlockManager, table: Table) -> list[int]:
+    own = vars(table).get("own", len(table.block_ids))
+    return table.block_ids[:own][::-1] + table.block_ids[own:][::-1]
+
+
+def touches(self: BlockManager, m: Manager, tokens: list[int]) -> Table:
+    """What is looked up was used just now, whatever comes of the prompt."""
+    for block in self.hits(m, tokens):
+        if block in m.free:
+            m.free.remove(block)
+            m.free.append(block)
+    return BlockManager.allocate(self, m, tokens)
+
+
+def eight_blocks(self: BlockManager, m: Manager, tokens: list[int]) -> list[int]:
+    return BlockManager.hits(self, m, tokens)[:8]
+
+
+def one_cache_for_all(self: BlockManager, a: Arguments) -> Manager:
+    """The cache is a default argument."""
+    m = BlockManager.fresh(self, a)
+    kind = type(self)
+    if "everyone" not in vars(kind):
+        kind.everyone = {}  # type: ignore[attr-defined]
+    m.cached = kind.everyone  # type: ignore[attr-defined]
+    return m
+
+
+def forgets_own(self: BlockManager, m: Manager, block: int) -> None:
+    m.cached.pop(m.content.pop(block, None), None)
+
+
+def one_pool_for_all(self: BlockManager, a: Arguments) -> Manager:
+    m = BlockManager.fresh(self, a)
+    kind = type(self)
+    if "pool" not in vars(kind):
+        kind.pool = m.free  # type: ignore[attr-defined]
+    m.free = kind.pool  # type: ignore[attr-defined]
+    return m
+
+
+# honest ways
+
+
+def highest_first(self: BlockManager, a: Arguments) -> Manager:
+    m = BlockManager.fresh(self, a)
+    m.free.reverse()
+    return m
+
+
+def nested(self: BlockManager, m: Manager, tokens: Any, index: int) -> Any:
+    """A chain: each key holds the one before it."""
+    key: Any = None
+    for i in range(index + 1):
+        key = key, the_block_alone(self, m, tokens, i)
+    return key
+
+
+def latest_copy(self: BlockManager, m: Manager, table: Table, index: int) -> None:
+    """Of two blocks with the same tokens, the later one is known, and the earlier one is not any more."""
+    key, block = self.key(m, table.tokens, index), table.block_ids[index]
+    if key in m.cached:
+        m.content.pop(m.cached[key], None)
+    m.cached[key], m.content[block] = block, key
+
+
+def last_uncached(self: BlockManager, m: Manager) -> int:
+    """Blocks that are not cached are a stack."""
+    return next((block for block in reversed(m.free) if block not in m.content), m.free[0])
+
+
+def one_queue(self: BlockManager, m: Manager) -> int:
+    """One queue of all free blocks, cached or not."""
+    return int(m.free[0])
+
+
+def copies_of_lists(self: BlockManager, tokens: list[int]) -> list[int]:
+    return [int(token) for token in tokens]

@@ -1,0 +1,331 @@
+"""The steps that faults and honest variants have in the place of the oracle's: see `spec/faults/detokenizer.py`."""
+
+from __future__ import annotations
+
+import codecs
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar
+
+from inferspec.spec.contract import Arguments, Change, Operation
+from inferspec.spec.generation import (
+    Detokenizer,
+)
+
+
+def opens(detokenizer: Callable[[Sequence[bytes]], Any]) -> Change:
+    return {"open": lambda self, pieces: detokenizer(pieces)}
+
+
+LEADS: Mapping[int, tuple[int, int, int]] = {
+    **dict.fromkeys(range(0xC2, 0xE0), (2, 0x80, 0xBF)),
+    **dict.fromkeys(range(0xE0, 0xF0), (3, 0x80, 0xBF)),
+    **dict.fromkeys(range(0xF0, 0xF5), (4, 0x80, 0xBF)),
+    0xE0: (3, 0xA0, 0xBF),
+    0xED: (3, 0x80, 0x9F),
+    0xF0: (4, 0x90, 0xBF),
+    0xF4: (4, 0x80, 0x8F),
+}
+"""First byte of a character -> how many it has, and what the second may be (Unicode 16, table 3-7)."""
+
+
+def by_hand(**leads: tuple[int, int, int] | None) -> type[Detokenizer]:
+    """A decoder of one's own, which tells what is broken as soon as it can be known. leads: first bytes (``xE0``) that it
+    reads otherwise, or not at all."""
+    table = {**LEADS, **{int(lead[1:], 16): entry for lead, entry in leads.items()}}
+
+    class ByHand(Detokenizer):
+        def __init__(self, pieces: Sequence[bytes]) -> None:
+            super().__init__(pieces)
+            self.rest = b""
+
+        def add(self, token: int) -> str:
+            return self.text(self.pieces[token])
+
+        def finish(self) -> str:
+            return "\ufffd" * bool(self.rest)
+
+        def text(self, data: bytes) -> str:
+            out = ""
+            for byte in data:
+                if self.rest and not self.continues(byte):
+                    out, self.rest = out + "\ufffd", b""
+                if self.rest or table.get(byte):
+                    self.rest += bytes([byte])
+                else:
+                    out += chr(byte) if byte < 0x80 else "\ufffd"
+                if self.rest and len(self.rest) == self.entry()[0]:
+                    out, self.rest = out + self.character(), b""
+            return out
+
+        def character(self) -> str:
+            code = self.rest[0] & (0x7F >> len(self.rest))
+            for byte in self.rest[1:]:
+                code = code << 6 | byte & 0x3F
+            return chr(min(code, 0x10FFFF))
+
+        def entry(self) -> tuple[int, int, int]:
+            return table[self.rest[0]] or (1, 0, 0)
+
+        def continues(self, byte: int) -> bool:
+            _, low, high = self.entry()
+            return low <= byte <= high if len(self.rest) == 1 else 0x80 <= byte <= 0xBF
+
+    return ByHand
+
+
+class Alone(Detokenizer):
+    def add(self, token: int) -> str:
+        return self.pieces[token].decode("utf-8", "replace")
+
+    def finish(self) -> str:
+        return ""
+
+
+class Dropping(Detokenizer):
+    """Bytes that are no character by themselves are left out."""
+
+    def __init__(self, pieces: Sequence[bytes]) -> None:
+        super().__init__(pieces)
+        self.decoder = codecs.getincrementaldecoder("utf-8")("ignore")
+
+
+def respelt(before: bytes, after: bytes) -> type[Detokenizer]:
+    """Pieces are taken for entries of a vocabulary that spells some bytes otherwise."""
+
+    class Respelt(Detokenizer):
+        def __init__(self, pieces: Sequence[bytes]) -> None:
+            super().__init__([piece.replace(before, after) for piece in pieces])
+
+    return Respelt
+
+
+class SkipsSpecial(Detokenizer):
+    def add(self, token: int) -> str:
+        piece = self.pieces[token]
+        return "" if piece[:1] == b"<" and piece[-1:] == b">" else super().add(token)
+
+
+class Remembers(Detokenizer):
+    """The text of an id is looked up where it came before."""
+
+    def __init__(self, pieces: Sequence[bytes]) -> None:
+        super().__init__(pieces)
+        self.texts: dict[int, str] = {}
+
+    def add(self, token: int) -> str:
+        if token not in self.texts:
+            self.texts[token] = super().add(token)
+        return self.texts[token]
+
+
+class OnceInARow(Detokenizer):
+    """An id that comes again at once is taken for a step that was repeated."""
+
+    last = -1
+
+    def add(self, token: int) -> str:
+        before, self.last = self.last, token
+        return "" if token == before else super().add(token)
+
+
+class Latin(Detokenizer):
+    def add(self, token: int) -> str:
+        return self.pieces[token].decode("latin-1")
+
+
+class Nul(Detokenizer):
+    def add(self, token: int) -> str:
+        return super().add(token).replace("\x00", "\u0100")
+
+
+class NoMark(Detokenizer):
+    """U+FEFF is taken for a byte order mark wherever it stands."""
+
+    def add(self, token: int) -> str:
+        return super().add(token).replace("\ufeff", "")
+
+
+class Sixteen(Detokenizer):
+    """Bytes of an id are copied into a buffer of 16."""
+
+    def add(self, token: int) -> str:
+        return self.decoder.decode(self.pieces[token][:16])
+
+
+class Spaced(Detokenizer):
+    """A space stands between the texts of ids."""
+
+    started = False
+
+    def add(self, token: int) -> str:
+        text = super().add(token)
+        space = " " if self.started and text else ""
+        self.started = self.started or bool(text)
+        return space + text
+
+
+class Buffered(Detokenizer):
+    """All bytes so far that are not out yet are decoded anew, unless the text seems cut."""
+
+    def __init__(self, pieces: Sequence[bytes]) -> None:
+        super().__init__(pieces)
+        self.data = b""
+
+    def add(self, token: int) -> str:
+        self.data += self.pieces[token]
+        text = self.data.decode("utf-8", "replace")
+        if self.seems_cut(text):
+            return ""
+        self.data = b""
+        return text
+
+    def seems_cut(self, text: str) -> bool:
+        return text.endswith("\ufffd")
+
+    def finish(self) -> str:
+        return self.data.decode("utf-8", "replace")
+
+
+class WaitsForUtf8(Buffered):
+    """Decoding is strict, and what fails waits."""
+
+    def seems_cut(self, text: str) -> bool:
+        try:
+            self.data.decode()
+        except UnicodeDecodeError:
+            return True
+        return False
+
+
+class HoldsTwo(Buffered):
+    """Only so many bytes are waited for as the shorter characters have."""
+
+    def seems_cut(self, text: str) -> bool:
+        return super().seems_cut(text) and len(self.data) < 2
+
+
+class StripsReplacements(Buffered):
+    def finish(self) -> str:
+        return super().finish().rstrip("\ufffd")
+
+
+class NoReplacements(Detokenizer):
+    """Any U+FFFD is taken for half a character and left out."""
+
+    def add(self, token: int) -> str:
+        return super().add(token).replace("\ufffd", "")
+
+
+class OneForEachByte(Buffered):
+    """A broken sequence gives one U+FFFD for each of its bytes."""
+
+    def add(self, token: int) -> str:
+        self.data += self.pieces[token]
+        return ""
+
+    def finish(self) -> str:
+        text = ""
+        decoded = self.data.decode("utf-8", "surrogateescape")
+        for character in decoded:
+            text += "\ufffd" if 0xDC80 <= ord(character) <= 0xDCFF else character
+        return text
+
+
+class NotFlushed(Detokenizer):
+    def finish(self) -> str:
+        return ""
+
+
+class AtTheEnd(Buffered):
+    def seems_cut(self, text: str) -> bool:
+        return True
+
+
+class ByWords(Buffered):
+    """Texts come out when the next word begins."""
+
+    def add(self, token: int) -> str:
+        text = super().add(token)
+        self.data += text.encode()[len(text[: text.rfind(" ")].encode()) if " " in text else 0 :]
+        return text[: text.rfind(" ")] if " " in text else ""
+
+
+class Trims(Detokenizer):
+    """The first space of all is taken off, as of a sentencepiece model's."""
+
+    started = False
+
+    def add(self, token: int) -> str:
+        text = super().add(token)
+        if text and not self.started:
+            self.started = True
+            return text.removeprefix(" ")
+        return text
+
+
+class CleansUp(Detokenizer):
+    """Spaces before punctuation are taken off."""
+
+    def add(self, token: int) -> str:
+        text = super().add(token)
+        for before, after in ((" .", "."), (" ,", ","), (" 's", "'s")):
+            text = text.replace(before, after)
+        return text
+
+
+class StripsEach(Detokenizer):
+    def add(self, token: int) -> str:
+        return super().add(token).strip(" ")
+
+
+class PlainLineBreaks(Detokenizer):
+    def add(self, token: int) -> str:
+        return super().add(token).replace("\r\n", "\n").replace("\r", "\n")
+
+
+class Shared(Detokenizer):
+    """Bytes that wait are kept in one place, that of the stream which was opened last."""
+
+    latest: ClassVar[list[Detokenizer]] = []
+
+    def __init__(self, pieces: Sequence[bytes]) -> None:
+        super().__init__(pieces)
+        self.latest[:] = [self]
+
+    def add(self, token: int) -> str:
+        return self.latest[0].decoder.decode(self.pieces[token])
+
+    def finish(self) -> str:
+        return self.latest[0].decoder.decode(b"", final=True)
+
+
+def from_the_end(self: Operation, a: Arguments) -> None:
+    for token in (*a.tokens, *a.beside):
+        if token >= len(a.pieces):
+            raise ValueError(f"no id {token}")
+
+
+class Clamped(Detokenizer):
+    def add(self, token: int) -> str:
+        return super().add(token) if 0 <= token < len(self.pieces) else "!"
+
+
+def unguarded(self: Operation, a: Arguments) -> None:
+    """Nothing is refused."""
+
+
+class FromAllBytes(Detokenizer):
+    """All bytes are decoded anew each time; what is new of the text up to its last whole character comes out."""
+
+    def __init__(self, pieces: Sequence[bytes]) -> None:
+        super().__init__(pieces)
+        self.data, self.out = b"", 0
+
+    def add(self, token: int) -> str:
+        self.data += self.pieces[token]
+        text = codecs.getincrementaldecoder("utf-8")("replace").decode(self.data)
+        new, self.out = text[self.out :], len(text)
+        return new
+
+    def finish(self) -> str:
+        return self.data.decode("utf-8", "replace")[self.out :]

@@ -1,0 +1,120 @@
+"""The steps that faults and honest variants have in the place of the oracle's: see `spec/faults/embedding.py`."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from inferspec.spec.changes.linear import rounded
+from inferspec.spec.contract import Arguments, Operation
+from inferspec.spec.embedding import (
+    Embedding,
+    EmbeddingAsLinear,
+)
+from inferspec.spec.numerics import f64
+
+
+def scaled_lookup(self: Embedding, weight: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    return weight[rows] * math.sqrt(weight.shape[1])
+
+
+def table_in(dtype: str) -> Any:
+    return lambda self, weight, rows: rounded(weight[rows], dtype)
+
+
+def padding_row(self: Embedding, weight: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    return np.where((rows == 0)[..., None], 0.0, weight[rows])
+
+
+def transposed_tokens(self: Embedding, tokens: np.ndarray, a: Arguments) -> np.ndarray:
+    return tokens.T.reshape(tokens.shape)
+
+
+def wrapped_at(bits: int) -> Any:
+    return lambda self, tokens, a: tokens & (2**bits - 1)
+
+
+def signed_16(self: Embedding, tokens: np.ndarray, a: Arguments) -> np.ndarray:
+    return tokens.astype(np.int16).astype(np.int64) % a.vocab_size
+
+
+def flat(self: Embedding, a: Arguments) -> Any:
+    return Operation.respond(self, a).reshape(-1, a.dims)
+
+
+def scalar_keeps_axis(self: Embedding, a: Arguments) -> Any:
+    result = Operation.respond(self, a)
+    return result[None] if a.tokens.ndim == 0 else result
+
+
+def reads_on(self: Embedding, a: Arguments) -> Any:
+    weight = np.resize(a.weight, (a.vocab_size, a.dims))
+    return Operation.respond(self, Arguments(**{**vars(a), "weight": weight}))
+
+
+def from_the_end(self: Embedding, tokens: np.ndarray, a: Arguments) -> np.ndarray:
+    return tokens % a.vocab_size
+
+
+def clamped(self: Embedding, tokens: np.ndarray, a: Arguments) -> np.ndarray:
+    return np.clip(tokens, 0, a.vocab_size - 1)
+
+
+def zeros_outside(self: Embedding, a: Arguments) -> Any:
+    ids = a.tokens.astype(np.int64)
+    inside = (ids >= 0) & (ids < a.vocab_size)
+    value = np.where(inside[..., None], f64(a.weight)[np.where(inside, ids, 0)], 0.0)
+    return self.finish(value, a)
+
+
+def weight_guard_alone(self: Embedding, a: Arguments) -> None:
+    self.guard_weight(a)
+
+
+def own_head(self: EmbeddingAsLinear, weight: np.ndarray) -> np.ndarray:
+    return np.random.default_rng(0).normal(scale=weight.shape[1] ** -0.5, size=weight.shape)
+
+
+def normalised_head(self: EmbeddingAsLinear, weight: np.ndarray) -> np.ndarray:
+    return weight / np.maximum(np.linalg.norm(weight, axis=-1, keepdims=True), 1e-12)
+
+
+def leading_dims_swapped(self: EmbeddingAsLinear, x: np.ndarray, head: np.ndarray, dtype: str) -> np.ndarray:
+    logits = x @ head.T
+    return logits.swapaxes(0, 1).reshape(logits.shape) if x.ndim > 2 else logits
+
+
+def features_fitted(self: EmbeddingAsLinear, a: Arguments) -> Any:
+    x = np.resize(a.x, (*a.x.shape[:-1], a.dims))
+    return Operation.respond(self, Arguments(**{**vars(a), "x": x}))
+
+
+def first_tokens(out: np.ndarray) -> np.ndarray:
+    return out.reshape(-1, out.shape[-1])[:1024]
+
+
+def first_rows_of_wide(out: np.ndarray) -> np.ndarray:
+    rows = out.reshape(-1, out.shape[-1])
+    return rows[:8] if rows.shape[-1] > 4096 else rows
+
+
+def one_tile_of_a_split(self: EmbeddingAsLinear, x: np.ndarray, head: np.ndarray, dtype: str) -> np.ndarray:
+    logits = x @ head.T
+    if x.shape[-1] >= 1024:
+        logits[..., 32:] = 0.0
+    return logits
+
+
+def short_columns(out: np.ndarray) -> np.ndarray:
+    return out[..., : 2**15]
+
+
+def last_position(self: EmbeddingAsLinear, a: Arguments) -> Any:
+    result = Operation.respond(self, a)
+    return result[..., -1:, :] if result.ndim > 1 else result
+
+
+def one_hot(self: Embedding, weight: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    return (rows[..., None] == np.arange(len(weight))).astype(np.float64) @ weight

@@ -1,0 +1,726 @@
+"""The steps that faults and honest variants have in the place of the oracle's: see `spec/faults/kv_cache.py`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from inferspec.spec import kv_cache as spec
+from inferspec.spec.contract import Arguments, Change, Operation
+from inferspec.spec.kv_cache import Cache, KVCache, Story
+from inferspec.spec.mistakes import misread
+from inferspec.spec.numerics import f64, round_to
+
+STEP = 256
+ROOM = 2500
+"""Tokens of a buffer that is larger than any story but the longest."""
+
+Pair = tuple[np.ndarray, np.ndarray]
+
+
+def hold(cache: Cache, pair: Any) -> None:
+    cache.keys, cache.values = pair
+
+
+def _each(function: Any, cache: Cache, key: np.ndarray, value: np.ndarray) -> None:
+    """Replace keys and values by the function of what is cached (None at first) and what is new."""
+    hold(cache, [function(old, new) for old, new in ((cache.keys, key), (cache.values, value))])
+
+
+def joining(function: Any) -> Change:
+    """`store` by a function of what is cached and what is new, where something is cached."""
+
+    def store(self: KVCache, cache: Cache, key: np.ndarray, value: np.ndarray) -> None:
+        _each(lambda old, new: new.copy() if old is None else function(old, new), cache, key, value)
+
+    return {"store": store}
+
+
+def joined(*chunks: np.ndarray) -> np.ndarray:
+    return np.concatenate(chunks, axis=2)
+
+
+# appends
+
+
+def decode_position(old: np.ndarray, new: np.ndarray) -> np.ndarray:
+    """The position moves on by one whatever was appended, so that a chunk is overwritten from its second token on."""
+    return joined(old[:, :, : max(1, old.shape[2] - new.shape[2] + 1)], new) if new.shape[2] else old
+
+
+def one_step_of_growth(self: KVCache, cache: Cache, key: np.ndarray, value: np.ndarray) -> None:
+    KVCache.store(self, cache, key[:, :, :STEP], value[:, :, :STEP])
+
+
+def whole_steps_kept(old: np.ndarray, new: np.ndarray) -> np.ndarray:
+    grows = -(-(old.shape[2] + new.shape[2]) // STEP) > -(-old.shape[2] // STEP)
+    kept = old.shape[2] // STEP * STEP if grows and old.shape[2] > STEP else old.shape[2]
+    return joined(old[:, :, :kept], new)
+
+
+def long_chunk_anew(self: KVCache, cache: Cache, key: np.ndarray, value: np.ndarray) -> None:
+    if key.shape[2] > 1:
+        hold(cache, (key.copy(), value.copy()))
+    else:
+        KVCache.store(self, cache, key, value)
+
+
+def no_empty_chunk(self: KVCache, key: np.ndarray, value: np.ndarray) -> None:
+    KVCache.check_pair(self, key, value)
+    if not key.shape[2]:
+        raise ValueError("nothing to append")
+
+
+def first_row(self: KVCache, cache: Cache) -> Pair:
+    return tuple(np.repeat(x[:1], len(x), axis=0) for x in (cache.keys, cache.values))  # type: ignore[return-value]
+
+
+def axes_exchanged(self: KVCache, cache: Cache) -> Pair:
+    return tuple(x.swapaxes(0, 1).reshape(x.shape) for x in (cache.keys, cache.values))
+
+
+def fitted(x: np.ndarray, dim: int) -> np.ndarray:
+    """x with its head dim cut short or filled with zeros."""
+    filled = np.zeros((*x.shape[:3], dim), x.dtype)
+    shared = min(dim, x.shape[3])
+    filled[..., :shared] = x[..., :shared]
+    return filled
+
+
+def stored_in(dtype: str) -> Change:
+    def store(self: KVCache, cache: Cache, key: np.ndarray, value: np.ndarray) -> None:
+        narrow = (round_to(f64(round_to(f64(x), dtype)), x.dtype.name) for x in (key, value))
+        KVCache.store(self, cache, *narrow)
+
+    return {"store": store}
+
+
+def losing(lost: Callable[[np.ndarray, np.ndarray], None]) -> Change:
+    """`fetched`, with some of keys and values gone. lost: sets those to 0."""
+
+    def fetched(self: KVCache, cache: Cache) -> Pair:
+        keys, values = KVCache.fetched(self, cache)
+        lost(keys, values)
+        return keys, values
+
+    return {"fetched": fetched}
+
+
+def heads_past_8(keys: np.ndarray, values: np.ndarray) -> None:
+    keys[:, 8:] = values[:, 8:] = 0
+
+
+def rows_past_4(keys: np.ndarray, values: np.ndarray) -> None:
+    keys[4:] = values[4:] = 0
+
+
+def features_past_64(keys: np.ndarray, values: np.ndarray) -> None:
+    keys[..., 64:] = values[..., 64:] = 0
+
+
+def value_dim_for_keys(self: KVCache, cache: Cache) -> Pair:
+    keys, values = KVCache.fetched(self, cache)
+    return keys[..., : values.shape[3]], values
+
+
+def last_4096(self: KVCache, cache: Cache) -> Pair:
+    keys, values = KVCache.fetched(self, cache)
+    return keys[:, :, -4096:], values[:, :, -4096:]
+
+
+def signed_16_bits(keys: np.ndarray, values: np.ndarray) -> None:
+    """A position of 16 bits with a sign: past 32767 it is below 0, and what is written there is not read."""
+    keys[:, :, 1 << 15 :] = values[:, :, 1 << 15 :] = 0
+
+
+def lost_after_16(self: KVCache, cache: Cache, key: np.ndarray, value: np.ndarray) -> None:
+    """The 17th append finds a queue of 16 writes full, and the oldest is gone."""
+    KVCache.store(self, cache, key, value)
+    cache.writes = getattr(cache, "writes", 0) + 1
+    if cache.writes == 17:
+        hold(cache, [np.concatenate([x[:, :, :1] * 0, x[:, :, 1:]], axis=2) for x in (cache.keys, cache.values)])
+
+
+# offset
+
+
+def capacity(self: KVCache, story: Story) -> int:
+    grown = -(-self.length(story.cache) // STEP) * STEP
+    return int(getattr(story.cache, "room", grown))
+
+
+def ever_appended(self: KVCache, cache: Cache, key: np.ndarray, value: np.ndarray) -> None:
+    cache.ever = getattr(cache, "ever", self.length(cache)) + key.shape[2]
+    KVCache.store(self, cache, key, value)
+
+
+def chunks_counted(self: KVCache, cache: Cache, key: np.ndarray, value: np.ndarray) -> None:
+    cache.ever = getattr(cache, "ever", 0) + 1
+    KVCache.store(self, cache, key, value)
+
+
+def prompt_first(self: KVCache, story: Story) -> int:
+    """The offset is one too small from the second append on, as if decoding began inside the prompt."""
+    length = self.length(story.cache)
+    return length - (len(story.given) > 1 and length > 0)
+
+
+# arguments and results
+
+
+def changes(name: str) -> Change:
+    def respond(self: KVCache, a: Arguments) -> Any:
+        result = Operation.respond(self, a)
+        for _, given in a.steps:
+            if name in given:
+                given[name][...] = 0
+        return result
+
+    return {"respond": respond}
+
+
+def strides_of(name: str) -> Change:
+    def respond(self: KVCache, a: Arguments) -> Any:
+        steps = tuple(
+            (method, {k: misread(x) if k == name else x for k, x in given.items()}) for method, given in a.steps
+        )
+        return Operation.respond(self, Arguments(**{**vars(a), "steps": steps}))
+
+    return {"respond": respond}
+
+
+def first_by_reference(self: KVCache, cache: Cache, key: np.ndarray, value: np.ndarray) -> None:
+    if cache.keys is None:
+        hold(cache, (key, value))
+    else:
+        KVCache.store(self, cache, key, value)
+
+
+def last_by_reference(self: KVCache, cache: Cache, key: np.ndarray, value: np.ndarray) -> None:
+    """The last chunk is written only when the next one comes."""
+    late = getattr(cache, "late", None)
+    if late is not None and cache.keys is not None and cache.keys.shape[2] >= late[0].shape[2]:
+        length = cache.keys.shape[2] - late[0].shape[2]
+        hold(
+            cache, [joined(old[:, :, :length], new) for old, new in zip((cache.keys, cache.values), late, strict=True)]
+        )
+    KVCache.store(self, cache, key, value)
+    cache.late = key, value
+
+
+def forgets_late(self: KVCache, cache: Cache, n: int) -> None:
+    cache.late = None
+    KVCache.drop(self, cache, n)
+
+
+def in_buffers(self: KVCache, cache: Cache, key: np.ndarray, value: np.ndarray) -> None:
+    """Tokens are written into a buffer in place; `keys` and `values` are views of it."""
+    start, end = self.length(cache), self.length(cache) + key.shape[2]
+    held = getattr(cache, "buffers", None)
+    if held is None or held[0].shape[2] < end or (cache.keys is not None and cache.keys.base is not held[0]):
+        cache.buffers = [np.zeros((*x.shape[:2], max(ROOM, 3 * end), x.shape[3]), x.dtype) for x in (key, value)]
+        for buffer, old in zip(cache.buffers, (cache.keys, cache.values), strict=True):
+            if old is not None:
+                buffer[:, :, :start] = old
+    for buffer, new in zip(cache.buffers, (key, value), strict=True):
+        buffer[:, :, start:end] = new
+    hold(cache, [buffer[:, :, :end] for buffer in cache.buffers])
+
+
+def views(self: KVCache, cache: Cache) -> Pair:
+    return cache.keys, cache.values
+
+
+def newest_last(self: KVCache, cache: Cache, key: np.ndarray, value: np.ndarray) -> None:
+    """Tokens lie at the end of a buffer and move up in place to make room."""
+    KVCache.store(self, cache, key, value)
+    length = self.length(cache)
+    if not hasattr(cache, "moving") or cache.moving[0].shape[2] < length:
+        room = max(ROOM, 3 * length)
+        cache.moving = [np.zeros((*x.shape[:2], room, x.shape[3]), x.dtype) for x in (key, value)]
+    start = cache.moving[0].shape[2] - length
+    for buffer, x in zip(cache.moving, (cache.keys, cache.values), strict=True):
+        buffer[:, :, start:] = x
+    hold(cache, [buffer[:, :, start:] for buffer in cache.moving])
+
+
+def promoting(where: Callable[[int, np.ndarray, Arguments], bool]) -> Change:
+    """Keys and values of some steps come back in float32."""
+
+    def respond(self: KVCache, a: Arguments) -> Any:
+        result = Operation.respond(self, a)
+        return {
+            part: x.astype(np.float32) if x.ndim == 4 and where(int(part.split()[0]), x, a) else x
+            for part, x in result.items()
+        }
+
+    return {"respond": respond}
+
+
+# rewinds
+
+
+def hidden_length(self: KVCache, cache: Cache) -> int:
+    hidden = getattr(cache, "shown", None)
+    return KVCache.length(self, cache) if hidden is None else hidden
+
+
+def hides(self: KVCache, cache: Cache, n: int) -> None:
+    cache.shown = self.length(cache) - n
+
+
+def shows_again(self: KVCache, cache: Cache, key: np.ndarray, value: np.ndarray) -> None:
+    KVCache.store(self, cache, key, value)
+    cache.shown = None
+
+
+def drops_keys(self: KVCache, cache: Cache, n: int) -> None:
+    """Values stay, and the first of them are handed out for the keys that are there."""
+    values = cache.values
+    KVCache.drop(self, cache, n)
+    if cache.values is not None:
+        cache.stale = values
+
+
+def stale_values(self: KVCache, cache: Cache, key: np.ndarray, value: np.ndarray) -> None:
+    stale = getattr(cache, "stale", None)
+    if stale is not None:
+        cache.values, cache.stale = stale, None
+    KVCache.store(self, cache, key, value)
+    cache.values = cache.values[:, :, : cache.keys.shape[2]]
+
+
+def drops_first(self: KVCache, cache: Cache, n: int) -> None:
+    if cache.keys is not None:
+        hold(cache, (cache.keys[:, :, n:], cache.values[:, :, n:]))
+
+
+def keeps_n(self: KVCache, cache: Cache, n: int) -> None:
+    if cache.keys is not None:
+        hold(cache, (cache.keys[:, :, :n], cache.values[:, :, :n]))
+
+
+def one_short(self: KVCache, cache: Cache, n: int) -> None:
+    KVCache.drop(self, cache, max(n - 1, 0))
+
+
+def remembers_tail(self: KVCache, cache: Cache, n: int) -> None:
+    if cache.keys is not None:
+        left = self.length(cache) - n
+        cache.tail = cache.keys[:, :, left:], cache.values[:, :, left:]
+    KVCache.drop(self, cache, n)
+
+
+def masked_write(self: KVCache, cache: Cache, key: np.ndarray, value: np.ndarray) -> None:
+    """old · (1 - mask) + new · mask: 0 · NaN is NaN."""
+    mixed = []
+    for new, old in zip((key, value), getattr(cache, "tail", (key, value)), strict=True):
+        under = np.zeros(new.shape, new.dtype)
+        length = min(new.shape[2], old.shape[2])
+        under[:, :, :length] = old[:, :, :length]
+        mixed.append(np.where(np.isnan(f64(under)), under, new))
+    KVCache.store(self, cache, *mixed)
+    cache.tail = key[:, :, :0], value[:, :, :0]
+
+
+def minus_zero(self: KVCache, cache: Cache, n: int) -> None:
+    """[:-0] is empty."""
+    if cache.keys is not None:
+        hold(cache, (cache.keys[:, :, :-n], cache.values[:, :, :-n]))
+
+
+def never_to_zero(self: KVCache, cache: Cache, n: int) -> None:
+    if n < self.length(cache):
+        KVCache.drop(self, cache, n)
+
+
+def clamped(self: KVCache, cache: Cache, n: int) -> None:
+    KVCache.drop(self, cache, min(max(n, 0), self.length(cache)))
+
+
+def only_too_far(self: KVCache, cache: Cache, n: int) -> None:
+    if n > self.length(cache):
+        raise ValueError("too far")
+
+
+def checks_the_total(self: KVCache, story: Story, n: int) -> None:
+    """A rewind too far leaves the cache empty, one backwards drops a token."""
+    if not 0 <= n <= self.length(story.cache):
+        KVCache.drop(self, story.cache, min(abs(n), self.length(story.cache)))
+        raise ValueError("too late")
+    KVCache.drop(self, story.cache, n)
+
+
+# appends that do not fit
+
+
+def unchecked_pair(self: KVCache, key: np.ndarray, value: np.ndarray) -> None:
+    if key.ndim != 4 or value.ndim != 4:
+        raise ValueError("not four axes")
+
+
+def leading_one_added(self: KVCache, story: Story, key: np.ndarray, value: np.ndarray) -> Any:
+    four = [x[None] if x.ndim == 3 else x for x in (key, value)]
+    return KVCache.update_and_fetch(self, story, *four)
+
+
+def broadcast(self: KVCache, cache: Cache, key: np.ndarray, value: np.ndarray) -> None:
+    """What is 1 where the cache has more stands for all, as an assignment into a buffer has it."""
+    _each(
+        lambda old, new: (
+            new.copy()
+            if old is None
+            else joined(old, np.broadcast_to(new, (*old.shape[:2], new.shape[2], old.shape[3])))
+        ),
+        cache,
+        key,
+        value,
+    )
+
+
+def starts_anew(self: KVCache, cache: Cache, key: np.ndarray, value: np.ndarray) -> None:
+    try:
+        KVCache.check_fit(self, cache, key, value)
+    except ValueError:
+        hold(cache, (None, None))
+    KVCache.store(self, cache, key, value)
+
+
+def cast(old: np.ndarray, new: np.ndarray) -> np.ndarray:
+    return joined(old, new.astype(old.dtype))
+
+
+def _restored(cache: Cache, state: Any) -> None:
+    hold(cache, state)
+    cache.restored = True
+
+
+def no_fit_once_restored(self: KVCache, cache: Cache, key: np.ndarray, value: np.ndarray) -> None:
+    if not hasattr(cache, "restored"):
+        KVCache.check_fit(self, cache, key, value)
+
+
+def no_fit_once_rewound(self: KVCache, cache: Cache, key: np.ndarray, value: np.ndarray) -> None:
+    if not hasattr(cache, "rewound"):
+        KVCache.check_fit(self, cache, key, value)
+
+
+def marks_rewound(self: KVCache, cache: Cache, n: int) -> None:
+    KVCache.drop(self, cache, n)
+    cache.rewound = True
+
+
+def no_dtype_once_restored(self: KVCache, cache: Cache, key: np.ndarray, value: np.ndarray) -> None:
+    if not hasattr(cache, "restored"):
+        KVCache.check_dtype(self, cache, key, value)
+
+
+def any_rewind_once_restored(self: KVCache, cache: Cache, n: int) -> None:
+    if not hasattr(cache, "restored"):
+        KVCache.check_rewind(self, cache, n)
+
+
+def at_its_longest(self: KVCache, cache: Cache, n: int) -> None:
+    if not 0 <= n <= max(self.length(cache), getattr(cache, "ever", 0)):
+        raise ValueError("too far")
+
+
+def promoted(old: np.ndarray, new: np.ndarray) -> np.ndarray:
+    return joined(f64(old), f64(new)).astype(np.float32)
+
+
+def _checked(self: Any, cache: Cache, key: np.ndarray, value: np.ndarray) -> None:
+    KVCache.check_append(self, cache, key, value)
+    if hasattr(self, "check_room"):
+        self.check_room(cache, key)
+
+
+def key_before_checks(self: Any, cache: Cache, key: np.ndarray, value: np.ndarray) -> None:
+    """The key is written before the value is looked at."""
+    try:
+        _checked(self, cache, key, value)
+    except ValueError:
+        fits = cache.keys is not None and key.ndim == 4 and key.dtype == cache.keys.dtype
+        if fits and (key.shape[:2], key.shape[3]) == (cache.keys.shape[:2], cache.keys.shape[3]):
+            cache.keys = joined(cache.keys, key)
+        raise
+
+
+def offset_before_checks(self: Any, cache: Cache, key: np.ndarray, value: np.ndarray) -> None:
+    """The offset has moved on when the chunk is refused, over slots of zeros."""
+    try:
+        _checked(self, cache, key, value)
+    except ValueError:
+        if cache.keys is not None and key.ndim == 4:
+            _each(lambda old, new: joined(old, np.zeros_like(old[:, :, :1])), cache, key, value)
+        raise
+
+
+# states
+
+
+def offset_lost(self: KVCache, cache: Cache, state: Any) -> None:
+    hold(cache, [x if x is None else x[:, :, :0] for x in state])
+
+
+def with_tail(self: KVCache, cache: Cache) -> Any:
+    tail = getattr(cache, "tail", None)
+    return (cache.keys, cache.values) if tail is None else (joined(cache.keys, tail[0]), joined(cache.values, tail[1]))
+
+
+def forgets_tail(self: KVCache, cache: Cache, key: np.ndarray, value: np.ndarray) -> None:
+    cache.tail = None
+    KVCache.store(self, cache, key, value)
+
+
+def no_empty_state(self: KVCache, cache: Cache, state: Any) -> None:
+    if state[0] is None:
+        raise ValueError("no keys in the state")
+    hold(cache, state)
+
+
+def hands_out_buffers(self: KVCache, cache: Cache) -> Any:
+    return getattr(cache, "buffers", None), cache.keys, cache.values
+
+
+def takes_buffers(self: KVCache, cache: Cache, state: Any) -> None:
+    cache.buffers, cache.keys, cache.values = state
+
+
+def live_state(self: KVCache, cache: Cache) -> Any:
+    return cache
+
+
+def copies_live(self: KVCache, cache: Cache, state: Any) -> None:
+    hold(cache, (state.keys, state.values))
+
+
+def restores_behind(self: KVCache, cache: Cache, state: Any) -> None:
+    if cache.keys is None or state[0] is None:
+        hold(cache, state if cache.keys is None else (cache.keys, cache.values))
+    else:
+        hold(cache, [joined(old, new) for old, new in zip((cache.keys, cache.values), state, strict=True)])
+
+
+def restores_under(self: KVCache, cache: Cache, state: Any) -> None:
+    """The restored tokens overwrite the first ones; the longer of the two lengths stays."""
+    if cache.keys is not None and state[0] is not None:
+        length = state[0].shape[2]
+        state = [joined(new, old[:, :, length:]) for old, new in zip((cache.keys, cache.values), state, strict=True)]
+    hold(cache, state)
+
+
+def of_the_class(self: KVCache, a: Arguments) -> Cache:
+    memory = type(self).__dict__.get("shared")
+    if memory is None:
+        memory = Cache(keys=None, values=None, room=getattr(a, "max_len", 0))
+        type(self).shared = memory  # type: ignore[attr-defined]
+    return memory
+
+
+def first_of_the_class(self: KVCache, a: Arguments) -> Cache:
+    """A fresh cache begins with what the first one of its class holds."""
+    first = of_the_class(self, a)
+    if not hasattr(first, "used"):
+        first.used = True
+        return first
+    return Cache(keys=first.keys, values=first.values, room=getattr(a, "max_len", 0))
+
+
+# the preallocated cache alone
+
+
+def whole_buffer(self: KVCache, cache: Cache) -> Pair:
+    padded = []
+    for x in (cache.keys, cache.values):
+        more = np.zeros((*x.shape[:2], max(cache.room - x.shape[2], 0), x.shape[3]), x.dtype)
+        padded.append(joined(x, more))
+    return padded[0], padded[1]
+
+
+def room_in_steps(self: KVCache, cache: Cache) -> Pair:
+    """What is handed out ends at a multiple of 8 slots."""
+    length = min(-(-self.length(cache) // 8) * 8, cache.room)
+    keys, values = whole_buffer(self, cache)
+    return keys[:, :, :length], values[:, :, :length]
+
+
+def last_slot_unused(self: Any, cache: Cache, key: np.ndarray) -> None:
+    if key.shape[2] and self.length(cache) + key.shape[2] >= cache.room:
+        raise ValueError("full")
+
+
+def room_used_up(self: Any, cache: Cache, key: np.ndarray) -> None:
+    """Rewound slots are not free again."""
+    cache.used = getattr(cache, "used", self.length(cache)) + key.shape[2]
+    if cache.used > cache.room:
+        raise ValueError("full")
+
+
+def last_tokens_overwritten(self: Any, cache: Cache, key: np.ndarray, value: np.ndarray) -> None:
+    """The write begins early enough to fit, as jax.lax.dynamic_update_slice has it."""
+    start = max(min(self.length(cache), cache.room - key.shape[2]), 0)
+    _each(lambda old, new: new.copy() if old is None else joined(old[:, :, :start], new), cache, key, value)
+
+
+def ring(self: Any, cache: Cache, key: np.ndarray, value: np.ndarray) -> None:
+    KVCache.store(self, cache, key, value)
+    over = max(self.length(cache) - cache.room, 0)
+    hold(cache, (cache.keys[:, :, over:], cache.values[:, :, over:]))
+
+
+def cut_short(self: Any, cache: Cache, key: np.ndarray, value: np.ndarray) -> None:
+    left = cache.room - self.length(cache)
+    KVCache.store(self, cache, key[:, :, :left], value[:, :, :left])
+
+
+def fills_then_refuses(self: Any, story: Story, key: np.ndarray, value: np.ndarray) -> Any:
+    left = story.cache.room - self.length(story.cache)
+    result = KVCache.update_and_fetch(self, story, key[:, :, :left], value[:, :, :left])
+    if key.shape[2] > left:
+        raise ValueError("full")
+    return result
+
+
+def dead_once_full(self: Any, cache: Cache, key: np.ndarray) -> None:
+    if getattr(cache, "dead", False) or self.length(cache) + key.shape[2] > cache.room:
+        cache.dead = True
+        raise ValueError("full")
+
+
+nothing: Change = {"check_fit": lambda self, cache, key, value: None}
+any_dtype: Change = {"check_dtype": lambda self, cache, key, value: None}
+any_rewind: Change = {"check_rewind": lambda self, cache, n: None}
+remembered: Change = {"become": lambda self, cache, state: _restored(cache, state)}
+any_room: Change = {"check_room": lambda self, cache, key: None}
+
+
+def whole_buffers(self: KVCache, cache: Cache) -> Any:
+    """A state is a copy of the buffers, with their room for tokens to come."""
+    if cache.keys is None:
+        return None
+    room = max(ROOM, 3 * self.length(cache))
+    copies = [np.zeros((*x.shape[:2], room, x.shape[3]), x.dtype) for x in (cache.keys, cache.values)]
+    for copy, x in zip(copies, (cache.keys, cache.values), strict=True):
+        copy[:, :, : x.shape[2]] = x
+    return copies, self.length(cache)
+
+
+def takes_whole_buffers(self: KVCache, cache: Cache, state: Any) -> None:
+    """Whoever restores the state writes into its buffers."""
+    hold(cache, (None, None))
+    cache.buffers = None
+    if state is not None:
+        cache.buffers, length = state
+        hold(cache, [buffer[:, :, :length] for buffer in cache.buffers])
+
+
+def copied_views(self: KVCache, cache: Cache) -> Pair:
+    return cache.keys.copy(), cache.values.copy()
+
+
+def first_state(self: KVCache, cache: Cache) -> Any:
+    if getattr(cache, "first", None) is None and cache.keys is not None:
+        cache.first = KVCache.state_of(self, cache)
+    return getattr(cache, "first", None) or (None, None)
+
+
+def of_32_bits(self: KVCache, cache: Cache, n: int) -> None:
+    KVCache.check_rewind(self, cache, n % 2**32 if n >= 2**32 else n)
+
+
+def drops_of_32_bits(self: KVCache, cache: Cache, n: int) -> None:
+    KVCache.drop(self, cache, n % 2**32)
+
+
+def marks_refused(self: KVCache, story: Story, n: int) -> None:
+    try:
+        KVCache.rewind(self, story, n)
+    except ValueError:
+        story.cache.spoilt = True
+        raise
+
+
+def no_state_once_refused(self: KVCache, cache: Cache) -> Any:
+    return (None, None) if hasattr(cache, "spoilt") else KVCache.state_of(self, cache)
+
+
+def room_before_restore(self: Any, cache: Cache, key: np.ndarray) -> None:
+    """Tokens that were restored are not counted."""
+    if not hasattr(cache, "restored"):
+        spec.StaticKVCache.check_room(self, cache, key)
+
+
+def room_of_rewound(self: Any, cache: Cache, key: np.ndarray) -> None:
+    """Slots that were rewound are free for ever after, though others took their place."""
+    if self.length(cache) + key.shape[2] > cache.room + getattr(cache, "rewound", 0):
+        raise ValueError("full")
+
+
+def counts_rewound(self: KVCache, cache: Cache, n: int) -> None:
+    KVCache.drop(self, cache, n)
+    cache.rewound = getattr(cache, "rewound", 0) + n
+
+
+def before(self: KVCache, story: Story, key: np.ndarray, value: np.ndarray) -> Any:
+    before = key[:, :, :0].copy(), value[:, :, :0].copy()
+    if story.cache.keys is not None:
+        before = self.fetched(story.cache)
+    KVCache.update_and_fetch(self, story, key, value)
+    return dict(zip(("keys", "values"), before, strict=True))
+
+
+def become_anew(cache: Cache, state: Any) -> None:
+    cache.late = None
+    hold(cache, state)
+
+
+# honest ways
+
+
+def as_chunks(self: KVCache, cache: Cache, key: np.ndarray, value: np.ndarray) -> None:
+    """A list of chunks, joined when they are asked for."""
+    if not hasattr(cache, "chunks") or cache.keys is not cache.chunks_of:
+        cache.chunks = [] if cache.keys is None else [(cache.keys, cache.values)]
+    cache.chunks.append((key.copy(), value.copy()))
+    hold(cache, [joined(*chunks) for chunks in zip(*cache.chunks, strict=True)])
+    cache.chunks_of = cache.keys
+
+
+def as_tokens(self: KVCache, cache: Cache, key: np.ndarray, value: np.ndarray) -> None:
+    """One token at a time."""
+    if cache.keys is None:
+        hold(cache, (key[:, :, :0].copy(), value[:, :, :0].copy()))
+    for token in range(key.shape[2]):
+        KVCache.store(self, cache, key[:, :, token : token + 1], value[:, :, token : token + 1])
+
+
+def copies(self: KVCache, cache: Cache) -> Any:
+    return tuple(None if x is None else x.copy() for x in (cache.keys, cache.values))
+
+
+def doubling(self: KVCache, cache: Cache, key: np.ndarray, value: np.ndarray) -> None:
+    """A buffer that doubles when it is full, written in place; what lies past the length is garbage."""
+    start, end = self.length(cache), self.length(cache) + key.shape[2]
+    held = getattr(cache, "buffers", None)
+    if held is None or held[0].shape[2] < end or (cache.keys is not None and cache.keys.base is not held[0]):
+        cache.buffers = [
+            np.full((*x.shape[:2], max(2 * end, 4), x.shape[3]), np.nan).astype(x.dtype) for x in (key, value)
+        ]
+        for buffer, old in zip(cache.buffers, (cache.keys, cache.values), strict=True):
+            if old is not None:
+                buffer[:, :, :start] = old
+    for buffer, new in zip(cache.buffers, (key, value), strict=True):
+        buffer[:, :, start:end] = new
+    hold(cache, [buffer[:, :, :end] for buffer in cache.buffers])
+
+
+def _tokens_first(x: np.ndarray) -> np.ndarray:
+    return np.ascontiguousarray(x.transpose(2, 0, 1, 3)).transpose(1, 2, 0, 3)
+
+
+def tokens_outermost(self: KVCache, cache: Cache, key: np.ndarray, value: np.ndarray) -> None:
+    KVCache.store(self, cache, key, value)
+    hold(cache, (_tokens_first(cache.keys), _tokens_first(cache.values)))

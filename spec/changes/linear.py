@@ -1,0 +1,337 @@
+"""The steps that faults and honest variants have in the place of the oracle's: see `spec/faults/linear.py`."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from inferspec.spec.contract import Arguments, Operation
+from inferspec.spec.linear import (
+    Linear,
+    Silu,
+    Softmax,
+)
+from inferspec.spec.numerics import f64, round_to
+
+
+def rounded(value: np.ndarray, dtype: str) -> np.ndarray:
+    """Return the value after a stay in the dtype, in float64 again."""
+    return f64(round_to(value, dtype))
+
+
+def running_product(x: np.ndarray, weight: np.ndarray, dtype: str, order: Any = None) -> np.ndarray:
+    """x · weightᵀ summed one feature after the other in an accumulator of the dtype."""
+    total = np.zeros((*x.shape[:-1], weight.shape[0]))
+    for i in range(x.shape[-1]) if order is None else order:
+        total = rounded(total + x[..., i, None] * weight[:, i], dtype)
+    return total
+
+
+def blocked_product(x: np.ndarray, weight: np.ndarray, block: int) -> np.ndarray:
+    """x · weightᵀ, block after block of features, in float32."""
+    total = np.zeros((*x.shape[:-1], weight.shape[0]))
+    for start in range(0, x.shape[-1], block):
+        part = x[..., start : start + block] @ weight[:, start : start + block].T
+        total = rounded(total + rounded(part, "float32"), "float32")
+    return total
+
+
+def partial_sums_in_dtype(x: np.ndarray, weight: np.ndarray, dtype: str) -> np.ndarray:
+    """x · weightᵀ; of 32 rows and more the sums of every 256 features are stored in the dtype and added there."""
+    if x[..., 0].size < 32:
+        return x @ weight.T
+    total = np.zeros((*x.shape[:-1], weight.shape[0]))
+    for start in range(0, x.shape[-1], 256):
+        total = rounded(total + x[..., start : start + 256] @ weight[:, start : start + 256].T, dtype)
+    return total
+
+
+def running_total(weights: np.ndarray, dtype: str) -> np.ndarray:
+    """The sum over the last axis, one entry after the other, in an accumulator of the dtype."""
+    total = np.zeros(weights.shape[:-1])
+    for j in range(weights.shape[-1]):
+        total = rounded(total + weights[..., j], dtype)
+    return total[..., None]
+
+
+def whole_blocks(block: int) -> Any:
+    """What a kernel writes whose grid has only whole blocks along the last axis."""
+
+    def keep(out: np.ndarray) -> np.ndarray:
+        return out[..., : out.shape[-1] // block * block] if out.ndim else out
+
+    return keep
+
+
+# linear
+
+
+def through_bfloat16(self: Linear, x: np.ndarray, weight: np.ndarray, dtype: str) -> np.ndarray:
+    return rounded(x, "bfloat16") @ weight.T
+
+
+def read_as_columns(self: Linear, x: np.ndarray, weight: np.ndarray, dtype: str) -> np.ndarray:
+    return x @ weight.reshape(weight.shape[::-1])
+
+
+def added_per_split(self: Linear, product: np.ndarray, bias: np.ndarray, dtype: str) -> np.ndarray:
+    return product + 2 * bias
+
+
+def added_to_first_row(self: Linear, product: np.ndarray, bias: np.ndarray, dtype: str) -> np.ndarray:
+    rows = product.reshape(-1, product.shape[-1]).copy()
+    rows[:1] += bias
+    return rows.reshape(product.shape)
+
+
+def whole_vectors(self: Linear, x: np.ndarray, weight: np.ndarray, dtype: str) -> np.ndarray:
+    features = x.shape[-1] // 8 * 8
+    return x[..., :features] @ weight[:, :features].T
+
+
+def whole_tiles_in_tf32(self: Linear, x: np.ndarray, weight: np.ndarray, dtype: str) -> np.ndarray:
+    if x[..., 0].size % 16 or x.shape[-1] % 16 or len(weight) % 16:
+        return x @ weight.T
+    return _to_tf32(x) @ _to_tf32(weight).T
+
+
+def _to_tf32(x: np.ndarray) -> np.ndarray:
+    """11 significant bits, with the range of float32."""
+    mantissa, exponent = np.frexp(x)
+    return np.ldexp(np.round(mantissa * 2.0**11) / 2.0**11, exponent)
+
+
+def one_tile_of_a_split(self: Linear, x: np.ndarray, weight: np.ndarray, dtype: str) -> np.ndarray:
+    product = x @ weight.T
+    if x.shape[-1] >= 1024:
+        product[..., 32:] = 0.0
+    return product
+
+
+def reads_past_the_row(self: Linear, x: np.ndarray, weight: np.ndarray, dtype: str) -> np.ndarray:
+    features = x.shape[-1]
+    padded = -(-features // 32) * 32
+
+    def tiles(matrix: np.ndarray) -> np.ndarray:
+        start = np.arange(matrix.size // max(features, 1))[:, None] * features
+        flat = matrix.ravel()
+        return flat[(start + np.arange(padded)) % max(flat.size, 1)]
+
+    return (tiles(x) @ tiles(weight).T).reshape(*x.shape[:-1], weight.shape[0])
+
+
+def batch_stride_without_rows(self: Linear, a: Arguments) -> Any:
+    result = Operation.respond(self, a)
+    if a.x.ndim < 3:
+        return result
+    batches = result.reshape(-1, *result.shape[-2:])
+    written = np.zeros((batches.shape[0] * batches.shape[1], batches.shape[2]), result.dtype)
+    for start, batch in enumerate(batches):
+        written[start : start + len(batch)] = batch
+    return written.reshape(result.shape)
+
+
+def leading_dims_swapped(self: Linear, x: np.ndarray, weight: np.ndarray, dtype: str) -> np.ndarray:
+    product = x @ weight.T
+    if x.ndim < 3:
+        return product
+    return product.swapaxes(0, 1).reshape(product.shape)
+
+
+def bound_of_the_other_axis(out: np.ndarray) -> np.ndarray:
+    return out[..., : out.shape[-1], :] if out.ndim > 1 else out
+
+
+def vector_becomes_matrix(self: Linear, a: Arguments) -> Any:
+    result = Operation.respond(self, a)
+    return result[None] if result.ndim == 1 else result
+
+
+def fits_anything(self: Linear, a: Arguments) -> Any:
+    outputs, features = a.weight.shape[0], a.x.shape[-1]
+    weight = np.resize(a.weight, (outputs, features))
+    bias = None if a.bias is None else np.resize(a.bias, outputs)
+    return Operation.respond(self, Arguments(x=a.x, weight=weight, bias=bias))
+
+
+def broadcasts_bias(self: Linear, a: Arguments) -> Any:
+    bias = None if a.bias is None else np.resize(a.bias, a.weight.shape[0])
+    return Operation.respond(self, Arguments(x=a.x, weight=a.weight, bias=bias))
+
+
+def guards_weight_only(self: Linear, a: Arguments) -> None:
+    Linear.guard(self, Arguments(x=a.x, weight=a.weight, bias=None))
+
+
+def masked_by_multiplying(self: Linear, x: np.ndarray, weight: np.ndarray, dtype: str) -> np.ndarray:
+    product = x @ weight.T
+    rows = product.reshape(-1, weight.shape[0])
+    return (rows + 0.0 * np.roll(rows, 1, axis=0)).reshape(product.shape)
+
+
+# silu
+
+
+def one_minus(self: Silu, x: np.ndarray, dtype: str) -> np.ndarray:
+    positive = rounded(Silu.sigmoid(self, np.abs(x), dtype), dtype)
+    return np.where(x < 0, 1 - positive, positive)
+
+
+def through_tanh(self: Silu, x: np.ndarray, dtype: str) -> np.ndarray:
+    return 0.5 * (1 + rounded(np.tanh(x / 2), "float32"))
+
+
+def through_float16(self: Silu, x: np.ndarray, dtype: str) -> np.ndarray:
+    return Silu.activate(self, rounded(x, "float16"), dtype)
+
+
+def overflowing(self: Silu, x: np.ndarray, dtype: str) -> np.ndarray:
+    power = rounded(np.exp(x), "float32")
+    return power / (1 + power)
+
+
+def exponential_in_dtype(self: Silu, x: np.ndarray, dtype: str) -> np.ndarray:
+    return 1 / (1 + rounded(np.exp(-x), dtype))
+
+
+def clipped_exponent(self: Silu, x: np.ndarray, dtype: str) -> np.ndarray:
+    return Silu.sigmoid(self, np.clip(x, -16, 16), dtype)
+
+
+def tanh_gelu(self: Silu, x: np.ndarray, dtype: str) -> np.ndarray:
+    return 0.5 * x * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)))
+
+
+def complement(self: Silu, x: np.ndarray, dtype: str) -> np.ndarray:
+    return x - x * Silu.sigmoid(self, -x, dtype)
+
+
+def loses_nan(self: Silu, x: np.ndarray, dtype: str) -> np.ndarray:
+    return np.where(np.isnan(x), 0.0, Silu.activate(self, x, dtype))
+
+
+def spreads(self: Silu, x: np.ndarray, dtype: str) -> np.ndarray:
+    return Silu.activate(self, x, dtype) + 0.0 * x.sum()
+
+
+# softmax
+
+
+def legacy_axis(self: Softmax, a: Arguments) -> int:
+    if a.axis != -1:
+        return a.axis
+    return 0 if a.x.ndim in (0, 1, 3) else 1
+
+
+def flat(self: Softmax, a: Arguments) -> Any:
+    x = f64(a.x)
+    value = Softmax.distribution(self, x.reshape(1, -1), self.result_dtype(a))
+    return self.finish(value.reshape(x.shape), a)
+
+
+def logits_in_bfloat16(self: Softmax, x: np.ndarray, dtype: str) -> np.ndarray:
+    return Softmax.distribution(self, rounded(x, "bfloat16"), dtype)
+
+
+def in_float32(self: Softmax, x: np.ndarray, top: np.ndarray, dtype: str) -> np.ndarray:
+    return rounded(np.exp(rounded(x - top, "float32")), "float32")
+
+
+def rounded_logsumexp(self: Softmax, x: np.ndarray, dtype: str) -> np.ndarray:
+    top = Softmax.top(self, x)
+    logsumexp = rounded(top + np.log(np.exp(x - top).sum(axis=-1, keepdims=True)), "float32")
+    return np.exp(x - logsumexp)
+
+
+def vanished(self: Softmax, weights: np.ndarray, total: np.ndarray, dtype: str) -> np.ndarray:
+    return np.divide(weights, total, out=np.zeros_like(weights), where=total != 0)
+
+
+def finite_sentinel(self: Softmax, x: np.ndarray, dtype: str) -> np.ndarray:
+    return Softmax.distribution(self, np.where(np.isneginf(x), -1e4, x), dtype)
+
+
+def empty_slice(self: Softmax, x: np.ndarray, dtype: str) -> np.ndarray:
+    value = Softmax.distribution(self, x, dtype)
+    for start in range(0, x.shape[-1], 4):
+        empty = np.isneginf(x[..., start : start + 4]).all(axis=-1, keepdims=True)
+        value = np.where(empty, np.nan, value)
+    return value
+
+
+def empty_block(self: Softmax, x: np.ndarray, dtype: str) -> np.ndarray:
+    value = Softmax.distribution(self, x, dtype)
+    empty = np.isneginf(x[..., :1024]).all(axis=-1, keepdims=True)
+    return np.where(empty, np.nan, value) if x.shape[-1] > 1024 else value
+
+
+def floored(self: Softmax, weights: np.ndarray, total: np.ndarray, dtype: str) -> np.ndarray:
+    return np.maximum(weights / total, 1e-7)
+
+
+def first_row(rows: np.ndarray) -> np.ndarray:
+    return np.broadcast_to(rows.reshape(-1, 1)[:1], rows.shape) if rows.size else rows
+
+
+def foreign_total(self: Softmax, weights: np.ndarray, dtype: str) -> np.ndarray:
+    return first_row(Softmax.total(self, weights, dtype))
+
+
+def total_with_neighbours(self: Softmax, weights: np.ndarray, dtype: str) -> np.ndarray:
+    total = Softmax.total(self, weights, dtype)
+    return total + 0.0 * total.sum()
+
+
+def wrapped_axis(self: Softmax, a: Arguments) -> int:
+    return a.axis % max(a.x.ndim, 1)
+
+
+def long_rows_in_pairs(self: Softmax, weights: np.ndarray, total: np.ndarray, dtype: str) -> np.ndarray:
+    value = weights / total
+    return (
+        value
+        if value.shape[-1] <= 1024
+        else unwritten(value.reshape(-1, value.shape[-1]), np.s_[2:]).reshape(value.shape)
+    )
+
+
+def unwritten(weights: np.ndarray, lost: Any) -> np.ndarray:
+    weights[lost] = 0.0
+    return weights
+
+
+def backwards(self: Linear, x: np.ndarray, weight: np.ndarray, dtype: str) -> np.ndarray:
+    return running_product(x, weight, "float32", range(x.shape[-1] - 1, -1, -1))
+
+
+def rounds_twice(self: Linear, product: np.ndarray, bias: np.ndarray, dtype: str) -> np.ndarray:
+    return rounded(product, dtype) + bias
+
+
+def exp2_in_float32(x: np.ndarray) -> np.ndarray:
+    return rounded(np.exp2(rounded(x * float(np.float32(math.log2(math.e))), "float32")), "float32")
+
+
+def sigmoid_exp2(self: Silu, x: np.ndarray, dtype: str) -> np.ndarray:
+    return rounded(1 / rounded(1 + exp2_in_float32(-x), "float32"), "float32")
+
+
+def sigmoid_float32(self: Silu, x: np.ndarray, dtype: str) -> np.ndarray:
+    return rounded(1 / rounded(1 + rounded(np.exp(-x), "float32"), "float32"), "float32")
+
+
+def online(self: Softmax, x: np.ndarray, dtype: str) -> np.ndarray:
+    top, total = np.full(x.shape[:-1], -np.inf), np.zeros(x.shape[:-1])
+    for j in range(x.shape[-1]):
+        larger = np.maximum(top, x[..., j])
+        shift = np.where(np.isneginf(larger), 0.0, larger)
+        rescale = rounded(np.exp(rounded(top - shift, "float32")), "float32")
+        weight = rounded(np.exp(rounded(x[..., j] - shift, "float32")), "float32")
+        total, top = rounded(rounded(total * rescale, "float32") + weight, "float32"), larger
+    return rounded(in_float32(self, x, top[..., None], dtype) / total[..., None], "float32")
+
+
+def stored_weights(self: Softmax, x: np.ndarray, top: np.ndarray, dtype: str) -> np.ndarray:
+    return rounded(np.exp(rounded(x - top, dtype)), dtype)

@@ -1,0 +1,322 @@
+"""The steps that faults and honest variants have in the place of the oracle's: see `spec/faults/metrics.py`."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from inferspec.spec.contract import Answer, Answers, Arguments, Change, Operation
+from inferspec.spec.metrics import (
+    AggregateMetrics,
+    RequestMetrics,
+    _checked,
+)
+
+
+def times(a: Arguments) -> np.ndarray:
+    return np.array(a.token_times, np.float64)
+
+
+def with_arguments(change: Any) -> Change:
+    """The metrics of other arguments than those given."""
+
+    def respond(self: Operation, a: Arguments) -> Any:
+        return Operation.respond(self, Arguments(**{**vars(a), **change(a)}))
+
+    return {"respond": respond}
+
+
+def part(name: str, function: Any) -> Change:
+    """One part of the result, replaced by a function of the arguments and the right value."""
+
+    def respond(self: Operation, a: Arguments) -> Any:
+        result = Operation.respond(self, a)
+        return {**result, name: np.asarray(function(a, result), np.float64)}
+
+    return {"respond": respond}
+
+
+def role_chunk(a: Arguments) -> dict[str, Any]:
+    """The stream's first chunk, which holds no token, counts as the first."""
+    times = list(a.token_times)
+    if len(times) > 1:
+        times[0] = a.arrival + 0.1 * (times[0] - a.arrival)
+    return {"token_times": times}
+
+
+def steps_alone(self: RequestMetrics, a: Arguments, elapsed: np.ndarray) -> np.ndarray:
+    return np.diff(np.unique(times(a)))
+
+
+def per_step(self: RequestMetrics, elapsed: np.ndarray, itl: np.ndarray) -> float | None:
+    steps = len(np.unique(elapsed))
+    return float((elapsed[-1] - elapsed[0]) / (steps - 1)) if steps > 1 else None
+
+
+def in_float32(a: Arguments) -> dict[str, Any]:
+    with np.errstate(over="ignore"):
+        return {
+            "arrival": float(np.float32(a.arrival)),
+            "token_times": [float(np.float32(time)) for time in a.token_times],
+        }
+
+
+def in_microseconds(a: Arguments) -> dict[str, Any]:
+    return {"arrival": round(a.arrival, 6), "token_times": [round(time, 6) for time in a.token_times]}
+
+
+def clock_of_the_first(self: RequestMetrics, a: Arguments) -> Any:
+    """The first request's arrival serves all that come later."""
+    kept = type(self).__dict__.get("arrival")
+    if kept is None or kept > min(a.token_times, default=math.inf):
+        type(self).arrival = kept = a.arrival  # type: ignore[attr-defined]
+    return Operation.respond(self, Arguments(arrival=kept, token_times=a.token_times))
+
+
+def all_gaps_so_far(self: RequestMetrics, a: Arguments) -> Any:
+    """Gaps are kept in a list that is made once, as a default argument is."""
+    result = Operation.respond(self, a)
+    kept = type(self).__dict__.get("gaps")
+    if kept is None:
+        type(self).gaps = kept = []  # type: ignore[attr-defined]
+    kept.extend(result["itl"].tolist())
+    return {**result, "itl": np.array(kept)}
+
+
+def not_finite_alone(self: RequestMetrics, a: Arguments) -> None:
+    if not np.isfinite([a.arrival, *a.token_times]).all():
+        raise ValueError("not finite")
+
+
+def arrival_unchecked(self: RequestMetrics, a: Arguments) -> None:
+    not_finite_alone(self, a)
+    if (np.diff(times(a)) < 0).any():
+        raise ValueError("not in order")
+
+
+def order_alone(self: RequestMetrics, a: Arguments) -> None:
+    if (np.diff([a.arrival, *a.token_times]) < 0).any():
+        raise ValueError("not in order")
+
+
+def weighted(self: AggregateMetrics, each: list[Answers], part: str) -> Answer:
+    """Every request weighs as much as it has gaps, where they have a mean at all."""
+    weights = [answers["itl"].value.size if part == "tpot" else 1 for answers in each]
+    values = [answers[part].value for answers in each]
+    known = [(float(value), weight) for value, weight in zip(values, weights, strict=True) if value.size and weight]
+    total = sum(weight for _, weight in known)
+    if not total:
+        return Answer(np.zeros(0), np.zeros(0))
+    return Answer(np.array(sum(value * weight for value, weight in known) / total), np.zeros(()))
+
+
+def by_tokens(self: AggregateMetrics, each: list[Answers], part: str) -> Answer:
+    if part == "tpot":
+        return AggregateMetrics.mean_of_requests(self, each, part)
+    values = [float(answers[part].value) for answers in each]
+    weights = [1 + answers["itl"].value.size for answers in each]
+    total = sum(weights)
+    if not total:
+        return Answer(np.zeros(0), np.zeros(0))
+    return Answer(np.array(sum(v * w for v, w in zip(values, weights, strict=True)) / total), np.zeros(()))
+
+
+def median(self: AggregateMetrics, each: list[Answers], part: str) -> Answer:
+    values = [float(answers[part].value) for answers in each if answers[part].value.size]
+    return Answer(np.array(np.median(values)) if values else np.zeros(0), np.zeros(() if values else 0))
+
+
+def zero_for_none(self: AggregateMetrics, each: list[Answers], part: str) -> Answer:
+    values = [float(answers[part].value) if answers[part].value.size else 0.0 for answers in each]
+    return Answer(np.array(np.mean(values)) if values else np.zeros(0), np.zeros(() if values else 0))
+
+
+def mean_of_means(self: AggregateMetrics, each: list[Answers]) -> Answer:
+    means = [float(answers["itl"].value.mean()) for answers in each if answers["itl"].value.size]
+    return Answer(np.array(np.mean(means)) if means else np.zeros(0), np.zeros(() if means else 0))
+
+
+def with_first_gaps(self: AggregateMetrics, each: list[Answers]) -> Answer:
+    gaps = [np.append(answers["itl"].value, answers["ttft"].value) for answers in each]
+    flat = np.concatenate([np.zeros(0), *gaps])
+    return Answer(np.array(flat.mean()) if flat.size else np.zeros(0), np.zeros(() if flat.size else 0))
+
+
+def busy_time(self: AggregateMetrics, a: Arguments, served: list[int]) -> float:
+    """Latencies added up, as if requests came one after the other."""
+    return sum(a.token_times[i][-1] - a.arrivals[i] for i in served)
+
+
+def of_the_first(self: AggregateMetrics, a: Arguments, served: list[int]) -> float:
+    """The first request in the list is taken for the one that came first, and the last for the one that ended last."""
+    return abs(a.token_times[served[-1]][-1] - a.arrivals[served[0]])
+
+
+def decode_time(self: AggregateMetrics, a: Arguments, served: list[int]) -> float:
+    return max(a.token_times[i][-1] for i in served) - min(a.token_times[i][0] for i in served)
+
+
+def everyone(self: AggregateMetrics, a: Arguments, served: list[int]) -> int:
+    return sum(p - c for p, c in zip(a.prompt_tokens, a.cached_tokens, strict=True))
+
+
+def span_of_everyone(self: AggregateMetrics, a: Arguments, served: list[int]) -> float:
+    return max(a.token_times[i][-1] for i in served) - min(a.arrivals)
+
+
+def no_reuse_below_a_page(self: AggregateMetrics, a: Arguments, served: list[int]) -> int:
+    return sum(a.prompt_tokens[i] - a.cached_tokens[i] // 16 * 16 for i in served)
+
+
+def infinite_rates(self: AggregateMetrics, a: Arguments) -> Any:
+    result = Operation.respond(self, a)
+    served = self.served(a)
+    if not served or self.span(a, served) > 0:
+        return result
+    return {**result, "output_rate": np.array(np.inf), "prefill_rate": np.array(np.inf)}
+
+
+def zero_rates(self: AggregateMetrics, a: Arguments) -> Any:
+    result = Operation.respond(self, a)
+    return {k: np.array(0.0) if k.endswith("rate") and not v.size else v for k, v in result.items()}
+
+
+def zipped(self: AggregateMetrics, a: Arguments) -> Any:
+    """The shortest list decides."""
+    n = min(len(x) for x in (a.arrivals, a.token_times, a.prompt_tokens, a.cached_tokens))
+    return Operation.respond(self, Arguments(**{name: value[:n] for name, value in vars(a).items()}))
+
+
+def unchecked_order(self: AggregateMetrics, a: Arguments) -> None:
+    self.guard_lengths(a)
+    self.guard_counts(a)
+
+
+def no_time_at_0(a: Arguments) -> dict[str, Any]:
+    """An arrival of 0.0 is taken for none, and the first token's time stands in."""
+    return {"arrival": a.arrival or next(iter(a.token_times), 0.0)}
+
+
+def no_negative_time(self: RequestMetrics, a: Arguments) -> None:
+    self.guard_times(a)
+    if a.arrival < 0:
+        raise ValueError(f"arrival is {a.arrival}")
+
+
+def whole_tpot(self: RequestMetrics, a: Arguments) -> Any:
+    """TPOT in the type of the times."""
+    result = Operation.respond(self, a)
+    if isinstance(a.arrival, int) and result["tpot"].size:
+        return {**result, "tpot": np.floor(result["tpot"])}
+    return result
+
+
+def floats_alone(self: RequestMetrics, a: Arguments) -> None:
+    self.guard_times(a)
+    if not all(isinstance(time, float) for time in (a.arrival, *a.token_times)):
+        raise TypeError("a time is no float")
+
+
+def takes_the_list(self: RequestMetrics, a: Arguments) -> Any:
+    """Times are popped from the caller's list one by one."""
+    result = Operation.respond(self, a)
+    a.token_times.clear()
+    return result
+
+
+def arrival_before_times(self: RequestMetrics, a: Arguments) -> Any:
+    result = Operation.respond(self, a)
+    a.token_times.insert(0, a.arrival)
+    return result
+
+
+def of_the_first_128(self: AggregateMetrics, a: Arguments) -> list[int]:
+    return AggregateMetrics.served(self, a)[:128]
+
+
+def no_rate_of_0(self: AggregateMetrics, a: Arguments) -> Any:
+    result = Operation.respond(self, a)
+    nothing = result["prefill_rate"].size and not result["prefill_rate"]
+    return {**result, "prefill_rate": np.zeros(0)} if nothing else result
+
+
+def one_computed(self: AggregateMetrics, a: Arguments, served: list[int]) -> int:
+    return sum(max(a.prompt_tokens[i] - a.cached_tokens[i], 1) for i in served)
+
+
+def no_short_span(self: AggregateMetrics, a: Arguments, served: list[int]) -> float:
+    span = AggregateMetrics.span(self, a, served)
+    return span if span > 1e-6 else 0.0
+
+
+def a_nanosecond(self: AggregateMetrics, a: Arguments, served: list[int]) -> float:
+    span = AggregateMetrics.span(self, a, served)
+    return max(span, 1e-9) if span else 0.0
+
+
+def never_unnoticed(self: AggregateMetrics, a: Arguments) -> None:
+    """What is not finite is in no order, and passes every comparison."""
+    self.guard_lengths(a)
+    self.guard_counts(a)
+    for arrival, token_times in zip(a.arrivals, a.token_times, strict=True):
+        if (np.diff([arrival, *token_times]) < 0).any():
+            raise ValueError("times out of order")
+
+
+def sorts_arrivals(self: AggregateMetrics, a: Arguments) -> Any:
+    """The first arrival is looked for by sorting in place."""
+    result = Operation.respond(self, a)
+    a.arrivals.sort()
+    return result
+
+
+def ends_alone(self: AggregateMetrics, a: Arguments) -> None:
+    """Of a request's times the first and the last are looked at."""
+    ends = Arguments(**{**a.__dict__, "token_times": [times[:1] + times[-1:] for times in a.token_times]})
+    AggregateMetrics.guard(self, ends)
+
+
+def first_alone(self: AggregateMetrics, a: Arguments) -> None:
+    """The first request is looked at, and taken for all."""
+    self.guard_lengths(a)
+    if a.arrivals:
+        _checked(a.arrivals[0], a.token_times[0])
+        if not 0 <= a.cached_tokens[0] <= a.prompt_tokens[0]:
+            raise ValueError("more cached than prompt tokens")
+
+
+def more_cached_alone(self: AggregateMetrics, a: Arguments) -> None:
+    for prompt, cached in zip(a.prompt_tokens, a.cached_tokens, strict=True):
+        if cached > prompt:
+            raise ValueError("more cached than prompt tokens")
+
+
+def counts_of_served_alone(self: AggregateMetrics, a: Arguments) -> None:
+    served = self.served(a)
+    counts = {name: [getattr(a, name)[i] for i in served] for name in ("prompt_tokens", "cached_tokens")}
+    AggregateMetrics.guard_counts(self, Arguments(**counts))
+
+
+# honest ways
+
+
+def gaps_of_elapsed(self: RequestMetrics, a: Arguments, elapsed: np.ndarray) -> np.ndarray:
+    return np.diff(elapsed)
+
+
+def mean_gap(self: RequestMetrics, elapsed: np.ndarray, itl: np.ndarray) -> float | None:
+    return float(sum(itl.tolist())) / len(itl) if len(itl) else None
+
+
+def through_milliseconds(self: RequestMetrics, a: Arguments) -> np.ndarray:
+    return (times(a) - a.arrival) * 1000.0 / 1000.0
+
+
+def running_mean(self: AggregateMetrics, each: list[Answers], part: str) -> Answer:
+    right, mean, count = AggregateMetrics.mean_of_requests(self, each, part), 0.0, 0
+    for value in (float(answers[part].value) for answers in each if answers[part].value.size):
+        count += 1
+        mean += (value - mean) / count
+    return Answer(np.array(mean), right.budget) if count else right

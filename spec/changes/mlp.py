@@ -1,0 +1,101 @@
+"""The steps that faults and honest variants have in the place of the oracle's: see `spec/faults/mlp.py`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from inferspec.spec.changes.linear import rounded, running_product
+from inferspec.spec.contract import Arguments, Operation
+from inferspec.spec.linear import Silu
+from inferspec.spec.mlp import (
+    SwiGLU,
+)
+from inferspec.spec.numerics import f64
+
+
+def gelu(self: SwiGLU, gate: np.ndarray, dtype: str) -> np.ndarray:
+    return 0.5 * gate * (1 + np.tanh(np.sqrt(2 / np.pi) * (gate + 0.044715 * gate**3)))
+
+
+def cancelling(self: SwiGLU, gate: np.ndarray, dtype: str) -> np.ndarray:
+    gate = rounded(gate, dtype)
+    positive = rounded(Silu.sigmoid(self.silu, np.abs(gate), dtype), dtype)
+    return gate * np.where(gate < 0, 1 - positive, positive)
+
+
+def in_float16(self: SwiGLU, gate: np.ndarray, up: np.ndarray, dtype: str) -> np.ndarray:
+    hidden = SwiGLU.combine(self, gate, up, dtype)
+    with np.errstate(over="ignore"):
+        return rounded(hidden, "float16") if dtype == "bfloat16" else hidden
+
+
+def down_of_many_rows(self: SwiGLU, hidden: np.ndarray, a: Arguments) -> np.ndarray:
+    if hidden[..., 0].size < 32:
+        return SwiGLU.down(self, hidden, a)
+    return running_product(hidden, f64(a.w_down), a.x.dtype.name)
+
+
+def down_read_as_columns(self: SwiGLU, hidden: np.ndarray, a: Arguments) -> np.ndarray:
+    return hidden @ f64(a.w_down).reshape(a.hidden_dims, a.dims)
+
+
+def tail_dropped(self: SwiGLU, hidden: np.ndarray, a: Arguments) -> np.ndarray:
+    whole = a.hidden_dims // 32 * 32
+    return hidden[..., :whole] @ f64(a.w_down)[:, :whole].T
+
+
+def left_sorted(self: SwiGLU, a: Arguments) -> Any:
+    result = Operation.respond(self, a)
+    rows = result.reshape(-1, a.dims)
+    if len(rows) <= 2:
+        return result
+    order = np.argsort(f64(a.x).reshape(-1, a.dims)[:, 0], kind="stable")
+    return rows[order].reshape(result.shape)
+
+
+def rows_flat(self: SwiGLU, a: Arguments) -> Any:
+    return Operation.respond(self, a).reshape(-1, a.dims)
+
+
+def fits_anything(self: SwiGLU, a: Arguments) -> Any:
+    wide, back = (a.hidden_dims, a.dims), (a.dims, a.hidden_dims)
+    fitted = {
+        "x": np.resize(a.x, (*a.x.shape[:-1], a.dims)),
+        "w_gate": np.resize(a.w_gate, wide),
+        "w_up": np.resize(a.w_up, wide),
+        "w_down": np.resize(a.w_down, back),
+    }
+    return Operation.respond(self, Arguments(**{**vars(a), **fitted}))
+
+
+def first_vectors(out: np.ndarray) -> np.ndarray:
+    return out[..., : out.shape[-1] // 8 * 8]
+
+
+def _rounded_projection(weight: str) -> Any:
+    return lambda self, x, a: rounded(x @ f64(getattr(a, weight)).T, a.x.dtype.name)
+
+
+def half_of_one_product(second: bool) -> Any:
+    def project(self: SwiGLU, x: np.ndarray, a: Arguments) -> np.ndarray:
+        both = rounded(x @ np.concatenate([f64(a.w_gate), f64(a.w_up)]).T, "float32")
+        return both[..., a.hidden_dims :] if second else both[..., : a.hidden_dims]
+
+    return project
+
+
+def _rounded_combine(self: SwiGLU, gate: np.ndarray, up: np.ndarray, dtype: str) -> np.ndarray:
+    return rounded(rounded(self.activate(gate, dtype), dtype) * up, dtype)
+
+
+def float32_combine(self: SwiGLU, gate: np.ndarray, up: np.ndarray, dtype: str) -> np.ndarray:
+    return rounded(rounded(self.activate(gate, dtype), "float32") * up, "float32")
+
+
+def rounded_sigmoid(self: SwiGLU, gate: np.ndarray, dtype: str) -> np.ndarray:
+    return gate * rounded(Silu.sigmoid(self.silu, gate, dtype), dtype)
+
+
+ROUNDED = {"gate": _rounded_projection("w_gate"), "up": _rounded_projection("w_up"), "combine": _rounded_combine}

@@ -1,0 +1,425 @@
+"""The steps that faults and honest variants have in the place of the oracle's: see `spec/faults/paged_attention.py`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from inferspec.spec.changes.attention import (
+    computed,
+    divided,
+    finite,
+    partial,
+)
+from inferspec.spec.contract import Answer, Arguments, Change, Operation, changed
+from inferspec.spec.flash_attention import FlashAttention
+from inferspec.spec.mistakes import (
+    honest,
+    misread,
+)
+from inferspec.spec.numerics import Precision, f64
+from inferspec.spec.paged_attention import PagedAttention
+
+CORE = PagedAttention()
+
+Place = tuple[np.ndarray, np.ndarray]
+
+
+def attending(change: Change) -> Change:
+    """Paged attention whose inner attention is changed."""
+    return {"core": changed(FlashAttention, "core", change)()}
+
+
+# Where a token lies
+
+
+def places(rule: Callable[[Arguments, int, np.ndarray], Place]) -> Change:
+    """Keys and values are looked for at `rule(a, row, positions)`, wherever in the pool that leads."""
+    return {"place": lambda self, a, row, positions: inside(a, *rule(a, row, positions))}
+
+
+def value_places(rule: Callable[[Arguments, int, np.ndarray], Place]) -> Change:
+    """The same for values alone."""
+    return {"value_place": lambda self, a, row, positions: inside(a, *rule(a, row, positions))}
+
+
+def inside(a: Arguments, pages: np.ndarray, slots: np.ndarray) -> Place:
+    """Wherever a pointer leads there is something: wrapped around, it is in the pool."""
+    return np.asarray(pages).astype(np.int64) % a.key_pages.shape[0], np.asarray(slots) % a.page_size
+
+
+def misread_lengths(self: PagedAttention, a: Arguments) -> Any:
+    """Lengths that ignore strides, cut to what the table has room for."""
+    most = a.block_table.shape[1] * a.page_size
+    lens = np.clip(misread(a.context_lens).astype(np.int64), 0, most)
+    return honest(self, Arguments(**{**vars(a), "context_lens": lens.astype(a.context_lens.dtype)}))
+
+
+def entries(a: Arguments, row: int, numbers: np.ndarray) -> np.ndarray:
+    """Entries of the table by their flat number from the start of a row."""
+    flat = a.block_table.ravel()
+    return flat[(row * a.block_table.shape[1] + numbers) % flat.size]
+
+
+def by_modulo(a: Arguments, row: int, p: np.ndarray) -> Place:
+    return a.block_table[row, p % a.page_size % a.block_table.shape[1]], p // a.page_size
+
+
+def slots_backwards(a: Arguments, row: int, p: np.ndarray) -> Place:
+    return entries(a, row, p // a.page_size), a.page_size - 1 - p % a.page_size
+
+
+def table_ignored(a: Arguments, row: int, p: np.ndarray) -> Place:
+    """The pages are taken to lie one after the other from the row's first one."""
+    return entries(a, row, np.zeros_like(p)) + p // a.page_size, p % a.page_size
+
+
+def table_transposed(a: Arguments, row: int, p: np.ndarray) -> Place:
+    flat = a.block_table.T.ravel()
+    return flat[(row * a.block_table.shape[1] + p // a.page_size) % flat.size], p % a.page_size
+
+
+def row_stride_of_used(a: Arguments, row: int, p: np.ndarray) -> Place:
+    """Rows of the table are taken to be as wide as the longest context needs."""
+    used = -(-int(a.context_lens.max()) // a.page_size)
+    flat = a.block_table.ravel()
+    return flat[(row * used + p // a.page_size) % flat.size], p % a.page_size
+
+
+def row_after(a: Arguments, row: int, p: np.ndarray) -> Place:
+    return entries(a, (row + 1) % a.block_table.shape[0], p // a.page_size), p % a.page_size
+
+
+def shifted_page(a: Arguments, row: int, p: np.ndarray) -> Place:
+    """The page size is taken for a power of two: division and modulo are a shift and a mask."""
+    bits = a.page_size.bit_length() - 1
+    return entries(a, row, p >> bits), p & ((1 << bits) - 1)
+
+
+def page_of_tile(tile: int) -> Callable[[Arguments, int, np.ndarray], Place]:
+    """The table is looked up once for each tile of tokens; a page that ends within it is read on from its start."""
+    return lambda a, row, p: (entries(a, row, p // tile * tile // a.page_size), p % a.page_size)
+
+
+def page_before_at_start(a: Arguments, row: int, p: np.ndarray) -> Place:
+    """The first slot of each page but the first is read from the page before: the lookup comes one token late."""
+    late = (p % a.page_size == 0) & (p > 0)
+    return entries(a, row, p // a.page_size - late), p % a.page_size
+
+
+def ids_as(kind: type[np.signedinteger[Any]] | type[np.unsignedinteger[Any]]) -> Callable[..., Place]:
+    return lambda a, row, p: (entries(a, row, p // a.page_size).astype(kind), p % a.page_size)
+
+
+def offset_wraps(bits: int) -> Callable[[Arguments, int, np.ndarray], Place]:
+    """page · stride is computed in so many bits. (int32 needs 8 GB of pages to show it; a smaller integer does not.)"""
+
+    def rule(a: Arguments, row: int, p: np.ndarray) -> Place:
+        stride = int(np.prod(a.key_pages.shape[1:]))
+        offset = entries(a, row, p // a.page_size).astype(np.int64) * stride % (1 << bits)
+        return offset // stride, p % a.page_size
+
+    return rule
+
+
+def slots_to_128(a: Arguments, row: int, p: np.ndarray) -> Place:
+    return entries(a, row, p // a.page_size), p % a.page_size % 128
+
+
+# How many there are
+
+
+def lengths(rule: Callable[[Arguments, int, int], int]) -> Change:
+    """A row is taken to have `rule(a, row, length)` tokens; what lies past the table is its last page."""
+
+    def length(self: PagedAttention, a: Arguments, row: int) -> int:
+        return max(rule(a, row, int(a.context_lens[row])), 0)
+
+    def place(self: PagedAttention, a: Arguments, row: int, positions: np.ndarray) -> Place:
+        return inside(a, entries(a, row, positions // a.page_size), positions % a.page_size)
+
+    return {"length": length, "place": place}
+
+
+def capacity(a: Arguments, length: int) -> int:
+    """Slots of the pages that hold so many tokens."""
+    return -(-length // a.page_size) * a.page_size
+
+
+# What is read beside them
+
+
+def reads_whole_pages(
+    keys: Callable[[np.ndarray], np.ndarray] = lambda x: x,
+    values: Callable[[np.ndarray], np.ndarray] = lambda x: x,
+    **core: Any,
+) -> Change:
+    """The last page is read to its end, and what is past the context is hidden in the logits."""
+
+    def gathered(self: PagedAttention, a: Arguments, row: int) -> tuple[np.ndarray, np.ndarray]:
+        positions = np.arange(capacity(a, self.length(a, row)))
+        k = self.read(a.key_pages, self.place(a, row, positions))
+        return keys(k), values(self.read(a.value_pages, self.value_place(a, row, positions)))
+
+    return {"gathered": gathered, "bias": hides_past_context, **(attending(core) if core else {})}
+
+
+def hides_past_context(self: PagedAttention, a: Arguments, row: int, keys: int) -> np.ndarray:
+    length = self.length(a, row)
+    bias = np.broadcast_to(CORE.bias(a, row, length), (a.query.shape[2], length))
+    return np.pad(bias, [(0, 0), (0, keys - length)], constant_values=-np.inf)
+
+
+def gathered_by_product(self: PagedAttention, pool: np.ndarray, place: Place) -> np.ndarray:
+    """Rows of the pool are picked by a product with a one-hot matrix: NaN in any page is in every sum."""
+    pages, slots = place
+    picked = f64(pool[pages, :, slots]).swapaxes(0, 1)
+    with np.errstate(invalid="ignore"):
+        return picked + (0.0 * f64(pool)).sum(axis=(0, 2))[:, None, :]
+
+
+def last_owner_alone(self: PagedAttention, a: Arguments, row: int, keys: int) -> np.ndarray:
+    """Pages know their row (the table inverted by a scatter): of several rows the last one sees a shared page."""
+    later = [
+        a.block_table[other, : -(-int(a.context_lens[other]) // a.page_size)]
+        for other in range(row + 1, len(a.context_lens))
+    ]
+    taken = np.isin(a.block_table[row, np.arange(keys) // a.page_size], np.concatenate(later)) if later else False
+    return np.where(taken, -np.inf, CORE.bias(a, row, keys))
+
+
+def follows_all_entries(self: Operation, a: Arguments) -> Any:
+    """Every entry of the table is checked, or followed, whether a token needs it or not."""
+    table = f64(a.block_table)
+    if ((table < 0) | (table >= a.key_pages.shape[0])).any():
+        raise IndexError("block_table names a page outside of the pool")
+    return Operation.respond(self, a)
+
+
+def follows_next_entry(self: Operation, a: Arguments) -> Any:
+    """The page after the current one is fetched ahead, also after the last."""
+    for row, length in enumerate(a.context_lens.tolist()):
+        ahead = f64(a.block_table[row, : -(-length // a.page_size) + 1])
+        if ((ahead < 0) | (ahead >= a.key_pages.shape[0])).any():
+            raise IndexError("block_table names a page outside of the pool")
+    return Operation.respond(self, a)
+
+
+# In which order
+
+
+def by_order(order: Callable[[Arguments, int, np.ndarray], np.ndarray], formula: Any) -> Change:
+    """In float32, the tokens taken in the order `order(a, row, positions)`."""
+    core: Any = changed(FlashAttention, "core", computed(formula))()
+
+    def attended(self: PagedAttention, a: Arguments, row: int, precision: Precision) -> Answer:
+        heads, q = a.query.shape[1], f64(a.query[row])
+        keys, values = self.gathered(a, row)
+        k, v = self.key_heads(keys, heads), self.value_heads(values, heads)
+        walk = order(a, row, np.arange(k.shape[-2]))
+        bias = np.broadcast_to(self.bias(a, row, k.shape[-2]), (a.query.shape[2], k.shape[-2]))[:, walk]
+        return core.attend(q, k[:, walk], v[:, walk], self.scale(a), bias, a.query.dtype.name, precision)
+
+    return {"attended": attended}
+
+
+def one_after_the_other(q: Any, k: Any, v: Any, scale: Any, bias: Any) -> np.ndarray:
+    """Every token added by itself."""
+    logits = q @ k.swapaxes(-1, -2) * scale + bias
+    weights = np.exp(logits - finite(logits.max(axis=-1, keepdims=True, initial=-np.inf)))
+    mixed, total = np.zeros_like(q), np.zeros_like(q[..., :1])
+    for token in range(k.shape[-2]):
+        mixed = mixed + weights[..., token, None] * v[..., None, token, :]
+        total = total + weights[..., token, None]
+    return divided(mixed, total)
+
+
+def order_of_ids(a: Arguments, row: int, p: np.ndarray) -> np.ndarray:
+    return np.argsort(a.block_table[row, p // a.page_size].astype(np.int64), kind="stable")
+
+
+def order_of_pages_reversed(a: Arguments, row: int, p: np.ndarray) -> np.ndarray:
+    return np.argsort(-(p // a.page_size), kind="stable")
+
+
+def order_of_slots(a: Arguments, row: int, p: np.ndarray) -> np.ndarray:
+    """Slot 0 of every page, then slot 1 …"""
+    return np.argsort(p % a.page_size, kind="stable")
+
+
+# What a query sees
+
+
+def causal(rule: Callable[[Arguments, int, np.ndarray, np.ndarray, int], np.ndarray]) -> Change:
+    """The causal rule is `rule(a, row, i, p, length)` of the context."""
+
+    def bias(self: PagedAttention, a: Arguments, row: int, keys: int) -> np.ndarray:
+        if a.mask is None:
+            return np.zeros(())
+        i, p = np.arange(a.query.shape[2])[:, None], np.arange(keys)
+        seen = np.broadcast_to(rule(a, row, i, p, keys), (a.query.shape[2], keys))
+        return np.where(seen, 0.0, -np.inf)
+
+    return {"bias": bias}
+
+
+def no_context(answer: float | None) -> Change:
+    """A row without context is not zeros, or nothing can be launched for it."""
+
+    def attended(self: PagedAttention, a: Arguments, row: int, precision: Precision) -> Answer:
+        right = PagedAttention.attended(self, a, row, precision)
+        if self.length(a, row):
+            return right
+        if answer is None:
+            raise RuntimeError(f"row {row} has no pages")
+        return Answer(np.full_like(right.value, answer), right.budget)
+
+    return {"attended": attended}
+
+
+def stops_at_empty_row(self: Operation, value: np.ndarray, a: Arguments) -> np.ndarray:
+    """The loop over rows returns at the first one without context; the others are never written."""
+    gone = np.logical_or.accumulate(a.context_lens == 0)
+    return Operation.finish(self, np.where(gone[:, None, None, None], 0.0, value), a)
+
+
+def short_rows_wrap(a: Arguments, row: int, i: np.ndarray, p: np.ndarray, length: int) -> np.ndarray:
+    """The last visible token is an unsigned number: before the first token it is very large."""
+    last = i + length - i.size
+    return (p <= last) | (last < 0)
+
+
+# Integers
+
+
+def read_as_int32(name: str) -> Change:
+    """An int64 array is read as if it were int32: every other number is its upper half."""
+
+    def change(a: Arguments) -> dict[str, Any]:
+        x = np.ascontiguousarray(getattr(a, name))
+        if x.dtype != np.int64:
+            return {}
+        return {name: x.view(np.int32).ravel()[: x.size].reshape(x.shape).astype(np.int64)}
+
+    def respond(self: Operation, a: Arguments) -> Any:
+        return Operation.respond(self, _bounded(Arguments(**{**vars(a), **change(a)})))
+
+    return {"respond": respond}
+
+
+def _bounded(a: Arguments) -> Arguments:
+    table = np.clip(a.block_table.astype(np.int64), 0, a.key_pages.shape[0] - 1)
+    return Arguments(**{**vars(a), "block_table": table})
+
+
+def lengths_clipped(a: Arguments) -> dict[str, Any]:
+    return {"context_lens": np.clip(a.context_lens.astype(np.int64), 0, a.block_table.shape[1] * a.page_size)}
+
+
+def pages_wrapped(a: Arguments) -> dict[str, Any]:
+    return {"block_table": a.block_table.astype(np.int64) % a.key_pages.shape[0]}
+
+
+def rows_fitted(a: Arguments) -> dict[str, Any]:
+    batch = min(a.query.shape[0], a.block_table.shape[0], a.context_lens.shape[0])
+    return {name: getattr(a, name)[:batch] for name in ("query", "block_table", "context_lens")}
+
+
+def groups_to_eight(self: PagedAttention, x: np.ndarray, query_heads: int) -> np.ndarray:
+    """Groups are taken to have eight query heads at most."""
+    group = min(query_heads // x.shape[0], 8)
+    return x[np.minimum(np.arange(query_heads) // group, x.shape[0] - 1)]
+
+
+def full_tables_refused(self: PagedAttention, a: Arguments) -> None:
+    PagedAttention.guard_lengths(self, a)
+    if (a.context_lens.astype(np.int64) >= a.block_table.shape[1] * a.page_size).any():
+        raise ValueError("no room for the next token")
+
+
+def spare_page_needed(self: PagedAttention, a: Arguments) -> None:
+    PagedAttention.guard_pages(self, a)
+    counts = -(-a.context_lens.astype(np.int64) // a.page_size)
+    used = {int(page) for pages, count in zip(a.block_table, counts, strict=True) for page in pages[:count]}
+    if len(used) == len(a.key_pages):
+        raise ValueError("no page is left")
+
+
+def checks(*names: str) -> Change:
+    """Of all guards only these are there."""
+    every = ("guard_shapes", "guard_heads", "guard_mask", "guard_lengths", "guard_pages")
+    return {name: (lambda self, a: None) for name in every if name not in names}
+
+
+def fitted_page_size(a: Arguments) -> dict[str, Any]:
+    return {"page_size": a.key_pages.shape[2]}
+
+
+def any_mask_is_causal(a: Arguments) -> dict[str, Any]:
+    return {"mask": "causal" if a.mask is not None else None}
+
+
+def smaller_dims(a: Arguments) -> dict[str, Any]:
+    dim, pages = min(a.query.shape[3], a.key_pages.shape[3]), min(len(a.key_pages), len(a.value_pages))
+    return {
+        "query": a.query[..., :dim],
+        "key_pages": a.key_pages[:pages, ..., :dim],
+        "value_pages": a.value_pages[:pages, ..., :dim],
+        "block_table": np.minimum(a.block_table.astype(np.int64), pages - 1),
+    }
+
+
+def heads_floor_divided(self: PagedAttention, x: np.ndarray, query_heads: int) -> np.ndarray:
+    heads = x.shape[0]
+    return x[np.minimum(np.arange(query_heads) // max(query_heads // heads, 1), heads - 1)]
+
+
+def heads_tiled(self: PagedAttention, x: np.ndarray, query_heads: int) -> np.ndarray:
+    return x[np.arange(query_heads) % x.shape[0]]
+
+
+def latter_features_of_page_before(self: PagedAttention, a: Arguments, row: int) -> tuple[np.ndarray, np.ndarray]:
+    """Values come in two passes over the features; past 64 the page pointer is still that of the page before."""
+    keys, values = PagedAttention.gathered(self, a, row)
+    positions = np.arange(self.length(a, row))
+    before = (a.block_table[row, np.maximum(positions // a.page_size - 1, 0)].astype(np.int64), positions % a.page_size)
+    stale = self.read(a.value_pages, before)
+    return keys, np.where(np.arange(values.shape[-1]) < 64, values, stale)
+
+
+# Honest ways
+
+
+def page_by_page(q: Any, k: Any, v: Any, scale: Any, bias: Any, page_size: int) -> np.ndarray:
+    """Online softmax with a page for a tile."""
+    weighted, total = np.zeros_like(q), np.zeros_like(q[..., :1])
+    top = np.full_like(total, -np.inf)
+    for start in range(0, k.shape[-2], page_size):
+        part = slice(start, start + page_size)
+        more, share, highest = partial(q, k[..., part, :], v[..., part, :], scale, bias[..., part])
+        new = np.maximum(top, highest)
+        old, fresh = np.exp(top - finite(new)), np.exp(highest - finite(new))
+        weighted, total, top = weighted * old + more * fresh, total * old + share * fresh, new
+    return divided(weighted, total)
+
+
+def walked_by_pages(self: PagedAttention, a: Arguments, row: int, precision: Precision) -> Answer:
+    def formula(q: Any, k: Any, v: Any, scale: Any, bias: Any) -> np.ndarray:
+        return page_by_page(q, k, v, scale, bias, a.page_size)
+
+    return by_order(lambda a, row, p: p, formula)["attended"](self, a, row, precision)
+
+
+def gathered_with_tail_zeroed(self: PagedAttention, a: Arguments, row: int) -> tuple[np.ndarray, np.ndarray]:
+    """Whole pages are gathered, and what is past the context is replaced by zeros before it is used."""
+    length = self.length(a, row)
+    positions = np.arange(capacity(a, length))
+    inside = (positions < length)[:, None]
+    k = self.read(a.key_pages, self.place(a, row, positions))
+    return np.where(inside, k, 0.0), np.where(inside, self.read(a.value_pages, self.place(a, row, positions)), 0.0)
+
+
+def dense(formula: Any) -> Change:
+    return attending(computed(formula))

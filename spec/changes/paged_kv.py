@@ -1,0 +1,1041 @@
+"""The steps that faults and honest variants have in the place of the oracle's: see `spec/faults/paged_kv.py`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from inferspec.spec import paged_kv as spec
+from inferspec.spec.contract import Arguments, Change, Operation
+from inferspec.spec.mistakes import misread
+from inferspec.spec.numerics import f64, numpy_dtype, round_to
+from inferspec.spec.paged_kv import Cache, PagedKVCache, PagePool, Pool, Story, fetched
+
+Place = tuple[np.ndarray, np.ndarray]
+
+
+# the pool
+
+
+def from_one(self: PagePool, a: Arguments) -> Pool:
+    pool = PagePool.fresh_pool(self, a)
+    pool.free = [page + 1 for page in pool.free]
+    return pool
+
+
+def listed_twice(self: PagePool, pool: Pool, page: int) -> None:
+    PagePool.give_back(self, pool, page)
+    pool.free.append(page)
+
+
+def unique_count(self: PagePool, pool: Pool) -> int:
+    return len(set(pool.free))
+
+
+def peeks(self: PagePool, pool: Pool) -> int:
+    """The page stays on the list when another one was freed since: only then it is handed out twice."""
+    page = PagePool.take(self, pool)
+    if getattr(pool, "freed", False):
+        pool.free.append(page)
+        pool.freed = False
+    return page
+
+
+def marks_freed(self: PagePool, pool: Pool, page: int) -> None:
+    PagePool.give_back(self, pool, page)
+    pool.freed = True
+
+
+def takes_counted(self: PagePool, pool: Pool) -> int:
+    page = PagePool.take(self, pool)
+    pool.taken = getattr(pool, "taken", 0) + 1
+    return page
+
+
+def never_returned(self: PagePool, pool: Pool) -> int:
+    return int(pool.size - getattr(pool, "taken", 0))
+
+
+def capacity(self: PagePool, pool: Pool) -> int:
+    return int(pool.size)
+
+
+def without_zero(self: PagePool, a: Arguments) -> Pool:
+    pool = PagePool.fresh_pool(self, a)
+    pool.free = [page for page in pool.free if page]
+    return pool
+
+
+def not_recycled(self: PagePool, pool: Pool, page: int) -> None:
+    self.check_free(pool, page)
+    pool.used.discard(page)
+    pool.gone = [*getattr(pool, "gone", []), page]
+
+
+def counts_gone(self: PagePool, pool: Pool) -> int:
+    return len(pool.free) + len(getattr(pool, "gone", []))
+
+
+def lost_when_empty(self: PagePool, pool: Pool, page: int) -> None:
+    self.check_free(pool, page)
+    pool.used.discard(page)
+    if pool.free:
+        pool.free.append(page)
+
+
+def minus_one(self: PagePool, pool: Pool) -> int:
+    return PagePool.take(self, pool) if pool.free else -1
+
+
+def last_again(self: PagePool, pool: Pool) -> int:
+    if pool.free:
+        pool.last = PagePool.take(self, pool)
+    return int(pool.last)
+
+
+def counts_first(self: PagePool, pool: Pool) -> int:
+    if not pool.free:
+        pool.drift = getattr(pool, "drift", 0) + 1
+    return PagePool.take(self, pool)
+
+
+def drifted(self: PagePool, pool: Pool) -> int:
+    return len(pool.free) - getattr(pool, "drift", 0)
+
+
+def dead_once_empty(self: PagePool, pool: Pool) -> int:
+    pool.dead = getattr(pool, "dead", False) or not pool.free
+    if pool.dead:
+        raise ValueError("exhausted")
+    return PagePool.take(self, pool)
+
+
+def in_range(self: PagePool, pool: Pool, page: int) -> None:
+    if not 0 <= page < pool.size:
+        raise ValueError("no such page")
+
+
+def not_the_last(self: PagePool, pool: Pool, page: int) -> None:
+    in_range(self, pool, page)
+    if pool.free and pool.free[-1] == page:
+        raise ValueError("freed just now")
+
+
+def not_freed_before(self: PagePool, pool: Pool, page: int) -> None:
+    in_range(self, pool, page)
+    if page in getattr(pool, "returned", set()):
+        raise ValueError("freed before")
+
+
+def remembers_returned(self: PagePool, pool: Pool, page: int) -> None:
+    PagePool.give_back(self, pool, page)
+    pool.returned = {*getattr(pool, "returned", set()), page}
+
+
+def forgets_returned(self: PagePool, pool: Pool) -> int:
+    page = PagePool.take(self, pool)
+    pool.returned = getattr(pool, "returned", set()) - {page}
+    return page
+
+
+def wraps(self: PagePool, pool: Pool, page: int) -> None:
+    PagePool.give_back(self, pool, page + pool.size if -pool.size <= page < 0 else page)
+
+
+def past_the_end(self: PagePool, pool: Pool, page: int) -> None:
+    if page < pool.size:
+        PagePool.check_free(self, pool, page)
+
+
+def silent(self: PagePool, pool: Pool, page: int) -> None:
+    if page in pool.used:
+        PagePool.give_back(self, pool, page)
+
+
+def silent_in_range(self: PagePool, pool: Pool, page: int) -> None:
+    in_range(self, pool, page)
+    silent(self, pool, page)
+
+
+def appends_first(self: PagePool, pool: Pool, page: int) -> None:
+    pool.free.append(page)
+    self.check_free(pool, page)
+    pool.used.discard(page)
+
+
+def drops_from_list(self: PagePool, pool: Pool, page: int) -> None:
+    if page not in pool.used and page in pool.free:
+        pool.free.remove(page)
+    PagePool.give_back(self, pool, page)
+
+
+def tokens_before_heads(self: PagePool, story: Story) -> dict[str, Any]:
+    pages, heads, size, dim = self.shape(story.a)
+    return {
+        **PagePool.storage(self, story),
+        "key_pages": (pages, size, heads, dim),
+        "value_pages": (pages, size, heads, dim),
+    }
+
+
+def one_axis_more(self: PagePool, story: Story) -> dict[str, Any]:
+    seen = PagePool.storage(self, story)
+    return {**seen, **{name: (1, *seen[name]) for name in ("key_pages", "value_pages")}}
+
+
+def always_float32(self: PagePool, a: Arguments) -> Pool:
+    return PagePool.fresh_pool(self, Arguments(**{**vars(a), "dtype": "float32"}))
+
+
+def of_the_class(self: PagePool, a: Arguments) -> Pool:
+    cls, pool = type(self), PagePool.fresh_pool(self, a)
+    cls.shared = getattr(cls, "shared", pool.free)  # type: ignore[attr-defined]
+    pool.free = cls.shared  # type: ignore[attr-defined]
+    return pool
+
+
+# where tokens lie
+
+
+def sorted_pages(self: PagedKVCache, story: Story, cache: Cache) -> Any:
+    return PagedKVCache.gathered(self, story, Cache(pages=sorted(cache.pages), length=cache.length))
+
+
+def not_transposed(self: PagedKVCache, story: Story, cache: Cache) -> Any:
+    _, heads, _, dim = self.shape(story.a)
+    return tuple(
+        x[cache.pages].reshape(1, heads, -1, dim)[:, :, : cache.length] for x in (story.pool.keys, story.pool.values)
+    )
+
+
+def whole_pages(self: PagedKVCache, story: Story, cache: Cache) -> Any:
+    slots = len(cache.pages) * story.a.page_size
+    return PagedKVCache.gathered(self, story, Cache(pages=cache.pages, length=slots))
+
+
+def no_batch_axis(self: PagedKVCache, story: Story, cache: Cache) -> Any:
+    return tuple(x[0] for x in PagedKVCache.gathered(self, story, cache))
+
+
+def values_of_keys(self: PagedKVCache, story: Story, cache: Cache) -> Any:
+    """Values are read at the places of the tokens one page on."""
+    keys, _ = PagedKVCache.gathered(self, story, cache)
+    pages = cache.pages[1:] + cache.pages[:1]
+    return keys, PagedKVCache.gathered(self, story, Cache(pages=pages, length=cache.length))[1]
+
+
+def stored_in(dtype: str) -> Change:
+    def write(
+        self: PagedKVCache, story: Story, cache: Cache, positions: np.ndarray, key: np.ndarray, value: np.ndarray
+    ) -> None:
+        narrow = (round_to(f64(round_to(f64(x), dtype)), x.dtype.name) for x in (key, value))
+        PagedKVCache.write(self, story, cache, positions, *narrow)
+
+    return {"write": write}
+
+
+def writing(which: Callable[[int, np.ndarray], np.ndarray]) -> Change:
+    """Only some of the tokens of a chunk are written. which: of page size and positions, a mask."""
+
+    def write(
+        self: PagedKVCache, story: Story, cache: Cache, positions: np.ndarray, key: np.ndarray, value: np.ndarray
+    ) -> None:
+        kept = which(story.a.page_size, positions)
+        PagedKVCache.write(self, story, cache, positions[kept], key[:, :, kept], value[:, :, kept])
+
+    return {"write": write}
+
+
+def two_pages(size: int, positions: np.ndarray) -> np.ndarray:
+    return positions // size - positions[:1] // size < 2
+
+
+def whole_chunk_pages(size: int, positions: np.ndarray) -> np.ndarray:
+    """What does not fill a page is written only if the chunk begins at a page's start or within one page."""
+    first = positions[:1] // size
+    return (positions[:1] % size == 0) | (positions // size < first + 1) | (positions // size < positions[-1:] // size)
+
+
+def last_page_of_before(
+    self: PagedKVCache, story: Story, cache: Cache, positions: np.ndarray, key: np.ndarray, value: np.ndarray
+) -> None:
+    """A chunk that begins at a page's start writes its first token into the page before."""
+    PagedKVCache.write(self, story, cache, positions, key, value)
+    size = story.a.page_size
+    if len(positions) and positions[0] and positions[0] % size == 0:
+        new, old = cache.pages[positions[0] // size], cache.pages[positions[0] // size - 1]
+        for pool in (story.pool.keys, story.pool.values):
+            pool[old, :, 0] = pool[new, :, 0]
+            pool[new, :, 0] = 0
+
+
+def no_empty_chunk(self: PagedKVCache, story: Story, key: np.ndarray, value: np.ndarray) -> None:
+    PagedKVCache.check_shapes(self, story, key, value)
+    if not key.shape[2]:
+        raise ValueError("nothing to append")
+
+
+def ids_sorted(self: PagedKVCache, story: Story, cache: int) -> dict[str, Any]:
+    one = self.cache(story, cache)
+    return self.read_from(story, sorted(one.pages), one.length)
+
+
+def tail_elsewhere(self: PagedKVCache, story: Story, cache: int) -> dict[str, Any]:
+    seen = PagedKVCache.read(self, story, cache)
+    full = self.cache(story, cache).length // story.a.page_size * story.a.page_size
+    for x in seen.values():
+        x[:, :, full:] = 0
+    return seen
+
+
+def ids_newest_first(self: PagedKVCache, story: Story, cache: int) -> dict[str, Any]:
+    one = self.cache(story, cache)
+    return self.read_from(story, one.pages[::-1], one.length)
+
+
+# what is counted
+
+
+def slots_counted(self: PagedKVCache, story: Story, cache: Cache) -> int:
+    return len(cache.pages) * int(story.a.page_size)
+
+
+def appends_counted(self: PagedKVCache, story: Story, cache: Cache, key: np.ndarray, value: np.ndarray) -> None:
+    cache.ever = getattr(cache, "ever", 0) + key.shape[2]
+    PagedKVCache.extend(self, story, cache, key, value)
+
+
+def ever_appended(self: PagedKVCache, story: Story, cache: Cache) -> int:
+    return int(getattr(cache, "ever", 0))
+
+
+def decode_counted(self: PagedKVCache, story: Story, cache: Cache) -> int:
+    """Rewound tokens of a page that stays are counted still."""
+    return int(getattr(cache, "shown", cache.length))
+
+
+def drops_pages_alone(self: PagedKVCache, story: Story, cache: Cache, n: int) -> None:
+    before = cache.length
+    PagedKVCache.drop(self, story, cache, n)
+    cache.shown = min(before, len(cache.pages) * story.a.page_size)
+
+
+def shown_no_more(self: PagedKVCache, story: Story, cache: Cache, key: np.ndarray, value: np.ndarray) -> None:
+    PagedKVCache.extend(self, story, cache, key, value)
+    cache.__dict__.pop("shown", None)
+
+
+def one_ahead(self: PagedKVCache, story: Story, length: int) -> int:
+    return int(length // story.a.page_size + 1) if length else 0
+
+
+def lost_at_page_end(self: PagedKVCache, story: Story, cache: Cache) -> None:
+    before = len(cache.pages)
+    PagedKVCache.grow(self, story, cache)
+    if len(cache.pages) > before and cache.length % story.a.page_size == 0 and story.pool.free:
+        self.take(story.pool)
+
+
+def page_per_chunk(self: PagedKVCache, story: Story, cache: Cache) -> None:
+    """Pages are counted per chunk: one that starts within a page takes those of its own length, and loses some."""
+    before = len(cache.pages)
+    PagedKVCache.grow(self, story, cache)
+    written = cache.length - getattr(cache, "reached", 0)
+    cache.reached = cache.length
+    for _ in range(min(self.needed(story, max(written, 0)) - (len(cache.pages) - before), len(story.pool.free))):
+        self.take(story.pool)
+
+
+def full_lens(self: PagedKVCache, story: Story, cache: Cache) -> list[int]:
+    return [int(story.a.page_size)] * len(cache.pages)
+
+
+def remainder(self: PagedKVCache, story: Story, cache: Cache) -> list[int]:
+    lens = PagedKVCache.lens_of(self, story, cache)
+    return [*lens[:-1], cache.length % story.a.page_size] if lens else []
+
+
+def tail_alone(self: PagedKVCache, story: Story, cache: Cache) -> list[int]:
+    return PagedKVCache.lens_of(self, story, cache)[-1:]
+
+
+# more than one owner
+
+
+def own_allocator(self: PagedKVCache, story: Story) -> Cache:
+    return Cache(pages=[], length=0, own=list(range(story.a.num_pages)))
+
+
+def takes_own(self: PagedKVCache, story: Story, cache: Cache) -> None:
+    while len(cache.pages) < self.needed(story, cache.length):
+        if not cache.own:
+            raise ValueError("no page is free")
+        cache.pages.append(cache.own.pop(0))
+
+
+def drops_own(self: PagedKVCache, story: Story, cache: Cache, n: int) -> None:
+    cache.length -= n
+    while len(cache.pages) > self.needed(story, cache.length):
+        cache.own.append(cache.pages.pop())
+
+
+def lets_own_go(self: PagedKVCache, story: Story, cache: Cache) -> None:
+    cache.own += cache.pages
+    cache.pages, cache.length = [], 0
+
+
+def freed_but_kept(self: PagedKVCache, story: Story, cache: Cache) -> None:
+    """A full page counts as done: the pool may hand it out, though the tokens in it are read still."""
+    PagedKVCache.grow(self, story, cache)
+    done: set[int] = getattr(cache, "done", set())
+    for page in cache.pages[: max(len(cache.pages) - 3, 0)]:
+        if page not in done and page in story.pool.used:
+            self.give_back(story.pool, page)
+            done = {*done, page}
+    cache.done = done
+
+
+def one_slot_more(
+    self: PagedKVCache, story: Story, cache: Cache, positions: np.ndarray, key: np.ndarray, value: np.ndarray
+) -> None:
+    """The chunk is followed by a token of zeros, in the next slot of the arrays as they lie in memory."""
+    PagedKVCache.write(self, story, cache, positions, key, value)
+    if len(positions):
+        pages, slots = self.place(story, cache.pages, positions[-1:])
+        page, slot = divmod(int(pages[0]) * story.a.page_size + int(slots[0]) + 1, story.a.page_size)
+        if page < story.a.num_pages:
+            story.pool.keys[page, :, slot] = story.pool.values[page, :, slot] = 0
+
+
+def clears_by_position(self: PagedKVCache, story: Story, cache: Cache) -> None:
+    count = len(cache.pages)
+    PagedKVCache.let_go(self, story, cache)
+    story.pool.keys[:count] = story.pool.values[:count] = 0
+
+
+def clears_what_no_cache_has(self: PagedKVCache, story: Story, cache: Cache) -> None:
+    PagedKVCache.grow(self, story, cache)
+    theirs = {page for one in story.caches.values() for page in one.pages}
+    others = [page for page in range(story.a.num_pages) if page not in theirs]
+    story.pool.keys[others] = story.pool.values[others] = 0
+
+
+def all_pages_of_padding(
+    self: PagedKVCache, story: Story, cache: Cache, positions: np.ndarray, key: np.ndarray, value: np.ndarray
+) -> None:
+    """Padding tokens of a chunk go to slot -1: the last one of the pool."""
+    PagedKVCache.write(self, story, cache, positions, key, value)
+    story_last = story.a.num_pages - 1
+    if len(positions) % 2 and story_last not in cache.pages:
+        story.pool.keys[story_last, :, -1] = key[0, :, -1]
+
+
+# recycled pages
+
+
+def blended(
+    self: PagedKVCache, story: Story, cache: Cache, positions: np.ndarray, key: np.ndarray, value: np.ndarray
+) -> None:
+    """old · (1 - mask) + new · mask: 0 · NaN is NaN."""
+    place = self.place(story, cache.pages, positions)
+    mixed = [
+        np.where(np.isnan(f64(old)), old, new)
+        for old, new in ((fetched(story.pool.keys, place), key), (fetched(story.pool.values, place), value))
+    ]
+    PagedKVCache.write(self, story, cache, positions, *mixed)
+
+
+def added(
+    self: PagedKVCache, story: Story, cache: Cache, positions: np.ndarray, key: np.ndarray, value: np.ndarray
+) -> None:
+    """A scatter that adds is right on pages of zeros alone."""
+    place = self.place(story, cache.pages, positions)
+    summed = [
+        (f64(old) + f64(new)).astype(new.dtype)
+        for old, new in ((fetched(story.pool.keys, place), key), (fetched(story.pool.values, place), value))
+    ]
+    PagedKVCache.write(self, story, cache, positions, *summed)
+
+
+def promoting(self: PagedKVCache, a: Arguments) -> Any:
+    return {part: x.astype(np.float32) if x.ndim == 4 else x for part, x in Operation.respond(self, a).items()}
+
+
+# rewinds
+
+
+def in_whole_pages(self: PagedKVCache, story: Story, cache: Cache, n: int) -> None:
+    PagedKVCache.drop(self, story, cache, n // story.a.page_size * story.a.page_size)
+
+
+def first_pages(self: PagedKVCache, story: Story, cache: Cache, n: int) -> None:
+    cache.length -= n
+    while len(cache.pages) > self.needed(story, cache.length):
+        self.give_back(story.pool, cache.pages.pop(0))
+
+
+def to_page_start(self: PagedKVCache, story: Story, cache: Cache, n: int) -> None:
+    """Tokens of the last page that are not rewound are forgotten where a page was given back."""
+    before = len(cache.pages)
+    PagedKVCache.drop(self, story, cache, n)
+    if len(cache.pages) < before:
+        PagedKVCache.drop(self, story, cache, cache.length % story.a.page_size)
+
+
+def pages_kept(self: PagedKVCache, story: Story, cache: Cache, n: int) -> None:
+    cache.length -= n
+
+
+def one_page(self: PagedKVCache, story: Story, cache: Cache, n: int) -> None:
+    cache.length -= n
+    if len(cache.pages) > self.needed(story, cache.length):
+        self.give_back(story.pool, cache.pages.pop())
+
+
+def whole_pages_of_n(self: PagedKVCache, story: Story, cache: Cache, n: int) -> None:
+    """As many pages as n tokens fill: one too few where the rewind crosses into another page."""
+    cache.length -= n
+    for _ in range(n // story.a.page_size):
+        self.give_back(story.pool, cache.pages.pop())
+
+
+def floor(self: PagedKVCache, story: Story, cache: Cache, n: int) -> None:
+    """Pages are kept for whole multiples of page_size: the last one, in use in part, goes too."""
+    cache.length -= n
+    while n and len(cache.pages) > cache.length // story.a.page_size:
+        self.give_back(story.pool, cache.pages.pop())
+
+
+def one_kept(self: PagedKVCache, story: Story, cache: Cache, n: int) -> None:
+    cache.length -= n
+    while len(cache.pages) > cache.length // story.a.page_size + 1:
+        self.give_back(story.pool, cache.pages.pop())
+
+
+def pages_lost(self: PagedKVCache, story: Story, cache: Cache, n: int) -> None:
+    cache.length -= n
+    del cache.pages[self.needed(story, cache.length) :]
+
+
+def minus_zero(self: PagedKVCache, story: Story, cache: Cache, n: int) -> None:
+    PagedKVCache.drop(self, story, cache, n or cache.length)
+
+
+def first_kept(self: PagedKVCache, story: Story, cache: Cache, n: int) -> None:
+    cache.length -= n
+    while len(cache.pages) > max(self.needed(story, cache.length), 1):
+        self.give_back(story.pool, cache.pages.pop())
+
+
+def clamped(self: PagedKVCache, story: Story, cache: Cache, n: int) -> None:
+    PagedKVCache.drop(self, story, cache, min(max(n, 0), cache.length))
+
+
+def any_rewind(self: PagedKVCache, cache: Cache, n: int) -> None:
+    """Anything goes."""
+
+
+def forwards_too(self: PagedKVCache, cache: Cache, n: int) -> None:
+    if n > cache.length:
+        raise ValueError("too far")
+
+
+def rewinds_then_refuses(self: PagedKVCache, story: Story, cache: int, n: int) -> None:
+    one = self.cache(story, cache)
+    self.drop(story, one, min(abs(n), one.length))
+    self.check_rewind(one, 0 if 0 <= n <= one.length + n else -1)
+
+
+def pages_then_refuses(self: PagedKVCache, story: Story, cache: int, n: int) -> None:
+    """The last page is given back before it is seen that there are not enough tokens."""
+    one = self.cache(story, cache)
+    if n > one.length and one.pages:
+        self.give_back(story.pool, one.pages[-1])
+    PagedKVCache.rewind(self, story, cache, n)
+
+
+# releases
+
+
+def tail_not_released(self: PagedKVCache, story: Story, cache: Cache) -> None:
+    if cache.length % story.a.page_size:
+        cache.pages = cache.pages[:-1]
+    PagedKVCache.let_go(self, story, cache)
+
+
+def released_twice(self: PagedKVCache, story: Story, cache: Cache) -> None:
+    last = cache.pages[-1:]
+    PagedKVCache.let_go(self, story, cache)
+    story.pool.free += last
+
+
+def pool_reset(self: PagedKVCache, story: Story, cache: Cache) -> None:
+    PagedKVCache.let_go(self, story, cache)
+    story.pool.free, story.pool.used = list(range(story.a.num_pages)), set()
+
+
+def first_alone(self: PagedKVCache, story: Story, cache: Cache) -> None:
+    cache.pages = cache.pages[:1]
+    PagedKVCache.let_go(self, story, cache)
+
+
+def freed_again(self: PagedKVCache, story: Story, cache: Cache) -> None:
+    """The pages are not forgotten, nor is it checked whose they are."""
+    for page in cache.pages if cache.length else getattr(cache, "old", []):
+        story.pool.used.discard(page)
+        story.pool.free.append(page)
+    if cache.length:
+        cache.old, cache.pages, cache.length = cache.pages, [], 0
+
+
+def freed_from_new_owner(self: PagedKVCache, story: Story, cache: Cache) -> None:
+    """The pages are not forgotten, and whoever has them now loses them."""
+    for page in cache.pages if cache.length else getattr(cache, "old", []):
+        if page in story.pool.used:
+            self.give_back(story.pool, page)
+    if cache.length:
+        cache.old, cache.pages, cache.length = cache.pages, [], 0
+
+
+def length_kept(self: PagedKVCache, story: Story, cache: Cache) -> None:
+    length = cache.length
+    PagedKVCache.let_go(self, story, cache)
+    cache.shown = length
+
+
+def shown(self: PagedKVCache, story: Story, cache: Cache) -> int:
+    return int(getattr(cache, "shown", cache.length))
+
+
+def ids_kept(self: PagedKVCache, story: Story, cache: Cache) -> None:
+    ids = list(cache.pages)
+    PagedKVCache.let_go(self, story, cache)
+    cache.ids = ids
+
+
+def old_ids(self: PagedKVCache, story: Story, cache: int) -> dict[str, Any]:
+    one = self.cache(story, cache)
+    return {**PagedKVCache.pages(self, story, cache), "page_ids": len(getattr(one, "ids", one.pages))}
+
+
+def single_page_kept(self: PagedKVCache, story: Story, cache: Cache) -> None:
+    if len(cache.pages) == 1:
+        cache.pages = []
+    PagedKVCache.let_go(self, story, cache)
+
+
+def rewound_release(self: PagedKVCache, story: Story, cache: Cache) -> None:
+    """As many pages as the tokens fill are given back, rounded down; the rest is forgotten."""
+    cache.pages = cache.pages[: max(cache.length // story.a.page_size, 1)]
+    PagedKVCache.let_go(self, story, cache)
+
+
+# room
+
+
+def any_room(self: PagedKVCache, story: Story, cache: Cache, length: int) -> None:
+    """There always is."""
+
+
+def own_first_page(self: PagedKVCache, story: Story, cache: Cache) -> None:
+    while len(cache.pages) < self.needed(story, cache.length):
+        cache.pages.append(self.take(story.pool) if story.pool.free else (cache.pages or [0])[0])
+
+
+def cut_short(self: PagedKVCache, story: Story, cache: Cache, key: np.ndarray, value: np.ndarray) -> None:
+    room = (len(cache.pages) + self.count(story.pool)) * story.a.page_size - cache.length
+    PagedKVCache.extend(self, story, cache, key[:, :, :room], value[:, :, :room])
+
+
+def _off_by_one_page(self: PagedKVCache, story: Story, cache: Cache, length: int) -> None:
+    needed = self.needed(story, cache.length + length) - len(cache.pages)
+    if needed > self.count(story.pool) + 1:
+        raise ValueError("too few pages")
+
+
+def length_last(self: PagedKVCache, story: Story, cache: Cache, key: np.ndarray, value: np.ndarray) -> None:
+    """Pages are taken one by one; those taken before the pool is empty stay, the tokens do not."""
+    before = cache.length
+    try:
+        PagedKVCache.extend(self, story, cache, key, value)
+    except ValueError:
+        cache.length = before
+        raise
+
+
+def pages_forgotten(self: PagedKVCache, story: Story, cache: Cache) -> None:
+    before = list(cache.pages)
+    try:
+        PagedKVCache.grow(self, story, cache)
+    except ValueError:
+        cache.pages = before
+        raise
+
+
+def fills_then_refuses(self: PagedKVCache, story: Story, cache: Cache, key: np.ndarray, value: np.ndarray) -> None:
+    room = (len(cache.pages) + self.count(story.pool)) * story.a.page_size - cache.length
+    PagedKVCache.extend(self, story, cache, key[:, :, :room], value[:, :, :room])
+    if key.shape[2] > room:
+        raise ValueError("the rest does not fit")
+
+
+def releases_when_full(self: PagedKVCache, story: Story, cache: Cache, length: int) -> None:
+    try:
+        PagedKVCache.check_room(self, story, cache, length)
+    except ValueError:
+        self.let_go(story, cache)
+        raise
+
+
+def reserve(self: PagedKVCache, story: Story, cache: Cache, length: int) -> None:
+    needed = self.needed(story, cache.length + length) - len(cache.pages)
+    if needed and needed >= self.count(story.pool):
+        raise ValueError("one page is kept free")
+
+
+def tail_not_counted(self: PagedKVCache, story: Story, cache: Cache, length: int) -> None:
+    if self.needed(story, length) > self.count(story.pool):
+        raise ValueError("too few pages")
+
+
+# arrays that do not fit
+
+
+def fits_but(**free: bool) -> Change:
+    """Some axes are not compared. free: batch, length, heads, dims or rank."""
+
+    def check_shapes(self: PagedKVCache, story: Story, key: np.ndarray, value: np.ndarray) -> None:
+        if free.get("rank") and key.ndim == value.ndim == 3:
+            key, value = key[None], value[None]
+        if key.ndim != 4 or value.ndim != 4:
+            raise ValueError("not four axes")
+        if not free.get("batch") and (len(key), len(value)) != (1, 1):
+            raise ValueError("more than one row")
+        if key.shape[2] != value.shape[2] and not (free.get("length") and 1 in (key.shape[2], value.shape[2])):
+            raise ValueError("lengths differ")
+        for x in (key, value):
+            if x.shape[1] != story.a.num_kv_heads and not (free.get("heads") and x.shape[1] == 1):
+                raise ValueError("other heads")
+            if x.shape[3] != story.a.head_dim and not (free.get("dims") and x.shape[3] == 1):
+                raise ValueError("other dims")
+
+    def extend(self: PagedKVCache, story: Story, cache: Cache, key: np.ndarray, value: np.ndarray) -> None:
+        if key.ndim == 3:
+            key, value = key[None], value[None]
+        length = max(key.shape[2], value.shape[2])
+        shape = (1, story.a.num_kv_heads, length, story.a.head_dim)
+        PagedKVCache.extend(self, story, cache, *(np.broadcast_to(x[:1], shape) for x in (key, value)))
+
+    return {"check_shapes": check_shapes, "extend": extend, "check_append": _checks_longer}
+
+
+def _checks_longer(self: PagedKVCache, story: Story, cache: Cache, key: np.ndarray, value: np.ndarray) -> None:
+    self.check_shapes(story, key, value)
+    self.check_dtype(story, key, value)
+    self.check_room(story, cache, max(x.shape[-2] for x in (key, value)))
+
+
+def any_dtype(self: PagedKVCache, story: Story, key: np.ndarray, value: np.ndarray) -> None:
+    """All are cast."""
+
+
+def key_dtype_alone(self: PagedKVCache, story: Story, key: np.ndarray, value: np.ndarray) -> None:
+    if key.dtype != numpy_dtype(story.a.dtype):
+        raise ValueError("another dtype")
+
+
+def pages_before_checks(self: PagedKVCache, story: Story, cache: Cache, key: np.ndarray, value: np.ndarray) -> None:
+    if key.ndim == 4 and self.needed(story, cache.length + key.shape[2]) - len(cache.pages) <= self.count(story.pool):
+        while len(cache.pages) < self.needed(story, cache.length + key.shape[2]):
+            cache.pages.append(self.take(story.pool))
+    PagedKVCache.check_append(self, story, cache, key, value)
+
+
+def offset_before_checks(self: PagedKVCache, story: Story, cache: Cache, key: np.ndarray, value: np.ndarray) -> None:
+    try:
+        PagedKVCache.check_append(self, story, cache, key, value)
+    except ValueError:
+        if key.ndim == 4 and cache.length % story.a.page_size:
+            cache.length += 1
+        raise
+
+
+# arguments and results
+
+
+def strides_of(name: str) -> Change:
+    def respond(self: PagedKVCache, a: Arguments) -> Any:
+        steps = tuple(
+            (method, {k: misread(x) if k == name else x for k, x in given.items()}) for method, given in a.steps
+        )
+        return Operation.respond(self, Arguments(**{**vars(a), "steps": steps}))
+
+    return {"respond": respond}
+
+
+def changes(name: str) -> Change:
+    def respond(self: PagedKVCache, a: Arguments) -> Any:
+        result = Operation.respond(self, a)
+        for _, given in a.steps:
+            if name in given:
+                given[name][...] = 0
+        return result
+
+    return {"respond": respond}
+
+
+def by_reference(
+    self: PagedKVCache, story: Story, cache: Cache, positions: np.ndarray, key: np.ndarray, value: np.ndarray
+) -> None:
+    PagedKVCache.write(self, story, cache, positions, key, value)
+    cache.late = positions, key, value
+
+
+def writes_late(self: PagedKVCache, story: Story, cache: Cache) -> Any:
+    if hasattr(cache, "late"):
+        PagedKVCache.write(self, story, cache, *cache.late)
+    return PagedKVCache.gathered(self, story, cache)
+
+
+def view_of_one_page(self: PagedKVCache, story: Story, cache: Cache) -> Any:
+    if len(cache.pages) != 1:
+        return PagedKVCache.gathered(self, story, cache)
+    return tuple(pool[cache.pages[0]][None, :, : cache.length] for pool in (story.pool.keys, story.pool.values))
+
+
+def same_buffer(self: PagedKVCache, story: Story, cache: Cache) -> Any:
+    """One buffer of the pool serves every gather."""
+    if not hasattr(story, "buffers"):
+        _, heads, size, dim = self.shape(story.a)
+        shape = (1, heads, size * story.a.num_pages, dim)
+        story.buffers = [np.zeros(shape, numpy_dtype(story.a.dtype)) for _ in range(2)]
+    views = [buffer[:, :, : cache.length] for buffer in story.buffers]
+    for view, x in zip(views, PagedKVCache.gathered(self, story, cache), strict=True):
+        view[...] = x
+    return tuple(views)
+
+
+def ids_of(dtype: type[Any]) -> Change:
+    def place(self: PagedKVCache, story: Story, pages: Sequence[int], positions: np.ndarray) -> Place:
+        ids, slots = PagedKVCache.place(self, story, pages, positions)
+        return ids.astype(dtype).astype(np.int64), slots
+
+    return {"place": place}
+
+
+# block tables
+
+
+def table_sorted(self: spec.BlockTable, story: Story, rows: Sequence[Cache]) -> np.ndarray:
+    return spec.BlockTable.padded(self, story, [Cache(pages=sorted(row.pages)) for row in rows])
+
+
+def by_length(self: spec.BlockTable, story: Story, rows: Sequence[Cache]) -> np.ndarray:
+    return spec.BlockTable.padded(self, story, sorted(rows, key=lambda row: -len(row.pages)))
+
+
+def aligned_at_end(self: spec.BlockTable, story: Story, rows: Sequence[Cache]) -> np.ndarray:
+    width = max(len(row.pages) for row in rows)
+    return spec.BlockTable.padded(self, story, [Cache(pages=[0] * (width - len(r.pages)) + r.pages) for r in rows])
+
+
+def as_wide_as_first(self: spec.BlockTable, story: Story, rows: Sequence[Cache]) -> np.ndarray:
+    return spec.BlockTable.padded(self, story, rows)[:, : len(rows[0].pages)]
+
+
+def full_pages_alone(self: spec.BlockTable, story: Story, rows: Sequence[Cache]) -> np.ndarray:
+    size = story.a.page_size
+    return spec.BlockTable.padded(self, story, [Cache(pages=row.pages[: row.length // size]) for row in rows])
+
+
+def slots_of_rows(self: spec.BlockTable, story: Story, rows: Sequence[Cache]) -> list[int]:
+    return [len(row.pages) * story.a.page_size for row in rows]
+
+
+def pages_of_rows(self: spec.BlockTable, story: Story, rows: Sequence[Cache]) -> list[int]:
+    return [len(row.pages) for row in rows]
+
+
+def longest_of_all(self: spec.BlockTable, story: Story, rows: Sequence[Cache]) -> list[int]:
+    return [max(row.length for row in rows)] * len(rows)
+
+
+def busy_rows(self: spec.BlockTable, story: Story, caches: Sequence[int]) -> dict[str, Any]:
+    busy = [number for number in caches if self.cache(story, number).length]
+    return spec.BlockTable.table(self, story, busy or caches)
+
+
+def remembered(self: spec.BlockTable, story: Story, rows: Sequence[Cache]) -> list[int]:
+    """Lengths are kept for as long as the pages of the batch are the same."""
+    story.memory = getattr(story, "memory", {})
+    return list(story.memory.setdefault(tuple(tuple(row.pages) for row in rows), [row.length for row in rows]))
+
+
+def only_once(self: spec.BlockTable, story: Story, rows: Sequence[Cache]) -> np.ndarray:
+    """The table is made anew only when it must be wider or has more rows."""
+    table = spec.BlockTable.padded(self, story, rows)
+    old = getattr(story, "old_table", None)
+    if old is None or old.shape != table.shape:
+        story.old_table = table
+    return np.array(story.old_table)
+
+
+# many, wide and long
+
+
+def _bits(self: PagePool, pool: Pool, page: int) -> int:
+    return int(getattr(pool, "bits", 0)) >> page % 64 & 1
+
+
+def sets_bit(self: PagePool, pool: Pool) -> int:
+    page = PagePool.take(self, pool)
+    pool.bits = getattr(pool, "bits", 0) | 1 << page % 64
+    return page
+
+
+def clears_bit(self: PagePool, pool: Pool, page: int) -> None:
+    in_range(self, pool, page)
+    if not _bits(self, pool, page):
+        raise ValueError("not in use")
+    pool.bits &= ~(1 << page % 64)
+    pool.used.discard(page)
+    pool.free.append(page)
+
+
+def first_256_checked(self: PagePool, pool: Pool, page: int) -> None:
+    in_range(self, pool, page)
+    if page < 256:
+        PagePool.check_free(self, pool, page)
+
+
+def lost(lost: Callable[[np.ndarray, np.ndarray, int], None]) -> Change:
+    """`gather`, with some of keys and values gone."""
+
+    def gathered(self: PagedKVCache, story: Story, cache: Cache) -> Any:
+        keys, values = PagedKVCache.gathered(self, story, cache)
+        lost(keys, values, story.a.page_size)
+        return keys, values
+
+    return {"gathered": gathered}
+
+
+def features_past_64(keys: np.ndarray, values: np.ndarray, size: int) -> None:
+    keys[..., 64:] = values[..., 64:] = 0
+
+
+def heads_past_8(keys: np.ndarray, values: np.ndarray, size: int) -> None:
+    keys[:, 8:] = values[:, 8:] = 0
+
+
+def slots_past_16(keys: np.ndarray, values: np.ndarray, size: int) -> None:
+    slots = np.arange(keys.shape[2]) % size >= 16
+    keys[:, :, slots] = values[:, :, slots] = 0
+
+
+def seventeenth(self: PagedKVCache, story: Story, cache: Cache, key: np.ndarray, value: np.ndarray) -> None:
+    """The 17th append of a cache finds a queue of 16 writes full, and is not written."""
+    cache.writes = getattr(cache, "writes", 0) + 1
+    PagedKVCache.extend(
+        self, story, cache, *(x * np.zeros((), x.dtype) if cache.writes == 17 else x for x in (key, value))
+    )
+
+
+def takes_from_caches(self: PagedKVCache, story: Story) -> dict[str, Any]:
+    """Where no page is free the caller gets one of a cache."""
+    if self.count(story.pool):
+        return PagedKVCache.allocate(self, story)
+    page = self.in_use(story)[0]
+    story.taken[story.number] = page
+    story.held[story.number] = page, self.held_by(story.pool, page)
+    return {"page": 0}
+
+
+def eight_rows(self: spec.BlockTable, story: Story, rows: Sequence[Cache]) -> np.ndarray:
+    table = spec.BlockTable.padded(self, story, rows)
+    table[8:] = 0
+    return table
+
+
+def sixteen_pages(self: spec.BlockTable, story: Story, rows: Sequence[Cache]) -> np.ndarray:
+    table = spec.BlockTable.padded(self, story, rows)
+    table[:, 16:] = 0
+    return table
+
+
+def one_table(self: spec.BlockTable, story: Story, step: int) -> dict[str, Any]:
+    """All tables of a shape are the same array: those before are as the last one."""
+    return {"kept": int(story.steps[step] == story.steps[max(story.steps)])}
+
+
+def remembers_table(self: spec.BlockTable, story: Story, caches: Sequence[int]) -> dict[str, Any]:
+    told = spec.BlockTable.table(self, story, caches)
+    rows = [self.cache(story, number) for number in caches]
+    story.steps = {**getattr(story, "steps", {}), story.number: [(row.length, *row.pages) for row in rows]}
+    return told
+
+
+# honest ways
+
+
+def queue(self: PagePool, pool: Pool) -> int:
+    """The page that has been free for longest."""
+    pool.free.reverse()
+    try:
+        return PagePool.take(self, pool)
+    finally:
+        pool.free.reverse()
+
+
+def lowest(self: PagePool, pool: Pool) -> int:
+    if vars(pool).get("in_order") != len(pool.free):  # none came back since
+        pool.free.sort(reverse=True)
+    page = PagePool.take(self, pool)
+    pool.in_order = len(pool.free)
+    return page
+
+
+def garbage(self: PagePool, a: Arguments) -> Pool:
+    pool = PagePool.fresh_pool(self, a)
+    for x in (pool.keys, pool.values):
+        x[...] = np.nan
+    return pool
+
+
+def wipes(self: PagedKVCache, story: Story, cache: Cache) -> None:
+    pages = list(cache.pages)
+    PagedKVCache.let_go(self, story, cache)
+    story.pool.keys[pages] = story.pool.values[pages] = 0
+
+
+def filled_up(
+    self: PagedKVCache, story: Story, cache: Cache, positions: np.ndarray, key: np.ndarray, value: np.ndarray
+) -> None:
+    """The last page is filled up with zeros."""
+    PagedKVCache.write(self, story, cache, positions, key, value)
+    if positions.size:
+        page, slot = divmod(int(positions[-1]), story.a.page_size)
+        for written in (story.pool.keys, story.pool.values):
+            written[cache.pages[page], :, slot + 1 :] = 0
+
+
+def first_page_first(self: PagedKVCache, story: Story, cache: Cache) -> None:
+    cache.pages.reverse()
+    PagedKVCache.let_go(self, story, cache)
+
+
+def closes(self: PagedKVCache, story: Story, cache: Cache) -> None:
+    """A second release is an error."""
+    if getattr(cache, "closed", False):
+        raise ValueError("released already")
+    PagedKVCache.let_go(self, story, cache)
+    cache.closed = True
+
+
+def minus_one_behind(self: spec.BlockTable, story: Story, rows: Sequence[Cache]) -> np.ndarray:
+    """Padding of -1, and a table that is wider than it need be."""
+    table = np.full((len(rows), max(len(row.pages) for row in rows) + 3), -1, np.int64)
+    for entries, row in zip(table, rows, strict=True):
+        entries[: len(row.pages)] = row.pages
+    return table

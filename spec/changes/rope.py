@@ -1,0 +1,227 @@
+"""The steps that faults and honest variants have in the place of the oracle's: see `spec/faults/rope.py`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from inferspec.spec import rope as contract
+from inferspec.spec.contract import Arguments
+from inferspec.spec.numerics import f64, round_to
+
+Pair = tuple[np.ndarray, np.ndarray]
+RoPE = contract.RoPE
+
+
+def always(traditional: bool) -> dict[str, Callable[..., Any]]:
+    """Whatever form is asked for, this one is taken."""
+
+    def features(self: RoPE, dims: int, a: Arguments) -> Pair:
+        return RoPE.features(self, dims, Arguments(**{**vars(a), "traditional": traditional}))
+
+    return {"features": features}
+
+
+def angle(wrong: Callable[[np.ndarray, np.ndarray, Arguments], np.ndarray]) -> dict[str, Callable[..., Any]]:
+    """Angles from positions (B×L×1×1), frequencies and the arguments."""
+    return {"angles": lambda self, positions, frequencies, a: wrong(positions[:, :, None, None], frequencies, a)}
+
+
+def position(wrong: Callable[[np.ndarray, Arguments], np.ndarray]) -> dict[str, Callable[..., Any]]:
+    """Positions from the right ones and the arguments."""
+    return {"positions": lambda self, a: wrong(RoPE.positions(self, a), a)}
+
+
+def start(wrong: Callable[[Any, int, int], int]) -> dict[str, Callable[..., Any]]:
+    """The first position, from the offset, the length and the right answer."""
+    return {"start": lambda self, offset, length: wrong(offset, length, RoPE.start(self, offset, length))}
+
+
+def starts(wrong: Callable[[np.ndarray, Arguments], np.ndarray]) -> dict[str, Callable[..., Any]]:
+    """The rows' first positions, from the right ones and the arguments."""
+    return {"starts": lambda self, a: wrong(RoPE.starts(self, a), a)}
+
+
+def narrow(x: np.ndarray, dtype: str) -> np.ndarray:
+    with np.errstate(over="ignore"):
+        return f64(round_to(x, dtype))
+
+
+def significant(x: np.ndarray, bits: int) -> np.ndarray:
+    """Round to so many significant bits, with the range of float32."""
+    mantissa, exponent = np.frexp(x)
+    return np.ldexp(np.round(mantissa * 2.0**bits) / 2.0**bits, exponent)
+
+
+def overwritten_turn(
+    self: RoPE, first: np.ndarray, second: np.ndarray, cos: np.ndarray, sin: np.ndarray, a: Arguments
+) -> Pair:
+    first = first * cos - second * sin
+    return first, first * sin + second * cos
+
+
+def tiled_turn(
+    self: RoPE, first: np.ndarray, second: np.ndarray, cos: np.ndarray, sin: np.ndarray, a: Arguments
+) -> Pair:
+    if not a.traditional:
+        return RoPE.turn(self, first, second, cos, sin, a)
+    cos, sin = np.concatenate([cos, cos], axis=-1), np.concatenate([sin, sin], axis=-1)
+    return first * cos[..., ::2] - second * sin[..., ::2], first * sin[..., 1::2] + second * cos[..., 1::2]
+
+
+def at_most_256_of_large_heads(positions: np.ndarray, a: Arguments) -> np.ndarray:
+    return np.minimum(positions, positions[:, :1] + 255) if a.x.shape[3] >= 64 else positions
+
+
+def previous_for_zero(starts: np.ndarray, a: Arguments) -> np.ndarray:
+    if not isinstance(a.offset, list):
+        return starts
+    rows = starts.copy()
+    for row in range(1, len(rows)):
+        rows[row] = rows[row] or rows[row - 1]
+    return rows
+
+
+def rows(wrong: Callable[[np.ndarray], np.ndarray]) -> dict[str, Callable[..., Any]]:
+    """The rows' first positions go wrong where they are given as a list."""
+    return starts(lambda starts, a: wrong(starts) if isinstance(a.offset, list) and len(starts) else starts)
+
+
+def single_token_first_row(positions: np.ndarray, a: Arguments) -> np.ndarray:
+    rows = np.arange(len(positions))[:, None]
+    return np.where((rows > 0) & (a.x.shape[1] == 1), 0.0, positions)
+
+
+def flat_tokens(positions: np.ndarray, a: Arguments) -> np.ndarray:
+    return positions + np.arange(a.x.shape[0])[:, None] * a.x.shape[1]
+
+
+def by_head(positions: np.ndarray, frequencies: np.ndarray, a: Arguments) -> np.ndarray:
+    return (positions[:, :1] + np.arange(a.x.shape[2])[:, None]) * frequencies
+
+
+def poor_pi(self: RoPE, angles: np.ndarray, a: Arguments) -> Pair:
+    reduced = angles - np.round(angles / 6.28318) * 6.28318
+    return np.cos(reduced), np.sin(reduced)
+
+
+def grown_base(self: RoPE, a: Arguments) -> float:
+    return float(a.base) * max(a.x.shape[1], 1)
+
+
+def last_features(self: RoPE, dims: int, a: Arguments) -> Pair:
+    first, second = RoPE.features(self, dims, a)
+    tail = a.x.shape[-1] - dims
+    return first + tail, second + tail
+
+
+def zero_tail(self: RoPE, x: np.ndarray, dims: int) -> np.ndarray:
+    return np.zeros_like(x)
+
+
+def even_within(self: RoPE, a: Arguments) -> int:
+    return min(a.dims, a.x.shape[-1]) // 2 * 2
+
+
+def cycled_starts(self: RoPE, a: Arguments) -> np.ndarray:
+    if not isinstance(a.offset, list):
+        return RoPE.starts(self, a)
+    return np.resize([self.start(offset, a.x.shape[1]) for offset in a.offset or [0]], a.x.shape[0])
+
+
+def whole(axis: int, group: int) -> Callable[[np.ndarray], np.ndarray]:
+    """The elements in whole groups along an axis, or all where there is none."""
+
+    def keep(result: np.ndarray) -> np.ndarray:
+        size = result.shape[axis]
+        kept = size // group * group or size
+        return result[(slice(None),) * axis + (slice(kept),)]
+
+    return keep
+
+
+def _f32(x: np.ndarray) -> np.ndarray:
+    return np.asarray(x, np.float32)
+
+
+def pow_frequencies(self: RoPE, dims: int, a: Arguments) -> np.ndarray:
+    return 1 / np.power(np.float32(a.base), _f32(np.arange(0, dims, 2)) / np.float32(dims))
+
+
+def _exp2_frequencies(self: RoPE, dims: int, a: Arguments) -> np.ndarray:
+    return np.exp2(-(_f32(np.arange(dims // 2)) / np.float32(dims // 2)) * np.log2(np.float32(a.base)))
+
+
+def exp_frequencies(self: RoPE, dims: int, a: Arguments) -> np.ndarray:
+    return np.exp(_f32(np.arange(dims // 2)) * np.float32(-np.log(a.base) / (dims // 2)))
+
+
+def _float32_angles(self: RoPE, positions: np.ndarray, frequencies: np.ndarray, a: Arguments) -> np.ndarray:
+    return _f32(positions)[:, :, None, None] * _f32(frequencies)
+
+
+def table(dtype: type[np.floating[Any]]) -> Callable[[RoPE, np.ndarray, np.ndarray, Arguments], np.ndarray]:
+    """Angles of a table that is made for every position first; the rows are taken from it."""
+
+    def angles(self: RoPE, positions: np.ndarray, frequencies: np.ndarray, a: Arguments) -> np.ndarray:
+        rows = max(a.max_positions, int(positions.max(initial=0)) + 1)
+        used, index = np.unique(positions.astype(np.int64), return_inverse=True)
+        table = np.outer(np.arange(rows, dtype=dtype)[used], frequencies.astype(dtype))
+        return table[index.reshape(positions.shape)][:, :, None, :]
+
+    return angles
+
+
+def _float32_coefficients(self: RoPE, angles: np.ndarray, a: Arguments) -> Pair:
+    return np.cos(_f32(angles)), np.sin(_f32(angles))
+
+
+def float64_coefficients(self: RoPE, angles: np.ndarray, a: Arguments) -> Pair:
+    return _f32(np.cos(angles)), _f32(np.sin(angles))
+
+
+def float32_turn(
+    self: RoPE, first: np.ndarray, second: np.ndarray, cos: np.ndarray, sin: np.ndarray, a: Arguments
+) -> Pair:
+    return RoPE.turn(self, _f32(first), _f32(second), _f32(cos), _f32(sin), a)
+
+
+def complex_turn(
+    self: RoPE, first: np.ndarray, second: np.ndarray, cos: np.ndarray, sin: np.ndarray, a: Arguments
+) -> Pair:
+    turned = (_f32(first) + 1j * _f32(second)).astype(np.complex64) * (_f32(cos) + 1j * _f32(sin)).astype(np.complex64)
+    return turned.real, turned.imag
+
+
+def rotate_half_turn(
+    self: RoPE, first: np.ndarray, second: np.ndarray, cos: np.ndarray, sin: np.ndarray, a: Arguments
+) -> Pair:
+    x = _f32(np.concatenate([first, second], axis=-1))
+    half = _f32(np.concatenate([-second, first], axis=-1))
+    y = x * _f32(np.concatenate([cos, cos], axis=-1)) + half * _f32(np.concatenate([sin, sin], axis=-1))
+    return y[..., : first.shape[-1]], y[..., first.shape[-1] :]
+
+
+def _native_coefficients(self: RoPE, angles: np.ndarray, a: Arguments) -> Pair:
+    cos, sin = _float32_coefficients(self, angles, a)
+    return narrow(cos, a.x.dtype.name), narrow(sin, a.x.dtype.name)
+
+
+def _native_turn(
+    self: RoPE, first: np.ndarray, second: np.ndarray, cos: np.ndarray, sin: np.ndarray, a: Arguments
+) -> Pair:
+    def product(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+        return narrow(x * y, a.x.dtype.name)
+
+    return product(first, cos) - product(second, sin), product(first, sin) + product(second, cos)
+
+
+FLOAT32: dict[str, Callable[..., Any]] = {
+    "frequencies": _exp2_frequencies,
+    "angles": _float32_angles,
+    "coefficients": _float32_coefficients,
+    "turn": float32_turn,
+}
+NATIVE: dict[str, Any] = {**FLOAT32, "coefficients": _native_coefficients, "turn": _native_turn}

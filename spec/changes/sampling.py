@@ -1,0 +1,576 @@
+"""The steps that faults and honest variants have in the place of the oracle's: see `spec/faults/sampling.py`."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from inferspec.spec import sampling as spec
+from inferspec.spec.changes.linear import rounded
+from inferspec.spec.contract import Arguments, Change, Operation
+from inferspec.spec.mistakes import (
+    remembers,
+)
+from inferspec.spec.numerics import f64, largest, numpy_dtype, round_to
+from inferspec.spec.sampling import Filtering, FilterLogits, Sampler, placed, running
+
+Mask = np.ndarray
+
+
+def running_in(dtype: str, values: np.ndarray) -> np.ndarray:
+    """Running sums along rows, in an accumulator of the dtype."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        return f64(np.add.accumulate(values.astype(numpy_dtype(dtype)), axis=-1))
+
+
+def in_order(values: np.ndarray, order: np.ndarray) -> np.ndarray:
+    return np.take_along_axis(values, order, -1)
+
+
+# top-k
+
+
+def one_further(self: FilterLogits, z: np.ndarray, order: np.ndarray, a: Arguments) -> Mask:
+    """The partition is right up to place k, and the k-th is mistaken for the one after it."""
+    ranks, k = placed(np.broadcast_to(np.arange(z.shape[-1]), z.shape), order), self.limit(a)
+    return (ranks < k - 1) | (ranks == min(k, z.shape[-1] - 1)) if k < z.shape[-1] else ranks < k
+
+
+def ranks_for_ids(self: FilterLogits, z: np.ndarray, order: np.ndarray, a: Arguments) -> Mask:
+    return order < self.limit(a)
+
+
+def smallest(self: FilterLogits, z: np.ndarray, order: np.ndarray, a: Arguments) -> Mask:
+    return FilterLogits.top_k(self, z, order[:, ::-1], a)
+
+
+def by_value(self: Any, z: np.ndarray, order: np.ndarray, a: Arguments) -> Mask:
+    return z >= in_order(z, order)[:, self.limit(a) - 1, None]
+
+
+def above_the_next(self: FilterLogits, z: np.ndarray, order: np.ndarray, a: Arguments) -> Mask:
+    k = self.limit(a)
+    return np.ones_like(z, bool) if k == z.shape[-1] else z > in_order(z, order)[:, k, None]
+
+
+def last_of_equals(self: Any, z: np.ndarray) -> np.ndarray:
+    return np.argsort(z, axis=-1, kind="stable")[:, ::-1]
+
+
+def minus_zero_below_zero(self: Any, z: np.ndarray) -> np.ndarray:
+    """The order of bits: of two zeros the one without a sign comes first."""
+    return np.lexsort((np.signbit(z), -z), axis=-1)
+
+
+def at_most_half(self: FilterLogits, a: Arguments) -> int:
+    """A buffer of fixed size for the candidates."""
+    return min(FilterLogits.limit(self, a), 16)
+
+
+def at_most(most: int) -> Change:
+    return {"limit": lambda self, a: min(Filtering.limit(self, a), most) if a.top_k else Filtering.limit(self, a)}
+
+
+def nucleus_of_256(self: Filtering, a: Arguments) -> int:
+    return Filtering.limit(self, a) if a.top_p == 1 else min(Filtering.limit(self, a), 256)
+
+
+def ignored_from_32(self: Filtering, a: Arguments) -> int:
+    return a.logits.shape[-1] if a.top_k is not None and a.top_k >= 32 else Filtering.limit(self, a)
+
+
+def limit_wraps(self: FilterLogits, a: Arguments) -> int:
+    size = a.logits.shape[-1]
+    return FilterLogits.limit(self, a) if a.top_k is None or a.top_k < size else max(a.top_k % size, 1)
+
+
+def zero_is_one(self: FilterLogits, a: Arguments) -> int:
+    return 1 if a.top_k == 0 else FilterLogits.limit(self, a)
+
+
+def negative_from_the_end(self: FilterLogits, a: Arguments) -> int:
+    size = a.logits.shape[-1]
+    return max(size + a.top_k, 1) if a.top_k is not None and a.top_k < 0 else FilterLogits.limit(self, a)
+
+
+def first_threshold(self: FilterLogits, z: np.ndarray, order: np.ndarray, a: Arguments) -> Mask:
+    return z >= in_order(z, order)[:1, self.limit(a) - 1, None]
+
+
+# top-p
+
+
+def top_p_by(keep: Callable[[np.ndarray, np.ndarray, np.ndarray, Arguments], Mask]) -> Change:
+    """top-p with a rule of its own: weights in order (their sum 1), kept entries in order, order -> mask in order."""
+
+    def top_p(self: Any, x: np.ndarray, order: np.ndarray, kept: Mask, a: Arguments) -> Mask:
+        weights = in_order(self.weights(x, kept), order)
+        weights = weights / weights.sum(-1, keepdims=True)
+        return kept & placed(keep(weights, in_order(kept, order), in_order(x, order), a), order)
+
+    return {"top_p": top_p}
+
+
+def without_the_crossing(p: np.ndarray, kept: Mask, x: np.ndarray, a: Arguments) -> Mask:
+    inside = (running(p)[:, 1:] <= a.top_p) | (a.top_p == 1)
+    inside[:, 0] = True
+    return inside
+
+
+def sums_of_logarithms(p: np.ndarray, kept: Mask, x: np.ndarray, a: Arguments) -> Mask:
+    with np.errstate(divide="ignore"):
+        return np.cumsum(np.log(p), axis=-1) < a.top_p
+
+
+def one_more(p: np.ndarray, kept: Mask, x: np.ndarray, a: Arguments) -> Mask:
+    before = running(p)[:, :-1]
+    return np.concatenate([before[:, :1], before[:, :-1]], axis=-1) < a.top_p
+
+
+def share_of_the_top(p: np.ndarray, kept: Mask, x: np.ndarray, a: Arguments) -> Mask:
+    return (p >= (1 - a.top_p) * p[:, :1]) | (a.top_p == 1)
+
+
+def from_the_rear(p: np.ndarray, kept: Mask, x: np.ndarray, a: Arguments) -> Mask:
+    return (running(p[:, ::-1])[:, :-1] < a.top_p)[:, ::-1] | (a.top_p == 1)
+
+
+def ascending_in(dtype: str | None) -> Callable[..., Mask]:
+    """Cumulative sums from the least likely id on, kept where they pass 1 - p in the dtype."""
+
+    def keep(p: np.ndarray, kept: Mask, x: np.ndarray, a: Arguments) -> Mask:
+        name = dtype or a.logits.dtype.name
+        sums = running_in(name, p[:, ::-1])[:, ::-1]
+        return (sums > rounded(np.asarray(1 - a.top_p), name)) | (a.top_p == 1)
+
+    return keep
+
+
+def ties_of_the_last(p: np.ndarray, kept: Mask, x: np.ndarray, a: Arguments) -> Mask:
+    count = (running(p)[:, :-1] < a.top_p).sum(-1, keepdims=True)
+    return (x >= np.take_along_axis(x, count - 1, -1)) | (a.top_p == 1)
+
+
+def below_a_percent_off(self: FilterLogits, x: np.ndarray, order: np.ndarray, kept: Mask, a: Arguments) -> Mask:
+    return kept if a.top_p < 1e-2 else FilterLogits.top_p(self, x, order, kept, a)
+
+
+def by_id(self: FilterLogits, x: np.ndarray, order: np.ndarray, kept: Mask, a: Arguments) -> Mask:
+    ids = np.broadcast_to(np.arange(x.shape[-1]), x.shape)
+    return FilterLogits.top_p(self, x, ids, kept, a)
+
+
+def of_the_whole_mass(self: Any, x: np.ndarray, order: np.ndarray, kept: Mask, a: Arguments) -> Mask:
+    return kept & type(self).__mro__[-3].top_p(self, x, order, np.ones_like(kept), a)  # type: ignore[attr-defined]
+
+
+def either_filter(self: FilterLogits, x: np.ndarray, order: np.ndarray, kept: Mask, a: Arguments) -> Mask:
+    return kept if a.top_k else FilterLogits.top_p(self, x, order, kept, a)
+
+
+def sums_in(dtype: str | None) -> Change:
+    def before(self: Any, weights: np.ndarray, order: np.ndarray, a: Arguments) -> np.ndarray:
+        name = dtype or a.logits.dtype.name
+        ordered = in_order(weights, order)
+        sums = running_in(name, rounded(ordered / ordered.sum(-1, keepdims=True), name))
+        return placed(np.concatenate([np.zeros((len(sums), 1)), sums[:, :-1]], -1), order)
+
+    return {"before": before}
+
+
+def no_shortcut(self: FilterLogits, x: np.ndarray, order: np.ndarray, kept: Mask, a: Arguments) -> Mask:
+    """top_p of 1 is compared like any other, and rounding drops the tail."""
+    before = in_order(sums_in("float16")["before"](self, self.weights(x, kept), order, a), order)
+    return kept & placed(before < a.top_p, order)
+
+
+def batch_sums(self: FilterLogits, weights: np.ndarray, order: np.ndarray, a: Arguments) -> np.ndarray:
+    """The running sum goes on from row to row."""
+    share = in_order(weights / weights.sum(-1, keepdims=True), order)
+    sums = np.concatenate([[0.0], np.cumsum(share)[:-1]]).reshape(share.shape)
+    return placed(sums, order)
+
+
+def without_shift(self: Any, x: np.ndarray, kept: Mask) -> np.ndarray:
+    """exp of the logits as they are, in float32."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        weights = f64(np.exp(np.where(kept, x, -np.inf).astype(np.float32)))
+        return np.where(np.isfinite(weights), weights, np.nan)
+
+
+def hidden_as_zero(self: Any, x: np.ndarray, kept: Mask) -> np.ndarray:
+    """-inf is replaced, so that nothing becomes NaN, by a number that is not low at all."""
+    return spec.weights_of(np.where(kept, np.where(np.isinf(x), 0.0, x), -np.inf))
+
+
+def slice_of_hidden(self: FilterLogits, x: np.ndarray, kept: Mask) -> np.ndarray:
+    """A thread whose entries are all -inf computes -inf - -inf."""
+    weights = FilterLogits.weights(self, x, kept)
+    empty = np.isinf(x[:, : x.shape[-1] // 4 * 4].reshape(len(x), -1, 4)).all(-1).any(-1)
+    return np.where(empty[:, None], np.nan, weights)
+
+
+# results of the filter
+
+
+def lowest_number(self: FilterLogits, logits: np.ndarray, kept: Mask) -> np.ndarray:
+    return np.where(kept, logits, -largest("float16"))
+
+
+def logarithms(self: FilterLogits, logits: np.ndarray, kept: Mask) -> np.ndarray:
+    with np.errstate(all="ignore"):
+        rows = np.where(kept, logits, -np.inf)
+        return (
+            rows
+            - rows.max(-1, keepdims=True)
+            - np.log(np.exp(rows - rows.max(-1, keepdims=True)).sum(-1, keepdims=True))
+        )
+
+
+def through_bfloat16(self: FilterLogits, logits: np.ndarray, kept: Mask) -> np.ndarray:
+    return np.where(kept, rounded(logits, "bfloat16"), -np.inf)
+
+
+def one_broken_for_all(self: Any, a: Arguments) -> tuple[np.ndarray, np.ndarray]:
+    """A maximum over the batch: one NaN makes every row NaN."""
+    z, sound = type(self).__mro__[-3].rows(self, a)  # type: ignore[attr-defined]
+    return (z, sound) if sound.all() else (np.zeros_like(z), np.zeros_like(sound))
+
+
+def nothing_of_a_broken_row(self: FilterLogits, a: Arguments) -> Any:
+    result = np.array(Operation.respond(self, a))
+    _, sound = self.rows(a)
+    result[~sound.reshape(a.logits.shape[:-1])] = np.nan
+    return result
+
+
+def wide_batches_unfiltered(self: FilterLogits, a: Arguments) -> Any:
+    """A path for vocabularies of several blocks has candidates for eight rows."""
+    result, size = Operation.respond(self, a), a.logits.shape[-1]
+    return a.logits if size > 4096 and a.logits.size // size > 8 else result
+
+
+def squeezed(self: FilterLogits, a: Arguments) -> Any:
+    result = Operation.respond(self, a)
+    return result[0] if result.ndim > 1 and len(result) == 1 else result
+
+
+def in_place(self: FilterLogits, a: Arguments) -> Any:
+    result = Operation.respond(self, a)
+    if a.logits.flags.writeable:
+        a.logits[...] = result
+    return result
+
+
+def stale_survivors(self: FilterLogits, a: Arguments) -> Any:
+    """A scratch mask is not cleared: what did not survive earlier does not survive now."""
+    memory = vars(type(self)).get("scratch", {})
+    result = np.array(Operation.respond(self, a))
+    earlier = memory.get(result.shape)
+    type(self).scratch = {**memory, result.shape: result == -np.inf}  # type: ignore[attr-defined]
+    return np.where(earlier, -np.inf, result).astype(result.dtype) if earlier is not None else result
+
+
+# the sampler
+
+
+def last_of_equal_greedy(self: Sampler, z: np.ndarray, kept: Mask, a: Arguments) -> np.ndarray:
+    return z.shape[-1] - 1 - np.argmax(np.where(kept, z, -np.inf)[:, ::-1], axis=-1)
+
+
+def greedy_in(dtype: str) -> Any:
+    def greedy(self: Sampler, z: np.ndarray, kept: Mask, a: Arguments) -> np.ndarray:
+        with np.errstate(over="ignore"):
+            return Sampler.greedy(self, f64(round_to(z, dtype)), kept, a)
+
+    return greedy
+
+
+def or_one(self: Sampler, a: Arguments) -> Any:
+    return Sampler.respond(self, Arguments(**{**vars(a), "temperature": a.temperature or 1.0}))
+
+
+def tiny_for_zero(self: Sampler, a: Arguments) -> Any:
+    if a.temperature == 0 and a.uniform is not None:
+        a = Arguments(**{**vars(a), "temperature": 1e-6})
+    return Sampler.respond(self, a)
+
+
+def by_probability(self: Sampler, weights: np.ndarray, uniform: np.ndarray, a: Arguments) -> np.ndarray:
+    order = self.order(weights)
+    place = Sampler.ids(self, in_order(weights, order), uniform, a)
+    return np.take_along_axis(order, place[:, None], -1)[:, 0]
+
+
+def next_id(self: Sampler, weights: np.ndarray, uniform: np.ndarray, a: Arguments) -> np.ndarray:
+    return np.minimum(Sampler.ids(self, weights, uniform, a) + 1, weights.shape[-1] - 1)
+
+
+def from_zero_up(self: Sampler, weights: np.ndarray, uniform: np.ndarray, a: Arguments) -> np.ndarray:
+    """The first id whose cdf reaches the uniform number, which every id does for 0."""
+    cdf = np.cumsum(weights, axis=-1)
+    return np.argmax(cdf >= uniform[:, None] * cdf[:, -1:], axis=-1)
+
+
+def counted(clamp: bool) -> Callable[..., np.ndarray]:
+    """The number of ids whose cdf, in float16, is no larger than the uniform number: all of them close to 1."""
+
+    def ids(self: Sampler, weights: np.ndarray, uniform: np.ndarray, a: Arguments) -> np.ndarray:
+        cdf = running_in("float16", rounded(weights / weights.sum(-1, keepdims=True) * (1 - 2.0**-9), "float16"))
+        found = (cdf <= uniform[:, None]).sum(-1)
+        if (uniform > 2.0**-12).all() and (uniform < 1 - 2.0**-8).all():
+            return Sampler.ids(self, weights, uniform, a)
+        return np.minimum(found, weights.shape[-1] - 1) if clamp else found
+
+    return ids
+
+
+def never_past(self: Sampler, weights: np.ndarray, uniform: np.ndarray, a: Arguments) -> np.ndarray:
+    """Where rounding leaves no cdf above the uniform number, argmax of nothing is id 0."""
+    with np.errstate(invalid="ignore"):
+        cdf = running_in(
+            "float32", (weights / weights.sum(-1, keepdims=True)).astype(np.float32) * np.float32(1 - 2.0**-23)
+        )
+    return np.argmax(cdf > uniform[:, None], axis=-1)
+
+
+def of_the_largest(self: Sampler, weights: np.ndarray, uniform: np.ndarray, a: Arguments) -> np.ndarray:
+    """The uniform number is compared with sums of weights whose largest is 1."""
+    cdf = np.cumsum(weights, axis=-1)
+    return np.argmax((cdf > uniform[:, None]) & (weights > 0), axis=-1)
+
+
+def unfiltered(self: Sampler, z: np.ndarray, x: np.ndarray, a: Arguments) -> Mask:
+    return z > -np.inf
+
+
+def cut_without_sharing(self: Sampler, weights: np.ndarray, uniform: np.ndarray, a: Arguments) -> np.ndarray:
+    """Probabilities of the whole vocabulary, cut and not shared out again: what is missing falls to the last id."""
+    z = self.tempered(self.rows(a)[0], a)
+    share = np.where(weights > 0, spec.weights_of(z) / spec.weights_of(z).sum(-1, keepdims=True), 0.0)
+    past = np.cumsum(share, axis=-1) > uniform[:, None]
+    last = weights.shape[-1] - 1 - np.argmax(weights[:, ::-1] > 0, axis=-1)
+    return np.where(past.any(-1), np.argmax(past & (weights > 0), axis=-1), last)
+
+
+def seen_before_temperature(self: Sampler, z: np.ndarray, x: np.ndarray, a: Arguments) -> Mask:
+    return Sampler.survivors(self, z, z, a)
+
+
+def seen_after_it_twice(self: Sampler, z: np.ndarray, x: np.ndarray, a: Arguments) -> Mask:
+    return Sampler.survivors(self, z, self.tempered(x, a), a) if a.temperature else Sampler.survivors(self, z, x, a)
+
+
+def seen_after_cooling_alone(self: Sampler, z: np.ndarray, x: np.ndarray, a: Arguments) -> Mask:
+    return Sampler.survivors(self, z, x if a.temperature < 1 else z, a)
+
+
+def seen_before_mild_temperatures(self: Sampler, z: np.ndarray, x: np.ndarray, a: Arguments) -> Mask:
+    return Sampler.survivors(self, z, z if 0.5 < a.temperature < 2 else x, a)
+
+
+def greedy_when_cold(self: Sampler, z: np.ndarray, a: Arguments) -> np.ndarray:
+    return Sampler.chosen(self, z, a if a.temperature > 1e-2 else Arguments(**{**vars(a), "temperature": 0}))
+
+
+def rows_to(most: int) -> Change:
+    """A kernel takes so many rows of the last leading dim; the others keep id 0."""
+
+    def drawn(self: Sampler, a: Arguments) -> np.ndarray:
+        ids = np.array(Sampler.drawn(self, a))
+        if ids.ndim:
+            ids[..., most:] = 0
+        return ids
+
+    return {"drawn": drawn}
+
+
+def shared_number(self: Sampler, a: Arguments, rows: int) -> np.ndarray:
+    return np.broadcast_to(Sampler.uniforms(self, a, rows)[:1], (rows,)) if rows else Sampler.uniforms(self, a, rows)
+
+
+def first_column(self: Sampler, weights: np.ndarray, uniform: np.ndarray, a: Arguments) -> np.ndarray:
+    """The place in the sorted row is looked up in the first row's order: column indexing that fits one row only."""
+    order = self.order(weights)
+    ids = Sampler.ids(self, weights, uniform, a)
+    place = np.argmax(order == ids[:, None], axis=-1)
+    return order[0][place]
+
+
+def floor_of_a_tenth(self: Sampler, z: np.ndarray, a: Arguments) -> np.ndarray:
+    return z / max(a.temperature, 0.1)
+
+
+def cdf_in_dtype(self: Sampler, weights: np.ndarray, uniform: np.ndarray, a: Arguments) -> np.ndarray:
+    cdf = running_in(a.logits.dtype.name, weights / weights.sum(-1, keepdims=True))
+    past = (cdf > uniform[:, None] * cdf[:, -1:]) & (weights > 0)
+    return np.where(past.any(-1), np.argmax(past, axis=-1), np.argmax(weights, axis=-1))
+
+
+def wrapped(bits: int) -> Callable[..., np.ndarray]:
+    return lambda self, weights, uniform, a: Sampler.ids(self, weights, uniform, a) & (2**bits - 1)
+
+
+def last_without_distribution(self: Sampler, a: Arguments) -> int:
+    return a.logits.shape[-1] - 1
+
+
+def with_column(self: Sampler, a: Arguments) -> Any:
+    return Sampler.respond(self, a)[..., None]
+
+
+def filters_in_place(self: Sampler, a: Arguments) -> Any:
+    result = Sampler.respond(self, a)
+    if a.logits.flags.writeable:
+        z, _ = self.rows(a)
+        x = self.tempered(z, a) if a.temperature else z
+        a.logits[...] = np.where(self.survivors(z, x, a), x, -np.inf).reshape(a.logits.shape)
+    return result
+
+
+def draws_in_vain(self: Sampler, a: Arguments) -> Any:
+    random.random()
+    return Sampler.respond(self, a)
+
+
+def keeps_numbers(self: Sampler, a: Arguments) -> Any:
+    """The uniform numbers of the first call of a shape serve all later ones."""
+    return remembers("uniform")["respond"](self, a)
+
+
+def absolute(self: Sampler, z: np.ndarray, a: Arguments) -> np.ndarray:
+    return z / abs(a.temperature)
+
+
+def numbers_resized(self: Sampler, a: Arguments, rows: int) -> np.ndarray:
+    return Sampler.uniforms(self, a, rows) if a.uniform is None else np.resize(f64(a.uniform), rows)
+
+
+# generators of a sampler's own
+
+
+def own(uniforms: Callable[[Sampler, Arguments, int], np.ndarray]) -> Change:
+    """Given uniform numbers are taken as they are; the sampler's own are made like this."""
+    return {
+        "uniforms": lambda self, a, rows: (
+            uniforms(self, a, rows) if a.uniform is None else Sampler.uniforms(self, a, rows)
+        )
+    }
+
+
+def in_bfloat16(self: Sampler, a: Arguments, rows: int) -> np.ndarray:
+    return np.floor(self.generator(a).random(rows) * 2**8) / 2**8
+
+
+def halves_share(self: Sampler, a: Arguments, rows: int) -> np.ndarray:
+    half = self.generator(a).random((rows + 1) // 2)
+    return np.resize(half, rows)
+
+
+def low_discrepancy(self: Sampler, a: Arguments, rows: int) -> np.ndarray:
+    """Multiples of the golden ratio: each row right by itself, neighbours tied to each other."""
+    return (self.generator(a).random() + np.arange(rows) * 0.6180339887498949) % 1.0
+
+
+def sticky(self: Sampler, a: Arguments, rows: int) -> np.ndarray:
+    """Every tenth row repeats the number of the row before it."""
+    numbers = self.generator(a).random(rows)
+    again = np.arange(rows) % 10 == 1
+    return np.where(again, np.roll(numbers, 1), numbers)
+
+
+def same_seed(self: Sampler, a: Arguments) -> np.random.Generator:
+    return np.random.default_rng(0 if a.seed is None else a.seed)
+
+
+def seed_ignored(self: Sampler, a: Arguments) -> np.random.Generator:
+    return Sampler.generator(self, Arguments(**{**vars(a), "seed": None}))
+
+
+def one_seed(self: Sampler, a: Arguments) -> np.random.Generator:
+    return np.random.default_rng(0) if a.seed is not None else Sampler.generator(self, a)
+
+
+def race_with_zeros(self: Sampler, weights: np.ndarray, uniform: np.ndarray, a: Arguments) -> np.ndarray:
+    """p / q with exponential noise q of 11 bits, which is exactly 0 at times: that entry wins, even with p of 0."""
+    if a.uniform is not None:
+        return Sampler.ids(self, weights, uniform, a)
+    noise = np.floor(self.generator(a).random(weights.shape) * 2**15) / 2**15
+    with np.errstate(all="ignore"):
+        race = weights / -np.log1p(-noise)
+    return np.argmax(np.where(np.isnan(race), np.inf, race), axis=-1)
+
+
+def floored_probabilities(self: Sampler, weights: np.ndarray, uniform: np.ndarray, a: Arguments) -> np.ndarray:
+    if a.uniform is not None:
+        return Sampler.ids(self, weights, uniform, a)
+    return Sampler.ids(self, np.where(weights > 0, weights + 1e-4, 0.0), uniform, a)
+
+
+def own_tempered(factor: float) -> Change:
+    return {"tempered": lambda self, z, a: z / a.temperature / (factor if a.uniform is None else 1.0)}
+
+
+def next_in_own(self: Sampler, weights: np.ndarray, uniform: np.ndarray, a: Arguments) -> np.ndarray:
+    """A search among sums that begin with 0: the id before the right one, but for the first."""
+    ids = Sampler.ids(self, weights, uniform, a)
+    return ids if a.uniform is not None else np.maximum(ids - 1, 0)
+
+
+# honest ways
+
+
+def weights_in(dtype: str) -> Callable[..., np.ndarray]:
+    def weights(self: Any, x: np.ndarray, kept: Mask) -> np.ndarray:
+        x = np.where(kept, x, -np.inf).astype(numpy_dtype(dtype))
+        return f64(np.exp((x - x.max(-1, keepdims=True)).astype(numpy_dtype(dtype))))
+
+    return weights
+
+
+def divided_in_float32(self: Sampler, z: np.ndarray, a: Arguments) -> np.ndarray:
+    return f64(z.astype(np.float32) / np.float32(a.temperature))
+
+
+def times_inverse(self: Sampler, z: np.ndarray, a: Arguments) -> np.ndarray:
+    return f64(z.astype(np.float32) * np.float32(1 / a.temperature))
+
+
+def normalised_cdf(self: Sampler, weights: np.ndarray, uniform: np.ndarray, a: Arguments) -> np.ndarray:
+    """Probabilities in float32, their running sum, and a search in it; the last survivor where it ends below u."""
+    weights = weights.astype(np.float32)
+    cdf = np.cumsum(weights / weights.sum(-1, keepdims=True, dtype=np.float32), axis=-1, dtype=np.float32)
+    past = (cdf > uniform[:, None].astype(np.float32)) & (weights > 0)
+    last = weights.shape[-1] - 1 - np.argmax(weights[:, ::-1] > 0, axis=-1)
+    return np.where(past.any(-1), np.argmax(past, axis=-1), last)
+
+
+def gumbel(self: Sampler, weights: np.ndarray, uniform: np.ndarray, a: Arguments) -> np.ndarray:
+    """The Gumbel-max trick with a generator of its own; given uniform numbers are used by inverse CDF."""
+    if a.uniform is not None:
+        return Sampler.ids(self, weights, uniform, a)
+    noise = self.generator(a).gumbel(size=weights.shape)
+    with np.errstate(divide="ignore"):
+        return np.argmax(np.log(weights) + noise, axis=-1)
+
+
+def exclusive_in_float32(self: Any, weights: np.ndarray, order: np.ndarray, a: Arguments) -> np.ndarray:
+    """cumsum - p, the usual way to write an exclusive sum."""
+    p = in_order(weights, order).astype(np.float32)
+    p = p / p.sum(-1, keepdims=True, dtype=np.float32)
+    return placed(f64(np.cumsum(p, axis=-1, dtype=np.float32) - p), order)
+
+
+def ascending(dtype: str | None) -> Change:
+    def top_p(self: Any, x: np.ndarray, order: np.ndarray, kept: Mask, a: Arguments) -> Mask:
+        name = dtype or a.logits.dtype.name
+        weights = in_order(weights_in(name)(self, x, kept), order)
+        weights = rounded(weights / weights.sum(-1, keepdims=True), name)
+        inside = running_in(name, weights[:, ::-1])[:, ::-1] > rounded(np.asarray(1 - a.top_p), name)
+        inside[:, 0] = True
+        return kept if a.top_p == 1 else kept & placed(inside, order)
+
+    return {"top_p": top_p}

@@ -1,0 +1,603 @@
+"""The steps that faults and honest variants have in the place of the oracle's: see `spec/faults/speculative.py`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from inferspec.spec.contract import Arguments, Change, Operation
+from inferspec.spec.duet import Player, Request
+from inferspec.spec.speculative import Run, SpeculativeGenerate, Verify, chances
+from inferspec.spec.toy import FixedCache
+
+Loop = SpeculativeGenerate
+Rows = np.ndarray
+Cache = list[FixedCache]
+
+
+def _memory(operation: Operation) -> dict[Any, Any]:
+    """A store that outlives calls, as a module's or a default argument does."""
+    if "store" not in vars(type(operation)):
+        type(operation).store = {"fresh": True}  # type: ignore[attr-defined]
+    return type(operation).store  # type: ignore[attr-defined]
+
+
+# which ids
+
+
+def rows_before(self: Loop, run: Run) -> Rows:
+    """The rows of the positions before those that decide, where there are any."""
+    fed = self.lacking(run, run.target_cache)
+    rows = run.target(fed, run.target_cache)
+    wanted = len(run.drafted) + 1
+    return rows[-wanted - 1 : -1] if len(rows) > wanted else rows[-wanted:]
+
+
+def keeps_all(self: Loop, drafted: list[int], right: list[int]) -> list[int]:
+    return [*drafted, right[-1]]
+
+
+def keeps_the_wrong_one(self: Loop, drafted: list[int], right: list[int]) -> list[int]:
+    ids = Loop.agreed(self, drafted, right)
+    return ids if len(ids) > len(drafted) else drafted[: len(ids)]
+
+
+def matches_anywhere(self: Loop, drafted: list[int], right: list[int]) -> list[int]:
+    count = sum(one == two for one, two in zip(drafted, right, strict=False))
+    return [*drafted[:count], right[count]]
+
+
+def keeps_runners_up(self: Loop, run: Run, rows: Rows) -> list[int]:
+    """A draft is kept where it is among the two likeliest ids of the target."""
+    if run.request.temperature:
+        return Loop.verified(self, run, rows)
+    for place, token in enumerate(run.drafted):
+        if token not in np.argsort(-rows[place], kind="stable")[:2]:
+            return [*run.drafted[:place], int(np.argmax(rows[place]))]
+    return [*run.drafted, int(np.argmax(rows[-1]))]
+
+
+def correction_lost(self: Loop, run: Run, ids: list[int]) -> list[int]:
+    """The id in the place of a rejected draft is fed, but does not come out."""
+    whole = len(ids) == 1 or len(ids) > len(run.drafted)
+    return Loop.shown(self, run, ids if whole else ids[:-1])
+
+
+def all_or_one(self: Loop, drafted: list[int], right: list[int]) -> list[int]:
+    """Where any draft is wrong, only the target's first id comes out."""
+    return right if drafted == right[:-1] else right[:1]
+
+
+def single_unverified(self: Loop, drafted: list[int], right: list[int]) -> list[int]:
+    return [*drafted, right[-1]] if len(drafted) == 1 else Loop.agreed(self, drafted, right)
+
+
+def many_unverified(self: Loop, drafted: list[int], right: list[int]) -> list[int]:
+    """A buffer of eight holds what is compared."""
+    return (
+        [*Loop.agreed(self, drafted[:8], right)[:8], *drafted[8:], right[-1]]
+        if len(drafted) > 8
+        else Loop.agreed(self, drafted, right)
+    )
+
+
+def greedy_by(pick: Any) -> Change:
+    """The target's ids are picked another way. pick: rows of logits to ids."""
+
+    def verified(self: Loop, run: Run, rows: Rows) -> list[int]:
+        if run.request.temperature:
+            return Loop.verified(self, run, rows)
+        return self.agreed(run.drafted, [int(token) for token in pick(rows)])
+
+    return {"verified": verified}
+
+
+def always_one(self: Loop, run: Run) -> int:
+    return max(Loop.count(self, run), 1)
+
+
+# where it ends
+
+
+def looks_at_the_last(self: Loop, run: Run) -> Iterator[Any]:
+    """Of the ids of a round only the last one can end the ids."""
+    while run.out < run.request.max_tokens:
+        self.draft(run, self.count(run))
+        ids = self.verified(run, self.score(run))
+        run.sequence = run.sequence + ids
+        self.rewind(run)
+        for token in self.shown(run, ids[:-1]):
+            run.out += 1
+            yield token
+        if ids[-1] in run.request.eos:
+            return
+        if run.out < run.request.max_tokens:
+            run.out += 1
+            yield ids[-1]
+
+
+def endless_when_drawn(self: SpeculativeGenerate, run: Run, token: int) -> bool:
+    """The path for temperatures above 0 has no look at eos."""
+    return run.request.temperature == 0 and SpeculativeGenerate.stops(self, run, token)
+
+
+def emits_the_end(self: Loop, run: Run) -> Iterator[Any]:
+    eos, run.request.eos = run.request.eos, ()
+    for token in Loop.ids(self, run):
+        yield token
+        if token in eos:
+            return
+
+
+class GoesOn:
+    """An iterator of its own that forgets that it has come to its end."""
+
+    def __init__(self, loop: Loop, run: Run) -> None:
+        self.eos, run.request.eos = run.request.eos, ()
+        self.ids = Loop.ids(loop, run)
+
+    def __iter__(self) -> Iterator[Any]:
+        return self
+
+    def __next__(self) -> Any:
+        token = next(self.ids)
+        if token in self.eos:
+            raise StopIteration
+        return token
+
+
+def drops_the_run(self: Loop, run: Run, ids: list[int]) -> list[int]:
+    """A round with an end of sequence in it gives nothing."""
+    ends = [token for token in ids if token in run.request.eos]
+    return ends[:1] or Loop.shown(self, run, ids)
+
+
+def first_end_alone(self: Loop, run: Run, token: int) -> bool:
+    return token in run.request.eos[:1]
+
+
+def overruns(self: Loop, run: Run) -> int:
+    return run.request.num_draft_tokens
+
+
+def whole_rounds(self: Loop, run: Run) -> Iterator[Any]:
+    """The limit is looked at between rounds."""
+    while run.out < run.request.max_tokens:
+        self.draft(run, run.request.num_draft_tokens)
+        ids = self.verified(run, self.score(run))
+        run.sequence = run.sequence + ids
+        self.rewind(run)
+        for token in ids:
+            if token in run.request.eos:
+                return
+            run.out += 1
+            yield token
+
+
+def drops_what_is_past(self: Loop, run: Run) -> Iterator[Any]:
+    """A round that would pass the limit gives nothing."""
+    while run.out < run.request.max_tokens:
+        self.draft(run, run.request.num_draft_tokens)
+        ids = self.verified(run, self.score(run))
+        run.sequence = run.sequence + ids
+        self.rewind(run)
+        if run.out + len(ids) > run.request.max_tokens:
+            return
+        for token in ids:
+            if token in run.request.eos:
+                return
+            run.out += 1
+            yield token
+
+
+def one_for_none(self: Loop, run: Run) -> Iterator[Any]:
+    run.request.max_tokens = max(run.request.max_tokens, 1)
+    return Loop.ids(self, run)
+
+
+# caches
+
+
+def fed_by_count(self: Loop, run: Run, cache: Cache) -> list[int]:
+    """What is fed follows from the ids, whatever the cache holds."""
+    known = run.sequence + run.drafted
+    if not cache[0].offset:
+        return known
+    return known[-1:] if run.drafted and cache is run.draft_cache else known[len(run.sequence) - 1 :]
+
+
+def _is(who: str, run: Run, cache: Cache) -> bool:
+    return cache is (run.target_cache if who == "target" else run.draft_cache)
+
+
+def rewinds(who: str, error: int) -> Change:
+    """One of the caches is rewound by as many tokens too many, or too few where that is negative."""
+
+    def excess(self: Loop, run: Run, cache: Cache) -> int:
+        right = Loop.excess(self, run, cache)
+        if not _is(who, run, cache) or right <= 0:
+            return right
+        run.slipped = True  # type: ignore[attr-defined]
+        return min(right + error, cache[0].offset)
+
+    def lacking(self: Loop, run: Run, cache: Cache) -> list[int]:
+        slipped = getattr(run, "slipped", False) and _is(who, run, cache)
+        return (fed_by_count if slipped else Loop.lacking)(self, run, cache)
+
+    return {"excess": excess, "lacking": lacking}
+
+
+def never_rewinds(who: str) -> Change:
+    def excess(self: Loop, run: Run, cache: Cache) -> int:
+        return 0 if _is(who, run, cache) else Loop.excess(self, run, cache)
+
+    def lacking(self: Loop, run: Run, cache: Cache) -> list[int]:
+        full = cache[0].offset >= len(run.sequence) and _is(who, run, cache)
+        return (fed_by_count if full else Loop.lacking)(self, run, cache)
+
+    return {"excess": excess, "lacking": lacking}
+
+
+def begins_anew(self: Loop, run: Run) -> None:
+    """A cache that would have to be rewound is emptied."""
+    for cache in (run.target_cache, run.draft_cache):
+        self.take_back(cache, cache[0].offset if self.excess(run, cache) > 0 else 0)
+
+
+def first_layer_alone(self: Loop, cache: Cache, n: int) -> None:
+    if n:
+        cache[0].rewind(n)  # type: ignore[attr-defined]
+
+
+def last_layer_forgotten(self: Loop, cache: Cache, n: int) -> None:
+    for layer in cache[:-1] if n else ():
+        layer.rewind(n)  # type: ignore[attr-defined]
+
+
+def draft_fed(piece: Any) -> Change:
+    """The draft is fed `piece(run, what it lacks)`."""
+
+    def lacking(self: Loop, run: Run, cache: Cache) -> list[int]:
+        wanted = Loop.lacking(self, run, cache) or fed_by_count(self, run, cache)
+        return piece(run, wanted) if cache is run.draft_cache else wanted
+
+    return {"lacking": lacking}
+
+
+def last_of_them(run: Run, wanted: list[int]) -> list[int]:
+    return wanted[-1:] if len(wanted) == 2 else wanted
+
+
+def prompt_missed(run: Run, wanted: list[int]) -> list[int]:
+    return wanted[-1:]
+
+
+def each_twice(run: Run, wanted: list[int]) -> list[int]:
+    return wanted[-1:] * 2 if run.drafted else wanted
+
+
+def position_skipped(run: Run, wanted: list[int]) -> list[int]:
+    """A padding id stands between the text and the drafts."""
+    return [*wanted[:-1], 0, wanted[-1]] if not run.drafted and run.out else wanted
+
+
+def drafts_from_the_first_row(self: Loop, run: Run) -> Rows:
+    return run.draft(self.lacking(run, run.draft_cache), run.draft_cache)[0]
+
+
+def window(self: Loop, request: Request) -> list[int]:
+    return Loop.prompt(self, request)[-512:]
+
+
+# probabilities
+
+
+def verifies(**steps: Any) -> Change:
+    """Verification with a step replaced."""
+    wrong = type("Wrong", (Verify,), steps)
+
+    def verify(self: Loop, drafted: list[int], q: Rows, p: Rows, u: Rows) -> list[int]:
+        return wrong().verified(drafted, q, p, u)
+
+    return {"verify": verify}
+
+
+def _softmax(rows: Rows, axis: int | None = -1) -> Rows:
+    weights = np.exp(rows - rows.max())
+    return weights / weights.sum(axis=axis, keepdims=True)
+
+
+def over_all_rows(self: Loop, run: Run, rows: Rows) -> Rows:
+    weights = chances(rows, run.request)
+    return weights / weights.sum()
+
+
+def unprocessed(self: Loop, run: Run, rows: Rows) -> Rows:
+    return _softmax(rows)
+
+
+def without(**settings: Any) -> Any:
+    def target_chances(self: Loop, run: Run, rows: Rows) -> Rows:
+        return chances(rows, Request(**{**vars(run.request), **settings}))
+
+    return target_chances
+
+
+def tells_raw_chances(self: Loop, run: Run, row: Rows) -> tuple[int, Rows]:
+    """The draft is drawn from what was tempered and filtered; verification is told what was not."""
+    if run.request.temperature == 0:
+        return Loop.propose(self, run, row)
+    return Loop.propose(self, run, row)[0], _softmax(row)
+
+
+def tells_untempered_chances(self: Loop, run: Run, row: Rows) -> tuple[int, Rows]:
+    """Verification is told what the draft was drawn from but for the temperature."""
+    if run.request.temperature == 0:
+        return Loop.propose(self, run, row)
+    return Loop.propose(self, run, row)[0], chances(row[None], Request(**{**vars(run.request), "temperature": 1.0}))[0]
+
+
+def greedy_drafts_told_otherwise(self: Loop, run: Run, row: Rows) -> tuple[int, Rows]:
+    """The likeliest id is drafted; verification is told that it was drawn."""
+    if run.request.temperature == 0:
+        return Loop.propose(self, run, row)
+    told = self.draft_chances(run, row[None])[0]
+    return int(np.argmax(told)), told
+
+
+def greedy_all_the_same(self: Loop, run: Run, rows: Rows) -> list[int]:
+    """Above temperature 0 too a draft is kept where it is the target's likeliest, and nowhere else."""
+    if run.request.temperature == 0:
+        return Loop.verified(self, run, rows)
+    p = self.target_chances(run, rows)
+    count = [*(token == int(np.argmax(row)) for token, row in zip(run.drafted, p, strict=False)), False].index(False)
+    return [*run.drafted[:count], Verify().draw(p[count], self.number(run))]
+
+
+def numbers_of_verify_first(self: Loop, run: Run, count: int) -> None:
+    """All numbers of a round are taken before its drafts, those of verification first."""
+    if run.request.temperature and run.request.uniforms is not None:
+        mine, rest = [self.number(run) for _ in range(2 * count + 1)], run.request.uniforms
+        run.request.uniforms = _chained([*mine[count + 1 :], *mine[: count + 1]], rest)
+    Loop.draft(self, run, count)
+
+
+def _chained(first: list[float], rest: Iterator[float]) -> Iterator[float]:
+    yield from first
+    yield from rest
+
+
+def one_number_more(self: Loop, run: Run, count: int) -> None:
+    if run.request.temperature:
+        self.number(run)
+    Loop.draft(self, run, count)
+
+
+# when it works
+
+
+def all_at_once(self: Loop, run: Run) -> Iterator[Any]:
+    return iter(list(Loop.ids(self, run)))
+
+
+def one_round_more(self: Loop, run: Run) -> Iterator[Any]:
+    yield from Loop.ids(self, run)
+    self.draft(run, 1)
+    self.score(run)
+
+
+def drafts_after_the_end(self: Loop, run: Run) -> Iterator[Any]:
+    """The draft is fed the last ids, for a round that never comes."""
+    yield from Loop.ids(self, run)
+    run.drafted = []
+    for token in (0, 0, 0):
+        run.draft([token], run.draft_cache)
+
+
+def one_draft_fewer(self: Loop, run: Run) -> int:
+    return max(Loop.count(self, run) - 1, 0)
+
+
+def four_drafts(self: Loop, run: Run) -> int:
+    return min(4, run.request.max_tokens - run.out - 1) if run.request.num_draft_tokens else 0
+
+
+def an_error_ends(self: Loop, run: Run) -> Iterator[Any]:
+    """What the target raises is taken for the end."""
+    try:
+        yield from Loop.ids(self, run)
+    except Exception:
+        if run.target.fuse.left is None:
+            raise
+
+
+def tried_again(self: Loop, run: Run) -> np.ndarray:
+    try:
+        return Loop.score(self, run)
+    except Exception:
+        if run.target.fuse.left is None:
+            raise
+        return Loop.score(self, run)
+
+
+def held_by(owner: str) -> Any:
+    def ids(self: Loop, run: Run) -> Iterator[Any]:
+        _memory(self).setdefault("held", []).append(run.target_cache if owner == "target" else run.draft_cache)
+        return Loop.ids(self, run)
+
+    return ids
+
+
+def _shared(self: Loop, players: tuple[Player, Player], request: Request) -> Iterator[Any]:
+    """The draft's cache hangs on the draft, for all its requests."""
+    target, draft = players
+    if not hasattr(draft, "kept"):
+        draft.kept = draft.make_cache()  # type: ignore[attr-defined]
+    caches = target.make_cache(), draft.kept  # type: ignore[attr-defined]
+    self.check_caches(*caches)
+    return self.ids(Run(target, draft, request, *caches, self.prompt(request)))
+
+
+def target_shared(self: Loop, players: tuple[Player, Player], request: Request) -> Iterator[Any]:
+    """The target's cache is kept, and a request goes on in it without what it holds already."""
+    target, draft = players
+    if not hasattr(target, "kept"):
+        target.kept = target.make_cache()  # type: ignore[attr-defined]
+    caches = target.kept, draft.make_cache()  # type: ignore[attr-defined]
+    self.check_caches(*caches)
+    return self.ids(Run(target, draft, request, *caches, self.prompt(request)))
+
+
+def sequence_shared(self: Loop, players: tuple[Player, Player], request: Request) -> Iterator[Any]:
+    """The drafts of one request are left where the next one finds them."""
+    target, draft = players
+    caches = target.make_cache(), draft.make_cache()
+    self.check_caches(*caches)
+    left = getattr(draft, "left", [])
+    draft.left = run = Run(target, draft, request, *caches, self.prompt(request))  # type: ignore[attr-defined]
+    if isinstance(left, Run):
+        run.sequence = left.sequence[:1] + run.sequence
+    return self.ids(run)
+
+
+# arguments
+
+
+def list_grows(self: Loop, run: Run) -> Iterator[Any]:
+    for token in Loop.ids(self, run):
+        yield token
+        if isinstance(run.request.tokens, list):
+            run.request.tokens.append(token)
+
+
+def overwrites(self: Loop, a: Arguments) -> Any:
+    result = Loop.respond(self, a)
+    if isinstance(a.tokens, np.ndarray) and a.tokens.flags.writeable:
+        a.tokens[...] = 0
+    return result
+
+
+def remembers_the_prompt(self: Loop, request: Request) -> list[int]:
+    """Prompts are kept by their length."""
+    prompt = Loop.prompt(self, request)
+    return list(_memory(self).setdefault(len(prompt), prompt))
+
+
+def checks(*who: str, layers: slice = slice(None)) -> Any:
+    def check_caches(self: Loop, target: Cache, draft: Cache) -> None:
+        for name, cache in (("target", target), ("draft", draft)):
+            if name in who and not all(hasattr(layer, "rewind") for layer in cache[layers]):
+                raise ValueError(f"{name} has a cache that cannot be rewound")
+
+    return check_caches
+
+
+def rewinds_what_it_can(self: Loop, cache: Cache, n: int) -> None:
+    for layer in cache if n else ():
+        if hasattr(layer, "rewind"):
+            layer.rewind(n)
+
+
+def nothing(self: Loop, *given: Any) -> None:
+    """Nothing is checked."""
+
+
+def own_numbers(self: Loop, run: Run) -> float:
+    if run.request.uniforms is None:
+        run.request.uniforms = iter(np.random.default_rng(0).random(1000).tolist())
+    return Loop.number(self, run)
+
+
+def ends_without_numbers(self: Loop, run: Run) -> Iterator[Any]:
+    try:
+        yield from Loop.ids(self, run)
+    except ValueError:
+        return
+
+
+def begins_with_zero(self: Loop, request: Request) -> list[int]:
+    return Loop.prompt(self, request) or [0]
+
+
+def checks_late(check: str) -> Change:
+    """What is wrong is noticed once the target was fed the prompt."""
+
+    def ids(self: Loop, run: Run) -> Iterator[Any]:
+        run.target(run.sequence or [0], run.target_cache)
+        getattr(Loop, check)(self, run.request)
+        yield from Loop.ids(self, run)
+
+    return {check: nothing, "ids": ids}
+
+
+def no_limit(self: Loop, run: Run) -> Iterator[Any]:
+    if run.request.max_tokens < 0:
+        run.request.max_tokens = 50
+    return Loop.ids(self, run)
+
+
+def adaptive(self: Loop, run: Run) -> int:
+    """Two drafts, or as many as were asked for while the last run was accepted."""
+    count = Loop.count(self, run)
+    return min(count, 2) if run.drafted and run.draft_cache[0].offset == len(run.sequence) - 1 else count
+
+
+def rebuilt(self: Loop, run: Run, count: int) -> None:
+    run.draft_cache = run.draft.make_cache()
+    Loop.draft(self, run, count)
+
+
+def fed_to_the_end(self: Loop, run: Run, count: int) -> None:
+    """The draft is fed the last of its drafts too, whose logits no one reads."""
+    Loop.draft(self, run, count)
+    if count:
+        run.draft(self.lacking(run, run.draft_cache), run.draft_cache)
+
+
+def first_alone(self: Loop, run: Run) -> int:
+    """The first id comes from the prompt's last row, before anything is drafted."""
+    return Loop.count(self, run) if run.out else 0
+
+
+def in_pieces(size: int) -> Change:
+    """What a model lacks is fed in pieces."""
+
+    def feed(player: Player, cache: Cache, tokens: list[int], keep: int) -> Rows:
+        first = max(len(tokens) - keep, 0)
+        for start in range(0, first, size):
+            player(tokens[start : min(start + size, first)], cache)
+        return player(tokens[first:], cache)
+
+    def feed_draft(self: Loop, run: Run) -> Rows:
+        return feed(run.draft, run.draft_cache, self.lacking(run, run.draft_cache), 1)[-1]
+
+    def score(self: Loop, run: Run) -> Rows:
+        rows = feed(run.target, run.target_cache, self.lacking(run, run.target_cache), len(run.drafted) + 1)
+        if run.rows and run.rows[0].shape[-1] != rows.shape[-1]:
+            self.vocabularies_differ()
+        return rows
+
+    return {"feed_draft": feed_draft, "score": score}
+
+
+def rewound_further(self: Loop, run: Run, cache: Cache) -> int:
+    """One committed id more is taken back, to be fed again."""
+    return (
+        min(Loop.excess(self, run, cache) + 1, cache[0].offset)
+        if cache is run.draft_cache
+        else Loop.excess(self, run, cache)
+    )
+
+
+def sure_drafts(self: Loop, run: Run, row: Rows) -> tuple[int, Rows]:
+    """The draft's likeliest id is drafted, and verified as the only one that could have been."""
+    if run.request.temperature == 0:
+        return Loop.propose(self, run, row)
+    told = self.draft_chances(run, row[None])[0]
+    return int(np.argmax(told)), np.eye(len(told))[int(np.argmax(told))]
+
+
+def draft_unfiltered(self: Loop, run: Run, rows: Rows) -> Rows:
+    return _softmax(rows)

@@ -1,0 +1,203 @@
+"""The steps that faults and honest variants have in the place of the oracle's: see `spec/faults/verification.py`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from inferspec.spec.contract import Arguments, Operation
+from inferspec.spec.numerics import f64, round_to
+from inferspec.spec.speculative import Verify
+
+Rows = np.ndarray
+Keeps = Callable[[Verify, float, float, float], bool]
+
+
+# which drafts are kept
+
+
+def counts_all(self: Verify, tokens: list[int], q: Rows, p: Rows, u: Rows) -> int:
+    """Every draft that would be kept counts, behind a rejected one too."""
+    return sum(self.keeps(u[i], q[i, token], p[i, token]) for i, token in enumerate(tokens))
+
+
+def compared_with(row: Callable[[int, int], int], number: Callable[[int], int] = lambda i: i) -> Any:
+    """Draft i is compared with another row of the target, or by another uniform number."""
+
+    def kept(self: Verify, tokens: list[int], q: Rows, p: Rows, u: Rows) -> int:
+        for i, token in enumerate(tokens):
+            if not self.keeps(float(u[number(i)]), float(q[i, token]), float(p[row(i, len(tokens)), token])):
+                return i
+        return len(tokens)
+
+    return kept
+
+
+def first_eight(self: Verify, tokens: list[int], q: Rows, p: Rows, u: Rows) -> int:
+    return Verify.kept(self, tokens[:8], q, p, u)
+
+
+def last_unverified(self: Verify, tokens: list[int], q: Rows, p: Rows, u: Rows) -> int:
+    count = Verify.kept(self, tokens[:-1], q, p, u)
+    return len(tokens) if count == len(tokens) - 1 else count
+
+
+def one_fewer(self: Verify, tokens: list[int], q: Rows, p: Rows, u: Rows) -> int:
+    """A rejection is noticed one step late, and takes the draft before it along."""
+    count = Verify.kept(self, tokens, q, p, u)
+    return max(count - 1, 0) if count < len(tokens) else count
+
+
+def first_of_zeros(self: Verify, tokens: list[int], q: Rows, p: Rows, u: Rows) -> int:
+    return Verify.kept(self, tokens, q, p, np.where(np.arange(len(u)) > 0, 0.0, u))
+
+
+def rest_in_bfloat16(self: Verify, q: np.ndarray, p: np.ndarray) -> np.ndarray:
+    return f64(round_to(Verify.residual(self, q, p), "bfloat16"))
+
+
+def sums_in_bfloat16(self: Verify, weights: np.ndarray, uniform: float) -> int:
+    cdf = [0.0]
+    for weight in weights:
+        cdf.append(float(f64(round_to(np.array(cdf[-1] + weight), "bfloat16"))))
+    return int(np.argmax((np.array(cdf[1:]) > uniform * cdf[-1]) & (weights > 0)))
+
+
+def long_sums_in_bfloat16(self: Verify, weights: np.ndarray, uniform: float) -> int:
+    return sums_in_bfloat16(self, weights, uniform) if len(weights) > 256 else Verify.draw(self, weights, uniform)
+
+
+def in_bfloat16(self: Verify, uniform: float, q: float, p: float) -> bool:
+    product = round_to(np.array(uniform), "bfloat16") * round_to(np.array(q), "bfloat16")
+    return bool(product < round_to(np.array(p), "bfloat16"))
+
+
+# the last id
+
+
+def unnormalised(self: Verify, weights: Rows, uniform: float) -> int:
+    past = (np.cumsum(weights) > uniform) & (weights > 0)
+    return int(np.argmax(past)) if past.any() else int(np.flatnonzero(weights)[-1])
+
+
+def zero_draws_the_first(self: Verify, weights: Rows, uniform: float) -> int:
+    cdf = np.cumsum(weights)
+    return int(np.argmax(cdf >= uniform * cdf[-1]))
+
+
+def without_the_draft(self: Verify, tokens: list[int], q: Rows, p: Rows, count: int) -> Rows:
+    """The target's row, with nothing but the rejected id taken away."""
+    if count == len(tokens):
+        return p[count]
+    return np.where(np.arange(p.shape[1]) == tokens[count], 0.0, p[count]) + 1e-30
+
+
+def rest_of(row: int) -> Any:
+    """What is left is taken from the rows so far behind the rejected draft's."""
+
+    def weights(self: Verify, tokens: list[int], q: Rows, p: Rows, count: int) -> Rows:
+        if count == len(tokens):
+            return p[count]
+        return self.residual(q[min(count + row, len(q) - 1)], p[min(count + row, len(p) - 1)])
+
+    return weights
+
+
+def bonus_from(row: int) -> Any:
+    def weights(self: Verify, tokens: list[int], q: Rows, p: Rows, count: int) -> Rows:
+        return p[max(count + row, 0)] if count == len(tokens) else Verify.weights(self, tokens, q, p, count)
+
+    return weights
+
+
+def bonus_from_a_rest(self: Verify, tokens: list[int], q: Rows, p: Rows, count: int) -> Rows:
+    """The last row is corrected by the draft's last one, as if it had been rejected."""
+    return self.residual(q[-1], p[count]) if count == len(tokens) > 0 else Verify.weights(self, tokens, q, p, count)
+
+
+def ids(change: Callable[[Verify, list[int], list[int]], list[int]]) -> Any:
+    """What comes out is changed. change: takes the drafts and the ids."""
+
+    def verified(self: Verify, tokens: list[int], q: Rows, p: Rows, u: Rows) -> list[int]:
+        return change(self, tokens, Verify.verified(self, tokens, q, p, u))
+
+    return verified
+
+
+def likeliest(self: Verify, weights: Rows, uniform: float) -> int:
+    return int(np.argmax(weights))
+
+
+def greedy_without_drafts(self: Verify, tokens: list[int], q: Rows, p: Rows, u: Rows) -> list[int]:
+    return Verify.verified(self, tokens, q, p, u) if tokens else [int(np.argmax(p[0]))]
+
+
+# arguments
+
+
+def no_lists(self: Verify, a: Arguments) -> None:
+    if not isinstance(a.draft_tokens, np.ndarray):
+        raise TypeError("draft_tokens take an array")
+    Verify.guard(self, a)
+
+
+def strict_sums(self: Verify, name: str, rows: Rows) -> None:
+    if (f64(rows).sum(axis=-1) != 1).any():
+        raise ValueError(f"{name} have a row that does not sum to one")
+
+
+def zeroes_the_draft(self: Verify, a: Arguments) -> Any:
+    """The rejected draft is zeroed in the caller's rows."""
+    ids = Verify.answer(self, a)
+    if len(ids) <= len(a.draft_tokens) and a.target_probs.flags.writeable:
+        place = len(ids) - 1
+        a.target_probs[place, int(a.draft_tokens[place])] = 0
+        a.target_probs[place, ids[-1]] = 1
+    return self.finish(f64(ids), a)
+
+
+def clamped(self: Verify, a: Arguments) -> list[int]:
+    size = a.target_probs.shape[1]
+    tokens = [min(max(int(token), 0), size - 1) for token in a.draft_tokens]
+    return self.verified(tokens, f64(a.draft_probs), f64(a.target_probs), f64(a.uniform))
+
+
+def negative_alone(self: Verify, name: str, rows: Rows) -> None:
+    if (f64(rows) < 0).any():
+        raise ValueError(f"{name} hold a negative number")
+
+
+def one_is_taken(self: Verify, a: Arguments) -> None:
+    if not ((f64(a.uniform) >= 0) & (f64(a.uniform) <= 1)).all():
+        raise ValueError("uniform has numbers outside [0, 1]")
+
+
+def by_division(self: Verify, uniform: float, q: float, p: float) -> bool:
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return bool(np.float32(uniform) < np.float32(p) / np.float32(q))
+
+
+def by_logarithms(self: Verify, uniform: float, q: float, p: float) -> bool:
+    with np.errstate(divide="ignore"):
+        log_u, log_q, log_p = np.log(np.array([uniform, q, p], np.float32))
+    return bool(p > 0 and (p >= q or log_u < log_p - log_q))
+
+
+def all_at_once(self: Verify, tokens: list[int], q: Rows, p: Rows, u: Rows) -> int:
+    """Every draft is decided, the last one first; what stands before the first that is not kept counts."""
+    verdicts = [self.keeps(u[i], q[i, tokens[i]], p[i, tokens[i]]) for i in reversed(range(len(tokens)))][::-1]
+    return [*verdicts, False].index(False)
+
+
+def by_search(self: Verify, weights: Rows, uniform: float) -> int:
+    ids = np.flatnonzero(weights)
+    share = (weights[ids] / weights.sum()).astype(np.float32)
+    place = int(np.searchsorted(np.cumsum(share), np.float32(uniform), side="right"))
+    return int(ids[min(place, len(ids) - 1)])
+
+
+def in_float32(self: Operation, a: Arguments) -> list[int]:
+    q, p = (np.asarray(rows, np.float32) for rows in (a.draft_probs, a.target_probs))
+    return Verify.verified(self, [int(t) for t in a.draft_tokens], q, p, a.uniform)  # type: ignore[arg-type]
