@@ -23,7 +23,7 @@ def filter_logits(logits: mx.array, top_k: int | None = None, top_p: float = 1.0
     _check_logits(logits)
     top_k, top_p = _limit(top_k), _share(top_p)
     kept, top = _top_k(logits, top_k), _highest(logits)
-    kept = _top_p(logits.astype(mx.float32) - top, kept, top_p)
+    kept = _top_p(logits.astype(mx.float32) - top, kept, top_k, top_p)
     return mx.where(kept | ~_distributed(top), logits, mx.array(-mx.inf, logits.dtype))
 
 
@@ -71,7 +71,8 @@ def weigh(logits: mx.array, temperature: float, top_k: int | None = None, top_p:
     lowest, highest = _NORMAL
     top = _highest(logits)
     tempered = (logits.astype(mx.float32) - top) / min(max(temperature, lowest), highest)
-    kept = _top_p(tempered, _top_k(logits, _limit(top_k)), top_p)
+    top_k = _limit(top_k)
+    kept = _top_p(tempered, _top_k(logits, top_k), top_k, top_p)
     return mx.where(kept & _distributed(top), mx.exp(tempered), 0)
 
 
@@ -103,34 +104,33 @@ def _top_k(logits: mx.array, top_k: int) -> mx.array:
     """Which entries are among the `top_k` largest of their row; 0 for all."""
     if not 0 < top_k < logits.shape[-1]:
         return mx.ones(logits.shape, mx.bool_)
-    return _first(logits, mx.full((*logits.shape[:-1], 1), top_k, mx.int32))
+    return _first(logits, mx.topk(logits, top_k, axis=-1).min(axis=-1, keepdims=True), top_k)
 
 
-def _top_p(shifted: mx.array, kept: mx.array, top_p: float) -> mx.array:
-    """Which of the kept entries hold `top_p` of their mass. shifted: float32 logits, none above 0."""
+def _top_p(shifted: mx.array, kept: mx.array, top_k: int, top_p: float) -> mx.array:
+    """Which of the kept entries hold `top_p` of their mass. shifted: float32 logits, none above 0; kept: `top_k` of them."""
     if top_p == 1:
         return kept
     shifted = mx.where(kept, shifted, -mx.inf)
-    weights = mx.exp(_descending(shifted))
+    # To sort a vocabulary takes ten times as long as to find its largest.
+    likely = mx.topk(shifted, top_k, axis=-1) if 0 < top_k < shifted.shape[-1] else shifted
+    in_order = mx.sort(likely, axis=-1)[..., ::-1]
+    weights = mx.exp(in_order)
     before = mx.cumsum(weights, axis=-1, inclusive=False)
     total = before[..., -1:] + weights[..., -1:]
-    count = (before < top_p * total).sum(axis=-1, keepdims=True)
-    return kept & _first(shifted, mx.maximum(count, 1))
+    count = mx.maximum((before < top_p * total).sum(axis=-1, keepdims=True), 1)
+    return kept & _first(shifted, mx.take_along_axis(in_order, count - 1, axis=-1), count)
 
 
-def _first(values: mx.array, count: mx.array) -> mx.array:
-    """Which entries are the first `count` (N..×1) of their row, the largest first and equal ones by index.
+def _first(values: mx.array, last: mx.array, count: mx.array | int) -> mx.array:
+    """Which entries are the first `count` of their row, the largest first and equal ones by index. last: N..×1, the
+    value of the last of them.
 
-    A sort of the values and a count of equal ones do not depend on a sort's stability, which differs by device.
+    A count of equal ones does not depend on a sort's stability, which differs by device.
     """
-    last = mx.take_along_axis(_descending(values), count - 1, axis=-1)
     above, equal = values > last, values == last
     left = count - above.sum(axis=-1, keepdims=True)
     return above | (equal & (mx.cumsum(equal.astype(mx.int32), axis=-1) <= left))
-
-
-def _descending(values: mx.array) -> mx.array:
-    return mx.sort(values, axis=-1)[..., ::-1]
 
 
 def _check_logits(logits: mx.array) -> None:
