@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -40,49 +40,99 @@ def explain(contract: Contract, requirement: Requirement, failures: Sequence[His
     if _size(telling[0]) > LARGE:
         candidates = [fault for fault in candidates if fault.kills.id == requirement.id]
         telling = telling[:2]
-    for precision in Precision:
-        judge = _Judge(contract, requirement, precision)
-        if found := [fault for fault in candidates if judge.explains(fault, telling)]:
-            return sorted(found, key=lambda fault: fault.kills.id != requirement.id)
-    return []
+    replays = _Replays(contract, requirement, telling)
+    judges = {precision: _Judge(contract, requirement, precision) for precision in Precision}
+    found: dict[Precision, list[Fault]] = {precision: [] for precision in Precision}
+    for fault in candidates:
+        for precision in _explains(fault, replays, judges):
+            found[precision].append(fault)
+    first = next((faults for faults in found.values() if faults), [])
+    return sorted(first, key=lambda fault: fault.kills.id != requirement.id)
 
 
 def _size(history: History) -> int:
     return sum(array.size for call, _ in history for array in call.leaves().values())
 
 
+class _Replays:
+    """The failing examples again, call by call: on a fault, and on the oracle, whose answers are kept."""
+
+    def __init__(self, contract: Contract, requirement: Requirement, failures: Sequence[History]) -> None:
+        self.contract, self.requirement, self.failures = contract, requirement, failures
+        self.operations = {op.signature.operation: op for op in contract.operations}
+        self._right: dict[int, list[Observation]] = {}
+
+    def right(self, number: int) -> list[Observation]:
+        """What the oracle does in an example."""
+        if number not in self._right:
+            oracle = LocalSubject(self.operations)
+            self._right[number] = [oracle.call(call, watch=_watched(seen)) for call, seen in self.failures[number]]
+        return self._right[number]
+
+    def faulted(self, fault: Fault) -> Iterator[list[Observation] | None]:
+        """What a fault does in each example; None where it differs from what was seen in more than numbers."""
+        subject = LocalSubject({**self.operations, fault.kills.name: self.contract.faulty(fault)})
+        for history in self.failures:
+            subject.reset()
+            done: list[Observation] = []
+            for call, seen in history:
+                done.append(subject.call(call, watch=_watched(seen)))
+                if not _alike(seen, done[-1], self.requirement):
+                    yield None
+                    return
+            yield done
+
+
+def _explains(fault: Fault, replays: _Replays, judges: Mapping[Precision, _Judge]) -> list[Precision]:
+    """With the errors of which arithmetic a fault explains every failing example."""
+    left = list(judges)
+    for number, replayed in enumerate(replays.faulted(fault)):
+        if replayed is None:
+            return []
+        history, right = replays.failures[number], replays.right(number)
+        left = [precision for precision in left if judges[precision].accepts(fault, history, replayed, right)]
+        if not left:
+            return []
+    return left
+
+
+def _watched(seen: Observation) -> bool:
+    return "random state" in seen.changed
+
+
+def _alike(first: Observation, second: Observation, requirement: Requirement) -> bool:
+    """Whether two observations differ in no more than their numbers."""
+    if bool(first.raised) != bool(second.raised) or set(first.changed) != set(second.changed):
+        return False
+    ours, theirs = first.results, second.results
+    if ours.keys() != theirs.keys():
+        return False
+    same_dtype = requirement.aspect is not Aspect.DTYPE or all(ours[part].dtype == theirs[part].dtype for part in ours)
+    return same_dtype and all(ours[part].shape == theirs[part].shape for part in ours)
+
+
 class _Judge:
-    """Compares what a fault does with what was seen."""
+    """Compares what a fault does with what was seen, within the errors of one arithmetic."""
 
     def __init__(self, contract: Contract, requirement: Requirement, precision: Precision) -> None:
         self.contract, self.requirement, self.precision = contract, requirement, precision
         self.operations = {op.signature.operation: op for op in contract.operations}
-        self.oracle = LocalSubject(self.operations)
 
-    def explains(self, fault: Fault, failures: Sequence[History]) -> bool:
-        faulty = {**self.operations, fault.kills.name: self.contract.faulty(fault)}
-        subject = LocalSubject(faulty)
-        return all(self._replays(subject, faulty, history) for history in failures)
-
-    def _replays(self, subject: LocalSubject, faulty: Mapping[str, type[Operation]], history: History) -> bool:
+    def accepts(
+        self, fault: Fault, history: History, replayed: Sequence[Observation], right: Sequence[Observation]
+    ) -> bool:
         """Whether the fault does all that was seen in an example, and something of it that the oracle does not."""
-        subject.reset()
-        self.oracle.reset()
+        faulty = {**self.operations, fault.kills.name: self.contract.faulty(fault)}
         wrong = False
-        for call, seen in history:
-            watch = "random state" in seen.changed
-            replayed = subject.call(call, watch=watch)
-            if not self._alike(seen, replayed):
-                return False
-            right = self.oracle.call(call, watch=watch)
-            if not self._alike(right, replayed):
+        for (call, seen), done, correct in zip(history, replayed, right, strict=True):
+            if not _alike(correct, done, self.requirement):
                 # What comes of input that a guard should have kept out says nothing; other numbers are to be explained.
-                if self.requirement.aspect is not Aspect.GUARD and not self._same(call, seen, replayed, faulty):
+                if self.requirement.aspect is not Aspect.GUARD and not self._same(call, seen, done, faulty):
                     return False
                 wrong = True
                 continue
-            for part in replayed.results:
-                off = self._explained(call, part, seen, replayed, right, faulty[call.operation])
+            for part in done.results:
+                off = self._explained(call, part, seen, done, correct, faulty[call.operation])
                 if off is None:
                     return False
                 wrong = wrong or off
@@ -122,18 +172,6 @@ class _Judge:
         if not exactly and within(off, budget).all():
             return False
         return None if np.max(left) > EXPLAINED * np.max(off) else True
-
-    def _alike(self, first: Observation, second: Observation) -> bool:
-        """Whether two observations differ in no more than their numbers."""
-        if bool(first.raised) != bool(second.raised) or set(first.changed) != set(second.changed):
-            return False
-        ours, theirs = first.results, second.results
-        if ours.keys() != theirs.keys():
-            return False
-        same_dtype = self.requirement.aspect is not Aspect.DTYPE or all(
-            ours[part].dtype == theirs[part].dtype for part in ours
-        )
-        return same_dtype and all(ours[part].shape == theirs[part].shape for part in ours)
 
     def _tolerance(self, call: Call, part: str, value: np.ndarray, operation: type[Operation]) -> np.ndarray:
         """The budget of the operation, mistake and all, and one rounding of its result; none where that is infinite."""
