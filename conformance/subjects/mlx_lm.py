@@ -24,7 +24,7 @@ NAME = "mlx_lm"
 VERSION = version("mlx-lm")
 ARRAYS = "mlx"
 WAIVERS = "mlx_lm.toml"
-PRECISION = dict.fromkeys(("attention", "rope", "mlp", "llama", "qwen3", "loading"), "native")
+PRECISION = dict.fromkeys(("attention", "rope", "mlp", "llama", "qwen3", "loading", "sampling"), "native")
 # Its Llama does not read rope_parameters: a config without a top-level rope_theta gets the base 10,000.
 # It reads no GGUF files. Its detokenizer spells a NUL as the letter that stands for it in vocabularies. Its BatchKVCache
 # grows without limit.
