@@ -197,3 +197,29 @@ def bfloat16_through_float16(argument: str) -> Change:
 def saturates(result: np.ndarray, dtype: str) -> np.ndarray:
     """Return the values with those past the dtype's range replaced by its largest number."""
     return np.clip(result, -largest(dtype), largest(dtype)).astype(numpy_dtype(dtype))
+
+
+def clears_in_steps(argument: str) -> Change:
+    """When a story is over, an argument of its steps holds zeros."""
+
+    def respond(self: Operation, a: Arguments) -> Any:
+        result = honest(self, a)
+        for _, given in a.steps:
+            if argument in given:
+                given[argument][...] = 0
+        return result
+
+    return {"respond": respond}
+
+
+def ignores_strides_in_steps(argument: str) -> Change:
+    """An argument of a story's steps is read as if it were contiguous."""
+
+    def respond(self: Operation, a: Arguments) -> Any:
+        steps = tuple(
+            (method, {name: misread(x) if name == argument else x for name, x in given.items()})
+            for method, given in a.steps
+        )
+        return honest(self, Arguments(**{**vars(a), "steps": steps}))
+
+    return {"respond": respond}

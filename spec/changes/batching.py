@@ -8,7 +8,6 @@ import numpy as np
 
 from inferspec.spec.batching import Batch, BatchingKVCache, Raw, Story
 from inferspec.spec.contract import Arguments, Change, Operation
-from inferspec.spec.mistakes import misread
 from inferspec.spec.numerics import f64, largest, round_to
 
 Row = tuple[np.ndarray, np.ndarray]
@@ -344,16 +343,6 @@ def inverted(story: Story, keys: np.ndarray, values: np.ndarray, mask: np.ndarra
 # arguments and results
 
 
-def strides_of(name: str) -> Change:
-    def respond(self: BatchingKVCache, a: Arguments) -> Any:
-        steps = tuple(
-            (method, {k: misread(x) if k == name else x for k, x in given.items()}) for method, given in a.steps
-        )
-        return Operation.respond(self, Arguments(**{**vars(a), "steps": steps}))
-
-    return {"respond": respond}
-
-
 def clears_idle(self: BatchingKVCache, a: Arguments) -> Any:
     """The rows of idle slots are zeroed in the caller's own arrays."""
     result = Operation.respond(self, a)
@@ -368,17 +357,6 @@ def clears_idle(self: BatchingKVCache, a: Arguments) -> Any:
                 for slot in set(range(a.max_requests)) - active:
                     given["key"][slot] = given["value"][slot] = 0
     return result
-
-
-def clears(name: str) -> Change:
-    def respond(self: BatchingKVCache, a: Arguments) -> Any:
-        result = Operation.respond(self, a)
-        for _, given in a.steps:
-            if name in given:
-                given[name][...] = 0
-        return result
-
-    return {"respond": respond}
 
 
 def late(self: BatchingKVCache, story: Story, key: np.ndarray, value: np.ndarray) -> None:

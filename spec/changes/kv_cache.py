@@ -10,7 +10,6 @@ import numpy as np
 from inferspec.spec import kv_cache as spec
 from inferspec.spec.contract import Arguments, Change, Operation
 from inferspec.spec.kv_cache import Cache, KVCache, Story
-from inferspec.spec.mistakes import misread
 from inferspec.spec.numerics import f64, round_to
 
 STEP = 256
@@ -168,27 +167,6 @@ def prompt_first(self: KVCache, story: Story) -> int:
 
 
 # arguments and results
-
-
-def changes(name: str) -> Change:
-    def respond(self: KVCache, a: Arguments) -> Any:
-        result = Operation.respond(self, a)
-        for _, given in a.steps:
-            if name in given:
-                given[name][...] = 0
-        return result
-
-    return {"respond": respond}
-
-
-def strides_of(name: str) -> Change:
-    def respond(self: KVCache, a: Arguments) -> Any:
-        steps = tuple(
-            (method, {k: misread(x) if k == name else x for k, x in given.items()}) for method, given in a.steps
-        )
-        return Operation.respond(self, Arguments(**{**vars(a), "steps": steps}))
-
-    return {"respond": respond}
 
 
 def first_by_reference(self: KVCache, cache: Cache, key: np.ndarray, value: np.ndarray) -> None:

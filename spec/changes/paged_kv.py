@@ -9,7 +9,6 @@ import numpy as np
 
 from inferspec.spec import paged_kv as spec
 from inferspec.spec.contract import Arguments, Change, Operation
-from inferspec.spec.mistakes import misread
 from inferspec.spec.numerics import f64, numpy_dtype, round_to
 from inferspec.spec.paged_kv import Cache, PagedKVCache, PagePool, Pool, Story, fetched
 
@@ -763,27 +762,6 @@ def offset_before_checks(self: PagedKVCache, story: Story, cache: Cache, key: np
 
 
 # arguments and results
-
-
-def strides_of(name: str) -> Change:
-    def respond(self: PagedKVCache, a: Arguments) -> Any:
-        steps = tuple(
-            (method, {k: misread(x) if k == name else x for k, x in given.items()}) for method, given in a.steps
-        )
-        return Operation.respond(self, Arguments(**{**vars(a), "steps": steps}))
-
-    return {"respond": respond}
-
-
-def changes(name: str) -> Change:
-    def respond(self: PagedKVCache, a: Arguments) -> Any:
-        result = Operation.respond(self, a)
-        for _, given in a.steps:
-            if name in given:
-                given[name][...] = 0
-        return result
-
-    return {"respond": respond}
 
 
 def by_reference(

@@ -9,6 +9,7 @@ import numpy as np
 from inferspec.spec import batching as spec
 from inferspec.spec.changes import batching as changes
 from inferspec.spec.contract import Change, Fault, Variant
+from inferspec.spec.mistakes import clears_in_steps, ignores_strides_in_steps
 
 TINY_LLM = "https://github.com/skyzh/tiny-llm/commit"
 MLX_LM = "https://github.com/ml-explore/mlx-lm"
@@ -503,17 +504,19 @@ FAULTS: tuple[Fault, ...] = (
         "key-strides",
         "the key is read as if it were contiguous",
         spec.BATCH_14,
-        changes.strides_of("key"),
+        ignores_strides_in_steps("key"),
         "PROPERTIES X1",
     ),
     _fault(
         "value-strides",
         "the value is read as if it were contiguous",
         spec.BATCH_14,
-        changes.strides_of("value"),
+        ignores_strides_in_steps("value"),
         "PROPERTIES X1",
     ),
-    _fault("clears-key", "the key is cleared once it is cached", spec.BATCH_15, changes.clears("key"), "PROPERTIES X6"),
+    _fault(
+        "clears-key", "the key is cleared once it is cached", spec.BATCH_15, clears_in_steps("key"), "PROPERTIES X6"
+    ),
     _fault(
         "clears-idle",
         "rows of idle slots are zeroed in the caller's arrays",

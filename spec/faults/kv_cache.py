@@ -10,6 +10,7 @@ from inferspec.spec.changes import kv_cache as changes
 from inferspec.spec.contract import Change, Fault, Requirement, Variant
 from inferspec.spec.faults.linear import TIRED
 from inferspec.spec.kv_cache import KVCache
+from inferspec.spec.mistakes import clears_in_steps, ignores_strides_in_steps
 
 MLX_LM = "https://github.com/ml-explore/mlx-lm"
 LOGICAL_OFFSET = f"{MLX_LM}/commit/eb98ff72"
@@ -239,12 +240,18 @@ FAULTS: tuple[Fault, ...] = (
         6,
         {"part_dtype": lambda self, part, a: "float32" if part.endswith("s") else "int64"},
     ),
-    *_both("key-strides", "the key is read as if it were contiguous", 7, changes.strides_of("key"), "PROPERTIES X1"),
     *_both(
-        "value-strides", "the value is read as if it were contiguous", 7, changes.strides_of("value"), "PROPERTIES X1"
+        "key-strides", "the key is read as if it were contiguous", 7, ignores_strides_in_steps("key"), "PROPERTIES X1"
     ),
-    *_both("clears-key", "the key is cleared once it is cached", 8, changes.changes("key"), "PROPERTIES X6"),
-    *_both("clears-value", "the value is cleared once it is cached", 8, changes.changes("value"), "PROPERTIES X6"),
+    *_both(
+        "value-strides",
+        "the value is read as if it were contiguous",
+        7,
+        ignores_strides_in_steps("value"),
+        "PROPERTIES X1",
+    ),
+    *_both("clears-key", "the key is cleared once it is cached", 8, clears_in_steps("key"), "PROPERTIES X6"),
+    *_both("clears-value", "the value is cleared once it is cached", 8, clears_in_steps("value"), "PROPERTIES X6"),
     *_both(
         "first-by-reference",
         "the first chunk is kept by reference",

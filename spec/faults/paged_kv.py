@@ -9,6 +9,7 @@ from inferspec.spec.changes import paged_kv as changes
 from inferspec.spec.contract import Fault, Variant
 from inferspec.spec.faults.linear import TIRED
 from inferspec.spec.faults.paged_batches import BATCH_FAULTS, BATCH_VARIANTS
+from inferspec.spec.mistakes import clears_in_steps, ignores_strides_in_steps
 
 TENSORRT = "https://github.com/NVIDIA/TensorRT-LLM/pull"
 VLLM = "https://github.com/vllm-project/vllm/pull"
@@ -754,18 +755,18 @@ FAULTS: tuple[Fault, ...] = (
         "paged-key-strides",
         "strides of the key are not looked at",
         spec.PKV_26,
-        changes.strides_of("key"),
+        ignores_strides_in_steps("key"),
         "PROPERTIES X1",
     ),
     Fault(
         "paged-value-strides",
         "strides of the value are not looked at",
         spec.PKV_26,
-        changes.strides_of("value"),
+        ignores_strides_in_steps("value"),
         "PROPERTIES X1",
     ),
-    Fault("paged-changes-key", "an append clears the key", spec.PKV_27, changes.changes("key"), "PROPERTIES X6"),
-    Fault("paged-changes-value", "an append clears the value", spec.PKV_27, changes.changes("value"), "PROPERTIES X6"),
+    Fault("paged-changes-key", "an append clears the key", spec.PKV_27, clears_in_steps("key"), "PROPERTIES X6"),
+    Fault("paged-changes-value", "an append clears the value", spec.PKV_27, clears_in_steps("value"), "PROPERTIES X6"),
     Fault(
         "paged-by-reference",
         "a chunk is read again from the caller's arrays when it is gathered",
