@@ -560,9 +560,10 @@ def dense(self: Load, config: Config, weights: Weights) -> Understood:
     found = {}
     for name, x in weights.items():
         module, _, part = name.rpartition(".")
-        if part in ("scales", "biases"):
+        packed = f"{module}.scales" in weights
+        if packed and part in ("scales", "biases"):
             continue
-        if part == "weight" and f"{module}.scales" in weights:
+        if packed and part == "weight":
             matrix = self.decoder(config).matrix(module, Arguments(config=config, weights=weights, tokens=None))
             x = matrix.value.astype(np.float32)
         found[name] = x
