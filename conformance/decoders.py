@@ -145,9 +145,7 @@ def takes_no_scaled_rope_for_the_default(subject: Trial, call: Call, place: str,
         for kind, fields in SCALED_ROPE.items():
             positions = {"max_position_embeddings": 4} if kind == "dynamic" else {}
             scaled = with_config(call, **{place: {key: kind, **fields, **theta}}, **positions)
-            seen = subject.observe(scaled)
-            if not seen.raised and bit_equal(subject.agrees(call), subject.value(scaled)):
-                raise Nonconformance(f"{key} {kind!r} of {place} is taken for the default", scaled)
+            is_not_taken_for(subject, call, scaled, f"{key} {kind!r} of {place} is taken for the default")
 
 
 def with_scaled_rope(call: Call, key: str, kind: str) -> Call:
@@ -155,24 +153,23 @@ def with_scaled_rope(call: Call, key: str, kind: str) -> Call:
     return with_config(call, rope_scaling={key: kind, **SCALED_ROPE.get(kind, {"factor": 8.0})})
 
 
-def is_not_taken_for(subject: Trial, plain: Call, scaled: Call) -> None:
-    """The second call is refused, or gives other logits than the first, of the same six tokens: the first position is
-    the same in any RoPE."""
-    tokens = (tuple(token % plain.arguments["config"]["vocab_size"] for token in (3, 1, 4, 2, 5, 9)),)
-    plain, scaled = plain.having(tokens=tokens), scaled.having(tokens=tokens)
-    seen = subject.observe(scaled)
-    if not seen.raised and bit_equal(subject.agrees(plain), subject.value(scaled)):
-        raise Nonconformance("the RoPE that its files ask for is taken for the default", scaled)
+def of_six_tokens(call: Call) -> Call:
+    """The call with six tokens of one row: the first position is the same in any RoPE."""
+    return call.having(tokens=(tuple(t % call.arguments["config"]["vocab_size"] for t in (3, 1, 4, 2, 5, 9)),))
+
+
+def is_not_taken_for(subject: Trial, plain: Call, other: Call, problem: str) -> None:
+    """The other call is refused, or gives other logits than the plain one."""
+    seen = subject.observe(other)
+    if not seen.raised and bit_equal(subject.agrees(plain), subject.value(other)):
+        raise Nonconformance(problem, other)
 
 
 def takes_no_other_activation_for_silu(subject: Trial, call: Call) -> None:
     """An activation that nobody knows is refused; one that some know is refused or gives other logits than SiLU."""
     refuses(subject, with_config(call, hidden_act="unheard-of"))
     for name in ("gelu", "gelu_pytorch_tanh", "relu"):
-        other = with_config(call, hidden_act=name)
-        seen = subject.observe(other)
-        if not seen.raised and bit_equal(subject.agrees(call), subject.value(other)):
-            raise Nonconformance(f"hidden_act {name!r} is taken for 'silu'", other)
+        is_not_taken_for(subject, call, with_config(call, hidden_act=name), f"hidden_act {name!r} is taken for 'silu'")
 
 
 def with_loud_stream(call: Call, part: str) -> Call:

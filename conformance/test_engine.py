@@ -7,7 +7,6 @@ import numpy as np
 from inferspec.conformance.inputs.engine import (
     alike_in_print,
     asked_twice,
-    asked_twice_anew,
     budgets,
     cancelling,
     cancelling_again,
@@ -636,16 +635,14 @@ def test_logits_are_those_of_the_request_alone_to_the_last_bit(subject, call):
 
 @requirement(spec.ENG_38, call=asked_twice(), share=0.08)
 def test_a_prompt_that_was_computed_is_not_computed_again(subject, call):
-    seen = subject.parts(call)
-    first, again = (int(seen[f"{number} steps to the first id"]) for number in adds(call))
+    first, again = steps_to_the_first_id(subject, call)
     if not again < first:
         raise Nonconformance(f"the first id came after {first} steps, and of the same prompt after {again}", call)
 
 
-@requirement(spec.ENG_47, call=asked_twice_anew(), share=0.05)
+@requirement(spec.ENG_47, call=asked_twice(prefix_caching=[False]), share=0.05)
 def test_without_prefix_caching_a_prompt_is_computed_again(subject, call):
-    seen = subject.parts(call)
-    first, again = (int(seen[f"{number} steps to the first id"]) for number in adds(call))
+    first, again = steps_to_the_first_id(subject, call)
     if again < first:
         raise Nonconformance(f"the first id came after {first} steps, and of the same prompt after {again}", call)
 
@@ -737,6 +734,12 @@ def tells_its_logits(subject, call):
         subject.compare(
             call, np.asarray(seen.get(f"{number} logits", np.zeros(0))), answer, name="exact", part=f"{number} logits"
         )
+
+
+def steps_to_the_first_id(subject, call):
+    """How many steps each request took to its first id."""
+    seen = subject.parts(call)
+    return (int(seen[f"{number} steps to the first id"]) for number in adds(call))
 
 
 def is_batch_invariant(subject, call):

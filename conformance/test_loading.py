@@ -6,6 +6,7 @@ from inferspec.conformance.decoders import (
     as_mlx_lm_writes,
     is_not_taken_for,
     misshaped,
+    of_six_tokens,
     refuses_naming,
     with_additional,
     with_all_that_is_said,
@@ -349,7 +350,8 @@ def test_an_unknown_architecture_of_a_gguf_file_is_refused(subject, call, kind):
     share=0.06,
 )
 def test_scaled_rope_of_a_config_is_not_taken_for_the_default(subject, call, key, kind):
-    is_not_taken_for(subject, call, with_scaled_rope(call, key, kind))
+    plain = of_six_tokens(call)
+    is_not_taken_for(subject, plain, with_scaled_rope(plain, key, kind), f"{key} {kind!r} is taken for the default")
 
 
 @requirement(
@@ -359,8 +361,8 @@ def test_scaled_rope_of_a_config_is_not_taken_for_the_default(subject, call, key
     share=0.06,
 )
 def test_scaled_rope_of_a_gguf_file_is_not_taken_for_the_default(subject, call, kind):
-    scaling = {"type": kind, "factor": 8.0, "original_context_length": 8}
-    is_not_taken_for(subject, call, with_config(call, rope_scaling=scaling))
+    scaling, plain = {"type": kind, "factor": 8.0, "original_context_length": 8}, of_six_tokens(call)
+    is_not_taken_for(subject, plain, with_config(plain, rope_scaling=scaling), f"{kind!r} is taken for the default")
 
 
 @requirement(spec.LOAD_15, call=damaged_calls(forms=FOLDERS), share=0.5)

@@ -305,7 +305,7 @@ def test_three_requests_that_take_turns_do_not_see_each_other(subject, call):
         lengths=(320, 270),
         layers=(1,),
         batches=(2, 1),
-        heads=[(2, 1), (2, 2)],
+        heads=[(2, 1), (3, 3), (4, 2)],
         small=True,
         packing=DENSE,
         length=270,

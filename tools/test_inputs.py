@@ -431,6 +431,19 @@ def test_whose_steps_are_all_updated_is_given_no_void_ones():
         assert not has_void_steps(call.arguments["steps"]), str(call)
 
 
+@pytest.mark.parametrize("component", ["embedding", "quantization"])
+def test_who_looks_up_batches_alone_is_given_batches(component):
+    for call in claimed_calls(component, {"leading_dims": [(2, 3)]}):
+        if "tokens" in call.arguments:
+            assert call.arguments["tokens"].ndim == 2, str(call)
+
+
+def test_who_takes_uniform_numbers_of_a_dtype_is_given_no_others():
+    for call in claimed_calls("sampling", {"uniform_dtypes": ["float16"]}):
+        if call.arguments.get("uniform") is not None:
+            assert call.arguments["uniform"].dtype == np.float16, str(call)
+
+
 def claimed_calls(component: str, envelope: Mapping[str, Any]) -> Iterator[Call]:
     """The first calls of examples for a subject of a smaller envelope, except for what should be refused."""
     for test in (test for test in all_tests() if test.requirement in contract(component).requirements):

@@ -899,15 +899,6 @@ def asked_twice(script: Script) -> None:
         script.do("step", times=len(tokens) + 4)
 
 
-@told("outputs", "steps", prefix_caching=[False], page_sizes=[1, 2, 3], chunks=[1, 3], **PLAIN)
-def asked_twice_anew(script: Script) -> None:
-    """A prompt of some pages, alone, and the same again after it is served; nothing is to be cached."""
-    tokens = script.prompt(script.size * 4 + 2 + 3 * script.chunk, 2)
-    for _ in range(2):
-        script.add(tokens, 2)
-        script.do("step", times=len(tokens) + 4)
-
-
 @told("outputs", "steps", prefix_caching=[False], chunks=[1, 3, 7], **PLAIN)
 def budgets(script: Script) -> None:
     """Requests that all come at once and have nothing in common."""

@@ -1,12 +1,12 @@
 """mlx-lm's caches that rotate: a window of the last tokens, judged while all that is asked for fits into it.
 
-What is red (mlx-lm 0.32.2) has no upstream issue, and so no waiver. BATCH-21, and BATCH-05, BATCH-06 or BATCH-08 where a
-drawn story comes to it: once BatchRotatingKVCache has gone round, several tokens at once
-cost a visible one. make_mask takes the place in the ring for the number of tokens (which update_and_fetch puts right only
-afterwards) and hides the first visible token of a padded row, or the keys come back one short; its own BatchGenerator
-only ever asks for one token then. BATCH-29, KV-17 and the SHOULDs BATCH-31, KV-16, KV-18: as in `mlx_lm`. KV-09 and KV-11 (SHOULD): a first
-prompt of several tokens is kept as it is given, and returned as it is kept. BATCH-19 (SHOULD): make_mask knows no other
-queries than those of the new tokens.
+What is red (mlx-lm 0.32.2) has no upstream issue, and so no waiver. BATCH-21, and BATCH-05, BATCH-06 or BATCH-08 where
+a drawn story comes to it: once BatchRotatingKVCache has gone round, several tokens at once cost a visible one.
+make_mask takes the place in the ring for the number of tokens (which update_and_fetch puts right only afterwards) and
+hides the first visible token of a padded row, or the keys come back one short; its own BatchGenerator only ever asks
+for one token then. BATCH-29, KV-17 and the SHOULDs BATCH-31, KV-16, KV-18: as in `mlx_lm`. KV-09 and KV-11 (SHOULD): a
+first prompt of several tokens is kept as it is given, and returned as it is kept. BATCH-19 (SHOULD): make_mask knows no
+other queries than those of the new tokens.
 """
 
 from __future__ import annotations
