@@ -193,12 +193,22 @@ def forgets_late(self: KVCache, cache: Cache, n: int) -> None:
     KVCache.drop(self, cache, n)
 
 
-def in_buffers(self: KVCache, cache: Cache, key: np.ndarray, value: np.ndarray) -> None:
-    """Tokens are written into a buffer in place; `keys` and `values` are views of it."""
+def in_buffers(
+    self: KVCache,
+    cache: Cache,
+    key: np.ndarray,
+    value: np.ndarray,
+    least: int = ROOM,
+    times: int = 3,
+    fill: float = 0.0,
+) -> None:
+    """Tokens are written into a buffer in place; `keys` and `values` are views of it. A new one has room for `least`
+    tokens, or `times` as many as there are, and holds `fill`."""
     start, end = self.length(cache), self.length(cache) + key.shape[2]
     held = getattr(cache, "buffers", None)
     if held is None or held[0].shape[2] < end or (cache.keys is not None and cache.keys.base is not held[0]):
-        cache.buffers = [np.zeros((*x.shape[:2], max(ROOM, 3 * end), x.shape[3]), x.dtype) for x in (key, value)]
+        shapes = [(*x.shape[:2], max(least, times * end), x.shape[3]) for x in (key, value)]
+        cache.buffers = [np.full(shape, fill).astype(key.dtype) for shape in shapes]
         for buffer, old in zip(cache.buffers, (cache.keys, cache.values), strict=True):
             if old is not None:
                 buffer[:, :, :start] = old
@@ -681,18 +691,7 @@ def copies(self: KVCache, cache: Cache) -> Any:
 
 def doubling(self: KVCache, cache: Cache, key: np.ndarray, value: np.ndarray) -> None:
     """A buffer that doubles when it is full, written in place; what lies past the length is garbage."""
-    start, end = self.length(cache), self.length(cache) + key.shape[2]
-    held = getattr(cache, "buffers", None)
-    if held is None or held[0].shape[2] < end or (cache.keys is not None and cache.keys.base is not held[0]):
-        cache.buffers = [
-            np.full((*x.shape[:2], max(2 * end, 4), x.shape[3]), np.nan).astype(x.dtype) for x in (key, value)
-        ]
-        for buffer, old in zip(cache.buffers, (cache.keys, cache.values), strict=True):
-            if old is not None:
-                buffer[:, :, :start] = old
-    for buffer, new in zip(cache.buffers, (key, value), strict=True):
-        buffer[:, :, start:end] = new
-    hold(cache, [buffer[:, :, :end] for buffer in cache.buffers])
+    in_buffers(self, cache, key, value, least=4, times=2, fill=np.nan)
 
 
 def _tokens_first(x: np.ndarray) -> np.ndarray:
