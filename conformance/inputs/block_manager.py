@@ -562,7 +562,8 @@ def too_long_prompts(pick: Pick, freed: bool = False) -> Story:
     cached = pick.size(freed, 3)
     held = script.allocate(line[: cached * script.size]) if cached else 0
     beside = freed or pick.one_of(False, True)
-    other = script.allocate(script.line(script.size + 1), pick.one_of(None, 0)) if beside else 0
+    # It begins otherwise: what is cached of it is no part of the long prompt.
+    other = script.allocate(script.parting(line[: script.size + 1], 0), pick.one_of(None, 0)) if beside else 0
     taken = 2 if other else 0
     if freed or (held and pick.one_of(False, True)):
         script.free(held)
