@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from inferspec.conformance.arrays import Arrays, moved
-from inferspec.conformance.drivers import Driver
+from inferspec.conformance.drivers import Driver, takes
 from inferspec.spec.contract import REQUIRED, Operation
 
 
@@ -115,12 +115,21 @@ def _bind_methods(operation: type[Operation], function: Callable[..., Any], kind
     is_class = inspect.isclass(function)
     if is_class and (missing := [name for name in operation.methods if not _has(function, name)]):
         raise AdapterError(f"{operation.signature.operation}: {function.__name__} has no {', '.join(missing)}")
-    lacking = [name for name in operation.optional_methods if is_class and not _has(function, name)]
     init_names = _matched(function, init, operation) if init is not None else {}
-    narrowed = dict(operation.optional_methods[name] for name in lacking)
+    narrowed = dict(_lacking(operation, function)) if is_class else {}
     return Target(
         operation, function, kind, False, init_names, {}, {**narrowed, **_narrowed(operation, init_names, init or {})}
     )
+
+
+def _lacking(operation: type[Operation], cls: Any) -> Iterator[tuple[str, tuple[Any, ...]]]:
+    """What is left of an envelope where methods, or parameters of methods, are missing."""
+    for name, left in operation.optional_methods.items():
+        if not _has(cls, name):
+            yield left
+    for (name, parameter), left in operation.optional_parameters.items():
+        if not takes(getattr(cls, name), parameter):
+            yield left
 
 
 def _has(cls: Any, method: str) -> bool:

@@ -60,6 +60,12 @@ class Pick:
         """Any of the sizes that the envelope's largest value allows."""
         return self.one_of(*([size for size in sizes if size <= self.envelope[key]] or [1]))
 
+    def count(self, key: str, *counts: int) -> int:
+        """Any of the counts, 0 where the envelope's key has True."""
+        count = self.one_of(*([count for count in counts if count or True in self.envelope[key]] or [1]))
+        self.features[key] = self.features.get(key, False) or not count
+        return count
+
     def call(self, operation: str, **arguments: Any) -> Call:
         """The call, with what was picked on the way."""
         return Call(operation, arguments, dict(self.features), seed=self.seed)

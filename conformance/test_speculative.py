@@ -320,7 +320,11 @@ def test_dozens_of_drafts_are_all_verified(subject, call):
     subject.agrees(call)
 
 
-@requirement(spec.SPEC_25, call=generate_calls(drafts=(0,), drafters=["same", "wrong", "other"]), share=0.5)
+@requirement(
+    spec.SPEC_25,
+    call=generate_calls(drafts=(0,), zero_num_draft_tokens=[True], drafters=["same", "wrong", "other"]),
+    share=0.5,
+)
 def test_without_drafts_the_target_decodes_alone(subject, call):
     reach = subject.parts(call.having(seen=("ids", "reach")))["reach"]
     subject.agrees(call)
@@ -328,7 +332,7 @@ def test_without_drafts_the_target_decodes_alone(subject, call):
         raise Nonconformance(f"the draft is fed {int(reach[1])} ids for num_draft_tokens=0", call)
 
 
-@requirement(spec.SPEC_25, call=sampled_calls(drafts=(0,), **SAMPLED), share=0.5)
+@requirement(spec.SPEC_25, call=sampled_calls(drafts=(0,), zero_num_draft_tokens=[True], **SAMPLED), share=0.5)
 def test_without_drafts_a_uniform_number_draws_each_id(subject, call):
     subject.agrees(call)
 

@@ -160,6 +160,8 @@ class Operation:
     """What an object must have to offer the operation, where a driver uses it in more ways than one call."""
     optional_methods: ClassVar[Mapping[str, tuple[str, tuple[Any, ...]]]] = {}
     """method -> (envelope key, what is left of it) when a subject's object lacks the method."""
+    optional_parameters: ClassVar[Mapping[tuple[str, str], tuple[str, tuple[Any, ...]]]] = {}
+    """(method, parameter) -> (envelope key, what is left of it) when the method of a subject's class does not take it."""
     optional_options: ClassVar[Mapping[str, tuple[str, tuple[Any, ...]]]] = {}
     """parameter of what a driver builds -> (envelope key, what is asked for) when the subject's does not take it, unless its
     adapter's ENVELOPE says otherwise: a cache that is always off needs no switch either."""

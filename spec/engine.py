@@ -17,8 +17,9 @@
 computes at most `max_prefill_tokens` tokens of prompts. The last id of a request is never computed and needs no slot.
 A page that no request holds is free, whatever the prefix cache knows of it. Without pages of its own an engine counts
 what its requests would fill, or does not offer `num_free_pages`. A draft guesses `num_draft_tokens` ids at a time.
-When the model raises in a step, the exception passes to the caller, and the next step goes on as if nothing had
-happened. Ids of requests are anything hashable.
+An engine whose add_request takes no `priority`, or no `eos`, is given none; where no limit of 0 is taken,
+`zero_max_tokens: [False]` in the envelope says so. When the model raises in a step, the exception passes to the caller, and
+the next step goes on as if nothing had happened. Ids of requests are anything hashable.
 
 A call is a story: `steps` of one engine, and then as many steps as are needed to serve what is left. `seen` says what is
 looked at (`spec/engine_stories.py`). Steps beside the methods: `fail(after)`, a step, or a run, in which the model, or the
@@ -126,6 +127,10 @@ class Engine(PlainEngine):
         "draft": ("drafts", ("none",)),
         "prefix_caching": ("prefix_caching", (True,)),
         "clock": ("metrics", ("untold",)),
+    }
+    optional_parameters: ClassVar = {
+        ("add_request", "priority"): ("priorities", (False,)),
+        ("add_request", "eos"): ("stops", (False,)),
     }
     beside: ClassVar[tuple[Beside, ...]] = (
         Beside("Qwen3", narrows=("models", ("llama",))),
@@ -373,6 +378,8 @@ CONTRACT = Contract(
         "pages": ("told", "untold"),
         "metrics": ("told", "untold"),
         "priorities": (True, False),
+        "stops": (True, False),
+        "zero_max_tokens": (True, False),
     },
     requirements=tuple(value for value in list(globals().values()) if isinstance(value, Requirement)),
 )

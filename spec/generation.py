@@ -2,7 +2,8 @@
 
 `generate(model, tokens, *, max_tokens, eos=(), sampler=None, cache=True)` is an iterator of ids: greedy, or what
 `sampler(logits: V) -> id` says. A model is `model(tokens: B×L, cache=None) -> logits B×L×V` with `model.make_cache()`.
-Here it is the toy model (`spec/toy.py`), so that a contract of the loop needs no weights.
+Here it is the toy model (`spec/toy.py`), so that a contract of the loop needs no weights. Where no limit of 0 is taken,
+`zero_max_tokens: [False]` in the envelope says so.
 
 `StreamingDetokenizer(pieces)` turns ids into text as they come: `add(id) -> str`, at the end `finish() -> str`.
 
@@ -348,6 +349,7 @@ CONTRACT = Contract(
         "caches": (True, False),
         "samplers": ("none", "int", "array"),
         "stops": (0, 1, 2, 3, 9),
+        "zero_max_tokens": (True, False),
         "leading_spaces": (False, True),
         "control_characters": (False, True),
         "prompt": 8192,

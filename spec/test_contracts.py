@@ -119,6 +119,9 @@ def test_operations_have_names_of_their_own_and_speak_of_their_own_parameters_an
         for parameter, (key, left) in operation.narrows.items():
             assert parameter in operation.signature.parameters, operation
             assert set(left) <= set(contract.envelope[key]), (operation, key)
+        for (method, _), (key, left) in operation.optional_parameters.items():
+            assert method in operation.methods, operation
+            assert set(left) <= set(contract.envelope[key]), (operation, key)
 
 
 def test_the_digest_of_the_requirements_sees_every_sentence():

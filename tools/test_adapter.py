@@ -176,6 +176,14 @@ def test_an_option_that_an_object_does_not_take_narrows_the_envelope(folder, opt
     assert narrowed(load("mine"), "Engine") == {"logits": ("untold",), "models": ("llama",), **left}
 
 
+@pytest.mark.parametrize(
+    ("parameter", "left"), [(", priority=0", {"priorities": (False,)}), (", eos=()", {"stops": (False,)})]
+)
+def test_a_parameter_that_a_method_does_not_take_narrows_the_envelope(folder, parameter, left):
+    module(folder, (ENGINE + DECODER.format(name="Llama")).replace(parameter, ""))
+    assert narrowed(load("mine"), "Engine") == {"logits": ("untold",), "models": ("llama",), **left}
+
+
 def test_an_object_that_has_one_of_two_ways_needs_no_option_to_say_so(folder):
     manager = """
         class BlockManager:

@@ -431,6 +431,30 @@ def test_whose_steps_are_all_updated_is_given_no_void_ones():
         assert not has_void_steps(call.arguments["steps"]), str(call)
 
 
+@pytest.mark.parametrize("component", ["generation", "speculative"])
+def test_who_takes_limits_above_zero_alone_is_given_no_others(component):
+    for call in claimed_calls(component, {"zero_max_tokens": [False]}):
+        assert call.arguments.get("max_tokens", 1), str(call)
+
+
+def test_who_always_drafts_is_asked_for_a_draft_at_least():
+    for call in claimed_calls("speculative", {"zero_num_draft_tokens": [False]}):
+        assert call.arguments.get("num_draft_tokens", 1), str(call)
+
+
+@pytest.mark.parametrize(
+    ("key", "is_usual"),
+    [
+        ("zero_max_tokens", lambda request: request["max_tokens"] != 0),
+        ("stops", lambda request: not request.get("eos")),
+        ("priorities", lambda request: not request.get("priority")),
+    ],
+)
+def test_who_knows_no_such_requests_is_given_none(key, is_usual):
+    for call in claimed_calls("engine", {key: [False]}):
+        assert all(is_usual(given) for step, given in call.arguments["steps"] if step == "add"), str(call)
+
+
 @pytest.mark.parametrize("component", ["embedding", "quantization"])
 def test_who_looks_up_batches_alone_is_given_batches(component):
     for call in claimed_calls(component, {"leading_dims": [(2, 3)]}):

@@ -53,6 +53,11 @@ def _prompt(pick: Pick, size: int, lengths: tuple[int, ...]) -> Any:
     return tokens.astype(pick("token_dtypes"))
 
 
+def _drafts(pick: Pick, counts: tuple[int, ...]) -> int:
+    most = pick.envelope["num_draft_tokens"]
+    return pick.count("zero_num_draft_tokens", *(count for count in counts if count <= most))
+
+
 @calls
 def generate_calls(
     pick: Pick,
@@ -69,9 +74,10 @@ def generate_calls(
     dtype can tell. stop_at: the numbers of the id that ends it, from 0; none of those that stop end it where that is empty.
     untils: how many ids the consumer takes. seen: what is looked at."""
     models = _models(pick, vocabularies, rival)
-    tokens, limit = _prompt(pick, models["target"]["vocab_size"], lengths), pick.one_of(*limits)
+    tokens = _prompt(pick, models["target"]["vocab_size"], lengths)
+    limit = pick.count("zero_max_tokens", *limits)
     arguments: dict[str, Any] = {**models, "tokens": tokens, "max_tokens": limit}
-    arguments["num_draft_tokens"] = pick.upto("num_draft_tokens", *drafts)
+    arguments["num_draft_tokens"] = _drafts(pick, drafts)
     if stops := _stops(pick, models["target"], tokens, limit, stop_at):
         arguments["eos"] = stops
     if (until := pick.one_of(*untils)) is not None:
@@ -121,8 +127,8 @@ def sampled_calls(
     uniform numbers and as many as one likes, where it does not matter which ids come out."""
     models = _models(pick, vocabularies, None)
     tokens = _prompt(pick, models["target"]["vocab_size"], lengths)
-    arguments = {**models, "tokens": tokens, "max_tokens": pick.one_of(*limits), **_filters(pick)}
-    arguments["num_draft_tokens"] = pick.upto("num_draft_tokens", *drafts)
+    arguments = {**models, "tokens": tokens, "max_tokens": pick.count("zero_max_tokens", *limits), **_filters(pick)}
+    arguments["num_draft_tokens"] = _drafts(pick, drafts)
     if free:
         return pick.call(GENERATE, **arguments, uniforms={"seed": int(pick.random.integers(2**31))}, seen=seen)
     best: tuple[float, Call] | None = None

@@ -59,6 +59,9 @@ class Script:
         return int(self.model["config"]["vocab_size"])
 
     def call(self) -> Call:
+        asked = [given for step, given in self.steps if step == "add"]
+        for key, argument in (("stops", "eos"), ("priorities", "priority")):
+            self.pick.features[key] = any(given.get(argument) for given in asked)
         needs = [self.need(len(tokens), limit) for tokens, limit in self.asked.values()]
         return self.pick.call(
             "Engine",
@@ -115,6 +118,10 @@ class Script:
         self.asked[number] = tokens, limit
         return number
 
+    def rank(self, *priorities: int) -> int:
+        """One of the priorities; 0 where an engine knows none."""
+        return self.pick.one_of(*priorities) if True in self.pick.envelope["priorities"] else 0
+
     def between(self, most: int = 4) -> None:
         """Perhaps some steps before what comes next."""
         if times := self.pick.size(0, most):
@@ -133,7 +140,7 @@ class Script:
         """Some requests, at once or one after the other."""
         together = self.pick.one_of(True, False)
         for _ in range(self.pick.size(low, high)):
-            limit = self.pick.one_of(*limits)
+            limit = self.pick.count("zero_max_tokens", *limits)
             self.add(self.prompt(self.length(), limit), limit, **more)
             if not together:
                 self.between()
@@ -243,7 +250,7 @@ def _outgrow(script: Script, stops: bool = False) -> None:
         length = len(start) + pick.size(1, 3) + min(script.size, 4) * pick.size(0, 1)
         tokens = script.prompt(length, limit, start)
         eos = (script.way(tokens, limit)[limit - pick.size(1, 2)],) if stops else ()
-        script.add(tokens, limit, priority=pick.one_of(0, 0, 1), eos=eos)
+        script.add(tokens, limit, priority=script.rank(0, 0, 1), eos=eos)
         if pick.one_of(False, True):
             script.between()
     script.shorten(pick.size(0, 2))
@@ -304,7 +311,7 @@ def _half_computed(script: Script, fails: bool = False) -> None:
         tokens = script.asked[first][0]
         if pick.one_of(False, True):
             tokens = script.prompt(length + pick.size(1, 3), limit, tokens)
-        script.add(tokens, limit, priority=pick.one_of(0, 2))
+        script.add(tokens, limit, priority=script.rank(0, 2))
         script.between(2)
 
 
@@ -459,13 +466,13 @@ def limits(script: Script) -> None:
     script.requests(1, 4, (0, 1, 2, 3))
 
 
-@told("outputs", "stream", "ends", "pages")
+@told("outputs", "stream", "ends", "pages", stops=[True])
 def stopping(script: Script) -> None:
     """Requests that an id ends: the first that comes, one in the middle, one that comes at the limit, or none."""
     _stopping(script)
 
 
-@told("outputs", "stream", "ends", "pages")
+@told("outputs", "stream", "ends", "pages", stops=[True])
 def stopping_at_once(script: Script) -> None:
     """Requests whose first id ends them."""
     _stopping(script, first=True)
@@ -485,7 +492,7 @@ def _stopping(script: Script, first: bool = False) -> None:
         script.between(2)
 
 
-@told("outputs", "ends")
+@told("outputs", "ends", stops=[True])
 def stopping_differently(script: Script) -> None:
     """The same prompt several times, which other ids end, or none."""
     pick = script.pick
@@ -500,13 +507,13 @@ def stopping_differently(script: Script) -> None:
             script.do("step", times=pause)
 
 
-@told("outputs", "stream", "ends", "pages")
+@told("outputs", "stream", "ends", "pages", stops=[True])
 def stopping_in_short_pools(script: Script) -> None:
     """Requests that an id ends, some of which are preempted before it comes."""
     _outgrow(script, stops=True)
 
 
-@told("outputs", "stream", "ends", "pages")
+@told("outputs", "stream", "ends", "pages", stops=[True])
 def stopping_at_one_of_many(script: Script) -> None:
     """A request that any of many ids would end; the one that comes is the first or the last of them, and may be 0."""
     pick = script.pick
@@ -577,10 +584,10 @@ def late_arrivals(script: Script) -> None:
 
 @told("outputs", "ends", **PLAIN)
 def many_before(script: Script) -> None:
-    """Hundreds of requests that ask for no ids, and two that ask for some."""
-    tokens = script.ids(1)
+    """Hundreds of requests that ask for no ids, or for one where all ask for some, and two that ask for some."""
+    tokens, limit = script.prompt(1, 1), script.pick.count("zero_max_tokens", 0)
     for _ in range(script.pick.one_of(70, 140, 270)):
-        script.add(tokens, 0)
+        script.add(tokens, limit)
     for _ in range(2):
         script.add(script.prompt(script.pick.size(1, 4), 3), 3)
     script.pages = 16
@@ -594,7 +601,7 @@ def long_queues(script: Script) -> None:
         script.add(script.prompt(script.pick.size(1, 3), 1), 1, priority=script.pick.one_of(0, 0, 0, 1))
 
 
-@told()
+@told(priorities=[True])
 def ranked(script: Script) -> None:
     """Requests of different priorities, some of which come while others generate."""
     script.max_requests = script.pick.one_of(1, 2, 3, 1)
@@ -786,7 +793,8 @@ def timed(script: Script) -> None:
         limit = pick.one_of(3, 1, 5, 2, 4)
         tokens = script.prompt(script.length(), limit)
         stop = script.way(tokens, limit)[limit // 2]
-        script.add(tokens, limit, eos=pick.one_of((), (), (stop,)))
+        eos = pick.one_of((), (), (stop,)) if True in pick.envelope["stops"] else ()
+        script.add(tokens, limit, eos=eos)
         script.between(3)
     if pick.one_of(False, False, True):
         script.shorten(pick.size(0, 2))
@@ -842,7 +850,7 @@ def overwriting(script: Script) -> None:
         script.do("run", overwrite=True)
 
 
-@told("outputs", "ends")
+@told("outputs", "ends", stops=[True])
 def overwriting_ends(script: Script) -> None:
     """The caller changes the list of ids that end a request."""
     pick = script.pick

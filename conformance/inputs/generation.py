@@ -64,7 +64,7 @@ def generate_calls(
         "dtype": dtype,
     }
     tokens = pick.random.integers(0, model["vocab_size"], pick.upto("prompt", *lengths))
-    limit, sampler = pick.one_of(*limits), _sampler(pick)
+    limit, sampler = pick.count("zero_max_tokens", *limits), _sampler(pick)
     arguments: dict[str, Any] = {"model": model, "tokens": _given(pick, tokens), "max_tokens": limit}
     following = continuation(model, tokens.tolist(), limit, sampler["ranks"] if sampler else None)
     if eos := _stops(pick, model, tokens.tolist(), following, stop_at, prompt_stops):
