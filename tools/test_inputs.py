@@ -393,6 +393,13 @@ def test_products_with_loud_hidden_keys_stay_finite_in_float16():
     assert key.max() > 10
 
 
+def test_prompts_that_are_too_long_are_so_whatever_is_cached_beside_them():
+    test = next(one for one in all_tests() if one.name == "test_a_prompt_of_more_blocks_than_are_free_is_refused")
+    trial = Trial(LocalSubject({"BlockManager": contract("block_manager").operation("BlockManager")}), test.requirement)
+    test.run(trial, Profile(seed=105, shrink=False, diagnose=False))
+    assert trial.outcome.state == "passed", trial.outcome.message
+
+
 def test_who_samples_from_single_rows_is_given_no_others():
     for test in (test for test in all_tests() if test.requirement in contract("sampling").requirements):
         recorder = Recorder(test)
