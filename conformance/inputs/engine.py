@@ -190,20 +190,19 @@ def of_twins(pick: Pick) -> tuple[Call, Call]:
 @told()
 def full_houses(script: Script) -> None:
     """As many requests as may run, all at once: more rows in a step than four."""
-    _fill(script, 8, 6, 7)
+    script.max_requests = script.pick.one_of(8, 6, 7)
+    for _ in range(script.max_requests):
+        limit = int(script.random.integers(3, 6))
+        script.add(script.prompt(int(script.random.integers(1, 5)), limit), limit)
 
 
 @told(chunks=[64])
 def large_houses(script: Script) -> None:
-    """Many requests that run at once: more rows in a step than sixteen."""
-    _fill(script, 20, 18, 33)
-
-
-def _fill(script: Script, *sizes: int) -> None:
-    script.max_requests = script.pick.one_of(*sizes)
+    """Many requests that run at once, of few kinds: more rows in a step than 64."""
+    asked = [(script.prompt(int(script.random.integers(1, 3)), limit), limit) for limit in (4, 5, 6, 4, 5, 6, 5, 6)]
+    script.max_requests = script.pick.one_of(70, 66, 67)
     for _ in range(script.max_requests):
-        limit = int(script.random.integers(3, 6))
-        script.add(script.prompt(int(script.random.integers(1, 5)), limit), limit)
+        script.add(*asked[script.random.integers(len(asked))])
 
 
 @told()

@@ -30,6 +30,7 @@ FAULTS: tuple[Fault, ...] = (
     ),
     _fault("five-rows", "rows of a step past the fifth get its logits", spec.ENG_01, changes.rows(5), TIRED),
     _fault("sixteen-rows", "rows of a step past the sixteenth get its logits", spec.ENG_01, changes.rows(16), TIRED),
+    _fault("sixty-four-rows", "rows of a step past the 64th get its logits", spec.ENG_01, changes.rows(64), TIRED),
     _fault(
         "prompts-cut",
         "only the last 128 tokens of a prompt are computed",
