@@ -5,9 +5,8 @@ import importlib
 from inferspec import __version__ as VERSION
 
 NAME = "inferspec.impl"
-WAIVERS = "findings.toml"
 
-__all__ = ["NAME", "VERSION", "WAIVERS"]
+__all__ = ["NAME", "VERSION"]
 
 
 def __getattr__(name: str) -> str:

@@ -37,7 +37,7 @@ def test_a_test_that_breaks_in_a_whole_run_is_an_alarm():
 
 
 def test_the_findings_of_a_registered_subject_lie_in_its_waiver_file():
-    assert list(specificity._findings("impl")) == ["ENG-37"]
+    assert not specificity._findings("impl")
     assert list(specificity._findings("nano_vllm")) == ["SCHED-14"]
 
 

@@ -149,7 +149,8 @@ class Fuzz:
         )
 
     def dense(self) -> Case:
-        rows, depth, outputs = self.one_of(1, 3, 4, 9, 16, 35), *(int(n) for n in self.random.integers(1, 300, 2))
+        rows, (depth, outputs) = self.one_of(1, 3, 4, 9, 16, 35, 70), map(int, self.random.integers(1, 300, 2))
+        depth += self.one_of(0, 0, 0, 1000, 2000)
         names = [self.one_of(*DTYPES) for _ in range(3)]
         gap, w_gap, y_gap = self.one_of(0, 3), self.one_of(0, 1), self.one_of(0, 5)
         x, weight = self.strided(rows, depth, names[0], gap), self.strided(outputs, depth, names[1], w_gap)

@@ -130,6 +130,19 @@ def test_numbers_are_rounded_to_the_nearest_half_and_ties_to_even(path, name, dr
 
 
 @needs_kernels
+@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize("dtype", [mx.float32, mx.float16, mx.bfloat16], ids=str)
+@pytest.mark.parametrize("features", [5, 33, 1025, 2100])
+def test_a_row_of_many_is_to_the_last_bit_what_it_is_alone(path, dtype, features, monkeypatch):
+    monkeypatch.setenv("INFERSPEC_CPU", path)
+    random = np.random.default_rng(features)
+    x, weight = (mx.array(random.normal(size=(n, features)).astype(np.float32)).astype(dtype) for n in (70, 53))
+    alone = mx.concatenate([dense.launch(row[None], weight, None, mx.float32) for row in x])
+    for rows in (2, 4, 7, 8, 9, 64, 65, 70):
+        assert mx.array_equal(dense.launch(x[:rows], weight, None, mx.float32), alone[:rows]), rows
+
+
+@needs_kernels
 def test_threads_give_what_one_gives_and_survive_a_fork():
     script = """
 import os, mlx.core as mx, numpy as np

@@ -14,14 +14,19 @@ Vector load_up_to(const T* p, size_t count) {
     return count < Vector::width ? load(p, count) : load(p);
 }
 
-// `count` numbers from the element `first` of an array, in float32.
+// `count` numbers in float32.
+template <typename T>
+void widen(const T* from, size_t count, float* to) {
+    constexpr size_t width = Vector::width;
+    size_t i = 0;
+    for (; i + width <= count; i += width) store(to + i, load(from + i));
+    if (i < count) store(to + i, load(from + i, count - i), count - i);
+}
+
+// `count` numbers from the element `first` of an array.
 inline void widen(const void* source, Dtype dtype, size_t first, size_t count, float* to) {
     with_type(dtype, [&](auto* null) {
-        const auto* from = static_cast<decltype(null)>(const_cast<void*>(source)) + first;
-        constexpr size_t width = Vector::width;
-        size_t i = 0;
-        for (; i + width <= count; i += width) store(to + i, load(from + i));
-        if (i < count) store(to + i, load(from + i, count - i), count - i);
+        widen(static_cast<decltype(null)>(const_cast<void*>(source)) + first, count, to);
     });
 }
 
