@@ -46,9 +46,7 @@ class Executor:
         before = [
             (path, array, to.bits(array)) for name, value in given.items() for path, array in _owned(value, name, to)
         ]
-        lists = [
-            (path, numbers, list(numbers)) for name, value in given.items() for path, numbers in _lists(value, name)
-        ]
+        lists = [(path, items, list(items)) for name, value in given.items() for path, items in _lists(value, name)]
         state: list[bytes] | None = None
         raised, message = "", ""
         returned: dict[str, Any] = {}
@@ -69,10 +67,13 @@ class Executor:
         except Exception as error:
             raised, message, told = type(error).__name__, f"{_said(error)}{_frame(error)}", {}
         changed = tuple(path for path, array, data in before if to.bits(array) != data)
-        changed += tuple(path for path, numbers, copy in lists if numbers != copy)
+        changed += tuple(path for path, items, copy in lists if not _kept(items, copy))
         if state is not None and state != _random_state():
             changed += ("random state",)
-        changed += self._earlier_result(to, {part: returned[part] for part in told if to.owns(returned[part])}, told)
+        # What a driver brings is its own.
+        lists_too = not target.driver
+        own = {part: x for part in told if to.owns(x := returned[part]) or (lists_too and isinstance(x, list))}
+        changed += self._earlier_result(to, own, told)
         return Observation(told.pop("", None), raised, message, changed, told)
 
     def _earlier_result(
@@ -80,7 +81,7 @@ class Executor:
     ) -> tuple[str, ...]:
         """Whether the last call's results still are what they were: those in a buffer that is used again are not."""
         earlier, self._earlier = self._earlier, [(to, kept, told[part].tobytes()) for part, kept in returned.items()]
-        spoilt = any(kind.bits(kept) != data for kind, kept, data in earlier)
+        spoilt = any(_bits(kind, kept) != data for kind, kept, data in earlier)
         return ("earlier result",) if spoilt else ()
 
     def _built(self, target: Any, operation: str, given: Mapping[str, Any], keep: int | None) -> Callable[..., Any]:
@@ -113,12 +114,27 @@ def _owned(value: Any, path: str, to: Arrays) -> Iterator[tuple[str, Any]]:
 
 
 def _lists(value: Any, path: str) -> Iterator[tuple[str, list[Any]]]:
-    """The lists of numbers of an argument, each with its path."""
-    if isinstance(value, list) and all(isinstance(item, int | float) for item in value):
-        yield path, value
-    elif isinstance(value, list):
+    """The lists of numbers, and of lists, of an argument, each with its path."""
+    if isinstance(value, list):
+        if all(isinstance(item, int | float | list) for item in value):
+            yield path, value
         for key, item in enumerate(value):
             yield from _lists(item, f"{path}.{key}")
+
+
+def _kept(items: list[Any], before: list[Any]) -> bool:
+    """Whether a list has what it had: the same lists and equal numbers."""
+    return len(items) == len(before) and all(
+        item is old or (isinstance(item, int | float) and item == old) for item, old in zip(items, before, strict=True)
+    )
+
+
+def _bits(to: Arrays, result: Any) -> bytes:
+    """A result as it is now; a list with what is no number in it is no result any more."""
+    try:
+        return _told(result, to).tobytes() if isinstance(result, list) else to.bits(result)
+    except (TypeError, ValueError):
+        return b"none"
 
 
 def _named(answer: Any, target: Any, to: Arrays) -> dict[str, Any]:

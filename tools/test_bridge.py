@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import itertools
 import os
 import pickle
 import random
@@ -401,11 +402,40 @@ def test_a_list_that_the_call_changes_is_noticed():
     assert _latency(takes).changed == ("token_times",)
 
 
-def _latency(function) -> Observation:
+def _into_arrays(lines):
+    lines[:] = [np.array(line) for line in lines]
+
+
+@pytest.mark.parametrize("change", [list.pop, list.reverse, lambda lines: lines.insert(0, []), _into_arrays])
+def test_a_list_of_lists_that_the_call_changes_is_noticed(change):
+    def takes(arrival, token_times):
+        change(token_times)
+        return (1.0, None, [2.0], 3.0)
+
+    assert _latency(takes, [[1.0], [3.0, 4.0]]).changed == ("token_times",)
+
+
+def test_a_list_that_is_filled_anew_for_every_result_is_noticed():
+    gaps: list[float] = []
+
+    def reuses(arrival, token_times):
+        gaps[:] = [b - a for a, b in itertools.pairwise(token_times)]
+        return (1.0, None, gaps, 3.0)
+
+    executor = Executor({"request_metrics": _target(reuses)})
+    arguments = [{"arrival": 0.0, "token_times": times} for times in ([1.0, 3.0], [1.0, 2.0, 4.0])]
+    seen = [executor.call("request_metrics", given, {}, None, (), False).changed for given in arguments]
+    assert seen == [(), ("earlier result",)]
+
+
+def _target(function) -> Target:
     names = {"arrival": "arrival", "token_times": "token_times"}
-    target = Target(RequestMetrics, function, arrays("numpy"), plain=False, call_names=names)
-    arguments = {"arrival": 0.0, "token_times": [1.0, 3.0]}
-    return Executor({"request_metrics": target}).call("request_metrics", arguments, {}, None, (), False)
+    return Target(RequestMetrics, function, arrays("numpy"), plain=False, call_names=names)
+
+
+def _latency(function, token_times=(1.0, 3.0)) -> Observation:
+    arguments = {"arrival": 0.0, "token_times": list(token_times)}
+    return Executor({"request_metrics": _target(function)}).call("request_metrics", arguments, {}, None, (), False)
 
 
 def test_another_kind_of_array_is_no_array():
