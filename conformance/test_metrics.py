@@ -2,7 +2,18 @@
 
 import math
 
-from inferspec.conformance.inputs.metrics import a_few, any_number, some, timelines, whole_seconds, workloads
+from inferspec.conformance.inputs.metrics import (
+    a_few,
+    any_number,
+    few,
+    few_or_none,
+    many,
+    partly_whole,
+    some,
+    timelines,
+    whole_seconds,
+    workloads,
+)
 from inferspec.conformance.properties import depends_on_arguments_alone, keeps_arguments, refuses
 from inferspec.conformance.strategies import among, calls
 from inferspec.conformance.suite import requirement
@@ -12,6 +23,7 @@ from inferspec.spec.contract import Answer
 from inferspec.spec.numerics import within
 
 NOT_FINITE = among([math.nan, math.inf, -math.inf])
+A_LITTLE = among([1e-3, 1e-6, 1.0])
 SOME = calls(lambda pick: {number for number in range(5) if pick.one_of(False, True)})
 
 # one request
@@ -22,8 +34,18 @@ def test_ttft_is_the_wait_for_the_first_token(subject, call):
     has(subject, call, "ttft")
 
 
+@requirement(spec.METR_01, call=timelines(wait=0), share=0.2)
+def test_ttft_of_a_long_wait_is_all_of_it(subject, call):
+    has(subject, call, "ttft")
+
+
 @requirement(spec.METR_02, call=timelines(), share=0.5)
 def test_e2el_is_the_wait_for_the_last_token(subject, call):
+    has(subject, call, "e2el")
+
+
+@requirement(spec.METR_02, call=timelines(wait=-1), share=0.2)
+def test_e2el_of_a_long_wait_is_all_of_it(subject, call):
     has(subject, call, "e2el")
 
 
@@ -34,6 +56,11 @@ def test_itl_are_the_gaps_between_tokens(subject, call):
 
 @requirement(spec.METR_03, call=timelines(count=any_number), share=0.3)
 def test_itl_of_many_tokens_are_all_their_gaps(subject, call):
+    has(subject, call, "itl")
+
+
+@requirement(spec.METR_03, call=timelines(wait=-1), share=0.2)
+def test_itl_of_a_long_wait_is_all_of_it(subject, call):
     has(subject, call, "itl")
 
 
@@ -105,6 +132,13 @@ def test_other_requests_in_between_change_nothing(subject, first, second):
     depends_on_arguments_alone(subject, first, second)
 
 
+@requirement(spec.METR_10, call=timelines(), share=0.3)
+def test_a_request_that_was_refused_changes_nothing(subject, call):
+    times = call.arguments["token_times"]
+    subject.observe(call.having(token_times=[*times, times[0]]))
+    subject.agrees(call)
+
+
 @requirement(spec.METR_11, call=timelines(), at=among(range(101)), share=0.5)
 def test_times_that_decrease_are_refused(subject, call, at):
     times = list(call.arguments["token_times"])
@@ -113,20 +147,27 @@ def test_times_that_decrease_are_refused(subject, call, at):
     refuses(subject, call.having(token_times=times))
 
 
-@requirement(spec.METR_12, call=timelines(count=lambda pick: pick.one_of(1, 2, 5)), share=0.5)
-def test_a_token_before_the_arrival_is_refused(subject, call):
+@requirement(spec.METR_11, call=timelines(count=few), at=among(range(101)), less=A_LITTLE, share=0.3)
+def test_times_that_decrease_by_a_little_are_refused(subject, call, at, less):
+    times = call.arguments["token_times"]
+    at = at % len(times)
+    refuses(subject, call.having(token_times=[*times[: at + 1], times[at] - less, *times[at + 1 :]]))
+
+
+@requirement(spec.METR_12, call=timelines(count=few), less=A_LITTLE, share=0.5)
+def test_a_token_before_the_arrival_is_refused(subject, call, less):
     first = call.arguments["token_times"][0]
-    refuses(subject, call.having(arrival=first + 0.001))
+    refuses(subject, call.having(arrival=first + less))
 
 
-@requirement(spec.METR_13, call=timelines(), bad=NOT_FINITE, at=among(range(101)), share=0.5)
+@requirement(spec.METR_13, call=timelines(count=few), bad=NOT_FINITE, at=among(range(101)), share=0.5)
 def test_a_token_time_that_is_not_finite_is_refused(subject, call, bad, at):
     times = list(call.arguments["token_times"])
     times[at % len(times)] = bad
     refuses(subject, call.having(token_times=times))
 
 
-@requirement(spec.METR_13, call=timelines(), bad=NOT_FINITE, share=0.3)
+@requirement(spec.METR_13, call=timelines(count=few_or_none), bad=NOT_FINITE, share=0.3)
 def test_an_arrival_that_is_not_finite_is_refused(subject, call, bad):
     refuses(subject, call.having(arrival=bad))
 
@@ -134,6 +175,11 @@ def test_an_arrival_that_is_not_finite_is_refused(subject, call, bad):
 @requirement(spec.METR_14, call=timelines(), share=0.5)
 def test_times_may_be_integers(subject, call):
     subject.agrees(whole_seconds(call))
+
+
+@requirement(spec.METR_14, call=timelines(), which=among(["arrival", "first", "last", "tokens"]), share=0.3)
+def test_some_of_the_times_may_be_integers(subject, call, which):
+    subject.agrees(partly_whole(call, which))
 
 
 @requirement(spec.METR_15, call=timelines(count=any_number), share=0.3)
@@ -159,8 +205,23 @@ def test_mean_tpot_weighs_requests_alike(subject, call):
     has(subject, call, "tpot")
 
 
+@requirement(spec.METR_22, call=workloads(count=a_few, requests=(6, 17, 300)), share=0.2)
+def test_mean_tpot_of_many_requests_weighs_them_alike(subject, call):
+    has(subject, call, "tpot")
+
+
 @requirement(spec.METR_23, call=workloads(), share=0.5)
 def test_mean_itl_weighs_gaps_alike(subject, call):
+    has(subject, call, "itl")
+
+
+@requirement(spec.METR_23, call=workloads(count=a_few, requests=(6, 17, 300)), share=0.2)
+def test_mean_itl_of_many_requests_weighs_their_gaps_alike(subject, call):
+    has(subject, call, "itl")
+
+
+@requirement(spec.METR_23, call=workloads(count=many, requests=(6, 9)), share=0.05)
+def test_mean_itl_of_many_tokens_weighs_all_their_gaps_alike(subject, call):
     has(subject, call, "itl")
 
 
@@ -176,6 +237,11 @@ def test_the_output_rate_counts_every_request(subject, call):
 
 @requirement(spec.METR_25, call=workloads(), share=0.5)
 def test_the_prefill_rate_counts_computed_tokens(subject, call):
+    has(subject, call, "prefill_rate")
+
+
+@requirement(spec.METR_25, call=workloads(count=a_few, requests=(6, 17, 300)), share=0.2)
+def test_the_prefill_rate_counts_every_request(subject, call):
     has(subject, call, "prefill_rate")
 
 
@@ -250,9 +316,32 @@ def test_bad_counts_of_a_request_without_a_token_are_refused(subject, call, bad,
     refuses(subject, call.having(**_spoilt(call, bad, which), token_times=unserved))
 
 
+@requirement(spec.METR_28, call=workloads(count=some, requests=(2, 3, 5)), which=among(range(60)), share=0.2)
+def test_an_arrival_of_a_request_without_a_token_is_looked_at(subject, call, which):
+    unserved = _with(call.arguments["token_times"], which % len(call.arguments["token_times"]), [])
+    refuses(subject, call.having(**_spoilt(call, "no arrival", which), token_times=unserved))
+
+
 @requirement(spec.METR_29, call=workloads(), share=0.3)
 def test_the_lists_of_many_requests_are_left_as_they_were(subject, call):
     keeps_arguments(subject, call)
+
+
+@requirement(spec.METR_30, first=workloads(), second=workloads(), share=0.3)
+def test_other_workloads_in_between_change_nothing(subject, first, second):
+    depends_on_arguments_alone(subject, first, second)
+
+
+@requirement(spec.METR_30, call=workloads(count=some, requests=(2, 3, 5)), share=0.3)
+def test_a_workload_that_was_refused_changes_nothing(subject, call):
+    last = len(call.arguments["arrivals"]) - 1
+    subject.observe(call.having(**_spoilt(call, "order", last)))
+    subject.agrees(call)
+
+
+@requirement(spec.METR_31, call=workloads(), share=0.3)
+def test_times_of_many_requests_may_be_integers(subject, call):
+    subject.agrees(whole_seconds(call))
 
 
 def parts(subject, call, *names):

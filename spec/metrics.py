@@ -212,7 +212,8 @@ METR_08 = _one(
 METR_09 = _one("METR-09", "TTFT + sum(ITL) = E2EL, and TTFT + (n - 1) · TPOT = E2EL", source="PROPERTIES ME1")
 METR_10 = _one(
     "METR-10",
-    "a request's metrics are its own: repeated, they are the same bit for bit, whatever other requests did",
+    "a request's metrics are its own: repeated, they are the same bit for bit, whatever other requests did, refused ones "
+    "too",
     source="PROPERTIES ME5, X7",
 )
 METR_11 = _one("METR-11", "token times that decrease are refused", Aspect.GUARD, "PROPERTIES X9")
@@ -239,8 +240,8 @@ METR_24 = _many(
 )
 METR_25 = _many(
     "METR-25",
-    "prefill_rate counts the prompt tokens that were computed: those that were cached are not among them, and where all "
-    "were the rate is 0",
+    "prefill_rate counts, over the same seconds, the prompt tokens that were computed: those that were cached are not among "
+    "them, and where all were the rate is 0",
     source="https://github.com/GeeeekExplorer/nano-vllm/commit/8d63a98; PROPERTIES ME6",
 )
 METR_26 = _many(
@@ -263,6 +264,17 @@ METR_28 = _many(
 
 
 METR_29 = _many("METR-29", "the caller's lists are left as they were", source="PROPERTIES X6")
+METR_30 = _many(
+    "METR-30",
+    "the result is that of the requests given: repeated, it is the same bit for bit, whatever was asked before, "
+    "refused or not",
+    source="PROPERTIES ME5, X7",
+)
+METR_31 = _many(
+    "METR-31",
+    "times of many requests may be integers: they give what the same times in floats do, fractions too",
+    source="PROPERTIES X4",
+)
 
 
 CONTRACT = Contract(

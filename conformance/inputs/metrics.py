@@ -41,10 +41,23 @@ def a_few(pick: Pick) -> int:
     return int(pick.random.integers(0, 9))
 
 
-def timeline(pick: Pick, start: float, count: int, grouped: bool) -> tuple[float, list[float]]:
+def few(pick: Pick) -> int:
+    return pick.one_of(2, 1, 5)
+
+
+def few_or_none(pick: Pick) -> int:
+    return pick.one_of(2, 0, 1, 5)
+
+
+def many(pick: Pick) -> int:
+    return int(pick.envelope["tokens"])
+
+
+def timeline(pick: Pick, start: float, count: int, grouped: bool, wait: int | None = None) -> tuple[float, list[float]]:
     """(arrival, token times): a wait for the first token that is unlike the gaps, and gaps that are unlike each other.
 
-    Some arrive at the very time that clocks count from: 0.0 is a time. grouped: tokens come in chunks of one to four.
+    Some arrive at the very time that clocks count from: 0.0 is a time. Some wait once for anything from a microsecond to
+    days. grouped: tokens come in chunks of one to four; wait: the token that comes minutes or days after what is before it.
     """
     arrival = start + pick.random.uniform(0.0, 10.0) * (pick.random.random() < 0.75)
     gaps = 10.0 ** pick.random.uniform(-3, -0.5, count)
@@ -52,13 +65,17 @@ def timeline(pick: Pick, start: float, count: int, grouped: bool) -> tuple[float
         gaps = gaps * (pick.random.random(count) < 0.5)
     if count:
         gaps[0] = pick.random.uniform(0.5, 3.0)
+    if count and pick.random.random() < 0.25:
+        gaps[pick.random.integers(0, count)] = 10.0 ** pick.random.uniform(-6, 5.5)
+    if wait is not None:
+        gaps[wait] = 10.0 ** pick.random.uniform(2, 5.5)
     return arrival, [float(time) for time in arrival + np.cumsum(gaps)]
 
 
 @calls
-def timelines(pick: Pick, count: Count = some, grouped: bool = False) -> Call:
+def timelines(pick: Pick, count: Count = some, grouped: bool = False, wait: int | None = None) -> Call:
     """One request."""
-    arrival, times = timeline(pick, ZEROS[pick("clocks")], count(pick), grouped)
+    arrival, times = timeline(pick, ZEROS[pick("clocks")], count(pick), grouped, wait)
     return pick.call(REQUEST, arrival=arrival, token_times=times)
 
 
@@ -73,8 +90,28 @@ def _whole(x: Any) -> Any:
     return [_whole(item) for item in x] if isinstance(x, list) else math.floor(x)
 
 
+def partly_whole(call: Call, which: str) -> Call:
+    """The call with an integer for its arrival, for that and the first time, for the last one, or for all but the arrival."""
+    arrival, times = call.arguments["arrival"], call.arguments["token_times"]
+    if which == "tokens":
+        return call.having(token_times=[math.ceil(time) for time in times])
+    if which == "last":
+        return call.having(token_times=[*times[:-1], math.ceil(times[-1])])
+    first = math.floor(times[0]) if which == "first" else times[0]
+    return call.having(arrival=math.floor(arrival), token_times=[first, *times[1:]])
+
+
+def _prompt(pick: Pick) -> int:
+    """Of any length, as far as counting goes: those of a workload may add up to more than 32 bits hold."""
+    if pick.random.random() < 0.75:
+        return int(pick.random.integers(1, 3000))
+    return int(10.0 ** pick.random.uniform(0, 10))
+
+
 def _cached(pick: Pick, prompt: int) -> int:
-    return prompt if pick.random.random() < 0.2 else int(pick.random.integers(0, prompt))
+    """All of a prompt, all but its last token, or any part of it."""
+    kind = pick.random.random()
+    return prompt if kind < 0.2 else prompt - 1 if kind < 0.4 else int(pick.random.integers(0, prompt))
 
 
 @calls
@@ -88,7 +125,11 @@ def workloads(
     start = ZEROS[pick("clocks")]
     grouped = pick.one_of(False, True)
     lines = [timeline(pick, start, count(pick), grouped) for _ in range(pick.one_of(*requests))]
-    prompts = [int(x) for x in pick.random.integers(1, 3000, len(lines))]
+    if pick.features["clocks"] == "ahead" and pick.random.random() < 0.5:
+        # The clock counts from the last token.
+        end = max((times[-1] for _, times in lines if times), default=0.0)
+        lines = [(arrival - end, [time - end for time in times]) for arrival, times in lines]
+    prompts = [_prompt(pick) for _ in lines]
     cached = [_cached(pick, prompt) if reuse else 0 for prompt in prompts]
     return pick.call(
         AGGREGATE,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from typing import Any
 
@@ -297,6 +298,151 @@ def counts_of_served_alone(self: AggregateMetrics, a: Arguments) -> None:
     served = self.served(a)
     counts = {name: [getattr(a, name)[i] for i in served] for name in ("prompt_tokens", "cached_tokens")}
     AggregateMetrics.guard_counts(self, Arguments(**counts))
+
+
+def keeps_gaps(self: RequestMetrics, a: Arguments) -> None:
+    """Gaps are noted token by token, before the next is looked at, and forgotten at the end of a request."""
+    kept = type(self).__dict__.get("gaps", [])
+    for before, now in itertools.pairwise(a.token_times):
+        if now < before:
+            type(self).gaps = kept  # type: ignore[attr-defined]
+        kept = [*kept, now - before]
+    self.guard_times(a)
+
+
+def with_kept_gaps(self: RequestMetrics, a: Arguments) -> Any:
+    result = Operation.respond(self, a)
+    kept = type(self).__dict__.get("gaps", [])
+    type(self).gaps = []  # type: ignore[attr-defined]
+    return {**result, "itl": np.array([*kept, *result["itl"]])}
+
+
+def one_list_for_all(self: RequestMetrics, a: Arguments) -> Any:
+    result = Operation.respond(self, a)
+    if "gaps" not in type(self).__dict__:
+        type(self).gaps = []  # type: ignore[attr-defined]
+    gaps = type(self).gaps  # type: ignore[attr-defined]
+    gaps[:] = result["itl"].tolist()
+    return {**result, "itl": gaps}
+
+
+def jitter_allowed(self: RequestMetrics, a: Arguments) -> None:
+    not_finite_alone(self, a)
+    line = np.array([a.arrival, *a.token_times])
+    if (np.diff(line[:2]) < 0).any() or (np.diff(line) < -1e-3).any():
+        raise ValueError("not in order")
+
+
+def arrival_jitter(self: RequestMetrics, a: Arguments) -> None:
+    arrival_unchecked(self, a)
+    if a.token_times and a.token_times[0] < a.arrival - 1e-3:
+        raise ValueError("before the arrival")
+
+
+def more_than(count: int) -> Any:
+    """Times are looked at where there are more than so many; one that lies before the arrival always is."""
+
+    def guard(self: RequestMetrics, a: Arguments) -> None:
+        if len(a.token_times) > count or any(time < a.arrival for time in a.token_times):
+            self.guard_times(a)
+
+    return guard
+
+
+def type_of_the_arrival(a: Arguments) -> dict[str, Any]:
+    return {"token_times": [type(a.arrival)(time) for time in a.token_times]}
+
+
+def type_of_the_first(a: Arguments) -> dict[str, Any]:
+    return {"token_times": [type(a.token_times[0])(time) for time in a.token_times]}
+
+
+def tpot_of_the_first_100(self: AggregateMetrics, each: list[Answers], part: str) -> Answer:
+    return AggregateMetrics.mean_of_requests(self, each[:100] if part == "tpot" else each, part)
+
+
+def gaps_in_a_ring(self: AggregateMetrics, each: list[Answers]) -> Answer:
+    right = AggregateMetrics.mean_of_gaps(self, each)
+    flat = np.concatenate([np.zeros(0), *(answers["itl"].value for answers in each)])
+    return Answer(np.array(flat[-10_000:].mean()), right.budget) if flat.size else right
+
+
+def bits_of_a_count(bits: int) -> Any:
+    def computed(self: AggregateMetrics, a: Arguments, served: list[int]) -> int:
+        return sum((a.prompt_tokens[i] & (2**bits - 1)) - (a.cached_tokens[i] & (2**bits - 1)) for i in served)
+
+    return computed
+
+
+def until_first_tokens(self: AggregateMetrics, a: Arguments) -> Any:
+    result = Operation.respond(self, a)
+    if not result["prefill_rate"].size:
+        return result
+    served = self.served(a)
+    span = max(a.token_times[i][0] for i in served) - min(a.arrivals[i] for i in served)
+    rate = np.array(self.computed(a, served) / span) if span > 0 else np.zeros(0)
+    return {**result, "prefill_rate": rate}
+
+
+def no_end_at_0(self: AggregateMetrics, a: Arguments, served: list[int]) -> float:
+    """As `end = max(end, time) if end else time` has it."""
+    end: float | None = None
+    for i in served:
+        end = max(end, a.token_times[i][-1]) if end else a.token_times[i][-1]
+    return (end or 0.0) - min(a.arrivals[i] for i in served)
+
+
+def served_alone(self: AggregateMetrics, a: Arguments) -> None:
+    self.guard_lengths(a)
+    self.guard_counts(a)
+    for i in self.served(a):
+        _checked(a.arrivals[i], a.token_times[i])
+
+
+def drops_the_unserved(self: AggregateMetrics, a: Arguments) -> Any:
+    result = Operation.respond(self, a)
+    a.token_times[:] = [times for times in a.token_times if times]
+    return result
+
+
+def keeps_requests(self: AggregateMetrics, a: Arguments) -> None:
+    """Tokens are counted request by request, up to the one that is refused."""
+    self.guard_lengths(a)
+    self.guard_counts(a)
+    kept = type(self).__dict__.get("kept", 0)
+    for arrival, token_times in zip(a.arrivals, a.token_times, strict=True):
+        type(self).kept = kept  # type: ignore[attr-defined]
+        _checked(arrival, token_times)
+        kept += len(token_times)
+    type(self).kept = kept - sum(map(len, a.token_times))  # type: ignore[attr-defined]
+
+
+def with_kept_requests(self: AggregateMetrics, a: Arguments) -> Any:
+    result = Operation.respond(self, a)
+    kept, count = type(self).__dict__.get("kept", 0), sum(map(len, a.token_times))
+    type(self).kept = 0  # type: ignore[attr-defined]
+    if not result["output_rate"].size:
+        return result
+    return {**result, "output_rate": result["output_rate"] * (count + kept) / count}
+
+
+def since_the_first_of_all(self: AggregateMetrics, a: Arguments, served: list[int]) -> float:
+    first = min([type(self).__dict__.get("first", math.inf), *(a.arrivals[i] for i in served)])
+    type(self).first = first  # type: ignore[attr-defined]
+    return max(a.token_times[i][-1] for i in served) - first
+
+
+def whole_rates(self: AggregateMetrics, a: Arguments) -> Any:
+    result = Operation.respond(self, a)
+    if not all(isinstance(arrival, int) for arrival in a.arrivals):
+        return result
+    return {part: np.floor(value) if part.endswith("rate") else value for part, value in result.items()}
+
+
+def arrivals_in_floats(self: AggregateMetrics, a: Arguments) -> None:
+    AggregateMetrics.guard(self, a)
+    if not all(isinstance(arrival, float) for arrival in a.arrivals):
+        raise TypeError("an arrival is no float")
 
 
 # honest ways
