@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +32,15 @@ class Waiver:
     def covers(self, features: Mapping[str, Any]) -> bool:
         """Whether a failing call with these features lies in the scope."""
         return all(_plain(features.get(key)) in values for key, values in self.scope.items())
+
+    def plain(self) -> dict[str, Any]:
+        """As plain data."""
+        return {**asdict(self), "expires": self.expires.isoformat()}
+
+    @classmethod
+    def from_plain(cls, data: Mapping[str, Any]) -> Waiver:
+        """What `plain` gave."""
+        return cls(**{**data, "expires": datetime.date.fromisoformat(data["expires"])})
 
     def expired(self, today: datetime.date) -> bool:
         return today > self.expires
@@ -63,7 +72,11 @@ def read_findings(path: str | Path) -> dict[str, str]:
     for number, entry in enumerate(_entries(path)["finding"], 1):
         where = f"waivers {path.name}, finding {number}"
         complete = set(entry) == {"requirements", "reason"} and entry["reason"]
-        if not complete or not isinstance(entry["requirements"], list):
+        texts = complete and [
+            entry["reason"],
+            *(entry["requirements"] if isinstance(entry["requirements"], list) else [0]),
+        ]
+        if not texts or not all(isinstance(text, str) for text in texts):
             raise WaiverError(f"{where}: a finding has requirements, which is a list, and a reason")
         for requirement in entry["requirements"]:
             if requirement not in known:
@@ -75,7 +88,7 @@ def read_findings(path: str | Path) -> dict[str, str]:
 def _entries(path: Path) -> dict[str, list[dict[str, Any]]]:
     try:
         content = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, tomllib.TOMLDecodeError) as error:
+    except (OSError, ValueError) as error:
         raise WaiverError(f"waivers {path.name}: {error}") from error
     entries = {kind: content.pop(kind, []) for kind in ("waiver", "finding")}
     lists = (isinstance(own, list) and all(isinstance(entry, dict) for entry in own) for own in entries.values())
@@ -89,9 +102,11 @@ def _waiver(entry: Mapping[str, Any], where: str, known: Mapping[str, Contract])
         raise WaiverError(f"{where} misses {', '.join(missing)}; a waiver has {', '.join(_FIELDS)}")
     if unknown := set(entry) - set(_FIELDS):
         raise WaiverError(f"{where} has {sorted(unknown)[0]!r}; a waiver has {', '.join(_FIELDS)}")
+    if wrong := [name for name in ("requirement", "reason", "issue") if not isinstance(entry[name], str)]:
+        raise WaiverError(f"{where}: {wrong[0]} is {entry[wrong[0]]!r}; it takes a text")
     if entry["requirement"] not in known:
         raise WaiverError(f"{where}: there is no requirement {entry['requirement']!r}")
-    if not str(entry["issue"]).startswith(("http://", "https://")):
+    if not entry["issue"].startswith(("http://", "https://")):
         raise WaiverError(f"{where}: issue is {entry['issue']!r}; it takes the URL of an issue")
     if type(entry["expires"]) is not datetime.date:
         raise WaiverError(f"{where}: expires is {entry['expires']!r}; it takes a date such as 2027-01-31")
@@ -101,9 +116,16 @@ def _waiver(entry: Mapping[str, Any], where: str, known: Mapping[str, Contract])
     envelope = known[entry["requirement"]].envelope
     if scope != "all" and (unknown := set(scope) - set(envelope)):
         raise WaiverError(f"{where}: scope has {sorted(unknown)[0]!r}; it takes any of {', '.join(envelope)}")
+    if scope != "all" and (odd := [v for values in scope.values() for v in values if not _is_choice(v)]):
+        raise WaiverError(f"{where}: scope has {odd[0]!r}; it takes texts, numbers and lists of such")
     covered = {} if scope == "all" else {key: tuple(_plain(v) for v in values) for key, values in scope.items()}
     return Waiver(entry["requirement"], covered, entry["reason"], entry["issue"], entry["expires"])
 
 
 def _plain(value: Any) -> Any:
     return tuple(value) if isinstance(value, list) else value
+
+
+def _is_choice(value: Any) -> bool:
+    """Whether a value can be one of an envelope's choices."""
+    return isinstance(value, str | int | float) or (isinstance(value, list) and all(map(_is_choice, value)))

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import inferspec.conformance.subjects
-from inferspec.conformance.waivers import WaiverError, read_findings, read_waivers
+from inferspec.conformance.waivers import Waiver, WaiverError, read_findings, read_waivers
 
 SUBJECTS = Path(inferspec.conformance.subjects.__file__).parent
 
@@ -75,6 +75,10 @@ def test_every_field_is_required(tmp_path, name, value):
             toml().replace("[[waiver]]", "[[waivers]]"),
             r"it takes \[\[waiver\]\] and \[\[finding\]\] entries and nothing else",
         ),
+        (toml(requirement='["CMASK-03"]'), r"requirement is \['CMASK-03'\]; it takes a text"),
+        (toml(reason="7"), "reason is 7; it takes a text"),
+        (toml(issue='["https://example.org"]'), "it takes a text"),
+        (toml(scope="{ dtypes = [2027-01-31] }"), "it takes texts, numbers and lists of such"),
         ("waiver = [1]", r"it takes \[\[waiver\]\] and \[\[finding\]\] entries and nothing else"),
         ("not toml", "waivers waivers.toml"),
     ],
@@ -83,6 +87,18 @@ def test_a_waiver_that_cannot_be_used_is_one_line_that_says_how_to_mend_it(tmp_p
     with pytest.raises(WaiverError, match=says) as caught:
         read(tmp_path, text)
     assert "\n" not in str(caught.value)
+
+
+def test_a_waiver_is_the_same_after_a_way_as_plain_data(tmp_path):
+    (waiver,) = read(tmp_path, toml()).values()
+    assert isinstance(waiver.plain()["expires"], str)
+    assert Waiver.from_plain(waiver.plain()) == waiver
+
+
+def test_a_file_that_is_no_text_is_an_error(tmp_path):
+    (tmp_path / "waivers.toml").write_bytes(b"\xff")
+    with pytest.raises(WaiverError, match=r"waivers waivers\.toml"):
+        read_waivers(tmp_path / "waivers.toml")
 
 
 def test_a_file_that_is_not_there_is_an_error(tmp_path):
@@ -110,6 +126,8 @@ def test_a_finding_waives_nothing(tmp_path):
         (FINDING.replace("nobody looks", ""), "finding 1: a finding has requirements, which is a list, and a reason"),
         (FINDING.replace("reason", "because"), "finding 1: a finding has requirements, which is a list, and a reason"),
         (FINDING.replace('["CMASK-01", "CMASK-03"]', '"CMASK-01"'), "which is a list"),
+        (FINDING.replace('"CMASK-01"', '["CMASK-01"]'), "which is a list"),
+        (FINDING.replace('"nobody looks"', "7"), "which is a list, and a reason"),
     ],
 )
 def test_a_bad_finding_is_refused(tmp_path, text, says):
