@@ -171,7 +171,7 @@ def verdict_of(rows: Sequence[Mapping[str, Any]], complete: bool = True) -> str:
         return "incomplete"
     if any(row["state"] in BAD and (row["level"] == Level.MUST or "waive" in row["message"]) for row in rows):
         return "nonconformant"
-    if not any(row["state"] in ("passed", "waived") for row in rows):
+    if not any(row["state"] == "passed" for row in rows):
         return "incomplete"
     return "conformant"
 
@@ -365,8 +365,12 @@ def _libraries() -> dict[str, str]:
 
 def write(certificate: Mapping[str, Any], path: str | Path) -> None:
     """Write a certificate; a half-written one never takes the place of an older one."""
-    path = Path(path)
+    path, text = Path(path), json.dumps(certificate, indent=1) + "\n"
+    if path.exists() and not path.is_file():
+        # A device or a pipe (/dev/null, /dev/stdout) is written to: it would be gone if a file took its place.
+        path.write_text(text, encoding="utf-8")
+        return
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(path.name + ".partial")
-    partial.write_text(json.dumps(certificate, indent=1) + "\n", encoding="utf-8")
+    partial.write_text(text, encoding="utf-8")
     partial.replace(path)

@@ -45,6 +45,11 @@ def decode(data: bytes, arena: Arena | None = None) -> Any:
         raise ValueError(f"{len(data)} bytes are no message: {type(error).__name__}: {error}") from error
 
 
+def readable(text: str) -> str:
+    """A text without what no terminal and no page should be given: control characters, and halves of characters."""
+    return "".join(c if c.isprintable() or c in "\n\t" else "\N{REPLACEMENT CHARACTER}" for c in text)
+
+
 class _Writer(pickle.Pickler):
     def __init__(self, file: io.BytesIO, arena: Arena | None) -> None:
         super().__init__(file, pickle.HIGHEST_PROTOCOL)

@@ -22,7 +22,7 @@ from inferspec.conformance.arrays import KINDS, arrays, lay
 from inferspec.conformance.binding import Target
 from inferspec.conformance.calls import VIEWS, Observation
 from inferspec.conformance.executor import Executor
-from inferspec.conformance.wire import decode, encode
+from inferspec.conformance.wire import decode, encode, readable
 from inferspec.spec.linear import Silu
 from inferspec.spec.metrics import RequestMetrics
 from inferspec.spec.numerics import f64
@@ -234,6 +234,11 @@ def test_what_is_no_message_is_a_value_error(data):
 def test_what_is_no_data_is_not_sent(value):
     with pytest.raises(ValueError, match="a message has a"):
         encode(value)
+
+
+def test_a_readable_text_is_left_as_it_is():
+    assert readable("schön,\n\tπ 字 🙂") == "schön,\n\tπ 字 🙂"
+    assert readable("a\x1b[31mb\ud800\x00\r") == "a\ufffd[31mb\ufffd\ufffd\ufffd"
 
 
 def test_what_is_sent_twice_is_whole_twice():

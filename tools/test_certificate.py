@@ -6,6 +6,7 @@ import copy
 import datetime
 import json
 import math
+import os
 
 import jsonschema
 import pytest
@@ -157,6 +158,15 @@ def test_a_certificate_as_it_is_made_is_sound_after_a_round_trip(tmp_path):
     assert [p.name for p in (tmp_path / "new").iterdir()] == ["certificate.json"]
 
 
+def test_what_is_no_file_is_written_to_and_stays_what_it_is(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    reader = os.open(tmp_path / "pipe", os.O_RDONLY | os.O_NONBLOCK)
+    certificates.write({"a": 1}, tmp_path / "pipe")
+    assert json.loads(os.read(reader, 100)) == {"a": 1}
+    assert (tmp_path / "pipe").is_fifo()
+    os.close(reader)
+
+
 def test_the_schema_is_a_schema():
     jsonschema.Draft202012Validator.check_schema(json.loads(SCHEMA.read_text(encoding="utf-8")))
 
@@ -207,6 +217,11 @@ FORGED = [
     (lambda c: first_mask_row(c).update(worst=math.inf), "have a worst error that is no number: CMASK-01"),
     (lambda c: first_mask_row(c).update(worst=-1.0), "-1.0 is less than the minimum"),
     (lambda c: c.update(date="yesterday"), "a date cannot be read"),
+    (lambda c: c["environment"].update(libraries=[]), "environment/libraries: [] is not of type 'object'"),
+    (lambda c: c["environment"].update(system=5), "environment/system: 5 is not of type 'string'"),
+    (lambda c: c["subject"].update(name=5), "subject/name: 5 is not of type 'string'"),
+    (lambda c: c["precision"].update(declared={"rope": "float8"}), "'float8' is not one of"),
+    (lambda c: first_mask_row(c).update(failures=[FAILED | {"message": None}]), "None is not of type 'string'"),
 ]
 
 
@@ -264,6 +279,11 @@ def test_an_expired_waiver_fails_its_requirement(state):
 
 def test_a_waiver_holds_on_its_last_day():
     assert verdict_of(judged(ran(*MASK, CMASK_01=[outcome("waived")]), waivers=[waiver(MASK[0], 0)])) == "conformant"
+
+
+def test_a_run_of_which_all_is_waived_shows_nothing():
+    results = {test: outcome("waived") for test in ran(*MASK)}
+    assert verdict_of(judged(results, waivers=[waiver(r) for r in MASK])) == "incomplete"
 
 
 @pytest.mark.parametrize("requirement", [MASK[0], SHOULD])

@@ -14,6 +14,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from inferspec.conformance.certificate import problems, verdict_text, write
+from inferspec.conformance.wire import readable
 from inferspec.tools.certificates import badge, comparing, merging, reading
 from inferspec.tools.certificates.reading import Refused
 
@@ -56,7 +57,7 @@ def _told(do: Callable[[argparse.Namespace, Console], int]) -> Callable[[argpars
         try:
             return do(options, console)
         except (Refused, OSError) as error:
-            console.print(str(error), style="red", markup=False, soft_wrap=True)
+            console.print(readable(str(error)), style="red", markup=False, soft_wrap=True)
             return 2
 
     return command
@@ -66,7 +67,7 @@ def _verify(options: argparse.Namespace, console: Console) -> int:
     certificate = reading.parsed(options.certificate)
     found = problems(certificate)
     for problem in found:
-        console.print(f"[red]refused:[/] {escape(problem)}")
+        console.print(f"[red]refused:[/] {escape(readable(problem))}")
     if found:
         return 1
     console.print(f"[green]sound:[/] {escape(reading.title(certificate))}: {verdict_text(certificate)}")
@@ -77,7 +78,9 @@ def _report(options: argparse.Namespace, console: Console) -> int:
     from inferspec.tools.certificates.report import report
 
     certificates = _named(options.certificate)
-    options.out.write_text(report(certificates), encoding="utf-8")
+    _spare(options.certificate, options.out)
+    # What no file can hold (half a character) is shown as a question mark.
+    options.out.write_text(report(certificates), encoding="utf-8", errors="replace")
     for name, one in certificates.items():
         console.print(f"{name}: {reading.title(one)}: {verdict_text(one)}", markup=False)
     console.print(f"report: {options.out}", markup=False)
@@ -85,8 +88,9 @@ def _report(options: argparse.Namespace, console: Console) -> int:
 
 
 def _badge(options: argparse.Namespace, console: Console) -> int:
-    text = json.dumps(badge.badge(reading.read(options.certificate), options.label), ensure_ascii=False)
+    text = json.dumps(badge.badge(reading.read(options.certificate), readable(options.label)), ensure_ascii=False)
     if options.out:
+        _spare([options.certificate], options.out)
         options.out.write_text(text + "\n", encoding="utf-8")
     else:
         print(text)
@@ -95,6 +99,7 @@ def _badge(options: argparse.Namespace, console: Console) -> int:
 
 def _merge(options: argparse.Namespace, console: Console) -> int:
     merged = merging.merge(_named(options.certificate))
+    _spare(options.certificate, options.out)
     write(merged, options.out)
     console.print(f"{reading.title(merged)}, {len(merged['shards'])} shards: {verdict_text(merged)}", markup=False)
     return 0
@@ -105,14 +110,21 @@ def _diff(options: argparse.Namespace, console: Console) -> int:
     found = comparing.changes(before, after)
     table = Table("", "before", "after")
     for change in found:
-        table.add_row(escape(change.what), escape(change.before), escape(change.after), style=COLOURS[change.weight])
+        shown = [escape(readable(text)) for text in (change.what, change.before, change.after)]
+        table.add_row(*shown, style=COLOURS[change.weight])
     console.print(table if found else "nothing moved")
     worse = [change for change in found if change.weight < 0]
     return 1 if worse else 0
 
 
+def _spare(certificates: list[Path], out: Path) -> None:
+    """Refused where the output would take the place of what it is made from."""
+    if same := next((path for path in certificates if path.resolve() == out.resolve()), None):
+        raise Refused(f"--out {out} would take the place of {same}; give it another name")
+
+
 def _named(paths: list[Path]) -> dict[str, reading.Certificate]:
-    names = [str(path) for path in paths]
-    if twice := next((name for name in names if names.count(name) > 1), None):
+    names, files = [str(path) for path in paths], [path.resolve() for path in paths]
+    if twice := next((path for path, file in zip(paths, files, strict=True) if files.count(file) > 1), None):
         raise Refused(f"{twice} is given twice")
     return {name: reading.read(path) for name, path in zip(names, paths, strict=True)}

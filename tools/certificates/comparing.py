@@ -49,6 +49,8 @@ def _circumstances(before: Certificate, after: Certificate) -> Iterator[Change]:
         yield from _differing(name, of(before), of(after))
     yield from _entries("", before["environment"]["libraries"], after["environment"]["libraries"])
     yield from _entries("precision of ", before["precision"]["measured"], after["precision"]["measured"])
+    yield from _entries("declared precision of ", before["precision"]["declared"], after["precision"]["declared"])
+    yield from _entries("envelope of ", before["subject"]["envelope"], after["subject"]["envelope"])
 
 
 def _entries(prefix: str, before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[Change]:

@@ -28,7 +28,11 @@ def merge(shards: Mapping[str, Certificate]) -> Certificate:
     (first_name, first), *others = shards.items()
     for name, other in others:
         _check_alike(first_name, first, name, other)
-    rows = [_merged(index, shards) for index in range(len(first["requirements"]))]
+    # In one order whatever that of the files: the same shards make the same certificate.
+    shards = dict(sorted(shards.items(), key=lambda named: (named[1]["arguments"], named[1]["digest"])))
+    first = next(iter(shards.values()))
+    found = {name: {row["id"]: row for row in shard["requirements"]} for name, shard in shards.items()}
+    rows = [_merged({name: of[row["id"]] for name, of in found.items()}) for row in first["requirements"]]
     least_precise = max(shards.values(), key=lambda shard: shard["precision"]["matmul_error"] or 0.0)
     body = {key: value for key, value in first.items() if key != "digest"}
     body |= {
@@ -69,8 +73,8 @@ def _differing(one: Any, other: Any) -> str:
     return f"{other!r} and {one!r}"
 
 
-def _merged(index: int, shards: Mapping[str, Certificate]) -> dict[str, Any]:
-    rows = {name: shard["requirements"][index] for name, shard in shards.items()}
+def _merged(rows: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
+    """The row of a requirement in the whole, from those in the shards."""
     every = list(rows.values())
     if all(row == every[0] for row in every) and _needs_no_run(every[0]):
         return every[0]

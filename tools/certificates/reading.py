@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from inferspec.conformance.certificate import STATES, digest, problems
+from inferspec.conformance.wire import readable
 
 Certificate = dict[str, Any]
 
@@ -16,15 +17,18 @@ TESTED = ("--impl", "--layout", "--with", "--metal", "--call-limit")
 
 COMPARED: dict[str, tuple[str, ...]] = {
     "kit": ("version", "requirements"),
-    "subject": ("name", "version", "library", "device", "kernel_path"),
+    "subject": ("name", "version", "library", "device", "kernel_path", "envelope"),
     "environment": ("machine", "system", "python", "libraries"),
-    "precision": ("matmul", "measured"),
+    "precision": ("matmul", "declared", "measured"),
     "verdict": (),
     "profile": (),
     "seed": (),
     "requirements": (),
 }
 """What of a certificate is compared with another's: keys, and the names below them."""
+
+TABLES = ("libraries", "measured", "envelope", "declared")
+"""Those of these names that stand for tables; the others stand for texts."""
 
 ROW = ("id", "text", "state", "worst")
 """What a certificate of any version of the kit has, and each of its rows."""
@@ -46,7 +50,11 @@ def read(path: Path) -> Certificate:
 def read_any(path: Path) -> Certificate:
     """Return the certificate of a file, also one that another version of the kit made. Refused when it was changed."""
     found = parsed(path)
-    if not isinstance(found, dict) or "digest" not in found or found["digest"] != digest(found):
+    try:
+        sound = isinstance(found, dict) and found.get("digest") == digest(found)
+    except RecursionError as error:
+        raise Refused(f"{path} cannot be read: {error}") from error
+    if not sound:
         raise Refused(f"{path} is refused: it is no certificate, or was changed after it was written")
     if lacking := _lacking(found):
         raise Refused(f"{path} is refused: it has no {lacking}")
@@ -62,12 +70,16 @@ def _lacking(found: Certificate) -> str:
         for name in names:
             if not isinstance(part, dict) or name not in part:
                 return f"{key}/{name}"
-    for part, name in ((found["environment"], "libraries"), (found["precision"], "measured")):
+            if name not in TABLES and not isinstance(part[name], str):
+                return f"text for {key}/{name}"
+    for name, part in [(name, found[key]) for key, names in COMPARED.items() for name in names if name in TABLES]:
         if not isinstance(part[name], dict):
             return f"table of {name}"
     rows = found["requirements"]
     if not isinstance(rows, list) or not all(isinstance(row, dict) and set(ROW) <= set(row) for row in rows):
         return f"list of requirements with {', '.join(ROW)}"
+    if not all(isinstance(row[name], str) for row in rows for name in ("id", "text", "state")):
+        return f"list of requirements with texts for {', '.join(ROW[:3])}"
     if not all(row["state"] in STATES and isinstance(row["worst"], int | float) for row in rows):
         return "list of requirements with states and errors that this kit knows"
     return ""
@@ -82,8 +94,9 @@ def parsed(path: Path) -> Any:
 
 
 def title(certificate: Certificate) -> str:
-    """The subject's name and version."""
-    return f"{certificate['subject']['name']} {certificate['subject']['version']}".strip()
+    """The subject's name and version, in one line."""
+    text = f"{certificate['subject']['name']} {certificate['subject']['version']}"
+    return readable(" ".join(text.split()))
 
 
 def tested(arguments: Sequence[str]) -> list[tuple[str, str]]:

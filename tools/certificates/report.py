@@ -72,6 +72,7 @@ def _facts(one: Certificate) -> dict[str, str]:
         "kernel path": subject["kernel_path"],
         "precision": f"matmul {one['precision']['matmul']}; "
         + (f"native in {', '.join(native)}" if native else "float32 in all components"),
+        "envelope": _envelope(subject["envelope"]),
         "profile": f"{one['profile']}, seed {one['seed']}",
         "kit": f"{one['kit']['version']}, {len(one['requirements'])} requirements",
         "proof of power": f"{power['rejected']} of {power['faults']} faults rejected, "
@@ -80,6 +81,16 @@ def _facts(one: Certificate) -> dict[str, str]:
         else "not recorded for these suites",
         "made": one["date"],
     }
+
+
+def _envelope(declared: Mapping[str, Mapping[str, Any]]) -> str:
+    """What was tested where the subject claims less than the whole contract."""
+    texts = [
+        f"{name}: {_scope({k: v if isinstance(v, list) else [v] for k, v in e.items()})}"
+        for name, e in declared.items()
+        if e
+    ]
+    return "; ".join(texts) or "all that the contracts have"
 
 
 def _environment(one: Certificate) -> dict[str, str]:
@@ -103,7 +114,7 @@ def _unmet(one: Certificate, row: Mapping[str, Any]) -> dict[str, Any]:
     failures = []
     for failure in row["failures"]:
         lines = [failure["message"]]
-        lines += [f"smallest input: {failure['call']}"] * bool(failure["call"])
+        lines += [f"smallest input: {call}" for call in [failure.get("call")] if call]
         lines += [f"looks like: {texts.get(name, name)} (fault {name})" for name in failure["diagnosis"][:4]]
         failures.append({**failure, "lines": [*lines, f"rerun: {rerun(one, failure['test'])}"]})
     return {**row, "failures": failures}

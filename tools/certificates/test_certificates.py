@@ -111,6 +111,15 @@ def test_a_gap_is_refused():
         merge(parts)
 
 
+def test_the_order_of_files_and_rows_does_not_matter():
+    parts = shards()
+    backwards = dict(reversed(parts.items()))
+    assert merge(backwards) == merge(parts)
+    turned = copy.deepcopy(parts)
+    turned["2.json"]["requirements"].reverse()
+    assert merge(turned)["requirements"] == merge(parts)["requirements"]
+
+
 def test_an_overlap_is_refused():
     parts = shards()
     with pytest.raises(Refused, match=r"4\.json and 1\.json overlap: both ran"):
@@ -269,6 +278,52 @@ def test_what_is_nested_without_end_is_refused(command, tmp_path, capsys):
     (tmp_path / "deep.json").write_text("[" * 500_000)
     assert cli.main([command, str(tmp_path / "deep.json")]) == 2
     assert "deep.json cannot be read" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("key", ["id", "text", "state"])
+def test_rows_without_texts_cannot_be_compared(key, tmp_path, capsys):
+    older = copy.deepcopy(made())
+    older["requirements"][0][key] = {}
+    files = written(tmp_path, older={**older, "digest": digest(older)}, now=made())
+    assert cli.main(["diff", files["older"], files["now"]]) == 2
+    assert "it has no list of requirements with texts for id, text, state" in capsys.readouterr().out
+
+
+def test_a_narrower_claim_is_told():
+    before, after = made(), made()
+    after["subject"]["envelope"] = {"attention": {"dtypes": ["float32"]}}
+    after["precision"]["declared"] = {"attention": "native"}
+    found = {change.what: change.after for change in changes(before, after)}
+    assert found["envelope of attention"] == "{'dtypes': ['float32']}"
+    assert found["declared precision of attention"] == "native"
+    text = Reader(report({"a.json": after})).text
+    assert "attention: dtypes float32" in text
+    assert "all that the contracts have" in Reader(report({"a.json": before})).text
+
+
+@pytest.mark.parametrize("command", ["report", "badge", "merge"])
+def test_what_is_read_is_not_written_over(command, tmp_path, capsys):
+    files = written(tmp_path, one=made(of_shard(1, 2)), two=made(of_shard(2, 2)))
+    given = [files["one"]] if command == "badge" else [*files.values()]
+    same = f"{tmp_path}/../{tmp_path.name}/one.json"
+    assert cli.main([command, *given, "--out", same]) == 2
+    assert "would take the place of" in capsys.readouterr().out
+    assert problems(json.loads(Path(files["one"]).read_text())) == []
+    assert cli.main([command, *given, same, "--out", str(tmp_path / "x")]) == 2 if command != "badge" else True
+
+
+def test_halves_of_characters_and_controls_are_shown_as_what_can_be_shown(tmp_path, capsys):
+    files = written(tmp_path, one=made(name="a\ud800\nb\x1b[2J"), two=made(name="c"))
+    for command in (
+        ["verify", files["one"]],
+        ["report", files["one"], "--out", str(tmp_path / "page.html")],
+        ["diff", files["one"], files["two"]],
+        ["badge", files["one"], "--label", "\udcff"],
+    ):
+        assert cli.main(command) == 0
+        out = capsys.readouterr().out
+        assert "\x1b" not in out
+        assert out.encode()
 
 
 # Badges
