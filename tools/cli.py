@@ -14,6 +14,8 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
+from inferspec.tools import arguments as kinds
+
 if TYPE_CHECKING:
     from inferspec.tools.faults import Matrix
 
@@ -53,9 +55,12 @@ def _parser() -> argparse.ArgumentParser:
         action="store_true",
         help="no diagnosis, and a tenth of the examples for honest variants: several times as fast",
     )
-    faults.add_argument("--json", type=Path, metavar="FILE", help="write the matrix here")
+    faults.add_argument("--json", type=kinds.written, metavar="FILE", help="write the matrix here")
     faults.add_argument(
-        "--report", type=Path, metavar="DIR|FILE.html", help="write a page of the matrix, and its JSON beside it"
+        "--report",
+        type=kinds.page_or_folder,
+        metavar="DIR|FILE.html",
+        help="write a page of the matrix, and its JSON beside it",
     )
     faults.add_argument(
         "--read", type=Path, metavar="FILE", help="an earlier run's JSON: show it, or make its page, and run nothing"
@@ -63,7 +68,9 @@ def _parser() -> argparse.ArgumentParser:
     faults.add_argument(
         "--record", action="store_true", help="keep the result for certificates (conformance/power.json)"
     )
-    faults.add_argument("-n", type=int, default=None, metavar="N", help="processes; default: one for each core")
+    faults.add_argument(
+        "-n", type=kinds.processes, default=None, metavar="N", help="processes; default: one for each core"
+    )
     faults.set_defaults(command=_faults)
 
     golden = commands.add_parser("golden", help="regenerate or check the goldens")
@@ -205,7 +212,10 @@ def _acceptances(matrix: Matrix) -> Table:
 
 
 def _golden(options: argparse.Namespace) -> int:
-    if options.model:
+    if options.revision is not None and options.model is None:
+        console.print(f"--revision {options.revision}: it takes --model", style="red", markup=False)
+        return 2
+    if options.model is not None:
         from inferspec.tools import model_golden
 
         make = model_golden.regen if options.action == "regen" else model_golden.check

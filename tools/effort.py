@@ -24,6 +24,7 @@ from rich.progress import track
 from inferspec.conformance.suite import DEAR, EFFORT, EXAMPLES, FEWEST, MARGIN, Profile, all_tests
 from inferspec.conformance.trial import Trial
 from inferspec.spec import COMPONENTS, contract
+from inferspec.tools.arguments import processes
 from inferspec.tools.faults import BAD, local_subject
 from inferspec.tools.processes import pool
 
@@ -114,7 +115,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--only", action="append", choices=COMPONENTS, metavar="COMPONENT", help="repeatable")
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3], metavar="N")
     parser.add_argument("--check", action="store_true", help="write nothing; exit code 1 where a fault survives")
-    parser.add_argument("-n", type=int, default=None, metavar="N", help="processes; default: one a core")
+    parser.add_argument("-n", type=processes, default=None, metavar="N", help="processes; default: one a core")
     options = parser.parse_args(arguments)
     components = options.only or list(COMPONENTS)
     most = 1.0 if options.check else FURTHER

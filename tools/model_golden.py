@@ -119,6 +119,10 @@ def _located(asked: str, revision: str | None, root: Path) -> _Model:
         return _Model(asked, asked, models.weights_of(asked, root), _package(asked))
     from inferspec.impl.loading import located
 
+    if not asked or (Path(asked).is_dir() and not (Path(asked) / "config.json").exists()):
+        raise _Unable(
+            f"--model {asked}: there is no model: it takes a name of the kit's, a folder with a config.json, a .gguf file or a hub id"
+        )
     try:
         path = located(asked, revision)
     except (OSError, ValueError) as error:

@@ -21,6 +21,7 @@ from rich.table import Table
 
 from inferspec.conformance.suite import EXAMPLES, Profile
 from inferspec.spec import COMPONENTS, contracts
+from inferspec.tools import arguments
 from inferspec.tools.processes import pool
 
 SUBJECTS = ("impl", "mlx_core", "mlx_lm", "nano_vllm", "torch", "transformers")
@@ -140,7 +141,9 @@ def add_parser(commands: Any) -> None:
     )
     parser.add_argument("--only", action="append", default=[], metavar="COMPONENT", help="this component; repeatable")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write every round here")
-    parser.add_argument("-n", type=int, default=None, metavar="N", help="processes; default: one for each core")
+    parser.add_argument(
+        "-n", type=arguments.processes, default=None, metavar="N", help="processes; default: one for each core"
+    )
     parser.set_defaults(command=command)
 
 

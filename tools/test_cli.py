@@ -88,12 +88,46 @@ def test_verify_refuses_bytes_that_are_no_text(tmp_path):
     assert main(["verify", str(tmp_path / "certificate.json")]) == 2
 
 
-@pytest.mark.parametrize("arguments", [[], ["certifies"], ["verify"], ["golden"], ["faults", "-n", "many"]])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        [],
+        ["certifies"],
+        ["verify"],
+        ["golden"],
+        ["faults", "-n", "many"],
+        ["faults", "-n", "0"],
+        ["faults", "--json", "nowhere/kills.json"],
+        ["faults", "--report", __file__],
+        ["mutate", "-n", "-3"],
+        ["mutate", "--report", "."],
+        ["specificity", "-n", ""],
+    ],
+)
 def test_a_command_that_is_not_there_is_bad_usage(arguments, capsys):
     with pytest.raises(SystemExit) as caught:
         main(arguments)
     assert caught.value.code == 2
     assert "usage: inferspec" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["golden", "check", "--revision", "abc"], "--revision abc: it takes --model"),
+        (["golden", "check", "--model", ""], "there is no model"),
+        (["golden", "check", "--model", "."], "there is no model"),
+        (["simulate", "--seed", "-1"], "--seed is -1; it takes 0 or more"),
+        (["simulate", "--plot", "figures.foo"], "it takes a name that ends in .png"),
+        (["simulate", "--scheduler", "broken"], "importing it failed with SyntaxError"),
+    ],
+)
+def test_what_cannot_be_used_is_told_before_the_work(arguments, says, tmp_path, monkeypatch, capsys):
+    (tmp_path / "broken.py").write_text("def f(:", encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    assert main(arguments) == 2
+    assert says in " ".join(capsys.readouterr().out.split())
 
 
 def test_faults_of_an_unknown_component_is_bad_usage(capsys):

@@ -19,6 +19,7 @@ from rich.table import Table
 
 from inferspec.conformance.suite import Profile
 from inferspec.spec import COMPONENTS
+from inferspec.tools import arguments
 from inferspec.tools.mutation import mutants, results, running, scope
 from inferspec.tools.mutation.mutants import Mutant
 from inferspec.tools.mutation.results import Results
@@ -45,11 +46,13 @@ def add_parser(commands: Any) -> None:
     parser.add_argument(
         "--join", type=Path, nargs="+", metavar="FILE", help="show earlier results (JSON) together; run nothing"
     )
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the results here")
+    parser.add_argument("--json", type=arguments.written, metavar="FILE", help="write the results here")
     parser.add_argument(
-        "--report", type=Path, metavar="FILE.html", help="write a page: survivors first, in their source"
+        "--report", type=arguments.written, metavar="FILE.html", help="write a page: survivors first, in their source"
     )
-    parser.add_argument("-n", type=int, default=None, metavar="N", help="processes; default: one for each core")
+    parser.add_argument(
+        "-n", type=arguments.processes, default=None, metavar="N", help="processes; default: one for each core"
+    )
     parser.set_defaults(command=command)
 
 

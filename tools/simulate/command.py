@@ -21,7 +21,18 @@ from inferspec.tools.simulate.workload import PUBLISHED, Workload, lengths
 NUM_BLOCKS = 981
 """Of 16: the 15.7 thousand slots that OPT-13B has on one A100 in table 1 of Kwon et al. 2023."""
 
-_LEAST = {"requests": 1, "block_size": 1, "max_requests": 1, "max_prefill_tokens": 1, "prompts": 1, "lookahead": 0}
+PICTURES = (".png", ".svg", ".pdf", ".html", ".htm")
+"""What figures are drawn as."""
+
+_LEAST = {
+    "requests": 1,
+    "block_size": 1,
+    "max_requests": 1,
+    "max_prefill_tokens": 1,
+    "prompts": 1,
+    "lookahead": 0,
+    "seed": 0,
+}
 
 
 class Unusable(Exception):
@@ -124,6 +135,8 @@ def checked(options: argparse.Namespace) -> Workload:
             import matplotlib  # noqa: F401
         except ImportError as error:
             raise Unusable(f'--plot: {error}: pip install "inferspec[bench]"') from error
+        if options.plot.suffix.lower() not in PICTURES:
+            raise Unusable(f"--plot {options.plot}: it takes a name that ends in {', '.join(PICTURES)}")
     return Workload(
         lengths(options.trace), options.requests, options.rate, options.seed, options.share, options.prompts
     )
@@ -137,6 +150,9 @@ def served(options: argparse.Namespace, workload: Workload) -> tuple[Callable[[i
         found = {name: offered(options.scheduler, name, part) for name, part in parts.items()}
     except ImportError as error:
         raise Unusable(f"--scheduler {options.scheduler}: {error}") from error
+    except Exception as error:
+        told = f"{type(error).__name__}: {error}"
+        raise Unusable(f"--scheduler {options.scheduler}: importing it failed with {told}") from error
     if not any(found.values()):
         raise Unusable(f"--scheduler {options.scheduler} has neither Scheduler nor BlockManager")
     make, scheduler = (found[name] or offered("inferspec.impl", name, part) for name, part in parts.items())
