@@ -21,6 +21,7 @@ from inferspec.conformance.arrays import Arrays, arrays
 from inferspec.conformance.binding import AdapterError, Target, bind, defines, offers_methods
 from inferspec.conformance.drivers import driver_of, takes
 from inferspec.conformance.envelope import meet
+from inferspec.conformance.integrity import is_closed
 from inferspec.conformance.layouts import lay_out
 from inferspec.spec import COMPONENTS, contracts
 from inferspec.spec.contract import Beside, Contract, Operation
@@ -169,6 +170,8 @@ def _find(spec: str) -> tuple[Any, ModuleType]:
 
 def _import(name: str, spec: str) -> ModuleType:
     path = Path(name)
+    if is_closed(name):
+        raise AdapterError(f"{spec}: {name} is a part of what judges; it certifies nothing")
     try:
         if path.suffix == ".py" or "/" in name:
             return _import_path(path.resolve(), spec)

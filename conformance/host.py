@@ -21,13 +21,16 @@ from inferspec.conformance.arena import Arena
 from inferspec.conformance.binding import AdapterError
 from inferspec.conformance.calls import Observation
 from inferspec.conformance.executor import Executor
-from inferspec.conformance.integrity import closed
+from inferspec.conformance.integrity import altered, closed
 from inferspec.conformance.metal import kernel_path, prepare
 from inferspec.conformance.threads import let_woken_threads_wait
 from inferspec.conformance.wire import decode, encode
 
 PARTS = tuple(part.name for part in fields(Observation))
 """Of an observation; dataclasses' own way to a dict would copy every array."""
+
+PRESENT = ("inferspec.conformance",)
+"""What of the kit makes the calls here, and sees what they change; of the oracles nothing is left to look at."""
 
 
 def serve(connection: Connection, asked: Arena, answered: Arena) -> None:
@@ -56,7 +59,10 @@ def serve(connection: Connection, asked: Arena, answered: Arena) -> None:
         except EOFError:
             return
         if message["do"] == "probe":
-            connection.send_bytes(encode(probed(adapter)))
+            connection.send_bytes(encode({**probed(adapter), "number": message["number"]}))
+            continue
+        if message["do"] == "altered":
+            connection.send_bytes(encode({"names": altered(PRESENT), "number": message["number"]}))
             continue
         if message["fresh"]:
             executor.reset()
@@ -68,7 +74,8 @@ def serve(connection: Connection, asked: Arena, answered: Arena) -> None:
             message["results"],
             message["watch"],
         )
-        connection.send_bytes(encode({name: getattr(observation, name) for name in PARTS}, answered))
+        answer = {name: getattr(observation, name) for name in PARTS}
+        connection.send_bytes(encode({**answer, "number": message["number"]}, answered))
 
 
 def describe(adapter: Adapter) -> dict[str, Any]:
@@ -112,6 +119,7 @@ def probed(adapter: Adapter) -> dict[str, Any]:
     return {
         "matmul_error": matmul_error(adapter),
         "kernel_path": kernel_path(adapter.kind.name, adapter.kernel_path()),
+        "declared": adapter.kernel_path(),
     }
 
 

@@ -1,8 +1,9 @@
 """Whether what judges is what was installed, and whether a subject keeps to its own work.
 
 A subject runs in a process of its own and never meets the oracle there: what of the kit computes right answers is closed
-to it, by import and by call. A kit that was changed in the process that judges (by a plugin, a conftest or a test) gives
-no verdict. None of this stops a determined forger, who can write any certificate by hand; it stops what one slips into.
+to it, by import and by call, and but for what drivers need it is not even there. A kit that was changed in the process that
+judges (by a plugin, a conftest or a test), where the subject runs, or on the disk meanwhile gives no verdict. None of this stops
+a determined forger, who can write any certificate by hand; it stops what one slips into.
 """
 
 from __future__ import annotations
@@ -14,9 +15,11 @@ import dis
 import enum
 import functools
 import gc
+import hashlib
 import importlib
 import importlib.util
 import inspect
+import os
 import sys
 import types
 from collections import Counter
@@ -27,15 +30,38 @@ from typing import Any, TypeGuard
 ANSWERS = ("inferspec.spec", "inferspec.golden", "inferspec.conformance", "inferspec.tools")
 """What knows the right answers, or how they are judged."""
 
+PLAYED = ("scaled_dot_product_attention",)
+"""Operations that a driver computes itself: what a decoder above a batch's caches attends to."""
+
+TAKEN = ("bind",)
+"""What drivers take of every other operation."""
+
+CLOSED = "INFERSPEC_CLOSED"
+"""Set in the environment of a subject's process: those that it starts are closed too."""
+
 OPEN = ("inferspec.conformance.subjects", "inferspec.tools.metalsim")
 """What others may build on."""
 
 JUDGES = ("inferspec.spec", "inferspec.conformance")
 
+JUDGED_BY = ("spec", "conformance", "golden")
+"""Folders with what judges, and what is compared with."""
+
+READ = (".py", ".json", ".toml", ".safetensors")
+"""Their files, but for what Python itself writes beside them."""
+
+SUITES = Path(__file__).resolve().parent
+
 HELD = ("__wrapped__", "__func__", "fget", "func", "_build", "_fixture_function")
 """Where decorators keep what they were given."""
 
-DECORATORS = (str(Path(__file__).parents[1]), str(functools.__file__), str(contextlib.__file__))
+HERE = str(Path(__file__).parents[1])
+"""Where the kit lies."""
+
+LIBRARY = str(Path(str(functools.__file__)).parent)
+"""Where Python's own modules lie."""
+
+DECORATORS = (HERE, str(functools.__file__), str(contextlib.__file__))
 """Whose decorators may stand around a function: the kit's, and the library's."""
 
 Codes = Mapping[str, Sequence[types.CodeType]]
@@ -53,17 +79,17 @@ def closed() -> None:
     importing, import_module = builtins.__import__, importlib.import_module
 
     def guarded(name: str, given: Any = None, *rest: Any, **more: Any) -> Any:
-        who = given or sys._getframe(1).f_globals
+        asker = sys._getframe(1)
         level = more.get("level", rest[2] if len(rest) > 2 else 0)
-        asked = _absolute(name, level, who) if level else name
+        asked = _absolute(name, level, given or asker.f_globals) if level else name
         if asked.startswith("inferspec"):
             parts = more.get("fromlist") or (rest[1] if len(rest) > 1 else None) or ()
-            _check(who, [f"{asked}.{part}" for part in parts] or [asked])
+            _check(asker, [f"{asked}.{part}" for part in parts] or [asked])
         return importing(name, given, *rest, **more)
 
     def guarded_module(name: str, package: str | None = None) -> Any:
         asked = importlib.util.resolve_name(name, package) if name.startswith(".") and package else name
-        _check(sys._getframe(1).f_globals, [asked])
+        _check(sys._getframe(1), [asked])
         return import_module(name, package)
 
     vars(builtins)["__import__"], vars(importlib)["import_module"] = guarded, guarded_module
@@ -71,11 +97,32 @@ def closed() -> None:
     for package in ("inferspec", "inferspec.conformance", "inferspec.tools"):
         importing(package)
         sys.modules[package].__class__ = _Package
-    for operation in [operation for contract in contracts() for operation in contract.operations]:
+    _without_answers([operation for contract in contracts() for operation in contract.operations])
+    os.environ[CLOSED] = "1"
+
+
+def _without_answers(operations: Sequence[type]) -> None:
+    """Take from the operations what computes answers; what a driver needs of them stays, for the kit's own modules."""
+    played = {base for operation in operations if _named(operation) in PLAYED for base in operation.__mro__}
+    for owner in {base for operation in operations for base in operation.__mro__} - played:
+        for name in vars(owner).keys() - {*TAKEN}:
+            if method := _step(owner, name):
+                setattr(owner, name, _gone(method))
+    for operation in operations:
         for name in dir(operation):
-            method = inspect.getattr_static(operation, name)
-            if isinstance(method, types.FunctionType) and (name == "__call__" or not name.startswith("_")):
+            if method := _step(operation, name):
                 setattr(operation, name, _guarded(method))
+
+
+def _named(operation: Any) -> str:
+    return str(operation.signature.operation)
+
+
+def _step(owner: type, name: str) -> types.FunctionType | None:
+    """A function of a class by its name, but for those that Python itself calls."""
+    found = inspect.getattr_static(owner, name)
+    is_step = isinstance(found, types.FunctionType) and (name == "__call__" or not name.startswith("__"))
+    return found if is_step else None
 
 
 class _Package(types.ModuleType):
@@ -84,7 +131,7 @@ class _Package(types.ModuleType):
     def __getattribute__(self, name: str) -> Any:
         value = super().__getattribute__(name)
         if isinstance(value, types.ModuleType) and not any(part.startswith(f"{value.__name__}.") for part in OPEN):
-            _check(sys._getframe(1).f_globals, [value.__name__])
+            _check(sys._getframe(1), [value.__name__])
         return value
 
 
@@ -96,19 +143,39 @@ def _absolute(name: str, level: int, who: Mapping[str, Any]) -> str:
     return ".".join([*parts[: len(parts) - level + 1], name]).rstrip(".")
 
 
-def _check(who: Mapping[str, Any], asked: list[str]) -> None:
-    """AsksTheKit where a module, by its globals, asks for what is closed and is none of ours."""
-    known = [name for name in asked if _within(name, ANSWERS) and not _within(name, OPEN)]
-    if known and not _ours(who):
-        name = who.get("__name__", "someone")
+def _check(asker: types.FrameType, asked: list[str]) -> None:
+    """AsksTheKit where code asks for what is closed and is none of ours."""
+    known = [name for name in asked if is_closed(name)]
+    if known and not _ours(asker):
+        name = asker.f_globals.get("__name__", "someone")
         raise AsksTheKit(f"{name} asks {known[0]}: a subject that asks the kit for the answer certifies nothing")
 
 
-def _ours(who: Mapping[str, Any]) -> bool:
-    """Whether globals are those of a module of the kit, or what loads them: not of one that only calls itself so."""
-    name = str(who.get("__name__", ""))
+def is_closed(name: str) -> bool:
+    """Whether a module is of what only the judge may have."""
+    return _within(name, ANSWERS) and not _within(name, OPEN)
+
+
+def _ours(asker: types.FrameType) -> bool:
+    """Whether code is that of a module of the kit, or what loads it.
+
+    Not of one that only calls itself so, nor what somebody runs among the names of one of ours.
+    """
+    file, name = asker.f_code.co_filename, str(asker.f_globals.get("__name__", ""))
+    if file.startswith("<frozen importlib"):
+        return True
     module = sys.modules.get(name)
-    return _within(name, ("inferspec", "importlib", "__main__")) and module is not None and vars(module) is who
+    mine = module is not None and vars(module) is asker.f_globals
+    return mine and (file in _files(name) or (name == "__main__" and file.startswith(HERE)))
+
+
+@functools.cache
+def _files(name: str) -> tuple[str, ...]:
+    """Where a module of the kit's lies, by its name; nowhere, for a name that is not within the kit."""
+    if not _within(name, ("inferspec",)):
+        return ()
+    place = Path(HERE, *name.split(".")[1:])
+    return (f"{place}.py", str(place / "__init__.py"))
 
 
 def _within(name: str, packages: tuple[str, ...]) -> bool:
@@ -120,17 +187,36 @@ def _guarded(method: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(method)
     def asked(*given: Any, **more: Any) -> Any:
-        _check(sys._getframe(1).f_globals, [f"{method.__module__}.{method.__qualname__}"])
+        _check(sys._getframe(1), [f"{method.__module__}.{method.__qualname__}"])
         return method(*given, **more)
 
-    # Nothing leads from it to what it guards.
     del asked.__dict__["__wrapped__"]
     return asked
 
 
-def altered() -> list[str]:
-    """What of the kit's judging code in this process is not as in its files: functions, methods, constants, imports."""
-    names = sorted(name for name in sys.modules if name.startswith(JUDGES) and ".test_" not in name)
+def _gone(method: Callable[..., Any]) -> Callable[..., Any]:
+    """In the place of a method that nobody needs here: nothing leads from it to what it was."""
+    name = f"{method.__module__}.{method.__qualname__}"
+
+    def asked(*given: Any, **more: Any) -> Any:
+        raise AsksTheKit(f"someone asks {name}: a subject that asks the kit for the answer certifies nothing")
+
+    return asked
+
+
+def files() -> dict[str, str]:
+    """A sum of each file of the kit that judges, or that is judged by.
+
+    What changes before it is loaded is afterwards as in its file: `altered` cannot see it.
+    """
+    found = [path for package in JUDGED_BY for path in (Path(HERE) / package).rglob("*") if path.suffix in READ]
+    return {path.relative_to(HERE).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest() for path in found}
+
+
+def altered(packages: tuple[str, ...] = JUDGES) -> list[str]:
+    """What of the kit's judging code in this process is not as in its files: functions, methods, constants, imports, tests."""
+    judging = [name for name in sys.modules if _within(name, packages) and not _within(name, OPEN)]
+    names = sorted({*judging, *filter(_is_suite, list(sys.modules))})
     with _uncollected():
         trees = {name: tree for name in names if (tree := _tree(sys.modules[name]))}
         found = [f"{name}.{part}" for name, tree in trees.items() for part in _altered(name, sys.modules[name], tree)]
@@ -149,6 +235,14 @@ def _uncollected() -> Iterator[None]:
             gc.enable()
 
 
+def _is_suite(name: str) -> bool:
+    """Whether a module is one of the suites under another name: pytest gives it one by the folder in which it was started."""
+    if not name.rpartition(".")[2].startswith("test_"):
+        return False
+    file = getattr(sys.modules[name], "__file__", None) or ""
+    return Path(file).resolve().parent == SUITES
+
+
 def _tree(module: types.ModuleType) -> ast.Module | None:
     file = Path(module.__file__ or "")
     return ast.parse(file.read_bytes()) if file.suffix == ".py" else None
@@ -157,6 +251,8 @@ def _tree(module: types.ModuleType) -> ast.Module | None:
 def _altered(name: str, module: types.ModuleType, tree: ast.Module) -> Iterator[str]:
     file = Path(module.__file__ or "")
     codes = _codes(compile(tree, str(file), "exec", dont_inherit=True))
+    # What a file does not name it takes from Python.
+    yield from sorted((vars(builtins).keys() - set(codes[""][0].co_names)) & {k for k in vars(module) if k[:2] != "__"})
     for node in tree.body:
         if _comparable(node, codes):
             if not _unchanged(vars(module).get(node.name), node, node.name, codes):
@@ -170,16 +266,21 @@ def _altered(name: str, module: types.ModuleType, tree: ast.Module) -> Iterator[
 
 
 def _reimported(name: str, tree: ast.Module, found: Sequence[str]) -> Iterator[str]:
-    """Names that a module imported from the kit and that are no longer what they are there."""
+    """Names that a module imported and that are no longer what they are there."""
     for node in tree.body:
-        if isinstance(node, ast.ImportFrom) and not node.level and (node.module or "").startswith("inferspec"):
-            source = sys.modules.get(str(node.module))
+        if isinstance(node, ast.ImportFrom) and not node.level:
+            source, ours = sys.modules.get(str(node.module)), str(node.module).startswith("inferspec")
             for alias in node.names:
                 there = f"{node.module}.{alias.name}"
                 wanted = vars(source).get(alias.name, sys.modules.get(there)) if source else None
                 live = vars(sys.modules[name]).get(alias.asname or alias.name)
-                if live is not wanted and there not in found:
+                if live is not wanted and there not in found and (ours or wanted is not None):
                     yield f"{name}.{alias.asname or alias.name}"
+        elif isinstance(node, ast.Import):
+            for alias in node.names:
+                known = alias.asname or alias.name.partition(".")[0]
+                if vars(sys.modules[name]).get(known) is not sys.modules.get(alias.name if alias.asname else known):
+                    yield f"{name}.{known}"
 
 
 def _comparable(node: ast.stmt, codes: Codes, owner: str = "") -> TypeGuard[ast.FunctionDef]:
@@ -214,6 +315,17 @@ def _altered_class(node: ast.ClassDef, module: types.ModuleType, codes: Codes) -
             name, wanted = literal
             if not _equal(_attribute(owner, name), wanted):
                 yield f"{node.name}.{name}"
+    yield from (f"{node.name}.{name}" for name in _added(owner, node, codes))
+
+
+def _added(owner: type, node: ast.ClassDef, codes: Codes) -> Iterator[str]:
+    """Methods that somebody gave to a class: of neither its file nor Python's own dataclasses, enums and protocols."""
+    written = {name for code in codes.get(node.name, []) for name in code.co_names}
+    for name, value in vars(owner).items():
+        if isinstance(value, types.FunctionType) and name not in written:
+            file = value.__code__.co_filename
+            if not (file.startswith((HERE, LIBRARY)) or (file == "<string>" and name.startswith("__"))):
+                yield name
 
 
 def _attribute(owner: type, name: str) -> Any:
@@ -226,6 +338,9 @@ def _attribute(owner: type, name: str) -> Any:
 
 def _unchanged(live: Any, node: ast.FunctionDef, qualified: str, codes: Codes) -> bool:
     """Whether what a name is bound to is the function that its file has there, or one around it if it is decorated."""
+    if test := getattr(live, "conformance", None):
+        # What runs is what the decorator made of the function.
+        return test.function.__code__ in codes.get(qualified, [])
     if node.decorator_list:
         return any(code in codes.get(qualified, []) for code in _within_decorators(live))
     return _is(live, qualified, codes) and _same_defaults(live, node)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import importlib
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -15,6 +16,8 @@ from inferspec.conformance.binding import AdapterError
 
 MODES = ("auto", "native", "sim", "off")
 """auto: Metal where there is any; native: Metal, or an error; sim: the simulator; off: no Metal, on the CPU."""
+DECLARABLE = re.compile(r"(cpu( [a-z0-9_+-]+)?)?")
+"""What a subject may say of what ran its kernels: whether Metal or the simulator did is seen, and not said."""
 SIMULATOR = "inferspec.tools.metalsim"
 
 _launches = 0

@@ -7,7 +7,9 @@ imported when a run concerns the suites.
 from __future__ import annotations
 
 import argparse
+import copy
 import gc
+import json
 import os
 import shlex
 from pathlib import Path
@@ -24,6 +26,8 @@ PROPERTY = "inferspec"
 _session = pytest.StashKey["Session"]()
 _results = pytest.StashKey["Results"]()
 _certificate = pytest.StashKey[dict[str, Any]]()
+_unwritten = pytest.StashKey[str]()
+_files = pytest.StashKey[dict[str, str]]()
 
 
 OPTIONS: dict[str, dict[str, Any]] = {
@@ -159,12 +163,15 @@ def _is_ours(argument: str) -> bool:
 def _open(config: pytest.Config) -> Session:
     from inferspec.conformance.allocator import keep_freed_memory
     from inferspec.conformance.binding import AdapterError
+    from inferspec.conformance.integrity import files
     from inferspec.conformance.session import Session
     from inferspec.conformance.threads import let_woken_threads_wait
     from inferspec.conformance.waivers import WaiverError
 
     keep_freed_memory()
     let_woken_threads_wait()
+    # Before there is a subject that could write there.
+    config.stash[_files] = files()
     try:
         if handed := getattr(config, "workerinput", {}).get(PROPERTY):
             session = Session.joined(handed)
@@ -239,7 +246,9 @@ def subject(request: pytest.FixtureRequest) -> Any:
     def run(test: Any) -> None:
         __tracebackhide__ = True
         outcome = session.run(test)
-        request.node.user_properties.append((PROPERTY, {"id": test.id, **session.record(outcome)}))
+        record = {"id": test.id, **session.record(outcome)}
+        request.node.user_properties.append((PROPERTY, record))
+        config.stash[_results].found.append(copy.deepcopy(record))
         if outcome.state in ("not_claimed", "outside_envelope"):
             pytest.skip(f"{outcome.state}: {outcome.message}")
         if outcome.state == "waived":
@@ -257,13 +266,30 @@ class Results:
     """Gathers the outcomes of the tests, from this process or from xdist's workers."""
 
     def __init__(self) -> None:
-        self.outcomes: dict[str, Any] = {}
+        self.found: list[dict[str, Any]] = []
+        """Outcomes as they were where they were found: other plugins may touch a report on its way here."""
         self.altered: set[str] = set()
+        self.lost = False
+        """Whether a worker is gone without a word: of what it ran there are reports alone."""
+        self._reported: list[dict[str, Any]] = []
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         found: list[Any] = [value for name, value in report.user_properties if name == PROPERTY]
         if report.when == "call":
-            self.outcomes.update({outcome["id"]: outcome for outcome in found})
+            self._reported += copy.deepcopy(found)
+
+    def forged(self) -> set[str]:
+        """Reports that are not as they were made."""
+        made = {json.dumps(outcome, sort_keys=True) for outcome in self.found}
+        forged = [one for one in self._reported if json.dumps(one, sort_keys=True) not in made]
+        return set() if self.lost else {f"the report of {outcome['id']}" for outcome in forged}
+
+    def outcomes(self) -> dict[str, Any]:
+        """Test -> its outcome; of one that ran more than once, by a plugin that tries failures again say, the worst."""
+        from inferspec.conformance.certificate import STATES
+
+        every = sorted([*self._reported, *self.found], key=lambda outcome: STATES.index(outcome["state"]))
+        return {outcome["id"]: outcome for outcome in every}
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -289,7 +315,12 @@ def pytest_xdist_setupnodes(config: pytest.Config, specs: list[Any]) -> None:
 @pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node: Any) -> None:
     """xdist: a worker is done; what it says of its own copy of the kit counts as what ours says."""
-    node.config.stash[_results].altered |= set(getattr(node, "workeroutput", {}).get(PROPERTY, ()))
+    results, told = node.config.stash[_results], getattr(node, "workeroutput", {}).get(PROPERTY)
+    if told is None:
+        results.lost = True
+        return
+    results.altered |= set(told["altered"])
+    results.found += told["found"]
 
 
 @pytest.hookimpl(trylast=True)
@@ -297,23 +328,35 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
     config = session.config
     if _session not in config.stash:
         return
-    from inferspec.conformance.integrity import altered
-
-    changed = altered()
+    results, changed = config.stash[_results], _changed(config)
     if hasattr(config, "workerinput"):
-        vars(config)["workeroutput"][PROPERTY] = changed
+        vars(config)["workeroutput"][PROPERTY] = {"altered": changed, "found": results.found}
         return
-    found = config.stash[_results]
     arguments = list(config.invocation_params.args)
-    certificate = config.stash[_session].conclude(found.outcomes, arguments, sorted({*found.altered, *changed}))
+    every = sorted({*results.altered, *results.forged(), *changed})
+    certificate = config.stash[_session].conclude(results.outcomes(), arguments, every)
     config.stash[_certificate] = certificate
     if path := _option(config, "--certificate"):
         from inferspec.conformance.certificate import write
 
-        write(certificate, path)
+        try:
+            write(certificate, path)
+        except OSError as error:
+            config.stash[_unwritten] = str(error)
+            session.exitstatus = pytest.ExitCode.USAGE_ERROR
     unsound = certificate["verdict"] == "nonconformant" or certificate["kit"]["altered"]
     if unsound and exitstatus == pytest.ExitCode.OK:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+def _changed(config: pytest.Config) -> list[str]:
+    """What of the kit was changed since the run began: its files, and what of it is loaded."""
+    from inferspec.conformance.integrity import files
+    from inferspec.conformance.session import Session
+
+    before, now = config.stash[_files], files()
+    moved = [name for name in {**before, **now} if before.get(name) != now.get(name)]
+    return moved + Session.altered(config.stash[_session])
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
@@ -325,5 +368,7 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
     terminalreporter.section(f"conformance of {result['subject']['name']}")
     for line, style in lines(result):
         terminalreporter.write_line(line, **style)
-    if path := _option(config, "--certificate"):
+    if error := config.stash.get(_unwritten, ""):
+        terminalreporter.write_line(f"the certificate could not be written: {error}", red=True)
+    elif path := _option(config, "--certificate"):
         terminalreporter.write_line(f"certificate: {path}")

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import datetime
-import importlib
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from inferspec.conformance import certificate
 from inferspec.conformance.arrays import KINDS
 from inferspec.conformance.binding import AdapterError
 from inferspec.conformance.calls import Call
+from inferspec.conformance.canary import believed, plain_call
+from inferspec.conformance.integrity import altered
 from inferspec.conformance.layouts import LAYOUTS
-from inferspec.conformance.metal import MODES
+from inferspec.conformance.metal import DECLARABLE, MODES
 from inferspec.conformance.subject import Description, HostedSubject, SubjectDied
 from inferspec.conformance.suite import EXAMPLES, Profile, Test, address, all_tests
 from inferspec.conformance.trial import Outcome, Trial
@@ -27,6 +28,9 @@ _CALL_ERRORS = re.compile(
     r"unexpected keyword|required (positional|keyword-only)|positional argument|incompatible function arguments|takes \d+"
     r"|is not callable|multiple values for argument"
 )
+
+DAY = 86_400
+"""Seconds that a call may take at most."""
 
 
 @dataclass
@@ -44,6 +48,8 @@ class Session:
     """operation -> what works although it is outside the envelope"""
     limit: float
     replacements: Mapping[str, str]
+    judged: set[str] = field(default_factory=set)
+    """The operations of which a test has run."""
 
     @classmethod
     def opened(
@@ -61,6 +67,8 @@ class Session:
             raise ValueError(f"--profile {profile}: it takes {', '.join(EXAMPLES)}")
         if metal not in MODES:
             raise ValueError(f"--metal {metal}: it takes {', '.join(MODES)}")
+        if not 0 < limit <= DAY:
+            raise ValueError(f"--call-limit {limit}: it takes seconds, more than 0 and up to {DAY}")
         if layout and layout not in LAYOUTS:
             raise ValueError(f"--layout {layout}: it takes {', '.join(LAYOUTS)}")
         subject = HostedSubject(spec, replacements, limit, metal=metal, layout=layout)
@@ -70,7 +78,11 @@ class Session:
         try:
             probed = subject.probe()
         except (SubjectDied, EOFError):
-            probed = {"matmul_error": None, "kernel_path": description.kernel_path}
+            probed = {"matmul_error": None, "kernel_path": description.kernel_path, "declared": ""}
+        if not DECLARABLE.fullmatch(probed["declared"]):
+            raise AdapterError(
+                f"{spec}: KERNEL_PATH is {probed['declared']!r}; it takes cpu, or cpu and an instruction set"
+            )
         description.kernel_path = probed["kernel_path"]
         also = unclaimed(subject, description, without=set(smoke))
         return cls(
@@ -89,9 +101,10 @@ class Session:
     def joined(cls, handed: Mapping[str, Any]) -> Session:
         """A worker's share of a session that the controller opened."""
         description = Description(**handed["description"])
-        waivers = read_waivers(description.waivers) if description.waivers else {}
+        # As they were when the run began, and not as the subject may have left their file.
+        waivers = {w["requirement"]: Waiver.from_plain(w) for w in handed["waivers"]}
         how = {"metal": handed["metal"], "layout": handed["layout"]}
-        subject = HostedSubject(description.spec, handed["replacements"], handed["limit"], **how)
+        subject = HostedSubject(description.spec, handed["replacements"], handed["limit"], **how, known=description)
         profile = Profile(handed["profile"], handed["seed"])
         smoke = {name: (state, message) for name, (state, message) in handed["smoke"].items()}
         return cls(subject, description, profile, waivers, smoke, None, {}, handed["limit"], handed["replacements"])
@@ -100,6 +113,7 @@ class Session:
         """What a worker needs, as plain data."""
         return {
             "description": asdict(self.description),
+            "waivers": [waiver.plain() for waiver in self.waivers.values()],
             "profile": self.profile.name,
             "seed": self.profile.seed,
             "smoke": {name: list(found) for name, found in self.smoke.items()},
@@ -127,6 +141,7 @@ class Session:
         if name in self.smoke:
             state, message = self.smoke[name]
             return Outcome(state, message=message)
+        self.judged.add(name)
         trial = Trial(self.subject, test.requirement, self.waivers.get(test.requirement.id))
         test.run(trial, self.profile)
         if (
@@ -180,9 +195,9 @@ class Session:
         )
 
     def conclude(
-        self, results: Mapping[str, Mapping[str, Any]], arguments: Sequence[str], altered: Sequence[str]
+        self, results: Mapping[str, Mapping[str, Any]], arguments: Sequence[str], changed: Sequence[str]
     ) -> dict[str, Any]:
-        """The certificate of what ran; altered: what of the kit was changed where it ran."""
+        """The certificate of what ran; changed: what of the kit was changed where it ran."""
         rows = certificate.judge(
             all_tests(),
             results,
@@ -200,18 +215,27 @@ class Session:
             arguments,
             self.matmul_error,
             self.unclaimed,
-            bool(results) and not altered,
-            altered,
+            bool(results) and not changed,
+            changed,
         )
+
+    def altered(self) -> list[str]:
+        """What was changed of what judges, here and where the subject runs."""
+        if type(self.subject) is not HostedSubject:
+            return ["Session.subject"]
+        changed = altered()
+        changed += [
+            f"{type(one).__name__}.{name}"
+            for one in (self, self.subject)
+            for name, value in vars(one).items()
+            if callable(value)
+        ]
+        changed += [f"{name}, where the subject runs" for name in HostedSubject.altered(self.subject)]
+        # What is known to be changed may well be why.
+        return changed or [f"wrong answers of {name} pass" for name in believed(sorted(self.judged))]
 
     def close(self) -> None:
         self.subject.close()
-
-
-def plain_call(operation: str) -> Call:
-    """The plainest call of an operation (`EXAMPLES` of its component's inputs)."""
-    component = next(c.component for c in contracts() for op in c.operations if op.signature.operation == operation)
-    return importlib.import_module(f"inferspec.conformance.inputs.{component}").EXAMPLES[operation]
 
 
 def _promised(operation: str) -> str:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
 import select
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import tempfile
@@ -14,13 +16,15 @@ from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
 from typing import Any, Protocol
 
+import numpy as np
+
 from inferspec.conformance.arena import Arena, create
 from inferspec.conformance.arrays import NumpyArrays
 from inferspec.conformance.binding import AdapterError, Target
 from inferspec.conformance.calls import Call, Observation
 from inferspec.conformance.executor import Executor
 from inferspec.conformance.threads import one_thread
-from inferspec.conformance.wire import decode, encode
+from inferspec.conformance.wire import decode, encode, readable
 from inferspec.spec.contract import Operation
 
 Result = tuple[tuple[int, ...], str]
@@ -29,6 +33,17 @@ BYTES_A_SECOND = 1_000_000
 """A call of large arguments, such as a trained model, may take a second more for each so many bytes of them."""
 COMPILING = 100.0
 """Seconds more for a call whose Metal kernels are simulated: its first launches compile them, on machines that may be busy."""
+LARGEST = 1 << 30
+"""Bytes of an answer: more is none."""
+
+DECLARED = ("name", "version", "arrays", "envelope", "precision", "layout", "waivers")
+"""What a subject may not declare differently when it is loaded again: the certificate says what it declared at first."""
+
+ANSWERED = {"value": np.ndarray | None, "raised": str, "message": str, "changed": tuple, "parts": dict}
+"""What an answer to a call is made of."""
+
+PROBED = {"matmul_error": float, "kernel_path": str, "declared": str}
+"""What the answer to the precision probe is made of."""
 
 
 class SubjectDied(Exception):
@@ -61,6 +76,22 @@ class Description:
     waivers: str = ""
     layout: str = ""
     """Whose names it has (`layouts`), where it is no adapter."""
+
+    @classmethod
+    def told(cls, answer: Mapping[str, Any]) -> Description:
+        """What a subject's process tells of it; name and version in one line, or they could be lines of a report."""
+        described = cls(**answer)
+        described.name, described.version = (readable(" ".join(t.split())) for t in (described.name, described.version))
+        described.broken = {name: readable(why) for name, why in described.broken.items()}
+        described.absent = {name: readable(why) for name, why in described.absent.items()}
+        return described
+
+    def differing(self, other: Description) -> str:
+        """The first thing that another description declares otherwise, "" where there is none."""
+        offers = {name: other.offers.get(name) for name in self.offers}
+        pairs = {"offers": (self.offers, offers), **{n: (getattr(self, n), getattr(other, n)) for n in DECLARED}}
+        # Lists and tuples are alike: a description may have come by way of xdist.
+        return next((name for name, (one, two) in pairs.items() if json.dumps(one) != json.dumps(two)), "")
 
 
 class Subject(Protocol):
@@ -118,7 +149,7 @@ class HostedSubject:
 
     limit: seconds after which a call counts as hung; loading may take `start_limit`. arrays: a kind of arrays to use
     in place of the adapter's own. metal: on what its Metal kernels run (`metal.MODES`). layout: whose names it has
-    (`layouts`), where it is no adapter.
+    (`layouts`), where it is no adapter. known: what it declared when it was loaded before.
     """
 
     def __init__(
@@ -130,6 +161,7 @@ class HostedSubject:
         arrays: str = "",
         metal: str = "auto",
         layout: str = "",
+        known: Description | None = None,
     ) -> None:
         self.replacements, self.metal, self.layout = dict(replacements or {}), metal, layout
         self._hello = {
@@ -146,8 +178,9 @@ class HostedSubject:
         self._asked: Arena | None = None
         self._answered: Arena | None = None
         self._output = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the subject
-        self._description: Description | None = None
+        self._description = known
         self._fresh = False
+        self._asked_so_far = 0
 
     @property
     def description(self) -> Description:
@@ -169,9 +202,9 @@ class HostedSubject:
         }
         self._fresh = False
         answer = self._ask(message, self._limit, call)
-        return Observation(
-            answer["value"], answer["raised"], answer["message"], tuple(answer["changed"]), answer["parts"]
-        )
+        if not _is_observation(answer):
+            self._refuse(f"the subject's process answered with what is no result to {call}")
+        return Observation(**{**answer, "message": readable(answer["message"])})
 
     def reset(self) -> None:
         # Told with the next call: a message of its own would wake the other process twice for each example.
@@ -179,8 +212,20 @@ class HostedSubject:
 
     def probe(self) -> dict[str, Any]:
         """The precision of the subject's library and what ran its kernels (`host.probed`)."""
-        answer: dict[str, Any] = self._ask({"do": "probe"}, self._limit, "the precision probe")
+        answer = self._ask({"do": "probe"}, self._limit, "the precision probe")
+        if set(answer) != set(PROBED) or not all(isinstance(answer[name], kind) for name, kind in PROBED.items()):
+            self._refuse("the subject's process answered with what is no result to the precision probe")
         return answer
+
+    def altered(self) -> list[str]:
+        """What of the kit was changed where the subject runs (`host.PRESENT`); nothing where it does not run any more."""
+        if self._process is None:
+            return []
+        try:
+            answer = self._ask({"do": "altered"}, self._start_limit, "the kit's own question")
+        except SubjectDied:
+            return []
+        return [readable(str(name)) for name in answer.get("names", ["the host"])]
 
     def close(self) -> None:
         """End the subject's process."""
@@ -202,13 +247,20 @@ class HostedSubject:
         data = encode(message, self._asked)
         try:
             self._connection.send_bytes(data)
+        except BlockingIOError:
+            self._die("hung", "the subject's process does not read what it is asked")
         except OSError:
             self._die("crashed", "the subject's process was gone")
         return len(data) + (self._asked.used if self._asked else 0)
 
-    def _ask(self, message: Mapping[str, Any], limit: float, what: Any) -> Any:
-        size = self._send(message)
-        return self._receive(limit + size / BYTES_A_SECOND, what)
+    def _ask(self, message: Mapping[str, Any], limit: float, what: Any) -> dict[str, Any]:
+        """The answer to a message. Each has a number: a process that answers twice would else answer the next one too."""
+        self._asked_so_far += 1
+        size = self._send({**message, "number": self._asked_so_far})
+        answer = self._receive(limit + size / BYTES_A_SECOND, what)
+        if not isinstance(answer, dict) or answer.pop("number", None) != self._asked_so_far:
+            self._refuse(f"the subject's process answered something else than {what}")
+        return answer
 
     def _receive(self, limit: float, what: Any) -> Any:
         """The answer. what: of what an error tells; a call is long to tell, and few calls end so."""
@@ -217,16 +269,22 @@ class HostedSubject:
         try:
             if not self._answers.poll(1000 * limit):
                 self._die("hung", f"no answer within {limit:.3g} s to {what}")
-            data = self._connection.recv_bytes()
+            data = self._connection.recv_bytes(LARGEST)
+        except BlockingIOError:
+            self._die("hung", f"no more than a part of an answer to {what}")
         except (EOFError, OSError):
             self._die("crashed", f"the subject's process died in {what}")
         try:
             return decode(data, self._answered)
         except Exception as error:
-            self._die("crashed", f"the subject's process answered with what is no message ({error}) to {what}")
+            self._refuse(f"the subject's process answered with what is no message ({error}) to {what}")
 
     def _start(self) -> None:
         ours, theirs = socket.socketpair()
+        # Half a message is waited for no longer than a call.
+        pause = struct.pack("@ll", int(self._limit) + 1, 0)
+        ours.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, pause)
+        ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, pause)
         # -P: a file of the user's folder may have the name of a module that the host itself needs.
         # Memory of its own for each process: what a subject leaves behind there is not read again.
         files = [create(), create()]
@@ -256,10 +314,24 @@ class HostedSubject:
         except (SubjectDied, OSError) as death:
             self.close()
             raise AdapterError(f"{self._hello['spec']}: {death}") from death
-        if "error" in answer:
+        if isinstance(answer, dict) and "error" in answer:
             self.close()
-            raise AdapterError(answer["error"])
-        self._description = Description(**answer)
+            raise AdapterError(readable(answer["error"]))
+        try:
+            described = Description.told(answer)
+        except (TypeError, AttributeError) as error:
+            self.close()
+            raise AdapterError(f"{self._hello['spec']}: what it tells of itself is no description: {error}") from error
+        if self._description is None:
+            self._description = described
+        elif differing := self._description.differing(described):
+            self.close()
+            raise AdapterError(f"{self._hello['spec']}: loaded again, it declares another {differing} than at first")
+
+    def _refuse(self, message: str) -> Any:
+        """End a process that lives and does not answer as `host` does."""
+        self.close()
+        raise SubjectDied("crashed", message + self._tail())
 
     def _die(self, state: str, message: str) -> Any:
         process, self._process = self._process, None
@@ -280,6 +352,14 @@ class HostedSubject:
 
     def _tail(self) -> str:
         """The last line that the subject wrote, if any."""
-        self._output.seek(0)
-        lines = self._output.read()[-2000:].decode(errors="replace").strip().splitlines()
-        return f"; it last wrote: {lines[-1]}" if lines else ""
+        self._output.seek(max(0, self._output.seek(0, os.SEEK_END) - 2000))
+        lines = self._output.read().decode(errors="replace").strip().splitlines()
+        return f"; it last wrote: {readable(lines[-1])}" if lines else ""
+
+
+def _is_observation(answer: Mapping[str, Any]) -> bool:
+    """Whether an answer is what `host` makes of an observation: a subject may have written it itself."""
+    if set(answer) != set(ANSWERED) or not all(isinstance(answer[name], kind) for name, kind in ANSWERED.items()):
+        return False
+    texts = [*answer["changed"], *answer["parts"]]
+    return all(isinstance(t, str) for t in texts) and all(isinstance(x, np.ndarray) for x in answer["parts"].values())

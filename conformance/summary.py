@@ -37,7 +37,8 @@ def lines(certificate: Mapping[str, Any]) -> Iterator[Line]:
     yield f"verdict: {verdict_text(certificate)}", {_COLOURS[certificate["verdict"]]: True, "bold": True}
     if certificate["verdict"] == "incomplete":
         if altered := certificate["kit"]["altered"]:
-            yield f"  the kit was changed while it ran: {', '.join(altered)}", {"red": True}
+            more = f" and {len(altered) - 5} more" if len(altered) > 5 else ""
+            yield f"  the kit was changed while it ran: {', '.join(altered[:5])}{more}", {"red": True}
         missing = sum(set(row["tests"]) != set(row["ran"]) for row in rows)
         yield (
             f"  {missing} requirements have tests that did not run; only a whole run gives a verdict",

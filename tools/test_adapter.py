@@ -268,6 +268,8 @@ def test_a_file_with_the_name_of_a_module_that_the_host_needs_does_no_harm(folde
         ("./nowhere.py", "there is no file or package nowhere.py"),
         ("mine:nothing", "has no 'nothing'"),
         ("mine.nothing", "importing it failed with ModuleNotFoundError"),
+        ("inferspec.spec.rope", "inferspec.spec.rope is a part of what judges; it certifies nothing"),
+        ("inferspec.spec.rope:RoPE", "is a part of what judges"),
     ],
 )
 def test_a_subject_that_is_not_there_is_one_line(folder, spec, says):
@@ -340,6 +342,8 @@ def test_an_adapter_that_cannot_be_used_is_one_line_that_says_how_to_mend_it(fol
             "returned a numpy.ndarray for mlx arrays",
         ),
         ("import mlx.core\ndef silu(x): return x.copy(order='C')", 'works on numpy arrays; declare ARRAYS = "numpy"'),
+        (ROPE + "KERNEL_PATH = 'metal'", "KERNEL_PATH is 'metal'; it takes cpu, or cpu and an instruction set"),
+        (ROPE + "KERNEL_PATH = 'cpu\\nx'", "it takes cpu, or cpu and an instruction set"),
     ],
 )
 def test_an_adapter_that_fails_at_its_plainest_call_is_one_line_too(folder, text, says):

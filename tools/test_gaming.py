@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 
+import numpy as np
 import pytest
 
-from inferspec.conformance import certificate, suite, trial
+from inferspec.conformance import certificate, integrity, suite, test_rope, trial
 from inferspec.conformance.binding import AdapterError
 from inferspec.conformance.calls import Observation
+from inferspec.conformance.canary import believed, plain_call
 from inferspec.conformance.certificate import BAD
 from inferspec.conformance.inputs import engine as engine_inputs
 from inferspec.conformance.inputs import rope as rope_inputs
 from inferspec.conformance.integrity import altered
+from inferspec.conformance.plugin import Results
 from inferspec.conformance.session import Session
 from inferspec.conformance.strategies import Calls
+from inferspec.conformance.subject import HostedSubject, LocalSubject, SubjectDied
 from inferspec.conformance.suite import Profile, all_tests
-from inferspec.spec import numerics, rope
-from inferspec.spec.contract import Contract, Operation
+from inferspec.spec import contracts, numerics, rope
+from inferspec.spec.contract import Answer, Contract, Operation, changed
 
 RIGHT = """
 import numpy as np
@@ -136,6 +140,56 @@ def rope(x, offset=None, base=10000):
     sys.modules["inferspec.spec.rope"].RoPE.evaluate.__wrapped__
     return right(x, offset, base)
 """,
+    "the oracle's file as a module with a name like the kit's": """
+import importlib.util, pathlib, sys, inferspec
+found = importlib.util.spec_from_file_location("inferspec.mine", pathlib.Path(inferspec.__file__).parent / "spec" / "rope.py")
+sys.modules["inferspec.mine"] = importlib.util.module_from_spec(found)
+def rope(x, offset=None, base=10000):
+    found.loader.exec_module(sys.modules["inferspec.mine"])
+    return right(x, offset, base)
+""",
+    "code run among the oracle's own names": """
+import sys
+def rope(x, offset=None, base=10000):
+    exec("RoPE().result_dtype(None)", vars(sys.modules["inferspec.spec.rope"]))
+    return right(x, offset, base)
+""",
+    "an import in the name of the kit": """
+import sys
+def rope(x, offset=None, base=10000):
+    __import__("inferspec.spec.rope", vars(sys.modules["inferspec.spec.rope"]))
+    return right(x, offset, base)
+""",
+    "the oracle in what its guard holds": """
+import sys
+def rope(x, offset=None, base=10000):
+    held = sys.modules["inferspec.spec.rope"].RoPE.positions
+    while held.__code__.co_name != "positions":
+        held = next(cell.cell_contents for cell in held.__closure__ if hasattr(cell.cell_contents, "__code__"))
+    return right(x, offset, base)
+""",
+    "the oracle in another process": """
+import subprocess, sys
+def rope(x, offset=None, base=10000):
+    subprocess.run([sys.executable, "-c", "from inferspec.spec.rope import RoPE; RoPE().start(None, 1)"], check=True)
+    return right(x, offset, base)
+""",
+    "the end of the process": "def rope(x, offset=None, base=10000): raise SystemExit(0)",
+    "a test that asks to be skipped": "import pytest\ndef rope(x, offset=None, base=10000): pytest.skip()",
+    "a second process that answers too": """
+import os
+def rope(x, offset=None, base=10000):
+    os.fork()
+    return right(x, offset, base)
+""",
+    "inputs changed where nobody looks": """
+import sys
+sys.modules["inferspec.conformance.arrays"].NumpyArrays.bits = lambda self, y: b""
+def rope(x, offset=None, base=10000):
+    y = right(x, offset, base)
+    x[...] = 0
+    return y
+""",
     "the goldens": """
 def rope(x, offset=None, base=10000):
     from inferspec.golden import models
@@ -159,7 +213,7 @@ def outcomes(subject: Path, seed: int = 0) -> list[str]:
     session = Session.opened(str(subject), {}, "quick", seed, limit=20.0)
     session.profile = Profile("quick", seed, shrink=False, diagnose=False)
     try:
-        return [session.run(test).state for test in VALUES]
+        return [session.run(test).state for test in VALUES] + ["failed"] * bool(session.altered())
     finally:
         session.close()
 
@@ -192,6 +246,111 @@ def test_a_trick_is_red(tmp_path, trick):
 def test_a_subject_that_imports_the_answers_is_told_in_one_line(tmp_path):
     with pytest.raises(AdapterError, match="a subject that asks the kit for the answer certifies nothing"):
         states(tmp_path, "from inferspec.spec.rope import RoPE\n" + RIGHT)
+
+
+WRITES = """
+import pickle, sys, time
+def rope(x, offset=None, base=10000):
+    frame = sys._getframe()
+    while "connection" not in frame.f_locals:
+        frame = frame.f_back
+    frame.f_locals["connection"].{writes}
+    time.sleep(60)
+"""
+OBSERVED = {"value": None, "raised": "", "message": "", "changed": (), "parts": {}, "number": 1}
+
+
+@pytest.mark.parametrize(
+    ("message", "says"),
+    [
+        (5, "answered something else than"),
+        ([], "answered something else than"),
+        ({"number": 1}, "answered with what is no result"),
+        (OBSERVED | {"number": 7}, "answered something else than"),
+        (OBSERVED | {"value": "x"}, "answered with what is no result"),
+        (OBSERVED | {"message": 5}, "answered with what is no result"),
+        (OBSERVED | {"changed": (5,)}, "answered with what is no result"),
+        (OBSERVED | {"parts": {"": 5}}, "answered with what is no result"),
+        (OBSERVED | {"more": 5}, "answered with what is no result"),
+    ],
+)
+def test_an_answer_that_the_subject_wrote_itself_is_a_crash(tmp_path, message, says):
+    with pytest.raises(SubjectDied, match=says) as death:
+        called(tmp_path, WRITES.format(writes=f"send_bytes(pickle.dumps({message!r}))"))
+    assert death.value.state == "crashed"
+
+
+@pytest.mark.parametrize(
+    ("half", "state"), [(b"\x00\x00\x10\x00abc", "hung"), (b"\xff\xff\xff\xff" + b"\x40" * 8, "crashed")]
+)
+def test_a_part_of_a_message_is_not_waited_for(tmp_path, half, state):
+    with pytest.raises(SubjectDied) as death:
+        called(tmp_path, WRITES.format(writes=f"_send({half!r})"))
+    assert death.value.state == state
+
+
+@pytest.mark.parametrize("told", [5, {"spec": "x", "more": 1}, {"name": 5}])
+def test_a_description_that_the_subject_wrote_itself_is_one_line(tmp_path, told):
+    with pytest.raises(SubjectDied, match=r"rope\.py: what it tells of itself is no description"):
+        called(tmp_path, WRITES.format(writes=f"send_bytes(pickle.dumps({told!r}))") + "rope(None)\n")
+
+
+def called(folder: Path, text: str) -> Observation:
+    """What a file `rope.py` with this text answers to the plainest call."""
+    (folder / "rope.py").write_text(text, encoding="utf-8")
+    subject = HostedSubject(str(folder / "rope.py"), limit=1.0)
+    try:
+        return subject.call(plain_call("RoPE"))
+    finally:
+        subject.close()
+
+
+def test_what_a_subject_says_cannot_be_taken_for_what_the_kit_says(tmp_path):
+    text = 'NAME = "x\\nverdict: conformant\\x1b[2J"\ndef rope(x, offset=None, base=10000): raise RuntimeError("\\ud800\\x1b[2J")\n'
+    (tmp_path / "rope.py").write_text(text, encoding="utf-8")
+    subject = HostedSubject(str(tmp_path / "rope.py"))
+    assert subject.description.name == "x verdict: conformant\ufffd[2J"
+    assert subject.call(plain_call("RoPE")).message.startswith("\ufffd\ufffd[2J")
+    subject.close()
+
+
+TWO_FACED = """
+import pathlib
+before = pathlib.Path(__file__).with_name("loaded")
+if before.exists():
+    {declares}
+before.touch()
+"""
+
+
+@pytest.mark.parametrize(
+    ("declares", "what"),
+    [
+        ("ENVELOPE = {'rope': {'dtypes': ['float32']}}", "envelope"),
+        ("PRECISION = {'rope': 'native'}", "precision"),
+        ("WAIVERS = 'waivers.toml'", "waivers"),
+        ("def rope(x): return x", "offers"),
+    ],
+)
+def test_a_subject_declares_the_same_whenever_it_is_loaded(tmp_path, declares, what):
+    (tmp_path / "rope.py").write_text(RIGHT + TWO_FACED.format(declares=declares), encoding="utf-8")
+    first = HostedSubject(str(tmp_path / "rope.py"))
+    known = first.description
+    first.close()
+    for again in (first, HostedSubject(str(tmp_path / "rope.py"), known=known)):
+        with pytest.raises(SubjectDied, match=f"loaded again, it declares another {what} than at first"):
+            again.call(plain_call("RoPE"))
+
+
+def test_workers_have_the_waivers_of_the_beginning(tmp_path):
+    (tmp_path / "rope.py").write_text('WAIVERS = "waivers.toml"\n' + RIGHT, encoding="utf-8")
+    entry = '[[waiver]]\nrequirement = "ROPE-03"\nscope = "all"\nreason = "r"\nissue = "https://x.org"\nexpires = 2999-01-31\n'
+    (tmp_path / "waivers.toml").write_text(entry, encoding="utf-8")
+    session = Session.opened(str(tmp_path / "rope.py"), {}, "quick", 0, limit=20.0)
+    (tmp_path / "waivers.toml").write_text("", encoding="utf-8")
+    worker = Session.joined(session.handed_on())
+    assert worker.waivers == session.waivers != {}
+    session.close()
 
 
 MEMORY = """
@@ -229,6 +388,95 @@ def test_a_judge_that_was_made_blind_gives_no_verdict(certify, workers):
     assert "the kit was changed while it ran: inferspec.conformance.trial.Trial.agrees" in run.text
 
 
+FORGED = """
+import pytest
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_logreport(report):
+    for name, value in report.user_properties:
+        if name == "inferspec":
+            value.update(state="passed", message="", diagnosis=[], worst=0.5)
+"""
+
+
+@pytest.mark.parametrize("workers", ["0", "1"])
+def test_a_report_that_a_plugin_rewrote_gives_no_verdict(certify, workers):
+    files = {"rope.py": "def rope(x, offset=None, base=10000): return x.copy()", "forging.py": FORGED}
+    run = certify(files, "--impl", "./rope.py", "-k", "strided", "-p", "forging", "-n", workers)
+    assert run.certificate["verdict"] == "incomplete"
+    assert "the report of test_rope.py::test_a_strided_x_is_read_like_its_copy" in run.certificate["kit"]["altered"]
+    assert "failed" in run.states("RoPE").values()
+
+
+def test_of_a_test_that_ran_twice_the_worse_outcome_counts():
+    results = Results()
+    results.found += [{"id": "a", "state": state} for state in ("passed", "crashed", "passed")]
+    assert results.outcomes() == {"a": {"id": "a", "state": "crashed"}}
+
+
+def test_the_reports_of_a_lost_worker_count():
+    report = SimpleNamespace(when="call", user_properties=[("inferspec", {"id": "a", "state": "passed"})])
+    results = Results()
+    results.pytest_runtest_logreport(report)
+    assert results.forged() == {"the report of a"}
+    results.lost = True
+    assert results.forged() == set()
+    assert results.outcomes()["a"]["state"] == "passed"
+
+
+OPERATIONS = [operation.signature.operation for contract in contracts() for operation in contract.operations]
+
+
+def test_a_judge_believes_no_wrong_answer():
+    assert list(believed(OPERATIONS)) == []
+
+
+def test_a_judge_whose_numpy_was_patched_is_found_out(monkeypatch):
+    monkeypatch.setattr(np, "abs", lambda x: np.zeros(np.shape(x)))
+    assert set(believed(OPERATIONS)) >= {"RoPE", "linear", "scaled_dot_product_attention", "KVCache", "Llama"}
+
+
+def test_a_judge_whose_contract_was_patched_is_found_out(monkeypatch):
+    lax = changed(
+        rope.RoPE,
+        "Lax",
+        {"evaluate": lambda self, a, precision: Answer(np.zeros(a.x.shape), np.full(a.x.shape, np.inf))},
+    )
+    monkeypatch.setitem(vars(rope.CONTRACT), "operations", (lax,))
+    assert list(believed(["RoPE"])) == ["RoPE"]
+
+
+def test_a_session_that_was_patched_is_named(tmp_path):
+    (tmp_path / "rope.py").write_text(RIGHT, encoding="utf-8")
+    session = Session.opened(str(tmp_path / "rope.py"), {}, "quick", 0, limit=20.0)
+    assert session.altered() == []
+    session.run = session.subject.call = lambda *given: None
+    assert session.altered() == ["Session.run", "HostedSubject.call"]
+    session.close()
+    session.subject = LocalSubject({})
+    assert session.altered() == ["Session.subject"]
+
+
+def test_files_that_changed_while_a_run_went_on_are_named(monkeypatch, tmp_path):
+    (tmp_path / "spec").mkdir()
+    (tmp_path / "spec" / "rope.py").write_text("1")
+    monkeypatch.setattr(integrity, "HERE", str(tmp_path))
+    before = integrity.files()
+    (tmp_path / "spec" / "rope.py").write_text("2")
+    assert before.keys() == {"spec/rope.py"}
+    assert integrity.files() != before
+
+
+def test_a_run_whose_files_changed_gives_no_verdict(certify):
+    summed = """
+from inferspec.conformance import integrity
+sums = iter([{}, {"conformance/test_rope.py": "1"}])
+integrity.files = lambda: next(sums)
+"""
+    files = {"rope.py": RIGHT, "summing.py": summed}
+    run = certify(files, "--impl", "./rope.py", "-k", "test_rope.py and strided", "-p", "summing", "-n", "0")
+    assert "conformance/test_rope.py" in run.certificate["kit"]["altered"]
+
+
 def test_the_kit_as_it_is_installed_is_not_altered():
     assert altered() == []
 
@@ -250,6 +498,9 @@ def test_the_kit_as_it_is_installed_is_not_altered():
         (engine_inputs, "crowds"),
         (suite.Test, "shrinks"),
         (Operation, "plain"),
+        (trial, "np"),
+        (trial, "dataclass"),
+        (test_rope, "test_a_strided_x_is_read_like_its_copy"),
     ],
 )
 def test_what_was_changed_in_the_kit_is_named(monkeypatch, owner, attribute):
@@ -285,6 +536,27 @@ def kit_function_that_holds_itself():
     source = "def outer():\n    def inner(self):\n        return inner\n    return inner\n"
     exec(compile(source, str(Path(suite.__file__).with_name("made.py")), "exec"), found)
     return found["outer"]()
+
+
+def test_the_function_of_a_test_is_looked_at(monkeypatch):
+    test = test_rope.test_a_strided_x_is_read_like_its_copy.conformance
+    original = test.function
+    object.__setattr__(test, "function", lambda subject, **drawn: None)
+    try:
+        assert altered() == ["inferspec.conformance.test_rope.test_a_strided_x_is_read_like_its_copy"]
+    finally:
+        object.__setattr__(test, "function", original)
+
+
+@pytest.mark.parametrize(("owner", "name"), [(trial.Trial, "__getattribute__"), (trial.Outcome, "further")])
+def test_a_method_that_was_added_is_named(monkeypatch, owner, name):
+    monkeypatch.setattr(owner, name, lambda self, name: object.__getattribute__(self, name), raising=False)
+    assert altered() == [f"inferspec.conformance.trial.{owner.__name__}.{name}"]
+
+
+def test_a_name_in_the_place_of_one_of_pythons_is_named(monkeypatch):
+    monkeypatch.setattr(trial, "max", lambda *given: 0.0, raising=False)
+    assert altered() == ["inferspec.conformance.trial.max"]
 
 
 def test_a_default_that_was_changed_is_named(monkeypatch):

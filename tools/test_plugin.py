@@ -164,12 +164,28 @@ def test_a_verdict_needs_a_whole_run_and_decides_the_exit_code(certify, subject,
     [
         (("--profile", "bad"), "--profile bad: it takes quick, full, nightly"),
         (("--with", "rope"), "--with rope: it takes PART=SUBJECT"),
+        (("--call-limit", "-1"), "--call-limit -1.0: it takes seconds, more than 0"),
+        (("--call-limit", "inf"), "--call-limit inf: it takes seconds, more than 0"),
+        (("--call-limit", "nan"), "--call-limit nan: it takes seconds, more than 0"),
         (("--certificate", "."), "--certificate . is a folder; it takes a file"),
         (("--certificate", "mask.py/out.json"), "--certificate mask.py/out.json cannot be written"),
     ],
 )
 def test_a_bad_option_is_one_line(certify, options, says):
     assert says in certify({"mask.py": MASK}, "--impl", "./mask.py", *options).complaint()
+
+
+def test_a_certificate_that_cannot_be_written_after_all_is_told(certify):
+    filled = """
+import pathlib
+def pytest_collection_finish(session): pathlib.Path("out").touch()
+"""
+    files = {"mask.py": MASK, "filled.py": filled}
+    run = certify(
+        files, "--impl", "./mask.py", "-p", "filled", "--certificate", "out/c.json", "-k", "nothing", "-n", "0"
+    )
+    assert "the certificate could not be written: " in run.text
+    assert run.code == pytest.ExitCode.USAGE_ERROR
 
 
 # A newcomer's file

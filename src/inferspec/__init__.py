@@ -4,4 +4,12 @@
 meets them, ``inferspec.golden`` tensors made by independent oracles, ``inferspec.tools`` the command line.
 """
 
+import os
+
 __version__ = "0.1.0"
+
+if "INFERSPEC_CLOSED" in os.environ:
+    # A process that a subject started: what is closed to the subject is closed to it too (`conformance.integrity`).
+    from inferspec.conformance.integrity import closed
+
+    closed()
