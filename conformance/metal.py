@@ -16,8 +16,8 @@ from inferspec.conformance.binding import AdapterError
 
 MODES = ("auto", "native", "sim", "off")
 """auto: Metal where there is any; native: Metal, or an error; sim: the simulator; off: no Metal, on the CPU."""
-DECLARABLE = re.compile(r"(cpu( [a-z0-9_+-]+)?)?")
-"""What a subject may say of what ran its kernels: whether Metal or the simulator did is seen, and not said."""
+DECLARABLE = re.compile(r"(?!(metal|metalsim|mlx|none)\b)[\w+./ -]{0,60}", re.IGNORECASE)
+"""What a subject may say of what ran its kernels, in a few words: what is seen, as of Metal and the simulator, is not said."""
 SIMULATOR = "inferspec.tools.metalsim"
 
 _launches = 0

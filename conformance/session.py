@@ -81,7 +81,8 @@ class Session:
             probed = {"matmul_error": None, "kernel_path": description.kernel_path, "declared": ""}
         if not DECLARABLE.fullmatch(probed["declared"]):
             raise AdapterError(
-                f"{spec}: KERNEL_PATH is {probed['declared']!r}; it takes cpu, or cpu and an instruction set"
+                f"{spec}: KERNEL_PATH is {probed['declared']!r}; it takes a few words, such as cpu avx512, and not what is seen "
+                "(metal, metalsim, mlx, none)"
             )
         description.kernel_path = probed["kernel_path"]
         also = unclaimed(subject, description, without=set(smoke))
