@@ -2,10 +2,13 @@
 
 from inferspec.conformance.calls import step_told
 from inferspec.conformance.inputs.block_manager import (
+    abreast,
     adopted,
     bad_marks,
+    computed_again,
     conversations,
     copied,
+    crowds,
     emptied,
     evicting,
     foreign_tables,
@@ -21,11 +24,14 @@ from inferspec.conformance.inputs.block_manager import (
     nothing_appended,
     other_prefixes,
     overtaken,
+    overwritten,
     revisits,
+    room_among_the_cached,
     sharing,
     side_by_side,
     taken_back,
     tight,
+    too_long_among_the_cached,
     too_long_appends,
     too_long_prompts,
     workloads,
@@ -70,6 +76,11 @@ def test_an_append_of_nothing_takes_no_block(subject, call):
     keeps(subject, call, Check.COUNT, Check.STAYS, Check.FREE)
 
 
+@requirement(spec.BLK_02, call=abreast(), share=0.3)
+def test_a_table_keeps_its_blocks_where_another_has_the_same_tokens(subject, call):
+    keeps(subject, call, Check.STAYS)
+
+
 @requirement(spec.BLK_03, call=growing(), share=0.4)
 def test_a_table_tells_its_tokens(subject, call):
     keeps(subject, call, Check.TOLD, Check.STAYS)
@@ -90,6 +101,11 @@ def test_what_is_beyond_a_shared_prefix_is_in_one_table(subject, call):
     keeps(subject, call, Check.APART, Check.SOUND)
 
 
+@requirement(spec.BLK_04, call=taken_back(), share=0.3)
+def test_a_full_pool_gives_no_block_to_another_table(subject, call):
+    keeps(subject, call, Check.APART)
+
+
 @requirement(spec.BLK_05, call=workloads(), share=0.7)
 def test_num_free_counts_the_blocks_in_no_table(subject, call):
     keeps(subject, call, Check.FREE)
@@ -98,6 +114,11 @@ def test_num_free_counts_the_blocks_in_no_table(subject, call):
 @requirement(spec.BLK_05, call=sharing(), share=0.5)
 def test_a_shared_block_counts_once(subject, call):
     keeps(subject, call, Check.FREE)
+
+
+@requirement(spec.BLK_05, call=crowds(), share=0.05)
+def test_a_block_that_hundreds_share_counts_once(subject, call):
+    keeps(subject, call, Check.FREE, Check.ADMITS, Check.APART)
 
 
 @requirement(spec.BLK_06, call=emptied(), share=0.7)
@@ -125,6 +146,16 @@ def test_the_third_prompt_hits_as_much_as_the_second(subject, call):
 
 @requirement(spec.BLK_07, call=long_prompts(), share=0.15)
 def test_a_prompt_of_many_blocks_hits_all_of_them(subject, call):
+    keeps(subject, call, Check.COMPLETE)
+
+
+@requirement(spec.BLK_07, call=long_prompts(lengths=(700, 70, 520)), share=0.2)
+def test_a_prompt_of_hundreds_of_blocks_hits_all_of_them(subject, call):
+    keeps(subject, call, Check.COMPLETE, Check.ADMITS)
+
+
+@requirement(spec.BLK_07, call=abreast(), share=0.3)
+def test_what_follows_what_was_computed_twice_is_hit(subject, call):
     keeps(subject, call, Check.COMPLETE)
 
 
@@ -198,6 +229,11 @@ def test_what_was_not_taken_is_hit_after_others_were(subject, call):
     keeps(subject, call, Check.COMPLETE)
 
 
+@requirement(spec.BLK_13, call=computed_again(), share=0.4)
+def test_what_was_computed_again_is_hit_where_it_is_now(subject, call):
+    keeps(subject, call, Check.COMPLETE)
+
+
 @requirement(spec.BLK_14, call=taken_back(), share=0.7)
 def test_a_block_that_was_taken_back_is_in_use(subject, call):
     keeps(subject, call, Check.APART, Check.FREE, Check.REFUSES, Check.STAYS, Check.COUNT)
@@ -213,6 +249,11 @@ def test_blocks_are_evicted_in_the_order_in_which_they_were_freed(subject, call)
 
 @requirement(spec.BLK_16, call=evicting(uncached=True), share=0.7)
 def test_blocks_that_are_not_cached_are_taken_first(subject, call):
+    keeps(subject, call, Check.SPARE)
+
+
+@requirement(spec.BLK_16, call=overwritten(), share=0.3)
+def test_blocks_that_are_not_cached_any_more_are_taken_first(subject, call):
     keeps(subject, call, Check.SPARE)
 
 
@@ -249,6 +290,16 @@ def test_the_pool_can_be_used_to_its_last_block(subject, call):
     keeps(subject, call, Check.ADMITS)
 
 
+@requirement(spec.BLK_20, call=room_among_the_cached(), share=0.3)
+def test_a_table_may_grow_into_what_is_cached(subject, call):
+    keeps(subject, call, Check.ADMITS)
+
+
+@requirement(spec.BLK_20, call=large_tables(), share=0.05)
+def test_a_large_pool_can_be_used_to_its_last_block(subject, call):
+    keeps(subject, call, Check.ADMITS)
+
+
 @requirement(spec.BLK_20, call=workloads(), share=0.4)
 def test_what_there_is_room_for_is_admitted(subject, call):
     keeps(subject, call, Check.ADMITS, Check.REFUSES)
@@ -269,8 +320,18 @@ def test_a_refused_prompt_uses_nothing_that_is_cached(subject, story):
     goes_on_after_refusal(subject, story)
 
 
+@requirement(spec.BLK_22, story=too_long_among_the_cached(method="allocate"), share=0.3)
+def test_a_refused_prompt_leaves_what_is_cached_and_its_turn(subject, story):
+    goes_on_after_refusal(subject, story)
+
+
 @requirement(spec.BLK_23, story=too_long_appends(), share=0.7)
 def test_a_refused_append_changes_nothing(subject, story):
+    goes_on_after_refusal(subject, story)
+
+
+@requirement(spec.BLK_23, story=too_long_among_the_cached(method="append"), share=0.3)
+def test_a_refused_append_leaves_what_is_cached_and_its_turn(subject, story):
     goes_on_after_refusal(subject, story)
 
 

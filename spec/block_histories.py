@@ -7,6 +7,7 @@ here presumes which block a manager takes: it follows what the manager did.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -74,6 +75,8 @@ class _Judge:
         self.a, self.parts, self.size = a, parts, a.block_size
         self.tables: dict[int, Known] = {}
         self.ghosts: dict[int, Content] = {}
+        self.holders: dict[Content, set[int]] = defaultdict(set)
+        """The blocks whose ghost it is."""
         self.freed: dict[int, tuple[int, int]] = {}
         """Free block -> when it was freed: the step, and from the table's end."""
         self.unsure: set[Content] = set()
@@ -152,7 +155,7 @@ class _Judge:
             yield Check.ADMITS, f"{n} of {len(known.tokens)} tokens can be marked, and it is refused"
         elif self.a.prefix_caching:
             for index in range(known.cached // self.size, min(n // self.size, len(known.ids))):
-                self.ghosts[known.ids[index]] = tuple(known.tokens[: (index + 1) * self.size])
+                self._write(known.ids[index], tuple(known.tokens[: (index + 1) * self.size]))
 
     def _freeing(self, number: int, refused: bool, table: int) -> Iterator[tuple[Check, str]]:
         if table not in self.tables:
@@ -228,8 +231,19 @@ class _Judge:
         for block in known.ids:
             self.freed.pop(block, None)
 
-    def _lose(self, block: int) -> None:
+    def _write(self, block: int, content: Content) -> None:
+        self._erase(block)
+        self.ghosts[block] = content
+        self.holders[content].add(block)
+
+    def _erase(self, block: int) -> Content | None:
         content = self.ghosts.pop(block, None)
+        if content is not None:
+            self.holders[content].discard(block)
+        return content
+
+    def _lose(self, block: int) -> None:
+        content = self._erase(block)
         if content is not None:
             (self.unsure.add if self._copies(content) else self.unsure.discard)(content)
 
@@ -246,7 +260,7 @@ class _Judge:
                 break
             certain = certain and content not in self.unsure
             sure += certain
-            sure_live += certain and set(copies) <= used
+            sure_live += certain and copies <= used
             live += any(block in used for block in copies)
         return sure, (sure_live, live)
 
@@ -255,8 +269,8 @@ class _Judge:
         content = self.ghosts.get(block)
         return content is not None and content not in self.unsure and len(self._copies(content)) == 1
 
-    def _copies(self, content: Content) -> list[int]:
-        return [block for block, ghost in self.ghosts.items() if ghost == content]
+    def _copies(self, content: Content) -> set[int]:
+        return self.holders.get(content, set())
 
     def _used(self) -> set[int]:
         return {block for known in self.tables.values() for block in known.ids}

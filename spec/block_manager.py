@@ -330,7 +330,8 @@ BLK_01 = _requirement(
 )
 BLK_02 = _requirement(
     2,
-    "an append fills the table's last block before it takes others, and leaves the blocks that the table has where they are",
+    "an append fills the table's last block before it takes others, and the blocks that a table has stay where they are until "
+    "it is freed",
     "PROPERTIES PG3",
 )
 BLK_03 = _requirement(
@@ -439,7 +440,7 @@ CONTRACT = Contract(
         "hashes": ("own", "one for all"),
         "token_ids": ("small", "large"),
         "block_sizes": (1, 2, 3, 4, 8, 16),
-        "blocks": 320,
+        "blocks": 1500,
     },
     requirements=tuple(value for value in list(globals().values()) if isinstance(value, Requirement)),
 )

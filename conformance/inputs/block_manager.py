@@ -18,6 +18,9 @@ from inferspec.spec.block_manager import MERSENNE, blocks_of
 LONG = 6
 """Blocks of a line."""
 
+FAR = (0, 2**16, 2**60)
+"""What large ids begin at: what stands for a picture is known by its hash, all of whose bits count."""
+
 
 class Script:
     """A story being written, with what it takes for granted of the manager. lengths: of the tables in use, by step.
@@ -53,7 +56,9 @@ class Script:
     def line(self, length: int | None = None) -> tuple[int, ...]:
         """A line of tokens of its own."""
         tokens = self.random.integers(0, 50, LONG * self.size if length is None else length)
-        return self.tokens(tokens + (self.random.integers(0, 2, len(tokens)) * 2**16 if self.large else 0))
+        # All of one kind, or mixed.
+        kinds = self.random.choice(FAR, self.random.choice([1, len(tokens)])) if self.large and len(tokens) else 0
+        return self.tokens(tokens + kinds)
 
     def tokens(self, tokens: Any) -> tuple[int, ...]:
         return tuple(int(token) for token in tokens)
@@ -66,7 +71,7 @@ class Script:
     def alike(self, line: tuple[int, ...]) -> tuple[int, ...]:
         """A line that is another, though a careless look takes it for the same."""
         at = self.pick.size(0, max(self.size - 1, 0)) + self.size * self.pick.one_of(0, 1)
-        offset = self.pick.one_of(256, 2**16, 2**31, 2**32, MERSENNE) if self.large else 1
+        offset = self.pick.one_of(256, 2**16, 2**31, 2**32, MERSENNE, 1) if self.large else 1
         if self.pick.one_of(False, True):
             return self.tokens(token + offset for token in line)
         if self.pick.one_of(False, True) and line[at] != line[at + 1]:
@@ -244,6 +249,9 @@ def lookalikes(pick: Pick, texts: bool = False) -> Call:
     """
     script = Script(pick, hashes=True)
     line = script.line()
+    if not texts and pick.one_of(False, True):
+        # Of three ids, one of which is 0.
+        line = script.tokens(token % 3 for token in line)
     script.allocate(script.prompt(line, pick.size(2, 5), 1))
     for _ in range(pick.size(1, 4)):
         other = script.same_text(line) if texts else script.alike(line)
@@ -295,10 +303,10 @@ def adopted(pick: Pick) -> Call:
 
 
 @caching
-def long_prompts(pick: Pick) -> Call:
+def long_prompts(pick: Pick, lengths: tuple[int, ...] = (31, 9, 17, 24)) -> Call:
     """A prompt of many blocks, in use or given back, that is asked for again."""
-    script = Script(pick, spare=64)
-    blocks = max(min(pick.one_of(31, 9, 17, 24), script.blocks // 2), 1)
+    script = Script(pick, spare=2 * max(lengths) + 2)
+    blocks = max(min(pick.one_of(*lengths), script.blocks // 2 - 1, 4500 // script.size), 1)
     line = script.line((blocks + 1) * script.size)
     table = script.allocate(line[: pick.size(blocks - 1, blocks) * script.size + 1])
     if pick.one_of(False, True):
@@ -309,9 +317,9 @@ def long_prompts(pick: Pick) -> Call:
 
 @calls
 def large_tables(pick: Pick) -> Call:
-    """Tables of more blocks than a byte can number, allocated or appended."""
+    """Tables of more blocks than a byte can number, allocated or appended, to the last block of the pool."""
     script = Script(pick, spare=320)
-    blocks = max(script.blocks - 20, 1)
+    blocks = max(script.blocks - 2, 1)
     at_first = min(pick.one_of(256, 40, 290), blocks)
     first = script.allocate(script.line(at_first * script.size), computed=0)
     script.append(first, script.line((blocks - at_first) * script.size), computed=False)
@@ -432,6 +440,21 @@ def evicting(pick: Pick, uncached: bool = False) -> Call:
 
 
 @caching
+def overwritten(pick: Pick) -> Call:
+    """Of two prompts one is overtaken by tokens that are not computed; all is given back, and as much is taken as was overtaken."""
+    script = Script(pick)
+    size, blocks, more = script.size, pick.size(1, 3), pick.size(1, 3)
+    first = script.allocate(script.line(blocks * size))
+    second = script.allocate(script.line(more * size))
+    script.fill(0, blocks + more)
+    script.free(first)
+    other = script.allocate(script.line(blocks * size), computed=0)
+    script.free(second, other)
+    script.allocate(script.line(blocks * size), computed=0)
+    return script.call()
+
+
+@caching
 def overtaken(pick: Pick) -> Call:
     """A pool that others use up between two prompts of the same line."""
     script = Script(pick)
@@ -466,6 +489,69 @@ def copied(pick: Pick) -> Call:
     script.probe(line[: (short + more) * size])
     script.free(*list(script.lengths))
     script.probe(line[: (short + more) * size])
+    return script.call()
+
+
+@caching
+def abreast(pick: Pick) -> Call:
+    """Prompts of a line are computed side by side, each in blocks of its own, and the line is asked for."""
+    script = Script(pick)
+    line, size = script.line(), script.size
+    lengths = [pick.size(1, 2), pick.size(3, 5)][:: pick.one_of(1, -1)]
+    tables = [script.allocate(line[: blocks * size], computed=0) for blocks in lengths]
+    for table in tables[:: pick.one_of(1, -1)]:
+        script.mark(table)
+    if pick.one_of(False, True):
+        script.free(script.any_table())
+    script.probe(line)
+    return script.call()
+
+
+@caching
+def computed_again(pick: Pick) -> Call:
+    """A line is computed, overtaken and computed again, in other blocks; others take its first ones again and again."""
+    script = Script(pick)
+    line, size = script.line(), script.size
+    blocks, more = pick.size(1, 2), pick.size(2, 4)
+    script.free(script.allocate(line[: blocks * size]))
+    script.fill(more, blocks)
+    script.free(script.allocate(script.line(script.blocks * size), computed=0))
+    again = script.allocate(line[: blocks * size])
+    if pick.one_of(False, True):
+        script.free(again)
+    for _ in range(pick.size(1, 2)):
+        script.free(script.allocate(script.line((script.blocks - blocks) * size), computed=0))
+    script.probe((*line[: blocks * size], 1))
+    return script.call()
+
+
+@caching
+def crowds(pick: Pick) -> Call:
+    """A block is in as many tables as there are; some of them are given back, and others take what is free."""
+    script = Script(pick, spare=300)
+    prompt = script.line(script.size + 1)
+    owners = max(min(pick.one_of(260, 20, 130, 9), script.blocks - 3), 1)
+    tables = [script.allocate(prompt, None if not n else 0) for n in range(owners)]
+    script.fill(2, owners + 1)
+    gone = pick.one_of(owners - 1, 1, owners // 2)
+    script.free(*tables[:gone])
+    script.allocate(script.line((script.blocks - len(script.lengths) - 1) * script.size), computed=0)
+    script.free(*list(script.lengths))
+    script.whole()
+    return script.call()
+
+
+@calls
+def room_among_the_cached(pick: Pick) -> Call:
+    """A table grows into what others gave back, which the cache knows."""
+    script = Script(pick)
+    size, blocks = script.size, pick.size(1, 3)
+    table = script.allocate(script.line(size))
+    given_back = [script.allocate(script.line(size)) for _ in range(blocks)]
+    script.fill(0, blocks + 1)
+    script.free(*given_back)
+    for _ in range(blocks):
+        script.append(table, script.line(size), pick.one_of(True, False))
     return script.call()
 
 
@@ -601,6 +687,28 @@ def too_long_appends(pick: Pick) -> Story:
     if room and not cached and pick.one_of(True, False):
         script.append(table, script.line(room), computed=False)
     script.going_on(cached, line[: script.size * 2])
+    return script.call(), bad
+
+
+@caching
+def too_long_among_the_cached(pick: Pick, method: str) -> Story:
+    """All that is free is cached, several prompts of a block each, when a prompt or an append needs a block more. Then a
+    block is taken, or not, and they are asked for."""
+    script = Script(pick)
+    size = script.size
+    table = script.allocate(script.line(size))
+    lines = [script.line(size) for _ in range(pick.size(2, 4))]
+    script.free(*[script.allocate(line) for line in lines])
+    script.fill(0, len(lines) + 1)
+    if method == "append":
+        bad = script.do("append", table=table, tokens=script.line(len(lines) * size + 1))
+    else:
+        bad = script.do(
+            "allocate", tokens=(*pick.one_of(*lines, script.line(size)), *script.line((len(lines) - 1) * size + 1))
+        )
+    if pick.one_of(True, False):
+        script.allocate(script.line(1), computed=0)
+    script.probe(*((*line, 1) for line in lines))
     return script.call(), bad
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from inferspec.spec import block_manager as spec
 from inferspec.spec.block_manager import BlockManager, Manager, Table, blocks_of
 from inferspec.spec.contract import Arguments, Change
@@ -105,7 +107,28 @@ def cached_follows(self: BlockManager, m: Manager, table: Table, n: int) -> None
     table.cached = max(table.cached, n // m.size * m.size)
 
 
+def joins_copies(self: BlockManager, m: Manager, table: Table, n: int) -> None:
+    """Of two blocks with the same tokens one is given back, and its table has the other."""
+    BlockManager.mark_computed(self, m, table, n)
+    for index in range(n // m.size if m.caching else 0):
+        own, known = table.block_ids[index], m.cached[self.key(m, table.tokens, index)]
+        if known != own:
+            self.share(m, known)
+            self.leave(m, own)
+            table.block_ids = [*table.block_ids[:index], known, *table.block_ids[index + 1 :]]
+
+
 # who has what
+
+
+def owners_in_a_byte(self: BlockManager, m: Manager, block: int) -> None:
+    BlockManager.share(self, m, block)
+    m.owners[block] &= 255
+
+
+def fifteen_owners(self: BlockManager, m: Manager, block: int) -> None:
+    BlockManager.share(self, m, block)
+    m.owners[block] = min(m.owners[block], 15)
 
 
 def not_owned(self: BlockManager, m: Manager) -> int:
@@ -192,6 +215,20 @@ def one_block_at_most(self: BlockManager, m: Manager, tokens: list[int]) -> list
 def one_short(self: BlockManager, m: Manager, tokens: list[int]) -> int:
     """A whole block more than the last token is left out."""
     return max(0, (len(tokens) - 1) // m.size - 1)
+
+
+def stops_at_a_copy(self: BlockManager, m: Manager, table: Table, n: int) -> None:
+    self.check_table(m, table)
+    self.check_computed(table, n)
+    for index in range(table.computed // m.size, n // m.size):
+        if m.caching and self.key(m, table.tokens, index) in m.cached:
+            break
+        BlockManager.mark_computed(self, m, table, (index + 1) * m.size)
+
+
+def cache_of_64(self: BlockManager, m: Manager, table: Table, index: int) -> None:
+    if len(m.cached) < 64:
+        BlockManager.publish(self, m, table, index)
 
 
 def only_in_use(self: BlockManager, m: Manager, tokens: list[int]) -> list[int]:
@@ -314,7 +351,27 @@ def block_by_block(self: BlockManager, m: Manager, table: Table, n: int) -> None
     BlockManager.mark_computed(self, m, table, n)
 
 
+def in_floats(kind: str) -> Any:
+    def key(self: BlockManager, m: Manager, tokens: Any, index: int) -> Any:
+        return np.array([int(token) for token in tokens[: (index + 1) * m.size]], kind).tobytes()
+
+    return key
+
+
+def padding_left_out(self: BlockManager, m: Manager, tokens: Any, index: int) -> Any:
+    return index, tuple(token for token in tokens[: (index + 1) * m.size] if token)
+
+
+def appended_in_32_bits(self: BlockManager, m: Manager, table: Table, tokens: list[int]) -> None:
+    BlockManager.append(self, m, table, [token & (2**32 - 1) for token in tokens])
+
+
 # what is free and cached
+
+
+def forgets_again(self: BlockManager, m: Manager, block: int) -> None:
+    """A block keeps the name of what it once held."""
+    m.cached.pop(m.content.get(block), None)
 
 
 def forgets_when_free(self: BlockManager, m: Manager, block: int) -> None:
@@ -370,6 +427,16 @@ def fresh_with_births(self: BlockManager, a: Arguments) -> Manager:
     m = BlockManager.fresh(self, a)
     m.born, m.clock = {}, 0
     return m
+
+
+def noting_the_cached(self: BlockManager, m: Manager, table: Table, index: int) -> None:
+    BlockManager.publish(self, m, table, index)
+    m.__dict__.setdefault("once", set()).add(table.block_ids[index])
+
+
+def never_cached_first(self: BlockManager, m: Manager) -> int:
+    once: set[int] = m.__dict__.get("once", set())
+    return next((block for block in m.free if block not in once), m.free[0])
 
 
 def cached_first(self: BlockManager, m: Manager) -> int:
@@ -430,6 +497,28 @@ def append_as_far_as_it_goes(self: BlockManager, m: Manager, table: Table, token
     more = blocks_of(len(table.tokens) + len(tokens), m.size) - len(table.block_ids)
     table.block_ids = table.block_ids + [self.take(m) for _ in range(min(more, len(m.free)))]
     table.tokens = table.tokens + self.taken(tokens)
+
+
+def uncached_alone(self: BlockManager, m: Manager, needed: int) -> None:
+    if needed > sum(block not in m.content for block in m.free):
+        raise ValueError("no block that is not cached")
+
+
+def watermark(self: BlockManager, m: Manager, needed: int) -> None:
+    if needed > len(m.free) - len(m.owners) // 100:
+        raise ValueError("a hundredth is kept back")
+
+
+def rotates(self: BlockManager, m: Manager, needed: int) -> None:
+    if needed > len(m.free) > 1:
+        m.free.append(m.free.pop(0))
+    BlockManager.check_room(self, m, needed)
+
+
+def evicts_one(self: BlockManager, m: Manager, needed: int) -> None:
+    if needed > len(m.free) > 0:
+        self.forget(m, m.free[0])
+    BlockManager.check_room(self, m, needed)
 
 
 def no_copy_of_the_count(self: BlockManager, m: Manager, needed: int) -> None:
@@ -652,11 +741,12 @@ def highest_first(self: BlockManager, a: Arguments) -> Manager:
     return m
 
 
-def nested(self: BlockManager, m: Manager, tokens: Any, index: int) -> Any:
-    """A chain: each key holds the one before it."""
-    key: Any = None
-    for i in range(index + 1):
-        key = key, the_block_alone(self, m, tokens, i)
+def numbered(self: BlockManager, m: Manager, tokens: Any, index: int) -> Any:
+    """A chain: each key holds the number of the one before it. Keys within keys cannot be compared a thousand deep."""
+    numbers: dict[Any, int] = m.__dict__.setdefault("numbers", {})
+    key = -1, the_block_alone(self, m, tokens, 0)
+    for i in range(1, index + 1):
+        key = numbers.setdefault(key, len(numbers)), the_block_alone(self, m, tokens, i)
     return key
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from inferspec.spec import block_manager as spec
+from inferspec.spec.block_manager import BlockManager
 from inferspec.spec.changes import block_manager as changes
 from inferspec.spec.contract import Change, Fault, Requirement, Variant
 from inferspec.spec.faults.linear import TIRED
@@ -72,6 +73,13 @@ FAULTS: tuple[Fault, ...] = (
         "prepends", "new blocks come before those that the table has", spec.BLK_02, {"append": changes.prepends}, TIRED
     ),
     _fault(
+        "joins-copies",
+        "a table whose block is computed when another has the same is given that one",
+        spec.BLK_02,
+        {"mark_computed": changes.joins_copies},
+        "the way of SGLang's radix cache, where requests read their tables anew",
+    ),
+    _fault(
         "append-counts-one",
         "an append counts one token whatever it was given",
         spec.BLK_03,
@@ -112,6 +120,20 @@ FAULTS: tuple[Fault, ...] = (
         spec.BLK_05,
         {"num_free": changes.counts_cached_as_used},
         f"{SGLANG}/pull/10637",
+    ),
+    _fault(
+        "owners-in-a-byte",
+        "owners of a block are counted in 8 bits",
+        spec.BLK_05,
+        {"share": changes.owners_in_a_byte},
+        "PROPERTIES X8",
+    ),
+    _fault(
+        "fifteen-owners",
+        "owners of a block are counted to fifteen",
+        spec.BLK_05,
+        {"share": changes.fifteen_owners},
+        "PROPERTIES X8",
     ),
     _fault(
         "no-first-owner",
@@ -168,6 +190,27 @@ FAULTS: tuple[Fault, ...] = (
         spec.BLK_07,
         {"hit_limit": changes.one_short},
         f"{VLLM}/11186",
+    ),
+    _fault(
+        "hits-256-blocks",
+        "no more than 256 blocks are hit",
+        spec.BLK_07,
+        {"hits": lambda self, m, tokens: BlockManager.hits(self, m, tokens)[:256]},
+        "PROPERTIES PC9",
+    ),
+    _fault(
+        "stops-at-a-copy",
+        "what follows a block that is cached elsewhere is not cached",
+        spec.BLK_07,
+        {"mark_computed": changes.stops_at_a_copy},
+        "PROPERTIES PC9",
+    ),
+    _fault(
+        "cache-of-64",
+        "the cache knows 64 blocks at most",
+        spec.BLK_07,
+        {"publish": changes.cache_of_64},
+        "PROPERTIES PC9",
     ),
     _fault(
         "nothing-left",
@@ -289,11 +332,39 @@ FAULTS: tuple[Fault, ...] = (
         "PROPERTIES PC3",
     ),
     _fault(
+        "in-doubles",
+        "tokens are compared as floats",
+        spec.BLK_11,
+        {"key": changes.in_floats("float64")},
+        "PROPERTIES X8",
+    ),
+    _fault(
+        "in-singles",
+        "tokens are compared as float32",
+        spec.BLK_11,
+        {"key": changes.in_floats("float32")},
+        "PROPERTIES X8",
+    ),
+    _fault(
+        "padding-left-out",
+        "an id of 0 is taken for padding",
+        spec.BLK_11,
+        {"key": changes.padding_left_out},
+        TIRED,
+    ),
+    _fault(
         "prompts-alone",
         "what was appended is never cached",
         spec.BLK_12,
         {"table": changes.noting_the_prompt, "whole_blocks": changes.prompts_alone},
         f"{VLLM}/11186",
+    ),
+    _fault(
+        "appended-in-32-bits",
+        "appended tokens are kept in 32 bits",
+        spec.BLK_12,
+        {"append": changes.appended_in_32_bits},
+        "PROPERTIES X8",
     ),
     _fault(
         "last-block-alone",
@@ -308,6 +379,13 @@ FAULTS: tuple[Fault, ...] = (
         spec.BLK_13,
         {"leave": changes.forgets_when_free},
         "PROPERTIES PC6",
+    ),
+    _fault(
+        "known-by-its-former-name",
+        "a block that was taken is forgotten again when it is taken again, and with it the one that has its former tokens now",
+        spec.BLK_13,
+        {"forget": changes.forgets_again},
+        f"{VLLM}/4761",
     ),
     _fault(
         "reset-when-hit",
@@ -376,6 +454,13 @@ FAULTS: tuple[Fault, ...] = (
         TIRED,
     ),
     _fault(
+        "once-cached",
+        "a block that was ever cached is kept as long as those that are",
+        spec.BLK_16,
+        {"publish": changes.noting_the_cached, "next": changes.never_cached_first},
+        TIRED,
+    ),
+    _fault(
         "stale",
         "the cache still knows a block that was taken",
         spec.BLK_17,
@@ -432,6 +517,20 @@ FAULTS: tuple[Fault, ...] = (
         "https://github.com/vllm-project/vllm-metal/commit/9b27db0",
     ),
     _fault(
+        "append-passes-the-cached-by",
+        "an append asks for blocks that are not cached",
+        spec.BLK_20,
+        {"check_more": changes.uncached_alone},
+        TIRED,
+    ),
+    _fault(
+        "watermark",
+        "a hundredth of the pool is never used",
+        spec.BLK_20,
+        {"check_room": changes.watermark},
+        "vLLM's first block manager, whose watermark is 0.01",
+    ),
+    _fault(
         "append-as-far-as-it-goes",
         "an append that does not fit gets what there is",
         spec.BLK_21,
@@ -474,6 +573,13 @@ FAULTS: tuple[Fault, ...] = (
         "PROPERTIES PC7, PG5",
     ),
     _fault(
+        "refusal-rotates",
+        "a prompt that is refused sends the block that was next to the end",
+        spec.BLK_22,
+        {"check_room": changes.rotates},
+        "PROPERTIES PG5",
+    ),
+    _fault(
         "appends-until-refused",
         "an append that is refused keeps what it got",
         spec.BLK_23,
@@ -485,6 +591,13 @@ FAULTS: tuple[Fault, ...] = (
         "an append that is refused took all free blocks and gave them back, and the cache has forgotten them",
         spec.BLK_23,
         {"append": changes.takes_and_gives_back},
+        "PROPERTIES PG5",
+    ),
+    _fault(
+        "append-refusal-evicts",
+        "an append that is refused has evicted a block",
+        spec.BLK_23,
+        {"check_more": changes.evicts_one},
         "PROPERTIES PG5",
     ),
     _fault(
@@ -635,7 +748,12 @@ VARIANTS: tuple[Variant, ...] = (
         "BlockManager",
         {"fresh": changes.highest_first},
     ),
-    Variant("block-manager-nested-keys", "keys that hold the key before", "BlockManager", {"key": changes.nested}),
+    Variant(
+        "block-manager-numbered-keys",
+        "keys that hold the number of the key before",
+        "BlockManager",
+        {"key": changes.numbered},
+    ),
     Variant(
         "block-manager-latest-copy",
         "the later of two blocks with the same tokens is hit",
