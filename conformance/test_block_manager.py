@@ -149,7 +149,7 @@ def test_a_prompt_of_many_blocks_hits_all_of_them(subject, call):
     keeps(subject, call, Check.COMPLETE)
 
 
-@requirement(spec.BLK_07, call=long_prompts(lengths=(700, 70, 520)), share=0.2)
+@requirement(spec.BLK_07, call=long_prompts(lengths=(540, 70, 300)), share=0.2)
 def test_a_prompt_of_hundreds_of_blocks_hits_all_of_them(subject, call):
     keeps(subject, call, Check.COMPLETE, Check.ADMITS)
 

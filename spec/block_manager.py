@@ -440,7 +440,7 @@ CONTRACT = Contract(
         "hashes": ("own", "one for all"),
         "token_ids": ("small", "large"),
         "block_sizes": (1, 2, 3, 4, 8, 16),
-        "blocks": 1500,
+        "blocks": 1100,
     },
     requirements=tuple(value for value in list(globals().values()) if isinstance(value, Requirement)),
 )

@@ -741,8 +741,16 @@ def highest_first(self: BlockManager, a: Arguments) -> Manager:
     return m
 
 
+def nested(self: BlockManager, m: Manager, tokens: Any, index: int) -> Any:
+    """A chain: each key holds the one before it. Python compares no keys that are a thousand deep."""
+    key: Any = None
+    for i in range(index + 1):
+        key = key, the_block_alone(self, m, tokens, i)
+    return key
+
+
 def numbered(self: BlockManager, m: Manager, tokens: Any, index: int) -> Any:
-    """A chain: each key holds the number of the one before it. Keys within keys cannot be compared a thousand deep."""
+    """A chain: each key holds the number of the one before it."""
     numbers: dict[Any, int] = m.__dict__.setdefault("numbers", {})
     key = -1, the_block_alone(self, m, tokens, 0)
     for i in range(1, index + 1):

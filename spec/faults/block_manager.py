@@ -748,6 +748,7 @@ VARIANTS: tuple[Variant, ...] = (
         "BlockManager",
         {"fresh": changes.highest_first},
     ),
+    Variant("block-manager-nested-keys", "keys that hold the key before", "BlockManager", {"key": changes.nested}),
     Variant(
         "block-manager-numbered-keys",
         "keys that hold the number of the key before",
