@@ -5,12 +5,12 @@ What a plugin or a conftest does to NumPy or to a contract shows in no function 
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
 from inferspec.conformance.calls import Call, Observation
+from inferspec.conformance.inputs import plain_call
 from inferspec.conformance.subject import LocalSubject, Result
 from inferspec.conformance.trial import Trial
 from inferspec.spec import contracts
@@ -35,12 +35,6 @@ def believed(operations: Iterable[str]) -> Iterator[str]:
     for name in operations:
         if name not in FREE and _passes(plain_call(name), of[name]):
             yield name
-
-
-def plain_call(operation: str) -> Call:
-    """The plainest call of an operation (`EXAMPLES` of its component's inputs)."""
-    component = next(c.component for c in contracts() for op in c.operations if op.signature.operation == operation)
-    return importlib.import_module(f"inferspec.conformance.inputs.{component}").EXAMPLES[operation]
 
 
 def _passes(call: Call, contract: Contract) -> bool:

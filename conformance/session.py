@@ -12,7 +12,8 @@ from inferspec.conformance import certificate
 from inferspec.conformance.arrays import KINDS
 from inferspec.conformance.binding import AdapterError
 from inferspec.conformance.calls import Call
-from inferspec.conformance.canary import believed, plain_call
+from inferspec.conformance.canary import believed
+from inferspec.conformance.inputs import plain_call
 from inferspec.conformance.integrity import altered
 from inferspec.conformance.layouts import LAYOUTS
 from inferspec.conformance.metal import DECLARABLE, MODES

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from inferspec.conformance.calls import Call
-from inferspec.conformance.canary import plain_call
+from inferspec.conformance.inputs import plain_call
 from inferspec.spec.contract import Answer, Arguments, Contract, Operation
 from inferspec.spec.numerics import Precision, is_float
 from inferspec.tools.explain import Page, place, prose, spelling

@@ -1,1 +1,15 @@
 """The calls that tests draw: one module per component, the same names as the contracts."""
+
+from __future__ import annotations
+
+import importlib
+
+from inferspec.conformance.calls import Call
+from inferspec.spec import contracts
+
+
+def plain_call(operation: str) -> Call:
+    """The plainest call of an operation (`EXAMPLES` of its component's inputs)."""
+    component = next(c.component for c in contracts() for op in c.operations if op.signature.operation == operation)
+    examples: dict[str, Call] = importlib.import_module(f"{__name__}.{component}").EXAMPLES
+    return examples[operation]

@@ -199,7 +199,7 @@ def full_houses(script: Script) -> None:
 @told(chunks=[64])
 def large_houses(script: Script) -> None:
     """Many requests that run at once, of few kinds: more rows in a step than 64."""
-    asked = [(script.prompt(int(script.random.integers(1, 4)), limit), limit) for limit in (4, 5, 6, 4, 5, 6, 5, 6)]
+    asked = [(script.prompt(int(script.random.integers(1, 4)), limit), limit) for limit in (4, 5, 6, 5) * 4]
     script.max_requests = script.pick.one_of(70, 66, 67)
     for _ in range(script.max_requests):
         script.add(*asked[script.random.integers(len(asked))])
