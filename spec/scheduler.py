@@ -17,6 +17,9 @@ its model raises, so that every step is updated, `void_steps: [False]` in the en
 A request computes its prompt in chunks, those of a step together of no more than max_prefill_tokens tokens, and then a
 token a step. At most max_requests run. One that needs a block when there is none takes that of another one behind it in order
 (priority, then arrival), which is preempted: it has no block any more and later computes prompt and output again.
+The chunks of a step may be computed in any order, apart from each other, so that none builds on what another computes. Where
+an engine computes them together, layer by layer, it finds in a layer what all of them wrote: a scheduler that counts on
+that, so that a prompt hits what another one of its step has yet to compute (vLLM's), says `chunks: ["together"]`.
 A scheduler may have memory of its own in the place of the block manager, of `num_blocks` blocks of `block_size` tokens.
 
 A call is a story: `steps` of one scheduler. A request has the number of the step that added it. The story gives:
@@ -88,7 +91,7 @@ class Scheduler(Operation):
     """The plainest scheduler that keeps the contract. What it does is counted, so every budget is 0."""
 
     signature = Signature.parse(
-        "Scheduler(num_blocks, block_size, prefix_caching, max_requests, max_prefill_tokens, steps)"
+        "Scheduler(num_blocks, block_size, prefix_caching, max_requests, max_prefill_tokens, steps, together=False)"
     )
     parts = STORY
     methods: ClassVar[tuple[str, ...]] = ("add", "schedule", "update", "cancel")
@@ -577,6 +580,7 @@ CONTRACT = Contract(
         "block_sizes": (1, 2, 3, 4, 8),
         "priorities": ("equal", "different"),
         "void_steps": (True, False),
+        "chunks": ("apart", "together"),
     },
     requirements=tuple(value for value in list(globals().values()) if isinstance(value, Requirement)),
 )

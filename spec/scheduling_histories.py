@@ -17,7 +17,7 @@ import numpy as np
 
 from inferspec.spec.block_manager import blocks_of
 from inferspec.spec.contract import Arguments
-from inferspec.spec.serving import FINISHED, PREEMPTED, RUNNING, STATES, WAITING, Memory, alone, values_of
+from inferspec.spec.serving import FINISHED, PREEMPTED, RUNNING, STATES, WAITING, Memory, Slots, Work, alone, values_of
 
 
 class Check(StrEnum):
@@ -131,6 +131,8 @@ class _Judge:
         self.outputs: dict[int, list[int]] = {}
         """As they were last shown."""
         self.memory = Memory(a.block_size)
+        self.found: Slots = {}
+        """What the chunks of the step find in their slots."""
         self.chunks: list[Chunk] | None = None
         """Of the step that is to be computed."""
         self.open = False
@@ -192,7 +194,7 @@ class _Judge:
             known.lose()
 
     def _fail(self, name: str, number: int) -> Found:
-        self.memory.spoil([(c.blocks, c.start, c.tokens) for c in self.chunks or ()])
+        self.memory.spoil(_work(self.chunks or ()))
         self.chunks = None
         yield from ()
 
@@ -229,7 +231,8 @@ class _Judge:
         yield from self._judge_stalls(chunks, preempted, before)
         # Who was admitted for a void step may have others by now.
         held = {n: k.blocks for n, k in self.known.items() if k.state == RUNNING and k.before is None}
-        held |= {chunk.request: chunk.blocks for chunk in chunks}
+        held |= {chunk.request: self._kept(chunk) for chunk in chunks}
+        self.found = self._found(chunks)
         for chunk in chunks:
             known = self.known.get(chunk.request)
             if known is None or before[chunk.request] == FINISHED:
@@ -327,8 +330,19 @@ class _Judge:
             yield Check.APART, f"{about} writes into block {min(shared)}, which another running request has"
         known.blocks = ids
 
+    def _kept(self, chunk: Chunk) -> list[int]:
+        """The blocks of a chunk that no other may write into: where chunks are computed together, those that it only
+        builds on may be another's of this step, and `_holds` sees what they hold then."""
+        return chunk.blocks[max(chunk.start, 0) // self.a.block_size :] if self.a.together else chunk.blocks
+
+    def _found(self, chunks: Sequence[Chunk]) -> Slots:
+        """What stands in the slots when the chunks of a step read them."""
+        if not self.a.together:
+            return self.memory.slots
+        return self.memory.slots | self.memory.written(_work(chunks), together=True)[0]
+
     def _holds(self, known: Known, blocks: Sequence[int], position: int) -> bool:
-        value = self.memory.slots.get(self.memory.place(blocks, position))
+        value = self.found.get(self.memory.place(blocks, position))
         return position < len(known.values) and value == known.values[position]
 
     def _judge_step(self, chunks: Sequence[Chunk]) -> Found:
@@ -422,7 +436,7 @@ class _Judge:
             if one.before is not None and number not in served:
                 one.blocks = []
             one.before = None
-        self.memory.compute([(chunk.blocks, chunk.start, chunk.tokens) for chunk in chunks])
+        self.memory.compute(_work(chunks), self.a.together)
         if self._has(name, "refused"):
             yield Check.RAISED, "update raises"
             return
@@ -505,6 +519,10 @@ def _chunks(told: Sequence[int]) -> list[Chunk]:
         at += 1 + told[at]
         chunks.append(Chunk(request, start, bool(samples), bool(decode), tokens, blocks))
     return chunks
+
+
+def _work(chunks: Sequence[Chunk]) -> Work:
+    return [(chunk.blocks, chunk.start, chunk.tokens) for chunk in chunks]
 
 
 def _in_two(chunks: Sequence[Chunk], size: int) -> list[int]:

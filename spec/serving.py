@@ -2,7 +2,8 @@
 
 The model is the toy's kind: exact, without weights. Whatever it computes for a position is a hash of all that it finds in
 the slots before it and of the token; the id that follows is a hash of that. So a token that is lost, doubled, foreign or
-misplaced changes every id after it. All chunks of a step read before any of them is written.
+misplaced changes every id after it. All chunks of a step read before any of them is written; where they are computed
+`together`, layer by layer, each finds what the others write.
 
 The oracle and the driver of real subjects share it; it judges nothing.
 """
@@ -57,33 +58,55 @@ def alone(tokens: Sequence[int], count: int) -> list[int]:
     return ids
 
 
+Slots = dict[tuple[int, int], int | None]
+"""What stands in which slot, by block and place; None is what a computation left that broke off."""
+
+Work = Sequence[tuple[Sequence[int], int, Sequence[int]]]
+"""Chunks to compute: blocks, start and tokens of each."""
+
+
 class Memory:
-    """What stands in each slot of each block; None is what a computation left that broke off."""
+    """What stands in each slot of each block."""
 
     def __init__(self, block_size: int) -> None:
         self.block_size = block_size
-        self.slots: dict[tuple[int, int], int | None] = {}
+        self.slots: Slots = {}
 
     def place(self, blocks: Sequence[int], position: int) -> tuple[int, int]:
         """The slot of a position; a block that there is not is -1."""
         index = position // self.block_size
         return blocks[index] if index < len(blocks) else -1, position % self.block_size
 
-    def compute(self, work: Sequence[tuple[Sequence[int], int, Sequence[int]]]) -> list[int]:
-        """Compute chunks (blocks, start, tokens) at once; return the id that follows each."""
-        written: dict[tuple[int, int], int | None] = {}
+    def compute(self, work: Work, together: bool = False) -> list[int]:
+        """Compute chunks at once; return the id that follows each."""
+        written, ids = self.written(work, together)
+        self.slots |= written
+        return ids
+
+    def written(self, work: Work, together: bool = False) -> tuple[Slots, list[int]]:
+        """What chunks leave in their slots, and the id that follows each. Nothing is changed."""
+        written, ids = self._pass(work, self.slots)
+        for _ in work if together else ():
+            # What one finds of another is right once all that it builds on is: after as many passes as there are chunks.
+            before = written
+            written, ids = self._pass(work, self.slots | before)
+            if written == before:
+                break
+        return written, ids
+
+    def _pass(self, work: Work, slots: Slots) -> tuple[Slots, list[int]]:
+        written: Slots = {}
         ids = []
         for blocks, start, tokens in work:
             seen = _START
             for position in range(start):
-                seen = mixed(seen ^ (self.slots.get(self.place(blocks, position)) or 0), _READ)
+                seen = mixed(seen ^ (slots.get(self.place(blocks, position)) or 0), _READ)
             for position, token in enumerate(tokens, start):
                 written[self.place(blocks, position)], seen = _computed(seen, token)
             ids.append(_id(seen))
-        self.slots |= written
-        return ids
+        return written, ids
 
-    def spoil(self, work: Sequence[tuple[Sequence[int], int, Sequence[int]]]) -> None:
+    def spoil(self, work: Work) -> None:
         """Break off a computation of chunks: their slots hold anything."""
         for blocks, start, tokens in work:
             for position in range(start, start + len(tokens)):
@@ -156,7 +179,7 @@ class Story:
     def __init__(self, make: Callable[..., Any], manager: Any, a: Arguments) -> None:
         self.manager = manager
         self.scheduler = make(manager, a.max_requests, a.max_prefill_tokens)
-        self.memory = Memory(a.block_size)
+        self.memory, self.together = Memory(a.block_size), a.together
         self.ranks = Ranks(a.num_blocks)
         self.requests: dict[int, Request] = {}
         self.prompts: dict[int, tuple[int, ...]] = {}
@@ -222,7 +245,7 @@ class Story:
         step, self.step, self.last = self.step, None, None
         self.earlier = step
         chunks = [*step.prefills, *step.decodes]
-        ids = self.memory.compute([_work(chunk) for chunk in chunks])
+        ids = self.memory.compute([_work(chunk) for chunk in chunks], self.together)
         tokens = [token if chunk.samples else None for chunk, token in zip(chunks, ids, strict=True)]
         finished = self.scheduler.update(step, tokens)
         if finished:

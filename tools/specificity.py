@@ -27,6 +27,9 @@ from inferspec.tools.processes import pool
 SUBJECTS = ("impl", "mlx_core", "mlx_lm", "nano_vllm", "torch", "transformers")
 """Registered subjects whose every failure is known: in their waiver files, as a waiver or as a finding."""
 
+APART = ("vllm",)
+"""The same of software that nothing of the kit installs: they run where they are named."""
+
 VARIANTS = "variants"
 
 
@@ -136,8 +139,8 @@ def add_parser(commands: Any) -> None:
         "--who",
         action="append",
         default=[],
-        choices=[VARIANTS, *SUBJECTS],
-        help="these alone; repeatable (default: all)",
+        choices=[VARIANTS, *SUBJECTS, *APART],
+        help=f"these alone; repeatable (default: all but {', '.join(APART)})",
     )
     parser.add_argument("--only", action="append", default=[], metavar="COMPONENT", help="this component; repeatable")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write every round here")
@@ -192,7 +195,7 @@ def _problem(options: argparse.Namespace) -> str:
 def works(options: argparse.Namespace) -> Iterator[Work]:
     """Every round, the long ones first."""
     who = options.who or [*SUBJECTS, VARIANTS]
-    names = [one for one in SUBJECTS if one in who]
+    names = [one for one in (*SUBJECTS, *APART) if one in who]
     if VARIANTS in who:
         chosen = [one for one in contracts() if not options.only or one.component in options.only]
         names += [f"{one.component}/{variant.name}" for one in chosen for variant in one.variants]

@@ -17,7 +17,7 @@ def drive(make: Any, given: Mapping[str, Any], to: Arrays) -> dict[str, Any]:
     # Caching is the default: a manager that can only do one of both need not have the parameter.
     options = {} if given["prefix_caching"] else taken(managers, prefix_caching=False)
     manager = managers(given["num_blocks"], given["block_size"], **options)
-    return Story(make, manager, Arguments(**given)).told(given["steps"])
+    return Story(make, manager, Arguments(**{"together": False, **given})).told(given["steps"])
 
 
 DRIVERS = {"Scheduler": drive}

@@ -29,6 +29,8 @@ class Script:
         self.caching = pick("prefix_caching")
         self.ranks = pick("priorities") == "different"
         self.may_void = True in pick.envelope["void_steps"]
+        self.together = {} if "apart" in pick.envelope["chunks"] else {"together": True}
+        """Only for those who ask for it: whoever bears chunks apart bears them together."""
         self.most = pick.one_of(8, 8, 1, 2, 3)
         self.budget = pick.one_of(*budgets)
         self.random = np.random.default_rng(pick.seed)
@@ -51,6 +53,7 @@ class Script:
             max_requests=self.most,
             max_prefill_tokens=self.budget,
             steps=tuple(self.steps),
+            **self.together,
         )
 
     def pool(self) -> int:
