@@ -19,7 +19,8 @@ A page that no request holds is free, whatever the prefix cache knows of it. Wit
 what its requests would fill, or does not offer `num_free_pages`. A draft guesses `num_draft_tokens` ids at a time.
 An engine whose add_request takes no `priority`, or no `eos`, is given none; where no limit of 0 is taken,
 `zero_max_tokens: [False]` in the envelope says so. When the model raises in a step, the exception passes to the caller, and
-the next step goes on as if nothing had happened. Ids of requests are anything hashable.
+the next step goes on as if nothing had happened; an engine that ends then says `failing_models: [False]`. Ids of requests
+are anything hashable.
 
 A call is a story: `steps` of one engine, and then as many steps as are needed to serve what is left. `seen` says what is
 looked at (`spec/engine_stories.py`). Steps beside the methods: `fail(after)`, a step, or a run, in which the model, or the
@@ -380,6 +381,7 @@ CONTRACT = Contract(
         "priorities": (True, False),
         "stops": (True, False),
         "zero_max_tokens": (True, False),
+        "failing_models": (True, False),
     },
     requirements=tuple(value for value in list(globals().values()) if isinstance(value, Requirement)),
 )

@@ -462,6 +462,11 @@ def test_who_knows_no_such_requests_is_given_none(key, is_usual):
         assert all(is_usual(given) for step, given in call.arguments["steps"] if step == "add"), str(call)
 
 
+def test_whose_engine_ends_with_its_model_is_given_none_that_fails():
+    for call in claimed_calls("engine", {"failing_models": [False]}):
+        assert all(step != "fail" for step, _ in call.arguments["steps"]), str(call)
+
+
 @pytest.mark.parametrize("component", ["embedding", "quantization"])
 def test_who_looks_up_batches_alone_is_given_batches(component):
     for call in claimed_calls(component, {"leading_dims": [(2, 3)]}):

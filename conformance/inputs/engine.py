@@ -290,7 +290,7 @@ def half_computed(script: Script) -> None:
     _half_computed(script)
 
 
-@told(prefix_caching=[True], chunks=[1, 3, 7])
+@told(prefix_caching=[True], chunks=[1, 3, 7], failing_models=[True])
 def failed_prompts(script: Script) -> None:
     """A prompt that is cancelled when one of its chunks has failed; others ask for the same."""
     _half_computed(script, fails=True)
@@ -679,7 +679,7 @@ def cancelling_sharers(script: Script) -> None:
     script.shorten(pick.size(0, 2))
 
 
-@told("outputs", "stream", "ends", "pages")
+@told("outputs", "stream", "ends", "pages", failing_models=[True])
 def failing(script: Script) -> None:
     """Steps in which the model fails, at one of its uses."""
     pick = script.pick
@@ -693,7 +693,7 @@ def failing(script: Script) -> None:
         script.shorten(pick.size(0, 2))
 
 
-@told("outputs", "stream", "ends")
+@told("outputs", "stream", "ends", failing_models=[True])
 def failing_differently(script: Script) -> None:
     """Steps in which the model fails with an error that engines may know from lists, dicts and queues of their own, and
     steps in which the draft does."""
@@ -706,7 +706,7 @@ def failing_differently(script: Script) -> None:
         script.between(1)
 
 
-@told("outputs", "ends", "pages")
+@told("outputs", "ends", "pages", failing_models=[True])
 def failing_runs(script: Script) -> None:
     """Runs in which the model fails, at one of its uses; and another run."""
     pick = script.pick
