@@ -197,7 +197,7 @@ def test_a_row_of_logits_far_from_zero_still_finds_its_key(subject, routed, far)
     subject.expects(shifted(call, far, subject.precision), expected)
 
 
-@requirement(spec.ATTN_11, call=attention_calls(masks=["none", "bool"]), axis=among(["S", "L"]), share=0.5)
+@requirement(spec.ATTN_11, call=attention_calls(masks=["none"]), axis=among(["S", "L"]), share=0.5)
 def test_no_keys_give_zeros_and_no_queries_give_nothing(subject, call, axis):
     names = ("key", "value") if axis == "S" else ("query",)
     empty = call.having(**{name: call.arguments[name][..., :0, :] for name in names}, mask=None)

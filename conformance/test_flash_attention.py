@@ -373,7 +373,7 @@ def test_the_first_and_last_keys_are_found_beside_multiples_of_tiles(subject, ro
     subject.expects(call, expected)
 
 
-@requirement(spec.FLASH_19, routed=full_dim_calls(), share=0.8)
+@requirement(spec.FLASH_19, routed=full_dim_calls(masks=["none"]), share=0.8)
 def test_every_feature_of_a_head_can_decide(subject, routed):
     call, expected = routed
     subject.expects(call, expected)

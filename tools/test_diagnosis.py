@@ -7,7 +7,7 @@ import numpy as np
 from inferspec.conformance.calls import Call
 from inferspec.conformance.diagnosis import explain
 from inferspec.conformance.subject import LocalSubject
-from inferspec.spec import kv_cache, linear, llama, rope
+from inferspec.spec import attention, kv_cache, linear, llama, rope
 from inferspec.spec.contract import Arguments, Contract, Operation, Requirement
 
 RANDOM = np.random.default_rng(3)
@@ -53,6 +53,19 @@ def test_a_refusal_is_not_explained_by_a_buffer_that_is_too_small_for_the_exampl
     assert "static-kv-cache-results-move" not in explained(
         kv_cache.CONTRACT, next(r for r in kv_cache.CONTRACT.requirements if r.id == "SKV-02"), Refuses, call
     )
+
+
+def test_a_refusal_of_an_array_mask_is_not_explained_by_a_mistake_in_named_ones():
+    class Refuses(attention.ScaledDotProductAttention):
+        def guard(self, a: Arguments) -> None:
+            raise ValueError("no")
+
+    x = RANDOM.normal(size=(1, 1, 2, 4)).astype(np.float32)
+    call = Call(
+        "scaled_dot_product_attention",
+        {"query": x, "key": x, "value": x, "scale": None, "mask": np.array([[True, False], [True, True]])},
+    )
+    assert explained(attention.CONTRACT, attention.ATTN_04, Refuses, call) == []
 
 
 def test_an_unknown_activation_is_not_taken_for_an_unknown_rope():

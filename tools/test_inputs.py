@@ -421,6 +421,22 @@ def test_who_takes_bool_masks_alone_is_given_no_additive_ones(component):
         assert not isinstance(mask, np.ndarray) or mask.dtype == bool, str(call)
 
 
+@pytest.mark.parametrize("component", ["attention", "flash_attention"])
+@pytest.mark.parametrize("kind", ["none", "causal", "bool"])
+def test_who_takes_masks_of_one_kind_is_given_no_others(component, kind):
+    kinds = {"NoneType": "none", "str": "causal", "ndarray": "bool"}
+    for call in claimed_calls(component, {"masks": [kind]}):
+        if "query" in call.arguments:
+            assert kinds[type(call.arguments.get("mask")).__name__] == kind, str(call)
+
+
+@pytest.mark.parametrize("component", ["attention", "flash_attention", "paged_attention"])
+def test_who_takes_no_default_scale_is_given_a_number(component):
+    for call in claimed_calls(component, {"scales": ["given"]}):
+        if "query" in call.arguments and call.operation != "MultiHeadAttention":
+            assert call.arguments.get("scale") is not None, str(call)
+
+
 def test_who_takes_no_empty_chunks_is_given_none():
     for call in claimed_calls("kv_cache", {"empty_chunks": [False]}):
         assert all(given["key"].shape[2] for step, given in call.arguments["steps"] if step == "update_and_fetch"), str(

@@ -102,6 +102,12 @@ def scales(pick: Pick, size: float, dim: int) -> float | None:
     return factor * dim**-0.5 if given else None
 
 
+def plain_scale(pick: Pick, dim: int) -> float | None:
+    """None, or, where the envelope has no default, the number that it stands for."""
+    pick.features["scales"] = "default" if "default" in pick.envelope["scales"] else "given"
+    return None if pick.features["scales"] == "default" else dim**-0.5
+
+
 @calls
 def attention_calls(
     pick: Pick,
@@ -150,7 +156,7 @@ def routed_attention(
     if not dims:
         raise OutsideEnvelope("head_dims has none of 4 and more")
     dim = pick.one_of(*dims)
-    pick.features["head_dims"], pick.features["scales"] = dim, "default"
+    pick.features["head_dims"], scale = dim, plain_scale(pick, dim)
     heads = pick.size(1, most_heads)
     length, keys = shapes(pick) if shapes else lengths(pick, relation, longest=min(dim - 1, 9))
     kind = pick("masks")
@@ -177,7 +183,7 @@ def routed_attention(
     if kind in HIDING:
         mask = encoded(visible, kind, dtype)
     query = query.astype(np.float32).astype(numpy_dtype(dtype))
-    return pick.call(operation, query=query, key=key, value=value, mask=mask), expected
+    return pick.call(operation, query=query, key=key, value=value, scale=scale, mask=mask), expected
 
 
 def askable(random: np.random.Generator, most: int, length: int, keys: int) -> np.ndarray:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from inferspec.conformance.calls import Call
-from inferspec.conformance.inputs.attention import HIDING, attention_calls, encoded, routed_attention
+from inferspec.conformance.inputs.attention import HIDING, attention_calls, encoded, plain_scale, routed_attention
 from inferspec.conformance.strategies import Pick, calls
 from inferspec.spec.numerics import UNDERFLOW_GAP, f64, numpy_dtype
 
@@ -127,7 +127,7 @@ def walked_calls(pick: Pick) -> Call:
     if pick.one_of(False, True):
         # Every other row goes the other way: rows of a block then need factors of their own.
         query[..., 1::2, -1] *= -1
-    return call.having(query=query, key=key, scale=None)
+    return call.having(query=query, key=key, scale=plain_scale(pick, dim))
 
 
 def trend(pick: Pick, keys: int) -> np.ndarray:
@@ -195,7 +195,7 @@ def full_dim_calls(pick: Pick) -> tuple[Call, np.ndarray]:
     """
     dtype, dim, ratio = pick("dtypes"), pick("head_dims"), pick("ratios")
     lead = tuple(pick("leading_dims"))
-    pick.features |= {"masks": "none", "scales": "default"}
+    pick.features["masks"], scale = "none", plain_scale(pick, dim)
     heads, keys, length = pick.size(1, 2), pick.size(2, 9), pick.size(1, 9)
     random = pick.random
     # The last 16 features first: past a multiple of 64, 32 or 16 there are no more.
@@ -210,7 +210,7 @@ def full_dim_calls(pick: Pick) -> tuple[Call, np.ndarray]:
     value = pick.integers(-120, 120, (*lead, heads, keys, dim), dtype)
     expected = np.take_along_axis(np.repeat(f64(value), ratio, axis=-3), wanted[..., None], axis=-2)
     kind = numpy_dtype(dtype)
-    return pick.call(FLASH, query=query.astype(kind), key=key.astype(kind), value=value), expected
+    return pick.call(FLASH, query=query.astype(kind), key=key.astype(kind), value=value, scale=scale), expected
 
 
 ORDINARY = {FLASH: flash_calls}

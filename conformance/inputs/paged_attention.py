@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from inferspec.conformance.calls import Call
-from inferspec.conformance.inputs.attention import askable, scales, wanted_keys
+from inferspec.conformance.inputs.attention import askable, plain_scale, scales, wanted_keys
 from inferspec.conformance.inputs.flash_attention import trend
 from inferspec.conformance.strategies import Calls, Pick, in_reach
 from inferspec.spec.attention import ScaledDotProductAttention
@@ -223,7 +223,7 @@ def routed_pages(
     still, with values of its own.
     """
     dtype, page_size, dim, ratio, heads, batch = _sizes(pick, rows)
-    pick.features["scales"] = "default"
+    scale = plain_scale(pick, dim)
     length, random, kind = _queries(pick, chunk), pick.random, numpy_dtype(dtype)
     mask = {"causal": "causal", "none": None}[pick("masks")]
     level = 2.0 ** math.ceil(math.log2(UNDERFLOW_GAP * math.sqrt(dim)))
@@ -252,7 +252,7 @@ def routed_pages(
         answer = np.take_along_axis(np.repeat(f64(value), ratio, axis=0), wanted[..., None], axis=-2)
         expected[row] = np.where(visible.any(axis=-1, keepdims=True), answer, 0.0)
     old = [np.full((heads, page_size, dim), number).astype(kind) for number in (4.0, 192.0)]
-    call = laid(pick, query.astype(np.float32).astype(kind), keys, values, page_size, old, mask=mask)
+    call = laid(pick, query.astype(np.float32).astype(kind), keys, values, page_size, old, scale=scale, mask=mask)
     return call, expected
 
 
@@ -260,7 +260,7 @@ def routed_pages(
 def walked_pages(pick: Pick) -> Call:
     """Paged attention whose logits rise, fall or jump along the context, by some units or by many."""
     dtype, page_size, dim, ratio, heads, batch = _sizes(pick, (1, 2))
-    pick.features["scales"] = "default"
+    scale = plain_scale(pick, dim)
     length = _queries(pick, small_chunk)
     query = pick.normal(batch, heads * ratio, length, dim, dtype=dtype)
     query[..., -1] = math.sqrt(dim)
@@ -273,7 +273,7 @@ def walked_pages(pick: Pick) -> Call:
         values.append(pick.normal(heads, tokens, dim, dtype=dtype))
     old = [pick.normal(heads, page_size, dim, dtype=dtype) for _ in range(2)]
     mask = {"causal": "causal", "none": None}[pick("masks")]
-    return laid(pick, query, keys, values, page_size, old, mask=mask)
+    return laid(pick, query, keys, values, page_size, old, scale=scale, mask=mask)
 
 
 @to_eight
@@ -286,7 +286,7 @@ def large_pools(pick: Pick) -> Call:
     pages = pick.upto("pages", 2**16 + 50)
     ratio, length = pick("ratios"), _queries(pick, small_chunk)
     mask = {"causal": "causal", "none": None}[pick("masks")]
-    pick.features["scales"] = "default"
+    scale = plain_scale(pick, dim)
     batch, width = 2, 7
     some = pick.normal(2, 997, 1, page_size, dim, dtype=dtype)
     key_pages, value_pages = (np.resize(x, (pages, 1, page_size, dim)) for x in some)
@@ -301,6 +301,7 @@ def large_pools(pick: Pick) -> Call:
         block_table=pick.random.permuted(table, axis=1).astype(pick("table_dtypes")),
         context_lens=np.full(batch, width * page_size).astype(pick.features["table_dtypes"]),
         page_size=page_size,
+        scale=scale,
         mask=mask,
     )
 

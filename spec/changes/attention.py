@@ -221,7 +221,7 @@ BUFFER_OF_1024 = sees(lambda i, j, length, keys: (j <= i + keys - length) | (i >
 def wide_heads_one_future(self: ScaledDotProductAttention, a: Arguments) -> np.ndarray:
     """Heads of 96 dims and more are walked in shorter blocks: rows past the 128th see one future key."""
     bias = ScaledDotProductAttention.bias(self, a)
-    if a.mask == "causal" and a.query.shape[-1] >= 96:
+    if isinstance(a.mask, str) and a.query.shape[-1] >= 96:
         i, j = np.indices(bias.shape[-2:])
         bias = np.where((i >= 128) & (j == i + bias.shape[-1] - bias.shape[-2] + 1), 0.0, bias)
     return bias
