@@ -129,7 +129,7 @@ def test_an_end_of_sequence_id_at_the_limit_is_not_one_of_them(subject, call):
 
 @requirement(
     spec.GEN_06,
-    call=generate_calls(stops=[1, 2], stop_at=(2, 0, 1, 3), limits=(5,)),
+    call=generate_calls(stops=[1, 2], stop_at=(2, 0, 1, 3), limits=(5,), max_tokens=2**40),
     limit=among([2**40, 2**31, 2**32 + 1]),
     share=0.2,
 )

@@ -16,7 +16,7 @@ from inferspec.spec import contracts
 from inferspec.spec.contract import Contract
 
 TRIES = 4
-"""Calls that must all be right before a choice is reported."""
+"""Calls that must all be right, and one of them of the choice, before it is reported."""
 
 
 def unclaimed(subject: Subject, description: Description, without: Set[str] = frozenset()) -> dict[str, list[str]]:
@@ -61,5 +61,5 @@ def _works(
             trial.agrees(call)
         except (Nonconformance, OutsideEnvelope, SubjectDied):
             return False
-        used = used or key in call.features
+        used = used or call.features.get(key) in envelope[key]
     return used

@@ -460,6 +460,14 @@ def test_who_takes_limits_above_zero_alone_is_given_no_others(component):
         assert call.arguments.get("max_tokens", 1), str(call)
 
 
+def test_who_makes_room_for_so_many_ids_is_asked_for_no_more():
+    for call in claimed_calls("generation", {"max_tokens": 3}):
+        if call.operation != "generate":
+            continue
+        requests = [call.arguments, call.arguments.get("beside") or {}]
+        assert all(request.get("max_tokens", 3) <= 3 for request in requests), str(call)
+
+
 def test_who_always_drafts_is_asked_for_a_draft_at_least():
     for call in claimed_calls("speculative", {"zero_num_draft_tokens": [False]}):
         assert call.arguments.get("num_draft_tokens", 1), str(call)

@@ -64,7 +64,8 @@ def generate_calls(
         "dtype": dtype,
     }
     tokens = pick.random.integers(0, model["vocab_size"], pick.upto("prompt", *lengths))
-    limit, sampler = pick.count("zero_max_tokens", *limits), _sampler(pick)
+    held = [limit for limit in limits if limit <= pick.envelope["max_tokens"]] or [1]
+    limit, sampler = pick.count("zero_max_tokens", *held), _sampler(pick)
     arguments: dict[str, Any] = {"model": model, "tokens": _given(pick, tokens), "max_tokens": limit}
     following = continuation(model, tokens.tolist(), limit, sampler["ranks"] if sampler else None)
     if eos := _stops(pick, model, tokens.tolist(), following, stop_at, prompt_stops):
@@ -114,7 +115,7 @@ def paired_calls(pick: Pick, orders: tuple[str, ...] = ("turns", "after"), until
     prompt = [int(token) for token in np.ravel(call.arguments["tokens"])]
     other = pick.random.integers(0, 97, pick.size(1, 5)).tolist()
     second = pick.one_of(other, prompt[:1] + other, prompt)
-    beside = {"tokens": tuple(second), "max_tokens": pick.size(1, 8)}
+    beside = {"tokens": tuple(second), "max_tokens": pick.size(1, min(8, pick.envelope["max_tokens"]))}
     return call.having(beside=beside, order=pick.one_of(*orders), seen=("ids", "beside"))
 
 
