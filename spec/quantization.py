@@ -404,7 +404,7 @@ QUANT_01 = _quantize(
 )
 QUANT_02 = _quantize(
     "QUANT-02",
-    "the grid fits its group: no step is larger than an affine grid of the group's range needs when it puts 0 on a code, and no weight lies farther outside than that rounding of its zero point costs",
+    "the grid fits its group: no step is larger than an affine grid of the group's range needs when it puts 0 on a multiple of it, and no weight lies farther outside than that rounding of its zero point costs",
     "PROPERTIES QZ1; mlx affine_quantize",
 )
 QUANT_03 = _quantize(
