@@ -38,7 +38,7 @@ def misread(view: np.ndarray) -> np.ndarray:
     base = view
     while isinstance(base.base, np.ndarray):
         base = base.base
-    flat = base.ravel(order="K")
+    flat = base.ravel(order="K").view(view.dtype)  # bfloat16 may lie in a buffer of uint16
     start = (view.__array_interface__["data"][0] - base.__array_interface__["data"][0]) // view.itemsize
     return flat[(start + np.arange(view.size)) % max(flat.size, 1)].reshape(view.shape)
 

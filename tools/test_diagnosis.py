@@ -8,7 +8,8 @@ from inferspec.conformance.calls import Call
 from inferspec.conformance.diagnosis import explain
 from inferspec.conformance.subject import LocalSubject
 from inferspec.spec import attention, kv_cache, linear, llama, rope
-from inferspec.spec.contract import Arguments, Contract, Operation, Requirement
+from inferspec.spec.contract import Answer, Arguments, Contract, Operation, Requirement
+from inferspec.spec.numerics import Precision
 
 RANDOM = np.random.default_rng(3)
 
@@ -66,6 +67,22 @@ def test_a_refusal_of_an_array_mask_is_not_explained_by_a_mistake_in_named_ones(
         {"query": x, "key": x, "value": x, "scale": None, "mask": np.array([[True, False], [True, True]])},
     )
     assert explained(attention.CONTRACT, attention.ATTN_04, Refuses, call) == []
+
+
+def test_a_crash_is_not_explained_by_a_mistake_that_stumbles_over_its_input():
+    class Crashes(attention.MultiHeadAttention):
+        def evaluate(self, a: Arguments, precision: Precision) -> Answer:
+            raise RuntimeError("no kernel")
+
+    query, key = (RANDOM.normal(size=(1, length, 2)).astype(np.float32) for length in (1, 3))
+    square = RANDOM.normal(size=(2, 2)).astype(np.float32)
+    weights = dict.fromkeys(("wq", "wk", "wv", "wo"), square)
+    sizes = {"hidden_size": 2, "num_heads": 1}
+    mask = np.zeros((1, 3), np.float32)
+    call = Call("MultiHeadAttention", {**sizes, **weights, "query": query, "key": key, "value": key, "mask": mask})
+    stumbling = next(one for one in attention.CONTRACT.faults if one.name == "mha-self-attention")
+    assert LocalSubject({"MultiHeadAttention": attention.CONTRACT.faulty(stumbling)}).call(call).raised == "ValueError"
+    assert stumbling.name not in explained(attention.CONTRACT, attention.MHA_01, Crashes, call)
 
 
 def test_an_unknown_activation_is_not_taken_for_an_unknown_rope():

@@ -449,6 +449,14 @@ def test_who_reads_no_head_dim_is_given_none():
         assert not call.arguments["config"].get("head_dim"), str(call)
 
 
+def test_who_claims_no_head_of_two_features_turns_no_single_pair():
+    partial = set()
+    for call in claimed_calls("rope", {"head_dims": [4, 6, 64]}):
+        assert call.arguments["dims"] >= 4, str(call)
+        partial.add(call.arguments["dims"] < call.arguments["x"].shape[-1])
+    assert partial == {True, False}
+
+
 def test_whose_steps_are_all_updated_is_given_no_void_ones():
     for call in claimed_calls("scheduler", {"void_steps": [False]}):
         assert not has_void_steps(call.arguments["steps"]), str(call)

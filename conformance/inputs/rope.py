@@ -114,15 +114,16 @@ def _starts(pick: Pick, kind: str, starts: Sequence[int], batch: int, length: in
 
 
 def _widths(pick: Pick) -> tuple[int, int]:
-    """dims and D; dims < D where it is to be partial."""
-    wide = [dim for dim in pick.envelope["head_dims"] if dim >= 4]
+    """dims and D; dims < D where it is to be partial. Whoever claims no head of two features turns no single pair."""
+    least = 2 if 2 in pick.envelope["head_dims"] else 4
+    wide = [dim for dim in pick.envelope["head_dims"] if dim >= least + 2]
     if not wide and pick.envelope["partial"] == (True,):
-        raise OutsideEnvelope("head_dims has none of 4 and more")
+        raise OutsideEnvelope(f"head_dims has none of {least + 2} and more")
     partial = pick("partial") and bool(wide)
     features = pick.one_of(*wide) if partial else pick.one_of(*pick.envelope["head_dims"])
     pick.features |= {"partial": partial, "head_dims": features}
-    dims = pick.one_of(*sorted({2, features // 4 * 2, features // 8 * 4 or 2, features - 2})) if partial else features
-    return dims, features
+    parts = {least, features // 4 * 2, features // 8 * 4 or 2, features - 2}
+    return pick.one_of(*sorted(dims for dims in parts if dims >= least)) if partial else features, features
 
 
 def _spelt(pick: Pick, form: str) -> dict[str, Any]:

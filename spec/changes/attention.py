@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -244,7 +245,7 @@ def split_for_first_row(
 
 def first_16_bits(out: np.ndarray) -> np.ndarray:
     """What of all heads of all rows a number of 16 bits counts."""
-    return out.reshape(-1, *out.shape[-2:])[: 2**16 - 1]
+    return out.reshape(math.prod(out.shape[:-2]), *out.shape[-2:])[: 2**16 - 1]
 
 
 def wraps(i: np.ndarray, j: np.ndarray, length: int, keys: int) -> np.ndarray:

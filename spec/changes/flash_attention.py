@@ -61,10 +61,12 @@ def odd_members_unwritten(self: Operation, value: np.ndarray, a: Arguments) -> n
 
 def packed_rows_unwritten(self: Operation, value: np.ndarray, a: Arguments) -> np.ndarray:
     """The rows of a group (its heads times L) fill blocks of 8, and the last block is only there when it is full."""
-    heads, group = a.key.shape[-3], value.reshape(*value.shape[:-3], a.key.shape[-3], -1, value.shape[-1])
+    if not value.size:
+        return Operation.finish(self, value, a)
+    group = value.reshape(*value.shape[:-3], a.key.shape[-3], -1, value.shape[-1])
     rows = group.shape[-2]
     kept = np.where((np.arange(rows) < (rows // 8 * 8 or rows))[:, None], group, 0.0)
-    return Operation.finish(self, kept.reshape(value.shape) if heads else value, a)
+    return Operation.finish(self, kept.reshape(value.shape), a)
 
 
 # Masks in tiles
@@ -235,8 +237,10 @@ def scale_of_padded_dim(self: ScaledDotProductAttention, a: Arguments) -> float:
 
 def batch_of_heads(a: Arguments) -> dict[str, Any]:
     """The batch row is found by dividing the flat head by the wrong number of heads: every key head is a row later."""
+    if a.key.ndim < 4 or not a.key.size:
+        return {}
     every = a.key.reshape(-1, *a.key.shape[-2:])
-    return {"key": np.roll(every, a.key.shape[-3], axis=0).reshape(a.key.shape)} if a.key.ndim > 3 else {}
+    return {"key": np.roll(every, a.key.shape[-3], axis=0).reshape(a.key.shape)}
 
 
 # Results

@@ -124,7 +124,7 @@ def reads_past_the_row(self: Linear, x: np.ndarray, weight: np.ndarray, dtype: s
 
 def batch_stride_without_rows(self: Linear, a: Arguments) -> Any:
     result = Operation.respond(self, a)
-    if a.x.ndim < 3:
+    if a.x.ndim < 3 or not result.size:
         return result
     batches = result.reshape(-1, *result.shape[-2:])
     written = np.zeros((batches.shape[0] * batches.shape[1], batches.shape[2]), result.dtype)
@@ -272,7 +272,7 @@ def floored(self: Softmax, weights: np.ndarray, total: np.ndarray, dtype: str) -
 
 
 def first_row(rows: np.ndarray) -> np.ndarray:
-    return np.broadcast_to(rows.reshape(-1, 1)[:1], rows.shape) if rows.size else rows
+    return np.broadcast_to(rows.reshape(-1)[:1], rows.shape) if rows.size else rows
 
 
 def foreign_total(self: Softmax, weights: np.ndarray, dtype: str) -> np.ndarray:

@@ -424,7 +424,7 @@ def activations_in_8_bits(x: np.ndarray, weights: np.ndarray, dtype: str) -> np.
     features = x.shape[-1] // 32 * 32
     if not features:
         return plain(x, weights)
-    blocks = x[..., :features].reshape(*x.shape[:-1], -1, 32)
+    blocks = x[..., :features].reshape(*x.shape[:-1], features // 32, 32)
     scale = np.abs(blocks).max(axis=-1, keepdims=True) / 127
     scale = np.where(scale == 0, 1.0, scale)
     whole = (np.rint(blocks / scale) * scale).reshape(*x.shape[:-1], features)
@@ -434,7 +434,7 @@ def activations_in_8_bits(x: np.ndarray, weights: np.ndarray, dtype: str) -> np.
 def neighbours_in_fixed_point(x: np.ndarray, weights: np.ndarray, dtype: str) -> np.ndarray:
     """Eight activations as integers of 23 bits that share an exponent: enough beside each other, not beside nothing."""
     features = x.shape[-1] // 8 * 8
-    eights = x[..., :features].reshape(*x.shape[:-1], -1, 8)
+    eights = x[..., :features].reshape(*x.shape[:-1], features // 8, 8)
     largest = np.abs(eights).max(axis=-1, keepdims=True)
     unit = 2.0 ** (np.floor(np.log2(np.where(largest > 0, largest, 1.0))) - 21)
     whole = (np.rint(eights / unit) * unit).reshape(*x.shape[:-1], features)
@@ -513,7 +513,7 @@ def vector_path_without_bias(self: Any, a: Arguments) -> Any:
 
 def batch_stride_without_rows(self: Any, a: Arguments) -> Any:
     result = Operation.respond(self, a)
-    if result.ndim < 3:
+    if result.ndim < 3 or not result.size:
         return result
     batches = result.reshape(-1, *result.shape[-2:])
     written = np.zeros((batches.shape[0] * batches.shape[1], batches.shape[2]), result.dtype)

@@ -1060,7 +1060,7 @@ _EMBEDDING = (
         QEMB_01,
         {
             "of_group": lambda self, part, a: np.repeat(
-                np.broadcast_to(part.reshape(-1, part.shape[-1])[:1], part.shape), a.group_size, axis=-1
+                np.broadcast_to(part[(0,) * (part.ndim - 1)] if part.size else part, part.shape), a.group_size, axis=-1
             )
         },
         TIRED,
