@@ -190,7 +190,7 @@ def no_shortcut(self: FilterLogits, x: np.ndarray, order: np.ndarray, kept: Mask
 def batch_sums(self: FilterLogits, weights: np.ndarray, order: np.ndarray, a: Arguments) -> np.ndarray:
     """The running sum goes on from row to row."""
     share = in_order(weights / weights.sum(-1, keepdims=True), order)
-    sums = np.concatenate([[0.0], np.cumsum(share)[:-1]]).reshape(share.shape)
+    sums = np.concatenate([[0.0], np.cumsum(share)])[: share.size].reshape(share.shape)
     return placed(sums, order)
 
 
@@ -209,7 +209,8 @@ def hidden_as_zero(self: Any, x: np.ndarray, kept: Mask) -> np.ndarray:
 def slice_of_hidden(self: FilterLogits, x: np.ndarray, kept: Mask) -> np.ndarray:
     """A thread whose entries are all -inf computes -inf - -inf."""
     weights = FilterLogits.weights(self, x, kept)
-    empty = np.isinf(x[:, : x.shape[-1] // 4 * 4].reshape(len(x), -1, 4)).all(-1).any(-1)
+    fours = x.shape[-1] // 4
+    empty = np.isinf(x[:, : fours * 4].reshape(len(x), fours, 4)).all(-1).any(-1)
     return np.where(empty[:, None], np.nan, weights)
 
 
@@ -397,7 +398,7 @@ def first_column(self: Sampler, weights: np.ndarray, uniform: np.ndarray, a: Arg
     order = self.order(weights)
     ids = Sampler.ids(self, weights, uniform, a)
     place = np.argmax(order == ids[:, None], axis=-1)
-    return order[0][place]
+    return order[:1].ravel()[place]
 
 
 def floor_of_a_tenth(self: Sampler, z: np.ndarray, a: Arguments) -> np.ndarray:
