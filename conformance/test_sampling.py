@@ -145,9 +145,21 @@ def test_top_p_shares_out_what_top_k_left(subject, call):
     gives_a_right_set(subject, call)
 
 
+@requirement(spec.SAMP_07, call=summed_filters(top_p=[True]), share=0.15)
+def test_of_thousands_of_equally_likely_ids_the_lowest_survive(subject, call):
+    subject.agrees(call)
+
+
 @requirement(spec.SAMP_09, call=summed_filters(top_p=[True]), share=0.3)
 def test_thousands_of_probabilities_are_summed_in_float32(subject, call):
-    subject.agrees(call)
+    """Nearly all are equally likely: how many survive tells the sum, whichever they are."""
+    counts, answer = survivors(subject.value(call)), subject.answer(call)
+    undecided = np.isinf(answer.budget)
+    fewest = survivors(np.where(undecided, -np.inf, answer.value))
+    most = fewest + undecided.sum(axis=-1)
+    if (wrong := (counts < fewest) | (counts > most)).any():
+        row = np.unravel_index(int(np.argmax(wrong)), wrong.shape)
+        raise Nonconformance(f"{counts[row]} ids survive, and {fewest[row]} to {most[row]} reach top_p", call)
 
 
 @requirement(spec.SAMP_09, call=filter_calls(top_k=[False], top_p=[True]))
@@ -693,6 +705,11 @@ def gives_a_right_set(subject, call):
     if (in_order[..., 1:] & ~in_order[..., :-1]).any():
         raise Nonconformance("an id survives before one that is more likely", call)
     return got
+
+
+def survivors(logits):
+    """How many ids of each row a filter has left."""
+    return np.count_nonzero(f64(logits) > -np.inf, axis=-1)
 
 
 def _distributed(logits):

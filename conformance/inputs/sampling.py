@@ -120,11 +120,12 @@ def far_out(pick: Pick, shape: tuple[int, ...]) -> np.ndarray:
 
 
 def extreme(pick: Pick, shape: tuple[int, ...]) -> np.ndarray:
-    """Ordinary logits among the lowest numbers of the dtype, which top-p has no use for."""
+    """Ordinary logits among the lowest numbers of the dtype, which top-p has no use for: no two are equal."""
     x, share = apart(pick, shape), pick.one_of(0.3, 0.7)
     kept = pick.random.integers(0, shape[-1], shape[:-1])[..., None]
     lowest = (pick.random.random(shape) < share) & (np.arange(shape[-1]) != kept)
-    return np.where(lowest, -largest(pick.features["dtypes"]), x)
+    deep = np.argsort(np.argsort(pick.random.random(shape))) % 24 / 64
+    return np.where(lowest, -largest(pick.features["dtypes"]) * (1 - deep), x)
 
 
 def some_broken(pick: Pick, shape: tuple[int, ...]) -> np.ndarray:
@@ -206,7 +207,7 @@ def filter_calls(
 
 
 @calls
-def tiny_top_p(pick: Pick, values: Logits = ordinary, sizes: tuple[int, ...] = (*SMALL, 300, 4096)) -> Call:
+def tiny_top_p(pick: Pick, values: Logits = apart, sizes: tuple[int, ...] = (*SMALL, 300, 4096)) -> Call:
     """A top_p far below any probability."""
     logits = shaped(pick, values, sizes)
     pick.features["top_p"] = True
