@@ -5,6 +5,7 @@ XLA compiles each operation anew for each shape, so that a run takes minutes whe
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import jax
@@ -15,7 +16,7 @@ NAME = "jax"
 VERSION = jax.__version__
 ARRAYS = "jax"
 WAIVERS = "jax.toml"
-PRECISION = dict.fromkeys(("linear", "attention", "flash_attention", "mlp"), "native")
+PRECISION = dict.fromkeys(("linear", "attention", "mlp"), "native")
 ENVELOPE = {"sampling": {"without_distribution": [False]}}
 
 silu = jax.nn.silu
@@ -36,16 +37,13 @@ def scaled_dot_product_attention(
     if isinstance(mask, str):
         mask = _named(mask, *rows[1:])
     if mask is not None:
-        mask = jnp.broadcast_to(mask, (*batch, *rows)).reshape(-1, *rows)
+        mask = jnp.broadcast_to(mask, (*batch, *rows)).reshape(math.prod(batch), *rows)
     hides = mask is not None and mask.dtype == bool
-    moved = [x.reshape(-1, *x.shape[-3:]).swapaxes(1, 2) for x in (query, key, value)]
+    moved = [x.reshape(math.prod(batch), *x.shape[-3:]).swapaxes(1, 2) for x in (query, key, value)]
     found = jax.nn.dot_product_attention(
         *moved, bias=None if hides else mask, mask=mask if hides else None, scale=scale
     )
     return found.swapaxes(1, 2).reshape(*query.shape[:-1], value.shape[-1])
-
-
-flash_attention = scaled_dot_product_attention
 
 
 def _named(mask: str, length: int, keys: int) -> jax.Array:
