@@ -27,7 +27,7 @@ from inferspec.tools.processes import pool
 SUBJECTS = ("impl", "mlx_core", "mlx_lm", "nano_vllm", "torch", "transformers")
 """Registered subjects whose every failure is known: in their waiver files, as a waiver or as a finding."""
 
-APART = ("jax", "onnxruntime", "vllm")
+APART = ("jax", "litgpt", "onnxruntime", "vllm")
 """The same of software that nothing of the kit installs: they run where they are named."""
 
 VARIANTS = "variants"
