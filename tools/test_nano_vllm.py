@@ -234,25 +234,23 @@ class HitsWithinTheStep(AdvancesAtOnce):
     """A prompt hits what another one of its step has yet to compute, as in vLLM: their keys are written before anybody reads."""
 
     def can_allocate(self, sequence: Sequence) -> bool:
-        if not super().can_allocate(sequence):
-            return False
-        assert sequence.block_table
+        found = super().can_allocate(sequence)
+        if found:
+            assert sequence.block_table
+            self.block_manager.mark_computed(sequence.block_table, self.known(sequence))
+        return found
+
+    def known(self, sequence: Sequence) -> int:
+        """How many tokens of a prompt that is admitted are taken for computed: those of this step."""
         left = self.max_prefill_tokens - self.num_pending()
-        self.block_manager.mark_computed(
-            sequence.block_table, min(sequence.num_computed + left, len(sequence.token_ids))
-        )
-        return True
+        return min(sequence.num_computed + left, len(sequence.token_ids))
 
 
 class HitsTheNextStep(HitsWithinTheStep):
     """A prompt hits what another one of its step computes in a later one."""
 
-    def can_allocate(self, sequence: Sequence) -> bool:
-        if not super().can_allocate(sequence):
-            return False
-        assert sequence.block_table
-        self.block_manager.mark_computed(sequence.block_table, len(sequence.token_ids))
-        return True
+    def known(self, sequence: Sequence) -> int:
+        return len(sequence.token_ids)
 
 
 def states_of(design: type[Scheduler], **envelope: list[Any]) -> dict[str, set[str]]:
