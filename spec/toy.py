@@ -109,6 +109,7 @@ class Toy:
     def __call__(self, tokens: Sequence[int], cache: FixedCache | None = None) -> np.ndarray:
         """Return the logits L×V (float64, whole numbers from -24 to 4) after each of the tokens; the cache grows by them."""
         if not len(tokens):
+            self.log.append(Feeding((), cache, self.turn))
             raise ValueError("the model is given no token; it takes one or more")
         self.fuse.use()
         self.log.append(Feeding(tuple(tokens), cache, self.turn))

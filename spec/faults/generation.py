@@ -470,6 +470,13 @@ FAULTS: tuple[Fault, ...] = (
         "PROPERTIES X9",
     ),
     Fault(
+        "generation-empty-left-to-the-model",
+        "nobody looks at an empty prompt: the model is called with it, and raises",
+        GEN_22,
+        {"check_prompt": changes.late},
+        "LitGPT's generate",
+    ),
+    Fault(
         "generation-empty-refused-late",
         "an empty prompt is refused when the model was called already",
         GEN_22,
