@@ -406,7 +406,7 @@ SCHED_06 = _requirement(
 )
 SCHED_07 = _requirement(
     7,
-    "what a chunk builds on was computed into the blocks that it names, by a step that was updated",
+    "what a chunk builds on was computed into the blocks that it names: by a step that was updated, or by another chunk of its step where chunks are computed together",
     "DESIGN.md, section 5; PROPERTIES PC5",
 )
 SCHED_08 = _requirement(
@@ -513,7 +513,9 @@ SCHED_28 = _requirement(
     f"{COURSE}/00dbf5c; PROPERTIES X9",
 )
 SCHED_29 = _requirement(
-    29, "only what a step computed that was updated is hit by others", f"{NANO}/f64d821; PROPERTIES PC5"
+    29,
+    "only what a step computed that was updated, or what SCHED-07 lets a chunk build on, is hit by others",
+    f"{NANO}/f64d821; PROPERTIES PC5",
 )
 
 # cancelling

@@ -96,6 +96,13 @@ def ordinary(pick: Pick, shape: tuple[int, ...]) -> np.ndarray:
     return np.round(pick.random.normal(size=shape) * pick.one_of(1.0, 3.0, 0.3) * 16) / 16
 
 
+def led(pick: Pick, shape: tuple[int, ...]) -> np.ndarray:
+    """Ordinary logits, one of each row above all others."""
+    x = ordinary(pick, shape)
+    best = x.argmax(axis=-1)[..., None]
+    return x + (np.arange(shape[-1]) == best)
+
+
 def tied(pick: Pick, shape: tuple[int, ...]) -> np.ndarray:
     """Few different logits, so that most cuts fall between equal ones. Zeros have either sign, and are equal."""
     x = pick.random.integers(0, pick.one_of(2, 1, 3, 4), shape) * pick.one_of(0.5, 1.0, 2.0)
@@ -120,12 +127,13 @@ def far_out(pick: Pick, shape: tuple[int, ...]) -> np.ndarray:
 
 
 def extreme(pick: Pick, shape: tuple[int, ...]) -> np.ndarray:
-    """Ordinary logits among the lowest numbers of the dtype, which top-p has no use for: no two are equal."""
+    """Ordinary logits among the lowest numbers of the dtype, which top-p has no use for: of 24 ids, or fewer, no two are equal."""
     x, share = apart(pick, shape), pick.one_of(0.3, 0.7)
     kept = pick.random.integers(0, shape[-1], shape[:-1])[..., None]
     lowest = (pick.random.random(shape) < share) & (np.arange(shape[-1]) != kept)
-    deep = np.argsort(np.argsort(pick.random.random(shape))) % 24 / 64
-    return np.where(lowest, -largest(pick.features["dtypes"]) * (1 - deep), x)
+    # The first of them in each row is the lowest number itself.
+    rank = np.where(lowest, pick.random.random(shape), 1.0).argsort(axis=-1).argsort(axis=-1)
+    return np.where(lowest, -largest(pick.features["dtypes"]) * (1 - rank % 24 / 64), x)
 
 
 def some_broken(pick: Pick, shape: tuple[int, ...]) -> np.ndarray:
@@ -207,7 +215,7 @@ def filter_calls(
 
 
 @calls
-def tiny_top_p(pick: Pick, values: Logits = apart, sizes: tuple[int, ...] = (*SMALL, 300, 4096)) -> Call:
+def tiny_top_p(pick: Pick, values: Logits = led, sizes: tuple[int, ...] = (*SMALL, 300, 4096)) -> Call:
     """A top_p far below any probability."""
     logits = shaped(pick, values, sizes)
     pick.features["top_p"] = True
