@@ -137,7 +137,7 @@ class _Judge:
                     return False
                 wrong = True
                 continue
-            for part in done.results:
+            for part in self._about(done, faulty[call.operation]):
                 off = self._explained(call, part, seen, done, correct, faulty[call.operation])
                 if off is None:
                     return False
@@ -152,8 +152,13 @@ class _Judge:
             within(
                 _distance(seen.results[part], value), self._tolerance(call, part, value, faulty[call.operation])
             ).all()
-            for part, value in replayed.results.items()
+            for part, value in self._about(replayed, faulty[call.operation]).items()
         )
+
+    def _about(self, seen: Observation, operation: type[Operation]) -> dict[str, np.ndarray]:
+        """The arrays that the requirement is about."""
+        own = self.requirement.id
+        return {part: x for part, x in seen.results.items() if not operation.leaves_aside(part, own)}
 
     def _explained(
         self,

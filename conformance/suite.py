@@ -48,6 +48,10 @@ FURTHER = 40
 """Examples that a failed test draws once more, for the sake of its diagnosis."""
 
 
+class Undrawn(Exception):
+    """An input could not be made: a mistake of the kit, which says nothing of any subject."""
+
+
 @dataclass(frozen=True, slots=True)
 class Profile:
     """How hard to try. seed: the same seed draws the same examples for every subject, serial or parallel; shrink and
@@ -107,13 +111,13 @@ class Test:
         return max(3, round(min(EXAMPLES["quick"] * self.share, needed) * more * profile.thinned))
 
     def run(self, trial: Trial, profile: Profile) -> None:
-        """Run the test; the trial's outcome tells the result, nothing is raised."""
+        """Run the test; the trial's outcome tells the result. What is wrong with the kit itself is raised: Undrawn, GoldenError."""
         started = time.perf_counter()
         try:
             self._search(trial, profile)
         except OutsideEnvelope as outside:
             trial.outcome.state, trial.outcome.message = "outside_envelope", str(outside)
-        except GoldenError:
+        except (GoldenError, Undrawn):
             raise
         except Nonconformance as failure:
             self._conclude(trial, profile, failure)
@@ -168,7 +172,8 @@ class Test:
 
         if self.inputs:
             examples = min(FURTHER, max(3, round(EXAMPLES[profile.name] * self.share)))
-            self._drawn(example, trial, profile, examples, smaller=False)
+            with contextlib.suppress(Undrawn):
+                self._drawn(example, trial, profile, examples, smaller=False)
         trial.outcome = outcome
 
     def _drawn(
@@ -178,18 +183,21 @@ class Test:
         makers = {name: inputs.within(trial.envelope) for name, inputs in self.inputs.items()}
 
         def run(tape: bytes) -> None:
-            parts = split(tape)
-            example(**{name: make(part) for (name, make), part in zip(makers.items(), parts, strict=True)})
+            example(**_made(makers, tape))
+
+        def run_smaller(tape: bytes) -> None:
+            with contextlib.suppress(Undrawn):
+                run(tape)
 
         seed = int.from_bytes(hashlib.sha256(f"{profile.seed} {self.id}".encode()).digest()[:8])
         for tape in spread(examples, len(makers), seed):
             try:
                 run(tape)
-            except (GoldenError, OutsideEnvelope):
+            except (GoldenError, OutsideEnvelope, Undrawn):
                 raise
             except Exception:
                 if smaller:
-                    shrink(run, tape)
+                    shrink(run_smaller, tape)
                 raise
 
     def _conclude(self, trial: Trial, profile: Profile, failure: Nonconformance) -> None:
@@ -203,6 +211,16 @@ class Test:
             trial.outcome.diagnosis = [
                 fault.name for fault in explain(trial.contract, trial.requirement, trial.failures)
             ]
+
+
+def _made(makers: Mapping[str, Callable[[bytes], Any]], tape: bytes) -> dict[str, Any]:
+    """The arguments of an example."""
+    try:
+        return {name: make(part) for (name, make), part in zip(makers.items(), split(tape), strict=True)}
+    except (GoldenError, OutsideEnvelope):
+        raise
+    except Exception as error:
+        raise Undrawn(f"the kit could not make an input ({type(error).__name__}: {error}): please report it") from error
 
 
 def requirement(about: Requirement, share: float = 1.0, shrinks: bool = True, **inputs: Inputs) -> Callable[..., Any]:

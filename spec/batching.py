@@ -13,7 +13,8 @@ A call is a story: `steps` of one batch. A step is (method, arguments), and give
                                   tokens of NaN were appended to that cache and rewound
     remove(slot)                  the request leaves its slot
     update_and_fetch(key, value, mask_length)  append L tokens to every request, and return keys, values and mask;
-                                  rows of idle slots hold anything, NaN too
+                                  rows of idle slots hold anything, NaN too; all slots may be idle, unless
+                                  `"idle_updates": [False]` in the envelope says that such an update is never asked for
     offsets()                     how many tokens each slot holds, 0 for an idle one
     reread_offsets(step)          the offsets that an earlier step read, as they are now
     attend(query, step)           what a query, B×H_q×M×D, makes of what an earlier step returned: attention by its oracle
@@ -24,9 +25,9 @@ A call is a story: `steps` of one batch. A step is (method, arguments), and give
     reread(step)                  what an earlier step returned, as it is now
     overwrite(step)               the caller writes NaN over the key and value that it gave to an earlier step
 
-What comes back is told by what can be seen of it (`shown`): neither S nor what stands at hidden places is judged, but
-that is finite, since the plain attention that it goes to multiplies it by 0. A step that raises gives the part
-`refused`, has changed nothing, and the story goes on.
+What comes back is told by what the requests can see of it (`shown`): neither S nor what stands at hidden places is
+judged, but that is finite, since the plain attention that it goes to multiplies it by 0, and that idle slots see
+nothing. A step that raises gives the part `refused`, has changed nothing, and the story goes on.
 
 A batch that grows as it must has no use for `max_len`, and says so: `"limited": [False]` in its envelope. A cache that is
 added belongs to the batch from then on. Left open: what becomes of it, what shapes an empty batch takes,
@@ -37,7 +38,7 @@ Source: the tiny-llm course, week 2 day 6; PROPERTIES BK1 to BK5, CB1, CB4; DESI
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from types import SimpleNamespace
 from typing import Any, ClassVar
 
@@ -66,24 +67,35 @@ Batch = SimpleNamespace
 """The model of a batch: `rows`, for every slot its (keys H×n×D_k, values H×n×D_v), or None when it is idle."""
 
 Story = SimpleNamespace
-"""What a story knows on its way: the arguments `a`, the `batch`, the `number` of the step, and by number of the step the
-arrays `given` and the results `seen`; `favourites`, by slot the token that a request of the decoder takes next."""
+"""What a story knows on its way: the arguments `a`, the `batch`, the slots that are `taken`, the `number` of the step, and
+by number of the step the arrays `given` and the results `seen`; `favourites`, by slot the token that a request of the
+decoder takes next."""
 
 Raw = tuple[np.ndarray, np.ndarray, np.ndarray]
 """Keys, values and mask as they came back."""
 
 
-def shown(keys: np.ndarray, values: np.ndarray, mask: np.ndarray, dtype: np.dtype[Any] | None = None) -> dict[str, Any]:
+def shown(
+    keys: np.ndarray,
+    values: np.ndarray,
+    mask: np.ndarray,
+    idle: Collection[int],
+    dtype: np.dtype[Any] | None = None,
+) -> dict[str, Any]:
     """What can be seen of keys B×H×S×D_k, values B×H×S×D_v and mask B×1×M×S, so that two right answers are one.
 
-    Columns on the left that no query sees are cut off, and what a slot's queries do not see is 0. The mask is what is
-    added to the logits, 0 or -inf, in its own dtype; a bool one is told in `dtype`, that of the keys where none is given.
-    `finite`: 1 where all that is hidden is finite. What has not these shapes stays as it is.
+    Columns on the left that no request sees are cut off, and what a slot's queries do not see is 0, and all that is in
+    idle slots. The mask is what is added to the logits, 0 or -inf, in its own dtype; a bool one is told in `dtype`, that of
+    the keys where none is given. `finite`: 1 where all that is hidden is finite; `seen_by_idle`: how many columns idle slots
+    see. What has not these shapes stays as it is.
     """
     ranks = {keys.ndim, values.ndim, mask.ndim} == {4}
     if not ranks or mask.shape != (len(keys), 1, mask.shape[2], keys.shape[2]) or values.shape[:3] != keys.shape[:3]:
-        return {"keys": keys, "values": values, "mask": mask, "finite": 1}
+        return {"keys": keys, "values": values, "mask": mask, "finite": 1, "seen_by_idle": 0}
     bias = _bias(mask, dtype or keys.dtype)
+    own = without_idle(bias, idle)
+    seen_by_idle = int(np.any(bias != own, axis=2).sum())
+    bias = own
     visible: np.ndarray = np.any(f64(bias) > -np.inf, axis=2)
     columns = np.flatnonzero(visible.any(axis=(0, 1)))
     first = int(columns[0]) if columns.size else visible.shape[-1]
@@ -94,7 +106,18 @@ def shown(keys: np.ndarray, values: np.ndarray, mask: np.ndarray, dtype: np.dtyp
         **{name: x[:, :, first:] for name, x in cut.items()},
         "mask": bias[..., first:],
         "finite": int(finite),
+        "seen_by_idle": seen_by_idle,
     }
+
+
+def without_idle(mask: np.ndarray, idle: Collection[int]) -> np.ndarray:
+    """The mask with nothing visible to idle slots: what they see is the matter of one requirement, and no other's."""
+    slots = [slot for slot in idle if mask.ndim == 4 and slot < len(mask)]
+    if not slots:
+        return mask
+    own = mask.copy()
+    own[slots] = -np.inf if is_float(mask.dtype) else 0
+    return own
 
 
 def _bias(mask: np.ndarray, dtype: np.dtype[Any]) -> np.ndarray:
@@ -138,6 +161,7 @@ class BatchingKVCache(Operation):
     parts = STORY
     methods = ("add", "remove", "update_and_fetch")
     optional_methods: ClassVar = {"offsets": ("offsets", (False,))}
+    asides: ClassVar = {"seen_by_idle": "BATCH-04", "finite": "BATCH-05"}
 
     def guard(self, a: Arguments) -> None:
         if a.max_requests < 1 or a.max_len < 1:
@@ -156,7 +180,7 @@ class BatchingKVCache(Operation):
 
     def told(self, a: Arguments) -> dict[str, Answer]:
         """What every step gives, in float64."""
-        story = Story(a=a, batch=self.fresh(a), given={}, seen={}, favourites={})
+        story = Story(a=a, batch=self.fresh(a), taken=set(), given={}, seen={}, favourites={})
         parts: dict[str, Answer] = {}
         for number, (method, given) in enumerate(a.steps, 1):
             story.number = number
@@ -177,19 +201,21 @@ class BatchingKVCache(Operation):
         self.check_prompt(story, key)
         story.given[story.number] = key, value
         self.enter(story, slot, key, value, stale)
+        story.taken.add(slot)
 
     def remove(self, story: Story, slot: int) -> None:
         self.check_slot(story, slot)
         self.check_taken(story, slot)
         self.leave(story, slot)
+        story.taken.discard(slot)
 
     def update_and_fetch(self, story: Story, key: np.ndarray, value: np.ndarray, mask_length: int) -> dict[str, Any]:
         self.check_update(story, key, value)
         self.check_room(story, key)
         story.given[story.number] = key, value
         self.store(story, key, value)
-        story.seen[story.number] = self.fetched(story, key, value, mask_length)
-        return shown(*story.seen[story.number])
+        story.seen[story.number] = *self.fetched(story, key, value, mask_length), self.without_request(story)
+        return self.reread(story, story.number)
 
     def offsets(self, story: Story) -> dict[str, Any]:
         story.seen[story.number] = self.offsets_of(story)
@@ -199,7 +225,7 @@ class BatchingKVCache(Operation):
         return {"offsets": story.seen[step]}
 
     def attend(self, story: Story, query: np.ndarray, step: int) -> dict[str, Any]:
-        return {"attended": attended(query, *story.seen[step])}
+        return {"attended": attended(query, *self.requests_seen(story, step))}
 
     def begin(self, story: Story, tokens: list[int], slot: int, like: Like) -> None:
         self.add(story, *codes(np.array([tokens[:-1]], np.int64), [0], like), slot, stale=0)
@@ -209,10 +235,19 @@ class BatchingKVCache(Operation):
         own = taken(tokens, story.favourites, [row is not None for row in story.batch.rows])
         pair = codes(own, self.offsets_of(story), like)
         self.update_and_fetch(story, *pair, mask_length=own.shape[1])
-        return {"favoured": followed(story.favourites, favoured(*story.seen[story.number]))}
+        return {"favoured": followed(story.favourites, favoured(*self.requests_seen(story, story.number)))}
 
     def reread(self, story: Story, step: int) -> dict[str, Any]:
         return shown(*story.seen[step])
+
+    def without_request(self, story: Story) -> list[int]:
+        """The idle slots, as who uses the batch knows them."""
+        return [slot for slot in range(story.a.max_requests) if slot not in story.taken]
+
+    def requests_seen(self, story: Story, step: int) -> Raw:
+        """What a step returned, as far as it is of requests."""
+        keys, values, mask, idle = story.seen[step]
+        return keys, values, without_idle(mask, idle)
 
     def overwrite(self, story: Story, step: int) -> None:
         for x in story.given[step]:
@@ -483,6 +518,7 @@ CONTRACT = Contract(
         "empty_caches": (True, False),
         "offsets": (True, False),
         "limited": (True, False),
+        "idle_updates": (True, False),
         "tokens": 33000,
     },
     requirements=tuple(value for value in list(globals().values()) if isinstance(value, Requirement)),

@@ -167,6 +167,14 @@ class Operation:
     adapter's ENVELOPE says otherwise: a cache that is always off needs no switch either."""
     beside: ClassVar[tuple[Beside, ...]] = ()
     """Other operations that the driver uses."""
+    asides: ClassVar[Mapping[str, str]] = {}
+    """name of a part -> id of the requirement that alone is about it: tests of others leave it alone, so that one mistake
+    does not make every sentence red."""
+
+    @classmethod
+    def leaves_aside(cls, part: str, requirement: str) -> bool:
+        """Whether a part, "NAME" or "STEP NAME" of a story, is the matter of another requirement than this, and no other's."""
+        return cls.asides.get(part.rpartition(" ")[2], requirement) != requirement
 
     @classmethod
     def borrowed(cls) -> tuple[str, ...]:

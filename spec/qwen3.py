@@ -76,6 +76,7 @@ CONTRACT = Contract(
         "dtypes": ("float32", "float16", "bfloat16"),
         "token_dtypes": ("int32", "int64", "uint32"),
         "heads": ((1, 1), (2, 2), (3, 3), (2, 1), (4, 2), (6, 2), (3, 1), (8, 1), (10, 2), (16, 8)),
+        "head_dims": ("free", "multiple"),
         "rope": ("rope_theta", "rope_parameters"),
         "tied": (True, False),
         "packing": ("dense", "4-bit", "8-bit", "2-bit", "mixed", "4-bit throughout"),

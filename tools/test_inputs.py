@@ -12,6 +12,7 @@ import pytest
 
 from inferspec.conformance.calls import VIEWS, Call
 from inferspec.conformance.inputs.attention import louder
+from inferspec.conformance.inputs.batching import has_idle_updates
 from inferspec.conformance.inputs.scheduler import has_void_steps
 from inferspec.conformance.subject import LocalSubject
 from inferspec.conformance.suite import Profile, Test, all_tests
@@ -460,6 +461,11 @@ def test_who_claims_no_head_of_two_features_turns_no_single_pair():
 def test_whose_steps_are_all_updated_is_given_no_void_ones():
     for call in claimed_calls("scheduler", {"void_steps": [False]}):
         assert not has_void_steps(call.arguments["steps"]), str(call)
+
+
+def test_who_is_never_asked_while_all_slots_are_idle_is_not():
+    for call in claimed_calls("batching", {"idle_updates": [False]}):
+        assert not has_idle_updates(call.arguments["steps"]), str(call)
 
 
 @pytest.mark.parametrize("component", ["generation", "speculative"])

@@ -12,7 +12,7 @@ import numpy as np
 from inferspec.conformance.arrays import Arrays
 from inferspec.conformance.drivers import parts, step
 from inferspec.spec.batch_decoder import Like, codes, favoured
-from inferspec.spec.batching import attended, followed, shown, taken
+from inferspec.spec.batching import attended, followed, shown, taken, without_idle
 
 
 class HandedCache:
@@ -49,9 +49,12 @@ class HandedCache:
 class _Story:
     """The batch. Results are read at once: later ones may not be what they were."""
 
-    def __init__(self, batch: Any, to: Arrays) -> None:
+    def __init__(self, batch: Any, slots: int, to: Arrays) -> None:
         self.batch, self.to = batch, to
-        self.number = 0
+        self.slots, self.number = slots, 0
+        self.taken: set[int] = set()
+        self.idle: dict[int, list[int]] = {}
+        """By the number of the step."""
         self.given: dict[int, tuple[Any, Any]] = {}
         self.seen: dict[int, tuple[Any, Any, Any]] = {}
         self.told: dict[int, Any] = {}
@@ -67,9 +70,11 @@ class _Story:
             cache.update_and_fetch(*(self._stale(x, stale) for x in (key, value)))
             cache.rewind(stale)
         self.batch.add(cache, slot)
+        self.taken.add(slot)
 
     def remove(self, slot: int) -> None:
         self.batch.remove(slot)
+        self.taken.discard(slot)
         self.lengths.pop(slot, None)
 
     def update_and_fetch(self, key: Any, value: Any, mask_length: int) -> dict[str, Any]:
@@ -77,6 +82,7 @@ class _Story:
         returned = self.batch.update_and_fetch(key, value, mask_length)
         keys, values, *_, mask = parts(returned, "keys", "values", "mask")
         self.seen[self.number] = keys, values, mask
+        self.idle[self.number] = [slot for slot in range(self.slots) if slot not in self.taken]
         return self.reread(self.number)
 
     def begin(self, tokens: list[int], slot: int, like: Like) -> None:
@@ -90,14 +96,15 @@ class _Story:
         at = self.offsets()["offsets"].tolist() if hasattr(self.batch, "offsets") else counted
         self.update_and_fetch(*self._coded(own, at, like), own.shape[1])
         self.lengths = {slot: length + own.shape[1] for slot, length in self.lengths.items()}
-        return {"favoured": followed(self.favourites, favoured(*self._read(self.number)))}
+        return {"favoured": followed(self.favourites, favoured(*self._requests(self.number)))}
 
     def reread(self, step: int) -> dict[str, Any]:
         # A bool mask is right also where the keys come back in a dtype that is not theirs.
-        return shown(*self._read(step), dtype=self.to.to_numpy(self.given[step][0]).dtype)
+        dtype = self.to.to_numpy(self.given[step][0]).dtype
+        return shown(*self._read(step), self.idle[step], dtype=dtype)
 
     def attend(self, query: Any, step: int) -> dict[str, Any]:
-        return {"attended": attended(self.to.to_numpy(self.to.ready(query)), *self._read(step)).value}
+        return {"attended": attended(self.to.to_numpy(self.to.ready(query)), *self._requests(step)).value}
 
     def offsets(self) -> dict[str, Any]:
         offsets = self.batch.offsets
@@ -122,6 +129,11 @@ class _Story:
         keys, values, mask = (self.to.to_numpy(self.to.ready(x)) for x in self.seen[number])
         return keys, values, mask
 
+    def _requests(self, number: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The same, as far as it is of requests."""
+        keys, values, mask = self._read(number)
+        return keys, values, without_idle(mask, self.idle[number])
+
     def _stale(self, x: Any, tokens: int) -> Any:
         like = self.to.to_numpy(x)
         nan = np.full((*like.shape[:2], tokens, like.shape[3]), np.nan).astype(like.dtype)
@@ -130,7 +142,7 @@ class _Story:
 
 def drive(make: Callable[..., Any], given: Mapping[str, Any], to: Arrays) -> dict[str, Any]:
     """make: the subject's class, or a function that makes a batch."""
-    story = _Story(make(given["max_requests"], given["max_len"]), to)
+    story = _Story(make(given["max_requests"], given["max_len"]), given["max_requests"], to)
     seen: dict[str, Any] = {}
     for story.number, (method, arguments) in enumerate(given["steps"], 1):
         # Every step tells its results by name.

@@ -56,6 +56,7 @@ class Script:
         self.empty = pick("empty_caches")
         self.with_offsets = pick("offsets")
         self.limit = min(pick.envelope["tokens"], 600)
+        self.may_idle = True in pick.envelope["idle_updates"]
         self.steps: list[tuple[str, dict[str, Any]]] = []
         self.views: dict[str, str] = {}
         self.lengths: list[int | None] = [None] * self.slots
@@ -72,6 +73,7 @@ class Script:
 
     def call(self, room: tuple[int, ...] = (0, 1, 7, 300)) -> Call:
         """The story. room: how much longer than needed max_len may be."""
+        self.pick.features["idle_updates"] = has_idle_updates(self.steps)
         max_len = max(self.longest, 1) + self.pick.one_of(*room)
         call = self.pick.call("BatchingKVCache", max_requests=self.slots, max_len=max_len, steps=tuple(self.steps))
         for path, view in self.views.items():
@@ -118,6 +120,8 @@ class Script:
         return self._taken(1, 1, np.nan)
 
     def _taken(self, length: int, mask_length: int, poison: float, nan: tuple[int, ...] = ()) -> int:
+        if not self.active and not self.may_idle:
+            return len(self.steps)
         given = self.arrays(self.slots, length)
         for x in given.values():
             for slot in self.idle:
@@ -206,6 +210,19 @@ class Script:
                     arguments[name] = np.repeat(np.take(x, [0], axis), x.shape[axis], axis)
 
 
+def has_idle_updates(steps: Sequence[tuple[str, dict[str, Any]]]) -> bool:
+    """Whether there is an update, in a story, while every slot is idle."""
+    taken: set[int] = set()
+    for method, given in steps:
+        if method in ("add", "begin"):
+            taken.add(given["slot"])
+        elif method == "remove":
+            taken.discard(given["slot"])
+        elif method in ("update_and_fetch", "decode") and not taken:
+            return True
+    return False
+
+
 def needing(**asked: Any) -> Callable[[Callable[..., Any]], Calls]:
     """Like `calls`, for a part of the envelope."""
     return lambda build: Calls(build, asked)
@@ -283,7 +300,8 @@ def idling(pick: Pick) -> Call:
     if pick.one_of(True, True, False):
         script.fill()
         script.step()
-        for _ in range(pick.size(1, len(script.active))):
+        stay = 0 if script.may_idle else 1
+        for _ in range(pick.size(min(1, len(script.active) - stay), len(script.active) - stay)):
             script.remove()
     else:
         script.step()

@@ -119,14 +119,15 @@ def _sizes(
     style = pick("head_dims") if "head_dims" in pick.envelope else "free"
     absent = style == "absent"
     wide = tuple(range(group, 129, group)) if group else (12, 16) if small else (24, 20, 28, 36, 52)
+    packed = (group, 2 * group, 3 * group)
+    if throughout:
+        wide = packed
     if style == "multiple":
         step = math.lcm(queries, group or 1)
         wide = tuple(step * times for times in (range(1, 3) if group else (3, 5, 7)))
-    if throughout:
-        wide = (group, 2 * group, 3 * group)
     hidden = queries * dim if absent else _unlike(pick, taken, wide)
     inners = (max(192 // group, 1) * group, 44) if group else (10, 14, 22, 30, 56)
-    inner = _unlike(pick, taken | {hidden}, wide if throughout else inners)
+    inner = _unlike(pick, taken | {hidden}, packed if throughout else inners)
     vocabulary = _unlike(pick, taken | {hidden, inner}, vocabularies)
     sizes = {
         "hidden_size": hidden,

@@ -101,7 +101,7 @@ class Script:
 
     def rewind(self, n: int | None = None) -> None:
         """Rewind by n, or by 1 … all of the tokens."""
-        n = self.pick.size(min(self.length, 1), self.length) if n is None else n
+        n = self.pick.size(1, self.length) if n is None else n
         self.do("rewind", n=n)
         self.length -= n
 
@@ -146,9 +146,9 @@ class Script:
             self.rewind(self.pick.size(0, max(self.length - 1, 0)))
 
     def event(self, rewinding: bool = False) -> None:
-        """An append, or one of the ways to rewind."""
+        """An append, or one of the ways to rewind; what a rewind of no token does is a matter of its own."""
         match self.pick.one_of("append", "append", "rewind", "mistake") if rewinding else "append":
-            case "rewind":
+            case "rewind" if self.length:
                 self.rewind()
             case "mistake":
                 self.mistake()
@@ -236,7 +236,7 @@ def rewinds(pick: Pick, static: bool = False, chunks: Chunks = small, room: tupl
     script.append()
     for _ in range(pick.size(0, 3)):
         script.event(rewinding=True)
-    if pick.one_of(False, True):
+    if pick.one_of(False, True) or not script.length:
         script.mistake()
     else:
         script.rewind()

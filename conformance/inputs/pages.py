@@ -161,7 +161,9 @@ class Script:
         """Tokens of NaN, rewound with some of those before them."""
         before = self.lengths.get(cache, 0)
         self.append(cache, self.pick.one_of(1, 2, self.page_size + 1), nan=True)
-        self.rewind(cache, self.lengths[cache] - before + self.pick.one_of(0, 1, self.page_size))
+        # Where there is no room nothing was appended.
+        if cache in self.lengths:
+            self.rewind(cache, self.lengths[cache] - before + self.pick.one_of(0, 1, self.page_size))
 
     def look(self, *methods: str) -> None:
         """Do the steps to each live cache."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import functools
 import importlib
 import importlib.util
 import inspect
@@ -12,7 +13,7 @@ import re
 import sys
 import textwrap
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -132,9 +133,13 @@ class Package:
             with contextlib.suppress(Exception, SystemExit):
                 self.root.__spec__.loader.exec_module(self.root)
             self.modules["__init__"] = self.root
-        for value in [x for module in self.modules.values() for x in vars(module).values()]:
-            if isinstance(value, ModuleType) and COMPILED.search(value.__name__) and "__getattr__" not in vars(value):
-                stand_in(value.__name__, f"{value.__name__} is not built here, or lacks it")
+        for module in self.modules.values():
+            for name, value in list(vars(module).items()):
+                if isinstance(value, ModuleType):
+                    if COMPILED.search(value.__name__) and "__getattr__" not in vars(value):
+                        stand_in(value.__name__, f"{value.__name__} is not built here, or lacks it")
+                elif self._ours(value):
+                    _raise_where_begun(module, name, value)
 
     def _anywhere(self, name: str) -> Any:
         """What a module of the package asks of the package as a whole."""
@@ -209,6 +214,31 @@ def _begun(function: Any) -> bool:
     except (OSError, TypeError, ValueError, SyntaxError):
         return False
     return isinstance(tree, ast.FunctionDef) and all(_does_nothing(line) for line in tree.body)
+
+
+def _raise_where_begun(owner: Any, name: str, thing: Any) -> None:
+    """Have what is only begun, and says that it returns something, raise where it would return None: what calls it then
+    reads as not claimed, and not as broken. A class has that done to its methods."""
+    if inspect.isclass(thing):
+        for attribute, own in list(vars(thing).items()):
+            if inspect.isfunction(own):
+                _raise_where_begun(thing, attribute, own)
+    elif inspect.isfunction(thing) and _begun(thing) and _promises(thing):
+        setattr(owner, name, _raising(thing))
+
+
+def _raising(function: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(function)
+    def stub(*_: Any, **__: Any) -> Any:
+        raise NotImplementedError(f"{function.__qualname__} is a stub")
+
+    return stub
+
+
+def _promises(function: Any) -> bool:
+    """Whether a function's annotation says that it returns something, always."""
+    told = str(inspect.signature(function).return_annotation)
+    return told not in ("<class 'inspect._empty'>", "None") and not re.search(r"Optional|\| *None|Any", told)
 
 
 def _does_nothing(line: ast.stmt) -> bool:

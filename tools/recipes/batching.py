@@ -54,7 +54,7 @@ def in_slots(requests: dict[int, Request], slots: int, queries: int) -> dict[str
             rows = parts.setdefault(f"{name}s", torch.zeros(slots, heads, longest, dim, dtype=torch.float64))
             rows[slot, :, first:] = torch.stack(tokens, dim=1)
         parts["mask"][slot, 0, :, first:] = torch.where(seen(queries, len(tokens)), 0.0, -torch.inf)
-    return parts | {"finite": torch.tensor(1)}
+    return parts | {"finite": torch.tensor(1), "seen_by_idle": torch.tensor(0)}
 
 
 def seen(queries: int, tokens: int) -> torch.Tensor:

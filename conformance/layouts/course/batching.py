@@ -8,7 +8,12 @@ from inferspec.conformance.layouts import Offer
 from inferspec.conformance.layouts.course.kv_cache import full_cache, update
 from inferspec.conformance.layouts.packages import Package, written
 
-ASKED: dict[str, Any] = {"head_dims": ("same",), "empty_caches": (False,), "offsets": (False,)}
+ASKED: dict[str, Any] = {
+    "head_dims": ("same",),
+    "empty_caches": (False,),
+    "offsets": (False,),
+    "idle_updates": (False,),
+}
 METHODS = ("__init__", "add_request", "remove_request", "update_and_fetch")
 
 

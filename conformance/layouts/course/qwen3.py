@@ -10,7 +10,12 @@ from inferspec.conformance.layouts import Offer
 from inferspec.conformance.layouts.course.kv_cache import full_cache
 from inferspec.conformance.layouts.packages import Broken, NotOffered, Package, takes, written
 
-ASKED: dict[str, Any] = {"dtypes": ("bfloat16",), "packing": ("4-bit throughout",), "group_sizes": (128,)}
+ASKED: dict[str, Any] = {
+    "dtypes": ("bfloat16",),
+    "packing": ("4-bit throughout",),
+    "group_sizes": (128,),
+    "head_dims": ("multiple",),
+}
 MODELS = {"Qwen3ModelWeek2": "qwen3_week2", "Qwen3ModelWeek3": "qwen3_week3"}
 
 
