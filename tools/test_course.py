@@ -119,6 +119,42 @@ def test_what_is_only_begun_is_not_claimed(as_course):
     assert about.offers["Sampler"]["narrowed"]["temperatures"] == ["greedy"]
 
 
+SPLIT = {
+    "basics": """
+import mlx.core as mx
+
+def gate(x: mx.array) -> mx.array:
+    pass
+
+def note(x):
+    pass
+
+def linear(x, w, bias=None):
+    note(x)
+    return x @ w.T if bias is None else x @ w.T + bias
+""",
+    "mlp": """
+import mlx.core as mx
+from .basics import gate, linear
+
+class Qwen3MLP:
+    def __init__(self, dim: int, hidden_dim: int, w_gate, w_up, w_down):
+        self.w_gate, self.w_up, self.w_down = w_gate, w_up, w_down
+
+    def __call__(self, x):
+        return linear(gate(linear(x, self.w_gate)).astype(x.dtype) * linear(x, self.w_up), self.w_down)
+""",
+}
+
+
+def test_what_calls_a_stub_is_not_claimed_and_a_function_that_returns_nothing_is_no_stub(certify):
+    only = "requirement(id='MLP-01') or requirement(id='LIN-01')"
+    run = certify(files(**SPLIT), "--impl", "student", "--layout", "course", "-m", only)
+    assert run.row("MLP-01")["state"] == "not_claimed", run.text
+    assert "gate is a stub" in run.row("MLP-01")["message"]
+    assert run.row("LIN-01")["state"] == "passed", run.text
+
+
 COMPILED = """
 import mlx.core as mx
 from extensions import tiny_llm_ext

@@ -52,6 +52,11 @@ def test_a_fault_that_cannot_run_does_not_count_as_rejected(slip, error, monkeyp
     assert Matrix([found], [], [], []).problems() == [f"{found.fault} cannot run: {found.slip}"]
 
 
+def test_what_is_aside_makes_no_other_sentence_red():
+    profile = Profile(shrink=False, diagnose=False)
+    assert not kill("batching", "batching-idle-causal", profile, everywhere=True).elsewhere
+
+
 def test_the_mean_of_steps_is_that_of_stories():
     kills = [Kill(str(steps), "", "", steps=steps) for steps in (0, 4, 7)]
     assert Matrix(kills, [], [], []).mean_steps == 5.5

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import functools
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -14,8 +15,9 @@ from inferspec.conformance.calls import VIEWS, Call
 from inferspec.conformance.inputs.attention import louder
 from inferspec.conformance.inputs.batching import has_idle_updates
 from inferspec.conformance.inputs.scheduler import has_void_steps
+from inferspec.conformance.strategies import Calls, Pick
 from inferspec.conformance.subject import LocalSubject
-from inferspec.conformance.suite import Profile, Test, all_tests
+from inferspec.conformance.suite import Profile, Test, Undrawn, all_tests
 from inferspec.conformance.trial import Trial, Waived
 from inferspec.spec import COMPONENTS, contract, contracts
 from inferspec.spec.contract import Aspect, Contract
@@ -516,6 +518,15 @@ def test_who_takes_uniform_numbers_of_a_dtype_is_given_no_others():
     for call in claimed_calls("sampling", {"uniform_dtypes": ["float16"]}):
         if call.arguments.get("uniform") is not None:
             assert call.arguments["uniform"].dtype == np.float16, str(call)
+
+
+def test_an_input_that_cannot_be_made_is_no_failure_of_the_subject():
+    def nothing(pick: Pick) -> Call:
+        raise KeyError(pick.seed)
+
+    broken = dataclasses.replace(all_tests()[0], inputs={"call": Calls(nothing, {})})
+    with pytest.raises(Undrawn, match="KeyError"):
+        broken.run(Recorder(broken), Profile())
 
 
 def claimed_calls(component: str, envelope: Mapping[str, Any]) -> Iterator[Call]:
