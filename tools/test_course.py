@@ -155,6 +155,35 @@ def test_what_calls_a_stub_is_not_claimed_and_a_function_that_returns_nothing_is
     assert run.row("LIN-01")["state"] == "passed", run.text
 
 
+LATER = """
+import mlx.core as mx
+from .attention import scaled_dot_product_attention_of_next_week
+from .basics import linear, silu
+
+class Qwen3MLP:
+    def __init__(self, dim: int, hidden_dim: int, w_gate, w_up, w_down):
+        self.w_gate, self.w_up, self.w_down = w_gate, w_up, w_down
+
+    def __call__(self, x):
+        return linear(silu(linear(x, self.w_gate)) * linear(x, self.w_up), self.w_down)
+
+class Qwen3ModelWeek1:
+    def __init__(self, mlx_model):
+        self.model = mlx_model
+
+    def __call__(self, inputs):
+        return scaled_dot_product_attention_of_next_week(inputs)
+"""
+
+
+def test_a_name_that_is_not_written_yet_costs_what_calls_it_and_not_who_imports_it(as_course):
+    subject = as_course(package("student", qwen3_week1=LATER))
+    assert {"SwiGLU", "MultiHeadAttention"} <= set(subject.description.offers)
+    assert not subject.description.broken
+    assert not problem(subject, "SwiGLU")
+    assert "of_next_week" in problem(subject, "Qwen3")
+
+
 COMPILED = """
 import mlx.core as mx
 from extensions import tiny_llm_ext

@@ -157,6 +157,11 @@ class Package:
             self.lacking[outside] = f"{outside} {kind}"
             stand_in(outside, self.lacking[outside])
             return True
+        if outside in self._names() and outside in sys.modules and outside not in self.lacking:
+            # A name of a later chapter costs what calls it, and not the module that imports it.
+            self.lacking[outside] = f"{outside} has not all that is imported from it: {error}"
+            stand_in(outside, self.lacking[outside])
+            return True
         culprit = self._culprit(error) or module
         short = culprit.rpartition(".")[2]
         self.broken[short] = f"{type(error).__name__}: {error}"
