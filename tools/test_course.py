@@ -205,6 +205,7 @@ UNBUILT = {
         "extensions/tiny_llm_ext/__init__.py": "try:\n    from ._ext import *\nexcept ImportError:\n    print('no')\n"
     },
     "a package that raises": {"extensions/tiny_llm_ext/__init__.py": "from ._ext import *\n"},
+    "a package that goes on": {"extensions/tiny_llm_ext/__init__.py": "from ._ext import *\nload_library('here')\n"},
 }
 
 

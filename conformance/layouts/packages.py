@@ -151,7 +151,7 @@ class Package:
 
     def _stand_in_for(self, error: BaseException, module: str) -> bool:
         """Put a stand-in in the place of what made an import fail: something from outside, or one of our modules."""
-        outside = error.name or "" if isinstance(error, ImportError) else ""
+        outside = (error.name or "" if isinstance(error, ImportError) else "") or _extension(error)
         if outside not in self.lacking and (COMPILED.search(outside) or outside.partition(".")[0] in LENT):
             kind = "is not built here" if COMPILED.search(outside) else "is not installed here"
             self.lacking[outside] = f"{outside} {kind}"
@@ -180,6 +180,12 @@ class Package:
             for full in self._names()
         }
         return next((ours[file] for file in reversed(files) if file in ours), "")
+
+
+def _extension(error: BaseException) -> str:
+    """The name of a compiled extension in whose own text the error arose, as where it loads a library that is not there."""
+    raised = [frame.f_globals.get("__name__", "") for frame, _ in traceback.walk_tb(error.__traceback__)]
+    return next((name for name in reversed(raised) if COMPILED.search(name)), "")
 
 
 def takes(function: Any, *names: str) -> str:

@@ -26,17 +26,21 @@ def _attention(package: Package) -> Offer:
 
 
 def with_whole_masks(attend: Callable[..., Any]) -> Callable[..., Any]:
-    """The attention, given masks as the text has them, N..×H_q×L×S, where it takes none that broadcast to that."""
+    """The attention, given masks as the text has them, N..×H_q×L×S, where it takes none that broadcast to that.
+
+    NotImplementedError where it needs what is not there.
+    """
     import mlx.core as mx
 
-    if not takes(attend, "mask"):
-        return attend
     query, key = mx.zeros((1, 2, 2, 32)), mx.zeros((1, 1, 3, 32))
+    masks = {"mask": mx.zeros((2, 3))} if takes(attend, "mask") else {}
     try:
-        mx.eval(attend(query, key, key, mask=mx.zeros((2, 3))))
+        mx.eval(attend(query, key, key, **masks))
     except NotImplementedError:
         raise
     except Exception:
+        if not masks:
+            return attend
 
         def attention(query: Any, key: Any, value: Any, scale: Any = None, mask: Any = None) -> Any:
             if isinstance(mask, mx.array):

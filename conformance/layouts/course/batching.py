@@ -1,4 +1,5 @@
-"""`kv_cache.BatchingKvCache`: requests are added with the cache that their prompts are in, and tell the length of the mask."""
+"""`kv_cache.BatchingKvCache`: requests are added with the cache that their prompts are in, and updates are told the length
+of the mask (the first editions, which make none, offer nothing)."""
 
 from __future__ import annotations
 
@@ -6,7 +7,7 @@ from typing import Any
 
 from inferspec.conformance.layouts import Offer
 from inferspec.conformance.layouts.course.kv_cache import full_cache, update
-from inferspec.conformance.layouts.packages import Package, written
+from inferspec.conformance.layouts.packages import NotOffered, Package, takes, written
 
 ASKED: dict[str, Any] = {
     "head_dims": ("same",),
@@ -20,6 +21,9 @@ METHODS = ("__init__", "add_request", "remove_request", "update_and_fetch")
 def _batching(package: Package) -> Offer:
     own = package.find("BatchingKvCache", home="kv_cache", needs=METHODS)
     cache = full_cache(package)
+    length = takes(own.update_and_fetch, "mask_length", "q_L")
+    if not length:
+        raise NotOffered("BatchingKvCache.update_and_fetch has no mask_length, and makes no masks")
 
     class BatchingKVCache:
         def __init__(self, max_requests: int, max_len: int) -> None:
@@ -35,11 +39,12 @@ def _batching(package: Package) -> Offer:
             self.own.remove_request(slot)
 
         def update_and_fetch(self, key: Any, value: Any, mask_length: int) -> tuple[Any, Any, Any]:
-            returned = self.own.update_and_fetch(key, value, mask_length=mask_length)
+            returned = self.own.update_and_fetch(key, value, **{length: mask_length})
             if returned is None:
                 raise NotImplementedError("update_and_fetch returns None")
             keys, values, *_, mask = returned
-            return keys, values, mask
+            # One edition has B×M×S.
+            return keys, values, mask[:, None] if mask.ndim == 3 else mask
 
     return Offer(BatchingKVCache, ASKED)
 
