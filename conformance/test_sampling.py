@@ -607,17 +607,34 @@ def test_the_ids_of_the_next_call_do_not_depend_on_the_last(subject):
         as_expected(call, first * len(chances) + second, _pairs(chances), "pairs of a row's ids in two calls")
 
 
+OTHER_SEEDS = ((7, 8), (0, 1), (7, 7 + 2**16), (2**30, 2**30 + 1))
+"""A seed and another: 0 is one like any other, and some are the same in 16 bits, or as a float32."""
+
+
 @requirement(spec.SAMP_44)
 def test_a_seed_repeats_its_ids_and_another_gives_others(subject):
     for call in fixed(subject, many_rows(**OWN, seeded=[True], leading_dims=ONE_AXIS, rows=(2000,)), 3):
-        first, again, other = (chooses(subject, call.having(seed=seed)) for seed in (7, 7, 8))
-        if (f64(first) != f64(again)).any():
-            raise Nonconformance("the same seed gives other ids", call.having(seed=7))
-        spread = _pairs(subject.contract.operation("Sampler")().probabilities(subject.promised(call))[0])
-        # Equal everywhere by chance: the sum of squared probabilities, once for each row.
-        chance = float(spread.reshape(int(len(spread) ** 0.5), -1).trace())
-        if (f64(first) == f64(other)).all() and chance ** len(first) < ALARM:
-            raise Nonconformance("another seed gives the same ids", call.having(seed=8))
+        for seed, another in OTHER_SEEDS:
+            first, again, other = (f64(chooses(subject, call.having(seed=s))) for s in (seed, seed, another))
+            if (first != again).any():
+                raise Nonconformance("the same seed gives other ids", call.having(seed=seed))
+            if (first == other).all() and _same_by_chance(subject, call) ** len(first) < ALARM:
+                raise Nonconformance(f"the seed {seed} gives the same ids", call.having(seed=another))
+
+
+@requirement(spec.SAMP_42)
+def test_rows_of_a_seed_do_not_all_get_one_number(subject):
+    for call in fixed(subject, many_rows(**OWN, seeded=[True], leading_dims=ONE_AXIS, rows=(2000,)), 3):
+        for seed in (0, 2**30):
+            ids = f64(chooses(subject, call.having(seed=seed)))
+            if (ids == ids[0]).all() and _same_by_chance(subject, call) ** (len(ids) // 2) < ALARM:
+                raise Nonconformance("all rows get the same id", call.having(seed=seed))
+
+
+def _same_by_chance(subject, call):
+    """How likely two draws of a call whose rows are all alike are equal: the sum of squared probabilities."""
+    chances = subject.contract.operation("Sampler")().probabilities(subject.promised(call))[0]
+    return float((chances**2).sum())
 
 
 def as_expected(call, ids, chances, what):

@@ -495,6 +495,25 @@ def one_seed(self: Sampler, a: Arguments) -> np.random.Generator:
     return np.random.default_rng(0) if a.seed is not None else Sampler.generator(self, a)
 
 
+def zero_is_none(self: Sampler, a: Arguments) -> np.random.Generator:
+    """`if seed:` was meant to ask whether there is one."""
+    return Sampler.generator(self, Arguments(**{**vars(a), "seed": a.seed or None}))
+
+
+def seed_as(kind: Callable[[int], int]) -> Change:
+    """A seed is stored as something that does not hold it."""
+
+    def generator(self: Sampler, a: Arguments) -> np.random.Generator:
+        return Sampler.generator(self, Arguments(**{**vars(a), "seed": None if a.seed is None else kind(a.seed)}))
+
+    return {"generator": generator}
+
+
+def zero_sticks(self: Sampler, a: Arguments, rows: int) -> np.ndarray:
+    """A generator of shifts and sums without carry never leaves the state 0."""
+    return np.zeros(rows) if a.uniform is None and a.seed == 0 else Sampler.uniforms(self, a, rows)
+
+
 def race_with_zeros(self: Sampler, weights: np.ndarray, uniform: np.ndarray, a: Arguments) -> np.ndarray:
     """p / q with exponential noise q of 11 bits, which is exactly 0 at times: that entry wins, even with p of 0."""
     if a.uniform is not None:

@@ -772,6 +772,34 @@ _OWN = (
         "own-seed-ignored", "the seed is ignored", spec.SAMP_44, {"generator": changes.seed_ignored}, "PROPERTIES SA9"
     ),
     Fault("own-one-seed", "every seed is the same", spec.SAMP_44, {"generator": changes.one_seed}, "PROPERTIES SA9"),
+    Fault(
+        "own-seed-0-is-none",
+        "the seed 0 is taken for none",
+        spec.SAMP_44,
+        {"generator": changes.zero_is_none},
+        "https://github.com/InternLM/lmdeploy/issues/4525",
+    ),
+    Fault(
+        "own-seed-in-float32",
+        "of large seeds the low bits are lost",
+        spec.SAMP_44,
+        changes.seed_as(lambda seed: int(np.float32(seed))),
+        "https://github.com/vllm-project/vllm-ascend/pull/9693",
+    ),
+    Fault(
+        "own-seed-of-16-bits",
+        "of a seed the high bits are lost",
+        spec.SAMP_44,
+        changes.seed_as(lambda seed: seed & 0xFFFF),
+        "https://github.com/numpy/numpy/pull/4676 (of 32 bits)",
+    ),
+    Fault(
+        "own-seed-0-sticks",
+        "every number that follows the seed 0 is 0",
+        spec.SAMP_42,
+        {"uniforms": changes.zero_sticks},
+        "https://github.com/warpfront/hipfire/pull/627",
+    ),
 )
 
 FAULTS: tuple[Fault, ...] = (*_FILTERS, *_SAMPLERS, *_OWN)
