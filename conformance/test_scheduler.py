@@ -22,6 +22,7 @@ from inferspec.conformance.inputs.scheduler import (
     overtaken,
     passers_by,
     queued,
+    queued_hits,
     ranked,
     resumed,
     senseless,
@@ -226,6 +227,11 @@ def test_no_budget_is_left_idle_beside_those_who_generate(subject, call):
     keeps(subject, call, Check.WORK)
 
 
+@requirement(spec.SCHED_15, call=growing(), share=0.4)
+def test_no_budget_is_left_idle_for_those_who_were_preempted(subject, call):
+    keeps(subject, call, Check.WORK)
+
+
 @requirement(spec.SCHED_15, call=workloads(), share=0.4)
 def test_what_there_is_room_for_is_admitted(subject, call):
     keeps(subject, call, Check.WORK)
@@ -241,6 +247,11 @@ def test_larger_priorities_are_admitted_first(subject, call):
 
 @requirement(spec.SCHED_17, call=queued(), share=1.5)
 def test_nobody_overtakes(subject, call):
+    keeps(subject, call, Check.ORDER)
+
+
+@requirement(spec.SCHED_17, call=queued_hits(), share=0.2)
+def test_what_is_cached_of_a_prompt_does_not_move_it_ahead(subject, call):
     keeps(subject, call, Check.ORDER)
 
 

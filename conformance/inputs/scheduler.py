@@ -140,6 +140,11 @@ def equal(build: Any) -> Calls:
     return Calls(build, {"priorities": ["equal"]})
 
 
+def equal_caching(build: Any) -> Calls:
+    """Like `calls`, with one priority and the prefix cache on."""
+    return Calls(build, {"priorities": ["equal"], "prefix_caching": [True]})
+
+
 def with_voids(build: Any) -> Calls:
     """Like `calls`, of schedulers whose steps may be void."""
     return Calls(build, {"void_steps": [True]})
@@ -329,6 +334,23 @@ def queued(pick: Pick) -> Call:
     for _ in range(pick.size(2, 5)):
         script.add(script.tokens(pick.one_of(1, 9, 4, 2)), pick.size(1, 5))
         script.work(1)
+    return script.end()
+
+
+@equal_caching
+def queued_hits(pick: Pick) -> Call:
+    """Requests of one priority in a queue, of which those behind begin with what was computed and the first does not."""
+    script = Script(pick, budgets=(64, 3, 8))
+    script.most = pick.one_of(1, 2)
+    known = script.line[: pick.size(1, 3) * script.size]
+    script.add((*known, *script.tokens(1)), pick.size(1, 3))
+    script.do("finish")
+    for _ in range(script.most):
+        script.add(script.tokens(1), pick.size(2, 4))
+    script.do("step")
+    for _ in range(pick.size(1, 2)):
+        script.add(script.tokens(len(known) + 1), pick.size(1, 3))
+    script.add((*known, *script.tokens(1)), pick.size(1, 3))
     return script.end()
 
 

@@ -352,6 +352,11 @@ def keeps_one_back(self: Scheduler, s: Serving, entry: Entry) -> None:
     Scheduler.allocate(self, s, entry)
 
 
+def output_one_by_one(self: Scheduler, s: Serving, entry: Entry, budget: int) -> int:
+    """What lies behind the prompt is computed a token a step, by a request too that computes it again."""
+    return min(budget, 1) if entry.computed >= len(entry.request.tokens) else Scheduler.count(self, s, entry, budget)
+
+
 # order
 
 
@@ -401,6 +406,24 @@ def overtakes(self: Scheduler, s: Serving) -> None:
         except ValueError:
             continue
         entry.request.state = "RUNNING"
+
+
+def longest_hit_first(self: Scheduler, s: Serving) -> list[Entry]:
+    """Of one priority, the prompt of which most was computed goes first."""
+
+    def hit(entry: Entry) -> int:
+        size = s.manager.block_size
+        ends = range(size, len(entry.tokens), size)
+        return sum(tuple(entry.tokens[:end]) in vars(s).get("known", ()) for end in ends)
+
+    return sorted(Scheduler.waiting(self, s), key=lambda entry: (-entry.request.priority, -hit(entry), entry.order))
+
+
+def marks_noting(self: Scheduler, s: Serving, entry: Entry) -> None:
+    size = s.manager.block_size
+    known = vars(s).setdefault("known", set())
+    known.update(tuple(entry.tokens[:end]) for end in range(size, entry.computed + 1, size))
+    Scheduler.mark(self, s, entry)
 
 
 def arrives_again(self: Scheduler, s: Serving, victim: Entry) -> None:

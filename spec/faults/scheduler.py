@@ -311,6 +311,13 @@ FAULTS: tuple[Fault, ...] = (
         "PROPERTIES SC5, PC9",
     ),
     _fault(
+        "output-one-by-one",
+        "a preempted request computes its output again a token a step",
+        spec.SCHED_15,
+        {"count": changes.output_one_by_one},
+        "https://github.com/vllm-project/vllm-ascend/pull/11334",
+    ),
+    _fault(
         "keeps-one-back",
         "one block is never used for admission",
         spec.SCHED_15,
@@ -352,6 +359,13 @@ FAULTS: tuple[Fault, ...] = (
         spec.SCHED_17,
         {"order": changes.shortest_first},
         "PROPERTIES SC3",
+    ),
+    _fault(
+        "longest-hit-first",
+        "the prompt of which most is cached is admitted first",
+        spec.SCHED_17,
+        {"waiting": changes.longest_hit_first, "mark": changes.marks_noting},
+        "https://github.com/sgl-project/sglang/issues/31954",
     ),
     _fault(
         "overtakes",
