@@ -13,6 +13,7 @@ from inferspec.conformance.inputs.engine import (
     cancelling_in_short_pools,
     cancelling_sharers,
     conversations,
+    conversations_past_ends,
     copies_taken,
     crowded_out,
     crowds,
@@ -26,6 +27,7 @@ from inferspec.conformance.inputs.engine import (
     guessed_beside,
     guessed_in_part,
     guessed_right,
+    guesses_asked_for,
     half_computed,
     large_houses,
     late_arrivals,
@@ -44,6 +46,7 @@ from inferspec.conformance.inputs.engine import (
     other_vocabularies,
     overwriting,
     overwriting_ends,
+    queued_hits,
     queues,
     queues_of_several,
     ranked,
@@ -226,6 +229,16 @@ def test_a_prompt_may_go_on_from_an_output(subject, call):
 # guesses
 
 
+@requirement(spec.ENG_09, call=conversations_past_ends(), share=0.06)
+def test_a_prompt_may_go_on_from_the_id_that_ended_an_output(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.ENG_10, call=guesses_asked_for(), share=0.1)
+def test_a_prompt_may_go_on_from_wrong_guesses(subject, call):
+    subject.agrees(call)
+
+
 @requirement(spec.ENG_10, call=crowds(drafts=["near", "other"]), share=0.2)
 def test_wrong_guesses_do_not_show(subject, call):
     subject.agrees(call)
@@ -311,6 +324,11 @@ def test_requests_that_come_late_are_served_by_priority_too(subject, call):
 
 @requirement(spec.ENG_16, call=late_arrivals(), share=0.08)
 def test_requests_that_come_late_are_served_in_order(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.ENG_16, call=queued_hits(), share=0.06)
+def test_what_is_cached_of_a_prompt_does_not_move_it_ahead(subject, call):
     subject.agrees(call)
 
 

@@ -459,6 +459,33 @@ def conversations(script: Script) -> None:
         tokens = (*tokens, *script.way(tokens, limit))
 
 
+@told(prefix_caching=[True], page_sizes=[2, 3], stops=[True])
+def conversations_past_ends(script: Script) -> None:
+    """A request that an id ends which would be the last of a page, and one that goes on with that id and more."""
+    pick, limit = script.pick, 6
+    tokens = script.prompt(pick.size(2, 8), limit)
+    way = script.way(tokens, limit)
+    last_of_a_page = [i for i in range(limit) if not (len(tokens) + i + 1) % script.size and way[i] not in way[:i]]
+    at = pick.one_of(*last_of_a_page or [0])
+    script.add(tokens, limit, eos=(way[at],))
+    script.do("step", times=40)
+    tokens = (*tokens, *way[: at + 1])
+    limit = pick.one_of(3, 2, 4)
+    script.add(script.prompt(len(tokens) + pick.size(1, 4), limit, tokens), limit)
+
+
+@told(prefix_caching=[True], page_sizes=[2, 3, 1], drafts=["other", "near"])
+def guesses_asked_for(script: Script) -> None:
+    """A request that a draft guesses for, mostly wrongly, and one whose prompt goes on as the draft guessed."""
+    pick, limit = script.pick, script.pick.one_of(6, 8)
+    tokens = script.prompt(pick.size(2, 8), limit)
+    script.add(tokens, limit)
+    script.do("step", times=40)
+    assert script.draft is not None
+    tokens = (*tokens, *alone(script.draft, tokens, script.guesses)[0])
+    script.add(script.prompt(len(tokens) + pick.size(1, 3), 3, tokens), 3)
+
+
 @told("outputs", "stream")
 def limits(script: Script) -> None:
     """Requests that ask for few ids, or none."""
@@ -579,6 +606,19 @@ def late_arrivals(script: Script) -> None:
         limit = pick.one_of(2, 3, 1)
         script.add(script.prompt(pick.size(1, 3), limit), limit)
         script.between(3)
+
+
+@told("order", "outputs", prefix_caching=[True], page_sizes=[1, 2, 3], **PLAIN)
+def queued_hits(script: Script) -> None:
+    """Requests of one priority that are served one at a time, the last of which begins with what was computed before."""
+    pick = script.pick
+    script.max_requests = 1
+    known = script.prompt(script.size * pick.size(1, 3) + 1, 1)
+    script.add(known, 1)
+    script.do("step", times=20)
+    for _ in range(pick.size(1, 2)):
+        script.add(script.prompt(len(known), 2), 2)
+    script.add(script.prompt(len(known) + pick.size(0, 2), 2, known[:-1]), 2)
 
 
 @told("outputs", "ends", **PLAIN)

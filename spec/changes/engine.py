@@ -434,6 +434,34 @@ def at_the_end_too(self: Engine, m: State, r: Request) -> None:
     Engine.end(self, m, r)
 
 
+def _publish_all(self: Engine, m: State, r: Request, tokens: list[int]) -> None:
+    """Every page that so many tokens fill is cached, computed or not."""
+    for index, page in enumerate(r.table[: len(tokens) // m.a.page_size]):
+        key = self.key(m, tokens, index)
+        if key not in m.cached and page not in m.content:
+            m.cached[key], m.content[page] = page, key
+
+
+def caches_the_end(self: Engine, m: State, r: Request, token: int, row: np.ndarray) -> None:
+    """A page is cached with the id that ended the request, which was never computed."""
+    if self.stops(r, token):
+        _publish_all(self, m, r, [*r.tokens, token])
+    Engine.emit(self, m, r, token, row)
+
+
+def caches_guesses(self: Engine, m: State, r: Request, n: int, logits: np.ndarray, guesses: list[int]) -> None:
+    """Pages are cached with guesses that were not looked at yet."""
+    if guesses:
+        _publish_all(self, m, r, [*r.tokens, *guesses])
+    Engine.settle(self, m, r, n, logits, guesses)
+
+
+def longest_hit_first(self: Engine, m: State) -> None:
+    """Of one priority, the prompt of which most is cached goes first."""
+    m.waiting.sort(key=lambda r: (-r.priority, -len(self.hits(m, r)), r.id))
+    Engine.admit(self, m)
+
+
 def no_hits(self: Engine, m: State, r: Request) -> list[int]:
     return []
 

@@ -369,6 +369,20 @@ FAULTS: tuple[Fault, ...] = (
         "PROPERTIES PC5",
     ),
     _fault(
+        "caches-the-end",
+        "a page is cached with the id that ended the request, which was not computed",
+        spec.ENG_09,
+        {"emit": changes.caches_the_end},
+        "https://github.com/madroidmaq/mlx-omni-server/pull/92",
+    ),
+    _fault(
+        "caches-guesses",
+        "a page is cached with guesses that turn out wrong",
+        spec.ENG_10,
+        {"settle": changes.caches_guesses},
+        f"{VLLM}/pull/12333",
+    ),
+    _fault(
         "all-guesses-right",
         "all guesses count as right",
         spec.ENG_10,
@@ -565,6 +579,13 @@ FAULTS: tuple[Fault, ...] = (
         spec.ENG_16,
         {"preempt": changes.priority_lost},
         "PROPERTIES SC1, SC3",
+    ),
+    _fault(
+        "longest-hit-first",
+        "the prompt of which most is cached is served first",
+        spec.ENG_16,
+        {"admit": changes.longest_hit_first},
+        "https://github.com/sgl-project/sglang/issues/31954",
     ),
     _fault(
         "sorted-once",
