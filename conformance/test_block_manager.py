@@ -11,6 +11,7 @@ from inferspec.conformance.inputs.block_manager import (
     crowds,
     emptied,
     evicting,
+    evicting_sharers,
     foreign_tables,
     freed_tables,
     full_hits,
@@ -244,6 +245,11 @@ def test_a_block_that_was_taken_back_is_in_use(subject, call):
 
 @requirement(spec.BLK_15, call=evicting(), share=1.0)
 def test_blocks_are_evicted_in_the_order_in_which_they_were_freed(subject, call):
+    keeps(subject, call, Check.ORDER)
+
+
+@requirement(spec.BLK_15, call=evicting_sharers(), share=0.3)
+def test_blocks_of_tables_that_share_some_are_evicted_last_block_first(subject, call):
     keeps(subject, call, Check.ORDER)
 
 

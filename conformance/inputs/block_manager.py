@@ -440,6 +440,24 @@ def evicting(pick: Pick, uncached: bool = False) -> Call:
 
 
 @caching
+def evicting_sharers(pick: Pick) -> Call:
+    """Two prompts with blocks in common, and some of their own, are given back; then others take some of the blocks."""
+    script = Script(pick)
+    size = script.size
+    line, common, own = script.line(), pick.size(1, 2), pick.size(1, 2)
+    other = script.parting(line, common * size)
+    lines = line[: (common + own) * size], other[: (common + 2) * size]
+    tables = [script.allocate(tokens) for tokens in lines]
+    script.fill(0, common + own + 2)
+    script.free(*pick.one_of(tables, tables[::-1]))
+    for _ in range(pick.size(1, 3)):
+        script.allocate(script.line(size), computed=0)
+    script.free(*list(script.lengths))
+    script.probe(*lines)
+    return script.call()
+
+
+@caching
 def overwritten(pick: Pick) -> Call:
     """Of two prompts one is overtaken by tokens that are not computed; all is given back, and as much is taken as was overtaken."""
     script = Script(pick)

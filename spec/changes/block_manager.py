@@ -181,6 +181,18 @@ def counts_cached_as_used(self: BlockManager, m: Manager) -> int:
     return sum(block not in m.content for block in m.free)
 
 
+def hits_leave_first(self: BlockManager, table: Table) -> list[int]:
+    """What was hit is let go of before what the table took itself."""
+    hits = table.cached // table.home.size
+    return [*table.block_ids[:hits][::-1], *table.block_ids[hits:][::-1]]
+
+
+def head_first_if_shared(self: BlockManager, table: Table) -> list[int]:
+    """A table that shares blocks is walked from its beginning."""
+    shares = any(table.home.owners[block] > 1 for block in table.block_ids)
+    return table.block_ids if shares else table.block_ids[::-1]
+
+
 def loses_the_last(self: BlockManager, table: Table) -> list[int]:
     """A table gives back its full blocks alone."""
     return table.block_ids[: max(1, len(table.tokens) // table.home.size)][::-1]

@@ -433,6 +433,20 @@ FAULTS: tuple[Fault, ...] = (
         "PROPERTIES PC9",
     ),
     _fault(
+        "hits-leave-first",
+        "blocks that a table hit are evicted before its own, which are of no use without them",
+        spec.BLK_15,
+        {"leaving": changes.hits_leave_first},
+        "https://github.com/sgl-project/sglang/issues/33783 (hit and own blocks are given back apart)",
+    ),
+    _fault(
+        "head-first-if-shared",
+        "of a table that shares blocks the first of its own is evicted first",
+        spec.BLK_15,
+        {"leaving": changes.head_first_if_shared},
+        TIRED,
+    ),
+    _fault(
         "lowest-id-first",
         "the block of the lowest id is evicted first",
         spec.BLK_15,
