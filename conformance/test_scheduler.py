@@ -14,6 +14,7 @@ from inferspec.conformance.inputs.scheduler import (
     evicted_again,
     exact,
     growing,
+    growing_alike,
     hits,
     in_flight,
     limits,
@@ -141,6 +142,11 @@ def test_chunks_have_blocks_of_their_own(subject, call):
 
 @requirement(spec.SCHED_08, call=chunked(), share=0.4)
 def test_chunks_have_room_at_the_edges_of_blocks(subject, call):
+    keeps(subject, call, Check.BLOCKS, Check.APART)
+
+
+@requirement(spec.SCHED_08, call=growing_alike(), share=0.3)
+def test_what_is_shared_is_not_written_by_who_was_preempted(subject, call):
     keeps(subject, call, Check.BLOCKS, Check.APART)
 
 

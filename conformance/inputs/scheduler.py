@@ -282,6 +282,20 @@ def growing(pick: Pick) -> Call:
     return script.end()
 
 
+@caching
+def growing_alike(pick: Pick) -> Call:
+    """Requests that begin alike and generate more than there is room for; one ends soon, and who was preempted runs again."""
+    script = Script(pick, budgets=(64, 8, 16), scarce=True)
+    size = script.size
+    script.most = 8
+    common = script.line[: pick.size(1, 2) * size]
+    for limit in (3 * size + 2, size + pick.size(1, 2), 3 * size + 2):
+        script.add((*common, *script.tokens(1)), limit)
+        script.do("step")
+    script.blocks = blocks_of(len(common) + 3 * size + 2, size) + pick.size(1, 4)
+    return script.end()
+
+
 @calls
 def resumed(pick: Pick) -> Call:
     """Requests that are preempted, and cancelled or overtaken at any time; all blocks come back."""

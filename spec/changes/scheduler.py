@@ -198,6 +198,14 @@ def computes_hits(self: Scheduler, s: Serving, entry: Entry) -> None:
     entry.computed = 0
 
 
+def computes_hits_again(self: Scheduler, s: Serving, entry: Entry) -> None:
+    """Hits are counted when a request is first admitted: one that was preempted computes all of them."""
+    Scheduler.allocate(self, s, entry)
+    if hasattr(entry, "admitted"):
+        entry.computed = 0
+    entry.admitted = True
+
+
 # a step
 
 

@@ -199,6 +199,13 @@ FAULTS: tuple[Fault, ...] = (
         "PROPERTIES PC8",
     ),
     _fault(
+        "computes-hits-again",
+        "a preempted request computes what is cached again, into blocks that others read",
+        spec.SCHED_08,
+        {"allocate": changes.computes_hits_again},
+        f"{VLLM}/pull/36859 (hits are counted at the first admission alone)",
+    ),
+    _fault(
         "budget-each",
         "max_prefill_tokens is for each request",
         spec.SCHED_09,
