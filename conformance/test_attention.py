@@ -54,6 +54,12 @@ def test_grouped_heads_read_their_own_keys_and_values(subject, routed):
     subject.expects(call, expected)
 
 
+@requirement(spec.ATTN_03, routed=routed_attention(masks=["none"], ratios=[12, 16, 24]), share=0.1)
+def test_many_query_heads_share_a_key_head_of_attention(subject, routed):
+    call, expected = routed
+    subject.expects(call, expected)
+
+
 @requirement(
     spec.ATTN_03,
     call=attention_calls(
@@ -129,6 +135,24 @@ def test_every_encoding_of_the_causal_mask_agrees(subject, call, encoding):
     visible = spec.ScaledDotProductAttention().visible(length, keys)
     mask = encoded(visible, claimed(subject, "masks", encoding, ENCODINGS), call.features["dtypes"])
     subject.agrees(call.having(mask=mask), where=seeing(call))
+
+
+@requirement(
+    spec.ATTN_06,
+    call=attention_calls(
+        masks=["causal"],
+        shapes=prompts,
+        amplitude=(1.0,),
+        leading_dims=[(), (1,)],
+        ratios=[1, 2],
+        head_dims=[4, 2, 8, 16, 128],
+        most_heads=1,
+    ),
+    encoding=among(ENCODINGS),
+    share=0.05,
+)
+def test_the_causal_mask_of_whole_prompts_may_be_an_array(subject, call, encoding):
+    test_every_encoding_of_the_causal_mask_agrees.__wrapped__(subject, call, encoding)
 
 
 @requirement(spec.ATTN_06, routed=routed_attention(masks=["bool"]), encoding=among(ENCODINGS))

@@ -77,6 +77,12 @@ def test_groups_of_odd_sizes_are_matched_in_every_block(subject, routed):
     subject.expects(call, expected)
 
 
+@requirement(spec.FLASH_03, routed=routed_flash(masks=["none"], ratios=[12, 16, 24]), share=0.1)
+def test_many_query_heads_share_a_key_head_of_flash_attention(subject, routed):
+    call, expected = routed
+    subject.expects(call, expected)
+
+
 @requirement(
     spec.FLASH_03,
     call=flash_calls(most_heads=16, ratios=[1, 2, 3], head_dims=[32, 40, 64], leading_dims=[(), (1,), (3,)]),
@@ -154,6 +160,16 @@ def test_every_encoding_of_the_causal_mask_agrees_in_flash_attention(subject, ca
     visible = spec.FlashAttention().visible(call.arguments["query"].shape[-2], call.arguments["key"].shape[-2])
     mask = encoded(visible, claimed(subject, "masks", encoding, ENCODINGS), call.features["dtypes"])
     subject.agrees(call.having(mask=mask), where=seeing(call))
+
+
+@requirement(
+    spec.FLASH_06,
+    call=flash_calls(masks=["causal"], shapes=large_causal_blocks, amplitude=(1.0,), **ONE_HEAD),
+    encoding=among(ENCODINGS),
+    share=0.1,
+)
+def test_the_causal_mask_of_large_blocks_may_be_an_array_in_flash_attention(subject, call, encoding):
+    test_every_encoding_of_the_causal_mask_agrees_in_flash_attention.__wrapped__(subject, call, encoding)
 
 
 @requirement(spec.FLASH_06, routed=routed_flash(masks=["bool"]), encoding=among(ENCODINGS), share=0.4)

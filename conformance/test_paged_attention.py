@@ -135,7 +135,7 @@ def test_paged_attention_matches_grouped_heads(subject, routed):
     subject.expects(call, expected)
 
 
-@requirement(spec.PAGED_05, routed=routed_pages(ratios=[12, 16], head_dims=[32, 40, 64], rows=(1, 2)), share=0.1)
+@requirement(spec.PAGED_05, routed=routed_pages(ratios=[12, 16, 24], head_dims=[32, 40, 64], rows=(1, 2)), share=0.1)
 def test_many_query_heads_share_a_key_head(subject, routed):
     call, expected = routed
     subject.expects(call, expected)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ import numpy as np
 from inferspec.conformance.calls import Call
 from inferspec.conformance.envelope import OutsideEnvelope
 from inferspec.conformance.inputs.linear import resized
-from inferspec.conformance.strategies import EDGES, Pick, calls, in_reach
+from inferspec.conformance.strategies import EDGES, Calls, Pick, calls, in_reach
 from inferspec.spec.attention import ScaledDotProductAttention
 from inferspec.spec.numerics import UNDERFLOW_GAP, Precision, f64, largest, numpy_dtype
 
@@ -108,7 +109,12 @@ def plain_scale(pick: Pick, dim: int) -> float | None:
     return None if pick.features["scales"] == "default" else dim**-0.5
 
 
-@calls
+def to_eight(build: Callable[..., Any]) -> Calls:
+    """Calls with up to eight query heads for each key head, if not said otherwise."""
+    return Calls(build, {"ratios": range(1, 9)})
+
+
+@to_eight
 def attention_calls(
     pick: Pick,
     relation: str = "any",
@@ -140,7 +146,7 @@ def attention_calls(
     return pick.call(operation, query=query, key=key, value=value, scale=scale, mask=mask)
 
 
-@calls
+@to_eight
 def routed_attention(
     pick: Pick, relation: str = "any", shapes: Any = None, most_heads: int = 3, operation: str = SDPA
 ) -> tuple[Call, np.ndarray]:
@@ -305,7 +311,7 @@ def prompts(pick: Pick) -> tuple[int, int]:
     return length, length + pick.one_of(0, 0, 1, 129)
 
 
-@calls
+@to_eight
 def many_rows(pick: Pick) -> Call:
     """More heads of batch rows than 16 bits count."""
     call = attention_calls.build(pick, shapes=lambda pick: (1, pick.size(2, 3)), most_heads=1)

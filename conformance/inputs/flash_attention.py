@@ -8,8 +8,15 @@ from typing import Any
 import numpy as np
 
 from inferspec.conformance.calls import Call
-from inferspec.conformance.inputs.attention import HIDING, attention_calls, encoded, plain_scale, routed_attention
-from inferspec.conformance.strategies import Pick, calls
+from inferspec.conformance.inputs.attention import (
+    HIDING,
+    attention_calls,
+    encoded,
+    plain_scale,
+    routed_attention,
+    to_eight,
+)
+from inferspec.conformance.strategies import Pick
 from inferspec.spec.numerics import UNDERFLOW_GAP, f64, numpy_dtype
 
 FLASH = "flash_attention"
@@ -91,13 +98,13 @@ def many_keys(pick: Pick) -> tuple[int, int]:
     return pick.size(1, 3), pick.upto("keys", 2**15 + 1000, 2**16 + 50)
 
 
-@calls
+@to_eight
 def tiled_calls(pick: Pick, shapes: Any = across_tiles, amplitude: tuple[float, ...] = (1.0,)) -> Call:
     """Attention on lengths that tell tiles apart, within PRODUCTS."""
     return flash_calls.build(pick, shapes=lambda pick: fewer(pick, shapes(pick)), amplitude=amplitude, most_heads=2)
 
 
-@calls
+@to_eight
 def routed_tiles(pick: Pick, shapes: Any = across_tiles) -> tuple[Call, np.ndarray]:
     """The exact lane on lengths that tell tiles apart, within PRODUCTS."""
     return routed_flash.build(pick, shapes=lambda pick: fewer(pick, shapes(pick)))
@@ -111,7 +118,7 @@ def fewer(pick: Pick, lengths: tuple[int, int]) -> tuple[int, int]:
     return min(length, max(most, 1)), keys
 
 
-@calls
+@to_eight
 def walked_calls(pick: Pick) -> Call:
     """Attention whose logits rise, fall or jump along the keys, by some units or by many.
 
@@ -147,7 +154,7 @@ def trend(pick: Pick, keys: int) -> np.ndarray:
     return pick.random.uniform(-1, 1, -(-keys // tile)).repeat(tile)[:keys]
 
 
-@calls
+@to_eight
 def hidden_tiles(pick: Pick) -> Call:
     """Attention whose mask hides whole tiles, from all rows or from some: the first ones, the last, some in between, all
     but one. Every row sees a key."""
@@ -171,7 +178,7 @@ def hidden_tiles(pick: Pick) -> Call:
     return call.having(mask=encoded(rows, call.features["masks"], call.features["dtypes"]))
 
 
-@calls
+@to_eight
 def emptied_rows(pick: Pick, shapes: Any = across_tiles) -> Call:
     """Attention under a mask that hides every key from some rows, single ones or whole blocks of them, or from all; it may
     be a column, L×1."""
@@ -187,7 +194,7 @@ def emptied_rows(pick: Pick, shapes: Any = across_tiles) -> Call:
     return call.having(mask=encoded(visible, call.features["masks"], call.features["dtypes"]))
 
 
-@calls
+@to_eight
 def full_dim_calls(pick: Pick) -> tuple[Call, np.ndarray]:
     """The exact lane of head dims: (call, the exact result), with every feature of its own in the result.
 

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from inferspec.conformance.calls import Call
-from inferspec.conformance.inputs.attention import askable, plain_scale, scales, wanted_keys
+from inferspec.conformance.inputs.attention import askable, plain_scale, scales, to_eight, wanted_keys
 from inferspec.conformance.inputs.flash_attention import trend
-from inferspec.conformance.strategies import Calls, Pick, in_reach
+from inferspec.conformance.strategies import Pick, in_reach
 from inferspec.spec.attention import ScaledDotProductAttention
 from inferspec.spec.numerics import UNDERFLOW_GAP, f64, largest, numpy_dtype
 
@@ -99,11 +99,6 @@ def block_of_queries(pick: Pick) -> int:
 def blocks_of_queries(pick: Pick) -> int:
     """More than a block or two of a kernel."""
     return pick.one_of(300, 130, 300)
-
-
-def to_eight(build: Callable[..., Any]) -> Calls:
-    """Calls with up to eight query heads for each key head, if not said otherwise."""
-    return Calls(build, {"ratios": range(1, 9)})
 
 
 def _queries(pick: Pick, chunk: Callable[[Pick], int]) -> int:

@@ -10,6 +10,7 @@ import numpy as np
 
 from inferspec.spec.attention import CausalMask, MultiHeadAttention, ScaledDotProductAttention
 from inferspec.spec.contract import Arguments, Change, Operation, changed
+from inferspec.spec.mistakes import honest
 from inferspec.spec.numerics import f64, largest, round_to
 
 TILE = 32
@@ -127,6 +128,18 @@ def heads_floor_divided(self: Operation, x: np.ndarray, query_heads: int) -> np.
     return np.take(x, np.minimum(np.arange(query_heads) // max(query_heads // heads, 1), heads - 1), axis=-3)
 
 
+def unwritten_past_sixteen(key: str) -> Change:
+    """Query heads past the 16th of a group, whose key heads are those of the argument `key`, are never written."""
+
+    def respond(self: Operation, a: Arguments) -> Any:
+        result = np.array(honest(self, a))
+        heads = result.shape[-3]
+        result[..., np.arange(heads) % (heads // getattr(a, key).shape[-3]) >= 16, :, :] = 0
+        return result
+
+    return {"respond": respond}
+
+
 def swapped_groups(query_heads: int, heads: int) -> np.ndarray:
     """Head (group, member) of what lies in the order (member, group)."""
     return np.arange(query_heads).reshape(-1, heads).T.ravel()
@@ -173,6 +186,20 @@ def mask_heads_swapped(bias: np.ndarray, a: Arguments) -> np.ndarray:
 
 def mask_transposed(bias: np.ndarray, a: Arguments) -> np.ndarray:
     return bias.swapaxes(-1, -2) if bias.shape[-1] == bias.shape[-2] else bias
+
+
+def mask_of_first_256_rows(bias: np.ndarray, a: Arguments) -> np.ndarray:
+    """Where there are more than 256 queries and keys, rows of the mask past the 256th are the first ones again."""
+    length = bias.shape[-2]
+    return bias[..., np.arange(length) % 256, :] if min(length, bias.shape[-1]) > 256 else bias
+
+
+def causal_array_applied_twice(bias: np.ndarray, a: Arguments) -> np.ndarray:
+    """Of an array mask that hides what the causal one does, the last row of a tile that is not full loses its keys."""
+    length, keys = bias.shape[-2:]
+    if min(length, keys) <= TILE or keys % TILE == 0 or (np.isfinite(bias) != CORE.visible(length, keys)).any():
+        return bias
+    return np.where((np.arange(length) == length - 1)[:, None], -np.inf, bias)
 
 
 def vector_as_column(bias: np.ndarray, a: Arguments) -> np.ndarray:

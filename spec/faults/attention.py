@@ -137,6 +137,13 @@ SDPA_FAULTS = (
         ENGINEER,
     ),
     Fault(
+        "sdpa-groups-to-16",
+        "query heads past the 16th of a group are never written",
+        spec.ATTN_03,
+        changes.unwritten_past_sixteen("key"),
+        "https://github.com/vllm-project/vllm/pull/23424",
+    ),
+    Fault(
         "sdpa-heads-merged-swapped",
         "the result's heads come back in the order (member, group)",
         spec.ATTN_03,
@@ -329,6 +336,20 @@ SDPA_FAULTS = (
         spec.ATTN_05,
         {"attended": changes.mask_after_softmax},
         ENGINEER,
+    ),
+    Fault(
+        "sdpa-mask-of-first-256-rows",
+        "where there are more than 256 queries and keys, rows of an array mask past the 256th are the first ones again",
+        spec.ATTN_06,
+        changes.spreads(changes.mask_of_first_256_rows),
+        "https://github.com/pytorch/pytorch/issues/162588",
+    ),
+    Fault(
+        "sdpa-causal-array-twice",
+        "causality is applied again to an array mask that has it: the last row of a part tile is left without keys",
+        spec.ATTN_06,
+        changes.spreads(changes.causal_array_applied_twice),
+        "https://github.com/huggingface/candle/pull/3625",
     ),
     Fault(
         "sdpa-bool-added",

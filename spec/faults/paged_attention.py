@@ -25,6 +25,7 @@ from inferspec.spec.changes.attention import (
     squeezes,
     starts_at,
     total_summed_in_dtype,
+    unwritten_past_sixteen,
     values_summed_in_dtype,
     weights_by,
 )
@@ -301,6 +302,13 @@ FAULTS = (
         spec.PAGED_05,
         {"key_heads": changes.groups_to_eight},
         ENGINEER,
+    ),
+    Fault(
+        "paged-groups-to-16",
+        "query heads past the 16th of a group are never written",
+        spec.PAGED_05,
+        unwritten_past_sixteen("key_pages"),
+        "https://github.com/vllm-project/vllm/pull/23424",
     ),
     Fault(
         "paged-contexts-of-4096",
