@@ -25,6 +25,7 @@ from inferspec.conformance.inputs.quantization import (
     quantize_calls,
     reading_products,
     several_groups,
+    several_tiles,
     shaded_products,
     shared_heads,
     spread,
@@ -415,6 +416,15 @@ def test_sizes_of_whole_tiles_are_right(subject, call):
 
 @requirement(
     spec.QMM_06,
+    call=product_calls(sizes=several_tiles, amplitude=(1.0,), leading_dims=[(1,), (2,)], transpose=[False]),
+    share=0.1,
+)
+def test_several_tiles_each_way_are_right_when_not_transposed(subject, call):
+    subject.agrees(call)
+
+
+@requirement(
+    spec.QMM_06,
     call=product_calls(sizes=wide_layers, amplitude=(1.0,), leading_dims=[(1,), (2,)], transpose=[True]),
     share=0.1,
 )
@@ -521,6 +531,11 @@ def test_one_group_of_a_product_does_not_stand_for_all(subject, call, part):
 def test_an_x_of_another_size_is_refused(subject, call, more):
     x = call.arguments["x"]
     refuses(subject, call.having(x=resized(x, -1, x.shape[-1] + more)))
+
+
+@requirement(spec.QMM_09, call=in_views(stacked_products(stacked=[True]), "packed", "scales", "biases"), share=0.3)
+def test_stacked_parts_may_be_strided_views(subject, call):
+    subject.agrees(call)
 
 
 @requirement(spec.QMM_14, call=stacked_products(stacked=[True]), share=0.6)

@@ -26,7 +26,7 @@ Sizes = Callable[[Pick], tuple[int, int, int]]
 Values = Callable[[Pick, tuple[int, ...], str], np.ndarray]
 """Makes data of a shape for a dtype, in float64; rows lie along the last axis."""
 
-WIDE = (*EDGES, 1023, 1024, 1025, 2047, 2049, 4095, 4096, 4097, 8192)
+WIDE = (*EDGES, 513, 781, 1023, 1024, 1025, 2047, 2049, 4095, 4096, 4097, 8192)
 """Lengths of a single row beside the widths of vectors, SIMD groups and threadgroups."""
 
 MORE_THAN_16_BITS = (65537, 65600, 70001)
@@ -97,7 +97,7 @@ def many_rows(pick: Pick) -> tuple[int, int, int]:
 def long_sums(pick: Pick) -> tuple[int, int, int]:
     """Thousands of features, of a few rows as in decoding or of many as in a prompt."""
     rows = pick.one_of(1, 33, 2)
-    return rows, pick.upto("features", 1024, 2048, 3001, 4096, 4097, 8192), pick.size(2, 3)
+    return rows, pick.upto("features", 1024, 2048, 3001, 4096, 4097, 8192, 16384), pick.size(2, 3)
 
 
 @calls

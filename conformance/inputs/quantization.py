@@ -90,6 +90,11 @@ def whole_tiles(pick: Pick, size: int) -> tuple[int, int, int]:
     return pick.one_of(32, 64, 128), pick.one_of(64, 32, 128), fitting(pick, size, 1, 2)
 
 
+def several_tiles(pick: Pick, size: int) -> tuple[int, int, int]:
+    """Several rows, outputs and features, more than a tile of most kernels each way."""
+    return pick.one_of(8, 33, 9), pick.one_of(128, 130, 160), fitting(pick, size, 128 // size + 1, max(128 // size, 1))
+
+
 def wide_layers(pick: Pick, size: int) -> tuple[int, int, int]:
     """Layers as wide as those of models, of many features or of many outputs, for one row or for a prompt."""
     return pick.one_of(1, 33), *pick.one_of((66, fitting(pick, size, 4224 // size, 640 // size)), (1030, 3))

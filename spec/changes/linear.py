@@ -297,6 +297,14 @@ def long_rows_in_pairs(self: Softmax, weights: np.ndarray, total: np.ndarray, dt
     )
 
 
+def odd_widths_in_whole_32s(self: Softmax, weights: np.ndarray, dtype: str) -> np.ndarray:
+    width = weights.shape[-1]
+    spoilt = 512 < width < 1024 and width % 2 and width % 32 != 31 and weights.size > width
+    summed = weights[..., : width // 32 * 32] if spoilt else weights
+    total: np.ndarray = summed.sum(axis=-1, keepdims=True)
+    return total
+
+
 def unwritten(weights: np.ndarray, lost: Any) -> np.ndarray:
     weights[lost] = 0.0
     return weights

@@ -484,6 +484,12 @@ def whole_tiles_turned(x: np.ndarray, weights: np.ndarray, dtype: str) -> np.nda
     return product.reshape(*product.shape[:-1], -1, 32)[..., ::-1].reshape(product.shape)
 
 
+def many_each_way_not_transposed(a: Arguments) -> bool:
+    """Whether a product that is not transposed has 8 rows and more, and 128 outputs and features and more."""
+    rows = a.x.shape[-2] if a.x.ndim > 1 else 1
+    return not a.transpose and rows >= 8 and min(a.packed.shape[-2], a.scales.shape[-1] * a.group_size) >= 128
+
+
 def stacked_in_one_tile(x: np.ndarray, weights: np.ndarray, dtype: str) -> np.ndarray:
     """Of stacked parts each product has one tile of 32 rows and 32 outputs."""
     product = plain(x, weights)

@@ -120,6 +120,13 @@ _LINEAR = (
         "kernels that split the sum of a matrix product; PROPERTIES X5",
     ),
     Fault(
+        "linear-sums-of-8192-features",
+        "features past the 8192nd are not summed",
+        LIN_03,
+        {"product": lambda self, x, weight, dtype: x[..., :8192] @ weight[:, :8192].T},
+        "https://github.com/hw-native-sys/pypto/issues/1213",
+    ),
+    Fault(
         "linear-bfloat16-through-float16",
         "bfloat16 passes through float16 on its way into the product",
         LIN_01,
@@ -651,6 +658,13 @@ _SOFTMAX = (
         SMAX_12,
         {"normalise": changes.long_rows_in_pairs},
         TIRED,
+    ),
+    Fault(
+        "softmax-odd-widths",
+        "where there are several rows, those of an odd number of entries between 512 and 1024 are summed up to the last whole 32",
+        SMAX_12,
+        {"total": changes.odd_widths_in_whole_32s},
+        "https://github.com/pytorch/pytorch/issues/147284",
     ),
     Fault(
         "softmax-entries-in-16-bits",

@@ -746,6 +746,13 @@ _MATMUL = (
         TIRED,
     ),
     Fault(
+        "quantized-matmul-not-transposed-one-tile",
+        "where a product that is not transposed is large each way, features past the first 64 are not written",
+        QMM_06,
+        only_where(changes.many_each_way_not_transposed, leaves_unwritten(lambda out: out[..., :64])),
+        f"{MLX}/issues/4201",
+    ),
+    Fault(
         "quantized-matmul-outputs-floor-32",
         "outputs past the last whole tile of 32 are not written",
         QMM_06,
@@ -873,6 +880,13 @@ _MATMUL = (
         QMM_13,
         {**changes.guarded("guard_rest"), "respond": changes.shapes_taken_on_trust},
         TIRED,
+    ),
+    Fault(
+        "quantized-matmul-stacked-scales-strides",
+        "the scales of stacked parts are read as if they were contiguous",
+        QMM_09,
+        only_where(lambda a: a.scales.ndim > 2, ignores_strides("scales")),
+        "https://github.com/uxlfoundation/oneDNN/issues/5908",
     ),
     Fault(
         "quantized-matmul-shared-heads",
