@@ -29,6 +29,7 @@ _TENSORS = {
     "model.embed_tokens": "token_embd",
     "model.norm": "output_norm",
     "lm_head": "output",
+    "rope_freqs": "rope_freqs",
     "input_layernorm": "attn_norm",
     "self_attn.q_proj": "attn_q",
     "self_attn.k_proj": "attn_k",
@@ -122,7 +123,8 @@ def safetensors(weights: Weights, written: Collection[str] = ()) -> bytes:
     if "out of order" in written:
         header = dict(sorted(header.items(), reverse=True))
     text = json.dumps(header).encode()
-    text += b" " * (-len(text) % 8)
+    # Padding is left to the writer: without it no tensor begins at a multiple of its width.
+    text += b" " * (-len(text) % 8 if "unpadded header" not in written else len(text) % 8 == 0)
     return struct.pack("<Q", len(text)) + text + b"".join(x.tobytes() for x in weights.values())
 
 

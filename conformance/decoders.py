@@ -153,6 +153,20 @@ def with_scaled_rope(call: Call, key: str, kind: str) -> Call:
     return with_config(call, rope_scaling={key: kind, **SCALED_ROPE.get(kind, {"factor": 8.0})})
 
 
+def with_scaled_rope_parameters(call: Call, kind: str) -> Call:
+    """The call with a kind of RoPE beside its base, as transformers 5 writes it."""
+    said = call.arguments["config"]["rope_parameters"]
+    return with_config(call, rope_parameters={**said, "rope_type": kind, **SCALED_ROPE.get(kind, {"factor": 8.0})})
+
+
+def with_rope_factors(call: Call) -> Call:
+    """The call with what divides each frequency of its RoPE, as llama.cpp stores the scaling of a Llama 3.1."""
+    config = call.arguments["config"]
+    dim = config.get("head_dim") or config["hidden_size"] // config["num_attention_heads"]
+    factors = np.full(dim // 2, 8.0, np.float32)
+    return call.having(weights={**call.arguments["weights"], "rope_freqs.weight": factors})
+
+
 def of_six_tokens(call: Call) -> Call:
     """The call with six tokens of one row: the first position is the same in any RoPE."""
     return call.having(tokens=(tuple(t % call.arguments["config"]["vocab_size"] for t in (3, 1, 4, 2, 5, 9)),))

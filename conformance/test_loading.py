@@ -12,7 +12,9 @@ from inferspec.conformance.decoders import (
     with_all_that_is_said,
     with_config,
     with_loud_stream,
+    with_rope_factors,
     with_scaled_rope,
+    with_scaled_rope_parameters,
     without,
     without_a_layer,
     without_fields,
@@ -38,7 +40,7 @@ SHARES = fractions
 """Which of some things, as a share of the way through them."""
 
 FOLDERS = ["folder", "sharded"]
-BESIDE_OTHERS = ("another file", "out of order", "no metadata")
+BESIDE_OTHERS = ("another file", "out of order", "no metadata", "unpadded header")
 SHARDED_ANYHOW = (*BESIDE_OTHERS, "shards of any names")
 PACKED = ["4-bit", "8-bit", "2-bit"]
 PLACED = tuple(f"{name}.weight" for name in ("v_proj", "o_proj", "gate_proj", "up_proj", "down_proj", "norm"))
@@ -352,6 +354,23 @@ def test_an_unknown_architecture_of_a_gguf_file_is_refused(subject, call, kind):
 def test_scaled_rope_of_a_config_is_not_taken_for_the_default(subject, call, key, kind):
     plain = of_six_tokens(call)
     is_not_taken_for(subject, plain, with_scaled_rope(plain, key, kind), f"{key} {kind!r} is taken for the default")
+
+
+@requirement(
+    spec.LOAD_22,
+    call=folder_calls(forms=["folder"], rope=["rope_parameters"], packing=["dense"]),
+    kind=among(["linear", "yarn", "llama3", "unheard-of"]),
+    share=0.06,
+)
+def test_scaled_rope_parameters_are_not_taken_for_the_default(subject, call, kind):
+    plain = of_six_tokens(call)
+    is_not_taken_for(subject, plain, with_scaled_rope_parameters(plain, kind), f"{kind!r} is taken for the default")
+
+
+@requirement(spec.LOAD_22, call=gguf_calls(forms=["gguf"], gguf_types=["F32", "F16"], models=["llama"]), share=0.06)
+def test_factors_of_the_frequencies_in_a_gguf_file_are_not_passed_over(subject, call):
+    plain = of_six_tokens(call)
+    is_not_taken_for(subject, plain, with_rope_factors(plain), "rope_freqs.weight is passed over")
 
 
 @requirement(

@@ -541,6 +541,16 @@ def unscaled(*forms: str) -> Callable[..., Config]:
     return configured
 
 
+def kind_of_rope_parameters_ignored(self: Load, config: Config, a: Arguments) -> Config:
+    said = config.get("rope_parameters")
+    return {**config, "rope_parameters": {"rope_theta": said.get("rope_theta")}} if said else config
+
+
+def without_rope_factors(self: Load, a: Arguments) -> Arguments:
+    found = Load.inner(self, a)
+    return _with_weights(found, {name: x for name, x in found.weights.items() if name != "rope_freqs.weight"})
+
+
 def more_scales_are_fine(self: Load, a: Arguments, shapes: Mapping[str, tuple[int, ...]]) -> None:
     cut = {name: x[: shapes[name][0]] for name, x in a.weights.items() if name in shapes and name.endswith(".scales")}
     Load.guard_shapes(self, _with_weights(a, {**a.weights, **cut}), shapes)

@@ -124,6 +124,27 @@ FAULTS: tuple[Fault, ...] = (
         "PROPERTIES X13",
     ),
     Fault(
+        "loading-kind-of-rope-parameters-ignored",
+        "of rope_parameters the base is read and the rope_type is not",
+        LOAD_22,
+        {"configured": changes.kind_of_rope_parameters_ignored},
+        "https://github.com/vllm-project/speculators/pull/571",
+    ),
+    Fault(
+        "loading-gguf-rope-factors-ignored",
+        "rope_freqs.weight, by which a GGUF file scales RoPE, is passed over",
+        LOAD_22,
+        {"inner": changes.without_rope_factors},
+        "https://github.com/vllm-project/vllm/issues/7268",
+    ),
+    Fault(
+        "loading-padded-header-needed",
+        "a file of safetensors whose header is not padded is refused: its tensors are not aligned",
+        LOAD_01,
+        {"guard_files": changes.refuses("unpadded header")},
+        "https://github.com/ml-explore/mlx/issues/4439",
+    ),
+    Fault(
         "loading-data-in-order-of-the-header",
         "tensors are read one after the other as the header names them, without their offsets",
         LOAD_01,
