@@ -533,7 +533,9 @@ def test_an_x_of_another_size_is_refused(subject, call, more):
     refuses(subject, call.having(x=resized(x, -1, x.shape[-1] + more)))
 
 
-@requirement(spec.QMM_09, call=in_views(stacked_products(stacked=[True]), "packed", "scales", "biases"), share=0.3)
+@requirement(
+    spec.QMM_09, call=in_views(stacked_products(stacked=[True], alike=True), "packed", "scales", "biases"), share=0.3
+)
 def test_stacked_parts_may_be_strided_views(subject, call):
     subject.agrees(call)
 

@@ -332,13 +332,13 @@ def shaded_products(pick: Pick, sizes: Sizes = small) -> tuple[Call, np.ndarray]
 
 
 @calls
-def stacked_products(pick: Pick) -> Call:
-    """A product whose parts have leading dims of their own, broadcast with those of x."""
+def stacked_products(pick: Pick, alike: bool = False) -> Call:
+    """A product whose parts have leading dims of their own, broadcast with those of x. alike: x has the very same."""
     pick("stacked")
     dtype, bits, size, _ = _described(pick, MATMUL)
-    lead, own = pick.one_of(
-        ((2,), (2,)), ((2, 3), (2, 1)), ((2, 3), (3,)), ((2, 1), (2, 4)), ((3, 2), (3, 2)), ((), (3,))
-    )
+    same = ((2,), (2,)), ((3, 2), (3, 2))
+    other = ((2, 3), (2, 1)), ((2, 3), (3,)), ((2, 1), (2, 4)), ((), (3,))
+    lead, own = pick.one_of(*same) if alike else pick.one_of(*same, *other)
     rows, outputs, groups = pick.size(1, 4), pick.size(2, 9), fitting(pick, size, 2, 1, 3)
     rows, outputs, groups = pick.one_of(
         (rows, outputs, groups), (33, outputs, 1), (rows, 66, 1), (rows, outputs, fitting(pick, size, 1056 // size, 9))
