@@ -21,6 +21,7 @@ from inferspec.conformance.inputs.attention import (
     seeing,
     shifted,
     spoilt,
+    towering,
     with_nan,
 )
 from inferspec.conformance.properties import claimed, depends_on_arguments_alone, keeps_arguments, refuses, returns
@@ -219,6 +220,12 @@ def test_adding_a_constant_to_the_logits_of_a_row_changes_nothing(subject, call,
 def test_a_row_of_logits_far_from_zero_still_finds_its_key(subject, routed, far):
     call, expected = routed
     subject.expects(shifted(call, far, subject.precision), expected)
+
+
+@requirement(spec.ATTN_10, routed=routed_attention(masks=["none"], dtypes=["float32", "bfloat16"]), share=0.2)
+def test_logits_too_large_for_fractions_are_safe(subject, routed):
+    call, expected = routed
+    subject.expects(towering(call), expected)
 
 
 @requirement(spec.ATTN_11, call=attention_calls(masks=["none"]), axis=among(["S", "L"]), share=0.5)

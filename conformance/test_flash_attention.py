@@ -11,6 +11,7 @@ from inferspec.conformance.inputs.attention import (
     seeing,
     shifted,
     spoilt,
+    towering,
     with_nan,
 )
 from inferspec.conformance.inputs.flash_attention import (
@@ -245,6 +246,12 @@ def test_adding_a_constant_to_a_row_of_logits_changes_nothing_in_flash_attention
 def test_a_row_of_logits_far_from_zero_still_finds_its_key_in_flash_attention(subject, routed, far):
     call, expected = routed
     subject.expects(shifted(call, far, subject.precision), expected)
+
+
+@requirement(spec.FLASH_10, routed=routed_flash(masks=["none"], dtypes=["float32", "bfloat16"]), share=0.1)
+def test_logits_too_large_for_fractions_are_safe_in_flash_attention(subject, routed):
+    call, expected = routed
+    subject.expects(towering(call), expected)
 
 
 @requirement(spec.FLASH_11, call=flash_calls(masks=["none"]), axis=among(["S", "L"]), share=0.2)

@@ -318,6 +318,14 @@ def weights_by(change: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> Change
     return {"weights": lambda self, logits, dtype: change(CORE.weights(logits, dtype), logits)}
 
 
+def maximum_rounded_alone(self: ScaledDotProductAttention, logits: np.ndarray, dtype: str) -> np.ndarray:
+    """The row's largest logit is rounded to float32, and the logits that it is subtracted from are not."""
+    top = f64(logits.max(axis=-1, keepdims=True, initial=-np.inf).astype(np.float32))
+    weights = np.exp((logits - np.where(np.isfinite(top), top, 0.0)).astype(np.float32))
+    total = weights.sum(axis=-1, keepdims=True)
+    return f64(np.divide(weights, total, out=np.zeros_like(weights), where=total != 0))
+
+
 def empty_rows(logits: np.ndarray) -> np.ndarray:
     return np.all(np.isneginf(logits), axis=-1, keepdims=True)
 

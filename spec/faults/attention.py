@@ -562,6 +562,13 @@ SDPA_FAULTS = (
         ENGINEER,
     ),
     Fault(
+        "sdpa-maximum-rounded-alone",
+        "logits are scaled by a fused multiply-add that subtracts a maximum which was rounded: exp overflows",
+        spec.ATTN_10,
+        {"weights": changes.maximum_rounded_alone},
+        "https://github.com/ROCm/aotriton/issues/54",
+    ),
+    Fault(
         "sdpa-logits-clipped",
         "logits are clipped to ±80",
         spec.ATTN_10,

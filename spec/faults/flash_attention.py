@@ -41,6 +41,7 @@ from inferspec.spec.changes.attention import (
     mask_heads_swapped,
     mask_of_first_256_rows,
     mask_of_first_row,
+    maximum_rounded_alone,
     merges_heads_swapped,
     online,
     query_scaled_first,
@@ -475,6 +476,13 @@ FAULTS = (
         spec.FLASH_10,
         starts_at(-5e4),
         FLASHINFER + "commit/d7f2c6464",
+    ),
+    Fault(
+        "flash-maximum-rounded-alone",
+        "logits are scaled by a fused multiply-add that subtracts a maximum which was rounded: exp overflows",
+        spec.FLASH_10,
+        {"weights": maximum_rounded_alone},
+        "https://github.com/ROCm/aotriton/issues/54",
     ),
     Fault(
         "flash-maximum-from-zero",
