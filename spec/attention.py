@@ -455,6 +455,7 @@ CONTRACT = Contract(
         "scale_signs": ("positive", "any"),
         "free_head_dim": (False, True),
         "other_lengths": (True, False),
+        "more_queries": (True, False),
         "keys": 4096,
     },
     requirements=tuple(value for value in list(globals().values()) if isinstance(value, Requirement)),

@@ -203,6 +203,7 @@ CONTRACT = Contract(
         "masks": ("none", "causal", "bool", "-inf", "lowest", "additive"),
         "scales": ("default", "given"),
         "scale_signs": ("positive", "any"),
+        "more_queries": (True, False),
         "keys": 2**16 + 2**6,
     },
     requirements=tuple(value for value in list(globals().values()) if isinstance(value, Requirement)),

@@ -465,6 +465,13 @@ def test_whose_steps_are_all_updated_is_given_no_void_ones():
         assert not has_void_steps(call.arguments["steps"]), str(call)
 
 
+@pytest.mark.parametrize("component", ["attention", "flash_attention"])
+def test_who_takes_no_more_queries_than_keys_is_given_no_more(component):
+    for call in claimed_calls(component, {"more_queries": [False]}):
+        if "query" in call.arguments:
+            assert call.arguments["query"].shape[-2] <= call.arguments["key"].shape[-2], str(call)
+
+
 def test_who_is_never_asked_while_all_slots_are_idle_is_not():
     for call in claimed_calls("batching", {"idle_updates": [False]}):
         assert not has_idle_updates(call.arguments["steps"]), str(call)

@@ -45,6 +45,15 @@ def lengths(pick: Pick, relation: str = "any", longest: int = 9) -> tuple[int, i
     return (small, keys) if relation == "L<S" else (keys, small)
 
 
+def taken(pick: Pick, lengths: tuple[int, int]) -> tuple[int, int]:
+    """L and S, with no more queries than keys where a subject takes no more."""
+    length, keys = lengths
+    if True not in pick.envelope["more_queries"]:
+        length = min(length, keys)
+    pick.features["more_queries"] = length > keys
+    return length, keys
+
+
 def array_mask(pick: Pick, encoding: str, full: tuple[int, ...], dtype: str, rank: int | None = None) -> np.ndarray:
     """A mask of any shape (or of any with `rank` dims) that broadcasts to `full`, in one of the encodings.
 
@@ -94,6 +103,13 @@ def seeing(call: Call) -> np.ndarray:
     return np.isfinite(np.broadcast_to(bias, shape)).any(axis=-1, keepdims=True)
 
 
+def causal_as_array(call: Call, encoding: str) -> Call:
+    """The same call with its causal mask as an array, L×S."""
+    length, keys = call.arguments["query"].shape[-2], call.arguments["key"].shape[-2]
+    visible = ScaledDotProductAttention().visible(length, keys)
+    return call.having(mask=encoded(visible, encoding, call.features["dtypes"]))
+
+
 def scales(pick: Pick, size: float, dim: int) -> float | None:
     """None, or a scale of any size, below 0 too where the envelope has that: logits of entries of this size stay sharp."""
     factors = (0.5, 2.0, -1.0, 0.0, 9.0 / size**2, -1.5 * dim**0.5 / size**2)
@@ -131,7 +147,7 @@ def attention_calls(
     """
     dtype, dim, ratio = pick("dtypes"), pick("head_dims"), pick("ratios")
     lead, heads = tuple(pick("leading_dims")), pick.one_of(*range(1, most_heads + 1))
-    length, keys = shapes(pick) if shapes else lengths(pick, relation, longest)
+    length, keys = taken(pick, shapes(pick) if shapes else lengths(pick, relation, longest))
     size = pick.one_of(*amplitude)
     query = pick.normal(*lead, heads * ratio, length, dim, dtype=dtype, amplitude=size)
     key = pick.normal(*lead, heads, keys, dim, dtype=dtype, amplitude=size)
@@ -164,7 +180,7 @@ def routed_attention(
     dim = pick.one_of(*dims)
     pick.features["head_dims"], scale = dim, plain_scale(pick, dim)
     heads = pick.size(1, most_heads)
-    length, keys = shapes(pick) if shapes else lengths(pick, relation, longest=min(dim - 1, 9))
+    length, keys = taken(pick, shapes(pick) if shapes else lengths(pick, relation, longest=min(dim - 1, 9)))
     kind = pick("masks")
     query_heads, random = heads * ratio, pick.random
     asked_for = askable(random, dim - 1, length, keys)
@@ -357,7 +373,7 @@ def multi_head_calls(
         hidden = pick.one_of(*(n for n in range(2, min(2 * hidden, 40) + 2) if n != hidden))
     free = True in pick.envelope["other_lengths"]
     length, keys = shapes(pick) if shapes else lengths(pick, relation if free else "L=S", longest)
-    keys = keys if free else length
+    length, keys = taken(pick, (length, keys if free else length))
     pick.features["other_lengths"] = length != keys
     rows = count * dim
     weights = {
@@ -394,7 +410,7 @@ def routed_heads(pick: Pick) -> tuple[Call, np.ndarray]:
     dtype, heads, random = pick("dtypes"), pick.size(1, 4), pick.random
     dim = pick.one_of(4, 8)
     keys, length, hidden = pick.size(2, dim), pick.size(1, 4), heads * dim
-    length = length if True in pick.envelope["other_lengths"] else keys
+    length, keys = taken(pick, (length if True in pick.envelope["other_lengths"] else keys, keys))
     pick.features |= {"masks": "none", "free_head_dim": False}
     shuffles = {name: random.permutation(hidden) for name in ("wq", "wk", "wv", "wo")}
     weights = {

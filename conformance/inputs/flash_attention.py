@@ -14,6 +14,7 @@ from inferspec.conformance.inputs.attention import (
     encoded,
     plain_scale,
     routed_attention,
+    taken,
     to_eight,
 )
 from inferspec.conformance.strategies import Pick
@@ -204,6 +205,7 @@ def full_dim_calls(pick: Pick) -> tuple[Call, np.ndarray]:
     lead = tuple(pick("leading_dims"))
     pick.features["masks"], scale = "none", plain_scale(pick, dim)
     heads, keys, length = pick.size(1, 2), pick.size(2, 9), pick.size(1, 9)
+    length, keys = taken(pick, (length, keys))
     random = pick.random
     # The last 16 features first: past a multiple of 64, 32 or 16 there are no more.
     order = np.concatenate([dim - 1 - random.permutation(16), random.permutation(dim - 16)])

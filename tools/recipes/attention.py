@@ -141,6 +141,7 @@ def attention_case(
         "masks": mask,
         "scales": "default" if scale is None else "given",
         **({"scale_signs": "any"} if scale is not None and scale <= 0 else {}),
+        "more_queries": length > keys,
         "keys": keys,
     }
     return Case(name, requirement, seed, features, inputs, grouped_attention)
@@ -180,6 +181,7 @@ def _multi_head(
         "masks": mask,
         "free_head_dim": free,
         "other_lengths": length != keys,
+        "more_queries": length > keys,
         "keys": keys,
     }
     return Case(name, requirement, seed, features, inputs, free_multi_head if free else torch_multi_head)

@@ -27,6 +27,7 @@ def _rising(name: str, seed: int, dtype: str, keys: int, dim: int) -> Case:
         "leading_dims": (1,),
         "masks": "none",
         "scales": "default",
+        "more_queries": False,
         "keys": keys,
     }
     return Case(name, spec.FLASH_20, seed, features, inputs, grouped_attention)
