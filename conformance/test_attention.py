@@ -3,6 +3,7 @@
 import numpy as np
 
 from inferspec.conformance.inputs.attention import (
+    COMMON,
     HIDING,
     SPOILT,
     attention_calls,
@@ -22,6 +23,7 @@ from inferspec.conformance.inputs.attention import (
     seeing,
     shifted,
     spoilt,
+    square_prompts,
     towering,
     with_nan,
 )
@@ -107,6 +109,12 @@ def test_a_full_mask_hides_exactly_its_own_keys(subject, routed):
 def test_causal_rows_reach_their_last_visible_key_and_no_further(subject, routed):
     call, expected = routed
     subject.expects(call, expected, where=seeing(call))
+
+
+@requirement(spec.ATTN_05, routed=routed_attention(masks=["causal"], shapes=square_prompts, **COMMON), share=0.15)
+def test_causal_rows_of_common_heads_see_themselves_and_no_further(subject, routed):
+    call, expected = routed
+    subject.expects(call, expected)
 
 
 @requirement(spec.ATTN_05, call=attention_calls(masks=["causal"]))

@@ -3,6 +3,7 @@
 import numpy as np
 
 from inferspec.conformance.inputs.attention import (
+    COMMON,
     SPOILT,
     causal_as_array,
     encoded,
@@ -12,6 +13,7 @@ from inferspec.conformance.inputs.attention import (
     seeing,
     shifted,
     spoilt,
+    square_prompts,
     towering,
     with_nan,
 )
@@ -127,6 +129,12 @@ def test_a_mask_goes_on_in_every_block_and_tile(subject, call):
 def test_causal_rows_of_flash_attention_reach_their_last_visible_key_and_no_further(subject, routed):
     call, expected = routed
     subject.expects(call, expected, where=seeing(call))
+
+
+@requirement(spec.FLASH_05, routed=routed_flash(masks=["causal"], shapes=square_prompts, **COMMON), share=0.15)
+def test_causal_rows_of_common_heads_of_flash_attention_see_themselves_and_no_further(subject, routed):
+    call, expected = routed
+    subject.expects(call, expected)
 
 
 @requirement(

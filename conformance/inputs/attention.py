@@ -333,6 +333,16 @@ def prompts(pick: Pick) -> tuple[int, int]:
     return length, length + pick.one_of(0, 0, 1, 129)
 
 
+def square_prompts(pick: Pick) -> tuple[int, int]:
+    """Prompts from their first token on, of the lengths from which kernels have a path of their own."""
+    length = pick.one_of(64, 128, 65, 96, 130)
+    return length, length
+
+
+COMMON = {"dtypes": ["float16", "bfloat16"], "head_dims": [64, 128], "ratios": [1, 4], "leading_dims": [(), (1,)]}
+"""What most models have."""
+
+
 @to_eight
 def many_rows(pick: Pick) -> Call:
     """More heads of batch rows than 16 bits count."""

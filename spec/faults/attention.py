@@ -305,6 +305,13 @@ SDPA_FAULTS = (
         {"bias": changes.wide_heads_one_future},
         ENGINEER,
     ),
+    Fault(
+        "sdpa-causal-half-prompts-in-fours",
+        "in prompts of half precision from 64 tokens on, four queries in a row see what the last of them sees",
+        spec.ATTN_05,
+        {"bias": changes.half_prompts_in_fours},
+        "https://github.com/pytorch/pytorch/issues/195910",
+    ),
     Fault("sdpa-causal-not-itself", "each query misses its own key", spec.ATTN_05, changes.NOT_ITSELF, ENGINEER),
     Fault(
         "sdpa-causal-top-left-where-longer",

@@ -28,6 +28,7 @@ from inferspec.spec.changes.attention import (
     full_mask,
     guards_arrays_only,
     guards_names_only,
+    half_prompts_in_fours,
     halves_not_rescaled,
     heads_broadcast,
     heads_by,
@@ -281,6 +282,13 @@ FAULTS = (
         spec.FLASH_05,
         {"bias": wide_heads_one_future},
         ENGINEER,
+    ),
+    Fault(
+        "flash-causal-half-prompts-in-fours",
+        "in prompts of half precision from 64 tokens on, four queries in a row see what the last of them sees",
+        spec.FLASH_05,
+        {"bias": half_prompts_in_fours},
+        "https://github.com/pytorch/pytorch/issues/195910",
     ),
     Fault(
         "flash-causal-one-future",
