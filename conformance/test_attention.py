@@ -17,6 +17,7 @@ from inferspec.conformance.inputs.attention import (
     mask_calls,
     masks_in_a_row,
     multi_head_calls,
+    one_over_many,
     prompts,
     routed_attention,
     routed_heads,
@@ -366,6 +367,12 @@ def test_bad_arguments_are_refused(subject, call, bad):
 )
 def test_lengths_beside_tiles_are_right(subject, call):
     subject.agrees(call, where=seeing(call))
+
+
+@requirement(spec.ATTN_18, routed=routed_attention(masks=["none"], shapes=one_over_many, **COMMON), share=0.1)
+def test_a_token_of_common_heads_after_a_long_context_finds_its_key(subject, routed):
+    call, expected = routed
+    subject.expects(call, expected)
 
 
 @requirement(

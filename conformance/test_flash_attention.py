@@ -10,6 +10,7 @@ from inferspec.conformance.inputs.attention import (
     louder,
     many_over_few,
     masks_in_a_row,
+    one_over_many,
     seeing,
     shifted,
     spoilt,
@@ -360,6 +361,12 @@ def test_lengths_beside_multiples_of_tiles_are_right(subject, call):
 )
 def test_several_large_blocks_and_tiles_are_right(subject, call):
     subject.agrees(call, where=seeing(call))
+
+
+@requirement(spec.FLASH_18, routed=routed_flash(masks=["none"], shapes=one_over_many, **COMMON), share=0.1)
+def test_a_token_of_common_heads_after_a_long_context_finds_its_key_in_flash_attention(subject, routed):
+    call, expected = routed
+    subject.expects(call, expected)
 
 
 @requirement(

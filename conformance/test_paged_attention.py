@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from inferspec.conformance.inputs.attention import reachable
+from inferspec.conformance.inputs.attention import COMMON, reachable
 from inferspec.conformance.inputs.paged_attention import (
     SPOILT,
     STALE,
@@ -25,6 +25,7 @@ from inferspec.conformance.inputs.paged_attention import (
     short_context,
     split_context,
     spoilt,
+    thousands_of_tokens,
     very_long_context,
     walked_pages,
 )
@@ -102,6 +103,22 @@ SPLIT = {
 )
 def test_long_contexts_of_large_heads_are_right(subject, call):
     subject.agrees(call)
+
+
+@requirement(
+    spec.PAGED_04,
+    routed=routed_pages(
+        contexts=thousands_of_tokens,
+        queries=["one"],
+        rows=(1, 2),
+        page_sizes=[16, 32, 64],
+        **{key: choices for key, choices in COMMON.items() if key != "leading_dims"},
+    ),
+    share=0.1,
+)
+def test_a_token_of_common_heads_after_a_long_context_finds_its_key_in_pages(subject, routed):
+    call, expected = routed
+    subject.expects(call, expected)
 
 
 @requirement(spec.PAGED_04, call=paged_calls(**SPLIT), share=0.5)

@@ -20,6 +20,7 @@ from inferspec.conformance.inputs.quantization import (
     many_rows,
     many_tokens,
     one_row,
+    one_row_of_thousands,
     one_row_of_weights,
     product_calls,
     quantize_calls,
@@ -420,6 +421,13 @@ def test_sizes_of_whole_tiles_are_right(subject, call):
     share=0.1,
 )
 def test_several_tiles_each_way_are_right_when_not_transposed(subject, call):
+    subject.agrees(call)
+
+
+@requirement(
+    spec.QMM_06, call=product_calls(sizes=one_row_of_thousands, amplitude=(1.0,), leading_dims=[(1,)]), share=0.2
+)
+def test_a_single_row_of_many_features_is_right(subject, call):
     subject.agrees(call)
 
 

@@ -339,8 +339,13 @@ def square_prompts(pick: Pick) -> tuple[int, int]:
     return length, length
 
 
-COMMON = {"dtypes": ["float16", "bfloat16"], "head_dims": [64, 128], "ratios": [1, 4], "leading_dims": [(), (1,)]}
-"""What most models have."""
+def one_over_many(pick: Pick) -> tuple[int, int]:
+    """A token that is generated after a long context."""
+    return 1, pick.upto("keys", 1024, 4096, 1025, 2048, 2500)
+
+
+COMMON = {"dtypes": ["float16", "bfloat16"], "head_dims": [64, 128], "ratios": [4, 8, 1], "leading_dims": [(), (1,)]}
+"""What most models have: kernels are written for it first."""
 
 
 @to_eight

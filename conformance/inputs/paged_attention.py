@@ -57,6 +57,11 @@ def long_context(pick: Pick, page_size: int, length: int) -> int:
     return max(length, pick.one_of(33, 65, 100, 129, 150, 200, 257))
 
 
+def thousands_of_tokens(pick: Pick, page_size: int, length: int) -> int:
+    """As a conversation has them."""
+    return pick.upto("context", 1024, 2049, 1025, 1500, 2048)
+
+
 def split_context(pick: Pick, page_size: int, length: int) -> int:
     """So many tokens that kernels share them out: beside the numbers from which they do."""
     return pick.upto("context", 255, 256, 257, 511, 512, 513, 1023, 1024, 1025, 2049)

@@ -95,6 +95,13 @@ def several_tiles(pick: Pick, size: int) -> tuple[int, int, int]:
     return pick.one_of(8, 33, 9), pick.one_of(128, 130, 160), fitting(pick, size, 128 // size + 1, max(128 // size, 1))
 
 
+def one_row_of_thousands(pick: Pick, size: int) -> tuple[int, int, int]:
+    """A single row of x, of a thousand features and more, for a few outputs or for part of a tile."""
+    if pick.features["transpose"]:
+        return 1, pick.one_of(4, 7, 33, 96), fitting(pick, size, 1024 // size, 4096 // size)
+    return 1, pick.one_of(1024, 2048, 1025), fitting(pick, size, 1, 3)
+
+
 def wide_layers(pick: Pick, size: int) -> tuple[int, int, int]:
     """Layers as wide as those of models, of many features or of many outputs, for one row or for a prompt."""
     return pick.one_of(1, 33), *pick.one_of((66, fitting(pick, size, 4224 // size, 640 // size)), (1030, 3))

@@ -140,6 +140,20 @@ def unwritten_past_sixteen(key: str) -> Change:
     return {"respond": respond}
 
 
+def one_partial_result_for_a_group(key: str, longest: Callable[[Arguments], int]) -> Change:
+    """The two passes over a long context, for one token and common heads, keep what a group's query heads summed in one
+    place. key: the argument whose heads are those of keys; longest: the tokens of the longest context."""
+
+    def respond(self: Operation, a: Arguments) -> Any:
+        result = np.array(honest(self, a))
+        ratio = a.query.shape[-3] // getattr(a, key).shape[-3]
+        if ratio >= 4 and a.query.shape[-2] == 1 and a.query.shape[-1] == 128 and longest(a) >= 1024:
+            result = result[..., ::ratio, :, :].repeat(ratio, axis=-3)
+        return result
+
+    return {"respond": respond}
+
+
 def swapped_groups(query_heads: int, heads: int) -> np.ndarray:
     """Head (group, member) of what lies in the order (member, group)."""
     return np.arange(query_heads).reshape(-1, heads).T.ravel()
@@ -258,7 +272,7 @@ def wide_heads_one_future(self: ScaledDotProductAttention, a: Arguments) -> np.n
 def half_prompts_in_fours(self: ScaledDotProductAttention, a: Arguments) -> np.ndarray:
     """The kernel for prompts of half precision and common head dims ends the causal walk of four queries at the last one's."""
     bias = ScaledDotProductAttention.bias(self, a)
-    length, keys = bias.shape[-2:]
+    length, keys = a.query.shape[-2], a.key.shape[-2]
     common = a.query.shape[-1] in (64, 128) and a.query.dtype.itemsize == 2
     if isinstance(a.mask, str) and common and length == keys >= 64:
         i, j = np.indices((length, keys))

@@ -484,6 +484,11 @@ def whole_tiles_turned(x: np.ndarray, weights: np.ndarray, dtype: str) -> np.nda
     return product.reshape(*product.shape[:-1], -1, 32)[..., ::-1].reshape(product.shape)
 
 
+def single_row_split_not_transposed(a: Arguments) -> bool:
+    """Whether a product that is not transposed has one row of x, of 1024 features and more."""
+    return not a.transpose and a.x.size == a.x.shape[-1] >= 1024
+
+
 def many_each_way_not_transposed(a: Arguments) -> bool:
     """Whether a product that is not transposed has 8 rows and more, and 128 outputs and features and more."""
     rows = a.x.shape[-2] if a.x.ndim > 1 else 1

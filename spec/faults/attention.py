@@ -278,6 +278,13 @@ SDPA_FAULTS = (
         ENGINEER,
     ),
     Fault(
+        "sdpa-one-partial-result-for-a-group",
+        "over a long context the query heads of a group, one token of a common head, all get what one of them summed",
+        spec.ATTN_18,
+        changes.one_partial_result_for_a_group("key", lambda a: int(a.key.shape[-2])),
+        "https://github.com/ml-explore/mlx/issues/4022",
+    ),
+    Fault(
         "sdpa-several-queries-split-from-the-top",
         "where a few queries share many keys, the causal mask is aligned top-left",
         spec.ATTN_18,

@@ -44,6 +44,7 @@ from inferspec.spec.changes.attention import (
     mask_of_first_row,
     maximum_rounded_alone,
     merges_heads_swapped,
+    one_partial_result_for_a_group,
     online,
     query_scaled_first,
     read_with_strides_of,
@@ -702,6 +703,13 @@ FAULTS = (
             FLASHINFER + "commit/16cb9e493",
         )
         for tile in (16, 64)
+    ),
+    Fault(
+        "flash-one-partial-result-for-a-group",
+        "over a long context the query heads of a group, one token of a common head, all get what one of them summed",
+        spec.FLASH_18,
+        one_partial_result_for_a_group("key", lambda a: int(a.key.shape[-2])),
+        "https://github.com/ml-explore/mlx/issues/4022",
     ),
     Fault(
         "flash-tail-repeats-last-key",

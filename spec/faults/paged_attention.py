@@ -17,6 +17,7 @@ from inferspec.spec.changes.attention import (
     empty_rows,
     hidden_in_maximum,
     logits_summed_in_dtype,
+    one_partial_result_for_a_group,
     online,
     query_scaled_first,
     rereads,
@@ -316,6 +317,13 @@ FAULTS = (
         spec.PAGED_04,
         changes.lengths(lambda a, row, length: min(length, 4096)),
         ENGINEER,
+    ),
+    Fault(
+        "paged-one-partial-result-for-a-group",
+        "over a long context the query heads of a group, one token of a common head, all get what one of them summed",
+        spec.PAGED_04,
+        one_partial_result_for_a_group("key_pages", lambda a: int(np.max(a.context_lens, initial=0))),
+        "https://github.com/ml-explore/mlx/issues/4022",
     ),
     Fault(
         "paged-full-table-refused",

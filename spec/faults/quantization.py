@@ -753,6 +753,15 @@ _MATMUL = (
         f"{MLX}/issues/4201",
     ),
     Fault(
+        "quantized-matmul-not-transposed-floor-64",
+        "where a single row of a product that is not transposed is split, outputs past the last whole tile of 64 are zeros",
+        QMM_06,
+        only_where(
+            changes.single_row_split_not_transposed, leaves_unwritten(lambda out: out[..., : out.shape[-1] // 64 * 64])
+        ),
+        f"{MLX}/issues/4250",
+    ),
+    Fault(
         "quantized-matmul-outputs-floor-32",
         "outputs past the last whole tile of 32 are not written",
         QMM_06,
