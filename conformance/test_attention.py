@@ -9,6 +9,7 @@ from inferspec.conformance.inputs.attention import (
     attention_calls,
     beside_tiles,
     causal_as_array,
+    chunks_over_contexts,
     encoded,
     few_over_many,
     louder,
@@ -25,6 +26,7 @@ from inferspec.conformance.inputs.attention import (
     shifted,
     spoilt,
     square_prompts,
+    tokens_and_prompts,
     towering,
     with_nan,
 )
@@ -112,7 +114,13 @@ def test_causal_rows_reach_their_last_visible_key_and_no_further(subject, routed
     subject.expects(call, expected, where=seeing(call))
 
 
-@requirement(spec.ATTN_05, routed=routed_attention(masks=["causal"], shapes=square_prompts, **COMMON), share=0.15)
+@requirement(spec.ATTN_05, routed=routed_attention(masks=["causal"], shapes=chunks_over_contexts, **COMMON), share=0.3)
+def test_chunks_of_common_heads_after_a_long_context_are_causal(subject, routed):
+    call, expected = routed
+    subject.expects(call, expected)
+
+
+@requirement(spec.ATTN_05, routed=routed_attention(masks=["causal"], shapes=square_prompts, **COMMON), share=0.3)
 def test_causal_rows_of_common_heads_see_themselves_and_no_further(subject, routed):
     call, expected = routed
     subject.expects(call, expected)
@@ -163,6 +171,12 @@ def test_every_encoding_of_the_causal_mask_agrees(subject, call, encoding):
 def test_the_causal_mask_of_whole_prompts_may_be_an_array(subject, call, encoding):
     kind = claimed(subject, "masks", encoding, ENCODINGS)
     subject.agrees(causal_as_array(call, kind), where=seeing(call))
+
+
+@requirement(spec.ATTN_06, routed=routed_attention(masks=ENCODINGS, shapes=tokens_and_prompts, **COMMON), share=0.3)
+def test_masks_hide_the_most_tempting_key_from_common_heads(subject, routed):
+    call, expected = routed
+    subject.expects(call, expected)
 
 
 @requirement(spec.ATTN_06, routed=routed_attention(masks=["bool"]), encoding=among(ENCODINGS))

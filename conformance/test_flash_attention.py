@@ -6,6 +6,7 @@ from inferspec.conformance.inputs.attention import (
     COMMON,
     SPOILT,
     causal_as_array,
+    chunks_over_contexts,
     encoded,
     louder,
     many_over_few,
@@ -15,6 +16,7 @@ from inferspec.conformance.inputs.attention import (
     shifted,
     spoilt,
     square_prompts,
+    tokens_and_prompts,
     towering,
     with_nan,
 )
@@ -132,7 +134,13 @@ def test_causal_rows_of_flash_attention_reach_their_last_visible_key_and_no_furt
     subject.expects(call, expected, where=seeing(call))
 
 
-@requirement(spec.FLASH_05, routed=routed_flash(masks=["causal"], shapes=square_prompts, **COMMON), share=0.15)
+@requirement(spec.FLASH_05, routed=routed_flash(masks=["causal"], shapes=chunks_over_contexts, **COMMON), share=0.3)
+def test_chunks_of_common_heads_after_a_long_context_are_causal_in_flash_attention(subject, routed):
+    call, expected = routed
+    subject.expects(call, expected)
+
+
+@requirement(spec.FLASH_05, routed=routed_flash(masks=["causal"], shapes=square_prompts, **COMMON), share=0.3)
 def test_causal_rows_of_common_heads_of_flash_attention_see_themselves_and_no_further(subject, routed):
     call, expected = routed
     subject.expects(call, expected)
@@ -181,6 +189,12 @@ def test_every_encoding_of_the_causal_mask_agrees_in_flash_attention(subject, ca
 def test_the_causal_mask_of_large_blocks_may_be_an_array_in_flash_attention(subject, call, encoding):
     kind = claimed(subject, "masks", encoding, ENCODINGS)
     subject.agrees(causal_as_array(call, kind), where=seeing(call))
+
+
+@requirement(spec.FLASH_06, routed=routed_flash(masks=ENCODINGS, shapes=tokens_and_prompts, **COMMON), share=0.3)
+def test_masks_hide_the_most_tempting_key_from_common_heads_in_flash_attention(subject, routed):
+    call, expected = routed
+    subject.expects(call, expected)
 
 
 @requirement(spec.FLASH_06, routed=routed_flash(masks=["bool"]), encoding=among(ENCODINGS), share=0.4)

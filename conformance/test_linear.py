@@ -415,6 +415,15 @@ def test_an_axis_that_x_does_not_have_is_refused(subject, call, beyond, negative
     refuses(subject, call.having(axis=-axes - 1 - beyond if negative else axes + beyond))
 
 
+@requirement(
+    spec.SMAX_12,
+    call=softmax_calls(lengths=(4097, 8192, 5000), leading_dims=[(2,), (2, 3)], dtypes=["float16", "bfloat16"]),
+    share=0.3,
+)
+def test_several_rows_of_thousands_of_logits_are_right(subject, call):
+    subject.agrees(call)
+
+
 @requirement(spec.SMAX_12, call=softmax_calls(lengths=WIDE, leading_dims=[(), (1,), (2,), (2, 3)]), share=2.0)
 def test_rows_of_every_length_are_right(subject, call):
     subject.agrees(call)

@@ -11,6 +11,7 @@ from inferspec.conformance.inputs.paged_attention import (
     at_page_end,
     block_of_queries,
     blocks_of_queries,
+    hundreds_of_tokens,
     large_pools,
     long_context,
     misdirected,
@@ -28,6 +29,7 @@ from inferspec.conformance.inputs.paged_attention import (
     thousands_of_tokens,
     very_long_context,
     walked_pages,
+    whole_blocks,
 )
 from inferspec.conformance.properties import (
     bit_equal,
@@ -105,18 +107,32 @@ def test_long_contexts_of_large_heads_are_right(subject, call):
     subject.agrees(call)
 
 
+PAGES = {**{key: choices for key, choices in COMMON.items() if key != "leading_dims"}, "page_sizes": [16, 32]}
+"""What most servers have."""
+
+
 @requirement(
-    spec.PAGED_04,
-    routed=routed_pages(
-        contexts=thousands_of_tokens,
-        queries=["one"],
-        rows=(1, 2),
-        page_sizes=[16, 32, 64],
-        **{key: choices for key, choices in COMMON.items() if key != "leading_dims"},
-    ),
-    share=0.1,
+    spec.PAGED_04, routed=routed_pages(contexts=thousands_of_tokens, queries=["one"], rows=(1, 2), **PAGES), share=0.1
 )
 def test_a_token_of_common_heads_after_a_long_context_finds_its_key_in_pages(subject, routed):
+    call, expected = routed
+    subject.expects(call, expected)
+
+
+@requirement(
+    spec.PAGED_13, routed=routed_pages(contexts=hundreds_of_tokens, queries=["one"], rows=(3, 6), **PAGES), share=0.3
+)
+def test_tokens_of_common_heads_find_their_keys_in_a_batch(subject, routed):
+    call, expected = routed
+    subject.expects(call, expected)
+
+
+@requirement(
+    spec.PAGED_06,
+    routed=routed_pages(contexts=hundreds_of_tokens, chunk=whole_blocks, queries=["several"], rows=(1, 2), **PAGES),
+    share=0.3,
+)
+def test_chunks_of_common_heads_see_what_is_before_them_in_pages(subject, routed):
     call, expected = routed
     subject.expects(call, expected)
 

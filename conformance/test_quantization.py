@@ -7,6 +7,10 @@ from inferspec.conformance.inputs.linear import resized
 from inferspec.conformance.inputs.quantization import (
     HEAD,
     LINEAR,
+    PACKED,
+    a_few_tokens,
+    a_prompt,
+    a_token,
     beside_tiles,
     constant,
     dequantize_calls,
@@ -424,8 +428,23 @@ def test_several_tiles_each_way_are_right_when_not_transposed(subject, call):
     subject.agrees(call)
 
 
+@requirement(spec.QMM_06, call=product_calls(sizes=a_token, amplitude=(1.0,), **PACKED), share=0.3)
+def test_a_token_is_right_as_most_models_are_packed(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.QMM_06, call=product_calls(sizes=a_few_tokens, amplitude=(1.0,), **PACKED), share=0.3)
+def test_a_few_tokens_are_right_as_most_models_are_packed(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.QMM_06, call=product_calls(sizes=a_prompt, amplitude=(1.0,), **PACKED), share=0.3)
+def test_a_prompt_is_right_as_most_models_are_packed(subject, call):
+    subject.agrees(call)
+
+
 @requirement(
-    spec.QMM_06, call=product_calls(sizes=one_row_of_thousands, amplitude=(1.0,), leading_dims=[(1,)]), share=0.2
+    spec.QMM_06, call=product_calls(sizes=one_row_of_thousands, amplitude=(1.0,), leading_dims=[(1,)]), share=0.3
 )
 def test_a_single_row_of_many_features_is_right(subject, call):
     subject.agrees(call)

@@ -124,6 +124,11 @@ def of_one_half_row(argument: str) -> Callable[[Arguments], bool]:
     return lambda a: getattr(a, argument).dtype.name == "bfloat16" and one_row(a)
 
 
+def lacks_a_feature(holds: Callable[[Arguments], bool]) -> Change:
+    """One path, of calls of which `holds` is true, never writes the last feature of its result."""
+    return only_where(holds, leaves_unwritten(lambda out: out[..., :-1]))
+
+
 def drifts() -> Change:
     """A counter that should be local makes every repeated call a little larger."""
 

@@ -335,8 +335,19 @@ def prompts(pick: Pick) -> tuple[int, int]:
 
 def square_prompts(pick: Pick) -> tuple[int, int]:
     """Prompts from their first token on, of the lengths from which kernels have a path of their own."""
-    length = pick.one_of(64, 128, 65, 96, 130)
+    length = pick.one_of(64, 256, 65, 128, 130)
     return length, length
+
+
+def chunks_over_contexts(pick: Pick) -> tuple[int, int]:
+    """A chunk of a prompt after hundreds of tokens."""
+    length = pick.one_of(32, 64, 33)
+    return length, length + pick.one_of(256, 512, 200)
+
+
+def tokens_and_prompts(pick: Pick) -> tuple[int, int]:
+    """A token after hundreds of others, or a prompt."""
+    return pick.one_of((1, 300), (64, 64), (1, 1025), (96, 96))
 
 
 def one_over_many(pick: Pick) -> tuple[int, int]:
@@ -344,7 +355,7 @@ def one_over_many(pick: Pick) -> tuple[int, int]:
     return 1, pick.upto("keys", 1024, 4096, 1025, 2048, 2500)
 
 
-COMMON = {"dtypes": ["float16", "bfloat16"], "head_dims": [64, 128], "ratios": [4, 8, 1], "leading_dims": [(), (1,)]}
+COMMON = {"dtypes": ["float16", "bfloat16"], "head_dims": [64, 128], "ratios": [4, 8], "leading_dims": [(), (1,)]}
 """What most models have: kernels are written for it first."""
 
 

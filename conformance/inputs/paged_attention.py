@@ -57,6 +57,16 @@ def long_context(pick: Pick, page_size: int, length: int) -> int:
     return max(length, pick.one_of(33, 65, 100, 129, 150, 200, 257))
 
 
+def hundreds_of_tokens(pick: Pick, page_size: int, length: int) -> int:
+    """A context of many pages, no shorter than L."""
+    return max(length, pick.upto("context", 256, 300, 257))
+
+
+def whole_blocks(pick: Pick) -> int:
+    """Queries for whole blocks, or for part of one more."""
+    return pick.one_of(16, 64, 33, 32)
+
+
 def thousands_of_tokens(pick: Pick, page_size: int, length: int) -> int:
     """As a conversation has them."""
     return pick.upto("context", 1024, 2049, 1025, 1500, 2048)

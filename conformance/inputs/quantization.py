@@ -102,6 +102,31 @@ def one_row_of_thousands(pick: Pick, size: int) -> tuple[int, int, int]:
     return 1, pick.one_of(1024, 2048, 1025), fitting(pick, size, 1, 3)
 
 
+PACKED = {
+    "dtypes": ["float16", "bfloat16"],
+    "bits": [4, 8],
+    "group_sizes": [64, 128],
+    "leading_dims": [(1,)],
+    "transpose": [True],
+}
+"""How most models are packed: kernels are written for it first, and for each number of rows another one."""
+
+
+def a_token(pick: Pick, size: int) -> tuple[int, int, int]:
+    """A row, for whole tiles of outputs and of features, or for part of one more."""
+    return 1, pick.one_of(512, 520, 1024), fitting(pick, size, 512 // size, 1024 // size)
+
+
+def a_few_tokens(pick: Pick, size: int) -> tuple[int, int, int]:
+    """Rows as they are verified together."""
+    return pick.one_of(2, 3, 5, 8), pick.one_of(64, 66, 128), fitting(pick, size, 512 // size, 1024 // size)
+
+
+def a_prompt(pick: Pick, size: int) -> tuple[int, int, int]:
+    """Rows for whole tiles, or for part of one more."""
+    return pick.one_of(32, 64, 33, 100), pick.one_of(64, 96, 66), fitting(pick, size, 256 // size, 512 // size)
+
+
 def wide_layers(pick: Pick, size: int) -> tuple[int, int, int]:
     """Layers as wide as those of models, of many features or of many outputs, for one row or for a prompt."""
     return pick.one_of(1, 33), *pick.one_of((66, fitting(pick, size, 4224 // size, 640 // size)), (1030, 3))

@@ -140,6 +140,27 @@ def unwritten_past_sixteen(key: str) -> Change:
     return {"respond": respond}
 
 
+def in_common_heads(path: Callable[[Arguments], bool], key: str = "key") -> Callable[[Arguments], bool]:
+    """Whether a call takes a path of grouped heads of 128 dims in half precision. key: the argument whose heads are those
+    of keys."""
+
+    def holds(a: Arguments) -> bool:
+        grouped = a.query.ndim > 2 and a.query.shape[-3] >= 4 * max(getattr(a, key).shape[-3], 1)
+        return grouped and a.query.shape[-1] == 128 and a.query.dtype.itemsize == 2 and path(a)
+
+    return holds
+
+
+def chunk_after_context(a: Arguments) -> bool:
+    """Whether queries of a block follow a context of hundreds of tokens."""
+    return isinstance(a.mask, str) and a.query.shape[-2] >= 32 and a.key.shape[-2] >= a.query.shape[-2] + 200
+
+
+def masked_prompt(a: Arguments) -> bool:
+    """Whether a prompt has its mask as an array."""
+    return isinstance(a.mask, np.ndarray) and a.query.shape[-2] == a.key.shape[-2] >= 64
+
+
 def one_partial_result_for_a_group(key: str, longest: Callable[[Arguments], int]) -> Change:
     """The two passes over a long context, for one token and common heads, keep what a group's query heads summed in one
     place. key: the argument whose heads are those of keys; longest: the tokens of the longest context."""

@@ -190,6 +190,11 @@ def last_owner_alone(self: PagedAttention, a: Arguments, row: int, keys: int) ->
     return np.where(taken, -np.inf, CORE.bias(a, row, keys))
 
 
+def chunk_after_context(a: Arguments) -> bool:
+    """Whether queries of a block follow a context of hundreds of tokens."""
+    return a.query.shape[-2] >= 16 and bool((a.context_lens >= a.query.shape[-2] + 180).any())
+
+
 def follows_all_entries(self: Operation, a: Arguments) -> Any:
     """Every entry of the table is checked, or followed, whether a token needs it or not."""
     table = f64(a.block_table)

@@ -484,6 +484,18 @@ def whole_tiles_turned(x: np.ndarray, weights: np.ndarray, dtype: str) -> np.nda
     return product.reshape(*product.shape[:-1], -1, 32)[..., ::-1].reshape(product.shape)
 
 
+def as_most_models_are_packed(rows: range, outputs: int, features: int) -> Callable[[Arguments], bool]:
+    """Whether a product has so many rows, and at least so many outputs and features, in 4 bits, groups of 64 and half
+    precision."""
+
+    def holds(a: Arguments) -> bool:
+        packed = a.bits == 4 and a.group_size == 64 and a.transpose and a.x.dtype.itemsize == 2 and a.packed.ndim == 2
+        large = packed and a.packed.shape[0] >= outputs and a.x.shape[-1] >= features
+        return large and a.x.size // a.x.shape[-1] in rows
+
+    return holds
+
+
 def single_row_split_not_transposed(a: Arguments) -> bool:
     """Whether a product that is not transposed has one row of x, of 1024 features and more."""
     return not a.transpose and a.x.size == a.x.shape[-1] >= 1024

@@ -12,6 +12,7 @@ from inferspec.spec.mistakes import (
     drifts,
     first_row_for_all,
     ignores_strides,
+    lacks_a_feature,
     leaves_unwritten,
     mutates,
     only_where,
@@ -310,6 +311,20 @@ SDPA_FAULTS = (
         "in heads of 96 dims and more queries past the 128th see one future key",
         spec.ATTN_05,
         {"bias": changes.wide_heads_one_future},
+        ENGINEER,
+    ),
+    Fault(
+        "sdpa-common-chunks-lack-a-feature",
+        "in chunks after a long context the last feature of grouped heads of 128 dims, in half precision, is not written",
+        spec.ATTN_05,
+        lacks_a_feature(changes.in_common_heads(changes.chunk_after_context)),
+        ENGINEER,
+    ),
+    Fault(
+        "sdpa-common-masked-prompts-lack-a-feature",
+        "in prompts with a mask the last feature of grouped heads of 128 dims, in half precision, is not written",
+        spec.ATTN_06,
+        lacks_a_feature(changes.in_common_heads(changes.masked_prompt)),
         ENGINEER,
     ),
     Fault(

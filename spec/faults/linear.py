@@ -50,6 +50,7 @@ from inferspec.spec.mistakes import (
     drifts,
     first_row_for_all,
     ignores_strides,
+    lacks_a_feature,
     leaves_unwritten,
     mutates,
     of_one_half_row,
@@ -636,6 +637,13 @@ _SOFTMAX = (
         "an axis that does not exist is wrapped around",
         SMAX_11,
         {"guard": lambda self, a: None, "axis": changes.wrapped_axis},
+        TIRED,
+    ),
+    Fault(
+        "softmax-several-long-rows-lack-an-element",
+        "of several rows of more than 4096 logits, in half precision, the last element is not written",
+        SMAX_12,
+        lacks_a_feature(lambda a: a.x.ndim > 1 and a.x.dtype.itemsize == 2 and a.x.size > a.x.shape[a.axis] > 4096),
         TIRED,
     ),
     Fault(

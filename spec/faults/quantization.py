@@ -13,6 +13,7 @@ from inferspec.spec.mistakes import (
     drifts,
     first_row_for_all,
     ignores_strides,
+    lacks_a_feature,
     leaves_unwritten,
     mutates,
     of_one_half_row,
@@ -751,6 +752,20 @@ _MATMUL = (
         QMM_06,
         only_where(changes.many_each_way_not_transposed, leaves_unwritten(lambda out: out[..., :64])),
         f"{MLX}/issues/4201",
+    ),
+    *(
+        Fault(
+            f"quantized-matmul-common-{told}-lack-an-output",
+            f"the last output of {told} is not written, in 4 bits, groups of 64 and half precision",
+            QMM_06,
+            lacks_a_feature(changes.as_most_models_are_packed(*sizes)),
+            TIRED,
+        )
+        for told, sizes in {
+            "tokens": (range(1, 2), 512, 512),
+            "few-tokens": (range(2, 9), 64, 512),
+            "prompts": (range(32, 2**16), 64, 256),
+        }.items()
     ),
     Fault(
         "quantized-matmul-not-transposed-floor-64",
