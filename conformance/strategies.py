@@ -21,6 +21,9 @@ from inferspec.spec.numerics import numpy_dtype
 EDGES = (1, 2, 3, 5, 7, 8, 9, 31, 32, 33, 63, 64, 65, 95, 127, 128, 129, 255, 256, 257)
 """Sizes beside the tile and path thresholds of real kernels (PROPERTIES.md, recurring inputs)."""
 
+HALF = ["float16", "bfloat16"]
+"""What models are computed in: kernels are written for it first."""
+
 
 def in_reach(amplitude: float, dtype: str, most: float) -> float:
     """The amplitude; in float16 no more than `most`. So bfloat16 and float32 get what float16 cannot hold."""

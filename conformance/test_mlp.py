@@ -8,13 +8,14 @@ from inferspec.conformance.inputs.mlp import (
     beside_tiles,
     long_sums,
     many_rows,
+    of_models,
     one_row,
     square,
     swiglu_calls,
     tail_calls,
 )
 from inferspec.conformance.properties import depends_on_arguments_alone, keeps_arguments, refuses, returns
-from inferspec.conformance.strategies import among, in_views
+from inferspec.conformance.strategies import HALF, among, in_views
 from inferspec.conformance.suite import requirement
 from inferspec.spec import mlp as spec
 
@@ -142,6 +143,13 @@ def test_features_that_do_not_match_are_refused(subject, call, name, bad):
 def test_outputs_that_do_not_match_are_refused(subject, call, name, rows):
     array = call.arguments[name]
     refuses(subject, call.having(**{name: resized(array, 0, 1 if rows == "one" else len(array) + 1)}))
+
+
+@requirement(
+    spec.MLP_12, call=swiglu_calls(sizes=of_models, amplitude=(1.0,), leading_dims=[(1,)], dtypes=HALF), share=0.3
+)
+def test_tokens_and_prompts_of_models_are_right(subject, call):
+    subject.agrees(call)
 
 
 @requirement(spec.MLP_12, call=swiglu_calls(sizes=beside_tiles, amplitude=(1.0,)), share=1.5)

@@ -10,6 +10,7 @@ from inferspec.conformance.inputs.quantization import (
     PACKED,
     a_few_tokens,
     a_prompt,
+    a_table,
     a_token,
     beside_tiles,
     constant,
@@ -63,6 +64,8 @@ weights = quantize_calls(**PLAIN)
 matrices = dequantize_calls(**PLAIN)
 layers = product_calls(operation=LINEAR)
 heads = product_calls(operation=HEAD)
+LAYER = {key: choices for key, choices in PACKED.items() if key != "transpose"}
+PARTS = {key: choices for key, choices in LAYER.items() if key != "leading_dims"}
 
 SINGLE = {"dtypes": ["bfloat16"], "leading_dims": [(), (1,)]}
 """A single row or token, as in decoding."""
@@ -193,6 +196,11 @@ def test_rows_of_broken_groups_are_refused(subject, call, more):
     refuses(subject, call.having(w=resized(w, -1, w.shape[-1] + more)))
 
 
+@requirement(spec.QUANT_11, call=weights(sizes=a_prompt, values=(trained,), **PARTS), share=0.3)
+def test_matrices_of_models_are_quantised_as_most_are(subject, call):
+    round_trips(subject, call)
+
+
 @requirement(spec.QUANT_11, call=weights(sizes=beside_tiles, values=(trained,)), share=0.6)
 def test_any_number_of_rows_and_groups_comes_back(subject, call):
     round_trips(subject, call)
@@ -319,6 +327,11 @@ def test_parts_that_do_not_belong_together_are_refused(subject, call, bad):
 @requirement(spec.DEQ_09, call=matrices(sizes=several_groups), part=among(["biases", "scales"]), share=0.2)
 def test_one_group_does_not_stand_for_all(subject, call, part):
     refuses(subject, broadcast(call, part))
+
+
+@requirement(spec.DEQ_10, call=matrices(sizes=a_prompt, **PARTS), share=0.3)
+def test_matrices_of_models_are_restored_as_most_are_packed(subject, call):
+    subject.agrees(call)
 
 
 @requirement(spec.DEQ_10, call=matrices(sizes=beside_tiles), share=0.6)
@@ -613,6 +626,21 @@ def test_a_layer_takes_a_batch_row_by_row(subject, reading):
     subject.expects(*reading)
 
 
+@requirement(spec.QLIN_04, call=layers(sizes=a_token, amplitude=(1.0,), **LAYER), share=0.3)
+def test_a_token_is_right_in_a_layer_as_most_are_packed(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.QLIN_04, call=layers(sizes=a_few_tokens, amplitude=(1.0,), **LAYER), share=0.3)
+def test_a_few_tokens_are_right_in_a_layer_as_most_are_packed(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.QLIN_04, call=layers(sizes=a_prompt, amplitude=(1.0,), **LAYER), share=0.3)
+def test_a_prompt_is_right_in_a_layer_as_most_are_packed(subject, call):
+    subject.agrees(call)
+
+
 @requirement(spec.QLIN_04, call=layers(sizes=beside_tiles, leading_dims=BATCHES), share=0.3)
 def test_layers_of_any_size_take_any_number_of_rows(subject, call):
     subject.agrees(call)
@@ -715,6 +743,11 @@ def test_tokens_of_any_shape_give_rows_in_their_places(subject, call):
     subject.agrees(call)
 
 
+@requirement(spec.QEMB_03, call=lookup_calls(sizes=a_table, **LAYER), share=0.3)
+def test_tokens_are_looked_up_as_most_tables_are_packed(subject, call):
+    subject.agrees(call)
+
+
 @requirement(spec.QEMB_03, call=lookup_calls(sizes=many_tokens, leading_dims=[(1,), (2,)]), share=0.1)
 def test_thousands_of_tokens_give_rows_in_their_places(subject, call):
     subject.agrees(call)
@@ -794,6 +827,21 @@ def test_logits_of_thousands_of_features_are_summed_in_float32(subject, call):
 @requirement(spec.QEMB_11, reading=reading_products(operation=HEAD, leading_dims=[(), *BATCHES]), share=0.6)
 def test_logits_of_a_batch_are_those_of_its_rows(subject, reading):
     subject.expects(*reading)
+
+
+@requirement(spec.QEMB_11, call=heads(sizes=a_token, amplitude=(1.0,), **LAYER), share=0.3)
+def test_the_logits_of_a_token_are_right_as_most_heads_are_packed(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.QEMB_11, call=heads(sizes=a_few_tokens, amplitude=(1.0,), **LAYER), share=0.3)
+def test_the_logits_of_a_few_tokens_are_right_as_most_heads_are_packed(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.QEMB_11, call=heads(sizes=a_prompt, amplitude=(1.0,), **LAYER), share=0.3)
+def test_the_logits_of_a_prompt_are_right_as_most_heads_are_packed(subject, call):
+    subject.agrees(call)
 
 
 @requirement(spec.QEMB_11, call=heads(sizes=beside_tiles, leading_dims=BATCHES), share=0.3)

@@ -8,18 +8,18 @@ from inferspec.conformance.inputs.rms_norm import (
     many_rows,
     middle,
     misfits,
+    of_heads,
     rms_calls,
     uneven_rows,
     wide,
 )
 from inferspec.conformance.properties import depends_on_arguments_alone, keeps_arguments, refuses, returns
-from inferspec.conformance.strategies import among, in_views
+from inferspec.conformance.strategies import HALF, among, in_views
 from inferspec.conformance.suite import requirement
 from inferspec.spec import rms_norm as spec
 from inferspec.spec.contract import Answer
 from inferspec.spec.numerics import f64
 
-HALF = ["float16", "bfloat16"]
 BATCHES = [(2,), (2, 3), (33,), (2, 1, 3), (9, 2)]
 
 
@@ -110,6 +110,15 @@ def test_what_is_not_finite_stays_in_its_row(subject, call, value):
 
 @requirement(spec.RMS_09, call=uneven_rows(sizes=beside_tiles))
 def test_sizes_beside_tiles_are_right(subject, call):
+    subject.agrees(call)
+
+
+@requirement(
+    spec.RMS_09,
+    call=uneven_rows(sizes=of_heads, leading_dims=[(33,), (130,), (2, 3), (9, 2)], dtypes=HALF),
+    share=0.3,
+)
+def test_heads_of_models_are_right(subject, call):
     subject.agrees(call)
 
 

@@ -19,14 +19,16 @@ from inferspec.conformance.inputs.rope import (
     other_tables,
     outside_the_table,
     prefill,
+    prompts_of_models,
     queries_and_keys,
     rope_calls,
     several_rows,
     starts_of,
+    tokens_of_models,
     two_turns,
 )
 from inferspec.conformance.properties import depends_on_arguments_alone, keeps_arguments, refuses, returns
-from inferspec.conformance.strategies import among, in_views
+from inferspec.conformance.strategies import HALF, among, in_views
 from inferspec.conformance.suite import requirement
 from inferspec.spec import rope as spec
 from inferspec.spec.contract import Answer
@@ -288,6 +290,19 @@ def test_offsets_that_do_not_fit_are_refused(subject, call):
 
 @requirement(spec.ROPE_21, call=rope_calls(sizes=beside_tiles, amplitude=(1.0,)))
 def test_sizes_beside_tiles_are_right(subject, call):
+    subject.agrees(call)
+
+
+OF_MODELS = {"dtypes": HALF, "head_dims": [64, 128], "partial": [False], "amplitude": (1.0,)}
+
+
+@requirement(spec.ROPE_21, call=rope_calls(sizes=tokens_of_models, starts=(5, 1000, 4096), **OF_MODELS), share=0.3)
+def test_tokens_of_models_are_right_at_any_position(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.ROPE_21, call=rope_calls(sizes=prompts_of_models, **OF_MODELS), share=0.3)
+def test_prompts_of_models_are_right(subject, call):
     subject.agrees(call)
 
 

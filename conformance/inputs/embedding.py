@@ -68,6 +68,11 @@ def beside_tiles(pick: Pick) -> tuple[int, int, int]:
     )
 
 
+def a_token(pick: Pick) -> tuple[int, int, int]:
+    """A row, whose logits fill many tiles, or part of one more."""
+    return 1, pick.upto("vocabulary", 1024, 1000, 2050), pick.upto("features", 64, 128, 130)
+
+
 def many_tokens(pick: Pick) -> tuple[int, int, int]:
     """Prompts of a thousand tokens, and more than 16 bits count."""
     return pick.one_of(1025, 2049, 5000, 65537), pick.size(3, 9), pick.size(1, 2)

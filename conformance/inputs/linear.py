@@ -94,6 +94,11 @@ def many_rows(pick: Pick) -> tuple[int, int, int]:
     return pick.one_of(*MORE_THAN_16_BITS), pick.size(2, 3), pick.size(1, 2)
 
 
+def a_token(pick: Pick) -> tuple[int, int, int]:
+    """A row, for whole tiles of features and outputs, or for part of one more."""
+    return 1, pick.upto("features", 512, 128, 130), pick.one_of(512, 1024, 520)
+
+
 def long_sums(pick: Pick) -> tuple[int, int, int]:
     """Thousands of features, of a few rows as in decoding or of many as in a prompt."""
     rows = pick.one_of(1, 33, 2)

@@ -58,6 +58,11 @@ def beside_tiles(pick: Pick) -> tuple[int, int, int]:
     return pick.size(1, 4), *pick.one_of((other, size), (size, other), (many, 66), (130, many), (wide, 5))
 
 
+def of_models(pick: Pick) -> tuple[int, int, int]:
+    """A token, a few, or a prompt, of more dims and hidden dims than a tile has."""
+    return pick.one_of(1, 32, 5), pick.upto("features", 128, 64, 130), pick.upto("features", 256, 384, 260)
+
+
 @calls
 def swiglu_calls(pick: Pick, sizes: Sizes = small, amplitude: tuple[float, ...] = (1.0, 0.1, 1.5)) -> Call:
     """A gated MLP on normal data, gates of a few units and both signs."""

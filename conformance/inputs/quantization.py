@@ -11,7 +11,7 @@ import numpy as np
 from inferspec.conformance.calls import Call
 from inferspec.conformance.inputs.embedding import LARGE, with_borders
 from inferspec.conformance.inputs.linear import with_rows
-from inferspec.conformance.strategies import EDGES, Pick, calls, in_reach
+from inferspec.conformance.strategies import EDGES, HALF, Pick, calls, in_reach
 from inferspec.spec.numerics import f64, largest, round_to
 from inferspec.spec.quantization import restored
 
@@ -103,7 +103,7 @@ def one_row_of_thousands(pick: Pick, size: int) -> tuple[int, int, int]:
 
 
 PACKED = {
-    "dtypes": ["float16", "bfloat16"],
+    "dtypes": HALF,
     "bits": [4, 8],
     "group_sizes": [64, 128],
     "leading_dims": [(1,)],
@@ -125,6 +125,11 @@ def a_few_tokens(pick: Pick, size: int) -> tuple[int, int, int]:
 def a_prompt(pick: Pick, size: int) -> tuple[int, int, int]:
     """Rows for whole tiles, or for part of one more."""
     return pick.one_of(32, 64, 33, 100), pick.one_of(64, 96, 66), fitting(pick, size, 256 // size, 512 // size)
+
+
+def a_table(pick: Pick, size: int) -> tuple[int, int, int]:
+    """A prompt's tokens, of a vocabulary of more rows than a tile has."""
+    return pick.one_of(1, 33), pick.one_of(1000, 1030), fitting(pick, size, 256 // size, 512 // size)
 
 
 def wide_layers(pick: Pick, size: int) -> tuple[int, int, int]:

@@ -44,6 +44,11 @@ def beside_tiles(pick: Pick) -> int:
     return pick.upto("features", *EDGES, *WIDE)
 
 
+def of_heads(pick: Pick) -> int:
+    """The features of a head, which some models normalise."""
+    return pick.upto("features", 128, 64)
+
+
 def beside_brackets(pick: Pick) -> int:
     """Sizes beside and inside the brackets in which kernels share a group of threads in another way."""
     return pick.upto("features", 255, 256, 257, 300, 384, 511, 512, 513, 1023, 1024, 1025, 1100)

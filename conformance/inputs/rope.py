@@ -59,6 +59,16 @@ def long(pick: Pick) -> tuple[int, int, int]:
     return 1, pick.one_of(300, 1000, 2050, 5000), 1
 
 
+def tokens_of_models(pick: Pick) -> tuple[int, int, int]:
+    """A token for each of some rows, with as many heads as models have."""
+    return pick.one_of(2, 1, 4), 1, pick.one_of(8, 16, 4)
+
+
+def prompts_of_models(pick: Pick) -> tuple[int, int, int]:
+    """Prompts that kernels take in blocks, with as many heads as models have."""
+    return pick.one_of(1, 2), pick.one_of(64, 130, 65), pick.one_of(8, 4)
+
+
 def many_heads(pick: Pick) -> tuple[int, int, int]:
     """More heads of tokens than 16 bits count: those of a long prompt, or of many rows that decode."""
     return pick.one_of((1, 4099, 16), (3, 7300, 3), (8200, 1, 8), (2051, 1, 32))

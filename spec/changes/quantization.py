@@ -489,11 +489,46 @@ def as_most_models_are_packed(rows: range, outputs: int, features: int) -> Calla
     precision."""
 
     def holds(a: Arguments) -> bool:
-        packed = a.bits == 4 and a.group_size == 64 and a.transpose and a.x.dtype.itemsize == 2 and a.packed.ndim == 2
+        packed = (
+            a.bits == 4
+            and a.group_size == 64
+            and getattr(a, "transpose", True)
+            and a.x.dtype.itemsize == 2
+            and a.packed.ndim == 2
+        )
         large = packed and a.packed.shape[0] >= outputs and a.x.shape[-1] >= features
         return large and a.x.size // a.x.shape[-1] in rows
 
     return holds
+
+
+def table_as_most_are_packed(a: Arguments) -> bool:
+    """Whether a matrix of many rows and of 8 groups of 64 and more is packed in 4 bits, in half precision."""
+    grid = a.scales.shape
+    return (
+        a.bits == 4
+        and a.group_size == 64
+        and a.scales.dtype.itemsize == 2
+        and len(grid) == 2
+        and grid[0] >= 64 <= 8 * grid[1]
+    )
+
+
+def last_group_unwritten(self: Operation, a: Arguments) -> Any:
+    """The last scale and bias of each row are zeros, where a matrix of models is packed as most are."""
+    found = Operation.respond(self, a)
+    if (
+        a.bits == 4
+        and a.group_size == 64
+        and a.w.dtype.itemsize == 2
+        and a.w.ndim == 2
+        and min(a.w.shape) >= 64
+        and a.w.shape[-1] >= 512
+    ):
+        for part in ("scales", "biases"):
+            found[part] = np.array(found[part])
+            found[part][..., -1] = 0
+    return found
 
 
 def single_row_split_not_transposed(a: Arguments) -> bool:

@@ -34,6 +34,7 @@ from inferspec.spec.mistakes import (
     drifts,
     first_row_for_all,
     ignores_strides,
+    lacks_a_feature,
     leaves_unwritten,
     mutates,
     of_one_half_row,
@@ -317,6 +318,15 @@ FAULTS: tuple[Fault, ...] = (
         EMB_18,
         {"guard_features": lambda self, a: None, "respond": changes.features_fitted},
         "PROPERTIES X9",
+    ),
+    Fault(
+        "head-tokens-lack-an-id",
+        "of a single row, in half precision, the last of a thousand logits and more is not written",
+        EMB_19,
+        lacks_a_feature(
+            lambda a: a.x.dtype.itemsize == 2 and a.x.size == a.x.shape[-1] >= 64 and len(a.weight) >= 1000
+        ),
+        TIRED,
     ),
     Fault(
         "as-linear-short-columns",

@@ -173,6 +173,15 @@ _LINEAR = (
     ),
     Fault("linear-bias-strides", "bias is read as if it were contiguous", LIN_05, ignores_strides("bias"), TIRED),
     Fault(
+        "linear-tokens-lack-an-output",
+        "of a single row, in half precision, the last of 512 outputs and more is not written",
+        LIN_06,
+        lacks_a_feature(
+            lambda a: a.x.dtype.itemsize == 2 and a.x.size == a.x.shape[-1] >= 128 and len(a.weight) >= 512
+        ),
+        TIRED,
+    ),
+    Fault(
         "linear-feature-tail-dropped",
         "features past the last whole vector of 8 are not read",
         LIN_06,

@@ -13,6 +13,7 @@ from inferspec.spec.mistakes import (
     drifts,
     first_row_for_all,
     ignores_strides,
+    lacks_a_feature,
     leaves_unwritten,
     mutates,
     of_one_row,
@@ -225,6 +226,15 @@ FAULTS: tuple[Fault, ...] = (
         MLP_11,
         {"guard": lambda self, a: None, "respond": changes.fits_anything},
         "PROPERTIES X9",
+    ),
+    Fault(
+        "mlp-tokens-of-models-lack-a-feature",
+        "of a single token, in half precision, the last feature is not written where all dims fill several tiles",
+        MLP_12,
+        lacks_a_feature(
+            lambda a: a.x.dtype.itemsize == 2 and a.x.size == a.x.shape[-1] >= 128 and a.hidden_dims >= 256
+        ),
+        TIRED,
     ),
     Fault(
         "mlp-hidden-tail",

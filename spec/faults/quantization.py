@@ -93,6 +93,13 @@ from inferspec.spec.quantization import (
     QUANT_12,
 )
 
+AS_MOST_ARE = {
+    "tokens": (range(1, 2), 512, 512),
+    "few-tokens": (range(2, 9), 64, 512),
+    "prompts": (range(32, 2**16), 64, 256),
+}
+"""Numbers of rows, and the least outputs and features, of the paths that kernels have for most models."""
+
 MLX_LM = "https://github.com/ml-explore/mlx-lm"
 SPLIT_NIBBLES = "https://github.com/kekzl/imp/pull/722"
 PREFIX_LOST = "https://github.com/mflux-community/mflux/pull/489"
@@ -267,6 +274,13 @@ _QUANTIZE = (
         QUANT_10,
         {"guard_grid": lambda self, a: None, "respond": changes.any_group},
         "PROPERTIES X9",
+    ),
+    Fault(
+        "quantize-common-matrices-lack-a-group",
+        "the last scale and bias of a row are not written, in 4 bits, groups of 64 and half precision",
+        QUANT_11,
+        {"respond": changes.last_group_unwritten},
+        TIRED,
     ),
     Fault(
         "quantize-whole-blocks-of-rows",
@@ -527,6 +541,13 @@ _DEQUANTIZE = (
         "PROPERTIES X9",
     ),
     Fault(
+        "dequantize-common-matrices-lack-a-feature",
+        "the last feature of a matrix of 64 rows and more is not written, in 4 bits, groups of 64 and half precision",
+        DEQ_10,
+        lacks_a_feature(changes.table_as_most_are_packed),
+        TIRED,
+    ),
+    Fault(
         "dequantize-rows-in-16-bits",
         "rows past 32768 are not written",
         DEQ_10,
@@ -761,11 +782,7 @@ _MATMUL = (
             lacks_a_feature(changes.as_most_models_are_packed(*sizes)),
             TIRED,
         )
-        for told, sizes in {
-            "tokens": (range(1, 2), 512, 512),
-            "few-tokens": (range(2, 9), 64, 512),
-            "prompts": (range(32, 2**16), 64, 256),
-        }.items()
+        for told, sizes in AS_MOST_ARE.items()
     ),
     Fault(
         "quantized-matmul-not-transposed-floor-64",
@@ -958,6 +975,16 @@ _LAYER = (
         {"add": lambda self, product, bias: product},
         TIRED,
     ),
+    *(
+        Fault(
+            f"quantized-linear-common-{told}-lack-an-output",
+            f"the last output of {told} is not written, in 4 bits, groups of 64 and half precision",
+            QLIN_04,
+            lacks_a_feature(changes.as_most_models_are_packed(*sizes)),
+            TIRED,
+        )
+        for told, sizes in AS_MOST_ARE.items()
+    ),
     Fault(
         "quantized-linear-one-tile-of-rows",
         "rows past the first tile of 32 are not written",
@@ -1125,6 +1152,13 @@ _EMBEDDING = (
         TIRED,
     ),
     Fault(
+        "quantized-lookup-common-tables-lack-a-feature",
+        "the last feature of a table of 64 rows and more is not written, in 4 bits, groups of 64 and half precision",
+        QEMB_03,
+        lacks_a_feature(changes.table_as_most_are_packed),
+        TIRED,
+    ),
+    Fault(
         "quantized-embedding-tokens-of-one-group",
         "tokens past the 1024th, which one group of threads does not reach, give nothing",
         QEMB_03,
@@ -1225,6 +1259,16 @@ _EMBEDDING = (
         QEMB_10,
         changes.with_product(changes.in_dtype),
         TIRED,
+    ),
+    *(
+        Fault(
+            f"quantized-head-common-{told}-lack-an-output",
+            f"the last output of {told} is not written, in 4 bits, groups of 64 and half precision",
+            QEMB_11,
+            lacks_a_feature(changes.as_most_models_are_packed(*sizes)),
+            TIRED,
+        )
+        for told, sizes in AS_MOST_ARE.items()
     ),
     Fault(
         "quantized-head-batch-stride",
