@@ -79,7 +79,7 @@ def shown(
     keys: np.ndarray,
     values: np.ndarray,
     mask: np.ndarray,
-    idle: Collection[int],
+    idle: Collection[int] = (),
     dtype: np.dtype[Any] | None = None,
 ) -> dict[str, Any]:
     """What can be seen of keys B×H×S×D_k, values B×H×S×D_v and mask B×1×M×S, so that two right answers are one.

@@ -100,6 +100,13 @@ def test_what_is_hidden_must_be_finite(poison, which):
     assert shown(*batch)["finite"] == 1
 
 
+def test_what_idle_slots_see_is_counted_and_shown_nowhere_else():
+    hidden, seen = pair(3, 0, columns=3), pair(3, 2, columns=3)
+    first, second = (shown(*batch[:2], mask, idle=[1]) for batch, mask in ((hidden, hidden[2]), (hidden, seen[2])))
+    assert (first.pop("seen_by_idle"), second.pop("seen_by_idle")) == (0, 2)
+    assert all(np.array_equal(first[name], second[name]) for name in first)
+
+
 def test_shapes_that_do_not_fit_stay_as_they_are():
     keys, values, mask = pair(3, 1, columns=3)
     assert shown(keys, values, mask[:, 0])["mask"].shape == (2, 1, 3)

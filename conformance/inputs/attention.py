@@ -335,24 +335,24 @@ def prompts(pick: Pick) -> tuple[int, int]:
 
 def square_prompts(pick: Pick) -> tuple[int, int]:
     """Prompts from their first token on, of the lengths from which kernels have a path of their own."""
-    length = pick.one_of(64, 256, 65, 128, 130)
+    length = pick.one_of(64, 65, 80)
     return length, length
 
 
 def chunks_over_contexts(pick: Pick) -> tuple[int, int]:
     """A chunk of a prompt after hundreds of tokens."""
-    length = pick.one_of(32, 64, 33)
-    return length, length + pick.one_of(256, 512, 200)
+    length = pick.one_of(32, 33)
+    return length, length + 200
 
 
 def tokens_and_prompts(pick: Pick) -> tuple[int, int]:
     """A token after hundreds of others, or a prompt."""
-    return pick.one_of((1, 300), (64, 64), (1, 1025), (96, 96))
+    return pick.one_of((1, 300), (64, 64), (1, 1025), (65, 65))
 
 
 def one_over_many(pick: Pick) -> tuple[int, int]:
     """A token that is generated after a long context."""
-    return 1, pick.upto("keys", 1024, 4096, 1025, 2048, 2500)
+    return 1, pick.upto("keys", 1024, 2048, 1025, 2500)
 
 
 COMMON = {"dtypes": HALF, "head_dims": [64, 128], "ratios": [4, 8], "leading_dims": [(), (1,)]}
