@@ -564,6 +564,20 @@ _DEQUANTIZE = (
 )
 
 
+def _unwritten_on_common_paths(prefix: str, requirement: Requirement) -> list[Fault]:
+    """One for each path that kernels have for most models."""
+    return [
+        Fault(
+            f"{prefix}-common-{told}-lack-an-output",
+            f"the last output of {told} is not written, in 4 bits, groups of 64 and half precision",
+            requirement,
+            lacks_a_feature(changes.as_most_models_are_packed(*sizes)),
+            TIRED,
+        )
+        for told, sizes in AS_MOST_ARE.items()
+    ]
+
+
 def _faults_of_products(
     name: str, strided: Requirement, dtype: Requirement, unchanged: Requirement, alone: Requirement
 ) -> tuple[Fault, ...]:
@@ -774,16 +788,7 @@ _MATMUL = (
         only_where(changes.many_each_way_not_transposed, leaves_unwritten(lambda out: out[..., :64])),
         f"{MLX}/issues/4201",
     ),
-    *(
-        Fault(
-            f"quantized-matmul-common-{told}-lack-an-output",
-            f"the last output of {told} is not written, in 4 bits, groups of 64 and half precision",
-            QMM_06,
-            lacks_a_feature(changes.as_most_models_are_packed(*sizes)),
-            TIRED,
-        )
-        for told, sizes in AS_MOST_ARE.items()
-    ),
+    *_unwritten_on_common_paths("quantized-matmul", QMM_06),
     Fault(
         "quantized-matmul-not-transposed-floor-64",
         "where a single row of a product that is not transposed is split, outputs past the last whole tile of 64 are zeros",
@@ -975,16 +980,7 @@ _LAYER = (
         {"add": lambda self, product, bias: product},
         TIRED,
     ),
-    *(
-        Fault(
-            f"quantized-linear-common-{told}-lack-an-output",
-            f"the last output of {told} is not written, in 4 bits, groups of 64 and half precision",
-            QLIN_04,
-            lacks_a_feature(changes.as_most_models_are_packed(*sizes)),
-            TIRED,
-        )
-        for told, sizes in AS_MOST_ARE.items()
-    ),
+    *_unwritten_on_common_paths("quantized-linear", QLIN_04),
     Fault(
         "quantized-linear-one-tile-of-rows",
         "rows past the first tile of 32 are not written",
@@ -1260,16 +1256,7 @@ _EMBEDDING = (
         changes.with_product(changes.in_dtype),
         TIRED,
     ),
-    *(
-        Fault(
-            f"quantized-head-common-{told}-lack-an-output",
-            f"the last output of {told} is not written, in 4 bits, groups of 64 and half precision",
-            QEMB_11,
-            lacks_a_feature(changes.as_most_models_are_packed(*sizes)),
-            TIRED,
-        )
-        for told, sizes in AS_MOST_ARE.items()
-    ),
+    *_unwritten_on_common_paths("quantized-head", QEMB_11),
     Fault(
         "quantized-head-batch-stride",
         "batches are written one row apart instead of M rows apart",
