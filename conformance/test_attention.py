@@ -432,6 +432,11 @@ def test_the_last_queries_alone_attend_as_in_the_whole(subject, call, drop):
         raise Nonconformance("the last queries alone give other rows than the whole", call)
 
 
+@requirement(spec.CMASK_01, call=mask_calls(chunk=True), share=0.3)
+def test_the_causal_mask_of_prompts_and_chunks_is_aligned_bottom_right(subject, call):
+    _aligned(subject, call)
+
+
 @requirement(spec.CMASK_01, call=mask_calls())
 def test_the_causal_mask_is_aligned_bottom_right(subject, call):
     _aligned(subject, call)

@@ -5,6 +5,7 @@ import numpy as np
 from inferspec.conformance.inputs.linear import (
     MORE_THAN_16_BITS,
     WIDE,
+    a_few_tokens,
     a_token,
     alike,
     beside_tiles,
@@ -139,6 +140,13 @@ def test_sizes_beside_tiles_are_right(subject, call):
     spec.LIN_06, call=linear_calls(sizes=a_token, amplitude=(1.0,), leading_dims=[(1,)], dtypes=HALF), share=0.3
 )
 def test_a_token_of_a_model_is_right(subject, call):
+    subject.agrees(call)
+
+
+@requirement(
+    spec.LIN_06, call=linear_calls(sizes=a_few_tokens, amplitude=(1.0,), leading_dims=[(1,)], dtypes=HALF), share=0.3
+)
+def test_a_few_tokens_of_a_model_are_right(subject, call):
     subject.agrees(call)
 
 

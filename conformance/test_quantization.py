@@ -65,6 +65,7 @@ matrices = dequantize_calls(**PLAIN)
 layers = product_calls(operation=LINEAR)
 heads = product_calls(operation=HEAD)
 LAYER = {key: choices for key, choices in PACKED.items() if key != "transpose"}
+"""As most are packed: what a layer, a head or a table has of it, and what a matrix has."""
 PARTS = {key: choices for key, choices in LAYER.items() if key != "leading_dims"}
 
 SINGLE = {"dtypes": ["bfloat16"], "leading_dims": [(), (1,)]}

@@ -341,8 +341,8 @@ def square_prompts(pick: Pick) -> tuple[int, int]:
 
 def chunks_over_contexts(pick: Pick) -> tuple[int, int]:
     """A chunk of a prompt after hundreds of tokens."""
-    length = pick.one_of(32, 33)
-    return length, length + 200
+    length = pick.one_of(32, 64, 33)
+    return length, length + pick.one_of(256, 512, 200)
 
 
 def tokens_and_prompts(pick: Pick) -> tuple[int, int]:
@@ -368,14 +368,17 @@ def many_rows(pick: Pick) -> Call:
 
 
 @calls
-def mask_calls(pick: Pick, empty: bool = False, many: bool = False) -> Call:
-    """causal_mask of any lengths. many: of thousands of keys."""
+def mask_calls(pick: Pick, empty: bool = False, many: bool = False, chunk: bool = False) -> Call:
+    """causal_mask of any lengths. many: of thousands of keys; chunk: of a prompt, or of a part of one after a context."""
     low = 0 if empty else 1
     longer = (33, 65, 130, 257, 300, 1030)
     length = pick.one_of(pick.size(low, 12), pick.size(low, 12), pick.one_of(*longer))
     keys = pick.one_of(pick.size(low, 12), pick.size(low, 12), pick.one_of(*longer))
     if many:
         length, keys = pick.size(2, 12), pick.one_of(4100, 4097, 8200)
+    if chunk:
+        length = pick.one_of(64, 65, 130)
+        keys = length + pick.one_of(200, 0, 257)
     return pick.call("causal_mask", L=length, S=keys, dtype=pick("dtypes"))
 
 

@@ -84,6 +84,12 @@ def longer_than_keys(pick: Pick) -> tuple[int, int]:
     return length, pick.size(1, length - 1)
 
 
+def short_chunks(pick: Pick) -> tuple[int, int]:
+    """A chunk of a prompt after many tiles of keys."""
+    length = pick.one_of(32, 33)
+    return length, length + 200
+
+
 def beside_splits(pick: Pick) -> tuple[int, int]:
     """Few queries over so many keys that kernels share them out: beside the numbers from which they do."""
     return pick.one_of(1, 1, 1, 2), pick.upto("keys", 257, 512, 1023, 1024, 1025, 2047, 2048, 2049)

@@ -96,7 +96,12 @@ def many_rows(pick: Pick) -> tuple[int, int, int]:
 
 def a_token(pick: Pick) -> tuple[int, int, int]:
     """A row, for whole tiles of features and outputs, or for part of one more."""
-    return 1, pick.upto("features", 512, 128, 130), pick.one_of(512, 1024, 520)
+    return 1, pick.upto("features", 512, 2048, 130), pick.one_of(512, 1024, 520)
+
+
+def a_few_tokens(pick: Pick) -> tuple[int, int, int]:
+    """Rows as they are verified together."""
+    return pick.one_of(2, 3, 5, 8), pick.upto("features", 512, 130, 1024), pick.one_of(64, 66, 512)
 
 
 def long_sums(pick: Pick) -> tuple[int, int, int]:
