@@ -114,7 +114,7 @@ def test_causal_rows_reach_their_last_visible_key_and_no_further(subject, routed
     subject.expects(call, expected, where=seeing(call))
 
 
-@requirement(spec.ATTN_05, routed=routed_attention(masks=["causal"], shapes=chunks_over_contexts, **COMMON), share=0.3)
+@requirement(spec.ATTN_05, routed=routed_attention(masks=["causal"], shapes=chunks_over_contexts, **COMMON), share=0.45)
 def test_chunks_of_common_heads_after_a_long_context_are_causal(subject, routed):
     call, expected = routed
     subject.expects(call, expected)
@@ -173,7 +173,7 @@ def test_the_causal_mask_of_whole_prompts_may_be_an_array(subject, call, encodin
     subject.agrees(causal_as_array(call, kind), where=seeing(call))
 
 
-@requirement(spec.ATTN_06, routed=routed_attention(masks=ENCODINGS, shapes=tokens_and_prompts, **COMMON), share=0.3)
+@requirement(spec.ATTN_06, routed=routed_attention(masks=ENCODINGS, shapes=tokens_and_prompts, **COMMON), share=0.8)
 def test_masks_hide_the_most_tempting_key_from_common_heads(subject, routed):
     call, expected = routed
     subject.expects(call, expected)

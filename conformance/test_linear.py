@@ -34,7 +34,7 @@ from inferspec.conformance.inputs.linear import (
     wide,
 )
 from inferspec.conformance.properties import depends_on_arguments_alone, keeps_arguments, refuses, returns
-from inferspec.conformance.strategies import HALF, among, in_views
+from inferspec.conformance.strategies import among, in_views
 from inferspec.conformance.suite import requirement
 from inferspec.conformance.trial import Nonconformance
 from inferspec.spec import linear as spec
@@ -136,16 +136,12 @@ def test_sizes_beside_tiles_are_right(subject, call):
     subject.agrees(call)
 
 
-@requirement(
-    spec.LIN_06, call=linear_calls(sizes=a_token, amplitude=(1.0,), leading_dims=[(1,)], dtypes=HALF), share=0.3
-)
+@requirement(spec.LIN_06, call=linear_calls(sizes=a_token, amplitude=(1.0,), leading_dims=[(1,)]), share=0.3)
 def test_a_token_of_a_model_is_right(subject, call):
     subject.agrees(call)
 
 
-@requirement(
-    spec.LIN_06, call=linear_calls(sizes=a_few_tokens, amplitude=(1.0,), leading_dims=[(1,)], dtypes=HALF), share=0.3
-)
+@requirement(spec.LIN_06, call=linear_calls(sizes=a_few_tokens, amplitude=(1.0,), leading_dims=[(1,)]), share=0.3)
 def test_a_few_tokens_of_a_model_are_right(subject, call):
     subject.agrees(call)
 
@@ -433,7 +429,7 @@ def test_an_axis_that_x_does_not_have_is_refused(subject, call, beyond, negative
 
 @requirement(
     spec.SMAX_12,
-    call=softmax_calls(lengths=(4097, 8192, 5000), leading_dims=[(2,), (2, 3)], dtypes=HALF),
+    call=softmax_calls(lengths=(4097, 8192, 5000), leading_dims=[(2,), (2, 3)]),
     share=0.3,
 )
 def test_several_rows_of_thousands_of_logits_are_right(subject, call):

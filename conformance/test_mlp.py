@@ -15,7 +15,7 @@ from inferspec.conformance.inputs.mlp import (
     tail_calls,
 )
 from inferspec.conformance.properties import depends_on_arguments_alone, keeps_arguments, refuses, returns
-from inferspec.conformance.strategies import HALF, among, in_views
+from inferspec.conformance.strategies import among, in_views
 from inferspec.conformance.suite import requirement
 from inferspec.spec import mlp as spec
 
@@ -145,9 +145,7 @@ def test_outputs_that_do_not_match_are_refused(subject, call, name, rows):
     refuses(subject, call.having(**{name: resized(array, 0, 1 if rows == "one" else len(array) + 1)}))
 
 
-@requirement(
-    spec.MLP_12, call=swiglu_calls(sizes=of_models, amplitude=(1.0,), leading_dims=[(1,)], dtypes=HALF), share=0.3
-)
+@requirement(spec.MLP_12, call=swiglu_calls(sizes=of_models, amplitude=(1.0,), leading_dims=[(1,)]), share=0.3)
 def test_tokens_and_prompts_of_models_are_right(subject, call):
     subject.agrees(call)
 

@@ -120,7 +120,7 @@ def test_a_token_of_common_heads_after_a_long_context_finds_its_key_in_pages(sub
 
 
 @requirement(
-    spec.PAGED_13, routed=routed_pages(contexts=hundreds_of_tokens, queries=["one"], rows=(3, 6), **PAGES), share=0.3
+    spec.PAGED_13, routed=routed_pages(contexts=hundreds_of_tokens, queries=["one"], rows=(3, 6), **PAGES), share=0.5
 )
 def test_tokens_of_common_heads_find_their_keys_in_a_batch(subject, routed):
     call, expected = routed
@@ -130,7 +130,7 @@ def test_tokens_of_common_heads_find_their_keys_in_a_batch(subject, routed):
 @requirement(
     spec.PAGED_06,
     routed=routed_pages(contexts=hundreds_of_tokens, chunk=whole_blocks, queries=["several"], rows=(1, 2), **PAGES),
-    share=0.3,
+    share=0.5,
 )
 def test_chunks_of_common_heads_see_what_is_before_them_in_pages(subject, routed):
     call, expected = routed

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from inferspec.spec.contract import Arguments, Change, Operation
+from inferspec.spec.contract import Arguments, Change, Fault, Operation, Requirement
 from inferspec.spec.numerics import f64, is_float, largest, numpy_dtype, round_to
 
 Respond = Callable[[Operation, Arguments], Any]
@@ -127,6 +127,32 @@ def of_one_half_row(argument: str) -> Callable[[Arguments], bool]:
 def lacks_a_feature(holds: Callable[[Arguments], bool]) -> Change:
     """One path, of calls of which `holds` is true, never writes the last feature of its result."""
     return only_where(holds, leaves_unwritten(lambda out: out[..., :-1]))
+
+
+def paths_lack_a_feature(
+    name: str,
+    where: str,
+    requirement: Requirement,
+    holds: Callable[[Arguments], bool],
+    source: str,
+    argument: str = "x",
+) -> tuple[Fault, ...]:
+    """A path in half precision, and another one in float32, of calls of which `holds` is true, never writes the last feature
+    of its result. where: the path, in words; argument: whose dtype is that of the path."""
+
+    def in_bytes(size: int) -> Callable[[Arguments], bool]:
+        return lambda a: getattr(a, argument).dtype.itemsize == size and holds(a)
+
+    return tuple(
+        Fault(
+            f"{name}-lack-a-feature{suffix}",
+            f"{where} the last feature is not written, in {precision}",
+            requirement,
+            lacks_a_feature(in_bytes(size)),
+            source,
+        )
+        for size, precision, suffix in ((2, "half precision", ""), (4, "float32", "-in-float32"))
+    )
 
 
 def drifts() -> Change:

@@ -11,7 +11,7 @@ import numpy as np
 from inferspec.conformance.calls import Call
 from inferspec.conformance.inputs.embedding import LARGE, with_borders
 from inferspec.conformance.inputs.linear import with_rows
-from inferspec.conformance.strategies import EDGES, HALF, Pick, calls, in_reach
+from inferspec.conformance.strategies import EDGES, Pick, calls, in_reach
 from inferspec.spec.numerics import f64, largest, round_to
 from inferspec.spec.quantization import restored
 
@@ -103,7 +103,6 @@ def one_row_of_thousands(pick: Pick, size: int) -> tuple[int, int, int]:
 
 
 PACKED = {
-    "dtypes": HALF,
     "bits": [4, 8],
     "group_sizes": [64, 128],
     "leading_dims": [(1,)],

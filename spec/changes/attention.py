@@ -141,12 +141,12 @@ def unwritten_past_sixteen(key: str) -> Change:
 
 
 def in_common_heads(path: Callable[[Arguments], bool], key: str = "key") -> Callable[[Arguments], bool]:
-    """Whether a call takes a path of grouped heads of 128 dims in half precision. key: the argument whose heads are those
+    """Whether a call takes a path of grouped heads of 128 dims. key: the argument whose heads are those
     of keys."""
 
     def holds(a: Arguments) -> bool:
         grouped = a.query.ndim > 2 and a.query.shape[-3] >= 4 * max(getattr(a, key).shape[-3], 1)
-        return grouped and a.query.shape[-1] == 128 and a.query.dtype.itemsize == 2 and path(a)
+        return grouped and a.query.shape[-1] == 128 and path(a)
 
     return holds
 

@@ -485,17 +485,10 @@ def whole_tiles_turned(x: np.ndarray, weights: np.ndarray, dtype: str) -> np.nda
 
 
 def as_most_models_are_packed(rows: range, outputs: int, features: int) -> Callable[[Arguments], bool]:
-    """Whether a product has so many rows, and at least so many outputs and features, in 4 bits, groups of 64 and half
-    precision."""
+    """Whether a product has so many rows, and at least so many outputs and features, in 4 bits and groups of 64."""
 
     def holds(a: Arguments) -> bool:
-        packed = (
-            a.bits == 4
-            and a.group_size == 64
-            and getattr(a, "transpose", True)
-            and a.x.dtype.itemsize == 2
-            and a.packed.ndim == 2
-        )
+        packed = a.bits == 4 and a.group_size == 64 and getattr(a, "transpose", True) and a.packed.ndim == 2
         large = packed and a.packed.shape[0] >= outputs and a.x.shape[-1] >= features
         return large and a.x.size // a.x.shape[-1] in rows
 
@@ -503,15 +496,9 @@ def as_most_models_are_packed(rows: range, outputs: int, features: int) -> Calla
 
 
 def table_as_most_are_packed(a: Arguments) -> bool:
-    """Whether a matrix of many rows and of 8 groups of 64 and more is packed in 4 bits, in half precision."""
+    """Whether a matrix of many rows and of 8 groups of 64 and more is packed in 4 bits."""
     grid = a.scales.shape
-    return (
-        a.bits == 4
-        and a.group_size == 64
-        and a.scales.dtype.itemsize == 2
-        and len(grid) == 2
-        and grid[0] >= 64 <= 8 * grid[1]
-    )
+    return a.bits == 4 and a.group_size == 64 and len(grid) == 2 and grid[0] >= 64 <= 8 * grid[1]
 
 
 def last_group_unwritten(self: Operation, a: Arguments) -> Any:

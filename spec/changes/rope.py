@@ -16,9 +16,9 @@ RoPE = contract.RoPE
 
 
 def of_models(features: int, long: Callable[[int], bool]) -> Callable[[Arguments], bool]:
-    """Whether a call is of several heads of so many features in half precision, and of a number of tokens of which `long` is
+    """Whether a call is of several heads of so many features, and of a number of tokens of which `long` is
     true."""
-    return lambda a: a.x.dtype.itemsize == 2 and a.x.shape[-1] == features and a.x.shape[2] >= 4 and long(a.x.shape[1])
+    return lambda a: a.x.shape[-1] == features and a.x.shape[2] >= 4 and long(a.x.shape[1])
 
 
 def always(traditional: bool) -> dict[str, Callable[..., Any]]:

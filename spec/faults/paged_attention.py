@@ -49,10 +49,10 @@ from inferspec.spec.mistakes import (
     drifts,
     first_row_for_all,
     ignores_strides,
-    lacks_a_feature,
     leaves_unwritten,
     mutates,
     only_where,
+    paths_lack_a_feature,
     promotes,
     remembers,
 )
@@ -271,19 +271,21 @@ FAULTS = (
         changes.causal(lambda a, row, i, p, length: p <= i + length - i.size + (i >= 64)),
         ENGINEER,
     ),
-    Fault(
-        "paged-common-batches-lack-a-feature",
-        "of three rows and more that decode, the last feature of grouped heads of 128 dims, in half precision, is not written",
+    *paths_lack_a_feature(
+        "paged-common-batches",
+        "of grouped heads of 128 dims, of three rows and more that decode,",
         spec.PAGED_13,
-        lacks_a_feature(in_common_heads(lambda a: a.query.shape[-2] == 1 and len(a.query) >= 3, key="key_pages")),
+        in_common_heads(lambda a: a.query.shape[-2] == 1 and len(a.query) >= 3, key="key_pages"),
         ENGINEER,
+        argument="query",
     ),
-    Fault(
-        "paged-common-chunks-lack-a-feature",
-        "in chunks after a long context the last feature of grouped heads of 128 dims, in half precision, is not written",
+    *paths_lack_a_feature(
+        "paged-common-chunks",
+        "in chunks of grouped heads of 128 dims after a long context",
         spec.PAGED_06,
-        lacks_a_feature(in_common_heads(changes.chunk_after_context, key="key_pages")),
+        in_common_heads(changes.chunk_after_context, key="key_pages"),
         ENGINEER,
+        argument="query",
     ),
     Fault(
         "paged-eight-rows",

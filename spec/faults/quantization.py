@@ -13,11 +13,11 @@ from inferspec.spec.mistakes import (
     drifts,
     first_row_for_all,
     ignores_strides,
-    lacks_a_feature,
     leaves_unwritten,
     mutates,
     of_one_half_row,
     only_where,
+    paths_lack_a_feature,
     promotes,
     remembers,
     wraps_batches,
@@ -540,12 +540,13 @@ _DEQUANTIZE = (
         changes.BIASES_BROADCAST,
         "PROPERTIES X9",
     ),
-    Fault(
-        "dequantize-common-matrices-lack-a-feature",
-        "the last feature of a matrix of 64 rows and more is not written, in 4 bits, groups of 64 and half precision",
+    *paths_lack_a_feature(
+        "dequantize-common-matrices",
+        "of a matrix of 64 rows and more, in 4 bits and groups of 64,",
         DEQ_10,
-        lacks_a_feature(changes.table_as_most_are_packed),
+        changes.table_as_most_are_packed,
         TIRED,
+        argument="scales",
     ),
     Fault(
         "dequantize-rows-in-16-bits",
@@ -567,14 +568,15 @@ _DEQUANTIZE = (
 def _unwritten_on_common_paths(prefix: str, requirement: Requirement) -> list[Fault]:
     """One for each path that kernels have for most models."""
     return [
-        Fault(
-            f"{prefix}-common-{told}-lack-an-output",
-            f"the last output of {told} is not written, in 4 bits, groups of 64 and half precision",
+        fault
+        for told, sizes in AS_MOST_ARE.items()
+        for fault in paths_lack_a_feature(
+            f"{prefix}-common-{told}",
+            f"of {told}, in 4 bits and groups of 64,",
             requirement,
-            lacks_a_feature(changes.as_most_models_are_packed(*sizes)),
+            changes.as_most_models_are_packed(*sizes),
             TIRED,
         )
-        for told, sizes in AS_MOST_ARE.items()
     ]
 
 
@@ -1147,12 +1149,13 @@ _EMBEDDING = (
         {"rows": lambda self, tokens, a: np.minimum(tokens, max(len(a.packed) - 2, 0))},
         TIRED,
     ),
-    Fault(
-        "quantized-lookup-common-tables-lack-a-feature",
-        "the last feature of a table of 64 rows and more is not written, in 4 bits, groups of 64 and half precision",
+    *paths_lack_a_feature(
+        "quantized-lookup-common-tables",
+        "of a table of 64 rows and more, in 4 bits and groups of 64,",
         QEMB_03,
-        lacks_a_feature(changes.table_as_most_are_packed),
+        changes.table_as_most_are_packed,
         TIRED,
+        argument="scales",
     ),
     Fault(
         "quantized-embedding-tokens-of-one-group",
