@@ -16,9 +16,12 @@ from inferspec.conformance.decoders import (
     without,
 )
 from inferspec.conformance.inputs.decoder import (
+    AS_MOST_ARE_PACKED,
     LARGE_EPS,
     LARGE_VOCABULARIES,
     THROUGHOUT,
+    TRAINED,
+    as_served,
     past_256,
     prompt_then_singles,
     several_at_once,
@@ -89,8 +92,8 @@ def test_heads_of_any_number_and_dim_are_right(subject, call):
 
 @requirement(
     spec.QWEN3_04,
-    call=forward_calls(packing=DENSE, dims=(128, 64), lengths=(33, 40), batches=(1,), layers=(1,)),
-    share=0.05,
+    call=forward_calls(packing=DENSE, lengths=(33, 40), batches=(1,), layers=(1,), **TRAINED),
+    share=0.1,
 )
 def test_heads_as_large_as_those_of_trained_models_are_right(subject, call):
     subject.agrees(call)
@@ -159,6 +162,13 @@ def test_a_packed_embedding_is_its_own_head(subject, call):
     subject.agrees(call)
 
 
+@requirement(
+    spec.QWEN3_13, call=forward_calls(lengths=(33, 70), batches=(1,), layers=(1,), **AS_MOST_ARE_PACKED), share=0.08
+)
+def test_prompts_are_right_as_most_models_are_packed(subject, call):
+    subject.agrees(call)
+
+
 @requirement(spec.QWEN3_13, call=forward_calls(packing=["mixed"]), share=0.4)
 def test_layers_have_group_sizes_and_bits_of_their_own(subject, call):
     subject.agrees(call)
@@ -188,7 +198,7 @@ def test_strided_tokens_are_read_like_their_copy(subject, call):
 @requirement(
     spec.QWEN3_15,
     call=forward_calls(
-        vocabularies=LARGE_VOCABULARIES, lengths=(3, 2), batches=(1,), layers=(1,), small=True, packing=["dense"]
+        vocabularies=LARGE_VOCABULARIES, lengths=(3, 1), batches=(1,), layers=(1,), small=True, packing=["dense"]
     ),
     share=0.03,
 )
@@ -276,6 +286,26 @@ def test_token_by_token_after_a_prompt_is_the_whole(subject, call):
     subject.agrees(call)
 
 
+@requirement(
+    spec.QWEN3_25,
+    call=incremental_calls(cut=as_served, lengths=(48, 70), batches=(1, 2), layers=(1, 2), packing=DENSE, **TRAINED),
+    share=0.15,
+)
+def test_heads_as_large_as_those_of_trained_models_are_right_in_a_cache(subject, call):
+    subject.agrees(call)
+
+
+@requirement(
+    spec.QWEN3_25,
+    call=incremental_calls(
+        cut=prompt_then_singles, lengths=(3,), batches=(1,), layers=(12,), small=True, packing=DENSE
+    ),
+    share=0.05,
+)
+def test_more_than_ten_layers_have_caches_of_their_own(subject, call):
+    subject.agrees(call)
+
+
 @requirement(spec.QWEN3_26, call=incremental_calls(cut=several_at_once, packing=DENSE), share=0.4)
 def test_several_tokens_after_others_are_the_whole(subject, call):
     subject.agrees(call)
@@ -313,6 +343,15 @@ def test_three_requests_that_take_turns_do_not_see_each_other(subject, call):
     share=0.03,
 )
 def test_a_cache_past_256_tokens_is_the_whole(subject, call):
+    subject.agrees(call)
+
+
+@requirement(
+    spec.QWEN3_30,
+    call=incremental_calls(cut=as_served, lengths=(48, 70), batches=(1,), layers=(1,), **AS_MOST_ARE_PACKED),
+    share=0.1,
+)
+def test_prompts_and_tokens_are_right_as_most_models_are_packed(subject, call):
     subject.agrees(call)
 
 

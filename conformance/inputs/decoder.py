@@ -62,6 +62,11 @@ Model = tuple[dict[str, Any], dict[str, np.ndarray]]
 
 VOCABULARIES = (17, 13, 23, 31, 61)
 
+TRAINED = {"dims": (128, 64), "heads": [(4, 1), (2, 2), (8, 1), (4, 2)], "vocabularies": (61, 1031)}
+"""Heads as large as those of trained models, grouped as most have them or not, and more ids than kernels have threads."""
+
+AS_MOST_ARE_PACKED = {"packing": ["4-bit", "8-bit"], "group_sizes": [64, 128]}
+
 LARGE_VOCABULARIES = (65543, 300, 32771)
 """Past the ends of narrow integers."""
 
@@ -292,6 +297,12 @@ def several_at_once(pick: Pick, length: int) -> list[int]:
     return [first, rest] if rest < 4 else [first, rest - 2, 2]
 
 
+def as_served(pick: Pick, length: int) -> list[int]:
+    """A prompt, a chunk of several tokens after it, and two single tokens."""
+    chunk = pick.one_of(8, 33, 9)
+    return [length - chunk - 2, chunk, 1, 1]
+
+
 def past_256(pick: Pick, length: int) -> list[int]:
     """A long prompt that ends just before 256, what goes past it, and a single token far from there."""
     first = pick.one_of(254, 255, 256, 200)
@@ -309,9 +320,11 @@ def incremental(
     requests: int = 1,
     layers: Sequence[int] = (2, 1, 3),
     small: bool = False,
+    vocabularies: Sequence[int] = VOCABULARIES,
+    dims: Sequence[int] = (),
 ) -> Call:
     """Sequences of a tiny model, fed in chunks. requests: how many take turns on it, each with its own cache."""
-    config, weights = model(pick, kind, layers, small)
+    config, weights = model(pick, kind, layers, small, vocabularies, dims=dims)
     batch = pick.one_of(*batches)
     queues = []
     for _ in range(requests):

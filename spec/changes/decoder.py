@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -15,6 +15,17 @@ from inferspec.spec.stochastic import Exact, Matrix
 from inferspec.spec.transformer import Decoder, Incremental, Memory
 
 MLX, MLX_LM = "https://github.com/ml-explore/mlx", "https://github.com/ml-explore/mlx-lm"
+
+
+class Path(NamedTuple):
+    """What a kernel of attention is chosen by: queries, keys, features of a head, query heads to a key head, dtype."""
+
+    length: int
+    keys: int
+    dim: int
+    ratio: int
+    dtype: str
+
 
 # the sequence of operations
 
@@ -368,6 +379,50 @@ def sixty_four_features(
 ) -> np.ndarray:
     """A kernel made for heads of 64 features."""
     return Decoder.attend(self, query[..., :64], key[..., :64], value, a, m)
+
+
+def path_lacks_a_feature(holds: Callable[[Path], bool]) -> Change:
+    """The kernel of one path of attention never writes the last feature of a head."""
+
+    def attend(
+        self: Decoder, query: np.ndarray, key: np.ndarray, value: np.ndarray, a: Arguments, m: Exact
+    ) -> np.ndarray:
+        attended = np.array(Decoder.attend(self, query, key, value, a, m))
+        queries, keys = self.heads(a.config)
+        if holds(Path(query.shape[-2], key.shape[-2], query.shape[-1], queries // keys, self.result_dtype(a))):
+            attended[..., -1] = 0.0
+        return attended
+
+    return {"attend": attend}
+
+
+def last_id_of_a_token_lost(
+    self: Decoder, tokens: np.ndarray, a: Arguments, m: Exact, memory: Memory | None = None
+) -> np.ndarray:
+    """The head for a single token does not write the last of more than a thousand logits."""
+    logits = np.array(Decoder.forward(self, tokens, a, m, memory))
+    if tokens.shape[1] == 1 and logits.shape[-1] > 1024:
+        logits[..., -1] = 0.0
+    return logits
+
+
+def packed_path_lacks_an_id(holds: Callable[[int], bool], half: bool = False) -> Callable[..., np.ndarray]:
+    """The kernel of packed products for so many tokens does not write the last logit. half: in half precision alone."""
+
+    def forward(self: Decoder, tokens: np.ndarray, a: Arguments, m: Exact, memory: Memory | None = None) -> np.ndarray:
+        logits = np.array(Decoder.forward(self, tokens, a, m, memory))
+        told = a.config.get("quantization")
+        of_half = not half or self.result_dtype(a) != "float32"
+        if told and told["bits"] == 4 and told["group_size"] == 64 and holds(tokens.shape[1]) and of_half:
+            logits[..., -1] = 0.0
+        return logits
+
+    return forward
+
+
+def eight_caches(self: Incremental, memory: Memory, layer: int, key: np.ndarray, value: np.ndarray) -> Any:
+    """Layers are counted modulo 8 where their caches are looked for."""
+    return Decoder.extended(self, memory, layer % 8, key, value)
 
 
 def extended_by(change: str) -> Change:

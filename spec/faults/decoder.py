@@ -139,6 +139,12 @@ def shared(spec: ModuleType, prefix: str, own: Sequence[Fault]) -> tuple[Fault, 
     )
     fault(
         4,
+        "large-groups-lack-a-feature",
+        "of prompts the last of 128 features is not written where four query heads and more share a key head",
+        changes.path_lacks_a_feature(lambda path: path.dim == 128 and path.ratio >= 4),
+    )
+    fault(
+        4,
         "kv-heads-in-turn",
         "query head h reads key head h mod H",
         {"read_heads": lambda self, queries, keys: np.arange(queries) % keys},
@@ -306,6 +312,12 @@ def shared(spec: ModuleType, prefix: str, own: Sequence[Fault]) -> tuple[Fault, 
         {"attend": changes.long_rows_of_the_first},
         "PROPERTIES X3",
     )
+    fault(
+        13,
+        "packed-prompts-lack-an-id",
+        "of prompts of 32 tokens and more the last logit is not written, in 4 bits",
+        {"forward": changes.packed_path_lacks_an_id(lambda length: length >= 32)},
+    )
     fault(15, "token-strides", "tokens are read as if they were contiguous", ignores_strides("tokens"), "PROPERTIES X1")
     fault(15, "ids-of-16-bits", "ids are kept in 16 bits", {"embed": changes.ids_of_16_bits}, "PROPERTIES X8")
     fault(15, "last-id-lost", "the last id reads the row before it", {"embed": changes.last_id_lost})
@@ -432,6 +444,47 @@ def shared(spec: ModuleType, prefix: str, own: Sequence[Fault]) -> tuple[Fault, 
     fault(
         24, "cache-of-the-last-chunk", "a chunk takes the place of those before it", changes.extended_by("last chunk")
     )
+    fault(
+        25,
+        "tokens-of-large-heads-lack-a-feature",
+        "after a prompt a token's heads of 64 features and more lack the last one, in half precision",
+        changes.path_lacks_a_feature(
+            lambda path: path.length == 1 < path.keys and path.dim >= 64 and path.dtype != "float32"
+        ),
+    )
+    fault(
+        25,
+        "tokens-of-large-heads-lack-a-feature-in-float32",
+        "after a prompt a token's heads of 64 features and more lack the last one, in float32",
+        changes.path_lacks_a_feature(
+            lambda path: path.length == 1 < path.keys and path.dim >= 64 and path.dtype == "float32"
+        ),
+    )
+    fault(
+        25,
+        "chunks-of-large-heads-lack-a-feature",
+        "chunks of 32 tokens and more after others lack the last of 128 features",
+        changes.path_lacks_a_feature(lambda path: 32 <= path.length < path.keys and path.dim == 128),
+    )
+    fault(
+        25,
+        "tokens-lack-an-id",
+        "of a single token the last of more than a thousand logits is not written",
+        {"forward": changes.last_id_of_a_token_lost},
+    )
+    fault(
+        30,
+        "packed-tokens-lack-an-id",
+        "of single tokens the last logit is not written, in 4 bits and half precision",
+        {"forward": changes.packed_path_lacks_an_id(lambda length: length == 1, half=True)},
+    )
+    fault(
+        30,
+        "packed-chunks-lack-an-id",
+        "of 8 tokens and more the last logit is not written, in 4 bits",
+        {"forward": changes.packed_path_lacks_an_id(lambda length: length >= 8)},
+    )
+    fault(25, "eight-caches", "layers past the eighth write into caches of others", {"extended": changes.eight_caches})
     fault(24, "cache-of-all-layers", "all layers write into one cache", changes.extended_by("one for all layers"))
     fault(
         25,
