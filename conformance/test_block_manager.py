@@ -2,6 +2,7 @@
 
 from inferspec.conformance.calls import step_told
 from inferspec.conformance.inputs.block_manager import (
+    OTHER_BLOCKS,
     abreast,
     adopted,
     bad_marks,
@@ -12,6 +13,7 @@ from inferspec.conformance.inputs.block_manager import (
     emptied,
     evicting,
     evicting_sharers,
+    far_beginnings,
     foreign_tables,
     freed_tables,
     full_hits,
@@ -19,6 +21,8 @@ from inferspec.conformance.inputs.block_manager import (
     half_computed,
     hits_among_the_free,
     large_tables,
+    long_after_hits,
+    long_evicted,
     long_prompts,
     lookalikes,
     no_pools,
@@ -28,10 +32,12 @@ from inferspec.conformance.inputs.block_manager import (
     overwritten,
     revisits,
     room_among_the_cached,
+    seasoned,
     sharing,
     side_by_side,
     taken_back,
     tight,
+    token_by_token,
     too_long_among_the_cached,
     too_long_appends,
     too_long_prompts,
@@ -64,6 +70,11 @@ def test_tables_of_hundreds_of_blocks_have_no_block_twice(subject, call):
 
 @requirement(spec.BLK_02, call=growing(), share=0.7)
 def test_an_append_fills_the_last_block_first(subject, call):
+    keeps(subject, call, Check.COUNT, Check.STAYS)
+
+
+@requirement(spec.BLK_02, call=growing(block_sizes=OTHER_BLOCKS), share=0.05)
+def test_an_append_fills_the_last_block_of_other_sizes_first(subject, call):
     keeps(subject, call, Check.COUNT, Check.STAYS)
 
 
@@ -155,6 +166,16 @@ def test_a_prompt_of_hundreds_of_blocks_hits_all_of_them(subject, call):
     keeps(subject, call, Check.COMPLETE, Check.ADMITS)
 
 
+@requirement(spec.BLK_07, call=long_after_hits(), share=0.06)
+def test_many_blocks_that_were_computed_after_a_hit_are_hit(subject, call):
+    keeps(subject, call, Check.COMPLETE)
+
+
+@requirement(spec.BLK_07, call=sharing(block_sizes=OTHER_BLOCKS), share=0.06)
+def test_a_prompt_hits_all_blocks_of_other_sizes(subject, call):
+    keeps(subject, call, Check.COMPLETE, Check.ADMITS)
+
+
 @requirement(spec.BLK_07, call=abreast(), share=0.3)
 def test_what_follows_what_was_computed_twice_is_hit(subject, call):
     keeps(subject, call, Check.COMPLETE)
@@ -182,6 +203,11 @@ def test_what_is_never_computed_is_not_hit(subject, call):
 
 @requirement(spec.BLK_10, call=other_prefixes(), share=0.7)
 def test_equal_blocks_after_other_tokens_are_not_hit(subject, call):
+    keeps(subject, call, Check.SOUND)
+
+
+@requirement(spec.BLK_10, call=far_beginnings(), share=0.1)
+def test_long_lines_of_other_beginnings_are_not_hit(subject, call):
     keeps(subject, call, Check.SOUND)
 
 

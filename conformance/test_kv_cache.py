@@ -1,6 +1,7 @@
 """Does a key/value cache keep the contract? Every sentence of both kinds is asked of the growing and of the preallocated."""
 
 from inferspec.conformance.inputs.kv_cache import (
+    COMMON_HEADS,
     MANY_HEADS,
     WIDE_HEADS,
     appends,
@@ -9,18 +10,23 @@ from inferspec.conformance.inputs.kv_cache import (
     bad_rewinds,
     bad_shapes,
     beside_buffers,
+    crossing,
     decoding,
     filled,
+    guessing,
     kept_results,
     kept_through_rewinds,
+    layers,
     overfull,
     overwritten,
+    prompts,
     restored,
     rewinds,
     rewinds_to_the_ends,
     rolled_back,
     shared,
     side_by_side,
+    states_of_their_time,
     tens_of_thousands,
     thousands,
     with_offsets,
@@ -31,6 +37,7 @@ from inferspec.conformance.properties import (
     keeps_arguments,
     refuses_step,
 )
+from inferspec.conformance.strategies import HALF
 from inferspec.conformance.suite import requirement
 from inferspec.conformance.trial import Nonconformance
 from inferspec.spec import kv_cache as spec
@@ -48,13 +55,26 @@ def test_an_append_to_a_preallocated_cache_returns_all_tokens_in_order(subject, 
     subject.agrees(call)
 
 
-@requirement(spec.KV_01, call=appends(shapes=WIDE_HEADS), share=0.1)
+@requirement(spec.KV_01, call=appends(shapes=WIDE_HEADS), share=0.15)
 def test_every_feature_of_wide_heads_is_cached(subject, call):
     subject.agrees(call)
 
 
-@requirement(spec.SKV_01, call=appends(static=True, shapes=WIDE_HEADS), share=0.1)
+@requirement(spec.SKV_01, call=appends(static=True, shapes=WIDE_HEADS), share=0.15)
 def test_every_feature_of_wide_heads_is_cached_in_a_preallocated_cache(subject, call):
+    subject.agrees(call)
+
+
+COMMON = {"dtypes": HALF, "batches": [1, 2], "chunks": prompts, "shapes": COMMON_HEADS, "most": 3}
+
+
+@requirement(spec.KV_01, call=appends(**COMMON), share=0.1)
+def test_tokens_of_common_heads_are_cached(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.SKV_01, call=appends(static=True, **COMMON), share=0.1)
+def test_tokens_of_common_heads_are_cached_in_a_preallocated_cache(subject, call):
     subject.agrees(call)
 
 
@@ -77,6 +97,16 @@ def test_tens_of_thousands_of_tokens_are_cached(subject, call):
     spec.SKV_02, call=appends(static=True, chunks=tens_of_thousands, shapes=((1, 4),), batches=[1], most=3), share=0.04
 )
 def test_tens_of_thousands_of_tokens_are_cached_in_a_preallocated_cache(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.KV_02, call=crossing(), share=0.3)
+def test_tokens_one_after_the_other_cross_the_sizes_of_buffers(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.SKV_02, call=crossing(static=True), share=0.3)
+def test_tokens_one_after_the_other_cross_the_sizes_of_buffers_in_a_preallocated_cache(subject, call):
     subject.agrees(call)
 
 
@@ -258,6 +288,26 @@ def test_rewound_tokens_of_a_preallocated_cache_never_show_again(subject, call):
     subject.agrees(call)
 
 
+@requirement(spec.KV_12, call=crossing(rewound=True, rewinding=[True]), share=0.2)
+def test_tokens_take_the_place_of_rewound_ones_at_the_sizes_of_buffers(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.SKV_12, call=crossing(static=True, rewound=True, rewinding=[True]), share=0.2)
+def test_tokens_take_the_place_of_rewound_ones_at_the_sizes_of_buffers_in_a_preallocated_cache(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.KV_12, call=guessing(), share=0.1)
+def test_tokens_that_were_guessed_and_rewound_never_show_again(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.SKV_12, call=guessing(static=True), share=0.1)
+def test_tokens_that_were_guessed_and_rewound_in_a_preallocated_cache_never_show_again(subject, call):
+    subject.agrees(call)
+
+
 @requirement(spec.KV_13, call=rewinds_to_the_ends(), share=0.7)
 def test_a_rewind_by_nothing_or_by_everything(subject, call):
     subject.agrees(call)
@@ -434,6 +484,16 @@ def test_a_restored_preallocated_cache_shares_nothing_with_the_first(subject, ca
     subject.agrees(call)
 
 
+@requirement(spec.KV_21, call=states_of_their_time(), share=0.3)
+def test_a_state_stays_what_it_was_when_others_are_taken(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.SKV_21, call=states_of_their_time(static=True), share=0.3)
+def test_a_state_of_a_preallocated_cache_stays_what_it_was_when_others_are_taken(subject, call):
+    subject.agrees(call)
+
+
 @requirement(spec.KV_22, call=rolled_back(), share=0.7)
 def test_a_cache_in_use_becomes_what_it_restores(subject, call):
     subject.agrees(call)
@@ -446,6 +506,16 @@ def test_a_preallocated_cache_in_use_becomes_what_it_restores(subject, call):
 
 @requirement(spec.KV_23, call=side_by_side(), share=0.7)
 def test_two_caches_keep_apart(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.KV_23, call=layers(), share=0.2)
+def test_what_a_cache_returned_stays_when_another_returns_as_much(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.SKV_23, call=layers(static=True), share=0.2)
+def test_what_a_preallocated_cache_returned_stays_when_another_returns_as_much(subject, call):
     subject.agrees(call)
 
 
@@ -485,6 +555,11 @@ def test_a_long_preallocated_cache_can_be_filled_to_the_last_slot(subject, call)
 
 @requirement(spec.SKV_26, story=overfull(), share=0.5)
 def test_more_than_max_len_tokens_are_refused(subject, story):
+    refuses_step(subject, story)
+
+
+@requirement(spec.SKV_26, story=overfull(chunks=beside_buffers), share=0.3)
+def test_more_than_max_len_tokens_are_refused_where_those_are_hundreds(subject, story):
     refuses_step(subject, story)
 
 

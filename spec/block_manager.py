@@ -439,7 +439,7 @@ CONTRACT = Contract(
         "prefix_caching": (True, False),
         "hashes": ("own", "one for all"),
         "token_ids": ("small", "large"),
-        "block_sizes": (1, 2, 3, 4, 8, 16),
+        "block_sizes": (1, 2, 3, 4, 8, 16, 32, 64, 256),
         "blocks": 1100,
     },
     requirements=tuple(value for value in list(globals().values()) if isinstance(value, Requirement)),

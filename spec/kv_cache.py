@@ -10,7 +10,8 @@ A call is a story: `steps` of one cache, with a second one beside it. A step is 
     save()                        keep the cache's `state`
     another()                     go on with a fresh cache of the same kind; the one before is set aside
     switch()                      go on with the cache that is set aside
-    restore()                     have the cache `restore` the state that was kept
+    restore()                     have the cache `restore` the state that was kept last
+    restore_earlier(step)         the same for the state that an earlier step kept
     reread(step)                  the keys and values that an earlier step returned, as they are now
     reread_offset(step)           the offset that an earlier step read, as it is now
     overwrite(step)               the caller writes NaN over the key and value that it gave to an earlier step
@@ -53,7 +54,7 @@ Cache = SimpleNamespace
 
 Story = SimpleNamespace
 """What a story knows on its way: the arguments `a`, the `cache` in use and the one set `aside`, the `kept` state, and
-by number of the step the arrays `given` and the results `seen`."""
+by number of the step the arrays `given`, the results `seen` and the `states` that were kept."""
 
 
 class KVCache(Operation):
@@ -77,7 +78,7 @@ class KVCache(Operation):
 
     def told(self, a: Arguments) -> dict[str, np.ndarray]:
         """What every step gives, in float64."""
-        story = Story(a=a, cache=self.fresh(a), aside=self.fresh(a), kept=None, given={}, seen={})
+        story = Story(a=a, cache=self.fresh(a), aside=self.fresh(a), kept=None, given={}, seen={}, states={})
         parts: dict[str, np.ndarray] = {}
         for number, (method, given) in enumerate(a.steps, 1):
             story.number = number
@@ -110,7 +111,7 @@ class KVCache(Operation):
         self.drop(story.cache, n)
 
     def save(self, story: Story) -> None:
-        story.kept = self.state_of(story.cache)
+        story.kept = story.states[story.number] = self.state_of(story.cache)
 
     def another(self, story: Story) -> None:
         story.cache, story.aside = self.fresh(story.a), story.cache
@@ -120,6 +121,9 @@ class KVCache(Operation):
 
     def restore(self, story: Story) -> None:
         self.become(story.cache, story.kept)
+
+    def restore_earlier(self, story: Story, step: int) -> None:
+        self.become(story.cache, story.states[step])
 
     def reread(self, story: Story, step: int) -> dict[str, Any]:
         return dict(zip(("keys", "values"), story.seen[step], strict=True))

@@ -29,6 +29,7 @@ class _Story:
         self.make, self.layout, self.to = make, layout, to
         self.cache, self.aside = make(), None
         self.state: Any = None
+        self.states: dict[int, Any] = {}
         self.number = 0
         self.given: dict[int, tuple[Any, ...]] = {}
         self.seen: dict[int, tuple[Any, ...]] = {}
@@ -61,10 +62,13 @@ class _Story:
     def save(self) -> None:
         state = self.cache.state
         # A state may be anything, one that can be called too: a module of torch, for one.
-        self.state = state() if inspect.isroutine(state) else state
+        self.state = self.states[self.number] = state() if inspect.isroutine(state) else state
 
     def restore(self) -> None:
         self.cache.restore(self.state)
+
+    def restore_earlier(self, step: int) -> None:
+        self.cache.restore(self.states[step])
 
     def another(self) -> None:
         self.cache, self.aside = self.make(), self.cache

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from inferspec.conformance.calls import Call
-from inferspec.conformance.strategies import Calls, Pick, calls
+from inferspec.conformance.strategies import Calls, Pick
 from inferspec.spec.block_manager import MERSENNE, blocks_of
 
 LONG = 6
@@ -152,9 +152,21 @@ class Script:
         self.free(table)
 
 
+SMALL_BLOCKS = (1, 2, 3, 4, 8, 16)
+"""Block sizes at which a few tokens make several blocks."""
+
+OTHER_BLOCKS = (32, 256, 64)
+"""Those of servers."""
+
+
+def calls(build: Any) -> Calls:
+    """Stories of small blocks, if not said otherwise."""
+    return Calls(build, {"block_sizes": SMALL_BLOCKS})
+
+
 def caching(build: Any) -> Calls:
     """Like `calls`, with the prefix cache on."""
-    return Calls(build, {"prefix_caching": [True]})
+    return calls(build)(prefix_caching=[True])
 
 
 @calls
@@ -229,7 +241,7 @@ def half_computed(pick: Pick) -> Call:
     n = script.size * pick.size(1, 4) + pick.one_of(0, 1, script.size - 1)
     first, marked = script.allocate(line[:n], computed=0), 0
     for _ in range(pick.size(1, 3)):
-        marked = min(n, marked + pick.one_of(0, script.size - 1, script.size, 1, 2 * script.size))
+        marked = min(n, marked + pick.one_of(0, script.size - 1, script.size, 1, 2 * script.size, max(n - marked - 1, 0)))
         if marked:
             script.mark(first, marked)
         asked = script.allocate(script.prompt(line, 4), computed=0)
@@ -312,6 +324,75 @@ def long_prompts(pick: Pick, lengths: tuple[int, ...] = (31, 9, 17, 24)) -> Call
     if pick.one_of(False, True):
         script.free(table)
     script.probe(line)
+    return script.call()
+
+
+@caching
+def far_beginnings(pick: Pick) -> Call:
+    """Two long lines that differ in their first blocks alone, by one token."""
+    script = Script(pick, spare=200)
+    blocks = max(min(pick.one_of(20, 9, 70, 33), script.blocks // 2 - 2), 2)
+    line = script.line(blocks * script.size + 1)
+    other = list(line)
+    other[pick.size(0, script.size)] += 1
+    script.allocate(line)
+    script.allocate(script.tokens(other), pick.one_of(0, None))
+    script.probe(line)
+    return script.call()
+
+
+@caching
+def long_after_hits(pick: Pick) -> Call:
+    """A prompt hits some blocks and computes many more, which are hit in their turn."""
+    script = Script(pick, spare=200)
+    blocks = max(min(pick.one_of(12, 20, 70, 33), script.blocks // 2 - 2), 2)
+    line = script.line((blocks + 1) * script.size)
+    script.allocate(line[: pick.size(1, 2) * script.size])
+    table = script.allocate(line[: blocks * script.size + 1])
+    if pick.one_of(False, True):
+        script.free(table)
+    script.probe(line)
+    return script.call()
+
+
+@caching
+def token_by_token(pick: Pick) -> Call:
+    """A table grows by dozens of tokens, one after the other, each computed as it comes; then all of them are asked for."""
+    script = Script(pick, spare=100)
+    line = script.line(min(80, (script.blocks // 2 - 1) * script.size))
+    first = pick.size(1, min(5, len(line) - 1))
+    table = script.allocate(line[:first])
+    for n in range(first, len(line)):
+        script.append(table, line[n : n + 1])
+    if pick.one_of(False, True):
+        script.free(table)
+    script.probe((*line, 1))
+    return script.call()
+
+
+@caching
+def long_evicted(pick: Pick) -> Call:
+    """Prompts of many blocks are given back; others take some of the blocks, and they are asked for again."""
+    script = Script(pick, spare=200)
+    size = script.size
+    blocks = max(min(pick.one_of(20, 9, 70, 33), script.blocks - 3), 1)
+    lines = script.line(blocks * size), script.line(2 * size)
+    tables = [script.allocate(line) for line in lines]
+    script.fill(0, blocks + 2)
+    script.free(*pick.one_of(tables, tables[::-1]))
+    for _ in range(pick.size(1, 3)):
+        script.allocate(script.line(size), computed=0)
+    script.free(*list(script.lengths))
+    script.probe(*((*line, 1) for line in lines))
+    return script.call()
+
+
+@caching
+def seasoned(pick: Pick) -> Call:
+    """Prompt after prompt is computed and given back in a pool that has room for a few of them."""
+    script = Script(pick, spare=pick.one_of(7, 5))
+    for _ in range(pick.one_of(300, 40, 90)):
+        script.free(script.allocate(script.line(script.size)))
     return script.call()
 
 
@@ -608,8 +689,9 @@ def tight(pick: Pick) -> Call:
     used = blocks = pick.size(1, 4)
     first = script.allocate(line[: blocks * size - pick.one_of(0, size - 1)])
     if pick.one_of(False, True):
-        more = pick.size(1, 2 * size)
+        more = pick.one_of(pick.size(1, 2 * size), 12 * size)
         total = blocks_of(script.lengths[first] + more, size)
+        line += script.line(12 * size)
         script.append(first, line[script.lengths[first] : script.lengths[first] + more])
         used = total
     if script.caching and pick.one_of(False, True, True):

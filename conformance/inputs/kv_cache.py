@@ -20,8 +20,11 @@ BUFFER = 256
 
 SMALL = ((1, 4), (4, 6), (2, 5), (5, 7), (1, 8))
 MANY_HEADS = ((40, 3), (9, 4), (17, 5))
-WIDE_HEADS = ((2, 128), (1, 72), (2, 256), (1, 80))
-"""Heads and head dims of keys as models have them: more than a tile of a kernel that copies tokens."""
+WIDE_HEADS = ((2, 128), (1, 72), (3, 27), (2, 256), (1, 80))
+"""Heads and head dims of keys: more than a tile of a kernel that copies tokens, and parts of one."""
+
+COMMON_HEADS = ((8, 128), (8, 64), (4, 128))
+"""What most models have."""
 
 Chunks = Callable[[Pick], int]
 
@@ -44,6 +47,11 @@ def thousands(pick: Pick) -> int:
 def tens_of_thousands(pick: Pick) -> int:
     """A prompt past 4096, 8192, or what 15 and 16 bits count, or a token."""
     return pick.one_of(33_000, 4100, 66_000, 8200, 1)
+
+
+def prompts(pick: Pick) -> int:
+    """A prompt of some blocks, or a token."""
+    return pick.one_of(33, 1, 16, 1, 64)
 
 
 class Script:
@@ -111,13 +119,18 @@ class Script:
         self.append(length, nan=True)
         self.rewind(min(self.pick.one_of(length, length + 1, length + 3), self.length))
 
-    def save(self) -> None:
-        self.do("save")
+    def save(self) -> int:
         self.kept = self.length
+        return self.do("save")
 
     def restore(self) -> None:
         self.do("restore")
         self.length = self.kept
+
+    def restore_earlier(self, step: int, length: int) -> None:
+        """Restore the state of so many tokens that an earlier step kept."""
+        self.do("restore_earlier", step=step)
+        self.length = length
 
     def another(self) -> None:
         self.do("another")
@@ -208,6 +221,22 @@ def decoding(pick: Pick, static: bool = False) -> Call:
 
 
 @calls
+def crossing(pick: Pick, static: bool = False, rewound: bool = False) -> Call:
+    """Token by token over the sizes that buffers grow to, by steps or by doubling. rewound: the tokens that were there first."""
+    script = Script(pick, shapes=((2, 4), (1, 8)))
+    size = pick.one_of(1024, 512, 256, 2048, 4096, 768)
+    script.limit = min(pick.envelope["tokens"], 4200)
+    script.append(size - pick.one_of(1, 0, 2))
+    if rewound:
+        pick("rewinding")
+        script.append(pick.one_of(3, 300))
+        script.rewind(max(script.length - size, 0))
+    for _ in range(3):
+        script.append(1)
+    return script.call(static)
+
+
+@calls
 def with_offsets(pick: Pick, static: bool = False, chunks: Chunks = small) -> Call:
     """Every kind of event, with the offset before and after."""
     script = Script(pick, chunks)
@@ -242,6 +271,21 @@ def rewinds(pick: Pick, static: bool = False, chunks: Chunks = small, room: tupl
         script.rewind()
     script.append(max(chunks(pick), 1))
     return script.call(static, room)
+
+
+@needing("rewinding")
+def guessing(pick: Pick, static: bool = False) -> Call:
+    """Round after round a few tokens are guessed, and most of them rewound, as speculation does."""
+    pick("rewinding")
+    script = Script(pick)
+    script.append()
+    for _ in range(pick.size(12, 40)):
+        guessed = int(pick.random.integers(1, 6))
+        script.append(guessed)
+        script.rewind(int(pick.random.integers(0, guessed + 1)))
+    script.append(1)
+    script.do("offset")
+    return script.call(static)
 
 
 @needing("rewinding")
@@ -312,7 +356,10 @@ def bad_shapes(pick: Pick, static: bool = False, chunks: Chunks = small) -> tupl
     script.append(max(chunks(pick), 1))
     script.past()
     given = script.arrays(pick.one_of(1, 2, 3))
-    match pick.one_of("rows", "one row", "heads", "one head", "key dim", "value dim", "one value"):
+    match pick.one_of("rows", "one row", "heads", "one head", "key dim", "value dim", "one value", "exchanged"):
+        case "exchanged" if script.batch != script.heads:
+            # As many numbers as before.
+            given = {name: x.swapaxes(0, 1).copy() for name, x in given.items()}
         case "rows":
             given = {name: np.concatenate([x, x[:1]], axis=0) for name, x in given.items()}
         case "one row" if script.batch > 1:
@@ -402,6 +449,26 @@ def shared(pick: Pick, static: bool = False, chunks: Chunks = small) -> Call:
 
 
 @needing("restoring")
+def states_of_their_time(pick: Pick, static: bool = False) -> Call:
+    """States are kept one after the other, of one cache or of two, and restored in any order."""
+    pick("restoring")
+    rewinding = pick("rewinding")
+    script = Script(pick)
+    states = []
+    for _ in range(pick.size(2, 3)):
+        script.event(rewinding)
+        states.append((script.save(), script.length))
+        if pick.one_of(False, True):
+            script.another()
+    script.event(rewinding)
+    for step, length in states if pick.one_of(True, False) else states[::-1]:
+        script.restore_earlier(step, length)
+        script.do("offset")
+        script.append()
+    return script.call(static)
+
+
+@needing("restoring")
 def rolled_back(pick: Pick, static: bool = False, chunks: Chunks = small) -> Call:
     """A cache that has other tokens restores a state: its own of earlier, or another cache's."""
     pick("restoring")
@@ -478,6 +545,22 @@ def side_by_side(pick: Pick, static: bool = False, chunks: Chunks = small) -> Ca
 
 
 @calls
+def layers(pick: Pick, static: bool = False) -> Call:
+    """Two caches are given as many tokens in turn, as those of layers are; what the one returned is read again when the
+    other has returned as much."""
+    script = Script(pick)
+    script.another()
+    for _ in range(pick.size(1, 3)):
+        length = max(small(pick), 1)
+        first = script.append(length)
+        script.switch()
+        script.append(length)
+        script.switch()
+        script.do("reread", step=first)
+    return script.call(static)
+
+
+@calls
 def filled(pick: Pick, chunks: Chunks = small) -> Call:
     """A preallocated cache is filled to its last slot, and once more after a rewind."""
     rewinding = pick("rewinding")
@@ -506,6 +589,9 @@ def overfull(pick: Pick, chunks: Chunks = small) -> tuple[Call, int]:
     if script.length and pick.one_of(False, True):
         script.past()
     room = max(script.longest, 1) + pick.one_of(0, 1, 2, 5)
+    if script.length < room and pick.one_of(False, True):
+        # Full to the last slot.
+        script.append(room - script.length)
     left = room - script.length
     bad = script.do("update_and_fetch", **script.arrays(left + pick.one_of(1, 2, 7)))
     script.longest = room
@@ -514,12 +600,18 @@ def overfull(pick: Pick, chunks: Chunks = small) -> tuple[Call, int]:
     elif script.empty:
         script.append(0)
     script.do("offset")
+    if rewinding and pick.one_of(False, True):
+        gone = pick.size(1, script.length)
+        script.rewind(gone)
+        script.append(gone)
     return script.call(static=True, room=(0,)), bad
 
 
 def _going_on(script: Script) -> Script:
-    """What shows that a refused step changed nothing, in the cache or in its state."""
+    """What shows that a refused step changed nothing, in the cache or in its state, nor what a rewind does."""
     script.do("offset")
+    if script.pick.features.get("rewinding") and script.length > 1 and script.pick.one_of(False, True):
+        script.rewind(1)
     if script.pick("restoring") and script.pick.one_of(False, True):
         script.save()
         script.another()

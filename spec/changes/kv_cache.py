@@ -119,6 +119,17 @@ def features_past_64(keys: np.ndarray, values: np.ndarray) -> None:
     keys[..., 64:] = values[..., 64:] = 0
 
 
+def last_of_common_features(keys: np.ndarray, values: np.ndarray) -> None:
+    """A kernel for eight heads of 64 or 128 features, in half precision."""
+    if keys.shape[1] == 8 and keys.shape[3] in (64, 128) and keys.dtype.itemsize == 2:
+        keys[..., -1] = 0
+
+
+def past_whole_eights(keys: np.ndarray, values: np.ndarray) -> None:
+    if keys.shape[3] > 8:
+        keys[..., keys.shape[3] // 8 * 8 :] = 0
+
+
 def value_dim_for_keys(self: KVCache, cache: Cache) -> Pair:
     keys, values = KVCache.fetched(self, cache)
     return keys[..., : values.shape[3]], values
@@ -140,6 +151,12 @@ def lost_after_16(self: KVCache, cache: Cache, key: np.ndarray, value: np.ndarra
     cache.writes = getattr(cache, "writes", 0) + 1
     if cache.writes == 17:
         hold(cache, [np.concatenate([x[:, :, :1] * 0, x[:, :, 1:]], axis=2) for x in (cache.keys, cache.values)])
+
+
+def lost_past_1024(self: KVCache, cache: Cache, key: np.ndarray, value: np.ndarray) -> None:
+    """What makes a buffer of 1024 tokens grow is lost when it is one token."""
+    lost = self.length(cache) == 1024 and key.shape[2] == 1
+    KVCache.store(self, cache, *((key * 0, value * 0) if lost else (key, value)))
 
 
 # offset
@@ -217,6 +234,17 @@ def in_buffers(
     hold(cache, [buffer[:, :, :end] for buffer in cache.buffers])
 
 
+def in_workspace(self: KVCache, cache: Cache) -> Pair:
+    """What is returned lies in a workspace, one for each shape, that all caches have in common."""
+    space = vars(type(self)).get("space")
+    if space is None:
+        space = type(self).space = {}  # type: ignore[attr-defined]
+    for part, x in enumerate((cache.keys, cache.values)):
+        space.setdefault((part, x.shape, x.dtype.name), x.copy())[...] = x
+    keys, values = (space[part, x.shape, x.dtype.name] for part, x in enumerate((cache.keys, cache.values)))
+    return keys, values
+
+
 def views(self: KVCache, cache: Cache) -> Pair:
     return cache.keys, cache.values
 
@@ -262,6 +290,19 @@ def hides(self: KVCache, cache: Cache, n: int) -> None:
 def shows_again(self: KVCache, cache: Cache, key: np.ndarray, value: np.ndarray) -> None:
     KVCache.store(self, cache, key, value)
     cache.shown = None
+
+
+def eight_rewinds(self: KVCache, cache: Cache, n: int) -> None:
+    """The places to go back to are in a ring of eight."""
+    cache.rewinds = getattr(cache, "rewinds", 0) + 1
+    KVCache.drop(self, cache, n if cache.rewinds <= 8 else 0)
+
+
+def rewinds_to_whole_steps(self: KVCache, cache: Cache, n: int) -> None:
+    """A rewind to the end of a step gives back the buffers behind it, and with them the last token."""
+    KVCache.drop(self, cache, n)
+    if n and self.length(cache) and not self.length(cache) % STEP:
+        hold(cache, [np.concatenate([x[:, :, :-1], x[:, :, -1:] * 0], axis=2) for x in (cache.keys, cache.values)])
 
 
 def drops_keys(self: KVCache, cache: Cache, n: int) -> None:
@@ -373,6 +414,22 @@ def starts_anew(self: KVCache, cache: Cache, key: np.ndarray, value: np.ndarray)
         KVCache.check_fit(self, cache, key, value)
     except ValueError:
         hold(cache, (None, None))
+    KVCache.store(self, cache, key, value)
+
+
+def as_many_rows_of_heads(self: KVCache, cache: Cache, key: np.ndarray, value: np.ndarray) -> None:
+    """Rows and heads are compared as the one axis that they are in the buffer."""
+    for x, cached in ((key, cache.keys), (value, cache.values)):
+        if cached is not None and (x.shape[0] * x.shape[1], x.shape[3]) != (
+            cached.shape[0] * cached.shape[1],
+            cached.shape[3],
+        ):
+            raise ValueError("another shape")
+
+
+def reshapes_rows_of_heads(self: KVCache, cache: Cache, key: np.ndarray, value: np.ndarray) -> None:
+    if cache.keys is not None:
+        key, value = (x.reshape(*cache.keys.shape[:2], *x.shape[2:]) for x in (key, value))
     KVCache.store(self, cache, key, value)
 
 
@@ -701,3 +758,39 @@ def _tokens_first(x: np.ndarray) -> np.ndarray:
 def tokens_outermost(self: KVCache, cache: Cache, key: np.ndarray, value: np.ndarray) -> None:
     KVCache.store(self, cache, key, value)
     hold(cache, (_tokens_first(cache.keys), _tokens_first(cache.values)))
+
+
+def one_state_for_all(self: KVCache, cache: Cache) -> Any:
+    """The same list whenever it is asked for, with what is cached now."""
+    state = getattr(cache, "state", None)
+    if state is None:
+        state = cache.state = [None, None]
+    state[:] = cache.keys, cache.values
+    return state
+
+
+def room_rounded_up(self: KVCache, cache: Cache, key: np.ndarray) -> None:
+    """Past one step the buffer has whole ones, and room is that of the buffer."""
+    room = -(-cache.room // STEP) * STEP if cache.room > STEP else cache.room
+    if self.length(cache) + key.shape[2] > room:
+        raise ValueError("full")
+
+
+def one_past_the_end(self: KVCache, cache: Cache, key: np.ndarray) -> None:
+    """Before a token alone it is asked whether the end is past the room, and not whether it is there."""
+    if self.length(cache) + key.shape[2] > cache.room + (key.shape[2] == 1):
+        raise ValueError("full")
+
+
+def marks_refused_append(self: KVCache, story: Story, key: np.ndarray, value: np.ndarray) -> Any:
+    try:
+        return KVCache.update_and_fetch(self, story, key, value)
+    except ValueError:
+        story.cache.refused = True
+        raise
+
+
+def short_once_refused(self: KVCache, cache: Cache, n: int) -> None:
+    """A chunk that was refused is the first to be dropped by a rewind."""
+    KVCache.drop(self, cache, max(n - 1, 0) if getattr(cache, "refused", False) else n)
+    cache.refused = False
