@@ -241,9 +241,19 @@ def test_tokens_of_one_text_are_not_confused(subject, call):
     keeps(subject, call, Check.SOUND)
 
 
+@requirement(spec.BLK_11, call=lookalikes(block_sizes=OTHER_BLOCKS), share=0.2)
+def test_blocks_of_other_sizes_that_are_nearly_the_same_are_not_confused(subject, call):
+    keeps(subject, call, Check.SOUND)
+
+
 @requirement(spec.BLK_12, call=conversations(), share=0.7)
 def test_what_was_appended_is_hit_like_a_prompt(subject, call):
     keeps(subject, call, Check.COMPLETE, Check.SOUND)
+
+
+@requirement(spec.BLK_12, call=token_by_token(), share=0.1)
+def test_dozens_of_tokens_that_came_one_after_the_other_are_hit(subject, call):
+    keeps(subject, call, Check.COMPLETE, Check.COUNT, Check.TOLD, Check.STAYS)
 
 
 @requirement(spec.BLK_13, call=revisits(), share=0.7)
@@ -277,6 +287,16 @@ def test_blocks_are_evicted_in_the_order_in_which_they_were_freed(subject, call)
 @requirement(spec.BLK_15, call=evicting_sharers(), share=0.3)
 def test_blocks_of_tables_that_share_some_are_evicted_last_block_first(subject, call):
     keeps(subject, call, Check.ORDER)
+
+
+@requirement(spec.BLK_15, call=long_evicted(), share=0.1)
+def test_of_a_prompt_of_many_blocks_the_last_is_evicted_first(subject, call):
+    keeps(subject, call, Check.ORDER)
+
+
+@requirement(spec.BLK_15, call=seasoned(), share=0.05)
+def test_blocks_are_evicted_in_order_after_hundreds_of_prompts(subject, call):
+    keeps(subject, call, Check.ORDER, Check.FREE)
 
 
 @requirement(spec.BLK_16, call=evicting(uncached=True), share=0.7)

@@ -241,7 +241,9 @@ def half_computed(pick: Pick) -> Call:
     n = script.size * pick.size(1, 4) + pick.one_of(0, 1, script.size - 1)
     first, marked = script.allocate(line[:n], computed=0), 0
     for _ in range(pick.size(1, 3)):
-        marked = min(n, marked + pick.one_of(0, script.size - 1, script.size, 1, 2 * script.size, max(n - marked - 1, 0)))
+        marked = min(
+            n, marked + pick.one_of(0, script.size - 1, script.size, 1, 2 * script.size, max(n - marked - 1, 0))
+        )
         if marked:
             script.mark(first, marked)
         asked = script.allocate(script.prompt(line, 4), computed=0)
@@ -329,15 +331,15 @@ def long_prompts(pick: Pick, lengths: tuple[int, ...] = (31, 9, 17, 24)) -> Call
 
 @caching
 def far_beginnings(pick: Pick) -> Call:
-    """Two long lines that differ in their first blocks alone, by one token."""
+    """Two long lines that differ by one token of their first blocks; of one the beginning is computed, and all is asked for."""
     script = Script(pick, spare=200)
     blocks = max(min(pick.one_of(20, 9, 70, 33), script.blocks // 2 - 2), 2)
     line = script.line(blocks * script.size + 1)
     other = list(line)
     other[pick.size(0, script.size)] += 1
     script.allocate(line)
-    script.allocate(script.tokens(other), pick.one_of(0, None))
-    script.probe(line)
+    script.allocate(script.tokens(other)[: pick.one_of(blocks - 1, blocks // 2) * script.size + 1])
+    script.probe(script.tokens(other), line)
     return script.call()
 
 
@@ -694,6 +696,9 @@ def tight(pick: Pick) -> Call:
         line += script.line(12 * size)
         script.append(first, line[script.lengths[first] : script.lengths[first] + more])
         used = total
+        if pick.one_of(False, True):
+            script.fill(0, used)
+            return script.call()
     if script.caching and pick.one_of(False, True, True):
         # In use and cached: needs but its last block.
         whole = script.lengths[first] // size

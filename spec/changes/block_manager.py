@@ -790,3 +790,55 @@ def one_queue(self: BlockManager, m: Manager) -> int:
 
 def copies_of_lists(self: BlockManager, tokens: list[int]) -> list[int]:
     return [int(token) for token in tokens]
+
+
+def eight_blocks_back(self: BlockManager, m: Manager, tokens: list[int], index: int) -> Any:
+    """A block is known by its place and the tokens of the last eight blocks, its own among them."""
+    return index, tuple(tokens[max(index - 7, 0) * m.size : (index + 1) * m.size])
+
+
+def thirty_two_of_a_block(self: BlockManager, m: Manager, tokens: list[int], index: int) -> Any:
+    """Of each block the first 32 tokens count."""
+    starts = range(0, (index + 1) * m.size, m.size)
+    return tuple(tuple(tokens[start : start + min(m.size, 32)]) for start in starts)
+
+
+def eight_after_hits(self: BlockManager, m: Manager, table: Table, index: int) -> None:
+    """A table that hit blocks has room for the names of eight more."""
+    if not table.cached or index < table.cached // m.size + 8:
+        BlockManager.publish(self, m, table, index)
+
+
+def long_tables_head_first(self: BlockManager, table: Table) -> list[int]:
+    """Of many blocks the first is freed first: what gives many back at once walks them in their order."""
+    return table.block_ids[::-1] if len(table.block_ids) <= 8 else table.block_ids
+
+
+def seventeenth_append_uncounted(self: BlockManager, m: Manager, table: Table, tokens: list[int]) -> None:
+    """Appended tokens go through a buffer of 16, and what finds it full is not among the table's tokens."""
+    table.appends = getattr(table, "appends", 0) + 1
+    BlockManager.append(self, m, table, tokens)
+    if table.appends == 17 and tokens:
+        table.tokens = table.tokens[:-1]
+
+
+def clock_of_6_bits(self: BlockManager, m: Manager, block: int) -> None:
+    """When a block was freed is told by a clock that begins again after 64."""
+    BlockManager.leave(self, m, block)
+    m.clock = getattr(m, "clock", 0) + 1
+    m.freed = getattr(m, "freed", {}) | {block: m.clock % 64}
+
+
+def first_by_the_clock(self: BlockManager, m: Manager) -> int:
+    spare = [block for block in m.free if block not in m.content]
+    return spare[0] if spare else min(m.free, key=lambda block: getattr(m, "freed", {}).get(block, 0))
+
+
+def keeps_the_last_of_many(self: BlockManager, m: Manager, needed: int) -> None:
+    """An append of eight blocks and more leaves one free."""
+    BlockManager.check_room(self, m, needed + (needed >= 8))
+
+
+def all_but_one_computed(self: BlockManager, m: Manager, table: Table, n: int) -> int:
+    """The token that is left to compute is taken for computed where it fills a block."""
+    return n // m.size + (n == len(table.tokens) - 1 and not len(table.tokens) % m.size)
