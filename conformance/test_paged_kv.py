@@ -9,6 +9,7 @@ from inferspec.conformance.inputs.paged_kv import (
     bad_rewinds,
     beside_the_caller,
     counted,
+    crowds,
     decoding_long,
     drained,
     emptied,
@@ -18,8 +19,10 @@ from inferspec.conformance.inputs.paged_kv import (
     freed_missing,
     freed_of_many,
     freed_twice,
+    guessing,
     kept_results,
     large_tables,
+    long_requests,
     many_pages,
     no_pools,
     overfull,
@@ -33,9 +36,10 @@ from inferspec.conformance.inputs.paged_kv import (
     side_by_side,
     storages,
     tables,
+    tables_of_many_pages,
     worn,
 )
-from inferspec.conformance.inputs.pages import LARGE, OTHER_PAGES
+from inferspec.conformance.inputs.pages import COMMON, LARGE, OTHER_PAGES
 from inferspec.conformance.properties import (
     depends_on_arguments_alone,
     goes_on_after_refusal,
@@ -43,6 +47,7 @@ from inferspec.conformance.properties import (
     refuses,
     refuses_step,
 )
+from inferspec.conformance.strategies import HALF
 from inferspec.conformance.suite import requirement
 from inferspec.conformance.trial import Nonconformance
 from inferspec.spec import paged_kv as spec
@@ -148,8 +153,18 @@ def test_many_heads_and_wide_ones_are_cached(subject, call):
     subject.agrees(call)
 
 
+@requirement(spec.PKV_01, call=appends(shapes=COMMON, dtypes=HALF, page_sizes=[16, 32]), share=0.1)
+def test_tokens_of_common_heads_are_cached(subject, call):
+    subject.agrees(call)
+
+
 @requirement(spec.PKV_02, call=appends(page_sizes=OTHER_PAGES), share=0.15)
 def test_chunks_beside_other_page_sizes_are_cached(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.PKV_02, call=long_requests(page_sizes=[16, 8, 32]), share=0.1)
+def test_a_request_of_dozens_of_pages_is_cached(subject, call):
     subject.agrees(call)
 
 
@@ -203,6 +218,11 @@ def test_caches_keep_apart(subject, call):
     subject.agrees(call)
 
 
+@requirement(spec.PKV_08, call=crowds(), share=0.06)
+def test_dozens_of_caches_keep_apart(subject, call):
+    subject.agrees(call)
+
+
 @requirement(spec.PKV_09, call=beside_the_caller(), share=0.7)
 def test_pages_of_the_caller_are_left_alone(subject, call):
     subject.agrees(call)
@@ -233,8 +253,18 @@ def test_rewound_tokens_never_show_again(subject, call):
     subject.agrees(call)
 
 
+@requirement(spec.PKV_12, call=guessing(), share=0.1)
+def test_tokens_that_were_guessed_and_rewound_never_show_again(subject, call):
+    subject.agrees(call)
+
+
 @requirement(spec.PKV_13, call=rewinds(look=("offset", "pages", "read")), share=0.7)
 def test_a_rewind_gives_back_the_pages_that_became_empty(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.PKV_13, call=long_requests(rewinding=[True], page_sizes=[16, 8, 4]), share=0.06)
+def test_a_rewind_gives_back_dozens_of_pages(subject, call):
     subject.agrees(call)
 
 
@@ -256,6 +286,11 @@ def test_a_refused_rewind_changes_nothing(subject, story):
 @requirement(spec.PKV_17, call=released(), share=0.7)
 def test_a_release_gives_all_pages_back(subject, call):
     subject.agrees(call)
+
+
+@requirement(spec.PKV_17, call=long_requests(rewinding=[False], page_sizes=[8, 16]), share=0.06)
+def test_a_release_gives_dozens_of_pages_back(subject, call):
+    agrees_in(subject, call, "num_free")
 
 
 @requirement(spec.PKV_18, call=released(again=True), share=0.7)
@@ -357,6 +392,11 @@ def test_a_block_table_has_dozens_of_rows_or_pages(subject, call):
     subject.agrees(call)
 
 
+@requirement(spec.TABLE_01, call=tables_of_many_pages(pool_pages=66_000), share=0.03)
+def test_a_block_table_has_page_ids_past_16_bits(subject, call):
+    subject.agrees(call)
+
+
 @requirement(spec.TABLE_01, call=tables(page_sizes=OTHER_PAGES), share=0.1)
 def test_a_block_table_of_other_page_sizes_leads_to_the_tokens(subject, call):
     subject.agrees(call)
@@ -364,6 +404,11 @@ def test_a_block_table_of_other_page_sizes_leads_to_the_tokens(subject, call):
 
 @requirement(spec.TABLE_02, call=tables(empty=True), share=0.5)
 def test_context_lens_are_the_lengths_of_the_rows(subject, call):
+    agrees_in(subject, call, "context_lens")
+
+
+@requirement(spec.TABLE_02, call=large_tables(), share=0.06)
+def test_context_lens_count_hundreds_of_tokens(subject, call):
     agrees_in(subject, call, "context_lens")
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from inferspec.conformance.calls import Call
 from inferspec.conformance.inputs.paged_batches import TOGETHER, changing
-from inferspec.conformance.inputs.pages import SHAPES, Script, bounded, calls, needing
+from inferspec.conformance.inputs.pages import LARGE, SHAPES, Script, bounded, calls, needing
 from inferspec.conformance.strategies import Pick
 from inferspec.spec.numerics import numpy_dtype
 
@@ -126,7 +126,7 @@ def _take_all_again(script: Script) -> None:
 @bounded
 def storages(pick: Pick) -> Call:
     """The arrays of a pool are looked at, before and after an allocation."""
-    script = Script(pick)
+    script = Script(pick, shapes=(*SHAPES, *LARGE))
     script.do("storage")
     script.take()
     script.do("storage")
@@ -164,6 +164,64 @@ def decoding_long(pick: Pick) -> Call:
     for number in range(pick.size(20, 50)):
         script.append(number % 2, 1)
     script.look("gather", "read", "pages")
+    return script.call()
+
+
+@calls
+def long_requests(pick: Pick) -> Call:
+    """A request of hundreds of tokens or more, in dozens of pages, beside a short one; it decodes, is rewound, and ends."""
+    script = Script(pick, pages=(140,), shapes=((1, 2), (2, 4)))
+    rewinding = pick("rewinding")
+    script.append(1, 3)
+    script.append(0, pick.one_of(1100, 600, 1025, 513))
+    for _ in range(2):
+        script.append(0, 1)
+    script.look("gather", "read", "pages")
+    if rewinding:
+        script.rewind(0, script.lengths[0] - pick.one_of(2, script.page_size, script.lengths[0] // 2))
+        script.look("pages")
+        script.do("num_free")
+        script.append(0, 3)
+        script.look("gather")
+    script.release(0)
+    script.do("num_free")
+    return script.call()
+
+
+@calls
+def crowds(pick: Pick) -> Call:
+    """As many requests as a server takes together, each of a few tokens, some of which end and make way for others."""
+    requests = pick.one_of(12, 33, 20)
+    script = Script(pick, pages=(4 * requests,), shapes=((1, 2), (2, 1)))
+    lengths = pick.random.integers(1, 2 * script.page_size + 1, requests)
+    for request, length in enumerate(lengths.tolist()):
+        script.append(request, length)
+    for request, over in enumerate((pick.random.random(requests) < 0.2).tolist()):
+        if over:
+            script.release(request)
+            script.append(request + 100, 2)
+        else:
+            script.append(request, 1)
+    script.look("gather")
+    script.do("ids")
+    script.do("num_free")
+    return script.call()
+
+
+@needing
+def guessing(pick: Pick) -> Call:
+    """Round after round a few tokens are guessed, and most of them rewound, as speculation does; another request is
+    beside it."""
+    pick("rewinding")
+    script = Script(pick, pages=(40, 60))
+    script.append(0)
+    script.append(1, 1)
+    for number in range(pick.size(12, 30)):
+        guessed = int(pick.random.integers(1, 6))
+        before = script.lengths[number % 2]
+        script.append(number % 2, guessed)
+        script.rewind(number % 2, int(pick.random.integers(0, script.lengths[number % 2] - before + 1)))
+    script.whole()
     return script.call()
 
 
@@ -248,14 +306,19 @@ def rewinds(pick: Pick, look: tuple[str, ...] = ("gather",)) -> Call:
     script.append(0)
     script.append(1)
     for _ in range(pick.size(1, 3)):
+        before, between = script.lengths[0], pick.one_of(True, False)
         if pick.one_of(False, True):
             script.mistake(0)
         else:
             script.rewind(0)
-        script.look(*look)
-        script.do("num_free")
-        script.append(pick.one_of(0, 0, 1))
-        script.append(0)
+        if between:
+            script.look(*look)
+            script.do("num_free")
+            script.append(pick.one_of(0, 0, 1))
+            script.append(0)
+        else:
+            # As many tokens as when it was looked at before, and others.
+            script.append(0, max(before - script.lengths[0], 1))
         script.look(*look)
         script.do("num_free")
         script.do("ids")
@@ -362,8 +425,13 @@ def overfull(pick: Pick) -> tuple[Call, int]:
     script.lengths.setdefault(cache, 0)
     script.whole()
     script.do("contents")
+    if rewinding and pick.one_of(False, True):
+        script.rewind(0)
     script.append(cache, script.room(cache))
     script.whole()
+    for one in list(script.lengths):
+        script.release(one)
+        script.do("num_free")
     return script.call(), bad
 
 
@@ -516,7 +584,16 @@ def tables(pick: Pick, often: bool = False, empty: bool = False) -> Call:
         script.append(1, pick.one_of(1, script.page_size + 1))
     script.append(0)
     for _ in range(pick.size(1, 5)):
-        script.event(requests=3, rewinding=rewinding)
+        if often and rewinding and script.lengths.get(0) and pick.one_of(False, True):
+            # As many tokens as before, in pages that another request has had meanwhile.
+            script.do("table", caches=[0])
+            gone = min(script.lengths[0], script.page_size + 1)
+            script.rewind(0, gone)
+            script.append(1, script.page_size)
+            script.append(0, gone)
+            script.do("table", caches=[0])
+        else:
+            script.event(requests=3, rewinding=rewinding)
         if often:
             script.do("table", caches=_batch(script))
     last = script.do("table", caches=_batch(script) + ([77] if empty else []))
@@ -532,13 +609,26 @@ def large_tables(pick: Pick) -> Call:
     script = Script(pick, page_size=min(pick.envelope["page_sizes"]))
     page = script.page_size
     script.heads, script.dim = 1, 2
-    requests = pick.one_of(40, 2, 12)
-    lengths = pick.random.integers(1, 5 if requests > 2 else 150, requests) * page
+    requests = pick.one_of(70, 2, 12)
+    lengths = pick.random.integers(1, 5, requests) * page
+    if requests == 2:
+        lengths[-1] = pick.one_of(300, 140, 530) * page
     script.pages = int(lengths.sum()) // page + 3
     for request, length in enumerate(lengths.tolist()):
         script.append(request, length)
     script.append(0, 1)
     script.do("table", caches=list(script.lengths)[:: pick.one_of(-1, 1)])
+    return script.call("block_table")
+
+
+@calls
+def tables_of_many_pages(pick: Pick) -> Call:
+    """A table of page ids that do not fit 16 bits, and of a context that does not."""
+    script = Script(pick, page_size=1, pages=(2**16 + 9, 2**15 + 9))
+    script.heads, script.dim = 1, 2
+    script.append(0, script.pages - 7)
+    script.append(1, 3)
+    script.do("table", caches=[1, 0])
     return script.call("block_table")
 
 

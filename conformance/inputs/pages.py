@@ -25,6 +25,9 @@ SHAPES = ((2, 5), (5, 2), (1, 6), (3, 10), (6, 1))
 LARGE = ((2, 128), (40, 3), (1, 72), (9, 80))
 """Heads and head dims: more than a tile of a kernel that copies tokens has."""
 
+COMMON = ((8, 128), (8, 64), (4, 128))
+"""What most models have."""
+
 FORMER = 99
 """The number of the cache that used the pool before the story begins."""
 

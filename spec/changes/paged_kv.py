@@ -1017,3 +1017,119 @@ def minus_one_behind(self: spec.BlockTable, story: Story, rows: Sequence[Cache])
     for entries, row in zip(table, rows, strict=True):
         entries[: len(row.pages)] = row.pages
     return table
+
+
+# usual sizes, and many of them
+
+
+def _losing(lost: Callable[[Story, Cache, np.ndarray, np.ndarray], bool]) -> Change:
+    """The last token of a chunk is not written where `lost` says so of the story, the cache, positions and key."""
+
+    def write(
+        self: PagedKVCache, story: Story, cache: Cache, positions: np.ndarray, key: np.ndarray, value: np.ndarray
+    ) -> None:
+        if lost(story, cache, positions, key):
+            positions, key, value = positions[:-1], key[:, :, :-1], value[:, :, :-1]
+        PagedKVCache.write(self, story, cache, positions, key, value)
+
+    return {"write": write}
+
+
+IN_COMMON_HEADS = _losing(
+    lambda story, cache, positions, key: (
+        key.shape[1] == 8 and key.shape[3] in (64, 128) and key.dtype.itemsize == 2 and story.a.page_size >= 16
+    )
+)
+"""A kernel for what most models have: eight heads of 64 or 128 features, in half precision."""
+
+PAST_64_PAGES = _losing(lambda story, cache, positions, key: 64 < len(cache.pages) < 256)
+"""A table of 64 entries is extended only when a page is full."""
+
+
+def numbered(self: PagedKVCache, story: Story) -> Cache:
+    cache = PagedKVCache.fresh_cache(self, story)
+    story.made = cache.number = getattr(story, "made", 0) + 1
+    return cache
+
+
+PAST_8_CACHES = _losing(lambda story, cache, positions, key: cache.number > 8)
+"""What more than eight caches write is queued, and the end of it dropped."""
+
+
+def eight_rewinds(self: PagedKVCache, story: Story, cache: Cache, n: int) -> None:
+    """The places to go back to are in a ring of eight."""
+    cache.rewinds = getattr(cache, "rewinds", 0) + 1
+    PagedKVCache.drop(self, story, cache, n if cache.rewinds <= 8 else 0)
+
+
+def sixteen_pages_back(self: PagedKVCache, story: Story, cache: Cache, n: int) -> None:
+    """A rewind gives back sixteen pages at most: those of one launch."""
+    cache.length -= n
+    for _ in range(min(16, len(cache.pages) - self.needed(story, cache.length))):
+        self.give_back(story.pool, cache.pages.pop())
+
+
+def sixty_four_pages_let_go(self: PagedKVCache, story: Story, cache: Cache) -> None:
+    """A release gives back 64 pages at most, and forgets the others."""
+    for page in cache.pages[:64]:
+        self.give_back(story.pool, page)
+    cache.pages, cache.length = [], 0
+
+
+def marks_short(self: PagedKVCache, story: Story, cache: Cache, length: int) -> None:
+    try:
+        PagedKVCache.check_room(self, story, cache, length)
+    except ValueError:
+        story.short = True
+        raise
+
+
+def page_lost_once_short(self: PagedKVCache, story: Story, cache: Cache) -> None:
+    """After a chunk for which there was no room one page is held back at the next release."""
+    if cache.pages and getattr(story, "short", False):
+        story.pool.used.discard(cache.pages.pop())
+        story.short = False
+    PagedKVCache.let_go(self, story, cache)
+
+
+def gathers_when_longer(self: PagedKVCache, story: Story, cache: Cache) -> tuple[np.ndarray, np.ndarray]:
+    """What was gathered last is returned again where the cache has as many tokens."""
+    last = getattr(cache, "last", None)
+    if last is None or last[0].shape[2] != cache.length:
+        last = cache.last = PagedKVCache.gathered(self, story, cache)
+    return last
+
+
+def dims_in_tiles(self: PagePool, a: Arguments) -> tuple[int, ...]:
+    """Head dims past 64 are rounded up to multiples of 32."""
+    *sizes, dim = PagePool.shape(self, a)
+    return *sizes, -(-dim // 32) * 32 if dim > 64 else dim
+
+
+def table_of_16_bits(self: spec.BlockTable, story: Story, rows: Sequence[Cache]) -> np.ndarray:
+    table = spec.BlockTable.padded(self, story, rows)
+    return table.astype(np.uint16).astype(np.int64)
+
+
+def rows_past_64(self: spec.BlockTable, story: Story, rows: Sequence[Cache]) -> np.ndarray:
+    table = spec.BlockTable.padded(self, story, rows)
+    table[64:] = 0
+    return table
+
+
+def entries_past_256(self: spec.BlockTable, story: Story, rows: Sequence[Cache]) -> np.ndarray:
+    table = spec.BlockTable.padded(self, story, rows)
+    table[:, 256:] = 0
+    return table
+
+
+def lens_of_a_byte(self: spec.BlockTable, story: Story, rows: Sequence[Cache]) -> list[int]:
+    return [min(row.length, 255) for row in rows]
+
+
+def tables_by_number_of_pages(self: spec.BlockTable, story: Story, rows: Sequence[Cache]) -> np.ndarray:
+    """A table is made anew where the number of pages of some row is another."""
+    if not hasattr(story, "tables"):
+        story.tables = {}
+    known = tuple((id(row), len(row.pages)) for row in rows)
+    return np.array(story.tables.setdefault(known, spec.BlockTable.padded(self, story, rows)))
