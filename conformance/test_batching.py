@@ -1,6 +1,7 @@
 """Does the cache of a batch keep the contract? Told by what its keys, values and mask show of every request."""
 
 from inferspec.conformance.inputs.batching import (
+    COMMON,
     LARGE,
     all_bad_pairs,
     attending,
@@ -21,6 +22,7 @@ from inferspec.conformance.inputs.batching import (
     idle_slots,
     idling,
     in_all_views,
+    kept_masks,
     kept_results,
     kept_whole,
     mixtures,
@@ -45,6 +47,7 @@ from inferspec.conformance.properties import (
     refuses_step,
     refuses_steps,
 )
+from inferspec.conformance.strategies import HALF
 from inferspec.conformance.suite import requirement
 from inferspec.conformance.trial import Nonconformance
 from inferspec.spec import batching as spec
@@ -59,6 +62,11 @@ def test_an_update_returns_the_tokens_of_every_request(subject, call):
 
 @requirement(spec.BATCH_01, call=batches(shapes=LARGE), share=0.1)
 def test_many_heads_and_wide_ones_are_returned(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.BATCH_01, call=mixtures(slots=[5], dtypes=HALF, shapes=COMMON), share=0.06)
+def test_tokens_of_common_heads_are_returned(subject, call):
     subject.agrees(call)
 
 
@@ -172,6 +180,11 @@ def test_keys_and_values_keep_their_dtype(subject, call):
     keeps_dtype(subject, call, "keys", "values")
 
 
+@requirement(spec.BATCH_12, call=batches(prompts=beside_tiles), share=0.1)
+def test_keys_and_values_of_long_requests_keep_their_dtype(subject, call):
+    keeps_dtype(subject, call, "keys", "values")
+
+
 @requirement(spec.BATCH_13, call=histories(events=5), share=0.4)
 def test_the_mask_is_one_that_attention_takes(subject, call):
     keeps_dtype(subject, call, "mask")
@@ -207,8 +220,18 @@ def test_results_without_padding_stay_what_they_were(subject, call):
     subject.agrees(call)
 
 
+@requirement(spec.BATCH_17, call=kept_masks(), share=0.1)
+def test_results_stay_when_others_of_their_shape_come(subject, call):
+    subject.agrees(call)
+
+
 @requirement(spec.BATCH_18, call=counted(), share=0.5)
 def test_offsets_count_the_tokens_of_every_slot(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.BATCH_18, call=counted(slots=[33, 9]), share=0.06)
+def test_offsets_count_the_tokens_of_dozens_of_slots(subject, call):
     subject.agrees(call)
 
 
@@ -258,6 +281,11 @@ def test_room_is_that_of_a_request_and_not_of_the_batch(subject, call):
 
 @requirement(spec.BATCH_22, story=overfull(), share=0.4)
 def test_more_than_max_len_tokens_are_refused(subject, story):
+    refuses_step(subject, story)
+
+
+@requirement(spec.BATCH_22, story=overfull(slots=[33, 9]), share=0.1)
+def test_more_than_max_len_tokens_are_refused_in_any_of_dozens_of_slots(subject, story):
     refuses_step(subject, story)
 
 

@@ -513,7 +513,7 @@ CONTRACT = Contract(
     operations=(BatchingKVCache,),
     envelope={
         "dtypes": ("float32", "float16", "bfloat16"),
-        "slots": (1, 2, 3, 5, 9, 33),
+        "slots": (1, 2, 3, 5, 9, 33, 70),
         "head_dims": ("same", "different"),
         "empty_caches": (True, False),
         "offsets": (True, False),

@@ -23,6 +23,9 @@ SMALL = ((2, 4), (4, 6), (6, 4), (4, 8))
 LARGE = ((2, 256), (70, 6), (2, 80), (9, 72))
 """Heads and head dims of keys: more than a tile of a kernel that copies tokens has."""
 
+COMMON = ((8, 128), (8, 64), (4, 128))
+"""What most models have."""
+
 FEW = (1, 2, 3, 5)
 SEVERAL = (2, 3, 5)
 """Slots of a batch in which requests have others beside them."""
@@ -244,9 +247,9 @@ def batches(
 
 
 @needing(slots=SEVERAL)
-def mixtures(pick: Pick, prompts: Sizes = small) -> Call:
-    """All slots taken, by requests of different lengths."""
-    script = Script(pick, prompts)
+def mixtures(pick: Pick, prompts: Sizes = small, shapes: Sequence[tuple[int, int]] = SMALL) -> Call:
+    """All slots taken, by requests of different lengths. shapes: heads and head dims of keys."""
+    script = Script(pick, prompts, shapes)
     length = prompts(pick)
     for slot in range(script.slots):
         script.add(length + pick.one_of(0, 1, 2, 3, 7) * slot, slot)
@@ -278,7 +281,7 @@ def decoding(pick: Pick) -> Call:
     return script.call()
 
 
-@needing(slots=[9, 33])
+@needing(slots=[9, 70, 33])
 def crowds(pick: Pick) -> Call:
     """As many requests as a server takes together, of any lengths, and one that makes way for another. The longest is
     the last one, or any."""
@@ -369,12 +372,13 @@ def past_buffers(pick: Pick) -> Call:
     """Token by token past the sizes that buffers have, counted from the first token or from the longest prompt there ever
     was, which may have left."""
     script = Script(pick, shapes=((2, 4),))
+    script.limit = min(pick.envelope["tokens"], 1100)
     script.add(pick.one_of(1, 2, 5))
     if script.idle and pick.one_of(True, False):
         left = script.add(9)
         if pick.one_of(True, False):
             script.remove(left)
-    size = pick.one_of(256, 512) + pick.one_of(0, script.longest)
+    size = pick.one_of(256, 1024, 512) + pick.one_of(0, script.longest)
     script.step(size - max(n for n in script.lengths if n is not None) - 2)
     for _ in range(4):
         script.token()
@@ -517,6 +521,21 @@ def kept_whole(pick: Pick) -> Call:
     script.step()
     for number in script.updates[:-1]:
         script.do("reread", step=number)
+    return script.call()
+
+
+@needing(slots=SEVERAL)
+def kept_masks(pick: Pick) -> Call:
+    """What an update returned is read again when other requests have had one as large, with the same lengths in other slots."""
+    script = Script(pick)
+    lengths, new = [small(pick) + slot for slot in range(script.slots)], pick.one_of(1, 2, 3)
+    for turn in (lengths, lengths[::-1]):
+        for slot, length in enumerate(turn):
+            if slot in script.active:
+                script.remove(slot)
+            script.add(length, slot)
+        script.step(new)
+    script.do("reread", step=script.updates[0])
     return script.call()
 
 

@@ -604,12 +604,12 @@ def tables(pick: Pick, often: bool = False, empty: bool = False) -> Call:
 
 
 @calls
-def large_tables(pick: Pick) -> Call:
-    """Dozens of rows, or a few of dozens of pages each."""
+def large_tables(pick: Pick, rows: tuple[int, ...] = (70, 2, 12)) -> Call:
+    """Dozens of rows, or two, of which one has hundreds of pages."""
     script = Script(pick, page_size=min(pick.envelope["page_sizes"]))
     page = script.page_size
     script.heads, script.dim = 1, 2
-    requests = pick.one_of(70, 2, 12)
+    requests = pick.one_of(*rows)
     lengths = pick.random.integers(1, 5, requests) * page
     if requests == 2:
         lengths[-1] = pick.one_of(300, 140, 530) * page

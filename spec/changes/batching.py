@@ -856,3 +856,48 @@ def token_by_token(self: BatchingKVCache, story: Story, key: np.ndarray, value: 
 def tokens_outermost(story: Story, keys: np.ndarray, values: np.ndarray, mask: np.ndarray) -> Raw:
     keys, values = (np.ascontiguousarray(x.transpose(2, 0, 1, 3)).transpose(1, 2, 0, 3) for x in (keys, values))
     return keys, values, mask
+
+
+# usual sizes, and many of them
+
+
+def last_of_common_features(story: Story, keys: np.ndarray, values: np.ndarray, mask: np.ndarray) -> None:
+    """A kernel for eight heads of 64 or 128 features, in half precision."""
+    if keys.shape[1] == 8 and keys.shape[3] in (64, 128) and keys.dtype.itemsize == 2:
+        keys[..., -1] = 0
+
+
+def ring_of_1024(story: Story, keys: np.ndarray, values: np.ndarray, mask: np.ndarray) -> None:
+    mask[..., : max(mask.shape[-1] - 1024, 0)] = False
+
+
+def slots_past_64(story: Story, keys: np.ndarray, values: np.ndarray, mask: np.ndarray) -> None:
+    mask[64:] = False
+
+
+def float32_past_256(self: BatchingKVCache, a: Arguments) -> Any:
+    """A buffer that has grown is of float32."""
+    result = Operation.respond(self, a)
+    return {
+        part: x.astype(np.float32) if part.endswith(("keys", "values")) and x.shape[2] > 256 else x
+        for part, x in result.items()
+    }
+
+
+def mask_in_workspace(story: Story, keys: np.ndarray, values: np.ndarray, mask: np.ndarray) -> Raw:
+    """Masks of a shape lie in one workspace."""
+    if not hasattr(story, "masks"):
+        story.masks = {}
+    workspace = story.masks.setdefault(mask.shape, mask.copy())
+    workspace[...] = mask
+    return keys, values, workspace
+
+
+def eight_offsets(self: BatchingKVCache, story: Story) -> list[int]:
+    offsets = BatchingKVCache.offsets_of(self, story)
+    return offsets[:8] + [0] * len(offsets[8:])
+
+
+def room_of_eight(self: BatchingKVCache, story: Story, key: np.ndarray) -> None:
+    if any(row[0].shape[1] + key.shape[2] > story.a.max_len for slot, row in _rows(story) if slot < 8):
+        raise ValueError("no room")

@@ -22,6 +22,55 @@ def _fault(name: str, text: str, kills: Any, change: Change, source: str) -> Fau
 
 FAULTS: tuple[Fault, ...] = (
     _fault(
+        "common-heads-lack-a-feature",
+        "the last feature of eight heads of 64 or 128 dims, in half precision, is not copied",
+        spec.BATCH_01,
+        changes.after(changes.last_of_common_features),
+        "PROPERTIES X2",
+    ),
+    _fault(
+        "sixty-four-slots",
+        "slots past the 64th see nothing",
+        spec.BATCH_08,
+        changes.after(changes.slots_past_64),
+        "PROPERTIES X2",
+    ),
+    _fault(
+        "ring-of-1024",
+        "requests see no more than their last 1024 tokens",
+        spec.BATCH_10,
+        changes.after(changes.ring_of_1024),
+        "PROPERTIES KV2",
+    ),
+    _fault(
+        "grows-to-float32",
+        "keys and values of more than 256 tokens are of float32",
+        spec.BATCH_12,
+        {"respond": changes.float32_past_256},
+        "PROPERTIES X4",
+    ),
+    _fault(
+        "mask-in-workspace",
+        "masks of a shape lie in one workspace",
+        spec.BATCH_17,
+        changes.after(changes.mask_in_workspace),
+        "PROPERTIES X7",
+    ),
+    _fault(
+        "eight-offsets",
+        "offsets of slots past the 8th are 0",
+        spec.BATCH_18,
+        {"offsets_of": changes.eight_offsets},
+        "PROPERTIES X2",
+    ),
+    _fault(
+        "room-of-eight",
+        "the first eight slots alone are compared with max_len",
+        spec.BATCH_22,
+        {"check_room": changes.room_of_eight},
+        "PROPERTIES X9",
+    ),
+    _fault(
         "features-past-128",
         "features of a head past 128 are not copied",
         spec.BATCH_01,
