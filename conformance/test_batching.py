@@ -180,7 +180,7 @@ def test_keys_and_values_keep_their_dtype(subject, call):
     keeps_dtype(subject, call, "keys", "values")
 
 
-@requirement(spec.BATCH_12, call=batches(prompts=beside_tiles), share=0.1)
+@requirement(spec.BATCH_12, call=batches(prompts=beside_tiles), share=0.2)
 def test_keys_and_values_of_long_requests_keep_their_dtype(subject, call):
     keeps_dtype(subject, call, "keys", "values")
 

@@ -22,7 +22,9 @@ from inferspec.conformance.inputs.paged_attention import (
     poisoned,
     renamed,
     routed_pages,
+    same_pages,
     seeing,
+    short_beside_long,
     short_context,
     split_context,
     spoilt,
@@ -128,6 +130,39 @@ def test_tokens_of_common_heads_find_their_keys_in_a_batch(subject, routed):
 
 
 @requirement(
+    spec.PAGED_13,
+    routed=routed_pages(
+        contexts=at_page_end,
+        queries=["one"],
+        rows=(8, 9),
+        key_heads=8,
+        **{**PAGES, "ratios": [1, 4], "page_sizes": [16]},
+    ),
+    share=0.06,
+)
+def test_tokens_of_eight_common_heads_find_their_keys_in_a_batch(subject, routed):
+    call, expected = routed
+    subject.expects(call, expected)
+
+
+@requirement(
+    spec.PAGED_13,
+    call=paged_calls(
+        contexts=short_beside_long,
+        queries=["one"],
+        rows=(2, 4),
+        most_heads=1,
+        ratios=[1, 4, 2],
+        head_dims=[128, 64, 80, 96],
+        page_sizes=[16, 32, 64],
+    ),
+    share=0.1,
+)
+def test_rows_that_have_just_begun_stand_beside_long_ones(subject, call):
+    subject.agrees(call)
+
+
+@requirement(
     spec.PAGED_06,
     routed=routed_pages(contexts=hundreds_of_tokens, chunk=whole_blocks, queries=["several"], rows=(1, 2), **PAGES),
     share=0.5,
@@ -168,7 +203,7 @@ def test_paged_attention_matches_grouped_heads(subject, routed):
     subject.expects(call, expected)
 
 
-@requirement(spec.PAGED_05, routed=routed_pages(ratios=[12, 16, 24], head_dims=[32, 40, 64], rows=(1, 2)), share=0.1)
+@requirement(spec.PAGED_05, routed=routed_pages(ratios=[12, 16, 24], head_dims=[32, 128, 64], rows=(1, 2)), share=0.1)
 def test_many_query_heads_share_a_key_head(subject, routed):
     call, expected = routed
     subject.expects(call, expected)
@@ -446,6 +481,11 @@ def test_another_table_in_between_changes_nothing(subject, call, seed):
     table = call.arguments["block_table"]
     other = np.random.default_rng(seed).integers(0, call.arguments["key_pages"].shape[0], table.shape)
     depends_on_arguments_alone(subject, call, call.having(block_table=other.astype(table.dtype)))
+
+
+@requirement(spec.PAGED_24, call=paged_calls(amplitude=(1.0,)), seed=SEEDS, share=0.2)
+def test_other_tokens_in_the_same_pages_change_nothing(subject, call, seed):
+    depends_on_arguments_alone(subject, call, same_pages(call, np.random.default_rng(seed)))
 
 
 @requirement(spec.PAGED_24, call=paged_calls(amplitude=(1.0,)), share=0.3)

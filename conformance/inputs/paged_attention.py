@@ -97,6 +97,11 @@ def mixed_contexts(pick: Pick, page_size: int, length: int) -> int:
     return int(pick.random.integers(length, 60))
 
 
+def short_beside_long(pick: Pick, page_size: int, length: int) -> int:
+    """Rows that have just begun, beside some that have gone on for long."""
+    return max(length, pick.upto("context", 1030, 1, 17, 600))
+
+
 def after_a_prompt(pick: Pick, page_size: int, length: int) -> int:
     """The chunk alone, or after few or many tokens."""
     return length + pick.one_of(0, 900, 1, 257)
@@ -225,14 +230,16 @@ def routed_pages(
     contexts: Contexts = any_context,
     chunk: Callable[[Pick], int] = small_chunk,
     rows: tuple[int, int] = (1, 4),
+    key_heads: int = 0,
 ) -> tuple[Call, np.ndarray]:
     """The exact lane: (call, the exact result).
 
     As in `routed_attention`, a query asks for one token that it sees with a logit of at least UNDERFLOW_GAP, and for
     some that it does not see with twice that. What is left in the pages of earlier tokens answers every query louder
-    still, with values of its own.
+    still, with values of its own. key_heads: how many there are, one or two by default.
     """
     dtype, page_size, dim, ratio, heads, batch = _sizes(pick, rows)
+    heads = key_heads or heads
     scale = plain_scale(pick, dim)
     length, random, kind = _queries(pick, chunk), pick.random, numpy_dtype(dtype)
     mask = {"causal": "causal", "none": None}[pick("masks")]
@@ -366,6 +373,12 @@ def renamed(call: Call, pick: np.random.Generator, more: int) -> Call:
 
     pools = {name: moved(call.arguments[name]) for name in ("key_pages", "value_pages")}
     return call.having(block_table=names[table.astype(np.int64)].astype(table.dtype), **pools)
+
+
+def same_pages(call: Call, pick: np.random.Generator) -> Call:
+    """The same call with the tokens of pages exchanged: others lie where the table leads."""
+    order = pick.permutation(call.arguments["key_pages"].shape[0])
+    return call.having(**{name: call.arguments[name][order] for name in ("key_pages", "value_pages")})
 
 
 def narrowed(call: Call, rows: Any) -> Call:

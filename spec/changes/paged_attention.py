@@ -428,3 +428,14 @@ def gathered_with_tail_zeroed(self: PagedAttention, a: Arguments, row: int) -> t
 
 def dense(formula: Any) -> Change:
     return attending(computed(formula))
+
+
+def gathers_once(self: PagedAttention, a: Arguments, row: int) -> tuple[np.ndarray, np.ndarray]:
+    """What was gathered by a table is kept for all calls with that table, whatever is in its pages by then."""
+    memory = vars(type(self)).get("memory")
+    if memory is None:
+        memory = type(self).memory = {}  # type: ignore[attr-defined]
+    known = a.block_table.tobytes(), a.context_lens.tobytes(), row, a.key_pages.shape
+    if known not in memory:
+        memory[known] = PagedAttention.gathered(self, a, row)
+    return memory[known]

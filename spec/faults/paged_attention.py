@@ -723,6 +723,43 @@ FAULTS = (
         remembers("context_lens"),
         FLASHINFER + "commit/82784bb11",
     ),
+    Fault(
+        "paged-gathered-once",
+        "what was gathered by a table is kept for all calls with that table",
+        spec.PAGED_24,
+        {"gathered": changes.gathers_once},
+        ENGINEER,
+    ),
+    Fault(
+        "paged-eight-heads-lack-a-feature",
+        "of seven rows and more that decode, the last feature of eight key heads of 64 or 128 dims, in half precision, is not "
+        "written",
+        spec.PAGED_13,
+        lacks_a_feature(
+            lambda a: (
+                len(a.query) > 6
+                and a.query.shape[2] == 1
+                and a.key_pages.shape[1] == 8
+                and a.query.shape[3] in (64, 128)
+                and a.query.dtype.itemsize == 2
+            )
+        ),
+        ENGINEER,
+    ),
+    Fault(
+        "paged-one-partition-beside-short-rows",
+        "beside a row of no more than a page tokens past 512 are not read",
+        spec.PAGED_13,
+        changes.lengths(lambda a, row, length: min(length, 512) if a.context_lens.min() <= a.page_size else length),
+        ENGINEER,
+    ),
+    Fault(
+        "paged-large-groups-of-large-heads",
+        "of groups of twelve heads and more, of 128 dims, the last feature is not written",
+        spec.PAGED_05,
+        lacks_a_feature(lambda a: a.query.shape[3] == 128 and a.query.shape[1] >= 12 * a.key_pages.shape[1]),
+        ENGINEER,
+    ),
     Fault("paged-drifting", "every repeated call is larger", spec.PAGED_24, drifts(), ENGINEER),
     *(
         Fault(
