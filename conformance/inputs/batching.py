@@ -23,7 +23,7 @@ SMALL = ((2, 4), (4, 6), (6, 4), (4, 8))
 LARGE = ((2, 256), (70, 6), (2, 80), (9, 72))
 """Heads and head dims of keys: more than a tile of a kernel that copies tokens has."""
 
-COMMON = ((8, 128), (8, 64), (4, 128))
+COMMON = ((8, 128), (8, 64))
 """What most models have."""
 
 FEW = (1, 2, 3, 5)
