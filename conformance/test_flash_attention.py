@@ -48,7 +48,7 @@ from inferspec.spec import flash_attention as spec
 from inferspec.spec.numerics import f64
 
 FEW_ROWS = [(), (1,), (2,)]
-COMMON_HEADS = {**COMMON, "most_heads": 1, "ratios": [4, 1]}
+COMMON_HEADS = {**COMMON, "most_heads": 1, "ratios": [4]}
 """What most models have, small enough for an emulated GPU."""
 ONE_HEAD = {"most_heads": 1, "head_dims": [32, 40, 64], "ratios": [1, 2], "leading_dims": [(), (1,)]}
 """For dear shapes: one key head."""
@@ -124,7 +124,7 @@ def test_a_full_mask_hides_exactly_its_own_keys_in_flash_attention(subject, rout
 @requirement(
     spec.FLASH_04,
     call=tiled_calls(masks=["additive", "bool", "-inf"], shapes=blocks_of_queries, leading_dims=FEW_ROWS),
-    share=1.0,
+    share=0.8,
 )
 def test_a_mask_goes_on_in_every_block_and_tile(subject, call):
     subject.agrees(call, where=seeing(call))
@@ -136,7 +136,7 @@ def test_causal_rows_of_flash_attention_reach_their_last_visible_key_and_no_furt
     subject.expects(call, expected, where=seeing(call))
 
 
-@requirement(spec.FLASH_05, routed=routed_flash(masks=["causal"], shapes=short_chunks, **COMMON_HEADS), share=0.45)
+@requirement(spec.FLASH_05, routed=routed_flash(masks=["causal"], shapes=short_chunks, **COMMON_HEADS), share=0.26)
 def test_chunks_of_common_heads_after_a_long_context_are_causal_in_flash_attention(subject, routed):
     call, expected = routed
     subject.expects(call, expected)
@@ -164,7 +164,7 @@ def test_causal_flash_attention_agrees_wherever_the_diagonal_lies(subject, call)
 @requirement(
     spec.FLASH_05,
     routed=routed_flash(masks=["causal"], shapes=large_causal_blocks, **{**ONE_HEAD, "head_dims": [32, 40, 64, 128]}),
-    share=0.34,
+    share=0.3,
 )
 def test_the_causal_walk_takes_the_right_large_tiles(subject, routed):
     call, expected = routed
@@ -193,7 +193,7 @@ def test_the_causal_mask_of_large_blocks_may_be_an_array_in_flash_attention(subj
     subject.agrees(causal_as_array(call, kind), where=seeing(call))
 
 
-@requirement(spec.FLASH_06, routed=routed_flash(masks=ENCODINGS, shapes=tokens_and_prompts, **COMMON_HEADS), share=0.8)
+@requirement(spec.FLASH_06, routed=routed_flash(masks=ENCODINGS, shapes=tokens_and_prompts, **COMMON_HEADS), share=0.35)
 def test_masks_hide_the_most_tempting_key_from_common_heads_in_flash_attention(subject, routed):
     call, expected = routed
     subject.expects(call, expected)
