@@ -8,6 +8,7 @@ import numpy as np
 
 from inferspec.conformance.inputs.sampling import (
     DRAWS,
+    EDGES,
     HUGE,
     LARGE,
     LIMITS,
@@ -15,10 +16,12 @@ from inferspec.conformance.inputs.sampling import (
     MANY_ROWS,
     MORE_THAN_1024,
     RARE_DRAWS,
+    REAL,
     THOUSANDS,
     WIDE,
     WIDE_ROWS,
     adversarial,
+    beside_borders,
     extreme,
     far_out,
     few_likely,
@@ -32,6 +35,7 @@ from inferspec.conformance.inputs.sampling import (
     partly_hidden,
     rare_ids,
     sampler_calls,
+    scattered,
     some_broken,
     summed_draws,
     summed_filters,
@@ -48,9 +52,17 @@ from inferspec.spec import sampling as spec
 from inferspec.spec.numerics import FALSE_ALARM, STATISTICAL_CHECKS, Precision, f64, most_draws, relative_entropy_limit
 
 BATCHES = [(2,), (2, 3), (2, 1, 3), (9, 2)]
+FEW = [(), (1,), (2,)]
 ONE_AXIS = [(2,)]
 """What calls of many rows ask for: one who draws for single rows is not given them."""
 OWN: dict[str, Any] = {"generators": ["own"], "sizes": (4, 3, 5)}
+SEEDED: dict[str, Any] = {
+    "seeded": [True],
+    "top_p": [False],
+    "temperatures": ["other"],
+    "draws": DRAWS,
+    "leading_dims": ONE_AXIS,
+}
 NO_LIMIT = among([None, 0, "V", "V + 1", 10**6])
 BAD_TOP_P = among([0, 0.0, -0.1, 1.0001, 2, float("nan"), float("inf")])
 
@@ -62,7 +74,11 @@ def test_exactly_the_k_largest_logits_survive(subject, call):
     subject.agrees(call)
 
 
-@requirement(spec.SAMP_01, call=filter_calls(top_k=[True], top_p=[False], sizes=HUGE), share=0.1)
+@requirement(
+    spec.SAMP_01,
+    call=filter_calls(top_k=[True], top_p=[False], values=scattered, sizes=REAL, leading_dims=FEW, rows=(2, 1)),
+    share=0.15,
+)
 def test_the_k_largest_of_a_large_vocabulary_survive(subject, call):
     subject.agrees(call)
 
@@ -76,7 +92,9 @@ def test_the_dozens_and_hundreds_of_largest_logits_survive(subject, call):
 
 @requirement(
     spec.SAMP_01,
-    call=filter_calls(top_k=[True], top_p=[False], values=tiers, sizes=THOUSANDS, limits=MORE_THAN_1024),
+    call=filter_calls(
+        top_k=[True], top_p=[False], values=tiers, sizes=THOUSANDS, limits=MORE_THAN_1024, leading_dims=FEW, rows=(2, 1)
+    ),
     share=0.05,
 )
 def test_more_than_a_thousand_logits_survive(subject, call):
@@ -142,6 +160,15 @@ def test_of_equally_likely_ids_the_lowest_survive(subject, call):
 
 @requirement(spec.SAMP_08, call=filter_calls(top_k=[True], top_p=[True]))
 def test_top_p_shares_out_what_top_k_left(subject, call):
+    gives_a_right_set(subject, call)
+
+
+@requirement(
+    spec.SAMP_08,
+    call=filter_calls(top_k=[True], top_p=[True], values=scattered, sizes=REAL, leading_dims=FEW, rows=(2, 1)),
+    share=0.1,
+)
+def test_top_p_shares_out_what_top_k_left_of_a_large_vocabulary(subject, call):
     gives_a_right_set(subject, call)
 
 
@@ -223,6 +250,16 @@ def test_a_row_without_a_distribution_changes_no_other_row(subject, call):
     subject.agrees(call, np.broadcast_to(_distributed(logits)[..., None], logits.shape))
 
 
+@requirement(
+    spec.SAMP_13,
+    call=filter_calls(values=some_broken, sizes=(4097, 50257), leading_dims=[(2,)], without_distribution=[True]),
+    share=0.1,
+)
+def test_a_wide_row_without_a_distribution_changes_no_other_row(subject, call):
+    logits = f64(call.arguments["logits"])
+    subject.agrees(call, np.broadcast_to(_distributed(logits)[..., None], logits.shape))
+
+
 @requirement(spec.SAMP_14, call=filter_calls(values=some_broken, without_distribution=[True]), share=0.5)
 def test_a_row_without_a_distribution_comes_back_as_it_is(subject, call):
     logits = f64(call.arguments["logits"])
@@ -234,6 +271,11 @@ def test_strided_logits_are_filtered_like_their_copy(subject, call):
     gives_a_right_set(subject, call)
 
 
+@requirement(spec.SAMP_15, call=in_views(filter_calls(sizes=(4097, 32769), leading_dims=FEW)), share=0.1)
+def test_strided_logits_of_a_large_vocabulary_are_filtered_like_their_copy(subject, call):
+    gives_a_right_set(subject, call)
+
+
 @requirement(spec.SAMP_16, call=filter_calls())
 def test_the_result_has_the_shape_and_the_dtype_of_the_logits(subject, call):
     returns(subject, call, call.arguments["logits"].shape, call.features["dtypes"])
@@ -242,6 +284,16 @@ def test_the_result_has_the_shape_and_the_dtype_of_the_logits(subject, call):
 @requirement(spec.SAMP_17, call=filter_calls())
 def test_the_filters_change_no_argument(subject, call):
     keeps_arguments(subject, call)
+
+
+@requirement(spec.SAMP_17, call=filter_calls(sizes=(4097, 50257), leading_dims=FEW), share=0.05)
+def test_the_filters_change_no_argument_of_a_large_vocabulary(subject, call):
+    keeps_arguments(subject, call)
+
+
+@requirement(spec.SAMP_18, call=filter_calls(sizes=(4097, 50257), top_k=[True], leading_dims=FEW), share=0.05)
+def test_other_logits_of_a_large_vocabulary_in_between_change_nothing(subject, call):
+    depends_on_arguments_alone(subject, call, call.having(logits=-call.arguments["logits"]))
 
 
 @requirement(spec.SAMP_18, call=filter_calls())
@@ -279,13 +331,29 @@ def test_temperature_0_gives_the_lowest_of_equal_ids(subject, call):
     subject.agrees(call)
 
 
-@requirement(spec.SAMP_21, call=greedy_calls(temperatures=["greedy"], values=partly_hidden, sizes=HUGE), share=0.1)
+@requirement(
+    spec.SAMP_21, call=greedy_calls(temperatures=["greedy"], values=scattered, sizes=REAL, leading_dims=FEW), share=0.2
+)
 def test_temperature_0_gives_the_largest_logit_of_a_large_vocabulary(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.SAMP_21, call=greedy_calls(temperatures=["greedy"], values=tied, sizes=(*LARGE, 50257)), share=0.15)
+def test_temperature_0_gives_the_lowest_of_thousands_of_equal_ids(subject, call):
     subject.agrees(call)
 
 
 @requirement(spec.SAMP_22, call=sampler_calls(generators=["given"], filtered=False), share=1.5)
 def test_an_id_is_drawn_by_inverse_cdf_in_ascending_order(subject, call):
+    chooses(subject, call)
+
+
+@requirement(
+    spec.SAMP_22,
+    call=sampler_calls(generators=["given"], filtered=False, values=scattered, sizes=REAL, leading_dims=FEW),
+    share=0.2,
+)
+def test_an_id_of_a_large_vocabulary_is_drawn_by_inverse_cdf(subject, call):
     chooses(subject, call)
 
 
@@ -308,7 +376,7 @@ def test_the_ends_of_the_uniform_numbers_give_no_filtered_id(subject, call):
 
 @requirement(
     spec.SAMP_23,
-    call=sampler_calls(generators=["given"], numbers=adversarial, values=few_likely, sizes=LARGE),
+    call=sampler_calls(generators=["given"], numbers=adversarial, values=few_likely, sizes=EDGES),
     share=0.2,
 )
 def test_the_ends_of_the_uniform_numbers_give_no_hidden_id_of_a_large_vocabulary(subject, call):
@@ -331,10 +399,28 @@ def test_ids_are_drawn_from_the_dozens_and_hundreds_that_top_k_leaves(subject, c
 
 @requirement(
     spec.SAMP_24,
-    call=sampler_calls(top_k=[True], top_p=[False], values=tiers, sizes=THOUSANDS, limits=MORE_THAN_1024),
+    call=sampler_calls(
+        generators=["given"],
+        top_k=[True],
+        top_p=[False],
+        values=tiers,
+        sizes=THOUSANDS,
+        limits=MORE_THAN_1024,
+        leading_dims=FEW[1:],
+        rows=(9, 3),
+    ),
     share=0.1,
 )
 def test_ids_are_drawn_from_the_thousands_that_top_k_leaves(subject, call):
+    chooses(subject, call)
+
+
+@requirement(
+    spec.SAMP_24,
+    call=sampler_calls(top_k=[True], values=scattered, sizes=REAL, leading_dims=FEW, temperatures=["one"]),
+    share=0.2,
+)
+def test_ids_are_drawn_from_what_the_filters_leave_of_a_large_vocabulary(subject, call):
     chooses(subject, call)
 
 
@@ -415,6 +501,24 @@ def test_each_of_many_rows_gives_its_greedy_id(subject, call):
     subject.agrees(call)
 
 
+@requirement(
+    spec.SAMP_27,
+    call=sampler_calls(values=few_likely, leading_dims=[(1,), (2,)], rows=MANY_ROWS, sizes=WIDE_ROWS),
+    share=0.05,
+)
+def test_each_of_many_wide_rows_is_drawn(subject, call):
+    chooses(subject, call)
+
+
+@requirement(
+    spec.SAMP_27,
+    call=greedy_calls(temperatures=["greedy"], leading_dims=[(1,), (2,)], rows=MANY_ROWS, sizes=WIDE_ROWS),
+    share=0.05,
+)
+def test_each_of_many_wide_rows_gives_its_greedy_id(subject, call):
+    subject.agrees(call)
+
+
 @requirement(spec.SAMP_27, call=sampler_calls(leading_dims=[(2,), (2, 3)]), share=0.3)
 def test_no_rows_give_no_ids(subject, call):
     rows = {name: x[:0] for name, x in call.arrays().items()}
@@ -467,6 +571,15 @@ def test_draws_from_a_large_vocabulary_reach_every_id(subject, call):
 
 
 @requirement(
+    spec.SAMP_29,
+    call=beside_borders(generators=["given"], uniform_dtypes=["float32"], leading_dims=ONE_AXIS),
+    share=0.15,
+)
+def test_numbers_beside_the_border_of_two_ids_give_the_right_one(subject, call):
+    chooses(subject, call)
+
+
+@requirement(
     spec.SAMP_29, call=sampler_calls(generators=["given"], values=ordinary, sizes=(24, 48, 96), filtered=False)
 )
 def test_draws_keep_the_precision_of_float32_in_every_dtype(subject, call):
@@ -492,6 +605,32 @@ def test_a_row_without_a_distribution_changes_no_other_greedy_id(subject, call):
     chooses(subject, call)
 
 
+@requirement(
+    spec.SAMP_30,
+    call=sampler_calls(
+        values=some_broken, sizes=(300, 4097, 50257), both=False, leading_dims=[(2,)], without_distribution=[True]
+    ),
+    share=0.1,
+)
+def test_a_wide_row_without_a_distribution_changes_no_other_id(subject, call):
+    chooses(subject, call)
+
+
+@requirement(
+    spec.SAMP_30,
+    call=greedy_calls(
+        values=some_broken,
+        sizes=(300, 4097, 50257),
+        leading_dims=[(2,)],
+        temperatures=["greedy"],
+        without_distribution=[True],
+    ),
+    share=0.1,
+)
+def test_a_wide_row_without_a_distribution_changes_no_other_greedy_id(subject, call):
+    chooses(subject, call)
+
+
 @requirement(spec.SAMP_31, call=sampler_calls(values=some_broken, without_distribution=[True]), share=0.5)
 def test_a_row_without_a_distribution_gives_id_0(subject, call):
     subject.agrees(call, ~_distributed(f64(call.arguments["logits"])))
@@ -499,6 +638,13 @@ def test_a_row_without_a_distribution_gives_id_0(subject, call):
 
 @requirement(spec.SAMP_32, call=in_views(sampler_calls(generators=["given"], sizes=(5, 3, 12, 24, 65))), share=1.5)
 def test_strided_arguments_give_the_ids_of_their_copies(subject, call):
+    chooses(subject, call)
+
+
+@requirement(
+    spec.SAMP_32, call=in_views(sampler_calls(generators=["given"], sizes=(4097, 300), leading_dims=FEW)), share=0.1
+)
+def test_strided_logits_of_a_large_vocabulary_give_the_ids_of_their_copies(subject, call):
     chooses(subject, call)
 
 
@@ -575,6 +721,13 @@ def test_ids_come_as_often_as_their_probabilities_say(subject):
         as_expected(call, ids, chances, "ids")
 
 
+@requirement(spec.SAMP_40)
+def test_ids_of_a_seed_come_as_often_as_their_probabilities_say(subject):
+    for call in fixed(subject, many_rows(generators=["own"], **SEEDED), 1):
+        ids, chances = _drawn(subject, call.having(seed=7))
+        as_expected(call, ids, chances, "ids")
+
+
 @requirement(spec.SAMP_41)
 def test_rare_ids_come_as_rarely_as_their_probabilities_say(subject):
     for call in fixed(
@@ -597,6 +750,7 @@ def test_rows_are_drawn_independently(subject):
         as_expected(call, ids[::2] * len(chances) + ids[1::2], _pairs(chances), "pairs of neighbouring rows")
         half = DRAWS // 2
         as_expected(call, ids[:half] * len(chances) + ids[half:], _pairs(chances), "pairs of rows half a batch apart")
+        repeats_nothing(subject, call, ids)
 
 
 @requirement(spec.SAMP_43)
@@ -629,6 +783,15 @@ def test_rows_of_a_seed_do_not_all_get_one_number(subject):
             ids = f64(chooses(subject, call.having(seed=seed)))
             if (ids == ids[0]).all() and _same_by_chance(subject, call) ** (len(ids) // 2) < ALARM:
                 raise Nonconformance("all rows get the same id", call.having(seed=seed))
+            repeats_nothing(subject, call.having(seed=seed), ids)
+
+
+def repeats_nothing(subject, call, ids):
+    """The rows of a call do not begin again after the size of a block of them."""
+    for rows in (128, 256, 512, 1024, 4096):
+        first, second = ids[:rows], ids[rows : 2 * rows]
+        if len(second) == len(first) and (first == second).all() and _same_by_chance(subject, call) ** rows < ALARM:
+            raise Nonconformance(f"{rows} rows get the ids of the {rows} before", call)
 
 
 def _same_by_chance(subject, call):

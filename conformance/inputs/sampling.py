@@ -20,6 +20,8 @@ from inferspec.conformance.inputs.linear import with_rows
 from inferspec.conformance.strategies import Calls, Pick, calls
 from inferspec.conformance.tapes import LENGTH
 from inferspec.conformance.trial import Trial
+from inferspec.spec import sampling as spec
+from inferspec.spec.contract import Arguments
 from inferspec.spec.numerics import f64, largest, numpy_dtype, round_to, unit_roundoff
 
 FILTER, SAMPLER = "filter_logits", "Sampler"
@@ -33,6 +35,9 @@ EXAMPLES = {
 Logits = Callable[[Pick, tuple[int, ...]], np.ndarray]
 """Makes logits of a shape in float64, rows along the last axis; they are rounded to a dtype after that."""
 
+EDGES = (1024, 50257, 1025, 8191, 32769)
+"""Vocabularies that fill the blocks of a kernel, and that do not."""
+
 LARGE = (1023, 1024, 1025, 2049, 4097, 8191)
 """Vocabularies beside the tiles of kernels."""
 
@@ -42,10 +47,13 @@ HUGE = (4097, 32769, 65537, 151936)
 WIDE, LIMITS = (300, 48, 100, 1100, 2049, 3000), (40, 64, 256, 1024, 32, 33, 50, 65, 100, 200, 257, 512, 1023)
 """Vocabularies for limits that people ask for, and those limits."""
 
-THOUSANDS, MORE_THAN_1024 = (2049, 3000, 5000), (2000, 1100)
+THOUSANDS, MORE_THAN_1024 = (2049, 50257, 3000, 5000), (2000, 1100)
 """Vocabularies for limits past what a buffer of candidates holds, and those limits."""
 
-MANY_ROWS, WIDE_ROWS = (9, 17, 33), (4097, 8191)
+REAL = (151936, 50257, 128256, 32769)
+"""Vocabularies of models, for which engines have paths of their own."""
+
+MANY_ROWS, WIDE_ROWS = (9, 17, 33), (4097, 8191, 16385)
 """Rows of a batch that decodes, and vocabularies of rows that a threadgroup does not hold."""
 
 MANY = (33, 257, 65, 300)
@@ -89,6 +97,32 @@ def tiers(pick: Pick, shape: tuple[int, ...]) -> np.ndarray:
     row = np.searchsorted(sorted((*LIMITS, *MORE_THAN_1024)), np.arange(shape[-1]), side="right") * -0.25
     levels = pick.random.integers(-8, 9, (rows, 1)) * 0.25 + row
     return np.reshape([pick.random.permutation(level) for level in levels], shape)
+
+
+def scattered(pick: Pick, shape: tuple[int, ...]) -> np.ndarray:
+    """Two dozen likely logits of a large vocabulary where paths of kernels part: the first id and the last ones, beside the
+    edges of blocks, neighbours, and what one thread reads; far below them all others, in runs hidden altogether.
+
+    In float32 they lie in groups that half precision does not tell apart, and far from zero perhaps.
+    """
+    size, single = shape[-1], pick.features["dtypes"] == "float32"
+    steps = np.arange(24) * pick.one_of(0.25, 0.0625)
+    if single:
+        steps = np.arange(24) // 8 * 0.5 + np.arange(24) % 8 * 2.0**-12
+    x = np.full((math.prod(shape[:-1]), size), -100.0)
+    for row in x:
+        start, thread = (int(pick.random.integers(size)) for _ in range(2))
+        row[start : start + 2048] = -np.inf
+        block = int(pick.random.integers(size)) // 1024 * 1024
+        some = (0, size - 1, size - 2, 1023, 1024, size - 1 - size % 1024, *range(block + 1, block + 10))
+        ids = np.unique((*some, *(thread + 1024 * np.arange(4)), *pick.random.integers(0, size, 24)))
+        # The last id, and neighbours, wherever they may be.
+        ids = pick.random.permutation([i for i in ids if i < size and i not in some])[: max(24 - len(some), 0)]
+        ids = np.unique([i % size for i in (*some, *ids)])
+        ids = pick.random.permutation(ids).reshape(-1, 8) if len(ids) == 24 else ids[None]
+        # Who takes those of a group for equal takes the lowest id for the first.
+        row[np.sort(ids).ravel()] = steps[: ids.size] + pick.random.integers(-8, 9) * 0.25
+    return np.reshape(x + (pick.one_of(0.0, 200.0, -200.0) if single else 0.0), shape)
 
 
 def ordinary(pick: Pick, shape: tuple[int, ...]) -> np.ndarray:
@@ -329,7 +363,8 @@ def tempered_nuclei(pick: Pick) -> Call:
     dtype = pick("dtypes")
     size, heat = pick.one_of(12, 8, 16), temperature(pick, "power of two", "other")
     pick.features["top_p"] = True
-    row = pick.random.permutation(np.arange(size)) * 0.25
+    others = np.full(max(pick.upto("vocabulary", 1, 300, 1100) - size, 0), -200.0)
+    row = pick.random.permutation(np.concatenate([np.arange(size) * 0.25, others]))
     top_k = size - 2 if pick("top_k") else None
     draws = 64
     arguments: dict[str, Any] = {} if top_k is None else {"top_k": top_k}
@@ -348,6 +383,23 @@ def _parting(row: np.ndarray, heat: float, top_k: int | None) -> float:
     distance = np.min([np.abs(s - candidates).min(axis=1) for s in shares], axis=0)
     plain, *tempered = [(s < candidates).sum(axis=1) for s in shares]
     return float(candidates[np.argmax(np.where((plain != tempered[0]) & (plain != tempered[1]), distance, -1.0)), 0])
+
+
+@calls
+def beside_borders(pick: Pick, sizes: tuple[int, ...] = (50257, 24, 300, 4097)) -> Call:
+    """Draws by numbers that lie a little below or above the border between two ids, many from one row of logits."""
+    dtype, size = pick("dtypes"), pick.upto("vocabulary", *sizes)
+    heat = temperature(pick, "one", "power of two")
+    row = apart(pick, (1, size))
+    # What sums count is the two dozen that are likely.
+    row = round_to(np.where(row < -30, -200.0, row), dtype)
+    chances = spec.Sampler().probabilities(Arguments(logits=row, temperature=heat, top_k=None, top_p=1.0))[0]
+    borders = np.cumsum(chances[chances > 1e-12])[:-1]
+    pick.features["generators"] = "given"
+    numbers = np.concatenate([borders + 2e-5, borders - 2e-5]) if len(borders) else np.array([0.5])
+    numbers = pick.random.permutation(below_one(np.maximum(numbers, 0.0), pick("uniform_dtypes")))[:32]
+    logits = tiled(row[0], (len(numbers),))
+    return pick.call(SAMPLER, temperature=heat, logits=logits, uniform=numbers)
 
 
 # draws by a generator of the subject's own

@@ -11,9 +11,7 @@ import numpy as np
 from inferspec.spec import sampling as spec
 from inferspec.spec.changes.linear import rounded
 from inferspec.spec.contract import Arguments, Change, Operation
-from inferspec.spec.mistakes import (
-    remembers,
-)
+from inferspec.spec.mistakes import misread, remembers
 from inferspec.spec.numerics import f64, largest, numpy_dtype, round_to
 from inferspec.spec.sampling import Filtering, FilterLogits, Sampler, placed, running
 
@@ -28,6 +26,70 @@ def running_in(dtype: str, values: np.ndarray) -> np.ndarray:
 
 def in_order(values: np.ndarray, order: np.ndarray) -> np.ndarray:
     return np.take_along_axis(values, order, -1)
+
+
+def wide(change: Change, more_than: int = 8192) -> Change:
+    """A path for large vocabularies alone has the mistake."""
+
+    def only(step: str, wrong: Callable[..., Any]) -> Callable[..., Any]:
+        def either(self: Any, first: Any, *given: Any) -> Any:
+            if (first.logits if isinstance(first, Arguments) else first).shape[-1] > more_than:
+                return wrong(self, first, *given)
+            _, right, *_ = (kind for kind in type(self).__mro__ if step in vars(kind))
+            return getattr(right, step)(self, first, *given)
+
+        return either
+
+    return {step: only(step, wrong) for step, wrong in change.items()}
+
+
+def with_logits(self: Any, a: Arguments, logits: np.ndarray) -> Any:
+    """What the operation gives for other logits."""
+    kind: Any = Sampler if isinstance(self, Sampler) else Operation
+    return kind.respond(self, Arguments(**{**vars(a), "logits": logits}))
+
+
+def without_the_rest(self: Any, a: Arguments) -> Any:
+    """Blocks of 1024 are read, and what is left of the vocabulary is not."""
+    size = a.logits.shape[-1]
+    return with_logits(
+        self, a, np.where(np.arange(size) < size // 1024 * 1024, a.logits, -np.inf).astype(a.logits.dtype)
+    )
+
+
+def without_the_last(self: Any, a: Arguments) -> Any:
+    size = a.logits.shape[-1]
+    return with_logits(self, a, np.where(np.arange(size) < size - 1, a.logits, -np.inf).astype(a.logits.dtype))
+
+
+def wide_strides(self: Any, a: Arguments) -> Any:
+    return with_logits(self, a, misread(a.logits))
+
+
+def eight_of_each_block(self: Any, z: np.ndarray, order: np.ndarray, a: Arguments) -> Mask:
+    """The candidates are the eight largest of each block of 1024."""
+    candidates = np.zeros(z.shape, bool)
+    for start in range(0, z.shape[-1], 1024):
+        block = z[:, start : start + 1024]
+        np.put_along_axis(candidates[:, start : start + 1024], Filtering.order(self, block)[:, :8], True, -1)
+    return Filtering.top_k(self, z, order, a) & candidates
+
+
+def order_in(dtype: str) -> Change:
+    """Logits are compared in another dtype."""
+
+    def order(self: Any, z: np.ndarray) -> np.ndarray:
+        with np.errstate(over="ignore"):
+            return np.argsort(-f64(round_to(z, dtype)), axis=-1, kind="stable")
+
+    return {"order": order}
+
+
+def dead_blocks(self: Any, x: np.ndarray, kept: Mask) -> np.ndarray:
+    """A block of 1024 hidden ids computes -inf - -inf."""
+    blocks = x[:, : x.shape[-1] // 1024 * 1024].reshape(len(x), -1, 1024)
+    dead = np.isinf(blocks).all(-1).any(-1)
+    return np.where(dead[:, None], np.nan, Filtering.weights(self, x, kept))
 
 
 # top-k
@@ -254,6 +316,14 @@ def wide_batches_unfiltered(self: FilterLogits, a: Arguments) -> Any:
     return a.logits if size > 4096 and a.logits.size // size > 8 else result
 
 
+def eight_rows(self: FilterLogits, a: Arguments) -> Any:
+    """The rows past the eighth come back as they are."""
+    result = np.array(Operation.respond(self, a))
+    rows = a.logits.reshape(-1, a.logits.shape[-1])
+    result.reshape(rows.shape)[8:] = rows[8:]
+    return result
+
+
 def squeezed(self: FilterLogits, a: Arguments) -> Any:
     result = Operation.respond(self, a)
     return result[0] if result.ndim > 1 and len(result) == 1 else result
@@ -375,6 +445,36 @@ def seen_before_mild_temperatures(self: Sampler, z: np.ndarray, x: np.ndarray, a
 
 def greedy_when_cold(self: Sampler, z: np.ndarray, a: Arguments) -> np.ndarray:
     return Sampler.chosen(self, z, a if a.temperature > 1e-2 else Arguments(**{**vars(a), "temperature": 0}))
+
+
+def last_of_equals_in_rows(self: Sampler, z: np.ndarray, kept: Mask, a: Arguments) -> np.ndarray:
+    """Of equal logits in several blocks of 1024 that of the last block is taken."""
+    best = z == z.max(axis=-1, keepdims=True)
+    blocks = np.arange(z.shape[-1]) // 1024
+    last = np.where(best, blocks, -1).max(axis=-1, keepdims=True)
+    return np.argmax(best & (blocks == last), axis=-1)
+
+
+def coarse_number(self: Sampler, a: Arguments, rows: int) -> np.ndarray:
+    return np.floor(Sampler.uniforms(self, a, rows) * 2**16) / 2**16
+
+
+def weights_in_float16(self: Sampler, x: np.ndarray, kept: Mask) -> np.ndarray:
+    return f64(round_to(Filtering.weights(self, x, kept), "float16"))
+
+
+def seeded_blocks(self: Sampler, a: Arguments, rows: int) -> np.ndarray:
+    """A seed gives each block of 256 rows the numbers of the first."""
+    seeded = a.uniform is None and a.seed is not None
+    return np.resize(self.generator(a).random(min(rows, 256)), rows) if seeded else Sampler.uniforms(self, a, rows)
+
+
+def blocks_of_rows(self: Sampler, a: Arguments, rows: int) -> np.ndarray:
+    return np.resize(self.generator(a).random(min(rows, 4096)), rows)
+
+
+def seeded_at_one(self: Sampler, z: np.ndarray, a: Arguments) -> np.ndarray:
+    return z if a.seed is not None else z / a.temperature
 
 
 def rows_to(most: int) -> Change:
