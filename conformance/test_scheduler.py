@@ -2,6 +2,7 @@
 
 from inferspec.conformance.calls import step_told
 from inferspec.conformance.inputs.scheduler import (
+    COMMON_BLOCKS,
     abandoned,
     added_again,
     cancelled,
@@ -17,9 +18,13 @@ from inferspec.conformance.inputs.scheduler import (
     growing_alike,
     hits,
     in_flight,
+    large_ids,
     limits,
     long_prompts_ahead,
+    many_ends,
+    masses,
     no_limits,
+    of_servers,
     overtaken,
     passers_by,
     queued,
@@ -60,6 +65,16 @@ def test_mates_do_not_show(subject, call):
 @requirement(spec.SCHED_01, call=very_long(), share=0.03)
 def test_outputs_of_very_long_requests_are_those_of_each_alone(subject, call):
     keeps(subject, call, *MUST)
+
+
+@requirement(spec.SCHED_01, call=of_servers(block_sizes=COMMON_BLOCKS), share=0.12)
+def test_outputs_of_blocks_and_prompts_of_servers_are_those_of_each_alone(subject, call):
+    keeps(subject, call, *MUST)
+
+
+@requirement(spec.SCHED_02, call=many_ends(), share=0.15)
+def test_one_of_many_ids_may_be_the_end(subject, call):
+    keeps(subject, call, Check.STOP, Check.OUTPUT)
 
 
 @requirement(spec.SCHED_02, call=limits(), share=0.7)
@@ -115,6 +130,11 @@ def test_chunks_have_the_output_s_tokens(subject, call):
     keeps(subject, call, Check.TOKENS)
 
 
+@requirement(spec.SCHED_05, call=large_ids(), share=0.15)
+def test_chunks_have_ids_past_16_bits(subject, call):
+    keeps(subject, call, Check.TOKENS, Check.OUTPUT, Check.GHOST, Check.COVER)
+
+
 @requirement(spec.SCHED_06, call=chunked(), share=0.7)
 def test_the_last_chunk_of_a_prompt_samples(subject, call):
     keeps(subject, call, Check.SAMPLES)
@@ -155,6 +175,11 @@ def test_what_is_shared_is_not_written(subject, call):
     keeps(subject, call, Check.BLOCKS, Check.APART)
 
 
+@requirement(spec.SCHED_07, call=large_ids(), share=0.15)
+def test_ids_past_16_bits_are_told_apart(subject, call):
+    keeps(subject, call, Check.GHOST)
+
+
 # a step
 
 
@@ -165,6 +190,11 @@ def test_the_budget_is_that_of_a_step(subject, call):
 
 @requirement(spec.SCHED_01, call=crowds(), share=0.05)
 def test_dozens_of_mates_do_not_show(subject, call):
+    keeps(subject, call, *MUST)
+
+
+@requirement(spec.SCHED_01, call=masses(), share=0.03)
+def test_hundreds_of_mates_do_not_show(subject, call):
     keeps(subject, call, *MUST)
 
 

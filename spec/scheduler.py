@@ -579,7 +579,7 @@ CONTRACT = Contract(
     operations=(Scheduler,),
     envelope={
         "prefix_caching": (True, False),
-        "block_sizes": (1, 2, 3, 4, 8),
+        "block_sizes": (1, 2, 3, 4, 8, 16, 32),
         "priorities": ("equal", "different"),
         "void_steps": (True, False),
         "chunks": ("apart", "together"),

@@ -12,9 +12,15 @@ from typing import Any
 import numpy as np
 
 from inferspec.conformance.calls import Call
-from inferspec.conformance.strategies import Calls, Pick, calls
+from inferspec.conformance.strategies import Calls, Pick
 from inferspec.spec.block_manager import blocks_of
 from inferspec.spec.serving import alone
+
+SMALL_BLOCKS = (1, 2, 3, 4, 8)
+"""Block sizes at which a few tokens make several blocks."""
+
+COMMON_BLOCKS = (16, 32)
+"""Those of servers."""
 
 LONG = 40
 """Tokens of a line that prompts begin with."""
@@ -130,29 +136,34 @@ def has_void_steps(steps: Sequence[tuple[str, Any]]) -> bool:
     return False
 
 
+def calls(build: Any) -> Calls:
+    """Stories of small blocks, if not said otherwise."""
+    return Calls(build, {"block_sizes": SMALL_BLOCKS})
+
+
 def several(build: Any) -> Calls:
     """Like `calls`, with priorities that differ."""
-    return Calls(build, {"priorities": ["different"]})
+    return calls(build)(priorities=["different"])
 
 
 def equal(build: Any) -> Calls:
     """Like `calls`, with one priority."""
-    return Calls(build, {"priorities": ["equal"]})
+    return calls(build)(priorities=["equal"])
 
 
 def equal_caching(build: Any) -> Calls:
     """Like `calls`, with one priority and the prefix cache on."""
-    return Calls(build, {"priorities": ["equal"], "prefix_caching": [True]})
+    return calls(build)(priorities=["equal"], prefix_caching=[True])
 
 
 def with_voids(build: Any) -> Calls:
     """Like `calls`, of schedulers whose steps may be void."""
-    return Calls(build, {"void_steps": [True]})
+    return calls(build)(void_steps=[True])
 
 
 def caching(build: Any) -> Calls:
     """Like `calls`, with the prefix cache on."""
-    return Calls(build, {"prefix_caching": [True]})
+    return calls(build)(prefix_caching=[True])
 
 
 @calls
@@ -235,6 +246,57 @@ def crowds(pick: Pick) -> Call:
     script.most = pick.one_of(33, 20, 40)
     for _ in range(script.most + pick.size(0, 3)):
         script.add(script.tokens(int(script.random.integers(1, 13))), int(script.random.integers(2, 5)))
+    return script.end()
+
+
+@calls
+def masses(pick: Pick) -> Call:
+    """Hundreds of requests at once, of a few tokens each; more than may run perhaps."""
+    script = Script(pick, budgets=(2048, 300))
+    script.most = pick.one_of(130, 260, 70)
+    for _ in range(script.most + pick.one_of(0, 3)):
+        count, limit, priority = (int(number) for number in script.random.integers((1, 2, 1), (4, 4, 3)))
+        script.add(script.tokens(count), limit, priority=priority if script.ranks else 0)
+    return script.end()
+
+
+@calls
+def of_servers(pick: Pick) -> Call:
+    """Blocks and budgets as servers have them, prompts of thousands of tokens, outputs of hundreds; another request beside."""
+    script = Script(pick, budgets=(512, 2048, 300))
+    prompt, limit = pick.one_of((1030, 3), (20, 270), (2050, 2), (512, 17))
+    begin = script.add(script.tokens(prompt), limit)
+    script.work(2)
+    # One that begins as the first does.
+    tokens = script.steps[begin - 1][1]["tokens"]
+    script.add((*tokens[: max(1, len(tokens) // 2)], *script.tokens(3)), pick.one_of(2, 18))
+    return script.end()
+
+
+@caching
+def large_ids(pick: Pick) -> Call:
+    """Prompts of ids past 16 bits; the second one differs from the first in their high bits alone, or begins as it does."""
+    script = Script(pick, budgets=(64, 8, 300))
+    tokens = [int(token) for token in script.random.integers(0, 20_000, 3 * script.size + 1)]
+    high = pick.one_of(65_536, 131_072, 2**31)
+    script.add(tuple(token + high for token in tokens), 2)
+    if pick.one_of(True, False):
+        script.do("finish")
+    script.add(tuple(tokens), pick.size(1, 3))
+    script.add((*(token + high for token in tokens[: 2 * script.size]), *script.tokens(2)), 2)
+    return script.end()
+
+
+@calls
+def many_ends(pick: Pick) -> Call:
+    """A request that many ids end, of which one of the last ones comes."""
+    script = Script(pick)
+    for _ in range(pick.size(1, 2)):
+        tokens, limit = script.prompt(1), pick.size(2, 6)
+        count = pick.one_of(9, 5, 17, 33)
+        end = alone(tokens, limit)[pick.size(0, limit - 1)]
+        others = tuple(2000 + k for k in range(count - 1))
+        script.add(tokens, limit, pick.one_of((*others, end), (*others[:-1], end, others[-1])))
     return script.end()
 
 

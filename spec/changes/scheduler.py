@@ -245,6 +245,39 @@ def sixteen_at_most(self: Scheduler, s: Serving, preempted: list[Request]) -> li
     return Scheduler.decodes(self, s, preempted)[:16]
 
 
+def ids_of_128_rows(self: Scheduler, s: Serving, step: Step, tokens: Sequence[int | None]) -> list[Request]:
+    """The buffers of a step have 128 rows, which are used again from the first on."""
+    ids = [None if token is None else tokens[row % 128] for row, token in enumerate(tokens)]
+    whole = [old if new is None else new for old, new in zip(tokens, ids, strict=True)]
+    return Scheduler.update(self, s, step, whole)
+
+
+def tables_of_64(self: Scheduler, s: Serving, entry: Entry, count: int) -> Chunk:
+    chunk = Scheduler.chunk(self, s, entry, count)
+    chunk.block_ids = list(chunk.block_ids)[:64]
+    return chunk
+
+
+def tokens_of_16_bits(self: Scheduler, s: Serving, entry: Entry, count: int) -> Chunk:
+    chunk = Scheduler.chunk(self, s, entry, count)
+    chunk.tokens = [token % 2**16 for token in chunk.tokens]
+    return chunk
+
+
+def known_by_16_bits(self: Scheduler, s: Serving, entry: Entry) -> None:
+    """What is cached is looked up by the low 16 bits of ids."""
+    entry.table = s.manager.allocate([token % 2**16 for token in entry.tokens])
+    entry.computed = entry.table.num_cached_tokens
+
+
+def eight_ends(self: Scheduler, entry: Entry, token: int) -> bool:
+    return token in entry.request.eos[:8]
+
+
+def at_most_256_ids(self: Scheduler, entry: Entry, token: int) -> bool:
+    return Scheduler.done(self, entry, token) or len(entry.request.output) + 1 >= 256
+
+
 def blocks_in_a_byte(self: Scheduler, s: Serving, entry: Entry, count: int) -> Chunk:
     """Block ids of 8 bits."""
     chunk = Scheduler.chunk(self, s, entry, count)
@@ -384,6 +417,10 @@ def levels(self: Scheduler, s: Serving, request: Request) -> tuple[int, int]:
 def at_most_128(self: Scheduler, entry: Entry, end: int) -> bool:
     """A prompt has no more tokens than a row of the batch."""
     return end == min(len(entry.tokens), 128)
+
+
+def at_most_1024(self: Scheduler, entry: Entry, end: int) -> bool:
+    return end == min(len(entry.tokens), 1024)
 
 
 def hits_pending(self: Scheduler, s: Serving) -> int:

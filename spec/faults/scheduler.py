@@ -958,6 +958,55 @@ FAULTS: tuple[Fault, ...] = (
         {"guard": changes.unchecked},
         "PROPERTIES X9",
     ),
+    _fault(
+        "ids-of-128-rows",
+        "of more than 128 chunks in a step those behind get the ids of the first ones",
+        spec.SCHED_01,
+        {"update": changes.ids_of_128_rows},
+        TIRED,
+    ),
+    _fault(
+        "tables-of-64-blocks",
+        "a chunk names no more than 64 blocks",
+        spec.SCHED_01,
+        {"chunk": changes.tables_of_64},
+        TIRED,
+    ),
+    _fault(
+        "row-of-1024",
+        "an id follows the 1024th token of what a request has, and nothing those behind it",
+        spec.SCHED_01,
+        {"samples": changes.at_most_1024},
+        TIRED,
+    ),
+    _fault(
+        "256-ids",
+        "a request ends after 256 ids whatever its limit",
+        spec.SCHED_01,
+        {"done": changes.at_most_256_ids},
+        TIRED,
+    ),
+    _fault(
+        "eight-eos",
+        "only the first eight ids of eos end a request",
+        spec.SCHED_02,
+        {"ends": changes.eight_ends},
+        TIRED,
+    ),
+    _fault(
+        "tokens-of-16-bits",
+        "of the tokens of a chunk the high bits are lost",
+        spec.SCHED_05,
+        {"chunk": changes.tokens_of_16_bits},
+        TIRED,
+    ),
+    _fault(
+        "known-by-16-bits",
+        "prompts whose ids have the same low 16 bits are taken for one",
+        spec.SCHED_07,
+        {"allocate": changes.known_by_16_bits},
+        TIRED,
+    ),
 )
 
 
