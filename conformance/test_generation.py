@@ -129,6 +129,26 @@ def test_an_end_of_sequence_id_at_the_limit_is_not_one_of_them(subject, call):
 
 @requirement(
     spec.GEN_06,
+    call=generate_calls(stops=[1, 2], stop_at=(70, 20, 130), limits=(140,), vocabularies=(700,)),
+    share=0.06,
+)
+def test_an_end_of_sequence_id_ends_the_ids_after_dozens(subject, call):
+    subject.agrees(call)
+
+
+@requirement(
+    spec.GEN_06,
+    call=generate_calls(
+        stops=[1, 2], stop_at=(0, 1), lengths=(513, 1025, 2049), limits=(4,), vocabularies=(97, 300), caches=[True]
+    ),
+    share=0.1,
+)
+def test_an_end_of_sequence_id_ends_the_ids_after_a_long_prompt(subject, call):
+    subject.agrees(call)
+
+
+@requirement(
+    spec.GEN_06,
     call=generate_calls(stops=[1, 2], stop_at=(2, 0, 1, 3), limits=(5,), max_tokens=2**40),
     limit=among([2**40, 2**31, 2**32 + 1]),
     share=0.2,
@@ -157,6 +177,24 @@ def test_an_end_of_sequence_id_in_the_prompt_ends_nothing(subject, call):
 
 @requirement(spec.GEN_09, call=generate_calls(samplers=["none"], rival=0.0))
 def test_of_equal_logits_the_lowest_id_is_taken(subject, call):
+    subject.agrees(call)
+
+
+@requirement(
+    spec.GEN_09,
+    call=generate_calls(samplers=["none"], rival=0.0, vocabularies=LARGE[1:], lengths=(3, 1), limits=(3, 2)),
+    share=0.15,
+)
+def test_of_equal_logits_of_a_large_vocabulary_the_lowest_id_is_taken(subject, call):
+    subject.agrees(call)
+
+
+@requirement(
+    spec.GEN_10,
+    call=generate_calls(samplers=["none"], rival="near", vocabularies=LARGE[1:], lengths=(3, 1), limits=(3, 2)),
+    share=0.15,
+)
+def test_the_last_bits_of_logits_of_a_large_vocabulary_decide(subject, call):
     subject.agrees(call)
 
 
@@ -369,6 +407,16 @@ def test_the_caller_may_change_its_tokens_once_an_id_is_out(subject, call):
 
 @requirement(spec.TEXT_01, call=text_calls(leading_spaces=[False]))
 def test_the_texts_joined_are_the_decoded_ids(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.TEXT_01, call=text_calls(leading_spaces=[False], repeats=(40, 200)), share=0.1)
+def test_hundreds_of_ids_are_decoded(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.TEXT_01, call=text_calls(leading_spaces=[False], others=(140_000, 300)), share=0.05)
+def test_ids_of_large_tables_are_decoded(subject, call):
     subject.agrees(call)
 
 

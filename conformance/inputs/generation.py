@@ -162,18 +162,21 @@ def text_calls(
     beside: bool = False,
     again: bool = False,
     whole: bool = False,
+    repeats: tuple[int, ...] = (1,),
+    others: tuple[int, ...] = (0,),
     seen: tuple[str, ...] = ("text",),
 ) -> Call:
     """A text in bytes, cut into pieces of 1 to 4 of them, 16 or 100, each an id; the ids in the table are in another order.
 
     again: pieces that are the same have one id; some come twice in a row, and all of them once more;
-    whole: every word is an id;
+    whole: every word is an id; repeats: how often the text comes; others: how many ids of the table do not occur;
     broken: with bytes that are no UTF-8, these or any; replacements: with real U+FFFD; empties: some ids have no bytes; cut: it may end inside
     a character; beside: a second stream of the same ids, shuffled after the first.
     """
     longest = pick.one_of(4, 4, 4, 16, 100)
     words = [pick.one_of(*texts).encode() for _ in range(pick.size(1, 12))]
     words += words * (longest // 16)
+    words *= pick.one_of(*repeats)
     if pick("control_characters"):
         words.insert(pick.size(1, len(words)), pick.one_of(b"\x00", b"\x07", b"\x7f", b"\x1b[1m"))
     if pick("leading_spaces"):
@@ -198,8 +201,8 @@ def text_calls(
     if again:
         pieces = [piece for piece in pieces for _ in range(1 + (_is_text(piece) and pick.random.random() < 0.3))] * 2
     distinct = list(dict.fromkeys(pieces)) if again else pieces
-    table = [b""] * len(distinct)
-    order = pick.random.permutation(len(distinct))
+    table = [b"?"] * (len(distinct) + pick.one_of(*others))
+    order = pick.random.permutation(len(table))[: len(distinct)]
     for place, piece in zip(order, distinct, strict=True):
         table[place] = piece
     if again:

@@ -394,9 +394,9 @@ def beside_borders(pick: Pick, sizes: tuple[int, ...] = (50257, 24, 300, 4097)) 
     # What sums count is the two dozen that are likely.
     row = round_to(np.where(row < -30, -200.0, row), dtype)
     chances = spec.Sampler().probabilities(Arguments(logits=row, temperature=heat, top_k=None, top_p=1.0))[0]
-    borders = np.cumsum(chances[chances > 1e-12])[:-1]
+    borders = np.cumsum(chances[f64(row[0]) > -100])[:-1]
     pick.features["generators"] = "given"
-    numbers = np.concatenate([borders + 2e-5, borders - 2e-5]) if len(borders) else np.array([0.5])
+    numbers = np.concatenate([borders + 2.0**-16, borders - 2.0**-16]) if len(borders) else np.array([0.5])
     numbers = pick.random.permutation(below_one(np.maximum(numbers, 0.0), pick("uniform_dtypes")))[:32]
     logits = tiled(row[0], (len(numbers),))
     return pick.call(SAMPLER, temperature=heat, logits=logits, uniform=numbers)

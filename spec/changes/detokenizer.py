@@ -133,6 +133,26 @@ class Latin(Detokenizer):
         return self.pieces[token].decode("latin-1")
 
 
+class Blocks(Detokenizer):
+    """The ids are decoded in blocks of 256: what is cut between two is broken."""
+
+    def __init__(self, pieces: Sequence[bytes]) -> None:
+        super().__init__(pieces)
+        self.count = 0
+
+    def add(self, token: int) -> str:
+        self.count += 1
+        rest = self.finish() if self.count % 256 == 0 else ""
+        if rest:
+            self.decoder.reset()
+        return rest + super().add(token)
+
+
+class SixteenBits(Detokenizer):
+    def add(self, token: int) -> str:
+        return super().add(token % 2**16)
+
+
 class Nul(Detokenizer):
     def add(self, token: int) -> str:
         return super().add(token).replace("\x00", "\u0100")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import ml_dtypes
@@ -288,6 +288,21 @@ def end_of_the_prompt(self: Generate, toy: Toy, request: Request) -> Iterator[An
         if set(sequence) & set(request.eos):
             return
         yield token
+
+
+def ends_of_the_first_64(self: Generate, token: int, request: Request, number: int) -> bool:
+    """Ids are looked at as long as they are in a buffer of 64."""
+    return number < 64 and token in request.eos
+
+
+def no_first_after_a_long_prompt(self: Generate, token: int, request: Request, number: int) -> bool:
+    """The id that comes of a prompt of several pieces is not looked at."""
+    return token in request.eos and not (number == 0 and len(request.tokens) > 512)
+
+
+def large(wrong: Callable[[Generate, np.ndarray], int]) -> Change:
+    """A path for large vocabularies alone has the mistake."""
+    return {"greedy": lambda self, row: wrong(self, row) if len(row) > 8192 else Generate.greedy(self, row)}
 
 
 def prompt_cut_at_the_end(self: Generate, request: Request) -> list[int]:

@@ -21,6 +21,14 @@ TIRED = "the kind of slip that tired hands make"
 
 TEXT_FAULTS: tuple[Fault, ...] = (
     Fault(
+        "detokenizer-blocks",
+        "ids are decoded in blocks of 256, and characters between two of them break",
+        TEXT_01,
+        changes.opens(changes.Blocks),
+        TIRED,
+    ),
+    Fault("detokenizer-ids-of-16-bits", "ids are kept in 16 bits", TEXT_01, changes.opens(changes.SixteenBits), TIRED),
+    Fault(
         "detokenizer-nul",
         "a NUL is taken for no byte at all, and comes out as the letter that stands for it",
         TEXT_01,
