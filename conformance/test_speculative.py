@@ -23,6 +23,7 @@ from inferspec.conformance.inputs.speculative import (
     apart,
     equal,
     fine,
+    fine_among_many,
     one_hot,
     pairs,
     probabilities_in_views,
@@ -77,7 +78,7 @@ def test_a_rejection_may_come_at_anyplace(subject, call):
     subject.agrees(call)
 
 
-@requirement(spec.SPEC_05, call=verify_calls(counts=(17, 9, 12), rows=fine), share=0.2)
+@requirement(spec.SPEC_05, call=verify_calls(counts=(65, 17, 33, 9), rows=fine), share=0.5)
 def test_more_than_eight_drafts_are_looked_at(subject, call):
     subject.agrees(call)
 
@@ -176,6 +177,22 @@ def test_what_is_left_is_summed_in_float32(subject, call):
 
 @requirement(spec.SPEC_55, call=verify_calls(rows=fine, near=True, ends="none", sizes=(12, 5, 24, 7, 300)), share=0.5)
 def test_the_row_after_all_drafts_is_summed_in_float32(subject, call):
+    subject.agrees(call)
+
+
+@requirement(
+    spec.SPEC_55,
+    call=verify_calls(rows=fine_among_many, near=True, ends="rejection", sizes=HUGE, counts=(1, 2)),
+    share=0.2,
+)
+def test_what_is_left_of_a_large_vocabulary_is_summed_in_float32(subject, call):
+    subject.agrees(call)
+
+
+@requirement(
+    spec.SPEC_55, call=verify_calls(rows=fine_among_many, near=True, ends="none", sizes=HUGE, counts=(1, 2)), share=0.15
+)
+def test_the_row_of_a_large_vocabulary_after_all_drafts_is_summed_in_float32(subject, call):
     subject.agrees(call)
 
 
@@ -439,6 +456,24 @@ def test_of_equal_logits_the_lowest_id_is_taken(subject, call):
 
 @requirement(spec.SPEC_31, call=generate_calls(rival="near", drafts=(3, 1, 4)))
 def test_the_last_bits_of_logits_decide(subject, call):
+    subject.agrees(call)
+
+
+@requirement(
+    spec.SPEC_31,
+    call=generate_calls(rival=0.0, vocabularies=LARGE[1:], lengths=(3, 1), limits=(4, 3), drafts=(2, 3)),
+    share=0.1,
+)
+def test_of_equal_logits_of_a_large_vocabulary_the_lowest_id_is_taken(subject, call):
+    subject.agrees(call)
+
+
+@requirement(
+    spec.SPEC_31,
+    call=generate_calls(rival="near", vocabularies=LARGE[1:], lengths=(3, 1), limits=(4, 3), drafts=(2, 3)),
+    share=0.1,
+)
+def test_the_last_bits_of_logits_of_a_large_vocabulary_decide(subject, call):
     subject.agrees(call)
 
 

@@ -109,6 +109,14 @@ def sparse(pick: Pick, count: int, size: int) -> tuple[np.ndarray, np.ndarray]:
     return rows[:count], rows[count:]
 
 
+def fine_among_many(pick: Pick, count: int, size: int) -> tuple[np.ndarray, np.ndarray]:
+    """A dozen likely ids among very many, the first and the last one among them, with every bit of the dtype in use."""
+    ids = np.unique([0, size - 1, *pick.random.integers(0, size, 10)])
+    rows = np.zeros((2 * count + 1, size))
+    rows[:, ids] = np.concatenate(fine(pick, count, len(ids)))
+    return rows[:count], rows[count:]
+
+
 @calls
 def verify_calls(
     pick: Pick,
@@ -193,6 +201,8 @@ def _inside(pick: Pick, weights: np.ndarray, slack: float) -> float:
 
 def _at_an_end(pick: Pick, weights: np.ndarray, dtype: str) -> float:
     """A uniform number just inside what belongs to one id: one where narrow differences or sums tell another id, if any."""
+    # What has no weight changes no sum.
+    weights = weights[weights > 0]
     shares = weights / weights.sum()
     ends = np.concatenate([[0.0], np.cumsum(shares)])
     wide = np.flatnonzero(shares > DECISIVE)

@@ -9,6 +9,7 @@ import numpy as np
 
 from inferspec.spec.contract import Arguments, Change, Operation
 from inferspec.spec.duet import Player, Request
+from inferspec.spec.numerics import f64, round_to
 from inferspec.spec.speculative import Run, SpeculativeGenerate, Verify, chances
 from inferspec.spec.toy import FixedCache
 
@@ -81,6 +82,16 @@ def many_unverified(self: Loop, drafted: list[int], right: list[int]) -> list[in
         if len(drafted) > 8
         else Loop.agreed(self, drafted, right)
     )
+
+
+def highest_of_large(rows: Rows) -> Rows:
+    """A path for large vocabularies alone takes the highest of equals."""
+    large = rows.shape[-1] > 8192
+    return rows.shape[-1] - 1 - np.argmax(rows[:, ::-1], axis=-1) if large else np.argmax(rows, axis=-1)
+
+
+def large_in_bfloat16(rows: Rows) -> Rows:
+    return np.argmax(f64(round_to(rows, "bfloat16")) if rows.shape[-1] > 8192 else rows, axis=-1)
 
 
 def greedy_by(pick: Any) -> Change:

@@ -39,6 +39,10 @@ def first_eight(self: Verify, tokens: list[int], q: Rows, p: Rows, u: Rows) -> i
     return Verify.kept(self, tokens[:8], q, p, u)
 
 
+def first_32(self: Verify, tokens: list[int], q: Rows, p: Rows, u: Rows) -> int:
+    return Verify.kept(self, tokens[:32], q, p, u)
+
+
 def last_unverified(self: Verify, tokens: list[int], q: Rows, p: Rows, u: Rows) -> int:
     count = Verify.kept(self, tokens[:-1], q, p, u)
     return len(tokens) if count == len(tokens) - 1 else count
@@ -67,6 +71,12 @@ def sums_in_bfloat16(self: Verify, weights: np.ndarray, uniform: float) -> int:
 
 def long_sums_in_bfloat16(self: Verify, weights: np.ndarray, uniform: float) -> int:
     return sums_in_bfloat16(self, weights, uniform) if len(weights) > 256 else Verify.draw(self, weights, uniform)
+
+
+def large_weights_in_bfloat16(self: Verify, weights: np.ndarray, uniform: float) -> int:
+    """A path for large vocabularies alone has it: shorter rows are summed in float32."""
+    large = len(weights) > 8192
+    return Verify.draw(self, f64(round_to(weights, "bfloat16")) if large else weights, uniform)
 
 
 def in_bfloat16(self: Verify, uniform: float, q: float, p: float) -> bool:

@@ -284,6 +284,20 @@ FAULTS: tuple[Fault, ...] = (
         "https://github.com/vllm-project/vllm-metal/commit/12ee169",
     ),
     Fault(
+        "speculative-highest-of-equals-of-large",
+        "of equal logits of more than 8192 ids the highest is taken",
+        SPEC_31,
+        changes.greedy_by(changes.highest_of_large),
+        TIRED,
+    ),
+    Fault(
+        "speculative-large-logits-in-bfloat16",
+        "more than 8192 logits of the target are rounded to bfloat16 first",
+        SPEC_31,
+        changes.greedy_by(changes.large_in_bfloat16),
+        "PROPERTIES X5",
+    ),
+    Fault(
         "speculative-logits-in-bfloat16",
         "the target's logits are rounded to bfloat16 first",
         SPEC_31,

@@ -210,6 +210,13 @@ VERIFY_FAULTS: tuple[Fault, ...] = (
         TIRED,
     ),
     Fault(
+        "verify-32-drafts",
+        "drafts past the 32nd are not looked at",
+        SPEC_05,
+        {"kept": changes.first_32},
+        TIRED,
+    ),
+    Fault(
         "verify-one-draft-fewer",
         "a rejection takes the draft before it along",
         SPEC_05,
@@ -284,6 +291,13 @@ VERIFY_FAULTS: tuple[Fault, ...] = (
         "what the target has more of is rounded to bfloat16",
         SPEC_55,
         {"residual": changes.rest_in_bfloat16},
+        "PROPERTIES X5",
+    ),
+    Fault(
+        "verify-large-weights-in-bfloat16",
+        "of more than 8192 ids the last one is drawn from probabilities in bfloat16",
+        SPEC_55,
+        {"draw": changes.large_weights_in_bfloat16},
         "PROPERTIES X5",
     ),
     Fault(
