@@ -200,6 +200,11 @@ def test_mean_ttft_and_e2el_of_many_requests_weigh_them_alike(subject, call):
     has(subject, call, "ttft", "e2el")
 
 
+@requirement(spec.METR_21, call=workloads(count=a_few, requests=(1200,)), share=0.02)
+def test_means_of_more_than_a_thousand_requests_are_those_of_all(subject, call):
+    has(subject, call, "ttft", "e2el")
+
+
 @requirement(spec.METR_22, call=workloads(), share=0.5)
 def test_mean_tpot_weighs_requests_alike(subject, call):
     has(subject, call, "tpot")

@@ -134,6 +134,11 @@ def zero_for_none(self: AggregateMetrics, each: list[Answers], part: str) -> Ans
     return Answer(np.array(np.mean(values)) if values else np.zeros(0), np.zeros(() if values else 0))
 
 
+def last_thousand(self: AggregateMetrics, a: Arguments) -> list[int]:
+    """A window of a thousand requests is kept."""
+    return AggregateMetrics.served(self, a)[-1000:]
+
+
 def mean_of_means(self: AggregateMetrics, each: list[Answers]) -> Answer:
     means = [float(answers["itl"].value.mean()) for answers in each if answers["itl"].value.size]
     return Answer(np.array(np.mean(means)) if means else np.zeros(0), np.zeros(() if means else 0))

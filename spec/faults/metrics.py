@@ -390,6 +390,13 @@ FAULTS: tuple[Fault, ...] = (
         "PROPERTIES ME4",
     ),
     Fault(
+        "metrics-last-thousand",
+        "of more than a thousand requests the last thousand count",
+        METR_21,
+        {"served": changes.last_thousand},
+        TIRED,
+    ),
+    Fault(
         "metrics-median-of-requests",
         "medians are given for means",
         METR_21,
