@@ -415,7 +415,7 @@ def test_hundreds_of_ids_are_decoded(subject, call):
     subject.agrees(call)
 
 
-@requirement(spec.TEXT_01, call=text_calls(leading_spaces=[False], others=(140_000, 300)), share=0.05)
+@requirement(spec.TEXT_01, call=text_calls(leading_spaces=[False], others=(140_000, 300)), share=0.03)
 def test_ids_of_large_tables_are_decoded(subject, call):
     subject.agrees(call)
 
