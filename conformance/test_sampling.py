@@ -568,7 +568,9 @@ def test_draws_from_thousands_of_equal_ids_keep_their_place(subject, call):
     chooses(subject, call)
 
 
-@requirement(spec.SAMP_29, call=sampler_calls(generators=["given"], values=few_likely, sizes=HUGE, leading_dims=FEW), share=0.6)
+@requirement(
+    spec.SAMP_29, call=sampler_calls(generators=["given"], values=few_likely, sizes=HUGE, leading_dims=FEW), share=0.6
+)
 def test_draws_from_a_large_vocabulary_reach_every_id(subject, call):
     chooses(subject, call)
 

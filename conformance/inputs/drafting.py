@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from inferspec.conformance.calls import Call
-from inferspec.conformance.inputs.generation import NEAR, continuation
+from inferspec.conformance.inputs.generation import continuation, nearest
 from inferspec.conformance.strategies import Pick, calls
 from inferspec.spec.numerics import DECISIVE
 from inferspec.spec.speculative import Run, SpeculativeGenerate, Verify
@@ -31,11 +31,11 @@ LIMITS = (6, 1, 2, 3, 4, 5, 9, 13, 20)
 
 def _models(pick: Pick, vocabularies: tuple[int, ...], rival: float | str | None) -> dict[str, Any]:
     """Descriptions of target and draft. rival: see `generate_calls`."""
-    dtype = pick("dtypes")
+    dtype, size = pick("dtypes"), min(pick.one_of(*vocabularies), pick.envelope["vocabulary"])
     target = {
-        "vocab_size": min(pick.one_of(*vocabularies), pick.envelope["vocabulary"]),
+        "vocab_size": size,
         "salt": int(pick.random.integers(2**31)),
-        "rival": NEAR[dtype] if rival == "near" else rival,
+        "rival": nearest(dtype, size) if rival == "near" else rival,
         "dtype": dtype,
     }
     drafter = pick("drafters")
