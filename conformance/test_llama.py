@@ -305,7 +305,7 @@ def test_token_by_token_after_a_prompt_is_the_whole(subject, call):
 
 @requirement(
     spec.LLAMA_25,
-    call=incremental_calls(cut=as_served, lengths=(48, 70), batches=(1, 2), layers=(1, 2), packing=DENSE, **TRAINED),
+    call=incremental_calls(cut=as_served, lengths=(48, 70), batches=(1,), layers=(1,), packing=DENSE, **TRAINED),
     share=0.15,
 )
 def test_heads_as_large_as_those_of_trained_models_are_right_in_a_cache(subject, call):
