@@ -96,13 +96,13 @@ def _parser() -> argparse.ArgumentParser:
         requirements,
         serve_batch,
         simulate,
-        specificity,
         tutorial,
     )
     from inferspec.tools.bench import command as bench
     from inferspec.tools.certificates import commands as certificates
     from inferspec.tools.kernels import commands as kernels
     from inferspec.tools.mutation import commands as mutation
+    from inferspec.tools.specificity import commands as specificity
 
     init_adapter.add_parser(commands)
     explain.add_parser(commands)

@@ -93,3 +93,14 @@ def test_the_workflow_gives_the_action_what_it_takes(action):
     assert matrix["shard"] == list(range(1, len(matrix["shard"]) + 1))
     assert used[0]["with"]["shard"].endswith(f"/{len(matrix['shard'])}")
     assert all(matrix[name] == merged[name] for name in merged)
+
+
+def test_the_parts_of_a_night_are_those_that_are_joined():
+    jobs = yaml.safe_load(WORKFLOW.read_text(encoding="utf-8"))["jobs"]
+    script = next(step["run"] for step in jobs["false-alarms"]["steps"] if "--join" in step.get("run", ""))
+    matrix = jobs["specificity"]["strategy"]["matrix"]
+    assert f"' variants {' '.join(matrix['who'])})" in script
+    for job, seeds in (("specificity", 4), ("specificity-of-variants", 1)):
+        command = next(step["run"] for step in jobs[job]["steps"] if "inferspec specificity" in step.get("run", ""))
+        assert f"--seeds {seeds} " in command
+        assert len(jobs[job]["strategy"]["matrix"]["part"]) * seeds == 20

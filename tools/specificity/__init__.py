@@ -1,0 +1,1 @@
+"""False alarms: do the suites ever reject what is right?"""
