@@ -7,7 +7,7 @@ itself, to the first and simplest of every choice.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -148,12 +148,16 @@ def seeds(pick: Pick) -> int:
     return pick.seed
 
 
-def in_views(source: Calls, *arguments: str) -> Calls:
-    """The calls of `source` with one array argument (any of `arguments`, if named) laid out as a view."""
+MOSTLY_SLICES = ("slice", "slice", "slice", *VIEWS)
+"""Parts of larger buffers, as often as all other views together: what lies beside a row is NaN there."""
+
+
+def in_views(source: Calls, *arguments: str, views: Sequence[str] = VIEWS) -> Calls:
+    """The calls of `source` with one array argument (any of `arguments`, if named) laid out as one of the views."""
 
     def build(pick: Pick, **options: Any) -> Call:
         # First: choices that have a byte of their own in every tape are spread evenly.
-        view = pick.one_of(*VIEWS)
+        view = pick.one_of(*views)
         call = source.build(pick, **options)
         names = [name for name, x in call.arrays().items() if x.ndim and (not arguments or name in arguments)]
         if not names:

@@ -20,6 +20,7 @@ from inferspec.conformance.inputs.attention import (
     multi_head_calls,
     one_over_many,
     prompts,
+    ragged_tiles,
     routed_attention,
     routed_heads,
     seeing,
@@ -31,13 +32,14 @@ from inferspec.conformance.inputs.attention import (
     with_nan,
 )
 from inferspec.conformance.properties import claimed, depends_on_arguments_alone, keeps_arguments, refuses, returns
-from inferspec.conformance.strategies import among, in_views, seeds
+from inferspec.conformance.strategies import MOSTLY_SLICES, among, in_views, seeds
 from inferspec.conformance.suite import requirement
 from inferspec.conformance.trial import Nonconformance
 from inferspec.spec import attention as spec
 from inferspec.spec.numerics import f64, largest
 
 ENCODINGS = list(HIDING)
+ARRAYS = [*HIDING, "additive"]
 
 
 @requirement(spec.ATTN_01, call=attention_calls(masks=["none"]))
@@ -294,6 +296,35 @@ def test_a_strided_argument_is_read_like_its_copy(subject, call):
     share=0.5,
 )
 def test_a_long_strided_argument_is_read_like_its_copy(subject, call):
+    subject.agrees(call, where=seeing(call))
+
+
+@requirement(
+    spec.ATTN_13,
+    call=in_views(
+        attention_calls(shapes=ragged_tiles, amplitude=(1.0,), leading_dims=[(), (1,)], most_heads=2),
+        "query",
+        "key",
+        "value",
+        views=MOSTLY_SLICES,
+    ),
+    share=0.8,
+)
+def test_many_queries_are_read_through_their_strides(subject, call):
+    subject.agrees(call, where=seeing(call))
+
+
+@requirement(
+    spec.ATTN_13,
+    call=in_views(
+        attention_calls(
+            shapes=ragged_tiles, amplitude=(1.0,), leading_dims=[(), (1,), (2,)], most_heads=2, masks=ARRAYS
+        ),
+        "mask",
+    ),
+    share=0.3,
+)
+def test_masks_of_many_queries_are_read_through_their_strides(subject, call):
     subject.agrees(call, where=seeing(call))
 
 

@@ -13,13 +13,14 @@ from inferspec.conformance.inputs.embedding import (
     many_tokens,
     of_one_token,
     one_row,
+    ragged_tiles,
     reading_heads,
     square,
     wide_rows,
 )
 from inferspec.conformance.inputs.linear import resized
 from inferspec.conformance.properties import depends_on_arguments_alone, keeps_arguments, refuses, returns
-from inferspec.conformance.strategies import among, in_views
+from inferspec.conformance.strategies import MOSTLY_SLICES, among, in_views
 from inferspec.conformance.suite import requirement
 from inferspec.spec import embedding as spec
 
@@ -191,6 +192,13 @@ def test_no_rows_give_no_logits(subject, call, axis):
 
 @requirement(spec.EMB_14, call=in_views(head_calls()), share=1.5)
 def test_the_head_reads_strided_arguments_like_their_copies(subject, call):
+    subject.agrees(call)
+
+
+@requirement(
+    spec.EMB_14, call=in_views(head_calls(sizes=ragged_tiles, leading_dims=[(2,)]), views=MOSTLY_SLICES), share=0.8
+)
+def test_the_head_reads_many_rows_through_their_strides(subject, call):
     subject.agrees(call)
 
 

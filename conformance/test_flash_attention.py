@@ -11,6 +11,7 @@ from inferspec.conformance.inputs.attention import (
     many_over_few,
     masks_in_a_row,
     one_over_many,
+    ragged_tiles,
     seeing,
     shifted,
     spoilt,
@@ -41,7 +42,7 @@ from inferspec.conformance.inputs.flash_attention import (
     walked_calls,
 )
 from inferspec.conformance.properties import claimed, depends_on_arguments_alone, keeps_arguments, refuses, returns
-from inferspec.conformance.strategies import among, in_views, seeds
+from inferspec.conformance.strategies import MOSTLY_SLICES, among, in_views, seeds
 from inferspec.conformance.suite import requirement
 from inferspec.conformance.trial import Nonconformance
 from inferspec.spec import flash_attention as spec
@@ -315,6 +316,26 @@ def test_flash_attention_reads_a_strided_argument_like_its_copy(subject, call):
 
 @requirement(spec.FLASH_13, call=in_views(tiled_calls(leading_dims=FEW_ROWS)), share=0.3)
 def test_flash_attention_reads_long_strided_arguments_like_their_copies(subject, call):
+    subject.agrees(call, where=seeing(call))
+
+
+@requirement(
+    spec.FLASH_13,
+    call=in_views(
+        tiled_calls(shapes=ragged_tiles, leading_dims=FEW_ROWS), "query", "key", "value", views=MOSTLY_SLICES
+    ),
+    share=0.8,
+)
+def test_flash_attention_reads_many_queries_through_their_strides(subject, call):
+    subject.agrees(call, where=seeing(call))
+
+
+@requirement(
+    spec.FLASH_13,
+    call=in_views(tiled_calls(shapes=ragged_tiles, leading_dims=FEW_ROWS, masks=[*ENCODINGS, "additive"]), "mask"),
+    share=0.3,
+)
+def test_flash_attention_reads_masks_of_many_queries_through_their_strides(subject, call):
     subject.agrees(call, where=seeing(call))
 
 

@@ -23,6 +23,7 @@ from inferspec.conformance.inputs.linear import (
     partly_hidden,
     past_exp,
     peaked_softmax,
+    ragged_tiles,
     resized,
     rising,
     silu_calls,
@@ -34,7 +35,7 @@ from inferspec.conformance.inputs.linear import (
     wide,
 )
 from inferspec.conformance.properties import depends_on_arguments_alone, keeps_arguments, refuses, returns
-from inferspec.conformance.strategies import among, in_views
+from inferspec.conformance.strategies import MOSTLY_SLICES, among, in_views
 from inferspec.conformance.suite import requirement
 from inferspec.conformance.trial import Nonconformance
 from inferspec.spec import linear as spec
@@ -128,6 +129,16 @@ def test_a_strided_bias_is_read_like_its_copy(subject, call):
 
 @requirement(spec.LIN_05, call=in_views(linear_calls(sizes=beside_tiles, amplitude=(1.0,)), "x", "weight"))
 def test_large_strided_arguments_are_read_like_their_copies(subject, call):
+    subject.agrees(call)
+
+
+@requirement(
+    spec.LIN_05,
+    call=in_views(
+        linear_calls(sizes=ragged_tiles, amplitude=(1.0,), leading_dims=[(2,)]), "x", "weight", views=MOSTLY_SLICES
+    ),
+)
+def test_many_rows_are_read_through_their_strides(subject, call):
     subject.agrees(call)
 
 

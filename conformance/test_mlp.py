@@ -10,12 +10,13 @@ from inferspec.conformance.inputs.mlp import (
     many_rows,
     of_models,
     one_row,
+    ragged_tiles,
     square,
     swiglu_calls,
     tail_calls,
 )
 from inferspec.conformance.properties import depends_on_arguments_alone, keeps_arguments, refuses, returns
-from inferspec.conformance.strategies import among, in_views
+from inferspec.conformance.strategies import MOSTLY_SLICES, among, in_views
 from inferspec.conformance.suite import requirement
 from inferspec.spec import mlp as spec
 
@@ -93,6 +94,16 @@ def test_strided_arguments_are_read_like_their_copies(subject, call):
 
 @requirement(spec.MLP_07, call=in_views(swiglu_calls(sizes=beside_tiles, amplitude=(1.0,))), share=0.5)
 def test_large_strided_arguments_are_read_like_their_copies(subject, call):
+    subject.agrees(call)
+
+
+@requirement(
+    spec.MLP_07,
+    call=in_views(
+        swiglu_calls(sizes=ragged_tiles, amplitude=(1.0,), leading_dims=[(2,)]), "x", *WEIGHTS, views=MOSTLY_SLICES
+    ),
+)
+def test_many_rows_are_read_through_their_strides(subject, call):
     subject.agrees(call)
 
 

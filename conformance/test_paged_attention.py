@@ -20,6 +20,7 @@ from inferspec.conformance.inputs.paged_attention import (
     paged_calls,
     past_splits,
     poisoned,
+    ragged_chunk,
     renamed,
     routed_pages,
     same_pages,
@@ -40,7 +41,7 @@ from inferspec.conformance.properties import (
     refuses,
     returns,
 )
-from inferspec.conformance.strategies import among, in_views, seeds
+from inferspec.conformance.strategies import MOSTLY_SLICES, among, in_views, seeds
 from inferspec.conformance.suite import requirement
 from inferspec.conformance.trial import Nonconformance
 from inferspec.spec import paged_attention as spec
@@ -448,6 +449,21 @@ def test_chunks_are_seamless(subject, call, at):
 
 @requirement(spec.PAGED_21, call=in_views(paged_calls()), share=0.8)
 def test_paged_attention_reads_a_strided_argument_like_its_copy(subject, call):
+    subject.agrees(call)
+
+
+@requirement(
+    spec.PAGED_21,
+    call=in_views(
+        paged_calls(chunk=ragged_chunk, amplitude=(1.0,), queries=["several"]),
+        "query",
+        "key_pages",
+        "value_pages",
+        views=MOSTLY_SLICES,
+    ),
+    share=0.5,
+)
+def test_paged_attention_reads_many_queries_through_their_strides(subject, call):
     subject.agrees(call)
 
 

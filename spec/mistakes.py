@@ -5,7 +5,8 @@ They are what `Fault.change` takes; a component's contract says which requiremen
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,8 @@ from inferspec.spec.contract import Arguments, Change, Fault, Operation, Require
 from inferspec.spec.numerics import f64, is_float, largest, numpy_dtype, round_to
 
 Respond = Callable[[Operation, Arguments], Any]
+
+TIMES_ZERO = "https://github.com/uxlfoundation/oneDNN/issues/5717"
 
 
 def honest(self: Operation, a: Arguments, step: str = "respond") -> Any:
@@ -35,12 +38,30 @@ def unguarded(check: str = "guard") -> Change:
 
 def misread(view: np.ndarray) -> np.ndarray:
     """Return what a kernel sees that ignores the strides of `view`: its buffer, read on from the first element."""
+    flat, start = _buffer(view)
+    return flat[(start + np.arange(view.size)) % max(flat.size, 1)].reshape(view.shape)
+
+
+def beyond(view: np.ndarray, axis: int, multiple: int) -> np.ndarray:
+    """Return what lies in the buffer of `view` where its axis would go on to a multiple of so many entries; 0 past the buffer."""
+    flat, start = _buffer(view)
+    axis %= view.ndim
+    size = view.shape[axis]
+    shape = [-size % multiple if i == axis else n for i, n in enumerate(view.shape)]
+    at = np.indices(shape)
+    at[axis] += size
+    places = start + sum(at[i] * (stride // view.itemsize) for i, stride in enumerate(view.strides))
+    inside = (places >= 0) & (places < flat.size)
+    return np.where(inside, flat[np.where(inside, places, 0)], np.zeros((), view.dtype))
+
+
+def _buffer(view: np.ndarray) -> tuple[np.ndarray, int]:
+    """The elements of the memory that `view` shows a part of, and the place of its first one."""
     base = view
     while isinstance(base.base, np.ndarray):
         base = base.base
     flat = base.ravel(order="K").view(view.dtype)  # bfloat16 may lie in a buffer of uint16
-    start = (view.__array_interface__["data"][0] - base.__array_interface__["data"][0]) // view.itemsize
-    return flat[(start + np.arange(view.size)) % max(flat.size, 1)].reshape(view.shape)
+    return flat, (view.__array_interface__["data"][0] - base.__array_interface__["data"][0]) // view.itemsize
 
 
 def _replacing(argument: str, replace: Callable[[Operation, Arguments, Any], Any]) -> Change:
@@ -56,6 +77,18 @@ def _replacing(argument: str, replace: Callable[[Operation, Arguments, Any], Any
 def ignores_strides(argument: str) -> Change:
     """One argument is read as if it were contiguous."""
     return _replacing(argument, lambda self, a, value: misread(value))
+
+
+def reads_on(argument: str, axis: int = -1, multiple: int = 32) -> Change:
+    """An axis of one argument is read on to a whole tile, and what lies there is multiplied by zeros, which NaN survives."""
+
+    def spoilt(self: Operation, a: Arguments, value: np.ndarray) -> np.ndarray:
+        if not value.size:
+            return value
+        lines = np.isnan(f64(beyond(value, axis, multiple))).any(axis, keepdims=True)
+        return np.where(lines, np.full((), np.nan, value.dtype), value) if lines.any() else value
+
+    return _replacing(argument, spoilt)
 
 
 def mutates(argument: str, factor: float = 0.5) -> Change:
@@ -153,6 +186,34 @@ def paths_lack_a_feature(
         )
         for size, precision, suffix in ((2, "half precision", ""), (4, "float32", "-in-float32"))
     )
+
+
+def in_half(holds: Callable[[Arguments], bool], argument: str = "x") -> Callable[[Arguments], bool]:
+    """Whether a call of which `holds` is true is in half precision."""
+    return lambda a: getattr(a, argument).dtype.itemsize == 2 and holds(a)
+
+
+def of_many_rows(argument: str = "x", fewest: int = 32) -> Callable[[Arguments], bool]:
+    """Whether an argument has so many rows as the tiles of products have."""
+    return lambda a: math.prod(getattr(a, argument).shape[:-1]) >= fewest
+
+
+def paths_misread(
+    name: str, where: str, requirement: Requirement, holds: Callable[[Arguments], bool], axes: Mapping[str, int | None]
+) -> tuple[Fault, ...]:
+    """A path, of calls of which `holds` is true, reads an argument as if it were contiguous, or past the end of an axis. where:
+    the path, in words; axes: argument -> its axis that is summed over, None where none is."""
+    faults = []
+    for argument, axis in axes.items():
+        suffix = argument.replace("_", "-")
+        contiguous = only_where(holds, ignores_strides(argument))
+        text = f"{where} {argument} is read as if it were contiguous"
+        faults.append(Fault(f"{name}-contiguous-{suffix}", text, requirement, contiguous, "tired engineer"))
+        if axis is not None:
+            text = f"{where} {argument} is read on to a multiple of 32, times zeros: NaN that lies there comes through"
+            past = only_where(holds, reads_on(argument, axis))
+            faults.append(Fault(f"{name}-read-past-{suffix}", text, requirement, past, TIMES_ZERO))
+    return tuple(faults)
 
 
 def drifts() -> Change:

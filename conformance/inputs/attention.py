@@ -317,6 +317,11 @@ def beside_tiles(pick: Pick) -> tuple[int, int]:
     return pick.one_of((small, size), (size, small), (min(size, 130), min(size, 130)), (min(size, 130), 130))
 
 
+def ragged_tiles(pick: Pick) -> tuple[int, int]:
+    """Queries that products of matrices serve, and keys that are no whole tiles."""
+    return pick.one_of(17, 33, 40), pick.upto("keys", 33, 5, 41, 70)
+
+
 def few_over_many(pick: Pick) -> tuple[int, int]:
     """One query or a few, as in verifying a draft, over so many keys that kernels share them out."""
     return pick.one_of(1, 2, 5, 1, 8), pick.upto("keys", 1025, 1024, 2049)

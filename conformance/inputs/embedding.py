@@ -68,6 +68,11 @@ def beside_tiles(pick: Pick) -> tuple[int, int, int]:
     )
 
 
+def ragged_tiles(pick: Pick) -> tuple[int, int, int]:
+    """Rows that products of matrices serve, ids of some tiles, and few features, which are no whole vectors."""
+    return pick.one_of(66, 33, 130), pick.upto("vocabulary", 66, 17, 33), pick.upto("features", 5, 3, 1, 33, 9)
+
+
 def a_token(pick: Pick) -> tuple[int, int, int]:
     """A row, whose logits fill many tiles, or part of one more."""
     return 1, pick.upto("vocabulary", 1024, 1000, 2050), pick.upto("features", 64, 128, 130)

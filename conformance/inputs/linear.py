@@ -79,6 +79,11 @@ def beside_tiles(pick: Pick) -> tuple[int, int, int]:
     )
 
 
+def ragged_tiles(pick: Pick) -> tuple[int, int, int]:
+    """Rows that products of matrices serve, few features that are no whole vectors, and outputs of some tiles."""
+    return pick.one_of(66, 33, 130), pick.upto("features", 5, 3, 1, 33, 9), pick.upto("features", 66, 17, 33)
+
+
 def whole_tiles(pick: Pick) -> tuple[int, int, int]:
     """Rows, features and outputs that fill their tiles, for which kernels have a path of its own."""
     return pick.one_of(32, 64, 128), pick.upto("features", 64, 32, 128), pick.one_of(64, 32, 128)

@@ -58,6 +58,11 @@ def beside_tiles(pick: Pick) -> tuple[int, int, int]:
     return pick.size(1, 4), *pick.one_of((other, size), (size, other), (many, 66), (130, many), (wide, 5))
 
 
+def ragged_tiles(pick: Pick) -> tuple[int, int, int]:
+    """Rows that products of matrices serve, and few dims and hidden dims, which are no whole vectors."""
+    return pick.one_of(66, 33, 130), pick.upto("features", 5, 3, 9, 17), pick.upto("features", 19, 33, 7)
+
+
 def of_models(pick: Pick) -> tuple[int, int, int]:
     """A token, a few, or a prompt, of more dims and hidden dims than a tile has."""
     return pick.one_of(1, 32, 5), pick.upto("features", 128, 64, 130), pick.upto("features", 256, 384, 260)

@@ -116,6 +116,11 @@ def block_of_queries(pick: Pick) -> int:
     return pick.one_of(2, 7, 8, 9, 17, 31, 33)
 
 
+def ragged_chunk(pick: Pick) -> int:
+    """Queries that products of matrices serve, and no whole tiles of them."""
+    return pick.one_of(17, 33, 19)
+
+
 def blocks_of_queries(pick: Pick) -> int:
     """More than a block or two of a kernel."""
     return pick.one_of(300, 130, 300)

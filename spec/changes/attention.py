@@ -156,6 +156,11 @@ def chunk_after_context(a: Arguments) -> bool:
     return isinstance(a.mask, str) and a.query.shape[-2] >= 32 and a.key.shape[-2] >= a.query.shape[-2] + 200
 
 
+def of_many_queries(a: Arguments) -> bool:
+    """Whether there are so many queries as the tiles of products have rows."""
+    return bool(a.query.shape[-2] >= 16)
+
+
 def masked_prompt(a: Arguments) -> bool:
     """Whether a prompt has its mask as an array."""
     return isinstance(a.mask, np.ndarray) and a.query.shape[-2] == a.key.shape[-2] >= 64

@@ -34,11 +34,14 @@ from inferspec.spec.mistakes import (
     drifts,
     first_row_for_all,
     ignores_strides,
+    in_half,
     leaves_unwritten,
     mutates,
+    of_many_rows,
     of_one_half_row,
     only_where,
     paths_lack_a_feature,
+    paths_misread,
     promotes,
     remembers,
     wraps_batches,
@@ -277,6 +280,13 @@ FAULTS: tuple[Fault, ...] = (
         COLUMN_CONTIGUOUS,
     ),
     Fault("as-linear-x-strides", "x is read as if it were contiguous", EMB_14, ignores_strides("x"), "PROPERTIES X1"),
+    *paths_misread(
+        "as-linear-many-rows",
+        "of 32 rows and more in half precision",
+        EMB_14,
+        in_half(of_many_rows()),
+        {"x": -1, "weight": -1},
+    ),
     *(
         Fault(
             f"as-linear-single-row-{part}-strides",

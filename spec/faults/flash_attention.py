@@ -47,6 +47,7 @@ from inferspec.spec.changes.attention import (
     masked_prompt,
     maximum_rounded_alone,
     merges_heads_swapped,
+    of_many_queries,
     one_partial_result_for_a_group,
     online,
     query_scaled_first,
@@ -74,9 +75,11 @@ from inferspec.spec.mistakes import (
     drifts,
     first_row_for_all,
     ignores_strides,
+    in_half,
     leaves_unwritten,
     mutates,
     paths_lack_a_feature,
+    paths_misread,
     promotes,
     remembers,
     remembers_by_identity,
@@ -613,6 +616,13 @@ FAULTS = (
             MLX + "commit/005e7efa6" if name == "mask" else ENGINEER,
         )
         for name in ("query", "key", "value", "mask")
+    ),
+    *paths_misread(
+        "flash-many-queries",
+        "of 16 queries and more in half precision",
+        spec.FLASH_13,
+        in_half(of_many_queries, "query"),
+        {"query": -1, "key": -1, "value": -2, "mask": None},
     ),
     Fault(
         "flash-value-with-key-strides",

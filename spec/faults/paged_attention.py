@@ -18,6 +18,7 @@ from inferspec.spec.changes.attention import (
     hidden_in_maximum,
     in_common_heads,
     logits_summed_in_dtype,
+    of_many_queries,
     one_partial_result_for_a_group,
     online,
     query_scaled_first,
@@ -49,11 +50,13 @@ from inferspec.spec.mistakes import (
     drifts,
     first_row_for_all,
     ignores_strides,
+    in_half,
     lacks_a_feature,
     leaves_unwritten,
     mutates,
     only_where,
     paths_lack_a_feature,
+    paths_misread,
     promotes,
     remembers,
 )
@@ -663,6 +666,13 @@ FAULTS = (
             MLX + "commit/005e7efa6",
         )
         for name in ("query", "key_pages", "value_pages")
+    ),
+    *paths_misread(
+        "paged-many-queries",
+        "of 16 queries and more in half precision",
+        spec.PAGED_21,
+        in_half(of_many_queries, "query"),
+        {"query": -1, "key_pages": -1, "value_pages": None},
     ),
     Fault(
         "paged-block-table-strides",
