@@ -41,6 +41,8 @@ from inferspec.spec.numerics import f64, largest
 ENCODINGS = list(HIDING)
 ARRAYS = [*HIDING, "additive"]
 
+many_rows_of_heads = multi_head_calls(shapes=ragged_tiles, free_head_dim=[False], heads=(1, 3), dims=(5, 3, 33))
+
 
 @requirement(spec.ATTN_01, call=attention_calls(masks=["none"]))
 def test_attention_is_softmax_over_keys_times_value(subject, call):
@@ -568,6 +570,16 @@ def test_multi_head_rows_of_a_batch_are_independent(subject, call):
 
 @requirement(spec.MHA_06, call=in_views(multi_head_calls(free_head_dim=[False])))
 def test_multi_head_reads_strided_arguments(subject, call):
+    subject.agrees(call, where=_seeing_rows(call))
+
+
+@requirement(spec.MHA_06, call=in_views(many_rows_of_heads, "query", "key", "value", views=MOSTLY_SLICES), share=0.8)
+def test_multi_head_reads_many_rows_through_their_strides(subject, call):
+    subject.agrees(call, where=_seeing_rows(call))
+
+
+@requirement(spec.MHA_06, call=in_views(many_rows_of_heads, "wq", "wk", "wv", "wo", views=MOSTLY_SLICES), share=0.8)
+def test_multi_head_reads_weights_of_many_rows_through_their_strides(subject, call):
     subject.agrees(call, where=_seeing_rows(call))
 
 

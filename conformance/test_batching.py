@@ -30,6 +30,7 @@ from inferspec.conformance.inputs.batching import (
     overfull,
     overlong,
     overwritten,
+    past_a_tile,
     past_buffers,
     reused,
     rewound,
@@ -192,6 +193,11 @@ def test_the_mask_is_one_that_attention_takes(subject, call):
 
 @requirement(spec.BATCH_14, call=in_all_views(), share=0.7)
 def test_strided_tokens_are_cached_like_their_copies(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.BATCH_14, call=in_all_views(prompts=past_a_tile), share=0.3)
+def test_strided_prompts_are_cached_like_their_copies(subject, call):
     subject.agrees(call)
 
 

@@ -220,6 +220,16 @@ def test_strided_chunks_are_cached_like_their_copies_in_a_preallocated_cache(sub
     subject.agrees(call)
 
 
+@requirement(spec.KV_07, call=appends(views=True, chunks=prompts, most=3), share=0.3)
+def test_strided_prompts_are_cached_like_their_copies(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.SKV_07, call=appends(static=True, views=True, chunks=prompts, most=3), share=0.3)
+def test_strided_prompts_are_cached_like_their_copies_in_a_preallocated_cache(subject, call):
+    subject.agrees(call)
+
+
 @requirement(spec.KV_08, call=appends(), share=0.5)
 def test_an_append_changes_no_argument(subject, call):
     keeps_arguments(subject, call)

@@ -27,6 +27,7 @@ from inferspec.conformance.inputs.quantization import (
     one_row,
     one_row_of_thousands,
     one_row_of_weights,
+    past_a_tile,
     product_calls,
     quantize_calls,
     reading_products,
@@ -127,6 +128,11 @@ def test_other_groups_change_nothing_of_a_group(subject, call):
     w, size = call.arguments["w"], call.arguments["group_size"]
     more = np.concatenate([w, (-3 * w[:, :size]).astype(w.dtype)], axis=1)
     same_parts(subject, call, call.having(w=more), slice(None))
+
+
+@requirement(spec.QUANT_06, call=in_views(weights(sizes=past_a_tile)), share=0.2)
+def test_many_strided_rows_of_weights_are_quantised_like_their_copies(subject, call):
+    round_trips(subject, call)
 
 
 @requirement(spec.QUANT_06, call=in_views(weights()))
@@ -253,6 +259,11 @@ def test_scales_that_float16_cannot_hold_are_right_in_other_dtypes(subject, call
 @requirement(spec.DEQ_04, restoring=whole_dequantize(stacked=[True]), share=0.5)
 def test_stacked_parts_are_restored_each_in_its_place(subject, restoring):
     subject.expects(*restoring)
+
+
+@requirement(spec.DEQ_05, call=in_views(matrices(sizes=past_a_tile)), share=0.5)
+def test_strided_parts_of_many_rows_are_restored_like_their_copies(subject, call):
+    subject.agrees(call)
 
 
 @requirement(spec.DEQ_05, call=in_views(matrices()), share=1.5)
@@ -647,6 +658,11 @@ def test_layers_of_any_size_take_any_number_of_rows(subject, call):
     subject.agrees(call)
 
 
+@requirement(spec.QLIN_05, call=in_views(layers(sizes=past_a_tile, leading_dims=[(2,)])), share=0.5)
+def test_a_layer_reads_strided_arguments_for_many_rows_like_their_copies(subject, call):
+    subject.agrees(call)
+
+
 @requirement(spec.QLIN_05, call=in_views(layers()), share=1.5)
 def test_a_layer_reads_strided_arguments_like_their_copies(subject, call):
     subject.agrees(call)
@@ -852,6 +868,11 @@ def test_logits_of_any_number_of_rows_and_ids_are_right(subject, call):
 
 @requirement(spec.QEMB_11, call=heads(sizes=many_outputs), share=0.03)
 def test_every_logit_of_a_large_vocabulary_is_written(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.QEMB_12, call=in_views(heads(sizes=past_a_tile, leading_dims=[(2,)])), share=0.5)
+def test_the_head_reads_strided_arguments_for_many_rows_like_their_copies(subject, call):
     subject.agrees(call)
 
 

@@ -304,12 +304,17 @@ def clears_in_steps(argument: str) -> Change:
     return {"respond": respond}
 
 
-def ignores_strides_in_steps(argument: str) -> Change:
-    """An argument of a story's steps is read as if it were contiguous."""
+def in_long_halves(x: np.ndarray) -> bool:
+    """Whether keys or values are of half precision, and of as many tokens as a tile has."""
+    return bool(x.dtype.itemsize == 2 and x.shape[-2] >= 16)
+
+
+def ignores_strides_in_steps(argument: str, holds: Callable[[np.ndarray], bool] = lambda x: True) -> Change:
+    """An argument of a story's steps, where `holds` is true of it, is read as if it were contiguous."""
 
     def respond(self: Operation, a: Arguments) -> Any:
         steps = tuple(
-            (method, {name: misread(x) if name == argument else x for name, x in given.items()})
+            (method, {name: misread(x) if name == argument and holds(x) else x for name, x in given.items()})
             for method, given in a.steps
         )
         return honest(self, Arguments(**{**vars(a), "steps": steps}))

@@ -36,6 +36,11 @@ def small(pick: Pick) -> int:
     return pick.one_of(1, 2, 3, 4, 6, 9)
 
 
+def past_a_tile(pick: Pick) -> int:
+    """A prompt of more tokens than a tile has."""
+    return pick.one_of(17, 33, 40)
+
+
 def beside_tiles(pick: Pick) -> int:
     """A prompt beside the sizes of tiles and buffers, or a short one."""
     return pick.one_of(1, 2, 31, 32, 33, 40, 65, 255, 256, 257, 300, 512)
@@ -460,9 +465,9 @@ def beginning(pick: Pick) -> Call:
 
 
 @needing(slots=FEW)
-def in_all_views(pick: Pick) -> Call:
+def in_all_views(pick: Pick, prompts: Sizes = small) -> Call:
     """Prompts, tokens and queries are views."""
-    script = Script(pick)
+    script = Script(pick, prompts)
     for _ in range(pick.size(1, min(script.slots, 2))):
         script.add()
         script.laid()

@@ -90,6 +90,11 @@ def whole_tiles(pick: Pick, size: int) -> tuple[int, int, int]:
     return pick.one_of(32, 64, 128), pick.one_of(64, 32, 128), fitting(pick, size, 1, 2)
 
 
+def past_a_tile(pick: Pick, size: int) -> tuple[int, int, int]:
+    """More rows and outputs than a tile has, of few groups."""
+    return pick.one_of(33, 40, 66), pick.one_of(40, 33, 66), fitting(pick, size, 1, 2, 3)
+
+
 def several_tiles(pick: Pick, size: int) -> tuple[int, int, int]:
     """Several rows, outputs and features, more than a tile of most kernels each way."""
     return pick.one_of(8, 33, 9), pick.one_of(128, 130, 160), fitting(pick, size, 128 // size + 1, max(128 // size, 1))

@@ -1163,6 +1163,13 @@ MHA_FAULTS = (
         changes.reshapes(changes.next_row),
         ENGINEER,
     ),
+    *paths_misread(
+        "mha-many-rows",
+        "of 16 queries and more in half precision",
+        spec.MHA_06,
+        in_half(changes.of_many_queries, "query"),
+        dict.fromkeys(("query", "key", "value", "wq", "wk", "wv", "wo"), -1),
+    ),
     *(
         Fault(
             f"mha-{name}-strides",

@@ -9,7 +9,7 @@ import numpy as np
 from inferspec.spec import batching as spec
 from inferspec.spec.changes import batching as changes
 from inferspec.spec.contract import Change, Fault, Variant
-from inferspec.spec.mistakes import clears_in_steps, ignores_strides_in_steps
+from inferspec.spec.mistakes import clears_in_steps, ignores_strides_in_steps, in_long_halves
 
 TINY_LLM = "https://github.com/skyzh/tiny-llm/commit"
 MLX_LM = "https://github.com/ml-explore/mlx-lm"
@@ -548,6 +548,16 @@ FAULTS: tuple[Fault, ...] = (
         spec.BATCH_13,
         changes.other_dtype("mask", dtype="float16"),
         "PROPERTIES X4",
+    ),
+    *(
+        _fault(
+            f"{part}-strides-of-prompts",
+            f"of 16 tokens and more in half precision the {part} is read as if it were contiguous",
+            spec.BATCH_14,
+            ignores_strides_in_steps(part, in_long_halves),
+            "tired engineer",
+        )
+        for part in ("key", "value")
     ),
     _fault(
         "key-strides",

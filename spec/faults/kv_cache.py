@@ -10,7 +10,7 @@ from inferspec.spec.changes import kv_cache as changes
 from inferspec.spec.contract import Change, Fault, Requirement, Variant
 from inferspec.spec.faults.linear import TIRED
 from inferspec.spec.kv_cache import KVCache
-from inferspec.spec.mistakes import clears_in_steps, ignores_strides_in_steps
+from inferspec.spec.mistakes import clears_in_steps, ignores_strides_in_steps, in_long_halves
 
 MLX_LM = "https://github.com/ml-explore/mlx-lm"
 LOGICAL_OFFSET = f"{MLX_LM}/commit/eb98ff72"
@@ -316,6 +316,17 @@ FAULTS: tuple[Fault, ...] = (
         "keys and values come back in float32",
         6,
         {"part_dtype": lambda self, part, a: "float32" if part.endswith("s") else "int64"},
+    ),
+    *(
+        fault
+        for part in ("key", "value")
+        for fault in _both(
+            f"{part}-strides-of-prompts",
+            f"of 16 tokens and more in half precision the {part} is read as if it were contiguous",
+            7,
+            ignores_strides_in_steps(part, in_long_halves),
+            "tired engineer",
+        )
     ),
     *_both(
         "key-strides", "the key is read as if it were contiguous", 7, ignores_strides_in_steps("key"), "PROPERTIES X1"

@@ -9,7 +9,7 @@ from inferspec.spec.changes import paged_kv as changes
 from inferspec.spec.contract import Fault, Variant
 from inferspec.spec.faults.linear import TIRED
 from inferspec.spec.faults.paged_batches import BATCH_FAULTS, BATCH_VARIANTS
-from inferspec.spec.mistakes import clears_in_steps, ignores_strides_in_steps
+from inferspec.spec.mistakes import clears_in_steps, ignores_strides_in_steps, in_long_halves
 
 TENSORRT = "https://github.com/NVIDIA/TensorRT-LLM/pull"
 VLLM = "https://github.com/vllm-project/vllm/pull"
@@ -848,6 +848,16 @@ FAULTS: tuple[Fault, ...] = (
         spec.PKV_25,
         {"check_append": changes.offset_before_checks},
         "PROPERTIES PG5",
+    ),
+    *(
+        Fault(
+            f"paged-{part}-strides-of-prompts",
+            f"of 16 tokens and more in half precision the {part} is read as if it were contiguous",
+            spec.PKV_26,
+            ignores_strides_in_steps(part, in_long_halves),
+            "tired engineer",
+        )
+        for part in ("key", "value")
     ),
     Fault(
         "paged-key-strides",

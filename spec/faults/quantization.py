@@ -13,11 +13,14 @@ from inferspec.spec.mistakes import (
     drifts,
     first_row_for_all,
     ignores_strides,
+    in_half,
     leaves_unwritten,
     mutates,
+    of_many_rows,
     of_one_half_row,
     only_where,
     paths_lack_a_feature,
+    paths_misread,
     promotes,
     remembers,
     wraps_batches,
@@ -191,6 +194,13 @@ _QUANTIZE = (
         QUANT_05,
         {"grid": changes.double_quantised},
         TIRED,
+    ),
+    *paths_misread(
+        "quantize-many-rows",
+        "of 32 rows and more in half precision",
+        QUANT_06,
+        in_half(of_many_rows("w"), "w"),
+        {"w": None},
     ),
     Fault("quantize-strides", "w is read as if it were contiguous", QUANT_06, ignores_strides("w"), "PROPERTIES X1"),
     Fault(
@@ -461,6 +471,13 @@ _DEQUANTIZE = (
         {"respond": changes.flattened},
         TIRED,
     ),
+    *paths_misread(
+        "dequantize-many-rows",
+        "of 32 rows and more in half precision",
+        DEQ_05,
+        in_half(of_many_rows("scales"), "scales"),
+        dict.fromkeys(("packed", "scales", "biases")),
+    ),
     *(
         Fault(
             f"dequantize-{part}-strides",
@@ -594,6 +611,13 @@ def _faults_of_products(
                 "PROPERTIES X1",
             )
             for part in ("x", "packed", "scales", "biases")
+        ),
+        *paths_misread(
+            f"{name}-many-rows",
+            "of 32 rows and more in half precision",
+            strided,
+            in_half(of_many_rows()),
+            dict.fromkeys(("x", "packed", "scales", "biases")),
         ),
         Fault(f"{name}-promotes", "the result comes back in float32", dtype, promotes(), f"{MLX}-swift/issues/420"),
         Fault(f"{name}-changes-x", "x is scaled in place", unchanged, mutates("x"), "PROPERTIES X6"),
