@@ -136,6 +136,11 @@ def among(choices: Iterable[Any]) -> Calls:
     return Calls(lambda pick: pick.one_of(*options))
 
 
+def any_of(*sizes: Callable[..., Any]) -> Callable[..., Any]:
+    """Sizes as any of these draw them, the first one simplest."""
+    return lambda pick, *given: pick.one_of(*sizes)(pick, *given)
+
+
 @calls
 def fractions(pick: Pick) -> float:
     """Numbers from 0 to 1, without 1."""

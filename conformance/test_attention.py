@@ -41,6 +41,9 @@ from inferspec.spec.numerics import f64, largest
 ENCODINGS = list(HIDING)
 ARRAYS = [*HIDING, "additive"]
 
+many_queries = attention_calls(
+    shapes=ragged_tiles, amplitude=(1.0,), leading_dims=[(), (1,)], most_heads=2, ratios=[1, 2, 3, 4]
+)
 many_rows_of_heads = multi_head_calls(shapes=ragged_tiles, free_head_dim=[False], heads=(1, 3), dims=(5, 3, 33))
 
 
@@ -304,7 +307,7 @@ def test_a_long_strided_argument_is_read_like_its_copy(subject, call):
 @requirement(
     spec.ATTN_13,
     call=in_views(
-        attention_calls(shapes=ragged_tiles, amplitude=(1.0,), leading_dims=[(), (1,)], most_heads=2),
+        many_queries,
         "query",
         "key",
         "value",
@@ -358,6 +361,11 @@ def test_attention_changes_no_argument(subject, call):
     keeps_arguments(subject, call)
 
 
+@requirement(spec.ATTN_15, call=many_queries, share=0.2)
+def test_attention_of_many_queries_changes_no_argument(subject, call):
+    keeps_arguments(subject, call)
+
+
 @requirement(spec.ATTN_16, call=attention_calls(masks=["none"], scales=["given"], amplitude=(1.0,)))
 def test_another_scale_in_between_changes_nothing(subject, call):
     scale = call.arguments["scale"]
@@ -398,6 +406,11 @@ def test_masks_of_one_shape_in_a_row_are_read_each_for_itself(subject, call, see
 )
 def test_long_calls_are_repeatable(subject, call):
     depends_on_arguments_alone(subject, call, call.having(query=-call.arguments["query"]), where=seeing(call))
+
+
+@requirement(spec.ATTN_16, call=many_queries, name=among(["key", "query", "value"]), share=0.3)
+def test_other_calls_of_many_queries_in_between_change_nothing(subject, call, name):
+    depends_on_arguments_alone(subject, call, call.having(**{name: -call.arguments[name]}), where=seeing(call))
 
 
 @requirement(spec.ATTN_17, call=attention_calls(masks=["none"]), bad=among(SPOILT))
@@ -596,6 +609,28 @@ def test_causal_multi_head_reads_strided_arguments(subject, call):
 @requirement(spec.MHA_07, call=multi_head_calls(free_head_dim=[False]))
 def test_multi_head_keeps_shape_and_dtype(subject, call):
     returns(subject, call, call.arguments["query"].shape, call.features["dtypes"])
+
+
+@requirement(spec.MHA_07, call=many_rows_of_heads, share=0.2)
+def test_multi_head_keeps_the_dtype_of_many_rows(subject, call):
+    returns(subject, call, call.arguments["query"].shape, call.features["dtypes"])
+
+
+@requirement(spec.MHA_08, call=many_rows_of_heads, share=0.2)
+def test_multi_head_changes_no_argument_of_many_rows(subject, call):
+    keeps_arguments(subject, call)
+
+
+@requirement(spec.MHA_09, call=many_rows_of_heads, name=among(["query", "key", "value"]), share=0.5)
+def test_other_inputs_of_many_rows_in_between_change_nothing(subject, call, name):
+    other = call.having(**{name: -call.arguments[name]})
+    depends_on_arguments_alone(subject, call, other, where=_seeing_rows(call))
+
+
+@requirement(spec.MHA_09, call=many_rows_of_heads, name=among(["wq", "wk", "wv", "wo"]), share=0.5)
+def test_other_weights_of_many_rows_in_between_change_nothing(subject, call, name):
+    other = call.having(**{name: -call.arguments[name]})
+    depends_on_arguments_alone(subject, call, other, where=_seeing_rows(call))
 
 
 @requirement(spec.MHA_08, call=multi_head_calls(free_head_dim=[False]))

@@ -15,16 +15,18 @@ from inferspec.conformance.inputs.embedding import (
     one_row,
     ragged_tiles,
     reading_heads,
+    small,
     square,
     wide_rows,
 )
 from inferspec.conformance.inputs.linear import resized
 from inferspec.conformance.properties import depends_on_arguments_alone, keeps_arguments, refuses, returns
-from inferspec.conformance.strategies import MOSTLY_SLICES, among, in_views
+from inferspec.conformance.strategies import MOSTLY_SLICES, among, any_of, in_views
 from inferspec.conformance.suite import requirement
 from inferspec.spec import embedding as spec
 
 BATCHES = [(2,), (2, 3), (9, 2)]
+FEW_OR_MANY = any_of(small, ragged_tiles)
 SINGLE = {"sizes": one_row, "dtypes": ["bfloat16"], "leading_dims": [(), (1,)]}
 """A single row or token, as in decoding."""
 
@@ -111,18 +113,18 @@ def test_the_row_of_a_single_token_has_the_dtype_of_the_weight(subject, call):
     returns(subject, one, (*one.arguments["tokens"].shape, call.arguments["dims"]), call.features["dtypes"])
 
 
-@requirement(spec.EMB_06, call=lookup_calls())
+@requirement(spec.EMB_06, call=lookup_calls(sizes=FEW_OR_MANY))
 def test_the_lookup_changes_no_argument(subject, call):
     keeps_arguments(subject, call)
 
 
-@requirement(spec.EMB_07, call=lookup_calls())
+@requirement(spec.EMB_07, call=lookup_calls(sizes=FEW_OR_MANY))
 def test_other_tokens_in_between_change_nothing(subject, call):
     other = call.having(tokens=_next_ids(call))
     depends_on_arguments_alone(subject, call.kept(0), other.kept(0))
 
 
-@requirement(spec.EMB_07, call=lookup_calls())
+@requirement(spec.EMB_07, call=lookup_calls(sizes=FEW_OR_MANY))
 def test_another_table_in_between_changes_nothing(subject, call):
     depends_on_arguments_alone(subject, call, call.having(weight=-call.arguments["weight"]))
 
@@ -202,7 +204,7 @@ def test_the_head_reads_many_rows_through_their_strides(subject, call):
     subject.agrees(call)
 
 
-@requirement(spec.EMB_15, call=head_calls())
+@requirement(spec.EMB_15, call=head_calls(sizes=FEW_OR_MANY))
 def test_logits_have_the_dtype_of_x(subject, call):
     shape = (*call.arguments["x"].shape[:-1], call.arguments["vocab_size"])
     returns(subject, call, shape, call.features["dtypes"])
@@ -219,18 +221,18 @@ def test_logits_of_a_single_row_have_its_dtype(subject, call):
     returns(subject, call, shape, call.features["dtypes"])
 
 
-@requirement(spec.EMB_16, call=head_calls())
+@requirement(spec.EMB_16, call=head_calls(sizes=FEW_OR_MANY))
 def test_the_head_changes_no_argument(subject, call):
     keeps_arguments(subject, call)
 
 
-@requirement(spec.EMB_17, call=head_calls())
+@requirement(spec.EMB_17, call=head_calls(sizes=FEW_OR_MANY))
 def test_other_rows_in_between_change_no_logits(subject, call):
     other = call.having(x=-call.arguments["x"])
     depends_on_arguments_alone(subject, call.kept(0), other.kept(0))
 
 
-@requirement(spec.EMB_17, call=head_calls())
+@requirement(spec.EMB_17, call=head_calls(sizes=FEW_OR_MANY))
 def test_the_head_of_another_table_in_between_changes_nothing(subject, call):
     depends_on_arguments_alone(subject, call, call.having(weight=-call.arguments["weight"]))
 

@@ -42,7 +42,7 @@ from inferspec.conformance.inputs.flash_attention import (
     walked_calls,
 )
 from inferspec.conformance.properties import claimed, depends_on_arguments_alone, keeps_arguments, refuses, returns
-from inferspec.conformance.strategies import MOSTLY_SLICES, among, in_views, seeds
+from inferspec.conformance.strategies import MOSTLY_SLICES, among, any_of, in_views, seeds
 from inferspec.conformance.suite import requirement
 from inferspec.conformance.trial import Nonconformance
 from inferspec.spec import flash_attention as spec
@@ -344,6 +344,16 @@ def test_the_result_of_flash_attention_has_the_shape_and_dtype_of_the_query(subj
     returns(subject, call, call.arguments["query"].shape, call.features["dtypes"])
 
 
+@requirement(spec.FLASH_14, call=tiled_calls(shapes=ragged_tiles, leading_dims=FEW_ROWS), share=0.2)
+def test_many_queries_come_back_in_their_dtype(subject, call):
+    returns(subject, call, call.arguments["query"].shape, call.features["dtypes"])
+
+
+@requirement(spec.FLASH_15, call=tiled_calls(shapes=ragged_tiles, leading_dims=FEW_ROWS), share=0.2)
+def test_flash_attention_of_many_queries_changes_no_argument(subject, call):
+    keeps_arguments(subject, call)
+
+
 @requirement(spec.FLASH_15, call=flash_calls(), share=0.6)
 def test_flash_attention_changes_no_argument(subject, call):
     keeps_arguments(subject, call)
@@ -374,9 +384,14 @@ def test_other_keys_and_values_in_between_change_nothing_in_flash_attention(subj
     depends_on_arguments_alone(subject, call, other, where=seeing(call))
 
 
-@requirement(spec.FLASH_16, call=tiled_calls(masks=["none", "causal"], leading_dims=FEW_ROWS), share=0.3)
-def test_calls_of_several_tiles_are_repeatable(subject, call):
-    depends_on_arguments_alone(subject, call, call.having(query=-call.arguments["query"]), where=seeing(call))
+@requirement(
+    spec.FLASH_16,
+    call=tiled_calls(shapes=any_of(across_tiles, ragged_tiles), masks=["none", "causal"], leading_dims=FEW_ROWS),
+    name=among(["query", "key", "value"]),
+    share=0.4,
+)
+def test_calls_of_several_tiles_are_repeatable(subject, call, name):
+    depends_on_arguments_alone(subject, call, call.having(**{name: -call.arguments[name]}), where=seeing(call))
 
 
 @requirement(spec.FLASH_17, call=flash_calls(masks=["none"]), bad=among(SPOILT), share=0.5)

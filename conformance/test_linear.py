@@ -27,6 +27,7 @@ from inferspec.conformance.inputs.linear import (
     resized,
     rising,
     silu_calls,
+    small,
     softmax_calls,
     square,
     towering_linear,
@@ -35,13 +36,15 @@ from inferspec.conformance.inputs.linear import (
     wide,
 )
 from inferspec.conformance.properties import depends_on_arguments_alone, keeps_arguments, refuses, returns
-from inferspec.conformance.strategies import MOSTLY_SLICES, among, in_views
+from inferspec.conformance.strategies import MOSTLY_SLICES, among, any_of, in_views
 from inferspec.conformance.suite import requirement
 from inferspec.conformance.trial import Nonconformance
 from inferspec.spec import linear as spec
 from inferspec.spec.numerics import f64, within
 
 BATCHES = [(2,), (2, 3), (9, 2)]
+FEW_OR_MANY = any_of(small, ragged_tiles)
+SHORT_OR_LONG = (3, 1030, 1, 700, 5, 32)
 HALVES = ["float16", "bfloat16"]
 SINGLE = {"dtypes": ["bfloat16"], "leading_dims": [(), (1,)]}
 """A single row, as in decoding."""
@@ -174,7 +177,7 @@ def test_more_rows_than_16_bits_count_are_right(subject, call):
     subject.agrees(call)
 
 
-@requirement(spec.LIN_07, call=linear_calls())
+@requirement(spec.LIN_07, call=linear_calls(sizes=FEW_OR_MANY))
 def test_linear_keeps_leading_dims_and_dtype(subject, call):
     x, weight = call.arguments["x"], call.arguments["weight"]
     returns(subject, call, (*x.shape[:-1], len(weight)), call.features["dtypes"])
@@ -193,12 +196,12 @@ def test_no_rows_have_the_dtype_of_x(subject, call):
     returns(subject, none, shape, call.features["dtypes"])
 
 
-@requirement(spec.LIN_08, call=linear_calls())
+@requirement(spec.LIN_08, call=linear_calls(sizes=FEW_OR_MANY))
 def test_linear_changes_no_argument(subject, call):
     keeps_arguments(subject, call)
 
 
-@requirement(spec.LIN_09, call=linear_calls(), other=among(["weight", "x"]))
+@requirement(spec.LIN_09, call=linear_calls(sizes=FEW_OR_MANY), other=among(["weight", "x"]))
 def test_another_weight_or_x_in_between_changes_nothing(subject, call, other):
     depends_on_arguments_alone(subject, call, call.having(**{other: -call.arguments[other]}))
 
@@ -280,7 +283,7 @@ def test_nan_and_infinity_keep_to_their_places(subject, call):
     subject.agrees(call)
 
 
-@requirement(spec.SILU_05, call=silu_calls())
+@requirement(spec.SILU_05, call=silu_calls(lengths=SHORT_OR_LONG))
 def test_silu_keeps_shape_and_dtype(subject, call):
     returns(subject, call, call.arguments["x"].shape, call.features["dtypes"])
 
@@ -295,12 +298,12 @@ def test_silu_reads_strided_x(subject, call):
     subject.agrees(call)
 
 
-@requirement(spec.SILU_07, call=silu_calls())
+@requirement(spec.SILU_07, call=silu_calls(lengths=SHORT_OR_LONG))
 def test_silu_does_not_change_x(subject, call):
     keeps_arguments(subject, call)
 
 
-@requirement(spec.SILU_08, call=silu_calls())
+@requirement(spec.SILU_08, call=silu_calls(lengths=SHORT_OR_LONG))
 def test_silu_of_other_data_in_between_changes_nothing(subject, call):
     depends_on_arguments_alone(subject, call, call.having(x=-call.arguments["x"]))
 

@@ -11,16 +11,18 @@ from inferspec.conformance.inputs.mlp import (
     of_models,
     one_row,
     ragged_tiles,
+    small,
     square,
     swiglu_calls,
     tail_calls,
 )
 from inferspec.conformance.properties import depends_on_arguments_alone, keeps_arguments, refuses, returns
-from inferspec.conformance.strategies import MOSTLY_SLICES, among, in_views
+from inferspec.conformance.strategies import MOSTLY_SLICES, among, any_of, in_views
 from inferspec.conformance.suite import requirement
 from inferspec.spec import mlp as spec
 
 BATCHES = [(2,), (2, 3), (9, 2)]
+FEW_OR_MANY = any_of(small, ragged_tiles)
 
 
 @requirement(spec.MLP_01, call=swiglu_calls())
@@ -107,17 +109,17 @@ def test_many_rows_are_read_through_their_strides(subject, call):
     subject.agrees(call)
 
 
-@requirement(spec.MLP_08, call=swiglu_calls())
+@requirement(spec.MLP_08, call=swiglu_calls(sizes=FEW_OR_MANY))
 def test_the_result_has_the_shape_and_dtype_of_x(subject, call):
     returns(subject, call, call.arguments["x"].shape, call.features["dtypes"])
 
 
-@requirement(spec.MLP_09, call=swiglu_calls())
+@requirement(spec.MLP_09, call=swiglu_calls(sizes=FEW_OR_MANY))
 def test_no_argument_is_changed(subject, call):
     keeps_arguments(subject, call)
 
 
-@requirement(spec.MLP_10, call=swiglu_calls(amplitude=(0.3, 0.1)))
+@requirement(spec.MLP_10, call=swiglu_calls(amplitude=(0.3, 0.1), sizes=FEW_OR_MANY))
 def test_other_data_in_between_changes_nothing(subject, call):
     other = call.having(x=-call.arguments["x"])
     depends_on_arguments_alone(subject, call.kept(0), other.kept(0))
@@ -138,7 +140,7 @@ def test_other_weights_of_a_single_row_in_between_change_nothing(subject, call, 
     depends_on_arguments_alone(subject, call, call.having(**{name: -call.arguments[name]}))
 
 
-@requirement(spec.MLP_10, call=swiglu_calls(amplitude=(0.3, 0.1)), name=among(WEIGHTS))
+@requirement(spec.MLP_10, call=swiglu_calls(amplitude=(0.3, 0.1), sizes=FEW_OR_MANY), name=among(WEIGHTS))
 def test_a_layer_of_other_weights_in_between_changes_nothing(subject, call, name):
     depends_on_arguments_alone(subject, call, call.having(**{name: -call.arguments[name]}))
 

@@ -27,6 +27,7 @@ from inferspec.conformance.inputs.paged_attention import (
     seeing,
     short_beside_long,
     short_context,
+    small_chunk,
     split_context,
     spoilt,
     thousands_of_tokens,
@@ -41,12 +42,13 @@ from inferspec.conformance.properties import (
     refuses,
     returns,
 )
-from inferspec.conformance.strategies import MOSTLY_SLICES, among, in_views, seeds
+from inferspec.conformance.strategies import MOSTLY_SLICES, among, any_of, in_views, seeds
 from inferspec.conformance.suite import requirement
 from inferspec.conformance.trial import Nonconformance
 from inferspec.spec import paged_attention as spec
 from inferspec.spec.numerics import f64
 
+FEW_OR_MANY = any_of(small_chunk, ragged_chunk)
 SEEDS = seeds
 POISONS = among(list(STALE))
 
@@ -482,12 +484,12 @@ def test_paged_attention_reads_strided_float32_like_its_copy(subject, call):
     subject.agrees(call)
 
 
-@requirement(spec.PAGED_22, call=paged_calls(), share=0.5)
+@requirement(spec.PAGED_22, call=paged_calls(chunk=FEW_OR_MANY), share=0.5)
 def test_the_result_of_paged_attention_has_the_shape_and_dtype_of_the_query(subject, call):
     returns(subject, call, call.arguments["query"].shape, call.features["dtypes"])
 
 
-@requirement(spec.PAGED_23, call=paged_calls(), share=0.5)
+@requirement(spec.PAGED_23, call=paged_calls(chunk=FEW_OR_MANY), share=0.5)
 def test_paged_attention_changes_no_argument(subject, call):
     keeps_arguments(subject, misdirected(call, -1))
 
@@ -499,7 +501,12 @@ def test_another_table_in_between_changes_nothing(subject, call, seed):
     depends_on_arguments_alone(subject, call, call.having(block_table=other.astype(table.dtype)))
 
 
-@requirement(spec.PAGED_24, call=paged_calls(amplitude=(1.0,)), seed=SEEDS, share=0.2)
+@requirement(spec.PAGED_24, call=paged_calls(chunk=FEW_OR_MANY, amplitude=(1.0,)), share=0.3)
+def test_other_queries_in_between_change_nothing(subject, call):
+    depends_on_arguments_alone(subject, call, call.having(query=-call.arguments["query"]))
+
+
+@requirement(spec.PAGED_24, call=paged_calls(chunk=FEW_OR_MANY, amplitude=(1.0,)), seed=SEEDS, share=0.3)
 def test_other_tokens_in_the_same_pages_change_nothing(subject, call, seed):
     depends_on_arguments_alone(subject, call, same_pages(call, np.random.default_rng(seed)))
 

@@ -6,7 +6,7 @@ They are what `Fault.change` takes; a component's contract says which requiremen
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -214,6 +214,38 @@ def paths_misread(
             past = only_where(holds, reads_on(argument, axis))
             faults.append(Fault(f"{name}-read-past-{suffix}", text, requirement, past, TIMES_ZERO))
     return tuple(faults)
+
+
+def paths_break_promises(
+    name: str,
+    where: str,
+    holds: Callable[[Arguments], bool],
+    dtype: Requirement,
+    unchanged: Requirement,
+    alone: Requirement,
+    arguments: Sequence[str],
+) -> tuple[Fault, ...]:
+    """A path, of calls of which `holds` is true, returns float32, scales an argument in place, goes on with one of an earlier
+    call, or returns one buffer again and again. where: the path, in words."""
+    mistakes: list[tuple[str, str, Requirement, Change]] = [
+        ("promotes", "the result is float32", dtype, promotes()),
+        ("one-buffer", "every result of a shape is in one buffer", alone, reuses_its_buffer()),
+    ]
+    for argument in arguments:
+        suffix = argument.replace("_", "-")
+        mistakes += [
+            (f"changes-{suffix}", f"{argument} is scaled in place", unchanged, mutates(argument)),
+            (
+                f"remembers-{suffix}",
+                f"{argument} is that of the first call of these shapes",
+                alone,
+                remembers(argument),
+            ),
+        ]
+    return tuple(
+        Fault(f"{name}-{suffix}", f"{where} {text}", requirement, only_where(holds, change), "tired engineer")
+        for suffix, text, requirement, change in mistakes
+    )
 
 
 def drifts() -> Change:

@@ -78,6 +78,7 @@ from inferspec.spec.mistakes import (
     in_half,
     leaves_unwritten,
     mutates,
+    paths_break_promises,
     paths_lack_a_feature,
     paths_misread,
     promotes,
@@ -616,6 +617,15 @@ FAULTS = (
             MLX + "commit/005e7efa6" if name == "mask" else ENGINEER,
         )
         for name in ("query", "key", "value", "mask")
+    ),
+    *paths_break_promises(
+        "flash-many-queries",
+        "of 16 queries and more in half precision",
+        in_half(of_many_queries, "query"),
+        spec.FLASH_14,
+        spec.FLASH_15,
+        spec.FLASH_16,
+        ("query", "key", "value"),
     ),
     *paths_misread(
         "flash-many-queries",

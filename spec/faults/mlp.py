@@ -19,6 +19,7 @@ from inferspec.spec.mistakes import (
     of_many_rows,
     of_one_row,
     only_where,
+    paths_break_promises,
     paths_lack_a_feature,
     paths_misread,
     promotes,
@@ -168,6 +169,15 @@ FAULTS: tuple[Fault, ...] = (
         MLP_06,
         {"respond": changes.left_sorted},
         SGLANG_BUG,
+    ),
+    *paths_break_promises(
+        "mlp-many-rows",
+        "of 32 rows and more in half precision",
+        in_half(of_many_rows()),
+        MLP_08,
+        MLP_09,
+        MLP_10,
+        ("x", "w_gate", "w_up", "w_down"),
     ),
     *paths_misread(
         "mlp-many-rows",

@@ -55,6 +55,7 @@ from inferspec.spec.mistakes import (
     leaves_unwritten,
     mutates,
     only_where,
+    paths_break_promises,
     paths_lack_a_feature,
     paths_misread,
     promotes,
@@ -666,6 +667,15 @@ FAULTS = (
             MLX + "commit/005e7efa6",
         )
         for name in ("query", "key_pages", "value_pages")
+    ),
+    *paths_break_promises(
+        "paged-many-queries",
+        "of 16 queries and more in half precision",
+        in_half(of_many_queries, "query"),
+        spec.PAGED_22,
+        spec.PAGED_23,
+        spec.PAGED_24,
+        ("query", "key_pages", "value_pages"),
     ),
     *paths_misread(
         "paged-many-queries",

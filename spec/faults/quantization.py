@@ -19,6 +19,7 @@ from inferspec.spec.mistakes import (
     of_many_rows,
     of_one_half_row,
     only_where,
+    paths_break_promises,
     paths_lack_a_feature,
     paths_misread,
     promotes,
@@ -471,6 +472,15 @@ _DEQUANTIZE = (
         {"respond": changes.flattened},
         TIRED,
     ),
+    *paths_break_promises(
+        "dequantize-many-rows",
+        "of 32 rows and more in half precision",
+        in_half(of_many_rows("scales"), "scales"),
+        DEQ_06,
+        DEQ_07,
+        DEQ_08,
+        ("packed", "scales", "biases"),
+    ),
     *paths_misread(
         "dequantize-many-rows",
         "of 32 rows and more in half precision",
@@ -611,6 +621,15 @@ def _faults_of_products(
                 "PROPERTIES X1",
             )
             for part in ("x", "packed", "scales", "biases")
+        ),
+        *paths_break_promises(
+            f"{name}-many-rows",
+            "of 32 rows and more in half precision",
+            in_half(of_many_rows()),
+            dtype,
+            unchanged,
+            alone,
+            ("x", "packed", "scales", "biases"),
         ),
         *paths_misread(
             f"{name}-many-rows",
