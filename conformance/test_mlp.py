@@ -6,10 +6,12 @@ from inferspec.conformance.inputs.linear import resized
 from inferspec.conformance.inputs.mlp import (
     WEIGHTS,
     beside_tiles,
+    few_of_many,
     long_sums,
     many_rows,
     of_models,
     one_row,
+    small_or_moderate,
     square,
     swiglu_calls,
     tail_calls,
@@ -18,6 +20,7 @@ from inferspec.conformance.properties import depends_on_arguments_alone, keeps_a
 from inferspec.conformance.strategies import among, in_views
 from inferspec.conformance.suite import requirement
 from inferspec.spec import mlp as spec
+from inferspec.spec.numerics import f64
 
 BATCHES = [(2,), (2, 3), (9, 2)]
 
@@ -60,7 +63,11 @@ def test_gates_far_below_zero_keep_their_accuracy(subject, call):
     subject.agrees(call)
 
 
-@requirement(spec.MLP_05, call=swiglu_calls(dtypes=["bfloat16", "float32"], amplitude=(300.0, 1e4)), share=0.4)
+@requirement(
+    spec.MLP_05,
+    call=swiglu_calls(sizes=few_of_many, dtypes=["bfloat16", "float32"], amplitude=(300.0, 1e4)),
+    share=0.4,
+)
 def test_intermediates_that_float16_cannot_hold_are_right_in_other_dtypes(subject, call):
     subject.agrees(call)
 
@@ -73,6 +80,24 @@ def test_thousands_of_hidden_features_are_summed_in_float32(subject, call):
 @requirement(spec.MLP_06, call=swiglu_calls(leading_dims=BATCHES))
 def test_a_batch_is_the_stack_of_its_rows(subject, call):
     subject.agrees(call)
+
+
+@requirement(
+    spec.MLP_06,
+    call=swiglu_calls(sizes=small_or_moderate, leading_dims=BATCHES),
+    bad=among([np.nan, np.inf]),
+    share=0.3,
+)
+def test_what_is_not_finite_stays_in_its_row(subject, call, bad):
+    x = call.arguments["x"].copy()
+    x[-1, ..., :1] = bad
+    subject.agrees(call.having(x=x), where=np.isfinite(f64(x)).all(axis=-1, keepdims=True))
+
+
+@requirement(spec.MLP_06, call=swiglu_calls(leading_dims=[(2, 1, 3)]), batches=among([3, 4]), share=0.1)
+def test_batches_of_batches_are_in_their_places(subject, call, batches):
+    x = call.arguments["x"]
+    subject.agrees(call.having(x=np.concatenate([x / (1 + i) for i in range(batches)], axis=1).astype(x.dtype)))
 
 
 @requirement(spec.MLP_06, call=swiglu_calls(sizes=many_rows))
@@ -96,12 +121,12 @@ def test_large_strided_arguments_are_read_like_their_copies(subject, call):
     subject.agrees(call)
 
 
-@requirement(spec.MLP_08, call=swiglu_calls())
+@requirement(spec.MLP_08, call=swiglu_calls(sizes=small_or_moderate))
 def test_the_result_has_the_shape_and_dtype_of_x(subject, call):
     returns(subject, call, call.arguments["x"].shape, call.features["dtypes"])
 
 
-@requirement(spec.MLP_09, call=swiglu_calls())
+@requirement(spec.MLP_09, call=swiglu_calls(sizes=small_or_moderate))
 def test_no_argument_is_changed(subject, call):
     keeps_arguments(subject, call)
 
@@ -127,7 +152,7 @@ def test_other_weights_of_a_single_row_in_between_change_nothing(subject, call, 
     depends_on_arguments_alone(subject, call, call.having(**{name: -call.arguments[name]}))
 
 
-@requirement(spec.MLP_10, call=swiglu_calls(amplitude=(0.3, 0.1)), name=among(WEIGHTS))
+@requirement(spec.MLP_10, call=swiglu_calls(sizes=small_or_moderate, amplitude=(0.3, 0.1)), name=among(WEIGHTS))
 def test_a_layer_of_other_weights_in_between_changes_nothing(subject, call, name):
     depends_on_arguments_alone(subject, call, call.having(**{name: -call.arguments[name]}))
 
