@@ -543,6 +543,20 @@ def test_the_head_dim_comes_from_the_weights(subject, call):
     subject.agrees(call)
 
 
+@requirement(spec.MHA_03, call=multi_head_calls(masks=["causal", "bool"], free_head_dim=[True]), share=0.3)
+def test_the_head_dim_comes_from_the_weights_under_a_mask_too(subject, call):
+    subject.agrees(call, where=_seeing_rows(call))
+
+
+@requirement(
+    spec.MHA_01,
+    call=multi_head_calls(masks=["none"], heads=(2, 4), dims=(64, 128), leading_dims=[(1,)], free_head_dim=[False]),
+    share=0.2,
+)
+def test_heads_of_models_are_right(subject, call):
+    subject.agrees(call)
+
+
 @requirement(spec.MHA_01, call=multi_head_calls(masks=["none"], free_head_dim=[False], longest=70), share=0.5)
 def test_long_sequences_of_multi_head_attention_are_right(subject, call):
     subject.agrees(call)
@@ -581,6 +595,19 @@ def test_multi_head_rows_of_a_batch_are_independent(subject, call):
     subject.agrees(call, where=_seeing_rows(call))
 
 
+@requirement(
+    spec.MHA_05,
+    call=multi_head_calls(masks=["none"], leading_dims=[(2,), (2, 3)], free_head_dim=[False]),
+    name=among(["query", "key", "value"]),
+    share=0.2,
+)
+def test_a_nan_stays_in_its_row_of_the_batch(subject, call, name):
+    x = call.arguments[name].copy()
+    x[-1] = np.nan
+    others = np.arange(len(x)).reshape(-1, *(1,) * (x.ndim - 1)) < len(x) - 1
+    subject.agrees(call.having(**{name: x}), where=others)
+
+
 @requirement(spec.MHA_06, call=in_views(multi_head_calls(free_head_dim=[False])))
 def test_multi_head_reads_strided_arguments(subject, call):
     subject.agrees(call, where=_seeing_rows(call))
@@ -606,7 +633,7 @@ def test_causal_multi_head_reads_strided_arguments(subject, call):
     subject.agrees(call, where=_seeing_rows(call))
 
 
-@requirement(spec.MHA_07, call=multi_head_calls(free_head_dim=[False]))
+@requirement(spec.MHA_07, call=multi_head_calls(free_head_dim=[False], longest=40))
 def test_multi_head_keeps_shape_and_dtype(subject, call):
     returns(subject, call, call.arguments["query"].shape, call.features["dtypes"])
 
@@ -647,6 +674,13 @@ def test_causal_multi_head_changes_no_argument(subject, call):
 def test_multi_head_depends_on_its_arguments_alone(subject, call):
     other = call.having(**{name: -call.arguments[name] for name in ("query", "key", "value")})
     depends_on_arguments_alone(subject, call.kept(0), other.kept(0))
+
+
+@requirement(
+    spec.MHA_09, call=multi_head_calls(masks=["none"], heads=(4, 2, 8), free_head_dim=[False], longest=5), share=0.2
+)
+def test_another_number_of_heads_in_between_changes_nothing(subject, call):
+    depends_on_arguments_alone(subject, call, call.having(num_heads=call.arguments["num_heads"] // 2))
 
 
 @requirement(spec.MHA_09, call=multi_head_calls(masks=["causal", "bool"], free_head_dim=[False]), share=0.5)

@@ -410,7 +410,7 @@ def test_the_texts_joined_are_the_decoded_ids(subject, call):
     subject.agrees(call)
 
 
-@requirement(spec.TEXT_01, call=text_calls(leading_spaces=[False], repeats=(40, 200)), share=0.1)
+@requirement(spec.TEXT_01, call=text_calls(leading_spaces=[False], repeats=(40, 200, 1000)), share=0.1)
 def test_hundreds_of_ids_are_decoded(subject, call):
     subject.agrees(call)
 

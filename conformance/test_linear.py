@@ -11,6 +11,7 @@ from inferspec.conformance.inputs.linear import (
     beside_tiles,
     extreme,
     far_out,
+    hidden_but_for_an_end,
     in_the_tail,
     linear_calls,
     long_sums,
@@ -27,7 +28,7 @@ from inferspec.conformance.inputs.linear import (
     resized,
     rising,
     silu_calls,
-    small,
+    small_or_moderate,
     softmax_calls,
     square,
     towering_linear,
@@ -43,11 +44,15 @@ from inferspec.spec import linear as spec
 from inferspec.spec.numerics import f64, within
 
 BATCHES = [(2,), (2, 3), (9, 2)]
-FEW_OR_MANY = any_of(small, ragged_tiles)
+FEW_OR_MANY = any_of(small_or_moderate, ragged_tiles)
 SHORT_OR_LONG = (3, 1030, 1, 700, 5, 32)
 HALVES = ["float16", "bfloat16"]
 SINGLE = {"dtypes": ["bfloat16"], "leading_dims": [(), (1,)]}
 """A single row, as in decoding."""
+BEYOND_FLOAT16 = (1.0, 3e6)
+"""Amplitudes: an ordinary one, and one that bfloat16 and float32 hold and float16 does not."""
+SHORT_OR_LONG = (4, 1, 2, 9, 70, 1030)
+"""Lengths of rows that a kernel takes at once, or in several steps."""
 
 # linear
 
@@ -114,6 +119,12 @@ def test_leading_dims_may_be_none_or_many(subject, call):
     subject.agrees(call)
 
 
+@requirement(spec.LIN_04, call=linear_calls(leading_dims=[(2, 1, 3)]), batches=among([3, 4]), share=0.1)
+def test_batches_of_batches_are_in_their_places(subject, call, batches):
+    x = call.arguments["x"]
+    subject.agrees(call.having(x=np.concatenate([(1 + i) * x for i in range(batches)], axis=1).astype(x.dtype)))
+
+
 @requirement(spec.LIN_04, call=linear_calls(leading_dims=BATCHES), axis=among([0, -2]), share=0.5)
 def test_no_rows_give_no_rows(subject, call, axis):
     none = call.having(x=resized(call.arguments["x"], axis, 0))
@@ -150,18 +161,22 @@ def test_sizes_beside_tiles_are_right(subject, call):
     subject.agrees(call)
 
 
-@requirement(spec.LIN_06, call=linear_calls(sizes=a_token, amplitude=(1.0,), leading_dims=[(1,)]), share=0.3)
+@requirement(spec.LIN_06, call=linear_calls(sizes=a_token, amplitude=BEYOND_FLOAT16, leading_dims=[(1,)]), share=0.3)
 def test_a_token_of_a_model_is_right(subject, call):
     subject.agrees(call)
 
 
-@requirement(spec.LIN_06, call=linear_calls(sizes=a_few_tokens, amplitude=(1.0,), leading_dims=[(1,)]), share=0.3)
+@requirement(
+    spec.LIN_06, call=linear_calls(sizes=a_few_tokens, amplitude=BEYOND_FLOAT16, leading_dims=[(1,)]), share=0.3
+)
 def test_a_few_tokens_of_a_model_are_right(subject, call):
     subject.agrees(call)
 
 
 @requirement(
-    spec.LIN_06, call=linear_calls(sizes=whole_tiles, amplitude=(1.0,), leading_dims=[(1,), (2,), (2, 3)]), share=0.3
+    spec.LIN_06,
+    call=linear_calls(sizes=whole_tiles, amplitude=BEYOND_FLOAT16, leading_dims=[(1,), (2,), (2, 3)]),
+    share=0.3,
 )
 def test_sizes_of_whole_tiles_are_right(subject, call):
     subject.agrees(call)
@@ -239,7 +254,11 @@ def test_a_bias_of_another_length_is_refused(subject, call, bad):
     refuses(subject, call.having(bias=resized(bias, 0, _other_size(bad, bias.size))))
 
 
-@requirement(spec.LIN_11, call=linear_calls(leading_dims=BATCHES), bad=among([np.nan, np.inf, -np.inf]))
+@requirement(
+    spec.LIN_11,
+    call=linear_calls(sizes=small_or_moderate, leading_dims=BATCHES),
+    bad=among([np.nan, np.inf, -np.inf]),
+)
 def test_a_nan_or_infinity_stays_in_its_row(subject, call, bad):
     x = call.arguments["x"].copy()
     x.flat[call.seed % x.size] = bad
@@ -293,7 +312,7 @@ def test_silu_of_a_scalar_and_of_nothing_keeps_the_shape(subject, call, shape):
     returns(subject, call.having(x=np.resize(call.arguments["x"], shape)), shape, call.features["dtypes"])
 
 
-@requirement(spec.SILU_06, call=in_views(silu_calls()))
+@requirement(spec.SILU_06, call=in_views(silu_calls(lengths=SHORT_OR_LONG)))
 def test_silu_reads_strided_x(subject, call):
     subject.agrees(call)
 
@@ -316,6 +335,11 @@ def test_silu_reads_a_strided_single_row(subject, call):
 @requirement(spec.SILU_08, call=silu_calls(lengths=(5, 2, 9, 32), **SINGLE), share=0.2)
 def test_silu_of_another_single_row_in_between_changes_nothing(subject, call):
     depends_on_arguments_alone(subject, call, call.having(x=-call.arguments["x"]))
+
+
+@requirement(spec.SILU_09, call=silu_calls(), share=0.1)
+def test_silu_of_a_scalar_is_right(subject, call):
+    subject.agrees(call.having(x=np.resize(call.arguments["x"], ())))
 
 
 @requirement(spec.SILU_09, call=silu_calls(lengths=WIDE))
@@ -352,7 +376,7 @@ def test_the_last_axis_is_the_default(subject, call):
     subject.agrees(call)
 
 
-@requirement(spec.SMAX_03, call=softmax_calls(values=rising, lengths=(70, 1100, 300)), share=0.1)
+@requirement(spec.SMAX_03, call=softmax_calls(values=rising, lengths=(70, 1100, 300, 8400)), share=0.1)
 def test_the_largest_logit_may_come_late(subject, call):
     subject.agrees(call)
 
@@ -369,6 +393,15 @@ def test_the_largest_and_lowest_logits_are_safe(subject, call):
 
 @requirement(spec.SMAX_04, call=softmax_calls(values=partly_hidden, lengths=(9, 2, 5, 16, 33, 70, 2100)))
 def test_entries_of_minus_infinity_get_nothing(subject, call):
+    subject.agrees(call)
+
+
+@requirement(
+    spec.SMAX_04,
+    call=softmax_calls(values=hidden_but_for_an_end, lengths=(70, 8400, 1100), leading_dims=[(), (1,), (2,)]),
+    share=0.2,
+)
+def test_blocks_of_minus_infinity_get_nothing(subject, call):
     subject.agrees(call)
 
 
@@ -394,7 +427,7 @@ def test_a_nan_stays_in_its_row(subject, call):
     subject.agrees(call)
 
 
-@requirement(spec.SMAX_07, call=softmax_calls())
+@requirement(spec.SMAX_07, call=softmax_calls(lengths=SHORT_OR_LONG))
 def test_softmax_keeps_shape_and_dtype(subject, call):
     returns(subject, call, call.arguments["x"].shape, call.features["dtypes"])
 
@@ -405,12 +438,12 @@ def test_softmax_of_no_rows_has_no_rows(subject, call):
     returns(subject, none, none.arguments["x"].shape, call.features["dtypes"])
 
 
-@requirement(spec.SMAX_08, call=in_views(softmax_calls()))
+@requirement(spec.SMAX_08, call=in_views(softmax_calls(lengths=SHORT_OR_LONG)))
 def test_softmax_reads_strided_x(subject, call):
     subject.agrees(call)
 
 
-@requirement(spec.SMAX_09, call=softmax_calls())
+@requirement(spec.SMAX_09, call=softmax_calls(lengths=SHORT_OR_LONG))
 def test_softmax_does_not_change_x(subject, call):
     keeps_arguments(subject, call)
 

@@ -6,12 +6,13 @@ from inferspec.conformance.inputs.linear import resized
 from inferspec.conformance.inputs.mlp import (
     WEIGHTS,
     beside_tiles,
+    few_of_many,
     long_sums,
     many_rows,
     of_models,
     one_row,
     ragged_tiles,
-    small,
+    small_or_moderate,
     square,
     swiglu_calls,
     tail_calls,
@@ -20,9 +21,10 @@ from inferspec.conformance.properties import depends_on_arguments_alone, keeps_a
 from inferspec.conformance.strategies import MOSTLY_SLICES, among, any_of, in_views
 from inferspec.conformance.suite import requirement
 from inferspec.spec import mlp as spec
+from inferspec.spec.numerics import f64
 
 BATCHES = [(2,), (2, 3), (9, 2)]
-FEW_OR_MANY = any_of(small, ragged_tiles)
+FEW_OR_MANY = any_of(small_or_moderate, ragged_tiles)
 
 
 @requirement(spec.MLP_01, call=swiglu_calls())
@@ -63,7 +65,11 @@ def test_gates_far_below_zero_keep_their_accuracy(subject, call):
     subject.agrees(call)
 
 
-@requirement(spec.MLP_05, call=swiglu_calls(dtypes=["bfloat16", "float32"], amplitude=(300.0, 1e4)), share=0.4)
+@requirement(
+    spec.MLP_05,
+    call=swiglu_calls(sizes=few_of_many, dtypes=["bfloat16", "float32"], amplitude=(300.0, 1e4)),
+    share=0.4,
+)
 def test_intermediates_that_float16_cannot_hold_are_right_in_other_dtypes(subject, call):
     subject.agrees(call)
 
@@ -76,6 +82,24 @@ def test_thousands_of_hidden_features_are_summed_in_float32(subject, call):
 @requirement(spec.MLP_06, call=swiglu_calls(leading_dims=BATCHES))
 def test_a_batch_is_the_stack_of_its_rows(subject, call):
     subject.agrees(call)
+
+
+@requirement(
+    spec.MLP_06,
+    call=swiglu_calls(sizes=small_or_moderate, leading_dims=BATCHES),
+    bad=among([np.nan, np.inf]),
+    share=0.3,
+)
+def test_what_is_not_finite_stays_in_its_row(subject, call, bad):
+    x = call.arguments["x"].copy()
+    x[-1, ..., :1] = bad
+    subject.agrees(call.having(x=x), where=np.isfinite(f64(x)).all(axis=-1, keepdims=True))
+
+
+@requirement(spec.MLP_06, call=swiglu_calls(leading_dims=[(2, 1, 3)]), batches=among([3, 4]), share=0.1)
+def test_batches_of_batches_are_in_their_places(subject, call, batches):
+    x = call.arguments["x"]
+    subject.agrees(call.having(x=np.concatenate([x / (1 + i) for i in range(batches)], axis=1).astype(x.dtype)))
 
 
 @requirement(spec.MLP_06, call=swiglu_calls(sizes=many_rows))

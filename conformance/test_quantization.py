@@ -24,6 +24,8 @@ from inferspec.conformance.inputs.quantization import (
     many_outputs,
     many_rows,
     many_tokens,
+    of_two_grids,
+    on_two_grids,
     one_row,
     one_row_of_thousands,
     one_row_of_weights,
@@ -35,7 +37,7 @@ from inferspec.conformance.inputs.quantization import (
     several_tiles,
     shaded_products,
     shared_heads,
-    small,
+    small_or_moderate,
     spread,
     square,
     stacked_products,
@@ -62,7 +64,7 @@ from inferspec.spec.quantization import Quantize, restored
 BATCHES = [(2,), (2, 3), (2, 1, 3), (9, 2)]
 PLAIN = {"stacked": [False]}
 
-FEW_OR_MANY = any_of(small, past_a_tile)
+FEW_OR_MANY = any_of(small_or_moderate, past_a_tile)
 
 weights = quantize_calls(**PLAIN)
 matrices = dequantize_calls(**PLAIN)
@@ -138,12 +140,12 @@ def test_many_strided_rows_of_weights_are_quantised_like_their_copies(subject, c
     round_trips(subject, call)
 
 
-@requirement(spec.QUANT_06, call=in_views(weights()))
+@requirement(spec.QUANT_06, call=in_views(weights(sizes=small_or_moderate)))
 def test_strided_weights_are_quantised_like_their_copy(subject, call):
     round_trips(subject, call)
 
 
-@requirement(spec.QUANT_07, call=weights(), share=0.5)
+@requirement(spec.QUANT_07, call=weights(sizes=small_or_moderate), share=0.5)
 def test_parts_have_the_promised_shapes_and_dtypes(subject, call):
     has_promised_parts(subject, call)
 
@@ -151,6 +153,13 @@ def test_parts_have_the_promised_shapes_and_dtypes(subject, call):
 @requirement(spec.QUANT_08, call=weights(sizes=FEW_OR_MANY), share=0.3)
 def test_quantising_changes_no_weight(subject, call):
     keeps_arguments(subject, call)
+
+
+@requirement(spec.QUANT_09, grids=on_two_grids(**PLAIN), share=0.2)
+def test_another_grid_before_does_not_serve_this_one(subject, grids):
+    call, other = grids
+    subject.parts(other)
+    round_trips(subject, call)
 
 
 @requirement(spec.QUANT_09, call=weights(sizes=FEW_OR_MANY), share=0.5)
@@ -269,7 +278,7 @@ def test_strided_parts_of_many_rows_are_restored_like_their_copies(subject, call
     subject.agrees(call)
 
 
-@requirement(spec.DEQ_05, call=in_views(matrices()), share=1.5)
+@requirement(spec.DEQ_05, call=in_views(matrices(sizes=small_or_moderate)), share=1.5)
 def test_strided_parts_are_restored_like_their_copies(subject, call):
     subject.agrees(call)
 
@@ -283,6 +292,13 @@ def test_weights_have_the_shape_and_dtype_promised(subject, call):
 @requirement(spec.DEQ_07, call=matrices(sizes=FEW_OR_MANY), share=0.3)
 def test_restoring_changes_no_argument(subject, call):
     keeps_arguments(subject, call)
+
+
+@requirement(spec.DEQ_08, grids=of_two_grids(), share=0.2)
+def test_the_same_parts_of_another_grid_in_between_change_nothing(subject, grids):
+    subject.agrees(grids[0])
+    depends_on_arguments_alone(subject, *grids)
+    subject.agrees(grids[1])
 
 
 @requirement(spec.DEQ_08, call=matrices(sizes=FEW_OR_MANY), share=0.5)

@@ -9,7 +9,9 @@ from inferspec.conformance.inputs.rms_norm import (
     middle,
     misfits,
     of_heads,
+    of_models,
     rms_calls,
+    small_or_of_heads,
     uneven_rows,
     wide,
 )
@@ -101,7 +103,9 @@ def test_every_row_has_its_own_mean_square(subject, call):
     subject.agrees(call)
 
 
-@requirement(spec.RMS_08, call=uneven_rows(leading_dims=BATCHES), value=among([np.nan, np.inf]))
+@requirement(
+    spec.RMS_08, call=uneven_rows(leading_dims=BATCHES, sizes=small_or_of_heads), value=among([np.nan, np.inf])
+)
 def test_what_is_not_finite_stays_in_its_row(subject, call, value):
     x = call.arguments["x"].copy()
     x[-1, ..., :1] = value
@@ -119,6 +123,11 @@ def test_sizes_beside_tiles_are_right(subject, call):
     share=0.6,
 )
 def test_heads_of_models_are_right(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.RMS_09, call=uneven_rows(sizes=of_models, leading_dims=[(1,), (33,), (2, 3)]), share=0.3)
+def test_tokens_and_prompts_of_models_are_right(subject, call):
     subject.agrees(call)
 
 
@@ -145,6 +154,15 @@ def test_a_strided_argument_is_read_like_its_copy(subject, call):
 
 @requirement(spec.RMS_10, call=in_views(rms_calls(sizes=beside_tiles)))
 def test_a_long_strided_argument_is_read_like_its_copy(subject, call):
+    subject.agrees(call)
+
+
+@requirement(
+    spec.RMS_10,
+    call=in_views(rms_calls(sizes=of_heads, leading_dims=[(33,), (9, 2), (2, 3)]), "x"),
+    share=0.2,
+)
+def test_heads_that_lie_among_others_are_read_through_their_strides(subject, call):
     subject.agrees(call)
 
 

@@ -4,6 +4,7 @@ import numpy as np
 
 from inferspec.conformance.inputs.rope import (
     NEAR,
+    any_length,
     at,
     beside_tiles,
     both_forms,
@@ -24,6 +25,7 @@ from inferspec.conformance.inputs.rope import (
     rope_calls,
     several_rows,
     starts_of,
+    tokens_and_prompts,
     tokens_of_models,
     two_turns,
 )
@@ -253,12 +255,17 @@ def test_another_base_form_or_width_in_between_changes_nothing(subject, pair):
     depends_on_arguments_alone(subject, *pair)
 
 
+@requirement(spec.ROPE_18, pair=other_tables(sizes=decode, offsets=PLACED), share=0.3)
+def test_another_table_of_single_tokens_in_between_changes_nothing(subject, pair):
+    depends_on_arguments_alone(subject, *pair)
+
+
 @requirement(spec.ROPE_18, pair=other_places(offsets=PLACED))
 def test_another_offset_in_between_changes_nothing(subject, pair):
     depends_on_arguments_alone(subject, *pair)
 
 
-@requirement(spec.ROPE_18, call=rope_calls(sizes=prefill))
+@requirement(spec.ROPE_18, call=rope_calls(sizes=any_length))
 def test_other_data_at_the_same_place_in_between_changes_nothing(subject, call):
     other = call.having(x=-2 * call.arguments["x"][..., ::-1])
     depends_on_arguments_alone(subject, call.kept(0), other.kept(0))
@@ -303,6 +310,15 @@ def test_tokens_of_models_are_right_at_any_position(subject, call):
 
 @requirement(spec.ROPE_21, call=rope_calls(sizes=prompts_of_models, **OF_MODELS), share=0.3)
 def test_prompts_of_models_are_right(subject, call):
+    subject.agrees(call)
+
+
+@requirement(
+    spec.ROPE_21,
+    call=rope_calls(sizes=tokens_and_prompts, head_dims=[256, 80, 96], partial=[False], amplitude=(1.0,)),
+    share=0.3,
+)
+def test_tokens_and_prompts_of_models_of_other_heads_are_right(subject, call):
     subject.agrees(call)
 
 

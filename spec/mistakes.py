@@ -31,6 +31,11 @@ def promotes(dtype: str = "float32") -> Change:
     return {"result_dtype": lambda self, a: dtype}
 
 
+def promotes_where(holds: Callable[[Arguments], bool]) -> Change:
+    """On one path, of calls of which `holds` is true, the result comes back in float32."""
+    return only_where(holds, promotes())
+
+
 def unguarded(check: str = "guard") -> Change:
     """Nothing is refused."""
     return {check: lambda self, *a: None}
@@ -104,13 +109,13 @@ def mutates(argument: str, factor: float = 0.5) -> Change:
     return {"respond": respond}
 
 
-def remembers(argument: str) -> Change:
-    """A cache keyed by shapes alone keeps the first value of one argument and uses it for every later call."""
+def remembers(*arguments: str) -> Change:
+    """A cache keyed by shapes alone keeps the first values of some arguments and uses them for every later call."""
 
     def respond(self: Operation, a: Arguments) -> Any:
-        key = tuple((k, np.shape(v)) for k, v in vars(a).items() if isinstance(v, np.ndarray) and k != argument)
-        value = _memory(self).setdefault(key, getattr(a, argument))
-        return honest(self, Arguments(**{**vars(a), argument: value}))
+        key = tuple((k, np.shape(v)) for k, v in vars(a).items() if isinstance(v, np.ndarray) and k not in arguments)
+        kept = _memory(self).setdefault(key, {name: getattr(a, name) for name in arguments})
+        return honest(self, Arguments(**{**vars(a), **kept}))
 
     return {"respond": respond}
 

@@ -37,9 +37,19 @@ def small(pick: Pick) -> tuple[int, int, int]:
     return pick.size(1, 5), pick.one_of(*(n for n in range(3, 13) if n != dims)), dims
 
 
+def moderate(pick: Pick) -> tuple[int, int, int]:
+    """A row, a few or many, of more ids and dims than the smallest tiles have."""
+    return pick.one_of(1, 3, 70), pick.upto("vocabulary", 66, 130), pick.upto("features", 64, 130)
+
+
+def small_or_moderate(pick: Pick) -> tuple[int, int, int]:
+    """A few of everything, or as many as kernels have another path for."""
+    return pick.one_of(small, moderate)(pick)
+
+
 def one_row(pick: Pick) -> tuple[int, int, int]:
     """A single row of x, as a token of a request that generates."""
-    _, vocabulary, dims = small(pick)
+    _, vocabulary, dims = small_or_moderate(pick)
     return 1, vocabulary, dims
 
 
@@ -64,6 +74,7 @@ def beside_tiles(pick: Pick) -> tuple[int, int, int]:
         (size, few, other),
         (few, size, size),
         (130, other, size),
+        (130, 130, other),
         (pick.one_of(1, 33, 70), 66, pick.upto("features", 1030, 2049)),
     )
 
@@ -74,8 +85,8 @@ def ragged_tiles(pick: Pick) -> tuple[int, int, int]:
 
 
 def a_token(pick: Pick) -> tuple[int, int, int]:
-    """A row, whose logits fill many tiles, or part of one more."""
-    return 1, pick.upto("vocabulary", 1024, 1000, 2050), pick.upto("features", 64, 128, 130)
+    """A row, whose logits fill many tiles, or part of one more, some of them as many as a small model has."""
+    return 1, pick.upto("vocabulary", 1024, 1000, 2050, 4097), pick.upto("features", 64, 128, 130)
 
 
 def many_tokens(pick: Pick) -> tuple[int, int, int]:
@@ -84,8 +95,8 @@ def many_tokens(pick: Pick) -> tuple[int, int, int]:
 
 
 def wide_rows(pick: Pick) -> tuple[int, int, int]:
-    """Rows of thousands of features, as models have them."""
-    return pick.size(1, 5), pick.size(3, 9), pick.upto("features", 1025, 2049, 4096)
+    """Rows of as many features as models have, up to thousands."""
+    return pick.size(1, 5), pick.size(3, 9), pick.upto("features", 1025, 2049, 4096, 1024, 128)
 
 
 def many_rows_wide(pick: Pick) -> tuple[int, int, int]:
@@ -110,6 +121,12 @@ def with_borders(pick: Pick, tokens: np.ndarray, vocabulary: int) -> np.ndarray:
     ids = pick.random.permutation([*asked, *tokens.ravel()])
     batch = tokens.shape[:-1]
     return np.resize(ids, (*batch, -(-len(ids) // math.prod(batch))))
+
+
+def of_the_last_id(call: Call) -> Call:
+    """The call for one token, the last of the vocabulary."""
+    one = of_one_token(call)
+    return one.having(tokens=np.full_like(one.arguments["tokens"], call.arguments["vocab_size"] - 1))
 
 
 def of_one_token(call: Call) -> Call:

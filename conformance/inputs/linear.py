@@ -52,9 +52,19 @@ def small(pick: Pick) -> tuple[int, int, int]:
     return pick.size(1, 4), features, pick.one_of(*(n for n in range(1, 11) if n != features))
 
 
+def moderate(pick: Pick) -> tuple[int, int, int]:
+    """A row, a few or many, of more features and outputs than the smallest tiles have."""
+    return pick.one_of(1, 3, 33), pick.upto("features", 64, 130), pick.one_of(64, 66, 130)
+
+
+def small_or_moderate(pick: Pick) -> tuple[int, int, int]:
+    """A few of everything, or as many as kernels have another path for."""
+    return pick.one_of(small, moderate)(pick)
+
+
 def one_row(pick: Pick) -> tuple[int, int, int]:
     """A single row, which products of a matrix and a vector serve."""
-    _, features, outputs = small(pick)
+    _, features, outputs = small_or_moderate(pick)
     return 1, features, outputs
 
 
@@ -90,8 +100,10 @@ def whole_tiles(pick: Pick) -> tuple[int, int, int]:
 
 
 def wide(pick: Pick) -> tuple[int, int, int]:
-    """Thousands of outputs, as a vocabulary has."""
-    return pick.size(1, 2), pick.size(2, 3), pick.one_of(4097, 8193, 32769, 65537)
+    """Thousands of outputs, as a vocabulary has; of those that stay cheap, some of as many features as a vector has."""
+    outputs = pick.one_of(4097, 8193, 32769, 65537)
+    few = pick.size(2, 3)
+    return pick.size(1, 2), pick.one_of(few, pick.upto("features", 64)) if outputs < 8193 else few, outputs
 
 
 def many_rows(pick: Pick) -> tuple[int, int, int]:
@@ -105,8 +117,8 @@ def a_token(pick: Pick) -> tuple[int, int, int]:
 
 
 def a_few_tokens(pick: Pick) -> tuple[int, int, int]:
-    """Rows as they are verified together."""
-    return pick.one_of(2, 3, 5, 8), pick.upto("features", 512, 130, 1024), pick.one_of(64, 66, 512)
+    """Rows as they are verified together; one output, as a score has, or many."""
+    return pick.one_of(2, 3, 5, 8), pick.upto("features", 512, 130, 1024), pick.one_of(64, 1, 66, 512)
 
 
 def long_sums(pick: Pick) -> tuple[int, int, int]:
@@ -194,7 +206,9 @@ def not_finite(pick: Pick, shape: tuple[int, ...], dtype: str) -> np.ndarray:
 
 
 @calls
-def silu_calls(pick: Pick, values: Values = both_signs, lengths: tuple[int, ...] = (3, 1, 2, 5, 9, 32)) -> Call:
+def silu_calls(
+    pick: Pick, values: Values = both_signs, lengths: tuple[int, ...] = (3, 1, 2, 5, 9, 32, 64, 130)
+) -> Call:
     """SiLU of values of the kind asked for."""
     dtype, lead = pick("dtypes"), tuple(pick("leading_dims"))
     shape = (*lead, pick.upto("features", *lengths))
@@ -251,6 +265,12 @@ def partly_hidden(pick: Pick, shape: tuple[int, ...], dtype: str) -> np.ndarray:
     start = start * pick.one_of(1, 0)
     hidden = ((places >= start) & (places < stop)) | (pick.random.random(shape) < 0.2)
     return np.where(hidden & (places != kept), -np.inf, x)
+
+
+def hidden_but_for_an_end(pick: Pick, shape: tuple[int, ...], dtype: str) -> np.ndarray:
+    """-inf but for a few entries at the end or at the beginning: whole blocks see nothing, the first or the last ones."""
+    x, places, few = ordinary(pick, shape, dtype), np.arange(shape[-1]), pick.random.integers(1, 10, (*shape[:-1], 1))
+    return np.where(places < shape[-1] - few if pick.one_of(True, False) else places >= few, -np.inf, x)
 
 
 def one_row_nan(pick: Pick, shape: tuple[int, ...], dtype: str) -> np.ndarray:

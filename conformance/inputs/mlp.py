@@ -32,9 +32,25 @@ def small(pick: Pick) -> tuple[int, int, int]:
     return pick.size(1, 5), dims, pick.one_of(*(n for n in range(2, 13) if n != dims))
 
 
+def moderate(pick: Pick) -> tuple[int, int, int]:
+    """A row, a few or many, of more dims and hidden dims than the smallest tiles have."""
+    return pick.one_of(1, 3, 33), pick.upto("features", 64, 70), pick.upto("features", 66, 130)
+
+
+def small_or_moderate(pick: Pick) -> tuple[int, int, int]:
+    """A few of everything, or as many as kernels have another path for."""
+    return pick.one_of(small, moderate)(pick)
+
+
+def few_of_many(pick: Pick) -> tuple[int, int, int]:
+    """A few of everything, or a few dims and more hidden dims than a vector has."""
+    rows, dims, hidden = small(pick)
+    return rows, dims, pick.one_of(hidden, pick.upto("features", 66))
+
+
 def one_row(pick: Pick) -> tuple[int, int, int]:
     """A single row, as a token of a request that generates."""
-    _, dims, hidden = small(pick)
+    _, dims, hidden = small_or_moderate(pick)
     return 1, dims, hidden
 
 
@@ -65,7 +81,7 @@ def ragged_tiles(pick: Pick) -> tuple[int, int, int]:
 
 def of_models(pick: Pick) -> tuple[int, int, int]:
     """A token, a few, or a prompt, of more dims and hidden dims than a tile has."""
-    return pick.one_of(1, 32, 5), pick.upto("features", 128, 64, 130), pick.upto("features", 256, 384, 260)
+    return pick.one_of(1, 32, 5), pick.upto("features", 128, 64, 130), pick.upto("features", 256, 512, 384, 260)
 
 
 @calls
@@ -93,7 +109,8 @@ def tail_calls(pick: Pick) -> Call:
     The first feature of x is 1 and alone decides the gate, the second one decides up.
     """
     dtype, lead = pick("dtypes"), tuple(pick("leading_dims"))
-    dims, hidden, random = pick.size(2, 5), pick.size(1, 6), pick.random
+    dims, random = pick.size(2, 5), pick.random
+    hidden = pick.one_of(pick.size(1, 6), pick.upto("features", 66))
     gate = pick.one_of(-9.0, -7.0, -12.0, -16.0, -19.0)
     x, w_gate, w_up = np.zeros((*lead, dims)), np.zeros((hidden, dims)), np.zeros((hidden, dims))
     x[..., 0], x[..., 1] = 1.0, random.uniform(0.5, 2.0, lead)

@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 
 from inferspec.conformance.calls import Call
+from inferspec.conformance.envelope import OutsideEnvelope
 from inferspec.conformance.inputs.embedding import LARGE, with_borders
 from inferspec.conformance.inputs.linear import with_rows
 from inferspec.conformance.strategies import EDGES, Pick, calls, in_reach
 from inferspec.spec.numerics import f64, largest, round_to
-from inferspec.spec.quantization import restored
+from inferspec.spec.quantization import GROUP_SIZES, restored
 
 QUANTIZE, DEQUANTIZE, MATMUL = "quantize", "dequantize", "quantized_matmul"
 LINEAR, LOOKUP, HEAD = "QuantizedLinear", "QuantizedEmbedding", "QuantizedEmbedding.as_linear"
@@ -51,6 +52,16 @@ def small(pick: Pick, size: int) -> tuple[int, int, int]:
 def several_groups(pick: Pick, size: int) -> tuple[int, int, int]:
     """A few rows, of several groups where the envelope has room."""
     return pick.size(1, 4), pick.size(2, 9), fitting(pick, size, 2, 3, 5)
+
+
+def moderate(pick: Pick, size: int) -> tuple[int, int, int]:
+    """A matrix of more rows and features than the smallest tiles have."""
+    return 1, pick.one_of(40, 66), fitting(pick, size, 256 // size, 512 // size)
+
+
+def small_or_moderate(pick: Pick, size: int) -> tuple[int, int, int]:
+    """A few rows and groups, or as many as kernels have another path for."""
+    return pick.one_of(small, moderate)(pick, size)
 
 
 def one_row(pick: Pick, size: int) -> tuple[int, int, int]:
@@ -222,6 +233,37 @@ def quantize_calls(
     lead = pick.one_of((2,), (3,), (2, 3), (1,)) if stacked else ()
     w = round_to(pick.one_of(*values)(pick, (*lead, rows), groups, size, dtype), dtype)
     return pick.call(QUANTIZE, w=w, group_size=size, bits=bits)
+
+
+def _grids(pick: Pick) -> list[tuple[int, int]]:
+    """Every number of bits with every group size."""
+    return [(bits, size) for bits in pick.envelope["bits"] for size in pick.envelope["group_sizes"]]
+
+
+@calls
+def on_two_grids(pick: Pick) -> tuple[Call, Call]:
+    """Two calls on the same weights, which fit the groups of both."""
+    call = quantize_calls.build(pick, sizes=lambda pick, size: (1, pick.size(2, 5), max(GROUP_SIZES) // size))
+    own = call.arguments["bits"], call.arguments["group_size"]
+    others = [grid for grid in _grids(pick) if grid != own]
+    if not others:
+        raise OutsideEnvelope(f"bits {own[0]} in groups of {own[1]} is the only grid")
+    bits, size = pick.one_of(*others)
+    return call, call.having(bits=bits, group_size=size)
+
+
+@calls
+def of_two_grids(pick: Pick) -> tuple[Call, Call]:
+    """Two calls on the same parts, whose shapes are those of either grid: of as many words to a group."""
+    grids = _grids(pick)
+    pairs = [(one, other) for one in grids for other in grids if one != other and math.prod(one) == math.prod(other)]
+    if not pairs:
+        raise OutsideEnvelope(f"no two of the grids {grids} have parts of one shape")
+    (bits, size), (other_bits, other_size) = pick.one_of(*pairs)
+    dtype = pick("dtypes")
+    pick.features |= {"bits": bits, "group_sizes": size, "stacked": False}
+    call = pick.call(DEQUANTIZE, **parts(pick, (pick.size(2, 9),), pick.one_of(2, 1, 3), dtype, size, bits))
+    return call, call.having(bits=other_bits, group_size=other_size)
 
 
 def parts(pick: Pick, rows: tuple[int, ...], groups: int, dtype: str, size: int, bits: int) -> dict[str, Any]:

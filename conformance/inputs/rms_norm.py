@@ -31,7 +31,7 @@ def small(pick: Pick) -> int:
 
 def middle(pick: Pick) -> int:
     """As many features as make some quotients fall between two numbers of the dtype, with no doubt which is nearer."""
-    return pick.upto("features", 8, 16, 31, 64, 128, 300, 768, 1024)
+    return pick.upto("features", 8, 16, 31, 64, 128, 300, 768, 1024, 2048)
 
 
 def wide(pick: Pick) -> int:
@@ -47,6 +47,16 @@ def beside_tiles(pick: Pick) -> int:
 def of_heads(pick: Pick) -> int:
     """The features of a head, which some models normalise."""
     return pick.upto("features", 128, 64)
+
+
+def of_models(pick: Pick) -> int:
+    """Hidden sizes of models, for which kernels are written first."""
+    return pick.upto("features", 4096, 1024, 2048, 5120)
+
+
+def small_or_of_heads(pick: Pick) -> int:
+    """A few features, or those of a head."""
+    return pick.one_of(small, of_heads)(pick)
 
 
 def beside_brackets(pick: Pick) -> int:

@@ -54,6 +54,16 @@ def beside_tiles(pick: Pick) -> tuple[int, int, int]:
     return pick.one_of((fewer, edge, few), (fewer, few, many), (many, few, fewer))
 
 
+def any_length(pick: Pick) -> tuple[int, int, int]:
+    """Several tokens, one for each of several rows, or a prompt: kernels and their tables may be of each kind."""
+    return pick.one_of(prefill, decode, short_prompt)(pick)
+
+
+def short_prompt(pick: Pick) -> tuple[int, int, int]:
+    """A prompt of more tokens than a block has."""
+    return pick.size(1, 2), pick.one_of(32, 65), pick.one_of(1, 3)
+
+
 def long(pick: Pick) -> tuple[int, int, int]:
     """One long sequence."""
     return 1, pick.one_of(300, 1000, 2050, 5000), 1
@@ -61,12 +71,17 @@ def long(pick: Pick) -> tuple[int, int, int]:
 
 def tokens_of_models(pick: Pick) -> tuple[int, int, int]:
     """A token for each of some rows, with as many heads as models have."""
-    return pick.one_of(2, 1, 4), 1, pick.one_of(8, 16, 4)
+    return pick.one_of(2, 1, 4, 9), 1, pick.one_of(8, 16, 4, 40)
 
 
 def prompts_of_models(pick: Pick) -> tuple[int, int, int]:
     """Prompts that kernels take in blocks, with as many heads as models have."""
     return pick.one_of(1, 2), pick.one_of(64, 130, 65), pick.one_of(8, 4)
+
+
+def tokens_and_prompts(pick: Pick) -> tuple[int, int, int]:
+    """A token for each of some rows, or a prompt, of some heads."""
+    return pick.one_of((2, 1, 8), (1, 33, 4), (9, 1, 4))
 
 
 def many_heads(pick: Pick) -> tuple[int, int, int]:
@@ -132,7 +147,8 @@ def _widths(pick: Pick) -> tuple[int, int]:
     partial = pick("partial") and bool(wide)
     features = pick.one_of(*wide) if partial else pick.one_of(*pick.envelope["head_dims"])
     pick.features |= {"partial": partial, "head_dims": features}
-    parts = {least, features // 4 * 2, features // 8 * 4 or 2, features - 2}
+    # A half and a quarter of them, as models have it.
+    parts = {least, features // 4 * 2, features // 8 * 4 or 2, features // 8 * 2 or 2, features - 2}
     return pick.one_of(*sorted(dims for dims in parts if dims >= least)) if partial else features, features
 
 
@@ -240,20 +256,26 @@ def in_chunks(pick: Pick) -> tuple[Call, list[Call]]:
 
 
 @calls
-def other_tables(pick: Pick) -> tuple[Call, Call]:
-    """Two calls on the same x at the same positions with another base, form or number of turned features."""
-    call = rope_calls.build(pick, sizes=prefill, starts=NEAR)
-    other = call.having(base=pick("bases"), traditional=pick("forms") == "traditional")
-    features = call.arguments["x"].shape[-1]
-    if True in pick.envelope["partial"] and False in pick.envelope["partial"]:
-        other = other.having(dims=pick.one_of(features, *range(2, features, max(features // 8 * 2, 2))))
-    return call, other
+def other_tables(pick: Pick, sizes: Sizes = any_length) -> tuple[Call, Call]:
+    """Two calls on the same x at the same positions with another base, form or number of turned features; the rest is alike,
+    as it is where a table is kept with all but one of them in its key."""
+    call = rope_calls.build(pick, sizes=sizes, starts=[start for start in NEAR if start])
+    a = RoPE().bind(call.arguments)
+    features = a.x.shape[-1]
+    widths = range(2, features + 1, max(features // 8 * 2, 2)) if len(pick.envelope["partial"]) > 1 else ()
+    others = {
+        "base": [base for base in pick.envelope["bases"] if base != a.base],
+        "traditional": [not a.traditional] * (len(pick.envelope["forms"]) > 1),
+        "dims": [dims for dims in widths if dims != a.dims],
+    }
+    name = pick.one_of(*[name for name, values in others.items() if values] or ["base"])
+    return call, call.having(**{name: pick.one_of(*others[name] or [a.base])})
 
 
 @calls
 def other_places(pick: Pick) -> tuple[Call, Call]:
     """Two calls of one object on the same x at other positions."""
-    here = rope_calls.build(pick, sizes=prefill, starts=NEAR)
+    here = rope_calls.build(pick, sizes=any_length, starts=NEAR)
     room = pick.envelope["positions"] - max(starts_of(here)) - here.arguments["x"].shape[1]
     there = moved(here, pick.size(min(1, room), min(9, room)))
     return here.having(max_positions=there.arguments["max_positions"]).kept(0), there.kept(0)

@@ -614,6 +614,15 @@ def merged_up_to_eight(self: Operation, x: np.ndarray) -> np.ndarray:
     return MHA.merge(np.where(np.arange(x.shape[-3])[:, None, None] < 8, x, 0.0))
 
 
+def masked_scale_of_hidden_head_dim(self: Operation, a: Arguments) -> float:
+    return MHA.scale(a) if a.mask is None else (a.hidden_size / a.num_heads) ** -0.5
+
+
+def masked_by_multiplying(self: Operation, x: np.ndarray, a: Arguments) -> np.ndarray:
+    value = MHA.output(x, a)
+    return value + 0.0 * np.roll(value, 1, axis=0)
+
+
 def output_not_applied(self: Operation, x: np.ndarray, a: Arguments) -> np.ndarray:
     return fitted(x, (*x.shape[:-1], a.hidden_size))
 

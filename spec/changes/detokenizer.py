@@ -148,6 +148,18 @@ class Blocks(Detokenizer):
         return rest + super().add(token)
 
 
+class FirstOnes(Detokenizer):
+    """A buffer of 2048 ids takes no more."""
+
+    def __init__(self, pieces: Sequence[bytes]) -> None:
+        super().__init__(pieces)
+        self.count = 0
+
+    def add(self, token: int) -> str:
+        self.count += 1
+        return super().add(token) if self.count <= 2048 else ""
+
+
 class SixteenBits(Detokenizer):
     def add(self, token: int) -> str:
         return super().add(token % 2**16)

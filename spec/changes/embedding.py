@@ -32,6 +32,14 @@ def transposed_tokens(self: Embedding, tokens: np.ndarray, a: Arguments) -> np.n
     return tokens.T.reshape(tokens.shape)
 
 
+def batches_swapped(self: Embedding, tokens: np.ndarray, a: Arguments) -> np.ndarray:
+    return tokens.swapaxes(0, 1).reshape(tokens.shape) if tokens.ndim > 2 else tokens
+
+
+def single_ids_wrapped(self: Embedding, tokens: np.ndarray, a: Arguments) -> np.ndarray:
+    return tokens % 2**16 if tokens.size == 1 else tokens
+
+
 def wrapped_at(bits: int) -> Any:
     return lambda self, tokens, a: tokens & (2**bits - 1)
 

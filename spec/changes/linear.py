@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from inferspec.spec.contract import Arguments, Operation
+from inferspec.spec.contract import Arguments, Change, Operation
 from inferspec.spec.linear import (
     Linear,
     Silu,
@@ -165,13 +166,39 @@ def guards_weight_only(self: Linear, a: Arguments) -> None:
     Linear.guard(self, Arguments(x=a.x, weight=a.weight, bias=None))
 
 
-def masked_by_multiplying(self: Linear, x: np.ndarray, weight: np.ndarray, dtype: str) -> np.ndarray:
+def masked_by_multiplying(self: Operation, x: np.ndarray, weight: np.ndarray, dtype: str) -> np.ndarray:
     product = x @ weight.T
     rows = product.reshape(-1, weight.shape[0])
     return (rows + 0.0 * np.roll(rows, 1, axis=0)).reshape(product.shape)
 
 
+def wide_masked_by_multiplying(self: Operation, x: np.ndarray, weight: np.ndarray, dtype: str) -> np.ndarray:
+    return masked_by_multiplying(self, x, weight, dtype) if x.shape[-1] >= 64 else x @ weight.T
+
+
+def batches_swapped(self: Operation, product: np.ndarray) -> np.ndarray:
+    """Of four axes and more the first two are exchanged when rows are folded back."""
+    return product.swapaxes(0, 1).reshape(product.shape) if product.ndim > 3 else product
+
+
 # silu
+
+
+def in_vectors(sigmoid: Callable[[Silu, np.ndarray, str], np.ndarray]) -> Change:
+    """Rows of 64 elements and more have this sigmoid; what is shorter has the right one."""
+
+    def chosen(self: Silu, x: np.ndarray, dtype: str) -> np.ndarray:
+        return (sigmoid if x.shape[-1:] >= (64,) else Silu.sigmoid)(self, x, dtype)
+
+    return {"sigmoid": chosen}
+
+
+def scalar_is_sigmoid(self: Silu, x: np.ndarray, dtype: str) -> np.ndarray:
+    return Silu.activate(self, x, dtype) if x.ndim else self.sigmoid(x, dtype)
+
+
+def loses_nan_in_vectors(self: Silu, x: np.ndarray, dtype: str) -> np.ndarray:
+    return (loses_nan if x.shape[-1:] >= (64,) else Silu.activate)(self, x, dtype)
 
 
 def one_minus(self: Silu, x: np.ndarray, dtype: str) -> np.ndarray:
@@ -261,10 +288,30 @@ def empty_slice(self: Softmax, x: np.ndarray, dtype: str) -> np.ndarray:
     return value
 
 
-def empty_block(self: Softmax, x: np.ndarray, dtype: str) -> np.ndarray:
-    value = Softmax.distribution(self, x, dtype)
-    empty = np.isneginf(x[..., :1024]).all(axis=-1, keepdims=True)
-    return np.where(empty, np.nan, value) if x.shape[-1] > 1024 else value
+def empty_first(block: int) -> Change:
+    """A first block that holds nothing but -inf makes NaN of its row."""
+
+    def distribution(self: Softmax, x: np.ndarray, dtype: str) -> np.ndarray:
+        value = Softmax.distribution(self, x, dtype)
+        empty = np.isneginf(x[..., :block]).all(axis=-1, keepdims=True)
+        return np.where(empty, np.nan, value) if x.shape[-1] > block else value
+
+    return {"distribution": distribution}
+
+
+def empty_rest(self: Softmax, x: np.ndarray, dtype: str) -> np.ndarray:
+    """Past the first block of 1024 a last one that is not whole makes NaN of its row where it holds nothing but -inf."""
+    value, whole = Softmax.distribution(self, x, dtype), x.shape[-1] // 1024 * 1024
+    empty = np.isneginf(x[..., whole:]).all(axis=-1, keepdims=True)
+    return np.where(empty, np.nan, value) if 0 < whole < x.shape[-1] else value
+
+
+def maximum_of_first(block: int) -> Change:
+    """The maximum of the first entries is subtracted from all."""
+    return {
+        "top": lambda self, x: x[..., :block].max(axis=-1, keepdims=True, initial=-np.inf),
+        "weights": in_float32,
+    }
 
 
 def floored(self: Softmax, weights: np.ndarray, total: np.ndarray, dtype: str) -> np.ndarray:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,26 @@ def cancelling(self: SwiGLU, gate: np.ndarray, dtype: str) -> np.ndarray:
     gate = rounded(gate, dtype)
     positive = rounded(Silu.sigmoid(self.silu, np.abs(gate), dtype), dtype)
     return gate * np.where(gate < 0, 1 - positive, positive)
+
+
+def overflowing(self: SwiGLU, gate: np.ndarray, dtype: str) -> np.ndarray:
+    power = rounded(np.exp(gate), "float32")
+    return gate * (power / (1 + power))
+
+
+def of_vectors(activate: Callable[[SwiGLU, np.ndarray, str], np.ndarray]) -> Callable[..., np.ndarray]:
+    """Of 64 hidden features and more the activation is this one."""
+
+    def chosen(self: SwiGLU, gate: np.ndarray, dtype: str) -> np.ndarray:
+        return (activate if gate.shape[-1] >= 64 else SwiGLU.activate)(self, gate, dtype)
+
+    return chosen
+
+
+def masked_by_multiplying(self: SwiGLU, hidden: np.ndarray, a: Arguments) -> np.ndarray:
+    product = SwiGLU.down(self, hidden, a)
+    rows = product.reshape(-1, a.dims)
+    return (rows + 0.0 * np.roll(rows, 1, axis=0)).reshape(product.shape)
 
 
 def in_float16(self: SwiGLU, gate: np.ndarray, up: np.ndarray, dtype: str) -> np.ndarray:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from inferspec.spec import rms_norm as contract
-from inferspec.spec.contract import Arguments
+from inferspec.spec.contract import Arguments, Operation
 from inferspec.spec.mistakes import (
     misread,
 )
@@ -67,6 +67,15 @@ def max_scaled_unguarded(self: RMSNorm, x: np.ndarray, a: Arguments) -> np.ndarr
 
 def any_nan(x: np.ndarray, a: Arguments) -> np.ndarray:
     return mean_square(x) + 0.0 * x.sum()
+
+
+def any_nan_of_heads(x: np.ndarray, a: Arguments) -> np.ndarray:
+    return any_nan(x, a) if x.shape[-1] >= 64 else mean_square(x)
+
+
+def wide_product_in_float32(self: RMSNorm, value: np.ndarray, a: Arguments) -> np.ndarray:
+    finish = Operation.finish if a.x.shape[-1] >= 2048 else RMSNorm.finish
+    return finish(self, value, a)
 
 
 def first_rows(x: np.ndarray, a: Arguments) -> np.ndarray:

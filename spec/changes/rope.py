@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,13 @@ def of_models(features: int, long: Callable[[int], bool]) -> Callable[[Arguments
     """Whether a call is of several heads of so many features, and of a number of tokens of which `long` is
     true."""
     return lambda a: a.x.shape[-1] == features and a.x.shape[2] >= 4 and long(a.x.shape[1])
+
+
+PATHS: Mapping[str, Callable[[Arguments], bool]] = {
+    "single-tokens": lambda a: a.x.shape[1] == 1,
+    "prompts": lambda a: a.x.shape[1] >= 32,
+}
+"""Paths by the number of tokens, each with tables of its own."""
 
 
 def always(traditional: bool) -> dict[str, Callable[..., Any]]:
@@ -93,6 +100,11 @@ def previous_for_zero(starts: np.ndarray, a: Arguments) -> np.ndarray:
 def rows(wrong: Callable[[np.ndarray], np.ndarray]) -> dict[str, Callable[..., Any]]:
     """The rows' first positions go wrong where they are given as a list."""
     return starts(lambda starts, a: wrong(starts) if isinstance(a.offset, list) and len(starts) else starts)
+
+
+def modulo_8_where_tokens_decode(starts: np.ndarray, a: Arguments) -> np.ndarray:
+    decodes = a.x.shape[1] == 1 and a.x.shape[3] >= 64
+    return starts[np.arange(len(starts)) % 8] if decodes else starts
 
 
 def single_token_first_row(positions: np.ndarray, a: Arguments) -> np.ndarray:

@@ -20,6 +20,7 @@ from inferspec.spec.mistakes import (
     paths_lack_a_feature,
     paths_misread,
     promotes,
+    promotes_where,
     remembers,
     remembers_by_identity,
 )
@@ -1043,6 +1044,14 @@ MHA_FAULTS = (
         changes.rereads(key="query", value="query"),
         ENGINEER,
     ),
+    *paths_lack_a_feature(
+        "mha-heads-of-models",
+        "of heads of 64 dims and more",
+        spec.MHA_01,
+        lambda a: len(a.wq) >= 64 * a.num_heads,
+        ENGINEER,
+        argument="query",
+    ),
     Fault("mha-scale-missing", "the logits are not scaled", spec.MHA_01, {"scale": lambda self, a: 1.0}, ENGINEER),
     Fault(
         "mha-scale-of-hidden-size",
@@ -1108,6 +1117,13 @@ MHA_FAULTS = (
         "vllm-metal bbacf63",
     ),
     Fault(
+        "mha-masked-scale-of-hidden-head-dim",
+        "where there is a mask, the scale is (hidden_size / num_heads)^-0.5",
+        spec.MHA_03,
+        {"scale": changes.masked_scale_of_hidden_head_dim},
+        "vllm-metal bbacf63",
+    ),
+    Fault(
         "mha-head-dim-of-hidden-size",
         "rows of the projections past hidden_size are dropped",
         spec.MHA_03,
@@ -1167,6 +1183,13 @@ MHA_FAULTS = (
         ENGINEER,
     ),
     Fault(
+        "mha-nan-leaks",
+        "batch rows outside the tile are multiplied by 0 instead of being left out: a NaN reaches its neighbour",
+        spec.MHA_05,
+        {"output": changes.masked_by_multiplying},
+        ENGINEER,
+    ),
+    Fault(
         "mha-keys-of-next-row",
         "each batch row reads the keys of its neighbour",
         spec.MHA_05,
@@ -1201,6 +1224,13 @@ MHA_FAULTS = (
     ),
     Fault("mha-float32-result", "the result is float32 whatever the query's dtype", spec.MHA_07, promotes(), ENGINEER),
     Fault(
+        "mha-long-queries-promote",
+        "of more than 12 queries the result is float32",
+        spec.MHA_07,
+        promotes_where(lambda a: a.query.shape[-2] > 12),
+        ENGINEER,
+    ),
+    Fault(
         "mha-squeezed", "dims of size 1 are gone from the result", spec.MHA_07, {"finish": changes.squeezes}, ENGINEER
     ),
     Fault("mha-query-changed", "the caller's query is changed", spec.MHA_08, mutates("query"), ENGINEER),
@@ -1230,6 +1260,13 @@ MHA_FAULTS = (
         "the projected key of the first call with these shapes is used for all",
         spec.MHA_09,
         remembers("key"),
+        ENGINEER,
+    ),
+    Fault(
+        "mha-heads-remembered",
+        "what was compiled for these shapes has the number of heads of the first call",
+        spec.MHA_09,
+        remembers("num_heads"),
         ENGINEER,
     ),
     Fault(

@@ -27,6 +27,13 @@ TEXT_FAULTS: tuple[Fault, ...] = (
         changes.opens(changes.Blocks),
         TIRED,
     ),
+    Fault(
+        "detokenizer-first-2048",
+        "of more than 2048 ids those past them are not decoded",
+        TEXT_01,
+        changes.opens(changes.FirstOnes),
+        TIRED,
+    ),
     Fault("detokenizer-ids-of-16-bits", "ids are kept in 16 bits", TEXT_01, changes.opens(changes.SixteenBits), TIRED),
     Fault(
         "detokenizer-nul",

@@ -5,7 +5,15 @@ from __future__ import annotations
 import numpy as np
 
 from inferspec.spec.changes import embedding as changes
-from inferspec.spec.changes.linear import blocked_product, partial_sums_in_dtype, running_product, whole_blocks
+from inferspec.spec.changes.linear import (
+    batches_swapped,
+    blocked_product,
+    masked_by_multiplying,
+    partial_sums_in_dtype,
+    running_product,
+    whole_blocks,
+    wide_masked_by_multiplying,
+)
 from inferspec.spec.contract import Fault, Variant
 from inferspec.spec.embedding import (
     EMB_01,
@@ -44,6 +52,7 @@ from inferspec.spec.mistakes import (
     paths_lack_a_feature,
     paths_misread,
     promotes,
+    promotes_where,
     remembers,
     wraps_batches,
 )
@@ -105,6 +114,28 @@ FAULTS: tuple[Fault, ...] = (
         "the kind of mlx c9e8ee6b6",
     ),
     Fault(
+        "embedding-single-ids-of-16-bits",
+        "the id of a single token is kept in 16 bits",
+        EMB_02,
+        {"rows": changes.single_ids_wrapped},
+        "PROPERTIES X8",
+    ),
+    *paths_lack_a_feature(
+        "embedding-whole-vectors",
+        "of rows of 128 features and more, in whole vectors of 64,",
+        EMB_03,
+        lambda a: a.dims >= 128 and a.dims % 64 == 0,
+        TIRED,
+        argument="weight",
+    ),
+    Fault(
+        "embedding-batches-swapped",
+        "of tokens of three axes the first two are exchanged when rows are folded back",
+        EMB_03,
+        {"rows": changes.batches_swapped},
+        TIRED,
+    ),
+    Fault(
         "embedding-first-row-for-all",
         "the first sequence serves the whole batch",
         EMB_03,
@@ -162,6 +193,13 @@ FAULTS: tuple[Fault, ...] = (
     ),
     Fault("embedding-promotes", "the result comes back in float32", EMB_05, promotes(), COURSE_GAP),
     Fault(
+        "embedding-wide-rows-promote",
+        "rows of 64 features and more come back in float32",
+        EMB_05,
+        promotes_where(lambda a: a.dims >= 64),
+        COURSE_GAP,
+    ),
+    Fault(
         "embedding-flattens",
         "the result is one list of rows, whatever the shape of tokens",
         EMB_05,
@@ -176,6 +214,13 @@ FAULTS: tuple[Fault, ...] = (
         "PROPERTIES EM2",
     ),
     Fault("embedding-changes-tokens", "the tokens are overwritten", EMB_06, mutates("tokens"), "PROPERTIES X6"),
+    Fault(
+        "embedding-changes-many-tokens",
+        "64 tokens and more are overwritten",
+        EMB_06,
+        only_where(lambda a: a.tokens.size >= 64, mutates("tokens")),
+        "PROPERTIES X6",
+    ),
     Fault("embedding-changes-weight", "the weight is scaled in place", EMB_06, mutates("weight"), "PROPERTIES X6"),
     Fault(
         "embedding-remembers-tokens",
@@ -183,6 +228,13 @@ FAULTS: tuple[Fault, ...] = (
         EMB_07,
         remembers("tokens"),
         f"{FLASHINFER}/commit/82784bb11",
+    ),
+    Fault(
+        "embedding-remembers-large-weight",
+        "a table of 64 rows and more serves all of its shape",
+        EMB_07,
+        only_where(lambda a: a.vocab_size >= 64, remembers("weight")),
+        TIRED,
     ),
     Fault(
         "embedding-remembers-weight",
@@ -267,6 +319,27 @@ FAULTS: tuple[Fault, ...] = (
     Fault("as-linear-batches-modulo-eight", "batch rows are counted modulo 8", EMB_13, wraps_batches("x"), TIRED),
     Fault("as-linear-first-row-for-all", "the first batch row serves all", EMB_13, first_row_for_all("x"), TIRED),
     Fault(
+        "as-linear-nan-leaks",
+        "rows outside the tile are multiplied by 0 instead of being left out: a NaN reaches its neighbour",
+        EMB_13,
+        {"logits": masked_by_multiplying},
+        "DESIGN.md, section 5",
+    ),
+    Fault(
+        "as-linear-nan-leaks-in-wide-rows",
+        "of 64 features and more those past the tile are multiplied by 0: a NaN reaches its neighbour",
+        EMB_13,
+        {"logits": wide_masked_by_multiplying},
+        "DESIGN.md, section 5",
+    ),
+    Fault(
+        "as-linear-batches-swapped",
+        "of four axes the first two are exchanged when rows are folded back",
+        EMB_13,
+        {"logits": lambda self, x, head, dtype: batches_swapped(self, x @ head.T)},
+        TIRED,
+    ),
+    Fault(
         "as-linear-leading-dims-swapped",
         "the first two leading dims are exchanged when rows are folded back",
         EMB_13,
@@ -308,6 +381,37 @@ FAULTS: tuple[Fault, ...] = (
     ),
     *(
         Fault(
+            f"as-linear-wide-single-row-{part}-strides",
+            f"the path of a single row of 64 features and more reads {part} as if it were contiguous",
+            EMB_14,
+            only_where(lambda a: a.x.size == a.dims >= 64, ignores_strides(part)),
+            TIRED,
+        )
+        for part in ("x", "weight")
+    ),
+    Fault(
+        "as-linear-wide-tables-through-float16",
+        "where there are 64 ids and features and more, bfloat16 passes through float16",
+        EMB_19,
+        only_where(lambda a: min(a.weight.shape) >= 64, bfloat16_through_float16("x")),
+        TIRED,
+    ),
+    *paths_lack_a_feature(
+        "as-linear-prompts",
+        "of 128 rows and more, of 128 ids and more,",
+        EMB_19,
+        lambda a: a.vocab_size >= 128 and a.x[..., 0].size >= 128,
+        TIRED,
+    ),
+    *paths_lack_a_feature(
+        "as-linear-vocabularies",
+        "of 4096 ids and more, of 64 features and more,",
+        EMB_19,
+        lambda a: a.vocab_size >= 4096 and a.dims >= 64,
+        TIRED,
+    ),
+    *(
+        Fault(
             f"as-linear-single-row-{part}-strides",
             f"the path of a single row reads {part} as if it were contiguous",
             EMB_14,
@@ -325,6 +429,13 @@ FAULTS: tuple[Fault, ...] = (
     ),
     Fault("as-linear-promotes", "logits come back in float32", EMB_15, promotes(), COURSE_GAP),
     Fault(
+        "as-linear-few-rows-promote",
+        "logits of up to eight rows, of 64 ids and more, come back in float32",
+        EMB_15,
+        promotes_where(lambda a: a.vocab_size >= 64 and a.x[..., 0].size <= 8),
+        COURSE_GAP,
+    ),
+    Fault(
         "as-linear-last-position",
         "only the last position gets logits",
         EMB_15,
@@ -332,7 +443,21 @@ FAULTS: tuple[Fault, ...] = (
         TIRED,
     ),
     Fault("as-linear-changes-x", "x is overwritten", EMB_16, mutates("x"), "PROPERTIES X6"),
+    Fault(
+        "as-linear-changes-wide-x",
+        "rows of 64 features and more are overwritten",
+        EMB_16,
+        only_where(lambda a: a.dims >= 64, mutates("x")),
+        "PROPERTIES X6",
+    ),
     Fault("as-linear-changes-weight", "the weight is scaled in place", EMB_16, mutates("weight"), "PROPERTIES X6"),
+    Fault(
+        "as-linear-remembers-large-weight",
+        "a transposed weight of 64 rows and more, cached by shape, serves later calls",
+        EMB_17,
+        only_where(lambda a: a.vocab_size >= 64, remembers("weight")),
+        f"{FLASHINFER}/commit/82784bb11",
+    ),
     Fault(
         "as-linear-remembers-weight",
         "a transposed weight cached by shape serves later calls",

@@ -61,6 +61,7 @@ from inferspec.spec.mistakes import (
     paths_lack_a_feature,
     paths_misread,
     promotes,
+    promotes_where,
     remembers,
     reuses_its_buffer,
     wraps_batches,
@@ -155,6 +156,13 @@ _LINEAR = (
         f"{MLX}/commit/c7b0300af",
     ),
     Fault(
+        "linear-batches-swapped",
+        "of four axes the first two are exchanged when rows are folded back",
+        LIN_04,
+        {"product": lambda self, x, weight, dtype: changes.batches_swapped(self, x @ weight.T)},
+        TIRED,
+    ),
+    Fault(
         "linear-leading-dims-swapped",
         "the first two leading dims are exchanged when rows are folded back",
         LIN_04,
@@ -191,6 +199,27 @@ _LINEAR = (
         LIN_05,
         in_half(of_many_rows()),
         {"x": -1, "weight": -1},
+    ),
+    *paths_lack_a_feature(
+        "linear-single-outputs",
+        "of a single output of 64 features and more,",
+        LIN_06,
+        lambda a: len(a.weight) == 1 and a.x.shape[-1] >= 64,
+        TIRED,
+    ),
+    *paths_lack_a_feature(
+        "linear-vocabularies",
+        "of 4096 outputs and more, of 64 features and more,",
+        LIN_06,
+        lambda a: len(a.weight) >= 4096 and a.x.shape[-1] >= 64,
+        TIRED,
+    ),
+    Fault(
+        "linear-wide-layers-through-float16",
+        "where there are 64 features and outputs and more, bfloat16 passes through float16",
+        LIN_06,
+        only_where(lambda a: min(a.weight.shape) >= 64, bfloat16_through_float16("x")),
+        TIRED,
     ),
     *paths_lack_a_feature(
         "linear-tokens",
@@ -271,6 +300,13 @@ _LINEAR = (
         "PROPERTIES X4",
     ),
     Fault("linear-changes-x", "x is scaled in place", LIN_08, mutates("x"), "PROPERTIES X6"),
+    Fault(
+        "linear-changes-wide-x",
+        "rows of 64 features and more are scaled in place",
+        LIN_08,
+        only_where(lambda a: a.x.shape[-1] >= 64, mutates("x")),
+        "PROPERTIES X6",
+    ),
     Fault("linear-changes-weight", "the weight is scaled in place", LIN_08, mutates("weight"), "PROPERTIES X6"),
     Fault(
         "linear-remembers-weight-of-single-rows",
@@ -285,6 +321,20 @@ _LINEAR = (
         LIN_05,
         only_where(of_one_row("x"), ignores_strides("x")),
         TIRED,
+    ),
+    Fault(
+        "linear-wide-single-row-strides",
+        "the path of a single row of 64 features and more reads x as if it were contiguous",
+        LIN_05,
+        only_where(lambda a: a.x.size == a.x.shape[-1] >= 64, ignores_strides("x")),
+        TIRED,
+    ),
+    Fault(
+        "linear-remembers-wide-weight",
+        "a transposed weight of 64 outputs and more, cached by shape, serves later calls",
+        LIN_09,
+        only_where(lambda a: len(a.weight) >= 64, remembers("weight")),
+        "PROPERTIES X7",
     ),
     Fault(
         "linear-remembers-weight",
@@ -315,6 +365,13 @@ _LINEAR = (
         {"product": changes.masked_by_multiplying},
         "DESIGN.md, section 5",
     ),
+    Fault(
+        "linear-nan-leaks-in-wide-rows",
+        "of 64 features and more those past the tile are multiplied by 0: a NaN reaches its neighbour",
+        LIN_11,
+        {"product": changes.wide_masked_by_multiplying},
+        "DESIGN.md, section 5",
+    ),
 )
 
 
@@ -324,6 +381,13 @@ _SILU = (
         "the sigmoid of a negative x is 1 - sigmoid(|x|), which cancels",
         SILU_01,
         {"sigmoid": changes.one_minus},
+        SILU_BUG,
+    ),
+    Fault(
+        "silu-vectors-cancel",
+        "where there are 64 elements and more, the sigmoid of a negative x is 1 - sigmoid(|x|)",
+        SILU_01,
+        changes.in_vectors(changes.one_minus),
         SILU_BUG,
     ),
     Fault(
@@ -376,6 +440,13 @@ _SILU = (
         "PROPERTIES ML2",
     ),
     Fault(
+        "silu-vectors-overflow",
+        "where there are 64 elements and more, eˣ / (1 + eˣ) is inf over inf for large x",
+        SILU_02,
+        changes.in_vectors(changes.overflowing),
+        "PROPERTIES ML2",
+    ),
+    Fault(
         "silu-clips-exponent",
         "the exponent is clipped to ±16, so that large negative x leaks through",
         SILU_02,
@@ -403,6 +474,13 @@ _SILU = (
         {"activate": changes.loses_nan},
         TIRED,
     ),
+    Fault(
+        "silu-vectors-lose-nan",
+        "where there are 64 elements and more, a maximum with 0 on the way turns NaN into 0",
+        SILU_04,
+        {"activate": changes.loses_nan_in_vectors},
+        TIRED,
+    ),
     Fault("silu-inf-minus-inf", "x - x · sigmoid(-x): NaN for +inf", SILU_04, {"activate": changes.complement}, TIRED),
     Fault(
         "silu-nan-spreads",
@@ -412,6 +490,13 @@ _SILU = (
         "DESIGN.md, section 5",
     ),
     Fault("silu-promotes", "the result comes back in float32", SILU_05, promotes(), COURSE_GAP),
+    Fault(
+        "silu-long-rows-promote",
+        "rows of 1024 elements and more come back in float32",
+        SILU_05,
+        promotes_where(lambda a: a.x.shape[-1:] >= (1024,)),
+        COURSE_GAP,
+    ),
     Fault(
         "silu-scalar-becomes-vector",
         "a scalar comes back with an axis of 1",
@@ -436,7 +521,21 @@ _SILU = (
         ("x",),
     ),
     Fault("silu-strides", "x is read as if it were contiguous", SILU_06, ignores_strides("x"), "PROPERTIES X1"),
+    Fault(
+        "silu-long-rows-strides",
+        "rows of 1024 elements and more are read as if they were contiguous",
+        SILU_06,
+        only_where(lambda a: a.x.shape[-1:] >= (1024,), ignores_strides("x")),
+        "PROPERTIES X1",
+    ),
     Fault("silu-changes-x", "x is overwritten", SILU_07, mutates("x"), "PROPERTIES X6"),
+    Fault(
+        "silu-changes-long-rows",
+        "rows of 1024 elements and more are overwritten",
+        SILU_07,
+        only_where(lambda a: a.x.shape[-1:] >= (1024,), mutates("x")),
+        "PROPERTIES X6",
+    ),
     Fault(
         "silu-single-row-strides",
         "the path of a single row reads x as if it were contiguous",
@@ -465,6 +564,13 @@ _SILU = (
         SILU_09,
         leaves_unwritten(changes.whole_blocks(4)),
         "PROPERTIES X10",
+    ),
+    Fault(
+        "silu-scalar-is-sigmoid",
+        "a scalar, which another function serves, gives the sigmoid alone",
+        SILU_09,
+        {"activate": changes.scalar_is_sigmoid},
+        TIRED,
     ),
     Fault(
         "silu-counts-in-16-bits",
@@ -546,11 +652,15 @@ _SOFTMAX = (
         "softmax-maximum-of-first-block",
         "the maximum of the first 32 entries is subtracted: exp overflows further on",
         SMAX_03,
-        {
-            "top": lambda self, x: x[..., :32].max(axis=-1, keepdims=True, initial=-np.inf),
-            "weights": changes.in_float32,
-        },
+        changes.maximum_of_first(32),
         TIRED,
+    ),
+    Fault(
+        "softmax-maximum-of-first-4096",
+        "the maximum of the first 4096 entries is subtracted: exp overflows further on",
+        SMAX_03,
+        changes.maximum_of_first(4096),
+        "mlx, softmax_looped: rows of more than 4096 entries",
     ),
     Fault(
         "softmax-clipped-logits",
@@ -577,8 +687,22 @@ _SOFTMAX = (
         "softmax-empty-block",
         "a first block of 1024 that holds nothing but -inf makes NaN of its row",
         SMAX_04,
-        {"distribution": changes.empty_block},
+        changes.empty_first(1024),
         f"{FLASHINFER}/commit/1b9ba2541",
+    ),
+    Fault(
+        "softmax-empty-block-of-4096",
+        "a first block of 4096 that holds nothing but -inf makes NaN of its row",
+        SMAX_04,
+        changes.empty_first(4096),
+        "mlx, softmax_looped: rows of more than 4096 entries",
+    ),
+    Fault(
+        "softmax-empty-rest",
+        "a last block that is not whole makes NaN of its row where it holds nothing but -inf",
+        SMAX_04,
+        {"distribution": changes.empty_rest},
+        TIRED,
     ),
     Fault("softmax-floored", "no probability is smaller than 1e-7", SMAX_04, {"normalise": changes.floored}, TIRED),
     Fault(
@@ -625,6 +749,13 @@ _SOFTMAX = (
     ),
     Fault("softmax-promotes", "the result comes back in float32", SMAX_07, promotes(), COURSE_GAP),
     Fault(
+        "softmax-long-rows-promote",
+        "an axis of 64 entries and more comes back in float32",
+        SMAX_07,
+        promotes_where(lambda a: a.x.shape[a.axis] >= 64),
+        COURSE_GAP,
+    ),
+    Fault(
         "softmax-squeezes",
         "axes of length 1 are dropped",
         SMAX_07,
@@ -632,6 +763,20 @@ _SOFTMAX = (
         "PROPERTIES X4",
     ),
     Fault("softmax-strides", "x is read as if it were contiguous", SMAX_08, ignores_strides("x"), "PROPERTIES X1"),
+    Fault(
+        "softmax-long-rows-strides",
+        "an axis of 1024 entries and more is read as if x were contiguous",
+        SMAX_08,
+        only_where(lambda a: a.x.shape[a.axis] >= 1024, ignores_strides("x")),
+        "PROPERTIES X1",
+    ),
+    Fault(
+        "softmax-changes-long-rows",
+        "logits of an axis of 64 entries and more are overwritten",
+        SMAX_09,
+        only_where(lambda a: a.x.shape[a.axis] >= 64, mutates("x")),
+        "PROPERTIES X6",
+    ),
     Fault(
         "softmax-changes-x",
         "the logits are overwritten",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from inferspec.spec.changes import mlp as changes
-from inferspec.spec.changes.linear import running_product
+from inferspec.spec.changes.linear import batches_swapped, running_product
 from inferspec.spec.contract import Fault, Variant
 from inferspec.spec.faults.linear import COURSE_GAP, FLASHINFER, MLX, SILU_BUG, TIRED
 from inferspec.spec.linear import Silu
@@ -23,6 +23,7 @@ from inferspec.spec.mistakes import (
     paths_lack_a_feature,
     paths_misread,
     promotes,
+    promotes_where,
     remembers,
     wraps_batches,
 )
@@ -141,6 +142,20 @@ FAULTS: tuple[Fault, ...] = (
         SILU_BUG,
     ),
     Fault(
+        "mlp-silu-of-vectors-cancels",
+        "where there are 64 hidden features and more, the sigmoid of a negative gate is 1 - sigmoid(|gate|) in the dtype",
+        MLP_05,
+        {"activate": changes.of_vectors(changes.cancelling)},
+        SILU_BUG,
+    ),
+    Fault(
+        "mlp-silu-of-vectors-overflows",
+        "where there are 64 hidden features and more, the sigmoid eˣ / (1 + eˣ) is inf over inf for large gates",
+        MLP_05,
+        {"activate": changes.of_vectors(changes.overflowing)},
+        "PROPERTIES ML2",
+    ),
+    Fault(
         "mlp-down-in-dtype",
         "the down projection accumulates in the input's dtype",
         MLP_05,
@@ -163,6 +178,20 @@ FAULTS: tuple[Fault, ...] = (
     ),
     Fault("mlp-batches-modulo-eight", "batch rows are counted modulo 8", MLP_06, wraps_batches("x"), TIRED),
     Fault("mlp-first-row-for-all", "the first batch row serves all", MLP_06, first_row_for_all("x"), TIRED),
+    Fault(
+        "mlp-nan-leaks",
+        "rows outside the tile are multiplied by 0 instead of being left out: a NaN reaches its neighbour",
+        MLP_06,
+        {"down": changes.masked_by_multiplying},
+        "DESIGN.md, section 5",
+    ),
+    Fault(
+        "mlp-batches-swapped",
+        "of four axes the first two are exchanged when rows are folded back",
+        MLP_06,
+        {"down": lambda self, hidden, a: batches_swapped(self, hidden @ f64(a.w_down).T)},
+        TIRED,
+    ),
     Fault(
         "mlp-rows-left-sorted",
         "the path for more than two rows sorts them and never sorts them back",
@@ -210,6 +239,13 @@ FAULTS: tuple[Fault, ...] = (
     ),
     Fault("mlp-promotes", "the result comes back in float32", MLP_08, promotes(), COURSE_GAP),
     Fault(
+        "mlp-wide-layers-promote",
+        "rows of 64 dims and more come back in float32",
+        MLP_08,
+        promotes_where(lambda a: a.dims >= 64),
+        COURSE_GAP,
+    ),
+    Fault(
         "mlp-rows-flat",
         "the leading dims come back folded into one",
         MLP_08,
@@ -217,6 +253,13 @@ FAULTS: tuple[Fault, ...] = (
         SGLANG_BUG,
     ),
     Fault("mlp-changes-x", "x is overwritten by an intermediate", MLP_09, mutates("x"), "PROPERTIES X6"),
+    Fault(
+        "mlp-changes-wide-x",
+        "rows of 64 dims and more are overwritten by an intermediate",
+        MLP_09,
+        only_where(lambda a: a.dims >= 64, mutates("x")),
+        "PROPERTIES X6",
+    ),
     Fault("mlp-changes-down", "w_down is scaled in place", MLP_09, mutates("w_down"), "PROPERTIES X6"),
     Fault(
         "mlp-remembers-down-of-single-rows",
@@ -231,6 +274,13 @@ FAULTS: tuple[Fault, ...] = (
         MLP_07,
         only_where(of_one_row("x"), ignores_strides("x")),
         TIRED,
+    ),
+    Fault(
+        "mlp-remembers-wide-gate",
+        "a fused gate weight of 64 hidden dims and more, cached by shape, serves later layers",
+        MLP_10,
+        only_where(lambda a: a.hidden_dims >= 64, remembers("w_gate")),
+        f"{FLASHINFER}/commit/82784bb11",
     ),
     Fault(
         "mlp-remembers-gate",
@@ -252,6 +302,13 @@ FAULTS: tuple[Fault, ...] = (
         "of a single token, where all dims fill several tiles,",
         MLP_12,
         lambda a: a.x.size == a.x.shape[-1] >= 128 and a.hidden_dims >= 256,
+        TIRED,
+    ),
+    *paths_lack_a_feature(
+        "mlp-hidden-512",
+        "of 64 dims and 512 hidden dims and more",
+        MLP_12,
+        lambda a: a.dims >= 64 and a.hidden_dims >= 512,
         TIRED,
     ),
     Fault(

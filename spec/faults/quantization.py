@@ -23,6 +23,7 @@ from inferspec.spec.mistakes import (
     paths_lack_a_feature,
     paths_misread,
     promotes,
+    promotes_where,
     remembers,
     wraps_batches,
 )
@@ -210,6 +211,45 @@ _QUANTIZE = (
         QUANT_07,
         {"part_dtype": lambda self, part, a: "uint32" if part == "packed" else "float32"},
         "https://github.com/ml-explore/mlx-swift/issues/420",
+    ),
+    Fault(
+        "quantize-many-rows-in-float32",
+        "scales and biases of more than 32 rows come back in float32",
+        QUANT_07,
+        {
+            "part_dtype": lambda self, part, a: (
+                "uint32" if part == "packed" else "float32" if len(a.w) > 32 else a.w.dtype.name
+            )
+        },
+        TIRED,
+    ),
+    Fault(
+        "quantize-many-rows-strides",
+        "more than 32 rows are read as if they were contiguous",
+        QUANT_06,
+        only_where(lambda a: len(a.w) > 32, ignores_strides("w")),
+        "PROPERTIES X1",
+    ),
+    Fault(
+        "quantize-changes-many-rows",
+        "more than 32 rows are scaled in place",
+        QUANT_08,
+        only_where(lambda a: len(a.w) > 32, {"respond": changes.scales_in_place}),
+        TIRED,
+    ),
+    Fault(
+        "quantize-remembers-bits",
+        "a kernel cached by shape has the number of bits of the first call",
+        QUANT_09,
+        remembers("bits"),
+        "PROPERTIES X7",
+    ),
+    Fault(
+        "quantize-remembers-group-size",
+        "a kernel cached by shape has the group size of the first call",
+        QUANT_09,
+        remembers("group_size"),
+        "PROPERTIES X7",
     ),
     Fault(
         "quantize-words-signed",
@@ -528,6 +568,37 @@ _DEQUANTIZE = (
         DEQ_08,
         only_where(lambda a: len(a.packed) == 1, remembers("scales")),
         TIRED,
+    ),
+    Fault(
+        "dequantize-many-rows-promote",
+        "more than 32 rows come back in float32",
+        DEQ_06,
+        promotes_where(lambda a: len(a.packed) > 32),
+        "PROPERTIES X4",
+    ),
+    Fault(
+        "dequantize-changes-scales-of-many-rows",
+        "the scales of more than 32 rows are scaled in place",
+        DEQ_07,
+        only_where(lambda a: len(a.packed) > 32, mutates("scales")),
+        "PROPERTIES X6",
+    ),
+    *(
+        Fault(
+            f"dequantize-many-rows-{part}-strides",
+            f"of more than 32 rows {part} are read as if they were contiguous",
+            DEQ_05,
+            only_where(lambda a: len(a.packed) > 32, ignores_strides(part)),
+            "PROPERTIES X1",
+        )
+        for part in ("packed", "scales")
+    ),
+    Fault(
+        "dequantize-remembers-grid",
+        "a kernel cached by shape has the bits and the group size of the first call",
+        DEQ_08,
+        remembers("bits", "group_size"),
+        "PROPERTIES X7",
     ),
     Fault("dequantize-promotes", "the result comes back in float32", DEQ_06, promotes(), "PROPERTIES X4"),
     Fault(
