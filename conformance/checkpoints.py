@@ -25,6 +25,30 @@ _SAFETENSORS = {"float32": "F32", "float16": "F16", "bfloat16": "BF16", "uint32"
 _GGML = {"F32": 0, "F16": 1, "Q4_0": 2, "Q4_1": 3, "Q8_0": 8}
 _BITS = {"Q4_0": 4, "Q4_1": 4, "Q8_0": 8}
 
+_SCALARS = {
+    "uint8": (0, "B"),
+    "int8": (1, "b"),
+    "uint16": (2, "H"),
+    "int16": (3, "h"),
+    "uint32": (4, "I"),
+    "int32": (5, "i"),
+    "float32": (6, "f"),
+    "bool": (7, "?"),
+    "uint64": (10, "Q"),
+    "int64": (11, "q"),
+}
+"""NumPy's name of a type of GGUF's values -> its number there, and its letter in `struct`. Without float64: no model is
+known to have one, and MLX 0.32.4 dies of it."""
+
+_OTHER_KEYS: Mapping[str, Any] = {
+    "split.no": np.uint16(0),
+    "split.count": np.uint16(1),
+    "split.tensors.count": np.int32(9),
+    **{f"drawn.{name}": np.ones((), name) for name in _SCALARS},
+    **{f"drawn.{name}s": np.ones(3, name) for name in _SCALARS},
+}
+"""As llama.cpp adds them to the parts of a model, and of every type: alone and as an array."""
+
 _TENSORS = {
     "model.embed_tokens": "token_embd",
     "model.norm": "output_norm",
@@ -142,6 +166,9 @@ def gguf(
         metadata["general.alignment"] = alignment
     if "few keys" in written:
         metadata = _without_what_is_known(metadata)
+    if "keys of other types" in written:
+        # Before those that count: who takes a value for longer or shorter than it is finds none of them.
+        metadata = _OTHER_KEYS | metadata
     if "keys out of order" in written:
         metadata = dict(reversed(metadata.items()))
     stored = list(reversed(tensors) if "data out of order" in written else tensors)
@@ -339,6 +366,11 @@ def _text(text: str) -> bytes:
 
 
 def _value(value: Any) -> bytes:
+    if isinstance(value, np.ndarray | np.generic):
+        kind, letter = _SCALARS[value.dtype.name]
+        if value.ndim:
+            return struct.pack(f"<IIQ{value.size}{letter}", 9, kind, value.size, *value.tolist())
+        return struct.pack(f"<I{letter}", kind, value.item())
     if isinstance(value, str):
         return struct.pack("<I", 8) + _text(value)
     if isinstance(value, list):

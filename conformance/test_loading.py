@@ -45,7 +45,7 @@ SHARDED_ANYHOW = (*BESIDE_OTHERS, "shards of any names")
 PACKED = ["4-bit", "8-bit", "2-bit"]
 PLACED = tuple(f"{name}.weight" for name in ("v_proj", "o_proj", "gate_proj", "up_proj", "down_proj", "norm"))
 """Tensors whose rows nothing else decides: those of the embedding are the vocabulary, queries and keys have an order."""
-GGUF_FILES = ("aligned to 128", "data out of order", "keys out of order", "few keys")
+GGUF_FILES = ("aligned to 128", "data out of order", "keys out of order", "few keys", "keys of other types")
 
 # folders
 

@@ -208,6 +208,13 @@ FAULTS: tuple[Fault, ...] = (
         TIRED,
     ),
     Fault(
+        "loading-gguf-few-types-of-values",
+        "a GGUF file with values of types that are rare is refused",
+        LOAD_08,
+        {"guard_files": changes.refuses("keys of other types")},
+        TIRED,
+    ),
+    Fault(
         "loading-no-bias",
         "biases are not loaded",
         LOAD_01,
