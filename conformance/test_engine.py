@@ -185,6 +185,11 @@ def test_pages_may_be_as_large_as_those_of_servers(subject, call):
     subject.agrees(call)
 
 
+@requirement(spec.ENG_04, call=masses(page_sizes=[256], prefix_caching=[False]), share=0.01)
+def test_hundreds_of_large_pages_may_be_held(subject, call):
+    subject.agrees(call)
+
+
 @requirement(spec.ENG_04, call=many_pages(), share=0.03)
 def test_a_request_may_have_many_pages(subject, call):
     subject.agrees(call)

@@ -116,6 +116,10 @@ def page_ids_of(most: int) -> Change:
     return {"slots": slots}
 
 
+def slots_in_16_bits(self: Engine, m: State, table: list[int], start: int, length: int) -> np.ndarray:
+    return Engine.slots(self, m, table, start, length) % 2**16
+
+
 def places_of(most: int) -> Change:
     """A page has so many places, whatever its size."""
 

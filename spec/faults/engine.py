@@ -1240,6 +1240,13 @@ FAULTS: tuple[Fault, ...] = (
         TIRED,
     ),
     _fault(
+        "slots-in-16-bits",
+        "places of all pages together are numbered in 16 bits",
+        spec.ENG_04,
+        {"slots": changes.slots_in_16_bits},
+        TIRED,
+    ),
+    _fault(
         "sixteen-places",
         "tokens past the sixteenth of a page lie over its first ones",
         spec.ENG_04,
