@@ -434,7 +434,7 @@ def test_steps_give_every_id_once_after_preemption(subject, call):
     subject.agrees(call)
 
 
-@requirement(spec.ENG_17, call=large_houses(seen=("outputs", "stream"), **PLAIN), share=0.01)
+@requirement(spec.ENG_17, call=masses(seen=("outputs", "stream")), share=0.01)
 def test_steps_give_every_id_of_very_many_that_run(subject, call):
     subject.agrees(call)
 

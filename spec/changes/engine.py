@@ -1004,9 +1004,9 @@ def last_not_told(self: Engine, m: State, r: Request) -> None:
     Engine.end(self, m, r)
 
 
-def sixteen_told(self: Engine, m: State) -> None:
-    """A step has room for sixteen ids."""
-    m.emitted = m.emitted[:16]
+def told_at_most(most: int) -> Change:
+    """A step has room for so many ids."""
+    return {"after": lambda self, m: m.emitted.__delitem__(slice(most, None))}
 
 
 def told_together(self: Engine, m: State) -> None:

@@ -608,7 +608,8 @@ FAULTS: tuple[Fault, ...] = (
         {"end": changes.last_not_told},
         f"{TINY}/05972ff",
     ),
-    _fault("sixteen-told", "no step gives more than sixteen ids", spec.ENG_17, {"after": changes.sixteen_told}, TIRED),
+    _fault("sixteen-told", "no step gives more than sixteen ids", spec.ENG_17, changes.told_at_most(16), TIRED),
+    _fault("256-told", "no step gives more than 256 ids", spec.ENG_17, changes.told_at_most(256), TIRED),
     _fault("names-of-64", "there are names for 64 requests", spec.ENG_17, changes.names_of(64), "PROPERTIES X8"),
     _fault(
         "nothing-to-do",
