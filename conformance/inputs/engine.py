@@ -254,8 +254,8 @@ def large_pages(script: Script) -> None:
 
 def _of_servers(script: Script, length: int) -> None:
     script.model = lengthy(script.model["family"], script.which)
-    tokens = script.prompt(length, 8)
-    script.add(tokens, 8)
+    tokens = script.prompt(length, 5)
+    script.add(tokens, 5)
     script.between(3)
     common = tokens[: length // 2]
     script.add(script.prompt(len(common) + 3, 4, common), 4)
