@@ -1124,9 +1124,10 @@ def many(script: Script) -> None:
 
 @told("outputs", "steps", drafts=["perfect"])
 def guessed_right(script: Script) -> None:
-    """One request, whose draft is the model."""
+    """One request, perhaps of a long prompt, whose draft is the model."""
     limit = script.pick.one_of(12, 8, 16)
-    script.add(script.prompt(script.pick.size(1, 12), limit), limit)
+    length = script.pick.size(1, 12)
+    script.add(script.prompt(script.pick.one_of(length, 100), limit), limit)
 
 
 @told("outputs", "steps", drafts=["perfect"])

@@ -781,6 +781,15 @@ def draft_out_of_positions(self: Engine, m: State, r: Request, count: int) -> li
     return Engine.guesses(self, m, r, count)
 
 
+def draft_of_64(self: Engine, m: State, r: Request, count: int) -> list[int]:
+    """The draft is fed the last 64 tokens alone."""
+    found: list[int] = []
+    for _ in range(count):
+        row = self.called(m, m.a.draft, [*r.tokens, *found][-64:], {}, guessing=True)[-1]
+        found.append(self.choose(row))
+    return found
+
+
 def never_guesses(self: Engine, m: State, r: Request, n: int) -> int:
     return 0
 
@@ -1388,6 +1397,11 @@ def stamps_the_start(self: Engine, m: State, r: Request) -> None:
 def times_lost(self: Engine, m: State, r: Request) -> None:
     Engine.preempt(self, m, r)
     r.times = [m.clock()] * len(r.times)
+
+
+def of_the_last_32(self: Engine, m: State, r: Request) -> tuple[Any, Any, list[float], Any]:
+    """Only of the last 32 requests is it remembered when their ids came."""
+    return Engine.metrics(self, m, r) if r.id >= len(m.requests) - 32 else (None, None, [], None)
 
 
 def the_last_64_times(self: Engine, m: State, r: Request) -> None:

@@ -1437,6 +1437,20 @@ FAULTS: tuple[Fault, ...] = (
         TIRED,
     ),
     _fault(
+        "draft-of-64-tokens",
+        "the draft is fed no more than the last 64 tokens",
+        spec.ENG_41,
+        {"guesses": changes.draft_of_64},
+        TIRED,
+    ),
+    _fault(
+        "metrics-of-the-last-32",
+        "there are no metrics of any but the last 32 requests",
+        spec.ENG_32,
+        {"metrics": changes.of_the_last_32},
+        TIRED,
+    ),
+    _fault(
         "64-times",
         "the times of all ids but the first and the last 63 are lost",
         spec.ENG_32,
