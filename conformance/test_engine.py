@@ -6,10 +6,12 @@ import numpy as np
 
 from inferspec.conformance.inputs.engine import (
     alike_in_print,
+    as_trained,
     asked_twice,
     budgets,
     cancelling,
     cancelling_again,
+    cancelling_dozens,
     cancelling_in_short_pools,
     cancelling_sharers,
     conversations,
@@ -17,11 +19,13 @@ from inferspec.conformance.inputs.engine import (
     copies_taken,
     crowded_out,
     crowds,
+    dozens_of_guesses,
     empty_prompts,
     failed_prompts,
     failing,
     failing_differently,
     failing_runs,
+    far_beginnings,
     full_houses,
     guessed_again,
     guessed_beside,
@@ -29,23 +33,31 @@ from inferspec.conformance.inputs.engine import (
     guessed_right,
     guesses_asked_for,
     half_computed,
+    high_ends,
+    high_ids,
+    hundreds_of_ids,
     large_houses,
+    large_pages,
     late_arrivals,
     late_queues,
     limits,
     lone,
     long_queues,
     long_requests,
+    long_runs,
     lookalikes,
     many,
     many_before,
     many_pages,
+    masses,
     negative_limits,
+    of_servers,
     of_twins,
     other_beginnings,
     other_vocabularies,
     overwriting,
     overwriting_ends,
+    preempted_again_and_again,
     queued_hits,
     queues,
     queues_of_several,
@@ -97,8 +109,23 @@ def test_as_many_as_may_run_come_out_as_alone(subject, call):
     subject.agrees(call)
 
 
-@requirement(spec.ENG_01, call=large_houses(**PLAIN), share=0.02)
-def test_very_many_that_run_come_out_as_alone(subject, call):
+@requirement(spec.ENG_01, call=masses(), share=0.01)
+def test_hundreds_that_run_come_out_as_alone(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.ENG_01, call=of_servers(), share=0.01)
+def test_pages_chunks_and_prompts_of_servers_do_not_show(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.ENG_01, call=as_trained(), share=0.01)
+def test_layers_and_heads_of_trained_models_do_not_show(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.ENG_01, call=high_ids(), share=0.01)
+def test_ids_past_16_bits_come_out_as_alone(subject, call):
     subject.agrees(call)
 
 
@@ -148,6 +175,16 @@ def test_a_request_may_grow_over_pages_of_any_size(subject, call):
     subject.agrees(call)
 
 
+@requirement(spec.ENG_04, call=large_pages(), share=0.01)
+def test_pages_may_be_as_large_as_those_of_servers(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.ENG_04, call=masses(page_sizes=[256], prefix_caching=[False]), share=0.01)
+def test_hundreds_of_large_pages_may_be_held(subject, call):
+    subject.agrees(call)
+
+
 @requirement(spec.ENG_04, call=many_pages(), share=0.03)
 def test_a_request_may_have_many_pages(subject, call):
     subject.agrees(call)
@@ -160,6 +197,11 @@ def test_preempted_requests_come_out_as_others(subject, call):
 
 @requirement(spec.ENG_05, call=short_pools(**PLAIN), share=0.2)
 def test_preempted_requests_may_find_what_they_had(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.ENG_05, call=preempted_again_and_again(), share=0.01)
+def test_a_request_may_be_preempted_many_times(subject, call):
     subject.agrees(call)
 
 
@@ -178,6 +220,16 @@ def test_pages_behind_other_tokens_are_not_taken_for_the_same(subject, call):
 
 @requirement(spec.ENG_06, call=other_beginnings(), share=0.1)
 def test_pages_far_behind_other_tokens_are_not_taken_for_the_same(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.ENG_06, call=other_beginnings(page_sizes=[32]), share=0.08)
+def test_large_pages_far_behind_other_tokens_are_not_taken_for_the_same(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.ENG_06, call=far_beginnings(), share=0.01)
+def test_dozens_of_pages_behind_other_tokens_are_not_taken_for_the_same(subject, call):
     subject.agrees(call)
 
 
@@ -239,6 +291,11 @@ def test_a_prompt_may_go_on_from_wrong_guesses(subject, call):
     subject.agrees(call)
 
 
+@requirement(spec.ENG_10, call=dozens_of_guesses(), share=0.02)
+def test_dozens_of_wrong_guesses_do_not_show(subject, call):
+    subject.agrees(call)
+
+
 @requirement(spec.ENG_10, call=crowds(drafts=["near", "other"]), share=0.2)
 def test_wrong_guesses_do_not_show(subject, call):
     subject.agrees(call)
@@ -277,6 +334,11 @@ def test_as_many_ids_come_out_where_many_are_asked_for(subject, call):
     subject.agrees(call)
 
 
+@requirement(spec.ENG_13, call=hundreds_of_ids(), share=0.01)
+def test_hundreds_of_ids_come_out_where_they_are_asked_for(subject, call):
+    subject.agrees(call)
+
+
 @requirement(spec.ENG_14, call=stopping(), share=0.2)
 def test_an_end_of_sequence_id_ends_a_request(subject, call):
     subject.agrees(call)
@@ -289,6 +351,11 @@ def test_an_end_of_sequence_id_ends_a_request_among_guesses(subject, call):
 
 @requirement(spec.ENG_14, call=stopping_at_one_of_many(), share=0.06)
 def test_any_of_many_ids_ends_a_request(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.ENG_14, call=high_ends(), share=0.01)
+def test_an_id_past_16_bits_ends_a_request(subject, call):
     subject.agrees(call)
 
 
@@ -362,7 +429,7 @@ def test_steps_give_every_id_once_after_preemption(subject, call):
     subject.agrees(call)
 
 
-@requirement(spec.ENG_17, call=large_houses(seen=("outputs", "stream"), **PLAIN), share=0.01)
+@requirement(spec.ENG_17, call=masses(seen=("outputs", "stream")), share=0.01)
 def test_steps_give_every_id_of_very_many_that_run(subject, call):
     subject.agrees(call)
 
@@ -389,6 +456,16 @@ def test_ids_come_as_they_are_made_after_preemption(subject, call):
 
 @requirement(spec.ENG_19, call=running(), share=0.15)
 def test_run_returns_all_outputs(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.ENG_19, call=long_runs(), share=0.01)
+def test_a_run_serves_hundreds_of_requests(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.ENG_20, call=many_before(), share=0.01)
+def test_every_request_is_finished_where_hundreds_wait(subject, call):
     subject.agrees(call)
 
 
@@ -438,6 +515,11 @@ def test_no_more_requests_run_than_may(subject, call):
 
 @requirement(spec.ENG_21, call=crowds(**PAGES), share=0.2)
 def test_all_pages_come_back(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.ENG_21, call=masses(prefix_caching=[True], **PAGES), share=0.01)
+def test_pages_that_hundreds_share_come_back(subject, call):
     subject.agrees(call)
 
 
@@ -491,6 +573,11 @@ def test_cancelling_leaves_shared_pages_alone(subject, call):
 
 @requirement(spec.ENG_24, call=cancelling_in_short_pools(seen=("pages", "ends")), share=0.1)
 def test_a_preempted_request_that_is_cancelled_has_no_pages(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.ENG_24, call=cancelling_dozens(seen=("pages", "ends")), share=0.01)
+def test_dozens_of_cancelled_requests_give_their_pages_back(subject, call):
     subject.agrees(call)
 
 
@@ -592,6 +679,16 @@ def test_metrics_are_those_of_the_request(subject, call):
 
 @requirement(spec.ENG_32, call=timed_in_short_pools(), share=0.3)
 def test_metrics_of_preempted_requests_are_theirs(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.ENG_32, call=hundreds_of_ids(seen=("outputs", "metrics"), metrics=["told"]), share=0.01)
+def test_metrics_of_hundreds_of_ids_are_those_of_the_request(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.ENG_32, call=large_houses(seen=("outputs", "metrics"), metrics=["told"], **PLAIN), share=0.01)
+def test_metrics_of_very_many_requests_are_theirs(subject, call):
     subject.agrees(call)
 
 

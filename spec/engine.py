@@ -371,8 +371,8 @@ CONTRACT = Contract(
     operations=(Engine,),
     envelope={
         "models": ("qwen3", "llama"),
-        "page_sizes": (1, 2, 3, 8, 16),
-        "chunks": (64, 1, 3, 7),
+        "page_sizes": (1, 2, 3, 8, 16, 32, 64, 256),
+        "chunks": (64, 1, 3, 7, 20, 512, 2048),
         "prefix_caching": (True, False),
         "drafts": ("none", "near", "perfect", "other"),
         "logits": ("untold", "told"),

@@ -16,8 +16,12 @@ import numpy as np
 
 from inferspec.spec.contract import Arguments
 
-DURATIONS = (1.0, 2.5, 0.75, 4.0)
-"""Seconds from one step to the next: no two gaps of a few steps are alike, and all sums are exact."""
+BEGIN = 2.0**14
+"""What a clock shows at first, in seconds: some hours, as that of a machine does."""
+
+DURATIONS = (1 + 2**-12, 2.5, 0.75 + 2**-11, 4.0)
+"""Seconds from one step to the next: no two gaps of a few steps are alike, all sums are exact in float64, and neither in
+float32 nor in milliseconds."""
 
 COMPUTING = 0.25
 """Seconds that a use of the model takes, where a story watches them."""
@@ -30,7 +34,7 @@ class Clock:
     """Seconds that the story sets, or (`ticking`) that every reading adds one to."""
 
     def __init__(self, ticking: bool) -> None:
-        self.now, self.ticking = 100.0, ticking
+        self.now, self.ticking = BEGIN, ticking
 
     def __call__(self) -> float:
         self.now += self.ticking

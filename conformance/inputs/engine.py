@@ -9,22 +9,34 @@ import numpy as np
 
 from inferspec.conformance.calls import Call
 from inferspec.conformance.inputs.engine_models import (
+    NARROW,
+    TRAINED,
     WIDE,
+    counting,
+    high,
     is_clear,
+    lengthy,
     model,
     near,
     of_positions,
     other,
     stands_out,
+    trained,
     twin,
     wide,
 )
-from inferspec.conformance.strategies import Calls, Pick, calls
+from inferspec.conformance.strategies import Calls, Pick
 from inferspec.spec.engine import alone
 from inferspec.spec.engine_model import forward, pages_of
 
 TRIES, OF_ONE_LENGTH = 2000, 400
 """Prompts that are drawn until one is clear, and how many of them before longer ones are drawn."""
+
+SMALL = {"page_sizes": [1, 2, 3, 8, 16], "chunks": [64, 1, 3, 7]}
+"""Pages and chunks at which a few tokens make several; those of stories that ask for no others."""
+
+COMMON_PAGES, COMMON_CHUNKS = [16, 32, 64, 256], [512, 2048]
+"""Those of servers."""
 
 Ids = tuple[int, ...]
 
@@ -156,9 +168,14 @@ def told(*seen: str, **asked: Any) -> Callable[[Callable[[Script], Any]], Calls]
             return script.call() if number is None else (script.call(), number)
 
         build.__doc__ = write.__doc__
-        return Calls(build, asked)
+        return Calls(build, {**SMALL, **asked})
 
     return decorate
+
+
+def calls(build: Callable[..., Any]) -> Calls:
+    """Make a function of a `Pick` the inputs of tests, with small pages and chunks."""
+    return Calls(build, SMALL)
 
 
 PLAIN = {"drafts": ["none"]}
@@ -205,6 +222,59 @@ def large_houses(script: Script) -> None:
         script.add(*asked[script.random.integers(len(asked))])
 
 
+@told(page_sizes=[1], chunks=[2048], **PLAIN)
+def masses(script: Script) -> None:
+    """Hundreds of requests that run at once, of few kinds, and begin as one does that came before them."""
+    pick = script.pick
+    script.model = lengthy(script.model["family"], script.which)
+    start = script.ids(2)
+    asked = [(script.prompt(length, limit, start), limit) for length, limit in ((3, 2), (4, 4), (3, 3), (5, 2))]
+    script.add(*asked[0])
+    script.do("step")
+    script.max_requests = pick.one_of(262, 70, 134)
+    for _ in range(script.max_requests - 1):
+        script.add(*asked[script.random.integers(len(asked))])
+    if script.caching:
+        # Enough for all prompts and an id of each: then those who go on need the pages of those who have ended.
+        prompts = [len(tokens) for tokens, _ in script.asked.values()]
+        script.pages = sum(prompts) - len(start) * (len(prompts) - 1) + len(prompts) + 20
+
+
+@told(page_sizes=COMMON_PAGES, chunks=COMMON_CHUNKS, **PLAIN)
+def of_servers(script: Script) -> None:
+    """Chunks and pages of servers, a prompt of hundreds of tokens or a thousand, and one that begins as it does."""
+    _of_servers(script, script.pick.one_of(1150, 512, 600))
+
+
+@told(page_sizes=[64, 256], chunks=COMMON_CHUNKS, **PLAIN)
+def large_pages(script: Script) -> None:
+    """Pages of servers, a prompt that fills one and more, and one that begins as it does."""
+    _of_servers(script, script.size + script.pick.one_of(40, 0, 7))
+
+
+def _of_servers(script: Script, length: int) -> None:
+    script.model = lengthy(script.model["family"], script.which)
+    tokens = script.prompt(length, 5)
+    script.add(tokens, 5)
+    script.between(3)
+    common = tokens[: length // 2]
+    script.add(script.prompt(len(common) + 3, 4, common), 4)
+
+
+@told(**PLAIN)
+def as_trained(script: Script) -> None:
+    """Requests of a model that has as many layers, and heads as many and as large, as trained ones."""
+    script.model = trained(script.model["family"], script.pick.one_of(*range(len(TRAINED))))
+    script.requests(2, 3)
+
+
+@told(**PLAIN)
+def high_ids(script: Script) -> None:
+    """A request that gives ids past 16 bits."""
+    script.model = high(script.model["family"])
+    script.add(script.prompt(script.pick.size(1, 5), 5), 5)
+
+
 @told()
 def lone(script: Script) -> None:
     """One request."""
@@ -223,11 +293,21 @@ def long_requests(script: Script) -> None:
         script.add(script.prompt(pick.size(1, 9), 4), 4)
 
 
+@told(page_sizes=[3, 16, 8], **PLAIN)
+def hundreds_of_ids(script: Script) -> None:
+    """A request that gives hundreds of ids."""
+    pick = script.pick
+    script.model = counting(script.model["family"], script.which)
+    limit = pick.one_of(270, 70, 135)
+    script.add(script.prompt(pick.size(2, 9), limit), limit)
+
+
 @told(page_sizes=[1], chunks=[64, 7], **PLAIN)
 def many_pages(script: Script) -> None:
     """A request of more pages than a byte can number; perhaps another beside it."""
     pick = script.pick
-    length, limit = pick.one_of((400, 4), (300, 12), (350, 6))
+    script.model = lengthy(script.model["family"], script.which)
+    length, limit = pick.one_of((530, 8), (300, 12), (350, 6))
     script.add(script.prompt(length, limit), limit)
     if pick.one_of(False, True):
         script.add(script.prompt(pick.size(1, 9), 4), 4)
@@ -253,6 +333,20 @@ def _outgrow(script: Script, stops: bool = False) -> None:
         if pick.one_of(False, True):
             script.between()
     script.shorten(pick.size(0, 2))
+
+
+@told(page_sizes=[1], chunks=[64], priorities=[True], **PLAIN)
+def preempted_again_and_again(script: Script) -> None:
+    """A request that has to give way a dozen times: to ones of a larger priority that come one by one and need all pages."""
+    pick = script.pick
+    script.model = lengthy(script.model["family"], script.which)
+    script.pages, script.max_requests, most = 28, 2, 24
+    script.add(script.prompt(1, most), most)
+    for number in range(12):
+        length = most - 2 * number + pick.one_of(0, 1, -1)
+        limit = script.pages - max(length, 1) + 1
+        script.add(script.prompt(length, limit), limit, priority=1)
+        script.do("step", times=limit + 1)
 
 
 @told()
@@ -346,14 +440,25 @@ def other_beginnings(script: Script) -> None:
         script.do("step", times=50)
 
 
+@told(prefix_caching=[True], page_sizes=[1, 2], **PLAIN)
+def far_beginnings(script: Script) -> None:
+    """Dozens of the same pages before one page and behind it; then most of them, and then all, around another."""
+    pick, size = script.pick, script.size
+    one, other = script.ids(size), script.ids(size)
+    head, tail = (script.ids(size * pages) for pages in (pick.one_of(40, 0, 66), pick.one_of(40, 66, 20)))
+    for start in ((*head, *one, *tail), (*head, *other, *tail[: -size * 16]), (*head, *other, *tail)):
+        script.add(script.prompt(len(start) + 1, 5, start), 5)
+        script.do("step", times=20)
+
+
 @told(prefix_caching=[True], page_sizes=[1, 2, 3], **PLAIN)
 def wide_vocabularies(script: Script) -> None:
     """Prompts whose ids are alike in their low bits, in a vocabulary past what 16 bits hold."""
     pick = script.pick
     script.model = wide(script.model["family"])
     start, place = list(script.ids(script.size * 2)), pick.size(0, script.size * 2 - 1)
-    start[place] %= WIDE - 2**16
-    for more in (0, pick.one_of(2**16, 2**8, 2**15)):
+    start[place] %= WIDE - NARROW
+    for more in (0, pick.one_of(NARROW, 2**8, 2**15)):
         start[place] += more
         script.add(script.prompt(len(start) + 1, 3, tuple(start)), 3)
         script.do("step", times=40)
@@ -486,6 +591,17 @@ def guesses_asked_for(script: Script) -> None:
     script.add(script.prompt(len(tokens) + pick.size(1, 3), 3, tokens), 3)
 
 
+@told(drafts=["near", "other"])
+def dozens_of_guesses(script: Script) -> None:
+    """A request that a draft makes more than a dozen guesses at a time for, and one whose prompt is beside it."""
+    pick = script.pick
+    script.guesses = pick.one_of(17, 9, 33)
+    limit = script.guesses + 5
+    script.add(script.prompt(pick.size(1, 8), limit), limit)
+    script.between(3)
+    script.add(script.prompt(pick.size(8, 20), 4), 4)
+
+
 @told("outputs", "stream")
 def limits(script: Script) -> None:
     """Requests that ask for few ids, or none."""
@@ -541,7 +657,7 @@ def stopping_in_short_pools(script: Script) -> None:
 
 @told("outputs", "stream", "ends", "pages", stops=[True])
 def stopping_at_one_of_many(script: Script) -> None:
-    """A request that any of many ids would end; the one that comes is the first or the last of them, and may be 0."""
+    """A request that any of dozens of ids would end; the one that comes is the first or the last of them, and may be 0."""
     pick = script.pick
     limit, length, zero = pick.one_of(4, 6), pick.size(2, 12), pick.one_of(True, False)
     for _ in range(OF_ONE_LENGTH):
@@ -550,8 +666,23 @@ def stopping_at_one_of_many(script: Script) -> None:
         if not zero or 0 in ids:
             break
     stop = 0 if zero else ids[pick.size(0, limit - 1)]
-    unused = tuple(x for x in range(1, script.vocabulary) if x not in ids)[: pick.one_of(7, 0, 3)]
+    unused = tuple(x for x in range(1, script.vocabulary) if x not in ids)[: pick.one_of(40, 0, 17, 3)]
     script.add(tokens, limit, eos=pick.one_of((*unused, stop), (stop, *unused)))
+
+
+@told("outputs", "ends", stops=[True], **PLAIN)
+def high_ends(script: Script) -> None:
+    """A request that an id past 16 bits ends, and not one that is alike in its low bits to another that comes before."""
+    limit, length = 5, script.pick.size(1, 5)
+    script.model = high(script.model["family"])
+    for _ in range(OF_ONE_LENGTH):
+        tokens = script.prompt(length, limit)
+        ids = script.way(tokens, limit)
+        past = [i for i in range(limit) if ids[i] >= NARROW and ids[i] not in ids[:i]]
+        if len(past) > 1:
+            break
+    alike = {x - less for x in ids if x >= NARROW for less in (NARROW, 2**8)} - set(ids)
+    script.add(tokens, limit, eos=(*sorted(alike), ids[past[-1]]))
 
 
 @told("order", "outputs", priorities=[True], **PLAIN)
@@ -568,11 +699,12 @@ def late_queues(script: Script) -> None:
 
 @told("order", "outputs", priorities=[True], **PLAIN)
 def queues(script: Script) -> None:
-    """Requests of different priorities that are served one at a time."""
+    """Requests of different priorities, small ones or some of many digits, that are served one at a time."""
     script.max_requests = 1
+    ranks = script.pick.one_of((0, 1, 2, -1, 0), (9, 10, -30, 200, 100), (2**24, 2**24 + 1, -300, 2**24 + 1, 2**24))
     for _ in range(script.pick.size(2, 5)):
         limit = script.pick.one_of(2, 1, 3)
-        script.add(script.prompt(script.pick.size(1, 5), limit), limit, priority=script.pick.one_of(0, 1, 2, -1, 0))
+        script.add(script.prompt(script.pick.size(1, 5), limit), limit, priority=script.pick.one_of(*ranks))
 
 
 @told("outputs", "steps", priorities=[True], chunks=[64], **PLAIN)
@@ -623,10 +755,11 @@ def queued_hits(script: Script) -> None:
 
 @told("outputs", "ends", **PLAIN)
 def many_before(script: Script) -> None:
-    """Hundreds of requests that ask for no ids, or for one where all ask for some, and two that ask for some."""
-    tokens, limit = script.prompt(1, 1), script.pick.count("zero_max_tokens", 0)
-    for _ in range(script.pick.one_of(70, 140, 270)):
-        script.add(tokens, limit)
+    """Hundreds of requests that ask for one id, some of them for none, and two that ask for more."""
+    script.max_requests = script.pick.one_of(2, 8, 1)
+    tokens, none = script.prompt(1, 1), script.pick.count("zero_max_tokens", 0)
+    for number in range(script.pick.one_of(300, 70, 140)):
+        script.add(tokens, 1 if number % 8 else none)
     for _ in range(2):
         script.add(script.prompt(script.pick.size(1, 4), 3), 3)
     script.pages = 16
@@ -634,10 +767,12 @@ def many_before(script: Script) -> None:
 
 @told("order", "outputs", priorities=[True], **PLAIN)
 def long_queues(script: Script) -> None:
-    """More than ten requests that are served one at a time."""
+    """More than ten requests, or more than a hundred, that are served one at a time."""
     script.max_requests = 1
-    for _ in range(script.pick.size(11, 13)):
-        script.add(script.prompt(script.pick.size(1, 3), 1), 1, priority=script.pick.one_of(0, 0, 0, 1))
+    prompts = [script.prompt(length, 1) for length in (1, 2, 3, 2)]
+    for _ in range(script.pick.one_of(130, 13, 11)):
+        kind, rank = (int(x) for x in script.random.integers(4, size=2))
+        script.add(prompts[kind], 1, priority=int(rank == 3))
 
 
 @told(priorities=[True])
@@ -684,6 +819,18 @@ def cancelling_in_short_pools(script: Script) -> None:
     script.between(1)
     script.add(script.prompt(pick.size(1, 3), 4), 4)
     script.shorten(pick.one_of(0, 0, 1))
+
+
+@told("outputs", "cancelled", "pages", "ends", **PLAIN)
+def cancelling_dozens(script: Script) -> None:
+    """Dozens of requests that are cancelled when they have begun, and one that is not."""
+    pick, limit = script.pick, 4
+    prompts = [script.prompt(length, limit) for length in (5, 1, 9)]
+    for _ in range(pick.one_of(20, 40)):
+        number = script.add(prompts[script.random.integers(len(prompts))], limit)
+        script.do("step")
+        script.do("cancel", request=number)
+    script.add(prompts[0], limit)
 
 
 @told("outputs", "pages", "ends", **PLAIN)
@@ -854,6 +1001,17 @@ def ticking(script: Script) -> None:
         script.do("run")
 
 
+@told("outputs", "ends", **PLAIN)
+def long_runs(script: Script) -> None:
+    """Hundreds of requests that one run serves, one at a time."""
+    script.max_requests = 1
+    tokens = script.prompt(1, 1)
+    for _ in range(script.pick.one_of(270, 70, 140)):
+        script.add(tokens, 1)
+    script.do("run")
+    script.pages = 16
+
+
 @told("outputs", "ends")
 def running(script: Script) -> None:
     """Requests that are run to their end, some of them begun or finished before, and more after that; perhaps there is a
@@ -946,10 +1104,12 @@ def asked_twice(script: Script) -> None:
         script.do("step", times=len(tokens) + 4)
 
 
-@told("outputs", "steps", prefix_caching=[False], chunks=[1, 3, 7], **PLAIN)
+@told("outputs", "steps", prefix_caching=[False], chunks=[1, 3, 7, 20, 64], **PLAIN)
 def budgets(script: Script) -> None:
-    """Requests that all come at once and have nothing in common."""
+    """Requests that all come at once and have nothing in common; where a step may compute much, a prompt of more."""
     script.max_requests = script.pick.one_of(8, 3, 2)
+    if script.chunk > 7:
+        script.add(script.prompt(script.chunk + script.pick.size(1, 6), 2), 2)
     for _ in range(script.pick.size(1, 4)):
         script.add(script.prompt(script.length(), 2), 2)
 
@@ -964,9 +1124,10 @@ def many(script: Script) -> None:
 
 @told("outputs", "steps", drafts=["perfect"])
 def guessed_right(script: Script) -> None:
-    """One request, whose draft is the model."""
+    """One request, perhaps of a long prompt, whose draft is the model."""
     limit = script.pick.one_of(12, 8, 16)
-    script.add(script.prompt(script.pick.size(1, 12), limit), limit)
+    length = script.pick.size(1, 12)
+    script.add(script.prompt(script.pick.one_of(length, 100), limit), limit)
 
 
 @told("outputs", "steps", drafts=["perfect"])

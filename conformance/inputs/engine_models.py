@@ -33,8 +33,23 @@ SIZES: tuple[dict[str, int], ...] = (
     {"num_attention_heads": 2, "num_key_value_heads": 2, "head_dim": 10, "hidden_size": 18, "vocab_size": 53},
 )
 
-WIDE = 65551
-"""A vocabulary past what 16 bits hold."""
+TRAINED: tuple[dict[str, int], ...] = (
+    {"num_attention_heads": 16, "num_key_value_heads": 8, "head_dim": 64, "hidden_size": 20, "vocab_size": 61},
+    {"num_attention_heads": 8, "num_key_value_heads": 8, "head_dim": 128, "hidden_size": 22, "vocab_size": 47},
+)
+"""Heads as many and as large as those of trained models."""
+
+LAYERS = 12
+"""More layers than a digit counts."""
+
+POSITIONS = 4096
+"""As many as prompts of servers take."""
+
+CALM = 0.01
+"""What layers add in a model that counts, as a part of what they add in others."""
+
+WIDE, NARROW = 65551, 2**16
+"""A vocabulary past what 16 bits hold, and how many ids these hold."""
 
 KINDS = {"qwen3": QWEN3, "llama": LLAMA}
 
@@ -51,7 +66,7 @@ def model(
     kind = KINDS[family]
     random = np.random.default_rng([which, layers, salt, len(family)])
     config = {
-        **SIZES[which if sizes is None else sizes],
+        **(*SIZES, *TRAINED)[which if sizes is None else sizes],
         "vocab_size": vocabulary or SIZES[which]["vocab_size"],
         "model_type": kind.model_type,
         "num_hidden_layers": layers,
@@ -80,6 +95,38 @@ def other(family: str, which: int) -> Model:
 def wide(family: str) -> Model:
     """A small model of a large vocabulary."""
     return model(family, 2, 1, vocabulary=WIDE)
+
+
+@functools.cache
+def high(family: str) -> Model:
+    """A small model that chooses the ids past 16 bits more often than others."""
+    of = wide(family)
+    factors = np.where(np.arange(WIDE) < NARROW, np.float32(0.5), np.float32(3))
+    return {**of, "weights": {**of["weights"], "lm_head.weight": of["weights"]["lm_head.weight"] * factors[:, None]}}
+
+
+def trained(family: str, which: int) -> Model:
+    """As many layers, and heads as large and as many, as trained models have."""
+    return model(family, which, LAYERS, sizes=len(SIZES) + which)
+
+
+@functools.cache
+def counting(family: str, which: int) -> Model:
+    """A model that gives the id after the last one, and then the next: all of hundreds are clear."""
+    of = lengthy(family, which)
+    weights = {
+        name: x * np.float32(CALM) if name.endswith(("o_proj.weight", "down_proj.weight")) else x
+        for name, x in of["weights"].items()
+    }
+    ids = weights["model.embed_tokens.weight"]
+    head = np.roll(ids / np.linalg.norm(ids, axis=1, keepdims=True), 1, axis=0)
+    norm = np.ones_like(weights["model.norm.weight"])
+    return {**of, "weights": {**weights, "model.norm.weight": norm, "lm_head.weight": head}}
+
+
+def lengthy(family: str, which: int) -> Model:
+    """A model of one layer for prompts of servers."""
+    return of_positions(model(family, which, 1), POSITIONS)
 
 
 def twin(of: Model, which: int) -> Model:

@@ -55,22 +55,115 @@ def rows(most: int) -> Change:
     return {"step": step}
 
 
-def the_last_128(self: Engine, tokens: list[int]) -> list[int]:
+def tokens_of_512(self: Engine, m: State) -> list[tuple[int, int]]:
+    """A step has room for 512 tokens; rows that end behind them read what is at its beginning."""
+    m.emitted = []
+    self.admit(m)
+    rows, end = _computed(self, m), 0
+    for r, n, logits, guesses in rows:
+        fits = end == 0 or end + len(logits) <= 512
+        end += len(logits)
+        self.settle(m, r, n, logits if fits else np.repeat(rows[0][2][:1], len(logits), 0), guesses)
+    return list(m.emitted)
+
+
+def tiles_of_256(self: Engine, m: State, r: Request, n: int, guesses: list[int]) -> np.ndarray:
+    """Of more than 256 tokens that a row has in a step only the last 256 are seen by each other."""
+    logits = Engine.feed(self, m, r, n, guesses)
+    if n <= 256:
+        return logits
+    last = [*r.tokens[r.computed + n - 256 : r.computed + n], *guesses]
+    return np.concatenate([logits[: -len(last)], forward(m.a.model, last, {})])
+
+
+def the_last(most: int) -> Change:
     """A long prompt is cut at its front."""
-    return list(tokens[-128:])
+    return {"kept": lambda self, tokens: list(tokens[-most:])}
 
 
-def at_most_32(self: Engine, r: Request) -> int:
-    return int(min(r.limit, 32))
+def at_most_ids(most: int) -> Change:
+    return {"most": lambda self, r: int(min(r.limit, most))}
 
 
-def table_of_64(self: Engine, m: State, r: Request) -> list[int]:
-    """A row of the block table has 64 entries; those of later pages are over the first ones."""
-    return [r.table[i % 64] for i in range(len(r.table))]
+def limit_in_a_byte(self: Engine, r: Request) -> int:
+    return int(r.limit % 256 or 256)
 
 
-def pages_in_a_byte(self: Engine, m: State, table: list[int], start: int, length: int) -> np.ndarray:
-    return Engine.slots(self, m, [page % 256 for page in table], start, length)
+def table_of(most: int) -> Change:
+    """A row of the block table has so many entries; those of later pages are over the first ones."""
+    return {"table": lambda self, m, r: [r.table[i % most] for i in range(len(r.table))]}
+
+
+def window_of_512(self: Engine, m: State, r: Request) -> Memory:
+    """Of what is behind the last 512 tokens nothing but zeros is read."""
+    return {
+        layer: tuple(np.where(np.arange(x.shape[3])[:, None] < x.shape[3] - 512, 0, x) for x in pair)
+        for layer, pair in Engine.read(self, m, r).items()
+    }
+
+
+def positions_of_512(self: Engine, m: State, r: Request) -> int:
+    """Positions begin anew after 512."""
+    return int(r.computed % 512)
+
+
+def page_ids_of(most: int) -> Change:
+    """There are so many page ids, which begin anew."""
+
+    def slots(self: Engine, m: State, table: list[int], start: int, length: int) -> np.ndarray:
+        return Engine.slots(self, m, [page % most for page in table], start, length)
+
+    return {"slots": slots}
+
+
+def slots_in_16_bits(self: Engine, m: State, table: list[int], start: int, length: int) -> np.ndarray:
+    return Engine.slots(self, m, table, start, length) % 2**16
+
+
+def places_of(most: int) -> Change:
+    """A page has so many places, whatever its size."""
+
+    def slots(self: Engine, m: State, table: list[int], start: int, length: int) -> np.ndarray:
+        size = m.a.page_size
+        places = [table[p // size] * size + p % size % most for p in range(start, start + length)]
+        return np.array(places, np.int64)
+
+    return {"slots": slots}
+
+
+def layers_of_8(self: Engine, a: Arguments, clock: Callable[[], float]) -> State:
+    """There are pages for eight layers, which those behind them write into too."""
+    m = Engine.fresh(self, a, clock)
+    for kept in (m.keys, m.values):
+        kept[:] = [kept[i % 8] for i in range(len(kept))]
+    return m
+
+
+def heads_of_4(self: Engine, m: State, r: Request) -> Memory:
+    """Of what is read there are four heads, which begin anew."""
+    memory = Engine.read(self, m, r)
+    return {
+        layer: tuple(x[:, :, [head % 4 for head in range(x.shape[2])]] for x in pair) for layer, pair in memory.items()
+    }
+
+
+def features_of_32(self: Engine, m: State, r: Request) -> Memory:
+    """Of a head so many features are read."""
+    memory = Engine.read(self, m, r)
+    return {layer: tuple(np.where(np.arange(x.shape[4]) < 32, x, 0) for x in pair) for layer, pair in memory.items()}
+
+
+def chosen_in_16_bits(self: Engine, row: np.ndarray) -> int:
+    return int(row[: 2**16].argmax())
+
+
+def ends_in_16_bits(self: Engine, r: Request, token: int) -> bool:
+    return token % 2**16 in [x % 2**16 for x in r.eos]
+
+
+def ends_below_16_bits(self: Engine, r: Request, token: int) -> bool:
+    """The ids that end a request are in a table of so many."""
+    return token < 2**16 and token in r.eos
 
 
 def one_token_short(self: Engine, m: State, r: Request) -> int:
@@ -171,6 +264,17 @@ def budget_for_each(self: Engine, m: State, r: Request, left: int) -> int:
     return Engine.share_of(self, m, r, m.a.max_prefill_tokens)
 
 
+def budget_in_sixteens(self: Engine, m: State, r: Request, left: int) -> int:
+    """What a step may compute is rounded up to whole tiles of sixteen."""
+    return Engine.share_of(self, m, r, -(-left // 16) * 16 if left > 16 else left)
+
+
+def budget_of_small_steps(self: Engine, m: State, r: Request, left: int) -> int:
+    """A prompt of less than 128 tokens is not cut, unless a step may compute very few."""
+    small = m.a.max_prefill_tokens < 16 or len(r.tokens) > 128
+    return Engine.share_of(self, m, r, left if small else len(r.tokens))
+
+
 def prompts_at_once(self: Engine, m: State, r: Request, left: int) -> int:
     return len(r.tokens) - r.computed
 
@@ -245,6 +349,15 @@ def starts_in_its_old_pages(self: Engine, m: State, r: Request, hits: list[int])
         for page in table[len(hits) :]:
             self.share(m, page)
         r.table, r.computed = [*hits, *table[len(hits) :]], computed
+
+
+def eight_times(self: Engine, m: State, r: Request) -> None:
+    """Who is preempted for the ninth time is given up."""
+    Engine.preempt(self, m, r)
+    r.preempted = r.__dict__.get("preempted", 0) + 1
+    if r.preempted > 8:
+        m.waiting.remove(r)
+        r.finished = True
 
 
 def eos_lost(self: Engine, m: State, r: Request) -> None:
@@ -323,8 +436,49 @@ def to_base_31(page: list[int]) -> int:
     return functools.reduce(lambda value, token: value * 31 + token, page, 0)
 
 
+def first_sixteen(page: list[int]) -> tuple[int, ...]:
+    return tuple(page[:16])
+
+
+def last_sixteen(page: list[int]) -> tuple[int, ...]:
+    return tuple(page[-16:])
+
+
 def last_four(page: list[int]) -> tuple[int, ...]:
     return tuple(page[-4:])
+
+
+def sixteen_pages(self: Engine, m: State, tokens: list[int], index: int) -> Any:
+    """A page is known by the tokens of sixteen pages that end with it."""
+    size = m.a.page_size
+    return index, tuple(tokens[max(index - 15, 0) * size : (index + 1) * size])
+
+
+def beginning_and_page(self: Engine, m: State, tokens: list[int], index: int) -> Any:
+    """A page is known by its own tokens and the 32 that a prompt begins with."""
+    return index, tuple(tokens[:32]), page_alone(self, m, tokens, index)
+
+
+def sixteen_hits(self: Engine, m: State, r: Request, hits: list[int]) -> None:
+    """A request's table has sixteen entries for pages that are hit, which begin anew."""
+    Engine.start(self, m, r, hits)
+    r.hit = [hits[i % 16] for i in range(len(hits))]
+
+
+def behind_sixteen_hits(self: Engine, m: State, r: Request) -> list[int]:
+    found = r.__dict__.get("hit", [])
+    return [*found, *r.table[len(found) :]] if len(r.table) >= len(found) else list(r.table)
+
+
+def owners_in_a_byte(self: Engine, m: State, page: int) -> None:
+    Engine.share(self, m, page)
+    m.owners[page] %= 256
+
+
+def owners_of_seven(self: Engine, m: State, page: int) -> None:
+    """Owners are counted in three bits, and no further."""
+    Engine.share(self, m, page)
+    m.owners[page] = min(m.owners[page], 7)
 
 
 def any_order(self: Engine, m: State, tokens: list[int], index: int) -> Any:
@@ -471,6 +625,12 @@ def no_hits(self: Engine, m: State, r: Request) -> list[int]:
 
 def all_right(self: Engine, chosen: list[int], guesses: list[int]) -> int:
     return len(guesses)
+
+
+def eight_looked_at(self: Engine, chosen: list[int], guesses: list[int]) -> int:
+    """Guesses behind the eighth are taken for right where those before are."""
+    right = Engine.agreeing(self, chosen, guesses[:8])
+    return len(guesses) if right == 8 else right
 
 
 def right_in_any_place(self: Engine, chosen: list[int], guesses: list[int]) -> int:
@@ -621,6 +781,15 @@ def draft_out_of_positions(self: Engine, m: State, r: Request, count: int) -> li
     return Engine.guesses(self, m, r, count)
 
 
+def draft_of_64(self: Engine, m: State, r: Request, count: int) -> list[int]:
+    """The draft is fed the last 64 tokens alone."""
+    found: list[int] = []
+    for _ in range(count):
+        row = self.called(m, m.a.draft, [*r.tokens, *found][-64:], {}, guessing=True)[-1]
+        found.append(self.choose(row))
+    return found
+
+
 def never_guesses(self: Engine, m: State, r: Request, n: int) -> int:
     return 0
 
@@ -644,8 +813,8 @@ def first_of_them(self: Engine, r: Request, token: int) -> bool:
     return token in r.eos[:1]
 
 
-def first_four(self: Engine, r: Request, token: int) -> bool:
-    return token in r.eos[:4]
+def first_ends(most: int) -> Change:
+    return {"stops": lambda self, r, token: token in r.eos[:most]}
 
 
 def zero_is_none(self: Engine, r: Request, token: int) -> bool:
@@ -700,6 +869,25 @@ def lost_at_first(self: Engine, m: State, r: Request) -> None:
 
 def by_arrival(self: Engine, r: Request) -> Any:
     return r.id
+
+
+def rank_in_a_byte(self: Engine, r: Request) -> Any:
+    """Priorities are numbers of eight bits with a sign."""
+    return -((r.priority + 128) % 256 - 128), r.id
+
+
+def rank_in_float32(self: Engine, r: Request) -> Any:
+    return -float(np.float32(r.priority)), r.id
+
+
+def ranks_from_0_to_3(self: Engine, r: Request) -> Any:
+    """There are four queues."""
+    return -min(max(r.priority, 0), 3), r.id
+
+
+def rank_and_arrival_in_one(self: Engine, r: Request) -> Any:
+    """Who came first is told by what is below a hundred."""
+    return r.id - 100 * r.priority
 
 
 def smaller_first(self: Engine, r: Request) -> Any:
@@ -772,13 +960,50 @@ def name_of_the_first(self: Engine, m: State, r: Request) -> int:
     return int(m.running[0].id)
 
 
-def names_of_64(self: Engine, m: State, tokens: list[int], limit: int, priority: int, eos: Any) -> int:
-    name = Engine.add(self, m, tokens, limit, priority, eos)
-    if name >= 64:
-        r = m.requests.pop(name)
-        r.id = name % 64
-        m.requests[r.id] = r
-    return name % 64
+def names_of(most: int) -> Change:
+    """There are so many names, which begin anew."""
+
+    def add(self: Engine, m: State, tokens: list[int], limit: int, priority: int, eos: Any) -> int:
+        name = Engine.add(self, m, tokens, limit, priority, eos)
+        if name >= most:
+            r = m.requests.pop(name)
+            r.id = name % most
+            m.requests[r.id] = r
+        return name % most
+
+    return {"add": add}
+
+
+def queue_of_128(self: Engine, m: State, r: Request) -> None:
+    """The queue has 128 places; who is the last of more falls out."""
+    Engine.queue(self, m, r)
+    del m.waiting[128:]
+
+
+def patience_of_128(self: Engine, m: State) -> None:
+    """Who waits for more than 128 steps is given up."""
+    for r in list(m.waiting):
+        r.waited = r.__dict__.get("waited", 0) + 1
+        if r.waited > 128:
+            m.waiting.remove(r)
+            r.finished = True
+    Engine.admit(self, m)
+
+
+def the_last_256_ended(self: Engine, m: State, r: Request) -> None:
+    """Of what is over only the last 256 requests are remembered."""
+    Engine.end(self, m, r)
+    ended = m.__dict__.setdefault("ended", [])
+    ended.append(r)
+    if len(ended) > 256:
+        ended.pop(0).out = []
+
+
+def runs_of_256_steps(self: Engine, m: State) -> dict[int, list[int]]:
+    for _ in range(256):
+        if self.unfinished(m):
+            self.step(m)
+    return {r.id: list(r.out) for r in m.requests.values() if not r.cancelled}
 
 
 def last_not_told(self: Engine, m: State, r: Request) -> None:
@@ -788,9 +1013,9 @@ def last_not_told(self: Engine, m: State, r: Request) -> None:
     Engine.end(self, m, r)
 
 
-def sixteen_told(self: Engine, m: State) -> None:
-    """A step has room for sixteen ids."""
-    m.emitted = m.emitted[:16]
+def told_at_most(most: int) -> Change:
+    """A step has room for so many ids."""
+    return {"after": lambda self, m: m.emitted.__delitem__(slice(most, None))}
 
 
 def told_together(self: Engine, m: State) -> None:
@@ -886,6 +1111,12 @@ def pages_kept(self: Engine, m: State, name: int) -> None:
 def prompt_pages_kept(self: Engine, m: State, name: int) -> None:
     """Only a request that generates gives its pages back."""
     (Engine.cancel if self.known(m, name).out else pages_kept)(self, m, name)
+
+
+def eight_cancelled(self: Engine, m: State, name: int) -> None:
+    """A list of cancelled requests has eight places; the pages of those behind are never given back."""
+    m.cancelled = m.__dict__.get("cancelled", 0) + 1
+    (Engine.cancel if m.cancelled <= 8 else pages_kept)(self, m, name)
 
 
 def waiting_alone(self: Engine, m: State, name: int) -> None:
@@ -1166,6 +1397,26 @@ def stamps_the_start(self: Engine, m: State, r: Request) -> None:
 def times_lost(self: Engine, m: State, r: Request) -> None:
     Engine.preempt(self, m, r)
     r.times = [m.clock()] * len(r.times)
+
+
+def of_the_last_32(self: Engine, m: State, r: Request) -> tuple[Any, Any, list[float], Any]:
+    """Only of the last 32 requests is it remembered when their ids came."""
+    return Engine.metrics(self, m, r) if r.id >= len(m.requests) - 32 else (None, None, [], None)
+
+
+def the_last_64_times(self: Engine, m: State, r: Request) -> None:
+    """Times are kept in a ring behind the first one."""
+    Engine.stamp(self, m, r)
+    if len(r.times) > 64:
+        r.times.pop(1)
+
+
+def times_in_float32(self: Engine, m: State, r: Request) -> None:
+    r.times.append(float(np.float32(m.clock())))
+
+
+def times_in_milliseconds(self: Engine, m: State, r: Request) -> None:
+    r.times.append(round(m.clock(), 3))
 
 
 # the caller's things
