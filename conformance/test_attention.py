@@ -582,7 +582,7 @@ def test_multi_head_keeps_shape_and_dtype(subject, call):
     returns(subject, call, call.arguments["query"].shape, call.features["dtypes"])
 
 
-@requirement(spec.MHA_08, call=multi_head_calls(free_head_dim=[False]))
+@requirement(spec.MHA_08, call=multi_head_calls(free_head_dim=[False], longest=40))
 def test_multi_head_changes_no_argument(subject, call):
     keeps_arguments(subject, call)
 

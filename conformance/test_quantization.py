@@ -160,7 +160,7 @@ def test_other_weights_in_between_change_nothing(subject, call):
     depends_on_arguments_alone(subject, call, call.having(w=(-2 * w).astype(w.dtype)))
 
 
-@requirement(spec.QUANT_09, call=weights(), share=0.5)
+@requirement(spec.QUANT_09, call=weights(sizes=small_or_moderate), share=0.5)
 def test_other_weights_before_do_not_serve_these(subject, call):
     w = call.arguments["w"]
     subject.parts(call.having(w=(-2 * w).astype(w.dtype)))
@@ -255,7 +255,12 @@ def test_weights_of_8_bits_are_rounded_once(subject, call):
     subject.agrees(call)
 
 
-@requirement(spec.DEQ_03, call=matrices(dtypes=["bfloat16", "float32"]), power=among([-20, 20]), share=0.2)
+@requirement(
+    spec.DEQ_03,
+    call=matrices(sizes=small_or_moderate, dtypes=["bfloat16", "float32"]),
+    power=among([-20, 20]),
+    share=0.2,
+)
 def test_scales_that_float16_cannot_hold_are_right_in_other_dtypes(subject, call, power):
     subject.agrees(_scaled(call, 2.0**power))
 
@@ -288,7 +293,7 @@ def test_the_same_parts_of_another_grid_in_between_change_nothing(subject, grids
     subject.agrees(grids[1])
 
 
-@requirement(spec.DEQ_08, call=matrices(), share=0.5)
+@requirement(spec.DEQ_08, call=matrices(sizes=small_or_moderate), share=0.5)
 def test_other_codes_in_between_change_nothing(subject, call):
     depends_on_arguments_alone(subject, call, call.having(packed=~call.arguments["packed"]))
 
