@@ -660,7 +660,7 @@ def test_other_weights_of_many_rows_in_between_change_nothing(subject, call, nam
     depends_on_arguments_alone(subject, call, other, where=_seeing_rows(call))
 
 
-@requirement(spec.MHA_08, call=multi_head_calls(free_head_dim=[False]))
+@requirement(spec.MHA_08, call=multi_head_calls(free_head_dim=[False], longest=40))
 def test_multi_head_changes_no_argument(subject, call):
     keeps_arguments(subject, call)
 

@@ -263,7 +263,12 @@ def test_weights_of_8_bits_are_rounded_once(subject, call):
     subject.agrees(call)
 
 
-@requirement(spec.DEQ_03, call=matrices(dtypes=["bfloat16", "float32"]), power=among([-20, 20]), share=0.2)
+@requirement(
+    spec.DEQ_03,
+    call=matrices(sizes=small_or_moderate, dtypes=["bfloat16", "float32"]),
+    power=among([-20, 20]),
+    share=0.2,
+)
 def test_scales_that_float16_cannot_hold_are_right_in_other_dtypes(subject, call, power):
     subject.agrees(_scaled(call, 2.0**power))
 

@@ -11,6 +11,7 @@ from inferspec.conformance.inputs.rms_norm import (
     of_heads,
     of_models,
     rms_calls,
+    small_or_large,
     small_or_of_heads,
     uneven_rows,
     wide,
@@ -68,7 +69,7 @@ def test_loud_and_quiet_half_precision_rows_are_right(subject, call):
 
 @requirement(
     spec.RMS_04,
-    call=rms_calls(dtypes=["bfloat16", "float32"], eps=[1e-12, 1e-6], amplitude=(1e6, 3e-9, 1e9)),
+    call=rms_calls(sizes=small_or_large, dtypes=["bfloat16", "float32"], eps=[1e-12, 1e-6], amplitude=(1e6, 3e-9, 1e9)),
     share=0.4,
 )
 def test_values_that_float16_cannot_hold_are_right_in_other_dtypes(subject, call):
@@ -182,7 +183,7 @@ def test_no_rows_have_the_dtype_of_x(subject, call):
     returns(subject, none, none.arguments["x"].shape, call.features["dtypes"])
 
 
-@requirement(spec.RMS_12, call=rms_calls())
+@requirement(spec.RMS_12, call=rms_calls(sizes=small_or_large))
 def test_rms_norm_changes_no_argument(subject, call):
     keeps_arguments(subject, call)
 
@@ -193,7 +194,7 @@ def test_another_eps_in_between_changes_nothing(subject, call, other):
     depends_on_arguments_alone(subject, call, call.having(**changed))
 
 
-@requirement(spec.RMS_13, call=rms_calls())
+@requirement(spec.RMS_13, call=rms_calls(sizes=small_or_large))
 def test_another_weight_in_between_changes_nothing(subject, call):
     depends_on_arguments_alone(subject, call, call.having(weight=-call.arguments["weight"][::-1]))
 

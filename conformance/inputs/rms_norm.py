@@ -64,6 +64,11 @@ def beside_brackets(pick: Pick) -> int:
     return pick.upto("features", 255, 256, 257, 300, 384, 511, 512, 513, 1023, 1024, 1025, 1100)
 
 
+def small_or_large(pick: Pick) -> int:
+    """A few features, those of a head, or more than one group of threads takes."""
+    return pick.one_of(small(pick), of_heads(pick), pick.upto("features", 1024, 2048))
+
+
 def rows(pick: Pick, shape: tuple[int, ...], dtype: str, amplitude: float) -> np.ndarray:
     """Rows of values up to three amplitudes, of both signs, with a mean of their own."""
     centre = pick.random.normal(size=(*shape[:-1], 1)) * pick.one_of(0.0, 0.7)

@@ -1233,6 +1233,13 @@ MHA_FAULTS = (
     Fault(
         "mha-squeezed", "dims of size 1 are gone from the result", spec.MHA_07, {"finish": changes.squeezes}, ENGINEER
     ),
+    Fault(
+        "mha-long-value-changed",
+        "the caller's value of more than 12 keys is changed",
+        spec.MHA_08,
+        only_where(lambda a: a.value.shape[-2] > 12, mutates("value")),
+        ENGINEER,
+    ),
     Fault("mha-query-changed", "the caller's query is changed", spec.MHA_08, mutates("query"), ENGINEER),
     Fault(
         "mha-wq-scaled-in-place",

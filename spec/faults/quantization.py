@@ -297,6 +297,13 @@ _QUANTIZE = (
     Fault(
         "quantize-changes-w", "the weights are scaled in place", QUANT_08, {"respond": changes.scales_in_place}, TIRED
     ),
+    Fault(
+        "quantize-remembers-many-rows",
+        "parts of more than 32 rows, cached by shape, serve other weights",
+        QUANT_09,
+        only_where(lambda a: len(a.w) > 32, remembers("w")),
+        "PROPERTIES X7",
+    ),
     Fault("quantize-remembers", "parts cached by shape serve other weights", QUANT_09, remembers("w"), "PROPERTIES X7"),
     Fault(
         "quantize-adds-up",
@@ -496,6 +503,13 @@ _DEQUANTIZE = (
         TIRED,
     ),
     Fault(
+        "dequantize-many-rows-through-float16",
+        "of more than 32 rows scales that are bfloat16 pass through float16",
+        DEQ_03,
+        only_where(lambda a: len(a.packed) > 32, bfloat16_through_float16("scales")),
+        TIRED,
+    ),
+    Fault(
         "dequantize-through-bfloat16", "weights pass through bfloat16", DEQ_03, {"affine": changes.in_bfloat16}, TIRED
     ),
     Fault(
@@ -614,6 +628,13 @@ _DEQUANTIZE = (
         "codes cached by shape serve other words",
         DEQ_08,
         remembers("packed"),
+        "PROPERTIES X7",
+    ),
+    Fault(
+        "dequantize-remembers-codes-of-many-rows",
+        "codes of more than 32 rows, cached by shape, serve other words",
+        DEQ_08,
+        only_where(lambda a: len(a.packed) > 32, remembers("packed")),
         "PROPERTIES X7",
     ),
     Fault("dequantize-drifts", "the output buffer of an earlier call is added to", DEQ_08, drifts(), "PROPERTIES X11"),

@@ -93,6 +93,7 @@ FAULTS: tuple[Fault, ...] = (
     Fault("rope-promotes", "the result is float32", contract.ROPE_16, promotes(), TINY_LLM),
     Fault("rope-changes-x", "x is scaled in place", contract.ROPE_17, mutates("x"), "https://github.com/ml-explore/mlx-lm/commit/2146e4ed"),
     Fault("rope-changes-single-tokens", "past the prompt single tokens in float32 are turned in place", contract.ROPE_17, only_where(lambda a: a.x.shape[1] == 1 and a.x.dtype == np.float32 and a.offset is not None, mutates("x")), TIRED),
+    Fault("rope-changes-prompts", "prompts from 32 tokens on are turned in place", contract.ROPE_17, only_where(lambda a: a.x.shape[1] >= 32, mutates("x")), TIRED),
     Fault("rope-single-tokens-strides", "the path of single tokens reads x as if it were contiguous", contract.ROPE_15, only_where(lambda a: a.x.shape[1] == 1, ignores_strides("x")), TIRED),
     Fault("rope-remembers-single-tokens", "of single tokens results are kept without x in their key", contract.ROPE_18, only_where(lambda a: a.x.shape[1] == 1, remembers("x")), TIRED),
     Fault("rope-remembers-base", "tables are kept without the base in their key", contract.ROPE_18, remembers("base"), TIRED),
