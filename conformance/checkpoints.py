@@ -40,7 +40,7 @@ _SCALARS = {
 """NumPy's name of a type of GGUF's values -> its number there, and its letter in `struct`. Without float64: no model is
 known to have one, and MLX 0.32.4 dies of it."""
 
-_OTHER_KEYS: Mapping[str, Any] = {
+_OTHER_KEYS: dict[str, Any] = {
     "split.no": np.uint16(0),
     "split.count": np.uint16(1),
     "split.tensors.count": np.int32(9),
