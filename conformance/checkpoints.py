@@ -168,7 +168,7 @@ def gguf(
         metadata = _without_what_is_known(metadata)
     if "keys of other types" in written:
         # Before those that count: who takes a value for longer or shorter than it is finds none of them.
-        metadata = _OTHER_KEYS | metadata
+        metadata = {**_OTHER_KEYS, **metadata}
     if "keys out of order" in written:
         metadata = dict(reversed(metadata.items()))
     stored = list(reversed(tensors) if "data out of order" in written else tensors)
