@@ -104,7 +104,7 @@ class Calls(Inputs):
         known = set(inspect.signature(self._build).parameters) - {"pick"}
         options = {k: v for k, v in asked.items() if k in known}
         keys = {k: v for k, v in asked.items() if k not in known}
-        return Calls(self._build, {**self._asked, **keys}, {**self._options, **options})
+        return type(self)(self._build, {**self._asked, **keys}, {**self._options, **options})
 
     @property
     def asked(self) -> Mapping[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -39,6 +39,14 @@ COMMON_PAGES, COMMON_CHUNKS = [16, 32, 64, 256], [512, 2048]
 """Those of servers."""
 
 Ids = tuple[int, ...]
+
+
+class Stories(Calls):
+    """Calls of small pages and chunks, where neither other ones are asked for nor the subject claims none of these."""
+
+    def within(self, envelope: Mapping[str, Any]) -> Callable[[bytes], Any]:
+        small = {key: choices for key, choices in SMALL.items() if set(choices) & set(envelope[key])}
+        return Calls(self._build, {**small, **self._asked}, self._options).within(envelope)
 
 
 class Script:
@@ -168,14 +176,14 @@ def told(*seen: str, **asked: Any) -> Callable[[Callable[[Script], Any]], Calls]
             return script.call() if number is None else (script.call(), number)
 
         build.__doc__ = write.__doc__
-        return Calls(build, {**SMALL, **asked})
+        return Stories(build, asked)
 
     return decorate
 
 
 def calls(build: Callable[..., Any]) -> Calls:
     """Make a function of a `Pick` the inputs of tests, with small pages and chunks."""
-    return Calls(build, SMALL)
+    return Stories(build)
 
 
 PLAIN = {"drafts": ["none"]}
