@@ -49,6 +49,7 @@ from inferspec.spec import flash_attention as spec
 from inferspec.spec.numerics import f64
 
 FEW_ROWS = [(), (1,), (2,)]
+many_queries = tiled_calls(shapes=ragged_tiles, leading_dims=[(), (1,)], ratios=[1, 2, 3, 4])
 COMMON_HEADS = {**COMMON, "most_heads": 1, "ratios": [4]}
 """What most models have, small enough for an emulated GPU."""
 ONE_HEAD = {"most_heads": 1, "head_dims": [32, 40, 64], "ratios": [1, 2], "leading_dims": [(), (1,)]}
@@ -321,9 +322,7 @@ def test_flash_attention_reads_long_strided_arguments_like_their_copies(subject,
 
 @requirement(
     spec.FLASH_13,
-    call=in_views(
-        tiled_calls(shapes=ragged_tiles, leading_dims=FEW_ROWS), "query", "key", "value", views=MOSTLY_SLICES
-    ),
+    call=in_views(many_queries, "query", "key", "value", views=MOSTLY_SLICES),
     share=0.8,
 )
 def test_flash_attention_reads_many_queries_through_their_strides(subject, call):
@@ -332,7 +331,7 @@ def test_flash_attention_reads_many_queries_through_their_strides(subject, call)
 
 @requirement(
     spec.FLASH_13,
-    call=in_views(tiled_calls(shapes=ragged_tiles, leading_dims=FEW_ROWS, masks=[*ENCODINGS, "additive"]), "mask"),
+    call=in_views(many_queries(masks=[*ENCODINGS, "additive"]), "mask"),
     share=0.3,
 )
 def test_flash_attention_reads_masks_of_many_queries_through_their_strides(subject, call):
@@ -344,12 +343,12 @@ def test_the_result_of_flash_attention_has_the_shape_and_dtype_of_the_query(subj
     returns(subject, call, call.arguments["query"].shape, call.features["dtypes"])
 
 
-@requirement(spec.FLASH_14, call=tiled_calls(shapes=ragged_tiles, leading_dims=FEW_ROWS), share=0.2)
+@requirement(spec.FLASH_14, call=many_queries, share=0.2)
 def test_many_queries_come_back_in_their_dtype(subject, call):
     returns(subject, call, call.arguments["query"].shape, call.features["dtypes"])
 
 
-@requirement(spec.FLASH_15, call=tiled_calls(shapes=ragged_tiles, leading_dims=FEW_ROWS), share=0.2)
+@requirement(spec.FLASH_15, call=many_queries, share=0.2)
 def test_flash_attention_of_many_queries_changes_no_argument(subject, call):
     keeps_arguments(subject, call)
 

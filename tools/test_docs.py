@@ -78,9 +78,12 @@ def test_modules_that_are_run_are_there():
             assert (ROOT / f"{module.replace('.', '/')}.py").exists(), module
 
 
-def test_what_is_said_of_real_software_is_waived_there_with_that_thread():
+def test_what_is_said_of_real_software_is_known_there_with_that_thread():
     rows = re.findall(r"\]\((https:\S+)\) \| `--impl (\w+)`, ([A-Z0-9-]+) \|", text_of("README.md"))
     assert rows
     for thread, subject, requirement in rows:
-        waivers = tomllib.loads(text_of(f"conformance/subjects/{subject}.toml"))["waiver"]
-        assert thread in [one["issue"] for one in waivers if one["requirement"] == requirement], requirement
+        known = tomllib.loads(text_of(f"conformance/subjects/{subject}.toml"))
+        threads = [one["issue"] for one in known["waiver"] if one["requirement"] == requirement]
+        # What only some processors show cannot be waived: elsewhere the waiver would be one too many.
+        threads += [one["reason"] for one in known.get("finding", ()) if requirement in one["requirements"]]
+        assert any(thread in one for one in threads), requirement
