@@ -154,7 +154,7 @@ def seeds(pick: Pick) -> int:
 
 
 MOSTLY_SLICES = ("slice", "slice", "slice", *VIEWS)
-"""Parts of larger buffers, as often as all other views together: what lies beside a row is NaN there."""
+"""Parts of larger buffers, nearly as often as all other views together: what lies beside a row is NaN there."""
 
 
 def in_views(source: Calls, *arguments: str, views: Sequence[str] = VIEWS) -> Calls:

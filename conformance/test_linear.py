@@ -45,7 +45,6 @@ from inferspec.spec.numerics import f64, within
 
 BATCHES = [(2,), (2, 3), (9, 2)]
 FEW_OR_MANY = any_of(small_or_moderate, ragged_tiles)
-SHORT_OR_LONG = (3, 1030, 1, 700, 5, 32)
 HALVES = ["float16", "bfloat16"]
 SINGLE = {"dtypes": ["bfloat16"], "leading_dims": [(), (1,)]}
 """A single row, as in decoding."""

@@ -10,7 +10,7 @@ import numpy as np
 
 from inferspec.conformance.calls import Call
 from inferspec.conformance.inputs.linear import with_rows
-from inferspec.conformance.strategies import EDGES, Pick, calls, in_reach
+from inferspec.conformance.strategies import EDGES, Pick, any_of, calls, in_reach
 from inferspec.spec.numerics import f64
 
 LOOKUP, HEAD = "Embedding", "Embedding.as_linear"
@@ -42,9 +42,8 @@ def moderate(pick: Pick) -> tuple[int, int, int]:
     return pick.one_of(1, 3, 70), pick.upto("vocabulary", 66, 130), pick.upto("features", 64, 130)
 
 
-def small_or_moderate(pick: Pick) -> tuple[int, int, int]:
-    """A few of everything, or as many as kernels have another path for."""
-    return pick.one_of(small, moderate)(pick)
+small_or_moderate = any_of(small, moderate)
+"""A few of everything, or as many as kernels have another path for."""
 
 
 def one_row(pick: Pick) -> tuple[int, int, int]:

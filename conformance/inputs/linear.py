@@ -10,7 +10,7 @@ import numpy as np
 
 from inferspec.conformance.calls import Call
 from inferspec.conformance.envelope import OutsideEnvelope
-from inferspec.conformance.strategies import EDGES, Pick, calls, in_reach
+from inferspec.conformance.strategies import EDGES, Pick, any_of, calls, in_reach
 from inferspec.spec.numerics import UNDERFLOW_GAP, f64, largest, round_to
 
 _ones = np.ones((2, 3), np.float32)
@@ -57,9 +57,8 @@ def moderate(pick: Pick) -> tuple[int, int, int]:
     return pick.one_of(1, 3, 33), pick.upto("features", 64, 130), pick.one_of(64, 66, 130)
 
 
-def small_or_moderate(pick: Pick) -> tuple[int, int, int]:
-    """A few of everything, or as many as kernels have another path for."""
-    return pick.one_of(small, moderate)(pick)
+small_or_moderate = any_of(small, moderate)
+"""A few of everything, or as many as kernels have another path for."""
 
 
 def one_row(pick: Pick) -> tuple[int, int, int]:

@@ -9,7 +9,7 @@ import numpy as np
 
 from inferspec.conformance.calls import Call
 from inferspec.conformance.inputs.linear import with_rows
-from inferspec.conformance.strategies import EDGES, Pick, calls
+from inferspec.conformance.strategies import EDGES, Pick, any_of, calls
 from inferspec.spec.numerics import round_to
 
 WEIGHTS = ("w_gate", "w_up", "w_down")
@@ -37,9 +37,8 @@ def moderate(pick: Pick) -> tuple[int, int, int]:
     return pick.one_of(1, 3, 33), pick.upto("features", 64, 70), pick.upto("features", 66, 130)
 
 
-def small_or_moderate(pick: Pick) -> tuple[int, int, int]:
-    """A few of everything, or as many as kernels have another path for."""
-    return pick.one_of(small, moderate)(pick)
+small_or_moderate = any_of(small, moderate)
+"""A few of everything, or as many as kernels have another path for."""
 
 
 def few_of_many(pick: Pick) -> tuple[int, int, int]:

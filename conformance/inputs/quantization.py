@@ -12,7 +12,7 @@ from inferspec.conformance.calls import Call
 from inferspec.conformance.envelope import OutsideEnvelope
 from inferspec.conformance.inputs.embedding import LARGE, with_borders
 from inferspec.conformance.inputs.linear import with_rows
-from inferspec.conformance.strategies import EDGES, Pick, calls, in_reach
+from inferspec.conformance.strategies import EDGES, Pick, any_of, calls, in_reach
 from inferspec.spec.numerics import f64, largest, round_to
 from inferspec.spec.quantization import GROUP_SIZES, restored
 
@@ -59,9 +59,8 @@ def moderate(pick: Pick, size: int) -> tuple[int, int, int]:
     return 1, pick.one_of(40, 66), fitting(pick, size, 256 // size, 512 // size)
 
 
-def small_or_moderate(pick: Pick, size: int) -> tuple[int, int, int]:
-    """A few rows and groups, or as many as kernels have another path for."""
-    return pick.one_of(small, moderate)(pick, size)
+small_or_moderate = any_of(small, moderate)
+"""A few rows and groups, or as many as kernels have another path for."""
 
 
 def one_row(pick: Pick, size: int) -> tuple[int, int, int]:

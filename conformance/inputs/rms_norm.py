@@ -10,7 +10,7 @@ import numpy as np
 
 from inferspec.conformance.calls import Call
 from inferspec.conformance.inputs.linear import resized
-from inferspec.conformance.strategies import EDGES, Pick, calls
+from inferspec.conformance.strategies import EDGES, Pick, any_of, calls
 from inferspec.spec.numerics import numpy_dtype
 from inferspec.spec.rms_norm import RMSNorm
 
@@ -54,9 +54,8 @@ def of_models(pick: Pick) -> int:
     return pick.upto("features", 4096, 1024, 2048, 5120)
 
 
-def small_or_of_heads(pick: Pick) -> int:
-    """A few features, or those of a head."""
-    return pick.one_of(small, of_heads)(pick)
+small_or_of_heads = any_of(small, of_heads)
+"""A few features, or those of a head."""
 
 
 def beside_brackets(pick: Pick) -> int:

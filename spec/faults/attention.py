@@ -20,7 +20,6 @@ from inferspec.spec.mistakes import (
     paths_lack_a_feature,
     paths_misread,
     promotes,
-    promotes_where,
     remembers,
     remembers_by_identity,
 )
@@ -1224,21 +1223,7 @@ MHA_FAULTS = (
     ),
     Fault("mha-float32-result", "the result is float32 whatever the query's dtype", spec.MHA_07, promotes(), ENGINEER),
     Fault(
-        "mha-long-queries-promote",
-        "of more than 12 queries the result is float32",
-        spec.MHA_07,
-        promotes_where(lambda a: a.query.shape[-2] > 12),
-        ENGINEER,
-    ),
-    Fault(
         "mha-squeezed", "dims of size 1 are gone from the result", spec.MHA_07, {"finish": changes.squeezes}, ENGINEER
-    ),
-    Fault(
-        "mha-long-value-changed",
-        "the caller's value of more than 12 keys is changed",
-        spec.MHA_08,
-        only_where(lambda a: a.value.shape[-2] > 12, mutates("value")),
-        ENGINEER,
     ),
     Fault("mha-query-changed", "the caller's query is changed", spec.MHA_08, mutates("query"), ENGINEER),
     Fault(

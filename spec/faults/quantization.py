@@ -23,7 +23,6 @@ from inferspec.spec.mistakes import (
     paths_lack_a_feature,
     paths_misread,
     promotes,
-    promotes_where,
     remembers,
     wraps_batches,
 )
@@ -222,13 +221,6 @@ _QUANTIZE = (
             )
         },
         TIRED,
-    ),
-    Fault(
-        "quantize-many-rows-strides",
-        "more than 32 rows are read as if they were contiguous",
-        QUANT_06,
-        only_where(lambda a: len(a.w) > 32, ignores_strides("w")),
-        "PROPERTIES X1",
     ),
     Fault(
         "quantize-changes-many-rows",
@@ -584,30 +576,6 @@ _DEQUANTIZE = (
         TIRED,
     ),
     Fault(
-        "dequantize-many-rows-promote",
-        "more than 32 rows come back in float32",
-        DEQ_06,
-        promotes_where(lambda a: len(a.packed) > 32),
-        "PROPERTIES X4",
-    ),
-    Fault(
-        "dequantize-changes-scales-of-many-rows",
-        "the scales of more than 32 rows are scaled in place",
-        DEQ_07,
-        only_where(lambda a: len(a.packed) > 32, mutates("scales")),
-        "PROPERTIES X6",
-    ),
-    *(
-        Fault(
-            f"dequantize-many-rows-{part}-strides",
-            f"of more than 32 rows {part} are read as if they were contiguous",
-            DEQ_05,
-            only_where(lambda a: len(a.packed) > 32, ignores_strides(part)),
-            "PROPERTIES X1",
-        )
-        for part in ("packed", "scales")
-    ),
-    Fault(
         "dequantize-remembers-grid",
         "a kernel cached by shape has the bits and the group size of the first call",
         DEQ_08,
@@ -628,13 +596,6 @@ _DEQUANTIZE = (
         "codes cached by shape serve other words",
         DEQ_08,
         remembers("packed"),
-        "PROPERTIES X7",
-    ),
-    Fault(
-        "dequantize-remembers-codes-of-many-rows",
-        "codes of more than 32 rows, cached by shape, serve other words",
-        DEQ_08,
-        only_where(lambda a: len(a.packed) > 32, remembers("packed")),
         "PROPERTIES X7",
     ),
     Fault("dequantize-drifts", "the output buffer of an earlier call is added to", DEQ_08, drifts(), "PROPERTIES X11"),

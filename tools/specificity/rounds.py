@@ -9,7 +9,7 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import Container, Iterable, Sequence
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -136,11 +136,11 @@ def joined(files: Sequence[Path], todo: Iterable[Work]) -> list[Round]:
 
 
 def _read(file: Path) -> list[Round]:
-    known = {one.name for one in fields(Round)}
+    (plain,) = json.loads(written([Round("", 0)]))
     try:
         rows = json.loads(file.read_text(encoding="utf-8"))
-        if not all(set(row) == known for row in rows):
-            raise ValueError("other keys")
+        if not all(set(row) == set(plain) and all(type(row[k]) is type(x) for k, x in plain.items()) for row in rows):
+            raise ValueError("other keys, or values of other types")
         return [Round(**{**row, "findings": tuple(row["findings"])}) for row in rows]
     except (TypeError, ValueError) as error:
         raise ValueError(f"{file} has no rounds that inferspec specificity --json wrote: {error}") from error

@@ -147,7 +147,9 @@ def test_parts_that_are_not_the_whole_are_refused(change, says, tmp_path, capsys
     assert says in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("text", ["", "{}", "[1]", '[{"who": "torch"}]', "null"])
+@pytest.mark.parametrize(
+    "text", ["", "{}", "[1]", '[{"who": "torch"}]', "null", written([replace(Round("torch", 1), judged="4")])]
+)
 def test_a_file_that_has_no_rounds_is_refused(text, tmp_path, capsys):
     (tmp_path / "rounds.json").write_text(text, encoding="utf-8")
     assert cli.main([*NIGHT, "--join", str(tmp_path / "rounds.json")]) == 2
