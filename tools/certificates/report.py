@@ -180,4 +180,6 @@ def _plotted(index: int, name: str, certificates: Sequence[Certificate], axis: A
 
 
 def _label(power: int) -> str:
-    return "budget" if power == 0 else power_of_ten(power)
+    # All that lies beyond an end of the axis stands at the end.
+    beyond = {LOWEST: "≤ ", HIGHEST: "≥ "}.get(power, "")
+    return "budget" if power == 0 else beyond + power_of_ten(power)

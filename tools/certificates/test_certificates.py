@@ -373,6 +373,12 @@ def test_a_report_tells_a_failure_with_its_diagnosis_and_rerun_line():
     assert "print('<&>')" in text
 
 
+def test_the_plot_says_that_what_lies_beyond_its_ends_stands_there():
+    text = Reader(report({"a.json": made(CMASK_01={**FAILURE, "worst": 1e9})})).text
+    assert "≤ 10⁻⁶" in text
+    assert "≥ 10⁶" in text
+
+
 def test_a_report_tells_what_requirements_fail_alike_by():
     text = Reader(report({"a.json": made(CMASK_01=FAILURE, CMASK_02=FAILURE, CMASK_03=FAILURE)})).text
     assert "3 requirements fail alike, as causal-mask-top-left would: CMASK-01, CMASK-02, CMASK-03" in text
