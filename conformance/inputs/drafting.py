@@ -20,6 +20,9 @@ SLIPS = {"wrong": 1, "far": 2, "near": 4}
 
 TEMPERATURES = {"one": (1.0,), "other": (0.7, 1.5, 0.5, 2.0)}
 
+COLD = 2.0**-20
+"""A temperature that some take for 0, though ids may be equally likely at any."""
+
 ENOUGH = (97, 300)
 """Vocabularies in which ids seldom meet by chance."""
 
@@ -237,6 +240,9 @@ than 0.6, a half of 1.3 less, and two of them more. Of halves without junk 0.6 l
 def _tables(pick: Pick, pairs: Sequence[Any], count: int) -> dict[str, Any]:
     """Descriptions of target and draft as tables of so many pairs of rows, and the filters that take their junk away."""
     dtype, filters = pick("dtypes"), _filters(pick)
+    if pick.features["temperatures"] == "other" and pick.features["filters"] in ("none", "top_k"):
+        # What top_p sums would not be as exact.
+        filters["temperature"] = pick.one_of(filters["temperature"], COLD)
     chosen = [pairs[int(pick.random.integers(len(pairs)))] for _ in range(count)]
     junk, top_k, top_p = pick.one_of(*JUNK[pick.features["filters"]])
     filters |= {name: value for name, value in (("top_k", top_k), ("top_p", top_p)) if name in filters}

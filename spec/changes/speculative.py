@@ -134,6 +134,12 @@ def endless_when_drawn(self: SpeculativeGenerate, run: Run, token: int) -> bool:
     return run.request.temperature == 0 and SpeculativeGenerate.stops(self, run, token)
 
 
+def greedy_when_cold(self: Loop, run: Run) -> Iterator[Any]:
+    if run.request.temperature < 1e-5:
+        run.request.temperature = 0.0
+    return Loop.ids(self, run)
+
+
 def emits_the_end(self: Loop, run: Run) -> Iterator[Any]:
     eos, run.request.eos = run.request.eos, ()
     for token in Loop.ids(self, run):

@@ -368,6 +368,13 @@ FAULTS: tuple[Fault, ...] = (
         f"{TRANSFORMERS}/issues/47932",
     ),
     Fault(
+        "speculative-greedy-when-cold",
+        "a temperature below 1e-5 counts as 0, also where logits are equal",
+        SPEC_34,
+        {"ids": changes.greedy_when_cold},
+        "vLLM, _SAMPLING_EPS",
+    ),
+    Fault(
         "speculative-target-untempered",
         "the temperature acts on the draft alone",
         SPEC_35,
