@@ -459,6 +459,12 @@ def no_second_head(self: Load, config: Config, a: Arguments) -> Config:
     return config
 
 
+def gguf_absent_base(self: Load, config: Config, a: Arguments) -> Config:
+    """Such a file does not say the usual base."""
+    absent = a.form == "gguf" and "few keys" in a.written and config.get("rope_theta") == 10000
+    return {**config, "rope_theta": 1e6} if absent else config
+
+
 def absent_base(self: Load, config: Config, a: Arguments) -> Config:
     said = {"rope_theta", "rope_parameters"} & set(config)
     return config if said else {**config, "rope_theta": 1e6}

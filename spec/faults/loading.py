@@ -369,6 +369,13 @@ FAULTS: tuple[Fault, ...] = (
         "PROPERTIES X13",
     ),
     Fault(
+        "loading-gguf-absent-base",
+        "the base of RoPE that a GGUF file does not say is 1e6",
+        LOAD_08,
+        {"configured": changes.gguf_absent_base},
+        "llama.cpp, llama_hparams (10000 where rope.freq_base is not there)",
+    ),
+    Fault(
         "loading-gguf-rows",
         "the query and key rows of a llama in GGUF stay in the order of traditional RoPE",
         LOAD_09,
