@@ -363,6 +363,9 @@ def _without_what_is_known(metadata: Mapping[str, Any]) -> dict[str, Any]:
         known.add(f"{kind}.attention.head_count_kv")
     if metadata[f"{kind}.rope.freq_base"] == USUAL_BASE:
         known.add(f"{kind}.rope.freq_base")
+    if kind == "qwen3":
+        # As llama.cpp writes them: attention.key_length says it.
+        known.add(f"{kind}.rope.dimension_count")
     return {key: value for key, value in metadata.items() if key not in known}
 
 

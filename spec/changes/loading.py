@@ -459,6 +459,12 @@ def no_second_head(self: Load, config: Config, a: Arguments) -> Config:
     return config
 
 
+def turned_features_needed(self: Load, a: Arguments) -> None:
+    Load.guard_files(self, a)
+    if "few keys" in a.written and a.config["model_type"] == "qwen3":
+        raise ValueError("the file does not say qwen3.rope.dimension_count")
+
+
 def gguf_absent_base(self: Load, config: Config, a: Arguments) -> Config:
     """Such a file does not say the usual base."""
     absent = a.form == "gguf" and "few keys" in a.written and config.get("rope_theta") == 10000

@@ -386,6 +386,10 @@ def _chained(first: list[float], rest: Iterator[float]) -> Iterator[float]:
     yield from rest
 
 
+def number_in_bfloat16(self: Loop, run: Run) -> float:
+    return float(round_to(np.array(Loop.number(self, run)), "bfloat16"))
+
+
 def one_number_more(self: Loop, run: Run, count: int) -> None:
     if run.request.temperature:
         self.number(run)

@@ -208,6 +208,13 @@ FAULTS: tuple[Fault, ...] = (
         TIRED,
     ),
     Fault(
+        "loading-gguf-turned-features-needed",
+        "a GGUF file of a qwen3 without rope.dimension_count is refused",
+        LOAD_08,
+        {"guard_files": changes.turned_features_needed},
+        "llama.cpp, convert_hf_to_gguf.py (which writes none for a Qwen3)",
+    ),
+    Fault(
         "loading-gguf-few-types-of-values",
         "a GGUF file with values of types that are rare is refused",
         LOAD_08,

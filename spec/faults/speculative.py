@@ -403,6 +403,13 @@ FAULTS: tuple[Fault, ...] = (
         "PROPERTIES SA9",
     ),
     Fault(
+        "speculative-numbers-in-bfloat16",
+        "uniform numbers are rounded to bfloat16",
+        SPEC_36,
+        {"number": changes.number_in_bfloat16},
+        "PROPERTIES X5",
+    ),
+    Fault(
         "speculative-tells-untempered-chances",
         "drafts are verified by what they were drawn from but for the temperature",
         SPEC_36,
