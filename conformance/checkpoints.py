@@ -21,6 +21,9 @@ from inferspec.spec.numerics import f64, numpy_dtype
 Weights = Mapping[str, np.ndarray]
 
 ALIGNMENT, GROUP = 32, 32
+USUAL_BASE = 10000.0
+"""The base of RoPE of a GGUF file that does not say one."""
+
 _SAFETENSORS = {"float32": "F32", "float16": "F16", "bfloat16": "BF16", "uint32": "U32"}
 _GGML = {"F32": 0, "F16": 1, "Q4_0": 2, "Q4_1": 3, "Q8_0": 8}
 _BITS = {"Q4_0": 4, "Q4_1": 4, "Q8_0": 8}
@@ -358,6 +361,11 @@ def _without_what_is_known(metadata: Mapping[str, Any]) -> dict[str, Any]:
     known = {f"{kind}.vocab_size"}
     if metadata[f"{kind}.attention.head_count_kv"] == metadata[f"{kind}.attention.head_count"]:
         known.add(f"{kind}.attention.head_count_kv")
+    if metadata[f"{kind}.rope.freq_base"] == USUAL_BASE:
+        known.add(f"{kind}.rope.freq_base")
+    if kind == "qwen3":
+        # As llama.cpp writes them: attention.key_length says it.
+        known.add(f"{kind}.rope.dimension_count")
     return {key: value for key, value in metadata.items() if key not in known}
 
 

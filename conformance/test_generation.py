@@ -96,6 +96,15 @@ def test_hundreds_come_out_where_hundreds_were_asked_for(subject, call):
     subject.agrees(call)
 
 
+@requirement(
+    spec.GEN_05,
+    call=generate_calls(stops=[0], limits=(130, 40), lengths=(3, 1), vocabularies=(1,), samplers=["none"]),
+    share=0.03,
+)
+def test_the_same_id_may_come_over_and_over(subject, call):
+    subject.agrees(call)
+
+
 @requirement(spec.GEN_05, call=generate_calls(limits=(0,), zero_max_tokens=[True]), share=0.3)
 def test_none_come_out_when_none_are_asked_for(subject, call):
     subject.expects(call, {"ids": np.zeros(0)})

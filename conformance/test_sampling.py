@@ -556,11 +556,25 @@ def test_any_temperature_above_0_will_do(subject, call, heat):
 @requirement(
     spec.SAMP_28,
     call=sampler_calls(filtered=False, values=tied, temperatures=["other"], kinds=("other",), generators=["given"]),
-    heat=among([1e-2, 1e-3, 5e-2, 1e-5]),
+    heat=among([1e-6, 1e-2, 1e-10, 1e-3, 1e-5]),
     share=0.5,
 )
 def test_equal_logits_have_equal_shares_at_the_smallest_temperatures(subject, call, heat):
     chooses(subject, call.having(temperature=heat))
+
+
+@requirement(
+    spec.SAMP_28,
+    call=sampler_calls(
+        filtered=False, values=near, dtypes=["float32"], temperatures=["other"], kinds=("other",), generators=["given"]
+    ),
+    heat=among([1e-4, 1e6, 1e-3, 1e30]),
+    share=0.3,
+)
+def test_logits_that_lie_apart_as_far_as_a_temperature_are_told_apart_by_it(subject, call, heat):
+    # At a high one those that are near each other are as good as equal, unless they are as large.
+    larger = f64(call.arguments["logits"]) * max(heat, 1.0)
+    chooses(subject, call.having(temperature=heat, logits=larger.astype(np.float32)))
 
 
 @requirement(spec.SAMP_29, call=summed_draws(generators=["given"]), share=0.3)

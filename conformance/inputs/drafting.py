@@ -20,6 +20,12 @@ SLIPS = {"wrong": 1, "far": 2, "near": 4}
 
 TEMPERATURES = {"one": (1.0,), "other": (0.7, 1.5, 0.5, 2.0)}
 
+NEAR = 1.0625 * DECISIVE
+"""How near to what it is compared with a uniform number may lie: of those above a half bfloat16 moves most further."""
+
+COLD = 2.0**-20
+"""A temperature that some take for 0, though ids may be equally likely at any."""
+
 ENOUGH = (97, 300)
 """Vocabularies in which ids seldom meet by chance."""
 
@@ -121,10 +127,12 @@ def sampled_calls(
     drafts: tuple[int, ...] = (4, 1, 2, 3, 6),
     vocabularies: tuple[int, ...] = (11, 5, 40),
     free: bool = False,
+    near: tuple[bool, ...] = (False,),
     seen: tuple[str, ...] = ("ids",),
 ) -> Call:
     """A request above temperature 0, with the uniform numbers that its rounds take and a few to spare. free: with any
-    uniform numbers and as many as one likes, where it does not matter which ids come out."""
+    uniform numbers and as many as one likes, where it does not matter which ids come out. near: the numbers lie as near as
+    they may to what they are compared with."""
     models = _models(pick, vocabularies, None)
     tokens = _prompt(pick, models["target"]["vocab_size"], lengths)
     arguments = {**models, "tokens": tokens, "max_tokens": pick.count("zero_max_tokens", *limits), **_filters(pick)}
@@ -132,9 +140,10 @@ def sampled_calls(
     if free:
         return pick.call(GENERATE, **arguments, uniforms={"seed": int(pick.random.integers(2**31))}, seen=seen)
     best: tuple[float, Call] | None = None
+    beside = pick.one_of(*near)
     for top_p in (0.9, 0.7, 0.8, 0.6, 0.95, 0.5) if "top_p" in arguments else (None,):
         filtered = arguments if top_p is None else {**arguments, "top_p": top_p}
-        drawing = _Drawing(pick.random)
+        drawing = _Drawing(pick.random, beside)
         a = drawing.bind({**filtered, "uniforms": ()})
         drawing.seen(a)
         numbers = (*drawing.numbers, *pick.random.random(SPARE).tolist())
@@ -162,11 +171,12 @@ def _filters(pick: Pick) -> dict[str, Any]:
 class _Drawing(SpeculativeGenerate):
     """The oracle, that makes the uniform numbers as it goes: each keeps clear of what it is compared with.
 
+    near: they keep no further than they must, and are larger than a half where they can be, for narrow dtypes to show.
     margin: how near any sum of probabilities comes to top_p.
     """
 
-    def __init__(self, random: np.random.Generator) -> None:
-        self.random, self.numbers, self.margin = random, list[float](), 1.0
+    def __init__(self, random: np.random.Generator, near: bool = False) -> None:
+        self.random, self.near, self.numbers, self.margin = random, near, list[float](), 1.0
 
     def check_uniforms(self, request: Any) -> None:
         """They are made here."""
@@ -205,6 +215,10 @@ class _Drawing(SpeculativeGenerate):
         """A number well inside what belongs to one id."""
         edges = np.concatenate([[0.0], np.cumsum(weights / weights.sum())])
         number = float(self.random.random())
+        if self.near:
+            beside = np.concatenate([edges - NEAR, edges + NEAR])
+            beside = beside[(beside > 0.5) & (beside < 1 - DECISIVE)]
+            number = float(self.random.choice(beside)) if len(beside) else number
         if np.abs(edges - number).min() < DECISIVE:
             token = int(np.argmax(np.diff(edges)))
             number = float(edges[token] + edges[token + 1]) / 2
@@ -212,6 +226,8 @@ class _Drawing(SpeculativeGenerate):
 
     def _beside(self, ratio: float) -> float:
         number, ratio = float(self.random.random()), min(ratio, 1.0)
+        if self.near and 0.5 < ratio < 1 - 2 * NEAR:
+            number = ratio + float(self.random.choice([-NEAR, NEAR]))
         if abs(number - ratio) < DECISIVE:
             number = ratio / 2 if ratio > 0.5 else (1 + ratio) / 2
         return self._kept(number)
@@ -237,6 +253,9 @@ than 0.6, a half of 1.3 less, and two of them more. Of halves without junk 0.6 l
 def _tables(pick: Pick, pairs: Sequence[Any], count: int) -> dict[str, Any]:
     """Descriptions of target and draft as tables of so many pairs of rows, and the filters that take their junk away."""
     dtype, filters = pick("dtypes"), _filters(pick)
+    if pick.features["temperatures"] == "other" and pick.features["filters"] in ("none", "top_k"):
+        # What top_p sums would not be as exact.
+        filters["temperature"] = pick.one_of(filters["temperature"], COLD)
     chosen = [pairs[int(pick.random.integers(len(pairs)))] for _ in range(count)]
     junk, top_k, top_p = pick.one_of(*JUNK[pick.features["filters"]])
     filters |= {name: value for name, value in (("top_k", top_k), ("top_p", top_p)) if name in filters}

@@ -114,6 +114,9 @@ def gguf_calls(
     inner.features = {}
     config, drawn = decoder.model(inner, KINDS[kind], layers)
     del config["quantization"]
+    if "few keys" in habits and pick.one_of(False, True):
+        config.pop("rope_parameters", None)
+        config["rope_theta"] = checkpoints.USUAL_BASE
     for key in ("heads", "rope", "tied", *(("biases",) if biased else ())):
         pick.features[key] = inner.features[key]
     weights: dict[str, np.ndarray] = {}

@@ -319,6 +319,15 @@ def at_most_256(self: Generate, request: Request) -> int:
     return min(request.max_tokens, 256)
 
 
+def stops_repeating(self: Generate, toy: Toy, request: Request) -> Iterator[Any]:
+    came: list[Any] = []
+    for token in Generate.ids(self, toy, request):
+        came = [*came, token] if token in came else [token]
+        if len(came) > 30:
+            return
+        yield token
+
+
 def counts_the_prompt(self: Generate, request: Request) -> int:
     return max(request.max_tokens - len(request.tokens), 0)
 

@@ -459,6 +459,18 @@ def no_second_head(self: Load, config: Config, a: Arguments) -> Config:
     return config
 
 
+def turned_features_needed(self: Load, a: Arguments) -> None:
+    Load.guard_files(self, a)
+    if "few keys" in a.written and a.config["model_type"] == "qwen3":
+        raise ValueError("the file does not say qwen3.rope.dimension_count")
+
+
+def gguf_absent_base(self: Load, config: Config, a: Arguments) -> Config:
+    """Such a file does not say the usual base."""
+    absent = a.form == "gguf" and "few keys" in a.written and config.get("rope_theta") == 10000
+    return {**config, "rope_theta": 1e6} if absent else config
+
+
 def absent_base(self: Load, config: Config, a: Arguments) -> Config:
     said = {"rope_theta", "rope_parameters"} & set(config)
     return config if said else {**config, "rope_theta": 1e6}

@@ -444,7 +444,7 @@ def seen_before_mild_temperatures(self: Sampler, z: np.ndarray, x: np.ndarray, a
 
 
 def greedy_when_cold(self: Sampler, z: np.ndarray, a: Arguments) -> np.ndarray:
-    return Sampler.chosen(self, z, a if a.temperature > 1e-2 else Arguments(**{**vars(a), "temperature": 0}))
+    return Sampler.chosen(self, z, a if a.temperature >= 1e-5 else Arguments(**{**vars(a), "temperature": 0}))
 
 
 def last_of_equals_in_rows(self: Sampler, z: np.ndarray, kept: Mask, a: Arguments) -> np.ndarray:
@@ -501,8 +501,12 @@ def first_column(self: Sampler, weights: np.ndarray, uniform: np.ndarray, a: Arg
     return order[:1].ravel()[place]
 
 
-def floor_of_a_tenth(self: Sampler, z: np.ndarray, a: Arguments) -> np.ndarray:
-    return z / max(a.temperature, 0.1)
+def floor_of_a_hundredth(self: Sampler, z: np.ndarray, a: Arguments) -> np.ndarray:
+    return z / max(a.temperature, 1e-2)
+
+
+def ceiling(self: Sampler, z: np.ndarray, a: Arguments) -> np.ndarray:
+    return z / min(a.temperature, 1e4)
 
 
 def cdf_in_dtype(self: Sampler, weights: np.ndarray, uniform: np.ndarray, a: Arguments) -> np.ndarray:

@@ -134,6 +134,12 @@ def endless_when_drawn(self: SpeculativeGenerate, run: Run, token: int) -> bool:
     return run.request.temperature == 0 and SpeculativeGenerate.stops(self, run, token)
 
 
+def greedy_when_cold(self: Loop, run: Run) -> Iterator[Any]:
+    if run.request.temperature < 1e-5:
+        run.request.temperature = 0.0
+    return Loop.ids(self, run)
+
+
 def emits_the_end(self: Loop, run: Run) -> Iterator[Any]:
     eos, run.request.eos = run.request.eos, ()
     for token in Loop.ids(self, run):
@@ -378,6 +384,10 @@ def numbers_of_verify_first(self: Loop, run: Run, count: int) -> None:
 def _chained(first: list[float], rest: Iterator[float]) -> Iterator[float]:
     yield from first
     yield from rest
+
+
+def number_in_bfloat16(self: Loop, run: Run) -> float:
+    return float(round_to(np.array(Loop.number(self, run)), "bfloat16"))
 
 
 def one_number_more(self: Loop, run: Run, count: int) -> None:

@@ -190,6 +190,13 @@ FAULTS: tuple[Fault, ...] = (
         TIRED,
     ),
     Fault(
+        "generation-stops-repeating",
+        "an id that came more than thirty times in a row ends the ids",
+        GEN_05,
+        {"ids": changes.stops_repeating},
+        "https://github.com/ollama/ollama/pull/3080 (on purpose); ollama 14117",
+    ),
+    Fault(
         "generation-one-for-none",
         "the first id comes out although none was asked for",
         GEN_05,

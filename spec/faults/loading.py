@@ -208,6 +208,13 @@ FAULTS: tuple[Fault, ...] = (
         TIRED,
     ),
     Fault(
+        "loading-gguf-turned-features-needed",
+        "a GGUF file of a qwen3 without rope.dimension_count is refused",
+        LOAD_08,
+        {"guard_files": changes.turned_features_needed},
+        "llama.cpp, convert_hf_to_gguf.py (which writes none for a Qwen3)",
+    ),
+    Fault(
         "loading-gguf-few-types-of-values",
         "a GGUF file with values of types that are rare is refused",
         LOAD_08,
@@ -367,6 +374,13 @@ FAULTS: tuple[Fault, ...] = (
         LOAD_08,
         {"from_gguf": changes.gguf_default("rope_theta", 10000.0)},
         "PROPERTIES X13",
+    ),
+    Fault(
+        "loading-gguf-absent-base",
+        "the base of RoPE that a GGUF file does not say is 1e6",
+        LOAD_08,
+        {"configured": changes.gguf_absent_base},
+        "llama.cpp, llama_hparams (10000 where rope.freq_base is not there)",
     ),
     Fault(
         "loading-gguf-rows",

@@ -684,17 +684,24 @@ _SAMPLERS = (
     ),
     Fault(
         "sampler-temperature-floor",
-        "a temperature below 0.1 counts as 0.1",
+        "a temperature below 0.01 counts as 0.01",
         spec.SAMP_28,
-        {"tempered": changes.floor_of_a_tenth},
+        {"tempered": changes.floor_of_a_hundredth},
+        f"{VLLM}, SamplingParams (on purpose, with a warning)",
+    ),
+    Fault(
+        "sampler-temperature-ceiling",
+        "a temperature above 10000 counts as 10000, also where logits are as large",
+        spec.SAMP_28,
+        {"tempered": changes.ceiling},
         TIRED,
     ),
     Fault(
         "sampler-greedy-when-cold",
-        "a temperature of at most 0.01 counts as 0, also where logits are equal",
+        "a temperature below 1e-5 counts as 0, also where logits are equal",
         spec.SAMP_28,
         {"chosen": changes.greedy_when_cold},
-        TIRED,
+        f"{VLLM}, _SAMPLING_EPS",
     ),
     Fault(
         "sampler-sums-in-dtype",

@@ -368,6 +368,13 @@ FAULTS: tuple[Fault, ...] = (
         f"{TRANSFORMERS}/issues/47932",
     ),
     Fault(
+        "speculative-greedy-when-cold",
+        "a temperature below 1e-5 counts as 0, also where logits are equal",
+        SPEC_34,
+        {"ids": changes.greedy_when_cold},
+        "vLLM, _SAMPLING_EPS",
+    ),
+    Fault(
         "speculative-target-untempered",
         "the temperature acts on the draft alone",
         SPEC_35,
@@ -394,6 +401,13 @@ FAULTS: tuple[Fault, ...] = (
         SPEC_36,
         {"draft": changes.numbers_of_verify_first},
         "PROPERTIES SA9",
+    ),
+    Fault(
+        "speculative-numbers-in-bfloat16",
+        "uniform numbers are rounded to bfloat16",
+        SPEC_36,
+        {"number": changes.number_in_bfloat16},
+        "PROPERTIES X5",
     ),
     Fault(
         "speculative-tells-untempered-chances",
