@@ -203,6 +203,11 @@ def test_the_budget_is_shared_by_requests(subject, call):
     keeps(subject, call, Check.BUDGET)
 
 
+@requirement(spec.SCHED_09, call=growing(budgets=(3, 2, 4)), share=0.4)
+def test_the_budget_is_that_of_what_is_computed_again_too(subject, call):
+    keeps(subject, call, Check.BUDGET)
+
+
 @requirement(spec.SCHED_10, call=together(), share=0.5)
 def test_no_more_than_max_requests_run(subject, call):
     keeps(subject, call, Check.MOST)

@@ -191,8 +191,14 @@ PLAIN = {"drafts": ["none"]}
 
 @told()
 def crowds(script: Script) -> None:
-    """Requests of different lengths, together or one after the other."""
+    """Requests of different lengths, together or one after the other. The longest may come to the model's last position."""
     script.requests()
+    if script.pick.one_of(False, True):
+        positions = max(len(tokens) + limit for tokens, limit in script.asked.values())
+        script.guesses = 5
+        same = script.draft is script.model
+        script.model = of_positions(script.model, positions)
+        script.draft = script.model if same else script.draft
 
 
 @calls
@@ -1028,6 +1034,9 @@ def running(script: Script) -> None:
     if pick.one_of(False, True):
         script.do(pick.one_of("run", "step"))
     script.requests(1, 3, (3, 0, 5))
+    if True in pick.envelope["stops"] and pick.one_of(True, False):
+        tokens = script.prompt(script.length(), 3)
+        script.add(tokens, 3, eos=(script.way(tokens, 3)[pick.one_of(0, 1)],))
     if pick.one_of(False, True):
         number = script.add(script.prompt(pick.size(1, 9), 6), 6)
         script.do("cancel", request=number)

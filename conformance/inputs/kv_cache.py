@@ -456,7 +456,13 @@ def states_of_their_time(pick: Pick, static: bool = False) -> Call:
     script = Script(pick)
     states = []
     for _ in range(pick.size(2, 3)):
-        script.event(rewinding)
+        if rewinding and script.length and pick.one_of(True, False):
+            # As many tokens as before, some of them others.
+            n = pick.size(1, script.length)
+            script.rewind(n)
+            script.append(n)
+        else:
+            script.event(rewinding)
         states.append((script.save(), script.length))
         if pick.one_of(False, True):
             script.another()

@@ -472,7 +472,9 @@ def bad_arrays(pick: Pick) -> tuple[Call, int]:
     _past(script)
     given = script.arrays(pick.one_of(2, 3, script.page_size + 1))
     name, other = pick.one_of(("key", "value"), ("value", "key"))
-    match pick.one_of("longer", "one", "heads", "head", "dim", "batch", "flat", "head of both", "dim of both"):
+    match pick.one_of(
+        "longer", "one", "heads", "head", "dim", "batch", "flat", "head of both", "dim of both", "more axes"
+    ):
         case "longer":
             given[name] = np.concatenate([given[name], given[name][:, :, :1]], axis=2)
         case "one":
@@ -492,6 +494,8 @@ def bad_arrays(pick: Pick) -> tuple[Call, int]:
             given = {key: np.concatenate([x, x], axis=0) for key, x in given.items()}
         case "flat":
             given = {name: given[name][0], other: given[other][0]}
+        case "more axes":
+            given = {key: x[..., None] for key, x in given.items()}
         case _:
             given = {key: np.concatenate([x, x[..., :1]], axis=3) for key, x in given.items()}
     bad = script.do("append", cache=0, key=given["key"], value=given["value"])

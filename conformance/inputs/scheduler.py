@@ -323,9 +323,11 @@ def abandoned(pick: Pick) -> Call:
     return script.call()
 
 
-def _growing(pick: Pick, most: int = 4, kind: type[Script] = Script) -> Script:
+def _growing(
+    pick: Pick, most: int = 4, kind: type[Script] = Script, budgets: tuple[int, ...] = (64, 4, 8, 16)
+) -> Script:
     """Requests with short prompts that generate more than there is room for."""
-    script = kind(pick, budgets=(64, 4, 8, 16), scarce=True)
+    script = kind(pick, budgets=budgets, scarce=True)
     script.most = max(script.most, 2)
     for _ in range(pick.size(2, most)):
         script.add(script.tokens(pick.size(1, script.size + 1)), pick.size(script.size, 2 * script.size + 2))
@@ -335,9 +337,9 @@ def _growing(pick: Pick, most: int = 4, kind: type[Script] = Script) -> Script:
 
 
 @calls
-def growing(pick: Pick) -> Call:
+def growing(pick: Pick, budgets: tuple[int, ...] = (64, 4, 8, 16)) -> Call:
     """Requests that generate more than there is room for: some are preempted, once or again and again."""
-    script = _growing(pick)
+    script = _growing(pick, budgets=budgets)
     if pick.one_of(False, True):
         script.work(4)
         script.add(script.tokens(pick.size(1, script.size)), pick.size(1, 4))

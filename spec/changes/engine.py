@@ -781,6 +781,21 @@ def draft_out_of_positions(self: Engine, m: State, r: Request, count: int) -> li
     return Engine.guesses(self, m, r, count)
 
 
+def guesses_past_the_end(self: Engine, m: State, r: Request, count: int) -> list[int]:
+    """As many ids are guessed as ever, and those that cannot come out are left out then."""
+    if count and len(r.tokens) + m.a.num_draft_tokens - 1 > m.a.model["config"]["max_position_embeddings"]:
+        raise ValueError("there is no such position")
+    return Engine.guesses(self, m, r, count)
+
+
+def positions_kept_for_guesses(self: Engine, a: Arguments, tokens: Sequence[int], max_tokens: int) -> None:
+    """All guesses of a step are to have positions, those of the last one too."""
+    Engine.check(self, a, tokens, max_tokens)
+    guesses = a.num_draft_tokens if a.draft else 0
+    if len(tokens) + max_tokens + guesses - 1 > a.model["config"]["max_position_embeddings"]:
+        raise ValueError("the model has no such positions")
+
+
 def draft_of_64(self: Engine, m: State, r: Request, count: int) -> list[int]:
     """The draft is fed the last 64 tokens alone."""
     found: list[int] = []
@@ -1047,6 +1062,12 @@ def nothing_to_do(self: Engine, m: State) -> list[tuple[int, int]]:
 def cancelled_ones_too(self: Engine, m: State) -> dict[int, list[int]]:
     Engine.run(self, m)
     return {r.id: list(r.out) for r in m.requests.values()}
+
+
+def without_the_idless(self: Engine, m: State) -> dict[int, list[int]]:
+    """Outputs are those of requests that any id came of; of those who ask for none it is known that they have none."""
+    outputs = Engine.run(self, m)
+    return {r.id: outputs[r.id] for r in m.requests.values() if r.id in outputs and (r.out or not r.limit)}
 
 
 def prompts_do_not_count(self: Engine, m: State) -> bool:

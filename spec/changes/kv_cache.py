@@ -672,6 +672,13 @@ def first_state(self: KVCache, cache: Cache) -> Any:
     return getattr(cache, "first", None) or (None, None)
 
 
+def state_of_as_many(self: KVCache, cache: Cache) -> Any:
+    """The state that was taken last, where it has as many tokens as there are now."""
+    if getattr(cache, "taken", (None,))[0] != self.length(cache):
+        cache.taken = self.length(cache), KVCache.state_of(self, cache)
+    return cache.taken[1]
+
+
 def of_32_bits(self: KVCache, cache: Cache, n: int) -> None:
     KVCache.check_rewind(self, cache, n % 2**32 if n >= 2**32 else n)
 

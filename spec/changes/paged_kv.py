@@ -703,11 +703,13 @@ def tail_not_counted(self: PagedKVCache, story: Story, cache: Cache, length: int
 
 
 def fits_but(**free: bool) -> Change:
-    """Some axes are not compared. free: batch, length, heads, dims or rank."""
+    """Some axes are not compared. free: batch, length, heads, dims, rank, or more of them."""
 
     def check_shapes(self: PagedKVCache, story: Story, key: np.ndarray, value: np.ndarray) -> None:
         if free.get("rank") and key.ndim == value.ndim == 3:
             key, value = key[None], value[None]
+        if free.get("more"):
+            key, value = _of_four_axes(key), _of_four_axes(value)
         if key.ndim != 4 or value.ndim != 4:
             raise ValueError("not four axes")
         if not free.get("batch") and (len(key), len(value)) != (1, 1):
@@ -723,6 +725,7 @@ def fits_but(**free: bool) -> Change:
     def extend(self: PagedKVCache, story: Story, cache: Cache, key: np.ndarray, value: np.ndarray) -> None:
         if key.ndim == 3:
             key, value = key[None], value[None]
+        key, value = _of_four_axes(key), _of_four_axes(value)
         length = max(key.shape[2], value.shape[2])
         shape = (1, story.a.num_kv_heads, length, story.a.head_dim)
         PagedKVCache.extend(self, story, cache, *(np.broadcast_to(x[:1], shape) for x in (key, value)))
@@ -730,10 +733,15 @@ def fits_but(**free: bool) -> Change:
     return {"check_shapes": check_shapes, "extend": extend, "check_append": _checks_longer}
 
 
+def _of_four_axes(x: np.ndarray) -> np.ndarray:
+    """An array without the axes of one number behind its fourth."""
+    return x[..., 0] if x.ndim == 5 and x.shape[4] == 1 else x
+
+
 def _checks_longer(self: PagedKVCache, story: Story, cache: Cache, key: np.ndarray, value: np.ndarray) -> None:
     self.check_shapes(story, key, value)
     self.check_dtype(story, key, value)
-    self.check_room(story, cache, max(x.shape[-2] for x in (key, value)))
+    self.check_room(story, cache, max(_of_four_axes(x).shape[-2] for x in (key, value)))
 
 
 def any_dtype(self: PagedKVCache, story: Story, key: np.ndarray, value: np.ndarray) -> None:

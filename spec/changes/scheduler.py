@@ -227,6 +227,17 @@ def budget_of_the_new(self: Scheduler, s: Serving) -> list[Chunk]:
     return chunks
 
 
+def budget_of_the_prompts(self: Scheduler, s: Serving) -> list[Chunk]:
+    """What a request had generated before it was preempted is computed beside the budget."""
+    chunks, budget = [], s.budget
+    for entry in self.running(s):
+        count = 0 if entry.decoding else self.count(s, entry, budget)
+        if count:
+            chunks.append(self.chunk(s, entry, count))
+            budget -= min(count, max(0, len(entry.request.tokens) - entry.computed))
+    return chunks
+
+
 def whole_if_begun(self: Scheduler, s: Serving, entry: Entry, budget: int) -> int:
     """A prompt is computed whole as long as any budget is left."""
     return len(entry.tokens) - entry.computed if budget > 0 else 0

@@ -397,6 +397,20 @@ FAULTS: tuple[Fault, ...] = (
         "https://github.com/huggingface/transformers/pull/28508",
     ),
     _fault(
+        "guesses-past-the-end",
+        "a step raises where guesses that could not come out go past the model's positions",
+        spec.ENG_10,
+        {"guesses": changes.guesses_past_the_end},
+        "PROPERTIES SP5, SC6",
+    ),
+    _fault(
+        "positions-kept-for-guesses",
+        "a request is refused for which the model has positions, and not for guesses behind its last id",
+        spec.ENG_11,
+        {"check": changes.positions_kept_for_guesses},
+        "PROPERTIES SC4, SC6",
+    ),
+    _fault(
         "not-rewound",
         "wrong guesses stay in the pages",
         spec.ENG_10,
@@ -631,6 +645,13 @@ FAULTS: tuple[Fault, ...] = (
         spec.ENG_19,
         {"run": changes.those_of_this_run},
         "PROPERTIES CB2",
+    ),
+    _fault(
+        "without-the-idless",
+        "run leaves out a request whose first id ends it",
+        spec.ENG_19,
+        {"run": changes.without_the_idless},
+        f"{TINY}/05972ff; PROPERTIES CB2, CB3",
     ),
     _fault(
         "nothing-to-run",

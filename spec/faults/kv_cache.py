@@ -159,6 +159,13 @@ FAULTS: tuple[Fault, ...] = (
         },
         "PROPERTIES KV4, CB4",
     ),
+    *_both(
+        "state-of-as-many",
+        "a state is handed out again while there are as many tokens as when it was taken",
+        21,
+        {"state_of": changes.state_of_as_many},
+        "PROPERTIES KV2, KV4",
+    ),
     *_both("first-state", "a state that was taken once is handed out again", 21, {"state_of": changes.first_state}),
     Fault(
         "static-kv-cache-room-before-restore",

@@ -820,6 +820,13 @@ FAULTS: tuple[Fault, ...] = (
         changes.fits_but(dims=True),
         TIRED,
     ),
+    Fault(
+        "paged-takes-more-axes",
+        "an axis of one number behind the head dim is taken",
+        spec.PKV_23,
+        changes.fits_but(more=True),
+        "PROPERTIES X9",
+    ),
     Fault("paged-takes-flat", "H×L×D is taken for 1×H×L×D", spec.PKV_23, changes.fits_but(rank=True), TIRED),
     Fault(
         "paged-casts",

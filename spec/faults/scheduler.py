@@ -220,6 +220,13 @@ FAULTS: tuple[Fault, ...] = (
         f"{POST}; PROPERTIES SC5",
     ),
     _fault(
+        "budget-of-the-prompts",
+        "what a preempted request generated is not counted when it is computed again",
+        spec.SCHED_09,
+        {"prefills": changes.budget_of_the_prompts},
+        "PROPERTIES SC2, SC5",
+    ),
+    _fault(
         "budget-overrun",
         "a prompt is computed whole while any budget is left",
         spec.SCHED_09,
