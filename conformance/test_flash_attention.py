@@ -322,6 +322,15 @@ def test_flash_attention_reads_long_strided_arguments_like_their_copies(subject,
 
 @requirement(
     spec.FLASH_13,
+    call=in_views(tiled_calls(shapes=several_tiles, leading_dims=FEW_ROWS), "query", "key", "value", views=["heads"]),
+    share=0.4,
+)
+def test_flash_attention_reads_what_a_projection_gives(subject, call):
+    subject.agrees(call, where=seeing(call))
+
+
+@requirement(
+    spec.FLASH_13,
     call=in_views(many_queries, "query", "key", "value", views=MOSTLY_SLICES),
     share=0.8,
 )

@@ -56,6 +56,7 @@ from inferspec.spec.changes.attention import (
     rereads,
     reshapes,
     reversed_order,
+    rows_of_the_next_head,
     sees,
     split_and_merged,
     split_for_first_row,
@@ -640,6 +641,13 @@ FAULTS = (
         spec.FLASH_13,
         reshapes(lambda a: {"value": read_with_strides_of(a.value, a.key)}),
         MLX + "commit/62f297b51",
+    ),
+    Fault(
+        "flash-rows-of-the-next-head",
+        "parts of more than 32 keys are joined as if each head's rows lay side by side, which those of a projection do not",
+        spec.FLASH_13,
+        {"respond": rows_of_the_next_head},
+        "https://github.com/flagos-ai/FlagGems/issues/5235",
     ),
     Fault(
         "flash-float32-result",
