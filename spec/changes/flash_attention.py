@@ -52,6 +52,14 @@ group_shifted_up = heads_by(lambda query_heads, heads: np.arange(query_heads) //
 groups_of_eight = heads_by(lambda query_heads, heads: np.minimum(np.arange(query_heads) // 8, heads - 1))
 
 
+@heads_by
+def tiles_of_sixteen(query_heads: int, heads: int) -> np.ndarray:
+    """Where a group is larger than a tile of sixteen, a query head reads the key head of its tile's first."""
+    group = query_heads // heads
+    tile = 16 if group > 16 else 1
+    return np.arange(query_heads) // tile * tile // group
+
+
 def odd_members_unwritten(self: Operation, value: np.ndarray, a: Arguments) -> np.ndarray:
     """A threadgroup takes as many query heads of a group as a power of two allows; the others are never written."""
     heads, ratio = a.key.shape[-3], a.query.shape[-3] // a.key.shape[-3]

@@ -79,6 +79,7 @@ from inferspec.spec.mistakes import (
     in_half,
     leaves_unwritten,
     mutates,
+    only_where,
     paths_break_promises,
     paths_lack_a_feature,
     paths_misread,
@@ -194,6 +195,13 @@ FAULTS = (
         spec.FLASH_03,
         unwritten_past_sixteen("key"),
         "https://github.com/vllm-project/vllm/pull/23424",
+    ),
+    Fault(
+        "flash-head-tiles-of-16",
+        "of a single query a tile of sixteen heads reads the key head of its first, where a group is larger than a tile",
+        spec.FLASH_03,
+        only_where(lambda a: a.query.shape[-2] == 1, {"key_heads": changes.tiles_of_sixteen}),
+        "https://github.com/FlashML-org/FreeToken/pull/177",
     ),
     Fault(
         "flash-heads-merged-swapped",
