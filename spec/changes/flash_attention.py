@@ -52,12 +52,13 @@ group_shifted_up = heads_by(lambda query_heads, heads: np.arange(query_heads) //
 groups_of_eight = heads_by(lambda query_heads, heads: np.minimum(np.arange(query_heads) // 8, heads - 1))
 
 
-@heads_by
-def tiles_of_sixteen(query_heads: int, heads: int) -> np.ndarray:
-    """Where a group is larger than a tile of sixteen, a query head reads the key head of its tile's first."""
-    group = query_heads // heads
-    tile = 16 if group > 16 else 1
-    return np.arange(query_heads) // tile * tile // group
+def tiles_of_sixteen(a: Arguments) -> dict[str, Any]:
+    """Where a single query's groups are larger than a tile of sixteen, a head reads the key head of its tile's first."""
+    heads, keys = a.query.shape[-3], a.key.shape[-3]
+    if a.query.shape[-2] != 1 or keys == 0 or heads // keys <= 16:
+        return {}
+    own = np.arange(heads) // 16 * 16 // (heads // keys)
+    return {name: np.take(getattr(a, name), own, axis=-3) for name in ("key", "value")}
 
 
 def odd_members_unwritten(self: Operation, value: np.ndarray, a: Arguments) -> np.ndarray:

@@ -79,7 +79,6 @@ from inferspec.spec.mistakes import (
     in_half,
     leaves_unwritten,
     mutates,
-    only_where,
     paths_break_promises,
     paths_lack_a_feature,
     paths_misread,
@@ -200,7 +199,7 @@ FAULTS = (
         "flash-head-tiles-of-16",
         "of a single query a tile of sixteen heads reads the key head of its first, where a group is larger than a tile",
         spec.FLASH_03,
-        only_where(lambda a: a.query.shape[-2] == 1, {"key_heads": changes.tiles_of_sixteen}),
+        reshapes(changes.tiles_of_sixteen),
         "https://github.com/FlashML-org/FreeToken/pull/177",
     ),
     Fault(
