@@ -215,7 +215,8 @@ def lay(x: np.ndarray, view: str, to: Arrays) -> Any:
     slice: inside a larger buffer, with poison around it; transpose: the last two axes swapped in memory; permute: all
     axes in reverse order in memory; stride:
     every other element of the last axis, poison between; reverse: the last axis backwards; broadcast: stride 0 along
-    every leading axis whose entries are equal.
+    every leading axis whose entries are equal; heads: the two axes before the last one swapped in memory (of two axes,
+    these), as the heads of a token lie side by side in what a projection gives.
     """
     if view == "slice" and x.ndim:
         buffer = _poisoned(tuple(n + 3 for n in x.shape), x.dtype)
@@ -224,6 +225,9 @@ def lay(x: np.ndarray, view: str, to: Arrays) -> Any:
         return to.ready(to.from_numpy(buffer)[inside])
     if view == "transpose" and x.ndim > 1:
         return to.ready(to.from_numpy(x.swapaxes(-1, -2).copy()).swapaxes(-1, -2))
+    if view == "heads" and x.ndim > 1:
+        axes = (-3, -2) if x.ndim > 2 else (-2, -1)
+        return to.ready(to.from_numpy(x.swapaxes(*axes).copy()).swapaxes(*axes))
     if view == "permute" and x.ndim > 1:
         return to.ready(to.axes_reversed(to.from_numpy(x.transpose().copy())))
     if view == "stride" and x.ndim:

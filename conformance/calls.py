@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-VIEWS = ("slice", "transpose", "permute", "stride", "reverse", "broadcast")
+VIEWS = ("slice", "transpose", "permute", "stride", "reverse", "broadcast", "heads")
 """How an array argument may lie in memory, apart from a fresh contiguous copy."""
 
 

@@ -176,6 +176,11 @@ def test_a_prompt_hits_all_blocks_of_other_sizes(subject, call):
     keeps(subject, call, Check.COMPLETE, Check.ADMITS)
 
 
+@requirement(spec.BLK_07, call=overtaken(), share=0.3)
+def test_what_was_computed_in_the_blocks_of_others_is_hit(subject, call):
+    keeps(subject, call, Check.COMPLETE)
+
+
 @requirement(spec.BLK_07, call=abreast(), share=0.3)
 def test_what_follows_what_was_computed_twice_is_hit(subject, call):
     keeps(subject, call, Check.COMPLETE)

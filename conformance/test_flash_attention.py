@@ -33,6 +33,7 @@ from inferspec.conformance.inputs.flash_attention import (
     large_causal_blocks,
     longer_than_keys,
     many_keys,
+    one_or_several,
     past_splits,
     routed_flash,
     routed_tiles,
@@ -88,7 +89,7 @@ def test_groups_of_odd_sizes_are_matched_in_every_block(subject, routed):
     subject.expects(call, expected)
 
 
-@requirement(spec.FLASH_03, routed=routed_flash(masks=["none"], ratios=[12, 16, 24]), share=0.1)
+@requirement(spec.FLASH_03, routed=routed_flash(masks=["none"], ratios=[24, 16], shapes=one_or_several), share=0.2)
 def test_many_query_heads_share_a_key_head_of_flash_attention(subject, routed):
     call, expected = routed
     subject.expects(call, expected)
@@ -317,6 +318,15 @@ def test_flash_attention_reads_a_strided_argument_like_its_copy(subject, call):
 
 @requirement(spec.FLASH_13, call=in_views(tiled_calls(leading_dims=FEW_ROWS)), share=0.3)
 def test_flash_attention_reads_long_strided_arguments_like_their_copies(subject, call):
+    subject.agrees(call, where=seeing(call))
+
+
+@requirement(
+    spec.FLASH_13,
+    call=in_views(tiled_calls(shapes=several_tiles, leading_dims=FEW_ROWS), "query", "key", "value", views=["heads"]),
+    share=0.4,
+)
+def test_flash_attention_reads_what_a_projection_gives(subject, call):
     subject.agrees(call, where=seeing(call))
 
 

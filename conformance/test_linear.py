@@ -135,6 +135,12 @@ def test_strided_x_and_weight_are_read_like_their_copies(subject, call):
     subject.agrees(call)
 
 
+@requirement(spec.LIN_05, call=in_views(linear_calls(leading_dims=[(2, 1, 3)]), "x"), batches=among([3, 1]), share=0.1)
+def test_strided_batches_of_batches_are_read_like_their_copies(subject, call, batches):
+    x = call.arguments["x"]
+    subject.agrees(call.having(x=np.concatenate([(1 + i) * x for i in range(batches)], axis=1).astype(x.dtype)))
+
+
 @requirement(spec.LIN_05, call=in_views(linear_calls(bias=[True]), "bias"), share=0.5)
 def test_a_strided_bias_is_read_like_its_copy(subject, call):
     subject.agrees(call)

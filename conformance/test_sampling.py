@@ -17,6 +17,7 @@ from inferspec.conformance.inputs.sampling import (
     MORE_THAN_1024,
     RARE_DRAWS,
     REAL,
+    SHORT_OF_ONE,
     THOUSANDS,
     WIDE,
     WIDE_ROWS,
@@ -372,7 +373,12 @@ def test_the_ends_of_the_uniform_numbers_give_no_hidden_id(subject, call):
     chooses(subject, call)
 
 
-@requirement(spec.SAMP_23, call=sampler_calls(generators=["given"], numbers=adversarial, values=ordinary))
+@requirement(
+    spec.SAMP_23,
+    call=sampler_calls(
+        generators=["given"], numbers=adversarial, values=ordinary, sizes=SHORT_OF_ONE, uniform_dtypes=["float32"]
+    ),
+)
 def test_the_ends_of_the_uniform_numbers_give_no_filtered_id(subject, call):
     chooses(subject, call)
 

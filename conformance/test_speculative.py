@@ -29,6 +29,7 @@ from inferspec.conformance.inputs.speculative import (
     probabilities_in_views,
     short,
     sparse,
+    uneven,
     unlikely_drafts,
     verify_calls,
 )
@@ -134,6 +135,11 @@ def test_what_comes_out_has_the_joint_distribution_of_the_target(subject, pair):
 
 @requirement(spec.SPEC_09, call=verify_calls(rows=apart, edge=True, ends="rejection"))
 def test_no_impossible_id_comes_out(subject, call):
+    _possible(subject, call)
+
+
+@requirement(spec.SPEC_09, call=verify_calls(rows=uneven, sizes=(300, 1000), edge=True, dtypes=["float32"]), share=0.6)
+def test_the_largest_uniform_numbers_give_an_id_of_the_vocabulary(subject, call):
     _possible(subject, call)
 
 

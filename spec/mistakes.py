@@ -47,6 +47,13 @@ def misread(view: np.ndarray) -> np.ndarray:
     return flat[(start + np.arange(view.size)) % max(flat.size, 1)].reshape(view.shape)
 
 
+def walked(view: np.ndarray, steps: Sequence[int]) -> np.ndarray:
+    """Return what a kernel sees that walks the buffer of `view` with other steps, in elements, along its axes."""
+    flat, start = _buffer(view)
+    places = start + sum((at * step for at, step in zip(np.indices(view.shape), steps, strict=True)), np.zeros((), int))
+    return flat[places % max(flat.size, 1)]
+
+
 def beyond(view: np.ndarray, axis: int, multiple: int) -> np.ndarray:
     """Return what lies in the buffer of `view` where its axis would go on to a multiple of so many entries; 0 past the buffer."""
     flat, start = _buffer(view)
@@ -82,6 +89,19 @@ def _replacing(argument: str, replace: Callable[[Operation, Arguments, Any], Any
 def ignores_strides(argument: str) -> Change:
     """One argument is read as if it were contiguous."""
     return _replacing(argument, lambda self, a, value: misread(value))
+
+
+def one_stride_for_batches(argument: str) -> Change:
+    """All leading dims of one argument are walked as one, with the stride of the innermost."""
+
+    def read(self: Operation, a: Arguments, value: np.ndarray) -> np.ndarray:
+        if value.ndim < 4:
+            return value
+        *_, batch, row, entry = (stride // value.itemsize for stride in value.strides)
+        leading = [batch * math.prod(value.shape[axis + 1 : -2]) for axis in range(value.ndim - 2)]
+        return walked(value, [*leading, row, entry])
+
+    return _replacing(argument, read)
 
 
 def reads_on(argument: str, axis: int = -1, multiple: int = 32) -> Change:

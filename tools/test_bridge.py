@@ -92,7 +92,14 @@ def test_views_of_small_arrays_equal_their_copies_too(to, view, shape):
 
 @pytest.mark.parametrize(
     ("view", "strides"),
-    [("slice", (7, 1)), ("transpose", (1, 3)), ("stride", (8, 2)), ("reverse", (4, -1)), ("broadcast", (0, 1))],
+    [
+        ("slice", (7, 1)),
+        ("transpose", (1, 3)),
+        ("heads", (1, 3)),
+        ("stride", (8, 2)),
+        ("reverse", (4, -1)),
+        ("broadcast", (0, 1)),
+    ],
 )
 def test_a_view_lies_in_memory_as_it_says(to, view, strides):
     if to.name == "jax" or (to.name, view) == ("torch", "reverse"):

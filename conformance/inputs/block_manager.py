@@ -557,7 +557,7 @@ def overwritten(pick: Pick) -> Call:
 
 @caching
 def overtaken(pick: Pick) -> Call:
-    """A pool that others use up between two prompts of the same line."""
+    """A pool that others use up between two prompts of the same line; then both lines are asked for."""
     script = Script(pick)
     line = script.line()
     size = script.size
@@ -565,10 +565,11 @@ def overtaken(pick: Pick) -> Call:
     first = script.allocate(line[: blocks * size])
     script.free(first)
     script.fill(pick.size(0, 2), blocks)
-    other = script.allocate(script.line(pick.size(1, script.blocks) * size), pick.one_of(None, 0))
+    others = script.line(pick.size(1, script.blocks) * size)
+    other = script.allocate(others, pick.one_of(None, 0))
     if pick.one_of(True, False):
         script.free(other)
-    script.probe(line[: blocks * size])
+    script.probe(others, line[: blocks * size])
     script.allocate(line[: blocks * size])
     return script.call()
 

@@ -59,6 +59,11 @@ def several_tiles(pick: Pick) -> tuple[int, int]:
     return pick.size(1, 4), pick.one_of(9, 17, 33, 40, 65, 97, 129, 150, 257, 300)
 
 
+def one_or_several(pick: Pick) -> tuple[int, int]:
+    """A single query, or a few, over a few keys."""
+    return pick.one_of(1, 1, 1, pick.size(2, 9)), pick.size(1, 20)
+
+
 def blocks_of_queries(pick: Pick) -> tuple[int, int]:
     """More than a block of queries and more than a tile of keys, in every relation."""
     length, keys = pick.one_of(9, 33, 40, 65, 70), pick.one_of(9, 33, 40, 65, 70, 100)

@@ -44,6 +44,9 @@ LARGE = (1023, 1024, 1025, 2049, 4097, 8191)
 HUGE = (4097, 32769, 65537, 151936)
 """Vocabularies past the ends of narrow integers, and of a real model."""
 
+SHORT_OF_ONE = (300, 5, 1024, 24, 2049, 1000)
+"""Vocabularies whose probabilities often sum up to a little less than the largest uniform number, in float32."""
+
 WIDE, LIMITS = (300, 48, 100, 1100, 2049, 3000), (40, 64, 256, 1024, 32, 33, 50, 65, 100, 200, 257, 512, 1023)
 """Vocabularies for limits that people ask for, and those limits."""
 

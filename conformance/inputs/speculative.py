@@ -54,6 +54,13 @@ def _parts(pick: Pick, size: int, likely: int) -> np.ndarray:
     return row
 
 
+def uneven(pick: Pick, count: int, size: int) -> tuple[np.ndarray, np.ndarray]:
+    """Rows of no round numbers, whose sums in float32 are often a little less than one."""
+    logits = np.exp(pick.random.normal(size=(2 * count + 1, size)))
+    rows = logits / logits.sum(axis=-1, keepdims=True)
+    return rows[:count], rows[count:]
+
+
 def dyadic(pick: Pick, count: int, size: int) -> tuple[np.ndarray, np.ndarray]:
     """Rows with up to 12 likely ids; target and draft share some of them."""
     shared = pick.random.permutation(size)[:12]

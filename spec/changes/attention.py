@@ -10,7 +10,7 @@ import numpy as np
 
 from inferspec.spec.attention import CausalMask, MultiHeadAttention, ScaledDotProductAttention
 from inferspec.spec.contract import Arguments, Change, Operation, changed
-from inferspec.spec.mistakes import honest
+from inferspec.spec.mistakes import honest, walked
 from inferspec.spec.numerics import f64, largest, round_to
 
 TILE = 32
@@ -62,14 +62,17 @@ def wrapped(mask: np.ndarray, full: tuple[int, ...]) -> np.ndarray:
 
 def read_with_strides_of(view: np.ndarray, other: np.ndarray) -> np.ndarray:
     """Return what a kernel sees that walks the buffer of `view` with the strides of another array."""
-    base = view
-    while isinstance(base.base, np.ndarray):
-        base = base.base
-    flat = base.ravel(order="K")
-    start = (view.__array_interface__["data"][0] - base.__array_interface__["data"][0]) // view.itemsize
-    steps = [stride // other.itemsize for stride in other.strides]
-    place = sum((i * step for i, step in zip(np.indices(view.shape), steps, strict=True)), np.zeros(view.shape, int))
-    return flat[(start + place) % max(flat.size, 1)]
+    return walked(view, [stride // other.itemsize for stride in other.strides])
+
+
+def rows_of_the_next_head(self: Operation, a: Arguments) -> Any:
+    """Of more than 32 keys the parts of a query whose heads lie side by side are written a head dim apart."""
+    result = np.array(honest(self, a))
+    heads, _, dim = a.query.shape[-3:]
+    beside = [stride // a.query.itemsize for stride in a.query.strides[-3:]] == [dim, heads * dim, 1]
+    if beside and heads > 1 and a.key.shape[-2] > 32:
+        result[..., 1:, :] = np.roll(result, 1, axis=-3)[..., 1:, :]
+    return result
 
 
 def inner_batch_ignored(a: Arguments) -> dict[str, Any]:

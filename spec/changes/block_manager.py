@@ -460,6 +460,19 @@ def stale(self: BlockManager, m: Manager, block: int) -> None:
     m.content.pop(block, None)
 
 
+def keeps_its_name(self: BlockManager, m: Manager, block: int) -> None:
+    """A block that is taken is not hit any more for what it held, and keeps the name."""
+    name = m.content.get(block)
+    if m.cached.get(name) == block:
+        del m.cached[name]
+
+
+def publishes_the_nameless(self: BlockManager, m: Manager, table: Table, index: int) -> None:
+    """Only a block without a name gets one."""
+    if table.block_ids[index] not in m.content:
+        BlockManager.publish(self, m, table, index)
+
+
 def publishes_over(self: BlockManager, m: Manager, table: Table, index: int) -> None:
     """Two blocks with the same tokens: the later one is cached, and forgetting either forgets both."""
     key, block = self.key(m, table.tokens, index), table.block_ids[index]

@@ -52,6 +52,15 @@ group_shifted_up = heads_by(lambda query_heads, heads: np.arange(query_heads) //
 groups_of_eight = heads_by(lambda query_heads, heads: np.minimum(np.arange(query_heads) // 8, heads - 1))
 
 
+def tiles_of_sixteen(a: Arguments) -> dict[str, Any]:
+    """Where a single query's groups are larger than a tile of sixteen, a head reads the key head of its tile's first."""
+    heads, keys = a.query.shape[-3], a.key.shape[-3]
+    if a.query.shape[-2] != 1 or keys == 0 or heads // keys <= 16:
+        return {}
+    own = np.arange(heads) // 16 * 16 // (heads // keys)
+    return {name: np.take(getattr(a, name), own, axis=-3) for name in ("key", "value")}
+
+
 def odd_members_unwritten(self: Operation, value: np.ndarray, a: Arguments) -> np.ndarray:
     """A threadgroup takes as many query heads of a group as a power of two allows; the others are never written."""
     heads, ratio = a.key.shape[-3], a.query.shape[-3] // a.key.shape[-3]

@@ -97,6 +97,12 @@ def zero_draws_the_first(self: Verify, weights: Rows, uniform: float) -> int:
     return int(np.argmax(cdf >= uniform * cdf[-1]))
 
 
+def past_float32_sums(self: Verify, weights: Rows, uniform: float) -> int:
+    """The number of ids whose cdf is no larger than the uniform number: all of them, where float32 sums stay below it."""
+    cdf = np.cumsum((weights / weights.sum()).astype(np.float32), dtype=np.float32)
+    return int((cdf <= uniform).sum())
+
+
 def without_the_draft(self: Verify, tokens: list[int], q: Rows, p: Rows, count: int) -> Rows:
     """The target's row, with nothing but the rejected id taken away."""
     if count == len(tokens):

@@ -248,6 +248,13 @@ FAULTS: tuple[Fault, ...] = (
         f"{VLLM}/11186",
     ),
     _fault(
+        "named-once",
+        "a block that is taken keeps the name that the cache knew it by, and what is computed into it is never cached",
+        spec.BLK_07,
+        {"forget": changes.keeps_its_name, "publish": changes.publishes_the_nameless},
+        "https://github.com/ovg-project/kvcached/pull/363",
+    ),
+    _fault(
         "hits-256-blocks",
         "no more than 256 blocks are hit",
         spec.BLK_07,

@@ -56,6 +56,7 @@ from inferspec.spec.changes.attention import (
     rereads,
     reshapes,
     reversed_order,
+    rows_of_the_next_head,
     sees,
     split_and_merged,
     split_for_first_row,
@@ -193,6 +194,13 @@ FAULTS = (
         spec.FLASH_03,
         unwritten_past_sixteen("key"),
         "https://github.com/vllm-project/vllm/pull/23424",
+    ),
+    Fault(
+        "flash-head-tiles-of-16",
+        "of a single query a tile of sixteen heads reads the key head of its first, where a group is larger than a tile",
+        spec.FLASH_03,
+        reshapes(changes.tiles_of_sixteen),
+        "https://github.com/FlashML-org/FreeToken/pull/177",
     ),
     Fault(
         "flash-heads-merged-swapped",
@@ -640,6 +648,13 @@ FAULTS = (
         spec.FLASH_13,
         reshapes(lambda a: {"value": read_with_strides_of(a.value, a.key)}),
         MLX + "commit/62f297b51",
+    ),
+    Fault(
+        "flash-rows-of-the-next-head",
+        "parts of more than 32 keys are joined as if each head's rows lay side by side, which those of a projection do not",
+        spec.FLASH_13,
+        {"respond": rows_of_the_next_head},
+        "https://github.com/flagos-ai/FlagGems/issues/5235",
     ),
     Fault(
         "flash-float32-result",

@@ -56,6 +56,7 @@ from inferspec.spec.mistakes import (
     of_many_rows,
     of_one_half_row,
     of_one_row,
+    one_stride_for_batches,
     only_where,
     paths_break_promises,
     paths_lack_a_feature,
@@ -182,6 +183,13 @@ _LINEAR = (
         LIN_05,
         ignores_strides("weight"),
         "PROPERTIES X1",
+    ),
+    Fault(
+        "linear-one-stride-for-batches",
+        "the leading dims of x are walked as one, with the stride of the innermost",
+        LIN_05,
+        one_stride_for_batches("x"),
+        "https://github.com/gradium-ai/xn/pull/50",
     ),
     Fault("linear-bias-strides", "bias is read as if it were contiguous", LIN_05, ignores_strides("bias"), TIRED),
     *paths_break_promises(

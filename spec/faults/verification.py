@@ -266,6 +266,13 @@ VERIFY_FAULTS: tuple[Fault, ...] = (
         TIRED,
     ),
     Fault(
+        "verify-past-the-vocabulary",
+        "a uniform number that float32 sums do not reach gives an id past the vocabulary",
+        SPEC_09,
+        {"draw": changes.past_float32_sums},
+        "https://github.com/apache/mxnet/issues/19073",
+    ),
+    Fault(
         "verify-zero-draws-the-first",
         "a uniform number of 0 draws id 0, though it is impossible",
         SPEC_09,
