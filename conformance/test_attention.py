@@ -19,6 +19,7 @@ from inferspec.conformance.inputs.attention import (
     masks_in_a_row,
     multi_head_calls,
     one_over_many,
+    one_past_a_tile,
     prompts,
     ragged_tiles,
     routed_attention,
@@ -301,6 +302,15 @@ def test_a_strided_argument_is_read_like_its_copy(subject, call):
     share=0.5,
 )
 def test_a_long_strided_argument_is_read_like_its_copy(subject, call):
+    subject.agrees(call, where=seeing(call))
+
+
+@requirement(
+    spec.ATTN_13,
+    call=in_views(many_queries(shapes=one_past_a_tile, masks=ARRAYS), "key", "value", views=["broadcast"]),
+    share=0.3,
+)
+def test_keys_and_values_may_be_repeated_without_a_copy(subject, call):
     subject.agrees(call, where=seeing(call))
 
 

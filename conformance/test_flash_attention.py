@@ -11,6 +11,7 @@ from inferspec.conformance.inputs.attention import (
     many_over_few,
     masks_in_a_row,
     one_over_many,
+    one_past_a_tile,
     ragged_tiles,
     seeing,
     shifted,
@@ -327,6 +328,17 @@ def test_flash_attention_reads_long_strided_arguments_like_their_copies(subject,
     share=0.4,
 )
 def test_flash_attention_reads_what_a_projection_gives(subject, call):
+    subject.agrees(call, where=seeing(call))
+
+
+@requirement(
+    spec.FLASH_13,
+    call=in_views(
+        many_queries(shapes=one_past_a_tile, masks=[*ENCODINGS, "additive"]), "key", "value", views=["broadcast"]
+    ),
+    share=0.3,
+)
+def test_flash_attention_reads_what_is_repeated_without_a_copy(subject, call):
     subject.agrees(call, where=seeing(call))
 
 

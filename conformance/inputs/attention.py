@@ -322,6 +322,11 @@ def ragged_tiles(pick: Pick) -> tuple[int, int]:
     return pick.one_of(17, 33, 40), pick.upto("keys", 33, 5, 41, 70)
 
 
+def one_past_a_tile(pick: Pick) -> tuple[int, int]:
+    """Keys that are one more than whole tiles of 32."""
+    return pick.one_of(17, 1, 33), pick.upto("keys", 33, 65, 97)
+
+
 def few_over_many(pick: Pick) -> tuple[int, int]:
     """One query or a few, as in verifying a draft, over so many keys that kernels share them out."""
     return pick.one_of(1, 2, 5, 1, 8), pick.upto("keys", 1025, 1024, 2049)

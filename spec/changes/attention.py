@@ -164,6 +164,16 @@ def of_many_queries(a: Arguments) -> bool:
     return bool(a.query.shape[-2] >= 16)
 
 
+def broadcast_one_past_a_tile(argument: str) -> Callable[[Arguments], bool]:
+    """Whether keys or values that are repeated without a copy are one more than tiles of 32 hold, with an array as mask."""
+
+    def holds(a: Arguments) -> bool:
+        repeated, keys = getattr(a, argument), a.key.shape[-2]
+        return bool(keys > 32 and keys % 32 == 1 and isinstance(a.mask, np.ndarray) and 0 in repeated.strides)
+
+    return holds
+
+
 def masked_prompt(a: Arguments) -> bool:
     """Whether a prompt has its mask as an array."""
     return isinstance(a.mask, np.ndarray) and a.query.shape[-2] == a.key.shape[-2] >= 64

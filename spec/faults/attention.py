@@ -730,6 +730,16 @@ SDPA_FAULTS = (
         in_half(changes.of_many_queries, "query"),
         {"query": -1, "key": -1, "value": -2, "mask": None},
     ),
+    *(
+        Fault(
+            f"sdpa-broadcast-{name}-one-past-a-tile",
+            f"a {name} that is repeated without a copy, one more than tiles of 32 hold, is read as if it were contiguous",
+            spec.ATTN_13,
+            only_where(changes.broadcast_one_past_a_tile(name), ignores_strides(name)),
+            "https://github.com/pytorch/pytorch/issues/191937",
+        )
+        for name in ("key", "value")
+    ),
     Fault(
         "sdpa-value-with-key-strides",
         "value is read with the strides of key",

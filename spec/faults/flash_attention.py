@@ -19,6 +19,7 @@ from inferspec.spec.changes.attention import (
     NATIVE_STEPS,
     PAST_256_ONE_FUTURE,
     base_two,
+    broadcast_one_past_a_tile,
     causal_array_applied_twice,
     chunk_after_context,
     computed,
@@ -79,6 +80,7 @@ from inferspec.spec.mistakes import (
     in_half,
     leaves_unwritten,
     mutates,
+    only_where,
     paths_break_promises,
     paths_lack_a_feature,
     paths_misread,
@@ -641,6 +643,16 @@ FAULTS = (
         spec.FLASH_13,
         in_half(of_many_queries, "query"),
         {"query": -1, "key": -1, "value": -2, "mask": None},
+    ),
+    *(
+        Fault(
+            f"flash-broadcast-{name}-one-past-a-tile",
+            f"a {name} that is repeated without a copy, one more than tiles of 32 hold, is read as if it were contiguous",
+            spec.FLASH_13,
+            only_where(broadcast_one_past_a_tile(name), ignores_strides(name)),
+            "https://github.com/pytorch/pytorch/issues/191937",
+        )
+        for name in ("key", "value")
     ),
     Fault(
         "flash-value-with-key-strides",
