@@ -710,7 +710,7 @@ def test_another_mask_of_multi_head_attention_in_between_changes_nothing(subject
     spec.MHA_09,
     call=multi_head_calls(masks=["bool", "additive", "-inf"], free_head_dim=[False]),
     seed=seeds,
-    share=0.2,
+    share=0.3,
 )
 def test_masks_of_multi_head_attention_in_a_row_are_read_each_for_itself(subject, call, seed):
     for mask in masks_in_a_row(call, seed):

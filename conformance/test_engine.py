@@ -114,7 +114,7 @@ def test_very_many_that_run_come_out_as_alone(subject, call):
     subject.agrees(call)
 
 
-@requirement(spec.ENG_01, call=of_servers(), share=0.01)
+@requirement(spec.ENG_01, call=of_servers(), share=0.06)
 def test_pages_chunks_and_prompts_of_servers_do_not_show(subject, call):
     subject.agrees(call)
 

@@ -2,6 +2,7 @@
 
     python -m inferspec.tools.effort                       # all components, draw seeds 1 2 3
     python -m inferspec.tools.effort --only rope --seeds 4 5 --check
+    python -m inferspec.tools.effort --seeds 4 5 6 --keep   # what more seeds show: a rare fault may look easy on three
 
 Of each fault that drawn examples reject, the tests that do so for every seed, and after how many examples on average.
 A fault counts for the test to which it adds the fewest examples; a test's effort is that of the fault that is hardest for it,
@@ -93,13 +94,14 @@ def survivors(results: Iterable[Found]) -> list[str]:
     return lost
 
 
-def write(efforts: Mapping[str, float], components: Sequence[str]) -> None:
-    """Keep the efforts; those of the components that were not measured stay as they were."""
+def write(efforts: Mapping[str, float], components: Sequence[str], keep: bool = False) -> None:
+    """Keep the efforts; those of the components that were not measured stay as they were. keep: none becomes smaller."""
     measured = {test.id for test in all_tests() if test.requirement in _requirements(components)}
     known = {test.id for test in all_tests()}
     kept = json.loads(EFFORT.read_text(encoding="utf-8")) if EFFORT.exists() else {}
-    kept = {test: mean for test, mean in kept.items() if test in known and test not in measured}
-    EFFORT.write_text(json.dumps(dict(sorted({**kept, **efforts}.items())), indent=1) + "\n", encoding="utf-8")
+    found = {test: max(mean, kept.get(test, 0.0) if keep else 0.0) for test, mean in efforts.items()}
+    kept = {test: mean for test, mean in kept.items() if test in known and (keep or test not in measured)}
+    EFFORT.write_text(json.dumps(dict(sorted({**kept, **found}.items())), indent=1) + "\n", encoding="utf-8")
 
 
 def _requirements(components: Sequence[str]) -> set[object]:
@@ -115,6 +117,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--only", action="append", choices=COMPONENTS, metavar="COMPONENT", help="repeatable")
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3], metavar="N")
     parser.add_argument("--check", action="store_true", help="write nothing; exit code 1 where a fault survives")
+    parser.add_argument("--keep", action="store_true", help="none becomes smaller: for what more seeds show")
     parser.add_argument("-n", type=processes, default=None, metavar="N", help="processes; default: one a core")
     options = parser.parse_args(arguments)
     components = options.only or list(COMPONENTS)
@@ -135,7 +138,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         f"quick draws {drawn} examples (at most {EXAMPLES['quick']} times a test's share)"
     )
     if not options.check:
-        write(efforts(results), components)
+        write(efforts(results), components, options.keep)
     return 1 if lost else 0
 
 

@@ -99,5 +99,7 @@ def test_what_was_not_measured_keeps_its_effort(tmp_path, monkeypatch):
     )
     file.write_text(json.dumps({one: 9.0, other: 4.0, "test_gone.py::test_gone": 3.0}), encoding="utf-8")
     monkeypatch.setattr(effort, "EFFORT", file)
+    effort.write({one: 2.5}, ["rope"], keep=True)
+    assert json.loads(file.read_text(encoding="utf-8")) == {other: 4.0, one: 9.0}
     effort.write({one: 2.5}, ["rope"])
     assert json.loads(file.read_text(encoding="utf-8")) == {other: 4.0, one: 2.5}
