@@ -90,7 +90,7 @@ def test_groups_of_odd_sizes_are_matched_in_every_block(subject, routed):
     subject.expects(call, expected)
 
 
-@requirement(spec.FLASH_03, routed=routed_flash(masks=["none"], ratios=[24, 16], shapes=one_or_several), share=0.2)
+@requirement(spec.FLASH_03, routed=routed_flash(masks=["none"], ratios=[24, 16, 12], shapes=one_or_several), share=0.2)
 def test_many_query_heads_share_a_key_head_of_flash_attention(subject, routed):
     call, expected = routed
     subject.expects(call, expected)
