@@ -266,10 +266,12 @@ def forward(
 
 
 def spare_headed(pick: Pick, kind: Kind) -> Call:
-    """A tied model whose weights have a head as well, which is not the embedding."""
+    """A tied model whose weights have a head as well, which is not the embedding: packed where the model's layers are."""
     call = forward(pick, kind)
-    shape = linears(call.arguments["config"])["model.embed_tokens"]
-    spare = tensors(pick, "lm_head", shape, 1.0, call.features["dtypes"], None)
+    config = call.arguments["config"]
+    shape = linears(config)["model.embed_tokens"]
+    packing = _packing(pick, config, "lm_head", shape[1], mixed=False)
+    spare = tensors(pick, "lm_head", shape, 1.0, call.features["dtypes"], packing)
     return call.having(weights={**call.arguments["weights"], **spare})
 
 

@@ -12,7 +12,7 @@ from inferspec.spec.llama import CONTRACT
 forward_calls = calls(partial(forward, kind=LLAMA))
 incremental_calls = calls(partial(incremental, kind=LLAMA))
 close_score_calls = calls(partial(close_scores, kind=LLAMA))
-spare_headed_calls = calls(partial(spare_headed, kind=LLAMA))(tied=[True], packing=["dense"])
+spare_headed_calls = calls(partial(spare_headed, kind=LLAMA))(tied=[True], packing=["dense", "4-bit"])
 
 ORDINARY = {LLAMA.name: forward_calls, LLAMA.incremental: incremental_calls}
 """The widest calls of each operation."""

@@ -12,7 +12,7 @@ from inferspec.spec.qwen3 import CONTRACT
 forward_calls = calls(partial(forward, kind=QWEN3))
 incremental_calls = calls(partial(incremental, kind=QWEN3))
 close_score_calls = calls(partial(close_scores, kind=QWEN3))
-spare_headed_calls = calls(partial(spare_headed, kind=QWEN3))(tied=[True], packing=["dense"])
+spare_headed_calls = calls(partial(spare_headed, kind=QWEN3))(tied=[True], packing=["dense", "4-bit"])
 
 ORDINARY = {QWEN3.name: forward_calls, QWEN3.incremental: incremental_calls}
 """The widest calls of each operation."""

@@ -84,6 +84,12 @@ def no_spare_head(self: Decoder, a: Arguments, shapes: Mapping[str, tuple[int, .
         raise ValueError(f"no place for {unknown[0]}")
 
 
+def no_packed_spare_head(self: Decoder, a: Arguments, shapes: Mapping[str, tuple[int, ...]]) -> None:
+    spare = {"lm_head.weight"} if self.tied(a.config) else set()
+    if unknown := sorted(set(a.weights) - set(shapes) - spare):
+        raise ValueError(f"no place for {unknown[0]}")
+
+
 # heads
 
 

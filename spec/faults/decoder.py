@@ -110,6 +110,13 @@ def shared(spec: ModuleType, prefix: str, own: Sequence[Fault]) -> tuple[Fault, 
         {"guard_additional": changes.no_spare_head},
     )
     fault(
+        3,
+        "packed-spare-head-refused",
+        "a tied model takes a spare lm_head's weight, and refuses its scales and biases",
+        {"guard_additional": changes.no_packed_spare_head},
+        "https://github.com/ml-explore/mlx-swift-lm/pull/490",
+    )
+    fault(
         4,
         "scale-of-hidden",
         "scores are multiplied by (hidden_size / heads)^-0.5",
