@@ -31,7 +31,7 @@ from inferspec.spec.contract import Requirement
 
 EXAMPLES = {"quick": 100, "full": 350, "nightly": 1000}
 """Profile -> the most examples that a test of share 1 draws. Of nightly a fault that is ten times as rare as the hardest known one
-survives once in 1,100 times, and 20 seeds of all honest variants are a night of runners."""
+survives once in 1,100 times, and 20 seeds of all honest variants are done in one night of the workflow."""
 
 EFFORT = Path(__file__).with_name("effort.json")
 """Test -> examples until it rejects the fault that is hardest for it, on average (`tools/effort.py` measures them)."""

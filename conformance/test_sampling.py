@@ -373,6 +373,11 @@ def test_the_ends_of_the_uniform_numbers_give_no_hidden_id(subject, call):
     chooses(subject, call)
 
 
+@requirement(spec.SAMP_23, call=sampler_calls(generators=["given"], numbers=adversarial, values=ordinary), share=0.3)
+def test_the_ends_of_uniform_numbers_of_any_dtype_give_no_filtered_id(subject, call):
+    chooses(subject, call)
+
+
 @requirement(
     spec.SAMP_23,
     call=sampler_calls(

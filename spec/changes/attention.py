@@ -65,16 +65,6 @@ def read_with_strides_of(view: np.ndarray, other: np.ndarray) -> np.ndarray:
     return walked(view, [stride // other.itemsize for stride in other.strides])
 
 
-def rows_of_the_next_head(self: Operation, a: Arguments) -> Any:
-    """Of more than 32 keys the parts of a query whose heads lie side by side are written a head dim apart."""
-    result = np.array(honest(self, a))
-    heads, _, dim = a.query.shape[-3:]
-    beside = [stride // a.query.itemsize for stride in a.query.strides[-3:]] == [dim, heads * dim, 1]
-    if beside and heads > 1 and a.key.shape[-2] > 32:
-        result[..., 1:, :] = np.roll(result, 1, axis=-3)[..., 1:, :]
-    return result
-
-
 def inner_batch_ignored(a: Arguments) -> dict[str, Any]:
     """Only the outermost of several leading dims moves the key pointer."""
     if a.key.ndim < 5:

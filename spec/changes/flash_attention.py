@@ -26,6 +26,7 @@ from inferspec.spec.changes.attention import (
 from inferspec.spec.changes.tiles import Kernel
 from inferspec.spec.contract import Arguments, Change, Operation
 from inferspec.spec.mistakes import (
+    honest,
     leaves_unwritten,
 )
 
@@ -59,6 +60,16 @@ def tiles_of_sixteen(a: Arguments) -> dict[str, Any]:
         return {}
     own = np.arange(heads) // 16 * 16 // (heads // keys)
     return {name: np.take(getattr(a, name), own, axis=-3) for name in ("key", "value")}
+
+
+def rows_of_the_next_head(self: Operation, a: Arguments) -> Any:
+    """Of more than 32 keys the parts of a query whose heads lie side by side are written a head dim apart."""
+    result = np.array(honest(self, a))
+    heads, _, dim = a.query.shape[-3:]
+    beside = [stride // a.query.itemsize for stride in a.query.strides[-3:]] == [dim, heads * dim, 1]
+    if beside and heads > 1 and a.key.shape[-2] > 32:
+        result[..., 1:, :] = np.roll(result, 1, axis=-3)[..., 1:, :]
+    return result
 
 
 def odd_members_unwritten(self: Operation, value: np.ndarray, a: Arguments) -> np.ndarray:

@@ -57,7 +57,6 @@ from inferspec.spec.changes.attention import (
     rereads,
     reshapes,
     reversed_order,
-    rows_of_the_next_head,
     sees,
     split_and_merged,
     split_for_first_row,
@@ -665,7 +664,7 @@ FAULTS = (
         "flash-rows-of-the-next-head",
         "parts of more than 32 keys are joined as if each head's rows lay side by side, which those of a projection do not",
         spec.FLASH_13,
-        {"respond": rows_of_the_next_head},
+        {"respond": changes.rows_of_the_next_head},
         "https://github.com/flagos-ai/FlagGems/issues/5235",
     ),
     Fault(
