@@ -6,6 +6,7 @@ llama.cpp's convert_hf_to_gguf.py.
 
 from __future__ import annotations
 
+import hashlib
 import itertools
 import json
 import math
@@ -21,6 +22,11 @@ from inferspec.spec.numerics import f64, numpy_dtype
 Weights = Mapping[str, np.ndarray]
 
 ALIGNMENT, GROUP = 32, 32
+FEW = 2
+"""Bytes that a tensor lacks whose entry gives it too few: those of a number, or of half a one."""
+
+NAME = "Größe/模型 — 0.6B 🤗"
+
 USUAL_BASE = 10000.0
 """The base of RoPE of a GGUF file that does not say one."""
 
@@ -85,11 +91,35 @@ def write(
 
     lost: how many bytes a file that is cut short lacks; of those with as many or fewer nothing is left.
     """
-    folder.mkdir(parents=True)
+    how = (config, weights, form, damage, lost, written)
+    if "links" not in written:
+        folder.mkdir(parents=True)
+        return _written(folder, *how)
+    # As the hub's cache has them: a revision's files are links to what is kept by its content.
+    snapshot, blobs = folder / "snapshots" / "main", folder / "blobs"
+    snapshot.mkdir(parents=True)
+    blobs.mkdir()
+    path = _written(snapshot, *how)
+    for file in list(snapshot.iterdir()):
+        blob = blobs / hashlib.sha256(file.name.encode() + file.read_bytes()).hexdigest()
+        file.rename(blob)
+        file.symlink_to(blob)
+    return path
+
+
+def _written(
+    folder: Path,
+    config: Mapping[str, Any],
+    weights: Weights,
+    form: str,
+    damage: str,
+    lost: int,
+    written: Collection[str],
+) -> Path:
     if form == "gguf":
         path = folder / "model.gguf"
         alignment = 128 if "aligned to 128" in written else ALIGNMENT
-        data = gguf(config, weights, alignment, written)
+        data = gguf(config, weights, alignment, written, past_the_end=damage == "beyond")
         path.write_bytes(
             # The last tensor may be padded, and is whole without that.
             _cut(data, lost + alignment - 1)
@@ -100,24 +130,26 @@ def write(
         )
         return path
     if damage != "no config":
-        (folder / "config.json").write_text(json.dumps(config))
+        named = {**config, "_name_or_path": NAME} if "not in ASCII" in written else config
+        (folder / "config.json").write_text(json.dumps(named, ensure_ascii=False), encoding="utf-8")
     names = list(weights)
     if form == "folder":
         files = {"model.safetensors": names}
     else:
         # Round and round, so that the parts of one layer lie in different files.
         count = (2, 3, 11)[len(names) % 3]
-        named = (
+        pattern = (
             "model.part-{:c}.safetensors" if "shards of any names" in written else "model-{:05}-of-{:05}.safetensors"
         )
         first = ord("a") if "shards of any names" in written else 1
-        files = {named.format(first + i, count): names[i::count] for i in range(count)}
+        files = {pattern.format(first + i, count): names[i::count] for i in range(count)}
         places = {name: file for file, held in files.items() for name in held}
         index = {"metadata": {"total_size": sum(x.nbytes for x in weights.values())}, "weight_map": places}
         (folder / "model.safetensors.index.json").write_text(json.dumps(index))
     for number, (file, held) in enumerate(files.items()):
-        data = safetensors({name: weights[name] for name in held}, written)
         last = number == len(files) - 1
+        few = FEW if last and damage == "few data" else 0
+        data = safetensors({name: weights[name] for name in held}, written, few)
         if last and damage in ("no shard", "no weights"):
             continue
         if last and damage == "cut short":
@@ -136,9 +168,15 @@ def _cut(data: bytes, lost: int) -> bytes:
     return data[: max(len(data) - lost, 0)]
 
 
-def safetensors(weights: Weights, written: Collection[str] = ()) -> bytes:
-    """The bytes of a safetensors file. The data are in the order of the weights."""
-    header: dict[str, Any] = {} if "no metadata" in written else {"__metadata__": {"format": "pt"}}
+def safetensors(weights: Weights, written: Collection[str] = (), few: int = 0) -> bytes:
+    """The bytes of a safetensors file. The data are in the order of the weights.
+
+    few: so many bytes fewer than its shape takes belong to the last tensor, and are there.
+    """
+    about = {} if "empty metadata" in written else {"format": "pt"}
+    if "not in ASCII" in written:
+        about["name"] = NAME
+    header: dict[str, Any] = {} if "no metadata" in written else {"__metadata__": about}
     at = 0
     for name, x in weights.items():
         header[name] = {
@@ -147,24 +185,37 @@ def safetensors(weights: Weights, written: Collection[str] = ()) -> bytes:
             "data_offsets": [at, at + x.nbytes],
         }
         at += x.nbytes
+    if few:
+        header[name]["data_offsets"][1] -= few
     if "out of order" in written:
         header = dict(sorted(header.items(), reverse=True))
-    text = json.dumps(header).encode()
+    text = json.dumps(header, ensure_ascii=False).encode()
     # Padding is left to the writer: without it no tensor begins at a multiple of its width.
     text += b" " * (-len(text) % 8 if "unpadded header" not in written else len(text) % 8 == 0)
-    return struct.pack("<Q", len(text)) + text + b"".join(x.tobytes() for x in weights.values())
+    return struct.pack("<Q", len(text)) + text + _cut(b"".join(x.tobytes() for x in weights.values()), few)
 
 
 def gguf(
-    config: Mapping[str, Any], weights: Weights, alignment: int = ALIGNMENT, written: Collection[str] = ()
+    config: Mapping[str, Any],
+    weights: Weights,
+    alignment: int = ALIGNMENT,
+    written: Collection[str] = (),
+    past_the_end: bool = False,
 ) -> bytes:
-    """The bytes of a GGUF file. Packed matrices are written as the blocks whose scales and minima they have."""
+    """The bytes of a GGUF file. Packed matrices are written as the blocks whose scales and minima they have.
+
+    past_the_end: the tensor whose data are last is said to begin where the file ends.
+    """
     names = {name: _tensor(name) for name in weights if name.endswith((".weight", ".bias"))}
     tensors = {tensor: _block_type(name, weights) for name, tensor in names.items()}
     arranged = {name: _arranged(name, x, config) for name, x in weights.items()}
     blocks = {tensor: _blocks(name, arranged) for name, tensor in names.items()}
     shapes = {tensor: _shape(name, weights) for name, tensor in names.items()}
     metadata = _metadata(config)
+    if "not in ASCII" in written:
+        metadata["general.name"] = NAME
+    if "numbers of 64 bits" in written:
+        metadata = {key: np.uint64(value) if type(value) is int else value for key, value in metadata.items()}
     if alignment != ALIGNMENT:
         metadata["general.alignment"] = alignment
     if "few keys" in written:
@@ -179,6 +230,8 @@ def gguf(
     data += b"".join(_text(key) + _value(value) for key, value in metadata.items())
     sizes = [math.ceil(len(blocks[name]) / alignment) * alignment for name in stored]
     places = dict(zip(stored, itertools.accumulate(sizes, initial=0), strict=False))
+    if past_the_end:
+        places[stored[-1]] = sum(sizes)
     for name, kind in tensors.items():
         shape = shapes[name][::-1]
         data += _text(name) + struct.pack(f"<I{len(shape)}QIQ", len(shape), *shape, _GGML[kind], places[name])
@@ -340,6 +393,7 @@ def _metadata(config: Mapping[str, Any]) -> dict[str, Any]:
         "attention.layer_norm_rms_epsilon": float(config["rms_norm_eps"]),
         "vocab_size": config["vocab_size"],
         **{f"rope.scaling.{key}": value for key, value in (config.get("rope_scaling") or {}).items()},
+        **({"rope.scale_linear": config["rope_scale_linear"]} if "rope_scale_linear" in config else {}),
     }
     # A few words of a tokenizer: readers pass over arrays of any type, and must do it right.
     words = [f"word {i}" for i in range(config["vocab_size"])]

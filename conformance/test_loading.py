@@ -40,12 +40,23 @@ SHARES = fractions
 """Which of some things, as a share of the way through them."""
 
 FOLDERS = ["folder", "sharded"]
-BESIDE_OTHERS = ("another file", "out of order", "no metadata", "unpadded header")
+BESIDE_OTHERS = (
+    "another file",
+    "out of order",
+    "no metadata",
+    "empty metadata",
+    "unpadded header",
+    "not in ASCII",
+    "links",
+)
 SHARDED_ANYHOW = (*BESIDE_OTHERS, "shards of any names")
 PACKED = ["4-bit", "8-bit", "2-bit"]
 PLACED = tuple(f"{name}.weight" for name in ("v_proj", "o_proj", "gate_proj", "up_proj", "down_proj", "norm"))
 """Tensors whose rows nothing else decides: those of the embedding are the vocabulary, queries and keys have an order."""
-GGUF_FILES = ("aligned to 128", "data out of order", "keys out of order", "few keys", "keys of other types")
+GGUF_FILES = (
+    *("aligned to 128", "data out of order", "keys out of order", "few keys", "keys of other types"),
+    *("numbers of 64 bits", "not in ASCII", "links"),
+)
 
 # folders
 
@@ -382,6 +393,17 @@ def test_factors_of_the_frequencies_in_a_gguf_file_are_not_passed_over(subject, 
 def test_scaled_rope_of_a_gguf_file_is_not_taken_for_the_default(subject, call, kind):
     scaling, plain = {"type": kind, "factor": 8.0, "original_context_length": 8}, of_six_tokens(call)
     is_not_taken_for(subject, plain, with_config(plain, rope_scaling=scaling), f"{kind!r} is taken for the default")
+
+
+@requirement(
+    spec.LOAD_22,
+    call=gguf_calls(forms=["gguf"], gguf_types=["F32", "F16"]),
+    said=among([{"rope_scaling": {"factor": 8.0}}, {"rope_scale_linear": 8.0}]),
+    share=0.06,
+)
+def test_a_factor_without_a_kind_in_a_gguf_file_is_not_passed_over(subject, call, said):
+    plain = of_six_tokens(call)
+    is_not_taken_for(subject, plain, with_config(plain, **said), f"{said} is passed over")
 
 
 @requirement(spec.LOAD_15, call=damaged_calls(forms=FOLDERS), share=0.5)

@@ -183,7 +183,9 @@ def _config(head: Header, architecture: str, names: Mapping[str, str], path: Pat
             raise ValueError(f"{path} does not say {architecture}.{key}")
         return value
 
-    scaling = setting("rope.scaling.type", "none")
+    factor = setting("rope.scaling.factor", setting("rope.scale_linear", 1.0))
+    # A factor alone scales linearly, as in llama.cpp; 0 stands there for none.
+    scaling = setting("rope.scaling.type", "none" if factor in (0, 1) else "linear")
     if scaling != "none":
         raise ValueError(f"{path}: RoPE scaling is {scaling!r}; it takes none")
     heads, hidden = setting("attention.head_count"), setting("embedding_length")

@@ -30,9 +30,10 @@ from inferspec.spec.transformer import Decoder
 
 FORMS = ("folder", "sharded", "gguf")
 
-DAMAGES = ("cut short", "no config", "no shard", "no weights", "header")
+DAMAGES = ("cut short", "no config", "no shard", "no weights", "header", "few data", "beyond")
 """What can be wrong with files: a tensor file that ends too early, no config.json, a shard that is not there, a folder
-without tensors, a header that is not one."""
+without tensors, a header that is not one, an entry of a header that gives a tensor fewer bytes than its shape takes, a tensor of
+a GGUF file that begins past its end."""
 
 HABITS = (
     "out of order",
@@ -45,13 +46,20 @@ HABITS = (
     "keys of other types",
     "shards of any names",
     "unpadded header",
+    "empty metadata",
+    "links",
+    "not in ASCII",
+    "numbers of 64 bits",
 )
 """What files may have otherwise and mean the same: a header of safetensors that names tensors in another order than
 that of their data, or has no `__metadata__`; a file of safetensors beside those of the model, which no index names; a
 GGUF file with a `general.alignment`, with data in another order than its tensors are named in, with its keys in another
 order, or without those that say what is known: a number of key heads that is that of the heads, and of ids, a base
 of RoPE of 10000, and that a qwen3 turns all features of its heads; or with others, of types that are rare; shards
-whose names do not say how many they are; a header of safetensors that is not padded, so that data begin at any byte."""
+whose names do not say how many they are; a header of safetensors that is not padded, so that data begin at any byte, or whose
+`__metadata__` has nothing in it; links to files elsewhere whose names say nothing, as the hub's cache has them; texts in a
+config and in headers that have letters of any language; counts of a GGUF file in the 64 bits that its specification has, where
+llama.cpp writes 32."""
 
 Config = dict[str, Any]
 Weights = dict[str, np.ndarray]
@@ -116,7 +124,7 @@ class Load(Operation):
         if a.form != "gguf":
             weights = self.of_the_model(weights)
         if a.form == "gguf":
-            config, weights = self.from_gguf(config, weights)
+            config, weights = self.from_gguf(self.scaled(config), weights)
             if not a.stored:
                 weights = {name: x.astype(np.float32) if is_float(x.dtype) else x for name, x in weights.items()}
         config, weights = self.unpacked(config, weights)
@@ -133,6 +141,15 @@ class Load(Operation):
     def of_the_model(self, weights: Weights) -> Weights:
         """Without the frequencies of RoPE that older files have: every model computes its own."""
         return {name: x for name, x in weights.items() if not name.endswith("rotary_emb.inv_freq")}
+
+    def scaled(self, config: Config) -> Config:
+        """The scaling of RoPE in a GGUF file: a factor without a kind is a linear one, also under its older name,
+        rope.scale_linear."""
+        said = {key: config[key] for key in ("rope_scaling", "rope_scale_linear") if config.get(key)}
+        rest = {key: x for key, x in config.items() if key not in said}
+        if "rope_scale_linear" in said:
+            said["rope_scaling"] = {"factor": said["rope_scale_linear"]} | said.get("rope_scaling", {})
+        return {**rest, "rope_scaling": {"type": "linear", **said["rope_scaling"]}} if said else config
 
     def from_gguf(self, config: Config, weights: Weights) -> tuple[Config, Weights]:
         """What a GGUF file holds, under Hugging Face names and in Hugging Face's order of rows."""

@@ -163,9 +163,9 @@ def damaged_calls(pick: Pick) -> Call:
     call = gguf_calls.build(pick) if form == "gguf" else folder_calls.build(pick)
     form = call.arguments["form"]
     fitting = {
-        "folder": ("cut short", "no config", "no weights", "header"),
-        "sharded": ("cut short", "no config", "no shard", "header"),
-        "gguf": ("cut short", "header"),
+        "folder": ("cut short", "no config", "no weights", "header", "few data"),
+        "sharded": ("cut short", "no config", "no shard", "header", "few data"),
+        "gguf": ("cut short", "header", "beyond"),
     }[form]
     damage = pick.one_of(*(one for one in fitting if one in pick.envelope["damages"]))
     features = {**call.features, "damages": damage}

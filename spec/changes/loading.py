@@ -9,6 +9,7 @@ import numpy as np
 
 from inferspec.spec.contract import Arguments
 from inferspec.spec.loading import (
+    FORMS,
     Config,
     Load,
     Weights,
@@ -420,10 +421,12 @@ def lost_shard_is_random(self: Load, a: Arguments) -> Arguments:
     return _with_weights(inner, last_shard_lost(self, inner.weights)) if a.damage else inner
 
 
-def refuses(habit: str) -> Callable[..., None]:
+def refuses(habit: str, *forms: str) -> Callable[..., None]:
+    """Files of these forms, or all, that have this habit are refused."""
+
     def guard_files(self: Load, a: Arguments) -> None:
         Load.guard_files(self, a)
-        if habit in a.written:
+        if habit in a.written and a.form in (forms or FORMS):
             raise ValueError(f"the files are {habit}")
 
     return guard_files
@@ -480,6 +483,12 @@ def mode_is_a_layer(self: Load, config: Config, a: Arguments) -> Config:
     for name, entry in config.get("quantization", {}).items():
         if name not in ("group_size", "bits") and isinstance(entry, str):
             raise ValueError(f"no layer is called {name}")
+    return config
+
+
+def one_end(self: Load, config: Config, a: Arguments) -> Config:
+    if not isinstance(config.get("eos_token_id", 0), int):
+        raise TypeError("eos_token_id is a list")
     return config
 
 
@@ -551,6 +560,18 @@ def unscaled(*forms: str) -> Callable[..., Config]:
         return {key: x for key, x in config.items() if key != "rope_scaling"} if a.form in forms else config
 
     return configured
+
+
+def without(*keys: str) -> Callable[..., Config]:
+    """These keys of a GGUF file, which have no kind beside them, are not read."""
+
+    def scaled(self: Load, config: Config) -> Config:
+        kept = {
+            key: x for key, x in config.items() if key not in keys or (key == "rope_scaling" and "type" in (x or {}))
+        }
+        return Load.scaled(self, kept)
+
+    return scaled
 
 
 def kind_of_rope_parameters_ignored(self: Load, config: Config, a: Arguments) -> Config:
