@@ -55,8 +55,9 @@ _OTHER_KEYS: dict[str, Any] = {
     "split.tensors.count": np.int32(9),
     **{f"drawn.{name}": np.ones((), name) for name in _SCALARS},
     **{f"drawn.{name}s": np.ones(3, name) for name in _SCALARS},
+    **{f"drawn.no_{name}s": np.ones(0, name) for name in _SCALARS},
 }
-"""As llama.cpp adds them to the parts of a model, and of every type: alone and as an array."""
+"""As llama.cpp adds them to the parts of a model, and of every type: alone, as an array and as an empty one."""
 
 _TENSORS = {
     "model.embed_tokens": "token_embd",
@@ -138,10 +139,11 @@ def _written(
     else:
         # Round and round, so that the parts of one layer lie in different files.
         count = (2, 3, 11)[len(names) % 3]
-        pattern = (
-            "model.part-{:c}.safetensors" if "shards of any names" in written else "model-{:05}-of-{:05}.safetensors"
-        )
-        first = ord("a") if "shards of any names" in written else 1
+        pattern, first = "model-{:05}-of-{:05}.safetensors", 1
+        if "shards of any names" in written:
+            pattern, first = "model.part-{:c}.safetensors", ord("a")
+        if "names not of models" in written:
+            pattern = "weights-{:05}.safetensors"
         files = {pattern.format(first + i, count): names[i::count] for i in range(count)}
         places = {name: file for file, held in files.items() for name in held}
         index = {"metadata": {"total_size": sum(x.nbytes for x in weights.values())}, "weight_map": places}
@@ -161,6 +163,10 @@ def _written(
         # As in repositories of Mistral: the model once more, under names of its own.
         again = safetensors({"tok_embeddings.weight": weights["model.embed_tokens.weight"]})
         (folder / "consolidated.safetensors").write_bytes(again)
+    if "a model beside" in written:
+        # As a fine-tuned one's, or what an older download left.
+        others = {name: -x for name, x in weights.items() if x.dtype != np.uint32}
+        (folder / "model-99999-of-99999.safetensors").write_bytes(safetensors(others))
     return folder
 
 
@@ -173,7 +179,7 @@ def safetensors(weights: Weights, written: Collection[str] = (), few: int = 0) -
 
     few: so many bytes fewer than its shape takes belong to the last tensor, and are there.
     """
-    about = {} if "empty metadata" in written else {"format": "pt"}
+    about = {} if "empty metadata" in written else {"format": "mlx" if "format of MLX" in written else "pt"}
     if "not in ASCII" in written:
         about["name"] = NAME
     header: dict[str, Any] = {} if "no metadata" in written else {"__metadata__": about}

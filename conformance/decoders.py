@@ -11,7 +11,7 @@ from inferspec.conformance.calls import Call
 from inferspec.conformance.inputs.decoder import head_dim, linears
 from inferspec.conformance.properties import bit_equal, refuses
 from inferspec.conformance.trial import Nonconformance, Trial
-from inferspec.spec.numerics import numpy_dtype
+from inferspec.spec.numerics import f64
 from inferspec.spec.transformer import HEAD_NORMS
 
 
@@ -104,12 +104,12 @@ def additional(config: Mapping[str, Any], head_norms: bool) -> dict[str, tuple[i
     return found
 
 
-def with_additional(call: Call, which: float) -> tuple[Call, str]:
-    """The call with a tensor too many, and its name."""
+def with_additional(call: Call, which: float, ending: str | tuple[str, ...] = "") -> tuple[Call, str]:
+    """The call with a tensor too many, and its name, which ends so."""
     weights = call.arguments["weights"]
     shapes = additional(call.arguments["config"], f"model.layers.0.{HEAD_NORMS[0]}.weight" in weights)
-    name = _one_of(list(shapes), which)
-    extra = np.ones(shapes[name]).astype(numpy_dtype(call.features["dtypes"]))
+    name = _one_of([name for name in shapes if name.endswith(ending)], which)
+    extra = np.ones(shapes[name]).astype(weights["model.norm.weight"].dtype)
     return call.having(weights={**weights, name: extra}), name
 
 
@@ -219,6 +219,43 @@ def with_all_that_is_said(call: Call) -> Call:
     said |= {"torch_dtype": call.features["dtypes"]}
     absent = {name for name in ("attention_bias", "mlp_bias") if not config.get(name)}
     return call.having(config={**{name: x for name, x in config.items() if name not in absent}, **said})
+
+
+DEFAULT_ROPE: Sequence[Mapping[str, Any]] = (
+    {"rope_scaling": {"rope_type": "default"}},
+    {"rope_scaling": {"type": "default"}},
+    {"rope_scaling": {"type": "default", "rope_type": "default"}},
+    {"rope_scaling": {}},
+    {"rope_parameters": {"rope_type": "default"}},
+)
+"""What a config with a rope_theta may say besides of an unscaled RoPE."""
+
+
+READ_NORMALISED = ("q_proj", "k_proj", "v_proj", "gate_proj", "up_proj")
+"""Projections of what a norm of a layer gives."""
+
+
+def with_small_projections(call: Call) -> Call:
+    """The call with what reads a normalised stream 2^13 times as small, and with the norms' factors as much larger: scales
+    of blocks and float16 numbers are subnormal then, and the logits what they were but for their roundings."""
+    weights = dict(call.arguments["weights"])
+    for name, x in weights.items():
+        module, _, part = name.rpartition(".")
+        if name.endswith("layernorm.weight"):
+            weights[name] = np.asarray(x * np.float32(2.0**13))
+        elif module.endswith(READ_NORMALISED) and x.dtype != np.uint32 and part in ("weight", "scales"):
+            weights[name] = np.asarray(x * x.dtype.type(2.0**-13))
+            if part == "scales":
+                weights[f"{module}.biases"] = _biases_of(weights[name], x, weights[f"{module}.biases"])
+    return call.having(weights=weights)
+
+
+def _biases_of(scales: np.ndarray, before: np.ndarray, biases: np.ndarray) -> np.ndarray:
+    """Biases of scales that were others: those of types that store none follow from the scale as they did."""
+    for zero in (8, 128):
+        if np.array_equal(f64(biases), -zero * f64(before)):
+            return np.asarray(scales * scales.dtype.type(-zero))
+    return np.asarray(biases * biases.dtype.type(2.0**-13))
 
 
 def as_mlx_lm_writes(call: Call) -> Call:

@@ -3,6 +3,7 @@
 import numpy as np
 
 from inferspec.conformance.decoders import (
+    DEFAULT_ROPE,
     as_mlx_lm_writes,
     is_not_taken_for,
     misshaped,
@@ -15,6 +16,7 @@ from inferspec.conformance.decoders import (
     with_rope_factors,
     with_scaled_rope,
     with_scaled_rope_parameters,
+    with_small_projections,
     without,
     without_a_layer,
     without_fields,
@@ -40,6 +42,8 @@ SHARES = fractions
 """Which of some things, as a share of the way through them."""
 
 FOLDERS = ["folder", "sharded"]
+PAST_THE_MODEL = tuple(f"{name}.weight" for name in ("input_layernorm", "up_proj", "q_norm", "k_norm"))
+"""Tensors of a layer too many, or of a relative's."""
 BESIDE_OTHERS = (
     "another file",
     "out of order",
@@ -115,6 +119,13 @@ def test_shards_give_what_one_file_gives(subject, call):
     subject.agrees(call.having(form="folder"))
 
 
+@requirement(
+    spec.LOAD_24, call=folder_calls(forms=["sharded"], habits=("names not of models", "a model beside")), share=0.1
+)
+def test_the_files_that_an_index_names_are_read_and_no_others(subject, call):
+    subject.agrees(call)
+
+
 @requirement(spec.LOAD_03, call=folder_calls(forms=FOLDERS), share=0.25)
 def test_a_model_computes_in_the_dtype_of_its_files(subject, call):
     tokens, config = call.arguments["tokens"], call.arguments["config"]
@@ -170,6 +181,16 @@ def test_the_base_of_rope_is_that_of_rope_parameters(subject, call):
 )
 def test_a_base_of_rope_that_is_absent_is_ten_thousand(subject, call):
     subject.agrees(without_fields(call, "rope_theta"))
+
+
+@requirement(
+    spec.LOAD_05,
+    call=folder_calls(forms=["folder"], rope=["rope_theta"], packing=["dense"]),
+    said=among(DEFAULT_ROPE),
+    share=0.2,
+)
+def test_a_base_of_rope_may_be_beside_what_says_that_it_is_not_scaled(subject, call, said):
+    subject.agrees(with_config(call, **said))
 
 
 @requirement(spec.LOAD_06, call=folder_calls(forms=FOLDERS, packing=[*PACKED, "mixed"]), share=0.1)
@@ -236,6 +257,16 @@ def test_blocks_of_eight_bits_are_read(subject, call):
     subject.agrees(call)
 
 
+@requirement(spec.LOAD_10, call=gguf_calls(forms=["gguf"], gguf_types=["Q4_0", "Q4_1", "Q8_0"]), share=0.06)
+def test_blocks_of_small_scales_are_read(subject, call):
+    subject.agrees(with_small_projections(call))
+
+
+@requirement(spec.LOAD_08, call=gguf_calls(forms=["gguf"], gguf_types=["F16"]), share=0.06)
+def test_small_float16_numbers_of_a_gguf_file_are_read(subject, call):
+    subject.agrees(with_small_projections(call))
+
+
 # what is refused
 
 
@@ -290,6 +321,11 @@ def test_a_tensor_without_a_place_is_refused_by_its_name(subject, call, which):
     refuses_naming(subject, *with_additional(call, which))
 
 
+@requirement(spec.LOAD_12, call=gguf_calls(forms=["gguf"], gguf_types=["F32", "F16"]), which=SHARES, share=0.1)
+def test_a_tensor_without_a_place_in_a_gguf_file_is_refused(subject, call, which):
+    refuses(subject, with_additional(call, which, PAST_THE_MODEL)[0])
+
+
 @requirement(
     spec.LOAD_13,
     call=folder_calls(forms=FOLDERS, packing=["dense"]),
@@ -338,8 +374,8 @@ def test_a_misshaped_tensor_of_a_gguf_file_is_refused(subject, call, which, way)
 @requirement(
     spec.LOAD_14,
     call=folder_calls(forms=["folder"], packing=["dense"]),
-    kind=among(["a_model_of_next_year", "llama5", "", None]),
-    share=0.2,
+    kind=among(["a_model_of_next_year", "llama5", "qwen3_moe", "llama4_text", "", None]),
+    share=0.3,
 )
 def test_an_unknown_model_type_is_refused(subject, call, kind):
     refuses(subject, with_config(call, model_type=kind))
@@ -348,7 +384,7 @@ def test_an_unknown_model_type_is_refused(subject, call, kind):
 @requirement(
     spec.LOAD_14,
     call=gguf_calls(forms=["gguf"], gguf_types=["F32", "F16"]),
-    kind=among(["a_model_of_next_year", "gpt2", "llama5"]),
+    kind=among(["a_model_of_next_year", "gpt2", "llama5", "qwen3moe", "llama4"]),
     share=0.06,
 )
 def test_an_unknown_architecture_of_a_gguf_file_is_refused(subject, call, kind):

@@ -50,6 +50,9 @@ HABITS = (
     "links",
     "not in ASCII",
     "numbers of 64 bits",
+    "format of MLX",
+    "names not of models",
+    "a model beside",
 )
 """What files may have otherwise and mean the same: a header of safetensors that names tensors in another order than
 that of their data, or has no `__metadata__`; a file of safetensors beside those of the model, which no index names; a
@@ -57,8 +60,9 @@ GGUF file with a `general.alignment`, with data in another order than its tensor
 order, or without those that say what is known: a number of key heads that is that of the heads, and of ids, a base
 of RoPE of 10000, and that a qwen3 turns all features of its heads; or with others, of types that are rare; shards
 whose names do not say how many they are; a header of safetensors that is not padded, so that data begin at any byte, or whose
-`__metadata__` has nothing in it; links to files elsewhere whose names say nothing, as the hub's cache has them; texts in a
-config and in headers that have letters of any language; counts of a GGUF file in the 64 bits that its specification has, where
+`__metadata__` has nothing in it, or the format of MLX; links to files elsewhere whose names say nothing, as the hub's cache has them; texts in a
+config and in headers that have letters of any language; shards that are not called after a model, and one that is and that no index
+names; counts of a GGUF file in the 64 bits that its specification has, where
 llama.cpp writes 32."""
 
 Config = dict[str, Any]
@@ -329,6 +333,12 @@ LOAD_23 = _load(
     "LOAD-23",
     "a model that was asked before answers as if it were asked for the first time",
     source="PROPERTIES X7",
+)
+LOAD_24 = _load(
+    "LOAD-24",
+    "of a folder with an index the files are read that it names and no others, whatever they are called",
+    Level.SHOULD,
+    source=HF_FORMAT,
 )
 
 

@@ -16,7 +16,6 @@ from inferspec.conformance.inputs import decoder
 from inferspec.conformance.strategies import Pick, calls
 from inferspec.golden import models
 from inferspec.golden.models import NotInstalled
-from inferspec.spec.loading import HABITS
 from inferspec.spec.numerics import f64, is_float
 
 LOAD = "load"
@@ -69,7 +68,7 @@ def _call(pick: Pick, config: dict[str, Any], weights: dict[str, np.ndarray], fo
 def folder_calls(
     pick: Pick,
     layers: Sequence[int] = (2, 1, 3),
-    habits: Sequence[str] = HABITS[:2],
+    habits: Sequence[str] = ("out of order", "no metadata", "format of MLX"),
     biased: bool = False,
     spare: bool = False,
     absent: bool = False,
@@ -99,7 +98,7 @@ def folder_calls(
 
 @calls
 def gguf_calls(
-    pick: Pick, layers: Sequence[int] = (2, 1, 3), habits: Sequence[str] = HABITS[3:4], biased: bool = False
+    pick: Pick, layers: Sequence[int] = (2, 1, 3), habits: Sequence[str] = ("aligned to 128",), biased: bool = False
 ) -> Call:
     """A GGUF file: every matrix of one type, or a mixture as llama.cpp makes it. biased: it may have biases."""
     form, types, kind = pick("forms"), pick("gguf_types"), pick("models")
@@ -138,7 +137,7 @@ def gguf_calls(
         config["quantization"] |= {
             name: {"group_size": 32, "bits": n} for name, n in bits.items() if n != min(bits.values())
         }
-    return _call(pick, config, weights, form, habits)
+    return _call(pick, config, _shuffled(pick, weights), form, habits)
 
 
 def _type(types: str, module: str) -> str:

@@ -486,6 +486,78 @@ def mode_is_a_layer(self: Load, config: Config, a: Arguments) -> Config:
     return config
 
 
+def frequencies_of_mlx(self: Load, a: Arguments) -> None:
+    """What mlx-lm has written is taken as it is: nothing that older files have is in it."""
+    Load.guard_files(self, a)
+    if "format of MLX" in a.written and any(name.endswith("inv_freq") for name in a.weights):
+        raise ValueError("no place for rotary_emb.inv_freq")
+
+
+def in_the_order_of_the_file(self: Load, config: Config, weights: Weights) -> Understood:
+    """What is multiplied together, gate and up, is put together as it comes."""
+    found = dict(weights)
+    for layer in range(config["num_hidden_layers"]):
+        gate, up = (f"model.layers.{layer}.mlp.{part}_proj" for part in ("gate", "up"))
+        names = list(weights)
+        if {f"{gate}.weight", f"{up}.weight"} <= set(names) and names.index(f"{up}.weight") < names.index(
+            f"{gate}.weight"
+        ):
+            for part in ("weight", "scales", "biases"):
+                if f"{gate}.{part}" in weights and f"{up}.{part}" in weights:
+                    found[f"{gate}.{part}"], found[f"{up}.{part}"] = weights[f"{up}.{part}"], weights[f"{gate}.{part}"]
+    return config, found
+
+
+def flushed(ending: str) -> Callable[..., Understood]:
+    """Float16 numbers of tensors that end so are zeros where they are subnormal."""
+
+    def from_gguf(self: Load, config: Config, weights: Weights) -> Understood:
+        def zeroed(name: str, x: np.ndarray) -> np.ndarray:
+            if not name.endswith(ending) or x.dtype != np.float16:
+                return x
+            return np.where(np.abs(x) < np.finfo(np.float16).smallest_normal, x.dtype.type(0), x)
+
+        return config, _replaced(weights, zeroed)
+
+    return from_gguf
+
+
+def known_in_gguf(self: Load, a: Arguments) -> Arguments:
+    return only_known(self, Load.inner(self, a)) if a.form == "gguf" else Load.inner(self, a)
+
+
+def _begins_as_qwen3(config: Mapping[str, Any]) -> Config:
+    kind = config.get("model_type") or ""
+    return {**config, "model_type": "qwen3" if kind.startswith("qwen3") else kind}
+
+
+def any_qwen3(self: Load, config: Mapping[str, Any]) -> None:
+    Load.guard_kind(self, _begins_as_qwen3(config))
+
+
+def taken_for_qwen3(self: Load, config: Mapping[str, Any]) -> Any:
+    return Load.decoder(self, _begins_as_qwen3(config))
+
+
+def no_scaling_but_null(self: Load, config: Config, a: Arguments) -> Config:
+    if config.get("rope_scaling"):
+        raise ValueError("rope_scaling has no factor")
+    return config
+
+
+def one_name_of_the_kind(self: Load, config: Config, a: Arguments) -> Config:
+    if {"type", "rope_type"} <= set(config.get("rope_scaling") or {}):
+        raise ValueError("rope_scaling has a duplicate field rope_type")
+    return config
+
+
+def base_beside_parameters(self: Load, config: Config, a: Arguments) -> Config:
+    """Where there are rope_parameters the base is looked for there alone."""
+    if "rope_parameters" not in config:
+        return config
+    return {**config, "rope_theta": config["rope_parameters"].get("rope_theta", 10000.0)}
+
+
 def one_end(self: Load, config: Config, a: Arguments) -> Config:
     if not isinstance(config.get("eos_token_id", 0), int):
         raise TypeError("eos_token_id is a list")
