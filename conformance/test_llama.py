@@ -1,6 +1,7 @@
 """Does an implementation of Llama keep the contract?"""
 
 from inferspec.conformance.decoders import (
+    DEFAULT_ROPE,
     each_row_is_right_alone,
     misshaped,
     next_ids,
@@ -124,6 +125,16 @@ def test_the_base_of_rope_is_that_of_rope_parameters(subject, call):
 @requirement(spec.LLAMA_05, call=forward_calls(rope=["rope_theta"], packing=DENSE, lengths=(5, 7, 9)), share=0.1)
 def test_a_base_of_rope_that_is_absent_is_ten_thousand(subject, call):
     subject.agrees(without_fields(call, "rope_theta"))
+
+
+@requirement(
+    spec.LLAMA_05,
+    call=forward_calls(rope=["rope_theta"], packing=DENSE, lengths=(5, 7, 9)),
+    said=among(DEFAULT_ROPE),
+    share=0.2,
+)
+def test_a_base_of_rope_may_be_beside_what_says_that_it_is_not_scaled(subject, call, said):
+    subject.agrees(with_config(call, **said))
 
 
 @requirement(spec.LLAMA_06, call=forward_calls(packing=DENSE, eps=LARGE_EPS), share=0.3)

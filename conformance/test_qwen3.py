@@ -1,6 +1,7 @@
 """Does an implementation of Qwen3 keep the contract?"""
 
 from inferspec.conformance.decoders import (
+    DEFAULT_ROPE,
     each_row_is_right_alone,
     misshaped,
     next_ids,
@@ -11,6 +12,7 @@ from inferspec.conformance.decoders import (
     takes_no_other_activation_for_silu,
     takes_no_scaled_rope_for_the_default,
     with_all_that_is_said,
+    with_config,
     with_loud_stream,
     with_one_token,
     without,
@@ -107,6 +109,16 @@ def test_the_base_of_rope_is_rope_theta(subject, call):
 @requirement(spec.QWEN3_05, call=forward_calls(rope=["rope_parameters"], packing=DENSE, lengths=(5, 7, 9)), share=0.4)
 def test_the_base_of_rope_is_that_of_rope_parameters(subject, call):
     subject.agrees(call)
+
+
+@requirement(
+    spec.QWEN3_05,
+    call=forward_calls(rope=["rope_theta"], packing=DENSE, lengths=(5, 7, 9)),
+    said=among(DEFAULT_ROPE),
+    share=0.2,
+)
+def test_a_base_of_rope_may_be_beside_what_says_that_it_is_not_scaled(subject, call, said):
+    subject.agrees(with_config(call, **said))
 
 
 @requirement(spec.QWEN3_06, call=forward_calls(packing=DENSE, eps=LARGE_EPS), share=0.3)

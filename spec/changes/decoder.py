@@ -318,6 +318,24 @@ def ids_of_16_bits(self: Decoder, ids: np.ndarray, a: Arguments, m: Exact) -> np
     return Decoder.embed(self, ids & 0xFFFF, a, m)
 
 
+def no_scaling_but_null(self: Decoder, config: Mapping[str, Any]) -> None:
+    if config.get("rope_scaling"):
+        raise ValueError("rope_scaling has no factor")
+    Decoder.guard_config(self, config)
+
+
+def one_name_of_the_kind(self: Decoder, config: Mapping[str, Any]) -> None:
+    if {"type", "rope_type"} <= set(config.get("rope_scaling") or {}):
+        raise ValueError("rope_scaling has a duplicate field rope_type")
+    Decoder.guard_config(self, config)
+
+
+def base_beside_parameters(self: Decoder, config: Mapping[str, Any]) -> float:
+    """Where there are rope_parameters the base is looked for there alone."""
+    place = config.get("rope_parameters", config)
+    return place.get("rope_theta") or 10000.0
+
+
 def no_null(self: Decoder, config: Mapping[str, Any]) -> None:
     Decoder.guard_config(self, config)
     if nulls := [name for name in ("rope_scaling", "sliding_window") if config.get(name, 0) is None]:

@@ -174,6 +174,27 @@ def shared(spec: ModuleType, prefix: str, own: Sequence[Fault]) -> tuple[Fault, 
     )
     fault(
         5,
+        "default-scaling-refused",
+        "a rope_scaling that says that it is none is refused for want of a factor",
+        {"guard_config": changes.no_scaling_but_null},
+        "https://github.com/sgl-project/sglang/issues/14772",
+    )
+    fault(
+        5,
+        "kind-under-both-names-refused",
+        "a rope_scaling with its kind under both names is refused",
+        {"guard_config": changes.one_name_of_the_kind},
+        "a deserialiser that has one name as the alias of the other",
+    )
+    fault(
+        5,
+        "base-beside-parameters",
+        "a rope_theta beside rope_parameters without one is not read",
+        {"theta": changes.base_beside_parameters},
+        "https://github.com/InternLM/lmdeploy/issues/4304",
+    )
+    fault(
+        5,
         "rope-theta-whole",
         "rope_theta is read as a whole number",
         {"theta": lambda self, config: float(int(Decoder.theta(self, config)))},
