@@ -40,6 +40,7 @@ from inferspec.conformance.inputs.batching import (
     turnover,
     without_room,
 )
+from inferspec.conformance.inputs.kv_cache import with_tokens_of_zeros
 from inferspec.conformance.properties import (
     depends_on_arguments_alone,
     goes_on_after_refusal,
@@ -234,6 +235,11 @@ def test_results_stay_when_others_of_their_shape_come(subject, call):
 @requirement(spec.BATCH_18, call=counted(), share=0.5)
 def test_offsets_count_the_tokens_of_every_slot(subject, call):
     subject.agrees(call)
+
+
+@requirement(spec.BATCH_18, call=counted(), share=0.1)
+def test_offsets_count_tokens_of_zeros(subject, call):
+    subject.agrees(with_tokens_of_zeros(call))
 
 
 @requirement(spec.BATCH_18, call=counted(slots=[33, 9]), share=0.06)

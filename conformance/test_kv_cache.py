@@ -30,6 +30,7 @@ from inferspec.conformance.inputs.kv_cache import (
     tens_of_thousands,
     thousands,
     with_offsets,
+    with_tokens_of_zeros,
 )
 from inferspec.conformance.properties import (
     depends_on_arguments_alone,
@@ -173,6 +174,26 @@ def test_keys_and_values_of_a_preallocated_cache_may_differ_in_size(subject, cal
 @requirement(spec.KV_05, call=with_offsets(), share=0.7)
 def test_offset_counts_the_tokens(subject, call):
     subject.agrees(call)
+
+
+@requirement(spec.KV_05, call=with_offsets(), share=0.1)
+def test_offset_counts_tokens_of_zeros(subject, call):
+    subject.agrees(with_tokens_of_zeros(call))
+
+
+@requirement(spec.SKV_05, call=with_offsets(static=True), share=0.1)
+def test_offset_of_a_preallocated_cache_counts_tokens_of_zeros(subject, call):
+    subject.agrees(with_tokens_of_zeros(call))
+
+
+@requirement(spec.KV_01, call=appends(), share=0.1)
+def test_tokens_of_zeros_are_cached(subject, call):
+    subject.agrees(with_tokens_of_zeros(call))
+
+
+@requirement(spec.SKV_01, call=appends(static=True), share=0.1)
+def test_tokens_of_zeros_are_cached_in_a_preallocated_cache(subject, call):
+    subject.agrees(with_tokens_of_zeros(call))
 
 
 @requirement(spec.KV_05, call=with_offsets(chunks=beside_buffers), share=0.3)

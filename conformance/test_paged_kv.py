@@ -1,5 +1,6 @@
 """Do a pool of pages, the caches that share it and their block tables keep the contract?"""
 
+from inferspec.conformance.inputs.kv_cache import with_tokens_of_zeros
 from inferspec.conformance.inputs.paged_batches import changing, chunked, decoding, layered, uneven, unwritten
 from inferspec.conformance.inputs.paged_kv import (
     allocations,
@@ -191,6 +192,11 @@ def test_tokens_lie_where_page_ids_say(subject, call):
 @requirement(spec.PKV_04, call=counted(), share=0.7)
 def test_offset_counts_the_tokens(subject, call):
     subject.agrees(call)
+
+
+@requirement(spec.PKV_04, call=counted(), share=0.1)
+def test_offset_counts_tokens_of_zeros(subject, call):
+    subject.agrees(with_tokens_of_zeros(call))
 
 
 @requirement(spec.PKV_05, call=counted(look=("pages",)), share=0.7)

@@ -893,6 +893,11 @@ def mask_in_workspace(story: Story, keys: np.ndarray, values: np.ndarray, mask: 
     return keys, values, workspace
 
 
+def zeros_not_counted(self: BatchingKVCache, story: Story) -> list[int]:
+    """Tokens whose key, that of the first head, is all zeros are not counted."""
+    return [0 if row is None else int((f64(row[0][0]) != 0).any(axis=-1).sum()) for row in story.batch.rows]
+
+
 def eight_offsets(self: BatchingKVCache, story: Story) -> list[int]:
     offsets = BatchingKVCache.offsets_of(self, story)
     return offsets[:8] + [0] * len(offsets[8:])

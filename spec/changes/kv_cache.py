@@ -167,6 +167,23 @@ def capacity(self: KVCache, story: Story) -> int:
     return int(getattr(story.cache, "room", grown))
 
 
+def _other_than_zeros(cache: Cache) -> int:
+    """The tokens whose key, that of the first row and head, is not all zeros."""
+    return 0 if cache.keys is None or not cache.keys.size else int((f64(cache.keys[0, 0]) != 0).any(axis=-1).sum())
+
+
+def zeros_not_counted(self: KVCache, story: Story) -> int:
+    return _other_than_zeros(story.cache)
+
+
+def behind_the_last_but_zeros(self: KVCache, cache: Cache, key: np.ndarray, value: np.ndarray) -> None:
+    """A chunk is written behind as many tokens as have keys that are not zeros."""
+    if cache.keys is not None:
+        used = _other_than_zeros(cache)
+        hold(cache, (cache.keys[:, :, :used], cache.values[:, :, :used]))
+    KVCache.store(self, cache, key, value)
+
+
 def ever_appended(self: KVCache, cache: Cache, key: np.ndarray, value: np.ndarray) -> None:
     cache.ever = getattr(cache, "ever", self.length(cache)) + key.shape[2]
     KVCache.store(self, cache, key, value)

@@ -760,6 +760,12 @@ def pages_before_checks(self: PagedKVCache, story: Story, cache: Cache, key: np.
     PagedKVCache.check_append(self, story, cache, key, value)
 
 
+def zeros_not_counted(self: PagedKVCache, story: Story, cache: Cache) -> int:
+    """Tokens whose key, that of the first head, is all zeros are not counted."""
+    keys = f64(PagedKVCache.gathered(self, story, cache)[0])
+    return int((keys.reshape(-1, *keys.shape[-2:])[0] != 0).any(axis=-1).sum()) if cache.length else 0
+
+
 def offset_before_checks(self: PagedKVCache, story: Story, cache: Cache, key: np.ndarray, value: np.ndarray) -> None:
     try:
         PagedKVCache.check_append(self, story, cache, key, value)

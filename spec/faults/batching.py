@@ -57,6 +57,13 @@ FAULTS: tuple[Fault, ...] = (
         "PROPERTIES X7",
     ),
     _fault(
+        "zeros-not-counted",
+        "offsets count the keys that are not zeros",
+        spec.BATCH_18,
+        {"offsets_of": changes.zeros_not_counted},
+        "https://github.com/huggingface/transformers/issues/30377",
+    ),
+    _fault(
         "eight-offsets",
         "offsets of slots past the 8th are 0",
         spec.BATCH_18,

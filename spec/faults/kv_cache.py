@@ -276,6 +276,20 @@ FAULTS: tuple[Fault, ...] = (
         "capacity-for-offset", "offset is the size of the buffer", 5, {"offset_of": changes.capacity}, LOGICAL_OFFSET
     ),
     *_both(
+        "zeros-not-counted",
+        "offset counts the keys that are not zeros",
+        5,
+        {"offset_of": changes.zeros_not_counted},
+        "https://github.com/huggingface/transformers/issues/30377",
+    ),
+    *_both(
+        "behind-the-last-but-zeros",
+        "a chunk is written behind the keys that are not zeros",
+        1,
+        {"store": changes.behind_the_last_but_zeros},
+        "https://github.com/huggingface/transformers/issues/30377",
+    ),
+    *_both(
         "offset-never-back",
         "offset counts what was ever appended",
         5,

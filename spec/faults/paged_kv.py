@@ -455,6 +455,13 @@ FAULTS: tuple[Fault, ...] = (
         f"{INVARIANTS} 1",
     ),
     Fault(
+        "paged-zeros-not-counted",
+        "offset counts the keys that are not zeros",
+        spec.PKV_04,
+        {"offset_of": changes.zeros_not_counted},
+        "https://github.com/huggingface/transformers/issues/30377",
+    ),
+    Fault(
         "paged-offset-ever",
         "offset counts every token that was ever appended",
         spec.PKV_04,
