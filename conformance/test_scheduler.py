@@ -17,7 +17,9 @@ from inferspec.conformance.inputs.scheduler import (
     growing,
     growing_alike,
     hits,
+    hits_lost_in_the_queue,
     in_flight,
+    interrupted,
     large_ids,
     limits,
     long_prompts_ahead,
@@ -30,6 +32,7 @@ from inferspec.conformance.inputs.scheduler import (
     queued,
     queued_hits,
     ranked,
+    ranked_and_left,
     resumed,
     senseless,
     single,
@@ -203,6 +206,11 @@ def test_the_budget_is_shared_by_requests(subject, call):
     keeps(subject, call, Check.BUDGET)
 
 
+@requirement(spec.SCHED_09, call=hits_lost_in_the_queue(), share=0.3)
+def test_the_budget_is_that_of_what_is_cached_no_more_too(subject, call):
+    keeps(subject, call, Check.BUDGET)
+
+
 @requirement(spec.SCHED_09, call=growing(budgets=(3, 2, 4)), share=0.4)
 def test_the_budget_is_that_of_what_is_computed_again_too(subject, call):
     keeps(subject, call, Check.BUDGET)
@@ -283,6 +291,11 @@ def test_what_there_is_room_for_is_admitted(subject, call):
 
 @requirement(spec.SCHED_16, call=ranked(), share=1.8)
 def test_larger_priorities_are_admitted_first(subject, call):
+    keeps(subject, call, Check.ORDER)
+
+
+@requirement(spec.SCHED_16, call=ranked_and_left(), share=0.3)
+def test_larger_priorities_are_admitted_first_when_some_have_left(subject, call):
     keeps(subject, call, Check.ORDER)
 
 
@@ -417,6 +430,11 @@ def test_nobody_is_lost_who_was_preempted_for_a_void_step(subject, call):
 
 @requirement(spec.SCHED_29, call=conversations(), share=1.4)
 def test_what_was_generated_is_hit_when_it_was_computed(subject, call):
+    keeps(subject, call, Check.GHOST)
+
+
+@requirement(spec.SCHED_29, call=interrupted(), share=0.3)
+def test_the_last_id_of_who_was_cancelled_is_not_hit(subject, call):
     keeps(subject, call, Check.GHOST)
 
 

@@ -404,6 +404,37 @@ def ranked(pick: Pick) -> Call:
     return script.end()
 
 
+@several
+def ranked_and_left(pick: Pick) -> Call:
+    """A queue of many priorities behind a request that runs; some of it are cancelled as they wait, from any place."""
+    script = Script(pick, budgets=(64, 8))
+    script.most = 1
+    script.add(script.tokens(1), pick.size(3, 5), priority=100)
+    script.do("step")
+    many = [
+        script.add(script.tokens(1), 1, priority=int(script.random.integers(-9, 10)) * script.grades)
+        for _ in range(pick.size(7, 14))
+    ]
+    for _ in range(pick.size(1, 4)):
+        script.do("cancel", request=many.pop(pick.size(0, len(many) - 1)))
+    return script.end()
+
+
+@equal_caching
+def hits_lost_in_the_queue(pick: Pick) -> Call:
+    """A request whose prompt was computed when it came, and is no more when it is its turn: another one took the blocks."""
+    script = Script(pick, budgets=(3, 5, 8, 2))
+    script.most = 1
+    known = script.line[: pick.size(2, 4) * script.size]
+    script.add((*known, *script.tokens(1)), 1)
+    script.do("finish")
+    script.add(script.tokens(1), len(known) + script.size + pick.size(1, 3))
+    script.do("step")
+    script.add((*known, *script.tokens(1)), pick.size(1, 3))
+    script.blocks = max(blocks_of(slots, script.size) for slots in script.slots.values())
+    return script.end()
+
+
 @equal
 def queued(pick: Pick) -> Call:
     """Requests of one priority, long and short, in a queue."""
@@ -497,6 +528,22 @@ def conversations(pick: Pick) -> Call:
                 for _ in range(limit):
                     script.do("step")
         script.add((*following[: max(1, pick.size(1, 3) * size)], *script.tokens(1)), pick.size(1, 3))
+    return script.end()
+
+
+@caching
+def interrupted(pick: Pick) -> Call:
+    """A request that is cancelled when its last id, which was not computed, fills a block; a prompt goes on from it."""
+    script = Script(pick, budgets=(64, 8))
+    size = script.size
+    tokens = script.tokens(pick.size(1, 2 * size))
+    # So many ids that prompt and output end with a block.
+    ids = -len(tokens) % size or size
+    request = script.add(tokens, ids + pick.size(1, 3))
+    for _ in range(-(-len(tokens) // script.budget) + ids - 1):
+        script.do("step")
+    script.do("cancel", request=request)
+    script.add((*tokens, *alone(tokens, ids), *script.tokens(pick.size(1, 2))), pick.size(1, 3))
     return script.end()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Sequence
 from typing import Any
 
@@ -896,6 +897,62 @@ def tidied(tidy: Any) -> Any:
             s.entries, s.left = tidy(s.entries), 0
 
     return cancel
+
+
+def pushed(self: Scheduler, s: Serving, request: Request) -> None:
+    """Who waits lies in a heap."""
+    Scheduler.add(self, s, request)
+    entry = self.entry(s, request)
+    assert entry is not None
+    s.heap = getattr(s, "heap", [])
+    heapq.heappush(s.heap, (entry.order, entry))
+
+
+def popped(self: Scheduler, s: Serving) -> list[Entry]:
+    """Who waits, as the heap gives it."""
+    heap = getattr(s, "heap", [])
+    while heap and heap[0][1].table is not None:
+        heapq.heappop(heap)
+    for entry in Scheduler.waiting(self, s):
+        if not any(entry is one for _, one in heap):
+            heapq.heappush(heap, (entry.order, entry))
+    copy = list(heap)
+    return [entry for _, entry in (heapq.heappop(copy) for _ in heap) if entry.table is None and entry in s.entries]
+
+
+def taken_from_the_heap(self: Scheduler, s: Serving, request: Request) -> None:
+    """Who is cancelled is taken out of the heap's list, which no longer is one."""
+    Scheduler.cancel(self, s, request)
+    s.heap = [(order, entry) for order, entry in getattr(s, "heap", []) if entry.request is not request]
+
+
+def last_id_computed(self: Scheduler, s: Serving, request: Request) -> None:
+    """Of a request that is cancelled all tokens are called computed, its last id too."""
+    entry = self.entry(s, request)
+    if entry is not None and entry.table is not None and entry.decoding and self.makes_room(s, entry):
+        s.manager.mark_computed(entry.table, len(entry.tokens))
+    Scheduler.cancel(self, s, request)
+
+
+def with_an_estimate(self: Scheduler, s: Serving, request: Request) -> None:
+    """What is cached of a prompt is counted when it comes."""
+    Scheduler.add(self, s, request)
+    entry = self.entry(s, request)
+    assert entry is not None
+    try:
+        table = s.manager.allocate(list(entry.tokens))
+    except ValueError:
+        entry.expected = 0
+    else:
+        entry.expected = table.num_cached_tokens
+        s.manager.free(table)
+
+
+def count_by_the_estimate(self: Scheduler, s: Serving, entry: Entry, budget: int) -> int:
+    """What was cached when the request came is not charged, though it is computed."""
+    begins = entry.computed == entry.table.num_cached_tokens
+    free = max(entry.expected - entry.computed, 0) if begins else 0
+    return max(Scheduler.count(self, s, entry, budget + free), 0)
 
 
 def without_preempted(entries: list[Entry]) -> list[Entry]:

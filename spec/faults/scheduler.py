@@ -1008,6 +1008,27 @@ FAULTS: tuple[Fault, ...] = (
         TIRED,
     ),
     _fault(
+        "heap-without-one",
+        "who is cancelled is taken from the midst of a heap, which is not put in order",
+        spec.SCHED_16,
+        {"add": changes.pushed, "waiting": changes.popped, "cancel": changes.taken_from_the_heap},
+        "https://github.com/vllm-project/vllm/pull/39495",
+    ),
+    _fault(
+        "last-id-of-the-cancelled",
+        "the last id of a cancelled request is cached, though it was not computed",
+        spec.SCHED_29,
+        {"cancel": changes.last_id_computed},
+        "https://github.com/madroidmaq/mlx-omni-server/issues/92",
+    ),
+    _fault(
+        "budget-by-an-estimate",
+        "what was cached of a prompt when it came is not charged to the budget, though it is cached no more",
+        spec.SCHED_09,
+        {"add": changes.with_an_estimate, "count": changes.count_by_the_estimate},
+        "https://github.com/NVIDIA/TensorRT-LLM/issues/13318",
+    ),
+    _fault(
         "known-by-16-bits",
         "prompts whose ids have the same low 16 bits are taken for one",
         spec.SCHED_07,
