@@ -216,7 +216,9 @@ def lay(x: np.ndarray, view: str, to: Arrays) -> Any:
     axes in reverse order in memory; stride:
     every other element of the last axis, poison between; reverse: the last axis backwards; broadcast: stride 0 along
     every leading axis whose entries are equal; heads: the two axes before the last one swapped in memory (of two axes,
-    these), as the heads of a token lie side by side in what a projection gives.
+    these), as the heads of a token lie side by side in what a projection gives; row: the first row of a table of more;
+    inserted: the last axis but one, of length 1, inserted into an array without it; half: the first half of twice as many
+    heads, the third axis from the end.
     """
     if view == "slice" and x.ndim:
         buffer = _poisoned(tuple(n + 3 for n in x.shape), x.dtype)
@@ -228,6 +230,16 @@ def lay(x: np.ndarray, view: str, to: Arrays) -> Any:
     if view == "heads" and x.ndim > 1:
         axes = (-3, -2) if x.ndim > 2 else (-2, -1)
         return to.ready(to.from_numpy(x.swapaxes(*axes).copy()).swapaxes(*axes))
+    if view == "row":
+        table = _poisoned((3, *x.shape), x.dtype)
+        table[0] = x
+        return to.ready(to.from_numpy(table)[0])
+    if view == "inserted" and x.ndim > 1 and x.shape[-2] == 1:
+        return to.ready(to.from_numpy(x[..., 0, :].copy())[..., None, :])
+    if view == "half" and x.ndim > 2:
+        buffer = _poisoned((*x.shape[:-3], 2 * x.shape[-3], *x.shape[-2:]), x.dtype)
+        buffer[..., : x.shape[-3], :, :] = x
+        return to.ready(to.from_numpy(buffer)[..., : x.shape[-3], :, :])
     if view == "permute" and x.ndim > 1:
         return to.ready(to.axes_reversed(to.from_numpy(x.transpose().copy())))
     if view == "stride" and x.ndim:

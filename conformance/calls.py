@@ -11,6 +11,9 @@ import numpy as np
 VIEWS = ("slice", "transpose", "permute", "stride", "reverse", "broadcast", "heads")
 """How an array argument may lie in memory, apart from a fresh contiguous copy."""
 
+RARE_VIEWS = ("row", "inserted", "half")
+"""The same, for arguments of a certain shape: only tests that name them draw these."""
+
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Call:
@@ -19,8 +22,8 @@ class Call:
 
     A call of a stateful object is a story: its argument `steps` is a tuple of (method, arguments).
     features: what envelopes and waivers speak of (``{"dtypes": "bfloat16", "masks": "causal"}``).
-    views: array argument (``x``, or ``steps.0.1.key`` within nested ones) -> one of VIEWS. keep: calls of one example
-    with the same number share the built object.
+    views: array argument (``x``, or ``steps.0.1.key`` within nested ones) -> one of VIEWS or RARE_VIEWS. keep: calls of
+    one example with the same number share the built object.
     """
 
     operation: str

@@ -6,6 +6,7 @@ from inferspec.conformance.inputs.attention import (
     COMMON,
     HIDING,
     SPOILT,
+    as_heads,
     attention_calls,
     beside_tiles,
     causal_as_array,
@@ -24,6 +25,7 @@ from inferspec.conformance.inputs.attention import (
     ragged_tiles,
     routed_attention,
     routed_heads,
+    rows_past_16_bits,
     seeing,
     shifted,
     spoilt,
@@ -289,6 +291,23 @@ def test_leading_dims_may_be_none_or_many(subject, call):
 )
 def test_more_heads_than_16_bits_count_are_right(subject, call):
     subject.agrees(call)
+
+
+@requirement(
+    spec.ATTN_12,
+    routed=rows_past_16_bits(masks=["none"], leading_dims=[(5,), (9,), (2,)], head_dims=[4, 8], ratios=[1]),
+    of_heads=among([False, True]),
+    share=0.03,
+    shrinks=False,
+)
+def test_more_batch_rows_or_heads_of_one_than_16_bits_count_are_right(subject, routed, of_heads):
+    call, expected = as_heads(*routed) if of_heads else routed
+    subject.expects(call, expected)
+
+
+@requirement(spec.ATTN_13, call=attention_calls(leading_dims=[(2,)]), share=0.1)
+def test_queries_that_are_half_of_all_heads_are_read_like_their_copies(subject, call):
+    subject.agrees(call.viewing("query", "half"), where=seeing(call))
 
 
 @requirement(spec.ATTN_13, call=in_views(attention_calls()), share=1.5)

@@ -3,6 +3,7 @@
 import numpy as np
 
 from inferspec.conformance.inputs.embedding import (
+    a_long_prompt,
     a_token,
     beside_tiles,
     head_calls,
@@ -14,11 +15,13 @@ from inferspec.conformance.inputs.embedding import (
     of_one_token,
     of_the_last_id,
     one_row,
+    past_16_bits,
     ragged_tiles,
     reading_heads,
     small_or_moderate,
     square,
     wide_rows,
+    with_subnormals,
 )
 from inferspec.conformance.inputs.linear import resized
 from inferspec.conformance.properties import depends_on_arguments_alone, keeps_arguments, refuses, returns
@@ -37,6 +40,11 @@ SINGLE = {"sizes": one_row, "dtypes": ["bfloat16"], "leading_dims": [(), (1,)]}
 @requirement(spec.EMB_01, call=lookup_calls())
 def test_each_token_gives_its_row_bit_for_bit(subject, call):
     subject.agrees(call)
+
+
+@requirement(spec.EMB_01, call=lookup_calls(sizes=small_or_moderate), share=0.2)
+def test_subnormal_numbers_come_back_as_they_are(subject, call):
+    subject.agrees(call.having(weight=with_subnormals(call.arguments["weight"], call.seed)))
 
 
 @requirement(spec.EMB_02, call=lookup_calls(borders=True))
@@ -87,6 +95,16 @@ def test_thousands_of_tokens_are_right(subject, call):
     subject.agrees(call)
 
 
+@requirement(spec.EMB_03, call=lookup_calls(sizes=a_long_prompt, leading_dims=[(1,), (2,)]), share=0.01, shrinks=False)
+def test_thousands_of_tokens_of_wide_rows_are_right(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.EMB_03, call=lookup_calls(sizes=past_16_bits, leading_dims=[(9, 2), (2, 3)]), share=0.03)
+def test_more_sequences_of_one_token_than_16_bits_count_are_right(subject, call):
+    subject.agrees(call.having(tokens=call.arguments["tokens"][0][:, None]))
+
+
 @requirement(spec.EMB_04, call=in_views(lookup_calls(sizes=beside_tiles)))
 def test_large_strided_tables_and_tokens_are_read_like_their_copies(subject, call):
     subject.agrees(call)
@@ -100,6 +118,11 @@ def test_a_strided_weight_is_looked_up_like_its_copy(subject, call):
 @requirement(spec.EMB_04, call=in_views(lookup_calls(leading_dims=BATCHES), "tokens"))
 def test_strided_tokens_are_read_like_their_copy(subject, call):
     subject.agrees(call)
+
+
+@requirement(spec.EMB_04, call=lookup_calls(sizes=ragged_tiles, leading_dims=[(1,), (2,)]), share=0.05)
+def test_tokens_that_are_the_first_row_of_a_table_are_all_read(subject, call):
+    subject.agrees(call.viewing("tokens", "row"))
 
 
 @requirement(spec.EMB_05, call=lookup_calls(sizes=small_or_moderate))

@@ -5,6 +5,7 @@ import numpy as np
 from inferspec.conformance.inputs.attention import (
     COMMON,
     SPOILT,
+    as_heads,
     causal_as_array,
     encoded,
     louder,
@@ -13,6 +14,7 @@ from inferspec.conformance.inputs.attention import (
     one_over_many,
     one_past_a_tile,
     ragged_tiles,
+    rows_past_16_bits,
     seeing,
     shifted,
     spoilt,
@@ -23,6 +25,7 @@ from inferspec.conformance.inputs.attention import (
 )
 from inferspec.conformance.inputs.flash_attention import (
     ENCODINGS,
+    FLASH,
     across_tiles,
     beside_splits,
     blocks_of_queries,
@@ -310,6 +313,20 @@ def test_a_batch_of_flash_attention_is_the_stack_of_its_rows(subject, call):
 @requirement(spec.FLASH_12, call=flash_calls(masks=["none", "causal"]), share=0.2)
 def test_leading_dims_of_flash_attention_may_be_none_or_many(subject, call):
     subject.agrees(call, where=seeing(call))
+
+
+@requirement(
+    spec.FLASH_12,
+    routed=rows_past_16_bits(
+        operation=FLASH, masks=["none"], leading_dims=[(3,), (9,), (2,)], head_dims=[32, 40], ratios=[1]
+    ),
+    of_heads=among([False, True]),
+    share=0.03,
+    shrinks=False,
+)
+def test_more_batch_rows_or_heads_of_one_than_16_bits_count_are_right_in_flash_attention(subject, routed, of_heads):
+    call, expected = as_heads(*routed) if of_heads else routed
+    subject.expects(call, expected)
 
 
 @requirement(spec.FLASH_13, call=in_views(flash_calls()), share=0.8)

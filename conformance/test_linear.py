@@ -30,6 +30,7 @@ from inferspec.conformance.inputs.linear import (
     silu_calls,
     small_or_moderate,
     softmax_calls,
+    sparse_linear,
     square,
     towering_linear,
     whole_linear,
@@ -130,6 +131,13 @@ def test_no_rows_give_no_rows(subject, call, axis):
     subject.expects(none, np.zeros((*none.arguments["x"].shape[:-1], len(call.arguments["weight"]))))
 
 
+@requirement(
+    spec.LIN_04, call=linear_calls(sizes=many_rows, amplitude=(1.0,), leading_dims=[(9, 2), (2, 3)]), share=0.03
+)
+def test_more_batches_of_one_row_than_16_bits_count_are_right(subject, call):
+    subject.agrees(call.having(x=call.arguments["x"][0][:, None]))
+
+
 @requirement(spec.LIN_05, call=in_views(linear_calls(), "x", "weight"))
 def test_strided_x_and_weight_are_read_like_their_copies(subject, call):
     subject.agrees(call)
@@ -139,6 +147,11 @@ def test_strided_x_and_weight_are_read_like_their_copies(subject, call):
 def test_strided_batches_of_batches_are_read_like_their_copies(subject, call, batches):
     x = call.arguments["x"]
     subject.agrees(call.having(x=np.concatenate([(1 + i) * x for i in range(batches)], axis=1).astype(x.dtype)))
+
+
+@requirement(spec.LIN_05, call=linear_calls(sizes=FEW_OR_MANY, leading_dims=[(9, 2), (2, 3)]), share=0.1)
+def test_rows_whose_axis_was_inserted_are_read_like_their_copies(subject, call):
+    subject.agrees(call.having(x=call.arguments["x"][:, :1]).viewing("x", "inserted"))
 
 
 @requirement(spec.LIN_05, call=in_views(linear_calls(bias=[True]), "bias"), share=0.5)
@@ -195,6 +208,12 @@ def test_thousands_of_outputs_are_right(subject, call):
 @requirement(spec.LIN_06, call=linear_calls(sizes=many_rows, amplitude=(1.0,), leading_dims=[(1,), (2,)]), share=0.03)
 def test_more_rows_than_16_bits_count_are_right(subject, call):
     subject.agrees(call)
+
+
+@requirement(spec.LIN_06, sparse=sparse_linear(leading_dims=[(1,), (2,)]), share=0.03)
+def test_more_features_than_15_bits_count_are_summed(subject, sparse):
+    call, expected = sparse
+    subject.expects(call, expected)
 
 
 @requirement(spec.LIN_07, call=linear_calls(sizes=FEW_OR_MANY))
@@ -497,6 +516,11 @@ def test_rows_of_every_length_are_right(subject, call):
     spec.SMAX_12, call=softmax_calls(values=alike, lengths=MORE_THAN_16_BITS, leading_dims=[(), (1,), (2,)]), share=0.03
 )
 def test_rows_of_a_whole_vocabulary_are_right(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.SMAX_12, call=softmax_calls(lengths=(131072, 100003), leading_dims=[(), (1,)]), share=0.02)
+def test_rows_past_the_largest_vocabularies_are_right(subject, call):
     subject.agrees(call)
 
 

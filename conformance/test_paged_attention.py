@@ -18,6 +18,7 @@ from inferspec.conformance.inputs.paged_attention import (
     mixed_contexts,
     narrowed,
     paged_calls,
+    past_a_large_page,
     past_splits,
     poisoned,
     ragged_chunk,
@@ -82,6 +83,23 @@ def test_contexts_that_end_beside_the_end_of_a_page_are_right(subject, call):
 
 @requirement(spec.PAGED_04, routed=routed_pages(contexts=at_page_end), share=0.7)
 def test_tokens_beside_the_end_of_a_page_are_found(subject, routed):
+    call, expected = routed
+    subject.expects(call, expected)
+
+
+@requirement(
+    spec.PAGED_04,
+    routed=routed_pages(
+        contexts=past_a_large_page,
+        rows=(1, 1),
+        orders=("reversed",),
+        page_sizes=[128, 256],
+        head_dims=[64, 128],
+        ratios=[1, 4],
+    ),
+    share=0.5,
+)
+def test_tokens_of_large_pages_of_common_heads_are_found(subject, routed):
     call, expected = routed
     subject.expects(call, expected)
 

@@ -5,6 +5,7 @@ import numpy as np
 from inferspec.conformance.inputs.rms_norm import (
     beside_brackets,
     beside_tiles,
+    long_prompts,
     many_rows,
     middle,
     misfits,
@@ -137,8 +138,13 @@ def test_rows_of_a_batch_beside_brackets_are_right(subject, call):
     subject.agrees(call)
 
 
-@requirement(spec.RMS_09, call=many_rows(leading_dims=[(33,), (130,)]), share=0.03)
+@requirement(spec.RMS_09, call=many_rows(leading_dims=[(33,), (9, 2)]), share=0.03)
 def test_more_rows_than_16_bits_count_are_right(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.RMS_09, call=long_prompts(leading_dims=[(33,), (130,)], dtypes=HALF), share=0.01, shrinks=False)
+def test_long_prompts_of_the_widest_models_are_right(subject, call):
     subject.agrees(call)
 
 

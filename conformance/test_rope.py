@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from inferspec.conformance.inputs.embedding import with_subnormals
 from inferspec.conformance.inputs.rope import (
     NEAR,
     any_length,
@@ -28,6 +29,7 @@ from inferspec.conformance.inputs.rope import (
     tokens_and_prompts,
     tokens_of_models,
     two_turns,
+    very_long,
 )
 from inferspec.conformance.properties import depends_on_arguments_alone, keeps_arguments, refuses, returns
 from inferspec.conformance.strategies import among, in_views
@@ -184,6 +186,14 @@ def test_features_past_dims_are_unchanged(subject, call):
     subject.expects(call, f64(x), where=np.arange(x.shape[-1]) >= dims)
 
 
+@requirement(spec.ROPE_12, call=rope_calls(partial=[True]), share=0.2)
+def test_subnormal_features_past_dims_are_unchanged(subject, call):
+    x, dims = call.arguments["x"], call.arguments["dims"]
+    rest = np.arange(x.shape[-1]) >= dims
+    tiny = np.where(rest, with_subnormals(x, call.seed), x)
+    subject.expects(call.having(x=tiny), f64(tiny), where=rest)
+
+
 @requirement(spec.ROPE_13, call=outside_the_table())
 def test_positions_outside_the_table_are_refused_or_right(subject, call):
     if not subject.observe(call).raised:
@@ -324,6 +334,11 @@ def test_tokens_and_prompts_of_models_of_other_heads_are_right(subject, call):
 
 @requirement(spec.ROPE_21, call=rope_calls(sizes=many_heads, starts=NEAR, head_dims=[4, 2]), share=0.03)
 def test_more_heads_than_16_bits_count_are_right(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.ROPE_21, call=rope_calls(sizes=very_long, starts=NEAR, head_dims=[4, 2]), share=0.03)
+def test_more_tokens_than_16_bits_count_are_right(subject, call):
     subject.agrees(call)
 
 

@@ -14,15 +14,20 @@ from inferspec.conformance.inputs.sampling import (
     LIMITS,
     MANY,
     MANY_ROWS,
+    MANY_TO_LOOK_AT,
     MORE_THAN_1024,
+    NUCLEI_OF_MANY,
     RARE_DRAWS,
     REAL,
+    SEVERAL,
     SHORT_OF_ONE,
     THOUSANDS,
+    VERY_MANY,
     WIDE,
     WIDE_ROWS,
     adversarial,
     beside_borders,
+    close_far_out,
     extreme,
     far_out,
     few_likely,
@@ -30,10 +35,12 @@ from inferspec.conformance.inputs.sampling import (
     fine,
     fixed,
     greedy_calls,
+    lone,
     many_rows,
     near,
     ordinary,
     partly_hidden,
+    ranked,
     rare_ids,
     sampler_calls,
     scattered,
@@ -44,9 +51,10 @@ from inferspec.conformance.inputs.sampling import (
     tied,
     tiers,
     tiny_top_p,
+    zeros,
 )
 from inferspec.conformance.properties import depends_on_arguments_alone, keeps_arguments, refuses, returns
-from inferspec.conformance.strategies import among, in_views
+from inferspec.conformance.strategies import HALF, among, in_views
 from inferspec.conformance.suite import requirement
 from inferspec.conformance.trial import Nonconformance
 from inferspec.spec import sampling as spec
@@ -64,7 +72,7 @@ SEEDED: dict[str, Any] = {
     "draws": DRAWS,
     "leading_dims": ONE_AXIS,
 }
-NO_LIMIT = among([None, 0, "V", "V + 1", 10**6])
+NO_LIMIT = among([None, 0, "V", "V + 1", 10**6, 2**30])
 BAD_TOP_P = among([0, 0.0, -0.1, 1.0001, 2, float("nan"), float("inf")])
 
 # the filters
@@ -209,6 +217,13 @@ def test_logits_far_from_zero_are_filtered_by_their_differences(subject, call):
     gives_a_right_set(subject, call)
 
 
+@requirement(
+    spec.SAMP_11, call=filter_calls(top_p=[True], values=close_far_out, sizes=SEVERAL, dtypes=["float32"]), share=0.3
+)
+def test_logits_far_from_zero_and_close_to_each_other_are_filtered_by_their_differences(subject, call):
+    gives_a_right_set(subject, call)
+
+
 @requirement(spec.SAMP_11, call=filter_calls(values=partly_hidden))
 def test_hidden_ids_take_no_part(subject, call):
     gives_a_right_set(subject, call)
@@ -231,6 +246,13 @@ def test_each_of_many_rows_is_filtered(subject, call):
 
 @requirement(spec.SAMP_12, call=filter_calls(leading_dims=[(1,), (2,)], rows=MANY_ROWS, sizes=WIDE_ROWS), share=0.1)
 def test_each_of_many_wide_rows_is_filtered(subject, call):
+    gives_a_right_set(subject, call)
+
+
+@requirement(
+    spec.SAMP_12, call=filter_calls(values=ranked, sizes=(3, 5), leading_dims=ONE_AXIS, rows=VERY_MANY), share=0.05
+)
+def test_each_of_very_many_rows_is_filtered(subject, call):
     gives_a_right_set(subject, call)
 
 
@@ -332,6 +354,13 @@ def test_temperature_0_gives_the_largest_of_near_logits(subject, call):
 
 @requirement(spec.SAMP_21, call=greedy_calls(temperatures=["greedy"], values=tied))
 def test_temperature_0_gives_the_lowest_of_equal_ids(subject, call):
+    subject.agrees(call)
+
+
+@requirement(
+    spec.SAMP_21, call=greedy_calls(temperatures=["greedy"], values=zeros, sizes=SEVERAL, dtypes=HALF), share=0.3
+)
+def test_temperature_0_gives_the_lowest_of_zeros_of_either_sign(subject, call):
     subject.agrees(call)
 
 
@@ -469,6 +498,16 @@ def test_ids_are_drawn_from_all_where_there_is_no_limit(subject, call, top_k):
     chooses(subject, call.having(top_k={"V": size, "V + 1": size + 1}.get(top_k, top_k)))
 
 
+@requirement(
+    spec.SAMP_24,
+    call=sampler_calls(top_k=[True], top_p=[False], values=lone),
+    top_k=among([2**30, 10**6, 2**31 - 1, 1]),
+    share=0.2,
+)
+def test_the_only_id_of_a_row_is_drawn_whatever_the_limit(subject, call, top_k):
+    chooses(subject, call.having(top_k=top_k))
+
+
 @requirement(spec.SAMP_45, call=sampler_calls(temperatures=["one"], kinds=("one",), values=tied, generators=["given"]))
 def test_of_equal_logits_only_those_of_the_lowest_ids_are_drawn(subject, call):
     chooses(subject, call)
@@ -486,8 +525,28 @@ def test_top_p_goes_after_the_temperature_always_or_before_it_always(subject, ca
         _, orders = fitting(subject, asked, orders)
 
 
+NUCLEI = tempered_nuclei(generators=["given"], top_p=[True], leading_dims=ONE_AXIS, sizes=NUCLEI_OF_MANY, draws=32)
+
+
+@requirement(
+    spec.SAMP_25,
+    call=NUCLEI,
+    other=tempered_nuclei(generators=["given"], top_p=[True], leading_dims=ONE_AXIS),
+    share=0.08,
+)
+def test_top_p_goes_where_it_goes_in_a_large_vocabulary_too(subject, call, other):
+    orders = spec.ORDERS
+    for asked in (call, other):
+        _, orders = fitting(subject, asked, orders)
+
+
 @requirement(spec.SAMP_26, call=tempered_nuclei(generators=["given"], top_p=[True], leading_dims=ONE_AXIS), share=0.5)
 def test_top_p_goes_after_the_temperature(subject, call):
+    chooses(subject, call)
+
+
+@requirement(spec.SAMP_26, call=NUCLEI, share=0.08)
+def test_top_p_goes_after_the_temperature_in_a_large_vocabulary(subject, call):
     chooses(subject, call)
 
 
@@ -533,6 +592,24 @@ def test_each_of_many_wide_rows_gives_its_greedy_id(subject, call):
     subject.agrees(call)
 
 
+@requirement(
+    spec.SAMP_27,
+    call=sampler_calls(top_p=[False], values=ranked, sizes=(3, 1, 5), leading_dims=ONE_AXIS, rows=VERY_MANY),
+    share=0.05,
+)
+def test_each_of_very_many_rows_is_drawn(subject, call):
+    chooses(subject, call)
+
+
+@requirement(
+    spec.SAMP_27,
+    call=greedy_calls(temperatures=["greedy"], values=ranked, sizes=(1, 3), leading_dims=ONE_AXIS, rows=VERY_MANY),
+    share=0.06,
+)
+def test_each_of_very_many_rows_gives_its_greedy_id(subject, call):
+    subject.agrees(call)
+
+
 @requirement(spec.SAMP_27, call=sampler_calls(leading_dims=[(2,), (2, 3)]), share=0.3)
 def test_no_rows_give_no_ids(subject, call):
     rows = {name: x[:0] for name, x in call.arrays().items()}
@@ -541,6 +618,22 @@ def test_no_rows_give_no_ids(subject, call):
 
 @requirement(spec.SAMP_28, call=sampler_calls(values=far_out, kinds=("one", "power of two"), both=False))
 def test_logits_far_from_zero_give_ids_by_their_differences(subject, call):
+    chooses(subject, call)
+
+
+@requirement(
+    spec.SAMP_28,
+    call=sampler_calls(
+        generators=["given"],
+        values=close_far_out,
+        sizes=SEVERAL,
+        kinds=("one", "power of two"),
+        both=False,
+        dtypes=["float32"],
+    ),
+    share=0.3,
+)
+def test_logits_far_from_zero_and_close_to_each_other_give_ids_by_their_differences(subject, call):
     chooses(subject, call)
 
 
@@ -658,6 +751,21 @@ def test_a_wide_row_without_a_distribution_changes_no_other_id(subject, call):
     share=0.1,
 )
 def test_a_wide_row_without_a_distribution_changes_no_other_greedy_id(subject, call):
+    chooses(subject, call)
+
+
+@requirement(
+    spec.SAMP_30,
+    call=sampler_calls(
+        values=some_broken,
+        both=False,
+        leading_dims=ONE_AXIS,
+        rows=MANY_TO_LOOK_AT,
+        without_distribution=[True],
+    ),
+    share=0.1,
+)
+def test_a_row_without_a_distribution_among_hundreds_changes_no_other_id(subject, call):
     chooses(subject, call)
 
 

@@ -24,6 +24,7 @@ from inferspec.conformance.inputs.speculative import (
     equal,
     fine,
     fine_among_many,
+    nearly_equal,
     one_hot,
     pairs,
     probabilities_in_views,
@@ -178,6 +179,15 @@ def test_probabilities_are_compared_in_float32(subject, call):
     spec.SPEC_55, call=verify_calls(rows=fine, near=True, ends="rejection", sizes=(12, 5, 24, 7, 300)), share=0.5
 )
 def test_what_is_left_is_summed_in_float32(subject, call):
+    subject.agrees(call)
+
+
+@requirement(
+    spec.SPEC_55,
+    call=verify_calls(rows=nearly_equal, near=True, ends="rejection", sizes=(12, 5, 24, 7), dtypes=["float32"]),
+    share=0.3,
+)
+def test_what_is_left_of_nearly_equal_rows_is_their_difference(subject, call):
     subject.agrees(call)
 
 

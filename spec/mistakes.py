@@ -312,6 +312,16 @@ def counts_rows_in_16_bits() -> Change:
     return leaves_unwritten(lambda result: result.reshape(-1, *result.shape[-1:])[: 2**16 - 1])
 
 
+def counts_axis_in_16_bits(axis: int) -> Change:
+    """Of one axis of the result, counted from the end, what comes past the 65535th entry is never written: each axis of a
+    grid has its own end."""
+
+    def written(result: np.ndarray) -> np.ndarray:
+        return np.moveaxis(result, axis, 0)[: 2**16 - 1] if result.ndim >= -axis else result
+
+    return leaves_unwritten(written)
+
+
 def first_row_for_all(argument: str) -> Change:
     """The first entry of the leading axis of one argument serves every batch row."""
 

@@ -377,6 +377,21 @@ def many_rows(pick: Pick) -> Call:
     return call.having(**{name: resized(call.arguments[name], 0, rows) for name in ("query", "key", "value")})
 
 
+@to_eight
+def rows_past_16_bits(pick: Pick, operation: str = SDPA) -> tuple[Call, np.ndarray]:
+    """The exact lane: (call, the exact result). More batch rows of one head than 16 bits count, each of a query and a key."""
+    call, expected = routed_attention.build(pick, shapes=lambda pick: (1, 1), most_heads=1, operation=operation)
+    rows = pick.one_of(65537, 65600)
+    grown = {name: resized(call.arguments[name], 0, rows) for name in ("query", "key", "value")}
+    return call.having(**grown), resized(expected, 0, rows)
+
+
+def as_heads(call: Call, expected: np.ndarray) -> tuple[Call, np.ndarray]:
+    """The call whose batch rows of one head are the heads of one batch row, and its result."""
+    turned = {name: call.arguments[name].swapaxes(0, 1).copy() for name in ("query", "key", "value")}
+    return call.having(**turned), expected.swapaxes(0, 1)
+
+
 @calls
 def mask_calls(pick: Pick, empty: bool = False, many: bool = False, chunk: bool = False) -> Call:
     """causal_mask of any lengths. many: of thousands of keys; chunk: of a prompt, or of a part of one after a context."""

@@ -98,6 +98,16 @@ def wide_rows(pick: Pick) -> tuple[int, int, int]:
     return pick.size(1, 5), pick.size(3, 9), pick.upto("features", 1025, 2049, 4096, 1024, 128)
 
 
+def a_long_prompt(pick: Pick) -> tuple[int, int, int]:
+    """A prompt of thousands of tokens, of rows wider than a group of threads reaches: many tokens and wide rows at once."""
+    return pick.one_of(3300, 3400), pick.size(3, 9), pick.upto("features", 1030, 1028)
+
+
+def past_16_bits(pick: Pick) -> tuple[int, int, int]:
+    """More tokens than 16 bits count."""
+    return pick.one_of(65537, 66000), pick.size(3, 9), pick.size(1, 2)
+
+
 def many_rows_wide(pick: Pick) -> tuple[int, int, int]:
     """A prompt of as many rows as a tile has, and a vocabulary of thousands."""
     return pick.one_of(9, 17, 33), pick.upto("vocabulary", 4097, 8193), pick.size(1, 2)
@@ -120,6 +130,15 @@ def with_borders(pick: Pick, tokens: np.ndarray, vocabulary: int) -> np.ndarray:
     ids = pick.random.permutation([*asked, *tokens.ravel()])
     batch = tokens.shape[:-1]
     return np.resize(ids, (*batch, -(-len(ids) // math.prod(batch))))
+
+
+def with_subnormals(x: np.ndarray, seed: int) -> np.ndarray:
+    """x with half of its numbers, or so, replaced by subnormal ones of both signs."""
+    random, digits = np.random.default_rng(seed), {"float32": 23, "float16": 10, "bfloat16": 7}[x.dtype.name]
+    kind = np.uint32 if digits == 23 else np.uint16
+    sign = random.integers(0, 2, x.shape) << (8 * x.dtype.itemsize - 1)
+    tiny = (random.integers(1, 2**digits, x.shape) | sign).astype(kind).view(x.dtype)
+    return np.where(random.random(x.shape) < 0.5, tiny, x)
 
 
 def of_the_last_id(call: Call) -> Call:

@@ -110,6 +110,12 @@ def many_rows(pick: Pick) -> tuple[int, int, int]:
     return pick.one_of(*MORE_THAN_16_BITS), pick.size(2, 3), pick.size(1, 2)
 
 
+def past_15_bits(pick: Pick) -> tuple[int, int, int]:
+    """Features beside 2^15 for whole tiles of rows and outputs, or up to 2^17 for a few."""
+    rows, features, outputs = pick.one_of((16, 32769, 16), (33, 32767, 17), (2, 40000, 3), (1, 131072, 2))
+    return rows, min(features, pick.envelope["features"]), outputs
+
+
 def a_token(pick: Pick) -> tuple[int, int, int]:
     """A row, for whole tiles of features and outputs, or for part of one more."""
     return 1, pick.upto("features", 512, 2048, 130), pick.one_of(512, 1024, 520)
@@ -152,6 +158,22 @@ def whole_linear(pick: Pick, sizes: Sizes = small) -> tuple[Call, np.ndarray]:
     bias = pick.integers(-90, 90, (outputs,), dtype) if biased else None
     expected = f64(x) @ f64(weight).T + (f64(bias) if biased else 0.0)
     return pick.call("linear", x=x, weight=weight, bias=bias), expected
+
+
+@calls
+def sparse_linear(pick: Pick, sizes: Sizes = past_15_bits) -> tuple[Call, np.ndarray]:
+    """The exact lane: (call, the exact result). Of many features eight in a row of x are not 0, the last one among them,
+    so that whole numbers stay exact in every dtype (below 256)."""
+    dtype, biased, lead = pick("dtypes"), pick("bias"), tuple(pick("leading_dims"))
+    rows, features, outputs = sizes(pick)
+    x = np.zeros((*with_rows(lead, rows), features), np.float32)
+    places = pick.random.integers(0, features, (*x.shape[:-1], 8))
+    places[..., -1] = features - 1
+    np.put_along_axis(x, places, pick.random.choice([-4, -3, -2, -1, 1, 2, 3, 4], places.shape), axis=-1)
+    weight = pick.integers(-4, 4, (outputs, features), dtype)
+    bias = pick.integers(-90, 90, (outputs,), dtype) if biased else None
+    expected = f64(x) @ f64(weight).T + (f64(bias) if biased else 0.0)
+    return pick.call("linear", x=round_to(x, dtype), weight=weight, bias=bias), expected
 
 
 @calls

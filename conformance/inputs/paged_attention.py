@@ -19,6 +19,9 @@ PAGED = "paged_attention"
 STALE = {"nan": np.nan, "inf": np.inf, "-inf": -np.inf, "largest": 0.0}
 """What recycled pages may hold; "largest" is the dtype's largest number."""
 
+ORDERS = ("scattered", "reversed", "in order", "scattered")
+"""How the pages of rows may follow each other in the pool."""
+
 _ones = np.ones((2, 2, 4, 32), np.float32)
 EXAMPLES = {
     PAGED: Call(
@@ -55,6 +58,12 @@ def at_page_end(pick: Pick, page_size: int, length: int) -> int:
 def long_context(pick: Pick, page_size: int, length: int) -> int:
     """Several pages of most sizes."""
     return max(length, pick.one_of(33, 65, 100, 129, 150, 200, 257))
+
+
+def past_a_large_page(pick: Pick, page_size: int, length: int) -> int:
+    """Into the second or the third page, by a token, by some or by most of it."""
+    pages = pick.one_of(1, 2) if page_size < 256 else 1
+    return max(length, page_size * pages + pick.one_of(page_size // 4, 1, page_size - 1))
 
 
 def hundreds_of_tokens(pick: Pick, page_size: int, length: int) -> int:
@@ -190,11 +199,12 @@ def laid(
     prefix: int = 0,
     scale: float | None = None,
     mask: str | None = "causal",
+    orders: Sequence[str] = ORDERS,
 ) -> Call:
     """The call whose rows have these tokens, each H×S×D, laid into pages of a pool.
 
     old: what is left of earlier tokens in every page of keys and of values, H×page_size×D. prefix: how many pages all
-    rows share. Entries of the table past a row's last page name some page of the pool.
+    rows share. orders: in which the pages of the pool are taken. Entries of the table past a row's last page name some page of the pool.
     """
     lens = np.array([row.shape[1] for row in keys])
     counts = -(-lens // page_size)
@@ -204,7 +214,7 @@ def laid(
         "scattered": pick.random.permutation(pages),
         "reversed": np.arange(pages)[::-1],
         "in order": np.arange(pages),
-    }[pick.one_of("scattered", "reversed", "in order", "scattered")]
+    }[pick.one_of(*orders)]
     table = pick.random.integers(0, pages, (len(lens), max(int(counts.max(initial=0)) + pick.one_of(1, 0, 2, 3), 1)))
     pools = [np.repeat(x[None], pages, axis=0) for x in old]
     taken = prefix
@@ -236,12 +246,14 @@ def routed_pages(
     chunk: Callable[[Pick], int] = small_chunk,
     rows: tuple[int, int] = (1, 4),
     key_heads: int = 0,
+    orders: Sequence[str] = ORDERS,
 ) -> tuple[Call, np.ndarray]:
     """The exact lane: (call, the exact result).
 
     As in `routed_attention`, a query asks for one token that it sees with a logit of at least UNDERFLOW_GAP, and for
     some that it does not see with twice that. What is left in the pages of earlier tokens answers every query louder
-    still, with values of its own. key_heads: how many there are, one or two by default.
+    still, with values of its own. key_heads: how many there are, one or two by default. orders: in which the pages of the pool
+    are taken.
     """
     dtype, page_size, dim, ratio, heads, batch = _sizes(pick, rows)
     heads = key_heads or heads
@@ -274,8 +286,8 @@ def routed_pages(
         answer = np.take_along_axis(np.repeat(f64(value), ratio, axis=0), wanted[..., None], axis=-2)
         expected[row] = np.where(visible.any(axis=-1, keepdims=True), answer, 0.0)
     old = [np.full((heads, page_size, dim), number).astype(kind) for number in (4.0, 192.0)]
-    call = laid(pick, query.astype(np.float32).astype(kind), keys, values, page_size, old, scale=scale, mask=mask)
-    return call, expected
+    query = query.astype(np.float32).astype(kind)
+    return laid(pick, query, keys, values, page_size, old, scale=scale, mask=mask, orders=orders), expected
 
 
 @to_eight

@@ -108,10 +108,19 @@ def uneven_rows(pick: Pick, sizes: Sizes = small) -> Call:
 
 @calls
 def many_rows(pick: Pick) -> Call:
-    """More rows than 16 bits count, as the heads of a long prompt are; no row is like the one 2^15 or 2^16 before."""
+    """More rows than 16 bits count, as the heads of a long prompt are, in batches of one row where there are batches; no
+    row is like the one 2^15 or 2^16 before."""
     call = uneven_rows.build(pick, sizes=lambda pick: pick.upto("features", 4, 2, 3, 5))
     x = call.arguments["x"]
+    x = x[:, :1] if x.ndim > 2 else x
     return call.having(x=resized(x, 0, -(-pick.one_of(65537, 66000) // (x[0].size // x.shape[-1]))))
+
+
+@calls
+def long_prompts(pick: Pick) -> Call:
+    """Hundreds of rows as wide as those of the largest models."""
+    call = uneven_rows.build(pick, sizes=lambda pick: pick.upto("features", 7168, 5120))
+    return call.having(x=resized(call.arguments["x"], 0, pick.one_of(520, 600)))
 
 
 @calls

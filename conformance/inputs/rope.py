@@ -89,6 +89,11 @@ def many_heads(pick: Pick) -> tuple[int, int, int]:
     return pick.one_of((1, 4099, 16), (3, 7300, 3), (8200, 1, 8), (2051, 1, 32))
 
 
+def very_long(pick: Pick) -> tuple[int, int, int]:
+    """A prompt of more tokens than 16 bits count."""
+    return 1, pick.one_of(65537, 65600), 1
+
+
 def empty(pick: Pick) -> tuple[int, int, int]:
     """No row, or rows of no token."""
     return pick.one_of((0, 3, 2), (2, 0, 3), (0, 0, 1))

@@ -62,6 +62,15 @@ MANY_ROWS, WIDE_ROWS = (9, 17, 33), (4097, 8191, 16385)
 MANY = (33, 257, 65, 300)
 """Rows beside the sizes in which kernels work on them."""
 
+MANY_TO_LOOK_AT = (513, 512, 1025)
+"""Rows past which kernels take another path."""
+
+VERY_MANY = (65537, 32769)
+"""Rows past the ends of narrow integers, and of a grid: no more than 65535 groups along an axis."""
+
+NUCLEI_OF_MANY = (33000, 5000, 33000)
+"""Vocabularies past the ends of narrow integers and of blocks, no larger than that: calls have dozens of such rows."""
+
 TEMPERATURES = {"greedy": (0, 0.0), "one": (1.0, 1), "power of two": (0.5, 2.0, 0.25), "other": (0.7, 1.3, 0.3)}
 
 
@@ -163,6 +172,33 @@ def far_out(pick: Pick, shape: tuple[int, ...]) -> np.ndarray:
     return (far + apart(pick, shape) * 8 * max(step, 0.125)) * pick.one_of(1, -1)
 
 
+def ranked(pick: Pick, shape: tuple[int, ...]) -> np.ndarray:
+    """The same logits, all different, in another order in each row: quick to make for very many of them."""
+    return pick.random.permuted(np.broadcast_to(np.arange(shape[-1]) * -0.5, shape), axis=-1)
+
+
+def close_far_out(pick: Pick, shape: tuple[int, ...]) -> np.ndarray:
+    """Logits of like probability, as far from zero as float32 can tell them apart: their differences are exact, and there is no
+    room for the logarithm of the sum of their exponentials.
+    """
+    step = pick.one_of(1.0, 0.5, 0.25)
+    # The middle of what float32 holds in steps of this size.
+    far = 0.75 * step / unit_roundoff("float32")
+    levels = pick.random.integers(-8, 9, (*shape[:-1], 1))
+    return (far + (levels + 2 * ranked(pick, shape)) * step) * pick.one_of(1, -1)
+
+
+def lone(pick: Pick, shape: tuple[int, ...]) -> np.ndarray:
+    """One id of each row, all others hidden."""
+    ids = pick.random.integers(0, shape[-1], (*shape[:-1], 1))
+    return np.where(np.arange(shape[-1]) == ids, pick.one_of(0.0, 1.5, -3.0), -np.inf)
+
+
+def zeros(pick: Pick, shape: tuple[int, ...]) -> np.ndarray:
+    """Zeros of either sign, which are equal, and nothing above them."""
+    return np.where(pick.random.random(shape) < 0.5, -0.0, np.where(pick.random.random(shape) < 0.7, 0.0, -1.0))
+
+
 def extreme(pick: Pick, shape: tuple[int, ...]) -> np.ndarray:
     """Ordinary logits among the lowest numbers of the dtype, which top-p has no use for: of 24 ids, or fewer, no two are equal."""
     x, share = apart(pick, shape), pick.one_of(0.3, 0.7)
@@ -236,6 +272,9 @@ def shaped(pick: Pick, values: Logits, sizes: tuple[int, ...], rows: tuple[int, 
 
 
 SMALL = (5, 1, 2, 3, 7, 8, 12, 17, 24)
+
+SEVERAL = (5, 8, 12, 24)
+"""Vocabularies in which there is more than one id to tell apart."""
 
 
 @calls
@@ -358,7 +397,7 @@ def summed_draws(pick: Pick, sizes: tuple[int, ...] = HUGE, nuclei: bool = False
 
 
 @calls
-def tempered_nuclei(pick: Pick) -> Call:
+def tempered_nuclei(pick: Pick, sizes: tuple[int, ...] = (1, 300, 1100), draws: int = 64) -> Call:
     """A temperature and a top_p for which it matters which goes first: many draws from one row of logits.
 
     The uniform numbers go through [0, 1) in equal steps, so that nearly every id that can be drawn is drawn.
@@ -366,10 +405,9 @@ def tempered_nuclei(pick: Pick) -> Call:
     dtype = pick("dtypes")
     size, heat = pick.one_of(12, 8, 16), temperature(pick, "power of two", "other")
     pick.features["top_p"] = True
-    others = np.full(max(pick.upto("vocabulary", 1, 300, 1100) - size, 0), -200.0)
+    others = np.full(max(pick.upto("vocabulary", *sizes) - size, 0), -200.0)
     row = pick.random.permutation(np.concatenate([np.arange(size) * 0.25, others]))
     top_k = size - 2 if pick("top_k") else None
-    draws = 64
     arguments: dict[str, Any] = {} if top_k is None else {"top_k": top_k}
     arguments |= {"top_p": _parting(row, heat, top_k), "logits": round_to(np.tile(row, (draws, 1)), dtype)}
     pick.features["generators"] = "given"

@@ -124,6 +124,19 @@ def fine_among_many(pick: Pick, count: int, size: int) -> tuple[np.ndarray, np.n
     return rows[:count], rows[count:]
 
 
+def nearly_equal(pick: Pick, count: int, size: int) -> tuple[np.ndarray, np.ndarray]:
+    """A target that has a few units in the last place of float32 more of each id than the draft, but for one that it cannot give.
+
+    Such a draft is rejected whatever the uniform number; the differences are exact in float32, while 1 - q/p keeps a digit of them.
+    """
+    target = f64(round_to(fine(pick, count, size - 1)[1], "float32"))
+    last_places = f64(np.spacing(target[:count].astype(np.float32)))
+    more = pick.random.integers(1, 4, last_places.shape) * last_places
+    draft = np.concatenate([target[:count] - more, more.sum(axis=-1, keepdims=True)], axis=-1)
+    ids = pick.random.permutation(size)
+    return draft[:, ids], np.pad(target, ((0, 0), (0, 1)))[:, ids]
+
+
 @calls
 def verify_calls(
     pick: Pick,

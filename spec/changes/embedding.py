@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,26 @@ def scaled_lookup(self: Embedding, weight: np.ndarray, rows: np.ndarray) -> np.n
 
 def table_in(dtype: str) -> Any:
     return lambda self, weight, rows: rounded(weight[rows], dtype)
+
+
+def first_32_of_a_table(self: Embedding, a: Arguments) -> Any:
+    """Of tokens that are the first row of a table all past the 32nd are taken for 0."""
+    tokens, table = a.tokens, a.tokens.base
+    first = isinstance(table, np.ndarray) and table.ndim == tokens.ndim + 1 and table.shape[1:] == tokens.shape
+    if first and tokens.ndim == 1 and np.shares_memory(table[0], tokens):
+        a = Arguments(**{**vars(a), "tokens": np.where(np.arange(tokens.size) < 32, tokens, 0).astype(tokens.dtype)})
+    return Operation.respond(self, a)
+
+
+def flushed(dtypes: Mapping[str, float]) -> Any:
+    """In these dtypes what is smaller than a number, the smallest normal one, comes out as 0."""
+
+    def respond(self: Embedding, a: Arguments) -> Any:
+        result = Operation.respond(self, a)
+        smallest = dtypes.get(result.dtype.name, 0.0)
+        return np.where(np.abs(f64(result)) < smallest, np.zeros((), result.dtype), result)
+
+    return {"respond": respond}
 
 
 def padding_row(self: Embedding, weight: np.ndarray, rows: np.ndarray) -> np.ndarray:
@@ -101,6 +122,12 @@ def features_fitted(self: EmbeddingAsLinear, a: Arguments) -> Any:
 
 def first_tokens(out: np.ndarray) -> np.ndarray:
     return out.reshape(-1, out.shape[-1])[:1024]
+
+
+def tokens_of_wide_rows(out: np.ndarray) -> np.ndarray:
+    """Of rows of more than 1024 features the first 3295."""
+    rows = out.reshape(-1, out.shape[-1])
+    return rows[:3295] if rows.shape[-1] > 1024 else rows
 
 
 def first_rows_of_wide(out: np.ndarray) -> np.ndarray:

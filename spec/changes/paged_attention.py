@@ -103,6 +103,20 @@ def page_of_tile(tile: int) -> Callable[[Arguments, int, np.ndarray], Place]:
     return lambda a, row, p: (entries(a, row, p // tile * tile // a.page_size), p % a.page_size)
 
 
+def tiles_past_a_large_page(tile: int) -> Callable[[Arguments, int, np.ndarray], Place]:
+    """With pages of 256 slots and heads of 128 features, a tile that starts in one page goes on in the page that lies after
+    it in the pool."""
+
+    def rule(a: Arguments, row: int, p: np.ndarray) -> Place:
+        if a.page_size != 256 or a.query.shape[3] != 128:
+            return entries(a, row, p // a.page_size), p % a.page_size
+        first = p // tile * tile
+        slots = first % a.page_size + p - first
+        return entries(a, row, first // a.page_size) + slots // a.page_size, slots % a.page_size
+
+    return rule
+
+
 def page_before_at_start(a: Arguments, row: int, p: np.ndarray) -> Place:
     """The first slot of each page but the first is read from the page before: the lookup comes one token late."""
     late = (p % a.page_size == 0) & (p > 0)

@@ -139,6 +139,11 @@ def zero_tail(self: RoPE, x: np.ndarray, dims: int) -> np.ndarray:
     return np.zeros_like(x)
 
 
+def flushed_tail(self: RoPE, x: np.ndarray, dims: int) -> np.ndarray:
+    """What is smaller than the smallest normal float32 comes out as 0."""
+    return np.where(np.abs(x) < 2.0**-126, 0.0, x)
+
+
 def even_within(self: RoPE, a: Arguments) -> int:
     return min(a.dims, a.x.shape[-1]) // 2 * 2
 

@@ -263,6 +263,19 @@ def without_shift(self: Any, x: np.ndarray, kept: Mask) -> np.ndarray:
         return np.where(np.isfinite(weights), weights, np.nan)
 
 
+def by_float32_logarithm(self: Any, x: np.ndarray, kept: Mask) -> np.ndarray:
+    """exp(x - log of the sum of exp(x)): far from zero float32 has no room for what the sum adds to the largest logit."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        x = np.where(kept, x, -np.inf)
+        top = x.max(axis=-1, keepdims=True)
+        return np.exp(x - rounded(top + np.log(np.exp(x - top).sum(axis=-1, keepdims=True)), "float32"))
+
+
+def taken_for_shares(self: Any, weights: np.ndarray, order: np.ndarray, a: Arguments) -> np.ndarray:
+    """The sums are not divided by that of all."""
+    return placed(running(in_order(weights, order))[:, :-1], order)
+
+
 def hidden_as_zero(self: Any, x: np.ndarray, kept: Mask) -> np.ndarray:
     """-inf is replaced, so that nothing becomes NaN, by a number that is not low at all."""
     return spec.weights_of(np.where(kept, np.where(np.isinf(x), 0.0, x), -np.inf))
@@ -324,6 +337,18 @@ def eight_rows(self: FilterLogits, a: Arguments) -> Any:
     return result
 
 
+def filtered_rows(most: int) -> Change:
+    """A grid has so many rows; the others come back as they are."""
+
+    def respond(self: FilterLogits, a: Arguments) -> Any:
+        result = np.array(Operation.respond(self, a))
+        rows = a.logits.reshape(-1, a.logits.shape[-1])
+        result.reshape(rows.shape)[most:] = rows[most:]
+        return result
+
+    return {"respond": respond}
+
+
 def squeezed(self: FilterLogits, a: Arguments) -> Any:
     result = Operation.respond(self, a)
     return result[0] if result.ndim > 1 and len(result) == 1 else result
@@ -350,6 +375,18 @@ def stale_survivors(self: FilterLogits, a: Arguments) -> Any:
 
 def last_of_equal_greedy(self: Sampler, z: np.ndarray, kept: Mask, a: Arguments) -> np.ndarray:
     return z.shape[-1] - 1 - np.argmax(np.where(kept, z, -np.inf)[:, ::-1], axis=-1)
+
+
+def bfloat16_minus_zero_below_zero(self: Sampler, z: np.ndarray, kept: Mask, a: Arguments) -> np.ndarray:
+    if a.logits.dtype.name == "bfloat16":
+        z = np.where((z == 0) & np.signbit(z), -np.finfo(np.float64).tiny, z)
+    return Sampler.greedy(self, z, kept, a)
+
+
+def counted_from_the_block(self: Sampler, z: np.ndarray, kept: Mask, a: Arguments) -> np.ndarray:
+    """Where a row is one number, what is taken for its place is how many rows came before its block of 32768."""
+    ids = Sampler.greedy(self, z, kept, a)
+    return ids + np.arange(len(ids)) // 2**15 * 2**15 if z.shape[-1] == 1 else ids
 
 
 def greedy_in(dtype: str) -> Any:
@@ -431,6 +468,17 @@ def seen_before_temperature(self: Sampler, z: np.ndarray, x: np.ndarray, a: Argu
 
 def seen_after_it_twice(self: Sampler, z: np.ndarray, x: np.ndarray, a: Arguments) -> Mask:
     return Sampler.survivors(self, z, self.tempered(x, a), a) if a.temperature else Sampler.survivors(self, z, x, a)
+
+
+def tempered_twice_with_top_p(self: Sampler, z: np.ndarray, a: Arguments) -> np.ndarray:
+    return z / a.temperature ** (2 if a.top_p < 1 else 1)
+
+
+def past_a_huge_limit(self: Sampler, a: Arguments) -> Any:
+    """Where one id alone is left, and the limit is past the vocabulary, rejection sampling gives what lay in memory."""
+    ids = np.array(Sampler.respond(self, a))
+    huge = a.top_k is not None and a.top_k > a.logits.shape[-1] and a.temperature > 0
+    return np.where(huge & ((a.logits > -np.inf).sum(axis=-1) == 1), 1061800448, ids).astype(ids.dtype)
 
 
 def seen_after_cooling_alone(self: Sampler, z: np.ndarray, x: np.ndarray, a: Arguments) -> Mask:
@@ -519,6 +567,11 @@ def wrapped(bits: int) -> Callable[..., np.ndarray]:
 
 def last_without_distribution(self: Sampler, a: Arguments) -> int:
     return a.logits.shape[-1] - 1
+
+
+def before_the_first_of_many(self: Sampler, a: Arguments) -> int:
+    """A top-k of 512 rows or more finds nothing in a row with NaN."""
+    return -1 if a.top_k and a.logits.size // a.logits.shape[-1] >= 512 else 0
 
 
 def with_column(self: Sampler, a: Arguments) -> Any:

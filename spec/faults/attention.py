@@ -9,6 +9,7 @@ from inferspec.spec.changes import attention as changes
 from inferspec.spec.contract import Fault, Variant
 from inferspec.spec.mistakes import (
     bfloat16_through_float16,
+    counts_axis_in_16_bits,
     drifts,
     first_row_for_all,
     ignores_strides,
@@ -265,6 +266,20 @@ SDPA_FAULTS = (
         "of all heads of all rows those past the 65535th are not written",
         spec.ATTN_12,
         leaves_unwritten(changes.first_16_bits),
+        "https://github.com/pytorch/pytorch/issues/142228",
+    ),
+    Fault(
+        "sdpa-batch-rows-in-16-bits",
+        "batch rows past the 65535th are not written",
+        spec.ATTN_12,
+        counts_axis_in_16_bits(-4),
+        "https://github.com/pytorch/pytorch/issues/146704",
+    ),
+    Fault(
+        "sdpa-heads-of-a-row-in-16-bits",
+        "of the heads of a batch row those past the 65535th are not written",
+        spec.ATTN_12,
+        counts_axis_in_16_bits(-3),
         "https://github.com/pytorch/pytorch/issues/142228",
     ),
     Fault(
@@ -706,6 +721,13 @@ SDPA_FAULTS = (
     Fault("sdpa-key-strides", "key is read as if it were contiguous", spec.ATTN_13, ignores_strides("key"), ENGINEER),
     Fault(
         "sdpa-value-strides", "value is read as if it were contiguous", spec.ATTN_13, ignores_strides("value"), ENGINEER
+    ),
+    Fault(
+        "sdpa-query-dense-by-chance",
+        "a query whose batch rows lie as far apart as all its heads would is read as one batch of them",
+        spec.ATTN_13,
+        changes.reshapes(changes.dense_by_chance),
+        "https://github.com/uxlfoundation/oneDNN/pull/5556",
     ),
     Fault(
         "sdpa-mask-strides",

@@ -39,6 +39,7 @@ from inferspec.spec.embedding import (
 from inferspec.spec.faults.linear import COURSE_GAP, FLASHINFER, MLX, TIRED
 from inferspec.spec.mistakes import (
     bfloat16_through_float16,
+    counts_axis_in_16_bits,
     drifts,
     first_row_for_all,
     ignores_strides,
@@ -89,6 +90,20 @@ FAULTS: tuple[Fault, ...] = (
         EMB_01,
         {"rows": lambda self, tokens, a: (tokens + 1) % max(a.vocab_size, 1)},
         TIRED,
+    ),
+    Fault(
+        "embedding-flushes-subnormals",
+        "rows pass through a unit that flushes subnormal float32 and bfloat16 to 0",
+        EMB_01,
+        changes.flushed({"float32": 2.0**-126, "bfloat16": 2.0**-126}),
+        "https://github.com/tenstorrent/tt-metal/issues/54899",
+    ),
+    Fault(
+        "embedding-flushes-subnormals-of-float16",
+        "rows pass through a unit that flushes subnormal float16 to 0",
+        EMB_01,
+        changes.flushed({"float16": 2.0**-14}),
+        "https://github.com/tenstorrent/tt-metal/issues/54899",
     ),
     Fault(
         "embedding-padding-row",
@@ -164,6 +179,20 @@ FAULTS: tuple[Fault, ...] = (
         TIRED,
     ),
     Fault(
+        "embedding-tokens-of-wide-rows",
+        "of rows of more than 1024 features tokens past the 3295th give zeros",
+        EMB_03,
+        leaves_unwritten(changes.tokens_of_wide_rows),
+        "https://github.com/meta-pytorch/torchrec/issues/3673",
+    ),
+    Fault(
+        "embedding-sequences-in-16-bits",
+        "sequences past the 65535th give nothing",
+        EMB_03,
+        counts_axis_in_16_bits(-3),
+        "https://github.com/ggml-org/llama.cpp/issues/15882",
+    ),
+    Fault(
         "embedding-weight-strides",
         "the weight is read as if it were contiguous",
         EMB_04,
@@ -176,6 +205,13 @@ FAULTS: tuple[Fault, ...] = (
         EMB_04,
         ignores_strides("tokens"),
         "PROPERTIES X1",
+    ),
+    Fault(
+        "embedding-first-32-of-a-table",
+        "of tokens that are the first row of a table all past the 32nd are taken for 0",
+        EMB_04,
+        {"respond": changes.first_32_of_a_table},
+        "https://github.com/torch-spyre/torch-spyre/issues/3851",
     ),
     Fault(
         "embedding-single-token-strides",
@@ -512,7 +548,12 @@ FAULTS: tuple[Fault, ...] = (
 
 
 VARIANTS: tuple[Variant, ...] = (
-    Variant("embedding-one-hot", "the lookup is a product with one-hot rows", "Embedding", {"lookup": changes.one_hot}),
+    Variant(
+        "embedding-one-hot",
+        "the lookup is a product with one-hot rows",
+        "Embedding",
+        {"lookup": changes.one_hot},
+    ),
     Variant(
         "as-linear-blocked",
         "features summed in blocks of 32, in float32",

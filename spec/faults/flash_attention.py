@@ -73,6 +73,7 @@ from inferspec.spec.changes.attention import (
 from inferspec.spec.changes.tiles import Kernel, walking
 from inferspec.spec.contract import Fault, Variant
 from inferspec.spec.mistakes import (
+    counts_axis_in_16_bits,
     drifts,
     first_row_for_all,
     ignores_strides,
@@ -602,6 +603,20 @@ FAULTS = (
         spec.FLASH_12,
         first_row_for_all("key"),
         ENGINEER,
+    ),
+    Fault(
+        "flash-batch-rows-in-16-bits",
+        "batch rows past the 65535th are not written",
+        spec.FLASH_12,
+        counts_axis_in_16_bits(-4),
+        "https://github.com/pytorch/pytorch/issues/146704",
+    ),
+    Fault(
+        "flash-heads-of-a-row-in-16-bits",
+        "of the heads of a batch row those past the 65535th are not written",
+        spec.FLASH_12,
+        counts_axis_in_16_bits(-3),
+        "https://github.com/pytorch/pytorch/issues/142228",
     ),
     Fault(
         "flash-keys-of-row-before",

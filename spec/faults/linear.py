@@ -46,6 +46,7 @@ from inferspec.spec.linear import (
 )
 from inferspec.spec.mistakes import (
     bfloat16_through_float16,
+    counts_axis_in_16_bits,
     counts_rows_in_16_bits,
     drifts,
     first_row_for_all,
@@ -164,6 +165,13 @@ _LINEAR = (
         TIRED,
     ),
     Fault(
+        "linear-batches-in-16-bits",
+        "of batches of rows those past the 65535th are not written",
+        LIN_04,
+        counts_axis_in_16_bits(-3),
+        "https://github.com/facebookincubator/AITemplate/issues/958",
+    ),
+    Fault(
         "linear-leading-dims-swapped",
         "the first two leading dims are exchanged when rows are folded back",
         LIN_04,
@@ -190,6 +198,13 @@ _LINEAR = (
         LIN_05,
         one_stride_for_batches("x"),
         "https://github.com/gradium-ai/xn/pull/50",
+    ),
+    Fault(
+        "linear-inserted-axis-walked",
+        "where the axis of rows was inserted, batches are walked with its stride: the first one serves all",
+        LIN_05,
+        {"respond": changes.inserted_axis_walked},
+        f"{MLX}/issues/4253",
     ),
     Fault("linear-bias-strides", "bias is read as if it were contiguous", LIN_05, ignores_strides("bias"), TIRED),
     *paths_break_promises(
@@ -270,6 +285,20 @@ _LINEAR = (
         LIN_06,
         leaves_unwritten(lambda result: result[..., : 2**16 - 1]),
         "PROPERTIES X8",
+    ),
+    Fault(
+        "linear-sums-of-32768-features",
+        "features past the 32768th are not summed",
+        LIN_06,
+        {"product": lambda self, x, weight, dtype: x[..., :32768] @ weight[:, :32768].T},
+        "https://github.com/pytorch/pytorch/issues/116769",
+    ),
+    Fault(
+        "linear-tiles-of-long-sums-read-on",
+        "from 32767 features on, tiles of 16 rows and outputs add what lies past the operands",
+        LIN_06,
+        {"product": changes.tiles_of_long_sums_read_on},
+        "https://github.com/pytorch/pytorch/issues/195163",
     ),
     Fault(
         "linear-whole-tiles-in-tf32",
@@ -855,6 +884,13 @@ _SOFTMAX = (
         SMAX_12,
         {"normalise": lambda self, weights, total, dtype: changes.unwritten(weights / total, np.s_[..., 2**16 - 1 :])},
         "PROPERTIES X8",
+    ),
+    Fault(
+        "softmax-rows-in-one-buffer",
+        "rows of 131072 entries and more cannot be launched",
+        SMAX_12,
+        {"normalise": changes.in_one_buffer},
+        "https://github.com/tenstorrent/tt-metal/issues/18275",
     ),
     Fault(
         "softmax-rows-in-16-bits",

@@ -214,6 +214,13 @@ FAULTS = (
         FLASHINFER + "commit/103fcf862",
     ),
     Fault(
+        "paged-tiles-past-a-large-page",
+        "with pages of 256 and heads of 128 features, a tile of 160 that crosses the end of a page reads on in the pool",
+        spec.PAGED_04,
+        changes.places(changes.tiles_past_a_large_page(160)),
+        "https://github.com/ai-bond/flash-attention-v100/issues/41",
+    ),
+    Fault(
         "paged-slots-to-128",
         "of a page only 128 slots are told apart",
         spec.PAGED_04,

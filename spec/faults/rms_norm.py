@@ -9,6 +9,7 @@ from inferspec.spec.changes import rms_norm as changes
 from inferspec.spec.contract import Fault, Operation, Variant
 from inferspec.spec.mistakes import (
     bfloat16_through_float16,
+    counts_axis_in_16_bits,
     counts_rows_in_16_bits,
     drifts,
     ignores_strides,
@@ -74,6 +75,8 @@ FAULTS: tuple[Fault, ...] = (
     Fault("rms-whole-warps", "squares after the last multiple of 32 are not counted", contract.RMS_09, changes.statistics(changes.whole_warps), TIRED),
     Fault("rms-batches-modulo-eight", "batch rows are counted modulo 8", contract.RMS_08, wraps_batches("x"), TIRED),
     Fault("rms-rows-in-16-bits", "rows past the 65535th are never written", contract.RMS_09, counts_rows_in_16_bits(), "PROPERTIES X8"),
+    Fault("rms-batches-in-16-bits", "of batches of rows those past the 65535th are never written", contract.RMS_09, counts_axis_in_16_bits(-3), "https://github.com/ggml-org/llama.cpp/issues/28175"),
+    Fault("rms-long-prompts-of-wide-rows", "of 512 rows and more of 5120 features and more the last 1024 squares of a row are not counted", contract.RMS_09, changes.statistics(changes.last_block_lost_in_long_prompts), "https://github.com/vllm-project/vllm/pull/44692"),
     *paths_lack_a_feature("rms-heads", "of many heads of 128 features", contract.RMS_09, lambda a: a.x.shape[-1] == 128 and a.x.size >= 16 * 128, TIRED),
     *paths_lack_a_feature("rms-tokens-of-models", "of a single row of 1024 features and more", contract.RMS_09, lambda a: a.x.shape[-1] == a.x.size >= 1024, TIRED),
     *paths_lack_a_feature("rms-hidden-4096", "of rows of 4096 features", contract.RMS_09, lambda a: a.x.shape[-1] == 4096, TIRED),

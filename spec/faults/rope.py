@@ -9,6 +9,7 @@ from inferspec.spec.changes import rope as changes
 from inferspec.spec.contract import Fault, Variant
 from inferspec.spec.mistakes import (
     bfloat16_through_float16,
+    counts_axis_in_16_bits,
     counts_rows_in_16_bits,
     drifts,
     ignores_strides,
@@ -81,6 +82,7 @@ FAULTS: tuple[Fault, ...] = (
     Fault("rope-single-token-first-row", "with one token per row only the first batch row turns", contract.ROPE_11, changes.position(changes.single_token_first_row), f"{MLX}76a977ca4"),
     Fault("rope-turns-all", "all features turn, not the first dims", contract.ROPE_12, {"dims": lambda self, a: a.x.shape[-1] // 2 * 2}, "https://github.com/ml-explore/mlx-lm/commit/cff94b7f"),
     Fault("rope-tail-zero", "the features that do not turn are zero", contract.ROPE_12, {"kept": changes.zero_tail}, TIRED),
+    Fault("rope-tail-flushed", "the features that do not turn pass through a unit that flushes subnormal float32 and bfloat16 to 0", contract.ROPE_12, {"kept": changes.flushed_tail}, "https://github.com/tenstorrent/tt-metal/issues/54899"),
     Fault("rope-head-dim-frequencies", "frequencies are those of the whole head", contract.ROPE_12, {"exponents": lambda self, dims, a: np.arange(0, dims, 2) / a.x.shape[-1]}, TIRED),
     Fault("rope-head-dim-frequencies-of-a-quarter", "frequencies are those of the whole head where a quarter of it turns", contract.ROPE_12, {"exponents": lambda self, dims, a: np.arange(0, dims, 2) / (a.x.shape[-1] if 4 * dims == a.x.shape[-1] else dims)}, TIRED),
     Fault("rope-turns-last", "the last dims features turn, not the first", contract.ROPE_12, {"features": changes.last_features}, TIRED),
@@ -116,6 +118,7 @@ FAULTS: tuple[Fault, ...] = (
     Fault("rope-heads-past-32-of-tokens", "of single tokens of heads of 64 dims and more, heads past the 32nd are never written", contract.ROPE_21, only_where(lambda a: a.x.shape[1] == 1 and a.x.shape[3] >= 64, leaves_unwritten(lambda out: out[:, :, :32])), TIRED),
     Fault("rope-heads-in-fours", "heads after the last multiple of 4 are never written", contract.ROPE_21, leaves_unwritten(changes.whole(2, 4)), "kernels that take 4 heads per thread"),
     Fault("rope-heads-in-16-bits", "of all heads of all tokens those past the 65535th are never written", contract.ROPE_21, counts_rows_in_16_bits(), "PROPERTIES X8"),
+    Fault("rope-tokens-in-16-bits", "of the tokens of a call those past the 65535th are never written", contract.ROPE_21, counts_axis_in_16_bits(-3), "https://github.com/lablup/mlxcel/issues/648"),
     Fault("rope-heads-past-64", "heads past the 64th are never written", contract.ROPE_21, leaves_unwritten(lambda out: out[:, :, :64]), "PROPERTIES X2"),
     Fault("rope-tokens-in-tiles", "tokens after the last multiple of 32 are never written", contract.ROPE_21, leaves_unwritten(changes.whole(1, 32)), TIRED),
 )  # fmt: skip

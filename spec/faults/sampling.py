@@ -233,6 +233,13 @@ _FILTERS = (
         f"{MLX}/commit/d935276de",
     ),
     Fault(
+        "top-p-by-float32-logarithm",
+        "probabilities are exp(x - logsumexp(x)), which float32 cannot tell far from zero, and are taken to sum to 1",
+        spec.SAMP_11,
+        {"weights": changes.by_float32_logarithm, "before": changes.taken_for_shares},
+        f"{MLX}/pull/4169",
+    ),
+    Fault(
         "top-p-empty-slice",
         "four hidden ids in a row give -inf - -inf, and the sums become NaN",
         spec.SAMP_11,
@@ -258,6 +265,13 @@ _FILTERS = (
         "rows past 256 are not written",
         spec.SAMP_12,
         leaves_unwritten(lambda out: out[..., :256, :] if out.ndim > 1 else out),
+        "PROPERTIES X2",
+    ),
+    Fault(
+        "filter-rows-past-65535",
+        "rows past 65535 come back as they are: a grid has no more",
+        spec.SAMP_12,
+        changes.filtered_rows(65535),
         "PROPERTIES X2",
     ),
     Fault(
@@ -461,6 +475,13 @@ _SAMPLERS = (
         {"greedy": changes.last_of_equal_greedy},
         TIRED,
     ),
+    Fault(
+        "greedy-bfloat16-minus-zero-below-zero",
+        "in bfloat16 a 0 goes before a -0 that comes first",
+        spec.SAMP_21,
+        {"greedy": changes.bfloat16_minus_zero_below_zero},
+        "https://github.com/tenstorrent/tt-metal/issues/55346",
+    ),
     *(
         Fault(
             f"greedy-in-{dtype}",
@@ -571,6 +592,13 @@ _SAMPLERS = (
         "PROPERTIES SA4",
     ),
     Fault(
+        "sampler-lone-id-past-the-vocabulary",
+        "where one id alone is not hidden, a limit past the vocabulary gives no id at all",
+        spec.SAMP_24,
+        {"respond": changes.past_a_huge_limit},
+        f"{FLASHINFER}/issues/384",
+    ),
+    Fault(
         "sampler-all-equals",
         "all ids whose logits are equal to the k-th may be drawn",
         spec.SAMP_45,
@@ -611,6 +639,23 @@ _SAMPLERS = (
         spec.SAMP_25,
         {"survivors": changes.seen_after_it_twice},
         TIRED,
+    ),
+    Fault(
+        "sampler-wide-tempered-twice",
+        "of more than 4096 ids, with a top_p, logits are divided by the temperature twice",
+        spec.SAMP_25,
+        changes.wide({"tempered": changes.tempered_twice_with_top_p}, 4096),
+        "https://github.com/RL-Align/RL-Kernel/pull/86",
+    ),
+    *(
+        Fault(
+            f"sampler-order-past-{size}",
+            f"top_p comes before the temperature where there are more than {size} ids, and after it where there are fewer",
+            spec.SAMP_25,
+            changes.wide({"survivors": changes.seen_before_temperature}, size),
+            "https://github.com/sgl-project/sglang-jax/pull/1563",
+        )
+        for size in (4096, 32768)
     ),
     Fault(
         "sampler-order-by-temperature",
@@ -662,6 +707,20 @@ _SAMPLERS = (
         "PROPERTIES X2",
     ),
     Fault(
+        "sampler-rows-past-65535",
+        "ids of rows past 65535 are not written: a grid has no more",
+        spec.SAMP_27,
+        changes.rows_to(65535),
+        "PROPERTIES X2",
+    ),
+    Fault(
+        "greedy-rows-past-32768",
+        "of a vocabulary of one id, rows past 32768 give how many rows came before their block",
+        spec.SAMP_27,
+        {"greedy": changes.counted_from_the_block},
+        "https://github.com/pytorch/pytorch/issues/38922",
+    ),
+    Fault(
         "sampler-columns-of-the-first-row",
         "places in the sorted rows are looked up in the first row's order",
         spec.SAMP_27,
@@ -674,6 +733,13 @@ _SAMPLERS = (
         spec.SAMP_28,
         {"weights": changes.without_shift},
         f"{MLX}/commit/d935276de",
+    ),
+    Fault(
+        "sampler-by-float32-logarithm",
+        "probabilities are exp(x - logsumexp(x)), which float32 cannot tell far from zero, and are taken to sum to 1",
+        spec.SAMP_28,
+        {"weights": changes.by_float32_logarithm, "ids": changes.of_the_largest},
+        f"{MLX}/pull/4169",
     ),
     Fault(
         "sampler-hidden-as-zero",
@@ -725,6 +791,13 @@ _SAMPLERS = (
         spec.SAMP_30,
         {"without_distribution": lambda self, a: a.logits.shape[-1]},
         f"{FLASHINFER}/commit/78d0a06b7",
+    ),
+    Fault(
+        "sampler-broken-row-of-many",
+        "with a top_k, a row without a distribution among 512 or more gives -1",
+        spec.SAMP_30,
+        {"without_distribution": changes.before_the_first_of_many},
+        "https://github.com/intel/torch-xpu-ops/issues/4839",
     ),
     Fault(
         "sampler-broken-row-last",

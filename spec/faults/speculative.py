@@ -43,6 +43,7 @@ from inferspec.spec.speculative_sentences import (
     SPEC_52,
     SPEC_53,
     SPEC_54,
+    SPEC_55,
     SPEC_56,
 )
 
@@ -56,6 +57,20 @@ COUNTING = f"{OPENVINO} (a counter off by one)"
 
 FAULTS: tuple[Fault, ...] = (
     *VERIFY_FAULTS,
+    Fault(
+        "verify-rest-by-ratio",
+        "what the target has more of is p · (1 - q/p) in float32, which says little where they are nearly equal",
+        SPEC_55,
+        {"residual": changes.rest_by_ratio},
+        "https://github.com/vllm-project/vllm/pull/46665",
+    ),
+    Fault(
+        "verify-rest-in-logarithms",
+        "what the target has more of is exp(log p + log(1 - exp(log q - log p))) in float32",
+        SPEC_55,
+        {"residual": changes.rest_in_logarithms},
+        "https://github.com/vllm-project/vllm/pull/46665 (in logarithms)",
+    ),
     Fault(
         "speculative-keeps-all",
         "every draft is kept",
