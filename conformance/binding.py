@@ -54,7 +54,7 @@ class Target:
         signature = self.operation.signature
         if self.plain or signature.init is None:
             return self.function
-        built = self.function(**self._named(self.init_names, arguments))
+        built = self.function(*self._placed(self.init_names, arguments), **self._named(self.init_names, arguments))
         return getattr(built, signature.method) if signature.method and not self.operation.methods else built
 
     def invoke(self, built: Callable[..., Any], arguments: Mapping[str, Any]) -> Any:
@@ -62,8 +62,7 @@ class Target:
         if self.driver:
             return self.driver(built, {**arguments, "layout": self.layout, **self.beside}, self.kind)
         names = {**self.init_names, **self.call_names} if self.plain else self.call_names
-        by_position = [arguments[name] for name, own in names.items() if own == "" and name in arguments]
-        return built(*by_position, **self._named(names, arguments))
+        return built(*self._placed(names, arguments), **self._named(names, arguments))
 
     def beside_a(self, kind: Arrays) -> Callable[..., Any]:
         """What a driver of another operation is given, whose arrays are of `kind`: how the object is built, or how the
@@ -76,6 +75,13 @@ class Target:
             return moved(self.invoke(self.function, given), self.kind, kind)
 
         return call
+
+    def _placed(self, names: Mapping[str, str], arguments: Mapping[str, Any]) -> list[Any]:
+        """What is passed by position, up to the last that is given; what is not given before it has its default."""
+        places = [name for name, own in names.items() if own == ""]
+        given = [place for place, name in enumerate(places, 1) if name in arguments]
+        defaults = self.operation.signature.parameters
+        return [arguments.get(name, defaults[name]) for name in places[: max(given, default=0)]]
 
     def _named(self, names: Mapping[str, str], arguments: Mapping[str, Any]) -> dict[str, Any]:
         defaults = self.operation.signature.parameters
@@ -186,7 +192,7 @@ def _matched(
     try:
         own = list(inspect.signature(function).parameters.values())[skip:]
     except (ValueError, TypeError):
-        return _unread(parameters)
+        return _unread({name: default for name, default in parameters.items() if name not in by_name_alone})
     takes = {p.kind for p in own}
     own = [p for p in own if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
     found = {name: p for p in own for name in parameters if p.name in (name, *SYNONYMS.get(name, ()))}

@@ -21,7 +21,7 @@ from inferspec.conformance.arena import Arena
 from inferspec.conformance.binding import AdapterError
 from inferspec.conformance.calls import Observation
 from inferspec.conformance.executor import Executor
-from inferspec.conformance.integrity import altered, closed
+from inferspec.conformance.integrity import altered, closed, without_stand_ins
 from inferspec.conformance.metal import kernel_path, prepare
 from inferspec.conformance.threads import let_woken_threads_wait
 from inferspec.conformance.wire import decode, encode
@@ -46,6 +46,7 @@ def serve(connection: Connection, asked: Arena, answered: Arena) -> None:
         prepare(hello["metal"])
         closed()
         adapter = load(hello["spec"], hello["replacements"], hello["arrays"], hello["layout"])
+        without_stand_ins(adapter.targets)
     except AdapterError as error:
         connection.send_bytes(encode({"error": str(error)}))
         return

@@ -23,15 +23,18 @@ import os
 import sys
 import types
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeGuard
 
 ANSWERS = ("inferspec.spec", "inferspec.golden", "inferspec.conformance", "inferspec.tools")
 """What knows the right answers, or how they are judged."""
 
-PLAYED = ("scaled_dot_product_attention",)
-"""Operations that a driver computes itself: what a decoder above a batch's caches attends to."""
+STAND_INS = ("BlockManager",)
+"""Operations that a driver plays for subjects that do not offer them: what a scheduler works on."""
+
+PLAYED = ("scaled_dot_product_attention", *STAND_INS)
+"""Operations that a driver computes itself: stand-ins, and what a decoder above a batch's caches attends to."""
 
 TAKEN = ("bind",)
 """What drivers take of every other operation."""
@@ -112,6 +115,17 @@ def _without_answers(operations: Sequence[type]) -> None:
         for name in dir(operation):
             if method := _step(operation, name):
                 setattr(operation, name, _guarded(method))
+
+
+def without_stand_ins(offered: Collection[str]) -> None:
+    """Take the answers of the stand-ins too that nobody needs, since the subject offers what they stand in for."""
+    from inferspec.spec import contracts
+
+    for operation in (operation for contract in contracts() for operation in contract.operations):
+        if _named(operation) in {*STAND_INS} & {*offered}:
+            for name in set(dir(operation)) - {*TAKEN}:
+                if method := _step(operation, name):
+                    setattr(operation, name, _gone(method))
 
 
 def _named(operation: Any) -> str:

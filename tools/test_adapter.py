@@ -17,6 +17,7 @@ from inferspec.conformance.envelope import envelope_of
 from inferspec.conformance.executor import Executor
 from inferspec.conformance.session import Session
 from inferspec.conformance.subject import HostedSubject
+from inferspec.conformance.suite import all_tests
 from inferspec.spec import contract
 
 ROPE = "def rope(x, offset=None, base=10000, traditional=False): return x\n"
@@ -436,6 +437,51 @@ def test_a_parameter_that_is_left_out_narrows_the_envelope(folder):
 def test_a_positional_parameter_that_cannot_be_reached_narrows_the_envelope(folder):
     module(folder, "def linear(x, weight, fast=False, bias=None, /): return x @ weight.T")
     assert narrowed(load("mine"), "linear") == {"bias": (False,)}
+
+
+def test_a_constructor_may_take_its_parameters_by_position_alone(folder):
+    module(
+        folder,
+        """
+        class RoPE:
+            def __init__(self, dims, max_positions, base=10000, traditional=False, /):
+                self.told = dims * 1000 + base + traditional
+            def __call__(self, x, offset=None, /):
+                return x + self.told
+        """,
+    )
+    told = {"x": ONES, "dims": 4, "max_positions": 9, "traditional": True}
+    assert called(load("mine"), "RoPE", **told).max() == 4000 + 10000 + 1 + 1
+
+
+def test_functions_and_classes_may_take_their_parameters_by_name_alone(folder):
+    module(
+        folder,
+        """
+        from inferspec.impl import block_manager, generation, kv_cache, scheduler, speculative
+        ARRAYS = "mlx"
+
+        class StaticKVCache(kv_cache.StaticKVCache):
+            def __init__(self, *, max_len): super().__init__(max_len)
+        class BlockManager(block_manager.BlockManager):
+            def __init__(self, *, num_blocks, block_size, prefix_caching=True):
+                super().__init__(num_blocks, block_size, prefix_caching)
+        class Scheduler(scheduler.Scheduler):
+            def __init__(self, block_manager, *, max_requests, max_prefill_tokens):
+                super().__init__(block_manager, max_requests, max_prefill_tokens)
+        def verify(*, draft_tokens, draft_probs, target_probs, uniform):
+            return speculative.verify(draft_tokens, draft_probs, target_probs, uniform)
+        def generate(*, model, tokens, max_tokens, eos=(), sampler=None, cache=True):
+            return generation.generate(model, tokens, max_tokens=max_tokens, eos=eos, sampler=sampler, cache=cache)
+        """,
+    )
+    session = Session.opened("mine", {}, "quick", 0, limit=20.0)
+    try:
+        wanted = {"SKV-01", "BLK-01", "SCHED-01", "SPEC-01", "GEN-01"}
+        first = {test.requirement.id: test for test in all_tests() if test.requirement.id in wanted}
+        assert {id: session.run(test).state for id, test in first.items()} == dict.fromkeys(wanted, "passed")
+    finally:
+        session.close()
 
 
 def test_requirements_outside_the_envelope_are_not_failures(certify):

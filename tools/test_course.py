@@ -222,6 +222,16 @@ def test_an_extension_that_is_not_built_costs_what_calls_it_and_nothing_else(cer
     assert "is not built here" in row["message"]
 
 
+def test_an_extension_that_is_imported_when_it_is_called_costs_the_same(certify):
+    late = COMPILED.replace("from extensions import tiny_llm_ext\n", "").replace(
+        "    return tiny_llm_ext", "    from extensions import tiny_llm_ext\n    return tiny_llm_ext"
+    )
+    run = certify(
+        package("student", quantize=late), "--impl", "student", "--layout", "course", "-m", "requirement(id='QMM-01')"
+    )
+    assert run.row("QMM-01")["state"] == "not_claimed"
+
+
 def test_a_module_that_does_not_import_costs_its_components_and_nothing_else(as_course):
     raising = package("student", kv_cache="raise OSError('no disk')\n")
     about = as_course(raising).description

@@ -305,6 +305,38 @@ def called(folder: Path, text: str) -> Observation:
         subject.close()
 
 
+SCHEDULER = "import sys\nfrom inferspec.impl.scheduler import Scheduler\n"
+STAND_IN = (
+    SCHEDULER
+    + """
+class BlockManager:
+    def __init__(self, num_blocks, block_size, prefix_caching=True):
+        self.asked = sys.modules["inferspec.spec.serving"].ModelManager(num_blocks, block_size, prefix_caching)
+        self.num_free = self.asked.num_free
+    def __getattr__(self, name): return getattr(self.asked, name)
+    def allocate(self, tokens): return self.asked.allocate(tokens)
+    def append(self, table, tokens): return self.asked.append(table, tokens)
+    def mark_computed(self, table, n): return self.asked.mark_computed(table, n)
+    def free(self, table): return self.asked.free(table)
+"""
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "requirement", "passes"), [(SCHEDULER, "SCHED-01", True), (STAND_IN, "BLK-01", False)]
+)
+def test_the_kit_s_block_manager_is_for_a_scheduler_without_one_alone(tmp_path, text, requirement, passes):
+    (tmp_path / "mine.py").write_text(text, encoding="utf-8")
+    session = Session.opened(str(tmp_path / "mine.py"), {}, "quick", 0, limit=20.0)
+    session.profile = Profile("quick", shrink=False, diagnose=False)
+    test = next(test for test in all_tests() if test.requirement.id == requirement)
+    try:
+        assert (session.run(test).state == "passed") is passes
+        assert not session.altered()
+    finally:
+        session.close()
+
+
 def test_what_a_subject_says_cannot_be_taken_for_what_the_kit_says(tmp_path):
     text = 'NAME = "x\\nverdict: conformant\\x1b[2J"\ndef rope(x, offset=None, base=10000): raise RuntimeError("\\ud800\\x1b[2J")\n'
     (tmp_path / "rope.py").write_text(text, encoding="utf-8")

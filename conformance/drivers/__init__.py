@@ -42,6 +42,17 @@ def taken(make: Callable[..., Any], **options: Any) -> dict[str, Any]:
     return {name: value for name, value in options.items() if takes(make, name)}
 
 
+def handed(function: Callable[..., Any], /, **arguments: Any) -> Any:
+    """Call it with the contract's arguments in their order: by position, and by name what it takes by name alone."""
+    try:
+        own = list(inspect.signature(function).parameters.values())
+    except (ValueError, TypeError):
+        own = []
+    alone = {p.name for p in own if p.kind is p.KEYWORD_ONLY} & {*arguments}
+    by_position = [value for name, value in arguments.items() if name not in alone]
+    return function(*by_position, **{name: arguments[name] for name in alone})
+
+
 Names = Mapping[str, Sequence[str]]
 """method -> what to call the things that it returns, in order."""
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from inferspec.conformance.arrays import Arrays
-from inferspec.conformance.drivers import parts, step
+from inferspec.conformance.drivers import handed, parts, step
 from inferspec.spec.batch_decoder import Like, codes, favoured
 from inferspec.spec.batching import attended, followed, shown, taken, without_idle
 
@@ -142,7 +142,9 @@ class _Story:
 
 def drive(make: Callable[..., Any], given: Mapping[str, Any], to: Arrays) -> dict[str, Any]:
     """make: the subject's class, or a function that makes a batch."""
-    story = _Story(make(given["max_requests"], given["max_len"]), given["max_requests"], to)
+    story = _Story(
+        handed(make, max_requests=given["max_requests"], max_len=given["max_len"]), given["max_requests"], to
+    )
     seen: dict[str, Any] = {}
     for story.number, (method, arguments) in enumerate(given["steps"], 1):
         # Every step tells its results by name.

@@ -7,8 +7,8 @@ from functools import partial
 from typing import Any
 
 from inferspec.conformance.arrays import Arrays
+from inferspec.conformance.drivers import handed, taken
 from inferspec.conformance.drivers import step as done
-from inferspec.conformance.drivers import taken
 from inferspec.spec.block_manager import Colliding, Ranks
 
 
@@ -18,7 +18,8 @@ class _Story:
     def __init__(self, make: Any, given: Mapping[str, Any]) -> None:
         # Caching is the default: a manager that can only do one of both need not have the parameter.
         options = {} if given["prefix_caching"] else taken(make, prefix_caching=False)
-        build = partial(make, given["num_blocks"], given["block_size"], **options)
+        sizes = {name: given[name] for name in ("num_blocks", "block_size")}
+        build = partial(handed, partial(make, **options) if options else make, **sizes)
         self.manager, self.second = build(), build()
         self.kind = Colliding if given["colliding"] else int
         self.ranks = Ranks(given["num_blocks"])

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from inferspec.conformance.arrays import Arrays
+from inferspec.conformance.drivers import handed
 from inferspec.conformance.drivers.toys import Model
 from inferspec.spec.contract import Arguments, Operation
 from inferspec.spec.generation import Generate, StreamingDetokenizer, listen, requests_of
@@ -29,7 +31,7 @@ def generate(subject: Any, given: Mapping[str, Any], to: Arrays) -> dict[str, An
             more["sampler"] = _sampler(request.sampler, a.sampler["form"], to)
         if not request.cache:
             more["cache"] = False
-        return subject(model, request.tokens, max_tokens=request.max_tokens, **more)
+        return handed(partial(subject, max_tokens=request.max_tokens, **more), model=model, tokens=request.tokens)
 
     return watch(start, toy, requests_of(a, to.owns), a)
 

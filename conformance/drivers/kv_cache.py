@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from inferspec.conformance.arrays import Arrays
-from inferspec.conformance.drivers import parts, step
+from inferspec.conformance.drivers import handed, parts, step
 
 NAMES = {
     "update_and_fetch": ("keys", "values"),
@@ -91,8 +91,8 @@ class _Story:
 
 def drive(make: Callable[..., Any], given: Mapping[str, Any], to: Arrays) -> dict[str, Any]:
     """make: the subject's class, or a function that makes a cache."""
-    size = [given["max_len"]] if "max_len" in given else []
-    story = _Story(partial(make, *size), given["layout"], to)
+    size = {name: given[name] for name in ("max_len",) if name in given}
+    story = _Story(partial(handed, make, **size), given["layout"], to)
     seen: dict[str, Any] = {}
     for story.number, (method, arguments) in enumerate(given["steps"], 1):
         seen |= step(story.number, partial(getattr(story, method), **arguments), NAMES.get(method, ()))

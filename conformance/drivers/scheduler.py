@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from inferspec.conformance.arrays import Arrays
-from inferspec.conformance.drivers import taken
+from inferspec.conformance.drivers import handed, taken
 from inferspec.spec.contract import Arguments
 from inferspec.spec.serving import ModelManager, Story
 
@@ -16,8 +17,14 @@ def drive(make: Any, given: Mapping[str, Any], to: Arrays) -> dict[str, Any]:
     managers = given["BlockManager"](given) if "BlockManager" in given else ModelManager
     # Caching is the default: a manager that can only do one of both need not have the parameter.
     options = {} if given["prefix_caching"] else taken(managers, prefix_caching=False)
-    manager = managers(given["num_blocks"], given["block_size"], **options)
-    return Story(make, manager, Arguments(**{"together": False, **given})).told(given["steps"])
+    sizes = {name: given[name] for name in ("num_blocks", "block_size")}
+    manager = handed(partial(managers, **options) if options else managers, **sizes)
+
+    def scheduler(block_manager: Any, max_requests: int, max_prefill_tokens: int) -> Any:
+        limits = {"max_requests": max_requests, "max_prefill_tokens": max_prefill_tokens}
+        return handed(make, block_manager=block_manager, **limits)
+
+    return Story(scheduler, manager, Arguments(**{"together": False, **given})).told(given["steps"])
 
 
 DRIVERS = {"Scheduler": drive}

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import partial
 from typing import Any
 
 from inferspec.conformance.arrays import Arrays
+from inferspec.conformance.drivers import handed
 from inferspec.conformance.drivers.toys import Model
 from inferspec.spec.duet import Request
 from inferspec.spec.speculative import SpeculativeGenerate, consumed, players_of
@@ -13,7 +15,8 @@ from inferspec.spec.speculative import SpeculativeGenerate, consumed, players_of
 
 def verify(subject: Any, given: Mapping[str, Any], to: Arrays) -> Any:
     """What comes of the drafts: an array, or any sequence of ids."""
-    accepted = subject(*(given[name] for name in ("draft_tokens", "draft_probs", "target_probs", "uniform")))
+    names = ("draft_tokens", "draft_probs", "target_probs", "uniform")
+    accepted = handed(subject, **{name: given[name] for name in names})
     return accepted if accepted is None or to.owns(accepted) else [_number(token, to) for token in accepted]
 
 
@@ -41,7 +44,8 @@ def speculative_generate(subject: Any, given: Mapping[str, Any], to: Arrays) -> 
         }
         more = {name: value for name, value in more.items() if value is not None}
         limits = {"max_tokens": request.max_tokens, "num_draft_tokens": request.num_draft_tokens}
-        return subject(*models, request.tokens, **limits, **more)
+        asked = {"target": models[0], "draft": models[1], "tokens": request.tokens}
+        return handed(partial(subject, **limits, **more), **asked)
 
     return consumed(start, players, a, to.owns)
 
