@@ -32,10 +32,12 @@ from inferspec.conformance.inputs.engine import (
     guessed_in_part,
     guessed_right,
     guesses_asked_for,
+    guessing_beside_long_prompts,
     half_computed,
     high_ends,
     high_ids,
     hundreds_of_ids,
+    interrupted,
     large_houses,
     large_pages,
     late_arrivals,
@@ -57,10 +59,12 @@ from inferspec.conformance.inputs.engine import (
     other_vocabularies,
     overwriting,
     overwriting_ends,
+    overwriting_in_short_pools,
     preempted_again_and_again,
     queued_hits,
     queues,
     queues_of_several,
+    queues_that_some_leave,
     ranked,
     ranked_in_short_pools,
     recycled,
@@ -74,6 +78,7 @@ from inferspec.conformance.inputs.engine import (
     stopping,
     stopping_at_once,
     stopping_at_one_of_many,
+    stopping_beside_none,
     stopping_differently,
     stopping_in_short_pools,
     strange_ids,
@@ -281,6 +286,11 @@ def test_a_prompt_may_go_on_from_an_output(subject, call):
 # guesses
 
 
+@requirement(spec.ENG_09, call=interrupted(), share=0.15)
+def test_a_prompt_may_go_on_from_an_output_that_was_cancelled(subject, call):
+    subject.agrees(call)
+
+
 @requirement(spec.ENG_09, call=conversations_past_ends(), share=0.06)
 def test_a_prompt_may_go_on_from_the_id_that_ended_an_output(subject, call):
     subject.agrees(call)
@@ -308,6 +318,11 @@ def test_guesses_in_a_short_pool_do_not_show(subject, call):
 
 @requirement(spec.ENG_10, call=sharing(**GUESSING), share=0.4)
 def test_guesses_after_hits_do_not_show(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.ENG_10, call=guessing_beside_long_prompts(), share=0.03)
+def test_guesses_beside_long_prompts_do_not_show(subject, call):
     subject.agrees(call)
 
 
@@ -359,6 +374,11 @@ def test_an_id_past_16_bits_ends_a_request(subject, call):
     subject.agrees(call)
 
 
+@requirement(spec.ENG_14, call=stopping_beside_none(), share=0.08)
+def test_what_ends_a_request_ends_none_that_comes_after_it(subject, call):
+    subject.agrees(call)
+
+
 @requirement(spec.ENG_14, call=stopping_differently(), share=0.08)
 def test_what_ends_one_request_ends_no_other_of_the_same_prompt(subject, call):
     subject.agrees(call)
@@ -381,6 +401,11 @@ def test_requests_are_served_by_priority_and_then_in_order(subject, call):
 
 @requirement(spec.ENG_16, call=long_queues(), share=0.03)
 def test_more_than_ten_requests_are_served_in_order(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.ENG_16, call=queues_that_some_leave(), share=0.3)
+def test_requests_are_served_by_priority_when_some_have_left(subject, call):
     subject.agrees(call)
 
 
@@ -703,6 +728,11 @@ def test_metrics_fit_together(subject, call):
 
 
 # what is the caller's, and what is not shared
+
+
+@requirement(spec.ENG_34, call=overwriting_in_short_pools(), share=0.08)
+def test_the_list_of_tokens_is_the_caller_s_when_its_request_is_preempted(subject, call):
+    subject.agrees(call)
 
 
 @requirement(spec.ENG_34, call=overwriting(), share=0.15)

@@ -197,7 +197,7 @@ class Engine(PlainEngine):
                 "ids that a run had returned": 0,
                 "has_unfinished at the end": [0] * engines,
             },
-            "order": {"order": self._in_order(a, asked)},
+            "order": {"order": self._in_order(a, {k: ids for k, ids in asked.items() if k not in cancelled})},
             "filled": {"pages free that a request fills": 0},
         }
         for group in a.seen:

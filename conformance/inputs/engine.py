@@ -10,6 +10,7 @@ import numpy as np
 from inferspec.conformance.calls import Call
 from inferspec.conformance.inputs.engine_models import (
     NARROW,
+    POSITIONS,
     TRAINED,
     WIDE,
     counting,
@@ -273,6 +274,19 @@ def _of_servers(script: Script, length: int) -> None:
     script.between(3)
     common = tokens[: length // 2]
     script.add(script.prompt(len(common) + 3, 4, common), 4)
+
+
+@told(page_sizes=COMMON_PAGES, chunks=COMMON_CHUNKS, drafts=["perfect", "near"])
+def guessing_beside_long_prompts(script: Script) -> None:
+    """A request that a draft guesses for, and a prompt of hundreds of tokens that is computed in one step with it."""
+    pick = script.pick
+    perfect = script.draft is script.model
+    script.model = lengthy(script.model["family"], script.which)
+    script.draft = script.model if perfect else of_positions(near(script.model["family"], script.which), POSITIONS)
+    script.chunk = 2048
+    script.add(script.prompt(pick.size(1, 5), 9), 9)
+    script.do("step", times=pick.size(1, 2))
+    script.add(script.prompt(pick.one_of(560, 530, 1100), 2), 2)
 
 
 @told(**PLAIN)
@@ -593,6 +607,22 @@ def conversations_past_ends(script: Script) -> None:
     script.add(script.prompt(len(tokens) + pick.size(1, 4), limit, tokens), limit)
 
 
+@told(prefix_caching=[True], page_sizes=[2, 3, 1, 4], chunks=[64, 7], **PLAIN)
+def interrupted(script: Script) -> None:
+    """A request that is cancelled when its last id, which was not computed, fills a page; a prompt goes on from it."""
+    pick = script.pick
+    length = pick.size(1, 8)
+    limit = 2 * script.size + 2
+    tokens = script.prompt(length, limit)
+    # So many ids that prompt and output end with a page.
+    ids = -len(tokens) % script.size or script.size
+    request = script.add(tokens, limit)
+    script.do("step", times=-(-len(tokens) // script.chunk) + ids - 1)
+    script.do("cancel", request=request)
+    said = (*tokens, *script.way(tokens, limit)[:ids])
+    script.add(script.prompt(len(said) + pick.size(1, 3), 4, said), 4)
+
+
 @told(prefix_caching=[True], page_sizes=[2, 3, 1], drafts=["other", "near"])
 def guesses_asked_for(script: Script) -> None:
     """A request that a draft guesses for, mostly wrongly, and one whose prompt goes on as the draft guessed."""
@@ -663,6 +693,23 @@ def stopping_differently(script: Script) -> None:
             script.do("step", times=pause)
 
 
+@told(stops=[True], **PLAIN)
+def stopping_beside_none(script: Script) -> None:
+    """Requests of which some have ids that end them and some have none, which come and leave one by one."""
+    pick = script.pick
+    script.max_requests = pick.one_of(2, 3)
+    last = script.prompt(pick.size(1, 4), 8)
+    ways = script.way(last, 8)
+    script.add(script.prompt(pick.size(1, 4), 2), 2)
+    for _ in range(script.max_requests - 1):
+        tokens = script.prompt(pick.size(1, 4), 12)
+        # What would end the last request, which has no such id.
+        ends = [token for token in ways[1:] if token not in script.way(tokens, 12)]
+        script.add(tokens, 12, eos=tuple(ends[:2]) or (ways[1],))
+    script.do("step", times=pick.size(3, 4))
+    script.add(last, 8)
+
+
 @told("outputs", "stream", "ends", "pages", stops=[True])
 def stopping_in_short_pools(script: Script) -> None:
     """Requests that an id ends, some of which are preempted before it comes."""
@@ -719,6 +766,20 @@ def queues(script: Script) -> None:
     for _ in range(script.pick.size(2, 5)):
         limit = script.pick.one_of(2, 1, 3)
         script.add(script.prompt(script.pick.size(1, 5), limit), limit, priority=script.pick.one_of(*ranks))
+
+
+@told("order", "outputs", priorities=[True], **PLAIN)
+def queues_that_some_leave(script: Script) -> None:
+    """Requests of many priorities that are served one at a time, some of which are cancelled before any is served."""
+    pick = script.pick
+    script.max_requests = 1
+    prompts = [script.prompt(length, 1) for length in (1, 2, 3)]
+    many = [
+        script.add(prompts[number % 3], 1, priority=int(rank))
+        for number, rank in enumerate(script.random.integers(-9, 10, pick.size(6, 12)))
+    ]
+    for _ in range(pick.size(1, 3)):
+        script.do("cancel", request=many.pop(pick.size(0, len(many) - 1)))
 
 
 @told("outputs", "steps", priorities=[True], chunks=[64], **PLAIN)
@@ -1062,6 +1123,18 @@ def overwriting(script: Script) -> None:
     script.add(script.asked[1][0], 4)
     if pick.one_of(False, True):
         script.do("run", overwrite=True)
+
+
+@told(page_sizes=[1, 2], chunks=[64], **PLAIN)
+def overwriting_in_short_pools(script: Script) -> None:
+    """The caller changes the lists of tokens that it gave of requests that are preempted later."""
+    pick = script.pick
+    script.max_requests = 3
+    for _ in range(pick.size(2, 3)):
+        number = script.add(script.prompt(pick.size(1, 3), 7), 7)
+        script.between(1)
+        script.do("overwrite", request=number)
+    script.shorten(pick.size(0, 1))
 
 
 @told("outputs", "ends", stops=[True])

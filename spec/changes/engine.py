@@ -67,6 +67,17 @@ def tokens_of_512(self: Engine, m: State) -> list[tuple[int, int]]:
     return list(m.emitted)
 
 
+def guesses_past_512(self: Engine, m: State) -> list[tuple[int, int]]:
+    """A step of more than 512 tokens is computed in parts, and where guesses lie in theirs is not counted anew."""
+    m.emitted = []
+    self.admit(m)
+    rows = _computed(self, m)
+    parted = sum(len(logits) for _, _, logits, _ in rows) > 512
+    for r, n, logits, guesses in rows:
+        self.settle(m, r, n, logits[::-1] if parted and guesses else logits, guesses)
+    return list(m.emitted)
+
+
 def tiles_of_256(self: Engine, m: State, r: Request, n: int, guesses: list[int]) -> np.ndarray:
     """Of more than 256 tokens that a row has in a step only the last 256 are seen by each other."""
     logits = Engine.feed(self, m, r, n, guesses)
@@ -928,6 +939,29 @@ def heap_as_it_lies(self: Engine, m: State) -> None:
     m.waiting.sort(key=self.order)
 
 
+def pushed(self: Engine, m: State, r: Request) -> None:
+    """Who waits lies in a heap."""
+    m.heap = m.__dict__.get("heap", [])
+    heapq.heappush(m.heap, (self.order(r), r.id))
+    Engine.queue(self, m, r)
+
+
+def popped(self: Engine, m: State) -> None:
+    """Who waits is admitted as the heap gives it."""
+    copy = list(m.__dict__.get("heap", []))
+    names = [heapq.heappop(copy)[1] for _ in range(len(copy))]
+    m.waiting = [m.requests[name] for name in names if m.requests[name] in m.waiting]
+    Engine.admit(self, m)
+    while m.__dict__.get("heap") and m.requests[m.heap[0][1]] not in m.waiting:
+        heapq.heappop(m.heap)
+
+
+def taken_from_the_heap(self: Engine, m: State, name: int) -> None:
+    """Who is cancelled is taken out of the heap's list, which no longer is one."""
+    Engine.cancel(self, m, name)
+    m.heap = [(order, one) for order, one in m.__dict__.get("heap", []) if one != name]
+
+
 def counts_arrivals(self: Engine, m: State, r: Request) -> None:
     m.came = m.__dict__.get("came", 0) + 1
     r.came = r.__dict__.get("came", m.came)
@@ -1170,6 +1204,15 @@ def frees_again(self: Engine, m: State, name: int) -> None:
         m.free += [page for page in held if page not in m.free]
     Engine.cancel(self, m, name)
     r.held = held
+
+
+def last_id_computed(self: Engine, m: State, name: int) -> None:
+    """Of a request that is cancelled all tokens are called computed, its last id too."""
+    r = self.known(m, name)
+    if r in m.running and self.decodes(r) and pages_of(len(r.tokens), m.a.page_size) <= len(r.table):
+        r.computed = len(r.tokens)
+        self.publish(m, r)
+    Engine.cancel(self, m, name)
 
 
 def goes_on(self: Engine, m: State, name: int) -> None:
@@ -1458,6 +1501,48 @@ def same_ends(self: Engine, m: State, tokens: list[int], limit: int, priority: i
     name = Engine.add(self, m, tokens, limit, priority, eos)
     m.requests[name].eos = eos
     return name
+
+
+def keeps_the_caller_s(self: Engine, m: State, tokens: list[int], max_tokens: int, priority: int, eos: Any) -> int:
+    name = Engine.add(self, m, tokens, max_tokens, priority, eos)
+    m.requests[name].given = tokens
+    return name
+
+
+def read_again(self: Engine, m: State, r: Request) -> None:
+    """Who is preempted has its prompt read from the caller's list once more."""
+    r.tokens = [*r.given, *r.out]
+    Engine.preempt(self, m, r)
+
+
+def row_taken(self: Engine, m: State, r: Request, hits: list[int]) -> None:
+    """A row of the batch; what ends its request is noted there, if anything does."""
+    Engine.start(self, m, r, hits)
+    m.rows, m.ends = m.__dict__.get("rows", []), m.__dict__.get("ends", {})
+    m.rows.append(r.id)
+    if r.eos:
+        m.ends[len(m.rows) - 1] = r.eos
+
+
+def row_left(self: Engine, m: State, r: Request) -> None:
+    """The last row moves to the place of the one that leaves; what was noted in its own place stays."""
+    Engine.release(self, m, r)
+    rows = m.__dict__.get("rows", [])
+    if r.id in rows:
+        place, last = rows.index(r.id), len(rows) - 1
+        m.ends.pop(place, None)
+        if place != last:
+            rows[place] = rows[last]
+            if last in m.ends:
+                m.ends[place] = m.ends[last]
+        rows.pop()
+
+
+def ends_of_the_row(self: Engine, m: State, r: Request, token: int, row: np.ndarray) -> None:
+    """Where any request has ids that end it, those of each row are looked at."""
+    some = any(other.eos for other in m.running)
+    r.ends = m.ends.get(m.rows.index(r.id), ()) if some else ()
+    Engine.emit(self, m, r, token, row)
 
 
 def its_own_output(self: Engine, m: State, name: int) -> list[int]:
