@@ -264,6 +264,15 @@ def as_mlx_lm_writes(call: Call) -> Call:
     return with_config(call, quantization=entry, quantization_config=entry)
 
 
+def with_another_base(call: Call) -> Call:
+    """The call with a base of RoPE that is sixteen times as large."""
+    config = call.arguments["config"]
+    if "rope_parameters" not in config:
+        return with_config(call, rope_theta=16 * config["rope_theta"])
+    said = config["rope_parameters"]
+    return with_config(call, rope_parameters={**said, "rope_theta": 16 * said["rope_theta"]})
+
+
 def without_fields(call: Call, *names: str) -> Call:
     """The call with a config that does not say some things."""
     return call.having(config={key: x for key, x in call.arguments["config"].items() if key not in names})

@@ -89,7 +89,7 @@ def test_so_many_ids_come_out_as_were_asked_for(subject, call):
 
 @requirement(
     spec.GEN_05,
-    call=generate_calls(caches=[True], stops=[0], limits=(257, 300, 520), vocabularies=ENOUGH, samplers=["none"]),
+    call=generate_calls(caches=[True], stops=[0], limits=(257, 1100, 520), vocabularies=ENOUGH, samplers=["none"]),
     share=0.05,
 )
 def test_hundreds_come_out_where_hundreds_were_asked_for(subject, call):

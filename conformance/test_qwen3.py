@@ -12,6 +12,7 @@ from inferspec.conformance.decoders import (
     takes_no_other_activation_for_silu,
     takes_no_scaled_rope_for_the_default,
     with_all_that_is_said,
+    with_another_base,
     with_config,
     with_loud_stream,
     with_one_token,
@@ -237,6 +238,11 @@ def test_other_tokens_in_between_change_nothing(subject, call):
 @requirement(spec.QWEN3_18, call=forward_calls(packing=DENSE), which=SHARES, share=0.2)
 def test_another_model_in_between_changes_nothing(subject, call, which):
     depends_on_arguments_alone(subject, call, one_tensor_changes(call, which))
+
+
+@requirement(spec.QWEN3_18, call=forward_calls(packing=DENSE, lengths=(5, 7, 9)), share=0.06)
+def test_a_model_of_another_base_of_rope_in_between_changes_nothing(subject, call):
+    depends_on_arguments_alone(subject, call.kept(0), with_another_base(call).kept(1))
 
 
 @requirement(spec.QWEN3_19, call=forward_calls(), which=SHARES, share=0.3)

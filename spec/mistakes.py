@@ -140,6 +140,18 @@ def remembers(*arguments: str) -> Change:
     return {"respond": respond}
 
 
+def of_what_was_made_last(argument: str) -> Change:
+    """What constructors put into one place for all: an object that is used again has the argument of the one made last."""
+
+    def respond(self: Operation, a: Arguments) -> Any:
+        made, own = _memory(self).setdefault("made", []), getattr(a, argument)
+        if not any(own is one for one in made):
+            made.append(own)
+        return honest(self, Arguments(**{**vars(a), argument: made[-1]}))
+
+    return {"respond": respond}
+
+
 def remembers_by_identity(argument: str) -> Change:
     """A cache keyed by the identity of one argument, which it does not keep alive, serves whatever is there next."""
 

@@ -67,7 +67,7 @@ TRAINED = {"dims": (128, 64), "heads": [(4, 1), (2, 2), (8, 1), (4, 2)], "vocabu
 
 AS_MOST_ARE_PACKED = {"packing": ["4-bit", "8-bit"], "group_sizes": [64, 128]}
 
-LARGE_VOCABULARIES = (65543, 300, 32771)
+LARGE_VOCABULARIES = (151_943, 300, 65543)
 """Past the ends of narrow integers."""
 
 

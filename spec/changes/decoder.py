@@ -318,6 +318,10 @@ def ids_of_16_bits(self: Decoder, ids: np.ndarray, a: Arguments, m: Exact) -> np
     return Decoder.embed(self, ids & 0xFFFF, a, m)
 
 
+def ids_of_17_bits(self: Decoder, ids: np.ndarray, a: Arguments, m: Exact) -> np.ndarray:
+    return Decoder.embed(self, ids % 2**17, a, m)
+
+
 def no_scaling_but_null(self: Decoder, config: Mapping[str, Any]) -> None:
     if config.get("rope_scaling"):
         raise ValueError("rope_scaling has no factor")

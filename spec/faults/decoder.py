@@ -18,6 +18,7 @@ from inferspec.spec.mistakes import (
     ignores_strides,
     leaves_unwritten,
     mutates,
+    of_what_was_made_last,
     promotes,
     remembers,
 )
@@ -347,6 +348,7 @@ def shared(spec: ModuleType, prefix: str, own: Sequence[Fault]) -> tuple[Fault, 
         {"forward": changes.packed_path_lacks_an_id(lambda length: length >= 32)},
     )
     fault(15, "token-strides", "tokens are read as if they were contiguous", ignores_strides("tokens"), "PROPERTIES X1")
+    fault(15, "ids-of-17-bits", "ids are kept in 17 bits", {"embed": changes.ids_of_17_bits}, "PROPERTIES X8")
     fault(15, "ids-of-16-bits", "ids are kept in 16 bits", {"embed": changes.ids_of_16_bits}, "PROPERTIES X8")
     fault(15, "last-id-lost", "the last id reads the row before it", {"embed": changes.last_id_lost})
     fault(16, "promotes", "logits come back in float32", promotes(), "PROPERTIES X4")
@@ -358,6 +360,13 @@ def shared(spec: ModuleType, prefix: str, own: Sequence[Fault]) -> tuple[Fault, 
         "a factor is folded into the caller's own weights",
         {"respond": changes.scales_weights},
         "PROPERTIES X6",
+    )
+    fault(
+        18,
+        "settings-of-the-model-made-last",
+        "what the config says is kept in one place for all models, as it was said last",
+        of_what_was_made_last("config"),
+        "https://github.com/sgl-project/sglang/pull/33575",
     )
     fault(18, "remembers-tokens", "a result cached by shape serves other tokens", remembers("tokens"))
     fault(

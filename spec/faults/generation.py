@@ -190,6 +190,13 @@ FAULTS: tuple[Fault, ...] = (
         TIRED,
     ),
     Fault(
+        "generation-at-most-1000",
+        "no more than 1000 ids come out",
+        GEN_05,
+        {"limit": lambda self, request: min(request.max_tokens, 1000)},
+        "https://github.com/guidance-ai/guidance/issues/816",
+    ),
+    Fault(
         "generation-stops-repeating",
         "an id that came more than thirty times in a row ends the ids",
         GEN_05,
