@@ -145,7 +145,7 @@ def of_what_was_made_last(argument: str) -> Change:
 
     def respond(self: Operation, a: Arguments) -> Any:
         made, own = _memory(self).setdefault("made", []), getattr(a, argument)
-        if not any(own is one for one in made):
+        if own not in made:
             made.append(own)
         return honest(self, Arguments(**{**vars(a), argument: made[-1]}))
 
