@@ -128,7 +128,7 @@ class Load(Operation):
         if a.form != "gguf":
             weights = self.of_the_model(weights)
         if a.form == "gguf":
-            config, weights = self.from_gguf(self.scaled(config), weights)
+            config, weights = self.from_gguf(self.rope_as_scaled(config), weights)
             if not a.stored:
                 weights = {name: x.astype(np.float32) if is_float(x.dtype) else x for name, x in weights.items()}
         config, weights = self.unpacked(config, weights)
@@ -146,7 +146,7 @@ class Load(Operation):
         """Without the frequencies of RoPE that older files have: every model computes its own."""
         return {name: x for name, x in weights.items() if not name.endswith("rotary_emb.inv_freq")}
 
-    def scaled(self, config: Config) -> Config:
+    def rope_as_scaled(self, config: Config) -> Config:
         """The scaling of RoPE in a GGUF file: a factor without a kind is a linear one, also under its older name,
         rope.scale_linear."""
         said = {key: config[key] for key in ("rope_scaling", "rope_scale_linear") if config.get(key)}

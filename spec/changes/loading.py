@@ -637,13 +637,13 @@ def unscaled(*forms: str) -> Callable[..., Config]:
 def without(*keys: str) -> Callable[..., Config]:
     """These keys of a GGUF file, which have no kind beside them, are not read."""
 
-    def scaled(self: Load, config: Config) -> Config:
+    def rope_as_scaled(self: Load, config: Config) -> Config:
         kept = {
             key: x for key, x in config.items() if key not in keys or (key == "rope_scaling" and "type" in (x or {}))
         }
-        return Load.scaled(self, kept)
+        return Load.rope_as_scaled(self, kept)
 
-    return scaled
+    return rope_as_scaled
 
 
 def kind_of_rope_parameters_ignored(self: Load, config: Config, a: Arguments) -> Config:

@@ -121,14 +121,14 @@ FAULTS: tuple[Fault, ...] = (
         "loading-gguf-factor-without-a-kind",
         "rope.scaling.factor of a GGUF file is not read where no rope.scaling.type is beside it, which then is linear",
         LOAD_22,
-        {"scaled": changes.without("rope_scaling")},
+        {"rope_as_scaled": changes.without("rope_scaling")},
         "llama.cpp, load_hparams (linear where rope.scaling.type is not there)",
     ),
     Fault(
         "loading-gguf-older-factor",
         "rope.scale_linear of an older GGUF file is not read",
         LOAD_22,
-        {"scaled": changes.without("rope_scale_linear")},
+        {"rope_as_scaled": changes.without("rope_scale_linear")},
         "https://github.com/ggml-org/llama.cpp/pull/2772",
     ),
     Fault(
