@@ -32,8 +32,8 @@ FORMS = ("folder", "sharded", "gguf")
 
 DAMAGES = ("cut short", "no config", "no shard", "no weights", "header", "few data", "beyond")
 """What can be wrong with files: a tensor file that ends too early, no config.json, a shard that is not there, a folder
-without tensors, a header that is not one, an entry of a header that gives a tensor fewer bytes than its shape takes, a tensor of
-a GGUF file that begins past its end."""
+without tensors, a header that is not one, an entry of a header that gives a tensor fewer bytes than its shape takes, a
+tensor of a GGUF file that begins past its end."""
 
 HABITS = (
     "out of order",
@@ -59,11 +59,11 @@ that of their data, or has no `__metadata__`; a file of safetensors beside those
 GGUF file with a `general.alignment`, with data in another order than its tensors are named in, with its keys in another
 order, or without those that say what is known: a number of key heads that is that of the heads, and of ids, a base
 of RoPE of 10000, and that a qwen3 turns all features of its heads; or with others, of types that are rare; shards
-whose names do not say how many they are; a header of safetensors that is not padded, so that data begin at any byte, or whose
-`__metadata__` has nothing in it, or the format of MLX; links to files elsewhere whose names say nothing, as the hub's cache has them; texts in a
-config and in headers that have letters of any language; shards that are not called after a model, and one that is and that no index
-names; counts of a GGUF file in the 64 bits that its specification has, where
-llama.cpp writes 32."""
+whose names do not say how many they are; a header of safetensors that is not padded, so that data begin at any byte, or
+whose `__metadata__` has nothing in it, or the format of MLX; links to files elsewhere whose names say nothing, as the
+hub's cache has them; texts in a config and in headers that have letters of any language; shards that are not called
+after a model, and one that is and that no index names; counts of a GGUF file in the 64 bits that its specification
+has, where llama.cpp writes 32."""
 
 Config = dict[str, Any]
 Weights = dict[str, np.ndarray]

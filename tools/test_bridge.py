@@ -20,7 +20,7 @@ import pytest
 from inferspec.conformance.arena import LARGE, ROOM, Arena, create
 from inferspec.conformance.arrays import KINDS, arrays, lay
 from inferspec.conformance.binding import Target
-from inferspec.conformance.calls import VIEWS, Observation
+from inferspec.conformance.calls import RARE_VIEWS, VIEWS, Observation
 from inferspec.conformance.executor import Executor
 from inferspec.conformance.wire import decode, encode, readable
 from inferspec.spec.linear import Silu
@@ -81,6 +81,19 @@ def test_dtypes_are_named_alike(to, name):
 def test_a_view_equals_its_copy(to, view, dtype):
     x = np.repeat(sample(dtype)[:1], 3, axis=0) if view == "broadcast" else sample(dtype)
     assert same(to.to_numpy(lay(x, view, to)), x)
+
+
+@pytest.mark.parametrize(
+    ("view", "strides"), [("row", (12, 4, 4, 1)), ("inserted", (12, 4, 0, 1)), ("half", (24, 4, 4, 1))]
+)
+def test_a_rare_view_equals_its_copy_and_is_none(to, view, strides):
+    assert view in RARE_VIEWS
+    x = np.arange(24, dtype=np.float32).reshape(2, 3, 1, 4)
+    laid = lay(x, view, to)
+    assert same(to.to_numpy(laid), x)
+    if to.name == "numpy":
+        assert tuple(stride // x.itemsize for stride in laid.strides) == strides
+        assert laid.base is not None
 
 
 @pytest.mark.parametrize("view", VIEWS)

@@ -312,7 +312,8 @@ STAND_IN = (
 class BlockManager:
     def __init__(self, num_blocks, block_size, prefix_caching=True):
         self.asked = sys.modules["inferspec.spec.serving"].ModelManager(num_blocks, block_size, prefix_caching)
-        self.num_free = self.asked.num_free
+    @property
+    def num_free(self): return self.asked.num_free
     def __getattr__(self, name): return getattr(self.asked, name)
     def allocate(self, tokens): return self.asked.allocate(tokens)
     def append(self, table, tokens): return self.asked.append(table, tokens)

@@ -28,7 +28,7 @@ def load(subject: Any, given: Mapping[str, Any], to: Arrays) -> Any:
         path = checkpoints.write(folder, given["config"], weights, given["form"], damage, lost, written)
         return _logits(subject, path, given, to)
     finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        shutil.rmtree(folder.parent, ignore_errors=True)
 
 
 def _logits(subject: Any, path: Path, given: Mapping[str, Any], to: Arrays) -> Any:
@@ -40,8 +40,10 @@ def _logits(subject: Any, path: Path, given: Mapping[str, Any], to: Arrays) -> A
 
 @cache
 def _place() -> str:
-    """A path of this process's own, where nothing is. With a dot in its name, as models have."""
-    return str(Path(tempfile.mkdtemp(prefix="inferspec-")) / "Drawn-0.6B")
+    """A path of this process's own, where nothing is, with a dot in its name, as models have."""
+    place = tempfile.mkdtemp(prefix="inferspec-")
+    shutil.rmtree(place)
+    return f"{place}/Drawn-0.6B"
 
 
 DRIVERS = {"load": load}

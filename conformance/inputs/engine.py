@@ -776,9 +776,9 @@ def queues_that_some_leave(script: Script) -> None:
     prompts = [script.prompt(length, 1) for length in (1, 2, 3)]
     many = [
         script.add(prompts[number % 3], 1, priority=int(rank))
-        for number, rank in enumerate(script.random.integers(-9, 10, pick.size(6, 12)))
+        for number, rank in enumerate(script.random.integers(-9, 10, pick.size(9, 16)))
     ]
-    for _ in range(pick.size(1, 3)):
+    for _ in range(pick.size(2, 4)):
         script.do("cancel", request=many.pop(pick.size(0, len(many) - 1)))
 
 

@@ -204,7 +204,8 @@ def laid(
     """The call whose rows have these tokens, each H×S×D, laid into pages of a pool.
 
     old: what is left of earlier tokens in every page of keys and of values, H×page_size×D. prefix: how many pages all
-    rows share. orders: in which the pages of the pool are taken. Entries of the table past a row's last page name some page of the pool.
+    rows share. orders: in which the pages of the pool are taken. Entries of the table past a row's last page name some page
+    of the pool.
     """
     lens = np.array([row.shape[1] for row in keys])
     counts = -(-lens // page_size)

@@ -1012,7 +1012,7 @@ FAULTS: tuple[Fault, ...] = (
         "who is cancelled is taken from the midst of a heap, which is not put in order",
         spec.SCHED_16,
         {"add": changes.pushed, "waiting": changes.popped, "cancel": changes.taken_from_the_heap},
-        "https://github.com/vllm-project/vllm/pull/39495",
+        "https://github.com/vllm-project/vllm/pull/39495 (the heapify that is missing here)",
     ),
     _fault(
         "last-id-of-the-cancelled",
