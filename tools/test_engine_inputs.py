@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from inferspec.conformance.inputs.engine import Script
 from inferspec.conformance.inputs.engine_models import SIZES, is_clear, model
+from inferspec.conformance.inputs.engine_script import Script
 from inferspec.conformance.strategies import CHOICES, Pick
 from inferspec.spec import contract
 from inferspec.spec.engine import Engine, alone, last_logits

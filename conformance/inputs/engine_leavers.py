@@ -1,0 +1,127 @@
+"""Stories of engines for the suites: requests that are cancelled, and models that fail."""
+
+from __future__ import annotations
+
+from inferspec.conformance.inputs.engine_script import (
+    PLAIN,
+    Script,
+    told,
+)
+
+
+@told("outputs", "cancelled", "pages", "ends")
+def cancelling(script: Script) -> None:
+    """Requests of which some are cancelled: before they began, in their prompt, while they generate."""
+    pick = script.pick
+    start = script.ids(script.size + 1) if pick.one_of(False, True) else ()
+    for _ in range(pick.size(2, 4)):
+        limit = pick.one_of(6, 4, 9)
+        script.add(script.prompt(len(start) + pick.size(1, 12), limit, start), limit)
+    left = list(script.asked)
+    for _ in range(pick.size(1, 2)):
+        script.between(5)
+        script.do("cancel", request=left.pop(pick.size(0, len(left) - 1)))
+    if pick.one_of(False, True):
+        script.shorten(pick.size(0, 2))
+    if pick.one_of(False, True):
+        script.between(2)
+        script.add(script.prompt(script.pick.size(1, 6), 3), 3)
+
+
+@told("outputs", "cancelled", "pages", "ends", page_sizes=[1, 2, 3], **PLAIN)
+def cancelling_in_short_pools(script: Script) -> None:
+    """Requests that grow until there are no pages left, of which some are cancelled: as they run, or when they were
+    preempted."""
+    pick = script.pick
+    script.max_requests = pick.one_of(3, 8)
+    for _ in range(3):
+        script.add(script.prompt(pick.size(1, 3), 9), 9)
+    script.do("step", times=pick.size(5, 9))
+    script.do("cancel", request=len(script.asked) - pick.one_of(0, 0, 1))
+    script.between(1)
+    script.add(script.prompt(pick.size(1, 3), 4), 4)
+    script.shorten(pick.one_of(0, 0, 1))
+
+
+@told("outputs", "cancelled", "pages", "ends", **PLAIN)
+def cancelling_dozens(script: Script) -> None:
+    """Dozens of requests that are cancelled when they have begun, and one that is not."""
+    pick, limit = script.pick, 4
+    prompts = [script.prompt(length, limit) for length in (5, 1, 9)]
+    for _ in range(pick.one_of(20, 40)):
+        number = script.add(prompts[script.random.integers(len(prompts))], limit)
+        script.do("step")
+        script.do("cancel", request=number)
+    script.add(prompts[0], limit)
+
+
+@told("outputs", "pages", "ends", **PLAIN)
+def cancelling_again(script: Script) -> None:
+    """A request that is cancelled, or finished, and is cancelled again while others have the pages that it had."""
+    pick = script.pick
+    limit = pick.one_of(5, 5, 2)
+    first = script.add(script.prompt(min(script.size, 8) * 2, limit), limit)
+    script.do("step", times=-(-min(script.size, 8) * 2 // script.chunk) + pick.size(1, 3))
+    script.do("cancel", request=first)
+    for _ in range(pick.size(1, 2)):
+        script.add(script.prompt(min(script.size, 8) + pick.size(0, 2), 6), 6)
+        script.do("step", times=pick.size(1, 3))
+        script.do("cancel", request=first)
+    for _ in range(pick.size(1, 2)):
+        script.add(script.prompt(min(script.size, 8) + pick.size(0, 2), 3), 3)
+        script.between(2)
+    script.shorten(pick.size(0, 2))
+
+
+@told("outputs", "ends", prefix_caching=[True])
+def cancelling_sharers(script: Script) -> None:
+    """Of requests that have pages in common one is cancelled, and another takes what it left."""
+    pick = script.pick
+    start = script.ids(min(script.size, 8) * pick.size(1, 2) + 1)
+    for _ in range(2):
+        script.add(script.prompt(len(start) + pick.size(0, 2), 9, start), 9)
+        script.do("step", times=-(-len(start) // script.chunk) + pick.size(1, 2))
+    script.do("cancel", request=pick.one_of(1, *script.asked))
+    # Few enough pages that the newcomers need all that are free.
+    for _ in range(2):
+        script.add(script.prompt(min(script.size, 8) * 2 + 1, 3), 3)
+    script.shorten(pick.size(0, 2))
+
+
+@told("outputs", "stream", "ends", "pages", failing_models=[True])
+def failing(script: Script) -> None:
+    """Steps in which the model fails, at one of its uses."""
+    pick = script.pick
+    for _ in range(pick.size(1, 4)):
+        limit = pick.one_of(6, 12, 9)
+        script.add(script.prompt(pick.size(1, 6), limit), limit)
+    for _ in range(pick.size(1, 4)):
+        script.between(4)
+        script.do("fail", after=pick.one_of(1, 0, 2, 3, 5, 8))
+    if pick.one_of(False, False, True):
+        script.shorten(pick.size(0, 2))
+
+
+@told("outputs", "stream", "ends", failing_models=[True])
+def failing_differently(script: Script) -> None:
+    """Steps in which the model fails with an error that engines may know from lists, dicts and queues of their own, and
+    steps in which the draft does."""
+    pick = script.pick
+    for _ in range(pick.size(1, 2)):
+        script.add(script.prompt(pick.size(1, 4), 6), 6)
+    for draft in (False, True, True) if script.draft else (False, False):
+        error = pick.one_of("IndexError", "KeyError", "ValueError", "RuntimeError")
+        script.do("fail", after=pick.one_of(1, 0, 2) if draft else 0, error=error, draft=draft)
+        script.between(1)
+
+
+@told("outputs", "ends", "pages", failing_models=[True])
+def failing_runs(script: Script) -> None:
+    """Runs in which the model fails, at one of its uses; and another run."""
+    pick = script.pick
+    for _ in range(pick.size(1, 3)):
+        script.add(script.prompt(pick.size(1, 6), 6), 6)
+    for _ in range(pick.size(1, 2)):
+        script.between(2)
+        script.do("fail", after=pick.one_of(1, 0, 2, 5, 8), run=True)
+    script.do("run")

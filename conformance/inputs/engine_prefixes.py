@@ -1,0 +1,233 @@
+"""Stories of engines for the suites: prompts that begin alike, that only look alike, or that come again."""
+
+from __future__ import annotations
+
+from inferspec.conformance.inputs.engine_models import (
+    NARROW,
+    WIDE,
+    is_clear,
+    wide,
+)
+from inferspec.conformance.inputs.engine_script import (
+    PLAIN,
+    Ids,
+    Script,
+    told,
+)
+
+
+@told()
+def sharing(script: Script) -> None:
+    """Prompts that begin alike, at once or while another is served."""
+    pick = script.pick
+    start = script.ids(min(script.size, 8) * pick.size(1, 3) + pick.one_of(0, 1, -1) + 1)
+    for _ in range(pick.size(2, 4)):
+        common = pick.size(1, len(start))
+        limit = pick.one_of(3, 4, 2)
+        script.add(script.prompt(common + pick.size(0, 5), limit, start[:common]), limit)
+        script.between(6)
+
+
+@told(prefix_caching=[True], chunks=[1, 3, 7])
+def half_computed(script: Script) -> None:
+    """A prompt that is computed in chunks, and perhaps cancelled; meanwhile others ask for the same."""
+    _half_computed(script)
+
+
+@told(prefix_caching=[True], chunks=[1, 3, 7], failing_models=[True])
+def failed_prompts(script: Script) -> None:
+    """A prompt that is cancelled when one of its chunks has failed; others ask for the same."""
+    _half_computed(script, fails=True)
+
+
+def _half_computed(script: Script, fails: bool = False) -> None:
+    pick = script.pick
+    limit = pick.one_of(3, 4)
+    length = script.chunk * pick.size(1, 3) + min(script.size, 8) * 2 + 1
+    first = script.add(script.prompt(length, limit), limit)
+    script.do("step", times=pick.size(1, 3))
+    if fails:
+        script.do("fail", after=pick.one_of(0, 1, 2))
+    if fails or pick.one_of(False, True):
+        script.do("cancel", request=first)
+    for _ in range(pick.size(1, 2)):
+        tokens = script.asked[first][0]
+        if pick.one_of(False, True):
+            tokens = script.prompt(length + pick.size(1, 3), limit, tokens)
+        script.add(tokens, limit, priority=script.rank(0, 2))
+        script.between(2)
+
+
+@told(prefix_caching=[True])
+def lookalikes(script: Script) -> None:
+    """Prompts with whole pages in common, behind other beginnings or in another order."""
+    pick, size = script.pick, min(script.size, 8)
+    pages = [script.ids(size) for _ in range(2)]
+    pages.append(pages[0][::-1])
+    for _ in range(pick.size(2, 4)):
+        limit = pick.one_of(3, 2, 4)
+        tokens = sum((pages[pick.one_of(0, 1, 2)] for _ in range(pick.size(1, 3))), ())
+        script.add(script.prompt(len(tokens) + pick.size(1, 3), limit, tokens), limit)
+        script.between(40)
+
+
+@told(prefix_caching=[True], page_sizes=[1, 2, 3, 8], **PLAIN)
+def other_beginnings(script: Script) -> None:
+    """The same pages behind one first page, then all of them but the last behind another, then all of them behind that."""
+    pick = script.pick
+    one, other = script.ids(script.size), script.ids(script.size)
+    # Or in one place alone, where a key of a page's ends, or of its beginning or its end, does not look.
+    alike = pick.one_of("nothing", "all but the middle", "all but the first", "all but the last")
+    if script.size > 1 and alike == "all but the first":
+        other = ((one[0] + 1) % script.vocabulary, *one[1:])
+    elif script.size > 1 and alike == "all but the last":
+        other = (*one[:-1], (one[-1] + 1) % script.vocabulary)
+    elif script.size > 2 and alike == "all but the middle":
+        other = (one[0], *other[1:-1], one[-1])
+    same = script.ids(script.size * pick.size(2, 4))
+    for start in ((*one, *same), (*other, *same[: -script.size]), (*other, *same)):
+        script.add(script.prompt(len(start) + 1, 5, start), 5)
+        script.do("step", times=50)
+
+
+@told(prefix_caching=[True], page_sizes=[1, 2], **PLAIN)
+def far_beginnings(script: Script) -> None:
+    """Dozens of the same pages before one page and behind it; then most of them, and then all, around another."""
+    pick, size = script.pick, script.size
+    one, other = script.ids(size), script.ids(size)
+    head, tail = (script.ids(size * pages) for pages in (pick.one_of(40, 0, 66), pick.one_of(40, 66, 20)))
+    for start in ((*head, *one, *tail), (*head, *other, *tail[: -size * 16]), (*head, *other, *tail)):
+        script.add(script.prompt(len(start) + 1, 5, start), 5)
+        script.do("step", times=20)
+
+
+@told(prefix_caching=[True], page_sizes=[1, 2, 3], **PLAIN)
+def wide_vocabularies(script: Script) -> None:
+    """Prompts whose ids are alike in their low bits, in a vocabulary past what 16 bits hold."""
+    pick = script.pick
+    script.model = wide(script.model["family"])
+    start, place = list(script.ids(script.size * 2)), pick.size(0, script.size * 2 - 1)
+    start[place] %= WIDE - NARROW
+    for more in (0, pick.one_of(NARROW, 2**8, 2**15)):
+        start[place] += more
+        script.add(script.prompt(len(start) + 1, 3, tuple(start)), 3)
+        script.do("step", times=40)
+
+
+@told(prefix_caching=[True], page_sizes=[2, 3, 8], **PLAIN)
+def alike_in_print(script: Script) -> None:
+    """Prompts of which a page has the same digits as another's, or the same value as a number to a small base."""
+    pick = script.pick
+    start = list(script.ids(script.size))
+    place = pick.size(0, script.size - 2)
+    if base := pick.one_of(0, 31, 33, 37):
+        high, low = pick.size(0, 40), pick.size(base, 46)
+        pairs = (high, low), (high + 1, low - base)
+    else:
+        tens, middle, ones = pick.size(1, 4), pick.size(1, 3), pick.size(0, 6)
+        pairs = (tens, 10 * middle + ones), (10 * tens + middle, ones)
+    for pair in pairs:
+        start[place : place + 2] = pair
+        script.add(script.prompt(len(start) + 1, 3, tuple(start)), 3)
+        script.do("step", times=40)
+
+
+@told(prefix_caching=[True], page_sizes=[1, 2, 3], chunks=[64], **PLAIN)
+def copies_taken(script: Script) -> None:
+    """A prompt twice at once, so that each computes it; when one is served another prompt takes its pages, while the other
+    goes on; then what begins like it is asked for."""
+    pick, size = script.pick, script.size
+    tokens, limit = script.ids(size * 2 + pick.one_of(0, min(1, size - 1))), 6 + 4 * size
+    while not is_clear(script.model, tokens, limit):
+        tokens = script.ids(len(tokens))
+    way = (*tokens, *script.way(tokens, limit))
+    script.add(tokens, 2)
+    script.add(tokens, limit)
+    script.do("step", times=size + 2)
+    length = len(tokens) + pick.one_of(0, 1)
+    script.add(script.prompt(length, 1), 1)
+    script.do("step", times=2)
+    common = way[: pick.one_of(size * 3, len(tokens), size * 3)]
+    script.add(script.prompt(len(common) + 1, 2, common), 2)
+    # The newcomer needs all pages that are free.
+    script.pages = script.need(len(tokens), size + 3) + script.need(length, 1) + pick.one_of(0, 0, 1)
+    script.pages = max(script.pages, script.need(len(tokens), limit))
+
+
+@told()
+def same_again(script: Script) -> None:
+    """The same prompt several times, of whole pages or a token more or less, at once or one after the other, for fewer ids
+    or more."""
+    pick = script.pick
+    length = max(1, min(script.size, 8) * pick.size(1, 3) + pick.one_of(0, 0, 1, -1))
+    tokens = script.prompt(length, 4)
+    pause = pick.one_of(0, 1, 40, 3)
+    for _ in range(pick.size(2, 4)):
+        script.add(tokens, pick.one_of(3, 2, 4))
+        if pause:
+            script.do("step", times=pause)
+
+
+@told(prefix_caching=[True], page_sizes=[1, 2, 3], **PLAIN)
+def twins_in_short_pools(script: Script) -> None:
+    """The same prompt several times, until there are no pages left: who is preempted then finds all that it had."""
+    pick = script.pick
+    limit = pick.one_of(8, 9, 6)
+    tokens = script.prompt(pick.size(1, 4), limit)
+    script.max_requests = pick.one_of(3, 8)
+    for _ in range(pick.size(2, 3)):
+        script.add(tokens, limit)
+    script.shorten(pick.size(0, 1))
+
+
+@told()
+def conversations(script: Script) -> None:
+    """A request, and one that goes on from what came of it; perhaps a third."""
+    pick = script.pick
+    tokens: Ids = ()
+    for _ in range(pick.size(2, 3)):
+        limit = pick.one_of(4, 3, 6)
+        tokens = script.prompt(len(tokens) + pick.size(1, 5), limit, tokens)
+        script.add(tokens, limit)
+        script.do("step", times=40)
+        tokens = (*tokens, *script.way(tokens, limit))
+
+
+@told(prefix_caching=[True], page_sizes=[2, 3], stops=[True])
+def conversations_past_ends(script: Script) -> None:
+    """A request that an id ends which would be the last of a page, and one that goes on with that id and more."""
+    pick, limit = script.pick, 6
+    tokens = script.prompt(pick.size(2, 8), limit)
+    way = script.way(tokens, limit)
+    last_of_a_page = [i for i in range(limit) if not (len(tokens) + i + 1) % script.size and way[i] not in way[:i]]
+    at = pick.one_of(*last_of_a_page or [0])
+    script.add(tokens, limit, eos=(way[at],))
+    script.do("step", times=40)
+    tokens = (*tokens, *way[: at + 1])
+    limit = pick.one_of(3, 2, 4)
+    script.add(script.prompt(len(tokens) + pick.size(1, 4), limit, tokens), limit)
+
+
+@told(prefix_caching=[True], page_sizes=[2, 3, 1, 4], chunks=[64, 7], **PLAIN)
+def interrupted(script: Script) -> None:
+    """A request that is cancelled when its last id, which was not computed, fills a page; a prompt goes on from it."""
+    pick = script.pick
+    length = pick.size(1, 8)
+    limit = 2 * script.size + 2
+    tokens = script.prompt(length, limit)
+    # So many ids that prompt and output end with a page.
+    ids = -len(tokens) % script.size or script.size
+    request = script.add(tokens, limit)
+    script.do("step", times=-(-len(tokens) // script.chunk) + ids - 1)
+    script.do("cancel", request=request)
+    said = (*tokens, *script.way(tokens, limit)[:ids])
+    script.add(script.prompt(len(said) + pick.size(1, 3), 4, said), 4)
+
+
+@told("outputs", "steps", prefix_caching=[True], page_sizes=[1, 2, 3], chunks=[1, 3], **PLAIN)
+def asked_twice(script: Script) -> None:
+    """A prompt of some pages, alone, and the same again after it is served."""
+    tokens = script.prompt(script.size * 4 + 2 + 3 * script.chunk, 2)
+    for _ in range(2):
+        script.add(tokens, 2)
+        script.do("step", times=len(tokens) + 4)

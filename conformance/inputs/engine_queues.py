@@ -1,0 +1,125 @@
+"""Stories of engines for the suites: who waits for whom, by priority and by arrival."""
+
+from __future__ import annotations
+
+from inferspec.conformance.inputs.engine_script import (
+    PLAIN,
+    Script,
+    told,
+)
+
+
+@told("order", "outputs", priorities=[True], **PLAIN)
+def late_queues(script: Script) -> None:
+    """A request that runs alone, and others of smaller and different priorities that come one by one meanwhile."""
+    pick = script.pick
+    script.max_requests = 1
+    script.add(script.prompt(pick.size(1, 4), 12), 12, priority=3)
+    for _ in range(pick.size(2, 4)):
+        script.do("step", times=pick.size(1, 2))
+        limit = pick.one_of(2, 1)
+        script.add(script.prompt(pick.size(1, 4), limit), limit, priority=pick.one_of(0, 1, 2, -1))
+
+
+@told("order", "outputs", priorities=[True], **PLAIN)
+def queues(script: Script) -> None:
+    """Requests of different priorities, small ones or some of many digits, that are served one at a time."""
+    script.max_requests = 1
+    ranks = script.pick.one_of((0, 1, 2, -1, 0), (9, 10, -30, 200, 100), (2**24, 2**24 + 1, -300, 2**24 + 1, 2**24))
+    for _ in range(script.pick.size(2, 5)):
+        limit = script.pick.one_of(2, 1, 3)
+        script.add(script.prompt(script.pick.size(1, 5), limit), limit, priority=script.pick.one_of(*ranks))
+
+
+@told("order", "outputs", priorities=[True], **PLAIN)
+def queues_that_some_leave(script: Script) -> None:
+    """Requests of many priorities that are served one at a time, some of which are cancelled before any is served."""
+    pick = script.pick
+    script.max_requests = 1
+    prompts = [script.prompt(length, 1) for length in (1, 2, 3)]
+    many = [
+        script.add(prompts[number % 3], 1, priority=int(rank))
+        for number, rank in enumerate(script.random.integers(-9, 10, pick.size(9, 16)))
+    ]
+    for _ in range(pick.size(2, 4)):
+        script.do("cancel", request=many.pop(pick.size(0, len(many) - 1)))
+
+
+@told("outputs", "steps", priorities=[True], chunks=[64], **PLAIN)
+def queues_of_several(script: Script) -> None:
+    """Requests of different priorities and one id each that are served two or three at a time."""
+    pick = script.pick
+    script.max_requests = pick.one_of(2, 3)
+    for _ in range(pick.size(5, 7)):
+        script.add(script.prompt(pick.size(1, 5), 1), 1, priority=pick.one_of(0, 1, 2, 3, -1))
+
+
+@told("outputs", "steps", priorities=[True], pages=["told"], page_sizes=[1, 2, 3], chunks=[64], **PLAIN)
+def ranked_in_short_pools(script: Script) -> int:
+    """Two requests that outgrow all pages, and one of a lower priority that came before them and needs all; its number."""
+    pick, limit = script.pick, 9
+    script.max_requests = 2
+    ranked = [script.prompt(pick.size(1, 3), limit) for _ in range(2)]
+    script.pages = max(script.need(len(tokens), limit) for tokens in ranked) + pick.size(0, 1)
+    number = script.add(script.prompt(script.pages * script.size, 1), 1, priority=pick.one_of(0, -1, 1))
+    for tokens in ranked:
+        script.add(tokens, limit, priority=pick.one_of(5, 4, 5))
+    return number
+
+
+@told("order", "outputs", **PLAIN)
+def late_arrivals(script: Script) -> None:
+    """Requests of one priority that are served one at a time, and come while others wait or when others have ended."""
+    pick = script.pick
+    script.max_requests = 1
+    for _ in range(pick.size(4, 6)):
+        limit = pick.one_of(2, 3, 1)
+        script.add(script.prompt(pick.size(1, 3), limit), limit)
+        script.between(3)
+
+
+@told("order", "outputs", prefix_caching=[True], page_sizes=[1, 2, 3], **PLAIN)
+def queued_hits(script: Script) -> None:
+    """Requests of one priority that are served one at a time, the last of which begins with what was computed before."""
+    pick = script.pick
+    script.max_requests = 1
+    known = script.prompt(script.size * pick.size(1, 3) + 1, 1)
+    script.add(known, 1)
+    script.do("step", times=20)
+    for _ in range(pick.size(1, 2)):
+        script.add(script.prompt(len(known), 2), 2)
+    script.add(script.prompt(len(known) + pick.size(0, 2), 2, known[:-1]), 2)
+
+
+@told("outputs", "ends", **PLAIN)
+def many_before(script: Script) -> None:
+    """Hundreds of requests that ask for one id, some of them for none, and two that ask for more."""
+    script.max_requests = script.pick.one_of(2, 8, 1)
+    tokens, none = script.prompt(1, 1), script.pick.count("zero_max_tokens", 0)
+    for number in range(script.pick.one_of(300, 70, 140)):
+        script.add(tokens, 1 if number % 8 else none)
+    for _ in range(2):
+        script.add(script.prompt(script.pick.size(1, 4), 3), 3)
+    script.pages = 16
+
+
+@told("order", "outputs", priorities=[True], **PLAIN)
+def long_queues(script: Script) -> None:
+    """More than ten requests, or more than a hundred, that are served one at a time."""
+    script.max_requests = 1
+    prompts = [script.prompt(length, 1) for length in (1, 2, 3, 2)]
+    for _ in range(script.pick.one_of(130, 13, 11)):
+        kind, rank = (int(x) for x in script.random.integers(4, size=2))
+        script.add(prompts[kind], 1, priority=int(rank == 3))
+
+
+@told(priorities=[True])
+def ranked(script: Script) -> None:
+    """Requests of different priorities, some of which come while others generate."""
+    script.max_requests = script.pick.one_of(1, 2, 3, 1)
+    for _ in range(script.pick.size(2, 4)):
+        limit = script.pick.one_of(6, 4, 2, 9)
+        script.add(script.prompt(script.length(), limit), limit, priority=script.pick.one_of(0, 1, 5, -3))
+        script.between(6)
+    if script.pick.one_of(False, True):
+        script.shorten(script.pick.size(0, 1))

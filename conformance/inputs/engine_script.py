@@ -1,0 +1,197 @@
+"""How stories of engines for the suites are written: step by step, with prompts on whose way no id is nearly another."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from inferspec.conformance.calls import Call
+from inferspec.conformance.inputs.engine_models import (
+    is_clear,
+    model,
+    near,
+    other,
+)
+from inferspec.conformance.strategies import Calls, Pick
+from inferspec.spec.engine import alone
+from inferspec.spec.engine_model import pages_of
+
+TRIES, OF_ONE_LENGTH = 2000, 400
+"""Prompts that are drawn until one is clear, and how many of them before longer ones are drawn."""
+
+SMALL = {"page_sizes": [1, 2, 3, 8, 16], "chunks": [64, 1, 3, 7]}
+"""Pages and chunks at which a few tokens make several; those of stories that ask for no others."""
+
+COMMON_PAGES, COMMON_CHUNKS = [16, 32, 64, 256], [512, 2048]
+"""Those of servers."""
+
+Ids = tuple[int, ...]
+
+
+class Stories(Calls):
+    """Calls of small pages and chunks, where neither other ones are asked for nor the subject claims none of these."""
+
+    def within(self, envelope: Mapping[str, Any]) -> Callable[[bytes], Any]:
+        small = {key: choices for key, choices in SMALL.items() if set(choices) & set(envelope[key])}
+        return Calls(self._build, {**small, **self._asked}, self._options).within(envelope)
+
+
+class Script:
+    """A story being written. spare: pages beyond what all requests together need; short: those beyond what the largest
+    request needs, and no more."""
+
+    def __init__(self, pick: Pick, seen: Sequence[str] = ("outputs",), requests: Sequence[int] = (3, 2, 8, 4)) -> None:
+        # An engine without pages of its own is asked for none.
+        self.seen = tuple(name for name in seen if name != "pages" or "told" in pick.envelope["pages"])
+        self.pick = pick
+        family, self.which = pick("models"), pick.one_of(0, 1, 2)
+        which = self.which
+        self.model = model(family, which)
+        self.draft = {
+            "none": None,
+            "perfect": self.model,
+            "near": near(family, which),
+            "other": other(family, which),
+        }[pick("drafts")]
+        self.size, self.chunk, self.caching = pick("page_sizes"), pick("chunks"), pick("prefix_caching")
+        self.max_requests = pick.one_of(*requests)
+        self.guesses = pick.one_of(3, 1, 2, 5)
+        self.steps: list[tuple[str, dict[str, Any]]] = []
+        self.pages, self.ticking = 0, False
+        self.random = np.random.default_rng(pick.seed)
+        self.asked: dict[int, tuple[Ids, int]] = {}
+
+    @property
+    def vocabulary(self) -> int:
+        return int(self.model["config"]["vocab_size"])
+
+    def call(self) -> Call:
+        asked = [given for step, given in self.steps if step == "add"]
+        for key, argument in (("stops", "eos"), ("priorities", "priority")):
+            self.pick.features[key] = any(given.get(argument) for given in asked)
+        needs = [self.need(len(tokens), limit) for tokens, limit in self.asked.values()]
+        return self.pick.call(
+            "Engine",
+            model=self.model,
+            draft=self.draft,
+            num_pages=self.pages or sum(needs) + 3,
+            page_size=self.size,
+            max_requests=self.max_requests,
+            max_prefill_tokens=self.chunk,
+            prefix_caching=self.caching,
+            num_draft_tokens=self.guesses,
+            steps=tuple(self.steps),
+            seen=self.seen,
+            ticking=self.ticking,
+        )
+
+    def need(self, prompt: int, limit: int) -> int:
+        """Pages of a request at its end."""
+        return pages_of(max(prompt + limit - 1, 1), self.size)
+
+    def shorten(self, spare: int = 0) -> None:
+        """A pool for the largest request alone, and so many pages more."""
+        self.pages = max(self.need(len(tokens), limit) for tokens, limit in self.asked.values()) + spare
+
+    # tokens
+
+    def ids(self, n: int) -> Ids:
+        return tuple(int(x) for x in self.random.integers(0, self.vocabulary, n))
+
+    def prompt(self, length: int, limit: int, start: Ids = ()) -> Ids:
+        """A prompt that begins with `start`, and on whose way no id is nearly another."""
+        for number in range(1, TRIES + 1):
+            tokens = (*start, *self.ids(length - len(start)))[: max(length, 1)]
+            if is_clear(self.model, tokens, limit):
+                return tokens
+            # There are not many short prompts: perhaps none of them is clear for so long.
+            if len(tokens) <= len(start) or number % OF_ONE_LENGTH == 0:
+                length += 1
+        raise AssertionError(f"no prompt of {length} tokens is clear for {limit} ids")
+
+    def way(self, tokens: Ids, limit: int) -> list[int]:
+        """What the request decodes to."""
+        return alone(self.model, tokens, limit)[0]
+
+    # steps
+
+    def do(self, step: str, /, **arguments: Any) -> int:
+        """Add a step; returns its number."""
+        self.steps.append((step, arguments))
+        return len(self.steps)
+
+    def add(self, tokens: Ids, limit: int, **more: Any) -> int:
+        number = self.do("add", tokens=tokens, max_tokens=limit, **more)
+        self.asked[number] = tokens, limit
+        return number
+
+    def rank(self, *priorities: int) -> int:
+        """One of the priorities; 0 where an engine knows none."""
+        return self.pick.one_of(*priorities) if True in self.pick.envelope["priorities"] else 0
+
+    def between(self, most: int = 4) -> None:
+        """Perhaps some steps before what comes next."""
+        if times := self.pick.size(0, most):
+            self.do("step", times=times)
+
+    def length(self) -> int:
+        """A length: short, or beside a multiple of a page or of a chunk."""
+        kind = self.pick.one_of("short", "page", "long", "chunk")
+        if kind == "page":
+            return max(1, min(self.size, 8) * self.pick.size(1, 3) + self.pick.one_of(0, 1, -1))
+        if kind == "chunk":
+            return max(1, min(self.chunk, 16) * self.pick.size(1, 2) + self.pick.one_of(0, 1, -1))
+        return self.pick.size(1, 6) if kind == "short" else self.pick.size(12, 26)
+
+    def requests(self, low: int = 2, high: int = 4, limits: Sequence[int] = (4, 6, 2, 3, 1, 8), **more: Any) -> None:
+        """Some requests, at once or one after the other."""
+        together = self.pick.one_of(True, False)
+        for _ in range(self.pick.size(low, high)):
+            limit = self.pick.count("zero_max_tokens", *limits)
+            self.add(self.prompt(self.length(), limit), limit, **more)
+            if not together:
+                self.between()
+
+
+def told(*seen: str, **asked: Any) -> Callable[[Callable[[Script], Any]], Calls]:
+    """The inputs that a function writes into a script; `seen` is what stories tell, unless a test says otherwise."""
+
+    def decorate(write: Callable[[Script], Any]) -> Calls:
+        def build(pick: Pick, seen: Sequence[str] = seen or ("outputs",)) -> Any:
+            script = Script(pick, seen)
+            number = write(script)
+            return script.call() if number is None else (script.call(), number)
+
+        build.__doc__ = write.__doc__
+        return Stories(build, asked)
+
+    return decorate
+
+
+def calls(build: Callable[..., Any]) -> Calls:
+    """Make a function of a `Pick` the inputs of tests, with small pages and chunks."""
+    return Stories(build)
+
+
+PLAIN = {"drafts": ["none"]}
+
+
+def outgrow(script: Script, stops: bool = False) -> None:
+    """stops: an id ends some of them."""
+    pick = script.pick
+    script.max_requests = pick.one_of(3, 4, 8)
+    start = script.ids(script.size * 2) if pick.one_of(False, False, True) else ()
+    for _ in range(pick.size(2, 4)):
+        limit = pick.one_of(6, 4, 9)
+        length = len(start) + pick.size(1, 3) + min(script.size, 4) * pick.size(0, 1)
+        tokens = script.prompt(length, limit, start)
+        eos = (script.way(tokens, limit)[limit - pick.size(1, 2)],) if stops else ()
+        script.add(tokens, limit, priority=script.rank(0, 0, 1), eos=eos)
+        if pick.one_of(False, True):
+            script.between()
+    script.shorten(pick.size(0, 2))
+
+
+WHOLE = ("outputs", "stream", "pages", "ends")
