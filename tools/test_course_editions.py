@@ -196,10 +196,21 @@ def simple_generate(model, tokenizer, prompt, sampler):
     detokenizer.finalize()
     return detokenizer.text
 """
+OF_A_BATCHING_MODEL = """
+import mlx.core as mx
+
+def simple_generate(model, tokenizer, prompt, sampler):
+    tokens, detokenizer = tokenizer.encode(prompt), tokenizer.detokenizer
+    choose = sampler or (lambda logits: mx.argmax(logits, axis=-1))
+    while (token := choose(model(tokens)[:, -1, :]).item()) != tokenizer.eos_token_id:
+        tokens.append(token)
+        detokenizer.add_token(token)
+"""
 GENERATIONS = {
     "a cache whose tokens are the second axis": {"generate": WITH_CACHE, "kv_cache": TEXT_CACHE},
     "a cache that is told the offset": {"generate": WITH_CACHE, "kv_cache": OLDEST_CACHE},
     "lists without a batch, and always a sampler": {"generate": UNBATCHED},
+    "lists of which the model makes a batch": {"generate": OF_A_BATCHING_MODEL},
 }
 
 
