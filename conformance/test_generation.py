@@ -11,6 +11,7 @@ from inferspec.conformance.inputs.generation import (
     SPELLINGS,
     generate_calls,
     paired_calls,
+    paired_ends,
     text_calls,
 )
 from inferspec.conformance.properties import depends_on_arguments_alone, keeps_arguments, refuses
@@ -288,8 +289,18 @@ def test_closing_one_request_leaves_the_other_alone(subject, call):
     subject.agrees(call)
 
 
+@requirement(spec.GEN_17, call=paired_ends(orders=("turns",), stops=[1]), share=0.5)
+def test_what_ends_one_request_does_not_end_another(subject, call):
+    subject.agrees(call)
+
+
 @requirement(spec.GEN_18, call=paired_calls(orders=("after",)))
 def test_a_second_request_starts_afresh(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.GEN_18, call=paired_ends(orders=("after",), stops=[1]), share=0.5)
+def test_what_ended_a_request_does_not_end_the_next(subject, call):
     subject.agrees(call)
 
 

@@ -13,6 +13,7 @@ from inferspec.conformance.inputs.drafting import (
     halves_calls,
     many_rounds,
     paired_calls,
+    paired_ends,
     quarters_calls,
     sampled_calls,
 )
@@ -639,6 +640,16 @@ def test_what_the_target_raises_passes_to_the_caller(subject, call, left, error)
 
 @requirement(spec.SPEC_41, call=paired_calls(orders=("turns",)))
 def test_two_requests_in_turn_do_not_mix(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.SPEC_41, call=paired_ends(orders=("turns",), stops=[1]), share=0.5)
+def test_what_ends_one_request_does_not_end_another(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.SPEC_42, call=paired_ends(orders=("after",), stops=[1]), share=0.5)
+def test_what_ended_a_request_does_not_end_the_next(subject, call):
     subject.agrees(call)
 
 

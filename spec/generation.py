@@ -51,7 +51,8 @@ def requests_of(a: Arguments, is_array: Callable[[Any], bool] = lambda x: isinst
     first = Request(tokens, a.max_tokens, tuple(a.eos), Ranks(ranks) if ranks else None, a.cache)
     if not a.beside:
         return [first]
-    more = replace(first, tokens=list(a.beside["tokens"]), max_tokens=a.beside["max_tokens"], name="beside")
+    own = {name: a.beside[name] for name in ("max_tokens", "eos") if name in a.beside}
+    more = replace(first, tokens=list(a.beside["tokens"]), **own, name="beside")
     return [first, replace(more, sampler=Ranks(ranks) if ranks else None)]
 
 
@@ -60,7 +61,7 @@ class Generate(Operation):
 
     model: vocab_size, salt, rival and dtype of a toy model; sampler: None, or ranks (see `Ranks`) and the form of what
     the sampler returns ("int", "array"); until: how many ids the consumer takes before it closes the iterator, None:
-    all; beside: tokens and max_tokens of a second request to the same model; order: "turns", one id of each in turn,
+    all; beside: tokens and max_tokens of a second request to the same model, and its eos where it is another; order: "turns", one id of each in turn,
     or "after"; seen: what is looked at (see `watch`); fails: who ("model", "sampler") raises which error when it was
     used how often (`toy.Fuse`); overwrite: once the first id is out, the caller changes its tokens.
     """

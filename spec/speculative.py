@@ -142,7 +142,7 @@ class SpeculativeGenerate(Operation):
     target, draft: descriptions of toys (`duet.Player.of`) and the dtype of their logits; no draft: the target. uniforms: None, the numbers, or
     {"seed": n} for any number of them; {"cells": n} asks for the distribution of what comes out (`duet.distribution`).
     until: how many ids the consumer takes before it closes the iterator, None: all; beside: tokens and max_tokens of a second
-    request to the same models; order: "turns" or "after"; seen: what is looked at (see `duet.play`).
+    request to the same models, and its eos where it is another; order: "turns" or "after"; seen: what is looked at (see `duet.play`).
     """
 
     signature = Signature.parse(
@@ -371,7 +371,8 @@ def requests_of(a: Arguments, is_array: Callable[[Any], bool]) -> list[Request]:
     first = Request(tokens, a.max_tokens, a.num_draft_tokens, tuple(a.eos), **filters, uniforms=numbers_of(a.uniforms))
     if not a.beside:
         return [first]
-    more = replace(first, tokens=list(a.beside["tokens"]), max_tokens=a.beside["max_tokens"], name="beside")
+    own = {name: a.beside[name] for name in ("max_tokens", "eos") if name in a.beside}
+    more = replace(first, tokens=list(a.beside["tokens"]), **own, name="beside")
     return [first, replace(more, uniforms=numbers_of(a.uniforms))]
 
 

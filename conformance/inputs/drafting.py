@@ -116,6 +116,17 @@ def paired_calls(pick: Pick, orders: tuple[str, ...] = ("turns", "after"), until
     return call.having(beside=beside, order=pick.one_of(*orders), seen=("ids", "beside"))
 
 
+@calls
+def paired_ends(pick: Pick, orders: tuple[str, ...] = ("turns", "after")) -> Call:
+    """Two requests to the same models: an id ends the first, which may be one that the second gives, and none the second."""
+    call = paired_calls.build(pick, orders=orders)
+    second = {**call.arguments["beside"], "eos": ()}
+    given = continuation(call.arguments["target"], second["tokens"], second["max_tokens"])
+    if pick.one_of("of the second", "of the first", "of the second") == "of the second":
+        return call.having(eos=(pick.one_of(*given),), beside=second)
+    return call.having(beside=second)
+
+
 # sampled
 
 

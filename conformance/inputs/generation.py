@@ -124,6 +124,18 @@ def paired_calls(pick: Pick, orders: tuple[str, ...] = ("turns", "after"), until
     return call.having(beside=beside, order=pick.one_of(*orders), seen=("ids", "beside"))
 
 
+@calls
+def paired_ends(pick: Pick, orders: tuple[str, ...] = ("turns", "after")) -> Call:
+    """Two requests to one model: an id ends the first, which may be one that the second gives, and none the second."""
+    call = paired_calls.build(pick, orders=orders)
+    second = {**call.arguments["beside"], "eos": ()}
+    sampler = call.arguments.get("sampler")
+    given = continuation(call.arguments["model"], second["tokens"], second["max_tokens"], sampler and sampler["ranks"])
+    if pick.one_of("of the second", "of the first", "of the second") == "of the second":
+        return call.having(eos=(pick.one_of(*given),), beside=second)
+    return call.having(beside=second)
+
+
 PLAIN = ("a", "b", "ing", " ", "  ", "\n", ".", " ,", "'s", " the", "\t", "\r\n", "0")
 WIDE = ("é", "ß", "ж", "€", "日本", "ア", "\u200d", "\ufeff", "🙂", "👩‍👩‍👧", "e\u0301", "ﬁ", "\u00a0", "𝄞")
 BROKEN = (b"\xff", b"\x80", b"\xc3", b"\xe2\x82", b"\xf0\x9f\x99", b"\xed\xa0\x80", b"\xc0\xaf", b"\xf5", b"\xc0\x80")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import ml_dtypes
@@ -127,6 +128,19 @@ def without(self: Generate, toy: Toy, request: Request) -> ToyCache | None:
 
 def always(self: Generate, toy: Toy, request: Request) -> ToyCache | None:
     return toy.make_cache()
+
+
+def ends_of_the_model(self: Generate, toy: Toy, request: Request) -> Iterator[Any]:
+    """What ends a request is added to what the model is known to end with."""
+    toy.ends = ends = (*getattr(toy, "ends", ()), *request.eos)  # type: ignore[attr-defined]
+    return Generate.ids(self, toy, replace(request, eos=ends))
+
+
+def ends_of_the_last(self: Generate, toy: Toy, request: Request) -> Iterator[Any]:
+    """The model has room for one list of ends: that of whoever came last."""
+    toy.ends = ends = getattr(toy, "ends", [])  # type: ignore[attr-defined]
+    ends[:] = request.eos
+    return Generate.ids(self, toy, replace(request, eos=ends))
 
 
 def shared_by_model(self: Generate, toy: Toy, request: Request) -> ToyCache | None:

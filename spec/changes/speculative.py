@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -503,6 +504,21 @@ def sequence_shared(self: Loop, players: tuple[Player, Player], request: Request
     if isinstance(left, Run):
         run.sequence = left.sequence[:1] + run.sequence
     return self.ids(run)
+
+
+def ends_of_the_target(self: Loop, players: tuple[Player, Player], request: Request) -> Iterator[Any]:
+    """What ends a request is added to what the target is known to end with."""
+    target = players[0]
+    target.ends = ends = (*getattr(target, "ends", ()), *request.eos)  # type: ignore[attr-defined]
+    return Loop.begin(self, players, replace(request, eos=ends))
+
+
+def ends_of_the_last(self: Loop, players: tuple[Player, Player], request: Request) -> Iterator[Any]:
+    """The target has room for one list of ends: that of whoever came last."""
+    target = players[0]
+    target.ends = ends = getattr(target, "ends", [])  # type: ignore[attr-defined]
+    ends[:] = request.eos
+    return Loop.begin(self, players, replace(request, eos=ends))
 
 
 # arguments

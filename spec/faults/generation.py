@@ -42,6 +42,7 @@ from inferspec.spec.mistakes import ignores_strides
 TIRED = "the kind of slip that tired hands make"
 COURSE_CODE = "https://github.com/skyzh/tiny-llm"
 MLX_LM = "https://github.com/ml-explore/mlx-lm"
+MLX_VLM = "https://github.com/Blaizzy/mlx-vlm"
 VLLM_METAL = "https://github.com/vllm-project/vllm-metal"
 SEEDS = "FACTS.md: seen in code written from the course"
 
@@ -468,6 +469,20 @@ FAULTS: tuple[Fault, ...] = (
         GEN_17,
         {"cache": changes.shared_by_model},
         f"{MLX_LM}/commit/23af8570",
+    ),
+    Fault(
+        "generation-ends-of-the-last",
+        "the ends of the request that came last are those of all",
+        GEN_17,
+        {"ids": changes.ends_of_the_last},
+        f"{MLX_VLM}/commit/63965655",
+    ),
+    Fault(
+        "generation-ends-of-the-model",
+        "what ended a request ends all later ones to the same model",
+        GEN_18,
+        {"ids": changes.ends_of_the_model},
+        f"{MLX_VLM}/commit/63965655",
     ),
     Fault(
         "generation-cache-kept",

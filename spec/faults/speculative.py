@@ -50,6 +50,7 @@ from inferspec.spec.speculative_sentences import (
 TIRED = "the kind of slip that tired hands make"
 POST = "FACTS.md: the nano-vLLM post, part 7, samples from a wrong residual"
 MLX_LM = "https://github.com/ml-explore/mlx-lm"
+MLX_VLM = "https://github.com/Blaizzy/mlx-vlm"
 TRANSFORMERS = "https://github.com/huggingface/transformers"
 OPENVINO = "https://github.com/openvinotoolkit/openvino.genai/issues/4190"
 COUNTING = f"{OPENVINO} (a counter off by one)"
@@ -517,6 +518,20 @@ FAULTS: tuple[Fault, ...] = (
         SPEC_41,
         {"begin": changes.target_shared, "lacking": changes.fed_by_count},
         f"{MLX_LM}/commit/23af8570",
+    ),
+    Fault(
+        "speculative-ends-of-the-last",
+        "the ends of the request that came last are those of all",
+        SPEC_41,
+        {"begin": changes.ends_of_the_last},
+        f"{MLX_VLM}/commit/63965655",
+    ),
+    Fault(
+        "speculative-ends-of-the-model",
+        "what ended a request ends all later ones to the same target",
+        SPEC_42,
+        {"begin": changes.ends_of_the_target},
+        f"{MLX_VLM}/commit/63965655",
     ),
     Fault(
         "speculative-sequence-left",
