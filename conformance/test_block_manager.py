@@ -4,11 +4,13 @@ from inferspec.conformance.calls import step_told
 from inferspec.conformance.inputs.block_manager import (
     OTHER_BLOCKS,
     abreast,
+    abreast_in_pieces,
     adopted,
     bad_marks,
     computed_again,
     conversations,
     copied,
+    copies_given_back,
     crowds,
     emptied,
     evicting,
@@ -133,6 +135,16 @@ def test_a_block_that_hundreds_share_counts_once(subject, call):
     keeps(subject, call, Check.FREE, Check.ADMITS, Check.APART)
 
 
+@requirement(spec.BLK_05, call=copies_given_back(), share=0.5)
+def test_copies_of_a_block_count_each(subject, call):
+    keeps(subject, call, Check.FREE)
+
+
+@requirement(spec.BLK_06, call=copies_given_back(), share=0.5)
+def test_copies_that_are_given_back_can_be_taken_again(subject, call):
+    keeps(subject, call, Check.FREE, Check.ADMITS, Check.REFUSES, Check.COUNT, Check.APART)
+
+
 @requirement(spec.BLK_06, call=emptied(), share=0.7)
 def test_a_pool_that_was_emptied_can_be_taken_whole(subject, call):
     keeps(subject, call, Check.FREE, Check.ADMITS, Check.REFUSES, Check.COUNT, Check.APART)
@@ -213,6 +225,11 @@ def test_equal_blocks_after_other_tokens_are_not_hit(subject, call):
 
 @requirement(spec.BLK_10, call=far_beginnings(), share=0.1)
 def test_long_lines_of_other_beginnings_are_not_hit(subject, call):
+    keeps(subject, call, Check.SOUND)
+
+
+@requirement(spec.BLK_10, call=abreast_in_pieces(), share=0.5)
+def test_what_was_computed_beside_another_copy_is_not_hit_without_what_is_before_it(subject, call):
     keeps(subject, call, Check.SOUND)
 
 

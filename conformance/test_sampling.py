@@ -48,6 +48,7 @@ from inferspec.conformance.inputs.sampling import (
     summed_draws,
     summed_filters,
     tempered_nuclei,
+    tempered_rows,
     tied,
     tiers,
     tiny_top_p,
@@ -492,6 +493,16 @@ def test_the_smallest_top_p_leaves_the_most_likely_id(subject, call, top_p):
     chooses(subject, call.having(top_p=top_p))
 
 
+@requirement(spec.SAMP_24, call=tempered_rows(top_p=[True], leading_dims=[(1,), ()]))
+def test_a_lone_row_is_drawn_from_what_top_p_leaves_at_any_temperature(subject, call):
+    fitting(subject, call, spec.ORDERS)
+
+
+@requirement(spec.SAMP_24, call=tempered_rows(top_p=[True]), share=0.5)
+def test_ids_are_drawn_from_what_top_p_leaves_at_any_temperature(subject, call):
+    fitting(subject, call, spec.ORDERS)
+
+
 @requirement(spec.SAMP_24, call=sampler_calls(top_k=[True], top_p=[False]), top_k=NO_LIMIT, share=0.5)
 def test_ids_are_drawn_from_all_where_there_is_no_limit(subject, call, top_k):
     size = call.arguments["logits"].shape[-1]
@@ -525,6 +536,17 @@ def test_top_p_goes_after_the_temperature_always_or_before_it_always(subject, ca
         _, orders = fitting(subject, asked, orders)
 
 
+@requirement(
+    spec.SAMP_25,
+    call=tempered_nuclei(generators=["given"], top_p=[True], leading_dims=ONE_AXIS),
+    alone=tempered_rows(generators=["given"], top_p=[True], leading_dims=[(1,), ()]),
+)
+def test_top_p_goes_where_it_goes_for_a_lone_row_too(subject, call, alone):
+    orders = spec.ORDERS
+    for asked in (call, alone):
+        _, orders = fitting(subject, asked, orders)
+
+
 NUCLEI = tempered_nuclei(generators=["given"], top_p=[True], leading_dims=ONE_AXIS, sizes=NUCLEI_OF_MANY, draws=32)
 
 
@@ -553,6 +575,11 @@ def test_top_p_goes_after_the_temperature_in_a_large_vocabulary(subject, call):
 @requirement(spec.SAMP_27, call=sampler_calls(leading_dims=BATCHES))
 def test_each_row_is_drawn_by_itself(subject, call):
     chooses(subject, call)
+
+
+@requirement(spec.SAMP_27, call=tempered_rows(top_p=[True], leading_dims=BATCHES), share=0.5)
+def test_each_row_has_a_nucleus_of_its_own_at_any_temperature(subject, call):
+    fitting(subject, call, spec.ORDERS)
 
 
 @requirement(spec.SAMP_27, call=sampler_calls(leading_dims=[(2,), (2, 3)], generators=["given"]), share=0.5)
@@ -864,6 +891,15 @@ def test_ids_of_a_seed_come_as_often_as_their_probabilities_say(subject):
     for call in fixed(subject, many_rows(generators=["own"], **SEEDED), 1):
         ids, chances = _drawn(subject, call.having(seed=7))
         as_expected(call, ids, chances, "ids")
+
+
+@requirement(
+    spec.SAMP_41,
+    call=tempered_nuclei(generators=["own"], top_p=[True], leading_dims=ONE_AXIS, sizes=(1,), draws=500),
+    share=0.1,
+)
+def test_what_top_p_leaves_out_never_comes_at_any_temperature(subject, call):
+    fitting(subject, call, spec.ORDERS)
 
 
 @requirement(spec.SAMP_41)

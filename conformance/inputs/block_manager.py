@@ -610,6 +610,40 @@ def abreast(pick: Pick) -> Call:
 
 
 @caching
+def abreast_in_pieces(pick: Pick) -> Call:
+    """Prompts of a line are computed side by side, one of them piece by piece; others begin with what comes later in the line."""
+    script = Script(pick)
+    line, size = script.line(), script.size
+    short, more = pick.size(1, 2), pick.size(1, 2)
+    first = script.allocate(line[: short * size], computed=0)
+    second = script.allocate(line[: (short + more) * size + 1], computed=0)
+    script.mark(first)
+    for blocks in range(pick.size(1, short), short + more + 1):
+        script.mark(second, blocks * size)
+    if pick.one_of(False, True):
+        script.free(script.any_table())
+    script.probe(*((*line[start * size : (short + more) * size], 1) for start in range(short + more)))
+    return script.call()
+
+
+@caching
+def copies_given_back(pick: Pick) -> Call:
+    """The same prompt is computed side by side, in blocks of its own each time; all are given back, and the pool is taken whole."""
+    script = Script(pick)
+    line, size = script.line(), script.size
+    blocks, copies = pick.size(1, 3), pick.one_of(2, 3)
+    tables = [script.allocate(line[: blocks * size], computed=0) for _ in range(copies)]
+    script.fill(pick.one_of(0, 2), blocks * copies)
+    for table in tables[:: pick.one_of(1, -1)]:
+        script.mark(table)
+    script.free(*tables)
+    if pick.one_of(False, True):
+        script.probe(line)
+    script.whole()
+    return script.call()
+
+
+@caching
 def computed_again(pick: Pick) -> Call:
     """A line is computed, overtaken and computed again, in other blocks; others take its first ones again and again."""
     script = Script(pick)

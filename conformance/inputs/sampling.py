@@ -71,7 +71,7 @@ VERY_MANY = (65537, 32769)
 NUCLEI_OF_MANY = (33000, 5000, 33000)
 """Vocabularies past the ends of narrow integers and of blocks, no larger than that: calls have dozens of such rows."""
 
-TEMPERATURES = {"greedy": (0, 0.0), "one": (1.0, 1), "power of two": (0.5, 2.0, 0.25), "other": (0.7, 1.3, 0.3)}
+TEMPERATURES = {"greedy": (0, 0.0), "one": (1.0, 1), "power of two": (0.5, 2.0, 0.25, 0.125), "other": (0.7, 1.3, 0.3)}
 
 
 def apart(pick: Pick, shape: tuple[int, ...]) -> np.ndarray:
@@ -410,9 +410,26 @@ def tempered_nuclei(pick: Pick, sizes: tuple[int, ...] = (1, 300, 1100), draws: 
     top_k = size - 2 if pick("top_k") else None
     arguments: dict[str, Any] = {} if top_k is None else {"top_k": top_k}
     arguments |= {"top_p": _parting(row, heat, top_k), "logits": round_to(np.tile(row, (draws, 1)), dtype)}
-    pick.features["generators"] = "given"
-    numbers = round_to((np.arange(draws) + 0.5) / draws, pick("uniform_dtypes"))
-    return pick.call(SAMPLER, temperature=heat, **arguments, uniform=numbers)
+    if pick("generators") == "given":
+        arguments["uniform"] = round_to((np.arange(draws) + 0.5) / draws, pick("uniform_dtypes"))
+    return pick.call(SAMPLER, temperature=heat, **arguments)
+
+
+@calls
+def tempered_rows(pick: Pick, rows: tuple[int, ...] = ROWS) -> Call:
+    """A temperature and a top_p for which it matters which goes first, of rows that have the same logits in orders of their own."""
+    dtype, lead, size = pick("dtypes"), tuple(pick("leading_dims")), pick.upto("vocabulary", 12, 8, 16)
+    heat = temperature(pick, "power of two", "other")
+    pick.features["top_p"] = True
+    likely = np.arange(size) * 0.25
+    shape = with_rows(lead, pick.one_of(*rows))
+    logits = pick.random.permuted(np.broadcast_to(likely, (*shape, size)), axis=-1)
+    top_k = max(size - 2, 1) if pick("top_k") else None
+    arguments: dict[str, Any] = {} if top_k is None else {"top_k": top_k}
+    arguments |= {"top_p": _parting(likely, heat, top_k), "logits": round_to(logits, dtype)}
+    if pick("generators") == "given":
+        arguments["uniform"] = uniforms(pick, shape)
+    return pick.call(SAMPLER, temperature=heat, **arguments)
 
 
 def _parting(row: np.ndarray, heat: float, top_k: int | None) -> float:

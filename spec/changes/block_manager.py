@@ -173,6 +173,38 @@ def fresh_noting(self: BlockManager, a: Arguments) -> Manager:
     return m
 
 
+def starts_anew_behind_a_copy(self: BlockManager, m: Manager, table: Table, n: int) -> None:
+    """Names go on from that of the block before; behind one that has none they begin as those of a prompt do."""
+    self.check_table(m, table)
+    self.check_computed(table, n)
+    start = table.computed // m.size
+    first = start if start and table.block_ids[start - 1] not in m.content else 0
+    for index in range(start, self.whole_blocks(m, table, n) if m.caching else 0):
+        block, key = table.block_ids[index], tuple(table.tokens[first * m.size : (index + 1) * m.size])
+        if key not in m.cached:
+            m.cached[key], m.content[block] = block, key
+    table.computed = max(table.computed, n)
+
+
+def publishes_the_latest(self: BlockManager, m: Manager, table: Table, index: int) -> None:
+    key, block = self.key(m, table.tokens, index), table.block_ids[index]
+    m.cached[key], m.content[block] = block, key
+
+
+def forgets_its_own(self: BlockManager, m: Manager, block: int) -> None:
+    key = m.content.pop(block, None)
+    if key is not None and m.cached.get(key) == block:
+        del m.cached[key]
+
+
+def frees_by_name(self: BlockManager, m: Manager, block: int) -> None:
+    """Free blocks lie in a table by what they are known by, which has room for one of each."""
+    BlockManager.leave(self, m, block)
+    name = m.content.get(block)
+    if name is not None and block in m.free:
+        m.free = [other for other in m.free if other == block or m.content.get(other) != name]
+
+
 def counts_shared_twice(self: BlockManager, m: Manager) -> int:
     return len(m.owners) - sum(m.owners)
 

@@ -489,6 +489,35 @@ def seen_before_mild_temperatures(self: Sampler, z: np.ndarray, x: np.ndarray, a
     return Sampler.survivors(self, z, z if 0.5 < a.temperature < 2 else x, a)
 
 
+def _rows(a: Arguments) -> int:
+    return int(np.prod(a.logits.shape[:-1]))
+
+
+def all_of_a_lone_row(self: Sampler, z: np.ndarray, x: np.ndarray, a: Arguments) -> Mask:
+    """A path for one row forgets top_p where there is a temperature."""
+    forgotten = _rows(a) == 1 and a.temperature not in (0, 1)
+    return Sampler.survivors(self, z, x, Arguments(**{**vars(a), "top_p": 1.0}) if forgotten else a)
+
+
+def nucleus_of_the_first_row(self: Sampler, z: np.ndarray, x: np.ndarray, a: Arguments) -> Mask:
+    """Where there is a temperature, what top_p leaves of the first row is left of all."""
+    kept = Sampler.survivors(self, z, x, a)
+    return kept if a.temperature in (0, 1) else np.broadcast_to(kept[:1], kept.shape)
+
+
+def seen_before_temperature_alone(self: Sampler, z: np.ndarray, x: np.ndarray, a: Arguments) -> Mask:
+    return Sampler.survivors(self, z, z if _rows(a) == 1 else x, a)
+
+
+def all_where_tempered(self: Sampler, z: np.ndarray, x: np.ndarray, a: Arguments) -> Mask:
+    forgotten = a.uniform is None and a.temperature not in (0, 1)
+    return Sampler.survivors(self, z, x, Arguments(**{**vars(a), "top_p": 1.0}) if forgotten else a)
+
+
+def tempered_to_two_decimals(self: Sampler, z: np.ndarray, a: Arguments) -> np.ndarray:
+    return z / max(round(a.temperature, 2), 0.01)
+
+
 def greedy_when_cold(self: Sampler, z: np.ndarray, a: Arguments) -> np.ndarray:
     return Sampler.chosen(self, z, a if a.temperature >= 1e-5 else Arguments(**{**vars(a), "temperature": 0}))
 

@@ -227,6 +227,17 @@ FAULTS: tuple[Fault, ...] = (
         f"{VLLM}/11565",
     ),
     _fault(
+        "copies-lost",
+        "free blocks are kept by what they are known by, and of two that are alike one is lost",
+        spec.BLK_06,
+        {
+            "publish": changes.publishes_the_latest,
+            "forget": changes.forgets_its_own,
+            "leave": changes.frees_by_name,
+        },
+        "https://github.com/tang-jiapeng/nano-vllm-v1/commit/3b0dd53",
+    ),
+    _fault(
         "hits-one-block",
         "only the first block is hit",
         spec.BLK_07,
@@ -326,6 +337,13 @@ FAULTS: tuple[Fault, ...] = (
         spec.BLK_10,
         {"key": changes.behind_a_block},
         "PROPERTIES PC3, PC4",
+    ),
+    _fault(
+        "anew-behind-a-copy",
+        "behind a block that is a copy, and so has no name, blocks are known as those of a prompt's beginning",
+        spec.BLK_10,
+        {"mark_computed": changes.starts_anew_behind_a_copy},
+        "https://github.com/EternityTang/nano-vllm/commit/af6b448",
     ),
     _fault(
         "block-and-place",

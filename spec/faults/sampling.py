@@ -658,6 +658,34 @@ _SAMPLERS = (
         for size in (4096, 32768)
     ),
     Fault(
+        "sampler-lone-row-filtered-first",
+        "top_p comes before the temperature for one row, and after it in batches",
+        spec.SAMP_25,
+        {"survivors": changes.seen_before_temperature_alone},
+        "https://github.com/Blaizzy/mlx-vlm/commit/c7aaf2db (a path of its own for a batch)",
+    ),
+    Fault(
+        "sampler-lone-row-unfiltered",
+        "with a temperature, one row is drawn from all ids, whatever top_p",
+        spec.SAMP_24,
+        {"survivors": changes.all_of_a_lone_row},
+        "https://github.com/Blaizzy/mlx-vlm/commit/c7aaf2db (a path of its own for a batch)",
+    ),
+    Fault(
+        "sampler-first-nucleus-for-all",
+        "with a temperature, what top_p leaves of the first row is left of all rows",
+        spec.SAMP_27,
+        {"survivors": changes.nucleus_of_the_first_row},
+        "https://github.com/ml-explore/mlx-lm/commit/2922cb4f",
+    ),
+    Fault(
+        "sampler-two-decimals",
+        "the temperature is rounded to two decimals",
+        spec.SAMP_29,
+        {"tempered": changes.tempered_to_two_decimals},
+        TIRED,
+    ),
+    Fault(
         "sampler-order-by-temperature",
         "top_p comes after a temperature below 1, and before one above 1",
         spec.SAMP_25,
@@ -1001,6 +1029,13 @@ _OWN = (
         spec.SAMP_41,
         {"ids": changes.race_with_zeros},
         f"{VLLM_METAL}/commit/bd32be8",
+    ),
+    Fault(
+        "own-unfiltered-when-tempered",
+        "with a temperature, ids that top_p leaves out come too",
+        spec.SAMP_41,
+        {"survivors": changes.all_where_tempered},
+        "https://github.com/Blaizzy/mlx-vlm/commit/c7aaf2db (a path of its own for a batch)",
     ),
     Fault(
         "own-floor-of-probabilities",
