@@ -24,6 +24,7 @@ from inferspec.conformance.inputs.kv_cache import (
     rewinds,
     rewinds_to_the_ends,
     rolled_back,
+    saved_when_full,
     shared,
     side_by_side,
     states_of_their_time,
@@ -512,6 +513,16 @@ def test_a_long_restored_cache_shares_nothing_with_the_first(subject, call):
 
 @requirement(spec.SKV_21, call=shared(static=True), share=0.5)
 def test_a_restored_preallocated_cache_shares_nothing_with_the_first(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.KV_21, call=saved_when_full(rewinding=[True]), share=0.3)
+def test_a_state_of_a_full_buffer_stays_what_it_was(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.SKV_21, call=saved_when_full(static=True, rewinding=[True]), share=0.3)
+def test_a_state_of_a_full_preallocated_cache_stays_what_it_was(subject, call):
     subject.agrees(call)
 
 

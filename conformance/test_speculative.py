@@ -444,6 +444,17 @@ def test_the_draft_sees_what_came_out_and_its_own_drafts(subject, call):
 
 @requirement(
     spec.SPEC_29,
+    call=generate_calls(drafters=APART, lengths=CHUNKS, limits=(6, 3), vocabularies=ENOUGH, seen=("ids", "strays")),
+    share=0.3,
+)
+def test_the_draft_sees_long_prompts_whole(subject, call):
+    strays = subject.parts(call)["strays"]
+    if strays[1]:
+        raise Nonconformance(f"{int(strays[1])} calls of the draft see other tokens than the ids and its drafts", call)
+
+
+@requirement(
+    spec.SPEC_29,
     call=sampled_calls(drafters=APART, vocabularies=(97,), limits=(9, 12), free=True, **SAMPLED, seen=("strays",)),
     share=0.5,
 )
@@ -497,6 +508,19 @@ def test_the_last_bits_of_logits_of_a_large_vocabulary_decide(subject, call):
 @requirement(spec.SPEC_32, call=generate_calls(lengths=CHUNKS, limits=(5, 3), vocabularies=ENOUGH), share=0.4)
 def test_prompts_beside_the_sizes_of_pieces_are_right(subject, call):
     subject.agrees(call)
+
+
+@requirement(
+    spec.SPEC_32,
+    call=sampled_calls(lengths=CHUNKS, limits=(5, 3), vocabularies=(97,), free=True, **SAMPLED, seen=("strays",)),
+    share=0.3,
+)
+def test_long_prompts_are_seen_whole_above_temperature_0(subject, call):
+    strays = subject.parts(call)["strays"]
+    if strays.any():
+        raise Nonconformance(
+            f"{int(strays.sum())} calls of the models see other tokens than the prompt and what came", call
+        )
 
 
 @requirement(spec.SPEC_32, call=generate_calls(lengths=(1, 2)), share=0.5)

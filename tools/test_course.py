@@ -233,12 +233,19 @@ def test_an_extension_that_is_imported_when_it_is_called_costs_the_same(certify)
 
 
 def test_a_module_that_does_not_import_costs_its_components_and_nothing_else(as_course):
-    raising = package("student", kv_cache="raise OSError('no disk')\n")
+    written = "raise OSError('no disk')\n\nclass TinyKvFullCache: ...\n\nclass BatchingKvCache: ...\n"
+    raising = package("student", kv_cache=written)
     about = as_course(raising).description
     assert set(about.broken) == {"KVCache", "BatchingKVCache"}
     assert about.broken["KVCache"] == "student.kv_cache did not import: OSError: no disk"
     # The model of week 2 imports the cache; pages only inherit from a class there.
     assert set(OPERATIONS) - set(about.offers) == {"KVCache", "BatchingKVCache", "Qwen3.incremental"}
+
+
+def test_what_is_not_in_the_text_of_a_module_that_does_not_import_is_not_claimed(as_course):
+    about = as_course(package("student", kv_cache="raise OSError('no disk')\n")).description
+    assert not about.broken
+    assert about.absent["KVCache"] == "there is no TinyKvFullCache in student"
 
 
 def test_an_init_that_exits_costs_nothing(as_course):

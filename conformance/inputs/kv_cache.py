@@ -485,6 +485,31 @@ def states_of_their_time(pick: Pick, static: bool = False) -> Call:
     return script.call(static)
 
 
+FULL = (256, 64, 512, 16, 128, 32)
+"""Tokens that fill a buffer that grows in steps."""
+
+
+@needing("restoring")
+def saved_when_full(pick: Pick, static: bool = False) -> Call:
+    """A cache whose buffer is just full is saved, rewound and filled with other tokens; another, or the same, restores it."""
+    pick("restoring")
+    script = Script(pick)
+    length = min(pick.one_of(*(FULL[3:] if static else FULL)), script.limit - 1)
+    first = pick.one_of(length, length - 1, length // 2)
+    script.append(first)
+    script.append(length - first)
+    script.save()
+    n = min(pick.size(2, 4), length)
+    script.rewind(n)
+    script.append(n)
+    if pick.one_of(True, False):
+        script.another()
+    script.restore()
+    script.rewind(1)
+    script.append(1)
+    return script.call(static, room=(0,))
+
+
 @needing("restoring")
 def rolled_back(pick: Pick, static: bool = False, chunks: Chunks = small) -> Call:
     """A cache that has other tokens restores a state: its own of earlier, or another cache's."""

@@ -65,7 +65,7 @@ class Package:
                     return thing
                 begun = begun or f"{name} {problem}"
         for module in homes:
-            if module in self.broken and not begun:
+            if module in self.broken and not begun and self._mentions(module, names):
                 raise Broken(f"{self.name}.{module} did not import: {self.broken[module]}")
         raise NotOffered(begun or f"there is no {' or '.join(names)} in {self.name}")
 
@@ -80,6 +80,12 @@ class Package:
             if offered and not any(thing is other for other in seen):
                 seen.append(thing)
                 yield thing
+
+    def _mentions(self, module: str, names: tuple[str, ...]) -> bool:
+        """Whether one of the names is in the text of a module that could not be loaded."""
+        files = [Path(folder) / f"{module}.py" for folder in self.root.__path__] or [Path(self.origin)]
+        text = "\n".join(file.read_text(errors="replace") for file in files if file.exists())
+        return any(re.search(rf"\b{name}\b", text) for name in names)
 
     def _ours(self, thing: Any) -> bool:
         module = str(getattr(thing, "__module__", ""))

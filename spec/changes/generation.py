@@ -138,7 +138,8 @@ def ends_of_the_model(self: Generate, toy: Toy, request: Request) -> Iterator[An
 
 def ends_of_the_last(self: Generate, toy: Toy, request: Request) -> Iterator[Any]:
     """The model has room for one list of ends: that of whoever came last."""
-    toy.ends = ends = getattr(toy, "ends", [])  # type: ignore[attr-defined]
+    ends: Any = getattr(toy, "ends", [])
+    toy.ends = ends  # type: ignore[attr-defined]
     ends[:] = request.eos
     return Generate.ids(self, toy, replace(request, eos=ends))
 

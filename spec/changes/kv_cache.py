@@ -689,6 +689,29 @@ def first_state(self: KVCache, cache: Cache) -> Any:
     return getattr(cache, "first", None) or (None, None)
 
 
+FULL_AT = (256, 512)
+"""Tokens at which a buffer that grows in steps of 256 is full."""
+
+
+def full_buffers(self: KVCache, cache: Cache) -> Any:
+    """Of a buffer that is just full no part is cut out: it is handed out itself."""
+    state = KVCache.state_of(self, cache)
+    room = getattr(cache, "room", None) or 0
+    full = self.length(cache) in (*FULL_AT, room) and cache.keys is not None
+    cache.handed = tuple(x.copy() for x in state) if full else None
+    return cache.handed or state
+
+
+def into_what_was_handed_out(self: KVCache, cache: Cache, key: np.ndarray, value: np.ndarray) -> None:
+    start, handed = self.length(cache), getattr(cache, "handed", None)
+    KVCache.store(self, cache, key, value)
+    if handed is None or self.length(cache) > handed[0].shape[2]:
+        cache.handed = None
+        return
+    for x, new in zip(handed, (key, value), strict=True):
+        x[:, :, start : self.length(cache)] = new
+
+
 def state_of_as_many(self: KVCache, cache: Cache) -> Any:
     """The state that was taken last, where it has as many tokens as there are now."""
     if getattr(cache, "taken", (None,))[0] != self.length(cache):

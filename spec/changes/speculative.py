@@ -314,6 +314,10 @@ def prompt_missed(run: Run, wanted: list[int]) -> list[int]:
     return wanted[-1:]
 
 
+def the_last_256(run: Run, wanted: list[int]) -> list[int]:
+    return wanted[-256:]
+
+
 def each_twice(run: Run, wanted: list[int]) -> list[int]:
     return wanted[-1:] * 2 if run.drafted else wanted
 
@@ -329,6 +333,10 @@ def drafts_from_the_first_row(self: Loop, run: Run) -> Rows:
 
 def window(self: Loop, request: Request) -> list[int]:
     return Loop.prompt(self, request)[-512:]
+
+
+def window_where_sampled(self: Loop, request: Request) -> list[int]:
+    return Loop.prompt(self, request)[-256 if request.temperature else 0 :]
 
 
 # probabilities
@@ -516,7 +524,8 @@ def ends_of_the_target(self: Loop, players: tuple[Player, Player], request: Requ
 def ends_of_the_last(self: Loop, players: tuple[Player, Player], request: Request) -> Iterator[Any]:
     """The target has room for one list of ends: that of whoever came last."""
     target = players[0]
-    target.ends = ends = getattr(target, "ends", [])  # type: ignore[attr-defined]
+    ends: Any = getattr(target, "ends", [])
+    target.ends = ends  # type: ignore[attr-defined]
     ends[:] = request.eos
     return Loop.begin(self, players, replace(request, eos=ends))
 

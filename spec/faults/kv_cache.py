@@ -166,6 +166,13 @@ FAULTS: tuple[Fault, ...] = (
         {"state_of": changes.state_of_as_many},
         "PROPERTIES KV2, KV4",
     ),
+    *_both(
+        "state-of-a-full-buffer",
+        "the state of a buffer that is just full is the buffer, which is written again after a rewind",
+        21,
+        {"state_of": changes.full_buffers, "store": changes.into_what_was_handed_out},
+        "https://github.com/waybarrios/vllm-mlx/commit/8c814e3",
+    ),
     *_both("first-state", "a state that was taken once is handed out again", 21, {"state_of": changes.first_state}),
     Fault(
         "static-kv-cache-room-before-restore",

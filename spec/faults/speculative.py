@@ -265,6 +265,13 @@ FAULTS: tuple[Fault, ...] = (
         TIRED,
     ),
     Fault(
+        "speculative-draft-sees-the-end",
+        "the draft is fed the last 256 tokens of a prompt alone",
+        SPEC_29,
+        changes.draft_fed(changes.the_last_256),
+        f"{MLX_LM}/commit/f56d9971 (a draft cache without the prompt)",
+    ),
+    Fault(
         "speculative-drafts-fed-twice",
         "each draft is fed to the draft twice, at two positions",
         SPEC_29,
@@ -325,6 +332,13 @@ FAULTS: tuple[Fault, ...] = (
         "only the last 512 tokens of a prompt are fed",
         SPEC_32,
         {"prompt": changes.window},
+        TIRED,
+    ),
+    Fault(
+        "speculative-sampled-prompt-cut",
+        "above temperature 0 only the last 256 tokens of a prompt are fed",
+        SPEC_32,
+        {"prompt": changes.window_where_sampled},
         TIRED,
     ),
     Fault(

@@ -22,7 +22,29 @@ def _attention(package: Package) -> Offer:
     except NotOffered:
         simple = package.find("scaled_dot_product_attention_simple", home="attention")
         return Offer(simple, {"dtypes": FLOAT32, "masks": ADDED, "ratios": (1,)})
-    return Offer(with_whole_masks(grouped), {"dtypes": FLOAT32, "masks": GROUPED})
+    asked: dict[str, Any] = {"dtypes": FLOAT32, "masks": GROUPED}
+    return Offer(with_whole_masks(grouped), asked | _queries(lambda: _causal(grouped)))
+
+
+def _causal(attend: Callable[..., Any]) -> Any:
+    """Causal attention of more queries than keys."""
+    import mlx.core as mx
+
+    key = mx.zeros((1, 2, 2, 32))
+    return attend(mx.zeros((1, 2, 3, 32)), key, key, mask="causal")
+
+
+def _queries(more: Callable[[], Any]) -> dict[str, Any]:
+    """What is asked of one that refuses more queries than keys: the text speaks of fewer alone."""
+    import mlx.core as mx
+
+    try:
+        mx.eval(more())
+    except NotImplementedError:
+        raise
+    except Exception:
+        return {"more_queries": (False,)}
+    return {}
 
 
 def with_whole_masks(attend: Callable[..., Any]) -> Callable[..., Any]:
@@ -32,7 +54,8 @@ def with_whole_masks(attend: Callable[..., Any]) -> Callable[..., Any]:
     """
     import mlx.core as mx
 
-    query, key = mx.zeros((1, 2, 2, 32)), mx.zeros((1, 1, 3, 32))
+    # Two heads of keys: a mask without heads may still take the shape of one.
+    query, key = mx.zeros((1, 4, 2, 32)), mx.zeros((1, 2, 3, 32))
     masks = {"mask": mx.zeros((2, 3))} if takes(attend, "mask") else {}
     try:
         mx.eval(attend(query, key, key, **masks))
@@ -52,7 +75,10 @@ def with_whole_masks(attend: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _causal_mask(package: Package) -> Offer:
-    return Offer(package.find("causal_mask", home="attention"), {"dtypes": FLOAT32})
+    import mlx.core as mx
+
+    own = package.find("causal_mask", home="attention")
+    return Offer(own, {"dtypes": FLOAT32} | _queries(lambda: own(3, 2, mx.float32)))
 
 
 def _multi_head(package: Package) -> Offer:

@@ -28,7 +28,9 @@ class _Tokenizer:
 
     def __init__(self, prompt: Sequence[int], eos: Sequence[int], out: Callable[[int], None]) -> None:
         self._prompt, self._out = prompt, out
-        self.eos_token_id = eos[0] if eos else -1
+        # Where nothing ends it: no id, and one that compares with arrays of unsigned numbers too.
+        self.eos_token_id = eos[0] if eos else 2**31 - 1
+        self.handed = 0
         self.eos_token_ids = self._eos_token_ids = set(eos)
         # Two names of mlx-lm's wrapper that are its own, and that students have used.
         self.detokenizer = self._detokenizer = self
@@ -43,10 +45,15 @@ class _Tokenizer:
         """A detokenizer gives what it held back."""
 
     def add_token(self, token: Any) -> None:
+        self.handed += 1
         self._out(int(token))
 
     def decode(self, tokens: Any) -> str:
         return ""
+
+    def most_uses(self) -> int:
+        """Of the model, so far: one for each id of the prompt and each that came out, and some to spare."""
+        return len(self._prompt) + self.handed + 16
 
 
 class _Model:
@@ -54,8 +61,9 @@ class _Model:
 
     num_hidden_layers = 1
 
-    def __init__(self, own: Any, adds_a_batch: bool = False) -> None:
-        self._own, self._adds_a_batch = own, adds_a_batch
+    def __init__(self, own: Any, tokenizer: _Tokenizer, adds_a_batch: bool = False) -> None:
+        self._own, self._tokenizer, self._adds_a_batch = own, tokenizer, adds_a_batch
+        self._uses = 0
         self._caches: dict[int, tuple[Any, Any]] = {}
         self._seen: dict[int, int] = {}
 
@@ -65,6 +73,9 @@ class _Model:
     def __call__(self, tokens: Any, offset: Any = None, cache: Any = None, logits_to_keep: Any = None) -> Any:
         import mlx.core as mx
 
+        self._uses += 1
+        if self._uses > self._tokenizer.most_uses():
+            raise RuntimeError("the model is used on and on, and no id is handed to the detokenizer's add_token")
         ids = mx.array(tokens)
         # N..×S, as the text has it: without a batch too.
         logits = self._logits(ids.reshape(-1, ids.shape[-1]), offset, cache)
@@ -76,7 +87,7 @@ class _Model:
         # The cache itself is kept with what stands for it, so that no other gets its id.
         _, own = self._caches.setdefault(id(cache[0]), (cache[0], self._own.make_cache()))
         if int(offset) != own[0].offset:
-            raise ValueError(f"the offset is {offset} where the cache holds {own[0].offset} tokens")
+            raise RuntimeError(f"the offset is {offset} where the cache holds {own[0].offset} tokens")
         logits = self._own(tokens, own)
         self._follow(cache[0], tokens.shape[1])
         return logits
@@ -126,11 +137,10 @@ def _generate(package: Package) -> Offer:
     ) -> Iterator[int]:
         if cache and cached:
             limit = {"max_tokens": max_tokens} if takes(cached, "max_tokens") else {}
-            return _ids(lambda tokenizer: cached(_Model(model), tokenizer, "", **limit), tokens, max_tokens, eos)
+            return _ids(lambda own: cached(_Model(model, own), own, "", **limit), tokens, max_tokens, eos)
         options: dict[str, Any] = {"sampler": _rows(sampler) or greedy} if takes(plain, "sampler") else {}
         options |= {"max_tokens": max_tokens} if takes(plain, "max_tokens") else {}
-        whole = _Model(model, adds_a_batch)
-        return _ids(lambda tokenizer: plain(whole, tokenizer, "", **options), tokens, max_tokens, eos)
+        return _ids(lambda own: plain(_Model(model, own, adds_a_batch), own, "", **options), tokens, max_tokens, eos)
 
     return Offer(generate, asked if cached else {**asked, "caches": (False,)})
 
@@ -157,9 +167,8 @@ def _said(plain: Any, adds_a_batch: bool) -> str:
             raise RuntimeError("the model is used for more than an id")
         return mx.zeros((*tokens.shape, 3))
 
-    whole = _Model(model, adds_a_batch)
     try:
-        list(_ids(lambda tokenizer: plain(whole, tokenizer, "", sampler=None), [1], 1, (0,)))
+        list(_ids(lambda own: plain(_Model(model, own, adds_a_batch), own, "", sampler=None), [1], 1, (0,)))
     except Exception as error:
         return str(error) or type(error).__name__
     return ""

@@ -48,7 +48,7 @@ def loaded(config: Mapping[str, Any], weights: Mapping[str, Any]) -> SimpleNames
     blocks = [block(f"model.layers.{number}") for number in range(config["num_hidden_layers"])]
     inner = SimpleNamespace(embed_tokens=layer("model.embed_tokens"), layers=blocks, norm=norm("model.norm"))
     head = {} if config["tie_word_embeddings"] else {"lm_head": layer("lm_head")}
-    return SimpleNamespace(args=args, model=inner, **head)
+    return SimpleNamespace(args=args, model=inner, layers=blocks, **head)
 
 
 def _qwen3(package: Package) -> Offer:

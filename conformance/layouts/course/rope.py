@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
 from inferspec.conformance.layouts import Offer
@@ -29,13 +30,13 @@ def _rope(package: Package) -> Offer:
 
 
 def _takes_lists(own: Any) -> bool:
-    """Whether lists of slices are there yet: a sequence of two tokens in a batch of two."""
+    """Whether lists of slices are there yet, for batches of two or of one."""
     import mlx.core as mx
 
-    try:
-        return own(4, 8)(mx.zeros((2, 2, 1, 4)), [slice(0, 2), slice(1, 3)]) is not None
-    except Exception:
-        return False
+    for offsets in ([slice(0, 2), slice(1, 3)], [slice(1, 3)]):
+        with contextlib.suppress(Exception):
+            return own(4, 8)(mx.zeros((len(offsets), 2, 1, 4)), offsets) is not None
+    return False
 
 
 OFFERS = {"RoPE": _rope}

@@ -38,9 +38,13 @@ def _sampler(package: Package) -> Offer:
         def __call__(self, logits: Any) -> Any:
             logprobs = logits - mx.logsumexp(logits, axis=-1, keepdims=True)
             rows = logprobs.reshape(-1, logits.shape[-1])
-            if whole or len(rows) == 1:
-                return self.own(rows).reshape(logits.shape[:-1])
-            return mx.concatenate([self.own(one[None]) for one in rows]).reshape(logits.shape[:-1])
+            parts = [rows] if whole or len(rows) == 1 else [one[None] for one in rows]
+            before = [mx.array(part) for part in parts]
+            ids = mx.concatenate([self.own(part) for part in parts]).reshape(logits.shape[:-1])
+            if not all(mx.array_equal(*pair, equal_nan=True) for pair in zip(parts, before, strict=True)):
+                # What is done to log-probabilities, which are made here, is done to what the caller gave.
+                logits[...] = mx.concatenate(parts).reshape(logits.shape)
+            return ids
 
     narrows = ASKED if drawing else {**ASKED, "temperatures": ("greedy",)}
     return Offer(Sampler, narrows if whole else {**narrows, "draws": ROW_BY_ROW})
@@ -58,10 +62,12 @@ def _takes_batches(made: Callable[..., Callable[[Any], Any]]) -> bool:
     """Whether several rows at once are drawn each by itself: those of which a filter leaves one id show it."""
     import mlx.core as mx
 
-    batch = mx.log(mx.array([[0.1, 0.2, 0.3, 0.4], [0.7, 0.1, 0.1, 0.1], [0.1, 0.6, 0.2, 0.1]]))
+    # As many rows as ids: to index rows by ids past their number may end the process, and this is asked while loading.
+    shares = [[0.1, 0.2, 0.3, 0.4], [0.7, 0.1, 0.1, 0.1], [0.1, 0.6, 0.2, 0.1], [0.1, 0.1, 0.5, 0.3]]
+    batch = mx.log(mx.array(shares))
     filters = ((1, 1.0), (None, 0.01))
     try:
-        return all(made(1.0, top_k, top_p)(batch).tolist() == [3, 0, 1] for top_k, top_p in filters)
+        return all(made(1.0, top_k, top_p)(batch).tolist() == [3, 0, 1, 2] for top_k, top_p in filters)
     except Exception:
         return False
 
