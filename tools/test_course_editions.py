@@ -121,6 +121,86 @@ def test_masks_come_whole_where_a_function_takes_no_others(as_course):
     assert not problem(as_course(files(attention=WHOLE_MASKS)), "scaled_dot_product_attention", times=20)
 
 
+SOME_MASKS = """
+import mlx.core as mx
+from inferspec.impl import attention as own
+
+def scaled_dot_product_attention_grouped(query, key, value, scale=None, mask=None):
+    heads, (length, size) = key.shape[-3], (query.shape[-2], key.shape[-2])
+    if isinstance(mask, mx.array):
+        whole = mask.reshape(*mask.shape[:-3], heads, -1, length, size)
+        mask = whole.reshape(*query.shape[:-3], -1, length, size)
+    return own.scaled_dot_product_attention(query, key, value, scale=scale, mask=mask)
+"""
+
+
+def test_masks_come_whole_where_a_function_takes_others_for_one_head_of_keys_alone(as_course):
+    assert not problem(as_course(files(attention=SOME_MASKS)), "scaled_dot_product_attention", times=20)
+
+
+FEWER_QUERIES = """
+from inferspec.impl import attention as own
+
+def causal_mask(L, S, dtype):
+    assert S >= L
+    return own.causal_mask(L, S, dtype)
+
+def scaled_dot_product_attention_grouped(query, key, value, scale=None, mask=None):
+    if mask == "causal":
+        mask = causal_mask(query.shape[-2], key.shape[-2], query.dtype)
+    return own.scaled_dot_product_attention(query, key, value, scale=scale, mask=mask)
+"""
+
+
+@pytest.mark.parametrize("name", ["causal_mask", "scaled_dot_product_attention"])
+def test_more_queries_than_keys_are_not_asked_of_one_that_refuses_them(as_course, name):
+    subject = as_course(files(attention=FEWER_QUERIES))
+    assert subject.description.offers[name]["narrowed"]["more_queries"] == [False]
+    assert not problem(subject, name, times=20)
+
+
+LISTS_OF_ONE = """
+import mlx.core as mx
+from inferspec.impl import rope
+
+class RoPE:
+    def __init__(self, dims, seq_len, base=10000, traditional=False):
+        self.own = rope.RoPE(dims, seq_len, base, traditional)
+
+    def __call__(self, x, offset=None):
+        if isinstance(offset, list):
+            if len(offset) > 1:
+                raise ValueError("positions are joined along the wrong axis")
+            offset = offset[0]
+        return self.own(x, offset)
+"""
+
+
+def test_lists_of_slices_are_asked_for_where_those_of_one_are_taken(certify):
+    written = files(positional_encoding=LISTS_OF_ONE)
+    run = certify(written, "--impl", "student", "--layout", "course", "-m", "requirement(id='ROPE-05')")
+    assert run.row("ROPE-05")["state"] == "overclaimed"
+
+
+OVERWRITING = """
+import mlx.core as mx
+
+def make_sampler(temp, top_p, top_k):
+    def sample(logprobs):
+        logprobs /= max(temp, 1e-3)
+        return mx.argmax(logprobs, axis=-1) if temp == 0 else mx.random.categorical(logprobs, axis=-1)
+
+    return sample
+"""
+
+
+def test_a_sampler_that_overwrites_its_log_probabilities_changes_its_argument(certify):
+    run = certify(
+        files(sampler=OVERWRITING), "--impl", "student", "--layout", "course", "-m", "requirement(id='SAMP-34')"
+    )
+    assert run.row("SAMP-34")["state"] == "failed"
+
+
 OF_64 = """
 import mlx.core as mx
 
@@ -229,6 +309,25 @@ def test_generation_is_taken_as_students_write_it(certify, modules):
     assert set(bad) <= {"GEN-22"}, bad
 
 
+UNSIGNED = """
+import mlx.core as mx
+
+def simple_generate(model, tokenizer, prompt, sampler):
+    tokens = mx.array(tokenizer.encode(prompt))
+    while True:
+        token = (sampler or (lambda row: mx.argmax(row, axis=-1)))(model(tokens[None])[:, -1, :])
+        if token == tokenizer.eos_token_id:
+            break
+        tokenizer.detokenizer.add_token(token.item())
+        tokens = mx.concatenate([tokens, token])
+"""
+
+
+def test_ids_that_are_arrays_of_unsigned_numbers_may_be_compared_with_the_end(certify):
+    run = certify(files(generate=UNSIGNED), "--impl", "student", "--layout", "course", "-m", "requirement(id='GEN-02')")
+    assert run.row("GEN-02")["state"] == "passed"
+
+
 SILENT = """
 def simple_generate(model, tokenizer, prompt, sampler):
     tokens = tokenizer.encode(prompt)
@@ -240,6 +339,22 @@ def simple_generate(model, tokenizer, prompt, sampler):
 
 def test_ids_that_are_handed_to_nobody_do_not_hold_up_the_loading(as_course):
     assert "generate" in as_course(files(generate=SILENT)).description.offers
+
+
+def test_ids_that_are_handed_to_nobody_are_no_hang(certify):
+    run = certify(files(generate=SILENT), "--impl", "student", "--layout", "course", "-m", "requirement(id='GEN-02')")
+    assert run.row("GEN-02")["state"] == "failed"
+    assert "no id is handed to the detokenizer" in run.row("GEN-02")["message"]
+
+
+OF_A_WRONG_OFFSET = WITH_CACHE.replace("offset, tokens = offset + len(tokens), [token]", "offset, tokens = 5, [token]")
+
+
+def test_an_offset_that_is_not_the_cache_s_is_a_failure_and_no_refusal(certify):
+    written = files(generate=OF_A_WRONG_OFFSET, kv_cache=OLDER_CACHE)
+    run = certify(written, "--impl", "student", "--layout", "course", "-m", "requirement(id='GEN-01')")
+    assert run.row("GEN-01")["state"] == "failed"
+    assert "the offset is 5 where the cache holds" in run.row("GEN-01")["message"]
 
 
 OF_TORCH = """

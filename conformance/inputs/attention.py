@@ -404,6 +404,7 @@ def mask_calls(pick: Pick, empty: bool = False, many: bool = False, chunk: bool 
     if chunk:
         length = pick.one_of(64, 65, 130)
         keys = length + pick.one_of(200, 0, 257)
+    length, keys = taken(pick, (length, keys))
     return pick.call("causal_mask", L=length, S=keys, dtype=pick("dtypes"))
 
 
