@@ -5,6 +5,7 @@ from inferspec.conformance.inputs.scheduler import (
     COMMON_BLOCKS,
     abandoned,
     added_again,
+    beside_a_long_prompt,
     cancelled,
     chunked,
     conversations,
@@ -382,6 +383,11 @@ def test_no_step_is_empty_after_others_come_and_go(subject, call):
 
 @requirement(spec.SCHED_24, call=growing(), share=0.7)
 def test_every_request_finishes_in_a_small_pool(subject, call):
+    keeps(subject, call, Check.PROGRESS)
+
+
+@requirement(spec.SCHED_24, call=beside_a_long_prompt(), share=0.3)
+def test_a_request_that_grows_and_a_half_computed_prompt_do_not_wait_for_each_other(subject, call):
     keeps(subject, call, Check.PROGRESS)
 
 

@@ -346,6 +346,17 @@ def growing(pick: Pick, budgets: tuple[int, ...] = (64, 4, 8, 16)) -> Call:
     return script.end()
 
 
+@calls
+def beside_a_long_prompt(pick: Pick) -> Call:
+    """A request grows while a prompt is computed that takes several steps, and there are too few blocks for both."""
+    script = Script(pick, budgets=(2, 4, 8, 16))
+    script.most = 8
+    script.add(script.tokens(pick.size(1, script.size)), pick.size(3, script.size + 3))
+    script.add(script.tokens(script.budget + pick.size(1, script.size)), pick.size(1, 2))
+    script.spare = pick.one_of(1, 0, 2)
+    return script.end()
+
+
 @caching
 def growing_alike(pick: Pick) -> Call:
     """Requests that begin alike and generate more than there is room for; one ends soon, and who was preempted runs again."""

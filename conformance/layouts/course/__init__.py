@@ -8,6 +8,7 @@ the course's classes and functions stand for it, in older and newer editions, an
 * masks are none, "causal" and arrays that are added, of the whole shape N..×H_q×L×S where a function takes no other; a
   bool mask is not asked for;
 * a chunk of keys and values has a token at least, and keys are as wide as values;
+* there may be more keys than queries; more queries than keys are asked of a package that does not refuse them;
 * what a requirement guards (bad arguments are refused) the text seldom speaks of. It is judged all the same, and
   reported apart: a summary by chapters tells missing guards from wrong values.
 
