@@ -61,9 +61,10 @@ class Generate(Operation):
 
     model: vocab_size, salt, rival and dtype of a toy model; sampler: None, or ranks (see `Ranks`) and the form of what
     the sampler returns ("int", "array"); until: how many ids the consumer takes before it closes the iterator, None:
-    all; beside: tokens and max_tokens of a second request to the same model, and its eos where it is another; order: "turns", one id of each in turn,
-    or "after"; seen: what is looked at (see `watch`); fails: who ("model", "sampler") raises which error when it was
-    used how often (`toy.Fuse`); overwrite: once the first id is out, the caller changes its tokens.
+    all; beside: tokens and max_tokens of a second request to the same model, and its eos where that is another; order:
+    "turns", one id of each in turn, or "after"; seen: what is looked at (see `watch`); fails: who ("model", "sampler")
+    raises which error when it was used how often (`toy.Fuse`); overwrite: once the first id is out, the caller changes
+    its tokens.
     """
 
     signature = Signature.parse(

@@ -142,7 +142,8 @@ class SpeculativeGenerate(Operation):
     target, draft: descriptions of toys (`duet.Player.of`) and the dtype of their logits; no draft: the target. uniforms: None, the numbers, or
     {"seed": n} for any number of them; {"cells": n} asks for the distribution of what comes out (`duet.distribution`).
     until: how many ids the consumer takes before it closes the iterator, None: all; beside: tokens and max_tokens of a second
-    request to the same models, and its eos where it is another; order: "turns" or "after"; seen: what is looked at (see `duet.play`).
+    request to the same models, and its eos where that is another; order: "turns" or "after"; seen: what is looked at
+    (see `duet.play`).
     """
 
     signature = Signature.parse(

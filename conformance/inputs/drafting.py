@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from inferspec.conformance.calls import Call
-from inferspec.conformance.inputs.generation import continuation, nearest
+from inferspec.conformance.inputs.generation import continuation, ended_apart, nearest
 from inferspec.conformance.strategies import Pick, calls
 from inferspec.spec.numerics import DECISIVE
 from inferspec.spec.speculative import Run, SpeculativeGenerate, Verify
@@ -118,13 +118,9 @@ def paired_calls(pick: Pick, orders: tuple[str, ...] = ("turns", "after"), until
 
 @calls
 def paired_ends(pick: Pick, orders: tuple[str, ...] = ("turns", "after")) -> Call:
-    """Two requests to the same models: an id ends the first, which may be one that the second gives, and none the second."""
+    """Two requests to the same models that do not end alike."""
     call = paired_calls.build(pick, orders=orders)
-    second = {**call.arguments["beside"], "eos": ()}
-    given = continuation(call.arguments["target"], second["tokens"], second["max_tokens"])
-    if pick.one_of("of the second", "of the first", "of the second") == "of the second":
-        return call.having(eos=(pick.one_of(*given),), beside=second)
-    return call.having(beside=second)
+    return ended_apart(pick, call, call.arguments["target"])
 
 
 # sampled

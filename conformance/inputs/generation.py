@@ -126,14 +126,18 @@ def paired_calls(pick: Pick, orders: tuple[str, ...] = ("turns", "after"), until
 
 @calls
 def paired_ends(pick: Pick, orders: tuple[str, ...] = ("turns", "after")) -> Call:
-    """Two requests to one model: an id ends the first, which may be one that the second gives, and none the second."""
+    """Two requests to one model that do not end alike: see `ended_apart`."""
     call = paired_calls.build(pick, orders=orders)
-    second = {**call.arguments["beside"], "eos": ()}
     sampler = call.arguments.get("sampler")
-    given = continuation(call.arguments["model"], second["tokens"], second["max_tokens"], sampler and sampler["ranks"])
-    if pick.one_of("of the second", "of the first", "of the second") == "of the second":
-        return call.having(eos=(pick.one_of(*given),), beside=second)
-    return call.having(beside=second)
+    return ended_apart(pick, call, call.arguments["model"], sampler["ranks"] if sampler else None)
+
+
+def ended_apart(pick: Pick, call: Call, model: dict[str, Any], ranks: tuple[int, ...] | None = None) -> Call:
+    """The call of two requests where an id ends the first, one that either of them gives, and none the second."""
+    first, second = call.arguments, {**call.arguments["beside"], "eos": ()}
+    giving = pick.one_of(second, first, second)
+    given = continuation(model, np.ravel(giving["tokens"]).tolist(), giving["max_tokens"], ranks)
+    return call.having(beside=second, **({"eos": (pick.one_of(*given),)} if given else {}))
 
 
 PLAIN = ("a", "b", "ing", " ", "  ", "\n", ".", " ,", "'s", " the", "\t", "\r\n", "0")
