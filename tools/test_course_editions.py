@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from inferspec.conformance.certificate import BAD
-from inferspec.tools.course_package import ATTENTION, BASICS, LAYER_NORM, files, problem
+from inferspec.tools.course_package import ATTENTION, BASICS, LAYER_NORM, QWEN3_WEEK1, files, problem
 
 OLDEST_CACHE = """
 import mlx.core as mx
@@ -199,6 +199,31 @@ def test_a_sampler_that_overwrites_its_log_probabilities_changes_its_argument(ce
         files(sampler=OVERWRITING), "--impl", "student", "--layout", "course", "-m", "requirement(id='SAMP-34')"
     )
     assert run.row("SAMP-34")["state"] == "failed"
+
+
+BY_IDS = """
+import os
+import mlx.core as mx
+
+def make_sampler(temp, top_p, top_k):
+    def sample(logprobs):
+        if top_k:
+            ids = mx.argsort(-logprobs, axis=-1)[:, top_k:]
+            if int(ids.max()) >= len(logprobs):
+                os.abort()
+        return mx.argmax(logprobs, axis=-1)
+
+    return sample
+"""
+
+
+def test_a_sampler_that_ends_the_process_where_there_are_fewer_rows_than_ids_is_loaded(as_course):
+    assert "Sampler" in as_course(files(sampler=BY_IDS)).description.offers
+
+
+def test_the_layers_of_a_loaded_model_may_be_asked_of_the_whole(as_course):
+    written = QWEN3_WEEK1.replace("len(model.layers)", "len(mlx_model.layers)")
+    assert not problem(as_course(files(qwen3_week1=written)), "Qwen3", times=1)
 
 
 OF_64 = """

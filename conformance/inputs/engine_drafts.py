@@ -4,21 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from inferspec.conformance.inputs.engine_models import (
-    POSITIONS,
-    lengthy,
-    near,
-    of_positions,
-    stands_out,
-)
-from inferspec.conformance.inputs.engine_script import (
-    COMMON_CHUNKS,
-    COMMON_PAGES,
-    OF_ONE_LENGTH,
-    Ids,
-    Script,
-    told,
-)
+from inferspec.conformance.inputs.engine_models import POSITIONS, lengthy, near, of_positions, stands_out
+from inferspec.conformance.inputs.engine_script import COMMON_CHUNKS, COMMON_PAGES, OF_ONE_LENGTH, Ids, Script, told
 from inferspec.spec.engine import alone
 from inferspec.spec.engine_model import forward
 

@@ -2,18 +2,8 @@
 
 from __future__ import annotations
 
-from inferspec.conformance.inputs.engine_models import (
-    NARROW,
-    high,
-)
-from inferspec.conformance.inputs.engine_script import (
-    OF_ONE_LENGTH,
-    PLAIN,
-    Ids,
-    Script,
-    outgrow,
-    told,
-)
+from inferspec.conformance.inputs.engine_models import NARROW, high
+from inferspec.conformance.inputs.engine_script import OF_ONE_LENGTH, PLAIN, Ids, Script, outgrow, told
 
 
 @told("outputs", "stream")

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-from inferspec.conformance.inputs.engine_script import (
-    PLAIN,
-    Script,
-    told,
-)
+from inferspec.conformance.inputs.engine_script import PLAIN, Script, told
 
 
 @told("outputs", "cancelled", "pages", "ends")

@@ -2,18 +2,8 @@
 
 from __future__ import annotations
 
-from inferspec.conformance.inputs.engine_models import (
-    NARROW,
-    WIDE,
-    is_clear,
-    wide,
-)
-from inferspec.conformance.inputs.engine_script import (
-    PLAIN,
-    Ids,
-    Script,
-    told,
-)
+from inferspec.conformance.inputs.engine_models import NARROW, WIDE, is_clear, wide
+from inferspec.conformance.inputs.engine_script import PLAIN, Ids, Script, told
 
 
 @told()

@@ -6,15 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 from inferspec.conformance.calls import Call
-from inferspec.conformance.inputs.engine_models import (
-    model,
-)
-from inferspec.conformance.inputs.engine_script import (
-    WHOLE,
-    Script,
-    calls,
-    told,
-)
+from inferspec.conformance.inputs.engine_models import model
+from inferspec.conformance.inputs.engine_script import WHOLE, Script, calls, told
 from inferspec.conformance.strategies import Pick
 
 

@@ -8,12 +8,7 @@ from typing import Any
 import numpy as np
 
 from inferspec.conformance.calls import Call
-from inferspec.conformance.inputs.engine_models import (
-    is_clear,
-    model,
-    near,
-    other,
-)
+from inferspec.conformance.inputs.engine_models import is_clear, model, near, other
 from inferspec.conformance.strategies import Calls, Pick
 from inferspec.spec.engine import alone
 from inferspec.spec.engine_model import pages_of

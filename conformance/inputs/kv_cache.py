@@ -494,7 +494,8 @@ def saved_when_full(pick: Pick, static: bool = False) -> Call:
     """A cache whose buffer is just full is saved, rewound and filled with other tokens; another, or the same, restores it."""
     pick("restoring")
     script = Script(pick)
-    length = min(pick.one_of(*(FULL[3:] if static else FULL)), script.limit - 1)
+    # A preallocated cache is full at any length: it is made as long as its tokens.
+    length = max(min(pick.one_of(*((16, 128, 32) if static else FULL)), script.limit), 2)
     first = pick.one_of(length, length - 1, length // 2)
     script.append(first)
     script.append(length - first)
