@@ -31,6 +31,8 @@ Result = tuple[tuple[int, ...], str]
 
 BYTES_A_SECOND = 1_000_000
 """A call of large arguments, such as a trained model, may take a second more for each so many bytes of them."""
+PATIENCE = 0.25
+"""The share of the limit that an operation gets once a call of it has hung: each test meets the same hang again."""
 COMPILING = 100.0
 """Seconds more for a call whose Metal kernels are simulated: its first launches compile them, on machines that may be busy."""
 LARGEST = 1 << 30
@@ -147,7 +149,7 @@ class LocalSubject:
 class HostedSubject:
     """A subject in a process of its own, restarted when it dies.
 
-    limit: seconds after which a call counts as hung; loading may take `start_limit`. arrays: a kind of arrays to use
+    limit: seconds after which a call counts as hung, and less once its operation has; loading may take `start_limit`. arrays: a kind of arrays to use
     in place of the adapter's own. metal: on what its Metal kernels run (`metal.MODES`). layout: whose names it has
     (`layouts`), where it is no adapter. known: what it declared when it was loaded before.
     """
@@ -181,6 +183,8 @@ class HostedSubject:
         self._description = known
         self._fresh = False
         self._asked_so_far = 0
+        self._hung: set[str] = set()
+        """Operations of which a call has hung."""
 
     @property
     def description(self) -> Description:
@@ -201,7 +205,13 @@ class HostedSubject:
             "fresh": self._fresh,
         }
         self._fresh = False
-        answer = self._ask(message, self._limit, call)
+        limit = self._limit * (PATIENCE if call.operation in self._hung else 1)
+        try:
+            answer = self._ask(message, limit, call)
+        except SubjectDied as death:
+            if death.state == "hung":
+                self._hung.add(call.operation)
+            raise
         if not _is_observation(answer):
             self._refuse(f"the subject's process answered with what is no result to {call}")
         return Observation(**{**answer, "message": readable(answer["message"])})

@@ -134,7 +134,7 @@ class Trial:
             text = f"{claim}: {observation.raised}: {observation.message}{hint if state == 'overclaimed' else ''}"
             raise Nonconformance(text, call, state)
         names = self._operation(call).parts
-        if observation.value is None and not (names and observation.parts):
+        if observation.value is None and not (names and (observation.parts or not observation.message)):
             what = f"not {', '.join(names)}" if names else "not an array"
             raise Nonconformance(f"returns a {observation.message}, {what}", call)
         return observation
