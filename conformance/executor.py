@@ -62,7 +62,7 @@ class Executor:
             # Words among the parts are for the reader of a failure: why a step of a story was refused.
             message = "; ".join(f"step {part.split()[0]}: {returned.pop(part)}" for part in _words(returned))
             told = {part: _told(value, to) for part, value in returned.items()}
-            if not told and not (target.driver and isinstance(answer, Mapping) and not answer):
+            if not told and not (target.operation.parts == STORY and isinstance(answer, Mapping) and not answer):
                 message = "None" if answer is None else f"{type(answer).__module__}.{type(answer).__qualname__}"
         except Exception as error:
             raised, message, told = type(error).__name__, f"{_said(error)}{_frame(error)}", {}

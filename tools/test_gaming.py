@@ -289,6 +289,14 @@ def test_a_part_of_a_message_is_not_waited_for(tmp_path, half, state):
     assert death.value.state == state
 
 
+def test_an_operation_that_hung_is_waited_for_less_long(tmp_path):
+    (tmp_path / "rope.py").write_text("import time\ndef rope(x): time.sleep(60)\n", encoding="utf-8")
+    subject = HostedSubject(str(tmp_path / "rope.py"), limit=2.0)
+    for limit in ("2", "0.5", "0.5"):
+        with pytest.raises(SubjectDied, match=f"no answer within {limit} s"):
+            subject.call(plain_call("RoPE"))
+
+
 @pytest.mark.parametrize("told", [5, {"spec": "x", "more": 1}, {"name": 5}])
 def test_a_description_that_the_subject_wrote_itself_is_one_line(tmp_path, told):
     with pytest.raises(SubjectDied, match=r"rope\.py: what it tells of itself is no description"):
