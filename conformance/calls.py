@@ -14,6 +14,9 @@ VIEWS = ("slice", "transpose", "permute", "stride", "reverse", "broadcast", "hea
 RARE_VIEWS = ("row", "inserted", "half")
 """The same, for arguments of a certain shape: only tests that name them draw these."""
 
+LONG, ENDS = 40, 8
+"""A list of more numbers than LONG is shown by so many at either end."""
+
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Call:
@@ -103,6 +106,9 @@ def _shown(value: Any) -> str:
         return f"{{{len(arrays)} arrays, {sum(x.size for x in arrays.values())} numbers}}"
     if isinstance(value, tuple | list) and any(True for _ in leaves(value)):
         return f"[{', '.join(_shown(item) for item in value)}]"
+    if isinstance(value, tuple | list) and len(value) > LONG:
+        ends = ", ".join(map(repr, value[:ENDS])), ", ".join(map(repr, value[-ENDS:]))
+        return f"[{ends[0]}, … {ends[1]}] ({len(value)} in all)"
     return repr(value)
 
 

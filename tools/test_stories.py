@@ -251,3 +251,10 @@ def test_a_wrong_part_is_named_with_its_step(trial, got, message):
     with pytest.raises(Nonconformance) as failure:
         trial._compare_all(Call("it", STEPS), seen, {"1 up": Answer(np.ones(1), np.zeros(1))}, None, "exact")
     assert str(failure.value).startswith(message)
+
+
+def test_a_long_prompt_is_told_by_its_ends():
+    call = Call("Counter", {"steps": (("add", {"tokens": tuple(range(2050))}),)})
+    assert str(call).endswith(
+        "add(tokens=[0, 1, 2, 3, 4, 5, 6, 7, … 2042, 2043, 2044, 2045, 2046, 2047, 2048, 2049] (2050 in all))"
+    )
