@@ -3,7 +3,8 @@
 `generate(model, tokens, *, max_tokens, eos=(), sampler=None, cache=True)` is an iterator of ids: greedy, or what
 `sampler(logits: V) -> id` says. A model is `model(tokens: B×L, cache=None) -> logits B×L×V` with `model.make_cache()`.
 Here it is the toy model (`spec/toy.py`), so that a contract of the loop needs no weights. Where no limit of 0 is taken,
-`zero_max_tokens: [False]` in the envelope says so; where room for all ids is made beforehand, `max_tokens: 4096` does.
+`zero_max_tokens: [False]` in the envelope says so; where room for all ids is made beforehand, `max_tokens: 4096` does; where a sampler is taken
+without a cache alone, `sampled_caches: [False]`.
 
 `StreamingDetokenizer(pieces)` turns ids into text as they come: `add(id) -> str`, at the end `finish() -> str`.
 
@@ -350,6 +351,7 @@ CONTRACT = Contract(
         "prompts": ("list", "array"),
         "caches": (True, False),
         "samplers": ("none", "int", "array"),
+        "sampled_caches": (True, False),
         "stops": (0, 1, 2, 3, 9),
         "zero_max_tokens": (True, False),
         "max_tokens": 2**40,

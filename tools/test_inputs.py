@@ -491,6 +491,13 @@ def test_who_makes_room_for_so_many_ids_is_asked_for_no_more():
         assert all(request.get("max_tokens", 3) <= 3 for request in requests), str(call)
 
 
+def test_who_takes_a_sampler_without_a_cache_alone_is_given_none_with_one():
+    asked = [c.arguments for c in claimed_calls("generation", {"sampled_caches": [False]}) if c.operation == "generate"]
+    assert any("sampler" in arguments for arguments in asked)
+    assert all(arguments.get("cache") is False for arguments in asked if "sampler" in arguments)
+    assert any(arguments.get("cache", True) for arguments in asked)
+
+
 def test_who_always_drafts_is_asked_for_a_draft_at_least():
     for call in claimed_calls("speculative", {"zero_num_draft_tokens": [False]}):
         assert call.arguments.get("num_draft_tokens", 1), str(call)

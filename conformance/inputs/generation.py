@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from inferspec.conformance.calls import Call
+from inferspec.conformance.envelope import OutsideEnvelope
 from inferspec.conformance.strategies import Pick, calls
 from inferspec.spec.generation import Generate
 from inferspec.spec.toy import Toy
@@ -77,7 +78,7 @@ def generate_calls(
         arguments["eos"] = eos
     if sampler:
         arguments["sampler"] = sampler
-    if not pick("caches"):
+    if not _cached(pick, sampler):
         arguments["cache"] = False
     if (until := pick.one_of(*untils)) is not None:
         arguments["until"] = until
@@ -94,6 +95,15 @@ def _sampler(pick: Pick) -> dict[str, Any] | None:
     form = pick("samplers")
     ranks = pick.one_of((1,), (2, 0), (1, 3, 2), (0,))
     return None if form == "none" else {"ranks": ranks, "form": form}
+
+
+def _cached(pick: Pick, sampler: dict[str, Any] | None) -> bool:
+    """With a cache, without one, or as a sampler takes it."""
+    held = [one for one in pick.envelope["caches"] if sampler is None or one in pick.envelope["sampled_caches"]]
+    if not held:
+        raise OutsideEnvelope(f"sampled_caches has none of {list(pick.envelope['caches'])}")
+    pick.features["caches"] = pick.one_of(*held)
+    return pick.features["caches"]
 
 
 def _stops(

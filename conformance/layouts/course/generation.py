@@ -122,8 +122,10 @@ def _generate(package: Package) -> Offer:
         cached = package.find("simple_generate_with_kv_cache", home="generate")
     except (NotOffered, Broken):
         cached = None
-    if not takes(plain, "sampler") or cached:
+    if not takes(plain, "sampler"):
         asked["samplers"] = ("none",)
+    elif cached:
+        asked["sampled_caches"] = (False,)
     calls_none, adds_a_batch = _ways(plain)
     greedy = _argmax if calls_none else None
 
