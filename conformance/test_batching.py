@@ -25,6 +25,7 @@ from inferspec.conformance.inputs.batching import (
     kept_masks,
     kept_results,
     kept_whole,
+    layers,
     mixtures,
     other_queries,
     overfull,
@@ -34,6 +35,7 @@ from inferspec.conformance.inputs.batching import (
     past_buffers,
     reused,
     rewound,
+    side_by_side,
     slots_outside,
     taken_slots,
     thousands,
@@ -260,6 +262,16 @@ def test_rewound_tokens_of_a_prompt_never_show(subject, call):
 @requirement(spec.BATCH_33, first=histories(events=4), second=histories(events=4), share=0.4)
 def test_other_batches_in_between_change_nothing(subject, first, second):
     depends_on_arguments_alone(subject, first, second)
+
+
+@requirement(spec.BATCH_33, call=side_by_side(), share=0.3)
+def test_two_batches_in_turns_keep_apart(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.BATCH_33, call=layers(), share=0.3)
+def test_the_batches_of_two_layers_keep_apart(subject, call):
+    subject.agrees(call)
 
 
 @requirement(spec.BATCH_35, call=generations(), share=0.5)

@@ -8,6 +8,7 @@ from inferspec.conformance.inputs.paged_kv import (
     bad_arrays,
     bad_dtypes,
     bad_rewinds,
+    beside_others,
     beside_the_caller,
     counted,
     crowds,
@@ -378,6 +379,11 @@ def test_what_was_gathered_stays_what_it_was(subject, call):
 @requirement(spec.PKV_31, first=side_by_side(), second=side_by_side(), share=0.4)
 def test_other_pools_in_between_change_nothing(subject, first, second):
     depends_on_arguments_alone(subject, first, second)
+
+
+@requirement(spec.PKV_31, call=beside_others(), share=0.3)
+def test_a_pool_beside_changes_nothing(subject, call):
+    subject.agrees(call)
 
 
 @requirement(spec.PKV_32, call=many_pages(pool_pages=66_000), share=0.03)

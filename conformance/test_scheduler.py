@@ -36,6 +36,7 @@ from inferspec.conformance.inputs.scheduler import (
     ranked_and_left,
     resumed,
     senseless,
+    side_by_side,
     single,
     strangers,
     together,
@@ -560,6 +561,11 @@ def test_the_caller_s_tokens_are_not_changed(subject, call):
 def test_schedulers_keep_apart(subject, first, second):
     subject.observe(first)
     keeps(subject, second, *MUST)
+
+
+@requirement(spec.SCHED_44, call=side_by_side(), share=0.4)
+def test_schedulers_side_by_side_keep_apart(subject, call):
+    keeps(subject, call, *MUST)
 
 
 @requirement(spec.SCHED_45, call=no_limits(), share=0.1)

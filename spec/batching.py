@@ -24,6 +24,8 @@ A call is a story: `steps` of one batch. A step is (method, arguments), and give
                                   the ids that its queries favour, -1 for idle slots
     reread(step)                  what an earlier step returned, as it is now
     overwrite(step)               the caller writes NaN over the key and value that it gave to an earlier step
+    another()                     go on with a fresh batch of as many slots; the one before is set aside, as another layer's is
+    switch()                      go on with the batch that is set aside
 
 What comes back is told by what the requests can see of it (`shown`): neither S nor what stands at hidden places is
 judged, but that is finite, since the plain attention that it goes to multiplies it by 0, and that idle slots see
@@ -67,9 +69,9 @@ Batch = SimpleNamespace
 """The model of a batch: `rows`, for every slot its (keys H×n×D_k, values H×n×D_v), or None when it is idle."""
 
 Story = SimpleNamespace
-"""What a story knows on its way: the arguments `a`, the `batch`, the slots that are `taken`, the `number` of the step, and
-by number of the step the arrays `given` and the results `seen`; `favourites`, by slot the token that a request of the
-decoder takes next."""
+"""What a story knows on its way: the arguments `a`, the `batch`, the slots that are `taken`, both of the batch that is set
+`aside`, the `number` of the step, and by number of the step the arrays `given` and the results `seen`; `favourites`, by slot
+the token that a request of the decoder takes next."""
 
 Raw = tuple[np.ndarray, np.ndarray, np.ndarray]
 """Keys, values and mask as they came back."""
@@ -180,7 +182,7 @@ class BatchingKVCache(Operation):
 
     def told(self, a: Arguments) -> dict[str, Answer]:
         """What every step gives, in float64."""
-        story = Story(a=a, batch=self.fresh(a), taken=set(), given={}, seen={}, favourites={})
+        story = Story(a=a, batch=self.fresh(a), taken=set(), aside=None, given={}, seen={}, favourites={})
         parts: dict[str, Answer] = {}
         for number, (method, given) in enumerate(a.steps, 1):
             story.number = number
@@ -252,6 +254,13 @@ class BatchingKVCache(Operation):
     def overwrite(self, story: Story, step: int) -> None:
         for x in story.given[step]:
             x[...] = np.nan
+
+    def another(self, story: Story) -> None:
+        story.aside = story.batch, story.taken
+        story.batch, story.taken = self.fresh(story.a), set()
+
+    def switch(self, story: Story) -> None:
+        (story.batch, story.taken), story.aside = story.aside, (story.batch, story.taken)
 
     # what a batch refuses
 

@@ -167,7 +167,7 @@ class _Judge:
         used = self._used()
         self.freed |= {block: (number, -index) for index, block in enumerate(gone.ids) if block not in used}
 
-    def _meanwhile(self, number: int, refused: bool, tokens: Sequence[int]) -> Iterator[tuple[Check, str]]:
+    def _meanwhile(self, number: int, refused: bool, tokens: Sequence[int], gone: bool) -> Iterator[tuple[Check, str]]:
         yield from ()
         if not refused:
             self.abroad = int(self.parts[f"{number} free abroad"])

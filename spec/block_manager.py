@@ -26,7 +26,8 @@ that allocated it. After each step the story gives what can be observed, whateve
 
 Block ids are told in the order in which they were first seen. Steps beside the methods: `overwrite(step)`, the caller puts
 other tokens into the list that it gave to an earlier step; `abroad(method, table, …)`, the second manager is asked to do
-something with a table of the first; `meanwhile(tokens)`, the second manager allocates and computes tokens.
+something with a table of the first; `meanwhile(tokens, gone)`, the second manager allocates and computes tokens, and gives
+them back or not.
 `colliding`: all tokens have one hash, though they differ.
 
 What must hold is judged on the history of observations (`spec/block_histories.py`), so that which block is taken is
@@ -305,6 +306,8 @@ class Story:
         elif step == "meanwhile":
             table = do.allocate(self.abroad, given["tokens"])
             do.mark_computed(self.abroad, table, len(given["tokens"]))
+            if given["gone"]:
+                do.free(self.abroad, table)
         else:
             manager = self.abroad if step == "abroad" else self.manager
             method, table = given.pop("method", step), given.pop("table")

@@ -23,6 +23,7 @@ A call is a story of one pool with any number of caches, named by numbers and ma
     release(cache)             give back all pages; the request is over
     release_again(cache)       the same for a cache that was released, an error or not
     reread(step)               what an earlier `gather` returned, as it is now
+    abroad(key, value)         a cache of another pool, which is made with the first of these, is given L tokens
     overwrite(step)            the caller writes NaN over the key and value that it gave to an earlier step
     table(caches)              context_lens of a batch, and the tokens of each row read by the block table
     reread_table(step)         1 if table and context_lens of an earlier step are what they were
@@ -71,8 +72,9 @@ Cache = SimpleNamespace
 """The model of a cache: its `pages` and its `length` in tokens."""
 
 Story = SimpleNamespace
-"""What a story knows on its way: the arguments `a`, the class of `precision`, the `pool`, the `caches` by number and those that are `over`, the caller's pages `held` with what
-they held, and by number of the step the pages `taken`, the arrays `given` and the results `seen`."""
+"""What a story knows on its way: the arguments `a`, the class of `precision`, the `pool`, the `caches` by number and those
+that are `over`, the story `abroad`, of another pool, the caller's pages `held` with what they held, and by number of the
+step the pages `taken`, the arrays `given` and the results `seen`."""
 
 
 class PagePool(Operation):
@@ -95,8 +97,7 @@ class PagePool(Operation):
 
     def told(self, a: Arguments, precision: Precision) -> dict[str, Answer]:
         """What every step gives, in float64."""
-        story = Story(a=a, precision=precision, pool=self.fresh_pool(a), caches={}, over={}, held={}, number=0)
-        story.taken, story.given, story.seen = {}, {}, {}
+        story = self.fresh_story(a, precision)
         parts: dict[str, Answer] = {}
         for story.number, (method, given) in enumerate(a.steps, 1):
             own = {name: self.argument(x) if isinstance(x, np.ndarray) else x for name, x in given.items()}
@@ -106,6 +107,11 @@ class PagePool(Operation):
                 seen = {"refused": 1}
             parts |= {f"{story.number} {name}": _answer(value) for name, value in seen.items()}
         return parts
+
+    def fresh_story(self, a: Arguments, precision: Precision) -> Story:
+        story = Story(a=a, precision=precision, pool=self.fresh_pool(a), caches={}, over={}, held={}, number=0)
+        story.taken, story.given, story.seen, story.abroad = {}, {}, {}, None
+        return story
 
     def argument(self, x: np.ndarray) -> np.ndarray:
         """An argument as the story uses it: the caller's own array stays out of it."""
@@ -195,6 +201,10 @@ class PagedKVCache(PagePool):
         self.check_append(story, self.cache(story, cache), key, value)
         story.given[story.number] = key, value
         self.extend(story, self.cache(story, cache), key, value)
+
+    def abroad(self, story: Story, key: np.ndarray, value: np.ndarray) -> None:
+        story.abroad = story.abroad or self.fresh_story(story.a, story.precision)
+        self.append(story.abroad, 0, key, value)
 
     def gather(self, story: Story, cache: int) -> dict[str, Any]:
         story.seen[story.number] = self.gathered(story, self.cache(story, cache))

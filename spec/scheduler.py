@@ -37,7 +37,9 @@ A call is a story: `steps` of one scheduler. A request has the number of the ste
 
 Block ids are told in the order in which they were first seen. Steps beside the methods: `step`, schedule and update;
 `fail`, the model computes the step in part, leaves anything in its slots, and raises; `update_wrongly(how)`; `add_again`;
-`cancel_stranger`, a request that was never added; `pass_by`, requests that are added, cancelled and forgotten; `finish`, steps until every request is finished, told as 3.1, 3.2, …
+`cancel_stranger`, a request that was never added; `pass_by`, requests that are added, cancelled and forgotten;
+`meanwhile`, another scheduler with blocks of its own is given a request and takes a step; `finish`, steps until every
+request is finished, told as 3.1, 3.2, …
 
 Left open: whether `schedule` raises or gives an empty step when every request is finished.
 
@@ -98,8 +100,8 @@ class Scheduler(Operation):
     beside: ClassVar[tuple[Beside, ...]] = (Beside("BlockManager", modelled=True),)
 
     def evaluate(self, a: Arguments, precision: Precision) -> Answers:
-        manager = ModelManager(a.num_blocks, a.block_size, a.prefix_caching)
-        told = Story(partial(Offered, self), manager, a).told(a.steps)
+        managers = partial(ModelManager, a.num_blocks, a.block_size, a.prefix_caching)
+        told = Story(partial(Offered, self), managers, a).told(a.steps)
         numbers = {part: f64(value) for part, value in told.items() if not isinstance(value, str)}
         return {part: Answer(value, np.zeros(value.shape)) for part, value in numbers.items()}
 

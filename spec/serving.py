@@ -11,6 +11,7 @@ The oracle and the driver of real subjects share it; it judges nothing.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import Any
 
 from inferspec.spec.block_manager import BlockManager, Ranks, Table
@@ -176,9 +177,11 @@ class Request:
 class Story:
     """A scheduler at work. Requests have the number of the step that added them."""
 
-    def __init__(self, make: Callable[..., Any], manager: Any, a: Arguments) -> None:
-        self.manager = manager
-        self.scheduler = make(manager, a.max_requests, a.max_prefill_tokens)
+    def __init__(self, make: Callable[..., Any], managers: Callable[[], Any], a: Arguments) -> None:
+        self.manager = managers()
+        self.scheduler = make(self.manager, a.max_requests, a.max_prefill_tokens)
+        self.another = partial(Story, make, managers, a)
+        self.beside: Story | None = None
         self.memory, self.together = Memory(a.block_size), a.together
         self.ranks = Ranks(a.num_blocks)
         self.requests: dict[int, Request] = {}
@@ -280,6 +283,13 @@ class Story:
             self.scheduler.add(request)
             self.scheduler.cancel(request)
             del request
+        yield from ()
+
+    def _meanwhile(self, **request: Any) -> Any:
+        """Another scheduler, with blocks of its own, is given a request and takes a step; it has all of these to the end."""
+        self.beside = self.beside or self.another()
+        for _ in (*self.beside._add(number=len(self.beside.requests), **request), *self.beside._step()):
+            pass
         yield from ()
 
     def _update_wrongly(self, how: str) -> Any:

@@ -47,12 +47,13 @@ class HandedCache:
 
 
 class _Story:
-    """The batch. Results are read at once: later ones may not be what they were."""
+    """The batch in use and the one set aside. Results are read at once: later ones may not be what they were."""
 
-    def __init__(self, batch: Any, slots: int, to: Arrays) -> None:
-        self.batch, self.to = batch, to
+    def __init__(self, make: Callable[[], Any], slots: int, to: Arrays) -> None:
+        self.make, self.to = make, to
         self.slots, self.number = slots, 0
-        self.taken: set[int] = set()
+        self.batch, self.taken = make(), set[int]()
+        self.aside: tuple[Any, set[int]] = None, set()
         self.idle: dict[int, list[int]] = {}
         """By the number of the step."""
         self.given: dict[int, tuple[Any, Any]] = {}
@@ -98,6 +99,13 @@ class _Story:
         self.lengths = {slot: length + own.shape[1] for slot, length in self.lengths.items()}
         return {"favoured": followed(self.favourites, favoured(*self._requests(self.number)))}
 
+    def another(self) -> None:
+        self.aside = self.batch, self.taken
+        self.batch, self.taken = self.make(), set()
+
+    def switch(self) -> None:
+        (self.batch, self.taken), self.aside = self.aside, (self.batch, self.taken)
+
     def reread(self, step: int) -> dict[str, Any]:
         # A bool mask is right also where the keys come back in a dtype that is not theirs.
         dtype = self.to.to_numpy(self.given[step][0]).dtype
@@ -142,9 +150,8 @@ class _Story:
 
 def drive(make: Callable[..., Any], given: Mapping[str, Any], to: Arrays) -> dict[str, Any]:
     """make: the subject's class, or a function that makes a batch."""
-    story = _Story(
-        handed(make, max_requests=given["max_requests"], max_len=given["max_len"]), given["max_requests"], to
-    )
+    sizes = {name: given[name] for name in ("max_requests", "max_len")}
+    story = _Story(partial(handed, make, **sizes), given["max_requests"], to)
     seen: dict[str, Any] = {}
     for story.number, (method, arguments) in enumerate(given["steps"], 1):
         # Every step tells its results by name.

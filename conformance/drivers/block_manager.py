@@ -65,9 +65,11 @@ class _Story:
         arguments = [self._list(x) if isinstance(x, tuple) else x for x in given.values()]
         getattr(self.second, method)(self.tables[table], *arguments)
 
-    def meanwhile(self, tokens: tuple[int, ...]) -> None:
+    def meanwhile(self, tokens: tuple[int, ...], gone: bool) -> None:
         table = self.second.allocate([self.kind(token) for token in tokens])
         self.second.mark_computed(table, len(tokens))
+        if gone:
+            self.second.free(table)
 
     def _list(self, tokens: tuple[int, ...]) -> list[int]:
         self.lists[self.number] = given = [self.kind(token) for token in tokens]

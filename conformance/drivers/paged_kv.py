@@ -34,18 +34,20 @@ NAMES = {
 
 
 class _Story:
-    """A pool, its caches by number, those that are over, and the pages that the caller took, with what they held."""
+    """A pool, its caches by number, those that are over, a cache of another pool, and the pages that the caller took, with
+    what they held."""
 
     def __init__(
         self,
-        pool: Any,
+        pools: Callable[[], Any],
         given: Mapping[str, Any],
         to: Arrays,
         make: Any = None,
         table: Any = None,
         attention: Any = None,
     ) -> None:
-        self.pool, self.to, self.make, self.tabled, self.attention = pool, to, make, table, attention
+        self.pools, self.pool, self.foreign = pools, pools(), None
+        self.to, self.make, self.tabled, self.attention = to, make, table, attention
         self.size, self.page_size, self.dtype = given["num_pages"], given["page_size"], given["dtype"]
         self.caches: dict[int, Any] = {}
         self.over: dict[int, Any] = {}
@@ -88,6 +90,10 @@ class _Story:
     def append(self, cache: int, key: Any, value: Any) -> None:
         self.given[self.number] = key, value
         self._cache(cache).append(key, value)
+
+    def abroad(self, key: Any, value: Any) -> None:
+        self.foreign = self.foreign or self.make(self.pools())
+        self.foreign.append(key, value)
 
     def gather(self, cache: int) -> tuple[np.ndarray, ...]:
         keys, values, *_ = parts(self._cache(cache).gather(), "keys", "values")
@@ -238,24 +244,24 @@ def _followed(story: _Story, steps: Sequence[tuple[str, Mapping[str, Any]]]) -> 
 
 def pool(built: Any, given: Mapping[str, Any], to: Arrays) -> dict[str, Any]:
     """built: the subject's pool."""
-    return _followed(_Story(built, given, to), given["steps"])
+    return _followed(_Story(lambda: built, given, to), given["steps"])
 
 
 def caches(make: Callable[[Any], Any], given: Mapping[str, Any], to: Arrays) -> dict[str, Any]:
     """make: the subject's class of caches, or a function that makes one of a pool."""
-    return _followed(_Story(given["PagePool"](given), given, to, make), given["steps"])
+    return _followed(_Story(partial(given["PagePool"], given), given, to, make), given["steps"])
 
 
 def tables(function: Callable[..., Any], given: Mapping[str, Any], to: Arrays) -> dict[str, Any]:
     """function: makes block table and context lengths of caches."""
     make = given["PagedKVCache"](given)
-    return _followed(_Story(given["PagePool"](given), given, to, make, function), given["steps"])
+    return _followed(_Story(partial(given["PagePool"], given), given, to, make, function), given["steps"])
 
 
 def attention(make: Callable[[Any], Any], given: Mapping[str, Any], to: Arrays) -> dict[str, Any]:
     """make: the subject's class of caches, whose tokens its paged attention reads."""
     table = given["block_table"](given) if "block_table" in given else None
-    story = _Story(given["PagePool"](given), given, to, make, table, given["paged_attention"])
+    story = _Story(partial(given["PagePool"], given), given, to, make, table, given["paged_attention"])
     return _followed(story, given["steps"])
 
 

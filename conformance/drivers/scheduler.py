@@ -18,13 +18,13 @@ def drive(make: Any, given: Mapping[str, Any], to: Arrays) -> dict[str, Any]:
     # Caching is the default: a manager that can only do one of both need not have the parameter.
     options = {} if given["prefix_caching"] else taken(managers, prefix_caching=False)
     sizes = {name: given[name] for name in ("num_blocks", "block_size")}
-    manager = handed(partial(managers, **options) if options else managers, **sizes)
+    blocks = partial(handed, partial(managers, **options) if options else managers, **sizes)
 
     def scheduler(block_manager: Any, max_requests: int, max_prefill_tokens: int) -> Any:
         limits = {"max_requests": max_requests, "max_prefill_tokens": max_prefill_tokens}
         return handed(make, block_manager=block_manager, **limits)
 
-    return Story(scheduler, manager, Arguments(**{"together": False, **given})).told(given["steps"])
+    return Story(scheduler, blocks, Arguments(**{"together": False, **given})).told(given["steps"])
 
 
 DRIVERS = {"Scheduler": drive}

@@ -68,6 +68,7 @@ class Script:
         self.steps: list[tuple[str, dict[str, Any]]] = []
         self.views: dict[str, str] = {}
         self.lengths: list[int | None] = [None] * self.slots
+        self.aside: list[int | None] = []
         self.longest = 0
         self.updates: list[int] = []
 
@@ -192,6 +193,15 @@ class Script:
             case _:
                 self.step()
 
+    def another(self) -> None:
+        """A batch beside this one, without requests, goes on."""
+        self.do("another")
+        self.aside, self.lengths = self.lengths, [None] * self.slots
+
+    def switch(self) -> None:
+        self.do("switch")
+        self.aside, self.lengths = self.lengths, self.aside
+
     def fill(self) -> None:
         """One request at least, and as many more as come."""
         for _ in range(self.pick.size(1, min(self.slots, 3))):
@@ -220,9 +230,13 @@ class Script:
 
 def has_idle_updates(steps: Sequence[tuple[str, dict[str, Any]]]) -> bool:
     """Whether there is an update, in a story, while every slot is idle."""
-    taken: set[int] = set()
+    taken, aside = set[int](), set[int]()
     for method, given in steps:
-        if method in ("add", "begin"):
+        if method == "another":
+            taken, aside = set(), taken
+        elif method == "switch":
+            taken, aside = aside, taken
+        elif method in ("add", "begin"):
             taken.add(given["slot"])
         elif method == "remove":
             taken.discard(given["slot"])
@@ -507,6 +521,43 @@ def kept_results(pick: Pick, prompts: Sizes = small) -> Call:
     script.step()
     for number in script.updates[:-1]:
         script.do("reread", step=number)
+    return script.call()
+
+
+@needing(slots=FEW)
+def side_by_side(pick: Pick) -> Call:
+    """Two batches in turns, each with requests of its own."""
+    script = Script(pick)
+    script.fill()
+    script.step()
+    script.another()
+    script.fill()
+    for _ in range(pick.size(1, 4)):
+        script.event()
+        script.switch()
+        script.offsets()
+    script.step()
+    return script.call()
+
+
+@needing(slots=FEW)
+def layers(pick: Pick) -> Call:
+    """Two batches whose requests come, take steps and go alike, as those of a model's layers do; what the one returned is
+    read again when the other has returned as much."""
+    script = Script(pick)
+    script.another()
+    for _ in range(pick.size(1, 3)):
+        slot, length = pick.one_of(*script.idle or [0]), small(pick)
+        for _ in range(2):
+            if script.lengths[slot] is not None:
+                script.remove(slot)
+            script.add(length, slot)
+            script.switch()
+        first = script.step(1)
+        script.switch()
+        script.step(1)
+        script.switch()
+        script.do("reread", step=first)
     return script.call()
 
 

@@ -886,7 +886,7 @@ def foreign_tables(pick: Pick) -> Story:
     script = Script(pick)
     table, line = _hall(script)
     for _ in range(pick.size(0, 2)):
-        script.do("meanwhile", tokens=script.lines[table] if pick.one_of(True, False) else script.line())
+        script.do("meanwhile", tokens=script.lines[table] if pick.one_of(True, False) else script.line(), gone=False)
     bad = script.do("abroad", **_misused(script, table))
     script.going_on(line[: 2 * script.size])
     return script.call(), bad
@@ -933,12 +933,17 @@ def written_over(pick: Pick) -> Call:
 
 @calls
 def side_by_side(pick: Pick) -> Call:
-    """The second manager has tables of the same tokens, computed before the first one's."""
+    """The second manager has tables of the same tokens, computed before the first one's; it gives some of them back while
+    those of the first go on."""
     script = Script(pick, spare=pick.one_of(12, 40))
     line = script.line()
     for _ in range(pick.size(1, 3)):
-        script.do("meanwhile", tokens=script.prompt(line, pick.size(0, 2)))
+        if pick.one_of(True, False):
+            script.do("meanwhile", tokens=script.prompt(line, pick.size(0, 2)), gone=pick.one_of(False, True))
         script.allocate(script.prompt(line, pick.size(1, 4)), pick.one_of(0, None))
+        script.do("meanwhile", tokens=script.prompt(line, pick.size(0, 2)), gone=pick.one_of(True, False))
+        script.append(script.any_table(), script.line(1), pick.one_of(True, False))
+    script.free(script.any_table())
     return script.call()
 
 

@@ -253,6 +253,23 @@ def read_by_pages(pick: Pick) -> Call:
 
 
 @calls
+def beside_others(pick: Pick) -> Call:
+    """A request comes and goes on while a cache of another pool, made meanwhile, takes as many tokens, as that of another
+    layer does."""
+    script = Script(pick)
+    script.former()
+    for _ in range(pick.size(1, 4)):
+        length = min(max(script.size(), 1), script.room(0))
+        if length:
+            script.append(0, length)
+            script.do("abroad", **script.arrays(length, nan=False))
+        script.append(1)
+        script.do("ids")
+        script.look("gather")
+    return script.call()
+
+
+@calls
 def side_by_side(pick: Pick, look: tuple[str, ...] = ("gather",)) -> Call:
     """Three requests share a pool with each other and with the caller."""
     script = Script(pick, pages=(9, 7, 13))

@@ -323,6 +323,18 @@ def abandoned(pick: Pick) -> Call:
     return script.call()
 
 
+@calls
+def side_by_side(pick: Pick) -> Call:
+    """Another scheduler is given the same requests while they are at work, and has them still when all is finished."""
+    script = Script(pick, scarce=pick.one_of(False, True))
+    for _ in range(pick.size(1, 3)):
+        number = script.request()
+        script.work(1)
+        script.do("meanwhile", **script.steps[number - 1][1])
+        script.work(2)
+    return script.end()
+
+
 def _growing(
     pick: Pick, most: int = 4, kind: type[Script] = Script, budgets: tuple[int, ...] = (64, 4, 8, 16)
 ) -> Script:

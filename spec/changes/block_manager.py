@@ -789,6 +789,32 @@ def one_pool_for_all(self: BlockManager, a: Arguments) -> Manager:
     return m
 
 
+def numbered_tables(self: BlockManager, m: Manager, tokens: list[int], hits: list[int], fresh: list[int]) -> Table:
+    """Tables have numbers, and those of the freed ones are known to all managers."""
+    table = BlockManager.table(self, m, tokens, hits, fresh)
+    table.number = m.tables = getattr(m, "tables", 0) + 1
+    _freed_numbers(self).discard(table.number)
+    return table
+
+
+def frees_the_number(self: BlockManager, m: Manager, table: Table) -> None:
+    BlockManager.free(self, m, table)
+    _freed_numbers(self).add(table.number)
+
+
+def number_in_use(self: BlockManager, m: Manager, table: Table) -> None:
+    if table.number in _freed_numbers(self):
+        raise ValueError("a table that was freed")
+
+
+def _freed_numbers(self: BlockManager) -> set[int]:
+    kind = type(self)
+    if "numbers" not in vars(kind):
+        kind.numbers = set()  # type: ignore[attr-defined]
+    numbers: set[int] = kind.numbers  # type: ignore[attr-defined]
+    return numbers
+
+
 # honest ways
 
 

@@ -195,6 +195,13 @@ def of_the_class(self: PagePool, a: Arguments) -> Pool:
     return pool
 
 
+def of_the_newest(self: PagePool, a: Arguments) -> Pool:
+    """The free list is the class's own, and full again when a pool is made."""
+    pages, pool = PagePool.fresh_pool(self, a).free, of_the_class(self, a)
+    pool.free[:] = pages
+    return pool
+
+
 # where tokens lie
 
 

@@ -1179,6 +1179,13 @@ def one_queue_for_all(self: Scheduler, manager: Any, max_requests: int, max_pref
     return s
 
 
+def queue_emptied(self: Scheduler, manager: Any, max_requests: int, max_prefill_tokens: int) -> Serving:
+    """The queue is the class's own, and a new scheduler begins with an empty one."""
+    s = one_queue_for_all(self, manager, max_requests, max_prefill_tokens)
+    s.entries.clear()
+    return s
+
+
 def adds_strangers(self: Scheduler, s: Serving, request: Request) -> None:
     """A request that is not known is added, to be cancelled."""
     if request.state is None:

@@ -855,6 +855,13 @@ FAULTS: tuple[Fault, ...] = (
         {"fresh": changes.of_the_class},
         "PROPERTIES X7",
     ),
+    _fault(
+        "of-the-newest",
+        "buffers and lengths are written to the class when a batch is made: batches that live side by side are the newest",
+        spec.BATCH_33,
+        {"switch": changes.of_the_newest},
+        "PROPERTIES X7",
+    ),
     _fault("any-size", "a batch of no slots is made", spec.BATCH_34, {"guard": changes.nothing}, "PROPERTIES X9"),
     Fault(
         "batch-position-of-first",

@@ -832,6 +832,17 @@ FAULTS: tuple[Fault, ...] = (
         {"fresh": changes.one_pool_for_all},
         "PROPERTIES X7",
     ),
+    _fault(
+        "freed-numbers-for-all",
+        "managers number their tables, and share the numbers of those that were freed",
+        spec.BLK_31,
+        {
+            "table": changes.numbered_tables,
+            "free": changes.frees_the_number,
+            "check_used": changes.number_in_use,
+        },
+        "PROPERTIES X7",
+    ),
     _fault("any-pool", "a pool of nothing is made", spec.BLK_32, {"guard": changes.unchecked}, "PROPERTIES X9"),
 )
 

@@ -932,6 +932,13 @@ FAULTS: tuple[Fault, ...] = (
         TIRED,
     ),
     Fault(
+        "paged-pool-of-the-newest",
+        "all pools share one free list, which is full again when a pool is made",
+        spec.PKV_31,
+        {"fresh_pool": changes.of_the_newest},
+        TIRED,
+    ),
+    Fault(
         "paged-ids-of-16-bits", "page ids are held in 16 bits", spec.PKV_32, changes.ids_of(np.uint16), "PROPERTIES X8"
     ),
     Fault(

@@ -959,6 +959,13 @@ FAULTS: tuple[Fault, ...] = (
         "PROPERTIES X7",
     ),
     _fault(
+        "queue-of-the-newest",
+        "the queue is the class's own, and emptied when a scheduler is made",
+        spec.SCHED_44,
+        {"fresh": changes.queue_emptied},
+        "PROPERTIES X7",
+    ),
+    _fault(
         "no-limits-at-all",
         "a scheduler that may do nothing is made",
         spec.SCHED_45,
