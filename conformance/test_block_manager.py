@@ -10,6 +10,7 @@ from inferspec.conformance.inputs.block_manager import (
     computed_again,
     conversations,
     copied,
+    copied_and_computed_again,
     copies_given_back,
     crowds,
     emptied,
@@ -20,6 +21,7 @@ from inferspec.conformance.inputs.block_manager import (
     freed_tables,
     full_hits,
     growing,
+    grown_by_blocks,
     half_computed,
     hits_among_the_free,
     large_tables,
@@ -27,11 +29,13 @@ from inferspec.conformance.inputs.block_manager import (
     long_evicted,
     long_prompts,
     lookalikes,
+    marked_to_and_fro,
     no_pools,
     nothing_appended,
     other_prefixes,
     overtaken,
     overwritten,
+    passers_by,
     revisits,
     room_among_the_cached,
     seasoned,
@@ -213,6 +217,16 @@ def test_what_is_not_computed_is_not_hit(subject, call):
     keeps(subject, call, Check.SOUND, Check.APART)
 
 
+@requirement(spec.BLK_09, call=grown_by_blocks(), share=0.5)
+def test_what_was_appended_and_not_computed_is_not_hit(subject, call):
+    keeps(subject, call, Check.SOUND, Check.APART)
+
+
+@requirement(spec.BLK_09, call=marked_to_and_fro(), share=0.5)
+def test_what_was_computed_is_hit_as_what_it_is_however_often_it_was_said(subject, call):
+    keeps(subject, call, Check.SOUND, Check.APART)
+
+
 @requirement(spec.BLK_09, call=workloads(prefix_caching=[True]), share=0.5)
 def test_what_is_never_computed_is_not_hit(subject, call):
     keeps(subject, call, Check.SOUND, Check.APART)
@@ -285,6 +299,16 @@ def test_what_was_freed_is_hit_again_and_again(subject, call):
 
 @requirement(spec.BLK_13, call=evicting(), share=0.4)
 def test_what_was_not_taken_is_hit_after_others_were(subject, call):
+    keeps(subject, call, Check.COMPLETE)
+
+
+@requirement(spec.BLK_13, call=copied_and_computed_again(), share=0.3)
+def test_what_was_computed_again_where_what_follows_it_stayed_is_hit(subject, call):
+    keeps(subject, call, Check.COMPLETE)
+
+
+@requirement(spec.BLK_13, call=passers_by(), share=0.3)
+def test_what_was_computed_in_a_table_that_is_gone_is_hit(subject, call):
     keeps(subject, call, Check.COMPLETE)
 
 

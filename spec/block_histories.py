@@ -77,7 +77,7 @@ class _Judge:
         self.ghosts: dict[int, Content] = {}
         self.holders: dict[Content, set[int]] = defaultdict(set)
         """The blocks whose ghost it is."""
-        self.freed: dict[int, tuple[int, int]] = {}
+        self.freed: dict[int, tuple[float, int]] = {}
         """Free block -> when it was freed: the step, and from the table's end."""
         self.unsure: set[Content] = set()
         """What was in two blocks of which one was taken: the cache may know the other, or not."""
@@ -98,7 +98,10 @@ class _Judge:
 
     # steps: each yields what is wrong with it, and notes what it changed
 
-    def _allocate(self, number: int, refused: bool, tokens: Sequence[int]) -> Iterator[tuple[Check, str]]:
+    def _allocate(
+        self, number: int, refused: bool, tokens: Sequence[int], table: int | None = None
+    ) -> Iterator[tuple[Check, str]]:
+        table = number if table is None else table
         free, total = self._free(), blocks_of(len(tokens), self.size)
         sure, live = self._hits(tokens)
         if refused:
@@ -107,7 +110,7 @@ class _Judge:
             return
         if total - live[1] > free:
             yield Check.REFUSES, f"{total - live[1]} blocks are needed and {free} are free"
-        known = self._show(number, number, Known(list(tokens)))
+        known = self._show(number, table, Known(list(tokens)))
         known.cached = known.shown[0]
         hit = min(known.cached // self.size, len(known.ids))
         yield from self._counted(known)
@@ -121,8 +124,8 @@ class _Judge:
                 yield Check.SOUND, f"block_ids[{index}] is hit, and holds {what}"
         if hit < sure:
             yield Check.COMPLETE, f"{hit} blocks are hit where {sure} are cached"
-        yield from self._took(known.ids[hit:], known, number)
-        self.tables[number] = known
+        yield from self._took(known.ids[hit:], known, table)
+        self.tables[table] = known
 
     def _append(self, number: int, refused: bool, table: int, tokens: Sequence[int]) -> Iterator[tuple[Check, str]]:
         known = self.tables.get(table)
@@ -157,7 +160,7 @@ class _Judge:
             for index in range(known.cached // self.size, min(n // self.size, len(known.ids))):
                 self._write(known.ids[index], tuple(known.tokens[: (index + 1) * self.size]))
 
-    def _freeing(self, number: int, refused: bool, table: int) -> Iterator[tuple[Check, str]]:
+    def _freeing(self, number: float, refused: bool, table: int) -> Iterator[tuple[Check, str]]:
         if table not in self.tables:
             return
         if refused:
@@ -166,6 +169,23 @@ class _Judge:
         gone = self.tables.pop(table)
         used = self._used()
         self.freed |= {block: (number, -index) for index, block in enumerate(gone.ids) if block not in used}
+
+    def _pass_by(
+        self, number: int, refused: bool, groups: Sequence[Sequence[Sequence[int]]]
+    ) -> Iterator[tuple[Check, str]]:
+        if refused:
+            yield Check.ADMITS, "tables that come and go are refused"
+            return
+        passed = 0
+        for lines in groups:
+            tables = {-1 - passed - k: line for k, line in enumerate(lines)}
+            passed += len(lines)
+            for table, line in tables.items():
+                yield from self._allocate(number, False, line, table)
+            for table, line in tables.items():
+                yield from self._mark_computed(number, False, table, len(line))
+            for k, table in enumerate(tables):
+                yield from self._freeing(number + (passed + k) / 1000, False, table)
 
     def _meanwhile(self, number: int, refused: bool, tokens: Sequence[int], gone: bool) -> Iterator[tuple[Check, str]]:
         yield from ()
@@ -178,6 +198,7 @@ class _Judge:
         "mark_computed": _mark_computed,
         "free": _freeing,
         "meanwhile": _meanwhile,
+        "pass_by": _pass_by,
     }
 
     # what any step shows

@@ -27,7 +27,8 @@ that allocated it. After each step the story gives what can be observed, whateve
 Block ids are told in the order in which they were first seen. Steps beside the methods: `overwrite(step)`, the caller puts
 other tokens into the list that it gave to an earlier step; `abroad(method, table, …)`, the second manager is asked to do
 something with a table of the first; `meanwhile(tokens, gone)`, the second manager allocates and computes tokens, and gives
-them back or not.
+them back or not; `pass_by(groups)`, the tables of a group, each of a line of
+tokens, are allocated, computed, freed and forgotten, so that those of the next may lie where they lay; told as `table -1`, …
 `colliding`: all tokens have one hash, though they differ.
 
 What must hold is judged on the history of observations (`spec/block_histories.py`), so that which block is taken is
@@ -271,6 +272,7 @@ class Story:
         self.tables: dict[int, Table] = {}
         self.live: list[int] = []
         self.given: dict[int, list[int]] = {}
+        self.passed: dict[str, list[int]] = {}
         self.ranks = Ranks(a.num_blocks)
 
     def do(self, number: int, step: str, given: Any) -> dict[str, Any]:
@@ -288,6 +290,8 @@ class Story:
         seen["free"] = self.operation.num_free(self.manager)
         if step in ("abroad", "meanwhile"):
             seen["free abroad"] = self.operation.num_free(self.abroad)
+        if step == "pass_by":
+            seen |= self.passed
         return seen | {f"table {k}": self._shown(self.tables[k]) for k in self.live}
 
     def _do(self, number: int, step: str, given: dict[str, Any]) -> None:
@@ -303,6 +307,14 @@ class Story:
         elif step == "overwrite":
             if (kept := self.given.pop(given["step"], None)) is not None:
                 kept[:] = [token + 1 for token in kept]
+        elif step == "pass_by":
+            for lines in given["groups"]:
+                tables = [do.allocate(self.manager, list(line)) for line in lines]
+                for table, line in zip(tables, lines, strict=True):
+                    do.mark_computed(self.manager, table, len(line))
+                    self.passed[f"table {-1 - len(self.passed)}"] = self._shown(table)
+                for table in tables:
+                    do.free(self.manager, table)
         elif step == "meanwhile":
             table = do.allocate(self.abroad, given["tokens"])
             do.mark_computed(self.abroad, table, len(given["tokens"]))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -26,6 +26,7 @@ class _Story:
         self.tables: dict[int, Any] = {}
         self.live: list[int] = []
         self.lists: dict[int, list[int]] = {}
+        self.passed: dict[str, list[int]] = {}
         self.number = 0
 
     def do(self, number: int, step: str, given: Mapping[str, Any]) -> dict[str, Any]:
@@ -40,6 +41,8 @@ class _Story:
         seen[f"{number} free"] = _read(self.manager, "num_free")
         if step in ("abroad", "meanwhile"):
             seen[f"{number} free abroad"] = _read(self.second, "num_free")
+        if step == "pass_by":
+            seen |= {f"{number} {name}": shown for name, shown in self.passed.items()}
         return seen | {f"{number} table {k}": self._shown(self.tables[k]) for k in self.live}
 
     def allocate(self, tokens: tuple[int, ...]) -> None:
@@ -56,6 +59,17 @@ class _Story:
         self.manager.free(self.tables[table])
         if table in self.live:
             self.live.remove(table)
+
+    def pass_by(self, groups: Sequence[Sequence[tuple[int, ...]]]) -> None:
+        for lines in groups:
+            # Nothing refers to those of the group before any more.
+            tables = [self.manager.allocate([self.kind(token) for token in tokens]) for tokens in lines]
+            for table, tokens in zip(tables, lines, strict=True):
+                self.manager.mark_computed(table, len(tokens))
+                self.passed[f"table {-1 - len(self.passed)}"] = self._shown(table)
+            for table in tables:
+                self.manager.free(table)
+            del table, tables
 
     def overwrite(self, step: int) -> None:
         tokens = self.lists.pop(step, [])

@@ -46,7 +46,8 @@ class _Story:
         table: Any = None,
         attention: Any = None,
     ) -> None:
-        self.pools, self.pool, self.foreign = pools, pools(), None
+        self.pools, self.pool = pools, pools()
+        self.foreign: Any = None
         self.to, self.make, self.tabled, self.attention = to, make, table, attention
         self.size, self.page_size, self.dtype = given["num_pages"], given["page_size"], given["dtype"]
         self.caches: dict[int, Any] = {}

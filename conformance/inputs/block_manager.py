@@ -595,6 +595,74 @@ def copied(pick: Pick) -> Call:
 
 
 @caching
+def copied_and_computed_again(pick: Pick) -> Call:
+    """Two prompts of a line are computed side by side; the blocks in which both begin are taken, of one and of the other, and
+    what follows them stays. Then the beginning is computed again, and asked for. (What follows it may be out of reach.)"""
+    script = Script(pick)
+    line, size = script.line(), script.size
+    short, more = pick.size(1, 2), pick.size(1, 2)
+    first = script.allocate(line[: short * size], computed=0)
+    second = script.allocate(line[: (short + more) * size], computed=0)
+    script.fill(0, 2 * short + more)
+    for table in (first, second):
+        script.mark(table)
+    script.free(first)
+    others = [script.allocate(script.line(short * size), computed=0)]
+    script.free(second)
+    others.append(script.allocate(script.line(short * size), computed=0))
+    script.free(*others)
+    again = script.allocate(line[: short * size])
+    script.probe(line[: short * size + 1])
+    script.free(again)
+    script.probe(line[: short * size + 1])
+    return script.call()
+
+
+@caching
+def passers_by(pick: Pick) -> Call:
+    """Nothing is left of a group of tables when those of other lines come: an identity is used again then. The lines of the last
+    group are asked for."""
+    script = Script(pick, spare=40)
+    many = max(min(10, script.blocks // 4), 1)
+    groups = [[script.prompt(script.line(), pick.size(1, 3), 1) for _ in range(many)] for _ in range(3)]
+    script.do("pass_by", groups=groups)
+    script.probe(*groups[-1])
+    return script.call()
+
+
+@caching
+def marked_to_and_fro(pick: Pick) -> Call:
+    """Of a prompt more is said to be computed, and less, and more; then lines that double some of it are asked for, and the
+    prompt itself when others have taken some of its blocks."""
+    script = Script(pick)
+    line, size = script.line(), script.size
+    table = script.allocate(line[: 3 * size + 1], computed=0)
+    for least, most in ((size, 3 * size + 1), (0, size), (size, 3 * size + 1)):
+        script.mark(table, pick.size(least, most))
+    script.fill(0, len(line) // size)
+    doubled = [(*line[: (k + 1) * size], *line[k * size : 4 * size]) for k in range(3)]
+    script.probe(*doubled[: pick.size(1, 3)])
+    script.free(table)
+    script.free(script.allocate(script.line(pick.size(1, 3) * size), pick.one_of(0, None)))
+    script.probe(line, *doubled)
+    return script.call()
+
+
+@caching
+def grown_by_blocks(pick: Pick) -> Call:
+    """A table whose blocks are full and computed grows by several blocks at once, that are not computed, or not all."""
+    script = Script(pick)
+    line, size = script.line(), script.size
+    table = script.allocate(line[: pick.size(1, 2) * size + pick.one_of(0, 0, 1)])
+    n = script.lengths[table]
+    script.append(table, line[n:][: pick.size(1, 4) * size + pick.one_of(1, 0, size - 1)], computed=False)
+    script.probe(line)
+    script.mark(table, pick.size(n, script.lengths[table]))
+    script.probe(line)
+    return script.call()
+
+
+@caching
 def abreast(pick: Pick) -> Call:
     """Prompts of a line are computed side by side, each in blocks of its own, and the line is asked for."""
     script = Script(pick)

@@ -789,6 +789,26 @@ def one_pool_for_all(self: BlockManager, a: Arguments) -> Manager:
     return m
 
 
+def publishes_at_once(self: BlockManager, m: Manager, table: Table, tokens: list[int]) -> None:
+    """The first of several whole blocks that are appended to computed ones is hit before it is computed."""
+    before = len(table.tokens)
+    BlockManager.append(self, m, table, tokens)
+    if m.caching and table.computed == before and before % m.size == 0 and len(tokens) > 2 * m.size:
+        self.publish(m, table, before // m.size)
+
+
+def marks_anew(self: BlockManager, m: Manager, table: Table, n: int) -> None:
+    """A table knows what was computed by a chain, and marking less takes the count back and not the chain."""
+    self.check_table(m, table)
+    self.check_computed(table, n)
+    chain = getattr(table, "chain", tuple(table.tokens[: table.cached]))
+    for index in range(table.computed // m.size, n // m.size if m.caching else 0):
+        chain += tuple(table.tokens[index * m.size : (index + 1) * m.size])
+        if chain not in m.cached:
+            m.cached[chain], m.content[table.block_ids[index]] = table.block_ids[index], chain
+    table.chain, table.computed = chain, n
+
+
 def numbered_tables(self: BlockManager, m: Manager, tokens: list[int], hits: list[int], fresh: list[int]) -> Table:
     """Tables have numbers, and those of the freed ones are known to all managers."""
     table = BlockManager.table(self, m, tokens, hits, fresh)

@@ -315,6 +315,20 @@ FAULTS: tuple[Fault, ...] = (
         f"{NANO}/commit/f64d821",
     ),
     _fault(
+        "at-append-of-several",
+        "the first of several whole blocks that are appended to computed ones is hit before it is computed",
+        spec.BLK_09,
+        {"append": changes.publishes_at_once},
+        "PROPERTIES PC5",
+    ),
+    _fault(
+        "marks-anew",
+        "what was computed is known by a chain, and marking less takes the count back and not the chain",
+        spec.BLK_09,
+        {"mark_computed": changes.marks_anew},
+        "PROPERTIES PC3, PC5",
+    ),
+    _fault(
         "first-chunk-for-all",
         "one computed chunk makes the whole prompt visible",
         spec.BLK_09,
