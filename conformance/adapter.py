@@ -355,7 +355,10 @@ def _narrow_to_usual(adapter: Adapter) -> None:
         for target in (adapter.targets.get(op.signature.operation) for op in contract.operations):
             if target:
                 usual = {key: kept for key, kept in _usual(target).items() if key not in declared}
-                target.narrowed = {**usual, **target.narrowed}
+                left = {
+                    key: tuple(x for x in kept if x in usual.get(key, kept)) for key, kept in target.narrowed.items()
+                }
+                target.narrowed = {**usual, **left}
 
 
 def _usual(target: Target) -> dict[str, Any]:

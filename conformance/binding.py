@@ -33,7 +33,7 @@ class Target:
     """One offered operation: what to call, and which of the contract's parameters it takes.
 
     init_names, call_names: contract parameter -> the subject's own name for it, or "" where it is passed by position.
-    narrowed: envelope key -> what is left of it, since the subject takes no such parameter. driver: how to use it,
+    filled: contract parameter -> its default, where the contract has one and the subject insists on it. narrowed: envelope key -> what is left of it, since the subject takes no such parameter. driver: how to use it,
     where that is more than a call; layout: what the adapter's LAYOUT says of the component; beside: how the other
     operations that the driver uses are built.
     """
@@ -44,6 +44,7 @@ class Target:
     plain: bool
     init_names: Mapping[str, str] = field(default_factory=dict)
     call_names: Mapping[str, str] = field(default_factory=dict)
+    filled: Mapping[str, Any] = field(default_factory=dict)
     narrowed: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
     driver: Driver | None = None
     layout: str = ""
@@ -79,16 +80,16 @@ class Target:
     def _placed(self, names: Mapping[str, str], arguments: Mapping[str, Any]) -> list[Any]:
         """What is passed by position, up to the last that is given; what is not given before it has its default."""
         places = [name for name, own in names.items() if own == ""]
-        given = [place for place, name in enumerate(places, 1) if name in arguments]
+        given = [place for place, name in enumerate(places, 1) if name in arguments or name in self.filled]
         defaults = self.operation.signature.parameters
         return [arguments.get(name, defaults[name]) for name in places[: max(given, default=0)]]
 
     def _named(self, names: Mapping[str, str], arguments: Mapping[str, Any]) -> dict[str, Any]:
-        defaults = self.operation.signature.parameters
+        defaults, given = self.operation.signature.parameters, {**self.filled, **arguments}
         return {
-            own: arguments[name]
+            own: given[name]
             for name, own in names.items()
-            if own and name in arguments and not (arguments[name] is None and defaults[name] is None)
+            if own and name in given and (name in self.filled or not (given[name] is None and defaults[name] is None))
         }
 
 
@@ -99,20 +100,24 @@ def bind(operation: type[Operation], function: Callable[..., Any], kind: Arrays,
         return _bind_methods(operation, function, kind)
     if plain:
         order = {**signature.call, **(signature.init or {})}
-        names = _matched(function, order, operation, by_name_alone=operation.implied)
+        names, filled = _matched(function, order, operation, by_name_alone=operation.implied)
         narrowed = {**_narrowed(operation, names, order), **_bound_to(operation, names, function)}
-        return Target(operation, function, kind, True, {}, names, narrowed)
+        return Target(operation, function, kind, True, {}, names, filled, narrowed)
     if signature.init is None:
-        names = _matched(function, signature.call, operation)
+        names, filled = _matched(function, signature.call, operation)
         narrowed = {**_narrowed(operation, names, signature.call), **_bound_to(operation, names, function)}
-        return Target(operation, function, kind, False, {}, names, narrowed)
-    init_names = _matched(function, signature.init, operation)
+        return Target(operation, function, kind, False, {}, names, filled, narrowed)
+    init_names, filled = _matched(function, signature.init, operation)
+    narrowed = dict(_narrowed(operation, init_names, signature.init))
     method = _method(function, operation)
-    call_names = _unread(signature.call) if method is None else _matched(method, signature.call, operation, skip=1)
-    narrowed = {**_narrowed(operation, init_names, signature.init), **_narrowed(operation, call_names, signature.call)}
-    if method is not None:
+    if method is None:
+        call_names = _unread(signature.call)
+    else:
+        call_names, more = _matched(method, signature.call, operation, skip=1)
+        filled |= more
         narrowed |= _bound_to(operation, call_names, method)
-    return Target(operation, function, kind, False, init_names, call_names, narrowed)
+    narrowed |= _narrowed(operation, call_names, signature.call)
+    return Target(operation, function, kind, False, init_names, call_names, filled, narrowed)
 
 
 def _bind_methods(operation: type[Operation], function: Callable[..., Any], kind: Arrays) -> Target:
@@ -121,11 +126,12 @@ def _bind_methods(operation: type[Operation], function: Callable[..., Any], kind
     is_class = inspect.isclass(function)
     if is_class and (missing := [name for name in operation.methods if not _has(function, name)]):
         raise AdapterError(f"{operation.signature.operation}: {function.__name__} has no {', '.join(missing)}")
-    init_names = _matched(function, init, operation) if init is not None else {}
-    narrowed = dict(_lacking(operation, function)) if is_class else {}
-    return Target(
-        operation, function, kind, False, init_names, {}, {**narrowed, **_narrowed(operation, init_names, init or {})}
-    )
+    init_names, filled = _matched(function, init, operation) if init is not None else ({}, {})
+    narrowed = {
+        **(dict(_lacking(operation, function)) if is_class else {}),
+        **_narrowed(operation, init_names, init or {}),
+    }
+    return Target(operation, function, kind, False, init_names, {}, filled, narrowed)
 
 
 def _lacking(operation: type[Operation], cls: Any) -> Iterator[tuple[str, tuple[Any, ...]]]:
@@ -182,17 +188,18 @@ def _matched(
     operation: type[Operation],
     by_name_alone: frozenset[str] = frozenset(),
     skip: int = 0,
-) -> dict[str, str]:
+) -> tuple[dict[str, str], dict[str, Any]]:
     """Match the contract's parameters with the function's own: by name, the rest of the required ones in order.
 
     Parameters that other arguments imply are left out where the function does not take them; those of
     `by_name_alone` also where it takes something of another name. Returns contract name -> own name ("" for by
-    position), in the function's own order.
+    position), in the function's own order, and the defaults of those on which the function insists and the contract
+    does not.
     """
     try:
         own = list(inspect.signature(function).parameters.values())[skip:]
     except (ValueError, TypeError):
-        return _unread({name: default for name, default in parameters.items() if name not in by_name_alone})
+        return _unread({name: d for name, d in parameters.items() if name not in by_name_alone}), {}
     takes = {p.kind for p in own}
     own = [p for p in own if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
     found = {name: p for p in own for name in parameters if p.name in (name, *SYNONYMS.get(name, ()))}
@@ -228,7 +235,9 @@ def _matched(
         )
         where = operation.signature.operation
         raise AdapterError(f"{where}{inspect.signature(function)} {problem}; the contract is {_spelt(operation)}")
-    return names
+    insisted = {name for name, p in found.items() if p.default is p.empty and name not in operation.required_narrows}
+    defaults = {**parameters, **operation.insisted}
+    return names, {name: defaults[name] for name in insisted if parameters[name] is not REQUIRED}
 
 
 def _spelt(operation: type[Operation]) -> str:
@@ -253,9 +262,10 @@ def _bound_to(
     operation: type[Operation], names: Mapping[str, str], function: Callable[..., Any]
 ) -> dict[str, tuple[Any, ...]]:
     """What a signature that insists on a parameter cannot be asked for."""
-    if not operation.required_narrows:
+    try:
+        own = inspect.signature(function).parameters
+    except (ValueError, TypeError):
         return {}
-    own = inspect.signature(function).parameters
     insisted = [
         name for name in operation.required_narrows if (p := own.get(names.get(name, ""))) and p.default is p.empty
     ]

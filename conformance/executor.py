@@ -16,6 +16,9 @@ from inferspec.conformance.calls import Observation
 from inferspec.spec.contract import STORY
 from inferspec.spec.numerics import is_float
 
+LONGEST = 2000
+"""Characters of an error's text that are told."""
+
 
 class Executor:
     """Calls the targets of an adapter. Objects that calls share live until `reset`."""
@@ -60,7 +63,7 @@ class Executor:
             answer = target.invoke(built, given)
             returned = _named(answer, target, to)
             # Words among the parts are for the reader of a failure: why a step of a story was refused.
-            message = "; ".join(f"step {part.split()[0]}: {returned.pop(part)}" for part in _words(returned))
+            message = _cut("; ".join(f"step {part.split()[0]}: {returned.pop(part)}" for part in _words(returned)))
             told = {part: _told(value, to) for part, value in returned.items()}
             if not told and not (target.operation.parts == STORY and isinstance(answer, Mapping) and not answer):
                 message = "None" if answer is None else f"{type(answer).__module__}.{type(answer).__qualname__}"
@@ -174,9 +177,14 @@ def _told(value: Any, to: Arrays) -> np.ndarray:
 def _said(error: BaseException) -> str:
     """The text of an error; some errors of subjects raise another when they are asked for it."""
     try:
-        return str(error)
+        return _cut(str(error))
     except Exception as another:
         return f"(no message: its text raises {type(another).__name__})"
+
+
+def _cut(text: str) -> str:
+    """Compilers, and arrays that are shown, have much to say."""
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]} … ({len(text) - LONGEST} characters more)"
 
 
 def _frame(error: BaseException) -> str:

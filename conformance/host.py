@@ -11,9 +11,10 @@ from __future__ import annotations
 import gc
 import os
 import sys
+import traceback
 from dataclasses import fields
 from multiprocessing.connection import Connection
-from typing import Any
+from typing import Any, NoReturn
 
 from inferspec.conformance.adapter import Adapter, load
 from inferspec.conformance.allocator import keep_freed_memory
@@ -137,5 +138,20 @@ def matmul_error(adapter: Adapter) -> float:
     return float((np.abs(f64(product) - f64(x) @ f64(y)) / (np.abs(f64(x)) @ np.abs(f64(y)))).max())
 
 
+def main(connection: str, asked: str, answered: str) -> NoReturn:
+    """Serve, and end the process with all its threads: one of the subject's may run on for ever."""
+    code: object = 0
+    try:
+        serve(Connection(int(connection)), Arena(int(asked)), Arena(int(answered)))
+    except SystemExit as left:
+        code = left.code or 0
+    except BaseException:
+        traceback.print_exc()
+        code = 1
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code if isinstance(code, int) else 1)
+
+
 if __name__ == "__main__":
-    serve(Connection(int(sys.argv[1])), *(Arena(int(file)) for file in sys.argv[2:]))
+    main(*sys.argv[1:])

@@ -172,12 +172,15 @@ def _open(config: pytest.Config) -> Session:
     let_woken_threads_wait()
     # Before there is a subject that could write there.
     config.stash[_files] = files()
+    spec = _option(config, "--impl")
+    if spec is not None and not spec.strip():
+        raise pytest.UsageError("--impl is empty; it takes a module, a file, an object in one, or a registered name")
     try:
         if handed := getattr(config, "workerinput", {}).get(PROPERTY):
             session = Session.joined(handed)
         else:
             session = Session.opened(
-                spec=_option(config, "--impl") or "impl",
+                spec=spec or "impl",
                 replacements=dict(_part(text) for text in _option(config, "--with")),
                 profile=_option(config, "--profile"),
                 seed=_option(config, "--draw-seed"),

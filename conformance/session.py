@@ -76,6 +76,16 @@ class Session:
         if layout and layout not in LAYOUTS:
             raise ValueError(f"--layout {layout}: it takes {', '.join(LAYOUTS)}")
         subject = HostedSubject(spec, replacements, limit, metal=metal, layout=layout)
+        try:
+            return cls._of(subject, spec, profile, seed, limit, replacements)
+        except BaseException:
+            subject.close()
+            raise
+
+    @classmethod
+    def _of(
+        cls, subject: HostedSubject, spec: str, profile: str, seed: int, limit: float, replacements: Mapping[str, str]
+    ) -> Session:
         description = subject.description
         waivers = read_waivers(description.waivers) if description.waivers else {}
         smoke = _smoke(subject, description)

@@ -21,6 +21,7 @@ from inferspec.conformance.inputs.attention import (
     multi_head_calls,
     one_over_many,
     one_past_a_tile,
+    padded,
     prompts,
     ragged_tiles,
     routed_attention,
@@ -211,6 +212,18 @@ def test_causal_rows_before_the_first_key_are_zeros(subject, call):
 def test_rows_that_see_no_key_leave_the_others_alone(subject, call):
     emptied = _with_empty_rows(call)
     subject.agrees(emptied, where=seeing(emptied))
+
+
+@requirement(
+    spec.ATTN_08,
+    call=attention_calls(masks=ENCODINGS, shapes=padded, amplitude=(1.0,), leading_dims=[(), (2,)], ratios=[1, 2]),
+    hidden=among((0.5, 0.9)),
+    share=0.3,
+)
+def test_tiles_of_hidden_keys_at_the_beginning_change_nothing(subject, call, hidden):
+    keys = call.arguments["key"].shape[-2]
+    visible = np.arange(keys) >= int(hidden * keys)
+    subject.agrees(call.having(mask=encoded(visible[None, :], call.features["masks"], call.features["dtypes"])))
 
 
 @requirement(spec.ATTN_08, call=attention_calls(masks=ENCODINGS))

@@ -13,6 +13,7 @@ from inferspec.conformance.inputs.attention import (
     masks_in_a_row,
     one_over_many,
     one_past_a_tile,
+    padded,
     ragged_tiles,
     rows_past_16_bits,
     seeing,
@@ -528,6 +529,18 @@ def test_the_largest_logit_may_come_in_any_tile_under_a_mask(subject, call):
 @requirement(spec.FLASH_21, call=hidden_tiles(masks=ENCODINGS, leading_dims=FEW_ROWS), share=0.6)
 def test_whole_tiles_of_hidden_keys_change_nothing(subject, call):
     subject.agrees(call)
+
+
+@requirement(
+    spec.FLASH_21,
+    call=flash_calls(masks=ENCODINGS, shapes=padded, amplitude=(1.0,), leading_dims=[(), (2,)], ratios=[1, 2]),
+    hidden=among((0.5, 0.9)),
+    share=0.3,
+)
+def test_tiles_of_hidden_keys_at_the_beginning_change_nothing(subject, call, hidden):
+    keys = call.arguments["key"].shape[-2]
+    visible = np.arange(keys) >= int(hidden * keys)
+    subject.agrees(call.having(mask=encoded(visible[None, :], call.features["masks"], call.features["dtypes"])))
 
 
 @requirement(

@@ -39,6 +39,7 @@ class ScaledDotProductAttention(Operation):
 
     signature = Signature.parse("scaled_dot_product_attention(query, key, value, scale=None, mask=None)")
     narrows: ClassVar = {"scale": ("scales", ("default",)), "mask": ("masks", ("none",))}
+    required_narrows: ClassVar = {"scale": ("scales", ("given",))}
 
     def guard(self, a: Arguments) -> None:
         self.guard_leading(a)

@@ -154,6 +154,8 @@ class Operation:
     """parameter -> (envelope key, what is left of it) when a subject's signature does not take the parameter."""
     required_narrows: ClassVar[Mapping[str, tuple[str, tuple[Any, ...]]]] = {}
     """parameter -> (envelope key, what is left of it) when a subject cannot be called without the parameter."""
+    insisted: ClassVar[Mapping[str, Any]] = {}
+    """parameter -> what such a subject is given where the contract would leave it out; by default what the contract has there."""
     parts: ClassVar[tuple[str, ...]] = ()
     """Names of the arrays that a call returns together, in order; none where it returns one array."""
     methods: ClassVar[tuple[str, ...]] = ()

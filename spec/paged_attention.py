@@ -30,6 +30,7 @@ class PagedAttention(Operation):
         "paged_attention(query, key_pages, value_pages, block_table, context_lens, page_size, scale=None, mask='causal')"
     )
     narrows: ClassVar = {"scale": ("scales", ("default",)), "mask": ("masks", ("causal",))}
+    required_narrows: ClassVar = {"scale": ("scales", ("given",))}
     core = FlashAttention()
 
     def guard(self, a: Arguments) -> None:

@@ -122,6 +122,9 @@ def _parser() -> argparse.ArgumentParser:
 def _certify(options: argparse.Namespace) -> int:
     import pytest
 
+    if options.rest and not options.rest[0].startswith("-"):
+        console.print(f"{options.rest[0]}: a subject is named by --impl {options.rest[0]}", style="red", markup=False)
+        return 2
     return int(pytest.main(["--pyargs", "inferspec.conformance", "--impl", options.impl, *options.rest]))
 
 

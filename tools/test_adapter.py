@@ -401,6 +401,35 @@ def test_parameters_are_matched_by_name_and_the_other_required_ones_in_order(fol
 
 
 @pytest.mark.parametrize(
+    ("text", "operation", "given", "told"),
+    [
+        ("def rms_norm(x, weight, eps): return x + eps", "RMSNorm", {"weight": ONES[0]}, 1 + 1e-5),
+        ("def linear(x, weight, bias): return x if bias is None else 0", "linear", {"weight": ONES}, 1),
+        ("def linear(x, weight, bias, /): return x if bias is None else 0", "linear", {"weight": ONES}, 1),
+        ("def softmax(x, axis): return x + axis", "softmax", {}, 0),
+        ("def rope(x, offset, base): return x + offset + base", "RoPE", {}, 10001),
+        (
+            "class RoPE:\n    def __init__(s, dims, positions, base, traditional): s.base = base\n"
+            "    def __call__(s, x, offset): return x + s.base + offset",
+            "RoPE",
+            {"dims": 4, "max_positions": 9},
+            10001,
+        ),
+    ],
+)
+def test_a_parameter_on_which_a_function_insists_is_given_the_contracts_default(folder, text, operation, given, told):
+    module(folder, text)
+    assert called(load("mine"), operation, x=ONES, **given).max() == np.float32(told)
+
+
+def test_a_scale_on_which_a_function_insists_narrows_the_envelope(folder):
+    module(folder, "def scaled_dot_product_attention(query, key, value, scale, mask): return query * scale")
+    target = load("mine").targets["scaled_dot_product_attention"]
+    assert target.narrowed == {"scales": ("given",)}
+    assert target.filled == {"mask": None}
+
+
+@pytest.mark.parametrize(
     "text",
     [
         "def rms_norm(x, weight, eps=1e-5): return x * weight + eps",
@@ -452,6 +481,24 @@ def test_a_constructor_may_take_its_parameters_by_position_alone(folder):
     )
     told = {"x": ONES, "dims": 4, "max_positions": 9, "traditional": True}
     assert called(load("mine"), "RoPE", **told).max() == 4000 + 10000 + 1 + 1
+
+
+def test_a_generator_may_insist_on_all_its_options(folder):
+    module(
+        folder,
+        """
+        from inferspec.impl import generation
+        ARRAYS = "mlx"
+        def generate(model, tokens, *, max_tokens, eos, sampler, cache):
+            return generation.generate(model, tokens, max_tokens=max_tokens, eos=eos, sampler=sampler, cache=cache)
+        """,
+    )
+    session = opened("mine")
+    try:
+        test = next(test for test in all_tests() if test.requirement.id == "GEN-01")
+        assert session.run(test).state == "passed"
+    finally:
+        session.close()
 
 
 def test_functions_and_classes_may_take_their_parameters_by_name_alone(folder):

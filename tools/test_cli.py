@@ -133,3 +133,8 @@ def test_what_cannot_be_used_is_told_before_the_work(arguments, says, tmp_path, 
 def test_faults_of_an_unknown_component_is_bad_usage(capsys):
     assert main(["faults", "--only", "ropes"]) == 2
     assert "the components are linear, attention" in " ".join(capsys.readouterr().out.split())
+
+
+def test_certify_says_how_a_subject_is_named(capsys):
+    assert main(["certify", "./mine.py", "-n", "0"]) == 2
+    assert "./mine.py: a subject is named by --impl ./mine.py" in capsys.readouterr().out

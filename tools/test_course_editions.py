@@ -293,7 +293,7 @@ def simple_generate_with_kv_cache(model, tokenizer, prompt, max_tokens=3):
 """
 UNBATCHED = """
 def simple_generate(model, tokenizer, prompt, sampler):
-    tokens, detokenizer = tokenizer.encode(prompt), tokenizer._detokenizer
+    tokens, detokenizer = tokenizer._tokenizer.encode(prompt), tokenizer._detokenizer
     detokenizer.reset()
     while (token := sampler(model(tokens)[-1]).item()) not in tokenizer._eos_token_ids:
         tokens.append(token)

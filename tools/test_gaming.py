@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 
@@ -295,6 +296,30 @@ def test_an_operation_that_hung_is_waited_for_less_long(tmp_path):
     for limit in ("2", "0.5", "0.5"):
         with pytest.raises(SubjectDied, match=f"no answer within {limit} s"):
             subject.call(plain_call("RoPE"))
+
+
+def test_an_error_of_many_words_is_told_by_its_beginning(tmp_path):
+    seen = called(tmp_path, 'def rope(x): raise ValueError("x" * 300_000)\n')
+    assert seen.message.startswith("x" * 2000 + " … (298000 characters more) (at ")
+
+
+def test_nothing_is_left_running_of_a_subject_that_is_refused(tmp_path):
+    """A thread of its own that runs on would keep its process."""
+    lingering = tmp_path / "pid"
+    (tmp_path / "mine.py").write_text(
+        f"""\
+import os, threading, time
+open({str(lingering)!r}, "w").write(str(os.getpid()))
+threading.Thread(target=lambda: time.sleep(60)).start()
+def rope(x, offset, one, two): ...
+def silu(): ...
+""",
+        encoding="utf-8",
+    )
+    with pytest.raises(AdapterError):
+        Session.opened(str(tmp_path / "mine.py"), {}, "quick", 0, limit=20.0)
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(lingering.read_text()), 0)
 
 
 @pytest.mark.parametrize("told", [5, {"spec": "x", "more": 1}, {"name": 5}])

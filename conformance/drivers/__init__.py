@@ -42,6 +42,17 @@ def taken(make: Callable[..., Any], **options: Any) -> dict[str, Any]:
     return {name: value for name, value in options.items() if takes(make, name)}
 
 
+def insisted(function: Callable[..., Any], **defaults: Any) -> dict[str, Any]:
+    """The contract's defaults of options on which a function insists."""
+    try:
+        own = inspect.signature(function).parameters
+    except (ValueError, TypeError):
+        return {}
+    return {
+        name: value for name, value in defaults.items() if name in own and own[name].default is inspect.Parameter.empty
+    }
+
+
 def handed(function: Callable[..., Any], /, **arguments: Any) -> Any:
     """Call it with the contract's arguments in their order: by position, and by name what it takes by name alone."""
     try:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from inferspec.conformance.arrays import Arrays
-from inferspec.conformance.drivers import handed
+from inferspec.conformance.drivers import handed, insisted
 from inferspec.conformance.drivers.toys import Model
 from inferspec.spec.contract import Arguments, Operation
 from inferspec.spec.generation import Generate, StreamingDetokenizer, listen, requests_of
@@ -26,7 +26,9 @@ def generate(subject: Any, given: Mapping[str, Any], to: Arrays) -> dict[str, An
     )
 
     def start(request: Request) -> Iterable[Any]:
-        more: dict[str, Any] = {"eos": request.eos} if request.eos else {}
+        more = insisted(subject, eos=(), sampler=None, cache=True)
+        if request.eos:
+            more["eos"] = request.eos
         if request.sampler is not None:
             more["sampler"] = _sampler(request.sampler, a.sampler["form"], to)
         if not request.cache:

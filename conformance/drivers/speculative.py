@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from inferspec.conformance.arrays import Arrays
-from inferspec.conformance.drivers import handed
+from inferspec.conformance.drivers import handed, insisted
 from inferspec.conformance.drivers.toys import Model
 from inferspec.spec.duet import Request
 from inferspec.spec.speculative import SpeculativeGenerate, consumed, players_of
@@ -42,7 +42,8 @@ def speculative_generate(subject: Any, given: Mapping[str, Any], to: Arrays) -> 
             "top_p": request.top_p if request.top_p != 1 else None,
             "uniforms": request.uniforms,
         }
-        more = {name: value for name, value in more.items() if value is not None}
+        usual = insisted(subject, eos=(), temperature=0.0, top_k=None, top_p=1.0, uniforms=None)
+        more = {**usual, **{name: value for name, value in more.items() if value is not None}}
         limits = {"max_tokens": request.max_tokens, "num_draft_tokens": request.num_draft_tokens}
         asked = {"target": models[0], "draft": models[1], "tokens": request.tokens}
         return handed(partial(subject, **limits, **more), **asked)

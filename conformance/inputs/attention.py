@@ -21,7 +21,7 @@ HIDING = ("bool", "-inf", "lowest")
 
 _ones = np.ones((2, 2, 4), np.float32)
 EXAMPLES = {
-    SDPA: Call(SDPA, {"query": _ones, "key": _ones, "value": _ones}),
+    SDPA: Call(SDPA, {"query": _ones, "key": _ones, "value": _ones, "scale": _ones.shape[-1] ** -0.5}),
     "causal_mask": Call("causal_mask", {"L": 2, "S": 3, "dtype": "float32"}),
     "MultiHeadAttention": Call(
         "MultiHeadAttention",
@@ -30,6 +30,11 @@ EXAMPLES = {
         | dict.fromkeys(("query", "key", "value"), np.ones((1, 2, 4), np.float32)),
     ),
 }
+
+
+def padded(pick: Pick) -> tuple[int, int]:
+    """A few queries over as many keys as several tiles or splits have."""
+    return pick.one_of(1, 3, 8), pick.upto("keys", 65, 150, 300, 1100)
 
 
 def lengths(pick: Pick, relation: str = "any", longest: int = 9) -> tuple[int, int]:

@@ -28,7 +28,7 @@ WALKS = ("rising", "falling", "peak", "valley", "late", "steps")
 """How the logits of a row go along the keys."""
 
 _ones = np.ones((2, 2, 32), np.float32)
-EXAMPLES = {FLASH: Call(FLASH, {"query": _ones, "key": _ones, "value": _ones})}
+EXAMPLES = {FLASH: Call(FLASH, {"query": _ones, "key": _ones, "value": _ones, "scale": _ones.shape[-1] ** -0.5})}
 
 PRODUCTS = 1_500_000
 """Products query · key that an example makes at most (an emulated GPU makes some 60 million a second)."""

@@ -33,6 +33,7 @@ EXAMPLES = {
             "block_table": np.array([[1, 0]], np.int32),
             "context_lens": np.array([5], np.int32),
             "page_size": 4,
+            "scale": _ones.shape[-1] ** -0.5,
         },
     )
 }

@@ -32,8 +32,8 @@ class _Tokenizer:
         self.eos_token_id = eos[0] if eos else 2**31 - 1
         self.handed = 0
         self.eos_token_ids = self._eos_token_ids = set(eos)
-        # Two names of mlx-lm's wrapper that are its own, and that students have used.
-        self.detokenizer = self._detokenizer = self
+        # Names of mlx-lm's wrapper that are its own, and that students and the course's batches have used.
+        self.detokenizer = self._detokenizer = self._tokenizer = self
 
     def encode(self, prompt: str, add_special_tokens: bool = True) -> list[int]:
         return list(self._prompt)
