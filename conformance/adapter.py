@@ -355,10 +355,9 @@ def _narrow_to_usual(adapter: Adapter) -> None:
         for target in (adapter.targets.get(op.signature.operation) for op in contract.operations):
             if target:
                 usual = {key: kept for key, kept in _usual(target).items() if key not in declared}
-                left = {
-                    key: tuple(x for x in kept if x in usual.get(key, kept)) for key, kept in target.narrowed.items()
-                }
-                target.narrowed = {**usual, **left}
+                both = usual.keys() & target.narrowed.keys()
+                left = {key: tuple(x for x in target.narrowed[key] if x in usual[key]) for key in both}
+                target.narrowed = {**usual, **target.narrowed, **left}
 
 
 def _usual(target: Target) -> dict[str, Any]:
