@@ -34,6 +34,7 @@ from inferspec.conformance.inputs.attention import (
     tokens_and_prompts,
     towering,
     with_nan,
+    without_beginning,
 )
 from inferspec.conformance.properties import claimed, depends_on_arguments_alone, keeps_arguments, refuses, returns
 from inferspec.conformance.strategies import MOSTLY_SLICES, among, in_views, seeds
@@ -221,9 +222,7 @@ def test_rows_that_see_no_key_leave_the_others_alone(subject, call):
     share=0.3,
 )
 def test_tiles_of_hidden_keys_at_the_beginning_change_nothing(subject, call, hidden):
-    keys = call.arguments["key"].shape[-2]
-    visible = np.arange(keys) >= int(hidden * keys)
-    subject.agrees(call.having(mask=encoded(visible[None, :], call.features["masks"], call.features["dtypes"])))
+    subject.agrees(without_beginning(call, hidden))
 
 
 @requirement(spec.ATTN_08, call=attention_calls(masks=ENCODINGS))

@@ -23,6 +23,7 @@ from inferspec.conformance.inputs.attention import (
     tokens_and_prompts,
     towering,
     with_nan,
+    without_beginning,
 )
 from inferspec.conformance.inputs.flash_attention import (
     ENCODINGS,
@@ -538,9 +539,7 @@ def test_whole_tiles_of_hidden_keys_change_nothing(subject, call):
     share=0.3,
 )
 def test_tiles_of_hidden_keys_at_the_beginning_change_nothing(subject, call, hidden):
-    keys = call.arguments["key"].shape[-2]
-    visible = np.arange(keys) >= int(hidden * keys)
-    subject.agrees(call.having(mask=encoded(visible[None, :], call.features["masks"], call.features["dtypes"])))
+    subject.agrees(without_beginning(call, hidden))
 
 
 @requirement(

@@ -37,6 +37,13 @@ def padded(pick: Pick) -> tuple[int, int]:
     return pick.one_of(1, 3, 8), pick.upto("keys", 65, 150, 300, 1100)
 
 
+def without_beginning(call: Call, part: float) -> Call:
+    """The call with a mask, in the encoding that it has, that hides the first keys: that part of them."""
+    keys = call.arguments["key"].shape[-2]
+    visible = np.arange(keys) >= int(part * keys)
+    return call.having(mask=encoded(visible[None, :], call.features["masks"], call.features["dtypes"]))
+
+
 def lengths(pick: Pick, relation: str = "any", longest: int = 9) -> tuple[int, int]:
     """L and S: related as asked ("L=1", "L<S", "L=S", "L>S"), or any of these."""
     if relation == "any":
