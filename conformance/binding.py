@@ -33,9 +33,10 @@ class Target:
     """One offered operation: what to call, and which of the contract's parameters it takes.
 
     init_names, call_names: contract parameter -> the subject's own name for it, or "" where it is passed by position.
-    filled: contract parameter -> its default, where the contract has one and the subject insists on it. narrowed: envelope key -> what is left of it, since the subject takes no such parameter. driver: how to use it,
-    where that is more than a call; layout: what the adapter's LAYOUT says of the component; beside: how the other
-    operations that the driver uses are built.
+    filled: contract parameter -> its default, where the contract has one and the subject insists on it. narrowed:
+    envelope key -> what is left of it, since the subject takes no such parameter. driver: how to use it, where that is
+    more than a call; layout: what the adapter's LAYOUT says of the component; beside: how the other operations that the
+    driver uses are built.
     """
 
     operation: type[Operation]

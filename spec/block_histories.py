@@ -185,6 +185,7 @@ class _Judge:
             for table, line in tables.items():
                 yield from self._mark_computed(number, False, table, len(line))
             for k, table in enumerate(tables):
+                # Within a step too, what was freed first is known to be.
                 yield from self._freeing(number + (passed + k) / 1000, False, table)
 
     def _meanwhile(self, number: int, refused: bool, tokens: Sequence[int], gone: bool) -> Iterator[tuple[Check, str]]:

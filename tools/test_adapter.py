@@ -357,6 +357,10 @@ def test_the_line_is_all_that_pytest_prints_and_the_exit_code_is_four(certify):
     assert run.complaint() == "ERROR: ./mine.py: importing it failed with ValueError: two lines"
 
 
+def test_a_subject_of_no_name_is_not_the_kit_s_own(certify):
+    assert certify({}, "--impl", "").complaint().startswith("ERROR: --impl is empty; it takes a module")
+
+
 def test_a_module_that_does_not_import_costs_only_its_component(certify):
     files = {"pkg/__init__.py": "", "pkg/rope.py": ROPE, "pkg/rms_norm.py": "import nowhere"}
     run = certify(files, "--impl", "./pkg", "-k", "no_offset_is_offset_zero or divided_by_their_root or product_of")

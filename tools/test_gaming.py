@@ -311,13 +311,13 @@ def test_nothing_is_left_running_of_a_subject_that_is_refused(tmp_path):
 import os, threading, time
 open({str(lingering)!r}, "w").write(str(os.getpid()))
 threading.Thread(target=lambda: time.sleep(60)).start()
-def rope(x, offset, one, two): ...
-def silu(): ...
+def silu(x): return "no array"
 """,
         encoding="utf-8",
     )
-    with pytest.raises(AdapterError):
+    with pytest.raises(AdapterError) as refused:
         Session.opened(str(tmp_path / "mine.py"), {}, "quick", 0, limit=20.0)
+    assert "silu returned a builtins.str" in str(refused.value)
     with pytest.raises(ProcessLookupError):
         os.kill(int(lingering.read_text()), 0)
 
