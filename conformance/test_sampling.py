@@ -38,6 +38,7 @@ from inferspec.conformance.inputs.sampling import (
     lone,
     many_rows,
     near,
+    one_and_many,
     ordinary,
     partly_hidden,
     ranked,
@@ -73,6 +74,14 @@ SEEDED: dict[str, Any] = {
     "draws": DRAWS,
     "leading_dims": ONE_AXIS,
 }
+NEAR: dict[str, Any] = {
+    "values": near,
+    "dtypes": ["float32"],
+    "temperatures": ["other"],
+    "kinds": ("other",),
+    "generators": ["given"],
+}
+"""Samplers for which it matters how small the temperature is."""
 NO_LIMIT = among([None, 0, "V", "V + 1", 10**6, 2**30])
 BAD_TOP_P = among([0, 0.0, -0.1, 1.0001, 2, float("nan"), float("inf")])
 
@@ -686,6 +695,26 @@ def test_any_temperature_above_0_will_do(subject, call, heat):
 
 @requirement(
     spec.SAMP_28,
+    call=sampler_calls(**NEAR, top_k=[True], top_p=[False]),
+    heat=among([1e-4, 1e-5, 1e-3, 1e-30]),
+    share=0.5,
+)
+def test_any_temperature_above_0_will_do_for_what_top_k_leaves(subject, call, heat):
+    chooses(subject, call.having(temperature=heat))
+
+
+@requirement(
+    spec.SAMP_28,
+    call=sampler_calls(**NEAR, top_k=[False], top_p=[True]),
+    heat=among([1e-4, 1e-5, 1e-3, 1e-30]),
+    share=0.5,
+)
+def test_any_temperature_above_0_will_do_for_what_top_p_leaves(subject, call, heat):
+    fitting(subject, call.having(temperature=heat), spec.ORDERS)
+
+
+@requirement(
+    spec.SAMP_28,
     call=sampler_calls(filtered=False, values=tied, temperatures=["other"], kinds=("other",), generators=["given"]),
     heat=among([1e-6, 1e-2, 1e-10, 1e-3, 1e-5]),
     share=0.5,
@@ -696,9 +725,7 @@ def test_equal_logits_have_equal_shares_at_the_smallest_temperatures(subject, ca
 
 @requirement(
     spec.SAMP_28,
-    call=sampler_calls(
-        filtered=False, values=near, dtypes=["float32"], temperatures=["other"], kinds=("other",), generators=["given"]
-    ),
+    call=sampler_calls(filtered=False, **NEAR),
     heat=among([1e-4, 1e6, 1e-3, 1e30]),
     share=0.3,
 )
@@ -723,7 +750,7 @@ def test_draws_from_a_large_vocabulary_reach_every_id(subject, call):
 @requirement(
     spec.SAMP_29,
     call=beside_borders(generators=["given"], uniform_dtypes=["float32"], leading_dims=ONE_AXIS),
-    share=0.15,
+    share=0.3,
 )
 def test_numbers_beside_the_border_of_two_ids_give_the_right_one(subject, call):
     chooses(subject, call)
@@ -887,6 +914,23 @@ def test_ids_come_as_often_as_their_probabilities_say(subject):
 
 
 @requirement(spec.SAMP_40)
+def test_ids_that_top_p_leaves_come_as_often_as_their_shares_say(subject):
+    for call in fixed(subject, many_rows(generators=["own"], top_p=[True], draws=DRAWS, leading_dims=ONE_AXIS), 3):
+        ids, chances = _drawn(subject, call)
+        as_expected(call, ids, chances, "ids")
+
+
+@requirement(spec.SAMP_40)
+def test_an_id_as_likely_as_a_thousand_others_together_comes_half_the_time(subject):
+    for call in fixed(subject, one_and_many(generators=["own"], leading_dims=ONE_AXIS), 2):
+        ids, chances = _drawn(subject, call)
+        one = int(np.argmax(chances))
+        as_expected(
+            call, (ids != one).astype(int), np.array([chances[one], 1 - chances[one]]), "likely id and the rest"
+        )
+
+
+@requirement(spec.SAMP_40)
 def test_ids_of_a_seed_come_as_often_as_their_probabilities_say(subject):
     for call in fixed(subject, many_rows(generators=["own"], **SEEDED), 1):
         ids, chances = _drawn(subject, call.having(seed=7))
@@ -932,17 +976,34 @@ def test_the_ids_of_the_next_call_do_not_depend_on_the_last(subject):
     for call in fixed(subject, many_rows(**OWN, draws=DRAWS, leading_dims=ONE_AXIS), 3):
         first, chances = _drawn(subject, call.kept(0))
         second, _ = _drawn(subject, call.kept(0))
-        as_expected(call, first * len(chances) + second, _pairs(chances), "pairs of a row's ids in two calls")
+        for later in (0, 1, 4):
+            ids = first[later:] * len(chances) + second[: len(second) - later]
+            as_expected(
+                call, ids, _pairs(chances), f"pairs of a row's id and that of {later} rows before in the next call"
+            )
 
 
-OTHER_SEEDS = ((7, 8), (0, 1), (7, 7 + 2**16), (2**30, 2**30 + 1))
-"""A seed and another: 0 is one like any other, and some are the same in 16 bits, or as a float32."""
+@requirement(spec.SAMP_24)
+def test_each_likely_id_that_the_filters_leave_is_drawn_by_a_generator_of_its_own(subject):
+    for call in fixed(subject, many_rows(**{**OWN, "top_p": [True]}, leading_dims=ONE_AXIS, rows=(2000,)), 3):
+        ids, chances = _drawn(subject, call)
+        due = (1 - chances) ** len(ids) * len(chances) < ALARM
+        if missing := np.setdiff1d(np.flatnonzero(due), ids).tolist():
+            share = chances[missing[0]]
+            raise Nonconformance(f"in {len(ids)} rows id {missing[0]}, of probability {share:.3g}, does not come", call)
+
+
+OTHER_SEEDS = ((7, 8), (0, 1), (7, 7 + 2**16), (2**30, 2**30 + 1), (7, 7 + 2**32))
+"""A seed and another: 0 is one like any other, and some are the same in 16 bits, as a float32, or in 32 bits."""
 
 
 @requirement(spec.SAMP_44)
 def test_a_seed_repeats_its_ids_and_another_gives_others(subject):
     for call in fixed(subject, many_rows(**OWN, seeded=[True], leading_dims=ONE_AXIS, rows=(2000,)), 3):
         for seed, another in OTHER_SEEDS:
+            # A seed of more than 32 bits may be refused, but not cut.
+            if another >= 2**32 and subject.observe(call.having(seed=another)).raised:
+                continue
             first, again, other = (f64(chooses(subject, call.having(seed=s))) for s in (seed, seed, another))
             if (first != again).any():
                 raise Nonconformance("the same seed gives other ids", call.having(seed=seed))
@@ -962,7 +1023,7 @@ def test_rows_of_a_seed_do_not_all_get_one_number(subject):
 
 def repeats_nothing(subject, call, ids):
     """The rows of a call do not begin again after the size of a block of them."""
-    for rows in (128, 256, 512, 1024, 4096):
+    for rows in (128, 256, 512, 1024, 4096, 8192):
         first, second = ids[:rows], ids[rows : 2 * rows]
         if len(second) == len(first) and (first == second).all() and _same_by_chance(subject, call) ** rows < ALARM:
             raise Nonconformance(f"{rows} rows get the ids of the {rows} before", call)

@@ -481,6 +481,17 @@ def many_rows(pick: Pick, sizes: tuple[int, ...] = (12, 8, 20), rows: tuple[int,
 
 
 @calls
+def one_and_many(pick: Pick) -> Call:
+    """One id with about half of the probability, thousands alike with the rest: the largest noise of many decides."""
+    dtype, size = pick("dtypes"), pick.upto("vocabulary", 4097, 2049)
+    pick.features |= {"generators": "own", "temperatures": "one"}
+    row = np.zeros(size)
+    # In steps that every dtype holds.
+    row[pick.random.integers(size)] = round(math.log(max(size - 1, 1)) * 8) / 8
+    return pick.call(SAMPLER, temperature=1.0, logits=tiled(round_to(row, dtype), (2000,)))
+
+
+@calls
 def rare_ids(pick: Pick) -> Call:
     """Two likely ids among ids of probability 1e-7 and less, filtered ones and hidden ones."""
     dtype = pick("dtypes")

@@ -544,8 +544,29 @@ def seeded_blocks(self: Sampler, a: Arguments, rows: int) -> np.ndarray:
     return np.resize(self.generator(a).random(min(rows, 256)), rows) if seeded else Sampler.uniforms(self, a, rows)
 
 
-def blocks_of_rows(self: Sampler, a: Arguments, rows: int) -> np.ndarray:
-    return np.resize(self.generator(a).random(min(rows, 4096)), rows)
+def blocks_of(size: int) -> Change:
+    """Each block of so many rows gets the numbers of the first."""
+    return own(lambda self, a, rows: np.resize(self.generator(a).random(min(rows, size)), rows))
+
+
+class Slide:
+    """A stream of numbers that goes on by one with each call, however many numbers the call takes."""
+
+    def __init__(self) -> None:
+        self.numbers, self.used = np.random.default_rng(0).random(2**18), 0
+
+    def random(self, rows: int) -> np.ndarray:
+        self.used += 1
+        return np.take(self.numbers, range(self.used, self.used + rows), mode="wrap")
+
+
+def sliding(self: Sampler, a: Arguments, rows: int) -> np.ndarray:
+    if a.seed is not None:
+        return Sampler.uniforms(self, a, rows)
+    # On the class: a subject builds a new object for each call.
+    if "slide" not in vars(type(self)):
+        type(self).slide = Slide()  # type: ignore[attr-defined]
+    return type(self).slide.random(rows)  # type: ignore[attr-defined]
 
 
 def seeded_at_one(self: Sampler, z: np.ndarray, a: Arguments) -> np.ndarray:
@@ -716,6 +737,30 @@ def floored_probabilities(self: Sampler, weights: np.ndarray, uniform: np.ndarra
 
 def own_tempered(factor: float) -> Change:
     return {"tempered": lambda self, z, a: z / a.temperature / (factor if a.uniform is None else 1.0)}
+
+
+def without_crossing(self: Sampler, x: np.ndarray, order: np.ndarray, kept: Mask, a: Arguments) -> Mask:
+    """cumsum <= p, but for the first: the id that reaches p is lost, where the numbers are the sampler's own."""
+    left = Sampler.top_p(self, x, order, kept, a)
+    if a.uniform is not None or a.top_p == 1:
+        return left
+    weights = self.weights(x, kept)
+    reached = self.before(weights, order, a) + weights / weights.sum(-1, keepdims=True) >= a.top_p
+    return left & (~reached | (np.arange(x.shape[-1]) == order[:, :1]))
+
+
+def noise_cut(self: Sampler, weights: np.ndarray, uniform: np.ndarray, a: Arguments) -> np.ndarray:
+    """Gumbel noise of uniform numbers up to 0.999: none is above 6.9."""
+    if a.uniform is not None:
+        return Sampler.ids(self, weights, uniform, a)
+    with np.errstate(divide="ignore"):
+        noise = -np.log(-np.log(self.generator(a).random(weights.shape) * 0.999))
+        return np.argmax(np.log(weights) + noise, axis=-1)
+
+
+def floor_where_filtered(self: Sampler, z: np.ndarray, a: Arguments) -> np.ndarray:
+    """The path with a filter keeps the temperature from 0 by a hundredth."""
+    return z / (max(a.temperature, 0.01) if a.top_k or a.top_p < 1 else a.temperature)
 
 
 def next_in_own(self: Sampler, weights: np.ndarray, uniform: np.ndarray, a: Arguments) -> np.ndarray:
