@@ -1112,13 +1112,6 @@ _OWN = (
         "https://github.com/numpy/numpy/pull/4676 (of 32 bits)",
     ),
     Fault(
-        "own-seed-of-32-bits",
-        "of a seed the bits above the 32 lowest are lost",
-        spec.SAMP_44,
-        changes.seed_as(lambda seed: seed & 0xFFFFFFFF),
-        "https://github.com/numpy/numpy/pull/4676",
-    ),
-    Fault(
         "own-seed-0-sticks",
         "every number that follows the seed 0 is 0",
         spec.SAMP_42,
