@@ -23,6 +23,7 @@ from inferspec.conformance.drivers import driver_of, takes
 from inferspec.conformance.envelope import meet
 from inferspec.conformance.integrity import is_closed
 from inferspec.conformance.layouts import lay_out
+from inferspec.conformance.nearest import meant
 from inferspec.spec import COMPONENTS, contracts
 from inferspec.spec.contract import Beside, Contract, Operation
 
@@ -80,11 +81,11 @@ def load(
 
 def _adapter(spec: str, kind_of_arrays: str) -> Adapter:
     thing, module = _find(spec)
-    reason = getattr(thing, "UNAVAILABLE", "")
-    if isinstance(reason, str) and reason:
+    if reason := _words(thing, "UNAVAILABLE", "why it cannot run here, in a text, or an empty one"):
         raise AdapterError(f"{spec} cannot run here: {reason}")
     origin = str(getattr(module, "__file__", "") or module.__name__)
     kind = _kind(thing, module, kind_of_arrays)
+    _words(thing, "KERNEL_PATH", "what ran its kernels, in a few words, such as cpu avx512")
     targets, broken = _offers(thing, kind)
     return Adapter(
         spec=spec,
@@ -146,6 +147,14 @@ def _laid(spec: str, kind_of_arrays: str, layout: str) -> Adapter:
     return adapter
 
 
+def _words(thing: Any, name: str, takes: str) -> str:
+    """A text that an adapter may declare, "" where it does not; takes: what it is for, for who declares something else."""
+    value = getattr(thing, name, "")
+    if value is not None and not isinstance(value, str):
+        raise AdapterError(f"{name} is {value!r}; it takes {takes}")
+    return value or ""
+
+
 def _declared(thing: Any, name: str) -> dict[str, Any]:
     value = getattr(thing, name, {})
     if not isinstance(value, Mapping):
@@ -183,9 +192,23 @@ def _import(name: str, spec: str) -> ModuleType:
             known = ", ".join(registered())
             raise AdapterError(
                 f"{spec}: no module {name!r} can be imported from here; give a dotted module, a path such as"
-                f" ./kernels.py, or one of: {known}"
+                f" ./kernels.py, or one of: {known}{meant(name, registered())}"
             ) from error
+        if isinstance(error, ImportError) and "attempted relative import" in str(error):
+            raise AdapterError(f"{spec}: {error}; {_as_module(path.resolve())}") from error
         raise AdapterError(f"{spec}: importing it failed with {type(error).__name__}: {error}") from error
+
+
+def _as_module(path: Path) -> str:
+    """How to name a file that imports relatively, which needs its package."""
+    package = path.parent
+    while (package.parent / "__init__.py").exists():
+        package = package.parent
+    name = ".".join(path.with_suffix("").relative_to(package.parent).parts)
+    return (
+        f"a file by itself has no package: name it as a module, --impl {name} in the folder {package.parent},"
+        f" or have it import `from {path.parent.name}.x` or, from beside it, `from x`"
+    )
 
 
 def _import_path(path: Path, spec: str) -> ModuleType:
@@ -219,7 +242,7 @@ def _name_of(thing: Any, spec: str) -> str:
 
 
 def _waiver_file(thing: Any, origin: str) -> str:
-    name = getattr(thing, "WAIVERS", "")
+    name = _words(thing, "WAIVERS", "the name of a file beside the adapter, such as waivers.toml")
     return str(Path(origin).parent / name) if name else ""
 
 
@@ -299,7 +322,9 @@ def _replace(adapter: Adapter, part: str, spec: str) -> None:
         if part in (contract.component, op.signature.name, op.signature.operation)
     ]
     if not operations:
-        raise AdapterError(f"--with {part}={spec}: {part!r} is no component or name of the contract")
+        raise AdapterError(
+            f"--with {part}={spec}: {part!r} is no component or name of the contract{meant(part, _parts())}"
+        )
     thing, module = _find(spec)
     kind = _kind(thing, module)
     offered, broken = _offers(thing, kind)
@@ -322,6 +347,12 @@ def _replace(adapter: Adapter, part: str, spec: str) -> None:
     for component in {contract.component for contract, _ in operations}:
         _redeclare(adapter, component, _declared(thing, "ENVELOPE"), _declared(thing, "PRECISION"), part == component)
         adapter.layout[component] = _declared(thing, "LAYOUT").get(component, "")
+
+
+def _parts() -> list[str]:
+    """What a replacement may be for: components, names and operations."""
+    named = [op.signature for contract in contracts() for op in contract.operations]
+    return [*COMPONENTS, *(one.name for one in named), *(one.operation for one in named)]
 
 
 def _standing_in(thing: Any, operations: list[type[Operation]], kind: Arrays) -> dict[str, Target]:
@@ -424,7 +455,7 @@ def _check_declarations(adapter: Adapter) -> None:
     by_name: dict[str, Contract] = {contract.component: contract for contract in contracts()}
     for component, declared in adapter.envelope.items():
         if component not in by_name:
-            raise AdapterError(f"ENVELOPE names {component!r}; the components are {', '.join(by_name)}")
+            raise AdapterError(f"ENVELOPE names {component!r}; {_components(component)}")
         if not isinstance(declared, Mapping):
             raise AdapterError(
                 f"ENVELOPE[{component!r}] is {declared!r}; it takes a dict with any of {', '.join(by_name[component].envelope)}"
@@ -435,15 +466,28 @@ def _check_declarations(adapter: Adapter) -> None:
                 raise AdapterError(f"ENVELOPE[{component!r}] has {key!r}; it takes {', '.join(full)}")
             _check_envelope_value(component, key, values, full[key])
     for component, layout in adapter.layout.items():
-        layouts = by_name[component].layouts if component in by_name else ()
-        if layout not in layouts:
-            known = {name: contract.layouts[1:] for name, contract in by_name.items() if contract.layouts[1:]}
-            raise AdapterError(f"LAYOUT[{component!r}] is {layout!r}; it takes {known}")
+        _check_layout(component, layout, {name: contract.layouts for name, contract in by_name.items()})
     for component, precision in adapter.precision.items():
         if component not in by_name:
-            raise AdapterError(f"PRECISION names {component!r}; the components are {', '.join(by_name)}")
+            raise AdapterError(f"PRECISION names {component!r}; {_components(component)}")
         if precision not in ("float32", "native"):
             raise AdapterError(f"PRECISION[{component!r}] is {precision!r}; it takes 'float32' or 'native'")
+
+
+def _components(name: object) -> str:
+    return f"the components are {', '.join(COMPONENTS)}{meant(str(name), COMPONENTS)}"
+
+
+def _check_layout(component: str, layout: Any, layouts: Mapping[str, tuple[str, ...]]) -> None:
+    known = layouts.get(component, ())
+    if layout in known:
+        return
+    if len(known) < 2:
+        several = ", ".join(name for name, orders in layouts.items() if len(orders) > 1)
+        raise AdapterError(
+            f"LAYOUT names {component!r}; it takes a component with more than one order of axes: {several}"
+        )
+    raise AdapterError(f"LAYOUT[{component!r}] is {layout!r}; it takes {' or '.join(map(repr, known[1:]))}")
 
 
 def _check_envelope_value(component: str, key: str, values: Any, full: tuple[Any, ...] | int) -> None:

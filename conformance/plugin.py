@@ -133,8 +133,10 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def _check_certificate(path: str | None) -> None:
     """A certificate that cannot be written is said before the run and not after it."""
-    if not path:
+    if path is None:
         return
+    if not path.strip():
+        raise pytest.UsageError("--certificate is empty; it takes a file")
     file = Path(path)
     nearest = next(parent for parent in file.absolute().parents if parent.exists())
     if file.is_dir():

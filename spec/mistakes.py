@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from inferspec.spec.contract import Arguments, Change, Fault, Operation, Requirement
-from inferspec.spec.numerics import f64, is_float, largest, numpy_dtype, round_to
+from inferspec.spec.numerics import f64, is_float, round_to
 
 Respond = Callable[[Operation, Arguments], Any]
 
@@ -363,11 +363,6 @@ def bfloat16_through_float16(argument: str) -> Change:
             return round_to(f64(round_to(f64(value), "float16")), "bfloat16")
 
     return _replacing(argument, replaced)
-
-
-def saturates(result: np.ndarray, dtype: str) -> np.ndarray:
-    """Return the values with those past the dtype's range replaced by its largest number."""
-    return np.clip(result, -largest(dtype), largest(dtype)).astype(numpy_dtype(dtype))
 
 
 def clears_in_steps(argument: str) -> Change:

@@ -3,7 +3,22 @@
 from __future__ import annotations
 
 import argparse
+import math
+import os
+from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import Any
+
+from inferspec.conformance.nearest import meant
+from inferspec.spec import COMPONENTS
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser that the options know, as `parser`: an error is told with the usage of the command that was given."""
+
+    def __init__(self, *arguments: Any, **settings: Any) -> None:
+        super().__init__(*arguments, **settings)
+        self.set_defaults(parser=self)
 
 
 def processes(text: str) -> int:
@@ -13,11 +28,52 @@ def processes(text: str) -> int:
     return int(text)
 
 
+def whole(least: int) -> Callable[[str], int]:
+    """A whole number of `least` or more."""
+
+    def kind(text: str) -> int:
+        try:
+            value = int(text)
+        except ValueError:
+            raise argparse.ArgumentTypeError(f"{text!r} is no whole number") from None
+        if value < least:
+            raise argparse.ArgumentTypeError(f"it is {value}; it takes {least} or more")
+        return value
+
+    return kind
+
+
+def number(takes: str, fits: Callable[[float], bool]) -> Callable[[str], float]:
+    """A finite number that fits; takes: which ones do, in words."""
+
+    def kind(text: str) -> float:
+        try:
+            value = float(text)
+        except ValueError:
+            raise argparse.ArgumentTypeError(f"{text!r} is no number") from None
+        if not (math.isfinite(value) and fits(value)):
+            raise argparse.ArgumentTypeError(f"it is {text}; it takes {takes}")
+        return value
+
+    return kind
+
+
+seconds = number("seconds, more than 0", lambda x: x > 0)
+temperature = number("a number from 0 on", lambda x: x >= 0)
+share = number("a number above 0 and up to 1", lambda x: 0 < x <= 1)
+
+
 def written(text: str) -> Path:
     """A file to write."""
     path = Path(text)
-    if not text or path.is_dir() or not path.absolute().parent.is_dir():
-        raise argparse.ArgumentTypeError(f"{text!r} cannot be written: it takes a file in a folder that is there")
+    if not text:
+        raise argparse.ArgumentTypeError("it is empty; it takes a file")
+    if path.is_dir():
+        raise argparse.ArgumentTypeError(f"{text} cannot be written: it is a folder; it takes a file")
+    if not path.absolute().parent.is_dir():
+        raise argparse.ArgumentTypeError(f"{text} cannot be written: there is no folder {path.parent}")
+    if not os.access(path if path.exists() else path.absolute().parent, os.W_OK):
+        raise argparse.ArgumentTypeError(f"{text} cannot be written: you may not write there")
     return path
 
 
@@ -29,3 +85,11 @@ def page_or_folder(text: str) -> Path:
     if not text or not nearest.is_dir() or (path.suffix == ".html" and path.is_dir()):
         raise argparse.ArgumentTypeError(f"{text!r} cannot be written: it takes a folder, or a file that ends in .html")
     return path
+
+
+def no_component(option: str, names: Iterable[str]) -> str:
+    """What to say of the first of these names that is no component's; "" when all are."""
+    unknown = [name for name in names if name not in COMPONENTS]
+    if not unknown:
+        return ""
+    return f"{option} {unknown[0]}: the components are {', '.join(COMPONENTS)}{meant(unknown[0], COMPONENTS)}"

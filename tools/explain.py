@@ -6,13 +6,12 @@ All of it is read from the contracts, the fault dictionary and the suites: nothi
 from __future__ import annotations
 
 import argparse
-import difflib
 import functools
 import importlib
 import inspect
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,6 +21,7 @@ from rich.padding import Padding
 from rich.text import Text
 
 from inferspec.conformance.drivers import driver_of
+from inferspec.conformance.nearest import nearest
 from inferspec.spec import COMPONENTS, contracts
 from inferspec.spec import contract as contract_of
 from inferspec.spec.contract import REQUIRED, Contract, Fault, Operation, Requirement, Variant
@@ -36,7 +36,9 @@ def add_parser(commands: Any) -> None:
     """Add the command to the parser of the command line."""
     parser = commands.add_parser("explain", help="a requirement, why it matters, and how it is judged; or a component")
     parser.add_argument(
-        "what", metavar="REQUIREMENT|COMPONENT", help="ROPE-04, say, or rope; or a fault of a diagnosis"
+        "what",
+        metavar="REQUIREMENT|COMPONENT|NAME",
+        help="ROPE-04, say, or rope; a name of the contract, such as softmax; or a fault of a diagnosis",
     )
     parser.add_argument(
         "--xray", action="store_true", help="a component's arithmetic on a small example, step by step, with its shapes"
@@ -52,13 +54,13 @@ def command(options: argparse.Namespace) -> int:
         if options.xray:
             return _refuse(page, f"--xray takes a component: {found[0].component} is that of {found[1].id}")
         requirement(page, *found)
-    elif name.lower() in COMPONENTS:
+    elif part := _part(name):
         if options.xray:
             from inferspec.tools import xray
 
-            xray.show(page, contract_of(name.lower()))
+            xray.show(page, *part)
         else:
-            component(page, contract_of(name.lower()))
+            component(page, *part)
     else:
         return _refuse(page, unknown(name))
     return 0
@@ -68,14 +70,14 @@ def unknown(name: str) -> str:
     """What to say of a name that is neither a requirement's nor a component's, with those that are nearest to it."""
     ids = {r.id: r for contract in contracts() for r in contract.requirements}
     faults = {fault.name: fault for contract in contracts() for fault in contract.faults}
-    near = difflib.get_close_matches(name.lower(), COMPONENTS, n=3)
-    near += difflib.get_close_matches(name.upper(), ids, n=3, cutoff=0.5)
-    near += difflib.get_close_matches(name.lower(), faults, n=3, cutoff=0.8)
+    near = nearest(name, [*COMPONENTS, *_operations()])
+    near += nearest(name, ids, cutoff=0.5 if "-" in name else 0.8)
+    near += nearest(name, faults, cutoff=0.8)
     if not near:
         return f"there is no requirement or component {name!r}; the components are {', '.join(COMPONENTS)}"
     texts = {**{id: one.text for id, one in ids.items()}, **{fault: one.text for fault, one in faults.items()}}
-    nearest = [f"  {one}  {texts.get(one, '')}".rstrip() for one in near]
-    return "\n".join([f"there is no requirement or component {name!r}; the nearest are", *nearest])
+    listed = [f"  {one}  {texts.get(one, '')}".rstrip() for one in near]
+    return "\n".join([f"there is no requirement or component {name!r}; the nearest are", *listed])
 
 
 @dataclass
@@ -114,21 +116,25 @@ def requirement(page: Page, contract: Contract, about: Requirement) -> None:
     _variants(page, contract, about)
 
 
-def component(page: Page, contract: Contract) -> None:
-    """What a component promises, in short."""
+def component(page: Page, contract: Contract, operations: Sequence[type[Operation]]) -> None:
+    """What a component promises, in short; of its operations these."""
     module = sys.modules[contract.operations[0].__module__]
     page.console.print(Text(f"{contract.component}  {contract.title}", "bold"))
     page.paragraph(inspect.cleandoc(module.__doc__ or ""))
-    for operation in contract.operations:
+    for operation in operations:
         name = operation.signature.operation
         page.heading(spelling(operation), place(operation))
         for one in (one for one in contract.requirements if one.name == name):
             level = "" if one.level == "MUST" else f" ({one.level})"
             page.paragraph(f"{one.id}{level}  {one.text}")
-    counts = f"{len(contract.requirements)} requirements, {len(contract.faults)} faults, {len(contract.variants)} honest variants"
-    page.heading(counts)
-    page.line(f"inferspec explain {contract.requirements[0].id}")
-    page.line(f"inferspec explain --xray {contract.component}")
+    names = {operation.signature.operation for operation in operations}
+    own = [one for one in contract.requirements if one.name in names]
+    faults = [one for one in contract.faults if one.kills.name in names]
+    variants = [one for one in contract.variants if one.operation in names]
+    page.heading(f"{len(own)} requirements, {len(faults)} faults, {len(variants)} honest variants")
+    page.line(f"inferspec explain {own[0].id}")
+    whole = len(operations) == len(contract.operations)
+    page.line(f"inferspec explain --xray {contract.component if whole else operations[0].signature.operation}")
 
 
 def _place(thing: Any) -> str:
@@ -187,6 +193,32 @@ def budget_of(operation: type[Operation]) -> tuple[str, str]:
     if "udget" in prose(operation):
         return prose(operation), place(operation)
     return "0: nothing is computed, so the answer has to be this one, bit for bit.", place(operation.evaluate)
+
+
+def _part(name: str) -> tuple[Contract, Sequence[type[Operation]]] | None:
+    """The component of that name with all its operations, or the one that a name of the contract is in, with those that
+    have it: softmax is of the component linear."""
+    if name.lower() in COMPONENTS:
+        contract = contract_of(name.lower())
+        return contract, contract.operations
+    known = {one.lower(): one for one in _operations()}
+    if name.lower() not in known:
+        return None
+    for contract in contracts():
+        if found := [one for one in contract.operations if known[name.lower()] in _names(one)]:
+            return contract, found
+    return None
+
+
+def _operations() -> list[str]:
+    """All names of the contract."""
+    return [name for contract in contracts() for operation in contract.operations for name in _names(operation)]
+
+
+def _names(operation: type[Operation]) -> list[str]:
+    """An operation's names: that of its requirements, that of an adapter, and that of a plain function."""
+    signature = operation.signature
+    return list(dict.fromkeys(name for name in (signature.operation, signature.name, operation.plain) if name))
 
 
 def _requirement(name: str) -> tuple[Contract, Requirement] | None:

@@ -21,6 +21,7 @@ from inferspec.spec import contract as contract_of
 from inferspec.spec import contracts
 from inferspec.spec.contract import Contract, Operation
 from inferspec.tools.processes import pool
+from inferspec.tools.told import told
 
 _STEP = re.compile(r"^ *\d+\. ", re.MULTILINE)
 """How a step of a story begins in print."""
@@ -278,7 +279,7 @@ def read(path: Path) -> Matrix:
         acceptances = [Acceptance(**one) for one in found["acceptances"]]
         result = Matrix(kills, acceptances, found["bare"], found["untested"], found["profile"])
     except (KeyError, TypeError, ValueError) as error:
-        raise ValueError(f"{path} is not what `inferspec faults --json` writes: {error!r}") from error
+        raise ValueError(f"{path} is not what `inferspec faults --json` writes: {told(error)}") from error
     known = {(f.name, f.kills.id) for c in contracts() for f in c.faults} | {
         (v.name, "") for c in contracts() for v in c.variants
     }

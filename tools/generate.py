@@ -14,6 +14,9 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from rich.console import Console
 
+from inferspec.conformance.nearest import meant
+from inferspec.tools import arguments
+
 if TYPE_CHECKING:
     from inferspec.impl.metrics import RequestTimer
     from inferspec.tools.narrate import Narrator
@@ -36,12 +39,16 @@ def add_parser(commands: Any) -> None:
     parser.add_argument("--system", metavar="TEXT", help="the system message of the chat")
     parser.add_argument("--raw", action="store_true", help="go on with the prompt as it is, without the chat template")
     parser.add_argument(
-        "--max-tokens", type=int, default=128, metavar="N", help="at most so many tokens (default: 128)"
+        "--max-tokens", type=arguments.whole(0), default=128, metavar="N", help="at most so many tokens (default: 128)"
     )
-    parser.add_argument("--temperature", type=float, default=0.0, metavar="T", help="0: the likeliest token (default)")
-    parser.add_argument("--top-k", type=int, metavar="K", help="sample from the K likeliest tokens")
-    parser.add_argument("--top-p", type=float, default=1.0, metavar="P", help="sample from the likeliest of mass P")
-    parser.add_argument("--seed", type=int, metavar="N", help="makes sampling repeatable")
+    parser.add_argument(
+        "--temperature", type=arguments.temperature, default=0.0, metavar="T", help="0: the likeliest token (default)"
+    )
+    parser.add_argument("--top-k", type=arguments.whole(-1), metavar="K", help="sample from the K likeliest tokens")
+    parser.add_argument(
+        "--top-p", type=arguments.share, default=1.0, metavar="P", help="sample from the likeliest of mass P"
+    )
+    parser.add_argument("--seed", type=arguments.whole(0), metavar="N", help="makes sampling repeatable")
     parser.add_argument("--no-cache", action="store_true", help="compute everything anew for each token")
     parser.add_argument("--revision", metavar="SHA", help="the commit of a hub id")
     parser.add_argument("--narrate", action="store_true", help="tell what happens: tokens, passes, cache, candidates")
@@ -93,6 +100,8 @@ def located(model: str, revision: str | None = None) -> Path:
         return weights_of(ALIASES[model])
     try:
         return loading.located(model, revision)
+    except FileNotFoundError as error:
+        raise FileNotFoundError(f"{error}{meant(model, ALIASES)}") from error
     except (ValueError, OSError, ImportError):
         raise
     except Exception as error:  # those of the hub's client, which are not OSErrors
@@ -128,6 +137,8 @@ def _answer(
 
     tokenizer, config = loaded.tokenizer, loaded.model.config
     prompt = prompt_ids(tokenizer, options.prompt, options.system, options.raw)
+    if not prompt:
+        raise ValueError("--prompt is empty; it takes at least a token to go on from")
     if len(prompt) + options.max_tokens > config.max_positions:
         raise ValueError(
             f"a prompt of {len(prompt)} tokens and --max-tokens {options.max_tokens} are more than the "

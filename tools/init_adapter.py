@@ -9,11 +9,13 @@ from __future__ import annotations
 import argparse
 import importlib
 import inspect
+import keyword
 import pprint
 import re
 import sys
 import textwrap
 from collections.abc import Callable, Iterator, Sequence
+from importlib.machinery import PathFinder
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -23,6 +25,7 @@ from rich.console import Console
 from inferspec.spec import COMPONENTS
 from inferspec.spec import contract as contract_of
 from inferspec.spec.contract import REQUIRED, Contract, Operation
+from inferspec.tools.arguments import no_component
 from inferspec.tools.explain import ROOT, bare, prose
 
 HEAD = '''"""{name}: what `inferspec` certifies of it.
@@ -94,17 +97,26 @@ def command(options: argparse.Namespace) -> int:
 
 def write(file: Path, components: Sequence[str] = ()) -> None:
     """Write an adapter; Refused when the file is there, or no module can have its name."""
-    if unknown := [name for name in components if name not in COMPONENTS]:
-        raise Refused(f"--component {unknown[0]}: the components are {', '.join(COMPONENTS)}")
-    if file.suffix != ".py" or not file.stem.isidentifier():
+    if problem := no_component("--component", components):
+        raise Refused(problem)
+    if file.suffix != ".py" or not file.stem.isidentifier() or keyword.iskeyword(file.stem):
         raise Refused(f"{file} is no name of a Python module; my_adapter.py is one")
-    if file.stem in sys.stdlib_module_names:
-        raise Refused(f"{file}: {file.stem!r} is also a module of Python itself; take another name")
+    if (taken := _taken(file)) and not file.exists():
+        raise Refused(f"{file}: {file.stem!r} is also {taken}, which would not be found any more; take another name")
     try:
         with file.open("x", encoding="utf-8") as out:
             out.write(adapter(file, components or COMPONENTS))
     except FileExistsError:
         raise Refused(f"{file} is there already; it stays as it is") from None
+
+
+def _taken(file: Path) -> str:
+    """Whose name the module has already: Python's, or that of something installed; "" where it is nobody's."""
+    if file.stem in sys.stdlib_module_names:
+        return "a module of Python itself"
+    beside = {Path.cwd(), file.absolute().parent}
+    installed = PathFinder.find_spec(file.stem, [one for one in sys.path if Path(one).absolute() not in beside])
+    return f"an installed module ({installed.origin or file.stem})" if installed else ""
 
 
 def adapter(file: Path, components: Sequence[str]) -> str:

@@ -16,14 +16,19 @@ from rich.console import Console
 from rich.live import Live
 from rich.progress import track
 
-from inferspec.tools import prompts_file
+from inferspec.tools import arguments, prompts_file
 from inferspec.tools.dashboard import Dashboard
 from inferspec.tools.generate import MODEL_HELP, Loaded, Unusable, drawing, load, prompt_ids, usable
 from inferspec.tools.prompts_file import Prompt
+from inferspec.tools.terminal import INTERRUPTED
 
 if TYPE_CHECKING:
     from inferspec.impl.engine import Engine
     from inferspec.impl.metrics import RequestMetrics
+
+
+DRAFT_TOKENS = 4
+"""How many a draft guesses at a time where nothing is said."""
 
 
 def add_parser(commands: Any) -> None:
@@ -34,26 +39,53 @@ def add_parser(commands: Any) -> None:
     )
     parser.add_argument("--model", required=True, help=MODEL_HELP)
     parser.add_argument("--revision", metavar="SHA", help="the commit of a hub id")
-    parser.add_argument("--out", type=Path, required=True, metavar="FILE", help="JSONL: a line for each, as it ends")
+    parser.add_argument(
+        "--out", type=arguments.written, required=True, metavar="FILE", help="JSONL: a line for each, as it ends"
+    )
     parser.add_argument("--overwrite", action="store_true", help="the file of --out may be there")
     parser.add_argument(
-        "--max-tokens", type=int, default=128, metavar="N", help="of prompts that name none (default: 128)"
+        "--max-tokens",
+        type=arguments.whole(0),
+        default=128,
+        metavar="N",
+        help="of prompts that name none (default: 128)",
     )
     parser.add_argument(
-        "--num-pages", type=int, default=256, metavar="N", help="pages of key/value memory (default: 256)"
+        "--num-pages",
+        type=arguments.whole(1),
+        default=256,
+        metavar="N",
+        help="pages of key/value memory (default: 256)",
     )
-    parser.add_argument("--page-size", type=int, default=16, metavar="N", help="tokens a page (default: 16)")
-    parser.add_argument("--max-requests", type=int, default=8, metavar="N", help="at most so many run (default: 8)")
     parser.add_argument(
-        "--max-prefill-tokens", type=int, default=512, metavar="N", help="of prompts in a step (default: 512)"
+        "--page-size", type=arguments.whole(1), default=16, metavar="N", help="tokens a page (default: 16)"
+    )
+    parser.add_argument(
+        "--max-requests", type=arguments.whole(1), default=8, metavar="N", help="at most so many run (default: 8)"
+    )
+    parser.add_argument(
+        "--max-prefill-tokens",
+        type=arguments.whole(1),
+        default=512,
+        metavar="N",
+        help="of prompts in a step (default: 512)",
     )
     parser.add_argument("--no-prefix-cache", action="store_true", help="compute every prompt whole")
     parser.add_argument("--draft", metavar="MODEL", help="a smaller model of the same vocabulary, which guesses ahead")
-    parser.add_argument("--draft-tokens", type=int, default=4, metavar="N", help="how many at a time (default: 4)")
-    parser.add_argument("--temperature", type=float, default=0.0, metavar="T", help="0: the likeliest token (default)")
-    parser.add_argument("--top-k", type=int, metavar="K", help="sample from the K likeliest tokens")
-    parser.add_argument("--top-p", type=float, default=1.0, metavar="P", help="sample from the likeliest of mass P")
-    parser.add_argument("--seed", type=int, metavar="N", help="makes sampling repeatable")
+    parser.add_argument(
+        "--draft-tokens",
+        type=arguments.whole(1),
+        metavar="N",
+        help=f"how many --draft guesses at a time (default: {DRAFT_TOKENS})",
+    )
+    parser.add_argument(
+        "--temperature", type=arguments.temperature, default=0.0, metavar="T", help="0: the likeliest token (default)"
+    )
+    parser.add_argument("--top-k", type=arguments.whole(-1), metavar="K", help="sample from the K likeliest tokens")
+    parser.add_argument(
+        "--top-p", type=arguments.share, default=1.0, metavar="P", help="sample from the likeliest of mass P"
+    )
+    parser.add_argument("--seed", type=arguments.whole(0), metavar="N", help="makes sampling repeatable")
     parser.add_argument("--check", action="store_true", help="then generate each alone, greedily, and compare")
     parser.set_defaults(command=command)
 
@@ -73,7 +105,7 @@ def command(options: argparse.Namespace) -> int:
         return 2
     except KeyboardInterrupt:
         console.print(f"interrupted; {options.out} has what had ended", style="red", markup=False)
-        return 130
+        return INTERRUPTED
     return 0 if same and not batch.refused else 1
 
 
@@ -107,6 +139,8 @@ class Batch:
         self.options, self.console = options, console
         if options.check and options.temperature:
             raise ValueError("--check compares greedy outputs; it takes no --temperature")
+        if options.draft_tokens is not None and options.draft is None:
+            raise ValueError(f"--draft-tokens {options.draft_tokens}: it takes --draft, the model that guesses")
         drawing(options)
         self.prompts = prompts_file.read(options.prompts)
         self.loaded: Loaded = load(options.model, options.revision)
@@ -118,7 +152,7 @@ class Batch:
             max_prefill_tokens=options.max_prefill_tokens,
             prefix_caching=not options.no_prefix_cache,
             draft=load(options.draft).model if options.draft is not None else None,
-            num_draft_tokens=options.draft_tokens,
+            num_draft_tokens=DRAFT_TOKENS if options.draft_tokens is None else options.draft_tokens,
             clock=clock,
         )
         self.sent: dict[int, Sent] = {}

@@ -10,7 +10,7 @@ import functools
 import inspect
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from types import CodeType, FrameType
 from typing import Any
@@ -62,9 +62,9 @@ class Step:
         return f"{self.name} {_content(self.given)} {_content(self.result)}"
 
 
-def show(page: Page, contract: Contract) -> None:
-    """Every operation of a component on its example."""
-    for operation in contract.operations:
+def show(page: Page, contract: Contract, operations: Sequence[type[Operation]]) -> None:
+    """Each of these operations of a component on its example."""
+    for operation in operations:
         call = example(operation)
         page.heading(spelling(operation), place(operation))
         page.paragraph(prose(operation))

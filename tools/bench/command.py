@@ -41,7 +41,7 @@ def add_parser(commands: Any) -> None:
         metavar="NAME",
         help="the contender that ratios are to (default: the first library that both have)",
     )
-    parser.set_defaults(command=command_of(_compare), parser=parser)
+    parser.set_defaults(command=command_of(_compare))
     kinds = parser.add_subparsers(metavar="KIND")
     for add in (ops_command.add_parser, model_command.add_parser):
         add(kinds)

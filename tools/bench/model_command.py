@@ -63,7 +63,7 @@ def add_parser(commands: Any) -> None:
     add("--tokens", type=int, default=32, metavar="N", help="ids of each run (default: 32)")
     add("--no-cache", action="store_true", help="ours and mlx-lm without a key/value cache too")
     session.add_common(parser, rounds=8, seconds=60.0)
-    parser.set_defaults(command="bench", parser=parser)
+    parser.set_defaults(command="bench")
 
 
 def run(options: argparse.Namespace, console: Console) -> Result:

@@ -46,7 +46,7 @@ def add_parser(commands: Any) -> None:
         help="the same arrays in every call; else they come from memory, as a model's weights do",
     )
     session.add_common(parser, rounds=20, seconds=4.0)
-    parser.set_defaults(command="bench", parser=parser)
+    parser.set_defaults(command="bench")
 
 
 def run(options: argparse.Namespace, console: Console) -> Result:

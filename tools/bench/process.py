@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import multiprocessing
 import os
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from types import TracebackType
 from typing import Any
+
+from inferspec.tools.processes import pool
 
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS", "INFERSPEC_THREADS")
 """Variables by which libraries are told how many threads to use."""
@@ -33,7 +33,7 @@ class Process:
     def __init__(self, name: str, environment: Mapping[str, str]) -> None:
         self.name = name
         # A new interpreter, not a fork: libraries read their variables when they are imported.
-        self._executor = ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn"))
+        self._executor = pool(1)
         with _environment(environment):
             self.do(os.getpid)
 
@@ -55,7 +55,7 @@ class Process:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self.close()
+        self._executor.__exit__(kind, error, at)
 
 
 @contextlib.contextmanager

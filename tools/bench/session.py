@@ -12,6 +12,7 @@ from typing import Any
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
+from inferspec.tools import arguments
 from inferspec.tools.bench import machine
 from inferspec.tools.bench.machine import Limits
 from inferspec.tools.bench.peers import Peer
@@ -44,8 +45,10 @@ def add_common(parser: argparse.ArgumentParser, rounds: int, seconds: float) -> 
     )
     add("--seed", type=int, default=0, metavar="N", help="of arguments and of the order of contenders (default: 0)")
     add("--time-refused", action="store_true", help="time what is outside the contract too, marked as such")
-    add("--json", type=Path, metavar="FILE", help="write all figures here")
-    add("--plot", type=Path, metavar="FILE.png|svg", help='draw them; needs pip install "inferspec[bench]"')
+    add("--json", type=arguments.written, metavar="FILE", help="write all figures here")
+    add(
+        "--plot", type=arguments.written, metavar="FILE.png|svg", help='draw them; needs pip install "inferspec[bench]"'
+    )
     add(
         "--compare",
         type=Path,
@@ -60,14 +63,11 @@ def check(options: argparse.Namespace) -> None:
     for name, least in LEAST.items():
         if (value := getattr(options, name, None)) is not None and value < least:
             raise Unusable(f"--{name.replace('_', '-')} is {value}; it takes {least} or more")
-    check_files(options)
+    check_picture(options)
 
 
-def check_files(options: argparse.Namespace) -> None:
-    """Unusable for files that cannot be written or drawn."""
-    for file in (options.json, options.plot):
-        if file is not None and not file.resolve().parent.is_dir():
-            raise Unusable(f"{file} cannot be written: there is no folder {file.parent}")
+def check_picture(options: argparse.Namespace) -> None:
+    """Unusable for a picture that cannot be drawn."""
     if options.plot and options.plot.suffix.lower() not in (".png", ".svg", ".pdf"):
         raise Unusable(f"--plot is {options.plot}; it takes a name that ends in .png, .svg or .pdf")
     if options.plot:
@@ -127,7 +127,7 @@ def result(
     )
 
 
-_NO_SETTINGS = ("command", "rest", "parser", "json", "plot", "compare", "reference")
+_NO_SETTINGS = ("command", "rest", "parser", "hands_on", "json", "plot", "compare", "reference")
 
 
 def settings(options: argparse.Namespace) -> dict[str, Any]:

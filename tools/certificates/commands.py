@@ -15,6 +15,7 @@ from rich.table import Table
 
 from inferspec.conformance.certificate import problems, verdict_text, write
 from inferspec.conformance.wire import readable
+from inferspec.tools import arguments
 from inferspec.tools.certificates import badge, comparing, merging, reading
 from inferspec.tools.certificates.reading import Refused
 
@@ -29,18 +30,20 @@ def add_parsers(commands: Any) -> None:
 
     report = commands.add_parser("report", help="certificates as one page of HTML, side by side")
     report.add_argument("certificate", type=Path, nargs="+")
-    report.add_argument("--out", type=Path, default=Path("report.html"), metavar="FILE", help="default: report.html")
+    report.add_argument(
+        "--out", type=arguments.written, default=Path("report.html"), metavar="FILE", help="default: report.html"
+    )
     report.set_defaults(command=_told(_report))
 
     mark = commands.add_parser("badge", help="a certificate's verdict as JSON for a shields.io endpoint badge")
     mark.add_argument("certificate", type=Path)
     mark.add_argument("--label", default="inferspec", metavar="TEXT", help="the left half (default: inferspec)")
-    mark.add_argument("--out", type=Path, metavar="FILE", help="write it here, and not to the terminal")
+    mark.add_argument("--out", type=arguments.written, metavar="FILE", help="write it here, and not to the terminal")
     mark.set_defaults(command=_told(_badge))
 
     merge = commands.add_parser("merge", help="join the certificates of `pytest conformance --shard I/N` into one")
     merge.add_argument("certificate", type=Path, nargs="+")
-    merge.add_argument("--out", type=Path, required=True, metavar="FILE")
+    merge.add_argument("--out", type=arguments.written, required=True, metavar="FILE")
     merge.set_defaults(command=_told(_merge))
 
     diff = commands.add_parser("diff", help="what moved from one certificate to another")

@@ -9,6 +9,7 @@ from typing import Any
 
 from inferspec.conformance.certificate import STATES, digest, problems
 from inferspec.conformance.wire import readable
+from inferspec.tools.told import told
 
 Certificate = dict[str, Any]
 
@@ -90,7 +91,7 @@ def parsed(path: Path) -> Any:
     try:
         return json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:
-        raise Refused(f"{path} cannot be read: {error}") from error
+        raise Refused(f"{path} cannot be read: {told(error)}") from error
 
 
 def title(certificate: Certificate) -> str:

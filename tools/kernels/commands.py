@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
@@ -14,6 +13,7 @@ from typing import Any
 
 from rich.console import Console
 
+from inferspec.tools import arguments
 from inferspec.tools.kernels import cost, device, page, tables
 from inferspec.tools.kernels.job import SCHEDULES, Job, Unusable, schedule, shapes_for, way_for
 from inferspec.tools.kernels.seen import survey
@@ -51,7 +51,9 @@ def add_parser(commands: Any) -> None:
         "--lint", action="store_true", default=None, help="address spaces too (default: where clang++ is)"
     )
     lint.add_argument("--no-lint", action="store_false", dest="lint", help="no address spaces")
-    check.add_argument("--html", type=Path, metavar="FILE", help="write a page with the source lines marked")
+    check.add_argument(
+        "--html", type=arguments.written, metavar="FILE", help="write a page with the source lines marked"
+    )
     _add_common(check)
     check.set_defaults(command=_check)
 
@@ -83,8 +85,10 @@ def _add_ways(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_common(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the result here")
-    parser.add_argument("--timeout", type=float, default=60.0, metavar="S", help="seconds for one launch (default: 60)")
+    parser.add_argument("--json", type=arguments.written, metavar="FILE", help="write the result here")
+    parser.add_argument(
+        "--timeout", type=arguments.seconds, default=60.0, metavar="S", help="seconds for one launch (default: 60)"
+    )
     parser.add_argument("-v", "--verbose", action="store_true", help="show what the target prints")
 
 
@@ -96,8 +100,6 @@ def console() -> Console:
 def _check(options: argparse.Namespace) -> int:
     out = console()
     try:
-        _writable("--json", options.json)
-        _writable("--html", options.html)
         names = options.schedules.split(",")
         for name in names:
             schedule(name)
@@ -118,18 +120,6 @@ def _check(options: argparse.Namespace) -> int:
     return 0 if result.complete else 2
 
 
-def _writable(option: str, path: Path | None) -> None:
-    """Raises ``Unusable``, before anything is run, for a file that cannot be written in the end."""
-    if path is None:
-        return
-    if path.is_dir():
-        raise Unusable(f"{option} {path}: it takes a file, and this is a folder")
-    if not path.exists() and not path.parent.is_dir():
-        raise Unusable(f"{option} {path}: there is no folder {path.parent}")
-    if not os.access(path if path.exists() else path.parent, os.W_OK):
-        raise Unusable(f"{option} {path}: it cannot be written")
-
-
 def _lints(asked: bool | None) -> bool:
     """Whether address spaces are checked: if nothing is said, where clang++ is. Raises ``Unusable`` if asked for and it is not."""
     if asked and not clang():
@@ -140,7 +130,6 @@ def _lints(asked: bool | None) -> bool:
 def _cost(options: argparse.Namespace) -> int:
     out = console()
     try:
-        _writable("--json", options.json)
         surveys = []
         for target in options.targets:
             shapes = shapes_for(target, options.shapes) if len(options.targets) > 1 else options.shapes

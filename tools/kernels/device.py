@@ -24,7 +24,7 @@ from rich.console import Console
 from rich.table import Table
 
 from inferspec import __version__
-from inferspec.tools import metalsim
+from inferspec.tools import arguments, metalsim
 from inferspec.tools.kernels.cases import Arguments, Case, cases
 from inferspec.tools.kernels.job import Unusable
 
@@ -61,7 +61,11 @@ def add_parser(actions: Any) -> None:
         help="on a Mac: run the kit's kernels natively and in the simulator, compare, and write evidence",
     )
     parser.add_argument(
-        "--json", type=Path, default=Path("device.json"), metavar="FILE", help="the evidence (default: %(default)s)"
+        "--json",
+        type=arguments.written,
+        default=Path("device.json"),
+        metavar="FILE",
+        help="the evidence (default: %(default)s)",
     )
     parser.set_defaults(command=_command)
 

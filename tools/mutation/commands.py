@@ -18,7 +18,6 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from inferspec.conformance.suite import Profile
-from inferspec.spec import COMPONENTS
 from inferspec.tools import arguments
 from inferspec.tools.mutation import mutants, results, running, scope
 from inferspec.tools.mutation.mutants import Mutant
@@ -91,8 +90,8 @@ def command(options: argparse.Namespace) -> int:
 
 
 def _problem(options: argparse.Namespace) -> str:
-    if unknown := [name for name in options.only if name not in COMPONENTS]:
-        return f"--only {unknown[0]}: the components are {', '.join(COMPONENTS)}"
+    if problem := arguments.no_component("--only", options.only):
+        return problem
     if options.sample is not None and options.sample < 1:
         return f"--sample is a number of mutants, 1 or more, not {options.sample}"
     if not 0 < options.thinned <= 1:

@@ -12,6 +12,7 @@ from typing import Any
 from inferspec.tools.mutation import equivalents, mutants
 from inferspec.tools.mutation.mutants import Mutant
 from inferspec.tools.mutation.running import Fate
+from inferspec.tools.told import told
 
 
 @dataclass
@@ -92,7 +93,7 @@ def read(path: Path) -> Results:
         fates = [Fate(**{**fate, "mutant": Mutant(**fate["mutant"])}) for fate in found["fates"]]
         return Results(fates, dict(found["left_out"]), int(found["population"]))
     except (KeyError, TypeError, ValueError) as error:
-        raise ValueError(f"{path} is not what `inferspec mutate --json` writes: {error}") from error
+        raise ValueError(f"{path} is not what `inferspec mutate --json` writes: {told(error)}") from error
 
 
 def joined(paths: Iterable[Path]) -> Results:

@@ -9,7 +9,7 @@ import signal
 import time
 import warnings
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -66,15 +66,6 @@ Job = tuple[Mutant, list[Reach], Profile]
 
 class OutOfTime(BaseException):
     """A test takes longer than an honest oracle ever would."""
-
-
-@dataclass
-class Plan:
-    """What a run is to do: the mutants, what each rule left out, and which tests get where."""
-
-    mutants: list[Mutant]
-    left_out: dict[str, int]
-    reaches: Reaches = field(default_factory=dict)
 
 
 def pieces(modules: Iterable[str], components: Iterable[str]) -> list[tuple[str, str]]:

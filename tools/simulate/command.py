@@ -8,12 +8,12 @@ import json
 import sys
 from collections.abc import Callable
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
+from inferspec.tools import arguments
 from inferspec.tools.simulate import growth, report
 from inferspec.tools.simulate.server import Costs, Counts, Faults, Server
 from inferspec.tools.simulate.workload import PUBLISHED, Workload, lengths
@@ -23,6 +23,9 @@ NUM_BLOCKS = 981
 
 PICTURES = (".png", ".svg", ".pdf", ".html", ".htm")
 """What figures are drawn as."""
+
+NO_SETTINGS = ("command", "parser", "hands_on", "rest", "plot", "json")
+"""Of the options, those on which the figures do not depend."""
 
 _LEAST = {
     "requests": 1,
@@ -61,8 +64,13 @@ def add_parser(commands: Any) -> None:
     )
     add("--seed", type=int, default=0, metavar="N")
     add("--scheduler", default="inferspec.impl", metavar="MODULE", help="whose Scheduler, BlockManager (default: ours)")
-    add("--plot", type=Path, metavar="FILE.png|html", help='draw the figures; needs pip install "inferspec[bench]"')
-    add("--json", type=Path, metavar="FILE", help="write all figures here")
+    add(
+        "--plot",
+        type=arguments.written,
+        metavar="FILE.png|html",
+        help='draw the figures; needs pip install "inferspec[bench]"',
+    )
+    add("--json", type=arguments.written, metavar="FILE", help="write all figures here")
 
 
 def command(options: argparse.Namespace) -> int:
@@ -89,7 +97,7 @@ def command(options: argparse.Namespace) -> int:
         progress.update(task, description="the allocator's growth")
         costs = growth.cost(make, options.block_size)
     settings = {
-        **{name: getattr(options, name) for name in vars(options) if name not in ("command", "rest", "plot", "json")},
+        **{name: value for name, value in vars(options).items() if name not in NO_SETTINGS},
         "prompt_tokens": workload.prompt_tokens,
         **asdict(server.costs),
     }
@@ -127,9 +135,6 @@ def checked(options: argparse.Namespace) -> Workload:
         raise Unusable(
             f"--num-blocks {options.num_blocks} of {options.block_size} hold fewer than {drawn.positions} tokens, a longest request"
         )
-    for file in (options.json, options.plot):
-        if file is not None and not file.resolve().parent.is_dir():
-            raise Unusable(f"{file} cannot be written: there is no folder {file.parent}")
     if options.plot:
         try:
             import matplotlib  # noqa: F401

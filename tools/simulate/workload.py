@@ -20,6 +20,8 @@ from typing import Any
 
 import numpy as np
 
+from inferspec.tools.told import told
+
 POSITIONS = 2048
 """The longest sequence, prompt and output together, where lengths are drawn: that of OPT, which the paper serves."""
 
@@ -104,7 +106,7 @@ def lengths(trace: str) -> Lengths:
     except (OSError, KeyError, TypeError, ValueError) as error:
         known = ", ".join(PUBLISHED)
         raise ValueError(
-            f"--trace {trace}: neither {known} nor a CSV with ContextTokens, GeneratedTokens: {error!r}"
+            f"--trace {trace}: neither {known} nor a CSV with ContextTokens, GeneratedTokens: {told(error)}"
         ) from error
     rows = np.array([pair for pair in pairs if min(pair) > 0])
     if not len(rows):

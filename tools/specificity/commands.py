@@ -15,7 +15,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from inferspec.conformance.suite import EXAMPLES
-from inferspec.spec import COMPONENTS, contracts
+from inferspec.spec import contracts
 from inferspec.tools import arguments
 from inferspec.tools.processes import pool
 from inferspec.tools.specificity.rounds import APART, SUBJECTS, Round, Work, joined, written
@@ -100,8 +100,8 @@ def _tell(console: Console, one: Round) -> None:
 
 
 def _problem(options: argparse.Namespace) -> str:
-    if unknown := [name for name in options.only if name not in COMPONENTS]:
-        return f"--only {unknown[0]}: the components are {', '.join(COMPONENTS)}"
+    if problem := arguments.no_component("--only", options.only):
+        return problem
     if options.seeds < 1 or options.first_seed < 0:
         return (
             f"--seeds is a number, 1 or more, and --first-seed 0 or more, not {options.seeds} and {options.first_seed}"

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from inferspec.conformance.suite import Profile
+from inferspec.tools.told import told
 
 SUBJECTS = ("impl", "mlx_core", "mlx_lm", "nano_vllm", "torch", "transformers")
 """Registered subjects whose every failure is known: in their waiver files, as a waiver or as a finding."""
@@ -143,4 +144,4 @@ def _read(file: Path) -> list[Round]:
             raise ValueError("other keys, or values of other types")
         return [Round(**{**row, "findings": tuple(row["findings"])}) for row in rows]
     except (TypeError, ValueError) as error:
-        raise ValueError(f"{file} has no rounds that inferspec specificity --json wrote: {error}") from error
+        raise ValueError(f"{file} has no rounds that inferspec specificity --json wrote: {told(error)}") from error

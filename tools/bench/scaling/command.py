@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from rich.console import Console
 
+from inferspec.tools import arguments
 from inferspec.tools.bench import random_model, session
 from inferspec.tools.bench.process import threads_environment
 from inferspec.tools.bench.scaling import report
@@ -54,9 +55,11 @@ def add_parser(commands: Any) -> None:
     add("--quick", action="store_true", help=f"fewer: batches {QUICK['batches']}, contexts {QUICK['contexts']}")
     add("--threads", type=int, default=1, metavar="N", help="default: 1")
     add("--seed", type=int, default=0, metavar="N")
-    add("--json", type=Path, metavar="FILE", help="write all figures here")
-    add("--plot", type=Path, metavar="FILE.png|svg", help='draw them; needs pip install "inferspec[bench]"')
-    parser.set_defaults(command="bench", parser=parser)
+    add("--json", type=arguments.written, metavar="FILE", help="write all figures here")
+    add(
+        "--plot", type=arguments.written, metavar="FILE.png|svg", help='draw them; needs pip install "inferspec[bench]"'
+    )
+    parser.set_defaults(command="bench")
 
 
 def command(options: argparse.Namespace, console: Console) -> int:
@@ -92,7 +95,7 @@ def check(options: argparse.Namespace) -> tuple[list[int], list[int]]:
     for name, least in (("tokens", 2), ("repeats", 1), ("threads", 1), ("at_batch", 1), ("at_context", 1)):
         if (value := getattr(options, name)) < least:
             raise Unusable(f"--{name.replace('_', '-')} is {value}; it takes {least} or more")
-    session.check_files(options)
+    session.check_picture(options)
     return numbers("--batches", options.batches), numbers("--contexts", options.contexts)
 
 

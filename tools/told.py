@@ -1,0 +1,15 @@
+"""What a reader is told of an error: a short line, whatever was in the file that it is about."""
+
+from __future__ import annotations
+
+LONGEST = 200
+"""Characters of it."""
+
+
+def told(error: Exception) -> str:
+    """An error in a line; what it quotes of a file is cut short."""
+    if isinstance(error, UnicodeDecodeError):
+        return f"it is not text in {error.encoding}"
+    text = f"it has no {error.args[0]}" if isinstance(error, KeyError) and error.args else str(error)
+    text = " ".join(text.split())
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]} …"
