@@ -1,8 +1,9 @@
-"""Matches the contract's parameters with a subject's own: by name, the rest in order."""
+"""Matches the contract's parameters with a subject's own: by name, by a name that is nearly it, the rest in order."""
 
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -190,7 +191,7 @@ def _matched(
     by_name_alone: frozenset[str] = frozenset(),
     skip: int = 0,
 ) -> tuple[dict[str, str], dict[str, Any]]:
-    """Match the contract's parameters with the function's own: by name, the rest of the required ones in order.
+    """Match the contract's parameters with the function's own: by name or nearly so, the rest of the required ones in order.
 
     Parameters that other arguments imply are left out where the function does not take them; those of
     `by_name_alone` also where it takes something of another name. Returns contract name -> own name ("" for by
@@ -206,6 +207,11 @@ def _matched(
     found = {name: p for p in own for name in parameters if p.name in (name, *SYNONYMS.get(name, ()))}
     free = [p for p in own if p not in found.values() and p.kind is not p.KEYWORD_ONLY]
     lacking = [name for name, default in parameters.items() if default is REQUIRED and name not in found]
+    for name in lacking:
+        if alike := [p for p in free if _alike(p.name, name)]:
+            found[name] = alike[0]
+            free.remove(alike[0])
+    lacking = [name for name in lacking if name not in found]
     required = [name for name in lacking if name not in operation.implied]
     spare = sum(p.default is p.empty for p in free) - len(required)
     for name in lacking:
@@ -239,6 +245,16 @@ def _matched(
     insisted = {name for name, p in found.items() if p.default is p.empty and name not in operation.required_narrows}
     defaults = {**parameters, **operation.insisted}
     return names, {name: defaults[name] for name in insisted if parameters[name] is not REQUIRED}
+
+
+def _alike(own: str, name: str) -> bool:
+    """Whether a parameter has the contract's name in another number, or with more behind it: `weight` for `weights`,
+    `key_states` for `key`. Its place says less than that: who takes values before keys says so."""
+    return _stem(own) == _stem(name) or (len(name) > 1 and own.startswith(f"{name}_"))
+
+
+def _stem(name: str) -> str:
+    return re.sub(r"(?<=\w{2})s$", "", re.sub(r"ies$", "y", name))
 
 
 def _spelt(operation: type[Operation]) -> str:

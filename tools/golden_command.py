@@ -8,6 +8,8 @@ from typing import Any
 
 from rich.console import Console
 
+from inferspec.tools.arguments import no_component
+
 ACTIONS = {"regen": "make the goldens anew and print what moved", "check": "make them anew and compare"}
 
 
@@ -49,4 +51,4 @@ def _problem(options: argparse.Namespace) -> str:
         return f"--revision {options.revision}: it takes --model"
     if options.only and options.model is not None:
         return f"--only {options.only[0]}: it is of the goldens of operations; those of --model are made all together"
-    return ""
+    return no_component("--only", [name.partition("/")[0] for name in options.only])

@@ -7,8 +7,6 @@ from dataclasses import MISSING, dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from inferspec.tools.told import told
-
 
 @dataclass(frozen=True)
 class Prompt:
@@ -32,7 +30,7 @@ def read(path: Path) -> list[Prompt]:
     try:
         text = path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:
-        raise ValueError(f"{path}: {told(error)}") from error
+        raise ValueError(f"{path} is not UTF-8: {error}") from error
     # Not splitlines: JSON may hold other marks of a line's end inside a string.
     for number, line in enumerate(text.split("\n"), 1):
         if not line.strip():

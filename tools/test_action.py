@@ -71,6 +71,11 @@ def test_a_run_leaves_a_certificate_a_report_a_badge_and_a_summary(action, tmp_p
     assert "verdict: nonconformant" in summary
 
 
+def test_without_a_subject_the_job_fails(action, tmp_path):
+    assert run(action, tmp_path, impl="", python=sys.executable) == {"code": "4"}
+    assert "no certificate" in (tmp_path / "summary").read_text(encoding="utf-8")
+
+
 def test_without_a_certificate_the_summary_says_so(tmp_path):
     command = [sys.executable, "-m", "inferspec.tools.step_summary", str(tmp_path / "none.json")]
     done = subprocess.run(command, capture_output=True, text=True, check=False)

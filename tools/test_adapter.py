@@ -317,6 +317,16 @@ def test_a_subject_that_is_not_there_is_one_line(folder, spec, says):
         (ROPE + "PRECISION = 'native'", "PRECISION is 'native'; it takes a dict with components as keys"),
         (ROPE + "PRECISION = {'rope': 'float16'}", "PRECISION['rope'] is 'float16'; it takes 'float32' or 'native'"),
         (ROPE + "PRECISION = {'ropes': 'native'}", "PRECISION names 'ropes'; the components are"),
+        (ROPE + "LAYOUT = 'BLHD'", "LAYOUT is 'BLHD'; it takes a dict with components as keys"),
+        (ROPE + "LAYOUT = {'kv_cache': 'LBHD'}", "LAYOUT['kv_cache'] is 'LBHD'; it takes 'BLHD'"),
+        (
+            ROPE + "LAYOUT = {'rope': 'BLHD'}",
+            "LAYOUT names 'rope'; it takes a component with more than one order of axes: kv_cache",
+        ),
+        (ROPE + "UNAVAILABLE = True", "UNAVAILABLE is True; it takes why it cannot run here, in a text"),
+        (ROPE + "KERNEL_PATH = 42", "KERNEL_PATH is 42; it takes what ran its kernels, in a few words"),
+        (ROPE + "WAIVERS = ['a.toml']", "WAIVERS is ['a.toml']; it takes the name of a file"),
+        ("from .x import y", "attempted relative import with no known parent package; a file by itself has no package"),
     ],
 )
 def test_an_adapter_that_cannot_be_used_is_one_line_that_says_how_to_mend_it(folder, text, says):
@@ -387,6 +397,7 @@ def test_impl_list_prints_the_registered_subjects(run_pytest, tmp_path):
         "def linear(x, weight, *, bias=None): return x @ weight.T if bias is None else x @ weight.T + bias",
         "def linear(weight, x, bias=None): return x @ weight.T if bias is None else x @ weight.T + bias",
         "def linear(input, w, bias=None): return input @ w.T if bias is None else input @ w.T + bias",
+        "def linear(weights, inputs, bias=None): return inputs @ weights.T if bias is None else inputs @ weights.T + bias",
         "def linear(input, w, /, bias=None): return input @ w.T if bias is None else input @ w.T + bias",
         "def linear(weight, x, bias=None, /): return x @ weight.T if bias is None else x @ weight.T + bias",
         "def linear(*, x, weight, bias=None): return x @ weight.T if bias is None else x @ weight.T + bias",

@@ -53,6 +53,7 @@ def test_certify_runs_the_suites_and_hands_options_on_to_pytest(tmp_path):
     assert done.returncode == 0, done.stdout + done.stderr
     body = json.loads((tmp_path / "out.json").read_text(encoding="utf-8"))
     assert (body["verdict"], body["subject"]["name"]) == ("conformant", "mask")
+    assert "warning" not in done.stdout + done.stderr
 
 
 def test_verify_accepts_a_sound_certificate(certificate, capsys):
@@ -102,19 +103,62 @@ def test_verify_refuses_bytes_that_are_no_text(tmp_path):
         ["mutate", "-n", "-3"],
         ["mutate", "--report", "."],
         ["specificity", "-n", ""],
+        ["explain", "rope", "--xry"],
     ],
 )
 def test_a_command_that_is_not_there_is_bad_usage(arguments, capsys):
+    # Told with the usage of the command, where there is one.
+    command = "" if arguments[:1] in ([], ["certifies"]) else f" {arguments[0]}"
+    assert f"usage: inferspec{command} [-h]" in bad_usage(arguments, capsys)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["simulate", "--json", "."], "--json: . cannot be written: it is a folder; it takes a file"),
+        (["simulate", "--plot", "/nowhere/x.png"], "--plot: /nowhere/x.png cannot be written: there is no folder"),
+        (["bench", "ops", "--json", "."], "--json: . cannot be written: it is a folder"),
+        (
+            ["bench", "model", "--shape", "tiny", "--json", "/nowhere/x.json"],
+            "--json: /nowhere/x.json cannot be written: there is no folder /nowhere",
+        ),
+        (["bench", "scaling", "--plot", "/nowhere/x.png"], "--plot: /nowhere/x.png cannot be written"),
+        (["report", "a.json", "--out", "."], "--out: . cannot be written"),
+        (["badge", "a.json", "--out", ""], "--out: it is empty; it takes a file"),
+        (["serve-batch", "p", "--model", "tiny-qwen3", "--out", "/nowhere/x"], "--out: /nowhere/x cannot be written"),
+        (["generate", "--max-tokens", "-1"], "--max-tokens: it is -1; it takes 0 or more"),
+        (["generate", "--top-p", "0"], "--top-p: it is 0; it takes a number above 0 and up to 1"),
+        (["generate", "--temperature", "nan"], "--temperature: it is nan; it takes a number from 0 on"),
+        (["generate", "--seed", "one"], "--seed: 'one' is no whole number"),
+        (["kernels", "check", "x", "--timeout", "0"], "--timeout: it is 0; it takes seconds, more than 0"),
+    ],
+)
+def test_an_option_that_cannot_be_used_is_named_as_it_was_spelt(arguments, says, capsys):
+    assert f"error: argument {says}" in bad_usage(arguments, capsys)
+
+
+def bad_usage(arguments, capsys) -> str:
+    """What a command line that the parser refuses is told."""
     with pytest.raises(SystemExit) as caught:
         main(arguments)
     assert caught.value.code == 2
-    assert "usage: inferspec" in capsys.readouterr().err
+    return capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
         (["golden", "check", "--revision", "abc"], "--revision abc: it takes --model"),
+        (
+            ["golden", "check", "--model", "tiny-qwen3", "--only", "rope"],
+            "--only rope: it is of the goldens of operations",
+        ),
+        (["golden", "check", "--only", "ropes"], "did you mean rope?"),
+        (["faults", "--only", "ropes"], "did you mean rope?"),
+        (["faults", "--read", "binary", "--only", "rope"], "--only rope: --read shows all that is in its file"),
+        (["faults", "--read", "binary"], "`inferspec faults --json` writes: it is not text in utf-8"),
+        (["simulate", "--trace", "binary"], "ContextTokens, GeneratedTokens: it is not text in utf-8"),
+        (["bench", "--compare", "binary"], "binary cannot be read: it is not text in utf-8"),
         (["golden", "check", "--model", ""], "there is no model"),
         (["golden", "check", "--model", "."], "there is no model"),
         (["simulate", "--seed", "-1"], "--seed is -1; it takes 0 or more"),
@@ -124,6 +168,7 @@ def test_a_command_that_is_not_there_is_bad_usage(arguments, capsys):
 )
 def test_what_cannot_be_used_is_told_before_the_work(arguments, says, tmp_path, monkeypatch, capsys):
     (tmp_path / "broken.py").write_text("def f(:", encoding="utf-8")
+    (tmp_path / "binary").write_bytes(bytes(range(256)))
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.chdir(tmp_path)
     assert main(arguments) == 2

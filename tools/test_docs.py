@@ -52,7 +52,7 @@ def test_commands_of_the_command_line_can_be_given(page):
             # In running text a command may be named without its arguments.
             assert len(words) <= 3, command
             continue
-        assert not rest or options.command is cli._certify, command
+        assert not rest or options.hands_on, command
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -64,6 +64,12 @@ def test_options_and_files_of_pytest_are_there(page):
         for word in words[1:]:
             assert not word.startswith("-") or word.split("=")[0] in PYTEST, command
             assert not word.endswith(".py") or word.startswith("./") or (ROOT / word).exists(), command
+
+
+def test_the_module_without_adapter_lines_is_conformant(certify):
+    (module,) = re.findall(r"```python\n(# rope.py\n.*?)```", text_of("conformance/README.md"), re.DOTALL)
+    run = certify({"rope.py": module}, "--impl", "./rope.py", "-n", "0", "-q")
+    assert run.certificate["verdict"] == "conformant", run.text
 
 
 def test_every_component_is_in_the_table_of_names():

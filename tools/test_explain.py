@@ -62,13 +62,32 @@ def test_every_operation_says_how_its_budget_is_derived():
 
 @pytest.mark.parametrize(
     ("name", "nearest"),
-    [("ROPE-77", "ROPE-07"), ("ropes", "rope"), ("rope-positions-in-bfloat61", "rope-positions-in")],
+    [
+        ("ROPE-77", "ROPE-07"),
+        ("ropes", "rope"),
+        ("softmx", "softmax"),
+        ("rope-positions-in-bfloat61", "rope-positions-in"),
+    ],
 )
 def test_of_an_unknown_name_the_nearest_are_told(capsys, name, nearest):
     assert main(["explain", name]) == 2
     first, *others = capsys.readouterr().out.splitlines()
     assert first == f"there is no requirement or component {name!r}; the nearest are"
     assert any(line.strip().startswith(nearest) for line in others)
+
+
+@pytest.mark.parametrize("name", ["softmax", "Softmax"])
+def test_a_name_of_the_contract_is_told_with_what_is_its_own(capsys, name):
+    text = told(capsys, name)
+    assert text.startswith("linear linear layer")
+    assert "SMAX-01" in text
+    assert "SILU-01" not in text
+    assert "inferspec explain --xray softmax" in text
+
+
+def test_an_x_ray_is_also_of_a_name_of_the_contract(capsys):
+    assert told(capsys, "--xray", "RMSNorm") == told(capsys, "--xray", "rms_norm")
+    assert told(capsys, "--xray", "silu") in told(capsys, "--xray", "linear")
 
 
 def test_of_a_name_that_is_near_to_nothing_the_components_are_told(capsys):

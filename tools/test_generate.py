@@ -151,13 +151,11 @@ def test_the_metrics_of_one_token_and_of_none():
     ("arguments", "message"),
     [
         (["--model", "nowhere"], "nowhere is neither a folder"),
-        (["--temperature", "-1"], "temperature is -1.0"),
-        (["--top-p", "0"], "top_p is 0.0"),
-        (["--max-tokens", "-1"], "max_tokens is -1; it takes 0 or more"),
+        (["--model", "tiny-qwen"], "did you mean tiny-qwen3?"),
         (["--max-tokens", "1020"], "more than the 1024 positions"),
         (["--raw", "--system", "x"], "--system is part of a chat; --raw has none"),
         (["--revision", "main"], "only a hub id has one"),
-        (["--raw", "--prompt", ""], "tokens are empty"),
+        (["--raw", "--prompt", ""], "--prompt is empty"),
     ],
 )
 def test_what_cannot_be_used_is_told_in_one_line(capsys, arguments, message):

@@ -85,6 +85,8 @@ def test_a_component_by_itself(tmp_path, capsys):
     [
         ("taken.py", [], "taken.py is there already; it stays as it is"),
         ("random.py", [], "'random' is also a module of Python itself"),
+        ("numpy.py", [], "'numpy' is also an installed module"),
+        ("class.py", [], "is no name of a Python module"),
         ("my-adapter.py", [], "is no name of a Python module"),
         ("mine.txt", [], "is no name of a Python module"),
         ("mine.py", ["--component", "ropes"], f"the components are {COMPONENTS[0]}"),

@@ -226,9 +226,10 @@ def test_a_script_that_exits_with_0_is_clean():
 @pytest.mark.parametrize("path", ["no/such/folder/result", "."])
 def test_where_nothing_can_be_written_nothing_is_run(option, path, capsys):
     write("script.py", f"{GOOD}\nopen('ran', 'w').close()\n")
-    assert main(["kernels", "check", "script.py", option, path]) == 2
-    (line,) = capsys.readouterr().out.splitlines()
-    assert line.startswith(f"{option} {path}: ")
+    with pytest.raises(SystemExit) as caught:
+        main(["kernels", "check", "script.py", option, path])
+    assert caught.value.code == 2
+    assert f"argument {option}: {path} cannot be written: " in capsys.readouterr().err
     assert not Path("ran").exists()
 
 

@@ -90,6 +90,11 @@ def test_a_file_that_is_there_is_not_written_over(tmp_path, capsys):
     assert (tmp_path / "out.jsonl").read_text() == "mine"
 
 
+def test_guesses_take_a_draft(tmp_path, capsys):
+    assert serve(tmp_path, LINES, "--draft-tokens", "2") == 2
+    assert "--draft-tokens 2: it takes --draft" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize("by", ["name", "link"])
 def test_the_file_of_the_prompts_is_not_written_over(by, tmp_path, capsys):
     path = out = written(tmp_path, LINES)

@@ -440,7 +440,6 @@ def test_another_scheduler_may_be_a_module_of_a_package(capsys, monkeypatch, tmp
         (["--trace", "nowhere"], "--trace nowhere: neither alpaca, sharegpt nor a CSV"),
         (["--scheduler", "nowhere"], "--scheduler nowhere: No module named 'nowhere'"),
         (["--scheduler", "json"], "--scheduler json has neither Scheduler nor BlockManager"),
-        (["--json", "/nowhere/x.json"], "there is no folder /nowhere"),
     ],
 )
 def test_what_cannot_be_used_is_told_in_one_line(capsys, arguments, message):

@@ -511,10 +511,6 @@ def publishes_over(self: BlockManager, m: Manager, table: Table, index: int) -> 
     m.cached[key], m.content[block] = block, key
 
 
-def _forgets_either(self: BlockManager, m: Manager, block: int) -> None:
-    m.cached.pop(m.content.pop(block, None), None)
-
-
 # room
 
 

@@ -14,7 +14,7 @@ from inferspec.spec.loading import (
     Load,
     Weights,
 )
-from inferspec.spec.numerics import f64, is_float, numpy_dtype
+from inferspec.spec.numerics import f64, is_float
 
 Understood = tuple[Config, Weights]
 
@@ -101,16 +101,6 @@ def first_shard_twice(self: Load, weights: Weights) -> Weights:
         if name not in first and alike:
             found[name] = weights[alike[0]]
     return found
-
-
-def _through(dtype: str) -> Callable[..., Understood]:
-    def unpacked(self: Load, config: Config, weights: Weights) -> Understood:
-        narrow = _replaced(
-            weights, lambda name, x: x.astype(numpy_dtype(dtype)).astype(x.dtype) if is_float(x.dtype) else x
-        )
-        return config, narrow
-
-    return unpacked
 
 
 def own_head(self: Load, config: Config, weights: Weights) -> Understood:

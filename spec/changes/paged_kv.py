@@ -655,12 +655,6 @@ def cut_short(self: PagedKVCache, story: Story, cache: Cache, key: np.ndarray, v
     PagedKVCache.extend(self, story, cache, key[:, :, :room], value[:, :, :room])
 
 
-def _off_by_one_page(self: PagedKVCache, story: Story, cache: Cache, length: int) -> None:
-    needed = self.needed(story, cache.length + length) - len(cache.pages)
-    if needed > self.count(story.pool) + 1:
-        raise ValueError("too few pages")
-
-
 def length_last(self: PagedKVCache, story: Story, cache: Cache, key: np.ndarray, value: np.ndarray) -> None:
     """Pages are taken one by one; those taken before the pool is empty stay, the tokens do not."""
     before = cache.length

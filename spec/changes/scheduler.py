@@ -674,12 +674,6 @@ def raises_when_full(self: Scheduler, s: Serving, entry: Entry) -> Entry:
     raise RuntimeError("not enough free blocks")
 
 
-def _needs_a_second(self: Scheduler, s: Serving, entry: Entry) -> Entry:
-    """The one that needs the block is never the victim: alone, it waits for ever."""
-    others = [other for other in self.running(s) if other is not entry]
-    return others[-1] if others else entry
-
-
 def gives_way_to_preempted(self: Scheduler, s: Serving, entry: Entry) -> None:
     """A request that was preempted is admitted only when all its max_tokens have room beside those who run."""
     if entry.request.state == "PREEMPTED" and s.manager.num_free < s.manager.num_blocks - 1:

@@ -133,11 +133,6 @@ def _usable(factor: np.ndarray) -> np.ndarray:
 # Running maxima
 
 
-def top_of_tile(self: Kernel, old: np.ndarray, logits: np.ndarray) -> np.ndarray:
-    """The maximum of the newest tile, as if no earlier one had been larger."""
-    return np.where(np.isneginf(logits).all(axis=-1, keepdims=True), old, logits.max(axis=-1, keepdims=True))
-
-
 def top_of_first_tile(self: Kernel, old: np.ndarray, logits: np.ndarray) -> np.ndarray:
     return np.where(np.isneginf(old), Kernel.top(self, old, logits), old)
 
@@ -149,12 +144,6 @@ def top_of_block(self: Kernel, old: np.ndarray, logits: np.ndarray) -> np.ndarra
         block = (..., slice(start, start + self.rows), slice(None))
         highest[block] = highest[block].max(axis=-2, keepdims=True)
     return np.maximum(old, highest)
-
-
-def top_without_last_lane(self: Kernel, old: np.ndarray, logits: np.ndarray) -> np.ndarray:
-    """A reduction over a whole tile that leaves out its last lane."""
-    kept = logits[..., :-1] if logits.shape[-1] == self.tile else logits
-    return np.maximum(old, kept.max(axis=-1, keepdims=True, initial=-np.inf))
 
 
 def factor_inverted(self: Kernel, old: np.ndarray, new: np.ndarray) -> np.ndarray:

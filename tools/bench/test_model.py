@@ -170,7 +170,6 @@ def test_ours_without_a_cache_contends_on_request(known_limits, tmp_path, monkey
         (["--tokens", "1"], "--tokens is 1; it takes 2 or more"),
         (["--prompt-tokens", "0"], "--prompt-tokens is 0; it takes 1 or more"),
         (["--prompt-tokens", "1020"], "1052 tokens are more than the 1024 positions of the model"),
-        (["--json", "/nowhere/x.json"], "/nowhere/x.json cannot be written: there is no folder /nowhere"),
         (["--model", "nowhere"], "nowhere is neither a folder"),
         (
             ["--peers", "torch"],

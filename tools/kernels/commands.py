@@ -6,7 +6,6 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -156,11 +155,3 @@ def unusable(error: Unusable, out: Console) -> int:
     """Say why a target cannot be run."""
     out.print(str(error), style="red", markup=False, highlight=False, soft_wrap=True)
     return 2
-
-
-def main(arguments: Sequence[str]) -> int:
-    """``inferspec kernels`` alone."""
-    parser = argparse.ArgumentParser(prog="inferspec")
-    add_parser(parser.add_subparsers(required=True))
-    options = parser.parse_args(["kernels", *arguments])
-    return int(options.command(options))

@@ -1,0 +1,73 @@
+"""What goes wrong between a command and its terminal is a line and an exit code, and never a traceback."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+COMMAND = [sys.executable, "-m", "inferspec.tools.cli"]
+
+
+def ended(*arguments, **streams) -> tuple[int, str]:
+    """Exit code and standard error of a command."""
+    done = subprocess.run([*COMMAND, *arguments], stderr=subprocess.PIPE, text=True, timeout=120, **streams)
+    assert "Traceback" not in done.stderr
+    return done.returncode, done.stderr
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="only Linux has a device that is full")
+@pytest.mark.parametrize("command", ["requirements", "explain rope", "verify nowhere.json"])
+def test_an_output_that_is_full_is_told(command):
+    with open("/dev/full", "w") as full:
+        code, said = ended(*command.split(), stdout=full)
+    assert (code, said) == (2, "inferspec: standard output cannot be written: No space left on device\n")
+
+
+def test_an_output_that_is_closed_is_told():
+    code, said = ended("explain", "rope", preexec_fn=lambda: os.close(1))
+    assert (code, said) == (2, "inferspec: standard output is closed: there is nowhere to print to\n")
+
+
+@pytest.mark.parametrize("command", ["requirements", "explain rope"])
+def test_a_reader_that_has_enough_is_no_trouble(command):
+    reading, writing = os.pipe()
+    os.close(reading)
+    try:
+        assert ended(*command.split(), stdout=writing) == (1, "")
+    finally:
+        os.close(writing)
+
+
+@pytest.mark.parametrize("command", ["requirements", "--help"])
+def test_what_an_output_cannot_encode_is_a_question_mark_and_told(command):
+    done = subprocess.run(
+        [*COMMAND, command], env={**os.environ, "PYTHONIOENCODING": "ascii"}, capture_output=True, text=True
+    )
+    assert "?" in done.stdout
+    assert done.returncode == 2
+    assert "standard output is ascii, which has no '" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    "command", ["faults --only rope -n 2", "faults --only rope -n 1", "simulate", "bench ops --shapes tiny"]
+)
+def test_an_interrupt_is_no_traceback_of_the_command_or_its_workers(command, tmp_path):
+    # Both get it, as from a terminal.
+    running = subprocess.Popen(
+        [*COMMAND, *command.split()],
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    )
+    time.sleep(3)
+    os.killpg(running.pid, signal.SIGINT)
+    said, _ = running.communicate(timeout=60)
+    assert running.returncode == 130
+    assert said.splitlines()[-1] == "inferspec: interrupted"
+    assert "Traceback" not in said
