@@ -28,6 +28,7 @@ from inferspec.spec import COMPONENTS, contract
 from inferspec.tools.arguments import processes
 from inferspec.tools.faults import BAD, local_subject
 from inferspec.tools.processes import pool
+from inferspec.tools.terminal import guarded
 
 FURTHER = 2.0
 """So many times the examples that a test draws are tried before a fault counts as not rejected by it."""
@@ -143,4 +144,4 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(guarded(main))

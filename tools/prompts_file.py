@@ -7,6 +7,8 @@ from dataclasses import MISSING, dataclass, fields
 from pathlib import Path
 from typing import Any
 
+from inferspec.tools.told import shortened
+
 
 @dataclass(frozen=True)
 class Prompt:
@@ -54,7 +56,7 @@ def _parsed(line: str, number: int) -> Prompt:
     except (json.JSONDecodeError, RecursionError) as error:
         raise ValueError(f"it is not JSON: {error}") from error
     if not isinstance(given, dict):
-        raise ValueError(f'it is {given!r}; it takes an object like {{"prompt": "…", "priority": 1}}')
+        raise ValueError(f'it is {shortened(repr(given))}; it takes an object like {{"prompt": "…", "priority": 1}}')
     unknown = given.keys() - KINDS.keys()
     if unknown:
         raise ValueError(f"it has {', '.join(sorted(unknown))}; it takes {', '.join(KINDS)}")
@@ -71,7 +73,7 @@ def _check(name: str, value: Any) -> None:
     kinds = KINDS[name]
     # JSON's true is no number, though Python's is.
     if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
-        raise ValueError(f"{name} is {value!r}; it takes {' or '.join(kind.__name__ for kind in kinds)}")
+        raise ValueError(f"{name} is {shortened(repr(value))}; it takes {' or '.join(kind.__name__ for kind in kinds)}")
     if isinstance(value, str) and any("\ud800" <= character <= "\udfff" for character in value):
         raise ValueError(f"{name} is {value!r}, which holds half a character; it takes whole ones")
     if name == "max_tokens" and isinstance(value, int) and value < 0:

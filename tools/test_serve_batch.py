@@ -181,3 +181,11 @@ def test_the_dashboard_shows_what_goes_on():
         "right 75%",
     ):
         assert part in text
+
+
+def test_of_a_long_line_the_beginning_is_told(tmp_path):
+    path = tmp_path / "prompts.jsonl"
+    path.write_text(json.dumps(list(range(10_000))))
+    with pytest.raises(ValueError, match="it takes an object like") as caught:
+        prompts_file.read(path)
+    assert len(str(caught.value)) < 500

@@ -11,5 +11,9 @@ def told(error: Exception) -> str:
     if isinstance(error, UnicodeDecodeError):
         return f"it is not text in {error.encoding}"
     text = f"it has no {error.args[0]}" if isinstance(error, KeyError) and error.args else str(error)
-    text = " ".join(text.split())
+    return shortened(" ".join(text.split()))
+
+
+def shortened(text: str) -> str:
+    """Of a long text its beginning."""
     return text if len(text) <= LONGEST else f"{text[:LONGEST]} …"
