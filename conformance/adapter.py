@@ -142,6 +142,7 @@ def _laid(spec: str, kind_of_arrays: str, layout: str) -> Adapter:
                     continue
                 both = {key: meet(target.narrowed.get(key, kept), kept) for key, kept in offer.narrows.items()}
                 target.narrowed = {**target.narrowed, **both}
+                target.unasked = dict(offer.unasked)
                 adapter.targets[name] = target
                 adapter.layout |= {contract.component: offer.layout} if offer.layout else {}
     return adapter

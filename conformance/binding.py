@@ -37,7 +37,7 @@ class Target:
     filled: contract parameter -> its default, where the contract has one and the subject insists on it. narrowed:
     envelope key -> what is left of it, since the subject takes no such parameter. driver: how to use it, where that is
     more than a call; layout: what the adapter's LAYOUT says of the component; beside: how the other operations that the
-    driver uses are built.
+    driver uses are built; unasked: what a layout's text does not ask (`layouts.Offer`).
     """
 
     operation: type[Operation]
@@ -51,6 +51,7 @@ class Target:
     driver: Driver | None = None
     layout: str = ""
     beside: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
+    unasked: Mapping[str, str] = field(default_factory=dict)
 
     def build(self, arguments: Mapping[str, Any]) -> Callable[..., Any]:
         """Make the object that is called, from the flattened arguments."""

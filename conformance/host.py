@@ -94,6 +94,7 @@ def describe(adapter: Adapter) -> dict[str, Any]:
                 "narrowed": {k: v if isinstance(v, int) else list(v) for k, v in target.narrowed.items()},
                 "module": str(getattr(target.function, "__module__", "")),
                 "plain": target.plain,
+                "unasked": dict(target.unasked),
             }
             for name, target in adapter.targets.items()
         },

@@ -115,6 +115,7 @@ class Test:
         """Run the test; the trial's outcome tells the result. What is wrong with the kit itself is raised: Undrawn, GoldenError."""
         started = time.perf_counter()
         try:
+            trial.asks(self.name)
             self._search(trial, profile)
         except OutsideEnvelope as outside:
             trial.outcome.state, trial.outcome.message = "outside_envelope", str(outside)

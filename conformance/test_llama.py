@@ -23,6 +23,8 @@ from inferspec.conformance.inputs.decoder import (
     AS_MOST_ARE_PACKED,
     LARGE_EPS,
     LARGE_VOCABULARIES,
+    QKV,
+    THROUGHOUT,
     TRAINED,
     as_served,
     past_256,
@@ -38,8 +40,8 @@ from inferspec.spec import llama as spec
 SHARES = fractions
 """Which of some things, as a share of the way through them."""
 
-DENSE = ["dense"]
-PACKED = ["4-bit", "8-bit", "2-bit", "mixed"]
+DENSE = ["dense", THROUGHOUT]
+PACKED = ["4-bit", "8-bit", "2-bit", "mixed", THROUGHOUT]
 
 # a whole sequence at once
 
@@ -93,7 +95,7 @@ def test_heads_of_any_number_and_dim_are_right(subject, call):
     subject.agrees(call)
 
 
-@requirement(spec.LLAMA_04, call=forward_calls(head_dims=["absent"], packing=["dense"]), share=0.3)
+@requirement(spec.LLAMA_04, call=forward_calls(head_dims=["absent"], packing=DENSE), share=0.3)
 def test_a_head_dim_that_is_absent_is_hidden_size_over_heads(subject, call):
     subject.agrees(call)
 
@@ -148,7 +150,7 @@ def test_the_mlp_is_gated_by_silu(subject, call):
     subject.agrees(call)
 
 
-@requirement(spec.LLAMA_08, call=forward_calls(biases=["attention", "mlp", "both"]), share=0.6)
+@requirement(spec.LLAMA_08, call=forward_calls(biases=["attention", "mlp", "both", QKV]), share=0.6)
 def test_biases_are_added_where_the_config_asks_for_them(subject, call):
     subject.agrees(call)
 
@@ -166,7 +168,7 @@ def test_more_than_ten_layers_are_in_the_order_of_their_numbers(subject, call):
     subject.agrees(call)
 
 
-@requirement(spec.LLAMA_10, call=close_score_calls(packing=DENSE, head_dims=["free", "multiple"]), share=0.3)
+@requirement(spec.LLAMA_10, call=close_score_calls(packing=["dense"], head_dims=["free", "multiple"]), share=0.3)
 def test_close_scores_are_told_apart_in_every_dtype(subject, call):
     subject.agrees(call)
 

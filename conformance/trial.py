@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from inferspec.conformance.calls import Call, History, Observation, step_told
-from inferspec.conformance.envelope import Envelope, envelope_of
+from inferspec.conformance.envelope import Envelope, OutsideEnvelope, envelope_of
 from inferspec.conformance.subject import Result, Subject, SubjectDied
 from inferspec.conformance.waivers import Waiver
 from inferspec.spec import contracts
@@ -74,6 +74,12 @@ class Trial:
         narrowed = about.offers[self.requirement.name]["narrowed"]
         return envelope_of(self.contract, about.envelope.get(self.contract.component, {}), narrowed)
 
+    def asks(self, test: str) -> None:
+        """OutsideEnvelope where a layout's text does not ask the requirement, or the test of that name."""
+        unasked = self.subject.description.offers[self.requirement.name].get("unasked", {})
+        if reason := unasked.get(test) or unasked.get(self.requirement.id):
+            raise OutsideEnvelope(reason)
+
     def begin(self) -> None:
         """Start an example."""
         self._history = []
@@ -127,17 +133,27 @@ class Trial:
         if observation.raised:
             state = "overclaimed" if observation.raised in ("ValueError", "TypeError") else "failed"
             claim = "refuses what its envelope includes" if state == "overclaimed" else "raises"
-            keys = ", ".join(self.contract.envelope)
-            hint = (
-                f'; if it does not support this, say so in ENVELOPE["{self.contract.component}"], whose keys are {keys}'
-            )
-            text = f"{claim}: {observation.raised}: {observation.message}{hint if state == 'overclaimed' else ''}"
+            hint = f"; {self._advice()}" if state == "overclaimed" else ""
+            text = f"{claim}: {observation.raised}: {observation.message}{hint}"
             raise Nonconformance(text, call, state)
         names = self._operation(call).parts
         if observation.value is None and not (names and (observation.parts or not observation.message)):
             what = f"not {', '.join(names)}" if names else "not an array"
             raise Nonconformance(f"returns a {observation.message}, {what}", call)
         return observation
+
+    def _advice(self) -> str:
+        """What can be done where a call is refused that is not meant to be supported."""
+        if self.subject.description.layout:
+            return "if it is not written yet, raise NotImplementedError there: what is only begun is not claimed"
+        keys = ", ".join(self.contract.envelope)
+        return f'if it does not support this, say so in ENVELOPE["{self.contract.component}"], whose keys are {keys}'
+
+    def _declaration(self) -> str:
+        """How an adapter says that it is of class native; a package of a layout has none that could."""
+        if self.subject.description.layout:
+            return ""
+        return f': declare PRECISION = {{"{self.contract.component}": "native"}}'
 
     def answer(self, call: Call, precision: Precision | None = None) -> Any:
         """The oracle's answer to a call: an Answer, or the Answers of an operation with parts."""
@@ -181,11 +197,7 @@ class Trial:
                 self._record(error[chosen], native, chosen)
                 return
         used = native if self.precision is Precision.NATIVE else answer
-        hint = (
-            f'; it meets class native: declare PRECISION = {{"{self.contract.component}": "native"}}'
-            if fits_native
-            else ""
-        )
+        hint = f"; it meets class native{self._declaration()}" if fits_native else ""
         self._record(error[chosen], used, chosen)
         raise Nonconformance(self._about(call, part) + _described(got, used, error, chosen, name) + hint, call)
 

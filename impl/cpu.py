@@ -15,11 +15,11 @@ from inferspec.impl.kernels.cpu.quantized import BITS
 
 NAME = "inferspec.impl.cpu"
 ARRAYS = "mlx"
-_PACKING = ["dense", "4-bit", "8-bit", "mixed"]
+_PACKING = ["dense", "4-bit", "8-bit", "mixed", "4-bit throughout"]
 ENVELOPE: dict[str, dict[str, Any]] = {
     "quantization": {"bits": list(BITS)},
     "llama": {"packing": _PACKING},
-    "qwen3": {"packing": [*_PACKING, "4-bit throughout"]},
+    "qwen3": {"packing": _PACKING},
 }
 
 __all__ = ["ARRAYS", "ENVELOPE", "NAME", "VERSION"]

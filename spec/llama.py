@@ -1,6 +1,6 @@
 """Llama: the plain decoder, with biases where the config asks for them.
 
-Shapes and conventions: `transformer`.
+Shapes and conventions: `transformer`. A Qwen2 is a Llama whose output projections have a bias of zeros: `biases: ["qkv"]`.
 
 Sources: Touvron et al. 2023; the `LlamaForCausalLM` of transformers for names and config; the tiny-llm course, week 1
 day 5.
@@ -81,10 +81,10 @@ CONTRACT = Contract(
         "token_dtypes": ("int32", "int64", "uint32"),
         "heads": ((1, 1), (2, 2), (3, 3), (2, 1), (4, 2), (6, 2), (3, 1), (8, 1), (10, 2), (16, 8)),
         "head_dims": ("free", "multiple", "absent"),
-        "biases": ("none", "attention", "mlp", "both"),
+        "biases": ("none", "attention", "mlp", "both", "qkv"),
         "rope": ("rope_theta", "rope_parameters"),
         "tied": (True, False),
-        "packing": ("dense", "4-bit", "8-bit", "2-bit", "mixed"),
+        "packing": ("dense", "4-bit", "8-bit", "2-bit", "mixed", "4-bit throughout"),
         "group_sizes": (32, 64, 128),
         "length": 320,
     },

@@ -30,6 +30,9 @@ AMPLITUDES = (0.05, 0.3, 1.0)
 THROUGHOUT = "4-bit throughout"
 """Every linear layer and the embedding packed: no size but is a multiple of the group size."""
 
+QKV = "qkv"
+"""Biases as a Qwen2 has them: those of queries, keys and values, and zeros for the output."""
+
 OVERRIDES: tuple[Any, ...] = (
     {"group_size": 32, "bits": 8},
     {"group_size": 32, "bits": 2},
@@ -81,7 +84,7 @@ def model(
     dims: Sequence[int] = (),
 ) -> Model:
     """Any tiny model of the envelope. small: of few features, for long prompts; dims: other sizes of its heads."""
-    dtype, packing = pick("dtypes"), _packed(pick)
+    dtype, packing = pick("dtypes"), _packed(pick, kind)
     group = pick("group_sizes") if packing != "dense" else 0
     config = _sizes(pick, kind, group, small, packing == THROUGHOUT, vocabularies, dims) | {
         "model_type": kind.model_type,
@@ -99,9 +102,16 @@ def model(
     return config, _weights(pick, kind, config, dtype, mixed=packing == "mixed")
 
 
-def _packed(pick: Pick) -> str:
+def _without(pick: Pick, key: str, spare: str) -> Any:
+    """One of the choices of a key; the spare one, of which others ask all and more, only where there are no others."""
+    choices = [choice for choice in pick.envelope[key] if choice != spare] or [spare]
+    pick.features[key] = pick.one_of(*choices)
+    return pick.features[key]
+
+
+def _packed(pick: Pick, kind: Kind) -> str:
     """How a model is packed. Where a dense one is as good as one that is packed throughout, it is dense: that is quicker."""
-    packing: str = pick("packing")
+    packing: str = pick("packing") if kind.head_norms else _without(pick, "packing", THROUGHOUT)
     if set(pick.envelope["packing"]) == {"dense", THROUGHOUT}:
         pick.features["packing"] = packing = "dense"
     return packing
@@ -151,8 +161,15 @@ def _unlike(pick: Pick, taken: set[int], sizes: Sequence[int]) -> int:
 def _biases(pick: Pick) -> dict[str, bool]:
     if "biases" not in pick.envelope:
         return {}
-    which = pick("biases")
-    return {"attention_bias": which in ("attention", "both"), "mlp_bias": which in ("mlp", "both")}
+    which = _bias_kind(pick)
+    return {"attention_bias": which in ("attention", "both", QKV), "mlp_bias": which in ("mlp", "both")}
+
+
+def _bias_kind(pick: Pick) -> str:
+    choices = pick.envelope["biases"]
+    if "attention" in choices or "both" in choices:
+        return str(_without(pick, "biases", QKV))
+    return str(pick("biases"))
 
 
 def _rope(pick: Pick) -> dict[str, Any]:
@@ -201,6 +218,8 @@ def _weights(pick: Pick, kind: Kind, config: dict[str, Any], dtype: str, mixed: 
         biased = config.get("attention_bias" if ".self_attn." in name else "mlp_bias")
         if name.startswith("model.layers.") and biased:
             found[f"{name}.bias"] = pick.normal(outputs, dtype=dtype, amplitude=0.5)
+            if name.endswith("o_proj") and pick.features["biases"] == QKV:
+                found[f"{name}.bias"] = np.zeros_like(found[f"{name}.bias"])
     return found
 
 

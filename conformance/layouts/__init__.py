@@ -19,12 +19,14 @@ LAYOUTS = ("course",)
 class Offer:
     """What stands for an operation of the contract.
 
-    narrows: envelope key -> what the convention asks of it; layout: the order of axes, as in an adapter's LAYOUT.
+    narrows: envelope key -> what the convention asks of it; layout: the order of axes, as in an adapter's LAYOUT; unasked:
+    what no envelope key can leave out, a requirement's id or a test's name -> why the convention does not ask it.
     """
 
     function: Callable[..., Any]
     narrows: Mapping[str, tuple[Any, ...] | int] = field(default_factory=dict)
     layout: str = ""
+    unasked: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -55,6 +57,18 @@ def lay_out(package: str, layout: str) -> Laid:
     """See the package of that name through a layout; AdapterError where there is none, ValueError for no layout."""
     laid: Laid = _module(layout).lay_out(package)
     return laid
+
+
+def guards(layout: str) -> frozenset[str]:
+    """Names of tests that ask for guards in other words than a guard's requirement: they tell what bad arguments do not do."""
+    found: frozenset[str] = _module(layout).GUARDS
+    return found
+
+
+def alternatives(layout: str) -> tuple[frozenset[str], ...]:
+    """Sets of operations of which an edition of the text has one: the others are not missed where it is claimed."""
+    found: tuple[frozenset[str], ...] = _module(layout).ALTERNATIVES
+    return found
 
 
 def chapters(layout: str) -> tuple[Chapter, ...]:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
 from inferspec.conformance.certificate import BAD
-from inferspec.conformance.layouts import Chapter, by_chapter
+from inferspec.conformance.layouts import Chapter, alternatives, by_chapter, guards
 
 KINDS = ("passed", "failed", "SHOULD unmet", "guards missing", "not asked", "not run", "not claimed", "waived")
 """What a requirement of a chapter can be."""
@@ -37,8 +37,10 @@ class Standing:
 def standings(layout: str, rows: Iterable[Mapping[str, Any]]) -> Iterator[Standing]:
     """What holds of each chapter that a certificate's rows tell of; guards that are missing are told apart from what is
     wrong."""
+    rows = list(rows)
+    apart, missed = guards(layout), _missed(layout, rows)
     for chapter, about in by_chapter(layout, rows):
-        found = [(_kind(row), row) for row in about]
+        found = [(_kind(row, apart), row) for row in about if row["name"] in missed]
         counts = {kind: sum(one == kind for one, _ in found) for kind in KINDS}
         standing = Standing(
             chapter,
@@ -50,9 +52,23 @@ def standings(layout: str, rows: Iterable[Mapping[str, Any]]) -> Iterator[Standi
             yield standing
 
 
-def _kind(row: Mapping[str, Any]) -> str:
+def _missed(layout: str, rows: Sequence[Mapping[str, Any]]) -> set[str]:
+    """The operations that are told of: of alternatives those that are claimed, or the first where none is."""
+    names = dict.fromkeys(row["name"] for row in rows)
+    claimed = {row["name"] for row in rows if row["state"] != "not_claimed"}
+    spare: set[str] = set()
+    for one_of in alternatives(layout):
+        among = [name for name in names if name in one_of]
+        spare |= set(among) - (claimed & one_of or set(among[-1:]))
+    return set(names) - spare
+
+
+def _kind(row: Mapping[str, Any], apart: Set[str]) -> str:
     if row["state"] in BAD:
-        return "guards missing" if row["aspect"] == "guard" else "failed" if row["level"] == "MUST" else "SHOULD unmet"
+        guard = row["aspect"] == "guard" or (
+            row["failures"] and all(one["test"].rpartition("::")[2] in apart for one in row["failures"])
+        )
+        return "guards missing" if guard else "failed" if row["level"] == "MUST" else "SHOULD unmet"
     return {"outside_envelope": "not asked", "unknown": "not run"}.get(row["state"], row["state"].replace("_", " "))
 
 

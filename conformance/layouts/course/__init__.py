@@ -30,6 +30,7 @@ from inferspec.conformance.layouts.course import (
     generation,
     kv_cache,
     linear,
+    llama,
     mlp,
     paged_attention,
     paged_kv,
@@ -55,6 +56,7 @@ ROOMS = (
     batching,
     paged_kv,
     sampling,
+    llama,
     qwen3,
     generation,
 )
@@ -64,10 +66,10 @@ CHAPTERS = (
     Chapter("week 1 day 2", "RoPE", ("RoPE",)),
     Chapter("week 1 day 3", "grouped attention, causal mask", ("scaled_dot_product_attention", "causal_mask")),
     Chapter("week 1 day 4", "RMSNorm, MLP", ("RMSNorm", "silu", "SwiGLU")),
-    Chapter("week 1 day 5", "embedding, the model", ("Embedding", "Embedding.as_linear", "Qwen3")),
+    Chapter("week 1 day 5", "embedding, the model", ("Embedding", "Embedding.as_linear", "Qwen3", "Llama")),
     Chapter("week 1 day 6", "generation, with a cache from week 2 on", ("generate",)),
     Chapter("week 1 day 7", "sampling", ("Sampler",)),
-    Chapter("week 2 day 1", "key-value cache, the model with one", ("KVCache", "Qwen3.incremental")),
+    Chapter("week 2 day 1", "key-value cache, the model with one", ("KVCache", "Qwen3.incremental", "Llama.incremental")),
     Chapter(
         "week 2 day 2-3",
         "quantized matmul",
@@ -80,7 +82,18 @@ CHAPTERS = (
 )
 """Of the text's edition of 2026 with Qwen3; others have the same things under other days."""
 
-PRECISION = dict.fromkeys(("linear", "attention", "flash_attention", "rope", "mlp", "quantization", "qwen3"), "native")
+GUARDS = frozenset(
+    {
+        "test_positions_outside_the_table_are_refused_or_right",
+        "test_a_refused_rewind_changes_nothing",
+    }
+)
+"""The text refuses nothing; what is told of bad arguments by these is told apart, as by the requirements that are guards."""
+
+ALTERNATIVES = (frozenset({"Qwen3", "Llama"}), frozenset({"Qwen3.incremental", "Llama.incremental"}))
+"""The model is a Qwen3, in older editions a Qwen2."""
+
+PRECISION = dict.fromkeys(("linear", "attention", "flash_attention", "rope", "mlp", "quantization", "llama", "qwen3"), "native")
 """The text computes with MLX's own products, which round each step to the input's dtype on a CPU."""
 
 

@@ -12,6 +12,7 @@ FLOAT32 = ("float32",)
 ADDED = ("none", "-inf", "lowest", "additive")
 """A mask is an array that is added to the scores, or there is none."""
 GROUPED = ("none", "causal", "-inf", "lowest", "additive")
+EMPTY = dict.fromkeys(("ATTN-11", "FLASH-11"), "the text has no batch, and no sequence, of nothing")
 BATCHES = ((1,), (2,), (5,), (9,))
 """N×L×E: exactly one leading dim."""
 
@@ -21,30 +22,29 @@ def _attention(package: Package) -> Offer:
         grouped = package.find("scaled_dot_product_attention_grouped", home="attention")
     except NotOffered:
         simple = package.find("scaled_dot_product_attention_simple", home="attention")
-        return Offer(simple, {"dtypes": FLOAT32, "masks": ADDED, "ratios": (1,)})
+        return Offer(simple, {"dtypes": FLOAT32, "masks": ADDED, "ratios": (1,)}, unasked=EMPTY)
     asked: dict[str, Any] = {"dtypes": FLOAT32, "masks": GROUPED}
-    return Offer(with_whole_masks(grouped), asked | _queries(lambda: _causal(grouped)))
+    return Offer(with_whole_masks(grouped), asked | _queries(lambda: _causal(grouped)), unasked=EMPTY)
 
 
-def _causal(attend: Callable[..., Any]) -> Any:
-    """Causal attention of more queries than keys."""
+def _causal(attend: Callable[..., Any]) -> bool:
+    """Whether of more queries than keys the last sees all keys, and each before it a key less."""
     import mlx.core as mx
 
-    key = mx.zeros((1, 2, 2, 32))
-    return attend(mx.zeros((1, 2, 3, 32)), key, key, mask="causal")
+    # Each visible key has the same share; of a query that sees none nothing is asked.
+    key, value = mx.zeros((1, 2, 2, 32)), mx.broadcast_to(mx.array([[1.0], [3.0]]), (1, 2, 2, 32))
+    attended = attend(mx.zeros((1, 2, 3, 32)), key, value, mask="causal")
+    return bool(mx.allclose(attended[..., 1:, 0], mx.array([1.0, 2.0]), atol=1e-3))
 
 
-def _queries(more: Callable[[], Any]) -> dict[str, Any]:
-    """What is asked of one that refuses more queries than keys: the text speaks of fewer alone."""
-    import mlx.core as mx
-
+def _queries(aligned: Callable[[], bool]) -> dict[str, Any]:
+    """What is asked of one that refuses more queries than keys, or aligns them otherwise: the text speaks of fewer alone."""
     try:
-        mx.eval(more())
+        return {} if aligned() else {"more_queries": (False,)}
     except NotImplementedError:
         raise
     except Exception:
         return {"more_queries": (False,)}
-    return {}
 
 
 def with_whole_masks(attend: Callable[..., Any]) -> Callable[..., Any]:
@@ -78,7 +78,12 @@ def _causal_mask(package: Package) -> Offer:
     import mlx.core as mx
 
     own = package.find("causal_mask", home="attention")
-    return Offer(own, {"dtypes": FLOAT32} | _queries(lambda: own(3, 2, mx.float32)))
+
+    def aligned() -> bool:
+        hidden = own(3, 2, mx.float32) < 0
+        return bool(mx.array_equal(hidden, mx.array([[True, True], [False, True], [False, False]])))
+
+    return Offer(own, {"dtypes": FLOAT32} | _queries(aligned))
 
 
 def _multi_head(package: Package) -> Offer:

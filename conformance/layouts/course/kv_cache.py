@@ -44,8 +44,14 @@ def _kv_cache(package: Package) -> Offer:
             return int(getattr(self.own, "offset", self.seen))
 
     if written(own, "rewind"):
-        KVCache.rewind = lambda self, n: self.own.rewind(n)  # type: ignore[attr-defined]
+        KVCache.rewind = _rewind  # type: ignore[attr-defined]
     return Offer(KVCache, ASKED, "BLHD" if joins_axis_1(own) else "")
+
+
+def _rewind(cache: Any, n: int) -> None:
+    # The course's caches hold a token whenever one is rewound.
+    if n or cache.offset:
+        cache.own.rewind(n)
 
 
 @functools.cache

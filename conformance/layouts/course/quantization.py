@@ -15,6 +15,9 @@ FORMER: dict[str, Any] = {"dtypes": ("float16",), "group_sizes": (64,)}
 ALWAYS: dict[str, Any] = {"bits": (4,), "transpose": (True,), "stacked": (False,)}
 
 
+EMPTY = dict.fromkeys(("QEMB-17", "QEMB-18", "QLIN-10", "QMM-15"), "the text has no list of no tokens")
+
+
 def _asked(call: Callable[..., Any]) -> dict[str, Any]:
     """What the edition takes: an older one is told by refusing the present form and taking its own.
 
@@ -62,7 +65,8 @@ def _quantized_matmul(package: Package) -> Offer:
     ) -> Any:
         return _product(own, x, packed, scales, biases, group_size, bits, transpose)
 
-    return Offer(quantized_matmul, _asked(lambda dtype, *weights: quantized_matmul(_rows(dtype, weights), *weights)))
+    asked = _asked(lambda dtype, *weights: quantized_matmul(_rows(dtype, weights), *weights))
+    return Offer(quantized_matmul, asked, unasked=EMPTY)
 
 
 def _weights(package: Package) -> Callable[..., Any]:
@@ -98,7 +102,8 @@ def _quantized_linear(package: Package) -> Offer:
         def __call__(self, x: Any) -> Any:
             return own(x, self.weights, self.bias)
 
-    return Offer(QuantizedLinear, _asked(lambda dtype, *weights: QuantizedLinear(*weights)(_rows(dtype, weights))))
+    asked = _asked(lambda dtype, *weights: QuantizedLinear(*weights)(_rows(dtype, weights)))
+    return Offer(QuantizedLinear, asked, unasked=EMPTY)
 
 
 def _quantized_embedding(package: Package) -> Offer:
@@ -118,7 +123,8 @@ def _quantized_embedding(package: Package) -> Offer:
         def as_linear(self, x: Any) -> Any:
             return self.own.as_linear(x)
 
-    return Offer(QuantizedEmbedding, {**ALWAYS, **PRESENT, "leading_dims": ((1,), (2,), (2, 3), (2, 1, 3))})
+    leading = {"leading_dims": ((1,), (2,), (2, 3), (2, 1, 3))}
+    return Offer(QuantizedEmbedding, {**ALWAYS, **PRESENT, **leading}, unasked=EMPTY)
 
 
 OFFERS = {

@@ -13,7 +13,7 @@ from inferspec.conformance.layouts.packages import Package, takes
 def _rope(package: Package) -> Offer:
     own = package.find("RoPE", home="positional_encoding", needs=("__init__", "__call__"))
     asked: dict[str, Any] = {"dtypes": MODEL, "partial": (False,), "empty": (False,)}
-    offsets = ("none", "slice", "slices") if _takes_lists(own) else ("none", "slice")
+    offsets = ("none", "slice", "slices") if takes_lists(own) else ("none", "slice")
     length = takes(own, "max_seq_len", "seq_len", "max_positions", "max_position_embeddings")
     if not length:
         return Offer(own, {**asked, "offsets": offsets})
@@ -29,7 +29,7 @@ def _rope(package: Package) -> Offer:
     return Offer(RoPE, {**asked, "offsets": offsets})
 
 
-def _takes_lists(own: Any) -> bool:
+def takes_lists(own: Any) -> bool:
     """Whether lists of slices are there yet, for batches of two or of one."""
     import mlx.core as mx
 

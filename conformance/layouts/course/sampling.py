@@ -2,15 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from inferspec.conformance.layouts import Offer
 from inferspec.conformance.layouts.packages import Package, takes
 
-ASKED: dict[str, Any] = {"dtypes": ("float32", "bfloat16"), "leading_dims": ((1,),)}
+ASKED: dict[str, Any] = {"dtypes": ("float32", "bfloat16"), "leading_dims": ((1,), (2,), (2, 3))}
 ROW_BY_ROW = 5000
-"""Rows that a sampler of one row at a time is asked for in a call: too few to count how often each id comes."""
+"""Rows that a sampler of one row at a time is asked for in a call: more would take too long."""
+SHARES = "the text does not say whether top_p counts shares of all or of what top_k leaves"
+LIMIT = "the text has no top_k larger than the vocabulary"
+UNASKED = {
+    "test_ids_are_drawn_from_what_both_filters_leave": SHARES,
+    "test_ids_are_drawn_from_what_the_filters_leave_of_a_large_vocabulary": SHARES,
+    "test_ids_are_drawn_from_all_where_there_is_no_limit": LIMIT,
+    "test_the_only_id_of_a_row_is_drawn_whatever_the_limit": LIMIT,
+    "test_the_smallest_top_p_leaves_the_most_likely_id": "the text counts in float32, where the smallest top_p is 0",
+    "test_no_rows_give_no_ids": "the text has no log-probabilities of no row",
+}
+ONE_ROW = dict.fromkeys(
+    ("test_each_of_very_many_rows_is_drawn", "test_each_of_very_many_rows_gives_its_greedy_id"),
+    "the text's sampler is given one row at a time",
+)
 
 
 def _sampler(package: Package) -> Offer:
@@ -29,25 +43,29 @@ def _sampler(package: Package) -> Offer:
     if made(0, None, 1.0)(row) is None:
         raise NotImplementedError("make_sampler returns a sampler that returns None")
     drawing = _gives(lambda: made(1.0, None, 1.0)(row))
-    whole = drawing and _takes_batches(made)
+    unfiltered, filtered = (drawing and _takes_batches(made, filters) for filters in (UNFILTERED, FILTERED))
 
     class Sampler:
         def __init__(self, temperature: float = 0, top_k: int | None = None, top_p: float = 1.0) -> None:
             self.own = made(temperature, top_k, top_p)
+            self.takes_batches = unfiltered if not temperature or (top_k is None and top_p == 1) else filtered
 
         def __call__(self, logits: Any) -> Any:
             logprobs = logits - mx.logsumexp(logits, axis=-1, keepdims=True)
             rows = logprobs.reshape(-1, logits.shape[-1])
-            parts = [rows] if whole or len(rows) == 1 else [one[None] for one in rows]
-            before = [mx.array(part) for part in parts]
+            parts = [rows] if self.takes_batches or len(rows) == 1 else list(mx.split(rows, len(rows)))
+            before = mx.array(rows)
             ids = mx.concatenate([self.own(part) for part in parts]).reshape(logits.shape[:-1])
-            if not all(mx.array_equal(*pair, equal_nan=True) for pair in zip(parts, before, strict=True)):
+            after = mx.concatenate(parts)
+            if not mx.array_equal(before, after, equal_nan=True):
                 # What is done to log-probabilities, which are made here, is done to what the caller gave.
-                logits[...] = mx.concatenate(parts).reshape(logits.shape)
+                logits[...] = after.reshape(logits.shape)
             return ids
 
     narrows = ASKED if drawing else {**ASKED, "temperatures": ("greedy",)}
-    return Offer(Sampler, narrows if whole else {**narrows, "draws": ROW_BY_ROW})
+    if unfiltered and filtered:
+        return Offer(Sampler, narrows, unasked=UNASKED)
+    return Offer(Sampler, {**narrows, "draws": ROW_BY_ROW}, unasked=UNASKED | ONE_ROW)
 
 
 def _gives(call: Callable[[], Any]) -> bool:
@@ -58,16 +76,22 @@ def _gives(call: Callable[[], Any]) -> bool:
         return True
 
 
-def _takes_batches(made: Callable[..., Callable[[Any], Any]]) -> bool:
-    """Whether several rows at once are drawn each by itself: those of which a filter leaves one id show it."""
+UNFILTERED, FILTERED = ((None, 1.0),), ((1, 1.0), (None, 0.01))
+"""What top_k and top_p may be of samplers that are tried."""
+
+
+def _takes_batches(made: Callable[..., Callable[[Any], Any]], filters: Sequence[tuple[int | None, float]]) -> bool:
+    """Whether several rows at once are drawn each by itself: those of which one id is left, or nearly certain, show it."""
     import mlx.core as mx
 
     # As many rows as ids: to index rows by ids past their number may end the process, and this is asked while loading.
     shares = [[0.1, 0.2, 0.3, 0.4], [0.7, 0.1, 0.1, 0.1], [0.1, 0.6, 0.2, 0.1], [0.1, 0.1, 0.5, 0.3]]
-    batch = mx.log(mx.array(shares))
-    filters = ((1, 1.0), (None, 0.01))
+    batch, sure = mx.log(mx.array(shares)), 200 * mx.array(shares)
     try:
-        return all(made(1.0, top_k, top_p)(batch).tolist() == [3, 0, 1, 2] for top_k, top_p in filters)
+        return all(
+            made(1.0, top_k, top_p)(batch if top_k or top_p < 1 else sure - mx.logsumexp(sure, axis=-1, keepdims=True)).tolist() == [3, 0, 1, 2]
+            for top_k, top_p in filters
+        )
     except Exception:
         return False
 
