@@ -330,6 +330,44 @@ class Qwen3ModelWeek2:
         return self.own(inputs, [layer.own for layer in cache])
 """
 
+QWEN2_WEEK1 = """
+import mlx.core as mx
+from inferspec.impl import llama
+
+def own_model(mlx_model):
+    model, args, weights = mlx_model.model, mlx_model.args, {}
+
+    def take(name, layer, *more):
+        weights.update({f"{name}.{part}": getattr(layer, part) for part in ("weight", *more)})
+
+    packed = ("scales", "biases")
+    take("model.embed_tokens", model.embed_tokens, *packed)
+    take("model.norm", model.norm)
+    for n, block in enumerate(model.layers):
+        name, attention = f"model.layers.{n}", block.self_attn
+        take(f"{name}.self_attn.q_proj", attention.q_proj, *packed, "bias")
+        take(f"{name}.self_attn.k_proj", attention.k_proj, *packed, "bias")
+        take(f"{name}.self_attn.v_proj", attention.v_proj, *packed, "bias")
+        take(f"{name}.self_attn.o_proj", attention.o_proj, *packed)
+        weights[f"{name}.self_attn.o_proj.bias"] = mx.zeros(args.hidden_size, mx.float16)
+        for part in ("gate_proj", "up_proj", "down_proj"):
+            take(f"{name}.mlp.{part}", getattr(block.mlp, part), *packed)
+        take(f"{name}.input_layernorm", block.input_layernorm)
+        take(f"{name}.post_attention_layernorm", block.post_attention_layernorm)
+    if not args.tie_word_embeddings:
+        take("lm_head", mlx_model.lm_head, *packed)
+    return llama.Llama({**vars(args), "attention_bias": True}, weights)
+
+class Qwen2ModelWeek1:
+    def __init__(self, mlx_model):
+        self.own = own_model(mlx_model)
+
+    def __call__(self, inputs):
+        return self.own(inputs)
+"""
+
+QWEN2_WEEK2 = QWEN3_WEEK2.replace("qwen3", "qwen2").replace("Qwen3", "Qwen2")
+
 INIT = """
 from .attention import *
 from .basics import *
@@ -355,11 +393,13 @@ RIGHT = {
     "paged_kv_cache": PAGED_KV_CACHE,
     "positional_encoding": POSITIONAL_ENCODING,
     "quantize": QUANTIZE,
+    "qwen2_week1": QWEN2_WEEK1,
+    "qwen2_week2": QWEN2_WEEK2,
     "qwen3_week1": QWEN3_WEEK1,
     "qwen3_week2": QWEN3_WEEK2,
     "sampler": SAMPLER,
 }
-"""Module -> its text."""
+"""Module -> its text; models of an older edition beside those of today."""
 
 
 def package(name: str, **modules: str) -> dict[str, str]:

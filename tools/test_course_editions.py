@@ -5,7 +5,20 @@ from __future__ import annotations
 import pytest
 
 from inferspec.conformance.certificate import BAD
-from inferspec.tools.course_package import ATTENTION, BASICS, LAYER_NORM, QWEN3_WEEK1, files, problem
+from inferspec.conformance.suite import all_tests
+from inferspec.tools.course_package import (
+    ATTENTION,
+    BASICS,
+    EMBEDDING,
+    KV_CACHE,
+    LAYER_NORM,
+    QUANTIZE,
+    QWEN2_WEEK1,
+    QWEN3_WEEK1,
+    files,
+    package,
+    problem,
+)
 
 OLDEST_CACHE = """
 import mlx.core as mx
@@ -159,6 +172,27 @@ def test_more_queries_than_keys_are_not_asked_of_one_that_refuses_them(as_course
     assert not problem(subject, name, times=20)
 
 
+ALIGNED_AT_THE_TOP = """
+import mlx.core as mx
+from inferspec.impl import attention as own
+
+def causal_mask(L, S, dtype):
+    return mx.where(mx.tril(mx.ones((L, S)), max(S - L, 0)) > 0, 0.0, -mx.inf).astype(dtype)
+
+def scaled_dot_product_attention_grouped(query, key, value, scale=None, mask=None):
+    if mask == "causal":
+        mask = causal_mask(query.shape[-2], key.shape[-2], query.dtype)
+    return own.scaled_dot_product_attention(query, key, value, scale=scale, mask=mask)
+"""
+
+
+@pytest.mark.parametrize("name", ["causal_mask", "scaled_dot_product_attention"])
+def test_more_queries_than_keys_are_not_asked_of_one_that_aligns_them_otherwise(as_course, name):
+    subject = as_course(files(attention=ALIGNED_AT_THE_TOP))
+    assert subject.description.offers[name]["narrowed"]["more_queries"] == [False]
+    assert not problem(subject, name, times=20)
+
+
 LISTS_OF_ONE = """
 import mlx.core as mx
 from inferspec.impl import rope
@@ -180,6 +214,14 @@ def test_lists_of_slices_are_asked_for_where_those_of_one_are_taken(certify):
     written = files(positional_encoding=LISTS_OF_ONE)
     run = certify(written, "--impl", "student", "--layout", "course", "-m", "requirement(id='ROPE-05')")
     assert run.row("ROPE-05")["state"] == "overclaimed"
+
+
+def test_advice_is_such_as_a_package_without_an_adapter_can_follow(certify):
+    written = files(positional_encoding=LISTS_OF_ONE)
+    run = certify(written, "--impl", "student", "--layout", "course", "-m", "requirement(id='ROPE-05')")
+    message = run.row("ROPE-05")["message"]
+    assert "raise NotImplementedError there" in message
+    assert "ENVELOPE" not in message
 
 
 OVERWRITING = """
@@ -224,6 +266,163 @@ def test_a_sampler_that_ends_the_process_where_there_are_fewer_rows_than_ids_is_
 def test_the_layers_of_a_loaded_model_may_be_asked_of_the_whole(as_course):
     written = QWEN3_WEEK1.replace("len(model.layers)", "len(mlx_model.layers)")
     assert not problem(as_course(files(qwen3_week1=written)), "Qwen3", times=1)
+
+
+# models of older and newer editions
+
+
+def test_a_qwen2_is_a_llama_with_three_biases(as_course):
+    subject = as_course(files(qwen2_week1=QWEN2_WEEK1))
+    narrowed = subject.description.offers["Llama"]["narrowed"]
+    assert narrowed["biases"] == ["none", "qkv"]
+    assert narrowed["dtypes"] == ["float16"]
+    assert "Qwen3" not in subject.description.offers
+    assert not problem(subject, "Llama")
+
+
+@pytest.mark.parametrize("part", ["q_proj", "k_proj", "v_proj"])
+def test_a_qwen2_that_forgets_a_bias_is_red(certify, part):
+    own = f'take(f"{{name}}.self_attn.{part}", attention.{part}, *packed'
+    kept = f'{own}, "bias")\n'
+    forgotten = f'{own})\n        weights[f"{{name}}.self_attn.{part}.bias"] = 0 * attention.{part}.bias\n'
+    assert kept in QWEN2_WEEK1
+    written = files(qwen2_week1=QWEN2_WEEK1.replace(kept, forgotten))
+    run = certify(written, "--impl", "student", "--layout", "course", "-m", "requirement(id='LLAMA-08')")
+    assert run.row("LLAMA-08")["state"] == "failed"
+
+
+AT_CHECKPOINTS = """
+from .qwen3_week1 import own_model
+from .kv_cache import TinyKvFullCache
+
+class Qwen3ModelWeek2:
+    def __init__(self, mlx_model, checkpoint: str = "split-k"):
+        self.own, self.checkpoint, self.layers = own_model(mlx_model), checkpoint, len(mlx_model.layers)
+
+    def create_kv_cache(self):
+        return [TinyKvFullCache() for _ in range(self.layers)]
+
+    def __call__(self, inputs, offset, cache):
+        if self.checkpoint != "kv-cache" and inputs.shape[1] == 1:
+            raise NotImplementedError("no kernel for the attention of one query")
+        return self.own(inputs, [layer.own for layer in cache])
+"""
+
+
+def test_a_model_of_checkpoints_is_taken_at_the_first_where_later_kernels_are_not_there(certify):
+    only = "requirement(id='QWEN3-24') or requirement(id='QWEN3-25')"
+    run = certify(package("student", qwen3_week2=AT_CHECKPOINTS), "--impl", "student", "--layout", "course", "-m", only)
+    assert {run.row(name)["state"] for name in ("QWEN3-24", "QWEN3-25")} == {"passed"}, run.text
+
+
+OF_ONE_OFFSET = """
+from .qwen3_week1 import own_model
+from .positional_encoding import RoPE
+
+class Qwen3ModelWeek2:
+    def __init__(self, mlx_model):
+        self.own = own_model(mlx_model)
+
+    def __call__(self, inputs, offset, cache):
+        if not isinstance(offset, int):
+            raise TypeError("an offset is a number")
+        return self.own(inputs, [layer.own for layer in cache])
+"""
+
+
+def test_a_batch_has_one_offset_where_rope_takes_no_lists(as_course):
+    rope = EDITIONS["RoPE"][1]
+    subject = as_course(package("student", qwen3_week2=OF_ONE_OFFSET, positional_encoding=rope))
+    assert not problem(subject, "Qwen3.incremental")
+
+
+# what the text does not ask
+
+
+def test_what_the_text_does_not_ask_is_a_requirement_or_a_test_of_this_kit(as_course):
+    known = {name for test in all_tests() for name in (test.name, test.requirement.id)}
+    offers = as_course(package("student", sampler=BY_IDS)).description.offers
+    named = {name for offer in offers.values() for name in offer["unasked"]}
+    assert named
+    assert named <= known
+
+
+def test_where_rms_norm_rounds_is_asked_since_the_text_says_it(certify):
+    row = {}
+    for edition in ({}, {"week2_kernels": ""}):
+        written = files(layer_norm=OF_ONE_ROUNDING, **edition)
+        run = certify(written, "--impl", "student", "--layout", "course", "-m", "requirement(id='RMS-06')")
+        row[bool(edition)] = run.row("RMS-06")
+    assert row[False]["state"] == "outside_envelope"
+    assert "does not say what is rounded" in row[False]["message"]
+    assert row[True]["state"] == "failed"
+
+
+OF_ONE_ROUNDING = """
+import mlx.core as mx
+
+class RMSNorm:
+    def __init__(self, dim, weight, eps=1e-5):
+        self.weight, self.eps = weight.astype(mx.float32), eps
+
+    def __call__(self, x):
+        y = x.astype(mx.float32)
+        return (self.weight * y * mx.rsqrt(mx.mean(y * y, axis=-1, keepdims=True) + self.eps)).astype(x.dtype)
+"""
+OF_SOME_TOKENS = f"""{EMBEDDING}
+    def __call__(self, x):
+        if not x.size:
+            raise ValueError("no tokens")
+        return self.own(x)
+"""
+
+
+def test_no_list_of_no_tokens_is_asked_for(certify):
+    written = files(embedding=OF_SOME_TOKENS, quantize=QUANTIZE)
+    run = certify(written, "--impl", "student", "--layout", "course", "-m", "requirement(id='QEMB-17')")
+    assert run.row("QEMB-17")["state"] == "outside_envelope"
+
+
+OF_TOKENS_THAT_ARE_THERE = KV_CACHE.replace(
+    "class BatchingKvCache(TinyKvCache):", "class _Batching(TinyKvCache):"
+).replace(
+    "    def rewind(self, n: int):\n        self.own.rewind(n)\n",
+    "    def rewind(self, n: int):\n        self.own.state[0].shape\n        self.own.rewind(n)\n",
+)
+
+
+def test_an_empty_cache_is_not_rewound(certify):
+    written = files(kv_cache=OF_TOKENS_THAT_ARE_THERE)
+    run = certify(written, "--impl", "student", "--layout", "course", "-m", "requirement(id='KV-13')")
+    assert run.row("KV-13")["state"] == "passed", run.text
+
+
+UNBOUNDED = """
+from inferspec.impl import rope
+
+class RoPE:
+    def __init__(self, dims, seq_len, base=10000, traditional=False):
+        self.own, self.seq_len = rope.RoPE(dims, seq_len, base, traditional), seq_len
+
+    def __call__(self, x, offset=None):
+        if offset is not None and (offset.start < 0 or offset.stop > self.seq_len):
+            return 0 * x
+        return self.own(x, offset)
+"""
+
+
+def test_what_is_told_of_positions_outside_the_table_is_told_as_a_guard(certify):
+    written = files(positional_encoding=UNBOUNDED)
+    run = certify(written, "--impl", "student", "--layout", "course", "-m", "requirement(id='ROPE-13')")
+    assert run.row("ROPE-13")["state"] == "failed"
+    assert any("week 1 day 2" in line and "1 guards missing" in line for line in run.text.splitlines()), run.text
+
+
+def test_the_model_of_another_edition_is_not_missed(certify):
+    run = certify(
+        files(qwen2_week1=QWEN2_WEEK1), "--impl", "student", "--layout", "course", "-k", "test_nothing_at_all"
+    )
+    assert "there is no Qwen3ModelWeek1" not in run.text
 
 
 OF_64 = """
@@ -333,6 +532,12 @@ def test_generation_is_taken_as_students_write_it(certify, modules):
     bad = {row["id"]: row["failures"] for row in run.certificate["requirements"] if row["state"] in BAD}
     assert set(bad) <= {"GEN-22"}, bad
     assert {run.row(name)["state"] for name in ("GEN-11", "GEN-12")} == {"passed"}
+
+
+def test_ids_are_the_same_with_a_cache_that_takes_no_sampler(certify):
+    written = files(generate=WITH_CACHE, kv_cache=TEXT_CACHE)
+    run = certify(written, "--impl", "student", "--layout", "course", "-m", "requirement(id='GEN-02')")
+    assert run.row("GEN-02")["state"] == "passed", run.text
 
 
 UNSIGNED = """

@@ -69,7 +69,9 @@ CHAPTERS = (
     Chapter("week 1 day 5", "embedding, the model", ("Embedding", "Embedding.as_linear", "Qwen3", "Llama")),
     Chapter("week 1 day 6", "generation, with a cache from week 2 on", ("generate",)),
     Chapter("week 1 day 7", "sampling", ("Sampler",)),
-    Chapter("week 2 day 1", "key-value cache, the model with one", ("KVCache", "Qwen3.incremental", "Llama.incremental")),
+    Chapter(
+        "week 2 day 1", "key-value cache, the model with one", ("KVCache", "Qwen3.incremental", "Llama.incremental")
+    ),
     Chapter(
         "week 2 day 2-3",
         "quantized matmul",
@@ -93,7 +95,9 @@ GUARDS = frozenset(
 ALTERNATIVES = (frozenset({"Qwen3", "Llama"}), frozenset({"Qwen3.incremental", "Llama.incremental"}))
 """The model is a Qwen3, in older editions a Qwen2."""
 
-PRECISION = dict.fromkeys(("linear", "attention", "flash_attention", "rope", "mlp", "quantization", "llama", "qwen3"), "native")
+PRECISION = dict.fromkeys(
+    ("linear", "attention", "flash_attention", "rope", "mlp", "quantization", "llama", "qwen3"), "native"
+)
 """The text computes with MLX's own products, which round each step to the input's dtype on a CPU."""
 
 

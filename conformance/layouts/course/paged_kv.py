@@ -52,7 +52,12 @@ def _pool(package: Package) -> Offer:
             import mlx.core as mx
 
             pages = mx.zeros((self.num_pages, *self.shape), self.dtype)
-            if stored is not None:
+            if isinstance(stored, list):
+                # The first edition with pages keeps each by itself, once something is written to it.
+                for number, page in enumerate(stored[: self.num_pages]):
+                    if page is not None:
+                        pages[number] = page[0]
+            elif stored is not None:
                 taken = min(len(stored), self.num_pages)
                 pages[:taken] = stored[:taken]
             return pages

@@ -14,8 +14,13 @@ ROW_BY_ROW = 5000
 SHARES = "the text does not say whether top_p counts shares of all or of what top_k leaves"
 LIMIT = "the text has no top_k larger than the vocabulary"
 UNASKED = {
+    # What a call has both filters in.
     "test_ids_are_drawn_from_what_both_filters_leave": SHARES,
     "test_ids_are_drawn_from_what_the_filters_leave_of_a_large_vocabulary": SHARES,
+    "test_a_lone_row_is_drawn_from_what_top_p_leaves_at_any_temperature": SHARES,
+    "test_ids_are_drawn_from_what_top_p_leaves_at_any_temperature": SHARES,
+    "test_each_row_has_a_nucleus_of_its_own_at_any_temperature": SHARES,
+    "test_what_top_p_leaves_out_never_comes_at_any_temperature": SHARES,
     "test_ids_are_drawn_from_all_where_there_is_no_limit": LIMIT,
     "test_the_only_id_of_a_row_is_drawn_whatever_the_limit": LIMIT,
     "test_the_smallest_top_p_leaves_the_most_likely_id": "the text counts in float32, where the smallest top_p is 0",
@@ -89,7 +94,10 @@ def _takes_batches(made: Callable[..., Callable[[Any], Any]], filters: Sequence[
     batch, sure = mx.log(mx.array(shares)), 200 * mx.array(shares)
     try:
         return all(
-            made(1.0, top_k, top_p)(batch if top_k or top_p < 1 else sure - mx.logsumexp(sure, axis=-1, keepdims=True)).tolist() == [3, 0, 1, 2]
+            made(1.0, top_k, top_p)(
+                batch if top_k or top_p < 1 else sure - mx.logsumexp(sure, axis=-1, keepdims=True)
+            ).tolist()
+            == [3, 0, 1, 2]
             for top_k, top_p in filters
         )
     except Exception:
