@@ -17,6 +17,9 @@ from inferspec.spec import contracts
 from inferspec.spec.contract import Answer, Arguments, Contract, Operation, Requirement
 from inferspec.spec.numerics import DTYPES, Precision, f64, is_sharp, round_to, within
 
+NOT_YET = "if it is not written yet, raise NotImplementedError there: what is only begun is not claimed"
+"""What a package of a layout can do about a call that it refuses; an adapter would narrow its envelope."""
+
 Where = np.ndarray | EllipsisType
 """Which elements are compared: a mask, or all."""
 
@@ -145,7 +148,7 @@ class Trial:
     def _advice(self) -> str:
         """What can be done where a call is refused that is not meant to be supported."""
         if self.subject.description.layout:
-            return "if it is not written yet, raise NotImplementedError there: what is only begun is not claimed"
+            return NOT_YET
         keys = ", ".join(self.contract.envelope)
         return f'if it does not support this, say so in ENVELOPE["{self.contract.component}"], whose keys are {keys}'
 

@@ -8,7 +8,12 @@ the course's classes and functions stand for it, in older and newer editions, an
 * masks are none, "causal" and arrays that are added, of the whole shape N..×H_q×L×S where a function takes no other; a
   bool mask is not asked for;
 * a chunk of keys and values has a token at least, and keys are as wide as values;
-* there may be more keys than queries; more queries than keys are asked of a package that does not refuse them;
+* there may be more keys than queries; more queries than keys are asked of a package that neither refuses them nor aligns
+  them otherwise;
+* a cache that is rewound holds a token, and a lookup or a product of packed weights has a row at least;
+* a sampler is given log-probabilities, of one row at a time unless it takes more; both filters at once are not asked for,
+  nor a top_k larger than the vocabulary;
+* where RMSNorm rounds is asked of the edition that says it;
 * what a requirement guards (bad arguments are refused) the text seldom speaks of. It is judged all the same, and
   reported apart: a summary by chapters tells missing guards from wrong values.
 
