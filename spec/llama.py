@@ -83,6 +83,7 @@ CONTRACT = Contract(
         "head_dims": ("free", "multiple", "absent"),
         "biases": ("none", "attention", "mlp", "both", "qkv"),
         "rope": ("rope_theta", "rope_parameters"),
+        "thetas": ("fractional", "whole"),
         "tied": (True, False),
         "packing": ("dense", "4-bit", "8-bit", "2-bit", "mixed", "4-bit throughout"),
         "group_sizes": (32, 64, 128),

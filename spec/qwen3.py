@@ -78,6 +78,7 @@ CONTRACT = Contract(
         "heads": ((1, 1), (2, 2), (3, 3), (2, 1), (4, 2), (6, 2), (3, 1), (8, 1), (10, 2), (16, 8)),
         "head_dims": ("free", "multiple"),
         "rope": ("rope_theta", "rope_parameters"),
+        "thetas": ("fractional", "whole"),
         "tied": (True, False),
         "packing": ("dense", "4-bit", "8-bit", "2-bit", "mixed", "4-bit throughout"),
         "group_sizes": (32, 64, 128),

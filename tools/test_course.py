@@ -238,8 +238,13 @@ def test_a_module_that_does_not_import_costs_its_components_and_nothing_else(as_
     about = as_course(raising).description
     assert set(about.broken) == {"KVCache", "BatchingKVCache"}
     assert about.broken["KVCache"] == "student.kv_cache did not import: OSError: no disk"
-    # The model of week 2 imports the cache; pages only inherit from a class there.
-    assert set(OPERATIONS) - set(about.offers) == {"KVCache", "BatchingKVCache", "Qwen3.incremental"}
+    # The models of week 2 import the cache; pages only inherit from a class there.
+    assert set(OPERATIONS) - set(about.offers) == {
+        "KVCache",
+        "BatchingKVCache",
+        "Llama.incremental",
+        "Qwen3.incremental",
+    }
 
 
 def test_what_is_not_in_the_text_of_a_module_that_does_not_import_is_not_claimed(as_course):

@@ -102,16 +102,17 @@ def model(
     return config, _weights(pick, kind, config, dtype, mixed=packing == "mixed")
 
 
-def _without(pick: Pick, key: str, spare: str) -> Any:
-    """One of the choices of a key; the spare one, of which others ask all and more, only where there are no others."""
-    choices = [choice for choice in pick.envelope[key] if choice != spare] or [spare]
-    pick.features[key] = pick.one_of(*choices)
-    return pick.features[key]
+def _or_else(pick: Pick, key: str, common: str, rare: str) -> str:
+    """One of the choices of a key, the rare one in the place of some of the common ones: it asks little that they do not."""
+    pick.features[key] = pick.one_of(*[choice for choice in pick.envelope[key] if choice != rare] or [rare])
+    if pick.features[key] == common and rare in pick.envelope[key] and pick.seed % 4 == 0:
+        pick.features[key] = rare
+    return str(pick.features[key])
 
 
 def _packed(pick: Pick, kind: Kind) -> str:
     """How a model is packed. Where a dense one is as good as one that is packed throughout, it is dense: that is quicker."""
-    packing: str = pick("packing") if kind.head_norms else _without(pick, "packing", THROUGHOUT)
+    packing: str = pick("packing") if kind.head_norms else _or_else(pick, "packing", "4-bit", THROUGHOUT)
     if set(pick.envelope["packing"]) == {"dense", THROUGHOUT}:
         pick.features["packing"] = packing = "dense"
     return packing
@@ -161,20 +162,20 @@ def _unlike(pick: Pick, taken: set[int], sizes: Sequence[int]) -> int:
 def _biases(pick: Pick) -> dict[str, bool]:
     if "biases" not in pick.envelope:
         return {}
-    which = _bias_kind(pick)
+    which = _or_else(pick, "biases", "attention", QKV)
     return {"attention_bias": which in ("attention", "both", QKV), "mlp_bias": which in ("mlp", "both")}
 
 
-def _bias_kind(pick: Pick) -> str:
-    choices = pick.envelope["biases"]
-    if "attention" in choices or "both" in choices:
-        return str(_without(pick, "biases", QKV))
-    return str(pick("biases"))
-
-
 def _rope(pick: Pick) -> dict[str, Any]:
-    style, theta = pick("rope"), pick.one_of(*THETAS)
+    style = pick("rope")
+    kinds = pick.envelope.get("thetas", ("fractional", "whole"))
+    theta = pick.one_of(*(theta for theta in THETAS if _kind_of(theta) in kinds))
+    pick.features["thetas"] = _kind_of(theta)
     return {style: theta if style == "rope_theta" else {"rope_type": "default", "rope_theta": theta}}
+
+
+def _kind_of(theta: float) -> str:
+    return "whole" if theta.is_integer() else "fractional"
 
 
 def head_dim(config: Mapping[str, Any]) -> int:

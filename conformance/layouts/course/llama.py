@@ -14,6 +14,7 @@ from inferspec.conformance.layouts.course.qwen3 import incremental, loaded, whol
 from inferspec.conformance.layouts.packages import Package
 
 ASKED: dict[str, Any] = {
+    "thetas": ("whole",),
     "dtypes": ("float16",),
     "packing": ("4-bit throughout",),
     "group_sizes": (64,),

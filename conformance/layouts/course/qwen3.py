@@ -1,7 +1,7 @@
 """`Qwen3ModelWeek1`, without a cache, and that of week 2 or 3, with one: built of a model as mlx-lm loads it.
 
 A model of week 2 that says at which checkpoint of the week it is built, by default the last, is built at the first where
-the kernels of the later ones are not there.
+the kernels of the later ones are not there. The text's theta is an int.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from inferspec.conformance.layouts.course.rope import takes_lists
 from inferspec.conformance.layouts.packages import Broken, NotOffered, Package, takes, written
 
 ASKED: dict[str, Any] = {
+    "thetas": ("whole",),
     "dtypes": ("bfloat16",),
     "packing": ("4-bit throughout",),
     "group_sizes": (128,),
