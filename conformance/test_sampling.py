@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from inferspec.conformance.inputs.sampling import (
-    DRAWS,
     EDGES,
+    FEW_DRAWS,
     HUGE,
     LARGE,
     LIMITS,
@@ -67,11 +67,12 @@ FEW = [(), (1,), (2,)]
 ONE_AXIS = [(2,)]
 """What calls of many rows ask for: one who draws for single rows is not given them."""
 OWN: dict[str, Any] = {"generators": ["own"], "sizes": (4, 3, 5)}
+NUCLEUS: dict[str, Any] = {"generators": ["own"], "top_k": [False], "top_p": [True]}
 SEEDED: dict[str, Any] = {
     "seeded": [True],
     "top_p": [False],
     "temperatures": ["other"],
-    "draws": DRAWS,
+    "draws": FEW_DRAWS,
     "leading_dims": ONE_AXIS,
 }
 NEAR: dict[str, Any] = {
@@ -908,14 +909,14 @@ ALARM = FALSE_ALARM / STATISTICAL_CHECKS
 
 @requirement(spec.SAMP_40)
 def test_ids_come_as_often_as_their_probabilities_say(subject):
-    for call in fixed(subject, many_rows(generators=["own"], draws=DRAWS, leading_dims=ONE_AXIS), 4):
+    for call in fixed(subject, many_rows(generators=["own"], draws=FEW_DRAWS, leading_dims=ONE_AXIS), 4):
         ids, chances = _drawn(subject, call)
         as_expected(call, ids, chances, "ids")
 
 
 @requirement(spec.SAMP_40)
 def test_ids_that_top_p_leaves_come_as_often_as_their_shares_say(subject):
-    for call in fixed(subject, many_rows(generators=["own"], top_p=[True], draws=DRAWS, leading_dims=ONE_AXIS), 3):
+    for call in fixed(subject, many_rows(**NUCLEUS, draws=FEW_DRAWS, leading_dims=ONE_AXIS), 3):
         ids, chances = _drawn(subject, call)
         as_expected(call, ids, chances, "ids")
 
@@ -963,17 +964,17 @@ def test_rare_ids_come_as_rarely_as_their_probabilities_say(subject):
 
 @requirement(spec.SAMP_42)
 def test_rows_are_drawn_independently(subject):
-    for call in fixed(subject, many_rows(**OWN, draws=DRAWS, leading_dims=[(2, 3)], rows=(4, DRAWS // 4)), 3):
+    for call in fixed(subject, many_rows(**OWN, draws=FEW_DRAWS, leading_dims=[(2, 3)], shares=4), 3):
         ids, chances = _drawn(subject, call)
         as_expected(call, ids[::2] * len(chances) + ids[1::2], _pairs(chances), "pairs of neighbouring rows")
-        half = DRAWS // 2
+        half = len(ids) // 2
         as_expected(call, ids[:half] * len(chances) + ids[half:], _pairs(chances), "pairs of rows half a batch apart")
         repeats_nothing(subject, call, ids)
 
 
 @requirement(spec.SAMP_43)
 def test_the_ids_of_the_next_call_do_not_depend_on_the_last(subject):
-    for call in fixed(subject, many_rows(**OWN, draws=DRAWS, leading_dims=ONE_AXIS), 3):
+    for call in fixed(subject, many_rows(**OWN, draws=FEW_DRAWS, leading_dims=ONE_AXIS), 3):
         first, chances = _drawn(subject, call.kept(0))
         second, _ = _drawn(subject, call.kept(0))
         for later in (0, 1, 4):
@@ -985,7 +986,7 @@ def test_the_ids_of_the_next_call_do_not_depend_on_the_last(subject):
 
 @requirement(spec.SAMP_24)
 def test_each_likely_id_that_the_filters_leave_is_drawn_by_a_generator_of_its_own(subject):
-    for call in fixed(subject, many_rows(**{**OWN, "top_p": [True]}, leading_dims=ONE_AXIS, rows=(2000,)), 3):
+    for call in fixed(subject, many_rows(**NUCLEUS, leading_dims=ONE_AXIS, rows=(2000,)), 3):
         ids, chances = _drawn(subject, call)
         due = (1 - chances) ** len(ids) * len(chances) < ALARM
         if missing := np.setdiff1d(np.flatnonzero(due), ids).tolist():

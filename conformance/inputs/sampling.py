@@ -465,18 +465,24 @@ def beside_borders(pick: Pick, sizes: tuple[int, ...] = (50257, 24, 300, 4097)) 
 DRAWS = 20_000
 """Rows of a call whose ids are counted. `spec/test_sampling.py` tells what such a count detects."""
 
+FEW_DRAWS = 5000
+"""Rows that are counted of a subject that takes no more."""
+
 RARE_DRAWS = 100_000
 """Rows of a call in which rare ids are looked for."""
 
 
 @calls
-def many_rows(pick: Pick, sizes: tuple[int, ...] = (12, 8, 20), rows: tuple[int, ...] = (DRAWS,)) -> Call:
-    """Many rows of one distribution for a generator of the subject's own."""
+def many_rows(pick: Pick, sizes: tuple[int, ...] = (12, 8, 20), rows: tuple[int, ...] = (), shares: int = 1) -> Call:
+    """Many rows of one distribution for a generator of the subject's own. rows: as many as are counted, in so many shares,
+    unless others are asked for."""
     dtype, size = pick("dtypes"), pick.upto("vocabulary", *sizes)
     pick.features["generators"] = "own"
     row = round_to(apart(pick, (size,)) / 2, dtype)
     chosen = filters(pick, row, both=False)
     heat = temperature(pick, *(("one",) if "top_p" in chosen else ("other", "one", "power of two")))
+    counted = min(DRAWS, pick.envelope["draws"])
+    rows = rows or ((counted,) if shares == 1 else (shares, counted // shares))
     return pick.call(SAMPLER, temperature=heat, **chosen, logits=tiled(row, rows))
 
 
