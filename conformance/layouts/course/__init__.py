@@ -101,9 +101,10 @@ ALTERNATIVES = (frozenset({"Qwen3", "Llama"}), frozenset({"Qwen3.incremental", "
 """The model is a Qwen3, in older editions a Qwen2."""
 
 PRECISION = dict.fromkeys(
-    ("linear", "attention", "flash_attention", "rope", "mlp", "quantization", "llama", "qwen3"), "native"
+    ("linear", "attention", "flash_attention", "rope", "mlp", "quantization", "sampling", "llama", "qwen3"), "native"
 )
-"""The text computes with MLX's own products, which round each step to the input's dtype on a CPU."""
+"""The text computes with MLX's own products, which round each step to the input's dtype on a CPU, and
+makes log-probabilities in the dtype of the logits."""
 
 
 def lay_out(name: str) -> Laid:
