@@ -19,9 +19,12 @@ from inferspec.conformance.inputs.scheduler import (
     growing_alike,
     hits,
     hits_lost_in_the_queue,
+    hits_lost_when_preempted,
     in_flight,
     interrupted,
     large_ids,
+    left_in_flight,
+    left_when_preempted,
     limits,
     long_prompts_ahead,
     many_ends,
@@ -30,6 +33,7 @@ from inferspec.conformance.inputs.scheduler import (
     of_servers,
     overtaken,
     passers_by,
+    preempted_again,
     queued,
     queued_hits,
     ranked,
@@ -47,6 +51,7 @@ from inferspec.conformance.inputs.scheduler import (
     voided_growing,
     workloads,
     wrong_updates,
+    wrong_updates_of_the_cancelled,
 )
 from inferspec.conformance.properties import refuses, refuses_step
 from inferspec.conformance.suite import requirement
@@ -228,6 +233,11 @@ def test_max_requests_holds_whatever_happens(subject, call):
     keeps(subject, call, Check.MOST)
 
 
+@requirement(spec.SCHED_10, call=left_when_preempted(), share=0.2)
+def test_max_requests_holds_when_a_preempted_request_is_cancelled(subject, call):
+    keeps(subject, call, Check.MOST)
+
+
 @requirement(spec.SCHED_11, call=workloads(), share=0.4)
 def test_a_request_has_one_chunk_in_a_step(subject, call):
     keeps(subject, call, Check.ONCE)
@@ -351,6 +361,11 @@ def test_a_larger_priority_takes_no_blocks_from_those_who_run(subject, call):
     keeps(subject, call, Check.NEEDLESS)
 
 
+@requirement(spec.SCHED_20, call=voided_growing(), share=0.3)
+def test_nobody_is_preempted_for_a_void_step_that_is_done_again(subject, call):
+    keeps(subject, call, Check.NEEDLESS)
+
+
 # preemption
 
 
@@ -361,6 +376,11 @@ def test_preemption_does_not_show(subject, call):
 
 @requirement(spec.SCHED_21, call=evicted(), share=0.5)
 def test_preemption_does_not_show_beside_those_who_wait(subject, call):
+    keeps(subject, call, Check.OUTPUT, Check.STOP, Check.TOKENS, Check.COVER, Check.GHOST)
+
+
+@requirement(spec.SCHED_21, call=hits_lost_when_preempted(), share=0.2)
+def test_what_was_cached_of_a_preempted_request_may_be_gone(subject, call):
     keeps(subject, call, Check.OUTPUT, Check.STOP, Check.TOKENS, Check.COVER, Check.GHOST)
 
 
@@ -399,6 +419,11 @@ def test_every_request_finishes_in_a_queue(subject, call):
 
 @requirement(spec.SCHED_24, call=deserted(), share=0.15)
 def test_every_request_finishes_when_many_have_left(subject, call):
+    keeps(subject, call, Check.PROGRESS)
+
+
+@requirement(spec.SCHED_24, call=left_when_preempted(), share=0.2)
+def test_every_request_finishes_when_a_preempted_one_is_cancelled(subject, call):
     keeps(subject, call, Check.PROGRESS)
 
 
@@ -474,6 +499,11 @@ def test_what_is_cancelled_in_flight_stays_cancelled(subject, call):
     keeps(subject, call, Check.STOP, Check.OVER, Check.OUTPUT, Check.TOLD, Check.FREE, Check.PROGRESS)
 
 
+@requirement(spec.SCHED_32, call=left_in_flight(), share=0.2)
+def test_several_that_are_cancelled_in_one_step_stay_cancelled(subject, call):
+    keeps(subject, call, Check.STOP, Check.OVER, Check.OUTPUT, Check.TOLD, Check.FREE, Check.PROGRESS)
+
+
 @requirement(spec.SCHED_33, call=in_flight(), share=0.7)
 def test_what_is_added_in_flight_waits(subject, call):
     keeps(subject, call, Check.STATE, Check.TOLD, Check.OUTPUT, Check.ORDER, Check.PROGRESS)
@@ -507,6 +537,11 @@ def test_a_request_is_added_once(subject, story):
     refuses_step(subject, story)
 
 
+@requirement(spec.SCHED_37, story=preempted_again(), share=0.2)
+def test_a_preempted_request_is_not_added_again(subject, story):
+    refuses_step(subject, story)
+
+
 @requirement(spec.SCHED_37, call=passers_by(), share=0.15)
 def test_a_new_request_is_not_taken_for_one_that_is_gone(subject, call):
     keeps(subject, call, Check.RAISED)
@@ -527,6 +562,11 @@ def test_a_second_add_changes_nothing(subject, story):
     goes_on_after_refusal(subject, story)
 
 
+@requirement(spec.SCHED_38, story=preempted_again(), share=0.2)
+def test_a_second_add_of_who_was_preempted_changes_nothing(subject, story):
+    goes_on_after_refusal(subject, story)
+
+
 @requirement(spec.SCHED_38, story=strangers(), share=0.15)
 def test_a_refused_cancel_changes_nothing(subject, story):
     goes_on_after_refusal(subject, story)
@@ -542,13 +582,28 @@ def test_another_number_of_entries_is_refused(subject, story):
     refuses_where_it_can_be_done(subject, story)
 
 
+@requirement(spec.SCHED_40, story=wrong_updates_of_the_cancelled(ways=("too few",)), share=0.2)
+def test_an_update_without_the_entry_of_who_was_cancelled_is_refused(subject, story):
+    refuses_where_it_can_be_done(subject, story)
+
+
 @requirement(spec.SCHED_41, story=wrong_updates(ways=("an id", "no id")), share=0.6)
 def test_ids_where_none_belong_are_refused(subject, story):
     refuses_where_it_can_be_done(subject, story)
 
 
+@requirement(spec.SCHED_41, story=wrong_updates_of_the_cancelled(ways=("no id", "an id")), share=0.2)
+def test_ids_where_none_belong_are_refused_of_who_was_cancelled_too(subject, story):
+    refuses_where_it_can_be_done(subject, story)
+
+
 @requirement(spec.SCHED_42, story=wrong_updates(), share=1.0)
 def test_a_refused_update_changes_nothing(subject, story):
+    goes_on_after_refusal(subject, story)
+
+
+@requirement(spec.SCHED_42, story=wrong_updates_of_the_cancelled(), share=0.2)
+def test_a_refused_update_of_who_was_cancelled_changes_nothing(subject, story):
     goes_on_after_refusal(subject, story)
 
 

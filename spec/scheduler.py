@@ -36,7 +36,8 @@ A call is a story: `steps` of one scheduler. A request has the number of the ste
     3 changed       requests whose tokens are not what they were
 
 Block ids are told in the order in which they were first seen. Steps beside the methods: `step`, schedule and update;
-`fail`, the model computes the step in part, leaves anything in its slots, and raises; `update_wrongly(how)`; `add_again`;
+`fail`, the model computes the step in part, leaves anything in its slots, and raises; `update_wrongly(how, request)`;
+`add_again`;
 `cancel_stranger`, a request that was never added; `pass_by`, requests that are added, cancelled and forgotten;
 `meanwhile`, another scheduler with blocks of its own is given a request and takes a step; `finish`, steps until every
 request is finished, told as 3.1, 3.2, …
@@ -476,7 +477,8 @@ SCHED_20 = _requirement(
 
 SCHED_21 = _requirement(
     21,
-    "a preempted request computes prompt and output again and goes on as if it never was: its output keeps",
+    "a preempted request computes prompt and output again, but for what its new blocks hold, and goes on as if it never"
+    " was: its output keeps",
     f"{NANO}/82f5ca2; {NANO}/77dd709; PROPERTIES SC1",
 )
 SCHED_22 = _requirement(
@@ -530,7 +532,7 @@ SCHED_30 = _requirement(
 SCHED_31 = _requirement(31, "a cancelled request gives its blocks back", f"{COURSE}/00dbf5c; PROPERTIES SC2, PG4")
 SCHED_32 = _requirement(
     32,
-    "a request that is cancelled while the model computes stays so: its id is dropped, and those of others are not",
+    "requests that are cancelled while the model computes stay so: their ids are dropped, and those of others are not",
     "PROPERTIES CB2",
 )
 SCHED_33 = _requirement(
@@ -548,7 +550,10 @@ SCHED_35 = _requirement(
 )
 SCHED_36 = _requirement(36, "an empty prompt, or max_tokens below 1, is refused by add", "PROPERTIES X9", Aspect.GUARD)
 SCHED_37 = _requirement(
-    37, "a request that was added before is refused, a finished one too", "PROPERTIES CB2, X9", Aspect.GUARD
+    37,
+    "a request that was added before is refused, a finished or a preempted one too",
+    "PROPERTIES CB2, X9",
+    Aspect.GUARD,
 )
 SCHED_38 = _requirement(38, "an add or a cancel that is refused changes nothing", "PROPERTIES X9")
 SCHED_39 = _requirement(
@@ -558,11 +563,15 @@ SCHED_39 = _requirement(
     Aspect.GUARD,
 )
 SCHED_40 = _requirement(
-    40, "an update with more or fewer entries than the step has chunks is refused", "PROPERTIES X9", Aspect.GUARD
+    40,
+    "an update with more or fewer entries than the step has chunks is refused; those of requests cancelled meanwhile count",
+    "PROPERTIES X9",
+    Aspect.GUARD,
 )
 SCHED_41 = _requirement(
     41,
-    "an update with no id for a chunk that samples, or with one for a chunk that does not, is refused",
+    "an update with no id for a chunk that samples, or with one for a chunk that does not, is refused, though its request"
+    " was cancelled meanwhile",
     "PROPERTIES X9",
     Aspect.GUARD,
 )

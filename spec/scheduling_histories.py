@@ -185,7 +185,7 @@ class _Judge:
     def _meanwhile(self, name: str, number: int, **request: Any) -> Found:
         yield from ()
 
-    def _update_wrongly(self, name: str, number: int, how: str) -> Found:
+    def _update_wrongly(self, name: str, number: int, how: str, request: int | None = None) -> Found:
         yield from ()
 
     def _cancel(self, name: str, number: int, request: int) -> Found:

@@ -292,17 +292,18 @@ class Story:
             pass
         yield from ()
 
-    def _update_wrongly(self, how: str) -> Any:
-        """Hand the step back in a way that is to be refused."""
+    def _update_wrongly(self, how: str, request: int | None = None) -> Any:
+        """Hand the step back in a way that is to be refused. request: whose entry is wrong, or missing; any by default."""
         step = self.earlier if how == "another step" else self.step
         chunks = [] if step is None else [*step.prefills, *step.decodes]
         tokens: list[int | None] = [0 if chunk.samples else None for chunk in chunks]
-        where = [index for index, token in enumerate(tokens) if (token is None) == (how == "an id")]
-        if not tokens or (how in ("an id", "no id") and not where):
+        theirs = [index for index, one in enumerate(chunks) if request in (None, self._number(one.request))]
+        where = [index for index in theirs if (tokens[index] is None) == (how == "an id")]
+        if not theirs or (how in ("an id", "no id") and not where):
             yield "absent", 1
             return
         if how == "too few":
-            tokens.pop()
+            tokens.pop(theirs[-1])
         elif how == "too many":
             tokens.append(None)
         elif how in ("an id", "no id"):

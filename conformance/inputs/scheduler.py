@@ -325,12 +325,15 @@ def abandoned(pick: Pick) -> Call:
 
 @calls
 def side_by_side(pick: Pick) -> Call:
-    """Another scheduler is given the same requests while they are at work, and has them still when all is finished."""
+    """Another scheduler is given the same requests while they are at work, between steps and while the model computes one,
+    and has them still when all is finished."""
     script = Script(pick, scarce=pick.one_of(False, True))
     for _ in range(pick.size(1, 3)):
         number = script.request()
         script.work(1)
-        script.do("meanwhile", **script.steps[number - 1][1])
+        between = pick.one_of(False, True)
+        for step in ("schedule", "meanwhile", "update") if between else ("meanwhile",):
+            script.do(step, **(script.steps[number - 1][1] if step == "meanwhile" else {}))
         script.work(2)
     return script.end()
 
@@ -400,6 +403,50 @@ def resumed(pick: Pick) -> Call:
     script.work(2)
     for request in script.slots if pick.one_of(False, True) else ():
         script.do("cancel", request=request)
+    return script.end()
+
+
+def _preempted(pick: Pick) -> tuple[Script, int]:
+    """Two requests that run until there are no blocks left, and the number of the second: until the first one ends it waits
+    again, for there is no room for both."""
+    script = Script(pick, budgets=(64, 16))
+    size = script.size
+    script.most = pick.one_of(2, 3)
+    first = script.add(script.tokens(1), 4 * size + 2)
+    second = script.add(script.tokens(size + 1), 3 * size + 2)
+    script.blocks = blocks_of(script.slots[first], size) + pick.size(0, 1)
+    for _ in range(2 * size + 1):
+        script.do("step")
+    return script, second
+
+
+@equal
+def left_when_preempted(pick: Pick) -> Call:
+    """A request is cancelled when it was preempted; as many as may run and more come before that or after it."""
+    script, request = _preempted(pick)
+    late = pick.one_of(False, True)
+    if late:
+        script.do("cancel", request=request)
+    for _ in range(script.most + pick.size(1, 2)):
+        script.add(script.tokens(1), pick.size(2, 3))
+    if not late:
+        script.do("cancel", request=request)
+    return script.end()
+
+
+@equal_caching
+def hits_lost_when_preempted(pick: Pick) -> Call:
+    """A request whose prompt is cached when it is admitted first, and is no more when it is admitted again: the one for
+    which it was preempted took all blocks."""
+    script = Script(pick, budgets=(64, 8, 16))
+    size = script.size
+    script.most = pick.one_of(8, 2)
+    known = script.line[: pick.size(1, 2) * size]
+    script.blocks = len(known) // size + 3 + pick.size(0, 1)
+    script.add((*known, *script.tokens(1)), 1)
+    script.do("finish")
+    script.add(script.tokens(1), script.blocks * size)
+    script.add((*known, *script.tokens(1)), 2 * size + 2)
     return script.end()
 
 
@@ -648,6 +695,23 @@ def in_flight(pick: Pick) -> Call:
 
 
 @calls
+def left_in_flight(pick: Pick) -> Call:
+    """Of several requests that run two, or all of them, are cancelled while the model computes one step."""
+    script = Script(pick, budgets=(64, 16, 8))
+    script.most = 8
+    requests = [script.add(script.tokens(pick.size(1, script.size)), pick.size(3, 6)) for _ in range(pick.size(3, 4))]
+    script.work(3)
+    script.do("schedule")
+    count = pick.one_of(2, len(requests), 3)
+    for index in script.random.permutation(len(requests))[:count]:
+        script.do("cancel", request=requests[index])
+    script.update("fail")
+    if pick.one_of(True, False):
+        script.add(script.tokens(pick.size(1, 4)), 2)
+    return script.end()
+
+
+@calls
 def limits(pick: Pick, first: bool = False) -> Call:
     """Requests that end at their limit, at the first id of eos or at another. first: all end with their first id."""
     script = Script(pick, scarce=pick.one_of(False, True))
@@ -752,6 +816,14 @@ def added_again(pick: Pick) -> tuple[Call, int]:
     return _refused(script, "add_again", request=request)
 
 
+@equal
+def preempted_again(pick: Pick) -> tuple[Call, int]:
+    """A request is added again when it was preempted, before others that come later."""
+    script, request = _preempted(pick)
+    script.add(script.tokens(pick.size(1, 3)), pick.size(1, 3))
+    return _refused(script, "add_again", request=request)
+
+
 @calls
 def strangers(pick: Pick) -> tuple[Call, int]:
     """A request that was never added is cancelled."""
@@ -775,6 +847,25 @@ def wrong_updates(pick: Pick, ways: tuple[str, ...] = ("another step", "too few"
     bad = script.do("update_wrongly", how=how)
     if script.steps[bad - 2][0] == "schedule":
         script.do("update")
+    return script.end(), bad
+
+
+@calls
+def wrong_updates_of_the_cancelled(pick: Pick, ways: tuple[str, ...] = ("too few", "no id", "an id")) -> Any:
+    """A request is cancelled while the model computes, and the step is handed back as if it had no chunk, or in a way that
+    does not fit its chunk; then as it should be."""
+    script = Script(pick, budgets=(3, 2, 8))
+    how = pick.one_of(*ways)
+    # Whose prompt takes several steps has a chunk that does not sample.
+    long = script.budget + pick.size(1, script.budget) if how == "an id" else pick.size(1, script.budget)
+    request = script.add(script.tokens(long), pick.size(3, 4))
+    if pick.one_of(True, False):
+        script.add(script.tokens(pick.size(1, 4)), pick.size(2, 4))
+    script.work(2 if how == "too few" else 0)
+    script.do("schedule")
+    script.do("cancel", request=request)
+    bad = script.do("update_wrongly", how=how, request=request)
+    script.do("update")
     return script.end(), bad
 
 

@@ -248,6 +248,22 @@ def one_request_more(self: Scheduler, s: Serving) -> bool:
     return len(self.running(s)) <= s.max_requests
 
 
+def more_have_left(self: Scheduler, s: Serving, entry: Entry) -> None:
+    """Who is cancelled when it was preempted is counted as one that leaves, once more."""
+    s.left = getattr(s, "left", 0) + (entry.request.state == "PREEMPTED")
+    Scheduler.close(self, s, entry)
+
+
+def counted_as_running(self: Scheduler, s: Serving) -> bool:
+    return len(self.running(s)) - getattr(s, "left", 0) < s.max_requests
+
+
+def counted_as_waiting(self: Scheduler, s: Serving) -> None:
+    """The queue is thought to be empty when as many have left it as came."""
+    if len(self.waiting(s)) > getattr(s, "left", 0):
+        Scheduler.admit(self, s)
+
+
 def generating_alone_count(self: Scheduler, s: Serving) -> bool:
     return sum(entry.decoding for entry in self.running(s)) < s.max_requests
 
@@ -561,7 +577,23 @@ def for_those_who_wait(self: Scheduler, s: Serving) -> Step:
     return s.step
 
 
+def appends_the_last(self: Scheduler, s: Serving, entry: Entry) -> bool:
+    """The last token is appended in each step, also in one that is done again because the one before was void."""
+    try:
+        s.manager.append(entry.table, entry.tokens[-1:])
+    except ValueError:
+        return False
+    return True
+
+
 # preemption
+
+
+def hits_of_the_first_admission(self: Scheduler, s: Serving, entry: Entry) -> None:
+    """How much of a prompt is cached is remembered from its first admission."""
+    Scheduler.allocate(self, s, entry)
+    entry.hits = getattr(entry, "hits", entry.computed)
+    entry.computed = max(entry.computed, entry.hits)
 
 
 def forgets_output(self: Scheduler, s: Serving, victim: Entry) -> None:
@@ -1038,6 +1070,70 @@ def all_or_none(self: Scheduler, s: Serving, step: Step, tokens: Sequence[int | 
     return finished
 
 
+def last_cancelled_alone(self: Scheduler, s: Serving, request: Request) -> None:
+    """Who is cancelled while the model computes is noted, one at a time."""
+    Scheduler.cancel(self, s, request)
+    s.noted = request
+
+
+def drops_the_noted(self: Scheduler, s: Serving, step: Step, tokens: Sequence[int | None]) -> list[Request]:
+    """The id of the one that is noted is dropped, and those of others that were cancelled are put out."""
+    chunks = [*step.prefills, *step.decodes]
+    gone = [
+        (chunk.request, token)
+        for chunk, token in zip(chunks, tokens, strict=False)
+        if self.entry(s, chunk.request) is None and chunk.request is not getattr(s, "noted", None)
+    ]
+    finished = Scheduler.update(self, s, step, tokens)
+    for request, token in gone:
+        request.output += [] if token is None else [token]
+    return finished
+
+
+def last_kept_while_computed(self: Scheduler, s: Serving, request: Request) -> None:
+    """Blocks of who is cancelled while the model computes are given back later, those of the last one."""
+    kept_while_computed(self, s, request)
+    if "doomed" in vars(s):
+        s.doomed = s.doomed[-1:]
+
+
+def none_of_the_cancelled(self: Scheduler, chunk: Chunk, token: int | None) -> None:
+    if chunk.request.state != "FINISHED":
+        Scheduler.check_sampled(self, chunk, token)
+
+
+def any_of_the_cancelled(self: Scheduler, chunk: Chunk, token: int | None) -> None:
+    if chunk.request.state != "FINISHED":
+        Scheduler.check_unsampled(self, chunk, token)
+
+
+def of_those_who_stay(self: Scheduler, s: Serving, step: Step, tokens: Sequence[int | None]) -> list[Request]:
+    """An update may leave out the entries of requests that were cancelled meanwhile."""
+    chunks = [*step.prefills, *step.decodes]
+    stay = [self.entry(s, chunk.request) is not None for chunk in chunks]
+    if step is s.step and len(tokens) == sum(stay) < len(chunks):
+        left = iter(tokens)
+        tokens = [
+            next(left) if stays else 0 if chunk.samples else None for chunk, stays in zip(chunks, stay, strict=True)
+        ]
+    return Scheduler.update(self, s, step, tokens)
+
+
+def refusal_forgets(self: Scheduler, s: Serving, step: Step, tokens: Sequence[int | None]) -> list[Request]:
+    """Who was cancelled meanwhile is forgotten when an update is refused, and gets its id by the right one."""
+    chunks = [*step.prefills, *step.decodes]
+    gone = [chunk.request for chunk in chunks if self.entry(s, chunk.request) is None]
+    try:
+        finished = Scheduler.update(self, s, step, tokens)
+    except ValueError:
+        s.forgotten = gone
+        raise
+    for chunk, token in zip(chunks, tokens, strict=True):
+        if token is not None and any(chunk.request is one for one in getattr(s, "forgotten", ())):
+            chunk.request.output.append(token)
+    return finished
+
+
 def queue_of_the_step(self: Scheduler, s: Serving) -> Step:
     step = Scheduler.schedule(self, s)
     s.queue = self.waiting(s)
@@ -1102,6 +1198,21 @@ def while_it_is_known(self: Scheduler, s: Serving, request: Request) -> None:
     """Only those who are not finished are known."""
     if self.entry(s, request) is not None:
         raise ValueError("added before")
+
+
+def preempted_is_new(self: Scheduler, s: Serving, request: Request) -> None:
+    """Who waits again is taken for one that comes."""
+    if request.state != "PREEMPTED":
+        Scheduler.check_new(self, s, request)
+
+
+def refused_and_moved(self: Scheduler, s: Serving, request: Request) -> None:
+    """A preempted request that is added again is refused, and goes to the end of the queue."""
+    entry = self.entry(s, request)
+    if entry is not None and request.state == "PREEMPTED":
+        s.arrivals += 1
+        entry.order = self.order(s, request)
+    Scheduler.add(self, s, request)
 
 
 def queued_before_checks(self: Scheduler, s: Serving, request: Request) -> None:
@@ -1178,6 +1289,19 @@ def queue_emptied(self: Scheduler, manager: Any, max_requests: int, max_prefill_
     s = one_queue_for_all(self, manager, max_requests, max_prefill_tokens)
     s.entries.clear()
     return s
+
+
+def step_of_the_class(self: Scheduler, s: Serving) -> Step:
+    """The last step is the class's own."""
+    type(self).last = Scheduler.schedule(self, s)  # type: ignore[attr-defined]
+    return s.step
+
+
+def of_the_class(self: Scheduler, s: Serving, step: Step, tokens: Sequence[int | None]) -> list[Request]:
+    s.step = getattr(type(self), "last", None)
+    finished = Scheduler.update(self, s, step, tokens)
+    type(self).last = None  # type: ignore[attr-defined]
+    return finished
 
 
 def adds_strangers(self: Scheduler, s: Serving, request: Request) -> None:
