@@ -14,6 +14,7 @@ from inferspec.conformance.inputs.engine import (
     hundreds_of_ids,
     large_houses,
     large_pages,
+    left_side_by_side,
     lone,
     long_requests,
     long_runs,
@@ -34,6 +35,7 @@ from inferspec.conformance.inputs.engine import (
     tight,
     timed,
     timed_in_short_pools,
+    timed_runs,
     unhurried,
 )
 from inferspec.conformance.inputs.engine_drafts import (
@@ -67,6 +69,7 @@ from inferspec.conformance.inputs.engine_leavers import (
     failing,
     failing_differently,
     failing_runs,
+    failing_when_others_come,
 )
 from inferspec.conformance.inputs.engine_prefixes import (
     alike_in_print,
@@ -734,6 +737,11 @@ def test_no_id_is_stamped_before_it_is_computed(subject, call):
     subject.agrees(call)
 
 
+@requirement(spec.ENG_45, call=timed_runs(), share=0.05)
+def test_ids_of_a_run_are_stamped_as_they_come(subject, call):
+    subject.agrees(call)
+
+
 @requirement(spec.ENG_33, call=ticking(), share=0.15)
 def test_metrics_fit_together(subject, call):
     subject.agrees(call)
@@ -762,6 +770,11 @@ def test_two_engines_on_one_model_keep_apart(subject, call):
     subject.agrees(call)
 
 
+@requirement(spec.ENG_35, call=left_side_by_side(), share=0.1)
+def test_who_is_cancelled_of_one_engine_is_not_cancelled_of_another(subject, call):
+    subject.agrees(call)
+
+
 # logits
 
 
@@ -772,6 +785,11 @@ def test_logits_are_those_of_the_model(subject, call):
 
 @requirement(spec.ENG_36, call=crowds(seen=("outputs", "latest"), logits=["told"]), share=0.05)
 def test_logits_are_those_of_the_last_id_at_any_moment(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.ENG_36, call=failing_when_others_come(), share=0.2)
+def test_logits_are_those_of_the_last_id_after_a_failed_step(subject, call):
     subject.agrees(call)
 
 

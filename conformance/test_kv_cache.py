@@ -24,6 +24,7 @@ from inferspec.conformance.inputs.kv_cache import (
     rewinds,
     rewinds_to_the_ends,
     rolled_back,
+    saved_again,
     saved_when_full,
     shared,
     side_by_side,
@@ -533,6 +534,16 @@ def test_a_state_stays_what_it_was_when_others_are_taken(subject, call):
 
 @requirement(spec.SKV_21, call=states_of_their_time(static=True), share=0.3)
 def test_a_state_of_a_preallocated_cache_stays_what_it_was_when_others_are_taken(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.KV_21, call=saved_again(rewinding=[True]), share=0.2)
+def test_a_state_of_a_restored_cache_is_that_of_its_time(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.SKV_21, call=saved_again(static=True, rewinding=[True]), share=0.2)
+def test_a_state_of_a_restored_preallocated_cache_is_that_of_its_time(subject, call):
     subject.agrees(call)
 
 

@@ -215,7 +215,7 @@ class Engine(PlainEngine):
             "pace": {"most in a step": min(len(ids), 1)} if watched else {},
             "metrics": {"ttft": 0, "tpot": 0, "itl": np.zeros(max(len(ids) - 1, 0)), "e2el": 0, "meanwhile": 0},
             "identities": {"identity": 0, "gaps": 0, "mean gap": 0, "below 0": 0},
-            "computing": {"before it was computed": 0},
+            "computing": {"before it was computed": 0, "in no time": 0},
             "latest": {"logits of another id": 0},
         }
         return {f"{number} {name}": x for group in a.seen for name, x in groups.get(group, {}).items()}
@@ -314,9 +314,13 @@ ENG_34 = _requirement(
     "the caller's list of tokens is not changed, and what the caller does to it, or to an output, does not show",
     "PROPERTIES X6",
 )
-ENG_35 = _requirement(35, "two engines on one model have nothing else in common", "PROPERTIES X7")
+ENG_35 = _requirement(
+    35, "two engines on one model have nothing else in common, nor who was cancelled of either", "PROPERTIES X7"
+)
 ENG_36 = _requirement(
-    36, "logits are those that the last id was chosen by, within the model's budget", "PROPERTIES CB1, CB4"
+    36,
+    "logits are those that the last id was chosen by, within the model's budget; a step that failed does not change them",
+    "PROPERTIES CB1, CB4",
 )
 ENG_37 = _requirement(
     37,
@@ -347,7 +351,11 @@ ENG_44 = _requirement(
     "Leviathan et al. 2023; PROPERTIES SP4, SP9",
     level=Level.SHOULD,
 )
-ENG_45 = _requirement(45, "the time of an id is not before the model was used for it", "PROPERTIES ME1, ME3")
+ENG_45 = _requirement(
+    45,
+    "the time of an id is not before the model was used for it, nor is it that of all ids: in a run each has its own",
+    "PROPERTIES ME1, ME3",
+)
 ENG_46 = _requirement(46, "pages that a generating request fills are not free", "PROPERTIES PG1, PG3")
 ENG_47 = _requirement(
     47, "without prefix_caching what was computed of a prompt does not spare another request its own", "PROPERTIES X13"

@@ -91,6 +91,8 @@ class _Story:
         self.order: list[int] = []
         self.told: dict[str, Any] = {}
         self.outside = self.held = self.misled = self.at_once = self.repeated = self.lent = self.advanced = 0
+        self.uses = self.heard = self.unheard = 0
+        """Of the model, where they are watched; and steps that gave ids, in which there was one or was none."""
         self.number = 0
         self.ran = any(step == "run" or given.get("run") for step, given in a.steps)
         if "computing" in a.seen:
@@ -197,7 +199,7 @@ class _Story:
         for one in waiting:
             one.steps += 1
         made: dict[int, int] = {}
-        self.advanced += 1
+        self.advanced, uses = self.advanced + 1, self.uses
         for name, token in self.engines[engine].step():
             mine = [x for x in self.known.values() if x.engine == engine and x.name == name]
             if not mine:
@@ -215,6 +217,8 @@ class _Story:
             one.bursts += one.asked not in made
             made[one.asked] = made.get(one.asked, 0) + 1
             one.most = max(one.most, made[one.asked])
+        self.heard += bool(made) and self.uses > uses
+        self.unheard += bool(made) and self.uses == uses
         # Who generates and is not served in a step may be preempted: that does not count.
         running = [number for number in made if not self.engines[engine].finished(self.known[number].name)]
         self.at_once = max(self.at_once, len(running))
@@ -229,6 +233,7 @@ class _Story:
 
     def _computes(self) -> None:
         self.clock.now += COMPUTING
+        self.uses += 1
         for one in self.known.values():
             # A use that comes later, for another request, says nothing of an id that is out.
             if not one.streamed:
@@ -286,6 +291,10 @@ class _Story:
                     and (not one.cancelled or group == "cancelled")
                 ):
                     self.told |= {f"{one.asked} {name}": value for name, value in tell(engine, one).items()}
+            if "computing" in self.a.seen and not one.cancelled:
+                # Where it can be seen that each step uses the model, and gives one id at most.
+                steps = bool(self.heard) and not self.unheard and self.a.draft is None
+                self.told[f"{one.asked} in no time"] = int(steps and _in_no_time(engine, one))
         free = [int(read(x, "num_free_pages")) for x in self.engines] if "pages" in self.a.seen else []
         together: dict[str, dict[str, Any]] = {
             "pages": {"free at the end": free, "free pages beyond those there are": self.outside, "pages held while idle": self.held},
@@ -328,6 +337,12 @@ def _computing(engine: Any, one: _Known) -> dict[str, Any]:
     if ttft is None or one.computed is None:
         return {"before it was computed": 0}
     return {"before it was computed": int(ttft < one.computed - one.arrival)}
+
+
+def _in_no_time(engine: Any, one: _Known) -> bool:
+    """Whether many ids have the same time. The last may have that of the one before, if steps are begun ahead of time."""
+    _, _, itl, _ = _four(engine.metrics(one.name))
+    return len(itl) > 2 and sum(float(x) for x in itl) < COMPUTING
 
 
 def _identities(engine: Any, one: _Known) -> dict[str, Any]:

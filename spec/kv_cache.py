@@ -298,7 +298,7 @@ KV_20, SKV_20 = _both(
 )
 KV_21, SKV_21 = _both(
     21,
-    "a state is that of its time, and a restored cache shares nothing with the one that it was taken from: appends and "
+    "a state is that of its time, of a cache that restored one too, and a restored cache shares nothing with the one that it was taken from: appends and "
     "rewinds of either do not show in the other, nor in the state",
     source="PROPERTIES KV4, CB4",
 )

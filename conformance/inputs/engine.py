@@ -260,6 +260,19 @@ def timed_in_short_pools(script: Script) -> None:
     outgrow(script)
 
 
+@told("outputs", "computing", metrics=["told"], **PLAIN)
+def timed_runs(script: Script) -> None:
+    """Requests that are served by a run, after one that is served by steps, under a clock that goes on when the model is used."""
+    pick = script.pick
+    script.add(script.prompt(pick.size(1, 6), 2), 2)
+    script.do("step", times=40)
+    for _ in range(pick.size(1, 3)):
+        limit = pick.one_of(5, 4, 7)
+        script.add(script.prompt(script.length(), limit), limit)
+    script.between(2)
+    script.do("run")
+
+
 @told("outputs", "identities", metrics=["told"])
 def ticking(script: Script) -> None:
     """Requests under a clock that goes on with every look at it."""
@@ -341,6 +354,18 @@ def side_by_side(script: Script) -> None:
         script.add(tokens, limit, engine=index % 2)
         if pick.one_of(False, True):
             script.do("step", times=pick.size(1, 4), engine=pick.one_of(0, 1) if index else 0)
+
+
+@told(*WHOLE)
+def left_side_by_side(script: Script) -> None:
+    """Two engines on one model, which have the same number of requests each; some of one of them are cancelled."""
+    pick = script.pick
+    for index in range(2 * pick.size(1, 2)):
+        script.add(script.prompt(pick.size(1, 6), 4), 4, engine=index % 2)
+    for number in pick.one_of((1,), (2,), tuple(script.asked)[::2]):
+        if times := pick.size(0, 2):
+            script.do("step", times=times, engine=pick.one_of(0, 1))
+        script.do("cancel", request=number)
 
 
 @told("outputs", "steps", prefix_caching=[False], chunks=[1, 3, 7, 20, 64], **PLAIN)

@@ -98,6 +98,20 @@ def failing(script: Script) -> None:
         script.shorten(pick.size(0, 2))
 
 
+@told("outputs", "latest", logits=["told"], failing_models=[True])
+def failing_when_others_come(script: Script) -> None:
+    """Steps in which the model fails while requests generate: with those beside them that were there, and with new ones,
+    whose prompts are computed in the same step."""
+    pick = script.pick
+    for _ in range(pick.size(1, 2)):
+        script.add(script.prompt(pick.size(1, 6), 9), 9)
+    for _ in range(pick.size(1, 2)):
+        script.do("step", times=pick.size(2, 3))
+        if pick.one_of(True, False):
+            script.add(script.prompt(pick.size(1, 4), 3), 3)
+        script.do("fail", after=pick.one_of(0, 1, 2, 5))
+
+
 @told("outputs", "stream", "ends", failing_models=[True])
 def failing_differently(script: Script) -> None:
     """Steps in which the model fails with an error that engines may know from lists, dicts and queues of their own, and

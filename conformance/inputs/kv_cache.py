@@ -485,6 +485,27 @@ def states_of_their_time(pick: Pick, static: bool = False) -> Call:
     return script.call(static)
 
 
+@needing("restoring")
+def saved_again(pick: Pick, static: bool = False) -> Call:
+    """A cache that restored a state is rewound and given as many other tokens, and is saved once more, for another one."""
+    pick("restoring")
+    script = Script(pick)
+    script.append(pick.size(2, 6))
+    script.save()
+    if pick.one_of(True, False):
+        script.another()
+    script.restore()
+    n = pick.size(1, script.length)
+    script.rewind(n)
+    script.append(n)
+    script.save()
+    script.another()
+    script.restore()
+    script.do("offset")
+    script.append()
+    return script.call(static)
+
+
 FULL = (256, 64, 512, 16, 128, 32)
 """Tokens that fill a buffer that grows in steps."""
 

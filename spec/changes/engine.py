@@ -1403,6 +1403,26 @@ def any_draft(self: Engine, a: Arguments) -> None:
 # metrics
 
 
+def run_in_no_time(self: Engine, m: State) -> dict[int, list[int]]:
+    """The clock is read once for all ids of a run."""
+    clock, now = m.clock, m.clock()
+    m.clock = lambda: now
+    try:
+        return Engine.run(self, m)
+    finally:
+        m.clock = clock
+
+
+def stamps_when_it_has_run(self: Engine, m: State) -> dict[int, list[int]]:
+    """The clock is read when a run is over, for all ids that it made."""
+    had = {name: len(r.times) for name, r in m.requests.items()}
+    outputs = Engine.run(self, m)
+    for name, count in had.items():
+        r = m.requests[name]
+        r.times[count:] = [m.clock()] * (len(r.times) - count)
+    return outputs
+
+
 def stamps_chunks(self: Engine, m: State, r: Request, n: int, logits: np.ndarray, guesses: list[int]) -> None:
     r.__dict__.setdefault("began", m.clock())
     Engine.settle(self, m, r, n, logits, guesses)
@@ -1591,6 +1611,23 @@ def cache_of_all(self: Engine, a: Arguments, clock: Any) -> State:
     return m
 
 
+def cancelled_of_all(self: Engine, a: Arguments, clock: Any) -> State:
+    """Who was cancelled is noted in one place for all engines."""
+    m = Engine.fresh(self, a, clock)
+    first = _first_of_its_call(self, m)
+    m.gone = first.__dict__.setdefault("gone", set())
+    return m
+
+
+def notes_who_is_cancelled(self: Engine, m: State, name: int) -> None:
+    Engine.cancel(self, m, name)
+    m.gone.add(name)
+
+
+def leaves_out_the_cancelled(self: Engine, m: State) -> list[tuple[int, int]]:
+    return [(name, token) for name, token in Engine.step(self, m) if name not in m.gone]
+
+
 def pages_of_all(self: Engine, a: Arguments, clock: Any) -> State:
     m = Engine.fresh(self, a, clock)
     first = _first_of_its_call(self, m)
@@ -1603,6 +1640,30 @@ def pages_of_all(self: Engine, a: Arguments, clock: Any) -> State:
 
 def logits_of_the_prompt(self: Engine, m: State, r: Request, token: int, row: np.ndarray) -> None:
     Engine.emit(self, m, r, token, row if r.logits is None else r.logits)
+
+
+def logits_dropped(self: Engine, m: State, r: Request, n: int, guesses: list[int]) -> np.ndarray:
+    """The logits of who is in a step are gone until it is over: when the model fails they stay so."""
+    r.before, r.logits = r.logits if r.logits is not None else r.__dict__.get("before"), None
+    return Engine.feed(self, m, r, n, guesses)
+
+
+def logits_put_back(self: Engine, m: State, r: Request, n: int, logits: np.ndarray, guesses: list[int]) -> None:
+    Engine.settle(self, m, r, n, logits, guesses)
+    if r.logits is None:
+        r.logits = r.before
+
+
+def logits_moved(self: Engine, m: State) -> list[tuple[int, int]]:
+    """Logits are told by the row that a request has in the last step that was begun, and are those of the last one that came
+    to its end."""
+    try:
+        return Engine.step(self, m)
+    except Exception:
+        told = [r for r in m.running if r.logits is not None]
+        for r, row in zip(told, [r.logits for r in told[1:] + told[:1]], strict=True):
+            r.logits = row
+        raise
 
 
 def logits_of_the_last_row(self: Engine, m: State) -> list[tuple[int, int]]:

@@ -712,6 +712,17 @@ def into_what_was_handed_out(self: KVCache, cache: Cache, key: np.ndarray, value
         x[:, :, start : self.length(cache)] = new
 
 
+def remembers_the_restored(self: KVCache, cache: Cache, state: Any) -> None:
+    """A state that is restored is kept, for whoever asks for it."""
+    KVCache.become(self, cache, state)
+    cache.restored = self.length(cache), state
+
+
+def restored_as_many(self: KVCache, cache: Cache) -> Any:
+    length, state = vars(cache).get("restored", (None, None))
+    return state if length == self.length(cache) else KVCache.state_of(self, cache)
+
+
 def state_of_as_many(self: KVCache, cache: Cache) -> Any:
     """The state that was taken last, where it has as many tokens as there are now."""
     if getattr(cache, "taken", (None,))[0] != self.length(cache):

@@ -962,6 +962,20 @@ FAULTS: tuple[Fault, ...] = (
         "PROPERTIES ME1",
     ),
     _fault(
+        "run-stamped-at-its-start",
+        "all ids of a run are stamped with the time at which it began",
+        spec.ENG_45,
+        {"run": changes.run_in_no_time},
+        "PROPERTIES ME1, ME3",
+    ),
+    _fault(
+        "run-stamped-at-its-end",
+        "all ids of a run are stamped with the time at which it was over",
+        spec.ENG_45,
+        {"run": changes.stamps_when_it_has_run},
+        "PROPERTIES ME1, ME3",
+    ),
+    _fault(
         "gap-for-each",
         "the time to the first id is among the gaps",
         spec.ENG_33,
@@ -1002,6 +1016,17 @@ FAULTS: tuple[Fault, ...] = (
         "PROPERTIES X6",
     ),
     _fault(
+        "cancelled-of-all",
+        "who is cancelled of one engine gives no more ids of another, where it has the same id",
+        spec.ENG_35,
+        {
+            "fresh": changes.cancelled_of_all,
+            "cancel": changes.notes_who_is_cancelled,
+            "step": changes.leaves_out_the_cancelled,
+        },
+        "PROPERTIES X7, CB4",
+    ),
+    _fault(
         "cache-of-all",
         "engines share a prefix cache and not the pages",
         spec.ENG_35,
@@ -1021,6 +1046,20 @@ FAULTS: tuple[Fault, ...] = (
         spec.ENG_36,
         {"emit": changes.logits_of_the_prompt},
         "PROPERTIES CB4",
+    ),
+    _fault(
+        "logits-lost-with-a-step",
+        "a step that fails takes the logits of all that were in it",
+        spec.ENG_36,
+        {"feed": changes.logits_dropped, "settle": changes.logits_put_back},
+        "PROPERTIES CB4, PG7",
+    ),
+    _fault(
+        "logits-moved-by-a-step",
+        "a step that fails leaves each request with the logits of another",
+        spec.ENG_36,
+        {"step": changes.logits_moved},
+        "PROPERTIES CB4, PG7",
     ),
     _fault(
         "logits-of-another",

@@ -167,6 +167,12 @@ FAULTS: tuple[Fault, ...] = (
         "PROPERTIES KV2, KV4",
     ),
     *_both(
+        "restored-as-many",
+        "a state that was restored is handed out again while there are as many tokens as in it",
+        21,
+        {"become": changes.remembers_the_restored, "state_of": changes.restored_as_many},
+    ),
+    *_both(
         "state-of-a-full-buffer",
         "the state of a buffer that is just full is the buffer, which is written again after a rewind",
         21,
