@@ -3,6 +3,7 @@
 from inferspec.conformance.inputs.batching import (
     COMMON,
     LARGE,
+    alike,
     all_bad_pairs,
     attending,
     bad_caches,
@@ -144,6 +145,11 @@ def test_long_requests_come_and_go(subject, call):
     subject.agrees(call)
 
 
+@requirement(spec.BATCH_08, call=alike(), share=0.2)
+def test_requests_of_the_same_prompt_have_each_their_own_tokens(subject, call):
+    subject.agrees(call)
+
+
 @requirement(spec.BATCH_09, call=beginning(), share=0.5)
 def test_a_request_without_a_prompt_begins_with_its_first_update(subject, call):
     subject.agrees(call)
@@ -271,6 +277,11 @@ def test_two_batches_in_turns_keep_apart(subject, call):
 
 @requirement(spec.BATCH_33, call=layers(), share=0.3)
 def test_the_batches_of_two_layers_keep_apart(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.BATCH_33, call=alike(beside=True), share=0.2)
+def test_batches_with_requests_of_the_same_prompt_keep_apart(subject, call):
     subject.agrees(call)
 
 

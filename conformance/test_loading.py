@@ -463,6 +463,20 @@ def test_a_model_loaded_before_from_the_same_path_changes_nothing(subject, call)
 
 
 @requirement(
+    spec.LOAD_16,
+    call=folder_calls(forms=FOLDERS, packing=["dense"], layers=(1, 2)),
+    other=folder_calls(forms=["folder"], packing=["dense"], layers=(1,)),
+    share=0.06,
+)
+def test_a_model_that_is_loaded_after_it_changes_nothing(subject, call, other):
+    config, weights = call.arguments["config"], call.arguments["weights"]
+    subject.agrees(call.having(beside={"config": config, "weights": {name: -x for name, x in weights.items()}}))
+    # One of another shape perhaps, whose vocabulary has the same ids.
+    if other.arguments["config"]["vocab_size"] >= config["vocab_size"]:
+        subject.agrees(call.having(beside={name: other.arguments[name] for name in ("config", "weights")}))
+
+
+@requirement(
     spec.LOAD_23,
     call=folder_calls(forms=FOLDERS, packing=["dense"], layers=(1, 2)),
     other=folder_calls(forms=["folder"], packing=["dense"], layers=(1,)),

@@ -11,6 +11,8 @@ A call is a story: `steps` of one batch. A step is (method, arguments), and give
 
     add(key, value, slot, stale)  a request takes a slot, with its cache: n tokens, 1×H×n×D each, n may be 0; `stale`
                                   tokens of NaN were appended to that cache and rewound
+    add_alike(step, slot)         a request with the prompt of one that an earlier step added takes a slot: its cache is
+                                  another, filled from the same arrays
     remove(slot)                  the request leaves its slot
     update_and_fetch(key, value, mask_length)  append L tokens to every request, and return keys, values and mask;
                                   rows of idle slots hold anything, NaN too; all slots may be idle, unless
@@ -204,6 +206,10 @@ class BatchingKVCache(Operation):
         story.given[story.number] = key, value
         self.enter(story, slot, key, value, stale)
         story.taken.add(slot)
+
+    def add_alike(self, story: Story, step: int, slot: int) -> None:
+        key, value = story.given[step]
+        self.add(story, key, value, slot, stale=0)
 
     def remove(self, story: Story, slot: int) -> None:
         self.check_slot(story, slot)
@@ -418,7 +424,11 @@ BATCH_07 = _batch(
     "attention over a batch is that of each request alone, for any mixture of lengths and any history of the slots",
     source="PROPERTIES BK1, CB1",
 )
-BATCH_08 = _batch(8, "requests may come and go at any time: those that stay keep their tokens", source="PROPERTIES CB4")
+BATCH_08 = _batch(
+    8,
+    "requests may come and go at any time: those that stay keep their tokens, and those of the same prompt have each their own",
+    source="PROPERTIES CB4",
+)
 BATCH_09 = _batch(9, "a request whose cache is empty begins with its first update", source="PROPERTIES BK4")
 BATCH_10 = _batch(
     10,
@@ -502,7 +512,9 @@ BATCH_31 = _batch(
 )
 BATCH_32 = _batch(32, "what was rewound in a cache before it was added never shows", source="PROPERTIES KV1, BK5")
 BATCH_33 = _batch(
-    33, "batches have nothing in common: a story is the same whatever others do meanwhile", source="PROPERTIES X7, X11"
+    33,
+    "batches have nothing in common: a story is the same whatever others do meanwhile, with requests of the same prompts too",
+    source="PROPERTIES X7, X11",
 )
 BATCH_34 = _batch(
     34, "max_requests and max_len below 1 are refused", Level.SHOULD, Aspect.GUARD, source="PROPERTIES X9"

@@ -79,9 +79,10 @@ class Load(Operation):
 
     # lost: the bytes that files which are cut short lack.
     # stored: the name of a trained model, whose files are there already; rewritten: they are written anew all the same.
-    # written: some of HABITS. asked: tokens that the model is asked before, which make no difference.
+    # written: some of HABITS. asked: tokens that the model is asked before, which make no difference; nor does `beside`, the
+    # config and weights of another model, which is loaded after it, from elsewhere, and asked the same tokens first.
     signature = Signature.parse(
-        "load(config, weights, form, tokens, damage='', lost=1, stored='', rewritten=False, written=(), asked=())"
+        "load(config, weights, form, tokens, damage='', lost=1, stored='', rewritten=False, written=(), asked=(), beside=None)"
     )
     methods = ("__call__",)
     models: ClassVar[Mapping[str, type[Decoder]]] = {"llama": Llama, "qwen3": Qwen3}
@@ -294,7 +295,8 @@ LOAD_15 = _load(
 )
 LOAD_16 = _load(
     "LOAD-16",
-    "a model depends on its files alone: one that was loaded from the same path before leaves nothing behind",
+    "a model depends on its files alone: one that was loaded from the same path before leaves nothing behind, nor is it"
+    " another one while that is loaded beside it",
     source="PROPERTIES X7",
 )
 LOAD_17 = _load(

@@ -73,6 +73,9 @@ class _Story:
         self.batch.add(cache, slot)
         self.taken.add(slot)
 
+    def add_alike(self, step: int, slot: int) -> None:
+        self.add(*self.given[step], slot, stale=0)
+
     def remove(self, slot: int) -> None:
         self.batch.remove(slot)
         self.taken.discard(slot)

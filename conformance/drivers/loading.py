@@ -22,11 +22,15 @@ def load(subject: Any, given: Mapping[str, Any], to: Arrays) -> Any:
         return _logits(subject, models.weights_of(given["stored"]), given, to)
     # The same path every time: a subject that remembers a model by it shows.
     folder = Path(_place())
-    weights = {name: to.to_numpy(x) for name, x in given["weights"].items()}
+    weights = _numbers(given["weights"], to)
     try:
         damage, lost, written = given.get("damage", ""), given.get("lost", 1), given.get("written", ())
         path = checkpoints.write(folder, given["config"], weights, given["form"], damage, lost, written)
-        return _logits(subject, path, given, to)
+        if (beside := given.get("beside")) is None:
+            return _logits(subject, path, given, to)
+        place = folder.with_name("Beside-0.6B")
+        other = checkpoints.write(place, beside["config"], _numbers(beside["weights"], to), given["form"])
+        return _beside(subject(str(path)), subject(str(other)), given["tokens"], to)
     finally:
         shutil.rmtree(folder.parent, ignore_errors=True)
 
@@ -36,6 +40,17 @@ def _logits(subject: Any, path: Path, given: Mapping[str, Any], to: Arrays) -> A
     for tokens in (*given.get("asked", ()), given["tokens"]):
         logits = to.ready(model(to.from_numpy(np.array(tokens, np.int32))))
     return logits
+
+
+def _numbers(weights: Mapping[str, Any], to: Arrays) -> dict[str, np.ndarray]:
+    return {name: to.to_numpy(x) for name, x in weights.items()}
+
+
+def _beside(model: Any, other: Any, tokens: Any, to: Arrays) -> Any:
+    """The logits of a model when another one was loaded and asked after it."""
+    asked = to.from_numpy(np.array(tokens, np.int32))
+    to.ready(other(asked))
+    return to.ready(model(asked))
 
 
 @cache

@@ -109,6 +109,11 @@ class Script:
         self.longest = max(self.longest, length)
         return slot
 
+    def add_alike(self, step: int, slot: int) -> None:
+        """A request with the prompt of one that an earlier step added."""
+        self.do("add_alike", step=step, slot=slot)
+        self.lengths[slot] = self.steps[step - 1][1]["key"].shape[2]
+
     def remove(self, slot: int | None = None) -> int:
         slot = self.pick.one_of(*self.active) if slot is None else slot
         self.do("remove", slot=slot)
@@ -592,6 +597,27 @@ def kept_masks(pick: Pick) -> Call:
             script.add(length, slot)
         script.step(new)
     script.do("reread", step=script.updates[0])
+    return script.call()
+
+
+@needing(slots=SEVERAL)
+def alike(pick: Pick, beside: bool = False) -> Call:
+    """Two requests of the same prompt, at once or one after the other. beside: the second one is of another batch."""
+    script = Script(pick)
+    script.add(max(small(pick), 1))
+    first = len(script.steps)
+    if pick.one_of(False, True):
+        script.step()
+    if beside:
+        script.another()
+    script.add_alike(first, pick.one_of(*script.idle))
+    for _ in range(pick.size(1, 3)):
+        script.step()
+        if beside:
+            script.switch()
+    if pick.one_of(False, True) and len(script.active) > 1:
+        script.remove()
+    script.step()
     return script.call()
 
 

@@ -574,6 +574,48 @@ def of_the_class(self: BatchingKVCache, a: Arguments) -> Batch:
     return batch
 
 
+def _prompts(story: Story) -> dict[bytes, tuple[Batch, int]]:
+    """Where a prompt was brought first."""
+    found: dict[bytes, tuple[Batch, int]] = vars(story).setdefault("prompts", {})
+    return found
+
+
+def takes_the_row(self: BatchingKVCache, story: Story, slot: int, key: Any, value: Any, stale: int) -> None:
+    """A request whose prompt another one of the batch has begins with the end of that one's row, as it is now."""
+    BatchingKVCache.enter(self, story, slot, key, value, stale)
+    length = key.shape[2]
+    batch, first = _prompts(story).setdefault(key.tobytes() if length else b"", (story.batch, slot))
+    row = batch.rows[first]
+    if length and batch is story.batch and row is not None:
+        story.batch.rows[slot] = tuple(x[:, -length:].copy() for x in row)
+
+
+def notes_the_prompt(self: BatchingKVCache, story: Story, slot: int, key: Any, value: Any, stale: int) -> None:
+    """Whoever brings a prompt that was brought before, in whatever batch, is known by that one's row."""
+    BatchingKVCache.enter(self, story, slot, key, value, stale)
+    twins = vars(story.batch).setdefault("twins", {})
+    twins.pop(slot, None)
+    if key.shape[2]:
+        batch, first = _prompts(story).setdefault(key.tobytes(), (story.batch, slot))
+        twins[slot] = batch, first
+
+
+def tokens_of_the_twin(beside: bool) -> Any:
+    """Tokens that another request of the same prompt has already are those of this one too. beside: in another batch."""
+
+    def store(self: BatchingKVCache, story: Story, key: Any, value: Any) -> None:
+        BatchingKVCache.store(self, story, key, value)
+        rows = story.batch.rows
+        for slot, (batch, first) in vars(story.batch).get("twins", {}).items():
+            own, other = rows[slot], batch.rows[first]
+            if own is None or other is None or own is other or (batch is not story.batch) != beside:
+                continue
+            if (length := own[0].shape[1]) <= other[0].shape[1]:
+                rows[slot] = tuple(x[:, :length].copy() for x in other)
+
+    return store
+
+
 def of_the_newest(self: BatchingKVCache, story: Story) -> None:
     """What a batch is made of is written to its class: whoever is made last has it for all."""
     story.taken, story.aside = story.aside[1], (story.aside[0], story.taken)

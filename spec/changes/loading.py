@@ -651,6 +651,12 @@ def more_scales_are_fine(self: Load, a: Arguments, shapes: Mapping[str, tuple[in
     Load.guard_shapes(self, _with_weights(a, {**a.weights, **cut}), shapes)
 
 
+def of_the_last(self: Load, a: Arguments) -> Arguments:
+    """What was loaded lies in one place for all models: the one that was loaded last answers for each."""
+    last = {} if a.beside is None else dict(a.beside)
+    return Load.inner(self, Arguments(**{**vars(a), **last}))
+
+
 def goes_on(self: Load, a: Arguments) -> Any:
     """The keys and values of the last tokens are still in its cache."""
     if not a.asked or len(a.asked[-1]) != len(a.tokens):

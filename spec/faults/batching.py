@@ -856,6 +856,27 @@ FAULTS: tuple[Fault, ...] = (
         "PROPERTIES X7",
     ),
     _fault(
+        "row-of-a-prompt",
+        "requests of the same prompt have one row, with the tokens of the first one",
+        spec.BATCH_08,
+        {"enter": changes.notes_the_prompt, "store": changes.tokens_of_the_twin(beside=False)},
+        "PROPERTIES CB4, PC1",
+    ),
+    _fault(
+        "prompt-as-it-went-on",
+        "a prompt that another request has is copied from the end of that one's row, which went on",
+        spec.BATCH_08,
+        {"enter": changes.takes_the_row},
+        "PROPERTIES CB4, PC1",
+    ),
+    _fault(
+        "row-of-a-prompt-elsewhere",
+        "requests of the same prompt in two batches have one row, with the tokens of the first one",
+        spec.BATCH_33,
+        {"enter": changes.notes_the_prompt, "store": changes.tokens_of_the_twin(beside=True)},
+        "PROPERTIES X7",
+    ),
+    _fault(
         "of-the-newest",
         "buffers and lengths are written to the class when a batch is made: batches that live side by side are the newest",
         spec.BATCH_33,

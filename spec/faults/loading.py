@@ -755,6 +755,13 @@ FAULTS: tuple[Fault, ...] = (
         TIRED,
     ),
     Fault(
+        "loading-last-for-all",
+        "the model that was loaded last answers for all that were loaded",
+        LOAD_16,
+        {"inner": changes.of_the_last},
+        "PROPERTIES X7",
+    ),
+    Fault(
         "loading-remembers",
         "a model loaded from a path is given again for other files there",
         LOAD_16,
