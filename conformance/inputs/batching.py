@@ -241,7 +241,7 @@ def has_idle_updates(steps: Sequence[tuple[str, dict[str, Any]]]) -> bool:
             taken, aside = set(), taken
         elif method == "switch":
             taken, aside = aside, taken
-        elif method in ("add", "begin"):
+        elif method in ("add", "add_alike", "begin"):
             taken.add(given["slot"])
         elif method == "remove":
             taken.discard(given["slot"])
