@@ -11,10 +11,12 @@ from inferspec.conformance.inputs.scheduler import (
     conversations,
     crowds,
     deserted,
+    ends_of_others,
     ends_of_zero,
     evicted,
     evicted_again,
     exact,
+    far_ranked,
     growing,
     growing_alike,
     hits,
@@ -34,6 +36,7 @@ from inferspec.conformance.inputs.scheduler import (
     overtaken,
     passers_by,
     preempted_again,
+    preempted_again_and_again,
     queued,
     queued_hits,
     ranked,
@@ -48,6 +51,7 @@ from inferspec.conformance.inputs.scheduler import (
     trickling,
     very_long,
     voided,
+    voided_again,
     voided_growing,
     workloads,
     wrong_updates,
@@ -99,6 +103,11 @@ def test_the_first_id_may_be_the_end(subject, call):
 
 @requirement(spec.SCHED_02, call=ends_of_zero(), share=0.15)
 def test_the_id_0_may_be_the_end(subject, call):
+    keeps(subject, call, Check.STOP, Check.OUTPUT)
+
+
+@requirement(spec.SCHED_02, call=ends_of_others(), share=0.15)
+def test_what_ends_one_request_ends_no_other(subject, call):
     keeps(subject, call, Check.STOP, Check.OUTPUT)
 
 
@@ -311,6 +320,11 @@ def test_larger_priorities_are_admitted_first_when_some_have_left(subject, call)
     keeps(subject, call, Check.ORDER)
 
 
+@requirement(spec.SCHED_16, call=far_ranked(), share=0.2)
+def test_priorities_past_32_bits_are_told_apart(subject, call):
+    keeps(subject, call, Check.ORDER)
+
+
 @requirement(spec.SCHED_17, call=queued(), share=1.5)
 def test_nobody_overtakes(subject, call):
     keeps(subject, call, Check.ORDER)
@@ -376,6 +390,11 @@ def test_preemption_does_not_show(subject, call):
 
 @requirement(spec.SCHED_21, call=evicted(), share=0.5)
 def test_preemption_does_not_show_beside_those_who_wait(subject, call):
+    keeps(subject, call, Check.OUTPUT, Check.STOP, Check.TOKENS, Check.COVER, Check.GHOST)
+
+
+@requirement(spec.SCHED_21, call=preempted_again_and_again(block_sizes=[1]), share=0.03)
+def test_a_request_may_be_preempted_many_times(subject, call):
     keeps(subject, call, Check.OUTPUT, Check.STOP, Check.TOKENS, Check.COVER, Check.GHOST)
 
 
@@ -453,6 +472,11 @@ def test_blocks_come_back_from_a_small_pool(subject, call):
 
 @requirement(spec.SCHED_28, call=voided(), share=1.0)
 def test_a_void_step_is_handed_out_again(subject, call):
+    keeps(subject, call, Check.OUTPUT, Check.STOP, Check.COVER, Check.TOKENS, Check.SAMPLES, Check.IDLE, Check.PROGRESS)
+
+
+@requirement(spec.SCHED_28, call=voided_again(), share=0.15)
+def test_a_step_may_be_void_many_times(subject, call):
     keeps(subject, call, Check.OUTPUT, Check.STOP, Check.COVER, Check.TOKENS, Check.SAMPLES, Check.IDLE, Check.PROGRESS)
 
 

@@ -39,7 +39,7 @@ Block ids are told in the order in which they were first seen. Steps beside the 
 `fail`, the model computes the step in part, leaves anything in its slots, and raises; `update_wrongly(how, request)`;
 `add_again`;
 `cancel_stranger`, a request that was never added; `pass_by`, requests that are added, cancelled and forgotten;
-`meanwhile`, another scheduler with blocks of its own is given a request and takes a step; `finish`, steps until every
+`meanwhile`, another scheduler with blocks of its own and larger limits is given a request and takes a step; `finish`, steps until every
 request is finished, told as 3.1, 3.2, …
 
 Left open: whether `schedule` raises or gives an empty step when every request is finished.
@@ -387,7 +387,7 @@ SCHED_01 = _requirement(
 )
 SCHED_02 = _requirement(
     2,
-    "a request ends after max_tokens ids, or at the first id of eos, which does not come out; it may be its first id",
+    "a request ends after max_tokens ids, or at the first id of its own eos, which does not come out; it may be its first id",
     "PROPERTIES CB3; FACTS.md",
 )
 SCHED_03 = _requirement(
@@ -450,7 +450,9 @@ SCHED_15 = _requirement(
 # order
 
 SCHED_16 = _requirement(
-    16, "of the waiting requests, those of larger priority are admitted first, whenever they came", "PROPERTIES SC3"
+    16,
+    "of the waiting requests, those of larger priority, an integer of up to 64 bits, are admitted first, whenever they came",
+    "PROPERTIES SC3",
 )
 SCHED_17 = _requirement(
     17,
@@ -513,7 +515,8 @@ SCHED_27 = _requirement(
 
 SCHED_28 = _requirement(
     28,
-    "a step that was never updated is void: its work is handed out again, nothing of it twice or not at all",
+    "a step that was never updated is void, and so are as many as follow it: its work is handed out again, nothing of it"
+    " twice or not at all",
     f"{COURSE}/00dbf5c; PROPERTIES X9",
 )
 SCHED_29 = _requirement(

@@ -180,7 +180,8 @@ class Story:
     def __init__(self, make: Callable[..., Any], managers: Callable[[], Any], a: Arguments) -> None:
         self.manager = managers()
         self.scheduler = make(self.manager, a.max_requests, a.max_prefill_tokens)
-        self.another = partial(Story, make, managers, a)
+        wider = {"max_requests": a.max_requests + 1, "max_prefill_tokens": 2 * a.max_prefill_tokens}
+        self.another = partial(Story, make, managers, Arguments(**{**vars(a), **wider}))
         self.beside: Story | None = None
         self.memory, self.together = Memory(a.block_size), a.together
         self.ranks = Ranks(a.num_blocks)

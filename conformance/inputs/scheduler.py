@@ -451,6 +451,21 @@ def hits_lost_when_preempted(pick: Pick) -> Call:
 
 
 @several
+def preempted_again_and_again(pick: Pick) -> Call:
+    """A request that gives way a dozen times, to others of larger priority that come one by one and need all blocks."""
+    script = Script(pick, budgets=(64,))
+    script.most, script.blocks, most = 2, 28, 24
+    script.add(script.tokens(1), most, priority=-1)
+    for number in range(12):
+        length = most - 2 * number + pick.one_of(0, 1, -1)
+        limit = script.blocks - max(length, 1) + 1
+        script.add(script.tokens(max(length, 1)), limit, priority=1)
+        for _ in range(limit + 1):
+            script.do("step")
+    return script.end()
+
+
+@several
 def long_prompts_ahead(pick: Pick) -> Call:
     """A request that generates until there are no blocks left, while a long prompt of a larger priority is computed."""
     script = Script(pick, budgets=(2, 1, 3))
@@ -487,6 +502,23 @@ def ranked_and_left(pick: Pick) -> Call:
     ]
     for _ in range(pick.size(1, 4)):
         script.do("cancel", request=many.pop(pick.size(0, len(many) - 1)))
+    return script.end()
+
+
+RANKS = ((0, 2**33), (2**40, 1), (-(2**40), 1), (0, 2**17))
+"""Beginnings and steps of priorities that neither 16 or 32 bits nor float32 tell apart."""
+
+
+@several
+def far_ranked(pick: Pick) -> Call:
+    """A queue of priorities as large as the time in nanoseconds, behind a request that runs."""
+    script = Script(pick, budgets=(64, 8))
+    script.most = 1
+    script.add(script.tokens(1), pick.size(2, 4), priority=2**50)
+    script.do("step")
+    first, step = pick.one_of(*RANKS)
+    for rank in script.random.permutation(pick.size(4, 6)):
+        script.add(script.tokens(1), 1, priority=first + (int(rank) + 1) * step)
     return script.end()
 
 
@@ -552,6 +584,20 @@ def voided(pick: Pick) -> Call:
         script.work(2)
         for _ in range(pick.size(1, 2)):
             script.void()
+    return script.end()
+
+
+@with_voids
+def voided_again(pick: Pick) -> Call:
+    """Many steps in a row of which nothing comes, in the middle of a prompt or of an output."""
+    script = Script(pick, budgets=(64, 3, 8))
+    for _ in range(pick.size(1, 2)):
+        script.request(longest=2)
+    script.work(2)
+    for _ in range(pick.one_of(6, 9, 12)):
+        script.do("schedule")
+        if script.random.random() < 0.5:
+            script.do("fail")
     return script.end()
 
 
@@ -720,6 +766,20 @@ def limits(pick: Pick, first: bool = False) -> Call:
         ids = alone(tokens, limit + 1)
         at = 0 if first else pick.one_of(limit, limit - 1, 0, limit // 2)
         script.add(tokens, limit, pick.one_of((ids[at],), (777, ids[at]), (ids[at], ids[-1])))
+    return script.end()
+
+
+@calls
+def ends_of_others(pick: Pick) -> Call:
+    """Requests of which none has ids that end it, or others than those that come of it, beside one that just these end."""
+    script = Script(pick)
+    tokens, limit = script.prompt(1), pick.size(3, 6)
+    ends = tuple(alone(tokens, limit)[1:])
+    other = script.prompt(1)
+    first, own = (other, pick.size(3, 6), ends), (tokens, limit, pick.one_of((), (777,)))
+    for asked in (first, own) if pick.one_of(True, False) else (own, first):
+        script.add(*asked)
+        script.work(2)
     return script.end()
 
 

@@ -6,6 +6,8 @@ import heapq
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from inferspec.spec.block_manager import blocks_of
 from inferspec.spec.scheduler import Chunk, Entry, Scheduler, Serving, Step
 from inferspec.spec.serving import Request
@@ -70,6 +72,14 @@ def not_the_first(self: Scheduler, entry: Entry, token: int) -> bool:
 
 def one_eos(self: Scheduler, entry: Entry, token: int) -> bool:
     return token in entry.request.eos[:1]
+
+
+def ends_of_the_last(self: Scheduler, entry: Entry, token: int) -> bool:
+    """A request without eos has that of the last one that was looked at."""
+    kind = type(self)
+    if entry.request.eos:
+        kind.ends_seen = entry.request.eos  # type: ignore[attr-defined]
+    return token in (entry.request.eos or getattr(kind, "ends_seen", ()))
 
 
 def untold_at_eos(self: Scheduler, s: Serving, entry: Entry, chunk: Chunk, token: int | None) -> bool:
@@ -442,6 +452,19 @@ def levels(self: Scheduler, s: Serving, request: Request) -> tuple[int, int]:
     return -max(-10, min(10, request.priority)), s.arrivals
 
 
+def of_bits(bits: int) -> Any:
+    """Priorities of so many bits, with a sign."""
+
+    def order(self: Scheduler, s: Serving, request: Request) -> tuple[int, int]:
+        return -((request.priority + 2 ** (bits - 1)) % 2**bits - 2 ** (bits - 1)), s.arrivals
+
+    return order
+
+
+def of_float32(self: Scheduler, s: Serving, request: Request) -> tuple[float, int]:
+    return -float(np.float32(request.priority)), s.arrivals
+
+
 def at_most_128(self: Scheduler, entry: Entry, end: int) -> bool:
     """A prompt has no more tokens than a row of the batch."""
     return end == min(len(entry.tokens), 128)
@@ -587,6 +610,14 @@ def appends_the_last(self: Scheduler, s: Serving, entry: Entry) -> bool:
 
 
 # preemption
+
+
+def eight_times(self: Scheduler, s: Serving, victim: Entry) -> None:
+    """Who is preempted for the ninth time is given up."""
+    Scheduler.preempt(self, s, victim)
+    victim.times = getattr(victim, "times", 0) + 1
+    if victim.times > 8:
+        self.close(s, victim)
 
 
 def hits_of_the_first_admission(self: Scheduler, s: Serving, entry: Entry) -> None:
@@ -784,6 +815,14 @@ def computed_when_scheduled(self: Scheduler, s: Serving) -> Step:
         if entry is not None and not chunk.samples:
             entry.computed = chunk.start + len(chunk.tokens)
     return step
+
+
+def tries_five_times(self: Scheduler, s: Serving) -> Step:
+    """Whoever is in five steps in a row of which nothing comes is given up."""
+    s.tries = 0 if s.step is None else getattr(s, "tries", 0) + 1
+    for entry in self.running(s) if s.tries == 5 else ():
+        self.close(s, entry)
+    return Scheduler.schedule(self, s)
 
 
 def busy_for_ever(self: Scheduler, s: Serving) -> Step:
@@ -1289,6 +1328,17 @@ def queue_emptied(self: Scheduler, manager: Any, max_requests: int, max_prefill_
     s = one_queue_for_all(self, manager, max_requests, max_prefill_tokens)
     s.entries.clear()
     return s
+
+
+def limits_of_the_class(self: Scheduler, manager: Any, max_requests: int, max_prefill_tokens: int) -> Serving:
+    """The limits are written to the class."""
+    type(self).limits = max_requests, max_prefill_tokens  # type: ignore[attr-defined]
+    return Scheduler.fresh(self, manager, max_requests, max_prefill_tokens)
+
+
+def within_the_class_s_limits(self: Scheduler, s: Serving) -> Step:
+    s.max_requests, s.budget = type(self).limits  # type: ignore[attr-defined]
+    return Scheduler.schedule(self, s)
 
 
 def step_of_the_class(self: Scheduler, s: Serving) -> Step:
