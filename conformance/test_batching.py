@@ -12,6 +12,7 @@ from inferspec.conformance.inputs.batching import (
     bad_pairs_without_a_prompt,
     batches,
     beginning,
+    beside_other_sizes,
     beside_tiles,
     chunks,
     counted,
@@ -272,6 +273,11 @@ def test_other_batches_in_between_change_nothing(subject, first, second):
 
 @requirement(spec.BATCH_33, call=side_by_side(), share=0.3)
 def test_two_batches_in_turns_keep_apart(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.BATCH_33, call=beside_other_sizes(), share=0.2)
+def test_batches_of_other_sizes_keep_apart(subject, call):
     subject.agrees(call)
 
 

@@ -7,6 +7,7 @@ from inferspec.conformance.inputs.block_manager import (
     abreast_in_pieces,
     adopted,
     bad_marks,
+    beside_other_sizes,
     computed_again,
     conversations,
     copied,
@@ -483,6 +484,11 @@ def test_the_list_of_tokens_is_not_changed(subject, call):
 
 @requirement(spec.BLK_31, call=side_by_side(), share=0.5)
 def test_two_managers_keep_apart(subject, call):
+    keeps(subject, call, *MUST)
+
+
+@requirement(spec.BLK_31, call=beside_other_sizes(), share=0.2)
+def test_managers_of_other_sizes_keep_apart(subject, call):
     keeps(subject, call, *MUST)
 
 

@@ -10,6 +10,7 @@ from inferspec.conformance.inputs.kv_cache import (
     bad_rewinds,
     bad_shapes,
     beside_buffers,
+    beside_other_sizes,
     crossing,
     decoding,
     filled,
@@ -579,6 +580,11 @@ def test_other_caches_in_between_change_nothing(subject, first, second):
 
 @requirement(spec.SKV_23, call=side_by_side(static=True), share=0.5)
 def test_two_preallocated_caches_keep_apart(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.SKV_23, call=beside_other_sizes(), share=0.2)
+def test_preallocated_caches_of_other_sizes_keep_apart(subject, call):
     subject.agrees(call)
 
 

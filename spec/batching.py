@@ -28,6 +28,7 @@ A call is a story: `steps` of one batch. A step is (method, arguments), and give
     overwrite(step)               the caller writes NaN over the key and value that it gave to an earlier step
     another()                     go on with a fresh batch of as many slots; the one before is set aside, as another layer's is
     switch()                      go on with the batch that is set aside
+    made(max_requests, max_len)   a batch of other sizes is made, and kept
 
 What comes back is told by what the requests can see of it (`shown`): neither S nor what stands at hidden places is
 judged, but that is finite, since the plain attention that it goes to multiplies it by 0, and that idle slots see
@@ -267,6 +268,9 @@ class BatchingKVCache(Operation):
 
     def switch(self, story: Story) -> None:
         (story.batch, story.taken), story.aside = story.aside, (story.batch, story.taken)
+
+    def made(self, story: Story, max_requests: int, max_len: int) -> None:
+        vars(story).setdefault("others", []).append(self.fresh(Arguments(max_requests=max_requests, max_len=max_len)))
 
     # what a batch refuses
 
@@ -513,7 +517,8 @@ BATCH_31 = _batch(
 BATCH_32 = _batch(32, "what was rewound in a cache before it was added never shows", source="PROPERTIES KV1, BK5")
 BATCH_33 = _batch(
     33,
-    "batches have nothing in common: a story is the same whatever others do meanwhile, with requests of the same prompts too",
+    "batches have nothing in common: a story is the same whatever others, of other sizes too, do meanwhile, with requests of the same"
+    " prompts too",
     source="PROPERTIES X7, X11",
 )
 BATCH_34 = _batch(

@@ -27,7 +27,7 @@ that allocated it. After each step the story gives what can be observed, whateve
 Block ids are told in the order in which they were first seen. Steps beside the methods: `overwrite(step)`, the caller puts
 other tokens into the list that it gave to an earlier step; `abroad(method, table, …)`, the second manager is asked to do
 something with a table of the first; `meanwhile(tokens, gone)`, the second manager allocates and computes tokens, and gives
-them back or not; `pass_by(groups)`, the tables of a group, each of a line of
+them back or not; `made(num_blocks, block_size)`, a manager of other sizes is made, and kept; `pass_by(groups)`, the tables of a group, each of a line of
 tokens, are allocated, computed, freed and forgotten, so that those of the next may lie where they lay; told as `table -1`, …
 `colliding`: all tokens have one hash, though they differ.
 
@@ -269,6 +269,7 @@ class Story:
     def __init__(self, operation: BlockManager, a: Arguments) -> None:
         self.operation, self.a = operation, a
         self.manager, self.abroad = operation.fresh(a), operation.fresh(a)
+        self.others: list[Manager] = []
         self.tables: dict[int, Table] = {}
         self.live: list[int] = []
         self.given: dict[int, list[int]] = {}
@@ -315,6 +316,8 @@ class Story:
                     self.passed[f"table {-1 - len(self.passed)}"] = self._shown(table)
                 for table in tables:
                     do.free(self.manager, table)
+        elif step == "made":
+            self.others.append(do.fresh(Arguments(**{**vars(self.a), **given})))
         elif step == "meanwhile":
             table = do.allocate(self.abroad, given["tokens"])
             do.mark_computed(self.abroad, table, len(given["tokens"]))
@@ -439,7 +442,7 @@ BLK_30 = _requirement(
     "the caller's list of tokens is not changed, and what the caller does to it later does not show",
     "PROPERTIES X6",
 )
-BLK_31 = _requirement(31, "managers have nothing in common", "PROPERTIES X7")
+BLK_31 = _requirement(31, "managers have nothing in common, their sizes neither", "PROPERTIES X7")
 BLK_32 = _requirement(
     32, "a pool of no blocks, or of blocks of no tokens, is refused", "PROPERTIES X9", Aspect.GUARD, Level.SHOULD
 )

@@ -10,6 +10,7 @@ A call is a story: `steps` of one cache, with a second one beside it. A step is 
     save()                        keep the cache's `state`
     another()                     go on with a fresh cache of the same kind; the one before is set aside
     switch()                      go on with the cache that is set aside
+    made(max_len)                 a preallocated cache of another size is made, and kept
     restore()                     have the cache `restore` the state that was kept last
     restore_earlier(step)         the same for the state that an earlier step kept
     reread(step)                  the keys and values that an earlier step returned, as they are now
@@ -198,6 +199,9 @@ class StaticKVCache(KVCache):
     def fresh(self, a: Arguments) -> Cache:
         return Cache(keys=None, values=None, room=a.max_len)
 
+    def made(self, story: Story, max_len: int) -> None:
+        vars(story).setdefault("others", []).append(self.fresh(Arguments(max_len=max_len)))
+
     def check_append(self, cache: Cache, key: np.ndarray, value: np.ndarray) -> None:
         super().check_append(cache, key, value)
         self.check_room(cache, key)
@@ -304,7 +308,9 @@ KV_21, SKV_21 = _both(
 )
 KV_22, SKV_22 = _both(22, "a cache in use that restores a state drops all that it had", source="PROPERTIES KV4, BK3")
 KV_23, SKV_23 = _both(
-    23, "caches have nothing in common: a story is the same whatever others do meanwhile", source="PROPERTIES X7, X11"
+    23,
+    "caches have nothing in common: a story is the same whatever others, of other sizes too, do meanwhile",
+    source="PROPERTIES X7, X11",
 )
 SKV_24 = _static(
     24,

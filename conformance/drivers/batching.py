@@ -49,10 +49,12 @@ class HandedCache:
 class _Story:
     """The batch in use and the one set aside. Results are read at once: later ones may not be what they were."""
 
-    def __init__(self, make: Callable[[], Any], slots: int, to: Arrays) -> None:
-        self.make, self.to = make, to
+    def __init__(self, make: Callable[..., Any], sizes: Mapping[str, int], to: Arrays) -> None:
+        self.sized, self.make, self.to = make, partial(make, **sizes), to
+        slots = sizes["max_requests"]
         self.slots, self.number = slots, 0
-        self.batch, self.taken = make(), set[int]()
+        self.batch, self.taken = self.make(), set[int]()
+        self.others: list[Any] = []
         self.aside: tuple[Any, set[int]] = None, set()
         self.idle: dict[int, list[int]] = {}
         """By the number of the step."""
@@ -106,6 +108,9 @@ class _Story:
         self.aside = self.batch, self.taken
         self.batch, self.taken = self.make(), set()
 
+    def made(self, max_requests: int, max_len: int) -> None:
+        self.others.append(self.sized(max_requests=max_requests, max_len=max_len))
+
     def switch(self) -> None:
         (self.batch, self.taken), self.aside = self.aside, (self.batch, self.taken)
 
@@ -154,7 +159,7 @@ class _Story:
 def drive(make: Callable[..., Any], given: Mapping[str, Any], to: Arrays) -> dict[str, Any]:
     """make: the subject's class, or a function that makes a batch."""
     sizes = {name: given[name] for name in ("max_requests", "max_len")}
-    story = _Story(partial(handed, make, **sizes), given["max_requests"], to)
+    story = _Story(partial(handed, make), sizes, to)
     seen: dict[str, Any] = {}
     for story.number, (method, arguments) in enumerate(given["steps"], 1):
         # Every step tells its results by name.

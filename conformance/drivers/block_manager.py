@@ -19,8 +19,9 @@ class _Story:
         # Caching is the default: a manager that can only do one of both need not have the parameter.
         options = {} if given["prefix_caching"] else taken(make, prefix_caching=False)
         sizes = {name: given[name] for name in ("num_blocks", "block_size")}
-        build = partial(handed, partial(make, **options) if options else make, **sizes)
-        self.manager, self.second = build(), build()
+        self.build = partial(handed, partial(make, **options) if options else make)
+        self.manager, self.second = self.build(**sizes), self.build(**sizes)
+        self.others: list[Any] = []
         self.kind = Colliding if given["colliding"] else int
         self.ranks = Ranks(given["num_blocks"])
         self.tables: dict[int, Any] = {}
@@ -78,6 +79,9 @@ class _Story:
     def abroad(self, method: str, table: int, **given: Any) -> None:
         arguments = [self._list(x) if isinstance(x, tuple) else x for x in given.values()]
         getattr(self.second, method)(self.tables[table], *arguments)
+
+    def made(self, num_blocks: int, block_size: int) -> None:
+        self.others.append(self.build(num_blocks=num_blocks, block_size=block_size))
 
     def meanwhile(self, tokens: tuple[int, ...], gone: bool) -> None:
         table = self.second.allocate([self.kind(token) for token in tokens])

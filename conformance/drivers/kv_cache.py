@@ -33,6 +33,12 @@ class _Story:
         self.number = 0
         self.given: dict[int, tuple[Any, ...]] = {}
         self.seen: dict[int, tuple[Any, ...]] = {}
+        self.sized: Callable[..., Any] = make
+        """Makes a cache of any size."""
+        self.others: list[Any] = []
+
+    def made(self, max_len: int) -> None:
+        self.others.append(self.sized(max_len=max_len))
 
     def update_and_fetch(self, key: Any, value: Any) -> tuple[np.ndarray, ...]:
         self.given[self.number] = given = self._turned(key), self._turned(value)
@@ -93,6 +99,7 @@ def drive(make: Callable[..., Any], given: Mapping[str, Any], to: Arrays) -> dic
     """make: the subject's class, or a function that makes a cache."""
     size = {name: given[name] for name in ("max_len",) if name in given}
     story = _Story(partial(handed, make, **size), given["layout"], to)
+    story.sized = partial(handed, make)
     seen: dict[str, Any] = {}
     for story.number, (method, arguments) in enumerate(given["steps"], 1):
         seen |= step(story.number, partial(getattr(story, method), **arguments), NAMES.get(method, ()))

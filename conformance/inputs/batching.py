@@ -545,6 +545,21 @@ def side_by_side(pick: Pick) -> Call:
     return script.call()
 
 
+@needing(slots=SEVERAL)
+def beside_other_sizes(pick: Pick) -> Call:
+    """Batches of other sizes are made, of fewer slots or tokens and of more, while requests go on to their last token."""
+    script = Script(pick)
+    script.fill()
+    for _ in range(pick.size(1, 2)):
+        script.do("made", max_requests=pick.one_of(1, script.slots, script.slots + 1), max_len=pick.one_of(1, 1000))
+        if script.idle:
+            script.add(slot=script.idle[-1])
+        script.step()
+    longest = max(n or 0 for n in script.lengths)
+    script.longest = max(script.longest, longest)
+    return script.call(room=(0,))
+
+
 @needing(slots=FEW)
 def layers(pick: Pick) -> Call:
     """Two batches whose requests come, take steps and go alike, as those of a model's layers do; what the one returned is

@@ -1016,6 +1016,22 @@ def side_by_side(pick: Pick) -> Call:
 
 
 @calls
+def beside_other_sizes(pick: Pick) -> Call:
+    """Managers of other sizes are made while tables are in use: of fewer blocks or more, and of other ones where a manager
+    takes several."""
+    script = Script(pick, spare=pick.one_of(12, 40))
+    line = script.line()
+    script.allocate(script.prompt(line, pick.size(1, 3)), pick.one_of(0, None))
+    for _ in range(pick.size(1, 2)):
+        sizes = [size for size in pick.envelope["block_sizes"] if size != script.size] or [script.size]
+        script.do("made", num_blocks=pick.one_of(1, 500), block_size=pick.one_of(*sizes))
+        script.allocate(script.prompt(line, pick.size(1, 4)), pick.one_of(0, None))
+        script.append(script.any_table(), script.line(1), pick.one_of(True, False))
+    script.free(script.any_table())
+    return script.call()
+
+
+@calls
 def no_pools(pick: Pick) -> Call:
     """A pool that can hold nothing."""
     num_blocks, block_size = pick.one_of((0, 4), (4, 0), (-1, 4), (4, -1), (0, 0))

@@ -640,6 +640,18 @@ def filled(pick: Pick, chunks: Chunks = small) -> Call:
 
 
 @calls
+def beside_other_sizes(pick: Pick) -> Call:
+    """Preallocated caches of other sizes are made, shorter ones and longer ones, while one is filled to its last slot."""
+    script = Script(pick)
+    script.append(max(small(pick), 1))
+    for _ in range(pick.size(1, 2)):
+        script.do("made", max_len=pick.one_of(1, 1000))
+        script.append(max(small(pick), 1))
+    script.do("offset")
+    return script.call(static=True, room=(0,))
+
+
+@calls
 def overfull(pick: Pick, chunks: Chunks = small) -> tuple[Call, int]:
     """(story, number of the step that must be refused): more tokens than a preallocated cache takes, then some that fit.
 

@@ -616,6 +616,17 @@ def tokens_of_the_twin(beside: bool) -> Any:
     return store
 
 
+def room_on_the_class(self: BatchingKVCache, a: Arguments) -> Batch:
+    """max_len is written to the class."""
+    type(self).room = a.max_len  # type: ignore[attr-defined]
+    return BatchingKVCache.fresh(self, a)
+
+
+def the_class_s_room(self: BatchingKVCache, story: Story, key: np.ndarray) -> None:
+    a = Arguments(**{**vars(story.a), "max_len": type(self).room})  # type: ignore[attr-defined]
+    BatchingKVCache.check_room(self, Story(**{**vars(story), "a": a}), key)
+
+
 def of_the_newest(self: BatchingKVCache, story: Story) -> None:
     """What a batch is made of is written to its class: whoever is made last has it for all."""
     story.taken, story.aside = story.aside[1], (story.aside[0], story.taken)

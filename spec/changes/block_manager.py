@@ -929,3 +929,14 @@ def keeps_the_last_of_many(self: BlockManager, m: Manager, needed: int) -> None:
 def all_but_one_computed(self: BlockManager, m: Manager, table: Table, n: int) -> int:
     """The token that is left to compute is taken for computed where it fills a block."""
     return n // m.size + (n == len(table.tokens) - 1 and not len(table.tokens) % m.size)
+
+
+def size_on_the_class(self: BlockManager, a: Arguments) -> Manager:
+    """The size of blocks is written to the class."""
+    type(self).size = a.block_size  # type: ignore[attr-defined]
+    return BlockManager.fresh(self, a)
+
+
+def of_the_class_s_size(self: BlockManager, m: Manager, tokens: list[int]) -> Table:
+    m.size = type(self).size  # type: ignore[attr-defined]
+    return BlockManager.allocate(self, m, tokens)

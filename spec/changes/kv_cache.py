@@ -9,7 +9,7 @@ import numpy as np
 
 from inferspec.spec import kv_cache as spec
 from inferspec.spec.contract import Arguments, Change, Operation
-from inferspec.spec.kv_cache import Cache, KVCache, Story
+from inferspec.spec.kv_cache import Cache, KVCache, StaticKVCache, Story
 from inferspec.spec.numerics import f64, round_to
 
 STEP = 256
@@ -580,6 +580,16 @@ def of_the_class(self: KVCache, a: Arguments) -> Cache:
         memory = Cache(keys=None, values=None, room=getattr(a, "max_len", 0))
         type(self).shared = memory  # type: ignore[attr-defined]
     return memory
+
+
+def room_on_the_class(self: KVCache, a: Arguments) -> Cache:
+    """The size is written to the class."""
+    type(self).room = a.max_len  # type: ignore[attr-defined]
+    return Cache(keys=None, values=None, room=a.max_len)
+
+
+def the_class_s_room(self: StaticKVCache, cache: Cache, key: np.ndarray) -> None:
+    StaticKVCache.check_room(self, Cache(**{**vars(cache), "room": type(self).room}), key)  # type: ignore[attr-defined]
 
 
 def first_of_the_class(self: KVCache, a: Arguments) -> Cache:

@@ -877,6 +877,13 @@ FAULTS: tuple[Fault, ...] = (
         "PROPERTIES X7",
     ),
     _fault(
+        "room-of-the-class",
+        "max_len is written to the class: batches have that of the one that was made last",
+        spec.BATCH_33,
+        {"fresh": changes.room_on_the_class, "check_room": changes.the_class_s_room},
+        "PROPERTIES X7",
+    ),
+    _fault(
         "of-the-newest",
         "buffers and lengths are written to the class when a batch is made: batches that live side by side are the newest",
         spec.BATCH_33,

@@ -840,6 +840,13 @@ FAULTS: tuple[Fault, ...] = (
         "PROPERTIES X7",
     ),
     _fault(
+        "size-of-the-class",
+        "the size of blocks is written to the class: managers have that of the one that was made last",
+        spec.BLK_31,
+        {"fresh": changes.size_on_the_class, "allocate": changes.of_the_class_s_size},
+        "PROPERTIES X7",
+    ),
+    _fault(
         "one-pool-for-all",
         "managers share one free list",
         spec.BLK_31,

@@ -604,6 +604,13 @@ FAULTS: tuple[Fault, ...] = (
         "begins-as-first", "a cache begins with the tokens of the first one", 23, {"fresh": changes.first_of_the_class}
     ),
     Fault(
+        "static-kv-cache-room-of-the-class",
+        "max_len is written to the class: caches have that of the one that was made last",
+        spec.SKV_23,
+        {"fresh": changes.room_on_the_class, "check_room": changes.the_class_s_room},
+        "PROPERTIES X7",
+    ),
+    Fault(
         "static-kv-cache-whole-buffer",
         "an append returns all slots, unwritten ones too",
         spec.SKV_24,
