@@ -19,6 +19,7 @@ from inferspec.conformance.inputs.engine import (
     long_requests,
     long_runs,
     many,
+    many_beside_another,
     many_pages,
     masses,
     of_servers,
@@ -543,11 +544,7 @@ def test_a_step_computes_no_more_of_prompts_than_it_may(subject, call):
 
 @requirement(spec.ENG_43, call=many(), share=0.1)
 def test_no_more_requests_run_than_may(subject, call):
-    at_once, most = int(subject.parts(call)["most at once"]), call.arguments["max_requests"]
-    if at_once > most:
-        raise Nonconformance(
-            f"{at_once} requests generate in one step and are not finished, and at most {most} may run", call
-        )
+    runs_no_more_than_may(subject, call)
 
 
 # pages
@@ -775,6 +772,11 @@ def test_who_is_cancelled_of_one_engine_is_not_cancelled_of_another(subject, cal
     subject.agrees(call)
 
 
+@requirement(spec.ENG_35, call=many_beside_another(), share=0.06)
+def test_an_engine_of_larger_limits_lets_no_more_requests_of_another_run(subject, call):
+    runs_no_more_than_may(subject, call)
+
+
 # logits
 
 
@@ -861,6 +863,15 @@ def test_right_guesses_before_a_wrong_one_come_out(subject, call):
 def adds(call):
     """The steps that add a request."""
     return [number for number, (step, _) in enumerate(call.arguments["steps"], 1) if step == "add"]
+
+
+def runs_no_more_than_may(subject, call):
+    """No step gives ids of more requests than may run, of those who are not finished by it."""
+    at_once, most = int(subject.parts(call)["most at once"]), call.arguments["max_requests"]
+    if at_once > most:
+        raise Nonconformance(
+            f"{at_once} requests generate in one step and are not finished, and at most {most} may run", call
+        )
 
 
 def reversed_adds(call):

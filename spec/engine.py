@@ -25,7 +25,7 @@ are anything hashable.
 A call is a story: `steps` of one engine, and then as many steps as are needed to serve what is left. `seen` says what is
 looked at (`spec/engine_stories.py`). Steps beside the methods: `fail(after)`, a step, or a run, in which the model, or the
 draft, fails at its n-th use; `overwrite(request)`, the caller changes the lists that it gave; `strange(method)`, the engine is
-asked about an id that no request has; `add` and `step` may be of a second engine on the same model. A request has the number
+asked about an id that no request has; `add` and `step` may be of a second engine on the same model, of which one request more may run. A request has the number
 of the step that added it.
 
 The oracle serves nothing: it decodes each request by itself, greedily, in float64 (`alone`). The ids must be equal. So
@@ -149,8 +149,8 @@ class Engine(PlainEngine):
         """What the plain engine does in the story."""
         engines: list[Served] = []
 
-        def make(clock: Callable[[], float]) -> Served:
-            engines.append(Served(self, a, clock))
+        def make(clock: Callable[[], float], **other: Any) -> Served:
+            engines.append(Served(self, Arguments(**{**vars(a), **other}), clock))
             return engines[-1]
 
         def burn(n: int | None, error: str, draft: bool) -> None:
@@ -315,7 +315,9 @@ ENG_34 = _requirement(
     "PROPERTIES X6",
 )
 ENG_35 = _requirement(
-    35, "two engines on one model have nothing else in common, nor who was cancelled of either", "PROPERTIES X7"
+    35,
+    "two engines on one model have nothing else in common: not their limits, nor who was cancelled of either",
+    "PROPERTIES X7",
 )
 ENG_36 = _requirement(
     36,

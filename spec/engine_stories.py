@@ -82,7 +82,7 @@ class _Known:
 
 
 class _Story:
-    def __init__(self, make: Callable[[Callable[[], float]], Any], a: Arguments, fuse: Fuse) -> None:
+    def __init__(self, make: Callable[..., Any], a: Arguments, fuse: Fuse) -> None:
         self.make, self.a, self.fuse = make, a, fuse
         self.clock = Clock(a.ticking)
         self.engines = [make(self.clock)]
@@ -121,7 +121,8 @@ class _Story:
     ) -> None:
         """listed: the ids that end the request are given in a list, which may be changed later."""
         while len(self.engines) <= engine:
-            self.engines.append(self.make(self.clock))
+            # Of other limits: what there is one of for all engines shows.
+            self.engines.append(self.make(self.clock, max_requests=self.a.max_requests + 1))
         given, ends = list(tokens), list(eos) if listed else eos
         options = {name: value for name, value in (("priority", priority), ("eos", ends)) if value}
         try:
@@ -402,8 +403,9 @@ def read(thing: Any, name: str) -> Any:
     return attribute() if callable(attribute) else attribute
 
 
-def watch(make: Callable[[Callable[[], float]], Any], a: Arguments, fuse: Fuse) -> dict[str, Any]:
-    """Do the steps of a story to engines that `make(clock)` builds, serve what is left, and return what `a.seen` names."""
+def watch(make: Callable[..., Any], a: Arguments, fuse: Fuse) -> dict[str, Any]:
+    """Do the steps of a story to engines that `make(clock, …)` builds, with other options than the story's where some are
+    named; serve what is left, and return what `a.seen` names."""
     story = _Story(make, a, fuse)
     for number, (step, given) in enumerate(a.steps, 1):
         story.do(number, step, given)

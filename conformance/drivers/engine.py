@@ -67,7 +67,7 @@ def drive(make: Any, given: Mapping[str, Any], to: Arrays) -> dict[str, Any]:
         options |= {"draft": draft, **taken(make, num_draft_tokens=given["num_draft_tokens"])}
     a = Arguments(**{"seen": ("outputs",), "ticking": False, **given})
     fuse = _fuse(model, draft) if "computing" in a.seen or any(step == "fail" for step, _ in a.steps) else _NONE
-    return watch(lambda clock: make(model, **options, **taken(make, clock=clock)), a, fuse)
+    return watch(lambda clock, **other: make(model, **{**options, **other}, **taken(make, clock=clock)), a, fuse)
 
 
 _NONE = Fuse(lambda n, error, draft: None, lambda: False, lambda listener: None)

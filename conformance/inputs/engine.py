@@ -386,6 +386,16 @@ def many(script: Script) -> None:
         script.add(script.prompt(script.pick.size(1, 6), 9), 9)
 
 
+@told("outputs", "steps")
+def many_beside_another(script: Script) -> None:
+    """More requests than may run at a time, and one of another engine, of which more may."""
+    pick = script.pick
+    script.max_requests = pick.one_of(2, 1, 3)
+    script.add(script.prompt(pick.size(1, 6), 3), 3, engine=1)
+    for _ in range(script.max_requests + pick.size(1, 2)):
+        script.add(script.prompt(pick.size(1, 6), 9), 9)
+
+
 @told("outputs", "logits", logits=["told"])
 def telling(script: Script) -> None:
     """Requests whose last logits are looked at."""

@@ -1599,7 +1599,7 @@ def gap_is_open(self: Engine, r: Request) -> float | None:
 
 def _first_of_its_call(self: Engine, m: State) -> State:
     first = self.__dict__.setdefault("first", m)
-    if first.a is not m.a:
+    if first.a.steps is not m.a.steps:
         self.__dict__["first"] = first = m
     return first
 
@@ -1626,6 +1626,17 @@ def notes_who_is_cancelled(self: Engine, m: State, name: int) -> None:
 
 def leaves_out_the_cancelled(self: Engine, m: State) -> list[tuple[int, int]]:
     return [(name, token) for name, token in Engine.step(self, m) if name not in m.gone]
+
+
+def limits_on_the_class(self: Engine, a: Arguments, clock: Any) -> State:
+    """How many may run is written to the class."""
+    type(self).limit = a.max_requests  # type: ignore[attr-defined]
+    return Engine.fresh(self, a, clock)
+
+
+def the_class_s_limits(self: Engine, m: State) -> None:
+    m.a = Arguments(**{**vars(m.a), "max_requests": type(self).limit})  # type: ignore[attr-defined]
+    Engine.admit(self, m)
 
 
 def pages_of_all(self: Engine, a: Arguments, clock: Any) -> State:
