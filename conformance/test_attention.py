@@ -4,6 +4,7 @@ import numpy as np
 
 from inferspec.conformance.inputs.attention import (
     COMMON,
+    HIDDEN_STRETCHES,
     HIDING,
     SPOILT,
     as_heads,
@@ -21,6 +22,7 @@ from inferspec.conformance.inputs.attention import (
     multi_head_calls,
     one_over_many,
     one_past_a_tile,
+    over_splits,
     padded,
     prompts,
     ragged_tiles,
@@ -34,6 +36,7 @@ from inferspec.conformance.inputs.attention import (
     tokens_and_prompts,
     towering,
     with_nan,
+    without_a_stretch,
     without_beginning,
 )
 from inferspec.conformance.properties import claimed, depends_on_arguments_alone, keeps_arguments, refuses, returns
@@ -101,6 +104,22 @@ def test_a_mask_of_any_broadcastable_shape_acts_where_it_should(subject, call):
     share=0.2,
 )
 def test_a_mask_of_every_leading_dim_acts_on_its_own_rows(subject, call):
+    subject.agrees(call, where=seeing(call))
+
+
+@requirement(
+    spec.ATTN_04,
+    call=attention_calls(
+        masks=["bool", "additive", "-inf"],
+        shapes=square_prompts,
+        mask_rank=4,
+        most_heads=1,
+        amplitude=(1.0,),
+        **{**COMMON, "leading_dims": [(2,)]},
+    ),
+    share=0.1,
+)
+def test_every_prompt_of_a_batch_has_its_own_mask(subject, call):
     subject.agrees(call, where=seeing(call))
 
 
@@ -223,6 +242,16 @@ def test_rows_that_see_no_key_leave_the_others_alone(subject, call):
 )
 def test_tiles_of_hidden_keys_at_the_beginning_change_nothing(subject, call, hidden):
     subject.agrees(without_beginning(call, hidden))
+
+
+@requirement(
+    spec.ATTN_08,
+    call=attention_calls(masks=ENCODINGS, shapes=over_splits, amplitude=(1.0,), leading_dims=[(), (2,)], ratios=[1, 2]),
+    hidden=among(HIDDEN_STRETCHES),
+    share=0.1,
+)
+def test_parts_of_many_keys_that_a_mask_hides_change_nothing(subject, call, hidden):
+    subject.agrees(without_a_stretch(call, *hidden))
 
 
 @requirement(spec.ATTN_08, call=attention_calls(masks=ENCODINGS))

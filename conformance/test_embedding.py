@@ -181,6 +181,13 @@ def test_an_id_past_the_vocabulary_is_refused(subject, call, past):
     refuses(subject, _with_one(call, call.arguments["vocab_size"] + past))
 
 
+@requirement(
+    spec.EMB_09, call=lookup_calls(token_dtypes=["int64"]), past=among([2**32, 2**32 + 1, 1 - 2**32]), share=0.1
+)
+def test_an_id_that_32_bits_would_wrap_into_the_vocabulary_is_refused(subject, call, past):
+    refuses(subject, _with_one(call, past))
+
+
 # the output head
 
 

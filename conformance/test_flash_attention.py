@@ -4,6 +4,7 @@ import numpy as np
 
 from inferspec.conformance.inputs.attention import (
     COMMON,
+    HIDDEN_STRETCHES,
     SPOILT,
     as_heads,
     causal_as_array,
@@ -13,6 +14,7 @@ from inferspec.conformance.inputs.attention import (
     masks_in_a_row,
     one_over_many,
     one_past_a_tile,
+    over_splits,
     padded,
     ragged_tiles,
     rows_past_16_bits,
@@ -23,6 +25,7 @@ from inferspec.conformance.inputs.attention import (
     tokens_and_prompts,
     towering,
     with_nan,
+    without_a_stretch,
     without_beginning,
 )
 from inferspec.conformance.inputs.flash_attention import (
@@ -121,6 +124,21 @@ def test_flash_attention_takes_masks_of_any_broadcastable_shape(subject, call):
     share=0.1,
 )
 def test_every_sequence_of_a_batch_has_its_own_mask_in_flash_attention(subject, call):
+    subject.agrees(call, where=seeing(call))
+
+
+@requirement(
+    spec.FLASH_04,
+    call=flash_calls(
+        masks=["bool", "additive", "-inf"],
+        shapes=square_prompts,
+        mask_rank=4,
+        amplitude=(1.0,),
+        **{**COMMON_HEADS, "leading_dims": [(2,)]},
+    ),
+    share=0.1,
+)
+def test_every_prompt_of_a_batch_has_its_own_mask_in_flash_attention(subject, call):
     subject.agrees(call, where=seeing(call))
 
 
@@ -540,6 +558,16 @@ def test_whole_tiles_of_hidden_keys_change_nothing(subject, call):
 )
 def test_tiles_of_hidden_keys_at_the_beginning_change_nothing(subject, call, hidden):
     subject.agrees(without_beginning(call, hidden))
+
+
+@requirement(
+    spec.FLASH_21,
+    call=flash_calls(masks=ENCODINGS, shapes=over_splits, amplitude=(1.0,), leading_dims=[(), (2,)], ratios=[1, 2]),
+    hidden=among(HIDDEN_STRETCHES),
+    share=0.1,
+)
+def test_parts_of_many_keys_that_a_mask_hides_change_nothing_in_flash_attention(subject, call, hidden):
+    subject.agrees(without_a_stretch(call, *hidden))
 
 
 @requirement(

@@ -15,9 +15,11 @@ from inferspec.conformance.inputs.linear import (
     in_the_tail,
     linear_calls,
     long_sums,
+    many_logits,
     many_rows,
     not_finite,
     of_any_size,
+    of_prompts,
     on_levels,
     one_row,
     one_row_nan,
@@ -197,6 +199,11 @@ def test_a_few_tokens_of_a_model_are_right(subject, call):
     share=0.3,
 )
 def test_sizes_of_whole_tiles_are_right(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.LIN_06, call=linear_calls(sizes=of_prompts, amplitude=(1.0,), leading_dims=[(1,)]), share=0.05)
+def test_prompts_of_models_are_right(subject, call):
     subject.agrees(call)
 
 
@@ -446,8 +453,21 @@ def test_each_row_has_its_own_maximum_and_sum(subject, call):
     subject.agrees(call)
 
 
+@requirement(spec.SMAX_06, call=softmax_calls(leading_dims=[(2, 1, 3)], axes=[-1]), batches=among([3, 4]), share=0.1)
+def test_batches_of_batches_of_logits_are_in_their_places(subject, call, batches):
+    x = call.arguments["x"]
+    subject.agrees(call.having(x=np.concatenate([(1 + i) * x for i in range(batches)], axis=1).astype(x.dtype)))
+
+
 @requirement(spec.SMAX_06, call=softmax_calls(values=one_row_nan, leading_dims=BATCHES))
 def test_a_nan_stays_in_its_row(subject, call):
+    subject.agrees(call)
+
+
+@requirement(
+    spec.SMAX_06, call=softmax_calls(values=one_row_nan, lengths=(1024, 70, 4097), leading_dims=BATCHES), share=0.2
+)
+def test_a_nan_fills_its_long_row_and_no_other(subject, call):
     subject.agrees(call)
 
 
@@ -521,6 +541,11 @@ def test_rows_of_a_whole_vocabulary_are_right(subject, call):
 
 @requirement(spec.SMAX_12, call=softmax_calls(lengths=(131072, 100003), leading_dims=[(), (1,)]), share=0.02)
 def test_rows_past_the_largest_vocabularies_are_right(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.SMAX_12, call=many_logits(leading_dims=[(2,)], axes=[-1]), share=0.06)
+def test_hundreds_of_long_rows_and_a_thousand_short_ones_are_right(subject, call):
     subject.agrees(call)
 
 

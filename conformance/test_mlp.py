@@ -16,6 +16,7 @@ from inferspec.conformance.inputs.mlp import (
     square,
     swiglu_calls,
     tail_calls,
+    wide_layers,
 )
 from inferspec.conformance.properties import depends_on_arguments_alone, keeps_arguments, refuses, returns
 from inferspec.conformance.strategies import MOSTLY_SLICES, among, any_of, in_views
@@ -184,6 +185,11 @@ def test_outputs_that_do_not_match_are_refused(subject, call, name, rows):
 
 @requirement(spec.MLP_12, call=swiglu_calls(sizes=of_models, amplitude=(1.0,), leading_dims=[(1,)]), share=0.3)
 def test_tokens_and_prompts_of_models_are_right(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.MLP_12, call=swiglu_calls(sizes=wide_layers, amplitude=(1.0,), leading_dims=[(1,)]), share=0.05)
+def test_layers_as_wide_as_those_of_models_are_right(subject, call):
     subject.agrees(call)
 
 

@@ -218,6 +218,15 @@ def test_contexts_of_thousands_of_tokens_are_right(subject, call):
     subject.agrees(call)
 
 
+@requirement(
+    spec.PAGED_13,
+    call=paged_calls(**{**VERY_LONG, "rows": (2, 2), "page_sizes": [16, 1, 32]}, most_heads=1, masks=["causal"]),
+    share=0.03,
+)
+def test_rows_of_thousands_of_tokens_stand_beside_each_other(subject, call):
+    subject.agrees(call)
+
+
 @requirement(spec.PAGED_05, routed=routed_pages(), share=0.8)
 def test_paged_attention_matches_grouped_heads(subject, routed):
     call, expected = routed

@@ -9,6 +9,7 @@ from inferspec.conformance.inputs.quantization import (
     LINEAR,
     PACKED,
     a_few_tokens,
+    a_long_prompt,
     a_prompt,
     a_table,
     a_token,
@@ -41,6 +42,9 @@ from inferspec.conformance.inputs.quantization import (
     spread,
     square,
     stacked_products,
+    tall_lookups,
+    tall_parts,
+    tall_products,
     trained,
     whole_dequantize,
     whole_tiles,
@@ -273,6 +277,11 @@ def test_scales_that_float16_cannot_hold_are_right_in_other_dtypes(subject, call
     subject.agrees(_scaled(call, 2.0**power))
 
 
+@requirement(spec.DEQ_03, call=tall_parts(dtypes=["float16"], **PLAIN), share=0.1)
+def test_codes_times_scales_may_pass_the_range_of_float16(subject, call):
+    subject.agrees(call)
+
+
 @requirement(spec.DEQ_04, restoring=whole_dequantize(stacked=[True]), share=0.5)
 def test_stacked_parts_are_restored_each_in_its_place(subject, restoring):
     subject.expects(*restoring)
@@ -418,6 +427,11 @@ def test_large_numbers_that_meet_weights_of_zero_change_nothing_at_any_size(subj
     subject.expects(*reading)
 
 
+@requirement(spec.QMM_03, call=tall_products(dtypes=["float16"]), share=0.1)
+def test_codes_times_scales_of_products_may_pass_the_range_of_float16(subject, call):
+    subject.agrees(call)
+
+
 @requirement(spec.QMM_04, reading=reading_products(transpose=[True]))
 def test_each_feature_is_read_by_its_own_code_scale_and_bias(subject, reading):
     subject.expects(*reading)
@@ -451,6 +465,11 @@ def test_a_batch_of_wide_products_is_right_when_not_transposed(subject, call):
 @requirement(spec.QMM_05, call=product_calls(), share=0.5)
 def test_leading_dims_may_be_none_or_many(subject, call):
     subject.agrees(call)
+
+
+@requirement(spec.QMM_05, call=product_calls(leading_dims=[(2, 1, 3)]), batches=among([3, 4]), share=0.1)
+def test_batches_of_batches_of_products_are_in_their_places(subject, call, batches):
+    subject.agrees(beside_others(call, batches))
 
 
 @requirement(spec.QMM_06, call=product_calls(sizes=beside_tiles, transpose=[True]))
@@ -492,6 +511,11 @@ def test_a_prompt_is_right_as_most_models_are_packed(subject, call):
     subject.agrees(call)
 
 
+@requirement(spec.QMM_06, call=product_calls(sizes=a_long_prompt, amplitude=(1.0,), **PACKED), share=0.05)
+def test_a_long_prompt_of_a_wide_layer_is_right(subject, call):
+    subject.agrees(call)
+
+
 @requirement(
     spec.QMM_06, call=product_calls(sizes=one_row_of_thousands, amplitude=(1.0,), leading_dims=[(1,)]), share=0.3
 )
@@ -525,9 +549,7 @@ def test_a_nan_in_one_group_stays_in_its_outputs(subject, call, part):
 
 @requirement(spec.QMM_08, call=product_calls(leading_dims=BATCHES), share=0.5)
 def test_a_nan_in_one_row_of_x_stays_in_its_row(subject, call):
-    x = call.arguments["x"].copy()
-    x.flat[call.seed % x.size] = np.nan
-    subject.agrees(call.having(x=x))
+    subject.agrees(with_nan_in_x(call))
 
 
 @requirement(spec.QMM_08, call=product_calls(transpose=[True]), share=0.5)
@@ -549,6 +571,11 @@ def test_strided_arguments_are_read_like_their_copies(subject, call):
 @requirement(spec.QMM_09, call=in_views(product_calls(sizes=beside_tiles)), share=0.5)
 def test_large_strided_arguments_are_read_like_their_copies(subject, call):
     subject.agrees(call)
+
+
+@requirement(spec.QMM_09, call=in_views(product_calls(leading_dims=[(2, 1, 3)]), "x"), batches=among([3, 1]), share=0.1)
+def test_strided_batches_of_batches_are_read_like_their_copies(subject, call, batches):
+    subject.agrees(beside_others(call, batches))
 
 
 @requirement(spec.QMM_10, call=product_calls(sizes=FEW_OR_MANY), share=0.5)
@@ -657,9 +684,24 @@ def test_a_layer_of_thousands_of_features_sums_in_float32(subject, call):
     subject.agrees(call)
 
 
+@requirement(spec.QLIN_03, call=tall_products(operation=LINEAR, dtypes=["float16"]), share=0.1)
+def test_codes_times_scales_of_a_layer_may_pass_the_range_of_float16(subject, call):
+    subject.agrees(call)
+
+
 @requirement(spec.QLIN_04, reading=reading_products(operation=LINEAR, leading_dims=BATCHES))
 def test_a_layer_takes_a_batch_row_by_row(subject, reading):
     subject.expects(*reading)
+
+
+@requirement(spec.QLIN_04, call=layers(leading_dims=[(2, 1, 3)]), batches=among([3, 4]), share=0.1)
+def test_batches_of_batches_of_a_layer_are_in_their_places(subject, call, batches):
+    subject.agrees(beside_others(call, batches))
+
+
+@requirement(spec.QLIN_04, call=layers(sizes=small_or_moderate, leading_dims=BATCHES), share=0.2)
+def test_a_nan_stays_in_its_row_of_a_layer(subject, call):
+    subject.agrees(with_nan_in_x(call))
 
 
 @requirement(spec.QLIN_04, call=layers(sizes=a_token, amplitude=(1.0,), **LAYER), share=0.4)
@@ -674,6 +716,11 @@ def test_a_few_tokens_are_right_in_a_layer_as_most_are_packed(subject, call):
 
 @requirement(spec.QLIN_04, call=layers(sizes=a_prompt, amplitude=(1.0,), **LAYER), share=0.5)
 def test_a_prompt_is_right_in_a_layer_as_most_are_packed(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.QLIN_04, call=layers(sizes=a_long_prompt, amplitude=(1.0,), **LAYER), share=0.05)
+def test_a_long_prompt_is_right_in_a_wide_layer(subject, call):
     subject.agrees(call)
 
 
@@ -769,6 +816,11 @@ def test_each_token_gives_all_features_of_its_row(subject, call):
     subject.agrees(call)
 
 
+@requirement(spec.QEMB_01, call=tall_lookups(dtypes=["float16"]), share=0.1)
+def test_codes_times_scales_of_a_table_may_pass_the_range_of_float16(subject, call):
+    subject.agrees(call)
+
+
 @requirement(spec.QEMB_02, call=lookup_calls(borders=True), share=0.5)
 def test_the_first_and_the_last_id_read_their_own_rows(subject, call):
     subject.agrees(call)
@@ -782,6 +834,13 @@ def test_ids_past_255_and_32767_and_65535_read_their_own_rows(subject, call):
 @requirement(spec.QEMB_03, call=lookup_calls(leading_dims=[(), *BATCHES]), share=0.6)
 def test_tokens_of_any_shape_give_rows_in_their_places(subject, call):
     subject.agrees(call)
+
+
+@requirement(spec.QEMB_03, call=lookup_calls(leading_dims=[(2, 1, 3)]), batches=among([3, 4]), share=0.1)
+def test_tokens_of_three_axes_give_rows_in_their_places(subject, call, batches):
+    tokens, vocabulary = call.arguments["tokens"].astype(np.int64), len(call.arguments["packed"])
+    later = np.concatenate([(tokens + i) % vocabulary for i in range(batches)], axis=1)
+    subject.agrees(call.having(tokens=later.astype(call.arguments["tokens"].dtype)))
 
 
 @requirement(spec.QEMB_03, call=lookup_calls(sizes=a_table, **LAYER), share=1.0)
@@ -850,6 +909,15 @@ def test_an_id_outside_the_vocabulary_is_refused(subject, call, past):
     refuses(subject, call.having(tokens=tokens))
 
 
+@requirement(
+    spec.QEMB_08, call=lookup_calls(token_dtypes=["int64"]), past=among([2**32, 2**32 + 1, 1 - 2**32]), share=0.1
+)
+def test_an_id_that_32_bits_would_wrap_into_the_vocabulary_is_refused(subject, call, past):
+    tokens = call.arguments["tokens"].copy()
+    tokens.flat[call.seed % tokens.size] = past
+    refuses(subject, call.having(tokens=tokens))
+
+
 @requirement(spec.QEMB_09, call=heads())
 def test_logits_are_x_times_the_transposed_table(subject, call):
     subject.agrees(call)
@@ -865,9 +933,24 @@ def test_logits_of_thousands_of_features_are_summed_in_float32(subject, call):
     subject.agrees(call)
 
 
+@requirement(spec.QEMB_10, call=tall_products(operation=HEAD, dtypes=["float16"]), share=0.1)
+def test_codes_times_scales_of_the_head_may_pass_the_range_of_float16(subject, call):
+    subject.agrees(call)
+
+
 @requirement(spec.QEMB_11, reading=reading_products(operation=HEAD, leading_dims=[(), *BATCHES]), share=0.6)
 def test_logits_of_a_batch_are_those_of_its_rows(subject, reading):
     subject.expects(*reading)
+
+
+@requirement(spec.QEMB_11, call=heads(leading_dims=[(2, 1, 3)]), batches=among([3, 4]), share=0.1)
+def test_logits_of_batches_of_batches_are_in_their_places(subject, call, batches):
+    subject.agrees(beside_others(call, batches))
+
+
+@requirement(spec.QEMB_11, call=heads(sizes=small_or_moderate, leading_dims=BATCHES), share=0.2)
+def test_a_nan_stays_in_the_logits_of_its_row(subject, call):
+    subject.agrees(with_nan_in_x(call))
 
 
 @requirement(spec.QEMB_11, call=heads(sizes=a_token, amplitude=(1.0,), **LAYER), share=0.4)
@@ -882,6 +965,11 @@ def test_the_logits_of_a_few_tokens_are_right_as_most_heads_are_packed(subject, 
 
 @requirement(spec.QEMB_11, call=heads(sizes=a_prompt, amplitude=(1.0,), **LAYER), share=0.5)
 def test_the_logits_of_a_prompt_are_right_as_most_heads_are_packed(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.QEMB_11, call=heads(sizes=a_long_prompt, amplitude=(1.0,), **LAYER), share=0.05)
+def test_the_logits_of_a_long_prompt_are_right(subject, call):
     subject.agrees(call)
 
 
@@ -1054,6 +1142,19 @@ def _scaled(call, factor):
     return call.having(
         **{part: round_to(f64(call.arguments[part]) * factor, call.features["dtypes"]) for part in ("scales", "biases")}
     )
+
+
+def beside_others(call, batches):
+    """The call with x of so many batches along the second axis, each with other numbers."""
+    x = call.arguments["x"]
+    return call.having(x=np.concatenate([(1 + i) * x for i in range(batches)], axis=1).astype(x.dtype))
+
+
+def with_nan_in_x(call):
+    """The call with a NaN in one row of x."""
+    x = call.arguments["x"].copy()
+    x.flat[call.seed % x.size] = np.nan
+    return call.having(x=x)
 
 
 def with_nan(call, part):

@@ -11,6 +11,7 @@ from inferspec.conformance.inputs.rms_norm import (
     misfits,
     of_heads,
     of_models,
+    prompts,
     rms_calls,
     small_or_large,
     small_or_of_heads,
@@ -105,6 +106,12 @@ def test_every_row_has_its_own_mean_square(subject, call):
     subject.agrees(call)
 
 
+@requirement(spec.RMS_08, call=uneven_rows(leading_dims=[(2, 1, 3)]), batches=among([3, 4]), share=0.1)
+def test_batches_of_batches_are_in_their_places(subject, call, batches):
+    x = call.arguments["x"]
+    subject.agrees(call.having(x=np.concatenate([np.roll(x, i, axis=-1) for i in range(batches)], axis=1)))
+
+
 @requirement(
     spec.RMS_08, call=uneven_rows(leading_dims=BATCHES, sizes=small_or_of_heads), value=among([np.nan, np.inf])
 )
@@ -145,6 +152,11 @@ def test_more_rows_than_16_bits_count_are_right(subject, call):
 
 @requirement(spec.RMS_09, call=long_prompts(leading_dims=[(33,), (130,)], dtypes=HALF), share=0.01, shrinks=False)
 def test_long_prompts_of_the_widest_models_are_right(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.RMS_09, call=prompts(leading_dims=[(33,), (130,)]), share=0.06)
+def test_prompts_of_hundreds_of_rows_and_of_a_thousand_heads_are_right(subject, call):
     subject.agrees(call)
 
 

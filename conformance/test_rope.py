@@ -14,6 +14,7 @@ from inferspec.conformance.inputs.rope import (
     in_chunks,
     in_turn,
     long,
+    long_prompts_of_models,
     many_heads,
     misplaced,
     moved,
@@ -320,6 +321,11 @@ def test_tokens_of_models_are_right_at_any_position(subject, call):
 
 @requirement(spec.ROPE_21, call=rope_calls(sizes=prompts_of_models, **OF_MODELS), share=0.3)
 def test_prompts_of_models_are_right(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.ROPE_21, call=rope_calls(sizes=long_prompts_of_models, **OF_MODELS), share=0.03)
+def test_prompts_of_a_thousand_tokens_of_models_are_right(subject, call):
     subject.agrees(call)
 
 

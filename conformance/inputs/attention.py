@@ -44,6 +44,21 @@ def without_beginning(call: Call, part: float) -> Call:
     return call.having(mask=encoded(visible[None, :], call.features["masks"], call.features["dtypes"]))
 
 
+def over_splits(pick: Pick) -> tuple[int, int]:
+    """A few queries over keys that kernels share out: so many parts that they are no power of two, or end in a short one."""
+    return pick.one_of(1, 3, 8), pick.upto("keys", 600, 512, 1025)
+
+
+def without_a_stretch(call: Call, first: int, keys: int) -> Call:
+    """The call with a mask, in the encoding that it has, that hides so many keys from the first one on, counted from the end
+    where that is below 0, and every other one of the rest from every other row."""
+    query, places = call.arguments["query"], np.arange(call.arguments["key"].shape[-2])
+    begin = first % len(places)
+    hidden = (places >= begin) & (places < begin + keys)
+    odd = (np.arange(query.shape[-2])[:, None] % 2 == 1) & (places % 2 == 1)
+    return call.having(mask=encoded(~(hidden | odd), call.features["masks"], call.features["dtypes"]))
+
+
 def lengths(pick: Pick, relation: str = "any", longest: int = 9) -> tuple[int, int]:
     """L and S: related as asked ("L=1", "L<S", "L=S", "L>S"), or any of these."""
     if relation == "any":
@@ -140,6 +155,10 @@ def plain_scale(pick: Pick, dim: int) -> float | None:
 def to_eight(build: Callable[..., Any]) -> Calls:
     """Calls with up to eight query heads for each key head, if not said otherwise."""
     return Calls(build, {"ratios": range(1, 9)})
+
+
+HIDDEN_STRETCHES = ((64, 200), (-100, 100), (300, 64), (0, 400))
+"""The first hidden key of hundreds and how many there are: whole parts that kernels share out see nothing, wherever they lie."""
 
 
 @to_eight

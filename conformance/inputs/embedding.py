@@ -15,10 +15,10 @@ from inferspec.spec.numerics import f64
 
 LOOKUP, HEAD = "Embedding", "Embedding.as_linear"
 
-BORDERS = (0, 1, 127, 128, 255, 256, 32767, 32768, 65535, 65536)
+BORDERS = (0, 1, 127, 128, 255, 256, 32767, 32768, 65535, 65536, 65537, 131071, 131072)
 """Ids beside the ends of narrow integers."""
 
-LARGE = (300, 32769, 40000, 65537, 70000, 131073, 151936)
+LARGE = (300, 32769, 40000, 65537, 70000, 131073, 151936, 262144)
 """Vocabularies that such ids need."""
 
 _table = {"vocab_size": 3, "dims": 2, "weight": np.ones((3, 2), np.float32)}

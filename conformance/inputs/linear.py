@@ -98,6 +98,11 @@ def whole_tiles(pick: Pick) -> tuple[int, int, int]:
     return pick.one_of(32, 64, 128), pick.upto("features", 64, 32, 128), pick.one_of(64, 32, 128)
 
 
+def of_prompts(pick: Pick) -> tuple[int, int, int]:
+    """Rows of a prompt, for layers of a model: many rows and many outputs at once, of whole tiles or of part of one more."""
+    return pick.one_of((128, 128, 1024), (33, 130, 1030), (130, 512, 520))
+
+
 def wide(pick: Pick) -> tuple[int, int, int]:
     """Thousands of outputs, as a vocabulary has; of those that stay cheap, some of as many features as a vector has."""
     outputs = pick.one_of(4097, 8193, 32769, 65537)
@@ -317,6 +322,15 @@ def softmax_calls(
     x = np.moveaxis(values(pick, (*lead, length), dtype), -1, axis)
     asked: dict[str, Any] = {"axis": axis} if spelt else {}
     return pick.call("softmax", x=round_to(x, dtype), **asked)
+
+
+@calls
+def many_logits(pick: Pick) -> Call:
+    """More rows than kernels keep groups of threads for: hundreds of long ones, or a thousand; none is like the next."""
+    length, rows = pick.one_of((1024, 300), (64, 1030))
+    call = softmax_calls.build(pick, lengths=(length,))
+    x = call.arguments["x"]
+    return call.having(x=np.concatenate([np.roll(x, i, axis=-1) for i in range(rows // len(x))]))
 
 
 @calls

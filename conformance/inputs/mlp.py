@@ -55,7 +55,8 @@ def one_row(pick: Pick) -> tuple[int, int, int]:
 
 def square(pick: Pick) -> tuple[int, int, int]:
     """As many hidden dims as dims, so that every weight fits every place, both ways round."""
-    dims = pick.size(2, 9)
+    few = pick.size(2, 9)
+    dims = pick.one_of(few, few, pick.upto("features", 64), pick.upto("features", 33))
     return pick.size(1, 5), dims, dims
 
 
@@ -81,6 +82,12 @@ def ragged_tiles(pick: Pick) -> tuple[int, int, int]:
 def of_models(pick: Pick) -> tuple[int, int, int]:
     """A token, a few, or a prompt, of more dims and hidden dims than a tile has."""
     return pick.one_of(1, 32, 5), pick.upto("features", 128, 64, 130), pick.upto("features", 256, 512, 384, 260)
+
+
+def wide_layers(pick: Pick) -> tuple[int, int, int]:
+    """A few rows or a block of them, of hundreds of dims and of hidden dims at once, whole tiles or part of one more."""
+    dims, hidden = pick.one_of((512, 513), (513, 512), (512, 1024))
+    return pick.one_of(3, 33), pick.upto("features", dims), pick.upto("features", hidden)
 
 
 @calls

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -141,6 +141,11 @@ def a_prompt(pick: Pick, size: int) -> tuple[int, int, int]:
     return pick.one_of(32, 64, 33, 100), pick.one_of(64, 96, 66), fitting(pick, size, 256 // size, 512 // size)
 
 
+def a_long_prompt(pick: Pick, size: int) -> tuple[int, int, int]:
+    """Many rows, outputs and features at once: whole tiles, or part of one more."""
+    return *pick.one_of((128, 128), (130, 132)), fitting(pick, size, 512 // size)
+
+
 def a_table(pick: Pick, size: int) -> tuple[int, int, int]:
     """A prompt's tokens, of a vocabulary of more rows than a tile has."""
     return pick.one_of(1, 33), pick.one_of(1000, 1030), fitting(pick, size, 256 // size, 512 // size)
@@ -179,6 +184,9 @@ def wide_batches(pick: Pick, size: int) -> tuple[int, int, int]:
 
 
 # weights and parts
+
+STACKS = ((2,), (3,), (2, 3), (1,), (9,))
+"""Leading dims of stacked weights."""
 
 
 def spread(pick: Pick, rows: tuple[int, ...], groups: int, size: int, dtype: str) -> np.ndarray:
@@ -229,7 +237,7 @@ def quantize_calls(
     """Weights to quantise, of the kinds asked for; leading dims where they are stacked."""
     dtype, bits, size, stacked = pick("dtypes"), pick("bits"), pick("group_sizes"), pick("stacked")
     _, rows, groups = sizes(pick, size)
-    lead = pick.one_of((2,), (3,), (2, 3), (1,)) if stacked else ()
+    lead = pick.one_of(*STACKS) if stacked else ()
     w = round_to(pick.one_of(*values)(pick, (*lead, rows), groups, size, dtype), dtype)
     return pick.call(QUANTIZE, w=w, group_size=size, bits=bits)
 
@@ -303,8 +311,38 @@ def dequantize_calls(pick: Pick, sizes: Sizes = small, exact: bool = False) -> C
     """Parts to restore; leading dims where they are stacked."""
     dtype, bits, size, stacked = pick("dtypes"), pick("bits"), pick("group_sizes"), pick("stacked")
     _, rows, groups = sizes(pick, size)
-    lead = pick.one_of((2,), (3,), (2, 3), (1,)) if stacked else ()
+    lead = pick.one_of(*STACKS) if stacked else ()
     return pick.call(DEQUANTIZE, **(whole if exact else parts)(pick, (*lead, rows), groups, dtype, size, bits))
+
+
+@calls
+def tall_parts(pick: Pick) -> Call:
+    """Parts in float16 whose products of code and scale pass its range, while the weights that they stand for keep it: those
+    of a group from -45000 to 45000."""
+    call = dequantize_calls.build(pick)
+    return call.having(**tall(pick, call.arguments))
+
+
+def tall(pick: Pick, asked: Mapping[str, Any]) -> dict[str, np.ndarray]:
+    """Scales of 90000 over all codes, of either sign, and the biases that make up for them."""
+    levels, shape = 2 ** asked["bits"] - 1, asked["scales"].shape
+    scales = pick.random.choice([-1.0, 1.0], shape) * pick.random.uniform(8e4, 9e4, shape) / levels
+    biases = -scales * levels * pick.random.uniform(0.45, 0.5, shape)
+    return {"scales": round_to(scales, "float16"), "biases": round_to(biases, "float16")}
+
+
+@calls
+def tall_products(pick: Pick, operation: str = MATMUL) -> Call:
+    """A product with `tall_parts`, of an x so small that the sums keep the range of float16."""
+    call = product_calls.build(pick, operation=operation, amplitude=(1e-3,))
+    return call.having(**tall(pick, call.arguments))
+
+
+@calls
+def tall_lookups(pick: Pick) -> Call:
+    """A lookup in `tall_parts`."""
+    call = lookup_calls.build(pick)
+    return call.having(**tall(pick, call.arguments))
 
 
 @calls
@@ -418,7 +456,7 @@ def stacked_products(pick: Pick, alike: bool = False) -> Call:
     """A product whose parts have leading dims of their own, broadcast with those of x. alike: x has the very same."""
     pick("stacked")
     dtype, bits, size, _ = _described(pick, MATMUL)
-    same = ((2,), (2,)), ((3, 2), (3, 2))
+    same = ((2,), (2,)), ((3, 2), (3, 2)), ((9,), (9,))
     other = ((2, 3), (2, 1)), ((2, 3), (3,)), ((2, 1), (2, 4)), ((), (3,))
     lead, own = pick.one_of(*same) if alike else pick.one_of(*same, *other)
     rows, outputs, groups = pick.size(1, 4), pick.size(2, 9), fitting(pick, size, 2, 1, 3)

@@ -124,6 +124,14 @@ def long_prompts(pick: Pick) -> Call:
 
 
 @calls
+def prompts(pick: Pick) -> Call:
+    """More heads of tokens than a group of threads has, or a prompt of more rows of a model than kernels keep groups for."""
+    features, many = pick.one_of((64, 1030), (1024, 300))
+    call = uneven_rows.build(pick, sizes=lambda pick: pick.upto("features", features))
+    return call.having(x=resized(call.arguments["x"], 0, many))
+
+
+@calls
 def misfits(pick: Pick) -> Call:
     """Calls whose weight or whose x has another number of features than dims.
 

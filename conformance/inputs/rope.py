@@ -79,6 +79,11 @@ def prompts_of_models(pick: Pick) -> tuple[int, int, int]:
     return pick.one_of(1, 2), pick.one_of(64, 130, 65), pick.one_of(8, 4)
 
 
+def long_prompts_of_models(pick: Pick) -> tuple[int, int, int]:
+    """A prompt of more tokens than a group of threads has, with as many heads as models have."""
+    return 1, pick.one_of(1030, 1025), pick.one_of(8, 4)
+
+
 def tokens_and_prompts(pick: Pick) -> tuple[int, int, int]:
     """A token for each of some rows, or a prompt, of some heads."""
     return pick.one_of((2, 1, 8), (1, 33, 4), (9, 1, 4))
