@@ -334,6 +334,35 @@ def counts_axis_in_16_bits(axis: int) -> Change:
     return leaves_unwritten(written)
 
 
+def counts_rows(most: int, wide: Callable[[int], bool]) -> Change:
+    """Of rows of so many features that `wide` is true, those past as many as a grid is launched with are never written."""
+
+    def written(result: np.ndarray) -> np.ndarray:
+        return result.reshape(-1, *result.shape[-1:])[:most] if result.ndim and wide(result.shape[-1]) else result
+
+    return leaves_unwritten(written)
+
+
+def swaps_batches() -> Change:
+    """Of four axes and more the first two are exchanged when rows are folded back."""
+
+    def respond(self: Operation, a: Arguments) -> Any:
+        result = honest(self, a)
+        return result.swapaxes(0, 1).reshape(result.shape) if result.ndim > 3 else result
+
+    return {"respond": respond}
+
+
+def cut_to_32_bits(argument: str) -> Change:
+    """An argument of 64 bits is cut to 32 before it is looked at."""
+
+    def bind(self: Operation, arguments: Mapping[str, Any]) -> Arguments:
+        ids = arguments[argument]
+        return Operation.bind(self, {**arguments, argument: ids.astype(np.int32) if ids.dtype == np.int64 else ids})
+
+    return {"bind": bind}
+
+
 def first_row_for_all(argument: str) -> Change:
     """The first entry of the leading axis of one argument serves every batch row."""
 

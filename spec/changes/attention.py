@@ -413,6 +413,24 @@ def stops_at_empty_row(weights: np.ndarray, logits: np.ndarray) -> np.ndarray:
     return np.where(np.logical_or.accumulate(empty_rows(logits), axis=-2), 0.0, weights)
 
 
+def part_hidden_in_between(weights: np.ndarray, logits: np.ndarray) -> np.ndarray:
+    """Of 512 keys and more, shared out in parts of 32: one that is hidden, with visible keys before and after, is 0 / 0."""
+    keys = logits.shape[-1]
+    if keys < 512:
+        return weights
+    padded = np.concatenate([logits, np.full((*logits.shape[:-1], -keys % 32), -np.inf)], axis=-1)
+    seen = np.isfinite(padded.reshape(*logits.shape[:-1], -1, 32).max(axis=-1))
+    before, after = (np.logical_or.accumulate(x, axis=-1) for x in (seen, seen[..., ::-1]))
+    lost = (~seen & before & after[..., ::-1]).any(axis=-1, keepdims=True)
+    return np.where(lost, np.nan, weights)
+
+
+def mask_of_first_prompt(bias: np.ndarray, a: Arguments) -> np.ndarray:
+    """Prompts of heads of 64 and 128 dims, in groups of four and more, all get the mask of the first."""
+    common = a.query.shape[-1] in (64, 128) and a.query.shape[-3] >= 4 * a.key.shape[-3]
+    return bias[:1] if bias.ndim > 3 and a.query.shape[-2] >= 64 and common else bias
+
+
 def empty_row_spreads(weights: np.ndarray, logits: np.ndarray) -> np.ndarray:
     return np.where(empty_rows(logits).any(axis=-2, keepdims=True), np.nan, weights)
 

@@ -347,6 +347,19 @@ def total_with_neighbours(self: Softmax, weights: np.ndarray, dtype: str) -> np.
     return total + 0.0 * total.sum()
 
 
+def top_without_nan(self: Softmax, x: np.ndarray) -> np.ndarray:
+    return Softmax.top(self, np.where(np.isnan(x), -np.inf, x) if x.shape[-1] >= 1024 else x)
+
+
+def total_without_nan(self: Softmax, weights: np.ndarray, dtype: str) -> np.ndarray:
+    return Softmax.total(self, np.nan_to_num(weights) if weights.shape[-1] >= 1024 else weights, dtype)
+
+
+def total_with_long_neighbours(self: Softmax, weights: np.ndarray, dtype: str) -> np.ndarray:
+    total = Softmax.total(self, weights, dtype)
+    return total_with_neighbours(self, weights, dtype) if weights.shape[-1] >= 1024 else total
+
+
 def wrapped_axis(self: Softmax, a: Arguments) -> int:
     return a.axis % max(a.x.ndim, 1)
 

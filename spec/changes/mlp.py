@@ -62,6 +62,10 @@ def down_read_as_columns(self: SwiGLU, hidden: np.ndarray, a: Arguments) -> np.n
     return hidden @ f64(a.w_down).reshape(a.hidden_dims, a.dims)
 
 
+def wide_squares_read_as_columns(self: SwiGLU, hidden: np.ndarray, a: Arguments) -> np.ndarray:
+    return (down_read_as_columns if a.dims == a.hidden_dims >= 32 else SwiGLU.down)(self, hidden, a)
+
+
 def tail_dropped(self: SwiGLU, hidden: np.ndarray, a: Arguments) -> np.ndarray:
     whole = a.hidden_dims // 32 * 32
     return hidden[..., :whole] @ f64(a.w_down)[:, :whole].T

@@ -193,6 +193,34 @@ def any_group(self: Any, a: Arguments) -> Any:
     return Operation.respond(self, a if a.group_size > 0 else having(a, group_size=32))
 
 
+def eight_of_a_stack(self: Operation, a: Arguments) -> Any:
+    """The matrices of a stack are counted modulo 8."""
+    result = Operation.respond(self, a)
+
+    def wrapped(stack: np.ndarray) -> np.ndarray:
+        return stack[np.arange(len(stack)) % 8] if stack.ndim > 2 else stack
+
+    return {part: wrapped(x) for part, x in result.items()} if isinstance(result, dict) else wrapped(result)
+
+
+def products_past_float16(self: Any, codes: np.ndarray, scale: np.ndarray, bias: np.ndarray, dtype: str) -> np.ndarray:
+    """In float16 what code times scale passes of its range is infinite, whatever the bias."""
+    product = codes * scale
+    if dtype != "float16":
+        return product + bias
+    return np.where(np.abs(product) < 65520, product, np.copysign(np.inf, product)) + bias
+
+
+def of_long_prompts(a: Arguments) -> bool:
+    """Whether a product that is transposed is large each way."""
+    rows, features = a.x[..., 0].size, a.x.shape[-1]
+    return getattr(a, "transpose", True) and min(rows, len(a.packed)) >= 128 and features >= 512
+
+
+def nan_in_every_row(x: np.ndarray, weights: np.ndarray, dtype: str) -> np.ndarray:
+    return plain(x, weights) + 0.0 * x.sum()
+
+
 def rows_alone(self: Quantize, a: Arguments) -> Any:
     """Only the first matrix of a stack is quantised."""
     parts = Operation.respond(self, a)

@@ -177,6 +177,13 @@ SDPA_FAULTS = (
         ENGINEER,
     ),
     Fault(
+        "sdpa-mask-of-first-prompt",
+        "every prompt of a batch, of common heads, gets the mask of the first",
+        spec.ATTN_04,
+        changes.spreads(changes.mask_of_first_prompt),
+        ENGINEER,
+    ),
+    Fault(
         "sdpa-mask-first-head",
         "every head gets the mask of head 0",
         spec.ATTN_04,
@@ -486,6 +493,13 @@ SDPA_FAULTS = (
         spec.ATTN_08,
         changes.weights_by(changes.empty_row_spreads),
         FLASH_ATTENTION + "commit/26d7d92f",
+    ),
+    Fault(
+        "sdpa-part-hidden-in-between",
+        "of 512 keys and more, a part of 32 that is hidden between visible ones makes the row NaN when parts are merged",
+        spec.ATTN_08,
+        changes.weights_by(changes.part_hidden_in_between),
+        ENGINEER,
     ),
     Fault(
         "sdpa-empty-row-stops",

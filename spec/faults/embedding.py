@@ -40,6 +40,7 @@ from inferspec.spec.faults.linear import COURSE_GAP, FLASHINFER, MLX, TIRED
 from inferspec.spec.mistakes import (
     bfloat16_through_float16,
     counts_axis_in_16_bits,
+    cut_to_32_bits,
     drifts,
     first_row_for_all,
     ignores_strides,
@@ -134,6 +135,13 @@ FAULTS: tuple[Fault, ...] = (
         EMB_02,
         {"rows": changes.single_ids_wrapped},
         "PROPERTIES X8",
+    ),
+    Fault(
+        "embedding-ids-past-the-known",
+        "ids past the 152064th, of which the largest table that it was tried with has as many, read the last of these",
+        EMB_02,
+        {"rows": lambda self, tokens, a: np.minimum(tokens, 152063)},
+        TIRED,
     ),
     *paths_lack_a_feature(
         "embedding-whole-vectors",
@@ -291,6 +299,13 @@ FAULTS: tuple[Fault, ...] = (
         "negative ids count from the end, large ones start again",
         EMB_09,
         {"guard": changes.weight_guard_alone, "rows": changes.from_the_end},
+        TIRED,
+    ),
+    Fault(
+        "embedding-ids-cut-to-32-bits",
+        "ids of 64 bits are cut to 32 before they are checked",
+        EMB_09,
+        cut_to_32_bits("tokens"),
         TIRED,
     ),
     Fault(
@@ -522,6 +537,13 @@ FAULTS: tuple[Fault, ...] = (
         EMB_19,
         leaves_unwritten(changes.short_columns),
         f"{MLX}/commit/c9e8ee6b6",
+    ),
+    Fault(
+        "as-linear-logits-past-the-known",
+        "logits past the 152064th, as many as the largest table has that it was tried with, are not written",
+        EMB_19,
+        leaves_unwritten(lambda logits: logits[..., :152064]),
+        TIRED,
     ),
     Fault(
         "as-linear-first-rows-of-a-prompt",

@@ -44,6 +44,7 @@ from inferspec.spec.changes.attention import (
     lowest_for_inf,
     mask_heads_swapped,
     mask_of_first_256_rows,
+    mask_of_first_prompt,
     mask_of_first_row,
     masked_prompt,
     maximum_rounded_alone,
@@ -51,6 +52,7 @@ from inferspec.spec.changes.attention import (
     of_many_queries,
     one_partial_result_for_a_group,
     online,
+    part_hidden_in_between,
     query_scaled_first,
     read_with_strides_of,
     remasks,
@@ -272,6 +274,13 @@ FAULTS = (
         "every batch row gets the mask of row 0",
         spec.FLASH_04,
         spreads(mask_of_first_row),
+        ENGINEER,
+    ),
+    Fault(
+        "flash-mask-of-first-prompt",
+        "every prompt of a batch, of common heads, gets the mask of the first",
+        spec.FLASH_04,
+        spreads(mask_of_first_prompt),
         ENGINEER,
     ),
     Fault(
@@ -979,6 +988,13 @@ FAULTS = (
         spec.FLASH_21,
         walking(factor=tiles.factor_unguarded, weights=tiles.weights_unguarded),
         "FACTS: the course's flash attention",
+    ),
+    Fault(
+        "flash-part-hidden-in-between",
+        "of 512 keys and more, a part of 32 that is hidden between visible ones makes the row NaN when parts are merged",
+        spec.FLASH_21,
+        weights_by(part_hidden_in_between),
+        ENGINEER,
     ),
     Fault(
         "flash-hidden-keys-count",

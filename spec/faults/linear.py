@@ -47,6 +47,7 @@ from inferspec.spec.linear import (
 from inferspec.spec.mistakes import (
     bfloat16_through_float16,
     counts_axis_in_16_bits,
+    counts_rows,
     counts_rows_in_16_bits,
     drifts,
     first_row_for_all,
@@ -66,6 +67,7 @@ from inferspec.spec.mistakes import (
     promotes_where,
     remembers,
     reuses_its_buffer,
+    swaps_batches,
     wraps_batches,
 )
 from inferspec.spec.numerics import Precision
@@ -249,6 +251,13 @@ _LINEAR = (
         "of a single row, of 512 outputs and more,",
         LIN_06,
         lambda a: a.x.size == a.x.shape[-1] >= 128 and len(a.weight) >= 512,
+        TIRED,
+    ),
+    *paths_lack_a_feature(
+        "linear-prompts-of-wide-layers",
+        "of 32 rows and more, of 128 features and of 512 outputs and more,",
+        LIN_06,
+        lambda a: a.x[..., 0].size >= 32 and a.x.shape[-1] >= 128 and len(a.weight) >= 512,
         TIRED,
     ),
     Fault(
@@ -770,6 +779,27 @@ _SOFTMAX = (
         {"total": changes.total_with_neighbours},
         "PROPERTIES SA8",
     ),
+    Fault(
+        "softmax-batches-swapped",
+        "where the last of four axes is asked for, the first two are exchanged when rows are folded back",
+        SMAX_06,
+        only_where(lambda a: a.axis == -1, swaps_batches()),
+        TIRED,
+    ),
+    Fault(
+        "softmax-long-rows-skip-nan",
+        "in rows of 1024 entries and more maximum and sum, taken in two passes, leave NaN out",
+        SMAX_06,
+        {"top": changes.top_without_nan, "total": changes.total_without_nan},
+        TIRED,
+    ),
+    Fault(
+        "softmax-nan-spreads-from-long-rows",
+        "a NaN in one row of 1024 entries and more spoils the others",
+        SMAX_06,
+        {"total": changes.total_with_long_neighbours},
+        TIRED,
+    ),
     Fault("softmax-promotes", "the result comes back in float32", SMAX_07, promotes(), COURSE_GAP),
     Fault(
         "softmax-long-rows-promote",
@@ -884,6 +914,20 @@ _SOFTMAX = (
         SMAX_12,
         {"normalise": lambda self, weights, total, dtype: changes.unwritten(weights / total, np.s_[..., 2**16 - 1 :])},
         "PROPERTIES X8",
+    ),
+    Fault(
+        "softmax-256-rows-of-1024",
+        "of rows of 1024 entries those past the 256th are not written",
+        SMAX_12,
+        counts_rows(256, lambda entries: entries == 1024),
+        "kernels whose grid is of a fixed size",
+    ),
+    Fault(
+        "softmax-1024-rows-of-64",
+        "of rows of 64 entries those past the 1024th are not written",
+        SMAX_12,
+        counts_rows(1024, lambda entries: entries == 64),
+        "kernels whose grid is of a fixed size",
     ),
     Fault(
         "softmax-rows-in-one-buffer",

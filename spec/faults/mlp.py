@@ -135,6 +135,13 @@ FAULTS: tuple[Fault, ...] = (
         TIRED,
     ),
     Fault(
+        "mlp-wide-squares-read-as-columns",
+        "a w_down that is square, of 32 dims and more, is read as I×E instead of transposed",
+        MLP_04,
+        {"down": changes.wide_squares_read_as_columns},
+        TIRED,
+    ),
+    Fault(
         "mlp-silu-cancels",
         "the sigmoid of a negative gate is 1 - sigmoid(|gate|) in the dtype",
         MLP_05,
@@ -309,6 +316,13 @@ FAULTS: tuple[Fault, ...] = (
         "of 64 dims and 512 hidden dims and more",
         MLP_12,
         lambda a: a.dims >= 64 and a.hidden_dims >= 512,
+        TIRED,
+    ),
+    *paths_lack_a_feature(
+        "mlp-wide-layers",
+        "of 512 dims and of 512 hidden dims and more",
+        MLP_12,
+        lambda a: min(a.dims, a.hidden_dims) >= 512,
         TIRED,
     ),
     Fault(

@@ -300,6 +300,13 @@ FAULTS = (
         argument="query",
     ),
     Fault(
+        "paged-4096-tokens-of-later-rows",
+        "of rows past the first the tokens past the 4096th are not read",
+        spec.PAGED_13,
+        changes.lengths(lambda a, row, length: min(length, 4096) if row else length),
+        ENGINEER,
+    ),
+    Fault(
         "paged-eight-rows",
         "rows past the 8th are not written",
         spec.PAGED_13,

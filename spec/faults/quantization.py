@@ -10,6 +10,7 @@ from inferspec.spec.contract import Fault, Operation, Requirement, Variant
 from inferspec.spec.faults.linear import MLX, TIRED
 from inferspec.spec.mistakes import (
     bfloat16_through_float16,
+    cut_to_32_bits,
     drifts,
     first_row_for_all,
     ignores_strides,
@@ -24,6 +25,7 @@ from inferspec.spec.mistakes import (
     paths_misread,
     promotes,
     remembers,
+    swaps_batches,
     wraps_batches,
 )
 from inferspec.spec.numerics import Precision
@@ -108,6 +110,27 @@ MLX_LM = "https://github.com/ml-explore/mlx-lm"
 SPLIT_NIBBLES = "https://github.com/kekzl/imp/pull/722"
 PREFIX_LOST = "https://github.com/mflux-community/mflux/pull/489"
 COURSE = "tiny-llm course, week 2 day 2"
+
+
+def _past_float16(name: str, requirement: Requirement) -> Fault:
+    """Weights of float16 are restored in float16, where code times scale may pass its range although the weight keeps it."""
+    return Fault(
+        f"{name}-products-past-float16",
+        "code times scale is infinite in float16 where it passes 65504",
+        requirement,
+        {"affine": changes.products_past_float16},
+        f"{MLX}/commit/56e026d8a",
+    )
+
+
+def _batches_swapped(name: str, requirement: Requirement) -> Fault:
+    return Fault(
+        f"{name}-batches-swapped",
+        "of four axes the first two are exchanged when rows are folded back",
+        requirement,
+        swaps_batches(),
+        TIRED,
+    )
 
 
 _QUANTIZE = (
@@ -347,6 +370,13 @@ _QUANTIZE = (
         f"{MLX}/commit/c9e8ee6b6",
     ),
     Fault(
+        "quantize-stack-modulo-eight",
+        "the matrices of a stack are counted modulo 8",
+        QUANT_12,
+        {"respond": changes.eight_of_a_stack},
+        TIRED,
+    ),
+    Fault(
         "quantize-first-of-the-stack",
         "the first matrix of a stack serves all",
         QUANT_12,
@@ -509,6 +539,14 @@ _DEQUANTIZE = (
         "scales and biases pass through float16",
         DEQ_03,
         {"affine": changes.in_float16},
+        TIRED,
+    ),
+    _past_float16("dequantize", DEQ_03),
+    Fault(
+        "dequantize-stack-modulo-eight",
+        "the matrices of a stack are counted modulo 8",
+        DEQ_04,
+        {"respond": changes.eight_of_a_stack},
         TIRED,
     ),
     Fault(
@@ -789,6 +827,7 @@ _MATMUL = (
         changes.with_product(changes.weights_in_bfloat16),
         "PROPERTIES QZ4",
     ),
+    _past_float16("quantized-matmul", QMM_03),
     Fault(
         "quantized-matmul-activations-in-8-bits",
         "x is rounded to 8-bit integers",
@@ -845,6 +884,7 @@ _MATMUL = (
         {"respond": changes.batch_stride_without_rows},
         f"{MLX}/commit/c7b0300af",
     ),
+    _batches_swapped("quantized-matmul", QMM_05),
     Fault(
         "quantized-matmul-leading-dims-swapped",
         "the first two leading dims are exchanged when rows are folded back",
@@ -887,6 +927,13 @@ _MATMUL = (
         f"{MLX}/issues/4201",
     ),
     *_unwritten_on_common_paths("quantized-matmul", QMM_06),
+    *paths_lack_a_feature(
+        "quantized-matmul-long-prompts",
+        "of 128 rows and more, of 128 outputs and of 512 features and more,",
+        QMM_06,
+        changes.of_long_prompts,
+        TIRED,
+    ),
     Fault(
         "quantized-matmul-not-transposed-floor-64",
         "where a single row of a product that is not transposed is split, outputs past the last whole tile of 64 are zeros",
@@ -1079,6 +1126,22 @@ _LAYER = (
         TIRED,
     ),
     *_unwritten_on_common_paths("quantized-linear", QLIN_04),
+    *paths_lack_a_feature(
+        "quantized-linear-long-prompts",
+        "of 128 rows and more, of 128 outputs and of 512 features and more,",
+        QLIN_04,
+        changes.of_long_prompts,
+        TIRED,
+    ),
+    _batches_swapped("quantized-linear", QLIN_04),
+    Fault(
+        "quantized-linear-nan-spreads",
+        "a NaN in one row of x reaches the others",
+        QLIN_04,
+        changes.with_product(changes.nan_in_every_row),
+        TIRED,
+    ),
+    _past_float16("quantized-linear", QLIN_03),
     Fault(
         "quantized-linear-one-tile-of-rows",
         "rows past the first tile of 32 are not written",
@@ -1192,6 +1255,15 @@ _LAYER = (
 
 
 _EMBEDDING = (
+    _past_float16("quantized-embedding", QEMB_01),
+    _batches_swapped("quantized-embedding", QEMB_03),
+    Fault(
+        "quantized-embedding-ids-cut-to-32-bits",
+        "ids of 64 bits are cut to 32 before they are checked",
+        QEMB_08,
+        cut_to_32_bits("tokens"),
+        TIRED,
+    ),
     Fault(
         "quantized-embedding-scaled",
         "rows are multiplied by sqrt(dims)",
@@ -1356,6 +1428,22 @@ _EMBEDDING = (
         TIRED,
     ),
     *_unwritten_on_common_paths("quantized-head", QEMB_11),
+    *paths_lack_a_feature(
+        "quantized-head-long-prompts",
+        "of 128 rows and more, of 128 outputs and of 512 features and more,",
+        QEMB_11,
+        changes.of_long_prompts,
+        TIRED,
+    ),
+    _batches_swapped("quantized-head", QEMB_11),
+    Fault(
+        "quantized-head-nan-spreads",
+        "a NaN in one row of x reaches the logits of the others",
+        QEMB_11,
+        changes.with_product(changes.nan_in_every_row),
+        TIRED,
+    ),
+    _past_float16("quantized-head", QEMB_10),
     Fault(
         "quantized-head-batch-stride",
         "batches are written one row apart instead of M rows apart",

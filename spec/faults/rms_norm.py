@@ -10,6 +10,7 @@ from inferspec.spec.contract import Fault, Operation, Variant
 from inferspec.spec.mistakes import (
     bfloat16_through_float16,
     counts_axis_in_16_bits,
+    counts_rows,
     counts_rows_in_16_bits,
     drifts,
     ignores_strides,
@@ -20,10 +21,12 @@ from inferspec.spec.mistakes import (
     promotes,
     remembers,
     rounds,
+    swaps_batches,
     wraps_batches,
 )
 
 TIRED = "tired engineer"
+PERSISTENT = "kernels whose grid is of a fixed size"
 TINY_LLM = "course code written from the text"
 
 
@@ -74,6 +77,9 @@ FAULTS: tuple[Fault, ...] = (
     Fault("rms-mid-size-pairs", "rows of 256 to 512 share the statistics of a pair", contract.RMS_09, changes.statistics(changes.neighbours), "https://github.com/ml-explore/mlx/commit/a5a684db5"),
     Fault("rms-whole-warps", "squares after the last multiple of 32 are not counted", contract.RMS_09, changes.statistics(changes.whole_warps), TIRED),
     Fault("rms-batches-modulo-eight", "batch rows are counted modulo 8", contract.RMS_08, wraps_batches("x"), TIRED),
+    Fault("rms-batches-swapped", "of four axes the first two are exchanged when rows are folded back", contract.RMS_08, swaps_batches(), TIRED),
+    Fault("rms-1024-heads", "of rows of 64 features and more those past the 1024th are never written", contract.RMS_09, counts_rows(1024, lambda features: features >= 64), PERSISTENT),
+    Fault("rms-256-rows-of-1024", "of rows of 1024 features those past the 256th are never written", contract.RMS_09, counts_rows(256, lambda features: features == 1024), PERSISTENT),
     Fault("rms-rows-in-16-bits", "rows past the 65535th are never written", contract.RMS_09, counts_rows_in_16_bits(), "PROPERTIES X8"),
     Fault("rms-batches-in-16-bits", "of batches of rows those past the 65535th are never written", contract.RMS_09, counts_axis_in_16_bits(-3), "https://github.com/ggml-org/llama.cpp/issues/28175"),
     Fault("rms-long-prompts-of-wide-rows", "of 512 rows and more of 5120 features and more the last 1024 squares of a row are not counted", contract.RMS_09, changes.statistics(changes.last_block_lost_in_long_prompts), "https://github.com/vllm-project/vllm/pull/44692"),

@@ -114,6 +114,7 @@ FAULTS: tuple[Fault, ...] = (
     *paths_lack_a_feature("rope-tokens-of-models", "of heads of 128 dims of single tokens", contract.ROPE_21, changes.of_models(128, lambda length: length == 1), TIRED),
     *paths_lack_a_feature("rope-prompts-of-models", "of heads of 64 dims of prompts from 64 tokens on", contract.ROPE_21, changes.of_models(64, lambda length: length >= 64), TIRED),
     *(fault for dims in (80, 96, 256) for fault in paths_lack_a_feature(f"rope-heads-of-{dims}", f"of heads of {dims} dims", contract.ROPE_21, changes.of_models(dims, lambda length: True), TIRED)),
+    Fault("rope-prompts-past-1024", "of several heads of 64 dims and more, tokens past the 1024th of a call are never written", contract.ROPE_21, only_where(lambda a: a.x.shape[2] >= 4 and a.x.shape[3] >= 64, leaves_unwritten(lambda out: out[:, :1024])), TIRED),
     Fault("rope-tokens-of-more-than-8-rows", "of single tokens of heads of 64 dims and more, the row is counted modulo 8", contract.ROPE_21, changes.starts(changes.modulo_8_where_tokens_decode), TIRED),
     Fault("rope-heads-past-32-of-tokens", "of single tokens of heads of 64 dims and more, heads past the 32nd are never written", contract.ROPE_21, only_where(lambda a: a.x.shape[1] == 1 and a.x.shape[3] >= 64, leaves_unwritten(lambda out: out[:, :, :32])), TIRED),
     Fault("rope-heads-in-fours", "heads after the last multiple of 4 are never written", contract.ROPE_21, leaves_unwritten(changes.whole(2, 4)), "kernels that take 4 heads per thread"),
