@@ -7,6 +7,7 @@ from inferspec.conformance.inputs.attention import (
     HIDDEN_STRETCHES,
     HIDING,
     SPOILT,
+    a_draft_over_many,
     as_heads,
     attention_calls,
     beside_tiles,
@@ -147,6 +148,12 @@ def test_causal_rows_reach_their_last_visible_key_and_no_further(subject, routed
 
 @requirement(spec.ATTN_05, routed=routed_attention(masks=["causal"], shapes=chunks_over_contexts, **COMMON), share=0.45)
 def test_chunks_of_common_heads_after_a_long_context_are_causal(subject, routed):
+    call, expected = routed
+    subject.expects(call, expected)
+
+
+@requirement(spec.ATTN_05, routed=routed_attention(masks=["causal"], shapes=a_draft_over_many, **COMMON), share=0.1)
+def test_drafts_of_common_heads_after_a_long_context_are_causal(subject, routed):
     call, expected = routed
     subject.expects(call, expected)
 
@@ -318,6 +325,16 @@ def test_an_empty_batch_gives_an_empty_result(subject, call):
 @requirement(spec.ATTN_12, call=attention_calls(leading_dims=[(2,), (2, 3)]))
 def test_a_batch_is_the_stack_of_its_rows(subject, call):
     subject.agrees(call, where=seeing(call))
+
+
+@requirement(
+    spec.ATTN_12,
+    routed=routed_attention(masks=["none"], shapes=one_over_many, **{**COMMON, "leading_dims": [(2,), (5,)]}),
+    share=0.03,
+)
+def test_tokens_of_common_heads_after_long_contexts_find_their_keys_in_a_batch(subject, routed):
+    call, expected = routed
+    subject.expects(call, expected)
 
 
 @requirement(spec.ATTN_12, call=attention_calls(masks=["none", "causal"]))

@@ -115,6 +115,11 @@ def test_a_strided_weight_is_looked_up_like_its_copy(subject, call):
     subject.agrees(call)
 
 
+@requirement(spec.EMB_04, call=in_views(lookup_calls(sizes=a_token), "weight"), share=0.1)
+def test_a_strided_table_of_a_thousand_rows_is_looked_up_like_its_copy(subject, call):
+    subject.agrees(call)
+
+
 @requirement(spec.EMB_04, call=in_views(lookup_calls(leading_dims=BATCHES), "tokens"))
 def test_strided_tokens_are_read_like_their_copy(subject, call):
     subject.agrees(call)

@@ -6,6 +6,7 @@ from inferspec.conformance.inputs.attention import (
     COMMON,
     HIDDEN_STRETCHES,
     SPOILT,
+    a_draft_over_many,
     as_heads,
     causal_as_array,
     encoded,
@@ -165,6 +166,12 @@ def test_causal_rows_of_flash_attention_reach_their_last_visible_key_and_no_furt
 
 @requirement(spec.FLASH_05, routed=routed_flash(masks=["causal"], shapes=short_chunks, **COMMON_HEADS), share=0.26)
 def test_chunks_of_common_heads_after_a_long_context_are_causal_in_flash_attention(subject, routed):
+    call, expected = routed
+    subject.expects(call, expected)
+
+
+@requirement(spec.FLASH_05, routed=routed_flash(masks=["causal"], shapes=a_draft_over_many, **COMMON_HEADS), share=0.1)
+def test_drafts_of_common_heads_after_a_long_context_are_causal_in_flash_attention(subject, routed):
     call, expected = routed
     subject.expects(call, expected)
 
@@ -330,6 +337,16 @@ def test_a_batch_of_flash_attention_is_the_stack_of_its_rows(subject, call):
     subject.agrees(call, where=seeing(call))
 
 
+@requirement(
+    spec.FLASH_12,
+    routed=routed_flash(masks=["none"], shapes=one_over_many, **{**COMMON_HEADS, "leading_dims": [(2,), (3,)]}),
+    share=0.03,
+)
+def test_tokens_of_common_heads_after_long_contexts_find_their_keys_in_a_batch_of_flash_attention(subject, routed):
+    call, expected = routed
+    subject.expects(call, expected)
+
+
 @requirement(spec.FLASH_12, call=flash_calls(masks=["none", "causal"]), share=0.2)
 def test_leading_dims_of_flash_attention_may_be_none_or_many(subject, call):
     subject.agrees(call, where=seeing(call))
@@ -394,6 +411,39 @@ def test_flash_attention_reads_many_queries_through_their_strides(subject, call)
     share=0.3,
 )
 def test_flash_attention_reads_masks_of_many_queries_through_their_strides(subject, call):
+    subject.agrees(call, where=seeing(call))
+
+
+@requirement(
+    spec.FLASH_13,
+    call=in_views(
+        flash_calls(
+            shapes=over_splits,
+            masks=["none", "-inf", "additive", "causal"],
+            amplitude=(1.0,),
+            most_heads=2,
+            ratios=[1, 4],
+            leading_dims=FEW_ROWS,
+        ),
+        "key",
+        "value",
+        "mask",
+        views=MOSTLY_SLICES,
+    ),
+    share=0.3,
+)
+def test_flash_attention_reads_many_keys_through_their_strides(subject, call):
+    subject.agrees(call, where=seeing(call))
+
+
+@requirement(
+    spec.FLASH_13,
+    call=in_views(
+        flash_calls(masks=[*ENCODINGS, "additive"], shapes=square_prompts, amplitude=(1.0,), **COMMON_HEADS), "mask"
+    ),
+    share=0.1,
+)
+def test_flash_attention_reads_masks_of_prompts_through_their_strides(subject, call):
     subject.agrees(call, where=seeing(call))
 
 

@@ -169,6 +169,17 @@ def test_large_strided_arguments_are_read_like_their_copies(subject, call):
 @requirement(
     spec.LIN_05,
     call=in_views(
+        linear_calls(sizes=any_of(a_few_tokens, a_token), amplitude=(1.0,), leading_dims=[(1,)]), "x", "weight"
+    ),
+    share=0.2,
+)
+def test_wide_weights_are_read_through_their_strides_by_a_few_tokens(subject, call):
+    subject.agrees(call)
+
+
+@requirement(
+    spec.LIN_05,
+    call=in_views(
         linear_calls(sizes=ragged_tiles, amplitude=(1.0,), leading_dims=[(2,)]), "x", "weight", views=MOSTLY_SLICES
     ),
 )
@@ -291,6 +302,18 @@ def test_a_bias_of_another_length_is_refused(subject, call, bad):
     bad=among([np.nan, np.inf, -np.inf]),
 )
 def test_a_nan_or_infinity_stays_in_its_row(subject, call, bad):
+    x = call.arguments["x"].copy()
+    x.flat[call.seed % x.size] = bad
+    subject.agrees(call.having(x=x))
+
+
+@requirement(
+    spec.LIN_11,
+    call=linear_calls(sizes=a_few_tokens, amplitude=(1.0,), leading_dims=BATCHES),
+    bad=among([np.nan, np.inf, -np.inf]),
+    share=0.1,
+)
+def test_a_nan_or_infinity_stays_in_its_wide_row(subject, call, bad):
     x = call.arguments["x"].copy()
     x.flat[call.seed % x.size] = bad
     subject.agrees(call.having(x=x))

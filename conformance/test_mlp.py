@@ -97,6 +97,18 @@ def test_what_is_not_finite_stays_in_its_row(subject, call, bad):
     subject.agrees(call.having(x=x), where=np.isfinite(f64(x)).all(axis=-1, keepdims=True))
 
 
+@requirement(
+    spec.MLP_06,
+    call=swiglu_calls(sizes=of_models, amplitude=(1.0,), leading_dims=[(2,), (2, 3)]),
+    bad=among([np.nan, np.inf]),
+    share=0.1,
+)
+def test_what_is_not_finite_stays_in_its_row_of_many_hidden_features(subject, call, bad):
+    x = call.arguments["x"].copy()
+    x[-1, ..., :1] = bad
+    subject.agrees(call.having(x=x), where=np.isfinite(f64(x)).all(axis=-1, keepdims=True))
+
+
 @requirement(spec.MLP_06, call=swiglu_calls(leading_dims=[(2, 1, 3)]), batches=among([3, 4]), share=0.1)
 def test_batches_of_batches_are_in_their_places(subject, call, batches):
     x = call.arguments["x"]

@@ -511,6 +511,11 @@ def test_paged_attention_reads_strided_float32_like_its_copy(subject, call):
     subject.agrees(call)
 
 
+@requirement(spec.PAGED_21, call=in_views(paged_calls(**SPLIT, most_heads=1, amplitude=(1.0,))), share=0.3)
+def test_contexts_that_kernels_split_are_read_through_the_strides_of_every_argument(subject, call):
+    subject.agrees(call)
+
+
 @requirement(spec.PAGED_22, call=paged_calls(chunk=FEW_OR_MANY), share=0.5)
 def test_the_result_of_paged_attention_has_the_shape_and_dtype_of_the_query(subject, call):
     returns(subject, call, call.arguments["query"].shape, call.features["dtypes"])

@@ -578,6 +578,11 @@ def test_strided_batches_of_batches_are_read_like_their_copies(subject, call, ba
     subject.agrees(beside_others(call, batches))
 
 
+@requirement(spec.QMM_09, call=in_views(product_calls(sizes=a_prompt, amplitude=(1.0,), **PACKED)), share=0.2)
+def test_prompts_are_multiplied_through_the_strides_of_every_argument(subject, call):
+    subject.agrees(call)
+
+
 @requirement(spec.QMM_10, call=product_calls(sizes=FEW_OR_MANY), share=0.5)
 def test_products_have_the_shape_and_dtype_promised(subject, call):
     returns(subject, call, (*call.arguments["x"].shape[:-1], kept(call)), call.features["dtypes"])
@@ -736,6 +741,11 @@ def test_a_layer_reads_strided_arguments_for_many_rows_like_their_copies(subject
 
 @requirement(spec.QLIN_05, call=in_views(layers()), share=1.5)
 def test_a_layer_reads_strided_arguments_like_their_copies(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.QLIN_05, call=in_views(layers(sizes=a_prompt, amplitude=(1.0,), **LAYER)), share=0.2)
+def test_a_layer_reads_prompts_through_the_strides_of_every_argument(subject, call):
     subject.agrees(call)
 
 
@@ -990,6 +1000,11 @@ def test_the_head_reads_strided_arguments_for_many_rows_like_their_copies(subjec
 
 @requirement(spec.QEMB_12, call=in_views(heads()), share=1.5)
 def test_the_head_reads_strided_arguments_like_their_copies(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.QEMB_12, call=in_views(heads(sizes=a_prompt, amplitude=(1.0,), **LAYER)), share=0.2)
+def test_the_head_reads_prompts_through_the_strides_of_every_argument(subject, call):
     subject.agrees(call)
 
 

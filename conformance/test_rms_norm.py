@@ -11,6 +11,7 @@ from inferspec.conformance.inputs.rms_norm import (
     misfits,
     of_heads,
     of_models,
+    past_vectors,
     prompts,
     rms_calls,
     small_or_large,
@@ -119,6 +120,13 @@ def test_what_is_not_finite_stays_in_its_row(subject, call, value):
     x = call.arguments["x"].copy()
     x[-1, ..., :1] = value
     subject.agrees(call.having(x=x), where=np.isfinite(f64(x)).all(axis=-1, keepdims=True))
+
+
+@requirement(spec.RMS_08, call=uneven_rows(leading_dims=BATCHES, sizes=past_vectors), share=0.1)
+def test_what_is_not_a_number_stays_in_its_long_row(subject, call):
+    x = call.arguments["x"].copy()
+    x[-1, ..., :1] = np.nan
+    subject.agrees(call.having(x=x))
 
 
 @requirement(spec.RMS_09, call=uneven_rows(sizes=beside_tiles))

@@ -40,6 +40,7 @@ from inferspec.spec.contract import Answer
 from inferspec.spec.numerics import Precision, f64
 
 PLACED = ["int", "slice", "slices"]
+OF_MODELS = {"head_dims": [64, 128], "partial": [False], "amplitude": (1.0,)}
 
 
 @requirement(spec.ROPE_01, call=rope_calls(forms=["split-half"], offsets=["none"], partial=[False], sizes=prefill))
@@ -187,6 +188,15 @@ def test_features_past_dims_are_unchanged(subject, call):
     subject.expects(call, f64(x), where=np.arange(x.shape[-1]) >= dims)
 
 
+@requirement(
+    spec.ROPE_12,
+    call=rope_calls(sizes=prompts_of_models, **{**OF_MODELS, "partial": [True]}),
+    share=0.05,
+)
+def test_prompts_of_models_turn_their_first_dims_alone(subject, call):
+    subject.agrees(call)
+
+
 @requirement(spec.ROPE_12, call=rope_calls(partial=[True]), share=0.2)
 def test_subnormal_features_past_dims_are_unchanged(subject, call):
     x, dims = call.arguments["x"], call.arguments["dims"]
@@ -309,9 +319,6 @@ def test_offsets_that_do_not_fit_are_refused(subject, call):
 @requirement(spec.ROPE_21, call=rope_calls(sizes=beside_tiles, amplitude=(1.0,)))
 def test_sizes_beside_tiles_are_right(subject, call):
     subject.agrees(call)
-
-
-OF_MODELS = {"head_dims": [64, 128], "partial": [False], "amplitude": (1.0,)}
 
 
 @requirement(spec.ROPE_21, call=rope_calls(sizes=tokens_of_models, starts=(5, 1000, 4096), **OF_MODELS), share=0.5)

@@ -363,6 +363,11 @@ def few_over_many(pick: Pick) -> tuple[int, int]:
     return pick.one_of(1, 2, 5, 1, 8), pick.upto("keys", 1025, 1024, 2049)
 
 
+def a_draft_over_many(pick: Pick) -> tuple[int, int]:
+    """The tokens of a draft, to be verified together after a long context."""
+    return pick.one_of(5, 2, 8, 3), pick.upto("keys", 300, 1025, 512)
+
+
 def many_over_few(pick: Pick) -> tuple[int, int]:
     """More queries than a threadgroup has threads, over a few keys."""
     return pick.one_of(1025, 1030), pick.size(1, 5)

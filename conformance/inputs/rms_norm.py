@@ -63,6 +63,11 @@ def beside_brackets(pick: Pick) -> int:
     return pick.upto("features", 255, 256, 257, 300, 384, 511, 512, 513, 1023, 1024, 1025, 1100)
 
 
+def past_vectors(pick: Pick) -> int:
+    """Hundreds of features and more, the last of which are no whole vector."""
+    return pick.upto("features", 1025, 4097, 513, 2049)
+
+
 def small_or_large(pick: Pick) -> int:
     """A few features, those of a head, or more than one group of threads takes."""
     return pick.one_of(small(pick), of_heads(pick), pick.upto("features", 1024, 2048))
