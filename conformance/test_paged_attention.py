@@ -6,6 +6,7 @@ from inferspec.conformance.inputs.attention import COMMON, reachable
 from inferspec.conformance.inputs.paged_attention import (
     SPOILT,
     STALE,
+    a_draft,
     after_a_prompt,
     any_context,
     at_page_end,
@@ -189,6 +190,18 @@ def test_rows_that_have_just_begun_stand_beside_long_ones(subject, call):
     share=0.5,
 )
 def test_chunks_of_common_heads_see_what_is_before_them_in_pages(subject, routed):
+    call, expected = routed
+    subject.expects(call, expected)
+
+
+@requirement(
+    spec.PAGED_06,
+    routed=routed_pages(
+        contexts=hundreds_of_tokens, chunk=a_draft, queries=["several"], masks=["causal"], rows=(1, 2), **PAGES
+    ),
+    share=0.1,
+)
+def test_drafts_of_common_heads_are_causal_in_pages(subject, routed):
     call, expected = routed
     subject.expects(call, expected)
 
@@ -512,7 +525,18 @@ def test_paged_attention_reads_strided_float32_like_its_copy(subject, call):
 
 
 @requirement(spec.PAGED_21, call=in_views(paged_calls(**SPLIT, most_heads=1, amplitude=(1.0,))), share=0.3)
-def test_contexts_that_kernels_split_are_read_through_the_strides_of_every_argument(subject, call):
+def test_contexts_that_kernels_split_are_read_through_strides(subject, call):
+    subject.agrees(call)
+
+
+@requirement(
+    spec.PAGED_21,
+    call=in_views(
+        paged_calls(**{**SPLIT, "rows": (2, 3)}, most_heads=1, amplitude=(1.0,)), "block_table", "context_lens"
+    ),
+    share=0.2,
+)
+def test_tables_of_contexts_that_kernels_split_are_read_through_strides(subject, call):
     subject.agrees(call)
 
 

@@ -330,9 +330,8 @@ def many_logits(pick: Pick) -> Call:
     dtype, axis = pick("dtypes"), pick("axes")
     pick.features["leading_dims"] = (2,)
     length, rows = pick.one_of((1024, 300), (64, 1030))
-    return pick.call(
-        "softmax", x=round_to(on_levels(pick, (rows, min(length, pick.envelope["features"])), dtype), dtype), axis=axis
-    )
+    x = on_levels(pick, (rows, min(length, pick.envelope["features"])), dtype)
+    return pick.call("softmax", x=round_to(np.moveaxis(x, -1, axis), dtype), axis=axis)
 
 
 @calls

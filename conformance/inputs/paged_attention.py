@@ -121,6 +121,11 @@ def small_chunk(pick: Pick) -> int:
     return pick.size(2, 6)
 
 
+def a_draft(pick: Pick) -> int:
+    """The tokens of a draft, to be verified together."""
+    return pick.one_of(5, 2, 8, 3)
+
+
 def block_of_queries(pick: Pick) -> int:
     """As in a chunk of a prompt, beside a block of a kernel."""
     return pick.one_of(2, 7, 8, 9, 17, 31, 33)

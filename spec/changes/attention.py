@@ -149,6 +149,35 @@ def chunk_after_context(a: Arguments) -> bool:
     return isinstance(a.mask, str) and a.query.shape[-2] >= 32 and a.key.shape[-2] >= a.query.shape[-2] + 200
 
 
+def of_split_keys(a: Arguments) -> bool:
+    """A query or a few over so many keys that kernels share them out."""
+    return bool(a.query.shape[-2] <= 8 and a.key.shape[-2] >= 512)
+
+
+def masked_prompt_of_common_heads(a: Arguments) -> bool:
+    """A prompt of common heads under a mask that is an array."""
+    return isinstance(a.mask, np.ndarray) and a.query.shape[-2] >= 64 and a.query.shape[-1] in (64, 128)
+
+
+def batch_of_grouped_tokens(a: Arguments) -> dict[str, Any]:
+    """Tokens of several batch rows, of heads in groups of four and more, over 1024 keys and more read those of the first."""
+    grouped = a.query.ndim > 3 and a.query.shape[-3] >= 4 * a.key.shape[-3]
+    if not (grouped and a.query.shape[-2] == 1 and a.key.shape[-2] >= 1024):
+        return {}
+    return {name: np.broadcast_to(x[:1], x.shape) for name, x in (("key", a.key), ("value", a.value))}
+
+
+def of_drafts(query: np.ndarray, key_heads: int, keys: int) -> bool:
+    """A few queries of heads in groups of four and more, after a context."""
+    return 2 <= query.shape[-2] <= 8 and query.ndim > 2 and query.shape[-3] >= 4 * key_heads and keys >= 256
+
+
+def drafts_unmasked(a: Arguments) -> dict[str, Any]:
+    """The causal mask is left out for a few queries of heads in groups of four and more, after a context."""
+    draft = isinstance(a.mask, str) and of_drafts(a.query, a.key.shape[-3] if a.key.ndim > 2 else 1, a.key.shape[-2])
+    return {"mask": None} if draft else {}
+
+
 def of_many_queries(a: Arguments) -> bool:
     """Whether there are so many queries as the tiles of products have rows."""
     return bool(a.query.shape[-2] >= 16)

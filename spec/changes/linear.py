@@ -176,6 +176,11 @@ def wide_masked_by_multiplying(self: Operation, x: np.ndarray, weight: np.ndarra
     return masked_by_multiplying(self, x, weight, dtype) if x.shape[-1] >= 64 else x @ weight.T
 
 
+def nan_of_wide_rows_in_all(self: Operation, x: np.ndarray, weight: np.ndarray, dtype: str) -> np.ndarray:
+    product = x @ weight.T
+    return product + 0.0 * x.sum() if x.shape[-1] >= 256 else product
+
+
 def batches_swapped(self: Operation, product: np.ndarray) -> np.ndarray:
     """Of four axes and more the first two are exchanged when rows are folded back."""
     return product.swapaxes(0, 1).reshape(product.shape) if product.ndim > 3 else product
@@ -345,6 +350,14 @@ def foreign_total(self: Softmax, weights: np.ndarray, dtype: str) -> np.ndarray:
 def total_with_neighbours(self: Softmax, weights: np.ndarray, dtype: str) -> np.ndarray:
     total = Softmax.total(self, weights, dtype)
     return total + 0.0 * total.sum()
+
+
+def top_not_reset(self: Softmax, x: np.ndarray) -> np.ndarray:
+    top = Softmax.top(self, x)
+    flat = top.reshape(-1).copy()
+    for row in range(64, flat.size):
+        flat[row] = np.maximum(flat[row], flat[row - 64])
+    return flat.reshape(top.shape)
 
 
 def top_without_nan(self: Softmax, x: np.ndarray) -> np.ndarray:

@@ -211,6 +211,11 @@ def products_past_float16(self: Any, codes: np.ndarray, scale: np.ndarray, bias:
     return np.where(np.abs(product) < 65520, product, np.copysign(np.inf, product)) + bias
 
 
+def of_prompts(a: Arguments) -> bool:
+    """Whether a product is of many rows and of many features."""
+    return a.x[..., 0].size >= 32 and a.x.shape[-1] >= 256 and len(a.packed) >= 64
+
+
 def of_long_prompts(a: Arguments) -> bool:
     """Whether a product that is transposed is large each way."""
     rows, features = a.x[..., 0].size, a.x.shape[-1]

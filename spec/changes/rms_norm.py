@@ -73,6 +73,10 @@ def any_nan_of_heads(x: np.ndarray, a: Arguments) -> np.ndarray:
     return any_nan(x, a) if x.shape[-1] >= 64 else mean_square(x)
 
 
+def any_nan_of_long_rows(x: np.ndarray, a: Arguments) -> np.ndarray:
+    return any_nan(x, a) if x.shape[-1] >= 512 else mean_square(x)
+
+
 def wide_product_in_float32(self: RMSNorm, value: np.ndarray, a: Arguments) -> np.ndarray:
     finish = Operation.finish if a.x.shape[-1] >= 2048 else RMSNorm.finish
     return finish(self, value, a)

@@ -254,6 +254,20 @@ SDPA_FAULTS = (
         ENGINEER,
     ),
     Fault(
+        "sdpa-drafts-unmasked",
+        "of two to eight queries of heads in groups of four and more, after 256 keys and more, each sees the whole context",
+        spec.ATTN_05,
+        changes.reshapes(changes.drafts_unmasked),
+        ENGINEER,
+    ),
+    Fault(
+        "sdpa-batch-of-grouped-tokens",
+        "tokens of grouped heads over 1024 keys and more all read those of the first batch row",
+        spec.ATTN_12,
+        changes.reshapes(changes.batch_of_grouped_tokens),
+        ENGINEER,
+    ),
+    Fault(
         "sdpa-causal-top-left",
         "the causal mask is aligned top-left",
         spec.ATTN_05,

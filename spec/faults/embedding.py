@@ -137,6 +137,13 @@ FAULTS: tuple[Fault, ...] = (
         "PROPERTIES X8",
     ),
     Fault(
+        "embedding-large-table-strides",
+        "a table of a thousand rows and more is read as if it were contiguous",
+        EMB_04,
+        only_where(lambda a: len(a.weight) >= 1000, ignores_strides("weight")),
+        TIRED,
+    ),
+    Fault(
         "embedding-ids-past-the-known",
         "ids past the 152064th, of which the largest table that it was tried with has as many, read the last of these",
         EMB_02,

@@ -195,6 +195,13 @@ _LINEAR = (
         "PROPERTIES X1",
     ),
     Fault(
+        "linear-wide-weight-strides",
+        "a weight of 256 outputs and of 64 features and more is read as if it were contiguous",
+        LIN_05,
+        only_where(lambda a: len(a.weight) >= 256 and a.x.shape[-1] >= 64, ignores_strides("weight")),
+        "PROPERTIES X1",
+    ),
+    Fault(
         "linear-one-stride-for-batches",
         "the leading dims of x are walked as one, with the stride of the innermost",
         LIN_05,
@@ -403,6 +410,13 @@ _LINEAR = (
         LIN_10,
         {"guard": changes.guards_weight_only, "respond": changes.broadcasts_bias},
         TIRED,
+    ),
+    Fault(
+        "linear-nan-spreads-in-wide-rows",
+        "of 256 features and more a NaN in one row reaches the others",
+        LIN_11,
+        {"product": changes.nan_of_wide_rows_in_all},
+        "DESIGN.md, section 5",
     ),
     Fault(
         "linear-nan-leaks",
@@ -914,6 +928,13 @@ _SOFTMAX = (
         SMAX_12,
         {"normalise": lambda self, weights, total, dtype: changes.unwritten(weights / total, np.s_[..., 2**16 - 1 :])},
         "PROPERTIES X8",
+    ),
+    Fault(
+        "softmax-maximum-not-reset",
+        "a group of threads that takes a second row, 64 later, begins it with the maximum of the first",
+        SMAX_12,
+        {"top": changes.top_not_reset, "weights": changes.in_float32},
+        "kernels whose grid is of a fixed size",
     ),
     Fault(
         "softmax-256-rows-of-1024",

@@ -183,6 +183,13 @@ FAULTS: tuple[Fault, ...] = (
         {"combine": changes.in_float16},
         TIRED,
     ),
+    Fault(
+        "mlp-nan-spreads-in-wide-layers",
+        "of 256 hidden features and more a NaN in one row reaches the others",
+        MLP_06,
+        {"down": changes.nan_of_wide_layers_in_all},
+        TIRED,
+    ),
     Fault("mlp-batches-modulo-eight", "batch rows are counted modulo 8", MLP_06, wraps_batches("x"), TIRED),
     Fault("mlp-first-row-for-all", "the first batch row serves all", MLP_06, first_row_for_all("x"), TIRED),
     Fault(

@@ -18,6 +18,7 @@ from inferspec.spec.changes.attention import (
     hidden_in_maximum,
     in_common_heads,
     logits_summed_in_dtype,
+    of_drafts,
     of_many_queries,
     one_partial_result_for_a_group,
     online,
@@ -312,6 +313,24 @@ FAULTS = (
         spec.PAGED_13,
         leaves_unwritten(lambda out: out[:8]),
         ENGINEER,
+    ),
+    Fault(
+        "paged-drafts-unmasked",
+        "of two to eight queries of heads in groups of four and more, after 256 tokens and more, each sees the whole context",
+        spec.PAGED_06,
+        changes.causal(
+            lambda a, row, i, p, length: (
+                (p <= i + length - i.size) | (of_drafts(a.query, a.key_pages.shape[1], length) & (p >= 0))
+            )
+        ),
+        ENGINEER,
+    ),
+    *paths_misread(
+        "paged-splits",
+        "of single queries over 256 tokens and more",
+        spec.PAGED_21,
+        lambda a: a.query.shape[2] == 1 and a.context_lens.max(initial=0) >= 256,
+        dict.fromkeys(("query", "key_pages", "value_pages", "block_table", "context_lens")),
     ),
     Fault(
         "paged-fifth-block-one-future",

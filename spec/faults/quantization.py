@@ -123,6 +123,19 @@ def _past_float16(name: str, requirement: Requirement) -> Fault:
     )
 
 
+def _strides_of_prompts(name: str, requirement: Requirement) -> list[Fault]:
+    return [
+        Fault(
+            f"{name}-prompts-{part}-strides",
+            f"of 32 rows and 256 features and more {part} is read as if it were contiguous",
+            requirement,
+            only_where(changes.of_prompts, ignores_strides(part)),
+            TIRED,
+        )
+        for part in ("x", "packed", "scales")
+    ]
+
+
 def _batches_swapped(name: str, requirement: Requirement) -> Fault:
     return Fault(
         f"{name}-batches-swapped",
@@ -1043,6 +1056,7 @@ _MATMUL = (
         {"of_group": changes.scaled_by_outputs},
         "PROPERTIES QZ7",
     ),
+    *_strides_of_prompts("quantized-matmul", QMM_09),
     *_faults_of_products("quantized-matmul", QMM_09, QMM_10, QMM_11, QMM_12),
     Fault(
         "quantized-matmul-vector-becomes-matrix",
@@ -1184,6 +1198,7 @@ _LAYER = (
         {"respond": changes.batch_stride_without_rows},
         f"{MLX}/commit/c7b0300af",
     ),
+    *_strides_of_prompts("quantized-linear", QLIN_05),
     *_faults_of_products("quantized-linear", QLIN_05, QLIN_06, QLIN_07, QLIN_08),
     Fault(
         "quantized-linear-remembers-bias",
@@ -1479,6 +1494,7 @@ _EMBEDDING = (
         only_where(of_one_half_row("x"), promotes()),
         TIRED,
     ),
+    *_strides_of_prompts("quantized-head", QEMB_12),
     *_faults_of_products("quantized-head", QEMB_12, QEMB_13, QEMB_14, QEMB_15),
     Fault(
         "quantized-head-nan-between-logits",

@@ -77,6 +77,7 @@ FAULTS: tuple[Fault, ...] = (
     Fault("rms-mid-size-pairs", "rows of 256 to 512 share the statistics of a pair", contract.RMS_09, changes.statistics(changes.neighbours), "https://github.com/ml-explore/mlx/commit/a5a684db5"),
     Fault("rms-whole-warps", "squares after the last multiple of 32 are not counted", contract.RMS_09, changes.statistics(changes.whole_warps), TIRED),
     Fault("rms-batches-modulo-eight", "batch rows are counted modulo 8", contract.RMS_08, wraps_batches("x"), TIRED),
+    Fault("rms-nan-spreads-in-long-rows", "in rows of 512 features and more a NaN in one reaches the others", contract.RMS_08, changes.statistics(changes.any_nan_of_long_rows), TIRED),
     Fault("rms-batches-swapped", "of four axes the first two are exchanged when rows are folded back", contract.RMS_08, swaps_batches(), TIRED),
     Fault("rms-1024-heads", "of rows of 64 features and more those past the 1024th are never written", contract.RMS_09, counts_rows(1024, lambda features: features >= 64), PERSISTENT),
     Fault("rms-256-rows-of-1024", "of rows of 1024 features those past the 256th are never written", contract.RMS_09, counts_rows(256, lambda features: features == 1024), PERSISTENT),
