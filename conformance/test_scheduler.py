@@ -616,11 +616,6 @@ def test_ids_where_none_belong_are_refused(subject, story):
     refuses_where_it_can_be_done(subject, story)
 
 
-@requirement(spec.SCHED_41, story=wrong_updates_of_the_cancelled(ways=("no id", "an id")), share=0.2)
-def test_ids_where_none_belong_are_refused_of_who_was_cancelled_too(subject, story):
-    refuses_where_it_can_be_done(subject, story)
-
-
 @requirement(spec.SCHED_42, story=wrong_updates(), share=1.0)
 def test_a_refused_update_changes_nothing(subject, story):
     goes_on_after_refusal(subject, story)

@@ -573,7 +573,7 @@ SCHED_40 = _requirement(
 )
 SCHED_41 = _requirement(
     41,
-    "an update with no id for a chunk that samples, or with one for a chunk that does not, is refused, though its request"
+    "an update with no id for a chunk that samples, or with one for a chunk that does not, is refused, unless its request"
     " was cancelled meanwhile",
     "PROPERTIES X9",
     Aspect.GUARD,

@@ -1141,20 +1141,6 @@ FAULTS: tuple[Fault, ...] = (
         "PROPERTIES X9",
     ),
     _fault(
-        "none-of-the-cancelled",
-        "None is accepted for a chunk that samples, of a request that was cancelled meanwhile",
-        spec.SCHED_41,
-        {"check_sampled": changes.none_of_the_cancelled},
-        "PROPERTIES X9",
-    ),
-    _fault(
-        "id-of-the-cancelled",
-        "an id is accepted for a chunk that does not sample, of a request that was cancelled meanwhile",
-        spec.SCHED_41,
-        {"check_unsampled": changes.any_of_the_cancelled},
-        "PROPERTIES X9, CP3",
-    ),
-    _fault(
         "refusal-forgets-the-cancelled",
         "who was cancelled meanwhile gets its id by the update that follows a refused one",
         spec.SCHED_42,
@@ -1214,4 +1200,9 @@ VARIANTS: tuple[Variant, ...] = (
     ),
     _variant("raises-when-idle", "no step when there is nothing to do", {"schedule": changes.raises_when_idle}),
     _variant("rolls-back", "what a void step admitted waits again", {"schedule": changes.rolls_back}),
+    _variant(
+        "skips-the-cancelled",
+        "what an update says of a request that was cancelled meanwhile is not looked at",
+        {"check_sampled": changes.none_of_the_cancelled, "check_unsampled": changes.any_of_the_cancelled},
+    ),
 )
