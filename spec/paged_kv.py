@@ -23,7 +23,8 @@ A call is a story of one pool with any number of caches, named by numbers and ma
     release(cache)             give back all pages; the request is over
     release_again(cache)       the same for a cache that was released, an error or not
     reread(step)               what an earlier `gather` returned, as it is now
-    abroad(key, value)         a cache of another pool, which is made with the first of these, is given L tokens
+    abroad(…, key, value)      a cache of another pool, of num_pages and page_size, which is made with the first of these, is
+                               given L tokens
     overwrite(step)            the caller writes NaN over the key and value that it gave to an earlier step
     table(caches)              context_lens of a batch, and the tokens of each row read by the block table
     reread_table(step)         1 if table and context_lens of an earlier step are what they were
@@ -202,8 +203,10 @@ class PagedKVCache(PagePool):
         story.given[story.number] = key, value
         self.extend(story, self.cache(story, cache), key, value)
 
-    def abroad(self, story: Story, key: np.ndarray, value: np.ndarray) -> None:
-        story.abroad = story.abroad or self.fresh_story(story.a, story.precision)
+    def abroad(self, story: Story, num_pages: int, page_size: int, key: np.ndarray, value: np.ndarray) -> None:
+        if story.abroad is None:
+            a = Arguments(**{**vars(story.a), "num_pages": num_pages, "page_size": page_size})
+            story.abroad = self.fresh_story(a, story.precision)
         self.append(story.abroad, 0, key, value)
 
     def gather(self, story: Story, cache: int) -> dict[str, Any]:

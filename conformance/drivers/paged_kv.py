@@ -46,7 +46,8 @@ class _Story:
         table: Any = None,
         attention: Any = None,
     ) -> None:
-        self.pools, self.pool = pools, pools()
+        self.pool = pools()
+        self.pool_of: Callable[..., Any] = lambda **sizes: given["PagePool"]({**given, **sizes})
         self.foreign: Any = None
         self.to, self.make, self.tabled, self.attention = to, make, table, attention
         self.size, self.page_size, self.dtype = given["num_pages"], given["page_size"], given["dtype"]
@@ -92,8 +93,8 @@ class _Story:
         self.given[self.number] = key, value
         self._cache(cache).append(key, value)
 
-    def abroad(self, key: Any, value: Any) -> None:
-        self.foreign = self.foreign or self.make(self.pools())
+    def abroad(self, num_pages: int, page_size: int, key: Any, value: Any) -> None:
+        self.foreign = self.foreign or self.make(self.pool_of(num_pages=num_pages, page_size=page_size))
         self.foreign.append(key, value)
 
     def gather(self, cache: int) -> tuple[np.ndarray, ...]:

@@ -255,14 +255,16 @@ def read_by_pages(pick: Pick) -> Call:
 @calls
 def beside_others(pick: Pick) -> Call:
     """A request comes and goes on while a cache of another pool, made meanwhile, takes as many tokens, as that of another
-    layer does."""
+    layer does; its pages may be of another size."""
     script = Script(pick)
+    size = pick.one_of(script.page_size, *pick.envelope["page_sizes"])
+    other = {"num_pages": script.pages * script.page_size // size + 2, "page_size": size}
     script.former()
     for _ in range(pick.size(1, 4)):
         length = min(max(script.size(), 1), script.room(0))
         if length:
             script.append(0, length)
-            script.do("abroad", **script.arrays(length, nan=False))
+            script.do("abroad", **other, **script.arrays(length, nan=False))
         script.append(1)
         script.do("ids")
         script.look("gather")

@@ -9,7 +9,7 @@ import numpy as np
 
 from inferspec.spec import paged_kv as spec
 from inferspec.spec.contract import Arguments, Change, Operation
-from inferspec.spec.numerics import f64, numpy_dtype, round_to
+from inferspec.spec.numerics import Precision, f64, numpy_dtype, round_to
 from inferspec.spec.paged_kv import Cache, PagedKVCache, PagePool, Pool, Story, fetched
 
 Place = tuple[np.ndarray, np.ndarray]
@@ -200,6 +200,23 @@ def of_the_newest(self: PagePool, a: Arguments) -> Pool:
     pages, pool = PagePool.fresh_pool(self, a).free, of_the_class(self, a)
     pool.free[:] = pages
     return pool
+
+
+def _noting_the_size(self: PagedKVCache, a: Arguments, precision: Precision) -> Story:
+    type(self).newest = a.page_size  # type: ignore[attr-defined]
+    return PagedKVCache.fresh_story(self, a, precision)
+
+
+def _as_the_newest(story: Story, cls: Any) -> Story:
+    return Story(**{**vars(story), "a": Arguments(**{**vars(story.a), "page_size": cls.newest})})
+
+
+SIZE_OF_THE_NEWEST: Change = {
+    "fresh_story": _noting_the_size,
+    "needed": lambda self, story, n: PagedKVCache.needed(self, _as_the_newest(story, type(self)), n),
+    "place": lambda self, story, *where: PagedKVCache.place(self, _as_the_newest(story, type(self)), *where),
+}
+"""The page size is the class's own: that of the pool which was made last."""
 
 
 # where tokens lie

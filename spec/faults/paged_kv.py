@@ -939,6 +939,13 @@ FAULTS: tuple[Fault, ...] = (
         TIRED,
     ),
     Fault(
+        "paged-size-of-the-newest",
+        "all pools have pages of the size of the one that was made last",
+        spec.PKV_31,
+        changes.SIZE_OF_THE_NEWEST,
+        TIRED,
+    ),
+    Fault(
         "paged-ids-of-16-bits", "page ids are held in 16 bits", spec.PKV_32, changes.ids_of(np.uint16), "PROPERTIES X8"
     ),
     Fault(
