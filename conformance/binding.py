@@ -209,7 +209,7 @@ def _matched(
     free = [p for p in own if p not in found.values() and p.kind is not p.KEYWORD_ONLY]
     lacking = [name for name, default in parameters.items() if default is REQUIRED and name not in found]
     for name in lacking:
-        if alike := [p for p in free if _alike(p.name, name)]:
+        if alike := [p for p in free if _alike(p, name)]:
             found[name] = alike[0]
             free.remove(alike[0])
     lacking = [name for name in lacking if name not in found]
@@ -248,10 +248,12 @@ def _matched(
     return names, {name: defaults[name] for name in insisted if parameters[name] is not REQUIRED}
 
 
-def _alike(own: str, name: str) -> bool:
+def _alike(own: inspect.Parameter, name: str) -> bool:
     """Whether a parameter has the contract's name in another number, or with more behind it: `weight` for `weights`,
-    `key_states` for `key`. Its place says less than that: who takes values before keys says so."""
-    return _stem(own) == _stem(name) or (len(name) > 1 and own.startswith(f"{name}_"))
+    `key_states` for `key`. Its place says less than that: who takes values before keys says so. What may be left out is
+    something else about it, as `weight_offset=0` is."""
+    longer = len(name) > 1 and own.name.startswith(f"{name}_") and own.default is own.empty
+    return _stem(own.name) == _stem(name) or longer
 
 
 def _stem(name: str) -> str:
