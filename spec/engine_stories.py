@@ -228,6 +228,11 @@ class _Story:
             filled = max((self._filled(self.known[number]) for number in running), default=0)
             self.lent = max(self.lent, free + filled - self.a.num_pages)
 
+    def _paced(self) -> bool:
+        """Whether all steps that gave ids used the model, as far as that can be seen, and gave each request one at most."""
+        single = all(one.most <= 1 for one in self.known.values())
+        return single and bool(self.heard) and not self.unheard and self.a.draft is None
+
     def _filled(self, one: _Known) -> int:
         """How many pages a request fills: its last id is not computed yet."""
         return -(-(len(one.tokens) + len(one.streamed) - 1) // self.a.page_size)
@@ -293,9 +298,7 @@ class _Story:
                 ):
                     self.told |= {f"{one.asked} {name}": value for name, value in tell(engine, one).items()}
             if "computing" in self.a.seen and not one.cancelled:
-                # Where it can be seen that each step uses the model, and gives one id at most.
-                steps = bool(self.heard) and not self.unheard and self.a.draft is None
-                self.told[f"{one.asked} in no time"] = int(steps and _in_no_time(engine, one))
+                self.told[f"{one.asked} in no time"] = int(self._paced() and _in_no_time(engine, one))
         free = [int(read(x, "num_free_pages")) for x in self.engines] if "pages" in self.a.seen else []
         together: dict[str, dict[str, Any]] = {
             "pages": {"free at the end": free, "free pages beyond those there are": self.outside, "pages held while idle": self.held},
