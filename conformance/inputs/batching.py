@@ -550,8 +550,9 @@ def beside_other_sizes(pick: Pick) -> Call:
     """Batches of other sizes are made, of fewer slots or tokens and of more, while requests go on to their last token."""
     script = Script(pick)
     script.fill()
+    sizes = [slots for slots in pick.envelope["slots"] if slots != script.slots] or [script.slots]
     for _ in range(pick.size(1, 2)):
-        script.do("made", max_requests=pick.one_of(1, script.slots, script.slots + 1), max_len=pick.one_of(1, 1000))
+        script.do("made", max_requests=pick.one_of(*sizes), max_len=pick.upto("tokens", 1, 1000))
         if script.idle:
             script.add(slot=script.idle[-1])
         script.step()

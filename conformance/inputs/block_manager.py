@@ -1024,7 +1024,7 @@ def beside_other_sizes(pick: Pick) -> Call:
     script.allocate(script.prompt(line, pick.size(1, 3)), pick.one_of(0, None))
     for _ in range(pick.size(1, 2)):
         sizes = [size for size in pick.envelope["block_sizes"] if size != script.size] or [script.size]
-        script.do("made", num_blocks=pick.one_of(1, 500), block_size=pick.one_of(*sizes))
+        script.do("made", num_blocks=pick.upto("blocks", 1, 500), block_size=pick.one_of(*sizes))
         script.allocate(script.prompt(line, pick.size(1, 4)), pick.one_of(0, None))
         script.append(script.any_table(), script.line(1), pick.one_of(True, False))
     script.free(script.any_table())

@@ -645,7 +645,7 @@ def beside_other_sizes(pick: Pick) -> Call:
     script = Script(pick)
     script.append(max(small(pick), 1))
     for _ in range(pick.size(1, 2)):
-        script.do("made", max_len=pick.one_of(1, 1000))
+        script.do("made", max_len=pick.upto("tokens", 1, 1000))
         script.append(max(small(pick), 1))
     script.do("offset")
     return script.call(static=True, room=(0,))
