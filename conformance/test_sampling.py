@@ -60,7 +60,15 @@ from inferspec.conformance.strategies import HALF, among, in_views
 from inferspec.conformance.suite import requirement
 from inferspec.conformance.trial import Nonconformance
 from inferspec.spec import sampling as spec
-from inferspec.spec.numerics import FALSE_ALARM, STATISTICAL_CHECKS, Precision, f64, most_draws, relative_entropy_limit
+from inferspec.spec.numerics import (
+    FALSE_ALARM,
+    STATISTICAL_CHECKS,
+    Precision,
+    f64,
+    most_draws,
+    relative_entropy_limit,
+    sure_to_come,
+)
 
 BATCHES = [(2,), (2, 3), (2, 1, 3), (9, 2)]
 FEW = [(), (1,), (2,)]
@@ -988,7 +996,7 @@ def test_the_ids_of_the_next_call_do_not_depend_on_the_last(subject):
 def test_each_likely_id_that_the_filters_leave_is_drawn_by_a_generator_of_its_own(subject):
     for call in fixed(subject, many_rows(**NUCLEUS, leading_dims=ONE_AXIS, rows=(2000,)), 3):
         ids, chances = _drawn(subject, call)
-        due = (1 - chances) ** len(ids) * len(chances) < ALARM
+        due = sure_to_come(len(ids), chances, ALARM)
         if missing := np.setdiff1d(np.flatnonzero(due), ids).tolist():
             share = chances[missing[0]]
             raise Nonconformance(f"in {len(ids)} rows id {missing[0]}, of probability {share:.3g}, does not come", call)

@@ -198,6 +198,14 @@ def most_draws(draws: int, probability: float, alarm: float) -> int:
     return count - 1
 
 
+def sure_to_come(draws: int, probabilities: np.ndarray, alarm: float) -> np.ndarray:
+    """Which events, of these probabilities, happen in so many draws, all of them but for a chance `alarm`.
+
+    P(one of k does not) <= the sum of (1-p)^n, each of which is to be less than alarm / k.
+    """
+    return np.asarray((1 - probabilities) ** draws * len(probabilities) < alarm)
+
+
 def within(error: np.ndarray, budget: np.ndarray) -> np.ndarray:
     """Whether each error keeps its budget. The budget itself is computed in float64: a part in 2^40 covers that."""
     with np.errstate(over="ignore"):

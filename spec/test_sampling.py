@@ -14,7 +14,13 @@ from inferspec.conformance.subject import LocalSubject
 from inferspec.conformance.suite import Profile, all_tests
 from inferspec.conformance.trial import Nonconformance, Trial
 from inferspec.spec import contract
-from inferspec.spec.numerics import FALSE_ALARM, STATISTICAL_CHECKS, most_draws, relative_entropy_limit
+from inferspec.spec.numerics import (
+    FALSE_ALARM,
+    STATISTICAL_CHECKS,
+    most_draws,
+    relative_entropy_limit,
+    sure_to_come,
+)
 
 ALARM = FALSE_ALARM / STATISTICAL_CHECKS
 
@@ -88,10 +94,18 @@ def test_an_id_of_probability_1e_7_may_come_a_few_times_and_an_impossible_one_ne
     assert (rare, impossible) == (3, 0)
 
 
+def test_all_that_is_sure_to_come_fails_to_come_no_more_often_than_stated():
+    chances = np.array([0.5, 0.2, 0.01, 0.004, 0.286])
+    sure = sure_to_come(1000, chances, 1e-3)
+    assert sure.tolist() == [True, True, True, False, True]
+    assert ((1 - chances[sure]) ** 1000).sum() <= 1e-3
+
+
 def test_a_run_makes_no_more_statistical_checks_than_share_the_false_alarms(monkeypatch):
     checks = []
     monkeypatch.setattr(suite, "relative_entropy_limit", lambda *a: checks.append(a) or relative_entropy_limit(*a))
     monkeypatch.setattr(suite, "most_draws", lambda *a: checks.append(a) or most_draws(*a))
+    monkeypatch.setattr(suite, "sure_to_come", lambda *a: checks.append(a) or sure_to_come(*a))
     subject = LocalSubject({op.signature.operation: op for op in contract("sampling").operations})
     for test in all_tests():
         if test.requirement in contract("sampling").requirements and not test.inputs and "golden" not in test.name:
