@@ -46,7 +46,8 @@ def without_beginning(call: Call, part: float) -> Call:
 
 def over_splits(pick: Pick) -> tuple[int, int]:
     """A few queries over keys that kernels share out: so many parts that they are no power of two, or end in a short one."""
-    return pick.one_of(1, 3, 8), pick.upto("keys", 600, 512, 1025)
+    few, keys = pick.one_of(1, 3, 8), pick.upto("keys", 600, 512, 1025)
+    return min(few, keys), keys
 
 
 def without_a_stretch(call: Call, first: int, keys: int) -> Call:
@@ -365,7 +366,8 @@ def few_over_many(pick: Pick) -> tuple[int, int]:
 
 def a_draft_over_many(pick: Pick) -> tuple[int, int]:
     """The tokens of a draft, to be verified together after a long context."""
-    return pick.one_of(5, 2, 8, 3), pick.upto("keys", 300, 1025, 512)
+    guessed, keys = pick.one_of(5, 2, 8, 3), pick.upto("keys", 300, 1025, 512)
+    return min(guessed, keys), keys
 
 
 def many_over_few(pick: Pick) -> tuple[int, int]:

@@ -100,7 +100,8 @@ def whole_tiles(pick: Pick) -> tuple[int, int, int]:
 
 def of_prompts(pick: Pick) -> tuple[int, int, int]:
     """Rows of a prompt, for layers of a model: many rows and many outputs at once, of whole tiles or of part of one more."""
-    return pick.one_of((128, 128, 1024), (33, 130, 1030), (130, 512, 520))
+    rows, features, outputs = pick.one_of((128, 128, 1024), (33, 130, 1030), (130, 512, 520))
+    return rows, min(features, pick.envelope["features"]), outputs
 
 
 def wide(pick: Pick) -> tuple[int, int, int]:
