@@ -931,7 +931,7 @@ def test_ids_that_top_p_leaves_come_as_often_as_their_shares_say(subject):
 
 @requirement(spec.SAMP_40)
 def test_an_id_as_likely_as_a_thousand_others_together_comes_half_the_time(subject):
-    for call in fixed(subject, one_and_many(generators=["own"], leading_dims=ONE_AXIS), 2):
+    for call in fixed(subject, one_and_many(generators=["own"], leading_dims=ONE_AXIS, draws=2000), 2):
         ids, chances = _drawn(subject, call)
         one = int(np.argmax(chances))
         as_expected(
@@ -994,7 +994,7 @@ def test_the_ids_of_the_next_call_do_not_depend_on_the_last(subject):
 
 @requirement(spec.SAMP_24)
 def test_each_likely_id_that_the_filters_leave_is_drawn_by_a_generator_of_its_own(subject):
-    for call in fixed(subject, many_rows(**NUCLEUS, leading_dims=ONE_AXIS, rows=(2000,)), 3):
+    for call in fixed(subject, many_rows(**NUCLEUS, leading_dims=ONE_AXIS, draws=2000, rows=(2000,)), 3):
         ids, chances = _drawn(subject, call)
         due = sure_to_come(len(ids), chances, ALARM)
         if missing := np.setdiff1d(np.flatnonzero(due), ids).tolist():
@@ -1009,7 +1009,7 @@ there is none: PyTorch's generator takes the lowest 32."""
 
 @requirement(spec.SAMP_44)
 def test_a_seed_repeats_its_ids_and_another_gives_others(subject):
-    for call in fixed(subject, many_rows(**OWN, seeded=[True], leading_dims=ONE_AXIS, rows=(2000,)), 3):
+    for call in fixed(subject, many_rows(**OWN, seeded=[True], leading_dims=ONE_AXIS, draws=2000, rows=(2000,)), 3):
         for seed, another in OTHER_SEEDS:
             first, again, other = (f64(chooses(subject, call.having(seed=s))) for s in (seed, seed, another))
             if (first != again).any():
@@ -1020,7 +1020,7 @@ def test_a_seed_repeats_its_ids_and_another_gives_others(subject):
 
 @requirement(spec.SAMP_42)
 def test_rows_of_a_seed_do_not_all_get_one_number(subject):
-    for call in fixed(subject, many_rows(**OWN, seeded=[True], leading_dims=ONE_AXIS, rows=(2000,)), 3):
+    for call in fixed(subject, many_rows(**OWN, seeded=[True], leading_dims=ONE_AXIS, draws=2000, rows=(2000,)), 3):
         for seed in (0, 2**30):
             ids = f64(chooses(subject, call.having(seed=seed)))
             if (ids == ids[0]).all() and _same_by_chance(subject, call) ** (len(ids) // 2) < ALARM:

@@ -73,6 +73,13 @@ def lengths(pick: Pick, relation: str = "any", longest: int = 9) -> tuple[int, i
     return (small, keys) if relation == "L<S" else (keys, small)
 
 
+def held(pick: Pick, lengths: tuple[int, int]) -> tuple[int, int]:
+    """L and S of any shape, cut to as many keys as a subject takes."""
+    length, keys = lengths
+    most = min(keys, pick.envelope["keys"])
+    return min(length, most) if length <= keys else length, most
+
+
 def taken(pick: Pick, lengths: tuple[int, int]) -> tuple[int, int]:
     """L and S, with no more queries than keys where a subject takes no more."""
     length, keys = lengths
@@ -179,7 +186,7 @@ def attention_calls(
     """
     dtype, dim, ratio = pick("dtypes"), pick("head_dims"), pick("ratios")
     lead, heads = tuple(pick("leading_dims")), pick.one_of(*range(1, most_heads + 1))
-    length, keys = taken(pick, shapes(pick) if shapes else lengths(pick, relation, longest))
+    length, keys = taken(pick, held(pick, shapes(pick)) if shapes else lengths(pick, relation, longest))
     size = pick.one_of(*amplitude)
     query = pick.normal(*lead, heads * ratio, length, dim, dtype=dtype, amplitude=size)
     key = pick.normal(*lead, heads, keys, dim, dtype=dtype, amplitude=size)
@@ -212,7 +219,7 @@ def routed_attention(
     dim = pick.one_of(*dims)
     pick.features["head_dims"], scale = dim, plain_scale(pick, dim)
     heads = pick.size(1, most_heads)
-    length, keys = taken(pick, shapes(pick) if shapes else lengths(pick, relation, longest=min(dim - 1, 9)))
+    length, keys = taken(pick, held(pick, shapes(pick)) if shapes else lengths(pick, relation, longest=min(dim - 1, 9)))
     kind = pick("masks")
     query_heads, random = heads * ratio, pick.random
     asked_for = askable(random, dim - 1, length, keys)

@@ -153,7 +153,8 @@ def a_table(pick: Pick, size: int) -> tuple[int, int, int]:
 
 def wide_layers(pick: Pick, size: int) -> tuple[int, int, int]:
     """Layers as wide as those of models, of many features or of many outputs, for one row or for a prompt."""
-    return pick.one_of(1, 33), *pick.one_of((66, fitting(pick, size, 4224 // size, 640 // size)), (1030, 3))
+    few = max(min(3, pick.envelope["features"] // size), 1)
+    return pick.one_of(1, 33), *pick.one_of((66, fitting(pick, size, 4224 // size, 640 // size)), (1030, few))
 
 
 def many_outputs(pick: Pick, size: int) -> tuple[int, int, int]:
