@@ -3,7 +3,7 @@
 import numpy as np
 
 from inferspec.conformance.inputs.embedding import of_one_token
-from inferspec.conformance.inputs.linear import resized
+from inferspec.conformance.inputs.linear import beside_others, resized
 from inferspec.conformance.inputs.quantization import (
     HEAD,
     LINEAR,
@@ -1165,12 +1165,6 @@ def _scaled(call, factor):
     return call.having(
         **{part: round_to(f64(call.arguments[part]) * factor, call.features["dtypes"]) for part in ("scales", "biases")}
     )
-
-
-def beside_others(call, batches):
-    """The call with x of so many batches along the second axis, each with other numbers."""
-    x = call.arguments["x"]
-    return call.having(x=np.concatenate([(1 + i) * x for i in range(batches)], axis=1).astype(x.dtype))
 
 
 def with_nan_in_x(call):

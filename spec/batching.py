@@ -517,8 +517,8 @@ BATCH_31 = _batch(
 BATCH_32 = _batch(32, "what was rewound in a cache before it was added never shows", source="PROPERTIES KV1, BK5")
 BATCH_33 = _batch(
     33,
-    "batches have nothing in common: a story is the same whatever others, of other sizes too, do meanwhile, with requests of the same"
-    " prompts too",
+    "batches have nothing in common: a story is the same whatever others do meanwhile, of whatever sizes and with whatever"
+    " prompts, the same ones too",
     source="PROPERTIES X7, X11",
 )
 BATCH_34 = _batch(

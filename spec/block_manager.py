@@ -442,7 +442,7 @@ BLK_30 = _requirement(
     "the caller's list of tokens is not changed, and what the caller does to it later does not show",
     "PROPERTIES X6",
 )
-BLK_31 = _requirement(31, "managers have nothing in common, their sizes neither", "PROPERTIES X7")
+BLK_31 = _requirement(31, "managers have nothing in common, of whatever sizes they are", "PROPERTIES X7")
 BLK_32 = _requirement(
     32, "a pool of no blocks, or of blocks of no tokens, is refused", "PROPERTIES X9", Aspect.GUARD, Level.SHOULD
 )

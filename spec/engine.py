@@ -355,7 +355,7 @@ ENG_44 = _requirement(
 )
 ENG_45 = _requirement(
     45,
-    "the time of an id is not before the model was used for it, nor is it that of all ids: in a run each has its own",
+    "the time of an id is not before the model was used for it, and in a run too each id has a time of its own",
     "PROPERTIES ME1, ME3",
 )
 ENG_46 = _requirement(46, "pages that a generating request fills are not free", "PROPERTIES PG1, PG3")

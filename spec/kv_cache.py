@@ -302,14 +302,14 @@ KV_20, SKV_20 = _both(
 )
 KV_21, SKV_21 = _both(
     21,
-    "a state is that of its time, of a cache that restored one too, and a restored cache shares nothing with the one that it was taken from: appends and "
-    "rewinds of either do not show in the other, nor in the state",
+    "a state is that of its time, that of a restored cache too, and a restored cache shares nothing with the one that it"
+    " was taken from: appends and rewinds of either do not show in the other, nor in the state",
     source="PROPERTIES KV4, CB4",
 )
 KV_22, SKV_22 = _both(22, "a cache in use that restores a state drops all that it had", source="PROPERTIES KV4, BK3")
 KV_23, SKV_23 = _both(
     23,
-    "caches have nothing in common: a story is the same whatever others, of other sizes too, do meanwhile",
+    "caches have nothing in common: a story is the same whatever others do meanwhile, of whatever sizes",
     source="PROPERTIES X7, X11",
 )
 SKV_24 = _static(

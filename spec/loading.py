@@ -295,8 +295,8 @@ LOAD_15 = _load(
 )
 LOAD_16 = _load(
     "LOAD-16",
-    "a model depends on its files alone: one that was loaded from the same path before leaves nothing behind, nor is it"
-    " another one while that is loaded beside it",
+    "a model depends on its files alone: one that was loaded from the same path before leaves nothing behind, and"
+    " one that is loaded beside it changes nothing",
     source="PROPERTIES X7",
 )
 LOAD_17 = _load(

@@ -515,7 +515,7 @@ SCHED_27 = _requirement(
 
 SCHED_28 = _requirement(
     28,
-    "a step that was never updated is void, and so are as many as follow it: its work is handed out again, nothing of it"
+    "steps that were never updated are void, however many follow each other: their work is handed out again, nothing of it"
     " twice or not at all",
     f"{COURSE}/00dbf5c; PROPERTIES X9",
 )

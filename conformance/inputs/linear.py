@@ -33,6 +33,12 @@ MORE_THAN_16_BITS = (65537, 65600, 70001)
 """Rows, or entries of a row, past those that a number of 16 bits and the axes of a grid can count."""
 
 
+def beside_others(call: Call, batches: int) -> Call:
+    """The call with x of so many batches along the second axis, each with other numbers."""
+    x = call.arguments["x"]
+    return call.having(x=np.concatenate([(1 + i) * x for i in range(batches)], axis=1).astype(x.dtype))
+
+
 def resized(x: np.ndarray, axis: int, size: int) -> np.ndarray:
     """x with another size of one axis: cut, or repeated from its beginning."""
     return np.take(x, np.arange(size) % max(x.shape[axis], 1), axis=axis)
