@@ -186,14 +186,16 @@ def test_of_equally_likely_ids_the_lowest_survive(subject, call):
     gives_a_right_set(subject, call)
 
 
-@requirement(spec.SAMP_08, call=filter_calls(top_k=[True], top_p=[True]))
+@requirement(spec.SAMP_08, call=filter_calls(top_k=[True], top_p=[True], both_filters=[True]))
 def test_top_p_shares_out_what_top_k_left(subject, call):
     gives_a_right_set(subject, call)
 
 
 @requirement(
     spec.SAMP_08,
-    call=filter_calls(top_k=[True], top_p=[True], values=scattered, sizes=REAL, leading_dims=FEW, rows=(2, 1)),
+    call=filter_calls(
+        top_k=[True], top_p=[True], both_filters=[True], values=scattered, sizes=REAL, leading_dims=FEW, rows=(2, 1)
+    ),
     share=0.1,
 )
 def test_top_p_shares_out_what_top_k_left_of_a_large_vocabulary(subject, call):
@@ -496,7 +498,7 @@ def test_ids_are_drawn_from_what_top_p_leaves(subject, call):
     chooses(subject, call)
 
 
-@requirement(spec.SAMP_24, call=sampler_calls(top_k=[True], top_p=[True], temperatures=["one"]))
+@requirement(spec.SAMP_24, call=sampler_calls(top_k=[True], top_p=[True], both_filters=[True], temperatures=["one"]))
 def test_ids_are_drawn_from_what_both_filters_leave(subject, call):
     chooses(subject, call)
 

@@ -576,6 +576,7 @@ CONTRACT = Contract(
         "leading_dims": ((), (1,), (2,), (2, 3), (2, 1, 3), (9, 2)),
         "top_k": (True, False),
         "top_p": (True, False),
+        "both_filters": (True, False),
         "temperatures": ("greedy", "one", "power of two", "other"),
         "generators": ("given", "own"),
         "seeded": (True, False),

@@ -254,11 +254,17 @@ def filters(pick: Pick, logits: np.ndarray, limits: tuple[int, ...] = (), both: 
         allowed = [limit for limit in limits if limit < logits.shape[-1]]
         top_k = pick.one_of(*allowed) if allowed else pick.size(1, max(min(logits.shape[-1] - 1, 23), 1))
         arguments["top_k"] = top_k
-    if top_k is not None and not both:
+    if top_k is not None and not (both and _beside(pick)):
         pick.features["top_p"] = False
     elif pick("top_p"):
         arguments["top_p"] = between_sums(logits, top_k, pick)
+    pick.features["both_filters"] = len(arguments) == 2
     return arguments
+
+
+def _beside(pick: Pick) -> bool:
+    """Whether a top_k and a top_p may be asked for at once."""
+    return True in pick.envelope["both_filters"]
 
 
 ROWS = (2, 1, 3, 5)
@@ -407,7 +413,7 @@ def tempered_nuclei(pick: Pick, sizes: tuple[int, ...] = (1, 300, 1100), draws: 
     pick.features["top_p"] = True
     others = np.full(max(pick.upto("vocabulary", *sizes) - size, 0), -200.0)
     row = pick.random.permutation(np.concatenate([np.arange(size) * 0.25, others]))
-    top_k = size - 2 if pick("top_k") else None
+    top_k = _beside_top_p(pick, size - 2)
     arguments: dict[str, Any] = {} if top_k is None else {"top_k": top_k}
     arguments |= {"top_p": _parting(row, heat, top_k), "logits": round_to(np.tile(row, (draws, 1)), dtype)}
     if pick("generators") == "given":
@@ -424,12 +430,18 @@ def tempered_rows(pick: Pick, rows: tuple[int, ...] = ROWS) -> Call:
     likely = np.arange(size) * 0.25
     shape = with_rows(lead, pick.one_of(*rows))
     logits = pick.random.permuted(np.broadcast_to(likely, (*shape, size)), axis=-1)
-    top_k = max(size - 2, 1) if pick("top_k") else None
+    top_k = _beside_top_p(pick, max(size - 2, 1))
     arguments: dict[str, Any] = {} if top_k is None else {"top_k": top_k}
     arguments |= {"top_p": _parting(likely, heat, top_k), "logits": round_to(logits, dtype)}
     if pick("generators") == "given":
         arguments["uniform"] = uniforms(pick, shape)
     return pick.call(SAMPLER, temperature=heat, **arguments)
+
+
+def _beside_top_p(pick: Pick, limit: int) -> int | None:
+    """A top_k beside a top_p, or none."""
+    pick.features["both_filters"] = pick.features["top_k"] = pick("top_k") and _beside(pick)
+    return limit if pick.features["top_k"] else None
 
 
 def _parting(row: np.ndarray, heat: float, top_k: int | None) -> float:

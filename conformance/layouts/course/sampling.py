@@ -8,19 +8,16 @@ from typing import Any
 from inferspec.conformance.layouts import Offer
 from inferspec.conformance.layouts.packages import Package, takes
 
-ASKED: dict[str, Any] = {"dtypes": ("float32", "bfloat16"), "leading_dims": ((1,), (2,), (2, 3))}
+# The text does not say whether top_p counts shares of all or of what top_k leaves.
+ASKED: dict[str, Any] = {
+    "dtypes": ("float32", "bfloat16"),
+    "leading_dims": ((1,), (2,), (2, 3)),
+    "both_filters": (False,),
+}
 ROW_BY_ROW = 5000
 """Rows that a sampler of one row at a time is asked for in a call: more would take too long."""
-SHARES = "the text does not say whether top_p counts shares of all or of what top_k leaves"
 LIMIT = "the text has no top_k larger than the vocabulary"
 UNASKED = {
-    # What a call has both filters in.
-    "test_ids_are_drawn_from_what_both_filters_leave": SHARES,
-    "test_ids_are_drawn_from_what_the_filters_leave_of_a_large_vocabulary": SHARES,
-    "test_a_lone_row_is_drawn_from_what_top_p_leaves_at_any_temperature": SHARES,
-    "test_ids_are_drawn_from_what_top_p_leaves_at_any_temperature": SHARES,
-    "test_each_row_has_a_nucleus_of_its_own_at_any_temperature": SHARES,
-    "test_what_top_p_leaves_out_never_comes_at_any_temperature": SHARES,
     "test_ids_are_drawn_from_all_where_there_is_no_limit": LIMIT,
     "test_the_only_id_of_a_row_is_drawn_whatever_the_limit": LIMIT,
     "test_the_smallest_top_p_leaves_the_most_likely_id": "the text counts in float32, where the smallest top_p is 0",
