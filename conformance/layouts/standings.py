@@ -53,7 +53,7 @@ def standings(layout: str, rows: Iterable[Mapping[str, Any]]) -> Iterator[Standi
 
 
 def _missed(layout: str, rows: Sequence[Mapping[str, Any]]) -> set[str]:
-    """The operations that are told of: of alternatives those that are claimed, or the first where none is."""
+    """The operations that are told of: of alternatives those that are claimed, or the newest edition's, the last, where none is."""
     names = dict.fromkeys(row["name"] for row in rows)
     claimed = {row["name"] for row in rows if row["state"] != "not_claimed"}
     spare: set[str] = set()
