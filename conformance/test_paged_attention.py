@@ -233,7 +233,9 @@ def test_contexts_of_thousands_of_tokens_are_right(subject, call):
 
 @requirement(
     spec.PAGED_13,
-    call=paged_calls(**{**VERY_LONG, "rows": (2, 2), "page_sizes": [16, 1, 32]}, most_heads=1, masks=["causal"]),
+    call=paged_calls(
+        **{**VERY_LONG, "rows": (2, 2), "page_sizes": [16, 1, 32]}, pages=2**15, most_heads=1, masks=["causal"]
+    ),
     share=0.03,
 )
 def test_rows_of_thousands_of_tokens_stand_beside_each_other(subject, call):
