@@ -13,7 +13,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import entry_points
-from pathlib import Path
+from pathlib import Path, PurePath
 from types import ModuleType
 from typing import Any
 
@@ -149,11 +149,12 @@ def _laid(spec: str, kind_of_arrays: str, layout: str) -> Adapter:
 
 
 def _words(thing: Any, name: str, takes: str) -> str:
-    """A text that an adapter may declare, "" where it does not; takes: what it is for, for who declares something else."""
+    """A text, or a path, that an adapter may declare, "" where it does not; takes: what it is for, for who declares something
+    else."""
     value = getattr(thing, name, "")
-    if value is not None and not isinstance(value, str):
+    if value is not None and not isinstance(value, str | PurePath):
         raise AdapterError(f"{name} is {value!r}; it takes {takes}")
-    return value or ""
+    return str(value or "")
 
 
 def _declared(thing: Any, name: str) -> dict[str, Any]:
