@@ -95,10 +95,10 @@ def test_an_id_of_probability_1e_7_may_come_a_few_times_and_an_impossible_one_ne
 
 
 def test_all_that_is_sure_to_come_fails_to_come_no_more_often_than_stated():
-    chances = np.array([0.5, 0.2, 0.01, 0.004, 0.286])
-    sure = sure_to_come(1000, chances, 1e-3)
+    chances, alarm = np.array([0.5, 0.2, 0.01, 0.004, 0.286]), 1e-3
+    sure = sure_to_come(1000, chances, alarm)
     assert sure.tolist() == [True, True, True, False, True]
-    assert ((1 - chances[sure]) ** 1000).sum() <= 1e-3
+    assert ((1 - chances[sure]) ** 1000).sum() <= alarm
 
 
 def test_a_run_makes_no_more_statistical_checks_than_share_the_false_alarms(monkeypatch):
