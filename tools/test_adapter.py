@@ -449,6 +449,7 @@ def test_a_scale_on_which_a_function_insists_narrows_the_envelope(folder):
     [
         "def rms_norm(x, weight, eps=1e-5): return x * weight + eps",
         "def rms_norm(x, w, eps=1e-5): return x * w + eps",
+        "def rms_norm(x, w, eps=1e-5, weight_offset=0.0): return x * (w + weight_offset) + eps",
         "def rms_norm(hidden_states, w, /, eps=1e-5): return hidden_states * w + eps",
         "class RMSNorm:\n    def __init__(s, weight, eps=1e-5): s.w, s.eps = weight, eps\n    def __call__(s, x): return x * s.w + s.eps",
         "class RMSNorm:\n    def __init__(s, w, eps): s.w, s.eps = w, eps\n    def __call__(s, h): return h * s.w + s.eps",
