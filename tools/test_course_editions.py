@@ -347,6 +347,40 @@ def test_what_the_text_does_not_ask_is_a_requirement_or_a_test_of_this_kit(as_co
     assert named <= known
 
 
+OF_SHARES = """
+import mlx.core as mx
+
+def make_sampler(temp, top_p, top_k):
+    def sample(logprobs):
+        every, tempered = logprobs, logprobs / (temp or 1)
+        if temp == 0:
+            return mx.argmax(logprobs, axis=-1)
+        if top_k is not None and top_k > 0:
+            hidden = mx.argpartition(-tempered, kth=top_k - 1, axis=-1)[:, top_k:]
+            tempered = mx.put_along_axis(tempered, hidden, mx.array(-mx.inf, tempered.dtype), axis=-1)
+        if top_p is not None and 0 < top_p < 1:
+            order = mx.argsort(-every, axis=-1)
+            shares = mx.exp(mx.take_along_axis(every, order, axis=-1))
+            kept = mx.cumsum(shares, axis=-1) - shares < top_p
+            kept = mx.put_along_axis(mx.zeros(every.shape, mx.bool_), order, kept, axis=-1)
+            tempered = mx.where(kept, tempered, -mx.inf)
+        return mx.random.categorical(tempered, axis=-1)
+
+    return sample
+"""
+
+
+@pytest.mark.parametrize(
+    ("shares", "state"),
+    [("logprobs", "passed"), ("logprobs / (temp or 1)", "failed")],
+    ids=["of all", "of more than all"],
+)
+def test_top_p_may_count_shares_of_all_but_none_that_make_more_than_that(certify, shares, state):
+    written = files(sampler=OF_SHARES.replace("every, tempered = logprobs", f"every, tempered = {shares}"))
+    run = certify(written, "--impl", "student", "--layout", "course", "-m", "requirement(id='SAMP-24')")
+    assert run.row("SAMP-24")["state"] == state
+
+
 def test_where_rms_norm_rounds_is_asked_since_the_text_says_it(certify):
     row = {}
     for edition in ({}, {"week2_kernels": ""}):
