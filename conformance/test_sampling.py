@@ -523,10 +523,15 @@ def test_ids_are_drawn_from_what_top_p_leaves_at_any_temperature(subject, call):
     fitting(subject, call, spec.ORDERS)
 
 
-@requirement(spec.SAMP_24, call=sampler_calls(top_k=[True], top_p=[False]), top_k=NO_LIMIT, share=0.5)
+@requirement(spec.SAMP_24, call=sampler_calls(top_k=[True], top_p=[False]), top_k=among([None, 0, "V"]), share=0.3)
 def test_ids_are_drawn_from_all_where_there_is_no_limit(subject, call, top_k):
     size = call.arguments["logits"].shape[-1]
-    chooses(subject, call.having(top_k={"V": size, "V + 1": size + 1}.get(top_k, top_k)))
+    chooses(subject, call.having(top_k=size if top_k == "V" else top_k))
+
+
+@requirement(spec.SAMP_24, call=sampler_calls(top_k=[True], top_p=[False]), more=among([1, 10**6, 2**30]), share=0.3)
+def test_ids_are_drawn_from_all_where_the_limit_is_larger_than_the_vocabulary(subject, call, more):
+    chooses(subject, call.having(top_k=call.arguments["logits"].shape[-1] + more))
 
 
 @requirement(

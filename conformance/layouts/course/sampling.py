@@ -18,7 +18,7 @@ ROW_BY_ROW = 5000
 """Rows that a sampler of one row at a time is asked for in a call: more would take too long."""
 LIMIT = "the text has no top_k larger than the vocabulary"
 UNASKED = {
-    "test_ids_are_drawn_from_all_where_there_is_no_limit": LIMIT,
+    "test_ids_are_drawn_from_all_where_the_limit_is_larger_than_the_vocabulary": LIMIT,
     "test_the_only_id_of_a_row_is_drawn_whatever_the_limit": LIMIT,
     "test_the_smallest_top_p_leaves_the_most_likely_id": "the text counts in float32, where the smallest top_p is 0",
     "test_no_rows_give_no_ids": "the text has no log-probabilities of no row",
