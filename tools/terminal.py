@@ -68,8 +68,10 @@ class _Interrupts:
     def __init__(self) -> None:
         self.seen = False
         self._before: object = None
+        self._hook = threading.excepthook
 
     def __enter__(self) -> _Interrupts:
+        threading.excepthook = self._thread_failed
         # An interrupt that is ignored (of a job in the background), or somebody else's, stays so.
         usual = signal.getsignal(signal.SIGINT) is signal.default_int_handler
         if usual and threading.current_thread() is threading.main_thread():
@@ -77,6 +79,7 @@ class _Interrupts:
         return self
 
     def __exit__(self, *_: object) -> None:
+        threading.excepthook = self._hook
         if self._before is not None:
             signal.signal(signal.SIGINT, signal.default_int_handler)
 
@@ -84,6 +87,11 @@ class _Interrupts:
         __tracebackhide__ = True  # pytest tells where it was interrupted
         self.seen = True
         raise KeyboardInterrupt
+
+    def _thread_failed(self, failed: threading.ExceptHookArgs) -> None:
+        # That of a pool stumbles over workers which the interrupt ended, and over work that was called off.
+        if not self.seen:
+            self._hook(failed)
 
 
 @contextlib.contextmanager
