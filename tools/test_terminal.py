@@ -71,3 +71,37 @@ def test_an_interrupt_is_no_traceback_of_the_command_or_its_workers(command, tmp
     assert running.returncode == 130
     assert said.splitlines()[-1] == "inferspec: interrupted"
     assert "Traceback" not in said
+
+
+FAILING_THREAD = """
+import os, signal, sys, threading, time
+from inferspec.tools.terminal import guarded
+
+def command():
+    if {interrupted}:
+        # A thread that stumbles once the command is interrupted, as that of a pool does.
+        threading.Thread(target=lambda: (time.sleep(0.3), 1 / 0)).start()
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(10)
+    failing = threading.Thread(target=lambda: 1 / 0)
+    failing.start()
+    failing.join()
+    return 0
+
+def waiting():
+    try:
+        return command()
+    finally:
+        for thread in set(threading.enumerate()) - {{threading.current_thread()}}:
+            thread.join()
+
+sys.exit(guarded(waiting))
+"""
+
+
+@pytest.mark.parametrize(("interrupted", "code"), [(True, 130), (False, 0)])
+def test_the_error_of_a_thread_is_told_unless_the_command_was_interrupted(interrupted, code):
+    program = FAILING_THREAD.format(interrupted=interrupted)
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+    assert done.returncode == code
+    assert ("ZeroDivisionError" in done.stderr) is not interrupted
