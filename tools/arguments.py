@@ -59,8 +59,18 @@ def number(takes: str, fits: Callable[[float], bool]) -> Callable[[str], float]:
 
 
 seconds = number("seconds, more than 0", lambda x: x > 0)
-temperature = number("a number from 0 on", lambda x: x >= 0)
-share = number("a number above 0 and up to 1", lambda x: 0 < x <= 1)
+_temperature = number("a number from 0 on", lambda x: x >= 0)
+_share = number("a number above 0 and up to 1", lambda x: 0 < x <= 1)
+
+
+def add_sampling(parser: argparse.ArgumentParser) -> None:
+    """Add what says how tokens are chosen."""
+    parser.add_argument(
+        "--temperature", type=_temperature, default=0.0, metavar="T", help="0: the likeliest token (default)"
+    )
+    parser.add_argument("--top-k", type=whole(-1), metavar="K", help="sample from the K likeliest tokens")
+    parser.add_argument("--top-p", type=_share, default=1.0, metavar="P", help="sample from the likeliest of mass P")
+    parser.add_argument("--seed", type=whole(0), metavar="N", help="makes sampling repeatable")
 
 
 def written(text: str) -> Path:

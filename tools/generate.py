@@ -41,14 +41,7 @@ def add_parser(commands: Any) -> None:
     parser.add_argument(
         "--max-tokens", type=arguments.whole(0), default=128, metavar="N", help="at most so many tokens (default: 128)"
     )
-    parser.add_argument(
-        "--temperature", type=arguments.temperature, default=0.0, metavar="T", help="0: the likeliest token (default)"
-    )
-    parser.add_argument("--top-k", type=arguments.whole(-1), metavar="K", help="sample from the K likeliest tokens")
-    parser.add_argument(
-        "--top-p", type=arguments.share, default=1.0, metavar="P", help="sample from the likeliest of mass P"
-    )
-    parser.add_argument("--seed", type=arguments.whole(0), metavar="N", help="makes sampling repeatable")
+    arguments.add_sampling(parser)
     parser.add_argument("--no-cache", action="store_true", help="compute everything anew for each token")
     parser.add_argument("--revision", metavar="SHA", help="the commit of a hub id")
     parser.add_argument("--narrate", action="store_true", help="tell what happens: tokens, passes, cache, candidates")

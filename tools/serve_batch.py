@@ -78,14 +78,7 @@ def add_parser(commands: Any) -> None:
         metavar="N",
         help=f"how many --draft guesses at a time (default: {DRAFT_TOKENS})",
     )
-    parser.add_argument(
-        "--temperature", type=arguments.temperature, default=0.0, metavar="T", help="0: the likeliest token (default)"
-    )
-    parser.add_argument("--top-k", type=arguments.whole(-1), metavar="K", help="sample from the K likeliest tokens")
-    parser.add_argument(
-        "--top-p", type=arguments.share, default=1.0, metavar="P", help="sample from the likeliest of mass P"
-    )
-    parser.add_argument("--seed", type=arguments.whole(0), metavar="N", help="makes sampling repeatable")
+    arguments.add_sampling(parser)
     parser.add_argument("--check", action="store_true", help="then generate each alone, greedily, and compare")
     parser.set_defaults(command=command)
 
