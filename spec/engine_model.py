@@ -17,10 +17,15 @@ import numpy as np
 from inferspec.spec.contract import Arguments, Operation
 from inferspec.spec.llama import Llama
 from inferspec.spec.qwen3 import Qwen3
-from inferspec.spec.stochastic import Exact
+from inferspec.spec.stochastic import Exact, Matrix
 from inferspec.spec.transformer import Decoder, Memory
 
 FAMILIES: dict[str, type[Decoder]] = {"qwen3": Qwen3, "llama": Llama}
+
+PREPARED = 8
+"""Decoders that are kept."""
+
+_DECODERS: dict[tuple[int, int], tuple[Decoder, Any, Any]] = {}
 
 PATIENCE = 1000
 """Steps of one run, many more than any story takes: so that a mistaken engine comes to an end."""
@@ -42,13 +47,44 @@ def pages_of(tokens: int, size: int) -> int:
     return -(-tokens // size)
 
 
+class _Prepared(Decoder):
+    """A decoder of one model: what comes of its weights and of positions alone is computed once."""
+
+    def __init__(self) -> None:
+        self._matrices: dict[str, Matrix] = {}
+        self._rotations: dict[tuple[bytes, int], tuple[np.ndarray, np.ndarray]] = {}
+
+    def matrix(self, name: str, a: Arguments) -> Matrix:
+        if name not in self._matrices:
+            self._matrices[name] = super().matrix(name, a)
+        return self._matrices[name]
+
+    def rotation(self, positions: np.ndarray, dim: int, a: Arguments, m: Exact) -> tuple[np.ndarray, np.ndarray]:
+        key = positions.tobytes(), dim
+        if key not in self._rotations:
+            self._rotations[key] = super().rotation(positions, dim, a, m)
+        return self._rotations[key]
+
+
+_PREPARED = {family: type(kind.__name__, (_Prepared, kind), {}) for family, kind in FAMILIES.items()}
+
+
+def prepared(model: Any) -> Decoder:
+    """The decoder of a model, which is not to be changed."""
+    config, weights = model["config"], model["weights"]
+    # With the objects whose ids are the key, which then are not given to others.
+    decoder, *_ = _DECODERS.setdefault((id(config), id(weights)), (_PREPARED[model["family"]](), config, weights))
+    if len(_DECODERS) > PREPARED:
+        del _DECODERS[next(iter(_DECODERS))]
+    return decoder
+
+
 def forward(model: Any, tokens: Sequence[int], memory: Memory) -> np.ndarray:
-    """L×V logits of tokens that follow those in memory, in float64. model: family, config, weights."""
-    decoder = FAMILIES[model["family"]]()
+    """L×V logits of tokens that follow those in memory, in float64. model: family, config, weights, not to be changed."""
     ids = np.array([tokens], np.int64)
     with np.errstate(all="ignore"):
         a = Arguments(config=model["config"], weights=model["weights"], tokens=ids)
-        return np.asarray(decoder.forward(ids, a, Exact(), memory)[0, 0])
+        return np.asarray(prepared(model).forward(ids, a, Exact(), memory)[0, 0])
 
 
 class PlainEngine(Operation):

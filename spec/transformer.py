@@ -198,7 +198,7 @@ class Decoder(Operation):
         """R×B×L×V logits of tokens that follow those in memory, which then holds theirs too."""
         memory = {} if memory is None else memory
         ids = tokens.astype(np.int64)
-        x = self.embed(np.broadcast_to(ids, (m.runs, *ids.shape)), a, m)
+        x = self.embed(ids[None].repeat(m.runs, axis=0), a, m)
         positions = self.positions(memory, tokens.shape[1])
         for layer in self.layers(a.config):
             x = self.block(x, layer, positions, memory, a, m)
@@ -266,15 +266,18 @@ class Decoder(Operation):
 
     def turn(self, x: np.ndarray, positions: np.ndarray, a: Arguments, m: Exact) -> np.ndarray:
         """RoPE: pair i of D/2 turns by position · theta^(-2i/D)."""
-        dim = x.shape[-1]
-        frequencies = m.frequencies(self.theta(a.config) ** (-np.arange(0, dim, 2) / dim))
-        cos, sin = m.turns(positions[:, None] * frequencies[:, None, None, None])
-        first, second = self.pairs(dim)
+        cos, sin = self.rotation(positions, x.shape[-1], a, m)
+        first, second = self.pairs(x.shape[-1])
         one, other = x[..., first], x[..., second]
         turned = np.empty_like(x)
         turned[..., first] = m.passing(one * cos) - m.passing(other * sin)
         turned[..., second] = m.passing(one * sin) + m.passing(other * cos)
         return m.stored(turned)
+
+    def rotation(self, positions: np.ndarray, dim: int, a: Arguments, m: Exact) -> tuple[np.ndarray, np.ndarray]:
+        """Cosine and sine of each position and pair."""
+        frequencies = m.frequencies(self.theta(a.config) ** (-np.arange(0, dim, 2) / dim))
+        return m.turns(positions[:, None] * frequencies[:, None, None, None])
 
     def pairs(self, dim: int) -> tuple[Any, Any]:
         """Where the two features of each pair are: the halves of a head."""
