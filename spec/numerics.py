@@ -252,6 +252,9 @@ _UNIFORM = 3.0**-0.5
 _MANTISSA = {"float32": (24, -125), "float16": (11, -13), "bfloat16": (8, -125)}
 """Bits of the mantissa, and the exponent (of `frexp`) of the smallest normal number."""
 
+_EXPONENT = np.int64(0x7FF << 52)
+"""The bits of a float64 that hold its exponent: alone they are the largest power of two that it is not below."""
+
 
 def dot_deviation(squares: np.ndarray, value: np.ndarray, terms: int, unit: float) -> np.ndarray:
     """Standard deviation of the rounding error of a sum of `terms` products, in recursive order.
@@ -264,7 +267,10 @@ def dot_deviation(squares: np.ndarray, value: np.ndarray, terms: int, unit: floa
     squares: the sum of the squared products.
     """
     variance = (unit * _UNIFORM) ** 2
-    return np.sqrt((variance * terms / 3) * value**2 + (variance * (terms / 2 + 1)) * squares)
+    total = np.asarray(value**2)
+    total *= variance * terms / 3
+    total += (variance * (terms / 2 + 1)) * squares
+    return np.sqrt(total, out=total)
 
 
 def library_deviation(unit: float) -> float:
@@ -284,8 +290,12 @@ def round_at_random(x: np.ndarray, dtype: str, uniform: np.ndarray) -> np.ndarra
     rounding).
     """
     bits, smallest = _MANTISSA[dtype]
-    spacing = np.ldexp(1.0, np.maximum(np.frexp(x)[1], smallest) - bits)
-    return np.floor(x / spacing + uniform) * spacing
+    # frexp and ldexp say the same number by number, and take several times as long.
+    power = (x.view(np.int64) & _EXPONENT).view(np.float64)
+    spacing = np.clip(power, 2.0 ** (smallest - 1), 2.0**1023) * 2.0 ** (1 - bits)
+    steps = x / spacing
+    steps += uniform
+    return np.floor(steps, out=steps) * spacing
 
 
 def model_budget(disturbed: np.ndarray, value: np.ndarray, dtype: str) -> np.ndarray:
