@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import EllipsisType
 from typing import Any
@@ -168,8 +168,8 @@ class Trial:
 
         Of an operation with parts every part is compared, and they are returned by name.
         """
-        answers = _by_name(self.answer(call, Precision.FLOAT32))
-        expected = [(one.value.shape, self._dtype(call, part)) for part, one in answers.items()]
+        answers, dtype = _by_name(self.answer(call, Precision.FLOAT32)), self._dtypes(call)
+        expected = [(one.value.shape, dtype(part)) for part, one in answers.items()]
         seen = self.answered(call, results=[(s, d) for s, d in expected if d in DTYPES])
         self._compare_all(call, seen, answers, where)
         return seen.results if self._operation(call).parts else seen.value
@@ -188,7 +188,7 @@ class Trial:
             shapes = f"the result has shape {list(got.shape)}, not {list(answer.value.shape)}"
             raise Nonconformance(self._about(call, part) + shapes, call)
         chosen: Where = ... if where is None else np.broadcast_to(where, got.shape)
-        error = deviation(f64(got), answer.value, self._dtype(call, part))
+        error = deviation(f64(got), answer.value, lambda: self._dtypes(call)(part))
         if within(error[chosen], answer.budget[chosen]).all():
             self._record(error[chosen], answer, chosen)
             return
@@ -244,31 +244,34 @@ class Trial:
         finite = np.isfinite(value) & np.isfinite(error) & (budget > 0)
         if not finite.any():
             return
-        self.outcome.worst = max(self.outcome.worst, float((error[finite] / budget[finite]).max()))
-        self.outcome.sharp += is_sharp(value[finite], budget[finite])
+        if not finite.all():
+            error, value, budget = error[finite], value[finite], budget[finite]
+        self.outcome.worst = max(self.outcome.worst, float((error / budget).max()))
+        self.outcome.sharp += is_sharp(value.ravel(), budget.ravel())
 
     def _operation(self, call: Call) -> Operation:
         return self.contract.operation(call.operation)()
 
-    def _dtype(self, call: Call, part: str = "") -> str:
+    def _dtypes(self, call: Call) -> Callable[[str], str]:
+        """Part -> the dtype that the contract promises for it."""
         operation = self._operation(call)
         a = operation.bind(call.arguments)
-        return operation.part_dtype(part, a) if operation.parts else operation.result_dtype(a)
+        return lambda part: operation.part_dtype(part, a) if operation.parts else operation.result_dtype(a)
 
     def promised(self, call: Call) -> Arguments:
         """The call's arguments as the oracle reads them."""
         return self._operation(call).bind(call.arguments)
 
 
-def deviation(got: np.ndarray, value: np.ndarray, dtype: str) -> np.ndarray:
+def deviation(got: np.ndarray, value: np.ndarray, dtype: Callable[[], str]) -> np.ndarray:
     """Return |got - value| elementwise; 0 where both are NaN or the same infinity, inf where only one is.
 
-    A finite answer past the dtype's range is an infinity in it.
+    A finite answer past the range of the dtype, which is asked for where not all is finite, is an infinity in it.
     """
     if np.isfinite(got).all() and np.isfinite(value).all():
         with np.errstate(over="ignore"):
             return np.abs(got - value)
-    beyond = np.isinf(f64(round_to(value, dtype))) & np.isfinite(value)
+    beyond = np.isinf(f64(round_to(value, dtype()))) & np.isfinite(value)
     value = np.where(beyond & np.isinf(got), np.copysign(np.inf, value), value)
     with np.errstate(invalid="ignore"):
         error = np.abs(got - value)

@@ -296,7 +296,11 @@ class Contract:
 
     def operation(self, name: str) -> type[Operation]:
         """Return the operation of that name; KeyError when the component has none."""
-        return {op.signature.operation: op for op in self.operations}[name]
+        return self._operations[name]
+
+    @cached_property
+    def _operations(self) -> Mapping[str, type[Operation]]:
+        return {op.signature.operation: op for op in self.operations}
 
     def faulty(self, fault: Fault) -> type[Operation]:
         """Return the operation that the fault is about, with the mistake in it."""
