@@ -47,6 +47,8 @@ def decode(data: bytes, arena: Arena | None = None) -> Any:
 
 def readable(text: str) -> str:
     """A text without what no terminal and no page should be given: control characters, and halves of characters."""
+    if text.isprintable():
+        return text
     return "".join(c if c.isprintable() or c in "\n\t" else "\N{REPLACEMENT CHARACTER}" for c in text)
 
 
