@@ -61,7 +61,8 @@ class Arrays(ABC):
     def poison(self, shape: tuple[int, ...], dtype: str) -> None:
         """Fill and release buffers of the size of a result, so that what is left unwritten shows as NaN."""
         if math.prod(shape):
-            buffers = [self.ready(self.from_numpy(np.full(shape, np.nan, np.float32).astype(dtype))) for _ in range(2)]
+            nothing = np.full(shape, np.nan, np.float32).astype(dtype)
+            buffers = [self.ready(self.from_numpy(nothing)) for _ in range(2)]
             del buffers
 
     def version(self) -> str:

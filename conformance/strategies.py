@@ -75,12 +75,14 @@ class Pick:
 
     def normal(self, *shape: int, dtype: str, amplitude: float = 1.0) -> np.ndarray:
         """Normally distributed values of both signs, rounded to the dtype."""
-        values = self.random.standard_normal(shape, np.float32) * np.float32(amplitude)
-        return np.asarray(values).astype(numpy_dtype(dtype))
+        values = np.asarray(self.random.standard_normal(shape, np.float32))
+        values *= np.float32(amplitude)
+        return values.astype(numpy_dtype(dtype), copy=False)
 
     def integers(self, low: int, high: int, shape: tuple[int, ...], dtype: str) -> np.ndarray:
         """Whole numbers from low to high inclusive, exact in the dtype."""
-        return self.random.integers(low, high + 1, shape).astype(np.float32).astype(numpy_dtype(dtype))
+        values = self.random.integers(low, high + 1, shape).astype(np.float32)
+        return values.astype(numpy_dtype(dtype), copy=False)
 
 
 class Calls(Inputs):

@@ -257,7 +257,7 @@ def tensors(
 
 def factors(pick: Pick, size: Any, dtype: str) -> np.ndarray:
     """Numbers of both signs and of size 0.5 to 1.5, none of them 1."""
-    values = pick.random.uniform(0.5, 1.5, size) * pick.random.choice([-1.0, 1.0], size)
+    values = pick.random.uniform(0.5, 1.5, size) * (2 * pick.random.integers(0, 2, size) - 1)
     return values.astype(np.float32).astype(numpy_dtype(dtype))
 
 
