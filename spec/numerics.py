@@ -159,9 +159,9 @@ def weights_growth(probabilities: np.ndarray, logit_error: np.ndarray) -> np.nda
     1 / E[exp(-d)] <= E[exp(d)]: so p'_j <= p_j · exp(d_j) · E_p[exp(d)]; the bound below is no larger. Where the
     errors are small this is d_j + E_p[d] (DESIGN, section 5).
     """
-    capped = np.minimum(logit_error, 300.0)
-    mean = (probabilities * np.exp(capped)).sum(axis=-1, keepdims=True)
-    return np.exp(capped) * mean - 1.0
+    growth = np.exp(np.minimum(logit_error, 300.0))
+    mean = (probabilities * growth).sum(axis=-1, keepdims=True)
+    return growth * mean - 1.0
 
 
 def relative_entropy_limit(draws: int, cells: int, alarm: float) -> float:
