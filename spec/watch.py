@@ -67,6 +67,9 @@ class _Stream:
     reached: list[int] = field(default_factory=list)
     iterator: Iterator[Any] | None = None
     over: bool = False
+    counted: int = 0
+    """How many lines of the model's log `computed` counts already: of hundreds of ids each asks anew."""
+    computed: int = 0
 
     def begin(self, start: Callable[[Request], Iterable[Any]]) -> None:
         self.toy.turn = self.request.name
@@ -95,10 +98,10 @@ class _Stream:
 
     def position(self) -> int:
         """How many positions the model has computed for this request, apart from those of the prompt."""
-        feedings = [feeding for feeding in self.toy.log if feeding.turn == self.request.name]
-        if self.request.cache:
-            return sum(len(feeding.tokens) for feeding in feedings) - len(self.request.tokens)
-        return max((len(feeding.tokens) for feeding in feedings), default=0) - len(self.request.tokens)
+        new = [len(feeding.tokens) for feeding in self.toy.log[self.counted :] if feeding.turn == self.request.name]
+        self.counted = len(self.toy.log)
+        self.computed = self.computed + sum(new) if self.request.cache else max([self.computed, *new])
+        return self.computed - len(self.request.tokens)
 
 
 def watch(
