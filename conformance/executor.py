@@ -19,6 +19,9 @@ from inferspec.spec.numerics import is_float
 LONGEST = 2000
 """Characters of an error's text that are told."""
 
+NUMBERS = frozenset({int, float, bool, type(None)})
+"""What is as it is in any argument, and there by the hundred in stories."""
+
 
 class Executor:
     """Calls the targets of an adapter. Objects that calls share live until `reset`."""
@@ -100,10 +103,12 @@ def _laid(value: Any, path: str, views: Mapping[str, str], to: Arrays) -> Any:
     """An argument as the subject gets it: arrays of its own kind, nested ones too."""
     if isinstance(value, np.ndarray):
         return lay(value, views.get(path, ""), to)
+    if isinstance(value, list | tuple):
+        return type(value)(
+            item if type(item) in NUMBERS else _laid(item, f"{path}.{key}", views, to) for key, item in enumerate(value)
+        )
     if isinstance(value, Mapping):
         return {key: _laid(item, f"{path}.{key}", views, to) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return type(value)(_laid(item, f"{path}.{key}", views, to) for key, item in enumerate(value))
     return to.dtype(value) if path == "dtype" else value
 
 
@@ -113,7 +118,8 @@ def _owned(value: Any, path: str, to: Arrays) -> Iterator[tuple[str, Any]]:
         yield path, value
     elif isinstance(value, Mapping | list | tuple):
         for key, item in value.items() if isinstance(value, Mapping) else enumerate(value):
-            yield from _owned(item, f"{path}.{key}", to)
+            if type(item) not in NUMBERS:
+                yield from _owned(item, f"{path}.{key}", to)
 
 
 def _lists(value: Any, path: str) -> Iterator[tuple[str, list[Any]]]:
@@ -122,7 +128,8 @@ def _lists(value: Any, path: str) -> Iterator[tuple[str, list[Any]]]:
         if all(isinstance(item, int | float | list) for item in value):
             yield path, value
         for key, item in enumerate(value):
-            yield from _lists(item, f"{path}.{key}")
+            if type(item) not in NUMBERS:
+                yield from _lists(item, f"{path}.{key}")
 
 
 def _kept(items: list[Any], before: list[Any]) -> bool:
