@@ -209,6 +209,8 @@ class Engine:
             self._drafted += len(guess)
             self._accepted += min(len(new), len(answer[0]) - 1)
             emitted += new
+        # At once: to wait for each row takes longer than to copy it.
+        mx.eval([self._served[name].logits for name in dict.fromkeys(name for name, _ in emitted)])
         return emitted
 
     def run(self, watch: Callable[[EngineStats], None] | None = None) -> dict[int, list[int]]:
@@ -349,7 +351,6 @@ class Engine:
         if new:
             # A copy of the row: a slice would keep all logits of the step.
             served.logits = answer[1][mx.array([len(new) - 1])][0]
-            mx.eval(served.logits)
         return [(name, token) for token in new]
 
     def _sampler(self, chunk: Chunk) -> Sampler | None:
@@ -377,9 +378,9 @@ class _Paged:
 
 def _largest(rows: Sequence[mx.array]) -> list[list[int]]:
     """The id of the largest logit in each row, the lowest of equal ones."""
-    logits = mx.concatenate(list(rows)) if rows else mx.zeros((0, 1))
-    if not len(logits):
+    if not any(len(row) for row in rows):
         return [[] for _ in rows]
+    logits = rows[0] if len(rows) == 1 else mx.concatenate(list(rows))
     ids = iter(np.asarray(mx.argmax(logits, axis=-1)).tolist())
     return [list(itertools.islice(ids, len(row))) for row in rows]
 
