@@ -192,8 +192,8 @@ class _Greedy:
 
     def verified(self, drafts: list[mx.array], rows: list[mx.array], logits: mx.array) -> list[int]:
         """The ids of the round. logits: (k+1)×V of the target."""
-        right = _listed(mx.argmax(logits, axis=-1))
-        drafted = _listed(mx.concatenate(drafts)) if drafts else []
+        ids = _listed(mx.concatenate([mx.argmax(logits, axis=-1).astype(mx.int64), *drafts]))
+        right, drafted = ids[: len(logits)], ids[len(logits) :]
         agreed = itertools.takewhile(lambda pair: pair[0] == pair[1], zip(drafted, right, strict=False))
         return right[: sum(1 for _ in agreed) + 1]
 
@@ -281,9 +281,12 @@ def _check_rows(name: str, rows: mx.array) -> None:
     wide = rows.astype(mx.float32)
     # A sum of V numbers in any order, here and where they were normalised, and one rounding of each to their dtype.
     slack = mx.finfo(rows.dtype).eps + (rows.shape[-1] + 2) * mx.finfo(mx.float32).eps
-    if not bool((wide >= 0).all()):
+    # Both are looked at at once: to wait for one takes longer than to compute it.
+    looks = [(wide >= 0).all(), (mx.abs(wide.sum(axis=-1) - 1) <= slack).all()]
+    positive, normalised = _listed(mx.stack(looks))
+    if not positive:
         raise ValueError(f"{name} hold a number that is negative or NaN; they take probabilities")
-    if not bool((mx.abs(wide.sum(axis=-1) - 1) <= slack).all()):
+    if not normalised:
         raise ValueError(f"{name} have a row that does not sum to one; they take probabilities")
 
 
