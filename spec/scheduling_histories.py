@@ -468,8 +468,10 @@ class _Judge:
     def _shown(self, name: str) -> Found:
         states = self._list(name, "states")
         for (number, known), state in zip(self.known.items(), states, strict=True):
-            output = self._list(name, f"output {number}") if self._has(name, f"output {number}") else None
-            yield from self._judge_output(number, known, output)
+            if self._has(name, f"output {number}"):
+                self.outputs[number] = self._list(name, f"output {number}")
+            if (shown := self.outputs.get(number, [])) != known.output:
+                yield self._judge_output(number, known, shown)
             if state != known.state:
                 check = Check.STOP if FINISHED in (state, known.state) else Check.STATE
                 yield check, f"request {number} is {_named(state)}, not {STATES[known.state]}"
@@ -479,14 +481,11 @@ class _Judge:
         if not self.open:
             yield from self._judge_free()
 
-    def _judge_output(self, number: int, known: Known, output: list[int] | None) -> Found:
-        shown = self.outputs.get(number, []) if output is None else output
-        self.outputs[number] = shown
-        if shown != known.output:
-            both = min(len(shown), len(known.output))
-            at_the_end = known.state == FINISHED and shown[:both] == known.output[:both]
-            told = f"the output of request {number} is {shown}, and {known.output} is right"
-            yield Check.STOP if at_the_end else Check.OUTPUT, told
+    def _judge_output(self, number: int, known: Known, shown: list[int]) -> tuple[Check, str]:
+        both = min(len(shown), len(known.output))
+        at_the_end = known.state == FINISHED and shown[:both] == known.output[:both]
+        told = f"the output of request {number} is {shown}, and {known.output} is right"
+        return Check.STOP if at_the_end else Check.OUTPUT, told
 
     def _judge_free(self) -> Found:
         """Only running requests have blocks, and no more than they can need to their end."""
