@@ -268,9 +268,10 @@ def deviation(got: np.ndarray, value: np.ndarray, dtype: Callable[[], str]) -> n
 
     A finite answer past the range of the dtype, which is asked for where not all is finite, is an infinity in it.
     """
-    if np.isfinite(got).all() and np.isfinite(value).all():
-        with np.errstate(over="ignore"):
-            return np.abs(got - value)
+    with np.errstate(over="ignore", invalid="ignore"):
+        error = np.abs(got - value)
+    if np.isfinite(error).all() or (np.isfinite(got).all() and np.isfinite(value).all()):
+        return error
     beyond = np.isinf(f64(round_to(value, dtype()))) & np.isfinite(value)
     value = np.where(beyond & np.isinf(got), np.copysign(np.inf, value), value)
     with np.errstate(invalid="ignore"):

@@ -90,7 +90,7 @@ class _Reader(pickle.Unpickler):
 
 
 def _array(data: bytes, name: str, shape: tuple[int, ...]) -> np.ndarray:
-    return np.frombuffer(data, _dtype(name)).reshape(shape).copy()
+    return np.ndarray(shape, _dtype(name), data).copy()
 
 
 def _number(value: Any) -> Any:

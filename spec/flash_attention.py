@@ -55,7 +55,10 @@ def _longest_rise_of_row(row: list[float]) -> int:
     ends: list[float] = []
     for logit in row:
         place = bisect_left(ends, logit)
-        ends[place : place + 1] = [logit]
+        if place == len(ends):
+            ends.append(logit)
+        else:
+            ends[place] = logit
     return sum(map(math.isfinite, ends))
 
 

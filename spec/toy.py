@@ -139,7 +139,7 @@ class Toy:
         state = np.array(states, np.uint64)[:, None]
         row = _ROW if self.slips is None else _SLIP
         with np.errstate(over="ignore"):
-            noise = (state * np.uint64(row)) ^ (np.arange(self.vocab_size, dtype=np.uint64) * np.uint64(_COLUMN))
+            noise = (state * np.uint64(row)) ^ self._columns
             noise *= np.uint64(_PICK)
         rows = -1.0 - (noise >> np.uint64(33)) % np.uint64(_LOWEST)
         every = np.arange(len(states))
@@ -147,6 +147,11 @@ class Toy:
             rows[every, [mixed(one, _TIE) % self.vocab_size for one in states]] = -self.rival
         rows[every, [self._favoured(one) for one in states]] = 0.0
         return rows + (state % np.uint64(_SHIFTS)).astype(np.float64)
+
+    @functools.cached_property
+    def _columns(self) -> np.ndarray:
+        """What tells the ids apart."""
+        return np.arange(self.vocab_size, dtype=np.uint64) * np.uint64(_COLUMN)
 
     def _favoured(self, state: int) -> int:
         slip = self.slips is not None and mixed(state, _SLIP) % self.slips == 0
