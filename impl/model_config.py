@@ -11,6 +11,15 @@ DEFAULT_ROPE_THETA = 10000.0
 
 UNLIMITED = 2**31 - 1
 
+_TAKEN: Mapping[str, Any] = {
+    "hidden_act": "silu",
+    "partial_rotary_factor": 1,
+    "rope_interleaved": False,
+    "rope_traditional": False,
+    "use_sliding_window": False,
+}
+"""What is computed of what a config can ask for; null says the same. A `sliding_window` that is not used may be there."""
+
 
 @dataclass(frozen=True)
 class ModelConfig:
@@ -39,8 +48,10 @@ class ModelConfig:
         """Check a config and name its fields.
 
         ValueError or TypeError, naming the field, for one that is missing or impossible and for features that would
-        change the model and are not implemented (scaled RoPE, sliding windows, other activations).
+        change the model and are not implemented (scaled or partial RoPE, sliding windows, other activations).
         """
+        if not isinstance(config, Mapping):
+            raise TypeError(f"config is {type(config).__name__}; it takes the dict of a config.json")
         _refuse_unknown_features(config)
         hidden, heads = _size(config, "hidden_size"), _size(config, "num_attention_heads")
         kv_heads = _size(config, "num_key_value_heads", heads)
@@ -65,10 +76,10 @@ class ModelConfig:
             eps=eps,
             rope_theta=_rope_theta(config),
             max_positions=_size(config, "max_position_embeddings", UNLIMITED),
-            tied=bool(config.get("tie_word_embeddings", False)),
-            attention_bias=bool(config.get("attention_bias", False)),
-            mlp_bias=bool(config.get("mlp_bias", False)),
-            quantization=config.get("quantization"),
+            tied=_flag(config, "tie_word_embeddings"),
+            attention_bias=_flag(config, "attention_bias"),
+            mlp_bias=_flag(config, "mlp_bias"),
+            quantization=_entry(config, "quantization") or None,
         )
 
     def packing(self, layer: str) -> tuple[int, int]:
@@ -102,10 +113,28 @@ def _number(config: Mapping[str, Any], name: str) -> float:
     return float(value)
 
 
+def _flag(config: Mapping[str, Any], name: str) -> bool:
+    """False where it is absent, as in transformers' configurations of both models."""
+    value = config.get(name)
+    if value is not None and not isinstance(value, bool):
+        raise TypeError(f"{name} is {value!r}; it takes true or false")
+    return bool(value)
+
+
+def _entry(config: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    """An object within the config; empty where it is absent."""
+    value = config.get(name)
+    if value is not None and not isinstance(value, Mapping):
+        raise TypeError(f"{name} is {value!r}; it takes an object")
+    return value or {}
+
+
 def _rope_theta(config: Mapping[str, Any]) -> float:
     """The base of RoPE, from the top level or from `rope_parameters`, where transformers 5 writes it."""
-    places = {"rope_theta": config, "rope_parameters.rope_theta": config.get("rope_parameters") or {}}
-    given = {name: _number(place, "rope_theta") for name, place in places.items() if place.get("rope_theta")}
+    places = {"rope_theta": config, "rope_parameters.rope_theta": _entry(config, "rope_parameters")}
+    given = {
+        name: _number(place, "rope_theta") for name, place in places.items() if place.get("rope_theta") is not None
+    }
     if len(set(given.values())) > 1:
         raise ValueError(f"config gives two bases of RoPE: {', '.join(f'{n} = {v:g}' for n, v in given.items())}")
     theta = next(iter(given.values()), DEFAULT_ROPE_THETA)
@@ -116,15 +145,22 @@ def _rope_theta(config: Mapping[str, Any]) -> float:
 
 def _refuse_unknown_features(config: Mapping[str, Any]) -> None:
     """Raise where the config asks for something that would silently give other logits."""
-    for name in ("rope_scaling", "rope_parameters"):
-        entry = config.get(name) or {}
-        for key in ("rope_type", "type"):  # of today, and of before
-            kind = entry.get(key) or "default"
-            if kind != "default":
-                raise ValueError(f"{name} asks for {key} {kind!r}; it takes 'default', unscaled RoPE")
-        if entry.get("partial_rotary_factor", 1) != 1:
-            raise ValueError(f"{name} has a partial_rotary_factor of {entry['partial_rotary_factor']}; it takes 1")
-    if config.get("hidden_act", "silu") != "silu":
-        raise ValueError(f"hidden_act is {config['hidden_act']!r}; it takes 'silu'")
-    if config.get("use_sliding_window") or set(config.get("layer_types") or ()) - {"full_attention"}:
-        raise ValueError("config asks for sliding-window attention; it takes full attention in every layer")
+    for name, taken in _TAKEN.items():
+        _refuse_all_but(taken, config, name)
+    for place in ("rope_scaling", "rope_parameters"):
+        entry = _entry(config, place)
+        for name in ("rope_type", "type"):  # of today, and of before
+            _refuse_all_but("default", entry, name, place)
+        for name in ("factor", "partial_rotary_factor"):
+            _refuse_all_but(1, entry, name, place)
+    _refuse_all_but("affine", _entry(config, "quantization"), "mode", "quantization")
+    for layer, kind in enumerate(config.get("layer_types") or ()):
+        if kind != "full_attention":
+            raise ValueError(f"layer_types has {kind!r} for layer {layer}; it takes 'full_attention' for every one")
+
+
+def _refuse_all_but(taken: Any, entry: Mapping[str, Any], name: str, place: str | None = None) -> None:
+    """ValueError where an entry has a value of that name other than the one that is taken, and not null."""
+    value = entry.get(name)
+    if value is not None and value != taken:
+        raise ValueError(f"{f'{place}.' if place else ''}{name} is {value!r}; it takes {taken!r}")

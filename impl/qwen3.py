@@ -7,17 +7,20 @@ from typing import Any
 
 import mlx.core as mx
 
+from inferspec.impl.model_config import ModelConfig
 from inferspec.impl.transformer import Decoder
 
 
 class Qwen3(Decoder):
     """A dense Qwen3 of any size: `Qwen3(config, weights)(tokens)` -> logits. See `Decoder`.
 
-    ValueError for a config that asks for biases, which no Qwen3 has.
+    config: the dict of a `config.json`. Raises what `ModelConfig.read` and `Decoder` raise, and ValueError for a config
+    that asks for biases, which no Qwen3 has.
     """
 
     def __init__(self, config: Mapping[str, Any], weights: Mapping[str, mx.array]) -> None:
+        about = ModelConfig.read(config)
         for name in ("attention_bias", "mlp_bias"):
-            if config.get(name):
-                raise ValueError(f"{name} is {config[name]!r}; Qwen3 takes none")
-        super().__init__(config, weights, qk_norm=True)
+            if getattr(about, name):
+                raise ValueError(f"{name} is True; Qwen3 takes none")
+        super().__init__(about, weights, qk_norm=True)

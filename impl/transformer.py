@@ -109,16 +109,15 @@ class Block:
 class Decoder:
     """Embedding, blocks, norm and head: tokens in, logits out.
 
-    config: the dict of a `config.json`; weights: tensor name -> array, by Hugging Face's names, dense or packed by
-    MLX (`X.weight`, `X.scales`, `X.biases`, with `config["quantization"]`). A tied model may carry an `lm_head` of
-    its own, as some checkpoints do: it is not used.
+    weights: tensor name -> array, by Hugging Face's names, dense or packed by MLX (`X.weight`, `X.scales`, `X.biases`,
+    with `quantization` in the config). A tied model may carry an `lm_head` of its own, as some checkpoints do: it is
+    not used. qk_norm: whether queries and keys are normalised head by head.
 
-    ValueError or TypeError, naming the field or tensor, for a config that asks for what is not implemented and for a
-    tensor that is missing, misshaped or has no place.
+    ValueError or TypeError, naming the tensor, for one that is missing, misshaped or has no place.
     """
 
-    def __init__(self, config: Mapping[str, Any], weights: Mapping[str, mx.array], *, qk_norm: bool) -> None:
-        self.config = ModelConfig.read(config)
+    def __init__(self, config: ModelConfig, weights: Mapping[str, mx.array], *, qk_norm: bool) -> None:
+        self.config = config
         vocabulary, dim = self.config.vocab_size, self.config.hidden_size
         source = Weights(weights, self.config)
         self.embed_tokens = source.embedding("model.embed_tokens", vocabulary, dim)

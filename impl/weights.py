@@ -30,6 +30,8 @@ class Weights:
     """Builds layers of a checkpoint's tensors; a tensor that is missing, misshaped or left over is named."""
 
     def __init__(self, tensors: Mapping[str, mx.array], config: ModelConfig) -> None:
+        if not isinstance(tensors, Mapping):
+            raise TypeError(f"weights are {type(tensors).__name__}; they take a dict of arrays by their names")
         self._tensors, self._config = tensors, config
         self._left = set(tensors)
 
