@@ -5,12 +5,17 @@ from __future__ import annotations
 import argparse
 import math
 import os
+import sys
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from inferspec.conformance.nearest import meant
 from inferspec.spec import COMPONENTS
+
+if TYPE_CHECKING:
+    from _typeshed import SupportsWrite
 
 
 class Parser(argparse.ArgumentParser):
@@ -19,6 +24,10 @@ class Parser(argparse.ArgumentParser):
     def __init__(self, *arguments: Any, **settings: Any) -> None:
         super().__init__(*arguments, **settings)
         self.set_defaults(parser=self)
+
+    def print_help(self, file: SupportsWrite[str] | None = None) -> None:
+        """Print the help; OSError where that fails, which argparse keeps to itself."""
+        (file or sys.stdout).write(self.format_help())
 
 
 def processes(text: str) -> int:
@@ -65,12 +74,32 @@ _share = number("a number above 0 and up to 1", lambda x: 0 < x <= 1)
 
 def add_sampling(parser: argparse.ArgumentParser) -> None:
     """Add what says how tokens are chosen."""
-    parser.add_argument(
-        "--temperature", type=_temperature, default=0.0, metavar="T", help="0: the likeliest token (default)"
-    )
+    parser.add_argument("--temperature", type=_temperature, metavar="T", help="0: the likeliest token (default)")
     parser.add_argument("--top-k", type=whole(-1), metavar="K", help="sample from the K likeliest tokens")
-    parser.add_argument("--top-p", type=_share, default=1.0, metavar="P", help="sample from the likeliest of mass P")
+    parser.add_argument("--top-p", type=_share, metavar="P", help="sample from the likeliest of mass P")
     parser.add_argument("--seed", type=whole(0), metavar="N", help="makes sampling repeatable")
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """How tokens are chosen. temperature 0: the likeliest; seed: of the draws, None for one that nobody knows."""
+
+    temperature: float = 0.0
+    top_k: int | None = None
+    top_p: float = 1.0
+    seed: int | None = None
+
+
+def sampling(options: argparse.Namespace) -> Sampling:
+    """What `add_sampling`'s options ask for; ValueError for those that take a temperature, where none is given."""
+    if options.temperature is None:
+        for option in ("top_k", "top_p", "seed"):
+            if (value := getattr(options, option)) is not None:
+                raise ValueError(
+                    f"--{option.replace('_', '-')} {value}: it takes --temperature; without one the likeliest token is taken"
+                )
+    top_p = 1.0 if options.top_p is None else options.top_p
+    return Sampling(options.temperature or 0.0, options.top_k, top_p, options.seed)
 
 
 def written(text: str) -> Path:

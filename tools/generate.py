@@ -19,6 +19,7 @@ from inferspec.tools import arguments
 
 if TYPE_CHECKING:
     from inferspec.impl.metrics import RequestTimer
+    from inferspec.tools.arguments import Sampling
     from inferspec.tools.narrate import Narrator
 
 ALIASES = {"smollm2": "smollm2-135m-instruct", "tiny-qwen3": "tiny-qwen3", "tiny-qwen3-4bit": "tiny-qwen3-4bit"}
@@ -117,7 +118,7 @@ def run(
     options: argparse.Namespace, out: TextIO, clock: Callable[[], float] = time.perf_counter
 ) -> tuple[RequestTimer, int, bool]:
     """Stream the answer to `out`; return its timer, the length of the prompt, and whether it ended by itself."""
-    sampler = usable(lambda: drawing(options))
+    sampler = usable(lambda: drawing(arguments.sampling(options)))
     loaded = load(options.model, options.revision)
     return usable(lambda: _answer(options, loaded, sampler, out, clock))
 
@@ -165,10 +166,9 @@ def _narrator(
     options: argparse.Namespace, tokenizer: Any, prompt: list[int], out: TextIO, clock: Callable[[], float]
 ) -> Narrator:
     """A narrator that has told of the prompt."""
-    from inferspec.tools.narrate import Choosing, Narrator
+    from inferspec.tools.narrate import Narrator
 
-    choosing = Choosing(options.temperature, options.top_k, options.top_p)
-    narrator = Narrator(tokenizer, choosing, out, tokenizer.eos, clock)
+    narrator = Narrator(tokenizer, arguments.sampling(options), out, tokenizer.eos, clock)
     text = options.prompt if options.raw else chat(tokenizer, options.prompt, options.system)
     narrator.tokenised(text, prompt, templated=not options.raw)
     return narrator
@@ -189,17 +189,20 @@ def chat(tokenizer: Any, prompt: str, system: str | None) -> str:
     return tokenizer.chat([*messages, {"role": "user", "content": prompt}])
 
 
-def drawing(options: argparse.Namespace) -> Callable[[Any], Any] | None:
-    """The sampler that the options ask for, with a generator of its own; None for the likeliest token."""
+def drawing(how: Sampling, request: int | None = None) -> Callable[[Any], Any] | None:
+    """A sampler with a generator of its own; None for the likeliest token. Raises what `Sampler` raises.
+
+    request: one of many, whose draws are its own, whatever runs beside it.
+    """
     import mlx.core as mx
     import numpy as np
 
     from inferspec.impl.sampling import Sampler
 
-    sampler = Sampler(options.temperature, options.top_k, options.top_p)
-    if options.temperature == 0:
+    sampler = Sampler(how.temperature, how.top_k, how.top_p)
+    if how.temperature == 0:
         return None
-    random = np.random.default_rng(options.seed)
+    random = np.random.default_rng(how.seed if how.seed is None or request is None else [how.seed, request])
     return lambda logits: sampler(logits, mx.array(random.random(dtype=np.float32)))
 
 

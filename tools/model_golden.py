@@ -17,6 +17,7 @@ import numpy as np
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
+from inferspec.conformance.nearest import meant
 from inferspec.golden import GoldenError, models
 from inferspec.golden.models import ModelGolden, NotInstalled, Prompt
 from inferspec.spec.numerics import MODEL_LOGITS
@@ -125,12 +126,19 @@ def _located(asked: str, revision: str | None, root: Path) -> _Model:
         )
     try:
         path = located(asked, revision)
+    except FileNotFoundError as error:
+        raise _Unable(f"--model {asked}: {error}{meant(asked, _names(root))}") from error
     except (OSError, ValueError) as error:
         raise _Unable(f"--model {asked}: {error}") from error
     here = Path(asked).exists()
     name = (path.stem if path.is_file() else Path(asked).resolve().name if here else asked.split("/")[-1]).lower()
     # The hub's cache names the folder of a snapshot by its commit.
     return _Model(name, asked if not here else path.name, path, None if here else path.name)
+
+
+def _names(root: Path) -> set[str]:
+    """Of the models that need no path."""
+    return {*models.PACKAGED, *(config.parent.name for config in root.glob("*/config.json"))}
 
 
 def _package(name: str) -> str | None:

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, TextIO
 
 import mlx.core as mx
 import numpy as np
 
 from inferspec.impl.sampling import filter_logits
+from inferspec.tools.arguments import Sampling
 
 CANDIDATES = 5
 """How many of the likeliest ids are told."""
@@ -24,42 +24,35 @@ SHOWN = 48
 """How many tokens of a prompt are told one by one; of a longer one the ends."""
 
 
-@dataclass(frozen=True)
-class Choosing:
-    """How ids are chosen: what the candidates' probabilities depend on."""
+def probabilities(how: Sampling, logits: mx.array) -> np.ndarray:
+    """V probabilities of the draw: after the temperature and both filters; at temperature 0 those of the model."""
+    x = logits.astype(mx.float32)
+    if how.temperature > 0:
+        x = filter_logits(x / how.temperature, how.top_k, how.top_p)
+    return np.array(mx.softmax(x, axis=-1))
 
-    temperature: float = 0.0
-    top_k: int | None = None
-    top_p: float = 1.0
 
-    def probabilities(self, logits: mx.array) -> np.ndarray:
-        """V probabilities of the draw: after the temperature and both filters; at temperature 0 those of the model."""
-        x = logits.astype(mx.float32)
-        if self.temperature > 0:
-            x = filter_logits(x / self.temperature, self.top_k, self.top_p)
-        return np.array(mx.softmax(x, axis=-1))
-
-    def __str__(self) -> str:
-        if self.temperature == 0:
-            return "the likeliest id is taken (temperature 0)"
-        parts = [f"temperature {self.temperature:g}"]
-        parts += [f"top-k {self.top_k}"] if self.top_k else []
-        parts += [f"top-p {self.top_p:g}"] if self.top_p < 1 else []
-        return f"an id is drawn, after {', '.join(parts)}"
+def _told(how: Sampling) -> str:
+    if how.temperature == 0:
+        return "the likeliest id is taken (temperature 0)"
+    parts = [f"temperature {how.temperature:g}"]
+    parts += [f"top-k {how.top_k}"] if how.top_k else []
+    parts += [f"top-p {how.top_p:g}"] if how.top_p < 1 else []
+    return f"an id is drawn, after {', '.join(parts)}"
 
 
 class Narrator:
-    """Tells of one request. tokenizer: for the text of ids; out: where to; clock: gives seconds."""
+    """Tells of one request. tokenizer: for the text of ids; how: ids are chosen; out: where to; clock: gives seconds."""
 
     def __init__(
         self,
         tokenizer: Any,
-        choosing: Choosing,
+        how: Sampling,
         out: TextIO,
         eos: Sequence[int] = (),
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
-        self._tokenizer, self._choosing, self._out, self._eos, self._clock = tokenizer, choosing, out, set(eos), clock
+        self._tokenizer, self._sampling, self._out, self._eos, self._clock = tokenizer, how, out, set(eos), clock
         self._prompt: list[int] = []
         self._fed = self._passes = self._chosen = 0
         self._last = ""
@@ -96,22 +89,22 @@ class Narrator:
 
     def chose(self, logits: mx.array, token: int) -> None:
         """An id was chosen from logits V."""
-        probabilities = self._choosing.probabilities(logits)
-        top = np.argsort(-probabilities, kind="stable")[:CANDIDATES]
-        listed = [int(one) for one in top if probabilities[one] > 0]
+        shares = probabilities(self._sampling, logits)
+        top = np.argsort(-shares, kind="stable")[:CANDIDATES]
+        listed = [int(one) for one in top if shares[one] > 0]
         self._chosen += 1
         if self._chosen == 1:
             self._head("sampling")
-            self._say(f"of {len(probabilities)} ids {self._choosing}:")
+            self._say(f"of {len(shares)} ids {_told(self._sampling)}:")
             for one in listed if token in listed else [*listed, token]:
                 mark = "  ← taken" if one == token else ""
-                self._say(f"  {probabilities[one]:7.2%}  {one:>7}  {self.piece(one)}{mark}")
+                self._say(f"  {shares[one]:7.2%}  {one:>7}  {self.piece(one)}{mark}")
             self._head("decode: each token is fed, and the next one chosen")
             return
-        near = [one for one in listed if one != token and round(1000 * probabilities[one])]
-        others = "  ".join(f"{self.piece(one)} {probabilities[one]:.1%}" for one in near)
+        near = [one for one in listed if one != token and round(1000 * shares[one])]
+        others = "  ".join(f"{self.piece(one)} {shares[one]:.1%}" for one in near)
         self._say(
-            f"{self._chosen:4}  {self.piece(token)} {token}, {probabilities[token]:.1%}  ({self._last})"
+            f"{self._chosen:4}  {self.piece(token)} {token}, {shares[token]:.1%}  ({self._last})"
             + (f"  rather than {others}" if others else "")
         )
         if token in self._eos:

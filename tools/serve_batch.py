@@ -134,7 +134,8 @@ class Batch:
             raise ValueError("--check compares greedy outputs; it takes no --temperature")
         if options.draft_tokens is not None and options.draft is None:
             raise ValueError(f"--draft-tokens {options.draft_tokens}: it takes --draft, the model that guesses")
-        drawing(options)
+        self.sampling = arguments.sampling(options)
+        drawing(self.sampling)
         self.prompts = prompts_file.read(options.prompts)
         self.loaded: Loaded = load(options.model, options.revision)
         self.engine: Engine = Engine(
@@ -156,9 +157,7 @@ class Batch:
 
     def _send(self, index: int, prompt: Prompt) -> None:
         limit = self.options.max_tokens if prompt.max_tokens is None else prompt.max_tokens
-        # A generator for each request: its draws are its own, whatever runs beside it.
-        seed = None if self.options.seed is None else [self.options.seed, index]
-        sampler = drawing(argparse.Namespace(**{**vars(self.options), "seed": seed}))
+        sampler = drawing(self.sampling, index)
         try:
             tokens = prompt_ids(self.loaded.tokenizer, prompt.prompt, prompt.system, prompt.raw)
             request = self.engine.add_request(tokens, limit, prompt.priority, self.loaded.tokenizer.eos, sampler)

@@ -161,6 +161,16 @@ def bad_usage(arguments, capsys) -> str:
         (["bench", "--compare", "binary"], "binary cannot be read: it is not text in utf-8"),
         (["golden", "check", "--model", ""], "there is no model"),
         (["golden", "check", "--model", "."], "there is no model"),
+        (["golden", "check", "--model", "tiny-qwen"], "did you mean tiny-qwen3?"),
+        (
+            ["generate", "--model", "tiny-qwen3", "--prompt", "x", "--top-k", "5"],
+            "--top-k 5: it takes --temperature; without one the likeliest token is taken",
+        ),
+        (
+            ["generate", "--model", "tiny-qwen3", "--prompt", "x", "--top-p", "0.9"],
+            "--top-p 0.9: it takes --temperature",
+        ),
+        (["generate", "--model", "tiny-qwen3", "--prompt", "x", "--seed", "1"], "--seed 1: it takes --temperature"),
         (["simulate", "--seed", "-1"], "--seed is -1; it takes 0 or more"),
         (["simulate", "--plot", "figures.foo"], "it takes a name that ends in .png"),
         (["simulate", "--scheduler", "broken"], "importing it failed with SyntaxError"),

@@ -11,6 +11,7 @@ import pytest
 from inferspec.golden import models
 from inferspec.impl.metrics import RequestTimer
 from inferspec.tools import cli, generate, narrate
+from inferspec.tools.arguments import Sampling
 
 pytest.importorskip("tokenizers")
 pytest.importorskip("jinja2")
@@ -116,8 +117,8 @@ def test_a_narrated_draw_shows_what_the_filters_leave():
 
 def test_candidates_are_those_of_the_model_and_of_the_draw():
     logits = mx.array([2.0, 1.0, 0.0, -1.0])
-    np.testing.assert_array_equal(narrate.Choosing().probabilities(logits), np.array(mx.softmax(logits)))
-    drawn = narrate.Choosing(0.5, 2).probabilities(logits)
+    np.testing.assert_array_equal(narrate.probabilities(Sampling(), logits), np.array(mx.softmax(logits)))
+    drawn = narrate.probabilities(Sampling(0.5, 2), logits)
     np.testing.assert_array_equal(drawn[:2], np.array(mx.softmax(mx.array([4.0, 2.0]))))
     assert not drawn[2:].any()
 

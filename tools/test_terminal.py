@@ -19,10 +19,12 @@ def ended(*arguments, **streams) -> tuple[int, str]:
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="only Linux has a device that is full")
-@pytest.mark.parametrize("command", ["requirements", "explain rope", "verify nowhere.json"])
-def test_an_output_that_is_full_is_told(command):
+@pytest.mark.parametrize("buffered", [True, False])
+@pytest.mark.parametrize("command", ["requirements", "explain rope", "verify nowhere.json", "--help", "golden --help"])
+def test_an_output_that_is_full_is_told(command, buffered):
+    environment = {**os.environ, "PYTHONUNBUFFERED": "" if buffered else "1"}
     with open("/dev/full", "w") as full:
-        code, said = ended(*command.split(), stdout=full)
+        code, said = ended(*command.split(), stdout=full, env=environment)
     assert (code, said) == (2, "inferspec: standard output cannot be written: No space left on device\n")
 
 
