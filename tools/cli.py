@@ -6,6 +6,7 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from inferspec import __version__
 from inferspec.tools.terminal import guarded, interrupts_later
 
 if TYPE_CHECKING:
@@ -50,6 +51,7 @@ def _parser() -> Parser:
     from inferspec.tools.specificity import commands as specificity
 
     parser = Parser(prog="inferspec", description="The conformance kit for LLM inference components.")
+    parser.add_argument("--version", action="version", version=f"inferspec {__version__}")
     parser.set_defaults(hands_on=False)
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     certify.add_parser(commands)

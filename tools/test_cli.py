@@ -9,6 +9,7 @@ import sys
 
 import pytest
 
+import inferspec
 from inferspec.conformance import suite
 from inferspec.conformance.certificate import certificate as build
 from inferspec.conformance.certificate import judge, write
@@ -34,6 +35,11 @@ def certificate(tmp_path_factory):
     path = tmp_path_factory.mktemp("certificate") / "certificate.json"
     write(build(about, rows, {}, Profile(), [], None, {}, complete=True), path)
     return path
+
+
+def test_the_version_is_told(capsys):
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out == f"inferspec {inferspec.__version__}\n"
 
 
 def test_certify_runs_the_suites_and_hands_options_on_to_pytest(tmp_path):

@@ -33,11 +33,20 @@ def commands(page: str) -> list[str]:
     return [part.strip() for part in parts if part.strip()]
 
 
+def anchors(page: Path) -> set[str]:
+    """What GitHub calls the headings of a page."""
+    headings = re.findall(r"^#+ (.*)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
 @pytest.mark.parametrize("page", PAGES)
 def test_links_within_the_repository_lead_somewhere(page):
-    for link in re.findall(r"\]\(([^)#]+)[^)]*\)", text_of(page)):
-        if not link.startswith("http"):
-            assert ((ROOT / page).parent / link).exists(), link
+    for link, anchor in re.findall(r"\]\(([^)#]*)#?([^)]*)\)", text_of(page)):
+        if link.startswith("http"):
+            continue
+        target = (ROOT / page).parent / link if link else ROOT / page
+        assert target.exists(), link
+        assert not anchor or anchor in anchors(target), f"{link}#{anchor}"
 
 
 @pytest.mark.parametrize("page", PAGES)
