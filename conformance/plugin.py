@@ -112,8 +112,10 @@ def pytest_cmdline_main(config: pytest.Config) -> int | None:
         return None
     from inferspec.conformance.adapter import registered
 
-    for name, module in registered().items():
-        print(f"{name:14s} {module}")
+    subjects = registered()
+    width = max(map(len, subjects))
+    for name, module in subjects.items():
+        print(f"{name:{width}}  {module}")
     return 0
 
 

@@ -12,26 +12,22 @@ al. 2023 (speculative decoding).
 from __future__ import annotations
 
 import itertools
-import operator
 import os
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import mlx.core as mx
 import numpy as np
 
 from inferspec.impl.arguments import integer, whole
 from inferspec.impl.block_manager import BlockManager
+from inferspec.impl.generation import Sampler, id_of
 from inferspec.impl.metrics import RequestMetrics, request_metrics
 from inferspec.impl.paged_batch import Span
 from inferspec.impl.paged_kv import PagePool
 from inferspec.impl.scheduler import Chunk, Request, Scheduler, State
 from inferspec.impl.transformer import Decoder
-
-Sampler = Callable[[mx.array], Any]
-"""Takes the logits V of the next id and returns it, a number or an array of one."""
 
 
 @dataclass(frozen=True)
@@ -331,7 +327,7 @@ class Engine:
         served, position = self._served[name], chunk.start + len(chunk.tokens)
         if served.drawn is None or served.drawn[0] != position:
             assert served.sampler is not None
-            token = _id(served.sampler(logits))
+            token = id_of(served.sampler(logits))
             if not 0 <= token < logits.size:
                 raise ValueError(
                     f"sampler of request {name} returned {token}; the vocabulary has 0 … {logits.size - 1}"
@@ -396,7 +392,3 @@ def _check_memory(models: Sequence[Decoder], num_pages: int, page_size: int) -> 
             f"num_pages is {num_pages} and page_size {page_size}: they take {needed / 2**30:.1f} GiB, "
             f"and this machine has {there / 2**30:.1f} GiB"
         )
-
-
-def _id(token: Any) -> int:
-    return operator.index(token.item() if hasattr(token, "item") else token)

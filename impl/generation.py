@@ -95,7 +95,7 @@ def _cached(model: Model, prompt: mx.array, choose: Sampler) -> Iterator[int]:
         mx.eval([layer.state for layer in cache])
     fed = prompt[-1:]
     while True:
-        token = _id(choose(model(fed[None], cache)[0, -1]))
+        token = id_of(choose(model(fed[None], cache)[0, -1]))
         yield token
         fed = mx.array([token], mx.int64)
 
@@ -104,7 +104,7 @@ def _uncached(model: Model, prompt: mx.array, choose: Sampler) -> Iterator[int]:
     """Feed everything each time."""
     sequence = prompt
     while True:
-        token = _id(choose(model(sequence[None])[0, -1]))
+        token = id_of(choose(model(sequence[None])[0, -1]))
         yield token
         sequence = mx.concatenate([sequence, mx.array([token], mx.int64)])
 
@@ -113,5 +113,6 @@ def _greedy(logits: mx.array) -> mx.array:
     return mx.argmax(logits)
 
 
-def _id(token: Any) -> int:
+def id_of(token: Any) -> int:
+    """The id that a sampler returned, a number or an array of one; TypeError for what is no integer."""
     return operator.index(token.item() if hasattr(token, "item") else token)

@@ -15,7 +15,7 @@ from inferspec.impl import gguf
 from inferspec.impl.llama import Llama
 from inferspec.impl.qwen3 import Qwen3
 
-MODELS: Mapping[str, Any] = {"llama": Llama, "qwen3": Qwen3}
+MODELS: Mapping[str, type[Llama] | type[Qwen3]] = {"llama": Llama, "qwen3": Qwen3}
 """`model_type` of a configuration -> the model."""
 
 WEIGHTS, INDEX, CONFIG = "model.safetensors", "model.safetensors.index.json", "config.json"
@@ -25,7 +25,7 @@ _HUB_ID = re.compile(r"[\w.-]+/[\w.-]+")
 _PATTERNS = ["*.json", "*.safetensors", "*.jinja", "*.txt"]
 
 
-def load(path: str | Path, revision: str | None = None) -> Any:
+def load(path: str | Path, revision: str | None = None) -> Llama | Qwen3:
     """Return the model that a folder, a GGUF file or a hub repository holds: `read`, and the class of its model_type.
 
     Every tensor is used, in the dtype in which it is stored. Raises what `read` raises, and ValueError when the
