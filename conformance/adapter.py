@@ -391,6 +391,9 @@ def _narrow_to_usual(adapter: Adapter) -> None:
                 both = usual.keys() & target.narrowed.keys()
                 left = {key: tuple(x for x in target.narrowed[key] if x in usual[key]) for key in both}
                 target.narrowed = {**usual, **target.narrowed, **left}
+                # The only thing that it does needs no parameter that says so.
+                alone = {key for key in target.operation.unsaid & declared.keys() if len(declared[key]) == 1}
+                target.narrowed = {key: left for key, left in target.narrowed.items() if key not in alone}
 
 
 def _usual(target: Target) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from inferspec.conformance.calls import VIEWS, Call
-from inferspec.conformance.envelope import narrow
+from inferspec.conformance.envelope import OutsideEnvelope, narrow
 from inferspec.conformance.suite import Inputs
 from inferspec.conformance.tapes import CHOICES
 from inferspec.spec.numerics import numpy_dtype
@@ -41,7 +41,9 @@ class Pick:
         self._choices = iter(tape[:CHOICES])
 
     def __call__(self, key: str) -> Any:
-        """One of the choices of an envelope key."""
+        """One of the choices of an envelope key; OutsideEnvelope where none is left."""
+        if not self.envelope[key]:
+            raise OutsideEnvelope(f"nothing is left of {key}: what the adapter declares needs what its signature lacks")
         self.features[key] = self.one_of(*self.envelope[key])
         return self.features[key]
 

@@ -152,6 +152,8 @@ class Operation:
     """Parameters that a subject's signature may leave out, because other arguments tell them."""
     narrows: ClassVar[Mapping[str, tuple[str, tuple[Any, ...]]]] = {}
     """parameter -> (envelope key, what is left of it) when a subject's signature does not take the parameter."""
+    unsaid: ClassVar[frozenset[str]] = frozenset()
+    """Envelope keys of which such a subject may do another choice, always: its adapter's ENVELOPE then names that one alone."""
     required_narrows: ClassVar[Mapping[str, tuple[str, tuple[Any, ...]]]] = {}
     """parameter -> (envelope key, what is left of it) when a subject cannot be called without the parameter."""
     insisted: ClassVar[Mapping[str, Any]] = {}

@@ -38,6 +38,7 @@ class RoPE(Operation):
         "offset": ("offsets", ("none",)),
         "dims": ("partial", (False,)),
     }
+    unsaid = frozenset({"forms", "bases"})
     insisted: ClassVar = {"offset": 0}
 
     def guard(self, a: Arguments) -> None:

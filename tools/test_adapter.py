@@ -19,6 +19,7 @@ from inferspec.conformance.session import Session
 from inferspec.conformance.subject import HostedSubject
 from inferspec.conformance.suite import all_tests
 from inferspec.spec import contract
+from inferspec.spec.rope import RoPE
 
 ROPE = "def rope(x, offset=None, base=10000, traditional=False): return x\n"
 ONES = np.ones((2, 4), np.float32)
@@ -477,6 +478,37 @@ def test_a_parameter_that_is_left_out_narrows_the_envelope(folder):
     left = envelope_of(contract("rope"), {}, narrowed(load("mine"), "RoPE"))
     assert (left["bases"], left["forms"], left["partial"]) == ((10000,), ("split-half",), (False,))
     assert len(left["offsets"]) > 1
+
+
+def test_the_only_form_that_a_rotation_has_needs_no_parameter_that_says_so(folder):
+    module(
+        folder,
+        """
+        import numpy as np
+        ENVELOPE = {"rope": {"forms": ["traditional"], "bases": [500000]}}
+        class RoPE:
+            def __init__(self, dims, max_positions):
+                self.dims, angles = dims, np.outer(np.arange(max_positions), 5e5 ** (-np.arange(0, dims, 2) / dims))
+                self.turns = np.exp(1j * angles)[:, None]
+            def __call__(self, x, offset=None):
+                start = offset or 0
+                pairs = (x[..., 0::2] + 1j * x[..., 1::2]) * self.turns[start : start + x.shape[1]]
+                return np.stack([pairs.real, pairs.imag], -1).reshape(x.shape).astype(x.dtype)
+        """,
+    )
+    adapter = load("mine")
+    left = envelope_of(contract("rope"), adapter.envelope["rope"], narrowed(adapter, "RoPE"))
+    assert (left["forms"], left["bases"]) == (("traditional",), (500000,))
+    x = np.ones((1, 2, 1, 4), np.float32)
+    given = {"dims": 4, "max_positions": 9, "base": 500000, "traditional": True}
+    got = called(adapter, "RoPE", **given, x=x, offset=5)
+    np.testing.assert_allclose(got, RoPE()(**given, x=x, offset=5), rtol=1e-5)
+
+
+def test_of_two_forms_the_one_that_needs_a_parameter_is_left_out_where_there_is_none(folder):
+    module(folder, 'ENVELOPE = {"rope": {"forms": ["split-half", "traditional"]}}\ndef rope(x): return x')
+    adapter = load("mine")
+    assert envelope_of(contract("rope"), adapter.envelope["rope"], narrowed(adapter, "RoPE"))["forms"] == ("split-half",)
 
 
 def test_a_positional_parameter_that_cannot_be_reached_narrows_the_envelope(folder):
