@@ -29,6 +29,12 @@ SYNONYMS = {
 """Other names of parameters that position cannot tell, since they or others may be left out: the field's own."""
 
 
+COUNTS = re.compile(r"dim|size|shape|features|width|channels|d_model|units|num|vocab")
+"""What is in the names of a constructor's parameters that tell how large something is."""
+FILLED = frozenset({"weight", "wq", "wk", "wv", "wo", "w_gate", "w_up", "w_down", "packed", "scales", "biases"})
+"""What is no size."""
+
+
 @dataclass
 class Target:
     """One offered operation: what to call, and which of the contract's parameters it takes.
@@ -37,7 +43,8 @@ class Target:
     filled: contract parameter -> its default, where the contract has one and the subject insists on it. narrowed:
     envelope key -> what is left of it, since the subject takes no such parameter. driver: how to use it, where that is
     more than a call; layout: what the adapter's LAYOUT says of the component; beside: how the other operations that the
-    driver uses are built; unasked: what a layout's text does not ask (`layouts.Offer`).
+    driver uses are built; unasked: what a layout's text does not ask (`layouts.Offer`). loaded: contract parameter -> where
+    the object that is built may keep it, which its constructor does not take.
     """
 
     operation: type[Operation]
@@ -52,6 +59,7 @@ class Target:
     layout: str = ""
     beside: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
     unasked: Mapping[str, str] = field(default_factory=dict)
+    loaded: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def build(self, arguments: Mapping[str, Any]) -> Callable[..., Any]:
         """Make the object that is called, from the flattened arguments."""
@@ -59,6 +67,8 @@ class Target:
         if self.plain or signature.init is None:
             return self.function
         built = self.function(*self._placed(self.init_names, arguments), **self._named(self.init_names, arguments))
+        for name, places in self.loaded.items():
+            _keep(built, places, arguments[name])
         return getattr(built, signature.method) if signature.method and not self.operation.methods else built
 
     def invoke(self, built: Callable[..., Any], arguments: Mapping[str, Any]) -> Any:
@@ -110,7 +120,10 @@ def bind(operation: type[Operation], function: Callable[..., Any], kind: Arrays,
         names, filled = _matched(function, signature.call, operation)
         narrowed = {**_narrowed(operation, names, signature.call), **_bound_to(operation, names, function)}
         return Target(operation, function, kind, False, {}, names, filled, narrowed)
-    init_names, filled = _matched(function, signature.init, operation)
+    loaded = _loaded(function, operation)
+    taken = {name: default for name, default in signature.init.items() if name not in loaded}
+    init_names, filled = _matched(function, taken, operation)
+    _refuse_sizes(function, init_names, operation)
     narrowed = dict(_narrowed(operation, init_names, signature.init))
     method = _method(function, operation)
     if method is None:
@@ -120,7 +133,57 @@ def bind(operation: type[Operation], function: Callable[..., Any], kind: Arrays,
         filled |= more
         narrowed |= _bound_to(operation, call_names, method)
     narrowed |= _narrowed(operation, call_names, signature.call)
-    return Target(operation, function, kind, False, init_names, call_names, filled, narrowed)
+    return Target(operation, function, kind, False, init_names, call_names, filled, narrowed, loaded=loaded)
+
+
+def _loaded(function: Callable[..., Any], operation: type[Operation]) -> dict[str, tuple[str, ...]]:
+    """What the constructor of a class does not take, since its objects are filled later: what it insists on are sizes."""
+    if not inspect.isclass(function) or not operation.loaded:
+        return {}
+    try:
+        own = list(inspect.signature(function).parameters.values())
+    except (ValueError, TypeError):
+        return {}
+    if any(p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD) for p in own):
+        return {}
+    named = {own for name in operation.signature.init or {} for own in (name, *SYNONYMS.get(name, ()))}
+    insisted = [p for p in own if p.default is p.empty]
+    sizes = all(p.name in named or _counts(p) for p in insisted)
+    return {
+        name: places
+        for name, places in operation.loaded.items()
+        if insisted and sizes and not any(_alike(p, name) or p.name in (*places, "w") for p in own)
+    }
+
+
+def _counts(own: inspect.Parameter) -> bool:
+    """Whether a parameter of a constructor tells a size or makes a choice."""
+    return own.annotation in (int, "int") or bool(COUNTS.search(own.name)) or isinstance(own.default, int | float | str)
+
+
+def _refuse_sizes(function: Callable[..., Any], names: Mapping[str, str], operation: type[Operation]) -> None:
+    """Refuse to give weights for sizes; a layer that is filled once it is made would take them by position."""
+    try:
+        own = inspect.signature(function).parameters
+    except (ValueError, TypeError):
+        return
+    wrong = [name for name, p in names.items() if name in FILLED and p in own and _counts(own[p])]
+    if any(not _alike(own[names[name]], name) for name in wrong):
+        raise AdapterError(
+            f"{operation.signature.operation}{inspect.signature(function)} does not take {', '.join(wrong)}; the contract is"
+            f" {_spelt(operation)}: a class whose objects are filled once they are made needs one around it that does so"
+        )
+
+
+def _keep(built: Any, places: tuple[str, ...], value: Any) -> None:
+    """Put an array where an object has one; torch has parameters there, of which no gradient is wanted here."""
+    place = next((place for place in places if getattr(built, place, None) is not None), "")
+    if not place:
+        raise TypeError(f"{type(built).__name__} neither takes {places[0]} nor has {' or '.join(places)} to put it in")
+    old = getattr(built, place)
+    if tuple(old.shape) != tuple(value.shape):
+        raise ValueError(f"{place} is {tuple(old.shape)}, and what is to be put there {tuple(value.shape)}")
+    setattr(built, place, type(old)(value, requires_grad=False) if hasattr(old, "requires_grad") else value)
 
 
 def _bind_methods(operation: type[Operation], function: Callable[..., Any], kind: Arrays) -> Target:

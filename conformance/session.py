@@ -28,7 +28,7 @@ from inferspec.spec.contract import STORY, Fault
 
 _CALL_ERRORS = re.compile(
     r"unexpected keyword|required (positional|keyword-only)|positional argument|incompatible function arguments|takes \d+"
-    r"|is not callable|multiple values for argument"
+    r"|is not callable|neither takes \w+ nor has|multiple values for argument"
 )
 
 _NO_MODULE = re.compile(r"ModuleNotFoundError: No module named '([\w.]+)'")

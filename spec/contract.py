@@ -154,6 +154,9 @@ class Operation:
     """parameter -> (envelope key, what is left of it) when a subject's signature does not take the parameter."""
     unsaid: ClassVar[frozenset[str]] = frozenset()
     """Envelope keys of which such a subject may do another choice, always: its adapter's ENVELOPE then names that one alone."""
+    loaded: ClassVar[Mapping[str, tuple[str, ...]]] = {}
+    """parameter -> where the objects of a class keep it, whose constructor does not take it: layers that are filled from a
+    checkpoint after they are made."""
     required_narrows: ClassVar[Mapping[str, tuple[str, tuple[Any, ...]]]] = {}
     """parameter -> (envelope key, what is left of it) when a subject cannot be called without the parameter."""
     insisted: ClassVar[Mapping[str, Any]] = {}

@@ -29,6 +29,7 @@ class Embedding(Operation):
     signature = Signature.parse("Embedding(vocab_size, dims, weight)(tokens)")
     plain = "embedding"
     implied = frozenset({"vocab_size", "dims"})
+    loaded: ClassVar = {"weight": ("weight", "embedding", "embeddings")}
     narrows: ClassVar = {"vocab_size": ("sized", (False,)), "dims": ("sized", (False,))}
 
     def guard(self, a: Arguments) -> None:
@@ -65,6 +66,7 @@ class EmbeddingAsLinear(Operation):
     signature = Signature.parse("Embedding(vocab_size, dims, weight).as_linear(x)")
     plain = "as_linear"
     implied = frozenset({"vocab_size", "dims"})
+    loaded: ClassVar = {"weight": ("weight", "embedding", "embeddings")}
 
     def guard(self, a: Arguments) -> None:
         self.guard_weight(a)

@@ -27,6 +27,7 @@ class RMSNorm(Operation):
     signature = Signature.parse("RMSNorm(dims, weight, eps=1e-5)(x)")
     plain = "rms_norm"
     implied = frozenset({"dims"})
+    loaded: ClassVar = {"weight": ("weight", "scale", "gamma", "g")}
     narrows: ClassVar = {"eps": ("eps", (1e-5,))}
 
     def guard(self, a: Arguments) -> None:

@@ -19,6 +19,7 @@ from inferspec.conformance.session import Session
 from inferspec.conformance.subject import HostedSubject
 from inferspec.conformance.suite import all_tests
 from inferspec.spec import contract
+from inferspec.spec.rms_norm import RMSNorm
 from inferspec.spec.rope import RoPE
 
 ROPE = "def rope(x, offset=None, base=10000, traditional=False): return x\n"
@@ -292,10 +293,6 @@ def test_a_subject_that_is_not_there_is_one_line(folder, spec, says):
         ("def rope(x, position): return x", "needs position, which no contract gives; the contract is RoPE("),
         ("def rope(x, *, layer): return x", "needs layer, which no contract gives"),
         ("class RMSNorm:\n    pass", "RMSNorm() does not take weight"),
-        (
-            "class RMSNorm:\n    def __init__(self, dim, eps=1e-6): pass\n    def __call__(self, x): pass",
-            "RMSNorm(dim, eps=1e-06) does not take weight",
-        ),
         ("class RoPE:\n    def __init__(self, dims): pass", "objects of RoPE cannot be called; the contract is RoPE("),
         ("class RoPE:\n    def __init__(self, dims): pass\n    def __call__(self): pass", "does not take x"),
         ("from functools import partial\nsilu = partial(lambda: 1)", "does not take x"),
@@ -508,7 +505,69 @@ def test_the_only_form_that_a_rotation_has_needs_no_parameter_that_says_so(folde
 def test_of_two_forms_the_one_that_needs_a_parameter_is_left_out_where_there_is_none(folder):
     module(folder, 'ENVELOPE = {"rope": {"forms": ["split-half", "traditional"]}}\ndef rope(x): return x')
     adapter = load("mine")
-    assert envelope_of(contract("rope"), adapter.envelope["rope"], narrowed(adapter, "RoPE"))["forms"] == ("split-half",)
+    left = envelope_of(contract("rope"), adapter.envelope["rope"], narrowed(adapter, "RoPE"))
+    assert left["forms"] == ("split-half",)
+
+
+LAYERS = """
+import mlx.core as mx
+import mlx.nn as nn
+from mlx.nn import {names}
+"""
+
+
+def test_what_a_layer_keeps_and_its_constructor_does_not_take_is_put_there(folder):
+    module(folder, LAYERS.format(names="Embedding, RMSNorm"))
+    adapter = load("mine")
+    assert set(adapter.targets) == {"Embedding", "Embedding.as_linear", "RMSNorm"}
+    weight, x = np.array([2, 0.5, -1, 3], np.float32), np.arange(8, dtype=np.float32).reshape(2, 4)
+    got = called(adapter, "RMSNorm", dims=4, weight=weight, eps=1e-3, x=x)
+    np.testing.assert_allclose(got, RMSNorm()(dims=4, weight=weight, eps=1e-3, x=x), rtol=1e-6)
+    table = {"vocab_size": 2, "dims": 4, "weight": x}
+    np.testing.assert_array_equal(
+        called(adapter, "Embedding", **table, tokens=np.array([1, 0, 1], np.int32)), x[[1, 0, 1]]
+    )
+    np.testing.assert_array_equal(called(adapter, "Embedding.as_linear", **table, x=x[:1]), x[:1] @ x.T)
+
+
+@pytest.mark.parametrize("library", ["torch", "mlx"])
+def test_a_layer_that_is_filled_once_it_is_made_is_of_the_dtype_of_its_weight(folder, library):
+    if library == "torch":
+        pytest.importorskip("torch")
+    module(folder, f"from {library}.nn import RMSNorm")
+    x = np.ones((2, 4), ml_dtypes.bfloat16)
+    got = called(load("mine", kind_of_arrays=library), "RMSNorm", dims=4, weight=x[0], eps=1e-5, x=x)
+    assert got.dtype == x.dtype
+
+
+def test_a_weight_of_another_shape_is_not_put_into_a_layer(folder):
+    module(folder, LAYERS.format(names="RMSNorm"))
+    seen = Executor(load("mine").targets).call(
+        "RMSNorm", {"dims": 4, "weight": ONES, "eps": 1e-5, "x": ONES}, {}, None, (), False
+    )
+    assert seen.raised == "ValueError"
+
+
+def test_a_layer_that_has_no_weight_is_refused(folder):
+    module(folder, "class RMSNorm:\n  def __init__(self, dim, eps=1e-6): ...\n  def __call__(self, x): return x\n")
+    assert "RMSNorm neither takes weight nor has weight or scale or gamma or g" in refused("mine", opened)
+
+
+def test_weights_are_not_given_for_sizes(folder):
+    module(folder, LAYERS.format(names="MultiHeadAttention"))
+    line = refused("mine")
+    assert "does not take wq, wk, wv, wo" in line
+    assert "filled once they are made" in line
+
+
+@pytest.mark.parametrize(
+    "parameters", ["w, eps=1e-5", "dims, w=None, eps=1e-5", "gamma, eps", "dims, gain, eps", "weight"]
+)
+def test_a_constructor_that_takes_a_weight_by_another_name_is_given_it(folder, parameters):
+    module(folder, f"class RMSNorm:\n  def __init__(self, {parameters}): ...\n  def __call__(self, x): ...\n")
+    target = load("mine").targets["RMSNorm"]
+    assert target.init_names["weight"] in ("w", "gamma", "gain", "weight")
+    assert not target.loaded
 
 
 def test_a_positional_parameter_that_cannot_be_reached_narrows_the_envelope(folder):
