@@ -97,7 +97,8 @@ class Scheduler(Operation):
         "Scheduler(num_blocks, block_size, prefix_caching, max_requests, max_prefill_tokens, steps, together=False)"
     )
     parts = STORY
-    methods: ClassVar[tuple[str, ...]] = ("add", "schedule", "update", "cancel")
+    methods: ClassVar[tuple[str, ...]] = ("add", "schedule", "update")
+    optional_methods: ClassVar = {"cancel": ("cancelling", (False,))}
     beside: ClassVar[tuple[Beside, ...]] = (Beside("BlockManager", modelled=True),)
 
     def evaluate(self, a: Arguments, precision: Precision) -> Answers:
@@ -596,6 +597,7 @@ CONTRACT = Contract(
         "block_sizes": (1, 2, 3, 4, 8, 16, 32),
         "priorities": ("equal", "different"),
         "void_steps": (True, False),
+        "cancelling": (True, False),
         "chunks": ("apart", "together"),
     },
     requirements=tuple(value for value in list(globals().values()) if isinstance(value, Requirement)),

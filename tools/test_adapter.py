@@ -435,6 +435,14 @@ def test_a_parameter_on_which_a_function_insists_is_given_the_contracts_default(
     assert called(load("mine"), operation, x=ONES, **given).max() == np.float32(told)
 
 
+def test_a_scheduler_whose_requests_cannot_leave_is_asked_for_the_rest(folder):
+    module(
+        folder,
+        "class Scheduler:\n  def __init__(self, block_manager, most, budget): ...\n  add = schedule = update = print",
+    )
+    assert narrowed(load("mine"), "Scheduler") == {"cancelling": (False,)}
+
+
 def test_a_scale_on_which_a_function_insists_narrows_the_envelope(folder):
     module(folder, "def scaled_dot_product_attention(query, key, value, scale, mask): return query * scale")
     target = load("mine").targets["scaled_dot_product_attention"]

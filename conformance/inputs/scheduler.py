@@ -26,6 +26,10 @@ LONG = 40
 """Tokens of a line that prompts begin with."""
 
 
+CANCELLING = frozenset({"cancel", "cancel_stranger", "pass_by"})
+"""Steps of schedulers that can cancel a request."""
+
+
 class Script:
     """A story being written. scarce: whether the pool is to hold little more than its longest request."""
 
@@ -35,6 +39,7 @@ class Script:
         self.caching = pick("prefix_caching")
         self.ranks = pick("priorities") == "different"
         self.may_void = True in pick.envelope["void_steps"]
+        self.may_cancel = True in pick.envelope["cancelling"]
         self.together = {} if "apart" in pick.envelope["chunks"] else {"together": True}
         """Only for those who ask for it: whoever bears chunks apart bears them together."""
         self.most = pick.one_of(8, 8, 1, 2, 3)
@@ -51,6 +56,7 @@ class Script:
 
     def call(self) -> Call:
         self.pick.features["void_steps"] = has_void_steps(self.steps)
+        self.pick.features["cancelling"] = any(name in CANCELLING for name, _ in self.steps)
         return self.pick.call(
             "Scheduler",
             num_blocks=self.pool(),
@@ -104,6 +110,11 @@ class Script:
     def work(self, most: int = 3) -> None:
         for _ in range(self.pick.size(0, most)):
             self.do("step")
+
+    def cancel(self, request: int) -> None:
+        """A request leaves, where requests can; else it stays."""
+        if self.may_cancel:
+            self.do("cancel", request=request)
 
     def void(self) -> None:
         """A step that nothing comes of, its slots spoilt or not; a common one where steps always are updated."""
@@ -161,6 +172,26 @@ def with_voids(build: Any) -> Calls:
     return calls(build)(void_steps=[True])
 
 
+def cancelling(build: Any) -> Calls:
+    """Like `calls`, of schedulers that can cancel a request."""
+    return calls(build)(cancelling=[True])
+
+
+def equal_cancelling(build: Any) -> Calls:
+    """Like `equal`, of schedulers that can cancel a request."""
+    return equal(build)(cancelling=[True])
+
+
+def several_cancelling(build: Any) -> Calls:
+    """Like `several`, of schedulers that can cancel a request."""
+    return several(build)(cancelling=[True])
+
+
+def caching_cancelling(build: Any) -> Calls:
+    """Like `caching`, of schedulers that can cancel a request."""
+    return calls(build)(prefix_caching=[True], cancelling=[True])
+
+
 def caching(build: Any) -> Calls:
     """Like `calls`, with the prefix cache on."""
     return calls(build)(prefix_caching=[True])
@@ -178,7 +209,7 @@ def workloads(pick: Pick, scarce: bool | None = None) -> Call:
             case "fail":
                 script.void()
             case "cancel":
-                script.do("cancel", request=script.any_request())
+                script.cancel(script.any_request())
     return script.end()
 
 
@@ -393,16 +424,16 @@ def resumed(pick: Pick) -> Call:
     script.work(8)
     match pick.one_of("cancel", "fail", "both"):
         case "cancel":
-            script.do("cancel", request=script.any_request())
+            script.cancel(script.any_request())
         case "fail":
             script.void()
         case _:
             script.do("schedule")
-            script.do("cancel", request=script.any_request())
+            script.cancel(script.any_request())
             script.do("update")
     script.work(2)
     for request in script.slots if pick.one_of(False, True) else ():
-        script.do("cancel", request=request)
+        script.cancel(request)
     return script.end()
 
 
@@ -420,17 +451,17 @@ def _preempted(pick: Pick) -> tuple[Script, int]:
     return script, second
 
 
-@equal
+@equal_cancelling
 def left_when_preempted(pick: Pick) -> Call:
     """A request is cancelled when it was preempted; as many as may run and more come before that or after it."""
     script, request = _preempted(pick)
     late = pick.one_of(False, True)
     if late:
-        script.do("cancel", request=request)
+        script.cancel(request)
     for _ in range(script.most + pick.size(1, 2)):
         script.add(script.tokens(1), pick.size(2, 3))
     if not late:
-        script.do("cancel", request=request)
+        script.cancel(request)
     return script.end()
 
 
@@ -489,7 +520,7 @@ def ranked(pick: Pick) -> Call:
     return script.end()
 
 
-@several
+@several_cancelling
 def ranked_and_left(pick: Pick) -> Call:
     """A queue of many priorities behind a request that runs; some of it are cancelled as they wait, from any place."""
     script = Script(pick, budgets=(64, 8))
@@ -501,7 +532,7 @@ def ranked_and_left(pick: Pick) -> Call:
         for _ in range(pick.size(7, 14))
     ]
     for _ in range(pick.size(1, 4)):
-        script.do("cancel", request=many.pop(pick.size(0, len(many) - 1)))
+        script.cancel(many.pop(pick.size(0, len(many) - 1)))
     return script.end()
 
 
@@ -647,7 +678,7 @@ def conversations(pick: Pick) -> Call:
     return script.end()
 
 
-@caching
+@caching_cancelling
 def interrupted(pick: Pick) -> Call:
     """A request that is cancelled when its last id, which was not computed, fills a block; a prompt goes on from it."""
     script = Script(pick, budgets=(64, 8))
@@ -658,7 +689,7 @@ def interrupted(pick: Pick) -> Call:
     request = script.add(tokens, ids + pick.size(1, 3))
     for _ in range(-(-len(tokens) // script.budget) + ids - 1):
         script.do("step")
-    script.do("cancel", request=request)
+    script.cancel(request)
     script.add((*tokens, *alone(tokens, ids), *script.tokens(pick.size(1, 2))), pick.size(1, 3))
     return script.end()
 
@@ -679,12 +710,12 @@ def hits(pick: Pick) -> Call:
                 script.void()
             case "cancel":
                 script.do("schedule")
-                script.do("cancel", request=script.any_request())
+                script.cancel(script.any_request())
                 script.update("")
     return script.end()
 
 
-@calls
+@cancelling
 def cancelled(pick: Pick) -> Call:
     """Requests that are cancelled: as they wait, in the middle of their prompts, as they generate, when they are finished."""
     script = Script(pick, budgets=(3, 64, 1, 8), scarce=pick.one_of(False, True))
@@ -692,10 +723,10 @@ def cancelled(pick: Pick) -> Call:
         script.request(longest=2)
     for _ in range(pick.size(1, 3)):
         script.work(3)
-        script.do("cancel", request=script.any_request())
+        script.cancel(script.any_request())
     if pick.one_of(False, True):
         for request in script.slots:
-            script.do("cancel", request=request)
+            script.cancel(request)
     return script.end()
 
 
@@ -703,7 +734,7 @@ MANY = (100, 140)
 """How many leave a queue: so many that a scheduler may think it worth while to tidy up."""
 
 
-@equal
+@equal_cancelling
 def deserted(pick: Pick) -> Call:
     """Of two requests for which there is no room together one is preempted; behind it are many, nearly all of whom are
     cancelled as they wait."""
@@ -717,11 +748,11 @@ def deserted(pick: Pick) -> Call:
     stay = {many[pick.size(0, len(many) - 1)] for _ in range(4)}
     for request in many:
         if request not in stay:
-            script.do("cancel", request=request)
+            script.cancel(request)
     return script.end()
 
 
-@calls
+@cancelling
 def in_flight(pick: Pick) -> Call:
     """Requests that come and are cancelled while the model computes."""
     script = Script(pick, budgets=(64, 3, 1, 8), scarce=pick.one_of(False, True))
@@ -733,14 +764,14 @@ def in_flight(pick: Pick) -> Call:
         script.do("schedule")
         for what in pick.one_of(("cancel",), ("add",), ("add", "cancel"), ("cancel", "add")):
             if what == "cancel":
-                script.do("cancel", request=script.any_request())
+                script.cancel(script.any_request())
             else:
                 script.add(script.tokens(pick.size(1, 6)), pick.size(1, 3))
         script.update("update", "fail")
     return script.end()
 
 
-@calls
+@cancelling
 def left_in_flight(pick: Pick) -> Call:
     """Of several requests that run two, or all of them, are cancelled while the model computes one step."""
     script = Script(pick, budgets=(64, 16, 8))
@@ -750,7 +781,7 @@ def left_in_flight(pick: Pick) -> Call:
     script.do("schedule")
     count = pick.one_of(2, len(requests), 3)
     for index in script.random.permutation(len(requests))[:count]:
-        script.do("cancel", request=requests[index])
+        script.cancel(requests[index])
     script.update("fail")
     if pick.one_of(True, False):
         script.add(script.tokens(pick.size(1, 4)), 2)
@@ -796,7 +827,7 @@ def ends_of_zero(pick: Pick) -> Call:
     return script.end()
 
 
-@calls
+@cancelling
 def passers_by(pick: Pick) -> Call:
     """Requests of which nothing is left before the next one comes: an identity is used again then."""
     script = Script(pick)
@@ -872,7 +903,7 @@ def added_again(pick: Pick) -> tuple[Call, int]:
         case "finished":
             script.do("finish")
         case "cancelled":
-            script.do("cancel", request=request)
+            script.cancel(request)
     return _refused(script, "add_again", request=request)
 
 
@@ -884,7 +915,7 @@ def preempted_again(pick: Pick) -> tuple[Call, int]:
     return _refused(script, "add_again", request=request)
 
 
-@calls
+@cancelling
 def strangers(pick: Pick) -> tuple[Call, int]:
     """A request that was never added is cancelled."""
     return _refused(_before(pick), "cancel_stranger")
@@ -910,7 +941,7 @@ def wrong_updates(pick: Pick, ways: tuple[str, ...] = ("another step", "too few"
     return script.end(), bad
 
 
-@calls
+@cancelling
 def wrong_updates_of_the_cancelled(pick: Pick, ways: tuple[str, ...] = ("too few", "no id", "an id")) -> Any:
     """A request is cancelled while the model computes, and the step is handed back as if it had no chunk, or in a way that
     does not fit its chunk; then as it should be."""
@@ -923,7 +954,7 @@ def wrong_updates_of_the_cancelled(pick: Pick, ways: tuple[str, ...] = ("too few
         script.add(script.tokens(pick.size(1, 4)), pick.size(2, 4))
     script.work(2 if how == "too few" else 0)
     script.do("schedule")
-    script.do("cancel", request=request)
+    script.cancel(request)
     bad = script.do("update_wrongly", how=how, request=request)
     script.do("update")
     return script.end(), bad
