@@ -537,11 +537,16 @@ def test_ids_are_drawn_from_all_where_the_limit_is_larger_than_the_vocabulary(su
 @requirement(
     spec.SAMP_24,
     call=sampler_calls(top_k=[True], top_p=[False], values=lone),
-    top_k=among([2**30, 10**6, 2**31 - 1, 1]),
+    top_k=among([2**30, 10**6, 2**31 - 1]),
     share=0.2,
 )
 def test_the_only_id_of_a_row_is_drawn_whatever_the_limit(subject, call, top_k):
     chooses(subject, call.having(top_k=top_k))
+
+
+@requirement(spec.SAMP_24, call=sampler_calls(top_k=[True], top_p=[False], values=lone), share=0.1)
+def test_the_only_id_of_a_row_is_drawn_at_a_limit_of_one(subject, call):
+    chooses(subject, call.having(top_k=1))
 
 
 @requirement(spec.SAMP_45, call=sampler_calls(temperatures=["one"], kinds=("one",), values=tied, generators=["given"]))
