@@ -124,6 +124,9 @@ def bind(operation: type[Operation], function: Callable[..., Any], kind: Arrays,
     taken = {name: default for name, default in signature.init.items() if name not in loaded}
     init_names, filled = _matched(function, taken, operation)
     _refuse_sizes(function, init_names, operation)
+    if loaded:
+        # A layer's own defaults are those of the models that it is for.
+        filled |= {name: default for name, default in taken.items() if default is not REQUIRED and name in init_names}
     narrowed = dict(_narrowed(operation, init_names, signature.init))
     method = _method(function, operation)
     if method is None:

@@ -114,7 +114,6 @@ class Engine(PlainEngine):
         "add_request",
         "step",
         "run",
-        "cancel",
         "output",
         "finished",
         "has_unfinished",
@@ -123,6 +122,7 @@ class Engine(PlainEngine):
         "logits": ("logits", ("untold",)),
         "num_free_pages": ("pages", ("untold",)),
         "metrics": ("metrics", ("untold",)),
+        "cancel": ("cancelling", (False,)),
     }
     optional_options: ClassVar = {
         "draft": ("drafts", ("none",)),
@@ -390,6 +390,7 @@ CONTRACT = Contract(
         "metrics": ("told", "untold"),
         "priorities": (True, False),
         "stops": (True, False),
+        "cancelling": (True, False),
         "zero_max_tokens": (True, False),
         "failing_models": (True, False),
     },

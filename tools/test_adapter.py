@@ -179,6 +179,12 @@ def test_an_option_that_an_object_does_not_take_narrows_the_envelope(folder, opt
     assert narrowed(load("mine"), "Engine") == {"logits": ("untold",), "models": ("llama",), **left}
 
 
+def test_an_engine_whose_requests_cannot_leave_is_asked_for_the_rest(folder):
+    module(folder, (ENGINE + DECODER.format(name="Llama")).replace("run = cancel = ", "run = "))
+    left = {"logits": ("untold",), "models": ("llama",), "cancelling": (False,)}
+    assert narrowed(load("mine"), "Engine") == left
+
+
 @pytest.mark.parametrize(
     ("parameter", "left"), [(", priority=0", {"priorities": (False,)}), (", eos=()", {"stops": (False,)})]
 )
@@ -546,6 +552,14 @@ def test_a_layer_that_is_filled_once_it_is_made_is_of_the_dtype_of_its_weight(fo
     x = np.ones((2, 4), ml_dtypes.bfloat16)
     got = called(load("mine", kind_of_arrays=library), "RMSNorm", dims=4, weight=x[0], eps=1e-5, x=x)
     assert got.dtype == x.dtype
+
+
+def test_a_layer_is_given_the_defaults_of_the_contract(folder):
+    pytest.importorskip("torch")
+    module(folder, "from torch.nn import RMSNorm")
+    x = np.full((1, 4), 1e-3, np.float32)
+    got = called(load("mine"), "RMSNorm", dims=4, weight=np.ones(4, np.float32), x=x)
+    np.testing.assert_allclose(got, RMSNorm()(dims=4, weight=np.ones(4, np.float32), x=x), rtol=1e-6)
 
 
 def test_a_weight_of_another_shape_is_not_put_into_a_layer(folder):

@@ -213,7 +213,7 @@ def recycled(script: Script) -> None:
     number = script.add(first, limit)
     if pick.one_of(False, True):
         script.do("step", times=-(-len(first) // script.chunk))
-        script.do("cancel", request=number)
+        script.cancel(number)
     else:
         script.do("step", times=40)
     for _ in range(pick.size(1, 3)):
@@ -305,7 +305,7 @@ def running(script: Script) -> None:
         script.add(tokens, 3, eos=(script.way(tokens, 3)[pick.one_of(0, 1)],))
     if pick.one_of(False, True):
         number = script.add(script.prompt(pick.size(1, 9), 6), 6)
-        script.do("cancel", request=number)
+        script.cancel(number)
     script.between(12)
     script.do("run")
     script.between(2)
@@ -355,7 +355,7 @@ def side_by_side(script: Script) -> None:
             script.do("step", times=pick.size(1, 4), engine=pick.one_of(0, 1) if index else 0)
 
 
-@told(*WHOLE)
+@told(*WHOLE, cancelling=[True])
 def left_side_by_side(script: Script) -> None:
     """Two engines on one model, which have the same number of requests each; some of one of them are cancelled."""
     pick = script.pick
@@ -364,7 +364,7 @@ def left_side_by_side(script: Script) -> None:
     for number in pick.one_of((1,), (2,), tuple(script.asked)[::2]):
         if times := pick.size(0, 2):
             script.do("step", times=times, engine=pick.one_of(0, 1))
-        script.do("cancel", request=number)
+        script.cancel(number)
 
 
 @told("outputs", "steps", prefix_caching=[False], chunks=[1, 3, 7, 20, 64], **PLAIN)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from inferspec.conformance.inputs.engine_script import PLAIN, Script, told
 
 
-@told("outputs", "cancelled", "pages", "ends")
+@told("outputs", "cancelled", "pages", "ends", cancelling=[True])
 def cancelling(script: Script) -> None:
     """Requests of which some are cancelled: before they began, in their prompt, while they generate."""
     pick = script.pick
@@ -16,7 +16,7 @@ def cancelling(script: Script) -> None:
     left = list(script.asked)
     for _ in range(pick.size(1, 2)):
         script.between(5)
-        script.do("cancel", request=left.pop(pick.size(0, len(left) - 1)))
+        script.cancel(left.pop(pick.size(0, len(left) - 1)))
     if pick.one_of(False, True):
         script.shorten(pick.size(0, 2))
     if pick.one_of(False, True):
@@ -24,7 +24,7 @@ def cancelling(script: Script) -> None:
         script.add(script.prompt(script.pick.size(1, 6), 3), 3)
 
 
-@told("outputs", "cancelled", "pages", "ends", page_sizes=[1, 2, 3], **PLAIN)
+@told("outputs", "cancelled", "pages", "ends", page_sizes=[1, 2, 3], cancelling=[True], **PLAIN)
 def cancelling_in_short_pools(script: Script) -> None:
     """Requests that grow until there are no pages left, of which some are cancelled: as they run, or when they were
     preempted."""
@@ -33,13 +33,13 @@ def cancelling_in_short_pools(script: Script) -> None:
     for _ in range(3):
         script.add(script.prompt(pick.size(1, 3), 9), 9)
     script.do("step", times=pick.size(5, 9))
-    script.do("cancel", request=len(script.asked) - pick.one_of(0, 0, 1))
+    script.cancel(len(script.asked) - pick.one_of(0, 0, 1))
     script.between(1)
     script.add(script.prompt(pick.size(1, 3), 4), 4)
     script.shorten(pick.one_of(0, 0, 1))
 
 
-@told("outputs", "cancelled", "pages", "ends", **PLAIN)
+@told("outputs", "cancelled", "pages", "ends", cancelling=[True], **PLAIN)
 def cancelling_dozens(script: Script) -> None:
     """Dozens of requests that are cancelled when they have begun, and one that is not."""
     pick, limit = script.pick, 4
@@ -47,29 +47,29 @@ def cancelling_dozens(script: Script) -> None:
     for _ in range(pick.one_of(20, 40)):
         number = script.add(prompts[script.random.integers(len(prompts))], limit)
         script.do("step")
-        script.do("cancel", request=number)
+        script.cancel(number)
     script.add(prompts[0], limit)
 
 
-@told("outputs", "pages", "ends", **PLAIN)
+@told("outputs", "pages", "ends", cancelling=[True], **PLAIN)
 def cancelling_again(script: Script) -> None:
     """A request that is cancelled, or finished, and is cancelled again while others have the pages that it had."""
     pick = script.pick
     limit = pick.one_of(5, 5, 2)
     first = script.add(script.prompt(min(script.size, 8) * 2, limit), limit)
     script.do("step", times=-(-min(script.size, 8) * 2 // script.chunk) + pick.size(1, 3))
-    script.do("cancel", request=first)
+    script.cancel(first)
     for _ in range(pick.size(1, 2)):
         script.add(script.prompt(min(script.size, 8) + pick.size(0, 2), 6), 6)
         script.do("step", times=pick.size(1, 3))
-        script.do("cancel", request=first)
+        script.cancel(first)
     for _ in range(pick.size(1, 2)):
         script.add(script.prompt(min(script.size, 8) + pick.size(0, 2), 3), 3)
         script.between(2)
     script.shorten(pick.size(0, 2))
 
 
-@told("outputs", "ends", prefix_caching=[True])
+@told("outputs", "ends", prefix_caching=[True], cancelling=[True])
 def cancelling_sharers(script: Script) -> None:
     """Of requests that have pages in common one is cancelled, and another takes what it left."""
     pick = script.pick
@@ -77,7 +77,7 @@ def cancelling_sharers(script: Script) -> None:
     for _ in range(2):
         script.add(script.prompt(len(start) + pick.size(0, 2), 9, start), 9)
         script.do("step", times=-(-len(start) // script.chunk) + pick.size(1, 2))
-    script.do("cancel", request=pick.one_of(1, *script.asked))
+    script.cancel(pick.one_of(1, *script.asked))
     # Few enough pages that the newcomers need all that are free.
     for _ in range(2):
         script.add(script.prompt(min(script.size, 8) * 2 + 1, 3), 3)

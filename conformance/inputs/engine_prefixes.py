@@ -39,7 +39,7 @@ def _half_computed(script: Script, fails: bool = False) -> None:
     if fails:
         script.do("fail", after=pick.one_of(0, 1, 2))
     if fails or pick.one_of(False, True):
-        script.do("cancel", request=first)
+        script.cancel(first)
     for _ in range(pick.size(1, 2)):
         tokens = script.asked[first][0]
         if pick.one_of(False, True):
@@ -209,7 +209,7 @@ def interrupted(script: Script) -> None:
     ids = -len(tokens) % script.size or script.size
     request = script.add(tokens, limit)
     script.do("step", times=-(-len(tokens) // script.chunk) + ids - 1)
-    script.do("cancel", request=request)
+    script.cancel(request)
     said = (*tokens, *script.way(tokens, limit)[:ids])
     script.add(script.prompt(len(said) + pick.size(1, 3), 4, said), 4)
 

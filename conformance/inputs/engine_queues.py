@@ -27,7 +27,7 @@ def queues(script: Script) -> None:
         script.add(script.prompt(script.pick.size(1, 5), limit), limit, priority=script.pick.one_of(*ranks))
 
 
-@told("order", "outputs", priorities=[True], **PLAIN)
+@told("order", "outputs", priorities=[True], cancelling=[True], **PLAIN)
 def queues_that_some_leave(script: Script) -> None:
     """Requests of many priorities that are served one at a time, some of which are cancelled before any is served."""
     pick = script.pick
@@ -38,7 +38,7 @@ def queues_that_some_leave(script: Script) -> None:
         for number, rank in enumerate(script.random.integers(-9, 10, pick.size(9, 16)))
     ]
     for _ in range(pick.size(2, 4)):
-        script.do("cancel", request=many.pop(pick.size(0, len(many) - 1)))
+        script.cancel(many.pop(pick.size(0, len(many) - 1)))
 
 
 @told("outputs", "steps", priorities=[True], chunks=[64], **PLAIN)

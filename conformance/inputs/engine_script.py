@@ -66,6 +66,7 @@ class Script:
         asked = [given for step, given in self.steps if step == "add"]
         for key, argument in (("stops", "eos"), ("priorities", "priority")):
             self.pick.features[key] = any(given.get(argument) for given in asked)
+        self.pick.features["cancelling"] = any(step == "cancel" for step, _ in self.steps)
         needs = [self.need(len(tokens), limit) for tokens, limit in self.asked.values()]
         return self.pick.call(
             "Engine",
@@ -116,6 +117,11 @@ class Script:
         """Add a step; returns its number."""
         self.steps.append((step, arguments))
         return len(self.steps)
+
+    def cancel(self, request: int) -> None:
+        """A request leaves, where requests can; else it stays."""
+        if True in self.pick.envelope["cancelling"]:
+            self.do("cancel", request=request)
 
     def add(self, tokens: Ids, limit: int, **more: Any) -> int:
         number = self.do("add", tokens=tokens, max_tokens=limit, **more)
