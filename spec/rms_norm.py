@@ -29,6 +29,7 @@ class RMSNorm(Operation):
     implied = frozenset({"dims"})
     loaded: ClassVar = {"weight": ("weight", "scale", "gamma", "g")}
     narrows: ClassVar = {"eps": ("eps", (1e-5,))}
+    unsaid = frozenset({"eps"})
 
     def guard(self, a: Arguments) -> None:
         self.guard_weight(a)

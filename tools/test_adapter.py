@@ -516,6 +516,13 @@ def test_the_only_form_that_a_rotation_has_needs_no_parameter_that_says_so(folde
     np.testing.assert_allclose(got, RoPE()(**given, x=x, offset=5), rtol=1e-5)
 
 
+def test_the_only_eps_of_a_norm_needs_no_parameter_that_says_so(folder):
+    module(folder, 'ENVELOPE = {"rms_norm": {"eps": [1e-12]}}\ndef rms_norm(x, weight): return x')
+    adapter = load("mine")
+    left = envelope_of(contract("rms_norm"), adapter.envelope["rms_norm"], narrowed(adapter, "RMSNorm"))
+    assert left["eps"] == (1e-12,)
+
+
 def test_of_two_forms_the_one_that_needs_a_parameter_is_left_out_where_there_is_none(folder):
     module(folder, 'ENVELOPE = {"rope": {"forms": ["split-half", "traditional"]}}\ndef rope(x): return x')
     adapter = load("mine")
