@@ -12,6 +12,7 @@ from inferspec.conformance.inputs.engine import (
     full_houses,
     high_ids,
     hundreds_of_ids,
+    keeping,
     large_houses,
     large_pages,
     left_side_by_side,
@@ -67,6 +68,7 @@ from inferspec.conformance.inputs.engine_leavers import (
     cancelling_dozens,
     cancelling_in_short_pools,
     cancelling_sharers,
+    cancelling_the_finished,
     failing,
     failing_differently,
     failing_runs,
@@ -603,6 +605,11 @@ def test_cancelling_what_is_over_does_not_show_elsewhere(subject, call):
     subject.agrees(call)
 
 
+@requirement(spec.ENG_50, call=cancelling_the_finished(), share=0.1)
+def test_a_finished_request_that_is_cancelled_keeps_its_output(subject, call):
+    subject.agrees(call)
+
+
 @requirement(spec.ENG_23, call=cancelling_sharers(page_sizes=[1, 2, 3, 8], **PLAIN), share=0.4)
 def test_cancelling_leaves_shared_pages_alone(subject, call):
     subject.agrees(call)
@@ -759,6 +766,16 @@ def test_the_list_of_tokens_is_the_caller_s(subject, call):
 
 @requirement(spec.ENG_49, call=overwriting_ends(), share=0.08)
 def test_the_list_of_ends_is_the_caller_s(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.ENG_51, call=keeping(), share=0.1)
+def test_what_was_given_keeps_its_values(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.ENG_51, call=keeping(seen=("outputs", "kept", "gaps"), metrics=["told"]), share=0.05)
+def test_gaps_that_were_given_keep_their_values(subject, call):
     subject.agrees(call)
 
 

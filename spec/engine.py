@@ -33,7 +33,8 @@ that no rounding can excuse another argmax, the suites draw requests on whose wa
 (DESIGN 5.3 and 10), of models that depend strongly on all that they see; both is measured where the inputs are tested.
 
 Left open: which request runs in which step, when preemption happens, what an engine tells of a request after it was
-cancelled, and cancelling one that is finished.
+cancelled, whether cancelling one that is finished is refused, and whether a step that fails keeps the ids that it had chosen
+before: then the next step gives them.
 
 Sources: the nano-vLLM post; the tiny-llm course, week 2 days 6 and 7, week 3 day 2; Kwon et al. 2023; Leviathan et al. 2023.
 """
@@ -167,7 +168,7 @@ class Engine(PlainEngine):
         """Budgets: none, but for times, which are sums and quotients of the clock's: n + 4 roundings of what it shows."""
         told: dict[str, Any] = {}
         asked: dict[int, list[int]] = {}
-        cancelled = {given["request"] for step, given in a.steps if step == "cancel"}
+        cancelled = self._gone(a, len(a.steps))
         engines = 1 + max((given.get("engine", 0) for step, given in a.steps), default=0)
         for number, (step, given) in enumerate(a.steps, 1):
             if step == "strange":
@@ -199,13 +200,15 @@ class Engine(PlainEngine):
             },
             "order": {"order": self._in_order(a, {k: ids for k, ids in asked.items() if k not in cancelled})},
             "filled": {"pages free that a request fills": 0},
+            "kept": {"given things that changed": 0},
         }
         for group in a.seen:
             told |= together.get(group, {})
         return {part: Answer(f64(np.asarray(x)), self._budget(part, np.asarray(x))) for part, x in told.items()}
 
     def _gone(self, a: Arguments, number: int) -> set[int]:
-        return {given["request"] for step, given in a.steps[:number] if step == "cancel"}
+        steps = a.steps[:number]
+        return {given["request"] for step, given in steps if step == "cancel" and not given.get("finished")}
 
     def _told(self, a: Arguments, number: int, ids: list[int], rows: list[np.ndarray]) -> dict[str, Any]:
         watched = not any(step == "run" for step, _ in a.steps)
@@ -321,7 +324,7 @@ ENG_35 = _requirement(
 )
 ENG_36 = _requirement(
     36,
-    "logits are those that the last id was chosen by, within the model's budget; a step that failed does not change them",
+    "logits are those that the last id of the output was chosen by, within the model's budget, after a step that failed too",
     "PROPERTIES CB1, CB4",
 )
 ENG_37 = _requirement(
@@ -371,6 +374,17 @@ ENG_49 = _requirement(
     49,
     "the caller's list of ids that end a request is not changed, and what the caller does to it does not show",
     "PROPERTIES X6",
+)
+ENG_50 = _requirement(
+    50,
+    "a request that is finished stays so when it is cancelled: its output can be read, and a run returns it",
+    "PROPERTIES CB2",
+    level=Level.SHOULD,
+)
+ENG_51 = _requirement(
+    51,
+    "an output that was read, and what a step or a run gave, keep their values, whatever comes later",
+    "https://github.com/huggingface/transformers/pull/46670; PROPERTIES X6",
 )
 
 

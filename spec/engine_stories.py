@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -79,6 +79,8 @@ class _Known:
     meanwhile: float = 0.0
     computed: float | None = None
     """When the model had been used for the first time after the request came."""
+    early: dict[int, float] = field(default_factory=dict)
+    """When ids were there that a step chose before it failed, by their place; a later step gives them."""
 
 
 class _Story:
@@ -90,9 +92,13 @@ class _Story:
         self.durations = itertools.cycle(DURATIONS)
         self.order: list[int] = []
         self.told: dict[str, Any] = {}
-        self.outside = self.held = self.misled = self.at_once = self.repeated = self.lent = self.advanced = 0
+        self.outside = self.held = self.misled = self.at_once = self.repeated = self.over_lent = self.advanced = 0
         self.uses = self.heard = self.unheard = 0
         """Of the model, where they are watched; and steps that gave ids, in which there was one or was none."""
+        self.least, self.replayed = 0, False
+        """Uses in a step that gave ids, at least; and whether a run had fewer than its steps take."""
+        self.lent: list[tuple[Any, Any]] = []
+        """What the engine gave out, and what it held then."""
         self.number = 0
         self.ran = any(step == "run" or given.get("run") for step, given in a.steps)
         if "computing" in a.seen:
@@ -155,11 +161,19 @@ class _Story:
             self.fuse.burn(None, error, draft)
         if raised != self.fuse.tripped() and (raised or not draft):
             self.told[f"{self.number} swallowed" if not raised else f"{self.number} crashed"] = 1
+        # Whom a step served before it failed may have an id that it did not come to give.
+        for one in self.known.values() if raised and not run else ():
+            if one.engine == 0 and not one.cancelled:
+                told = self._ids(one)[len(one.streamed) :]
+                one.early |= {len(one.streamed) + k: self.clock.now for k in range(len(told))}
 
     def run(self, engine: int = 0, overwrite: bool = False) -> None:
         """overwrite: the caller then changes the lists that it was given."""
-        outputs = self.engines[engine].run()
         mine = [one for one in self.known.values() if one.engine == engine]
+        had, uses = {one.asked: len(self._ids(one)) for one in mine} if self.least else {}, self.uses
+        outputs = self._kept(self.engines[engine].run())
+        longest = max((len(self._ids(one)) - had[one.asked] for one in mine if one.asked in had), default=0)
+        self.replayed |= self.uses - uses < longest * self.least
         for one in mine:
             one.ran = True
             if one.name in outputs:
@@ -169,12 +183,14 @@ class _Story:
             if isinstance(ids, list):
                 ids.append(0)
 
-    def cancel(self, request: int) -> None:
-        """Whether cancelling what is over is refused is left open."""
+    def cancel(self, request: int, finished: bool = False) -> None:
+        """Whether cancelling what is over is refused is left open. finished: it is cancelled only if it is finished."""
         if one := self.known.get(request):
             engine = self.engines[one.engine]
             over = one.cancelled or bool(engine.finished(one.name))
-            one.cancelled = True
+            if finished and not over:
+                return
+            one.cancelled |= not finished
             with contextlib.suppress(*((Exception,) if over else ())):
                 engine.cancel(one.name)
 
@@ -201,7 +217,7 @@ class _Story:
             one.steps += 1
         made: dict[int, int] = {}
         self.advanced, uses = self.advanced + 1, self.uses
-        for name, token in self.engines[engine].step():
+        for name, token in self._kept(self.engines[engine].step()):
             mine = [x for x in self.known.values() if x.engine == engine and x.name == name]
             if not mine:
                 self.told["of nobody"] = 1
@@ -212,7 +228,7 @@ class _Story:
                 one.first = self.advanced
             one.last = self.advanced
             one.streamed.append(int(token))
-            one.times.append(self.clock.now)
+            one.times.append(one.early.get(len(one.times), self.clock.now))
             one.late += one.cancelled
             self.repeated += one.ran
             one.bursts += one.asked not in made
@@ -220,18 +236,31 @@ class _Story:
             one.most = max(one.most, made[one.asked])
         self.heard += bool(made) and self.uses > uses
         self.unheard += bool(made) and self.uses == uses
+        if made and self.uses > uses:
+            self.least = min(self.least or self.uses - uses, self.uses - uses)
         # Who generates and is not served in a step may be preempted: that does not count.
         running = [number for number in made if not self.engines[engine].finished(self.known[number].name)]
         self.at_once = max(self.at_once, len(running))
         if "filled" in self.a.seen:
             free = int(read(self.engines[engine], "num_free_pages"))
             filled = max((self._filled(self.known[number]) for number in running), default=0)
-            self.lent = max(self.lent, free + filled - self.a.num_pages)
+            self.over_lent = max(self.over_lent, free + filled - self.a.num_pages)
 
     def _paced(self) -> bool:
         """Whether all steps that gave ids used the model, as far as that can be seen, and gave each request one at most."""
         single = all(one.most <= 1 for one in self.known.values())
-        return single and bool(self.heard) and not self.unheard and self.a.draft is None
+        unseen = self.unheard or self.replayed
+        return single and bool(self.heard) and not unseen and self.a.draft is None
+
+    def _ids(self, one: _Known) -> list[int]:
+        return [int(token) for token in self._kept(self.engines[one.engine].output(one.name))]
+
+    def _kept(self, given: Any) -> Any:
+        """What the engine gives out, noted as it is now."""
+        listed = isinstance(given, Sequence | Mapping)
+        if "kept" in self.a.seen and listed and not any(given is thing for thing, _ in self.lent):
+            self.lent.append((given, _held(given)))
+        return given
 
     def _filled(self, one: _Known) -> int:
         """How many pages a request fills: its last id is not computed yet."""
@@ -258,18 +287,24 @@ class _Story:
             mine = [one for one in self.known.values() if one.engine == index]
             for one in () if self.ran else mine:
                 self.compare(engine, one)
+            for one in mine if "kept" in self.a.seen else ():
+                self._ids(one)
+                if "gaps" in self.a.seen:
+                    self._kept(_four(engine.metrics(one.name))[2])
             self.misled += unfinished != any(not (one.cancelled or engine.finished(one.name)) for one in mine)
 
     def compare(self, engine: Any, one: _Known) -> None:
         """What the engine tells of a request while it is served, and what steps gave of it."""
-        if one.cancelled:
+        if one.cancelled or not {"stream", "latest", "metrics"} & set(self.a.seen):
             return
+        ids = self._ids(one)
+        pending = len(one.streamed) in one.early and ids[: len(one.streamed)] == one.streamed
         if "stream" in self.a.seen:
-            one.apart += [int(token) for token in engine.output(one.name)] != one.streamed
-        if "latest" in self.a.seen and one.streamed:
+            one.apart += ids != one.streamed and not pending
+        if "latest" in self.a.seen and ids:
             logits = engine.logits(one.name)
-            one.strayed += logits is None or int(np.argmax(logits)) != one.streamed[-1]
-        if "metrics" in self.a.seen:
+            one.strayed += logits is None or int(np.argmax(logits)) != ids[-1]
+        if "metrics" in self.a.seen and not pending:
             off = [float(np.abs(x).max(initial=0.0)) for x in _metrics(engine, one).values()]
             one.meanwhile = float(np.max([one.meanwhile, *off]))
 
@@ -299,13 +334,17 @@ class _Story:
                     self.told |= {f"{one.asked} {name}": value for name, value in tell(engine, one).items()}
             if "computing" in self.a.seen and not one.cancelled:
                 self.told[f"{one.asked} in no time"] = int(self._paced() and _in_no_time(engine, one))
+                if self.unheard:
+                    # What made an id may have gone unseen, and a use that was seen be another's.
+                    self.told[f"{one.asked} before it was computed"] = 0
         free = [int(read(x, "num_free_pages")) for x in self.engines] if "pages" in self.a.seen else []
         together: dict[str, dict[str, Any]] = {
             "pages": {"free at the end": free, "free pages beyond those there are": self.outside, "pages held while idle": self.held},
             "ends": {"has_unfinished misled": self.misled, "ids that a run had returned": self.repeated, "has_unfinished at the end": [int(bool(read(x, "has_unfinished"))) for x in self.engines]},
             "order": {"order": self.order},
-            "filled": {"pages free that a request fills": self.lent},
+            "filled": {"pages free that a request fills": self.over_lent},
             "steps": {"most at once": self.at_once},
+            "kept": {"given things that changed": sum(_held(thing) != held for thing, held in self.lent)},
         }  # fmt: skip
         for group in self.a.seen:
             self.told |= together.get(group, {})
@@ -361,6 +400,13 @@ def _identities(engine: Any, one: _Known) -> dict[str, Any]:
         "mean gap": _less(None if tpot is None else tpot * (n - 1), sum(told) if n > 1 else None),
         "below 0": min([0.0, *every]),
     }
+
+
+def _held(given: Any) -> Any:
+    """A copy of an output, of the pairs of a step, or of the outputs of a run."""
+    if isinstance(given, Mapping):
+        return {name: _held(ids) for name, ids in given.items()}
+    return [tuple(x) if isinstance(x, tuple | list) else float(x) for x in given]
 
 
 def _four(told: Any) -> tuple[Any, Any, Any, Any]:

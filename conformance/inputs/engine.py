@@ -330,6 +330,18 @@ def overwriting(script: Script) -> None:
         script.do("run", overwrite=True)
 
 
+@told("outputs", "kept")
+def keeping(script: Script) -> None:
+    """What the engine gave out is kept while it goes on: by steps, in a run, and once nothing is left."""
+    pick = script.pick
+    script.requests(1, 3, (5, 3, 8, 1))
+    script.do("step", times=pick.size(1, 4))
+    for _ in range(pick.size(0, 2)):
+        script.do("run")
+        script.add(script.prompt(pick.size(1, 6), 3), 3)
+        script.between(2)
+
+
 @told(page_sizes=[1, 2], chunks=[64], **PLAIN)
 def overwriting_in_short_pools(script: Script) -> None:
     """The caller changes the lists of tokens that it gave of requests that are preempted later."""

@@ -69,6 +69,22 @@ def cancelling_again(script: Script) -> None:
     script.shorten(pick.size(0, 2))
 
 
+@told("outputs", "ends", cancelling=[True])
+def cancelling_the_finished(script: Script) -> None:
+    """Requests that are finished by steps and then cancelled, before others come; a run may tell the outputs."""
+    pick = script.pick
+    for _ in range(pick.size(1, 3)):
+        script.add(script.prompt(pick.size(1, 6), 4), pick.one_of(1, 4, 2))
+    script.do("step", times=30)
+    for number in list(script.asked)[:: pick.one_of(1, 2)]:
+        script.do("cancel", request=number, finished=True)
+    if pick.one_of(True, False):
+        script.add(script.prompt(pick.size(1, 4), 3), 3)
+        script.between(2)
+    if pick.one_of(True, False):
+        script.do("run")
+
+
 @told("outputs", "ends", prefix_caching=[True], cancelling=[True])
 def cancelling_sharers(script: Script) -> None:
     """Of requests that have pages in common one is cancelled, and another takes what it left."""

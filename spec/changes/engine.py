@@ -1206,6 +1206,20 @@ def frees_again(self: Engine, m: State, name: int) -> None:
     r.held = held
 
 
+def finished_ones_too(self: Engine, m: State, name: int) -> None:
+    """Who is finished is called cancelled too, and no run tells its output."""
+    Engine.cancel(self, m, name)
+    self.known(m, name).cancelled = True
+
+
+def output_of_the_finished(self: Engine, m: State, name: int) -> None:
+    """Cancelling drops what is kept of a request, which for one that is finished is its output."""
+    r = self.known(m, name)
+    if r.finished and not r.cancelled:
+        r.out = []
+    Engine.cancel(self, m, name)
+
+
 def last_id_computed(self: Engine, m: State, name: int) -> None:
     """Of a request that is cancelled all tokens are called computed, its last id too."""
     r = self.known(m, name)
@@ -1403,6 +1417,27 @@ def any_draft(self: Engine, a: Arguments) -> None:
 # metrics
 
 
+def captured(self: Engine, m: State, model: Any, tokens: Sequence[int], memory: Memory, guessing: bool = False) -> Any:
+    """Single tokens are computed by a step that was captured, once there were a dozen: the model is not used for them."""
+    heard, m.calls = m.heard, m.__dict__.get("calls", 0) + (len(tokens) == 1)
+    if m.calls > 12 and len(tokens) == 1:
+        m.heard = None
+    try:
+        return Engine.called(self, m, model, tokens, memory, guessing)
+    finally:
+        m.heard = heard
+
+
+def one_row_after_the_other(self: Engine, m: State) -> list[tuple[int, int]]:
+    """A row is settled before the next one is computed; where that fails, the next step gives what was chosen."""
+    m.emitted = m.unsaid = list(m.__dict__.get("unsaid", []))
+    self.admit(m)
+    for r, n, guesses in self.plan(m):
+        self.settle(m, r, n, self.feed(m, r, n, guesses), guesses)
+    m.unsaid = []
+    return list(m.emitted)
+
+
 def run_in_no_time(self: Engine, m: State) -> dict[int, list[int]]:
     """The clock is read once for all ids of a run."""
     clock, now = m.clock, m.clock()
@@ -1567,6 +1602,33 @@ def ends_of_the_row(self: Engine, m: State, r: Request, token: int, row: np.ndar
 
 def its_own_output(self: Engine, m: State, name: int) -> list[int]:
     return list.__iadd__(self.known(m, name).out, [])
+
+
+def refreshed_output(self: Engine, m: State, name: int) -> list[int]:
+    """One list for each request, which is brought up to date whenever it is asked for."""
+    r = self.known(m, name)
+    shown: list[int] = r.__dict__.setdefault("shown", [])
+    shown[:] = r.out
+    return shown
+
+
+def refreshed_gaps(self: Engine, r: Request) -> list[float]:
+    shown: list[float] = r.__dict__.setdefault("gaps", [])
+    shown[:] = Engine.itl(self, r)
+    return shown
+
+
+def one_list_for_steps(self: Engine, m: State) -> list[tuple[int, int]]:
+    """A step's list is that of the step before, filled anew."""
+    gave: list[tuple[int, int]] = m.__dict__.setdefault("gave", [])
+    gave[:] = Engine.step(self, m)
+    return gave
+
+
+def one_dict_for_runs(self: Engine, m: State) -> dict[int, list[int]]:
+    told: dict[int, list[int]] = m.__dict__.setdefault("told", {})
+    told.update(Engine.run(self, m))
+    return told
 
 
 def its_own_outputs(self: Engine, m: State) -> dict[int, list[int]]:

@@ -759,6 +759,20 @@ FAULTS: tuple[Fault, ...] = (
         "an abort that comes twice",
     ),
     _fault(
+        "finished-and-cancelled",
+        "a run does not tell the output of a request that was cancelled when it was finished",
+        spec.ENG_50,
+        {"cancel": changes.finished_ones_too},
+        "an abort that comes too late",
+    ),
+    _fault(
+        "finished-and-dropped",
+        "cancelling a request that is finished drops its output",
+        spec.ENG_50,
+        {"cancel": changes.output_of_the_finished},
+        "an abort that comes too late",
+    ),
+    _fault(
         "preempted-pages-freed-again",
         "cancelling a preempted request frees the pages that it had before",
         spec.ENG_24,
@@ -1007,6 +1021,34 @@ FAULTS: tuple[Fault, ...] = (
     ),
     _fault(
         "pops", "the last token is taken off the caller's list", spec.ENG_34, {"add": changes.pops}, "PROPERTIES X6"
+    ),
+    _fault(
+        "output-in-your-hands",
+        "an output that was read shows the ids that came later, once it is read again",
+        spec.ENG_51,
+        {"output": changes.refreshed_output},
+        "https://github.com/huggingface/transformers/pull/46670",
+    ),
+    _fault(
+        "gaps-in-your-hands",
+        "the gaps that metrics told are brought up to date",
+        spec.ENG_51,
+        {"itl": changes.refreshed_gaps},
+        "https://github.com/huggingface/transformers/pull/46670",
+    ),
+    _fault(
+        "one-list-for-steps",
+        "what a step gave is overwritten by the next",
+        spec.ENG_51,
+        {"step": changes.one_list_for_steps},
+        "PROPERTIES X6",
+    ),
+    _fault(
+        "one-dict-for-runs",
+        "runs return one dict",
+        spec.ENG_51,
+        {"run": changes.one_dict_for_runs},
+        "PROPERTIES X6",
     ),
     _fault(
         "same-ends",
@@ -1641,6 +1683,13 @@ VARIANTS: tuple[Variant, ...] = (
         "where the draft fails nothing is guessed",
         "Engine",
         {"guesses": changes.without_a_draft_that_fails},
+    ),
+    Variant("engine-captures-steps", "steps are captured after a dozen", "Engine", {"called": changes.captured}),
+    Variant(
+        "engine-row-by-row",
+        "the rows of a step are computed one after the other",
+        "Engine",
+        {"step": changes.one_row_after_the_other},
     ),
     Variant(
         "engine-draft-without-memory", "a draft that computes all anew", "Engine", {"guesses": changes.dense_draft}
