@@ -12,6 +12,7 @@ from inferspec.conformance.inputs.block_manager import (
     conversations,
     copied,
     copied_and_computed_again,
+    copies_beside_hits,
     copies_given_back,
     crowds,
     emptied,
@@ -137,6 +138,11 @@ def test_a_shared_block_counts_once(subject, call):
 
 @requirement(spec.BLK_05, call=crowds(), share=0.03)
 def test_a_block_that_hundreds_share_counts_once(subject, call):
+    keeps(subject, call, Check.FREE, Check.ADMITS, Check.APART)
+
+
+@requirement(spec.BLK_05, call=copies_beside_hits(), share=0.2)
+def test_a_shared_block_is_in_use_though_another_table_computed_the_same(subject, call):
     keeps(subject, call, Check.FREE, Check.ADMITS, Check.APART)
 
 

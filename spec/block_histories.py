@@ -193,11 +193,16 @@ class _Judge:
         if not refused:
             self.abroad = int(self.parts[f"{number} free abroad"])
 
+    def _made(self, number: int, refused: bool, num_blocks: int, block_size: int) -> Iterator[tuple[Check, str]]:
+        if refused:
+            yield Check.ADMITS, f"a manager of {num_blocks} blocks of {block_size} tokens cannot be made beside it"
+
     _STEPS: ClassVar[Mapping[str, Callable[..., Iterator[tuple[Check, str]]]]] = {
         "allocate": _allocate,
         "append": _append,
         "mark_computed": _mark_computed,
         "free": _freeing,
+        "made": _made,
         "meanwhile": _meanwhile,
         "pass_by": _pass_by,
     }

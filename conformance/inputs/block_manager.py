@@ -712,6 +712,23 @@ def copies_given_back(pick: Pick) -> Call:
 
 
 @caching
+def copies_beside_hits(pick: Pick) -> Call:
+    """The same prompt is computed side by side, by one of them once others have hit the blocks of the first; they leave in any order."""
+    script = Script(pick)
+    line, size = script.line(), script.size
+    blocks = pick.size(1, 3)
+    first, late = (script.allocate(line[: blocks * size], computed=0) for _ in range(2))
+    script.mark(first)
+    sharers = [script.allocate(line[: blocks * size + 1], computed=0) for _ in range(pick.size(1, 2))]
+    script.mark(late)
+    tables = [first, late, *sharers]
+    script.free(*pick.one_of(tables, tables[::-1], [*sharers, first, late])[: pick.size(1, len(tables))])
+    script.allocate(script.line(blocks * size), computed=0)
+    script.probe(line)
+    return script.call()
+
+
+@caching
 def computed_again(pick: Pick) -> Call:
     """A line is computed, overtaken and computed again, in other blocks; others take its first ones again and again."""
     script = Script(pick)

@@ -772,6 +772,25 @@ def one_cache_for_all(self: BlockManager, a: Arguments) -> Manager:
     return m
 
 
+def one_size_at_a_time(self: BlockManager, a: Arguments) -> Manager:
+    """While there are managers, none of other sizes is made."""
+    kind, sizes = type(self), (a.num_blocks, a.block_size)
+    steps, first = vars(kind).get("in_use", (None, sizes))
+    if steps is a.steps and sizes != first:
+        raise ValueError(f"{sizes} beside {first}")
+    kind.in_use = a.steps, sizes  # type: ignore[attr-defined]
+    return BlockManager.fresh(self, a)
+
+
+def counted_for_the_later(self: BlockManager, m: Manager, table: Table, index: int) -> None:
+    """The cache takes an owner's reference on the block that it knows for one on the block that was just computed."""
+    known = m.cached.get(self.key(m, table.tokens, index))
+    if known is not None and known != table.block_ids[index] and m.owners[known] > 1:
+        m.owners[known] -= 1
+        m.owners[table.block_ids[index]] += 1
+    BlockManager.publish(self, m, table, index)
+
+
 def forgets_own(self: BlockManager, m: Manager, block: int) -> None:
     m.cached.pop(m.content.pop(block, None), None)
 

@@ -178,6 +178,13 @@ FAULTS: tuple[Fault, ...] = (
         f"{SGLANG}/pull/10637",
     ),
     _fault(
+        "counted-for-the-later",
+        "of two blocks with the same tokens the one that others hit loses a reference when the other is computed",
+        spec.BLK_05,
+        {"publish": changes.counted_for_the_later},
+        "https://github.com/Avarok-Cybersecurity/atlas/pull/373",
+    ),
+    _fault(
         "owners-in-a-byte",
         "owners of a block are counted in 8 bits",
         spec.BLK_05,
@@ -844,6 +851,13 @@ FAULTS: tuple[Fault, ...] = (
         "the size of blocks is written to the class: managers have that of the one that was made last",
         spec.BLK_31,
         {"fresh": changes.size_on_the_class, "allocate": changes.of_the_class_s_size},
+        "PROPERTIES X7",
+    ),
+    _fault(
+        "one-size-at-a-time",
+        "no manager is made beside one of other sizes",
+        spec.BLK_31,
+        {"fresh": changes.one_size_at_a_time},
         "PROPERTIES X7",
     ),
     _fault(
