@@ -32,6 +32,7 @@ from inferspec.conformance.inputs.kv_cache import (
     states_of_their_time,
     tens_of_thousands,
     thousands,
+    too_long_states,
     with_offsets,
     with_tokens_of_zeros,
 )
@@ -624,6 +625,16 @@ def test_more_than_max_len_tokens_are_refused_where_those_are_hundreds(subject, 
 
 @requirement(spec.SKV_27, story=overfull(), share=0.5)
 def test_a_chunk_that_does_not_fit_changes_nothing(subject, story):
+    goes_on_after_refusal(subject, story)
+
+
+@requirement(spec.SKV_28, story=too_long_states(), share=0.1)
+def test_a_state_of_more_than_max_len_tokens_is_refused(subject, story):
+    refuses_step(subject, story)
+
+
+@requirement(spec.SKV_29, story=too_long_states(), share=0.2)
+def test_a_state_that_is_refused_changes_nothing(subject, story):
     goes_on_after_refusal(subject, story)
 
 

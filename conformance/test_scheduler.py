@@ -56,6 +56,7 @@ from inferspec.conformance.inputs.scheduler import (
     workloads,
     wrong_updates,
     wrong_updates_of_the_cancelled,
+    written_over,
 )
 from inferspec.conformance.properties import refuses, refuses_step
 from inferspec.conformance.suite import requirement
@@ -629,6 +630,11 @@ def test_a_refused_update_of_who_was_cancelled_changes_nothing(subject, story):
 @requirement(spec.SCHED_43, call=growing(), share=0.2)
 def test_the_caller_s_tokens_are_not_changed(subject, call):
     keeps(subject, call, Check.CALLER)
+
+
+@requirement(spec.SCHED_46, call=written_over(), share=0.2)
+def test_the_list_of_tokens_is_the_caller_s(subject, call):
+    keeps(subject, call, *MUST)
 
 
 @requirement(spec.SCHED_44, first=abandoned(), second=workloads(), share=0.4)

@@ -13,6 +13,7 @@ A call is a story: `steps` of one cache, with a second one beside it. A step is 
     made(max_len)                 a preallocated cache of another size is made, and kept
     restore()                     have the cache `restore` the state that was kept last
     restore_earlier(step)         the same for the state that an earlier step kept
+    restore_larger(max_len, key, value)  the same for the state of another preallocated cache, which holds these tokens
     reread(step)                  the keys and values that an earlier step returned, as they are now
     reread_offset(step)           the offset that an earlier step read, as it is now
     overwrite(step)               the caller writes NaN over the key and value that it gave to an earlier step
@@ -206,6 +207,16 @@ class StaticKVCache(KVCache):
         super().check_append(cache, key, value)
         self.check_room(cache, key)
 
+    def restore_larger(self, story: Story, max_len: int, key: np.ndarray, value: np.ndarray) -> None:
+        larger = self.fresh(Arguments(max_len=max_len))
+        self.store(larger, key, value)
+        self.check_state(story.cache, larger)
+        self.become(story.cache, self.state_of(larger))
+
+    def check_state(self, cache: Cache, larger: Cache) -> None:
+        if self.length(larger) > cache.room:
+            raise ValueError(f"a state of {self.length(larger)} tokens and room for {cache.room}")
+
     def check_room(self, cache: Cache, key: np.ndarray) -> None:
         if self.length(cache) + key.shape[2] > cache.room:
             raise ValueError(f"{key.shape[2]} tokens after {self.length(cache)} of {cache.room}")
@@ -221,8 +232,10 @@ def _both(
     )
 
 
-def _static(number: int, text: str, aspect: Aspect = Aspect.VALUE, source: str = "") -> Requirement:
-    return Requirement(f"SKV-{number:02}", text, "StaticKVCache", Level.MUST, aspect, source)
+def _static(
+    number: int, text: str, aspect: Aspect = Aspect.VALUE, source: str = "", level: Level = Level.MUST
+) -> Requirement:
+    return Requirement(f"SKV-{number:02}", text, "StaticKVCache", level, aspect, source)
 
 
 KV_01, SKV_01 = _both(
@@ -328,6 +341,14 @@ SKV_27 = _static(
     "an append past max_len changes nothing: what fits is still taken",
     source="PROPERTIES X9, PG5",
 )
+SKV_28 = _static(
+    28,
+    "a state of more than max_len tokens, that of a larger cache, is refused",
+    Aspect.GUARD,
+    source="PROPERTIES X9, KV4",
+    level=Level.SHOULD,
+)
+SKV_29 = _static(29, "a refused restore changes nothing", source="PROPERTIES PG5, KV4")
 
 
 CONTRACT = Contract(

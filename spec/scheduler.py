@@ -38,11 +38,12 @@ A call is a story: `steps` of one scheduler. A request has the number of the ste
 Block ids are told in the order in which they were first seen. Steps beside the methods: `step`, schedule and update;
 `fail`, the model computes the step in part, leaves anything in its slots, and raises; `update_wrongly(how, request)`;
 `add_again`;
-`cancel_stranger`, a request that was never added; `pass_by`, requests that are added, cancelled and forgotten;
+`cancel_stranger`, a request that was never added; `overwrite`, the caller puts other tokens into the list of a request's tokens; `pass_by`, requests that are added, cancelled and forgotten;
 `meanwhile`, another scheduler with blocks of its own and larger limits is given a request and takes a step; `finish`, steps until every
 request is finished, told as 3.1, 3.2, …
 
-Left open: whether `schedule` raises or gives an empty step when every request is finished.
+Left open: whether `schedule` raises or gives an empty step when every request is finished, and when the other attributes of a
+request are read.
 
 What must hold is judged on the history of observations (`spec/scheduling_histories.py`): a step may have fewer
 chunks or smaller ones, prefills before decodes or after, blocks early or late, another victim.
@@ -584,6 +585,12 @@ SCHED_43 = _requirement(43, "the caller's tokens are not changed", "PROPERTIES X
 SCHED_44 = _requirement(44, "schedulers have nothing in common", "PROPERTIES X7")
 SCHED_45 = _requirement(
     45, "a scheduler of no requests, or of no tokens, is refused", "PROPERTIES X9", Aspect.GUARD, Level.SHOULD
+)
+SCHED_46 = _requirement(
+    46,
+    "what the caller does to the list of a request's tokens once it was added does not show",
+    "PROPERTIES X6",
+    level=Level.SHOULD,
 )
 
 

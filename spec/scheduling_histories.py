@@ -177,6 +177,9 @@ class _Judge:
     def _cancel_stranger(self, name: str, number: int) -> Found:
         yield from ()
 
+    def _overwrite(self, name: str, number: int, request: int) -> Found:
+        yield from ()
+
     def _pass_by(self, name: str, number: int, times: int) -> Found:
         self.arrivals += times
         if self._has(name, "refused"):

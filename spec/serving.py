@@ -277,6 +277,15 @@ class Story:
         self.scheduler.cancel(Request((1,), 1, 0, ()))
         yield from ()
 
+    def _overwrite(self, request: int) -> Any:
+        """The caller uses the list of a request's tokens for something else."""
+        if request not in self.requests:
+            yield "absent", 1
+            return
+        tokens = self.requests[request].tokens
+        tokens[:] = [0, *(token + 1 for token in tokens[::-1])]
+        self.prompts[request] = tuple(tokens)
+
     def _pass_by(self, times: int) -> Any:
         """So many requests are added and cancelled one after the other, and nothing of them is kept."""
         for _ in range(times):

@@ -76,6 +76,12 @@ class _Story:
     def restore_earlier(self, step: int) -> None:
         self.cache.restore(self.states[step])
 
+    def restore_larger(self, max_len: int, key: Any, value: Any) -> None:
+        larger = self.sized(max_len=max_len)
+        larger.update_and_fetch(self._turned(key), self._turned(value))
+        state = larger.state
+        self.cache.restore(state() if inspect.isroutine(state) else state)
+
     def another(self) -> None:
         self.cache, self.aside = self.make(), self.cache
 

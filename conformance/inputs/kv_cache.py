@@ -683,6 +683,23 @@ def overfull(pick: Pick, chunks: Chunks = small) -> tuple[Call, int]:
     return script.call(static=True, room=(0,)), bad
 
 
+@needing("restoring")
+def too_long_states(pick: Pick) -> tuple[Call, int]:
+    """(story, number of the step that must be refused): a preallocated cache restores the state of a larger one, of more tokens
+    than it takes; and what comes after it."""
+    rewinding, _ = pick("rewinding"), pick("restoring")
+    script = Script(pick)
+    script.append(max(small(pick), 1))
+    if pick.one_of(False, True):
+        script.event(rewinding)
+    script.longest = max(script.longest, script.length + 2)
+    more = pick.one_of(1, 2, 7, 300)
+    bad = script.do(
+        "restore_larger", max_len=script.longest + more + pick.one_of(0, 3), **script.arrays(script.longest + more)
+    )
+    return _going_on(script).call(static=True, room=(0,)), bad
+
+
 def _going_on(script: Script) -> Script:
     """What shows that a refused step changed nothing, in the cache or in its state, nor what a rewind does."""
     script.do("offset")

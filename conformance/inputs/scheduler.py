@@ -907,6 +907,19 @@ def added_again(pick: Pick) -> tuple[Call, int]:
     return _refused(script, "add_again", request=request)
 
 
+@calls
+def written_over(pick: Pick) -> Call:
+    """The caller puts other tokens into the lists of requests that wait, run or are preempted."""
+    script = Script(pick, budgets=(3, 64, 2), scarce=pick.one_of(False, True))
+    script.most = pick.one_of(8, 1, 2)
+    for _ in range(pick.size(2, 4)):
+        number = script.add(script.prompt(2), pick.size(1, 6))
+        script.work(2)
+        script.do("overwrite", request=number)
+        script.work(1)
+    return script.end()
+
+
 @equal
 def preempted_again(pick: Pick) -> tuple[Call, int]:
     """A request is added again when it was preempted, before others that come later."""

@@ -592,6 +592,19 @@ def the_class_s_room(self: StaticKVCache, cache: Cache, key: np.ndarray) -> None
     StaticKVCache.check_room(self, Cache(**{**vars(cache), "room": type(self).room}), key)  # type: ignore[attr-defined]
 
 
+def empties_before_it_refuses(self: StaticKVCache, cache: Cache, larger: Cache) -> None:
+    """What the cache holds is dropped before the state is looked at."""
+    kept = vars(cache).copy()
+    cache.keys = cache.values = None
+    StaticKVCache.check_state(self, cache, larger)
+    vars(cache).update(kept)
+
+
+def cut_to_its_room(self: StaticKVCache, cache: Cache, larger: Cache) -> None:
+    """Of a state that does not fit the first tokens are taken."""
+    larger.keys, larger.values = larger.keys[:, :, : cache.room], larger.values[:, :, : cache.room]
+
+
 def first_of_the_class(self: KVCache, a: Arguments) -> Cache:
     """A fresh cache begins with what the first one of its class holds."""
     first = of_the_class(self, a)

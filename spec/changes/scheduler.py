@@ -1307,6 +1307,20 @@ def extends_the_prompt(self: Scheduler, entry: Entry, token: int) -> None:
     entry.request.tokens.append(token)
 
 
+def read_when_admitted(self: Scheduler, s: Serving, entry: Entry) -> None:
+    """The prompt is read from the request when it is admitted."""
+    entry.tokens = [*entry.request.tokens, *entry.request.output]
+    Scheduler.allocate(self, s, entry)
+
+
+def read_for_each_chunk(self: Scheduler, s: Serving, entry: Entry, count: int) -> Chunk:
+    """A chunk is cut out of the request's own tokens and its output."""
+    chunk = Scheduler.chunk(self, s, entry, count)
+    own = [*entry.request.tokens, *entry.request.output]
+    chunk.tokens = own[chunk.start : chunk.start + count]
+    return chunk
+
+
 def consumes(self: Scheduler, s: Serving, entry: Entry, chunk: Chunk) -> None:
     """The prompt is taken off the request's own list, chunk by chunk."""
     Scheduler.take(self, s, entry, chunk)

@@ -667,6 +667,20 @@ FAULTS: tuple[Fault, ...] = (
         "PROPERTIES PG5",
     ),
     Fault(
+        "static-kv-cache-cuts-states",
+        "of a state that does not fit the first tokens are restored",
+        spec.SKV_28,
+        {"check_state": changes.cut_to_its_room},
+        TIRED,
+    ),
+    Fault(
+        "static-kv-cache-empties-then-refuses",
+        "what was cached is dropped before a state is refused",
+        spec.SKV_29,
+        {"check_state": changes.empties_before_it_refuses},
+        "PROPERTIES PG5",
+    ),
+    Fault(
         "static-kv-cache-dead-once-full",
         "after a chunk that did not fit nothing is taken any more",
         spec.SKV_27,

@@ -952,6 +952,20 @@ FAULTS: tuple[Fault, ...] = (
         f"{COURSE}/00dbf5c",
     ),
     _fault(
+        "prompt-read-when-admitted",
+        "a request's prompt is read when it is admitted, once more after each preemption",
+        spec.SCHED_46,
+        {"allocate": changes.read_when_admitted},
+        "https://github.com/vllm-project/vllm/issues/50731",
+    ),
+    _fault(
+        "prompt-read-for-each-chunk",
+        "chunks are cut out of the caller's list",
+        spec.SCHED_46,
+        {"chunk": changes.read_for_each_chunk},
+        "PROPERTIES X6",
+    ),
+    _fault(
         "one-queue-for-all",
         "schedulers share one queue",
         spec.SCHED_44,
