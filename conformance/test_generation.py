@@ -424,6 +424,13 @@ def test_the_caller_may_change_its_tokens_once_an_id_is_out(subject, call):
     subject.agrees(call.having(overwrite=True))
 
 
+@requirement(
+    spec.GEN_29, call=generate_calls(stops=[1, 2, 3], stop_at=(2, 1, 3), limits=(5, 8), vocabularies=ENOUGH), share=0.2
+)
+def test_the_caller_may_change_its_ends_once_an_id_is_out(subject, call):
+    subject.agrees(call.having(overwrite="ends"))
+
+
 # text
 
 

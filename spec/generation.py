@@ -49,7 +49,8 @@ def requests_of(a: Arguments, is_array: Callable[[Any], bool] = lambda x: isinst
     if a.overwrite and isinstance(tokens, np.ndarray):
         # The call's own is not to change.
         tokens = tokens.copy()
-    first = Request(tokens, a.max_tokens, tuple(a.eos), Ranks(ranks) if ranks else None, a.cache)
+    ends = list(a.eos) if a.overwrite == "ends" else tuple(a.eos)
+    first = Request(tokens, a.max_tokens, ends, Ranks(ranks) if ranks else None, a.cache)
     if not a.beside:
         return [first]
     own = {name: a.beside[name] for name in ("max_tokens", "eos") if name in a.beside}
@@ -65,7 +66,7 @@ class Generate(Operation):
     all; beside: tokens and max_tokens of a second request to the same model, and its eos where that is another; order:
     "turns", one id of each in turn, or "after"; seen: what is looked at (see `watch`); fails: who ("model", "sampler")
     raises which error when it was used how often (`toy.Fuse`); overwrite: once the first id is out, the caller changes
-    its tokens.
+    its tokens, or with "ends" its list of end-of-sequence ids.
     """
 
     signature = Signature.parse(
@@ -91,7 +92,11 @@ class Generate(Operation):
     def stream(self, toy: Toy, request: Request) -> Iterator[Any]:
         """The iterator that the caller gets."""
         self.check(request)
-        return self.ids(toy, request)
+        return self.ids(toy, self.taken(request))
+
+    def taken(self, request: Request) -> Request:
+        """The request as it was made: the caller's list of ends stays out of it."""
+        return replace(request, eos=tuple(request.eos))
 
     def check(self, request: Request) -> None:
         self.check_prompt(request)
@@ -320,6 +325,12 @@ GEN_27 = _loop(
 GEN_28 = _loop(
     "GEN-28",
     "what the caller does to its tokens once the first id is out does not show",
+    source="PROPERTIES X6",
+)
+GEN_29 = _loop(
+    "GEN-29",
+    "what the caller does to its list of end-of-sequence ids once the first id is out does not show",
+    Level.SHOULD,
     source="PROPERTIES X6",
 )
 TEXT_01 = _text(

@@ -51,7 +51,7 @@ class Request:
 
     tokens: Any
     max_tokens: int
-    eos: tuple[int, ...] = ()
+    eos: Sequence[int] = ()
     sampler: Callable[[Any], int] | None = None
     cache: bool = True
     name: str = "first"
@@ -166,7 +166,10 @@ def _consume(streams: Sequence[_Stream], start: Callable[[Request], Iterable[Any
                 if not stream.over:
                     stream.advance(a.until if stream is streams[0] else None)
                     if a.overwrite and len(stream.ids) == 1:
-                        _overwrite(stream.request.tokens)
+                        if a.overwrite == "ends" and isinstance(ends := stream.request.eos, list):
+                            ends[:] = [token + 1 for token in ends]
+                        else:
+                            _overwrite(stream.request.tokens)
         if a.until is not None and together[0] is streams[0]:
             streams[0].close()
 

@@ -36,6 +36,7 @@ from inferspec.spec.generation import (
     GEN_26,
     GEN_27,
     GEN_28,
+    GEN_29,
 )
 from inferspec.spec.mistakes import ignores_strides
 
@@ -634,6 +635,13 @@ FAULTS: tuple[Fault, ...] = (
         "the prompt is read again for each id, as the caller has it by then",
         GEN_28,
         {"ids": changes.reads_the_callers},
+        TIRED,
+    ),
+    Fault(
+        "generation-reads-the-callers-ends",
+        "each id is looked for in the caller's own list of end-of-sequence ids",
+        GEN_29,
+        {"taken": changes.callers_ends},
         TIRED,
     ),
     *TEXT_FAULTS,
