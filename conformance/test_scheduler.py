@@ -54,9 +54,9 @@ from inferspec.conformance.inputs.scheduler import (
     voided_again,
     voided_growing,
     workloads,
+    written_over,
     wrong_updates,
     wrong_updates_of_the_cancelled,
-    written_over,
 )
 from inferspec.conformance.properties import refuses, refuses_step
 from inferspec.conformance.suite import requirement
