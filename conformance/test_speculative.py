@@ -705,6 +705,18 @@ def test_the_list_of_tokens_is_not_changed(subject, call):
     subject.agrees(call)
 
 
+@requirement(spec.SPEC_57, call=generate_calls(limits=(9, 5, 12)), share=0.2)
+def test_the_caller_may_change_its_tokens_once_an_id_is_out(subject, call):
+    subject.agrees(call.having(overwrite="tokens"))
+
+
+@requirement(
+    spec.SPEC_58, call=generate_calls(stops=[1, 2, 3], stop_at=ENDINGS, limits=(12,), vocabularies=ENOUGH), share=0.2
+)
+def test_the_caller_may_change_its_ends_once_an_id_is_out(subject, call):
+    subject.agrees(call.having(overwrite="ends"))
+
+
 @requirement(spec.SPEC_45, call=generate_calls(), other=generate_calls(), share=0.5)
 def test_another_request_in_between_changes_nothing(subject, call, other):
     depends_on_arguments_alone(subject, call, other)

@@ -5,6 +5,7 @@ The oracle and the driver of real subjects share it; it judges nothing.
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import itertools
 import weakref
@@ -91,7 +92,7 @@ class Request:
     tokens: Any
     max_tokens: int
     num_draft_tokens: int = 4
-    eos: tuple[int, ...] = ()
+    eos: Sequence[int] = ()
     temperature: float = 0.0
     top_k: int | None = None
     top_p: float = 1.0
@@ -237,8 +238,21 @@ def _consume(streams: Sequence[_Stream], start: Callable[[Request], Iterable[Any
             for stream in together:
                 if not stream.over:
                     stream.advance(a.until if stream is streams[0] else None)
+                    if a.overwrite and len(stream.ids) == 1:
+                        _overwrite(stream.request, a.overwrite)
         for stream in together:
             stream.close()
+
+
+def _overwrite(request: Request, what: str) -> None:
+    """The caller has another use for its tokens, or for its list of ends."""
+    if what == "ends" and isinstance(request.eos, list):
+        request.eos[:] = [token + 1 for token in request.eos]
+    elif isinstance(request.tokens, list):
+        request.tokens[:] = [*request.tokens[::-1], 0]
+    else:
+        with contextlib.suppress(TypeError, ValueError):  # arrays that cannot be changed are safe from their caller
+            request.tokens[...] = 0
 
 
 def strays(target: Sequence[Note], draft: Sequence[Note], text: Sequence[int]) -> list[int]:

@@ -143,12 +143,12 @@ class SpeculativeGenerate(Operation):
     {"seed": n} for any number of them; {"cells": n} asks for the distribution of what comes out (`duet.distribution`).
     until: how many ids the consumer takes before it closes the iterator, None: all; beside: tokens and max_tokens of a second
     request to the same models, and its eos where that is another; order: "turns" or "after"; seen: what is looked at
-    (see `duet.play`).
+    (see `duet.play`); overwrite: what the caller changes once the first id is out, its "tokens" or its list of "ends".
     """
 
     signature = Signature.parse(
         f"{GENERATE}(target, draft, tokens, max_tokens, num_draft_tokens=4, eos=(), temperature=0.0, top_k=None,"
-        " top_p=1.0, uniforms=None, until=None, beside=None, order='turns', seen=('ids',))"
+        " top_p=1.0, uniforms=None, until=None, beside=None, order='turns', seen=('ids',), overwrite='')"
     )
     parts = STORY
     narrows: ClassVar = {
@@ -207,7 +207,11 @@ class SpeculativeGenerate(Operation):
         target, draft = players
         caches = target.make_cache(), draft.make_cache()
         self.check_caches(*caches)
-        return self.ids(Run(target, draft, request, *caches, self.prompt(request)))
+        return self.ids(Run(target, draft, self.taken(request), *caches, self.prompt(request)))
+
+    def taken(self, request: Request) -> Request:
+        """The request as it was made: the caller's list of ends stays out of it."""
+        return replace(request, eos=tuple(request.eos))
 
     def check_caches(self, target: list[FixedCache], draft: list[FixedCache]) -> None:
         for name, cache in (("target", target), ("draft", draft)):
@@ -368,8 +372,12 @@ def consumed(
 def requests_of(a: Arguments, is_array: Callable[[Any], bool]) -> list[Request]:
     """The requests of a call: the first, and that of `beside`, each with uniform numbers of its own."""
     tokens = a.tokens if is_array(a.tokens) else list(a.tokens)
+    if a.overwrite and isinstance(tokens, np.ndarray):
+        # The call's own is not to change.
+        tokens = tokens.copy()
+    ends = list(a.eos) if a.overwrite == "ends" else tuple(a.eos)
     filters = {"temperature": a.temperature, "top_k": a.top_k, "top_p": a.top_p}
-    first = Request(tokens, a.max_tokens, a.num_draft_tokens, tuple(a.eos), **filters, uniforms=numbers_of(a.uniforms))
+    first = Request(tokens, a.max_tokens, a.num_draft_tokens, ends, **filters, uniforms=numbers_of(a.uniforms))
     if not a.beside:
         return [first]
     own = {name: a.beside[name] for name in ("max_tokens", "eos") if name in a.beside}

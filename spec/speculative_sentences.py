@@ -252,5 +252,16 @@ SPEC_56 = _loop(
     "what the target raises passes to the caller: it is no end of the ids, and no reason to ask again",
     source="PROPERTIES CB2",
 )
+SPEC_57 = _loop(
+    "SPEC-57",
+    "what the caller does to its tokens once the first id is out does not show",
+    source="PROPERTIES X6",
+)
+SPEC_58 = _loop(
+    "SPEC-58",
+    "what the caller does to its list of end-of-sequence ids once the first id is out does not show",
+    Level.SHOULD,
+    source="PROPERTIES X6",
+)
 
 SENTENCES = tuple(value for value in list(globals().values()) if isinstance(value, Requirement))

@@ -540,6 +540,18 @@ def list_grows(self: Loop, run: Run) -> Iterator[Any]:
             run.request.tokens.append(token)
 
 
+def reads_the_callers(self: Loop, run: Run, cache: list[FixedCache]) -> list[int]:
+    """What came out is kept, and the prompt before it is read where the caller has it."""
+    size = run.__dict__.setdefault("size", len(run.sequence))
+    sequence = [int(token) for token in run.request.tokens] + run.sequence[size:]
+    return (sequence + run.drafted)[cache[0].offset :]
+
+
+def callers_ends(self: Loop, request: Request) -> Request:
+    """Each id is looked for in the caller's own list."""
+    return request
+
+
 def overwrites(self: Loop, a: Arguments) -> Any:
     result = Loop.respond(self, a)
     if isinstance(a.tokens, np.ndarray) and a.tokens.flags.writeable:

@@ -45,6 +45,8 @@ from inferspec.spec.speculative_sentences import (
     SPEC_54,
     SPEC_55,
     SPEC_56,
+    SPEC_57,
+    SPEC_58,
 )
 
 TIRED = "the kind of slip that tired hands make"
@@ -570,6 +572,20 @@ FAULTS: tuple[Fault, ...] = (
         SPEC_44,
         {"respond": changes.overwrites},
         "PROPERTIES X6",
+    ),
+    Fault(
+        "speculative-reads-the-callers-tokens",
+        "the prompt is read again for each round, as the caller has it by then",
+        SPEC_57,
+        {"lacking": changes.reads_the_callers},
+        TIRED,
+    ),
+    Fault(
+        "speculative-reads-the-callers-ends",
+        "each id is looked for in the caller's own list of end-of-sequence ids",
+        SPEC_58,
+        {"taken": changes.callers_ends},
+        TIRED,
     ),
     Fault(
         "speculative-remembers-prompt",
