@@ -219,7 +219,8 @@ def lay(x: np.ndarray, view: str, to: Arrays) -> Any:
     every leading axis whose entries are equal; heads: the two axes before the last one swapped in memory (of two axes,
     these), as the heads of a token lie side by side in what a projection gives; row: the first row of a table of more;
     inserted: the last axis but one, of length 1, inserted into an array without it; half: the first half of twice as many
-    heads, the third axis from the end.
+    heads, the third axis from the end; room: the beginning of a longer last axis but one, as a cache has that keeps room
+    for more.
     """
     if view == "slice" and x.ndim:
         buffer = _poisoned(tuple(n + 3 for n in x.shape), x.dtype)
@@ -241,6 +242,11 @@ def lay(x: np.ndarray, view: str, to: Arrays) -> Any:
         buffer = _poisoned((*x.shape[:-3], 2 * x.shape[-3], *x.shape[-2:]), x.dtype)
         buffer[..., : x.shape[-3], :, :] = x
         return to.ready(to.from_numpy(buffer)[..., : x.shape[-3], :, :])
+    if view == "room" and x.ndim > 1:
+        rows = x.shape[-2]
+        buffer = _poisoned((*x.shape[:-2], rows + 5, x.shape[-1]), x.dtype)
+        buffer[..., :rows, :] = x
+        return to.ready(to.from_numpy(buffer)[..., :rows, :])
     if view == "permute" and x.ndim > 1:
         return to.ready(to.axes_reversed(to.from_numpy(x.transpose().copy())))
     if view == "stride" and x.ndim:

@@ -12,9 +12,12 @@ from inferspec.conformance.inputs.attention import (
     attention_calls,
     beside_tiles,
     causal_as_array,
+    chunks_of_whole_tiles,
     chunks_over_contexts,
     encoded,
     few_over_many,
+    groups_over_many,
+    in_decoding,
     louder,
     many_over_few,
     many_rows,
@@ -25,6 +28,7 @@ from inferspec.conformance.inputs.attention import (
     one_past_a_tile,
     over_splits,
     padded,
+    padded_batches,
     prompts,
     ragged_tiles,
     routed_attention,
@@ -36,6 +40,7 @@ from inferspec.conformance.inputs.attention import (
     square_prompts,
     tokens_and_prompts,
     towering,
+    whole_tiles,
     with_nan,
     without_a_stretch,
     without_beginning,
@@ -52,6 +57,12 @@ ARRAYS = [*HIDING, "additive"]
 
 many_queries = attention_calls(
     shapes=ragged_tiles, amplitude=(1.0,), leading_dims=[(), (1,)], most_heads=2, ratios=[1, 2, 3, 4]
+)
+BATCHES_OF_PROMPTS = padded_batches(
+    masks=["bool", "-inf", "lowest", "additive"],
+    leading_dims=[(2,), (5,)],
+    head_dims=[64, 128, 8, 2],
+    ratios=[2, 4, 1, 3],
 )
 many_rows_of_heads = multi_head_calls(shapes=ragged_tiles, free_head_dim=[False], heads=(1, 3), dims=(5, 3, 33))
 
@@ -79,6 +90,24 @@ def test_grouped_heads_read_their_own_keys_and_values(subject, routed):
 
 @requirement(spec.ATTN_03, routed=routed_attention(masks=["none"], ratios=[12, 16, 24]), share=0.1)
 def test_many_query_heads_share_a_key_head_of_attention(subject, routed):
+    call, expected = routed
+    subject.expects(call, expected)
+
+
+@requirement(
+    spec.ATTN_03,
+    routed=routed_attention(masks=["none"], shapes=over_splits, head_dims=[64, 128, 8], ratios=[4, 3, 2, 8, 5]),
+    share=0.15,
+)
+def test_key_heads_of_long_contexts_are_told_apart(subject, routed):
+    call, expected = routed
+    subject.expects(call, expected)
+
+
+@requirement(
+    spec.ATTN_03, routed=routed_attention(masks=["none"], ratios=[12, 16, 24], shapes=groups_over_many), share=0.1
+)
+def test_many_query_heads_share_a_key_head_of_many_keys(subject, routed):
     call, expected = routed
     subject.expects(call, expected)
 
@@ -124,6 +153,11 @@ def test_every_prompt_of_a_batch_has_its_own_mask(subject, call):
     subject.agrees(call, where=seeing(call))
 
 
+@requirement(spec.ATTN_04, call=BATCHES_OF_PROMPTS, share=0.3)
+def test_every_prompt_of_a_batch_has_its_own_padding(subject, call):
+    subject.agrees(call, where=seeing(call))
+
+
 @requirement(spec.ATTN_04, call=attention_calls(masks=["additive", "bool"], relation="L=S", mask_rank=1), share=0.5)
 def test_a_vector_mask_lies_along_the_keys(subject, call):
     subject.agrees(call, where=seeing(call))
@@ -162,6 +196,16 @@ def test_drafts_of_common_heads_after_a_long_context_are_causal(subject, routed)
 def test_causal_rows_of_common_heads_see_themselves_and_no_further(subject, routed):
     call, expected = routed
     subject.expects(call, expected)
+
+
+@requirement(
+    spec.ATTN_05,
+    routed=routed_attention(masks=["causal"], shapes=chunks_of_whole_tiles, leading_dims=[(), (1,), (2,)]),
+    share=0.2,
+)
+def test_causal_rows_are_aligned_where_tiles_are_whole(subject, routed):
+    call, expected = routed
+    subject.expects(call, expected, where=seeing(call))
 
 
 @requirement(spec.ATTN_05, call=attention_calls(masks=["causal"]))
@@ -338,6 +382,23 @@ def test_tokens_of_common_heads_after_long_contexts_find_their_keys_in_a_batch(s
     subject.expects(call, expected)
 
 
+@requirement(
+    spec.ATTN_12,
+    routed=routed_attention(
+        masks=["causal"],
+        shapes=over_splits,
+        most_heads=2,
+        leading_dims=[(2,), (5,)],
+        head_dims=[64, 128],
+        ratios=[4, 2, 8],
+    ),
+    share=0.1,
+)
+def test_drafts_of_a_batch_after_long_contexts_find_their_keys(subject, routed):
+    call, expected = routed
+    subject.expects(call, expected)
+
+
 @requirement(spec.ATTN_12, call=attention_calls(masks=["none", "causal"]))
 def test_leading_dims_may_be_none_or_many(subject, call):
     subject.agrees(call, where=seeing(call))
@@ -367,6 +428,32 @@ def test_more_batch_rows_or_heads_of_one_than_16_bits_count_are_right(subject, r
 @requirement(spec.ATTN_13, call=attention_calls(leading_dims=[(2,)]), share=0.1)
 def test_queries_that_are_half_of_all_heads_are_read_like_their_copies(subject, call):
     subject.agrees(call.viewing("query", "half"), where=seeing(call))
+
+
+@requirement(
+    spec.ATTN_13,
+    call=in_views(
+        attention_calls(
+            shapes=in_decoding,
+            amplitude=(1.0,),
+            most_heads=3,
+            leading_dims=[(2,), (5,), ()],
+            head_dims=[64, 128, 8, 80],
+            ratios=[1, 2, 4],
+        ),
+        "key",
+        "value",
+        views=["room", "room", "heads"],
+    ),
+    share=0.5,
+)
+def test_keys_and_values_are_read_from_caches_with_room_for_more(subject, call):
+    subject.agrees(call, where=seeing(call))
+
+
+@requirement(spec.ATTN_13, call=in_views(BATCHES_OF_PROMPTS, "mask", views=[*MOSTLY_SLICES, "room"]), share=0.2)
+def test_masks_of_batches_are_read_through_their_strides(subject, call):
+    subject.agrees(call, where=seeing(call))
 
 
 @requirement(spec.ATTN_13, call=in_views(attention_calls()), share=1.5)
@@ -514,6 +601,21 @@ def test_bad_arguments_are_refused(subject, call, bad):
     share=0.7,
 )
 def test_lengths_beside_tiles_are_right(subject, call):
+    subject.agrees(call, where=seeing(call))
+
+
+@requirement(
+    spec.ATTN_18,
+    call=attention_calls(
+        shapes=whole_tiles,
+        masks=["none", "causal", "bool", "additive"],
+        amplitude=(1.0,),
+        most_heads=2,
+        ratios=[1, 2, 3, 4],
+    ),
+    share=0.4,
+)
+def test_lengths_of_whole_tiles_are_right(subject, call):
     subject.agrees(call, where=seeing(call))
 
 

@@ -9,7 +9,10 @@ from inferspec.conformance.inputs.attention import (
     a_draft_over_many,
     as_heads,
     causal_as_array,
+    chunks_of_whole_tiles,
     encoded,
+    groups_over_many,
+    in_decoding,
     louder,
     many_over_few,
     masks_in_a_row,
@@ -25,6 +28,7 @@ from inferspec.conformance.inputs.attention import (
     square_prompts,
     tokens_and_prompts,
     towering,
+    whole_tiles,
     with_nan,
     without_a_stretch,
     without_beginning,
@@ -35,6 +39,7 @@ from inferspec.conformance.inputs.flash_attention import (
     across_tiles,
     beside_splits,
     blocks_of_queries,
+    blocks_over_many_keys,
     causal_blocks,
     emptied_rows,
     flash_calls,
@@ -44,6 +49,7 @@ from inferspec.conformance.inputs.flash_attention import (
     longer_than_keys,
     many_keys,
     one_or_several,
+    padded_flash,
     past_splits,
     routed_flash,
     routed_tiles,
@@ -63,6 +69,12 @@ FEW_ROWS = [(), (1,), (2,)]
 many_queries = tiled_calls(shapes=ragged_tiles, leading_dims=[(), (1,)], ratios=[1, 2, 3, 4])
 COMMON_HEADS = {**COMMON, "most_heads": 1, "ratios": [4]}
 """What most models have, small enough for an emulated GPU."""
+BATCHES_OF_PROMPTS = padded_flash(
+    masks=["bool", "-inf", "lowest", "additive"],
+    leading_dims=[(2,), (3,)],
+    head_dims=[64, 128, 32, 80],
+    ratios=[2, 4, 1, 3],
+)
 ONE_HEAD = {"most_heads": 1, "head_dims": [32, 40, 64], "ratios": [1, 2], "leading_dims": [(), (1,)]}
 """For dear shapes: one key head."""
 
@@ -106,6 +118,24 @@ def test_many_query_heads_share_a_key_head_of_flash_attention(subject, routed):
 
 
 @requirement(
+    spec.FLASH_03, routed=routed_flash(masks=["none"], ratios=[12, 16, 24], shapes=groups_over_many), share=0.1
+)
+def test_many_query_heads_share_a_key_head_of_many_keys_in_flash_attention(subject, routed):
+    call, expected = routed
+    subject.expects(call, expected)
+
+
+@requirement(
+    spec.FLASH_03,
+    routed=routed_flash(masks=["none"], shapes=over_splits, head_dims=[64, 128, 80], ratios=[4, 3, 2, 8, 5]),
+    share=0.15,
+)
+def test_key_heads_of_long_contexts_are_told_apart(subject, routed):
+    call, expected = routed
+    subject.expects(call, expected)
+
+
+@requirement(
     spec.FLASH_03,
     call=flash_calls(most_heads=16, ratios=[1, 2, 3], head_dims=[32, 40, 64], leading_dims=[(), (1,), (3,)]),
     share=0.15,
@@ -140,6 +170,11 @@ def test_every_sequence_of_a_batch_has_its_own_mask_in_flash_attention(subject, 
     share=0.1,
 )
 def test_every_prompt_of_a_batch_has_its_own_mask_in_flash_attention(subject, call):
+    subject.agrees(call, where=seeing(call))
+
+
+@requirement(spec.FLASH_04, call=BATCHES_OF_PROMPTS, share=0.3)
+def test_every_prompt_of_a_batch_has_its_own_padding_in_flash_attention(subject, call):
     subject.agrees(call, where=seeing(call))
 
 
@@ -180,6 +215,16 @@ def test_drafts_of_common_heads_after_a_long_context_are_causal_in_flash_attenti
 def test_causal_rows_of_common_heads_of_flash_attention_see_themselves_and_no_further(subject, routed):
     call, expected = routed
     subject.expects(call, expected)
+
+
+@requirement(
+    spec.FLASH_05,
+    routed=routed_flash(masks=["causal"], shapes=chunks_of_whole_tiles, ratios=[1, 2, 3], leading_dims=FEW_ROWS),
+    share=0.2,
+)
+def test_causal_rows_are_aligned_where_tiles_are_whole_in_flash_attention(subject, routed):
+    call, expected = routed
+    subject.expects(call, expected, where=seeing(call))
 
 
 @requirement(
@@ -347,6 +392,18 @@ def test_tokens_of_common_heads_after_long_contexts_find_their_keys_in_a_batch_o
     subject.expects(call, expected)
 
 
+@requirement(
+    spec.FLASH_12,
+    routed=routed_flash(
+        masks=["causal"], shapes=over_splits, leading_dims=[(2,), (3,)], head_dims=[64, 128], ratios=[4, 2, 8]
+    ),
+    share=0.1,
+)
+def test_drafts_of_a_batch_after_long_contexts_find_their_keys_in_flash_attention(subject, routed):
+    call, expected = routed
+    subject.expects(call, expected)
+
+
 @requirement(spec.FLASH_12, call=flash_calls(masks=["none", "causal"]), share=0.2)
 def test_leading_dims_of_flash_attention_may_be_none_or_many(subject, call):
     subject.agrees(call, where=seeing(call))
@@ -364,6 +421,32 @@ def test_leading_dims_of_flash_attention_may_be_none_or_many(subject, call):
 def test_more_batch_rows_or_heads_of_one_than_16_bits_count_are_right_in_flash_attention(subject, routed, of_heads):
     call, expected = as_heads(*routed) if of_heads else routed
     subject.expects(call, expected)
+
+
+@requirement(
+    spec.FLASH_13,
+    call=in_views(
+        flash_calls(
+            shapes=in_decoding,
+            amplitude=(1.0,),
+            most_heads=3,
+            leading_dims=[(2,), (3,), ()],
+            head_dims=[64, 128, 32, 80],
+            ratios=[1, 2, 4],
+        ),
+        "key",
+        "value",
+        views=["room", "room", "heads"],
+    ),
+    share=0.5,
+)
+def test_flash_attention_reads_keys_and_values_from_caches_with_room_for_more(subject, call):
+    subject.agrees(call, where=seeing(call))
+
+
+@requirement(spec.FLASH_13, call=in_views(BATCHES_OF_PROMPTS, "mask", views=[*MOSTLY_SLICES, "room"]), share=0.2)
+def test_flash_attention_reads_masks_of_batches_through_their_strides(subject, call):
+    subject.agrees(call, where=seeing(call))
 
 
 @requirement(spec.FLASH_13, call=in_views(flash_calls()), share=0.8)
@@ -532,6 +615,22 @@ def test_a_token_of_common_heads_after_a_long_context_finds_its_key_in_flash_att
 @requirement(
     spec.FLASH_18,
     call=flash_calls(
+        shapes=whole_tiles,
+        masks=["none", "causal", "bool", "additive"],
+        amplitude=(1.0,),
+        most_heads=1,
+        ratios=[1, 2],
+        leading_dims=FEW_ROWS,
+    ),
+    share=0.4,
+)
+def test_lengths_of_whole_tiles_are_right_in_flash_attention(subject, call):
+    subject.agrees(call, where=seeing(call))
+
+
+@requirement(
+    spec.FLASH_18,
+    call=flash_calls(
         shapes=beside_splits,
         amplitude=(1.0, 2.0),
         masks=["none", "causal", "bool"],
@@ -649,6 +748,21 @@ def test_causal_blocks_that_see_no_key_are_written(subject, call):
     spec.FLASH_24, routed=routed_flash(masks=["bool", "-inf"], shapes=many_keys, **ONE_HEAD), share=0.12, shrinks=False
 )
 def test_tens_of_thousands_of_keys_are_told_apart(subject, routed):
+    call, expected = routed
+    subject.expects(call, expected)
+
+
+@requirement(
+    spec.FLASH_24,
+    routed=routed_flash(
+        masks=["bool", "-inf"],
+        shapes=blocks_over_many_keys,
+        **{**ONE_HEAD, "ratios": [1], "head_dims": [32], "leading_dims": [()]},
+    ),
+    share=0.03,
+    shrinks=False,
+)
+def test_blocks_of_queries_tell_tens_of_thousands_of_keys_apart(subject, routed):
     call, expected = routed
     subject.expects(call, expected)
 

@@ -9,6 +9,7 @@ from inferspec.conformance.inputs.paged_attention import (
     a_draft,
     after_a_prompt,
     any_context,
+    around_splits,
     at_page_end,
     block_of_queries,
     blocks_of_queries,
@@ -143,6 +144,38 @@ def test_a_token_of_common_heads_after_a_long_context_finds_its_key_in_pages(sub
     subject.expects(call, expected)
 
 
+BESIDE_EACH_OTHER = {
+    "contexts": around_splits,
+    "chunk": a_draft,
+    "rows": (2, 3),
+    "head_dims": [128, 64, 72, 80, 112, 192, 256],
+    "page_sizes": [16, 256, 64, 32, 100],
+}
+"""Rows without context, with little or with much, for a token or for a draft, of any head dim."""
+
+
+@requirement(spec.PAGED_13, routed=routed_pages(**BESIDE_EACH_OTHER, ratios=[4, 3, 8, 1, 5]), share=0.3)
+def test_tokens_and_drafts_of_any_context_find_their_keys_beside_each_other(subject, routed):
+    call, expected = routed
+    subject.expects(call, expected, where=seeing(call))
+
+
+@requirement(
+    spec.PAGED_13,
+    routed=routed_pages(
+        contexts=at_page_end,
+        queries=["one"],
+        rows=(8, 17),
+        key_heads=2,
+        **{**PAGES, "head_dims": [128], "ratios": [4, 8], "page_sizes": [16, 32]},
+    ),
+    share=0.06,
+)
+def test_many_tokens_of_common_heads_find_their_keys_in_a_batch(subject, routed):
+    call, expected = routed
+    subject.expects(call, expected)
+
+
 @requirement(
     spec.PAGED_13, routed=routed_pages(contexts=hundreds_of_tokens, queries=["one"], rows=(3, 6), **PAGES), share=0.5
 )
@@ -244,6 +277,36 @@ def test_rows_of_thousands_of_tokens_stand_beside_each_other(subject, call):
 
 @requirement(spec.PAGED_05, routed=routed_pages(), share=0.8)
 def test_paged_attention_matches_grouped_heads(subject, routed):
+    call, expected = routed
+    subject.expects(call, expected)
+
+
+@requirement(
+    spec.PAGED_05,
+    routed=routed_pages(
+        contexts=past_splits,
+        queries=["one"],
+        rows=(1, 2),
+        key_heads=2,
+        ratios=[3, 5, 4, 8],
+        head_dims=[128, 64, 80],
+        page_sizes=[16, 32],
+    ),
+    share=0.1,
+)
+def test_key_heads_of_long_contexts_are_told_apart_in_pages(subject, routed):
+    call, expected = routed
+    subject.expects(call, expected)
+
+
+@requirement(
+    spec.PAGED_05,
+    routed=routed_pages(
+        contexts=hundreds_of_tokens, ratios=[12, 16, 24], head_dims=[128, 64], page_sizes=[16, 32], rows=(1, 2)
+    ),
+    share=0.1,
+)
+def test_many_query_heads_share_a_key_head_of_hundreds_of_tokens(subject, routed):
     call, expected = routed
     subject.expects(call, expected)
 

@@ -377,6 +377,36 @@ def a_draft_over_many(pick: Pick) -> tuple[int, int]:
     return min(guessed, keys), keys
 
 
+def whole_tiles(pick: Pick) -> tuple[int, int]:
+    """Queries, keys or both of them fill their tiles, for which kernels have paths without a remainder."""
+    length, keys = pick.one_of(
+        (1, 128), (64, 64), (32, 64), (1, 256), (33, 64), (64, 33), (4, 128), (32, 96), (65, 128), (64, 65)
+    )
+    return length, min(keys, pick.envelope["keys"])
+
+
+def chunks_of_whole_tiles(pick: Pick) -> tuple[int, int]:
+    """Chunks of prompts that fill tiles of queries, and all their keys too."""
+    length, keys = pick.one_of((32, 64), (64, 128), (32, 96), (64, 64))
+    return length, min(keys, pick.envelope["keys"])
+
+
+def in_decoding(pick: Pick) -> tuple[int, int]:
+    """A token or a few, after some others."""
+    few, keys = pick.one_of(1, 3, 1, 9), pick.upto("keys", 40, 300, 65)
+    return min(few, keys), keys
+
+
+def groups_over_many(pick: Pick) -> tuple[int, int]:
+    """A token or a few over more keys than a tile has."""
+    return pick.one_of(1, 5, 2), pick.upto("keys", 100, 300)
+
+
+def parts_of_batches(pick: Pick) -> tuple[int, int]:
+    """The next token, a draft, a chunk or a whole prompt."""
+    return pick.one_of((1, 70), (1, 300), (33, 65), (5, 300), (64, 64), (1, 1025))
+
+
 def many_over_few(pick: Pick) -> tuple[int, int]:
     """More queries than a threadgroup has threads, over a few keys."""
     return pick.one_of(1025, 1030), pick.size(1, 5)
@@ -412,6 +442,25 @@ def one_over_many(pick: Pick) -> tuple[int, int]:
 
 COMMON = {"head_dims": [64, 128], "ratios": [4, 8, 1], "leading_dims": [(), (1,)]}
 """What most models have: kernels are written for it first."""
+
+
+@to_eight
+def padded_batches(pick: Pick, operation: str = SDPA) -> Call:
+    """Prompts of several lengths that are computed together: the mask of each, for all of its heads, hides the padding
+    before its beginning, and what comes after each query too where it is B×1×L×S and not B×1×1×S.
+
+    An additive mask that hides nothing has other numbers for each of them.
+    """
+    call = attention_calls.build(pick, shapes=parts_of_batches, amplitude=(1.0,), most_heads=2, operation=operation)
+    query, keys = call.arguments["query"], call.arguments["key"].shape[-2]
+    batch, length, causal = query.shape[0], query.shape[-2], pick.one_of(False, True)
+    kind, dtype = call.features["masks"], call.features["dtypes"]
+    if kind == "additive":
+        return call.having(mask=pick.normal(batch, 1, length if causal else 1, keys, dtype=dtype, amplitude=1.5))
+    visible = np.arange(keys) >= pick.random.integers(0, keys, (batch, 1, 1, 1))
+    if causal:
+        visible = visible & ScaledDotProductAttention().visible(length, keys)
+    return call.having(mask=encoded(visible, kind, dtype))
 
 
 @to_eight

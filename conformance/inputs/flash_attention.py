@@ -12,6 +12,7 @@ from inferspec.conformance.inputs.attention import (
     HIDING,
     attention_calls,
     encoded,
+    padded_batches,
     plain_scale,
     routed_attention,
     taken,
@@ -35,6 +36,7 @@ PRODUCTS = 1_500_000
 
 flash_calls = attention_calls(operation=FLASH, most_heads=3)
 routed_flash = routed_attention(operation=FLASH, most_heads=2)
+padded_flash = padded_batches(operation=FLASH)
 
 
 def beside(pick: Pick, largest: int = 128) -> int:
@@ -108,6 +110,11 @@ def past_splits(pick: Pick) -> tuple[int, int]:
 def many_keys(pick: Pick) -> tuple[int, int]:
     """More keys than 15 or 16 bits count."""
     return pick.size(1, 3), pick.upto("keys", 2**15 + 1000, 2**16 + 50)
+
+
+def blocks_over_many_keys(pick: Pick) -> tuple[int, int]:
+    """Queries of a block over more keys than 15 bits count."""
+    return pick.one_of(9, 17), pick.upto("keys", 2**15 + 1000)
 
 
 @to_eight

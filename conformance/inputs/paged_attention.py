@@ -77,6 +77,11 @@ def whole_blocks(pick: Pick) -> int:
     return pick.one_of(16, 64, 33, 32)
 
 
+def around_splits(pick: Pick, page_size: int, length: int) -> int:
+    """Of rows that stand beside each other: none, a few tokens, whole pages of them, or more than one part that kernels share out."""
+    return pick.upto("context", 600, 0, 1024, 17, 0, 520)
+
+
 def thousands_of_tokens(pick: Pick, page_size: int, length: int) -> int:
     """As a conversation has them."""
     return pick.upto("context", 1024, 2049, 1025, 1500, 2048)

@@ -346,6 +346,66 @@ def rows_fitted(a: Arguments) -> dict[str, Any]:
     return {name: getattr(a, name)[:batch] for name in ("query", "block_table", "context_lens")}
 
 
+def of_split_contexts(a: Arguments) -> bool:
+    """Whether some row has so many tokens as kernels share out."""
+    return bool(np.max(a.context_lens, initial=0) >= 512)
+
+
+def rows_by(change: Callable[[Arguments], np.ndarray], holds: Callable[[Arguments], bool]) -> Change:
+    """On one path rows have the table and the length of others: `change` tells of which."""
+
+    def respond(self: Operation, a: Arguments) -> Any:
+        if not holds(a):
+            return honest(self, a)
+        rows = change(a)
+        return honest(
+            self, Arguments(**{**vars(a), "block_table": a.block_table[rows], "context_lens": a.context_lens[rows]})
+        )
+
+    return {"respond": respond}
+
+
+def after_an_empty_row(a: Arguments) -> np.ndarray:
+    """Rows are listed without those that have no tokens, and counted with them: those after an empty row are the next ones."""
+    rows, full = np.arange(len(a.context_lens)), np.flatnonzero(a.context_lens)
+    return np.where(a.context_lens > 0, full[np.minimum(rows, len(full) - 1)], rows)
+
+
+def of_empty_rows(a: Arguments) -> bool:
+    return of_split_contexts(a) and bool((np.asarray(a.context_lens) == 0).any())
+
+
+def of_drafts_over_splits(a: Arguments) -> bool:
+    return of_split_contexts(a) and 2 <= a.query.shape[2] <= 8
+
+
+def of_odd_groups(a: Arguments) -> bool:
+    """Whether a single token's heads, in groups of three or five, go over contexts that are shared out."""
+    return of_split_contexts(a) and a.query.shape[2] == 1 and a.query.shape[1] // a.key_pages.shape[1] in (3, 5)
+
+
+def heads_exchanged(a: Arguments) -> dict[str, Any]:
+    return {"key_pages": a.key_pages[:, ::-1], "value_pages": a.value_pages[:, ::-1]}
+
+
+def of_rare_dims(a: Arguments) -> bool:
+    return of_split_contexts(a) and a.query.shape[-1] in (72, 112, 192)
+
+
+def of_many_tokens(a: Arguments) -> bool:
+    """Whether tokens of many rows, of heads of 128 dims in groups of four and more, are in half precision."""
+    batch, query_heads, length, dim = a.query.shape
+    grouped = query_heads >= 4 * a.key_pages.shape[1] and dim == 128
+    return bool(batch > 8 and grouped and length == 1 and a.query.dtype.itemsize == 2)
+
+
+def groups_of_eight(self: PagedAttention, x: np.ndarray, query_heads: int) -> np.ndarray:
+    """Over more tokens than a tile has, heads past the eighth of a group read the next head, the last one's the first."""
+    ratio = query_heads // x.shape[0]
+    head = np.arange(query_heads)
+    return x[(head // ratio + ((head % ratio >= 8) & (x.shape[1] > 64))) % x.shape[0]]
+
+
 def groups_to_eight(self: PagedAttention, x: np.ndarray, query_heads: int) -> np.ndarray:
     """Groups are taken to have eight query heads at most."""
     group = min(query_heads // x.shape[0], 8)

@@ -7,6 +7,7 @@ import numpy as np
 from inferspec.spec import attention as spec
 from inferspec.spec.changes import attention as changes
 from inferspec.spec.contract import Fault, Variant
+from inferspec.spec.faults.attention_paths import of_paths
 from inferspec.spec.mistakes import (
     bfloat16_through_float16,
     counts_axis_in_16_bits,
@@ -978,6 +979,17 @@ SDPA_FAULTS = (
         spec.ATTN_19,
         changes.WHOLE_CHUNKS,
         ENGINEER,
+    ),
+    *of_paths(
+        "sdpa",
+        {
+            "heads": spec.ATTN_03,
+            "mask": spec.ATTN_04,
+            "causal": spec.ATTN_05,
+            "batch": spec.ATTN_12,
+            "strides": spec.ATTN_13,
+            "sizes": spec.ATTN_18,
+        },
     ),
 )
 

@@ -76,8 +76,10 @@ from inferspec.spec.changes.attention import (
     wide_heads_one_future,
     wrapped,
 )
+from inferspec.spec.changes.attention_paths import columns_in_16_bits
 from inferspec.spec.changes.tiles import Kernel, walking
 from inferspec.spec.contract import Fault, Variant
+from inferspec.spec.faults.attention_paths import of_paths
 from inferspec.spec.mistakes import (
     counts_axis_in_16_bits,
     drifts,
@@ -1118,6 +1120,24 @@ FAULTS = (
         spec.FLASH_24,
         {"weights": lambda self, logits, dtype: CORE.weights(changes.splits_capped(logits), dtype)},
         MLX + "issues/4022",
+    ),
+    Fault(
+        "flash-mask-columns-in-16-bits",
+        "blocks of queries count the mask's columns in 16 bits with a sign, and begin again",
+        spec.FLASH_24,
+        remasks(columns_in_16_bits),
+        MLX + "issues/3360",
+    ),
+    *of_paths(
+        "flash",
+        {
+            "heads": spec.FLASH_03,
+            "mask": spec.FLASH_04,
+            "causal": spec.FLASH_05,
+            "batch": spec.FLASH_12,
+            "strides": spec.FLASH_13,
+            "sizes": spec.FLASH_18,
+        },
     ),
 )
 

@@ -882,6 +882,48 @@ FAULTS = (
         {"guard_pages": lambda self, a: None, **reshapes(changes.pages_wrapped)},
         TINY_LLM + "commit/00dbf5c",
     ),
+    Fault(
+        "paged-rows-after-an-empty-one",
+        "beside contexts that are shared out, rows after one without context read the next one's",
+        spec.PAGED_13,
+        changes.rows_by(changes.after_an_empty_row, changes.of_empty_rows),
+        "https://github.com/Dao-AILab/flash-attention/issues/2842",
+    ),
+    Fault(
+        "paged-drafts-of-first-row",
+        "the drafts of all rows, over contexts that are shared out, read the context of the first",
+        spec.PAGED_13,
+        changes.rows_by(lambda a: np.zeros(len(a.context_lens), int), changes.of_drafts_over_splits),
+        ENGINEER,
+    ),
+    Fault(
+        "paged-split-odd-groups",
+        "a token's heads in groups of three or five, over contexts that are shared out, read the heads in the other order",
+        spec.PAGED_05,
+        only_where(changes.of_odd_groups, reshapes(changes.heads_exchanged)),
+        "https://github.com/ml-explore/mlx/issues/4022",
+    ),
+    Fault(
+        "paged-split-rare-dims",
+        "of heads of 72, 112 and 192 dims, over contexts that are shared out, the last feature is not written",
+        spec.PAGED_13,
+        lacks_a_feature(changes.of_rare_dims),
+        ENGINEER,
+    ),
+    Fault(
+        "paged-many-tokens-modulo-eight",
+        "tokens of common heads past the eighth row of a batch read the context of a row before",
+        spec.PAGED_13,
+        changes.rows_by(lambda a: np.arange(len(a.context_lens)) % 8, changes.of_many_tokens),
+        ENGINEER,
+    ),
+    Fault(
+        "paged-eight-of-a-group",
+        "over more than 64 tokens heads past the eighth of a group read the next head",
+        spec.PAGED_05,
+        {"key_heads": changes.groups_of_eight},
+        ENGINEER,
+    ),
 )
 
 

@@ -1,0 +1,145 @@
+"""The steps that `spec/faults/attention_paths.py` puts in the place of the oracle's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from inferspec.spec.attention import ScaledDotProductAttention
+from inferspec.spec.changes.attention import CORE, remasks
+from inferspec.spec.contract import Arguments, Change, Operation
+from inferspec.spec.mistakes import honest
+
+
+def heads_of(a: Arguments) -> tuple[int, int]:
+    """How many query heads and key heads there are."""
+    return (a.query.shape[-3], a.key.shape[-3]) if min(a.query.ndim, a.key.ndim) > 2 else (1, 1)
+
+
+# Masks of batches
+
+
+def shared_by_heads(bias: np.ndarray, a: Arguments) -> bool:
+    """Whether each of several sequences has a mask of its own, for all of its heads."""
+    return bias.ndim == 4 and bias.shape[0] > 1 == bias.shape[1] and a.query.ndim == 4
+
+
+def masks_where(holds: Callable[[Arguments], bool], change: Callable[[np.ndarray, Arguments], np.ndarray]) -> Change:
+    """The masks of a batch are `change` of what they should be on one path."""
+    return remasks(lambda bias, a: change(bias, a) if shared_by_heads(bias, a) and holds(a) else bias)
+
+
+def of_first(bias: np.ndarray, a: Arguments) -> np.ndarray:
+    return bias[:1]
+
+
+def in_key_heads(bias: np.ndarray, a: Arguments) -> np.ndarray:
+    """Where there are as many sequences as key heads, the axis of one lies along the other."""
+    query_heads, heads = heads_of(a)
+    if bias.shape[0] != heads or query_heads == heads:
+        return bias
+    return np.repeat(bias.swapaxes(0, 1), query_heads // heads, axis=1)
+
+
+def twice_as_far(bias: np.ndarray, a: Arguments) -> np.ndarray:
+    """The way to a sequence's mask is gone twice."""
+    return bias[2 * np.arange(bias.shape[0]) % bias.shape[0]]
+
+
+def by_query_heads(bias: np.ndarray, a: Arguments) -> np.ndarray:
+    """The mask is walked with a step for each query head, which one for all heads does not have."""
+    return bias[(np.arange(bias.shape[0])[:, None] * a.query.shape[1] + np.arange(a.query.shape[1])) % bias.shape[0], 0]
+
+
+def scaled_where(holds: Callable[[Arguments], bool]) -> Change:
+    """On one path what a mask adds is scaled as the logits are."""
+    return remasks(lambda bias, a: bias * abs(CORE.scale(a)) if holds(a) and CORE.scale(a) else bias)
+
+
+def columns_in_16_bits(bias: np.ndarray, a: Arguments) -> np.ndarray:
+    """Blocks of queries count the mask's columns in 16 bits with a sign, and begin again."""
+    keys = bias.shape[-1] if bias.ndim else 0
+    return bias if keys <= 2**15 or a.query.shape[-2] < 9 else bias[..., np.arange(keys) % 2**15]
+
+
+# Keys and heads
+
+
+def with_keys(change: Callable[[Arguments], dict[str, Any]], holds: Callable[[Arguments], bool]) -> Change:
+    """On one path some arguments are replaced by what `change` makes of them all."""
+
+    def respond(self: Operation, a: Arguments) -> Any:
+        return honest(self, Arguments(**{**vars(a), **change(a)}) if holds(a) else a)
+
+    return {"respond": respond}
+
+
+def heads_exchanged(a: Arguments) -> dict[str, Any]:
+    return {"key": a.key[..., ::-1, :, :], "value": a.value[..., ::-1, :, :]}
+
+
+def keys_of_first_row(a: Arguments) -> dict[str, Any]:
+    return {name: np.broadcast_to(x[:1], x.shape) for name, x in (("key", a.key), ("value", a.value))}
+
+
+def eight_of_a_group(self: ScaledDotProductAttention, x: np.ndarray, query_heads: int) -> np.ndarray:
+    """Over more keys than a tile has, heads past the eighth of a group read the next key head, the last one's the first."""
+    heads = x.shape[-3]
+    ratio = query_heads // heads
+    head = np.arange(query_heads)
+    past = (head % ratio >= 8) & (x.shape[-2] > 64)
+    return np.take(x, (head // ratio + past) % heads, axis=-3)
+
+
+# Tiles that are filled
+
+
+def last_key_lost(holds: Callable[[int, int], bool]) -> Change:
+    """The last key is not counted, for numbers of queries and keys of which `holds` is true."""
+
+    def logits(
+        self: ScaledDotProductAttention, q: np.ndarray, k: np.ndarray, scale: float, bias: np.ndarray, dtype: str
+    ) -> np.ndarray:
+        right = q @ k.swapaxes(-1, -2) * scale + bias
+        keys = k.shape[-2]
+        if not holds(q.shape[-2], keys) or keys < 2:
+            return right
+        return np.where(np.arange(keys) < keys - 1, right, -np.inf)
+
+    return {"logits": logits}
+
+
+def top_left_where_whole(self: ScaledDotProductAttention, length: int, keys: int) -> np.ndarray:
+    """Where tiles of 32 are whole, the causal mask begins at the first key."""
+    whole = length % 32 == keys % 32 == 0 and length < keys
+    return np.arange(keys) <= np.arange(length)[:, None] + (0 if whole else keys - length)
+
+
+# Views
+
+
+def beside_room(name: str) -> Callable[[Arguments], bool]:
+    """Whether an argument's rows lie side by side, and its heads do not."""
+
+    def holds(a: Arguments) -> bool:
+        x = getattr(a, name)
+        rows = x.ndim > 2 and x.strides[-1] == x.itemsize and x.strides[-2] == x.shape[-1] * x.itemsize
+        return rows and x.shape[-3] > 1 and x.strides[-3] != x.shape[-2] * x.strides[-2]
+
+    return holds
+
+
+def half_heads_in_batches(name: str) -> Callable[[Arguments], bool]:
+    """Whether an argument is that of several sequences, in half precision, of more heads than one."""
+
+    def holds(a: Arguments) -> bool:
+        x = getattr(a, name)
+        return x.ndim == 4 and x.shape[0] > 1 and x.shape[1] > 1 and x.shape[2] > 1 and x.dtype.itemsize == 2
+
+    return holds
+
+
+def masks_of_a_batch(a: Arguments) -> bool:
+    return isinstance(a.mask, np.ndarray) and a.mask.ndim == 4 and a.mask.shape[0] > 1

@@ -1,0 +1,71 @@
+"""What goes wrong on paths that attention and flash attention both have: batches of prompts under masks of their own, tokens
+after long contexts, tiles that are filled, caches with room for more."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from inferspec.spec.changes import attention_paths as changes
+from inferspec.spec.changes.attention import of_split_keys, reshapes
+from inferspec.spec.changes.attention import read_with_strides_of as read_with
+from inferspec.spec.contract import Arguments, Fault, Requirement
+from inferspec.spec.mistakes import ignores_strides, only_where
+
+GITHUB = "https://github.com/"
+TT_METAL = GITHUB + "tenstorrent/tt-metal/issues/"
+TIRED = "tired engineer"
+
+
+def of_a_token(a: Arguments) -> bool:
+    return bool(a.query.shape[-2] == 1 and a.key.shape[-2] >= 64)
+
+
+def of_a_token_in_half(a: Arguments) -> bool:
+    """A token after a context from which kernels go over the keys in two passes, in half precision, of several key heads."""
+    query_heads, heads = changes.heads_of(a)
+    return bool(
+        a.query.shape[-2] == 1 and a.key.shape[-2] >= 512 and a.query.dtype.itemsize == 2 and query_heads > heads
+    )
+
+
+def of_a_draft(a: Arguments) -> bool:
+    return of_split_keys(a) and a.query.shape[-2] > 1 and a.query.ndim > 3
+
+
+def anywhere(a: Arguments) -> bool:
+    return True
+
+
+def of_paths(name: str, about: Mapping[str, Requirement]) -> tuple[Fault, ...]:
+    """The faults of an operation. about: which of its requirements is about heads, masks, the causal one, batches, strides
+    and sizes."""
+    heads, mask, causal, batch, strides, sizes = (
+        about[key] for key in ("heads", "mask", "causal", "batch", "strides", "sizes")
+    )
+    return (
+        Fault(f"{name}-split-mask-of-first-sequence", "over keys that are shared out all sequences get the mask of the first", mask, changes.masks_where(lambda a: a.key.shape[-2] >= 256, changes.of_first), TT_METAL + "39910"),
+        Fault(f"{name}-token-mask-of-first-sequence", "the tokens of all sequences get the mask of the first", mask, changes.masks_where(of_a_token, changes.of_first), TT_METAL + "39910"),
+        Fault(f"{name}-chunk-mask-of-first-sequence", "the chunks of all sequences get the mask of the first", mask, changes.masks_where(lambda a: a.query.shape[-2] >= 9, changes.of_first), GITHUB + "tenstorrent/tt-metal/pull/42846"),
+        Fault(f"{name}-mask-batch-in-key-heads", "where there are as many sequences as key heads their masks are taken for those of the heads", mask, changes.masks_where(anywhere, changes.in_key_heads), GITHUB + "ml-explore/mlx-lm/pull/1467"),
+        Fault(f"{name}-mask-batch-twice", "the way to a sequence's mask is gone twice", mask, changes.masks_where(anywhere, changes.twice_as_far), GITHUB + "invergent-ai/surogate/issues/110"),
+        Fault(f"{name}-mask-by-query-heads", "a mask for all heads of a sequence is walked head by head", mask, changes.masks_where(anywhere, changes.by_query_heads), TT_METAL + "39946"),
+        Fault(f"{name}-token-mask-scaled", "of a single token what the mask adds is scaled as the logits are", mask, changes.scaled_where(of_a_token), TT_METAL + "55337"),
+        Fault(f"{name}-long-contexts-heads-exchanged", "a token after 512 keys and more, in half precision and grouped heads, reads the key heads in the other order", heads, changes.with_keys(changes.heads_exchanged, of_a_token_in_half), GITHUB + "ml-explore/mlx/issues/4022"),
+        Fault(f"{name}-eight-of-a-group", "over more than 64 keys heads past the eighth of a group read the next key head", heads, {"key_heads": changes.eight_of_a_group}, TIRED),
+        Fault(f"{name}-drafts-of-first-sequence", "the drafts of all sequences, over keys that are shared out, read the keys of the first", batch, changes.with_keys(changes.keys_of_first_row, of_a_draft), TIRED),
+        Fault(f"{name}-token-whole-tiles", "of a single token and whole tiles of 128 keys the last key is not counted", sizes, changes.last_key_lost(lambda length, keys: length == 1 and keys % 128 == 0), TIRED),
+        Fault(f"{name}-whole-blocks", "of whole blocks of 32 queries over more keys, in whole tiles, the last key is not counted", sizes, changes.last_key_lost(lambda length, keys: length % 32 == keys % 32 == 0 and length < keys), TIRED),
+        Fault(f"{name}-whole-tiles-alone", "of whole tiles of 64 keys and a block of queries that is not full the last key is not counted", sizes, changes.last_key_lost(lambda length, keys: length > 32 and length % 32 != 0 and keys % 64 == 0), TIRED),
+        Fault(f"{name}-whole-blocks-alone", "of whole blocks of 64 queries and a tile of keys that is not full the last key is not counted", sizes, changes.last_key_lost(lambda length, keys: length % 64 == 0 and keys > 32 and keys % 32 != 0), TIRED),
+        Fault(f"{name}-whole-tiles-top-left", "where tiles of 32 are whole the causal mask is aligned top-left", causal, {"visible": changes.top_left_where_whole}, TIRED),
+        *(
+            Fault(f"{name}-{part}-beside-room", f"the heads of a {part} are read as if they lay side by side, as those of a cache with room for more do not", strides, only_where(changes.beside_room(part), ignores_strides(part)), GITHUB + "ml-explore/mlx/commit/62f297b51")
+            for part in ("key", "value")
+        ),
+        Fault(f"{name}-value-beside-room-of-key", "a value beside room, or one that has none, is read with the strides of the key", strides, only_where(lambda a: changes.beside_room("key")(a) != changes.beside_room("value")(a), reshapes(lambda a: {"value": read_with(a.value, a.key)})), GITHUB + "pytorch/pytorch/issues/163597"),
+        *(
+            Fault(f"{name}-{part}-of-batches-contiguous", f"a {part} of several sequences and heads, in half precision, is read as if it were contiguous", strides, only_where(changes.half_heads_in_batches(part), ignores_strides(part)), GITHUB + "pytorch/pytorch/issues/181133")
+            for part in ("query", "key", "value")
+        ),
+        Fault(f"{name}-masks-of-batches-contiguous", "masks of several sequences are read as if they were contiguous", strides, only_where(changes.masks_of_a_batch, ignores_strides("mask")), GITHUB + "ml-explore/mlx/commit/005e7efa6"),
+    )  # fmt: skip
