@@ -898,6 +898,15 @@ def test_masks_of_multi_head_attention_in_a_row_are_read_each_for_itself(subject
 
 
 @requirement(
+    spec.MHA_11, call=multi_head_calls(masks=["none"], leading_dims=[(2,), (2, 3)]), axis=among([0, -2]), share=0.2
+)
+def test_no_queries_or_an_empty_batch_give_nothing(subject, call, axis):
+    names = ("query", "key", "value") if axis == 0 or True not in subject.envelope["other_lengths"] else ("query",)
+    empty = call.having(**{name: call.arguments[name].take([], axis) for name in names})
+    subject.expects(empty, np.zeros(empty.arguments["query"].shape))
+
+
+@requirement(
     spec.MHA_10,
     call=multi_head_calls(masks=["none"], free_head_dim=[False]),
     bad=among(["wq", "wk", "wv", "wo", "heads"]),

@@ -18,6 +18,7 @@ from inferspec.conformance.inputs.linear import (
     long_sums,
     many_logits,
     many_rows,
+    moderate,
     not_finite,
     of_any_size,
     of_prompts,
@@ -27,6 +28,7 @@ from inferspec.conformance.inputs.linear import (
     partly_hidden,
     past_exp,
     peaked_softmax,
+    ragged_features,
     ragged_tiles,
     resized,
     rising,
@@ -39,6 +41,7 @@ from inferspec.conformance.inputs.linear import (
     whole_linear,
     whole_tiles,
     wide,
+    with_one,
 )
 from inferspec.conformance.properties import depends_on_arguments_alone, keeps_arguments, refuses, returns
 from inferspec.conformance.strategies import MOSTLY_SLICES, among, any_of, in_views
@@ -155,6 +158,43 @@ def test_rows_whose_axis_was_inserted_are_read_like_their_copies(subject, call):
     subject.agrees(call.having(x=call.arguments["x"][:, :1]).viewing("x", "inserted"))
 
 
+@requirement(
+    spec.LIN_05,
+    call=in_views(
+        linear_calls(sizes=any_of(moderate, a_few_tokens), amplitude=(1.0,), leading_dims=[(2, 3), (9, 2)]),
+        "x",
+        views=["room"],
+    ),
+    share=0.2,
+)
+def test_the_beginnings_of_longer_sequences_are_read_like_their_copies(subject, call):
+    subject.agrees(call)
+
+
+@requirement(
+    spec.LIN_05,
+    call=in_views(
+        linear_calls(sizes=any_of(a_token, moderate), amplitude=(1.0,), leading_dims=[(1,)]),
+        "weight",
+        views=["transpose"],
+    ),
+    share=0.2,
+)
+def test_a_token_meets_a_weight_that_is_stored_the_other_way_round(subject, call):
+    subject.agrees(call)
+
+
+@requirement(
+    spec.LIN_05,
+    call=in_views(
+        linear_calls(sizes=any_of(moderate, whole_tiles), amplitude=(1.0,), leading_dims=[(2,)], bias=[True]), "bias"
+    ),
+    share=0.2,
+)
+def test_a_strided_bias_of_many_outputs_is_read_like_its_copy(subject, call):
+    subject.agrees(call)
+
+
 @requirement(spec.LIN_05, call=in_views(linear_calls(bias=[True]), "bias"), share=0.5)
 def test_a_strided_bias_is_read_like_its_copy(subject, call):
     subject.agrees(call)
@@ -188,6 +228,11 @@ def test_many_rows_are_read_through_their_strides(subject, call):
 
 @requirement(spec.LIN_06, call=linear_calls(sizes=beside_tiles, amplitude=(1.0,)), share=2.0)
 def test_sizes_beside_tiles_are_right(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.LIN_06, call=linear_calls(sizes=ragged_features, amplitude=(1.0,), leading_dims=[(2,)]), share=0.3)
+def test_features_that_fill_no_tile_between_whole_ones_are_right(subject, call):
     subject.agrees(call)
 
 
@@ -301,9 +346,7 @@ def test_a_bias_of_another_length_is_refused(subject, call, bad):
     bad=among([np.nan, np.inf, -np.inf]),
 )
 def test_a_nan_or_infinity_stays_in_its_row(subject, call, bad):
-    x = call.arguments["x"].copy()
-    x.flat[call.seed % x.size] = bad
-    subject.agrees(call.having(x=x))
+    subject.agrees(call.having(x=with_one(call.arguments["x"], bad, call.seed)))
 
 
 @requirement(
@@ -313,9 +356,17 @@ def test_a_nan_or_infinity_stays_in_its_row(subject, call, bad):
     share=0.1,
 )
 def test_a_nan_or_infinity_stays_in_its_wide_row(subject, call, bad):
-    x = call.arguments["x"].copy()
-    x.flat[call.seed % x.size] = bad
-    subject.agrees(call.having(x=x))
+    subject.agrees(call.having(x=with_one(call.arguments["x"], bad, call.seed)))
+
+
+@requirement(
+    spec.LIN_12,
+    call=linear_calls(sizes=any_of(small_or_moderate, a_few_tokens, whole_tiles), amplitude=(1.0,)),
+    bad=among([np.nan, np.inf, -np.inf]),
+    share=0.4,
+)
+def test_a_nan_or_infinity_in_a_weight_shows_in_its_output_alone(subject, call, bad):
+    subject.agrees(call.having(weight=with_one(call.arguments["weight"], bad, call.seed)))
 
 
 # silu

@@ -673,3 +673,10 @@ def _shifted(call, far, precision):
     rows = np.where(np.arange(query.shape[-2]) % 2, -1.0, 1.0)
     query[..., -1], pool[..., -1] = np.sign(far) * rows * step, step
     return call.having(query=query, key_pages=pool)
+
+
+@requirement(spec.PAGED_28, call=paged_calls(), axis=among(["rows", "queries"]), share=0.2)
+def test_no_rows_or_no_queries_give_an_empty_result_of_paged_attention(subject, call, axis):
+    query = call.arguments["query"][:, :, :0]
+    empty = narrowed(call, slice(0, 0)) if axis == "rows" else call.having(query=query)
+    subject.expects(empty, np.zeros(empty.arguments["query"].shape))

@@ -566,6 +566,30 @@ def test_fewer_outputs_are_the_first_of_more(subject, call):
     subject.compare(call, many[..., : few.shape[-1]], both, name="with fewer outputs")
 
 
+@requirement(spec.QUANT_13, call=weights(), share=0.1)
+def test_no_weights_are_no_codes(subject, call):
+    answers = subject.answer(call)
+    none = call.having(w=call.arguments["w"][:0])
+    subject.expects(none, {part: answers[part].value[:0] for part in answers})
+
+
+@requirement(spec.DEQ_11, call=matrices(), share=0.1)
+def test_no_codes_are_no_weights(subject, call):
+    none = call.having(**{part: call.arguments[part][:0] for part in ("packed", "scales", "biases")})
+    subject.expects(none, subject.answer(call).value[:0])
+
+
+@requirement(
+    spec.QMM_09,
+    call=in_views(
+        product_calls(sizes=FEW_OR_MANY, amplitude=(1.0,), leading_dims=[(2, 3), (9, 2)]), "x", views=["room"]
+    ),
+    share=0.2,
+)
+def test_the_beginnings_of_longer_sequences_are_read_like_their_copies(subject, call):
+    subject.agrees(call)
+
+
 @requirement(spec.QMM_09, call=in_views(product_calls()), share=1.5)
 def test_strided_arguments_are_read_like_their_copies(subject, call):
     subject.agrees(call)

@@ -11,6 +11,7 @@ from inferspec.conformance.inputs.rms_norm import (
     misfits,
     of_heads,
     of_models,
+    of_other_models,
     past_vectors,
     prompts,
     rms_calls,
@@ -153,6 +154,11 @@ def test_rows_of_a_batch_beside_brackets_are_right(subject, call):
     subject.agrees(call)
 
 
+@requirement(spec.RMS_09, call=rms_calls(sizes=of_other_models, leading_dims=[(1,), (2, 3)]), share=0.3)
+def test_rows_of_other_models_are_right(subject, call):
+    subject.agrees(call)
+
+
 @requirement(spec.RMS_09, call=many_rows(leading_dims=[(33,), (9, 2)]), share=0.03)
 def test_more_rows_than_16_bits_count_are_right(subject, call):
     subject.agrees(call)
@@ -190,6 +196,17 @@ def test_a_long_strided_argument_is_read_like_its_copy(subject, call):
     share=0.2,
 )
 def test_heads_that_lie_among_others_are_read_through_their_strides(subject, call):
+    subject.agrees(call)
+
+
+@requirement(
+    spec.RMS_10,
+    call=in_views(
+        rms_calls(sizes=small_or_large, leading_dims=[(9, 2), (2, 3), (2, 1, 3)], amplitude=(1.0,)), "x", views=["room"]
+    ),
+    share=0.2,
+)
+def test_some_of_the_heads_of_each_token_are_read_like_their_copy(subject, call):
     subject.agrees(call)
 
 

@@ -26,6 +26,7 @@ from inferspec.conformance.inputs.rope import (
     queries_and_keys,
     rope_calls,
     several_rows,
+    some_heads_of_rows,
     starts_of,
     tokens_and_prompts,
     tokens_of_models,
@@ -232,6 +233,15 @@ def test_a_strided_x_is_read_like_its_copy(subject, call):
 
 @requirement(spec.ROPE_15, call=in_views(rope_calls(sizes=beside_tiles, amplitude=(1.0,)), "x"), share=0.5)
 def test_a_large_strided_x_is_read_like_its_copy(subject, call):
+    subject.agrees(call)
+
+
+@requirement(
+    spec.ROPE_15,
+    call=in_views(rope_calls(sizes=some_heads_of_rows, amplitude=(1.0,)), "x", views=["room", "heads", "slice"]),
+    share=0.4,
+)
+def test_some_of_the_heads_of_each_row_are_read_like_their_copy(subject, call):
     subject.agrees(call)
 
 

@@ -440,6 +440,7 @@ MHA_10 = _mha(
     aspect=Aspect.GUARD,
     source="PROPERTIES X9",
 )
+MHA_11 = _mha("MHA-11", "no queries or an empty batch give an empty result", Level.SHOULD, source="PROPERTIES SD5")
 
 
 CONTRACT = Contract(

@@ -170,6 +170,11 @@ EMB_19 = _head(
     "as_linear writes every logit of every vocabulary, just beside tile sizes and past 32768 and 65536 entries too",
     source="mlx c9e8ee6b6; PROPERTIES X8, X10, QZ6",
 )
+EMB_20 = _head(
+    "EMB-20",
+    "a NaN or infinity in a row of the weight shows in its logit of as_linear in every row of x, and in no other",
+    source="PROPERTIES QZ7; DESIGN.md, section 5",
+)
 
 
 CONTRACT = Contract(

@@ -255,6 +255,11 @@ LIN_11 = _linear(
     "a NaN or infinity in a row of x stays in that row of the result",
     source="PROPERTIES X3; DESIGN.md, section 5",
 )
+LIN_12 = _linear(
+    "LIN-12",
+    "a NaN or infinity in a row of weight shows in that output of every row, and in no other",
+    source="PROPERTIES QZ7; DESIGN.md, section 5",
+)
 
 
 def _silu(

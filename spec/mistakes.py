@@ -183,6 +183,19 @@ def only_where(holds: Callable[[Arguments], bool], change: Change) -> Change:
     return {step: only(step, wrong) for step, wrong in change.items()}
 
 
+def beside_room(argument: str, most_bytes: int = 4) -> Callable[[Arguments], bool]:
+    """Whether an argument's rows lie side by side, and what holds them, the beginning of a longer axis, does not. most_bytes: of its dtype."""
+
+    def holds(a: Arguments) -> bool:
+        x = getattr(a, argument)
+        if x.ndim < 3 or x.dtype.itemsize > most_bytes or 1 in x.shape[-3:-1]:
+            return False
+        rows = x.strides[-1] == x.itemsize and x.strides[-2] == x.shape[-1] * x.itemsize
+        return bool(rows and x.strides[-3] > x.shape[-2] * x.strides[-2])
+
+    return holds
+
+
 def of_one_row(argument: str) -> Callable[[Arguments], bool]:
     """Whether an argument is a single row."""
     return lambda a: getattr(a, argument).shape[-1:] == (getattr(a, argument).size,)
@@ -305,6 +318,17 @@ def _memory(operation: Operation) -> dict[Any, Any]:
 def _remember(operation: type[Operation]) -> dict[Any, Any]:
     operation.memory = {"fresh": True}  # type: ignore[attr-defined]
     return operation.memory  # type: ignore[attr-defined]
+
+
+def refuses_empty(argument: str) -> Respond:
+    """An argument without elements ends in an error that nobody meant."""
+
+    def respond(self: Operation, a: Arguments) -> Any:
+        if not getattr(a, argument).size:
+            raise RuntimeError("cannot reshape an array of size 0 into -1 rows")
+        return honest(self, a)
+
+    return respond
 
 
 def leaves_unwritten(keep: Callable[[np.ndarray], np.ndarray]) -> Change:

@@ -261,6 +261,9 @@ PAGED_27 = _paged(
     Aspect.GUARD,
     source="tiny-llm 00dbf5c; PROPERTIES PA6",
 )
+PAGED_28 = _paged(
+    "PAGED-28", "no rows or no queries give an empty result", Level.SHOULD, source="PROPERTIES SD5; PROPERTIES PA5"
+)
 
 
 CONTRACT = Contract(

@@ -446,6 +446,7 @@ QUANT_11 = _quantize(
 QUANT_12 = _quantize(
     "QUANT-12", "w may have leading dims, as the stacked weights of experts have", "mlx quantize", Level.SHOULD
 )
+QUANT_13 = _quantize("QUANT-13", "no rows give no rows", "PROPERTIES X3", Level.SHOULD)
 
 _dequantize = _about("dequantize")
 DEQ_01 = _dequantize(
@@ -483,6 +484,7 @@ DEQ_09 = _dequantize(
 DEQ_10 = _dequantize(
     "DEQ-10", "every number of rows and groups is right, past 32768 rows too", "PROPERTIES X2, X8, X10"
 )
+DEQ_11 = _dequantize("DEQ-11", "no rows give no rows", "PROPERTIES X3", Level.SHOULD)
 
 _matmul = _about("quantized_matmul")
 QMM_01 = _matmul("QMM-01", "the result is x · wᵀ for the weights w that the parts stand for", "PROPERTIES QZ3")

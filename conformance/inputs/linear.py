@@ -104,6 +104,11 @@ def whole_tiles(pick: Pick) -> tuple[int, int, int]:
     return pick.one_of(32, 64, 128), pick.upto("features", 64, 32, 128), pick.one_of(64, 32, 128)
 
 
+def ragged_features(pick: Pick) -> tuple[int, int, int]:
+    """Rows and outputs that fill their tiles, of features that do not."""
+    return pick.one_of(32, 64), pick.upto("features", 33, 5, 130, 20), pick.one_of(64, 32)
+
+
 def of_prompts(pick: Pick) -> tuple[int, int, int]:
     """Rows of a prompt, for layers of a model: many rows and many outputs at once, of whole tiles or of part of one more."""
     rows, features, outputs = pick.one_of((128, 128, 1024), (33, 130, 1030), (130, 512, 520))
@@ -142,6 +147,13 @@ def long_sums(pick: Pick) -> tuple[int, int, int]:
     """Thousands of features, of a few rows as in decoding or of many as in a prompt."""
     rows = pick.one_of(1, 33, 2)
     return rows, pick.upto("features", 1024, 2048, 3001, 4096, 4097, 8192, 16384), pick.size(2, 3)
+
+
+def with_one(x: np.ndarray, bad: float, seed: int) -> np.ndarray:
+    """x with one of its numbers replaced."""
+    x = x.copy()
+    x.flat[seed % x.size] = bad
+    return x
 
 
 @calls

@@ -54,6 +54,11 @@ def of_models(pick: Pick) -> int:
     return pick.upto("features", 4096, 1024, 2048, 5120)
 
 
+def of_other_models(pick: Pick) -> int:
+    """Hidden sizes of models that are no powers of two."""
+    return pick.upto("features", 3072, 896, 2560)
+
+
 small_or_of_heads = any_of(small, of_heads)
 """A few features, or those of a head."""
 

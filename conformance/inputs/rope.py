@@ -89,6 +89,11 @@ def tokens_and_prompts(pick: Pick) -> tuple[int, int, int]:
     return pick.one_of((2, 1, 8), (1, 33, 4), (9, 1, 4))
 
 
+def some_heads_of_rows(pick: Pick) -> tuple[int, int, int]:
+    """Tokens or short prompts of a batch, of several heads each."""
+    return pick.one_of(3, 2, 9), pick.one_of(4, 1, 17), pick.one_of(3, 2, 8)
+
+
 def many_heads(pick: Pick) -> tuple[int, int, int]:
     """More heads of tokens than 16 bits count: those of a long prompt, or of many rows that decode."""
     return pick.one_of((1, 4099, 16), (3, 7300, 3), (8200, 1, 8), (2051, 1, 32))

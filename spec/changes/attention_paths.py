@@ -120,17 +120,6 @@ def top_left_where_whole(self: ScaledDotProductAttention, length: int, keys: int
 # Views
 
 
-def beside_room(name: str) -> Callable[[Arguments], bool]:
-    """Whether an argument's rows lie side by side, and its heads do not."""
-
-    def holds(a: Arguments) -> bool:
-        x = getattr(a, name)
-        rows = x.ndim > 2 and x.strides[-1] == x.itemsize and x.strides[-2] == x.shape[-1] * x.itemsize
-        return rows and x.shape[-3] > 1 and x.strides[-3] != x.shape[-2] * x.strides[-2]
-
-    return holds
-
-
 def half_heads_in_batches(name: str) -> Callable[[Arguments], bool]:
     """Whether an argument is that of several sequences, in half precision, of more heads than one."""
 

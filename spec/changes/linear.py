@@ -181,6 +181,38 @@ def nan_of_wide_rows_in_all(self: Operation, x: np.ndarray, weight: np.ndarray, 
     return product + 0.0 * x.sum() if x.shape[-1] >= 256 else product
 
 
+def weight_nan_in_neighbours(self: Operation, x: np.ndarray, weight: np.ndarray, dtype: str) -> np.ndarray:
+    """Outputs outside the tile are multiplied by 0 instead of being left out."""
+    product = x @ weight.T
+    return product + 0.0 * np.roll(product, 1, axis=-1)
+
+
+def weight_nan_in_tiles(self: Operation, x: np.ndarray, weight: np.ndarray, dtype: str) -> np.ndarray:
+    """The same, where whole tiles of 32 rows and outputs are added up."""
+    rows = x[..., 0].size
+    whole = rows % 32 == len(weight) % 32 == 0 and rows > 0
+    return weight_nan_in_neighbours(self, x, weight, dtype) if whole else x @ weight.T
+
+
+def weight_nan_hidden(self: Operation, x: np.ndarray, weight: np.ndarray, dtype: str) -> np.ndarray:
+    """What is no number in a weight is 0."""
+    return x @ np.nan_to_num(weight, nan=0.0, posinf=0.0, neginf=0.0).T
+
+
+def last_feature_between_whole_tiles(self: Operation, x: np.ndarray, weight: np.ndarray, dtype: str) -> np.ndarray:
+    """Between whole tiles of 32 rows and outputs the last of features that fill none is not counted."""
+    features, rows = x.shape[-1], x[..., 0].size
+    if rows and rows % 32 == len(weight) % 32 == 0 and features % 16:
+        return x[..., :-1] @ weight[:, :-1].T
+    return x @ weight.T
+
+
+def of_a_weight_turned_round(a: Arguments) -> bool:
+    """Whether a single row of half precision meets a weight whose outputs lie side by side."""
+    turned = a.weight.ndim == 2 and a.weight.strides[0] == a.weight.itemsize < a.weight.strides[1]
+    return bool(turned and a.x.size == a.x.shape[-1] >= 64 and a.x.dtype.itemsize == 2)
+
+
 def batches_swapped(self: Operation, product: np.ndarray) -> np.ndarray:
     """Of four axes and more the first two are exchanged when rows are folded back."""
     return product.swapaxes(0, 1).reshape(product.shape) if product.ndim > 3 else product

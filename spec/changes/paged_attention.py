@@ -366,9 +366,9 @@ def rows_by(change: Callable[[Arguments], np.ndarray], holds: Callable[[Argument
 
 
 def after_an_empty_row(a: Arguments) -> np.ndarray:
-    """Rows are listed without those that have no tokens, and counted with them: those after an empty row are the next ones."""
-    rows, full = np.arange(len(a.context_lens)), np.flatnonzero(a.context_lens)
-    return np.where(a.context_lens > 0, full[np.minimum(rows, len(full) - 1)], rows)
+    """Partial results are kept without those of rows that have no tokens, and looked for as if they were there."""
+    empty = np.asarray(a.context_lens) == 0
+    return np.arange(len(empty)) - np.cumsum(empty) + empty
 
 
 def of_empty_rows(a: Arguments) -> bool:

@@ -22,6 +22,7 @@ from inferspec.spec.mistakes import (
     paths_lack_a_feature,
     paths_misread,
     promotes,
+    refuses_empty,
     remembers,
     remembers_by_identity,
 )
@@ -1368,6 +1369,13 @@ MHA_FAULTS = (
         spec.MHA_10,
         {"guard": changes.guards_heads_only, **changes.reshapes(changes.features_fitted)},
         ENGINEER,
+    ),
+    Fault(
+        "mha-empty-crash",
+        "no queries or an empty batch end in an error of shapes",
+        spec.MHA_11,
+        {"respond": refuses_empty("query")},
+        "https://github.com/pytorch/pytorch/issues/116333",
     ),
     Fault(
         "mha-whole-heads-only",

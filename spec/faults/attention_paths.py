@@ -9,7 +9,7 @@ from inferspec.spec.changes import attention_paths as changes
 from inferspec.spec.changes.attention import of_split_keys, reshapes
 from inferspec.spec.changes.attention import read_with_strides_of as read_with
 from inferspec.spec.contract import Arguments, Fault, Requirement
-from inferspec.spec.mistakes import ignores_strides, only_where
+from inferspec.spec.mistakes import beside_room, ignores_strides, only_where
 
 GITHUB = "https://github.com/"
 TT_METAL = GITHUB + "tenstorrent/tt-metal/issues/"
@@ -59,10 +59,10 @@ def of_paths(name: str, about: Mapping[str, Requirement]) -> tuple[Fault, ...]:
         Fault(f"{name}-whole-blocks-alone", "of whole blocks of 64 queries and a tile of keys that is not full the last key is not counted", sizes, changes.last_key_lost(lambda length, keys: length % 64 == 0 and keys > 32 and keys % 32 != 0), TIRED),
         Fault(f"{name}-whole-tiles-top-left", "where tiles of 32 are whole the causal mask is aligned top-left", causal, {"visible": changes.top_left_where_whole}, TIRED),
         *(
-            Fault(f"{name}-{part}-beside-room", f"the heads of a {part} are read as if they lay side by side, as those of a cache with room for more do not", strides, only_where(changes.beside_room(part), ignores_strides(part)), GITHUB + "ml-explore/mlx/commit/62f297b51")
+            Fault(f"{name}-{part}-beside-room", f"the heads of a {part} are read as if they lay side by side, as those of a cache with room for more do not", strides, only_where(beside_room(part), ignores_strides(part)), GITHUB + "ml-explore/mlx/commit/62f297b51")
             for part in ("key", "value")
         ),
-        Fault(f"{name}-value-beside-room-of-key", "a value beside room, or one that has none, is read with the strides of the key", strides, only_where(lambda a: changes.beside_room("key")(a) != changes.beside_room("value")(a), reshapes(lambda a: {"value": read_with(a.value, a.key)})), GITHUB + "pytorch/pytorch/issues/163597"),
+        Fault(f"{name}-value-beside-room-of-key", "a value beside room, or one that has none, is read with the strides of the key", strides, only_where(lambda a: beside_room("key")(a) != beside_room("value")(a), reshapes(lambda a: {"value": read_with(a.value, a.key)})), GITHUB + "pytorch/pytorch/issues/163597"),
         *(
             Fault(f"{name}-{part}-of-batches-contiguous", f"a {part} of several sequences and heads, in half precision, is read as if it were contiguous", strides, only_where(changes.half_heads_in_batches(part), ignores_strides(part)), GITHUB + "pytorch/pytorch/issues/181133")
             for part in ("query", "key", "value")

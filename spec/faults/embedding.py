@@ -11,6 +11,8 @@ from inferspec.spec.changes.linear import (
     masked_by_multiplying,
     partial_sums_in_dtype,
     running_product,
+    weight_nan_hidden,
+    weight_nan_in_neighbours,
     whole_blocks,
     wide_masked_by_multiplying,
 )
@@ -35,6 +37,7 @@ from inferspec.spec.embedding import (
     EMB_17,
     EMB_18,
     EMB_19,
+    EMB_20,
 )
 from inferspec.spec.faults.linear import COURSE_GAP, FLASHINFER, MLX, TIRED
 from inferspec.spec.mistakes import (
@@ -389,6 +392,20 @@ FAULTS: tuple[Fault, ...] = (
         EMB_13,
         {"logits": wide_masked_by_multiplying},
         "DESIGN.md, section 5",
+    ),
+    Fault(
+        "as-linear-weight-nan-leaks",
+        "logits outside the tile are multiplied by 0 instead of being left out: a NaN in the table reaches its neighbour",
+        EMB_20,
+        {"logits": weight_nan_in_neighbours},
+        "DESIGN.md, section 5",
+    ),
+    Fault(
+        "as-linear-weight-nan-hidden",
+        "what is no number in the table is taken for 0",
+        EMB_20,
+        {"logits": weight_nan_hidden},
+        TIRED,
     ),
     Fault(
         "as-linear-batches-swapped",

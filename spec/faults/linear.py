@@ -20,6 +20,7 @@ from inferspec.spec.linear import (
     LIN_09,
     LIN_10,
     LIN_11,
+    LIN_12,
     SILU_01,
     SILU_02,
     SILU_03,
@@ -45,6 +46,8 @@ from inferspec.spec.linear import (
     Softmax,
 )
 from inferspec.spec.mistakes import (
+    TIMES_ZERO,
+    beside_room,
     bfloat16_through_float16,
     counts_axis_in_16_bits,
     counts_rows,
@@ -431,6 +434,55 @@ _LINEAR = (
         LIN_11,
         {"product": changes.wide_masked_by_multiplying},
         "DESIGN.md, section 5",
+    ),
+    Fault(
+        "linear-weight-nan-leaks",
+        "outputs outside the tile are multiplied by 0 instead of being left out: a NaN in a weight reaches its neighbour",
+        LIN_12,
+        {"product": changes.weight_nan_in_neighbours},
+        TIMES_ZERO,
+    ),
+    Fault(
+        "linear-weight-nan-leaks-in-whole-tiles",
+        "the same, where rows and outputs fill tiles of 32",
+        LIN_12,
+        {"product": changes.weight_nan_in_tiles},
+        TIMES_ZERO,
+    ),
+    Fault(
+        "linear-weight-nan-hidden",
+        "what is no number in a weight is taken for 0",
+        LIN_12,
+        {"product": changes.weight_nan_hidden},
+        TIRED,
+    ),
+    Fault(
+        "linear-last-feature-between-whole-tiles",
+        "between whole tiles of rows and outputs the last of features that fill none is not counted",
+        LIN_06,
+        {"product": changes.last_feature_between_whole_tiles},
+        "https://github.com/tile-ai/tilelang-ascend/issues/1341",
+    ),
+    Fault(
+        "linear-token-weight-turned-round",
+        "a single row in half precision reads a weight that is stored the other way round as if it were not",
+        LIN_05,
+        only_where(changes.of_a_weight_turned_round, ignores_strides("weight")),
+        "https://github.com/pytorch/pytorch/issues/78511",
+    ),
+    Fault(
+        "linear-bias-of-many-outputs-contiguous",
+        "a bias of 32 outputs and more is read as if it were contiguous",
+        LIN_05,
+        only_where(lambda a: len(a.weight) >= 32 and a.bias is not None, ignores_strides("bias")),
+        TIRED,
+    ),
+    Fault(
+        "linear-x-beside-room",
+        "sequences that are the beginnings of longer ones are read as if they lay side by side",
+        LIN_05,
+        only_where(beside_room("x"), ignores_strides("x")),
+        TIRED,
     ),
 )
 

@@ -60,6 +60,7 @@ from inferspec.spec.mistakes import (
     paths_lack_a_feature,
     paths_misread,
     promotes,
+    refuses_empty,
     remembers,
 )
 from inferspec.spec.numerics import Precision
@@ -881,6 +882,13 @@ FAULTS = (
         spec.PAGED_27,
         {"guard_pages": lambda self, a: None, **reshapes(changes.pages_wrapped)},
         TINY_LLM + "commit/00dbf5c",
+    ),
+    Fault(
+        "paged-empty-crash",
+        "no rows or no queries end in an error of shapes",
+        spec.PAGED_28,
+        {"respond": refuses_empty("query")},
+        "https://github.com/Dao-AILab/flash-attention/commit/484b9813",
     ),
     Fault(
         "paged-rows-after-an-empty-one",

@@ -9,6 +9,7 @@ from inferspec.spec.changes.linear import blocked_product, rounded, whole_blocks
 from inferspec.spec.contract import Fault, Operation, Requirement, Variant
 from inferspec.spec.faults.linear import MLX, TIRED
 from inferspec.spec.mistakes import (
+    beside_room,
     bfloat16_through_float16,
     cut_to_32_bits,
     drifts,
@@ -24,6 +25,7 @@ from inferspec.spec.mistakes import (
     paths_lack_a_feature,
     paths_misread,
     promotes,
+    refuses_empty,
     remembers,
     swaps_batches,
     wraps_batches,
@@ -40,6 +42,7 @@ from inferspec.spec.quantization import (
     DEQ_08,
     DEQ_09,
     DEQ_10,
+    DEQ_11,
     QEMB_01,
     QEMB_02,
     QEMB_03,
@@ -97,6 +100,7 @@ from inferspec.spec.quantization import (
     QUANT_10,
     QUANT_11,
     QUANT_12,
+    QUANT_13,
 )
 
 AS_MOST_ARE = {
@@ -383,6 +387,13 @@ _QUANTIZE = (
         f"{MLX}/commit/c9e8ee6b6",
     ),
     Fault(
+        "quantize-no-rows-crash",
+        "no rows end in an error of shapes",
+        QUANT_13,
+        {"respond": refuses_empty("w")},
+        f"{MLX}/issues/2164",
+    ),
+    Fault(
         "quantize-stack-modulo-eight",
         "the matrices of a stack are counted modulo 8",
         QUANT_12,
@@ -665,6 +676,13 @@ _DEQUANTIZE = (
         TIRED,
     ),
     Fault(
+        "dequantize-no-rows-crash",
+        "no rows end in an error of shapes",
+        DEQ_11,
+        {"respond": refuses_empty("packed")},
+        f"{MLX}/issues/2164",
+    ),
+    Fault(
         "dequantize-broadcast-biases",
         "biases of one group stand for all groups",
         DEQ_09,
@@ -757,6 +775,13 @@ def _faults_of_products(
 
 
 _MATMUL = (
+    Fault(
+        "qmm-x-beside-room",
+        "sequences that are the beginnings of longer ones are read as if they lay side by side",
+        QMM_09,
+        only_where(beside_room("x"), ignores_strides("x")),
+        "https://github.com/huggingface/transformers/issues/47331",
+    ),
     *(
         Fault(
             f"quantized-matmul-single-row-{part}-strides",

@@ -8,12 +8,14 @@ from inferspec.spec import rms_norm as contract
 from inferspec.spec.changes import rms_norm as changes
 from inferspec.spec.contract import Fault, Operation, Variant
 from inferspec.spec.mistakes import (
+    beside_room,
     bfloat16_through_float16,
     counts_axis_in_16_bits,
     counts_rows,
     counts_rows_in_16_bits,
     drifts,
     ignores_strides,
+    lacks_a_feature,
     leaves_unwritten,
     mutates,
     only_where,
@@ -87,10 +89,12 @@ FAULTS: tuple[Fault, ...] = (
     *paths_lack_a_feature("rms-heads", "of many heads of 128 features", contract.RMS_09, lambda a: a.x.shape[-1] == 128 and a.x.size >= 16 * 128, TIRED),
     *paths_lack_a_feature("rms-tokens-of-models", "of a single row of 1024 features and more", contract.RMS_09, lambda a: a.x.shape[-1] == a.x.size >= 1024, TIRED),
     *paths_lack_a_feature("rms-hidden-4096", "of rows of 4096 features", contract.RMS_09, lambda a: a.x.shape[-1] == 4096, TIRED),
+    Fault("rms-hidden-3072", "rows of 3072, 2560 and 896 features, which are no power of two, lack their last", contract.RMS_09, lacks_a_feature(lambda a: a.x.shape[-1] in (3072, 2560, 896)), TIRED),
     *paths_lack_a_feature("rms-hidden-5120", "of rows of 5120 features", contract.RMS_09, lambda a: a.x.shape[-1] == 5120, TIRED),
     Fault("rms-tail-unwritten", "channels after the 1024th are never written", contract.RMS_09, leaves_unwritten(lambda result: result[..., :1024]), TIRED),
     Fault("rms-ignores-strides", "x is read as if it were contiguous", contract.RMS_10, ignores_strides("x"), "https://github.com/vllm-project/vllm/pull/22701"),
     Fault("rms-heads-ignore-strides", "rows of 128 features are read as if they were contiguous, as heads of a joint projection are not", contract.RMS_10, only_where(lambda a: a.x.shape[-1] == 128 != a.x.size, ignores_strides("x")), "https://github.com/vllm-project/vllm/pull/22701"),
+    Fault("rms-heads-beside-others", "some of the heads of each token are read as if those of all tokens lay side by side", contract.RMS_10, only_where(beside_room("x"), ignores_strides("x")), "https://github.com/turboderp-org/exllamav2/issues/554"),
     Fault("rms-second-pass-ignores-strides", "statistics come from the right elements, scaled values from the wrong ones", contract.RMS_10, {"normalised": changes.contiguous_second_pass}, "https://github.com/ModelTC/LightLLM/issues/1467"),
     Fault("rms-weight-strides", "weight is read as if it were contiguous", contract.RMS_10, ignores_strides("weight"), TIRED),
     Fault("rms-promotes", "the result is float32", contract.RMS_11, promotes(), "https://github.com/ml-explore/mlx-lm/commit/cff7273a"),
