@@ -148,10 +148,11 @@ def _written(
         places = {name: file for file, held in files.items() for name in held}
         index = {"metadata": {"total_size": sum(x.nbytes for x in weights.values())}, "weight_map": places}
         (folder / "model.safetensors.index.json").write_text(json.dumps(index))
+    copies = copies_elsewhere(files, weights) if "copies elsewhere" in written else {}
     for number, (file, held) in enumerate(files.items()):
         last = number == len(files) - 1
         few = FEW if last and damage == "few data" else 0
-        data = safetensors({name: weights[name] for name in held}, written, few)
+        data = safetensors({name: weights[name] for name in held} | copies.get(file, {}), written, few)
         if last and damage in ("no shard", "no weights"):
             continue
         if last and damage == "cut short":
@@ -168,6 +169,17 @@ def _written(
         others = {name: -x for name, x in weights.items() if x.dtype != np.uint32}
         (folder / "model-99999-of-99999.safetensors").write_bytes(safetensors(others))
     return folder
+
+
+def copies_elsewhere(files: Mapping[str, list[str]], weights: Weights) -> dict[str, Weights]:
+    """What the first file and the last one have of each other's tensors, and no longer as it is: file -> tensors."""
+    first, *_, last = files
+
+    def one_of(file: str) -> Weights:
+        name = next((name for name in files[file] if "proj.weight" in name), files[file][0])
+        return {name: np.flip(weights[name]).copy()}
+
+    return {first: one_of(last), last: one_of(first)}
 
 
 def _cut(data: bytes, lost: int) -> bytes:

@@ -126,6 +126,13 @@ def test_the_files_that_an_index_names_are_read_and_no_others(subject, call):
     subject.agrees(call)
 
 
+@requirement(spec.LOAD_25, call=folder_calls(forms=["sharded"], habits=()), share=0.1)
+def test_a_copy_of_a_tensor_in_another_file_than_the_index_says_is_never_used(subject, call):
+    call = call.having(written=("copies elsewhere",))
+    if not subject.observe(call).raised:
+        subject.agrees(call)
+
+
 @requirement(spec.LOAD_03, call=folder_calls(forms=FOLDERS), share=0.25)
 def test_a_model_computes_in_the_dtype_of_its_files(subject, call):
     tokens, config = call.arguments["tokens"], call.arguments["config"]

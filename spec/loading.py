@@ -53,6 +53,7 @@ HABITS = (
     "format of MLX",
     "names not of models",
     "a model beside",
+    "copies elsewhere",
 )
 """What files may have otherwise and mean the same: a header of safetensors that names tensors in another order than
 that of their data, or has no `__metadata__`; a file of safetensors beside those of the model, which no index names; a
@@ -63,7 +64,8 @@ whose names do not say how many they are; a header of safetensors that is not pa
 whose `__metadata__` has nothing in it, or the format of MLX; links to files elsewhere whose names say nothing, as the
 hub's cache has them; texts in a config and in headers that have letters of any language; shards that are not called
 after a model, and one that is and that no index names; counts of a GGUF file in the 64 bits that its specification
-has, where llama.cpp writes 32."""
+has, where llama.cpp writes 32. "copies elsewhere" is what may be refused: shards with other tensors of a name that the
+index places in another one."""
 
 Config = dict[str, Any]
 Weights = dict[str, np.ndarray]
@@ -341,6 +343,12 @@ LOAD_24 = _load(
     "of a folder with an index the files are read that it names and no others, whatever they are called",
     Level.SHOULD,
     source=HF_FORMAT,
+)
+LOAD_25 = _load(
+    "LOAD-25",
+    "a tensor is that of the file that the index places it in: where another file has one of that name too, it is passed over, or the folder refused",
+    Level.SHOULD,
+    source="vllm#54230; PROPERTIES EM4",
 )
 
 

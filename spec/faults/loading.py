@@ -33,6 +33,7 @@ from inferspec.spec.loading import (
     LOAD_22,
     LOAD_23,
     LOAD_24,
+    LOAD_25,
 )
 from inferspec.spec.mistakes import promotes, remembers
 
@@ -207,6 +208,20 @@ FAULTS: tuple[Fault, ...] = (
         LOAD_24,
         {"guard_files": changes.refuses("a model beside")},
         "https://github.com/Blaizzy/mlx-vlm/issues/1329",
+    ),
+    Fault(
+        "loading-last-copy",
+        "all tensors of all shards are read, and of two of a name the last one counts",
+        LOAD_25,
+        {"inner": changes.copies_taken(of_first=False)},
+        "https://github.com/vllm-project/vllm/pull/54230",
+    ),
+    Fault(
+        "loading-first-copy",
+        "all tensors of all shards are read, and of two of a name the first one counts",
+        LOAD_25,
+        {"inner": changes.copies_taken(of_first=True)},
+        "https://github.com/vllm-project/vllm-omni/pull/6234",
     ),
     Fault(
         "loading-unscaled",
