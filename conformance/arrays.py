@@ -220,7 +220,8 @@ def lay(x: np.ndarray, view: str, to: Arrays) -> Any:
     these), as the heads of a token lie side by side in what a projection gives; row: the first row of a table of more;
     inserted: the last axis but one, of length 1, inserted into an array without it; half: the first half of twice as many
     heads, the third axis from the end; room: the beginning of a longer last axis but one, as a cache has that keeps room
-    for more.
+    for more; joint: one of two that lie entry by entry of the first axis beside each other, as the keys and the values of a
+    pool may.
     """
     if view == "slice" and x.ndim:
         buffer = _poisoned(tuple(n + 3 for n in x.shape), x.dtype)
@@ -247,6 +248,10 @@ def lay(x: np.ndarray, view: str, to: Arrays) -> Any:
         buffer = _poisoned((*x.shape[:-2], rows + 5, x.shape[-1]), x.dtype)
         buffer[..., :rows, :] = x
         return to.ready(to.from_numpy(buffer)[..., :rows, :])
+    if view == "joint" and x.ndim > 1:
+        buffer = _poisoned((x.shape[0], 2, *x.shape[1:]), x.dtype)
+        buffer[:, 0] = x
+        return to.ready(to.from_numpy(buffer)[:, 0])
     if view == "permute" and x.ndim > 1:
         return to.ready(to.axes_reversed(to.from_numpy(x.transpose().copy())))
     if view == "stride" and x.ndim:

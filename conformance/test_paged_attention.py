@@ -579,6 +579,20 @@ def test_paged_attention_reads_a_strided_table_like_its_copy(subject, call):
     subject.agrees(call)
 
 
+@requirement(
+    spec.PAGED_21,
+    call=in_views(
+        paged_calls(contexts=any_of(any_context, hundreds_of_tokens), amplitude=(1.0,), rows=(1, 2)),
+        "key_pages",
+        "value_pages",
+        views=["joint"],
+    ),
+    share=0.3,
+)
+def test_pages_of_keys_and_of_values_may_lie_beside_each_other(subject, call):
+    subject.agrees(call)
+
+
 @requirement(spec.PAGED_21, call=in_views(paged_calls(rows=(2, 4)), "context_lens"), share=0.2)
 def test_paged_attention_reads_strided_lengths_like_their_copy(subject, call):
     subject.agrees(call)

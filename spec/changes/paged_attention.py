@@ -346,6 +346,17 @@ def rows_fitted(a: Arguments) -> dict[str, Any]:
     return {name: getattr(a, name)[:batch] for name in ("query", "block_table", "context_lens")}
 
 
+def of_joint_pages(name: str) -> Callable[[Arguments], bool]:
+    """Whether the pages of a pool are whole and do not follow each other, in half precision."""
+
+    def holds(a: Arguments) -> bool:
+        pool = getattr(a, name)
+        whole = pool[:1].flags.c_contiguous and len(pool) > 1 and pool.dtype.itemsize == 2
+        return bool(whole and pool.strides[0] != pool[0].nbytes)
+
+    return holds
+
+
 def of_split_contexts(a: Arguments) -> bool:
     """Whether some row has so many tokens as kernels share out."""
     return bool(np.max(a.context_lens, initial=0) >= 512)

@@ -883,6 +883,16 @@ FAULTS = (
         {"guard_pages": lambda self, a: None, **reshapes(changes.pages_wrapped)},
         TINY_LLM + "commit/00dbf5c",
     ),
+    *(
+        Fault(
+            f"paged-joint-{name.replace('_', '-')}",
+            f"whole {name.replace('_', ' ')} in half precision that do not follow each other are read as if they did",
+            spec.PAGED_21,
+            only_where(changes.of_joint_pages(name), ignores_strides(name)),
+            "https://github.com/pytorch/torchtitan/issues/3235",
+        )
+        for name in ("key_pages", "value_pages")
+    ),
     Fault(
         "paged-empty-crash",
         "no rows or no queries end in an error of shapes",
