@@ -15,6 +15,9 @@ from inferspec.conformance.subject import HostedSubject
 from inferspec.spec import contracts
 from inferspec.tools.course_package import SAMPLER, files, package, problem
 
+# One worker makes the packages that several tests look at.
+pytestmark = pytest.mark.xdist_group("course")
+
 OPERATIONS = [name for room in ROOMS for name in room.OFFERS]
 
 
