@@ -24,7 +24,7 @@ def add_parser(commands: Any) -> None:
     parser = commands.add_parser("faults", help="the kill matrix: every fault rejected, every honest variant accepted")
     parser.add_argument("--only", action="append", default=[], metavar="COMPONENT", help="this component; repeatable")
     parser.add_argument("--profile", default="quick", choices=["quick", "full", "nightly"])
-    parser.add_argument("--draw-seed", type=int, default=0, metavar="N")
+    parser.add_argument("--draw-seed", type=kinds.whole(0), default=0, metavar="N")
     parser.add_argument("--everywhere", action="store_true", help="run the tests of all requirements on every fault")
     parser.add_argument(
         "--verdict-only",
@@ -52,20 +52,12 @@ def add_parser(commands: Any) -> None:
 
 def command(options: argparse.Namespace) -> int:
     """Run the command: 1 where a fault survives or an honest variant is rejected, 2 for bad usage."""
-    from inferspec.conformance.suite import Profile
     from inferspec.tools import faults
 
     console = Console(width=None if sys.stdout.isatty() else 160)
-    if problem := kinds.no_component("--only", options.only):
+    if problem := _problem(options):
         console.print(problem, style="red", markup=False)
         return 2
-    if options.read and options.only:
-        console.print(f"--only {options.only[0]}: --read shows all that is in its file", style="red", markup=False)
-        return 2
-    if options.record and (options.only or options.read):
-        console.print(f"[red]--record takes a run of the whole matrix: no {'--only' if options.only else '--read'}")
-        return 2
-    looks = not options.verdict_only
     if options.read:
         try:
             matrix = faults.read(options.read)
@@ -74,16 +66,8 @@ def command(options: argparse.Namespace) -> int:
             return 2
         looks = any(kill.diagnosis for kill in matrix.kills)
     else:
-        profile = Profile(options.profile, options.draw_seed, shrink=looks, diagnose=looks)
-        todo = faults.jobs(profile, options.only, options.everywhere, thinned=1.0 if looks else 0.1)
-        results = []
-        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-        with Progress(*columns, console=console) as progress:
-            task = progress.add_task("faults and variants", total=len(todo))
-            for result in faults.run(todo, options.n):
-                results.append(result)
-                progress.advance(task)
-        matrix = faults.matrix(results, options.only, f"{options.profile}, seed {options.draw_seed}")
+        looks = not options.verdict_only
+        matrix = _made(options, looks, console)
     if options.json:
         options.json.write_text(json.dumps(matrix.as_json(), indent=1) + "\n", encoding="utf-8")
     console.print(_kills(matrix, looks))
@@ -95,15 +79,50 @@ def command(options: argparse.Namespace) -> int:
     found = matrix.problems()
     for problem in found:
         console.print(f"[red]{problem}", highlight=False)
-    killed = sum(kill.killed for kill in matrix.kills)
-    console.print(
-        f"{killed} of {len(matrix.kills)} faults rejected by their own requirement, "
-        f"{sum(not a.rejections for a in matrix.acceptances)} of {len(matrix.acceptances)} honest variants accepted"
-        + (f", diagnosis names the fault for {matrix.diagnosis_rate:.1%}" if looks else "")
-        + (f", the smallest failing stories have {matrix.mean_steps:.1f} steps" if looks and matrix.mean_steps else ""),
-        style="red" if found else "green",
-    )
+    console.print(_summary(matrix, looks), style="red" if found else "green")
     return 1 if found else 0
+
+
+def _problem(options: argparse.Namespace) -> str:
+    """What of the options cannot be used, or ""."""
+    if problem := kinds.no_component("--only", options.only):
+        return problem
+    if options.read and options.only:
+        return f"--only {options.only[0]}: --read shows all that is in its file"
+    if options.record and (options.only or options.read):
+        return f"--record takes a run of the whole matrix: no {'--only' if options.only else '--read'}"
+    return ""
+
+
+def _made(options: argparse.Namespace, looks: bool, console: Console) -> Matrix:
+    """The matrix of a run. looks: whether failures are shrunk and looked up among the faults."""
+    from inferspec.conformance.suite import Profile
+    from inferspec.tools import faults
+
+    profile = Profile(options.profile, options.draw_seed, shrink=looks, diagnose=looks)
+    todo = faults.jobs(profile, options.only, options.everywhere, thinned=1.0 if looks else 0.1)
+    results = []
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=console) as progress:
+        task = progress.add_task("faults and variants", total=len(todo))
+        for result in faults.run(todo, options.n):
+            results.append(result)
+            progress.advance(task)
+    return faults.matrix(results, options.only, f"{options.profile}, seed {options.draw_seed}")
+
+
+def _summary(matrix: Matrix, looks: bool) -> str:
+    killed = sum(kill.killed for kill in matrix.kills)
+    accepted = sum(not one.rejections for one in matrix.acceptances)
+    text = (
+        f"{killed} of {len(matrix.kills)} faults rejected by their own requirement, "
+        f"{accepted} of {len(matrix.acceptances)} honest variants accepted"
+    )
+    if looks:
+        text += f", diagnosis names the fault for {matrix.diagnosis_rate:.1%}"
+    if looks and matrix.mean_steps:
+        text += f", the smallest failing stories have {matrix.mean_steps:.1f} steps"
+    return text
 
 
 def _report(matrix: Matrix, place: Path) -> Path:
