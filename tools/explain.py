@@ -25,11 +25,10 @@ from inferspec.conformance.nearest import nearest
 from inferspec.spec import COMPONENTS, contracts
 from inferspec.spec import contract as contract_of
 from inferspec.spec.contract import REQUIRED, Contract, Fault, Operation, Requirement, Variant
-from inferspec.tools.sources import links
+from inferspec.tools.sources import cited, links, properties
 
 ROOT = Path(__file__).resolve().parent.parent
 SUITES = "conformance" if (ROOT / "pyproject.toml").exists() else "--pyargs inferspec.conformance"
-DESIGN_NOTES = re.compile(r"\b(PROPERTIES|DESIGN|FACTS)\b")
 
 
 def add_parser(commands: Any) -> None:
@@ -232,7 +231,9 @@ def _faults(contract: Contract, about: Requirement) -> list[str]:
 
 
 def _source(page: Page, source: str) -> None:
-    page.paragraph(f"source: {source}" + (" (of the kit's design notes)" if DESIGN_NOTES.search(source) else ""))
+    page.paragraph(f"source: {source}" + (" (spec/PROPERTIES.md)" if "PROPERTIES" in source else ""))
+    for name in cited(source):
+        page.paragraph(f"{name}  {properties()[name].replace('`', '')}", 4)
     for link in links(source):
         if link not in source:
             page.line(link, 4, "cyan")

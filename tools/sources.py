@@ -1,9 +1,11 @@
-"""Links in the sources of requirements and faults: URLs, and commits, issues and pull requests named in short."""
+"""What the sources of requirements and faults name: URLs, commits, issues and pull requests in short, and properties."""
 
 from __future__ import annotations
 
+import functools
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from pathlib import Path
 
 PROJECTS = {
     "ATOM": "ROCm/ATOM",
@@ -23,12 +25,44 @@ PROJECTS = {
 }
 """What the sources call a project -> its repository on GitHub."""
 
+PAGE = Path(__file__).resolve().parent.parent / "spec" / "PROPERTIES.md"
+"""What the sources call PROPERTIES."""
+
 _COMMIT = r"[0-9a-f]{7,40}\b"
 _URL = re.compile(r"https?://[^\s;,)]+")
 _SHORT = re.compile(
     rf"(?<![\w/-])(?:[\w-]+/)?(?P<project>{'|'.join(map(re.escape, PROJECTS))})"
     rf"(?:#(?P<number>\d+)|\s+(?:pull|issue)\s+(?P<thread>\d+)|\s+(?P<commit>{_COMMIT}))(?P<more>(?:,\s*{_COMMIT})*)"
 )
+
+_CITED = re.compile(r"\bPROPERTIES (?P<names>[A-Z]+\d+(?:(?:, | to )[A-Z]+\d+)*)")
+_SENTENCE = re.compile(r"^- \*\*(?P<name>[A-Z]+\d+)\*\* (?P<text>.+)$", re.MULTILINE)
+
+
+@functools.cache
+def properties() -> Mapping[str, str]:
+    """Name -> sentence of each property of the page."""
+    return {found["name"]: found["text"] for found in _SENTENCE.finditer(PAGE.read_text(encoding="utf-8"))}
+
+
+def cited(source: str) -> list[str]:
+    """The names of the properties that a source cites: ``PROPERTIES X9, PG1 to PG3`` names four. KeyError for one that the
+    page does not have."""
+    names = []
+    for citation in _CITED.finditer(source):
+        for part in citation["names"].split(", "):
+            first, _, last = part.partition(" to ")
+            names += _between(first, last or first)
+    return list(dict.fromkeys(names))
+
+
+def _between(first: str, last: str) -> list[str]:
+    """The properties of the page from one to another."""
+    known = list(properties())
+    for name in (first, last):
+        if name not in known:
+            raise KeyError(f"{name} is no property of {PAGE.name}")
+    return known[known.index(first) : known.index(last) + 1]
 
 
 def links(source: str) -> list[str]:

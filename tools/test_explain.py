@@ -12,7 +12,7 @@ from inferspec.conformance.suite import all_tests
 from inferspec.spec import COMPONENTS, contract, contracts
 from inferspec.tools import explain, xray
 from inferspec.tools.cli import main
-from inferspec.tools.sources import links
+from inferspec.tools.sources import cited, links, properties
 
 
 def told(capsys, *arguments: str) -> str:
@@ -143,6 +143,36 @@ def test_watching_an_oracle_changes_nothing(component):
 )
 def test_commits_and_threads_named_in_short_become_links(source, found):
     assert links(source) == [f"https://github.com/ml-explore/{one}" for one in found]
+
+
+@pytest.mark.parametrize(
+    ("source", "names"),
+    [
+        ("PROPERTIES X9", ["X9"]),
+        ("mlx#665; PROPERTIES PG1 to PG3, X9", ["PG1", "PG2", "PG3", "X9"]),
+        ("PROPERTIES, decisions", []),
+        ("Leviathan et al. 2023", []),
+    ],
+)
+def test_the_properties_that_a_source_cites_are_found(source, names):
+    assert cited(source) == names
+
+
+def test_a_property_that_the_page_lacks_is_an_error():
+    with pytest.raises(KeyError, match="X99"):
+        cited("PROPERTIES X99")
+
+
+@pytest.mark.parametrize("component", COMPONENTS)
+def test_sources_cite_what_the_page_has(component):
+    for one in (*contract(component).requirements, *contract(component).faults):
+        cited(one.source)
+        assert not re.search(r"\b(DESIGN|FACTS)\b", one.source), one.source
+        assert not one.source.endswith("PROPERTIES"), one.source
+
+
+def test_a_property_is_told_with_its_sentence(capsys):
+    assert f"RO3 {properties()['RO3']}" in told(capsys, "ROPE-07")
 
 
 def test_links_of_other_projects_and_of_none():
