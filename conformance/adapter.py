@@ -302,14 +302,23 @@ def _offers(thing: Any, kind: Arrays) -> tuple[dict[str, Target], dict[str, str]
     return targets, broken
 
 
+def _if_imported(offered: Any, place: Any) -> str:
+    """What can be done about what a module has of another for its own use, by a name of the contract."""
+    home, name = str(getattr(offered, "__module__", "")), getattr(offered, "__name__", "")
+    if not (isinstance(place, ModuleType) and home and name) or home.startswith(place.__name__):
+        return ""
+    return f"; if it is not meant to be offered, import it by another name: from {home} import {name} as _{name}"
+
+
 def _target(operation: type[Operation], place: Any, kind: Arrays) -> Target | None:
     signature = operation.signature
     offered = getattr(place, signature.name, None)
-    if callable(offered) and not isinstance(offered, ModuleType):
-        if not signature.method:
+    usable = callable(offered) and not isinstance(offered, ModuleType)
+    if usable and (not signature.method or offers_methods(offered, operation)):
+        try:
             return bind(operation, offered, kind, plain=False)
-        if offers_methods(offered, operation):
-            return bind(operation, offered, kind, plain=False)
+        except AdapterError as error:
+            raise AdapterError(f"{error}{_if_imported(offered, place)}") from error
     plain = getattr(place, operation.plain, None) if operation.plain else None
     if callable(plain) and not isinstance(plain, ModuleType):
         return bind(operation, plain, kind, plain=True)

@@ -577,6 +577,16 @@ def test_a_weight_of_another_shape_is_not_put_into_a_layer(folder):
     assert seen.raised == "ValueError"
 
 
+def test_what_is_imported_for_a_module_s_own_use_may_have_another_name(folder):
+    module(folder, "class KVCache: ...", "other.py")
+    module(folder, "from other import KVCache")
+    line = refused("mine")
+    assert line.endswith("import it by another name: from other import KVCache as _KVCache")
+    module(folder, "class KVCache: ...")
+    del sys.modules["mine"]
+    assert "imported" not in refused("mine")
+
+
 def test_a_layer_that_has_no_weight_is_refused(folder):
     module(folder, "class RMSNorm:\n  def __init__(self, dim, eps=1e-6): ...\n  def __call__(self, x): return x\n")
     assert "RMSNorm neither takes weight nor has weight or scale or gamma or g" in refused("mine", opened)
