@@ -178,17 +178,19 @@ class _Greedy:
     """The largest logit, the lowest id of equal ones."""
 
     def drafts(self, draft: _Feeder, sequence: list[int], count: int) -> tuple[list[mx.array], list[mx.array]]:
-        """So many ids of the draft, arrays of one id that wait to be computed, and the logits of each."""
+        """So many ids of the draft, arrays of one id that wait to be computed, and what each was chosen by."""
         drafts: list[mx.array] = []
         rows: list[mx.array] = []
         for _ in range(count):
             row = draft.after(drafts[-1]) if drafts else draft.logits(sequence)[-1]
-            rows.append(row)
-            drafts.append(self.pick(row).astype(mx.int64)[None])
+            token, chosen_by = self.pick(row)
+            rows.append(chosen_by)
+            drafts.append(token.astype(mx.int64)[None])
         return drafts, rows
 
-    def pick(self, row: mx.array) -> mx.array:
-        return mx.argmax(row)
+    def pick(self, row: mx.array) -> tuple[mx.array, mx.array]:
+        """An id, and what it is chosen by: logits, or probabilities."""
+        return mx.argmax(row), row
 
     def verified(self, drafts: list[mx.array], rows: list[mx.array], logits: mx.array) -> list[int]:
         """The ids of the round. logits: (k+1)×V of the target."""
@@ -204,12 +206,13 @@ class _Sampled(_Greedy):
     def __init__(self, numbers: Iterator[float], temperature: float, top_k: int | None, top_p: float) -> None:
         self._numbers, self._filters = numbers, (temperature, top_k, top_p)
 
-    def pick(self, row: mx.array) -> mx.array:
-        return draw(probabilities(row, *self._filters), mx.array(next(self._numbers)))
+    def pick(self, row: mx.array) -> tuple[mx.array, mx.array]:
+        chances = probabilities(row, *self._filters)
+        return draw(chances, mx.array(next(self._numbers))), chances
 
     def verified(self, drafts: list[mx.array], rows: list[mx.array], logits: mx.array) -> list[int]:
         p = probabilities(logits, *self._filters)
-        q = probabilities(mx.stack(rows), *self._filters) if rows else mx.zeros((0, p.shape[-1]))
+        q = mx.stack(rows) if rows else mx.zeros((0, p.shape[-1]))
         drafted = mx.concatenate(drafts) if drafts else mx.array([], mx.int64)
         uniform = mx.array([next(self._numbers) for _ in range(len(drafts) + 1)], mx.float32)
         settled = _settled(drafted, q, p, uniform)
