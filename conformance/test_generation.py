@@ -509,7 +509,9 @@ def test_ordinary_text_comes_out_as_soon_as_it_is_complete(subject, call):
 
 @requirement(
     spec.TEXT_06,
-    call=text_calls(control_characters=[False], texts=(" ", "a", "  ", " ,", ".", "\n", "\r\n", " 's", "\t", "\u00a0")),
+    call=text_calls(
+        control_characters=[False], texts=(" ", "a", "  ", " ,", ".", "\n", "\r\n", " 's", " ' ", "\t", "\u00a0")
+    ),
 )
 def test_spaces_and_line_breaks_stay_where_they_are(subject, call):
     subject.agrees(call)

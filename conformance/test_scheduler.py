@@ -33,6 +33,7 @@ from inferspec.conformance.inputs.scheduler import (
     masses,
     no_limits,
     of_servers,
+    outranked_when_preempted,
     overtaken,
     passers_by,
     preempted_again,
@@ -245,6 +246,11 @@ def test_max_requests_holds_whatever_happens(subject, call):
 
 @requirement(spec.SCHED_10, call=left_when_preempted(), share=0.2)
 def test_max_requests_holds_when_a_preempted_request_is_cancelled(subject, call):
+    keeps(subject, call, Check.MOST)
+
+
+@requirement(spec.SCHED_10, call=outranked_when_preempted(), share=0.2)
+def test_a_preempted_request_waits_for_its_place(subject, call):
     keeps(subject, call, Check.MOST)
 
 

@@ -466,10 +466,18 @@ def test_models_see_what_was_drawn_and_nothing_else(subject, call):
 
 @requirement(spec.SPEC_54, call=ROUNDS(drafters=["near", "far"], drafts=(4, 3, 5, 7), seen=("again",)), share=0.3)
 def test_right_drafts_before_a_wrong_one_are_not_verified_again(subject, call):
-    again = int(subject.parts(call)["again"][0])
-    # The last of them may be fed anew, for the logits after it.
-    if again > 1:
-        raise Nonconformance(f"{again} right drafts are taken back from the target's cache at once", call)
+    takes_no_right_drafts_back(subject, call)
+
+
+@requirement(
+    spec.SPEC_54,
+    call=sampled_calls(
+        drafters=["near", "far"], limits=(9, 5), drafts=(4, 3, 6), free=True, **SAMPLED, seen=("again",)
+    ),
+    share=0.2,
+)
+def test_right_drafts_that_are_drawn_are_not_verified_again(subject, call):
+    takes_no_right_drafts_back(subject, call)
 
 
 @requirement(spec.SPEC_30, call=ROUNDS(drafters=["same", "itself"], seen=("rejected", "ids")))
@@ -831,3 +839,11 @@ def test_bad_temperatures_and_shares_are_refused(subject, call, bad):
 
 def _listed(ids):
     return [int(token) for token in ids]
+
+
+def takes_no_right_drafts_back(subject, call):
+    """No call of the target lacks what its cache had right before."""
+    again = int(subject.parts(call)["again"][0])
+    # The last of them may be fed anew, for the logits after it.
+    if again > 1:
+        raise Nonconformance(f"{again} right drafts are taken back from the target's cache at once", call)

@@ -536,6 +536,25 @@ def ranked_and_left(pick: Pick) -> Call:
     return script.end()
 
 
+@several
+def outranked_when_preempted(pick: Pick) -> Call:
+    """A request is preempted, and others of larger priority come, as many as may run; the one that it made room for is
+    cancelled, so that there are blocks for all of them."""
+    script = Script(pick, budgets=(64, 16))
+    size = script.size
+    script.most = pick.one_of(2, 3)
+    first = script.add(script.tokens(1), 4 * size + 2, priority=5 * script.grades)
+    script.add(script.tokens(size + 1), 3 * size + 2, priority=script.grades)
+    script.blocks = blocks_of(script.slots[first], size) + pick.size(0, 1)
+    for _ in range(2 * size + 1):
+        script.do("step")
+    for _ in range(script.most):
+        script.add(script.tokens(1), pick.size(3, 5), priority=9 * script.grades)
+        script.work(1)
+    script.do("cancel", request=first)
+    return script.end()
+
+
 RANKS = ((0, 2**33), (2**40, 1), (-(2**40), 1), (0, 2**17))
 """Beginnings and steps of priorities that neither 16 or 32 bits nor float32 tell apart."""
 

@@ -305,6 +305,13 @@ class CleansUp(Detokenizer):
         return text
 
 
+class CleansQuotes(Detokenizer):
+    """Spaces around an apostrophe are taken off."""
+
+    def add(self, token: int) -> str:
+        return super().add(token).replace(" ' ", "'")
+
+
 class StripsEach(Detokenizer):
     def add(self, token: int) -> str:
         return super().add(token).strip(" ")

@@ -492,6 +492,19 @@ def shortest_first(self: Scheduler, s: Serving, request: Request) -> tuple[int, 
     return -request.priority, len(request.tokens), s.arrivals
 
 
+def place_for_the_preempted(self: Scheduler, s: Serving) -> None:
+    """Who was preempted goes on where there are blocks, however many run."""
+    for entry in self.waiting(s):
+        back = entry.request.state == "PREEMPTED"
+        if not (back or self.has_place(s)) or self.pending(s) >= s.budget:
+            return
+        try:
+            self.allocate(s, entry)
+        except ValueError:
+            return
+        entry.request.state = "RUNNING"
+
+
 def overtakes(self: Scheduler, s: Serving) -> None:
     """Who does not fit is passed over."""
     for entry in self.waiting(s):

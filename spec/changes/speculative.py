@@ -286,6 +286,11 @@ def begins_anew(self: Loop, run: Run) -> None:
         self.take_back(cache, cache[0].offset if self.excess(run, cache) > 0 else 0)
 
 
+def begins_anew_when_drawn(self: Loop, run: Run) -> None:
+    """Above temperature 0 a cache that would have to be rewound is emptied."""
+    (begins_anew if run.request.temperature > 0 else Loop.rewind)(self, run)
+
+
 def first_layer_alone(self: Loop, cache: Cache, n: int) -> None:
     if n:
         cache[0].rewind(n)  # type: ignore[attr-defined]

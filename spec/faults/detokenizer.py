@@ -182,6 +182,13 @@ TEXT_FAULTS: tuple[Fault, ...] = (
         f"{MLX_LM}/pull/1347",
     ),
     Fault(
+        "detokenizer-cleans-quotes",
+        "spaces around an apostrophe are lost",
+        TEXT_06,
+        changes.opens(changes.CleansQuotes),
+        "https://github.com/ml-explore/mlx-examples/pull/1024",
+    ),
+    Fault(
         "detokenizer-strips-each",
         "spaces at the ends of each text are lost",
         TEXT_06,

@@ -248,6 +248,13 @@ FAULTS: tuple[Fault, ...] = (
         "PROPERTIES SC5",
     ),
     _fault(
+        "place-for-the-preempted",
+        "preempted requests are admitted again past max_requests",
+        spec.SCHED_10,
+        {"admit": changes.place_for_the_preempted},
+        "https://github.com/vllm-project/vllm-ascend/pull/822",
+    ),
+    _fault(
         "chunk-a-block",
         "a prompt has a chunk for each block in one step",
         spec.SCHED_11,

@@ -716,6 +716,13 @@ FAULTS: tuple[Fault, ...] = (
         {"rewind": changes.begins_anew},
         TIRED,
     ),
+    Fault(
+        "speculative-begins-anew-when-drawn",
+        "where a draft that was drawn is rejected the target's cache is emptied, and fed all again",
+        SPEC_54,
+        {"rewind": changes.begins_anew_when_drawn},
+        "https://github.com/paiml/aprender/pull/2014",
+    ),
 )
 
 
