@@ -309,6 +309,11 @@ def test_no_budget_is_left_idle_for_those_who_were_preempted(subject, call):
     keeps(subject, call, Check.WORK)
 
 
+@requirement(spec.SCHED_15, call=left_when_preempted(), share=0.1)
+def test_a_preempted_request_that_is_cancelled_leaves_its_place(subject, call):
+    keeps(subject, call, Check.WORK)
+
+
 @requirement(spec.SCHED_15, call=workloads(), share=0.4)
 def test_what_there_is_room_for_is_admitted(subject, call):
     keeps(subject, call, Check.WORK)

@@ -492,6 +492,13 @@ def shortest_first(self: Scheduler, s: Serving, request: Request) -> tuple[int, 
     return -request.priority, len(request.tokens), s.arrivals
 
 
+def place_gone_with_the_preempted(self: Scheduler, s: Serving, entry: Entry) -> None:
+    """A place is kept for who is preempted, and nobody gives it back when it is cancelled."""
+    if entry.request.state == "PREEMPTED":
+        s.max_requests = max(1, s.max_requests - 1)
+    Scheduler.close(self, s, entry)
+
+
 def place_for_the_preempted(self: Scheduler, s: Serving) -> None:
     """Who was preempted goes on where there are blocks, however many run."""
     for entry in self.waiting(s):

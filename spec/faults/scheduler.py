@@ -339,6 +339,13 @@ FAULTS: tuple[Fault, ...] = (
         "https://github.com/vllm-project/vllm-ascend/pull/11334",
     ),
     _fault(
+        "place-gone-with-the-preempted",
+        "the place of a preempted request that is cancelled is lost",
+        spec.SCHED_15,
+        {"close": changes.place_gone_with_the_preempted},
+        "https://github.com/vllm-project/vllm/issues/53130",
+    ),
+    _fault(
         "keeps-one-back",
         "one block is never used for admission",
         spec.SCHED_15,
