@@ -42,8 +42,8 @@ Block ids are told in the order in which they were first seen. Steps beside the 
 `meanwhile`, another scheduler with blocks of its own and larger limits is given a request and takes a step; `finish`, steps until every
 request is finished, told as 3.1, 3.2, …
 
-Left open: whether `schedule` raises or gives an empty step when every request is finished, and when the other attributes of a
-request are read.
+Left open: whether `schedule` raises or gives an empty step when every request is finished, when the other attributes of a
+request are read, and whether lists that were given out are the scheduler's own.
 
 What must hold is judged on the history of observations (`spec/scheduling_histories.py`): a step may have fewer
 chunks or smaller ones, prefills before decodes or after, blocks early or late, another victim.

@@ -283,7 +283,7 @@ class Story:
             yield "absent", 1
             return
         tokens = self.requests[request].tokens
-        tokens[:] = [0, *(token + 1 for token in tokens[::-1])]
+        tokens[:] = [token + 1 for token in tokens[::-1]]
         self.prompts[request] = tuple(tokens)
 
     def _pass_by(self, times: int) -> Any:
