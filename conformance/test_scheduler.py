@@ -25,6 +25,7 @@ from inferspec.conformance.inputs.scheduler import (
     in_flight,
     interrupted,
     large_ids,
+    left_by_twins,
     left_in_flight,
     left_when_preempted,
     limits,
@@ -247,6 +248,11 @@ def test_max_requests_holds_whatever_happens(subject, call):
 @requirement(spec.SCHED_10, call=left_when_preempted(), share=0.2)
 def test_max_requests_holds_when_a_preempted_request_is_cancelled(subject, call):
     keeps(subject, call, Check.MOST)
+
+
+@requirement(spec.SCHED_30, call=left_by_twins(), share=0.2)
+def test_of_requests_that_ask_for_the_same_the_one_meant_is_cancelled(subject, call):
+    keeps(subject, call, *MUST)
 
 
 @requirement(spec.SCHED_10, call=outranked_when_preempted(), share=0.2)

@@ -536,6 +536,19 @@ def ranked_and_left(pick: Pick) -> Call:
     return script.end()
 
 
+@calls
+def left_by_twins(pick: Pick) -> Call:
+    """Of requests that ask for the same one is cancelled, while others wait or run."""
+    script = Script(pick, budgets=(64, 3))
+    script.most = pick.one_of(8, 1, 2)
+    tokens, limit = script.prompt(2), pick.size(3, 6)
+    twins = [script.add(tokens, limit, priority=script.grades) for _ in range(pick.size(2, 3))]
+    script.work(2)
+    script.do("cancel", request=pick.one_of(*twins[::-1]))
+    script.work(1)
+    return script.end()
+
+
 @several
 def outranked_when_preempted(pick: Pick) -> Call:
     """A request is preempted, and others of larger priority come, as many as may run; the one that it made room for is

@@ -492,6 +492,12 @@ def shortest_first(self: Scheduler, s: Serving, request: Request) -> tuple[int, 
     return -request.priority, len(request.tokens), s.arrivals
 
 
+def cancels_a_twin(self: Scheduler, s: Serving, request: Request) -> None:
+    """A request is looked for by what it asks for."""
+    alike = [e for e in s.entries if (e.request.tokens, e.request.max_tokens) == (request.tokens, request.max_tokens)]
+    Scheduler.cancel(self, s, alike[0].request if alike else request)
+
+
 def place_gone_with_the_preempted(self: Scheduler, s: Serving, entry: Entry) -> None:
     """A place is kept for who is preempted, and nobody gives it back when it is cancelled."""
     if entry.request.state == "PREEMPTED":

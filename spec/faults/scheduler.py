@@ -746,6 +746,13 @@ FAULTS: tuple[Fault, ...] = (
         "PROPERTIES CB2",
     ),
     _fault(
+        "cancels-a-twin",
+        "of requests that ask for the same the first is cancelled, whichever is meant",
+        spec.SCHED_30,
+        {"cancel": changes.cancels_a_twin},
+        "requests that are compared by what they ask for",
+    ),
+    _fault(
         "cancelled-goes-on",
         "a cancelled request goes on",
         spec.SCHED_30,
