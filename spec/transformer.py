@@ -2,7 +2,7 @@
 
 Shapes: tokens B×L ids, logits B×L×V. config is the dict of a Hugging Face `config.json`, weights its tensors by name:
 dense (O×I), or packed as MLX stores them (`X.weight` uint32, `X.scales`, `X.biases`) with `config["quantization"]`.
-With a cache the tokens of a call follow those of the calls before.
+With a cache the tokens of a call follow those of the calls before. Left open: what a call without tokens gives, B or L of 0.
 
 Inside, arrays have the runs of the arithmetic first (`stochastic`): R×B×L×E, heads R×B×H×L×D.
 
