@@ -260,12 +260,12 @@ class MultiHeadAttention(Operation):
 
     def split(self, x: np.ndarray, heads: int) -> np.ndarray:
         """N..×L×(H·D) -> N..×H×L×D."""
-        return x.reshape(*x.shape[:-1], heads, -1).swapaxes(-2, -3)
+        return x.reshape(*x.shape[:-1], heads, x.shape[-1] // heads).swapaxes(-2, -3)
 
     def merge(self, x: np.ndarray) -> np.ndarray:
         """N..×H×L×D -> N..×L×(H·D)."""
         x = x.swapaxes(-2, -3)
-        return x.reshape(*x.shape[:-2], -1)
+        return x.reshape(*x.shape[:-2], x.shape[-2] * x.shape[-1])
 
     def output(self, x: np.ndarray, a: Arguments) -> np.ndarray:
         return x @ f64(a.wo).T
