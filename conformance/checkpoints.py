@@ -152,7 +152,7 @@ def _written(
     for number, (file, held) in enumerate(files.items()):
         last = number == len(files) - 1
         few = FEW if last and damage == "few data" else 0
-        data = safetensors({name: weights[name] for name in held} | copies.get(file, {}), written, few)
+        data = safetensors({**{name: weights[name] for name in held}, **copies.get(file, {})}, written, few)
         if last and damage in ("no shard", "no weights"):
             continue
         if last and damage == "cut short":
