@@ -171,7 +171,7 @@ class Session:
         return record
 
     def failure_text(self, test: Test, outcome: Outcome, nodeid: str) -> str:
-        """What a reader sees of a failure (DESIGN, section 8)."""
+        """What a reader sees of a failure."""
         about, requirement = self.description, test.requirement
         dtype = outcome.features.get("dtypes", "")
         where = " · ".join(

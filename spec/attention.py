@@ -31,7 +31,7 @@ from inferspec.spec.numerics import (
 
 COURSE_ATTENTION = "tiny-llm course, week 1 day 1"
 COURSE_GQA = "tiny-llm course, week 1 day 3"
-DECISIONS = "DESIGN.md, section 10"
+DECISIONS = "PROPERTIES, decisions"
 
 
 class ScaledDotProductAttention(Operation):

@@ -38,7 +38,7 @@ A batch that grows as it must has no use for `max_len`, and says so: `"limited":
 added belongs to the batch from then on. Left open: what becomes of it, what shapes an empty batch takes,
 and updates of no tokens.
 
-Source: the tiny-llm course, week 2 day 6; PROPERTIES BK1 to BK5, CB1, CB4; DESIGN.md, section 10.
+Source: the tiny-llm course, week 2 day 6; PROPERTIES BK1 to BK5, CB1, CB4; PROPERTIES, decisions.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ from inferspec.spec.contract import (
 from inferspec.spec.numerics import Precision, f64, is_float, largest
 
 COURSE = "tiny-llm course, week 2 day 6"
-DECISIONS = "DESIGN.md, section 10"
+DECISIONS = "PROPERTIES, decisions"
 
 Batch = SimpleNamespace
 """The model of a batch: `rows`, for every slot its (keys H×n×D_k, values H×n×D_v), or None when it is idle."""
@@ -437,7 +437,7 @@ BATCH_09 = _batch(9, "a request whose cache is empty begins with its first updat
 BATCH_10 = _batch(
     10,
     "prompts and steps may be of any size, past 32, 256 and 512 too, in any order",
-    source="FACTS.md, flash attention; PROPERTIES BK1",
+    source="PROPERTIES BK1",
 )
 BATCH_11 = _batch(11, "keys and values may have different head dims", source="PROPERTIES PA7")
 BATCH_12 = _batch(
@@ -528,7 +528,7 @@ BATCH_35 = _batch(
     35,
     "a decoder gives every request the tokens that it gives it alone, whoever is in the batch, comes or goes: what it sees "
     "are the request's own tokens, at positions that offsets tell",
-    source="PROPERTIES BK1; DESIGN.md, section 5",
+    source="PROPERTIES BK1, judging",
 )
 
 

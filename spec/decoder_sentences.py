@@ -52,9 +52,7 @@ LAYERS = Sentence(
     "layers are applied in order, all of them, each with its own tensors; a change of any tensor alone changes the logits as it must",
     "mlx aa8687681; PROPERTIES MO3, X13",
 )
-FLOAT32 = Sentence(
-    "scores and softmax are in float32, whatever the dtype of the model", "DESIGN.md, section 10; PROPERTIES X5"
-)
+FLOAT32 = Sentence("scores and softmax are in float32, whatever the dtype of the model", "PROPERTIES X5, decisions")
 CAUSAL = Sentence(
     "no token changes the logits of those before it, not in the last bit", "tiny-llm 0e439ac; PROPERTIES MO4"
 )

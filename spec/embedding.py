@@ -173,7 +173,7 @@ EMB_19 = _head(
 EMB_20 = _head(
     "EMB-20",
     "a NaN or infinity in a row of the weight shows in its logit of as_linear in every row of x, and in no other",
-    source="PROPERTIES QZ7; DESIGN.md, section 5",
+    source="PROPERTIES QZ7, judging",
 )
 
 

@@ -30,7 +30,7 @@ of the step that added it.
 
 The oracle serves nothing: it decodes each request by itself, greedily, in float64 (`alone`). The ids must be equal. So
 that no rounding can excuse another argmax, the suites draw requests on whose way the largest logit lies far above the second
-(DESIGN 5.3 and 10), of models that depend strongly on all that they see; both is measured where the inputs are tested.
+(PROPERTIES, judging and decisions), of models that depend strongly on all that they see; both is measured where the inputs are tested.
 
 Left open: which request runs in which step, when preemption happens, what an engine tells of a request after it was
 cancelled, whether cancelling one that is finished is refused, and whether a step that fails keeps the ids that it had chosen

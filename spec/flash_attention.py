@@ -19,7 +19,7 @@ from inferspec.spec.contract import Aspect, Contract, Level, Requirement, Signat
 from inferspec.spec.numerics import library, operations
 
 COURSE = "tiny-llm course, week 2 day 4"
-DECISIONS = "DESIGN.md, section 10"
+DECISIONS = "PROPERTIES, decisions"
 
 ROWS_TOGETHER = 32
 """Rows from which NumPy is faster on all of them at once than a search in one after the other."""
@@ -172,7 +172,7 @@ FLASH_20 = _flash(
 FLASH_21 = _flash(
     "FLASH-21",
     "whole tiles of hidden keys, first, last or in between, change nothing",
-    source="FACTS: the course's flash attention; PROPERTIES FA3, FA4",
+    source="the course's flash attention; PROPERTIES FA3, FA4",
 )
 FLASH_22 = _flash(
     "FLASH-22", "causal attention of the last L queries equals the last L rows of the whole", source="PROPERTIES CM2"

@@ -264,7 +264,7 @@ GEN_06 = _loop(
 )
 GEN_07 = _loop("GEN-07", "any of several end-of-sequence ids ends the ids", source="PROPERTIES CB3")
 GEN_08 = _loop("GEN-08", "an end-of-sequence id in the prompt ends nothing", source="PROPERTIES CB3")
-GEN_09 = _loop("GEN-09", "of equal logits the lowest id is taken", source="DESIGN section 10")
+GEN_09 = _loop("GEN-09", "of equal logits the lowest id is taken", source="PROPERTIES, decisions")
 GEN_10 = _loop(
     "GEN-10", "logits of the last position alone decide, in float32, float16 and bfloat16", source="vllm-metal d20dd02"
 )

@@ -253,12 +253,12 @@ LIN_10 = _linear(
 LIN_11 = _linear(
     "LIN-11",
     "a NaN or infinity in a row of x stays in that row of the result",
-    source="PROPERTIES X3; DESIGN.md, section 5",
+    source="PROPERTIES X3, judging",
 )
 LIN_12 = _linear(
     "LIN-12",
     "a NaN or infinity in a row of weight shows in that output of every row, and in no other",
-    source="PROPERTIES QZ7; DESIGN.md, section 5",
+    source="PROPERTIES QZ7, judging",
 )
 
 
@@ -279,7 +279,7 @@ SILU_02 = _silu(
     source="PROPERTIES ML2, X5",
 )
 SILU_03 = _silu("SILU-03", "silu(x) - silu(-x) is x", source="PROPERTIES ML2")
-SILU_04 = _silu("SILU-04", "NaN gives NaN in its own place alone, and +inf gives +inf", source="DESIGN.md, section 5")
+SILU_04 = _silu("SILU-04", "NaN gives NaN in its own place alone, and +inf gives +inf", source="PROPERTIES, judging")
 SILU_05 = _silu(
     "SILU-05",
     "the result has the shape and dtype of x, for any shape, scalar and empty too",

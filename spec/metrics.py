@@ -199,9 +199,7 @@ METR_05 = _one(
     "tokens that come together each count: gaps of 0 are gaps, and TPOT does not depend on how tokens are grouped",
     source="https://github.com/vllm-project/vllm/pull/24015; PROPERTIES ME2",
 )
-METR_06 = _one(
-    "METR-06", "one token has a TTFT, an equal E2EL, no TPOT and no gap", source="DESIGN section 10; PROPERTIES ME1"
-)
+METR_06 = _one("METR-06", "one token has a TTFT, an equal E2EL, no TPOT and no gap", source="PROPERTIES ME1, decisions")
 METR_07 = _one("METR-07", "a request without a token has no metric and no gap", source="PROPERTIES ME1")
 METR_08 = _one(
     "METR-08",

@@ -157,7 +157,7 @@ def weights_growth(probabilities: np.ndarray, logit_error: np.ndarray) -> np.nda
 
     With |s' - s| <= d, p'_j / p_j <= exp(d_j) / sum_k p_k exp(-d_k), and by Jensen's inequality
     1 / E[exp(-d)] <= E[exp(d)]: so p'_j <= p_j · exp(d_j) · E_p[exp(d)]; the bound below is no larger. Where the
-    errors are small this is d_j + E_p[d] (DESIGN, section 5).
+    errors are small this is d_j + E_p[d] (PROPERTIES, judging).
     """
     growth = np.exp(np.minimum(logit_error, 300.0))
     mean = (probabilities * growth).sum(axis=-1, keepdims=True)

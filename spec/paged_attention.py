@@ -20,7 +20,7 @@ from inferspec.spec.flash_attention import FlashAttention
 from inferspec.spec.numerics import Precision, f64
 
 COURSE = "tiny-llm course, week 3 day 2"
-DECISIONS = "DESIGN.md, section 10"
+DECISIONS = "PROPERTIES, decisions"
 
 
 class PagedAttention(Operation):

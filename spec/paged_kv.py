@@ -462,18 +462,18 @@ POOL_03 = _pool(
     source="PROPERTIES PG4; MinivLLM 84",
 )
 POOL_04 = _pool(4, "a pool without a free page refuses to allocate", aspect=Aspect.GUARD, source="PROPERTIES PG5")
-POOL_05 = _pool(5, "a refused allocation changes nothing", source="PROPERTIES PG5; DESIGN.md, section 10")
+POOL_05 = _pool(5, "a refused allocation changes nothing", source="PROPERTIES PG5, decisions")
 POOL_06 = _pool(
     6,
     "a page that was freed already is refused",
     aspect=Aspect.GUARD,
-    source="PROPERTIES PG2; DESIGN.md, section 10",
+    source="PROPERTIES PG2, decisions",
 )
 POOL_07 = _pool(
     7,
     "a page that was never handed out is refused",
     aspect=Aspect.GUARD,
-    source="PROPERTIES PG2; DESIGN.md, section 10",
+    source="PROPERTIES PG2, decisions",
 )
 POOL_08 = _pool(
     8,
@@ -535,11 +535,9 @@ PKV_08 = _cache(
 PKV_09 = _cache(
     9,
     "a page in the caller's use holds what it held, whatever caches do",
-    source="PROPERTIES PG1; DESIGN.md, section 5",
+    source="PROPERTIES PG1, judging",
 )
-PKV_10 = _cache(
-    10, "what a recycled page held before never shows, NaN neither", source="PROPERTIES PA2, BK3; DESIGN.md, section 5"
-)
+PKV_10 = _cache(10, "what a recycled page held before never shows, NaN neither", source="PROPERTIES PA2, BK3, judging")
 PKV_11 = _cache(
     11,
     "gather returns keys and values in the dtype of the pool",

@@ -18,7 +18,7 @@ from inferspec.spec.contract import Answer, Arguments, Aspect, Contract, Level, 
 from inferspec.spec.numerics import Precision, dot, f64, library, operations, round_to, rounding, unit_roundoff
 
 COURSE_RMS_NORM = "tiny-llm course, week 1 day 4"
-DECISIONS = "DESIGN.md, section 10"
+DECISIONS = "PROPERTIES, decisions"
 
 
 class RMSNorm(Operation):

@@ -19,7 +19,7 @@ from inferspec.spec.numerics import Precision, f64, library, operations, roundin
 
 COURSE_ROPE = "tiny-llm course, week 1 day 2"
 COURSE_BATCHING = "tiny-llm course, week 2 day 6"
-DECISIONS = "DESIGN.md, section 10"
+DECISIONS = "PROPERTIES, decisions"
 
 _POW_CALLS = 4
 """A pow is a logarithm, a product and an exponential, whose argument magnifies errors: it counts as four calls."""

@@ -390,7 +390,7 @@ SCHED_01 = _requirement(
 SCHED_02 = _requirement(
     2,
     "a request ends after max_tokens ids, or at the first id of its own eos, which does not come out; it may be its first id",
-    "PROPERTIES CB3; FACTS.md",
+    "PROPERTIES CB3",
 )
 SCHED_03 = _requirement(
     3, "each request is finished once, told by the update that finishes it, and none is lost", "PROPERTIES CB2, CB5"
@@ -412,7 +412,7 @@ SCHED_06 = _requirement(
 SCHED_07 = _requirement(
     7,
     "what a chunk builds on was computed into the blocks that it names: by a step that was updated, or by another chunk of its step where chunks are computed together",
-    "DESIGN.md, section 5; PROPERTIES PC5",
+    "PROPERTIES PC5, judging",
 )
 SCHED_08 = _requirement(
     8,
@@ -505,7 +505,7 @@ SCHED_25 = _requirement(
     f"{METAL}/9b27db0; PROPERTIES SC6",
 )
 SCHED_26 = _requirement(
-    26, "a request that needs a slot more than there are is refused by add", "FACTS.md; PROPERTIES SC4", Aspect.GUARD
+    26, "a request that needs a slot more than there are is refused by add", "PROPERTIES SC4", Aspect.GUARD
 )
 SCHED_27 = _requirement(
     27,
@@ -551,7 +551,7 @@ SCHED_35 = _requirement(
     35,
     "a request is WAITING once added, RUNNING from the step that has its first chunk, PREEMPTED while it waits again,"
     " FINISHED from the update that ends it",
-    "DESIGN.md, section 3",
+    "the signature",
 )
 SCHED_36 = _requirement(36, "an empty prompt, or max_tokens below 1, is refused by add", "PROPERTIES X9", Aspect.GUARD)
 SCHED_37 = _requirement(

@@ -131,7 +131,7 @@ SPEC_30 = _loop(
 SPEC_31 = _loop(
     "SPEC-31",
     "of equal logits the lowest id is taken; logits of float32, float16 and bfloat16 decide to their last bit",
-    source="DESIGN section 10; vllm-metal 12ee169",
+    source="PROPERTIES, decisions; vllm-metal 12ee169",
 )
 SPEC_32 = _loop(
     "SPEC-32",
@@ -153,7 +153,7 @@ SPEC_36 = _loop(
     "SPEC-36",
     "each of a round's num_draft_tokens drafts takes one uniform number, then verify takes one for each and one for the last id",
     Level.SHOULD,
-    source="DESIGN section 3",
+    source="the signature",
 )
 SPEC_37 = _loop(
     "SPEC-37", "ids stream: when one comes out, the target is at most one round past its own", source="PROPERTIES ME3"

@@ -92,7 +92,7 @@ SDPA_FAULTS = (
         "scale 0 is taken for none (`scale or default`)",
         spec.ATTN_02,
         {"scale": lambda self, a: float(a.scale or a.query.shape[-1] ** -0.5)},
-        "FACTS: real code written from the seeds",
+        "real code written from the seeds",
     ),
     Fault(
         "sdpa-scale-sign-dropped",
@@ -501,7 +501,7 @@ SDPA_FAULTS = (
         "a row hidden by the dtype's lowest number still attends",
         spec.ATTN_07,
         {"additive_mask": lambda self, mask: f64(mask)},
-        "FACTS: torch 2.13 and MLX",
+        "torch 2.13 and MLX",
     ),
     Fault(
         "sdpa-empty-row-spreads",
@@ -564,7 +564,7 @@ SDPA_FAULTS = (
         "the logits are rounded to the input's dtype",
         spec.ATTN_09,
         {"weights": lambda self, logits, dtype: changes.CORE.weights(changes.rounded(logits, dtype), dtype)},
-        "DESIGN.md, section 5",
+        "PROPERTIES, judging",
     ),
     Fault(
         "sdpa-query-in-dtype",
@@ -575,7 +575,7 @@ SDPA_FAULTS = (
                 changes.rounded(q * scale, dtype) @ k.swapaxes(-1, -2) + bias
             )
         },
-        "DESIGN.md, section 5",
+        "PROPERTIES, judging",
     ),
     Fault(
         "sdpa-logits-summed-in-dtype",
@@ -804,7 +804,7 @@ SDPA_FAULTS = (
         "the result is float32 whatever the query's dtype",
         spec.ATTN_14,
         promotes(),
-        "FACTS: the course's half-precision attention",
+        "the course's half-precision attention",
     ),
     Fault(
         "sdpa-float16-result",
@@ -874,7 +874,7 @@ SDPA_FAULTS = (
                 changes.CORE.named_mask(name, length, keys) if name == "causal" else np.zeros(())
             ),
         },
-        "FACTS: real code written from the seeds",
+        "real code written from the seeds",
     ),
     Fault(
         "sdpa-unknown-mask-is-causal",

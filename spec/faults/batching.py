@@ -320,7 +320,7 @@ FAULTS: tuple[Fault, ...] = (
         "the mask is 1 and 0, to be added",
         spec.BATCH_02,
         changes.after(changes.bool_as_numbers),
-        "FACTS.md: a bool mask is added instead of masking",
+        "a bool mask is added instead of masking",
     ),
     _fault(
         "top-left",
@@ -523,7 +523,7 @@ FAULTS: tuple[Fault, ...] = (
         "tokens in a tile of 32 that begins with padding are hidden",
         spec.BATCH_10,
         changes.after(changes.tile_hidden),
-        "FACTS.md: a 32-key tile that is masked",
+        "a 32-key tile that is masked",
     ),
     _fault(
         "value-dim-of-key",
@@ -658,14 +658,14 @@ FAULTS: tuple[Fault, ...] = (
         "the mask has a row for each new token",
         spec.BATCH_19,
         {"fetched": changes.queries_of_step},
-        "DESIGN.md, section 3",
+        "the signature",
     ),
     _fault(
         "first-queries",
         "fewer queries are taken for the first of a step",
         spec.BATCH_19,
         {"fetched": changes.first_queries},
-        "DESIGN.md, section 3",
+        "the signature",
     ),
     _fault(
         "whole-buffer",
@@ -896,7 +896,7 @@ FAULTS: tuple[Fault, ...] = (
         "the offset of the first request is taken for that of all",
         spec.BATCH_35,
         {"offsets_of": changes.one_for_all},
-        "PROPERTIES BK1; FACTS: offset ignored for batches",
+        "PROPERTIES BK1; offset ignored for batches",
     ),
 )
 

@@ -311,7 +311,7 @@ def shared(spec: ModuleType, prefix: str, own: Sequence[Fault]) -> tuple[Fault, 
         "packed-scale-sign-lost",
         "scales are taken for positive",
         changes.packed("scale sign"),
-        "FACTS: mlx scales can be negative",
+        "mlx scales can be negative",
     )
     fault(13, "packed-highest-first", "the first code is in the highest bits", {"codes": changes.highest_bits_first})
     fault(

@@ -542,7 +542,7 @@ FAULTS: tuple[Fault, ...] = (
         "a step raises when a request's first id ends it",
         spec.ENG_15,
         {"stops": changes.fails_at_first},
-        "FACTS: the course's batch loop",
+        "the course's batch loop",
     ),
     _fault(
         "lost-at-the-first",

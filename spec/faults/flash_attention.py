@@ -140,7 +140,7 @@ FAULTS = (
         "scale 0 is taken for none (`scale or default`)",
         spec.FLASH_02,
         {"scale": lambda self, a: float(a.scale or a.query.shape[-1] ** -0.5)},
-        "FACTS: real code written from the seeds",
+        "real code written from the seeds",
     ),
     Fault(
         "flash-scale-of-padded-dim",
@@ -494,7 +494,7 @@ FAULTS = (
         "a row hidden by the dtype's lowest number still attends",
         spec.FLASH_07,
         {"additive_mask": lambda self, mask: mask.astype(np.float64)},
-        "FACTS: torch 2.13 and MLX",
+        "torch 2.13 and MLX",
     ),
     Fault(
         "flash-empty-row-spreads",
@@ -726,7 +726,7 @@ FAULTS = (
         "the result is float32 whatever the query's dtype",
         spec.FLASH_14,
         promotes(),
-        "FACTS: the course's half-precision attention",
+        "the course's half-precision attention",
     ),
     Fault("flash-squeezed", "dims of size 1 are gone from the result", spec.FLASH_14, {"finish": squeezes}, ENGINEER),
     Fault(
@@ -1017,7 +1017,7 @@ FAULTS = (
         "where no key has been seen yet exp(-inf - -inf) makes the row NaN",
         spec.FLASH_21,
         walking(factor=tiles.factor_unguarded, weights=tiles.weights_unguarded),
-        "FACTS: the course's flash attention",
+        "the course's flash attention",
     ),
     Fault(
         "flash-part-hidden-in-between",

@@ -45,7 +45,7 @@ COURSE_CODE = "https://github.com/skyzh/tiny-llm"
 MLX_LM = "https://github.com/ml-explore/mlx-lm"
 MLX_VLM = "https://github.com/Blaizzy/mlx-vlm"
 VLLM_METAL = "https://github.com/vllm-project/vllm-metal"
-SEEDS = "FACTS.md: seen in code written from the course"
+SEEDS = "seen in code written from the course"
 
 
 FAULTS: tuple[Fault, ...] = (
@@ -231,7 +231,7 @@ FAULTS: tuple[Fault, ...] = (
         "the first id is not looked at: an end of sequence there goes on",
         GEN_06,
         {"stops": changes.end_counts_from_the_second},
-        "FACTS.md: the course's loop at an end of sequence as the first token",
+        "the course's loop at an end of sequence as the first token",
     ),
     Fault(
         "generation-eos-at-the-limit",

@@ -76,7 +76,7 @@ from inferspec.spec.mistakes import (
 from inferspec.spec.numerics import Precision
 
 TIRED = "tired engineer"
-COURSE_GAP = "FACTS.md: what the course's tests never look at"
+COURSE_GAP = "what the course's tests never look at"
 MLX = "https://github.com/ml-explore/mlx"
 FLASHINFER = "https://github.com/flashinfer-ai/flashinfer"
 SILU_BUG = "https://github.com/skyzh/tiny-llm/commit/db71f15"
@@ -419,21 +419,21 @@ _LINEAR = (
         "of 256 features and more a NaN in one row reaches the others",
         LIN_11,
         {"product": changes.nan_of_wide_rows_in_all},
-        "DESIGN.md, section 5",
+        "PROPERTIES, judging",
     ),
     Fault(
         "linear-nan-leaks",
         "rows outside the tile are multiplied by 0 instead of being left out: a NaN reaches its neighbour",
         LIN_11,
         {"product": changes.masked_by_multiplying},
-        "DESIGN.md, section 5",
+        "PROPERTIES, judging",
     ),
     Fault(
         "linear-nan-leaks-in-wide-rows",
         "of 64 features and more those past the tile are multiplied by 0: a NaN reaches its neighbour",
         LIN_11,
         {"product": changes.wide_masked_by_multiplying},
-        "DESIGN.md, section 5",
+        "PROPERTIES, judging",
     ),
     Fault(
         "linear-weight-nan-leaks",
@@ -521,7 +521,7 @@ _SILU = (
         "GELU in the place of SiLU",
         SILU_01,
         {"activate": changes.tanh_gelu},
-        "FACTS.md: GELU for SiLU survives greedy text",
+        "GELU for SiLU survives greedy text",
     ),
     Fault(
         "silu-quick-gelu",
@@ -599,7 +599,7 @@ _SILU = (
         "one NaN spoils every element",
         SILU_04,
         {"activate": changes.spreads},
-        "DESIGN.md, section 5",
+        "PROPERTIES, judging",
     ),
     Fault("silu-promotes", "the result comes back in float32", SILU_05, promotes(), COURSE_GAP),
     Fault(
@@ -901,7 +901,7 @@ _SOFTMAX = (
         "the logits are overwritten",
         SMAX_09,
         mutates("x"),
-        "FACTS.md: caller's arrays mutated by samplers",
+        "caller's arrays mutated by samplers",
     ),
     Fault(
         "softmax-remembers-axis",

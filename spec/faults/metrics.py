@@ -198,7 +198,7 @@ FAULTS: tuple[Fault, ...] = (
         "a TTFT of 0 is taken for none",
         METR_06,
         {"ttft": lambda self, t: (float(t[0]) or None) if len(t) else None},
-        "FACTS.md: scale or default when scale is 0",
+        "scale or default when scale is 0",
     ),
     Fault(
         "metrics-no-token-zero",

@@ -54,7 +54,7 @@ FAULTS: tuple[Fault, ...] = (
         "GELU in the place of SiLU",
         MLP_01,
         {"activate": changes.gelu},
-        "FACTS.md: GELU for SiLU survives greedy text",
+        "GELU for SiLU survives greedy text",
     ),
     Fault(
         "mlp-relu",
@@ -197,7 +197,7 @@ FAULTS: tuple[Fault, ...] = (
         "rows outside the tile are multiplied by 0 instead of being left out: a NaN reaches its neighbour",
         MLP_06,
         {"down": changes.masked_by_multiplying},
-        "DESIGN.md, section 5",
+        "PROPERTIES, judging",
     ),
     Fault(
         "mlp-batches-swapped",

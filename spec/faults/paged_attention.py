@@ -443,7 +443,7 @@ FAULTS = (
         "scale 0 is taken for none (`scale or default`)",
         spec.PAGED_08,
         {"scale": lambda self, a: float(a.scale or a.query.shape[-1] ** -0.5)},
-        "FACTS: real code written from the seeds",
+        "real code written from the seeds",
     ),
     Fault(
         "paged-scale-twice",
@@ -752,7 +752,7 @@ FAULTS = (
         "the result is float32 whatever the query's dtype",
         spec.PAGED_22,
         promotes(),
-        "FACTS: the course's half-precision attention",
+        "the course's half-precision attention",
     ),
     Fault("paged-squeezed", "dims of size 1 are gone from the result", spec.PAGED_22, {"finish": squeezes}, ENGINEER),
     Fault("paged-query-scaled-in-place", "the caller's query is changed", spec.PAGED_23, mutates("query"), ENGINEER),

@@ -274,7 +274,7 @@ FAULTS: tuple[Fault, ...] = (
         "a page that was freed already is let through without an effect",
         spec.POOL_06,
         {"give_back": changes.silent_in_range},
-        "DESIGN.md, section 10",
+        "PROPERTIES, decisions",
     ),
     Fault(
         "pool-foreign-free",
@@ -696,7 +696,7 @@ FAULTS: tuple[Fault, ...] = (
         "only the first page is given back",
         spec.PKV_17,
         {"let_go": changes.first_alone},
-        "tiny-llm course, week 3 day 2; FACTS: one layer's slot freed",
+        "tiny-llm course, week 3 day 2; one layer's slot freed",
     ),
     Fault(
         "paged-release-last-page-twice",

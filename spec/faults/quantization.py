@@ -849,7 +849,7 @@ _MATMUL = (
         "sums are accumulated in the input's dtype",
         QMM_03,
         changes.with_product(changes.in_dtype),
-        "FACTS.md: MLX CPU quantized_matmul in bfloat16",
+        "MLX CPU quantized_matmul in bfloat16",
     ),
     Fault(
         "quantized-matmul-partial-sums-in-dtype",
@@ -871,14 +871,14 @@ _MATMUL = (
         "x is rounded to 8-bit integers",
         QMM_03,
         changes.with_product(changes.activations_in_8_bits),
-        "FACTS.md: llama.cpp rounds activations to int8",
+        "llama.cpp rounds activations to int8",
     ),
     Fault(
         "quantized-matmul-neighbours-in-fixed-point",
         "eight neighbours of x share an exponent, and are rounded to 23 bits beside the largest",
         QMM_03,
         changes.with_product(changes.neighbours_in_fixed_point),
-        "DESIGN.md, section 5",
+        "PROPERTIES, judging",
     ),
     Fault(
         "quantized-matmul-next-group",
@@ -1072,7 +1072,7 @@ _MATMUL = (
         "a NaN in one row of x reaches the next",
         QMM_08,
         changes.with_product(changes.rows_of_x_mixed),
-        "DESIGN.md, section 5",
+        "PROPERTIES, judging",
     ),
     Fault(
         "quantized-matmul-scales-of-the-tile",

@@ -17,7 +17,7 @@ FAULTS: tuple[Fault, ...] = shared(
     spec,
     "qwen3",
     [
-        _own("q-norm-dropped", "queries are not normalised", changes.norm_dropped("q_norm"), "FACTS: a missing q_norm"),
+        _own("q-norm-dropped", "queries are not normalised", changes.norm_dropped("q_norm"), "a missing q_norm"),
         _own("k-norm-dropped", "keys are not normalised", changes.norm_dropped("k_norm")),
         _own(
             "rope-before-head-norm",

@@ -24,7 +24,7 @@ MLX_LM = "https://github.com/ml-explore/mlx-lm"
 VLLM = "https://github.com/vllm-project/vllm"
 VLLM_METAL = "https://github.com/vllm-project/vllm-metal"
 COURSE_REPO = "https://github.com/skyzh/tiny-llm"
-FACTS = "FACTS.md: what goes wrong in real code written from the course's texts"
+SEEN = "what goes wrong in code written from the course's texts"
 
 
 _FILTERS = (
@@ -40,7 +40,7 @@ _FILTERS = (
         "ids from a sort are taken for ranks: entry i survives when the i-th of the order has a low id",
         spec.SAMP_01,
         {"top_k": changes.ranks_for_ids},
-        FACTS,
+        SEEN,
     ),
     Fault("top-k-smallest", "the smallest k survive", spec.SAMP_01, {"top_k": changes.smallest}, TIRED),
     Fault(
@@ -134,7 +134,7 @@ _FILTERS = (
         "the id that reaches p does not survive",
         spec.SAMP_05,
         changes.top_p_by(changes.without_the_crossing),
-        "FACTS.md: the course's text does not say whether it stays",
+        "the course's text does not say whether it stays",
     ),
     Fault(
         "top-p-sums-logarithms",
@@ -329,7 +329,7 @@ _FILTERS = (
         "-inf is written into the caller's logits",
         spec.SAMP_17,
         {"respond": changes.in_place},
-        FACTS,
+        SEEN,
     ),
     Fault(
         "filter-stale-scratch",
@@ -497,7 +497,7 @@ _SAMPLERS = (
         "a temperature of 0 counts as not given: `temperature or 1`",
         spec.SAMP_21,
         {"respond": changes.or_one},
-        "FACTS.md: `scale or default` when scale is 0",
+        "`scale or default` when scale is 0",
     ),
     Fault(
         "greedy-is-tiny-temperature",
@@ -753,7 +753,7 @@ _SAMPLERS = (
         "places in the sorted rows are looked up in the first row's order",
         spec.SAMP_27,
         {"ids": changes.first_column},
-        "FACTS.md: the course's later reference sampler is wrong for B > 1",
+        "the course's later reference sampler is wrong for B > 1",
     ),
     Fault(
         "sampler-without-shift",
@@ -868,7 +868,7 @@ _SAMPLERS = (
         "the caller's logits are tempered and filtered in place",
         spec.SAMP_34,
         {"respond": changes.filters_in_place},
-        FACTS,
+        SEEN,
     ),
     Fault("sampler-changes-uniform", "the uniform numbers are overwritten", spec.SAMP_34, mutates("uniform"), TIRED),
     Fault(

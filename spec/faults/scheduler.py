@@ -77,7 +77,7 @@ FAULTS: tuple[Fault, ...] = (
         "eos as the first id does not end a request",
         spec.SCHED_02,
         {"ends": changes.not_the_first},
-        "FACTS.md",
+        "seen in engines written from the nano-vLLM post",
     ),
     _fault("end-of-zero", "the id 0 ends nothing", spec.SCHED_02, {"ends": changes.ends_but_for_zero}, TIRED),
     _fault(
@@ -519,7 +519,7 @@ FAULTS: tuple[Fault, ...] = (
         "the end of a preempted request gives its blocks back once more",
         spec.SCHED_21,
         {"preempt": changes.frees_without_forgetting, "close": changes.frees_twice},
-        "FACTS.md; https://github.com/NVIDIA/TensorRT-LLM/pull/14937",
+        "https://github.com/NVIDIA/TensorRT-LLM/pull/14937",
     ),
     _fault(
         "keeps-a-block",
@@ -596,7 +596,7 @@ FAULTS: tuple[Fault, ...] = (
         "a request that can never fit is accepted",
         spec.SCHED_26,
         {"check_fits": changes.unchecked},
-        f"FACTS.md; {POST}",
+        POST,
     ),
     _fault(
         "prompt-fits",
@@ -617,7 +617,7 @@ FAULTS: tuple[Fault, ...] = (
         "prompt and output are counted in whole blocks",
         spec.SCHED_26,
         {"check_fits": changes.rounded_blocks},
-        f"FACTS.md; {POST}",
+        POST,
     ),
     _fault(
         "kept-at-the-end",
@@ -841,21 +841,21 @@ FAULTS: tuple[Fault, ...] = (
         "a request is called waiting while its prompt is computed",
         spec.SCHED_35,
         {"schedule": changes.waiting_until_it_generates},
-        "DESIGN.md, section 3",
+        "the signature",
     ),
     _fault(
         "waiting-again",
         "a preempted request is called waiting",
         spec.SCHED_35,
         {"preempt": changes.waiting_again},
-        "DESIGN.md, section 3",
+        "the signature",
     ),
     _fault(
         "stays-preempted",
         "a request that runs again is called preempted",
         spec.SCHED_35,
         {"admit": changes.stays_preempted},
-        "DESIGN.md, section 3",
+        "the signature",
     ),
     _fault(
         "finished-later",

@@ -50,7 +50,7 @@ from inferspec.spec.speculative_sentences import (
 )
 
 TIRED = "the kind of slip that tired hands make"
-POST = "FACTS.md: the nano-vLLM post, part 7, samples from a wrong residual"
+POST = "the nano-vLLM post, part 7, samples from a wrong residual"
 MLX_LM = "https://github.com/ml-explore/mlx-lm"
 MLX_VLM = "https://github.com/Blaizzy/mlx-vlm"
 TRANSFORMERS = "https://github.com/huggingface/transformers"

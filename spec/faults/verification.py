@@ -38,7 +38,7 @@ from inferspec.spec.speculative_sentences import (
 )
 
 TIRED = "the kind of slip that tired hands make"
-POST = "FACTS.md: the nano-vLLM post, part 7, samples from a wrong residual"
+POST = "the nano-vLLM post, part 7, samples from a wrong residual"
 PAPER = "Leviathan et al. 2023, algorithm 1, misread"
 TRANSFORMERS = "https://github.com/huggingface/transformers"
 VLLM = "https://github.com/vllm-project/vllm"
