@@ -313,8 +313,8 @@ def _if_imported(offered: Any, place: Any) -> str:
 def _target(operation: type[Operation], place: Any, kind: Arrays) -> Target | None:
     signature = operation.signature
     offered = getattr(place, signature.name, None)
-    usable = callable(offered) and not isinstance(offered, ModuleType)
-    if usable and (not signature.method or offers_methods(offered, operation)):
+    whole = not signature.method or offers_methods(offered, operation)
+    if callable(offered) and not isinstance(offered, ModuleType) and whole:
         try:
             return bind(operation, offered, kind, plain=False)
         except AdapterError as error:
