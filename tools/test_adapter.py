@@ -677,6 +677,36 @@ def test_functions_and_classes_may_take_their_parameters_by_name_alone(folder):
         session.close()
 
 
+def test_methods_may_take_their_parameters_by_name_alone(folder):
+    module(
+        folder,
+        """
+        from inferspec.impl import batching, block_manager, kv_cache, paged_kv
+        from inferspec.impl.paged_kv import PagePool
+        ARRAYS = "mlx"
+
+        class KVCache(kv_cache.KVCache):
+            def update_and_fetch(self, *, key, value): return super().update_and_fetch(key, value)
+        class BatchingKVCache(batching.BatchingKVCache):
+            def make_cache(self): return kv_cache.KVCache()
+            def update_and_fetch(self, key, value, *, mask_length):
+                return super().update_and_fetch(key, value, mask_length)
+        class PagedKVCache(paged_kv.PagedKVCache):
+            def append(self, *, key, value): return super().append(key, value)
+        class BlockManager(block_manager.BlockManager):
+            def append(self, table, *, tokens): return super().append(table, tokens)
+            def mark_computed(self, table, *, n): return super().mark_computed(table, n)
+        """,
+    )
+    session = Session.opened("mine", {}, "quick", 0, limit=20.0)
+    try:
+        wanted = {"KV-01", "BATCH-01", "PKV-01", "BLK-02", "BLK-09"}
+        first = {test.requirement.id: test for test in all_tests() if test.requirement.id in wanted}
+        assert {id: session.run(test).state for id, test in first.items()} == dict.fromkeys(wanted, "passed")
+    finally:
+        session.close()
+
+
 def test_requirements_outside_the_envelope_are_not_failures(certify):
     run = certify(
         {"mine.py": "def rope(x): return x"},

@@ -85,7 +85,7 @@ class _Story:
 
     def update_and_fetch(self, key: Any, value: Any, mask_length: int) -> dict[str, Any]:
         self.given[self.number] = key, value
-        returned = self.batch.update_and_fetch(key, value, mask_length)
+        returned = handed(self.batch.update_and_fetch, key=key, value=value, mask_length=mask_length)
         keys, values, *_, mask = parts(returned, "keys", "values", "mask")
         self.seen[self.number] = keys, values, mask
         self.idle[self.number] = [slot for slot in range(self.slots) if slot not in self.taken]

@@ -51,10 +51,10 @@ class _Story:
         self.live.append(self.number)
 
     def append(self, table: int, tokens: tuple[int, ...]) -> None:
-        self.manager.append(self.tables[table], self._list(tokens))
+        handed(self.manager.append, table=self.tables[table], tokens=self._list(tokens))
 
     def mark_computed(self, table: int, n: int) -> None:
-        self.manager.mark_computed(self.tables[table], n)
+        handed(self.manager.mark_computed, table=self.tables[table], n=n)
 
     def free(self, table: int) -> None:
         self.manager.free(self.tables[table])
@@ -66,7 +66,7 @@ class _Story:
             # Nothing refers to those of the group before any more.
             tables = [self.manager.allocate([self.kind(token) for token in tokens]) for tokens in lines]
             for table, tokens in zip(tables, lines, strict=True):
-                self.manager.mark_computed(table, len(tokens))
+                handed(self.manager.mark_computed, table=table, n=len(tokens))
                 self.passed[f"table {-1 - len(self.passed)}"] = self._shown(table)
             for table in tables:
                 self.manager.free(table)
@@ -85,7 +85,7 @@ class _Story:
 
     def meanwhile(self, tokens: tuple[int, ...], gone: bool) -> None:
         table = self.second.allocate([self.kind(token) for token in tokens])
-        self.second.mark_computed(table, len(tokens))
+        handed(self.second.mark_computed, table=table, n=len(tokens))
         if gone:
             self.second.free(table)
 

@@ -42,7 +42,8 @@ class _Story:
 
     def update_and_fetch(self, key: Any, value: Any) -> tuple[np.ndarray, ...]:
         self.given[self.number] = given = self._turned(key), self._turned(value)
-        keys, values, *_ = parts(self.cache.update_and_fetch(*given), "keys", "values")
+        returned = handed(self.cache.update_and_fetch, key=given[0], value=given[1])
+        keys, values, *_ = parts(returned, "keys", "values")
         self.seen[self.number] = keys, values
         return self._read(self.number)
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from inferspec.conformance.arrays import Arrays
-from inferspec.conformance.drivers import parts, step
+from inferspec.conformance.drivers import handed, parts, step
 
 NAMES = {
     "allocate": ("page",),
@@ -91,11 +91,11 @@ class _Story:
 
     def append(self, cache: int, key: Any, value: Any) -> None:
         self.given[self.number] = key, value
-        self._cache(cache).append(key, value)
+        handed(self._cache(cache).append, key=key, value=value)
 
     def abroad(self, num_pages: int, page_size: int, key: Any, value: Any) -> None:
         self.foreign = self.foreign or self.make(self.pool_of(num_pages=num_pages, page_size=page_size))
-        self.foreign.append(key, value)
+        handed(self.foreign.append, key=key, value=value)
 
     def gather(self, cache: int) -> tuple[np.ndarray, ...]:
         keys, values, *_ = parts(self._cache(cache).gather(), "keys", "values")
