@@ -24,7 +24,7 @@ are anything hashable.
 
 A call is a story: `steps` of one engine, and then as many steps as are needed to serve what is left. `seen` says what is
 looked at (`spec/engine_stories.py`). Steps beside the methods: `fail(after)`, a step, or a run, in which the model, or the
-draft, fails at its n-th use; `overwrite(request)`, the caller changes the lists that it gave; `strange(method)`, the engine is
+draft, fails at its n-th use (a call, or a look at anything of it, such as make_cache); `overwrite(request)`, the caller changes the lists that it gave; `strange(method)`, the engine is
 asked about an id that no request has; `add` and `step` may be of a second engine on the same model, of which one request more may run. A request has the number
 of the step that added it.
 
