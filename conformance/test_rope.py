@@ -7,6 +7,7 @@ from inferspec.conformance.inputs.rope import (
     NEAR,
     any_length,
     at,
+    bases_alike,
     beside_tiles,
     both_forms,
     decode,
@@ -288,6 +289,11 @@ def test_another_base_form_or_width_in_between_changes_nothing(subject, pair):
 
 @requirement(spec.ROPE_18, pair=other_tables(sizes=decode, offsets=PLACED), share=0.3)
 def test_another_table_of_single_tokens_in_between_changes_nothing(subject, pair):
+    depends_on_arguments_alone(subject, *pair)
+
+
+@requirement(spec.ROPE_18, pair=bases_alike(), share=0.3)
+def test_a_base_that_differs_by_a_fraction_in_between_changes_nothing(subject, pair):
     depends_on_arguments_alone(subject, *pair)
 
 

@@ -140,6 +140,16 @@ def remembers(*arguments: str) -> Change:
     return {"respond": respond}
 
 
+def remembers_by(argument: str, key: Callable[[Any], Any]) -> Change:
+    """A cache keyed by less than one argument uses the first that had a key for every later one that has it."""
+
+    def respond(self: Operation, a: Arguments) -> Any:
+        value = getattr(a, argument)
+        return honest(self, Arguments(**{**vars(a), argument: _memory(self).setdefault(key(value), value)}))
+
+    return {"respond": respond}
+
+
 def of_what_was_made_last(argument: str) -> Change:
     """What constructors put into one place for all: an object that is used again has the argument of the one made last."""
 

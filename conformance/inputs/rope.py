@@ -288,6 +288,16 @@ def other_tables(pick: Pick, sizes: Sizes = any_length) -> tuple[Call, Call]:
 
 
 @calls
+def bases_alike(pick: Pick) -> tuple[Call, Call]:
+    """Two calls whose bases have the same whole part, which is all that a table that is kept may know of them."""
+    call = rope_calls.build(pick, sizes=any_length, starts=[start for start in NEAR if start])
+    if all(float(base).is_integer() for base in pick.envelope["bases"]):
+        raise OutsideEnvelope("bases with a fraction are not claimed")
+    whole, half = call.having(base=10), call.having(base=10.5)
+    return pick.one_of((whole, half), (half, whole))
+
+
+@calls
 def other_places(pick: Pick) -> tuple[Call, Call]:
     """Two calls of one object on the same x at other positions."""
     here = rope_calls.build(pick, sizes=any_length, starts=NEAR)

@@ -20,6 +20,7 @@ from inferspec.spec.mistakes import (
     paths_lack_a_feature,
     promotes,
     remembers,
+    remembers_by,
 )
 from inferspec.spec.numerics import Precision
 
@@ -102,6 +103,7 @@ FAULTS: tuple[Fault, ...] = (
     Fault("rope-single-tokens-strides", "the path of single tokens reads x as if it were contiguous", contract.ROPE_15, only_where(lambda a: a.x.shape[1] == 1, ignores_strides("x")), TIRED),
     Fault("rope-remembers-single-tokens", "of single tokens results are kept without x in their key", contract.ROPE_18, only_where(lambda a: a.x.shape[1] == 1, remembers("x")), TIRED),
     Fault("rope-remembers-base", "tables are kept without the base in their key", contract.ROPE_18, remembers("base"), TIRED),
+    Fault("rope-remembers-whole-base", "tables are kept with the whole part of the base in their key", contract.ROPE_18, remembers_by("base", int), TIRED),
     Fault("rope-remembers-offset", "tables are kept without the offset in their key", contract.ROPE_18, remembers("offset"), TIRED),
     Fault("rope-remembers-dims", "tables are kept without dims in their key", contract.ROPE_18, remembers("dims"), f"{MLX}874b739f3"),
     Fault("rope-remembers-form", "the first form used is kept", contract.ROPE_18, remembers("traditional"), TIRED),
