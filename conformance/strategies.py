@@ -21,6 +21,10 @@ from inferspec.spec.numerics import numpy_dtype
 EDGES = (1, 2, 3, 5, 7, 8, 9, 31, 32, 33, 63, 64, 65, 95, 127, 128, 129, 255, 256, 257)
 """Sizes beside the tile and path thresholds of real kernels (PROPERTIES.md, recurring inputs)."""
 
+ODD_TILES = (48, 49, 80, 81, 96, 97, 112, 113, 160, 192)
+"""Sizes beside tiles that are no powers of two: kernels take 24, 48, 80, 96 or 112 rows or keys at once. So few that
+FEWEST examples have each of them."""
+
 HALF = ["float16", "bfloat16"]
 """What models are computed in: kernels are written for it first."""
 

@@ -10,6 +10,7 @@ from inferspec.conformance.inputs.attention import (
     a_draft_over_many,
     as_heads,
     attention_calls,
+    beside_odd_tiles,
     beside_tiles,
     causal_as_array,
     chunks_of_whole_tiles,
@@ -616,6 +617,23 @@ def test_lengths_beside_tiles_are_right(subject, call):
     share=0.4,
 )
 def test_lengths_of_whole_tiles_are_right(subject, call):
+    subject.agrees(call, where=seeing(call))
+
+
+@requirement(
+    spec.ATTN_18,
+    call=attention_calls(
+        shapes=beside_odd_tiles,
+        masks=["none", "causal"],
+        leading_dims=[(), (1,)],
+        ratios=[1, 2, 3],
+        head_dims=[4, 2, 8, 64],
+        amplitude=(1.0,),
+        most_heads=1,
+    ),
+    share=0.3,
+)
+def test_lengths_beside_tiles_that_are_no_powers_of_two_are_right(subject, call):
     subject.agrees(call, where=seeing(call))
 
 

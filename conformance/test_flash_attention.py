@@ -8,6 +8,7 @@ from inferspec.conformance.inputs.attention import (
     SPOILT,
     a_draft_over_many,
     as_heads,
+    beside_odd_tiles,
     causal_as_array,
     chunks_of_whole_tiles,
     encoded,
@@ -594,6 +595,15 @@ def test_flash_attention_refuses_bad_arguments(subject, call, bad):
 
 @requirement(spec.FLASH_18, call=tiled_calls(shapes=across_tiles), share=2.1)
 def test_lengths_beside_multiples_of_tiles_are_right(subject, call):
+    subject.agrees(call, where=seeing(call))
+
+
+@requirement(
+    spec.FLASH_18,
+    call=flash_calls(shapes=beside_odd_tiles, amplitude=(1.0,), masks=["none", "causal"], **ONE_HEAD),
+    share=0.3,
+)
+def test_lengths_beside_tiles_that_are_no_powers_of_two_are_right(subject, call):
     subject.agrees(call, where=seeing(call))
 
 

@@ -8,6 +8,7 @@ from inferspec.conformance.inputs.linear import (
     a_few_tokens,
     a_token,
     alike,
+    beside_odd_tiles,
     beside_others,
     beside_tiles,
     extreme,
@@ -233,6 +234,11 @@ def test_sizes_beside_tiles_are_right(subject, call):
 
 @requirement(spec.LIN_06, call=linear_calls(sizes=ragged_features, amplitude=(1.0,), leading_dims=[(2,)]), share=0.3)
 def test_features_that_fill_no_tile_between_whole_ones_are_right(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.LIN_06, call=linear_calls(sizes=beside_odd_tiles, amplitude=(1.0,), leading_dims=[(1,)]), share=0.3)
+def test_sizes_beside_tiles_that_are_no_powers_of_two_are_right(subject, call):
     subject.agrees(call)
 
 

@@ -13,6 +13,7 @@ from inferspec.conformance.inputs.quantization import (
     a_prompt,
     a_table,
     a_token,
+    beside_odd_tiles,
     beside_tiles,
     constant,
     dequantize_calls,
@@ -482,6 +483,11 @@ def test_sizes_beside_tiles_are_right(subject, call):
 
 @requirement(spec.QMM_06, call=product_calls(sizes=beside_tiles, transpose=[False]))
 def test_sizes_beside_tiles_are_right_when_not_transposed(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.QMM_06, call=product_calls(sizes=beside_odd_tiles, amplitude=(1.0,), leading_dims=[(1,)]), share=0.6)
+def test_sizes_beside_tiles_that_are_no_powers_of_two_are_right(subject, call):
     subject.agrees(call)
 
 

@@ -4,6 +4,7 @@ import numpy as np
 
 from inferspec.conformance.inputs.rms_norm import (
     beside_brackets,
+    beside_odd_tiles,
     beside_tiles,
     long_prompts,
     many_rows,
@@ -132,6 +133,11 @@ def test_what_is_not_a_number_stays_in_its_long_row(subject, call):
 
 @requirement(spec.RMS_09, call=uneven_rows(sizes=beside_tiles))
 def test_sizes_beside_tiles_are_right(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.RMS_09, call=uneven_rows(sizes=beside_odd_tiles), share=0.3)
+def test_sizes_beside_tiles_that_are_no_powers_of_two_are_right(subject, call):
     subject.agrees(call)
 
 

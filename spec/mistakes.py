@@ -353,6 +353,16 @@ def leaves_unwritten(keep: Callable[[np.ndarray], np.ndarray]) -> Change:
     return {"respond": respond}
 
 
+def last_past_tiles_unwritten(tile: int, past: int, axis: int = -1) -> Change:
+    """Where an axis of the result, counted from the end, is tiles and `past` entries more, its last one is never written."""
+
+    def written(result: np.ndarray) -> np.ndarray:
+        entries = np.moveaxis(result, axis, 0) if result.ndim >= -axis else result[:0]
+        return entries[:-1] if len(entries) >= tile and len(entries) % tile == past else entries
+
+    return leaves_unwritten(written)
+
+
 def counts_rows_in_16_bits() -> Change:
     """Rows past the 65535th are never written: as many as an axis of a grid has."""
     return leaves_unwritten(lambda result: result.reshape(-1, *result.shape[-1:])[: 2**16 - 1])

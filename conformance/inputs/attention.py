@@ -11,7 +11,7 @@ import numpy as np
 from inferspec.conformance.calls import Call
 from inferspec.conformance.envelope import OutsideEnvelope
 from inferspec.conformance.inputs.linear import resized
-from inferspec.conformance.strategies import EDGES, Calls, Pick, calls, in_reach
+from inferspec.conformance.strategies import EDGES, ODD_TILES, Calls, Pick, calls, in_reach
 from inferspec.spec.attention import ScaledDotProductAttention
 from inferspec.spec.numerics import UNDERFLOW_GAP, Precision, f64, largest, numpy_dtype
 
@@ -354,6 +354,11 @@ def beside_tiles(pick: Pick) -> tuple[int, int]:
         return 1, size
     small = pick.size(1, 4)
     return pick.one_of((small, size), (size, small), (min(size, 130), min(size, 130)), (min(size, 130), 130))
+
+
+def beside_odd_tiles(pick: Pick) -> tuple[int, int]:
+    """Queries and keys, both of them beside tiles that are no powers of two."""
+    return pick.one_of(*ODD_TILES), pick.upto("keys", *ODD_TILES)
 
 
 def ragged_tiles(pick: Pick) -> tuple[int, int]:

@@ -10,7 +10,7 @@ import numpy as np
 
 from inferspec.conformance.calls import Call
 from inferspec.conformance.envelope import OutsideEnvelope
-from inferspec.conformance.strategies import EDGES, Pick, any_of, calls, in_reach
+from inferspec.conformance.strategies import EDGES, ODD_TILES, Pick, any_of, calls, in_reach
 from inferspec.spec.numerics import UNDERFLOW_GAP, f64, largest, round_to
 
 _ones = np.ones((2, 3), np.float32)
@@ -92,6 +92,11 @@ def beside_tiles(pick: Pick) -> tuple[int, int, int]:
         (130, many, 66),
         (pick.one_of(1, 33), pick.upto("features", 1030, 2049), 66),
     )
+
+
+def beside_odd_tiles(pick: Pick) -> tuple[int, int, int]:
+    """Rows, features and outputs, all of them beside tiles that are no powers of two."""
+    return pick.one_of(*ODD_TILES), pick.upto("features", *ODD_TILES), pick.one_of(*ODD_TILES)
 
 
 def ragged_tiles(pick: Pick) -> tuple[int, int, int]:

@@ -12,7 +12,7 @@ from inferspec.conformance.calls import Call
 from inferspec.conformance.envelope import OutsideEnvelope
 from inferspec.conformance.inputs.embedding import LARGE, with_borders
 from inferspec.conformance.inputs.linear import with_rows
-from inferspec.conformance.strategies import EDGES, Pick, any_of, calls, in_reach
+from inferspec.conformance.strategies import EDGES, ODD_TILES, Pick, any_of, calls, in_reach
 from inferspec.spec.numerics import f64, largest, round_to
 from inferspec.spec.quantization import GROUP_SIZES, restored
 
@@ -98,6 +98,11 @@ def beside_tiles(pick: Pick, size: int) -> tuple[int, int, int]:
 def whole_tiles(pick: Pick, size: int) -> tuple[int, int, int]:
     """Rows and outputs that fill their tiles, for which kernels have a path of its own."""
     return pick.one_of(32, 64, 128), pick.one_of(64, 32, 128), fitting(pick, size, 1, 2)
+
+
+def beside_odd_tiles(pick: Pick, size: int) -> tuple[int, int, int]:
+    """Rows and outputs, both of them beside tiles that are no powers of two."""
+    return pick.one_of(*ODD_TILES), pick.one_of(*ODD_TILES), fitting(pick, size, 1, 2)
 
 
 def past_a_tile(pick: Pick, size: int) -> tuple[int, int, int]:

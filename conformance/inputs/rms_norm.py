@@ -10,7 +10,7 @@ import numpy as np
 
 from inferspec.conformance.calls import Call
 from inferspec.conformance.inputs.linear import resized
-from inferspec.conformance.strategies import EDGES, Pick, any_of, calls
+from inferspec.conformance.strategies import EDGES, ODD_TILES, Pick, any_of, calls
 from inferspec.spec.numerics import numpy_dtype
 from inferspec.spec.rms_norm import RMSNorm
 
@@ -42,6 +42,11 @@ def wide(pick: Pick) -> int:
 def beside_tiles(pick: Pick) -> int:
     """Sizes beside tiles, and those of real models."""
     return pick.upto("features", *EDGES, *WIDE)
+
+
+def beside_odd_tiles(pick: Pick) -> int:
+    """Sizes beside tiles that are no powers of two."""
+    return pick.upto("features", *ODD_TILES)
 
 
 def of_heads(pick: Pick) -> int:

@@ -580,6 +580,11 @@ def last_of_full_tile_dropped(logits: np.ndarray) -> np.ndarray:
     return np.where((np.arange(keys) == keys - 1) & (keys % TILE == 0), -np.inf, logits)
 
 
+def last_of_96_keys_dropped(logits: np.ndarray) -> np.ndarray:
+    keys = logits.shape[-1]
+    return np.where((np.arange(keys) == keys - 1) & (keys % 96 == 0), -np.inf, logits)
+
+
 def tail_padding_counted(self: Operation, logits: np.ndarray, dtype: str) -> np.ndarray:
     keys = logits.shape[-1]
     padded = np.concatenate([logits, np.zeros((*logits.shape[:-1], -keys % TILE))], axis=-1)

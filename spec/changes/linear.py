@@ -69,6 +69,12 @@ def whole_blocks(block: int) -> Any:
 # linear
 
 
+def feature_past_tiles_of_96(self: Linear, x: np.ndarray, weight: np.ndarray, dtype: str) -> np.ndarray:
+    """A feature that is one more than whole tiles of 96 is not read."""
+    read = x.shape[-1] - (x.shape[-1] > 96 and x.shape[-1] % 96 == 1)
+    return Linear.product(self, x[..., :read], weight[:, :read], dtype)
+
+
 def through_bfloat16(self: Linear, x: np.ndarray, weight: np.ndarray, dtype: str) -> np.ndarray:
     return rounded(x, "bfloat16") @ weight.T
 

@@ -212,6 +212,12 @@ def one_tile_less(self: Kernel, keys: int) -> list[slice]:
     return Kernel.tiles(self, keys)[:-1] if keys % self.tile == 0 and keys > self.tile else Kernel.tiles(self, keys)
 
 
+def all_but_one_past(self: Kernel, keys: int) -> list[slice]:
+    """A last tile of a single key is never read."""
+    tiles = Kernel.tiles(self, keys)
+    return tiles[:-1] if keys % self.tile == 1 and keys > self.tile else tiles
+
+
 def last_tile_moved_back(self: Kernel, keys: int) -> list[slice]:
     """The last tile is moved back so that it is whole: keys that it shares with the one before count twice."""
     tiles = Kernel.tiles(self, keys)

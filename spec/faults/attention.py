@@ -15,6 +15,7 @@ from inferspec.spec.mistakes import (
     first_row_for_all,
     ignores_strides,
     in_half,
+    last_past_tiles_unwritten,
     leaves_unwritten,
     mutates,
     only_where,
@@ -930,6 +931,20 @@ SDPA_FAULTS = (
         "the last key is dropped when S is a multiple of 32",
         spec.ATTN_18,
         changes.softmax_by(changes.last_of_full_tile_dropped),
+        ENGINEER,
+    ),
+    Fault(
+        "sdpa-last-of-96-keys-dropped",
+        "the last key is dropped when S is a multiple of 96",
+        spec.ATTN_18,
+        changes.softmax_by(changes.last_of_96_keys_dropped),
+        ENGINEER,
+    ),
+    Fault(
+        "sdpa-query-past-blocks-of-48",
+        "a query that is one more than blocks of 48 is never written",
+        spec.ATTN_18,
+        last_past_tiles_unwritten(48, 1, -2),
         ENGINEER,
     ),
     Fault(

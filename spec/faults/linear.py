@@ -56,6 +56,7 @@ from inferspec.spec.mistakes import (
     first_row_for_all,
     ignores_strides,
     in_half,
+    last_past_tiles_unwritten,
     leaves_unwritten,
     mutates,
     of_many_rows,
@@ -290,6 +291,20 @@ _LINEAR = (
         LIN_06,
         leaves_unwritten(changes.whole_blocks(64)),
         f"{MLX}/issues/4250",
+    ),
+    Fault(
+        "linear-last-output-of-tiles-of-80",
+        "where outputs fill tiles of 80, the last one is not written",
+        LIN_06,
+        last_past_tiles_unwritten(80, 0),
+        TIRED,
+    ),
+    Fault(
+        "linear-feature-past-tiles-of-96",
+        "a feature that is one more than tiles of 96 is not read",
+        LIN_06,
+        {"product": changes.feature_past_tiles_of_96},
+        TIRED,
     ),
     Fault(
         "linear-rows-in-16-bits",

@@ -16,6 +16,7 @@ from inferspec.spec.mistakes import (
     first_row_for_all,
     ignores_strides,
     in_half,
+    last_past_tiles_unwritten,
     leaves_unwritten,
     mutates,
     of_many_rows,
@@ -994,6 +995,13 @@ _MATMUL = (
         QMM_06,
         leaves_unwritten(whole_blocks(64)),
         f"{MLX}/issues/4250",
+    ),
+    Fault(
+        "quantized-matmul-output-past-tiles-of-48",
+        "an output that is one more than tiles of 48 is not written",
+        QMM_06,
+        last_past_tiles_unwritten(48, 1),
+        TIRED,
     ),
     Fault(
         "quantized-matmul-small-outputs",
