@@ -539,7 +539,7 @@ FAULTS: tuple[Fault, ...] = (
         "speculative-ends-of-the-last",
         "the ends of the request that came last are those of all",
         SPEC_41,
-        {"begin": changes.ends_of_the_last},
+        {"begin": changes.ends_of_the_last, "taken": changes.callers_ends},
         f"{MLX_VLM}/commit/63965655",
     ),
     Fault(
