@@ -187,6 +187,8 @@ class Story:
         self.ranks = Ranks(a.num_blocks)
         self.requests: dict[int, Request] = {}
         self.prompts: dict[int, tuple[int, ...]] = {}
+        self.lists: dict[int, list[int]] = {}
+        """The caller's own, whatever a scheduler puts in their place."""
         self.step: Any = None
         """What the model is to compute."""
         self.last: Any = None
@@ -220,8 +222,9 @@ class Story:
 
     def _add(self, number: int, tokens: Sequence[int], max_tokens: int, priority: int, eos: tuple[int, ...]) -> Any:
         request = Request(tokens, max_tokens, priority, eos)
+        own = request.tokens
         self.scheduler.add(request)
-        self.requests[number], self.prompts[number] = request, tuple(tokens)
+        self.requests[number], self.prompts[number], self.lists[number] = request, tuple(tokens), own
         yield from ()
 
     def _add_again(self, request: int) -> Any:
@@ -282,9 +285,10 @@ class Story:
         if request not in self.requests:
             yield "absent", 1
             return
-        tokens = self.requests[request].tokens
-        tokens[:] = [token + 1 for token in tokens[::-1]]
-        self.prompts[request] = tuple(tokens)
+        own = self.lists[request]
+        own[:] = [token + 1 for token in own[::-1]]
+        if self.requests[request].tokens is own:
+            self.prompts[request] = tuple(own)
 
     def _pass_by(self, times: int) -> Any:
         """So many requests are added and cancelled one after the other, and nothing of them is kept."""

@@ -14,7 +14,7 @@ import pytest
 from inferspec.conformance.calls import RARE_VIEWS, VIEWS, Call
 from inferspec.conformance.inputs.attention import louder
 from inferspec.conformance.inputs.batching import has_idle_updates
-from inferspec.conformance.inputs.scheduler import has_void_steps
+from inferspec.conformance.inputs.scheduler import CANCELLING, has_void_steps
 from inferspec.conformance.strategies import Calls, Pick
 from inferspec.conformance.subject import LocalSubject
 from inferspec.conformance.suite import Profile, Test, Undrawn, all_tests
@@ -466,6 +466,19 @@ def test_who_claims_no_head_of_two_features_turns_no_single_pair():
 def test_whose_steps_are_all_updated_is_given_no_void_ones():
     for call in claimed_calls("scheduler", {"void_steps": [False]}):
         assert not has_void_steps(call.arguments["steps"]), str(call)
+
+
+@pytest.mark.parametrize("component", ["scheduler", "engine"])
+def test_whose_requests_cannot_leave_is_asked_to_cancel_none(component):
+    for call in claimed_calls(component, {"cancelling": [False]}):
+        assert not CANCELLING & {step for step, _ in call.arguments["steps"]}, str(call)
+
+
+def test_who_rotates_by_some_bases_is_given_no_others():
+    for base in (10, 12345.5):
+        bases = [one for one in contract("rope").envelope["bases"] if one != base]
+        for call in claimed_calls("rope", {"bases": bases}):
+            assert call.arguments.get("base", 10000) in bases, str(call)
 
 
 @pytest.mark.parametrize("component", ["attention", "flash_attention"])

@@ -291,8 +291,10 @@ def other_tables(pick: Pick, sizes: Sizes = any_length) -> tuple[Call, Call]:
 def bases_alike(pick: Pick) -> tuple[Call, Call]:
     """Two calls whose bases have the same whole part, which is all that a table that is kept may know of them."""
     call = rope_calls.build(pick, sizes=any_length, starts=[start for start in NEAR if start])
-    if all(float(base).is_integer() for base in pick.envelope["bases"]):
-        raise OutsideEnvelope("bases with a fraction are not claimed")
+    claimed = pick.envelope["bases"]
+    if 10 not in claimed or all(float(base).is_integer() for base in claimed):
+        raise OutsideEnvelope("bases of 10 and with a fraction are not claimed both")
+    # Of larger ones a fraction changes less than half dtypes show.
     whole, half = call.having(base=10), call.having(base=10.5)
     return pick.one_of((whole, half), (half, whole))
 

@@ -536,7 +536,7 @@ def ranked_and_left(pick: Pick) -> Call:
     return script.end()
 
 
-@calls
+@cancelling
 def left_by_twins(pick: Pick) -> Call:
     """Of requests that ask for the same one is cancelled, while others wait or run."""
     script = Script(pick, budgets=(64, 3))
@@ -549,7 +549,7 @@ def left_by_twins(pick: Pick) -> Call:
     return script.end()
 
 
-@several
+@several_cancelling
 def outranked_when_preempted(pick: Pick) -> Call:
     """A request is preempted, and others of larger priority come, as many as may run; the one that it made room for is
     cancelled, so that there are blocks for all of them."""
