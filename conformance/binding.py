@@ -29,8 +29,12 @@ SYNONYMS = {
 """Other names of parameters that position cannot tell, since they or others may be left out: the field's own."""
 
 
-COUNTS = re.compile(r"dim|size|shape|features|width|channels|d_model|units|num|vocab")
-"""What is in the names of a constructor's parameters that tell how large something is."""
+COUNTS = re.compile(
+    r"(dims?|size|shape|features|width|channels|units)(_in|_out|\d)?$|^(num|n|dims?)(_|$)|^(d_model|vocab)$"
+)
+"""The names of a constructor's parameters that tell how large something is: `vocab_size` does, `vocab_table` does not."""
+ARRAYS = re.compile(r"[Aa]rray|Tensor")
+"""What is in the annotation of what is no size, whatever it is called."""
 FILLED = frozenset({"weight", "wq", "wk", "wv", "wo", "w_gate", "w_up", "w_down", "packed", "scales", "biases"})
 """What is no size."""
 
@@ -149,18 +153,23 @@ def _loaded(function: Callable[..., Any], operation: type[Operation]) -> dict[st
         return {}
     if any(p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD) for p in own):
         return {}
-    named = {own for name in operation.signature.init or {} for own in (name, *SYNONYMS.get(name, ()))}
-    insisted = [p for p in own if p.default is p.empty]
+    init = operation.signature.init or {}
+    named = {own: name for name in init for own in (name, *SYNONYMS.get(name, ()))}
+    # Without its options: as many sizes as the contract has, or one of them is an array after all.
+    insisted = [p for p in own if p.default is p.empty and init.get(named.get(p.name, ""), REQUIRED) is REQUIRED]
     sizes = all(p.name in named or _counts(p) for p in insisted)
+    needed = sum(default is REQUIRED for name, default in init.items() if name not in operation.loaded)
     return {
         name: places
         for name, places in operation.loaded.items()
-        if insisted and sizes and not any(_alike(p, name) or p.name in (*places, "w") for p in own)
+        if len(insisted) == needed and sizes and not any(_alike(p, name) or p.name in (*places, "w") for p in own)
     }
 
 
 def _counts(own: inspect.Parameter) -> bool:
     """Whether a parameter of a constructor tells a size or makes a choice."""
+    if ARRAYS.search(str(own.annotation)):
+        return False
     return own.annotation in (int, "int") or bool(COUNTS.search(own.name)) or isinstance(own.default, int | float | str)
 
 
@@ -180,10 +189,18 @@ def _refuse_sizes(function: Callable[..., Any], names: Mapping[str, str], operat
 
 def _keep(built: Any, places: tuple[str, ...], value: Any) -> None:
     """Put an array where an object has one; torch has parameters there, of which no gradient is wanted here."""
-    place = next((place for place in places if getattr(built, place, None) is not None), "")
-    if not place:
+    there = [place for place in places if hasattr(built, place)]
+    there.sort(key=lambda place: getattr(built, place) is None)
+    if not there:
         raise TypeError(f"{type(built).__name__} neither takes {places[0]} nor has {' or '.join(places)} to put it in")
-    old = getattr(built, place)
+    place, old = there[0], getattr(built, there[0])
+    if old is None:
+        setattr(built, place, value)
+        return
+    if not hasattr(old, "shape") and hasattr(old, places[0]):
+        # A layer of the library's own.
+        _keep(old, places[:1], value)
+        return
     if tuple(old.shape) != tuple(value.shape):
         raise ValueError(f"{place} is {tuple(old.shape)}, and what is to be put there {tuple(value.shape)}")
     setattr(built, place, type(old)(value, requires_grad=False) if hasattr(old, "requires_grad") else value)

@@ -609,6 +609,35 @@ def test_a_constructor_that_takes_a_weight_by_another_name_is_given_it(folder, p
     assert not target.loaded
 
 
+@pytest.mark.parametrize(
+    "parameters", ["vocab_size, dims, vocab_table", "vocab_matrix", "vocabulary: np.ndarray", "n, d, size: 'mx.array'"]
+)
+def test_a_table_whose_name_speaks_of_sizes_is_no_size(folder, parameters):
+    module(
+        folder,
+        f"import numpy as np\nclass Embedding:\n  def __init__(self, {parameters}): ...\n  def __call__(self, tokens): ...\n",
+    )
+    target = load("mine").targets["Embedding"]
+    assert target.init_names["weight"] == parameters.partition(":")[0].split(", ")[-1]
+    assert not target.loaded
+
+
+@pytest.mark.parametrize("place", ["None", "types.SimpleNamespace(weight=np.zeros(4, np.float32))"])
+def test_a_layer_s_weight_may_be_unset_or_that_of_a_layer_inside(folder, place):
+    module(
+        folder,
+        f"""
+        import types
+        import numpy as np
+        class RMSNorm:
+            def __init__(self, dims, eps): self.weight = {place}
+            def __call__(self, x): return getattr(self.weight, "weight", self.weight) * x
+        """,
+    )
+    x = np.arange(8, dtype=np.float32).reshape(2, 4)
+    np.testing.assert_array_equal(called(load("mine"), "RMSNorm", dims=4, weight=x[0], eps=1e-5, x=x), x[0] * x)
+
+
 def test_a_positional_parameter_that_cannot_be_reached_narrows_the_envelope(folder):
     module(folder, "def linear(x, weight, fast=False, bias=None, /): return x @ weight.T")
     assert narrowed(load("mine"), "linear") == {"bias": (False,)}
