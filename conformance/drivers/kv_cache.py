@@ -79,7 +79,7 @@ class _Story:
 
     def restore_larger(self, max_len: int, key: Any, value: Any) -> None:
         larger = self.sized(max_len=max_len)
-        larger.update_and_fetch(self._turned(key), self._turned(value))
+        handed(larger.update_and_fetch, key=self._turned(key), value=self._turned(value))
         state = larger.state
         self.cache.restore(state() if inspect.isroutine(state) else state)
 
