@@ -406,7 +406,15 @@ def _held(given: Any) -> Any:
     """A copy of an output, of the pairs of a step, or of the outputs of a run."""
     if isinstance(given, Mapping):
         return {name: _held(ids) for name, ids in given.items()}
-    return [tuple(x) if isinstance(x, tuple | list) else float(x) for x in given]
+    return [_number_or_pair(x) for x in given]
+
+
+def _number_or_pair(x: Any) -> Any:
+    """Pairs may be of any kind that comes apart into two."""
+    try:
+        return float(x)
+    except (TypeError, ValueError):
+        return tuple(x)
 
 
 def _four(told: Any) -> tuple[Any, Any, Any, Any]:

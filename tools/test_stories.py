@@ -13,9 +13,10 @@ from inferspec.conformance.calls import Call, Observation
 from inferspec.conformance.drivers import driver_of, follow, parts
 from inferspec.conformance.executor import Executor
 from inferspec.conformance.subject import LocalSubject
+from inferspec.conformance.suite import Profile, all_tests
 from inferspec.conformance.trial import Nonconformance, Trial
 from inferspec.conformance.wire import decode, encode
-from inferspec.spec import linear
+from inferspec.spec import contract, linear
 from inferspec.spec.contract import STORY, Answer, Operation, Signature
 
 NUMPY = arrays("numpy")
@@ -258,3 +259,25 @@ def test_a_long_prompt_is_told_by_its_ends():
     assert str(call).endswith(
         "add(tokens=[0, 1, 2, 3, 4, 5, 6, 7, … 2042, 2043, 2044, 2045, 2046, 2047, 2048, 2049] (2050 in all))"
     )
+
+
+class Made:
+    """An id that a step made, as it is given out."""
+
+    def __init__(self, request, token):
+        self.request, self.token = request, token
+
+    def __iter__(self):
+        return iter((self.request, self.token))
+
+
+class Giving(contract("engine").operation("Engine")):
+    def step(self, m):
+        return [Made(*pair) for pair in super().step(m)]
+
+
+def test_what_a_step_gives_may_be_pairs_of_any_kind():
+    test = next(one for one in all_tests() if one.name == "test_what_was_given_keeps_its_values")
+    trial = Trial(LocalSubject({"Engine": Giving}), test.requirement)
+    test.run(trial, Profile(thinned=0.2))
+    assert trial.outcome.state == "passed", trial.outcome.message
