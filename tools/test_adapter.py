@@ -717,7 +717,8 @@ def test_methods_may_take_their_parameters_by_name_alone(folder):
         class KVCache(kv_cache.KVCache):
             def update_and_fetch(self, *, key, value): return super().update_and_fetch(key, value)
         class BatchingKVCache(batching.BatchingKVCache):
-            def make_cache(self): return kv_cache.KVCache()
+            def make_cache(self): return KVCache()
+            def add(self, cache, *, slot): return super().add(cache, slot)
             def update_and_fetch(self, key, value, *, mask_length):
                 return super().update_and_fetch(key, value, mask_length)
         class PagedKVCache(paged_kv.PagedKVCache):

@@ -68,11 +68,11 @@ class _Story:
         self.given[self.number] = key, value
         cache = self.batch.make_cache() if hasattr(self.batch, "make_cache") else HandedCache(self.to)
         if key.shape[2]:
-            cache.update_and_fetch(key, value)
+            handed(cache.update_and_fetch, key=key, value=value)
         if stale:
-            cache.update_and_fetch(*(self._stale(x, stale) for x in (key, value)))
+            handed(cache.update_and_fetch, key=self._stale(key, stale), value=self._stale(value, stale))
             cache.rewind(stale)
-        self.batch.add(cache, slot)
+        handed(self.batch.add, cache=cache, slot=slot)
         self.taken.add(slot)
 
     def add_alike(self, step: int, slot: int) -> None:

@@ -77,8 +77,8 @@ class _Story:
         tokens[:] = [self.kind(token + 1) for token in tokens]
 
     def abroad(self, method: str, table: int, **given: Any) -> None:
-        arguments = [self._list(x) if isinstance(x, tuple) else x for x in given.values()]
-        getattr(self.second, method)(self.tables[table], *arguments)
+        arguments = {name: self._list(x) if isinstance(x, tuple) else x for name, x in given.items()}
+        handed(getattr(self.second, method), table=self.tables[table], **arguments)
 
     def made(self, num_blocks: int, block_size: int) -> None:
         self.others.append(self.build(num_blocks=num_blocks, block_size=block_size))
