@@ -383,7 +383,7 @@ ENG_50 = _requirement(
 )
 ENG_51 = _requirement(
     51,
-    "an output that was read, and what a step or a run gave, keep their values, whatever comes later",
+    "an output that was read, what a step or a run gave, and the gaps that metrics told keep their values, whatever comes later",
     "https://github.com/huggingface/transformers/pull/46670; PROPERTIES X6",
 )
 
