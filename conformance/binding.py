@@ -30,7 +30,7 @@ SYNONYMS = {
 
 
 COUNTS = re.compile(
-    r"(dims?|size|shape|features|width|channels|units)(_in|_out|\d)?$|^(num|n|dims?)(_|$)|^(d_model|vocab)$"
+    r"(dims?|dimensions?|sizes?|shape|features|width|channels|units)(_in|_out|\d)?$|^(num|n|dims?)(_|$)|^(d_model|vocab)$"
 )
 """The names of a constructor's parameters that tell how large something is: `vocab_size` does, `vocab_table` does not."""
 ARRAYS = re.compile(r"[Aa]rray|Tensor")
