@@ -6,6 +6,7 @@ from inferspec.conformance.inputs.generation import (
     CHUNKS,
     LARGE,
     LONG,
+    ODD_CHUNKS,
     OUTSIDE,
     PLANES,
     SPELLINGS,
@@ -77,6 +78,13 @@ def test_the_shortest_prompts_are_right(subject, call):
 
 @requirement(spec.GEN_04, call=generate_calls(lengths=CHUNKS, limits=(3, 2, 5)), share=0.4)
 def test_prompts_beside_the_sizes_of_pieces_are_right(subject, call):
+    subject.agrees(call)
+
+
+@requirement(
+    spec.GEN_04, call=generate_calls(caches=[True], lengths=ODD_CHUNKS, limits=(3, 2), vocabularies=ENOUGH), share=0.3
+)
+def test_prompts_beside_pieces_that_are_no_powers_of_two_are_right(subject, call):
     subject.agrees(call)
 
 

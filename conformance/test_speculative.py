@@ -17,7 +17,7 @@ from inferspec.conformance.inputs.drafting import (
     quarters_calls,
     sampled_calls,
 )
-from inferspec.conformance.inputs.generation import CHUNKS, LARGE
+from inferspec.conformance.inputs.generation import CHUNKS, LARGE, ODD_CHUNKS
 from inferspec.conformance.inputs.sampling import fixed
 from inferspec.conformance.inputs.speculative import (
     HUGE,
@@ -515,6 +515,15 @@ def test_the_last_bits_of_logits_of_a_large_vocabulary_decide(subject, call):
 
 @requirement(spec.SPEC_32, call=generate_calls(lengths=CHUNKS, limits=(5, 3), vocabularies=ENOUGH), share=0.4)
 def test_prompts_beside_the_sizes_of_pieces_are_right(subject, call):
+    subject.agrees(call)
+
+
+@requirement(
+    spec.SPEC_32,
+    call=generate_calls(drafters=APART, lengths=ODD_CHUNKS, limits=(5, 3), vocabularies=ENOUGH, seen=("ids", "strays")),
+    share=0.3,
+)
+def test_prompts_beside_pieces_that_are_no_powers_of_two_are_seen_whole(subject, call):
     subject.agrees(call)
 
 

@@ -22,6 +22,10 @@ CHUNKS = (15, 16, 17, 31, 32, 33, 63, 64, 65, 127, 128, 129, 255, 256, 257, 300,
 LONG = (2047, 2048, 2049, 2050, 4096, 4097, 4099)
 """More of them."""
 
+ODD_CHUNKS = (101, 49, 201, 385, 1000, 1001, 1002, 1536, 1537, 1538)
+"""Prompt lengths beside sizes of pieces that are no powers of two, of 48 and more and of 100 and more: whole ones, and one
+or two tokens past them, as some loops feed the last token apart. So few that FEWEST examples have each of them."""
+
 LARGE = (300, 32769, 40000, 65537, 70000, 131073, 151936)
 """Vocabularies past the ends of narrow integers."""
 

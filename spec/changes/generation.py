@@ -102,6 +102,17 @@ def remainder_lost(self: Generate, toy: Toy, sequence: list[int], fed: int, cach
     return toy(sequence if cache is None else piece, cache)
 
 
+def lone_token_lost(size: int) -> Any:
+    """Of a prompt fed in pieces a last one of a single token is never fed."""
+
+    def forward(self: Generate, toy: Toy, sequence: list[int], fed: int, cache: ToyCache | None) -> Rows:
+        new = len(sequence) - fed
+        lost = cache is not None and new > size and new % size == 1
+        return Generate.forward(self, toy, sequence[:-1] if lost else sequence, fed, cache)
+
+    return forward
+
+
 def window(size: int) -> Any:
     def prompt(self: Generate, request: Request) -> list[int]:
         return Generate.prompt(self, request)[-size:]

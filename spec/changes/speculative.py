@@ -340,6 +340,20 @@ def window(self: Loop, request: Request) -> list[int]:
     return Loop.prompt(self, request)[-512:]
 
 
+def without_lone_token(tokens: list[int], size: int, last: int = 0) -> list[int]:
+    """Tokens but for the last ones are fed in pieces; a last piece of a single token is never fed."""
+    end = len(tokens) - last
+    return tokens[: end - 1] + tokens[end:] if end > size and end % size == 1 else tokens
+
+
+def lone_token_lost(size: int, last: int = 0) -> Change:
+    return {"prompt": lambda self, request: without_lone_token(Loop.prompt(self, request), size, last)}
+
+
+def draft_loses_lone_token(size: int) -> Change:
+    return draft_fed(lambda run, wanted: without_lone_token(wanted, size, last=1))
+
+
 def window_where_sampled(self: Loop, request: Request) -> list[int]:
     return Loop.prompt(self, request)[-256 if request.temperature else 0 :]
 

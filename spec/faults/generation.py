@@ -129,6 +129,20 @@ FAULTS: tuple[Fault, ...] = (
         f"{MLX_LM}/commit/cd367819",
     ),
     Fault(
+        "generation-one-past-pieces-of-100",
+        "the last token of a prompt that is one longer than pieces of 100 is dropped",
+        GEN_04,
+        {"forward": changes.lone_token_lost(100)},
+        f"{MLX_LM}/commit/cd367819",
+    ),
+    Fault(
+        "generation-one-past-pieces-of-384",
+        "the last token of a prompt that is one longer than pieces of 384 is dropped",
+        GEN_04,
+        {"forward": changes.lone_token_lost(384)},
+        f"{MLX_LM}/commit/cd367819",
+    ),
+    Fault(
         "generation-prompt-cut",
         "only the last 512 tokens of a prompt are fed",
         GEN_04,

@@ -337,6 +337,27 @@ FAULTS: tuple[Fault, ...] = (
         TIRED,
     ),
     Fault(
+        "speculative-one-past-pieces-of-100",
+        "the last token of a prompt that is one longer than pieces of 100 is dropped",
+        SPEC_32,
+        changes.lone_token_lost(100),
+        f"{MLX_LM}/commit/cd367819",
+    ),
+    Fault(
+        "speculative-two-past-pieces-of-384",
+        "of a prompt whose last token is fed apart the one before is dropped, where it is one past pieces of 384",
+        SPEC_32,
+        changes.lone_token_lost(384, last=1),
+        f"{MLX_LM}/commit/cd367819",
+    ),
+    Fault(
+        "speculative-draft-two-past-pieces-of-100",
+        "the draft never sees the last token but one of a prompt that is two longer than pieces of 100",
+        SPEC_32,
+        changes.draft_loses_lone_token(100),
+        f"{MLX_LM}/commit/cd367819",
+    ),
+    Fault(
         "speculative-sampled-prompt-cut",
         "above temperature 0 only the last 256 tokens of a prompt are fed",
         SPEC_32,
