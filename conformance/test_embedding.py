@@ -5,6 +5,7 @@ import numpy as np
 from inferspec.conformance.inputs.embedding import (
     a_long_prompt,
     a_token,
+    beside_odd_tiles,
     beside_tiles,
     head_calls,
     large,
@@ -324,6 +325,11 @@ def test_the_logits_of_a_token_are_right(subject, call):
 
 @requirement(spec.EMB_19, call=head_calls(sizes=beside_tiles, amplitude=(1.0,)), share=1.5)
 def test_vocabularies_beside_tiles_are_right(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.EMB_19, call=head_calls(sizes=beside_odd_tiles, amplitude=(1.0,), leading_dims=[(1,)]), share=0.3)
+def test_vocabularies_beside_tiles_that_are_no_powers_of_two_are_right(subject, call):
     subject.agrees(call)
 
 

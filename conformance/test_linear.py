@@ -45,7 +45,7 @@ from inferspec.conformance.inputs.linear import (
     with_one,
 )
 from inferspec.conformance.properties import depends_on_arguments_alone, keeps_arguments, refuses, returns
-from inferspec.conformance.strategies import MOSTLY_SLICES, among, any_of, in_views
+from inferspec.conformance.strategies import MOSTLY_SLICES, ODD_TILES, among, any_of, in_views
 from inferspec.conformance.suite import requirement
 from inferspec.conformance.trial import Nonconformance
 from inferspec.spec import linear as spec
@@ -457,6 +457,11 @@ def test_silu_of_every_size_is_right(subject, call):
     subject.agrees(call)
 
 
+@requirement(spec.SILU_09, call=silu_calls(lengths=ODD_TILES), share=0.3)
+def test_silu_of_sizes_beside_tiles_that_are_no_powers_of_two_is_right(subject, call):
+    subject.agrees(call)
+
+
 @requirement(spec.SILU_09, call=silu_calls(lengths=MORE_THAN_16_BITS, leading_dims=[(), (1,)]), share=0.03)
 def test_silu_of_more_than_16_bits_count_is_right(subject, call):
     subject.agrees(call)
@@ -607,6 +612,11 @@ def test_several_rows_of_thousands_of_logits_are_right(subject, call):
 
 @requirement(spec.SMAX_12, call=softmax_calls(lengths=WIDE, leading_dims=[(), (1,), (2,), (2, 3)]), share=2.0)
 def test_rows_of_every_length_are_right(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.SMAX_12, call=softmax_calls(lengths=ODD_TILES, axes=[-1]), share=0.3)
+def test_rows_beside_tiles_that_are_no_powers_of_two_are_right(subject, call):
     subject.agrees(call)
 
 

@@ -5,6 +5,7 @@ import numpy as np
 from inferspec.conformance.inputs.linear import resized
 from inferspec.conformance.inputs.mlp import (
     WEIGHTS,
+    beside_odd_tiles,
     beside_tiles,
     few_of_many,
     long_sums,
@@ -207,4 +208,9 @@ def test_layers_as_wide_as_those_of_models_are_right(subject, call):
 
 @requirement(spec.MLP_12, call=swiglu_calls(sizes=beside_tiles, amplitude=(1.0,)), share=1.5)
 def test_dims_beside_tiles_are_right(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.MLP_12, call=swiglu_calls(sizes=beside_odd_tiles, amplitude=(1.0,), leading_dims=[(1,)]), share=0.3)
+def test_dims_beside_tiles_that_are_no_powers_of_two_are_right(subject, call):
     subject.agrees(call)

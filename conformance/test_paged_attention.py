@@ -11,6 +11,7 @@ from inferspec.conformance.inputs.paged_attention import (
     any_context,
     around_splits,
     at_page_end,
+    beside_odd_tiles,
     block_of_queries,
     blocks_of_queries,
     hundreds_of_tokens,
@@ -241,6 +242,11 @@ def test_drafts_of_common_heads_are_causal_in_pages(subject, routed):
 
 @requirement(spec.PAGED_04, call=paged_calls(**SPLIT), share=0.5)
 def test_contexts_from_which_kernels_split_them_are_right(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.PAGED_04, call=paged_calls(**{**SPLIT, "contexts": beside_odd_tiles}), share=0.3)
+def test_contexts_beside_tiles_that_are_no_powers_of_two_are_right(subject, call):
     subject.agrees(call)
 
 

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from inferspec.conformance.inputs.linear import resized
 from inferspec.conformance.inputs.rms_norm import (
     beside_brackets,
     beside_odd_tiles,
@@ -22,7 +23,7 @@ from inferspec.conformance.inputs.rms_norm import (
     wide,
 )
 from inferspec.conformance.properties import depends_on_arguments_alone, keeps_arguments, refuses, returns
-from inferspec.conformance.strategies import HALF, among, in_views
+from inferspec.conformance.strategies import HALF, ODD_TILES, among, in_views
 from inferspec.conformance.suite import requirement
 from inferspec.spec import rms_norm as spec
 from inferspec.spec.contract import Answer
@@ -139,6 +140,11 @@ def test_sizes_beside_tiles_are_right(subject, call):
 @requirement(spec.RMS_09, call=uneven_rows(sizes=beside_odd_tiles), share=0.3)
 def test_sizes_beside_tiles_that_are_no_powers_of_two_are_right(subject, call):
     subject.agrees(call)
+
+
+@requirement(spec.RMS_09, call=uneven_rows(leading_dims=[(33,), (9, 2)]), rows=among(ODD_TILES), share=0.3)
+def test_rows_beside_tiles_that_are_no_powers_of_two_are_right(subject, call, rows):
+    subject.agrees(call.having(x=resized(call.arguments["x"], -2, rows)))
 
 
 @requirement(

@@ -8,6 +8,7 @@ from inferspec.conformance.inputs.rope import (
     any_length,
     at,
     bases_alike,
+    beside_odd_tiles,
     beside_tiles,
     both_forms,
     decode,
@@ -334,6 +335,11 @@ def test_offsets_that_do_not_fit_are_refused(subject, call):
 
 @requirement(spec.ROPE_21, call=rope_calls(sizes=beside_tiles, amplitude=(1.0,)))
 def test_sizes_beside_tiles_are_right(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.ROPE_21, call=rope_calls(sizes=beside_odd_tiles, amplitude=(1.0,)), share=0.3)
+def test_lengths_beside_tiles_that_are_no_powers_of_two_are_right(subject, call):
     subject.agrees(call)
 
 

@@ -56,7 +56,7 @@ from inferspec.conformance.inputs.sampling import (
     zeros,
 )
 from inferspec.conformance.properties import depends_on_arguments_alone, keeps_arguments, refuses, returns
-from inferspec.conformance.strategies import HALF, among, in_views
+from inferspec.conformance.strategies import HALF, ODD_TILES, among, in_views
 from inferspec.conformance.suite import requirement
 from inferspec.conformance.trial import Nonconformance
 from inferspec.spec import sampling as spec
@@ -108,6 +108,15 @@ def test_exactly_the_k_largest_logits_survive(subject, call):
     share=0.15,
 )
 def test_the_k_largest_of_a_large_vocabulary_survive(subject, call):
+    subject.agrees(call)
+
+
+@requirement(
+    spec.SAMP_01,
+    call=filter_calls(top_k=[True], top_p=[False], values=tiers, sizes=ODD_TILES, limits=LIMITS),
+    share=0.3,
+)
+def test_vocabularies_beside_tiles_that_are_no_powers_of_two_are_filtered_right(subject, call):
     subject.agrees(call)
 
 

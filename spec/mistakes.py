@@ -357,7 +357,9 @@ def last_past_tiles_unwritten(tile: int, past: int, axis: int = -1) -> Change:
     """Where an axis of the result, counted from the end, is tiles and `past` entries more, its last one is never written."""
 
     def written(result: np.ndarray) -> np.ndarray:
-        entries = np.moveaxis(result, axis, 0) if result.ndim >= -axis else result[:0]
+        if result.ndim < -axis:
+            return result
+        entries = np.moveaxis(result, axis, 0)
         return entries[:-1] if len(entries) >= tile and len(entries) % tile == past else entries
 
     return leaves_unwritten(written)

@@ -10,7 +10,7 @@ import numpy as np
 
 from inferspec.conformance.calls import Call
 from inferspec.conformance.inputs.linear import with_rows
-from inferspec.conformance.strategies import EDGES, Pick, any_of, calls, in_reach
+from inferspec.conformance.strategies import EDGES, ODD_TILES, Pick, any_of, calls, in_reach
 from inferspec.spec.numerics import f64
 
 LOOKUP, HEAD = "Embedding", "Embedding.as_linear"
@@ -76,6 +76,11 @@ def beside_tiles(pick: Pick) -> tuple[int, int, int]:
         (130, 130, other),
         (pick.one_of(1, 33, 70), 66, pick.upto("features", 1030, 2049)),
     )
+
+
+def beside_odd_tiles(pick: Pick) -> tuple[int, int, int]:
+    """Rows, vocabulary and dims, all of them beside tiles that are no powers of two."""
+    return pick.one_of(*ODD_TILES), pick.upto("vocabulary", *ODD_TILES), pick.upto("features", *ODD_TILES)
 
 
 def ragged_tiles(pick: Pick) -> tuple[int, int, int]:

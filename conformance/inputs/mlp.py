@@ -9,7 +9,7 @@ import numpy as np
 
 from inferspec.conformance.calls import Call
 from inferspec.conformance.inputs.linear import with_rows
-from inferspec.conformance.strategies import EDGES, Pick, any_of, calls
+from inferspec.conformance.strategies import EDGES, ODD_TILES, Pick, any_of, calls
 from inferspec.spec.numerics import round_to
 
 WEIGHTS = ("w_gate", "w_up", "w_down")
@@ -72,6 +72,11 @@ def beside_tiles(pick: Pick) -> tuple[int, int, int]:
     many = min(size, 130)
     wide = pick.upto("features", 1030, 2049)
     return pick.size(1, 4), *pick.one_of((other, size), (size, other), (many, 66), (130, many), (wide, 5))
+
+
+def beside_odd_tiles(pick: Pick) -> tuple[int, int, int]:
+    """Rows, dims and hidden dims, all of them beside tiles that are no powers of two."""
+    return pick.one_of(*ODD_TILES), pick.upto("features", *ODD_TILES), pick.upto("features", *ODD_TILES)
 
 
 def ragged_tiles(pick: Pick) -> tuple[int, int, int]:

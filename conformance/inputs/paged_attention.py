@@ -11,7 +11,7 @@ import numpy as np
 from inferspec.conformance.calls import Call
 from inferspec.conformance.inputs.attention import askable, plain_scale, scales, to_eight, wanted_keys
 from inferspec.conformance.inputs.flash_attention import trend
-from inferspec.conformance.strategies import Pick, in_reach
+from inferspec.conformance.strategies import ODD_TILES, Pick, in_reach
 from inferspec.spec.attention import ScaledDotProductAttention
 from inferspec.spec.numerics import UNDERFLOW_GAP, f64, largest, numpy_dtype
 
@@ -90,6 +90,11 @@ def thousands_of_tokens(pick: Pick, page_size: int, length: int) -> int:
 def split_context(pick: Pick, page_size: int, length: int) -> int:
     """So many tokens that kernels share them out: beside the numbers from which they do."""
     return pick.upto("context", 255, 256, 257, 511, 512, 513, 1023, 1024, 1025, 2049)
+
+
+def beside_odd_tiles(pick: Pick, page_size: int, length: int) -> int:
+    """Beside tiles that are no powers of two."""
+    return max(length, pick.upto("context", *ODD_TILES))
 
 
 def past_splits(pick: Pick, page_size: int, length: int) -> int:

@@ -9,7 +9,7 @@ import numpy as np
 
 from inferspec.conformance.calls import Call
 from inferspec.conformance.envelope import OutsideEnvelope
-from inferspec.conformance.strategies import EDGES, Pick, calls, in_reach
+from inferspec.conformance.strategies import EDGES, ODD_TILES, Pick, calls, in_reach
 from inferspec.spec.rope import RoPE
 
 ROPE = "RoPE"
@@ -52,6 +52,11 @@ def beside_tiles(pick: Pick) -> tuple[int, int, int]:
     edge, many = pick.one_of(*EDGES), pick.one_of(*(n for n in EDGES if n <= 129))
     few, fewer = pick.one_of(3, 2, 1, 5), pick.size(1, 2)
     return pick.one_of((fewer, edge, few), (fewer, few, many), (many, few, fewer))
+
+
+def beside_odd_tiles(pick: Pick) -> tuple[int, int, int]:
+    """Tokens beside tiles that are no powers of two."""
+    return pick.size(1, 2), pick.one_of(*ODD_TILES), pick.one_of(3, 2, 1, 5)
 
 
 def any_length(pick: Pick) -> tuple[int, int, int]:

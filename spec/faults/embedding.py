@@ -48,6 +48,7 @@ from inferspec.spec.mistakes import (
     first_row_for_all,
     ignores_strides,
     in_half,
+    last_past_tiles_unwritten,
     leaves_unwritten,
     mutates,
     of_many_rows,
@@ -581,6 +582,20 @@ FAULTS: tuple[Fault, ...] = (
         "logits whose sum is split over 1024 features and more are those of the first 32 ids alone",
         EMB_19,
         {"logits": changes.one_tile_of_a_split},
+        TIRED,
+    ),
+    Fault(
+        "as-linear-output-past-tiles-of-96",
+        "a logit that is one more than tiles of 96 is not written",
+        EMB_19,
+        last_past_tiles_unwritten(96, 1),
+        TIRED,
+    ),
+    Fault(
+        "as-linear-row-past-tiles-of-48",
+        "the logits of a row that is one more than tiles of 48 are not written",
+        EMB_19,
+        last_past_tiles_unwritten(48, 1, -2),
         TIRED,
     ),
     Fault(

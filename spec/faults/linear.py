@@ -686,6 +686,13 @@ _SILU = (
         TIRED,
     ),
     Fault(
+        "silu-element-past-tiles-of-96",
+        "an element that is one more than tiles of 96 is not written",
+        SILU_09,
+        last_past_tiles_unwritten(96, 1),
+        TIRED,
+    ),
+    Fault(
         "silu-counts-in-16-bits",
         "elements past the 65535th are not written",
         SILU_09,
@@ -974,6 +981,13 @@ _SOFTMAX = (
         SMAX_12,
         leaves_unwritten(changes.whole_blocks(4)),
         "PROPERTIES X10",
+    ),
+    Fault(
+        "softmax-entry-past-tiles-of-96",
+        "an entry that is one more than tiles of 96 is not written",
+        SMAX_12,
+        last_past_tiles_unwritten(96, 1),
+        TIRED,
     ),
     Fault(
         "softmax-long-rows-in-pairs",

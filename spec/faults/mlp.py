@@ -14,6 +14,7 @@ from inferspec.spec.mistakes import (
     first_row_for_all,
     ignores_strides,
     in_half,
+    last_past_tiles_unwritten,
     leaves_unwritten,
     mutates,
     of_many_rows,
@@ -344,6 +345,20 @@ FAULTS: tuple[Fault, ...] = (
         "outputs past the 1024th are not written: as many as a threadgroup has threads",
         MLP_12,
         leaves_unwritten(lambda result: result[..., :1024]),
+        TIRED,
+    ),
+    Fault(
+        "mlp-output-past-tiles-of-96",
+        "an output that is one more than tiles of 96 is not written",
+        MLP_12,
+        last_past_tiles_unwritten(96, 1),
+        TIRED,
+    ),
+    Fault(
+        "mlp-row-past-tiles-of-48",
+        "a row that is one more than tiles of 48 is not written",
+        MLP_12,
+        last_past_tiles_unwritten(48, 1, -2),
         TIRED,
     ),
     Fault(

@@ -623,6 +623,13 @@ FAULTS = (
         ENGINEER,
     ),
     Fault(
+        "paged-token-past-tiles-of-96",
+        "a token that is one more than tiles of 96 is never read",
+        spec.PAGED_04,
+        changes.attending(walking(96, tiles=tiles.all_but_one_past)),
+        ENGINEER,
+    ),
+    Fault(
         "paged-partitions-averaged",
         "partitions of 64 tokens are normalised by themselves and averaged",
         spec.PAGED_17,

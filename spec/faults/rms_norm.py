@@ -93,6 +93,7 @@ FAULTS: tuple[Fault, ...] = (
     Fault("rms-hidden-3072", "rows of 3072, 2560 and 896 features, which are no power of two, lack their last", contract.RMS_09, lacks_a_feature(lambda a: a.x.shape[-1] in (3072, 2560, 896)), TIRED),
     *paths_lack_a_feature("rms-hidden-5120", "of rows of 5120 features", contract.RMS_09, lambda a: a.x.shape[-1] == 5120, TIRED),
     Fault("rms-channel-past-tiles-of-48", "a channel that is one more than tiles of 48 is never written", contract.RMS_09, last_past_tiles_unwritten(48, 1), TIRED),
+    Fault("rms-row-past-tiles-of-96", "a row that is one more than tiles of 96 is never written", contract.RMS_09, last_past_tiles_unwritten(96, 1, -2), TIRED),
     Fault("rms-tail-unwritten", "channels after the 1024th are never written", contract.RMS_09, leaves_unwritten(lambda result: result[..., :1024]), TIRED),
     Fault("rms-ignores-strides", "x is read as if it were contiguous", contract.RMS_10, ignores_strides("x"), "https://github.com/vllm-project/vllm/pull/22701"),
     Fault("rms-heads-ignore-strides", "rows of 128 features are read as if they were contiguous, as heads of a joint projection are not", contract.RMS_10, only_where(lambda a: a.x.shape[-1] == 128 != a.x.size, ignores_strides("x")), "https://github.com/vllm-project/vllm/pull/22701"),

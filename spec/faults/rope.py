@@ -14,6 +14,7 @@ from inferspec.spec.mistakes import (
     counts_rows_in_16_bits,
     drifts,
     ignores_strides,
+    last_past_tiles_unwritten,
     leaves_unwritten,
     mutates,
     only_where,
@@ -127,6 +128,7 @@ FAULTS: tuple[Fault, ...] = (
     Fault("rope-heads-in-16-bits", "of all heads of all tokens those past the 65535th are never written", contract.ROPE_21, counts_rows_in_16_bits(), "PROPERTIES X8"),
     Fault("rope-tokens-in-16-bits", "of the tokens of a call those past the 65535th are never written", contract.ROPE_21, counts_axis_in_16_bits(-3), "https://github.com/lablup/mlxcel/issues/648"),
     Fault("rope-heads-past-64", "heads past the 64th are never written", contract.ROPE_21, leaves_unwritten(lambda out: out[:, :, :64]), "PROPERTIES X2"),
+    Fault("rope-token-past-tiles-of-96", "a token that is one more than tiles of 96 is never written", contract.ROPE_21, last_past_tiles_unwritten(96, 1, -3), TIRED),
     Fault("rope-tokens-in-tiles", "tokens after the last multiple of 32 are never written", contract.ROPE_21, leaves_unwritten(changes.whole(1, 32)), TIRED),
 )  # fmt: skip
 

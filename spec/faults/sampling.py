@@ -11,6 +11,7 @@ from inferspec.spec.faults.linear import COURSE_GAP, FLASHINFER, MLX, TIRED
 from inferspec.spec.mistakes import (
     first_row_for_all,
     ignores_strides,
+    last_past_tiles_unwritten,
     leaves_unwritten,
     mutates,
     promotes,
@@ -258,6 +259,13 @@ _FILTERS = (
         "the first row of the batch serves all",
         spec.SAMP_12,
         first_row_for_all("logits"),
+        TIRED,
+    ),
+    Fault(
+        "filter-id-past-tiles-of-96",
+        "of a vocabulary one larger than tiles of 96 the last logit is not written",
+        spec.SAMP_01,
+        last_past_tiles_unwritten(96, 1),
         TIRED,
     ),
     Fault(
