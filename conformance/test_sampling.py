@@ -180,6 +180,17 @@ def test_the_fewest_ids_of_a_large_vocabulary_that_reach_top_p_survive(subject, 
     gives_a_right_set(subject, call)
 
 
+@requirement(
+    spec.SAMP_05,
+    call=filter_calls(
+        top_k=[False], top_p=[True], values=ordinary, sizes=(8191, 4097, 16385), leading_dims=FEW, rows=(2, 1)
+    ),
+    share=0.1,
+)
+def test_thousands_of_ids_may_reach_top_p_together(subject, call):
+    gives_a_right_set(subject, call)
+
+
 @requirement(spec.SAMP_06, call=tiny_top_p(top_p=[True]))
 def test_the_most_likely_id_survives_the_smallest_top_p(subject, call):
     logits = f64(call.arguments["logits"])

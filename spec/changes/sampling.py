@@ -136,6 +136,10 @@ def at_most(most: int) -> Change:
     return {"limit": lambda self, a: min(Filtering.limit(self, a), most) if a.top_k else Filtering.limit(self, a)}
 
 
+def nucleus_of_2048(self: Filtering, a: Arguments) -> int:
+    return Filtering.limit(self, a) if a.top_p == 1 else min(Filtering.limit(self, a), 2048)
+
+
 def nucleus_of_256(self: Filtering, a: Arguments) -> int:
     return Filtering.limit(self, a) if a.top_p == 1 else min(Filtering.limit(self, a), 256)
 

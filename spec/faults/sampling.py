@@ -144,6 +144,13 @@ _FILTERS = (
         changes.top_p_by(changes.sums_of_logarithms),
         f"{COURSE_REPO}/commit/13295fc",
     ),
+    Fault(
+        "top-p-of-2048-candidates",
+        "top_p sees the 2048 largest logits alone: as many as a buffer holds",
+        spec.SAMP_05,
+        {"limit": changes.nucleus_of_2048},
+        TIRED,
+    ),
     Fault("top-p-one-more", "one id too many survives", spec.SAMP_05, changes.top_p_by(changes.one_more), TIRED),
     Fault(
         "top-p-unsorted", "probabilities are summed in the order of ids", spec.SAMP_05, {"top_p": changes.by_id}, TIRED
