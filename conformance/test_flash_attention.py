@@ -13,6 +13,7 @@ from inferspec.conformance.inputs.attention import (
     chunks_of_whole_tiles,
     encoded,
     groups_over_many,
+    hidden_from_a_head,
     in_decoding,
     louder,
     many_over_few,
@@ -717,6 +718,18 @@ def test_whole_tiles_of_hidden_keys_change_nothing(subject, call):
 )
 def test_tiles_of_hidden_keys_at_the_beginning_change_nothing(subject, call, hidden):
     subject.agrees(without_beginning(call, hidden))
+
+
+@requirement(
+    spec.FLASH_21,
+    call=flash_calls(masks=ENCODINGS, shapes=padded, amplitude=(1.0,), leading_dims=[(), (2,)], ratios=[2, 1]),
+    head=among((0, -1)),
+    late=among((True, False)),
+    share=0.3,
+)
+def test_tiles_that_one_head_does_not_see_are_seen_by_the_others(subject, call, head, late):
+    call = hidden_from_a_head(call, head, late)
+    subject.agrees(call, where=seeing(call))
 
 
 @requirement(

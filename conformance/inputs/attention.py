@@ -44,6 +44,14 @@ def without_beginning(call: Call, part: float) -> Call:
     return call.having(mask=encoded(visible[None, :], call.features["masks"], call.features["dtypes"]))
 
 
+def hidden_from_a_head(call: Call, head: int, late: bool) -> Call:
+    """The call with a mask, in the encoding that it has, that hides the first half of the keys, or the last, from one head alone."""
+    heads, keys = call.arguments["query"].shape[-3], call.arguments["key"].shape[-2]
+    visible = np.ones((heads, 1, keys), bool)
+    visible[head, :, slice(keys // 2, None) if late else slice(keys // 2)] = False
+    return call.having(mask=encoded(visible, call.features["masks"], call.features["dtypes"]))
+
+
 def over_splits(pick: Pick) -> tuple[int, int]:
     """A few queries over keys that kernels share out: so many parts that they are no power of two, or end in a short one."""
     few, keys = pick.one_of(1, 3, 8), pick.upto("keys", 600, 512, 1025)

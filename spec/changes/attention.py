@@ -442,6 +442,16 @@ def stops_at_empty_row(weights: np.ndarray, logits: np.ndarray) -> np.ndarray:
     return np.where(np.logical_or.accumulate(empty_rows(logits), axis=-2), 0.0, weights)
 
 
+def tiles_by_the_first_head(logits: np.ndarray) -> np.ndarray:
+    """Tiles of 32 keys that no query of the first head sees are skipped by all heads."""
+    logits = logits.copy()
+    for first in range(0, logits.shape[-1] if logits.ndim > 2 else 0, 32):
+        tile = logits[..., first : first + 32]
+        unseen = np.isneginf(tile[..., :1, :, :]).all(axis=(-1, -2), keepdims=True)
+        tile[...] = np.where(unseen, -np.inf, tile)
+    return logits
+
+
 def part_hidden_in_between(weights: np.ndarray, logits: np.ndarray) -> np.ndarray:
     """Of 512 keys and more, shared out in parts of 32: one that is hidden, with visible keys before and after, is 0 / 0."""
     keys = logits.shape[-1]
