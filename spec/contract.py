@@ -301,11 +301,7 @@ class Contract:
 
     def operation(self, name: str) -> type[Operation]:
         """Return the operation of that name; KeyError when the component has none."""
-        return self._operations[name]
-
-    @cached_property
-    def _operations(self) -> Mapping[str, type[Operation]]:
-        return {op.signature.operation: op for op in self.operations}
+        return {op.signature.operation: op for op in self.operations}[name]
 
     def faulty(self, fault: Fault) -> type[Operation]:
         """Return the operation that the fault is about, with the mistake in it."""

@@ -198,7 +198,7 @@ class Decoder(Operation):
         """R×B×L×V logits of tokens that follow those in memory, which then holds theirs too."""
         memory = {} if memory is None else memory
         ids = tokens.astype(np.int64)
-        x = self.embed(ids[None].repeat(m.runs, axis=0), a, m)
+        x = self.embed(np.broadcast_to(ids, (m.runs, *ids.shape)), a, m)
         positions = self.positions(memory, tokens.shape[1])
         for layer in self.layers(a.config):
             x = self.block(x, layer, positions, memory, a, m)
