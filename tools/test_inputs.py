@@ -247,7 +247,7 @@ def test_flash_attention_meets_lengths_below_at_and_above_every_tile(tile):
 
 def test_flash_attention_stays_small_enough_for_an_emulated_gpu():
     counts = [_products(call) for call in calls_of("flash_attention", "flash_attention")]
-    assert np.mean(counts) < 500_000
+    assert sum(counts) < 25 * 60_000_000, "more than 25 seconds of a GPU that makes 60 million products in each"
     assert np.mean([count > 4_000_000 for count in counts]) < 0.02
 
 
