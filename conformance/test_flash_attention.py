@@ -129,7 +129,9 @@ def test_many_query_heads_share_a_key_head_of_many_keys_in_flash_attention(subje
 
 @requirement(
     spec.FLASH_03,
-    routed=routed_flash(masks=["none"], shapes=over_splits, head_dims=[64, 128, 80], ratios=[4, 3, 2, 8, 5]),
+    routed=routed_flash(
+        masks=["none"], shapes=over_splits, leading_dims=[(), (1,)], head_dims=[64, 128, 80], ratios=[4, 3, 2, 8, 5]
+    ),
     share=0.15,
 )
 def test_key_heads_of_long_contexts_are_told_apart(subject, routed):

@@ -247,8 +247,9 @@ def test_flash_attention_meets_lengths_below_at_and_above_every_tile(tile):
 
 def test_flash_attention_stays_small_enough_for_an_emulated_gpu():
     counts = [_products(call) for call in calls_of("flash_attention", "flash_attention")]
-    assert sum(counts) < 25 * 60_000_000, "more than 25 seconds of a GPU that makes 60 million products in each"
-    assert np.mean([count > 4_000_000 for count in counts]) < 0.02
+    # It makes 60 million products a second: half a second for a call, and half a minute for all of them.
+    assert max(counts) < 30_000_000
+    assert sum(counts) < 30 * 60_000_000
 
 
 def _products(call: Call) -> int:
