@@ -551,7 +551,7 @@ SCHED_35 = _requirement(
     35,
     "a request is WAITING once added, RUNNING from the step that has its first chunk, PREEMPTED while it waits again,"
     " FINISHED from the update that ends it",
-    "the signature",
+    "the contract's signature",
 )
 SCHED_36 = _requirement(36, "an empty prompt, or max_tokens below 1, is refused by add", "PROPERTIES X9", Aspect.GUARD)
 SCHED_37 = _requirement(

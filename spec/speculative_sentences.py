@@ -153,7 +153,7 @@ SPEC_36 = _loop(
     "SPEC-36",
     "each of a round's num_draft_tokens drafts takes one uniform number, then verify takes one for each and one for the last id",
     Level.SHOULD,
-    source="the signature",
+    source="the contract's signature",
 )
 SPEC_37 = _loop(
     "SPEC-37", "ids stream: when one comes out, the target is at most one round past its own", source="PROPERTIES ME3"

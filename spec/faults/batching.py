@@ -658,14 +658,14 @@ FAULTS: tuple[Fault, ...] = (
         "the mask has a row for each new token",
         spec.BATCH_19,
         {"fetched": changes.queries_of_step},
-        "the signature",
+        "the contract's signature",
     ),
     _fault(
         "first-queries",
         "fewer queries are taken for the first of a step",
         spec.BATCH_19,
         {"fetched": changes.first_queries},
-        "the signature",
+        "the contract's signature",
     ),
     _fault(
         "whole-buffer",
