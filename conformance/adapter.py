@@ -18,11 +18,12 @@ from types import ModuleType
 from typing import Any
 
 from inferspec.conformance.arrays import Arrays, arrays
-from inferspec.conformance.binding import AdapterError, Target, bind, defines, offers_methods
+from inferspec.conformance.binding import Target, bind, defines, offers_methods
 from inferspec.conformance.drivers import driver_of, takes
 from inferspec.conformance.envelope import meet
 from inferspec.conformance.integrity import is_closed
 from inferspec.conformance.layouts import lay_out
+from inferspec.conformance.matching import AdapterError
 from inferspec.conformance.nearest import meant
 from inferspec.spec import COMPONENTS, contracts
 from inferspec.spec.contract import Beside, Contract, Operation

@@ -166,8 +166,8 @@ def _is_ours(argument: str) -> bool:
 
 def _open(config: pytest.Config) -> Session:
     from inferspec.conformance.allocator import keep_freed_memory
-    from inferspec.conformance.binding import AdapterError
     from inferspec.conformance.integrity import files
+    from inferspec.conformance.matching import AdapterError
     from inferspec.conformance.session import Session
     from inferspec.conformance.threads import let_woken_threads_wait
     from inferspec.conformance.waivers import WaiverError

@@ -10,13 +10,13 @@ from typing import Any
 
 from inferspec.conformance import certificate
 from inferspec.conformance.arrays import KINDS
-from inferspec.conformance.binding import AdapterError
 from inferspec.conformance.calls import Call
 from inferspec.conformance.canary import believed
 from inferspec.conformance.inputs import plain_call
 from inferspec.conformance.integrity import altered
 from inferspec.conformance.layouts import LAYOUTS
 from inferspec.conformance.layouts.packages import COMPILED
+from inferspec.conformance.matching import AdapterError
 from inferspec.conformance.metal import DECLARABLE, MODES
 from inferspec.conformance.subject import Description, HostedSubject, SubjectDied
 from inferspec.conformance.suite import EXAMPLES, Profile, Test, address, all_tests

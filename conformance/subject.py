@@ -20,9 +20,10 @@ import numpy as np
 
 from inferspec.conformance.arena import Arena, create
 from inferspec.conformance.arrays import NumpyArrays
-from inferspec.conformance.binding import AdapterError, Target
+from inferspec.conformance.binding import Target
 from inferspec.conformance.calls import Call, Observation
 from inferspec.conformance.executor import Executor
+from inferspec.conformance.matching import AdapterError
 from inferspec.conformance.threads import one_thread
 from inferspec.conformance.wire import decode, encode, readable
 from inferspec.spec.contract import Operation

@@ -12,9 +12,9 @@ import pytest
 
 from inferspec.conformance.adapter import load, registered
 from inferspec.conformance.arrays import arrays
-from inferspec.conformance.binding import AdapterError
 from inferspec.conformance.envelope import envelope_of
 from inferspec.conformance.executor import Executor
+from inferspec.conformance.matching import AdapterError
 from inferspec.conformance.session import Session
 from inferspec.conformance.subject import HostedSubject
 from inferspec.conformance.suite import all_tests

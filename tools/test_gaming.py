@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 
 from inferspec.conformance import certificate, integrity, suite, test_rope, trial
-from inferspec.conformance.binding import AdapterError
 from inferspec.conformance.calls import Observation
 from inferspec.conformance.canary import believed, plain_call
 from inferspec.conformance.certificate import BAD
 from inferspec.conformance.inputs import engine as engine_inputs
 from inferspec.conformance.inputs import rope as rope_inputs
 from inferspec.conformance.integrity import altered
+from inferspec.conformance.matching import AdapterError
 from inferspec.conformance.plugin import Results
 from inferspec.conformance.session import Session
 from inferspec.conformance.strategies import Calls

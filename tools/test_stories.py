@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 
 from inferspec.conformance.arrays import arrays
-from inferspec.conformance.binding import AdapterError, Target, bind
+from inferspec.conformance.binding import Target, bind
 from inferspec.conformance.calls import Call, Observation
 from inferspec.conformance.drivers import driver_of, follow, parts
 from inferspec.conformance.executor import Executor
+from inferspec.conformance.matching import AdapterError
 from inferspec.conformance.subject import LocalSubject
 from inferspec.conformance.suite import Profile, all_tests
 from inferspec.conformance.trial import Nonconformance, Trial

@@ -18,8 +18,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from inferspec.conformance.binding import AdapterError
 from inferspec.conformance.layouts.absent import is_absent, stand_in
+from inferspec.conformance.matching import AdapterError
 
 COMPILED = re.compile(r"(^|[._])(ext|extensions)(_|\.|$)")
 """Names of compiled extensions, and of the folders that they are built in: `extensions.tiny_llm_ext`."""

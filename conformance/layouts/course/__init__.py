@@ -25,7 +25,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from types import ModuleType
 
-from inferspec.conformance.binding import AdapterError
 from inferspec.conformance.layouts import Chapter, Laid, Offer
 from inferspec.conformance.layouts.course import (
     attention,
@@ -46,6 +45,7 @@ from inferspec.conformance.layouts.course import (
     sampling,
 )
 from inferspec.conformance.layouts.packages import Broken, NotOffered, Package
+from inferspec.conformance.matching import AdapterError
 
 ROOMS = (
     linear,

@@ -1,0 +1,179 @@
+"""Matches the contract's parameters with those of a subject's function: by name, by a name that is nearly it, the rest in order."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from inferspec.spec.contract import REQUIRED, Operation
+
+
+class AdapterError(Exception):
+    """The adapter cannot be used as it is; the message is one line that says why and how to mend it."""
+
+
+SYNONYMS = {
+    "eps": ("epsilon", "variance_epsilon", "norm_eps"),
+    "mask": ("attn_mask", "attention_mask"),
+    "scale": ("scaling", "sm_scale", "softmax_scale"),
+    "base": ("theta", "rope_theta"),
+    "axis": ("dim",),
+    "dims": ("dim", "hidden_size", "normalized_shape"),
+    "uniform": ("uniforms", "u"),
+}
+"""Other names of parameters that position cannot tell, since they or others may be left out: the field's own."""
+
+CATCH_ALL = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+
+
+def parameters_of(function: Callable[..., Any]) -> list[inspect.Parameter] | None:
+    """What a function or a class takes, or None where that cannot be read."""
+    try:
+        return list(inspect.signature(function).parameters.values())
+    except (ValueError, TypeError):
+        return None
+
+
+def matched(
+    function: Callable[..., Any],
+    parameters: Mapping[str, Any],
+    operation: type[Operation],
+    by_name_alone: frozenset[str] = frozenset(),
+    skip: int = 0,
+) -> tuple[dict[str, str], dict[str, Any]]:
+    """Match the contract's parameters with the function's own, but for its first `skip`.
+
+    Parameters that other arguments imply are left out where the function does not take them; those of
+    `by_name_alone` also where it takes something of another name. Returns contract name -> own name ("" for by
+    position), in the function's own order, and the defaults of those on which the function insists and the contract
+    does not. AdapterError says what does not fit.
+    """
+    own = parameters_of(function)
+    if own is None:
+        return unread({name: d for name, d in parameters.items() if name not in by_name_alone}), {}
+    matching = _Matching(own[skip:], parameters, operation.implied, by_name_alone)
+    if problem := matching.problem():
+        where = operation.signature.operation
+        raise AdapterError(f"{where}{inspect.signature(function)} {problem}; the contract is {spelt(operation)}")
+    defaults = {**parameters, **operation.insisted}
+    insisted = matching.insisted() - operation.required_narrows.keys()
+    return matching.names, {name: defaults[name] for name in insisted if parameters[name] is not REQUIRED}
+
+
+def unread(parameters: Mapping[str, Any]) -> dict[str, str]:
+    """How to call what has no readable signature: required parameters by position, the others by name."""
+    return {name: ("" if default is REQUIRED else name) for name, default in parameters.items()}
+
+
+class _Matching:
+    """The matching of one signature: `found` has what is clearer first, and each step takes of what is `free` yet."""
+
+    def __init__(
+        self,
+        own: list[inspect.Parameter],
+        parameters: Mapping[str, Any],
+        implied: frozenset[str],
+        by_name_alone: frozenset[str],
+    ) -> None:
+        self.own = [p for p in own if p.kind not in CATCH_ALL]
+        self.catches = {p.kind for p in own if p.kind in CATCH_ALL}
+        self.parameters, self.implied, self.by_name_alone = parameters, implied, by_name_alone
+        self.found: dict[str, inspect.Parameter] = {}
+        self._find_by_name()
+        self._find_by_likeness()
+        self._find_in_order()
+        self._leave_what_is_out_of_reach()
+        self.names = {name: "" if p.kind is p.POSITIONAL_ONLY else p.name for name, p in self.found.items()}
+        self._use_what_catches_all()
+
+    @property
+    def lacking(self) -> list[str]:
+        """Required by the contract, and without a place so far."""
+        return [name for name, d in self.parameters.items() if d is REQUIRED and name not in self.found]
+
+    @property
+    def free(self) -> list[inspect.Parameter]:
+        """What could be given by position, and is nothing of the contract so far."""
+        return [p for p in self.own if p not in self.found.values() and p.kind is not p.KEYWORD_ONLY]
+
+    def _find_by_name(self) -> None:
+        for p in self.own:
+            self.found |= {name: p for name in self.parameters if p.name in (name, *SYNONYMS.get(name, ()))}
+
+    def _find_by_likeness(self) -> None:
+        for name in self.lacking:
+            if similar := [p for p in self.free if alike(p, name)]:
+                self.found[name] = similar[0]
+
+    def _find_in_order(self) -> None:
+        """What must be given takes the next place; what is implied takes one only where more places insist than that."""
+        required = [name for name in self.lacking if name not in self.implied]
+        spare = sum(p.default is p.empty for p in self.free) - len(required)
+        for name in self.lacking:
+            if not self.free:
+                return
+            if name in required:
+                self.found[name] = self.free[0]
+            elif name not in self.by_name_alone and spare > 0:
+                self.found[name] = self.free[0]
+                spare -= 1
+
+    def _leave_what_is_out_of_reach(self) -> None:
+        """What stands behind a positional-only parameter that stays empty cannot be reached."""
+        positional = [p for p in self.own if p.kind is p.POSITIONAL_ONLY]
+        filled = [p in self.found.values() for p in positional]
+        hidden = positional[filled.index(False) :] if False in filled else []
+        places = sorted(self.found.items(), key=lambda pair: self.own.index(pair[1]))
+        self.found = {name: p for name, p in places if p not in hidden}
+
+    def _use_what_catches_all(self) -> None:
+        left = [name for name in self.parameters if name not in self.names and name not in self.by_name_alone]
+        lacking = [name for name in left if name in self.missing()]
+        if inspect.Parameter.VAR_KEYWORD in self.catches:
+            self.names |= {name: name for name in left}
+        elif inspect.Parameter.VAR_POSITIONAL in self.catches and lacking:
+            # What comes behind goes by position, so that what comes before it must.
+            self.names = {name: p.name if p.kind is p.KEYWORD_ONLY else "" for name, p in self.found.items()}
+            self.names |= dict.fromkeys(lacking, "")
+
+    def missing(self) -> list[str]:
+        """What the contract must give and the function does not take."""
+        required = [name for name in self.lacking if name not in self.implied]
+        return [name for name in required if name not in self.names]
+
+    def problem(self) -> str:
+        """What keeps the contract from calling the function, in words; "" where nothing does."""
+        if missing := self.missing():
+            return f"does not take {', '.join(missing)}"
+        unfilled = [p.name for p in self.own if p.default is p.empty and p not in self.found.values()]
+        return f"needs {', '.join(unfilled)}, which no contract gives" if unfilled else ""
+
+    def insisted(self) -> set[str]:
+        """The contract's parameters that cannot be left out."""
+        return {name for name, p in self.found.items() if p.default is p.empty}
+
+
+def alike(own: inspect.Parameter, name: str) -> bool:
+    """Whether a parameter has the contract's name in another number, or with more behind it: `weight` for `weights`,
+    `key_states` for `key`. Its place says less than that: who takes values before keys says so. What may be left out is
+    something else about it, as `weight_offset=0` is."""
+    longer = len(name) > 1 and own.name.startswith(f"{name}_") and own.default is own.empty
+    return _stem(own.name) == _stem(name) or longer
+
+
+def _stem(name: str) -> str:
+    return re.sub(r"(?<=\w{2})s$", "", re.sub(r"ies$", "y", name))
+
+
+def spelt(operation: type[Operation]) -> str:
+    """The contract's signature as one writes it: `RoPE(dims, max_positions, base=10000, traditional=False)(x, offset=None)`."""
+    signature = operation.signature
+
+    def spell(parameters: Mapping[str, Any]) -> str:
+        return ", ".join(n if d is REQUIRED else f"{n}={d!r}" for n, d in parameters.items())
+
+    init = f"({spell(signature.init)})" if signature.init is not None else ""
+    method = f".{signature.method}" if signature.method else ""
+    return f"{signature.name}{init}{method}({spell(signature.call)})"
