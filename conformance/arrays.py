@@ -1,4 +1,4 @@
-"""The kinds of arrays that subjects speak: conversion from and to NumPy, bfloat16 included, and views.
+"""The kinds of arrays that subjects speak: conversion from and to NumPy, bfloat16 included.
 
 Libraries are imported when the kind is asked for, in the process that hosts the subject.
 """
@@ -208,70 +208,3 @@ def moved(value: Any, source: Arrays, to: Arrays) -> Any:
     if source.name == to.name or not source.owns(value):
         return value
     return to.ready(to.from_numpy(source.to_numpy(source.ready(value))))
-
-
-def lay(x: np.ndarray, view: str, to: Arrays) -> Any:
-    """Return an array of kind `to` with the values of x that lies in memory as the view says.
-
-    slice: inside a larger buffer, with poison around it; transpose: the last two axes swapped in memory; permute: all
-    axes in reverse order in memory; stride:
-    every other element of the last axis, poison between; reverse: the last axis backwards; broadcast: stride 0 along
-    every leading axis whose entries are equal; heads: the two axes before the last one swapped in memory (of two axes,
-    these), as the heads of a token lie side by side in what a projection gives; row: the first row of a table of more;
-    inserted: the last axis but one, of length 1, inserted into an array without it; half: the first half of twice as many
-    heads, the third axis from the end; room: the beginning of a longer last axis but one, as a cache has that keeps room
-    for more; joint: one of two that lie entry by entry of the first axis beside each other, as the keys and the values of a
-    pool may.
-    """
-    if view == "slice" and x.ndim:
-        buffer = _poisoned(tuple(n + 3 for n in x.shape), x.dtype)
-        inside = tuple(slice(2, 2 + n) for n in x.shape)
-        buffer[inside] = x
-        return to.ready(to.from_numpy(buffer)[inside])
-    if view == "transpose" and x.ndim > 1:
-        return to.ready(to.from_numpy(x.swapaxes(-1, -2).copy()).swapaxes(-1, -2))
-    if view == "heads" and x.ndim > 1:
-        axes = (-3, -2) if x.ndim > 2 else (-2, -1)
-        return to.ready(to.from_numpy(x.swapaxes(*axes).copy()).swapaxes(*axes))
-    if view == "row":
-        table = _poisoned((3, *x.shape), x.dtype)
-        table[0] = x
-        return to.ready(to.from_numpy(table)[0])
-    if view == "inserted" and x.ndim > 1 and x.shape[-2] == 1:
-        return to.ready(to.from_numpy(x[..., 0, :].copy())[..., None, :])
-    if view == "half" and x.ndim > 2:
-        buffer = _poisoned((*x.shape[:-3], 2 * x.shape[-3], *x.shape[-2:]), x.dtype)
-        buffer[..., : x.shape[-3], :, :] = x
-        return to.ready(to.from_numpy(buffer)[..., : x.shape[-3], :, :])
-    if view == "room" and x.ndim > 1:
-        rows = x.shape[-2]
-        buffer = _poisoned((*x.shape[:-2], rows + 5, x.shape[-1]), x.dtype)
-        buffer[..., :rows, :] = x
-        return to.ready(to.from_numpy(buffer)[..., :rows, :])
-    if view == "joint" and x.ndim > 1:
-        buffer = _poisoned((x.shape[0], 2, *x.shape[1:]), x.dtype)
-        buffer[:, 0] = x
-        return to.ready(to.from_numpy(buffer)[:, 0])
-    if view == "permute" and x.ndim > 1:
-        return to.ready(to.axes_reversed(to.from_numpy(x.transpose().copy())))
-    if view == "stride" and x.ndim:
-        buffer = _poisoned((*x.shape[:-1], 2 * x.shape[-1]), x.dtype)
-        buffer[..., ::2] = x
-        return to.ready(to.from_numpy(buffer)[..., ::2])
-    if view == "reverse" and x.ndim:
-        return to.ready(to.reversed_view(x))
-    if view == "broadcast" and x.ndim:
-        rows = tuple(slice(0, 1) if _constant(x, axis) else slice(None) for axis in range(x.ndim))
-        return to.ready(to.broadcast_to(to.from_numpy(x[rows].copy()), x.shape))
-    return to.ready(to.from_numpy(x))
-
-
-def _poisoned(shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray:
-    # Integers index tables and bools hide keys: 0 and True are wrong there without being out of range.
-    poison = {"i": 0, "u": 0, "b": True}.get(dtype.kind, np.nan)
-    return np.full(shape, poison).astype(dtype)
-
-
-def _constant(x: np.ndarray, axis: int) -> bool:
-    first = np.take(x, [0], axis=axis) if x.shape[axis] else x
-    return x.shape[axis] > 1 and bool((x == first).all())

@@ -11,8 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from inferspec.conformance.arrays import Arrays, lay
+from inferspec.conformance.arrays import Arrays
 from inferspec.conformance.calls import Observation
+from inferspec.conformance.views import lay
 from inferspec.spec.contract import STORY
 from inferspec.spec.numerics import is_float
 

@@ -18,10 +18,11 @@ import numpy as np
 import pytest
 
 from inferspec.conformance.arena import LARGE, ROOM, Arena, create
-from inferspec.conformance.arrays import KINDS, arrays, lay
+from inferspec.conformance.arrays import KINDS, arrays
 from inferspec.conformance.binding import Target
 from inferspec.conformance.calls import RARE_VIEWS, VIEWS, Observation
 from inferspec.conformance.executor import Executor
+from inferspec.conformance.views import lay
 from inferspec.conformance.wire import decode, encode, readable
 from inferspec.spec.linear import Silu
 from inferspec.spec.metrics import RequestMetrics
