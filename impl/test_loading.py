@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 from huggingface_hub.errors import OfflineModeIsEnabled
 
-from inferspec.conformance import checkpoints
+from inferspec.conformance.checkpoints import blocks
+from inferspec.conformance.checkpoints.gguf import content
 from inferspec.golden import models
 from inferspec.impl import gguf
 from inferspec.impl.loading import load, located, read
@@ -179,10 +180,10 @@ EPS = 1e-5
 
 def _file(tmp_path: Path, kind: str, **config: object) -> Path:
     values = np.random.default_rng(0).normal(size=(11, 32))
-    matrix = checkpoints.packed(values, kind)
+    matrix = blocks.packed(values, kind)
     weights = {f"model.embed_tokens.{part}": x for part, x in matrix.items()}
     path = tmp_path / "model.gguf"
-    path.write_bytes(checkpoints.gguf(_llama_config(**config), weights))
+    path.write_bytes(content(_llama_config(**config), weights))
     return path
 
 
@@ -196,7 +197,7 @@ def test_blocks_are_what_the_library_of_the_format_reads(tmp_path, kind):
     ours = {part: np.array(weights[name]) for name in weights for part in [name.rpartition(".")[2]]}
     if "scales" in ours:
         bits = config["quantization"]["bits"]
-        values = checkpoints.dequantised(ours["weight"], ours["scales"], ours["biases"], bits)
+        values = blocks.dequantised(ours["weight"], ours["scales"], ours["biases"], bits)
     else:
         values = f64(ours["weight"])
     np.testing.assert_array_equal(values.astype(np.float32), theirs)

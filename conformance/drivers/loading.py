@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from inferspec.conformance import checkpoints
 from inferspec.conformance.arrays import Arrays
+from inferspec.conformance.checkpoints import folders
 from inferspec.golden import models
 
 
@@ -25,11 +25,11 @@ def load(subject: Any, given: Mapping[str, Any], to: Arrays) -> Any:
     weights = _numbers(given["weights"], to)
     try:
         damage, lost, written = given.get("damage", ""), given.get("lost", 1), given.get("written", ())
-        path = checkpoints.write(folder, given["config"], weights, given["form"], damage, lost, written)
+        path = folders.write(folder, given["config"], weights, given["form"], damage, lost, written)
         if (beside := given.get("beside")) is None:
             return _logits(subject, path, given, to)
         place = folder.with_name("Beside-0.6B")
-        other = checkpoints.write(place, beside["config"], _numbers(beside["weights"], to), given["form"])
+        other = folders.write(place, beside["config"], _numbers(beside["weights"], to), given["form"])
         return _beside(subject(str(path)), subject(str(other)), given["tokens"], to)
     finally:
         shutil.rmtree(folder.parent, ignore_errors=True)

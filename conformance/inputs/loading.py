@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from inferspec.conformance import checkpoints
 from inferspec.conformance.calls import Call
+from inferspec.conformance.checkpoints import blocks, gguf, safetensors
 from inferspec.conformance.envelope import OutsideEnvelope
 from inferspec.conformance.inputs import decoder
 from inferspec.conformance.strategies import Pick, calls
@@ -115,7 +115,7 @@ def gguf_calls(
     del config["quantization"]
     if "few keys" in habits and pick.one_of(False, True):
         config.pop("rope_parameters", None)
-        config["rope_theta"] = checkpoints.USUAL_BASE
+        config["rope_theta"] = gguf.USUAL_BASE
     for key in ("heads", "rope", "tied", *(("biases",) if biased else ())):
         pick.features[key] = inner.features[key]
     weights: dict[str, np.ndarray] = {}
@@ -127,8 +127,8 @@ def gguf_calls(
         if x.ndim == 1 or not name.endswith(".weight"):
             continue
         scales, biases = drawn.get(f"{module}.scales"), drawn.get(f"{module}.biases")
-        values = f64(x) if scales is None or biases is None else checkpoints.dequantised(x, scales, biases, 4)
-        matrix = checkpoints.packed(values, _type(types, module) if values.shape[-1] % 32 == 0 else "F16")
+        values = f64(x) if scales is None or biases is None else blocks.dequantised(x, scales, biases, 4)
+        matrix = blocks.packed(values, _type(types, module) if values.shape[-1] % 32 == 0 else "F16")
         weights |= {f"{module}.{part}": x for part, x in matrix.items()}
         if "scales" in matrix:
             bits[module] = 32 * matrix["weight"].shape[-1] // (32 * matrix["scales"].shape[-1])
@@ -176,7 +176,7 @@ def trained(name: str, dtype: str = "") -> Call:
     """A trained model from its folder, or written anew with its numbers in another dtype; without tokens yet."""
     folder = models.weights_of(name)
     config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
-    weights = checkpoints.read_safetensors(folder / "model.safetensors")
+    weights = safetensors.read(folder / "model.safetensors")
     if dtype:
         config["dtype"] = dtype
         weights = {key: x.astype(dtype) if is_float(x.dtype) else x for key, x in weights.items()}
@@ -191,7 +191,7 @@ def packaged(name: str) -> Call:
         path = models.weights_of(name)
     except NotInstalled as missing:
         raise OutsideEnvelope(str(missing)) from missing
-    config, weights = checkpoints.read_gguf(path)
+    config, weights = gguf.read(path)
     features = {"packaged": name, "forms": "gguf", "models": config["model_type"]}
     arguments = {"config": config, "weights": weights, "form": "gguf", "tokens": (), "stored": name}
     return Call(LOAD, arguments, features)
