@@ -82,7 +82,7 @@ def test_prompts_beside_the_sizes_of_pieces_are_right(subject, call):
 
 
 @requirement(
-    spec.GEN_04, call=generate_calls(caches=[True], lengths=ODD_CHUNKS, limits=(3, 2), vocabularies=ENOUGH), share=0.3
+    spec.GEN_04, call=generate_calls(caches=[True], lengths=ODD_CHUNKS, limits=(3, 2), vocabularies=ENOUGH), share=0.4
 )
 def test_prompts_beside_pieces_that_are_no_powers_of_two_are_right(subject, call):
     subject.agrees(call)

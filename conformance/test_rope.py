@@ -338,7 +338,7 @@ def test_sizes_beside_tiles_are_right(subject, call):
     subject.agrees(call)
 
 
-@requirement(spec.ROPE_21, call=rope_calls(sizes=beside_odd_tiles, amplitude=(1.0,)), share=0.3)
+@requirement(spec.ROPE_21, call=rope_calls(sizes=beside_odd_tiles, amplitude=(1.0,)), share=0.5)
 def test_lengths_beside_tiles_that_are_no_powers_of_two_are_right(subject, call):
     subject.agrees(call)
 

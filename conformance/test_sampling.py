@@ -114,7 +114,7 @@ def test_the_k_largest_of_a_large_vocabulary_survive(subject, call):
 @requirement(
     spec.SAMP_01,
     call=filter_calls(top_k=[True], top_p=[False], values=tiers, sizes=ODD_TILES, limits=LIMITS),
-    share=0.3,
+    share=0.6,
 )
 def test_vocabularies_beside_tiles_that_are_no_powers_of_two_are_filtered_right(subject, call):
     subject.agrees(call)
