@@ -8,6 +8,7 @@ from inferspec.conformance.inputs.scheduler import (
     beside_a_long_prompt,
     cancelled,
     chunked,
+    computed_again_in_chunks,
     conversations,
     crowds,
     deserted,
@@ -19,6 +20,7 @@ from inferspec.conformance.inputs.scheduler import (
     far_ranked,
     growing,
     growing_alike,
+    growing_as_one,
     hits,
     hits_lost_in_the_queue,
     hits_lost_when_preempted,
@@ -29,6 +31,7 @@ from inferspec.conformance.inputs.scheduler import (
     left_in_flight,
     left_when_preempted,
     limits,
+    long_and_growing,
     long_prompts_ahead,
     many_ends,
     masses,
@@ -192,6 +195,11 @@ def test_what_is_shared_is_not_written_by_who_was_preempted(subject, call):
     keeps(subject, call, Check.BLOCKS, Check.APART)
 
 
+@requirement(spec.SCHED_08, call=growing_as_one(), share=0.2)
+def test_what_others_computed_of_the_same_output_is_not_written_again(subject, call):
+    keeps(subject, call, Check.BLOCKS, Check.APART)
+
+
 @requirement(spec.SCHED_08, call=hits(), share=0.4)
 def test_what_is_shared_is_not_written(subject, call):
     keeps(subject, call, Check.BLOCKS, Check.APART)
@@ -232,6 +240,11 @@ def test_the_budget_is_that_of_what_is_cached_no_more_too(subject, call):
 
 @requirement(spec.SCHED_09, call=growing(budgets=(3, 2, 4)), share=0.4)
 def test_the_budget_is_that_of_what_is_computed_again_too(subject, call):
+    keeps(subject, call, Check.BUDGET)
+
+
+@requirement(spec.SCHED_09, call=long_prompts_ahead(), share=0.1)
+def test_the_budget_is_that_of_a_step_that_preempts_too(subject, call):
     keeps(subject, call, Check.BUDGET)
 
 
@@ -339,7 +352,7 @@ def test_larger_priorities_are_admitted_first_when_some_have_left(subject, call)
 
 
 @requirement(spec.SCHED_16, call=far_ranked(), share=0.2)
-def test_priorities_past_32_bits_are_told_apart(subject, call):
+def test_priorities_past_53_bits_are_told_apart(subject, call):
     keeps(subject, call, Check.ORDER)
 
 
@@ -385,6 +398,11 @@ def test_no_prompt_of_a_larger_priority_gives_way(subject, call):
 
 @requirement(spec.SCHED_20, call=growing(), share=0.9)
 def test_nobody_is_preempted_without_need(subject, call):
+    keeps(subject, call, Check.NEEDLESS)
+
+
+@requirement(spec.SCHED_20, call=long_and_growing(), share=0.15)
+def test_nobody_is_preempted_whose_blocks_stay_free(subject, call):
     keeps(subject, call, Check.NEEDLESS)
 
 
@@ -515,6 +533,11 @@ def test_the_last_id_of_who_was_cancelled_is_not_hit(subject, call):
 
 @requirement(spec.SCHED_29, call=hits(), share=1.0)
 def test_what_was_not_computed_is_not_hit(subject, call):
+    keeps(subject, call, Check.GHOST)
+
+
+@requirement(spec.SCHED_29, call=computed_again_in_chunks(), share=0.2)
+def test_what_is_yet_to_be_computed_again_is_not_hit(subject, call):
     keeps(subject, call, Check.GHOST)
 
 

@@ -417,6 +417,54 @@ def growing_alike(pick: Pick) -> Call:
     return script.end()
 
 
+@equal_caching
+def growing_as_one(pick: Pick) -> Call:
+    """Requests of one prompt that generate more than there is room for: who is preempted finds all that it had computed in the
+    blocks of one that goes on."""
+    script = Script(pick, budgets=(64, 8, 16))
+    size = script.size
+    script.most = 8
+    tokens, limit = script.tokens(pick.size(1, 2 * size)), 3 * size + pick.size(1, 3)
+    for _ in range(pick.one_of(2, 2, 3)):
+        script.add(tokens, limit)
+    most = blocks_of(len(tokens) + limit - 1, size)
+    script.blocks = most + pick.size(0, most - 2)
+    return script.end()
+
+
+@equal
+def long_and_growing(pick: Pick) -> Call:
+    """Requests with prompts of many blocks that generate, all of them, when the last free block is gone: one gives way."""
+    script = Script(pick, budgets=(64, 32))
+    size = script.size
+    script.most = 8
+    count = pick.size(3, 5)
+    for _ in range(count):
+        script.add(script.tokens(pick.size(6, 8) * size + pick.size(1, size)), size + pick.size(2, 4))
+    held = sum(blocks_of(len(given["tokens"]), size) for _, given in script.steps)
+    script.blocks = held + pick.size(0, count - 2)
+    return script.end()
+
+
+@equal_caching
+def computed_again_in_chunks(pick: Pick) -> Call:
+    """A request is preempted for one that takes all blocks, and later computes prompt and output again in chunks; a prompt
+    that goes on from its output waits behind it."""
+    script = Script(pick, budgets=(3, 2, 5, 8))
+    size = script.size
+    script.most = 2
+    tokens, side_by_side = script.tokens(pick.size(1, size)), pick.size(2, 2 * size)
+    limit = side_by_side + script.budget + size + pick.size(1, 3)
+    following = (*tokens, *alone(tokens, limit))
+    script.blocks = 2 * blocks_of(len(following) + 1, size) + pick.size(0, 1)
+    room = script.blocks * size
+    ahead = room - len(tokens) - 2 * side_by_side
+    script.add(script.tokens(ahead), room + 1 - ahead)
+    script.add(tokens, limit)
+    script.add((*following, *script.tokens(1)), 1)
+    return script.end()
+
+
 @calls
 def resumed(pick: Pick) -> Call:
     """Requests that are preempted, and cancelled or overtaken at any time; all blocks come back."""
@@ -568,8 +616,8 @@ def outranked_when_preempted(pick: Pick) -> Call:
     return script.end()
 
 
-RANKS = ((0, 2**33), (2**40, 1), (-(2**40), 1), (0, 2**17))
-"""Beginnings and steps of priorities that neither 16 or 32 bits nor float32 tell apart."""
+RANKS = ((0, 2**33), (2**40, 1), (-(2**40), 1), (2**53, 1), (0, 2**17), (-(2**62), 1))
+"""Beginnings and steps of priorities that neither 16 or 32 bits nor a float tell apart."""
 
 
 @several

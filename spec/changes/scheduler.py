@@ -217,7 +217,26 @@ def computes_hits_again(self: Scheduler, s: Serving, entry: Entry) -> None:
     entry.admitted = True
 
 
+def computes_its_output_again(self: Scheduler, s: Serving, entry: Entry) -> None:
+    """Of a preempted request that is hit but for its last id, all that it generated is computed again."""
+    Scheduler.allocate(self, s, entry)
+    if entry.request.output and entry.computed == len(entry.tokens) - 1:
+        entry.computed = len(entry.request.tokens) - 1
+
+
 # a step
+
+
+def budget_with_that_of_victims(self: Scheduler, s: Serving) -> Step:
+    """Who gives way had a token of the step, it is thought, which prompts may have now."""
+    preempted: list[Request] = []
+    decodes = self.decodes(s, preempted)
+    if self.may_admit(s, preempted):
+        self.admit(s)
+    s.budget += len(preempted)
+    s.step = Step(prefills=self.prefills(s), decodes=decodes, preempted=preempted)
+    s.budget -= len(preempted)
+    return s.step
 
 
 def budget_each(self: Scheduler, s: Serving, entry: Entry, budget: int) -> int:
@@ -465,6 +484,10 @@ def of_float32(self: Scheduler, s: Serving, request: Request) -> tuple[float, in
     return -float(np.float32(request.priority)), s.arrivals
 
 
+def of_float64(self: Scheduler, s: Serving, request: Request) -> tuple[float, int]:
+    return -float(request.priority), s.arrivals
+
+
 def at_most_128(self: Scheduler, entry: Entry, end: int) -> bool:
     """A prompt has no more tokens than a row of the batch."""
     return end == min(len(entry.tokens), 128)
@@ -607,6 +630,21 @@ def all_behind(self: Scheduler, s: Serving, preempted: list[Request]) -> list[Ch
             for victim in behind:
                 preempted.append(victim.request)
                 self.preempt(s, victim)
+        if entry.table is not None:
+            chunks.append(self.chunk(s, entry, 1))
+    return chunks
+
+
+def two_at_a_time(self: Scheduler, s: Serving, preempted: list[Request]) -> list[Chunk]:
+    """Where one gives way the next one behind does too, lest it is soon needed; two are left to run."""
+    chunks = []
+    for entry in [entry for entry in self.running(s) if entry.decoding]:
+        while entry.table is not None and not self.makes_room(s, entry):
+            for last in range(2):
+                victim = self.victim(s, entry)
+                if not last or (len(self.running(s)) > 2 and victim is not entry and entry.table is not None):
+                    preempted.append(victim.request)
+                    self.preempt(s, victim)
         if entry.table is not None:
             chunks.append(self.chunk(s, entry, 1))
     return chunks
@@ -891,6 +929,12 @@ def marks_the_newest(self: Scheduler, s: Serving, entry: Entry, chunk: Chunk, to
         s.manager.append(entry.table, entry.tokens[entry.table.num_tokens :])
         s.manager.mark_computed(entry.table, len(entry.tokens))
     return done
+
+
+def marks_one_more_again(self: Scheduler, s: Serving, entry: Entry) -> None:
+    """Of who has an output the newest id is thought to be in the table and not computed: a token more than was."""
+    newest = 1 if entry.request.output else 0
+    s.manager.mark_computed(entry.table, min(entry.table.num_tokens, entry.computed + newest))
 
 
 def ends_but_for_zero(self: Scheduler, entry: Entry, token: int) -> bool:
