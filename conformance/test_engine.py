@@ -33,6 +33,7 @@ from inferspec.conformance.inputs.engine import (
     short_pools,
     side_by_side,
     telling,
+    the_same_id_again,
     ticking,
     tight,
     timed,
@@ -77,6 +78,7 @@ from inferspec.conformance.inputs.engine_leavers import (
 from inferspec.conformance.inputs.engine_prefixes import (
     alike_in_print,
     asked_twice,
+    computed_again_in_chunks,
     conversations,
     conversations_past_ends,
     copies_taken,
@@ -271,6 +273,11 @@ def test_what_is_not_computed_yet_is_not_hit(subject, call):
     subject.agrees(call)
 
 
+@requirement(spec.ENG_06, call=computed_again_in_chunks(), share=0.05)
+def test_what_is_yet_to_be_computed_again_is_not_hit(subject, call):
+    subject.agrees(call)
+
+
 @requirement(spec.ENG_07, call=same_again(prefix_caching=[True]), share=0.5)
 def test_the_same_prompt_comes_out_as_before(subject, call):
     subject.agrees(call)
@@ -364,6 +371,11 @@ def test_so_many_ids_come_out_as_were_asked_for(subject, call):
 
 @requirement(spec.ENG_13, call=long_requests(**PLAIN), share=0.08)
 def test_as_many_ids_come_out_where_many_are_asked_for(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.ENG_13, call=the_same_id_again(), share=0.01)
+def test_the_same_id_may_come_over_and_over(subject, call):
     subject.agrees(call)
 
 

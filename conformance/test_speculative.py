@@ -25,6 +25,7 @@ from inferspec.conformance.inputs.speculative import (
     equal,
     fine,
     fine_among_many,
+    halves,
     nearly_equal,
     one_hot,
     pairs,
@@ -53,6 +54,13 @@ ROUNDS = generate_calls(limits=(9, 13, 20), vocabularies=ENOUGH, stops=[0])
 
 @requirement(spec.SPEC_01, call=verify_calls())
 def test_drafts_are_kept_up_to_the_first_that_is_not(subject, call):
+    subject.agrees(call)
+
+
+@requirement(
+    spec.SPEC_01, call=verify_calls(rows=halves, level=True, ends="rejection", sizes=(4, 3, 5, 7, 12)), share=0.5
+)
+def test_a_draft_that_is_level_with_its_number_is_not_kept(subject, call):
     subject.agrees(call)
 
 
@@ -413,6 +421,11 @@ def test_the_limit_cuts_a_run_of_drafts(subject, call):
 
 @requirement(spec.SPEC_27, call=generate_calls(limits=(0, 1, 2, 3, 5, 8, 13)))
 def test_so_many_ids_come_out_as_were_asked_for(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.SPEC_27, call=generate_calls(limits=(130, 40), vocabularies=(1,), stops=[0]), share=0.03)
+def test_the_same_id_may_come_over_and_over(subject, call):
     subject.agrees(call)
 
 

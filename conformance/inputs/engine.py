@@ -11,6 +11,7 @@ from inferspec.conformance.inputs.engine_models import (
     lengthy,
     model,
     of_positions,
+    repeating,
     trained,
     twin,
 )
@@ -152,6 +153,15 @@ def hundreds_of_ids(script: Script) -> None:
     pick = script.pick
     script.model = counting(script.model["family"], script.which)
     limit = pick.one_of(270, 70, 135)
+    script.add(script.prompt(pick.size(2, 9), limit), limit)
+
+
+@told(page_sizes=[3, 16, 8], **PLAIN)
+def the_same_id_again(script: Script) -> None:
+    """A request that gives one id over and over."""
+    pick = script.pick
+    script.model = repeating(script.model["family"], script.which)
+    limit = pick.one_of(40, 70)
     script.add(script.prompt(pick.size(2, 9), limit), limit)
 
 

@@ -124,6 +124,13 @@ def counting(family: str, which: int) -> Model:
     return {**of, "weights": {**weights, "model.norm.weight": norm, "lm_head.weight": head}}
 
 
+@functools.cache
+def repeating(family: str, which: int) -> Model:
+    """A model that gives the last id again, and again."""
+    of = counting(family, which)
+    return {**of, "weights": {**of["weights"], "lm_head.weight": np.roll(of["weights"]["lm_head.weight"], -1, axis=0)}}
+
+
 def lengthy(family: str, which: int) -> Model:
     """A model of one layer for prompts of servers."""
     return of_positions(model(family, which, 1), POSITIONS)

@@ -48,6 +48,28 @@ def _half_computed(script: Script, fails: bool = False) -> None:
         script.between(2)
 
 
+@told(prefix_caching=[True], page_sizes=[2, 8], chunks=[3, 7], **PLAIN)
+def computed_again_in_chunks(script: Script) -> None:
+    """A request gives way to one that takes all pages, and later computes prompt and output again in chunks; meanwhile a
+    prompt comes that goes on from its output, and goes first."""
+    pick, size = script.pick, script.size
+    script.max_requests = 2
+    # So many ids that it takes more chunks than one to compute them again.
+    beside = script.chunk + pick.size(0, 2)
+    limit = beside + pick.size(3, 5)
+    tokens = script.prompt(pick.size(1, 2), limit)
+    said = (*tokens, *script.way(tokens, limit))
+    following = script.prompt(len(said) + 1, 2, said)
+    script.pages = 2 * script.need(len(following), 2) + pick.size(0, 1)
+    room = script.pages * size
+    more = len(tokens) + 2 * beside
+    ahead = script.prompt(room - more, more + 1)
+    script.add(ahead, room + 1 - len(ahead))
+    script.add(tokens, limit)
+    script.do("step", times=-(-len(ahead) // script.chunk) + room - len(ahead) + pick.size(1, 2))
+    script.add(following, 2, priority=script.rank(2, 0))
+
+
 @told(prefix_caching=[True])
 def lookalikes(script: Script) -> None:
     """Prompts with whole pages in common, behind other beginnings or in another order."""

@@ -107,6 +107,13 @@ def short(pick: Pick, count: int, size: int) -> tuple[np.ndarray, np.ndarray]:
     return draft[:count], draft.copy()
 
 
+def halves(pick: Pick, count: int, size: int) -> tuple[np.ndarray, np.ndarray]:
+    """Rows of 1/2, 1/4, 1/8 and so on in some order: quotients and products are exact in every dtype."""
+    row = 2.0 ** -np.minimum(np.arange(1, size + 1), size - 1)
+    rows = np.array([pick.random.permutation(row) for _ in range(2 * count + 1)])
+    return rows[:count], rows[count:]
+
+
 def sparse(pick: Pick, count: int, size: int) -> tuple[np.ndarray, np.ndarray]:
     """A few likely ids among very many, the last one mostly among them."""
     ids = np.unique([*pick.random.integers(0, size, 6), size - 1, size // 2, min(2**15 + 3, size - 1)])
@@ -147,11 +154,13 @@ def verify_calls(
     close: bool = False,
     near: bool = False,
     edge: bool = False,
+    level: bool = False,
 ) -> Call:
     """Drafts that are kept up to a place, chosen first and if their rows allow it.
 
     ends: "anywhere", at a "rejection" if there can be one, or at "none". close: uniform numbers lie so near to where a draft
     is kept that arithmetic in a narrow dtype would not tell. near: the last one lies as near to where an id ends. edge: uniform numbers are 0, tiny, or just below 1.
+    level: the draft that is rejected has a uniform number at which it is neither more nor less likely than the target has it.
     """
     dtype, count, size = pick("dtypes"), pick.one_of(*counts), pick.upto("vocabulary", *sizes)
     q, p = (round_to(x, dtype) for x in rows(pick, count, size))
@@ -165,8 +174,12 @@ def verify_calls(
     for i in range(count):
         one, two = f64(q[i]), f64(p[i])
         token = _draft(pick, one, two, keep=i != stop)
+        if level and i == stop and len(both := np.flatnonzero((one > 0) & ((two == one / 2) | (two == one / 4)))):
+            token = int(pick.random.choice(both))
         tokens.append(token)
         uniform[i] = _beside(pick, two[token] / one[token] if one[token] else np.inf, i != stop, close)
+        if level and i == stop and two[token] in (one[token] / 2, one[token] / 4):
+            uniform[i] = two[token] / one[token]
     if rows is short:
         uniform[stop] = ALMOST_ONE
     if edge:

@@ -96,6 +96,11 @@ def at_most_ids(most: int) -> Change:
     return {"most": lambda self, r: int(min(r.limit, most))}
 
 
+def repeats(self: Engine, r: Request, token: int) -> bool:
+    """An id that came sixteen times in a row ends a request when it comes again."""
+    return Engine.stops(self, r, token) or (len(r.out) >= 16 and set(r.out[-16:]) == {token})
+
+
 def limit_in_a_byte(self: Engine, r: Request) -> int:
     return int(r.limit % 256 or 256)
 
@@ -592,6 +597,11 @@ def over_the_old_key(self: Engine, m: State, r: Request) -> None:
 def last_not_computed(self: Engine, m: State, r: Request) -> int:
     """The last id counts as computed, which it is only in the next step."""
     return int(min(len(r.tokens) // m.a.page_size, len(r.table)))
+
+
+def one_more_computed_again(self: Engine, m: State, r: Request) -> int:
+    """Of who has an output the newest id is thought to be in its pages and not computed: a token more than was."""
+    return int(min((r.computed + bool(r.out)) // m.a.page_size, len(r.table)))
 
 
 def at_the_end_too(self: Engine, m: State, r: Request) -> None:

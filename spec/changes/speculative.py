@@ -216,6 +216,15 @@ def whole_rounds(self: Loop, run: Run) -> Iterator[Any]:
             yield token
 
 
+def stops_repeating(self: SpeculativeGenerate, run: Run) -> Iterator[Any]:
+    came: list[Any] = []
+    for token in SpeculativeGenerate.ids(self, run):
+        came = [*came, token] if token in came else [token]
+        if len(came) > 30:
+            return
+        yield token
+
+
 def drops_what_is_past(self: Loop, run: Run) -> Iterator[Any]:
     """A round that would pass the limit gives nothing."""
     while run.out < run.request.max_tokens:

@@ -229,6 +229,13 @@ FAULTS: tuple[Fault, ...] = (
         f"{NANO}/commit/f64d821",
     ),
     _fault(
+        "one-more-computed-again",
+        "of what a preempted request computes again in chunks a token more is hit than was computed",
+        spec.ENG_06,
+        {"written": changes.one_more_computed_again},
+        "PROPERTIES PC5, SC1",
+    ),
+    _fault(
         "page-alone", "a page is known by its own tokens", spec.ENG_06, {"key": changes.page_alone}, "PROPERTIES PC3"
     ),
     _fault(
@@ -465,6 +472,13 @@ FAULTS: tuple[Fault, ...] = (
         spec.ENG_13,
         {"most": changes.one_too_many},
         "PROPERTIES CB3",
+    ),
+    _fault(
+        "stops-repeating",
+        "an id that came sixteen times in a row ends a request",
+        spec.ENG_13,
+        {"stops": changes.repeats},
+        "https://github.com/ollama/ollama/pull/3080 (on purpose); ollama 14117",
     ),
     _fault("at-most-32", "no more than 32 ids come out", spec.ENG_13, changes.at_most_ids(32), TIRED),
     _fault(

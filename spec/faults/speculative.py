@@ -201,6 +201,13 @@ FAULTS: tuple[Fault, ...] = (
         "PROPERTIES SP5",
     ),
     Fault(
+        "speculative-stops-repeating",
+        "an id that came more than thirty times in a row ends the ids",
+        SPEC_27,
+        {"ids": changes.stops_repeating},
+        "https://github.com/ollama/ollama/pull/3080 (on purpose); ollama 14117",
+    ),
+    Fault(
         "speculative-one-for-none", "an id comes out for max_tokens=0", SPEC_27, {"ids": changes.one_for_none}, TIRED
     ),
     Fault(

@@ -55,6 +55,13 @@ VERIFY_FAULTS: tuple[Fault, ...] = (
     _keeps("verify-ratio-inverted", "a draft is kept with q/p for p/q", SPEC_01, lambda s, u, q, p: u * p < q, PAPER),
     _keeps("verify-target-alone", "a draft is kept with p, whatever q", SPEC_01, lambda s, u, q, p: u < p, PAPER),
     _keeps(
+        "verify-level-is-kept",
+        "a draft is kept where the uniform number is p/q too",
+        SPEC_01,
+        lambda s, u, q, p: u * q <= p and p > 0,
+        PAPER,
+    ),
+    _keeps(
         "verify-likelier-alone",
         "a draft is kept where p >= q and nowhere else",
         SPEC_01,
