@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -124,12 +124,30 @@ def _bind_methods(operation: type[Operation], function: Callable[..., Any], kind
     is_class = inspect.isclass(function)
     if is_class and (missing := [name for name in operation.methods if not _has(function, name)]):
         raise AdapterError(f"{operation.signature.operation}: {function.__name__} has no {', '.join(missing)}")
+    for name, parameters in operation.takes.items() if is_class else ():
+        _refuse_other_parameters(function, name, parameters, operation)
     init_names, filled = matched(function, init, operation) if init is not None else ({}, {})
     narrowed = {
         **(dict(_lacking(operation, function)) if is_class else {}),
         **_narrowed(operation, init_names, init or {}),
     }
     return Target(operation, function, kind, False, init_names, {}, filled, narrowed)
+
+
+def _refuse_other_parameters(cls: Any, name: str, parameters: Sequence[str], operation: type[Operation]) -> None:
+    """A method that cannot be called as the contract does would raise at every call, and seem to refuse what is right."""
+    method = inspect.getattr_static(cls, name, None)
+    if not inspect.isfunction(method):
+        return
+    own = inspect.signature(method)
+    alone = [name for name in parameters if (p := own.parameters.get(name)) and p.kind is p.KEYWORD_ONLY]
+    try:
+        own.bind(None, *(name for name in parameters if name not in alone), **dict.fromkeys(alone))
+    except TypeError as error:
+        raise AdapterError(
+            f"{operation.signature.operation}: {cls.__name__}.{name}{own} cannot be called with what the contract gives it,"
+            f" {name}({', '.join(parameters)}): {error}"
+        ) from None
 
 
 def _lacking(operation: type[Operation], cls: Any) -> Iterator[tuple[str, tuple[Any, ...]]]:

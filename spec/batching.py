@@ -165,6 +165,11 @@ class BatchingKVCache(Operation):
     signature = Signature.parse("BatchingKVCache(max_requests, max_len, steps)")
     parts = STORY
     methods = ("add", "remove", "update_and_fetch")
+    takes: ClassVar = {
+        "add": ("cache", "slot"),
+        "remove": ("slot",),
+        "update_and_fetch": ("key", "value", "mask_length"),
+    }
     optional_methods: ClassVar = {"offsets": ("offsets", (False,))}
     asides: ClassVar = {"seen_by_idle": "BATCH-04", "finite": "BATCH-05"}
 

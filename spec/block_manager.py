@@ -102,6 +102,12 @@ class BlockManager(Operation):
     signature = Signature.parse("BlockManager(num_blocks, block_size, prefix_caching, colliding, steps)")
     parts = STORY
     methods = ("allocate", "append", "mark_computed", "free")
+    takes: ClassVar = {
+        "allocate": ("tokens",),
+        "append": ("table", "tokens"),
+        "mark_computed": ("table", "n"),
+        "free": ("table",),
+    }
     optional_options: ClassVar = {"prefix_caching": ("prefix_caching", (True,))}
 
     def evaluate(self, a: Arguments, precision: Precision) -> Answers:

@@ -165,6 +165,8 @@ class Operation:
     """Names of the arrays that a call returns together, in order; none where it returns one array."""
     methods: ClassVar[tuple[str, ...]] = ()
     """What an object must have to offer the operation, where a driver uses it in more ways than one call."""
+    takes: ClassVar[Mapping[str, tuple[str, ...]]] = {}
+    """method -> what a driver hands it, in this order. A subject's own must take so many, of whatever names."""
     optional_methods: ClassVar[Mapping[str, tuple[str, tuple[Any, ...]]]] = {}
     """method -> (envelope key, what is left of it) when a subject's object lacks the method."""
     optional_parameters: ClassVar[Mapping[tuple[str, str], tuple[str, tuple[Any, ...]]]] = {}

@@ -99,6 +99,7 @@ class Scheduler(Operation):
     )
     parts = STORY
     methods: ClassVar[tuple[str, ...]] = ("add", "schedule", "update")
+    takes: ClassVar = {"add": ("request",), "schedule": (), "update": ("step", "tokens"), "cancel": ("request",)}
     optional_methods: ClassVar = {"cancel": ("cancelling", (False,))}
     beside: ClassVar[tuple[Beside, ...]] = (Beside("BlockManager", modelled=True),)
 

@@ -24,6 +24,13 @@ from inferspec.spec.rms_norm import RMSNorm
 from inferspec.spec.rope import RoPE
 
 ROPE = "def rope(x, offset=None, base=10000, traditional=False): return x\n"
+BATCH = """
+class BatchingKVCache:
+    def __init__(self, max_requests, max_len): ...
+    def add(self, cache, slot): ...
+    def remove(self, slot): ...
+    def update_and_fetch({}): ...
+"""
 ONES = np.ones((2, 4), np.float32)
 
 
@@ -309,6 +316,13 @@ def test_a_subject_that_is_not_there_is_one_line(folder, spec, says):
         ("class RoPE:\n    def __init__(self, dims): pass", "objects of RoPE cannot be called; the contract is RoPE("),
         ("class RoPE:\n    def __init__(self, dims): pass\n    def __call__(self): pass", "does not take x"),
         ("from functools import partial\nsilu = partial(lambda: 1)", "does not take x"),
+        (
+            BATCH.format("self, key, value"),
+            "BatchingKVCache: BatchingKVCache.update_and_fetch(self, key, value) cannot be called with what the contract gives"
+            " it, update_and_fetch(key, value, mask_length): too many positional arguments",
+        ),
+        (BATCH.format("self, key, value, mask_length, mask"), "missing a required argument: 'mask'"),
+        (BATCH.format("self, key, value, *, length"), "cannot be called with what the contract gives it"),
         (ROPE + "ARRAYS = 'tensorflow'", "ARRAYS is 'tensorflow'; it takes mlx, torch, numpy, jax"),
         (ROPE + "ARRAYS = ['numpy']", "arrays of kind ['numpy']"),
         (ROPE + "ENVELOPE = ['rope']", "ENVELOPE is ['rope']; it takes a dict with components as keys"),
@@ -716,7 +730,7 @@ def test_methods_may_take_their_parameters_by_name_alone(folder):
     module(
         folder,
         """
-        from inferspec.impl import batching, block_manager, kv_cache, paged_kv
+        from inferspec.impl import batching, block_manager, kv_cache, paged_kv, scheduler
         from inferspec.impl.paged_kv import PagePool
         ARRAYS = "mlx"
 
@@ -730,13 +744,25 @@ def test_methods_may_take_their_parameters_by_name_alone(folder):
         class PagedKVCache(paged_kv.PagedKVCache):
             def append(self, *, key, value): return super().append(key, value)
         class BlockManager(block_manager.BlockManager):
+            def allocate(self, *, tokens): return super().allocate(tokens)
             def append(self, table, *, tokens): return super().append(table, tokens)
             def mark_computed(self, table, *, n): return super().mark_computed(table, n)
+            def free(self, *, table): return super().free(table)
+        class Scheduler:
+            def __init__(self, block_manager, max_requests, max_prefill_tokens):
+                self._own = scheduler.Scheduler(own_blocks(block_manager), max_requests, max_prefill_tokens)
+            def add(self, *, request): self._own.add(request)
+            def schedule(self): return self._own.schedule()
+            def update(self, *, step, tokens): return self._own.update(step, tokens)
+            def cancel(self, *, request): self._own.cancel(request)
+
+        def own_blocks(manager):
+            return block_manager.BlockManager(manager.num_blocks, manager.block_size, manager.prefix_caching)
         """,
     )
     session = Session.opened("mine", {}, "quick", 0, limit=20.0)
     try:
-        wanted = {"KV-01", "BATCH-01", "PKV-01", "BLK-02", "BLK-09"}
+        wanted = {"KV-01", "BATCH-01", "PKV-01", "BLK-02", "BLK-09", "SCHED-01", "SCHED-30"}
         first = {test.requirement.id: test for test in all_tests() if test.requirement.id in wanted}
         assert {id: session.run(test).state for id, test in first.items()} == dict.fromkeys(wanted, "passed")
     finally:

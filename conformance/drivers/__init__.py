@@ -64,6 +64,31 @@ def handed(function: Callable[..., Any], /, **arguments: Any) -> Any:
     return function(*by_position, **{name: arguments[name] for name in alone})
 
 
+def handing(function: Callable[..., Any], *names: str) -> Callable[..., Any]:
+    """What calls it with the contract's arguments, in their order: the function itself where it takes none by name alone."""
+    try:
+        own = list(inspect.signature(function).parameters.values())
+    except (ValueError, TypeError):
+        own = []
+    if not any(p.kind is p.KEYWORD_ONLY and p.name in names for p in own):
+        return function
+    return lambda *given: handed(function, **dict(zip(names, given, strict=True)))
+
+
+class Handed:
+    """An object whose methods are called as the contract spells them. takes: method -> its parameters."""
+
+    def __init__(self, own: Any, takes: Mapping[str, Sequence[str]]) -> None:
+        self._own = own
+        # What an object lacks is noticed when it is used.
+        for name, parameters in takes.items():
+            if callable(method := getattr(own, name, None)):
+                setattr(self, name, handing(method, *parameters))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._own, name)
+
+
 Names = Mapping[str, Sequence[str]]
 """method -> what to call the things that it returns, in order."""
 

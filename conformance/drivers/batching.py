@@ -79,7 +79,7 @@ class _Story:
         self.add(*self.given[step], slot, stale=0)
 
     def remove(self, slot: int) -> None:
-        self.batch.remove(slot)
+        handed(self.batch.remove, slot=slot)
         self.taken.discard(slot)
         self.lengths.pop(slot, None)
 

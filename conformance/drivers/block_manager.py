@@ -7,9 +7,9 @@ from functools import partial
 from typing import Any
 
 from inferspec.conformance.arrays import Arrays
-from inferspec.conformance.drivers import handed, taken
+from inferspec.conformance.drivers import Handed, handed, taken
 from inferspec.conformance.drivers import step as done
-from inferspec.spec.block_manager import Colliding, Ranks
+from inferspec.spec.block_manager import BlockManager, Colliding, Ranks
 
 
 class _Story:
@@ -19,7 +19,7 @@ class _Story:
         # Caching is the default: a manager that can only do one of both need not have the parameter.
         options = {} if given["prefix_caching"] else taken(make, prefix_caching=False)
         sizes = {name: given[name] for name in ("num_blocks", "block_size")}
-        self.build = partial(handed, partial(make, **options) if options else make)
+        self.made_by = partial(handed, partial(make, **options) if options else make)
         self.manager, self.second = self.build(**sizes), self.build(**sizes)
         self.others: list[Any] = []
         self.kind = Colliding if given["colliding"] else int
@@ -46,15 +46,18 @@ class _Story:
             seen |= {f"{number} {name}": shown for name, shown in self.passed.items()}
         return seen | {f"{number} table {k}": self._shown(self.tables[k]) for k in self.live}
 
+    def build(self, **sizes: int) -> Handed:
+        return Handed(self.made_by(**sizes), BlockManager.takes)
+
     def allocate(self, tokens: tuple[int, ...]) -> None:
         self.tables[self.number] = self.manager.allocate(self._list(tokens))
         self.live.append(self.number)
 
     def append(self, table: int, tokens: tuple[int, ...]) -> None:
-        handed(self.manager.append, table=self.tables[table], tokens=self._list(tokens))
+        self.manager.append(self.tables[table], self._list(tokens))
 
     def mark_computed(self, table: int, n: int) -> None:
-        handed(self.manager.mark_computed, table=self.tables[table], n=n)
+        self.manager.mark_computed(self.tables[table], n)
 
     def free(self, table: int) -> None:
         self.manager.free(self.tables[table])
@@ -66,7 +69,7 @@ class _Story:
             # Nothing refers to those of the group before any more.
             tables = [self.manager.allocate([self.kind(token) for token in tokens]) for tokens in lines]
             for table, tokens in zip(tables, lines, strict=True):
-                handed(self.manager.mark_computed, table=table, n=len(tokens))
+                self.manager.mark_computed(table, len(tokens))
                 self.passed[f"table {-1 - len(self.passed)}"] = self._shown(table)
             for table in tables:
                 self.manager.free(table)
@@ -78,14 +81,14 @@ class _Story:
 
     def abroad(self, method: str, table: int, **given: Any) -> None:
         arguments = {name: self._list(x) if isinstance(x, tuple) else x for name, x in given.items()}
-        handed(getattr(self.second, method), table=self.tables[table], **arguments)
+        getattr(self.second, method)(self.tables[table], *arguments.values())
 
     def made(self, num_blocks: int, block_size: int) -> None:
         self.others.append(self.build(num_blocks=num_blocks, block_size=block_size))
 
     def meanwhile(self, tokens: tuple[int, ...], gone: bool) -> None:
         table = self.second.allocate([self.kind(token) for token in tokens])
-        handed(self.second.mark_computed, table=table, n=len(tokens))
+        self.second.mark_computed(table, len(tokens))
         if gone:
             self.second.free(table)
 

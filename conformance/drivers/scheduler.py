@@ -7,8 +7,9 @@ from functools import partial
 from typing import Any
 
 from inferspec.conformance.arrays import Arrays
-from inferspec.conformance.drivers import handed, taken
+from inferspec.conformance.drivers import Handed, handed, taken
 from inferspec.spec.contract import Arguments
+from inferspec.spec.scheduler import Scheduler
 from inferspec.spec.serving import ModelManager, Story
 
 
@@ -22,7 +23,7 @@ def drive(make: Any, given: Mapping[str, Any], to: Arrays) -> dict[str, Any]:
 
     def scheduler(block_manager: Any, max_requests: int, max_prefill_tokens: int) -> Any:
         limits = {"max_requests": max_requests, "max_prefill_tokens": max_prefill_tokens}
-        return handed(make, block_manager=block_manager, **limits)
+        return Handed(handed(make, block_manager=block_manager, **limits), Scheduler.takes)
 
     return Story(scheduler, blocks, Arguments(**{"together": False, **given})).told(given["steps"])
 
