@@ -12,6 +12,7 @@ from inferspec.conformance.inputs.scheduler import (
     conversations,
     crowds,
     deserted,
+    ends_in_prompts,
     ends_of_others,
     ends_of_zero,
     evicted,
@@ -109,6 +110,11 @@ def test_the_first_id_may_be_the_end(subject, call):
 
 @requirement(spec.SCHED_02, call=ends_of_zero(), share=0.15)
 def test_the_id_0_may_be_the_end(subject, call):
+    keeps(subject, call, Check.STOP, Check.OUTPUT)
+
+
+@requirement(spec.SCHED_02, call=ends_in_prompts(), share=0.15)
+def test_an_id_of_the_prompt_ends_nothing(subject, call):
     keeps(subject, call, Check.STOP, Check.OUTPUT)
 
 

@@ -895,6 +895,19 @@ def ends_of_others(pick: Pick) -> Call:
 
 
 @calls
+def ends_in_prompts(pick: Pick) -> Call:
+    """Requests whose prompts hold the ids that end them, the last one mostly, as a conversation's do."""
+    script = Script(pick, scarce=pick.one_of(False, True))
+    for _ in range(pick.size(1, 2)):
+        tokens, limit = script.prompt(1), pick.size(2, 5)
+        ids = alone(tokens, limit)
+        at = pick.one_of(-1, -1, 0)
+        ends = tuple(token for token in (tokens[at], ids[-1]) if token not in ids[:-1])
+        script.add(tokens, limit, ends[: pick.one_of(1, 2)])
+    return script.end()
+
+
+@calls
 def ends_of_zero(pick: Pick) -> Call:
     """Requests that the id 0 ends, which is an id like any other."""
     script = Script(pick)

@@ -937,6 +937,11 @@ def marks_one_more_again(self: Scheduler, s: Serving, entry: Entry) -> None:
     s.manager.mark_computed(entry.table, min(entry.table.num_tokens, entry.computed + newest))
 
 
+def ends_with_the_prompt(self: Scheduler, entry: Entry, token: int) -> bool:
+    """The last token that a request has is looked at too: that of the prompt at first."""
+    return Scheduler.ends(self, entry, token) or entry.tokens[-1] in entry.request.eos
+
+
 def ends_but_for_zero(self: Scheduler, entry: Entry, token: int) -> bool:
     """if token and …: an id of 0 is taken for none."""
     return bool(token) and Scheduler.ends(self, entry, token)

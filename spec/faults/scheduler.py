@@ -79,6 +79,13 @@ FAULTS: tuple[Fault, ...] = (
         {"ends": changes.not_the_first},
         "seen in engines written from the nano-vLLM post",
     ),
+    _fault(
+        "ends-with-the-prompt",
+        "a prompt that ends with an id of eos ends its request",
+        spec.SCHED_02,
+        {"ends": changes.ends_with_the_prompt},
+        "PROPERTIES CB3",
+    ),
     _fault("end-of-zero", "the id 0 ends nothing", spec.SCHED_02, {"ends": changes.ends_but_for_zero}, TIRED),
     _fault(
         "one-eos", "only the first id of eos ends a request", spec.SCHED_02, {"ends": changes.one_eos}, "PROPERTIES CB3"
