@@ -71,6 +71,7 @@ from inferspec.conformance.inputs.engine_leavers import (
     cancelling_sharers,
     cancelling_the_finished,
     failing,
+    failing_calls,
     failing_differently,
     failing_runs,
     failing_when_others_come,
@@ -644,6 +645,11 @@ def test_a_cancelled_request_gives_its_pages_back(subject, call):
 
 @requirement(spec.ENG_25, call=failing(), share=0.4)
 def test_after_a_failed_step_nothing_is_lost(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.ENG_25, call=failing_calls(), share=0.15)
+def test_after_a_call_that_failed_nothing_is_lost(subject, call):
     subject.agrees(call)
 
 

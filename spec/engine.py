@@ -24,7 +24,8 @@ are anything hashable.
 
 A call is a story: `steps` of one engine, and then as many steps as are needed to serve what is left. `seen` says what is
 looked at (`spec/engine_stories.py`). Steps beside the methods: `fail(after)`, a step, or a run, in which the model, or the
-draft, fails at its n-th use (a call, or a look at anything of it, such as make_cache); `overwrite(request)`, the caller changes the lists that it gave; `strange(method)`, the engine is
+draft, fails at its n-th use (a call, or a look at anything of it, such as make_cache), at its n-th call, or when that is
+done and its caches hold the tokens; `overwrite(request)`, the caller changes the lists that it gave; `strange(method)`, the engine is
 asked about an id that no request has; `add` and `step` may be of a second engine on the same model, of which one request more may run. A request has the number
 of the step that added it.
 
@@ -154,9 +155,9 @@ class Engine(PlainEngine):
             engines.append(Served(self, Arguments(**{**vars(a), **other}), clock))
             return engines[-1]
 
-        def burn(n: int | None, error: str, draft: bool) -> None:
+        def burn(n: int | None, error: str, draft: bool, at: str) -> None:
             first = engines[0].m
-            first.fuse, first.tripped, first.fails = n, first.tripped and n is None, (error, draft)
+            first.fuse, first.tripped, first.fails = n, first.tripped and n is None, (error, draft, at)
 
         def listen(listener: Callable[[], None]) -> None:
             engines[0].m.heard = listener

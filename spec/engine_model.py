@@ -34,7 +34,7 @@ State = SimpleNamespace
 """`a`, `clock`, `requests` (all, by id), `waiting` and `running` (in order), `free` (pages, the first to be taken
 first), `owners` (how many tables have a page), `cached` (the page, by the tokens up to its end) and `content` (the
 reverse), `keys` and `values` (by layer, slots×H×D), `emitted` (of this step), `fuse` (calls until one raises, or None),
-`fails` (with which error, and whether calls of the draft are meant), `tripped` (whether one has) and `heard` (called at
+`fails` (with which error, whether calls of the draft are meant, and when they fail), `tripped` (whether one has) and `heard` (called at
 each of the model, or None)."""
 
 Request = SimpleNamespace
@@ -97,7 +97,7 @@ class PlainEngine(Operation):
         layers = range(config["num_hidden_layers"])
         return State(
             a=a, clock=clock, requests={}, waiting=[], running=[], emitted=[], fuse=None, tripped=False, heard=None,
-            fails=("RuntimeError", False),
+            fails=("RuntimeError", False, "use"),
             free=list(range(a.num_pages)), owners=[0] * a.num_pages, cached={}, content={},
             keys=[np.full(shape, np.nan) for _ in layers], values=[np.full(shape, np.nan) for _ in layers],
         )  # fmt: skip
@@ -441,11 +441,13 @@ class PlainEngine(Operation):
         """A call of a model, which fails when its fuse has burnt down."""
         if m.heard and not guessing:
             m.heard()
-        error, draft = m.fails
+        error, draft, at = m.fails
         if m.fuse is not None and guessing == draft:
             m.fuse -= 1
             if m.fuse < 0:
                 m.tripped = True
+                if at == "end":
+                    forward(model, tokens, memory)
                 raise getattr(builtins, error)("the model fails")
         return forward(model, tokens, memory)
 

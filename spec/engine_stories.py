@@ -26,6 +26,9 @@ float32 nor in milliseconds."""
 COMPUTING = 0.25
 """Seconds that a use of the model takes, where a story watches them."""
 
+FAILURES = ("use", "call", "end")
+"""What of a model fails: a use, whatever it is; a call, before anything is computed; a call when all is."""
+
 ROUNDS = 8
 """Steps for each token of all requests, beyond which an engine is said to stand still."""
 
@@ -43,10 +46,10 @@ class Clock:
 
 @dataclass
 class Fuse:
-    """Lets the model, or the draft, fail: `burn(n, error, draft)` arms it for its n-th use from now on, with an error of that
-    name; `tripped` says whether it has failed since. `watch(listener)`: the listener is called at each use of the model."""
+    """Lets the model, or the draft, fail: `burn(n, error, draft, at)` arms it for its n-th use from now on, its n-th call, or
+    the end of that, one of FAILURES, with an error of that name; `tripped` says whether it has failed since. `watch(listener)`: the listener is called at each use of the model."""
 
-    burn: Callable[[int | None, str, bool], None]
+    burn: Callable[[int | None, str, bool, str], None]
     tripped: Callable[[], bool]
     watch: Callable[[Callable[[], None]], None]
 
@@ -143,10 +146,12 @@ class _Story:
             self._advance(engine)
             self.look()
 
-    def fail(self, after: int, run: bool = False, error: str = "RuntimeError", draft: bool = False) -> None:
-        """A step, or a run, in which the model fails at one of its uses, if it has so many; or the draft, without which an
-        engine may go on."""
-        self.fuse.burn(after, error, draft)
+    def fail(
+        self, after: int, run: bool = False, error: str = "RuntimeError", draft: bool = False, at: str = "use"
+    ) -> None:
+        """A step, or a run, in which the model fails at one of its uses, or calls, if it has so many; or the draft, without
+        which an engine may go on. at: one of FAILURES."""
+        self.fuse.burn(after, error, draft, at)
         raised = False
         try:
             if run:
@@ -158,7 +163,7 @@ class _Story:
         except Exception:
             raised = True
         finally:
-            self.fuse.burn(None, error, draft)
+            self.fuse.burn(None, error, draft, at)
         if raised != self.fuse.tripped() and (raised or not draft):
             self.told[f"{self.number} swallowed" if not raised else f"{self.number} crashed"] = 1
         # Whom a step served before it failed may have an id that it did not come to give.

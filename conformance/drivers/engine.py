@@ -21,6 +21,7 @@ class _Used:
     def __init__(self, model: Any) -> None:
         self.left: int | None = None
         self.error: type[Exception] = RuntimeError
+        self.at = "use"
         self.tripped = False
         self.listener: Callable[[], None] = lambda: None
         kind: Any = type(model)
@@ -33,21 +34,25 @@ class _Used:
 
         def called(it: Any, *given: Any, **named: Any) -> Any:
             used()
-            return kind.__call__(it, *given, **named)
+            used("call")
+            logits = kind.__call__(it, *given, **named)
+            used("end")
+            return logits
 
         # A model of another kind than Python's own classes goes on unnoticed, and without failing.
         with contextlib.suppress(TypeError, AttributeError):
             model.__class__ = type(kind.__name__, (kind,), {"__getattribute__": looked_up, "__call__": called})
 
-    def burn(self, n: int | None, error: str) -> None:
-        self.left, self.tripped, self.error = n, self.tripped and n is None, getattr(builtins, error)
+    def burn(self, n: int | None, error: str, at: str) -> None:
+        self.left, self.tripped, self.error, self.at = n, self.tripped and n is None, getattr(builtins, error), at
 
     def watch(self, listener: Callable[[], None]) -> None:
         self.listener = listener
 
-    def used(self) -> None:
-        self.listener()
-        if self.left is None:
+    def used(self, how: str = "use") -> None:
+        if how == "use":
+            self.listener()
+        if self.left is None or how != self.at:
             return
         self.left -= 1
         if self.left < 0:
@@ -70,15 +75,15 @@ def drive(make: Any, given: Mapping[str, Any], to: Arrays) -> dict[str, Any]:
     return watch(lambda clock, **other: make(model, **{**options, **other}, **taken(make, clock=clock)), a, fuse)
 
 
-_NONE = Fuse(lambda n, error, draft: None, lambda: False, lambda listener: None)
+_NONE = Fuse(lambda n, error, draft, at: None, lambda: False, lambda listener: None)
 
 
 def _fuse(model: Any, draft: Any) -> Fuse:
     used = _Used(model), _Used(draft)
 
-    def burn(n: int | None, error: str, draft: bool) -> None:
+    def burn(n: int | None, error: str, draft: bool, at: str) -> None:
         for one, meant in zip(used, (not draft, draft), strict=True):
-            one.burn(n if meant else None, error)
+            one.burn(n if meant else None, error, at)
 
     return Fuse(burn, lambda: any(one.tripped for one in used), used[0].watch)
 

@@ -114,6 +114,19 @@ def failing(script: Script) -> None:
         script.shorten(pick.size(0, 2))
 
 
+@told("outputs", "stream", "ends", "pages", failing_models=[True])
+def failing_calls(script: Script) -> None:
+    """Steps in which the model fails at one of its calls, before it or when all is computed: not the first where an engine
+    makes one for each request."""
+    pick = script.pick
+    for _ in range(pick.size(2, 4)):
+        limit = pick.one_of(6, 9)
+        script.add(script.prompt(pick.size(1, 6), limit), limit)
+    for _ in range(pick.size(1, 3)):
+        script.between(4)
+        script.do("fail", after=pick.one_of(1, 0, 2), at=pick.one_of("call", "end"))
+
+
 @told("outputs", "latest", logits=["told"], failing_models=[True])
 def failing_when_others_come(script: Script) -> None:
     """Steps in which the model fails while requests generate: with those beside them that were there, and with new ones,

@@ -1331,6 +1331,20 @@ def run_says_nothing(self: Engine, m: State) -> dict[int, list[int]]:
         return {r.id: list(r.out) for r in m.requests.values() if not r.cancelled}
 
 
+def places_stay(self: Engine, m: State, r: Request, n: int, guesses: list[int]) -> np.ndarray:
+    """A cache is longer by what a call had appended to it before it failed."""
+    try:
+        return Engine.feed(self, m, r, n, guesses)
+    except Exception:
+        *_, at = m.fails
+        r.places = getattr(r, "places", 0) + (n if at == "end" and r.computed else 0)
+        raise
+
+
+def behind_what_failed(self: Engine, m: State, r: Request) -> int:
+    return Engine.position(self, m, r) + int(getattr(r, "places", 0))
+
+
 def counts_before(self: Engine, m: State, r: Request, n: int, guesses: list[int]) -> np.ndarray:
     """What is to be computed counts before it is."""
     computed = r.computed

@@ -836,6 +836,13 @@ FAULTS: tuple[Fault, ...] = (
         "PROPERTIES PG7",
     ),
     _fault(
+        "places-of-a-failed-call-stay",
+        "keys that a call had cached before it failed stay: what comes later is put behind them",
+        spec.ENG_25,
+        {"feed": changes.places_stay, "position": changes.behind_what_failed},
+        "PROPERTIES PG7",
+    ),
+    _fault(
         "errors-for-no-room",
         "some errors of the model are taken for a lack of room",
         spec.ENG_25,
