@@ -22,6 +22,7 @@ from inferspec.conformance.inputs.attention import (
     louder,
     many_over_few,
     many_rows,
+    many_tiles,
     mask_calls,
     masks_in_a_row,
     multi_head_calls,
@@ -657,6 +658,25 @@ def test_a_token_of_common_heads_after_a_long_context_finds_its_key(subject, rou
 )
 def test_a_few_queries_over_many_keys_are_right(subject, call):
     subject.agrees(call, where=seeing(call))
+
+
+@requirement(
+    spec.ATTN_18,
+    routed=routed_attention(
+        masks=["none"],
+        shapes=many_tiles,
+        of_tiles=True,
+        most_heads=1,
+        head_dims=[64, 32, 128],
+        ratios=[8, 4, 1],
+        leading_dims=[()],
+    ),
+    share=0.25,
+    shrinks=False,
+)
+def test_keys_at_the_edges_of_tiles_of_any_size_are_found(subject, routed):
+    call, expected = routed
+    subject.expects(call, expected)
 
 
 @requirement(

@@ -17,6 +17,7 @@ from inferspec.conformance.inputs.attention import (
     in_decoding,
     louder,
     many_over_few,
+    many_tiles,
     masks_in_a_row,
     one_over_many,
     one_past_a_tile,
@@ -621,6 +622,19 @@ def test_several_large_blocks_and_tiles_are_right(subject, call):
 
 @requirement(spec.FLASH_18, routed=routed_flash(masks=["none"], shapes=one_over_many, **COMMON_HEADS), share=0.1)
 def test_a_token_of_common_heads_after_a_long_context_finds_its_key_in_flash_attention(subject, routed):
+    call, expected = routed
+    subject.expects(call, expected)
+
+
+@requirement(
+    spec.FLASH_18,
+    routed=routed_flash(
+        masks=["none"], shapes=many_tiles, of_tiles=True, **{**ONE_HEAD, "ratios": [8, 4, 1], "leading_dims": [()]}
+    ),
+    share=0.12,
+    shrinks=False,
+)
+def test_keys_at_the_edges_of_tiles_of_any_size_are_found_in_flash_attention(subject, routed):
     call, expected = routed
     subject.expects(call, expected)
 

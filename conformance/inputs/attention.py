@@ -211,14 +211,20 @@ def attention_calls(
 
 @to_eight
 def routed_attention(
-    pick: Pick, relation: str = "any", shapes: Any = None, most_heads: int = 3, operation: str = SDPA
+    pick: Pick,
+    relation: str = "any",
+    shapes: Any = None,
+    most_heads: int = 3,
+    operation: str = SDPA,
+    of_tiles: bool = False,
 ) -> tuple[Call, np.ndarray]:
     """The exact lane: (call, the exact result).
 
     Keys are rows of a permuted identity, another for each head, so the query's entries are the logits: a visible key
     is asked for with logit g, hidden ones tempt with 2g, the rest have 0, and g·scale is at least UNDERFLOW_GAP. The
     answer is one row of whole numbers, in every dtype. The last feature is left free. A row asks for its last visible key half of
-    the time. Of more keys than features (`shapes` may make them) some are zeros, and no row asks for them.
+    the time. Of more keys than features (`shapes` may make them) some are zeros, and no row asks for them. of_tiles: rows ask
+    in turn for keys at the edges of tiles, with no mask.
     """
     dtype, ratio, lead = pick("dtypes"), pick("ratios"), tuple(pick("leading_dims"))
     dims = [d for d in pick.envelope["head_dims"] if d >= 4]
@@ -230,7 +236,7 @@ def routed_attention(
     length, keys = taken(pick, held(pick, shapes(pick)) if shapes else lengths(pick, relation, longest=min(dim - 1, 9)))
     kind = pick("masks")
     query_heads, random = heads * ratio, pick.random
-    asked_for = askable(random, dim - 1, length, keys)
+    asked_for = at_edges(random, dim - 1, keys) if of_tiles else askable(random, dim - 1, length, keys)
     visible = _visible(pick, kind, (*lead, query_heads, length, keys), asked_for)
     # Feature `dim` is beyond the last one: the code of a key that no row asks for.
     order = np.full((math.prod(lead) * heads, keys), dim)
@@ -239,7 +245,7 @@ def routed_attention(
     order = order.reshape(*lead, heads, keys)
     value = pick.integers(-120, 120, (*lead, heads, keys, dim), dtype)
     key = (np.arange(dim) == order[..., None]).astype(np.float32).astype(numpy_dtype(dtype))
-    wanted = wanted_keys(random, visible, asked_for)
+    wanted = (in_turn if of_tiles else wanted_keys)(random, visible, asked_for)
     level = 2.0 ** math.ceil(math.log2(UNDERFLOW_GAP * math.sqrt(dim)))
     tempting = ~visible & (random.random(visible.shape) < 0.5)
     logits = level * (np.arange(keys) == wanted[..., None]) + 2 * level * tempting
@@ -265,6 +271,27 @@ def askable(random: np.random.Generator, most: int, length: int, keys: int) -> n
     telling = np.unique(telling[(telling >= 0) & (telling < keys)])
     others = random.permutation(np.setdiff1d(np.arange(keys), telling))
     return np.sort(np.concatenate([telling, others[: most - len(telling)]]))
+
+
+def at_edges(random: np.random.Generator, most: int, keys: int) -> np.ndarray:
+    """The last keys of tiles and the first of the next, in order, and the last of all. Edges of large tiles are those of the small
+    ones too that they are made of: of powers of two as many as may be asked for, and some of 960 and 672 keys, which tiles of
+    48, 80, 96, 112, 160 and 192 make."""
+
+    def beside(tile: int) -> np.ndarray:
+        edges = np.arange(tile, keys, tile)
+        return np.concatenate([edges - 1, edges])
+
+    tiles = (2**power for power in range(3, keys.bit_length()))
+    even = next((found for tile in tiles if len(found := beside(tile)) < most * 2 // 3), np.arange(0))
+    odd = np.setdiff1d(np.concatenate([beside(960), beside(672)]), even)
+    return np.unique(np.concatenate([even, random.permutation(odd)[: most - 1 - len(even)], [keys - 1]]))
+
+
+def in_turn(random: np.random.Generator, visible: np.ndarray, asked_for: np.ndarray) -> np.ndarray:
+    """N..×H_q×L: the keys that may be asked for, one after the other."""
+    rows = np.arange(math.prod(visible.shape[:-1])) + random.integers(len(asked_for))
+    return asked_for[rows % len(asked_for)].reshape(visible.shape[:-1])
 
 
 def _visible(pick: Pick, kind: str, shape: tuple[int, ...], asked_for: np.ndarray) -> np.ndarray:
@@ -446,6 +473,11 @@ def chunks_over_contexts(pick: Pick) -> tuple[int, int]:
 def tokens_and_prompts(pick: Pick) -> tuple[int, int]:
     """A token after hundreds of others, or a prompt."""
     return pick.one_of((1, 300), (64, 64), (1, 1025), (65, 65))
+
+
+def many_tiles(pick: Pick) -> tuple[int, int]:
+    """The next token, or a chunk, over as many keys as large tiles have, and some more."""
+    return pick.one_of(1, 33, 1, 9), pick.upto("keys", 1100, 2100, 4000, 8300)
 
 
 def one_over_many(pick: Pick) -> tuple[int, int]:

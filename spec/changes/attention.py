@@ -595,6 +595,17 @@ def last_of_96_keys_dropped(logits: np.ndarray) -> np.ndarray:
     return np.where((np.arange(keys) == keys - 1) & (keys % 96 == 0), -np.inf, logits)
 
 
+def ends_of_tiles_dropped(tile: int, least: int) -> Callable[[np.ndarray], np.ndarray]:
+    """From so many keys on tiles are as large, and one key short: the last of each is never read, but the last of all is."""
+
+    def dropped(logits: np.ndarray) -> np.ndarray:
+        place = np.arange(logits.shape[-1])
+        lost = (place % tile == tile - 1) & (place < len(place) - 1) & (len(place) >= least)
+        return np.where(lost, -np.inf, logits)
+
+    return dropped
+
+
 def tail_padding_counted(self: Operation, logits: np.ndarray, dtype: str) -> np.ndarray:
     keys = logits.shape[-1]
     padded = np.concatenate([logits, np.zeros((*logits.shape[:-1], -keys % TILE))], axis=-1)

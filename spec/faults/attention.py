@@ -934,6 +934,13 @@ SDPA_FAULTS = (
         ENGINEER,
     ),
     Fault(
+        "sdpa-ends-of-large-tiles-dropped",
+        "from 3000 keys on they are taken 2048 at a time, and the last of each part but the last is never read",
+        spec.ATTN_18,
+        changes.softmax_by(changes.ends_of_tiles_dropped(2048, 3000)),
+        ENGINEER,
+    ),
+    Fault(
         "sdpa-last-of-96-keys-dropped",
         "the last key is dropped when S is a multiple of 96",
         spec.ATTN_18,

@@ -27,6 +27,7 @@ from inferspec.spec.changes.attention import (
     cropped_dims,
     drafts_unmasked,
     empty_rows,
+    ends_of_tiles_dropped,
     fails_if,
     first_key,
     full_mask,
@@ -1129,6 +1130,13 @@ FAULTS = (
         "of a group's rows (heads times L) those past a multiple of 8 are never written",
         spec.FLASH_23,
         {"finish": changes.packed_rows_unwritten},
+        ENGINEER,
+    ),
+    Fault(
+        "flash-ends-of-large-tiles-dropped",
+        "from 3000 keys on they are taken 2048 at a time, and the last of each part but the last is never read",
+        spec.FLASH_18,
+        softmax_by(ends_of_tiles_dropped(2048, 3000)),
         ENGINEER,
     ),
     Fault(
