@@ -825,6 +825,14 @@ def test_the_largest_uniform_numbers_of_float64_are_taken(subject, call):
         raise Nonconformance(f"uniform numbers of 1 - 2^-53 give {_listed(ids)}", call.having(uniforms=numbers))
 
 
+@requirement(spec.SPEC_27, call=sampled_calls(limits=(3, 5), free=True, **SAMPLED), share=0.3)
+def test_uniform_numbers_of_0_are_taken(subject, call):
+    numbers = (0.0,) * 200
+    ids = subject.parts(call.having(uniforms=numbers))["ids"]
+    if len(ids) != call.arguments["max_tokens"]:
+        raise Nonconformance(f"uniform numbers of 0 give {_listed(ids)}", call.having(uniforms=numbers))
+
+
 @requirement(spec.SPEC_51, call=generate_calls(limits=(3, 1)), share=0.3)
 def test_an_empty_prompt_is_refused(subject, call):
     _refused_at_once(subject, call.having(tokens=call.arguments["tokens"][:0]))

@@ -225,6 +225,11 @@ def stops_repeating(self: SpeculativeGenerate, run: Run) -> Iterator[Any]:
         yield token
 
 
+def above_zero(self: SpeculativeGenerate, number: float) -> None:
+    if not 0 < number < 1:
+        raise ValueError(f"uniforms hold {number}; they take numbers in (0, 1)")
+
+
 def drops_what_is_past(self: Loop, run: Run) -> Iterator[Any]:
     """A round that would pass the limit gives nothing."""
     while run.out < run.request.max_tokens:

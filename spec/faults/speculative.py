@@ -194,6 +194,13 @@ FAULTS: tuple[Fault, ...] = (
         "PROPERTIES SP5",
     ),
     Fault(
+        "speculative-zero-refused",
+        "a uniform number of 0 is taken for one outside its range",
+        SPEC_27,
+        {"check_number": changes.above_zero},
+        TIRED,
+    ),
+    Fault(
         "speculative-drops-what-is-past",
         "a round that would pass the limit gives nothing",
         SPEC_27,
