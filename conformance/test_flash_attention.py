@@ -51,6 +51,7 @@ from inferspec.conformance.inputs.flash_attention import (
     large_causal_blocks,
     longer_than_keys,
     many_keys,
+    more_than_a_tile,
     one_or_several,
     padded_flash,
     past_splits,
@@ -62,7 +63,7 @@ from inferspec.conformance.inputs.flash_attention import (
     walked_calls,
 )
 from inferspec.conformance.properties import claimed, depends_on_arguments_alone, keeps_arguments, refuses, returns
-from inferspec.conformance.strategies import MOSTLY_SLICES, among, any_of, in_views, seeds
+from inferspec.conformance.strategies import HALF, MOSTLY_SLICES, among, any_of, in_views, seeds
 from inferspec.conformance.suite import requirement
 from inferspec.conformance.trial import Nonconformance
 from inferspec.spec import flash_attention as spec
@@ -292,6 +293,15 @@ def test_every_encoding_hides_the_most_tempting_key_from_flash_attention(subject
 
 @requirement(spec.FLASH_07, call=emptied_rows(masks=ENCODINGS, leading_dims=FEW_ROWS), share=0.6)
 def test_rows_of_flash_attention_that_see_no_key_are_zeros(subject, call):
+    subject.expects(call, np.zeros(call.arguments["query"].shape), where=~seeing(call))
+
+
+@requirement(
+    spec.FLASH_07,
+    call=emptied_rows(masks=["lowest"], dtypes=HALF, shapes=more_than_a_tile, leading_dims=[()]),
+    share=0.3,
+)
+def test_rows_that_see_no_key_of_several_tiles_are_zeros_in_half_precision(subject, call):
     subject.expects(call, np.zeros(call.arguments["query"].shape), where=~seeing(call))
 
 

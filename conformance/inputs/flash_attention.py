@@ -61,6 +61,11 @@ def several_tiles(pick: Pick) -> tuple[int, int]:
     return pick.size(1, 4), pick.one_of(9, 17, 33, 40, 65, 97, 129, 150, 257, 300)
 
 
+def more_than_a_tile(pick: Pick) -> tuple[int, int]:
+    """A token, or some, over more keys than a tile has."""
+    return pick.one_of(3, 1, 9, 33), pick.one_of(65, 129, 100, 300)
+
+
 def one_or_several(pick: Pick) -> tuple[int, int]:
     """A single query, or a few, over a few keys."""
     return pick.one_of(1, 1, 1, pick.size(2, 9)), pick.size(1, 20)

@@ -107,6 +107,13 @@ def mask_of_full_tiles(bias: np.ndarray, a: Arguments) -> np.ndarray:
     return np.where(np.arange(keys) < keys // 32 * 32, bias, 0.0)
 
 
+def lowest_of_float16_past_a_tile(self: ScaledDotProductAttention, mask: np.ndarray) -> np.ndarray:
+    bias = ScaledDotProductAttention.additive_mask(self, mask)
+    if mask.dtype != np.float16:
+        return bias
+    return np.where(np.arange(mask.shape[-1]) >= 64, mask.astype(np.float64), bias)
+
+
 def mask_row_stride(bias: np.ndarray, a: Arguments) -> np.ndarray:
     """Rows of the mask are taken to be as far apart as S rounded up to 8."""
     *lead, length, keys = bias.shape

@@ -501,6 +501,13 @@ FAULTS = (
         "torch 2.13 and MLX",
     ),
     Fault(
+        "flash-lowest-of-float16-past-a-tile",
+        "past the first 64 keys the lowest number of float16 is one like any other: it hides no key",
+        spec.FLASH_07,
+        {"additive_mask": changes.lowest_of_float16_past_a_tile},
+        ENGINEER,
+    ),
+    Fault(
         "flash-empty-row-spreads",
         "a row that sees no key makes its block of 8 rows NaN",
         spec.FLASH_08,
