@@ -24,6 +24,7 @@ from inferspec.conformance.inputs.batching import (
     idle_slots,
     idling,
     in_all_views,
+    in_two,
     kept_masks,
     kept_results,
     kept_whole,
@@ -78,6 +79,11 @@ def test_tokens_of_common_heads_are_returned(subject, call):
 
 @requirement(spec.BATCH_01, call=decoding(), share=0.1)
 def test_dozens_of_tokens_one_after_the_other_are_returned(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.BATCH_01, call=in_two(), share=0.1)
+def test_prompts_that_were_cached_in_two_chunks_are_returned(subject, call):
     subject.agrees(call)
 
 
@@ -148,6 +154,11 @@ def test_long_requests_come_and_go(subject, call):
 
 @requirement(spec.BATCH_08, call=alike(), share=0.3)
 def test_requests_of_the_same_prompt_have_each_their_own_tokens(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.BATCH_08, call=in_two(alike=True), share=0.15)
+def test_prompts_that_begin_alike_have_each_their_own_tokens(subject, call):
     subject.agrees(call)
 
 

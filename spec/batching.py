@@ -9,8 +9,9 @@ number hide), as attention takes it. Query i of a slot sees its token j where j 
 
 A call is a story: `steps` of one batch. A step is (method, arguments), and gives parts:
 
-    add(key, value, slot, stale)  a request takes a slot, with its cache: n tokens, 1×H×n×D each, n may be 0; `stale`
-                                  tokens of NaN were appended to that cache and rewound
+    add(key, value, slot, stale, begun)  a request takes a slot, with its cache: n tokens, 1×H×n×D each, n may be 0; `begun`
+                                  of them (0 if not said) were appended to that cache before the others, as a prompt in
+                                  two chunks is, and `stale` tokens of NaN were appended to it and rewound
     add_alike(step, slot)         a request with the prompt of one that an earlier step added takes a slot: its cache is
                                   another, filled from the same arrays
     remove(slot)                  the request leaves its slot
@@ -204,13 +205,13 @@ class BatchingKVCache(Operation):
 
     # the steps of a story
 
-    def add(self, story: Story, key: np.ndarray, value: np.ndarray, slot: int, stale: int) -> None:
+    def add(self, story: Story, key: np.ndarray, value: np.ndarray, slot: int, stale: int, begun: int = 0) -> None:
         self.check_slot(story, slot)
         self.check_idle(story, slot)
         self.check_cache(story, key, value)
         self.check_prompt(story, key)
         story.given[story.number] = key, value
-        self.enter(story, slot, key, value, stale)
+        self.enter(story, slot, *self.filled(story, key, value, begun), stale)
         story.taken.add(slot)
 
     def add_alike(self, story: Story, step: int, slot: int) -> None:
@@ -342,6 +343,10 @@ class BatchingKVCache(Operation):
 
     def requests(self, story: Story) -> list[Any]:
         return [row for row in story.batch.rows if row is not None]
+
+    def filled(self, story: Story, key: np.ndarray, value: np.ndarray, begun: int) -> tuple[np.ndarray, np.ndarray]:
+        """What is in a cache to which so many tokens were appended first, and then the others."""
+        return key, value
 
     def enter(self, story: Story, slot: int, key: np.ndarray, value: np.ndarray, stale: int) -> None:
         story.batch.rows[slot] = key[0].copy(), value[0].copy()

@@ -64,11 +64,15 @@ class _Story:
         self.favourites: dict[int, int] = {}
         self.lengths: dict[int, int] = {}
 
-    def add(self, key: Any, value: Any, slot: int, stale: int) -> None:
+    def add(self, key: Any, value: Any, slot: int, stale: int, begun: int = 0) -> None:
         self.given[self.number] = key, value
         cache = self.batch.make_cache() if hasattr(self.batch, "make_cache") else HandedCache(self.to)
+        rest = key, value
+        if begun:
+            handed(cache.update_and_fetch, key=key[:, :, :begun], value=value[:, :, :begun])
+            rest = key[:, :, begun:], value[:, :, begun:]
         if key.shape[2]:
-            handed(cache.update_and_fetch, key=key, value=value)
+            handed(cache.update_and_fetch, key=rest[0], value=rest[1])
         if stale:
             handed(cache.update_and_fetch, key=self._stale(key, stale), value=self._stale(value, stale))
             cache.rewind(stale)

@@ -109,6 +109,16 @@ class Script:
         self.longest = max(self.longest, length)
         return slot
 
+    def add_in_two(self, length: int, begun: int, step: int = 0) -> int:
+        """A request of so many tokens, of which so many were cached first, those of the request that a step added, if any;
+        returns the number of the step."""
+        new, slot = self.arrays(1, length), self.pick.one_of(*self.idle)
+        for name in new if step else ():
+            new[name][:, :, :begun] = self.steps[step - 1][1][name][:, :, :begun]
+        self.lengths[slot] = length
+        self.longest = max(self.longest, length)
+        return self.do("add", **new, slot=slot, stale=0, begun=begun)
+
     def add_alike(self, step: int, slot: int) -> None:
         """A request with the prompt of one that an earlier step added."""
         self.do("add_alike", step=step, slot=slot)
@@ -634,6 +644,20 @@ def alike(pick: Pick, beside: bool = False) -> Call:
     if pick.one_of(False, True) and len(script.active) > 1:
         script.remove()
     script.step()
+    return script.call()
+
+
+@needing(slots=SEVERAL)
+def in_two(pick: Pick, alike: bool = False) -> Call:
+    """Requests whose caches were filled in two updates, as a prompt in two chunks is. alike: the first chunk is the same."""
+    script = Script(pick)
+    begun = pick.one_of(2, 1, 5, 33)
+    first = script.add_in_two(begun + pick.size(1, 4), begun)
+    if pick.one_of(False, True):
+        script.step()
+    script.add_in_two(begun + pick.size(1, 4), begun, first if alike else 0)
+    for _ in range(pick.size(1, 3)):
+        script.step()
     return script.call()
 
 

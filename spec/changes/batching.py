@@ -72,6 +72,19 @@ def in_order_of_arrival(self: BatchingKVCache, story: Story, key: np.ndarray, va
     BatchingKVCache.store(self, story, *packed)
 
 
+def last_chunk_alone(
+    self: BatchingKVCache, story: Story, key: np.ndarray, value: np.ndarray, begun: int
+) -> tuple[np.ndarray, np.ndarray]:
+    return key[:, :, begun:], value[:, :, begun:]
+
+
+def known_by_first_chunk(
+    self: BatchingKVCache, story: Story, key: np.ndarray, value: np.ndarray, begun: int
+) -> tuple[np.ndarray, np.ndarray]:
+    known: dict[bytes, tuple[np.ndarray, np.ndarray]] = story.__dict__.setdefault("beginnings", {})
+    return known.setdefault(key[:, :, : begun or None].tobytes(), (key, value)) if key.size else (key, value)
+
+
 def remembers_arrival(self: BatchingKVCache, story: Story, slot: int, key: Any, value: Any, stale: int) -> None:
     story.arrivals = [other for other in getattr(story, "arrivals", []) if other != slot] + [slot]
     BatchingKVCache.enter(self, story, slot, key, value, stale)

@@ -15,6 +15,8 @@ TINY_LLM = "https://github.com/skyzh/tiny-llm/commit"
 MLX_LM = "https://github.com/ml-explore/mlx-lm"
 VLLM_METAL = "https://github.com/vllm-project/vllm-metal/commit"
 
+TIRED = "what a tired author writes"
+
 
 def _fault(name: str, text: str, kills: Any, change: Change, source: str) -> Fault:
     return Fault(f"batching-{name}", text, kills, change, source)
@@ -454,6 +456,20 @@ FAULTS: tuple[Fault, ...] = (
         spec.BATCH_07,
         {"enter": changes.remembers_arrival, "store": changes.in_order_of_arrival},
         "PROPERTIES CB1",
+    ),
+    _fault(
+        "last-chunk-alone",
+        "of a cache that was filled in several updates the tokens of the last one alone are taken",
+        spec.BATCH_01,
+        {"filled": changes.last_chunk_alone},
+        TIRED,
+    ),
+    _fault(
+        "known-by-first-chunk",
+        "a cache is known by the first tokens that were put into it: of two that begin alike the first is taken twice",
+        spec.BATCH_08,
+        {"filled": changes.known_by_first_chunk},
+        TIRED,
     ),
     _fault(
         "last-moves-up",
