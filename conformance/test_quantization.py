@@ -59,7 +59,7 @@ from inferspec.conformance.properties import (
     refuses,
     returns,
 )
-from inferspec.conformance.strategies import among, any_of, in_views
+from inferspec.conformance.strategies import HALF, among, any_of, in_views
 from inferspec.conformance.suite import requirement
 from inferspec.conformance.trial import Nonconformance
 from inferspec.spec import quantization as spec
@@ -640,6 +640,11 @@ def test_other_weights_in_between_change_no_product(subject, call, part):
 @requirement(spec.QMM_09, call=in_views(one_row_products), share=0.5)
 def test_strided_arguments_of_a_single_row_are_read_like_their_copies(subject, call):
     subject.agrees(call)
+
+
+@requirement(spec.QMM_10, call=product_calls(dtypes=HALF), part=among(["scales", "biases"]), share=0.1)
+def test_products_with_a_nan_have_their_dtype(subject, call, part):
+    returns(subject, with_nan(call, part), (*call.arguments["x"].shape[:-1], kept(call)), call.features["dtypes"])
 
 
 @requirement(spec.QMM_10, call=one_row_products, share=0.1)

@@ -31,7 +31,7 @@ from inferspec.spec.mistakes import (
     swaps_batches,
     wraps_batches,
 )
-from inferspec.spec.numerics import Precision
+from inferspec.spec.numerics import Precision, f64
 from inferspec.spec.quantization import (
     DEQ_01,
     DEQ_02,
@@ -798,6 +798,13 @@ _MATMUL = (
         "the product of a single row comes back in float32",
         QMM_10,
         only_where(of_one_half_row("x"), promotes()),
+        TIRED,
+    ),
+    Fault(
+        "quantized-matmul-promotes-with-nan",
+        "where a weight is NaN or infinite the product comes back in float32",
+        QMM_10,
+        only_where(lambda a: not np.isfinite(f64(a.scales) + f64(a.biases)).all(), promotes()),
         TIRED,
     ),
     Fault(
