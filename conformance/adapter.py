@@ -391,8 +391,8 @@ def _redeclare(
 
 
 def _narrow_to_usual(adapter: Adapter) -> None:
-    """A plain function, and what lacks an option, are asked for what such a thing usually does, unless the adapter says
-    what it does."""
+    """A plain function, what lacks an option, and anything where a contract says so, are asked for what such a thing usually
+    does, unless the adapter says what it does."""
     for contract in contracts():
         declared = adapter.envelope.get(contract.component, {})
         for target in (adapter.targets.get(op.signature.operation) for op in contract.operations):
@@ -409,7 +409,8 @@ def _narrow_to_usual(adapter: Adapter) -> None:
 def _usual(target: Target) -> dict[str, Any]:
     options = target.operation.optional_options
     lacking = dict(left for option, left in options.items() if not takes(target.function, option))
-    return {**target.operation.plain_narrows, **lacking} if target.plain else lacking
+    plain = target.operation.plain_narrows if target.plain else {}
+    return {**target.operation.unless_declared, **plain, **lacking}
 
 
 def _set_drivers(adapter: Adapter) -> None:

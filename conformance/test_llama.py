@@ -31,8 +31,22 @@ from inferspec.conformance.inputs.decoder import (
     prompt_then_singles,
     several_at_once,
 )
-from inferspec.conformance.inputs.llama import close_score_calls, forward_calls, incremental_calls, spare_headed_calls
+from inferspec.conformance.inputs.llama import (
+    close_score_calls,
+    forward_calls,
+    incremental_calls,
+    scaled_calls,
+    scaled_incremental_calls,
+    spare_headed_calls,
+)
 from inferspec.conformance.properties import depends_on_arguments_alone, keeps_arguments, refuses, returns
+from inferspec.conformance.scaled_rope import (
+    YARN_FIELDS,
+    refuses_bad_numbers,
+    said_in_both_places,
+    unscaled,
+    with_scaling,
+)
 from inferspec.conformance.strategies import among, fractions, in_views
 from inferspec.conformance.suite import requirement
 from inferspec.spec import llama as spec
@@ -309,6 +323,64 @@ def test_a_token_past_the_vocabulary_is_refused(subject, call, past):
     refuses(subject, with_one_token(call, call.arguments["config"]["vocab_size"] + past))
 
 
+# scaled RoPE
+
+
+@requirement(spec.LLAMA_33, call=scaled_calls(rope_types=["linear"]), share=0.12)
+def test_linear_scaling_divides_every_frequency_of_rope(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.LLAMA_34, call=scaled_calls(rope_types=["llama3"]), share=0.21)
+def test_llama3_scaling_divides_low_frequencies_keeps_high_ones_and_mixes_those_between(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.LLAMA_35, call=scaled_calls(rope_types=["yarn"]), share=0.21)
+def test_yarn_divides_a_share_that_rises_with_the_pair_and_multiplies_queries_and_keys(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.LLAMA_36, call=scaled_calls(rope_types=["yarn"]), said=among(YARN_FIELDS), share=0.15)
+def test_what_else_a_config_says_of_yarn_counts(subject, call, said):
+    subject.agrees(with_scaling(call, **said))
+
+
+@requirement(spec.LLAMA_37, call=scaled_calls(rope=["rope_theta"]), share=0.2)
+def test_a_scaling_is_that_of_rope_scaling_under_either_name_of_its_kind(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.LLAMA_37, call=scaled_calls(rope=["rope_parameters"]), share=0.12)
+def test_a_scaling_is_that_of_rope_parameters(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.LLAMA_37, call=scaled_calls(rope=["rope_theta"]), share=0.06)
+def test_a_scaling_that_is_said_in_both_places_counts_once(subject, call):
+    subject.agrees(said_in_both_places(call))
+
+
+@requirement(spec.LLAMA_18, call=scaled_calls(), share=0.06)
+def test_a_model_whose_rope_is_not_scaled_in_between_changes_nothing(subject, call):
+    depends_on_arguments_alone(subject, unscaled(call).kept(0), call.kept(1))
+
+
+@requirement(spec.LLAMA_38, call=scaled_calls(), share=0.06)
+def test_a_scaling_without_a_factor_is_refused_and_the_field_named(subject, call):
+    refuses_naming(subject, with_scaling(call, factor=None), "factor")
+
+
+@requirement(spec.LLAMA_39, call=scaled_calls(rope_types=["llama3"]), share=0.05)
+def test_bands_of_which_no_rope_can_be_made_are_refused_and_named(subject, call):
+    refuses_bad_numbers(subject, call)
+
+
+@requirement(spec.LLAMA_39, call=scaled_calls(rope_types=["linear", "yarn"]), share=0.06)
+def test_numbers_of_which_no_rope_can_be_made_are_refused_and_named(subject, call):
+    refuses_bad_numbers(subject, call)
+
+
 # with a cache
 
 
@@ -401,3 +473,8 @@ def test_logits_of_chunks_have_the_dtype_of_the_embedding(subject, call):
     shapes = [chunk.shape for chunk in call.arguments["chunks"]]
     shape = (shapes[0][0], sum(length for _, length in shapes), call.arguments["config"]["vocab_size"])
     returns(subject, call, shape, call.features["dtypes"])
+
+
+@requirement(spec.LLAMA_40, call=scaled_incremental_calls(), share=0.15)
+def test_scaled_rope_in_a_cache_is_the_whole(subject, call):
+    subject.agrees(call)

@@ -5,8 +5,10 @@ import importlib
 from inferspec import __version__ as VERSION
 
 NAME = "inferspec.impl"
+_SCALED = {"rope_types": ["default", "linear", "llama3", "yarn"]}
+ENVELOPE = {"llama": _SCALED, "qwen3": _SCALED}
 
-__all__ = ["NAME", "VERSION"]
+__all__ = ["ENVELOPE", "NAME", "VERSION"]
 
 
 def __getattr__(name: str) -> str:

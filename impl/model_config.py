@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from inferspec.impl.rope_scaling import RopeScaling
+
 DEFAULT_ROPE_THETA = 10000.0
 """What Hugging Face takes where a config names no base."""
 
@@ -37,6 +39,7 @@ class ModelConfig:
     vocab_size: int
     eps: float
     rope_theta: float
+    rope_scaling: RopeScaling
     max_positions: int
     tied: bool
     attention_bias: bool
@@ -48,7 +51,7 @@ class ModelConfig:
         """Check a config and name its fields.
 
         ValueError or TypeError, naming the field, for one that is missing or impossible and for features that would
-        change the model and are not implemented (scaled or partial RoPE, sliding windows, other activations).
+        change the model and are not implemented (partial RoPE and other ways to scale it, sliding windows, other activations).
         """
         if not isinstance(config, Mapping):
             raise TypeError(f"config is {type(config).__name__}; it takes the dict of a config.json")
@@ -62,6 +65,7 @@ class ModelConfig:
         head_dim = _size(config, "head_dim", hidden // heads)
         if head_dim % 2:
             raise ValueError(f"head_dim is {head_dim}; RoPE takes an even one")
+        scaling = _rope_scaling(config)
         eps = _number(config, "rms_norm_eps")
         if eps < 0:
             raise ValueError(f"rms_norm_eps is {eps}; it takes 0 or more")
@@ -75,12 +79,19 @@ class ModelConfig:
             vocab_size=_size(config, "vocab_size"),
             eps=eps,
             rope_theta=_rope_theta(config),
-            max_positions=_size(config, "max_position_embeddings", UNLIMITED),
+            rope_scaling=scaling,
+            max_positions=scaling.longest(_size(config, "max_position_embeddings", UNLIMITED)),
             tied=_flag(config, "tie_word_embeddings"),
             attention_bias=_flag(config, "attention_bias"),
             mlp_bias=_flag(config, "mlp_bias"),
             quantization=_entry(config, "quantization") or None,
         )
+
+    @property
+    def attention_scale(self) -> float:
+        """What the products of queries and keys are multiplied by; YaRN's factor, which both have, is in it as well."""
+        factor = self.rope_scaling.attention_factor()
+        return self.head_dim**-0.5 * factor * factor
 
     def packing(self, layer: str) -> tuple[int, int]:
         """Return (group_size, bits) of a quantised layer: its own entry, or the model's."""
@@ -143,16 +154,26 @@ def _rope_theta(config: Mapping[str, Any]) -> float:
     return theta
 
 
+def _rope_scaling(config: Mapping[str, Any]) -> RopeScaling:
+    """How RoPE is scaled, from `rope_scaling` or from `rope_parameters`, where transformers 5 writes it."""
+    given = {
+        place: scaling
+        for place in ("rope_scaling", "rope_parameters")
+        if (scaling := RopeScaling.read(_entry(config, place), place)) != RopeScaling()
+    }
+    first, *more = given.values() or [RopeScaling()]
+    if more and more[0] != first:
+        raise ValueError("config scales RoPE in two ways: rope_scaling and rope_parameters do not say the same")
+    return first
+
+
 def _refuse_unknown_features(config: Mapping[str, Any]) -> None:
     """Raise where the config asks for something that would silently give other logits."""
     for name, taken in _TAKEN.items():
         _refuse_all_but(taken, config, name)
     for place in ("rope_scaling", "rope_parameters"):
         entry = _entry(config, place)
-        for name in ("rope_type", "type"):  # of today, and of before
-            _refuse_all_but("default", entry, name, place)
-        for name in ("factor", "partial_rotary_factor"):
-            _refuse_all_but(1, entry, name, place)
+        _refuse_all_but(1, entry, "partial_rotary_factor", place)
     _refuse_all_but("affine", _entry(config, "quantization"), "mode", "quantization")
     for layer, kind in enumerate(config.get("layer_types") or ()):
         if kind != "full_attention":

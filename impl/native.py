@@ -54,7 +54,8 @@ class NativeDecoder:
         config = model.config
         frequencies = model.layers[0].self_attn.rope.frequencies
         heads = config.num_heads, config.num_kv_heads
-        return cls(model, Program(layers, embedding, head, norm, frequencies, *heads, config.eps, model.dtype))
+        numbers = config.eps, config.attention_scale
+        return cls(model, Program(layers, embedding, head, norm, frequencies, *heads, *numbers, model.dtype))
 
     def takes(self, tokens: mx.array, cache: Sequence[Any] | None) -> bool:
         """Whether it computes such a call: some tokens, and a cache of our kinds whose layers are equally long."""

@@ -83,8 +83,9 @@ class PagedLayer:
     def __init__(self, pool: PagePool, batch: PagedBatch) -> None:
         self.pool, self.batch = pool, batch
 
-    def attend(self, query: mx.array, key: mx.array, value: mx.array, rope: RoPE) -> mx.array:
-        """Return 1×N×H_q×D for queries of that shape and keys and values 1×N×H×D of the batch's tokens."""
+    def attend(self, query: mx.array, key: mx.array, value: mx.array, rope: RoPE, scale: float) -> mx.array:
+        """Return 1×N×H_q×D for queries of that shape and keys and values 1×N×H×D of the batch's tokens. scale: what their
+        products are multiplied by."""
         batch, pool = self.batch, self.pool
         # To RoPE each token is a batch row, so that each can have a position of its own.
         query, key = (rope(x.swapaxes(0, 1), batch.places) for x in (query, key))
@@ -94,7 +95,14 @@ class PagedLayer:
         for group in batch.groups:
             rows = mx.unflatten(query[group.rows, 0], 0, (-1, group.length)).swapaxes(1, 2)
             seen = paged_attention(
-                rows, keys, values, group.table, group.context_lens, page_size=batch.page_size, mask="causal"
+                rows,
+                keys,
+                values,
+                group.table,
+                group.context_lens,
+                page_size=batch.page_size,
+                scale=scale,
+                mask="causal",
             )
             parts.append(seen.swapaxes(1, 2).flatten(0, 1))
         return mx.concatenate(parts)[batch.back][None]

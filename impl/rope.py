@@ -8,6 +8,8 @@ Sources: Su et al. 2021 (RoFormer), section 3.4.2; the tiny-llm course, week 1 d
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import mlx.core as mx
 
 from inferspec.impl.arguments import integer, whole
@@ -25,10 +27,18 @@ class RoPE:
     fast::cos and fast::sin where mx.cos and mx.sin are the precise ones (MLX 0.32.2); angles can be large here.
     """
 
-    def __init__(self, dims: int, max_positions: int, base: float = 10000, traditional: bool = False) -> None:
-        """dims: how many features turn, even; max_positions: positions 0 … max_positions - 1 are taken.
+    def __init__(
+        self,
+        dims: int,
+        max_positions: int,
+        base: float = 10000,
+        traditional: bool = False,
+        frequencies: Sequence[float] | None = None,
+    ) -> None:
+        """dims: how many features turn, even; max_positions: positions 0 … max_positions - 1 are taken; frequencies: radians
+        per position of each of dims / 2 pairs, in the place of the base's.
 
-        ValueError for dims that is not positive and even, max_positions below 1 and base that is not positive.
+        ValueError for dims that is not positive and even, max_positions below 1, base that is not positive and frequencies of another number.
         """
         self.dims = integer("dims", dims)
         self.max_positions = whole("max_positions", max_positions, 1)
@@ -39,7 +49,11 @@ class RoPE:
         self.base = float(base)
         self.traditional = bool(traditional)
         # In float64, then rounded once: an error of the frequency is multiplied by the position.
-        self.frequencies = mx.array([self.base ** (-i / self.dims) for i in range(0, self.dims, 2)], mx.float32)
+        if frequencies is None:
+            frequencies = [self.base ** (-i / self.dims) for i in range(0, self.dims, 2)]
+        elif len(frequencies) != self.dims // 2:
+            raise ValueError(f"frequencies are {len(frequencies)}; they take one for each of {self.dims // 2} pairs")
+        self.frequencies = mx.array(list(frequencies), mx.float32)
 
     def __call__(self, x: mx.array, offset: int | slice | list[slice] | None = None) -> mx.array:
         """Return x, B×L×H×D, with its features turned, in the dtype of x.

@@ -49,7 +49,9 @@ class Attention:
         self.o_proj = weights.linear(f"{name}.o_proj", dim, queries * self.head_dim, bias)
         self.q_norm = _norm(f"{name}.q_norm", self.head_dim, config, weights) if qk_norm else None
         self.k_norm = _norm(f"{name}.k_norm", self.head_dim, config, weights) if qk_norm else None
-        self.rope = RoPE(self.head_dim, config.max_positions, config.rope_theta)
+        frequencies = config.rope_scaling.frequencies(self.head_dim, config.rope_theta)
+        self.rope = RoPE(self.head_dim, config.max_positions, frequencies=frequencies)
+        self.scale = config.attention_scale
 
     def __call__(self, x: mx.array, cache: LayerCache | PagedLayer | None) -> mx.array:
         """Return B×L×E for x: B×L×E; with a cache, x follows the tokens that the cache holds."""
@@ -57,7 +59,7 @@ class Attention:
         key = self._heads(self.k_proj(x), self.k_norm)
         value = self._heads(self.v_proj(x), None)
         attend = cache.attend if isinstance(cache, PagedLayer) else partial(_attend, cache)
-        return self.o_proj(attend(query, key, value, self.rope).flatten(-2))
+        return self.o_proj(attend(query, key, value, self.rope, self.scale).flatten(-2))
 
     def _heads(self, x: mx.array, norm: RMSNorm | None) -> mx.array:
         """B×L×(H·D) -> B×L×H×D, normalised."""
@@ -65,7 +67,9 @@ class Attention:
         return heads if norm is None else norm(heads)
 
 
-def _attend(cache: LayerCache | None, query: mx.array, key: mx.array, value: mx.array, rope: RoPE) -> mx.array:
+def _attend(
+    cache: LayerCache | None, query: mx.array, key: mx.array, value: mx.array, rope: RoPE, scale: float
+) -> mx.array:
     """B×L×H_q×D, for queries of that shape and keys and values B×L×H×D, after those in the cache."""
     offset = cache.offset if cache is not None else 0
     query, key, value = (x.swapaxes(1, 2) for x in (rope(query, offset), rope(key, offset), value))
@@ -73,7 +77,7 @@ def _attend(cache: LayerCache | None, query: mx.array, key: mx.array, value: mx.
         key, value = cache.update_and_fetch(key, value)
     # A single token sees everything before it: no mask.
     mask = "causal" if query.shape[2] > 1 else None
-    return scaled_dot_product_attention(query, key, value, mask=mask).swapaxes(1, 2)
+    return scaled_dot_product_attention(query, key, value, scale=scale, mask=mask).swapaxes(1, 2)
 
 
 class MLP:

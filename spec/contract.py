@@ -174,6 +174,9 @@ class Operation:
     optional_options: ClassVar[Mapping[str, tuple[str, tuple[Any, ...]]]] = {}
     """parameter of what a driver builds -> (envelope key, what is asked for) when the subject's does not take it, unless its
     adapter's ENVELOPE says otherwise: a cache that is always off needs no switch either."""
+    unless_declared: ClassVar[Mapping[str, tuple[Any, ...]]] = {}
+    """envelope key -> what any subject is asked for unless its adapter's ENVELOPE says otherwise: what is right without it, and
+    rarely there."""
     beside: ClassVar[tuple[Beside, ...]] = ()
     """Other operations that the driver uses."""
     asides: ClassVar[Mapping[str, str]] = {}

@@ -119,3 +119,37 @@ CACHE_QUANTISED = Sentence("so it is for packed weights", "PROPERTIES QZ3, MO1",
 CACHE_DTYPE = Sentence(
     "logits of a chunk are B×L×vocab_size in the dtype of the embedding", "PROPERTIES X4", Aspect.DTYPE, cached=True
 )
+ROPE_LINEAR = Sentence(
+    "a rope_type of linear divides every frequency of RoPE by factor, at every position",
+    "Chen et al. 2023, section 2.3; PROPERTIES RO9, X13",
+)
+ROPE_LLAMA3 = Sentence(
+    "a rope_type of llama3 divides frequencies f of wavelengths 2π/f above N / low_freq_factor by factor, keeps those below N / high_freq_factor, and makes f · (kept + (1 - kept) / factor) of those between them, kept = (N·f/2π - low_freq_factor) / (high_freq_factor - low_freq_factor), N = original_max_position_embeddings, at every position",
+    "apply_scaling of the reference code of Llama 3.1; PROPERTIES RO9, X13",
+)
+ROPE_YARN = Sentence(
+    "a rope_type of yarn makes f · (1 - r + r / factor) of each frequency f, r rising with the pair from 0 where one turns beta_fast (32) times in original_max_position_embeddings, rounded down, to 1 where one turns beta_slow (1) times, rounded up, and multiplies queries and keys by 0.1 · ln(factor) + 1, at every position",
+    "Peng et al. 2023, sections 3.2 to 3.4; PROPERTIES RO9, X13",
+)
+YARN_FIELDS = Sentence(
+    "an attention_factor is what yarn multiplies queries and keys by; so is, where there are both, the ratio of 0.1 · mscale · ln(factor) + 1 to that of mscale_all_dim; a truncate of false leaves the ends of the ramp unrounded",
+    "transformers, modeling_rope_utils; PROPERTIES X13",
+)
+SCALED_PLACES = Sentence(
+    "a scaling means the same in rope_scaling, its kind under rope_type or type, beside rope_theta, and in rope_parameters; in both it counts once; its numbers may be whole",
+    "transformers 5 writes rope_parameters alone; PROPERTIES X13",
+)
+SCALED_MISSING = Sentence(
+    "a scaled RoPE without a factor is refused, and the field named", "PROPERTIES X9", Aspect.GUARD
+)
+SCALED_NUMBERS = Sentence(
+    "a rope_type of llama3 without low_freq_factor or high_freq_factor, a number of a scaling that is not positive, and a high_freq_factor that is not above low_freq_factor are refused, and the field named",
+    "apply_scaling of the reference code of Llama 3.1, which asserts that its bands differ; PROPERTIES X9",
+    Aspect.GUARD,
+    Level.SHOULD,
+)
+SCALED_CACHE = Sentence(
+    "so it is for scaled RoPE: each chunk and each token is turned as in the whole",
+    "PROPERTIES MO1, RO9",
+    cached=True,
+)

@@ -69,6 +69,14 @@ LLAMA_29 = every.LONG_CACHE.of("LLAMA-29", "Llama")
 LLAMA_30 = every.CACHE_QUANTISED.of("LLAMA-30", "Llama")
 LLAMA_31 = every.CACHE_DTYPE.of("LLAMA-31", "Llama")
 LLAMA_32 = every.UNKNOWN_ACTIVATION.of("LLAMA-32", "Llama")
+LLAMA_33 = every.ROPE_LINEAR.of("LLAMA-33", "Llama")
+LLAMA_34 = every.ROPE_LLAMA3.of("LLAMA-34", "Llama")
+LLAMA_35 = every.ROPE_YARN.of("LLAMA-35", "Llama")
+LLAMA_36 = every.YARN_FIELDS.of("LLAMA-36", "Llama")
+LLAMA_37 = every.SCALED_PLACES.of("LLAMA-37", "Llama")
+LLAMA_38 = every.SCALED_MISSING.of("LLAMA-38", "Llama")
+LLAMA_39 = every.SCALED_NUMBERS.of("LLAMA-39", "Llama")
+LLAMA_40 = every.SCALED_CACHE.of("LLAMA-40", "Llama")
 
 
 CONTRACT = Contract(
@@ -83,6 +91,7 @@ CONTRACT = Contract(
         "head_dims": ("free", "multiple", "absent"),
         "biases": ("none", "attention", "mlp", "both", "qkv"),
         "rope": ("rope_theta", "rope_parameters"),
+        "rope_types": ("default", "linear", "llama3", "yarn"),
         "thetas": ("fractional", "whole"),
         "tied": (True, False),
         "packing": ("dense", "4-bit", "8-bit", "2-bit", "mixed", "4-bit throughout"),

@@ -65,6 +65,14 @@ QWEN3_29 = every.LONG_CACHE.of("QWEN3-29", "Qwen3")
 QWEN3_30 = every.CACHE_QUANTISED.of("QWEN3-30", "Qwen3")
 QWEN3_31 = every.CACHE_DTYPE.of("QWEN3-31", "Qwen3")
 QWEN3_32 = every.UNKNOWN_ACTIVATION.of("QWEN3-32", "Qwen3")
+QWEN3_33 = every.ROPE_LINEAR.of("QWEN3-33", "Qwen3")
+QWEN3_34 = every.ROPE_LLAMA3.of("QWEN3-34", "Qwen3")
+QWEN3_35 = every.ROPE_YARN.of("QWEN3-35", "Qwen3")
+QWEN3_36 = every.YARN_FIELDS.of("QWEN3-36", "Qwen3")
+QWEN3_37 = every.SCALED_PLACES.of("QWEN3-37", "Qwen3")
+QWEN3_38 = every.SCALED_MISSING.of("QWEN3-38", "Qwen3")
+QWEN3_39 = every.SCALED_NUMBERS.of("QWEN3-39", "Qwen3")
+QWEN3_40 = every.SCALED_CACHE.of("QWEN3-40", "Qwen3")
 
 
 CONTRACT = Contract(
@@ -78,6 +86,7 @@ CONTRACT = Contract(
         "heads": ((1, 1), (2, 2), (3, 3), (2, 1), (4, 2), (6, 2), (3, 1), (8, 1), (10, 2), (16, 8)),
         "head_dims": ("free", "multiple"),
         "rope": ("rope_theta", "rope_parameters"),
+        "rope_types": ("default", "linear", "llama3", "yarn"),
         "thetas": ("fractional", "whole"),
         "tied": (True, False),
         "packing": ("dense", "4-bit", "8-bit", "2-bit", "mixed", "4-bit throughout"),

@@ -54,6 +54,10 @@ class Exact:
         """The result of a library function."""
         return x
 
+    def in_float32(self, x: np.ndarray) -> np.ndarray:
+        """The result of one operation of float32, whatever the dtype of the model."""
+        return x
+
     def off(self, x: np.ndarray, deviation: np.ndarray | float) -> np.ndarray:
         """A number of that standard deviation."""
         return x
@@ -105,6 +109,9 @@ class Disturbed(Exact):
 
     def computed(self, x: np.ndarray) -> np.ndarray:
         return self.off(x, library_deviation(self.float32) * x)
+
+    def in_float32(self, x: np.ndarray) -> np.ndarray:
+        return self.off(x, rounding_deviation(self.float32) * x)
 
     def off(self, x: np.ndarray, deviation: np.ndarray | float) -> np.ndarray:
         noise = np.multiply(deviation, self._tape.errors(x.shape), dtype=np.float64)

@@ -17,8 +17,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from inferspec.spec.contract import Answer, Arguments, Operation
+from inferspec.spec.contract import Answer, Arguments
 from inferspec.spec.numerics import Precision, f64, is_float, model_budget
+from inferspec.spec.rope_scaling import ScaledRope
 from inferspec.spec.stochastic import Disturbed, Exact, Matrix
 
 Memory = dict[Any, Any]
@@ -42,9 +43,10 @@ BLOCK_NORMS = ("input_layernorm", "post_attention_layernorm")
 HEAD_NORMS = ("self_attn.q_norm", "self_attn.k_norm")
 
 
-class Decoder(Operation):
+class Decoder(ScaledRope):
     """Tokens in, logits out."""
 
+    unless_declared: ClassVar = {"rope_types": ("default",)}
     head_norms: ClassVar[bool] = False
     """Whether queries and keys are normalised head by head."""
 
@@ -57,21 +59,13 @@ class Decoder(Operation):
         self.guard_tokens(a)
 
     def guard_config(self, config: Mapping[str, Any]) -> None:
-        for place in ("rope_parameters", "rope_scaling"):
-            for key in ("rope_type", "type"):
-                kind = self.rope_type(config, place, key)
-                if kind != "default":
-                    raise ValueError(f"{key} of {place} is {kind!r}, not 'default'")
+        self.guard_rope(config)
         self.guard_activation(config)
 
     def guard_activation(self, config: Mapping[str, Any]) -> None:
         # transformers has SiLU under both names.
         if (kind := config.get("hidden_act") or "silu") not in ("silu", "swish"):
             raise ValueError(f"hidden_act is {kind!r}, not 'silu'")
-
-    def rope_type(self, config: Mapping[str, Any], place: str, key: str) -> str:
-        """What the config says under one of the names of RoPE's kind, of today and of before."""
-        return (config.get(place) or {}).get(key) or "default"
 
     def guard_missing(self, a: Arguments, shapes: Mapping[str, tuple[int, ...]]) -> None:
         if missing := sorted(set(shapes) - set(a.weights)):
@@ -265,7 +259,7 @@ class Decoder(Operation):
         return self.turn(self.norm(x, norm, a, m) if self.head_norms else x, positions, a, m)
 
     def turn(self, x: np.ndarray, positions: np.ndarray, a: Arguments, m: Exact) -> np.ndarray:
-        """RoPE: pair i of D/2 turns by position · theta^(-2i/D)."""
+        """RoPE: pair i of D/2 turns by position · theta^(-2i/D), or as the config scales that."""
         cos, sin = self.rotation(positions, x.shape[-1], a, m)
         first, second = self.pairs(x.shape[-1])
         one, other = x[..., first], x[..., second]
@@ -277,7 +271,12 @@ class Decoder(Operation):
     def rotation(self, positions: np.ndarray, dim: int, a: Arguments, m: Exact) -> tuple[np.ndarray, np.ndarray]:
         """Cosine and sine of each position and pair."""
         frequencies = m.frequencies(self.theta(a.config) ** (-np.arange(0, dim, 2) / dim))
-        return m.turns(positions[:, None] * frequencies[:, None, None, None])
+        frequencies = self.scaled(frequencies, a.config, m)
+        turns = m.turns(positions[:, None] * frequencies[:, None, None, None])
+        if (factor := self.attention_factor(a.config)) == 1:
+            return turns
+        cos, sin = (m.passing(x * factor) for x in turns)
+        return cos, sin
 
     def pairs(self, dim: int) -> tuple[Any, Any]:
         """Where the two features of each pair are: the halves of a head."""

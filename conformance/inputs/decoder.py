@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from inferspec.conformance.calls import Call
+from inferspec.conformance.inputs.rope_scaling import scaled_rope, under_a_key
 from inferspec.conformance.strategies import Pick
 from inferspec.spec.numerics import numpy_dtype
 from inferspec.spec.transformer import BLOCK_LINEARS, BLOCK_NORMS, HEAD_NORMS
@@ -86,7 +87,8 @@ def model(
     """Any tiny model of the envelope. small: of few features, for long prompts; dims: other sizes of its heads."""
     dtype, packing = pick("dtypes"), _packed(pick, kind)
     group = pick("group_sizes") if packing != "dense" else 0
-    config = _sizes(pick, kind, group, small, packing == THROUGHOUT, vocabularies, dims) | {
+    sizes = _sizes(pick, kind, group, small, packing == THROUGHOUT, vocabularies, dims)
+    config = sizes | {
         "model_type": kind.model_type,
         "num_hidden_layers": pick.one_of(*layers),
         "rms_norm_eps": pick.one_of(*eps),
@@ -94,7 +96,7 @@ def model(
         "tie_word_embeddings": pick("tied"),
         "hidden_act": "silu",
         **_biases(pick),
-        **_rope(pick),
+        **_rope(pick, head_dim(sizes)),
     }
     if packing != "dense":
         bits = 4 if packing == "mixed" else int(packing.split("-")[0])
@@ -166,12 +168,15 @@ def _biases(pick: Pick) -> dict[str, bool]:
     return {"attention_bias": which in ("attention", "both", QKV), "mlp_bias": which in ("mlp", "both")}
 
 
-def _rope(pick: Pick) -> dict[str, Any]:
+def _rope(pick: Pick, dim: int) -> dict[str, Any]:
     style = pick("rope")
     kinds = pick.envelope.get("thetas", ("fractional", "whole"))
     theta = pick.one_of(*(theta for theta in THETAS if _kind_of(theta) in kinds))
     pick.features["thetas"] = _kind_of(theta)
-    return {style: theta if style == "rope_theta" else {"rope_type": "default", "rope_theta": theta}}
+    scaling = scaled_rope(pick, theta, dim)
+    if style == "rope_parameters":
+        return {style: {"rope_type": "default", **scaling, "rope_theta": theta}}
+    return {style: theta, "rope_scaling": under_a_key(pick, scaling)} if scaling else {style: theta}
 
 
 def _kind_of(theta: float) -> str:

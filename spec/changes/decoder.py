@@ -536,6 +536,9 @@ class _Nearest(Exact):
     def computed(self, x: np.ndarray) -> np.ndarray:
         return f64(x.astype(np.float32))
 
+    def in_float32(self, x: np.ndarray) -> np.ndarray:
+        return f64(x.astype(np.float32))
+
     def product(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
         return f64(x.astype(np.float32) @ y.astype(np.float32))
 

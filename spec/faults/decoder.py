@@ -12,6 +12,7 @@ import numpy as np
 
 from inferspec.spec.changes import decoder as changes
 from inferspec.spec.contract import Change, Fault, Variant
+from inferspec.spec.faults import rope_scaling
 from inferspec.spec.mistakes import (
     drifts,
     first_row_for_all,
@@ -602,6 +603,7 @@ def shared(spec: ModuleType, prefix: str, own: Sequence[Fault]) -> tuple[Fault, 
         {"forward": changes.single_token_without_biases},
     )
     fault(31, "chunk-promotes", "logits of chunks come back in float32", promotes(), "PROPERTIES X4")
+    rope_scaling.scaled(fault)
     return tuple(found)
 
 
@@ -619,4 +621,4 @@ def variants(name: str, prefix: str) -> tuple[Variant, ...]:
                     precision,
                 )
             )
-    return tuple(found)
+    return (*found, *rope_scaling.variants(name, prefix))

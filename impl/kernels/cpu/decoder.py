@@ -105,7 +105,7 @@ class _Model(ctypes.Structure):
         *((name, _Linear) for name in ("embedding", "head")),
         *((name, ctypes.c_void_p) for name in ("norm", "frequencies")),
         *((n, ctypes.c_int64) for n in ("num_layers", "hidden", "intermediate", "heads", "kv_heads", "head_dim")),
-        ("eps", ctypes.c_float),
+        *((name, ctypes.c_float) for name in ("eps", "scale")),
         ("dtype", ctypes.c_int32),
     )
 
@@ -120,8 +120,8 @@ class _Batch(ctypes.Structure):
 class Program:
     """A model whose passes the kernels compute. It keeps what it points into: the weights, as they are now.
 
-    layers: at least one; embedding V×E and head V×E; norm E; frequencies of RoPE, D/2 in radians per position. Norms
-    and frequencies are of the dtypes that `run` computes with: `dtype` and float32.
+    layers: at least one; embedding V×E and head V×E; norm E; frequencies of RoPE, D/2 in radians per position; scale: what
+    the products of queries and keys are multiplied by. Norms and frequencies are of the dtypes that `run` computes with: `dtype` and float32.
     """
 
     def __init__(
@@ -134,6 +134,7 @@ class Program:
         heads: int,
         kv_heads: int,
         eps: float,
+        scale: float,
         dtype: mx.Dtype,
     ) -> None:
         self.dtype, self.vocabulary = dtype, head.weight.shape[0]
@@ -153,6 +154,7 @@ class Program:
             kv_heads=kv_heads,
             head_dim=2 * frequencies.shape[0],
             eps=eps,
+            scale=scale,
             dtype=DTYPES[dtype],
         )
 

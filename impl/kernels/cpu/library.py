@@ -20,7 +20,7 @@ import mlx.core as mx
 from inferspec.impl.arguments import whole
 
 SOURCE = Path(__file__).resolve().parent / "source"
-ABI = 1
+ABI = 2
 """Of source/exports.cpp."""
 
 FLAGS = ("-std=c++17", "-O3", "-fno-math-errno", "-pthread")

@@ -143,7 +143,7 @@ class Pass {
                       dim,
                       b.page_size,
                       b.width,
-                      1.0f / std::sqrt(static_cast<float>(dim)),
+                      m.scale,
                       MaskKind::CAUSAL},
                      threads);
         if (length > 1) by_token(result, sequences, length, attended + at);

@@ -31,6 +31,7 @@ struct DecoderModel {
     const float* frequencies;  // of RoPE, radians per position: D / 2
     int64_t num_layers, hidden, intermediate, heads, kv_heads, head_dim;
     float eps;
+    float scale;  // of the products of queries and keys
     int32_t dtype;
 };
 

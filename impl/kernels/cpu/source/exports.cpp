@@ -14,7 +14,7 @@
 namespace {
 
 // To be counted up with every change of a signature or structure here: library.py has the same number.
-constexpr int ABI = 1;
+constexpr int ABI = 2;
 
 template <typename Kernel>
 int guarded(const Kernel& kernel) {

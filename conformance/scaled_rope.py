@@ -1,0 +1,89 @@
+"""Calls of models whose RoPE is scaled, said otherwise: what the tests of Llama and Qwen3 share of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from inferspec.conformance.calls import Call
+from inferspec.conformance.decoders import refuses_naming, with_config
+from inferspec.conformance.trial import Trial
+
+PLACES = ("rope_scaling", "rope_parameters")
+
+YARN_FIELDS: Sequence[Mapping[str, Any]] = (
+    {"attention_factor": 1.0},
+    {"mscale": 1.0, "mscale_all_dim": 1.0},
+    {"truncate": False},
+    {"attention_factor": 0.7, "truncate": True},
+    {"mscale": 0.8, "mscale_all_dim": 2},
+    {"attention_factor": 1.6, "mscale": 1.0, "mscale_all_dim": 0.5},
+    {"truncate": False, "attention_factor": None},
+    {"mscale": 2.5, "mscale_all_dim": 0.5},
+)
+"""What a config may say of yarn besides."""
+
+BAD_NUMBERS: Mapping[str, Sequence[Mapping[str, Any]]] = {
+    "linear": ({"factor": 0.0}, {"factor": -2.0}),
+    "llama3": (
+        {"low_freq_factor": None},
+        {"high_freq_factor": None},
+        {"factor": -8.0},
+        {"low_freq_factor": 0},
+        {"original_max_position_embeddings": -64},
+        {"low_freq_factor": 4.0, "high_freq_factor": 4.0},
+        {"low_freq_factor": 4.0, "high_freq_factor": 1.0},
+    ),
+    "yarn": ({"factor": 0}, {"original_max_position_embeddings": 0}, {"beta_slow": -1.0}),
+}
+"""Kind -> fields of which a RoPE cannot be made; None for one that is not there."""
+
+
+def with_scaling(call: Call, **fields: Any) -> Call:
+    """The call with some fields of its scaling replaced; one that is to be None is left out."""
+    place, said = _said(call)
+    kept = {name: x for name, x in {**said, **fields}.items() if x is not None}
+    return with_config(call, **{place: kept})
+
+
+def said_in_both_places(call: Call) -> Call:
+    """The call whose base and scaling are both where transformers 4 writes them and where transformers 5 does."""
+    _, said = _said(call)
+    theta = said.get("rope_theta") or call.arguments["config"]["rope_theta"]
+    scaling = {name: x for name, x in said.items() if name not in ("rope_theta", "rope_type", "type")}
+    kind = {"rope_type": _kind(said)}
+    return with_config(
+        call,
+        rope_theta=theta,
+        rope_scaling={**scaling, **kind},
+        rope_parameters={**scaling, **kind, "rope_theta": theta},
+    )
+
+
+def unscaled(call: Call) -> Call:
+    """The call of the same model with RoPE as it is without a scaling."""
+    place, said = _said(call)
+    return with_config(call, **{place: {"rope_type": "default", **_theta(said)}})
+
+
+def refuses_bad_numbers(subject: Trial, call: Call) -> None:
+    """What no RoPE can be made of is refused, with an error that names a field of it."""
+    for fields in BAD_NUMBERS[_kind(_said(call)[1])]:
+        *_, name = fields
+        refuses_naming(subject, with_scaling(call, **fields), name.removeprefix("low_").removeprefix("high_"))
+
+
+def _said(call: Call) -> tuple[str, Mapping[str, Any]]:
+    """Where the config has its scaling, and what it says there."""
+    config = call.arguments["config"]
+    place = next(place for place in PLACES if config.get(place))
+    return place, config[place]
+
+
+def _kind(said: Mapping[str, Any]) -> str:
+    kind: str = said.get("rope_type") or said["type"]
+    return kind
+
+
+def _theta(said: Mapping[str, Any]) -> dict[str, Any]:
+    return {"rope_theta": said["rope_theta"]} if "rope_theta" in said else {}
