@@ -11,17 +11,15 @@ from inferspec.conformance.trial import Trial
 
 PLACES = ("rope_scaling", "rope_parameters")
 
-YARN_FIELDS: Sequence[Mapping[str, Any]] = (
+ATTENTION_FACTORS: Sequence[Mapping[str, Any]] = (
     {"attention_factor": 1.0},
     {"mscale": 1.0, "mscale_all_dim": 1.0},
-    {"truncate": False},
-    {"attention_factor": 0.7, "truncate": True},
+    {"attention_factor": 0.7},
     {"mscale": 0.8, "mscale_all_dim": 2},
     {"attention_factor": 1.6, "mscale": 1.0, "mscale_all_dim": 0.5},
-    {"truncate": False, "attention_factor": None},
     {"mscale": 2.5, "mscale_all_dim": 0.5},
 )
-"""What a config may say of yarn besides."""
+"""What a config may say of what yarn multiplies queries and keys by."""
 
 BAD_NUMBERS: Mapping[str, Sequence[Mapping[str, Any]]] = {
     "linear": ({"factor": 0.0}, {"factor": -2.0}),

@@ -39,7 +39,7 @@ from inferspec.conformance.inputs.qwen3 import (
 )
 from inferspec.conformance.properties import depends_on_arguments_alone, keeps_arguments, refuses, returns
 from inferspec.conformance.scaled_rope import (
-    YARN_FIELDS,
+    ATTENTION_FACTORS,
     refuses_bad_numbers,
     said_in_both_places,
     unscaled,
@@ -323,9 +323,14 @@ def test_yarn_divides_a_share_that_rises_with_the_pair_and_multiplies_queries_an
     subject.agrees(call)
 
 
-@requirement(spec.QWEN3_36, call=scaled_calls(rope_types=["yarn"]), said=among(YARN_FIELDS), share=0.15)
-def test_what_else_a_config_says_of_yarn_counts(subject, call, said):
+@requirement(spec.QWEN3_36, call=scaled_calls(rope_types=["yarn"]), said=among(ATTENTION_FACTORS), share=0.12)
+def test_an_attention_factor_of_yarn_is_the_one_that_the_config_says(subject, call, said):
     subject.agrees(with_scaling(call, **said))
+
+
+@requirement(spec.QWEN3_36, call=scaled_calls(rope_types=["yarn"]), share=0.06)
+def test_the_ramp_of_yarn_is_not_rounded_where_the_config_says_so(subject, call):
+    subject.agrees(with_scaling(call, truncate=False))
 
 
 @requirement(spec.QWEN3_37, call=scaled_calls(rope=["rope_theta"]), share=0.2)

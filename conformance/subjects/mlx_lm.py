@@ -28,8 +28,10 @@ PRECISION = dict.fromkeys(("attention", "rope", "mlp", "llama", "qwen3", "loadin
 # Its Llama does not read rope_parameters: a config without a top-level rope_theta gets the base 10,000.
 # It reads no GGUF files. Its detokenizer spells a NUL as the letter that stands for it in vocabularies. Its BatchKVCache
 # grows without limit.
+SCALED = ["default", "linear", "llama3", "yarn"]
 ENVELOPE = {
-    "llama": {"rope": ["rope_theta"]},
+    "llama": {"rope": ["rope_theta"], "rope_types": SCALED},
+    "qwen3": {"rope_types": SCALED},
     "loading": {"forms": ["folder", "sharded"], "rope": ["rope_theta"]},
     "batching": {"limited": [False]},
     "engine": {"drafts": ["none"], "priorities": [False]},

@@ -27,6 +27,7 @@ VERSION = transformers.__version__
 ARRAYS = "torch"
 WAIVERS = "transformers.toml"
 PRECISION = dict.fromkeys(("attention", "rope", "mlp", "llama", "qwen3", "loading"), "native")
+SCALED = ["default", "linear", "llama3", "yarn"]
 # Its reader of GGUF files takes hidden_size / heads for the head dim. MLX's packing is not its own.
 ENVELOPE = {
     "loading": {
@@ -38,8 +39,13 @@ ENVELOPE = {
     "attention": {"leading_dims": [(1,), (2,)], "masks": ["none", "-inf", "lowest", "additive"]},
     "rope": {"forms": ["split-half"], "partial": [False]},
     # Its LlamaConfig takes a hidden_size that is a multiple of the heads, also where head_dim is given.
-    "llama": {"packing": ["dense"], "token_dtypes": ["int32", "int64"], "head_dims": ["multiple", "absent"]},
-    "qwen3": {"packing": ["dense"], "token_dtypes": ["int32", "int64"]},
+    "llama": {
+        "packing": ["dense"],
+        "token_dtypes": ["int32", "int64"],
+        "head_dims": ["multiple", "absent"],
+        "rope_types": SCALED,
+    },
+    "qwen3": {"packing": ["dense"], "token_dtypes": ["int32", "int64"], "rope_types": SCALED},
     "sampling": {"without_distribution": [False]},
 }
 

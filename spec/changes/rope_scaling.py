@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from inferspec.spec.contract import Arguments, Change
-from inferspec.spec.mistakes import remembers_by
+from inferspec.spec.mistakes import honest, remembers_by
+from inferspec.spec.numerics import f64
 from inferspec.spec.rope_scaling import KEYS, LENGTH, PLACES, ScaledRope
 from inferspec.spec.stochastic import Exact
 from inferspec.spec.transformer import Decoder
@@ -235,6 +236,16 @@ def guarded_too(refused: Callable[[Config, Config], str]) -> Change:
     return {"guard_rope": guard_rope}
 
 
+def unchecked(check: str) -> Change:
+    """Some fields may be anything, and what comes of it goes on."""
+
+    def respond(self: Decoder, a: Arguments) -> Any:
+        with np.errstate(all="ignore"):
+            return honest(self, a)
+
+    return {check: lambda self, scaling: None, "respond": respond}
+
+
 def unnamed(check: str) -> Change:
     """The refusal does not say which field it is about."""
 
@@ -267,7 +278,7 @@ def scaled_in_float32(self: Decoder, frequencies: np.ndarray, config: Config, m:
     steps = {"divided": _divided_in_float32, "mixed": _mixed_in_float32, "scaled": ScaledRope.scaled}
     single = type("Single", (type(self),), steps)()
     lengths = one / frequencies.astype(np.float32)
-    return np.float64(single.scaled(one / lengths, config, m))
+    return f64(single.scaled(one / lengths, config, m))
 
 
 def _divided_in_float32(self: ScaledRope, frequencies: np.ndarray, scaling: Config, m: Exact) -> np.ndarray:

@@ -9,7 +9,6 @@ import numpy as np
 
 from inferspec.spec.changes import rope_scaling as changes
 from inferspec.spec.contract import Change, Variant
-from inferspec.spec.mistakes import unguarded
 from inferspec.spec.rope_scaling import LENGTH
 
 Define = Callable[..., None]
@@ -309,8 +308,8 @@ def refusals(fault: Define) -> None:
         "a default of a field",
     )
     fault(38, "factor-unnamed", "the error does not say that a factor is missing", changes.unnamed("guard_needed"))
-    fault(39, "numbers-unchecked", "numbers of a scaling may be 0 and below", unguarded("guard_numbers"))
-    fault(39, "bands-unchecked", "bands may be in any order", unguarded("guard_bands"))
+    fault(39, "numbers-unchecked", "numbers of a scaling may be 0 and below", changes.unchecked("guard_numbers"))
+    fault(39, "bands-unchecked", "bands may be in any order", changes.unchecked("guard_bands"))
     fault(
         39,
         "bands-assumed",
