@@ -534,6 +534,36 @@ def test_golden_requests_of_llama(subject):
     gives_the_goldens(subject)
 
 
+@requirement(llama.LLAMA_33)
+def test_golden_linear_scaling_of_llama(subject):
+    gives_the_goldens(subject)
+
+
+@requirement(llama.LLAMA_34)
+def test_golden_llama3_scaling_of_llama(subject):
+    gives_the_goldens(subject)
+
+
+@requirement(llama.LLAMA_35)
+def test_golden_yarn_of_llama(subject):
+    gives_the_goldens(subject)
+
+
+@requirement(llama.LLAMA_36)
+def test_golden_fields_of_yarn_of_llama(subject):
+    gives_the_goldens(subject)
+
+
+@requirement(llama.LLAMA_37)
+def test_golden_scaled_rope_parameters_of_llama(subject):
+    gives_the_goldens(subject)
+
+
+@requirement(llama.LLAMA_40)
+def test_golden_scaled_chunks_of_llama(subject):
+    gives_the_goldens(subject)
+
+
 @requirement(qwen3.QWEN3_01)
 def test_golden_qwen3_logits(subject):
     gives_the_goldens(subject)
@@ -571,6 +601,21 @@ def test_golden_chunks_of_qwen3(subject):
 
 @requirement(qwen3.QWEN3_28)
 def test_golden_requests_of_qwen3(subject):
+    gives_the_goldens(subject)
+
+
+@requirement(qwen3.QWEN3_34)
+def test_golden_llama3_scaling_of_qwen3(subject):
+    gives_the_goldens(subject)
+
+
+@requirement(qwen3.QWEN3_35)
+def test_golden_yarn_of_qwen3(subject):
+    gives_the_goldens(subject)
+
+
+@requirement(qwen3.QWEN3_40)
+def test_golden_scaled_chunks_of_qwen3(subject):
     gives_the_goldens(subject)
 
 

@@ -61,6 +61,37 @@ def alone(tokens: list[int], max_tokens: int) -> list[int]:
     return list(generate(TARGET, tokens, max_tokens=max_tokens))
 
 
+SCALINGS: Mapping[str, Mapping[str, Any]] = {
+    "linear": {"type": "linear", "factor": 2.5},
+    "llama3": {
+        "rope_type": "llama3",
+        "factor": 8.0,
+        "low_freq_factor": 1.0,
+        "high_freq_factor": 4.0,
+        "original_max_position_embeddings": 32,
+    },
+    "yarn": {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 40, "beta_fast": 4.0},
+}
+
+
+@pytest.mark.parametrize("kernels", [True, False], ids=["kernels", "no kernels"])
+@pytest.mark.parametrize("kind", SCALINGS)
+def test_outputs_of_a_scaled_rope_are_those_of_generate_and_of_the_whole(kind, kernels, monkeypatch):
+    if not kernels:
+        monkeypatch.setenv("INFERSPEC_CPU", "off")
+    config = {**CONFIG, "rope_scaling": SCALINGS[kind]}
+    target = Qwen3(config, tensors(0, config))
+    expected = [list(generate(target, tokens, max_tokens=12)) for tokens in PROMPTS]
+    engine = Engine(target, num_pages=12, page_size=4, max_prefill_tokens=5)
+    ids = [engine.add_request(tokens, 12) for tokens in PROMPTS]
+    outputs = engine.run()
+    assert [outputs[id] for id in ids] == expected
+    for tokens, output in zip(PROMPTS, expected, strict=True):
+        whole = mx.argmax(target(mx.array([[*tokens, *output]])), axis=-1)[0].tolist()
+        assert whole[len(tokens) - 1 : -1] == output
+    assert expected != [alone(tokens, 12) for tokens in PROMPTS]
+
+
 class Failing:
     """A sampler that raises at its second call."""
 

@@ -12,7 +12,7 @@ from inferspec.impl.llama import Llama
 from inferspec.impl.model_config import ModelConfig
 from inferspec.impl.qwen3 import Qwen3
 
-LLAMA_2_7B = {
+LLAMA_2_7B: dict[str, Any] = {
     "architectures": ["LlamaForCausalLM"],
     "hidden_act": "silu",
     "hidden_size": 4096,
@@ -112,6 +112,41 @@ QWEN3_OF_TRANSFORMERS_5 = {
     "layer_types": ["full_attention"] * 28,
     "rope_parameters": {"rope_theta": 1000000, "rope_type": "default"},
 }
+LLAMA_3_2_1B: dict[str, Any] = {
+    "attention_bias": False,
+    "head_dim": 64,
+    "hidden_act": "silu",
+    "hidden_size": 2048,
+    "intermediate_size": 8192,
+    "max_position_embeddings": 131072,
+    "mlp_bias": False,
+    "model_type": "llama",
+    "num_attention_heads": 32,
+    "num_hidden_layers": 16,
+    "num_key_value_heads": 8,
+    "rms_norm_eps": 1e-05,
+    "rope_scaling": {
+        "factor": 32.0,
+        "high_freq_factor": 4.0,
+        "low_freq_factor": 1.0,
+        "original_max_position_embeddings": 8192,
+        "rope_type": "llama3",
+    },
+    "rope_theta": 500000.0,
+    "tie_word_embeddings": True,
+    "torch_dtype": "bfloat16",
+    "vocab_size": 128256,
+}
+LLAMA_3_2_1B_OF_TRANSFORMERS_5 = {
+    **{name: x for name, x in LLAMA_3_2_1B.items() if name not in ("rope_scaling", "rope_theta")},
+    "rope_parameters": {**LLAMA_3_2_1B["rope_scaling"], "rope_theta": 500000.0},
+}
+QWEN3_AND_YARN: dict[str, Any] = {
+    **QWEN3_0_6B,
+    "rope_scaling": {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 32768},
+}
+"""As the card of Qwen3 has it for long texts."""
+
 REAL = {
     "Llama-2-7b": LLAMA_2_7B,
     "TinyLlama-1.1B": TINY_LLAMA,
@@ -119,6 +154,9 @@ REAL = {
     "Qwen2-0.5B": QWEN2_0_5B,
     "Qwen3-0.6B": QWEN3_0_6B,
     "Qwen3-0.6B as transformers 5 writes it": QWEN3_OF_TRANSFORMERS_5,
+    "Llama-3.2-1B": LLAMA_3_2_1B,
+    "Llama-3.2-1B as transformers 5 writes it": LLAMA_3_2_1B_OF_TRANSFORMERS_5,
+    "Qwen3-0.6B for long texts": QWEN3_AND_YARN,
 }
 
 
@@ -133,6 +171,34 @@ def test_the_base_of_rope_is_found_where_either_transformers_writes_it():
     assert ModelConfig.read(QWEN3_0_6B).rope_theta == ModelConfig.read(QWEN3_OF_TRANSFORMERS_5).rope_theta == 1e6
 
 
+def test_the_scaling_of_rope_is_found_where_either_transformers_writes_it():
+    old, new = (ModelConfig.read(config).rope_scaling for config in (LLAMA_3_2_1B, LLAMA_3_2_1B_OF_TRANSFORMERS_5))
+    assert old == new
+    assert old.kind == "llama3"
+
+
+@pytest.mark.parametrize(
+    "config", [LLAMA_3_2_1B, QWEN3_AND_YARN, {**QWEN3_0_6B, "rope_scaling": {"type": "linear", "factor": 3}}]
+)
+def test_frequencies_and_attention_factor_are_those_of_transformers(config):
+    torch, transformers = pytest.importorskip("torch"), pytest.importorskip("transformers")
+    from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
+
+    about = ModelConfig.read(config)
+    kind = transformers.LlamaConfig if config["model_type"] == "llama" else transformers.Qwen3Config
+    theirs, factor = ROPE_INIT_FUNCTIONS[about.rope_scaling.kind](kind.from_dict(config), torch.device("cpu"))
+    ours = about.rope_scaling.frequencies(about.head_dim, about.rope_theta)
+    assert ours == pytest.approx(theirs.tolist(), rel=1e-5)
+    assert about.rope_scaling.attention_factor() == pytest.approx(factor)
+
+
+def test_a_scaled_rope_has_the_positions_that_it_is_scaled_for():
+    linear = {**TINY_LLAMA, "rope_scaling": {"type": "linear", "factor": 4}}
+    longest = {"llama3": LLAMA_3_2_1B, "yarn": QWEN3_AND_YARN, "linear": linear}
+    found = {kind: ModelConfig.read(config).max_positions for kind, config in longest.items()}
+    assert found == {"llama3": 131072, "yarn": 131072, "linear": 8192}
+
+
 UNSUPPORTED: list[tuple[dict[str, Any], str]] = [
     ({"hidden_act": "gelu"}, "hidden_act is 'gelu'; it takes 'silu'"),
     ({"use_sliding_window": True}, "use_sliding_window is True; it takes False"),
@@ -140,12 +206,39 @@ UNSUPPORTED: list[tuple[dict[str, Any], str]] = [
     ({"rope_interleaved": True}, "rope_interleaved is True; it takes False"),
     ({"rope_traditional": True}, "rope_traditional is True; it takes False"),
     (
-        {"rope_scaling": {"rope_type": "llama3", "factor": 8.0}},
-        "rope_scaling.rope_type is 'llama3'; it takes 'default'",
+        {"rope_scaling": {"rope_type": "longrope", "factor": 8.0}},
+        "rope_scaling.rope_type is 'longrope'; it takes 'default', 'linear', 'llama3', 'yarn'",
     ),
-    ({"rope_scaling": {"type": "linear", "factor": 4.0}}, "rope_scaling.type is 'linear'; it takes 'default'"),
-    ({"rope_scaling": {"factor": 4.0}}, "rope_scaling.factor is 4.0; it takes 1"),
-    ({"rope_parameters": {"rope_type": "yarn"}}, "rope_parameters.rope_type is 'yarn'; it takes 'default'"),
+    (
+        {"rope_scaling": {"type": "dynamic", "factor": 4.0}},
+        "rope_scaling.type is 'dynamic'; it takes 'default', 'linear', 'llama3', 'yarn'",
+    ),
+    ({"rope_scaling": {"factor": 4.0}}, "rope_scaling.factor is 4.0; without a rope_type it takes 1"),
+    ({"rope_parameters": {"rope_type": "yarn"}}, "config has no rope_parameters.factor"),
+    (
+        {"rope_scaling": {"rope_type": "yarn", "factor": 4.0}},
+        "config has no rope_scaling.original_max_position_embeddings",
+    ),
+    (
+        {"rope_scaling": {"rope_type": "llama3", "factor": 8.0, "original_max_position_embeddings": 8192}},
+        "config has no rope_scaling.low_freq_factor",
+    ),
+    ({"rope_scaling": {"type": "linear", "factor": 0}}, "rope_scaling.factor is 0; it takes a positive number"),
+    (
+        {"rope_scaling": {**LLAMA_3_2_1B["rope_scaling"], "high_freq_factor": 1.0}},
+        "rope_scaling.high_freq_factor is 1.0; it takes a number above low_freq_factor, 1.0",
+    ),
+    (
+        {"rope_scaling": {"type": "linear", "rope_type": "yarn"}},
+        "rope_scaling gives two types of RoPE: rope_type = 'yarn', type = 'linear'",
+    ),
+    (
+        {
+            "rope_scaling": {"type": "linear", "factor": 4.0},
+            "rope_parameters": {"rope_type": "linear", "factor": 8.0},
+        },
+        "config scales RoPE in two ways: rope_scaling and rope_parameters do not say the same",
+    ),
     ({"rope_parameters": {"partial_rotary_factor": 0.25}}, "rope_parameters.partial_rotary_factor is 0.25; it takes 1"),
     (
         {"layer_types": ["full_attention", "sliding_attention"]},
@@ -172,6 +265,11 @@ MISTYPED: list[tuple[dict[str, Any], str]] = [
     ({"tie_word_embeddings": "false"}, "tie_word_embeddings is 'false'; it takes true or false"),
     ({"attention_bias": 1}, "attention_bias is 1; it takes true or false"),
     ({"rope_scaling": "linear"}, "rope_scaling is 'linear'; it takes an object"),
+    ({"rope_scaling": {"type": "linear", "factor": "4"}}, "rope_scaling.factor is '4'; it takes a number"),
+    (
+        {"rope_scaling": {**QWEN3_AND_YARN["rope_scaling"], "truncate": 0}},
+        "rope_scaling.truncate is 0; it takes true or false",
+    ),
     ({"quantization": 4}, "quantization is 4; it takes an object"),
     ({"num_hidden_layers": 22.0}, "num_hidden_layers is 22.0; it takes an integer"),
 ]

@@ -104,7 +104,7 @@ class ScaledRope(Operation):
 
     # The frequencies, R×pairs.
 
-    def scaled(self, frequencies: np.ndarray, config: Config, m: Exact) -> np.ndarray:
+    def rescaled(self, frequencies: np.ndarray, config: Config, m: Exact) -> np.ndarray:
         """Frequencies as the config scales them."""
         scaling = self.scaling(config)
         scale = {"linear": self.linear, "llama3": self.llama3, "yarn": self.yarn}.get(scaling.get("rope_type", ""))
@@ -166,11 +166,12 @@ class ScaledRope(Operation):
         return bool(self.field(scaling, "truncate", True))
 
     def ramp(self, pairs: int, first: float, last: float, m: Exact) -> np.ndarray:
-        """The share of each pair that is divided."""
+        """The share of each pair that is divided, R×pairs."""
         first, last = max(first, 0), min(last, 2 * pairs - 1)
         # A ramp without a length is a step.
         rise = (last - first) or 0.001
-        return np.clip(m.in_float32((np.arange(pairs) - first) / rise), 0, 1)
+        shares = np.broadcast_to((np.arange(pairs) - first) / rise, (m.runs, pairs))
+        return np.clip(m.in_float32(shares), 0, 1)
 
     # What multiplies queries and keys.
 

@@ -271,7 +271,7 @@ class Decoder(ScaledRope):
     def rotation(self, positions: np.ndarray, dim: int, a: Arguments, m: Exact) -> tuple[np.ndarray, np.ndarray]:
         """Cosine and sine of each position and pair."""
         frequencies = m.frequencies(self.theta(a.config) ** (-np.arange(0, dim, 2) / dim))
-        frequencies = self.scaled(frequencies, a.config, m)
+        frequencies = self.rescaled(frequencies, a.config, m)
         turns = m.turns(positions[:, None] * frequencies[:, None, None, None])
         if (factor := self.attention_factor(a.config)) == 1:
             return turns

@@ -11,6 +11,8 @@ import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib import import_module
+from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
 from pkgutil import iter_modules
 from typing import Any
@@ -170,6 +172,9 @@ def _make(only: Sequence[str], old: Mapping[str, Any], root: Path, console: Cons
             f"no golden or component {unknown[0]!r}; components: {', '.join(sorted({i.split('/')[0] for i in known}))}"
         )
     chosen = [id for id in found if _asked(id, only)]
+    for name in sorted({name for id in chosen for name in found[id].libraries}):
+        if find_spec(name) is None:
+            raise _Unable(f"some of these goldens need {name}: pip install {name} (or inferspec[oracle])")
     return {
         id: _made(id, found[id], old.get(id), root)
         for id in track(chosen, "two oracles compute", console=console, transient=True, disable=not console.is_terminal)
@@ -193,7 +198,7 @@ def _made(id: str, case: Case, entry: Mapping[str, Any] | None, root: Path) -> _
     )
     refusal = _refusal(golden, answers)
     golden = _settled(golden, answers, entry, root)
-    return _Made(golden, _entry(golden), {part: one.budget for part, one in answers.items()}, refusal)
+    return _Made(golden, _entry(golden, case.libraries), {part: one.budget for part, one in answers.items()}, refusal)
 
 
 def _spec_answers(id: str, case: Case, arguments: Mapping[str, Any]) -> Answers:
@@ -271,7 +276,7 @@ def _settled(golden: Golden, answers: Answers, entry: Mapping[str, Any] | None, 
     return golden
 
 
-def _entry(golden: Golden) -> dict[str, Any]:
+def _entry(golden: Golden, libraries: Sequence[str]) -> dict[str, Any]:
     import torch
 
     return {
@@ -284,7 +289,7 @@ def _entry(golden: Golden) -> dict[str, Any]:
         "output": golden.output_digest(),
         # Without the local part: it names a build (+cpu), and every build is to give the same manifest.
         "oracles": {"torch": torch.__version__.split("+")[0], "spec": contract_of(golden.component).version},
-        "libraries": {"numpy": np.__version__},
+        "libraries": {"numpy": np.__version__, **{name: version(name) for name in libraries}},
         "command": COMMAND,
     }
 
@@ -321,11 +326,11 @@ def _compared(one: _Made, entry: Mapping[str, Any] | None, path: Path) -> _Row |
 
 def _moved_versions(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterable[str]:
     for group in ("oracles", "libraries"):
-        for name, version in after[group].items():
+        for name, now in after[group].items():
             known = before.get(group)
             recorded = known.get(name) if isinstance(known, dict) else None
-            if recorded != version:
-                yield f"{name} {recorded} → {version}"
+            if recorded != now:
+                yield f"{name} {recorded} → {now}"
 
 
 def _worst(

@@ -30,7 +30,7 @@ def root(tmp_path):
     """A copy of the committed goldens, as if the NumPy that is installed had made them."""
     copy = tmp_path / "golden"
     shutil.copytree(ROOT, copy, ignore=shutil.ignore_patterns("*.py", "__pycache__"))
-    edit_manifest(copy, lambda goldens: [one.update(libraries={"numpy": np.__version__}) for one in goldens.values()])
+    edit_manifest(copy, lambda goldens: [one["libraries"].update(numpy=np.__version__) for one in goldens.values()])
     return copy
 
 
@@ -102,6 +102,22 @@ def test_every_float32_golden_is_sharp(component):
                 finite = np.isfinite(expected)
                 rms = np.sqrt(np.mean(expected[finite] ** 2))
                 assert rms >= SHARP * np.sqrt(np.mean(budgets[part][finite] ** 2)), (golden.id, part)
+
+
+SCALED = [golden for component in ("llama", "qwen3") for golden in cases(component) if "rope_types" in golden.features]
+
+
+@pytest.mark.parametrize("golden", [one for one in SCALED if "tokens" in one.arguments], ids=lambda golden: golden.id)
+def test_goldens_of_scaled_rope_are_what_whole_models_of_transformers_answer(golden, torch):
+    transformers = pytest.importorskip("transformers", reason="its models answer")
+    adapter = import_module("inferspec.conformance.subjects.transformers")
+    assert transformers.__version__ == adapter.VERSION
+    config, weights, tokens = (golden.arguments[name] for name in ("config", "weights", "tokens"))
+    model = getattr(adapter, golden.operation)(config, {name: torch.from_numpy(x) for name, x in weights.items()})
+    contract = contract_of(golden.component)
+    operation = contract.operation(golden.operation)()
+    budget = operation.evaluate(operation.bind(golden.arguments), Precision.FLOAT32).budget
+    assert (np.abs(model(torch.from_numpy(tokens)).numpy() - golden.expected) <= budget).all()
 
 
 def test_every_golden_is_used_by_the_suite():
@@ -190,7 +206,7 @@ def source_of(name):
 
 BLOCKED = """
 import sys
-for name in ("inferspec.impl", "inferspec.conformance", "mlx", "mlx.core", "mlx_lm", "transformers"):
+for name in ("inferspec.impl", "inferspec.conformance", "mlx", "mlx.core", "mlx_lm"):
     sys.modules[name] = None
 from pathlib import Path
 from inferspec.tools.golden import regen
@@ -219,6 +235,16 @@ def test_without_torch_one_line_says_what_to_install(monkeypatch, root):
         code, text = ran(function, root)
         assert code == writer.UNABLE
         assert text == "goldens need PyTorch: pip install torch (or inferspec[oracle])\n"
+
+
+def test_without_transformers_one_line_says_what_to_install(monkeypatch, root, torch):
+    monkeypatch.setattr(writer, "find_spec", lambda name: None)
+    code, text = ran(writer.check, root, "llama")
+    assert (code, text) == (
+        writer.UNABLE,
+        "some of these goldens need transformers: pip install transformers (or inferspec[oracle])\n",
+    )
+    assert ran(writer.check, root, "rope")[0] == writer.GOOD
 
 
 def wrong(compute, by):

@@ -91,7 +91,8 @@ def _llama3(pick: Pick, theta: float, dim: int, between: int) -> dict[str, Any]:
 def _yarn(pick: Pick, theta: float, dim: int, between: int) -> dict[str, Any]:
     betas = pick.one_of(*BETAS)
     fast, slow = betas or (32, 1)
-    length = round(fast * _wavelength(between + pick.one_of(0.4, 0.7), theta, dim))
+    first = pick.one_of(between + 0.4, between + 0.7, 0.6, -0.7)
+    length = round(fast * _wavelength(first, theta, dim))
     while any(_beside_a_pair(length / times, theta, dim) for times in (fast, slow)):
         length += 1
     return {"original_max_position_embeddings": length, **dict(zip(("beta_fast", "beta_slow"), betas, strict=False))}

@@ -170,7 +170,16 @@ def of_the_default_base(self: ScaledRope, times: float, pairs: int, length: floa
 
 
 def ramp_of_features(self: ScaledRope, pairs: int, first: float, last: float, m: Exact) -> np.ndarray:
-    return ScaledRope.ramp(self, 2 * pairs, first, last, m)[::2]
+    return ScaledRope.ramp(self, 2 * pairs, first, last, m)[:, ::2]
+
+
+def ramp_within_pairs(self: ScaledRope, pairs: int, first: float, last: float, m: Exact) -> np.ndarray:
+    return ScaledRope.ramp(self, pairs, first, min(last, pairs - 1), m)
+
+
+def ramp_from_before(self: ScaledRope, pairs: int, first: float, last: float, m: Exact) -> np.ndarray:
+    shares = (np.arange(pairs) - first) / (last - first)
+    return np.broadcast_to(np.clip(shares, 0, 1), (m.runs, pairs))
 
 
 def factor_of_lengths(self: ScaledRope, config: Config) -> Config:
@@ -216,8 +225,8 @@ def scaling_of(*places: str, keys: tuple[str, ...] = KEYS) -> Change:
 def of_every_place(self: Decoder, frequencies: np.ndarray, config: Config, m: Exact) -> np.ndarray:
     """Frequencies are scaled by what rope_parameters says, and then by what rope_scaling says."""
     for place in PLACES:
-        alone = type("Alone", (type(self),), {**scaling_of(place), "scaled": ScaledRope.scaled})()
-        frequencies = alone.scaled(frequencies, config, m)
+        alone = type("Alone", (type(self),), {**scaling_of(place), "rescaled": ScaledRope.rescaled})()
+        frequencies = alone.rescaled(frequencies, config, m)
     return frequencies
 
 
@@ -275,10 +284,10 @@ def scaled_in_float32(self: Decoder, frequencies: np.ndarray, config: Config, m:
     if not self.scaling(config):
         return frequencies
     one = np.float32(1)
-    steps = {"divided": _divided_in_float32, "mixed": _mixed_in_float32, "scaled": ScaledRope.scaled}
+    steps = {"divided": _divided_in_float32, "mixed": _mixed_in_float32, "rescaled": ScaledRope.rescaled}
     single = type("Single", (type(self),), steps)()
     lengths = one / frequencies.astype(np.float32)
-    return f64(single.scaled(one / lengths, config, m))
+    return f64(single.rescaled(one / lengths, config, m))
 
 
 def _divided_in_float32(self: ScaledRope, frequencies: np.ndarray, scaling: Config, m: Exact) -> np.ndarray:

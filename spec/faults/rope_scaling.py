@@ -144,6 +144,7 @@ def yarn(fault: Define) -> None:
         "ramp-complement",
         "high frequencies are divided and low ones kept",
         {"ramp": lambda self, *a: 1 - changes.ScaledRope.ramp(self, *a)},
+        "litgpt's model.py",
     )
     it("betas-swapped", "beta_fast and beta_slow are exchanged", changes.swapped("betas"))
     it(
@@ -153,6 +154,17 @@ def yarn(fault: Define) -> None:
     )
     it("ends-unrounded", "the ends of the ramp are not rounded to pairs", {"rounds": lambda self, scaling: False})
     it("ramp-of-features", "the ramp counts features, where it should count pairs", {"ramp": changes.ramp_of_features})
+    it(
+        "ramp-within-pairs",
+        "a ramp that ends past the last pair ends there",
+        {"ramp": changes.ramp_within_pairs},
+        "litgpt's model.py",
+    )
+    it(
+        "ramp-from-before",
+        "a ramp that begins before the first pair has risen there",
+        {"ramp": changes.ramp_from_before},
+    )
     it(
         "ramp-of-the-default-base",
         "the ends of the ramp are those of a base of 10,000",
@@ -270,7 +282,7 @@ def places(fault: Define) -> None:
         37,
         "scaled-in-every-place",
         "a scaling in rope_parameters and in rope_scaling counts twice",
-        {"scaled": changes.of_every_place},
+        {"rescaled": changes.of_every_place},
     )
     fault(
         37,
@@ -345,7 +357,7 @@ def variants(name: str, prefix: str) -> tuple[Variant, ...]:
             (
                 "scales-periods-in-float32",
                 "scaled frequencies are made of their inverses, in float32",
-                {"scaled": changes.scaled_in_float32},
+                {"rescaled": changes.scaled_in_float32},
             ),
             ("factor-in-the-scale", "yarn's factor is in the scale of attention, squared", changes.in_the_scale()),
         )

@@ -11,6 +11,7 @@ from inferspec.spec import COMPONENTS
 SPEC = Path(__file__).resolve().parent.parent.parent / "spec"
 
 HELPERS: Mapping[str, tuple[str, ...]] = {
+    "rope_scaling": ("llama", "qwen3"),
     "transformer": ("llama", "qwen3"),
     "stochastic": ("llama", "qwen3"),
     "engine_model": ("engine",),

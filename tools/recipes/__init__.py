@@ -49,7 +49,8 @@ class Case:
     requirement: the sentence that it is an example of. features: as envelopes name them, with "dtypes" where arrays
     are floats. inputs: draws the contract's flattened arguments of one call. compute: takes the same arguments, by
     name, with arrays as float64 tensors, nested ones too (bool and int64 ones stay what they are), and returns the
-    answer, or a dict of its parts. condition: see `inferspec.golden.Golden`.
+    answer, or a dict of its parts. condition: see `inferspec.golden.Golden`. libraries: packages that it computes with
+    beside PyTorch.
     """
 
     name: str
@@ -59,6 +60,7 @@ class Case:
     inputs: Callable[[Draw], dict[str, Any]]
     compute: Callable[..., Any]
     condition: float = 1.0
+    libraries: tuple[str, ...] = ()
 
     def arguments(self) -> dict[str, Any]:
         return self.inputs(Draw(self.seed, self.features.get("dtypes", "float32")))

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping, Sequence
 from typing import Any
+from unittest import mock
 
 import torch
 from torch.nn import functional as F
@@ -48,10 +50,27 @@ def turned(x: torch.Tensor, config: Config) -> torch.Tensor:
     """RoPE of B×H×L×D: each pair of features is a complex number, which is multiplied by one of size 1."""
     length, dim = x.shape[-2:]
     theta = config["rope_theta"] if "rope_theta" in config else config["rope_parameters"]["rope_theta"]
-    frequencies = theta ** (-torch.arange(0, dim, 2, dtype=torch.float64) / dim)
+    said = config.get("rope_scaling") or config.get("rope_parameters") or {"rope_type": "default"}
+    if said["rope_type"] == "default":
+        frequencies, factor = theta ** (-torch.arange(0, dim, 2, dtype=torch.float64) / dim), 1.0
+    else:
+        frequencies, factor = of_transformers(config, said["rope_type"])
     angles = torch.outer(torch.arange(length, dtype=torch.float64), frequencies)
-    pairs = torch.complex(*x.chunk(2, dim=-1)) * torch.polar(torch.ones_like(angles), angles)
+    pairs = torch.complex(*x.chunk(2, dim=-1)) * torch.polar(torch.full_like(angles, factor), angles)
     return torch.cat([pairs.real, pairs.imag], dim=-1)
+
+
+def of_transformers(config: Config, rope_type: str) -> tuple[torch.Tensor, float]:
+    """The frequencies of a scaled RoPE and its attention factor, by the function of transformers: in float64, where that asks
+    for float32."""
+    from transformers import LlamaConfig, Qwen3Config
+    from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
+
+    about = {"llama": LlamaConfig, "qwen3": Qwen3Config}[config["model_type"]].from_dict(copy.deepcopy(dict(config)))
+    with mock.patch.multiple(torch, float=torch.float64, float32=torch.float64):
+        frequencies, factor = ROPE_INIT_FUNCTIONS[rope_type](about, torch.device("cpu"))
+    assert frequencies.dtype == torch.float64
+    return frequencies, factor
 
 
 def unpacked(config: Config, weights: Weights, name: str) -> torch.Tensor:
@@ -78,12 +97,29 @@ def logits_of_chunks(
     return torch.cat(taken, dim=1)
 
 
-def config_of(model_type: str, features: Mapping[str, Any], sizes: tuple[int, int, int, int], eps: float) -> Config:
-    """sizes: hidden, inner, head dim, vocabulary; two layers."""
+SCALINGS: Mapping[str, Mapping[str, Any]] = {
+    "default": {},
+    "linear": {"factor": 2.5},
+    "llama3": {
+        "factor": 8.0,
+        "low_freq_factor": 1.0,
+        "high_freq_factor": 4.0,
+        "original_max_position_embeddings": 80,
+    },
+    "yarn": {"factor": 4.0, "original_max_position_embeddings": 300},
+}
+"""Kind of RoPE -> its fields: of heads of 16 features some pairs are kept, some divided, and some between."""
+
+
+def config_of(
+    model_type: str, features: Mapping[str, Any], sizes: tuple[int, int, int, int], eps: float, more: Mapping[str, Any]
+) -> Config:
+    """sizes: hidden, inner, head dim, vocabulary; two layers, or one where RoPE is scaled. more: other fields of its scaling."""
     hidden, inner, dim, vocabulary = sizes
     queries, keys = features["heads"]
     theta = 700.0
-    rope = theta if features["rope"] == "rope_theta" else {"rope_type": "default", "rope_theta": theta}
+    scaling = {"rope_type": features["rope_types"], **SCALINGS[features["rope_types"]], **more}
+    rope = theta if features["rope"] == "rope_theta" else {**scaling, "rope_theta": theta}
     config: dict[str, Any] = {
         "model_type": model_type,
         "hidden_size": hidden,
@@ -91,13 +127,17 @@ def config_of(model_type: str, features: Mapping[str, Any], sizes: tuple[int, in
         "num_attention_heads": queries,
         "num_key_value_heads": keys,
         "vocab_size": vocabulary,
-        "num_hidden_layers": 2,
+        "num_hidden_layers": 2 if scaling["rope_type"] == "default" else 1,
         "rms_norm_eps": eps,
-        "max_position_embeddings": 64,
+        "max_position_embeddings": round(
+            scaling.get("original_max_position_embeddings", 16) * scaling.get("factor", 4)
+        ),
         "tie_word_embeddings": features["tied"],
         "hidden_act": "silu",
         features["rope"]: rope,
     }
+    if features["rope"] == "rope_theta" and scaling["rope_type"] != "default":
+        config["rope_scaling"] = scaling
     if features.get("head_dims") != "absent":
         config["head_dim"] = dim
     if "biases" in features:
@@ -155,14 +195,17 @@ def case(
     sizes: tuple[int, int, int, int],
     eps: float = 1e-5,
     cuts: Sequence[tuple[int, int]] = (),
+    scaling: Mapping[str, Any] | None = None,
     **features: Any,
 ) -> Case:
-    """shape: of the tokens. cuts: (request, length) of each chunk, for a golden of a cache."""
+    """shape: of the tokens. cuts: (request, length) of each chunk, for a golden of a cache. scaling: what else is said of a
+    scaled RoPE."""
     usual = {"dtypes": "float32", "token_dtypes": "int32", "packing": "dense", "rope": "rope_theta", "tied": False}
     features = {**usual, **features}
+    libraries = ("transformers",) if "rope_types" in features else ()
 
     def inputs(draw: Draw) -> dict[str, Any]:
-        config = config_of(model_type, features, sizes, eps)
+        config = config_of(model_type, {"rope_types": "default", **features}, sizes, eps, scaling or {})
         given = {"config": config, "weights": weights_of(config, draw, head_norms=model_type == "qwen3")}
         below, dtype = config["vocab_size"], features["token_dtypes"]
         if not cuts:
@@ -170,7 +213,8 @@ def case(
         chunks = [draw.ids(shape[0], length, below=below, dtype=dtype) for _, length in cuts]
         return {**given, "chunks": chunks, "requests": [owner for owner, _ in cuts]}
 
-    return Case(name, requirement, seed, features, inputs, logits_of_chunks if cuts else logits)
+    compute = logits_of_chunks if cuts else logits
+    return Case(name, requirement, seed, features, inputs, compute, libraries=libraries)
 
 
 def _llama(name: str, requirement: Any, seed: int, **how: Any) -> Case:
@@ -179,6 +223,10 @@ def _llama(name: str, requirement: Any, seed: int, **how: Any) -> Case:
 
 SMALL = (20, 28, 8, 23)
 """Hidden, inner, head dim, vocabulary."""
+
+SCALED: Mapping[str, Any] = {"sizes": (8, 12, 16, 11), "heads": (2, 1)}
+CHUNKS = ((0, 9), (0, 1), (0, 5), (0, 1))
+"""Of models whose RoPE is scaled: eight pairs, and positions enough to turn."""
 
 CASES = (
     _llama("llama", spec.LLAMA_01, 701, shape=(2, 7), sizes=SMALL, heads=(4, 2)),
@@ -222,4 +270,44 @@ CASES = (
         heads=(3, 1),
         cuts=((0, 2), (1, 3), (0, 1), (1, 1), (0, 2)),
     ),
+    _llama("llama-linear", spec.LLAMA_33, 721, shape=(2, 13), **SCALED, rope_types="linear"),
+    _llama("llama-llama3", spec.LLAMA_34, 722, shape=(1, 24), **SCALED, rope_types="llama3"),
+    _llama("llama-yarn", spec.LLAMA_35, 723, shape=(1, 20), **SCALED, rope_types="yarn"),
+    _llama(
+        "llama-yarn-attention-factor",
+        spec.LLAMA_36,
+        724,
+        shape=(1, 11),
+        **SCALED,
+        rope_types="yarn",
+        scaling={"attention_factor": 0.8},
+    ),
+    _llama(
+        "llama-yarn-mscale",
+        spec.LLAMA_36,
+        725,
+        shape=(1, 10),
+        **SCALED,
+        rope_types="yarn",
+        scaling={"mscale": 2.0, "mscale_all_dim": 0.5},
+    ),
+    _llama(
+        "llama-yarn-ends",
+        spec.LLAMA_36,
+        726,
+        shape=(1, 15),
+        **SCALED,
+        rope_types="yarn",
+        scaling={"truncate": False, "beta_fast": 8.0},
+    ),
+    _llama(
+        "llama-llama3-parameters",
+        spec.LLAMA_37,
+        727,
+        shape=(1, 16),
+        **SCALED,
+        rope_types="llama3",
+        rope="rope_parameters",
+    ),
+    _llama("llama-llama3-chunks", spec.LLAMA_40, 728, shape=(2,), **SCALED, rope_types="llama3", cuts=CHUNKS),
 )

@@ -6,7 +6,7 @@ from typing import Any
 
 from inferspec.spec import qwen3 as spec
 from inferspec.tools.recipes import Case
-from inferspec.tools.recipes.llama import SMALL, case
+from inferspec.tools.recipes.llama import CHUNKS, SCALED, SMALL, case
 
 
 def _qwen3(name: str, requirement: Any, seed: int, **how: Any) -> Case:
@@ -46,4 +46,7 @@ CASES = (
         heads=(3, 1),
         cuts=((0, 2), (1, 3), (0, 1), (1, 1), (0, 2)),
     ),
+    _qwen3("qwen3-llama3", spec.QWEN3_34, 822, shape=(1, 24), **SCALED, rope_types="llama3"),
+    _qwen3("qwen3-yarn", spec.QWEN3_35, 823, shape=(1, 20), **SCALED, rope_types="yarn"),
+    _qwen3("qwen3-yarn-chunks", spec.QWEN3_40, 828, shape=(2,), **SCALED, rope_types="yarn", cuts=CHUNKS),
 )
