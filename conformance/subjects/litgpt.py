@@ -21,10 +21,16 @@ VERSION = version("litgpt")
 ARRAYS = "torch"
 WAIVERS = "litgpt.toml"
 PRECISION = {"sampling": "native"}
+SCALED = ["default", "linear", "llama3", "yarn"]
 # Its converter of Llama knows no biases. torch.multinomial raises for a row without a distribution.
 ENVELOPE = {
-    "llama": {"packing": ["dense"], "token_dtypes": ["int32", "int64"], "biases": ["none"]},
-    "qwen3": {"packing": ["dense"], "token_dtypes": ["int32", "int64"]},
+    "llama": {
+        "packing": ["dense"],
+        "token_dtypes": ["int32", "int64"],
+        "biases": ["none"],
+        "rope_types": SCALED,
+    },
+    "qwen3": {"packing": ["dense"], "token_dtypes": ["int32", "int64"], "rope_types": SCALED},
     "sampling": {"without_distribution": [False]},
     "generation": {"zero_max_tokens": [False]},
     "speculative": {"zero_max_tokens": [False], "zero_num_draft_tokens": [False]},
@@ -168,8 +174,8 @@ def _config(config: dict[str, Any], **more: Any) -> Config:
     rope = {**(config.get("rope_scaling") or {}), **(config.get("rope_parameters") or {})}
     kind = rope.get("rope_type") or rope.get("type") or "default"
     act = config.get("hidden_act") or "silu"
-    if kind != "default" or act not in ("silu", "swish"):
-        raise ValueError(f"rope_type is {kind!r} and hidden_act {act!r}; here they are 'default' and 'silu'")
+    if kind not in SCALED or act not in ("silu", "swish"):
+        raise ValueError(f"rope_type is {kind!r} and hidden_act {act!r}; they take one of {SCALED} and 'silu'")
     heads = config["num_attention_heads"]
     return Config(
         block_size=config.get("max_position_embeddings", 2048),
@@ -187,8 +193,25 @@ def _config(config: dict[str, Any], **more: Any) -> Config:
         mlp_class_name="LLaMAMLP",
         intermediate_size=config["intermediate_size"],
         rope_base=config.get("rope_theta") or rope.get("rope_theta") or 10000,
+        rope_adjustments=_adjustments(kind, rope),
         **more,
     )
+
+
+def _adjustments(kind: str, rope: dict[str, Any]) -> dict[str, Any] | None:
+    """How its table says what a config says of a scaled RoPE. Without mscales its YaRN multiplies nothing: one of 1 is what
+    others mean then. It knows no attention_factor."""
+    if kind == "default":
+        return None
+    names = {"linear": (), "llama3": ("low_freq_factor", "high_freq_factor"), "yarn": ("mscale", "mscale_all_dim")}[
+        kind
+    ]
+    found = {"factor": rope["factor"], **{name: rope[name] for name in names if rope.get(name) is not None}}
+    if kind == "yarn":
+        found = {"beta_fast": rope.get("beta_fast", 32), "beta_slow": rope.get("beta_slow", 1), "mscale": 1.0, **found}
+    if (length := rope.get("original_max_position_embeddings")) and kind != "linear":
+        found["original_max_seq_len"] = length
+    return found
 
 
 class Sampler:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from inferspec.spec.contract import Arguments, Change
-from inferspec.spec.mistakes import honest, remembers_by
+from inferspec.spec.mistakes import remembers_by
 from inferspec.spec.numerics import f64
 from inferspec.spec.rope_scaling import KEYS, LENGTH, PLACES, ScaledRope
 from inferspec.spec.stochastic import Exact
@@ -161,6 +161,17 @@ def queries_multiplied(self: Decoder, x: np.ndarray, norm: str, positions: np.nd
     return placed / self.attention_factor(a.config) if norm.endswith("k_norm") else placed
 
 
+def of_a_larger_base_in_parts(
+    self: ScaledRope, frequencies: np.ndarray, scaling: Config, config: Config, m: Exact
+) -> np.ndarray:
+    """The frequencies that are kept are those of the base that NTK-aware scaling has."""
+    pairs = frequencies.shape[-1]
+    right = ScaledRope.yarn(self, frequencies, scaling, config, m)
+    factor = self.field(scaling, "factor")
+    larger = frequencies * factor ** (-np.arange(pairs) / (pairs - 1))
+    return right + (larger - frequencies) * (right / frequencies - 1 / factor) / (1 - 1 / factor)
+
+
 def decimal(self: ScaledRope, factor: float, mscale: float) -> float:
     return 0.1 * mscale * math.log10(factor) + 1 if factor > 1 else 1.0
 
@@ -243,16 +254,6 @@ def guarded_too(refused: Callable[[Config, Config], str]) -> Change:
             raise ValueError(reason)
 
     return {"guard_rope": guard_rope}
-
-
-def unchecked(check: str) -> Change:
-    """Some fields may be anything, and what comes of it goes on."""
-
-    def respond(self: Decoder, a: Arguments) -> Any:
-        with np.errstate(all="ignore"):
-            return honest(self, a)
-
-    return {check: lambda self, scaling: None, "respond": respond}
 
 
 def unnamed(check: str) -> Change:

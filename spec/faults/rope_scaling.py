@@ -9,6 +9,7 @@ import numpy as np
 
 from inferspec.spec.changes import rope_scaling as changes
 from inferspec.spec.contract import Change, Variant
+from inferspec.spec.mistakes import unguarded
 from inferspec.spec.rope_scaling import LENGTH
 
 Define = Callable[..., None]
@@ -144,7 +145,7 @@ def yarn(fault: Define) -> None:
         "ramp-complement",
         "high frequencies are divided and low ones kept",
         {"ramp": lambda self, *a: 1 - changes.ScaledRope.ramp(self, *a)},
-        "litgpt's model.py",
+        "https://github.com/Lightning-AI/litgpt/pull/2202",
     )
     it("betas-swapped", "beta_fast and beta_slow are exchanged", changes.swapped("betas"))
     it(
@@ -158,7 +159,7 @@ def yarn(fault: Define) -> None:
         "ramp-within-pairs",
         "a ramp that ends past the last pair ends there",
         {"ramp": changes.ramp_within_pairs},
-        "litgpt's model.py",
+        "https://github.com/Lightning-AI/litgpt/pull/2202",
     )
     it(
         "ramp-from-before",
@@ -170,6 +171,12 @@ def yarn(fault: Define) -> None:
         "the ends of the ramp are those of a base of 10,000",
         {"turning": changes.of_the_default_base},
         "the default of a parameter",
+    )
+    it(
+        "keeps-those-of-a-larger-base",
+        "what is kept of frequencies is of the larger base of NTK-aware scaling",
+        {"yarn": changes.of_a_larger_base_in_parts},
+        "https://github.com/paiml/aprender/pull/2161",
     )
     it(
         "length-of-the-model",
@@ -320,8 +327,8 @@ def refusals(fault: Define) -> None:
         "a default of a field",
     )
     fault(38, "factor-unnamed", "the error does not say that a factor is missing", changes.unnamed("guard_needed"))
-    fault(39, "numbers-unchecked", "numbers of a scaling may be 0 and below", changes.unchecked("guard_numbers"))
-    fault(39, "bands-unchecked", "bands may be in any order", changes.unchecked("guard_bands"))
+    fault(39, "numbers-unchecked", "numbers of a scaling may be 0 and below", unguarded("guard_numbers"))
+    fault(39, "bands-unchecked", "bands may be in any order", unguarded("guard_bands"))
     fault(
         39,
         "bands-assumed",
