@@ -66,7 +66,8 @@ def of_transformers(config: Config, rope_type: str) -> tuple[torch.Tensor, float
     from transformers import LlamaConfig, Qwen3Config
     from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
 
-    about = {"llama": LlamaConfig, "qwen3": Qwen3Config}[config["model_type"]].from_dict(copy.deepcopy(dict(config)))
+    kind: Any = {"llama": LlamaConfig, "qwen3": Qwen3Config}[config["model_type"]]
+    about = kind.from_dict(copy.deepcopy(dict(config)))
     with mock.patch.multiple(torch, float=torch.float64, float32=torch.float64):
         frequencies, factor = ROPE_INIT_FUNCTIONS[rope_type](about, torch.device("cpu"))
     assert frequencies.dtype == torch.float64
