@@ -266,11 +266,26 @@ def as_mlx_lm_writes(call: Call) -> Call:
 
 def with_another_base(call: Call) -> Call:
     """The call with a base of RoPE that is sixteen times as large."""
-    config = call.arguments["config"]
-    if "rope_parameters" not in config:
-        return with_config(call, rope_theta=16 * config["rope_theta"])
-    said = config["rope_parameters"]
-    return with_config(call, rope_parameters={**said, "rope_theta": 16 * said["rope_theta"]})
+    return with_base(call, 16 * _said_of_rope(call)["rope_theta"])
+
+
+def with_base(call: Call, base: float) -> Call:
+    """The call with that base of RoPE, said where it was."""
+    if "rope_parameters" not in call.arguments["config"]:
+        return with_config(call, rope_theta=base)
+    return with_config(call, rope_parameters={**_said_of_rope(call), "rope_theta": base})
+
+
+def with_its_base_twice(call: Call) -> Call:
+    """The call with the base of RoPE in both places."""
+    said = _said_of_rope(call)
+    return with_config(call, rope_theta=said["rope_theta"], rope_parameters={"rope_type": "default", **said})
+
+
+def _said_of_rope(call: Call) -> Mapping[str, Any]:
+    """Where a config says the base of RoPE."""
+    config: Mapping[str, Any] = call.arguments["config"]
+    return {"rope_theta": config["rope_theta"]} if "rope_theta" in config else config["rope_parameters"]
 
 
 def without_fields(call: Call, *names: str) -> Call:

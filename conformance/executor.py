@@ -54,6 +54,7 @@ class Executor:
             (path, array, to.bits(array)) for name, value in given.items() for path, array in _owned(value, name, to)
         ]
         lists = [(path, items, list(items)) for name, value in given.items() for path, items in _lists(value, name)]
+        dicts = [(name, value, _entries(value, to)) for name, value in given.items() if isinstance(value, Mapping)]
         state: list[bytes] | None = None
         raised, message = "", ""
         returned: dict[str, Any] = {}
@@ -75,6 +76,7 @@ class Executor:
             raised, message, told = type(error).__name__, f"{_said(error)}{_frame(error)}", {}
         changed = tuple(path for path, array, data in before if to.bits(array) != data)
         changed += tuple(path for path, items, copy in lists if not _kept(items, copy))
+        changed += tuple(name for name, value, copy in dicts if _entries(value, to) != copy)
         if state is not None and state != _random_state():
             changed += ("random state",)
         # What a driver brings is its own.
@@ -138,6 +140,15 @@ def _kept(items: list[Any], before: list[Any]) -> bool:
     return len(items) == len(before) and all(
         item is old or (isinstance(item, int | float) and item == old) for item, old in zip(items, before, strict=True)
     )
+
+
+def _entries(value: Any, to: Arrays) -> Any:
+    """What a dict has, and dicts and lists within it: which arrays, and the values of the rest."""
+    if isinstance(value, Mapping):
+        return {key: _entries(item, to) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_entries(item, to) for item in value]
+    return ("array", id(value)) if to.owns(value) else value
 
 
 def _bits(to: Arrays, result: Any) -> bytes:

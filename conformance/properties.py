@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -49,9 +49,16 @@ def goes_on_after_refusal(subject: Trial, story: tuple[Call, int | Sequence[int]
 
 def keeps_arguments(subject: Trial, call: Call) -> None:
     """Every argument that is an array, or a list of numbers, is bit for bit the same after the call."""
-    seen = subject.answered(call)
-    if seen.changed:
-        raise Nonconformance(f"the call changes {', '.join(seen.changed)}", call)
+    dicts = {name for name, value in call.arguments.items() if isinstance(value, Mapping)}
+    if changed := [what for what in subject.answered(call).changed if what not in dicts]:
+        raise Nonconformance(f"the call changes {', '.join(changed)}", call)
+
+
+def keeps_dicts(subject: Trial, call: Call) -> None:
+    """Every argument that is a dict has after the call, refused or not, what it had: the same arrays, equal numbers and texts."""
+    dicts = {name for name, value in call.arguments.items() if isinstance(value, Mapping)}
+    if changed := [what for what in subject.observe(call).changed if what in dicts]:
+        raise Nonconformance(f"the call changes what is in {', '.join(changed)}", call)
 
 
 def depends_on_arguments_alone(subject: Trial, first: Call, second: Call, where: np.ndarray | None = None) -> None:

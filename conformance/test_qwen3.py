@@ -13,7 +13,9 @@ from inferspec.conformance.decoders import (
     takes_no_scaled_rope_for_the_default,
     with_all_that_is_said,
     with_another_base,
+    with_base,
     with_config,
+    with_its_base_twice,
     with_loud_stream,
     with_one_token,
     without,
@@ -37,7 +39,14 @@ from inferspec.conformance.inputs.qwen3 import (
     scaled_incremental_calls,
     spare_headed_calls,
 )
-from inferspec.conformance.properties import depends_on_arguments_alone, keeps_arguments, refuses, returns
+from inferspec.conformance.properties import (
+    claimed,
+    depends_on_arguments_alone,
+    keeps_arguments,
+    keeps_dicts,
+    refuses,
+    returns,
+)
 from inferspec.conformance.scaled_rope import (
     ATTENTION_FACTORS,
     refuses_bad_numbers,
@@ -244,6 +253,24 @@ def test_no_tensor_is_changed(subject, call):
     keeps_arguments(subject, call)
 
 
+@requirement(spec.QWEN3_41, call=forward_calls(lengths=(3, 1), layers=(1, 2)), share=0.2)
+def test_a_config_and_a_dict_of_weights_keep_their_entries(subject, call):
+    keeps_dicts(subject, call)
+    keeps_dicts(subject, with_all_that_is_said(call))
+
+
+@requirement(spec.QWEN3_41, call=spare_headed_calls, share=0.1)
+def test_a_spare_head_stays_in_the_dict_of_weights(subject, call):
+    keeps_dicts(subject, call)
+
+
+@requirement(
+    spec.QWEN3_41, call=forward_calls(rope=["rope_parameters"], packing=DENSE, lengths=(3, 1), layers=(1,)), share=0.1
+)
+def test_a_config_that_says_the_base_of_rope_twice_keeps_its_entries(subject, call):
+    keeps_dicts(subject, with_its_base_twice(call))
+
+
 @requirement(spec.QWEN3_18, call=forward_calls(), share=0.2)
 def test_other_tokens_in_between_change_nothing(subject, call):
     depends_on_arguments_alone(subject, call.kept(0), call.having(tokens=next_ids(call)).kept(0))
@@ -257,6 +284,13 @@ def test_another_model_in_between_changes_nothing(subject, call, which):
 @requirement(spec.QWEN3_18, call=forward_calls(packing=DENSE, lengths=(5, 7, 9)), share=0.06)
 def test_a_model_of_another_base_of_rope_in_between_changes_nothing(subject, call):
     depends_on_arguments_alone(subject, call.kept(0), with_another_base(call).kept(1))
+
+
+@requirement(spec.QWEN3_18, call=forward_calls(thetas=["fractional"], packing=DENSE, lengths=(5, 7, 9)), share=0.06)
+def test_a_model_whose_base_of_rope_differs_by_a_fraction_in_between_changes_nothing(subject, call):
+    claimed(subject, "thetas", "whole", ["whole"])
+    whole, half = with_base(call, 10.0), with_base(call, 10.5)
+    depends_on_arguments_alone(subject, whole.kept(0), half.kept(1))
 
 
 @requirement(spec.QWEN3_19, call=forward_calls(), which=SHARES, share=0.3)

@@ -71,6 +71,11 @@ DTYPE = Sentence(
     Aspect.DTYPE,
 )
 KEEPS = Sentence("no tensor and no token is changed", "PROPERTIES X6")
+KEEPS_DICTS = Sentence(
+    "the caller's config and dict of weights have what they had, and so has what is in them: no entry comes, goes or is replaced",
+    "PROPERTIES X6",
+    level=Level.SHOULD,
+)
 ALONE = Sentence(
     "a call depends on its arguments alone: repeated, it is the same bit for bit, whatever other model or tokens ran in between",
     "PROPERTIES X7, X11",

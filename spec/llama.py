@@ -77,6 +77,7 @@ LLAMA_37 = every.SCALED_PLACES.of("LLAMA-37", "Llama")
 LLAMA_38 = every.SCALED_MISSING.of("LLAMA-38", "Llama")
 LLAMA_39 = every.SCALED_NUMBERS.of("LLAMA-39", "Llama")
 LLAMA_40 = every.SCALED_CACHE.of("LLAMA-40", "Llama")
+LLAMA_41 = every.KEEPS_DICTS.of("LLAMA-41", "Llama")
 
 
 CONTRACT = Contract(

@@ -150,6 +150,11 @@ def remembers_by(argument: str, key: Callable[[Any], Any]) -> Change:
     return {"respond": respond}
 
 
+def first_of(operation: Operation, key: Any, value: Any) -> Any:
+    """What a cache that outlives every call was first given under a key."""
+    return _memory(operation).setdefault(key, value)
+
+
 def of_what_was_made_last(argument: str) -> Change:
     """What constructors put into one place for all: an object that is used again has the argument of the one made last."""
 

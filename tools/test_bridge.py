@@ -464,6 +464,24 @@ def _latency(function, token_times=(1.0, 3.0)) -> Observation:
     return Executor({"request_metrics": _target(function)}).call("request_metrics", arguments, {}, None, (), False)
 
 
+@pytest.mark.parametrize(
+    ("spoil", "changed"),
+    [
+        (lambda given: given["a"].update(b=2), ("arrival",)),
+        (lambda given: given.pop("x"), ("arrival",)),
+        (lambda given: given.update(x=given["x"] * 1), ("arrival",)),
+        (lambda given: given["ends"].append(1), ("arrival",)),
+        (lambda given: given.update(a={"b": 1}), ()),
+    ],
+    ids=["entry of an entry", "taken out", "replaced", "list", "equal"],
+)
+def test_what_a_dict_has_is_the_callers_own(spoil, changed):
+    given = {"a": {"b": 1}, "x": np.ones(2), "ends": [0]}
+    target = _target(lambda arrival, token_times: spoil(arrival))
+    arguments = {"arrival": given, "token_times": [1.0]}
+    assert Executor({"it": target}).call("it", arguments, {}, None, (), False).changed == changed
+
+
 def test_another_kind_of_array_is_no_array():
     assert call(lambda x: np.ones(4), kind="mlx").message == "numpy.ndarray"
 

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from inferspec.spec.contract import Arguments, Change, Operation
+from inferspec.spec.mistakes import first_of
 from inferspec.spec.numerics import f64, is_float, round_to
 from inferspec.spec.stochastic import Exact, Matrix
 from inferspec.spec.transformer import Decoder, Incremental, Memory
@@ -130,6 +131,16 @@ def theta_of(style: str) -> Change:
     return {"theta": theta}
 
 
+def base_kept_by(key: Callable[[float, int], Any]) -> Change:
+    """Tables of RoPE are kept for all models by less than their base and head dim."""
+
+    def theta(self: Decoder, config: Mapping[str, Any]) -> float:
+        base = Decoder.theta(self, config)
+        return float(first_of(self, key(base, self.head_dim(config)), base))
+
+    return {"theta": theta}
+
+
 def queries_unturned(self: Decoder, x: np.ndarray, norm: str, positions: np.ndarray, a: Arguments, m: Exact) -> Any:
     return Decoder.placed(self, x, norm, positions * 0 if norm.endswith("q_norm") else positions, a, m)
 
@@ -240,6 +251,39 @@ def head_of_codes(self: Decoder, a: Arguments) -> Matrix:
 
 
 # arguments
+
+
+def base_moved_within_the_config(self: Decoder, a: Arguments) -> Any:
+    result, said = Decoder.respond(self, a), a.config.get("rope_parameters")
+    if said:
+        a.config["rope_theta"] = said.setdefault("rope_theta", self.theta(a.config))
+    return result
+
+
+def base_taken_out_of_the_config(self: Decoder, a: Arguments) -> Any:
+    result = Decoder.respond(self, a)
+    if "rope_theta" in a.config and a.config.get("rope_parameters"):
+        del a.config["rope_theta"]
+    return result
+
+
+def defaults_filled_in(self: Decoder, a: Arguments) -> Any:
+    result = Decoder.respond(self, a)
+    a.config.setdefault("rope_scaling", None)
+    return result
+
+
+def spare_head_taken_out(self: Decoder, a: Arguments) -> Any:
+    result = Decoder.respond(self, a)
+    if self.tied(a.config):
+        a.weights.pop("lm_head.weight", None)
+    return result
+
+
+def tensor_replaced(self: Decoder, a: Arguments) -> Any:
+    result, name = Decoder.respond(self, a), "model.norm.weight"
+    a.weights[name] = a.weights[name] * 1
+    return result
 
 
 def scales_weights(self: Decoder, a: Arguments) -> Any:

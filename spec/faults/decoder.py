@@ -363,11 +363,55 @@ def shared(spec: ModuleType, prefix: str, own: Sequence[Fault]) -> tuple[Fault, 
         "PROPERTIES X6",
     )
     fault(
+        41,
+        "moves-the-base-of-rope",
+        "a base of RoPE in rope_parameters is copied to the top of the caller's own config",
+        {"respond": changes.base_moved_within_the_config},
+    )
+    fault(
+        41,
+        "takes-the-base-of-rope",
+        "of a base of RoPE that is said twice one is taken out of the caller's own config",
+        {"respond": changes.base_taken_out_of_the_config},
+    )
+    fault(
+        41,
+        "fills-the-config",
+        "the default of what is not said is put into the caller's own config",
+        {"respond": changes.defaults_filled_in},
+    )
+    fault(
+        41,
+        "takes-the-spare-head",
+        "a tied model takes a spare head out of the caller's own dict",
+        {"respond": changes.spare_head_taken_out},
+        "https://github.com/ml-explore/mlx-lm/blob/main/mlx_lm/models/llama.py, sanitize",
+    )
+    fault(
+        41,
+        "replaces-weights",
+        "a tensor is replaced in the caller's own dict",
+        {"respond": changes.tensor_replaced},
+    )
+    fault(
         18,
         "settings-of-the-model-made-last",
         "what the config says is kept in one place for all models, as it was said last",
         of_what_was_made_last("config"),
         "https://github.com/sgl-project/sglang/pull/33575",
+    )
+    fault(
+        18,
+        "remembers-whole-bases",
+        "tables of RoPE are kept for all models by the whole part of their base",
+        changes.base_kept_by(lambda base, dim: int(base)),
+    )
+    fault(
+        18,
+        "remembers-head-dims",
+        "tables of RoPE are kept for all models by their head dim alone",
+        changes.base_kept_by(lambda base, dim: dim),
+        "equinox 0.13.8, RotaryPositionalEmbedding: its tables are kept by size and dtype",
     )
     fault(18, "remembers-tokens", "a result cached by shape serves other tokens", remembers("tokens"))
     fault(
