@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import EllipsisType
@@ -19,6 +20,12 @@ from inferspec.spec.numerics import DTYPES, Precision, f64, is_sharp, round_to, 
 
 NOT_YET = "if it is not written yet, raise NotImplementedError there: what is only begun is not claimed"
 """What a package of a layout can do about a call that it refuses; an adapter would narrow its envelope."""
+
+LACKS = re.compile(r"not implemented for '")
+"""How torch says that a kernel lacks a dtype, in a NotImplementedError or, before that, a RuntimeError: that is no stub."""
+
+UNTAKEN = re.compile(r"not (yet )?(implemented|supported)|unsupported|same dtype|scalar type", re.IGNORECASE)
+"""How a RuntimeError says that it is about an input of a kind that is not taken."""
 
 Where = np.ndarray | EllipsisType
 """Which elements are compared: a mask, or all."""
@@ -115,7 +122,7 @@ class Trial:
             # Not again: every further call would cost a new process, and shrinking makes hundreds.
             raise Nonconformance(str(self._dead), self._dead_call, self._dead.state)
         self._history.append((call, observation))
-        if observation.stub:
+        if observation.stub and not LACKS.search(observation.message):
             text = f"raises NotImplementedError: {observation.message}" if observation.raised else "returns None"
             raise Nonconformance(f"{call.operation} is a stub: it {text}", call, "overclaimed")
         return observation
@@ -134,7 +141,8 @@ class Trial:
         """Make a call that must return what its operation returns, and return what was seen of it."""
         observation = self.observe(call, watch, results)
         if observation.raised:
-            state = "overclaimed" if observation.raised in ("ValueError", "TypeError") else "failed"
+            refused = _refused(observation)
+            state = "overclaimed" if refused else "failed"
             claim = "refuses what its envelope includes" if state == "overclaimed" else "raises"
             hint = f"; {self._advice()}" if state == "overclaimed" else ""
             text = f"{claim}: {observation.raised}: {observation.message}{hint}"
@@ -278,6 +286,13 @@ def deviation(got: np.ndarray, value: np.ndarray, dtype: Callable[[], str]) -> n
         error = np.abs(got - value)
     same = (np.isnan(got) & np.isnan(value)) | (got == value)
     return np.where(same, 0.0, np.where(np.isfinite(error), error, np.inf))
+
+
+def _refused(seen: Observation) -> bool:
+    """Whether an error says that an input is not taken; of the libraries' own, of one type for all that can go wrong, by its words."""
+    return seen.raised in ("ValueError", "TypeError") or bool(
+        seen.raised in ("RuntimeError", "NotImplementedError") and UNTAKEN.search(seen.message)
+    )
 
 
 def _by_name(answer: Any) -> Mapping[str, Any]:

@@ -309,3 +309,25 @@ def test_a_test_of_ones_own_may_take_the_subject(run_pytest, write, tmp_path):
     run = run_pytest(tmp_path, "test_mine.py", "--impl", "./mask.py", "--certificate", "certificate.json")
     assert run.row("CMASK-03")["state"] == "passed", run.text
     assert run.certificate["verdict"] == "incomplete"
+
+
+KERNELS_OF_A_LIBRARY = """
+import numpy as np
+def silu(x):
+    if x.dtype == np.float16:
+        raise {error}
+    return (x / (1 + np.exp(-x.astype(np.float32)))).astype(x.dtype)
+"""
+
+
+@pytest.mark.parametrize(
+    "error",
+    ["NotImplementedError(\"'silu_cpu' not implemented for 'Half'\")", 'RuntimeError("float16 is not supported")'],
+)
+def test_what_a_librarys_own_error_calls_not_supported_may_be_left_out_of_the_envelope(certify, error):
+    run = certify(
+        {"mine.py": KERNELS_OF_A_LIBRARY.format(error=error)}, "--impl", "./mine.py", *only("SILU-05"), "-n", "0"
+    )
+    row = run.row("SILU-05")
+    assert row["state"] == "overclaimed"
+    assert 'say so in ENVELOPE["linear"]' in row["message"]
