@@ -5,6 +5,7 @@ Libraries are imported when the kind is asked for, in the process that hosts the
 
 from __future__ import annotations
 
+import contextlib
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -64,6 +65,11 @@ class Arrays(ABC):
             nothing = np.full(shape, np.nan, np.float32).astype(dtype)
             buffers = [self.ready(self.from_numpy(nothing)) for _ in range(2)]
             del buffers
+
+    def overwrite(self, y: Any) -> None:
+        """Write NaN into an array, as who was given it may, where it can be written to."""
+        with contextlib.suppress(TypeError, ValueError, RuntimeError):
+            y[...] = math.nan
 
     def version(self) -> str:
         """The library and its version."""

@@ -30,6 +30,7 @@ class Executor:
     def __init__(self, targets: Mapping[str, Any]) -> None:
         self._targets = targets
         self._earlier: list[tuple[Arrays, Any, bytes]] = []
+        self._earlier_of_arrays = False
         self._kept: dict[tuple[str, int], Callable[..., Any]] = {}
 
     def reset(self) -> None:
@@ -82,15 +83,22 @@ class Executor:
         # What a driver brings is its own.
         lists_too = not target.driver
         own = {part: x for part in told if to.owns(x := returned[part]) or (lists_too and isinstance(x, list))}
-        changed += self._earlier_result(to, own, told)
+        changed += self._earlier_result(to, own, told, of_arrays=bool(before or target.driver))
         return Observation(told.pop("", None), raised, message, changed, told)
 
     def _earlier_result(
-        self, to: Arrays, returned: Mapping[str, Any], told: Mapping[str, np.ndarray]
+        self, to: Arrays, returned: Mapping[str, Any], told: Mapping[str, np.ndarray], of_arrays: bool
     ) -> tuple[str, ...]:
-        """Whether the last call's results still are what they were: those in a buffer that is used again are not."""
+        """Whether the last call's results still are what they were: those in a buffer that is used again are not.
+
+        What was made of no array is the caller's alone, who then writes into it.
+        """
         earlier, self._earlier = self._earlier, [(to, kept, told[part].tobytes()) for part, kept in returned.items()]
         spoilt = any(_bits(kind, kept) != data for kind, kept, data in earlier)
+        for kind, kept, _ in earlier if not self._earlier_of_arrays else ():
+            if kind.owns(kept):
+                kind.overwrite(kept)
+        self._earlier_of_arrays = of_arrays
         return ("earlier result",) if spoilt else ()
 
     def _built(self, target: Any, operation: str, given: Mapping[str, Any], keep: int | None) -> Callable[..., Any]:

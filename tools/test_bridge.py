@@ -441,6 +441,17 @@ def test_a_list_of_lists_that_the_call_changes_is_noticed(change):
     assert _latency(takes, [[1.0], [3.0, 4.0]]).changed == ("token_times",)
 
 
+@pytest.mark.parametrize("kind", ["numpy", "mlx"])
+def test_what_is_made_of_no_array_is_written_into_once_another_call_is_over(kind):
+    made = arrays(kind)
+    kept = made.from_numpy(np.zeros(2, np.float32))
+    target = Target(Silu, lambda x: kept if x else made.from_numpy(np.ones(2, np.float32)), made, True, {}, {"x": "x"})
+    executor = Executor({"silu": target})
+    seen = [executor.call("silu", {"x": x}, {}, None, (), False).value.tolist() for x in (1, 0, 1)]
+    assert seen[:2] == [[0, 0], [1, 1]]
+    assert np.isnan(seen[2]).all()
+
+
 def test_a_list_that_is_filled_anew_for_every_result_is_noticed():
     gaps: list[float] = []
 

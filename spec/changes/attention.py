@@ -10,7 +10,7 @@ import numpy as np
 
 from inferspec.spec.attention import CausalMask, MultiHeadAttention, ScaledDotProductAttention
 from inferspec.spec.contract import Arguments, Change, Operation, changed
-from inferspec.spec.mistakes import honest, walked
+from inferspec.spec.mistakes import first_of, honest, walked
 from inferspec.spec.numerics import f64, largest, round_to
 
 TILE = 32
@@ -657,6 +657,11 @@ def sliced_from_larger(self: CausalMask, a: Arguments) -> np.ndarray:
         type(self).kept = (length, keys)  # type: ignore[attr-defined]
     kept = np.where(CAUSAL_MASK.visible(length, keys), 0.0, -np.inf)
     return round_to(kept[: a.L, : a.S], a.dtype)
+
+
+def mask_handed_out_again(self: CausalMask, a: Arguments) -> np.ndarray:
+    kept: np.ndarray = first_of(self, (a.L, a.S, a.dtype), honest(self, a))
+    return kept
 
 
 def mask_shaped(change: Callable[[np.ndarray], np.ndarray]) -> Change:

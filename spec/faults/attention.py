@@ -1095,6 +1095,13 @@ CMASK_FAULTS = (
         {"respond": changes.sliced_from_larger},
         ENGINEER,
     ),
+    Fault(
+        "cmask-handed-out-again",
+        "a mask is made once and handed out again: what the last caller wrote into it is still there",
+        spec.CMASK_04,
+        {"respond": changes.mask_handed_out_again},
+        "functools.cache over what makes an array",
+    ),
     Fault("cmask-keys-remembered", "the S of the first call is used for all", spec.CMASK_04, remembers("S"), ENGINEER),
     Fault(
         "cmask-negative-is-empty",
