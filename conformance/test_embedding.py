@@ -24,7 +24,7 @@ from inferspec.conformance.inputs.embedding import (
     wide_rows,
     with_subnormals,
 )
-from inferspec.conformance.inputs.linear import beside_others, resized, with_one
+from inferspec.conformance.inputs.linear import beside_others, resized, with_few
 from inferspec.conformance.properties import depends_on_arguments_alone, keeps_arguments, refuses, returns
 from inferspec.conformance.strategies import MOSTLY_SLICES, among, any_of, in_views
 from inferspec.conformance.suite import requirement
@@ -237,7 +237,7 @@ def test_a_batch_of_logits_is_the_stack_of_its_rows(subject, reading):
     share=0.3,
 )
 def test_a_nan_or_infinity_stays_in_the_logits_of_its_row(subject, call, bad):
-    subject.agrees(call.having(x=with_one(call.arguments["x"], bad, call.seed)))
+    subject.agrees(call.having(x=with_few(call.arguments["x"], bad, call.seed)))
 
 
 @requirement(
@@ -247,7 +247,7 @@ def test_a_nan_or_infinity_stays_in_the_logits_of_its_row(subject, call, bad):
     share=0.3,
 )
 def test_a_nan_or_infinity_in_the_table_shows_in_its_logit_alone(subject, call, bad):
-    subject.agrees(call.having(weight=with_one(call.arguments["weight"], bad, call.seed)))
+    subject.agrees(call.having(weight=with_few(call.arguments["weight"], bad, call.seed)))
 
 
 @requirement(spec.EMB_13, call=head_calls(leading_dims=[(2, 1, 3)]), batches=among([3, 4]), share=0.1)

@@ -392,6 +392,16 @@ def test_a_nan_shows_in_every_tile_that_sees_it(subject, call, part):
     subject.agrees(with_nan(call, part))
 
 
+@requirement(
+    spec.FLASH_25,
+    call=tiled_calls(masks=["none"], shapes=several_tiles, leading_dims=FEW_ROWS),
+    part=among(["key", "value", "query"]),
+    share=0.2,
+)
+def test_a_nan_shows_whatever_tiles_come_after_it(subject, call, part):
+    subject.agrees(with_nan(call, part))
+
+
 @requirement(spec.FLASH_12, call=flash_calls(leading_dims=[(2,), (2, 3), (3,)]), share=0.4)
 def test_a_batch_of_flash_attention_is_the_stack_of_its_rows(subject, call):
     subject.agrees(call, where=seeing(call))

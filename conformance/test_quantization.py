@@ -3,7 +3,7 @@
 import numpy as np
 
 from inferspec.conformance.inputs.embedding import of_one_token
-from inferspec.conformance.inputs.linear import beside_others, resized
+from inferspec.conformance.inputs.linear import beside_others, resized, with_few
 from inferspec.conformance.inputs.quantization import (
     HEAD,
     LINEAR,
@@ -1203,14 +1203,13 @@ def _scaled(call, factor):
 
 
 def with_nan_in_x(call):
-    """The call with a NaN in one row of x."""
-    x = call.arguments["x"].copy()
-    x.flat[call.seed % x.size] = np.nan
-    return call.having(x=x)
+    """The call with a NaN in one row of x, or in two."""
+    return call.having(x=with_few(call.arguments["x"], np.nan, call.seed))
 
 
 def with_nan(call, part):
-    """The call with a NaN in one scale or bias."""
+    """The call with a NaN in one scale or bias, or in those of two rows."""
     values = call.arguments[part].copy()
-    values[call.seed % len(values), 0] = np.nan
+    rows = [call.seed, call.seed // 3][: 1 + call.seed % 2]
+    values[[row % len(values) for row in rows], 0] = np.nan
     return call.having(**{part: values})

@@ -10,7 +10,7 @@ import numpy as np
 
 from inferspec.conformance.calls import Call
 from inferspec.conformance.envelope import OutsideEnvelope
-from inferspec.conformance.inputs.linear import resized
+from inferspec.conformance.inputs.linear import resized, with_few
 from inferspec.conformance.strategies import EDGES, ODD_TILES, Calls, Pick, calls, in_reach
 from inferspec.spec.attention import ScaledDotProductAttention
 from inferspec.spec.numerics import UNDERFLOW_GAP, Precision, f64, largest, numpy_dtype
@@ -337,10 +337,8 @@ def louder(call: Call, positions: np.ndarray, precision: Precision) -> Call:
 
 
 def with_nan(call: Call, part: str) -> Call:
-    """The call with one number of the query, the key or the value NaN."""
-    value = call.arguments[part].copy()
-    value.flat[call.seed % value.size] = np.nan
-    return call.having(**{part: value})
+    """The call with one number of the query, the key or the value NaN, or one in each of two of its rows."""
+    return call.having(**{part: with_few(call.arguments[part], np.nan, call.seed)})
 
 
 def shifted(call: Call, far: float, precision: Precision) -> Call:

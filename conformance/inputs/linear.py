@@ -154,10 +154,13 @@ def long_sums(pick: Pick) -> tuple[int, int, int]:
     return rows, pick.upto("features", 1024, 2048, 3001, 4096, 4097, 8192, 16384), pick.size(2, 3)
 
 
-def with_one(x: np.ndarray, bad: float, seed: int) -> np.ndarray:
-    """x with one of its numbers replaced."""
+def with_few(x: np.ndarray, bad: float, seed: int) -> np.ndarray:
+    """x with one of its numbers replaced, or one in each of two of its rows."""
     x = x.copy()
-    x.flat[seed % x.size] = bad
+    rows, place = x.size // x.shape[-1], seed % x.size
+    x.flat[place] = bad
+    if rows > 1 and seed // x.size % 2:
+        x.flat[(place + (1 + seed // 7 % (rows - 1)) * x.shape[-1]) % x.size] = bad
     return x
 
 
@@ -323,10 +326,10 @@ def hidden_but_for_an_end(pick: Pick, shape: tuple[int, ...], dtype: str) -> np.
     return np.where(places < shape[-1] - few if pick.one_of(True, False) else places >= few, -np.inf, x)
 
 
-def one_row_nan(pick: Pick, shape: tuple[int, ...], dtype: str) -> np.ndarray:
-    """Ordinary logits, one of them NaN."""
+def a_row_or_two_nan(pick: Pick, shape: tuple[int, ...], dtype: str) -> np.ndarray:
+    """Ordinary logits, one of them NaN, or two."""
     x = ordinary(pick, shape, dtype)
-    x.flat[pick.random.integers(x.size)] = np.nan
+    x.flat[pick.random.integers(x.size, size=pick.random.integers(1, 3))] = np.nan
     return x
 
 

@@ -187,6 +187,20 @@ def nan_of_wide_rows_in_all(self: Operation, x: np.ndarray, weight: np.ndarray, 
     return product + 0.0 * x.sum() if x.shape[-1] >= 256 else product
 
 
+def second_bad_row_lost(self: Operation, x: np.ndarray, weight: np.ndarray, dtype: str) -> np.ndarray:
+    """One row with what is not finite is put right afterwards: the second is taken for one of padding."""
+    product = x @ weight.T
+    rows = product.reshape(-1, weight.shape[0])
+    rows[np.flatnonzero(~np.isfinite(x).all(axis=-1))[1:2]] = 0.0
+    return rows.reshape(product.shape)
+
+
+def second_bad_output_lost(self: Operation, x: np.ndarray, weight: np.ndarray, dtype: str) -> np.ndarray:
+    product = x @ weight.T
+    product[..., np.flatnonzero(~np.isfinite(weight).all(axis=-1))[1:2]] = 0.0
+    return product
+
+
 def weight_nan_in_neighbours(self: Operation, x: np.ndarray, weight: np.ndarray, dtype: str) -> np.ndarray:
     """Outputs outside the tile are multiplied by 0 instead of being left out."""
     product = x @ weight.T

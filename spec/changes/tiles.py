@@ -199,6 +199,20 @@ def hidden_tile_resets(self: Kernel, old: np.ndarray, logits: np.ndarray) -> np.
     return np.where(np.isneginf(logits).all(axis=-1, keepdims=True), -np.inf, Kernel.top(self, old, logits))
 
 
+def top_after_nan(self: Kernel, old: np.ndarray, logits: np.ndarray) -> np.ndarray:
+    """The running maximum after a tile with NaN begins anew with the next."""
+    return Kernel.top(self, np.where(np.isnan(old), -np.inf, old), logits)
+
+
+def nothing_of_nan(self: Kernel, old: np.ndarray, new: np.ndarray) -> np.ndarray:
+    return np.where(np.isnan(old), 0.0, Kernel.factor(self, old, new))
+
+
+def after_nan(self: Kernel, total: Any, mixed: Any, factor: Any, weights: Any, v: Any) -> tuple[Any, Any]:
+    """What was summed before a factor of 0 is not multiplied by it but left out."""
+    return Kernel.add(self, np.where(factor == 0, 0.0, total), np.where(factor == 0, 0.0, mixed), factor, weights, v)
+
+
 # Bounds of tiles
 
 

@@ -606,6 +606,13 @@ FAULTS = (
         "PyTorch's flash attention on the CPU",
     ),
     Fault(
+        "flash-nan-tile-forgotten",
+        "the running maximum begins anew after a tile with a NaN, whose sums are left out",
+        spec.FLASH_25,
+        walking(top=tiles.top_after_nan, factor=tiles.nothing_of_nan, add=tiles.after_nan),
+        ENGINEER,
+    ),
+    Fault(
         "flash-nan-is-no-logit",
         "a NaN among the logits is taken for a hidden key",
         spec.FLASH_25,

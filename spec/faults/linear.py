@@ -451,6 +451,20 @@ _LINEAR = (
         "PROPERTIES, judging",
     ),
     Fault(
+        "linear-second-nan-lost",
+        "of rows with a NaN or infinity the second is taken for padding",
+        LIN_11,
+        {"product": changes.second_bad_row_lost},
+        "PROPERTIES, judging",
+    ),
+    Fault(
+        "linear-second-weight-nan-lost",
+        "of rows of the weight with a NaN or infinity the second is taken for padding",
+        LIN_12,
+        {"product": changes.second_bad_output_lost},
+        "PROPERTIES, judging",
+    ),
+    Fault(
         "linear-weight-nan-leaks",
         "outputs outside the tile are multiplied by 0 instead of being left out: a NaN in a weight reaches its neighbour",
         LIN_12,
