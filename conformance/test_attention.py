@@ -350,6 +350,17 @@ def test_a_row_of_logits_far_from_zero_still_finds_its_key(subject, routed, far)
     subject.expects(shifted(call, far, subject.precision), expected)
 
 
+@requirement(
+    spec.ATTN_10,
+    routed=routed_attention(masks=["none"], dtypes=["float16"], shapes=tokens_and_prompts, **COMMON),
+    far=among([-5e5, 5e5]),
+    share=0.05,
+)
+def test_products_of_common_heads_that_float16_cannot_hold_are_scaled_first(subject, routed, far):
+    call, expected = routed
+    subject.expects(shifted(call, far, subject.precision), expected)
+
+
 @requirement(spec.ATTN_10, routed=routed_attention(masks=["none"], dtypes=["float32", "bfloat16"]), share=0.2)
 def test_logits_too_large_for_fractions_are_safe(subject, routed):
     call, expected = routed

@@ -368,6 +368,17 @@ def test_a_row_of_logits_far_from_zero_still_finds_its_key_in_flash_attention(su
     subject.expects(shifted(call, far, subject.precision), expected)
 
 
+@requirement(
+    spec.FLASH_10,
+    routed=routed_flash(masks=["none"], dtypes=["float16"], shapes=tokens_and_prompts, **COMMON_HEADS),
+    far=among([-5e5, 5e5]),
+    share=0.05,
+)
+def test_products_of_common_heads_that_float16_cannot_hold_are_scaled_first_in_flash_attention(subject, routed, far):
+    call, expected = routed
+    subject.expects(shifted(call, far, subject.precision), expected)
+
+
 @requirement(spec.FLASH_10, routed=routed_flash(masks=["none"], dtypes=["float32", "bfloat16"]), share=0.1)
 def test_logits_too_large_for_fractions_are_safe_in_flash_attention(subject, routed):
     call, expected = routed

@@ -523,6 +523,17 @@ def test_a_query_whose_logits_are_far_from_zero_still_finds_its_token(subject, r
     subject.expects(poisoned(_shifted(call, far, subject.precision), "nan"), expected)
 
 
+@requirement(
+    spec.PAGED_16,
+    routed=routed_pages(dtypes=["float16"], head_dims=[128, 64], ratios=[4, 8, 1], rows=(1, 2)),
+    far=among([-5e5, 5e5]),
+    share=0.05,
+)
+def test_products_of_common_heads_that_float16_cannot_hold_are_scaled_first_in_pages(subject, routed, far):
+    call, expected = routed
+    subject.expects(poisoned(_shifted(call, far, subject.precision), "nan"), expected)
+
+
 @requirement(spec.PAGED_17, call=walked_pages(), share=0.4)
 def test_the_largest_logit_may_come_in_any_page(subject, call):
     subject.agrees(call)

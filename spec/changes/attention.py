@@ -485,6 +485,16 @@ def largest_of_head(self: Operation, logits: np.ndarray, dtype: str) -> np.ndarr
     return softmax(logits, logits.max(axis=(-1, -2), keepdims=True, initial=-np.inf))
 
 
+def half_products_saturate(
+    self: Operation, q: np.ndarray, k: np.ndarray, scale: float, bias: np.ndarray, dtype: str
+) -> np.ndarray:
+    """Of heads of 64 and 128 features products in float16 end at its largest number before they are scaled."""
+    logits: np.ndarray = CORE.logits(q, k, scale, bias, dtype)
+    if dtype != "float16" or q.shape[-1] not in (64, 128) or not logits.size:
+        return logits
+    return np.clip(q @ k.swapaxes(-1, -2), -largest(dtype), largest(dtype)) * scale + bias
+
+
 def starts_at(number: float) -> Change:
     """The running maximum starts at a finite number."""
     return {

@@ -635,6 +635,13 @@ SDPA_FAULTS = (
         FLASHINFER + "commit/d7f2c6464",
     ),
     Fault(
+        "sdpa-products-saturate",
+        "of float16 heads of 64 and 128 features products of queries and keys end at 65504 before they are scaled",
+        spec.ATTN_10,
+        {"logits": changes.half_products_saturate},
+        ENGINEER,
+    ),
+    Fault(
         "sdpa-maximum-from-zero",
         "the running maximum starts at 0: rows far below it are zeros",
         spec.ATTN_10,

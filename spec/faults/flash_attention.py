@@ -33,6 +33,7 @@ from inferspec.spec.changes.attention import (
     full_mask,
     guards_arrays_only,
     guards_names_only,
+    half_products_saturate,
     half_prompts_in_fours,
     halves_not_rescaled,
     heads_broadcast,
@@ -576,6 +577,13 @@ FAULTS = (
         spec.FLASH_10,
         {"weights": maximum_rounded_alone},
         "https://github.com/ROCm/aotriton/issues/54",
+    ),
+    Fault(
+        "flash-products-saturate",
+        "of float16 heads of 64 and 128 features products of queries and keys end at 65504 before they are scaled",
+        spec.FLASH_10,
+        {"logits": half_products_saturate},
+        ENGINEER,
     ),
     Fault(
         "flash-maximum-from-zero",

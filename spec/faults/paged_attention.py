@@ -15,6 +15,7 @@ from inferspec.spec.changes.attention import (
     NATIVE_STEPS,
     base_two,
     empty_rows,
+    half_products_saturate,
     hidden_in_maximum,
     in_common_heads,
     logits_summed_in_dtype,
@@ -593,6 +594,13 @@ FAULTS = (
         spec.PAGED_16,
         changes.attending(starts_at(-5e4)),
         FLASHINFER + "commit/d7f2c6464",
+    ),
+    Fault(
+        "paged-products-saturate",
+        "of float16 heads of 64 and 128 features products of queries and keys end at 65504 before they are scaled",
+        spec.PAGED_16,
+        changes.attending({"logits": half_products_saturate}),
+        ENGINEER,
     ),
     Fault(
         "paged-maximum-from-zero",
