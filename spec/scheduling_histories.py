@@ -327,7 +327,10 @@ class _Judge:
             yield Check.BLOCKS, f"{about} ends at {chunk.end}, and its blocks are {ids}"
         elif lost := [p for p in range(chunk.start) if not self._holds(known, ids, p)]:
             yield Check.GHOST, f"{about} begins at {chunk.start}, and position {lost[0]} is not in its blocks"
-        if (chunk.decode and (len(chunk.tokens) != 1 or not chunk.samples)) or (known.generating and not chunk.decode):
+        # Who was preempted and is hit but for its last id may be said to generate.
+        early = chunk.decode and not known.generating and not known.output
+        single = len(chunk.tokens) == 1 and chunk.samples
+        if early or (chunk.decode and not single) or (known.generating and not chunk.decode):
             kind = "decode" if chunk.decode else "prefill"
             yield Check.KIND, f"{about}, of {len(chunk.tokens)} tokens, is a {kind}"
         written = set(ids[max(chunk.start, 0) // size : blocks_of(chunk.end, size)])

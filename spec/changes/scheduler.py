@@ -381,6 +381,15 @@ def all_prefills(self: Scheduler, s: Serving) -> Step:
     return step
 
 
+def single_tokens_are_decodes(self: Scheduler, s: Serving) -> Step:
+    """What is one token and gives an id is a decode, that of a prompt too."""
+    step = Scheduler.schedule(self, s)
+    last = [chunk for chunk in step.prefills if chunk.samples and len(chunk.tokens) == 1]
+    step.prefills = [chunk for chunk in step.prefills if chunk not in last]
+    step.decodes = [*step.decodes, *last]
+    return step
+
+
 def still_decoding(self: Scheduler, s: Serving, victim: Entry) -> None:
     """A request that was preempted goes on a token at a time, as a decode."""
     decoding = victim.decoding

@@ -283,6 +283,13 @@ FAULTS: tuple[Fault, ...] = (
         "nano-vLLM post, part 5",
     ),
     _fault(
+        "single-tokens-are-decodes",
+        "the last token of a prompt is a decode where it is computed by itself",
+        spec.SCHED_12,
+        {"schedule": changes.single_tokens_are_decodes},
+        "vLLM splits the batches of its attention backends by the number of query tokens",
+    ),
+    _fault(
         "recomputed-as-decodes",
         "a preempted request computes its prompt again as decodes",
         spec.SCHED_12,
