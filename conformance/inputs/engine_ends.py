@@ -20,14 +20,14 @@ def stopping(script: Script) -> None:
 
 @told("outputs", "stream", "ends", "pages", stops=[True])
 def stopping_at_once(script: Script) -> None:
-    """Requests whose first id ends them."""
-    _stopping(script, first=True)
+    """Requests whose first id ends them, some of which ask for no more than one."""
+    _stopping(script, (4, 6, 2, 1), first=True)
 
 
-def _stopping(script: Script, first: bool = False) -> None:
+def _stopping(script: Script, limits: tuple[int, ...] = (4, 6, 2), first: bool = False) -> None:
     pick = script.pick
     for _ in range(pick.size(1, 3)):
-        limit = pick.one_of(4, 6, 2)
+        limit = pick.one_of(*limits)
         tokens = script.prompt(script.length(), limit)
         ids = script.way(tokens, limit)
         stop = ids[0 if first else pick.one_of(0, 1, limit - 1, limit // 2)]

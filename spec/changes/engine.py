@@ -101,6 +101,11 @@ def repeats(self: Engine, r: Request, token: int) -> bool:
     return Engine.stops(self, r, token) or (len(r.out) >= 16 and set(r.out[-16:]) == {token})
 
 
+def looks_past_one(self: Engine, r: Request, token: int) -> bool:
+    """Where one id is asked for, it is thought, there is nothing to end."""
+    return r.limit > 1 and Engine.stops(self, r, token)
+
+
 def limit_in_a_byte(self: Engine, r: Request) -> int:
     return int(r.limit % 256 or 256)
 

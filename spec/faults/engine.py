@@ -545,6 +545,13 @@ FAULTS: tuple[Fault, ...] = (
         "PROPERTIES SC1, CB3",
     ),
     _fault(
+        "only-id-no-end",
+        "an id that ends a request comes out where no more than one is asked for",
+        spec.ENG_15,
+        {"stops": changes.looks_past_one},
+        "PROPERTIES CB3",
+    ),
+    _fault(
         "first-id-no-end",
         "the id that comes of the prompt is never an end",
         spec.ENG_15,
