@@ -653,7 +653,7 @@ def test_after_a_call_that_failed_nothing_is_lost(subject, call):
     subject.agrees(call)
 
 
-@requirement(spec.ENG_25, call=failing_runs(), share=0.1)
+@requirement(spec.ENG_25, call=failing_runs(), share=0.3)
 def test_after_a_failed_run_nothing_is_lost(subject, call):
     subject.agrees(call)
 

@@ -138,7 +138,7 @@ def failing_when_others_come(script: Script) -> None:
         script.do("step", times=pick.size(2, 3))
         if pick.one_of(True, False):
             script.add(script.prompt(pick.size(1, 4), 3), 3)
-        script.do("fail", after=pick.one_of(0, 1, 2, 5))
+        script.do("fail", after=pick.one_of(0, 1, 2, 5), at=pick.one_of("use", "call"))
 
 
 @told("outputs", "stream", "ends", failing_models=[True])
@@ -156,11 +156,12 @@ def failing_differently(script: Script) -> None:
 
 @told("outputs", "ends", "pages", failing_models=[True])
 def failing_runs(script: Script) -> None:
-    """Runs in which the model fails, at one of its uses; and another run."""
+    """Runs in which the model fails, at one of its uses or calls, when some requests may have ended; and another run."""
     pick = script.pick
     for _ in range(pick.size(1, 3)):
-        script.add(script.prompt(pick.size(1, 6), 6), 6)
+        limit = pick.one_of(6, 2, 1)
+        script.add(script.prompt(pick.size(1, 6), limit), limit)
     for _ in range(pick.size(1, 2)):
         script.between(2)
-        script.do("fail", after=pick.one_of(1, 0, 2, 5, 8), run=True)
+        script.do("fail", after=pick.one_of(1, 0, 2, 5, 8), run=True, at=pick.one_of("call", "use", "end"))
     script.do("run")

@@ -37,7 +37,7 @@ def _half_computed(script: Script, fails: bool = False) -> None:
     first = script.add(script.prompt(length, limit), limit)
     script.do("step", times=pick.size(1, 3))
     if fails:
-        script.do("fail", after=pick.one_of(0, 1, 2))
+        script.do("fail", after=pick.one_of(0, 1, 2), at=pick.one_of("use", "end"))
     if fails or pick.one_of(False, True):
         script.cancel(first)
     for _ in range(pick.size(1, 2)):

@@ -1336,6 +1336,17 @@ def run_says_nothing(self: Engine, m: State) -> dict[int, list[int]]:
         return {r.id: list(r.out) for r in m.requests.values() if not r.cancelled}
 
 
+def run_hands_out_once(self: Engine, m: State) -> dict[int, list[int]]:
+    """What a run has finished is in its hands alone."""
+    lost: set[int] = m.__dict__.setdefault("lost", set())
+    before = {r.id for r in m.requests.values() if r.finished}
+    try:
+        return {name: ids for name, ids in Engine.run(self, m).items() if name not in lost}
+    except Exception:
+        lost |= {r.id for r in m.requests.values() if r.finished} - before
+        raise
+
+
 def places_stay(self: Engine, m: State, r: Request, n: int, guesses: list[int]) -> np.ndarray:
     """A cache is longer by what a call had appended to it before it failed."""
     try:

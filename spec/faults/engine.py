@@ -850,6 +850,13 @@ FAULTS: tuple[Fault, ...] = (
         "PROPERTIES PG7",
     ),
     _fault(
+        "run-hands-out-once",
+        "who ends in a run is given out by it alone, and by none when it fails",
+        spec.ENG_25,
+        {"run": changes.run_hands_out_once},
+        TIRED,
+    ),
+    _fault(
         "errors-for-no-room",
         "some errors of the model are taken for a lack of room",
         spec.ENG_25,
