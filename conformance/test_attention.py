@@ -26,6 +26,7 @@ from inferspec.conformance.inputs.attention import (
     mask_calls,
     masks_in_a_row,
     multi_head_calls,
+    of_other_values,
     one_over_many,
     one_past_a_tile,
     over_splits,
@@ -43,6 +44,7 @@ from inferspec.conformance.inputs.attention import (
     tokens_and_prompts,
     towering,
     whole_tiles,
+    with_hidden_heads,
     with_nan,
     without_a_stretch,
     without_beginning,
@@ -274,6 +276,12 @@ def test_every_encoding_hides_the_most_tempting_key(subject, routed, encoding):
 def test_a_row_that_sees_no_key_is_zeros(subject, call):
     emptied = _with_empty_rows(call)
     subject.expects(emptied, np.zeros(call.arguments["query"].shape), where=~seeing(emptied))
+
+
+@requirement(spec.ATTN_07, call=attention_calls(masks=ENCODINGS), seed=seeds, share=0.2)
+def test_heads_that_see_no_key_are_zeros(subject, call, seed):
+    hidden = with_hidden_heads(call, seed)
+    subject.expects(hidden, np.zeros(call.arguments["query"].shape), where=~seeing(hidden))
 
 
 @requirement(spec.ATTN_07, call=attention_calls(masks=["causal"], relation="L>S", more_queries=[True]))
@@ -606,6 +614,13 @@ def test_bad_arguments_are_refused(subject, call, bad):
     if subject.envelope["masks"] == ("none",) and bad in ("name", "mask"):
         bad = "heads"
     refuses(subject, spoilt(call, bad))
+
+
+@requirement(spec.ATTN_17, call=attention_calls(), more=among([1, -1, 3, 64]), share=0.2)
+def test_values_of_another_head_dim_are_refused_or_right(subject, call, more):
+    other = of_other_values(call, more)
+    if not subject.observe(other).raised:
+        subject.agrees(other, where=seeing(other))
 
 
 @requirement(

@@ -19,6 +19,7 @@ from inferspec.conformance.inputs.attention import (
     many_over_few,
     many_tiles,
     masks_in_a_row,
+    of_other_values,
     one_over_many,
     one_past_a_tile,
     over_splits,
@@ -32,6 +33,7 @@ from inferspec.conformance.inputs.attention import (
     tokens_and_prompts,
     towering,
     whole_tiles,
+    with_hidden_heads,
     with_nan,
     without_a_stretch,
     without_beginning,
@@ -312,6 +314,13 @@ def test_rows_that_see_no_key_of_several_tiles_are_zeros_in_half_precision(subje
 )
 def test_causal_rows_of_flash_attention_before_the_first_key_are_zeros(subject, call):
     subject.expects(call, np.zeros(call.arguments["query"].shape), where=~seeing(call))
+
+
+@requirement(
+    spec.FLASH_07, call=tiled_calls(masks=ENCODINGS, ratios=[2, 4, 1], leading_dims=FEW_ROWS), seed=seeds, share=0.2
+)
+def test_heads_of_flash_attention_that_see_no_key_are_zeros(subject, call, seed):
+    subject.agrees(with_hidden_heads(call, seed))
 
 
 @requirement(spec.FLASH_08, call=emptied_rows(masks=ENCODINGS, leading_dims=FEW_ROWS), share=0.5)
@@ -626,6 +635,13 @@ def test_flash_attention_refuses_bad_arguments(subject, call, bad):
     if subject.envelope["masks"] == ("none",) and bad in ("name", "mask"):
         bad = "heads"
     refuses(subject, spoilt(call, bad))
+
+
+@requirement(spec.FLASH_17, call=flash_calls(), more=among([1, -1, 3, 64]), share=0.2)
+def test_values_of_another_head_dim_are_refused_or_right_in_flash_attention(subject, call, more):
+    other = of_other_values(call, more)
+    if not subject.observe(other).raised:
+        subject.agrees(other)
 
 
 @requirement(spec.FLASH_18, call=tiled_calls(shapes=across_tiles), share=2.1)

@@ -359,6 +359,23 @@ def towering(call: Call) -> Call:
 SPOILT = ("name", "mask", "heads", "dims", "values")
 
 
+def of_other_values(call: Call, more: int) -> Call:
+    """The call with values of more features than keys have, or of fewer."""
+    value = call.arguments["value"]
+    wide = np.concatenate([value, -2 * value[..., ::-1], value], axis=-1)
+    return call.having(value=wide[..., : max(value.shape[-1] + more, 1)])
+
+
+def with_hidden_heads(call: Call, seed: int) -> Call:
+    """The call under a mask that hides every key from some of the heads, from two and more where there are so many, and from
+    no row of the others."""
+    *_, heads, length, _ = call.arguments["query"].shape
+    keys, draw = call.arguments["key"].shape[-2], np.random.default_rng(seed)
+    hidden = np.isin(np.arange(heads), draw.permutation(heads)[: max(heads // 2, 1)])
+    visible = np.broadcast_to(~hidden[:, None, None], (heads, length, keys))
+    return call.having(mask=encoded(visible, call.features["masks"], call.features["dtypes"]))
+
+
 def spoilt(call: Call, bad: str) -> Call:
     """The same call with an argument that must be refused, one of SPOILT."""
     query, key, value = (call.arguments[name] for name in ("query", "key", "value"))

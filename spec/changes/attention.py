@@ -425,6 +425,26 @@ def empty_rows(logits: np.ndarray) -> np.ndarray:
     return np.all(np.isneginf(logits), axis=-1, keepdims=True)
 
 
+def hidden_heads_as_before(self: Operation, value: np.ndarray, a: Arguments) -> np.ndarray:
+    """Of heads that see no key at all, those past the first keep what the accumulators had of the head before."""
+    empty = ~seen_by(self, a).any(axis=(-1, -2))
+    again = empty & (np.cumsum(empty, axis=-1) > 1)
+    return Operation.finish(self, np.where(again[..., None, None], np.roll(value, 1, axis=-3) + 1, value), a)
+
+
+def values_cropped(a: Arguments) -> dict[str, Any]:
+    """Of values that have another head dim than keys the first features are taken, and zeros where there are not so many."""
+    dim = a.key.shape[-1]
+    value = np.concatenate([a.value, np.zeros((*a.value.shape[:-1], dim), a.value.dtype)], axis=-1)
+    return {"value": value[..., :dim]}
+
+
+def seen_by(self: Operation, a: Arguments) -> np.ndarray:
+    """N..×H_q×L×S: which keys a query sees."""
+    bias: np.ndarray = self.bias(a)  # type: ignore[attr-defined]
+    return ~np.isneginf(np.broadcast_to(bias, (*a.query.shape[:-1], a.key.shape[-2])))
+
+
 def over_queries(self: Operation, logits: np.ndarray, dtype: str) -> np.ndarray:
     return CORE.weights(logits.swapaxes(-1, -2), dtype).swapaxes(-1, -2)
 

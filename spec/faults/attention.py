@@ -913,6 +913,20 @@ SDPA_FAULTS = (
         ENGINEER,
     ),
     Fault(
+        "sdpa-hidden-heads-stale",
+        "of heads that see no key those past the first keep what the head before left",
+        spec.ATTN_07,
+        {"finish": changes.hidden_heads_as_before},
+        ENGINEER,
+    ),
+    Fault(
+        "sdpa-values-cropped",
+        "of values of another head dim than that of keys as many features are taken",
+        spec.ATTN_17,
+        changes.reshapes(changes.values_cropped),
+        ENGINEER,
+    ),
+    Fault(
         "sdpa-dims-cropped",
         "of differing head dims or lengths the smaller is taken",
         spec.ATTN_17,
