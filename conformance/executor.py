@@ -50,7 +50,11 @@ class Executor:
         """Make one call. results: shapes and dtypes to poison buffers with; watch: look at the random state too."""
         target = self._targets[operation]
         to: Arrays = target.kind
-        given = {name: _laid(value, name, views, to) for name, value in arguments.items()}
+        turned = target.operation.turned if target.layout else ()
+        given = {
+            name: _laid(_turned(value) if name in turned else value, name, views, to)
+            for name, value in arguments.items()
+        }
         before = [
             (path, array, to.bits(array)) for name, value in given.items() for path, array in _owned(value, name, to)
         ]
@@ -84,6 +88,8 @@ class Executor:
         lists_too = not target.driver
         own = {part: x for part in told if to.owns(x := returned[part]) or (lists_too and isinstance(x, list))}
         changed += self._earlier_result(to, own, told, of_arrays=bool(before or target.driver))
+        if turned and "" in told:
+            told[""] = _turned(told[""])
         return Observation(told.pop("", None), raised, message, changed, told)
 
     def _earlier_result(
@@ -108,6 +114,13 @@ class Executor:
         if key not in self._kept:
             self._kept[key] = target.build(given)
         return self._kept[key]
+
+
+def _turned(value: Any) -> Any:
+    """An array with its second and third axis from the end in each other's place, contiguous as a model would give it."""
+    if not isinstance(value, np.ndarray) or value.ndim < 3:
+        return value
+    return np.ascontiguousarray(value.swapaxes(-2, -3))
 
 
 def _laid(value: Any, path: str, views: Mapping[str, str], to: Arrays) -> Any:

@@ -40,6 +40,7 @@ class ScaledDotProductAttention(Operation):
     signature = Signature.parse("scaled_dot_product_attention(query, key, value, scale=None, mask=None)")
     narrows: ClassVar = {"scale": ("scales", ("default",)), "mask": ("masks", ("none",))}
     required_narrows: ClassVar = {"scale": ("scales", ("given",))}
+    turned = ("query", "key", "value")
 
     def guard(self, a: Arguments) -> None:
         self.guard_leading(a)
@@ -461,5 +462,6 @@ CONTRACT = Contract(
         "more_queries": (True, False),
         "keys": 4096,
     },
+    layouts=("", "BLHD"),
     requirements=tuple(value for value in list(globals().values()) if isinstance(value, Requirement)),
 )

@@ -177,6 +177,8 @@ class Operation:
     unless_declared: ClassVar[Mapping[str, tuple[Any, ...]]] = {}
     """envelope key -> what any subject is asked for unless its adapter's ENVELOPE says otherwise: what is right without it, and
     rarely there."""
+    turned: ClassVar[tuple[str, ...]] = ()
+    """Arguments whose second and third axis from the end change places in a subject's other layout, and so do the result's."""
     beside: ClassVar[tuple[Beside, ...]] = ()
     """Other operations that the driver uses."""
     asides: ClassVar[Mapping[str, str]] = {}

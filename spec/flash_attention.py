@@ -209,5 +209,6 @@ CONTRACT = Contract(
         "more_queries": (True, False),
         "keys": 2**16 + 2**6,
     },
+    layouts=("", "BLHD"),
     requirements=tuple(value for value in list(globals().values()) if isinstance(value, Requirement)),
 )

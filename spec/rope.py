@@ -39,6 +39,7 @@ class RoPE(Operation):
         "dims": ("partial", (False,)),
     }
     unsaid = frozenset({"forms", "bases"})
+    turned = ("x",)
     insisted: ClassVar = {"offset": 0}
 
     def guard(self, a: Arguments) -> None:
@@ -285,5 +286,6 @@ CONTRACT = Contract(
         "empty": (True, False),
         "positions": 2**17,
     },
+    layouts=("", "BHLD"),
     requirements=tuple(value for value in list(globals().values()) if isinstance(value, Requirement)),
 )

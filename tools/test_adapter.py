@@ -345,8 +345,8 @@ def test_a_subject_that_is_not_there_is_one_line(folder, spec, says):
         (ROPE + "LAYOUT = 'BLHD'", "LAYOUT is 'BLHD'; it takes a dict with components as keys"),
         (ROPE + "LAYOUT = {'kv_cache': 'LBHD'}", "LAYOUT['kv_cache'] is 'LBHD'; it takes 'BLHD'"),
         (
-            ROPE + "LAYOUT = {'rope': 'BLHD'}",
-            "LAYOUT names 'rope'; it takes a component with more than one order of axes: kv_cache",
+            ROPE + "LAYOUT = {'rms_norm': 'BLHD'}",
+            "LAYOUT names 'rms_norm'; it takes a component with more than one order of axes: attention, flash_attention, rope, kv_cache",
         ),
         (ROPE + "UNAVAILABLE = True", "UNAVAILABLE is True; it takes why it cannot run here, in a text"),
         (ROPE + "KERNEL_PATH = 42", "KERNEL_PATH is 42; it takes what ran its kernels, in a few words"),
@@ -869,3 +869,21 @@ def test_a_part_that_cannot_be_replaced_is_one_line(folder, part, says):
     module(folder, "", "other/__init__.py")
     module(folder, "import nowhere", "other/linear.py")
     assert says in refused("mine", **{part: "other"})
+
+
+LAID = """
+import numpy as np
+LAYOUT = {'rope': 'BHLD', 'flash_attention': 'BLHD'}
+def rope(x, offset=None): return x * np.arange(x.shape[2])[:, None]
+def flash_attention(query, key, value): return query + value
+"""
+
+
+def test_arrays_of_another_layout_are_turned_on_the_way_in_and_back_on_the_way_out(folder):
+    module(folder, LAID)
+    executor = Executor(load("mine").targets)
+    x = np.arange(24.0).reshape(1, 3, 2, 4)  # B×L×H×D, as rope has it
+    turned = executor.call("RoPE", {"dims": 4, "max_positions": 8, "x": x}, {}, None, (), False)
+    assert (turned.value == x * np.arange(3)[:, None, None]).all()
+    added = executor.call("flash_attention", {"query": x, "key": x, "value": x}, {"value": "heads"}, None, (), False)
+    assert (added.value == 2 * x).all()
