@@ -18,6 +18,7 @@ from inferspec.conformance.checkpoints.gguf import content
 from inferspec.golden import models
 from inferspec.impl import gguf
 from inferspec.impl.loading import load, located, read
+from inferspec.impl.qwen3 import Qwen3
 from inferspec.spec.numerics import f64
 
 TINY = models.ROOT / "tiny-qwen3"
@@ -139,6 +140,26 @@ def test_a_config_that_is_no_json_is_refused(tmp_path):
     (tmp_path / "config.json").write_text("{")
     with pytest.raises(ValueError, match="not JSON"):
         load(tmp_path)
+
+
+@pytest.mark.parametrize("place", ["rope_scaling", "rope_parameters"])
+def test_a_folder_whose_config_scales_rope_is_the_model_of_that_config(tmp_path, place):
+    shutil.copytree(TINY, tmp_path / "scaled")
+    file = tmp_path / "scaled" / "config.json"
+    config = json.loads(file.read_text())
+    plain = Qwen3(config, read(tmp_path / "scaled")[1])
+    theta = config.get("rope_theta") or config["rope_parameters"]["rope_theta"]
+    scaled = {name: x for name, x in config.items() if name not in ("rope_theta", "rope_parameters", "rope_scaling")}
+    entry = {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 64}
+    if place == "rope_scaling":
+        scaled |= {"rope_theta": theta, place: entry}
+    else:
+        scaled |= {place: {**entry, "rope_theta": theta}}
+    file.write_text(json.dumps(scaled))
+    tokens = mx.array([list(range(3, 40))])
+    loaded = load(tmp_path / "scaled")(tokens)
+    assert mx.array_equal(loaded, Qwen3(scaled, read(tmp_path / "scaled")[1])(tokens))
+    assert not mx.array_equal(loaded, plain(tokens))
 
 
 def test_rotary_frequencies_of_old_checkpoints_are_passed_over(tmp_path):

@@ -140,7 +140,19 @@ def _spec(file: Path) -> str:
 
 
 def _listed(contract: Contract) -> dict[str, Any]:
-    return {key: list(value) if isinstance(value, tuple) else value for key, value in contract.envelope.items()}
+    """What is claimed of a component without an entry."""
+    asked = {**contract.envelope, **_unless_declared(contract)}
+    return {key: list(value) if isinstance(value, tuple) else value for key, value in asked.items()}
+
+
+def _unless_declared(contract: Contract) -> dict[str, Any]:
+    return {key: kept for operation in contract.operations for key, kept in operation.unless_declared.items()}
+
+
+def _others(contract: Contract, key: str) -> str:
+    """What is asked only of who declares it."""
+    every: Any = contract.envelope[key]
+    return ", ".join(repr(choice) for choice in every if choice not in _unless_declared(contract)[key])
 
 
 def _component(contract: Contract) -> str:
@@ -149,6 +161,7 @@ def _component(contract: Contract) -> str:
     lines += [f"# {line}".rstrip() for line in _shapes(contract)]
     envelope = pprint.pformat(_listed(contract), width=110, compact=True, sort_dicts=False).splitlines()
     lines += ["#", f'# ENVELOPE["{contract.component}"] = {envelope[0]}', *(f"# {line}" for line in envelope[1:])]
+    lines += [f"# {key} may have as well: {_others(contract, key)}" for key in _unless_declared(contract)]
     implementation = importlib.import_module(f"inferspec.impl.{contract.component}")
     told: set[str] = set()
     for operation in contract.operations:

@@ -781,6 +781,32 @@ def test_requirements_outside_the_envelope_are_not_failures(certify):
     assert run.code == 0
 
 
+LLAMA = """
+class Llama:
+    def __init__(self, config, weights): ...
+    def __call__(self, tokens, cache=None): ...
+    def make_cache(self): ...
+"""
+
+
+@pytest.mark.parametrize(
+    ("declared", "left"),
+    [
+        ("", ("default",)),
+        ('ENVELOPE = {"llama": {"tied": [True]}}', ("default",)),
+        ('ENVELOPE = {"llama": {"rope_types": ["default", "llama3"]}}', ("default", "llama3")),
+    ],
+)
+def test_scaled_rope_is_asked_of_who_declares_it(folder, declared, left):
+    (folder / "mine.py").write_text(f"{LLAMA}\n{declared}\n")
+    adapter = load("mine")
+    for name in ("Llama", "Llama.incremental"):
+        assert (
+            envelope_of(contract("llama"), adapter.envelope.get("llama", {}), narrowed(adapter, name))["rope_types"]
+            == left
+        )
+
+
 @pytest.mark.parametrize(
     ("text", "kind"),
     [

@@ -5,6 +5,7 @@ import pytest
 from inferspec.conformance.subject import LocalSubject
 from inferspec.conformance.unclaimed import unclaimed
 from inferspec.spec.generation import Generate
+from inferspec.spec.llama import Llama
 from inferspec.spec.rope import RoPE
 from inferspec.spec.watch import Request
 
@@ -20,6 +21,11 @@ class AboveZero(Generate):
     ("operation", "envelope", "reported"),
     [
         (RoPE, {"rope": {"offsets": ["none", "int"]}}, {"RoPE": ["offsets: slice", "offsets: slices"]}),
+        (
+            Llama,
+            {"llama": {"rope_types": ["default", "yarn"]}},
+            {"Llama": ["rope_types: linear", "rope_types: llama3"]},
+        ),
         (AboveZero, {"generation": {"zero_max_tokens": [False]}}, {}),
         (Generate, {"generation": {"stops": [0, 1]}}, {"generate": ["stops: 2", "stops: 3", "stops: 9"]}),
     ],
