@@ -6,7 +6,8 @@ from inferspec.spec import llama as spec
 from inferspec.spec.changes import llama as changes
 from inferspec.spec.changes.decoder import passes_over
 from inferspec.spec.contract import Change, Fault, Variant
-from inferspec.spec.faults.decoder import TIRED, shared, variants
+from inferspec.spec.faults.decoder import shared, variants
+from inferspec.spec.faults.defining import TIRED
 from inferspec.spec.llama import LLAMA_08
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from inferspec.spec import qwen3 as spec
 from inferspec.spec.changes import qwen3 as changes
 from inferspec.spec.contract import Change, Fault, Variant
-from inferspec.spec.faults.decoder import TIRED, shared, variants
+from inferspec.spec.faults.decoder import shared, variants
+from inferspec.spec.faults.defining import TIRED
 from inferspec.spec.qwen3 import QWEN3_08
 
 

@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from inferspec.spec.changes import rope_scaling as changes
 from inferspec.spec.contract import Change, Variant
+from inferspec.spec.faults.defining import TIRED, Define
 from inferspec.spec.mistakes import unguarded
 from inferspec.spec.rope_scaling import LENGTH
-
-Define = Callable[..., None]
-"""Takes the number of a requirement, a name, a text, what is changed, and where it was seen."""
 
 BANDS = ("low_freq_factor", "high_freq_factor")
 TRANSFORMERS = "https://github.com/huggingface/transformers"
 
 
-def scaled(fault: Define) -> None:
-    """All of them."""
+def every(fault: Define) -> None:
+    """All of them, in order."""
     linear(fault)
     llama3(fault)
     yarn(fault)
@@ -64,7 +61,7 @@ def linear(fault: Define) -> None:
 
 
 def llama3(fault: Define) -> None:
-    def it(name: str, text: str, change: Change, source: str = "a tired engineer") -> None:
+    def it(name: str, text: str, change: Change, source: str = TIRED) -> None:
         fault(34, f"llama3-{name}", text, change, source)
 
     it(
@@ -136,7 +133,7 @@ def llama3(fault: Define) -> None:
 
 
 def yarn(fault: Define) -> None:
-    def it(name: str, text: str, change: Change, source: str = "a tired engineer") -> None:
+    def it(name: str, text: str, change: Change, source: str = TIRED) -> None:
         fault(35, f"yarn-{name}", text, change, source)
 
     it("ignored", "yarn divides no frequency", changes.left_as_they_are("yarn"))
@@ -215,7 +212,7 @@ def yarn(fault: Define) -> None:
 
 
 def fields_of_yarn(fault: Define) -> None:
-    def it(name: str, text: str, change: Change, source: str = "a tired engineer") -> None:
+    def it(name: str, text: str, change: Change, source: str = TIRED) -> None:
         fault(36, f"yarn-{name}", text, change, source)
 
     it(

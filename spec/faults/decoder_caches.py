@@ -1,0 +1,189 @@
+"""Mistakes of a decoder that is fed in chunks, through a cache for each request."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from inferspec.spec.changes import decoder as changes
+from inferspec.spec.faults.defining import TINY_LLM, Define
+from inferspec.spec.mistakes import (
+    promotes,
+)
+from inferspec.spec.numerics import f64
+from inferspec.spec.transformer import Incremental
+
+
+def every(fault: Define) -> None:
+    """All of them, in order."""
+    whole(fault)
+    paths(fault)
+    places(fault)
+    chunks(fault)
+    batches(fault)
+    requests(fault)
+    long(fault)
+    packed(fault)
+
+
+def whole(fault: Define) -> None:
+    """What a chunk knows of those before it."""
+    fault(
+        24,
+        "offset-ignored",
+        "every chunk starts at position 0",
+        {"positions": lambda self, memory, length: f64(np.arange(length))},
+        "the kind of mlx-lm db368f25",
+    )
+    fault(24, "cache-ignored", "a chunk sees nothing but itself", changes.extended_by("none"))
+    fault(
+        24, "cache-of-the-last-chunk", "a chunk takes the place of those before it", changes.extended_by("last chunk")
+    )
+
+
+def paths(fault: Define) -> None:
+    """Kernels for single tokens and for chunks."""
+    fault(
+        25,
+        "tokens-of-large-heads-lack-a-feature",
+        "after a prompt a token's heads of 64 features and more lack the last one, in half precision",
+        changes.path_lacks_a_feature(
+            lambda path: path.length == 1 < path.keys and path.dim >= 64 and path.dtype != "float32"
+        ),
+    )
+    fault(
+        25,
+        "tokens-of-large-heads-lack-a-feature-in-float32",
+        "after a prompt a token's heads of 64 features and more lack the last one, in float32",
+        changes.path_lacks_a_feature(
+            lambda path: path.length == 1 < path.keys and path.dim >= 64 and path.dtype == "float32"
+        ),
+    )
+    fault(
+        25,
+        "chunks-of-large-heads-lack-a-feature",
+        "chunks of 32 tokens and more after others lack the last of 128 features",
+        changes.path_lacks_a_feature(lambda path: 32 <= path.length < path.keys and path.dim == 128),
+    )
+    fault(
+        25,
+        "tokens-lack-an-id",
+        "of a single token the last of more than a thousand logits is not written",
+        {"forward": changes.last_id_of_a_token_lost},
+    )
+    fault(
+        30,
+        "packed-tokens-lack-an-id",
+        "of single tokens the last logit is not written, in 4 bits and half precision",
+        {"forward": changes.packed_path_lacks_an_id(lambda length: length == 1, half=True)},
+    )
+    fault(
+        30,
+        "packed-chunks-lack-an-id",
+        "of 8 tokens and more the last logit is not written, in 4 bits",
+        {"forward": changes.packed_path_lacks_an_id(lambda length: length >= 8)},
+    )
+
+
+def places(fault: Define) -> None:
+    """Which cache, and which position."""
+    fault(25, "eight-caches", "layers past the eighth write into caches of others", {"extended": changes.eight_caches})
+    fault(24, "cache-of-all-layers", "all layers write into one cache", changes.extended_by("one for all layers"))
+    fault(
+        25,
+        "offset-one-more",
+        "the first token after the prompt is one position too far",
+        {"positions": changes.one_more},
+        "https://github.com/GeeeekExplorer/nano-vllm/commit/f5b4840",
+    )
+
+
+def chunks(fault: Define) -> None:
+    """Several tokens after others."""
+    fault(
+        26,
+        "offset-counts-calls",
+        "the offset grows by one with every call after the first",
+        {"advance": changes.counts_calls},
+        f"the kind of {TINY_LLM}/commit/4cddec2",
+    )
+    fault(
+        26,
+        "chunk-mask-top-left",
+        "the mask of a chunk is aligned with the first key",
+        {"visible": changes.top_left},
+        "PROPERTIES CM1",
+    )
+    fault(26, "chunk-unmasked", "a chunk after others has no mask", {"visible": changes.unmasked_after_others})
+
+
+def batches(fault: Define) -> None:
+    """Rows that serve others."""
+    fault(
+        27,
+        "cache-first-row-for-all",
+        "the first sequence's keys serve the whole batch",
+        changes.extended_by("one for all rows"),
+    )
+    fault(
+        27,
+        "single-token-first-row-turned",
+        "of single tokens only the first sequence's is turned",
+        changes.first_row_turned(single=True),
+        f"{changes.MLX}/commit/76a977ca4",
+    )
+
+
+def requests(fault: Define) -> None:
+    """Requests that take turns."""
+    fault(
+        28,
+        "one-cache-for-all",
+        "all requests of a model share a cache",
+        {"owners": lambda self, a: [0] * len(a.chunks)},
+    )
+    fault(
+        28,
+        "two-caches-for-all",
+        "requests of a model take its two caches in turn",
+        {"owners": lambda self, a: [owner % 2 for owner in Incremental.owners(self, a)]},
+    )
+    fault(28, "one-offset-for-all", "requests count their positions together", {"respond": changes.offset_of_the_model})
+
+
+def long(fault: Define) -> None:
+    """Caches that grow."""
+    fault(
+        29,
+        "cache-full-at-256",
+        "what comes after 256 tokens is not kept",
+        changes.extended_by("first 256"),
+        "PROPERTIES KV2",
+    )
+    fault(
+        29,
+        "growth-of-the-first-row",
+        "a cache that grows keeps the first row of its batch",
+        {"extended": changes.growth_of_the_first_row},
+        "PROPERTIES X3",
+    )
+    fault(
+        29, "cache-ring-of-256", "only the last 256 tokens are kept", changes.extended_by("last 256"), "PROPERTIES KV2"
+    )
+    fault(
+        29,
+        "offset-of-the-buffer",
+        "past 256 tokens the offset is the length of the buffer",
+        {"positions": changes.allocated_positions},
+        f"{changes.MLX_LM}/commit/eb98ff72",
+    )
+
+
+def packed(fault: Define) -> None:
+    """Packed weights, and the dtype of logits."""
+    fault(
+        30,
+        "packed-single-token",
+        "packed layers leave out the biases of groups where there is one token",
+        {"forward": changes.single_token_without_biases},
+    )
+    fault(31, "chunk-promotes", "logits of chunks come back in float32", promotes(), "PROPERTIES X4")
