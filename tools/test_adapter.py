@@ -212,7 +212,8 @@ def test_an_object_that_has_one_of_two_ways_needs_no_option_to_say_so(folder):
         class BlockManager:
             def __init__(self, num_blocks, block_size): self.num_free = num_blocks
             def allocate(self, tokens): ...
-            append = mark_computed = free = allocate
+            def append(self, table, tokens): ...
+            mark_computed, free = append, allocate
         """
     story = {"num_blocks": 3, "block_size": 2, "prefix_caching": False, "colliding": False, "steps": ()}
     module(folder, textwrap.dedent(manager) + 'ENVELOPE = {"block_manager": {"prefix_caching": [False]}}\n')
