@@ -1,0 +1,800 @@
+"""The steps that faults and honest variants have in the place of the oracle's: see `spec/faults/engine_requests.py`."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from inferspec.spec.changes.engine_pages import prompt_lost
+from inferspec.spec.contract import Arguments, Change
+from inferspec.spec.engine import Engine
+from inferspec.spec.engine_model import Request, State, pages_of
+from inferspec.spec.transformer import Memory
+
+# limits and ends
+
+
+def one_too_many(self: Engine, r: Request) -> int:
+    return int(r.limit + 1)
+
+
+def never_at_once(self: Engine, r: Request) -> bool:
+    return False
+
+
+def ends_with_the_prompt(self: Engine, r: Request, token: int) -> bool:
+    return token in r.eos or any(x in r.eos for x in r.prompt)
+
+
+def first_of_them(self: Engine, r: Request, token: int) -> bool:
+    return token in r.eos[:1]
+
+
+def first_ends(most: int) -> Change:
+    return {"stops": lambda self, r, token: token in r.eos[:most]}
+
+
+def zero_is_none(self: Engine, r: Request, token: int) -> bool:
+    return bool(token) and token in r.eos
+
+
+def ends_of_the_last(self: Engine, m: State, tokens: list[int], limit: int, priority: int, eos: Any) -> int:
+    """A request that gives none has the ids of the one before it."""
+    m.ends = eos or m.__dict__.get("ends", ())
+    return Engine.add(self, m, tokens, limit, priority, m.ends)
+
+
+def ends_of_the_prompt(self: Engine, m: State, tokens: list[int], limit: int, priority: int, eos: Any) -> int:
+    """A prompt that was answered before is ended by what ended it then."""
+    ends = m.__dict__.get("ends", {}).get(tuple(tokens), eos)
+    return Engine.add(self, m, tokens, limit, priority, ends)
+
+
+def keeps_its_ends(self: Engine, m: State, r: Request) -> None:
+    m.__dict__.setdefault("ends", {}).setdefault(tuple(r.prompt), r.eos)
+    Engine.end(self, m, r)
+
+
+def comes_out(self: Engine, m: State, r: Request, token: int, row: np.ndarray) -> None:
+    """The id that ends a request comes out first."""
+    eos, r.eos = r.eos, ()
+    Engine.emit(self, m, r, token, row)
+    r.eos = eos
+    if token in eos and not r.finished:
+        self.end(m, r)
+
+
+def not_at_first(self: Engine, r: Request, token: int) -> bool:
+    """The id that comes of the prompt is not looked at."""
+    return bool(r.out) and token in r.eos
+
+
+def fails_at_first(self: Engine, r: Request, token: int) -> bool:
+    if token in r.eos and not r.out:
+        raise KeyError("the slot has no request yet")
+    return token in r.eos
+
+
+def lost_at_first(self: Engine, m: State, r: Request) -> None:
+    """Who ends without an id stays in its place for ever."""
+    if r.out:
+        Engine.end(self, m, r)
+
+
+# order
+
+
+def by_arrival(self: Engine, r: Request) -> Any:
+    return r.id
+
+
+def rank_in_a_byte(self: Engine, r: Request) -> Any:
+    """Priorities are numbers of eight bits with a sign."""
+    return -((r.priority + 128) % 256 - 128), r.id
+
+
+def rank_in_float32(self: Engine, r: Request) -> Any:
+    return -float(np.float32(r.priority)), r.id
+
+
+def ranks_from_0_to_3(self: Engine, r: Request) -> Any:
+    """There are four queues."""
+    return -min(max(r.priority, 0), 3), r.id
+
+
+def rank_and_arrival_in_one(self: Engine, r: Request) -> Any:
+    """Who came first is told by what is below a hundred."""
+    return r.id - 100 * r.priority
+
+
+def smaller_first(self: Engine, r: Request) -> Any:
+    return r.priority, r.id
+
+
+def latest_first(self: Engine, r: Request) -> Any:
+    return -r.priority, -r.id
+
+
+def by_text(self: Engine, r: Request) -> Any:
+    """Names of requests are texts, and 10 comes before 2."""
+    return -r.priority, str(r.id)
+
+
+def heap_as_it_lies(self: Engine, m: State) -> None:
+    """Who waits lies in a heap, and whoever there is room for is taken from its front: only the first of a heap is in order."""
+    heap: list[Any] = []
+    for r in sorted(m.waiting, key=lambda r: r.id):
+        heapq.heappush(heap, (self.order(r), r.id))
+    m.waiting = [m.requests[name] for _, name in heap]
+    Engine.admit(self, m)
+    m.waiting.sort(key=self.order)
+
+
+def pushed(self: Engine, m: State, r: Request) -> None:
+    """Who waits lies in a heap."""
+    m.heap = m.__dict__.get("heap", [])
+    heapq.heappush(m.heap, (self.order(r), r.id))
+    Engine.queue(self, m, r)
+
+
+def popped(self: Engine, m: State) -> None:
+    """Who waits is admitted as the heap gives it."""
+    copy = list(m.__dict__.get("heap", []))
+    names = [heapq.heappop(copy)[1] for _ in range(len(copy))]
+    m.waiting = [m.requests[name] for name in names if m.requests[name] in m.waiting]
+    Engine.admit(self, m)
+    while m.__dict__.get("heap") and m.requests[m.heap[0][1]] not in m.waiting:
+        heapq.heappop(m.heap)
+
+
+def taken_from_the_heap(self: Engine, m: State, name: int) -> None:
+    """Who is cancelled is taken out of the heap's list, which no longer is one."""
+    Engine.cancel(self, m, name)
+    m.heap = [(order, one) for order, one in m.__dict__.get("heap", []) if one != name]
+
+
+def counts_arrivals(self: Engine, m: State, r: Request) -> None:
+    m.came = m.__dict__.get("came", 0) + 1
+    r.came = r.__dict__.get("came", m.came)
+    Engine.queue(self, m, r)
+
+
+def by_count(self: Engine, r: Request) -> Any:
+    return -r.priority, r.came
+
+
+def counts_anew(self: Engine, m: State, r: Request) -> None:
+    """Arrivals are counted from 0 again when nobody runs, although some wait."""
+    Engine.end(self, m, r)
+    m.came = m.came if m.running else 0
+
+
+def priority_lost(self: Engine, m: State, r: Request) -> None:
+    r.priority = 0
+    Engine.preempt(self, m, r)
+
+
+def begins(self: Engine, m: State) -> None:
+    m.began = True
+    Engine.admit(self, m)
+
+
+def sorted_once(self: Engine, m: State, r: Request) -> None:
+    """The queue is in order when the first step begins; who comes later goes to its end."""
+    m.waiting.append(r)
+    if not m.__dict__.get("began"):
+        m.waiting.sort(key=self.order)
+
+
+def displaces(self: Engine, m: State) -> None:
+    """A waiting request of higher priority takes a running one's place at once, and what that had computed is lost."""
+    if m.waiting and len(m.running) >= m.a.max_requests and m.waiting[0].priority > m.running[-1].priority:
+        prompt_lost(self, m, m.running[-1])
+    Engine.admit(self, m)
+
+
+# what steps give
+
+
+def name_of_the_first(self: Engine, m: State, r: Request) -> int:
+    return int(m.running[0].id)
+
+
+def names_of(most: int) -> Change:
+    """There are so many names, which begin anew."""
+
+    def add(self: Engine, m: State, tokens: list[int], limit: int, priority: int, eos: Any) -> int:
+        name = Engine.add(self, m, tokens, limit, priority, eos)
+        if name >= most:
+            r = m.requests.pop(name)
+            r.id = name % most
+            m.requests[r.id] = r
+        return name % most
+
+    return {"add": add}
+
+
+def queue_of_128(self: Engine, m: State, r: Request) -> None:
+    """The queue has 128 places; who is the last of more falls out."""
+    Engine.queue(self, m, r)
+    del m.waiting[128:]
+
+
+def patience_of_128(self: Engine, m: State) -> None:
+    """Who waits for more than 128 steps is given up."""
+    for r in list(m.waiting):
+        r.waited = r.__dict__.get("waited", 0) + 1
+        if r.waited > 128:
+            m.waiting.remove(r)
+            r.finished = True
+    Engine.admit(self, m)
+
+
+def the_last_256_ended(self: Engine, m: State, r: Request) -> None:
+    """Of what is over only the last 256 requests are remembered."""
+    Engine.end(self, m, r)
+    ended = m.__dict__.setdefault("ended", [])
+    ended.append(r)
+    if len(ended) > 256:
+        ended.pop(0).out = []
+
+
+def runs_of_256_steps(self: Engine, m: State) -> dict[int, list[int]]:
+    for _ in range(256):
+        if self.unfinished(m):
+            self.step(m)
+    return {r.id: list(r.out) for r in m.requests.values() if not r.cancelled}
+
+
+def last_not_told(self: Engine, m: State, r: Request) -> None:
+    """The id that finishes a request is not among those of the step."""
+    if len(r.out) >= r.limit and m.emitted and m.emitted[-1][0] == r.id:
+        m.emitted.pop()
+    Engine.end(self, m, r)
+
+
+def told_at_most(most: int) -> Change:
+    """A step has room for so many ids."""
+    return {"after": lambda self, m: m.emitted.__delitem__(slice(most, None))}
+
+
+def told_together(self: Engine, m: State) -> None:
+    """Ids are held back until their request is finished."""
+    held = m.__dict__.setdefault("held", [])
+    held += m.emitted
+    m.emitted = [pair for pair in held if m.requests[pair[0]].finished]
+    m.held = [pair for pair in held if not m.requests[pair[0]].finished]
+
+
+def those_of_this_run(self: Engine, m: State) -> dict[int, list[int]]:
+    mine = [r for r in m.requests.values() if not r.finished]
+    Engine.run(self, m)
+    return {r.id: list(r.out) for r in mine}
+
+
+def nothing_to_run(self: Engine, m: State) -> dict[int, list[int]]:
+    if not m.requests:
+        raise IndexError("there is no request")
+    return Engine.run(self, m)
+
+
+def nothing_to_do(self: Engine, m: State) -> list[tuple[int, int]]:
+    if not m.requests:
+        raise IndexError("there is no request")
+    return Engine.step(self, m)
+
+
+def cancelled_ones_too(self: Engine, m: State) -> dict[int, list[int]]:
+    Engine.run(self, m)
+    return {r.id: list(r.out) for r in m.requests.values()}
+
+
+def without_the_idless(self: Engine, m: State) -> dict[int, list[int]]:
+    """Outputs are those of requests that any id came of; of those who ask for none it is known that they have none."""
+    outputs = Engine.run(self, m)
+    return {r.id: outputs[r.id] for r in m.requests.values() if r.id in outputs and (r.out or not r.limit)}
+
+
+def prompts_do_not_count(self: Engine, m: State) -> bool:
+    """The loop ends when nobody waits and nobody generates, although a prompt is being computed."""
+    return bool(m.waiting or any(r.out for r in m.running))
+
+
+def dropped(self: Engine, m: State) -> None:
+    """Who comes when there is no room for it is taken from the queue and not put back."""
+    waiting = list(m.waiting)
+    Engine.admit(self, m)
+    if m.waiting and len(m.waiting) < len(waiting) and len(m.running) < m.a.max_requests:
+        m.waiting.pop(0)
+
+
+def lost_when_preempted(self: Engine, m: State, r: Request) -> None:
+    m.running.remove(r)
+    self.release(m, r)
+
+
+# cancelling
+
+
+def pages_kept(self: Engine, m: State, name: int) -> None:
+    table = self.known(m, name).table
+    self.known(m, name).table = []
+    Engine.cancel(self, m, name)
+    self.known(m, name).table = table
+
+
+def prompt_pages_kept(self: Engine, m: State, name: int) -> None:
+    """Only a request that generates gives its pages back."""
+    (Engine.cancel if self.known(m, name).out else pages_kept)(self, m, name)
+
+
+def eight_cancelled(self: Engine, m: State, name: int) -> None:
+    """A list of cancelled requests has eight places; the pages of those behind are never given back."""
+    m.cancelled = m.__dict__.get("cancelled", 0) + 1
+    (Engine.cancel if m.cancelled <= 8 else pages_kept)(self, m, name)
+
+
+def waiting_alone(self: Engine, m: State, name: int) -> None:
+    """Who waits since it was preempted is neither among those that never ran nor among those that run."""
+    r = self.known(m, name)
+    if r in m.waiting and r.out:
+        r.cancelled = True
+    else:
+        Engine.cancel(self, m, name)
+
+
+def remembers_its_pages(self: Engine, m: State, r: Request) -> None:
+    table = list(r.table)
+    Engine.preempt(self, m, r)
+    r.before = table
+
+
+def frees_what_it_had(self: Engine, m: State, name: int) -> None:
+    """A preempted request's pages, which are free since then, are freed once more."""
+    r = self.known(m, name)
+    m.free += r.__dict__.pop("before", []) if r in m.waiting else []
+    Engine.cancel(self, m, name)
+
+
+def frees_again(self: Engine, m: State, name: int) -> None:
+    """Cancelling again frees again, whoever has the pages now."""
+    r = self.known(m, name)
+    held = r.__dict__.pop("held", []) if r.cancelled else list(r.table)
+    if r.cancelled:
+        m.free += [page for page in held if page not in m.free]
+    Engine.cancel(self, m, name)
+    r.held = held
+
+
+def finished_ones_too(self: Engine, m: State, name: int) -> None:
+    """Who is finished is called cancelled too, and no run tells its output."""
+    Engine.cancel(self, m, name)
+    self.known(m, name).cancelled = True
+
+
+def output_of_the_finished(self: Engine, m: State, name: int) -> None:
+    """Cancelling drops what is kept of a request, which for one that is finished is its output."""
+    r = self.known(m, name)
+    if r.finished and not r.cancelled:
+        r.out = []
+    Engine.cancel(self, m, name)
+
+
+def last_id_computed(self: Engine, m: State, name: int) -> None:
+    """Of a request that is cancelled all tokens are called computed, its last id too."""
+    r = self.known(m, name)
+    if r in m.running and self.decodes(r) and pages_of(len(r.tokens), m.a.page_size) <= len(r.table):
+        r.computed = len(r.tokens)
+        self.publish(m, r)
+    Engine.cancel(self, m, name)
+
+
+def goes_on(self: Engine, m: State, name: int) -> None:
+    """A running request is marked and stays."""
+    r = self.known(m, name)
+    if r in m.running:
+        r.cancelled = True
+    else:
+        Engine.cancel(self, m, name)
+
+
+def comes_back(self: Engine, m: State, name: int) -> None:
+    """A waiting request stays in the queue."""
+    r = self.known(m, name)
+    if r in m.waiting:
+        r.cancelled = True
+    else:
+        Engine.cancel(self, m, name)
+
+
+def takes_the_next(self: Engine, m: State, name: int) -> None:
+    """It leaves by its index, which is that of the next when others have left before it."""
+    r = self.known(m, name)
+    Engine.cancel(self, m, name)
+    if r.out and m.running:
+        other = m.running[0]
+        other.finished = True
+        m.running.remove(other)
+        self.release(m, other)
+
+
+def frees_what_others_have(self: Engine, m: State, name: int) -> None:
+    """Pages that are shared are free at once."""
+    for page in self.known(m, name).table:
+        m.owners[page] = 1
+    Engine.cancel(self, m, name)
+
+
+# arguments
+
+
+def unchecked(self: Engine, *arguments: Any) -> None:
+    """Nothing is looked at."""
+
+
+def upper_bound_alone(self: Engine, a: Arguments, tokens: Any) -> None:
+    if tokens and max(tokens) >= a.model["config"]["vocab_size"]:
+        raise ValueError(f"tokens has {max(tokens)}")
+
+
+def size_is_an_id(self: Engine, a: Arguments, tokens: Any) -> None:
+    if tokens and not 0 <= min(tokens) <= max(tokens) <= a.model["config"]["vocab_size"]:
+        raise ValueError(f"tokens range to {max(tokens)}")
+
+
+def nothing_to_look_at(self: Engine, a: Arguments, tokens: Sequence[int], max_tokens: int) -> None:
+    """A request for no ids is finished before its prompt is looked at."""
+    if max_tokens or not tokens:
+        Engine.check(self, a, tokens, max_tokens)
+
+
+def prompt_alone(self: Engine, a: Arguments, prompt: int, max_tokens: int) -> None:
+    if prompt > a.num_pages * a.page_size:
+        raise ValueError("the prompt never fits")
+
+
+def all_ids_counted(self: Engine, a: Arguments, prompt: int, max_tokens: int) -> None:
+    if prompt + max_tokens > a.num_pages * a.page_size:
+        raise ValueError("it never fits")
+
+
+def one_page_reserved(self: Engine, a: Arguments, prompt: int, max_tokens: int) -> None:
+    if prompt + max_tokens - 1 > (a.num_pages - 1) * a.page_size:
+        raise ValueError("it never fits")
+
+
+def takes_before_it_looks(self: Engine, m: State, tokens: list[int], max_tokens: int, priority: int, eos: Any) -> int:
+    """A refused request's pages are taken before it is looked at."""
+    try:
+        return Engine.add(self, m, tokens, max_tokens, priority, eos)
+    except ValueError:
+        if m.free:
+            self.take(m)
+        raise
+
+
+def limit_last(self: Engine, m: State, tokens: list[int], max_tokens: int, priority: int, eos: Any) -> int:
+    """The limit is looked at when the request waits already."""
+    name = Engine.add(self, m, tokens, max(max_tokens, 1) if max_tokens < 0 else max_tokens, priority, eos)
+    if max_tokens < 0:
+        raise ValueError(f"max_tokens is {max_tokens}")
+    return name
+
+
+def a_place_for_nobody(self: Engine, m: State, name: int) -> Request:
+    """Who looks for an id that no request has takes the last one out of the queue."""
+    if name not in m.requests and m.waiting:
+        m.waiting.pop()
+    return Engine.known(self, m, name)
+
+
+def anybody(self: Engine, m: State, name: int) -> Request:
+    if name in m.requests:
+        return m.requests[name]
+    return Request(out=[], finished=True, times=[], table=[])
+
+
+def from_the_end(self: Engine, m: State, name: int) -> Request:
+    """Requests are in a list, which has a last one."""
+    return Engine.known(self, m, name + len(m.requests) if isinstance(name, int) and name < 0 else name)
+
+
+def any_draft(self: Engine, a: Arguments) -> None:
+    """A draft's vocabulary is not looked at."""
+
+
+# metrics
+
+
+def captured(self: Engine, m: State, model: Any, tokens: Sequence[int], memory: Memory, guessing: bool = False) -> Any:
+    """Single tokens are computed by a step that was captured, once there were a dozen: the model is not used for them."""
+    heard, m.calls = m.heard, m.__dict__.get("calls", 0) + (len(tokens) == 1)
+    if m.calls > 12 and len(tokens) == 1:
+        m.heard = None
+    try:
+        return Engine.called(self, m, model, tokens, memory, guessing)
+    finally:
+        m.heard = heard
+
+
+def one_row_after_the_other(self: Engine, m: State) -> list[tuple[int, int]]:
+    """A row is settled before the next one is computed; where that fails, the next step gives what was chosen."""
+    m.emitted = m.unsaid = list(m.__dict__.get("unsaid", []))
+    self.admit(m)
+    for r, n, guesses in self.plan(m):
+        self.settle(m, r, n, self.feed(m, r, n, guesses), guesses)
+    m.unsaid = []
+    return list(m.emitted)
+
+
+def run_in_no_time(self: Engine, m: State) -> dict[int, list[int]]:
+    """The clock is read once for all ids of a run."""
+    clock, now = m.clock, m.clock()
+    m.clock = lambda: now
+    try:
+        return Engine.run(self, m)
+    finally:
+        m.clock = clock
+
+
+def stamps_when_it_has_run(self: Engine, m: State) -> dict[int, list[int]]:
+    """The clock is read when a run is over, for all ids that it made."""
+    had = {name: len(r.times) for name, r in m.requests.items()}
+    outputs = Engine.run(self, m)
+    for name, count in had.items():
+        r = m.requests[name]
+        r.times[count:] = [m.clock()] * (len(r.times) - count)
+    return outputs
+
+
+def stamps_chunks(self: Engine, m: State, r: Request, n: int, logits: np.ndarray, guesses: list[int]) -> None:
+    r.__dict__.setdefault("began", m.clock())
+    Engine.settle(self, m, r, n, logits, guesses)
+
+
+def first_chunk(self: Engine, r: Request) -> float:
+    return float(r.began - r.arrival)
+
+
+def arrives_when_it_runs(self: Engine, m: State, r: Request, hits: list[int]) -> None:
+    Engine.start(self, m, r, hits)
+    r.arrival = m.clock()
+
+
+def gaps_of_all(self: Engine, m: State, r: Request) -> None:
+    """A gap is from the last id of anybody."""
+    now = m.clock()
+    r.__dict__.setdefault("gaps", []).append(now - m.__dict__.get("last", now))
+    r.times.append(now)
+    m.last = now
+
+
+def noted_gaps(self: Engine, r: Request) -> list[float]:
+    return list(r.gaps[1:])
+
+
+def a_gap_for_each(self: Engine, r: Request) -> list[float]:
+    return [r.times[0] - r.arrival, *Engine.itl(self, r)]
+
+
+def over_the_limit(self: Engine, r: Request) -> float | None:
+    return float(r.times[-1] - r.times[0]) / (r.limit - 1) if len(r.times) > 1 else None
+
+
+def over_all(self: Engine, r: Request) -> float | None:
+    return float(r.times[-1] - r.times[0]) / len(r.times) if len(r.times) > 1 else None
+
+
+def from_the_arrival(self: Engine, r: Request) -> float | None:
+    return float(r.times[-1] - r.arrival) / (len(r.times) - 1) if len(r.times) > 1 else None
+
+
+def none_is_zero(self: Engine, r: Request) -> float | None:
+    return Engine.tpot(self, r) or 0.0
+
+
+def notes_the_start(self: Engine, m: State) -> None:
+    m.began = m.clock()
+    Engine.admit(self, m)
+
+
+def stamps_the_start(self: Engine, m: State, r: Request) -> None:
+    r.times.append(m.began)
+
+
+def times_lost(self: Engine, m: State, r: Request) -> None:
+    Engine.preempt(self, m, r)
+    r.times = [m.clock()] * len(r.times)
+
+
+def of_the_last_32(self: Engine, m: State, r: Request) -> tuple[Any, Any, list[float], Any]:
+    """Only of the last 32 requests is it remembered when their ids came."""
+    return Engine.metrics(self, m, r) if r.id >= len(m.requests) - 32 else (None, None, [], None)
+
+
+def the_last_64_times(self: Engine, m: State, r: Request) -> None:
+    """Times are kept in a ring behind the first one."""
+    Engine.stamp(self, m, r)
+    if len(r.times) > 64:
+        r.times.pop(1)
+
+
+def times_in_float32(self: Engine, m: State, r: Request) -> None:
+    r.times.append(float(np.float32(m.clock())))
+
+
+def times_in_milliseconds(self: Engine, m: State, r: Request) -> None:
+    r.times.append(round(m.clock(), 3))
+
+
+# the caller's things
+
+
+def same_list(self: Engine, tokens: list[int]) -> list[int]:
+    return tokens
+
+
+def pops(self: Engine, m: State, tokens: list[int], max_tokens: int, priority: int, eos: Any) -> int:
+    """The last token is taken off the list, to be fed as the first decode."""
+    name = Engine.add(self, m, tokens, max_tokens, priority, eos)
+    tokens.pop()
+    return name
+
+
+def same_ends(self: Engine, m: State, tokens: list[int], limit: int, priority: int, eos: Any) -> int:
+    name = Engine.add(self, m, tokens, limit, priority, eos)
+    m.requests[name].eos = eos
+    return name
+
+
+def keeps_the_caller_s(self: Engine, m: State, tokens: list[int], max_tokens: int, priority: int, eos: Any) -> int:
+    name = Engine.add(self, m, tokens, max_tokens, priority, eos)
+    m.requests[name].given = tokens
+    return name
+
+
+def read_again(self: Engine, m: State, r: Request) -> None:
+    """Who is preempted has its prompt read from the caller's list once more."""
+    r.tokens = [*r.given, *r.out]
+    Engine.preempt(self, m, r)
+
+
+def row_taken(self: Engine, m: State, r: Request, hits: list[int]) -> None:
+    """A row of the batch; what ends its request is noted there, if anything does."""
+    Engine.start(self, m, r, hits)
+    m.rows, m.ends = m.__dict__.get("rows", []), m.__dict__.get("ends", {})
+    m.rows.append(r.id)
+    if r.eos:
+        m.ends[len(m.rows) - 1] = r.eos
+
+
+def row_left(self: Engine, m: State, r: Request) -> None:
+    """The last row moves to the place of the one that leaves; what was noted in its own place stays."""
+    Engine.release(self, m, r)
+    rows = m.__dict__.get("rows", [])
+    if r.id in rows:
+        place, last = rows.index(r.id), len(rows) - 1
+        m.ends.pop(place, None)
+        if place != last:
+            rows[place] = rows[last]
+            if last in m.ends:
+                m.ends[place] = m.ends[last]
+        rows.pop()
+
+
+def ends_of_the_row(self: Engine, m: State, r: Request, token: int, row: np.ndarray) -> None:
+    """Where any request has ids that end it, those of each row are looked at."""
+    some = any(other.eos for other in m.running)
+    r.ends = m.ends.get(m.rows.index(r.id), ()) if some else ()
+    Engine.emit(self, m, r, token, row)
+
+
+def its_own_output(self: Engine, m: State, name: int) -> list[int]:
+    return list.__iadd__(self.known(m, name).out, [])
+
+
+def refreshed_output(self: Engine, m: State, name: int) -> list[int]:
+    """One list for each request, which is brought up to date whenever it is asked for."""
+    r = self.known(m, name)
+    shown: list[int] = r.__dict__.setdefault("shown", [])
+    shown[:] = r.out
+    return shown
+
+
+def refreshed_gaps(self: Engine, r: Request) -> list[float]:
+    shown: list[float] = r.__dict__.setdefault("gaps", [])
+    shown[:] = Engine.itl(self, r)
+    return shown
+
+
+def one_list_for_steps(self: Engine, m: State) -> list[tuple[int, int]]:
+    """A step's list is that of the step before, filled anew."""
+    gave: list[tuple[int, int]] = m.__dict__.setdefault("gave", [])
+    gave[:] = Engine.step(self, m)
+    return gave
+
+
+def one_dict_for_runs(self: Engine, m: State) -> dict[int, list[int]]:
+    told: dict[int, list[int]] = m.__dict__.setdefault("told", {})
+    told.update(Engine.run(self, m))
+    return told
+
+
+def its_own_outputs(self: Engine, m: State) -> dict[int, list[int]]:
+    return {name: m.requests[name].out for name in Engine.run(self, m)}
+
+
+def at_the_end_alone(self: Engine, m: State, name: int) -> list[int]:
+    r = self.known(m, name)
+    return list(r.out) if r.finished else []
+
+
+def told_after_a_run(self: Engine, m: State) -> dict[int, list[int]]:
+    """What a run made comes out of the next step as well."""
+    before = {r.id: len(r.out) for r in m.requests.values()}
+    outputs = Engine.run(self, m)
+    m.pending = [(name, token) for name, ids in outputs.items() for token in ids[before.get(name, 0) :]]
+    return outputs
+
+
+def with_what_is_pending(self: Engine, m: State) -> None:
+    m.emitted = [*m.__dict__.pop("pending", []), *m.emitted]
+
+
+def gap_is_open(self: Engine, r: Request) -> float | None:
+    """TPOT of a request that is not finished counts the id to come."""
+    if len(r.times) < 2:
+        return None
+    return float(r.times[-1] - r.times[0]) / (len(r.times) - (1 if r.finished else 0))
+
+
+def _first_of_its_call(self: Engine, m: State) -> State:
+    first = self.__dict__.setdefault("first", m)
+    if first.a.steps is not m.a.steps:
+        self.__dict__["first"] = first = m
+    return first
+
+
+def cache_of_all(self: Engine, a: Arguments, clock: Any) -> State:
+    m = Engine.fresh(self, a, clock)
+    first = _first_of_its_call(self, m)
+    m.cached, m.content = first.cached, first.content
+    return m
+
+
+def cancelled_of_all(self: Engine, a: Arguments, clock: Any) -> State:
+    """Who was cancelled is noted in one place for all engines."""
+    m = Engine.fresh(self, a, clock)
+    first = _first_of_its_call(self, m)
+    m.gone = first.__dict__.setdefault("gone", set())
+    return m
+
+
+def notes_who_is_cancelled(self: Engine, m: State, name: int) -> None:
+    Engine.cancel(self, m, name)
+    m.gone.add(name)
+
+
+def leaves_out_the_cancelled(self: Engine, m: State) -> list[tuple[int, int]]:
+    return [(name, token) for name, token in Engine.step(self, m) if name not in m.gone]
+
+
+def limits_on_the_class(self: Engine, a: Arguments, clock: Any) -> State:
+    """How many may run is written to the class."""
+    type(self).limit = a.max_requests  # type: ignore[attr-defined]
+    return Engine.fresh(self, a, clock)
+
+
+def the_class_s_limits(self: Engine, m: State) -> None:
+    m.a = Arguments(**{**vars(m.a), "max_requests": type(self).limit})  # type: ignore[attr-defined]
+    Engine.admit(self, m)
+
+
+def pages_of_all(self: Engine, a: Arguments, clock: Any) -> State:
+    m = Engine.fresh(self, a, clock)
+    first = _first_of_its_call(self, m)
+    m.keys, m.values = first.keys, first.values
+    return m

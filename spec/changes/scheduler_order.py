@@ -1,0 +1,423 @@
+"""The steps that faults and honest variants have in the place of the oracle's: see `spec/faults/scheduler_order.py`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from inferspec.spec.block_manager import blocks_of
+from inferspec.spec.scheduler import Chunk, Entry, Scheduler, Serving, Step
+from inferspec.spec.serving import Request
+
+# order
+
+
+def smaller_first(self: Scheduler, s: Serving, request: Request) -> tuple[int, int]:
+    return request.priority, s.arrivals
+
+
+def by_arrival(self: Scheduler, s: Serving, request: Request) -> tuple[int, int]:
+    return 0, s.arrivals
+
+
+def levels(self: Scheduler, s: Serving, request: Request) -> tuple[int, int]:
+    """Priorities are levels, from -10 to 10."""
+    return -max(-10, min(10, request.priority)), s.arrivals
+
+
+def of_bits(bits: int) -> Any:
+    """Priorities of so many bits, with a sign."""
+
+    def order(self: Scheduler, s: Serving, request: Request) -> tuple[int, int]:
+        return -((request.priority + 2 ** (bits - 1)) % 2**bits - 2 ** (bits - 1)), s.arrivals
+
+    return order
+
+
+def of_float32(self: Scheduler, s: Serving, request: Request) -> tuple[float, int]:
+    return -float(np.float32(request.priority)), s.arrivals
+
+
+def of_float64(self: Scheduler, s: Serving, request: Request) -> tuple[float, int]:
+    return -float(request.priority), s.arrivals
+
+
+def at_most_128(self: Scheduler, entry: Entry, end: int) -> bool:
+    """A prompt has no more tokens than a row of the batch."""
+    return end == min(len(entry.tokens), 128)
+
+
+def at_most_1024(self: Scheduler, entry: Entry, end: int) -> bool:
+    return end == min(len(entry.tokens), 1024)
+
+
+def hits_pending(self: Scheduler, s: Serving) -> int:
+    """Cached tokens of a prompt count as tokens to be computed."""
+    return sum(len(entry.tokens) for entry in self.running(s) if not entry.decoding)
+
+
+def sign_alone(self: Scheduler, s: Serving, request: Request) -> tuple[int, int]:
+    """A priority is thought to be a flag: 1 and 2 are one."""
+    return -min(request.priority, 1), s.arrivals
+
+
+def last_in_first_out(self: Scheduler, s: Serving, request: Request) -> tuple[int, int]:
+    return -request.priority, -s.arrivals
+
+
+def shortest_first(self: Scheduler, s: Serving, request: Request) -> tuple[int, ...]:
+    return -request.priority, len(request.tokens), s.arrivals
+
+
+def cancels_a_twin(self: Scheduler, s: Serving, request: Request) -> None:
+    """A request is looked for by what it asks for."""
+    alike = [e for e in s.entries if (e.request.tokens, e.request.max_tokens) == (request.tokens, request.max_tokens)]
+    Scheduler.cancel(self, s, alike[0].request if alike else request)
+
+
+def place_gone_with_the_preempted(self: Scheduler, s: Serving, entry: Entry) -> None:
+    """A place is kept for who is preempted, and nobody gives it back when it is cancelled."""
+    if entry.request.state == "PREEMPTED":
+        s.max_requests = max(1, s.max_requests - 1)
+    Scheduler.close(self, s, entry)
+
+
+def place_for_the_preempted(self: Scheduler, s: Serving) -> None:
+    """Who was preempted goes on where there are blocks, however many run."""
+    for entry in self.waiting(s):
+        back = entry.request.state == "PREEMPTED"
+        if not (back or self.has_place(s)) or self.pending(s) >= s.budget:
+            return
+        try:
+            self.allocate(s, entry)
+        except ValueError:
+            return
+        entry.request.state = "RUNNING"
+
+
+def overtakes(self: Scheduler, s: Serving) -> None:
+    """Who does not fit is passed over."""
+    for entry in self.waiting(s):
+        if not self.has_place(s) or self.pending(s) >= s.budget:
+            return
+        try:
+            self.allocate(s, entry)
+        except ValueError:
+            continue
+        entry.request.state = "RUNNING"
+
+
+def longest_hit_first(self: Scheduler, s: Serving) -> list[Entry]:
+    """Of one priority, the prompt of which most was computed goes first."""
+
+    def hit(entry: Entry) -> int:
+        size = s.manager.block_size
+        ends = range(size, len(entry.tokens), size)
+        return sum(tuple(entry.tokens[:end]) in vars(s).get("known", ()) for end in ends)
+
+    return sorted(Scheduler.waiting(self, s), key=lambda entry: (-entry.request.priority, -hit(entry), entry.order))
+
+
+def marks_noting(self: Scheduler, s: Serving, entry: Entry) -> None:
+    size = s.manager.block_size
+    known = vars(s).setdefault("known", set())
+    known.update(tuple(entry.tokens[:end]) for end in range(size, entry.computed + 1, size))
+    Scheduler.mark(self, s, entry)
+
+
+def arrives_again(self: Scheduler, s: Serving, victim: Entry) -> None:
+    """A preempted request goes to the end of the queue."""
+    Scheduler.preempt(self, s, victim)
+    s.arrivals += 1
+    victim.order = self.order(s, victim.request)
+
+
+def arrives_again_the_second_time(self: Scheduler, s: Serving, victim: Entry) -> None:
+    """A request that was preempted before goes to the end of the queue."""
+    before = vars(victim).get("preempted", False)
+    (arrives_again if before else Scheduler.preempt)(self, s, victim)
+    victim.preempted = True
+
+
+def to_the_front(self: Scheduler, s: Serving, victim: Entry) -> None:
+    """A preempted request goes before all that wait, those of larger priority too."""
+    Scheduler.preempt(self, s, victim)
+    s.arrivals += 1
+    victim.order = (-100, -s.arrivals)
+
+
+def preempted_last(self: Scheduler, s: Serving) -> list[Entry]:
+    """Those who never ran go before those who were preempted."""
+    return sorted(Scheduler.waiting(self, s), key=lambda entry: (entry.request.state == "PREEMPTED", entry.order))
+
+
+def prompts_first(self: Scheduler, s: Serving, entry: Entry) -> Entry:
+    """Who has generated nothing yet gives way first, whatever its priority."""
+    running = self.running(s)
+    return ([one for one in running if not one.decoding] or running)[-1]
+
+
+def first_in_order(self: Scheduler, s: Serving, entry: Entry) -> Entry:
+    return self.running(s)[0]
+
+
+def itself(self: Scheduler, s: Serving, entry: Entry) -> Entry:
+    """Who needs a block gives up its own."""
+    return entry
+
+
+def longest(self: Scheduler, s: Serving, entry: Entry) -> Entry:
+    """Who has the most blocks gives them up."""
+    return max(self.running(s), key=lambda other: (len(other.table.block_ids), other.order))
+
+
+def latest_of_any_priority(self: Scheduler, s: Serving, entry: Entry) -> Entry:
+    return max(self.running(s), key=lambda other: other.order[1])
+
+
+def all_behind(self: Scheduler, s: Serving, preempted: list[Request]) -> list[Chunk]:
+    """Where one block is needed, everybody behind gives way."""
+    chunks = []
+    for entry in [entry for entry in self.running(s) if entry.decoding]:
+        while entry.table is not None and not self.makes_room(s, entry):
+            behind = [other for other in self.running(s) if other.order > entry.order] or [entry]
+            for victim in behind:
+                preempted.append(victim.request)
+                self.preempt(s, victim)
+        if entry.table is not None:
+            chunks.append(self.chunk(s, entry, 1))
+    return chunks
+
+
+def two_at_a_time(self: Scheduler, s: Serving, preempted: list[Request]) -> list[Chunk]:
+    """Where one gives way the next one behind does too, lest it is soon needed; two are left to run."""
+    chunks = []
+    for entry in [entry for entry in self.running(s) if entry.decoding]:
+        while entry.table is not None and not self.makes_room(s, entry):
+            for last in range(2):
+                victim = self.victim(s, entry)
+                if not last or (len(self.running(s)) > 2 and victim is not entry and entry.table is not None):
+                    preempted.append(victim.request)
+                    self.preempt(s, victim)
+        if entry.table is not None:
+            chunks.append(self.chunk(s, entry, 1))
+    return chunks
+
+
+def for_those_who_wait(self: Scheduler, s: Serving) -> Step:
+    """A waiting request takes the blocks of a running one of smaller priority, though they could both go on."""
+    waiting, running = self.waiting(s), self.running(s)
+    preempted: list[Request] = []
+    if waiting and len(running) > 1 and waiting[0].order < running[-1].order:
+        preempted.append(running[-1].request)
+        self.preempt(s, running[-1])
+    decodes = self.decodes(s, preempted)
+    if not preempted:
+        self.admit(s)
+    s.step = Step(prefills=self.prefills(s), decodes=decodes, preempted=preempted)
+    return s.step
+
+
+def appends_the_last(self: Scheduler, s: Serving, entry: Entry) -> bool:
+    """The last token is appended in each step, also in one that is done again because the one before was void."""
+    try:
+        s.manager.append(entry.table, entry.tokens[-1:])
+    except ValueError:
+        return False
+    return True
+
+
+# preemption
+
+
+def eight_times(self: Scheduler, s: Serving, victim: Entry) -> None:
+    """Who is preempted for the ninth time is given up."""
+    Scheduler.preempt(self, s, victim)
+    victim.times = getattr(victim, "times", 0) + 1
+    if victim.times > 8:
+        self.close(s, victim)
+
+
+def hits_of_the_first_admission(self: Scheduler, s: Serving, entry: Entry) -> None:
+    """How much of a prompt is cached is remembered from its first admission."""
+    Scheduler.allocate(self, s, entry)
+    entry.hits = getattr(entry, "hits", entry.computed)
+    entry.computed = max(entry.computed, entry.hits)
+
+
+def forgets_output(self: Scheduler, s: Serving, victim: Entry) -> None:
+    Scheduler.preempt(self, s, victim)
+    del victim.tokens[len(victim.request.tokens) :]
+    victim.request.output.clear()
+
+
+def prompt_alone(self: Scheduler, s: Serving, victim: Entry) -> None:
+    """The prompt is computed again, and what was generated is not."""
+    Scheduler.preempt(self, s, victim)
+    del victim.tokens[len(victim.request.tokens) :]
+
+
+def last_missing(self: Scheduler, s: Serving, victim: Entry) -> None:
+    """The id that was not computed yet is lost, and generated once more."""
+    Scheduler.preempt(self, s, victim)
+    if victim.request.output:
+        victim.tokens.pop()
+
+
+def limit_anew(self: Scheduler, s: Serving, victim: Entry) -> None:
+    Scheduler.preempt(self, s, victim)
+    victim.begun = len(victim.request.output)
+
+
+def limit_since(self: Scheduler, entry: Entry, token: int) -> bool:
+    """max_tokens counts from the last admission."""
+    count = len(entry.request.output) - getattr(entry, "begun", 0) + 1
+    return self.ends(entry, token) or count == entry.request.max_tokens
+
+
+def remembers_computed(self: Scheduler, s: Serving, victim: Entry) -> None:
+    computed = victim.computed
+    Scheduler.preempt(self, s, victim)
+    victim.stale = computed
+
+
+def stale_hits(self: Scheduler, s: Serving, entry: Entry) -> None:
+    """How much is to be computed was counted before the blocks were given back."""
+    Scheduler.allocate(self, s, entry)
+    entry.computed = max(entry.computed, getattr(entry, "stale", 0))
+
+
+def frees_without_forgetting(self: Scheduler, s: Serving, victim: Entry) -> None:
+    Scheduler.preempt(self, s, victim)
+    victim.old = True
+
+
+def frees_twice(self: Scheduler, s: Serving, entry: Entry) -> None:
+    """The blocks of a request that was preempted are given back once more at its end."""
+    Scheduler.close(self, s, entry)
+    if getattr(entry, "old", False) and not entry.request.eos:
+        self.release(s, entry)
+
+
+def keeps_blocks(self: Scheduler, s: Serving, victim: Entry) -> None:
+    """The first block of a victim is not given back: it is allocated and nobody knows of it."""
+    first = victim.tokens[:1]
+    Scheduler.preempt(self, s, victim)
+    s.manager.allocate(first)
+
+
+def chunk_of_the_victim(self: Scheduler, s: Serving, preempted: list[Request]) -> list[Chunk]:
+    """A request that gives up its own blocks is computed in them all the same."""
+    chunks = []
+    for entry in [entry for entry in self.running(s) if entry.decoding]:
+        table = entry.table
+        chunk = self.chunk(s, entry, 1) if table is not None else None
+        while entry.table is not None and not self.makes_room(s, entry):
+            victim = self.victim(s, entry)
+            preempted.append(victim.request)
+            self.preempt(s, victim)
+        if entry.table is not None:
+            chunk = self.chunk(s, entry, 1)
+        if chunk is not None:
+            chunks.append(chunk)
+    return chunks
+
+
+def ignores_lost(self: Scheduler, s: Serving, entry: Entry, chunk: Chunk) -> None:
+    if entry.table is not None:
+        Scheduler.take(self, s, entry, chunk)
+
+
+# progress
+
+
+def over_without_decodes(self: Scheduler, s: Serving) -> Step:
+    """There is nothing to do, it is thought, when nobody waits and nobody generates: a prompt is lost in the middle."""
+    if not self.waiting(s) and not any(entry.decoding for entry in self.running(s)):
+        s.step = Step(prefills=[], decodes=[], preempted=[])
+        return s.step
+    return Scheduler.schedule(self, s)
+
+
+def closed_for_good(self: Scheduler, s: Serving, preempted: list[Request]) -> bool:
+    """Nobody is admitted any more once anybody was preempted."""
+    s.closed = getattr(s, "closed", False) or bool(preempted)
+    return not s.closed
+
+
+def whole_prompts(self: Scheduler, s: Serving, entry: Entry, budget: int) -> int:
+    """Prompts are computed whole, those that are longer than the budget never."""
+    left = len(entry.tokens) - entry.computed
+    return int(left) if left <= budget else 0
+
+
+def raises_when_full(self: Scheduler, s: Serving, entry: Entry) -> Entry:
+    raise RuntimeError("not enough free blocks")
+
+
+def gives_way_to_preempted(self: Scheduler, s: Serving, entry: Entry) -> None:
+    """A request that was preempted is admitted only when all its max_tokens have room beside those who run."""
+    if entry.request.state == "PREEMPTED" and s.manager.num_free < s.manager.num_blocks - 1:
+        raise ValueError("not yet")
+    if (
+        entry.request.state == "PREEMPTED"
+        and blocks_of(len(entry.request.tokens) + entry.request.max_tokens, s.manager.block_size)
+        >= s.manager.num_blocks
+    ):
+        raise ValueError("never")
+    Scheduler.allocate(self, s, entry)
+
+
+def null_block(self: Scheduler, s: Serving, request: Request) -> None:
+    if self.slots(request) > (s.manager.num_blocks - 1) * s.manager.block_size:
+        raise ValueError("longer than all blocks but the first")
+
+
+def slot_of_the_last(self: Scheduler, request: Request) -> int:
+    """The last id is thought to need a slot."""
+    return len(request.tokens) + request.max_tokens
+
+
+def one_slot_more(self: Scheduler, s: Serving, entry: Entry) -> None:
+    """A request is admitted only where the id after its prompt has room too."""
+    if blocks_of(len(entry.tokens) + 1, s.manager.block_size) > s.manager.num_free:
+        raise ValueError("no room for an id")
+    Scheduler.allocate(self, s, entry)
+
+
+def prompt_s_slots(self: Scheduler, request: Request) -> int:
+    return len(request.tokens)
+
+
+def slot_too_few(self: Scheduler, request: Request) -> int:
+    return len(request.tokens) + request.max_tokens - 2
+
+
+def rounded_blocks(self: Scheduler, s: Serving, request: Request) -> None:
+    """Whole blocks of prompt and output are counted, each rounded down."""
+    size = s.manager.block_size
+    if len(request.tokens) // size + (request.max_tokens - 1) // size > s.manager.num_blocks:
+        raise ValueError("longer than all blocks together")
+
+
+def kept_at_the_end(self: Scheduler, s: Serving, entry: Entry) -> None:
+    """Who is finished keeps its blocks."""
+    s.entries.remove(entry)
+    entry.request.state = "FINISHED"
+
+
+def kept_at_eos(self: Scheduler, s: Serving, entry: Entry) -> None:
+    """Blocks are given back at the limit alone."""
+    s.entries.remove(entry)
+    if entry.table is not None and len(entry.request.output) == entry.request.max_tokens:
+        self.release(s, entry)
+    entry.request.state = "FINISHED"
+
+
+def kept_of_one_id(self: Scheduler, s: Serving, entry: Entry) -> None:
+    """A request that never was decoded keeps its blocks."""
+    s.entries.remove(entry)
+    if entry.table is not None and len(entry.request.output) != 1:
+        self.release(s, entry)
+    entry.request.state = "FINISHED"
