@@ -21,6 +21,15 @@ def refuses(subject: Trial, call: Call) -> None:
         raise Nonconformance(f"bad input is not refused: it returns {', '.join(shapes) or 'nothing'}", call)
 
 
+def refuses_or_reads(subject: Trial, call: Call, *arguments: str, where: np.ndarray | None = None) -> None:
+    """The call with some of its arrays in float32, where they hold the same numbers, is refused, or right: in the dtype of the
+    others, or in float32. where: the elements that the oracle speaks of, all by default."""
+    other = call.having(**{name: call.arguments[name].astype(np.float32) for name in arguments})
+    seen = subject.observe(other)
+    if not seen.raised and seen.value is not None:
+        subject.compare(other, seen.value, subject.answer(call), where)
+
+
 def refuses_step(subject: Trial, story: tuple[Call, int]) -> None:
     """A story's step of that number is refused, whatever comes after it."""
     call, bad = story

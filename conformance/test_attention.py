@@ -49,8 +49,15 @@ from inferspec.conformance.inputs.attention import (
     without_a_stretch,
     without_beginning,
 )
-from inferspec.conformance.properties import claimed, depends_on_arguments_alone, keeps_arguments, refuses, returns
-from inferspec.conformance.strategies import MOSTLY_SLICES, among, in_views, seeds
+from inferspec.conformance.properties import (
+    claimed,
+    depends_on_arguments_alone,
+    keeps_arguments,
+    refuses,
+    refuses_or_reads,
+    returns,
+)
+from inferspec.conformance.strategies import HALF, MOSTLY_SLICES, among, in_views, seeds
 from inferspec.conformance.suite import requirement
 from inferspec.conformance.trial import Nonconformance
 from inferspec.spec import attention as spec
@@ -614,6 +621,11 @@ def test_bad_arguments_are_refused(subject, call, bad):
     if subject.envelope["masks"] == ("none",) and bad in ("name", "mask"):
         bad = "heads"
     refuses(subject, spoilt(call, bad))
+
+
+@requirement(spec.ATTN_21, call=attention_calls(masks=["additive", "-inf"], dtypes=HALF, amplitude=(1.0,)), share=0.2)
+def test_a_mask_in_float32_is_refused_or_read_for_its_numbers(subject, call):
+    refuses_or_reads(subject, call, "mask", where=seeing(call))
 
 
 @requirement(spec.ATTN_17, call=attention_calls(), more=among([1, -1, 3, 64]), share=0.2)

@@ -64,7 +64,14 @@ from inferspec.conformance.inputs.flash_attention import (
     tiled_calls,
     walked_calls,
 )
-from inferspec.conformance.properties import claimed, depends_on_arguments_alone, keeps_arguments, refuses, returns
+from inferspec.conformance.properties import (
+    claimed,
+    depends_on_arguments_alone,
+    keeps_arguments,
+    refuses,
+    refuses_or_reads,
+    returns,
+)
 from inferspec.conformance.strategies import HALF, MOSTLY_SLICES, among, any_of, in_views, seeds
 from inferspec.conformance.suite import requirement
 from inferspec.conformance.trial import Nonconformance
@@ -635,6 +642,11 @@ def test_flash_attention_refuses_bad_arguments(subject, call, bad):
     if subject.envelope["masks"] == ("none",) and bad in ("name", "mask"):
         bad = "heads"
     refuses(subject, spoilt(call, bad))
+
+
+@requirement(spec.FLASH_26, call=flash_calls(masks=["additive", "-inf"], dtypes=HALF, amplitude=(1.0,)), share=0.2)
+def test_a_mask_in_float32_is_refused_or_read_for_its_numbers_in_flash_attention(subject, call):
+    refuses_or_reads(subject, call, "mask", where=seeing(call))
 
 
 @requirement(spec.FLASH_17, call=flash_calls(), more=among([1, -1, 3, 64]), share=0.2)

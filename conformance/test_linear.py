@@ -44,8 +44,14 @@ from inferspec.conformance.inputs.linear import (
     wide,
     with_few,
 )
-from inferspec.conformance.properties import depends_on_arguments_alone, keeps_arguments, refuses, returns
-from inferspec.conformance.strategies import MOSTLY_SLICES, ODD_TILES, among, any_of, in_views
+from inferspec.conformance.properties import (
+    depends_on_arguments_alone,
+    keeps_arguments,
+    refuses,
+    refuses_or_reads,
+    returns,
+)
+from inferspec.conformance.strategies import HALF, MOSTLY_SLICES, ODD_TILES, among, any_of, in_views
 from inferspec.conformance.suite import requirement
 from inferspec.conformance.trial import Nonconformance
 from inferspec.spec import linear as spec
@@ -373,6 +379,16 @@ def test_a_nan_or_infinity_stays_in_its_wide_row(subject, call, bad):
 )
 def test_a_nan_or_infinity_in_a_weight_shows_in_its_output_alone(subject, call, bad):
     subject.agrees(call.having(weight=with_few(call.arguments["weight"], bad, call.seed)))
+
+
+@requirement(spec.LIN_13, call=linear_calls(dtypes=HALF, amplitude=(1.0,)), share=0.2)
+def test_a_weight_in_float32_is_refused_or_read_for_its_numbers(subject, call):
+    refuses_or_reads(subject, call, "weight")
+
+
+@requirement(spec.LIN_13, call=linear_calls(dtypes=HALF, amplitude=(1.0,), bias=[True]), share=0.2)
+def test_a_bias_in_float32_is_refused_or_read_for_its_numbers(subject, call):
+    refuses_or_reads(subject, call, "bias")
 
 
 # silu

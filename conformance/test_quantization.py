@@ -57,6 +57,7 @@ from inferspec.conformance.properties import (
     depends_on_arguments_alone,
     keeps_arguments,
     refuses,
+    refuses_or_reads,
     returns,
 )
 from inferspec.conformance.strategies import HALF, among, any_of, in_views
@@ -696,6 +697,11 @@ def test_parts_shared_by_groups_of_heads_are_read_like_their_copies(subject, cal
     for part in ("packed", "scales", "biases"):
         call = call.viewing(part, "broadcast")
     subject.agrees(call)
+
+
+@requirement(spec.QMM_16, call=product_calls(dtypes=HALF), share=0.2)
+def test_scales_and_biases_in_float32_are_refused_or_read_for_their_numbers(subject, call):
+    refuses_or_reads(subject, call, "scales", "biases")
 
 
 @requirement(spec.QMM_15, call=product_calls(leading_dims=BATCHES), axis=among([0, -2]), share=0.3)

@@ -22,7 +22,13 @@ from inferspec.conformance.inputs.rms_norm import (
     uneven_rows,
     wide,
 )
-from inferspec.conformance.properties import depends_on_arguments_alone, keeps_arguments, refuses, returns
+from inferspec.conformance.properties import (
+    depends_on_arguments_alone,
+    keeps_arguments,
+    refuses,
+    refuses_or_reads,
+    returns,
+)
 from inferspec.conformance.strategies import HALF, ODD_TILES, among, in_views
 from inferspec.conformance.suite import requirement
 from inferspec.spec import rms_norm as spec
@@ -263,6 +269,11 @@ def test_one_object_normalises_other_rows_in_between(subject, call):
 @requirement(spec.RMS_14, call=misfits())
 def test_another_number_of_features_is_refused(subject, call):
     refuses(subject, call)
+
+
+@requirement(spec.RMS_15, call=rms_calls(dtypes=HALF, amplitude=(1.0,)), share=0.2)
+def test_a_weight_in_float32_is_refused_or_read_for_its_numbers(subject, call):
+    refuses_or_reads(subject, call, "weight")
 
 
 def _with_weight(call, make):

@@ -394,6 +394,13 @@ ATTN_20 = _sdpa(
     Level.SHOULD,
     source="IEEE 754, section 6.2; PROPERTIES X3",
 )
+ATTN_21 = _sdpa(
+    "ATTN-21",
+    "an additive mask in float32 beside a query in half precision is refused, or read for its numbers",
+    Level.SHOULD,
+    Aspect.GUARD,
+    source="PROPERTIES X9",
+)
 
 
 def _mask(

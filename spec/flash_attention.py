@@ -191,6 +191,13 @@ FLASH_25 = _flash(
     Level.SHOULD,
     source="IEEE 754, section 6.2; PROPERTIES X3",
 )
+FLASH_26 = _flash(
+    "FLASH-26",
+    "an additive mask in float32 beside a query in half precision is refused, or read for its numbers",
+    Level.SHOULD,
+    Aspect.GUARD,
+    source="PROPERTIES X9",
+)
 
 
 CONTRACT = Contract(

@@ -260,6 +260,13 @@ LIN_12 = _linear(
     "a NaN or infinity in a row of weight shows in that output of every row, and in no other",
     source="PROPERTIES QZ7, judging",
 )
+LIN_13 = _linear(
+    "LIN-13",
+    "a weight or bias in float32 beside an x in half precision is refused, or read for its numbers",
+    Level.SHOULD,
+    Aspect.GUARD,
+    source="PROPERTIES X9",
+)
 
 
 def _silu(

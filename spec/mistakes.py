@@ -86,6 +86,21 @@ def _replacing(argument: str, replace: Callable[[Operation, Arguments, Any], Any
     return {"respond": respond}
 
 
+def read_as_of(first: str, *arguments: str) -> Change:
+    """What some arguments hold is read as numbers of the dtype of another one."""
+
+    def read(value: Any, dtype: np.dtype[Any]) -> Any:
+        if not isinstance(value, np.ndarray) or not is_float(value.dtype) or value.dtype.itemsize <= dtype.itemsize:
+            return value
+        return np.frombuffer(np.ascontiguousarray(value).tobytes(), dtype)[: value.size].reshape(value.shape)
+
+    def respond(self: Operation, a: Arguments) -> Any:
+        dtype = getattr(a, first).dtype
+        return honest(self, Arguments(**{**vars(a), **{name: read(getattr(a, name), dtype) for name in arguments}}))
+
+    return {"respond": respond}
+
+
 def ignores_strides(argument: str) -> Change:
     """One argument is read as if it were contiguous."""
     return _replacing(argument, lambda self, a, value: misread(value))

@@ -537,6 +537,13 @@ QMM_14 = _matmul(
     Level.SHOULD,
 )
 QMM_15 = _matmul("QMM-15", "no rows give no outputs", "PROPERTIES X3")
+QMM_16 = _matmul(
+    "QMM-16",
+    "scales and biases in float32 beside an x in half precision are refused, or read for their numbers",
+    "PROPERTIES X9",
+    Level.SHOULD,
+    Aspect.GUARD,
+)
 
 _layer = _about("QuantizedLinear")
 QLIN_01 = _layer("QLIN-01", "the layer is x · wᵀ + bias for the weights that its parts stand for", "PROPERTIES QZ3")

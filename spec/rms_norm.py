@@ -195,6 +195,13 @@ RMS_14 = _rms(
     aspect=Aspect.GUARD,
     source="mlx 76f275b4d; PROPERTIES X9",
 )
+RMS_15 = _rms(
+    "RMS-15",
+    "a weight in float32 beside an x in half precision is refused, or read for its numbers",
+    Level.SHOULD,
+    Aspect.GUARD,
+    source="PROPERTIES X9",
+)
 
 
 CONTRACT = Contract(

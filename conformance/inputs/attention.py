@@ -338,7 +338,7 @@ def louder(call: Call, positions: np.ndarray, precision: Precision) -> Call:
 
 def with_nan(call: Call, part: str) -> Call:
     """The call with one number of the query, the key or the value NaN, or one in each of two of its rows."""
-    return call.having(**{part: with_few(call.arguments[part], np.nan, call.seed)})
+    return call.having(**{part: with_few(call.arguments[part], np.nan, call.seed or 0)})
 
 
 def shifted(call: Call, far: float, precision: Precision) -> Call:

@@ -23,6 +23,7 @@ from inferspec.spec.mistakes import (
     paths_lack_a_feature,
     paths_misread,
     promotes,
+    read_as_of,
     refuses_empty,
     remembers,
     remembers_by_identity,
@@ -668,6 +669,13 @@ SDPA_FAULTS = (
         spec.ATTN_10,
         changes.softmax_by(lambda logits: np.where(np.isneginf(logits), logits, 50.0 * np.tanh(logits / 50.0))),
         "Gemma 2's logit cap",
+    ),
+    Fault(
+        "sdpa-float32-mask-bits",
+        "what a float32 mask holds is read as numbers of the dtype of query",
+        spec.ATTN_21,
+        read_as_of("query", "mask"),
+        "kernels of one dtype for all their buffers",
     ),
     Fault(
         "sdpa-nan-becomes-zero",

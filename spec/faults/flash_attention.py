@@ -100,6 +100,7 @@ from inferspec.spec.mistakes import (
     paths_lack_a_feature,
     paths_misread,
     promotes,
+    read_as_of,
     remembers,
     remembers_by_identity,
 )
@@ -600,6 +601,13 @@ FAULTS = (
         spec.FLASH_10,
         walking(top=tiles.top_of_block, weights=lambda self, logits, top: np.exp(logits - top).astype(np.float32)),
         ENGINEER,
+    ),
+    Fault(
+        "flash-float32-mask-bits",
+        "what a float32 mask holds is read as numbers of the dtype of query",
+        spec.FLASH_26,
+        read_as_of("query", "mask"),
+        "kernels of one dtype for all their buffers",
     ),
     Fault(
         "flash-nan-becomes-zero",
