@@ -109,7 +109,7 @@ def mask_of_full_tiles(bias: np.ndarray, a: Arguments) -> np.ndarray:
 
 def lowest_of_float16_past_a_tile(self: ScaledDotProductAttention, mask: np.ndarray) -> np.ndarray:
     bias = ScaledDotProductAttention.additive_mask(self, mask)
-    if mask.dtype != np.float16:
+    if mask.dtype != np.float16 or not mask.ndim:
         return bias
     return np.where(np.arange(mask.shape[-1]) >= 64, mask.astype(np.float64), bias)
 
