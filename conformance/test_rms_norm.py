@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from inferspec.conformance.inputs.linear import resized
+from inferspec.conformance.inputs.linear import resized, with_few
 from inferspec.conformance.inputs.rms_norm import (
     beside_brackets,
     beside_odd_tiles,
@@ -136,6 +136,11 @@ def test_what_is_not_a_number_stays_in_its_long_row(subject, call):
     x = call.arguments["x"].copy()
     x[-1, ..., :1] = np.nan
     subject.agrees(call.having(x=x), where=np.isfinite(f64(x)).all(axis=-1, keepdims=True))
+
+
+@requirement(spec.RMS_16, call=uneven_rows(sizes=small_or_of_heads), share=0.2)
+def test_a_nan_shows_in_its_whole_row(subject, call):
+    subject.agrees(call.having(x=with_few(call.arguments["x"], np.nan, call.seed or 0)))
 
 
 @requirement(spec.RMS_09, call=uneven_rows(sizes=beside_tiles))

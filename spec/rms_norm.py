@@ -15,6 +15,7 @@ from typing import ClassVar
 import numpy as np
 
 from inferspec.spec.contract import Answer, Arguments, Aspect, Contract, Level, Operation, Requirement, Signature
+from inferspec.spec.linear import known_places
 from inferspec.spec.numerics import Precision, dot, f64, library, operations, round_to, rounding, unit_roundoff
 
 COURSE_RMS_NORM = "tiny-llm course, week 1 day 4"
@@ -83,7 +84,7 @@ class RMSNorm(Operation):
             error = error + rounding(np.abs(normalised) + error, dtype)
             budget = error * np.abs(gain)
             budget = budget + rounding(np.abs(value) + budget, dtype)
-        return Answer(value, budget)
+        return Answer(value, known_places(value, budget))
 
     def statistics_error(self, x: np.ndarray, a: Arguments) -> np.ndarray:
         """Bound on the relative error of the float32 quotient, N..×1.
@@ -201,6 +202,12 @@ RMS_15 = _rms(
     Level.SHOULD,
     Aspect.GUARD,
     source="PROPERTIES X9",
+)
+RMS_16 = _rms(
+    "RMS-16",
+    "a NaN is not hidden: its whole row is NaN",
+    Level.SHOULD,
+    source="IEEE 754, section 6.2; PROPERTIES X3",
 )
 
 

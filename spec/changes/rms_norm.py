@@ -65,6 +65,16 @@ def max_scaled_unguarded(self: RMSNorm, x: np.ndarray, a: Arguments) -> np.ndarr
     return scaled / np.sqrt(mean_square(scaled) + self.eps(a) / (top * top))
 
 
+def nan_left_out(self: RMSNorm, x: np.ndarray, a: Arguments) -> np.ndarray:
+    """A NaN counts as 0, and comes out as it: what padding is taken for."""
+    return RMSNorm.normalised(self, np.where(np.isnan(x), 0.0, x), a)
+
+
+def nan_of_its_place(self: RMSNorm, x: np.ndarray, a: Arguments) -> np.ndarray:
+    """A NaN is not summed, as where a maximum guards the sum, and shows in its own place alone."""
+    return np.where(np.isnan(x), x, nan_left_out(self, x, a))
+
+
 def any_nan(x: np.ndarray, a: Arguments) -> np.ndarray:
     return mean_square(x) + 0.0 * x.sum()
 

@@ -114,6 +114,8 @@ FAULTS: tuple[Fault, ...] = (
     Fault("rms-weight-length", "a weight of another length is taken", contract.RMS_14, {"guard_weight": lambda self, a: None, "gain": changes.cycled_gain}, "https://github.com/ml-explore/mlx/commit/76f275b4d"),
     Fault("rms-features-unchecked", "an x of another width is taken", contract.RMS_14, {"guard_features": lambda self, a: None, "gain": changes.cycled_gain}, TIRED),
     Fault("rms-float32-weight-bits", "what a float32 weight holds is read as numbers of the dtype of x", contract.RMS_15, read_as_of("x", "weight"), "kernels of one dtype for all their buffers"),
+    Fault("rms-nan-left-out", "a NaN counts as 0", contract.RMS_16, {"normalised": changes.nan_left_out}, TIRED),
+    Fault("rms-nan-in-its-place-alone", "a NaN is left out of the sum", contract.RMS_16, {"normalised": changes.nan_of_its_place}, TIRED),
     Fault("rms-weight-in-bfloat16", "the weight passes through bfloat16", contract.RMS_03, rounds("weight"), TIRED),
 )  # fmt: skip
 
