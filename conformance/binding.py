@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from inferspec.conformance.arrays import Arrays, moved
-from inferspec.conformance.drivers import Driver, takes
+from inferspec.conformance.drivers import Driver, by_name_alone, takes
 from inferspec.conformance.filling import keep, places_of, refuse_sizes
 from inferspec.conformance.matching import AdapterError, matched, parameters_of, spelt, unread
 from inferspec.spec.contract import REQUIRED, Operation
@@ -139,8 +139,9 @@ def _refuse_other_parameters(cls: Any, name: str, parameters: Sequence[str], ope
     method = inspect.getattr_static(cls, name, None)
     if not inspect.isfunction(method):
         return
-    own = inspect.signature(method)
-    alone = [name for name in parameters if (p := own.parameters.get(name)) and p.kind is p.KEYWORD_ONLY]
+    # What wraps another takes what it takes itself, and may give the other more than that.
+    own = inspect.signature(method, follow_wrapped=False)
+    alone = by_name_alone(method, parameters)
     try:
         own.bind(None, *(name for name in parameters if name not in alone), **dict.fromkeys(alone))
     except TypeError as error:

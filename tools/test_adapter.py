@@ -12,6 +12,7 @@ import pytest
 
 from inferspec.conformance.adapter import load, registered
 from inferspec.conformance.arrays import arrays
+from inferspec.conformance.drivers import Handed
 from inferspec.conformance.envelope import envelope_of
 from inferspec.conformance.executor import Executor
 from inferspec.conformance.matching import AdapterError
@@ -766,6 +767,64 @@ def test_methods_may_take_their_parameters_by_name_alone(folder):
         wanted = {"KV-01", "BATCH-01", "PKV-01", "BLK-02", "BLK-09", "SCHED-01", "SCHED-30"}
         first = {test.requirement.id: test for test in all_tests() if test.requirement.id in wanted}
         assert {id: session.run(test).state for id, test in first.items()} == dict.fromkeys(wanted, "passed")
+    finally:
+        session.close()
+
+
+def test_a_method_that_a_decorator_wraps_is_called_as_the_decorator_takes_it(folder):
+    module(
+        folder,
+        """
+        import functools
+
+        def locked(method):
+            @functools.wraps(method)
+            def wrapper(self, *given, **named): return method(self, "lock", *given, **named)
+            return wrapper
+
+        class Scheduler:
+            def __init__(self, block_manager, max_requests, max_prefill_tokens): ...
+            @locked
+            def add(self, lock, request): ...
+            @locked
+            def schedule(self, lock): ...
+            @locked
+            def update(self, lock, step, tokens): ...
+        """,
+    )
+    assert "Scheduler" in load("mine").targets
+
+
+def test_an_object_may_put_another_method_in_the_place_of_one():
+    class Lamp:
+        def press(self, *, times):
+            self.press = lambda *, times: f"off {times}"
+            return f"on {times}"
+
+    lamp = Handed(Lamp(), {"press": ("times",)})
+    assert [lamp.press(1), lamp.press(2), lamp.press(3)] == ["on 1", "off 2", "off 3"]
+
+
+def test_what_is_not_implemented_is_refused(folder):
+    module(
+        folder,
+        """
+        from inferspec.impl.llama import Llama as Own
+        ARRAYS = "mlx"
+
+        class Llama(Own):
+            def __init__(self, config, weights):
+                for place in ("rope_scaling", "rope_parameters"):
+                    said = config.get(place) or {}
+                    if (kind := said.get("rope_type") or said.get("type") or "default") != "default":
+                        raise NotImplementedError(f"rope_type {kind}")
+                super().__init__(config, weights)
+        """,
+    )
+    session = opened("mine")
+    try:
+        tests = [test for test in all_tests() if test.requirement.id == "LLAMA-22"]
+        assert {session.run(test).state for test in tests} == {"passed"}
     finally:
         session.close()
 

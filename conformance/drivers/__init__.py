@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -53,24 +53,25 @@ def insisted(function: Callable[..., Any], **defaults: Any) -> dict[str, Any]:
     }
 
 
+def by_name_alone(function: Callable[..., Any], names: Iterable[str]) -> list[str]:
+    """Those of the contract's parameters that a function takes by name alone; none of what cannot be read."""
+    try:
+        own = inspect.signature(function).parameters
+    except (ValueError, TypeError):
+        return []
+    return [name for name in names if name in own and own[name].kind is inspect.Parameter.KEYWORD_ONLY]
+
+
 def handed(function: Callable[..., Any], /, **arguments: Any) -> Any:
     """Call it with the contract's arguments in their order: by position, and by name what it takes by name alone."""
-    try:
-        own = list(inspect.signature(function).parameters.values())
-    except (ValueError, TypeError):
-        own = []
-    alone = {p.name for p in own if p.kind is p.KEYWORD_ONLY} & {*arguments}
+    alone = by_name_alone(function, arguments)
     by_position = [value for name, value in arguments.items() if name not in alone]
     return function(*by_position, **{name: arguments[name] for name in alone})
 
 
 def handing(function: Callable[..., Any], *names: str) -> Callable[..., Any]:
     """What calls it with the contract's arguments, in their order: the function itself where it takes none by name alone."""
-    try:
-        own = list(inspect.signature(function).parameters.values())
-    except (ValueError, TypeError):
-        own = []
-    if not any(p.kind is p.KEYWORD_ONLY and p.name in names for p in own):
+    if not by_name_alone(function, names):
         return function
     return lambda *given: handed(function, **dict(zip(names, given, strict=True)))
 
@@ -79,14 +80,17 @@ class Handed:
     """An object whose methods are called as the contract spells them. takes: method -> its parameters."""
 
     def __init__(self, own: Any, takes: Mapping[str, Sequence[str]]) -> None:
-        self._own = own
-        # What an object lacks is noticed when it is used.
-        for name, parameters in takes.items():
-            if callable(method := getattr(own, name, None)):
-                setattr(self, name, handing(method, *parameters))
+        self._own, self._takes = own, takes
+        self._last: dict[str, tuple[Any, Callable[..., Any]]] = {}
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._own, name)
+        method = getattr(self._own, name)
+        if name not in self._takes or not callable(method):
+            return method
+        # An object may put another method in the place of one.
+        if name not in self._last or self._last[name][0] != method:
+            self._last[name] = method, handing(method, *self._takes[name])
+        return self._last[name][1]
 
 
 Names = Mapping[str, Sequence[str]]
