@@ -653,7 +653,7 @@ def test_a_mask_in_float32_is_refused_or_read_for_its_numbers_in_flash_attention
 def test_values_of_another_head_dim_are_refused_or_right_in_flash_attention(subject, call, more):
     other = of_other_values(call, more)
     if not subject.observe(other).raised:
-        subject.agrees(other)
+        subject.agrees(other, where=seeing(other))
 
 
 @requirement(spec.FLASH_18, call=tiled_calls(shapes=across_tiles), share=2.1)
