@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from inferspec.conformance.arrays import Arrays, moved
@@ -141,7 +142,7 @@ def _refuse_other_parameters(cls: Any, name: str, parameters: Sequence[str], ope
         return
     # What wraps another takes what it takes itself, and may give the other more than that.
     own = inspect.signature(method, follow_wrapped=False)
-    alone = by_name_alone(method, parameters)
+    alone = by_name_alone(partial(method, None), parameters)
     try:
         own.bind(None, *(name for name in parameters if name not in alone), **dict.fromkeys(alone))
     except TypeError as error:

@@ -414,7 +414,11 @@ CMASK_02 = _mask(
     "CMASK-02", "a hidden entry is -inf or the dtype's lowest number in every dtype, never NaN", source="PROPERTIES CM6"
 )
 CMASK_03 = _mask("CMASK-03", "the mask is L×S, in the dtype asked for, also where L or S is 0", aspect=Aspect.DTYPE)
-CMASK_04 = _mask("CMASK-04", "a call depends on its arguments alone", source="PROPERTIES X7")
+CMASK_04 = _mask(
+    "CMASK-04",
+    "a call depends on its arguments alone, also where the caller has written into what an earlier call gave",
+    source="PROPERTIES X6, X7",
+)
 CMASK_05 = _mask("CMASK-05", "negative lengths are refused", Level.SHOULD, Aspect.GUARD, source="PROPERTIES X9")
 
 

@@ -749,7 +749,7 @@ def test_methods_may_take_their_parameters_by_name_alone(folder):
             def allocate(self, *, tokens): return super().allocate(tokens)
             def append(self, table, *, tokens): return super().append(table, tokens)
             def mark_computed(self, table, *, n): return super().mark_computed(table, n)
-            def free(self, *, table): return super().free(table)
+            def free(self, **given): return super().free(**given)
         class Scheduler:
             def __init__(self, block_manager, max_requests, max_prefill_tokens):
                 self._own = scheduler.Scheduler(own_blocks(block_manager), max_requests, max_prefill_tokens)

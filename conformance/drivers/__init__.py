@@ -59,6 +59,9 @@ def by_name_alone(function: Callable[..., Any], names: Iterable[str]) -> list[st
         own = inspect.signature(function).parameters
     except (ValueError, TypeError):
         return []
+    kinds = {p.kind for p in own.values()}
+    if kinds == {inspect.Parameter.VAR_KEYWORD}:
+        return list(names)
     return [name for name in names if name in own and own[name].kind is inspect.Parameter.KEYWORD_ONLY]
 
 
