@@ -11,6 +11,11 @@ import pytest
 COMMAND = [sys.executable, "-m", "inferspec.tools.cli"]
 
 
+def interruptible() -> None:
+    """What a shell runs in the background ignores interrupts, and hands that on."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
 def ended(*arguments, **streams) -> tuple[int, str]:
     """Exit code and standard error of a command."""
     done = subprocess.run([*COMMAND, *arguments], stderr=subprocess.PIPE, text=True, timeout=120, **streams)
@@ -66,10 +71,14 @@ def test_an_interrupt_is_no_traceback_of_the_command_or_its_workers(command, tmp
         stderr=subprocess.STDOUT,
         text=True,
         start_new_session=True,
+        preexec_fn=interruptible,
     )
     time.sleep(3)
     os.killpg(running.pid, signal.SIGINT)
-    said, _ = running.communicate(timeout=60)
+    try:
+        said, _ = running.communicate(timeout=60)
+    finally:
+        running.kill()
     assert running.returncode == 130
     assert said.splitlines()[-1] == "inferspec: interrupted"
     assert "Traceback" not in said
@@ -104,6 +113,8 @@ sys.exit(guarded(waiting))
 @pytest.mark.parametrize(("interrupted", "code"), [(True, 130), (False, 0)])
 def test_the_error_of_a_thread_is_told_unless_the_command_was_interrupted(interrupted, code):
     program = FAILING_THREAD.format(interrupted=interrupted)
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, preexec_fn=interruptible
+    )
     assert done.returncode == code
     assert ("ZeroDivisionError" in done.stderr) is not interrupted
