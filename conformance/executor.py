@@ -59,7 +59,7 @@ class Executor:
             (path, array, to.bits(array)) for name, value in given.items() for path, array in _owned(value, name, to)
         ]
         lists = [(path, items, list(items)) for name, value in given.items() for path, items in _lists(value, name)]
-        dicts = [(name, value, _entries(value, to)) for name, value in given.items() if isinstance(value, Mapping)]
+        dicts = [(name, value, _entries(value)) for name, value in given.items() if isinstance(value, Mapping)]
         state: list[bytes] | None = None
         raised, message = "", ""
         returned: dict[str, Any] = {}
@@ -81,7 +81,7 @@ class Executor:
             raised, message, told = type(error).__name__, f"{_said(error)}{_frame(error)}", {}
         changed = tuple(path for path, array, data in before if to.bits(array) != data)
         changed += tuple(path for path, items, copy in lists if not _kept(items, copy))
-        changed += tuple(name for name, value, copy in dicts if _entries(value, to) != copy)
+        changed += tuple(name for name, value, copy in dicts if _entries(value) != copy)
         if state is not None and state != _random_state():
             changed += ("random state",)
         # What a driver brings is its own.
@@ -163,13 +163,13 @@ def _kept(items: list[Any], before: list[Any]) -> bool:
     )
 
 
-def _entries(value: Any, to: Arrays) -> Any:
-    """What a dict has, and dicts and lists within it: which arrays, and the values of the rest."""
+def _entries(value: Any) -> Any:
+    """What a dict has, and dicts and lists within it: plain values, and which object where there is another."""
     if isinstance(value, Mapping):
-        return {key: _entries(item, to) for key, item in value.items()}
+        return {key: _entries(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_entries(item, to) for item in value]
-    return ("array", id(value)) if to.owns(value) else value
+        return [_entries(item) for item in value]
+    return value if isinstance(value, str | int | float | None) else ("object", id(value))
 
 
 def _bits(to: Arrays, result: Any) -> bytes:

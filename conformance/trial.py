@@ -147,8 +147,7 @@ class Trial:
         if observation.stub and not LACKS.search(observation.message):
             raise self._stub(observation, call)
         if observation.raised:
-            refused = _refused(observation)
-            state = "overclaimed" if refused else "failed"
+            state = "overclaimed" if _refused(observation) else "failed"
             claim = "refuses what its envelope includes" if state == "overclaimed" else "raises"
             hint = f"; {self._advice()}" if state == "overclaimed" else ""
             text = f"{claim}: {observation.raised}: {observation.message}{hint}"

@@ -34,8 +34,8 @@ State = SimpleNamespace
 """`a`, `clock`, `requests` (all, by id), `waiting` and `running` (in order), `free` (pages, the first to be taken
 first), `owners` (how many tables have a page), `cached` (the page, by the tokens up to its end) and `content` (the
 reverse), `keys` and `values` (by layer, slots×H×D), `emitted` (of this step), `fuse` (calls until one raises, or None),
-`fails` (with which error, whether calls of the draft are meant, and when they fail), `tripped` (whether one has) and `heard` (called at
-each of the model, or None)."""
+`fails` (with which error, whether calls of the draft are meant, and when they fail), `tripped` (whether one has) and
+`heard` (called at each of the model, or None)."""
 
 Request = SimpleNamespace
 """`id`, `prompt` and `tokens` (with what was generated), `out`, `limit`, `priority`, `eos`, `arrival`, `times`, `table`,

@@ -47,7 +47,8 @@ class Clock:
 @dataclass
 class Fuse:
     """Lets the model, or the draft, fail: `burn(n, error, draft, at)` arms it for its n-th use from now on, its n-th call, or
-    the end of that, one of FAILURES, with an error of that name; `tripped` says whether it has failed since. `watch(listener)`: the listener is called at each use of the model."""
+    the end of that, one of FAILURES, with an error of that name; `tripped` says whether it has failed since.
+    `watch(listener)`: the listener is called at each use of the model."""
 
     burn: Callable[[int | None, str, bool, str], None]
     tripped: Callable[[], bool]

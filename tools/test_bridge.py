@@ -482,12 +482,13 @@ def _latency(function, token_times=(1.0, 3.0)) -> Observation:
         (lambda given: given.pop("x"), ("arrival",)),
         (lambda given: given.update(x=given["x"] * 1), ("arrival",)),
         (lambda given: given["ends"].append(1), ("arrival",)),
+        (lambda given: given.update(n=arrays("mlx").from_numpy(np.arange(3))), ("arrival",)),
         (lambda given: given.update(a={"b": 1}), ()),
     ],
-    ids=["entry of an entry", "taken out", "replaced", "list", "equal"],
+    ids=["entry of an entry", "taken out", "replaced", "list", "array of another library", "equal"],
 )
 def test_what_a_dict_has_is_the_callers_own(spoil, changed):
-    given = {"a": {"b": 1}, "x": np.ones(2), "ends": [0]}
+    given = {"a": {"b": 1}, "x": np.ones(2), "ends": [0], "n": 3}
     target = _target(lambda arrival, token_times: spoil(arrival))
     arguments = {"arrival": given, "token_times": [1.0]}
     assert Executor({"it": target}).call("it", arguments, {}, None, (), False).changed == changed

@@ -42,6 +42,12 @@ def test_the_version_is_told(capsys):
     assert capsys.readouterr().out == f"inferspec {inferspec.__version__}\n"
 
 
+def test_the_package_is_the_command_too():
+    done = subprocess.run([sys.executable, "-m", "inferspec", "verify"], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 2
+    assert done.stderr.startswith("usage: inferspec verify")
+
+
 def test_certify_runs_the_suites_and_hands_options_on_to_pytest(tmp_path):
     (tmp_path / "mask.py").write_text(MASK, encoding="utf-8")
     command = [

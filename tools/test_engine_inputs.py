@@ -67,8 +67,8 @@ def test_ways_are_clear_by_far_more_than_rounding():
                 second, first = np.sort(answer.value)[-2:]
                 margins.append((first - second) / (2 * answer.budget.max()))
     assert len(margins) > 30
-    # The budget bounds what rounding can do: twice it is no tie that any computation turns round.
-    assert min(margins) > 2
+    # Twice the budget bounds what rounding can do to the distance of two logits: no id is near that, and few are near ten times it.
+    assert min(margins) > 4
     assert np.quantile(margins, 0.01) > 10
     assert np.median(margins) > 1000
 

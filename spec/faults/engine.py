@@ -11,11 +11,8 @@ from inferspec.spec.contract import Fault, Variant
 from inferspec.spec.faults import engine_guesses, engine_pages, engine_requests
 from inferspec.spec.faults.defining import named
 from inferspec.spec.faults.linear import TIRED
+from inferspec.spec.faults.serving import COURSE, METAL, MLX_LM, VLLM
 
-VLLM = "https://github.com/vllm-project/vllm"
-METAL = "https://github.com/vllm-project/vllm-metal/commit"
-MLX_LM = "https://github.com/ml-explore/mlx-lm/commit"
-TINY = "https://github.com/skyzh/tiny-llm/commit"
 _JOB = "PROPERTIES CB4"
 
 _fault = named("engine")
@@ -122,7 +119,7 @@ FAULTS: tuple[Fault, ...] = (
         "when the model fails all running requests end",
         spec.ENG_25,
         {"step": changes.drops_the_batch},
-        f"{TINY}/00dbf5c",
+        f"{COURSE}/00dbf5c",
     ),
     _fault(
         "says-nothing",
@@ -208,7 +205,9 @@ FAULTS: tuple[Fault, ...] = (
         {"emit": changes.logits_held_back, "end": changes.shows_its_logits},
         TIRED,
     ),
-    _fault("log-probabilities", "logits are normalised", spec.ENG_36, {"emit": changes.normalised}, f"{TINY}/05972ff"),
+    _fault(
+        "log-probabilities", "logits are normalised", spec.ENG_36, {"emit": changes.normalised}, f"{COURSE}/05972ff"
+    ),
     _fault(
         "logits-behind-the-end",
         "where an id ends a run of guesses, the logits are those behind it",

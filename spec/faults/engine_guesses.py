@@ -8,8 +8,7 @@ from inferspec.spec.changes import engine_pages as pages
 from inferspec.spec.contract import Fault
 from inferspec.spec.faults.defining import named
 from inferspec.spec.faults.linear import TIRED
-
-MLX_LM = "https://github.com/ml-explore/mlx-lm/commit"
+from inferspec.spec.faults.serving import MLX_LM
 
 _fault = named("engine")
 

@@ -7,11 +7,7 @@ from inferspec.spec.changes import engine_pages as changes
 from inferspec.spec.contract import Fault
 from inferspec.spec.faults.defining import named
 from inferspec.spec.faults.linear import TIRED
-
-VLLM = "https://github.com/vllm-project/vllm"
-METAL = "https://github.com/vllm-project/vllm-metal/commit"
-MLX_LM = "https://github.com/ml-explore/mlx-lm/commit"
-NANO = "https://github.com/GeeeekExplorer/nano-vllm"
+from inferspec.spec.faults.serving import METAL, MLX_LM, NANO, VLLM
 
 _fault = named("engine")
 

@@ -7,11 +7,8 @@ from inferspec.spec.changes import engine_requests as changes
 from inferspec.spec.contract import Fault
 from inferspec.spec.faults.defining import named
 from inferspec.spec.faults.linear import TIRED
+from inferspec.spec.faults.serving import COURSE, METAL, MLX_LM, VLLM
 
-VLLM = "https://github.com/vllm-project/vllm"
-METAL = "https://github.com/vllm-project/vllm-metal/commit"
-MLX_LM = "https://github.com/ml-explore/mlx-lm/commit"
-TINY = "https://github.com/skyzh/tiny-llm/commit"
 _JOB = "PROPERTIES CB4"
 
 _fault = named("engine")
@@ -134,7 +131,7 @@ FAULTS: tuple[Fault, ...] = (
         "a request that ends without an id keeps its place for ever",
         spec.ENG_20,
         {"end": changes.lost_at_first},
-        f"{TINY}/05972ff",
+        f"{COURSE}/05972ff",
     ),
     _fault("by-arrival", "priorities are ignored", spec.ENG_16, {"order": changes.by_arrival}, "PROPERTIES SC3"),
     _fault(
@@ -198,7 +195,7 @@ FAULTS: tuple[Fault, ...] = (
         "no step gives a request's last id",
         spec.ENG_17,
         {"end": changes.last_not_told},
-        f"{TINY}/05972ff",
+        f"{COURSE}/05972ff",
     ),
     _fault("sixteen-told", "no step gives more than sixteen ids", spec.ENG_17, changes.told_at_most(16), TIRED),
     _fault("256-told", "no step gives more than 256 ids", spec.ENG_17, changes.told_at_most(256), TIRED),
@@ -229,7 +226,7 @@ FAULTS: tuple[Fault, ...] = (
         "run leaves out a request whose first id ends it",
         spec.ENG_19,
         {"run": changes.without_the_idless},
-        f"{TINY}/05972ff; PROPERTIES CB2, CB3",
+        f"{COURSE}/05972ff; PROPERTIES CB2, CB3",
     ),
     _fault(
         "nothing-to-run",
@@ -250,7 +247,7 @@ FAULTS: tuple[Fault, ...] = (
         "the loop ends while a prompt is being computed",
         spec.ENG_20,
         {"unfinished": changes.prompts_do_not_count},
-        f"{TINY}/00dbf5c",
+        f"{COURSE}/00dbf5c",
     ),
     _fault(
         "dropped-when-full",

@@ -9,13 +9,7 @@ from inferspec.spec.contract import Change, Fault, Variant
 from inferspec.spec.faults import scheduler_order, scheduler_requests
 from inferspec.spec.faults.defining import named
 from inferspec.spec.faults.linear import TIRED
-
-VLLM = "https://github.com/vllm-project/vllm"
-METAL = "https://github.com/vllm-project/vllm-metal/commit"
-NANO = "https://github.com/GeeeekExplorer/nano-vllm"
-COURSE = "https://github.com/skyzh/tiny-llm/commit"
-MLX_LM = "https://github.com/ml-explore/mlx-lm/commit"
-POST = "nano-vLLM post, parts 2, 3 and 5"
+from inferspec.spec.faults.serving import COURSE, METAL, MLX_LM, NANO, POST, VLLM
 
 _fault = named("scheduler")
 

@@ -7,12 +7,7 @@ from inferspec.spec.changes import scheduler_order as changes
 from inferspec.spec.contract import Fault
 from inferspec.spec.faults.defining import named
 from inferspec.spec.faults.linear import TIRED
-
-VLLM = "https://github.com/vllm-project/vllm"
-METAL = "https://github.com/vllm-project/vllm-metal/commit"
-NANO = "https://github.com/GeeeekExplorer/nano-vllm"
-COURSE = "https://github.com/skyzh/tiny-llm/commit"
-POST = "nano-vLLM post, parts 2, 3 and 5"
+from inferspec.spec.faults.serving import COURSE, METAL, NANO, POST, VLLM
 
 _fault = named("scheduler")
 

@@ -8,11 +8,7 @@ from inferspec.spec.changes import scheduler_requests as changes
 from inferspec.spec.contract import Fault
 from inferspec.spec.faults.defining import named
 from inferspec.spec.faults.linear import TIRED
-
-VLLM = "https://github.com/vllm-project/vllm"
-METAL = "https://github.com/vllm-project/vllm-metal/commit"
-COURSE = "https://github.com/skyzh/tiny-llm/commit"
-MLX_LM = "https://github.com/ml-explore/mlx-lm/commit"
+from inferspec.spec.faults.serving import COURSE, METAL, MLX_LM, VLLM
 
 _fault = named("scheduler")
 

@@ -121,7 +121,8 @@ class Program:
     """A model whose passes the kernels compute. It keeps what it points into: the weights, as they are now.
 
     layers: at least one; embedding V×E and head V×E; norm E; frequencies of RoPE, D/2 in radians per position; scale: what
-    the products of queries and keys are multiplied by. Norms and frequencies are of the dtypes that `run` computes with: `dtype` and float32.
+    the products of queries and keys are multiplied by. Norms and frequencies are of the dtypes that `run` computes with:
+    `dtype` and float32.
     """
 
     def __init__(
