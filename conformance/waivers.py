@@ -110,16 +110,21 @@ def _waiver(entry: Mapping[str, Any], where: str, known: Mapping[str, Contract])
         raise WaiverError(f"{where}: issue is {entry['issue']!r}; it takes the URL of an issue")
     if type(entry["expires"]) is not datetime.date:
         raise WaiverError(f"{where}: expires is {entry['expires']!r}; it takes a date such as 2027-01-31")
-    scope = entry["scope"]
-    if scope != "all" and not (isinstance(scope, dict) and all(isinstance(v, list) for v in scope.values())):
-        raise WaiverError(f'{where}: scope is {scope!r}; it takes "all" or a table such as {{ dtypes = ["bfloat16"] }}')
-    envelope = known[entry["requirement"]].envelope
-    if scope != "all" and (unknown := set(scope) - set(envelope)):
-        raise WaiverError(f"{where}: scope has {sorted(unknown)[0]!r}; it takes any of {', '.join(envelope)}")
-    if scope != "all" and (odd := [v for values in scope.values() for v in values if not _is_choice(v)]):
-        raise WaiverError(f"{where}: scope has {odd[0]!r}; it takes texts, numbers and lists of such")
-    covered = {} if scope == "all" else {key: tuple(_plain(v) for v in values) for key, values in scope.items()}
+    covered = _scope(entry["scope"], where, known[entry["requirement"]].envelope)
     return Waiver(entry["requirement"], covered, entry["reason"], entry["issue"], entry["expires"])
+
+
+def _scope(scope: Any, where: str, envelope: Mapping[str, Any]) -> dict[str, tuple[Any, ...]]:
+    """The part of the envelope that a waiver covers, {} for all of it."""
+    if scope == "all":
+        return {}
+    if not (isinstance(scope, dict) and all(isinstance(values, list) for values in scope.values())):
+        raise WaiverError(f'{where}: scope is {scope!r}; it takes "all" or a table such as {{ dtypes = ["bfloat16"] }}')
+    if unknown := set(scope) - set(envelope):
+        raise WaiverError(f"{where}: scope has {sorted(unknown)[0]!r}; it takes any of {', '.join(envelope)}")
+    if odd := [value for values in scope.values() for value in values if not _is_choice(value)]:
+        raise WaiverError(f"{where}: scope has {odd[0]!r}; it takes texts, numbers and lists of such")
+    return {key: tuple(_plain(value) for value in values) for key, values in scope.items()}
 
 
 def _plain(value: Any) -> Any:

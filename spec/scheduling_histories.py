@@ -306,8 +306,14 @@ class _Judge:
 
         held: the blocks of all requests that run.
         """
-        about = f"the chunk of request {chunk.request}"
-        sequence, size = known.sequence, self.a.block_size
+        yield from self._judge_tokens(chunk, known)
+        yield from self._judge_kind(chunk, known)
+        yield from self._judge_blocks(chunk, known, held)
+        known.blocks = chunk.blocks
+
+    def _judge_tokens(self, chunk: Chunk, known: Known) -> Found:
+        """A chunk goes on where the one before ended, with the tokens of its request."""
+        about, sequence = f"the chunk of request {chunk.request}", known.sequence
         if not chunk.tokens:
             yield Check.COVER, f"{about} is empty"
         if known.next is not None and chunk.start != known.next:
@@ -318,26 +324,27 @@ class _Judge:
             yield Check.TOKENS, f"{about} has {chunk.tokens} at {chunk.start} of {sequence}"
         if chunk.samples != (chunk.end >= len(sequence)):
             yield Check.SAMPLES, f"{about} ends at {chunk.end} of {len(sequence)}, and samples is {chunk.samples}"
-        ids = chunk.blocks
-        if (
-            len(ids) < blocks_of(chunk.end, size)
-            or len(set(ids)) < len(ids)
-            or any(not 0 <= i < self.a.num_blocks for i in ids)
-        ):
-            yield Check.BLOCKS, f"{about} ends at {chunk.end}, and its blocks are {ids}"
-        elif lost := [p for p in range(chunk.start) if not self._holds(known, ids, p)]:
-            yield Check.GHOST, f"{about} begins at {chunk.start}, and position {lost[0]} is not in its blocks"
-        # Who was preempted and is hit but for its last id may be said to generate.
+
+    def _judge_kind(self, chunk: Chunk, known: Known) -> Found:
+        """A decode is of one token, of who generates. Who was preempted and is hit but for its last id may be said to."""
         early = chunk.decode and not known.generating and not known.output
         single = len(chunk.tokens) == 1 and chunk.samples
         if early or (chunk.decode and not single) or (known.generating and not chunk.decode):
             kind = "decode" if chunk.decode else "prefill"
-            yield Check.KIND, f"{about}, of {len(chunk.tokens)} tokens, is a {kind}"
+            yield Check.KIND, f"the chunk of request {chunk.request}, of {len(chunk.tokens)} tokens, is a {kind}"
+
+    def _judge_blocks(self, chunk: Chunk, known: Known, held: Mapping[int, Sequence[int]]) -> Found:
+        """The blocks of a chunk hold what stands before it, and no other has those that it writes into."""
+        about, ids, size = f"the chunk of request {chunk.request}", chunk.blocks, self.a.block_size
+        outside = any(not 0 <= i < self.a.num_blocks for i in ids)
+        if len(ids) < blocks_of(chunk.end, size) or len(set(ids)) < len(ids) or outside:
+            yield Check.BLOCKS, f"{about} ends at {chunk.end}, and its blocks are {ids}"
+        elif lost := [p for p in range(chunk.start) if not self._holds(known, ids, p)]:
+            yield Check.GHOST, f"{about} begins at {chunk.start}, and position {lost[0]} is not in its blocks"
         written = set(ids[max(chunk.start, 0) // size : blocks_of(chunk.end, size)])
         others = {b for n, blocks in held.items() if n != chunk.request for b in blocks}
         if shared := written & others:
             yield Check.APART, f"{about} writes into block {min(shared)}, which another running request has"
-        known.blocks = ids
 
     def _kept(self, chunk: Chunk) -> list[int]:
         """The blocks of a chunk that no other may write into: where chunks are computed together, those that it only
