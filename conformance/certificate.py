@@ -9,7 +9,7 @@ import importlib.metadata
 import json
 import math
 import platform
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -269,34 +269,48 @@ def problems(certificate: Any) -> list[str]:
     )
     if errors:
         return [f"{'/'.join(map(str, e.path)) or 'certificate'}: {e.message}" for e in errors]
-    found = []
+    return [
+        *_odd_kit(certificate),
+        *_odd_list(certificate["requirements"]),
+        *_odd_rows(certificate["requirements"], certificate["subject"]),
+        *_odd_waivers(certificate),
+        *_odd_conclusions(certificate),
+    ]
+
+
+def _odd_kit(certificate: Mapping[str, Any]) -> Iterator[str]:
+    """Whether it is as this kit wrote it."""
     if certificate["digest"] != digest(certificate):
-        found.append("the digest does not match: the certificate was changed after it was written")
+        yield "the digest does not match: the certificate was changed after it was written"
     if certificate["kit"]["requirements"] != requirements_digest(all_requirements()):
-        found.append(
-            "it certifies another list of requirements than this kit's: run the suites again with this version"
-        )
+        yield "it certifies another list of requirements than this kit's: run the suites again with this version"
     if altered := certificate["kit"]["altered"]:
-        found.append(f"the kit was changed while it ran: {', '.join(altered[:5])}")
-    rows = {row["id"]: row for row in certificate["requirements"]}
-    if missing := [r.id for r in all_requirements() if r.id not in rows]:
-        found.append(f"requirements are missing: {', '.join(missing)}")
-    if len(rows) != len(certificate["requirements"]):
-        found.append("a requirement has more than one row")
+        yield f"the kit was changed while it ran: {', '.join(altered[:5])}"
+
+
+def _odd_list(listed: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """Whether there is one row for each requirement of this kit, with its sentence and its tests."""
+    rows = {row["id"]: row for row in listed}
     sentences = {r.id: (r.text, r.name, str(r.level), str(r.aspect), component_of(r)) for r in all_requirements()}
+    if missing := [i for i in sentences if i not in rows]:
+        yield f"requirements are missing: {', '.join(missing)}"
+    if len(rows) != len(listed):
+        yield "a requirement has more than one row"
     told = {i: (r["text"], r["name"], r["level"], r["aspect"], r["component"]) for i, r in rows.items()}
     if edited := [i for i in rows if told[i] != sentences.get(i)]:
-        found.append(f"these rows are not requirements of this kit: {', '.join(edited)}")
+        yield f"these rows are not requirements of this kit: {', '.join(edited)}"
     must_run = _by_requirement(all_tests())
     if odd := [i for i, row in rows.items() if set(row["tests"]) != {t.id for t in must_run.get(i, [])}]:
-        found.append(f"these rows do not name this kit's tests: {', '.join(odd)}")
-    found += _odd_rows(certificate["requirements"], certificate["subject"])
-    found += _odd_waivers(certificate)
-    if certificate["precision"]["measured"] != measured_precision(certificate["requirements"]):
-        found.append("the measured precision does not follow from its rows")
-    if certificate["verdict"] != verdict_of(certificate["requirements"], certificate["complete"]):
-        found.append(f"the verdict {certificate['verdict']!r} does not follow from its rows")
-    return found
+        yield f"these rows do not name this kit's tests: {', '.join(odd)}"
+
+
+def _odd_conclusions(certificate: Mapping[str, Any]) -> Iterator[str]:
+    """Whether precision and verdict follow from the rows."""
+    rows = certificate["requirements"]
+    if certificate["precision"]["measured"] != measured_precision(rows):
+        yield "the measured precision does not follow from its rows"
+    if certificate["verdict"] != verdict_of(rows, certificate["complete"]):
+        yield f"the verdict {certificate['verdict']!r} does not follow from its rows"
 
 
 def _odd_rows(rows: Sequence[Mapping[str, Any]], subject: Mapping[str, Any]) -> list[str]:
