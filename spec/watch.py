@@ -116,9 +116,9 @@ def watch(
     it was asked; raised: whether what `a.fails` says reached the consumer; whole: whether ids are Python's integers;
     prompt: the caller's tokens afterwards; refused, calls: whether it raised, and the calls of the model.
     """
-    first, *others = streams = [_Stream(request, toy) for request in requests]
+    streams = [_Stream(request, toy) for request in requests]
     if a.fails:
-        failing: Any = first.request.sampler if a.fails["who"] == "sampler" else toy
+        failing: Any = streams[0].request.sampler if a.fails["who"] == "sampler" else toy
         failing.fuse = Fuse(**a.fails)
     try:
         _consume(streams, start, a)
@@ -130,12 +130,20 @@ def watch(
         if "refused" not in a.seen:
             raise
         return {"refused": [1], "calls": [len(toy.log)]}
+    seen = _seen(streams, toy, "prompt" in a.seen)
+    if "alive" in a.seen:
+        seen["alive"] = [_held(toy, streams)]
+    return {name: seen[name] for name in a.seen}
+
+
+def _seen(streams: Sequence[_Stream], toy: Toy, prompt: bool) -> dict[str, Any]:
+    """What `watch` may return of requests that were not refused, but for `alive`. prompt: the caller's tokens are asked for."""
+    first, *others = streams
     ids = [int(token) for token in first.ids]
     own = [feeding for feeding in toy.log if feeding.turn == first.request.name]
     needed = len(first.request.tokens) + max(len(ids) - 1, 0)
-    sampler = first.request.sampler
-    rows = getattr(sampler, "rows", [])
-    seen = {
+    rows = getattr(first.request.sampler, "rows", [])
+    return {
         "ids": ids,
         "beside": [int(token) for other in others for token in other.ids],
         "fed": list(itertools.chain.from_iterable(feeding.tokens for feeding in own))[:needed],
@@ -145,15 +153,11 @@ def watch(
         "rows": _stacked(rows[: len(ids)]),
         "drawn": [len(rows)],
         "whole": [int(all(type(token) is int for token in first.ids))],
-        "prompt": [int(token) for token in first.request.tokens] if "prompt" in a.seen else [],
+        "prompt": [int(token) for token in first.request.tokens] if prompt else [],
         "refused": [0],
         "calls": [len(toy.log)],
         "raised": [0],
     }
-    if "alive" in a.seen:
-        own.clear()
-        seen["alive"] = [_held(toy, streams)]
-    return {name: seen[name] for name in a.seen}
 
 
 def _consume(streams: Sequence[_Stream], start: Callable[[Request], Iterable[Any]], a: Arguments) -> None:
@@ -161,21 +165,21 @@ def _consume(streams: Sequence[_Stream], start: Callable[[Request], Iterable[Any
     for together in rounds:
         for stream in together:
             stream.begin(start)
-        while not all(stream.over for stream in together):
-            for stream in together:
-                if not stream.over:
-                    stream.advance(a.until if stream is streams[0] else None)
-                    if a.overwrite and len(stream.ids) == 1:
-                        if a.overwrite == "ends" and isinstance(ends := stream.request.eos, list):
-                            ends[:] = [token + 1 for token in ends]
-                        else:
-                            _overwrite(stream.request.tokens)
+        while running := [stream for stream in together if not stream.over]:
+            for stream in running:
+                stream.advance(a.until if stream is streams[0] else None)
+                if a.overwrite and len(stream.ids) == 1:
+                    _overwrite(stream.request, a.overwrite)
         if a.until is not None and together[0] is streams[0]:
             streams[0].close()
 
 
-def _overwrite(tokens: Any) -> None:
-    """The caller has another use for its tokens."""
+def _overwrite(request: Request, what: str) -> None:
+    """The caller has another use for its ends, or for its tokens."""
+    if what == "ends" and isinstance(ends := request.eos, list):
+        ends[:] = [token + 1 for token in ends]
+        return
+    tokens: Any = request.tokens
     if isinstance(tokens, list):
         tokens[:] = [*tokens[::-1], 0]
         return
