@@ -28,6 +28,7 @@ from inferspec.conformance.inputs.sampling import (
     adversarial,
     beside_borders,
     close_far_out,
+    crowded,
     extreme,
     far_out,
     few_likely,
@@ -183,7 +184,7 @@ def test_the_fewest_ids_of_a_large_vocabulary_that_reach_top_p_survive(subject, 
 @requirement(
     spec.SAMP_05,
     call=filter_calls(
-        top_k=[False], top_p=[True], values=ordinary, sizes=(8191, 4097, 16385), leading_dims=FEW, rows=(2, 1)
+        top_k=[False], top_p=[True], values=crowded, sizes=(8191, 4097, 16385), leading_dims=FEW, rows=(2, 1)
     ),
     share=0.1,
 )

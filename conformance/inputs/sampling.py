@@ -142,6 +142,18 @@ def ordinary(pick: Pick, shape: tuple[int, ...]) -> np.ndarray:
     return np.round(pick.random.normal(size=shape) * pick.one_of(1.0, 3.0, 0.3) * 16) / 16
 
 
+def crowded(pick: Pick, shape: tuple[int, ...]) -> np.ndarray:
+    """Two dozen logits apart from each other, above thousands of equal ones that have half of the probability together.
+
+    Rows differ in level and order alone: a cut among the two dozen is decisive in all of them.
+    """
+    rows, size = math.prod(shape[:-1]), shape[-1]
+    above = round(math.log(size / 24) * 8) / 8
+    row = np.concatenate([above + (np.arange(24) - 12) * 0.125, np.zeros(size - 24)])
+    levels = pick.random.integers(-8, 9, (rows, 1)) * 0.25 + row
+    return np.reshape([pick.random.permutation(level) for level in levels], shape)
+
+
 def led(pick: Pick, shape: tuple[int, ...]) -> np.ndarray:
     """Ordinary logits, one of each row above all others."""
     x = ordinary(pick, shape)
