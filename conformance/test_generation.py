@@ -236,17 +236,25 @@ def test_the_sampler_sees_the_logits_of_the_last_position(subject, call):
     subject.agrees(call)
 
 
-@requirement(spec.GEN_12, call=generate_calls(samplers=["int", "array"], seen=("ids",)))
+@requirement(spec.GEN_12, call=generate_calls(samplers=["int", "array"], numbers=True, seen=("ids",)))
 def test_what_the_sampler_says_comes_out_and_is_fed_back(subject, call):
     subject.agrees(call)
 
 
-@requirement(spec.GEN_12, call=generate_calls(samplers=["int", "array"], caches=[True], seen=("ids", "fed")), share=0.5)
+@requirement(
+    spec.GEN_12,
+    call=generate_calls(samplers=["int", "array"], numbers=True, caches=[True], seen=("ids", "fed")),
+    share=0.5,
+)
 def test_what_the_sampler_says_is_what_is_fed(subject, call):
     subject.agrees(call)
 
 
-@requirement(spec.GEN_12, call=generate_calls(samplers=["int", "array"], stops=[1, 2], stop_at=(0, 1, 2, 3)), share=0.5)
+@requirement(
+    spec.GEN_12,
+    call=generate_calls(samplers=["int", "array"], numbers=True, stops=[1, 2], stop_at=(0, 1, 2, 3)),
+    share=0.5,
+)
 def test_what_the_sampler_says_can_end_the_ids(subject, call):
     subject.agrees(call)
 

@@ -1,10 +1,10 @@
 """Generation: the loop from a prompt to a stream of ids, and from a stream of ids to text.
 
 `generate(model, tokens, *, max_tokens, eos=(), sampler=None, cache=True)` is an iterator of ids: greedy, or what
-`sampler(logits: V) -> id` says. A model is `model(tokens: B×L, cache=None) -> logits B×L×V` with `model.make_cache()`.
+`sampler(logits: V) -> id` says; logits may be 1×V, and the id then an array of 1. A model is `model(tokens: B×L, cache=None) -> logits B×L×V` with `model.make_cache()`.
 Here it is the toy model (`spec/toy.py`), so that a contract of the loop needs no weights. Where no limit of 0 is taken,
 `zero_max_tokens: [False]` in the envelope says so; where room for all ids is made beforehand, `max_tokens: 4096` does; where a sampler is taken
-without a cache alone, `sampled_caches: [False]`.
+without a cache alone, `sampled_caches: [False]`; where it has to return an array, `samplers: ["none", "array"]`.
 
 `StreamingDetokenizer(pieces)` turns ids into text as they come: `add(id) -> str`, at the end `finish() -> str`.
 
@@ -268,7 +268,9 @@ GEN_09 = _loop("GEN-09", "of equal logits the lowest id is taken", source="PROPE
 GEN_10 = _loop(
     "GEN-10", "logits of the last position alone decide, in float32, float16 and bfloat16", source="vllm-metal d20dd02"
 )
-GEN_11 = _loop("GEN-11", "the sampler is given the V logits of the last position and nothing else")
+GEN_11 = _loop(
+    "GEN-11", "the sampler is given the V logits of the last position, as V or as a batch of one, and nothing else"
+)
 GEN_12 = _loop(
     "GEN-12", "the sampler is asked once for each id, in order; its id, a number or an array, comes out and is fed back"
 )

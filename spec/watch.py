@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -32,6 +33,9 @@ class Ranks:
         """The id whose logit has the rank, the lowest of equals first. logits: V; of more, the last V count."""
         self.fuse.use()
         row = np.asarray(logits, np.float64)
+        if row.ndim and math.prod(row.shape[:-1]) == 1:
+            # A batch of one row is that row.
+            row = row.reshape(-1)
         self.rows.append(ranking(row))
         row = row.reshape(-1, row.shape[-1])[-1]
         return ranked(row, next(self._ranks) % len(row))

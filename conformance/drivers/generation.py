@@ -40,8 +40,10 @@ def generate(subject: Any, given: Mapping[str, Any], to: Arrays) -> dict[str, An
 
 def _sampler(choose: Any, form: str, to: Arrays) -> Any:
     def sampler(logits: Any) -> Any:
-        token = choose(to.to_numpy(logits).astype(np.float64))
-        return to.from_numpy(np.array(token, np.int32)) if form == "array" else token
+        row = to.to_numpy(logits).astype(np.float64)
+        token = choose(row)
+        # An id for each row, as samplers of batches give them.
+        return to.from_numpy(np.full(row.shape[:-1], token, np.int32)) if form == "array" else token
 
     return sampler
 

@@ -60,12 +60,14 @@ def generate_calls(
     stop_at: tuple[int, ...] = (),
     prompt_stops: bool = False,
     untils: tuple[int | None, ...] = (None,),
+    numbers: bool = False,
     seen: tuple[str, ...] = ("ids",),
 ) -> Call:
     """Any request. rival: how near another id comes to the favoured one (0: a tie), "near": as near as the dtype can
     tell. stop_at: the numbers of the id that ends it, from 0; none of those that stop end it where that is
     empty. prompt_stops: end-of-sequence ids are of the prompt. untils: how many ids the consumer takes. seen: what is
-    looked at."""
+    looked at. numbers: the sampler may say plain numbers: who takes arrays alone is told so by those tests, and not by
+    all."""
     dtype, size = pick("dtypes"), min(pick.one_of(*vocabularies), pick.envelope["vocabulary"])
     model = {
         "vocab_size": size,
@@ -75,7 +77,7 @@ def generate_calls(
     }
     tokens = pick.random.integers(0, model["vocab_size"], pick.upto("prompt", *lengths))
     held = [limit for limit in limits if limit <= pick.envelope["max_tokens"]] or [1]
-    limit, sampler = pick.count("zero_max_tokens", *held), _sampler(pick)
+    limit, sampler = pick.count("zero_max_tokens", *held), _sampler(pick, numbers)
     arguments: dict[str, Any] = {"model": model, "tokens": _given(pick, tokens), "max_tokens": limit}
     following = continuation(model, tokens.tolist(), limit, sampler["ranks"] if sampler else None)
     if eos := _stops(pick, model, tokens.tolist(), following, stop_at, prompt_stops):
@@ -95,8 +97,10 @@ def _given(pick: Pick, tokens: np.ndarray) -> Any:
     return tokens.astype(pick("token_dtypes"))
 
 
-def _sampler(pick: Pick) -> dict[str, Any] | None:
+def _sampler(pick: Pick, numbers: bool) -> dict[str, Any] | None:
     form = pick("samplers")
+    if others := [one for one in pick.envelope["samplers"] if numbers or one != "int"]:
+        form = pick.features["samplers"] = pick.one_of(*others)
     ranks = pick.one_of((1,), (2, 0), (1, 3, 2), (0,))
     return None if form == "none" else {"ranks": ranks, "form": form}
 

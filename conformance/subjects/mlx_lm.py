@@ -26,8 +26,8 @@ ARRAYS = "mlx"
 WAIVERS = "mlx_lm.toml"
 PRECISION = dict.fromkeys(("attention", "rope", "mlp", "llama", "qwen3", "loading", "sampling"), "native")
 # Its Llama does not read rope_parameters: a config without a top-level rope_theta gets the base 10,000.
-# It reads no GGUF files. Its detokenizer spells a NUL as the letter that stands for it in vocabularies. Its BatchKVCache
-# grows without limit.
+# Its samplers return arrays. It reads no GGUF files. Its detokenizer spells a NUL as the letter that stands for it in
+# vocabularies. Its BatchKVCache grows without limit.
 SCALED = ["default", "linear", "llama3", "yarn"]
 ENVELOPE = {
     "llama": {"rope": ["rope_theta"], "rope_types": SCALED},
@@ -35,7 +35,7 @@ ENVELOPE = {
     "loading": {"forms": ["folder", "sharded"], "rope": ["rope_theta"]},
     "batching": {"limited": [False]},
     "engine": {"drafts": ["none"], "priorities": [False]},
-    "generation": {"control_characters": [False]},
+    "generation": {"control_characters": [False], "samplers": ["none", "array"]},
 }
 
 
@@ -251,9 +251,8 @@ class _ByteLevel:
 
 
 def generate(model: Any, tokens: Any, *, max_tokens: int, sampler: Any = None) -> Iterator[Any]:
-    """`generate_step`; the caller of it looks for the end of sequence. Its sampler gets a row of log-probabilities."""
-    own = None if sampler is None else lambda logprobs: mx.array([int(sampler(logprobs[0]))])
-    for token, _ in generate_step(mx.array(tokens), model, max_tokens=max_tokens, sampler=own):
+    """`generate_step`; the caller of it looks for the end of sequence. Its sampler gets log-probabilities, a batch of one."""
+    for token, _ in generate_step(mx.array(tokens), model, max_tokens=max_tokens, sampler=sampler):
         yield token
 
 

@@ -363,13 +363,6 @@ FAULTS: tuple[Fault, ...] = (
         SEEDS,
     ),
     Fault(
-        "generation-sampler-sees-batch",
-        "the sampler is given a batch axis",
-        GEN_11,
-        {"choose": changes.sampler_sees_batch},
-        f"{MLX_LM}/commit/2922cb4f (samplers of one row)",
-    ),
-    Fault(
         "generation-sampler-sees-probabilities",
         "the sampler is given probabilities",
         GEN_11,
@@ -686,6 +679,12 @@ VARIANTS: tuple[Variant, ...] = (
         "the prompt is fed but for its last token, which is the first step",
         "generate",
         {"forward": changes.all_but_one_first},
+    ),
+    Variant(
+        "generation-samples-a-batch",
+        "the sampler is given a batch of one row",
+        "generate",
+        {"choose": changes.sampler_sees_batch},
     ),
     *TEXT_VARIANTS,
 )
