@@ -397,13 +397,24 @@ def _narrow_to_usual(adapter: Adapter) -> None:
         declared = adapter.envelope.get(contract.component, {})
         for target in (adapter.targets.get(op.signature.operation) for op in contract.operations):
             if target:
-                usual = {key: kept for key, kept in _usual(target).items() if key not in declared}
+                usual = {**_indices(contract, target.kind), **_usual(target)}
+                usual = {key: kept for key, kept in usual.items() if key not in declared}
                 both = usual.keys() & target.narrowed.keys()
                 left = {key: tuple(x for x in target.narrowed[key] if x in usual[key]) for key in both}
                 target.narrowed = {**usual, **target.narrowed, **left}
                 # The only thing that it does needs no parameter that says so.
                 alone = {key for key in target.operation.unsaid & declared.keys() if len(declared[key]) == 1}
                 target.narrowed = {key: left for key, left in target.narrowed.items() if key not in alone}
+
+
+def _indices(contract: Contract, kind: Arrays) -> dict[str, Any]:
+    """The dtypes of ids that the library of the arrays indexes by, where that is not all of them."""
+    choices = {key: choices for key, choices in contract.envelope.items() if isinstance(choices, tuple)}
+    return {
+        key: tuple(one for one in some if one not in kind.no_indices)
+        for key, some in choices.items()
+        if kind.no_indices.intersection(some)
+    }
 
 
 def _usual(target: Target) -> dict[str, Any]:

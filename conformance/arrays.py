@@ -9,7 +9,7 @@ import contextlib
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import ml_dtypes
 import numpy as np
@@ -22,6 +22,8 @@ class Arrays(ABC):
     """One kind of arrays."""
 
     name: str
+    no_indices: ClassVar[frozenset[str]] = frozenset()
+    """Dtypes of integers that the library does not index by: of ids in them a subject is asked only where it declares them."""
 
     @abstractmethod
     def from_numpy(self, x: np.ndarray) -> Any:
@@ -137,6 +139,7 @@ class MlxArrays(Arrays):
 
 class TorchArrays(Arrays):
     name = "torch"
+    no_indices = frozenset({"uint32"})
 
     def __init__(self) -> None:
         import torch

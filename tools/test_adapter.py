@@ -514,6 +514,18 @@ def test_a_parameter_that_is_left_out_narrows_the_envelope(folder):
     assert len(left["offsets"]) > 1
 
 
+@pytest.mark.parametrize(
+    ("declared", "left"),
+    [("", ("int32", "int64")), ("ENVELOPE = {'embedding': {'token_dtypes': ['int64', 'uint32']}}", ("int64", "uint32"))],
+)
+def test_ids_are_of_dtypes_that_the_library_indexes_by_unless_others_are_declared(folder, declared, left):
+    pytest.importorskip("torch")
+    module(folder, f"import torch\ndef embedding(tokens, weight): return weight[tokens]\n{declared}")
+    adapter = load("mine")
+    found = envelope_of(contract("embedding"), adapter.envelope.get("embedding", {}), narrowed(adapter, "Embedding"))
+    assert tuple(found["token_dtypes"]) == left
+
+
 def test_the_only_form_that_a_rotation_has_needs_no_parameter_that_says_so(folder):
     module(
         folder,

@@ -26,11 +26,10 @@ SCALED = ["default", "linear", "llama3", "yarn"]
 ENVELOPE = {
     "llama": {
         "packing": ["dense"],
-        "token_dtypes": ["int32", "int64"],
         "biases": ["none"],
         "rope_types": SCALED,
     },
-    "qwen3": {"packing": ["dense"], "token_dtypes": ["int32", "int64"], "rope_types": SCALED},
+    "qwen3": {"packing": ["dense"], "rope_types": SCALED},
     "sampling": {"without_distribution": [False]},
     "generation": {"zero_max_tokens": [False]},
     "speculative": {"zero_max_tokens": [False], "zero_num_draft_tokens": [False]},

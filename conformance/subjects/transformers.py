@@ -41,11 +41,10 @@ ENVELOPE = {
     # Its LlamaConfig takes a hidden_size that is a multiple of the heads, also where head_dim is given.
     "llama": {
         "packing": ["dense"],
-        "token_dtypes": ["int32", "int64"],
         "head_dims": ["multiple", "absent"],
         "rope_types": SCALED,
     },
-    "qwen3": {"packing": ["dense"], "token_dtypes": ["int32", "int64"], "rope_types": SCALED},
+    "qwen3": {"packing": ["dense"], "rope_types": SCALED},
     "sampling": {"without_distribution": [False]},
 }
 
