@@ -134,7 +134,8 @@ class Observation:
 
     value: the result as NumPy, None when there is none. parts: the results by name, of an operation that has several.
     raised: the error's type name; message: its text, what came back instead of an array, or why steps of a story were
-    refused. changed: arguments that differ after the call, "random state" or "earlier result" if those do.
+    refused. changed: arguments that differ after the call, "random state" or "earlier result" if those do. unwritten: the
+    steps of a story that raised NotImplementedError.
     """
 
     value: np.ndarray | None = None
@@ -142,6 +143,7 @@ class Observation:
     message: str = ""
     changed: tuple[str, ...] = ()
     parts: Mapping[str, np.ndarray] = field(default_factory=dict)
+    unwritten: tuple[str, ...] = ()
 
     @property
     def results(self) -> dict[str, np.ndarray]:

@@ -26,7 +26,7 @@ class Wrong(LocalSubject):
     def call(self, call: Call, results: Sequence[Result] = (), watch: bool = False) -> Observation:
         seen = super().call(call, results, watch)
         parts = {part: _off(value) for part, value in seen.results.items()}
-        return Observation(parts.pop("", None), seen.raised, seen.message, seen.changed, parts)
+        return Observation(parts.pop("", None), seen.raised, seen.message, seen.changed, parts, seen.unwritten)
 
 
 def believed(operations: Iterable[str]) -> Iterator[str]:

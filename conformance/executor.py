@@ -53,6 +53,7 @@ class Executor:
         before = Arguments(given, to)
         state: list[bytes] | None = None
         raised, message = "", ""
+        unwritten: tuple[str, ...] = ()
         returned: dict[str, Any] = {}
         seen: dict[str, np.ndarray] = {}
         try:
@@ -63,12 +64,15 @@ class Executor:
             state = random_states.stirred() if watch else None
             answer = target.invoke(built, given)
             returned = named(answer, target, to)
-            message = _words(returned)
+            why = _words(returned)
+            message = _cut("; ".join(f"step {step}: {text}" for step, text in why.items()))
+            unwritten = tuple(step for step, text in why.items() if text.startswith("NotImplementedError:"))
             seen = {part: told(value, to) for part, value in returned.items()}
             if not seen and not _empty_story(answer, target):
                 message = "None" if answer is None else f"{type(answer).__module__}.{type(answer).__qualname__}"
         except Exception as error:
             raised, message, seen = type(error).__name__, f"{_said(error)}{_frame(error)}", {}
+            unwritten = ()
         changed = before.changed()
         if state is not None and state != random_states.current():
             changed += ("random state",)
@@ -77,7 +81,7 @@ class Executor:
             changed += ("earlier result",)
         if turned and "" in seen:
             seen[""] = _turned(seen[""])
-        return Observation(seen.pop("", None), raised, message, changed, seen)
+        return Observation(seen.pop("", None), raised, message, changed, seen, unwritten)
 
     def _built(self, target: Any, operation: str, given: Mapping[str, Any], keep: int | None) -> Callable[..., Any]:
         if keep is None:
@@ -117,10 +121,10 @@ def _empty_story(answer: Any, target: Any) -> bool:
     return target.operation.parts == STORY and isinstance(answer, Mapping) and not answer
 
 
-def _words(returned: dict[str, Any]) -> str:
-    """Takes the words out of the parts: why a step of a story was refused, for the reader of a failure."""
+def _words(returned: dict[str, Any]) -> dict[str, str]:
+    """Takes the words out of the parts: step -> why it was refused, for the reader of a failure."""
     steps = [part for part, value in returned.items() if isinstance(value, str)]
-    return _cut("; ".join(f"step {part.split()[0]}: {returned.pop(part)}" for part in steps))
+    return {part.split()[0]: returned.pop(part) for part in steps}
 
 
 def _said(error: BaseException) -> str:

@@ -274,12 +274,12 @@ def _smoke(subject: HostedSubject, description: Description) -> dict[str, tuple[
         except SubjectDied as death:
             found[operation] = (death.state, f"{death} (the plainest call)")
             continue
-        if seen.stub and subject.layout:
+        if (seen.stub or seen.unwritten) and subject.layout:
             # What is only begun, or needs what is not built here, is not claimed.
-            why = seen.message.partition(" (at ")[0] if seen.raised else f"{operation} returns None"
+            why = f"{operation} returns None" if seen.stub and not seen.raised else seen.message.partition(" (at ")[0]
             description.absent[operation] = why or f"{operation} raises NotImplementedError"
-        elif seen.stub:
-            text = "raises NotImplementedError" if seen.raised else "returns None"
+        elif seen.stub or seen.unwritten:
+            text = "returns None" if seen.stub and not seen.raised else "raises NotImplementedError"
             found[operation] = ("overclaimed", f"{operation} is a stub: it {text}; leave out what is not there")
         elif subject.layout:
             continue

@@ -42,7 +42,14 @@ LARGEST = 1 << 30
 DECLARED = ("name", "version", "arrays", "envelope", "precision", "layout", "waivers")
 """What a subject may not declare differently when it is loaded again: the certificate says what it declared at first."""
 
-ANSWERED = {"value": np.ndarray | None, "raised": str, "message": str, "changed": tuple, "parts": dict}
+ANSWERED = {
+    "value": np.ndarray | None,
+    "raised": str,
+    "message": str,
+    "changed": tuple,
+    "parts": dict,
+    "unwritten": tuple,
+}
 """What an answer to a call is made of."""
 
 PROBED = {"matmul_error": float, "kernel_path": str, "declared": str}
@@ -372,5 +379,5 @@ def _is_observation(answer: Mapping[str, Any]) -> bool:
     """Whether an answer is what `host` makes of an observation: a subject may have written it itself."""
     if set(answer) != set(ANSWERED) or not all(isinstance(answer[name], kind) for name, kind in ANSWERED.items()):
         return False
-    texts = [*answer["changed"], *answer["parts"]]
+    texts = [*answer["changed"], *answer["parts"], *answer["unwritten"]]
     return all(isinstance(t, str) for t in texts) and all(isinstance(x, np.ndarray) for x in answer["parts"].values())

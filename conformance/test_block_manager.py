@@ -1,6 +1,5 @@
 """Does a block manager keep the contract? The history of each story is judged by what it shows, not by which block is taken."""
 
-from inferspec.conformance.calls import step_told
 from inferspec.conformance.inputs.block_manager import (
     OTHER_BLOCKS,
     abreast,
@@ -54,7 +53,6 @@ from inferspec.conformance.inputs.block_manager import (
 )
 from inferspec.conformance.properties import refuses, refuses_step
 from inferspec.conformance.suite import requirement
-from inferspec.conformance.trial import Nonconformance
 from inferspec.spec import block_manager as spec
 from inferspec.spec.block_histories import MUST, Check, complaints
 
@@ -508,9 +506,8 @@ def keeps(subject, call, *checks):
     seen = subject.answered(call)
     for complaint in complaints(subject.promised(call), seen.results):
         if complaint.check in checks:
-            why = f" ({seen.message})" if seen.message else ""
-            told = step_told(call, complaint.step)
-            raise Nonconformance(f"step {complaint.step}, {told}: {complaint.text}{why}", call)
+            refusal = complaint.check is Check.ADMITS
+            raise subject.objection(call, seen, complaint.step, complaint.text, refusal)
 
 
 def goes_on_after_refusal(subject, story):

@@ -1,6 +1,5 @@
 """Does a scheduler keep the contract? The history of each story is judged by what it shows, not by which schedule it is."""
 
-from inferspec.conformance.calls import step_told
 from inferspec.conformance.inputs.scheduler import (
     COMMON_BLOCKS,
     abandoned,
@@ -704,9 +703,8 @@ def keeps(subject, call, *checks):
     seen = subject.answered(call)
     for complaint in complaints(subject.promised(call), seen.results):
         if complaint.check in (*checks, Check.RAISED):
-            why = f" ({seen.message})" if seen.message else ""
-            told = step_told(call, complaint.step)
-            raise Nonconformance(f"step {complaint.step}, {told}: {complaint.text}{why}", call)
+            refusal = complaint.check is Check.RAISED
+            raise subject.objection(call, seen, complaint.step, complaint.text, refusal)
 
 
 def refuses_where_it_can_be_done(subject, story):

@@ -123,13 +123,33 @@ class Trial:
             raise Nonconformance(str(self._dead), self._dead_call, self._dead.state)
         self._history.append((call, observation))
         # What is not implemented is refused, where that is right; to a course it is what is not written yet.
-        if observation.stub and (self.subject.description.layout or not observation.raised):
+        layout = self.subject.description.layout
+        if observation.stub and (layout or not observation.raised):
             raise self._stub(observation, call)
+        if layout and observation.unwritten:
+            raise self._unwritten(observation, call, observation.unwritten[0])
         return observation
 
     def _stub(self, observation: Observation, call: Call) -> Nonconformance:
         text = f"raises NotImplementedError: {observation.message}" if observation.raised else "returns None"
         return Nonconformance(f"{call.operation} is a stub: it {text}", call, "overclaimed")
+
+    def _unwritten(self, seen: Observation, call: Call, step: str) -> Nonconformance:
+        """A step of a story raised NotImplementedError, and is none that is to be refused."""
+        number = int(step.partition(".")[0])
+        told = f"step {number}, {step_told(call, number)}"
+        if LACKS.search(seen.message):
+            text = f"{told}: refuses what its envelope includes ({seen.message}); {self._advice()}"
+        else:
+            text = f"{call.operation} is a stub: {told}, raises NotImplementedError ({seen.message})"
+        return Nonconformance(text, call, "overclaimed")
+
+    def objection(self, call: Call, seen: Observation, number: int, text: str, refusal: bool) -> Nonconformance:
+        """What is wrong with a step of a story. refusal: that it was refused, which what is not implemented overclaims."""
+        if refusal and (steps := [step for step in seen.unwritten if step.partition(".")[0] == str(number)]):
+            return self._unwritten(seen, call, steps[0])
+        why = f" ({seen.message})" if seen.message else ""
+        return Nonconformance(f"step {number}, {step_told(call, number)}: {text}{why}", call)
 
     def value(self, call: Call, results: Sequence[Result] = ()) -> np.ndarray:
         """Make a call that must return an array, and return it."""
@@ -232,6 +252,8 @@ class Trial:
         where: np.ndarray | None,
         name: str = "oracle",
     ) -> None:
+        if wrongly := [step for step in seen.unwritten if f"{step} refused" not in answers]:
+            raise self._unwritten(seen, call, wrongly[0])
         got = seen.results
         why = f" ({seen.message})" if seen.message else ""
         for part, answer in answers.items():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -188,12 +189,13 @@ def test_a_bool_mask_has_no_dtype_to_be_wrong_in():
     assert (seen["1 keys"].dtype, seen["1 mask"].dtype) == (np.float32, np.float16)
 
 
-def test_a_stub_in_a_story_is_a_stub():
+def test_what_is_not_implemented_in_a_story_is_a_refusal_too():
     def add(n):
-        raise NotImplementedError
+        raise NotImplementedError("later")
 
-    with pytest.raises(NotImplementedError):
-        follow(SimpleNamespace(add=add), [("add", {"n": 1})], {"add": ("up",)})
+    assert follow(SimpleNamespace(add=add), [("add", {"n": 1})], {"add": ("up",)}) == {
+        "1 refused": 1, "1 why": "NotImplementedError: later",
+    }  # fmt: skip
 
 
 def test_a_story_prints_one_numbered_line_a_step():
@@ -253,6 +255,49 @@ def test_a_wrong_part_is_named_with_its_step(trial, got, message):
     with pytest.raises(Nonconformance) as failure:
         trial._compare_all(Call("it", STEPS), seen, {"1 up": Answer(np.ones(1), np.zeros(1))}, None, "exact")
     assert str(failure.value).startswith(message)
+
+
+REFUSED = Observation(message="step 1: NotImplementedError: no", parts={"1 refused": np.ones(())}, unwritten=("1",))
+
+
+def test_a_step_that_is_not_implemented_is_refused_where_that_is_right(trial):
+    trial._compare_all(Call("it", STEPS), REFUSED, {"1 refused": Answer(np.ones(()), np.zeros(()))}, None, "exact")
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("no", "it is a stub: step 1, add(n=2), raises NotImplementedError (step 1: NotImplementedError: no)"),
+        ("'mul' not implemented for 'Half'", "step 1, add(n=2): refuses what its envelope includes (step 1: "),
+    ],
+)
+def test_a_step_that_is_not_implemented_and_should_be_is_overclaimed(trial, words, message):
+    seen = replace(REFUSED, message=f"step 1: NotImplementedError: {words}")
+    with pytest.raises(Nonconformance) as failure:
+        trial._compare_all(Call("it", STEPS), seen, {"1 up": Answer(np.ones(1), np.zeros(1))}, None, "exact")
+    assert failure.value.state == "overclaimed"
+    assert str(failure.value).startswith(message)
+
+
+@pytest.mark.parametrize(("refusal", "state"), [(True, "overclaimed"), (False, "failed")])
+def test_an_objection_to_a_refusal_that_is_not_implemented_is_an_overclaim(trial, refusal, state):
+    found = trial.objection(Call("it", STEPS), REFUSED, 1, "what is wrong", refusal)
+    assert (found.state, "step 1, add(n=2)" in str(found)) == (state, True)
+
+
+def test_to_a_course_a_step_that_is_not_implemented_is_not_written_yet(trial, monkeypatch):
+    monkeypatch.setattr(trial.subject, "call", lambda *_: REFUSED)
+    trial.subject.description.layout = "course"
+    with pytest.raises(Nonconformance, match=r"is a stub: step 1, .* raises NotImplementedError"):
+        trial.observe(Call("it", STEPS))
+
+
+def test_the_steps_that_are_not_implemented_are_noted():
+    def told(subject, given, to):
+        return {"1 refused": 1, "1 why": "ValueError: no", "2.1 refused": 1, "2.1 why": "NotImplementedError: later"}
+
+    seen = observed(Counter, lambda steps: None, driver=told, steps=())
+    assert (seen.unwritten, seen.message) == (("2.1",), "step 1: ValueError: no; step 2.1: NotImplementedError: later")
 
 
 def test_a_long_prompt_is_told_by_its_ends():
