@@ -59,6 +59,14 @@ def _chapters(layout: str, rows: list[Mapping[str, Any]]) -> Iterator[Line]:
     yield "", {}
 
 
+def _narrow(rows: list[Mapping[str, Any]]) -> Iterator[Line]:
+    """The choice that leaves most of a component untested: it may be a slip, such as a key's usual value left out."""
+    reasons = Counter(row["message"] for row in rows if row["state"] == "outside_envelope")
+    for reason, count in reasons.most_common(1):
+        if 2 * count > sum(row["state"] != "not_claimed" for row in rows):
+            yield f"  most of it is untested, {count} of {len(rows)} requirements: {reason}", {"yellow": True}
+
+
 def _component(component: str, rows: list[Mapping[str, Any]], certificate: Mapping[str, Any]) -> Iterator[Line]:
     states = Counter(row["state"] for row in rows)
     counts = ", ".join(f"{states[state]} {state.replace('_', ' ')}" for state in STATES if states[state])
@@ -67,6 +75,7 @@ def _component(component: str, rows: list[Mapping[str, Any]], certificate: Mappi
     detail = f"  [{examples} examples, worst error {worst:.3g} of its budget, class {precision}]" if examples else ""
     bad = any(row["state"] in BAD and row["level"] == "MUST" for row in rows)
     yield f"{component:12s} {counts}{detail}", {"red": True} if bad else {}
+    yield from _narrow(rows)
     for row in rows:
         if row["state"] in BAD or row["state"] == "waived":
             level = "" if row["level"] == "MUST" else " (SHOULD)"

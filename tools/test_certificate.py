@@ -26,6 +26,7 @@ from inferspec.conformance.certificate import (
 )
 from inferspec.conformance.subject import Description
 from inferspec.conformance.suite import Profile
+from inferspec.conformance.summary import lines
 from inferspec.conformance.waivers import Waiver
 from inferspec.spec.contract import Level
 
@@ -291,3 +292,15 @@ def test_a_waived_requirement_that_passes_fails_the_run(requirement):
     rows = judged(ran(*MASK), waivers=[waiver(requirement)])
     assert "passes although it is waived" in row(rows, requirement)["message"]
     assert verdict_of(rows) == "nonconformant"
+
+
+@pytest.mark.parametrize(("outside", "told"), [(len(MASK) // 2 + 1, True), (len(MASK) // 2, False)])
+def test_a_choice_that_leaves_most_of_a_component_untested_is_told(outside, told):
+    narrow = {
+        r.id.replace("-", "_"): [outcome("outside_envelope", message="the usual is missing")] * len(TESTS[r])
+        for r in MASK[:outside]
+    }
+    text = f"  most of it is untested, {outside} of {{}} requirements: the usual is missing"
+    shown = [line for line, _ in lines(certificate(ran(*MASK, **narrow)))]
+    attention = sum(r.id.split("-")[0] in ("ATTN", "MHA", "CMASK") for r in all_requirements())
+    assert (text.format(attention) in shown) is told
