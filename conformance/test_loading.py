@@ -38,6 +38,7 @@ from inferspec.spec import loading as spec
 from inferspec.spec.contract import Answer
 from inferspec.spec.numerics import MODEL_LOGITS, f64
 
+SCALED_HEADS = [(4, 2), (3, 1), (2, 2)]
 SHARES = fractions
 """Which of some things, as a share of the way through them."""
 
@@ -449,6 +450,33 @@ def test_a_factor_without_a_kind_in_a_gguf_file_is_not_passed_over(subject, call
     is_not_taken_for(subject, plain, with_config(plain, **said), f"{said} is passed over")
 
 
+@requirement(
+    spec.LOAD_26,
+    call=folder_calls(forms=["folder"], packing=["dense"], heads=SCALED_HEADS, layers=(1,), scaled=True),
+    share=0.2,
+)
+def test_a_scaled_rope_of_a_config_is_right_or_refused(subject, call):
+    is_right_or_refused(subject, call, "rope_types")
+
+
+@requirement(
+    spec.LOAD_27,
+    call=gguf_calls(forms=["gguf"], gguf_types=["F32", "F16"], layers=(1,), scaled=("linear", "yarn")),
+    share=0.2,
+)
+def test_a_scaled_rope_of_a_gguf_file_is_right_or_refused(subject, call):
+    is_right_or_refused(subject, call, "gguf_rope")
+
+
+@requirement(
+    spec.LOAD_27,
+    call=gguf_calls(forms=["gguf"], gguf_types=["F32", "F16"], models=["llama"], layers=(1,), scaled=("factors",)),
+    share=0.12,
+)
+def test_frequencies_that_a_gguf_file_divides_are_right_or_refused(subject, call):
+    is_right_or_refused(subject, call, "gguf_rope")
+
+
 @requirement(spec.LOAD_15, call=damaged_calls(forms=FOLDERS), share=0.5)
 def test_folders_that_are_not_whole_are_refused(subject, call):
     refuses(subject, call)
@@ -518,6 +546,12 @@ def test_smollm2_gives_the_logits_of_transformers(subject):
         if "gguf" not in subject.envelope["forms"]:
             raise OutsideEnvelope(f"{name} is a GGUF file, and forms {list(subject.envelope['forms'])} has no gguf")
         _gives_the_goldens(subject, name, packaged(name), prompts=1)
+
+
+def is_right_or_refused(subject, call, key):
+    """Who claims what the call has of this key of the envelope does not refuse it."""
+    if call.features[key] in subject.envelope[key] or not subject.observe(call).raised:
+        subject.agrees(call)
 
 
 def _claimed(subject, key):

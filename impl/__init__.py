@@ -6,7 +6,8 @@ from inferspec import __version__ as VERSION
 
 NAME = "inferspec.impl"
 _SCALED = {"rope_types": ["default", "linear", "llama3", "yarn"]}
-ENVELOPE = {"llama": _SCALED, "qwen3": _SCALED}
+_IN_FILES = {**_SCALED, "gguf_rope": ["default", "linear", "yarn", "factors"]}
+ENVELOPE = {"llama": _SCALED, "qwen3": _SCALED, "loading": _IN_FILES}
 
 __all__ = ["ENVELOPE", "NAME", "VERSION"]
 

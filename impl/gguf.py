@@ -2,7 +2,8 @@
 
 The header says what the file holds and is checked against the file's size; MLX unpacks the tensors, quantised ones
 into its own packed format. llama.cpp stores the query and key rows of a llama in the order of traditional RoPE
-(neighbouring features are a pair); they leave here in Hugging Face's order (a feature and the one half a head away).
+(neighbouring features are a pair); they leave here in Hugging Face's order (a feature and the one half a head away). The
+scaling of a Llama 3.1 is stored there as a tensor, what each frequency of RoPE is divided by: `rope_divisors` of the config.
 
 Source: the GGUF specification (docs/gguf.md of ggml-org/ggml); `permute` in llama.cpp's convert_hf_to_gguf.py.
 """
@@ -47,6 +48,7 @@ _MODULES = {
     "ffn_up": "mlp.up_proj",
     "ffn_down": "mlp.down_proj",
 }
+_DIVISORS = "rope_freqs.weight"
 _OUTSIDE_LAYERS = {"token_embd": "model.embed_tokens", "output_norm": "model.norm", "output": "lm_head"}
 
 
@@ -71,10 +73,13 @@ def read(path: Path) -> tuple[dict[str, Any], dict[str, mx.array]]:
     architecture = head.metadata.get("general.architecture")
     if architecture not in ("llama", "qwen3"):
         raise ValueError(f"{path}: its architecture is {architecture!r}; it takes llama or qwen3")
-    names = {tensor: _renamed(tensor, path) for tensor in head.types}
+    scaled = {_DIVISORS} if architecture == "llama" else set()
+    names = {tensor: _renamed(tensor, path) for tensor in head.types if tensor not in scaled}
     config = _config(head, str(architecture), names, path)
     loaded = mx.load(str(path))
     assert isinstance(loaded, dict)
+    if _DIVISORS in loaded:
+        config["rope_divisors"] = _divisors(loaded.pop(_DIVISORS), config["head_dim"], path)
     weights = {}
     for tensor, x in loaded.items():
         stem, _, part = tensor.rpartition(".")
@@ -169,6 +174,13 @@ def _renamed(tensor: str, path: Path) -> str:
     raise ValueError(f"{path} has a tensor {tensor}, which no llama or qwen3 has here")
 
 
+def _divisors(x: mx.array, head_dim: int, path: Path) -> list[float]:
+    """What the frequencies are divided by; ValueError where they are not one positive number for each pair."""
+    if x.shape != (head_dim // 2,) or not mx.all(x > 0).item():
+        raise ValueError(f"{path}: {_DIVISORS} is {list(x.shape)}; it takes {head_dim // 2} positive numbers")
+    return [float(divisor) for divisor in np.array(x.astype(mx.float32))]
+
+
 def _split_half(x: mx.array, heads: int) -> mx.array:
     """Rows in the order of traditional RoPE, put in split-half order: those of a head that are even, then the odd."""
     return x.reshape(heads, -1, 2, *x.shape[1:]).swapaxes(1, 2).reshape(x.shape)
@@ -183,11 +195,26 @@ def _config(head: Header, architecture: str, names: Mapping[str, str], path: Pat
             raise ValueError(f"{path} does not say {architecture}.{key}")
         return value
 
-    factor = setting("rope.scaling.factor", setting("rope.scale_linear", 1.0))
-    # A factor alone scales linearly, as in llama.cpp; 0 stands there for none.
-    scaling = setting("rope.scaling.type", "none" if factor in (0, 1) else "linear")
-    if scaling != "none":
-        raise ValueError(f"{path}: RoPE scaling is {scaling!r}; it takes none")
+    def scaling() -> dict[str, Any]:
+        """`rope_scaling`, if any."""
+        factor = setting("rope.scaling.factor", setting("rope.scale_linear", 1.0))
+        # A factor alone scales linearly, as in llama.cpp; 0 stands there for none.
+        kind = setting("rope.scaling.type", "none" if factor in (0, 1) else "linear")
+        if kind == "none":
+            return {}
+        if kind not in ("linear", "yarn"):
+            raise ValueError(f"{path}: RoPE scaling is {kind!r}; it takes none, linear or yarn")
+        known = ("type", "factor", "original_context_length", "finetuned")
+        said = {key.removeprefix(f"{architecture}.rope.scaling.") for key in head.metadata if ".rope.scaling." in key}
+        if other := sorted(said.difference(known)):
+            raise ValueError(f"{path} has rope.scaling.{other[0]}; it takes {', '.join(known)}")
+        entry = {"rope_type": kind, "factor": factor}
+        if kind == "yarn":
+            entry["original_max_position_embeddings"] = setting(
+                "rope.scaling.original_context_length", setting("context_length")
+            )
+        return {"rope_scaling": entry}
+
     heads, hidden = setting("attention.head_count"), setting("embedding_length")
     head_dim = setting("attention.key_length", setting("rope.dimension_count", hidden // heads))
     if (rotated := setting("rope.dimension_count", head_dim)) != head_dim:
@@ -206,6 +233,7 @@ def _config(head: Header, architecture: str, names: Mapping[str, str], path: Pat
         "max_position_embeddings": setting("context_length"),
         "rms_norm_eps": setting("attention.layer_norm_rms_epsilon"),
         "rope_theta": setting("rope.freq_base", 10000.0),
+        **scaling(),
         "attention_bias": any(re.fullmatch(r"blk\.0\.attn_(q|k|v|output)\.bias", name) for name in names),
         "mlp_bias": any(re.fullmatch(r"blk\.0\.ffn_\w+\.bias", name) for name in names),
         "tie_word_embeddings": "output.weight" not in names,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from inferspec.impl.rope_scaling import RopeScaling
@@ -164,7 +164,8 @@ def _rope_scaling(config: Mapping[str, Any]) -> RopeScaling:
     first, *more = given.values() or [RopeScaling()]
     if more and more[0] != first:
         raise ValueError("config scales RoPE in two ways: rope_scaling and rope_parameters do not say the same")
-    return first
+    # No field of Hugging Face's: a GGUF file has them.
+    return replace(first, divisors=tuple(config.get("rope_divisors") or ()))
 
 
 def _refuse_unknown_features(config: Mapping[str, Any]) -> None:

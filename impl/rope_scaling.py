@@ -29,11 +29,12 @@ KINDS = ("default", *_NEEDED)
 @dataclass(frozen=True)
 class RopeScaling:
     """A RoPE of some type. numbers: the fields of its entry that it takes, all positive; truncate: whether the ends of YaRN's
-    ramp are whole pairs."""
+    ramp are whole pairs; divisors: what each pair's frequency is divided by besides, if anything."""
 
     kind: str = "default"
     numbers: Mapping[str, float] | None = None
     truncate: bool = True
+    divisors: tuple[float, ...] = ()
 
     @classmethod
     def read(cls, entry: Mapping[str, Any], place: str) -> RopeScaling:
@@ -59,11 +60,15 @@ class RopeScaling:
         return cls(kind, numbers, truncate is not False)
 
     def frequencies(self, dim: int, theta: float) -> list[float]:
-        """Radians per position of each pair of a head of dim features, an even number."""
+        """Radians per position of each pair of a head of dim features, an even number; ValueError where the divisors are not
+        one for each."""
         plain = [theta ** (-i / dim) for i in range(0, dim, 2)]
+        if self.divisors and len(self.divisors) != len(plain):
+            raise ValueError(f"RoPE has {len(self.divisors)} divisors; it takes one for each of {len(plain)} pairs")
+        divisors = self.divisors or (1.0,) * len(plain)
         return [
-            f * (kept + (1 - kept) / self._number("factor", 1.0))
-            for f, kept in zip(plain, self._kept(plain, theta), strict=True)
+            f * (kept + (1 - kept) / self._number("factor", 1.0)) / divisor
+            for f, kept, divisor in zip(plain, self._kept(plain, theta), divisors, strict=True)
         ]
 
     def attention_factor(self) -> float:

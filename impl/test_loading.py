@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -199,10 +200,12 @@ def _llama_config(**more: object) -> dict[str, object]:
 EPS = 1e-5
 
 
-def _file(tmp_path: Path, kind: str, **config: object) -> Path:
+def _file(tmp_path: Path, kind: str, factors: Sequence[float] = (), **config: object) -> Path:
     values = np.random.default_rng(0).normal(size=(11, 32))
     matrix = blocks.packed(values, kind)
     weights = {f"model.embed_tokens.{part}": x for part, x in matrix.items()}
+    if factors:
+        weights["rope_freqs.weight"] = np.array(factors, np.float32)
     path = tmp_path / "model.gguf"
     path.write_bytes(content(_llama_config(**config), weights))
     return path
@@ -251,6 +254,29 @@ def test_another_architecture_is_refused(tmp_path):
     path = _file(tmp_path, "F32", model_type="gemma")
     with pytest.raises(ValueError, match="architecture is 'gemma'; it takes llama or qwen3"):
         load(path)
+
+
+@pytest.mark.parametrize(
+    ("scaling", "message"),
+    [
+        ({"type": "longrope", "factor": 4.0}, "RoPE scaling is 'longrope'; it takes none, linear or yarn"),
+        ({"type": "yarn", "factor": 4.0, "attn_factor": 2.0}, r"has rope\.scaling\.attn_factor; it takes type, factor"),
+    ],
+)
+def test_what_is_not_known_of_a_scaling_is_refused_by_its_name(tmp_path, scaling, message):
+    with pytest.raises(ValueError, match=message):
+        load(_file(tmp_path, "F32", rope_scaling=scaling))
+
+
+@pytest.mark.parametrize("factors", [(1.0, 2.0, 3.0), (1.0, 2.0, 0.0, 4.0)])
+def test_factors_of_the_frequencies_are_a_positive_number_for_each_pair(tmp_path, factors):
+    with pytest.raises(ValueError, match=rf"rope_freqs\.weight is \[{len(factors)}\]; it takes 4 positive numbers"):
+        load(_file(tmp_path, "F32", factors))
+
+
+def test_a_yarn_of_a_gguf_file_that_says_no_positions_of_training_was_trained_on_its_context(tmp_path):
+    config, _ = gguf.read(_file(tmp_path, "F32", rope_scaling={"type": "yarn", "factor": 4.0}))
+    assert config["rope_scaling"]["original_max_position_embeddings"] == config["max_position_embeddings"]
 
 
 def test_a_missing_tensor_of_a_gguf_file_is_named(tmp_path):

@@ -7,7 +7,10 @@ Hugging Face names, packed as MLX packs (`transformer`); `form` says how they ar
 kit's part.
 
 A GGUF file has its matrices in float32, float16 or blocks of 32 codes with float16 scales, and its norms in float32;
-the model computes in float32, with whatever scale and minimum the blocks hold.
+the model computes in float32, with whatever scale and minimum the blocks hold. What it says of RoPE, under `rope.scaling`:
+type "linear" or "yarn", factor, and original_context_length, the positions of training, which are
+original_max_position_embeddings elsewhere. A tensor `rope_freqs.weight` of a llama, one number for each pair, divides the
+frequencies: so llama.cpp stores the scaling of a Llama 3.1.
 
 Sources: the safetensors format; mlx-lm's `quantization` entry of a config; the GGUF specification of ggml.
 """
@@ -25,6 +28,7 @@ from inferspec.spec.contract import Answer, Arguments, Aspect, Contract, Level, 
 from inferspec.spec.llama import Llama
 from inferspec.spec.numerics import MODEL_LOGITS, Precision, is_float
 from inferspec.spec.qwen3 import Qwen3
+from inferspec.spec.rope_scaling import LENGTH
 from inferspec.spec.stochastic import Exact
 from inferspec.spec.transformer import Decoder
 
@@ -70,10 +74,27 @@ index places in another one."""
 Config = dict[str, Any]
 Weights = dict[str, np.ndarray]
 
+ROPE_FACTORS = "rope_freqs.weight"
+
 
 KEPT = 4
 _LATELY: dict[bytes, np.ndarray] = {}
 """Logits of the last trained models, by what they were computed from."""
+
+
+class FactoredLlama(Llama):
+    """A llama of a GGUF file, which may divide each frequency of RoPE by a factor of its own, `rope_factors` of its config."""
+
+    def guard_rope(self, config: Mapping[str, Any]) -> None:
+        super().guard_rope(config)
+        pairs = self.head_dim(config) // 2
+        if len(factors := config.get("rope_factors", [1.0] * pairs)) != pairs:
+            raise ValueError(f"{ROPE_FACTORS} has {len(factors)} numbers, not one for each of {pairs} pairs")
+
+    def rescaled(self, frequencies: np.ndarray, config: Mapping[str, Any], m: Exact) -> np.ndarray:
+        scaled = super().rescaled(frequencies, config, m)
+        factors = config.get("rope_factors")
+        return scaled if factors is None else m.in_float32(scaled / np.array(factors))
 
 
 class Load(Operation):
@@ -87,7 +108,8 @@ class Load(Operation):
         "load(config, weights, form, tokens, damage='', lost=1, stored='', rewritten=False, written=(), asked=(), beside=None)"
     )
     methods = ("__call__",)
-    models: ClassVar[Mapping[str, type[Decoder]]] = {"llama": Llama, "qwen3": Qwen3}
+    unless_declared: ClassVar = {"rope_types": ("default",), "gguf_rope": ("default",)}
+    models: ClassVar[Mapping[str, type[Decoder]]] = {"llama": FactoredLlama, "qwen3": Qwen3}
 
     def guard(self, a: Arguments) -> None:
         self.guard_files(a)
@@ -132,6 +154,7 @@ class Load(Operation):
             weights = self.of_the_model(weights)
         if a.form == "gguf":
             config, weights = self.from_gguf(self.rope_as_scaled(config), weights)
+            config, weights = self.factored(config, weights)
             if not a.stored:
                 weights = {name: x.astype(np.float32) if is_float(x.dtype) else x for name, x in weights.items()}
         config, weights = self.unpacked(config, weights)
@@ -150,13 +173,28 @@ class Load(Operation):
         return {name: x for name, x in weights.items() if not name.endswith("rotary_emb.inv_freq")}
 
     def rope_as_scaled(self, config: Config) -> Config:
-        """The scaling of RoPE in a GGUF file: a factor without a kind is a linear one, also under its older name,
-        rope.scale_linear."""
+        """The scaling of RoPE in a GGUF file, under the names of a config: a factor without a kind is a linear one, also
+        under its older name, rope.scale_linear."""
         said = {key: config[key] for key in ("rope_scaling", "rope_scale_linear") if config.get(key)}
         rest = {key: x for key, x in config.items() if key not in said}
         if "rope_scale_linear" in said:
             said["rope_scaling"] = {"factor": said["rope_scale_linear"]} | said.get("rope_scaling", {})
-        return {**rest, "rope_scaling": {"type": "linear", **said["rope_scaling"]}} if said else config
+        return {**rest, "rope_scaling": self.renamed({"type": "linear", **said["rope_scaling"]})} if said else config
+
+    def renamed(self, scaling: Config) -> Config:
+        """The fields of a scaling of a GGUF file as a config has them."""
+        return {LENGTH if key == "original_context_length" else key: x for key, x in scaling.items()}
+
+    def factored(self, config: Config, weights: Weights) -> tuple[Config, Weights]:
+        """What divides the frequencies of a llama in a GGUF file, which is a tensor there."""
+        if config.get("model_type") != "llama" or ROPE_FACTORS not in weights:
+            return config, weights
+        rest = {name: x for name, x in weights.items() if name != ROPE_FACTORS}
+        return {**config, "rope_factors": self.factors(weights[ROPE_FACTORS])}, rest
+
+    def factors(self, stored: np.ndarray) -> list[float]:
+        """What divides the frequency of each pair."""
+        return [float(factor) for factor in stored]
 
     def from_gguf(self, config: Config, weights: Weights) -> tuple[Config, Weights]:
         """What a GGUF file holds, under Hugging Face names and in Hugging Face's order of rows."""
@@ -350,6 +388,18 @@ LOAD_25 = _load(
     Level.SHOULD,
     source="vllm#54230; PROPERTIES EM4",
 )
+LOAD_26 = _load(
+    "LOAD-26",
+    "a folder whose config.json scales RoPE, linearly or as llama3 or yarn, gives the model with that RoPE, or is refused; who"
+    " declares the type refuses none",
+    source="transformers, modeling_rope_utils; PROPERTIES X13",
+)
+LOAD_27 = _load(
+    "LOAD-27",
+    "a GGUF file that scales RoPE, by a factor, linearly or as yarn, or whose rope_freqs.weight divides the frequencies of a"
+    " llama, gives the model with that RoPE, or is refused; who declares the way refuses none",
+    source=f"{GGUF}, rope.scaling; llama.cpp 8676 (rope_freqs.weight)",
+)
 
 
 CONTRACT = Contract(
@@ -368,6 +418,8 @@ CONTRACT = Contract(
         "head_dims": ("free", "multiple"),
         "biases": ("none", "attention", "mlp", "both"),
         "rope": ("rope_theta", "rope_parameters"),
+        "rope_types": ("default", "linear", "llama3", "yarn"),
+        "gguf_rope": ("default", "linear", "yarn", "factors"),
         "tied": (True, False),
         "damages": DAMAGES,
         "trained": ("tiny-qwen3", "tiny-qwen3-4bit"),

@@ -841,6 +841,58 @@ def test_what_is_not_implemented_is_refused(folder):
         session.close()
 
 
+LOADERS = {
+    "refuses": """
+        if scaled(read(path)[0]):
+            raise NotImplementedError("rope_scaling")
+        return own(path)
+    """,
+    "passes over": """
+        config, weights = read(path)
+        return MODELS[config["model_type"]](plain(config), weights)
+    """,
+}
+"""What a loader that knows no scaling of RoPE may do about one."""
+
+
+@pytest.mark.parametrize(
+    ("way", "declared", "state"),
+    [
+        ("refuses", "", "passed"),
+        ("refuses", 'ENVELOPE = {"loading": {"rope_types": ["default", "linear", "llama3", "yarn"]}}', "overclaimed"),
+        ("passes over", "", "failed"),
+    ],
+)
+def test_a_loader_that_knows_no_scaling_of_rope_refuses_it(folder, way, declared, state):
+    module(
+        folder,
+        f"""
+        from inferspec.impl.loading import MODELS, load as own, read
+        ARRAYS = "mlx"
+        {declared}
+        PLACES = "rope_scaling", "rope_parameters"
+        NAMES = "rope_type", "type"
+
+        def scaled(config):
+            return any((config.get(place) or {{}}).get(name, "default") != "default" for place in PLACES for name in NAMES)
+
+        def plain(config):
+            parameters = {{"rope_theta": config["rope_parameters"]["rope_theta"]}} if "rope_parameters" in config else {{}}
+            kept = {{key: x for key, x in config.items() if key not in PLACES}}
+            return {{"rope_parameters": parameters, **kept}} if parameters else kept
+
+        def load(path):
+        {textwrap.indent(textwrap.dedent(LOADERS[way]), "            ")}
+        """,
+    )
+    session = opened("mine")
+    try:
+        tests = [test for test in all_tests() if test.requirement.id == "LOAD-26"]
+        assert {session.run(test).state for test in tests} == {state}
+    finally:
+        session.close()
+
+
 def test_requirements_outside_the_envelope_are_not_failures(certify):
     run = certify(
         {"mine.py": "def rope(x): return x"},

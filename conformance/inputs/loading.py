@@ -13,9 +13,11 @@ from inferspec.conformance.calls import Call
 from inferspec.conformance.checkpoints import blocks, gguf, safetensors
 from inferspec.conformance.envelope import OutsideEnvelope
 from inferspec.conformance.inputs import decoder
+from inferspec.conformance.inputs.rope_scaling import TYPES, UNSCALED, rope_factors, scaled_in_gguf
 from inferspec.conformance.strategies import Pick, calls
 from inferspec.golden import models
 from inferspec.golden.models import NotInstalled
+from inferspec.spec.loading import ROPE_FACTORS
 from inferspec.spec.numerics import f64, is_float
 
 LOAD = "load"
@@ -46,6 +48,12 @@ def _plain_weights(config: Mapping[str, Any]) -> dict[str, np.ndarray]:
     return {name: random.normal(size=shape).astype(np.float32) for name, shape in shapes.items()}
 
 
+GGUF_ROPE = ("linear", "yarn", "factors")
+"""The ways in which a GGUF file may scale RoPE."""
+
+SCALED_DIMS, SCALED_LENGTHS = (16, 8, 32), (24, 17, 33)
+"""Head dims and prompts of models whose RoPE is scaled: pairs enough, and positions far enough, for each branch to show."""
+
 LOST = (1, 64, 3, 16, 700, 5000, 2**40)
 """Bytes that a file which is cut short lacks; with the last, it is empty."""
 
@@ -58,8 +66,15 @@ def _tokens(pick: Pick, config: Mapping[str, Any], batch: int, length: int) -> t
     return tuple(tuple(row) for row in pick.random.integers(0, config["vocab_size"], (batch, length)).tolist())
 
 
-def _call(pick: Pick, config: dict[str, Any], weights: dict[str, np.ndarray], form: str, habits: Sequence[str]) -> Call:
-    tokens = _tokens(pick, config, pick.one_of(1, 2), pick.one_of(5, 1, 3, 7))
+def _call(
+    pick: Pick,
+    config: dict[str, Any],
+    weights: dict[str, np.ndarray],
+    form: str,
+    habits: Sequence[str],
+    lengths: Sequence[int] = (5, 1, 3, 7),
+) -> Call:
+    tokens = _tokens(pick, config, pick.one_of(1, 2), pick.one_of(*lengths))
     written = tuple(habit for habit in habits if pick.random.random() < 0.5)
     return pick.call(LOAD, config=config, weights=weights, form=form, tokens=tokens, written=written)
 
@@ -73,15 +88,18 @@ def folder_calls(
     spare: bool = False,
     absent: bool = False,
     older: bool = False,
+    scaled: bool = False,
 ) -> Call:
     """A folder: one file or shards, dense or quantised. habits: what its files may have otherwise; biased: it may have
     biases; spare: the embedding a second time, as the head that it is; absent: the config does not say a head's size;
-    older: every layer has the frequencies of its RoPE."""
+    older: every layer has the frequencies of its RoPE; scaled: its RoPE is, whether that is claimed or not."""
     form, inner = pick("forms"), copy.copy(pick)
     inner.envelope = {key: value for key, value in pick.envelope.items() if biased or key != "biases"}
     if absent:
         inner.envelope["head_dims"] = ("absent",)
-    config, weights = decoder.model(inner, KINDS[pick("models")], layers)
+    inner.envelope["rope_types"] = TYPES if scaled else UNSCALED
+    dims, lengths = (SCALED_DIMS, SCALED_LENGTHS) if scaled else ((), (5, 1, 3, 7))
+    config, weights = decoder.model(inner, KINDS[pick("models")], layers, small=scaled, dims=dims)
     if not biased:
         pick.features["biases"] = "none"
     if absent:
@@ -93,14 +111,19 @@ def folder_calls(
         # Theirs would be another model.
         frequencies = pick.random.uniform(0, 1, decoder.head_dim(config) // 2).astype(np.float32)
         weights[f"model.layers.{layer}.self_attn.rotary_emb.inv_freq"] = frequencies
-    return _call(pick, config, _shuffled(pick, weights), form, habits)
+    return _call(pick, config, _shuffled(pick, weights), form, habits, lengths)
 
 
 @calls
 def gguf_calls(
-    pick: Pick, layers: Sequence[int] = (2, 1, 3), habits: Sequence[str] = ("aligned to 128",), biased: bool = False
+    pick: Pick,
+    layers: Sequence[int] = (2, 1, 3),
+    habits: Sequence[str] = ("aligned to 128",),
+    biased: bool = False,
+    scaled: Sequence[str] = (),
 ) -> Call:
-    """A GGUF file: every matrix of one type, or a mixture as llama.cpp makes it. biased: it may have biases."""
+    """A GGUF file: every matrix of one type, or a mixture as llama.cpp makes it. biased: it may have biases; scaled: the ways
+    in which its RoPE is, whether they are claimed or not."""
     form, types, kind = pick("forms"), pick("gguf_types"), pick("models")
     # Drawn in 32s, so that every row is of whole blocks.
     inner = copy.copy(pick)
@@ -110,8 +133,8 @@ def gguf_calls(
     if kind == "llama" and types in ("F32", "F16") and pick.one_of(False, True):
         # Without attention.key_length, which then is what the heads share out.
         inner.envelope["head_dims"] = ("absent",)
-    inner.features = {}
-    config, drawn = decoder.model(inner, KINDS[kind], layers)
+    inner.features, inner.envelope["rope_types"] = {}, UNSCALED
+    config, drawn = decoder.model(inner, KINDS[kind], layers, dims=SCALED_DIMS if scaled else ())
     del config["quantization"]
     if "few keys" in habits and pick.one_of(False, True):
         config.pop("rope_parameters", None)
@@ -119,6 +142,8 @@ def gguf_calls(
     for key in ("heads", "rope", "tied", *(("biases",) if biased else ())):
         pick.features[key] = inner.features[key]
     weights: dict[str, np.ndarray] = {}
+    if scaled:
+        config, weights = _scaled(pick, config, scaled)
     bits: dict[str, int] = {}
     for name, x in drawn.items():
         module = name.removesuffix(".weight")
@@ -137,7 +162,18 @@ def gguf_calls(
         config["quantization"] |= {
             name: {"group_size": 32, "bits": n} for name, n in bits.items() if n != min(bits.values())
         }
-    return _call(pick, config, _shuffled(pick, weights), form, habits)
+    lengths = SCALED_LENGTHS if scaled else (5, 1, 3, 7)
+    return _call(pick, config, _shuffled(pick, weights), form, habits, lengths)
+
+
+def _scaled(pick: Pick, config: dict[str, Any], ways: Sequence[str]) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """A config of a GGUF file whose RoPE is scaled in one of these ways, and the tensor that it has for that."""
+    way, dim = pick.one_of(*ways), decoder.head_dim(config)
+    pick.features["gguf_rope"] = way
+    if way == "factors":
+        return config, {ROPE_FACTORS: rope_factors(pick, dim)}
+    theta = config.get("rope_theta") or config["rope_parameters"]["rope_theta"]
+    return config | scaled_in_gguf(pick, way, theta, dim), {}
 
 
 def _type(types: str, module: str) -> str:

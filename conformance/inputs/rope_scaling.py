@@ -10,6 +10,8 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from inferspec.conformance.strategies import Pick
 
 DEFAULT = "default"
@@ -59,6 +61,29 @@ def scaled_rope(pick: Pick, theta: float, dim: int) -> dict[str, Any]:
     return {"rope_type": kind, "factor": pick.one_of(*FACTORS), **fields}
 
 
+def scaled_in_gguf(pick: Pick, kind: str, theta: float, dim: int) -> dict[str, Any]:
+    """What a GGUF file says of a scaled RoPE, as its keys under rope.scaling and the older one: linear, which need not be
+    said, or yarn."""
+    factor = float(pick.one_of(*FACTORS))
+    if kind == "linear":
+        said: tuple[dict[str, Any], ...] = (
+            {"rope_scaling": {"type": kind, "factor": factor}},
+            {"rope_scaling": {"factor": factor}},
+            {"rope_scale_linear": factor},
+        )
+        return pick.one_of(*said)
+    length = _yarn_length(pick, theta, dim, _between(pick, theta, dim), 32, 1)
+    return {"rope_scaling": {"type": kind, "factor": factor, "original_context_length": length}}
+
+
+def rope_factors(pick: Pick, dim: int) -> np.ndarray:
+    """What divides the frequency of each pair, as a Llama 3.1 has it: 1 at first, then more and more, up to a factor."""
+    pairs = dim // 2
+    first, most = pick.one_of(1, 0, 2), pick.one_of(8.0, 4.0, 32.0)
+    # Of the first pairs the angles are large enough to show it.
+    return (most ** np.clip((np.arange(pairs) - first + 1) / 2, 0, 1)).astype(np.float32)
+
+
 def under_a_key(pick: Pick, scaling: Mapping[str, Any]) -> dict[str, Any]:
     """The fields as rope_scaling has them: with the kind under its name of today, of before, or both."""
     keys = pick.one_of(("rope_type",), ("type",), ("type", "rope_type"))
@@ -90,12 +115,17 @@ def _llama3(pick: Pick, theta: float, dim: int, between: int) -> dict[str, Any]:
 
 def _yarn(pick: Pick, theta: float, dim: int, between: int) -> dict[str, Any]:
     betas = pick.one_of(*BETAS)
-    fast, slow = betas or (32, 1)
+    length = _yarn_length(pick, theta, dim, between, *(betas or (32, 1)))
+    return {"original_max_position_embeddings": length, **dict(zip(("beta_fast", "beta_slow"), betas, strict=False))}
+
+
+def _yarn_length(pick: Pick, theta: float, dim: int, between: int, fast: float, slow: float) -> int:
+    """Positions of training with which yarn keeps some pairs, divides some, and some by a part."""
     first = pick.one_of(between + 0.4, between + 0.7, 0.6, -0.7)
     length = round(fast * _wavelength(first, theta, dim))
     while any(_beside_a_pair(length / times, theta, dim) for times in (fast, slow)):
         length += 1
-    return {"original_max_position_embeddings": length, **dict(zip(("beta_fast", "beta_slow"), betas, strict=False))}
+    return length
 
 
 def _beside_a_pair(wavelength: float, theta: float, dim: int) -> bool:

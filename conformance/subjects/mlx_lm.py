@@ -32,7 +32,7 @@ SCALED = ["default", "linear", "llama3", "yarn"]
 ENVELOPE = {
     "llama": {"rope": ["rope_theta"], "rope_types": SCALED},
     "qwen3": {"rope_types": SCALED},
-    "loading": {"forms": ["folder", "sharded"], "rope": ["rope_theta"]},
+    "loading": {"forms": ["folder", "sharded"], "rope": ["rope_theta"], "rope_types": SCALED},
     "batching": {"limited": [False]},
     "engine": {"drafts": ["none"], "priorities": [False]},
     "generation": {"control_characters": [False], "samplers": ["none", "array"]},

@@ -35,6 +35,7 @@ ENVELOPE = {
         "packing": ["dense"],
         "head_dims": ["multiple"],
         "trained": ["tiny-qwen3"],
+        "rope_types": SCALED,
     },
     "attention": {"leading_dims": [(1,), (2,)], "masks": ["none", "-inf", "lowest", "additive"]},
     "rope": {"forms": ["split-half"], "partial": [False]},
