@@ -25,8 +25,14 @@ from inferspec.conformance.inputs.embedding import (
     with_subnormals,
 )
 from inferspec.conformance.inputs.linear import beside_others, resized, with_few
-from inferspec.conformance.properties import depends_on_arguments_alone, keeps_arguments, refuses, returns
-from inferspec.conformance.strategies import MOSTLY_SLICES, among, any_of, in_views
+from inferspec.conformance.properties import (
+    depends_on_arguments_alone,
+    keeps_arguments,
+    refuses,
+    refuses_or_reads,
+    returns,
+)
+from inferspec.conformance.strategies import HALF, MOSTLY_SLICES, among, any_of, in_views
 from inferspec.conformance.suite import requirement
 from inferspec.spec import embedding as spec
 
@@ -341,6 +347,11 @@ def test_every_logit_of_a_prompt_is_written(subject, call):
 @requirement(spec.EMB_19, call=head_calls(sizes=large, amplitude=(1.0,)), share=0.5)
 def test_every_logit_of_a_large_vocabulary_is_written(subject, call):
     subject.agrees(call)
+
+
+@requirement(spec.EMB_21, call=head_calls(dtypes=HALF, amplitude=(1.0,)), share=0.2)
+def test_a_table_in_float32_is_refused_or_read_for_its_numbers(subject, call):
+    refuses_or_reads(subject, call, "weight")
 
 
 def _next_ids(call):

@@ -19,8 +19,14 @@ from inferspec.conformance.inputs.mlp import (
     tail_calls,
     wide_layers,
 )
-from inferspec.conformance.properties import depends_on_arguments_alone, keeps_arguments, refuses, returns
-from inferspec.conformance.strategies import MOSTLY_SLICES, among, any_of, in_views
+from inferspec.conformance.properties import (
+    depends_on_arguments_alone,
+    keeps_arguments,
+    refuses,
+    refuses_or_reads,
+    returns,
+)
+from inferspec.conformance.strategies import HALF, MOSTLY_SLICES, among, any_of, in_views
 from inferspec.conformance.suite import requirement
 from inferspec.spec import mlp as spec
 from inferspec.spec.numerics import f64
@@ -214,3 +220,13 @@ def test_dims_beside_tiles_are_right(subject, call):
 @requirement(spec.MLP_12, call=swiglu_calls(sizes=beside_odd_tiles, amplitude=(1.0,), leading_dims=[(1,)]), share=0.6)
 def test_dims_beside_tiles_that_are_no_powers_of_two_are_right(subject, call):
     subject.agrees(call)
+
+
+@requirement(spec.MLP_13, call=swiglu_calls(dtypes=HALF, amplitude=(1.0,)), share=0.1)
+def test_weights_in_float32_are_refused_or_read_for_their_numbers(subject, call):
+    refuses_or_reads(subject, call, *WEIGHTS)
+
+
+@requirement(spec.MLP_13, call=swiglu_calls(dtypes=HALF, amplitude=(1.0,)), name=among(WEIGHTS), share=0.2)
+def test_one_weight_in_float32_is_refused_or_read_for_its_numbers(subject, call, name):
+    refuses_or_reads(subject, call, name)

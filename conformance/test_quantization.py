@@ -851,6 +851,16 @@ def test_a_nan_in_one_group_of_a_layer_stays_in_its_output(subject, call, part):
     subject.agrees(with_nan(call, part))
 
 
+@requirement(spec.QLIN_12, call=layers(dtypes=HALF), share=0.1)
+def test_scales_and_biases_of_a_layer_in_float32_are_refused_or_read_for_their_numbers(subject, call):
+    refuses_or_reads(subject, call, "scales", "biases")
+
+
+@requirement(spec.QLIN_12, call=layers(dtypes=HALF, bias=[True]), share=0.1)
+def test_a_bias_of_a_quantised_layer_in_float32_is_refused_or_read_for_its_numbers(subject, call):
+    refuses_or_reads(subject, call, "bias")
+
+
 @requirement(spec.QLIN_10, call=layers(leading_dims=BATCHES), axis=among([0, -2]), share=0.3)
 def test_no_rows_give_no_rows_of_a_layer(subject, call, axis):
     none = resized(call.arguments["x"], axis, 0)
@@ -1107,6 +1117,11 @@ def test_one_group_of_the_head_does_not_stand_for_all(subject, call, part):
 @requirement(spec.QEMB_19, call=heads(), part=among(["scales", "biases"]), share=0.1)
 def test_a_nan_in_one_group_of_the_table_stays_in_its_logit(subject, call, part):
     subject.agrees(with_nan(call, part))
+
+
+@requirement(spec.QEMB_20, call=heads(dtypes=HALF), share=0.1)
+def test_scales_and_biases_of_a_head_in_float32_are_refused_or_read_for_their_numbers(subject, call):
+    refuses_or_reads(subject, call, "scales", "biases")
 
 
 @requirement(spec.QEMB_18, call=heads(leading_dims=BATCHES), axis=among([0, -2]), share=0.3)

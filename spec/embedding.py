@@ -175,6 +175,13 @@ EMB_20 = _head(
     "a NaN or infinity in a row of the weight shows in its logit of as_linear in every row of x, and in no other",
     source="PROPERTIES QZ7, judging",
 )
+EMB_21 = _head(
+    "EMB-21",
+    "a weight in float32 beside an x of as_linear in half precision is refused, or read for its numbers",
+    Level.SHOULD,
+    Aspect.GUARD,
+    source="PROPERTIES X9",
+)
 
 
 CONTRACT = Contract(

@@ -144,6 +144,13 @@ MLP_12 = _mlp(
     "every dims and hidden_dims is right, also just beside tile sizes (8, 32, 64)",
     source="PROPERTIES X2, X10",
 )
+MLP_13 = _mlp(
+    "MLP-13",
+    "weights in float32, all or one of them, beside an x in half precision are refused, or read for their numbers",
+    Level.SHOULD,
+    Aspect.GUARD,
+    source="PROPERTIES X9",
+)
 
 
 CONTRACT = Contract(

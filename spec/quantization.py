@@ -572,6 +572,13 @@ QLIN_10 = _layer("QLIN-10", "no rows give no rows", "PROPERTIES X3")
 QLIN_11 = _layer(
     "QLIN-11", "an output depends on its own row of weights: a NaN in another does not reach it", "PROPERTIES QZ7"
 )
+QLIN_12 = _layer(
+    "QLIN-12",
+    "scales and biases, and a bias, in float32 beside an x in half precision are refused, or read for their numbers",
+    "PROPERTIES X9",
+    Level.SHOULD,
+    Aspect.GUARD,
+)
 
 _lookup = _about("QuantizedEmbedding")
 QEMB_01 = _lookup("QEMB-01", "each token gives its restored row, rounded once", "PROPERTIES EM2, QZ4")
@@ -624,6 +631,13 @@ QEMB_16 = _head(
 QEMB_18 = _head("QEMB-18", "no rows of as_linear give no rows", "PROPERTIES X3")
 QEMB_19 = _head(
     "QEMB-19", "a logit of as_linear depends on its own row: a NaN in another does not reach it", "PROPERTIES QZ7"
+)
+QEMB_20 = _head(
+    "QEMB-20",
+    "scales and biases in float32 beside an x of as_linear in half precision are refused, or read for their numbers",
+    "PROPERTIES X9",
+    Level.SHOULD,
+    Aspect.GUARD,
 )
 
 

@@ -38,6 +38,7 @@ from inferspec.spec.embedding import (
     EMB_18,
     EMB_19,
     EMB_20,
+    EMB_21,
 )
 from inferspec.spec.faults.linear import COURSE_GAP, FLASHINFER, MLX, TIRED
 from inferspec.spec.mistakes import (
@@ -59,6 +60,7 @@ from inferspec.spec.mistakes import (
     paths_misread,
     promotes,
     promotes_where,
+    read_as_of,
     remembers,
     wraps_batches,
 )
@@ -400,6 +402,13 @@ FAULTS: tuple[Fault, ...] = (
         EMB_20,
         {"logits": weight_nan_in_neighbours},
         "PROPERTIES, judging",
+    ),
+    Fault(
+        "as-linear-float32-weight-bits",
+        "what a float32 table holds is read as numbers of the dtype of x",
+        EMB_21,
+        read_as_of("x", "weight"),
+        "kernels of one dtype for all their buffers",
     ),
     Fault(
         "as-linear-weight-nan-hidden",

@@ -25,6 +25,7 @@ from inferspec.spec.mistakes import (
     paths_misread,
     promotes,
     promotes_where,
+    read_as_of,
     remembers,
     wraps_batches,
 )
@@ -41,6 +42,7 @@ from inferspec.spec.mlp import (
     MLP_10,
     MLP_11,
     MLP_12,
+    MLP_13,
     SwiGLU,
 )
 from inferspec.spec.numerics import Precision, f64
@@ -367,6 +369,23 @@ FAULTS: tuple[Fault, ...] = (
         MLP_12,
         leaves_unwritten(changes.first_vectors),
         f"{MLX}/issues/665",
+    ),
+    Fault(
+        "mlp-float32-weights-bits",
+        "what float32 weights hold is read as numbers of the dtype of x",
+        MLP_13,
+        read_as_of("x", "w_gate", "w_up", "w_down"),
+        "kernels of one dtype for all their buffers",
+    ),
+    *(
+        Fault(
+            f"mlp-float32-{name.removeprefix('w_')}-bits",
+            f"what a float32 {name} holds is read as numbers of the dtype of x",
+            MLP_13,
+            read_as_of("x", name),
+            "kernels of one dtype for all their buffers",
+        )
+        for name in ("w_gate", "w_up", "w_down")
     ),
 )
 
