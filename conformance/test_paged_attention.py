@@ -20,6 +20,7 @@ from inferspec.conformance.inputs.paged_attention import (
     misdirected,
     mixed_contexts,
     narrowed,
+    of_other_values,
     paged_calls,
     past_a_large_page,
     past_splits,
@@ -678,6 +679,13 @@ def test_tables_and_lengths_may_be_integers_of_any_kind(subject, call):
 @requirement(spec.PAGED_26, call=paged_calls(rows=(1, 3)), bad=among(SPOILT), share=0.5)
 def test_paged_attention_refuses_arguments_that_do_not_fit(subject, call, bad):
     refuses(subject, spoilt(call, bad))
+
+
+@requirement(spec.PAGED_26, call=paged_calls(chunk=FEW_OR_MANY), more=among([1, -1, 3, 64]), share=0.2)
+def test_values_of_another_head_dim_are_refused_or_right_in_paged_attention(subject, call, more):
+    other = of_other_values(call, more)
+    if not subject.observe(other).raised:
+        subject.agrees(other)
 
 
 @requirement(

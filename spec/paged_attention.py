@@ -46,7 +46,7 @@ class PagedAttention(Operation):
                 f"query is {a.query.shape}, key_pages {a.key_pages.shape}, block_table {a.block_table.shape}, "
                 f"context_lens {a.context_lens.shape}: not 4, 4, 2 and 1 dims"
             )
-        if a.value_pages.shape != a.key_pages.shape:
+        if a.value_pages.ndim != 4 or a.value_pages.shape[:3] != a.key_pages.shape[:3]:
             raise ValueError(f"key_pages is {a.key_pages.shape}, value_pages is {a.value_pages.shape}")
         if a.key_pages.shape[2] != a.page_size:
             raise ValueError(f"key_pages has {a.key_pages.shape[2]} slots a page, page_size is {a.page_size}")
@@ -129,7 +129,8 @@ class PagedAttention(Operation):
         """Budget: that of flash attention, row by row. Gathering adds none."""
         rows = [self.attended(a, row, precision) for row in range(a.query.shape[0])]
         if not rows:
-            return Answer(np.zeros(a.query.shape), np.zeros(a.query.shape))
+            none = np.zeros((*a.query.shape[:3], a.value_pages.shape[3]))
+            return Answer(none, none)
         return Answer(np.stack([row.value for row in rows]), np.stack([row.budget for row in rows]))
 
     def result_dtype(self, a: Arguments) -> str:
@@ -250,7 +251,7 @@ PAGED_25 = _paged(
 PAGED_26 = _paged(
     "PAGED-26",
     "an unknown mask, another page_size than the pool's, head counts that do not divide, and batches, head dims or "
-    "pools that differ are refused",
+    "pools that differ are refused; values of another head dim are refused or right",
     aspect=Aspect.GUARD,
     source="tiny-llm 00dbf5c; PROPERTIES X9",
 )

@@ -432,6 +432,13 @@ def seeing(call: Call) -> np.ndarray:
 SPOILT = ("mask", "page_size", "heads", "dims", "table rows", "lens rows", "values")
 
 
+def of_other_values(call: Call, more: int) -> Call:
+    """The call with values of more features than keys have, or of fewer."""
+    pool = call.arguments["value_pages"]
+    wide = np.concatenate([pool, -2 * pool[..., ::-1], pool], axis=-1)
+    return call.having(value_pages=wide[..., : max(pool.shape[-1] + more, 1)])
+
+
 def spoilt(call: Call, bad: str) -> Call:
     """The same call with arguments that do not fit, one of SPOILT."""
     a = call.arguments

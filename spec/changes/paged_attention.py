@@ -451,6 +451,23 @@ def any_mask_is_causal(a: Arguments) -> dict[str, Any]:
     return {"mask": "causal" if a.mask is not None else None}
 
 
+def values_cropped(a: Arguments) -> dict[str, Any]:
+    """Of values that have another head dim than keys the first features are taken, and zeros where there are not so many."""
+    dim, pool = a.key_pages.shape[-1], a.value_pages
+    wide = np.concatenate([pool, np.zeros((*pool.shape[:-1], dim), pool.dtype)], axis=-1)
+    return {"value_pages": wide[..., :dim]}
+
+
+def values_of_the_width_of_keys(a: Arguments) -> dict[str, Any]:
+    """Values of another head dim than keys are read with the strides of keys, past the end of the pool from its beginning."""
+    pool, (pages, heads, slots, width) = a.value_pages, a.value_pages.shape
+    dim = a.key_pages.shape[-1]
+    if width == dim:
+        return {}
+    rows = np.arange(pages * heads * slots)[:, None] * dim + np.arange(width)
+    return {"value_pages": pool.reshape(-1)[rows % pool.size].reshape(pool.shape)}
+
+
 def smaller_dims(a: Arguments) -> dict[str, Any]:
     dim, pages = min(a.query.shape[3], a.key_pages.shape[3]), min(len(a.key_pages), len(a.value_pages))
     return {

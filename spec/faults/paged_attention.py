@@ -863,6 +863,20 @@ FAULTS = (
         ENGINEER,
     ),
     Fault(
+        "paged-values-cropped",
+        "of values of another head dim than that of keys as many features are taken",
+        spec.PAGED_26,
+        reshapes(changes.values_cropped),
+        ENGINEER,
+    ),
+    Fault(
+        "paged-values-of-the-width-of-keys",
+        "the slots of values of another head dim are looked for where those of keys would lie",
+        spec.PAGED_26,
+        reshapes(changes.values_of_the_width_of_keys),
+        ENGINEER,
+    ),
+    Fault(
         "paged-dims-cropped",
         "of differing head dims or pools the smaller is taken",
         spec.PAGED_26,
