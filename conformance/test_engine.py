@@ -7,6 +7,7 @@ import numpy as np
 from inferspec.conformance.inputs.engine import (
     as_trained,
     budgets,
+    close_pairs,
     crowded_out,
     crowds,
     full_houses,
@@ -784,6 +785,11 @@ def test_the_list_of_tokens_is_the_caller_s(subject, call):
 
 @requirement(spec.ENG_49, call=overwriting_ends(), share=0.08)
 def test_the_list_of_ends_is_the_caller_s(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.ENG_52, call=close_pairs(), share=0.1)
+def test_ids_are_chosen_by_logits_that_are_not_rounded_to_16_bits(subject, call):
     subject.agrees(call)
 
 

@@ -387,6 +387,12 @@ ENG_51 = _requirement(
     "an output that was read, what a step or a run gave, and the gaps that metrics told keep their values, whatever comes later",
     "https://github.com/huggingface/transformers/pull/46670; PROPERTIES X6",
 )
+ENG_52 = _requirement(
+    52,
+    "of a float32 model an id is chosen by logits that are not rounded to 16 bits: what alone tells two of them apart decides",
+    "https://github.com/ml-explore/mlx-lm/pull/1912; PROPERTIES SA6, judging",
+    level=Level.SHOULD,
+)
 
 
 CONTRACT = Contract(

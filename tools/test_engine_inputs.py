@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from inferspec.conformance.inputs.engine_models import SIZES, is_clear, model
+from inferspec.conformance.inputs.engine_models import SIZES, is_clear, is_close, model, paired
 from inferspec.conformance.inputs.engine_script import Script
 from inferspec.conformance.strategies import CHOICES, Pick
 from inferspec.spec import contract
@@ -31,7 +31,18 @@ LENGTH = 6
 @functools.cache
 def stories() -> tuple[Any, ...]:
     of = calls_of("engine", "Engine")
-    return tuple(call for call in of[::EVERY] if _same_vocabulary(call))
+    return tuple(call for call in of[::EVERY] if _same_vocabulary(call) and not _of_pairs(call))
+
+
+@functools.cache
+def stories_of_pairs() -> tuple[Any, ...]:
+    """Those whose ids are told from others by little."""
+    return tuple(call for call in calls_of("engine", "Engine") if _of_pairs(call))
+
+
+def _of_pairs(call: Any) -> bool:
+    models = [paired(family, which) for family in FAMILIES for which in range(len(SIZES))]
+    return any(call.arguments["model"] is of for of in models)
 
 
 def _same_vocabulary(call: Any) -> bool:
@@ -56,6 +67,30 @@ def test_no_id_on_a_way_is_nearly_another():
     for call in stories():
         for prompt, limit in requests(call):
             assert is_clear(call.arguments["model"], prompt, limit), call
+
+
+def test_ids_of_pairs_are_close_in_16_bits_and_in_no_other_way():
+    asked = [(call, *request) for call in stories_of_pairs() for request in requests(call)]
+    assert len(asked) > 5
+    for call, prompt, limit in asked:
+        of = call.arguments["model"]
+        assert is_close(of, prompt, limit), call
+        # As in matrix products of TF32: every weight has 11 digits.
+        assert alone(_in_digits(of, 11), prompt, limit)[0] == alone(of, prompt, limit)[0]
+
+
+@functools.cache
+def _rounded(family: str, which: int, digits: int) -> dict[str, np.ndarray]:
+    def rounded(x: np.ndarray) -> np.ndarray:
+        part, exponent = np.frexp(x.astype(np.float64))
+        return np.ldexp(np.round(part * 2**digits) / 2**digits, exponent).astype(np.float32)
+
+    return {name: rounded(x) for name, x in paired(family, which)["weights"].items()}
+
+
+def _in_digits(of: Any, digits: int) -> dict[str, Any]:
+    which = next(which for which in range(len(SIZES)) if paired(of["family"], which) is of)
+    return {**of, "weights": _rounded(of["family"], which, digits)}
 
 
 def test_ways_are_clear_by_far_more_than_rounding():

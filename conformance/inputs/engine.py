@@ -8,9 +8,11 @@ from inferspec.conformance.inputs.engine_models import (
     counting,
     high,
     is_clear,
+    is_close,
     lengthy,
     model,
     of_positions,
+    paired,
     repeating,
     trained,
     twin,
@@ -127,6 +129,15 @@ def high_ids(script: Script) -> None:
     """A request that gives ids past 16 bits."""
     script.model = high(script.model["family"])
     script.add(script.prompt(script.pick.size(1, 5), 5), 5)
+
+
+@told(**PLAIN)
+def close_pairs(script: Script) -> None:
+    """Requests whose ids are told from others by so little that 16 bits do not hold it."""
+    script.model = paired(script.model["family"], script.which)
+    for _ in range(script.pick.size(1, 3)):
+        limit = script.pick.one_of(4, 3, 5)
+        script.add(script.prompt(script.pick.size(1, 9), limit, way=is_close), limit)
 
 
 @told()

@@ -15,7 +15,9 @@ from typing import Any
 import numpy as np
 
 from inferspec.conformance.inputs.decoder import LLAMA, QWEN3, linears, norms
+from inferspec.conformance.strategies import HALF
 from inferspec.spec.engine import alone
+from inferspec.spec.numerics import f64, round_to
 
 CLEAR = 0.025
 """How far the largest logit lies above the second, at least, in standard deviations of the row. Rounding in float32 moves
@@ -23,6 +25,14 @@ logits by some 1e-5 of one."""
 
 SHARP, LARGE, HEAD = 2.5, 2.5, 3.0
 """What queries and keys, values and outputs, and logits are multiplied by."""
+
+APART = 2.0**-10
+"""What the last feature adds to the second of two logits that are equal but for that: logits of a few units are not told
+apart by it in 16 bits, and in float32 by hundreds of roundings."""
+
+ASKED = 0.5
+"""How large the last feature is at least, so that no other rounding decides: it alone tells the two apart, so that in
+matrix products of TF32, or with keys and values in half precision, the difference has the same sign and nearly its size."""
 
 NEAR = 0.06
 """How far a near draft's weights are off, as a part of each."""
@@ -131,6 +141,18 @@ def repeating(family: str, which: int) -> Model:
     return {**of, "weights": {**of["weights"], "lm_head.weight": np.roll(of["weights"]["lm_head.weight"], -1, axis=0)}}
 
 
+@functools.cache
+def paired(family: str, which: int) -> Model:
+    """A model whose ids are pairs: the logit of the odd one is that of the even one before it, and `APART` times the last
+    feature. The last id of all is alone."""
+    of = model(family, which)
+    head = of["weights"]["lm_head.weight"].copy()
+    odd = head[1::2]
+    odd[:] = head[: 2 * len(odd) : 2]
+    head[:, -1], odd[:, -1] = 0, APART
+    return {**of, "weights": {**of["weights"], "lm_head.weight": head}}
+
+
 def lengthy(family: str, which: int) -> Model:
     """A model of one layer for prompts of servers."""
     return of_positions(model(family, which, 1), POSITIONS)
@@ -169,6 +191,7 @@ def _amplitude(name: str, inputs: int, head_norms: bool) -> float:
 
 
 _CLEAR: dict[tuple[int, tuple[int, ...], int], bool] = {}
+_CLOSE: dict[tuple[int, tuple[int, ...], int], bool] = {}
 """What was found of prompts: every fault, variant and seed of a run draws the same ones."""
 
 
@@ -178,6 +201,25 @@ def is_clear(of: Model, prompt: Sequence[int], limit: int) -> bool:
     if asked not in _CLEAR:
         _CLEAR[asked] = all(stands_out(alone(of, prompt, count)[1][-1]) for count in range(1, limit + 1))
     return _CLEAR[asked]
+
+
+def is_close(of: Model, prompt: Sequence[int], limit: int) -> bool:
+    """Whether every id on a request's way is one of a pair that stands out, and other ids would come where the logits were
+    rounded to 16 bits, of either kind. of: one of `paired`'s."""
+    asked = id(of["weights"]), tuple(prompt), limit
+    if asked not in _CLOSE:
+        _CLOSE[asked] = all(_is_of_a_pair(alone(of, prompt, count)[1][-1]) for count in range(1, limit + 1)) and all(
+            any(f64(round_to(row, dtype)).argmax() != row.argmax() for row in alone(of, prompt, limit)[1])
+            for dtype in HALF
+        )
+    return _CLOSE[asked]
+
+
+def _is_of_a_pair(row: np.ndarray) -> bool:
+    """Whether the two largest logits are a pair's, told apart by what is asked, and clearly above the third."""
+    third, second, first = np.argsort(row)[-3:]
+    clear = row[second] - row[third] >= CLEAR * row.std()
+    return bool(clear and first // 2 == second // 2 and row[first] - row[second] >= ASKED * APART)
 
 
 def stands_out(row: np.ndarray) -> bool:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from inferspec.conformance.calls import Call
-from inferspec.conformance.inputs.engine_models import is_clear, model, near, other
+from inferspec.conformance.inputs.engine_models import Model, is_clear, model, near, other
 from inferspec.conformance.strategies import Calls, Pick
 from inferspec.spec.engine import alone
 from inferspec.spec.engine_model import pages_of
@@ -23,6 +23,8 @@ COMMON_PAGES, COMMON_CHUNKS = [16, 32, 64, 256], [512, 2048]
 """Those of servers."""
 
 Ids = tuple[int, ...]
+Way = Callable[[Model, Sequence[int], int], bool]
+"""Whether a request's way is as it should be: of the model, the prompt and how many ids come out."""
 
 
 class Stories(Calls):
@@ -96,11 +98,11 @@ class Script:
     def ids(self, n: int) -> Ids:
         return tuple(int(x) for x in self.random.integers(0, self.vocabulary, n))
 
-    def prompt(self, length: int, limit: int, start: Ids = ()) -> Ids:
-        """A prompt that begins with `start`, and on whose way no id is nearly another."""
+    def prompt(self, length: int, limit: int, start: Ids = (), way: Way = is_clear) -> Ids:
+        """A prompt that begins with `start`, and on whose way no id is nearly another, or which has another `way` asked for."""
         for number in range(1, TRIES + 1):
             tokens = (*start, *self.ids(length - len(start)))[: max(length, 1)]
-            if is_clear(self.model, tokens, limit):
+            if way(self.model, tokens, limit):
                 return tokens
             # There are not many short prompts: perhaps none of them is clear for so long.
             if len(tokens) <= len(start) or number % OF_ONE_LENGTH == 0:

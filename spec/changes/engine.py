@@ -11,6 +11,7 @@ import numpy as np
 from inferspec.spec.contract import Arguments, Change
 from inferspec.spec.engine import Engine
 from inferspec.spec.engine_model import Request, State, forward, pages_of
+from inferspec.spec.numerics import f64, round_to
 from inferspec.spec.transformer import Memory
 
 Rows = list[tuple[Request, int, np.ndarray, list[int]]]
@@ -174,6 +175,11 @@ def features_of_32(self: Engine, m: State, r: Request) -> Memory:
 
 def chosen_in_16_bits(self: Engine, row: np.ndarray) -> int:
     return int(row[: 2**16].argmax())
+
+
+def chosen_by_rounded(dtype: str) -> Callable[..., int]:
+    """By logits that are rounded to the dtype."""
+    return lambda self, row: int(f64(round_to(row, dtype)).argmax())
 
 
 def ends_in_16_bits(self: Engine, r: Request, token: int) -> bool:

@@ -313,6 +313,16 @@ FAULTS: tuple[Fault, ...] = (
         {"choose": changes.chosen_in_16_bits},
         TIRED,
     ),
+    *(
+        _fault(
+            f"chosen-in-{dtype}",
+            f"ids are chosen by logits that are rounded to {dtype}",
+            spec.ENG_52,
+            {"choose": changes.chosen_by_rounded(dtype)},
+            "https://github.com/ml-explore/mlx-lm/pull/1912 (filters in bfloat16)",
+        )
+        for dtype in ("bfloat16", "float16")
+    ),
     _fault(
         "table-of-512-pages",
         "the table of a request has 512 pages, and begins anew behind them",
