@@ -46,6 +46,7 @@ from inferspec.conformance.inputs.scheduler import (
     queued_hits,
     ranked,
     ranked_and_left,
+    repeating,
     resumed,
     senseless,
     side_by_side,
@@ -94,6 +95,11 @@ def test_outputs_of_blocks_and_prompts_of_servers_are_those_of_each_alone(subjec
 
 @requirement(spec.SCHED_02, call=many_ends(), share=0.15)
 def test_one_of_many_ids_may_be_the_end(subject, call):
+    keeps(subject, call, Check.STOP, Check.OUTPUT)
+
+
+@requirement(spec.SCHED_02, call=repeating(), share=0.1)
+def test_an_id_that_comes_again_and_again_ends_nothing(subject, call):
     keeps(subject, call, Check.STOP, Check.OUTPUT)
 
 

@@ -19,6 +19,8 @@ from inferspec.spec.contract import Arguments
 from inferspec.spec.toy import mixed
 
 VOCAB = 1000
+REPEATED = 2**20 + 13
+"""What the model gives after this token, again and again; what it gives after others is no such token."""
 _START, _FEED, _READ, _PICK = 0x2545F4914F6CDD1D, 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
 
 STATES = ("WAITING", "RUNNING", "PREEMPTED", "FINISHED")
@@ -34,8 +36,9 @@ def _computed(seen: int, token: int) -> tuple[int, int]:
     return value, mixed(seen ^ value, _READ)
 
 
-def _id(seen: int) -> int:
-    return mixed(seen, _PICK) % VOCAB
+def _id(seen: int, last: int) -> int:
+    """The id that follows what was seen, of which one token was the last."""
+    return last if last == REPEATED else mixed(seen, _PICK) % VOCAB
 
 
 def values_of(tokens: Iterable[int]) -> list[int]:
@@ -54,7 +57,7 @@ def alone(tokens: Sequence[int], count: int) -> list[int]:
         _, seen = _computed(seen, token)
     ids: list[int] = []
     while len(ids) < count:
-        ids.append(_id(seen))
+        ids.append(_id(seen, ids[-1] if ids else tokens[-1]))
         _, seen = _computed(seen, ids[-1])
     return ids
 
@@ -104,7 +107,7 @@ class Memory:
                 seen = mixed(seen ^ (slots.get(self.place(blocks, position)) or 0), _READ)
             for position, token in enumerate(tokens, start):
                 written[self.place(blocks, position)], seen = _computed(seen, token)
-            ids.append(_id(seen))
+            ids.append(_id(seen, tokens[-1]))
         return written, ids
 
     def spoil(self, work: Work) -> None:

@@ -14,7 +14,7 @@ import numpy as np
 from inferspec.conformance.calls import Call
 from inferspec.conformance.strategies import Calls, Pick
 from inferspec.spec.block_manager import blocks_of
-from inferspec.spec.serving import alone
+from inferspec.spec.serving import REPEATED, alone
 
 SMALL_BLOCKS = (1, 2, 3, 4, 8)
 """Block sizes at which a few tokens make several blocks."""
@@ -315,6 +315,18 @@ def large_ids(pick: Pick) -> Call:
         script.do("finish")
     script.add(tuple(tokens), pick.size(1, 3))
     script.add((*(token + high for token in tokens[: 2 * script.size]), *script.tokens(2)), 2)
+    return script.end()
+
+
+@calls
+def repeating(pick: Pick) -> Call:
+    """A request whose ids are one and the same, dozens of times, perhaps with others beside it."""
+    script = Script(pick)
+    for _ in range(pick.size(0, 2)):
+        script.request()
+    script.add((*script.prompt(1), REPEATED), pick.one_of(40, 24, 33))
+    if pick.one_of(False, True):
+        script.request()
     return script.end()
 
 

@@ -532,6 +532,20 @@ def ends_with_the_prompt(self: Scheduler, entry: Entry, token: int) -> bool:
     return Scheduler.ends(self, entry, token) or entry.tokens[-1] in entry.request.eos
 
 
+def ends_with_repeats(self: Scheduler, entry: Entry, token: int) -> bool:
+    """An id that came sixteen times in a row ends a request when it comes again."""
+    output = entry.request.output
+    return Scheduler.ends(self, entry, token) or (len(output) >= 16 and set(output[-16:]) == {token})
+
+
+def drops_repeats(self: Scheduler, entry: Entry, token: int) -> None:
+    """What comes a third time in a row is computed and not given."""
+    before = list(entry.request.output[-2:])
+    Scheduler.generate(self, entry, token)
+    if before == [token, token]:
+        entry.request.output = [*entry.request.output[:-1]]
+
+
 def ends_but_for_zero(self: Scheduler, entry: Entry, token: int) -> bool:
     """if token and …: an id of 0 is taken for none."""
     return bool(token) and Scheduler.ends(self, entry, token)

@@ -73,6 +73,20 @@ FAULTS: tuple[Fault, ...] = (
         {"ends": changes.ends_with_the_prompt},
         "PROPERTIES CB3",
     ),
+    _fault(
+        "stops-repeating",
+        "an id that came sixteen times in a row ends a request",
+        spec.SCHED_02,
+        {"ends": changes.ends_with_repeats},
+        "https://github.com/ollama/ollama/pull/3080 (on purpose); ollama 14117",
+    ),
+    _fault(
+        "looped-ids-dropped",
+        "an id that comes a third time in a row does not come out",
+        spec.SCHED_02,
+        {"generate": changes.drops_repeats},
+        TIRED,
+    ),
     _fault("end-of-zero", "the id 0 ends nothing", spec.SCHED_02, {"ends": changes.ends_but_for_zero}, TIRED),
     _fault(
         "one-eos", "only the first id of eos ends a request", spec.SCHED_02, {"ends": changes.one_eos}, "PROPERTIES CB3"
