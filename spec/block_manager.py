@@ -33,7 +33,8 @@ tokens, are allocated, computed, freed and forgotten, so that those of the next 
 
 What must hold is judged on the history of observations (`spec/block_histories.py`), so that which block is taken is
 as free as the contract leaves it. Left open: an empty prompt, whether block ids that were read are the table's own list, marking less than was marked, which of two blocks with the same tokens is
-hit, and whether the cache still knows one of them after the other was taken.
+hit, and whether the cache still knows one of them, and what follows the two, after the other was taken: a manager may know a
+block by the block before it.
 
 Source: the nano-vLLM post, parts 1 and 4; PROPERTIES PC1 to PC10, PG1 to PG5.
 """
