@@ -13,7 +13,7 @@ from inferspec.conformance.calls import Call
 from inferspec.conformance.checkpoints import blocks, gguf, safetensors
 from inferspec.conformance.envelope import OutsideEnvelope
 from inferspec.conformance.inputs import decoder
-from inferspec.conformance.inputs.rope_scaling import TYPES, UNSCALED, rope_factors, scaled_in_gguf
+from inferspec.conformance.inputs.rope_scaling import DEFAULT, TYPES, UNSCALED, rope_factors, scaled_in_gguf
 from inferspec.conformance.strategies import Pick, calls
 from inferspec.golden import models
 from inferspec.golden.models import NotInstalled
@@ -142,6 +142,7 @@ def gguf_calls(
     for key in ("heads", "rope", "tied", *(("biases",) if biased else ())):
         pick.features[key] = inner.features[key]
     weights: dict[str, np.ndarray] = {}
+    pick.features["gguf_rope"] = DEFAULT
     if scaled:
         config, weights = _scaled(pick, config, scaled)
     bits: dict[str, int] = {}
