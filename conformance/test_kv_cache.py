@@ -18,6 +18,7 @@ from inferspec.conformance.inputs.kv_cache import (
     kept_results,
     kept_through_rewinds,
     layers,
+    of_another_kind,
     overfull,
     overwritten,
     prompts,
@@ -556,6 +557,16 @@ def test_a_cache_in_use_becomes_what_it_restores(subject, call):
 
 @requirement(spec.SKV_22, call=rolled_back(static=True), share=0.5)
 def test_a_preallocated_cache_in_use_becomes_what_it_restores(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.KV_22, call=of_another_kind(), share=0.3)
+def test_a_cache_in_use_restores_tokens_of_another_kind(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.SKV_22, call=of_another_kind(static=True), share=0.3)
+def test_a_preallocated_cache_in_use_restores_tokens_of_another_kind(subject, call):
     subject.agrees(call)
 
 

@@ -14,6 +14,7 @@ from inferspec.conformance.inputs.rope import (
     decode,
     empty,
     in_chunks,
+    in_dtypes_in_turn,
     in_turn,
     long,
     long_prompts_of_models,
@@ -311,6 +312,12 @@ def test_other_data_at_the_same_place_in_between_changes_nothing(subject, call):
 
 @requirement(spec.ROPE_18, turns=in_turn())
 def test_one_object_takes_every_kind_of_offset_in_turn(subject, turns):
+    for call in turns:
+        subject.agrees(call)
+
+
+@requirement(spec.ROPE_18, turns=in_dtypes_in_turn(offsets=PLACED), share=0.3)
+def test_one_object_takes_every_dtype_in_turn(subject, turns):
     for call in turns:
         subject.agrees(call)
 

@@ -75,8 +75,13 @@ class KVCache(Operation):
         return {part: Answer(value, np.zeros(value.shape)) for part, value in self.told(a).items()}
 
     def part_dtype(self, part: str, a: Arguments) -> str:
-        name = {"keys": "key", "values": "value"}.get(part.partition(" ")[2])
-        return next(given[name].dtype.name for _, given in a.steps if name in given) if name else "int64"
+        number, _, kind = part.partition(" ")
+        name = {"keys": "key", "values": "value"}.get(kind)
+        if name is None:
+            return "int64"
+        _, given = a.steps[int(number) - 1]
+        dtype: str = given[name].dtype.name if name in given else self.part_dtype(f"{given['step']} {kind}", a)
+        return dtype
 
     def told(self, a: Arguments) -> dict[str, np.ndarray]:
         """What every step gives, in float64."""
@@ -319,7 +324,11 @@ KV_21, SKV_21 = _both(
     " was taken from: appends and rewinds of either do not show in the other, nor in the state",
     source="PROPERTIES KV4, CB4",
 )
-KV_22, SKV_22 = _both(22, "a cache in use that restores a state drops all that it had", source="PROPERTIES KV4, BK3")
+KV_22, SKV_22 = _both(
+    22,
+    "a cache in use that restores a state drops all that it had, heads, dims, rows and dtype of its tokens too",
+    source="PROPERTIES KV4, BK3",
+)
 KV_23, SKV_23 = _both(
     23,
     "caches have nothing in common: a story is the same whatever others do meanwhile, of whatever sizes",

@@ -253,7 +253,7 @@ ROPE_16 = _rope("ROPE-16", "the result has the shape and dtype of x", aspect=Asp
 ROPE_17 = _rope("ROPE-17", "x is not changed", source="PROPERTIES X6")
 ROPE_18 = _rope(
     "ROPE-18",
-    "a call depends on its arguments alone: repeated, it is the same bit for bit, whatever other base, offset, dims or form was used in between",
+    "a call depends on its arguments alone: repeated, it is the same bit for bit, whatever other base, offset, dims, form or dtype was used in between",
     source="mlx 874b739f3; PROPERTIES X7, X11",
 )
 ROPE_19 = _rope("ROPE-19", "odd dims and dims > D are refused", aspect=Aspect.GUARD, source="PROPERTIES RO6, X9")
@@ -281,7 +281,7 @@ CONTRACT = Contract(
         "head_dims": (2, 4, 6, 8, 16, 32, 40, 64, 72, 80, 96, 112, 128, 192, 256),
         "forms": ("split-half", "traditional"),
         "offsets": ("none", "int", "slice", "slices"),
-        "bases": (10, 10000, 12345.5, 500000, 1000000),
+        "bases": (10, 10000, 12345.5, 500000, 1000000, 10000000),
         "partial": (False, True),
         "empty": (True, False),
         "positions": 2**17,

@@ -60,9 +60,7 @@ class Script:
     def __init__(self, pick: Pick, chunks: Chunks = small, shapes: Sequence[tuple[int, int]] = SMALL) -> None:
         self.pick, self.chunks = pick, chunks
         self.dtype, self.batch = pick("dtypes"), pick("batches")
-        same = pick("head_dims") == "same"
-        self.heads, self.key_dim = pick.one_of(*shapes)
-        self.value_dim = self.key_dim if same else self.key_dim + pick.one_of(1, 2, 9, -1)
+        self.shape(shapes)
         self.empty = pick("empty_chunks")
         # Past the range of float16 where the dtype reaches, and below what float16 tells from 0.
         self.amplitude = 1.0 if self.dtype == "float16" else pick.one_of(1.0, 1e6, 1e-9)
@@ -81,6 +79,12 @@ class Script:
         for path, view in self.views.items():
             call = call.viewing(path, view)
         return call
+
+    def shape(self, shapes: Sequence[tuple[int, int]]) -> None:
+        """Choose heads and head dims for the tokens to come."""
+        same = self.pick("head_dims") == "same"
+        self.heads, self.key_dim = self.pick.one_of(*shapes)
+        self.value_dim = self.key_dim if same else self.key_dim + self.pick.one_of(1, 2, 9, -1)
 
     # steps
 
@@ -551,6 +555,37 @@ def rolled_back(pick: Pick, static: bool = False, chunks: Chunks = small) -> Cal
     if script.kept and pick.one_of(False, True):
         script.restore()
         script.append()
+    return script.call(static)
+
+
+@needing("restoring")
+def of_another_kind(pick: Pick, static: bool = False) -> Call:
+    """A cache in use restores the state of one whose tokens have other heads, dims or rows, or another dtype; or that has none yet."""
+    pick("restoring")
+    script = Script(pick)
+    script.append(max(small(pick), 1))
+    if pick("rewinding") and pick.one_of(False, True):
+        script.rewind()
+    match pick.one_of("dtype", "shape", "rows"):
+        case "dtype":
+            script.dtype = pick.one_of(
+                *(name for name in pick.envelope["dtypes"] if name != script.dtype), script.dtype
+            )
+        case "shape":
+            script.shape([shape for shape in SMALL if shape[0] != script.heads])
+        case _:
+            script.batch = pick.one_of(
+                *(rows for rows in pick.envelope["batches"] if rows != script.batch), script.batch
+            )
+    script.another()
+    if pick.one_of(True, True, False):
+        script.append(max(small(pick), 1))
+    script.save()
+    script.switch()
+    script.restore()
+    script.do("offset")
+    script.append(max(small(pick), 1))
+    script.append(1)
     return script.call(static)
 
 

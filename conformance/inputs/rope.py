@@ -10,6 +10,7 @@ import numpy as np
 from inferspec.conformance.calls import Call
 from inferspec.conformance.envelope import OutsideEnvelope
 from inferspec.conformance.strategies import EDGES, ODD_TILES, Pick, calls, in_reach
+from inferspec.spec.numerics import f64, round_to
 from inferspec.spec.rope import RoPE
 
 ROPE = "RoPE"
@@ -327,6 +328,18 @@ def in_turn(pick: Pick) -> list[Call]:
         given = offset(str(kind), starts, tokens.shape[1])
         made.append(call.having(x=tokens, offset=given, max_positions=most).kept(0))
     return made
+
+
+@calls
+def in_dtypes_in_turn(pick: Pick) -> list[Call]:
+    """Calls of one object with the same numbers in every dtype that there is, in any order, and in the first one again."""
+    claimed = list(pick.envelope["dtypes"])
+    if len(claimed) < 2:
+        raise OutsideEnvelope(f"dtypes are {claimed[0]} alone")
+    call = rope_calls.build(pick, sizes=any_length, starts=[start for start in NEAR if start], amplitude=(1.0,))
+    x = f64(call.arguments["x"])
+    order = [str(dtype) for dtype in pick.random.permutation(claimed)]
+    return [call.having(x=round_to(x, dtype)).kept(0) for dtype in [*order, order[0]]]
 
 
 @calls

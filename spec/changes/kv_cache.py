@@ -735,6 +735,28 @@ def into_what_was_handed_out(self: KVCache, cache: Cache, key: np.ndarray, value
         x[:, :, start : self.length(cache)] = new
 
 
+def restores_in_own_dtype(self: KVCache, cache: Cache, state: Any) -> None:
+    """What is restored is written into the buffers that there are."""
+    own = cache.keys
+    KVCache.become(self, cache, state)
+    if own is not None and cache.keys is not None:
+        hold(cache, [f64(x).astype(own.dtype) for x in (cache.keys, cache.values)])
+
+
+def restores_what_fits(self: KVCache, cache: Cache, state: Any) -> None:
+    if cache.keys is not None and state[0] is not None:
+        self.check_fit(cache, *state)
+    KVCache.become(self, cache, state)
+
+
+def rewinds_where_nothing_is_restored(self: KVCache, cache: Cache, state: Any) -> None:
+    """An empty state drops the tokens, and leaves the buffers for others of the same kind."""
+    if state[0] is None:
+        KVCache.drop(self, cache, self.length(cache))
+    else:
+        KVCache.become(self, cache, state)
+
+
 def remembers_the_restored(self: KVCache, cache: Cache, state: Any) -> None:
     """A state that is restored is kept, for whoever asks for it."""
     KVCache.become(self, cache, state)

@@ -9,6 +9,7 @@ import numpy as np
 
 from inferspec.spec import rope as contract
 from inferspec.spec.contract import Arguments
+from inferspec.spec.mistakes import first_of
 from inferspec.spec.numerics import f64, round_to
 
 Pair = tuple[np.ndarray, np.ndarray]
@@ -86,6 +87,14 @@ def tiled_turn(
 
 def at_most_256_of_large_heads(positions: np.ndarray, a: Arguments) -> np.ndarray:
     return np.minimum(positions, positions[:, :1] + 255) if a.x.shape[3] >= 64 else positions
+
+
+def tables_of_first_dtype(self: RoPE, angles: np.ndarray, a: Arguments) -> Pair:
+    """A table belongs to a size, a base and a form, and is kept in the dtype of the x that was the first to need it."""
+    dtype = a.x.dtype.name
+    first = first_of(self, (a.dims, a.max_positions, a.base, a.traditional), dtype)
+    cos, sin = RoPE.coefficients(self, angles, a)
+    return (cos, sin) if first == dtype else (narrow(cos, first), narrow(sin, first))
 
 
 def previous_for_zero(starts: np.ndarray, a: Arguments) -> np.ndarray:

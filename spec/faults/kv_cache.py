@@ -599,6 +599,27 @@ FAULTS: tuple[Fault, ...] = (
         {"become": changes.restores_under},
         "PROPERTIES BK3",
     ),
+    *_both(
+        "restores-in-own-dtype",
+        "restored tokens are cast to the dtype of those that the cache had",
+        22,
+        {"become": changes.restores_in_own_dtype},
+        "PROPERTIES KV4, X4",
+    ),
+    *_both(
+        "restores-what-fits",
+        "a state of other heads, dims or rows than the cache had is refused",
+        22,
+        {"become": changes.restores_what_fits},
+        "PROPERTIES KV4",
+    ),
+    *_both(
+        "rewinds-for-an-empty-state",
+        "a cache that restores an empty state still takes the kind of tokens alone that it had",
+        22,
+        {"become": changes.rewinds_where_nothing_is_restored},
+        "PROPERTIES KV4",
+    ),
     *_both("of-the-class", "all caches share one buffer", 23, {"fresh": changes.of_the_class}),
     *_both(
         "begins-as-first", "a cache begins with the tokens of the first one", 23, {"fresh": changes.first_of_the_class}
