@@ -24,6 +24,7 @@ from inferspec.conformance.inputs.rope import (
     other_places,
     other_tables,
     outside_the_table,
+    places_exchanged,
     prefill,
     prompts_of_models,
     queries_and_keys,
@@ -301,6 +302,11 @@ def test_a_base_that_differs_by_a_fraction_in_between_changes_nothing(subject, p
 
 @requirement(spec.ROPE_18, pair=other_places(offsets=PLACED))
 def test_another_offset_in_between_changes_nothing(subject, pair):
+    depends_on_arguments_alone(subject, *pair)
+
+
+@requirement(spec.ROPE_18, pair=places_exchanged(offsets=["slices"]), share=0.3)
+def test_rows_that_exchange_their_places_in_between_change_nothing(subject, pair):
     depends_on_arguments_alone(subject, *pair)
 
 

@@ -315,6 +315,17 @@ def other_places(pick: Pick) -> tuple[Call, Call]:
 
 
 @calls
+def places_exchanged(pick: Pick) -> tuple[Call, Call]:
+    """Two calls of one object on the same x, whose rows have the same positions in another order."""
+    call = rope_calls.build(pick, sizes=several_rows, starts=NEAR, amplitude=(1.0,))
+    length = call.arguments["x"].shape[1]
+    rows = [_start(pick, NEAR, length) for _ in starts_of(call)]
+    rows[-1] = min(rows[0] + pick.one_of(1, 4), pick.envelope["positions"] - length)
+    here = at(call, rows)
+    return here.kept(0), at(here, rows[::-1]).kept(0)
+
+
+@calls
 def in_turn(pick: Pick) -> list[Call]:
     """Calls of one object with every kind of offset that there is, several tokens and one."""
     kinds = list(pick.envelope["offsets"])

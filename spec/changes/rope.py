@@ -89,6 +89,11 @@ def at_most_256_of_large_heads(positions: np.ndarray, a: Arguments) -> np.ndarra
     return np.minimum(positions, positions[:, :1] + 255) if a.x.shape[3] >= 64 else positions
 
 
+def by_sum(offset: Any) -> Any:
+    """A key of less than the rows' positions: how many there are, and what they come to."""
+    return (len(offset), sum(row.start for row in offset)) if isinstance(offset, list) else repr(offset)
+
+
 def tables_of_first_dtype(self: RoPE, angles: np.ndarray, a: Arguments) -> Pair:
     """A table belongs to a size, a base and a form, and is kept in the dtype of the x that was the first to need it."""
     dtype = a.x.dtype.name

@@ -108,6 +108,7 @@ FAULTS: tuple[Fault, ...] = (
     Fault("rope-remembers-whole-base", "tables are kept with the whole part of the base in their key", contract.ROPE_18, remembers_by("base", int), TIRED),
     Fault("rope-remembers-dtype", "tables are kept in the dtype of the x that first needed them", contract.ROPE_18, {"coefficients": changes.tables_of_first_dtype}, "transformers 4.31, LlamaRotaryEmbedding: a table that grows is kept in the dtype of x"),
     Fault("rope-remembers-offset", "tables are kept without the offset in their key", contract.ROPE_18, remembers("offset"), TIRED),
+    Fault("rope-remembers-sums-of-rows", "positions are kept by the sum of the rows' first ones", contract.ROPE_18, remembers_by("offset", changes.by_sum), TIRED),
     Fault("rope-remembers-dims", "tables are kept without dims in their key", contract.ROPE_18, remembers("dims"), f"{MLX}874b739f3"),
     Fault("rope-remembers-form", "the first form used is kept", contract.ROPE_18, remembers("traditional"), TIRED),
     *(Fault(f"rope-{path}-remember-{argument}", f"tables of {path} are kept without {argument} in their key", contract.ROPE_18, only_where(holds, remembers(argument)), TIRED) for path, holds in changes.PATHS.items() for argument in ("base", "offset", "dims", "traditional")),
