@@ -463,7 +463,7 @@ def stacked_products(pick: Pick, alike: bool = False) -> Call:
     pick("stacked")
     dtype, bits, size, _ = _described(pick, MATMUL)
     same = ((2,), (2,)), ((3, 2), (3, 2)), ((9,), (9,))
-    other = ((2, 3), (2, 1)), ((2, 3), (3,)), ((2, 1), (2, 4)), ((), (3,))
+    other = ((2, 3), (2, 1)), ((2, 3), (3,)), ((2, 1), (2, 4)), ((), (3,)), ((3,), (1,))
     lead, own = pick.one_of(*same) if alike else pick.one_of(*same, *other)
     rows, outputs, groups = pick.size(1, 4), pick.size(2, 9), fitting(pick, size, 2, 1, 3)
     rows, outputs, groups = pick.one_of(

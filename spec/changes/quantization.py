@@ -570,6 +570,12 @@ def stacked_in_one_tile(x: np.ndarray, weights: np.ndarray, dtype: str) -> np.nd
     return product
 
 
+def first_of_many(x: np.ndarray, weights: np.ndarray, dtype: str) -> np.ndarray:
+    """Parts with a leading dim of 1 are taken for those of one x."""
+    alone = weights.ndim == 3 and len(weights) == 1 and x.ndim == 3
+    return plain(np.broadcast_to(x[:1], x.shape) if alone else x, weights)
+
+
 def matrix_path_of_64(self: Any, part: np.ndarray, a: Arguments) -> np.ndarray:
     """The kernel for 32 rows and more takes groups for 64 wide."""
     rows = a.x.shape[-2] if a.x.ndim > 1 else 1

@@ -1152,6 +1152,13 @@ _MATMUL = (
         f"{MLX}/issues/3480",
     ),
     Fault(
+        "quantized-matmul-first-of-many",
+        "where parts have a leading dim of 1, the first x of several stands for all",
+        QMM_14,
+        changes.with_product(changes.first_of_many),
+        TIRED,
+    ),
+    Fault(
         "quantized-matmul-stacked-in-one-tile",
         "of stacked parts, rows and outputs past the 32nd of each product are not written",
         QMM_14,
