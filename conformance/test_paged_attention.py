@@ -39,6 +39,7 @@ from inferspec.conformance.inputs.paged_attention import (
     very_long_context,
     walked_pages,
     whole_blocks,
+    within_a_page,
 )
 from inferspec.conformance.properties import (
     bit_equal,
@@ -470,6 +471,17 @@ def test_dozens_of_rows_and_many_heads_are_right(subject, call):
     share=0.05,
 )
 def test_a_hundred_rows_are_right(subject, call):
+    subject.agrees(call)
+
+
+@requirement(
+    spec.PAGED_13,
+    call=paged_calls(
+        contexts=within_a_page, rows=(5, 20), queries=["one"], head_dims=[64, 32, 128], page_sizes=[16, 32, 8]
+    ),
+    share=0.1,
+)
+def test_many_rows_of_no_more_than_a_page_are_right(subject, call):
     subject.agrees(call)
 
 

@@ -117,6 +117,11 @@ def mixed_contexts(pick: Pick, page_size: int, length: int) -> int:
     return int(pick.random.integers(length, 60))
 
 
+def within_a_page(pick: Pick, page_size: int, length: int) -> int:
+    """Of a row that has just begun; not a choice of its own, so that there may be many rows."""
+    return int(pick.random.integers(1, page_size + 1))
+
+
 def short_beside_long(pick: Pick, page_size: int, length: int) -> int:
     """Rows that have just begun, beside some that have gone on for long."""
     return max(length, pick.upto("context", 1030, 1, 17, 600))

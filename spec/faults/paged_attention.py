@@ -342,6 +342,13 @@ FAULTS = (
         ENGINEER,
     ),
     Fault(
+        "paged-values-of-one-page",
+        "where none of more than eight rows has more than a page, all read the values of the first row's",
+        spec.PAGED_13,
+        changes.value_places(changes.first_page_where_one_is_enough),
+        ENGINEER,
+    ),
+    Fault(
         "paged-64-rows",
         "rows past the 64th are not written",
         spec.PAGED_13,
