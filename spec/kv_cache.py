@@ -19,7 +19,8 @@ A call is a story: `steps` of one cache, with a second one beside it. A step is 
     overwrite(step)               the caller writes NaN over the key and value that it gave to an earlier step
 
 A step that raises gives the part `refused`, has changed nothing, and the story goes on. Left open: whether a cache
-that was rewound to 0 takes other shapes than before, and what `state` is made of.
+that was rewound to 0 takes other shapes than before, whether one in use restores tokens of another kind than its own, and what
+`state` is made of.
 
 Memory is no part of the contract: what a cache holds cannot be told from outside in a way that all kinds of arrays
 share. `impl/test_kv_cache.py` measures that of the kit's own.
@@ -326,7 +327,8 @@ KV_21, SKV_21 = _both(
 )
 KV_22, SKV_22 = _both(
     22,
-    "a cache in use that restores a state drops all that it had, heads, dims, rows and dtype of its tokens too",
+    "a cache in use that restores a state drops all that it had; a state of other heads, dims, rows or another dtype is taken "
+    "as it is, or refused",
     source="PROPERTIES KV4, BK3",
 )
 KV_23, SKV_23 = _both(

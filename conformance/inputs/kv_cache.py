@@ -371,7 +371,18 @@ def bad_shapes(pick: Pick, static: bool = False, chunks: Chunks = small) -> tupl
     script.append(max(chunks(pick), 1))
     script.past()
     given = script.arrays(pick.one_of(1, 2, 3))
-    match pick.one_of("rows", "one row", "heads", "one head", "key dim", "value dim", "one value", "exchanged"):
+    match pick.one_of(
+        "rows",
+        "one row",
+        "heads",
+        "one head",
+        "key dim",
+        "value dim",
+        "one feature",
+        "one of values",
+        "narrower",
+        "exchanged",
+    ):
         case "exchanged" if script.batch != script.heads:
             # As many numbers as before.
             given = {name: x.swapaxes(0, 1).copy() for name, x in given.items()}
@@ -386,9 +397,14 @@ def bad_shapes(pick: Pick, static: bool = False, chunks: Chunks = small) -> tupl
             given = {name: x[:, :1] for name, x in given.items()}
         case "key dim":
             given["key"] = np.concatenate([given["key"], given["key"][..., :1]], axis=-1)
-        case "one value":
+        case "one feature":
             given["value"] = given["value"][..., :1]
             given["key"] = given["key"][..., :1]
+        case "one of values" if script.value_dim > 1:
+            given["value"] = given["value"][..., :1]
+        case "narrower":
+            name = pick.one_of("value", "key")
+            given[name] = given[name][..., :-1]
         case _:
             given["value"] = np.concatenate([given["value"], given["value"][..., :1]], axis=-1)
     bad = script.do("update_and_fetch", **given)

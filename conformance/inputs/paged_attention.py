@@ -434,7 +434,19 @@ def seeing(call: Call) -> np.ndarray:
     return ((last >= 0) & (lens[:, None] > 0))[:, None, :, None]
 
 
-SPOILT = ("mask", "page_size", "heads", "dims", "table rows", "lens rows", "values")
+SPOILT = (
+    "mask",
+    "page_size",
+    "smaller page_size",
+    "heads",
+    "value heads",
+    "dims",
+    "table rows",
+    "fewer table rows",
+    "lens rows",
+    "fewer lens rows",
+    "values",
+)
 
 
 def of_other_values(call: Call, more: int) -> Call:
@@ -451,6 +463,10 @@ def spoilt(call: Call, bad: str) -> Call:
         return call.having(mask="sliding")
     if bad == "page_size":
         return call.having(page_size=a["page_size"] + 1)
+    if bad == "smaller page_size":
+        return call.having(page_size=a["page_size"] - 1)
+    if bad == "value heads":
+        return call.having(value_pages=a["value_pages"].repeat(2, axis=1))
     if bad == "heads":
         twice = {name: a[name][:, :1].repeat(2, axis=1) for name in ("key_pages", "value_pages")}
         return call.having(query=a["query"][:, :1].repeat(3, axis=1), **twice)
@@ -458,8 +474,9 @@ def spoilt(call: Call, bad: str) -> Call:
         return call.having(query=a["query"][..., :-1])
     if bad == "values":
         return call.having(value_pages=a["value_pages"][:-1])
-    name = "block_table" if bad == "table rows" else "context_lens"
-    return call.having(**{name: np.concatenate([a[name], a[name][:1]])})
+    name = "block_table" if bad.endswith("table rows") else "context_lens"
+    fewer = bad.startswith("fewer")
+    return call.having(**{name: a[name][:-1] if fewer else np.concatenate([a[name], a[name][:1]])})
 
 
 ORDINARY = {PAGED: paged_calls}

@@ -469,6 +469,34 @@ def no_fit_once_rewound(self: KVCache, cache: Cache, key: np.ndarray, value: np.
         KVCache.check_fit(self, cache, key, value)
 
 
+def one_feature_of_values(self: KVCache, cache: Cache, key: np.ndarray, value: np.ndarray) -> None:
+    """Values of one feature are not compared: an assignment into the buffer has them stand for all."""
+    KVCache.check_fit(
+        self, cache, key, value if value.shape[3] > 1 or cache.values is None else _alike(value, cache.values)
+    )
+
+
+def features_that_fit_in(self: KVCache, cache: Cache, key: np.ndarray, value: np.ndarray) -> None:
+    """A chunk may have fewer features than the buffer has room for."""
+    if cache.keys is not None:
+        key, value = (
+            _alike(x, cached) if x.shape[3] < cached.shape[3] else x
+            for x, cached in ((key, cache.keys), (value, cache.values))
+        )
+    KVCache.check_fit(self, cache, key, value)
+
+
+def _alike(x: np.ndarray, cached: np.ndarray) -> np.ndarray:
+    return np.zeros((*x.shape[:3], cached.shape[3]), x.dtype)
+
+
+def written_over_zeros(self: KVCache, cache: Cache, key: np.ndarray, value: np.ndarray) -> None:
+    def padded(x: np.ndarray, cached: np.ndarray | None) -> np.ndarray:
+        return x if cached is None else fitted(x, cached.shape[3])
+
+    KVCache.store(self, cache, padded(key, cache.keys), padded(value, cache.values))
+
+
 def marks_rewound(self: KVCache, cache: Cache, n: int) -> None:
     KVCache.drop(self, cache, n)
     cache.rewound = True
@@ -735,26 +763,30 @@ def into_what_was_handed_out(self: KVCache, cache: Cache, key: np.ndarray, value
         x[:, :, start : self.length(cache)] = new
 
 
-def restores_in_own_dtype(self: KVCache, cache: Cache, state: Any) -> None:
-    """What is restored is written into the buffers that there are."""
+def into_own_buffers(self: KVCache, cache: Cache, state: Any) -> None:
+    """What is restored is written into the buffers that there are, and so is what comes after it."""
     own = cache.keys
     KVCache.become(self, cache, state)
     if own is not None and cache.keys is not None:
+        cache.buffers, cache.restored = own.dtype, cache.keys.dtype
         hold(cache, [f64(x).astype(own.dtype) for x in (cache.keys, cache.values)])
 
 
-def restores_what_fits(self: KVCache, cache: Cache, state: Any) -> None:
-    if cache.keys is not None and state[0] is not None:
-        self.check_fit(cache, *state)
-    KVCache.become(self, cache, state)
+def dtype_of_the_restored(self: KVCache, cache: Cache, key: np.ndarray, value: np.ndarray) -> None:
+    taken = getattr(cache, "restored", None)
+    if taken is None:
+        KVCache.check_dtype(self, cache, key, value)
+    elif (key.dtype, value.dtype) != (taken, taken):
+        raise ValueError(f"{key.dtype.name} and {value.dtype.name} after {taken.name}")
 
 
-def rewinds_where_nothing_is_restored(self: KVCache, cache: Cache, state: Any) -> None:
-    """An empty state drops the tokens, and leaves the buffers for others of the same kind."""
-    if state[0] is None:
-        KVCache.drop(self, cache, self.length(cache))
-    else:
-        KVCache.become(self, cache, state)
+def cast_to_buffers(self: KVCache, cache: Cache, key: np.ndarray, value: np.ndarray) -> None:
+    with np.errstate(over="ignore"):
+        pair = [f64(x).astype(getattr(cache, "buffers", x.dtype)) for x in (key, value)]
+    KVCache.store(self, cache, *pair)
+
+
+own_buffers: Change = {"become": into_own_buffers, "check_dtype": dtype_of_the_restored, "store": cast_to_buffers}
 
 
 def remembers_the_restored(self: KVCache, cache: Cache, state: Any) -> None:

@@ -98,6 +98,16 @@ def first_page_where_one_is_enough(a: Arguments, row: int, p: np.ndarray) -> Pla
     return entries(a, 0 if enough else row, p // a.page_size), p % a.page_size
 
 
+def smaller_page_size_taken(self: PagedAttention, a: Arguments) -> None:
+    slots = max(a.page_size, a.key_pages.shape[2])
+    PagedAttention.guard_shapes(self, Arguments(**{**vars(a), "page_size": slots}))
+
+
+def more_value_heads_taken(self: PagedAttention, a: Arguments) -> None:
+    heads = a.value_pages[:, : a.key_pages.shape[1]]
+    PagedAttention.guard_shapes(self, Arguments(**{**vars(a), "value_pages": heads}))
+
+
 def shifted_page(a: Arguments, row: int, p: np.ndarray) -> Place:
     """The page size is taken for a power of two: division and modulo are a shift and a mask."""
     bits = a.page_size.bit_length() - 1

@@ -505,6 +505,20 @@ FAULTS: tuple[Fault, ...] = (
         {**changes.nothing, "store": changes.starts_anew},
     ),
     *_both(
+        "one-feature-of-values",
+        "values of one feature stand for all features",
+        17,
+        {"check_fit": changes.one_feature_of_values, "store": changes.broadcast},
+        "PROPERTIES X9",
+    ),
+    *_both(
+        "fewer-features",
+        "a chunk of fewer features is filled up with zeros",
+        17,
+        {"check_fit": changes.features_that_fit_in, "store": changes.written_over_zeros},
+        "PROPERTIES X9",
+    ),
+    *_both(
         "broadcasts-once-restored",
         "a cache that restored a state no longer compares shapes, and broadcasts",
         17,
@@ -601,24 +615,10 @@ FAULTS: tuple[Fault, ...] = (
     ),
     *_both(
         "restores-in-own-dtype",
-        "restored tokens are cast to the dtype of those that the cache had",
+        "restored tokens, and those after them, are cast to the dtype of those that the cache had",
         22,
-        {"become": changes.restores_in_own_dtype},
+        changes.own_buffers,
         "PROPERTIES KV4, X4",
-    ),
-    *_both(
-        "restores-what-fits",
-        "a state of other heads, dims or rows than the cache had is refused",
-        22,
-        {"become": changes.restores_what_fits},
-        "PROPERTIES KV4",
-    ),
-    *_both(
-        "rewinds-for-an-empty-state",
-        "a cache that restores an empty state still takes the kind of tokens alone that it had",
-        22,
-        {"become": changes.rewinds_where_nothing_is_restored},
-        "PROPERTIES KV4",
     ),
     *_both("of-the-class", "all caches share one buffer", 23, {"fresh": changes.of_the_class}),
     *_both(

@@ -863,6 +863,20 @@ FAULTS = (
         ENGINEER,
     ),
     Fault(
+        "paged-smaller-page-size-taken",
+        "a page_size below the pool's is taken",
+        spec.PAGED_26,
+        {"guard_shapes": changes.smaller_page_size_taken},
+        ENGINEER,
+    ),
+    Fault(
+        "paged-more-value-heads-taken",
+        "values may have more heads than keys",
+        spec.PAGED_26,
+        {"guard_shapes": changes.more_value_heads_taken},
+        ENGINEER,
+    ),
+    Fault(
         "paged-rows-fitted",
         "of a table, lengths and queries of other batches the smallest is taken",
         spec.PAGED_26,
