@@ -815,6 +815,7 @@ MISSHAPEN = (
     "value heads",
     "wider",
     "one dim",
+    "narrower",
     "flat",
 )
 """How keys and values can be no pair, or of other shapes than the batch."""
@@ -841,6 +842,8 @@ def _misshapen(given: dict[str, np.ndarray], way: str, name: str) -> dict[str, n
             return given | {name: np.concatenate([given[name], given[name][..., :1]], axis=-1)}
         case "one dim":
             return given | {name: given[name][..., :1]}
+        case "narrower":
+            return given | {name: given[name][..., :-1]}
     return {n: x[0] for n, x in given.items()}
 
 

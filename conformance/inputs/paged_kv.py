@@ -492,7 +492,7 @@ def bad_arrays(pick: Pick) -> tuple[Call, int]:
     given = script.arrays(pick.one_of(2, 3, script.page_size + 1))
     name, other = pick.one_of(("key", "value"), ("value", "key"))
     match pick.one_of(
-        "longer", "one", "heads", "head", "dim", "batch", "flat", "head of both", "dim of both", "more axes"
+        "longer", "one", "heads", "head", "dim", "batch", "flat", "head of both", "dim of both", "narrower", "more axes"
     ):
         case "longer":
             given[name] = np.concatenate([given[name], given[name][:, :, :1]], axis=2)
@@ -509,6 +509,8 @@ def bad_arrays(pick: Pick) -> tuple[Call, int]:
             given[name] = given[name][..., :1]
         case "dim of both" if script.dim > 1:
             given = {key: x[..., :1] for key, x in given.items()}
+        case "narrower" if script.dim > 1:
+            given = {key: x[..., :-1] for key, x in given.items()}
         case "batch":
             given = {key: np.concatenate([x, x], axis=0) for key, x in given.items()}
         case "flat":

@@ -550,6 +550,18 @@ def broadcasting(
     return BatchingKVCache.update_and_fetch(self, story, key, value, mask_length)
 
 
+def filled_up(
+    self: BatchingKVCache, story: Story, key: np.ndarray, value: np.ndarray, mask_length: int
+) -> dict[str, Any]:
+    """Tokens of fewer features are written over zeros."""
+    for held in self.requests(story)[:1]:
+        key, value = (
+            np.concatenate([x, np.zeros((*x.shape[:-1], max(own.shape[2] - x.shape[-1], 0)), x.dtype)], axis=-1)
+            for x, own in zip((key, value), held, strict=True)
+        )
+    return BatchingKVCache.update_and_fetch(self, story, key, value, mask_length)
+
+
 def cast(self: BatchingKVCache, old: np.ndarray, new: np.ndarray) -> np.ndarray:
     return np.concatenate([old, new.astype(old.dtype)], axis=1)
 

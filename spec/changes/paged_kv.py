@@ -751,6 +751,23 @@ def fits_but(**free: bool) -> Change:
     return {"check_shapes": check_shapes, "extend": extend, "check_append": _checks_longer}
 
 
+def checks_filled(self: PagedKVCache, story: Story, cache: Cache, key: np.ndarray, value: np.ndarray) -> None:
+    """Tokens of fewer features are written into the slots that there are."""
+    PagedKVCache.check_append(self, story, cache, *_of_all_features(story, key, value))
+
+
+def extends_filled(self: PagedKVCache, story: Story, cache: Cache, key: np.ndarray, value: np.ndarray) -> None:
+    PagedKVCache.extend(self, story, cache, *_of_all_features(story, key, value))
+
+
+def _of_all_features(story: Story, *arrays: np.ndarray) -> list[np.ndarray]:
+    """Arrays with zeros for the features that they lack."""
+    return [
+        np.concatenate([x, np.zeros((*x.shape[:-1], max(story.a.head_dim - x.shape[-1], 0)), x.dtype)], axis=-1)
+        for x in arrays
+    ]
+
+
 def _of_four_axes(x: np.ndarray) -> np.ndarray:
     """An array without the axes of one number behind its fourth."""
     return x[..., 0] if x.ndim == 5 and x.shape[4] == 1 else x

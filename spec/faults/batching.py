@@ -837,6 +837,13 @@ FAULTS: tuple[Fault, ...] = (
         "PROPERTIES X9",
     ),
     _fault(
+        "fewer-features",
+        "tokens of fewer features are filled up with zeros",
+        spec.BATCH_29,
+        {"update_and_fetch": changes.filled_up},
+        "PROPERTIES X9",
+    ),
+    _fault(
         "any-cache",
         "a cache of two rows gives its first",
         spec.BATCH_30,

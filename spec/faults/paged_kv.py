@@ -828,6 +828,13 @@ FAULTS: tuple[Fault, ...] = (
         TIRED,
     ),
     Fault(
+        "paged-fewer-features",
+        "tokens of fewer features are filled up with zeros",
+        spec.PKV_23,
+        {"check_append": changes.checks_filled, "extend": changes.extends_filled},
+        "PROPERTIES X9",
+    ),
+    Fault(
         "paged-takes-more-axes",
         "an axis of one number behind the head dim is taken",
         spec.PKV_23,
