@@ -69,6 +69,11 @@ def test_the_last_id_of_a_large_vocabulary_may_come_alone(subject, call):
     subject.agrees(of_the_last_id(call))
 
 
+@requirement(spec.EMB_02, call=lookup_calls(sizes=small_or_moderate), shape=among([(1, 1), (1,), ()]), share=0.2)
+def test_the_first_id_may_come_alone(subject, call, shape):
+    subject.agrees(call.having(tokens=np.zeros(shape, call.arguments["tokens"].dtype)))
+
+
 @requirement(spec.EMB_03, call=lookup_calls(leading_dims=[(2, 1, 3)]), batches=among([3, 4]), share=0.1)
 def test_tokens_of_three_axes_give_rows_in_their_places(subject, call, batches):
     tokens, vocabulary = call.arguments["tokens"].astype(np.int64), call.arguments["vocab_size"]

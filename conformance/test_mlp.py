@@ -75,7 +75,7 @@ def test_gates_far_below_zero_keep_their_accuracy(subject, call):
 
 @requirement(
     spec.MLP_05,
-    call=swiglu_calls(sizes=few_of_many, dtypes=["bfloat16", "float32"], amplitude=(300.0, 1e4)),
+    call=swiglu_calls(sizes=few_of_many, dtypes=["bfloat16", "float32"], amplitude=(300.0, 1e4, 1e6)),
     share=0.4,
 )
 def test_intermediates_that_float16_cannot_hold_are_right_in_other_dtypes(subject, call):

@@ -49,6 +49,11 @@ def padding_row(self: Embedding, weight: np.ndarray, rows: np.ndarray) -> np.nda
     return np.where((rows == 0)[..., None], 0.0, weight[rows])
 
 
+def second_row_for_zero_alone(self: Embedding, tokens: np.ndarray, a: Arguments) -> np.ndarray:
+    """The only token of a batch of one is tested for truth."""
+    return np.minimum(1, len(a.weight) - 1) + 0 * tokens if tokens.shape == (1, 1) and not tokens.any() else tokens
+
+
 def transposed_tokens(self: Embedding, tokens: np.ndarray, a: Arguments) -> np.ndarray:
     return tokens.T.reshape(tokens.shape)
 

@@ -52,6 +52,11 @@ def in_float16(self: SwiGLU, gate: np.ndarray, up: np.ndarray, dtype: str) -> np
         return rounded(hidden, "float16") if dtype == "bfloat16" else hidden
 
 
+def up_within_float16(self: SwiGLU, x: np.ndarray, a: Arguments) -> np.ndarray:
+    """What is not gated is held within the range of float16, whatever the dtype."""
+    return np.clip(SwiGLU.up(self, x, a), -65504.0, 65504.0)
+
+
 def down_of_many_rows(self: SwiGLU, hidden: np.ndarray, a: Arguments) -> np.ndarray:
     if hidden[..., 0].size < 32:
         return SwiGLU.down(self, hidden, a)

@@ -120,6 +120,13 @@ FAULTS: tuple[Fault, ...] = (
         TIRED,
     ),
     Fault(
+        "embedding-zero-alone",
+        "id 0 as the only token of the only request reads the next row",
+        EMB_02,
+        {"rows": changes.second_row_for_zero_alone},
+        TIRED,
+    ),
+    Fault(
         "embedding-last-row-lost",
         "the last id reads the row before it",
         EMB_02,

@@ -187,6 +187,13 @@ FAULTS: tuple[Fault, ...] = (
         TIRED,
     ),
     Fault(
+        "mlp-up-within-float16",
+        "what is not gated is clipped to the range of float16",
+        MLP_05,
+        {"up": changes.up_within_float16},
+        TIRED,
+    ),
+    Fault(
         "mlp-nan-spreads-in-wide-layers",
         "of 256 hidden features and more a NaN in one row reaches the others",
         MLP_06,
