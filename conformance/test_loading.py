@@ -60,7 +60,7 @@ PLACED = tuple(f"{name}.weight" for name in ("v_proj", "o_proj", "gate_proj", "u
 """Tensors whose rows nothing else decides: those of the embedding are the vocabulary, queries and keys have an order."""
 GGUF_FILES = (
     *("aligned to 128", "data out of order", "keys out of order", "few keys", "keys of other types"),
-    *("numbers of 64 bits", "not in ASCII", "links"),
+    *("numbers of 64 bits", "not in ASCII", "links", "many words"),
 )
 
 # folders

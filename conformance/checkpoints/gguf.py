@@ -20,6 +20,9 @@ ALIGNMENT = 32
 USUAL_BASE = 10000.0
 """The base of RoPE of a GGUF file that does not say one."""
 
+MANY = 5000
+"""Merges of a tokenizer: most models have more."""
+
 _GGML = {"F32": 0, "F16": 1, "Q4_0": 2, "Q4_1": 3, "Q8_0": 8}
 
 _SCALARS = {
@@ -86,6 +89,8 @@ def content(
     metadata = _metadata(config)
     if "not in ASCII" in written:
         metadata["general.name"] = NAME
+    if "many words" in written:
+        metadata["tokenizer.ggml.merges"] = [f"{i} {i + 1}" for i in range(MANY)]
     if "numbers of 64 bits" in written:
         metadata = {key: np.uint64(value) if type(value) is int else value for key, value in metadata.items()}
     if alignment != ALIGNMENT:

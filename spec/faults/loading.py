@@ -436,6 +436,13 @@ FAULTS: tuple[Fault, ...] = (
         TIRED,
     ),
     Fault(
+        "loading-gguf-few-words",
+        "a GGUF file with an array of thousands of values is refused",
+        LOAD_08,
+        {"guard_files": changes.refuses("many words")},
+        TIRED,
+    ),
+    Fault(
         "loading-gguf-turned-features-needed",
         "a GGUF file of a qwen3 without rope.dimension_count is refused",
         LOAD_08,
