@@ -11,6 +11,7 @@ from inferspec.conformance.inputs.drafting import (
     SAMPLED,
     generate_calls,
     halves_calls,
+    kept_calls,
     many_rounds,
     paired_calls,
     paired_ends,
@@ -570,6 +571,11 @@ def test_large_ids_come_out_as_they_are(subject, call):
 
 @requirement(spec.SPEC_34, call=halves_calls(**SAMPLED), share=0.6)
 def test_short_outputs_have_the_joint_distribution_of_the_target(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.SPEC_34, call=kept_calls(temperatures=["other"], filters=["none"]), share=0.1)
+def test_what_comes_first_and_last_of_a_round_is_tempered(subject, call):
     subject.agrees(call)
 
 

@@ -257,10 +257,13 @@ JUNK: dict[str, tuple[tuple[tuple[float, ...], int, float], ...]] = {
 than 0.6, a half of 1.3 less, and two of them more. Of halves without junk 0.6 leaves both, and 0.5 one."""
 
 
-def _tables(pick: Pick, pairs: Sequence[Any], count: int) -> dict[str, Any]:
-    """Descriptions of target and draft as tables of so many pairs of rows, and the filters that take their junk away."""
+def _tables(pick: Pick, pairs: Sequence[Any], count: int, cold: bool = True) -> dict[str, Any]:
+    """Descriptions of target and draft as tables of so many pairs of rows, and the filters that take their junk away.
+
+    cold: whether temperatures may be so low that logits which are not equal have few bits in float16.
+    """
     dtype, filters = pick("dtypes"), _filters(pick)
-    if pick.features["temperatures"] == "other" and pick.features["filters"] in ("none", "top_k"):
+    if cold and pick.features["temperatures"] == "other" and pick.features["filters"] in ("none", "top_k"):
         # What top_p sums would not be as exact.
         filters["temperature"] = pick.one_of(filters["temperature"], COLD)
     chosen = [pairs[int(pick.random.integers(len(pairs)))] for _ in range(count)]
@@ -293,6 +296,9 @@ def _quarters() -> list[tuple[tuple[float, ...], tuple[float, ...]]]:
 
 
 QUARTERS = _quarters()
+
+UNEVEN = sorted({row for pair in QUARTERS for row in pair if len({part for part in row if part}) > 1})
+"""Rows that a temperature changes."""
 
 
 @calls
@@ -332,6 +338,23 @@ def quarters_calls(pick: Pick) -> Call:
         **models,
         tokens=tuple(pick.random.integers(0, size, 2).tolist()),
         max_tokens=2,
+        num_draft_tokens=1,
+        uniforms={"cells": 4},
+        seen=("distribution",),
+    )
+
+
+@calls
+def kept_calls(pick: Pick) -> Call:
+    """The same where the draft is as the target, and every draft is kept: what comes first and last of a round is the target's
+    own. No row is the same at another temperature."""
+    size = pick.one_of(2, 3)
+    models = _tables(pick, [(row, row) for row in UNEVEN if len(row) == size], 3, cold=False)
+    return pick.call(
+        GENERATE,
+        **models,
+        tokens=tuple(pick.random.integers(0, size, 2).tolist()),
+        max_tokens=pick.one_of(2, 3),
         num_draft_tokens=1,
         uniforms={"cells": 4},
         seen=("distribution",),

@@ -406,6 +406,26 @@ def without(**settings: Any) -> Any:
     return target_chances
 
 
+def last_row(**settings: Any) -> Any:
+    """What is drawn when all drafts are kept comes of other settings than what drafts are compared with."""
+
+    def target_chances(self: Loop, run: Run, rows: Rows) -> Rows:
+        p = chances(rows, run.request)
+        p[-1:] = without(**settings)(self, run, rows[-1:])
+        return p
+
+    return target_chances
+
+
+def first_round(**settings: Any) -> Change:
+    """The first id is drawn from the prompt's logits by another way, and alone; drafts come after it."""
+
+    def target_chances(self: Loop, run: Run, rows: Rows) -> Rows:
+        return chances(rows, run.request) if run.out else without(**settings)(self, run, rows)
+
+    return {"target_chances": target_chances, "count": first_alone}
+
+
 def tells_raw_chances(self: Loop, run: Run, row: Rows) -> tuple[int, Rows]:
     """The draft is drawn from what was tempered and filtered; verification is told what was not."""
     if run.request.temperature == 0:
