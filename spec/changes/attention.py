@@ -484,6 +484,13 @@ def part_hidden_in_between(weights: np.ndarray, logits: np.ndarray) -> np.ndarra
     return np.where(lost, np.nan, weights)
 
 
+def part_without_keys(weights: np.ndarray, logits: np.ndarray) -> np.ndarray:
+    """A few queries over 256 keys and more, whose tiles of 32 two parts share out by halves rounded up and one by one: where
+    their number is odd a last part has none, and its 0 / 0 comes through."""
+    odd = -(-logits.shape[-1] // 32) % 2 == 1
+    return np.full_like(weights, np.nan) if logits.shape[-1] >= 256 and logits.shape[-2] <= 4 and odd else weights
+
+
 def mask_of_first_prompt(bias: np.ndarray, a: Arguments) -> np.ndarray:
     """Prompts of heads of 64 and 128 dims, in groups of four and more, all get the mask of the first."""
     common = a.query.shape[-1] in (64, 128) and a.query.shape[-3] >= 4 * a.key.shape[-3]

@@ -417,6 +417,23 @@ def last_row(**settings: Any) -> Any:
     return target_chances
 
 
+def rest(**settings: Any) -> Any:
+    """What comes in the place of a rejected draft is drawn by other settings than those by which it was rejected."""
+
+    def verified(self: Loop, run: Run, rows: Rows) -> list[int]:
+        if run.request.temperature == 0:
+            return Loop.verified(self, run, rows)
+        p = self.target_chances(run, rows)
+        q, u = np.array(run.rows).reshape(-1, p.shape[-1]), np.array([self.number(run) for _ in range(len(p))])
+        count = Verify().kept(run.drafted, q, p, u)
+        if count < len(run.drafted):
+            p = without(**settings)(self, run, rows)
+        weights = Verify().weights(run.drafted, q, p, count)
+        return [*run.drafted[:count], Verify().draw(weights, float(u[-1]))]
+
+    return verified
+
+
 def first_round(**settings: Any) -> Change:
     """The first id is drawn from the prompt's logits by another way, and alone; drafts come after it."""
 

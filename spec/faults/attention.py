@@ -520,6 +520,14 @@ SDPA_FAULTS = (
         ENGINEER,
     ),
     Fault(
+        "sdpa-part-without-keys",
+        "of four queries and fewer over 256 keys and more an odd number of tiles of 32 leaves a part without keys, whose 0 / 0 "
+        "comes through",
+        spec.ATTN_18,
+        changes.weights_by(changes.part_without_keys),
+        "https://pypi.org/project/mlx-mfa, RC-B of 2.61.0",
+    ),
+    Fault(
         "sdpa-empty-row-stops",
         "the rows after one that sees no key are zeros",
         spec.ATTN_08,

@@ -60,6 +60,7 @@ from inferspec.spec.changes.attention import (
     one_partial_result_for_a_group,
     online,
     part_hidden_in_between,
+    part_without_keys,
     query_scaled_first,
     read_with_strides_of,
     remasks,
@@ -1103,6 +1104,14 @@ FAULTS = (
         spec.FLASH_21,
         weights_by(part_hidden_in_between),
         ENGINEER,
+    ),
+    Fault(
+        "flash-part-without-keys",
+        "of four queries and fewer over 256 keys and more an odd number of tiles of 32 leaves a part without keys, whose 0 / 0 "
+        "comes through",
+        spec.FLASH_18,
+        weights_by(part_without_keys),
+        "https://pypi.org/project/mlx-mfa, RC-B of 2.61.0",
     ),
     Fault(
         "flash-hidden-keys-count",

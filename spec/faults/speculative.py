@@ -456,6 +456,20 @@ FAULTS: tuple[Fault, ...] = (
         "the kind of slip that tired hands make",
     ),
     Fault(
+        "speculative-rest-unfiltered",
+        "what comes in the place of a rejected draft is drawn from what the filters left out too",
+        SPEC_34,
+        {"verified": changes.rest(top_k=None, top_p=1.0)},
+        "the kind of slip that tired hands make",
+    ),
+    Fault(
+        "speculative-rest-untempered",
+        "what comes in the place of a rejected draft is drawn at a temperature of 1",
+        SPEC_35,
+        {"verified": changes.rest(temperature=1.0)},
+        "the kind of slip that tired hands make",
+    ),
+    Fault(
         "speculative-greedy-drafts-told-otherwise",
         "the draft's likeliest id is drafted, and verified as if it had been drawn",
         SPEC_34,
