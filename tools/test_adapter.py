@@ -516,7 +516,10 @@ def test_a_parameter_that_is_left_out_narrows_the_envelope(folder):
 
 @pytest.mark.parametrize(
     ("declared", "left"),
-    [("", ("int32", "int64")), ("ENVELOPE = {'embedding': {'token_dtypes': ['int64', 'uint32']}}", ("int64", "uint32"))],
+    [
+        ("", ("int32", "int64")),
+        ("ENVELOPE = {'embedding': {'token_dtypes': ['int64', 'uint32']}}", ("int64", "uint32")),
+    ],
 )
 def test_ids_are_of_dtypes_that_the_library_indexes_by_unless_others_are_declared(folder, declared, left):
     pytest.importorskip("torch")

@@ -469,6 +469,22 @@ def test_whose_steps_are_all_updated_is_given_no_void_ones():
         assert not has_void_steps(call.arguments["steps"]), str(call)
 
 
+def test_who_evicts_by_another_rule_than_age_is_right_in_all_else():
+    kit = contract("block_manager")
+    stack = next(fault for fault in kit.faults if fault.name == "block-manager-last-in-first-out")
+    states = set()
+    for test in (test for test in all_tests() if test.requirement in kit.requirements):
+        trial = Trial(LocalSubject({"BlockManager": kit.faulty(stack)}), test.requirement)
+        trial.subject.description.envelope = {
+            "block_manager": {"eviction": ["any"], "block_sizes": [2, 3], "blocks": 60}
+        }
+        test.run(trial, Profile(thinned=0.1, shrink=False, diagnose=False))
+        if trial.outcome.state not in ("passed", "outside_envelope"):
+            assert (test.id, trial.outcome.message) == ()
+        states.add((test.requirement.id, trial.outcome.state))
+    assert {name for name, state in states if state == "outside_envelope"} >= {"BLK-15"}
+
+
 @pytest.mark.parametrize("component", ["scheduler", "engine"])
 def test_whose_requests_cannot_leave_is_asked_to_cancel_none(component):
     for call in claimed_calls(component, {"cancelling": [False]}):

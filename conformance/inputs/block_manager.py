@@ -39,6 +39,8 @@ class Script:
         self.lines: dict[int, tuple[int, ...]] = {}
         self.blocks = min(spare, pick.envelope["blocks"])
         self.large = pick("token_ids") == "large"
+        by_age = "oldest first" in pick.envelope["eviction"]
+        pick.features["eviction"] = "oldest first" if by_age else "any"
         self.random = np.random.default_rng(pick.seed)
 
     def call(self) -> Call:
@@ -167,6 +169,11 @@ def calls(build: Any) -> Calls:
 def caching(build: Any) -> Calls:
     """Like `calls`, with the prefix cache on."""
     return calls(build)(prefix_caching=[True])
+
+
+def by_age(build: Any) -> Calls:
+    """Like `caching`, of managers that evict what was freed first."""
+    return caching(build)(eviction=["oldest first"])
 
 
 @calls
@@ -372,7 +379,7 @@ def token_by_token(pick: Pick) -> Call:
     return script.call()
 
 
-@caching
+@by_age
 def long_evicted(pick: Pick) -> Call:
     """Prompts of many blocks are given back; others take some of the blocks, and they are asked for again."""
     script = Script(pick, spare=200)
@@ -389,7 +396,7 @@ def long_evicted(pick: Pick) -> Call:
     return script.call()
 
 
-@caching
+@by_age
 def seasoned(pick: Pick) -> Call:
     """Prompt after prompt is computed and given back in a pool that has room for a few of them."""
     script = Script(pick, spare=pick.one_of(7, 5))
@@ -522,7 +529,7 @@ def evicting(pick: Pick, uncached: bool = False) -> Call:
     return script.call()
 
 
-@caching
+@by_age
 def evicting_sharers(pick: Pick) -> Call:
     """Two prompts with blocks in common, and some of their own, are given back; then others take some of the blocks."""
     script = Script(pick)
