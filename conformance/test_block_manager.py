@@ -134,7 +134,7 @@ def test_a_shared_block_counts_once(subject, call):
     keeps(subject, call, Check.FREE)
 
 
-@requirement(spec.BLK_05, call=crowds(), share=0.03)
+@requirement(spec.BLK_05, call=crowds(), share=0.03, shrinks=False)
 def test_a_block_that_hundreds_share_counts_once(subject, call):
     keeps(subject, call, Check.FREE, Check.ADMITS, Check.APART)
 
