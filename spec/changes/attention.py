@@ -491,6 +491,15 @@ def part_without_keys(weights: np.ndarray, logits: np.ndarray) -> np.ndarray:
     return np.full_like(weights, np.nan) if logits.shape[-1] >= 256 and logits.shape[-2] <= 4 and odd else weights
 
 
+def last_part_hidden(weights: np.ndarray, logits: np.ndarray) -> np.ndarray:
+    """Two to eight queries over 256 keys and more, shared out in parts of 128: a row to which the last part is hidden gets its 0 / 0."""
+    rows, keys = logits.shape[-2:]
+    if not 2 <= rows <= 8 or keys < 256:
+        return weights
+    lost = np.isneginf(logits[..., (keys - 1) // 128 * 128 :]).all(axis=-1, keepdims=True)
+    return np.where(lost, np.nan, weights)
+
+
 def mask_of_first_prompt(bias: np.ndarray, a: Arguments) -> np.ndarray:
     """Prompts of heads of 64 and 128 dims, in groups of four and more, all get the mask of the first."""
     common = a.query.shape[-1] in (64, 128) and a.query.shape[-3] >= 4 * a.key.shape[-3]

@@ -520,6 +520,13 @@ SDPA_FAULTS = (
         ENGINEER,
     ),
     Fault(
+        "sdpa-last-part-hidden",
+        "of two to eight queries over 256 keys and more, those that see nothing of the last part of 128 are NaN when parts are merged",
+        spec.ATTN_18,
+        changes.weights_by(changes.last_part_hidden),
+        "https://github.com/ROCm/aiter/pull/4711",
+    ),
+    Fault(
         "sdpa-part-without-keys",
         "of four queries and fewer over 256 keys and more an odd number of tiles of 32 leaves a part without keys, whose 0 / 0 "
         "comes through",

@@ -45,6 +45,7 @@ from inferspec.spec.changes.attention import (
     hides_with,
     in_common_heads,
     inner_batch_ignored,
+    last_part_hidden,
     logits_summed_in_dtype,
     lowest_for_inf,
     mask_heads_swapped,
@@ -1104,6 +1105,13 @@ FAULTS = (
         spec.FLASH_21,
         weights_by(part_hidden_in_between),
         ENGINEER,
+    ),
+    Fault(
+        "flash-last-part-hidden",
+        "of two to eight queries over 256 keys and more, those that see nothing of the last part of 128 are NaN when parts are merged",
+        spec.FLASH_05,
+        weights_by(last_part_hidden),
+        "https://github.com/ROCm/aiter/pull/4711",
     ),
     Fault(
         "flash-part-without-keys",
