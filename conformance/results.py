@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -35,6 +35,8 @@ def told(value: Any, to: Arrays) -> np.ndarray:
         value = np.zeros(0)
     elif isinstance(value, bool | int | float | list | tuple | np.ndarray | np.generic):
         value = np.asarray(value)
+    elif isinstance(value, Iterator | Sequence) and not isinstance(value, str | bytes):
+        value = np.asarray(list(value))
     else:
         raise TypeError(f"the result is a {type(value).__qualname__}; it takes arrays and numbers")
     if value.dtype.kind not in "biuf" and not is_float(value.dtype):

@@ -24,7 +24,7 @@ from rich.console import Console
 
 from inferspec.spec import COMPONENTS
 from inferspec.spec import contract as contract_of
-from inferspec.spec.contract import REQUIRED, Contract, Operation
+from inferspec.spec.contract import REQUIRED, STORY, Contract, Operation
 from inferspec.tools.arguments import no_component
 from inferspec.tools.explain import ROOT, bare, prose
 
@@ -198,7 +198,9 @@ def _stub(operation: type[Operation], implementation: ModuleType, known: Callabl
     name = operation.signature.name
     thing = getattr(implementation, name)
     if not inspect.isclass(thing):
-        yield f"def {name}{bare(thing)}: ...  # {_summary(thing)}"
+        named = operation.parts if operation.parts != STORY else ()
+        gives = f" Gives {', '.join(named)}: in this order, or by name." if named else ""
+        yield f"def {name}{bare(thing)}: ...  # {_summary(thing)}{gives}"
         return
     yield f"class {name}:  # {_summary(thing)}"
     members = {key: value for one in reversed(thing.__mro__[:-1]) for key, value in vars(one).items()}

@@ -7,7 +7,8 @@ import itertools
 import os
 import pickle
 import random
-from collections import namedtuple
+from array import array
+from collections import deque, namedtuple
 from dataclasses import dataclass
 from enum import IntEnum
 from pathlib import Path
@@ -418,6 +419,15 @@ class Latency:
 def test_parts_are_named_by_order_key_or_attribute_and_others_ignored(result):
     seen = _latency(lambda arrival, token_times: result)
     assert {part: x.tolist() for part, x in seen.parts.items()} == {"ttft": 1.0, "tpot": [], "itl": [2.0], "e2el": 3.0}
+
+
+@pytest.mark.parametrize(
+    "gaps", [lambda: iter([2.0]), lambda: (x for x in [2.0]), lambda: array("d", [2.0]), lambda: deque([2.0])]
+)
+def test_numbers_one_after_the_other_may_come_as_any_sequence_or_iterator(gaps):
+    seen = _latency(lambda arrival, token_times: (1.0, None, gaps(), 3.0))
+    assert seen.parts["itl"].tolist() == [2.0]
+    assert not seen.raised
 
 
 def test_a_list_that_the_call_changes_is_noticed():

@@ -49,6 +49,12 @@ def test_it_names_everything_that_the_contract_has(text):
         assert re.search(rf"^(# )?{declaration} = ", text, re.MULTILINE)
 
 
+def test_it_names_what_a_call_gives_where_that_is_several_things(text):
+    assert re.search(
+        r"def aggregate_metrics\(.* Gives ttft, tpot, itl, e2el, output_rate, prefill_rate: in this order", text
+    )
+
+
 def test_what_is_commented_out_is_python(text):
     tree = ast.parse(uncommented(text))
     names = {node.name for node in tree.body if isinstance(node, ast.FunctionDef | ast.ClassDef)}
