@@ -34,8 +34,11 @@ def refuses_step(subject: Trial, story: tuple[Call, int]) -> None:
     """A story's step of that number is refused, whatever comes after it."""
     call, bad = story
     short = call.having(steps=call.arguments["steps"][:bad])
-    if f"{bad} refused" not in subject.answered(short).results:
-        raise Nonconformance(f"step {bad}, {step_told(short, bad)}, is not refused", short)
+    seen = subject.answered(short)
+    if f"{bad} refused" not in seen.results:
+        # Another step that was is why this one is not, as likely as not.
+        why = f" ({seen.message})" if seen.message else ""
+        raise Nonconformance(f"step {bad}, {step_told(short, bad)}, is not refused{why}", short)
 
 
 def refuses_steps(subject: Trial, story: tuple[Call, Sequence[int]]) -> None:

@@ -256,13 +256,18 @@ class Trial:
             raise self._unwritten(seen, call, wrongly[0])
         got = seen.results
         why = f" ({seen.message})" if seen.message else ""
+        more = [part for part in got if part not in answers]
+        refused = min((part for part in more if part.endswith(" refused")), key=_step, default="")
         for part, answer in answers.items():
+            if refused and _step(part) > _step(refused):
+                # What comes after a step that did nothing is wrong for that.
+                break
             if part not in got:
                 raise Nonconformance(f"{self._part(call, part)} is missing; it came with {_listed(got)}{why}", call)
             if not self._operation(call).leaves_aside(part, self.requirement.id):
                 self.compare(call, got[part], answer, where, name, part)
-        if more := [part for part in got if part not in answers]:
-            raise Nonconformance(f"{self._part(call, more[0])} should not be there{why}", call)
+        if more:
+            raise Nonconformance(f"{self._part(call, refused or more[0])} should not be there{why}", call)
 
     def _part(self, call: Call, part: str) -> str:
         """A part of a result in words; of a story, with the step that it came from."""
@@ -313,6 +318,12 @@ def deviation(got: np.ndarray, value: np.ndarray, dtype: Callable[[], str]) -> n
         error = np.abs(got - value)
     same = (np.isnan(got) & np.isnan(value)) | (got == value)
     return np.where(same, 0.0, np.where(np.isfinite(error), error, np.inf))
+
+
+def _step(part: str) -> float:
+    """The number of the step of a story that a part of its result is of: of `3.1 chunks`, 3.1."""
+    number = part.partition(" ")[0]
+    return float(number) if number.replace(".", "", 1).isdecimal() else 0.0
 
 
 def _refused(seen: Observation) -> bool:

@@ -14,6 +14,7 @@ from inferspec.conformance.calls import Call, Observation
 from inferspec.conformance.drivers import driver_of, follow, parts
 from inferspec.conformance.executor import Executor
 from inferspec.conformance.matching import AdapterError
+from inferspec.conformance.properties import refuses_step
 from inferspec.conformance.subject import LocalSubject
 from inferspec.conformance.suite import Profile, all_tests
 from inferspec.conformance.trial import Nonconformance, Trial
@@ -298,6 +299,23 @@ def test_the_steps_that_are_not_implemented_are_noted():
 
     seen = observed(Counter, lambda steps: None, driver=told, steps=())
     assert (seen.unwritten, seen.message) == (("2.1",), "step 1: ValueError: no; step 2.1: NotImplementedError: later")
+
+
+def test_a_step_that_should_not_have_been_refused_is_told_before_what_is_wrong_for_that(trial):
+    seen = Observation(message="step 1: TypeError: no", parts={"1 refused": np.ones(()), "2 up": np.zeros(1)})
+    call = Call("it", {"steps": (("clear", {}), ("add", {"n": 2}))})
+    with pytest.raises(
+        Nonconformance, match=r"step 1, clear\(\): refused should not be there \(step 1: TypeError: no\)"
+    ):
+        trial._compare_all(call, seen, {"2 up": Answer(np.ones(1), np.zeros(1))}, None)
+
+
+def test_what_was_refused_before_a_step_that_is_not_refused_is_told(trial, monkeypatch):
+    seen = Observation(message="step 1: TypeError: no", parts={"1 refused": np.ones(())})
+    monkeypatch.setattr(trial, "observe", lambda call, watch, results: seen)
+    call = Call("it", {"steps": (("clear", {}), ("add", {"n": -1}))})
+    with pytest.raises(Nonconformance, match=r"step 2, add\(n=-1\), is not refused \(step 1: TypeError: no\)"):
+        refuses_step(trial, (call, 2))
 
 
 def test_a_long_prompt_is_told_by_its_ends():
