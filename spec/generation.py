@@ -27,6 +27,7 @@ from inferspec.spec.contract import (
     Answers,
     Arguments,
     Aspect,
+    Beside,
     Contract,
     Level,
     Operation,
@@ -181,6 +182,8 @@ class StreamingDetokenizer(Operation):
     signature = Signature.parse("StreamingDetokenizer(pieces)(tokens, beside=(), seen=('text',))")
     parts = STORY
     methods = ("add", "finish")
+    takes: ClassVar = {"add": ("token",), "finish": ()}
+    beside = (Beside("StreamingDetokenizer"),)
 
     def guard(self, a: Arguments) -> None:
         for token in (*a.tokens, *a.beside):

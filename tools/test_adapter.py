@@ -747,19 +747,25 @@ def test_methods_may_take_their_parameters_by_name_alone(folder):
     module(
         folder,
         """
-        from inferspec.impl import batching, block_manager, kv_cache, paged_kv, scheduler
-        from inferspec.impl.paged_kv import PagePool
+        from inferspec.impl import batching, block_manager, generation, kv_cache, llama, paged_kv, scheduler
         ARRAYS = "mlx"
 
         class KVCache(kv_cache.KVCache):
-            def update_and_fetch(self, *, key, value): return super().update_and_fetch(key, value)
+            def update_and_fetch(self, *own, key=None, value=None): return super().update_and_fetch(*own or (key, value))
+            def rewind(self, *, n): super().rewind(n)
+            def restore(self, *, state): super().restore(state)
         class BatchingKVCache(batching.BatchingKVCache):
             def make_cache(self): return KVCache()
             def add(self, cache, *, slot): return super().add(cache, slot)
             def update_and_fetch(self, key, value, *, mask_length):
                 return super().update_and_fetch(key, value, mask_length)
+        class PagePool(paged_kv.PagePool):
+            def free(self, *own, page=None): super().free(*own or (page,))
         class PagedKVCache(paged_kv.PagedKVCache):
+            def __init__(self, *, pool): super().__init__(pool)
             def append(self, *, key, value): return super().append(key, value)
+            def rewind(self, *own, n=None): super().rewind(*own or (n,))
+        def block_table(*, caches): return paged_kv.block_table(caches)
         class BlockManager(block_manager.BlockManager):
             def allocate(self, *, tokens): return super().allocate(tokens)
             def append(self, table, *, tokens): return super().append(table, tokens)
@@ -772,6 +778,11 @@ def test_methods_may_take_their_parameters_by_name_alone(folder):
             def schedule(self): return self._own.schedule()
             def update(self, *, step, tokens): return self._own.update(step, tokens)
             def cancel(self, *, request): self._own.cancel(request)
+        class StreamingDetokenizer(generation.StreamingDetokenizer):
+            def __init__(self, *, pieces): super().__init__(pieces)
+            def add(self, *, token): return super().add(token)
+        class Llama(llama.Llama):
+            def __call__(self, *, tokens, cache=None): return super().__call__(tokens, cache)
 
         def own_blocks(manager):
             return block_manager.BlockManager(manager.num_blocks, manager.block_size, manager.prefix_caching)
@@ -779,9 +790,31 @@ def test_methods_may_take_their_parameters_by_name_alone(folder):
     )
     session = Session.opened("mine", {}, "quick", 0, limit=20.0)
     try:
-        wanted = {"KV-01", "BATCH-01", "PKV-01", "BLK-02", "BLK-09", "SCHED-01", "SCHED-30"}
+        wanted = {"KV-01", "KV-12", "KV-20", "BATCH-01", "BATCH-32", "POOL-03", "PKV-01", "PKV-12", "TABLE-01"}
+        wanted |= {"BLK-02", "BLK-09", "SCHED-01", "SCHED-30", "TEXT-07", "LLAMA-24"}
         first = {test.requirement.id: test for test in all_tests() if test.requirement.id in wanted}
         assert {id: session.run(test).state for id, test in first.items()} == dict.fromkeys(wanted, "passed")
+    finally:
+        session.close()
+
+
+def test_streams_of_a_detokenizer_are_all_made_by_what_is_offered(folder):
+    module(
+        folder,
+        """
+        from inferspec.impl import generation
+
+        class Stream(generation.StreamingDetokenizer):
+            def __init__(self, pieces, errors): super().__init__(pieces)
+
+        def StreamingDetokenizer(pieces):
+            return Stream(pieces, "replace")
+        """,
+    )
+    session = Session.opened("mine", {}, "quick", 0, limit=20.0)
+    try:
+        turns = next(test for test in all_tests() if test.requirement.id == "TEXT-07")
+        assert session.run(turns).state == "passed"
     finally:
         session.close()
 

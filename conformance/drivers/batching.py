@@ -75,7 +75,7 @@ class _Story:
             handed(cache.update_and_fetch, key=rest[0], value=rest[1])
         if stale:
             handed(cache.update_and_fetch, key=self._stale(key, stale), value=self._stale(value, stale))
-            cache.rewind(stale)
+            handed(cache.rewind, n=stale)
         handed(self.batch.add, cache=cache, slot=slot)
         self.taken.add(slot)
 

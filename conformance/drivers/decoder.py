@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from inferspec.conformance.arrays import Arrays
+from inferspec.conformance.drivers import handed
 
 
 def feed(model: Any, given: Mapping[str, Any], to: Arrays) -> Any:
@@ -15,7 +16,7 @@ def feed(model: Any, given: Mapping[str, Any], to: Arrays) -> Any:
     requests = given.get("requests") or [0] * len(given["chunks"])
     caches = {request: model.make_cache() for request in dict.fromkeys(requests)}
     logits = [
-        to.to_numpy(to.ready(model(chunk, caches[request])))
+        to.to_numpy(to.ready(handed(model, tokens=chunk, cache=caches[request])))
         for chunk, request in zip(given["chunks"], requests, strict=True)
     ]
     return np.concatenate(logits, axis=1)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from inferspec.conformance.arrays import Arrays
-from inferspec.conformance.drivers import handed, insisted
+from inferspec.conformance.drivers import Handed, handed, insisted
 from inferspec.conformance.drivers.toys import Model
 from inferspec.spec.contract import Arguments, Operation
 from inferspec.spec.generation import Generate, StreamingDetokenizer, listen, requests_of
@@ -50,8 +50,10 @@ def _sampler(choose: Any, form: str, to: Arrays) -> Any:
 
 def detokenize(subject: Any, given: Mapping[str, Any], to: Arrays) -> dict[str, Any]:
     """Two streams of the subject's detokenizer, in turn."""
-    a = _bound(StreamingDetokenizer, given)
-    return listen(subject, type(subject)(a.pieces), a)
+    a = _bound(StreamingDetokenizer, {name: x for name, x in given.items() if name != "StreamingDetokenizer"})
+    # Made as the first was: what makes one need not be the class of what it makes.
+    streams = (Handed(stream, StreamingDetokenizer.takes) for stream in (subject, given["StreamingDetokenizer"](given)))
+    return listen(*streams, a)
 
 
 def _bound(operation: type[Operation], given: Mapping[str, Any]) -> Arguments:

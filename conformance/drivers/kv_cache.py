@@ -64,7 +64,7 @@ class _Story:
         return int(self.seen[step][0])
 
     def rewind(self, n: int) -> None:
-        self.cache.rewind(n)
+        handed(self.cache.rewind, n=n)
 
     def save(self) -> None:
         state = self.cache.state
@@ -72,16 +72,16 @@ class _Story:
         self.state = self.states[self.number] = state() if inspect.isroutine(state) else state
 
     def restore(self) -> None:
-        self.cache.restore(self.state)
+        handed(self.cache.restore, state=self.state)
 
     def restore_earlier(self, step: int) -> None:
-        self.cache.restore(self.states[step])
+        handed(self.cache.restore, state=self.states[step])
 
     def restore_larger(self, max_len: int, key: Any, value: Any) -> None:
         larger = self.sized(max_len=max_len)
         handed(larger.update_and_fetch, key=self._turned(key), value=self._turned(value))
         state = larger.state
-        self.cache.restore(state() if inspect.isroutine(state) else state)
+        handed(self.cache.restore, state=state() if inspect.isroutine(state) else state)
 
     def another(self) -> None:
         self.cache, self.aside = self.make(), self.cache

@@ -70,14 +70,14 @@ class _Story:
         return int(mine)
 
     def free(self, step: int) -> None:
-        self.pool.free(self.taken[step])
+        handed(self.pool.free, page=self.taken[step])
         self.held.pop(step, None)
 
     def free_id(self, page: int) -> None:
-        self.pool.free(page)
+        handed(self.pool.free, page=page)
 
     def free_foreign(self) -> None:
-        self.pool.free(min(set(range(self.size)) - set(self._in_use())))
+        handed(self.pool.free, page=min(set(range(self.size)) - set(self._in_use())))
 
     def num_free(self) -> int:
         return _int(_read(self.pool.num_free))
@@ -94,7 +94,7 @@ class _Story:
         handed(self._cache(cache).append, key=key, value=value)
 
     def abroad(self, num_pages: int, page_size: int, key: Any, value: Any) -> None:
-        self.foreign = self.foreign or self.make(self.pool_of(num_pages=num_pages, page_size=page_size))
+        self.foreign = self.foreign or self._made(self.pool_of(num_pages=num_pages, page_size=page_size))
         handed(self.foreign.append, key=key, value=value)
 
     def gather(self, cache: int) -> tuple[np.ndarray, ...]:
@@ -128,7 +128,7 @@ class _Story:
         return [int(self._held_by(page) == then) for page, then in self.held.values()]
 
     def rewind(self, cache: int, n: int) -> None:
-        self._cache(cache).rewind(n)
+        handed(self._cache(cache).rewind, n=n)
 
     def release(self, cache: int) -> None:
         self._cache(cache).release()
@@ -141,7 +141,7 @@ class _Story:
     # batches
 
     def table(self, caches: Sequence[int]) -> dict[str, Any]:
-        told = self.tabled([self._cache(number) for number in caches])
+        told = handed(self.tabled, caches=[self._cache(number) for number in caches])
         table, lens, *_ = parts(told, "block_table", "context_lens")
         rows, lengths = self._numpy(table), self._listed(lens)
         self.tables[self.number] = table, lens, self._entries(table, lens)
@@ -183,16 +183,19 @@ class _Story:
                 entries[: len(own)] = own
             told: Sequence[Any] = table, np.array([_int(_read(row.offset)) for row in rows], np.int32)
         else:
-            told = parts(self.tabled(rows), "block_table", "context_lens")
+            told = parts(handed(self.tabled, caches=rows), "block_table", "context_lens")
         return [x if self.to.owns(x) else self.to.from_numpy(np.asarray(x, np.int32)) for x in told[:2]]
 
     # looking
+
+    def _made(self, pool: Any) -> Any:
+        return handed(self.make, pool=pool)
 
     def _cache(self, number: int) -> Any:
         if number in self.over:
             return self.over[number]
         if number not in self.caches:
-            self.caches[number] = self.make(self.pool)
+            self.caches[number] = self._made(self.pool)
         return self.caches[number]
 
     def _in_use(self) -> list[int]:
