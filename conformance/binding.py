@@ -108,11 +108,13 @@ def bind(operation: type[Operation], function: Callable[..., Any], kind: Arrays,
         # A layer's own defaults are those of the models that it is for.
         filled |= {name: default for name, default in taken.items() if default is not REQUIRED and name in init_names}
     narrowed = dict(_narrowed(operation, init_names, signature.init))
-    method = _method(function, operation)
+    method, bound = _method(function, operation), 1
+    if method is None and not inspect.isclass(function):
+        method, bound = _made(function, filled, signature.init), 0
     if method is None:
         call_names = unread(signature.call)
     else:
-        call_names, more = matched(method, signature.call, operation, skip=1)
+        call_names, more = matched(method, signature.call, operation, skip=bound)
         filled |= more
         narrowed |= _bound_to(operation, call_names, method)
     narrowed |= _narrowed(operation, call_names, signature.call)
@@ -188,6 +190,19 @@ def _method(cls: Any, operation: type[Operation]) -> Callable[..., Any] | None:
     kinds = {p.kind for p in list(inspect.signature(method).parameters.values())[1:]}
     forward = getattr(cls, "forward", None)
     return forward if kinds == {inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD} and forward else method
+
+
+def _made(
+    function: Callable[..., Any], filled: Mapping[str, Any], init: Mapping[str, Any]
+) -> Callable[..., Any] | None:
+    """What a function makes where it needs nothing for it: that alone shows how it is called. None where it cannot be read."""
+    if REQUIRED in init.values():
+        return None
+    try:
+        made = function(**{name: init[name] for name in filled})
+        return made if callable(made) and parameters_of(made) is not None else None
+    except Exception:
+        return None
 
 
 def defines(thing: Any, method: str) -> bool:

@@ -798,6 +798,39 @@ def test_methods_may_take_their_parameters_by_name_alone(folder):
         session.close()
 
 
+def test_a_block_manager_may_take_its_parameters_by_position_alone(folder):
+    module(
+        folder,
+        """
+        from inferspec.impl import block_manager
+
+        class BlockManager(block_manager.BlockManager):
+            def __init__(self, num_blocks, block_size, prefix_caching=True, /):
+                super().__init__(num_blocks, block_size, prefix_caching)
+        """,
+    )
+    session = Session.opened("mine", {}, "quick", 0, limit=20.0)
+    try:
+        uncached = next(test for test in all_tests() if test.requirement.id == "BLK-29")
+        assert session.run(uncached).state == "passed"
+    finally:
+        session.close()
+
+
+def test_what_a_function_makes_without_arguments_shows_how_it_is_called(folder):
+    module(
+        folder,
+        """
+        from functools import partial
+
+        def draw(temperature, logits, u): ...
+        def Sampler(temperature=0): return partial(draw, temperature)
+        """,
+    )
+    target = load("mine").targets["Sampler"]
+    assert (target.call_names, target.narrowed["generators"]) == ({"logits": "logits", "uniform": "u"}, ("given",))
+
+
 def test_streams_of_a_detokenizer_are_all_made_by_what_is_offered(folder):
     module(
         folder,

@@ -72,6 +72,21 @@ def handed(function: Callable[..., Any], /, **arguments: Any) -> Any:
     return function(*by_position, **{name: arguments[name] for name in alone})
 
 
+def made(make: Callable[..., Any], options: Mapping[str, Any], /, **arguments: Any) -> Any:
+    """Call it with the contract's arguments, and options by name; those that have no name there stand behind the others."""
+    placed = {name: value for name, value in options.items() if _without_name(make, name)}
+    named = {name: value for name, value in options.items() if name not in placed}
+    return handed(partial(make, **named) if named else make, **arguments, **placed)
+
+
+def _without_name(function: Callable[..., Any], name: str) -> bool:
+    try:
+        own = inspect.signature(function).parameters
+    except (ValueError, TypeError):
+        return False
+    return name in own and own[name].kind is inspect.Parameter.POSITIONAL_ONLY
+
+
 def handing(function: Callable[..., Any], *names: str) -> Callable[..., Any]:
     """What calls it with the contract's arguments, in their order: the function itself where it takes none by name alone."""
     if not by_name_alone(function, names):

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from inferspec.conformance.arrays import Arrays
-from inferspec.conformance.drivers import Handed, handed, taken
+from inferspec.conformance.drivers import Handed, made, taken
 from inferspec.conformance.drivers import step as done
 from inferspec.spec.block_manager import BlockManager, Colliding, Ranks
 
@@ -19,7 +19,7 @@ class _Story:
         # Caching is the default: a manager that can only do one of both need not have the parameter.
         options = {} if given["prefix_caching"] else taken(make, prefix_caching=False)
         sizes = {name: given[name] for name in ("num_blocks", "block_size")}
-        self.made_by = partial(handed, partial(make, **options) if options else make)
+        self.made_by = partial(made, make, options)
         self.manager, self.second = self.build(**sizes), self.build(**sizes)
         self.others: list[Any] = []
         self.kind = Colliding if given["colliding"] else int

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from inferspec.conformance.arrays import Arrays
-from inferspec.conformance.drivers import Handed, handed, taken
+from inferspec.conformance.drivers import Handed, handed, made, taken
 from inferspec.spec.contract import Arguments
 from inferspec.spec.scheduler import Scheduler
 from inferspec.spec.serving import ModelManager, Story
@@ -19,7 +19,7 @@ def drive(make: Any, given: Mapping[str, Any], to: Arrays) -> dict[str, Any]:
     # Caching is the default: a manager that can only do one of both need not have the parameter.
     options = {} if given["prefix_caching"] else taken(managers, prefix_caching=False)
     sizes = {name: given[name] for name in ("num_blocks", "block_size")}
-    blocks = partial(handed, partial(managers, **options) if options else managers, **sizes)
+    blocks = partial(made, managers, options, **sizes)
 
     def scheduler(block_manager: Any, max_requests: int, max_prefill_tokens: int) -> Any:
         limits = {"max_requests": max_requests, "max_prefill_tokens": max_prefill_tokens}
