@@ -52,8 +52,9 @@ def detokenize(subject: Any, given: Mapping[str, Any], to: Arrays) -> dict[str, 
     """Two streams of the subject's detokenizer, in turn."""
     a = _bound(StreamingDetokenizer, {name: x for name, x in given.items() if name != "StreamingDetokenizer"})
     # Made as the first was: what makes one need not be the class of what it makes.
-    streams = (Handed(stream, StreamingDetokenizer.takes) for stream in (subject, given["StreamingDetokenizer"](given)))
-    return listen(*streams, a)
+    other = given["StreamingDetokenizer"](given)
+    takes = StreamingDetokenizer.takes
+    return listen(Handed(subject, takes), Handed(other, takes), a)
 
 
 def _bound(operation: type[Operation], given: Mapping[str, Any]) -> Arguments:
