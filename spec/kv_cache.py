@@ -13,7 +13,8 @@ A call is a story: `steps` of one cache, with a second one beside it. A step is 
     made(max_len)                 a preallocated cache of another size is made, and kept
     restore()                     have the cache `restore` the state that was kept last
     restore_earlier(step)         the same for the state that an earlier step kept
-    restore_larger(max_len, key, value)  the same for the state of another preallocated cache, which holds these tokens
+    restore_larger(max_len, key, value, begun)  the same for the state of another preallocated cache, which holds these
+                                  tokens, the first `begun` of them appended before the others
     reread(step)                  the keys and values that an earlier step returned, as they are now
     reread_offset(step)           the offset that an earlier step read, as it is now
     overwrite(step)               the caller writes NaN over the key and value that it gave to an earlier step
@@ -213,9 +214,10 @@ class StaticKVCache(KVCache):
         super().check_append(cache, key, value)
         self.check_room(cache, key)
 
-    def restore_larger(self, story: Story, max_len: int, key: np.ndarray, value: np.ndarray) -> None:
+    def restore_larger(self, story: Story, max_len: int, key: np.ndarray, value: np.ndarray, begun: int) -> None:
         larger = self.fresh(Arguments(max_len=max_len))
-        self.store(larger, key, value)
+        for chunk in (slice(begun), slice(begun, None)) if begun else (slice(None),):
+            self.store(larger, key[:, :, chunk], value[:, :, chunk])
         self.check_state(story.cache, larger)
         self.become(story.cache, self.state_of(larger))
 

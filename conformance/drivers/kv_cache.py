@@ -77,9 +77,11 @@ class _Story:
     def restore_earlier(self, step: int) -> None:
         handed(self.cache.restore, state=self.states[step])
 
-    def restore_larger(self, max_len: int, key: Any, value: Any) -> None:
+    def restore_larger(self, max_len: int, key: Any, value: Any, begun: int) -> None:
         larger = self.sized(max_len=max_len)
-        handed(larger.update_and_fetch, key=self._turned(key), value=self._turned(value))
+        for chunk in (slice(begun), slice(begun, None)) if begun else (slice(None),):
+            given = (self._turned(x[:, :, chunk]) for x in (key, value))
+            handed(larger.update_and_fetch, **dict(zip(("key", "value"), given, strict=True)))
         state = larger.state
         handed(self.cache.restore, state=state() if inspect.isroutine(state) else state)
 

@@ -745,9 +745,9 @@ def too_long_states(pick: Pick) -> tuple[Call, int]:
         script.event(rewinding)
     script.longest = max(script.longest, script.length + 2)
     more = pick.one_of(1, 2, 7, 300)
-    bad = script.do(
-        "restore_larger", max_len=script.longest + more + pick.one_of(0, 3), **script.arrays(script.longest + more)
-    )
+    length = script.longest + more
+    max_len, begun = length + pick.one_of(0, 3), pick.one_of(0, length - 1)
+    bad = script.do("restore_larger", max_len=max_len, **script.arrays(length), begun=begun)
     return _going_on(script).call(static=True, room=(0,)), bad
 
 

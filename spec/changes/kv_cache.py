@@ -633,6 +633,20 @@ def cut_to_its_room(self: StaticKVCache, cache: Cache, larger: Cache) -> None:
     larger.keys, larger.values = larger.keys[:, :, : cache.room], larger.values[:, :, : cache.room]
 
 
+def counts_the_last_append() -> Change:
+    """Room is asked for the last append of a state alone."""
+
+    def store(self: KVCache, cache: Cache, key: np.ndarray, value: np.ndarray) -> None:
+        KVCache.store(self, cache, key, value)
+        cache.last = key.shape[2]
+
+    def check_state(self: StaticKVCache, cache: Cache, larger: Cache) -> None:
+        if larger.last > cache.room:
+            raise ValueError(f"a state of {larger.last} tokens and room for {cache.room}")
+
+    return {"store": store, "check_state": check_state}
+
+
 def first_of_the_class(self: KVCache, a: Arguments) -> Cache:
     """A fresh cache begins with what the first one of its class holds."""
     first = of_the_class(self, a)

@@ -695,6 +695,13 @@ FAULTS: tuple[Fault, ...] = (
         TIRED,
     ),
     Fault(
+        "static-kv-cache-room-for-the-last-append",
+        "of a state only what was appended last must fit",
+        spec.SKV_28,
+        changes.counts_the_last_append(),
+        TIRED,
+    ),
+    Fault(
         "static-kv-cache-empties-then-refuses",
         "what was cached is dropped before a state is refused",
         spec.SKV_29,
