@@ -443,6 +443,12 @@ def first_round(**settings: Any) -> Change:
     return {"target_chances": target_chances, "count": first_alone}
 
 
+def no_filter_of_one(self: Loop, run: Run, rows: Rows) -> Rows:
+    """A top_k of 1 is taken for none."""
+    top_k = None if run.request.top_k == 1 else run.request.top_k
+    return chances(rows, Request(**{**vars(run.request), "top_k": top_k}))
+
+
 def tells_raw_chances(self: Loop, run: Run, row: Rows) -> tuple[int, Rows]:
     """The draft is drawn from what was tempered and filtered; verification is told what was not."""
     if run.request.temperature == 0:

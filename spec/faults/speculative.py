@@ -49,7 +49,7 @@ from inferspec.spec.speculative_sentences import (
     SPEC_58,
 )
 
-TIRED = "the kind of slip that tired hands make"
+TIRED = TIRED
 POST = "the nano-vLLM post, part 7, samples from a wrong residual"
 MLX_LM = "https://github.com/ml-explore/mlx-lm"
 MLX_VLM = "https://github.com/Blaizzy/mlx-vlm"
@@ -446,28 +446,35 @@ FAULTS: tuple[Fault, ...] = (
         "where every draft is kept, the id after them is drawn at a temperature of 1",
         SPEC_34,
         {"target_chances": changes.last_row(temperature=1.0)},
-        "the kind of slip that tired hands make",
+        TIRED,
     ),
     Fault(
         "speculative-first-id-untempered",
         "the first id is drawn at a temperature of 1; drafts are tempered from there on",
         SPEC_34,
         changes.first_round(temperature=1.0),
-        "the kind of slip that tired hands make",
+        TIRED,
     ),
     Fault(
         "speculative-rest-unfiltered",
         "what comes in the place of a rejected draft is drawn from what the filters left out too",
         SPEC_34,
         {"verified": changes.rest(top_k=None, top_p=1.0)},
-        "the kind of slip that tired hands make",
+        TIRED,
     ),
     Fault(
         "speculative-rest-untempered",
         "what comes in the place of a rejected draft is drawn at a temperature of 1",
         SPEC_35,
         {"verified": changes.rest(temperature=1.0)},
-        "the kind of slip that tired hands make",
+        TIRED,
+    ),
+    Fault(
+        "speculative-no-filter-of-one",
+        "a top_k of 1 filters nothing",
+        SPEC_34,
+        dict.fromkeys(("target_chances", "draft_chances"), changes.no_filter_of_one),
+        TIRED,
     ),
     Fault(
         "speculative-greedy-drafts-told-otherwise",
