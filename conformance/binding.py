@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
 from inferspec.conformance.arrays import Arrays, moved
 from inferspec.conformance.drivers import Driver, by_name_alone, takes
+from inferspec.conformance.envelope import meet
 from inferspec.conformance.filling import keep, places_of, refuse_sizes
 from inferspec.conformance.matching import AdapterError, matched, parameters_of, spelt, unread
 from inferspec.spec.contract import REQUIRED, Operation
+
+Narrowing = tuple[str, tuple[Any, ...]]
+"""An envelope key, and what is left of it."""
 
 
 @dataclass
@@ -94,11 +99,11 @@ def bind(operation: type[Operation], function: Callable[..., Any], kind: Arrays,
     if plain:
         order = {**signature.call, **(signature.init or {})}
         names, filled = matched(function, order, operation, by_name_alone=operation.implied)
-        narrowed = {**_narrowed(operation, names, order), **_bound_to(operation, names, function)}
+        narrowed = _all_met(_narrowed(operation, names, order), _bound_to(operation, names, function))
         return Target(operation, function, kind, True, {}, names, filled, narrowed)
     if signature.init is None:
         names, filled = matched(function, signature.call, operation)
-        narrowed = {**_narrowed(operation, names, signature.call), **_bound_to(operation, names, function)}
+        narrowed = _all_met(_narrowed(operation, names, signature.call), _bound_to(operation, names, function))
         return Target(operation, function, kind, False, {}, names, filled, narrowed)
     loaded = places_of(function, operation)
     taken = {name: default for name, default in signature.init.items() if name not in loaded}
@@ -107,17 +112,18 @@ def bind(operation: type[Operation], function: Callable[..., Any], kind: Arrays,
     if loaded:
         # A layer's own defaults are those of the models that it is for.
         filled |= {name: default for name, default in taken.items() if default is not REQUIRED and name in init_names}
-    narrowed = dict(_narrowed(operation, init_names, signature.init))
     method, bound = _method(function, operation), 1
     if method is None and not inspect.isclass(function):
         method, bound = _made(function, filled, signature.init), 0
+    insisted: Iterable[Narrowing] = ()
     if method is None:
         call_names = unread(signature.call)
     else:
         call_names, more = matched(method, signature.call, operation, skip=bound)
         filled |= more
-        narrowed |= _bound_to(operation, call_names, method)
-    narrowed |= _narrowed(operation, call_names, signature.call)
+        insisted = _bound_to(operation, call_names, method)
+    left_out = (_narrowed(operation, init_names, signature.init), _narrowed(operation, call_names, signature.call))
+    narrowed = _all_met(*left_out, insisted)
     return Target(operation, function, kind, False, init_names, call_names, filled, narrowed, loaded=loaded)
 
 
@@ -130,10 +136,7 @@ def _bind_methods(operation: type[Operation], function: Callable[..., Any], kind
     for name, parameters in operation.takes.items() if is_class else ():
         _refuse_other_parameters(function, name, parameters, operation)
     init_names, filled = matched(function, init, operation) if init is not None else ({}, {})
-    narrowed = {
-        **(dict(_lacking(operation, function)) if is_class else {}),
-        **_narrowed(operation, init_names, init or {}),
-    }
+    narrowed = _all_met(_lacking(operation, function) if is_class else (), _narrowed(operation, init_names, init or {}))
     return Target(operation, function, kind, False, init_names, {}, filled, narrowed)
 
 
@@ -154,7 +157,7 @@ def _refuse_other_parameters(cls: Any, name: str, parameters: Sequence[str], ope
         ) from None
 
 
-def _lacking(operation: type[Operation], cls: Any) -> Iterator[tuple[str, tuple[Any, ...]]]:
+def _lacking(operation: type[Operation], cls: Any) -> Iterator[Narrowing]:
     """What is left of an envelope where methods, or parameters of methods, are missing."""
     for name, left in operation.optional_methods.items():
         if not _has(cls, name):
@@ -210,19 +213,23 @@ def defines(thing: Any, method: str) -> bool:
     return inspect.isclass(thing) and any(method in vars(base) for base in thing.__mro__)
 
 
-def _narrowed(
-    operation: type[Operation], names: Mapping[str, str], asked: Mapping[str, Any]
-) -> dict[str, tuple[Any, ...]]:
-    """What a signature that leaves out a parameter cannot be asked for."""
-    return {key: left for name, (key, left) in operation.narrows.items() if name in asked and name not in names}
+def _narrowed(operation: type[Operation], names: Mapping[str, str], asked: Mapping[str, Any]) -> list[Narrowing]:
+    """What a signature that leaves out parameters cannot be asked for."""
+    return [left for name, left in operation.narrows.items() if name in asked and name not in names]
 
 
-def _bound_to(
-    operation: type[Operation], names: Mapping[str, str], function: Callable[..., Any]
-) -> dict[str, tuple[Any, ...]]:
+def _all_met(*narrowings: Iterable[Narrowing]) -> dict[str, tuple[Any, ...]]:
+    """What several leave of an envelope: of a key that more than one narrows, what they have in common."""
+    found: dict[str, tuple[Any, ...]] = {}
+    for key, left in itertools.chain(*narrowings):
+        found[key] = meet(found.get(key, left), left)
+    return found
+
+
+def _bound_to(operation: type[Operation], names: Mapping[str, str], function: Callable[..., Any]) -> list[Narrowing]:
     """What a signature that insists on a parameter cannot be asked for."""
     own = {p.name: p for p in parameters_of(function) or ()}
     insisted = [
         name for name in operation.required_narrows if (p := own.get(names.get(name, ""))) and p.default is p.empty
     ]
-    return dict(operation.required_narrows[name] for name in insisted)
+    return [operation.required_narrows[name] for name in insisted]

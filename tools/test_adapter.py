@@ -529,6 +529,11 @@ def test_ids_are_of_dtypes_that_the_library_indexes_by_unless_others_are_declare
     assert tuple(found["token_dtypes"]) == left
 
 
+def test_of_what_two_missing_parameters_leave_only_what_both_leave_is_asked(folder):
+    module(folder, "def speculative_generate(target, draft, tokens, max_tokens, num_draft_tokens=4): return iter(())")
+    assert narrowed(load("mine"), "speculative_generate")["filters"] == ("none",)
+
+
 def test_the_only_form_that_a_rotation_has_needs_no_parameter_that_says_so(folder):
     module(
         folder,

@@ -49,7 +49,7 @@ from inferspec.spec.speculative_sentences import (
     SPEC_58,
 )
 
-TIRED = TIRED
+TIRED = "the kind of slip that tired hands make"
 POST = "the nano-vLLM post, part 7, samples from a wrong residual"
 MLX_LM = "https://github.com/ml-explore/mlx-lm"
 MLX_VLM = "https://github.com/Blaizzy/mlx-vlm"
