@@ -10,7 +10,7 @@ import importlib
 import importlib.util
 import inspect
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import entry_points
 from pathlib import Path, PurePath
@@ -60,15 +60,19 @@ class Adapter:
 
 
 def load(
-    spec: str, replacements: Mapping[str, str] | None = None, kind_of_arrays: str = "", layout: str = ""
+    spec: str,
+    replacements: Mapping[str, str] | None = None,
+    kind_of_arrays: str = "",
+    layout: str = "",
+    components: Collection[str] = (),
 ) -> Adapter:
     """Load the adapter `spec`, with `replacements` (component or operation -> spec) put in its place.
 
     spec: a registered name, a dotted module, `module:object`, or a path to a file or package. kind_of_arrays: a kind
     to use in place of the one that the adapter declares or seems to speak. layout: whose names a package has that is
-    no adapter (`layouts`).
+    no adapter (`layouts`). components: those that are asked for, all if empty; of others what cannot be bound is absent.
     """
-    adapter = _laid(spec, kind_of_arrays, layout) if layout else _adapter(spec, kind_of_arrays)
+    adapter = _laid(spec, kind_of_arrays, layout) if layout else _adapter(spec, kind_of_arrays, components)
     for part, replacement in (replacements or {}).items():
         _replace(adapter, part, replacement)
     _check_declarations(adapter)
@@ -80,14 +84,14 @@ def load(
     return adapter
 
 
-def _adapter(spec: str, kind_of_arrays: str) -> Adapter:
+def _adapter(spec: str, kind_of_arrays: str, components: Collection[str]) -> Adapter:
     thing, module = _find(spec)
     if reason := _words(thing, "UNAVAILABLE", "why it cannot run here, in a text, or an empty one"):
         raise AdapterError(f"{spec} cannot run here: {reason}")
     origin = str(getattr(module, "__file__", "") or module.__name__)
     kind = _kind(thing, module, kind_of_arrays)
     _words(thing, "KERNEL_PATH", "what ran its kernels, in a few words, such as cpu avx512")
-    targets, broken = _offers(thing, kind)
+    targets, broken, absent = _offers(thing, kind, components)
     return Adapter(
         spec=spec,
         name=str(getattr(thing, "NAME", "") or _name_of(thing, spec)),
@@ -98,6 +102,7 @@ def _adapter(spec: str, kind_of_arrays: str) -> Adapter:
         envelope=_declared(thing, "ENVELOPE"),
         precision=_declared(thing, "PRECISION"),
         layout=_declared(thing, "LAYOUT"),
+        absent=absent,
         waivers=_waiver_file(thing, origin),
         kind=kind,
         kernel_path=lambda: str(getattr(thing, "KERNEL_PATH", "")),
@@ -284,23 +289,40 @@ def _submodule(package: ModuleType, component: str) -> tuple[Any, str]:
         return ModuleType(name), f"{name} did not import: {type(error).__name__}: {error}"
 
 
-def _offers(thing: Any, kind: Arrays) -> tuple[dict[str, Target], dict[str, str]]:
+def _offers(
+    thing: Any, kind: Arrays, components: Collection[str] = ()
+) -> tuple[dict[str, Target], dict[str, str], dict[str, str]]:
+    """What can be used, what could not be imported, and what is of no component that is asked for and cannot be bound.
+
+    All that does not fit is told at once: AdapterError.
+    """
     targets: dict[str, Target] = {}
     broken: dict[str, str] = {}
+    absent: dict[str, str] = {}
+    unfit: list[str] = []
     for contract in contracts():
         place, error = (thing, "")
         if isinstance(thing, ModuleType) and hasattr(thing, "__path__"):
             place, error = _submodule(thing, contract.component)
         for operation in contract.operations:
             name = operation.signature.operation
-            target = _target(operation, place, kind) or (
-                _target(operation, thing, kind) if place is not thing else None
-            )
+            try:
+                target = _target(operation, place, kind) or (
+                    _target(operation, thing, kind) if place is not thing else None
+                )
+            except AdapterError as misfit:
+                if components and contract.component not in components:
+                    absent[name] = str(misfit)
+                else:
+                    unfit.append(str(misfit))
+                continue
             if target:
                 targets[name] = target
             elif error:
                 broken[name] = error
-    return targets, broken
+    if unfit:
+        raise AdapterError("; and ".join(unfit))
+    return targets, broken, absent
 
 
 def _if_imported(offered: Any, place: Any) -> str:
@@ -339,7 +361,7 @@ def _replace(adapter: Adapter, part: str, spec: str) -> None:
         )
     thing, module = _find(spec)
     kind = _kind(thing, module)
-    offered, broken = _offers(thing, kind)
+    offered, broken, _ = _offers(thing, kind)
     if not isinstance(thing, ModuleType) and callable(thing) and (not offered or defines(thing, "__call__")):
         offered = _standing_in(
             thing, [op for _, op in operations if op.signature.name == operations[0][1].signature.name], kind

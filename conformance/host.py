@@ -46,7 +46,7 @@ def serve(connection: Connection, asked: Arena, answered: Arena) -> None:
     try:
         prepare(hello["metal"])
         closed()
-        adapter = load(hello["spec"], hello["replacements"], hello["arrays"], hello["layout"])
+        adapter = load(hello["spec"], hello["replacements"], hello["arrays"], hello["layout"], hello["components"])
         without_stand_ins(adapter.targets)
     except AdapterError as error:
         connection.send_bytes(encode({"error": str(error)}))

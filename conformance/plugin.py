@@ -12,6 +12,7 @@ import gc
 import json
 import os
 import shlex
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -157,7 +158,7 @@ def _concerns_us(config: pytest.Config) -> bool:
 
 
 def _is_ours(argument: str) -> bool:
-    path = argument.split("::")[0]
+    path = _path(argument)
     if path == PACKAGE or path.startswith(PACKAGE + "."):
         return True
     resolved = Path(path).resolve()
@@ -191,12 +192,39 @@ def _open(config: pytest.Config) -> Session:
                 limit=_option(config, "--call-limit"),
                 metal=_option(config, "--metal"),
                 layout=_option(config, "--layout"),
+                components=_asked(config.args),
             )
     except (AdapterError, WaiverError, ValueError) as error:
         raise pytest.UsageError(" ".join(str(error).split())) from error
     config.stash[_session] = session
     config.add_cleanup(session.close)
     return session
+
+
+def _asked(arguments: Sequence[str]) -> set[str]:
+    """The components whose suites are named, and those that they make use of; none where anything else is named too."""
+    from inferspec.spec import COMPONENTS, contracts
+
+    named = {Path(path).stem if path.endswith(".py") else path.rpartition(".")[2] for path in map(_path, arguments)}
+    asked = {name.removeprefix("test_") for name in named}
+    if not asked or not all(_is_ours(argument) for argument in arguments) or not asked <= {*COMPONENTS}:
+        return set()
+    borrowed = {
+        other.name
+        for contract in contracts()
+        if contract.component in asked
+        for operation in contract.operations
+        for other in operation.beside
+    }
+    return asked | {
+        contract.component
+        for contract in contracts()
+        if any(operation.signature.operation in borrowed for operation in contract.operations)
+    }
+
+
+def _path(argument: str) -> str:
+    return argument.split("::")[0]
 
 
 def _part(text: str) -> tuple[str, str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -65,8 +65,12 @@ class Session:
         limit: float,
         metal: str = "auto",
         layout: str = "",
+        components: Collection[str] = (),
     ) -> Session:
-        """Load the subject and smoke-test it; AdapterError with one line where the adapter cannot be used."""
+        """Load the subject and smoke-test it; AdapterError with one line where the adapter cannot be used.
+
+        components: those that are asked for, all if empty (see `HostedSubject`).
+        """
         if profile not in EXAMPLES:
             raise ValueError(f"--profile {profile}: it takes {', '.join(EXAMPLES)}")
         if metal not in MODES:
@@ -75,7 +79,7 @@ class Session:
             raise ValueError(f"--call-limit {limit}: it takes seconds, more than 0 and up to {DAY}")
         if layout and layout not in LAYOUTS:
             raise ValueError(f"--layout {layout}: it takes {', '.join(LAYOUTS)}")
-        subject = HostedSubject(spec, replacements, limit, metal=metal, layout=layout)
+        subject = HostedSubject(spec, replacements, limit, metal=metal, layout=layout, components=components)
         try:
             return cls._of(subject, spec, profile, seed, limit, replacements)
         except BaseException:
@@ -118,7 +122,7 @@ class Session:
         description = Description(**handed["description"])
         # As they were when the run began, and not as the subject may have left their file.
         waivers = {w["requirement"]: Waiver.from_plain(w) for w in handed["waivers"]}
-        how = {"metal": handed["metal"], "layout": handed["layout"]}
+        how = {name: handed[name] for name in ("metal", "layout", "components")}
         subject = HostedSubject(description.spec, handed["replacements"], handed["limit"], **how, known=description)
         profile = Profile(handed["profile"], handed["seed"])
         smoke = {name: (state, message) for name, (state, message) in handed["smoke"].items()}
@@ -135,6 +139,7 @@ class Session:
             "limit": self.limit,
             "metal": self.subject.metal,
             "layout": self.subject.layout,
+            "components": list(self.subject.components),
             "replacements": dict(self.replacements),
         }
 
@@ -267,32 +272,54 @@ def _is_not_done(outcome: Outcome) -> bool:
 def _smoke(subject: HostedSubject, description: Description) -> dict[str, tuple[str, str]]:
     """One plain call of every offered operation: is the adapter usable at all?"""
     found: dict[str, tuple[str, str]] = {}
+    unfit: list[str] = []
     for operation in description.offers:
-        call = plain_call(operation)
         try:
-            seen = subject.call(call)
-        except SubjectDied as death:
-            found[operation] = (death.state, f"{death} (the plainest call)")
-            continue
-        if (seen.stub or seen.unwritten) and subject.layout:
-            # What is only begun, or needs what is not built here, is not claimed.
-            why = f"{operation} returns None" if seen.stub and not seen.raised else seen.message.partition(" (at ")[0]
-            description.absent[operation] = why or f"{operation} raises NotImplementedError"
-        elif seen.stub or seen.unwritten:
-            text = "returns None" if seen.stub and not seen.raised else "raises NotImplementedError"
-            found[operation] = ("overclaimed", f"{operation} is a stub: it {text}; leave out what is not there")
-        elif subject.layout:
-            continue
-        elif not seen.results and not seen.raised:
-            raise AdapterError(
-                f"{description.spec}: {operation} returned a {seen.message} for {description.arrays} arrays; it must return"
-                f" {_promised(operation)} of the kind it is given (ARRAYS takes {', '.join(KINDS)})"
-            )
-        elif seen.raised:
-            _blame_adapter(subject, description, call, f"{seen.raised}: {seen.message}")
+            found |= _smoke_of(operation, subject, description)
+        except AdapterError as misfit:
+            if subject.components and _component(operation) not in subject.components:
+                description.absent[operation] = str(misfit)
+            else:
+                unfit.append(str(misfit))
+    if unfit:
+        raise AdapterError("; and ".join(unfit))
     for operation in description.absent:
         description.offers.pop(operation, None)
     return found
+
+
+def _component(operation: str) -> str:
+    """The component that an operation is of."""
+    return next(
+        contract.component
+        for contract in contracts()
+        for one in contract.operations
+        if one.signature.operation == operation
+    )
+
+
+def _smoke_of(operation: str, subject: HostedSubject, description: Description) -> dict[str, tuple[str, str]]:
+    """What is wrong with an operation that cannot even be called plainly; AdapterError where that is the adapter's fault."""
+    call = plain_call(operation)
+    try:
+        seen = subject.call(call)
+    except SubjectDied as death:
+        return {operation: (death.state, f"{death} (the plainest call)")}
+    if (seen.stub or seen.unwritten) and subject.layout:
+        # What is only begun, or needs what is not built here, is not claimed.
+        why = f"{operation} returns None" if seen.stub and not seen.raised else seen.message.partition(" (at ")[0]
+        description.absent[operation] = why or f"{operation} raises NotImplementedError"
+    elif seen.stub or seen.unwritten:
+        text = "returns None" if seen.stub and not seen.raised else "raises NotImplementedError"
+        return {operation: ("overclaimed", f"{operation} is a stub: it {text}; leave out what is not there")}
+    elif not subject.layout and not seen.results and not seen.raised:
+        raise AdapterError(
+            f"{description.spec}: {operation} returned a {seen.message} for {description.arrays} arrays; it must return"
+            f" {_promised(operation)} of the kind it is given (ARRAYS takes {', '.join(KINDS)})"
+        )
+    elif not subject.layout and seen.raised:
+        _blame_adapter(subject, description, call, f"{seen.raised}: {seen.message}")
+    return {}
 
 
 def _blame_adapter(subject: HostedSubject, description: Description, call: Call, error: str) -> None:
@@ -302,7 +329,9 @@ def _blame_adapter(subject: HostedSubject, description: Description, call: Call,
     for kind in KINDS:
         if kind == description.arrays:
             continue
-        other = HostedSubject(description.spec, subject.replacements, arrays=kind, metal=subject.metal)
+        other = HostedSubject(
+            description.spec, subject.replacements, arrays=kind, metal=subject.metal, components=subject.components
+        )
         try:
             seen = other.call(call)
         except (AdapterError, SubjectDied):

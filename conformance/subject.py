@@ -11,7 +11,7 @@ import struct
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
 from typing import Any, Protocol
@@ -159,7 +159,8 @@ class HostedSubject:
 
     limit: seconds after which a call counts as hung, and less once its operation has; loading may take `start_limit`. arrays: a kind of arrays to use
     in place of the adapter's own. metal: on what its Metal kernels run (`metal.MODES`). layout: whose names it has
-    (`layouts`), where it is no adapter. known: what it declared when it was loaded before.
+    (`layouts`), where it is no adapter. known: what it declared when it was loaded before. components: those that are asked
+    for, all if empty: a part of another that cannot be used is not offered, and no reason to stop.
     """
 
     def __init__(
@@ -172,14 +173,17 @@ class HostedSubject:
         metal: str = "auto",
         layout: str = "",
         known: Description | None = None,
+        components: Collection[str] = (),
     ) -> None:
         self.replacements, self.metal, self.layout = dict(replacements or {}), metal, layout
+        self.components = tuple(components)
         self._hello = {
             "spec": spec,
             "replacements": self.replacements,
             "arrays": arrays,
             "metal": metal,
             "layout": layout,
+            "components": self.components,
         }
         self._limit, self._start_limit = limit + COMPILING * (metal == "sim"), start_limit
         self._process: subprocess.Popen[bytes] | None = None

@@ -394,6 +394,32 @@ def test_the_line_is_all_that_pytest_prints_and_the_exit_code_is_four(certify):
     assert run.complaint() == "ERROR: ./mine.py: importing it failed with ValueError: two lines"
 
 
+MISFIT = """
+import numpy as np
+def silu(x): return (x / (1 + np.exp(-x.astype(np.float64)))).astype(x.dtype)
+def softmax(x, places): return x
+class KVCache:
+    def append(self, key, value): return key, value
+"""
+
+
+def test_what_does_not_fit_the_contract_is_told_all_at_once(folder):
+    module(folder, MISFIT)
+    told = refused("mine")
+    assert "softmax" in told
+    assert "KVCache has no update_and_fetch" in told
+
+
+def test_what_does_not_fit_stops_no_suite_of_another_component(folder, run_pytest):
+    module(folder, MISFIT.replace("places", "axis"))
+    where = ("--pyargs", "inferspec.conformance.test_linear", "-k", "silu_is_x")
+    assert run_pytest(folder, *where, "--impl", "./mine.py").code == 0
+    assert (
+        "KVCache has no update_and_fetch"
+        in run_pytest(folder, "--pyargs", "inferspec.conformance.test_kv_cache", "--impl", "./mine.py").complaint()
+    )
+
+
 def test_a_subject_of_no_name_is_not_the_kit_s_own(certify):
     assert certify({}, "--impl", "").complaint().startswith("ERROR: --impl is empty; it takes a module")
 
