@@ -35,6 +35,10 @@ def lines(certificate: Mapping[str, Any]) -> Iterator[Line]:
             {},
         )
     yield f"verdict: {verdict_text(certificate)}", {_COLOURS[certificate["verdict"]]: True, "bold": True}
+    if failed := Counter(row["aspect"] for row in rows if row["state"] in BAD and row["level"] == "MUST"):
+        # A missing guard hides no right values.
+        right = "" if failed["value"] else "; no value is wrong"
+        yield f"  not met: {', '.join(f'{count} {aspect}' for aspect, count in failed.items())}{right}", {"red": True}
     if certificate["verdict"] == "incomplete":
         if altered := certificate["kit"]["altered"]:
             more = f" and {len(altered) - 5} more" if len(altered) > 5 else ""
@@ -78,9 +82,11 @@ def _component(component: str, rows: list[Mapping[str, Any]], certificate: Mappi
     yield from _narrow(rows)
     for row in rows:
         if row["state"] in BAD or row["state"] == "waived":
-            level = "" if row["level"] == "MUST" else " (SHOULD)"
+            must = row["level"] == "MUST"
+            kinds = [*(() if must else ("SHOULD",)), *(() if row["aspect"] == "value" else (row["aspect"],))]
+            kind = f" ({', '.join(kinds)})" if kinds else ""
             looks = f"; looks like {' or '.join(row['diagnosis'][:3])}" if row["diagnosis"] else ""
             yield (
-                f"  {row['id']}{level} {row['state']}: {row['text']}{looks}",
-                {"red": row["state"] in BAD and not level},
+                f"  {row['id']}{kind} {row['state']}: {row['text']}{looks}",
+                {"red": row["state"] in BAD and must},
             )

@@ -304,3 +304,16 @@ def test_a_choice_that_leaves_most_of_a_component_untested_is_told(outside, told
     shown = [line for line, _ in lines(certificate(ran(*MASK, **narrow)))]
     attention = sum(r.id.split("-")[0] in ("ATTN", "MHA", "CMASK") for r in all_requirements())
     assert (text.format(attention) in shown) is told
+
+
+@pytest.mark.parametrize(
+    ("others", "text"),
+    [
+        ({"CMASK_03": [outcome("failed")]}, "  not met: 1 dtype; no value is wrong"),
+        ({"CMASK_01": [outcome("failed")], "CMASK_03": [outcome("failed")]}, "  not met: 1 value, 1 dtype"),
+    ],
+)
+def test_what_is_no_value_hides_no_right_values(others, text):
+    shown = [line for line, _ in lines(certificate(ran(*MASK, **others)))]
+    assert text in shown
+    assert any(line.startswith("  CMASK-03 (dtype) failed: ") for line in shown)
