@@ -443,7 +443,13 @@ def _usual(target: Target) -> dict[str, Any]:
     options = target.operation.optional_options
     lacking = dict(left for option, left in options.items() if not takes(target.function, option))
     plain = target.operation.plain_narrows if target.plain else {}
-    return {**target.operation.unless_declared, **plain, **lacking}
+    # Of who can do nothing else, what is rarely there is asked all the same.
+    rare = {
+        key: kept
+        for key, kept in target.operation.unless_declared.items()
+        if not set(kept).isdisjoint(target.narrowed.get(key, kept))
+    }
+    return {**rare, **plain, **lacking}
 
 
 def _set_drivers(adapter: Adapter) -> None:

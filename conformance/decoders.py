@@ -114,10 +114,10 @@ def with_additional(call: Call, which: float, ending: str | tuple[str, ...] = ""
 
 
 def refuses_every_additional(subject: Trial, call: Call, head_norms: bool) -> None:
-    """Each tensor that has no place is refused, and named."""
+    """Each tensor that has no place is refused."""
     count = len(additional(call.arguments["config"], head_norms))
     for number in range(count):
-        refuses_naming(subject, *with_additional(call, (number + 0.5) / count))
+        refuses(subject, with_additional(call, (number + 0.5) / count)[0])
 
 
 SCALED_ROPE: Mapping[str, Mapping[str, Any]] = {

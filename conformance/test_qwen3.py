@@ -11,6 +11,7 @@ from inferspec.conformance.decoders import (
     refuses_naming,
     takes_no_other_activation_for_silu,
     takes_no_scaled_rope_for_the_default,
+    with_additional,
     with_all_that_is_said,
     with_another_base,
     with_base,
@@ -294,8 +295,8 @@ def test_a_model_whose_base_of_rope_differs_by_a_fraction_in_between_changes_not
 
 
 @requirement(spec.QWEN3_19, call=forward_calls(), which=SHARES, share=0.3)
-def test_a_missing_tensor_is_refused_and_named(subject, call, which):
-    refuses_naming(subject, *without(call, which))
+def test_a_missing_tensor_is_refused(subject, call, which):
+    refuses(subject, without(call, which)[0])
 
 
 @requirement(
@@ -305,13 +306,34 @@ def test_a_missing_tensor_is_refused_and_named(subject, call, which):
     way=among(["transposed", "shorter", "longer"]),
     share=0.4,
 )
-def test_a_misshaped_tensor_is_refused_and_named(subject, call, which, way):
-    refuses_naming(subject, *misshaped(call, which, way))
+def test_a_misshaped_tensor_is_refused(subject, call, which, way):
+    refuses(subject, misshaped(call, which, way)[0])
 
 
 @requirement(spec.QWEN3_21, call=forward_calls(packing=DENSE), share=0.2)
-def test_an_additional_tensor_is_refused_and_named(subject, call):
+def test_an_additional_tensor_is_refused(subject, call):
     refuses_every_additional(subject, call, head_norms=True)
+
+
+@requirement(spec.QWEN3_42, call=forward_calls(packing=DENSE), which=SHARES, share=0.08)
+def test_a_missing_tensor_is_named(subject, call, which):
+    refuses_naming(subject, *without(call, which))
+
+
+@requirement(
+    spec.QWEN3_42,
+    call=forward_calls(packing=DENSE),
+    which=SHARES,
+    way=among(["transposed", "shorter", "longer"]),
+    share=0.08,
+)
+def test_a_misshaped_tensor_is_named(subject, call, which, way):
+    refuses_naming(subject, *misshaped(call, which, way))
+
+
+@requirement(spec.QWEN3_42, call=forward_calls(packing=DENSE), which=SHARES, share=0.08)
+def test_an_additional_tensor_is_named(subject, call, which):
+    refuses_naming(subject, *with_additional(call, which))
 
 
 @requirement(spec.QWEN3_22, call=forward_calls(rope=["rope_parameters"], packing=DENSE, lengths=(7, 9)), share=0.05)

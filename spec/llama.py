@@ -78,6 +78,7 @@ LLAMA_38 = every.SCALED_MISSING.of("LLAMA-38", "Llama")
 LLAMA_39 = every.SCALED_NUMBERS.of("LLAMA-39", "Llama")
 LLAMA_40 = every.SCALED_CACHE.of("LLAMA-40", "Llama")
 LLAMA_41 = every.KEEPS_DICTS.of("LLAMA-41", "Llama")
+LLAMA_42 = every.NAMED.of("LLAMA-42", "Llama")
 
 
 CONTRACT = Contract(

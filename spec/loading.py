@@ -305,20 +305,20 @@ LOAD_10 = _load(
 )
 LOAD_11 = _load(
     "LOAD-11",
-    "a tensor that the config asks for and the files do not have is refused, and the error names it",
+    "a tensor that the config asks for and the files do not have is refused",
     aspect=Aspect.GUARD,
     source="PROPERTIES EM4, X9",
 )
 LOAD_12 = _load(
     "LOAD-12",
-    "a tensor that the model has no place for is refused, and the error names it",
+    "a tensor that the model has no place for is refused",
     Level.SHOULD,
     Aspect.GUARD,
     "PROPERTIES EM4",
 )
 LOAD_13 = _load(
     "LOAD-13",
-    "a tensor of another shape than the config asks for is refused, and the error names it",
+    "a tensor of another shape than the config asks for is refused",
     aspect=Aspect.GUARD,
     source="PROPERTIES EM4, X9",
 )
@@ -400,6 +400,13 @@ LOAD_27 = _load(
     "a GGUF file that scales RoPE, by a factor, linearly or as yarn, or whose rope_freqs.weight divides the frequencies of a"
     " llama, gives the model with that RoPE, or is refused; who declares the way refuses none",
     source=f"{GGUF}, rope.scaling; llama.cpp 8676 (rope_freqs.weight)",
+)
+LOAD_28 = _load(
+    "LOAD-28",
+    "an error that refuses a tensor of a folder which is missing, misshaped or without a place names it as the files do",
+    Level.SHOULD,
+    Aspect.GUARD,
+    "PROPERTIES EM4, X9",
 )
 
 

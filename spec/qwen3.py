@@ -74,6 +74,7 @@ QWEN3_38 = every.SCALED_MISSING.of("QWEN3-38", "Qwen3")
 QWEN3_39 = every.SCALED_NUMBERS.of("QWEN3-39", "Qwen3")
 QWEN3_40 = every.SCALED_CACHE.of("QWEN3-40", "Qwen3")
 QWEN3_41 = every.KEEPS_DICTS.of("QWEN3-41", "Qwen3")
+QWEN3_42 = every.NAMED.of("QWEN3-42", "Qwen3")
 
 
 CONTRACT = Contract(

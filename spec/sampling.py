@@ -210,7 +210,8 @@ class FilterLogits(Filtering):
 
 
 class Sampler(Filtering):
-    """One id from each row. `uniform` left out: drawn by a generator of the subject's own, from `seed` if it has one."""
+    """One id from each row. `uniform` left out: drawn by a generator of the subject's own, from `seed` if it has one. Who takes
+    `uniform` and need not be given it says `generators: ["given", "own"]` if there is such a generator behind it."""
 
     signature = Signature.parse("Sampler(temperature=0, top_k=None, top_p=1.0, seed=None)(logits, uniform=None)")
     narrows: ClassVar = {
@@ -220,6 +221,7 @@ class Sampler(Filtering):
         "seed": ("seeded", (False,)),
     }
     required_narrows: ClassVar = {"uniform": ("generators", ("given",))}
+    unless_declared: ClassVar = {"generators": ("given",)}
 
     def guard(self, a: Arguments) -> None:
         super().guard(a)

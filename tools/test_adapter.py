@@ -555,6 +555,24 @@ def test_ids_are_of_dtypes_that_the_library_indexes_by_unless_others_are_declare
     assert tuple(found["token_dtypes"]) == left
 
 
+@pytest.mark.parametrize(
+    ("signature", "declared", "left"),
+    [
+        ("logits, uniform=None", "", ("given",)),
+        ("logits, uniform=None", "ENVELOPE = {'sampling': {'generators': ['given', 'own']}}", ("given", "own")),
+        ("logits", "", ("own",)),
+    ],
+)
+def test_a_generator_of_its_own_is_asked_for_where_there_is_no_other_or_it_is_declared(
+    folder, signature, declared, left
+):
+    text = f"class Sampler:\n    def __init__(self, temperature=0): pass\n    def __call__(self, {signature}): return logits"
+    module(folder, f"{text}\nARRAYS = 'numpy'\n{declared}")
+    adapter = load("mine")
+    found = envelope_of(contract("sampling"), adapter.envelope.get("sampling", {}), narrowed(adapter, "Sampler"))
+    assert tuple(found["generators"]) == left
+
+
 def test_of_what_two_missing_parameters_leave_only_what_both_leave_is_asked(folder):
     module(folder, "def speculative_generate(target, draft, tokens, max_tokens, num_draft_tokens=4): return iter(())")
     assert narrowed(load("mine"), "speculative_generate")["filters"] == ("none",)

@@ -69,7 +69,7 @@ def generate_calls(
     pick: Pick,
     lengths: tuple[int, ...] = (3, 1, 2, 4, 5, 7, 9),
     limits: tuple[int, ...] = LIMITS,
-    drafts: tuple[int, ...] = (4, 1, 2, 3, 5, 7, 0),
+    drafts: tuple[int, ...] = (4, 1, 2, 3, 5, 7),
     vocabularies: tuple[int, ...] = (40, 5, 11, 97, 300),
     rival: float | str | None = None,
     stop_at: tuple[int, ...] = (),

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from inferspec.spec.contract import Arguments
+from inferspec.spec.contract import Arguments, Change
 from inferspec.spec.loading import (
     FORMS,
     ROPE_FACTORS,
@@ -378,9 +378,16 @@ def silent(*args: Any) -> None:
     return None
 
 
-def without_a_name(self: Load, a: Arguments, shapes: Mapping[str, tuple[int, ...]]) -> None:
-    if set(shapes) - set(a.weights):
-        raise ValueError("the checkpoint does not fit the model")
+def unnamed(check: str) -> Change:
+    """The refusal does not say which tensor it is about."""
+
+    def guard(self: Load, a: Arguments, shapes: Mapping[str, tuple[int, ...]]) -> None:
+        try:
+            getattr(Load, check)(self, a, shapes)
+        except ValueError as error:
+            raise ValueError("the checkpoint does not fit the model") from error
+
+    return {check: guard}
 
 
 def taken_for_llama(self: Load, config: Mapping[str, Any]) -> Any:

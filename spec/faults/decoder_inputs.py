@@ -128,7 +128,7 @@ def tensors(fault: Define) -> None:
         },
         "PROPERTIES EM4",
     )
-    fault(19, "missing-unnamed", "the error does not say which tensor is missing", changes.unnamed("guard_missing"))
+    fault(42, "missing-unnamed", "the error does not say which tensor is missing", changes.unnamed("guard_missing"))
     fault(
         20,
         "any-shape",
@@ -136,7 +136,7 @@ def tensors(fault: Define) -> None:
         {"guard_shapes": lambda self, a, shapes: None, "array": changes.resized},
         "PROPERTIES EM4",
     )
-    fault(20, "misshaped-unnamed", "the error does not say which tensor is misshaped", changes.unnamed("guard_shapes"))
+    fault(42, "misshaped-unnamed", "the error does not say which tensor is misshaped", changes.unnamed("guard_shapes"))
     fault(
         21,
         "additional-ignored",
@@ -164,7 +164,7 @@ def tensors(fault: Define) -> None:
         changes.passes_over(lambda name, config: name.endswith((".scales", ".biases"))),
     )
     fault(
-        21, "additional-unnamed", "the error does not say which tensor is too many", changes.unnamed("guard_additional")
+        42, "additional-unnamed", "the error does not say which tensor is too many", changes.unnamed("guard_additional")
     )
 
 

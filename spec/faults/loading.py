@@ -36,6 +36,7 @@ from inferspec.spec.loading import (
     LOAD_25,
     LOAD_26,
     LOAD_27,
+    LOAD_28,
 )
 from inferspec.spec.mistakes import promotes, remembers
 
@@ -767,8 +768,22 @@ FAULTS: tuple[Fault, ...] = (
     Fault(
         "loading-missing-unnamed",
         "a missing tensor is refused without a word on which",
-        LOAD_11,
-        {"guard_missing": changes.without_a_name},
+        LOAD_28,
+        changes.unnamed("guard_missing"),
+        TIRED,
+    ),
+    Fault(
+        "loading-additional-unnamed",
+        "a tensor without a place is refused without a word on which",
+        LOAD_28,
+        changes.unnamed("guard_additional"),
+        TIRED,
+    ),
+    Fault(
+        "loading-misshaped-unnamed",
+        "a tensor of another shape is refused without a word on which",
+        LOAD_28,
+        changes.unnamed("guard_shapes"),
         TIRED,
     ),
     Fault(
