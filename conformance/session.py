@@ -31,6 +31,9 @@ _CALL_ERRORS = re.compile(
     r"|is not callable|neither takes \w+ nor has|multiple values for argument"
 )
 
+_AT = " (at "
+"""What stands before the subject's own line in the text of an error (`executor`)."""
+
 _NO_MODULE = re.compile(r"ModuleNotFoundError: No module named '([\w.]+)'")
 
 DAY = 86_400
@@ -307,7 +310,7 @@ def _smoke_of(operation: str, subject: HostedSubject, description: Description) 
         return {operation: (death.state, f"{death} (the plainest call)")}
     if (seen.stub or seen.unwritten) and subject.layout:
         # What is only begun, or needs what is not built here, is not claimed.
-        why = f"{operation} returns None" if seen.stub and not seen.raised else seen.message.partition(" (at ")[0]
+        why = f"{operation} returns None" if seen.stub and not seen.raised else seen.message.partition(_AT)[0]
         description.absent[operation] = why or f"{operation} raises NotImplementedError"
     elif seen.stub or seen.unwritten:
         text = "returns None" if seen.stub and not seen.raised else "raises NotImplementedError"
@@ -326,6 +329,12 @@ def _blame_adapter(subject: HostedSubject, description: Description, call: Call,
     """Raise AdapterError when the error is the adapter's and not the implementation's."""
     if _CALL_ERRORS.search(error):
         raise AdapterError(f"{description.spec}: {call.operation} cannot be called as the contract does: {error}")
+    if error.startswith("AttributeError: ") and _AT not in error:
+        # Raised where no line of the subject's is: it is the kit that looks for the attribute.
+        raise AdapterError(
+            f"{description.spec}: {call.operation} lacks what the contract reads ({error.partition(': ')[2]}); what it must have is"
+            " in what `inferspec init` writes"
+        )
     for kind in KINDS:
         if kind == description.arrays:
             continue

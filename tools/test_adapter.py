@@ -380,6 +380,12 @@ def test_an_adapter_that_cannot_be_used_is_one_line_that_says_how_to_mend_it(fol
             "returned a numpy.ndarray for mlx arrays",
         ),
         ("import mlx.core\ndef silu(x): return x.copy(order='C')", 'works on numpy arrays; declare ARRAYS = "numpy"'),
+        (
+            "ARRAYS = 'numpy'\nclass BlockManager:\n    def __init__(self, num_blocks, block_size): self.num_free = num_blocks\n"
+            "    def allocate(self, tokens): return list(tokens)\n    def free(self, table): pass\n"
+            "    def append(self, table, tokens): pass\n    def mark_computed(self, table, n): pass",
+            "BlockManager lacks what the contract reads ('list' object has no attribute",
+        ),
         (ROPE + "KERNEL_PATH = 'metal'", "KERNEL_PATH is 'metal'; it takes a few words, such as cpu avx512"),
         (ROPE + "KERNEL_PATH = 'cpu\\nx'", "it takes a few words"),
     ],
