@@ -32,8 +32,8 @@ A call is a story of one pool with any number of caches, named by numbers and ma
                                the block table and context_lens of the batch: B×H_q×L×D
 
 A step that raises gives the part `refused`, has changed nothing, and the story goes on. Left open: which page is handed
-out, what pages that nobody uses hold, whether a released cache can be used again, and whether the pool notices that a
-caller frees a page of a cache.
+out, what pages that nobody uses hold, what becomes of tokens of another dtype that are taken, whether a released cache can
+be used again, and whether the pool notices that a caller frees a page of a cache.
 
 Sources: the tiny-llm course, week 3 days 1 and 2 ("Correctness Invariants"); Kwon et al. 2023 (PagedAttention),
 section 4; PROPERTIES PG1 to PG7.
@@ -598,7 +598,8 @@ PKV_23 = _cache(
 PKV_24 = _cache(
     24,
     "keys or values of another dtype than the pool's are refused",
-    aspect=Aspect.GUARD,
+    Level.SHOULD,
+    Aspect.GUARD,
     source="PROPERTIES X9; vllm-metal 59b9be4",
 )
 PKV_25 = _cache(
