@@ -9,6 +9,8 @@ from inferspec.conformance.inputs.drafting import (
     COUNTED,
     ENOUGH,
     SAMPLED,
+    TEMPERED,
+    UNTEMPERED,
     generate_calls,
     halves_calls,
     kept_calls,
@@ -375,8 +377,13 @@ def test_without_drafts_the_target_decodes_alone(subject, call):
         raise Nonconformance(f"the draft is fed {int(reach[1])} ids for num_draft_tokens=0", call)
 
 
-@requirement(spec.SPEC_25, call=sampled_calls(drafts=(0,), zero_num_draft_tokens=[True], **SAMPLED), share=0.5)
+@requirement(spec.SPEC_25, call=sampled_calls(drafts=(0,), zero_num_draft_tokens=[True], **UNTEMPERED), share=0.3)
 def test_without_drafts_a_uniform_number_draws_each_id(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.SPEC_25, call=sampled_calls(drafts=(0,), zero_num_draft_tokens=[True], **TEMPERED), share=0.3)
+def test_without_drafts_a_uniform_number_draws_each_id_at_any_temperature(subject, call):
     subject.agrees(call)
 
 
@@ -574,8 +581,13 @@ def test_a_top_k_of_one_leaves_nothing_to_chance(subject, call):
     subject.agrees(call.having(top_k=1))
 
 
-@requirement(spec.SPEC_34, call=halves_calls(**SAMPLED), share=0.6)
+@requirement(spec.SPEC_34, call=halves_calls(**UNTEMPERED), share=0.35)
 def test_short_outputs_have_the_joint_distribution_of_the_target(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.SPEC_34, call=halves_calls(**TEMPERED), share=0.35)
+def test_short_outputs_have_the_joint_distribution_of_the_tempered_target(subject, call):
     subject.agrees(call)
 
 
@@ -622,6 +634,11 @@ def as_likely(call, drawn, chances):
             f"total variation, their relative entropy {entropy:.3g} passes the limit of {limit:.3g}",
             call,
         )
+
+
+@requirement(spec.SPEC_59, call=halves_calls(temperatures=["other"], filters=["top_p", "both"]), share=0.2)
+def test_top_p_sees_tempered_probabilities(subject, call):
+    subject.agrees(call)
 
 
 @requirement(spec.SPEC_36, call=sampled_calls(near=(False, True), **SAMPLED, seen=("ids", "drawn")))

@@ -8,8 +8,10 @@ PAPER = "Leviathan et al. 2023, algorithm 1; Chen et al. 2023, algorithm 2"
 VERIFY, GENERATE = "verify", "speculative_generate"
 
 
-def _verify(id: str, text: str, aspect: Aspect = Aspect.VALUE, source: str = PAPER) -> Requirement:
-    return Requirement(id, text, VERIFY, Level.MUST, aspect, source)
+def _verify(
+    id: str, text: str, aspect: Aspect = Aspect.VALUE, source: str = PAPER, level: Level = Level.MUST
+) -> Requirement:
+    return Requirement(id, text, VERIFY, level, aspect, source)
 
 
 def _loop(
@@ -84,12 +86,18 @@ SPEC_18 = _verify(
 )
 SPEC_19 = _verify("SPEC-19", "drafts outside the vocabulary are refused", aspect=Aspect.GUARD, source="PROPERTIES X9")
 SPEC_20 = _verify(
-    "SPEC-20", "probabilities that are negative or NaN are refused", aspect=Aspect.GUARD, source="PROPERTIES X9"
+    "SPEC-20", "probabilities that are negative or NaN are refused", Aspect.GUARD, "PROPERTIES X9", Level.SHOULD
 )
 SPEC_21 = _verify(
-    "SPEC-21", "rows that do not sum to one are refused, logits for one", aspect=Aspect.GUARD, source="PROPERTIES X9"
+    "SPEC-21",
+    "rows that do not sum to one are refused, logits for one",
+    Aspect.GUARD,
+    "PROPERTIES X9",
+    Level.SHOULD,
 )
-SPEC_22 = _verify("SPEC-22", "uniform numbers outside [0, 1) are refused", aspect=Aspect.GUARD, source="PROPERTIES X9")
+SPEC_22 = _verify(
+    "SPEC-22", "uniform numbers outside [0, 1) are refused", Aspect.GUARD, "PROPERTIES X9", Level.SHOULD
+)
 SPEC_23 = _loop(
     "SPEC-23",
     "at temperature 0 the ids are those that the target alone gives, for any draft: perfect, always wrong, right now and then, unlike",
@@ -141,7 +149,7 @@ SPEC_32 = _loop(
 SPEC_33 = _loop("SPEC-33", "ids past 255, 32767 and 65535 come out as they are", source="PROPERTIES X8")
 SPEC_34 = _loop(
     "SPEC-34",
-    "above temperature 0 what comes out has exactly the target's joint distribution, tempered and filtered, whatever the draft's",
+    "above temperature 0 what comes out has exactly the target's joint distribution, tempered and filtered, whatever the draft's; whether top_p goes before the temperature or after it is left open",
     source="PROPERTIES SP2",
 )
 SPEC_35 = _loop(
@@ -210,8 +218,9 @@ SPEC_48 = _loop(
 SPEC_49 = _loop(
     "SPEC-49",
     "a temperature above 0 without uniforms is refused before a model is called",
+    Level.SHOULD,
     aspect=Aspect.GUARD,
-    source="PROPERTIES X9",
+    source="PROPERTIES X7, X9",
 )
 SPEC_50 = _loop(
     "SPEC-50",
@@ -262,6 +271,12 @@ SPEC_58 = _loop(
     "what the caller does to its list of end-of-sequence ids once the first id is out does not show",
     Level.SHOULD,
     source="PROPERTIES X6",
+)
+SPEC_59 = _loop(
+    "SPEC-59",
+    "top_p sees the probabilities after the temperature",
+    Level.SHOULD,
+    source="PROPERTIES SA4; vLLM, SGLang and transformers",
 )
 
 SENTENCES = tuple(value for value in list(globals().values()) if isinstance(value, Requirement))

@@ -396,3 +396,7 @@ def _steep_rows(pick: Pick, size: int, ratio: float) -> tuple[tuple[float, ...],
 
 SAMPLED = {"temperatures": ["one", "other"]}
 """What calls above temperature 0 ask of an envelope."""
+
+UNTEMPERED = {"temperatures": ["one"]}
+TEMPERED = {"temperatures": ["other"], "filters": ["none", "top_k"]}
+"""The same in two parts, in which it does not show whether top_p goes before the temperature or after it."""

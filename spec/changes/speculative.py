@@ -11,7 +11,8 @@ import numpy as np
 from inferspec.spec.contract import Arguments, Change, Operation
 from inferspec.spec.duet import Player, Request
 from inferspec.spec.numerics import f64, round_to
-from inferspec.spec.speculative import Run, SpeculativeGenerate, Verify, chances
+from inferspec.spec.sampling import Sampler
+from inferspec.spec.speculative import Run, SpeculativeGenerate, Verify, chances, sampler_arguments
 from inferspec.spec.toy import FixedCache
 
 Loop = SpeculativeGenerate
@@ -404,6 +405,17 @@ def without(**settings: Any) -> Any:
         return chances(rows, Request(**{**vars(run.request), **settings}))
 
     return target_chances
+
+
+class _FiltersFirst(Sampler):
+    """Top-p sees the probabilities before the temperature."""
+
+    def survivors(self, z: Rows, x: Rows, a: Arguments) -> Rows:
+        return super().survivors(z, z, a)
+
+
+def filtered_first(self: Loop, run: Run, rows: Rows) -> Rows:
+    return _FiltersFirst().probabilities(sampler_arguments(run.request, rows))
 
 
 def last_row(**settings: Any) -> Any:

@@ -47,6 +47,7 @@ from inferspec.spec.speculative_sentences import (
     SPEC_56,
     SPEC_57,
     SPEC_58,
+    SPEC_59,
 )
 
 TIRED = "the kind of slip that tired hands make"
@@ -510,6 +511,13 @@ FAULTS: tuple[Fault, ...] = (
         SPEC_34,
         {"propose": changes.tells_raw_chances},
         f"{TRANSFORMERS}/issues/47932",
+    ),
+    Fault(
+        "speculative-filters-first",
+        "top_p sees the probabilities before the temperature, of target and draft",
+        SPEC_59,
+        {"target_chances": changes.filtered_first, "draft_chances": changes.filtered_first},
+        "llama.cpp's, mlx-lm's and the course's order",
     ),
     Fault(
         "speculative-numbers-of-verify-first",
