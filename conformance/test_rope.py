@@ -12,7 +12,6 @@ from inferspec.conformance.inputs.rope import (
     beside_tiles,
     both_forms,
     decode,
-    empty,
     in_chunks,
     in_dtypes_in_turn,
     in_turn,
@@ -21,6 +20,8 @@ from inferspec.conformance.inputs.rope import (
     many_heads,
     misplaced,
     moved,
+    no_rows,
+    no_tokens,
     other_places,
     other_tables,
     outside_the_table,
@@ -259,8 +260,15 @@ def test_large_results_have_the_dtype_of_x(subject, call):
     returns(subject, call, call.arguments["x"].shape, call.features["dtypes"])
 
 
-@requirement(spec.ROPE_16, call=rope_calls(sizes=empty, starts=NEAR, empty=[True]), share=0.3)
-def test_empty_results_have_the_dtype_of_x(subject, call):
+@requirement(
+    spec.ROPE_16, call=rope_calls(sizes=no_rows, starts=NEAR, offsets=["none", "int"], empty=[True]), share=0.2
+)
+def test_results_of_no_rows_have_the_dtype_of_x(subject, call):
+    returns(subject, call, call.arguments["x"].shape, call.features["dtypes"])
+
+
+@requirement(spec.ROPE_16, call=rope_calls(sizes=no_tokens, starts=NEAR, empty=[True]), share=0.2)
+def test_results_of_no_tokens_have_the_dtype_of_x(subject, call):
     returns(subject, call, call.arguments["x"].shape, call.features["dtypes"])
 
 
@@ -390,8 +398,15 @@ def test_more_tokens_than_16_bits_count_are_right(subject, call):
     subject.agrees(call)
 
 
-@requirement(spec.ROPE_21, call=rope_calls(sizes=empty, starts=NEAR, empty=[True]), share=0.5)
-def test_no_rows_and_no_tokens_give_an_empty_result(subject, call):
+@requirement(
+    spec.ROPE_21, call=rope_calls(sizes=no_rows, starts=NEAR, offsets=["none", "int"], empty=[True]), share=0.3
+)
+def test_no_rows_give_an_empty_result(subject, call):
+    subject.expects(call, f64(call.arguments["x"]))
+
+
+@requirement(spec.ROPE_21, call=rope_calls(sizes=no_tokens, starts=NEAR, empty=[True]), share=0.3)
+def test_no_tokens_give_an_empty_result(subject, call):
     subject.expects(call, f64(call.arguments["x"]))
 
 
