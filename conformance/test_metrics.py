@@ -114,8 +114,6 @@ def test_times_may_be_0_and_negative(subject, call):
 def test_the_parts_add_up_to_e2el(subject, call):
     got, answers = parts(subject, call, "ttft", "tpot", "itl", "e2el"), subject.answer(call)
     n = len(call.arguments["token_times"])
-    if not n:
-        return
     slack = sum(float(answers[part].budget.sum()) for part in ("ttft", "itl", "e2el"))
     gaps = [("sum(ITL)", math.fsum(got["itl"].tolist()), slack)]
     if n > 1:
@@ -260,10 +258,21 @@ def test_the_prefill_rate_of_prompts_that_are_cached_in_full_is_0(subject, call)
     has(subject, call.having(cached_tokens=call.arguments["prompt_tokens"]), "prefill_rate")
 
 
-@requirement(spec.METR_26, call=workloads(count=some, requests=(2, 3, 5)), which=SOME, share=0.5)
+@requirement(spec.METR_26, call=workloads(count=some, requests=(2, 3, 5, 1)), which=SOME, share=0.5)
 def test_requests_without_a_token_count_nowhere(subject, call, which):
     times = [[] if i in which else line for i, line in enumerate(call.arguments["token_times"])]
     subject.agrees(call.having(token_times=times))
+
+
+@requirement(spec.METR_26, call=workloads(count=a_few, requests=(6, 17, 300)), every=among([2, 3, 7]), share=0.2)
+def test_of_many_requests_those_without_a_token_count_nowhere(subject, call, every):
+    times = [[] if i % every == 0 else line for i, line in enumerate(call.arguments["token_times"])]
+    subject.agrees(call.having(token_times=times))
+
+
+@requirement(spec.METR_26, call=workloads(requests=(0,)), share=0.05)
+def test_no_requests_have_no_metric(subject, call):
+    subject.agrees(call)
 
 
 @requirement(spec.METR_27, call=workloads(requests=(1, 2, 3)), share=0.3)
@@ -330,6 +339,15 @@ def test_an_arrival_of_a_request_without_a_token_is_looked_at(subject, call, whi
 @requirement(spec.METR_29, call=workloads(), share=0.3)
 def test_the_lists_of_many_requests_are_left_as_they_were(subject, call):
     keeps_arguments(subject, call)
+
+
+@requirement(spec.METR_29, call=workloads(count=some, requests=(2, 3, 5)), which=among(range(60)), share=0.2)
+def test_the_lists_keep_a_request_without_a_token(subject, call, which):
+    unserved = _with(call.arguments["token_times"], which % len(call.arguments["token_times"]), [])
+    call = call.having(token_times=unserved)
+    # What is given of it, or whether it is refused, is another requirement's matter.
+    if changed := subject.observe(call).changed:
+        raise Nonconformance(f"the call changes {', '.join(changed)}", call)
 
 
 @requirement(spec.METR_30, first=workloads(), second=workloads(), share=0.3)
