@@ -125,7 +125,7 @@ class Calls(Inputs):
 
     def rebuilt(self, build: Callable[..., Any]) -> Calls:
         """The same narrowing with another builder."""
-        return Calls(build, self._asked)
+        return type(self)(build, self._asked)
 
     def within(self, envelope: Mapping[str, Any]) -> Callable[[bytes], Any]:
         """What makes the input of a tape, inside an envelope; OutsideEnvelope when nothing is left."""

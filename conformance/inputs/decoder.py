@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 
 from inferspec.conformance.calls import Call
+from inferspec.conformance.envelope import meet
 from inferspec.conformance.inputs.rope_scaling import scaled_rope, under_a_key
-from inferspec.conformance.strategies import Pick
+from inferspec.conformance.strategies import Calls, Pick
 from inferspec.spec.numerics import numpy_dtype
 from inferspec.spec.transformer import BLOCK_LINEARS, BLOCK_NORMS, HEAD_NORMS
 
@@ -43,6 +44,16 @@ OVERRIDES: tuple[Any, ...] = (
 """What a config may say of single layers; False leaves one dense."""
 
 
+class Models(Calls):
+    """Calls of models that are dense or packed in 4 bits, where a test asks for no other ones and the subject has these."""
+
+    def within(self, envelope: Mapping[str, Any]) -> Callable[[bytes], Any]:
+        plain = meet(envelope["packing"], PLAINLY_PACKED)
+        if plain and "packing" not in self.asked:
+            envelope = {**envelope, "packing": plain}
+        return super().within(envelope)
+
+
 @dataclass(frozen=True)
 class Kind:
     """What tells the two models apart. name: of the operation; model_type: as a config has it."""
@@ -68,6 +79,9 @@ VOCABULARIES = (17, 13, 23, 31, 61)
 
 TRAINED = {"dims": (128, 64), "heads": [(4, 1), (2, 2), (8, 1), (4, 2)], "vocabularies": (61, 1031)}
 """Heads as large as those of trained models, grouped as most have them or not, and more ids than kernels have threads."""
+
+PLAINLY_PACKED = ("dense", "4-bit", THROUGHOUT)
+"""How models are packed where a test asks for no other: what few have is a matter of the requirements that are about it."""
 
 AS_MOST_ARE_PACKED = {"packing": ["4-bit", "8-bit"], "group_sizes": [64, 128]}
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from inferspec.conformance.inputs.decoder import LLAMA, close_scores, forward, incremental, spare_headed
+from inferspec.conformance.inputs.decoder import LLAMA, Models, close_scores, forward, incremental, spare_headed
 from inferspec.conformance.inputs.rope_scaling import SCALED, UNSCALED
 from inferspec.conformance.strategies import Pick, calls
 from inferspec.conformance.tapes import LENGTH
@@ -12,10 +12,9 @@ from inferspec.spec.llama import CONTRACT
 
 any_forward_calls = calls(partial(forward, kind=LLAMA))
 any_incremental_calls = calls(partial(incremental, kind=LLAMA))
-forward_calls = any_forward_calls(rope_types=UNSCALED)
-incremental_calls = any_incremental_calls(rope_types=UNSCALED)
-scaled_calls = any_forward_calls(**SCALED)
-scaled_incremental_calls = any_incremental_calls(**SCALED)
+forward_calls = Models(partial(forward, kind=LLAMA))(rope_types=UNSCALED)
+incremental_calls = Models(partial(incremental, kind=LLAMA))(rope_types=UNSCALED)
+scaled_calls, scaled_incremental_calls = forward_calls(**SCALED), incremental_calls(**SCALED)
 close_score_calls = calls(partial(close_scores, kind=LLAMA))
 spare_headed_calls = calls(partial(spare_headed, kind=LLAMA))(
     tied=[True], rope_types=UNSCALED, packing=["dense", "4-bit"]
