@@ -25,6 +25,8 @@ class _Story:
         self.kind = Colliding if given["colliding"] else int
         self.ranks = Ranks(given["num_blocks"])
         self.tables: dict[int, Any] = {}
+        self.counts: dict[int, int] = {}
+        """How many tokens a table was given, by its number."""
         self.live: list[int] = []
         self.lists: dict[int, list[int]] = {}
         self.passed: dict[str, list[int]] = {}
@@ -44,17 +46,19 @@ class _Story:
             seen[f"{number} free abroad"] = _read(self.second, "num_free")
         if step == "pass_by":
             seen |= {f"{number} {name}": shown for name, shown in self.passed.items()}
-        return seen | {f"{number} table {k}": self._shown(self.tables[k]) for k in self.live}
+        return seen | {f"{number} table {k}": self._shown(self.tables[k], self.counts[k]) for k in self.live}
 
     def build(self, **sizes: int) -> Handed:
         return Handed(self.made_by(**sizes), BlockManager.takes)
 
     def allocate(self, tokens: tuple[int, ...]) -> None:
         self.tables[self.number] = self.manager.allocate(self._list(tokens))
+        self.counts[self.number] = len(tokens)
         self.live.append(self.number)
 
     def append(self, table: int, tokens: tuple[int, ...]) -> None:
         self.manager.append(self.tables[table], self._list(tokens))
+        self.counts[table] += len(tokens)
 
     def mark_computed(self, table: int, n: int) -> None:
         self.manager.mark_computed(self.tables[table], n)
@@ -70,7 +74,7 @@ class _Story:
             tables = [self.manager.allocate([self.kind(token) for token in tokens]) for tokens in lines]
             for table, tokens in zip(tables, lines, strict=True):
                 self.manager.mark_computed(table, len(tokens))
-                self.passed[f"table {-1 - len(self.passed)}"] = self._shown(table)
+                self.passed[f"table {-1 - len(self.passed)}"] = self._shown(table, len(tokens))
             for table in tables:
                 self.manager.free(table)
             del table, tables
@@ -96,9 +100,10 @@ class _Story:
         self.lists[self.number] = given = [self.kind(token) for token in tokens]
         return given
 
-    def _shown(self, table: Any) -> list[int]:
-        cached, tokens, ids = (_read(table, name) for name in ("num_cached_tokens", "num_tokens", "block_ids"))
-        return [int(cached), int(tokens), *self.ranks(ids)]
+    def _shown(self, table: Any, count: int) -> list[int]:
+        """count: the number of tokens that it was given, which a table need not tell: its caller knows it."""
+        tokens = _read(table, "num_tokens") if hasattr(table, "num_tokens") else count
+        return [int(_read(table, "num_cached_tokens")), int(tokens), *self.ranks(_read(table, "block_ids"))]
 
 
 def _read(thing: Any, name: str) -> Any:
