@@ -174,6 +174,11 @@ def test_a_vector_mask_lies_along_the_keys(subject, call):
     subject.agrees(call, where=seeing(call))
 
 
+@requirement(spec.ATTN_04, call=attention_calls(masks=["additive", "bool", "-inf"], mask_rank=0), share=0.1)
+def test_a_mask_of_no_axes_acts_on_every_logit_alike(subject, call):
+    subject.agrees(call)
+
+
 @requirement(spec.ATTN_04, call=attention_calls(masks=["additive", "bool"], relation="L=S", mask_rank=2), share=0.5)
 def test_a_square_mask_is_not_transposed(subject, call):
     subject.agrees(call, where=seeing(call))

@@ -100,9 +100,9 @@ def taken(pick: Pick, lengths: tuple[int, int]) -> tuple[int, int]:
 def array_mask(pick: Pick, encoding: str, full: tuple[int, ...], dtype: str, rank: int | None = None) -> np.ndarray:
     """A mask of any shape (or of any with `rank` dims) that broadcasts to `full`, in one of the encodings.
 
-    Every row sees a key.
+    Every row sees a key. Few have a mask of no axes: it is drawn where `rank` asks for it alone.
     """
-    rank = pick.one_of(*range(len(full), -1, -1)) if rank is None else rank
+    rank = pick.one_of(*range(len(full), 0, -1)) if rank is None else rank
     shape = tuple(n if pick.one_of(True, True, False) else 1 for n in full[len(full) - rank :])
     if encoding == "additive":
         finite = pick.normal(*shape, dtype=dtype, amplitude=1.5)

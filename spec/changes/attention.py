@@ -239,6 +239,13 @@ def remasks(change: Callable[[np.ndarray, Arguments], np.ndarray]) -> Change:
     return {"bias": bias}
 
 
+def takes_axes(bias: np.ndarray, a: Arguments) -> np.ndarray:
+    """The last axis of a mask is looked at, whether it has one or not."""
+    if a.mask.ndim == 0:
+        raise IndexError("axis -1 is out of bounds for an array of 0 dimensions")
+    return bias
+
+
 def spreads(change: Callable[[np.ndarray, Arguments], np.ndarray]) -> Change:
     """The same, for a change of the mask that is broadcast already."""
     return remasks(lambda bias, a: change(np.broadcast_to(bias, full_mask(a)), a))

@@ -237,6 +237,13 @@ SDPA_FAULTS = (
         MLX + "commit/005e7efa6",
     ),
     Fault(
+        "sdpa-mask-of-no-axes-refused",
+        "a mask of no axes ends in an error that nobody meant",
+        spec.ATTN_04,
+        changes.remasks(changes.takes_axes),
+        TINY_LLM,
+    ),
+    Fault(
         "sdpa-mask-vector-as-column",
         "a 1-D mask is laid along the queries when L = S",
         spec.ATTN_04,

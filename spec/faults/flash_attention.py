@@ -75,6 +75,7 @@ from inferspec.spec.changes.attention import (
     spreads,
     squeezes,
     starts_at,
+    takes_axes,
     tiles_by_the_first_head,
     total_summed_in_dtype,
     unwritten_past_sixteen,
@@ -235,6 +236,13 @@ FAULTS = (
         spec.FLASH_04,
         remasks(lambda bias, a: np.zeros(())),
         TINY_LLM + "commit/55e7b0c",
+    ),
+    Fault(
+        "flash-mask-of-no-axes-refused",
+        "a mask of no axes ends in an error that nobody meant",
+        spec.FLASH_04,
+        remasks(takes_axes),
+        TINY_LLM,
     ),
     Fault(
         "flash-mask-row-of-block",
