@@ -100,6 +100,7 @@ from inferspec.conformance.inputs.engine_queues import (
     late_queues,
     long_queues,
     many_before,
+    many_of_none_before,
     queued_hits,
     queues,
     queues_of_several,
@@ -373,6 +374,11 @@ def test_so_many_ids_come_out_as_were_asked_for(subject, call):
 
 @requirement(spec.ENG_13, call=long_requests(**PLAIN), share=0.08)
 def test_as_many_ids_come_out_where_many_are_asked_for(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.ENG_13, call=many_of_none_before(), share=0.01)
+def test_hundreds_of_requests_may_have_some_among_them_that_ask_for_no_id(subject, call):
     subject.agrees(call)
 
 

@@ -34,7 +34,7 @@ that no rounding can excuse another argmax, the suites draw requests on whose wa
 (PROPERTIES, judging and decisions), of models that depend strongly on all that they see; both is measured where the inputs are tested.
 
 Left open: which request runs in which step, when preemption happens, what an engine tells of a request after it was
-cancelled, whether cancelling one that is finished is refused, and whether a step that fails keeps the ids that it had chosen
+cancelled, whether cancelling one that is finished is refused, whether metrics are refused before the first id, and whether a step that fails keeps the ids that it had chosen
 before: then the next step gives them.
 
 Sources: the nano-vLLM post; the tiny-llm course, week 2 days 6 and 7, week 3 day 2; Kwon et al. 2023; Leviathan et al. 2023.
@@ -305,7 +305,7 @@ ENG_30 = _requirement(30, "a refused request changes nothing", "PROPERTIES PG5, 
 ENG_31 = _requirement(31, "a request that fills all pages to the last slot is served", "PROPERTIES SC6")
 ENG_32 = _requirement(
     32,
-    "metrics are those of the request's own arrival and ids, by the clock, at any moment",
+    "metrics are those of the request's own arrival and ids, by the clock, at any moment; before the first id they may be refused",
     "PROPERTIES ME1, ME3, ME5",
 )
 ENG_33 = _requirement(

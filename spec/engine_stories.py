@@ -294,7 +294,7 @@ class _Story:
             for one in mine if "kept" in self.a.seen else ():
                 self._ids(one)
                 if "gaps" in self.a.seen:
-                    self._kept(_four(engine.metrics(one.name))[2])
+                    self._kept(_told(engine, one)[2])
             self.misled += unfinished != any(not (one.cancelled or engine.finished(one.name)) for one in mine)
 
     def compare(self, engine: Any, one: _Known) -> None:
@@ -366,7 +366,7 @@ def _cancelled(engine: Any, one: _Known) -> dict[str, Any]:
 
 def _metrics(engine: Any, one: _Known) -> dict[str, Any]:
     """What the engine tells less what the clock said, as the tokens came out; TPOT times the number of gaps."""
-    ttft, tpot, itl, e2el = _four(engine.metrics(one.name))
+    ttft, tpot, itl, e2el = _told(engine, one)
     gaps, n = np.diff(one.times), len(one.times)
     span = one.times[-1] - one.times[0] if n > 1 else None
     told = [float(x) for x in itl]
@@ -380,7 +380,7 @@ def _metrics(engine: Any, one: _Known) -> dict[str, Any]:
 
 def _computing(engine: Any, one: _Known) -> dict[str, Any]:
     """Whether the first id is told to be older than the first use of the model that can have made it."""
-    ttft, *_ = _four(engine.metrics(one.name))
+    ttft, *_ = _told(engine, one)
     if ttft is None or one.computed is None:
         return {"before it was computed": 0}
     return {"before it was computed": int(ttft < one.computed - one.arrival)}
@@ -388,13 +388,13 @@ def _computing(engine: Any, one: _Known) -> dict[str, Any]:
 
 def _in_no_time(engine: Any, one: _Known) -> bool:
     """Whether many ids have the same time. The last may have that of the one before, if steps are begun ahead of time."""
-    _, _, itl, _ = _four(engine.metrics(one.name))
+    _, _, itl, _ = _told(engine, one)
     return len(itl) > 2 and sum(float(x) for x in itl) < COMPUTING
 
 
 def _identities(engine: Any, one: _Known) -> dict[str, Any]:
     """TTFT + ΣITL - E2EL, the number of gaps, how far below 0 anything is."""
-    ttft, tpot, itl, e2el = _four(engine.metrics(one.name))
+    ttft, tpot, itl, e2el = _told(engine, one)
     n = len(engine.output(one.name))
     told = [float(x) for x in itl]
     every = [*told, *(x for x in (ttft, tpot, e2el) if x is not None)]
@@ -419,6 +419,18 @@ def _number_or_pair(x: Any) -> Any:
         return float(x)
     except (TypeError, ValueError):
         return tuple(x)
+
+
+def _told(engine: Any, one: _Known) -> tuple[Any, Any, Any, Any]:
+    """TTFT, TPOT, ITL and E2EL. Before the first id there is nothing to tell, and an engine may refuse to."""
+    try:
+        return _four(engine.metrics(one.name))
+    except NotImplementedError:
+        raise
+    except Exception:
+        if one.streamed or len(engine.output(one.name)):
+            raise
+        return None, None, [], None
 
 
 def _four(told: Any) -> tuple[Any, Any, Any, Any]:

@@ -297,7 +297,7 @@ def timed_runs(script: Script) -> None:
 def ticking(script: Script) -> None:
     """Requests under a clock that goes on with every look at it."""
     script.ticking = True
-    script.requests(1, 4, (4, 0, 1, 2, 6))
+    script.requests(1, 4, (4, 1, 2, 6))
     if script.pick.one_of(False, True):
         script.do("run")
 
@@ -320,7 +320,7 @@ def running(script: Script) -> None:
     pick = script.pick
     if pick.one_of(False, True):
         script.do(pick.one_of("run", "step"))
-    script.requests(1, 3, (3, 0, 5))
+    script.requests(1, 3, (3, 1, 5))
     if True in pick.envelope["stops"] and pick.one_of(True, False):
         tokens = script.prompt(script.length(), 3)
         script.add(tokens, 3, eos=(script.way(tokens, 3)[pick.one_of(0, 1)],))

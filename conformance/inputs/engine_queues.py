@@ -89,11 +89,22 @@ def queued_hits(script: Script) -> None:
 
 @told("outputs", "ends", **PLAIN)
 def many_before(script: Script) -> None:
+    """Hundreds of requests that ask for one id, and two that ask for more."""
+    _many_before(script, 1)
+
+
+@told("outputs", "ends", zero_max_tokens=[True], **PLAIN)
+def many_of_none_before(script: Script) -> None:
     """Hundreds of requests that ask for one id, some of them for none, and two that ask for more."""
+    _many_before(script, script.pick.count("zero_max_tokens", 0))
+
+
+def _many_before(script: Script, eighth: int) -> None:
+    """eighth: how many ids every eighth of them asks for."""
     script.max_requests = script.pick.one_of(2, 8, 1)
-    tokens, none = script.prompt(1, 1), script.pick.count("zero_max_tokens", 0)
+    tokens = script.prompt(1, 1)
     for number in range(script.pick.one_of(300, 70, 140)):
-        script.add(tokens, 1 if number % 8 else none)
+        script.add(tokens, 1 if number % 8 else eighth)
     for _ in range(2):
         script.add(script.prompt(script.pick.size(1, 4), 3), 3)
     script.pages = 16

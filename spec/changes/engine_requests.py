@@ -615,6 +615,21 @@ def of_the_last_32(self: Engine, m: State, r: Request) -> tuple[Any, Any, list[f
     return Engine.metrics(self, m, r) if r.id >= len(m.requests) - 32 else (None, None, [], None)
 
 
+def zero_before_the_first_id(self: Engine, m: State, r: Request) -> tuple[Any, Any, list[float], Any]:
+    return Engine.metrics(self, m, r) if r.times else (0.0, None, [], 0.0)
+
+
+def untold_before(number: int) -> Any:
+    """Metrics of a request that has fewer ids than that are refused."""
+
+    def metrics(self: Engine, m: State, r: Request) -> tuple[Any, Any, list[float], Any]:
+        if len(r.times) < number:
+            raise ValueError(f"request {r.id} has {len(r.times)} ids")
+        return Engine.metrics(self, m, r)
+
+    return metrics
+
+
 def the_last_64_times(self: Engine, m: State, r: Request) -> None:
     """Times are kept in a ring behind the first one."""
     Engine.stamp(self, m, r)

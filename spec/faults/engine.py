@@ -440,6 +440,12 @@ VARIANTS: tuple[Variant, ...] = (
         "Engine",
         {"guesses": changes.without_a_draft_that_fails},
     ),
+    Variant(
+        "engine-untold-before-the-first-id",
+        "there are no metrics before the first id",
+        "Engine",
+        {"metrics": requests.untold_before(1)},
+    ),
     Variant("engine-captures-steps", "steps are captured after a dozen", "Engine", {"called": requests.captured}),
     Variant(
         "engine-row-by-row",

@@ -729,6 +729,20 @@ FAULTS: tuple[Fault, ...] = (
         TIRED,
     ),
     _fault(
+        "0-before-the-first-id",
+        "TTFT and E2EL are 0 before the first id",
+        spec.ENG_32,
+        {"metrics": changes.zero_before_the_first_id},
+        TIRED,
+    ),
+    _fault(
+        "untold-before-the-second-id",
+        "there are no metrics of a request that has one id",
+        spec.ENG_32,
+        {"metrics": changes.untold_before(2)},
+        TIRED,
+    ),
+    _fault(
         "64-times",
         "the times of all ids but the first and the last 63 are lost",
         spec.ENG_32,
