@@ -878,7 +878,6 @@ def test_negative_limits_are_refused(subject, call, which, limit):
 
 BAD = [
     {"temperature": -1.0},
-    {"temperature": float("nan")},
     {"temperature": 1.0, "top_p": 0.0},
     {"temperature": 1.0, "top_p": 1.5},
     {"temperature": 1.0, "top_p": float("nan")},
@@ -893,6 +892,11 @@ BAD = [
 )
 def test_bad_temperatures_and_shares_are_refused(subject, call, bad):
     _refused_at_once(subject, call.having(**bad))
+
+
+@requirement(spec.SPEC_60, call=sampled_calls(temperatures=["one"], filters=["none", "top_p", "both"]), share=0.1)
+def test_a_temperature_of_nan_is_refused(subject, call):
+    _refused_at_once(subject, call.having(temperature=float("nan")))
 
 
 def _listed(ids):

@@ -522,15 +522,13 @@ SAMP_35 = _sample(
     "given uniform numbers, the ids depend on the arguments alone and no random state is touched",
     source="PROPERTIES X7, X11",
 )
-SAMP_36 = _sample(
-    "SAMP-36", "a temperature that is negative or NaN is refused", aspect=Aspect.GUARD, source="PROPERTIES X9"
-)
+SAMP_36 = _sample("SAMP-36", "a negative temperature is refused", aspect=Aspect.GUARD, source="PROPERTIES X9")
 SAMP_37 = _sample(
     "SAMP-37", "a top_p that is not above 0 and up to 1 is refused", aspect=Aspect.GUARD, source="PROPERTIES X9"
 )
 SAMP_38 = _sample(
     "SAMP-38",
-    "uniform numbers that are not one for each row are refused",
+    "uniform numbers that are not one for each row are refused; a single one, which broadcasts, is left open",
     aspect=Aspect.GUARD,
     source="PROPERTIES X9, SA5",
 )
@@ -565,6 +563,7 @@ SAMP_45 = _sample(
     "of equal logits at the cut of top_k or top_p only those of the lowest ids are drawn, whatever the size of the batch",
     source="vllm pull 50979; PROPERTIES SA3, SA5",
 )
+SAMP_46 = _sample("SAMP-46", "a temperature of NaN is refused", Level.SHOULD, Aspect.GUARD, source="PROPERTIES X9")
 
 
 CONTRACT = Contract(

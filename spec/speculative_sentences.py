@@ -241,7 +241,7 @@ SPEC_52 = _loop(
 )
 SPEC_53 = _loop(
     "SPEC-53",
-    "a temperature that is negative or NaN and a top_p outside (0, 1] are refused before a model is called",
+    "a negative temperature and a top_p outside (0, 1] are refused before a model is called",
     aspect=Aspect.GUARD,
     source="PROPERTIES X9",
 )
@@ -277,6 +277,13 @@ SPEC_59 = _loop(
     "top_p sees the probabilities after the temperature",
     Level.SHOULD,
     source="PROPERTIES SA4; vLLM, SGLang and transformers",
+)
+SPEC_60 = _loop(
+    "SPEC-60",
+    "a temperature of NaN is refused before a model is called",
+    Level.SHOULD,
+    aspect=Aspect.GUARD,
+    source="PROPERTIES X9",
 )
 
 SENTENCES = tuple(value for value in list(globals().values()) if isinstance(value, Requirement))

@@ -655,6 +655,11 @@ def absolute(self: Sampler, z: np.ndarray, a: Arguments) -> np.ndarray:
     return z / abs(a.temperature)
 
 
+def below_zero_alone(self: Sampler, a: Arguments) -> None:
+    if a.temperature < 0:
+        raise ValueError(f"temperature is {a.temperature}")
+
+
 def numbers_resized(self: Sampler, a: Arguments, rows: int) -> np.ndarray:
     return Sampler.uniforms(self, a, rows) if a.uniform is None else np.resize(f64(a.uniform), rows)
 

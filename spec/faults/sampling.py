@@ -915,6 +915,13 @@ _SAMPLERS = (
         "PROPERTIES X9",
     ),
     Fault(
+        "sampler-nan-temperature",
+        "only a temperature below 0 is refused: NaN passes every comparison",
+        spec.SAMP_46,
+        {"guard_temperature": changes.below_zero_alone},
+        "PROPERTIES X9, SA8",
+    ),
+    Fault(
         "sampler-any-top-p",
         "any top_p is compared as it is",
         spec.SAMP_37,

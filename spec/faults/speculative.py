@@ -48,6 +48,7 @@ from inferspec.spec.speculative_sentences import (
     SPEC_57,
     SPEC_58,
     SPEC_59,
+    SPEC_60,
 )
 
 TIRED = "the kind of slip that tired hands make"
@@ -786,6 +787,13 @@ FAULTS: tuple[Fault, ...] = (
         SPEC_53,
         {"check_filters": changes.nothing},
         "PROPERTIES X9",
+    ),
+    Fault(
+        "speculative-nan-temperature",
+        "only a temperature below 0 is refused: NaN passes every comparison",
+        SPEC_60,
+        {"check_filters": changes.nan_unchecked},
+        "PROPERTIES X9, SA8",
     ),
     Fault(
         "speculative-filters-checked-late",
