@@ -89,6 +89,9 @@ one_row_weights = weights(sizes=one_row_of_weights, dtypes=["bfloat16"])
 one_row_matrices = matrices(sizes=one_row_of_weights, dtypes=["bfloat16"])
 one_row_products = product_calls(sizes=one_row, **SINGLE)
 
+NOTHING = among([{"bits": 0}, {"group_size": 0}, {"bits": -4}, {"group_size": -32}])
+"""Grids that divide by 0 or are counted backwards, where nothing looks at them."""
+
 # quantize
 
 
@@ -206,16 +209,21 @@ def test_another_row_of_weights_before_does_not_serve_this_one(subject, call):
     round_trips(subject, call)
 
 
-@requirement(spec.QUANT_10, call=weights(), bad=among([0, 7, 9, 12, 33, -4]), share=0.5)
+@requirement(spec.QUANT_10, call=weights(), bad=among([7, 9, 12, 16, 33]), share=0.5)
 def test_bits_that_are_not_offered_are_refused(subject, call, bad):
     refuses(subject, call.having(bits=bad))
 
 
-@requirement(spec.QUANT_10, call=weights(), bad=among([0, 1, 48, 96, 100, -32]), share=0.5)
+@requirement(spec.QUANT_10, call=weights(), bad=among([48, 1, 16, 96, 100]), share=0.5)
 def test_group_sizes_that_are_not_offered_are_refused(subject, call, bad):
     w = call.arguments["w"]
     # Rows that such a group would divide.
     refuses(subject, call.having(w=resized(w, -1, 4800), group_size=bad))
+
+
+@requirement(spec.QUANT_14, call=weights(), bad=NOTHING, share=0.1)
+def test_a_grid_of_nothing_is_refused(subject, call, bad):
+    refuses(subject, call.having(**bad))
 
 
 @requirement(spec.QUANT_10, call=weights(), more=among([1, -1, 8, 16, -16]), share=0.5)
@@ -372,6 +380,11 @@ UNMATCHED = tuple(way for way in BROKEN if way[0] not in GRIDS)
 @requirement(spec.DEQ_09, call=matrices(), bad=among(BROKEN))
 def test_parts_that_do_not_belong_together_are_refused(subject, call, bad):
     refuses(subject, broken(call, *bad))
+
+
+@requirement(spec.DEQ_12, call=matrices(), bad=NOTHING, share=0.1)
+def test_parts_on_a_grid_of_nothing_are_refused(subject, call, bad):
+    refuses(subject, call.having(**bad))
 
 
 @requirement(spec.DEQ_09, call=matrices(sizes=several_groups), part=among(["biases", "scales"]), share=0.2)
@@ -669,6 +682,11 @@ def test_products_of_parts_that_do_not_belong_together_are_refused(subject, call
     refuses(subject, broken(call, *bad))
 
 
+@requirement(spec.QMM_17, call=product_calls(), bad=NOTHING, share=0.1)
+def test_a_product_refuses_a_grid_of_nothing(subject, call, bad):
+    refuses(subject, call.having(**bad))
+
+
 @requirement(spec.QMM_13, call=product_calls(sizes=several_groups), part=among(["biases", "scales"]), share=0.2)
 def test_one_group_of_a_product_does_not_stand_for_all(subject, call, part):
     refuses(subject, broadcast(call, part))
@@ -839,6 +857,11 @@ def test_a_layer_refuses_parts_that_do_not_belong_together(subject, call, bad):
 @requirement(spec.QLIN_09, call=layers(), bad=among(NOT_OFFERED), share=0.5)
 def test_a_layer_refuses_a_grid_that_is_not_offered(subject, call, bad):
     refuses(subject, broken(call, *bad))
+
+
+@requirement(spec.QLIN_13, call=layers(), bad=NOTHING, share=0.1)
+def test_a_layer_refuses_a_grid_of_nothing(subject, call, bad):
+    refuses(subject, call.having(**bad))
 
 
 @requirement(spec.QLIN_09, call=layers(sizes=several_groups), part=among(["biases", "scales"]), share=0.2)
@@ -1109,6 +1132,11 @@ def test_the_head_refuses_a_grid_that_is_not_offered(subject, call, bad):
     refuses(subject, broken(call, *bad))
 
 
+@requirement(spec.QEMB_21, call=heads(), bad=NOTHING, share=0.1)
+def test_the_head_refuses_a_grid_of_nothing(subject, call, bad):
+    refuses(subject, call.having(**bad))
+
+
 @requirement(spec.QEMB_16, call=heads(sizes=several_groups), part=among(["biases", "scales"]), share=0.2)
 def test_one_group_of_the_head_does_not_stand_for_all(subject, call, part):
     refuses(subject, broadcast(call, part))
@@ -1188,9 +1216,9 @@ def broken(call, bad, number):
     """The call with parts that do not belong together."""
     packed, (size, bits) = call.arguments["packed"], grid_of(call)
     if bad == "bits":
-        return call.having(bits=(0, 3, 5, 16)[number])
+        return call.having(bits=(7, 3, 5, 16)[number])
     if bad == "group size":
-        return call.having(group_size=(0, 16, 48, 256)[number])
+        return call.having(group_size=(96, 16, 48, 256)[number])
     if bad == "other bits":
         return call.having(bits=[other for other in (2, 4, 8) if other != bits][number])
     if bad == "other group size":

@@ -436,7 +436,7 @@ QUANT_09 = _quantize(
 )
 QUANT_10 = _quantize(
     "QUANT-10",
-    "a group size or number of bits that is not offered, and rows that are not whole groups, are refused",
+    "a group size or number of bits above 0 that is not offered, and rows that are not whole groups, are refused",
     "PROPERTIES X9",
     aspect=Aspect.GUARD,
 )
@@ -447,6 +447,9 @@ QUANT_12 = _quantize(
     "QUANT-12", "w may have leading dims, as the stacked weights of experts have", "mlx quantize", Level.SHOULD
 )
 QUANT_13 = _quantize("QUANT-13", "no rows give no rows", "PROPERTIES X3", Level.SHOULD)
+QUANT_14 = _quantize(
+    "QUANT-14", "a group size or number of bits of 0 and below is refused", "PROPERTIES X9", Level.SHOULD, Aspect.GUARD
+)
 
 _dequantize = _about("dequantize")
 DEQ_01 = _dequantize(
@@ -477,7 +480,7 @@ DEQ_08 = _dequantize(
 )
 DEQ_09 = _dequantize(
     "DEQ-09",
-    "parts whose shapes do not belong together, a packed that is not uint32, and a group size or number of bits that is not offered, are refused",
+    "parts whose shapes do not belong together, a packed that is not uint32, and a group size or number of bits above 0 that is not offered, are refused",
     "PROPERTIES X9",
     aspect=Aspect.GUARD,
 )
@@ -485,6 +488,9 @@ DEQ_10 = _dequantize(
     "DEQ-10", "every number of rows and groups is right, past 32768 rows too", "PROPERTIES X2, X8, X10"
 )
 DEQ_11 = _dequantize("DEQ-11", "no rows give no rows", "PROPERTIES X3", Level.SHOULD)
+DEQ_12 = _dequantize(
+    "DEQ-12", "a group size or number of bits of 0 and below is refused", "PROPERTIES X9", Level.SHOULD, Aspect.GUARD
+)
 
 _matmul = _about("quantized_matmul")
 QMM_01 = _matmul("QMM-01", "the result is x · wᵀ for the weights w that the parts stand for", "PROPERTIES QZ3")
@@ -526,7 +532,7 @@ QMM_12 = _matmul(
 )
 QMM_13 = _matmul(
     "QMM-13",
-    "parts whose shapes do not belong together, an x of another size, a packed that is not uint32, and a group size or number of bits that is not offered, are refused",
+    "parts whose shapes do not belong together, an x of another size, a packed that is not uint32, and a group size or number of bits above 0 that is not offered, are refused",
     "PROPERTIES X9",
     aspect=Aspect.GUARD,
 )
@@ -543,6 +549,9 @@ QMM_16 = _matmul(
     "PROPERTIES X9",
     Level.SHOULD,
     Aspect.GUARD,
+)
+QMM_17 = _matmul(
+    "QMM-17", "a group size or number of bits of 0 and below is refused", "PROPERTIES X9", Level.SHOULD, Aspect.GUARD
 )
 
 _layer = _about("QuantizedLinear")
@@ -564,7 +573,7 @@ QLIN_08 = _layer(
 )
 QLIN_09 = _layer(
     "QLIN-09",
-    "parts whose shapes do not belong together, a packed that is not uint32, a group size or number of bits that is not offered, an x of another size and a bias of another length than O are refused; one of length 1, which broadcasts, is left open",
+    "parts whose shapes do not belong together, a packed that is not uint32, a group size or number of bits above 0 that is not offered, an x of another size and a bias of another length than O are refused; one of length 1, which broadcasts, is left open",
     "PROPERTIES X9",
     aspect=Aspect.GUARD,
 )
@@ -578,6 +587,9 @@ QLIN_12 = _layer(
     "PROPERTIES X9",
     Level.SHOULD,
     Aspect.GUARD,
+)
+QLIN_13 = _layer(
+    "QLIN-13", "a group size or number of bits of 0 and below is refused", "PROPERTIES X9", Level.SHOULD, Aspect.GUARD
 )
 
 _lookup = _about("QuantizedEmbedding")
@@ -624,7 +636,7 @@ QEMB_15 = _head(
 )
 QEMB_16 = _head(
     "QEMB-16",
-    "as_linear refuses an x of another size, parts whose shapes do not belong together, a packed that is not uint32, and a group size or number of bits that is not offered",
+    "as_linear refuses an x of another size, parts whose shapes do not belong together, a packed that is not uint32, and a group size or number of bits above 0 that is not offered",
     "PROPERTIES X9",
     aspect=Aspect.GUARD,
 )
@@ -635,6 +647,14 @@ QEMB_19 = _head(
 QEMB_20 = _head(
     "QEMB-20",
     "scales and biases in float32 beside an x of as_linear in half precision are refused, or read for their numbers",
+    "PROPERTIES X9",
+    Level.SHOULD,
+    Aspect.GUARD,
+)
+
+QEMB_21 = _head(
+    "QEMB-21",
+    "as_linear refuses a group size or number of bits of 0 and below",
     "PROPERTIES X9",
     Level.SHOULD,
     Aspect.GUARD,

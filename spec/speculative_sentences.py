@@ -95,9 +95,7 @@ SPEC_21 = _verify(
     "PROPERTIES X9",
     Level.SHOULD,
 )
-SPEC_22 = _verify(
-    "SPEC-22", "uniform numbers outside [0, 1) are refused", Aspect.GUARD, "PROPERTIES X9", Level.SHOULD
-)
+SPEC_22 = _verify("SPEC-22", "uniform numbers outside [0, 1) are refused", Aspect.GUARD, "PROPERTIES X9", Level.SHOULD)
 SPEC_23 = _loop(
     "SPEC-23",
     "at temperature 0 the ids are those that the target alone gives, for any draft: perfect, always wrong, right now and then, unlike",

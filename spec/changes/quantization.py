@@ -193,6 +193,21 @@ def any_group(self: Any, a: Arguments) -> Any:
     return Operation.respond(self, a if a.group_size > 0 else having(a, group_size=32))
 
 
+def _of_nothing(a: Arguments) -> bool:
+    return bool(a.bits <= 0 or a.group_size <= 0)
+
+
+def quantizes_by_nothing(self: Any, a: Arguments) -> Any:
+    bits, group_size = a.bits if a.bits > 0 else 4, a.group_size if a.group_size > 0 else 32
+    return Operation.respond(self, having(a, bits=bits, group_size=group_size))
+
+
+QUANTIZED_BY_NOTHING: Change = {
+    "guard": lambda self, a: None if _of_nothing(a) else Quantize.guard(self, a),
+    "respond": quantizes_by_nothing,
+}
+
+
 def eight_of_a_stack(self: Operation, a: Arguments) -> Any:
     """The matrices of a stack are counted modulo 8."""
     result = Operation.respond(self, a)
@@ -382,6 +397,12 @@ def shapes_taken_on_trust(self: Any, a: Arguments) -> Any:
         summed = features if self.transposed(changed) else words.shape[-2]
         changed.x = np.resize(a.x, (*a.x.shape[:-1], summed))
     return Operation.respond(self, changed)
+
+
+READ_BY_NOTHING: Change = {
+    "guard": lambda self, a: None if _of_nothing(a) else _Quantised.guard(self, a),
+    "respond": lambda self, a: shapes_taken_on_trust(self, a) if _of_nothing(a) else Operation.respond(self, a),
+}
 
 
 def _one_bias_for_all(a: Arguments) -> Arguments:

@@ -45,6 +45,7 @@ from inferspec.spec.quantization import (
     DEQ_09,
     DEQ_10,
     DEQ_11,
+    DEQ_12,
     QEMB_01,
     QEMB_02,
     QEMB_03,
@@ -65,6 +66,7 @@ from inferspec.spec.quantization import (
     QEMB_18,
     QEMB_19,
     QEMB_20,
+    QEMB_21,
     QLIN_01,
     QLIN_02,
     QLIN_03,
@@ -77,6 +79,7 @@ from inferspec.spec.quantization import (
     QLIN_10,
     QLIN_11,
     QLIN_12,
+    QLIN_13,
     QMM_01,
     QMM_02,
     QMM_03,
@@ -93,6 +96,7 @@ from inferspec.spec.quantization import (
     QMM_14,
     QMM_15,
     QMM_16,
+    QMM_17,
     QUANT_01,
     QUANT_02,
     QUANT_03,
@@ -106,6 +110,7 @@ from inferspec.spec.quantization import (
     QUANT_11,
     QUANT_12,
     QUANT_13,
+    QUANT_14,
 )
 
 AS_MOST_ARE = {
@@ -369,6 +374,13 @@ _QUANTIZE = (
         QUANT_10,
         {"guard_grid": lambda self, a: None, "respond": changes.any_group},
         "PROPERTIES X9",
+    ),
+    Fault(
+        "quantize-by-nothing",
+        "a group size or number of bits of 0 and below stands for one that is offered",
+        QUANT_14,
+        changes.QUANTIZED_BY_NOTHING,
+        f"{MLX}/issues/550 (sizes unchecked)",
     ),
     Fault(
         "quantize-common-matrices-lack-a-group",
@@ -672,6 +684,13 @@ _DEQUANTIZE = (
         DEQ_09,
         {**changes.guarded(*changes.ALL_CHECKS), "respond": changes.shapes_taken_on_trust},
         "PROPERTIES X9",
+    ),
+    Fault(
+        "dequantize-by-nothing",
+        "a group size or number of bits of 0 and below stands for one that is offered",
+        DEQ_12,
+        changes.READ_BY_NOTHING,
+        f"{MLX}/issues/550 (sizes unchecked)",
     ),
     Fault(
         "dequantize-any-words",
@@ -1124,6 +1143,13 @@ _MATMUL = (
         "PROPERTIES X9",
     ),
     Fault(
+        "quantized-matmul-by-nothing",
+        "a group size or number of bits of 0 and below stands for one that is offered",
+        QMM_17,
+        changes.READ_BY_NOTHING,
+        f"{MLX}/issues/550 (sizes unchecked)",
+    ),
+    Fault(
         "quantized-matmul-broadcast-biases",
         "biases of one group stand for all groups",
         QMM_13,
@@ -1313,6 +1339,13 @@ _LAYER = (
         QLIN_09,
         {**changes.guarded("guard_grid", "guard_words", "guard_parts"), "respond": changes.shapes_taken_on_trust},
         "PROPERTIES X9",
+    ),
+    Fault(
+        "quantized-linear-by-nothing",
+        "a group size or number of bits of 0 and below stands for one that is offered",
+        QLIN_13,
+        changes.READ_BY_NOTHING,
+        f"{MLX}/issues/550 (sizes unchecked)",
     ),
     Fault(
         "quantized-linear-broadcast-biases",
@@ -1602,6 +1635,13 @@ _EMBEDDING = (
         QEMB_16,
         {**changes.guarded("guard_grid", "guard_words", "guard_parts"), "respond": changes.shapes_taken_on_trust},
         "PROPERTIES X9",
+    ),
+    Fault(
+        "quantized-head-by-nothing",
+        "a group size or number of bits of 0 and below stands for one that is offered",
+        QEMB_21,
+        changes.READ_BY_NOTHING,
+        f"{MLX}/issues/550 (sizes unchecked)",
     ),
     Fault(
         "quantized-head-broadcast-biases",
