@@ -699,7 +699,7 @@ def test_an_x_of_another_size_is_refused(subject, call, more):
 
 
 @requirement(
-    spec.QMM_09, call=in_views(stacked_products(stacked=[True], alike=True), "packed", "scales", "biases"), share=0.3
+    spec.QMM_14, call=in_views(stacked_products(stacked=[True], alike=True), "packed", "scales", "biases"), share=0.3
 )
 def test_stacked_parts_may_be_strided_views(subject, call):
     subject.agrees(call)

@@ -1166,7 +1166,7 @@ _MATMUL = (
     Fault(
         "quantized-matmul-stacked-scales-strides",
         "the scales of stacked parts are read as if they were contiguous",
-        QMM_09,
+        QMM_14,
         only_where(lambda a: a.scales.ndim > 2, ignores_strides("scales")),
         "https://github.com/uxlfoundation/oneDNN/issues/5908",
     ),
