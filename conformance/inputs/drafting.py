@@ -346,15 +346,16 @@ def quarters_calls(pick: Pick) -> Call:
 
 @calls
 def kept_calls(pick: Pick) -> Call:
-    """The same where the draft is as the target, and every draft is kept: what comes first and last of a round is the target's
-    own. No row is the same at another temperature."""
+    """The same where the draft is sure of the target's likeliest id, which is kept as often as not: what comes first and last
+    of a round is the target's own. No row of the target is the same at another temperature, and every row of the draft is."""
     size = pick.one_of(2, 3)
-    models = _tables(pick, [(row, row) for row in UNEVEN if len(row) == size], 3, cold=False)
+    pairs = [(tuple(float(part == max(row)) for part in row), row) for row in UNEVEN if len(row) == size]
+    models = _tables(pick, pairs, 3, cold=False)
     return pick.call(
         GENERATE,
         **models,
         tokens=tuple(pick.random.integers(0, size, 2).tolist()),
-        max_tokens=pick.one_of(2, 3),
+        max_tokens=2,
         num_draft_tokens=1,
         uniforms={"cells": 4},
         seen=("distribution",),
