@@ -560,12 +560,12 @@ def test_a_preallocated_cache_in_use_becomes_what_it_restores(subject, call):
     subject.agrees(call)
 
 
-@requirement(spec.KV_22, call=of_another_kind(), share=0.3)
+@requirement(spec.KV_22, call=of_another_kind(), share=0.6)
 def test_a_cache_in_use_restores_tokens_of_another_kind_or_refuses_them(subject, call):
     takes_or_refuses(subject, call)
 
 
-@requirement(spec.SKV_22, call=of_another_kind(static=True), share=0.3)
+@requirement(spec.SKV_22, call=of_another_kind(static=True), share=0.6)
 def test_a_preallocated_cache_in_use_restores_tokens_of_another_kind_or_refuses_them(subject, call):
     takes_or_refuses(subject, call)
 
@@ -650,8 +650,11 @@ def test_a_state_that_is_refused_changes_nothing(subject, story):
 
 
 def takes_or_refuses(subject, call):
-    """The story is right, unless one of its steps is refused."""
-    if not any(part.endswith(" refused") for part in subject.answered(call).results):
+    """The story is right, unless it is refused to restore the state, or anything where that has no tokens and so no kind."""
+    steps = [step for step, _ in call.arguments["steps"]]
+    refused = [part for part in subject.answered(call).results if part.endswith(" refused")]
+    of_no_tokens = steps[steps.index("another") + 1] == "save"
+    if f"{steps.index('restore') + 1} refused" not in refused and not (refused and of_no_tokens):
         subject.agrees(call)
 
 

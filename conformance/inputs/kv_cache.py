@@ -590,9 +590,9 @@ def of_another_kind(pick: Pick, static: bool = False) -> Call:
         case "shape":
             script.shape([shape for shape in SMALL if shape[0] != script.heads])
         case _:
-            script.batch = pick.one_of(
-                *(rows for rows in pick.envelope["batches"] if rows != script.batch), script.batch
-            )
+            # One row is what an assignment into buffers of several would have stand for all.
+            others = sorted(rows for rows in pick.envelope["batches"] if rows != script.batch)
+            script.batch = pick.one_of(*others[:1], *others, script.batch)
     script.another()
     if pick.one_of(True, True, False):
         script.append(max(small(pick), 1))

@@ -803,6 +803,29 @@ def cast_to_buffers(self: KVCache, cache: Cache, key: np.ndarray, value: np.ndar
 own_buffers: Change = {"become": into_own_buffers, "check_dtype": dtype_of_the_restored, "store": cast_to_buffers}
 
 
+def row_for_all(self: KVCache, cache: Cache, state: Any) -> None:
+    """What is restored is assigned into the buffers that there are."""
+    own = cache.keys
+    KVCache.become(self, cache, state)
+    if own is not None and cache.keys is not None and len(cache.keys) == 1:
+        hold(cache, [x.repeat(len(own), axis=0) for x in (cache.keys, cache.values)])
+
+
+def keeps_its_kind(self: KVCache, cache: Cache, state: Any) -> None:
+    """The kind of tokens is that of the first ones, whatever is restored."""
+    if cache.keys is not None and not hasattr(cache, "first"):
+        cache.first = cache.keys, cache.values
+    KVCache.become(self, cache, state)
+
+
+def fits_the_first(self: KVCache, cache: Cache, key: np.ndarray, value: np.ndarray) -> None:
+    kept = getattr(cache, "first", (cache.keys, cache.values))
+    KVCache.check_fit(self, Cache(keys=kept[0], values=kept[1]), key, value)
+
+
+kind_of_the_first: Change = {"become": keeps_its_kind, "check_fit": fits_the_first}
+
+
 def remembers_the_restored(self: KVCache, cache: Cache, state: Any) -> None:
     """A state that is restored is kept, for whoever asks for it."""
     KVCache.become(self, cache, state)

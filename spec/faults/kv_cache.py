@@ -620,6 +620,27 @@ FAULTS: tuple[Fault, ...] = (
         changes.own_buffers,
         "PROPERTIES KV4, X4",
     ),
+    *_both(
+        "restores-in-own-dtype-and-refuses-on",
+        "restored tokens are cast to the dtype of those that the cache had, and others after them are refused",
+        22,
+        {"become": changes.into_own_buffers},
+        "PROPERTIES KV4, X4",
+    ),
+    *_both(
+        "restored-row-for-all",
+        "a restored row stands for all the rows that the cache had",
+        22,
+        {"become": changes.row_for_all},
+        "PROPERTIES KV4",
+    ),
+    *_both(
+        "keeps-its-kind",
+        "a cache restores tokens of other heads, dims or rows, and goes on to take such as it had alone",
+        22,
+        changes.kind_of_the_first,
+        "PROPERTIES KV4",
+    ),
     *_both("of-the-class", "all caches share one buffer", 23, {"fresh": changes.of_the_class}),
     *_both(
         "begins-as-first", "a cache begins with the tokens of the first one", 23, {"fresh": changes.first_of_the_class}
