@@ -66,9 +66,10 @@ def _chapters(layout: str, rows: list[Mapping[str, Any]]) -> Iterator[Line]:
 def _narrow(rows: list[Mapping[str, Any]]) -> Iterator[Line]:
     """The choice that leaves most of a component untested: it may be a slip, such as a key's usual value left out."""
     reasons = Counter(row["message"] for row in rows if row["state"] == "outside_envelope")
+    offered = sum(row["state"] != "not_claimed" for row in rows)
     for reason, count in reasons.most_common(1):
-        if 2 * count > sum(row["state"] != "not_claimed" for row in rows):
-            yield f"  most of it is untested, {count} of {len(rows)} requirements: {reason}", {"yellow": True}
+        if 2 * count > offered:
+            yield f"  most of it is untested, {count} of {offered} requirements: {reason}", {"yellow": True}
 
 
 def _component(component: str, rows: list[Mapping[str, Any]], certificate: Mapping[str, Any]) -> Iterator[Line]:
