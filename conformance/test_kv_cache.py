@@ -560,13 +560,23 @@ def test_a_preallocated_cache_in_use_becomes_what_it_restores(subject, call):
     subject.agrees(call)
 
 
-@requirement(spec.KV_22, call=of_another_kind(), share=0.6)
-def test_a_cache_in_use_restores_tokens_of_another_kind_or_refuses_them(subject, call):
+@requirement(spec.KV_22, call=of_another_kind(kinds=("dtype",)), share=0.3)
+def test_a_cache_in_use_restores_tokens_of_another_dtype_or_refuses_them(subject, call):
     takes_or_refuses(subject, call)
 
 
-@requirement(spec.SKV_22, call=of_another_kind(static=True), share=0.6)
-def test_a_preallocated_cache_in_use_restores_tokens_of_another_kind_or_refuses_them(subject, call):
+@requirement(spec.SKV_22, call=of_another_kind(static=True, kinds=("dtype",)), share=0.3)
+def test_a_preallocated_cache_in_use_restores_tokens_of_another_dtype_or_refuses_them(subject, call):
+    takes_or_refuses(subject, call)
+
+
+@requirement(spec.KV_22, call=of_another_kind(kinds=("rows", "shape")), share=0.8)
+def test_a_cache_in_use_restores_tokens_of_another_shape_or_refuses_them(subject, call):
+    takes_or_refuses(subject, call)
+
+
+@requirement(spec.SKV_22, call=of_another_kind(static=True, kinds=("rows", "shape")), share=0.8)
+def test_a_preallocated_cache_in_use_restores_tokens_of_another_shape_or_refuses_them(subject, call):
     takes_or_refuses(subject, call)
 
 

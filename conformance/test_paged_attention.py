@@ -688,7 +688,7 @@ def test_tables_and_lengths_may_be_integers_of_any_kind(subject, call):
     subject.agrees(call)
 
 
-@requirement(spec.PAGED_26, call=paged_calls(rows=(1, 3)), bad=among(SPOILT), share=0.5)
+@requirement(spec.PAGED_26, call=paged_calls(rows=(1, 3)), bad=among(SPOILT), share=1.5)
 def test_paged_attention_refuses_arguments_that_do_not_fit(subject, call, bad):
     refuses(subject, spoilt(call, bad))
 

@@ -575,24 +575,23 @@ def rolled_back(pick: Pick, static: bool = False, chunks: Chunks = small) -> Cal
 
 
 @needing("restoring")
-def of_another_kind(pick: Pick, static: bool = False) -> Call:
+def of_another_kind(pick: Pick, static: bool = False, kinds: tuple[str, ...] = ("dtype", "shape", "rows")) -> Call:
     """A cache in use restores the state of one whose tokens have other heads, dims or rows, or another dtype; or that has none yet."""
     pick("restoring")
     script = Script(pick)
     script.append(max(small(pick), 1))
     if pick("rewinding") and pick.one_of(False, True):
         script.rewind()
-    match pick.one_of("dtype", "shape", "rows"):
+    match pick.one_of(*kinds):
         case "dtype":
-            script.dtype = pick.one_of(
-                *(name for name in pick.envelope["dtypes"] if name != script.dtype), script.dtype
-            )
+            others = [name for name in pick.envelope["dtypes"] if name != script.dtype]
+            script.dtype = pick.one_of(*(others or [script.dtype]))
         case "shape":
             script.shape([shape for shape in SMALL if shape[0] != script.heads])
         case _:
             # One row is what an assignment into buffers of several would have stand for all.
-            others = sorted(rows for rows in pick.envelope["batches"] if rows != script.batch)
-            script.batch = pick.one_of(*others[:1], *others, script.batch)
+            more = sorted(rows for rows in pick.envelope["batches"] if rows != script.batch)
+            script.batch = pick.one_of(*more[:1], *more[:1], *more, script.batch)
     script.another()
     if pick.one_of(True, True, False):
         script.append(max(small(pick), 1))
