@@ -174,7 +174,7 @@ def test_a_vector_mask_lies_along_the_keys(subject, call):
     subject.agrees(call, where=seeing(call))
 
 
-@requirement(spec.ATTN_04, call=attention_calls(masks=["additive", "bool", "-inf"], mask_rank=0), share=0.1)
+@requirement(spec.ATTN_04, call=attention_calls(masks=["additive", "bool", "-inf", "lowest"], mask_rank=0), share=0.3)
 def test_a_mask_of_no_axes_acts_on_every_logit_alike(subject, call):
     subject.agrees(call)
 

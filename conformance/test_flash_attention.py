@@ -164,7 +164,7 @@ def test_flash_attention_takes_masks_of_any_broadcastable_shape(subject, call):
     subject.agrees(call, where=seeing(call))
 
 
-@requirement(spec.FLASH_04, call=flash_calls(masks=["additive", "bool", "-inf"], mask_rank=0), share=0.1)
+@requirement(spec.FLASH_04, call=flash_calls(masks=["additive", "bool", "-inf", "lowest"], mask_rank=0), share=0.3)
 def test_a_mask_of_no_axes_acts_on_every_logit_alike_in_flash_attention(subject, call):
     subject.agrees(call)
 
