@@ -23,7 +23,7 @@ from inferspec.conformance.suite import EXAMPLES, Profile, Test, address, all_te
 from inferspec.conformance.trial import NOT_YET, Outcome, Trial
 from inferspec.conformance.unclaimed import unclaimed
 from inferspec.conformance.waivers import Waiver, read_waivers
-from inferspec.spec import contracts
+from inferspec.spec import contracts, located
 from inferspec.spec.contract import STORY, Fault
 
 _CALL_ERRORS = re.compile(
@@ -259,7 +259,7 @@ class Session:
 
 def _promised(operation: str) -> str:
     """What an operation must return, in words."""
-    parts = next(op.parts for c in contracts() for op in c.operations if op.signature.operation == operation)
+    parts = located(operation)[1].parts
     if not parts:
         return "one array"
     return "arrays" if parts == STORY else f"a tuple ({', '.join(parts)}), or a dict with these names, of arrays"
@@ -280,7 +280,7 @@ def _smoke(subject: HostedSubject, description: Description) -> dict[str, tuple[
         try:
             found |= _smoke_of(operation, subject, description)
         except AdapterError as misfit:
-            if subject.components and _component(operation) not in subject.components:
+            if subject.components and located(operation)[0].component not in subject.components:
                 description.absent[operation] = str(misfit)
             else:
                 unfit.append(str(misfit))
@@ -289,16 +289,6 @@ def _smoke(subject: HostedSubject, description: Description) -> dict[str, tuple[
     for operation in description.absent:
         description.offers.pop(operation, None)
     return found
-
-
-def _component(operation: str) -> str:
-    """The component that an operation is of."""
-    return next(
-        contract.component
-        for contract in contracts()
-        for one in contract.operations
-        if one.signature.operation == operation
-    )
 
 
 def _smoke_of(operation: str, subject: HostedSubject, description: Description) -> dict[str, tuple[str, str]]:

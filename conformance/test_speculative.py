@@ -586,7 +586,7 @@ def test_short_outputs_have_the_joint_distribution_of_the_target(subject, call):
     subject.agrees(call)
 
 
-@requirement(spec.SPEC_34, call=halves_calls(**TEMPERED), share=0.35)
+@requirement(spec.SPEC_34, call=halves_calls(**TEMPERED), share=0.3)
 def test_short_outputs_have_the_joint_distribution_of_the_tempered_target(subject, call):
     subject.agrees(call)
 

@@ -14,8 +14,8 @@ from inferspec.conformance.calls import Call, History, Observation, step_told
 from inferspec.conformance.envelope import Envelope, OutsideEnvelope, envelope_of
 from inferspec.conformance.subject import Result, Subject, SubjectDied
 from inferspec.conformance.waivers import Waiver
-from inferspec.spec import contracts
-from inferspec.spec.contract import Answer, Arguments, Contract, Operation, Requirement
+from inferspec.spec import located
+from inferspec.spec.contract import Answer, Arguments, Operation, Requirement
 from inferspec.spec.numerics import DTYPES, Precision, f64, is_sharp, round_to, within
 
 NOT_YET = "if it is not written yet, raise NotImplementedError there: what is only begun is not claimed"
@@ -67,13 +67,13 @@ class Trial:
 
     def __init__(self, subject: Subject, requirement: Requirement, waiver: Waiver | None = None) -> None:
         self.subject, self.requirement, self.waiver = subject, requirement, waiver
-        self.contract, self.operation = _located(requirement.name)
+        self.contract, self.operation = located(requirement.name)
         self.outcome = Outcome()
         self.failures: list[History] = []
         self._history: list[tuple[Call, Observation]] = []
         self._dead: SubjectDied | None = None
         self._dead_call: Call | None = None
-        used = [self.contract, *(_located(name)[0] for name in self.operation.borrowed())]
+        used = [self.contract, *(located(name)[0] for name in self.operation.borrowed())]
         declared = {subject.description.precision.get(one.component, "float32") for one in used}
         self.precision = Precision.NATIVE if "native" in declared else Precision.FLOAT32
 
@@ -320,10 +320,10 @@ def deviation(got: np.ndarray, value: np.ndarray, dtype: Callable[[], str]) -> n
     return np.where(same, 0.0, np.where(np.isfinite(error), error, np.inf))
 
 
-def _step(part: str) -> float:
-    """The number of the step of a story that a part of its result is of: of `3.1 chunks`, 3.1."""
-    number = part.partition(" ")[0]
-    return float(number) if number.replace(".", "", 1).isdecimal() else 0.0
+def _step(part: str) -> tuple[int, ...]:
+    """The number of the step of a story that a part of its result is of: of `3.10 chunks`, 3 and 10."""
+    numbers = part.partition(" ")[0].split(".")
+    return tuple(map(int, numbers)) if all(number.isdecimal() for number in numbers) else ()
 
 
 def _refused(seen: Observation) -> bool:
@@ -356,11 +356,3 @@ def _described(got: np.ndarray, answer: Answer, error: np.ndarray, where: Where,
     count, total = int(rows.sum()), int(rows.size)
     first = np.argwhere(np.atleast_1d(rows))[0]
     return text + f"; {count} of {total} rows wrong, first {tuple(int(i) for i in first)}"
-
-
-def _located(name: str) -> tuple[Contract, type[Operation]]:
-    for contract in contracts():
-        for operation in contract.operations:
-            if operation.signature.operation == name:
-                return contract, operation
-    raise KeyError(name)

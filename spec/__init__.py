@@ -2,7 +2,7 @@
 
 from importlib import import_module
 
-from inferspec.spec.contract import Contract
+from inferspec.spec.contract import Contract, Operation
 
 COMPONENTS = (
     "linear",
@@ -36,6 +36,15 @@ def contract(component: str) -> Contract:
     if component not in COMPONENTS:
         raise KeyError(f"no component {component!r}; the kit has {', '.join(COMPONENTS)}")
     return import_module(f"inferspec.spec.{component}").CONTRACT
+
+
+def located(operation: str) -> tuple[Contract, type[Operation]]:
+    """Return the contract that has an operation, and the operation; KeyError for any other name."""
+    for about in contracts():
+        for one in about.operations:
+            if one.signature.operation == operation:
+                return about, one
+    raise KeyError(operation)
 
 
 def contracts() -> tuple[Contract, ...]:

@@ -11,14 +11,15 @@
 
 A table shows `block_ids` (in the order of its tokens, each 0 … num_blocks - 1), and `num_cached_tokens`, how many of its
 first tokens need no computing; it may show `num_tokens`, how many it was given. Blocks are cached when they are full and
-computed, and stay so until they are taken for other tokens. Only whole blocks are hit, and never all tokens: the last one gives the logits. So no
-table ever writes into a block that another one has.
+computed, and stay so until they are taken for other tokens. Only whole blocks are hit, and never all tokens: the last
+one gives the logits. So no table ever writes into a block that another one has.
 
 A call is a story: `steps` of one manager, with a second one beside it, of the same sizes. A table has the number of the step
 that allocated it. After each step the story gives what can be observed, whatever the step was:
 
     3 free           num_free
-    3 table 1        [num_cached_tokens, num_tokens, *block_ids] of every table in use; where it tells no num_tokens, what it was given
+    3 table 1        [num_cached_tokens, num_tokens, *block_ids] of every table in use; where it
+                     tells no num_tokens, what it was given
     3 refused        the step raised
     3 absent         it is about a table that never came to be, and was left out
     3 changed        it changed the caller's list of tokens

@@ -34,8 +34,8 @@ that no rounding can excuse another argmax, the suites draw requests on whose wa
 (PROPERTIES, judging and decisions), of models that depend strongly on all that they see; both is measured where the inputs are tested.
 
 Left open: which request runs in which step, when preemption happens, what an engine tells of a request after it was
-cancelled, whether cancelling one that is finished is refused, whether metrics are refused before the first id, and whether a step that fails keeps the ids that it had chosen
-before: then the next step gives them.
+cancelled, whether cancelling one that is finished is refused, whether metrics are refused before the first id, and whether
+a step that fails keeps the ids that it had chosen before: then the next step gives them.
 
 Sources: the nano-vLLM post; the tiny-llm course, week 2 days 6 and 7, week 3 day 2; Kwon et al. 2023; Leviathan et al. 2023.
 """
@@ -390,7 +390,7 @@ ENG_51 = _requirement(
 ENG_52 = _requirement(
     52,
     "of a float32 model an id is chosen by logits that are not rounded to 16 bits: what alone tells two of them apart decides",
-    "https://github.com/ml-explore/mlx-lm/pull/1912; PROPERTIES SA6, judging",
+    "https://github.com/sgl-project/sglang/pull/773; PROPERTIES SA6, judging",
     level=Level.SHOULD,
 )
 

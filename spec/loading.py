@@ -69,7 +69,8 @@ whose names do not say how many they are; a header of safetensors that is not pa
 whose `__metadata__` has nothing in it, or the format of MLX; links to files elsewhere whose names say nothing, as the
 hub's cache has them; texts in a config and in headers that have letters of any language; shards that are not called
 after a model, and one that is and that no index names; counts of a GGUF file in the 64 bits that its specification
-has, where llama.cpp writes 32, or a tokenizer of thousands of words. "copies elsewhere" is what may be refused: shards with other tensors of a name that the
+has, where llama.cpp writes 32, or a tokenizer of thousands of words.
+"copies elsewhere" is what may be refused: shards with other tensors of a name that the
 index places in another one."""
 
 Config = dict[str, Any]

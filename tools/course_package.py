@@ -11,7 +11,7 @@ from inferspec.conformance.strategies import Pick
 from inferspec.conformance.subject import Subject
 from inferspec.conformance.tapes import LENGTH
 from inferspec.conformance.trial import Nonconformance, Trial
-from inferspec.spec import contracts
+from inferspec.spec import located
 
 BASICS = """
 from inferspec.impl import linear as own
@@ -414,7 +414,7 @@ def files(**modules: str) -> dict[str, str]:
 
 def problem(subject: Subject, name: str, times: int = 6) -> str:
     """What the widest calls of an operation find, "" where all agree with the oracle."""
-    contract = next(c for c in contracts() for op in c.operations if op.signature.operation == name)
+    contract, _ = located(name)
     ordinary = importlib.import_module(f"inferspec.conformance.inputs.{contract.component}").ORDINARY[name]
     requirement = next(r for r in contract.requirements if r.name == name)
     tapes = random.Random(1)

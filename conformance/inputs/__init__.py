@@ -5,11 +5,11 @@ from __future__ import annotations
 import importlib
 
 from inferspec.conformance.calls import Call
-from inferspec.spec import contracts
+from inferspec.spec import located
 
 
 def plain_call(operation: str) -> Call:
     """The plainest call of an operation (`EXAMPLES` of its component's inputs)."""
-    component = next(c.component for c in contracts() for op in c.operations if op.signature.operation == operation)
-    examples: dict[str, Call] = importlib.import_module(f"{__name__}.{component}").EXAMPLES
+    about, _ = located(operation)
+    examples: dict[str, Call] = importlib.import_module(f"{__name__}.{about.component}").EXAMPLES
     return examples[operation]

@@ -351,6 +351,9 @@ def kept_calls(pick: Pick) -> Call:
     size = pick.one_of(2, 3)
     pairs = [(tuple(float(part == max(row)) for part in row), row) for row in UNEVEN if len(row) == size]
     models = _tables(pick, pairs, 3, cold=False)
+    # By others the shares in quarters are rounded to what they are untempered.
+    heat = models["temperature"] = pick.one_of(2.0, 0.25)
+    models |= {name: {**models[name], "heat": heat} for name in ("target", "draft")}
     return pick.call(
         GENERATE,
         **models,
@@ -398,6 +401,7 @@ def _steep_rows(pick: Pick, size: int, ratio: float) -> tuple[tuple[float, ...],
 SAMPLED = {"temperatures": ["one", "other"]}
 """What calls above temperature 0 ask of an envelope."""
 
-UNTEMPERED = {"temperatures": ["one"]}
-TEMPERED = {"temperatures": ["other"], "filters": ["none", "top_k"]}
-"""The same in two parts, in which it does not show whether top_p goes before the temperature or after it."""
+UNTEMPERED = {"temperatures": ["one"], "filters": ["top_p", "both"]}
+TEMPERED = {"temperatures": ["other", "one"], "filters": ["none", "top_k"]}
+"""The same in two parts, in which it does not show whether top_p goes before the temperature or after it: with top_p at a
+temperature of 1, and without it at any."""

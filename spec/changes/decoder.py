@@ -332,12 +332,12 @@ def resized(self: Decoder, name: str, a: Arguments) -> np.ndarray:
     return np.resize(a.weights[name], self.shapes(a)[name])
 
 
-def unnamed(check: str) -> Change:
+def unnamed(check: str, of: type[Operation] = Decoder) -> Change:
     """The refusal does not say which tensor it is about."""
 
-    def guard(self: Decoder, a: Arguments, shapes: Mapping[str, tuple[int, ...]]) -> None:
+    def guard(self: Operation, a: Arguments, shapes: Mapping[str, tuple[int, ...]]) -> None:
         try:
-            getattr(Decoder, check)(self, a, shapes)
+            getattr(of, check)(self, a, shapes)
         except ValueError as error:
             raise ValueError("the weights do not fit the model") from error
 

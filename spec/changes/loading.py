@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from inferspec.spec.contract import Arguments, Change
+from inferspec.spec.contract import Arguments
 from inferspec.spec.loading import (
     FORMS,
     ROPE_FACTORS,
@@ -376,18 +376,6 @@ def more_rows_are_fine(self: Load, a: Arguments, shapes: Mapping[str, tuple[int,
 
 def silent(*args: Any) -> None:
     return None
-
-
-def unnamed(check: str) -> Change:
-    """The refusal does not say which tensor it is about."""
-
-    def guard(self: Load, a: Arguments, shapes: Mapping[str, tuple[int, ...]]) -> None:
-        try:
-            getattr(Load, check)(self, a, shapes)
-        except ValueError as error:
-            raise ValueError("the checkpoint does not fit the model") from error
-
-    return {check: guard}
 
 
 def taken_for_llama(self: Load, config: Mapping[str, Any]) -> Any:

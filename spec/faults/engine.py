@@ -319,7 +319,7 @@ FAULTS: tuple[Fault, ...] = (
             f"ids are chosen by logits that are rounded to {dtype}",
             spec.ENG_52,
             {"choose": changes.chosen_by_rounded(dtype)},
-            "https://github.com/ml-explore/mlx-lm/pull/1912 (filters in bfloat16)",
+            "https://github.com/sgl-project/sglang/pull/773 (logits for sampling in float16)",
         )
         for dtype in ("bfloat16", "float16")
     ),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from inferspec.spec.changes import loading as changes
+from inferspec.spec.changes.decoder import unnamed
 from inferspec.spec.contract import Fault, Variant
 from inferspec.spec.loading import (
     GGUF,
@@ -37,6 +38,7 @@ from inferspec.spec.loading import (
     LOAD_26,
     LOAD_27,
     LOAD_28,
+    Load,
 )
 from inferspec.spec.mistakes import promotes, remembers
 
@@ -769,21 +771,21 @@ FAULTS: tuple[Fault, ...] = (
         "loading-missing-unnamed",
         "a missing tensor is refused without a word on which",
         LOAD_28,
-        changes.unnamed("guard_missing"),
+        unnamed("guard_missing", Load),
         TIRED,
     ),
     Fault(
         "loading-additional-unnamed",
         "a tensor without a place is refused without a word on which",
         LOAD_28,
-        changes.unnamed("guard_additional"),
+        unnamed("guard_additional", Load),
         TIRED,
     ),
     Fault(
         "loading-misshaped-unnamed",
         "a tensor of another shape is refused without a word on which",
         LOAD_28,
-        changes.unnamed("guard_shapes"),
+        unnamed("guard_shapes", Load),
         TIRED,
     ),
     Fault(

@@ -182,9 +182,9 @@ def evidence(outcomes: Sequence[Outcome]) -> dict[str, Any]:
 
 
 def _operation(name: str) -> Any:
-    from inferspec.spec import contracts
+    from inferspec.spec import located
 
-    return next(op for contract in contracts() for op in contract.operations if op.signature.operation == name)
+    return located(name)[1]
 
 
 def _to_mlx(value: Any) -> Any:
