@@ -48,7 +48,11 @@ OPTIONS: dict[str, dict[str, Any]] = {
         "help": "whose names --impl has, where it is no adapter: course (the tiny-llm course)",
     },
     "--certificate": {"metavar": "FILE", "help": "write the certificate (JSON) here"},
-    "--profile": {"metavar": "NAME", "default": "quick", "help": "how many examples: quick, full or nightly"},
+    "--profile": {
+        "metavar": "NAME",
+        "default": "standard",
+        "help": "how many examples: quick, standard, full or nightly",
+    },
     "--draw-seed": {
         "metavar": "N",
         "type": int,

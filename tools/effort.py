@@ -77,7 +77,7 @@ def efforts(results: Iterable[Found]) -> dict[str, float]:
     drawn = {name: FEWEST * min(1.0, test.share / DEAR) for name, test in tests.items()}
     needed: dict[str, float] = {}
     for one in sorted(means, key=lambda one: min(one.values()), reverse=True):
-        roomy = [name for name in one if MARGIN * one[name] <= EXAMPLES["quick"] * tests[name].share]
+        roomy = [name for name in one if MARGIN * one[name] <= EXAMPLES["standard"] * tests[name].share]
         best = min(roomy or one, key=lambda name: (max(MARGIN * one[name] - drawn[name], 0), one[name]))
         needed[best] = max(needed.get(best, 0.0), round(one[best], 1))
         drawn[best] = max(drawn[best], MARGIN * one[best])
@@ -136,7 +136,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     drawn = sum(test.examples(Profile()) for test in all_tests() if test.inputs)
     console.print(
         f"{sum(bool(one.examples) for one in results)} of {len(results)} faults rejected by drawn examples for every seed; "
-        f"quick draws {drawn} examples (at most {EXAMPLES['quick']} times a test's share)"
+        f"standard draws {drawn} examples (at most {EXAMPLES['standard']} times a test's share)"
     )
     if not options.check:
         write(efforts(results), components, options.keep)

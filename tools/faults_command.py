@@ -13,6 +13,7 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
+from inferspec.conformance.suite import EXAMPLES
 from inferspec.tools import arguments as kinds
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ def add_parser(commands: Any) -> None:
     """Add the command to the parser of the command line."""
     parser = commands.add_parser("faults", help="the kill matrix: every fault rejected, every honest variant accepted")
     parser.add_argument("--only", action="append", default=[], metavar="COMPONENT", help="this component; repeatable")
-    parser.add_argument("--profile", default="quick", choices=["quick", "full", "nightly"])
+    parser.add_argument("--profile", default="standard", choices=list(EXAMPLES))
     parser.add_argument("--draw-seed", type=kinds.whole(0), default=0, metavar="N")
     parser.add_argument("--everywhere", action="store_true", help="run the tests of all requirements on every fault")
     parser.add_argument(

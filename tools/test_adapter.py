@@ -62,7 +62,7 @@ def refused(spec, loader=load, **replacements):
 
 def opened(spec, replacements=None):
     """A session with a subject, in a process of its own, that has answered its plainest calls."""
-    return Session.opened(spec, replacements or {}, "quick", 0, 20.0)
+    return Session.opened(spec, replacements or {}, "standard", 0, 20.0)
 
 
 def called(adapter, operation, **arguments):
@@ -789,7 +789,7 @@ def test_functions_and_classes_may_take_their_parameters_by_name_alone(folder):
             return generation.generate(model, tokens, max_tokens=max_tokens, eos=eos, sampler=sampler, cache=cache)
         """,
     )
-    session = Session.opened("mine", {}, "quick", 0, limit=20.0)
+    session = Session.opened("mine", {}, "standard", 0, limit=20.0)
     try:
         wanted = {"SKV-01", "BLK-01", "SCHED-01", "SPEC-01", "GEN-01"}
         first = {test.requirement.id: test for test in all_tests() if test.requirement.id in wanted}
@@ -843,7 +843,7 @@ def test_methods_may_take_their_parameters_by_name_alone(folder):
             return block_manager.BlockManager(manager.num_blocks, manager.block_size, manager.prefix_caching)
         """,
     )
-    session = Session.opened("mine", {}, "quick", 0, limit=20.0)
+    session = Session.opened("mine", {}, "standard", 0, limit=20.0)
     try:
         wanted = {"KV-01", "KV-12", "KV-20", "BATCH-01", "BATCH-32", "POOL-03", "PKV-01", "PKV-12", "TABLE-01"}
         wanted |= {"BLK-02", "BLK-09", "SCHED-01", "SCHED-30", "TEXT-07", "LLAMA-24"}
@@ -864,7 +864,7 @@ def test_a_block_manager_may_take_its_parameters_by_position_alone(folder):
                 super().__init__(num_blocks, block_size, prefix_caching)
         """,
     )
-    session = Session.opened("mine", {}, "quick", 0, limit=20.0)
+    session = Session.opened("mine", {}, "standard", 0, limit=20.0)
     try:
         uncached = next(test for test in all_tests() if test.requirement.id == "BLK-29")
         assert session.run(uncached).state == "passed"
@@ -899,7 +899,7 @@ def test_streams_of_a_detokenizer_are_all_made_by_what_is_offered(folder):
             return Stream(pieces, "replace")
         """,
     )
-    session = Session.opened("mine", {}, "quick", 0, limit=20.0)
+    session = Session.opened("mine", {}, "standard", 0, limit=20.0)
     try:
         turns = next(test for test in all_tests() if test.requirement.id == "TEXT-07")
         assert session.run(turns).state == "passed"

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from inferspec.conformance import tapes
-from inferspec.conformance.suite import FEWEST, MARGIN, Profile, all_tests, efforts
+from inferspec.conformance.suite import EXAMPLES, FEWEST, MARGIN, Profile, all_tests, efforts
 from inferspec.tools import effort
 
 DRAWN = [test for test in all_tests() if test.inputs]
@@ -29,8 +29,8 @@ def test_a_cheap_test_draws_every_option_of_a_choice_whatever_the_faults():
 
 def test_larger_profiles_draw_more():
     for test in DRAWN:
-        quick, full, nightly = (test.examples(Profile(name)) for name in ("quick", "full", "nightly"))
-        assert quick <= full < nightly
+        quick, standard, full, nightly = (test.examples(Profile(name)) for name in EXAMPLES)
+        assert quick <= standard <= full < nightly
 
 
 @pytest.mark.parametrize("examples", [1, 2, 13, 300])

@@ -74,7 +74,7 @@ def matrix(**others) -> Matrix:
     test = "test_rope.py::test_x"
     found = {"tests": [test], "examples": 90, "limit": 100, "seconds": 1.5, **others}
     accepted = Acceptance(contract("rope").variants[0].name, "rope", 3, 30, 0.5)
-    return Matrix([Kill(ROPE, "rope", fault.kills.id, **found)], [accepted], [], [], "quick, seed 0")
+    return Matrix([Kill(ROPE, "rope", fault.kills.id, **found)], [accepted], [], [], "standard, seed 0")
 
 
 def test_a_fault_is_told_with_the_example_that_showed_it_first():

@@ -211,8 +211,8 @@ def states(folder: Path, text: str, seed: int = 0) -> list[str]:
 
 def outcomes(subject: Path, seed: int = 0) -> list[str]:
     """The outcomes of these tests on a subject."""
-    session = Session.opened(str(subject), {}, "quick", seed, limit=20.0)
-    session.profile = Profile("quick", seed, shrink=False, diagnose=False)
+    session = Session.opened(str(subject), {}, "standard", seed, limit=20.0)
+    session.profile = Profile("standard", seed, shrink=False, diagnose=False)
     try:
         return [session.run(test).state for test in VALUES] + ["failed"] * bool(session.altered())
     finally:
@@ -316,7 +316,7 @@ def silu(x): return "no array"
         encoding="utf-8",
     )
     with pytest.raises(AdapterError) as refused:
-        Session.opened(str(tmp_path / "mine.py"), {}, "quick", 0, limit=20.0)
+        Session.opened(str(tmp_path / "mine.py"), {}, "standard", 0, limit=20.0)
     assert "silu returned a builtins.str" in str(refused.value)
     with pytest.raises(ProcessLookupError):
         os.kill(int(lingering.read_text()), 0)
@@ -361,8 +361,8 @@ class BlockManager:
 )
 def test_the_kit_s_block_manager_is_for_a_scheduler_without_one_alone(tmp_path, text, requirement, passes):
     (tmp_path / "mine.py").write_text(text, encoding="utf-8")
-    session = Session.opened(str(tmp_path / "mine.py"), {}, "quick", 0, limit=20.0)
-    session.profile = Profile("quick", shrink=False, diagnose=False)
+    session = Session.opened(str(tmp_path / "mine.py"), {}, "standard", 0, limit=20.0)
+    session.profile = Profile("standard", shrink=False, diagnose=False)
     test = next(test for test in all_tests() if test.requirement.id == requirement)
     try:
         assert (session.run(test).state == "passed") is passes
@@ -412,7 +412,7 @@ def test_workers_have_the_waivers_of_the_beginning(tmp_path):
     (tmp_path / "rope.py").write_text('WAIVERS = "waivers.toml"\n' + RIGHT, encoding="utf-8")
     entry = '[[waiver]]\nrequirement = "ROPE-03"\nscope = "all"\nreason = "r"\nissue = "https://x.org"\nexpires = 2999-01-31\n'
     (tmp_path / "waivers.toml").write_text(entry, encoding="utf-8")
-    session = Session.opened(str(tmp_path / "rope.py"), {}, "quick", 0, limit=20.0)
+    session = Session.opened(str(tmp_path / "rope.py"), {}, "standard", 0, limit=20.0)
     (tmp_path / "waivers.toml").write_text("", encoding="utf-8")
     worker = Session.joined(session.handed_on())
     assert worker.waivers == session.waivers != {}
@@ -513,7 +513,7 @@ def test_a_judge_whose_contract_was_patched_is_found_out(monkeypatch):
 
 def test_a_session_that_was_patched_is_named(tmp_path):
     (tmp_path / "rope.py").write_text(RIGHT, encoding="utf-8")
-    session = Session.opened(str(tmp_path / "rope.py"), {}, "quick", 0, limit=20.0)
+    session = Session.opened(str(tmp_path / "rope.py"), {}, "standard", 0, limit=20.0)
     assert session.altered() == []
     session.run = session.subject.call = lambda *given: None
     assert session.altered() == ["Session.run", "HostedSubject.call"]
@@ -631,5 +631,5 @@ def test_a_default_that_was_changed_is_named(monkeypatch):
 
 
 def test_a_table_that_was_changed_is_named(monkeypatch):
-    monkeypatch.setitem(suite.EXAMPLES, "quick", 1)
+    monkeypatch.setitem(suite.EXAMPLES, "standard", 1)
     assert altered() == ["inferspec.conformance.suite.EXAMPLES"]

@@ -57,7 +57,7 @@ def drawn(test: Test, profile: Profile) -> list[Call]:
 
 @functools.cache
 def made(component: str) -> tuple[Call, ...]:
-    """What the suites of a component ask in the quick profile."""
+    """What the suites of a component ask in the standard profile."""
     tests = [test for test in all_tests() if test.requirement in contract(component).requirements]
     return tuple(call for test in tests for call in drawn(test, Profile()))
 
@@ -230,7 +230,7 @@ def test_attention_meets_masks_of_every_rank_in_every_encoding(encoding, rank):
 
 
 def test_attention_meets_the_sizes_beside_tiles():
-    """In profile full: quick draws a part of them."""
+    """In profile full: standard draws a part of them."""
     test = next(test for test in all_tests() if test.name == "test_lengths_beside_tiles_are_right")
     sizes = {size for call in drawn(test, Profile("full")) for size in _lengths(call)}
     assert {31, 32, 33, 63, 64, 65, 127, 128, 129, 255, 256, 257, 1023, 1024, 1025} <= sizes

@@ -17,7 +17,7 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from inferspec.conformance.suite import Profile
+from inferspec.conformance.suite import EXAMPLES, Profile
 from inferspec.tools import arguments
 from inferspec.tools.mutation import mutants, results, running, scope
 from inferspec.tools.mutation.mutants import Mutant
@@ -37,7 +37,7 @@ def add_parser(commands: Any) -> None:
     parser.add_argument(
         "--key", action="append", default=[], metavar="KEY", help="this mutant, as JSON names it; repeatable"
     )
-    parser.add_argument("--profile", default="quick", choices=["quick", "full", "nightly"])
+    parser.add_argument("--profile", default="standard", choices=list(EXAMPLES))
     parser.add_argument(
         "--thinned", type=float, default=1.0, metavar="SHARE", help="of the profile's examples (default: 1)"
     )

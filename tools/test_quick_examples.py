@@ -1,0 +1,50 @@
+"""Does quick draw what it needs to reject every fault?"""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from inferspec.conformance import suite
+from inferspec.conformance.suite import Profile, all_tests, quick
+from inferspec.tools import quick_examples
+from inferspec.tools.quick_examples import Needed, Survives
+
+BLOCKS = "test_linear.py::test_blocks_of_minus_infinity_get_nothing"
+
+
+def test_what_quick_draws_more_of_are_tests_that_there_are():
+    assert set(quick()) <= {test.id for test in all_tests() if test.inputs}
+
+
+def test_quick_draws_what_is_needed_and_no_more_than_twice_what_standard_draws():
+    for test in all_tests():
+        assert quick().get(test.id, 0) <= test.examples(Profile("quick")) < 2 * test.examples(Profile()) + 1, test.id
+
+
+def test_a_fault_that_survives_quick_asks_for_more_examples(monkeypatch):
+    monkeypatch.setattr(suite, "quick", dict)
+    monkeypatch.setattr(quick_examples, "quick", dict)
+    found = quick_examples.needed("linear", "SMAX-04")
+    assert found.survivors == ("softmax-empty-block-of-4096",)
+    assert set(found.examples) == {BLOCKS}
+
+
+def test_with_what_is_kept_nothing_of_a_requirement_survives():
+    assert quick_examples.needed("linear", "SMAX-04").survivors == ()
+
+
+def test_a_fault_that_nothing_rejects_is_an_error(monkeypatch):
+    monkeypatch.setattr(quick_examples, "rejects", lambda *call: False)
+    with pytest.raises(Survives, match="survives twice the examples that standard draws"):
+        quick_examples.needed("linear", "SMAX-04")
+
+
+def test_what_was_not_asked_for_stays_as_it_was(tmp_path, monkeypatch):
+    file = tmp_path / "quick.json"
+    rope = "test_rope.py::test_nan_stays_in_its_row_and_head"
+    monkeypatch.setattr(quick_examples, "QUICK", file)
+    monkeypatch.setattr(quick_examples, "quick", lambda: {rope: 9, BLOCKS: 8, "test_gone.py::test_gone": 3})
+    quick_examples.write([Needed("SMAX-04", {}, ())])
+    assert json.loads(file.read_text(encoding="utf-8")) == {rope: 9}
