@@ -349,12 +349,7 @@ def _target(operation: type[Operation], place: Any, kind: Arrays) -> Target | No
 
 
 def _replace(adapter: Adapter, part: str, spec: str) -> None:
-    operations = [
-        (contract, op)
-        for contract in contracts()
-        for op in contract.operations
-        if part in (contract.component, op.signature.name, op.signature.operation)
-    ]
+    operations = _operations_of(part)
     if not operations:
         raise AdapterError(
             f"--with {part}={spec}: {part!r} is no component or name of the contract{meant(part, _parts())}"
@@ -373,14 +368,22 @@ def _replace(adapter: Adapter, part: str, spec: str) -> None:
     for name in names:
         adapter.targets.pop(name, None)
         adapter.broken.pop(name, None)
-        if name in offered:
-            adapter.targets[name] = offered[name]
-        elif name in broken:
-            adapter.broken[name] = broken[name]
+    adapter.targets |= {name: offered[name] for name in names if name in offered}
+    adapter.broken |= {name: broken[name] for name in names if name in broken and name not in offered}
     adapter.name += f" with {part}={spec}"
     for component in {contract.component for contract, _ in operations}:
         _redeclare(adapter, component, _declared(thing, "ENVELOPE"), _declared(thing, "PRECISION"), part == component)
         adapter.layout[component] = _declared(thing, "LAYOUT").get(component, "")
+
+
+def _operations_of(part: str) -> list[tuple[Contract, type[Operation]]]:
+    """What a component, a name or an operation stands for, with the contracts that have it."""
+    return [
+        (contract, op)
+        for contract in contracts()
+        for op in contract.operations
+        if part in (contract.component, op.signature.name, op.signature.operation)
+    ]
 
 
 def _parts() -> list[str]:

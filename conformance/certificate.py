@@ -124,19 +124,26 @@ def _row(
         return {**row, "state": "failed", "message": broken[requirement.name], "ran": row["tests"]}
     if requirement.name not in offered:
         return {**row, "state": "not_claimed", "message": absent.get(requirement.name, ""), "ran": row["tests"]}
-    found = [results[t.id] for t in tests if t.id in results]
-    states = [str(outcome["state"]) for outcome in found] + ["unknown"] * (len(tests) - len(found))
-    ran = [s for s in states if s != "outside_envelope"]
-    row["state"] = max(ran or states or ["unknown"], key=STATES.index)
-    row["examples"] = sum(outcome["examples"] for outcome in found)
-    row["worst"] = max((outcome["worst"] for outcome in found), default=0.0)
-    row["precision"] = "native" if any(outcome["precision"] == "native" for outcome in found) else "float32"
-    row["failures"] = [
-        {"test": t.id, **results[t.id]} for t in tests if t.id in results and results[t.id]["state"] in BAD
-    ]
-    row["diagnosis"] = list(dict.fromkeys(name for failure in row["failures"] for name in failure["diagnosis"]))
-    row["message"] = next((o["message"] for o in found if o["state"] == row["state"] and o["message"]), "")
+    row |= _outcome([t.id for t in tests], results)
     return _waived(row, waivers.get(requirement.id), today)
+
+
+def _outcome(tests: Sequence[str], results: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    """What the tests of one requirement found, together: the worst state of them, and of those that ran all numbers."""
+    found = {test: results[test] for test in tests if test in results}
+    states = [str(outcome["state"]) for outcome in found.values()] + ["unknown"] * (len(tests) - len(found))
+    within = [state for state in states if state != "outside_envelope"]
+    state = max(within or states or ["unknown"], key=STATES.index)
+    failures = [{"test": test, **outcome} for test, outcome in found.items() if outcome["state"] in BAD]
+    return {
+        "state": state,
+        "examples": sum(outcome["examples"] for outcome in found.values()),
+        "worst": max((outcome["worst"] for outcome in found.values()), default=0.0),
+        "precision": "native" if any(one["precision"] == "native" for one in found.values()) else "float32",
+        "failures": failures,
+        "diagnosis": list(dict.fromkeys(name for failure in failures for name in failure["diagnosis"])),
+        "message": next((one["message"] for one in found.values() if one["state"] == state and one["message"]), ""),
+    }
 
 
 def _waived(row: dict[str, Any], waiver: Waiver | None, today: datetime.date) -> dict[str, Any]:

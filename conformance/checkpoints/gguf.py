@@ -86,7 +86,23 @@ def content(
     arranged = {name: _arranged(name, x, config) for name, x in weights.items()}
     data_of = {tensor: blocks(name, arranged) for name, tensor in names.items()}
     shapes = {tensor: _shape(name, weights) for name, tensor in names.items()}
-    metadata = _metadata(config)
+    metadata = _written(_metadata(config), alignment, written)
+    stored = list(reversed(tensors) if "data out of order" in written else tensors)
+    data = struct.pack("<4sIQQ", b"GGUF", 3, len(tensors), len(metadata))
+    data += b"".join(_text(key) + _value(value) for key, value in metadata.items())
+    sizes = [math.ceil(len(data_of[name]) / alignment) * alignment for name in stored]
+    places = dict(zip(stored, itertools.accumulate(sizes, initial=0), strict=False))
+    if past_the_end:
+        places[stored[-1]] = sum(sizes)
+    for name, kind in tensors.items():
+        shape = shapes[name][::-1]
+        data += _text(name) + struct.pack(f"<I{len(shape)}QIQ", len(shape), *shape, _GGML[kind], places[name])
+    data += b"\0" * (-len(data) % alignment)
+    return data + b"".join(data_of[name] + b"\0" * (-len(data_of[name]) % alignment) for name in stored)
+
+
+def _written(metadata: dict[str, Any], alignment: int, written: Collection[str]) -> dict[str, Any]:
+    """The metadata in the ways in which a file may have them."""
     if "not in ASCII" in written:
         metadata["general.name"] = NAME
     if "many words" in written:
@@ -100,20 +116,7 @@ def content(
     if "keys of other types" in written:
         # Before those that count: who takes a value for longer or shorter than it is finds none of them.
         metadata = {**_OTHER_KEYS, **metadata}
-    if "keys out of order" in written:
-        metadata = dict(reversed(metadata.items()))
-    stored = list(reversed(tensors) if "data out of order" in written else tensors)
-    data = struct.pack("<4sIQQ", b"GGUF", 3, len(tensors), len(metadata))
-    data += b"".join(_text(key) + _value(value) for key, value in metadata.items())
-    sizes = [math.ceil(len(data_of[name]) / alignment) * alignment for name in stored]
-    places = dict(zip(stored, itertools.accumulate(sizes, initial=0), strict=False))
-    if past_the_end:
-        places[stored[-1]] = sum(sizes)
-    for name, kind in tensors.items():
-        shape = shapes[name][::-1]
-        data += _text(name) + struct.pack(f"<I{len(shape)}QIQ", len(shape), *shape, _GGML[kind], places[name])
-    data += b"\0" * (-len(data) % alignment)
-    return data + b"".join(data_of[name] + b"\0" * (-len(data_of[name]) % alignment) for name in stored)
+    return dict(reversed(metadata.items())) if "keys out of order" in written else metadata
 
 
 def read(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -213,28 +214,13 @@ def text_calls(
     a character; beside: a second stream of the same ids, shuffled after the first.
     """
     longest = pick.one_of(4, 4, 4, 16, 100)
-    words = [pick.one_of(*texts).encode() for _ in range(pick.size(1, 12))]
-    words += words * (longest // 16)
-    words *= pick.one_of(*repeats)
-    if pick("control_characters"):
-        words.insert(pick.size(1, len(words)), pick.one_of(b"\x00", b"\x07", b"\x7f", b"\x1b[1m"))
-    if pick("leading_spaces"):
-        words.insert(0, b" ")
-    elif words[0].startswith((b" ", "\ufeff".encode())):
-        # Whether U+FEFF at the start is a mark of the encoding is left open.
-        words.insert(0, b"x")
+    words = _words(pick, texts, longest, repeats)
     bad = broken if isinstance(broken, tuple) else BROKEN
     for kind, wanted in ((bad, broken), (("\ufffd".encode(),), replacements)):
         for _ in range(pick.size(1, 3) if wanted else 0):
             words.insert(pick.size(1, len(words)), pick.one_of(*kind))
-    data = b"".join(words)
-    if cut:
-        data += pick.one_of(*WIDE[:8]).encode()[:-1]
-    pieces, start = [*words] if whole else [], 0
-    while start < len(data) and not whole:
-        end = start + int(pick.random.integers(1, longest + 1))
-        pieces.append(data[start:end])
-        start = end
+    end = pick.one_of(*WIDE[:8]).encode()[:-1] if cut else b""
+    pieces = [*words] if whole else _cut(pick, b"".join(words) + end, longest)
     if empties:
         pieces.insert(pick.size(1, len(pieces)), b"")
     if again:
@@ -252,6 +238,31 @@ def text_calls(
         shuffled = pick.random.permutation(order[1:]).tolist()
         arguments["beside"] = (int(order[0]), *shuffled)
     return pick.call(TEXT, **arguments, seen=seen)
+
+
+def _words(pick: Pick, texts: Sequence[str], longest: int, repeats: Sequence[int]) -> list[bytes]:
+    """Words of a text, more of them where the longest piece is long. repeats: how often all come."""
+    words = [pick.one_of(*texts).encode() for _ in range(pick.size(1, 12))]
+    words += words * (longest // 16)
+    words *= pick.one_of(*repeats)
+    if pick("control_characters"):
+        words.insert(pick.size(1, len(words)), pick.one_of(b"\x00", b"\x07", b"\x7f", b"\x1b[1m"))
+    if pick("leading_spaces"):
+        words.insert(0, b" ")
+    elif words[0].startswith((b" ", "\ufeff".encode())):
+        # Whether U+FEFF at the start is a mark of the encoding is left open.
+        words.insert(0, b"x")
+    return words
+
+
+def _cut(pick: Pick, data: bytes, longest: int) -> list[bytes]:
+    """Bytes in pieces of 1 … longest."""
+    pieces, start = [], 0
+    while start < len(data):
+        end = start + int(pick.random.integers(1, longest + 1))
+        pieces.append(data[start:end])
+        start = end
+    return pieces
 
 
 def _is_text(piece: bytes) -> bool:

@@ -145,26 +145,34 @@ def gguf_calls(
     pick.features["gguf_rope"] = DEFAULT
     if scaled:
         config, weights = _scaled(pick, config, scaled)
-    bits: dict[str, int] = {}
     for name, x in drawn.items():
-        module = name.removesuffix(".weight")
         if x.ndim == 1:
             weights[name] = x.astype(np.float32)
-        if x.ndim == 1 or not name.endswith(".weight"):
-            continue
-        scales, biases = drawn.get(f"{module}.scales"), drawn.get(f"{module}.biases")
-        values = f64(x) if scales is None or biases is None else blocks.dequantised(x, scales, biases, 4)
-        matrix = blocks.packed(values, _type(types, module) if values.shape[-1] % 32 == 0 else "F16")
-        weights |= {f"{module}.{part}": x for part, x in matrix.items()}
-        if "scales" in matrix:
-            bits[module] = 32 * matrix["weight"].shape[-1] // (32 * matrix["scales"].shape[-1])
-    if bits:
-        config["quantization"] = {"group_size": 32, "bits": min(bits.values())}
-        config["quantization"] |= {
-            name: {"group_size": 32, "bits": n} for name, n in bits.items() if n != min(bits.values())
-        }
+        elif name.endswith(".weight"):
+            weights |= _matrix(name.removesuffix(".weight"), drawn, types)
+    config |= _packing(weights)
     lengths = SCALED_LENGTHS if scaled else (5, 1, 3, 7)
     return _call(pick, config, _shuffled(pick, weights), form, habits, lengths)
+
+
+def _matrix(module: str, drawn: Mapping[str, np.ndarray], types: str) -> dict[str, np.ndarray]:
+    """The parts of a matrix as blocks of its GGUF type hold it."""
+    x, scales, biases = (drawn.get(f"{module}.{part}") for part in ("weight", "scales", "biases"))
+    assert x is not None
+    values = f64(x) if scales is None or biases is None else blocks.dequantised(x, scales, biases, 4)
+    matrix = blocks.packed(values, _type(types, module) if values.shape[-1] % 32 == 0 else "F16")
+    return {f"{module}.{part}": x for part, x in matrix.items()}
+
+
+def _packing(weights: Mapping[str, np.ndarray]) -> dict[str, Any]:
+    """What a config says of matrices that are packed: the fewest bits, and which have others."""
+    packed = [name.removesuffix(".scales") for name in weights if name.endswith(".scales")]
+    if not packed:
+        return {}
+    bits = {name: weights[f"{name}.weight"].shape[-1] // weights[f"{name}.scales"].shape[-1] for name in packed}
+    fewest = min(bits.values())
+    others = {name: {"group_size": 32, "bits": n} for name, n in bits.items() if n != fewest}
+    return {"quantization": {"group_size": 32, "bits": fewest, **others}}
 
 
 def _scaled(pick: Pick, config: dict[str, Any], ways: Sequence[str]) -> tuple[dict[str, Any], dict[str, np.ndarray]]:

@@ -76,7 +76,11 @@ def _lacking(found: Certificate) -> str:
     for name, part in [(name, found[key]) for key, names in COMPARED.items() for name in names if name in TABLES]:
         if not isinstance(part[name], dict):
             return f"table of {name}"
-    rows = found["requirements"]
+    return _lacking_in(found["requirements"])
+
+
+def _lacking_in(rows: Any) -> str:
+    """The first thing that a list of requirements lacks for a comparison, "" when it has all."""
     if not isinstance(rows, list) or not all(isinstance(row, dict) and set(ROW) <= set(row) for row in rows):
         return f"list of requirements with {', '.join(ROW)}"
     if not all(isinstance(row[name], str) for row in rows for name in ("id", "text", "state")):
