@@ -137,7 +137,7 @@ def test_one_shard_is_refused():
         ("kit", {"version": "0.0"}, "kit is '0.0' and"),
         ("subject", {"version": "2"}, r"subject is '2' and '1' \(version\)"),
         ("environment", {"machine": "other"}, r"environment is 'other' and .* \(machine\)"),
-        ("profile", "full", "profile is 'full' and 'quick'"),
+        ("profile", "full", "profile is 'full' and 'standard'"),
         ("seed", 7, "seed is 7 and 0"),
     ],
 )
@@ -422,18 +422,18 @@ def test_a_rerun_line_keeps_what_says_what_was_tested():
     line = rerun(made(arguments=arguments), "test_attention.py::test_x")
     assert line == (
         "pytest --pyargs inferspec.conformance.test_attention::test_x"
-        " --impl ./x.py --with rope=mine:rope --metal sim --profile quick --draw-seed 0 -n 0"
+        " --impl ./x.py --with rope=mine:rope --metal sim --profile standard --draw-seed 0 -n 0"
     )
 
 
 def test_a_rerun_line_quotes_and_names_the_layout():
     line = rerun(made(arguments=["--impl", "./my kernels/x.py", "--layout", "course"]), "test_rope.py::test_x")
-    assert " --impl './my kernels/x.py' --layout course --profile quick" in line
+    assert " --impl './my kernels/x.py' --layout course --profile standard" in line
 
 
 def test_a_merged_certificate_is_rerun_as_its_shards_were():
     parts = {f"{i}": made(of_shard(i, 2), ["--impl", "a", "--metal", "sim", "--shard", f"{i}/2"]) for i in (1, 2)}
-    assert " --impl a --metal sim --profile quick" in rerun(merge(parts), "test_rope.py::test_x")
+    assert " --impl a --metal sim --profile standard" in rerun(merge(parts), "test_rope.py::test_x")
 
 
 def test_the_rerun_lines_of_a_run_and_of_its_report_run_that_test_again(certify, run_pytest, tmp_path):
