@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -52,36 +53,25 @@ class Executor:
         }
         before = Arguments(given, to)
         state: list[bytes] | None = None
-        raised, message = "", ""
-        unwritten: tuple[str, ...] = ()
-        returned: dict[str, Any] = {}
-        seen: dict[str, np.ndarray] = {}
         try:
             for shape, dtype in results:
                 to.poison(shape, dtype)
             built = self._built(target, operation, given, keep)
             # Building may draw initial weights; a call may not.
             state = random_states.stirred() if watch else None
-            answer = target.invoke(built, given)
-            returned = named(answer, target, to)
-            why = _words(returned)
-            message = _cut("; ".join(f"step {step}: {text}" for step, text in why.items()))
-            unwritten = tuple(step for step, text in why.items() if text.startswith("NotImplementedError:"))
-            seen = {part: told(value, to) for part, value in returned.items()}
-            if not seen and not _empty_story(answer, target):
-                message = "None" if answer is None else f"{type(answer).__module__}.{type(answer).__qualname__}"
+            outcome = _returned(target.invoke(built, given), target)
         except Exception as error:
-            raised, message, seen = type(error).__name__, f"{_said(error)}{_frame(error)}", {}
-            unwritten = ()
+            outcome = _Outcome(type(error).__name__, f"{_said(error)}{_frame(error)}")
         changed = before.changed()
         if state is not None and state != random_states.current():
             changed += ("random state",)
-        own = {part: returned[part] for part in seen if _of_the_subject(returned[part], target)}
+        seen = outcome.seen
+        own = {part: outcome.parts[part] for part in seen if _of_the_subject(outcome.parts[part], target)}
         if self._earlier.spoilt(to, own, seen, of_arrays=before.of_arrays or bool(target.driver)):
             changed += ("earlier result",)
         if turned and "" in seen:
             seen[""] = _turned(seen[""])
-        return Observation(seen.pop("", None), raised, message, changed, seen, unwritten)
+        return Observation(seen.pop("", None), outcome.raised, outcome.message, changed, seen, outcome.unwritten)
 
     def _built(self, target: Any, operation: str, given: Mapping[str, Any], keep: int | None) -> Callable[..., Any]:
         if keep is None:
@@ -90,6 +80,32 @@ class Executor:
         if key not in self._kept:
             self._kept[key] = target.build(given)
         return self._kept[key]
+
+
+@dataclass(frozen=True)
+class _Outcome:
+    """What a call came to: what was raised, or the parts that came back, as the subject has them and in NumPy.
+
+    message: the text of the error, why steps of a story were refused, or what came back that is none of the parts;
+    unwritten: the steps that are not implemented.
+    """
+
+    raised: str = ""
+    message: str = ""
+    parts: Mapping[str, Any] = field(default_factory=dict)
+    seen: dict[str, np.ndarray] = field(default_factory=dict)
+    unwritten: tuple[str, ...] = ()
+
+
+def _returned(answer: Any, target: Any) -> _Outcome:
+    parts = named(answer, target, target.kind)
+    why = _words(parts)
+    message = _cut("; ".join(f"step {step}: {text}" for step, text in why.items()))
+    unwritten = tuple(step for step, text in why.items() if text.startswith("NotImplementedError:"))
+    seen = {part: told(value, target.kind) for part, value in parts.items()}
+    if not seen and not _empty_story(answer, target):
+        message = "None" if answer is None else f"{type(answer).__module__}.{type(answer).__qualname__}"
+    return _Outcome("", message, parts, seen, unwritten)
 
 
 def _turned(value: Any) -> Any:
