@@ -51,6 +51,14 @@ class Pick:
         self.features[key] = self.one_of(*self.envelope[key])
         return self.features[key]
 
+    def declared(self, key: str, usual: Any) -> dict[str, Any]:
+        """The argument of that name where a subject declares another choice than the usual one; nothing is drawn for it, since
+        a subject does the one or the other."""
+        if usual in self.envelope[key]:
+            return {}
+        (self.features[key],) = self.envelope[key]
+        return {key: self.features[key]}
+
     def size(self, low: int, high: int) -> int:
         """A size between low and high, low the simplest."""
         return low + self._choice() * (high - low + 1) // 256

@@ -129,14 +129,21 @@ class ReferenceArrays(NumpyArrays):
 
 
 class LocalSubject:
-    """Operations of the contract (an oracle, a fault, a variant) in the place of a subject, in this process."""
+    """Operations of the contract (an oracle, a fault, a variant) in the place of a subject, in this process. precision,
+    envelope: what it declares, by component."""
 
-    def __init__(self, operations: Mapping[str, type[Operation]], precision: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        operations: Mapping[str, type[Operation]],
+        precision: Mapping[str, str] | None = None,
+        envelope: Mapping[str, Mapping[str, Any]] | None = None,
+    ) -> None:
         self._operations = dict(operations)
         self.description = Description(
             name="local",
             offers={name: {"narrowed": {}, "module": "", "plain": True} for name in self._operations},
             precision=dict(precision or {}),
+            envelope={component: dict(declared) for component, declared in (envelope or {}).items()},
         )
         self.reset()
 

@@ -10,6 +10,7 @@ from inferspec.conformance.inputs.generation import (
     OUTSIDE,
     PLANES,
     SPELLINGS,
+    ends_of,
     generate_calls,
     paired_calls,
     paired_ends,
@@ -20,6 +21,7 @@ from inferspec.conformance.strategies import among, in_views
 from inferspec.conformance.suite import requirement
 from inferspec.conformance.trial import Nonconformance
 from inferspec.spec import generation as spec
+from inferspec.spec.ends import left_of
 
 ENOUGH = (97, 300)
 """Vocabularies in which ids seldom meet by chance."""
@@ -137,7 +139,7 @@ def test_an_end_of_sequence_id_may_be_large(subject, call):
 
 @requirement(spec.GEN_06, call=generate_calls(stops=[1], stop_at=(0,)), share=0.5)
 def test_an_end_of_sequence_id_may_be_the_first(subject, call):
-    subject.expects(call, {"ids": np.zeros(0)})
+    subject.expects(call, lambda meant: {"ids": left_of(*meant.arguments["eos"], ends_of(meant))})
 
 
 @requirement(
@@ -145,6 +147,15 @@ def test_an_end_of_sequence_id_may_be_the_first(subject, call):
 )
 def test_an_end_of_sequence_id_at_the_limit_is_not_one_of_them(subject, call):
     subject.agrees(call)
+
+
+@requirement(
+    spec.GEN_06,
+    call=generate_calls(stops=[1, 2], stop_at=(4, 1, 3), limits=(5, 2, 4), vocabularies=ENOUGH, max_tokens=5),
+    share=0.3,
+)
+def test_an_end_of_sequence_id_past_the_limit_does_not_come(subject, call):
+    subject.agrees(call.having(max_tokens=call.arguments["max_tokens"] - 1))
 
 
 @requirement(

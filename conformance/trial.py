@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import EllipsisType
 from typing import Any
@@ -204,8 +204,49 @@ class Trial:
         answers, dtype = _by_name(self.answer(call, Precision.FLOAT32)), self._dtypes(call)
         expected = [(one.value.shape, dtype(part)) for part, one in answers.items()]
         seen = self.answered(call, results=[(s, d) for s, d in expected if d in DTYPES])
-        self._compare_all(call, seen, answers, where)
+
+        def judge(meant: Call) -> None:
+            right = answers if meant is call else _by_name(self.answer(meant, Precision.FLOAT32))
+            self._compare_all(meant, seen, right, where)
+
+        self.judged(call, judge)
         return seen.results if self._operation(call).parts else seen.value
+
+    def judged(self, call: Call, judge: Callable[[Call], None]) -> None:
+        """Judge what was seen of a call, and where it is wrong, whether it is right by another answer (`Operation.either`).
+
+        judge: raises Nonconformance where that is not what the call it is given is to give. What is right by the other answer is
+        wrong to the sentences alone that are about it.
+        """
+        try:
+            judge(call)
+        except Nonconformance as failure:
+            for key, choice in self._otherwise(call):
+                try:
+                    judge(call.having(**{key: choice}))
+                except Nonconformance:
+                    continue
+                if self.requirement.id not in self._operation(call).either[key]:
+                    return
+                raise Nonconformance(f"{failure}{self._declaring(key, choice)}", failure.call, failure.state) from None
+            raise
+
+    def _otherwise(self, call: Call) -> Iterator[tuple[str, Any]]:
+        """What else a call may mean: an argument, and what it is not."""
+        operation = self._operation(call)
+        for key in operation.either:
+            meant = getattr(operation.bind(call.arguments), key)
+            choices = self.contract.envelope[key]
+            assert isinstance(choices, tuple)
+            yield from ((key, choice) for choice in choices if choice != meant)
+
+    def _declaring(self, key: str, choice: Any) -> str:
+        """How an adapter says that what came out is meant; a package of a layout has none that could."""
+        if self.subject.description.layout:
+            return ""
+        return (
+            f'; whose {key} are {choice} says so: ENVELOPE = {{"{self.contract.component}": {{"{key}": ["{choice}"]}}}}'
+        )
 
     def compare(
         self,
@@ -238,10 +279,18 @@ class Trial:
         raise Nonconformance(self._about(call, part) + _described(got, used, error, chosen, name) + hint, call)
 
     def expects(self, call: Call, expected: Any, where: np.ndarray | None = None) -> Any:
-        """Make a call whose answer (an array, or arrays by the name of the part) is known exactly: tolerance zero."""
-        exact = {part: Answer(f64(x), np.zeros(np.shape(x))) for part, x in _by_name(expected).items()}
+        """Make a call whose answer (an array, or arrays by the name of the part) is known exactly: tolerance zero.
+
+        expected: the answer, or a function that gives it of the call that is meant, where there are two (`judged`).
+        """
         seen = self.answered(call)
-        self._compare_all(call, seen, exact, where, name="exact")
+
+        def judge(meant: Call) -> None:
+            right = _by_name(expected(meant) if callable(expected) else expected)
+            exact = {part: Answer(f64(x), np.zeros(np.shape(x))) for part, x in right.items()}
+            self._compare_all(meant, seen, exact, where, name="exact")
+
+        self.judged(call, judge)
         return seen.results if self._operation(call).parts else seen.value
 
     def _compare_all(

@@ -11,7 +11,7 @@ import ast
 import hashlib
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
 from importlib import import_module
@@ -181,6 +181,10 @@ class Operation:
     """Arguments whose second and third axis from the end change places in a subject's other layout, and so do the result's."""
     beside: ClassVar[tuple[Beside, ...]] = ()
     """Other operations that the driver uses."""
+    either: ClassVar[Mapping[str, tuple[str, ...]]] = {}
+    """argument that says which of two answers is meant, and envelope key by which an adapter declares it -> ids of the
+    requirements that are about that. Tests of others take either answer, so that who declares nothing has no more red sentences
+    than these."""
     asides: ClassVar[Mapping[str, str]] = {}
     """name of a part -> id of the requirement that alone is about it: tests of others leave it alone, so that one mistake
     does not make every sentence red."""
@@ -254,7 +258,7 @@ class Fault:
     """An operation with one mistake that a real person made or would make.
 
     text: what the failure looks like, in words; kills: the requirement whose test must reject it; change: the steps
-    that are wrong; source: where it was seen.
+    that are wrong; source: where it was seen; envelope: what an adapter that has it declares.
     """
 
     name: str
@@ -262,13 +266,14 @@ class Fault:
     kills: Requirement
     change: Change
     source: str = ""
+    envelope: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class Variant:
     """Another honest way to compute an operation; every test must accept it, in its precision class.
 
-    unmet: ids of requirements of level SHOULD that it does not meet.
+    unmet: ids of requirements of level SHOULD that it does not meet; envelope: what an adapter of it declares.
     """
 
     name: str
@@ -277,6 +282,7 @@ class Variant:
     change: Change
     precision: Precision = Precision.FLOAT32
     unmet: tuple[str, ...] = ()
+    envelope: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,8 @@
 `sampler(logits: V) -> id` says; logits may be 1×V, and the id then an array of 1. A model is `model(tokens: B×L, cache=None) -> logits B×L×V` with `model.make_cache()`.
 Here it is the toy model (`spec/toy.py`), so that a contract of the loop needs no weights. Where no limit of 0 is taken,
 `zero_max_tokens: [False]` in the envelope says so; where room for all ids is made beforehand, `max_tokens: 4096` does; where a sampler is taken
-without a cache alone, `sampled_caches: [False]`; where it has to return an array, `samplers: ["none", "array"]`.
+without a cache alone, `sampled_caches: [False]`; where it has to return an array, `samplers: ["none", "array"]`; where the
+id that ends the ids is the last of them, as Hugging Face's generate has it, `ends: ["kept"]` (`spec/ends.py`).
 
 `StreamingDetokenizer(pieces)` turns ids into text as they come: `add(id) -> str`, at the end `finish() -> str`.
 
@@ -34,6 +35,7 @@ from inferspec.spec.contract import (
     Requirement,
     Signature,
 )
+from inferspec.spec.ends import ENDS, left_of
 from inferspec.spec.numerics import Precision
 from inferspec.spec.toy import Toy, ToyCache
 from inferspec.spec.watch import Ranks, Request, watch
@@ -51,7 +53,7 @@ def requests_of(a: Arguments, is_array: Callable[[Any], bool] = lambda x: isinst
         # The call's own is not to change.
         tokens = tokens.copy()
     ends = list(a.eos) if a.overwrite == "ends" else tuple(a.eos)
-    first = Request(tokens, a.max_tokens, ends, Ranks(ranks) if ranks else None, a.cache)
+    first = Request(tokens, a.max_tokens, ends, Ranks(ranks) if ranks else None, a.cache, ends=a.ends)
     if not a.beside:
         return [first]
     own = {name: a.beside[name] for name in ("max_tokens", "eos") if name in a.beside}
@@ -67,14 +69,15 @@ class Generate(Operation):
     all; beside: tokens and max_tokens of a second request to the same model, and its eos where that is another; order:
     "turns", one id of each in turn, or "after"; seen: what is looked at (see `watch`); fails: who ("model", "sampler")
     raises which error when it was used how often (`toy.Fuse`); overwrite: once the first id is out, the caller changes
-    its tokens, or with "ends" its list of end-of-sequence ids.
+    its tokens, or with "ends" its list of end-of-sequence ids; ends: what becomes of the one that comes (`spec/ends.py`).
     """
 
     signature = Signature.parse(
         "generate(model, tokens, max_tokens, eos=(), sampler=None, cache=True,"
-        " until=None, beside=None, order='turns', seen=('ids',), fails=None, overwrite=False)"
+        " until=None, beside=None, order='turns', seen=('ids',), fails=None, overwrite=False, ends='dropped')"
     )
     parts = STORY
+    either: ClassVar = {"ends": ("GEN-06", "GEN-07")}
     narrows: ClassVar = {
         "eos": ("stops", (0,)),
         "sampler": ("samplers", ("none",)),
@@ -124,6 +127,7 @@ class Generate(Operation):
             fed = len(sequence)
             token = self.choose(rows, request)
             if self.stops(token, request, number):
+                yield from map(self.out, left_of(token, request.ends))
                 return
             yield self.out(token)
             sequence.append(self.back(token))
@@ -262,7 +266,8 @@ GEN_05 = _loop(
 )
 GEN_06 = _loop(
     "GEN-06",
-    "an end-of-sequence id ends the ids and is not one of them, be it the first or the last",
+    "an end-of-sequence id ends the ids, be it the first or at the limit: it is none of them, or the last of them where ends are"
+    " declared to be kept",
     source="PROPERTIES CB3",
 )
 GEN_07 = _loop("GEN-07", "any of several end-of-sequence ids ends the ids", source="PROPERTIES CB3")
@@ -369,6 +374,7 @@ CONTRACT = Contract(
         "samplers": ("none", "int", "array"),
         "sampled_caches": (True, False),
         "stops": (0, 1, 2, 3, 9),
+        "ends": ENDS,
         "zero_max_tokens": (True, False),
         "max_tokens": 2**40,
         "leading_spaces": (False, True),

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from inferspec.spec.contract import Arguments
+from inferspec.spec.ends import DROPPED
 from inferspec.spec.toy import Fuse, Toy, ranking
 
 OVERRUN = 2
@@ -59,6 +60,8 @@ class Request:
     sampler: Callable[[Any], int] | None = None
     cache: bool = True
     name: str = "first"
+    ends: str = DROPPED
+    """What becomes of the id that ends it (`spec/ends.py`); a subject is not told."""
 
 
 @dataclass

@@ -48,7 +48,7 @@ def found(component: str, name: str, seeds: Sequence[int], most: float = 1.0, ev
     every: whether all tests are asked, or for each seed none after the first that rejects it."""
     about = contract(component)
     fault = next(one for one in about.faults if one.name == name)
-    subject = local_subject(about, fault.kills.name, about.faulty(fault))
+    subject = local_subject(about, fault.kills.name, about.faulty(fault), envelope=fault.envelope)
     tests = [test for test in all_tests() if test.requirement.id == fault.kills.id and test.inputs]
     counts: dict[str, list[int]] = defaultdict(list)
     for seed in seeds:

@@ -6,7 +6,7 @@ import json
 import os
 import re
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -156,7 +156,7 @@ def kill(component: str, name: str, profile: Profile, everywhere: bool = False) 
     contract = contract_of(component)
     fault = next(f for f in contract.faults if f.name == name)
     result = Kill(name, component, fault.kills.id)
-    subject = local_subject(contract, fault.kills.name, contract.faulty(fault))
+    subject = local_subject(contract, fault.kills.name, contract.faulty(fault), envelope=fault.envelope)
     own = [t for t in all_tests() if t.requirement.id == fault.kills.id]
     started, outside = time.perf_counter(), []
     for test in own:
@@ -198,7 +198,8 @@ def accept(component: str, name: str, profile: Profile) -> Acceptance:
     contract = contract_of(component)
     variant = next(v for v in contract.variants if v.name == name)
     result = Acceptance(name, component)
-    subject = local_subject(contract, variant.operation, contract.variant(variant), str(variant.precision))
+    changed = contract.variant(variant)
+    subject = local_subject(contract, variant.operation, changed, str(variant.precision), variant.envelope)
     for test in (t for t in all_tests() if t.requirement.name == variant.operation):
         if test.requirement.id in variant.unmet:
             continue
@@ -212,9 +213,17 @@ def accept(component: str, name: str, profile: Profile) -> Acceptance:
     return result
 
 
-def local_subject(contract: Contract, name: str, changed: type[Operation], precision: str = "float32") -> Candidate:
+def local_subject(
+    contract: Contract,
+    name: str,
+    changed: type[Operation],
+    precision: str = "float32",
+    envelope: Mapping[str, tuple[Any, ...]] | None = None,
+) -> Candidate:
+    """A contract's operations, one of them changed, as a subject that declares this precision and envelope."""
     operations = {op.signature.operation: op for op in contract.operations}
-    return Candidate({**operations, name: changed}, {contract.component: precision})
+    component = contract.component
+    return Candidate({**operations, name: changed}, {component: precision}, {component: envelope or {}})
 
 
 Job = tuple[str, str, str, Profile, bool]

@@ -11,6 +11,7 @@ import numpy as np
 from inferspec.conformance.calls import Call
 from inferspec.conformance.envelope import OutsideEnvelope
 from inferspec.conformance.strategies import Pick, calls
+from inferspec.spec.ends import DROPPED
 from inferspec.spec.generation import Generate
 from inferspec.spec.toy import Toy
 from inferspec.spec.watch import Ranks, Request
@@ -89,7 +90,7 @@ def generate_calls(
         arguments["cache"] = False
     if (until := pick.one_of(*untils)) is not None:
         arguments["until"] = until
-    return pick.call(GENERATE, **arguments, seen=seen)
+    return pick.call(GENERATE, **arguments, seen=seen, **pick.declared("ends", DROPPED))
 
 
 def _given(pick: Pick, tokens: np.ndarray) -> Any:
@@ -268,6 +269,11 @@ def _cut(pick: Pick, data: bytes, longest: int) -> list[bytes]:
 def _is_text(piece: bytes) -> bool:
     """Whether bytes are whole characters."""
     return piece.decode("utf-8", "ignore").encode() == piece
+
+
+def ends_of(call: Call) -> str:
+    """What becomes of the id that ends the ids of a call."""
+    return str(call.arguments.get("ends", DROPPED))
 
 
 ORDINARY = {GENERATE: generate_calls, TEXT: text_calls}

@@ -10,6 +10,7 @@ import ml_dtypes
 import numpy as np
 
 from inferspec.spec.contract import Arguments, Change, Operation
+from inferspec.spec.ends import DROPPED
 from inferspec.spec.generation import (
     Generate,
 )
@@ -277,6 +278,56 @@ def emits_the_end(self: Generate, toy: Toy, request: Request) -> Iterator[Any]:
         yield token
         if token in request.eos:
             return
+
+
+def drops_the_end(self: Generate, toy: Toy, request: Request) -> Iterator[Any]:
+    return Generate.ids(self, toy, replace(request, ends=DROPPED))
+
+
+def drops_an_end_at_the_limit(self: Generate, toy: Toy, request: Request) -> Iterator[Any]:
+    """The limit is looked at before the end comes out."""
+    ids = list(Generate.ids(self, toy, request))
+    return iter(ids[:-1] if len(ids) == request.max_tokens and ids[-1] in request.eos else ids)
+
+
+def drops_a_first_end(self: Generate, toy: Toy, request: Request) -> Iterator[Any]:
+    for number, token in enumerate(Generate.ids(self, toy, request)):
+        if number == 0 and token in request.eos:
+            return
+        yield token
+
+
+def keeps_the_end_twice(self: Generate, toy: Toy, request: Request) -> Iterator[Any]:
+    """The loop gives the end, and what comes after the loop gives it again."""
+    token = None
+    for token in Generate.ids(self, toy, request):
+        yield token
+    if token in request.eos:
+        yield token
+
+
+def gives_the_first_end(self: Generate, toy: Toy, request: Request) -> Iterator[Any]:
+    """Whatever ended the ids, the first of the list comes out: what texts are ended with."""
+    for token in Generate.ids(self, toy, request):
+        yield request.eos[0] if token in request.eos else token
+
+
+def keeps_the_end_past_the_limit(self: Generate, toy: Toy, request: Request) -> Iterator[Any]:
+    """The end is not counted: a step more is made for it when the limit is reached."""
+    for number, token in enumerate(Generate.ids(self, toy, replace(request, max_tokens=request.max_tokens + 1))):
+        if number == request.max_tokens and token not in request.eos:
+            return
+        yield token
+
+
+def goes_on_for_one(self: Generate, toy: Toy, request: Request) -> Iterator[Any]:
+    """Whether it was the end is looked at when the next id has come."""
+    over = False
+    for token in Generate.ids(self, toy, replace(request, eos=())):
+        yield token
+        if over:
+            return
+        over = token in request.eos
 
 
 def end_counts_from_the_second(self: Generate, token: int, request: Request, number: int) -> bool:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from typing import Any
+
 import numpy as np
 
 from inferspec.spec.changes import generation as changes
-from inferspec.spec.contract import Fault, Variant
+from inferspec.spec.contract import Fault, Requirement, Variant
+from inferspec.spec.ends import KEEPING
 from inferspec.spec.faults.detokenizer import TEXT_FAULTS, TEXT_VARIANTS
 from inferspec.spec.generation import (
     GEN_01,
@@ -46,6 +50,11 @@ MLX_LM = "https://github.com/ml-explore/mlx-lm"
 MLX_VLM = "https://github.com/Blaizzy/mlx-vlm"
 VLLM_METAL = "https://github.com/vllm-project/vllm-metal"
 SEEDS = "seen in code written from the course"
+
+
+def _kept(name: str, text: str, kills: Requirement, ids: Callable[..., Iterator[Any]]) -> Fault:
+    """A mistake of who keeps the id that ends the ids."""
+    return Fault(f"generation-kept-end-{name}", text, kills, {"ids": ids}, TIRED, KEEPING)
 
 
 FAULTS: tuple[Fault, ...] = (
@@ -651,6 +660,33 @@ FAULTS: tuple[Fault, ...] = (
         {"taken": changes.callers_ends},
         TIRED,
     ),
+    _kept("dropped", "the end-of-sequence id does not come out", GEN_06, changes.drops_the_end),
+    _kept(
+        "dropped-at-the-limit",
+        "an end-of-sequence id that is the last of max_tokens ids does not come out",
+        GEN_06,
+        changes.drops_an_end_at_the_limit,
+    ),
+    _kept(
+        "dropped-as-the-first",
+        "an end-of-sequence id that is the first id does not come out",
+        GEN_06,
+        changes.drops_a_first_end,
+    ),
+    _kept("twice", "the end-of-sequence id comes out twice", GEN_06, changes.keeps_the_end_twice),
+    _kept(
+        "past-the-limit",
+        "the end-of-sequence id is not counted: it comes out after max_tokens ids",
+        GEN_06,
+        changes.keeps_the_end_past_the_limit,
+    ),
+    _kept("and-one-more", "one id comes out after the end-of-sequence id", GEN_06, changes.goes_on_for_one),
+    _kept(
+        "first-of-the-list",
+        "whatever ends the ids, the first end-of-sequence id of the list comes out",
+        GEN_07,
+        changes.gives_the_first_end,
+    ),
     *TEXT_FAULTS,
 )
 
@@ -685,6 +721,13 @@ VARIANTS: tuple[Variant, ...] = (
         "the sampler is given a batch of one row",
         "generate",
         {"choose": changes.sampler_sees_batch},
+    ),
+    Variant(
+        "generation-keeps-ends",
+        "every id comes out, and then it is looked at",
+        "generate",
+        {"ids": changes.emits_the_end},
+        envelope=KEEPING,
     ),
     *TEXT_VARIANTS,
 )
