@@ -151,7 +151,7 @@ def test_an_end_of_sequence_id_at_the_limit_is_not_one_of_them(subject, call):
 
 @requirement(
     spec.GEN_06,
-    call=generate_calls(stops=[1, 2], stop_at=(4, 1, 3), limits=(5, 2, 4), vocabularies=ENOUGH, max_tokens=5),
+    call=generate_calls(stops=[1, 2], stop_at=(4,), limits=(5, 2, 4), vocabularies=ENOUGH, max_tokens=5),
     share=0.3,
 )
 def test_an_end_of_sequence_id_past_the_limit_does_not_come(subject, call):

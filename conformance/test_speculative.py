@@ -20,7 +20,7 @@ from inferspec.conformance.inputs.drafting import (
     quarters_calls,
     sampled_calls,
 )
-from inferspec.conformance.inputs.generation import CHUNKS, LARGE, ODD_CHUNKS
+from inferspec.conformance.inputs.generation import CHUNKS, LARGE, ODD_CHUNKS, ends_of
 from inferspec.conformance.inputs.sampling import fixed
 from inferspec.conformance.inputs.speculative import (
     HUGE,
@@ -44,6 +44,7 @@ from inferspec.conformance.strategies import among, in_views
 from inferspec.conformance.suite import requirement
 from inferspec.conformance.trial import Nonconformance
 from inferspec.spec import speculative_sentences as spec
+from inferspec.spec.ends import ended, left_of
 from inferspec.spec.lossless import cells, gone_on, joint
 from inferspec.spec.numerics import FALSE_ALARM, STATISTICAL_CHECKS, relative_entropy_limit
 from inferspec.spec.speculative import players_of, row_chances
@@ -407,7 +408,7 @@ def test_an_end_of_sequence_id_ends_the_ids_whatever_the_draft(subject, call):
 
 @requirement(spec.SPEC_26, call=generate_calls(stops=[1], stop_at=(0,)), share=0.3)
 def test_an_end_of_sequence_id_may_be_the_first(subject, call):
-    subject.expects(call, {"ids": np.zeros(0)})
+    subject.expects(call, lambda meant: {"ids": left_of(*meant.arguments["eos"], ends_of(meant))})
 
 
 @requirement(
@@ -416,10 +417,16 @@ def test_an_end_of_sequence_id_may_be_the_first(subject, call):
 def test_an_end_of_sequence_id_ends_ids_that_are_drawn(subject, call, at):
     ids = subject.parts(call)["ids"].astype(int).tolist()
     end = ids[min(at, len(ids) - 1)] if ids else 0
-    wanted = ids[: ids.index(end)] if ids else []
-    seen = subject.parts(call.having(eos=(end,)))["ids"].astype(int).tolist()
-    if seen != wanted:
-        raise Nonconformance(f"without an end {ids} come out, and {seen} where {end} ends them", call)
+    subject.expects(call.having(eos=(end,)), lambda meant: {"ids": ended(ids, (end,), ends_of(meant))})
+
+
+@requirement(
+    spec.SPEC_26,
+    call=generate_calls(stops=[1, 2], stop_at=(12,), limits=(7, 5, 12), drafters=["same"], vocabularies=ENOUGH),
+    share=0.3,
+)
+def test_an_end_of_sequence_id_past_the_limit_does_not_come(subject, call):
+    subject.agrees(call.having(max_tokens=call.arguments["max_tokens"] - 1))
 
 
 @requirement(spec.SPEC_27, call=generate_calls(limits=(0, 1, 2, 3, 4, 6, 7, 11), drafters=["same"], stops=[0]))

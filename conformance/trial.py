@@ -244,9 +244,7 @@ class Trial:
         """How an adapter says that what came out is meant; a package of a layout has none that could."""
         if self.subject.description.layout:
             return ""
-        return (
-            f'; whose {key} are {choice} says so: ENVELOPE = {{"{self.contract.component}": {{"{key}": ["{choice}"]}}}}'
-        )
+        return f'; if {key} are to be {choice}, declare ENVELOPE = {{"{self.contract.component}": {{"{key}": ["{choice}"]}}}}'
 
     def compare(
         self,

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from inferspec.spec.contract import Arguments
+from inferspec.spec.ends import DROPPED
 from inferspec.spec.toy import FixedCache, Fuse, Table, Toy, ToyCache
 
 OVERRUN = 2
@@ -98,6 +99,8 @@ class Request:
     top_p: float = 1.0
     uniforms: Iterator[float] | None = None
     name: str = "first"
+    ends: str = DROPPED
+    """What becomes of the id that ends it (`spec/ends.py`); a subject is not told."""
 
 
 @dataclass

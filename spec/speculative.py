@@ -11,7 +11,8 @@ top_p=1.0, uniforms=None)`: an iterator of ids, as `generate` of the target alon
 iterator of uniform numbers: in each round one for each of its num_draft_tokens drafts (fewer where fewer can come out), then
 those of `verify`. As in sampling, top_p should see the probabilities after the temperature, and may see those before it;
 top_k does not care. Here the models are toys. Where no limit of 0 is taken, or no round without a draft,
-`zero_max_tokens: [False]` or `zero_num_draft_tokens: [False]` in the envelope says so.
+`zero_max_tokens: [False]` or `zero_num_draft_tokens: [False]` in the envelope says so; where the id that ends the ids is the
+last of them, `ends: ["kept"]` (`spec/ends.py`).
 
 Source: Leviathan et al. 2023; Chen et al. 2023; the nano-vLLM post, part 7 (whose residual is not lossless).
 """
@@ -26,6 +27,7 @@ import numpy as np
 
 from inferspec.spec.contract import STORY, Answer, Answers, Arguments, Contract, Operation, Signature
 from inferspec.spec.duet import Player, Request, distribution, play
+from inferspec.spec.ends import ENDS, left_of
 from inferspec.spec.numerics import Precision, f64, is_float, mass_slack
 from inferspec.spec.sampling import Sampler
 from inferspec.spec.speculative_sentences import GENERATE, SENTENCES, VERIFY
@@ -144,14 +146,16 @@ class SpeculativeGenerate(Operation):
     {"seed": n} for any number of them; {"cells": n} asks for the distribution of what comes out (`duet.distribution`).
     until: how many ids the consumer takes before it closes the iterator, None: all; beside: tokens and max_tokens of a second
     request to the same models, and its eos where that is another; order: "turns" or "after"; seen: what is looked at
-    (see `duet.play`); overwrite: what the caller changes once the first id is out, its "tokens" or its list of "ends".
+    (see `duet.play`); overwrite: what the caller changes once the first id is out, its "tokens" or its list of "ends"; ends:
+    what becomes of the id that ends the ids (`spec/ends.py`).
     """
 
     signature = Signature.parse(
         f"{GENERATE}(target, draft, tokens, max_tokens, num_draft_tokens=4, eos=(), temperature=0.0, top_k=None,"
-        " top_p=1.0, uniforms=None, until=None, beside=None, order='turns', seen=('ids',), overwrite='')"
+        " top_p=1.0, uniforms=None, until=None, beside=None, order='turns', seen=('ids',), overwrite='', ends='dropped')"
     )
     parts = STORY
+    either: ClassVar = {"ends": ("SPEC-26",)}
     narrows: ClassVar = {
         "eos": ("stops", (0,)),
         "temperature": ("temperatures", ("greedy",)),
@@ -230,6 +234,7 @@ class SpeculativeGenerate(Operation):
             self.rewind(run)
             for token in self.shown(run, ids):
                 if self.stops(run, token):
+                    yield from map(self.out, left_of(token, run.request.ends))
                     return
                 run.out += 1
                 yield self.out(token)
@@ -378,7 +383,8 @@ def requests_of(a: Arguments, is_array: Callable[[Any], bool]) -> list[Request]:
         tokens = tokens.copy()
     ends = list(a.eos) if a.overwrite == "ends" else tuple(a.eos)
     filters = {"temperature": a.temperature, "top_k": a.top_k, "top_p": a.top_p}
-    first = Request(tokens, a.max_tokens, a.num_draft_tokens, ends, **filters, uniforms=numbers_of(a.uniforms))
+    uniforms = numbers_of(a.uniforms)
+    first = Request(tokens, a.max_tokens, a.num_draft_tokens, ends, **filters, uniforms=uniforms, ends=a.ends)
     if not a.beside:
         return [first]
     own = {name: a.beside[name] for name in ("max_tokens", "eos") if name in a.beside}
@@ -436,6 +442,7 @@ CONTRACT = Contract(
         "temperatures": ("greedy", "one", "other"),
         "filters": ("none", "top_k", "top_p", "both"),
         "stops": (0, 1, 2, 3, 9),
+        "ends": ENDS,
         "num_draft_tokens": 64,
         "zero_num_draft_tokens": (True, False),
         "zero_max_tokens": (True, False),

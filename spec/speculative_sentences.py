@@ -113,7 +113,8 @@ SPEC_25 = _loop(
 )
 SPEC_26 = _loop(
     "SPEC-26",
-    "an end-of-sequence id ends the ids and is not one of them, first, last or in the midst of accepted drafts; any of several does",
+    "an end-of-sequence id ends the ids, first, last or in the midst of accepted drafts, and any of several does: it is none of"
+    " them, or the last of them where ends are declared to be kept",
     source="PROPERTIES SP5",
 )
 SPEC_27 = _loop(

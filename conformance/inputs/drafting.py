@@ -11,6 +11,7 @@ import numpy as np
 from inferspec.conformance.calls import Call
 from inferspec.conformance.inputs.generation import continuation, ended_apart, nearest
 from inferspec.conformance.strategies import Pick, calls
+from inferspec.spec.ends import DROPPED
 from inferspec.spec.numerics import DECISIVE
 from inferspec.spec.speculative import Run, SpeculativeGenerate, Verify
 from inferspec.spec.speculative_sentences import GENERATE
@@ -89,7 +90,7 @@ def generate_calls(
     if (until := pick.one_of(*untils)) is not None:
         arguments["until"] = until
     pick.features |= {"temperatures": "greedy", "filters": "none"}
-    return pick.call(GENERATE, **arguments, seen=seen)
+    return pick.call(GENERATE, **arguments, seen=seen, **pick.declared("ends", DROPPED))
 
 
 def _stops(pick: Pick, target: dict[str, Any], tokens: Any, limit: int, stop_at: tuple[int, ...]) -> tuple[int, ...]:
@@ -143,7 +144,7 @@ def sampled_calls(
     models = _models(pick, vocabularies, None)
     tokens = _prompt(pick, models["target"]["vocab_size"], lengths)
     arguments = {**models, "tokens": tokens, "max_tokens": pick.count("zero_max_tokens", *limits), **_filters(pick)}
-    arguments["num_draft_tokens"] = _drafts(pick, drafts)
+    arguments |= {"num_draft_tokens": _drafts(pick, drafts), **pick.declared("ends", DROPPED)}
     if free:
         return pick.call(GENERATE, **arguments, uniforms={"seed": int(pick.random.integers(2**31))}, seen=seen)
     best: tuple[float, Call] | None = None

@@ -10,6 +10,7 @@ import numpy as np
 
 from inferspec.spec.contract import Arguments, Change, Operation
 from inferspec.spec.duet import Player, Request
+from inferspec.spec.ends import DROPPED
 from inferspec.spec.numerics import f64, round_to
 from inferspec.spec.sampling import Sampler
 from inferspec.spec.speculative import Run, SpeculativeGenerate, Verify, chances, sampler_arguments
@@ -170,6 +171,55 @@ def emits_the_end(self: Loop, run: Run) -> Iterator[Any]:
         yield token
         if token in eos:
             return
+
+
+def drops_the_end(self: Loop, run: Run) -> Iterator[Any]:
+    run.request.ends = DROPPED
+    return Loop.ids(self, run)
+
+
+def drops_an_end_that_was_drafted(self: Loop, run: Run) -> Iterator[Any]:
+    """Of a round's ids the last one comes out, whatever it is; the others are looked at first."""
+    while run.out < run.request.max_tokens:
+        self.draft(run, self.count(run))
+        ids = self.verified(run, self.score(run))
+        run.sequence = run.sequence + ids
+        self.rewind(run)
+        for number, token in enumerate(self.shown(run, ids), 1):
+            if self.stops(run, token) and number < len(ids):
+                return
+            run.out += 1
+            yield token
+            if self.stops(run, token):
+                return
+
+
+def keeps_the_end_twice(self: Loop, run: Run) -> Iterator[Any]:
+    """The loop gives the end, and what comes after the loop gives it again."""
+    token = None
+    for token in Loop.ids(self, run):
+        yield token
+    if token in run.request.eos:
+        yield token
+
+
+def keeps_what_was_drafted(self: Loop, run: Run) -> Iterator[Any]:
+    """The ids of a round come out together, and then the end is looked for."""
+    while run.out < run.request.max_tokens:
+        self.draft(run, self.count(run))
+        ids = self.shown(run, self.verified(run, self.score(run)))
+        run.sequence = run.sequence + ids
+        self.rewind(run)
+        run.out += len(ids)
+        yield from ids
+        if any(self.stops(run, token) for token in ids):
+            return
+
+
+def keeps_the_end_past_the_limit(self: Loop, run: Run, ids: list[int]) -> list[int]:
+    """The limit is not for the end: where a round has it just past that, it comes out."""
+    shown = Loop.shown(self, run, ids)
+    return [*shown, *(token for token in ids[len(shown) :][:1] if token in run.request.eos)]
 
 
 class GoesOn:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from inferspec.spec.changes import speculative as changes
-from inferspec.spec.contract import Fault, Variant
+from inferspec.spec.contract import Change, Fault, Variant
+from inferspec.spec.ends import KEEPING
 from inferspec.spec.faults.verification import VERIFY_FAULTS, VERIFY_VARIANTS
 from inferspec.spec.mistakes import ignores_strides
 from inferspec.spec.numerics import round_to
@@ -60,8 +61,30 @@ OPENVINO = "https://github.com/openvinotoolkit/openvino.genai/issues/4190"
 COUNTING = f"{OPENVINO} (a counter off by one)"
 
 
+def _kept(name: str, text: str, change: Change) -> Fault:
+    """A mistake of who keeps the id that ends the ids."""
+    return Fault(f"speculative-kept-end-{name}", text, SPEC_26, change, TIRED, KEEPING)
+
+
 FAULTS: tuple[Fault, ...] = (
     *VERIFY_FAULTS,
+    _kept("dropped", "the end-of-sequence id does not come out", {"ids": changes.drops_the_end}),
+    _kept(
+        "dropped-when-drafted",
+        "an end-of-sequence id comes out where it is the last of a round's ids alone",
+        {"ids": changes.drops_an_end_that_was_drafted},
+    ),
+    _kept("twice", "the end-of-sequence id comes out twice", {"ids": changes.keeps_the_end_twice}),
+    _kept(
+        "and-its-round",
+        "the ids of its round come out after the end-of-sequence id",
+        {"ids": changes.keeps_what_was_drafted},
+    ),
+    _kept(
+        "past-the-limit",
+        "an end-of-sequence id that a round has just past the limit comes out",
+        {"count": changes.overruns, "shown": changes.keeps_the_end_past_the_limit},
+    ),
     Fault(
         "verify-rest-by-ratio",
         "what the target has more of is p · (1 - q/p) in float32, which says little where they are nearly equal",
@@ -853,6 +876,13 @@ VARIANTS: tuple[Variant, ...] = (
         GENERATE,
         {"count": changes.first_alone},
         unmet=("SPEC-36",),
+    ),
+    Variant(
+        "speculative-keeps-ends",
+        "every id comes out, and then it is looked at",
+        GENERATE,
+        {"ids": changes.emits_the_end},
+        envelope=KEEPING,
     ),
     Variant("speculative-in-pieces-of-7", "prompts are fed 7 tokens at a time", GENERATE, changes.in_pieces(7)),
     Variant("speculative-in-pieces-of-512", "prompts are fed 512 tokens at a time", GENERATE, changes.in_pieces(512)),
