@@ -36,7 +36,7 @@ def explain(contract: Contract, requirement: Requirement, failures: Sequence[His
     telling = [*failures[:1], *failures[1 - EXAMPLES :]]
     if not telling:
         return []
-    candidates = [fault for fault in contract.faults if fault.kills.name == requirement.name]
+    candidates = [one for one in contract.faults if one.kills.name == requirement.name and _may_be(one, telling)]
     if _size(telling[0]) > LARGE:
         candidates = [fault for fault in candidates if fault.kills.id == requirement.id]
         telling = telling[:2]
@@ -48,6 +48,12 @@ def explain(contract: Contract, requirement: Requirement, failures: Sequence[His
             found[precision].append(fault)
     first = next((faults for faults in found.values() if faults), [])
     return sorted(first, key=lambda fault: fault.kills.id != requirement.id)
+
+
+def _may_be(fault: Fault, failures: Sequence[History]) -> bool:
+    """Whether the subject declares what one with that fault does."""
+    features = failures[0][0][0].features
+    return all(features.get(key) in choices for key, choices in fault.envelope.items())
 
 
 def _size(history: History) -> int:

@@ -707,10 +707,14 @@ def test_a_scheduler_that_may_do_nothing_is_refused(subject, call):
 def keeps(subject, call, *checks):
     """The story's history has nothing against these checks, and nothing raises."""
     seen = subject.answered(call)
-    for complaint in complaints(subject.promised(call), seen.results):
-        if complaint.check in (*checks, Check.RAISED):
-            refusal = complaint.check is Check.RAISED
-            raise subject.objection(call, seen, complaint.step, complaint.text, refusal)
+
+    def judge(meant):
+        for complaint in complaints(subject.promised(meant), seen.results):
+            if complaint.check in (*checks, Check.RAISED):
+                refusal = complaint.check is Check.RAISED
+                raise subject.objection(call, seen, complaint.step, complaint.text, refusal)
+
+    subject.judged(call, judge)
 
 
 def refuses_where_it_can_be_done(subject, story):

@@ -20,6 +20,8 @@ token a step. At most max_requests run. One that needs a block when there is non
 The chunks of a step may be computed in any order, apart from each other, so that none builds on what another computes. Where
 an engine computes them together, layer by layer, it finds in a layer what all of them wrote: a scheduler that counts on
 that, so that a prompt hits what another one of its step has yet to compute (vLLM's), says `chunks: ["together"]`.
+The id of eos that ends a request does not come into its output; where it is the last of it, as vLLM and nano-vLLM have it, the
+envelope says so: `ends: ["kept"]` (`spec/ends.py`).
 A scheduler may have memory of its own in the place of the block manager, of `num_blocks` blocks of `block_size` tokens.
 
 A call is a story: `steps` of one scheduler. A request has the number of the step that added it. The story gives:
@@ -74,6 +76,7 @@ from inferspec.spec.contract import (
     Requirement,
     Signature,
 )
+from inferspec.spec.ends import DROPPED, ENDS, left_of
 from inferspec.spec.numerics import Precision, f64
 from inferspec.spec.serving import ModelManager, Request, Story
 
@@ -81,7 +84,7 @@ POST = "nano-vLLM post, parts 2, 3 and 5"
 
 Serving = SimpleNamespace
 """The model: `manager`, `max_requests`, `budget`, `arrivals` (how many requests came), `entries` (requests that are not
-finished), `step` (the last one scheduled, None once it was updated)."""
+finished), `step` (the last one scheduled, None once it was updated), `ends` (what becomes of ids that end a request)."""
 
 Entry = SimpleNamespace
 """A request that is not finished: `request`, `tokens` (prompt and output), `order` (the smaller goes first), `table` (None
@@ -95,9 +98,11 @@ class Scheduler(Operation):
     """The plainest scheduler that keeps the contract. What it does is counted, so every budget is 0."""
 
     signature = Signature.parse(
-        "Scheduler(num_blocks, block_size, prefix_caching, max_requests, max_prefill_tokens, steps, together=False)"
+        "Scheduler(num_blocks, block_size, prefix_caching, max_requests, max_prefill_tokens, steps, together=False,"
+        " ends='dropped')"
     )
     parts = STORY
+    either: ClassVar = {"ends": ("SCHED-02",)}
     methods: ClassVar[tuple[str, ...]] = ("add", "schedule", "update")
     takes: ClassVar = {"add": ("request",), "schedule": (), "update": ("step", "tokens"), "cancel": ("request",)}
     optional_methods: ClassVar = {"cancel": ("cancelling", (False,))}
@@ -105,7 +110,7 @@ class Scheduler(Operation):
 
     def evaluate(self, a: Arguments, precision: Precision) -> Answers:
         managers = partial(ModelManager, a.num_blocks, a.block_size, a.prefix_caching)
-        told = Story(partial(Offered, self), managers, a).told(a.steps)
+        told = Story(partial(Offered, self, ends=a.ends), managers, a).told(a.steps)
         numbers = {part: f64(value) for part, value in told.items() if not isinstance(value, str)}
         return {part: Answer(value, np.zeros(value.shape)) for part, value in numbers.items()}
 
@@ -316,8 +321,8 @@ class Scheduler(Operation):
             return False
         entry.decoding = True
         done = self.done(entry, token)
-        if not self.ends(entry, token):
-            self.generate(entry, token)
+        for out in left_of(token, s.ends) if self.ends(entry, token) else [token]:
+            self.generate(entry, out)
         if done:
             self.close(s, entry)
         return done
@@ -353,9 +358,12 @@ class Scheduler(Operation):
 class Offered:
     """The operation in the shape in which schedulers are offered."""
 
-    def __init__(self, operation: Scheduler, manager: Any, max_requests: int, max_prefill_tokens: int) -> None:
+    def __init__(
+        self, operation: Scheduler, manager: Any, max_requests: int, max_prefill_tokens: int, ends: str = DROPPED
+    ) -> None:
         self._do = operation
         self._state = operation.fresh(manager, max_requests, max_prefill_tokens)
+        self._state.ends = ends
 
     def add(self, request: Request) -> None:
         self._do.add(self._state, request)
@@ -390,7 +398,8 @@ SCHED_01 = _requirement(
 )
 SCHED_02 = _requirement(
     2,
-    "a request ends after max_tokens ids, or at the first id of its own eos, which does not come out; it may be its first id",
+    "a request ends after max_tokens ids, or at the first id of its own eos, which may be its first id: that does not come out, or"
+    " is the last of its output where ends are declared to be kept",
     "PROPERTIES CB3",
 )
 SCHED_03 = _requirement(
@@ -607,6 +616,7 @@ CONTRACT = Contract(
         "void_steps": (True, False),
         "cancelling": (True, False),
         "chunks": ("apart", "together"),
+        "ends": ENDS,
     },
     requirements=tuple(value for value in list(globals().values()) if isinstance(value, Requirement)),
 )

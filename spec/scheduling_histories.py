@@ -17,6 +17,7 @@ import numpy as np
 
 from inferspec.spec.block_manager import blocks_of
 from inferspec.spec.contract import Arguments
+from inferspec.spec.ends import DROPPED, KEPT, ended
 from inferspec.spec.serving import FINISHED, PREEMPTED, RUNNING, STATES, WAITING, Memory, Slots, Work, alone, values_of
 
 
@@ -78,12 +79,14 @@ class Chunk(NamedTuple):
 
 @dataclass
 class Known:
-    """A request that was added. order: the smaller goes first; ids: what it generates alone, eos left out."""
+    """A request that was added. order: the smaller goes first; ends: what becomes of an id of eos; ids: what comes out of it
+    alone."""
 
     tokens: list[int]
     max_tokens: int
     eos: tuple[int, ...]
     order: tuple[int, int]
+    ends: str = DROPPED
     state: int = WAITING
     output: list[int] = field(default_factory=list)
     next: int | None = None
@@ -91,16 +94,15 @@ class Known:
     generating: bool = False
     blocks: list[int] = field(default_factory=list)
     ids: list[int] = field(default_factory=list)
-    ended: bool = False
-    """Whether an id of eos follows `ids`."""
+    samples: int = 0
+    """Of how many ids the last finishes it, whether it comes out or not."""
     before: int | None = None
     """What it was before a step admitted it, until that step is updated."""
     values: list[int] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         ids = alone(self.tokens, self.max_tokens)
-        stop = next((k for k, token in enumerate(ids) if token in self.eos), None)
-        self.ids, self.ended = ids[:stop], stop is not None
+        self.ids, self.samples = ended(ids, self.eos, self.ends), len(ended(ids, self.eos, KEPT))
         self.values = values_of([*self.tokens, *self.ids])
 
     @property
@@ -165,7 +167,7 @@ class _Judge:
         self.arrivals += 1
         order = -given["priority"], self.arrivals
         tokens = list(given["tokens"])
-        self.known[number] = Known(tokens, given["max_tokens"], given["eos"], order)
+        self.known[number] = Known(tokens, given["max_tokens"], given["eos"], order, self.a.ends)
 
     def _admissible(self, given: Mapping[str, Any]) -> bool:
         slots = len(given["tokens"]) + given["max_tokens"] - 1
@@ -466,7 +468,7 @@ class _Judge:
                 continue
             known.generating = True
             count = len(known.output) + 1
-            if count > len(known.ids) or (count == len(known.ids) and not known.ended):
+            if count == known.samples:
                 known.state = FINISHED
                 finished.append(chunk.request)
             known.output = known.ids[:count]

@@ -14,6 +14,7 @@ import numpy as np
 from inferspec.conformance.calls import Call
 from inferspec.conformance.strategies import Calls, Pick
 from inferspec.spec.block_manager import blocks_of
+from inferspec.spec.ends import DROPPED
 from inferspec.spec.serving import REPEATED, alone
 
 SMALL_BLOCKS = (1, 2, 3, 4, 8)
@@ -66,6 +67,7 @@ class Script:
             max_prefill_tokens=self.budget,
             steps=tuple(self.steps),
             **self.together,
+            **self.pick.declared("ends", DROPPED),
         )
 
     def pool(self) -> int:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from inferspec.spec.block_manager import blocks_of
+from inferspec.spec.ends import DROPPED, KEPT
 from inferspec.spec.scheduler import Chunk, Entry, Scheduler, Serving, Step
 from inferspec.spec.serving import Request
 
@@ -39,6 +40,41 @@ def emits_eos(self: Scheduler, s: Serving, entry: Entry, chunk: Chunk, token: in
     if token is not None and self.ends(entry, token):
         self.generate(entry, token)
     return Scheduler.advance(self, s, entry, chunk, token)
+
+
+def looks_at_the_output(self: Scheduler, s: Serving, entry: Entry, chunk: Chunk, token: int | None) -> bool:
+    """Every id comes out, and then it is looked at."""
+    self.take(s, entry, chunk)
+    if token is None:
+        return False
+    entry.decoding = True
+    self.generate(entry, token)
+    done = self.ends(entry, token) or len(entry.request.output) == entry.request.max_tokens
+    if done:
+        self.close(s, entry)
+    return done
+
+
+def drops_eos(self: Scheduler, s: Serving, entry: Entry, chunk: Chunk, token: int | None) -> bool:
+    s.ends = DROPPED
+    return Scheduler.advance(self, s, entry, chunk, token)
+
+
+def drops_eos_at_the_limit(self: Scheduler, s: Serving, entry: Entry, chunk: Chunk, token: int | None) -> bool:
+    """The limit is looked at first, and then the end is not any more."""
+    s.ends = DROPPED if len(entry.request.output) + 1 == entry.request.max_tokens else KEPT
+    return Scheduler.advance(self, s, entry, chunk, token)
+
+
+def drops_eos_after_the_prompt(self: Scheduler, s: Serving, entry: Entry, chunk: Chunk, token: int | None) -> bool:
+    """The id that follows the prompt is taken on another way than those of decodes."""
+    s.ends = KEPT if entry.request.output else DROPPED
+    return Scheduler.advance(self, s, entry, chunk, token)
+
+
+def ends_one_later(self: Scheduler, entry: Entry, token: int) -> bool:
+    """The last id of the output is looked at before the new one is there."""
+    return bool(entry.request.output) and entry.request.output[-1] in entry.request.eos
 
 
 def limit_past(self: Scheduler, entry: Entry, token: int) -> bool:

@@ -6,6 +6,7 @@ from inferspec.spec import scheduler as spec
 from inferspec.spec.changes import scheduler as changes
 from inferspec.spec.changes import scheduler_requests as requests
 from inferspec.spec.contract import Change, Fault, Variant
+from inferspec.spec.ends import KEEPING
 from inferspec.spec.faults import scheduler_order, scheduler_requests
 from inferspec.spec.faults.defining import named
 from inferspec.spec.faults.linear import TIRED
@@ -13,7 +14,26 @@ from inferspec.spec.faults.serving import COURSE, METAL, MLX_LM, NANO, POST, VLL
 
 _fault = named("scheduler")
 
+
+def _kept(name: str, text: str, change: Change) -> Fault:
+    """A mistake of who keeps the id that ends a request."""
+    return Fault(f"scheduler-kept-end-{name}", text, spec.SCHED_02, change, TIRED, KEEPING)
+
+
 FAULTS: tuple[Fault, ...] = (
+    _kept("dropped", "the id that ends a request does not come out", {"advance": changes.drops_eos}),
+    _kept(
+        "dropped-at-the-limit",
+        "the id that ends a request does not come out as the last of max_tokens ids",
+        {"advance": changes.drops_eos_at_the_limit},
+    ),
+    _kept(
+        "dropped-as-the-first",
+        "the id that ends a request does not come out as its first id",
+        {"advance": changes.drops_eos_after_the_prompt},
+    ),
+    _kept("twice", "the id that ends a request comes out twice", {"advance": changes.emits_eos}),
+    _kept("and-one-more", "one id comes out after the one that ends a request", {"ends": changes.ends_one_later}),
     _fault(
         "ids-of-decodes-first",
         "prefills get the ids of decodes in a step of both",
@@ -639,6 +659,13 @@ VARIANTS: tuple[Variant, ...] = (
             "update": changes.updates_then_frees,
             "schedule": changes.frees_then_schedules,
         },
+    ),
+    Variant(
+        "scheduler-keeps-ends",
+        "every id comes out, and then it is looked at",
+        "Scheduler",
+        {"advance": changes.looks_at_the_output},
+        envelope=KEEPING,
     ),
     _variant("raises-when-idle", "no step when there is nothing to do", {"schedule": changes.raises_when_idle}),
     _variant("rolls-back", "what a void step admitted waits again", {"schedule": changes.rolls_back}),
