@@ -14,6 +14,7 @@ from inferspec.conformance.calls import Call
 from inferspec.conformance.drivers import driver_of
 from inferspec.conformance.executor import Executor
 from inferspec.conformance.subject import LocalSubject
+from inferspec.conformance.subjects import nano_vllm
 from inferspec.conformance.subjects.nano_vllm.block_manager import Block, BlockManager, BlockTable, OutOfBlocks, Prefix
 from inferspec.conformance.subjects.nano_vllm.scheduler import Scheduled, Scheduler, Sequence
 from inferspec.conformance.suite import Profile, all_tests
@@ -35,7 +36,7 @@ class Offered(LocalSubject):
         if name == "Scheduler":
             target.beside = {"BlockManager": bind(block_manager.BlockManager, BlockManager, kind, plain=False).build}
         self.targets = {name: target}
-        super().__init__({name: operation})
+        super().__init__({name: operation}, envelope=nano_vllm.ENVELOPE)
 
     def reset(self) -> None:
         self._executor = Executor(self.targets)
@@ -258,7 +259,7 @@ def states_of(
 ) -> dict[str, set[str]]:
     """Requirements of schedulers by what became of a test of theirs, of a design that claims an envelope."""
     subject = Offered(scheduler.Scheduler, design, "scheduler")
-    subject.description.envelope = {"scheduler": envelope}
+    subject.description.envelope["scheduler"] |= envelope
     states: dict[str, set[str]] = {}
     for test in (test for test in all_tests() if test.requirement in asked):
         trial = Trial(subject, test.requirement)

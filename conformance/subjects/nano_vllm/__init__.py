@@ -10,3 +10,4 @@ NAME = "nano_vllm"
 VERSION = "1"
 ARRAYS = "numpy"
 WAIVERS = "nano_vllm.toml"
+ENVELOPE = {"scheduler": {"ends": ["kept"]}}

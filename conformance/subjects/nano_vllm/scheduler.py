@@ -235,9 +235,8 @@ class Scheduler:
         if token is None:
             return False
         sequence.prefilling = False
-        if token not in sequence.request.eos:
-            sequence.token_ids.append(token)
-            sequence.request.output.append(token)
+        sequence.token_ids.append(token)
+        sequence.request.output.append(token)
         done = token in sequence.request.eos or len(sequence.request.output) >= sequence.request.max_tokens
         if done:
             self.finish(sequence)
