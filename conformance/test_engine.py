@@ -116,10 +116,12 @@ from inferspec.conformance.inputs.engine_refusals import (
     strangers,
     too_large,
 )
+from inferspec.conformance.inputs.generation import ends_of
 from inferspec.conformance.properties import goes_on_after_refusal, refuses, refuses_step
 from inferspec.conformance.suite import requirement
 from inferspec.conformance.trial import Nonconformance
 from inferspec.spec import engine as spec
+from inferspec.spec.ends import DROPPED, KEPT, ended
 
 PLAIN, GUESSING = {"drafts": ["none"]}, {"drafts": ["near", "perfect", "other"]}
 ENDS, PAGES = {"seen": ("outputs", "ends")}, {"seen": ("outputs", "pages"), "pages": ["told"]}
@@ -960,7 +962,10 @@ def tells_its_logits(subject, call):
     for number in adds(call):
         given = call.arguments["steps"][number - 1][1]
         ids = spec.alone(model, given["tokens"], given["max_tokens"])[0]
-        length = len(spec.ended(ids, given.get("eos", ())))
+        outputs = {ends: ended(ids, given.get("eos", ()), ends) for ends in (DROPPED, KEPT)}
+        # Whether the end is one of them is another sentence's matter.
+        told = [int(token) for token in seen.get(f"{number} output", ())]
+        length = len(told if told in outputs.values() else outputs[ends_of(call)])
         if not length:
             continue
         answer = spec.last_logits(model, given["tokens"], length)

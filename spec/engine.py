@@ -3,8 +3,8 @@
     Engine(model, *, num_pages=256, page_size=16, max_requests=8, max_prefill_tokens=512, prefix_caching=True,
            draft=None, num_draft_tokens=4, clock=time.perf_counter)
     .add_request(tokens, max_tokens, priority=0, eos=()) -> id   the larger priority goes first, then who came first
-    .step() -> [(id, token), …]     what one step made, in order for each request; an EOS id does not come out; nothing, and
-                                    no error, when there is nothing to do
+    .step() -> [(id, token), …]     what one step made, in order for each request; an EOS id does not come out, unless ends
+                                    are kept; nothing, and no error, when there is nothing to do
     .run() -> {id: output}          steps until nothing is unfinished; of every request that is not cancelled
     .cancel(id)                     the request ends as it is and gives its pages back
     .output(id), .finished(id)      the ids so far; whether there will be no more
@@ -19,8 +19,9 @@ A page that no request holds is free, whatever the prefix cache knows of it. Wit
 what its requests would fill, or does not offer `num_free_pages`. A draft guesses `num_draft_tokens` ids at a time.
 An engine whose add_request takes no `priority`, or no `eos`, is given none; where no limit of 0 is taken,
 `zero_max_tokens: [False]` in the envelope says so. When the model raises in a step, the exception passes to the caller, and
-the next step goes on as if nothing had happened; an engine that ends then says `failing_models: [False]`. Ids of requests
-are anything hashable.
+the next step goes on as if nothing had happened; an engine that ends then says `failing_models: [False]`. One that keeps the
+id that ends a request, as vLLM's does, says `ends: ["kept"]` (`spec/ends.py`): it is then the last id of the output, with a
+time and logits as any other. Ids of requests are anything hashable.
 
 A call is a story: `steps` of one engine, and then as many steps as are needed to serve what is left. `seen` says what is
 looked at (`spec/engine_stories.py`). Steps beside the methods: `fail(after)`, a step, or a run, in which the model, or the
@@ -59,6 +60,7 @@ from inferspec.spec.contract import (
     Requirement,
     Signature,
 )
+from inferspec.spec.ends import ENDS, ended
 from inferspec.spec.engine_model import FAMILIES, PlainEngine, Served, forward
 from inferspec.spec.engine_stories import Fuse, watch
 from inferspec.spec.numerics import Precision, f64, operations, unit_roundoff
@@ -88,12 +90,6 @@ def alone(model: Mapping[str, Any], prompt: Sequence[int], length: int) -> tuple
     return [int(row.argmax()) for row in rows[:length]], rows[:length]
 
 
-def ended(ids: Sequence[int], eos: Sequence[int]) -> list[int]:
-    """The ids before the first that ends them."""
-    stop = next((i for i, token in enumerate(ids) if token in eos), len(ids))
-    return list(ids[:stop])
-
-
 def last_logits(model: Mapping[str, Any], prompt: Sequence[int], length: int) -> Answer:
     """The logits that the last of `length` ids is chosen by, with the budget of a whole forward pass in float32."""
     ids, rows = alone(model, prompt, length)
@@ -109,9 +105,10 @@ class Engine(PlainEngine):
 
     signature = Signature.parse(
         "Engine(model, draft, num_pages, page_size, max_requests, max_prefill_tokens, prefix_caching, num_draft_tokens,"
-        " steps, seen=('outputs',), ticking=False)"
+        " steps, seen=('outputs',), ticking=False, ends='dropped')"
     )
     parts = STORY
+    either: ClassVar = {"ends": ("ENG-14",)}
     methods = (
         "add_request",
         "step",
@@ -183,7 +180,7 @@ class Engine(PlainEngine):
                     told[f"{number} refused"] = 1
                     continue
                 ids, rows = alone(a.model, given["tokens"], given["max_tokens"])
-                asked[number] = ended(ids, given.get("eos", ()))
+                asked[number] = ended(ids, given.get("eos", ()), a.ends)
                 if number not in cancelled:
                     told |= self._told(a, number, asked[number], rows)
         last_run = max((number for number, (step, _) in enumerate(a.steps, 1) if step == "run"), default=0)
@@ -261,7 +258,11 @@ ENG_10 = _requirement(10, "and whatever a draft guesses", "Leviathan et al. 2023
 ENG_11 = _requirement(11, "and when the draft guesses right every time", "PROPERTIES SP3")
 ENG_12 = _requirement(12, "and whatever its priority and those of others", "PROPERTIES SC3")
 ENG_13 = _requirement(13, "max_tokens ids come out, none where that is 0", "PROPERTIES CB3")
-ENG_14 = _requirement(14, "an end-of-sequence id ends a request and does not come out", "PROPERTIES CB3, SP5")
+ENG_14 = _requirement(
+    14,
+    "an end-of-sequence id ends a request, and does not come out, or is the last of its output where ends are declared to be kept",
+    "PROPERTIES CB3, SP5",
+)
 ENG_15 = _requirement(
     15, "an end-of-sequence id may be the first that comes", f"{COURSE}, its reference loop; PROPERTIES CB3"
 )
@@ -411,6 +412,7 @@ CONTRACT = Contract(
         "metrics": ("told", "untold"),
         "priorities": (True, False),
         "stops": (True, False),
+        "ends": ENDS,
         "cancelling": (True, False),
         "zero_max_tokens": (True, False),
         "failing_models": (True, False),

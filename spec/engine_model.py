@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from inferspec.spec.contract import Arguments, Operation
+from inferspec.spec.ends import DROPPED
 from inferspec.spec.llama import Llama
 from inferspec.spec.qwen3 import Qwen3
 from inferspec.spec.stochastic import Exact, Matrix
@@ -302,7 +303,8 @@ class PlainEngine(Operation):
             self.leave(m, r.table.pop())
 
     def emit(self, m: State, r: Request, token: int, row: np.ndarray) -> None:
-        if self.stops(r, token):
+        ends = self.stops(r, token)
+        if ends and m.a.ends == DROPPED:
             self.end(m, r)
             return
         r.tokens.append(token)
@@ -310,7 +312,7 @@ class PlainEngine(Operation):
         r.logits = row
         self.stamp(m, r)
         m.emitted.append((self.name_of(m, r), token))
-        if len(r.out) >= self.most(r):
+        if ends or len(r.out) >= self.most(r):
             self.end(m, r)
 
     def stops(self, r: Request, token: int) -> bool:

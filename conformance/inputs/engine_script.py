@@ -10,6 +10,7 @@ import numpy as np
 from inferspec.conformance.calls import Call
 from inferspec.conformance.inputs.engine_models import Model, is_clear, model, near, other
 from inferspec.conformance.strategies import Calls, Pick
+from inferspec.spec.ends import DROPPED
 from inferspec.spec.engine import alone
 from inferspec.spec.engine_model import pages_of
 
@@ -83,6 +84,7 @@ class Script:
             steps=tuple(self.steps),
             seen=self.seen,
             ticking=self.ticking,
+            **self.pick.declared("ends", DROPPED),
         )
 
     def need(self, prompt: int, limit: int) -> int:

@@ -8,7 +8,7 @@ from inferspec.spec.changes import engine_guesses as guesses
 from inferspec.spec.changes import engine_pages as pages
 from inferspec.spec.changes import engine_requests as requests
 from inferspec.spec.contract import Fault, Variant
-from inferspec.spec.faults import engine_guesses, engine_pages, engine_requests
+from inferspec.spec.faults import engine_ends, engine_guesses, engine_pages, engine_requests
 from inferspec.spec.faults.defining import named
 from inferspec.spec.faults.linear import TIRED
 from inferspec.spec.faults.serving import COURSE, METAL, MLX_LM, VLLM
@@ -387,6 +387,7 @@ FAULTS: tuple[Fault, ...] = (
         TIRED,
     ),
     *engine_pages.FAULTS,
+    *engine_ends.FAULTS,
     *engine_guesses.FAULTS,
     *engine_requests.FAULTS,
 )
@@ -463,4 +464,5 @@ VARIANTS: tuple[Variant, ...] = (
         {"most_guesses": guesses.never_guesses},
         unmet=("ENG-41", "ENG-44"),
     ),
+    *engine_ends.VARIANTS,
 )
