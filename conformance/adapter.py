@@ -522,7 +522,8 @@ def _check_declarations(adapter: Adapter) -> None:
             full = by_name[component].envelope
             if key not in full:
                 raise AdapterError(f"ENVELOPE[{component!r}] has {key!r}; it takes {', '.join(full)}")
-            _check_envelope_value(component, key, values, full[key])
+            alone = any(key in operation.either for operation in by_name[component].operations)
+            _check_envelope_value(component, key, values, full[key], alone)
     for component, layout in adapter.layout.items():
         _check_layout(component, layout, {name: contract.layouts for name, contract in by_name.items()})
     for component, precision in adapter.precision.items():
@@ -548,7 +549,8 @@ def _check_layout(component: str, layout: Any, layouts: Mapping[str, tuple[str, 
     raise AdapterError(f"LAYOUT[{component!r}] is {layout!r}; it takes {' or '.join(map(repr, known[1:]))}")
 
 
-def _check_envelope_value(component: str, key: str, values: Any, full: tuple[Any, ...] | int) -> None:
+def _check_envelope_value(component: str, key: str, values: Any, full: tuple[Any, ...] | int, alone: bool) -> None:
+    """alone: a subject does one thing or another, and not all of them."""
     where = f"ENVELOPE[{component!r}][{key!r}]"
     if isinstance(full, int):
         if not isinstance(values, int) or values < 1:
@@ -557,3 +559,5 @@ def _check_envelope_value(component: str, key: str, values: Any, full: tuple[Any
         raise AdapterError(f"{where} is {values!r}; it takes a list of any of {list(full)}")
     elif unknown := [v for v in values if (tuple(v) if isinstance(v, list) else v) not in full]:
         raise AdapterError(f"{where} has {unknown[0]!r}; it takes any of {list(full)}")
+    elif alone and len(values) > 1:
+        raise AdapterError(f"{where} is {values!r}; it takes a list of one of {list(full)}, the one thing that it does")

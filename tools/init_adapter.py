@@ -141,7 +141,8 @@ def _spec(file: Path) -> str:
 
 def _listed(contract: Contract) -> dict[str, Any]:
     """What is claimed of a component without an entry."""
-    asked = {**contract.envelope, **_unless_declared(contract)}
+    usual = {key: contract.envelope[key][:1] for key in _either(contract)}  # type: ignore[index]
+    asked = {**contract.envelope, **_unless_declared(contract), **usual}
     return {key: list(value) if isinstance(value, tuple) else value for key, value in asked.items()}
 
 
@@ -149,10 +150,16 @@ def _unless_declared(contract: Contract) -> dict[str, Any]:
     return {key: kept for operation in contract.operations for key, kept in operation.unless_declared.items()}
 
 
+def _either(contract: Contract) -> list[str]:
+    """Keys of which a subject does one thing or another; the first is what is asked of who declares nothing."""
+    return list(dict.fromkeys(key for operation in contract.operations for key in operation.either))
+
+
 def _others(contract: Contract, key: str) -> str:
     """What is asked only of who declares it."""
     every: Any = contract.envelope[key]
-    return ", ".join(repr(choice) for choice in every if choice not in _unless_declared(contract)[key])
+    asked = _unless_declared(contract).get(key, every[:1])
+    return ", ".join(repr(choice) for choice in every if choice not in asked)
 
 
 def _component(contract: Contract) -> str:
@@ -162,6 +169,7 @@ def _component(contract: Contract) -> str:
     envelope = pprint.pformat(_listed(contract), width=110, compact=True, sort_dicts=False).splitlines()
     lines += ["#", f'# ENVELOPE["{contract.component}"] = {envelope[0]}', *(f"# {line}" for line in envelope[1:])]
     lines += [f"# {key} may have as well: {_others(contract, key)}" for key in _unless_declared(contract)]
+    lines += [f"# {key} may be instead: {_others(contract, key)}" for key in _either(contract)]
     implementation = importlib.import_module(f"inferspec.impl.{contract.component}")
     told: set[str] = set()
     for operation in contract.operations:

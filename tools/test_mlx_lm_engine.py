@@ -38,12 +38,12 @@ def test_requests_served_together_are_those_generated_alone(model, max_requests,
     assert {k: [token for request, token in streamed if request == k] for k in asked} == expected
 
 
-def test_an_end_of_sequence_ends_a_request_and_does_not_come_out(model):
+def test_an_end_of_sequence_is_the_last_id_of_its_request(model):
     ids = alone(model, PROMPTS[1], 20)
     stop = ids[6]
     engine = mlx_lm.Engine(model)
     ended, other = engine.add_request(PROMPTS[1], 20, eos=[stop]), engine.add_request(PROMPTS[2], 9)
-    assert engine.run() == {ended: ids[: ids.index(stop)], other: alone(model, PROMPTS[2], 9)}
+    assert engine.run() == {ended: ids[: ids.index(stop) + 1], other: alone(model, PROMPTS[2], 9)}
 
 
 def test_a_cancelled_request_leaves_the_others_as_they_are(model):

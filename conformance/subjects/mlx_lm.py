@@ -34,7 +34,7 @@ ENVELOPE = {
     "qwen3": {"rope_types": SCALED},
     "loading": {"forms": ["folder", "sharded"], "rope": ["rope_theta"], "rope_types": SCALED},
     "batching": {"limited": [False]},
-    "engine": {"drafts": ["none"], "priorities": [False]},
+    "engine": {"drafts": ["none"], "priorities": [False], "ends": ["kept"]},
     "generation": {"control_characters": [False], "samplers": ["none", "array"]},
 }
 
@@ -259,8 +259,7 @@ def generate(model: Any, tokens: Any, *, max_tokens: int, sampler: Any = None) -
 class Engine:
     """BatchGenerator: a batch of requests that each keep a cache of their own, prompts first come, first served.
 
-    It has no pages, prefix cache, priorities, draft or clock; `max_prefill_tokens` are of each prompt. An EOS comes out
-    of it, with the reason "stop".
+    It has no pages, prefix cache, priorities, draft or clock; `max_prefill_tokens` are of each prompt.
     """
 
     def __init__(
@@ -296,7 +295,7 @@ class Engine:
 
     def step(self) -> list[tuple[int, int]]:
         _, responses = self.generator.next()
-        came = [(response.uid, response.token) for response in responses if response.finish_reason != "stop"]
+        came = [(response.uid, response.token) for response in responses]
         for request, token in came:
             self.outputs[request].append(token)
         self.unfinished -= {response.uid for response in responses if response.finish_reason}

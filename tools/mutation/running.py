@@ -9,10 +9,11 @@ import signal
 import time
 import warnings
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
+from inferspec.conformance.envelope import Envelope
 from inferspec.conformance.subject import LocalSubject
 from inferspec.conformance.suite import Profile, Test, all_tests
 from inferspec.conformance.trial import Trial
@@ -35,12 +36,14 @@ SUBJECT, JUDGE = "subject", "judge"
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """Which test gets to a function of a module, in which of the two roles, and its seconds for all its examples."""
+    """Which test gets to a function of a module, in which of the two roles, its seconds for all its examples, and what the
+    subject declares."""
 
     component: str
     test: str
     role: str
     seconds: float
+    envelope: Envelope = field(default_factory=dict)
 
 
 @dataclass
@@ -60,6 +63,7 @@ class Fate:
         return self.how in ("killed", "hung")
 
 
+Asked = tuple[Test, Envelope]
 Reaches = dict[tuple[str, str], list[Reach]]
 Job = tuple[Mutant, list[Reach], Profile]
 
@@ -82,9 +86,9 @@ def follow(piece: tuple[str, str, Profile]) -> Reaches:
         return found
     for role in (SUBJECT, JUDGE):
         traced = loading.traced_contract(component, module)
-        for test in _tests(component):
+        for test, envelope in _asked(component):
             loading.REACHED.clear()
-            trial = _trial(test, traced, role)
+            trial = _trial(test, traced, role, envelope)
             started = time.process_time()
             with _quiet():
                 test.run(trial, dataclasses.replace(profile, thinned=TRACED * profile.thinned))
@@ -92,7 +96,7 @@ def follow(piece: tuple[str, str, Profile]) -> Reaches:
             if trial.outcome.state in BAD:
                 raise RuntimeError(f"{test.id} rejects the unchanged oracle of {component}: {trial.outcome.message}")
             for place in loading.REACHED:
-                found.setdefault(place, []).append(Reach(component, test.id, role, seconds))
+                found.setdefault(place, []).append(Reach(component, test.id, role, seconds, envelope))
     return found
 
 
@@ -114,7 +118,7 @@ def judge(job: Job) -> Fate:
         tests = {test.id: test for test in all_tests()}
         for part in (FIRST, 1.0):
             for reach in sorted(own, key=lambda one: one.seconds):
-                trial = _trial(tests[reach.test], changed[reach.component], reach.role)
+                trial = _trial(tests[reach.test], changed[reach.component], reach.role, reach.envelope)
                 try:
                     with _clock(PATIENCE + SLACK * reach.seconds * part):
                         tests[reach.test].run(trial, dataclasses.replace(profile, thinned=part * profile.thinned))
@@ -133,16 +137,26 @@ def judge(job: Job) -> Fate:
     return fate
 
 
-def _tests(component: str) -> list[Test]:
-    ids = {one.id for one in true_contract(component).requirements}
-    return [test for test in all_tests() if test.requirement.id in ids]
+def _asked(component: str) -> Iterator[Asked]:
+    """The tests of a component; and of what a subject declares to be one thing or another, those that are about it once more,
+    with the other declared."""
+    kit = true_contract(component)
+    ids = {one.id for one in kit.requirements}
+    tests = [test for test in all_tests() if test.requirement.id in ids]
+    yield from ((test, {}) for test in tests)
+    for key, about in (pair for operation in kit.operations for pair in operation.either.items()):
+        choices = kit.envelope[key]
+        assert isinstance(choices, tuple)
+        for choice in choices[1:]:
+            yield from ((test, {key: (choice,)}) for test in tests if test.requirement.id in about)
 
 
-def _trial(test: Test, changed: Contract, role: str) -> Trial:
+def _trial(test: Test, changed: Contract, role: str, envelope: Envelope) -> Trial:
     """A trial of the changed contract, as the subject or as what a true subject is held against."""
     plays = changed if role == SUBJECT else true_contract(changed.component)
     operations = {operation.signature.operation: operation for operation in plays.operations}
-    trial = Trial(LocalSubject(operations, {changed.component: "float32"}), test.requirement)
+    subject = LocalSubject(operations, {changed.component: "float32"}, {changed.component: envelope})
+    trial = Trial(subject, test.requirement)
     if role == JUDGE:
         trial.contract, trial.operation = changed, changed.operation(test.requirement.name)
     return trial

@@ -15,6 +15,7 @@ HELPERS: Mapping[str, tuple[str, ...]] = {
     "transformer": ("llama", "qwen3"),
     "stochastic": ("llama", "qwen3"),
     "engine_model": ("engine",),
+    "ends": ("generation", "speculative", "scheduler", "engine"),
 }
 """What oracles compute with that is no component itself -> the components whose suites judge it."""
 
