@@ -9,8 +9,8 @@
     .free(table)                  the table is given back, and is none any more
     .num_free                     how many blocks are in no table; those that only the cache knows are free too
 
-A table shows `block_ids` (in the order of its tokens, each 0 … num_blocks - 1), and `num_cached_tokens`, how many of its
-first tokens need no computing; it may show `num_tokens`, how many it was given. Blocks are cached when they are full and
+A table shows `block_ids` (in the order of its tokens, each 0 … num_blocks - 1), or is the sequence of them, and
+`num_cached_tokens`, how many of its first tokens need no computing; it may show `num_tokens`, how many it was given. Blocks are cached when they are full and
 computed, and stay so until they are taken for other tokens. Only whole blocks are hit, and never all tokens: the last
 one gives the logits. So no table ever writes into a block that another one has.
 

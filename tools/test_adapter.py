@@ -872,6 +872,35 @@ def test_a_block_manager_may_take_its_parameters_by_position_alone(folder):
         session.close()
 
 
+def test_a_table_may_be_the_sequence_of_its_blocks(folder):
+    module(
+        folder,
+        """
+        from collections.abc import Sequence
+        from inferspec.impl import block_manager
+
+        class Table(Sequence):
+            def __init__(self, own): self._own = own
+            def __getitem__(self, place): return self._own.block_ids[place]
+            def __len__(self): return len(self._own.block_ids)
+            @property
+            def num_cached_tokens(self): return self._own.num_cached_tokens
+        class BlockManager(block_manager.BlockManager):
+            def allocate(self, tokens): return Table(super().allocate(tokens))
+            def append(self, table, tokens): super().append(table._own, tokens)
+            def mark_computed(self, table, n): super().mark_computed(table._own, n)
+            def free(self, table): super().free(table._own)
+        """,
+    )
+    session = Session.opened("mine", {}, "quick", 0, limit=20.0)
+    try:
+        wanted = {"BLK-01", "BLK-02", "BLK-09"}
+        first = {test.requirement.id: test for test in all_tests() if test.requirement.id in wanted}
+        assert {id: session.run(test).state for id, test in first.items()} == dict.fromkeys(wanted, "passed")
+    finally:
+        session.close()
+
+
 def test_what_a_function_makes_without_arguments_shows_how_it_is_called(folder):
     module(
         folder,

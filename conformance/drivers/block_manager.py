@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -103,7 +103,14 @@ class _Story:
     def _shown(self, table: Any, count: int) -> list[int]:
         """count: the number of tokens that it was given, which a table need not tell: its caller knows it."""
         tokens = _read(table, "num_tokens") if hasattr(table, "num_tokens") else count
-        return [int(_read(table, "num_cached_tokens")), int(tokens), *self.ranks(_read(table, "block_ids"))]
+        return [int(_read(table, "num_cached_tokens")), int(tokens), *self.ranks(_ids(table))]
+
+
+def _ids(table: Any) -> Any:
+    """The block ids that a table shows, or that it is the list of."""
+    if not hasattr(table, "block_ids") and isinstance(table, Iterable):
+        return list(table)
+    return _read(table, "block_ids")
 
 
 def _read(thing: Any, name: str) -> Any:
