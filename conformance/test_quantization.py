@@ -214,7 +214,7 @@ def test_bits_that_are_not_offered_are_refused(subject, call, bad):
     refuses(subject, call.having(bits=bad))
 
 
-@requirement(spec.QUANT_10, call=weights(), bad=among([48, 1, 16, 96, 100]), share=0.5)
+@requirement(spec.QUANT_15, call=weights(), bad=among([48, 1, 16, 96, 100]), share=0.5)
 def test_group_sizes_that_are_not_offered_are_refused(subject, call, bad):
     w = call.arguments["w"]
     # Rows that such a group would divide.

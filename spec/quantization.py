@@ -436,7 +436,7 @@ QUANT_09 = _quantize(
 )
 QUANT_10 = _quantize(
     "QUANT-10",
-    "a group size or number of bits above 0 that is not offered, and rows that are not whole groups, are refused",
+    "a number of bits above 0 that is not offered, and rows that are not whole groups, are refused",
     "PROPERTIES X9",
     aspect=Aspect.GUARD,
 )
@@ -449,6 +449,13 @@ QUANT_12 = _quantize(
 QUANT_13 = _quantize("QUANT-13", "no rows give no rows", "PROPERTIES X3", Level.SHOULD)
 QUANT_14 = _quantize(
     "QUANT-14", "a group size or number of bits of 0 and below is refused", "PROPERTIES X9", Level.SHOULD, Aspect.GUARD
+)
+QUANT_15 = _quantize(
+    "QUANT-15",
+    "a group size above 0 that is not offered, 48 for one, is refused, even where rows would be whole groups of it",
+    "PROPERTIES X9",
+    Level.SHOULD,
+    Aspect.GUARD,
 )
 
 _dequantize = _about("dequantize")

@@ -111,6 +111,7 @@ from inferspec.spec.quantization import (
     QUANT_12,
     QUANT_13,
     QUANT_14,
+    QUANT_15,
 )
 
 AS_MOST_ARE = {
@@ -371,7 +372,7 @@ _QUANTIZE = (
     Fault(
         "quantize-any-group-size",
         "a group size that is not offered is taken",
-        QUANT_10,
+        QUANT_15,
         {"guard_grid": lambda self, a: None, "respond": changes.any_group},
         "PROPERTIES X9",
     ),
