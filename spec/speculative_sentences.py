@@ -211,6 +211,7 @@ SPEC_47 = _loop(
 SPEC_48 = _loop(
     "SPEC-48",
     "models of different vocabularies are refused before a drafted id comes out",
+    Level.SHOULD,
     aspect=Aspect.GUARD,
     source="PROPERTIES X9",
 )
