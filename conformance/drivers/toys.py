@@ -36,6 +36,22 @@ class RewindableLayer(Layer):
         self.cache.rewind(n)
 
 
+class Layers(list[Layer]):
+    """The layers of a cache, with what is read of it by who takes them for one thing."""
+
+    @property
+    def offset(self) -> int:
+        return self[0].offset
+
+
+class RewindableLayers(Layers):
+    """Those of which the last tokens can be taken back, one layer after the other or in one go."""
+
+    def rewind(self, n: int) -> None:
+        for layer in self:
+            layer.rewind(n)  # type: ignore[attr-defined]
+
+
 class Model:
     """A toy as a model of one sequence, its logits in a dtype.
 
@@ -51,11 +67,12 @@ class Model:
     ) -> None:
         self._call, self._make, self._dtype, self._to = call, make, dtype, to
 
-    def make_cache(self) -> list[Layer]:
-        return [
+    def make_cache(self) -> Layers:
+        made = [
             RewindableLayer(layer, self._to) if isinstance(layer, ToyCache) else Layer(layer, self._to)
             for layer in self._make()
         ]
+        return RewindableLayers(made) if all(isinstance(layer, RewindableLayer) for layer in made) else Layers(made)
 
     def __call__(self, tokens: Any, cache: Sequence[Layer] | None = None) -> Any:
         if not self._to.owns(tokens):
