@@ -58,6 +58,7 @@ from inferspec.spec.contract import (
     Answers,
     Arguments,
     Aspect,
+    Beside,
     Contract,
     Level,
     Operation,
@@ -173,6 +174,7 @@ class BatchingKVCache(Operation):
     }
     optional_methods: ClassVar = {"offsets": ("offsets", (False,))}
     asides: ClassVar = {"seen_by_idle": "BATCH-04", "finite": "BATCH-05"}
+    beside: ClassVar[tuple[Beside, ...]] = (Beside("KVCache", modelled=True),)
 
     def guard(self, a: Arguments) -> None:
         if a.max_requests < 1 or a.max_len < 1:

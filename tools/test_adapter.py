@@ -872,6 +872,41 @@ def test_a_block_manager_may_take_its_parameters_by_position_alone(folder):
         session.close()
 
 
+OWN_CACHES = """
+from inferspec.impl import batching, kv_cache
+ARRAYS = "mlx"
+
+class Cache(kv_cache.KVCache): ...
+class BatchingKVCache:
+    def __init__(self, max_requests, max_len): self._own = batching.BatchingKVCache(max_requests, max_len)
+    def add(self, cache, slot): self._own.add(cache{reads}, slot)
+    def remove(self, slot): self._own.remove(slot)
+    def update_and_fetch(self, key, value, mask_length): return self._own.update_and_fetch(key, value, mask_length)
+"""
+READS = " if isinstance(cache, Cache) else cache.pages"
+
+
+@pytest.mark.parametrize(
+    ("reads", "beside", "state"),
+    [
+        (READS, "KVCache = Cache", "passed"),
+        (READS, "", "failed"),
+        # What others do with caches of any kind does not depend on their own.
+        ("", "class KVCache(Cache):\n    def update_and_fetch(self, key, value): raise MemoryError", "passed"),
+    ],
+)
+def test_a_batch_that_takes_nothing_but_the_subject_s_own_caches_is_given_those(folder, reads, beside, state):
+    module(folder, OWN_CACHES.format(reads=reads) + beside)
+    session = Session.opened("mine", {}, "quick", 0, limit=20.0)
+    try:
+        wanted = {"BATCH-01", "BATCH-32"}
+        first = {test.requirement.id: session.run(test) for test in all_tests() if test.requirement.id in wanted}
+        assert {id: outcome.state for id, outcome in first.items()} == dict.fromkeys(wanted, state)
+        assert state == "passed" or "make_cache" in first["BATCH-32"].message
+    finally:
+        session.close()
+
+
 def test_a_table_may_be_the_sequence_of_its_blocks(folder):
     module(
         folder,

@@ -23,6 +23,12 @@ class HandedCache:
         self.keys: Any = None
         self.values: Any = None
 
+    def __getattr__(self, name: str) -> Any:
+        raise AttributeError(
+            f"the cache that a request brings has no {name}; a batch that takes caches of its own kind has make_cache(), or"
+            " KVCache beside it"
+        )
+
     @property
     def offset(self) -> int:
         return 0 if self.keys is None else int(self.keys.shape[2])
@@ -49,8 +55,11 @@ class HandedCache:
 class _Story:
     """The batch in use and the one set aside. Results are read at once: later ones may not be what they were."""
 
-    def __init__(self, make: Callable[..., Any], sizes: Mapping[str, int], to: Arrays) -> None:
-        self.sized, self.make, self.to = make, partial(make, **sizes), to
+    def __init__(
+        self, make: Callable[..., Any], sizes: Mapping[str, int], to: Arrays, own: Callable[[], Any] | None = None
+    ) -> None:
+        self.sized, self.make, self.to, self.own = make, partial(make, **sizes), to, own
+        self.bring: Callable[[], Any] | None = None
         slots = sizes["max_requests"]
         self.slots, self.number = slots, 0
         self.batch, self.taken = self.make(), set[int]()
@@ -66,7 +75,7 @@ class _Story:
 
     def add(self, key: Any, value: Any, slot: int, stale: int, begun: int = 0) -> None:
         self.given[self.number] = key, value
-        cache = self.batch.make_cache() if hasattr(self.batch, "make_cache") else HandedCache(self.to)
+        cache = self._brought(key, value)
         rest = key, value
         if begun:
             handed(cache.update_and_fetch, key=key[:, :, :begun], value=value[:, :, :begun])
@@ -78,6 +87,36 @@ class _Story:
             handed(cache.rewind, n=stale)
         handed(self.batch.add, cache=cache, slot=slot)
         self.taken.add(slot)
+
+    def _brought(self, key: Any, value: Any) -> Any:
+        """An empty cache: the batch's own, or one of the kit's, or the subject's where it cannot do with those."""
+        if hasattr(self.batch, "make_cache"):
+            return self.batch.make_cache()
+        if self.bring is None:
+            handed_over = partial(HandedCache, self.to)
+            self.bring = handed_over if self.own is None or self._takes(handed_over, key, value) else self.own
+        return self.bring()
+
+    def _takes(self, bring: Callable[[], Any], key: Any, value: Any) -> bool:
+        """Whether such caches, with nothing in them and with a token, do for a batch of the subject's."""
+        token = self._stale(key, 1), self._stale(value, 1)
+        new = (self._repeated(x, self.slots) for x in token)
+        for tokens in (0, 1):
+            batch, cache = self.make(), bring()
+            if tokens:
+                cache.update_and_fetch(*token)
+            try:
+                handed(batch.add, cache=cache, slot=0)
+                if not tokens:
+                    handed(batch.update_and_fetch, **dict(zip(("key", "value"), new, strict=True)), mask_length=1)
+            except (AttributeError, TypeError):
+                return False
+            except Exception:
+                continue
+        return True
+
+    def _repeated(self, x: Any, rows: int) -> Any:
+        return self.to.ready(self.to.from_numpy(np.repeat(self.to.to_numpy(x)[:1], rows, axis=0)))
 
     def add_alike(self, step: int, slot: int) -> None:
         self.add(*self.given[step], slot, stale=0)
@@ -163,7 +202,9 @@ class _Story:
 def drive(make: Callable[..., Any], given: Mapping[str, Any], to: Arrays) -> dict[str, Any]:
     """make: the subject's class, or a function that makes a batch."""
     sizes = {name: given[name] for name in ("max_requests", "max_len")}
-    story = _Story(partial(handed, make), sizes, to)
+    # What a cache is made of is nothing: what is built is what makes one.
+    own = given["KVCache"]({}) if "KVCache" in given else None
+    story = _Story(partial(handed, make), sizes, to, own)
     seen: dict[str, Any] = {}
     for story.number, (method, arguments) in enumerate(given["steps"], 1):
         # Every step tells its results by name.
