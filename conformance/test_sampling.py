@@ -1081,7 +1081,7 @@ def repeats_nothing(subject, call, ids):
 
 def _same_by_chance(subject, call):
     """How likely two draws of a call whose rows are all alike are equal: the sum of squared probabilities."""
-    chances = subject.contract.operation("Sampler")().probabilities(subject.promised(call))[0]
+    chances = subject.oracle("Sampler").probabilities(subject.promised(call))[0]
     return float((chances**2).sum())
 
 
@@ -1105,7 +1105,7 @@ def _drawn(subject, call):
     """The ids of a call whose rows are all alike, and the probabilities of such a row."""
     ids = chooses(subject, call).astype(np.int64).ravel()
     row = call.arguments["logits"].reshape(-1, call.arguments["logits"].shape[-1])[:1]
-    return ids, subject.contract.operation("Sampler")().probabilities(subject.promised(call.having(logits=row)))[0]
+    return ids, subject.oracle("Sampler").probabilities(subject.promised(call.having(logits=row)))[0]
 
 
 def _pairs(chances):
@@ -1120,7 +1120,7 @@ def chooses(subject, call):
 def fitting(subject, call, orders):
     """Return the ids, and those of the orders in which an honest implementation may give all of them; one is needed."""
     got = subject.value(call)
-    a, sampler = subject.promised(call), subject.contract.operation("Sampler")()
+    a, sampler = subject.promised(call), subject.oracle("Sampler")
     rows = a.logits.shape[:-1]
     if got.shape != rows:
         raise Nonconformance(f"the ids have shape {list(got.shape)}, not {list(rows)}", call)
@@ -1141,6 +1141,13 @@ def fitting(subject, call, orders):
         if subject.precision is Precision.FLOAT32:
             break
     bad, allowed = found[0]
+    if a.uniform is not None and by_the_other_way(subject, a, ids):
+        raise Nonconformance(
+            "the ids are those that come in another order of the cdf, "
+            + ("the likeliest first" if sampler.draws_by() == "id" else "ids ascending")
+            + f': say ENVELOPE = {{"sampling": {{"draws_by": ["{other_way(sampler)}"]}}}}',
+            call,
+        )
     where = tuple(int(i) for i in np.argwhere(bad)[0])
     may = ", ".join(str(i) for i in np.flatnonzero(allowed[where])[:6])
     uniform = "" if a.uniform is None else f" by the uniform number {float(f64(a.uniform)[where]):.9g}"
@@ -1149,6 +1156,17 @@ def fitting(subject, call, orders):
         f"{bad.size} rows wrong" + (f" with top_p {orders[0]}" if a.top_p < 1 and a.temperature not in (0, 1) else ""),
         call,
     )
+
+
+def other_way(sampler):
+    return next(way for way in spec.DRAWS_BY if way != sampler.draws_by())
+
+
+def by_the_other_way(subject, a, ids):
+    """Whether the ids would all be right, did the subject claim to draw the other way."""
+    sampler = subject.oracle("Sampler")
+    allowed = sampler.allowed(a, subject.precision, draws_by=other_way(sampler))
+    return np.take_along_axis(allowed, ids.astype(np.int64)[..., None], -1).all()
 
 
 def gives_integers(subject, call):

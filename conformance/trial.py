@@ -337,7 +337,13 @@ class Trial:
         self.outcome.sharp += is_sharp(value.ravel(), budget.ravel())
 
     def _operation(self, call: Call) -> Operation:
-        return self.contract.operation(call.operation)()
+        return self.oracle(call.operation)
+
+    def oracle(self, name: str) -> Operation:
+        """The contract's own of that name, of this subject's way where there are several."""
+        own = self.contract.operation(name)()
+        own.claimed = self.envelope
+        return own
 
     def _dtypes(self, call: Call) -> Callable[[str], str]:
         """Part -> the dtype that the contract promises for it."""

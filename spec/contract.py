@@ -144,6 +144,8 @@ class Operation:
     """
 
     signature: ClassVar[Signature]
+    claimed: Mapping[str, Any] = {}
+    """What the subject that is judged claims, by envelope key: of several right ways the oracle then goes the subject's."""
     plain: ClassVar[str] = ""
     """Another spelling that a subject may offer: one plain function that takes every parameter (``rope(x, …)``)."""
     plain_narrows: ClassVar[Mapping[str, tuple[Any, ...]]] = {}

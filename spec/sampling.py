@@ -5,7 +5,8 @@ top-k keeps the first k of that order, and top-p, after it, the shortest beginni
 top-k left is at least p. A temperature above 0 divides the logits before that; temperature 0 takes the first id.
 
 An id is drawn by inverse CDF: with cdf(i) the surviving probability of the ids up to i, in ascending order of ids, the
-smallest id whose cdf exceeds the row's uniform number. So every draw can be replayed and no generator is hidden. A
+smallest id whose cdf exceeds the row's uniform number. So every draw can be replayed and no generator is hidden. Who has
+sorted the ids for the filters may draw from them as they then stand, the likeliest first, and says so: `draws_by: ["order"]`. A
 subject whose objects take no `uniform` draws by a generator of its own; then its draws are judged by statistics.
 
 A row has no distribution when it has a NaN, or nothing above -inf; +inf is not specified.
@@ -16,6 +17,7 @@ Source: the tiny-llm course, week 1 day 7; Holtzman et al. 2020 (top-p), Fan et 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from operator import index
 from typing import Any, ClassVar
@@ -38,6 +40,9 @@ COURSE = "tiny-llm course, week 1 day 7"
 ORDERS = ("temperature-first", "filters-first")
 """What top-p sees: probabilities after the temperature (vLLM, SGLang, transformers; what we ask for), or before it
 (llama.cpp, mlx-lm, the course). Top-k does not care."""
+
+DRAWS_BY = ("id", "order")
+"""What the cdf of a draw goes through: ids as they are numbered, or the order of the logits, the largest first."""
 
 
 class Filtering(Operation):
@@ -221,7 +226,7 @@ class Sampler(Filtering):
         "seed": ("seeded", (False,)),
     }
     required_narrows: ClassVar = {"uniform": ("generators", ("given",))}
-    unless_declared: ClassVar = {"generators": ("given",)}
+    unless_declared: ClassVar = {"generators": ("given",), "draws_by": DRAWS_BY[:1]}
 
     def guard(self, a: Arguments) -> None:
         super().guard(a)
@@ -256,7 +261,11 @@ class Sampler(Filtering):
         once = _once(z)
         x = self.tempered(once, a)
         weights = np.broadcast_to(self.weights(x, self.survivors(once, x, a)), z.shape)
-        return self.ids(weights, self.uniforms(a, len(z)), a)
+        if self.draws_by() == "id":
+            return self.ids(weights, self.uniforms(a, len(z)), a)
+        order = np.broadcast_to(self.order(once), z.shape)
+        places = self.ids(np.take_along_axis(weights, order, -1), self.uniforms(a, len(z)), a)
+        return np.take_along_axis(order, places[:, None], -1)[:, 0]
 
     def without_distribution(self, a: Arguments) -> int:
         """The id of a row without a distribution."""
@@ -267,6 +276,11 @@ class Sampler(Filtering):
 
     def tempered(self, z: np.ndarray, a: Arguments) -> np.ndarray:
         return z / a.temperature
+
+    def draws_by(self) -> str:
+        """One of DRAWS_BY: the first that the subject claims."""
+        claimed: Sequence[str] = self.claimed.get("draws_by", DRAWS_BY)
+        return claimed[0]
 
     def ids(self, weights: np.ndarray, uniform: np.ndarray, a: Arguments) -> np.ndarray:
         """The smallest id whose cdf exceeds the uniform number; the last likely one where rounding leaves none."""
@@ -296,27 +310,31 @@ class Sampler(Filtering):
         distance = np.abs(np.arange(allowed.shape[-1]) - value[..., None])
         return Answer(value, np.where(allowed & sound[..., None], distance, 0.0).max(axis=-1, initial=0.0))
 
-    def allowed(self, a: Arguments, precision: Precision, order: str = ORDERS[0]) -> np.ndarray:
+    def allowed(
+        self, a: Arguments, precision: Precision, order: str = ORDERS[0], draws_by: str | None = None
+    ) -> np.ndarray:
         """Which ids an honest implementation may give: N..×V; more than one where rounding decides, or the generator.
 
-        order: one of ORDERS.
+        order: one of ORDERS. draws_by: one of DRAWS_BY, None for that of the subject.
         """
         z, sound = self.rows(a)
         if a.temperature == 0:
             right = np.arange(z.shape[-1]) == Filtering.order(self, z)[:, :1]
         else:
-            right = self._of_the_seen(_once(z), a, precision, order)
+            right = self._of_the_seen(_once(z), a, precision, order, draws_by or self.draws_by())
         return (right | ~sound[:, None]).reshape(a.logits.shape)
 
-    def _of_the_seen(self, z: np.ndarray, a: Arguments, precision: Precision, order: str) -> np.ndarray:
+    def _of_the_seen(self, z: np.ndarray, a: Arguments, precision: Precision, order: str, draws_by: str) -> np.ndarray:
         """Nothing can come of what every row hides, which of a large vocabulary may be nearly all."""
         seen = np.flatnonzero((z > -np.inf).any(axis=0))
-        found = self._within_rounding(z[:, seen], a, precision, order)
+        found = self._within_rounding(z[:, seen], a, precision, order, draws_by)
         right = np.zeros((len(found), z.shape[-1]), bool)
         right[:, seen] = found
         return right
 
-    def _within_rounding(self, z: np.ndarray, a: Arguments, precision: Precision, order: str) -> np.ndarray:
+    def _within_rounding(
+        self, z: np.ndarray, a: Arguments, precision: Precision, order: str, draws_by: str
+    ) -> np.ndarray:
         dtype = a.logits.dtype.name
         unit, arithmetic = arithmetic_unit(precision, dtype), _arithmetic(precision, dtype)
         exact = math.frexp(a.temperature)[0] == 0.5
@@ -332,9 +350,15 @@ class Sampler(Filtering):
         if a.uniform is None:
             return perhaps
         bounds = _Bounds.of(np.where(perhaps, z / a.temperature, -np.inf), unit, arithmetic, magnitude)
-        least, most = bounds.shares(surely, perhaps)
+        if draws_by == "order":
+            inside = (np.take_along_axis(kept, ids, -1) for kept in (surely, perhaps))
+            before, upto = bounds.along(ids).shares(*inside)
+            least, most = placed(before[:, :-1], ids), placed(upto[:, 1:], ids)
+        else:
+            before, upto = bounds.shares(surely, perhaps)
+            least, most = before[:, :-1], upto[:, 1:]
         uniform = f64(a.uniform).reshape(-1, 1)
-        return perhaps & (uniform >= least[:, :-1]) & (uniform < most[:, 1:])
+        return perhaps & (uniform >= least) & (uniform < most)
 
     def probabilities(self, a: Arguments) -> np.ndarray:
         """The probability of each id of each row, R×V, at a temperature above 0."""
@@ -458,7 +482,8 @@ SAMP_21 = _sample(
 )
 SAMP_22 = _sample(
     "SAMP-22",
-    "the id is the first, in ascending order of ids, whose cdf of softmax(logits / temperature) exceeds the uniform number",
+    "the id is the first, in ascending order of ids, whose cdf of softmax(logits / temperature) exceeds the uniform number; or, where"
+    " that is declared, in the order of the logits, the largest first",
     source="PROPERTIES SA7",
 )
 SAMP_23 = _sample(
@@ -580,6 +605,7 @@ CONTRACT = Contract(
         "both_filters": (True, False),
         "temperatures": ("greedy", "one", "power of two", "other"),
         "generators": ("given", "own"),
+        "draws_by": DRAWS_BY,
         "seeded": (True, False),
         "without_distribution": (True, False),
         "vocabulary": 151936,

@@ -872,6 +872,49 @@ def test_a_block_manager_may_take_its_parameters_by_position_alone(folder):
         session.close()
 
 
+SORTED = """
+import numpy as np
+
+class Sampler:
+    def __init__(self, temperature=0, top_k=None, top_p=1.0): self._given = temperature, top_k, top_p
+    def __call__(self, logits, uniform):
+        temperature, top_k, top_p = self._given
+        order = np.argsort(-logits.astype(np.float64), axis=-1, kind="stable")
+        if not temperature:
+            return order[..., 0].astype(np.int32)
+        x = np.take_along_axis(logits.astype(np.float64), order, -1) / temperature
+        weights = np.exp(x - x[..., :1])
+        weights[..., logits.shape[-1] if top_k in (None, 0, -1) else top_k :] = 0
+        before = np.cumsum(weights, -1) - weights
+        weights[(before >= top_p * weights.sum(-1, keepdims=True)) & (top_p < 1)] = 0
+        cdf = np.cumsum(weights{along}, -1)
+        place = (cdf <= uniform[..., None].astype(np.float64) * cdf[..., -1:]).sum(-1, keepdims=True)
+        return np.take_along_axis(order{along}, place, -1)[..., 0].astype(np.int32)
+"""
+BY_ORDER = 'ENVELOPE = {"sampling": {"draws_by": ["order"]}}'
+
+
+@pytest.mark.parametrize(
+    ("along", "declared", "state"),
+    [("", BY_ORDER, "passed"), ("", "", "failed"), ("[..., ::-1]", BY_ORDER, "failed")],
+)
+def test_a_sampler_that_has_sorted_the_ids_may_draw_from_them_as_they_stand(folder, along, declared, state):
+    module(folder, SORTED.format(along=along) + declared)
+    session = Session.opened("mine", {}, "quick", 0, limit=20.0)
+    try:
+        wanted = {"SAMP-22": state, "SAMP-24": state, "SAMP-21": "passed"}
+        first = {
+            test.requirement.id: test
+            for test in reversed(all_tests())
+            if test.requirement.id in wanted and test.file == "test_sampling.py"
+        }
+        outcomes = {id: session.run(test) for id, test in first.items()}
+        assert {id: outcome.state for id, outcome in outcomes.items()} == wanted
+        assert (BY_ORDER in outcomes["SAMP-22"].message) == (not declared)
+    finally:
+        session.close()
+
+
 OWN_CACHES = """
 from inferspec.impl import batching, kv_cache
 ARRAYS = "mlx"
