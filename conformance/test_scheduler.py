@@ -22,6 +22,7 @@ from inferspec.conformance.inputs.scheduler import (
     growing_alike,
     growing_as_one,
     hits,
+    hits_at_once,
     hits_lost_in_the_queue,
     hits_lost_when_preempted,
     in_flight,
@@ -326,6 +327,11 @@ def test_no_budget_is_left_idle(subject, call):
 
 @requirement(spec.SCHED_15, call=hits(), share=1.1)
 def test_no_budget_is_left_idle_where_prompts_are_cached(subject, call):
+    keeps(subject, call, Check.WORK)
+
+
+@requirement(spec.SCHED_15, call=hits_at_once(), share=0.1)
+def test_no_budget_is_left_idle_where_prompts_that_come_at_once_are_cached(subject, call):
     keeps(subject, call, Check.WORK)
 
 

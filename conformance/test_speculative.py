@@ -13,6 +13,7 @@ from inferspec.conformance.inputs.drafting import (
     UNTEMPERED,
     generate_calls,
     halves_calls,
+    high_calls,
     kept_calls,
     many_rounds,
     paired_calls,
@@ -600,6 +601,11 @@ def test_short_outputs_have_the_joint_distribution_of_the_tempered_target(subjec
 
 @requirement(spec.SPEC_34, call=kept_calls(temperatures=["other"], filters=["none"]), share=0.1)
 def test_what_comes_first_and_last_of_a_round_is_tempered(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.SPEC_34, call=high_calls(temperatures=["other"], filters=["none"]), share=0.15)
+def test_logits_far_from_zero_are_tempered_by_their_differences(subject, call):
     subject.agrees(call)
 
 

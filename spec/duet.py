@@ -55,7 +55,7 @@ class Player:
     def of(cls, model: Mapping[str, Any]) -> Player:
         """The player of a call's description of it."""
         if "rows" in model:
-            toy: Toy = Table(model["salt"], model["rows"], model["heat"], model["junk"])
+            toy: Toy = Table(model["salt"], model["rows"], model["heat"], model["junk"], model.get("height"))
         else:
             toy = Toy(model["vocab_size"], model["salt"], model["rival"], model.get("slips"))
         return cls(toy, model.get("fixed", False), Fuse(**model.get("fails", {})))

@@ -162,14 +162,21 @@ class Table(Toy):
     """A toy whose probabilities at temperature `heat` are exact: one of a few rows, by a hash of the whole history.
 
     rows: n rows of V probabilities. junk: the weights of one id more, that a filter has to take away, in rows of one id
-    and in others; none where it is empty. Tables of one salt and n have their rows at the same histories.
+    and in others; none where it is empty. height: the largest logit of every row; None leaves them where logarithms are.
+    Tables of one salt and n have their rows at the same histories.
     """
 
     def __init__(
-        self, salt: int, rows: Sequence[Sequence[float]], heat: float = 1.0, junk: Sequence[float] = ()
+        self,
+        salt: int,
+        rows: Sequence[Sequence[float]],
+        heat: float = 1.0,
+        junk: Sequence[float] = (),
+        height: float | None = None,
     ) -> None:
         super().__init__(len(rows[0]) + bool(junk), salt)
         self.chances, self.heat, self.junk = np.asarray(rows, np.float64), heat, junk
+        self.height = height
 
     def row_of(self, tokens: Sequence[int]) -> int:
         """Which row follows a history."""
@@ -187,7 +194,8 @@ class Table(Toy):
             single = (weights > 0).sum(axis=-1, keepdims=True) == 1
             weights = np.hstack([weights, np.where(single, *self.junk)])
         with np.errstate(divide="ignore"):
-            return self.heat * np.log(weights)
+            logits = self.heat * np.log(weights)
+        return logits if self.height is None else logits - logits.max(axis=-1, keepdims=True) + self.height
 
     def _rows(self, states: Sequence[int]) -> np.ndarray:
         return self.logits[[self.place(state) for state in states]]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -359,6 +360,31 @@ def kept_calls(pick: Pick) -> Call:
         GENERATE,
         **models,
         tokens=tuple(pick.random.integers(0, size, 2).tolist()),
+        max_tokens=2,
+        num_draft_tokens=1,
+        uniforms={"cells": 4},
+        seen=("distribution",),
+    )
+
+
+HEIGHTS = {"bfloat16": 241.0, "float16": 1901.0, "float32": 241.0}
+"""Logits that a dtype just tells from the next whole number. Once they are a tenth larger float16 and bfloat16 do not."""
+
+
+@calls
+def high_calls(pick: Pick) -> Call:
+    """The same in quarters, of two ids whose logits are as far from zero as whole numbers can be in their dtype: one of 3/4
+    is one above one of 1/4."""
+    heat = 1 / math.log(3)
+    pairs = [(q, p) for q, p in QUARTERS if len(p) == 2 and 0.75 in (*q, *p)]
+    models = _tables(pick, pairs, 3, cold=False)
+    height = HEIGHTS[models["target"]["dtype"]]
+    models |= {name: {**models[name], "heat": heat, "height": height} for name in ("target", "draft")}
+    models["temperature"] = heat
+    return pick.call(
+        GENERATE,
+        **models,
+        tokens=tuple(pick.random.integers(0, 2, 2).tolist()),
         max_tokens=2,
         num_draft_tokens=1,
         uniforms={"cells": 4},

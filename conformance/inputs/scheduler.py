@@ -809,6 +809,21 @@ def hits(pick: Pick) -> Call:
     return script.end()
 
 
+@equal_caching
+def hits_at_once(pick: Pick) -> Call:
+    """Requests that come at once and begin with what was computed: there is budget for what is left of each, and none for
+    two whole prompts."""
+    script = Script(pick)
+    script.most, left = pick.one_of(8, 3, 4), pick.size(1, 2)
+    known = script.line[: pick.size(2, 4) * script.size]
+    script.budget = len(known) + left
+    script.add((*known, *script.tokens(1)), 1)
+    script.do("finish")
+    for _ in range(pick.size(2, 3)):
+        script.add((*known, *script.tokens(left)), pick.size(1, 3))
+    return script.end()
+
+
 @cancelling
 def cancelled(pick: Pick) -> Call:
     """Requests that are cancelled: as they wait, in the middle of their prompts, as they generate, when they are finished."""

@@ -57,6 +57,20 @@ def hits_pending(self: Scheduler, s: Serving) -> int:
     return sum(len(entry.tokens) for entry in self.running(s) if not entry.decoding)
 
 
+def whole_prompts_admitted(self: Scheduler, s: Serving) -> None:
+    """Of whom a step admits, cached tokens count as tokens to be computed; of whom it finds running, they do not."""
+    pending = self.pending(s)
+    for entry in self.waiting(s):
+        if not self.has_place(s) or pending >= s.budget:
+            return
+        try:
+            self.allocate(s, entry)
+        except ValueError:
+            return
+        entry.request.state = "RUNNING"
+        pending += len(entry.tokens)
+
+
 def sign_alone(self: Scheduler, s: Serving, request: Request) -> tuple[int, int]:
     """A priority is thought to be a flag: 1 and 2 are one."""
     return -min(request.priority, 1), s.arrivals

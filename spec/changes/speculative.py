@@ -457,6 +457,16 @@ def without(**settings: Any) -> Any:
     return target_chances
 
 
+def tempered_in(dtype: str) -> Any:
+    """Logits are divided by the temperature in that dtype."""
+
+    def target_chances(self: Loop, run: Run, rows: Rows) -> Rows:
+        tempered = f64(round_to(rows / run.request.temperature, dtype))
+        return chances(tempered, Request(**{**vars(run.request), "temperature": 1.0}))
+
+    return target_chances
+
+
 class _FiltersFirst(Sampler):
     """Top-p sees the probabilities before the temperature."""
 

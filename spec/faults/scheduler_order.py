@@ -34,6 +34,13 @@ FAULTS: tuple[Fault, ...] = (
         "PROPERTIES SC5, PC9",
     ),
     _fault(
+        "hits-pending-once",
+        "a step admits nobody after prompts that have, cached or not, as many tokens as the budget",
+        spec.SCHED_15,
+        {"admit": changes.whole_prompts_admitted},
+        "https://github.com/GeeeekExplorer/nano-vllm/pull/211",
+    ),
+    _fault(
         "place-gone-with-the-preempted",
         "the place of a preempted request that is cancelled is lost",
         spec.SCHED_15,

@@ -516,6 +516,13 @@ FAULTS: tuple[Fault, ...] = (
         "vLLM, _SAMPLING_EPS",
     ),
     Fault(
+        "speculative-tempered-in-bfloat16",
+        "logits are divided by the temperature in bfloat16, whatever they lost by it",
+        SPEC_34,
+        dict.fromkeys(("target_chances", "draft_chances"), changes.tempered_in("bfloat16")),
+        "https://github.com/deepseek-ai/DeepSpec/issues/31",
+    ),
+    Fault(
         "speculative-target-untempered",
         "the temperature acts on the draft alone",
         SPEC_35,
