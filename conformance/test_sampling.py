@@ -26,6 +26,7 @@ from inferspec.conformance.inputs.sampling import (
     WIDE,
     WIDE_ROWS,
     adversarial,
+    behind_hundreds,
     beside_borders,
     close_far_out,
     crowded,
@@ -150,6 +151,15 @@ def test_of_equal_logits_those_of_the_lowest_ids_survive(subject, call):
     share=0.15,
 )
 def test_of_thousands_of_equal_logits_those_of_the_lowest_ids_survive(subject, call):
+    subject.agrees(call)
+
+
+@requirement(
+    spec.SAMP_02,
+    call=filter_calls(top_k=[True], top_p=[False], values=behind_hundreds, sizes=(2049, 1100, 3000), limits=(1023,)),
+    share=0.05,
+)
+def test_of_equal_logits_behind_hundreds_of_larger_ones_those_of_the_lowest_ids_survive(subject, call):
     subject.agrees(call)
 
 

@@ -167,6 +167,13 @@ def tied(pick: Pick, shape: tuple[int, ...]) -> np.ndarray:
     return np.where(pick.random.random(shape) < 0.5, x, np.where(x == 0, -0.0, x))
 
 
+def behind_hundreds(pick: Pick, shape: tuple[int, ...]) -> np.ndarray:
+    """Hundreds of larger logits among smaller ones, each alike: more than a byte counts are above a cut of LIMITS' last."""
+    rows, larger = math.prod(shape[:-1]), pick.one_of(300, 600, 900)
+    row = np.where(np.arange(shape[-1]) < larger, 1.0, 0.0)
+    return np.reshape([pick.random.permutation(row) for _ in range(rows)], shape)
+
+
 def partly_hidden(pick: Pick, shape: tuple[int, ...]) -> np.ndarray:
     """-inf at single entries and in runs; every row keeps a finite entry."""
     x, size = apart(pick, shape), shape[-1]

@@ -118,6 +118,13 @@ def above_the_next(self: FilterLogits, z: np.ndarray, order: np.ndarray, a: Argu
     return np.ones_like(z, bool) if k == z.shape[-1] else z > in_order(z, order)[:, k, None]
 
 
+def above_in_a_byte(self: FilterLogits, z: np.ndarray, order: np.ndarray, a: Arguments) -> Mask:
+    """How many logits lie above those that are equal to the k-th is counted in a byte."""
+    last = in_order(z, order)[:, self.limit(a) - 1, None]
+    left = self.limit(a) - (z > last).sum(axis=-1, keepdims=True, dtype=np.uint8).astype(int)
+    return (z > last) | ((z == last) & (np.cumsum(z == last, axis=-1) <= left))
+
+
 def last_of_equals(self: Any, z: np.ndarray) -> np.ndarray:
     return np.argsort(z, axis=-1, kind="stable")[:, ::-1]
 

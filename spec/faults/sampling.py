@@ -89,6 +89,13 @@ _FILTERS = (
         f"{VLLM}/pull/50979",
     ),
     Fault(
+        "top-k-above-in-a-byte",
+        "how many logits lie above those equal to the k-th is counted in a byte: too many of those survive",
+        spec.SAMP_02,
+        {"top_k": changes.above_in_a_byte},
+        TIRED,
+    ),
+    Fault(
         "top-k-last-of-equals",
         "of equal logits those of the highest ids survive: an ascending sort, turned round",
         spec.SAMP_02,
