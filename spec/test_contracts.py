@@ -85,6 +85,13 @@ def test_faults_and_variants_replace_only_steps_that_exist():
             assert issubclass(contract.variant(variant), contract.operation(variant.operation))
 
 
+def test_faults_and_variants_declare_what_an_adapter_may_declare():
+    for contract in contracts():
+        for one in (*contract.faults, *contract.variants):
+            for key, choices in one.envelope.items():
+                assert set(choices) < set(contract.envelope[key]), one.name
+
+
 def test_a_step_that_does_not_exist_is_refused():
     with pytest.raises(AttributeError, match="rope-mistyped: RoPE has no step 'turns'"):
         changed(RoPE, "rope-mistyped", {"turns": lambda self: None})
@@ -122,6 +129,9 @@ def test_operations_have_names_of_their_own_and_speak_of_their_own_parameters_an
         for (method, _), (key, left) in operation.optional_parameters.items():
             assert method in operation.methods, operation
             assert set(left) <= set(contract.envelope[key]), (operation, key)
+        for key, about in operation.either.items():
+            assert operation.signature.parameters[key] == contract.envelope[key][0], (operation, key)
+            assert set(about) <= {one.id for one in contract.requirements}, (operation, key)
 
 
 def test_the_digest_of_the_requirements_sees_every_sentence():

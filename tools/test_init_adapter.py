@@ -55,6 +55,12 @@ def test_it_names_what_a_call_gives_where_that_is_several_things(text):
     )
 
 
+def test_it_says_what_a_subject_may_do_instead(text):
+    engine = text.partition("── engine")[2]
+    assert "'ends': ['dropped']" in engine
+    assert "# ends may be instead: 'kept'" in engine
+
+
 def test_what_is_commented_out_is_python(text):
     tree = ast.parse(uncommented(text))
     names = {node.name for node in tree.body if isinstance(node, ast.FunctionDef | ast.ClassDef)}
