@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from inferspec.conformance.certificate import BAD
+from inferspec.conformance.repeats import RAISED, REFUSED, words
 
 FEWEST = 3
 """Requirements that have to fail alike before it is worth a line."""
@@ -15,11 +16,13 @@ FEWEST = 3
 LONGEST = 160
 """Characters of an error that are shown."""
 
-_RAISED = re.compile(
-    r"(?:raises|refuses what its envelope includes): (?P<error>(?P<kind>\w+): .*?) \(at (?P<place>.+?:\d+)\)", re.DOTALL
-)
+_NATIVE = re.compile(r"it meets class native: declare PRECISION = \{\"(?P<component>\w+)\": \"native\"\}")
 
-_NATIVE = re.compile(r"it meets class native: (?P<advice>declare PRECISION = \{.*?\})")
+NATIVE = "native"
+"""By what results of the looser class of precision are known, whichever components they are of."""
+
+IDS = 12
+"""Requirements of a cause that are named in its line."""
 
 
 @dataclass(frozen=True)
@@ -30,18 +33,22 @@ class Cause:
     ids: tuple[str, ...]
 
     def __str__(self) -> str:
-        return f"{len(self.ids)} requirements fail alike, {self.text}: {', '.join(self.ids)}"
+        more = f" and {len(self.ids) - IDS} more" if len(self.ids) > IDS else ""
+        return f"{len(self.ids)} requirements fail alike, {self.text}: {', '.join(self.ids[:IDS])}{more}"
 
 
 def causes(rows: Sequence[Mapping[str, Any]]) -> list[Cause]:
     """The causes that most of the unmet requirements of a certificate share, the widest first; each requirement has one
-    at most. An error counts by its type and the line that raises it, a mistake by the fault that a diagnosis names, and
-    results that meet the looser class of precision by the component that does not declare it."""
+    at most. An error counts by its type and the line that raises it, or in a story by its words, a mistake by the fault
+    that a diagnosis names, and results that meet the looser class of precision as one, whatever they are of."""
     shared: dict[str, dict[str, str]] = {}
     for row in rows:
-        for failure in row["failures"] if row["state"] in BAD else ():
-            for key, text in _told(failure):
+        if row["state"] in BAD:
+            for key, text in _told(row["failures"]):
                 shared.setdefault(key, {}).setdefault(row["id"], text)
+    if NATIVE in shared:
+        components = sorted(set(shared[NATIVE].values()))
+        shared[NATIVE] = dict.fromkeys(shared[NATIVE], _native(components))
     found: list[Cause] = []
     while shared and len(widest := max(shared.values(), key=len)) >= FEWEST:
         found.append(Cause(next(iter(widest.values())), tuple(widest)))
@@ -49,13 +56,37 @@ def causes(rows: Sequence[Mapping[str, Any]]) -> list[Cause]:
     return found
 
 
-def _told(failure: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """What a failure may have in common with others: by what it is known, and in words."""
-    if raised := _RAISED.search(failure["message"]):
-        error, place = " ".join(raised["error"].split()), raised["place"]
-        shown = error if len(error) <= LONGEST else f"{error[:LONGEST]} …"
-        yield f"{raised['kind']} {place}", f"by {shown} (at {place})"
-    if native := _NATIVE.search(failure["message"]):
-        yield native["advice"], f"by results that meet class native ({native['advice']})"
-    for fault in failure["diagnosis"]:
-        yield fault, f"as {fault} would"
+def native_components(row: Mapping[str, Any]) -> set[str]:
+    """The components that would have to be declared native for a requirement to be met; none where that would not do."""
+    found = [_NATIVE.search(failure["message"]) for failure in row["failures"]]
+    return {one["component"] for one in found if one} if all(found) else set()
+
+
+def declaration(components: Iterable[str]) -> str:
+    """What an adapter says of components that compute in the input's dtype."""
+    said = ", ".join(f'"{one}": "native"' for one in sorted(components))
+    return f"PRECISION = {{{said}}}"
+
+
+def _native(components: Sequence[str]) -> str:
+    return (
+        "by steps that are rounded to the input's dtype, where the default is float32: declare"
+        f" {declaration(components)} to be certified as native"
+    )
+
+
+def _told(failures: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
+    """What a requirement's failures may have in common with others: by what it is known, and in words."""
+    for failure in failures:
+        if raised := RAISED.search(failure["message"]):
+            error, place = " ".join(raised["error"].split()), raised["place"]
+            shown = error if len(error) <= LONGEST else f"{error[:LONGEST]} …"
+            yield f"{raised['kind']} {place}", f"by {shown} (at {place})"
+        elif refused := REFUSED.search(failure["message"]):
+            error = " ".join(refused["error"].split())
+            shown = error if len(error) <= LONGEST else f"{error[:LONGEST]} …"
+            yield f"{refused['kind']} {words(error)}", f"by {shown}"
+        for fault in failure["diagnosis"]:
+            yield fault, f"as {fault} would"
+    # One test that shows something else is enough for a declaration to mend nothing.
+    yield from ((NATIVE, component) for component in sorted(native_components({"failures": failures}))[:1])

@@ -25,8 +25,13 @@ REPLAYED = 10**7
 would take every fault of its dictionary seconds."""
 
 
-def explain(contract: Contract, requirement: Requirement, failures: Sequence[History]) -> list[Fault]:
-    """Return the faults of the requirement's operation that explain every failing example.
+def explain(
+    contract: Contract,
+    requirement: Requirement,
+    failures: Sequence[History],
+    among: Sequence[Fault] | None = None,
+) -> list[Fault]:
+    """Return the faults of the requirement's operation, or of those in `among`, that explain every failing example.
 
     A fault explains a failure when it does what was seen, within the error of its own arithmetic (that of float32, or
     else that of the input's dtype), and is itself wrong there. Those that the failing requirement is meant to reject
@@ -36,7 +41,8 @@ def explain(contract: Contract, requirement: Requirement, failures: Sequence[His
     telling = [*failures[:1], *failures[1 - EXAMPLES :]]
     if not telling:
         return []
-    candidates = [one for one in contract.faults if one.kills.name == requirement.name and _may_be(one, telling)]
+    faults = contract.faults if among is None else among
+    candidates = [fault for fault in faults if fault.kills.name == requirement.name and _may_be(fault, telling)]
     if _size(telling[0]) > LARGE:
         candidates = [fault for fault in candidates if fault.kills.id == requirement.id]
         telling = telling[:2]
@@ -54,6 +60,11 @@ def _may_be(fault: Fault, failures: Sequence[History]) -> bool:
     """Whether the subject declares what one with that fault does."""
     features = failures[0][0][0].features
     return all(features.get(key) in choices for key, choices in fault.envelope.items())
+
+
+def can_be_replayed(failures: Sequence[History]) -> bool:
+    """Whether a failing example is small enough for all faults to be tried on it."""
+    return any(failure and _size(failure) <= LARGE for failure in failures)
 
 
 def _size(history: History) -> int:
@@ -131,13 +142,16 @@ class _Judge:
     def __init__(self, contract: Contract, requirement: Requirement, precision: Precision) -> None:
         self.contract, self.requirement, self.precision = contract, requirement, precision
         self.operations = {op.signature.operation: op for op in contract.operations}
+        self._budgets: dict[int, tuple[np.ndarray, np.ndarray]] = {}
+        """Of the oracle's answers, by their identity."""
 
     def accepts(
         self, fault: Fault, history: History, replayed: Sequence[Observation], right: Sequence[Observation]
     ) -> bool:
         """Whether the fault does all that was seen in an example, and something of it that the oracle does not."""
         faulty = {**self.operations, fault.kills.name: self.contract.faulty(fault)}
-        wrong = False
+        # The budgets of the fault's own answers come last: they take most of the time, and most faults do something else.
+        wrong, near = False, []
         for (call, seen), done, correct in zip(history, replayed, right, strict=True):
             if not _alike(correct, done, self.requirement):
                 # What comes of input that a guard should have kept out says nothing; other numbers are to be explained.
@@ -145,12 +159,18 @@ class _Judge:
                     return False
                 wrong = True
                 continue
-            for part in self._about(done, faulty[call.operation]):
-                off = self._explained(call, part, seen, done, correct, faulty[call.operation])
+            for part, faulted in self._about(done, faulty[call.operation]).items():
+                left, off = _distance(seen.results[part], faulted), self._off(call, part, seen, done, correct)
                 if off is None:
                     return False
                 wrong = wrong or off
-        return wrong
+                near.append((left, call, part, faulted))
+        if self.requirement.aspect is Aspect.ROUNDING:
+            return wrong
+        return wrong and all(
+            within(left, self._tolerance(call, part, faulted, faulty[call.operation])).all()
+            for left, call, part, faulted in near
+        )
 
     def _same(
         self, call: Call, seen: Observation, replayed: Observation, faulty: Mapping[str, type[Operation]]
@@ -168,29 +188,24 @@ class _Judge:
         own = self.requirement.id
         return {part: x for part, x in seen.results.items() if not operation.leaves_aside(part, own)}
 
-    def _explained(
-        self,
-        call: Call,
-        part: str,
-        seen: Observation,
-        replayed: Observation,
-        right: Observation,
-        faulty: type[Operation],
-    ) -> bool | None:
-        """Whether one array of the fault is wrong, and None where it is not what was seen."""
+    def _off(self, call: Call, part: str, seen: Observation, replayed: Observation, right: Observation) -> bool | None:
+        """Whether one array of the fault is wrong, and None where it is far from what was seen."""
         faulted, correct = replayed.results[part], right.results[part]
         left, off = _distance(seen.results[part], faulted), _distance(correct, faulted)
         if self.requirement.aspect is Aspect.ROUNDING:
             # The last bit is what this is about; few elements may hang on how the statistics were summed.
             return None if np.mean(left > 0) > UNDECIDED else bool((off > 0).any())
-        if not within(left, self._tolerance(call, part, faulted, faulty)).all():
-            return None
-        budget = self._budget(call, part, correct, self.operations[call.operation])
         # In the exact lane the budget can be wide; there a fault that is right to the last bit still explains.
         exactly = not left.any() and bool((off > rounding(f64(correct), "bfloat16")).any())
-        if not exactly and within(off, budget).all():
+        if not exactly and within(off, self._right_budget(call, part, correct)).all():
             return False
         return None if np.max(left) > EXPLAINED * np.max(off) else True
+
+    def _right_budget(self, call: Call, part: str, value: np.ndarray) -> np.ndarray:
+        """The budget of an answer of the oracle, which every fault is held against."""
+        if id(value) not in self._budgets:
+            self._budgets[id(value)] = value, self._budget(call, part, value, self.operations[call.operation])
+        return self._budgets[id(value)][1]
 
     def _tolerance(self, call: Call, part: str, value: np.ndarray, operation: type[Operation]) -> np.ndarray:
         """The budget of the operation, mistake and all, and one rounding of its result; none where that is infinite."""

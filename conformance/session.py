@@ -18,6 +18,7 @@ from inferspec.conformance.layouts import LAYOUTS
 from inferspec.conformance.layouts.packages import COMPILED
 from inferspec.conformance.matching import AdapterError
 from inferspec.conformance.metal import DECLARABLE, MODES
+from inferspec.conformance.repeats import Repeats
 from inferspec.conformance.subject import Description, HostedSubject, SubjectDied
 from inferspec.conformance.suite import EXAMPLES, Profile, Test, address, all_tests
 from inferspec.conformance.trial import NOT_YET, Outcome, Trial
@@ -57,6 +58,8 @@ class Session:
     replacements: Mapping[str, str]
     judged: set[str] = field(default_factory=set)
     """The operations of which a test has run."""
+    repeats: Repeats = field(default_factory=Repeats)
+    """What was told of their failures."""
 
     @classmethod
     def opened(
@@ -166,7 +169,7 @@ class Session:
             return Outcome(state, message=message)
         self.judged.add(name)
         trial = Trial(self.subject, test.requirement, self.waivers.get(test.requirement.id))
-        test.run(trial, self.profile)
+        test.run(trial, self.profile, self.repeats)
         if self.subject.layout and _is_not_done(trial.outcome):
             # A branch that is not written yet, or that needs a kernel that is not built here.
             return Outcome("not_claimed", message=trial.outcome.message)

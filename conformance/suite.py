@@ -17,17 +17,18 @@ import json
 import math
 import pkgutil
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from inferspec.conformance.diagnosis import explain
+from inferspec.conformance.diagnosis import can_be_replayed, explain
 from inferspec.conformance.envelope import OutsideEnvelope
-from inferspec.conformance.tapes import shrink, split, spread
+from inferspec.conformance.repeats import Repeats
+from inferspec.conformance.tapes import TRIES, shrink, split, spread
 from inferspec.conformance.trial import Nonconformance, Trial, Waived
 from inferspec.golden import GoldenError
-from inferspec.spec.contract import Requirement
+from inferspec.spec.contract import Fault, Requirement
 
 EXAMPLES = {"quick": 38, "standard": 100, "full": 250, "nightly": 1000}
 """Profile -> the most examples that a test of share 1 draws. Quick is for the desk, standard the default; of nightly a fault that is ten times as rare as the hardest known one
@@ -51,6 +52,9 @@ DEAR = 0.3
 
 FURTHER = 40
 """Examples that a failed test draws once more, for the sake of its diagnosis."""
+
+AGAIN = 10
+"""The same, where it is only to be seen whether it is a mistake that other tests have found."""
 
 
 class Undrawn(Exception):
@@ -125,33 +129,36 @@ class Test:
             drawn = max(drawn, quick().get(self.id, 0))
         return max(3, round(drawn * profile.thinned))
 
-    def run(self, trial: Trial, profile: Profile) -> None:
-        """Run the test; the trial's outcome tells the result. What is wrong with the kit itself is raised: Undrawn, GoldenError."""
-        started = time.perf_counter()
+    def run(self, trial: Trial, profile: Profile, repeats: Repeats | None = None) -> None:
+        """Run the test; the trial's outcome tells the result. What is wrong with the kit itself is raised: Undrawn, GoldenError.
+
+        repeats: what was told of other failures, and need not be found out again.
+        """
+        started, repeats = time.perf_counter(), repeats or Repeats()
         try:
             trial.asks(self.name)
-            self._search(trial, profile)
+            self._search(trial, profile, repeats)
         except OutsideEnvelope as outside:
             trial.outcome.state, trial.outcome.message = "outside_envelope", str(outside)
         except (GoldenError, Undrawn):
             raise
         except Nonconformance as failure:
-            self._conclude(trial, profile, failure)
+            self._conclude(trial, profile, failure, repeats)
         except BaseExceptionGroup as group:
             failures = [e for e in group.exceptions if isinstance(e, Nonconformance)]
             if not failures:
                 raise
-            self._conclude(trial, profile, failures[0])
+            self._conclude(trial, profile, failures[0], repeats)
         except Exception as error:
             # What came back (another shape, say) was not what a test could go on with.
             problem = Nonconformance(f"the test could not go on with what came back: {type(error).__name__}: {error}")
-            self._conclude(trial, profile, problem)
+            self._conclude(trial, profile, problem, repeats)
         else:
             if trial.outcome.waived:
                 trial.outcome.state = "waived"
         trial.outcome.seconds = time.perf_counter() - started
 
-    def _search(self, trial: Trial, profile: Profile) -> None:
+    def _search(self, trial: Trial, profile: Profile, repeats: Repeats) -> None:
         """Run the function on drawn examples until one fails, then on smaller ones that fail too."""
 
         def example(**drawn: Any) -> None:
@@ -169,12 +176,12 @@ class Test:
                 trial,
                 profile,
                 self.examples(profile),
-                profile.shrink and self.shrinks and self.requirement.level == "MUST",
+                repeats if profile.shrink and self.shrinks and self.requirement.level == "MUST" else None,
             )
         else:
             example()
 
-    def _gather(self, trial: Trial, profile: Profile) -> None:
+    def _gather(self, trial: Trial, profile: Profile, most: int) -> None:
         """Look for more failing examples: one that was made as small as can be fits many faults."""
         outcome = dataclasses.replace(trial.outcome)
 
@@ -187,15 +194,21 @@ class Test:
                     trial.failed(failure)
 
         if self.inputs:
-            examples = min(FURTHER, max(3, round(EXAMPLES[profile.name] * self.share)))
+            examples = min(most, max(3, round(EXAMPLES[profile.name] * self.share)))
             with contextlib.suppress(Undrawn):
-                self._drawn(example, trial, profile, examples, smaller=False)
+                self._drawn(example, trial, profile, examples)
         trial.outcome = outcome
 
     def _drawn(
-        self, example: Callable[..., None], trial: Trial, profile: Profile, examples: int, smaller: bool
+        self,
+        example: Callable[..., None],
+        trial: Trial,
+        profile: Profile,
+        examples: int,
+        repeats: Repeats | None = None,
     ) -> None:
-        """Run the function on the tapes of a seed until one fails; then, if asked, on smaller ones that fail too."""
+        """Run the function on the tapes of a seed until one fails; then, where it is known what was told before, on smaller
+        ones that fail too."""
         makers = {name: inputs.within(trial.envelope) for name, inputs in self.inputs.items()}
 
         def run(tape: bytes) -> None:
@@ -211,22 +224,43 @@ class Test:
                 run(tape)
             except (GoldenError, OutsideEnvelope, Undrawn):
                 raise
-            except Exception:
-                if smaller:
-                    shrink(run_smaller, tape)
+            except Exception as error:
+                operation = self.requirement.name
+                if repeats and repeats.told(operation, error) is None:
+                    shrink(run_smaller, tape, repeats.tries(operation, TRIES))
                 raise
 
-    def _conclude(self, trial: Trial, profile: Profile, failure: Nonconformance) -> None:
+    def _conclude(self, trial: Trial, profile: Profile, failure: Nonconformance, repeats: Repeats) -> None:
         outcome = trial.outcome
         outcome.state, outcome.message = failure.state, str(failure)
         if failure.call is not None:
             outcome.call, outcome.program = str(failure.call), failure.call.program() or ""
             outcome.features, outcome.seed = dict(failure.call.features), failure.call.seed
         if outcome.state == "failed" and profile.diagnose:
-            self._gather(trial, profile)
-            trial.outcome.diagnosis = [
-                fault.name for fault in explain(trial.contract, trial.requirement, trial.failures)
-            ]
+            told = repeats.told(self.requirement.name, failure)
+            trial.outcome.diagnosis = self._diagnosis(trial, profile, repeats) if told is None else told
+        repeats.tell(self.requirement.name, failure, trial.outcome.diagnosis)
+
+    def _diagnosis(self, trial: Trial, profile: Profile, repeats: Repeats) -> list[str]:
+        """The names of the faults that explain the failure: of likely ones first, then of all."""
+        operation, faults = self.requirement.name, trial.contract.faults
+        found: list[Fault] = []
+        if likely := repeats.likely(self.requirement.id, operation, faults):
+            found = self._explaining(trial, profile, likely, AGAIN)
+        if not found and repeats.worth_searching(operation):
+            found = self._explaining(trial, profile, faults, FURTHER)
+            repeats.searched(operation, [fault.name for fault in found])
+        return [fault.name for fault in found]
+
+    def _explaining(self, trial: Trial, profile: Profile, faults: Sequence[Fault], examples: int) -> list[Fault]:
+        """Those faults that explain the failing examples, and as many more as are looked for."""
+        if can_be_replayed(trial.failures):
+            # What does not explain these explains no more of them.
+            faults = explain(trial.contract, trial.requirement, trial.failures, faults)
+        if not faults:
+            return []
+        self._gather(trial, profile, examples)
+        return explain(trial.contract, trial.requirement, trial.failures, faults)
 
 
 def _made(makers: Mapping[str, Callable[[bytes], Any]], tape: bytes) -> dict[str, Any]:

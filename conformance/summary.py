@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from typing import Any
 
-from inferspec.conformance.causes import causes
+from inferspec.conformance.causes import causes, declaration, native_components
 from inferspec.conformance.certificate import BAD, STATES, verdict_text
 from inferspec.conformance.layouts.standings import standings
 
@@ -17,10 +17,14 @@ _COLOURS = {"conformant": "green", "nonconformant": "red", "incomplete": "yellow
 def lines(certificate: Mapping[str, Any]) -> Iterator[Line]:
     """The lines of the terminal summary, each with its style."""
     rows = certificate["requirements"]
-    for component in dict.fromkeys(row["component"] for row in rows):
-        yield from _component(component, [row for row in rows if row["component"] == component], certificate)
-    for cause in causes(rows):
+    # Where a reader begins: what is one mistake is told once, with all that it shows in.
+    alike = causes(rows)
+    for cause in alike:
         yield str(cause), {"bold": True}
+        yield from (_unmet(row) for row in rows if row["id"] in cause.ids)
+    told = {one for cause in alike for one in cause.ids}
+    for component in dict.fromkeys(row["component"] for row in rows):
+        yield from _component(component, [row for row in rows if row["component"] == component], certificate, told)
     if layout := certificate["subject"].get("layout"):
         yield from _chapters(layout, rows)
     for name, choices in certificate["subject"]["unclaimed"].items():
@@ -39,6 +43,10 @@ def lines(certificate: Mapping[str, Any]) -> Iterator[Line]:
         # A missing guard hides no right values.
         right = "" if failed["value"] else "; no value is wrong"
         yield f"  not met: {', '.join(f'{count} {aspect}' for aspect, count in failed.items())}{right}", {"red": True}
+        native = [native_components(row) for row in rows if row["state"] in BAD and row["level"] == "MUST"]
+        if all(native):
+            # Not conformant even so: what is promised and what is kept are to be the same.
+            yield f"  all of it is within class native; declared, {declaration(set().union(*native))}, it holds", {}
     if certificate["verdict"] == "incomplete":
         if altered := certificate["kit"]["altered"]:
             more = f" and {len(altered) - 5} more" if len(altered) > 5 else ""
@@ -72,7 +80,10 @@ def _narrow(rows: list[Mapping[str, Any]]) -> Iterator[Line]:
             yield f"  most of it is untested, {count} of {offered} requirements: {reason}", {"yellow": True}
 
 
-def _component(component: str, rows: list[Mapping[str, Any]], certificate: Mapping[str, Any]) -> Iterator[Line]:
+def _component(
+    component: str, rows: list[Mapping[str, Any]], certificate: Mapping[str, Any], told: Set[str]
+) -> Iterator[Line]:
+    """What became of a component; told: the requirements that stand under their causes already."""
     states = Counter(row["state"] for row in rows)
     counts = ", ".join(f"{states[state]} {state.replace('_', ' ')}" for state in STATES if states[state])
     examples, worst = sum(row["examples"] for row in rows), max(row["worst"] for row in rows)
@@ -81,13 +92,16 @@ def _component(component: str, rows: list[Mapping[str, Any]], certificate: Mappi
     bad = any(row["state"] in BAD and row["level"] == "MUST" for row in rows)
     yield f"{component:12s} {counts}{detail}", {"red": True} if bad else {}
     yield from _narrow(rows)
-    for row in rows:
-        if row["state"] in BAD or row["state"] == "waived":
-            must = row["level"] == "MUST"
-            kinds = [*(() if must else ("SHOULD",)), *(() if row["aspect"] == "value" else (row["aspect"],))]
-            kind = f" ({', '.join(kinds)})" if kinds else ""
-            looks = f"; looks like {' or '.join(row['diagnosis'][:3])}" if row["diagnosis"] else ""
-            yield (
-                f"  {row['id']}{kind} {row['state']}: {row['text']}{looks}",
-                {"red": row["state"] in BAD and must},
-            )
+    if above := sum(row["id"] in told for row in rows):
+        yield f"  {above} unmet as told above", {"red": bad}
+    yield from (
+        _unmet(row) for row in rows if (row["state"] in BAD or row["state"] == "waived") and row["id"] not in told
+    )
+
+
+def _unmet(row: Mapping[str, Any]) -> Line:
+    must = row["level"] == "MUST"
+    kinds = [*(() if must else ("SHOULD",)), *(() if row["aspect"] == "value" else (row["aspect"],))]
+    kind = f" ({', '.join(kinds)})" if kinds else ""
+    looks = f"; looks like {' or '.join(row['diagnosis'][:3])}" if row["diagnosis"] else ""
+    return f"  {row['id']}{kind} {row['state']}: {row['text']}{looks}", {"red": row["state"] in BAD and must}

@@ -32,11 +32,12 @@ Where = np.ndarray | EllipsisType
 
 
 class Nonconformance(AssertionError):
-    """A requirement is not met. state: `failed`, `overclaimed`, `crashed` or `hung`; call: the call that showed it."""
+    """A requirement is not met. state: `failed`, `overclaimed`, `crashed` or `hung`; call: the call that showed it; native:
+    whether it would be met in the looser class of precision."""
 
-    def __init__(self, message: str, call: Call | None = None, state: str = "failed") -> None:
+    def __init__(self, message: str, call: Call | None = None, state: str = "failed", native: bool = False) -> None:
         super().__init__(message)
-        self.call, self.state = call, state
+        self.call, self.state, self.native = call, state, native
 
 
 @dataclass
@@ -274,7 +275,8 @@ class Trial:
         used = native if self.precision is Precision.NATIVE else answer
         hint = f"; it meets class native{self._declaration()}" if fits_native else ""
         self._record(error[chosen], used, chosen)
-        raise Nonconformance(self._about(call, part) + _described(got, used, error, chosen, name) + hint, call)
+        text = self._about(call, part) + _described(got, used, error, chosen, name) + hint
+        raise Nonconformance(text, call, native=fits_native)
 
     def expects(self, call: Call, expected: Any, where: np.ndarray | None = None) -> Any:
         """Make a call whose answer (an array, or arrays by the name of the part) is known exactly: tolerance zero.
@@ -312,7 +314,11 @@ class Trial:
             if part not in got:
                 raise Nonconformance(f"{self._part(call, part)} is missing; it came with {_listed(got)}{why}", call)
             if not self._operation(call).leaves_aside(part, self.requirement.id):
-                self.compare(call, got[part], answer, where, name, part)
+                try:
+                    self.compare(call, got[part], answer, where, name, part)
+                except Nonconformance as failure:
+                    # What is short of a part, or of all, may be so for a step that raised.
+                    raise Nonconformance(f"{failure}{why if refused else ''}", call, native=failure.native) from None
         if more:
             raise Nonconformance(f"{self._part(call, refused or more[0])} should not be there{why}", call)
 

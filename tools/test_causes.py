@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from inferspec.conformance.causes import FEWEST, causes
+from inferspec.conformance.summary import lines
 
 RANK = (
     "refuses what its envelope includes: ValueError: input of shape {} has no rank of 4 (at mine.py:7); if it does not"
@@ -44,12 +45,33 @@ def test_a_fault_that_explains_several_requirements_is_one_cause():
     assert told(*rows) == [("as shifted would", ("X-01", "X-02", "X-03"))]
 
 
-def test_results_that_meet_the_other_class_are_one_cause_for_each_component():
-    said = 'out[0] = 1, oracle 2; it meets class native: declare PRECISION = {{"{}": "native"}}'
-    rows = [failed(n, said.format("rope" if n < 3 else "mlp")) for n in range(5)]
+NATIVE = 'out[0] = 1, oracle 2; it meets class native: declare PRECISION = {{"{}": "native"}}'
+
+
+def test_results_that_meet_the_other_class_are_one_cause_whatever_they_are_of():
+    rows = [failed(n, NATIVE.format("rope" if n < 3 else "mlp")) for n in range(5)]
+    (cause,) = causes(rows)
+    assert cause.ids == tuple(row["id"] for row in rows)
+    assert 'declare PRECISION = {"mlp": "native", "rope": "native"}' in cause.text
+
+
+def test_what_a_declaration_would_not_mend_is_not_under_it():
+    rows = [failed(n, NATIVE.format("rope")) for n in range(3)]
+    rows.append(failed(3, NATIVE.format("rope")))
+    rows[-1]["failures"].append({"message": "out[0] = nan, oracle 2", "diagnosis": []})
     (cause,) = causes(rows)
     assert cause.ids == ("X-00", "X-01", "X-02")
-    assert 'PRECISION = {"rope": "native"}' in cause.text
+
+
+def test_a_step_of_a_story_that_raises_is_a_cause_by_its_words():
+    said = "step {}, step(): refused should not be there (step {}: KeyError: 'layer {}'; step 9: KeyError: 'x')"
+    (cause,) = causes([failed(n, said.format(n, n, n)) for n in range(3)])
+    assert (cause.text, len(cause.ids)) == ("by KeyError: 'layer 0'", 3)
+
+
+def test_few_of_many_requirements_are_named():
+    (cause,) = causes([failed(n, "wrong", "wide") for n in range(20)])
+    assert str(cause).endswith("X-10, X-11 and 8 more")
 
 
 def test_a_requirement_is_told_by_its_widest_cause_alone():
@@ -66,3 +88,35 @@ def test_a_long_error_is_cut():
     (cause,) = causes([failed(n, f"raises: ValueError: {'long ' * 99} (at mine.py:7)") for n in range(3)])
     assert len(cause.text) < 200
     assert cause.text.endswith("… (at mine.py:7)")
+
+
+# what a reader begins with
+
+
+def row(number, **others):
+    about = {"component": "rope", "name": "RoPE", "level": "MUST", "aspect": "value", "text": f"sentence {number}"}
+    ran = {"tests": [], "ran": [], "examples": 1, "worst": 1.0, "precision": "native", "message": "", "diagnosis": []}
+    return {**about, **ran, **failed(number, **others)}
+
+
+def summary(*rows):
+    kit = {"power": None, "altered": []}
+    subject = {"name": "mine", "unclaimed": {}, "kernel_path": "none"}
+    precision = {"matmul": "float32", "measured": {"rope": "native"}}
+    found = {"requirements": rows, "kit": kit, "subject": subject, "precision": precision, "verdict": "nonconformant"}
+    return [line for line, _ in lines(found)]
+
+
+def test_what_fails_alike_comes_first_with_all_that_it_shows_in():
+    told = summary(*[row(n, message=RANK.format(n), state="overclaimed") for n in range(3)], row(3))
+    assert told[0].startswith("3 requirements fail alike, by ValueError")
+    assert told[1:4] == [f"  X-{n:02} overclaimed: sentence {n}" for n in range(3)]
+    assert told[4].startswith("rope ")
+    assert told[5:7] == ["  3 unmet as told above", "  X-03 failed: sentence 3"]
+
+
+def test_what_a_declaration_alone_would_mend_is_said_with_the_verdict():
+    told = summary(*[row(n, message=NATIVE.format("rope")) for n in range(3)])
+    assert any("all of it is within class native" in line for line in told)
+    told = summary(*[row(n, message=NATIVE.format("rope")) for n in range(3)], row(3))
+    assert not any("all of it is within class native" in line for line in told)
