@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -13,12 +14,21 @@ from inferspec.conformance.trial import Nonconformance, Trial
 from inferspec.spec.numerics import f64
 
 
-def refuses(subject: Trial, call: Call) -> None:
-    """A call with bad arguments raises; any error will do, an answer will not."""
-    seen = subject.observe(call)
+def refuses(subject: Trial, call: Call, **bad: Any) -> None:
+    """A call with bad arguments raises; any error will do, an answer will not. bad: those that are bad, in the place of the
+    call's own."""
+    seen = subject.observe(call := call.having(**bad))
     if not seen.raised:
         shapes = [f"{part or 'an array'} of shape {list(x.shape)}" for part, x in seen.results.items()]
-        raise Nonconformance(f"bad input is not refused: it returns {', '.join(shapes) or 'nothing'}", call)
+        raise Nonconformance(f"{told(bad)} is not refused: it returns {', '.join(shapes) or 'nothing'}", call)
+
+
+def told(bad: Mapping[str, Any]) -> str:
+    """Bad arguments in words."""
+    said = ", ".join(f"{name}={value!r}" for name, value in bad.items()) or "bad input"
+    nan = [name for name, value in bad.items() if isinstance(value, float) and math.isnan(value)]
+    # The mistake that is made with it, whatever the argument.
+    return f"{said} (NaN is not below any limit nor above it: `{nan[0]} < 0` does not see it)" if nan else said
 
 
 def refuses_or_reads(subject: Trial, call: Call, *arguments: str, where: np.ndarray | None = None) -> None:

@@ -382,7 +382,7 @@ def test_other_logits_and_limits_in_between_change_nothing(subject, call):
 
 @requirement(spec.SAMP_19, call=filter_calls(top_p=[True]), top_p=BAD_TOP_P, share=0.3)
 def test_filters_with_a_top_p_that_is_no_share_are_refused(subject, call, top_p):
-    refuses(subject, call.having(top_p=top_p))
+    refuses(subject, call, top_p=top_p)
 
 
 @requirement(spec.SAMP_20, call=filter_calls(top_k=[True]), top_k=among([-2, -7]), share=0.2)
@@ -920,17 +920,17 @@ def test_another_sampler_in_between_changes_nothing(subject, call):
 
 @requirement(spec.SAMP_36, call=sampler_calls(), heat=among([-1.0, -0.1, -1e-6, -math.inf]), share=0.3)
 def test_a_temperature_below_0_is_refused(subject, call, heat):
-    refuses(subject, call.having(temperature=heat))
+    refuses(subject, call, temperature=heat)
 
 
 @requirement(spec.SAMP_46, call=sampler_calls(), share=0.1)
 def test_a_temperature_of_nan_is_refused(subject, call):
-    refuses(subject, call.having(temperature=float("nan")))
+    refuses(subject, call, temperature=float("nan"))
 
 
 @requirement(spec.SAMP_37, call=sampler_calls(top_p=[True]), top_p=BAD_TOP_P, share=0.3)
 def test_a_sampler_with_a_top_p_that_is_no_share_is_refused(subject, call, top_p):
-    refuses(subject, call.having(top_p=top_p))
+    refuses(subject, call, top_p=top_p)
 
 
 @requirement(

@@ -40,7 +40,7 @@ from inferspec.conformance.inputs.speculative import (
     unlikely_drafts,
     verify_calls,
 )
-from inferspec.conformance.properties import depends_on_arguments_alone, keeps_arguments, refuses
+from inferspec.conformance.properties import depends_on_arguments_alone, keeps_arguments, refuses, told
 from inferspec.conformance.strategies import among, in_views
 from inferspec.conformance.suite import requirement
 from inferspec.conformance.trial import Nonconformance
@@ -806,9 +806,15 @@ def test_drawn_ids_are_python_integers(subject, call):
 REFUSED = ("refused", "calls")
 
 
-def _refused_at_once(subject, call):
-    """The call is refused, and no model was called."""
-    subject.expects(call.having(seen=REFUSED), {"refused": np.ones(1), "calls": np.zeros(2)})
+def _refused_at_once(subject, call, what="", **bad):
+    """The call with bad arguments is refused, and no model was called; what: they are, where that is not what they read."""
+    call = call.having(**bad)
+    seen = subject.parts(call.having(seen=REFUSED))
+    refused, calls = (seen[part].tolist() for part in REFUSED)
+    if refused == [1] and calls == [0, 0]:
+        return
+    how = f"refused after {calls[0]} calls of the target and {calls[1]} of the draft" if any(refused) else "not refused"
+    raise Nonconformance(f"{what or told(bad)} is {how}: it is to be refused before a model is called", call)
 
 
 @requirement(
@@ -817,7 +823,8 @@ def _refused_at_once(subject, call):
     which=among(["target", "draft"]),
 )
 def test_caches_that_cannot_be_rewound_are_refused(subject, call, which):
-    _refused_at_once(subject, call.having(**{which: {**call.arguments[which], "fixed": True}}))
+    fixed = {which: {**call.arguments[which], "fixed": True}}
+    _refused_at_once(subject, call, f"a {which} whose cache cannot be rewound", **fixed)
 
 
 @requirement(
@@ -839,7 +846,7 @@ def test_different_vocabularies_are_refused(subject, call, more):
 
 @requirement(spec.SPEC_49, call=sampled_calls(limits=(3, 1), **SAMPLED), share=0.3)
 def test_sampling_without_uniform_numbers_is_refused(subject, call):
-    _refused_at_once(subject, call.having(uniforms=None))
+    _refused_at_once(subject, call, uniforms=None)
 
 
 @requirement(spec.SPEC_50, call=sampled_calls(limits=(5, 3, 9), **SAMPLED), left=among(range(3)), share=0.5)
@@ -876,7 +883,7 @@ def test_uniform_numbers_of_0_are_taken(subject, call):
 
 @requirement(spec.SPEC_51, call=generate_calls(limits=(3, 1)), share=0.3)
 def test_an_empty_prompt_is_refused(subject, call):
-    _refused_at_once(subject, call.having(tokens=call.arguments["tokens"][:0]))
+    _refused_at_once(subject, call, "an empty prompt", tokens=call.arguments["tokens"][:0])
 
 
 @requirement(
@@ -886,7 +893,7 @@ def test_an_empty_prompt_is_refused(subject, call):
     limit=among([-1, -5]),
 )
 def test_negative_limits_are_refused(subject, call, which, limit):
-    _refused_at_once(subject, call.having(**{which: limit}))
+    _refused_at_once(subject, call, **{which: limit})
 
 
 BAD = [
@@ -904,12 +911,12 @@ BAD = [
     share=0.5,
 )
 def test_bad_temperatures_and_shares_are_refused(subject, call, bad):
-    _refused_at_once(subject, call.having(**bad))
+    _refused_at_once(subject, call, **bad)
 
 
 @requirement(spec.SPEC_60, call=sampled_calls(temperatures=["one"], filters=["none", "top_p", "both"]), share=0.1)
 def test_a_temperature_of_nan_is_refused(subject, call):
-    _refused_at_once(subject, call.having(temperature=float("nan")))
+    _refused_at_once(subject, call, temperature=float("nan"))
 
 
 def _listed(ids):

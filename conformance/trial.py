@@ -72,6 +72,8 @@ class Trial:
         self.outcome = Outcome()
         self.failures: list[History] = []
         self._history: list[tuple[Call, Observation]] = []
+        self._plainest: dict[str, Any] = {}
+        """The features of the first example, which has the first of all choices."""
         self._dead: SubjectDied | None = None
         self._dead_call: Call | None = None
         used = [self.contract, *(located(name)[0] for name in self.operation.borrowed())]
@@ -123,6 +125,8 @@ class Trial:
             # Not again: every further call would cost a new process, and shrinking makes hundreds.
             raise Nonconformance(str(self._dead), self._dead_call, self._dead.state)
         self._history.append((call, observation))
+        if self.outcome.examples == 1:
+            self._plainest.update(call.features)
         # What is not implemented is refused, where that is right; to a course it is what is not written yet.
         layout = self.subject.description.layout
         if observation.stub and (layout or not observation.raised):
@@ -140,7 +144,7 @@ class Trial:
         number = int(step.partition(".")[0])
         told = f"step {number}, {step_told(call, number)}"
         if LACKS.search(seen.message):
-            text = f"{told}: refuses what its envelope includes ({seen.message}); {self._advice()}"
+            text = f"{told}: refuses what its envelope includes ({seen.message}); {self._advice(call, seen.message)}"
         else:
             text = f"{call.operation} is a stub: {told}, raises NotImplementedError ({seen.message})"
         return Nonconformance(text, call, "overclaimed")
@@ -170,7 +174,7 @@ class Trial:
         if observation.raised:
             state = "overclaimed" if _refused(observation) else "failed"
             claim = "refuses what its envelope includes" if state == "overclaimed" else "raises"
-            hint = f"; {self._advice()}" if state == "overclaimed" else ""
+            hint = f"; {self._advice(call, observation.message)}" if state == "overclaimed" else ""
             text = f"{claim}: {observation.raised}: {observation.message}{hint}"
             raise Nonconformance(text, call, state)
         names = self._operation(call).parts
@@ -179,12 +183,27 @@ class Trial:
             raise Nonconformance(f"returns a {observation.message}, {what}", call)
         return observation
 
-    def _advice(self) -> str:
-        """What can be done where a call is refused that is not meant to be supported."""
-        if self.subject.description.layout:
+    def _advice(self, call: Call, said: str = "") -> str:
+        """What can be done where a call is refused that is not meant to be supported; said: the words of the error."""
+        about, component = self.subject.description, self.contract.component
+        if about.layout:
             return NOT_YET
+        if left_out := self._left_out(call, said):
+            key, choice = left_out
+            kept = [one for one in self.envelope[key] if one != choice]
+            declared = {**about.envelope, component: {**about.envelope.get(component, {}), key: kept}}
+            return f"if it does not support {key} of {choice!r}, say so: ENVELOPE = {_plain(declared)}"
         keys = ", ".join(self.contract.envelope)
-        return f'if it does not support this, say so in ENVELOPE["{self.contract.component}"], whose keys are {keys}'
+        return f'if it does not support this, say so in ENVELOPE["{component}"], whose keys are {keys}'
+
+    def _left_out(self, call: Call, said: str) -> tuple[str, Any] | None:
+        """The one choice of the envelope that a refusal is about: what an error names, or all that a call has and the plainest
+        one of the test, which was taken, has not. None where there are several, or none."""
+        offered = {key: choices for key, choices in self.envelope.items() if isinstance(choices, tuple)}
+        chosen = {key: choice for key, choice in call.features.items() if choice in offered.get(key, ())}
+        named = [(key, choice) for key, choice in chosen.items() if isinstance(choice, str) and choice in said.split()]
+        found = named or [(key, choice) for key, choice in chosen.items() if choice != self._plainest.get(key, choice)]
+        return found[0] if len(found) == 1 else None
 
     def _declaration(self) -> str:
         """How an adapter says that it is of class native; a package of a layout has none that could."""
@@ -305,6 +324,7 @@ class Trial:
             raise self._unwritten(seen, call, wrongly[0])
         got = seen.results
         why = f" ({seen.message})" if seen.message else ""
+        unforeseen = _unforeseen(seen.message, answers)
         more = [part for part in got if part not in answers]
         refused = min((part for part in more if part.endswith(" refused")), key=_step, default="")
         for part, answer in answers.items():
@@ -318,7 +338,7 @@ class Trial:
                     self.compare(call, got[part], answer, where, name, part)
                 except Nonconformance as failure:
                     # What is short of a part, or of all, may be so for a step that raised.
-                    raise Nonconformance(f"{failure}{why if refused else ''}", call, native=failure.native) from None
+                    raise Nonconformance(f"{failure}{unforeseen}", call, native=failure.native) from None
         if more:
             raise Nonconformance(f"{self._part(call, refused or more[0])} should not be there{why}", call)
 
@@ -379,10 +399,24 @@ def deviation(got: np.ndarray, value: np.ndarray, dtype: Callable[[], str]) -> n
     return np.where(same, 0.0, np.where(np.isfinite(error), error, np.inf))
 
 
+def _plain(value: Any) -> Any:
+    """A declaration as one writes it: lists for tuples."""
+    if isinstance(value, Mapping):
+        return {key: _plain(item) for key, item in value.items()}
+    return [_plain(item) for item in value] if isinstance(value, tuple | list) else value
+
+
 def _step(part: str) -> tuple[int, ...]:
     """The number of the step of a story that a part of its result is of: of `3.10 chunks`, 3 and 10."""
     numbers = part.partition(" ")[0].split(".")
     return tuple(map(int, numbers)) if all(number.isdecimal() for number in numbers) else ()
+
+
+def _unforeseen(message: str, answers: Mapping[str, Answer]) -> str:
+    """What was told of steps of a story, without those that were to be refused."""
+    steps = [one for one in re.split(r"; (?=step [\d.]+: )", message) if one.startswith("step ")]
+    told = [one for one in steps if f"{one.split()[1].rstrip(':')} refused" not in answers]
+    return f" ({'; '.join(told)})" if told else ""
 
 
 def _refused(seen: Observation) -> bool:

@@ -330,4 +330,4 @@ def test_what_a_librarys_own_error_calls_not_supported_may_be_left_out_of_the_en
     )
     row = run.row("SILU-05")
     assert row["state"] == "overclaimed"
-    assert 'say so in ENVELOPE["linear"]' in row["message"]
+    assert "say so: ENVELOPE = {'linear': {'dtypes': ['float32', 'bfloat16']}}" in row["message"]

@@ -345,3 +345,14 @@ def test_what_a_step_gives_may_be_pairs_of_any_kind():
     trial = Trial(LocalSubject({"Engine": Giving}), test.requirement)
     test.run(trial, Profile(thinned=0.2))
     assert trial.outcome.state == "passed", trial.outcome.message
+
+
+FELL = "step 1: ValueError: no; step 2: KeyError: 'x'"
+
+
+def test_what_is_wrong_is_told_with_the_steps_that_were_not_to_raise(trial):
+    seen = Observation(message=FELL, parts={"1 refused": np.ones(()), "2 up": np.zeros(2)})
+    answers = {"1 refused": Answer(np.ones(()), np.zeros(())), "2 up": Answer(np.ones(1), np.zeros(1))}
+    call = Call("it", {"steps": (("clear", {}), ("add", {"n": 2}))})
+    with pytest.raises(Nonconformance, match=r"the result has shape \[2\], not \[1\] \(step 2: KeyError: 'x'\)$"):
+        trial._compare_all(call, seen, answers, None)

@@ -1,0 +1,131 @@
+"""What a failure says: what was wrong with a call, what a model failed at, and what to declare."""
+
+from __future__ import annotations
+
+import pytest
+
+from inferspec.conformance.drivers.engine import _failures, _Used
+from inferspec.conformance.subject import LocalSubject
+from inferspec.conformance.suite import Profile, all_tests
+from inferspec.conformance.trial import Trial
+from inferspec.spec import contract, rope
+from inferspec.spec.contract import Operation
+
+PROFILE = Profile(diagnose=False)
+
+
+def outcome(test: str, **operations: type[Operation]):
+    """What a test finds on operations of the contract."""
+    found = next(one for one in all_tests() if one.name == test)
+    trial = Trial(LocalSubject(operations), found.requirement)
+    trial.subject.description.envelope = {"linear": {"dtypes": ("float32",)}}
+    found.run(trial, PROFILE)
+    return trial.outcome
+
+
+class NoHalf(rope.RoPE):
+    """Takes no float16."""
+
+    def guard(self, a):
+        if a.x.dtype.name == "float16":
+            raise TypeError("no")
+        super().guard(a)
+
+
+def test_what_is_refused_is_said_with_the_line_that_leaves_it_out():
+    found = outcome("test_far_positions_are_right_in_every_dtype", RoPE=NoHalf)
+    assert found.state == "overclaimed"
+    line = "ENVELOPE = {'linear': {'dtypes': ['float32']}, 'rope': {'dtypes': ['float32', 'bfloat16']}}"
+    assert found.message.endswith(f"if it does not support dtypes of 'float16', say so: {line}")
+
+
+def test_what_an_error_names_is_left_out_even_where_a_test_asks_nothing_else():
+    class Says(NoHalf):
+        def guard(self, a):
+            if a.x.dtype.name == "bfloat16":
+                raise ValueError("bfloat16 is not taken")
+
+    found = outcome("test_far_positions_are_right_in_every_dtype", RoPE=Says)
+    assert "does not support dtypes of 'bfloat16', say so: ENVELOPE = " in found.message
+
+
+def test_what_is_refused_for_no_choice_of_its_own_is_said_with_all_keys():
+    class Refuses(rope.RoPE):
+        def guard(self, a):
+            raise ValueError("no")
+
+    message = outcome("test_far_positions_are_right_in_every_dtype", RoPE=Refuses).message
+    assert 'say so in ENVELOPE["rope"], whose keys are ' in message
+
+
+class Takes:
+    """Refuses nothing."""
+
+    def guard(self, a):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("test", "said"),
+    [
+        ("test_a_temperature_below_0_is_refused", "temperature=-1.0 is not refused: it returns an array of shape "),
+        (
+            "test_a_temperature_of_nan_is_refused",
+            "temperature=nan (NaN is not below any limit nor above it: `temperature < 0` does not see it) is not",
+        ),
+    ],
+)
+def test_a_bad_argument_that_is_taken_is_named(test, said):
+    sampler = contract("sampling").operation("Sampler")
+    assert outcome(test, Sampler=type("Takes", (Takes, sampler), {})).message.startswith(said)
+
+
+@pytest.mark.parametrize(
+    ("test", "said"),
+    [
+        ("test_caches_that_cannot_be_rewound_are_refused", "a target whose cache cannot be rewound is not refused: "),
+        ("test_bad_temperatures_and_shares_are_refused", "temperature=-1.0 is not refused: it is to be refused before"),
+    ],
+)
+def test_a_call_that_is_to_be_refused_before_a_model_is_called_says_what_is_wrong_with_it(test, said):
+    kit = contract("speculative")
+    requirement = next(one.requirement for one in all_tests() if one.name == test)
+    fault = next(one for one in kit.faults if one.kills.id == requirement.id)
+    message = outcome(test, speculative_generate=kit.faulty(fault)).message
+    assert message.startswith(said), message
+
+
+class Model:
+    """A model of one attribute."""
+
+    layers = ()
+
+    def __call__(self, tokens):
+        return tokens
+
+
+@pytest.mark.parametrize(
+    ("at", "use", "said"),
+    [
+        ("use", lambda model: model.layers, "its use, layers"),
+        ("use", lambda model: model(1), "its use, a call"),
+        ("call", lambda model: model(1), "its call, before anything was computed"),
+        ("end", lambda model: model(1), "its call, when all was computed"),
+    ],
+)
+def test_the_use_that_a_model_failed_at_is_told_with_its_step(at, use, said):
+    model = Model()
+    used = _Used(model), _Used(None)
+    used[0].burn(0, "RuntimeError", at)
+    with pytest.raises(RuntimeError, match="the model fails"):
+        use(model)
+    used[0].burn(None, "RuntimeError", at)
+    assert _failures((("step", {}), ("fail", {"after": 0})), used) == {"2 why": f"the model failed at {said}"}
+
+
+def test_where_no_use_failed_none_is_told():
+    model = Model()
+    used = _Used(model), _Used(None)
+    used[0].burn(3, "RuntimeError", "use")
+    used[0].burn(None, "RuntimeError", "use")
+    assert _failures((("fail", {"after": 3}),), used) == {}
