@@ -335,6 +335,11 @@ def test_no_budget_is_left_idle_where_prompts_that_come_at_once_are_cached(subje
     keeps(subject, call, Check.WORK)
 
 
+@requirement(spec.SCHED_15, call=crowds(), share=0.03)
+def test_no_budget_is_left_idle_where_dozens_of_prompts_come_at_once(subject, call):
+    keeps(subject, call, Check.WORK)
+
+
 @requirement(spec.SCHED_15, call=trickling(), share=0.3)
 def test_no_budget_is_left_idle_beside_those_who_generate(subject, call):
     keeps(subject, call, Check.WORK)

@@ -298,6 +298,11 @@ def budget_of_the_prompts(self: Scheduler, s: Serving) -> list[Chunk]:
     return chunks
 
 
+def eight_prompts(self: Scheduler, s: Serving) -> list[Chunk]:
+    """A step has chunks of eight prompts at most."""
+    return Scheduler.prefills(self, s)[:8]
+
+
 def whole_if_begun(self: Scheduler, s: Serving, entry: Entry, budget: int) -> int:
     """A prompt is computed whole as long as any budget is left."""
     return len(entry.tokens) - entry.computed if budget > 0 else 0

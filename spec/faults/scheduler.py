@@ -360,6 +360,13 @@ FAULTS: tuple[Fault, ...] = (
         "https://github.com/vllm-project/vllm-ascend/pull/11334",
     ),
     _fault(
+        "eight-prompts-a-step",
+        "a step has chunks of no more than eight prompts, whatever budget is left",
+        spec.SCHED_15,
+        {"prefills": changes.eight_prompts},
+        TIRED,
+    ),
+    _fault(
         "keeps-one-back",
         "one block is never used for admission",
         spec.SCHED_15,
