@@ -15,7 +15,6 @@ HELPERS: Mapping[str, tuple[str, ...]] = {
     "transformer": ("llama", "qwen3"),
     "stochastic": ("llama", "qwen3"),
     "engine_model": ("engine",),
-    "ends": ("generation", "speculative", "scheduler", "engine"),
 }
 """What oracles compute with that is no component itself -> the components whose suites judge it."""
 
@@ -24,6 +23,7 @@ UNMUTATED = {
     "contract": "the machinery of contracts, which computes no answer",
     "numerics": "budgets and roundings: its own tests derive them (spec/test_numerics.py)",
     "mistakes": "mistakes already",
+    "ends": "what comes out of an end, by which oracles, drivers and judges alike go: its own tests (tools/test_ends.py) say it",
     "decoder_sentences": "sentences",
     "speculative_sentences": "sentences",
     "toy": "the model that subjects are driven with, given to them by the suite",
