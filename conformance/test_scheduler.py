@@ -571,6 +571,11 @@ def test_requests_can_be_cancelled_in_any_state(subject, call):
     keeps(subject, call, Check.STOP, Check.OVER, Check.OUTPUT, Check.TOLD, Check.PROGRESS)
 
 
+@requirement(spec.SCHED_47, call=cancelled(), share=0.4)
+def test_who_is_finished_can_be_cancelled(subject, call):
+    keeps(subject, call, Check.GONE)
+
+
 @requirement(spec.SCHED_31, call=cancelled(), share=0.4)
 def test_a_cancelled_request_gives_its_blocks_back(subject, call):
     keeps(subject, call, Check.FREE)

@@ -541,7 +541,7 @@ SCHED_29 = _requirement(
 
 SCHED_30 = _requirement(
     30,
-    "a request can be cancelled in any state: it is finished at once, with the output that it has, and in no later step",
+    "a request can be cancelled until it is finished: it is so at once, with the output that it has, and in no later step",
     "PROPERTIES CB2, CB5",
 )
 SCHED_31 = _requirement(31, "a cancelled request gives its blocks back", f"{COURSE}/00dbf5c; PROPERTIES SC2, PG4")
@@ -600,6 +600,12 @@ SCHED_46 = _requirement(
     46,
     "what the caller does to the list of a request's tokens once it was added does not show",
     "PROPERTIES X6",
+    level=Level.SHOULD,
+)
+SCHED_47 = _requirement(
+    47,
+    "a request that is finished can be cancelled, which changes nothing: who cancels cannot know that it just ended",
+    "PROPERTIES CB2",
     level=Level.SHOULD,
 )
 

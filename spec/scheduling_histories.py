@@ -50,9 +50,10 @@ class Check(StrEnum):
     WORK = "no budget is left idle"
     CALLER = "the caller's tokens"
     RAISED = "nothing raises"
+    GONE = "who is finished can be cancelled"
 
 
-SHOULD = (Check.STALL, Check.WORK)
+SHOULD = (Check.STALL, Check.WORK, Check.GONE)
 MUST = tuple(check for check in Check if check not in SHOULD)
 
 
@@ -194,9 +195,12 @@ class _Judge:
         yield from ()
 
     def _cancel(self, name: str, number: int, request: int) -> Found:
-        if self._has(name, "refused"):
-            yield Check.RAISED, "a request cannot be cancelled"
         known = self.known.get(request)
+        if self._has(name, "refused"):
+            if known is not None and known.state == FINISHED:
+                yield Check.GONE, "a request that is finished cannot be cancelled"
+            else:
+                yield Check.RAISED, "a request cannot be cancelled"
         if known is not None:
             known.state = FINISHED
             known.lose()

@@ -58,7 +58,7 @@ FAULTS: tuple[Fault, ...] = (
     _fault(
         "cancelled-twice-raises",
         "cancelling a finished request raises",
-        spec.SCHED_30,
+        spec.SCHED_47,
         {"check_known": changes.again_fails},
         "PROPERTIES CB2",
     ),
