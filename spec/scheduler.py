@@ -483,7 +483,8 @@ SCHED_19 = _requirement(
 )
 SCHED_20 = _requirement(
     20,
-    "a request is preempted only where blocks are short of what the running ones need in this step",
+    "a request is preempted only where blocks are short of what the running ones need in this step, or where one of a higher"
+    " priority takes its place among max_requests",
     "PROPERTIES SC2",
 )
 

@@ -253,7 +253,7 @@ class _Judge:
                 yield from self._judge_chunk(chunk, known, held)
         yield from self._judge_step(chunks)
         yield from self._judge_states(name, chunks, preempted, before)
-        yield from self._judge_lost(name, preempted)
+        yield from self._judge_lost(name, self._without_a_place(preempted, before))
         yield from self._judge_admission(preempted, before)
         yield from self._judge_work(name, chunks, preempted)
 
@@ -409,6 +409,16 @@ class _Judge:
         running = sum(known.state == RUNNING for known in self.known.values())
         if running > self.a.max_requests:
             yield Check.MOST, f"{running} requests run, and max_requests is {self.a.max_requests}"
+
+    def _without_a_place(self, preempted: Sequence[int], before: Mapping[int, int]) -> list[int]:
+        """Those who were preempted, but for who gave the last place to one of a higher priority that was admitted."""
+        running = [(n, known) for n, known in self.known.items() if known.state == RUNNING]
+        if len(running) < self.a.max_requests:
+            return list(preempted)
+        came = [known.order[0] for n, known in running if before[n] != RUNNING]
+        behind = [n for n in preempted if n in self.known and any(own < self.known[n].order[0] for own in came)]
+        # A place for each, and no more.
+        return [n for n in preempted if n not in behind[: len(came)]]
 
     def _judge_lost(self, name: str, preempted: Sequence[int]) -> Found:
         """Not so much was given up that even the longest victim could have gone on, and a block more for each that runs."""

@@ -650,6 +650,22 @@ def marked_when_cancelled(self: Scheduler, s: Serving, request: Request) -> None
 # honest ways
 
 
+def places_by_priority(self: Scheduler, s: Serving) -> Step:
+    """Where nobody may run besides, the last in order leaves its place to one of a higher priority, if that has room."""
+    running, waiting = self.running(s), self.waiting(s)
+    if len(running) < s.max_requests or not waiting or waiting[0].order[0] >= running[-1].order[0]:
+        return Scheduler.schedule(self, s)
+    if blocks_of(len(waiting[0].tokens), s.manager.block_size) > s.manager.num_free:
+        return Scheduler.schedule(self, s)
+    preempted = [running[-1].request]
+    self.preempt(s, running[-1])
+    self.allocate(s, waiting[0])
+    waiting[0].request.state = "RUNNING"
+    decodes = self.decodes(s, preempted)
+    s.step = Step(prefills=self.prefills(s), decodes=decodes, preempted=preempted)
+    return s.step
+
+
 def prefills_alone(self: Scheduler, s: Serving) -> Step:
     """Prompts first; what generates waits for a step without any."""
     self.admit(s)

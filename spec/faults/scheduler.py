@@ -646,6 +646,11 @@ VARIANTS: tuple[Variant, ...] = (
     ),
     _variant("latest-behind", "of those behind, the latest is preempted", {"victim": changes.latest_behind}),
     _variant("next-behind", "of those behind, the first in order is preempted", {"victim": changes.next_behind}),
+    _variant(
+        "places-by-priority",
+        "who is last leaves its place to one of a higher priority",
+        {"schedule": changes.places_by_priority},
+    ),
     _variant("one-a-step", "one admission a step", {"admit": changes.one_a_step}, "SCHED-15"),
     _variant("admits-after-preempting", "admission in steps that preempt too", {"may_admit": changes.always_admits}),
     _variant("reserves", "admission only where the end is sure", {"allocate": changes.reserves}, "SCHED-15"),
