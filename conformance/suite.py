@@ -97,6 +97,11 @@ def quick() -> Mapping[str, int]:
 class Inputs:
     """Anything that can make inputs inside an envelope of tapes (`strategies.Calls`)."""
 
+    @property
+    def asked(self) -> Mapping[str, Any]:
+        """The envelope keys that are narrowed, and to what."""
+        return {}
+
     def within(self, envelope: Mapping[str, Any]) -> Callable[[bytes], Any]:
         raise NotImplementedError
 
@@ -170,6 +175,7 @@ class Test:
                     trial.failed(failure)
                     raise
 
+        trial.insisted = [key for inputs in self.inputs.values() for key in inputs.asked]
         if self.inputs:
             self._drawn(
                 example,

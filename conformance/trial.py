@@ -72,6 +72,8 @@ class Trial:
         self.outcome = Outcome()
         self.failures: list[History] = []
         self._history: list[tuple[Call, Observation]] = []
+        self.insisted: Sequence[str] = ()
+        """The envelope keys of which the test asks for some choices."""
         self._plainest: dict[str, Any] = {}
         """The features of the first example, which has the first of all choices."""
         self._dead: SubjectDied | None = None
@@ -198,11 +200,14 @@ class Trial:
 
     def _left_out(self, call: Call, said: str) -> tuple[str, Any] | None:
         """The one choice of the envelope that a refusal is about: what an error names, or all that a call has and the plainest
-        one of the test, which was taken, has not. None where there are several, or none."""
+        one of the test has not, or else the plainest of all. None where there are several, or none."""
         offered = {key: choices for key, choices in self.envelope.items() if isinstance(choices, tuple)}
         chosen = {key: choice for key, choice in call.features.items() if choice in offered.get(key, ())}
         named = [(key, choice) for key, choice in chosen.items() if isinstance(choice, str) and choice in said.split()]
-        found = named or [(key, choice) for key, choice in chosen.items() if choice != self._plainest.get(key, choice)]
+        beyond = [(key, choice) for key, choice in chosen.items() if choice != self._plainest.get(key, choice)]
+        # What the test insists on, where its plainest call is refused as well.
+        asked = [(key, chosen[key]) for key in self.insisted if key in chosen and chosen[key] != offered[key][0]]
+        found = named or beyond or asked
         return found[0] if len(found) == 1 else None
 
     def _declaration(self) -> str:

@@ -313,9 +313,8 @@ LOAD_11 = _load(
 LOAD_12 = _load(
     "LOAD-12",
     "a tensor that the model has no place for is refused",
-    Level.SHOULD,
-    Aspect.GUARD,
-    "PROPERTIES EM4",
+    aspect=Aspect.GUARD,
+    source="PROPERTIES EM4",
 )
 LOAD_13 = _load(
     "LOAD-13",

@@ -18,7 +18,17 @@ from __future__ import annotations
 
 import numpy as np
 
-from inferspec.spec.contract import Answer, Answers, Arguments, Aspect, Contract, Operation, Requirement, Signature
+from inferspec.spec.contract import (
+    Answer,
+    Answers,
+    Arguments,
+    Aspect,
+    Contract,
+    Level,
+    Operation,
+    Requirement,
+    Signature,
+)
 from inferspec.spec.numerics import Precision, operations, unit_roundoff
 
 POST = "the JAX post, part 2"
@@ -174,8 +184,8 @@ def _mean(parts: list[Answer]) -> Answer:
     return Answer(np.array(values.mean()), np.array(budgets.mean() + rounded))
 
 
-def _one(id: str, text: str, aspect: Aspect = Aspect.VALUE, source: str = "") -> Requirement:
-    return Requirement(id, text, "request_metrics", aspect=aspect, source=source or POST)
+def _one(id: str, text: str, aspect: Aspect = Aspect.VALUE, source: str = "", level: Level = Level.MUST) -> Requirement:
+    return Requirement(id, text, "request_metrics", level, aspect, source or POST)
 
 
 def _many(id: str, text: str, aspect: Aspect = Aspect.VALUE, source: str = "") -> Requirement:
@@ -214,9 +224,9 @@ METR_10 = _one(
     "too",
     source="PROPERTIES ME5, X7",
 )
-METR_11 = _one("METR-11", "token times that decrease are refused", Aspect.GUARD, "PROPERTIES X9")
-METR_12 = _one("METR-12", "a token before the arrival is refused", Aspect.GUARD, "PROPERTIES X9")
-METR_13 = _one("METR-13", "times that are not finite are refused", Aspect.GUARD, "PROPERTIES X9")
+METR_11 = _one("METR-11", "token times that decrease are refused", Aspect.GUARD, "PROPERTIES X9", Level.SHOULD)
+METR_12 = _one("METR-12", "a token before the arrival is refused", Aspect.GUARD, "PROPERTIES X9", Level.SHOULD)
+METR_13 = _one("METR-13", "times that are not finite are refused", Aspect.GUARD, "PROPERTIES X9", Level.SHOULD)
 METR_14 = _one(
     "METR-14",
     "times may be integers: they give what the same times in floats do, fractions too",

@@ -452,7 +452,7 @@ QUANT_14 = _quantize(
 )
 QUANT_15 = _quantize(
     "QUANT-15",
-    "a group size above 0 that is not offered, 48 for one, is refused, even where rows would be whole groups of it",
+    "a group size above 0 that is not offered is refused, even where rows would be whole groups of it (groups of 48 or 96 may be right)",
     "PROPERTIES X9",
     Level.SHOULD,
     Aspect.GUARD,
@@ -487,7 +487,7 @@ DEQ_08 = _dequantize(
 )
 DEQ_09 = _dequantize(
     "DEQ-09",
-    "parts whose shapes do not belong together, a packed that is not uint32, and a group size or number of bits above 0 that is not offered, are refused",
+    "parts whose shapes do not belong together, a packed that is not uint32 (signed or wider words of the same bits may be read), and a group size or number of bits above 0 that is not offered, are refused",
     "PROPERTIES X9",
     aspect=Aspect.GUARD,
 )
@@ -539,7 +539,7 @@ QMM_12 = _matmul(
 )
 QMM_13 = _matmul(
     "QMM-13",
-    "parts whose shapes do not belong together, an x of another size, a packed that is not uint32, and a group size or number of bits above 0 that is not offered, are refused",
+    "parts whose shapes do not belong together, an x of another size, a packed that is not uint32 (signed or wider words of the same bits may be read), and a group size or number of bits above 0 that is not offered, are refused",
     "PROPERTIES X9",
     aspect=Aspect.GUARD,
 )
@@ -580,7 +580,7 @@ QLIN_08 = _layer(
 )
 QLIN_09 = _layer(
     "QLIN-09",
-    "parts whose shapes do not belong together, a packed that is not uint32, a group size or number of bits above 0 that is not offered, an x of another size and a bias of another length than O are refused; one of length 1, which broadcasts, is left open",
+    "parts whose shapes do not belong together, a packed that is not uint32 (signed or wider words of the same bits may be read), a group size or number of bits above 0 that is not offered, an x of another size and a bias of another length than O are refused; one of length 1, which broadcasts, is left open",
     "PROPERTIES X9",
     aspect=Aspect.GUARD,
 )
@@ -643,7 +643,7 @@ QEMB_15 = _head(
 )
 QEMB_16 = _head(
     "QEMB-16",
-    "as_linear refuses an x of another size, parts whose shapes do not belong together, a packed that is not uint32, and a group size or number of bits above 0 that is not offered",
+    "as_linear refuses an x of another size, parts whose shapes do not belong together, a packed that is not uint32 (signed or wider words of the same bits may be read), and a group size or number of bits above 0 that is not offered",
     "PROPERTIES X9",
     aspect=Aspect.GUARD,
 )

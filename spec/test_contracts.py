@@ -46,6 +46,37 @@ def test_requirements_are_sentences_about_an_operation_of_their_contract_with_a_
         assert requirement.source, requirement.id
 
 
+ALIKE = (
+    ("LLAMA-21", "QWEN3-21", "LOAD-12"),
+    ("EMB-09", "QEMB-08", "LLAMA-23", "QWEN3-23"),
+    ("SPEC-19", "ENG-28"),
+    ("SPEC-48", "ENG-40"),
+    ("SPEC-47", "SPEC-51", "GEN-22", "ENG-26"),
+    ("SPEC-52", "GEN-23"),
+    ("SAMP-46", "SPEC-60"),
+    ("SAMP-39", "SPEC-22", "SPEC-50"),
+    ("DEQ-09", "QMM-13", "QLIN-09", "QEMB-16"),
+    ("METR-11", "METR-12", "METR-13"),
+    ("QMM-15", "QLIN-10", "ROPE-21"),
+)
+"""Sentences that say the same in other words."""
+
+APART = {
+    "no rows give no rows": "activations of no rows are what an idle batch has; a matrix of no rows is nobody's",
+    "a refused append changes nothing": "blocks are shared by requests, a cache is its caller's own",
+}
+"""Sentences of more than one level, and why."""
+
+
+def test_one_sentence_has_one_level_in_all_contracts():
+    levels = {requirement.id: requirement.level for _, requirement in EVERY}
+    assert [ids for ids in ALIKE if len({levels[one] for one in ids}) > 1] == []
+    told = {}
+    for _, requirement in EVERY:
+        told.setdefault(requirement.text, set()).add(requirement.level)
+    assert {text for text, found in told.items() if len(found) > 1} == set(APART)
+
+
 def test_every_requirement_has_a_fault():
     with_fault = {fault.kills.id for _, fault in FAULTS}
     assert [r.id for _, r in EVERY if r.id not in with_fault] == []

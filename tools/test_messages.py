@@ -49,12 +49,26 @@ def test_what_an_error_names_is_left_out_even_where_a_test_asks_nothing_else():
     assert "does not support dtypes of 'bfloat16', say so: ENVELOPE = " in found.message
 
 
+def test_what_a_test_insists_on_is_left_out_where_its_plainest_call_is_refused():
+    heads = contract("attention").operation("MultiHeadAttention")
+
+    class Divides(heads):
+        def guard(self, a):
+            if len(a.wq) != a.hidden_size:
+                raise ValueError("hidden_size is not num_heads times the head dim")
+            super().guard(a)
+
+    found = outcome("test_the_head_dim_comes_from_the_weights", MultiHeadAttention=Divides)
+    assert "does not support free_head_dim of True, say so: ENVELOPE = " in found.message
+    assert "'attention': {'free_head_dim': [False]}" in found.message
+
+
 def test_what_is_refused_for_no_choice_of_its_own_is_said_with_all_keys():
     class Refuses(rope.RoPE):
         def guard(self, a):
             raise ValueError("no")
 
-    message = outcome("test_far_positions_are_right_in_every_dtype", RoPE=Refuses).message
+    message = outcome("test_the_norm_of_every_pair_is_kept", RoPE=Refuses).message
     assert 'say so in ENVELOPE["rope"], whose keys are ' in message
 
 
