@@ -50,7 +50,8 @@ class Needed:
 def rejects(test: Test, fault: Fault, component: str, examples: int) -> bool:
     """Whether so many examples of a test reject a fault, on draw seed 0."""
     about = contract(component)
-    trial = Trial(local_subject(about, fault.kills.name, about.faulty(fault)), test.requirement)
+    subject = local_subject(about, fault.kills.name, about.faulty(fault), envelope=fault.envelope)
+    trial = Trial(subject, test.requirement)
     part = examples / test.examples(Profile())
     test.run(trial, Profile(shrink=False, diagnose=False, thinned=part))
     return trial.outcome.state in BAD
