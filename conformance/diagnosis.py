@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from inferspec.conformance.calls import Call, History, Observation
+from inferspec.conformance.envelope import Envelope
 from inferspec.conformance.subject import LocalSubject
 from inferspec.spec.contract import Aspect, Contract, Fault, Operation, Requirement
 from inferspec.spec.numerics import EXPLAINED, UNDECIDED, Precision, f64, is_float, rounding, within
@@ -30,8 +31,10 @@ def explain(
     requirement: Requirement,
     failures: Sequence[History],
     among: Sequence[Fault] | None = None,
+    envelope: Envelope | None = None,
 ) -> list[Fault]:
     """Return the faults of the requirement's operation, or of those in `among`, that explain every failing example.
+    envelope: that of the subject, which may declare one of several right ways.
 
     A fault explains a failure when it does what was seen, within the error of its own arithmetic (that of float32, or
     else that of the input's dtype), and is itself wrong there. Those that the failing requirement is meant to reject
@@ -41,13 +44,13 @@ def explain(
     telling = [*failures[:1], *failures[1 - EXAMPLES :]]
     if not telling:
         return []
-    faults = contract.faults if among is None else among
-    candidates = [fault for fault in faults if fault.kills.name == requirement.name and _may_be(fault, telling)]
+    faults, claimed = contract.faults if among is None else among, envelope or {}
+    candidates = [fault for fault in faults if fault.kills.name == requirement.name and _may_be(fault, claimed)]
     if _size(telling[0]) > LARGE:
         candidates = [fault for fault in candidates if fault.kills.id == requirement.id]
         telling = telling[:2]
-    replays = _Replays(contract, requirement, telling)
-    judges = {precision: _Judge(contract, requirement, precision) for precision in Precision}
+    replays = _Replays(contract, requirement, telling, claimed)
+    judges = {precision: _Judge(contract, requirement, precision, claimed) for precision in Precision}
     found: dict[Precision, list[Fault]] = {precision: [] for precision in Precision}
     for fault in candidates:
         for precision in _explains(fault, replays, judges):
@@ -56,10 +59,9 @@ def explain(
     return sorted(first, key=lambda fault: fault.kills.id != requirement.id)
 
 
-def _may_be(fault: Fault, failures: Sequence[History]) -> bool:
+def _may_be(fault: Fault, claimed: Envelope) -> bool:
     """Whether the subject declares what one with that fault does."""
-    features = failures[0][0][0].features
-    return all(features.get(key) in choices for key, choices in fault.envelope.items())
+    return all(claimed.get(key) == choices for key, choices in fault.envelope.items())
 
 
 def can_be_replayed(failures: Sequence[History]) -> bool:
@@ -74,21 +76,25 @@ def _size(history: History) -> int:
 class _Replays:
     """The failing examples again, call by call: on a fault, and on the oracle, whose answers are kept."""
 
-    def __init__(self, contract: Contract, requirement: Requirement, failures: Sequence[History]) -> None:
+    def __init__(
+        self, contract: Contract, requirement: Requirement, failures: Sequence[History], claimed: Envelope
+    ) -> None:
         self.contract, self.requirement, self.failures = contract, requirement, failures
+        self.declared = {contract.component: claimed}
         self.operations = {op.signature.operation: op for op in contract.operations}
         self._right: dict[int, list[Observation]] = {}
 
     def right(self, number: int) -> list[Observation]:
         """What the oracle does in an example."""
         if number not in self._right:
-            oracle = LocalSubject(self.operations)
+            oracle = LocalSubject(self.operations, envelope=self.declared)
             self._right[number] = [oracle.call(call, watch=_watched(seen)) for call, seen in self.failures[number]]
         return self._right[number]
 
     def faulted(self, fault: Fault) -> Iterator[list[Observation] | None]:
         """What a fault does in each example; None where it differs from what was seen in more than numbers."""
-        subject = LocalSubject({**self.operations, fault.kills.name: self.contract.faulty(fault)})
+        faulty = {**self.operations, fault.kills.name: self.contract.faulty(fault)}
+        subject = LocalSubject(faulty, envelope=self.declared)
         for history in self.failures:
             subject.reset()
             done: list[Observation] = []
@@ -139,8 +145,8 @@ def _alike(first: Observation, second: Observation, requirement: Requirement) ->
 class _Judge:
     """Compares what a fault does with what was seen, within the errors of one arithmetic."""
 
-    def __init__(self, contract: Contract, requirement: Requirement, precision: Precision) -> None:
-        self.contract, self.requirement, self.precision = contract, requirement, precision
+    def __init__(self, contract: Contract, requirement: Requirement, precision: Precision, claimed: Envelope) -> None:
+        self.contract, self.requirement, self.precision, self.claimed = contract, requirement, precision, claimed
         self.operations = {op.signature.operation: op for op in contract.operations}
         self._budgets: dict[int, tuple[np.ndarray, np.ndarray]] = {}
         """Of the oracle's answers, by their identity."""
@@ -214,6 +220,7 @@ class _Judge:
 
     def _budget(self, call: Call, part: str, value: np.ndarray, operation: type[Operation]) -> np.ndarray:
         reference = operation()
+        reference.claimed = self.claimed
         try:
             answer = reference.evaluate(reference.bind(call.arguments), self.precision)
             budget = (answer[part] if reference.parts else answer).budget

@@ -150,9 +150,10 @@ class LocalSubject:
     def reset(self) -> None:
         # A fresh class for each example: what a fault remembers, it remembers on its class.
         kind = ReferenceArrays()
+        claimed = {key: value for declared in self.description.envelope.values() for key, value in declared.items()}
         targets = {}
         for name, operation in self._operations.items():
-            fresh = type(operation.__name__, (operation,), {})
+            fresh = type(operation.__name__, (operation,), {"claimed": claimed})
             names = {parameter: parameter for parameter in operation.signature.parameters}
             targets[name] = Target(operation, fresh(), kind, plain=True, call_names=names)
         self._executor = Executor(targets)

@@ -262,11 +262,11 @@ class Test:
         """Those faults that explain the failing examples, and as many more as are looked for."""
         if can_be_replayed(trial.failures):
             # What does not explain these explains no more of them.
-            faults = explain(trial.contract, trial.requirement, trial.failures, faults)
+            faults = explain(trial.contract, trial.requirement, trial.failures, faults, trial.envelope)
         if not faults:
             return []
         self._gather(trial, profile, examples)
-        return explain(trial.contract, trial.requirement, trial.failures, faults)
+        return explain(trial.contract, trial.requirement, trial.failures, faults, trial.envelope)
 
 
 def _made(makers: Mapping[str, Callable[[bytes], Any]], tape: bytes) -> dict[str, Any]:

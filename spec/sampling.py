@@ -44,6 +44,9 @@ ORDERS = ("temperature-first", "filters-first")
 DRAWS_BY = ("id", "order")
 """What the cdf of a draw goes through: ids as they are numbered, or the order of the logits, the largest first."""
 
+BY_ORDER = {"draws_by": ("order",)}
+"""What an adapter declares that draws from sorted ids."""
+
 
 class Filtering(Operation):
     """What filtering and sampling share. Steps work on rows: R×V in float64, every row with a distribution."""
@@ -263,9 +266,7 @@ class Sampler(Filtering):
         weights = np.broadcast_to(self.weights(x, self.survivors(once, x, a)), z.shape)
         if self.draws_by() == "id":
             return self.ids(weights, self.uniforms(a, len(z)), a)
-        order = np.broadcast_to(self.order(once), z.shape)
-        places = self.ids(np.take_along_axis(weights, order, -1), self.uniforms(a, len(z)), a)
-        return np.take_along_axis(order, places[:, None], -1)[:, 0]
+        return self.sorted_ids(np.broadcast_to(self.order(once), z.shape), weights, a)
 
     def without_distribution(self, a: Arguments) -> int:
         """The id of a row without a distribution."""
@@ -288,6 +289,11 @@ class Sampler(Filtering):
         past = (cdf > uniform[:, None] * cdf[:, -1:]) & (weights > 0)
         last = weights.shape[-1] - 1 - np.argmax(weights[:, ::-1] > 0, axis=-1)
         return np.where(past.any(axis=-1), np.argmax(past, axis=-1), last)
+
+    def sorted_ids(self, order: np.ndarray, weights: np.ndarray, a: Arguments) -> np.ndarray:
+        """The first id in the order of the logits whose cdf, in that order, exceeds the uniform number."""
+        places = self.ids(np.take_along_axis(weights, order, -1), self.uniforms(a, len(order)), a)
+        return np.take_along_axis(order, places[:, None], -1)[:, 0]
 
     def uniforms(self, a: Arguments, rows: int) -> np.ndarray:
         return self.generator(a).random(rows) if a.uniform is None else f64(a.uniform).reshape(-1)

@@ -796,6 +796,23 @@ def weights_in(dtype: str) -> Callable[..., np.ndarray]:
     return weights
 
 
+def places_for_ids(self: Sampler, order: np.ndarray, weights: np.ndarray, a: Arguments) -> np.ndarray:
+    return self.ids(in_order(weights, order), self.uniforms(a, len(order)), a)
+
+
+def likeliest_last(self: Sampler, order: np.ndarray, weights: np.ndarray, a: Arguments) -> np.ndarray:
+    return Sampler.sorted_ids(self, order[:, ::-1], weights, a)
+
+
+def order_of_the_first_row(self: Sampler, order: np.ndarray, weights: np.ndarray, a: Arguments) -> np.ndarray:
+    return Sampler.sorted_ids(self, np.broadcast_to(order[:1], order.shape), weights, a)
+
+
+def weights_by_id(self: Sampler, order: np.ndarray, weights: np.ndarray, a: Arguments) -> np.ndarray:
+    """The cdf is of the ids as they are numbered, and its places are taken for those in the order."""
+    return in_order(order, self.ids(weights, self.uniforms(a, len(order)), a)[:, None])[:, 0]
+
+
 def divided_in_float32(self: Sampler, z: np.ndarray, a: Arguments) -> np.ndarray:
     return f64(z.astype(np.float32) / np.float32(a.temperature))
 

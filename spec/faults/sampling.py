@@ -1198,7 +1198,19 @@ _OWN = (
     ),
 )
 
-FAULTS: tuple[Fault, ...] = (*_FILTERS, *_SAMPLERS, *_OWN)
+_SORTED = tuple(
+    Fault(f"sampler-sorted-{name}", text, spec.SAMP_22, change, TIRED, spec.BY_ORDER)
+    for name, text, change in (
+        ("by-id", "ids are drawn as they are numbered, and not in their order", {"draws_by": lambda self: "id"}),
+        ("places", "the place of an id in the order comes out for the id", {"sorted_ids": changes.places_for_ids}),
+        ("ascending", "the least likely id comes first in the cdf", {"sorted_ids": changes.likeliest_last}),
+        ("first-row", "the order of the first row is that of all rows", {"sorted_ids": changes.order_of_the_first_row}),
+        ("weights-by-id", "probabilities stay as ids are numbered", {"sorted_ids": changes.weights_by_id}),
+    )
+)
+"""Mistakes of who draws from sorted ids."""
+
+FAULTS: tuple[Fault, ...] = (*_FILTERS, *_SAMPLERS, *_OWN, *_SORTED)
 
 
 VARIANTS: tuple[Variant, ...] = (
@@ -1228,6 +1240,13 @@ VARIANTS: tuple[Variant, ...] = (
             "before": changes.exclusive_in_float32,
             "ids": changes.normalised_cdf,
         },
+    ),
+    Variant(
+        "sampler-sorted",
+        "ids are drawn in the order of their logits, in float32",
+        "Sampler",
+        {"tempered": changes.divided_in_float32, "weights": changes.weights_in("float32")},
+        envelope=spec.BY_ORDER,
     ),
     Variant(
         "sampler-times-inverse",

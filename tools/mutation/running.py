@@ -138,17 +138,15 @@ def judge(job: Job) -> Fate:
 
 
 def _asked(component: str) -> Iterator[Asked]:
-    """The tests of a component; and of what a subject declares to be one thing or another, those that are about it once more,
-    with the other declared."""
+    """The tests of a component; and those that reject faults of who declares something, once more with that declared."""
     kit = true_contract(component)
     ids = {one.id for one in kit.requirements}
     tests = [test for test in all_tests() if test.requirement.id in ids]
     yield from ((test, {}) for test in tests)
-    for key, about in (pair for operation in kit.operations for pair in operation.either.items()):
-        choices = kit.envelope[key]
-        assert isinstance(choices, tuple)
-        for choice in choices[1:]:
-            yield from ((test, {key: (choice,)}) for test in tests if test.requirement.id in about)
+    declared = [(fault.envelope, fault.kills.id) for fault in kit.faults if fault.envelope]
+    for test in tests:
+        found = [dict(envelope) for envelope, id in declared if id == test.requirement.id]
+        yield from ((test, one) for place, one in enumerate(found) if one not in found[:place])
 
 
 def _trial(test: Test, changed: Contract, role: str, envelope: Envelope) -> Trial:
