@@ -22,8 +22,9 @@ from inferspec.spec.toy import FixedCache, Fuse, Table, Toy, ToyCache
 OVERRUN = 2
 """How many ids past the limit a consumer takes, to see an iterator that does not end."""
 
-MOST_RUNS = 3000
-"""How many runs an enumeration makes at most; one that draws more numbers than it needs would take for ever."""
+MOST_RUNS = 4**6
+"""How many runs an enumeration makes at most, those of two whole rounds of a draft in quarters; one that draws more numbers than
+it needs would take for ever."""
 
 LAYERS = 3
 """Layers of a toy's cache, each of which has to be rewound."""
