@@ -201,6 +201,13 @@ def test_any_of_many_ids_ends_the_ids(subject, call):
     subject.agrees(call)
 
 
+@requirement(spec.GEN_07, call=paired_ends(stops=[1]), share=0.3)
+def test_an_id_that_ends_two_requests_ends_both(subject, call):
+    # Its ends are those of the first.
+    beside = {name: value for name, value in call.arguments["beside"].items() if name != "eos"}
+    subject.agrees(call.having(beside=beside))
+
+
 @requirement(spec.GEN_08, call=generate_calls(stops=[1, 2, 3], prompt_stops=True, vocabularies=ENOUGH))
 def test_an_end_of_sequence_id_in_the_prompt_ends_nothing(subject, call):
     subject.agrees(call)

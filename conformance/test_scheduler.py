@@ -12,6 +12,7 @@ from inferspec.conformance.inputs.scheduler import (
     crowds,
     deserted,
     ends_in_prompts,
+    ends_in_short_pools,
     ends_of_others,
     ends_of_zero,
     evicted,
@@ -106,6 +107,11 @@ def test_an_id_that_comes_again_and_again_ends_nothing(subject, call):
 
 @requirement(spec.SCHED_02, call=limits(), share=0.7)
 def test_requests_end_where_they_must(subject, call):
+    keeps(subject, call, Check.STOP, Check.OUTPUT)
+
+
+@requirement(spec.SCHED_02, call=ends_in_short_pools(), share=0.3)
+def test_preempted_requests_end_where_they_must(subject, call):
     keeps(subject, call, Check.STOP, Check.OUTPUT)
 
 

@@ -423,6 +423,33 @@ def test_an_end_of_sequence_id_ends_ids_that_are_drawn(subject, call, at):
 
 @requirement(
     spec.SPEC_26,
+    call=generate_calls(
+        stops=[1, 2], stop_at=(1, 0, 2), zero_num_draft_tokens=[True], drafts=(0,), vocabularies=ENOUGH
+    ),
+    share=0.2,
+)
+def test_an_end_of_sequence_id_ends_ids_of_rounds_without_a_draft(subject, call):
+    subject.agrees(call)
+
+
+@requirement(
+    spec.SPEC_26,
+    call=generate_calls(stops=[1, 2], stop_at=(20, 30, 13), limits=(40,), vocabularies=(300,)),
+    share=0.2,
+)
+def test_an_end_of_sequence_id_ends_the_ids_after_dozens(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.SPEC_26, call=paired_ends(stops=[1]), share=0.3)
+def test_an_id_that_ends_two_requests_ends_both(subject, call):
+    # Its ends are those of the first.
+    beside = {name: value for name, value in call.arguments["beside"].items() if name != "eos"}
+    subject.agrees(call.having(beside=beside))
+
+
+@requirement(
+    spec.SPEC_26,
     call=generate_calls(stops=[1, 2], stop_at=(12,), limits=(7, 5, 12), drafters=["same"], vocabularies=ENOUGH),
     share=0.3,
 )

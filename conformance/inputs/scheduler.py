@@ -407,6 +407,18 @@ def growing(pick: Pick, budgets: tuple[int, ...] = (64, 4, 8, 16)) -> Call:
 
 
 @calls
+def ends_in_short_pools(pick: Pick) -> Call:
+    """The same, and any id of each may end it: the one that follows what is computed again, or a late one."""
+    script = _growing(pick, most=10)
+    script.most = 8
+    for number, (step, given) in enumerate(script.steps):
+        if step == "add":
+            ids = alone(given["tokens"], given["max_tokens"])
+            script.steps[number] = (step, {**given, "eos": (ids[pick.size(0, len(ids) - 1)],)})
+    return script.end()
+
+
+@calls
 def beside_a_long_prompt(pick: Pick) -> Call:
     """A request grows while a prompt is computed that takes several steps, and there are too few blocks for both."""
     script = Script(pick, budgets=(2, 4, 8, 16))

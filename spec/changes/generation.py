@@ -10,7 +10,7 @@ import ml_dtypes
 import numpy as np
 
 from inferspec.spec.contract import Arguments, Change, Operation
-from inferspec.spec.ends import DROPPED
+from inferspec.spec.ends import DROPPED, KEPT
 from inferspec.spec.generation import (
     Generate,
 )
@@ -295,6 +295,13 @@ def drops_a_first_end(self: Generate, toy: Toy, request: Request) -> Iterator[An
         if number == 0 and token in request.eos:
             return
         yield token
+
+
+def keeps_the_end_of_the_second(self: Generate, toy: Toy, request: Request) -> Iterator[Any]:
+    """What is known of a request is the model's, and the second comes upon it."""
+    known = getattr(toy, "known", 0)
+    toy.known = known + 1  # type: ignore[attr-defined]
+    return Generate.ids(self, toy, replace(request, ends=KEPT if known else request.ends))
 
 
 def keeps_the_end_twice(self: Generate, toy: Toy, request: Request) -> Iterator[Any]:

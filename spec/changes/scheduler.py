@@ -60,6 +60,17 @@ def drops_eos(self: Scheduler, s: Serving, entry: Entry, chunk: Chunk, token: in
     return Scheduler.advance(self, s, entry, chunk, token)
 
 
+def keeps_eos_of_the_resumed(self: Scheduler, s: Serving, entry: Entry, chunk: Chunk, token: int | None) -> bool:
+    """Of who computes prompt and output again the id that follows is taken without a look, and looked at afterwards."""
+    s.ends = KEPT if entry.request.output and not entry.decoding else DROPPED
+    return Scheduler.advance(self, s, entry, chunk, token)
+
+
+def keeps_a_late_eos(self: Scheduler, s: Serving, entry: Entry, chunk: Chunk, token: int | None) -> bool:
+    s.ends = KEPT if len(entry.request.output) >= 8 else DROPPED
+    return Scheduler.advance(self, s, entry, chunk, token)
+
+
 def drops_eos_at_the_limit(self: Scheduler, s: Serving, entry: Entry, chunk: Chunk, token: int | None) -> bool:
     """The limit is looked at first, and then the end is not any more."""
     s.ends = DROPPED if len(entry.request.output) + 1 == entry.request.max_tokens else KEPT

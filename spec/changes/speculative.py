@@ -10,7 +10,7 @@ import numpy as np
 
 from inferspec.spec.contract import Arguments, Change, Operation
 from inferspec.spec.duet import Player, Request
-from inferspec.spec.ends import DROPPED
+from inferspec.spec.ends import DROPPED, KEPT
 from inferspec.spec.numerics import f64, round_to
 from inferspec.spec.sampling import Sampler
 from inferspec.spec.speculative import Run, SpeculativeGenerate, Verify, chances, sampler_arguments
@@ -176,6 +176,29 @@ def emits_the_end(self: Loop, run: Run) -> Iterator[Any]:
 def drops_the_end(self: Loop, run: Run) -> Iterator[Any]:
     run.request.ends = DROPPED
     return Loop.ids(self, run)
+
+
+def keeps_the_end_without_drafts(self: Loop, run: Run) -> Iterator[Any]:
+    """Where nothing is to be drafted it is another loop, which looks at an id once it came out."""
+    if not run.request.num_draft_tokens:
+        run.request.ends = KEPT
+    return Loop.ids(self, run)
+
+
+def keeps_a_late_end(self: Loop, run: Run, token: int) -> bool:
+    """The first dozen ids are looked at before they come out, and others after that."""
+    stops = Loop.stops(self, run, token)
+    if run.out >= 12:
+        run.request.ends = KEPT
+    return stops
+
+
+def keeps_the_end_of_the_second(self: Loop, players: tuple[Player, Player], request: Request) -> Iterator[Any]:
+    """What is known of a request is the target's, and the second comes upon it."""
+    target, _ = players
+    known = getattr(target, "known", 0)
+    target.known = known + 1  # type: ignore[attr-defined]
+    return Loop.begin(self, players, replace(request, ends=KEPT if known else request.ends))
 
 
 def drops_an_end_that_was_drafted(self: Loop, run: Run) -> Iterator[Any]:

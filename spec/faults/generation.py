@@ -660,6 +660,13 @@ FAULTS: tuple[Fault, ...] = (
         {"taken": changes.callers_ends},
         TIRED,
     ),
+    Fault(
+        "generation-end-of-the-second-emitted",
+        "of a second request to one model the end-of-sequence id comes out",
+        GEN_07,
+        {"ids": changes.keeps_the_end_of_the_second},
+        TIRED,
+    ),
     _kept("dropped", "the end-of-sequence id does not come out", GEN_06, changes.drops_the_end),
     _kept(
         "dropped-at-the-limit",

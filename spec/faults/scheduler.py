@@ -63,6 +63,20 @@ FAULTS: tuple[Fault, ...] = (
         "PROPERTIES CB3",
     ),
     _fault(
+        "eos-of-the-resumed-emitted",
+        "the id that ends a request comes out where it follows what was computed again",
+        spec.SCHED_02,
+        {"advance": changes.keeps_eos_of_the_resumed},
+        TIRED,
+    ),
+    _fault(
+        "late-eos-emitted",
+        "the id that ends a request comes out where it follows eight others",
+        spec.SCHED_02,
+        {"advance": changes.keeps_a_late_eos},
+        TIRED,
+    ),
+    _fault(
         "limit-plus-one", "max_tokens + 1 ids come out", spec.SCHED_02, {"done": changes.limit_past}, "PROPERTIES CB3"
     ),
     _fault(

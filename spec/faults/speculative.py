@@ -68,6 +68,27 @@ def _kept(name: str, text: str, change: Change) -> Fault:
 
 FAULTS: tuple[Fault, ...] = (
     *VERIFY_FAULTS,
+    Fault(
+        "speculative-end-without-drafts-emitted",
+        "the end-of-sequence id comes out where num_draft_tokens is 0",
+        SPEC_26,
+        {"ids": changes.keeps_the_end_without_drafts},
+        TIRED,
+    ),
+    Fault(
+        "speculative-late-end-emitted",
+        "an end-of-sequence id comes out that follows a dozen ids",
+        SPEC_26,
+        {"stops": changes.keeps_a_late_end},
+        TIRED,
+    ),
+    Fault(
+        "speculative-end-of-the-second-emitted",
+        "of a second request to the same models the end-of-sequence id comes out",
+        SPEC_26,
+        {"begin": changes.keeps_the_end_of_the_second},
+        TIRED,
+    ),
     _kept("dropped", "the end-of-sequence id does not come out", {"ids": changes.drops_the_end}),
     _kept(
         "dropped-when-drafted",
