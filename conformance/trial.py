@@ -155,7 +155,8 @@ class Trial:
         """What is wrong with a step of a story. refusal: that it was refused, which what is not implemented overclaims."""
         if refusal and (steps := [step for step in seen.unwritten if step.partition(".")[0] == str(number)]):
             return self._unwritten(seen, call, steps[0])
-        why = f" ({seen.message})" if seen.message else ""
+        # What was refused in other steps may well have been refused rightly.
+        why = _told_of(seen.message, lambda step: step.partition(".")[0] == str(number))
         return Nonconformance(f"step {number}, {step_told(call, number)}: {text}{why}", call)
 
     def value(self, call: Call, results: Sequence[Result] = ()) -> np.ndarray:
@@ -328,8 +329,7 @@ class Trial:
         if wrongly := [step for step in seen.unwritten if f"{step} refused" not in answers]:
             raise self._unwritten(seen, call, wrongly[0])
         got = seen.results
-        why = f" ({seen.message})" if seen.message else ""
-        unforeseen = _unforeseen(seen.message, answers)
+        unforeseen = _told_of(seen.message, lambda step: f"{step} refused" not in answers)
         more = [part for part in got if part not in answers]
         refused = min((part for part in more if part.endswith(" refused")), key=_step, default="")
         for part, answer in answers.items():
@@ -337,7 +337,9 @@ class Trial:
                 # What comes after a step that did nothing is wrong for that.
                 break
             if part not in got:
-                raise Nonconformance(f"{self._part(call, part)} is missing; it came with {_listed(got)}{why}", call)
+                raise Nonconformance(
+                    f"{self._part(call, part)} is missing; it came with {_listed(got)}{unforeseen}", call
+                )
             if not self._operation(call).leaves_aside(part, self.requirement.id):
                 try:
                     self.compare(call, got[part], answer, where, name, part)
@@ -345,7 +347,7 @@ class Trial:
                     # What is short of a part, or of all, may be so for a step that raised.
                     raise Nonconformance(f"{failure}{unforeseen}", call, native=failure.native) from None
         if more:
-            raise Nonconformance(f"{self._part(call, refused or more[0])} should not be there{why}", call)
+            raise Nonconformance(f"{self._part(call, refused or more[0])} should not be there{unforeseen}", call)
 
     def _part(self, call: Call, part: str) -> str:
         """A part of a result in words; of a story, with the step that it came from."""
@@ -417,10 +419,10 @@ def _step(part: str) -> tuple[int, ...]:
     return tuple(map(int, numbers)) if all(number.isdecimal() for number in numbers) else ()
 
 
-def _unforeseen(message: str, answers: Mapping[str, Answer]) -> str:
-    """What was told of steps of a story, without those that were to be refused."""
+def _told_of(message: str, which: Callable[[str], bool]) -> str:
+    """What was told of those steps of a story, such as (step 2: ValueError: no room); "" for nothing."""
     steps = [one for one in re.split(r"; (?=step [\d.]+: )", message) if one.startswith("step ")]
-    told = [one for one in steps if f"{one.split()[1].rstrip(':')} refused" not in answers]
+    told = [one for one in steps if which(one.split()[1].rstrip(":"))]
     return f" ({'; '.join(told)})" if told else ""
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from inferspec.conformance import suite
+from inferspec.conformance.calls import Call, Observation
 from inferspec.conformance.repeats import FEWER, THOROUGH, Repeats
 from inferspec.conformance.subject import LocalSubject
 from inferspec.conformance.suite import Profile, all_tests
@@ -82,3 +83,17 @@ def test_an_error_is_made_smaller_once(monkeypatch):
         texts.append((trial.outcome.state, trial.outcome.message.partition(" (at")[0]))
     assert len(shrunk) == 1
     assert set(texts) == {("failed", "raises: RuntimeError: no")}
+
+
+def test_what_another_step_was_rightly_refused_for_is_not_what_a_failure_is_known_by():
+    trial = Trial(LocalSubject({}), next(test.requirement for test in all_tests() if test.file == "test_scheduler.py"))
+    call = Call("Scheduler", {"steps": (("add_stranger", {}), ("schedule", {}))})
+    seen = Observation(message="step 1: ValueError: no room; step 2: KeyError: 7")
+    repeats = Repeats()
+    repeats.tell("Scheduler", trial.objection(call, seen, 2, "nobody runs", False), ["fault"])
+    assert repeats.told("Scheduler", trial.objection(call, seen, 2, "nobody runs", False)) == ["fault"]
+    seen = Observation(message="step 1: ValueError: no room")
+    failure = trial.objection(call, seen, 2, "nobody runs", False)
+    repeats.tell("Scheduler", failure, ["another"])
+    assert repeats.told("Scheduler", failure) is None
+    assert "no room" not in str(failure)
