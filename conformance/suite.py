@@ -39,7 +39,7 @@ EFFORT = Path(__file__).with_name("effort.json")
 
 QUICK = Path(__file__).with_name("quick.json")
 """Test -> examples that quick draws of it at least, so that quick too rejects every fault on draw seed 0
-(`tools/effort.py --quick` finds them)."""
+(`tools/quick_examples.py` finds them)."""
 
 MARGIN = 7.0
 """Examples that standard draws, in efforts: a fault that each example shows with the same chance survives one in 1,100 times."""

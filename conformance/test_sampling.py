@@ -1155,7 +1155,7 @@ def fitting(subject, call, orders):
         raise Nonconformance(
             "the ids are those that come in another order of the cdf, "
             + ("the likeliest first" if sampler.draws_by() == "id" else "ids ascending")
-            + f': say ENVELOPE = {{"sampling": {{"draws_by": ["{other_way(sampler)}"]}}}}',
+            + f": say {subject.declaring('draws_by', [other_way(sampler)])}",
             call,
         )
     where = tuple(int(i) for i in np.argwhere(bad)[0])

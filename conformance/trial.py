@@ -188,23 +188,33 @@ class Trial:
 
     def _advice(self, call: Call, said: str = "") -> str:
         """What can be done where a call is refused that is not meant to be supported; said: the words of the error."""
-        about, component = self.subject.description, self.contract.component
-        if about.layout:
+        component = self.contract.component
+        if self.subject.description.layout:
             return NOT_YET
         if left_out := self._left_out(call, said):
             key, choice = left_out
             kept = [one for one in self.envelope[key] if one != choice]
-            declared = {**about.envelope, component: {**about.envelope.get(component, {}), key: kept}}
-            return f"if it does not support {key} of {choice!r}, say so: ENVELOPE = {_plain(declared)}"
+            return f"if it does not support {key} of {choice!r}, say so: {self.declaring(key, kept)}"
         keys = ", ".join(self.contract.envelope)
         return f'if it does not support this, say so in ENVELOPE["{component}"], whose keys are {keys}'
+
+    def declaring(self, key: str, choices: Sequence[Any]) -> str:
+        """The line that declares choices of the envelope, with all else that the subject has declared: it is to be pasted."""
+        declared, component = self.subject.description.envelope, self.contract.component
+        return f"ENVELOPE = {_plain({**declared, component: {**declared.get(component, {}), key: choices}})}"
 
     def _left_out(self, call: Call, said: str) -> tuple[str, Any] | None:
         """The one choice of the envelope that a refusal is about: what an error names, or all that a call has and the plainest
         one of the test has not, or else the plainest of all. None where there are several, or none."""
         offered = {key: choices for key, choices in self.envelope.items() if isinstance(choices, tuple)}
-        chosen = {key: choice for key, choice in call.features.items() if choice in offered.get(key, ())}
-        named = [(key, choice) for key, choice in chosen.items() if isinstance(choice, str) and choice in said.split()]
+        # The only one that is claimed cannot be left out.
+        chosen = {
+            key: choice
+            for key, choice in call.features.items()
+            if choice in offered.get(key, ()) and len(offered[key]) > 1
+        }
+        words = said.partition(" (at ")[0]
+        named = [(key, choice) for key, choice in chosen.items() if _is_named(key, choice, words)]
         beyond = [(key, choice) for key, choice in chosen.items() if choice != self._plainest.get(key, choice)]
         # What the test insists on, where its plainest call is refused as well.
         asked = [(key, chosen[key]) for key in self.insisted if key in chosen and chosen[key] != offered[key][0]]
@@ -270,7 +280,7 @@ class Trial:
         """How an adapter says that what came out is meant; a package of a layout has none that could."""
         if self.subject.description.layout:
             return ""
-        return f'; if {key} are to be {choice}, declare ENVELOPE = {{"{self.contract.component}": {{"{key}": ["{choice}"]}}}}'
+        return f"; if {key} are to be {choice}, declare {self.declaring(key, [choice])}"
 
     def compare(
         self,
@@ -411,6 +421,14 @@ def _plain(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {key: _plain(item) for key, item in value.items()}
     return [_plain(item) for item in value] if isinstance(value, tuple | list) else value
+
+
+def _is_named(key: str, choice: Any, words: str) -> bool:
+    """Whether an error's words name a choice: a number only where they say what it is of."""
+    if isinstance(choice, str):
+        return choice in words.split()
+    about = re.search(rf"\b{key.partition('_')[0].rstrip('s')}", words, re.IGNORECASE)
+    return type(choice) is int and bool(about) and str(choice) in re.findall(r"\d+", words)
 
 
 def _step(part: str) -> tuple[int, ...]:

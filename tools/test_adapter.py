@@ -891,7 +891,7 @@ class Sampler:
         place = (cdf <= uniform[..., None].astype(np.float64) * cdf[..., -1:]).sum(-1, keepdims=True)
         return np.take_along_axis(order{along}, place, -1)[..., 0].astype(np.int32)
 """
-BY_ORDER = 'ENVELOPE = {"sampling": {"draws_by": ["order"]}}'
+BY_ORDER = "ENVELOPE = {'sampling': {'draws_by': ['order']}}"
 
 
 @pytest.mark.parametrize(

@@ -126,7 +126,7 @@ def test_of_who_keeps_ends_and_does_not_say_so_these_sentences_alone_are_red(com
 def test_the_failure_says_how_to_declare_it_and_then_it_is_none(component):
     tests = [test for test in all_tests() if test.requirement.id in about(component)]
     told = [trial.outcome.message for trial in states(component, tests).values() if trial.outcome.state == "failed"]
-    line = f'ENVELOPE = {{"{component}": {{"ends": ["kept"]}}}}'
+    line = f"ENVELOPE = {{'{component}': {{'ends': ['kept']}}}}"
     assert told
     assert [text for text in told if f"if ends are to be kept, declare {line}" not in text] == []
     assert {trial.outcome.state for trial in states(component, tests, **KEEPING).values()} == {"passed"}
@@ -140,7 +140,7 @@ def test_who_declares_to_keep_ends_and_drops_them_is_told_so():
     trial = Trial(subject, test.requirement)
     test.run(trial, Profile(shrink=False))
     assert trial.outcome.message.endswith(
-        'if ends are to be dropped, declare ENVELOPE = {"generation": {"ends": ["dropped"]}}'
+        "if ends are to be dropped, declare ENVELOPE = {'generation': {'ends': ['dropped']}}"
     )
     assert "generation-kept-end-dropped" in trial.outcome.diagnosis
 

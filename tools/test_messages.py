@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from inferspec.conformance.drivers.engine import _failures, _Used
 from inferspec.conformance.subject import LocalSubject
 from inferspec.conformance.suite import Profile, all_tests
 from inferspec.conformance.trial import Trial
-from inferspec.spec import contract, rope
+from inferspec.spec import contract, quantization, rope
 from inferspec.spec.contract import Operation
 
 PROFILE = Profile(diagnose=False)
@@ -61,6 +63,43 @@ def test_what_a_test_insists_on_is_left_out_where_its_plainest_call_is_refused()
     found = outcome("test_the_head_dim_comes_from_the_weights", MultiHeadAttention=Divides)
     assert "does not support free_head_dim of True, say so: ENVELOPE = " in found.message
     assert "'attention': {'free_head_dim': [False]}" in found.message
+
+
+def test_a_number_that_an_error_names_is_left_out_where_it_says_what_it_is_of():
+    class Coarse(quantization.Quantize):
+        def guard(self, a):
+            if a.group_size == 32:
+                raise ValueError("a group size of 32 is not supported")
+            super().guard(a)
+
+    message = outcome("test_the_grid_of_each_group_fits_its_range", quantize=Coarse).message
+    assert "does not support group_sizes of 32, say so: ENVELOPE = " in message
+    assert "'quantization': {'group_sizes': [64, 128]}" in message
+
+
+def test_the_only_choice_that_is_claimed_is_not_said_to_be_left_out():
+    class Refuses(rope.RoPE):
+        def guard(self, a):
+            raise ValueError("float32 is not taken")
+
+    test = next(one for one in all_tests() if one.name == "test_the_norm_of_every_pair_is_kept")
+    trial = Trial(LocalSubject({"RoPE": Refuses}, envelope={"rope": {"dtypes": ["float32"]}}), test.requirement)
+    test.run(trial, PROFILE)
+    assert trial.outcome.state == "overclaimed"
+    assert "'dtypes': []" not in trial.outcome.message
+
+
+def test_the_line_that_declares_another_answer_keeps_what_is_declared():
+    test = next(one for one in all_tests() if one.name == "test_an_end_of_sequence_id_may_be_the_first")
+    kept = contract("generation").operation("generate")
+
+    class Keeps(kept):
+        def taken(self, request):
+            return replace(kept.taken(self, request), ends="kept")
+
+    trial = Trial(LocalSubject({"generate": Keeps}, envelope={"generation": {"caches": [True]}}), test.requirement)
+    test.run(trial, PROFILE)
+    assert "declare ENVELOPE = {'generation': {'caches': [True], 'ends': ['kept']}}" in trial.outcome.message
 
 
 def test_what_is_refused_for_no_choice_of_its_own_is_said_with_all_keys():
