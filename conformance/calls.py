@@ -40,6 +40,10 @@ class Call:
         """The same call with some arguments replaced."""
         return replace(self, arguments={**self.arguments, **arguments})
 
+    def featuring(self, **features: Any) -> Call:
+        """The same call with some features of what it has become."""
+        return replace(self, features={**self.features, **features})
+
     def viewing(self, argument: str, view: str) -> Call:
         """The same call with one argument laid out as a view."""
         return replace(self, views={**self.views, argument: view})

@@ -78,7 +78,8 @@ def words(error: str) -> str:
 
 def _error(operation: str, failure: BaseException) -> Error:
     """By what an error is known: where it is raised, its type and its words; () for no error."""
-    if not isinstance(failure, Nonconformance):
+    # What was not refused is no error, and what is told beside it is another step's.
+    if not isinstance(failure, Nonconformance) or " is not refused" in str(failure):
         return ()
     if raised := RAISED.search(str(failure)):
         return operation, failure.state, raised["kind"], raised["place"], words(raised["error"])

@@ -280,8 +280,9 @@ def test_masks_hide_the_most_tempting_key_from_common_heads(subject, routed):
 @requirement(spec.ATTN_06, routed=routed_attention(masks=["bool"]), encoding=among(ENCODINGS))
 def test_every_encoding_hides_the_most_tempting_key(subject, routed, encoding):
     call, expected = routed
-    mask = encoded(call.arguments["mask"], claimed(subject, "masks", encoding, ENCODINGS), call.features["dtypes"])
-    subject.expects(call.having(mask=mask), expected)
+    kind = claimed(subject, "masks", encoding, ENCODINGS)
+    mask = encoded(call.arguments["mask"], kind, call.features["dtypes"])
+    subject.expects(call.having(mask=mask).featuring(masks=kind), expected)
 
 
 @requirement(spec.ATTN_07, call=attention_calls(masks=ENCODINGS))

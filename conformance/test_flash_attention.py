@@ -301,8 +301,9 @@ def test_masks_hide_the_most_tempting_key_from_common_heads_in_flash_attention(s
 @requirement(spec.FLASH_06, routed=routed_flash(masks=["bool"]), encoding=among(ENCODINGS), share=0.4)
 def test_every_encoding_hides_the_most_tempting_key_from_flash_attention(subject, routed, encoding):
     call, expected = routed
-    mask = encoded(call.arguments["mask"], claimed(subject, "masks", encoding, ENCODINGS), call.features["dtypes"])
-    subject.expects(call.having(mask=mask), expected)
+    kind = claimed(subject, "masks", encoding, ENCODINGS)
+    mask = encoded(call.arguments["mask"], kind, call.features["dtypes"])
+    subject.expects(call.having(mask=mask).featuring(masks=kind), expected)
 
 
 @requirement(spec.FLASH_07, call=emptied_rows(masks=ENCODINGS, leading_dims=FEW_ROWS), share=0.6)

@@ -150,7 +150,8 @@ def causal_as_array(call: Call, encoding: str) -> Call:
     """The same call with its causal mask as an array, L×S."""
     length, keys = call.arguments["query"].shape[-2], call.arguments["key"].shape[-2]
     visible = ScaledDotProductAttention().visible(length, keys)
-    return call.having(mask=encoded(visible, encoding, call.features["dtypes"]))
+    mask = encoded(visible, encoding, call.features["dtypes"])
+    return call.having(mask=mask).featuring(masks=encoding)
 
 
 def scales(pick: Pick, size: float, dim: int) -> float | None:
