@@ -30,7 +30,7 @@ from inferspec.conformance.trial import Nonconformance, Trial, Waived
 from inferspec.golden import GoldenError
 from inferspec.spec.contract import Fault, Requirement
 
-EXAMPLES = {"quick": 38, "standard": 100, "full": 250, "nightly": 1000}
+EXAMPLES = {"quick": 25, "standard": 100, "full": 250, "nightly": 1000}
 """Profile -> the most examples that a test of share 1 draws. Quick is for the desk, standard the default; of nightly a fault that is ten times as rare as the hardest known one
 survives once in 1,100 times, and 20 seeds of all honest variants are done in one night of the workflow."""
 

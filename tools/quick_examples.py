@@ -4,7 +4,7 @@
     python -m inferspec.tools.quick_examples --only rope
     python -m inferspec.tools.quick_examples --check          # writes nothing; exit code 1 where a fault survives quick
 
-Quick draws about two fifths of what standard draws, which loses one fault in a hundred on any seed. Of a requirement whose
+Quick draws a quarter of what standard draws, which loses some faults on any seed. Of a requirement whose
 faults are not all rejected on the seed that everyone runs, the test that needs the fewest examples more draws those.
 """
 
