@@ -79,14 +79,16 @@ def _told(failures: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
     """What a requirement's failures may have in common with others: by what it is known, and in words."""
     for failure in failures:
         if raised := RAISED.search(failure["message"]):
-            error, place = " ".join(raised["error"].split()), raised["place"]
-            shown = error if len(error) <= LONGEST else f"{error[:LONGEST]} …"
-            yield f"{raised['kind']} {place}", f"by {shown} (at {place})"
+            yield f"{raised['kind']} {raised['place']}", f"by {_shown(raised['error'])} (at {raised['place']})"
         elif refused := REFUSED.search(failure["message"]):
-            error = " ".join(refused["error"].split())
-            shown = error if len(error) <= LONGEST else f"{error[:LONGEST]} …"
-            yield f"{refused['kind']} {words(error)}", f"by {shown}"
+            yield f"{refused['kind']} {words(refused['error'])}", f"by {_shown(refused['error'])}"
         for fault in failure["diagnosis"]:
             yield fault, f"as {fault} would"
     # One test that shows something else is enough for a declaration to mend nothing.
     yield from ((NATIVE, component) for component in sorted(native_components({"failures": failures}))[:1])
+
+
+def _shown(error: str) -> str:
+    """An error in one line that is not too long."""
+    line = " ".join(error.split())
+    return line if len(line) <= LONGEST else f"{line[:LONGEST]} …"

@@ -43,79 +43,55 @@ def split(tape: bytes) -> list[bytes]:
 def shrink(run: Callable[[bytes], None], tape: bytes, tries: int = TRIES) -> None:
     """Run smaller and smaller tapes that fail in the same way, and raise what the smallest of them raises.
 
-    Returns when the tape does not fail again.
+    tries: how many are run at most. Returns when the tape does not fail again.
     """
-    _Shrinking(run, tape, tries).smallest()
+    # Here and not above: it costs every process of a run that passes 0.2 s.
+    import hypothesis
+    from hypothesis import HealthCheck, Phase, strategies
+    from hypothesis.database import InMemoryExampleDatabase
+
+    if (first := _raised(run, tape)) is None:
+        return
+    alike, left = {tape: first}, tries
+
+    def example(tape: bytes) -> None:
+        nonlocal left
+        if tape not in alike:
+            if not left:
+                return
+            left -= 1
+            error = _raised(run, tape)
+            if error is None or _origin(error) != _origin(first):
+                return
+            alike[tape] = error
+        raise alike[tape]
+
+    settings = hypothesis.settings(
+        # What fails is put into the database as a fuzzer would; reading it back comes before making it smaller.
+        phases=[Phase.reuse, Phase.shrink],
+        database=InMemoryExampleDatabase(),
+        deadline=None,
+        derandomize=False,
+        report_multiple_bugs=False,
+        print_blob=False,
+        verbosity=hypothesis.Verbosity.quiet,
+        suppress_health_check=list(HealthCheck),
+    )
+    whole = strategies.binary(min_size=len(tape), max_size=len(tape))
+    # In this order: a seed takes the database away from the settings that it finds.
+    test = settings(hypothesis.seed(0)(hypothesis.given(tape=whole)(example)))
+    try:
+        test.hypothesis.fuzz_one_input(tape)  # type: ignore[attr-defined]
+    except Exception:
+        test()
 
 
-class _Shrinking:
-    """A tape that fails, on its way to the simplest choices with which it still does, raised at the same place.
-
-    Choices become the first of theirs, as many at once as can be; what does not is then lowered by halves. A seed becomes
-    0 or stays: no data are simpler than others.
-    """
-
-    def __init__(self, run: Callable[[bytes], None], tape: bytes, tries: int) -> None:
-        self.run, self.tape, self.left = run, tape, tries
-        self.error = self._error(tape)
-        self._held: set[bytes] = set()
-        """Tapes that do not fail so."""
-
-    def smallest(self) -> None:
-        """Raise what the smallest tape raises."""
-        if self.error is None:
-            return
-        before = b""
-        while before != self.tape and self.left:
-            before = self.tape
-            self._clear(0, len(self.tape))
-            for place in range(len(self.tape)):
-                if place % LENGTH < CHOICES:
-                    self._lower(place)
-        raise self.error
-
-    def _clear(self, start: int, end: int) -> None:
-        """Zero what can be of a stretch of the tape, whole or by its halves."""
-        if not any(self.tape[start:end]) or self._fails(self.tape[:start] + bytes(end - start) + self.tape[end:]):
-            return
-        if end - start > 1 and not (start % LENGTH == CHOICES and end - start <= SEED):
-            middle = _middle(start, end)
-            self._clear(start, middle)
-            self._clear(middle, end)
-
-    def _lower(self, place: int) -> None:
-        """Lower a choice that cannot be the first."""
-        held = 0
-        while self.tape[place] - held > 1:
-            middle = (held + self.tape[place]) // 2
-            if not self._fails(self.tape[:place] + bytes([middle]) + self.tape[place + 1 :]):
-                held = middle
-
-    def _fails(self, tape: bytes) -> bool:
-        """Whether a smaller tape fails in the same way, and so takes the place of the one there is."""
-        if tape in self._held or not self.left:
-            return False
-        self.left -= 1
-        error = self._error(tape)
-        if error is None or self.error is None or _origin(error) != _origin(self.error):
-            self._held.add(tape)
-            return False
-        self.tape, self.error = tape, error
-        return True
-
-    def _error(self, tape: bytes) -> Exception | None:
-        try:
-            self.run(tape)
-        except Exception as error:
-            return error
-        return None
-
-
-def _middle(start: int, end: int) -> int:
-    """Where to halve a stretch: between two parts, before a part's seed, or in the middle."""
-    if end - start > LENGTH:
-        return start + (end - start) // LENGTH // 2 * LENGTH
-    return end - SEED if end % LENGTH == 0 else (start + end) // 2
+def _raised(run: Callable[[bytes], None], tape: bytes) -> Exception | None:
+    try:
+        run(tape)
+    except Exception as error:
+        return error
+    return None
 
 
 def _origin(error: Exception) -> tuple[object, ...]:
