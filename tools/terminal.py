@@ -19,6 +19,9 @@ UNSHOWN = 2
 
 _SPELT = "inferspec.spelt"
 
+_AGAIN = 0.01
+"""Seconds after which an interrupt that could not be raised where it came comes again."""
+
 
 def guarded(command: Callable[[], int]) -> int:
     """Run a command; what goes wrong with the terminal is a line on standard error and an exit code, and no traceback."""
@@ -68,10 +71,11 @@ class _Interrupts:
     def __init__(self) -> None:
         self.seen = False
         self._before: object = None
-        self._hook = threading.excepthook
+        self._hook, self._ignored = threading.excepthook, sys.unraisablehook
+        self._again: threading.Timer | None = None
 
     def __enter__(self) -> _Interrupts:
-        threading.excepthook = self._thread_failed
+        threading.excepthook, sys.unraisablehook = self._thread_failed, self._unraisable
         # An interrupt that is ignored (of a job in the background), or somebody else's, stays so.
         usual = signal.getsignal(signal.SIGINT) is signal.default_int_handler
         if usual and threading.current_thread() is threading.main_thread():
@@ -79,7 +83,9 @@ class _Interrupts:
         return self
 
     def __exit__(self, *_: object) -> None:
-        threading.excepthook = self._hook
+        threading.excepthook, sys.unraisablehook = self._hook, self._ignored
+        if self._again is not None:
+            self._again.cancel()
         if self._before is not None:
             signal.signal(signal.SIGINT, signal.default_int_handler)
 
@@ -92,6 +98,15 @@ class _Interrupts:
         # That of a pool stumbles over workers which the interrupt ended, and over work that was called off.
         if not self.seen:
             self._hook(failed)
+
+    def _unraisable(self, ignored: sys.UnraisableHookArgs) -> None:
+        # A finalizer or a callback of the garbage collector raises nothing: the command would go on as if nobody had asked.
+        if not (self.seen and ignored.exc_type is KeyboardInterrupt):
+            self._ignored(ignored)
+            return
+        main = threading.main_thread().ident
+        self._again = threading.Timer(_AGAIN, signal.pthread_kill, (main, signal.SIGINT))
+        self._again.start()
 
 
 @contextlib.contextmanager

@@ -84,6 +84,32 @@ def test_an_interrupt_is_no_traceback_of_the_command_or_its_workers(command, tmp
     assert "Traceback" not in said
 
 
+UNRAISABLE = """
+import gc, os, signal, sys, time
+from inferspec.tools.terminal import guarded
+
+def interrupted(phase, info):
+    gc.callbacks.clear()
+    os.kill(os.getpid(), signal.SIGINT)
+    time.sleep(0.1)
+
+def command():
+    gc.callbacks.append(interrupted)
+    gc.collect()
+    time.sleep(20)
+    return 0
+
+sys.exit(guarded(command))
+"""
+
+
+def test_an_interrupt_that_comes_where_nothing_can_be_raised_is_not_lost():
+    done = subprocess.run(
+        [sys.executable, "-c", UNRAISABLE], capture_output=True, text=True, timeout=60, preexec_fn=interruptible
+    )
+    assert (done.returncode, done.stderr) == (130, "inferspec: interrupted\n")
+
+
 FAILING_THREAD = """
 import os, signal, sys, threading, time
 from inferspec.tools.terminal import guarded
