@@ -355,12 +355,7 @@ def _replace(adapter: Adapter, part: str, spec: str) -> None:
             f"--with {part}={spec}: {part!r} is no component or name of the contract{meant(part, _parts())}"
         )
     thing, module = _find(spec)
-    kind = _kind(thing, module)
-    offered, broken, _ = _offers(thing, kind)
-    if not isinstance(thing, ModuleType) and callable(thing) and (not offered or defines(thing, "__call__")):
-        offered = _standing_in(
-            thing, [op for _, op in operations if op.signature.name == operations[0][1].signature.name], kind
-        )
+    offered, broken = _replacements(thing, module, operations)
     names = [operation.signature.operation for _, operation in operations]
     if not any(name in offered for name in names):
         why = next((f": {broken[name]}" for name in names if name in broken), "")
@@ -368,12 +363,26 @@ def _replace(adapter: Adapter, part: str, spec: str) -> None:
     for name in names:
         adapter.targets.pop(name, None)
         adapter.broken.pop(name, None)
-    adapter.targets |= {name: offered[name] for name in names if name in offered}
-    adapter.broken |= {name: broken[name] for name in names if name in broken and name not in offered}
+        if name in offered:
+            adapter.targets[name] = offered[name]
+        elif name in broken:
+            adapter.broken[name] = broken[name]
     adapter.name += f" with {part}={spec}"
     for component in {contract.component for contract, _ in operations}:
         _redeclare(adapter, component, _declared(thing, "ENVELOPE"), _declared(thing, "PRECISION"), part == component)
         adapter.layout[component] = _declared(thing, "LAYOUT").get(component, "")
+
+
+def _replacements(
+    thing: Any, module: ModuleType, operations: list[tuple[Contract, type[Operation]]]
+) -> tuple[dict[str, Target], dict[str, str]]:
+    """What a thing offers by the names of the contract, or else stands for itself; and what of it cannot be used, and why."""
+    kind = _kind(thing, module)
+    offered, broken, _ = _offers(thing, kind)
+    if not isinstance(thing, ModuleType) and callable(thing) and (not offered or defines(thing, "__call__")):
+        first = operations[0][1].signature.name
+        offered = _standing_in(thing, [op for _, op in operations if op.signature.name == first], kind)
+    return offered, broken
 
 
 def _operations_of(part: str) -> list[tuple[Contract, type[Operation]]]:

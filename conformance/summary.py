@@ -38,24 +38,32 @@ def lines(certificate: Mapping[str, Any]) -> Iterator[Line]:
             f"faults rejected by these suites: {power['rejected']}/{power['faults']}, honest variants accepted: {power['accepted']}/{power['variants']}",
             {},
         )
+    yield from _verdict(certificate)
+
+
+def _verdict(certificate: Mapping[str, Any]) -> Iterator[Line]:
+    """The verdict, and what stands between it and conformant."""
     yield f"verdict: {verdict_text(certificate)}", {_COLOURS[certificate["verdict"]]: True, "bold": True}
-    if failed := Counter(row["aspect"] for row in rows if row["state"] in BAD and row["level"] == "MUST"):
+    rows = certificate["requirements"]
+    if unmet := [row for row in rows if row["state"] in BAD and row["level"] == "MUST"]:
+        failed = Counter(row["aspect"] for row in unmet)
         # A missing guard hides no right values.
         right = "" if failed["value"] else "; no value is wrong"
         yield f"  not met: {', '.join(f'{count} {aspect}' for aspect, count in failed.items())}{right}", {"red": True}
-        native = [native_components(row) for row in rows if row["state"] in BAD and row["level"] == "MUST"]
+        native = [native_components(row) for row in unmet]
         if all(native):
             # Not conformant even so: what is promised and what is kept are to be the same.
             yield f"  all of it is within class native; declared, {declaration(set().union(*native))}, it holds", {}
     if certificate["verdict"] == "incomplete":
-        if altered := certificate["kit"]["altered"]:
-            more = f" and {len(altered) - 5} more" if len(altered) > 5 else ""
-            yield f"  the kit was changed while it ran: {', '.join(altered[:5])}{more}", {"red": True}
-        missing = sum(set(row["tests"]) != set(row["ran"]) for row in rows)
-        yield (
-            f"  {missing} requirements have tests that did not run; only a whole run gives a verdict",
-            {"yellow": True},
-        )
+        yield from _incomplete(certificate)
+
+
+def _incomplete(certificate: Mapping[str, Any]) -> Iterator[Line]:
+    if altered := certificate["kit"]["altered"]:
+        more = f" and {len(altered) - 5} more" if len(altered) > 5 else ""
+        yield f"  the kit was changed while it ran: {', '.join(altered[:5])}{more}", {"red": True}
+    missing = sum(set(row["tests"]) != set(row["ran"]) for row in certificate["requirements"])
+    yield f"  {missing} requirements have tests that did not run; only a whole run gives a verdict", {"yellow": True}
 
 
 def _chapters(layout: str, rows: list[Mapping[str, Any]]) -> Iterator[Line]:
