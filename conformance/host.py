@@ -8,9 +8,11 @@ arrays of calls and of answers (`arena`).
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import os
 import sys
+import threading
 import traceback
 from dataclasses import fields
 from multiprocessing.connection import Connection
@@ -139,8 +141,24 @@ def matmul_error(adapter: Adapter) -> float:
     return float((np.abs(f64(product) - f64(x) @ f64(y)) / (np.abs(f64(x)) @ np.abs(f64(y)))).max())
 
 
+def end_with_suite() -> None:
+    """End this process when that of the suite is gone, which standard input tells: a call may run on for ever."""
+    lifeline, nothing = os.dup(0), os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)
+
+    def wait() -> None:
+        # A subject that closes what is not its own ends the wait and no more.
+        with contextlib.suppress(OSError):
+            os.read(lifeline, 1)
+            os._exit(1)
+
+    threading.Thread(target=wait, daemon=True).start()
+
+
 def main(connection: str, asked: str, answered: str) -> NoReturn:
     """Serve, and end the process with all its threads: one of the subject's may run on for ever."""
+    end_with_suite()
     code: object = 0
     try:
         serve(Connection(int(connection)), Arena(int(asked)), Arena(int(answered)))

@@ -22,6 +22,7 @@ from inferspec.conformance.arena import Arena, create
 from inferspec.conformance.arrays import NumpyArrays
 from inferspec.conformance.binding import Target
 from inferspec.conformance.calls import Call, Observation
+from inferspec.conformance.delays import Delays
 from inferspec.conformance.executor import Executor
 from inferspec.conformance.matching import AdapterError
 from inferspec.conformance.threads import one_thread
@@ -36,6 +37,8 @@ PATIENCE = 0.25
 """The share of the limit that an operation gets once a call of it has hung: each test meets the same hang again."""
 COMPILING = 100.0
 """Seconds more for a call whose Metal kernels are simulated: its first launches compile them, on machines that may be busy."""
+LEAST = 0.01
+"""The share of the limit below which what a process lost to others is nothing."""
 LARGEST = 1 << 30
 """Bytes of an answer: more is none."""
 
@@ -165,7 +168,8 @@ class LocalSubject:
 class HostedSubject:
     """A subject in a process of its own, restarted when it dies.
 
-    limit: seconds after which a call counts as hung, and less once its operation has; loading may take `start_limit`. arrays: a kind of arrays to use
+    limit: seconds after which a call counts as hung, and less once its operation has, those not counted in which the process
+    was ready to run and had no core; loading may take `start_limit`. arrays: a kind of arrays to use
     in place of the adapter's own. metal: on what its Metal kernels run (`metal.MODES`). layout: whose names it has
     (`layouts`), where it is no adapter. known: what it declared when it was loaded before. components: those that are asked
     for, all if empty: a part of another that cannot be used is not offered, and no reason to stop.
@@ -197,6 +201,7 @@ class HostedSubject:
         self._process: subprocess.Popen[bytes] | None = None
         self._connection: Connection | None = None
         self._answers: select.poll | None = None
+        self._delays: Delays | None = None
         self._asked: Arena | None = None
         self._answered: Arena | None = None
         self._output = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the subject
@@ -263,7 +268,7 @@ class HostedSubject:
             self._connection.close()
         if self._process:
             self._process.kill()
-            self._process.wait()
+            self._process.communicate()
         self._process = self._connection = None
 
     def _send(self, message: Mapping[str, Any]) -> int:
@@ -295,9 +300,8 @@ class HostedSubject:
     def _receive(self, limit: float, what: Any) -> Any:
         """The answer. what: of what an error tells; a call is long to tell, and few calls end so."""
         assert self._connection is not None
-        assert self._answers is not None
         try:
-            if not self._answers.poll(1000 * limit):
+            if not self._answers_within(limit):
                 self._die("hung", f"no answer within {limit:.3g} s to {what}")
             data = self._connection.recv_bytes(LARGEST)
         except BlockingIOError:
@@ -308,6 +312,18 @@ class HostedSubject:
             return decode(data, self._answered)
         except Exception as error:
             self._refuse(f"the subject's process answered with what is no message ({error}) to {what}")
+
+    def _answers_within(self, limit: float) -> bool:
+        """Whether an answer is there before the process had so many seconds to itself."""
+        assert self._answers is not None
+        assert self._delays is not None
+        self._delays.look()
+        left = limit
+        while not self._answers.poll(1000 * left):
+            left = self._delays.lost()
+            if left < LEAST * limit:
+                return False
+        return True
 
     def _start(self) -> None:
         ours, theirs = socket.socketpair()
@@ -326,7 +342,8 @@ class HostedSubject:
         self._process = subprocess.Popen(
             command,
             pass_fds=passed,
-            stdin=subprocess.DEVNULL,
+            # Nothing is ever written there: it closes when we are gone.
+            stdin=subprocess.PIPE,
             stdout=self._output,
             stderr=self._output,
             env=environment,
@@ -334,6 +351,7 @@ class HostedSubject:
         theirs.close()
         for file in files:
             os.close(file)
+        self._delays = Delays(self._process.pid)
         self._connection = Connection(ours.detach())
         # The connection's own poll() makes a selector each time, which takes longer than the answer to a small call.
         self._answers = select.poll()
@@ -372,10 +390,11 @@ class HostedSubject:
             if state == "hung":
                 process.kill()
             try:
-                code = process.wait(timeout=5)
+                process.wait(timeout=5)
             except subprocess.TimeoutExpired:
                 process.kill()
-                code = process.wait()
+            process.communicate()
+            code = process.returncode
             if state == "crashed" and code:
                 message += f" ({signal.Signals(-code).name})" if code < 0 else f" (exit code {code})"
         raise SubjectDied(state, message + self._tail())

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 
@@ -13,6 +18,7 @@ from inferspec.conformance import certificate, integrity, suite, test_rope, tria
 from inferspec.conformance.calls import Observation
 from inferspec.conformance.canary import believed, plain_call
 from inferspec.conformance.certificate import BAD
+from inferspec.conformance.delays import Delays
 from inferspec.conformance.inputs import engine as engine_inputs
 from inferspec.conformance.inputs import rope as rope_inputs
 from inferspec.conformance.integrity import altered
@@ -286,7 +292,7 @@ def test_an_answer_that_the_subject_wrote_itself_is_a_crash(tmp_path, message, s
 )
 def test_a_part_of_a_message_is_not_waited_for(tmp_path, half, state):
     with pytest.raises(SubjectDied) as death:
-        called(tmp_path, WRITES.format(writes=f"_send({half!r})"))
+        called(tmp_path, WRITES.format(writes=f"_send({half!r})"), limit=1.0 if state == "hung" else 20.0)
     assert death.value.state == state
 
 
@@ -296,6 +302,87 @@ def test_an_operation_that_hung_is_waited_for_less_long(tmp_path):
     for limit in ("2", "0.5", "0.5"):
         with pytest.raises(SubjectDied, match=f"no answer within {limit} s"):
             subject.call(plain_call("RoPE"))
+
+
+@pytest.mark.parametrize(("others", "hangs"), [([0.0], True), ([1.0, 1.0, 1.0, 1.0, 0.0], False)])
+def test_seconds_in_which_others_had_the_core_do_not_count(tmp_path, monkeypatch, others, hangs):
+    (tmp_path / "rope.py").write_text(
+        "import time\ndef rope(x): time.sleep(2.5); raise KeyError(7)\n", encoding="utf-8"
+    )
+    subject = HostedSubject(str(tmp_path / "rope.py"), limit=1.0)
+    assert subject.description.offers
+    lost = iter(others)
+    monkeypatch.setattr(Delays, "lost", lambda self: next(lost))
+    monkeypatch.setattr(Delays, "look", lambda self: None)
+    if hangs:
+        with pytest.raises(SubjectDied, match="no answer within 1 s"):
+            subject.call(plain_call("RoPE"))
+    else:
+        assert subject.call(plain_call("RoPE")).raised == "KeyError"
+    subject.close()
+
+
+@pytest.mark.skipif(not Path("/proc/self/schedstat").exists(), reason="the system does not tell")
+def test_what_a_process_waits_for_a_core_is_seen_and_what_it_sleeps_is_not():
+    some = min(os.sched_getaffinity(0))
+    spin = f"import os\nos.sched_setaffinity(0, [{some}])\nprint(flush=True)\nwhile True: pass\n"
+    sleep = "import time\nprint(flush=True)\ntime.sleep(60)\n"
+    running = [subprocess.Popen([sys.executable, "-c", text], stdout=subprocess.PIPE) for text in (spin, spin, sleep)]
+    try:
+        for one in running:
+            one.stdout.readline()
+        delays = [Delays(one.pid) for one in running]
+        for one in delays:
+            one.look()
+        time.sleep(1)
+        first, second, asleep = (one.lost() for one in delays)
+        assert min(first, second) > 0.2
+        assert asleep < 0.1
+    finally:
+        for one in running:
+            one.kill()
+            one.communicate()
+
+
+ENDLESS = """
+import fcntl
+def rope(x):
+    held = open("held", "w")
+    fcntl.flock(held, fcntl.LOCK_EX)
+    while True: pass
+"""
+KILLED = """
+from inferspec.conformance.canary import plain_call
+from inferspec.conformance.subject import HostedSubject
+HostedSubject("./rope.py").call(plain_call("RoPE"))
+"""
+
+
+def test_a_call_without_end_ends_with_the_suite_that_is_killed(tmp_path):
+    (tmp_path / "rope.py").write_text(ENDLESS, encoding="utf-8")
+    suite = subprocess.Popen([sys.executable, "-c", KILLED], cwd=tmp_path)
+    until(lambda: (tmp_path / "held").exists() and is_held(tmp_path / "held"))
+    suite.kill()
+    suite.wait()
+    until(lambda: not is_held(tmp_path / "held"))
+
+
+def until(so: Callable[[], bool]) -> None:
+    """Wait until it is so, and not for ever."""
+    end = time.monotonic() + 300
+    while not so():
+        assert time.monotonic() < end
+        time.sleep(0.02)
+
+
+def is_held(file: Path) -> bool:
+    """Whether a process that lives has the lock of a file."""
+    with file.open() as opened:
+        try:
+            fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+    return False
 
 
 def test_an_error_of_many_words_is_told_by_its_beginning(tmp_path):
@@ -328,10 +415,10 @@ def test_a_description_that_the_subject_wrote_itself_is_one_line(tmp_path, told)
         called(tmp_path, WRITES.format(writes=f"send_bytes(pickle.dumps({told!r}))") + "rope(None)\n")
 
 
-def called(folder: Path, text: str) -> Observation:
+def called(folder: Path, text: str, limit: float = 20.0) -> Observation:
     """What a file `rope.py` with this text answers to the plainest call."""
     (folder / "rope.py").write_text(text, encoding="utf-8")
-    subject = HostedSubject(str(folder / "rope.py"), limit=1.0)
+    subject = HostedSubject(str(folder / "rope.py"), limit=limit)
     try:
         return subject.call(plain_call("RoPE"))
     finally:
