@@ -28,6 +28,8 @@ FIRST, TRACED = 0.04, 0.1
 """The part of the examples that a mutant is tried on at first, and that the true oracle is followed on."""
 PATIENCE, SLACK = 10.0, 20.0
 """A test hangs that takes so many seconds of the processor, and so many times what the true oracle takes."""
+AGAIN = 1.0
+"""Seconds after which a test that goes on all the same is told again."""
 MEMORY = 6 * 2**30
 """Bytes that a worker may take: some mutants ask for more and more."""
 
@@ -172,9 +174,9 @@ def _clock(seconds: float) -> Iterator[None]:
     def ring(*_: object) -> None:
         raise OutOfTime
 
-    # The processor's seconds: a busy machine makes nobody hang.
+    # The processor's seconds: a busy machine makes nobody hang. Where it rings first may be a finalizer, which raises nothing.
     before = signal.signal(signal.SIGPROF, ring)
-    signal.setitimer(signal.ITIMER_PROF, seconds)
+    signal.setitimer(signal.ITIMER_PROF, seconds, AGAIN)
     try:
         yield
     finally:

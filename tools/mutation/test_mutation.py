@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import gc
 import json
 
 import pytest
@@ -154,12 +155,25 @@ def test_a_mutant_that_no_test_gets_to_is_told_apart():
     assert running.judge((mutant(f"rms_norm.{ROOT}"), [], FEW)).how == "unreached"
 
 
-def test_a_mutant_that_does_not_end_is_killed_by_the_clock(monkeypatch):
-    def endless(*_: object) -> None:
-        while True:
-            pass
+def endless(*_: object) -> None:
+    while True:
+        pass
 
-    monkeypatch.setattr(Test, "run", endless)
+
+def endless_finalizer(*_: object) -> None:
+    """What is raised in a callback of the collector is lost, and the test would go on."""
+    gc.callbacks.append(endless)
+    try:
+        gc.collect()
+    finally:
+        gc.callbacks.remove(endless)
+    endless()
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.parametrize("run", [endless, endless_finalizer])
+def test_a_mutant_that_does_not_end_is_killed_by_the_clock(run, monkeypatch):
+    monkeypatch.setattr(Test, "run", run)
     monkeypatch.setattr(running, "PATIENCE", 0.05)
     assert running.judge((mutant(f"rms_norm.{ROOT}"), [Reach("rms_norm", SQUARES, SUBJECT, 1.0)], FEW)).how == "hung"
 
