@@ -1,9 +1,13 @@
-"""Hugging Face transformers: its Llama and Qwen3, their caches, and the norm, rotary embedding, MLP and attention of Llama."""
+"""Hugging Face transformers: its Llama and Qwen3, their caches, and the norm, rotary embedding, MLP and attention of Llama;
+``generate``, alone and assisted."""
 
 from __future__ import annotations
 
 import copy
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from queue import SimpleQueue
+from threading import Thread
 from types import SimpleNamespace
 from typing import Any
 
@@ -12,14 +16,20 @@ import transformers
 from transformers import (
     AutoModelForCausalLM,
     DynamicCache,
+    GenerationMixin,
     LlamaConfig,
     LlamaForCausalLM,
+    LogitsProcessor,
+    PreTrainedConfig,
+    PreTrainedModel,
     Qwen3Config,
     Qwen3ForCausalLM,
 )
 from transformers.activations import ACT2FN
-from transformers.cache_utils import DynamicLayer, StaticLayer
+from transformers.cache_utils import Cache, DynamicLayer, StaticLayer
 from transformers.generation import TemperatureLogitsWarper, TopKLogitsWarper, TopPLogitsWarper
+from transformers.generation.streamers import BaseStreamer
+from transformers.modeling_outputs import CausalLMOutputWithPast
 from transformers.models.llama import modeling_llama as llama
 
 NAME = "transformers"
@@ -47,6 +57,8 @@ ENVELOPE = {
     },
     "qwen3": {"packing": ["dense"], "rope_types": SCALED},
     "sampling": {"without_distribution": [False]},
+    "generation": {"ends": ["kept"], "zero_max_tokens": [False]},
+    "speculative": {"ends": ["kept"], "zero_max_tokens": [False]},
 }
 
 
@@ -248,3 +260,144 @@ def load(path: str) -> _Loaded:
         if report[problem]:
             raise ValueError(f"{problem.replace('_', ' ')}: {', '.join(map(str, sorted(report[problem])))}")
     return _Loaded(model)
+
+
+class _Layer(DynamicLayer):
+    """A layer of a cache that is none of its own: it tells its length, and may be cut."""
+
+    def __init__(self, layer: Any) -> None:
+        super().__init__()
+        self.layer = layer
+
+    @property
+    def is_croppable(self) -> bool:  # type: ignore[override]
+        return hasattr(self.layer, "rewind")
+
+    def get_seq_length(self) -> int:
+        return int(self.layer.offset)
+
+    def crop(self, tokens_to_remove: int) -> None:
+        self.layer.rewind(-tokens_to_remove)
+
+
+class _Cache(Cache):
+    def __init__(self, made: Any) -> None:
+        super().__init__(layers=[_Layer(layer) for layer in made])
+        self.made = made
+
+
+class _Served(PreTrainedModel, GenerationMixin):
+    """Any model with a cache, as ``generate`` calls one of its own."""
+
+    def __init__(self, model: Any) -> None:
+        super().__init__(PreTrainedConfig(vocab_size=0))
+        self.model = model
+
+    @property
+    def device(self) -> torch.device:
+        return torch.device("cpu")
+
+    @classmethod
+    def _supports_default_dynamic_cache(cls) -> bool:
+        return False
+
+    def forward(
+        self,
+        input_ids: Any,
+        cache: _Cache | None = None,
+        use_cache: bool = True,
+        attention_mask: None = None,
+        **_: Any,
+    ) -> Any:
+        # Who takes no mask is fed what its cache holds once more.
+        if use_cache and cache is None:
+            cache = _Cache(self.model.make_cache())
+        return CausalLMOutputWithPast(logits=self.model(input_ids, cache and cache.made), cache=cache)
+
+
+class _Left(Exception):
+    """The caller takes no more ids."""
+
+
+class _Streamer(BaseStreamer):
+    """Hands out ids one by one: ``generate`` runs in a thread, and waits there until the next one is asked for."""
+
+    def __init__(self) -> None:
+        self.wishes: SimpleQueue[bool] = SimpleQueue()
+        self.came: SimpleQueue[Any] = SimpleQueue()
+        self.prompt = True
+
+    def put(self, value: torch.Tensor) -> None:
+        if not self.prompt:
+            for token in value.flatten().tolist():
+                self.came.put(token)
+                self.wait()
+        self.prompt = False
+
+    def wait(self) -> None:
+        if not self.wishes.get():
+            raise _Left
+
+    def end(self) -> None:
+        """`_streamed` sees it."""
+
+
+def _streamed(model: _Served, tokens: Any, max_tokens: int, eos: Sequence[int], **more: Any) -> Iterator[int]:
+    """The ids of ``generate``. What it raises passes to who asks for the next one."""
+    streamer = _Streamer()
+    asked = {"max_new_tokens": max_tokens, "eos_token_id": list(eos) or None, "do_sample": False, **more}
+
+    def work() -> None:
+        try:
+            streamer.wait()
+            model.generate(torch.as_tensor(tokens)[None], streamer=streamer, **asked)
+            streamer.came.put(None)
+        except BaseException as error:
+            streamer.came.put(error)
+
+    thread = Thread(target=work, daemon=True)
+    thread.start()
+    try:
+        while True:
+            streamer.wishes.put(True)
+            came = streamer.came.get()
+            if isinstance(came, BaseException):
+                raise came
+            if came is None:
+                return
+            yield came
+    finally:
+        streamer.wishes.put(False)
+        thread.join()
+
+
+class _Chosen(LogitsProcessor):
+    """Leaves the id that a sampler chooses of a step's logits."""
+
+    def __init__(self, sampler: Any) -> None:
+        self.sampler = sampler
+
+    def __call__(self, input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
+        chosen = torch.as_tensor(self.sampler(scores)).reshape(-1, 1).long()
+        return torch.full_like(scores, -torch.inf).scatter(-1, chosen, 0.0)
+
+
+def generate(
+    model: Any, tokens: Any, *, max_tokens: int, eos: Sequence[int] = (), sampler: Any = None, cache: bool = True
+) -> Iterator[int]:
+    processors = [_Chosen(sampler)] if sampler else []
+    return _streamed(_Served(model), tokens, max_tokens, eos, use_cache=cache, logits_processor=processors)
+
+
+def speculative_generate(
+    target: Any, draft: Any, tokens: Any, *, max_tokens: int, num_draft_tokens: int = 4, eos: Sequence[int] = ()
+) -> Iterator[int]:
+    """Assisted generation, with as many drafts in each round, whatever the assistant thinks of them."""
+    assistant = _Served(draft)
+    assistant.generation_config.update(
+        num_assistant_tokens=num_draft_tokens,
+        num_assistant_tokens_schedule="constant",
+        assistant_confidence_threshold=0.0,
+    )
+    own = _Cache(target.make_cache())  # It makes only such as it knows before the first step.
+    return _streamed(_Served(target), tokens, max_tokens, eos, assistant_model=assistant, cache=own)

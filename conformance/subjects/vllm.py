@@ -31,7 +31,7 @@ VERSION = version("vllm")
 ARRAYS = "torch"
 WAIVERS = "vllm.toml"
 # Its engine ends when its model raises. Blocks are known once their step is scheduled: its keys are written first.
-ENVELOPE = {"scheduler": {"void_steps": [False], "chunks": ["together"]}}
+ENVELOPE = {"scheduler": {"void_steps": [False], "chunks": ["together"], "ends": ["kept"]}}
 
 LONGEST = 1 << 20
 """Tokens of a request; what limits it here is the pool."""
@@ -204,11 +204,10 @@ class Scheduler:
         sampled = [[] if token is None else [int(token)] for token in tokens]
         owns = {name: self.core.requests[name] for name in names if name in self.core.requests}
         places = {name: index for index, name in enumerate(names)}
-        self.core.update_from_output(step.output, ModelRunnerOutput(names, places, sampled))
-        for name, ids in zip(names, sampled, strict=True):
-            if name in owns and ids:
-                self.generating.add(name)
-                self.asked[name].output += [token for token in ids if token not in self.asked[name].eos]
+        told = self.core.update_from_output(step.output, ModelRunnerOutput(names, places, sampled))
+        for one in told[0].outputs if told else ():
+            self.generating.add(one.request_id)
+            self.asked[one.request_id].output += one.new_token_ids
         self._tell_states()
         return [self._forget(name) for name, own in owns.items() if own.is_finished()]
 
