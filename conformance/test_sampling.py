@@ -30,6 +30,8 @@ from inferspec.conformance.inputs.sampling import (
     beside_borders,
     close_far_out,
     crowded,
+    exact_draws,
+    exact_filters,
     extreme,
     far_out,
     few_likely,
@@ -37,6 +39,7 @@ from inferspec.conformance.inputs.sampling import (
     fine,
     fixed,
     greedy_calls,
+    hardly_any_top_p,
     lone,
     many_rows,
     near,
@@ -200,6 +203,16 @@ def test_the_fewest_ids_of_a_large_vocabulary_that_reach_top_p_survive(subject, 
 )
 def test_thousands_of_ids_may_reach_top_p_together(subject, call):
     gives_a_right_set(subject, call)
+
+
+@requirement(spec.SAMP_05, call=hardly_any_top_p(top_p=[True], dtypes=["float32"]), share=0.1)
+def test_a_top_p_below_a_thousandth_is_as_good_as_any(subject, call):
+    leaves(subject, call, math.ceil(call.arguments["top_p"] * call.arguments["logits"].shape[-1]))
+
+
+@requirement(spec.SAMP_47, call=exact_filters(top_p=[True], dtypes=["float32"]), share=0.2)
+def test_none_survives_after_those_that_reach_top_p_exactly(subject, call):
+    leaves(subject, call, call.arguments["top_p"] * call.arguments["logits"].shape[-1])
 
 
 @requirement(spec.SAMP_06, call=tiny_top_p(top_p=[True]))
@@ -542,6 +555,13 @@ def test_ids_are_drawn_from_what_both_filters_leave(subject, call):
 )
 def test_the_smallest_top_p_leaves_the_most_likely_id(subject, call, top_p):
     chooses(subject, call.having(top_p=top_p))
+
+
+@requirement(spec.SAMP_48, call=exact_draws(top_p=[True], dtypes=["float32"], uniform_dtypes=["float32"]), share=0.2)
+def test_none_is_drawn_after_those_that_reach_top_p_exactly(subject, call):
+    ids, count = subject.value(call), call.arguments["top_p"] * call.arguments["logits"].shape[-1]
+    if (ids >= count).any():
+        raise Nonconformance(f"id {int(ids.max())} is drawn, and {count:g} ids reach top_p", call)
 
 
 @requirement(spec.SAMP_24, call=tempered_rows(top_p=[True], leading_dims=[(1,), ()]))
@@ -1198,6 +1218,13 @@ def gives_a_right_set(subject, call):
     if (in_order[..., 1:] & ~in_order[..., :-1]).any():
         raise Nonconformance("an id survives before one that is more likely", call)
     return got
+
+
+def leaves(subject, call, count):
+    """So many ids of each row survive, whichever they are."""
+    counts = survivors(subject.value(call))
+    if (wrong := counts != count).any():
+        raise Nonconformance(f"{counts[wrong].flat[0]} ids survive, and {count:g} reach top_p", call)
 
 
 def gives_the_set_of_the_copy(subject, call):

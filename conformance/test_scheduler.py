@@ -19,6 +19,7 @@ from inferspec.conformance.inputs.scheduler import (
     evicted_again,
     exact,
     far_ranked,
+    going_on,
     growing,
     growing_alike,
     growing_as_one,
@@ -472,6 +473,11 @@ def test_a_preempted_request_has_no_block(subject, call):
     keeps(subject, call, Check.FREE, Check.APART, Check.OVER)
 
 
+@requirement(spec.SCHED_49, call=growing(), share=0.4)
+def test_steps_tell_who_was_preempted_for_them(subject, call):
+    keeps(subject, call, Check.NAMED)
+
+
 # progress
 
 
@@ -567,6 +573,11 @@ def test_what_was_not_computed_is_not_hit(subject, call):
 @requirement(spec.SCHED_29, call=computed_again_in_chunks(), share=0.2)
 def test_what_is_yet_to_be_computed_again_is_not_hit(subject, call):
     keeps(subject, call, Check.GHOST)
+
+
+@requirement(spec.SCHED_48, call=going_on(), share=0.3)
+def test_what_was_computed_is_not_computed_again(subject, call):
+    keeps(subject, call, Check.HITS)
 
 
 # cancelling

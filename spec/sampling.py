@@ -595,6 +595,14 @@ SAMP_45 = _sample(
     source="vllm pull 50979; PROPERTIES SA3, SA5",
 )
 SAMP_46 = _sample("SAMP-46", "a temperature of NaN is refused", Level.SHOULD, Aspect.GUARD, source="PROPERTIES X9")
+_EXACT = "Holtzman et al. 2020; transformers, vLLM, llama.cpp and mlx-lm; PROPERTIES SA2"
+SAMP_47 = _filter(
+    "SAMP-47",
+    "where ids reach p exactly none survives after them: of four equal ones two do at 0.5",
+    Level.SHOULD,
+    source=_EXACT,
+)
+SAMP_48 = _sample("SAMP-48", "where ids reach p exactly none after them is drawn", Level.SHOULD, source=_EXACT)
 
 
 CONTRACT = Contract(

@@ -609,6 +609,18 @@ SCHED_47 = _requirement(
     "PROPERTIES CB2",
     level=Level.SHOULD,
 )
+SCHED_48 = _requirement(
+    48,
+    "whole blocks of a prompt that a step computed are not computed again while their blocks hold them, whoever they were of, and the step"
+    " that ended it too",
+    "PROPERTIES PC9",
+    level=Level.SHOULD,
+)
+SCHED_49 = _requirement(
+    49,
+    "a step tells those who lose their blocks for it, each once, and nobody who waited before it and still does",
+    "the contract's signature; PROPERTIES SC2",
+)
 
 
 CONTRACT = Contract(

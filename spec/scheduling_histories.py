@@ -40,6 +40,7 @@ class Check(StrEnum):
     STALL = "all who generate advance in every step"
     ORDER = "admission in order"
     VICTIM = "who is preempted"
+    NAMED = "who is told to be preempted"
     NEEDLESS = "preemption for want of blocks"
     IDLE = "somebody runs"
     PROGRESS = "every request finishes"
@@ -51,9 +52,10 @@ class Check(StrEnum):
     CALLER = "the caller's tokens"
     RAISED = "nothing raises"
     GONE = "who is finished can be cancelled"
+    HITS = "what was computed is not computed again"
 
 
-SHOULD = (Check.STALL, Check.WORK, Check.GONE)
+SHOULD = (Check.STALL, Check.WORK, Check.GONE, Check.HITS)
 MUST = tuple(check for check in Check if check not in SHOULD)
 
 
@@ -144,6 +146,8 @@ class _Judge:
         self.arrivals = 0
         self.empty = False
         """Whether the last step was empty."""
+        self.computed: set[tuple[int, ...]] = set()
+        """What sequences begin with, up to the end of a block, that steps computed which were updated."""
 
     def judged(self) -> Iterator[Complaint]:
         for number, (method, given) in enumerate(self.a.steps, 1):
@@ -236,7 +240,9 @@ class _Judge:
         preempted = self._list(name, "preempted") if self._has(name, "preempted") else []
         before = {n: known.state for n, known in self.known.items()}
         yield from self._judge_idle(chunks, preempted)
+        yield from self._judge_named(preempted)
         yield from self._judge_preempted(chunks, preempted)
+        yield from self._judge_hits(chunks)
         for request in preempted:
             if request in self.known:
                 self.known[request].lose()
@@ -279,6 +285,49 @@ class _Judge:
             ]:
                 yield Check.VICTIM, f"request {request} is preempted, and nobody before it runs, but one behind it"
         yield from self._judge_need(served, preempted)
+
+    def _judge_named(self, preempted: Sequence[int]) -> Found:
+        """Nobody is named twice, nor who had no blocks to lose: who waits and could not have been admitted before, since
+        nobody else gave up any."""
+        if twice := [request for request, count in Counter(preempted).items() if count > 1]:
+            yield Check.NAMED, f"request {twice[0]} is told to be preempted {preempted.count(twice[0])} times"
+        known = [self.known[request] for request in preempted if request in self.known]
+        if not all(one.waits for one in known):
+            return
+        running = [one for one in self.known.values() if one.state == RUNNING]
+        for request in preempted:
+            if request in self.known and (
+                len(running) >= self.a.max_requests or self._unshared(self.known[request], running) > self._unused()
+            ):
+                yield Check.NAMED, f"request {request} is told to be preempted, and it waited, with no room for it"
+
+    def _unshared(self, known: Known, running: Sequence[Known]) -> int:
+        """How many blocks a request needs at least, besides those that others may have in common with it."""
+        common = [
+            next(
+                (i for i, pair in enumerate(zip(known.sequence, one.sequence, strict=False)) if pair[0] != pair[1]), at
+            )
+            for one in running
+            for at in (min(len(known.sequence), len(one.sequence)),)
+        ]
+        return blocks_of(len(known.sequence), self.a.block_size) - max(common, default=0) // self.a.block_size
+
+    def _judge_hits(self, chunks: Sequence[Chunk]) -> Found:
+        """Where nobody runs, so that nobody has taken blocks for what comes now, who begins does so behind what is cached of it."""
+        if not self.a.prefix_caching or any(known.state == RUNNING for known in self.known.values()):
+            return
+        for chunk in chunks:
+            if chunk.request in self.known:
+                ends = range(0, len(self.known[chunk.request].sequence), self.a.block_size)
+                there = max(end for end in ends if end == 0 or self._is_computed(chunk.request, end))
+                if chunk.start < there:
+                    yield (
+                        Check.HITS,
+                        f"the chunk of request {chunk.request} begins at {chunk.start}, and {there} tokens were computed",
+                    )
+
+    def _is_computed(self, request: int, end: int) -> bool:
+        return tuple(self.known[request].sequence[:end]) in self.computed
 
     def _judge_need(self, served: Sequence[Known], preempted: Sequence[int]) -> Found:
         """Blocks must have been short: of those who ran, whatever was admitted and preempted in one step."""
@@ -478,6 +527,9 @@ class _Judge:
             if known is None or known.state == FINISHED:
                 continue
             known.next = chunk.end
+            size = self.a.block_size
+            ends = range((max(chunk.start, 0) // size + 1) * size, chunk.end + 1, size)
+            self.computed |= {tuple(known.sequence[:end]) for end in ends}
             if not chunk.samples:
                 continue
             known.generating = True

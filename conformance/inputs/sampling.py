@@ -323,6 +323,53 @@ def tiny_top_p(pick: Pick, values: Logits = led, sizes: tuple[int, ...] = (*SMAL
     return pick.call(FILTER, logits=logits, top_p=pick.one_of(1e-3, 1e-5, 1e-7, 1e-9, 1e-30, 1e-300))
 
 
+def alike(pick: Pick, shape: tuple[int, ...]) -> np.ndarray:
+    """Equal logits, another one in each row."""
+    return np.zeros(shape) + pick.random.integers(-8, 9, (*shape[:-1], 1)) * 0.5
+
+
+def sloping(pick: Pick, shape: tuple[int, ...]) -> np.ndarray:
+    """Thousands of logits of nearly the same probability, no two of them equal."""
+    rows = np.broadcast_to(np.arange(shape[-1]) * -(2.0**-16), shape)
+    return pick.random.permuted(rows, axis=-1)
+
+
+@calls
+def hardly_any_top_p(pick: Pick, sizes: tuple[int, ...] = (2049, 3000, 4096)) -> Call:
+    """A top_p that one or a few of thousands of ids reach."""
+    logits = shaped(pick, sloping, sizes, rows=(2, 1))
+    pick.features["top_p"], pick.features["top_k"] = True, False
+    return pick.call(FILTER, logits=logits, top_p=(pick.one_of(1, 0) + 0.5) / logits.shape[-1])
+
+
+def reached(pick: Pick, size: int) -> float:
+    """A top_p that some of so many equal ids, a power of two, reach exactly."""
+    pick.features["top_p"], pick.features["top_k"] = True, False
+    return pick.size(1, size - 1) / size
+
+
+@calls
+def exact_filters(pick: Pick, sizes: tuple[int, ...] = (4, 2, 8)) -> Call:
+    """A top_p that equal ids reach exactly; in float32 nothing of it is rounded."""
+    logits = shaped(pick, alike, sizes)
+    return pick.call(FILTER, logits=logits, top_p=reached(pick, logits.shape[-1]))
+
+
+@calls
+def exact_draws(pick: Pick, sizes: tuple[int, ...] = (4, 2, 8)) -> Call:
+    """The same for the sampler, with uniform numbers just below 1."""
+    logits = shaped(pick, alike, sizes)
+    pick.features["generators"] = "given"
+    uniform = round_to(np.full(logits.shape[:-1], 1.0 - 2.0**-10), "float32")
+    return pick.call(
+        SAMPLER,
+        temperature=temperature(pick, "one"),
+        top_p=reached(pick, logits.shape[-1]),
+        logits=logits,
+        uniform=uniform,
+    )
+
+
 def shares(pick: Pick, shape: tuple[int, ...]) -> np.ndarray:
     """One id with a part of the mass, many alike with the rest: sums of thousands of equal addends."""
     x = np.zeros(shape)

@@ -784,6 +784,24 @@ def conversations(pick: Pick) -> Call:
     return script.end()
 
 
+@caching
+def going_on(pick: Pick) -> Call:
+    """A request alone, whose last step may be its first, and a prompt that goes on from all that was computed of it."""
+    script = Script(pick, budgets=(64, 8, 3, 1))
+    size = script.size
+    limit = pick.one_of(1, 2, 3, size + 1)
+    # The last token that is computed fills a block, or stands behind a block that the first step fills.
+    beside = pick.one_of(0, 0, 1)
+    tokens = script.tokens(pick.size(1, 3) * size + (beside or (1 - limit) % size))
+    ids = alone(tokens, limit)
+    ends = ids[-1:] if pick.one_of(False, True) and ids[-1] not in ids[:-1] else []
+    script.add(tokens, limit, tuple(ends))
+    for _ in range(blocks_of(len(tokens), script.budget) + limit - 1):
+        script.do("step")
+    script.add((*tokens, *ids[:-1], *script.tokens(pick.size(1, size))), pick.size(1, 3))
+    return script.end()
+
+
 @caching_cancelling
 def interrupted(pick: Pick) -> Call:
     """A request that is cancelled when its last id, which was not computed, fills a block; a prompt goes on from it."""

@@ -193,6 +193,15 @@ def without_the_crossing(p: np.ndarray, kept: Mask, x: np.ndarray, a: Arguments)
     return inside
 
 
+def up_to_p(p: np.ndarray, kept: Mask, x: np.ndarray, a: Arguments) -> Mask:
+    """An id survives where no more than p lies before it: one more where p is reached exactly."""
+    return running(p)[:, :-1] <= a.top_p
+
+
+def at_least_a_thousandth(p: np.ndarray, kept: Mask, x: np.ndarray, a: Arguments) -> Mask:
+    return running(p)[:, :-1] < max(a.top_p, 0.001)
+
+
 def sums_of_logarithms(p: np.ndarray, kept: Mask, x: np.ndarray, a: Arguments) -> Mask:
     with np.errstate(divide="ignore"):
         return np.cumsum(np.log(p), axis=-1) < a.top_p

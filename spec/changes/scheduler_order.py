@@ -435,3 +435,76 @@ def kept_of_one_id(self: Scheduler, s: Serving, entry: Entry) -> None:
     if entry.table is not None and len(entry.request.output) != 1:
         self.release(s, entry)
     entry.request.state = "FINISHED"
+
+
+# what is computed again
+
+
+def never_marks(self: Scheduler, s: Serving, entry: Entry) -> None:
+    """Nobody is told what was computed."""
+
+
+def marks_going_on(self: Scheduler, s: Serving, entry: Entry, chunk: Chunk, token: int | None) -> bool:
+    """What a step computed is told when the request goes on."""
+    table, computed = entry.table, chunk.start + len(chunk.tokens)
+    entry.computed = computed
+    if token is None:
+        s.manager.mark_computed(table, computed)
+        return False
+    entry.decoding = True
+    done = self.done(entry, token)
+    if not self.ends(entry, token):
+        self.generate(entry, token)
+    if done:
+        self.close(s, entry)
+    else:
+        s.manager.mark_computed(table, computed)
+    return done
+
+
+def marks_prompts_that_went_on(self: Scheduler, s: Serving, entry: Entry) -> None:
+    """Prompts are told when their output begins to be computed."""
+    if entry.computed > len(entry.request.tokens):
+        s.manager.mark_computed(entry.table, entry.computed)
+
+
+def marks_prompts(self: Scheduler, s: Serving, entry: Entry) -> None:
+    """Blocks of the output are not told."""
+    s.manager.mark_computed(entry.table, min(entry.computed, len(entry.request.tokens)))
+
+
+def marks_at_ends_of_blocks(self: Scheduler, s: Serving, entry: Entry) -> None:
+    """What is computed is told when it ends with a block, which a chunk may pass by."""
+    if entry.computed % s.manager.block_size == 0:
+        s.manager.mark_computed(entry.table, entry.computed)
+
+
+def marks_all_but_the_last(self: Scheduler, s: Serving, entry: Entry) -> None:
+    """The last token is thought to be yet to be computed."""
+    s.manager.mark_computed(entry.table, max(0, entry.computed - 1))
+
+
+# who is told to be preempted
+
+
+def told_while_they_wait(self: Scheduler, s: Serving) -> Step:
+    """Who was preempted is told in every step until it runs again."""
+    step = Scheduler.schedule(self, s)
+    waiting = [entry.request for entry in self.waiting(s) if entry.request.state == "PREEMPTED"]
+    step.preempted += [request for request in waiting if request not in step.preempted]
+    return step
+
+
+def told_in_the_next_step_too(self: Scheduler, s: Serving) -> Step:
+    """The list of a step begins with that of the step before."""
+    step = Scheduler.schedule(self, s)
+    before, s.told = vars(s).get("told", []), list(step.preempted)
+    step.preempted += [r for r in before if r.state == "PREEMPTED" and r not in step.preempted]
+    return step
+
+
+def told_twice(self: Scheduler, s: Serving) -> Step:
+    """Who is preempted is told by who preempts it, and by the loop around that."""
+    step = Scheduler.schedule(self, s)
+    step.preempted += step.preempted
+    return step

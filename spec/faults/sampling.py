@@ -158,6 +158,20 @@ _FILTERS = (
         {"limit": changes.nucleus_of_2048},
         TIRED,
     ),
+    Fault(
+        "top-p-at-least-a-thousandth",
+        "a top_p below 0.001 is 0.001",
+        spec.SAMP_05,
+        changes.top_p_by(changes.at_least_a_thousandth),
+        TIRED,
+    ),
+    Fault(
+        "top-p-exactly-reached",
+        "where p is reached exactly one id more survives: <= for <",
+        spec.SAMP_47,
+        changes.top_p_by(changes.up_to_p),
+        TIRED,
+    ),
     Fault("top-p-one-more", "one id too many survives", spec.SAMP_05, changes.top_p_by(changes.one_more), TIRED),
     Fault(
         "top-p-unsorted", "probabilities are summed in the order of ids", spec.SAMP_05, {"top_p": changes.by_id}, TIRED
@@ -490,6 +504,13 @@ _FILTERS = (
 
 
 _SAMPLERS = (
+    Fault(
+        "sampler-top-p-exactly-reached",
+        "where p is reached exactly one id more is drawn: <= for <",
+        spec.SAMP_48,
+        changes.top_p_by(changes.up_to_p),
+        TIRED,
+    ),
     Fault(
         "greedy-last-of-equals",
         "of equal largest logits the highest id is taken",
