@@ -123,7 +123,15 @@ def page_or_folder(text: str) -> Path:
     nearest = next(one for one in (place.absolute(), *place.absolute().parents) if one.exists())
     if not text or not nearest.is_dir() or (path.suffix == ".html" and path.is_dir()):
         raise argparse.ArgumentTypeError(f"{text!r} cannot be written: it takes a folder, or a file that ends in .html")
+    page = page_of(path)
+    if not all(os.access(one if one.exists() else nearest, os.W_OK) for one in (page, page.with_suffix(".json"))):
+        raise argparse.ArgumentTypeError(f"{text} cannot be written: you may not write there")
     return path
+
+
+def page_of(place: Path) -> Path:
+    """The page that a folder, or its own name, stands for; its JSON lies beside it."""
+    return place if place.suffix == ".html" else place / "faults.html"
 
 
 def no_component(option: str, names: Iterable[str]) -> str:

@@ -130,7 +130,7 @@ def _report(matrix: Matrix, place: Path) -> Path:
     """Write the page and its JSON: into a folder, or under the name of a page."""
     from inferspec.tools.faults_page import page
 
-    file = place if place.suffix == ".html" else place / "faults.html"
+    file = kinds.page_of(place)
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(page(matrix), encoding="utf-8")
     file.with_suffix(".json").write_text(json.dumps(matrix.as_json(), indent=1) + "\n", encoding="utf-8")

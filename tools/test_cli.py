@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import json
+import os
 import subprocess
 import sys
 
@@ -147,6 +148,13 @@ def test_a_command_that_is_not_there_is_bad_usage(arguments, capsys):
 )
 def test_an_option_that_cannot_be_used_is_named_as_it_was_spelt(arguments, says, capsys):
     assert f"error: argument {says}" in bad_usage(arguments, capsys)
+
+
+@pytest.mark.parametrize("page", ["kills.html", "kills"])
+def test_a_page_that_may_not_be_written_is_told_before_the_work(page, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(os, "access", lambda path, mode: False)
+    says = bad_usage(["faults", "--report", str(tmp_path / page)], capsys)
+    assert f"{page} cannot be written: you may not write there" in says
 
 
 def bad_usage(arguments, capsys) -> str:
