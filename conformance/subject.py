@@ -39,6 +39,8 @@ COMPILING = 100.0
 """Seconds more for a call whose Metal kernels are simulated: its first launches compile them, on machines that may be busy."""
 LEAST = 0.01
 """The share of the limit below which what a process lost to others is nothing."""
+MOST = 10
+"""Limits after which a call has hung whatever else runs: threads of a subject's own take the core from each other as well."""
 LARGEST = 1 << 30
 """Bytes of an answer: more is none."""
 
@@ -318,9 +320,10 @@ class HostedSubject:
         assert self._answers is not None
         assert self._delays is not None
         self._delays.look()
-        left = limit
+        left, most = limit, MOST * limit
         while not self._answers.poll(1000 * left):
-            left = self._delays.lost()
+            most -= left
+            left = min(self._delays.lost(), most)
             if left < LEAST * limit:
                 return False
         return True

@@ -322,6 +322,14 @@ def test_seconds_in_which_others_had_the_core_do_not_count(tmp_path, monkeypatch
     subject.close()
 
 
+def test_threads_that_take_the_core_from_each_other_do_not_go_on_for_ever(tmp_path, monkeypatch):
+    (tmp_path / "rope.py").write_text("import time\ndef rope(x): time.sleep(600)\n", encoding="utf-8")
+    monkeypatch.setattr(Delays, "lost", lambda self: 0.95)
+    subject = HostedSubject(str(tmp_path / "rope.py"), limit=0.2)
+    with pytest.raises(SubjectDied, match="no answer within"):
+        subject.call(plain_call("RoPE"))
+
+
 @pytest.mark.skipif(not Path("/proc/self/schedstat").exists(), reason="the system does not tell")
 def test_what_a_process_waits_for_a_core_is_seen_and_what_it_sleeps_is_not():
     some = min(os.sched_getaffinity(0))
