@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable
 
 import mlx.core as mx
@@ -14,6 +15,9 @@ RATIO = 8
 
 def peak_bytes(compute: Callable[[], mx.array]) -> int:
     """Memory that a computation needs at once, beyond what was there before."""
+    # What others left behind is not let go meanwhile.
+    gc.collect()
+    mx.synchronize()
     before = mx.get_active_memory()
     mx.reset_peak_memory()
     mx.eval(compute())

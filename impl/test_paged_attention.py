@@ -14,6 +14,7 @@ def test_only_pages_in_use_are_gathered() -> None:
     table = mx.zeros((2, pages), mx.int32)
     mx.eval(query, lens, table, *pools)
 
+    mx.synchronize()
     before = mx.get_active_memory()
     mx.reset_peak_memory()
     mx.eval(paged_attention(query, *pools, table, lens, page_size=page_size))

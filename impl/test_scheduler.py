@@ -132,13 +132,13 @@ def test_cancelled_requests_in_the_queue_cost_nothing_later():
     """A queue of thousands that are cancelled is gone through once."""
     it = scheduler(max_requests=1)
     requests = [Request([1], max_tokens=1) for _ in range(20_000)]
-    started = time.perf_counter()
+    started = time.process_time()
     for request in requests:
         it.add(request)
     for request in requests[:-1]:
         it.cancel(request)
     assert advance(it) == [requests[-1]]
-    assert time.perf_counter() - started < 10
+    assert time.process_time() - started < 10
 
 
 # errors

@@ -15,6 +15,9 @@ import pytest
 
 from inferspec.conformance.subject import HostedSubject
 
+HANGS = 1800
+"""Seconds after which a process hangs, on the busiest machine."""
+
 
 @dataclass
 class Run:
@@ -49,7 +52,7 @@ def in_folder(folder: Path, *arguments: str) -> Run:
     out = folder / "certificate.json"
     out.unlink(missing_ok=True)
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *arguments]
-    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=300)
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=HANGS)
     certificate = json.loads(out.read_text(encoding="utf-8")) if out.exists() else None
     return Run(done.returncode, done.stdout + done.stderr, certificate)
 

@@ -45,7 +45,7 @@ def run(action, folder: Path, **inputs: str) -> dict[str, str]:
         environment |= {"GITHUB_OUTPUT": str(out), "GITHUB_STEP_SUMMARY": str(summary)}
         environment["PYTEST_XDIST_AUTO_NUM_WORKERS"] = "1"
         command = ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", step["run"]]
-        done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=300)
+        done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=1800)
         assert done.returncode == 0, done.stdout + done.stderr
     return dict(line.split("=", 1) for line in out.read_text(encoding="utf-8").splitlines())
 

@@ -23,6 +23,6 @@ def fits(page: Path, width: int) -> bool:
         [*command, "--virtual-time-budget=4000", "--dump-dom", frame.as_uri()],
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=1800,
     ).stdout
     return f"FITS true at {width}" in dom

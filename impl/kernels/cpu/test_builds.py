@@ -31,7 +31,7 @@ PRODUCT, ROWS, DENSE = range(3)
 POISON = 0xA5
 DRIVER = Path(__file__).resolve().parent / "driver.cpp"
 CALLS = 120
-SECONDS = 300
+SECONDS = 1800
 
 # Each path is a minute of compiling: without this variable the best path and the portable one stand for all.
 ALL_PATHS = "INFERSPEC_ALL_PATHS"

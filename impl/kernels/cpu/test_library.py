@@ -157,4 +157,4 @@ if not child:
 assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 assert same()
 """
-    subprocess.run([sys.executable, "-W", "ignore", "-c", script], check=True, timeout=300)
+    subprocess.run([sys.executable, "-W", "ignore", "-c", script], check=True, timeout=1800)
