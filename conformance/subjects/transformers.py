@@ -290,7 +290,7 @@ class _Served(PreTrainedModel, GenerationMixin):
     """Any model with a cache, as ``generate`` calls one of its own."""
 
     def __init__(self, model: Any) -> None:
-        super().__init__(PreTrainedConfig(vocab_size=0))
+        super().__init__(PreTrainedConfig.from_dict({"vocab_size": 0}))
         self.model = model
 
     @property

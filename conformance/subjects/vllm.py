@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import itertools
 import os
 from collections.abc import Iterable, Sequence
@@ -148,7 +147,7 @@ class Scheduler:
             )
         self.block_manager = block_manager
         size = block_manager.block_size
-        self.core = Core(_engine_config(), block_manager.config, _NoGrammar(), size)
+        self.core = Core(ENGINE, block_manager.config, _NoGrammar(), size)
         self.core.kv_cache_manager = block_manager.manager
         self.core.max_num_running_reqs = self.core.max_num_active_reqs = max_requests
         self.core.max_num_scheduled_tokens = max_prefill_tokens
@@ -254,7 +253,6 @@ def _cache_config(num_blocks: int, block_size: int) -> KVCacheConfig:
     return KVCacheConfig(num_blocks, kv_cache_tensors=[], kv_cache_groups=[KVCacheGroupSpec(["layer"], layer)])
 
 
-@functools.cache
 def _engine_config() -> VllmConfig:
     """Of the smallest model at hand: a scheduler asks it for little more than its kind. What differs is set later."""
     model = ModelConfig(str(golden.ROOT / "models" / "tiny-qwen3"), skip_tokenizer_init=True, dtype="float32")
@@ -269,3 +267,7 @@ def _engine_config() -> VllmConfig:
     cache.num_gpu_blocks = 1
     device = DeviceConfig("cpu")
     return VllmConfig(model_config=model, cache_config=cache, scheduler_config=limits, device_config=device)
+
+
+ENGINE = _engine_config()
+"""Made here: vLLM starts a process to look at a model, which on a slow machine takes longer than a call may."""
