@@ -63,6 +63,7 @@ from inferspec.conformance.inputs.engine_ends import (
     stopping_beside_none,
     stopping_differently,
     stopping_in_short_pools,
+    stopping_past_the_limit,
 )
 from inferspec.conformance.inputs.engine_leavers import (
     cancelling,
@@ -86,6 +87,7 @@ from inferspec.conformance.inputs.engine_prefixes import (
     copies_taken,
     failed_prompts,
     far_beginnings,
+    going_on,
     half_computed,
     interrupted,
     lookalikes,
@@ -371,6 +373,16 @@ def test_priorities_do_not_show_in_outputs(subject, call):
 
 @requirement(spec.ENG_13, call=limits(), share=0.4)
 def test_so_many_ids_come_out_as_were_asked_for(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.ENG_13, call=stopping_past_the_limit(**PLAIN), share=0.08)
+def test_an_end_past_the_limit_takes_no_id(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.ENG_13, call=stopping_past_the_limit(drafts=["perfect"]), share=0.08)
+def test_an_end_past_the_limit_brings_no_guess(subject, call):
     subject.agrees(call)
 
 
@@ -864,6 +876,16 @@ def test_a_prompt_that_was_computed_is_not_computed_again(subject, call):
     first, again = steps_to_the_first_id(subject, call)
     if not again < first:
         raise Nonconformance(f"the first id came after {first} steps, and of the same prompt after {again}", call)
+
+
+@requirement(spec.ENG_53, call=going_on(), share=0.1)
+def test_what_the_last_step_computed_is_not_computed_again(subject, call):
+    alone, _, again = steps_to_the_first_id(subject, call)
+    if not again < alone:
+        raise Nonconformance(
+            f"the first id of a prompt came after {alone} steps, and of one that goes on from what was computed after {again}",
+            call,
+        )
 
 
 @requirement(spec.ENG_47, call=asked_twice(prefix_caching=[False]), share=0.05)

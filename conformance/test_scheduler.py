@@ -48,6 +48,7 @@ from inferspec.conformance.inputs.scheduler import (
     queued,
     queued_hits,
     ranked,
+    ranked_and_deserted,
     ranked_and_left,
     repeating,
     resumed,
@@ -377,6 +378,11 @@ def test_larger_priorities_are_admitted_first(subject, call):
 
 @requirement(spec.SCHED_16, call=ranked_and_left(), share=0.3)
 def test_larger_priorities_are_admitted_first_when_some_have_left(subject, call):
+    keeps(subject, call, Check.ORDER)
+
+
+@requirement(spec.SCHED_16, call=ranked_and_deserted(), share=0.06)
+def test_larger_priorities_are_admitted_first_when_many_have_left(subject, call):
     keeps(subject, call, Check.ORDER)
 
 

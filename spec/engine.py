@@ -394,6 +394,12 @@ ENG_52 = _requirement(
     "https://github.com/sgl-project/sglang/pull/773; PROPERTIES SA6, judging",
     level=Level.SHOULD,
 )
+ENG_53 = _requirement(
+    53,
+    "and so does one that goes on from what the last step of a request computed, of its prompt or of its output",
+    "PROPERTIES PC9",
+    level=Level.SHOULD,
+)
 
 
 CONTRACT = Contract(

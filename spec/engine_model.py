@@ -328,7 +328,13 @@ class PlainEngine(Operation):
     def end(self, m: State, r: Request) -> None:
         r.finished = True
         m.running.remove(r)
+        self.leave_behind(m, r)
         self.release(m, r)
+
+    def leave_behind(self, m: State, r: Request) -> None:
+        """What the last step computed can be hit as well; of guesses behind the end nobody knows."""
+        r.computed = min(r.computed, len(r.tokens))
+        self.publish(m, r)
 
     # pages
 

@@ -38,6 +38,21 @@ def _stopping(script: Script, limits: tuple[int, ...] = (4, 6, 2), first: bool =
         script.between(2)
 
 
+@told("outputs", "stream", stops=[True])
+def stopping_past_the_limit(script: Script) -> None:
+    """Requests that would be ended by the id after the last that they ask for, or by one soon after it."""
+    pick = script.pick
+    for _ in range(pick.size(1, 2)):
+        limit, length, behind = pick.one_of(4, 2, 1, 6), script.length(), pick.one_of(1, 2, 3)
+        for _ in range(OF_ONE_LENGTH):
+            tokens = script.prompt(length, limit + behind)
+            *ids, after = script.way(tokens, limit + behind)
+            if after not in ids:
+                break
+        script.add(tokens, limit, eos=(after,))
+        script.between(2)
+
+
 @told("outputs", "ends", stops=[True])
 def stopping_differently(script: Script) -> None:
     """The same prompt several times, which other ids end, or none."""

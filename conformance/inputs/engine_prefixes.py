@@ -243,3 +243,18 @@ def asked_twice(script: Script) -> None:
     for _ in range(2):
         script.add(tokens, 2)
         script.do("step", times=len(tokens) + 4)
+
+
+@told("outputs", "steps", prefix_caching=[True], page_sizes=[1, 2, 3], chunks=[3, 7], **PLAIN)
+def going_on(script: Script) -> None:
+    """A prompt of two chunks; a request whose last step may be its first; and a prompt as long as the first that goes on from all
+    that was computed of it, a chunk behind whole pages."""
+    pick = script.pick
+    limit = pick.one_of(1, 2, 1, 3)
+    pages = script.chunk // script.size * script.size
+    tokens = script.prompt(pages - limit + 1, limit)
+    said = (*tokens, *script.way(tokens, limit))[: len(tokens) + limit - 1]
+    following = script.prompt(len(said) // script.size * script.size + script.chunk, 1, said)
+    for prompt, most in ((script.prompt(len(following), 1), 1), (tokens, limit), (following, 1)):
+        script.add(prompt, most)
+        script.do("step", times=len(prompt) + 4)

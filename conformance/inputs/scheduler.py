@@ -891,6 +891,24 @@ def deserted(pick: Pick) -> Call:
     return script.end()
 
 
+@several_cancelling
+def ranked_and_deserted(pick: Pick) -> Call:
+    """A queue of many priorities behind a request that runs; nearly all of it are cancelled as they wait."""
+    script = Script(pick, budgets=(64, 8))
+    script.most = 1
+    script.add(script.tokens(1), 2, priority=100 * script.grades)
+    script.do("step")
+    many = [
+        script.add(script.tokens(1), 1, priority=int(script.random.integers(-99, 100)) * script.grades or 1)
+        for _ in range(pick.one_of(*MANY))
+    ]
+    stay = set(script.random.permutation(many)[: pick.size(12, 16)].tolist())
+    for request in many:
+        if request not in stay:
+            script.cancel(request)
+    return script.end()
+
+
 @cancelling
 def in_flight(pick: Pick) -> Call:
     """Requests that come and are cancelled while the model computes."""

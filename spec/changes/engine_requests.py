@@ -11,7 +11,7 @@ import numpy as np
 from inferspec.spec.changes.engine_pages import prompt_lost
 from inferspec.spec.contract import Arguments, Change
 from inferspec.spec.engine import Engine
-from inferspec.spec.engine_model import Request, State, pages_of
+from inferspec.spec.engine_model import Request, State, forward, pages_of
 from inferspec.spec.transformer import Memory
 
 # limits and ends
@@ -813,3 +813,32 @@ def pages_of_all(self: Engine, a: Arguments, clock: Any) -> State:
     first = _first_of_its_call(self, m)
     m.keys, m.values = first.keys, first.values
     return m
+
+
+def ends_past_the_limit(self: Engine, m: State, r: Request, token: int, row: np.ndarray) -> None:
+    """The id after the last is computed too, and where it ends the request the last id goes with it."""
+    if len(r.out) + 1 == self.most(r) and not self.stops(r, token):
+        following = forward(m.a.model, [*r.tokens, token], {})[-1]
+        if self.stops(r, self.choose(following)):
+            self.end(m, r)
+            return
+    Engine.emit(self, m, r, token, row)
+
+
+def guesses_past_the_limit(self: Engine, m: State, r: Request, n: int) -> int:
+    """So many ids are guessed, whatever may still come out."""
+    return int(m.a.num_draft_tokens) if m.a.draft and n and r.computed + n == len(r.tokens) else 0
+
+
+def limit_where_nothing_ends(
+    self: Engine, m: State, r: Request, n: int, logits: np.ndarray, guesses: list[int]
+) -> None:
+    """Of ids that come together those up to one that ends the request come out; the limit is looked at where there is none."""
+    rows = logits[self.sampled_from(n) :]
+    chosen = [self.choose(row) for row in rows]
+    r.unlimited = any(self.stops(r, token) for token in chosen[: self.agreeing(chosen, guesses) + 1])
+    Engine.settle(self, m, r, n, logits, guesses)
+
+
+def most_unless_it_ends(self: Engine, r: Request) -> int:
+    return 2**31 if vars(r).get("unlimited") else int(r.limit)

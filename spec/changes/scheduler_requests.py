@@ -78,6 +78,14 @@ def taken_from_the_heap(self: Scheduler, s: Serving, request: Request) -> None:
     s.heap = [(order, entry) for order, entry in getattr(s, "heap", []) if entry.request is not request]
 
 
+def tidied_heap(self: Scheduler, s: Serving, request: Request) -> None:
+    """Once many have left, they are taken out of the heap's list, which no longer is one."""
+    Scheduler.cancel(self, s, request)
+    s.left = getattr(s, "left", 0) + 1
+    if s.left > ENOUGH_LEFT:
+        s.heap, s.left = [pair for pair in getattr(s, "heap", []) if pair[1] in s.entries], 0
+
+
 def last_id_computed(self: Scheduler, s: Serving, request: Request) -> None:
     """Of a request that is cancelled all tokens are called computed, its last id too."""
     entry = self.entry(s, request)

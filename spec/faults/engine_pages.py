@@ -337,6 +337,20 @@ FAULTS: tuple[Fault, ...] = (
         {"free_pages": changes.one_page_each},
         "PROPERTIES PG3",
     ),
+    _fault(
+        "last-step-not-hit",
+        "what the step computed that ends a request is computed again",
+        spec.ENG_53,
+        {"leave_behind": changes.leaves_nothing},
+        TIRED,
+    ),
+    _fault(
+        "outputs-not-hit",
+        "what was computed of an output is computed again",
+        spec.ENG_53,
+        {"written": changes.prompts_alone},
+        TIRED,
+    ),
     _fault("no-hits", "what was computed is computed again", spec.ENG_38, {"hits": changes.no_hits}, "PROPERTIES PC9"),
     _fault(
         "budget-for-each",

@@ -57,6 +57,24 @@ FAULTS: tuple[Fault, ...] = (
         "PROPERTIES CB3",
     ),
     _fault(
+        "end-past-the-limit",
+        "an end-of-sequence id that would come just after max_tokens ids takes the last of them with it",
+        spec.ENG_13,
+        {"emit": changes.ends_past_the_limit},
+        "https://github.com/ml-explore/mlx-lm/issues/226",
+    ),
+    _fault(
+        "guesses-past-the-limit",
+        "guesses past max_tokens come out where one of them ends the request",
+        spec.ENG_13,
+        {
+            "most_guesses": changes.guesses_past_the_limit,
+            "settle": changes.limit_where_nothing_ends,
+            "most": changes.most_unless_it_ends,
+        },
+        TIRED,
+    ),
+    _fault(
         "none-gives-one",
         "an id comes out where none is asked for",
         spec.ENG_13,

@@ -675,8 +675,14 @@ VARIANTS: tuple[Variant, ...] = (
         "blocks chunk by chunk",
         {"allocate": changes.first_chunk_alone, "schedule": changes.room_for_chunks},
         "SCHED-15",
+        "SCHED-48",
     ),
-    _variant("own-memory", "a free list of its own in the place of the block manager", {"fresh": changes.own_memory}),
+    _variant(
+        "own-memory",
+        "a free list of its own in the place of the block manager",
+        {"fresh": changes.own_memory},
+        "SCHED-48",
+    ),
     _variant(
         "freed-after-the-step",
         "blocks of requests that were cancelled meanwhile stay until the update",

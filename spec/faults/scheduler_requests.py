@@ -231,6 +231,13 @@ FAULTS: tuple[Fault, ...] = (
         "https://github.com/vllm-project/vllm/pull/39495 (the heapify that is missing here)",
     ),
     _fault(
+        "heap-tidied",
+        "when many have left the queue, they are taken from a heap that is not put in order",
+        spec.SCHED_16,
+        {"add": changes.pushed, "waiting": changes.popped, "cancel": changes.tidied_heap},
+        TIRED,
+    ),
+    _fault(
         "last-id-of-the-cancelled",
         "the last id of a cancelled request is cached, though it was not computed",
         spec.SCHED_29,
