@@ -64,6 +64,7 @@ from inferspec.conformance.inputs.engine_ends import (
     stopping_differently,
     stopping_in_short_pools,
     stopping_past_the_limit,
+    stopping_past_the_limit_of_guesses,
 )
 from inferspec.conformance.inputs.engine_leavers import (
     cancelling,
@@ -376,12 +377,12 @@ def test_so_many_ids_come_out_as_were_asked_for(subject, call):
     subject.agrees(call)
 
 
-@requirement(spec.ENG_13, call=stopping_past_the_limit(**PLAIN), share=0.08)
+@requirement(spec.ENG_13, call=stopping_past_the_limit(), share=0.06)
 def test_an_end_past_the_limit_takes_no_id(subject, call):
     subject.agrees(call)
 
 
-@requirement(spec.ENG_13, call=stopping_past_the_limit(drafts=["perfect"]), share=0.08)
+@requirement(spec.ENG_13, call=stopping_past_the_limit_of_guesses(), share=0.06)
 def test_an_end_past_the_limit_brings_no_guess(subject, call):
     subject.agrees(call)
 

@@ -38,19 +38,34 @@ def _stopping(script: Script, limits: tuple[int, ...] = (4, 6, 2), first: bool =
         script.between(2)
 
 
-@told("outputs", "stream", stops=[True])
+@told("outputs", "stream", stops=[True], **PLAIN)
 def stopping_past_the_limit(script: Script) -> None:
-    """Requests that would be ended by the id after the last that they ask for, or by one soon after it."""
-    pick = script.pick
-    for _ in range(pick.size(1, 2)):
-        limit, length, behind = pick.one_of(4, 2, 1, 6), script.length(), pick.one_of(1, 2, 3)
-        for _ in range(OF_ONE_LENGTH):
-            tokens = script.prompt(length, limit + behind)
-            *ids, after = script.way(tokens, limit + behind)
-            if after not in ids:
-                break
-        script.add(tokens, limit, eos=(after,))
+    """Requests that would be ended by the id after the last that they ask for."""
+    for _ in range(script.pick.size(1, 2)):
+        _stopping_behind(script, script.pick.one_of(4, 2, 1, 6), 1)
         script.between(2)
+
+
+@told("outputs", "stream", stops=[True], drafts=["perfect"])
+def stopping_past_the_limit_of_guesses(script: Script) -> None:
+    """Requests that would be ended by an id soon after the last, and a draft that guesses as far as that."""
+    script.guesses = 5
+    for _ in range(script.pick.size(1, 2)):
+        _stopping_behind(script, script.pick.one_of(2, 1, 3), script.pick.one_of(2, 3))
+        script.between(2)
+    # Pages for guesses past the limit too.
+    script.pages = sum(script.need(len(tokens), limit + script.guesses) for tokens, limit in script.asked.values())
+
+
+def _stopping_behind(script: Script, limit: int, behind: int) -> None:
+    """A request that would be ended by the id that stands so far behind its last."""
+    length = script.length()
+    for _ in range(OF_ONE_LENGTH):
+        tokens = script.prompt(length, limit + behind)
+        *ids, after = script.way(tokens, limit + behind)
+        if after not in ids:
+            break
+    script.add(tokens, limit, eos=(after,))
 
 
 @told("outputs", "ends", stops=[True])
