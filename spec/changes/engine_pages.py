@@ -414,11 +414,6 @@ def leaves_nothing(self: Engine, m: State, r: Request) -> None:
     """Who ends has given its pages back when what they hold is told."""
 
 
-def prompts_alone(self: Engine, m: State, r: Request) -> int:
-    """Pages of an output are not told."""
-    return int(min(r.computed, len(r.prompt)) // m.a.page_size)
-
-
 # pages that come back, or not
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from inferspec.spec import engine as spec
+from inferspec.spec.changes import engine as steps
 from inferspec.spec.changes import engine_pages as changes
 from inferspec.spec.contract import Fault
 from inferspec.spec.faults.defining import named
@@ -348,7 +349,7 @@ FAULTS: tuple[Fault, ...] = (
         "outputs-not-hit",
         "what was computed of an output is computed again",
         spec.ENG_53,
-        {"written": changes.prompts_alone},
+        {"written": steps.prompts_alone_cached},
         TIRED,
     ),
     _fault("no-hits", "what was computed is computed again", spec.ENG_38, {"hits": changes.no_hits}, "PROPERTIES PC9"),
