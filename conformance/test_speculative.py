@@ -730,14 +730,14 @@ def test_no_call_follows_the_end_of_sequence(subject, call):
 
 @requirement(spec.SPEC_39, call=ROUNDS(drafters=["same"], drafts=(4, 1, 2, 3, 5, 12), seen=("widths",)), share=0.5)
 def test_so_many_ids_are_drafted_as_were_asked_for(subject, call):
-    widths, a = subject.parts(call)["widths"], call.arguments
-    most = a["num_draft_tokens"] + 1
-    if widths.max(initial=0) > most:
-        raise Nonconformance(f"{int(widths.max())} ids are fed at once for num_draft_tokens={most - 1}", call)
-    if len(widths) > -(-a["max_tokens"] // most):
-        raise Nonconformance(
-            f"the target is called {len(widths)} times for {a['max_tokens']} ids in rounds of {most}", call
-        )
+    drafts_what_it_may(subject, call)
+
+
+@requirement(
+    spec.SPEC_39, call=ROUNDS(drafters=["same"], drafts=(40, 24), limits=(60, 90), seen=("widths",)), share=0.05
+)
+def test_dozens_of_ids_are_drafted_where_they_were_asked_for(subject, call):
+    drafts_what_it_may(subject, call)
 
 
 @requirement(spec.SPEC_40, call=generate_calls(seen=("alive",), untils=(None, 0, 1, 2, 3), drafters=APART), share=0.2)
@@ -956,3 +956,15 @@ def takes_no_right_drafts_back(subject, call):
     # The last of them may be fed anew, for the logits after it.
     if again > 1:
         raise Nonconformance(f"{again} right drafts are taken back from the target's cache at once", call)
+
+
+def drafts_what_it_may(subject, call):
+    """Rounds are of num_draft_tokens ids and one more, and none of fewer where all are right."""
+    widths, a = subject.parts(call)["widths"], call.arguments
+    most = a["num_draft_tokens"] + 1
+    if widths.max(initial=0) > most:
+        raise Nonconformance(f"{int(widths.max())} ids are fed at once for num_draft_tokens={most - 1}", call)
+    if len(widths) > -(-a["max_tokens"] // most):
+        raise Nonconformance(
+            f"the target is called {len(widths)} times for {a['max_tokens']} ids in rounds of {most}", call
+        )

@@ -638,6 +638,13 @@ FAULTS: tuple[Fault, ...] = (
         TIRED,
     ),
     Fault(
+        "speculative-sixteen-at-most",
+        "no more than sixteen ids are drafted, whatever num_draft_tokens says",
+        SPEC_39,
+        {"count": lambda self, run: min(changes.Loop.count(self, run), 16)},
+        TIRED,
+    ),
+    Fault(
         "speculative-always-four",
         "four ids are drafted, whatever num_draft_tokens says",
         SPEC_39,
