@@ -252,7 +252,7 @@ def going_on(script: Script) -> None:
     pick = script.pick
     limit = pick.one_of(1, 2, 1, 3)
     pages = script.chunk // script.size * script.size
-    tokens = script.prompt(pages - limit + 1, limit)
+    tokens = script.prompt(max(pages - limit + 1, 1), limit)
     said = (*tokens, *script.way(tokens, limit))[: len(tokens) + limit - 1]
     following = script.prompt(len(said) // script.size * script.size + script.chunk, 1, said)
     for prompt, most in ((script.prompt(len(following), 1), 1), (tokens, limit), (following, 1)):
