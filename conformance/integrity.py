@@ -167,7 +167,7 @@ def _check(asker: types.FrameType, asked: list[str]) -> None:
 
 def is_closed(name: str) -> bool:
     """Whether a module is of what only the judge may have."""
-    return _within(name, ANSWERS) and not _within(name, OPEN)
+    return within(name, ANSWERS) and not within(name, OPEN)
 
 
 def _ours(asker: types.FrameType) -> bool:
@@ -186,13 +186,13 @@ def _ours(asker: types.FrameType) -> bool:
 @functools.cache
 def _files(name: str) -> tuple[str, ...]:
     """Where a module of the kit's lies, by its name; nowhere, for a name that is not within the kit."""
-    if not _within(name, ("inferspec",)):
+    if not within(name, ("inferspec",)):
         return ()
     place = Path(HERE, *name.split(".")[1:])
     return (f"{place}.py", str(place / "__init__.py"))
 
 
-def _within(name: str, packages: tuple[str, ...]) -> bool:
+def within(name: str, packages: tuple[str, ...]) -> bool:
     return any(name == package or name.startswith(package + ".") for package in packages)
 
 
@@ -229,12 +229,16 @@ def files() -> dict[str, str]:
 
 def altered(packages: tuple[str, ...] = JUDGES) -> list[str]:
     """What of the kit's judging code in this process is not as in its files: functions, methods, constants, imports, tests."""
-    judging = [name for name in sys.modules if _within(name, packages) and not _within(name, OPEN)]
-    names = sorted({*judging, *filter(_is_suite, list(sys.modules))})
     with _uncollected():
-        trees = {name: tree for name in names if (tree := _tree(sys.modules[name]))}
+        trees = {name: tree for name in judging(packages) if (tree := _tree(sys.modules[name]))}
         found = [f"{name}.{part}" for name, tree in trees.items() for part in _altered(name, sys.modules[name], tree)]
         return found + [one for name, tree in trees.items() for one in _reimported(name, tree, found)]
+
+
+def judging(packages: tuple[str, ...] = JUDGES) -> list[str]:
+    """The names of the modules that judge and are loaded, suites under other names too."""
+    loaded = [name for name in sys.modules if within(name, packages) and not within(name, OPEN)]
+    return sorted({*loaded, *filter(_is_suite, list(sys.modules))})
 
 
 @contextlib.contextmanager

@@ -25,6 +25,7 @@ SUITES = Path(__file__).resolve().parent
 PACKAGE = "inferspec.conformance"
 PROPERTY = "inferspec"
 _session = pytest.StashKey["Session"]()
+_watch = pytest.StashKey[Any]()
 _results = pytest.StashKey["Results"]()
 _certificate = pytest.StashKey[dict[str, Any]]()
 _unwritten = pytest.StashKey[str]()
@@ -174,6 +175,7 @@ def _open(config: pytest.Config) -> Session:
     from inferspec.conformance.integrity import files
     from inferspec.conformance.matching import AdapterError
     from inferspec.conformance.session import Session
+    from inferspec.conformance.tampering import Watch
     from inferspec.conformance.threads import let_woken_threads_wait
     from inferspec.conformance.waivers import WaiverError
 
@@ -200,7 +202,7 @@ def _open(config: pytest.Config) -> Session:
             )
     except (AdapterError, WaiverError, ValueError) as error:
         raise pytest.UsageError(" ".join(str(error).split())) from error
-    config.stash[_session] = session
+    config.stash[_session], config.stash[_watch] = session, Watch()
     config.add_cleanup(session.close)
     return session
 
@@ -285,9 +287,13 @@ def subject(request: pytest.FixtureRequest) -> Any:
     def run(test: Any) -> None:
         __tracebackhide__ = True
         outcome = session.run(test)
-        record = {"id": test.id, **session.record(outcome)}
+        record, results = {"id": test.id, **session.record(outcome)}, config.stash[_results]
         request.node.user_properties.append((PROPERTY, record))
-        config.stash[_results].found.append(copy.deepcopy(record))
+        results.found.append(copy.deepcopy(record))
+        # While what a fixture patched is still there: afterwards it is put back.
+        results.altered |= {*config.stash[_watch].moved(), *session.patched()}
+        if getattr(getattr(request.module, test.name, None), "conformance", None) is not test:
+            results.altered.add(f"the test in the place of {test.id}")
         if outcome.state in ("not_claimed", "outside_envelope"):
             pytest.skip(f"{outcome.state}: {outcome.message}")
         if outcome.state == "waived":
@@ -369,7 +375,8 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
         return
     results, changed = config.stash[_results], _changed(config)
     if hasattr(config, "workerinput"):
-        vars(config)["workeroutput"][PROPERTY] = {"altered": changed, "found": results.found}
+        told = {"altered": sorted({*results.altered, *changed}), "found": results.found}
+        vars(config)["workeroutput"][PROPERTY] = told
         return
     arguments = list(config.invocation_params.args)
     every = sorted({*results.altered, *results.forged(), *changed})
@@ -392,10 +399,11 @@ def _changed(config: pytest.Config) -> list[str]:
     """What of the kit was changed since the run began: its files, and what of it is loaded."""
     from inferspec.conformance.integrity import files
     from inferspec.conformance.session import Session
+    from inferspec.conformance.tampering import foreign
 
     before, now = config.stash[_files], files()
     moved = [name for name in {**before, **now} if before.get(name) != now.get(name)]
-    return moved + Session.altered(config.stash[_session])
+    return moved + config.stash[_watch].moved() + foreign() + Session.altered(config.stash[_session])
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:

@@ -245,16 +245,19 @@ class Session:
         """What was changed of what judges, here and where the subject runs."""
         if type(self.subject) is not HostedSubject:
             return ["Session.subject"]
-        changed = altered()
-        changed += [
+        changed = altered() + Session.patched(self)
+        changed += [f"{name}, where the subject runs" for name in HostedSubject.altered(self.subject)]
+        # What is known to be changed may well be why.
+        return changed or [f"wrong answers of {name} pass" for name in believed(sorted(self.judged))]
+
+    def patched(self) -> list[str]:
+        """What stands in the place of methods of this session and its subject."""
+        return [
             f"{type(one).__name__}.{name}"
             for one in (self, self.subject)
             for name, value in vars(one).items()
             if callable(value)
         ]
-        changed += [f"{name}, where the subject runs" for name in HostedSubject.altered(self.subject)]
-        # What is known to be changed may well be why.
-        return changed or [f"wrong answers of {name} pass" for name in believed(sorted(self.judged))]
 
     def close(self) -> None:
         self.subject.close()

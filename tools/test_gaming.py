@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import fcntl
 import os
 import subprocess
@@ -28,6 +29,7 @@ from inferspec.conformance.session import Session
 from inferspec.conformance.strategies import Calls
 from inferspec.conformance.subject import HostedSubject, LocalSubject, SubjectDied
 from inferspec.conformance.suite import Profile, all_tests
+from inferspec.conformance.tampering import Watch, foreign
 from inferspec.spec import contracts, numerics, rope
 from inferspec.spec.contract import Answer, Contract, Operation, changed
 
@@ -568,6 +570,52 @@ def test_a_report_that_a_plugin_rewrote_gives_no_verdict(certify, workers):
     assert "failed" in run.states("RoPE").values()
 
 
+LAX = """
+import pytest
+from inferspec.conformance import trial
+strict = trial.Trial.agrees
+def lax(self, call, *rest, **more): return None
+"""
+FOR_A_WHILE = {
+    "by a fixture, for each test": """
+@pytest.fixture(autouse=True)
+def patched(monkeypatch): monkeypatch.setattr(trial.Trial, "agrees", lax)
+""",
+    "until the end": """
+trial.Trial.agrees = lax
+@pytest.hookimpl(tryfirst=True)
+def pytest_sessionfinish(): trial.Trial.agrees = strict
+""",
+}
+
+
+@pytest.mark.parametrize("workers", ["0", "1"])
+@pytest.mark.parametrize("patch", FOR_A_WHILE.values(), ids=FOR_A_WHILE)
+def test_a_judge_that_was_blind_for_a_while_gives_no_verdict(certify, patch, workers):
+    files = {"rope.py": "def rope(x, offset=None, base=10000): return x.copy()", "patching.py": LAX + patch}
+    run = certify(files, "--impl", "./rope.py", "-k", "strided_x", "-p", "patching", "-n", workers)
+    assert run.code != 0
+    assert run.certificate["kit"]["altered"] == ["inferspec.conformance.trial.Trial.agrees"]
+
+
+EMPTY = """
+import dataclasses, pytest
+@pytest.fixture
+def subject(subject):
+    return lambda test: subject(dataclasses.replace(test, function=lambda subject, **drawn: None))
+"""
+
+
+def test_another_test_by_the_name_of_the_kit_s_gives_no_verdict(certify):
+    files = {"rope.py": "def rope(x, offset=None, base=10000): return x.copy()", "emptying.py": EMPTY}
+    # A fixture takes the place of one that was there before.
+    files["conftest.py"] = 'pytest_plugins = ["emptying"]'
+    run = certify(files, "--impl", "./rope.py", "-k", "strided_x", "-n", "0")
+    assert run.code != 0
+    told = "the test in the place of test_rope.py::test_a_strided_x_is_read_like_its_copy"
+    assert told in run.certificate["kit"]["altered"]
+
+
 def test_of_a_test_that_ran_twice_the_worse_outcome_counts():
     results = Results()
     results.found += [{"id": "a", "state": state} for state in ("passed", "crashed", "passed")]
@@ -668,6 +716,32 @@ def test_what_was_changed_in_the_kit_is_named(monkeypatch, owner, attribute):
     monkeypatch.setattr(owner, attribute, len)
     name = owner.__name__ if isinstance(owner, ModuleType) else f"{owner.__module__}.{owner.__qualname__}"
     assert altered() == [f"{name}.{attribute}"]
+
+
+@pytest.mark.parametrize(
+    ("owner", "attribute"),
+    [(trial, "within"), (trial.Trial, "agrees"), (trial.Trial, "__getattribute__"), (trial, "max"), (np, "abs")],
+)
+def test_what_moves_between_two_looks_is_named(monkeypatch, owner, attribute):
+    watch = Watch()
+    assert watch.moved() == []
+    monkeypatch.setattr(owner, attribute, lambda *given: 0, raising=False)
+    name = owner.__name__ if isinstance(owner, ModuleType) else f"{owner.__module__}.{owner.__qualname__}"
+    assert watch.moved() == [f"{name}.{attribute}"]
+    assert watch.moved() == []
+
+
+def test_a_name_that_python_or_a_lazy_package_binds_later_is_no_move(monkeypatch):
+    watch = Watch()
+    monkeypatch.setattr(trial, "__warningregistry__", {}, raising=False)
+    monkeypatch.setattr(np, "lazy", ModuleType("numpy.lazy"), raising=False)
+    assert watch.moved() == []
+
+
+def test_a_strangers_function_beneath_the_kit_is_named(monkeypatch):
+    assert foreign() == []
+    monkeypatch.setattr(copy, "deepcopy", lambda outcome: outcome)
+    assert foreign() == ["copy.deepcopy"]
 
 
 def test_a_strangers_function_around_ours_is_named(monkeypatch):
