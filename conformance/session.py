@@ -60,6 +60,8 @@ class Session:
     """The operations of which a test has run."""
     repeats: Repeats = field(default_factory=Repeats)
     """What was told of their failures."""
+    _served: set[tuple[str, str, str]] = field(default_factory=set)
+    """Operations, keys and choices of the calls that were answered."""
 
     @classmethod
     def opened(
@@ -168,7 +170,7 @@ class Session:
             state, message = self.smoke[name]
             return Outcome(state, message=message)
         self.judged.add(name)
-        trial = Trial(self.subject, test.requirement, self.waivers.get(test.requirement.id))
+        trial = Trial(self.subject, test.requirement, self.waivers.get(test.requirement.id), self._served)
         test.run(trial, self.profile, self.repeats)
         if self.subject.layout and _is_not_done(trial.outcome):
             # A branch that is not written yet, or that needs a kernel that is not built here.

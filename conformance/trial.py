@@ -27,6 +27,9 @@ LACKS = re.compile(r"not implemented for '")
 UNTAKEN = re.compile(r"not (yet )?(implemented|supported)|unsupported|same dtype|scalar type", re.IGNORECASE)
 """How a RuntimeError says that it is about an input of a kind that is not taken."""
 
+FEW_UNSIGNED = re.compile(r"'UInt32'|for uint16, uint32, uint64", re.IGNORECASE)
+"""How torch says that it lacks an operation on words without sign: of a kind that it has, but for a few."""
+
 Where = np.ndarray | EllipsisType
 """Which elements are compared: a mask, or all."""
 
@@ -66,8 +69,16 @@ class Waived(Exception):
 class Trial:
     """The `subject` that a test is given."""
 
-    def __init__(self, subject: Subject, requirement: Requirement, waiver: Waiver | None = None) -> None:
+    def __init__(
+        self,
+        subject: Subject,
+        requirement: Requirement,
+        waiver: Waiver | None = None,
+        served: set[tuple[str, str, str]] | None = None,
+    ) -> None:
         self.subject, self.requirement, self.waiver = subject, requirement, waiver
+        self._served = set() if served is None else served
+        """Operations, keys and choices of the calls that the subject answered, in other tests too."""
         self.contract, self.operation = located(requirement.name)
         self.outcome = Outcome()
         self.failures: list[History] = []
@@ -184,6 +195,7 @@ class Trial:
         if observation.value is None and not (names and (observation.parts or not observation.message)):
             what = f"not {', '.join(names)}" if names else "not an array"
             raise Nonconformance(f"returns a {observation.message}, {what}", call)
+        self._served.update((call.operation, key, repr(choice)) for key, choice in call.features.items())
         return observation
 
     def _advice(self, call: Call, said: str = "") -> str:
@@ -191,6 +203,8 @@ class Trial:
         component = self.contract.component
         if self.subject.description.layout:
             return NOT_YET
+        if FEW_UNSIGNED.search(said):
+            return "torch has few operations on uint32: take the bits as signed words, x.view(torch.int32)"
         if left_out := self._left_out(call, said):
             key, choice = left_out
             kept = [one for one in self.envelope[key] if one != choice]
@@ -205,7 +219,8 @@ class Trial:
 
     def _left_out(self, call: Call, said: str) -> tuple[str, Any] | None:
         """The one choice of the envelope that a refusal is about: what an error names, or all that a call has and the plainest
-        one of the test has not, or else the plainest of all. None where there are several, or none."""
+        one of the test has not, or else the plainest of all, but for what was answered elsewhere. None where there are several, or
+        none."""
         offered = {key: choices for key, choices in self.envelope.items() if isinstance(choices, tuple)}
         # The only one that is claimed cannot be left out.
         chosen = {
@@ -218,8 +233,12 @@ class Trial:
         beyond = [(key, choice) for key, choice in chosen.items() if choice != self._plainest.get(key, choice)]
         # What the test insists on, where its plainest call is refused as well.
         asked = [(key, chosen[key]) for key in self.insisted if key in chosen and chosen[key] != offered[key][0]]
-        found = named or beyond or asked
+        found = named or self._unserved(call, beyond) or self._unserved(call, asked)
         return found[0] if len(found) == 1 else None
+
+    def _unserved(self, call: Call, choices: Sequence[tuple[str, Any]]) -> list[tuple[str, Any]]:
+        """Those choices that the operation never answered a call with: what it answered once it does support."""
+        return [(key, choice) for key, choice in choices if (call.operation, key, repr(choice)) not in self._served]
 
     def _declaration(self) -> str:
         """How an adapter says that it is of class native; a package of a layout has none that could."""

@@ -182,3 +182,32 @@ def test_where_no_use_failed_none_is_told():
     used[0].burn(3, "RuntimeError", "use")
     used[0].burn(None, "RuntimeError", "use")
     assert _failures((("fail", {"after": 3}),), used) == {}
+
+
+def test_a_choice_that_was_answered_elsewhere_is_not_said_to_be_left_out():
+    class NoLargest(contract("speculative").operation("speculative_generate")):
+        def guard(self, a):
+            if a.uniforms is not None and max(map(float, a.uniforms)) > 1 - 2**-40:
+                raise ValueError("uniform numbers outside [0, 1)")
+            super().guard(a)
+
+    tests = {test.name: test for test in all_tests()}
+    subject, served = LocalSubject({"speculative_generate": NoLargest}), set()
+    messages = []
+    for name in ("test_uniform_numbers_are_taken_in_order", "test_the_largest_uniform_numbers_of_float64_are_taken"):
+        trial = Trial(subject, tests[name].requirement, served=served)
+        tests[name].run(trial, PROFILE)
+        messages.append(trial.outcome.message)
+    assert not messages[0]
+    assert 'say so in ENVELOPE["speculative"], whose keys are ' in messages[1]
+
+
+def test_a_library_that_has_few_operations_on_uint32_is_named_and_no_choice_of_the_subject():
+    class Shifts(quantization.Dequantize):
+        def guard(self, a):
+            raise TypeError(
+                "Promotion for uint16, uint32, uint64 types is not supported, attempted to promote UInt32 and Int"
+            )
+
+    message = outcome("test_weights_are_codes_times_scale_plus_bias", dequantize=Shifts).message
+    assert message.endswith("take the bits as signed words, x.view(torch.int32)")

@@ -108,7 +108,8 @@ class _Story:
 
 def _ids(table: Any) -> Any:
     """The block ids that a table shows, or that it is the list of."""
-    if not hasattr(table, "block_ids") and isinstance(table, Iterable):
+    # A class with no more than `__getitem__` is a sequence too.
+    if not hasattr(table, "block_ids") and (isinstance(table, Iterable) or hasattr(table, "__getitem__")):
         return list(table)
     return _read(table, "block_ids")
 
