@@ -20,7 +20,7 @@ that allocated it. After each step the story gives what can be observed, whateve
     3 free           num_free
     3 table 1        [num_cached_tokens, num_tokens, *block_ids] of every table in use; where it
                      tells no num_tokens, what it was given
-    3 refused        the step raised
+    3 refused        the step raised, or an allocation gave None, or an append False
     3 absent         it is about a table that never came to be, and was left out
     3 changed        it changed the caller's list of tokens
     3 free abroad    num_free of the second manager, after a step that concerns it

@@ -872,6 +872,72 @@ def test_a_block_manager_may_take_its_parameters_by_position_alone(folder):
         session.close()
 
 
+NONE_WHERE_FULL = """
+from inferspec.impl import block_manager
+
+class BlockManager(block_manager.BlockManager):
+    def allocate(self, tokens):
+        try: return super().allocate(tokens)
+        except ValueError: {changes}; return None
+    def append(self, table, tokens):
+        try: super().append(table, tokens)
+        except ValueError as error:
+            if "free" not in str(error): raise
+            return False
+"""
+
+
+@pytest.mark.parametrize(("changes", "state"), [("pass", "passed"), ("super().allocate([1])", "failed")])
+def test_a_block_manager_may_give_none_where_there_is_no_room_and_change_nothing(folder, changes, state):
+    module(folder, NONE_WHERE_FULL.format(changes=changes))
+    wanted = {"BLK-19": "passed", "BLK-21": "passed", "BLK-22": state}
+    session = Session.opened("mine", {}, "quick", 0, limit=20.0)
+    try:
+        tests = [test for test in all_tests() if test.requirement.id in wanted]
+        found = {test.requirement.id: session.run(test).state for test in tests}
+        assert found == wanted
+    finally:
+        session.close()
+
+
+def test_a_block_manager_whose_methods_give_none_is_no_manager(folder):
+    manager = "class BlockManager:\n    num_free = 99\n    def __init__(self, num_blocks, block_size): ...\n"
+    methods = "".join(
+        f"    def {name}(self, *given): ...\n" for name in ("allocate", "append", "mark_computed", "free")
+    )
+    module(folder, "ARRAYS = 'numpy'\n" + manager + methods)
+    assert "BlockManager lacks what the contract reads ('NoneType' object has no attribute" in refused(
+        "./mine.py", opened
+    )
+
+
+def test_the_sequence_of_block_ids_may_have_no_more_than_items(folder):
+    module(
+        folder,
+        """
+        from inferspec.impl import block_manager
+
+        class Table:
+            def __init__(self, own): self.own = own
+            def __getitem__(self, i): return self.own.block_ids[i]
+            @property
+            def num_cached_tokens(self): return self.own.num_cached_tokens
+
+        class BlockManager(block_manager.BlockManager):
+            def allocate(self, tokens): return Table(super().allocate(tokens))
+            def append(self, table, tokens): super().append(table.own, tokens)
+            def mark_computed(self, table, n): super().mark_computed(table.own, n)
+            def free(self, table): super().free(table.own)
+        """,
+    )
+    session = Session.opened("mine", {}, "quick", 0, limit=20.0)
+    try:
+        first = next(test for test in all_tests() if test.requirement.id == "BLK-01")
+        assert session.run(first).state == "passed"
+    finally:
+        session.close()
+
+
 SORTED = """
 import numpy as np
 

@@ -9,7 +9,7 @@ from typing import Any
 from inferspec.conformance.arrays import Arrays
 from inferspec.conformance.drivers import Handed, made, taken
 from inferspec.conformance.drivers import step as done
-from inferspec.spec.block_manager import BlockManager, Colliding, Ranks
+from inferspec.spec.block_manager import BlockManager, Colliding, Ranks, blocks_of
 
 
 class _Story:
@@ -22,6 +22,7 @@ class _Story:
         self.made_by = partial(made, make, options)
         self.manager, self.second = self.build(**sizes), self.build(**sizes)
         self.others: list[Any] = []
+        self.block_size = given["block_size"]
         self.kind = Colliding if given["colliding"] else int
         self.ranks = Ranks(given["num_blocks"])
         self.tables: dict[int, Any] = {}
@@ -52,12 +53,18 @@ class _Story:
         return Handed(self.made_by(**sizes), BlockManager.takes)
 
     def allocate(self, tokens: tuple[int, ...]) -> None:
-        self.tables[self.number] = self.manager.allocate(self._list(tokens))
+        free = _read(self.manager, "num_free")
+        table = self.manager.allocate(self._list(tokens))
+        # What vLLM's and SGLang's give where there is no room; where there is plenty, it is a stub's.
+        if table is None and (self.tables or blocks_of(len(tokens), self.block_size) > free):
+            raise ValueError("allocate gave None")
+        self.tables[self.number] = table
         self.counts[self.number] = len(tokens)
         self.live.append(self.number)
 
     def append(self, table: int, tokens: tuple[int, ...]) -> None:
-        self.manager.append(self.tables[table], self._list(tokens))
+        if self.manager.append(self.tables[table], self._list(tokens)) is False:
+            raise ValueError("append gave False")
         self.counts[table] += len(tokens)
 
     def mark_computed(self, table: int, n: int) -> None:
