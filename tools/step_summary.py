@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import sys
+from html import escape
 from pathlib import Path
 from typing import Any
 
 from inferspec.conformance.certificate import verdict_text
 from inferspec.conformance.summary import lines
+from inferspec.conformance.wire import readable
 from inferspec.tools.certificates.reading import Refused, read, title
 
 MARKS = {"conformant": "✅", "nonconformant": "❌", "incomplete": "⚠️"}
@@ -16,8 +18,10 @@ MARKS = {"conformant": "✅", "nonconformant": "❌", "incomplete": "⚠️"}
 def markdown(certificate: dict[str, Any]) -> str:
     """The verdict as a heading, and below it what a run prints at its end."""
     shown = [line.replace("```", "'''") for line, _ in lines(certificate)]
-    head = f"### {MARKS[certificate['verdict']]} {title(certificate)}: {verdict_text(certificate)}"
-    where = f"{certificate['environment']['system']} · kernel path {certificate['subject']['kernel_path']}"
+    # A page of Markdown takes HTML too: a name with <!-- in it would hide all that follows.
+    name, system = (escape(text, quote=False) for text in (title(certificate), certificate["environment"]["system"]))
+    head = f"### {MARKS[certificate['verdict']]} {name}: {verdict_text(certificate)}"
+    where = f"{readable(system)} · kernel path {certificate['subject']['kernel_path']}"
     about = f"profile {certificate['profile']} · {where}"
     return "\n".join([head, "", about, "", "```text", *shown, "```", ""])
 
@@ -27,7 +31,7 @@ def main() -> int:
     try:
         print(markdown(read(Path(sys.argv[1]))))
     except Refused as error:
-        print(f"### ⚠️ no certificate\n\n{error}\n")
+        print(f"### ⚠️ no certificate\n\n{escape(readable(str(error)), quote=False)}\n")
         return 2
     return 0
 

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from inferspec.tools import step_summary
+
 yaml = pytest.importorskip("yaml")
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -81,6 +83,20 @@ def test_without_a_certificate_the_summary_says_so(tmp_path):
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert done.stdout.startswith("### ⚠️ no certificate\n")
+
+
+def test_the_name_of_a_subject_hides_nothing_of_the_summary(monkeypatch):
+    monkeypatch.setattr(step_summary, "lines", lambda certificate: [])
+    certificate = {
+        "subject": {"name": "mine <!--", "version": "1", "kernel_path": "none"},
+        "environment": {"system": "<b>Linux"},
+        "profile": "standard",
+        "requirements": [],
+        "verdict": "nonconformant",
+    }
+    shown = step_summary.markdown(certificate)
+    assert shown.startswith("### ❌ mine &lt;!-- 1: nonconformant\n")
+    assert "<" not in shown
 
 
 def test_inputs_reach_the_scripts_as_variables_alone(action):
