@@ -77,17 +77,17 @@ class Watch:
 
     def _told(self, owner: str) -> Iterator[str]:
         now, then = dict(self._seen[owner]), self._then[owner]
+        moved = [name for name in then.keys() | now.keys() if now.get(name, then) is not then.get(name, now)]
+        yield from (name for name in moved if name not in LATER and self._counts(owner, name, now.get(name)))
         self._then[owner] = now
-        for name in then.keys() | now.keys():
-            if now.get(name, then) is not then.get(name, now) and name not in LATER and self._counts(owner, name, then):
-                yield name
 
-    def _counts(self, owner: str, name: str, then: Mapping[str, Any]) -> bool:
+    def _counts(self, owner: str, name: str, value: Any) -> bool:
+        then = self._then[owner]
         if owner in BENEATH:
             return name[0] != "_" and callable(then.get(name))
+        # Modules get names later, those of what is loaded of their package, and classes what they remember.
         is_module = owner in sys.modules and vars(sys.modules[owner]) is self._seen[owner]
-        # Modules get names later: those of what is loaded of their package.
-        return name in then or not is_module or name in vars(builtins)
+        return name in then or (name in vars(builtins) if is_module else callable(value))
 
 
 def _equal(now: Iterable[Mapping[str, Any]], then: Iterable[Mapping[str, Any]]) -> bool:

@@ -735,6 +735,7 @@ def test_a_name_that_python_or_a_lazy_package_binds_later_is_no_move(monkeypatch
     watch = Watch()
     monkeypatch.setattr(trial, "__warningregistry__", {}, raising=False)
     monkeypatch.setattr(np, "lazy", ModuleType("numpy.lazy"), raising=False)
+    monkeypatch.setattr(rope.RoPE, "stream", np.random.default_rng(0), raising=False)
     assert watch.moved() == []
 
 
