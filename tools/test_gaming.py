@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import fcntl
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -336,8 +337,12 @@ def test_threads_that_take_the_core_from_each_other_do_not_go_on_for_ever(tmp_pa
 def test_what_a_process_waits_for_a_core_is_seen_and_what_it_sleeps_is_not():
     some = min(os.sched_getaffinity(0))
     spin = f"import os\nos.sched_setaffinity(0, [{some}])\nprint(flush=True)\nwhile True: pass\n"
+    starts = f"import subprocess, sys\nsubprocess.run([sys.executable, '-c', {spin!r}])\n"
     sleep = "import time\nprint(flush=True)\ntime.sleep(60)\n"
-    running = [subprocess.Popen([sys.executable, "-c", text], stdout=subprocess.PIPE) for text in (spin, spin, sleep)]
+    running = [
+        subprocess.Popen([sys.executable, "-c", text], stdout=subprocess.PIPE, start_new_session=True)
+        for text in (spin, starts, sleep)
+    ]
     try:
         for one in running:
             one.stdout.readline()
@@ -345,12 +350,12 @@ def test_what_a_process_waits_for_a_core_is_seen_and_what_it_sleeps_is_not():
         for one in delays:
             one.look()
         time.sleep(1)
-        first, second, asleep = (one.lost() for one in delays)
-        assert min(first, second) > 0.2
-        assert asleep < 0.1
+        spins, spins_within, sleeps = (one.lost() for one in delays)
+        assert min(spins, spins_within) > 0.2
+        assert sleeps < 0.1
     finally:
         for one in running:
-            one.kill()
+            os.killpg(one.pid, signal.SIGKILL)
             one.communicate()
 
 
