@@ -13,7 +13,9 @@ from typing import Any
 
 import pytest
 
+from inferspec.conformance.session import Session
 from inferspec.conformance.subject import HostedSubject
+from inferspec.conformance.suite import all_tests
 
 HANGS = 1800
 """Seconds after which a process hangs, on the busiest machine."""
@@ -65,6 +67,25 @@ def certify(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Run]:
         folder = tmp_path_factory.mktemp("run")
         written(folder, files)
         return in_folder(folder, "--pyargs", "inferspec.conformance", "--certificate", "certificate.json", *arguments)
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def judge(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Run]:
+    """What `certify` finds of a course's package `student`, for requirements alone and without a pytest of its own, which
+    takes seconds to start: ``judge({"student/basics.py": "…"}, "LIN-01")``. The certificate's rows, and no text."""
+
+    def run(files: Mapping[str, str], *requirements: str) -> Run:
+        folder = tmp_path_factory.mktemp("judged")
+        written(folder, files)
+        session = Session.opened(str(folder / "student"), {}, "standard", 0, limit=20.0, layout="course")
+        try:
+            tests = [test for test in all_tests() if test.requirement.id in requirements]
+            found = {test.id: session.record(session.run(test)) for test in tests}
+            return Run(0, "", session.conclude(found, [], []))
+        finally:
+            session.close()
 
     return run
 

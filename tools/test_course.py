@@ -150,12 +150,11 @@ class Qwen3MLP:
 }
 
 
-def test_what_calls_a_stub_is_not_claimed_and_a_function_that_returns_nothing_is_no_stub(certify):
-    only = "requirement(id='MLP-01') or requirement(id='LIN-01')"
-    run = certify(files(**SPLIT), "--impl", "student", "--layout", "course", "-m", only)
-    assert run.row("MLP-01")["state"] == "not_claimed", run.text
+def test_what_calls_a_stub_is_not_claimed_and_a_function_that_returns_nothing_is_no_stub(judge):
+    run = judge(files(**SPLIT), "MLP-01", "LIN-01")
+    assert run.row("MLP-01")["state"] == "not_claimed"
     assert "gate is a stub" in run.row("MLP-01")["message"]
-    assert run.row("LIN-01")["state"] == "passed", run.text
+    assert run.row("LIN-01")["state"] == "passed"
 
 
 LATER = """
@@ -201,6 +200,9 @@ def quantized_matmul(scales, biases, group_size, bits, a, b, transpose_b=False):
 def quantized_linear(x, w: QuantizedWeights, bias=None):
     return quantized_matmul(w.scales, w.biases, w.group_size, w.bits, x, w.weight, True)
 """
+LATE = COMPILED.replace("from extensions import tiny_llm_ext\n", "").replace(
+    "    return tiny_llm_ext", "    from extensions import tiny_llm_ext\n    return tiny_llm_ext"
+)
 UNBUILT = {
     "nothing": {},
     "a folder": {"extensions/__init__.py": ""},
@@ -213,26 +215,20 @@ UNBUILT = {
 
 
 @pytest.mark.parametrize("there", UNBUILT)
-def test_an_extension_that_is_not_built_costs_what_calls_it_and_nothing_else(certify, there):
-    written = package("student", quantize=COMPILED) | UNBUILT[there]
-    run = certify(written, "--impl", "student", "--layout", "course", "-k", "test_nothing_at_all")
-    about = run.certificate["subject"]
-    assert about["layout"] == "course"
+def test_an_extension_that_is_not_built_costs_what_calls_it_and_nothing_else(as_course, there):
+    about = as_course(package("student", quantize=COMPILED) | UNBUILT[there]).description
+    assert about.layout == "course"
     lacking = {"quantized_matmul", "QuantizedLinear", "dequantize"}
-    assert set(about["offers"]) == set(OPERATIONS) - lacking
-    row = run.row("QMM-01")
+    assert set(about.offers) == set(OPERATIONS) - lacking
+    assert not about.broken
+    assert "is not built here" in about.absent["quantized_matmul"]
+
+
+@pytest.mark.parametrize("quantize", [COMPILED, LATE], ids=["when it is loaded", "when it is called"])
+def test_what_takes_an_extension_that_is_not_built_is_not_claimed_wherever_it_is_imported(judge, quantize):
+    row = judge(files(quantize=quantize), "QMM-01").row("QMM-01")
     assert row["state"] == "not_claimed"
-    assert "is not built here" in row["message"]
-
-
-def test_an_extension_that_is_imported_when_it_is_called_costs_the_same(certify):
-    late = COMPILED.replace("from extensions import tiny_llm_ext\n", "").replace(
-        "    return tiny_llm_ext", "    from extensions import tiny_llm_ext\n    return tiny_llm_ext"
-    )
-    run = certify(
-        package("student", quantize=late), "--impl", "student", "--layout", "course", "-m", "requirement(id='QMM-01')"
-    )
-    assert run.row("QMM-01")["state"] == "not_claimed"
+    assert ("is not built here" in row["message"]) is (quantize == COMPILED)
 
 
 def test_a_module_that_does_not_import_costs_its_components_and_nothing_else(as_course):

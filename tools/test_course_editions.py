@@ -210,15 +210,15 @@ class RoPE:
 """
 
 
-def test_lists_of_slices_are_asked_for_where_those_of_one_are_taken(certify):
+def test_lists_of_slices_are_asked_for_where_those_of_one_are_taken(judge):
     written = files(positional_encoding=LISTS_OF_ONE)
-    run = certify(written, "--impl", "student", "--layout", "course", "-m", "requirement(id='ROPE-05')")
+    run = judge(written, "ROPE-05")
     assert run.row("ROPE-05")["state"] == "overclaimed"
 
 
-def test_advice_is_such_as_a_package_without_an_adapter_can_follow(certify):
+def test_advice_is_such_as_a_package_without_an_adapter_can_follow(judge):
     written = files(positional_encoding=LISTS_OF_ONE)
-    run = certify(written, "--impl", "student", "--layout", "course", "-m", "requirement(id='ROPE-05')")
+    run = judge(written, "ROPE-05")
     message = run.row("ROPE-05")["message"]
     assert "raise NotImplementedError there" in message
     assert "ENVELOPE" not in message
@@ -236,10 +236,8 @@ def make_sampler(temp, top_p, top_k):
 """
 
 
-def test_a_sampler_that_overwrites_its_log_probabilities_changes_its_argument(certify):
-    run = certify(
-        files(sampler=OVERWRITING), "--impl", "student", "--layout", "course", "-m", "requirement(id='SAMP-34')"
-    )
+def test_a_sampler_that_overwrites_its_log_probabilities_changes_its_argument(judge):
+    run = judge(files(sampler=OVERWRITING), "SAMP-34")
     assert run.row("SAMP-34")["state"] == "failed"
 
 
@@ -281,13 +279,13 @@ def test_a_qwen2_is_a_llama_with_three_biases(as_course):
 
 
 @pytest.mark.parametrize("part", ["q_proj", "k_proj", "v_proj"])
-def test_a_qwen2_that_forgets_a_bias_is_red(certify, part):
+def test_a_qwen2_that_forgets_a_bias_is_red(judge, part):
     own = f'take(f"{{name}}.self_attn.{part}", attention.{part}, *packed'
     kept = f'{own}, "bias")\n'
     forgotten = f'{own})\n        weights[f"{{name}}.self_attn.{part}.bias"] = 0 * attention.{part}.bias\n'
     assert kept in QWEN2_WEEK1
     written = files(qwen2_week1=QWEN2_WEEK1.replace(kept, forgotten))
-    run = certify(written, "--impl", "student", "--layout", "course", "-m", "requirement(id='LLAMA-08')")
+    run = judge(written, "LLAMA-08")
     assert run.row("LLAMA-08")["state"] == "failed"
 
 
@@ -309,10 +307,9 @@ class Qwen3ModelWeek2:
 """
 
 
-def test_a_model_of_checkpoints_is_taken_at_the_first_where_later_kernels_are_not_there(certify):
-    only = "requirement(id='QWEN3-24') or requirement(id='QWEN3-25')"
-    run = certify(package("student", qwen3_week2=AT_CHECKPOINTS), "--impl", "student", "--layout", "course", "-m", only)
-    assert {run.row(name)["state"] for name in ("QWEN3-24", "QWEN3-25")} == {"passed"}, run.text
+def test_a_model_of_checkpoints_is_taken_at_the_first_where_later_kernels_are_not_there(judge):
+    run = judge(package("student", qwen3_week2=AT_CHECKPOINTS), "QWEN3-24", "QWEN3-25")
+    assert {run.row(name)["state"] for name in ("QWEN3-24", "QWEN3-25")} == {"passed"}
 
 
 OF_ONE_OFFSET = """
@@ -375,17 +372,17 @@ def make_sampler(temp, top_p, top_k):
     [("logprobs", "passed"), ("logprobs / (temp or 1)", "failed")],
     ids=["of all", "of more than all"],
 )
-def test_top_p_may_count_shares_of_all_but_none_that_make_more_than_that(certify, shares, state):
+def test_top_p_may_count_shares_of_all_but_none_that_make_more_than_that(judge, shares, state):
     written = files(sampler=OF_SHARES.replace("every, tempered = logprobs", f"every, tempered = {shares}"))
-    run = certify(written, "--impl", "student", "--layout", "course", "-m", "requirement(id='SAMP-24')")
+    run = judge(written, "SAMP-24")
     assert run.row("SAMP-24")["state"] == state
 
 
-def test_where_rms_norm_rounds_is_asked_since_the_text_says_it(certify):
+def test_where_rms_norm_rounds_is_asked_since_the_text_says_it(judge):
     row = {}
     for edition in ({}, {"week2_kernels": ""}):
         written = files(layer_norm=OF_ONE_ROUNDING, **edition)
-        run = certify(written, "--impl", "student", "--layout", "course", "-m", "requirement(id='RMS-06')")
+        run = judge(written, "RMS-06")
         row[bool(edition)] = run.row("RMS-06")
     assert row[False]["state"] == "outside_envelope"
     assert "does not say what is rounded" in row[False]["message"]
@@ -411,9 +408,9 @@ OF_SOME_TOKENS = f"""{EMBEDDING}
 """
 
 
-def test_no_list_of_no_tokens_is_asked_for(certify):
+def test_no_list_of_no_tokens_is_asked_for(judge):
     written = files(embedding=OF_SOME_TOKENS, quantize=QUANTIZE)
-    run = certify(written, "--impl", "student", "--layout", "course", "-m", "requirement(id='QEMB-17')")
+    run = judge(written, "QEMB-17")
     assert run.row("QEMB-17")["state"] == "outside_envelope"
 
 
@@ -425,10 +422,10 @@ OF_TOKENS_THAT_ARE_THERE = KV_CACHE.replace(
 )
 
 
-def test_an_empty_cache_is_not_rewound(certify):
+def test_an_empty_cache_is_not_rewound(judge):
     written = files(kv_cache=OF_TOKENS_THAT_ARE_THERE)
-    run = certify(written, "--impl", "student", "--layout", "course", "-m", "requirement(id='KV-13')")
-    assert run.row("KV-13")["state"] == "passed", run.text
+    run = judge(written, "KV-13")
+    assert run.row("KV-13")["state"] == "passed"
 
 
 UNBOUNDED = """
@@ -568,10 +565,10 @@ def test_generation_is_taken_as_students_write_it(certify, modules):
     assert {run.row(name)["state"] for name in ("GEN-11", "GEN-12")} == {"passed"}
 
 
-def test_ids_are_the_same_with_a_cache_that_takes_no_sampler(certify):
+def test_ids_are_the_same_with_a_cache_that_takes_no_sampler(judge):
     written = files(generate=WITH_CACHE, kv_cache=TEXT_CACHE)
-    run = certify(written, "--impl", "student", "--layout", "course", "-m", "requirement(id='GEN-02')")
-    assert run.row("GEN-02")["state"] == "passed", run.text
+    run = judge(written, "GEN-02")
+    assert run.row("GEN-02")["state"] == "passed"
 
 
 UNSIGNED = """
@@ -588,8 +585,8 @@ def simple_generate(model, tokenizer, prompt, sampler):
 """
 
 
-def test_ids_that_are_arrays_of_unsigned_numbers_may_be_compared_with_the_end(certify):
-    run = certify(files(generate=UNSIGNED), "--impl", "student", "--layout", "course", "-m", "requirement(id='GEN-02')")
+def test_ids_that_are_arrays_of_unsigned_numbers_may_be_compared_with_the_end(judge):
+    run = judge(files(generate=UNSIGNED), "GEN-02")
     assert run.row("GEN-02")["state"] == "passed"
 
 
@@ -606,8 +603,8 @@ def test_ids_that_are_handed_to_nobody_do_not_hold_up_the_loading(as_course):
     assert "generate" in as_course(files(generate=SILENT)).description.offers
 
 
-def test_ids_that_are_handed_to_nobody_are_no_hang(certify):
-    run = certify(files(generate=SILENT), "--impl", "student", "--layout", "course", "-m", "requirement(id='GEN-02')")
+def test_ids_that_are_handed_to_nobody_are_no_hang(judge):
+    run = judge(files(generate=SILENT), "GEN-02")
     assert run.row("GEN-02")["state"] == "failed"
     assert "no id is handed to the detokenizer" in run.row("GEN-02")["message"]
 
@@ -615,9 +612,9 @@ def test_ids_that_are_handed_to_nobody_are_no_hang(certify):
 OF_A_WRONG_OFFSET = WITH_CACHE.replace("offset, tokens = offset + len(tokens), [token]", "offset, tokens = 5, [token]")
 
 
-def test_an_offset_that_is_not_the_cache_s_is_a_failure_and_no_refusal(certify):
+def test_an_offset_that_is_not_the_cache_s_is_a_failure_and_no_refusal(judge):
     written = files(generate=OF_A_WRONG_OFFSET, kv_cache=OLDER_CACHE)
-    run = certify(written, "--impl", "student", "--layout", "course", "-m", "requirement(id='GEN-01')")
+    run = judge(written, "GEN-01")
     assert run.row("GEN-01")["state"] == "failed"
     assert "the offset is 5 where the cache holds" in run.row("GEN-01")["message"]
 
