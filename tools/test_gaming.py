@@ -223,7 +223,9 @@ def outcomes(subject: Path, seed: int = 0) -> list[str]:
     session = Session.opened(str(subject), {}, "standard", seed, limit=20.0)
     session.profile = Profile("standard", seed, shrink=False, diagnose=False)
     try:
-        return [session.run(test).state for test in VALUES] + ["failed"] * bool(session.altered())
+        found = [session.run(test).state for test in VALUES]
+        # Who is red is not red twice: to look through the whole kit takes longer than the tests.
+        return found if BAD.intersection(found) else found + ["failed"] * bool(session.altered())
     finally:
         session.close()
 
@@ -695,32 +697,35 @@ def test_the_kit_as_it_is_installed_is_not_altered():
     assert altered() == []
 
 
-@pytest.mark.parametrize(
-    ("owner", "attribute"),
-    [
-        (numerics, "f64"),
-        (certificate, "digest"),
-        (rope.RoPE, "evaluate"),
-        (numerics, "MODEL_LOGITS"),
-        (trial, "within"),
-        (suite, "EXAMPLES"),
-        (suite, "FURTHER"),
-        (Contract, "faults"),
-        (Observation, "results"),
-        (suite, "efforts"),
-        (rope_inputs, "rope_calls"),
-        (engine_inputs, "crowds"),
-        (suite.Test, "shrinks"),
-        (Operation, "plain"),
-        (trial, "np"),
-        (trial, "dataclass"),
-        (test_rope, "test_a_strided_x_is_read_like_its_copy"),
-    ],
+CHANGED = (
+    (numerics, "f64"),
+    (certificate, "digest"),
+    (rope.RoPE, "evaluate"),
+    (numerics, "MODEL_LOGITS"),
+    (trial, "within"),
+    (suite, "EXAMPLES"),
+    (suite, "FURTHER"),
+    (Contract, "faults"),
+    (Observation, "results"),
+    (suite, "efforts"),
+    (rope_inputs, "rope_calls"),
+    (engine_inputs, "crowds"),
+    (suite.Test, "shrinks"),
+    (Operation, "plain"),
+    (trial, "np"),
+    (trial, "dataclass"),
+    (test_rope, "test_a_strided_x_is_read_like_its_copy"),
 )
-def test_what_was_changed_in_the_kit_is_named(monkeypatch, owner, attribute):
-    monkeypatch.setattr(owner, attribute, len)
-    name = owner.__name__ if isinstance(owner, ModuleType) else f"{owner.__module__}.{owner.__qualname__}"
-    assert altered() == [f"{name}.{attribute}"]
+
+
+def test_what_was_changed_in_the_kit_is_named_and_nothing_else(monkeypatch):
+    for owner, attribute in CHANGED:
+        monkeypatch.setattr(owner, attribute, len)
+    names = {
+        owner: owner.__name__ if isinstance(owner, ModuleType) else f"{owner.__module__}.{owner.__qualname__}"
+        for owner, _ in CHANGED
+    }
+    assert sorted(altered()) == sorted(f"{names[owner]}.{attribute}" for owner, attribute in CHANGED)
 
 
 @pytest.mark.parametrize(
