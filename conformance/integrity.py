@@ -229,10 +229,15 @@ def files() -> dict[str, str]:
 
 def altered(packages: tuple[str, ...] = JUDGES) -> list[str]:
     """What of the kit's judging code in this process is not as in its files: functions, methods, constants, imports, tests."""
+    found: list[str] = []
+    imports: dict[str, list[ast.stmt]] = {}
     with _uncollected():
-        trees = {name: tree for name in judging(packages) if (tree := _tree(sys.modules[name]))}
-        found = [f"{name}.{part}" for name, tree in trees.items() for part in _altered(name, sys.modules[name], tree)]
-        return found + [one for name, tree in trees.items() for one in _reimported(name, tree, found)]
+        for name in judging(packages):
+            # One tree at a time: all of them are a million objects.
+            if tree := _tree(sys.modules[name]):
+                found += [f"{name}.{part}" for part in _altered(name, sys.modules[name], tree)]
+                imports[name] = [node for node in tree.body if isinstance(node, ast.Import | ast.ImportFrom)]
+        return found + [one for name, nodes in imports.items() for one in _reimported(name, nodes, found)]
 
 
 def judging(packages: tuple[str, ...] = JUDGES) -> list[str]:
@@ -283,9 +288,9 @@ def _altered(name: str, module: types.ModuleType, tree: ast.Module) -> Iterator[
         yield from _altered_literals(module, tree, codes)
 
 
-def _reimported(name: str, tree: ast.Module, found: Sequence[str]) -> Iterator[str]:
+def _reimported(name: str, imports: Sequence[ast.stmt], found: Sequence[str]) -> Iterator[str]:
     """Names that a module imported and that are no longer what they are there."""
-    for node in tree.body:
+    for node in imports:
         if isinstance(node, ast.ImportFrom) and not node.level:
             source, ours = sys.modules.get(str(node.module)), str(node.module).startswith("inferspec")
             for alias in node.names:
