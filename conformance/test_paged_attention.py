@@ -506,6 +506,14 @@ def test_rows_without_context_leave_the_others_alone(subject, call):
     subject.agrees(misdirected(poisoned(call, "nan"), -1), where=seeing(call))
 
 
+@requirement(spec.PAGED_14, call=paged_calls(rows=(3, 6)), share=0.1)
+def test_a_batch_may_be_filled_up_with_rows_without_context(subject, call):
+    lens = call.arguments["context_lens"].copy()
+    lens[[0, -1]] = 0
+    filled = call.having(context_lens=lens)
+    subject.agrees(misdirected(poisoned(filled, "nan"), -1), where=seeing(filled))
+
+
 @requirement(spec.PAGED_15, call=paged_calls(dtypes=["float16", "bfloat16"], amplitude=(2.0, 3.0)), share=0.5)
 def test_paged_attention_computes_logits_and_softmax_in_float32(subject, call):
     subject.agrees(call)

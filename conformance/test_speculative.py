@@ -407,6 +407,17 @@ def test_an_end_of_sequence_id_ends_the_ids_whatever_the_draft(subject, call):
     subject.agrees(call)
 
 
+@requirement(
+    spec.SPEC_26,
+    call=generate_calls(
+        stops=[1], stop_at=(7, 6, 12), limits=(20,), drafts=(7, 12), drafters=["same"], vocabularies=ENOUGH
+    ),
+    share=0.15,
+)
+def test_an_end_of_sequence_id_may_be_the_last_of_many_drafts(subject, call):
+    subject.agrees(call)
+
+
 @requirement(spec.SPEC_26, call=generate_calls(stops=[1], stop_at=(0,)), share=0.3)
 def test_an_end_of_sequence_id_may_be_the_first(subject, call):
     subject.expects(call, lambda meant: {"ids": left_of(*meant.arguments["eos"], ends_of(meant))})

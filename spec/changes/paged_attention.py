@@ -320,6 +320,12 @@ def stops_at_empty_row(self: Operation, value: np.ndarray, a: Arguments) -> np.n
     return Operation.finish(self, np.where(gone[:, None, None, None], 0.0, value), a)
 
 
+def empty_at_both_ends(self: Operation, value: np.ndarray, a: Arguments) -> np.ndarray:
+    """A batch whose first and last rows have no context is thought to have none at all."""
+    empty = a.context_lens.size > 0 and a.context_lens[0] == 0 == a.context_lens[-1]
+    return Operation.finish(self, np.zeros_like(value) if empty else value, a)
+
+
 def short_rows_wrap(a: Arguments, row: int, i: np.ndarray, p: np.ndarray, length: int) -> np.ndarray:
     """The last visible token is an unsigned number: before the first token it is very large."""
     last = i + length - i.size

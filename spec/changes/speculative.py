@@ -193,6 +193,17 @@ def keeps_a_late_end(self: Loop, run: Run, token: int) -> bool:
     return stops
 
 
+def begins_to_count(self: Loop, run: Run, ids: list[int]) -> list[int]:
+    run.looked_at = 0
+    return Loop.shown(self, run, ids)
+
+
+def six_looked_at(self: Loop, run: Run, token: int) -> bool:
+    """Of the ids of a round only the first six can end the ids."""
+    run.looked_at += 1
+    return run.looked_at <= 6 and Loop.stops(self, run, token)
+
+
 def keeps_the_end_of_the_second(self: Loop, players: tuple[Player, Player], request: Request) -> Iterator[Any]:
     """What is known of a request is the target's, and the second comes upon it."""
     target, _ = players

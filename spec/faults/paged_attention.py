@@ -552,6 +552,13 @@ FAULTS = (
         "https://github.com/Dao-AILab/flash-attention/commit/a3a257c7",
     ),
     Fault(
+        "paged-empty-at-both-ends",
+        "where the first and the last row have no context all rows are zeros",
+        spec.PAGED_14,
+        {"finish": changes.empty_at_both_ends},
+        ENGINEER,
+    ),
+    Fault(
         "paged-short-rows-wrap",
         "queries before the first token see all of the context",
         spec.PAGED_14,

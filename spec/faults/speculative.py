@@ -83,6 +83,13 @@ FAULTS: tuple[Fault, ...] = (
         TIRED,
     ),
     Fault(
+        "speculative-six-looked-at",
+        "ids behind the sixth of a round do not end the ids",
+        SPEC_26,
+        {"shown": changes.begins_to_count, "stops": changes.six_looked_at},
+        TIRED,
+    ),
+    Fault(
         "speculative-end-of-the-second-emitted",
         "of a second request to the same models the end-of-sequence id comes out",
         SPEC_26,
