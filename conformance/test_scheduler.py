@@ -45,6 +45,7 @@ from inferspec.conformance.inputs.scheduler import (
     passers_by,
     preempted_again,
     preempted_again_and_again,
+    preempted_in_turn,
     queued,
     queued_hits,
     ranked,
@@ -481,6 +482,11 @@ def test_a_preempted_request_has_no_block(subject, call):
 
 @requirement(spec.SCHED_49, call=growing(), share=0.4)
 def test_steps_tell_who_was_preempted_for_them(subject, call):
+    keeps(subject, call, Check.NAMED)
+
+
+@requirement(spec.SCHED_49, call=preempted_in_turn(), share=0.2)
+def test_steps_do_not_tell_who_was_preempted_before(subject, call):
     keeps(subject, call, Check.NAMED)
 
 

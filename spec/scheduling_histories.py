@@ -287,18 +287,19 @@ class _Judge:
         yield from self._judge_need(served, preempted)
 
     def _judge_named(self, preempted: Sequence[int]) -> Found:
-        """Nobody is named twice, nor who had no blocks to lose: who waits and could not have been admitted before, since
-        nobody else gave up any."""
+        """Nobody is named twice, nor who had no blocks to lose: who waits, and could not have been admitted in this step
+        before, whatever the others who are named gave up for it."""
         if twice := [request for request, count in Counter(preempted).items() if count > 1]:
             yield Check.NAMED, f"request {twice[0]} is told to be preempted {preempted.count(twice[0])} times"
-        known = [self.known[request] for request in preempted if request in self.known]
-        if not all(one.waits for one in known):
-            return
-        running = [one for one in self.known.values() if one.state == RUNNING]
+        running = {n: known for n, known in self.known.items() if known.state == RUNNING}
+        stay = [known for n, known in running.items() if n not in preempted]
+        given = {block for n, known in running.items() if n in preempted for block in known.blocks}
         for request in preempted:
-            if request in self.known and (
-                len(running) >= self.a.max_requests or self._unshared(self.known[request], running) > self._unused()
-            ):
+            known = self.known.get(request)
+            if known is None or not known.waits:
+                continue
+            needed = self._unshared(known, list(running.values()))
+            if len(stay) >= self.a.max_requests or needed > self._unused() + len(given):
                 yield Check.NAMED, f"request {request} is told to be preempted, and it waited, with no room for it"
 
     def _unshared(self, known: Known, running: Sequence[Known]) -> int:

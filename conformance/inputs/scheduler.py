@@ -750,6 +750,19 @@ def voided_growing(pick: Pick) -> Call:
 
 
 @equal
+def preempted_in_turn(pick: Pick) -> Call:
+    """Two requests that grow beside one of a long prompt: that one is preempted first, and a shorter one while it waits."""
+    script = Script(pick, budgets=(64, 32))
+    size = script.size
+    script.most = 8
+    script.add(script.tokens(pick.size(1, size)), 6 * size)
+    script.add(script.tokens(pick.size(1, size)), 5 * size)
+    script.add(script.tokens(4 * size + pick.size(1, size)), size + 1)
+    script.blocks = 8
+    return script.end()
+
+
+@equal
 def evicted_again(pick: Pick) -> Call:
     """Four requests that run in a pool for three of them and a little; the first ends soon, so that who was preempted runs
     and is preempted anew, and the last waits."""

@@ -503,6 +503,15 @@ def told_in_the_next_step_too(self: Scheduler, s: Serving) -> Step:
     return step
 
 
+def told_with_the_next(self: Scheduler, s: Serving) -> Step:
+    """A step that preempts tells all who are preempted, who have been for long too."""
+    step = Scheduler.schedule(self, s)
+    waiting = [entry.request for entry in self.waiting(s) if entry.request.state == "PREEMPTED"]
+    if step.preempted:
+        step.preempted += [request for request in waiting if request not in step.preempted]
+    return step
+
+
 def told_twice(self: Scheduler, s: Serving) -> Step:
     """Who is preempted is told by who preempts it, and by the loop around that."""
     step = Scheduler.schedule(self, s)

@@ -431,6 +431,13 @@ FAULTS: tuple[Fault, ...] = (
         TIRED,
     ),
     _fault(
+        "told-with-the-next",
+        "who was preempted is told again when another one is",
+        spec.SCHED_49,
+        {"schedule": changes.told_with_the_next},
+        TIRED,
+    ),
+    _fault(
         "told-twice",
         "who is preempted is told twice",
         spec.SCHED_49,
