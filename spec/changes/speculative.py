@@ -194,14 +194,14 @@ def keeps_a_late_end(self: Loop, run: Run, token: int) -> bool:
 
 
 def begins_to_count(self: Loop, run: Run, ids: list[int]) -> list[int]:
-    run.looked_at = 0
+    vars(run)["looked_at"] = 0
     return Loop.shown(self, run, ids)
 
 
 def six_looked_at(self: Loop, run: Run, token: int) -> bool:
     """Of the ids of a round only the first six can end the ids."""
-    run.looked_at += 1
-    return run.looked_at <= 6 and Loop.stops(self, run, token)
+    vars(run)["looked_at"] += 1
+    return bool(vars(run)["looked_at"] <= 6) and Loop.stops(self, run, token)
 
 
 def keeps_the_end_of_the_second(self: Loop, players: tuple[Player, Player], request: Request) -> Iterator[Any]:
