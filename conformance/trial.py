@@ -30,6 +30,9 @@ UNTAKEN = re.compile(r"not (yet )?(implemented|supported)|unsupported|same dtype
 FEW_UNSIGNED = re.compile(r"'UInt32'|for uint16, uint32, uint64", re.IGNORECASE)
 """How torch says that it lacks an operation on words without sign: of a kind that it has, but for a few."""
 
+MISUSED = re.compile(r"the model is given ")
+"""How the toy model that a subject is given says that it was not called as a model is: the subject refused nothing."""
+
 Where = np.ndarray | EllipsisType
 """Which elements are compared: a mask, or all."""
 
@@ -465,6 +468,8 @@ def _told_of(message: str, which: Callable[[str], bool]) -> str:
 
 def _refused(seen: Observation) -> bool:
     """Whether an error says that an input is not taken; of the libraries' own, of one type for all that can go wrong, by its words."""
+    if MISUSED.match(seen.message):
+        return False
     return seen.raised in ("ValueError", "TypeError") or bool(
         seen.raised in ("RuntimeError", "NotImplementedError") and UNTAKEN.search(seen.message)
     )

@@ -3,7 +3,8 @@
 Shapes: query N..×H_q×L×D, key and value N..×H×S×D, mask broadcastable to N..×H_q×L×S, result N..×H_q×L×D. Query
 head h reads key/value head h // (H_q / H). Masks: None, "causal" (query i sees keys j <= i + S - L), bool (True is
 visible) or additive in the query's dtype, where -inf and the dtype's lowest number both hide a key. There may be more
-queries than keys, unless `"more_queries": [False]` in the envelope says otherwise.
+queries than keys, unless `"more_queries": [False]` in the envelope says otherwise. The weights of multi-head attention are
+wq, wk and wv (num_heads·D)×hidden_size and wo hidden_size×(num_heads·D), for a D that need not be hidden_size / num_heads.
 
 Sources: Vaswani et al. 2017, section 3.2; Ainslie et al. 2023 (grouped heads); the tiny-llm course, week 1 days 1, 3.
 """

@@ -211,3 +211,14 @@ def test_a_library_that_has_few_operations_on_uint32_is_named_and_no_choice_of_t
 
     message = outcome("test_weights_are_codes_times_scale_plus_bias", dequantize=Shifts).message
     assert message.endswith("take the bits as signed words, x.view(torch.int32)")
+
+
+def test_a_model_that_is_not_called_as_models_are_was_refused_by_nobody():
+    class Feeds(contract("generation").operation("generate")):
+        def guard(self, a):
+            raise ValueError("the model is given float32[1, 0]; it takes ids, 1×L")
+
+    found = outcome("test_large_ids_come_out_as_they_are", generate=Feeds)
+    assert found.state == "failed"
+    assert found.message.startswith("raises: ValueError: the model is given float32[1, 0]; it takes ids, 1×L (at ")
+    assert "ENVELOPE" not in found.message
