@@ -262,6 +262,10 @@ def load(path: str) -> _Loaded:
     return _Loaded(model)
 
 
+PAST: Any = "cache" if "cache" in CausalLMOutputWithPast.__dataclass_fields__ else "past_key_values"
+"""What models and ``generate`` call a cache, which is not the same in all versions."""
+
+
 class _Layer(DynamicLayer):
     """A layer of a cache that is none of its own: it tells its length, and may be cut."""
 
@@ -277,7 +281,8 @@ class _Layer(DynamicLayer):
         return int(self.layer.offset)
 
     def crop(self, tokens_to_remove: int) -> None:
-        self.layer.rewind(-tokens_to_remove)
+        # Once it was a length where it is not negative.
+        self.layer.rewind(-tokens_to_remove if tokens_to_remove <= 0 else self.get_seq_length() - tokens_to_remove)
 
 
 class _Cache(Cache):
@@ -301,18 +306,12 @@ class _Served(PreTrainedModel, GenerationMixin):
     def _supports_default_dynamic_cache(cls) -> bool:
         return False
 
-    def forward(
-        self,
-        input_ids: Any,
-        cache: _Cache | None = None,
-        use_cache: bool = True,
-        attention_mask: None = None,
-        **_: Any,
-    ) -> Any:
-        # Who takes no mask is fed what its cache holds once more.
+    def forward(self, input_ids: Any, use_cache: bool = True, attention_mask: None = None, **more: Any) -> Any:
+        """attention_mask: who takes none is fed what its cache holds once more."""
+        cache = more.get(PAST)
         if use_cache and cache is None:
             cache = _Cache(self.model.make_cache())
-        return CausalLMOutputWithPast(logits=self.model(input_ids, cache and cache.made), cache=cache)
+        return CausalLMOutputWithPast(logits=self.model(input_ids, cache and cache.made), **{PAST: cache})
 
 
 class _Left(Exception):
@@ -400,4 +399,4 @@ def speculative_generate(
         assistant_confidence_threshold=0.0,
     )
     own = _Cache(target.make_cache())  # It makes only such as it knows before the first step.
-    return _streamed(_Served(target), tokens, max_tokens, eos, assistant_model=assistant, cache=own)
+    return _streamed(_Served(target), tokens, max_tokens, eos, assistant_model=assistant, **{PAST: own})
