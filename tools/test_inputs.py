@@ -382,6 +382,24 @@ def test_verifications_meet_rejections_at_every_place_and_none():
     assert {(count, kept) for count in (0, 1, 2, 3, 4, 5, 8) for kept in range(count + 1)} <= seen
 
 
+def test_who_keeps_the_impossible_at_a_number_of_0_is_red_in_what_is_said_of_it_alone():
+    tests = [test for test in all_tests() if test.requirement.name == "verify"]
+    asked = {test.requirement.id for test in tests for call in drawn(test, Profile(thinned=0.3)) if _at_zero(call)}
+    assert asked == {"SPEC-06", "SPEC-07", "SPEC-09"}
+
+
+def _at_zero(call: Call) -> bool:
+    """Whether a draft that the target cannot give has a uniform number of 0, in a call that is not refused."""
+    operation = Verify()
+    a = operation.bind(call.arguments)
+    try:
+        operation.guard(a)
+    except (ValueError, TypeError):
+        return False
+    drafts = [int(token) for token in a.draft_tokens]
+    return any(u == 0 and row[t] == 0 for t, u, row in zip(drafts, a.uniform, f64(a.target_probs), strict=False))
+
+
 def test_speculative_requests_meet_ends_and_limits_at_every_place_of_a_round():
     calls = [c for c in calls_of("speculative", "speculative_generate") if c.features.get("drafters") == "same"]
     left = {(c.arguments["num_draft_tokens"], c.arguments["max_tokens"]) for c in calls}

@@ -217,7 +217,9 @@ def _beside(pick: Pick, ratio: float, keep: bool, close: bool) -> float:
         return ratio * (1 + (-DECISIVE / 4 if keep else DECISIVE / 4))
     ratio = min(ratio, 1.0)
     share = float(pick.random.uniform(0.1, 0.9))
-    return ratio * share if keep or ratio == 1 else ratio + (1 - ratio) * share
+    # At 0 no number keeps it. Whether 0 does is asked where numbers are at an edge.
+    keep = (keep and ratio > 0) or ratio == 1
+    return ratio * share if keep else ratio + (1 - ratio) * share
 
 
 def _edge(pick: Pick, count: int) -> np.ndarray:
