@@ -175,7 +175,7 @@ def many_rows(pick: Pick, size: int) -> tuple[int, int, int]:
 
 def long_sums(pick: Pick, size: int) -> tuple[int, int, int]:
     """Thousands of features, of a few rows as in decoding or of many as in a prompt."""
-    wide = pick.envelope["features"] // size
+    wide = pick.envelope["features"] // size or 1
     return pick.one_of(1, 33, 2), pick.size(2, 3), pick.one_of(wide, wide * 3 // 4 or 1, wide // 2 or 1)
 
 
