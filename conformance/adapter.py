@@ -20,7 +20,7 @@ from typing import Any
 from inferspec.conformance.arrays import Arrays, arrays
 from inferspec.conformance.binding import Target, bind, defines, offers_methods
 from inferspec.conformance.drivers import driver_of, takes
-from inferspec.conformance.envelope import meet
+from inferspec.conformance.envelope import floor, meet
 from inferspec.conformance.integrity import is_closed
 from inferspec.conformance.layouts import lay_out
 from inferspec.conformance.matching import AdapterError
@@ -562,8 +562,8 @@ def _check_envelope_value(component: str, key: str, values: Any, full: tuple[Any
     """alone: a subject does one thing or another, and not all of them."""
     where = f"ENVELOPE[{component!r}][{key!r}]"
     if isinstance(full, int):
-        if not isinstance(values, int) or values < 1:
-            raise AdapterError(f"{where} is {values!r}; it takes the largest value, a positive int")
+        if not isinstance(values, int) or values < floor(key):
+            raise AdapterError(f"{where} is {values!r}; it takes the largest value, an int of {floor(key)} or more")
     elif not isinstance(values, list | tuple | set) or not values:
         raise AdapterError(f"{where} is {values!r}; it takes a list of any of {list(full)}")
     elif unknown := [v for v in values if (tuple(v) if isinstance(v, list) else v) not in full]:

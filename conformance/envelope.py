@@ -10,6 +10,13 @@ from inferspec.spec.contract import Contract
 Envelope = Mapping[str, Any]
 
 
+FLOOR = 64
+"""What an adapter may declare as a largest value, at least: with one position a RoPE that turns nothing would be right."""
+
+NARROW = {"num_draft_tokens": 1}
+"""The same where honest implementations do with less."""
+
+
 class OutsideEnvelope(Exception):
     """A test asks for something that the subject does not claim to support."""
 
@@ -29,6 +36,11 @@ def meet(first: Any, second: Any) -> Any:
         return min(first, second)
     wanted = {_hashable(value) for value in second}
     return tuple(value for value in first if _hashable(value) in wanted)
+
+
+def floor(key: str) -> int:
+    """The fewest that a largest value may be declared as."""
+    return NARROW.get(key, FLOOR)
 
 
 def narrow(envelope: Envelope, asked: Mapping[str, Any]) -> dict[str, Any]:

@@ -340,7 +340,7 @@ def test_a_subject_that_is_not_there_is_one_line(folder, spec, says):
         ),
         (ROPE + "ENVELOPE = {'rope': {'dtypes': 'float32'}}", "is 'float32'; it takes a list of any of"),
         (ROPE + "ENVELOPE = {'rope': {'dtypes': []}}", "is []; it takes a list of any of"),
-        (ROPE + "ENVELOPE = {'rope': {'positions': 0}}", "is 0; it takes the largest value, a positive int"),
+        (ROPE + "ENVELOPE = {'rope': {'positions': 63}}", "is 63; it takes the largest value, an int of 64 or more"),
         (ROPE + "PRECISION = 'native'", "PRECISION is 'native'; it takes a dict with components as keys"),
         (ROPE + "PRECISION = {'rope': 'float16'}", "PRECISION['rope'] is 'float16'; it takes 'float32' or 'native'"),
         (ROPE + "PRECISION = {'ropes': 'native'}", "PRECISION names 'ropes'; the components are"),

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from inferspec.conformance.calls import RARE_VIEWS, VIEWS, Call
+from inferspec.conformance.envelope import floor
 from inferspec.conformance.inputs.attention import louder
 from inferspec.conformance.inputs.batching import has_idle_updates
 from inferspec.conformance.inputs.scheduler import CANCELLING, has_void_steps
@@ -592,6 +593,14 @@ def test_an_input_that_cannot_be_made_is_no_failure_of_the_subject():
     broken = dataclasses.replace(all_tests()[0], inputs={"call": Calls(nothing, {})})
     with pytest.raises(Undrawn, match="KeyError"):
         broken.run(Recorder(broken), Profile())
+
+
+LARGEST = [(c, key) for c in COMPONENTS for key, most in contract(c).envelope.items() if isinstance(most, int)]
+
+
+@pytest.mark.parametrize(("component", "key"), LARGEST)
+def test_whoever_claims_as_little_as_one_may_is_asked(component, key):
+    assert list(claimed_calls(component, {key: floor(key)}))
 
 
 def claimed_calls(component: str, envelope: Mapping[str, Any]) -> Iterator[Call]:
