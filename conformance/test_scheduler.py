@@ -587,7 +587,7 @@ def test_what_is_yet_to_be_computed_again_is_not_hit(subject, call):
     keeps(subject, call, Check.GHOST)
 
 
-@requirement(spec.SCHED_48, call=going_on(), share=0.5)
+@requirement(spec.SCHED_48, call=going_on(), share=0.8)
 def test_what_was_computed_is_not_computed_again(subject, call):
     keeps(subject, call, Check.HITS)
 

@@ -802,9 +802,9 @@ def going_on(pick: Pick) -> Call:
     """A request alone, whose last step may be its first, and a prompt that goes on from all that was computed of it."""
     script = Script(pick, budgets=(64, 8, 3, 1))
     size = script.size
-    limit = pick.one_of(1, 2, 3, size + 1)
-    # The last token that is computed fills a block, or stands behind a block that the first step fills.
-    beside = pick.one_of(0, 0, 1)
+    # The last token that is computed fills a block, or stands behind one that the first step fills and passes by.
+    beside = pick.one_of(0, 1) if size > 1 else 0
+    limit = 1 if beside else pick.one_of(1, 2, 3, size + 1)
     tokens = script.tokens(pick.size(1, 3) * size + (beside or (1 - limit) % size))
     ids = alone(tokens, limit)
     ends = ids[-1:] if pick.one_of(False, True) and ids[-1] not in ids[:-1] else []
