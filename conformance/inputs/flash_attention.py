@@ -185,7 +185,7 @@ def hidden_tiles(pick: Pick) -> Call:
     but one. Every row sees a key."""
     call = tiled_calls.build(pick, shapes=lambda pick: (pick.one_of(1, 3, 8, 17), pick.one_of(40, 65, 100, 129, 150)))
     full = (*call.arguments["query"].shape[:-1], call.arguments["key"].shape[-2])
-    keys, tile = full[-1], pick.one_of(*([tile for tile in TILES if tile < full[-1]] or [1]))
+    keys, tile = full[-1], pick.one_of(*(tile for tile in TILES if tile < full[-1]))
     tiles = -(-keys // tile)
     one = pick.random.integers(0, tiles)
     hidden = {
@@ -194,7 +194,7 @@ def hidden_tiles(pick: Pick) -> Call:
         "between": np.arange(tiles) == min(max(one, 1), max(tiles - 2, 1)),
         "others": np.arange(tiles) != one,
     }[pick.one_of("first", "last", "between", "others")]
-    visible = ~hidden.repeat(tile)[:keys] | (tiles == 1)
+    visible = ~hidden.repeat(tile)[:keys]
     seen = pick.random.random((full[-2], keys)) < pick.one_of(2.0, 0.3)
     seen[np.arange(full[-2]), pick.random.choice(np.flatnonzero(visible), full[-2])] = True
     rows = visible & seen
