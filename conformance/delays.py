@@ -9,6 +9,10 @@ from pathlib import Path
 OFTEN = 1.0
 """Seconds after which a look counts as old: calls are many, and few take so long."""
 
+PAUSE = 0.25
+"""Seconds from look to look while an answer is waited for: what a compiler lost is told as long as it lives, and several may
+come and go."""
+
 
 class Delays:
     """What a process loses to others, as far as the system tells (Linux does)."""

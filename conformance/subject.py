@@ -22,7 +22,7 @@ from inferspec.conformance.arena import Arena, create
 from inferspec.conformance.arrays import NumpyArrays
 from inferspec.conformance.binding import Target
 from inferspec.conformance.calls import Call, Observation
-from inferspec.conformance.delays import Delays
+from inferspec.conformance.delays import PAUSE, Delays
 from inferspec.conformance.executor import Executor
 from inferspec.conformance.matching import AdapterError
 from inferspec.conformance.threads import one_thread
@@ -321,9 +321,9 @@ class HostedSubject:
         assert self._delays is not None
         self._delays.look()
         left, most = limit, MOST * limit
-        while not self._answers.poll(1000 * left):
-            most -= left
-            left = min(self._delays.lost(), most)
+        while not self._answers.poll(1000 * (pause := min(left, PAUSE))):
+            most -= pause
+            left = min(left - pause + self._delays.lost(), most)
             if left < LEAST * limit:
                 return False
         return True

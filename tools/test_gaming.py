@@ -324,6 +324,23 @@ def test_seconds_in_which_others_had_the_core_do_not_count(tmp_path, monkeypatch
     subject.close()
 
 
+def test_what_a_compiler_lost_counts_though_it_ended_before_the_limit(tmp_path, monkeypatch):
+    text = "import time\ndef rope(x): time.sleep(4); raise KeyError(7)\n"
+    (tmp_path / "rope.py").write_text(text, encoding="utf-8")
+    subject = HostedSubject(str(tmp_path / "rope.py"), limit=2.5)
+    assert subject.description.offers
+    looks = [time.monotonic()]
+
+    def lost_by_one_that_lived_for_a_second(self):
+        looks.append(time.monotonic())
+        passed = looks[-1] - looks[-2]
+        return passed if passed < 1.0 else 0.0
+
+    monkeypatch.setattr(Delays, "lost", lost_by_one_that_lived_for_a_second)
+    assert subject.call(plain_call("RoPE")).raised == "KeyError"
+    subject.close()
+
+
 def test_threads_that_take_the_core_from_each_other_do_not_go_on_for_ever(tmp_path, monkeypatch):
     (tmp_path / "rope.py").write_text("import time\ndef rope(x): time.sleep(600)\n", encoding="utf-8")
     monkeypatch.setattr(Delays, "lost", lambda self: 0.95)
