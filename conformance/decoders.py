@@ -196,7 +196,7 @@ def with_loud_stream(call: Call, part: str) -> Call:
 
 def with_all_that_is_said(call: Call) -> Call:
     """The call with all that a `config.json` of the hub says besides: what is not there is null, what is off has a value
-    still, and what is the default may be absent."""
+    still, what is the default may be absent, and a base that is whole has no fraction."""
     config = call.arguments["config"]
     said: dict[str, Any] = {
         "architectures": ["AnyForCausalLM"],
@@ -218,7 +218,12 @@ def with_all_that_is_said(call: Call) -> Call:
     said |= {name: None for name in ("head_dim", "num_key_value_heads") if name not in config}
     said |= {"torch_dtype": call.features["dtypes"]}
     absent = {name for name in ("attention_bias", "mlp_bias") if not config.get(name)}
-    return call.having(config={**{name: x for name, x in config.items() if name not in absent}, **said})
+    whole = with_base(call, _without_fraction(_said_of_rope(call)["rope_theta"])).arguments["config"]
+    return call.having(config={**{name: x for name, x in whole.items() if name not in absent}, **said})
+
+
+def _without_fraction(number: float) -> float:
+    return int(number) if float(number).is_integer() else number
 
 
 DEFAULT_ROPE: Sequence[Mapping[str, Any]] = (

@@ -390,6 +390,12 @@ def no_null(self: Decoder, config: Mapping[str, Any]) -> None:
         raise ValueError(f"{nulls[0]} is None")
 
 
+def no_whole_base(self: Decoder, config: Mapping[str, Any]) -> None:
+    if isinstance(self.theta(config), int):
+        raise TypeError("rope_theta is an int; it takes a float")
+    Decoder.guard_config(self, config)
+
+
 KNOWN_FIELDS = frozenset(
     [
         "model_type",

@@ -347,6 +347,12 @@ def tie_needed(self: Load, config: Config, a: Arguments) -> Config:
     return config
 
 
+def whole_base_refused(self: Load, config: Config, a: Arguments) -> Config:
+    if a.form != "gguf" and isinstance(self.models["llama"]().theta(config), int):
+        raise TypeError("rope_theta is an int; it takes a float")
+    return config
+
+
 def all_tensors(self: Load, weights: Weights) -> Weights:
     return weights
 

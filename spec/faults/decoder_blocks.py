@@ -25,6 +25,13 @@ def sequence(fault: Define) -> None:
     fault(1, "nulls-refused", "a config with rope_scaling: null is refused", {"guard_config": changes.no_null})
     fault(
         1,
+        "whole-bases-refused",
+        "a config whose rope_theta is written without a fraction is refused, as that of Qwen3 is",
+        {"guard_config": changes.no_whole_base},
+        "the kind of https://github.com/sgl-project/sglang/issues/26674",
+    )
+    fault(
+        1,
         "other-fields-refused",
         "a config that says more than the sizes is refused",
         {"guard_config": changes.known_fields_alone},

@@ -355,6 +355,13 @@ FAULTS: tuple[Fault, ...] = (
         "https://github.com/foundation-model-stack/fastsafetensors/issues/89",
     ),
     Fault(
+        "loading-whole-bases-refused",
+        "a config.json whose rope_theta is written without a fraction is refused, as that of Qwen3 is",
+        LOAD_01,
+        {"configured": changes.whole_base_refused},
+        "the kind of https://github.com/sgl-project/sglang/issues/26674",
+    ),
+    Fault(
         "loading-links-refused",
         "a file that is a link out of its folder is refused, as every one of the hub's cache is",
         LOAD_01,
