@@ -28,8 +28,10 @@ from inferspec.conformance.inputs.sampling import (
     adversarial,
     behind_hundreds,
     beside_borders,
+    beside_sums,
     close_far_out,
     crowded,
+    draws_beside_sums,
     exact_draws,
     exact_filters,
     extreme,
@@ -271,6 +273,11 @@ def test_thousands_of_probabilities_are_summed_in_float32(subject, call):
 
 @requirement(spec.SAMP_09, call=filter_calls(top_k=[False], top_p=[True]))
 def test_sums_keep_the_precision_of_float32_in_every_dtype(subject, call):
+    gives_a_right_set(subject, call)
+
+
+@requirement(spec.SAMP_09, call=beside_sums(top_p=[True]), share=0.5)
+def test_a_top_p_beside_a_sum_of_probabilities_gives_the_right_set(subject, call):
     gives_a_right_set(subject, call)
 
 
@@ -838,6 +845,11 @@ def test_numbers_beside_the_border_of_two_ids_give_the_right_one(subject, call):
     spec.SAMP_29, call=sampler_calls(generators=["given"], values=ordinary, sizes=(24, 48, 96), filtered=False)
 )
 def test_draws_keep_the_precision_of_float32_in_every_dtype(subject, call):
+    chooses(subject, call)
+
+
+@requirement(spec.SAMP_29, call=draws_beside_sums(top_p=[True], generators=["given"]), share=0.5)
+def test_a_top_p_beside_a_sum_of_probabilities_leaves_the_right_ids_to_draw_from(subject, call):
     chooses(subject, call)
 
 

@@ -342,6 +342,50 @@ def hardly_any_top_p(pick: Pick, sizes: tuple[int, ...] = (2049, 3000, 4096)) ->
     return pick.call(FILTER, logits=logits, top_p=(pick.one_of(1, 0) + 0.5) / logits.shape[-1])
 
 
+def beside_a_sum(pick: Pick, row: np.ndarray) -> tuple[float, int]:
+    """A top_p that lies a little below or above a sum of a row's likeliest probabilities, and the id that comes after them."""
+    order = np.argsort(-f64(row), kind="stable")
+    chances = spec.weights_of(f64(row))[order]
+    sums = np.cumsum(chances) / chances.sum()
+    # The sums beside it are farther away.
+    after = np.flatnonzero(chances / chances.sum() > 2.0**-13)[1:]
+    pick.features["top_p"], pick.features["top_k"] = True, False
+    if not len(after):
+        return 0.5, int(order[0])
+    first = pick.one_of(*after)
+    return float(sums[first - 1] + pick.one_of(2.0**-16, -(2.0**-16))), int(order[first])
+
+
+def two_dozen(pick: Pick, sizes: tuple[int, ...]) -> np.ndarray:
+    """A row of which the two dozen that are likely are all that sums count."""
+    row = apart(pick, (pick.upto("vocabulary", *sizes),))
+    return round_to(np.where(row < -30, -200.0, row), pick("dtypes"))
+
+
+@calls
+def beside_sums(pick: Pick, sizes: tuple[int, ...] = (24, 12, 300, 7, 4097)) -> Call:
+    """A top_p beside a sum of probabilities, of all rows: they differ in order alone."""
+    row = two_dozen(pick, sizes)
+    top_p, _ = beside_a_sum(pick, row)
+    shape = with_rows(tuple(pick("leading_dims")), pick.one_of(2, 1, 3))
+    logits = np.reshape([pick.random.permutation(row) for _ in range(math.prod(shape))], (*shape, len(row)))
+    return pick.call(FILTER, logits=logits, top_p=top_p)
+
+
+@calls
+def draws_beside_sums(pick: Pick, sizes: tuple[int, ...] = (24, 12, 300, 7)) -> Call:
+    """The same for the sampler, with the uniform numbers that give the id which top_p leaves or not, where it does."""
+    heat = temperature(pick, "one")
+    row = two_dozen(pick, sizes)
+    top_p, last = beside_a_sum(pick, row)
+    chances = np.where(f64(row) >= f64(row[last]), spec.weights_of(f64(row)), 0.0)
+    middle = (chances[:last].sum() + chances[last] / 2) / chances.sum()
+    shape = with_rows(tuple(pick("leading_dims")), pick.one_of(2, 1, 3))
+    pick.features["generators"] = "given"
+    numbers = below_one(np.full(shape, middle), pick("uniform_dtypes"))
+    return pick.call(SAMPLER, temperature=heat, top_p=top_p, logits=tiled(row, shape), uniform=numbers)
+
+
 def reached(pick: Pick, size: int) -> float:
     """A top_p that some of so many equal ids, a power of two, reach exactly."""
     pick.features["top_p"], pick.features["top_k"] = True, False

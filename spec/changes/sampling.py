@@ -269,6 +269,16 @@ def no_shortcut(self: FilterLogits, x: np.ndarray, order: np.ndarray, kept: Mask
     return kept & placed(before < a.top_p, order)
 
 
+def shares_in(dtype: str | None) -> Change:
+    """Probabilities in a dtype, that of the logits for None; their sums are exact."""
+
+    def before(self: Filtering, weights: np.ndarray, order: np.ndarray, a: Arguments) -> np.ndarray:
+        share = f64(round_to(weights / weights.sum(-1, keepdims=True), dtype or a.logits.dtype.name))
+        return placed(running(in_order(share, order))[:, :-1], order)
+
+    return {"before": before}
+
+
 def batch_sums(self: FilterLogits, weights: np.ndarray, order: np.ndarray, a: Arguments) -> np.ndarray:
     """The running sum goes on from row to row."""
     share = in_order(weights / weights.sum(-1, keepdims=True), order)
