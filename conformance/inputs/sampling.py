@@ -357,9 +357,12 @@ def beside_a_sum(pick: Pick, row: np.ndarray) -> tuple[float, int]:
 
 
 def two_dozen(pick: Pick, sizes: tuple[int, ...]) -> np.ndarray:
-    """A row of which the two dozen that are likely are all that sums count."""
-    row = apart(pick, (pick.upto("vocabulary", *sizes),))
-    return round_to(np.where(row < -30, -200.0, row), pick("dtypes"))
+    """A row of which the two dozen that are likely are all that sums count. Their differences are none of the dtype's, where
+    that leaves them apart from each other."""
+    dtype, drawn = pick("dtypes"), apart(pick, (pick.upto("vocabulary", *sizes),))
+    likely, rest = drawn >= -30, round_to(np.where(drawn < -30, -200.0, drawn), dtype)
+    row = round_to(np.where(likely, drawn + pick.random.uniform(-1 / 32, 1 / 32, drawn.shape), -200.0), dtype)
+    return row if len(np.unique(f64(row[likely]))) == likely.sum() else rest
 
 
 @calls

@@ -279,6 +279,12 @@ def shares_in(dtype: str | None) -> Change:
     return {"before": before}
 
 
+def differences_in_dtype(self: Filtering, x: np.ndarray, order: np.ndarray, kept: Mask, a: Arguments) -> Mask:
+    """What each logit lies below the largest is rounded to the dtype of the logits."""
+    below = x - np.where(kept, x, -np.inf).max(axis=-1, keepdims=True)
+    return Filtering.top_p(self, rounded(below, a.logits.dtype.name), order, kept, a)
+
+
 def batch_sums(self: FilterLogits, weights: np.ndarray, order: np.ndarray, a: Arguments) -> np.ndarray:
     """The running sum goes on from row to row."""
     share = in_order(weights / weights.sum(-1, keepdims=True), order)

@@ -248,6 +248,13 @@ _FILTERS = (
         "https://github.com/NVIDIA/Megatron-LM/pull/7182",
     ),
     Fault(
+        "top-p-differences-in-dtype",
+        "the largest logit is subtracted in the dtype of the logits",
+        spec.SAMP_09,
+        {"top_p": changes.differences_in_dtype},
+        "the kind of https://github.com/ml-explore/mlx/pull/953",
+    ),
+    Fault(
         "top-p-probabilities-in-float16",
         "probabilities are in float16, their sums in float32",
         spec.SAMP_09,
