@@ -117,6 +117,11 @@ def test_padding_is_finite_whatever_idle_slots_are_given(subject, call):
     subject.agrees(call)
 
 
+@requirement(spec.BATCH_05, call=idling(lengths=(12, 33, 70, 1)), share=0.1)
+def test_padding_is_finite_whatever_idle_slots_are_given_in_chunks(subject, call):
+    subject.agrees(call)
+
+
 @requirement(spec.BATCH_06, call=reused(), share=0.7)
 def test_a_slot_used_again_shows_nothing_of_the_request_before(subject, call):
     subject.agrees(call)

@@ -172,6 +172,15 @@ def test_the_frequencies_of_older_files_are_passed_over(subject, call):
     subject.agrees(call)
 
 
+@requirement(
+    spec.LOAD_20,
+    call=folder_calls(forms=["folder"], models=["llama"], packing=["dense"], layers=(11, 12), older=True),
+    share=0.02,
+)
+def test_the_frequencies_of_more_than_ten_layers_are_passed_over(subject, call):
+    subject.agrees(call)
+
+
 @requirement(spec.LOAD_05, call=folder_calls(forms=["folder"], rope=["rope_theta"], packing=["dense"]), share=0.3)
 def test_the_base_of_rope_is_rope_theta(subject, call):
     subject.agrees(call)

@@ -331,20 +331,20 @@ def crowds(pick: Pick) -> Call:
 
 
 @needing(slots=SEVERAL)
-def idling(pick: Pick) -> Call:
-    """Some slots, or all, are idle: from the beginning, or since a request left."""
+def idling(pick: Pick, lengths: Sequence[int | None] = (None,)) -> Call:
+    """Some slots, or all, are idle: from the beginning, or since a request left. lengths: of the steps."""
     script = Script(pick)
     if pick.one_of(True, True, False):
         script.fill()
-        script.step()
+        script.step(pick.one_of(*lengths))
         stay = 0 if script.may_idle else 1
         for _ in range(pick.size(min(1, len(script.active) - stay), len(script.active) - stay)):
             script.remove()
     else:
-        script.step()
+        script.step(pick.one_of(*lengths))
         script.add()
-    script.step()
-    script.step()
+    script.step(pick.one_of(*lengths))
+    script.step(pick.one_of(*lengths))
     return script.call()
 
 

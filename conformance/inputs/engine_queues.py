@@ -21,7 +21,12 @@ def late_queues(script: Script) -> None:
 def queues(script: Script) -> None:
     """Requests of different priorities, small ones or some of many digits, that are served one at a time."""
     script.max_requests = 1
-    ranks = script.pick.one_of((0, 1, 2, -1, 0), (9, 10, -30, 200, 100), (2**24, 2**24 + 1, -300, 2**24 + 1, 2**24))
+    ranks = script.pick.one_of(
+        (0, 1, 2, -1, 0),
+        (9, 10, -30, 200, 100),
+        (2**24, 2**24 + 1, -300, 2**24 + 1, 2**24),
+        (2**40, 2**33, -(2**33), 2**40, -(2**40)),
+    )
     for _ in range(script.pick.size(2, 5)):
         limit = script.pick.one_of(2, 1, 3)
         script.add(script.prompt(script.pick.size(1, 5), limit), limit, priority=script.pick.one_of(*ranks))

@@ -183,6 +183,13 @@ def idle_as_given(
         keys[slot, :, -length:], values[slot, :, -length:] = key[slot, :, -length:], value[slot, :, -length:]
 
 
+def idle_as_given_in_chunks(
+    self: BatchingKVCache, story: Story, slot: int, keys: Any, values: Any, mask: Any, key: Any, value: Any
+) -> None:
+    if key.shape[2] > 8:
+        idle_as_given(self, story, slot, keys, values, mask, key, value)
+
+
 def nan_padding(self: BatchingKVCache, shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray:
     return np.full(shape, np.nan).astype(dtype)
 

@@ -100,6 +100,10 @@ def rank_in_float32(self: Engine, r: Request) -> Any:
     return -float(np.float32(r.priority)), r.id
 
 
+def rank_within_32_bits(self: Engine, r: Request) -> Any:
+    return -min(max(r.priority, -(2**31)), 2**31 - 1), r.id
+
+
 def ranks_from_0_to_3(self: Engine, r: Request) -> Any:
     """There are four queues."""
     return -min(max(r.priority, 0), 3), r.id

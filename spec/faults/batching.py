@@ -388,6 +388,13 @@ FAULTS: tuple[Fault, ...] = (
         "PROPERTIES BK5",
     ),
     _fault(
+        "idle-as-given-in-chunks",
+        "what an idle slot is given stands in its row where a step has more than eight tokens",
+        spec.BATCH_05,
+        {"idle": changes.idle_as_given_in_chunks},
+        TIRED,
+    ),
+    _fault(
         "padding-of-nan",
         "padding is memory that was never written",
         spec.BATCH_05,

@@ -684,6 +684,13 @@ FAULTS: tuple[Fault, ...] = (
         TIRED,
     ),
     _fault(
+        "rank-within-32-bits",
+        "priorities past 32 bits are all the same",
+        spec.ENG_16,
+        {"order": changes.rank_within_32_bits},
+        TIRED,
+    ),
+    _fault(
         "four-ranks",
         "there are four priorities, from 0 to 3",
         spec.ENG_16,

@@ -838,6 +838,13 @@ FAULTS: tuple[Fault, ...] = (
         "https://github.com/ml-explore/mlx-lm, sanitize of its Llama",
     ),
     Fault(
+        "loading-frequencies-of-ten-layers",
+        "the frequencies of RoPE are passed over in layers of one digit alone",
+        LOAD_20,
+        {"of_the_model": changes.ten_layers_passed_over},
+        TIRED,
+    ),
+    Fault(
         "loading-packed-rows-cut",
         "rows that a packed matrix, its scales or its biases have too many are passed over",
         LOAD_13,
