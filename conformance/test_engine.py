@@ -58,6 +58,7 @@ from inferspec.conformance.inputs.engine_ends import (
     limits,
     overwriting_ends,
     stopping,
+    stopping_at_no_id,
     stopping_at_once,
     stopping_at_one_of_many,
     stopping_beside_none,
@@ -898,12 +899,12 @@ def test_without_prefix_caching_a_prompt_is_computed_again(subject, call):
 
 @requirement(spec.ENG_48, story=short_drafts(), share=0.1)
 def test_a_draft_of_fewer_positions_does_not_show(subject, story):
-    call, long = story
-    if f"{long} refused" in subject.answered(call).results:
-        call = call.having(
-            steps=tuple(step for number, step in enumerate(call.arguments["steps"], 1) if number != long)
-        )
-    subject.agrees(call)
+    subject.agrees(without_what_is_refused(subject, *story))
+
+
+@requirement(spec.ENG_54, story=stopping_at_no_id(), share=0.05)
+def test_an_end_that_is_no_id_ends_nothing(subject, story):
+    subject.agrees(without_what_is_refused(subject, *story))
 
 
 @requirement(spec.ENG_41, call=guessed_right(), share=0.12)
@@ -930,6 +931,13 @@ def test_right_guesses_before_a_wrong_one_come_out(subject, call):
         raise Nonconformance(
             f"{given['max_tokens']} ids come in {steps} steps; right guesses make {enough} enough", call
         )
+
+
+def without_what_is_refused(subject, call, step):
+    """The story without that step, where it is refused."""
+    if f"{step} refused" not in subject.answered(call).results:
+        return call
+    return call.having(steps=tuple(one for number, one in enumerate(call.arguments["steps"], 1) if number != step))
 
 
 def adds(call):

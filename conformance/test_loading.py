@@ -51,6 +51,7 @@ BESIDE_OTHERS = (
     "no metadata",
     "empty metadata",
     "unpadded header",
+    "long header",
     "not in ASCII",
     "links",
 )

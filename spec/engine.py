@@ -400,6 +400,13 @@ ENG_53 = _requirement(
     "PROPERTIES PC9",
     level=Level.SHOULD,
 )
+ENG_54 = _requirement(
+    54,
+    "an end that is no id of the vocabulary, as the -1 of some configurations, ends nothing, or its request is refused when "
+    "it is added",
+    "https://huggingface.co/docs/transformers/main_classes/text_generation, eos_token_id; PROPERTIES CB3",
+    level=Level.SHOULD,
+)
 
 
 CONTRACT = Contract(

@@ -81,12 +81,13 @@ def guessed_beside(script: Script) -> None:
 
 @told("outputs", "steps", drafts=["perfect"], prefix_caching=[True], page_sizes=[1, 2, 3])
 def guessed_again(script: Script) -> None:
-    """The same prompt of some pages twice, one after the other, whose draft is the model."""
+    """The same prompt of some pages twice, one after the other, whose draft is the model; at first perhaps for one id alone,
+    where there is nothing to guess."""
     limit = script.pick.one_of(12, 16)
     tokens = script.prompt(script.size * 4 + script.pick.size(1, 3), limit)
-    for _ in range(2):
-        script.add(tokens, limit)
-        script.do("step", times=len(tokens) + limit)
+    for asked in (script.pick.one_of(limit, 1), limit):
+        script.add(tokens, asked)
+        script.do("step", times=len(tokens) + asked)
 
 
 @told("outputs", "steps", drafts=["near"])

@@ -137,6 +137,22 @@ def high_ends(script: Script) -> None:
 
 
 @told("outputs", "ends", stops=[True])
+def stopping_at_no_id(script: Script) -> int:
+    """A request that is to end at what no id of the vocabulary is, though one that comes is the same by its place from the
+    end, or its remainder; its number. Perhaps another beside it."""
+    pick = script.pick
+    limit = pick.one_of(5, 6, 4)
+    tokens = script.prompt(pick.size(1, 9), limit)
+    token = script.way(tokens, limit)[pick.size(0, limit - 2)]
+    beyond = (token - script.vocabulary, token + script.vocabulary)
+    number = script.add(tokens, limit, eos=pick.one_of(beyond, beyond[:1], beyond[1:]))
+    if pick.one_of(False, True):
+        script.between(2)
+        script.add(script.prompt(pick.size(1, 4), 4), 4)
+    return number
+
+
+@told("outputs", "ends", stops=[True])
 def overwriting_ends(script: Script) -> None:
     """The caller changes the list of ids that end a request."""
     pick = script.pick

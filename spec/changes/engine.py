@@ -186,6 +186,21 @@ def ends_in_16_bits(self: Engine, r: Request, token: int) -> bool:
     return token % 2**16 in [x % 2**16 for x in r.eos]
 
 
+def ends_from_the_end(
+    self: Engine, m: State, tokens: list[int], max_tokens: int, priority: int, eos: Sequence[int]
+) -> int:
+    """The ids that end a request are marked in a row of the vocabulary: -1 marks the last one."""
+    size = m.a.model["config"]["vocab_size"]
+    return Engine.add(self, m, tokens, max_tokens, priority, [x + size if x < 0 else x for x in eos])
+
+
+def ends_by_remainder(
+    self: Engine, m: State, tokens: list[int], max_tokens: int, priority: int, eos: Sequence[int]
+) -> int:
+    size = m.a.model["config"]["vocab_size"]
+    return Engine.add(self, m, tokens, max_tokens, priority, [x % size if x >= size else x for x in eos])
+
+
 def ends_below_16_bits(self: Engine, r: Request, token: int) -> bool:
     """The ids that end a request are in a table of so many."""
     return token < 2**16 and token in r.eos

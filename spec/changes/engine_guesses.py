@@ -58,6 +58,15 @@ def hits_unfed(self: Engine, m: State, r: Request) -> tuple[Memory, list[int]]:
     return Engine.rewound(self, m, r)
 
 
+def hits_of_one_id_unfed(self: Engine, m: State, r: Request) -> tuple[Memory, list[int]]:
+    """The draft is not fed the prompts of requests that ask for one id, for which nothing is guessed."""
+    start = list(r.tokens[: r.__dict__.get("hit", 0)])
+    asked = [one.limit for one in m.requests.values() if one.id < r.id and list(one.prompt[: len(start)]) == start]
+    if not r.draft[1] and start and max(asked, default=0) == 1:
+        return {"offset": len(start)}, start
+    return Engine.rewound(self, m, r)
+
+
 def not_rewound(self: Engine, r: Request, right: int) -> int:
     return len(r.tokens) + int(r.__dict__.get("guessed", right))
 

@@ -380,6 +380,20 @@ FAULTS: tuple[Fault, ...] = (
         TIRED,
     ),
     _fault(
+        "ends-from-the-end",
+        "an id below 0 ends a request at the id that stands there from the vocabulary's end",
+        spec.ENG_54,
+        {"add": changes.ends_from_the_end},
+        TIRED,
+    ),
+    _fault(
+        "ends-by-remainder",
+        "an id past the vocabulary ends a request at its remainder",
+        spec.ENG_54,
+        {"add": changes.ends_by_remainder},
+        TIRED,
+    ),
+    _fault(
         "ends-below-16-bits",
         "ids past 16 bits never end a request",
         spec.ENG_14,

@@ -119,6 +119,13 @@ FAULTS: tuple[Fault, ...] = (
         "PROPERTIES SP4, PC8",
     ),
     _fault(
+        "draft-misses-hits-of-one-id",
+        "what is hit of a request that asked for one id was not fed to the draft",
+        spec.ENG_41,
+        {"rewound": changes.hits_of_one_id_unfed, "start": pages.notes_the_hit},
+        TIRED,
+    ),
+    _fault(
         "draft-misses-prompts-beside-others",
         "a prompt that is computed while others generate is not fed to the draft",
         spec.ENG_41,

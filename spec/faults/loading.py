@@ -362,6 +362,13 @@ FAULTS: tuple[Fault, ...] = (
         "the kind of https://github.com/sgl-project/sglang/issues/26674",
     ),
     Fault(
+        "loading-long-header-refused",
+        "a header of more than 64 KiB is not read to its end, and the file is refused",
+        LOAD_01,
+        {"guard_files": changes.refuses("long header", "folder", "sharded")},
+        TIRED,
+    ),
+    Fault(
         "loading-links-refused",
         "a file that is a link out of its folder is refused, as every one of the hub's cache is",
         LOAD_01,
