@@ -36,6 +36,7 @@ from inferspec.conformance.inputs.qwen3 import (
     close_score_calls,
     forward_calls,
     incremental_calls,
+    rewinding_calls,
     scaled_calls,
     scaled_incremental_calls,
     spare_headed_calls,
@@ -520,4 +521,9 @@ def test_logits_of_chunks_have_the_dtype_of_the_embedding(subject, call):
 
 @requirement(spec.QWEN3_40, call=scaled_incremental_calls(), share=0.15)
 def test_scaled_rope_in_a_cache_is_the_whole(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.QWEN3_43, call=rewinding_calls(packing=DENSE), share=0.1)
+def test_what_is_fed_to_a_cache_that_was_rewound_follows_what_is_left(subject, call):
     subject.agrees(call)

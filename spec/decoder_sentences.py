@@ -124,6 +124,11 @@ REQUESTS = Sentence(
 LONG_CACHE = Sentence(
     "a cache that grows past 256 tokens holds all of them", "mlx-lm eb98ff72; PROPERTIES KV2", cached=True
 )
+CACHE_REWOUND = Sentence(
+    "a cache whose layers have rewind(n), which drops their last n tokens, goes on behind what is left, as if those had never been there",
+    "Leviathan et al. 2023, whose rejected drafts are dropped so; PROPERTIES KV1, SP4",
+    cached=True,
+)
 CACHE_QUANTISED = Sentence("so it is for packed weights", "PROPERTIES QZ3, MO1", cached=True)
 CACHE_DTYPE = Sentence(
     "logits of a chunk are B×L×vocab_size in the dtype of the embedding", "PROPERTIES X4", Aspect.DTYPE, cached=True

@@ -25,7 +25,7 @@ class Llama(Decoder):
 class LlamaIncremental(Incremental):
     """Tokens to logits, chunk by chunk."""
 
-    signature = Signature.parse("Llama(config, weights).incremental(chunks, requests=None)")
+    signature = Signature.parse("Llama(config, weights).incremental(chunks, requests=None, rewinds=None)")
 
 
 BIASES = Sentence(
@@ -79,6 +79,7 @@ LLAMA_39 = every.SCALED_NUMBERS.of("LLAMA-39", "Llama")
 LLAMA_40 = every.SCALED_CACHE.of("LLAMA-40", "Llama")
 LLAMA_41 = every.KEEPS_DICTS.of("LLAMA-41", "Llama")
 LLAMA_42 = every.NAMED.of("LLAMA-42", "Llama")
+LLAMA_43 = every.CACHE_REWOUND.of("LLAMA-43", "Llama")
 
 
 CONTRACT = Contract(

@@ -24,7 +24,7 @@ class Qwen3(Decoder):
 class Qwen3Incremental(Incremental):
     """Tokens to logits, chunk by chunk."""
 
-    signature = Signature.parse("Qwen3(config, weights).incremental(chunks, requests=None)")
+    signature = Signature.parse("Qwen3(config, weights).incremental(chunks, requests=None, rewinds=None)")
     head_norms = True
 
 
@@ -75,6 +75,7 @@ QWEN3_39 = every.SCALED_NUMBERS.of("QWEN3-39", "Qwen3")
 QWEN3_40 = every.SCALED_CACHE.of("QWEN3-40", "Qwen3")
 QWEN3_41 = every.KEEPS_DICTS.of("QWEN3-41", "Qwen3")
 QWEN3_42 = every.NAMED.of("QWEN3-42", "Qwen3")
+QWEN3_43 = every.CACHE_REWOUND.of("QWEN3-43", "Qwen3")
 
 
 CONTRACT = Contract(

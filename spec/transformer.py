@@ -349,8 +349,10 @@ class Decoder(ScaledRope):
 class Incremental(Decoder):
     """Chunks of tokens, each after those of its request, through a cache for each request.
 
-    chunks: arrays B×L_i; requests: whose each chunk is, all of one by default. The result is the logits of every chunk
-    in the order given, B×ΣL_i×V. The oracle never caches: it computes each request's whole sequence at once.
+    chunks: arrays B×L_i; requests: whose each chunk is, all of one by default; rewinds: how many tokens the layers of its
+    request's cache are rewound by after each chunk, none by default. A cache whose layers have no `rewind` is made anew of
+    what is left. The result is the logits of every chunk in the order given, B×ΣL_i×V. The oracle never caches: it
+    computes each request's whole sequence at once.
     """
 
     methods: ClassVar[tuple[str, ...]] = ("make_cache", "__call__")
@@ -364,6 +366,8 @@ class Incremental(Decoder):
 
     def evaluate(self, a: Arguments, precision: Precision) -> Answer:
         """Budget: that of the whole sequences, whose roundings are no fewer."""
+        if a.rewinds:
+            return self.evaluate_rewound(a, precision)
         owners = list(a.requests or [0] * len(a.chunks))
         answers = {}
         for owner in dict.fromkeys(owners):
@@ -372,14 +376,35 @@ class Incremental(Decoder):
         values, budgets = ({own: getattr(x, part) for own, x in answers.items()} for part in ("value", "budget"))
         return Answer(*(_in_order(a.chunks, owners, whole) for whole in (values, budgets)))
 
+    def evaluate_rewound(self, a: Arguments, precision: Precision) -> Answer:
+        """Each chunk behind what is left of its request then."""
+        left: dict[Any, np.ndarray] = {}
+        values, budgets = [], []
+        owners = a.requests or [0] * len(a.chunks)
+        for chunk, owner, dropped in zip(a.chunks, owners, a.rewinds, strict=True):
+            tokens = np.concatenate([left.get(owner, chunk[:, :0]), chunk], axis=1)
+            answer = self.answered(tokens, a, precision)
+            values.append(answer.value[:, -chunk.shape[1] :])
+            budgets.append(answer.budget[:, -chunk.shape[1] :])
+            left[owner] = tokens[:, : tokens.shape[1] - dropped]
+        return Answer(np.concatenate(values, axis=1), np.concatenate(budgets, axis=1))
+
     def respond(self, a: Arguments) -> Any:
         """Through caches, chunk after chunk, as a subject does."""
         memories: dict[Any, Memory] = {}
-        logits = [
-            self.forward(chunk, a, Exact(), memories.setdefault(owner, {}))[0]
-            for chunk, owner in zip(a.chunks, self.owners(a), strict=True)
-        ]
+        logits = []
+        for chunk, owner, dropped in zip(a.chunks, self.owners(a), a.rewinds or [0] * len(a.chunks), strict=True):
+            memory = memories.setdefault(owner, {})
+            logits.append(self.forward(chunk, a, Exact(), memory)[0])
+            if dropped:
+                self.rewind(memory, dropped)
         return self.finish(np.concatenate(logits, axis=1), a)
+
+    def rewind(self, memory: Memory, dropped: int) -> None:
+        """Drop the last tokens of a cache."""
+        memory["offset"] -= dropped
+        for layer in memory.keys() - {"offset"}:
+            memory[layer] = tuple(x[..., : x.shape[3] - dropped, :] for x in memory[layer])
 
 
 def _in_order(chunks: Sequence[np.ndarray], owners: Sequence[Any], whole: Mapping[Any, np.ndarray]) -> np.ndarray:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,10 +13,32 @@ from inferspec.conformance.drivers import handed
 
 def feed(model: Any, given: Mapping[str, Any], to: Arrays) -> Any:
     """Return the logits of all chunks in the order given, B×ΣL×V."""
-    requests = given.get("requests") or [0] * len(given["chunks"])
+    chunks = given["chunks"]
+    requests, rewinds = given.get("requests") or [0] * len(chunks), given.get("rewinds") or [0] * len(chunks)
     caches = {request: model.make_cache() for request in dict.fromkeys(requests)}
-    logits = [
-        to.to_numpy(to.ready(handed(model, tokens=chunk, cache=caches[request])))
-        for chunk, request in zip(given["chunks"], requests, strict=True)
-    ]
+    fed: dict[Any, list[Any]] = {request: [] for request in caches}
+    logits = []
+    for chunk, request, dropped in zip(chunks, requests, rewinds, strict=True):
+        logits.append(to.to_numpy(to.ready(handed(model, tokens=chunk, cache=caches[request]))))
+        fed[request].append(chunk)
+        if dropped:
+            caches[request], fed[request] = _rewound(model, caches[request], fed[request], dropped)
     return np.concatenate(logits, axis=1)
+
+
+def _rewound(model: Any, cache: Any, fed: list[Any], dropped: int) -> tuple[Any, list[Any]]:
+    """The cache without its last tokens, and what it was fed: rewound where it can be, else made anew."""
+    left = []
+    for chunk in fed:
+        kept = min(chunk.shape[1], sum(x.shape[1] for x in fed) - dropped - sum(x.shape[1] for x in left))
+        if kept > 0:
+            left.append(chunk[:, :kept])
+    layers = cache if isinstance(cache, Sequence) else [cache]
+    if layers and all(callable(getattr(layer, "rewind", None)) for layer in layers):
+        for layer in layers:
+            layer.rewind(dropped)
+        return cache, left
+    cache = model.make_cache()
+    for chunk in left:
+        handed(model, tokens=chunk, cache=cache)
+    return cache, left

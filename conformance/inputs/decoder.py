@@ -378,6 +378,19 @@ def incremental(
     )
 
 
+def rewinding(pick: Pick, kind: Kind, batches: Sequence[int] = (1, 2, 3)) -> Call:
+    """A sequence of a tiny model, fed in chunks, some of whose last tokens are dropped after each, or all."""
+    config, weights = model(pick, kind, (2, 1, 3))
+    batch, chunks, rewinds, held = pick.one_of(*batches), [], [], 0
+    for number in range(pick.size(3, 5)):
+        chunks.append(ids(pick, config, batch, pick.one_of(1, 3, 2, 5) + (4 if number == 0 else 0)))
+        held += chunks[-1].shape[1]
+        rewinds.append(0 if number and pick.one_of(True, False, False) else min(held, pick.one_of(1, 3, 2, 4, 20)))
+        held -= rewinds[-1]
+    chunks.append(ids(pick, config, batch, pick.one_of(1, 3)))
+    return pick.call(kind.incremental, config=config, weights=weights, chunks=chunks, rewinds=(*rewinds, 0))
+
+
 def close_scores(pick: Pick, kind: Kind) -> Call:
     """One layer whose scores are 1024 and a few quarters, exactly: in half precision they would all be alike.
 

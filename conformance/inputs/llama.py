@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from functools import partial
 
-from inferspec.conformance.inputs.decoder import LLAMA, Models, close_scores, forward, incremental, spare_headed
+from inferspec.conformance.inputs.decoder import (
+    LLAMA,
+    Models,
+    close_scores,
+    forward,
+    incremental,
+    rewinding,
+    spare_headed,
+)
 from inferspec.conformance.inputs.rope_scaling import SCALED, UNSCALED
 from inferspec.conformance.strategies import Pick, calls
 from inferspec.conformance.tapes import LENGTH
@@ -14,6 +22,7 @@ any_forward_calls = calls(partial(forward, kind=LLAMA))
 any_incremental_calls = calls(partial(incremental, kind=LLAMA))
 forward_calls = Models(partial(forward, kind=LLAMA))(rope_types=UNSCALED)
 incremental_calls = Models(partial(incremental, kind=LLAMA))(rope_types=UNSCALED)
+rewinding_calls = Models(partial(rewinding, kind=LLAMA))(rope_types=UNSCALED)
 scaled_calls, scaled_incremental_calls = forward_calls(**SCALED), incremental_calls(**SCALED)
 close_score_calls = calls(partial(close_scores, kind=LLAMA))
 spare_headed_calls = calls(partial(spare_headed, kind=LLAMA))(

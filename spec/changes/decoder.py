@@ -542,6 +542,26 @@ def counts_calls(self: Incremental, memory: Memory, length: int) -> None:
     memory["offset"] = memory["offset"] + 1 if "offset" in memory else length
 
 
+def not_rewound(self: Incremental, memory: Memory, dropped: int) -> None:
+    pass
+
+
+def positions_not_rewound(self: Incremental, memory: Memory, dropped: int) -> None:
+    offset = memory["offset"]
+    Incremental.rewind(self, memory, dropped)
+    memory["offset"] = offset
+
+
+def keys_not_rewound(self: Incremental, memory: Memory, dropped: int) -> None:
+    memory["offset"] -= dropped
+
+
+def first_layer_rewound(self: Incremental, memory: Memory, dropped: int) -> None:
+    others = {layer: memory[layer] for layer in memory.keys() - {"offset", 0}}
+    Incremental.rewind(self, memory, dropped)
+    memory |= others
+
+
 def top_left(self: Incremental, length: int, keys: int) -> np.ndarray:
     visible = np.arange(keys) <= np.arange(length)[:, None]
     return visible if length > 1 else np.ones_like(visible)

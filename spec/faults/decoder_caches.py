@@ -23,6 +23,7 @@ def every(fault: Define) -> None:
     requests(fault)
     long(fault)
     packed(fault)
+    rewound(fault)
 
 
 def whole(fault: Define) -> None:
@@ -187,3 +188,26 @@ def packed(fault: Define) -> None:
         {"forward": changes.single_token_without_biases},
     )
     fault(31, "chunk-promotes", "logits of chunks come back in float32", promotes(), "PROPERTIES X4")
+
+
+def rewound(fault: Define) -> None:
+    """Caches whose last tokens were dropped."""
+    fault(43, "rewind-ignored", "a cache that is rewound keeps all of its tokens", {"rewind": changes.not_rewound})
+    fault(
+        43,
+        "positions-not-rewound",
+        "the tokens after a rewind have the positions that they had without it",
+        {"rewind": changes.positions_not_rewound},
+    )
+    fault(
+        43,
+        "keys-not-rewound",
+        "the tokens after a rewind see those that were dropped",
+        {"rewind": changes.keys_not_rewound},
+    )
+    fault(
+        43,
+        "first-layer-rewound",
+        "only the first layer forgets what was dropped",
+        {"rewind": changes.first_layer_rewound},
+    )
