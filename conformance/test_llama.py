@@ -486,6 +486,17 @@ def test_a_batch_in_a_cache_is_the_whole(subject, call):
     subject.agrees(call)
 
 
+@requirement(
+    spec.LLAMA_27,
+    call=incremental_calls(
+        cut=prompt_then_singles, batches=(9, 33, 17), lengths=(3, 4), layers=(1, 2), small=True, packing=DENSE
+    ),
+    share=0.04,
+)
+def test_a_large_batch_in_a_cache_is_the_whole(subject, call):
+    subject.agrees(call)
+
+
 @requirement(spec.LLAMA_28, call=incremental_calls(requests=2, packing=DENSE, lengths=(4, 2, 3, 6)), share=0.4)
 def test_requests_that_take_turns_do_not_see_each_other(subject, call):
     subject.agrees(call)

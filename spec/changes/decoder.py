@@ -503,6 +503,16 @@ def eight_caches(self: Incremental, memory: Memory, layer: int, key: np.ndarray,
     return Decoder.extended(self, memory, layer % 8, key, value)
 
 
+def rows_past_eight_of_the_first(
+    self: Incremental, memory: Memory, layer: int, key: np.ndarray, value: np.ndarray
+) -> Any:
+    """Eight rows of a batch have a place in the cache; the others find what the first one has."""
+    whole = Decoder.extended(self, memory, layer, key, value)
+    if key.shape[1] <= 8 or whole[0].shape[3] == key.shape[3]:
+        return whole
+    return tuple(np.concatenate([x[:, :8], x[:, :1].repeat(x.shape[1] - 8, axis=1)], axis=1) for x in whole)
+
+
 def extended_by(change: str) -> Change:
     """What a layer's cache holds after new tokens is wrong."""
 

@@ -127,6 +127,12 @@ def batches(fault: Define) -> None:
     )
     fault(
         27,
+        "cache-of-eight-rows",
+        "sequences past the eighth of a batch find the first one's keys in the cache",
+        {"extended": changes.rows_past_eight_of_the_first},
+    )
+    fault(
+        27,
         "single-token-first-row-turned",
         "of single tokens only the first sequence's is turned",
         changes.first_row_turned(single=True),
