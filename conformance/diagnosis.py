@@ -8,6 +8,7 @@ import numpy as np
 
 from inferspec.conformance.calls import Call, History, Observation
 from inferspec.conformance.envelope import Envelope
+from inferspec.conformance.kindred import transplanted
 from inferspec.conformance.subject import LocalSubject
 from inferspec.spec.contract import Aspect, Contract, Fault, Operation, Requirement
 from inferspec.spec.numerics import EXPLAINED, UNDECIDED, Precision, f64, is_float, rounding, within
@@ -36,16 +37,18 @@ def explain(
     """Return the faults of the requirement's operation, or of those in `among`, that explain every failing example.
     envelope: that of the subject, which may declare one of several right ways.
 
-    A fault explains a failure when it does what was seen, within the error of its own arithmetic (that of float32, or
-    else that of the input's dtype), and is itself wrong there. Those that the failing requirement is meant to reject
-    come first.
+    A fault explains a failure when it does what was seen, in one of its forms, within the error of its own arithmetic (that
+    of float32, or else that of the input's dtype), and is itself wrong there. Those that the failing requirement is meant to
+    reject come first.
     """
     failures = sorted((failure for failure in failures if failure and _size(failure) <= REPLAYED), key=_size)
     telling = [*failures[:1], *failures[1 - EXAMPLES :]]
     if not telling:
         return []
-    faults, claimed = contract.faults if among is None else among, envelope or {}
-    candidates = [fault for fault in faults if fault.kills.name == requirement.name and _may_be(fault, claimed)]
+    faults, claimed = among, envelope or {}
+    if faults is None:
+        faults = [fault for fault in contract.faults if fault.kills.name == requirement.name]
+    candidates = [transplanted(fault, requirement) for fault in faults if _may_be(fault, claimed)]
     if _size(telling[0]) > LARGE:
         candidates = [fault for fault in candidates if fault.kills.id == requirement.id]
         telling = telling[:2]
@@ -53,10 +56,15 @@ def explain(
     judges = {precision: _Judge(contract, requirement, precision, claimed) for precision in Precision}
     found: dict[Precision, list[Fault]] = {precision: [] for precision in Precision}
     for fault in candidates:
-        for precision in _explains(fault, replays, judges):
-            found[precision].append(fault)
+        for form in fault.in_every_form():
+            for precision in _explains(form, replays, judges):
+                found[precision].append(form)
     first = next((faults for faults in found.values() if faults), [])
-    return sorted(first, key=lambda fault: fault.kills.id != requirement.id)
+    # One form is enough for a fault to be named.
+    named: dict[str, Fault] = {}
+    for fault in first:
+        named.setdefault(fault.name, fault)
+    return sorted(named.values(), key=lambda fault: fault.kills.id != requirement.id)
 
 
 def _may_be(fault: Fault, claimed: Envelope) -> bool:
@@ -102,7 +110,7 @@ class _Replays:
                 # What a mistake overflows is its own affair.
                 with np.errstate(all="ignore"):
                     done.append(subject.call(call, watch=_watched(seen)))
-                if not _alike(seen, done[-1], self.requirement):
+                if not _alike(call, seen, done[-1], self.requirement):
                     yield None
                     return
             yield done
@@ -131,9 +139,15 @@ def _ended(seen: Observation) -> str:
     return "refused" if seen.raised in ("ValueError", "TypeError") else "raised" if seen.raised else ""
 
 
-def _alike(first: Observation, second: Observation, requirement: Requirement) -> bool:
-    """Whether two observations differ in no more than their numbers."""
-    if _ended(first) != _ended(second) or set(first.changed) != set(second.changed):
+def _changed(call: Call, seen: Observation) -> set[str]:
+    """What a call changed, but for the arguments of steps that the story itself overwrites."""
+    own = [f"steps.{given['step'] - 1}." for step, given in call.arguments.get("steps", ()) if step == "overwrite"]
+    return {name for name in seen.changed if not name.startswith(tuple(own))}
+
+
+def _alike(call: Call, first: Observation, second: Observation, requirement: Requirement) -> bool:
+    """Whether two observations of a call differ in no more than their numbers."""
+    if _ended(first) != _ended(second) or _changed(call, first) != _changed(call, second):
         return False
     ours, theirs = first.results, second.results
     if ours.keys() != theirs.keys():
@@ -159,7 +173,7 @@ class _Judge:
         # The budgets of the fault's own answers come last: they take most of the time, and most faults do something else.
         wrong, near = False, []
         for (call, seen), done, correct in zip(history, replayed, right, strict=True):
-            if not _alike(correct, done, self.requirement):
+            if not _alike(call, correct, done, self.requirement):
                 # What comes of input that a guard should have kept out says nothing; other numbers are to be explained.
                 if self.requirement.aspect is not Aspect.GUARD and not self._same(call, seen, done, faulty):
                     return False
@@ -170,12 +184,12 @@ class _Judge:
                 if off is None:
                     return False
                 wrong = wrong or off
-                near.append((left, call, part, faulted))
+                near.append((left, call, part, faulted, self._right_budget(call, part, correct.results[part])))
         if self.requirement.aspect is Aspect.ROUNDING:
             return wrong
         return wrong and all(
-            within(left, self._tolerance(call, part, faulted, faulty[call.operation])).all()
-            for left, call, part, faulted in near
+            within(left, self._tolerance(call, part, faulted, faulty[call.operation], least)).all()
+            for left, call, part, faulted, least in near
         )
 
     def _same(
@@ -213,10 +227,16 @@ class _Judge:
             self._budgets[id(value)] = value, self._budget(call, part, value, self.operations[call.operation])
         return self._budgets[id(value)][1]
 
-    def _tolerance(self, call: Call, part: str, value: np.ndarray, operation: type[Operation]) -> np.ndarray:
-        """The budget of the operation, mistake and all, and one rounding of its result; none where that is infinite."""
+    def _tolerance(
+        self, call: Call, part: str, value: np.ndarray, operation: type[Operation], unbounded: np.ndarray | float = 0.0
+    ) -> np.ndarray:
+        """The budget of the operation, mistake and all, and one rounding of its result; none where that is infinite.
+        unbounded: what it is where the mistake has none."""
         once = rounding(f64(value), value.dtype.name) if is_float(value.dtype) else np.zeros(value.shape)
-        return np.where(np.isfinite(f64(value)), self._budget(call, part, value, operation) + once, 0.0)
+        budget = self._budget(call, part, value, operation)
+        if not budget.any() and np.shape(unbounded) == value.shape:
+            budget = np.asarray(unbounded)
+        return np.where(np.isfinite(f64(value)), budget + once, 0.0)
 
     def _budget(self, call: Call, part: str, value: np.ndarray, operation: type[Operation]) -> np.ndarray:
         reference = operation()

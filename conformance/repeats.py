@@ -20,6 +20,9 @@ REFUSED = re.compile(r"\(step [\d.]+: (?P<error>(?P<kind>\w+): .*?)(?:; step [\d
 THOROUGH = 6
 """Failures of an operation that are made as small as can be, and searches of its whole dictionary that may come to nothing."""
 
+WIDELY = 2
+"""Those of them in which the mistakes of other operations are looked at too, and whether a test says the same of any."""
+
 FEWER = 40
 """Smaller inputs that are tried of each further one."""
 
@@ -56,9 +59,12 @@ class Repeats:
             return []
         return [fault for fault in faults if fault.kills.id == requirement or fault.name in named]
 
-    def worth_searching(self, operation: str) -> bool:
-        """Whether all other faults are worth looking at: not where they have explained nothing again and again."""
-        return self._fruitless[operation] < THOROUGH
+    def worth_searching(self, operation: str, widely: bool = False) -> bool:
+        """Whether all other faults are worth looking at: not where they have explained nothing again and again.
+
+        widely: whether it is worth to look further than to what faults of the operation itself would give.
+        """
+        return self._fruitless[operation] < (WIDELY if widely else THOROUGH)
 
     def searched(self, operation: str, names: Sequence[str]) -> None:
         """A search of the whole dictionary came to these faults."""

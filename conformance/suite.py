@@ -22,13 +22,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from inferspec.conformance.alike import alike
 from inferspec.conformance.diagnosis import can_be_replayed, explain
 from inferspec.conformance.envelope import OutsideEnvelope
+from inferspec.conformance.kindred import kindred, transplanted
 from inferspec.conformance.repeats import Repeats
 from inferspec.conformance.tapes import TRIES, shrink, split, spread
 from inferspec.conformance.trial import Nonconformance, Trial, Waived
 from inferspec.golden import GoldenError
-from inferspec.spec.contract import Fault, Requirement
+from inferspec.spec.contract import STORY, Fault, Requirement
 
 EXAMPLES = {"quick": 25, "standard": 100, "full": 250, "nightly": 1000}
 """Profile -> the most examples that a test of share 1 draws. Quick is for the desk, standard the default; of nightly a fault that is ten times as rare as the hardest known one
@@ -172,7 +174,7 @@ class Test:
                 try:
                     self.function(trial, **drawn)
                 except Nonconformance as failure:
-                    trial.failed(failure)
+                    trial.failed(failure, drawn)
                     raise
 
         trial.insisted = [key for inputs in self.inputs.values() for key in inputs.asked]
@@ -197,7 +199,7 @@ class Test:
                 try:
                     self.function(trial, **drawn)
                 except Nonconformance as failure:
-                    trial.failed(failure)
+                    trial.failed(failure, drawn)
 
         if self.inputs:
             examples = min(most, max(3, round(EXAMPLES[profile.name] * self.share)))
@@ -249,12 +251,16 @@ class Test:
 
     def _diagnosis(self, trial: Trial, profile: Profile, repeats: Repeats) -> list[str]:
         """The names of the faults that explain the failure: of likely ones first, then of all."""
-        operation, faults = self.requirement.name, trial.contract.faults
+        operation = self.requirement.name
+        own = [fault for fault in trial.contract.faults if fault.kills.name == operation]
         found: list[Fault] = []
-        if likely := repeats.likely(self.requirement.id, operation, faults):
-            found = self._explaining(trial, profile, likely, AGAIN)
+        if likely := repeats.likely(self.requirement.id, operation, (*own, *kindred(operation))):
+            found = self._explaining(trial, profile, likely, AGAIN) or self._alike(trial, profile, likely)
         if not found and repeats.worth_searching(operation):
-            found = self._explaining(trial, profile, faults, FURTHER)
+            found = self._explaining(trial, profile, own, FURTHER)
+            if not found and repeats.worth_searching(operation, widely=True):
+                others = kindred(operation)
+                found = self._explaining(trial, profile, others, FURTHER) or self._alike(trial, profile, own)
             repeats.searched(operation, [fault.name for fault in found])
         return [fault.name for fault in found]
 
@@ -267,6 +273,13 @@ class Test:
             return []
         self._gather(trial, profile, examples)
         return explain(trial.contract, trial.requirement, trial.failures, faults, trial.envelope)
+
+    def _alike(self, trial: Trial, profile: Profile, faults: Sequence[Fault]) -> list[Fault]:
+        """Those faults, of an operation whose calls are stories, that the test finds the same wrong with."""
+        if trial.operation.parts != STORY or not faults:
+            return []
+        self._gather(trial, profile, AGAIN)
+        return alike(trial, self.function, trial.told, [transplanted(fault, self.requirement) for fault in faults])
 
 
 def _made(makers: Mapping[str, Callable[[bytes], Any]], tape: bytes) -> dict[str, Any]:

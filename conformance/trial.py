@@ -85,6 +85,8 @@ class Trial:
         self.contract, self.operation = located(requirement.name)
         self.outcome = Outcome()
         self.failures: list[History] = []
+        self.told: list[tuple[Mapping[str, Any], str]] = []
+        """What the test was given in each of them, and what it said."""
         self._history: list[tuple[Call, Observation]] = []
         self.insisted: Sequence[str] = ()
         """The envelope keys of which the test asks for some choices."""
@@ -119,13 +121,14 @@ class Trial:
             except SubjectDied as death:
                 self._dead = death
 
-    def failed(self, failure: Nonconformance) -> None:
-        """Keep the example's history; Waived when a waiver covers it."""
+    def failed(self, failure: Nonconformance, drawn: Mapping[str, Any]) -> None:
+        """Keep the example's history, and what it was drawn; Waived when a waiver covers it."""
         features = failure.call.features if failure.call else {}
         if self.waiver and self.waiver.covers(features):
             self.outcome.waived += 1
             raise Waived
         self.failures.append(tuple(self._history))
+        self.told.append((drawn, str(failure)))
 
     def observe(self, call: Call, watch: bool = False, results: Sequence[Result] = ()) -> Observation:
         """Make a call; Nonconformance when the subject dies of it or only pretends to offer it.

@@ -11,7 +11,7 @@ import ast
 import hashlib
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
 from importlib import import_module
@@ -273,7 +273,8 @@ class Fault:
     """An operation with one mistake that a real person made or would make.
 
     text: what the failure looks like, in words; kills: the requirement whose test must reject it; change: the steps
-    that are wrong; source: where it was seen; envelope: what an adapter that has it declares.
+    that are wrong; source: where it was seen; envelope: what an adapter that has it declares; forms: the same mistake in
+    kernels of other sizes, say of another tile, which a diagnosis looks for as well.
     """
 
     name: str
@@ -282,6 +283,11 @@ class Fault:
     change: Change
     source: str = ""
     envelope: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
+    forms: tuple[Change, ...] = ()
+
+    def in_every_form(self) -> list[Fault]:
+        """The mistake as it is, and in its other forms."""
+        return [self, *(replace(self, change=form, forms=()) for form in self.forms)]
 
 
 @dataclass(frozen=True, slots=True)

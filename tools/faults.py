@@ -142,9 +142,9 @@ class _Counting(Trial):
 
     first = 0
 
-    def failed(self, failure: Nonconformance) -> None:
+    def failed(self, failure: Nonconformance, drawn: Mapping[str, Any]) -> None:
         self.first = self.first or self.outcome.examples
-        super().failed(failure)
+        super().failed(failure, drawn)
 
 
 def _only(kill: Kill) -> str:

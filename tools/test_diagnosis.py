@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
+from inferspec.conformance.alike import alike
 from inferspec.conformance.calls import Call
 from inferspec.conformance.diagnosis import explain
+from inferspec.conformance.kindred import kindred
 from inferspec.conformance.subject import LocalSubject
-from inferspec.spec import attention, kv_cache, linear, llama, rope
-from inferspec.spec.contract import Answer, Arguments, Contract, Operation, Requirement
+from inferspec.conformance.suite import Profile, Test, all_tests
+from inferspec.conformance.trial import Trial
+from inferspec.spec import attention, flash_attention, kv_cache, linear, llama, quantization, rope, scheduler
+from inferspec.spec.changes import quantization as quantization_changes
+from inferspec.spec.changes import tiles
+from inferspec.spec.changes.tiles import walking
+from inferspec.spec.contract import Answer, Arguments, Contract, Fault, Operation, Requirement, changed
 from inferspec.spec.numerics import Precision
 
 RANDOM = np.random.default_rng(3)
@@ -94,3 +103,69 @@ def test_an_unknown_activation_is_not_taken_for_an_unknown_rope():
     except ValueError:
         return
     raise AssertionError("the activation was not looked at")
+
+
+def test_a_mistake_is_known_by_its_form_whatever_the_tile_of_the_kernel():
+    fault = next(one for one in flash_attention.CONTRACT.faults if one.name == "flash-values-not-rescaled")
+    wrong = changed(flash_attention.FlashAttention, "Wrong", walking(512, add=tiles.values_kept))
+    query, key, value = (RANDOM.normal(size=(1, 1, length, 4)).astype(np.float32) for length in (1, 600, 600))
+    call = Call("flash_attention", {"query": query, "key": 9 * key, "value": value, "scale": None, "mask": None})
+    assert explained(flash_attention.CONTRACT, flash_attention.FLASH_18, wrong, call) == [fault.name]
+
+
+def test_a_step_that_two_operations_share_goes_wrong_alike_in_both():
+    assert "dequantize-bytes-swapped" in [fault.name for fault in kindred("quantized_matmul")]
+    wrong = changed(quantization.QuantizedMatmul, "Wrong", {"codes": quantization_changes.swapped_bytes})
+    x = RANDOM.normal(size=(1, 32)).astype(np.float32)
+    packed = RANDOM.integers(0, 2**32, size=(2, 4), dtype=np.uint32)
+    scales, biases = (RANDOM.normal(size=(2, 1)).astype(np.float32) for _ in range(2))
+    sizes = {"group_size": 32, "bits": 4, "transpose": True}
+    call = Call("quantized_matmul", {"x": x, "packed": packed, "scales": scales, "biases": biases, **sizes})
+    seen = LocalSubject({call.operation: wrong}).call(call)
+    contract, requirement = quantization.CONTRACT, quantization.QMM_05
+    found = explain(contract, requirement, [[(call, seen)]], kindred("quantized_matmul"))
+    assert [fault.name for fault in found] == ["dequantize-bytes-swapped"]
+
+
+def test_a_step_that_every_operation_has_for_itself_is_shared_by_none():
+    assert all(set(fault.change).isdisjoint(vars(Operation)) for fault in kindred("quantized_matmul"))
+
+
+def tried(fault: Fault) -> tuple[Trial, Test]:
+    """A test of a scheduler's fault, failed."""
+    test = next(one for one in all_tests() if one.requirement.id == fault.kills.id)
+    operations = {op.signature.operation: op for op in scheduler.CONTRACT.operations}
+    operations["Scheduler"] = scheduler.CONTRACT.faulty(fault)
+    trial = Trial(LocalSubject(operations), test.requirement)
+    test.run(trial, Profile("quick", diagnose=False))
+    assert trial.outcome.state == "failed"
+    return trial, test
+
+
+def test_the_same_words_of_a_test_name_one_mistake_and_not_another():
+    known = {fault.name: fault for fault in scheduler.CONTRACT.faults}
+    overtakes, arrives_again = known["scheduler-overtakes"], known["scheduler-arrives-again"]
+    trial, test = tried(overtakes)
+    assert alike(trial, test.function, trial.told, [arrives_again, overtakes]) == [overtakes]
+
+
+def test_words_that_fit_many_mistakes_name_none():
+    overtakes = next(fault for fault in scheduler.CONTRACT.faults if fault.name == "scheduler-overtakes")
+    trial, test = tried(overtakes)
+    assert alike(trial, test.function, trial.told, [overtakes] * 4) == []
+
+
+def test_an_argument_that_the_story_overwrites_is_not_taken_for_changed_by_the_subject():
+    """A subject may get the caller's own memory, and a fault gets a copy."""
+    key, value = (RANDOM.normal(size=(1, 1, 1, 4)).astype(np.float32) for _ in range(2))
+    steps = (
+        ("update_and_fetch", {"key": key, "value": value}),
+        ("overwrite", {"step": 1}),
+        ("update_and_fetch", {"key": key + 1, "value": value + 1}),
+    )
+    call = Call("KVCache", {"steps": steps})
+    by_reference = next(one for one in kv_cache.CONTRACT.faults if one.name == "kv-cache-first-by-reference")
+    seen = LocalSubject({"KVCache": kv_cache.CONTRACT.faulty(by_reference)}).call(call)
+    shared = replace(seen, changed=("steps.0.1.key", "steps.0.1.value"))
+    found = explain(kv_cache.CONTRACT, by_reference.kills, [[(call, shared)]])
+    assert by_reference.name in [fault.name for fault in found]

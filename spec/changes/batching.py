@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -100,6 +101,26 @@ def left(self: BatchingKVCache, length: int, width: int) -> slice:
 def padding_visible(story: Story, keys: np.ndarray, values: np.ndarray, mask: np.ndarray) -> None:
     for slot, row in _rows(story):
         mask[slot, ..., : mask.shape[-1] - row[0].shape[1]] = True
+
+
+def padding_at_the_end(empties: bool) -> Callable[..., None]:
+    """What is masked is what would be padding if requests were aligned at the start; or is emptied as well."""
+
+    def mask_out(story: Story, keys: np.ndarray, values: np.ndarray, mask: np.ndarray) -> None:
+        queries, width = mask.shape[-2:]
+        causal = np.arange(width) <= np.arange(queries)[:, None] + width - queries
+        for slot, row in _rows(story):
+            length = row[0].shape[1]
+            mask[slot] = causal & (np.arange(width) < length)
+            if empties:
+                keys[slot, :, length:], values[slot, :, length:] = 0.0, 0.0
+
+    return mask_out
+
+
+def slot_0_stays(self: BatchingKVCache, story: Story, slot: int) -> None:
+    if slot:
+        BatchingKVCache.leave(self, story, slot)
 
 
 def one_column_of_padding(story: Story, keys: np.ndarray, values: np.ndarray, mask: np.ndarray) -> None:

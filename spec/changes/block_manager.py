@@ -339,6 +339,10 @@ def first_and_last(self: BlockManager, m: Manager, tokens: Any, index: int) -> A
     return line[0], line[-1], sum(line), index
 
 
+def last_of_each_block(self: BlockManager, m: Manager, tokens: Any, index: int) -> Any:
+    return tuple(tokens[m.size - 1 : (index + 1) * m.size : m.size])
+
+
 def behind_a_block(self: BlockManager, m: Manager, tokens: Any, index: int) -> Any:
     """The parent is named by the block that the cache has for it, which other tokens may take."""
     parent = m.cached.get(behind_a_block(self, m, tokens, index - 1), -1) if index else -1

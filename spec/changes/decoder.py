@@ -141,6 +141,20 @@ def base_kept_by(key: Callable[[float, int], Any]) -> Change:
     return {"theta": theta}
 
 
+def table_in_bfloat16(*which: str) -> Change:
+    """Cosines, sines or both are rounded to bfloat16, whatever the dtype of the model."""
+
+    def rotation(self: Decoder, positions: np.ndarray, dim: int, a: Arguments, m: Exact) -> Any:
+        both = zip(("cosine", "sine"), Decoder.rotation(self, positions, dim, a, m), strict=True)
+        return tuple(f64(round_to(x, "bfloat16")) if name in which else x for name, x in both)
+
+    return {"rotation": rotation}
+
+
+def positions_in_bfloat16(self: Decoder, memory: Memory, length: int) -> np.ndarray:
+    return f64(round_to(Decoder.positions(self, memory, length), "bfloat16"))
+
+
 def queries_unturned(self: Decoder, x: np.ndarray, norm: str, positions: np.ndarray, a: Arguments, m: Exact) -> Any:
     return Decoder.placed(self, x, norm, positions * 0 if norm.endswith("q_norm") else positions, a, m)
 

@@ -295,6 +295,18 @@ class Trims(Detokenizer):
         return text
 
 
+class TrimsTheStart(Detokenizer):
+    """White space is taken off until there is something else."""
+
+    started = False
+
+    def add(self, token: int) -> str:
+        text = super().add(token)
+        text = text if self.started else text.lstrip()
+        self.started = self.started or bool(text)
+        return text
+
+
 class CleansUp(Detokenizer):
     """Spaces before punctuation are taken off."""
 
@@ -315,6 +327,16 @@ class CleansQuotes(Detokenizer):
 class StripsEach(Detokenizer):
     def add(self, token: int) -> str:
         return super().add(token).strip(" ")
+
+
+class StripsEachOfAll(Detokenizer):
+    def add(self, token: int) -> str:
+        return super().add(token).strip()
+
+
+class StripsTheStartOfEach(Detokenizer):
+    def add(self, token: int) -> str:
+        return super().add(token).lstrip()
 
 
 class PlainLineBreaks(Detokenizer):

@@ -67,6 +67,21 @@ def comes_out(self: Engine, m: State, r: Request, token: int, row: np.ndarray) -
         self.end(m, r)
 
 
+def one_after_the_end(self: Engine, m: State, r: Request, token: int, row: np.ndarray) -> None:
+    """The step after the one with the end was on its way already, and its id comes out."""
+    if getattr(r, "late", False):
+        r.eos, eos = (), r.eos
+        Engine.emit(self, m, r, token, row)
+        r.eos = eos
+        if not r.finished:
+            self.end(m, r)
+    elif self.stops(r, token) and len(r.out) + 1 < self.most(r):
+        r.late = True
+        r.tokens.append(token)
+    else:
+        Engine.emit(self, m, r, token, row)
+
+
 def not_at_first(self: Engine, r: Request, token: int) -> bool:
     """The id that comes of the prompt is not looked at."""
     return bool(r.out) and token in r.eos

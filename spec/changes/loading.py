@@ -293,6 +293,20 @@ def in_blocks(kind: str, part: str, change: Callable[[np.ndarray, Weights, str],
     return from_gguf
 
 
+def exchanged(kind: str) -> Callable[..., Any]:
+    """Of every block of a type the minimum is read where the scale is, and the scale where the minimum is."""
+    other = {"scales": "biases", "biases": "scales"}
+
+    def from_gguf(self: Load, config: Config, weights: Weights) -> Understood:
+        def read(name: str, x: np.ndarray) -> np.ndarray:
+            module, _, own = name.rpartition(".")
+            return weights[f"{module}.{other[own]}"] if own in other and _kind(name, config, weights) == kind else x
+
+        return config, _replaced(weights, read)
+
+    return from_gguf
+
+
 def zeros(x: np.ndarray, weights: Weights, module: str) -> np.ndarray:
     return np.zeros_like(x)
 

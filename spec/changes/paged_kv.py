@@ -546,6 +546,13 @@ def minus_zero(self: PagedKVCache, story: Story, cache: Cache, n: int) -> None:
     PagedKVCache.drop(self, story, cache, n or cache.length)
 
 
+def one_more_than_full(self: PagedKVCache, story: Story, cache: Cache, n: int) -> None:
+    """A page behind the full ones is kept, whether or not there is anything in it."""
+    cache.length -= n
+    while len(cache.pages) > cache.length // story.a.page_size + 1:
+        self.give_back(story.pool, cache.pages.pop())
+
+
 def first_kept(self: PagedKVCache, story: Story, cache: Cache, n: int) -> None:
     cache.length -= n
     while len(cache.pages) > max(self.needed(story, cache.length), 1):

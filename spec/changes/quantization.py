@@ -79,6 +79,12 @@ def symmetric(self: Quantize, low: np.ndarray, high: np.ndarray, levels: int, dt
     return f64(round_to(scale, dtype)), f64(round_to(-scale * (levels // 2 + 1), dtype))
 
 
+def centred_on_zero(self: Quantize, low: np.ndarray, high: np.ndarray, levels: int, dtype: str) -> Any:
+    """The range has its own scale, and 0 is the middle code."""
+    scale = f64(round_to((high - low) / levels, dtype))
+    return scale, f64(round_to(-scale * (levels // 2 + 1), dtype))
+
+
 def with_zero(self: Quantize, groups: np.ndarray) -> Any:
     low, high = Quantize.ends(self, groups)
     return np.minimum(low, 0.0), np.maximum(high, 0.0)
@@ -253,6 +259,16 @@ def rows_alone(self: Quantize, a: Arguments) -> Any:
 def reversed_places(self: Any, packed: np.ndarray, bits: int) -> np.ndarray:
     codes = unpacked(packed, bits)
     return codes.reshape(*codes.shape[:-1], -1, 32 // bits)[..., ::-1].reshape(codes.shape)
+
+
+def high_nibbles_first(self: Any, packed: np.ndarray, bits: int) -> np.ndarray:
+    """Of each byte the first code is in the highest bits."""
+    codes = unpacked(packed, bits)
+    return codes.reshape(*codes.shape[:-1], -1, max(8 // bits, 1))[..., ::-1].reshape(codes.shape)
+
+
+def packs_high_nibbles_first(codes: np.ndarray, bits: int) -> np.ndarray:
+    return packed_words(codes.reshape(*codes.shape[:-1], -1, max(8 // bits, 1))[..., ::-1].reshape(codes.shape), bits)
 
 
 def split_places(self: Any, packed: np.ndarray, bits: int) -> np.ndarray:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from inferspec.spec import rope as contract
-from inferspec.spec.contract import Arguments
+from inferspec.spec.contract import Arguments, Change
 from inferspec.spec.mistakes import first_of
 from inferspec.spec.numerics import f64, round_to
 
@@ -92,6 +92,18 @@ def at_most_256_of_large_heads(positions: np.ndarray, a: Arguments) -> np.ndarra
 def by_sum(offset: Any) -> Any:
     """A key of less than the rows' positions: how many there are, and what they come to."""
     return (len(offset), sum(row.start for row in offset)) if isinstance(offset, list) else repr(offset)
+
+
+def table_in_bfloat16(*which: str) -> Change:
+    """Cosines, sines or both are kept in bfloat16, whatever the dtype of x."""
+
+    def coefficients(self: RoPE, angles: np.ndarray, a: Arguments) -> Pair:
+        cos, sin = RoPE.coefficients(self, angles, a)
+        return narrow(cos, "bfloat16") if "cosine" in which else cos, narrow(
+            sin, "bfloat16"
+        ) if "sine" in which else sin
+
+    return {"coefficients": coefficients}
 
 
 def tables_of_first_dtype(self: RoPE, angles: np.ndarray, a: Arguments) -> Pair:

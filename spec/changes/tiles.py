@@ -74,6 +74,15 @@ def walking(tile: int = 32, **mistakes: Any) -> Change:
     return {"attended": attended}
 
 
+TILES = (8, 16, 32, 64, 128, 256, 512)
+"""Keys of a tile, as kernels have them."""
+
+
+def in_other_tiles(tile: int, **mistakes: Any) -> tuple[Change, ...]:
+    """The same mistake in kernels with other tiles than this."""
+    return tuple(walking(other, **mistakes) for other in TILES if other != tile)
+
+
 def _finite(top: np.ndarray) -> np.ndarray:
     return np.where(np.isneginf(top), 0.0, top)
 

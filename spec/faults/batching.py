@@ -275,6 +275,14 @@ FAULTS: tuple[Fault, ...] = (
         {"place": changes.left},
         "PROPERTIES BK1",
     ),
+    Fault(
+        "batching-padding-at-the-end",
+        "padding is masked as if requests were aligned at the start of their rows, which they are not",
+        spec.BATCH_02,
+        changes.after(changes.padding_at_the_end(empties=False)),
+        TIRED,
+        forms=(changes.after(changes.padding_at_the_end(empties=True)),),
+    ),
     _fault(
         "padding-visible",
         "padding is not masked",
@@ -476,6 +484,13 @@ FAULTS: tuple[Fault, ...] = (
         "a cache is known by the first tokens that were put into it: of two that begin alike the first is taken twice",
         spec.BATCH_08,
         {"filled": changes.known_by_first_chunk},
+        TIRED,
+    ),
+    _fault(
+        "slot-0-stays",
+        "a request never leaves slot 0, whose number is tested bare",
+        spec.BATCH_08,
+        {"leave": changes.slot_0_stays},
         TIRED,
     ),
     _fault(

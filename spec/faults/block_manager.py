@@ -395,6 +395,13 @@ FAULTS: tuple[Fault, ...] = (
         "PROPERTIES PC3",
     ),
     _fault(
+        "last-of-each-block",
+        "a block is known by its last token, and by that of each block before it",
+        spec.BLK_11,
+        {"key": changes.last_of_each_block},
+        TIRED,
+    ),
+    _fault(
         "hash-alone",
         "tokens with one hash are taken for the same",
         spec.BLK_11,

@@ -19,9 +19,11 @@ def shared(spec: ModuleType, prefix: str, own: Sequence[Fault]) -> tuple[Fault, 
     """The faults of a model: those that any decoder can have, and its own in their place (requirement 8)."""
     found: list[Fault] = []
 
-    def fault(number: int, name: str, text: str, change: Change, source: str = TIRED) -> None:
+    def fault(
+        number: int, name: str, text: str, change: Change, source: str = TIRED, forms: tuple[Change, ...] = ()
+    ) -> None:
         requirement = getattr(spec, f"{prefix.upper()}_{number:02d}")
-        found.append(Fault(f"{prefix}-{name}", text, requirement, change, source))
+        found.append(Fault(f"{prefix}-{name}", text, requirement, change, source, forms=forms))
 
     decoder_blocks.every(fault)
     found += own

@@ -217,6 +217,13 @@ def positions(fault: Define) -> None:
         {"pairs": lambda self, dim: (np.arange(0, dim, 2), np.arange(1, dim, 2))},
         f"{TINY_LLM}/commit/1fc0752",
     )
+    fault(
+        5,
+        "rope-table-in-bfloat16",
+        "the table of cosine and sine, or one of them, is in bfloat16",
+        changes.table_in_bfloat16("cosine", "sine"),
+        forms=(changes.table_in_bfloat16("cosine"), changes.table_in_bfloat16("sine")),
+    )
     fault(5, "queries-unturned", "only keys are turned by position", {"placed": changes.queries_unturned})
     fault(
         5,

@@ -174,6 +174,13 @@ def long(fault: Define) -> None:
         "PROPERTIES X3",
     )
     fault(
+        29,
+        "positions-in-bfloat16",
+        "positions are kept in bfloat16: past 256 several tokens are at one",
+        {"positions": changes.positions_in_bfloat16},
+        "https://github.com/huggingface/candle/pull/3520",
+    )
+    fault(
         29, "cache-ring-of-256", "only the last 256 tokens are kept", changes.extended_by("last 256"), "PROPERTIES KV2"
     )
     fault(

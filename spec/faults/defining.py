@@ -12,9 +12,11 @@ TIRED = "a tired engineer"
 
 
 class Define(Protocol):
-    """Adds a fault of a model: the number of its requirement, its name without the model's, a text, what is changed, where it was seen."""
+    """Adds a fault of a model: the number of its requirement, its name without the model's, a text, what is changed, where it was seen, and other forms of it."""
 
-    def __call__(self, number: int, name: str, text: str, change: Change, source: str = TIRED) -> None: ...
+    def __call__(
+        self, number: int, name: str, text: str, change: Change, source: str = TIRED, forms: tuple[Change, ...] = ()
+    ) -> None: ...
 
 
 def named(component: str) -> Callable[[str, str, Requirement, Change, str], Fault]:

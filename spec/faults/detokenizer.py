@@ -175,6 +175,13 @@ TEXT_FAULTS: tuple[Fault, ...] = (
         f"{MLX_LM}/pull/1754",
     ),
     Fault(
+        "detokenizer-trims-the-start",
+        "white space at the start of a text is lost",
+        TEXT_06,
+        changes.opens(changes.TrimsTheStart),
+        TIRED,
+    ),
+    Fault(
         "detokenizer-cleans-up",
         "spaces before punctuation are lost",
         TEXT_06,
@@ -194,6 +201,7 @@ TEXT_FAULTS: tuple[Fault, ...] = (
         TEXT_06,
         changes.opens(changes.StripsEach),
         "https://github.com/CentML/flexible-inference-bench/pull/66 (spaces merge)",
+        forms=(changes.opens(changes.StripsEachOfAll), changes.opens(changes.StripsTheStartOfEach)),
     ),
     Fault(
         "detokenizer-line-breaks",

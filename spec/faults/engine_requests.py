@@ -89,6 +89,13 @@ FAULTS: tuple[Fault, ...] = (
         "PROPERTIES CB3",
     ),
     _fault(
+        "one-after-the-end",
+        "the id after the one that ends a request comes out: its step was on its way already",
+        spec.ENG_14,
+        {"emit": changes.one_after_the_end},
+        "the kind of engines that launch a step before they have read the last one",
+    ),
+    _fault(
         "ends-with-the-prompt",
         "an end-of-sequence id in the prompt ends the request",
         spec.ENG_14,

@@ -1013,10 +1013,11 @@ FAULTS = (
     *(
         Fault(
             f"flash-never-rescaled-{tile}",
-            f"earlier tiles of {tile} keys are not rescaled when the maximum grows",
+            f"earlier tiles of keys, of {tile} say, are not rescaled when the maximum grows",
             spec.FLASH_20,
             walking(tile, add=tiles.sums_kept),
             ENGINEER,
+            forms=tiles.in_other_tiles(tile, add=tiles.sums_kept) if tile == 32 else (),
         )
         for tile in (8, 32, 128)
     ),
@@ -1026,6 +1027,7 @@ FAULTS = (
         spec.FLASH_20,
         walking(add=tiles.values_kept),
         ENGINEER,
+        forms=tiles.in_other_tiles(32, add=tiles.values_kept),
     ),
     Fault(
         "flash-total-not-rescaled",
@@ -1033,6 +1035,7 @@ FAULTS = (
         spec.FLASH_20,
         walking(add=tiles.total_kept),
         ENGINEER,
+        forms=tiles.in_other_tiles(32, add=tiles.total_kept),
     ),
     Fault(
         "flash-factor-of-first-row",
@@ -1040,6 +1043,7 @@ FAULTS = (
         spec.FLASH_20,
         walking(16, add=tiles.factor_of_first_row),
         ENGINEER,
+        forms=tiles.in_other_tiles(16, add=tiles.factor_of_first_row),
     ),
     Fault(
         "flash-factor-on-first-features",
@@ -1054,6 +1058,7 @@ FAULTS = (
         spec.FLASH_20,
         walking(add=tiles.factor_after_adding),
         ENGINEER,
+        forms=tiles.in_other_tiles(32, add=tiles.factor_after_adding),
     ),
     Fault(
         "flash-factor-inverted",
@@ -1061,6 +1066,7 @@ FAULTS = (
         spec.FLASH_20,
         walking(64, factor=tiles.factor_inverted),
         ENGINEER,
+        forms=tiles.in_other_tiles(64, factor=tiles.factor_inverted),
     ),
     Fault(
         "flash-factor-in-base-two",
@@ -1068,6 +1074,7 @@ FAULTS = (
         spec.FLASH_20,
         walking(factor=tiles.factor_in_base_two),
         ENGINEER,
+        forms=tiles.in_other_tiles(32, factor=tiles.factor_in_base_two),
     ),
     Fault(
         "flash-maximum-of-first-tile",
@@ -1085,6 +1092,7 @@ FAULTS = (
         spec.FLASH_20,
         walking(add=tiles.each_tile_normalised),
         ENGINEER,
+        forms=tiles.in_other_tiles(32, add=tiles.each_tile_normalised),
     ),
     Fault(
         "flash-values-stored-not-added",
@@ -1092,6 +1100,7 @@ FAULTS = (
         spec.FLASH_20,
         walking(add=tiles.first_tile_assigned_late),
         ENGINEER,
+        forms=tiles.in_other_tiles(32, add=tiles.first_tile_assigned_late),
     ),
     Fault(
         "flash-hidden-tile-first-nan",
@@ -1099,6 +1108,7 @@ FAULTS = (
         spec.FLASH_21,
         walking(factor=tiles.factor_unguarded, weights=tiles.weights_unguarded),
         "the course's flash attention",
+        forms=tiles.in_other_tiles(32, factor=tiles.factor_unguarded, weights=tiles.weights_unguarded),
     ),
     Fault(
         "flash-tiles-by-the-first-head",

@@ -726,6 +726,13 @@ FAULTS: tuple[Fault, ...] = (
         "the sign of the minimum in Q4_K blocks",
     ),
     Fault(
+        "loading-q4-1-minimum-first",
+        "of Q4_1 blocks the minimum is taken for the scale, and the scale for the minimum",
+        LOAD_10,
+        {"from_gguf": changes.exchanged("Q4_1")},
+        TIRED,
+    ),
+    Fault(
         "loading-q4-0-unsigned",
         "codes of Q4_0 blocks are not centred on 8",
         LOAD_10,

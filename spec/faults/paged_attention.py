@@ -629,6 +629,7 @@ FAULTS = (
         spec.PAGED_17,
         changes.attending(walking(16, add=tiles.sums_kept)),
         ENGINEER,
+        forms=tuple(changes.attending(form) for form in tiles.in_other_tiles(16, add=tiles.sums_kept)),
     ),
     Fault(
         "paged-values-not-rescaled",
@@ -636,6 +637,7 @@ FAULTS = (
         spec.PAGED_17,
         changes.attending(walking(32, add=tiles.values_kept)),
         ENGINEER,
+        forms=tuple(changes.attending(form) for form in tiles.in_other_tiles(32, add=tiles.values_kept)),
     ),
     Fault(
         "paged-total-not-rescaled",
@@ -643,6 +645,7 @@ FAULTS = (
         spec.PAGED_17,
         changes.attending(walking(32, add=tiles.total_kept)),
         ENGINEER,
+        forms=tuple(changes.attending(form) for form in tiles.in_other_tiles(32, add=tiles.total_kept)),
     ),
     Fault(
         "paged-token-past-tiles-of-96",

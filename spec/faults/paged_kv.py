@@ -634,6 +634,7 @@ FAULTS: tuple[Fault, ...] = (
         spec.PKV_13,
         {"drop": changes.one_kept},
         "PROPERTIES PG3",
+        forms=({"drop": changes.one_more_than_full},),
     ),
     Fault(
         "paged-rewind-loses-pages",

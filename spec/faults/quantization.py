@@ -170,6 +170,13 @@ _QUANTIZE = (
         TIRED,
     ),
     Fault(
+        "quantize-high-nibbles-first",
+        "of each byte the first code lies in the highest bits",
+        QUANT_01,
+        {"pack": lambda self, codes, bits: changes.packs_high_nibbles_first(codes, bits)},
+        TIRED,
+    ),
+    Fault(
         "quantize-interleaved",
         "codes are packed in AWQ's order: even places of a word before odd ones",
         QUANT_01,
@@ -194,6 +201,7 @@ _QUANTIZE = (
         QUANT_02,
         {"grid": changes.symmetric},
         TIRED,
+        forms=({"grid": changes.centred_on_zero},),
     ),
     Fault("quantize-range-with-zero", "the range is stretched to hold 0", QUANT_02, {"ends": changes.with_zero}, TIRED),
     Fault(
@@ -435,6 +443,13 @@ _DEQUANTIZE = (
         DEQ_01,
         {"codes": changes.reversed_places},
         TIRED,
+    ),
+    Fault(
+        "dequantize-high-nibbles-first",
+        "of each byte the first code is read from the highest bits",
+        DEQ_01,
+        {"codes": changes.high_nibbles_first},
+        SPLIT_NIBBLES,
     ),
     Fault(
         "dequantize-split-nibbles",
@@ -938,6 +953,13 @@ _MATMUL = (
         "the first code of a word is read from its highest bits",
         QMM_04,
         {"codes": changes.reversed_places},
+        SPLIT_NIBBLES,
+    ),
+    Fault(
+        "quantized-matmul-high-nibbles-first",
+        "of each byte the first code is read from the highest bits",
+        QMM_04,
+        {"codes": changes.high_nibbles_first},
         SPLIT_NIBBLES,
     ),
     Fault(
