@@ -379,7 +379,11 @@ def test_without_drafts_the_target_decodes_alone(subject, call):
         raise Nonconformance(f"the draft is fed {int(reach[1])} ids for num_draft_tokens=0", call)
 
 
-@requirement(spec.SPEC_25, call=sampled_calls(drafts=(0,), zero_num_draft_tokens=[True], **UNTEMPERED), share=0.3)
+@requirement(
+    spec.SPEC_25,
+    call=sampled_calls(drafts=(0,), near=(True, False), zero_num_draft_tokens=[True], **UNTEMPERED),
+    share=0.3,
+)
 def test_without_drafts_a_uniform_number_draws_each_id(subject, call):
     subject.agrees(call)
 

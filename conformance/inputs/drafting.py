@@ -22,8 +22,8 @@ SLIPS = {"wrong": 1, "far": 2, "near": 4}
 
 TEMPERATURES = {"one": (1.0,), "other": (0.7, 1.5, 0.5, 2.0)}
 
-NEAR = 1.0625 * DECISIVE
-"""How near to what it is compared with a uniform number may lie: of those above a half bfloat16 moves most further."""
+NEAR = 2.0**-14
+"""How near to what it is compared with a uniform number may lie: float32 tells it from that, and half precision does not."""
 
 COLD = 2.0**-20
 """A temperature that some take for 0, though ids may be equally likely at any."""
@@ -186,6 +186,7 @@ class _Drawing(SpeculativeGenerate):
 
     def __init__(self, random: np.random.Generator, near: bool = False) -> None:
         self.random, self.near, self.numbers, self.margin = random, near, list[float](), 1.0
+        self.clear = NEAR / 2 if near else DECISIVE
 
     def check_uniforms(self, request: Any) -> None:
         """They are made here."""
@@ -228,7 +229,7 @@ class _Drawing(SpeculativeGenerate):
             beside = np.concatenate([edges - NEAR, edges + NEAR])
             beside = beside[(beside > 0.5) & (beside < 1 - DECISIVE)]
             number = float(self.random.choice(beside)) if len(beside) else number
-        if np.abs(edges - number).min() < DECISIVE:
+        if np.abs(edges - number).min() < self.clear:
             token = int(np.argmax(np.diff(edges)))
             number = float(edges[token] + edges[token + 1]) / 2
         return self._kept(number)
@@ -237,7 +238,7 @@ class _Drawing(SpeculativeGenerate):
         number, ratio = float(self.random.random()), min(ratio, 1.0)
         if self.near and 0.5 < ratio < 1 - 2 * NEAR:
             number = ratio + float(self.random.choice([-NEAR, NEAR]))
-        if abs(number - ratio) < DECISIVE:
+        if abs(number - ratio) < self.clear:
             number = ratio / 2 if ratio > 0.5 else (1 + ratio) / 2
         return self._kept(number)
 

@@ -501,6 +501,16 @@ def tempered_in(dtype: str) -> Any:
     return target_chances
 
 
+def chances_in(dtype: str) -> Change:
+    """Probabilities of both models are kept in that dtype; their sums are exact."""
+
+    def rounded(self: Loop, run: Run, rows: Rows) -> Rows:
+        p = f64(round_to(chances(rows, run.request), dtype))
+        return p / p.sum(axis=-1, keepdims=True)
+
+    return {"target_chances": rounded, "draft_chances": rounded}
+
+
 class _FiltersFirst(Sampler):
     """Top-p sees the probabilities before the temperature."""
 

@@ -184,6 +184,13 @@ FAULTS: tuple[Fault, ...] = (
         TIRED,
     ),
     Fault(
+        "speculative-chances-in-bfloat16",
+        "ids are drawn from probabilities in bfloat16",
+        SPEC_25,
+        changes.chances_in("bfloat16"),
+        "https://github.com/NVIDIA/Megatron-LM/pull/7182",
+    ),
+    Fault(
         "speculative-always-drafts",
         "with num_draft_tokens=0 one id is drafted all the same",
         SPEC_25,
@@ -584,6 +591,13 @@ FAULTS: tuple[Fault, ...] = (
         SPEC_36,
         {"draft": changes.numbers_of_verify_first},
         "PROPERTIES SA9",
+    ),
+    Fault(
+        "speculative-chances-in-float16",
+        "the probabilities that drafts are verified by are in float16",
+        SPEC_36,
+        changes.chances_in("float16"),
+        "https://github.com/huggingface/transformers/issues/27341",
     ),
     Fault(
         "speculative-numbers-in-bfloat16",
