@@ -342,18 +342,22 @@ def hardly_any_top_p(pick: Pick, sizes: tuple[int, ...] = (2049, 3000, 4096)) ->
     return pick.call(FILTER, logits=logits, top_p=(pick.one_of(1, 0) + 0.5) / logits.shape[-1])
 
 
+BESIDE = 2.0**-16
+"""How near to a sum of probabilities a top_p lies: float32 tells the two apart, and half precision does not."""
+
+
 def beside_a_sum(pick: Pick, row: np.ndarray) -> tuple[float, int]:
     """A top_p that lies a little below or above a sum of a row's likeliest probabilities, and the id that comes after them."""
     order = np.argsort(-f64(row), kind="stable")
     chances = spec.weights_of(f64(row))[order]
     sums = np.cumsum(chances) / chances.sum()
     # The sums beside it are farther away.
-    after = np.flatnonzero(chances / chances.sum() > 2.0**-13)[1:]
+    after = np.flatnonzero(chances / chances.sum() > 8 * BESIDE)[1:]
     pick.features["top_p"], pick.features["top_k"] = True, False
     if not len(after):
         return 0.5, int(order[0])
     first = pick.one_of(*after)
-    return float(sums[first - 1] + pick.one_of(2.0**-16, -(2.0**-16))), int(order[first])
+    return float(sums[first - 1] + pick.one_of(BESIDE, -BESIDE)), int(order[first])
 
 
 def two_dozen(pick: Pick, sizes: tuple[int, ...]) -> np.ndarray:
