@@ -87,6 +87,7 @@ from inferspec.conformance.inputs.engine_prefixes import (
     conversations,
     conversations_past_ends,
     copies_taken,
+    failed_ends_of_prompts,
     failed_prompts,
     far_beginnings,
     going_on,
@@ -688,6 +689,11 @@ def test_errors_of_any_kind_pass_and_nothing_is_lost(subject, call):
 
 @requirement(spec.ENG_25, call=failing(seen=("outputs", "metrics"), metrics=["told"], **PLAIN), share=0.1)
 def test_metrics_know_nothing_of_a_failed_step(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.ENG_25, call=failed_ends_of_prompts(), share=0.06)
+def test_the_end_of_a_prompt_that_failed_is_not_hit(subject, call):
     subject.agrees(call)
 
 

@@ -30,6 +30,18 @@ def failed_prompts(script: Script) -> None:
     _half_computed(script, fails=True)
 
 
+@told(prefix_caching=[True], page_sizes=[1, 2, 3], chunks=[3, 7], failing_models=[True], **PLAIN)
+def failed_ends_of_prompts(script: Script) -> None:
+    """A prompt that is cancelled when the last of its chunks has failed; another goes on from it."""
+    pick = script.pick
+    length = script.chunk * pick.size(1, 3) + pick.one_of(script.chunk, 3)
+    first = script.add(script.prompt(length, 3), 3)
+    script.do("step", times=-(-length // script.chunk) - 1)
+    script.do("fail", after=0, at="call")
+    script.cancel(first)
+    script.add(script.prompt(length + pick.size(1, 3), 4, script.asked[first][0]), 4)
+
+
 def _half_computed(script: Script, fails: bool = False) -> None:
     pick = script.pick
     limit = pick.one_of(3, 4)

@@ -180,6 +180,15 @@ def visible_at_once(self: Engine, m: State, r: Request, hits: list[int]) -> None
     r.computed = computed
 
 
+def last_chunk_visible_before(self: Engine, m: State, r: Request, n: int, guesses: list[int]) -> np.ndarray:
+    """The last of several chunks of a prompt is in the cache when it is handed to the model."""
+    if r.computed and not r.out and r.computed + n == len(r.tokens):
+        r.computed += n
+        self.publish(m, r)
+        r.computed -= n
+    return Engine.feed(self, m, r, n, guesses)
+
+
 def page_alone(self: Engine, m: State, tokens: list[int], index: int) -> Any:
     return tuple(tokens[index * m.a.page_size : (index + 1) * m.a.page_size])
 

@@ -119,6 +119,13 @@ FAULTS: tuple[Fault, ...] = (
         f"{NANO}/commit/f64d821",
     ),
     _fault(
+        "last-chunk-visible-before",
+        "pages of the last of several chunks are hit where it failed",
+        spec.ENG_25,
+        {"feed": changes.last_chunk_visible_before},
+        TIRED,
+    ),
+    _fault(
         "one-more-computed-again",
         "of what a preempted request computes again in chunks a token more is hit than was computed",
         spec.ENG_06,
