@@ -18,6 +18,7 @@ from inferspec.conformance.inputs.kv_cache import (
     kept_results,
     kept_through_rewinds,
     layers,
+    of_another_dtype_once_empty,
     of_another_kind,
     overfull,
     overwritten,
@@ -580,6 +581,16 @@ def test_a_preallocated_cache_in_use_restores_tokens_of_another_shape_or_refuses
     takes_or_refuses(subject, call)
 
 
+@requirement(spec.KV_30, story=of_another_dtype_once_empty(), share=0.3)
+def test_a_cache_without_tokens_takes_those_of_another_dtype_as_they_are_or_refuses_them(subject, story):
+    as_they_are_or_not(subject, story)
+
+
+@requirement(spec.SKV_30, story=of_another_dtype_once_empty(static=True), share=0.3)
+def test_a_preallocated_cache_without_tokens_takes_those_of_another_dtype_as_they_are_or_refuses_them(subject, story):
+    as_they_are_or_not(subject, story)
+
+
 @requirement(spec.KV_23, call=side_by_side(), share=0.7)
 def test_two_caches_keep_apart(subject, call):
     subject.agrees(call)
@@ -666,6 +677,19 @@ def takes_or_refuses(subject, call):
     of_no_tokens = steps[steps.index("another") + 1] == "save"
     if f"{steps.index('restore') + 1} refused" not in refused and not (refused and of_no_tokens):
         subject.agrees(call)
+
+
+def as_they_are_or_not(subject, story):
+    """What a step brings is refused, or comes back with the values and in the dtype in which it came, and so does what follows."""
+    call, number = story
+    if f"{number} refused" in subject.answered(call).results:
+        return
+    results, (_, given) = subject.agrees(call), call.arguments["steps"][number - 1]
+    for part, name in ((f"{number} keys", "key"), (f"{number} values", "value")):
+        if results[part].dtype != given[name].dtype:
+            raise Nonconformance(
+                f"step {part}: they are {results[part].dtype.name}, not {given[name].dtype.name}", call
+            )
 
 
 def keeps_dtype(subject, call):

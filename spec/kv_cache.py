@@ -166,7 +166,7 @@ class KVCache(Operation):
 
     def check_dtype(self, cache: Cache, key: np.ndarray, value: np.ndarray) -> None:
         for x, cached in ((key, cache.keys), (value, cache.values)):
-            if cached is not None and x.dtype != cached.dtype:
+            if cached is not None and cached.shape[2] and x.dtype != cached.dtype:
                 raise ValueError(f"{x.dtype.name} after {cached.dtype.name}")
 
     def check_rewind(self, cache: Cache, n: int) -> None:
@@ -174,7 +174,8 @@ class KVCache(Operation):
             raise ValueError(f"n is {n} with {self.length(cache)} tokens cached")
 
     def store(self, cache: Cache, key: np.ndarray, value: np.ndarray) -> None:
-        first = cache.keys is None
+        # Tokens that are all gone are none to follow.
+        first = cache.keys is None or not cache.keys.shape[2]
         cache.keys = key.copy() if first else np.concatenate([cache.keys, key], axis=2)
         cache.values = value.copy() if first else np.concatenate([cache.values, value], axis=2)
 
@@ -337,6 +338,12 @@ KV_23, SKV_23 = _both(
     23,
     "caches have nothing in common: a story is the same whatever others do meanwhile, of whatever sizes",
     source="PROPERTIES X7, X11",
+)
+KV_30, SKV_30 = _both(
+    30,
+    "a cache without tokens, rewound by all or given an empty chunk, takes those of another dtype as they are, or refuses them",
+    Level.SHOULD,
+    source="PROPERTIES X4, KV1",
 )
 SKV_24 = _static(
     24,

@@ -604,6 +604,25 @@ def of_another_kind(pick: Pick, static: bool = False, kinds: tuple[str, ...] = (
     return script.call(static)
 
 
+@needing("rewinding")
+def of_another_dtype_once_empty(pick: Pick, static: bool = False) -> tuple[Call, int]:
+    """(story, number of the step with another dtype): a cache whose tokens are all gone, or had none, is given others."""
+    pick("rewinding")
+    script = Script(pick)
+    if True in pick.envelope["empty_chunks"] and pick.one_of(False, False, True):
+        script.append(0)
+    else:
+        script.append(max(small(pick), 1))
+        script.rewind(script.length)
+    others = [name for name in ("float32", "float16", "bfloat16") if name != script.dtype]
+    script.dtype = pick.one_of(*([name for name in others if name in pick.envelope["dtypes"]] or [script.dtype]))
+    script.amplitude = 1.0
+    number = script.append(pick.size(1, 4))
+    script.append(pick.size(1, 2))
+    script.do("offset")
+    return script.call(static), number
+
+
 @calls
 def kept_results(pick: Pick, static: bool = False, chunks: Chunks = small) -> Call:
     """Earlier results are read again at the end."""

@@ -113,6 +113,8 @@ class StaticKVCache:
         return copy.deepcopy((self.offset, self.cache))
 
     def restore(self, state: Any) -> None:
+        if state[0] > self.max_len:
+            raise ValueError(f"a state of {state[0]} tokens; there is room for {self.max_len}")
         self.offset, self.cache = copy.deepcopy(state)
 
 

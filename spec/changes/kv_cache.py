@@ -800,6 +800,28 @@ def cast_to_buffers(self: KVCache, cache: Cache, key: np.ndarray, value: np.ndar
     KVCache.store(self, cache, *pair)
 
 
+def cast_to_the_first(self: KVCache, cache: Cache, key: np.ndarray, value: np.ndarray) -> None:
+    """A buffer has the dtype of the first tokens of all, and casts others into it."""
+    first = vars(cache).setdefault("first_dtypes", (key.dtype, value.dtype))
+    with np.errstate(over="ignore"):
+        pair = [f64(x).astype(dtype) for x, dtype in zip((key, value), first, strict=True)]
+    KVCache.store(self, cache, *pair)
+
+
+def behind_an_empty_buffer(self: KVCache, cache: Cache, key: np.ndarray, value: np.ndarray) -> None:
+    """What is concatenated with no tokens of a wider dtype is of that dtype."""
+    if cache.keys is not None and not cache.keys.shape[2]:
+        pairs = ((key, cache.keys), (value, cache.values))
+        key, value = (x.astype(np.promote_types(x.dtype, empty.dtype)) for x, empty in pairs)
+    KVCache.store(self, cache, key, value)
+
+
+def of_one_dtype(self: KVCache, cache: Cache, key: np.ndarray, value: np.ndarray) -> None:
+    for x, cached in ((key, cache.keys), (value, cache.values)):
+        if cached is not None and x.dtype != cached.dtype:
+            raise ValueError(f"{x.dtype.name} in a cache of {cached.dtype.name}")
+
+
 own_buffers: Change = {"become": into_own_buffers, "check_dtype": dtype_of_the_restored, "store": cast_to_buffers}
 
 

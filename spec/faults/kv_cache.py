@@ -641,6 +641,20 @@ FAULTS: tuple[Fault, ...] = (
         changes.kind_of_the_first,
         "PROPERTIES KV4",
     ),
+    *_both(
+        "casts-to-the-first",
+        "a cache that has no tokens any more casts those of another dtype to the dtype of its first",
+        30,
+        {"store": changes.cast_to_the_first},
+        "https://github.com/ml-explore/mlx-lm/blob/main/mlx_lm/models/cache.py (assignment into the buffer casts)",
+    ),
+    *_both(
+        "widens-behind-none",
+        "tokens that are concatenated with an empty buffer of a wider dtype take that",
+        30,
+        {"store": changes.behind_an_empty_buffer},
+        "PROPERTIES X4",
+    ),
     *_both("of-the-class", "all caches share one buffer", 23, {"fresh": changes.of_the_class}),
     *_both(
         "begins-as-first", "a cache begins with the tokens of the first one", 23, {"fresh": changes.first_of_the_class}
@@ -758,6 +772,12 @@ def _ways(operation: str, prefix: str) -> tuple[Variant, ...]:
             "tokens are the outermost axis in memory",
             operation,
             {"store": changes.tokens_outermost},
+        ),
+        Variant(
+            f"{prefix}-of-one-dtype",
+            "a cache without tokens refuses another dtype than its first",
+            operation,
+            {"check_dtype": changes.of_one_dtype},
         ),
         Variant(
             f"{prefix}-full-buffer",
