@@ -146,20 +146,21 @@ class _Scanner:
             text = tokens[here].text
             if text == "=" and tokens[here - 1].text != "operator":
                 return None  # a variable's initialiser
-            if text == "(":
-                previous = tokens[here - 1].text if here > start else ""
-                if previous == "operator" and partner[here] == here + 1:  # operator()
-                    here += 1
-                elif previous not in _NOT_PARAMETERS:
-                    return (here, partner[here]) if here > start and self._names_function(here - 1) else None
-                else:
-                    here = partner[here]
-            elif text in ("[", "{"):
+            if text == "(" and self._may_hold_parameters(start, here):
+                return (here, partner[here]) if here > start and self._names_function(here - 1) else None
+            if text in ("(", "[", "{"):
                 here = partner[here]
             elif text == "<":
                 here = self.source.past_angle(here) - 1
             here += 1
         return None
+
+    def _may_hold_parameters(self, start: int, parenthesis: int) -> bool:
+        """Whether it is neither the one of `operator()` nor of a word that takes an expression."""
+        previous = self.tokens[parenthesis - 1].text if parenthesis > start else ""
+        if previous == "operator" and self.source.partner[parenthesis] == parenthesis + 1:
+            return False
+        return previous not in _NOT_PARAMETERS
 
     def _names_function(self, index: int) -> bool:
         token = self.tokens[index]

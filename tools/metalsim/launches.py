@@ -168,47 +168,68 @@ def read(line: str) -> LaunchText:
     """A launch line. Raises ``ValueError`` for what it does not understand, naming the word."""
     words = _words(line)
     kernel = words.pop(0) if words and "=" not in re.sub(r"<.*>", "", words[0]) and words[0] != "->" else ""
-    inputs: dict[str, ArrayText | Number] = {}
-    outputs: dict[str, ArrayText] | None = None
-    sizes: dict[str, Size] = {}
-    template: tuple[tuple[str, Any], ...] = ()
-    header: tuple[str, ...] = ()
+    parts = _Parts(line)
     for word in words:
+        parts.take(word)
+    return parts.launch(kernel)
+
+
+class _Parts:
+    """What the words of a launch line have said so far."""
+
+    def __init__(self, line: str) -> None:
+        self.line = line
+        self.inputs: dict[str, ArrayText | Number] = {}
+        self.outputs: dict[str, ArrayText] | None = None
+        self.sizes: dict[str, Size] = {}
+        self.template: tuple[tuple[str, Any], ...] = ()
+        self.header: tuple[str, ...] = ()
+
+    def take(self, word: str) -> None:
         name, equals, value = word.partition("=")
-        if word == "->" and outputs is None:
-            outputs = {}
+        if word == "->" and self.outputs is None:
+            self.outputs = {}
         elif not equals or not name.isidentifier() or not value:
-            raise ValueError(f"launch line: {word!r} is no name=value; in: {line}")
+            raise ValueError(f"launch line: {word!r} is no name=value; in: {self.line}")
         elif name in _SIZES:
-            sizes[_SIZES[name]] = _size(name, value)
+            self.sizes[_SIZES[name]] = _size(name, value)
         elif name == "template":
-            template = tuple(_template_argument(each) for each in value.split(","))
+            self.template = tuple(_template_argument(each) for each in value.split(","))
         elif name == "header":
-            header = tuple(value.split(","))
-        elif name in inputs or name in (outputs or ()):
-            raise ValueError(f"launch line: {name} is given twice; in: {line}")
-        elif outputs is None:
-            inputs[name] = _value(name, value)
+            self.header = tuple(value.split(","))
         else:
-            output = _value(name, value)
-            if not isinstance(output, ArrayText) or output.contents is not None:
-                raise ValueError(f"launch line: {word!r}: an output takes a dtype and a shape, float32[4,97]")
-            outputs[name] = output
-    if ("threads" in sizes) == ("threadgroups" in sizes):
-        raise ValueError(f"launch line: it takes one of threads= and threadgroups=; in: {line}")
-    if "threadgroup" not in sizes:
-        raise ValueError(f"launch line: threadgroup= is missing; in: {line}")
-    return LaunchText(
-        line,
-        kernel,
-        inputs,
-        outputs,
-        sizes.get("threads"),
-        sizes.get("threadgroups"),
-        sizes["threadgroup"],
-        template,
-        header,
-    )
+            self.take_argument(name, value, word)
+
+    def take_argument(self, name: str, value: str, word: str) -> None:
+        """An input, or after the arrow an output."""
+        if name in self.inputs or name in (self.outputs or ()):
+            raise ValueError(f"launch line: {name} is given twice; in: {self.line}")
+        given = _value(name, value)
+        if self.outputs is None:
+            self.inputs[name] = given
+        elif not isinstance(given, ArrayText) or given.contents is not None:
+            raise ValueError(f"launch line: {word!r}: an output takes a dtype and a shape, float32[4,97]")
+        else:
+            self.outputs[name] = given
+
+    def launch(self, kernel: str) -> LaunchText:
+        """The whole; ``ValueError`` where a size is missing or said twice."""
+        sizes = self.sizes
+        if ("threads" in sizes) == ("threadgroups" in sizes):
+            raise ValueError(f"launch line: it takes one of threads= and threadgroups=; in: {self.line}")
+        if "threadgroup" not in sizes:
+            raise ValueError(f"launch line: threadgroup= is missing; in: {self.line}")
+        return LaunchText(
+            self.line,
+            kernel,
+            self.inputs,
+            self.outputs,
+            sizes.get("threads"),
+            sizes.get("threadgroups"),
+            sizes["threadgroup"],
+            self.template,
+            self.header,
+        )
 
 
 def array(text: str) -> ArrayText | None:

@@ -107,13 +107,7 @@ class KernelText:
         return name
 
     def _parameters(self, inputs: Sequence[Input], outputs: Sequence[np.dtype]) -> str:
-        lines: list[str] = []
-        for name, (dtype, ndim, size) in zip(self.input_names, inputs, strict=True):
-            space = "constant" if size < MAX_CONSTANT_SIZE else "device"
-            lines.append(f"  const {space} {MLX_NAMES[dtype]}{'*' if ndim else '&'} {name} [[buffer({len(lines)})]]")
-            kinds = {"shape": "int*", "strides": "int64_t*", "ndim": "int&"}
-            for suffix in self.mentioned(name) if ndim else ():
-                lines.append(f"  const constant {kinds[suffix]} {name}_{suffix} [[buffer({len(lines)})]]")
+        lines = self._input_lines(inputs)
         attributes = [f"  {kind} {name} [[{name}]]" for name, kind in _ATTRIBUTES.items() if name in self.source]
         text = "".join(f"{line},\n" for line in lines)
         # MLX ends the list at the first output from the last index that there would be without shapes and strides. So
@@ -123,6 +117,17 @@ class KernelText:
             kind = f"atomic<{MLX_NAMES[dtype]}>" if self.atomic_outputs else MLX_NAMES[dtype]
             text += f"  device {kind}* {name} [[buffer({index})]]" + (",\n" if index < last or attributes else ") {\n")
         return text + ",\n".join(attributes) + (") {\n" if attributes else "")
+
+    def _input_lines(self, inputs: Sequence[Input]) -> list[str]:
+        """A line for each input, and for each of its shape, strides and number of axes that the source mentions."""
+        lines: list[str] = []
+        for name, (dtype, ndim, size) in zip(self.input_names, inputs, strict=True):
+            space = "constant" if size < MAX_CONSTANT_SIZE else "device"
+            lines.append(f"  const {space} {MLX_NAMES[dtype]}{'*' if ndim else '&'} {name} [[buffer({len(lines)})]]")
+            kinds = {"shape": "int*", "strides": "int64_t*", "ndim": "int&"}
+            for suffix in self.mentioned(name) if ndim else ():
+                lines.append(f"  const constant {kinds[suffix]} {name}_{suffix} [[buffer({len(lines)})]]")
+        return lines
 
 
 def _template_text(value: bool | int | np.dtype) -> str:

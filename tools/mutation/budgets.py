@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import ast
 import functools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from inferspec.tools.mutation import scope
@@ -49,20 +49,31 @@ def budget_nodes(function: ast.FunctionDef) -> Iterator[ast.AST]:
         return
     spent |= {node.value for node in ast.walk(function) if isinstance(node, ast.keyword) and node.arg == "input_error"}
     assigned = list(_assigned(function))
+    needed = _needed(function, assigned, spent)
+    found: set[ast.AST] = {*spent}
+    for one in assigned:
+        if not one.names & needed:
+            found |= {one.target, one.value, one.statement}
+    yield from _with_holders(function, found)
+
+
+def _needed(function: ast.FunctionDef, assigned: Sequence[_Assigned], spent: set[ast.expr]) -> set[str]:
+    """The names that something else than a budget is made of."""
     kept = {part for one in assigned for part in (one.target, one.value)}
     needed = {name for part in _outside(function, spent | kept) for name in _loaded(part)}
     sources = {id(one): _names(one.target, spent) | _names(one.value, spent) for one in assigned}
     while grown := {name for one in assigned if one.names & needed for name in sources[id(one)]} - needed:
         needed |= grown
-    found: set[ast.AST] = {*spent}
-    for one in assigned:
-        if not one.names & needed:
-            found |= {one.target, one.value, one.statement}
-    # Innermost first: what holds nothing but what makes a budget makes a budget.
+    return needed
+
+
+def _with_holders(function: ast.FunctionDef, found: set[ast.AST]) -> set[ast.AST]:
+    """What makes a budget, and the loops and branches that hold nothing else."""
+    # Innermost first.
     for node in reversed(list(ast.walk(function))):
         if isinstance(node, ast.For | ast.If) and all(part in found for part in (*node.body, *node.orelse)):
             found.add(node)
-    yield from found
+    return found
 
 
 def _marked(node: ast.AST, inside: bool, budget: set[ast.AST]) -> Iterator[tuple[ast.AST, bool]]:
