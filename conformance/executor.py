@@ -12,7 +12,7 @@ import numpy as np
 from inferspec.conformance import random_states
 from inferspec.conformance.arrays import Arrays
 from inferspec.conformance.calls import Observation
-from inferspec.conformance.results import named, told
+from inferspec.conformance.results import kind_of, named, told
 from inferspec.conformance.untouched import NUMBERS, Arguments, Earlier
 from inferspec.conformance.views import lay
 from inferspec.spec.contract import STORY
@@ -104,7 +104,7 @@ def _returned(answer: Any, target: Any) -> _Outcome:
     unwritten = tuple(step for step, text in why.items() if text.startswith("NotImplementedError:"))
     seen = {part: told(value, target.kind) for part, value in parts.items()}
     if not seen and not _empty_story(answer, target):
-        message = "None" if answer is None else f"{type(answer).__module__}.{type(answer).__qualname__}"
+        message = "None" if answer is None else kind_of(answer)
     return _Outcome("", message, parts, seen, unwritten)
 
 

@@ -27,6 +27,19 @@ def named(answer: Any, target: Any, to: Arrays) -> dict[str, Any]:
     return {"": answer} if not parts and (to.owns(answer) or plain) else {}
 
 
+def kind_of(value: Any) -> str:
+    """What came back in an array's place: its type, and what to return of an output object of Hugging Face's."""
+    name = f"{type(value).__module__}.{type(value).__qualname__}"
+    return f"{name} (return its .logits)" if hasattr(value, "logits") else name
+
+
+def no_output_object(value: Any) -> Any:
+    """What a model gives; RuntimeError for an output object of Hugging Face's."""
+    if hasattr(value, "logits"):
+        raise RuntimeError(f"the model gives a {kind_of(value)}, not an array")
+    return value
+
+
 def told(value: Any, to: Arrays) -> np.ndarray:
     """The value in NumPy, if it is of numbers that can be compared; TypeError otherwise."""
     if to.owns(value):

@@ -90,6 +90,8 @@ class Trial:
         self._history: list[tuple[Call, Observation]] = []
         self.insisted: Sequence[str] = ()
         """The envelope keys of which the test asks for some choices."""
+        self.advice = ""
+        """What a test has to say where it is refused, in the place of all that an adapter might leave out."""
         self._plainest: dict[str, Any] = {}
         """The features of the first example, which has the first of all choices."""
         self._dead: SubjectDied | None = None
@@ -215,6 +217,8 @@ class Trial:
             key, choice = left_out
             kept = [one for one in self.envelope[key] if one != choice]
             return f"if it does not support {key} of {choice!r}, say so: {self.declaring(key, kept)}"
+        if self.advice:
+            return self.advice
         keys = ", ".join(self.contract.envelope)
         return f'if it does not support this, say so in ENVELOPE["{component}"], whose keys are {keys}'
 

@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any
 
 from rich.console import Console
-from rich.padding import Padding
 from rich.text import Text
 
 from inferspec.conformance.drivers import driver_of
@@ -90,7 +89,10 @@ class Page:
         self.console.print(Text.assemble((text, "bold"), f"  {beside}" if beside else ""), soft_wrap=True)
 
     def paragraph(self, text: str, indent: int = 2, style: str = "") -> None:
-        self.console.print(Padding(Text(text, style), (0, 0, 0, indent), expand=False))
+        # Rich fills the lines of a padded text up with spaces, which stay in a file.
+        for line in Text(text, style).wrap(self.console, max(self.console.width - indent, 1)):
+            line.rstrip()
+            self.console.print(Text(" " * indent) + line, soft_wrap=True)
 
     def line(self, text: str, indent: int = 2, style: str = "") -> None:
         """A line that is not to be broken, since someone will copy it: a link, a command."""
@@ -101,7 +103,7 @@ def requirement(page: Page, contract: Contract, about: Requirement) -> None:
     """Everything that the kit knows of a requirement."""
     operation = contract.operation(about.name)
     own = [fault for fault in contract.faults if fault.kills.id == about.id]
-    page.console.print(Text(f"{about.id}  {about.text}", "bold"))
+    page.paragraph(f"{about.id}  {about.text}", 0, "bold")
     page.paragraph(f"{about.level} · aspect {about.aspect} · {about.name} of {contract.component} ({contract.title})")
     _source(page, about.source)
     _why(page, own)
@@ -118,7 +120,7 @@ def requirement(page: Page, contract: Contract, about: Requirement) -> None:
 def component(page: Page, contract: Contract, operations: Sequence[type[Operation]]) -> None:
     """What a component promises, in short; of its operations these."""
     module = sys.modules[contract.operations[0].__module__]
-    page.console.print(Text(f"{contract.component}  {contract.title}", "bold"))
+    page.paragraph(f"{contract.component}  {contract.title}", 0, "bold")
     page.paragraph(inspect.cleandoc(module.__doc__ or ""))
     for operation in operations:
         name = operation.signature.operation

@@ -9,6 +9,7 @@ import numpy as np
 
 from inferspec.conformance.arrays import Arrays
 from inferspec.conformance.drivers import handed
+from inferspec.conformance.results import no_output_object
 
 
 def feed(model: Any, given: Mapping[str, Any], to: Arrays) -> Any:
@@ -19,7 +20,8 @@ def feed(model: Any, given: Mapping[str, Any], to: Arrays) -> Any:
     fed: dict[Any, list[Any]] = {request: [] for request in caches}
     logits = []
     for chunk, request, dropped in zip(chunks, requests, rewinds, strict=True):
-        logits.append(to.to_numpy(to.ready(handed(model, tokens=chunk, cache=caches[request]))))
+        answer = handed(model, tokens=chunk, cache=caches[request])
+        logits.append(to.to_numpy(to.ready(no_output_object(answer))))
         fed[request].append(chunk)
         if dropped:
             caches[request], fed[request] = _rewound(model, caches[request], fed[request], dropped)
@@ -28,11 +30,12 @@ def feed(model: Any, given: Mapping[str, Any], to: Arrays) -> Any:
 
 def _rewound(model: Any, cache: Any, fed: list[Any], dropped: int) -> tuple[Any, list[Any]]:
     """The cache without its last tokens, and what it was fed: rewound where it can be, else made anew."""
-    left = []
+    left, remaining = [], sum(chunk.shape[1] for chunk in fed) - dropped
     for chunk in fed:
-        kept = min(chunk.shape[1], sum(x.shape[1] for x in fed) - dropped - sum(x.shape[1] for x in left))
-        if kept > 0:
-            left.append(chunk[:, :kept])
+        length = min(chunk.shape[1], remaining)
+        if length:
+            left.append(chunk[:, :length])
+        remaining -= length
     layers = cache if isinstance(cache, Sequence) else [cache]
     if layers and all(callable(getattr(layer, "rewind", None)) for layer in layers):
         for layer in layers:
