@@ -7,7 +7,9 @@ the same test, of the same inputs, finds the same thing wrong with it.
 
 from __future__ import annotations
 
+import math
 import re
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -33,11 +35,22 @@ Example = tuple[Mapping[str, Any], str]
 """What a test was given, and what it said of it."""
 
 
-def alike(trial: Trial, test: Callable[..., None], failures: Sequence[Example], faults: Iterable[Fault]) -> list[Fault]:
+def alike(
+    trial: Trial,
+    test: Callable[..., None],
+    failures: Sequence[Example],
+    faults: Iterable[Fault],
+    patience: float = math.inf,
+) -> list[Fault]:
     """The faults with which a test of the trial's requirement says the same of every failing example, or none where it
-    says so with many."""
+    says so with many. patience: seconds of this process after which no further one is tried."""
     telling = failures[:1] if len(failures) < FEWEST else [failures[-1], *failures[-EXAMPLES:-1]]
-    found = [fault for fault in faults if all(_said(trial, test, fault, *example) for example in telling)]
+    until, found = time.process_time() + patience, []
+    for fault in faults:
+        if time.process_time() > until:
+            break
+        if all(_said(trial, test, fault, *example) for example in telling):
+            found.append(fault)
     return found if len(found) <= MOST else []
 
 

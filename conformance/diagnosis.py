@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
@@ -33,9 +35,11 @@ def explain(
     failures: Sequence[History],
     among: Sequence[Fault] | None = None,
     envelope: Envelope | None = None,
+    patience: float = math.inf,
 ) -> list[Fault]:
     """Return the faults of the requirement's operation, or of those in `among`, that explain every failing example.
-    envelope: that of the subject, which may declare one of several right ways.
+    envelope: that of the subject, which may declare one of several right ways; patience: seconds of this process after which
+    no further fault is tried.
 
     A fault explains a failure when it does what was seen, in one of its forms, within the error of its own arithmetic (that
     of float32, or else that of the input's dtype), and is itself wrong there. Those that the failing requirement is meant to
@@ -55,7 +59,10 @@ def explain(
     replays = _Replays(contract, requirement, telling, claimed)
     judges = {precision: _Judge(contract, requirement, precision, claimed) for precision in Precision}
     found: dict[Precision, list[Fault]] = {precision: [] for precision in Precision}
+    until = time.process_time() + patience
     for fault in candidates:
+        if time.process_time() > until:
+            break
         for form in fault.in_every_form():
             for precision in _explains(form, replays, judges):
                 found[precision].append(form)

@@ -55,6 +55,10 @@ DEAR = 0.3
 FURTHER = 40
 """Examples that a failed test draws once more, for the sake of its diagnosis."""
 
+PATIENCE = 20.0
+"""Seconds of computing for which faults are looked for among those of other operations, and by what a test says of them: a story of
+tens of thousands of tokens takes each of them seconds."""
+
 AGAIN = 10
 """The same, where it is only to be seen whether it is a mistake that other tests have found."""
 
@@ -260,26 +264,34 @@ class Test:
             found = self._explaining(trial, profile, own, FURTHER)
             if not found and repeats.worth_searching(operation, widely=True):
                 others = kindred(operation)
-                found = self._explaining(trial, profile, others, FURTHER) or self._alike(trial, profile, own)
+                found = self._explaining(trial, profile, others, FURTHER, PATIENCE) or self._alike(trial, profile, own)
             repeats.searched(operation, [fault.name for fault in found])
         return [fault.name for fault in found]
 
-    def _explaining(self, trial: Trial, profile: Profile, faults: Sequence[Fault], examples: int) -> list[Fault]:
+    def _explaining(
+        self, trial: Trial, profile: Profile, faults: Sequence[Fault], examples: int, patience: float = math.inf
+    ) -> list[Fault]:
         """Those faults that explain the failing examples, and as many more as are looked for."""
         if can_be_replayed(trial.failures):
             # What does not explain these explains no more of them.
-            faults = explain(trial.contract, trial.requirement, trial.failures, faults, trial.envelope)
+            faults = explain(trial.contract, trial.requirement, trial.failures, faults, trial.envelope, patience)
         if not faults:
             return []
         self._gather(trial, profile, examples)
-        return explain(trial.contract, trial.requirement, trial.failures, faults, trial.envelope)
+        return explain(trial.contract, trial.requirement, trial.failures, faults, trial.envelope, patience)
 
     def _alike(self, trial: Trial, profile: Profile, faults: Sequence[Fault]) -> list[Fault]:
         """Those faults, of an operation whose calls are stories, that the test finds the same wrong with."""
         if trial.operation.parts != STORY or not faults:
             return []
         self._gather(trial, profile, AGAIN)
-        return alike(trial, self.function, trial.told, [transplanted(fault, self.requirement) for fault in faults])
+        return alike(
+            trial,
+            self.function,
+            trial.told,
+            [transplanted(fault, self.requirement) for fault in faults],
+            PATIENCE,
+        )
 
 
 def _made(makers: Mapping[str, Callable[[bytes], Any]], tape: bytes) -> dict[str, Any]:

@@ -92,7 +92,7 @@ class Page:
         # Rich fills the lines of a padded text up with spaces, which stay in a file.
         for line in Text(text, style).wrap(self.console, max(self.console.width - indent, 1)):
             line.rstrip()
-            self.console.print(Text(" " * indent) + line, soft_wrap=True)
+            self.console.print(Text(" " * indent) + line if line else "", soft_wrap=True)
 
     def line(self, text: str, indent: int = 2, style: str = "") -> None:
         """A line that is not to be broken, since someone will copy it: a link, a command."""
