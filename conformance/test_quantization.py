@@ -1212,7 +1212,7 @@ def fits(subject, call):
 
 def same_parts(subject, call, wider, rows):
     """The parts of the call are the first of those of a wider one, bit for bit."""
-    few, many = subject.parts(call), subject.parts(wider)
+    few, many = subject.agrees(call), subject.agrees(wider)
     for part, value in few.items():
         first = many[part][rows, : value.shape[-1]]
         if not bit_equal(value, np.ascontiguousarray(first)):

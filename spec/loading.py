@@ -409,6 +409,12 @@ LOAD_28 = _load(
     Aspect.GUARD,
     "PROPERTIES EM4, X9",
 )
+LOAD_29 = _load(
+    "LOAD-29",
+    "a GGUF file is not refused for data in another order than its tensors are named in, nor for counts of 64 bits",
+    Level.SHOULD,
+    source=f"{GGUF}, which allows both; llama.cpp, which writes neither, refuses them",
+)
 
 
 CONTRACT = Contract(

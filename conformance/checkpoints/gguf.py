@@ -20,8 +20,8 @@ ALIGNMENT = 32
 USUAL_BASE = 10000.0
 """The base of RoPE of a GGUF file that does not say one."""
 
-MANY = 5000
-"""Merges of a tokenizer: most models have more."""
+FEW, MANY = 3, 5000
+"""Merges of a tokenizer: most models have more, and llama.cpp reads no "gpt2" without any."""
 
 _GGML = {"F32": 0, "F16": 1, "Q4_0": 2, "Q4_1": 3, "Q8_0": 8}
 
@@ -106,7 +106,7 @@ def _written(metadata: dict[str, Any], alignment: int, written: Collection[str])
     if "not in ASCII" in written:
         metadata["general.name"] = NAME
     if "many words" in written:
-        metadata["tokenizer.ggml.merges"] = [f"{i} {i + 1}" for i in range(MANY)]
+        metadata["tokenizer.ggml.merges"] = _merges(MANY)
     if "numbers of 64 bits" in written:
         metadata = {key: np.uint64(value) if type(value) is int else value for key, value in metadata.items()}
     if alignment != ALIGNMENT:
@@ -201,10 +201,15 @@ def _metadata(config: Mapping[str, Any]) -> dict[str, Any]:
         **{f"{kind}.{key}": value for key, value in own.items()},
         "tokenizer.ggml.model": "gpt2",
         "tokenizer.ggml.add_bos_token": True,
+        "tokenizer.ggml.merges": _merges(FEW),
         "tokenizer.ggml.tokens": words,
         "tokenizer.ggml.scores": [-float(i) for i in range(len(words))],
         "tokenizer.ggml.token_type": [1] * len(words),
     }
+
+
+def _merges(count: int) -> list[str]:
+    return [f"{i} {i + 1}" for i in range(count)]
 
 
 def _without_what_is_known(metadata: Mapping[str, Any]) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -448,8 +448,18 @@ def data_in_order_of_the_header(self: Load, a: Arguments) -> Arguments:
     """Sizes are read from the header and offsets are not."""
     if "out of order" not in a.written or a.form != "folder":
         return Load.inner(self, a)
-    data, at, found = b"".join(x.tobytes() for x in a.weights.values()), 0, {}
-    for name in sorted(a.weights, reverse=True):
+    return _read_in_turn(self, a, list(a.weights), sorted(a.weights, reverse=True))
+
+
+def gguf_data_in_order_of_the_header(self: Load, a: Arguments) -> Arguments:
+    if "data out of order" not in a.written or a.form != "gguf":
+        return Load.inner(self, a)
+    return _read_in_turn(self, a, list(reversed(a.weights)), list(a.weights))
+
+
+def _read_in_turn(self: Load, a: Arguments, stored: Sequence[str], named: Sequence[str]) -> Arguments:
+    data, at, found = b"".join(a.weights[name].tobytes() for name in stored), 0, {}
+    for name in named:
         x = a.weights[name]
         found[name] = np.frombuffer(data[at : at + x.nbytes], x.dtype).reshape(x.shape)
         at += x.nbytes

@@ -38,6 +38,7 @@ from inferspec.spec.loading import (
     LOAD_26,
     LOAD_27,
     LOAD_28,
+    LOAD_29,
     Load,
 )
 from inferspec.spec.mistakes import promotes, remembers
@@ -433,9 +434,16 @@ FAULTS: tuple[Fault, ...] = (
     ),
     Fault(
         "loading-gguf-data-in-order",
-        "the data of a GGUF file are looked for in the order in which its tensors are named",
-        LOAD_08,
+        "a GGUF file is refused whose data are in another order than its tensors are named in",
+        LOAD_29,
         {"guard_files": changes.refuses("data out of order")},
+        "llama.cpp, gguf_init_from_reader",
+    ),
+    Fault(
+        "loading-gguf-data-without-offsets",
+        "the data of a GGUF file are read one after the other as its tensors are named, without their offsets",
+        LOAD_08,
+        {"inner": changes.gguf_data_in_order_of_the_header},
         TIRED,
     ),
     Fault(
@@ -483,9 +491,9 @@ FAULTS: tuple[Fault, ...] = (
     Fault(
         "loading-gguf-numbers-of-32-bits",
         "counts in a GGUF file must have 32 bits, as llama.cpp writes them",
-        LOAD_08,
+        LOAD_29,
         {"guard_files": changes.refuses("numbers of 64 bits")},
-        "candle, Value::to_u32; the specification has uint64",
+        "llama.cpp, llama_model_loader; candle, Value::to_u32; the specification has uint64",
     ),
     Fault(
         "loading-gguf-few-types-of-values",
