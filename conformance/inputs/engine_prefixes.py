@@ -37,7 +37,7 @@ def failed_ends_of_prompts(script: Script) -> None:
     length = script.chunk * pick.size(1, 3) + pick.one_of(script.chunk, 3)
     first = script.add(script.prompt(length, 3), 3)
     script.do("step", times=-(-length // script.chunk) - 1)
-    script.do("fail", after=0, at="call")
+    script.do("fail", after=0, at=pick.one_of("use", "call"))
     script.cancel(first)
     script.add(script.prompt(length + pick.size(1, 3), 4, script.asked[first][0]), 4)
 
