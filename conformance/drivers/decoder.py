@@ -30,7 +30,8 @@ def feed(model: Any, given: Mapping[str, Any], to: Arrays) -> Any:
 
 def _rewound(model: Any, cache: Any, fed: list[Any], dropped: int) -> tuple[Any, list[Any]]:
     """The cache without its last tokens, and what it was fed: rewound where it can be, else made anew."""
-    left, remaining = [], sum(chunk.shape[1] for chunk in fed) - dropped
+    left: list[Any] = []
+    remaining = sum(chunk.shape[1] for chunk in fed) - dropped
     for chunk in fed:
         length = min(chunk.shape[1], remaining)
         if length:
