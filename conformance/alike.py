@@ -49,7 +49,7 @@ def alike(
     for fault in faults:
         if time.process_time() > until:
             break
-        if all(_said(trial, test, fault, *example) for example in telling):
+        if any(all(_said(trial, test, form, *example) for example in telling) for form in fault.in_every_form()):
             found.append(fault)
     return found if len(found) <= MOST else []
 
