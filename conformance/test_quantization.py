@@ -1212,8 +1212,11 @@ def fits(subject, call):
 
 def same_parts(subject, call, wider, rows):
     """The parts of the call are the first of those of a wider one, bit for bit."""
-    few, many = subject.agrees(call), subject.agrees(wider)
+    few, many = subject.parts(call), subject.parts(wider)
     for part, value in few.items():
+        for asked, x in ((call, value), (wider, many[part])):
+            if x.ndim != call.arguments["w"].ndim:
+                raise Nonconformance(f"{part}: the result has shape {list(x.shape)}, which is no matrix", asked)
         first = many[part][rows, : value.shape[-1]]
         if not bit_equal(value, np.ascontiguousarray(first)):
             different = int((value != first).sum()) if value.shape == first.shape else value.size

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from inferspec.conformance.calls import RARE_VIEWS, VIEWS, Call
+from inferspec.conformance.checkpoints.gguf import content
 from inferspec.conformance.envelope import floor
 from inferspec.conformance.inputs.attention import louder
 from inferspec.conformance.inputs.batching import has_idle_updates
@@ -22,6 +23,7 @@ from inferspec.conformance.suite import Profile, Test, Undrawn, all_tests
 from inferspec.conformance.trial import Trial, Waived
 from inferspec.spec import COMPONENTS, contract, contracts
 from inferspec.spec.contract import Aspect, Contract
+from inferspec.spec.loading import HABITS
 from inferspec.spec.numerics import DTYPES, Precision, f64, largest
 from inferspec.spec.speculative import Verify
 
@@ -473,6 +475,19 @@ def test_who_takes_no_empty_chunks_is_given_none():
 def test_who_reads_no_head_dim_is_given_none():
     for call in claimed_calls("llama", {"head_dims": ["absent"]}):
         assert not call.arguments["config"].get("head_dim"), str(call)
+
+
+def test_who_reads_gguf_files_of_float32_alone_is_given_no_others():
+    for call in claimed_calls("loading", {"forms": ["gguf"], "gguf_types": ["F32"]}):
+        assert call.arguments["form"] == "gguf", str(call)
+        if not call.arguments.get("stored"):
+            assert {x.dtype.name for x in call.arguments["weights"].values()} == {"float32"}, str(call)
+
+
+@pytest.mark.parametrize("written", [(), *((habit,) for habit in HABITS)])
+def test_a_gguf_file_has_the_merges_without_which_llama_cpp_opens_none(written):
+    call = next(call for call in calls_of("loading", "load") if call.arguments["form"] == "gguf")
+    assert b"tokenizer.ggml.merges" in content(call.arguments["config"], call.arguments["weights"], written=written)
 
 
 def test_who_claims_no_head_of_two_features_turns_no_single_pair():

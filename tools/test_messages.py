@@ -214,6 +214,17 @@ def test_a_library_that_has_few_operations_on_uint32_is_named_and_no_choice_of_t
     assert message.endswith("take the bits as signed words, x.view(torch.int32)")
 
 
+def test_parts_of_another_shape_are_the_quantisers_mistake_also_where_two_calls_are_compared():
+    class Flat(quantization.Quantize):
+        def evaluate(self, a, precision):
+            answers = super().evaluate(a, precision)
+            return {part: replace(one, value=one.value.ravel()) for part, one in answers.items()}
+
+    found = outcome("test_more_rows_change_nothing_of_the_first", quantize=Flat)
+    assert found.state == "failed"
+    assert "the result has shape" in found.message
+
+
 def test_a_model_that_is_not_called_as_models_are_was_refused_by_nobody():
     class Feeds(contract("generation").operation("generate")):
         def guard(self, a):

@@ -160,7 +160,7 @@ def _matrix(module: str, drawn: Mapping[str, np.ndarray], types: str) -> dict[st
     x, scales, biases = (drawn.get(f"{module}.{part}") for part in ("weight", "scales", "biases"))
     assert x is not None
     values = f64(x) if scales is None or biases is None else blocks.dequantised(x, scales, biases, 4)
-    matrix = blocks.packed(values, _type(types, module) if values.shape[-1] % 32 == 0 else "F16")
+    matrix = blocks.packed(values, _type(types, module) if types == "F32" or values.shape[-1] % 32 == 0 else "F16")
     return {f"{module}.{part}": x for part, x in matrix.items()}
 
 
