@@ -1039,7 +1039,7 @@ def test_ids_of_a_seed_come_as_often_as_their_probabilities_say(subject):
 
 @requirement(
     spec.SAMP_41,
-    call=tempered_nuclei(generators=["own"], top_p=[True], leading_dims=ONE_AXIS, sizes=(1,), draws=500),
+    call=tempered_nuclei(generators=["own"], top_k=[False], top_p=[True], leading_dims=ONE_AXIS, sizes=(1,), draws=500),
     share=0.1,
 )
 def test_what_top_p_leaves_out_never_comes_at_any_temperature(subject, call):
