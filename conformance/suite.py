@@ -33,8 +33,9 @@ from inferspec.golden import GoldenError
 from inferspec.spec.contract import STORY, Fault, Requirement
 
 EXAMPLES = {"quick": 25, "standard": 100, "full": 250, "nightly": 1000}
-"""Profile -> the most examples that a test of share 1 draws. Quick is for the desk, standard the default; of nightly a fault that is ten times as rare as the hardest known one
-survives once in 1,100 times, and 20 seeds of all honest variants are done in one night of the workflow."""
+"""Profile -> the most examples that a test of share 1 draws. Quick is for the desk, standard the default; of nightly a fault
+that is ten times as rare as the hardest known one survives once in 1,100 times, and 20 seeds of all honest variants are done
+in one night of the workflow."""
 
 EFFORT = Path(__file__).with_name("effort.json")
 """Test -> examples until it rejects the fault that is hardest for it, on average (`tools/effort.py` measures them)."""
@@ -56,8 +57,8 @@ FURTHER = 40
 """Examples that a failed test draws once more, for the sake of its diagnosis."""
 
 PATIENCE = 20.0
-"""Seconds of computing for which faults are looked for among those of other operations, and by what a test says of them: a story of
-tens of thousands of tokens takes each of them seconds."""
+"""Seconds of computing for which faults are looked for among those of other operations, and by what a test says of them: a
+story of tens of thousands of tokens takes each of them seconds."""
 
 AGAIN = 10
 """The same, where it is only to be seen whether it is a mistake that other tests have found."""
