@@ -755,7 +755,12 @@ FAULTS: tuple[Fault, ...] = (
 
 def _ways(operation: str, prefix: str) -> tuple[Variant, ...]:
     return (
-        Variant(f"{prefix}-of-chunks", "a list of chunks", operation, {"store": changes.as_chunks}),
+        Variant(
+            f"{prefix}-of-chunks",
+            "a list of chunks",
+            operation,
+            {"store": changes.as_chunks, "check_dtype": changes.of_one_dtype},
+        ),
         Variant(f"{prefix}-of-tokens", "token by token", operation, {"store": changes.as_tokens}),
         Variant(
             f"{prefix}-doubling",
@@ -763,6 +768,7 @@ def _ways(operation: str, prefix: str) -> tuple[Variant, ...]:
             operation,
             {
                 "store": changes.doubling,
+                "check_dtype": changes.of_one_dtype,
                 "state_of": changes.copies,
                 "become": lambda self, cache, state: changes.hold(cache, state),
             },
@@ -783,7 +789,7 @@ def _ways(operation: str, prefix: str) -> tuple[Variant, ...]:
             f"{prefix}-full-buffer",
             "one buffer from the first append on",
             operation,
-            {"store": changes.in_buffers, "state_of": changes.copies},
+            {"store": changes.in_buffers, "check_dtype": changes.of_one_dtype, "state_of": changes.copies},
         ),
     )
 
