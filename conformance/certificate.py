@@ -320,43 +320,33 @@ def _odd_conclusions(certificate: Mapping[str, Any]) -> Iterator[str]:
         yield f"the verdict {certificate['verdict']!r} does not follow from its rows"
 
 
-ODD = (
-    "say more than their failures",
-    "passed without an example",
-    "are of operations that the subject does not offer",
-    "are not claimed although the subject offers them",
-    "have a worst error that is no number",
-)
-"""What rows can be that no run has found."""
-
-
 def _odd_rows(rows: Sequence[Mapping[str, Any]], subject: Mapping[str, Any]) -> list[str]:
     """What no run can have found, whatever its subject."""
     odd: dict[str, list[str]] = {}
     for row in rows:
         for what in (*_odd_result(row), *_odd_claim(row, subject)):
             odd.setdefault(what, []).append(row["id"])
-    return [f"these rows {what}: {', '.join(odd[what])}" for what in ODD if what in odd]
+    return [f"these rows {what}: {', '.join(ids)}" for what, ids in odd.items()]
 
 
 def _odd_result(row: Mapping[str, Any]) -> Iterator[str]:
-    """What is odd of what a row says of its tests, as in ODD."""
+    """What is odd of what a row says of its tests."""
     if row["failures"] and row["state"] not in BAD:
-        yield ODD[0]
+        yield "say more than their failures"
     if row["state"] in ("passed", "waived") and not row["examples"]:
-        yield ODD[1]
+        yield "passed without an example"
     if math.isnan(row["worst"]) or (row["state"] == "passed" and math.isinf(row["worst"])):
-        yield ODD[4]
+        yield "have a worst error that is no number"
 
 
 def _odd_claim(row: Mapping[str, Any], subject: Mapping[str, Any]) -> Iterator[str]:
-    """What is odd of whether a row is claimed, as in ODD."""
+    """What is odd of whether a row is claimed."""
     offered = row["name"] in subject["offers"]
     if not offered and row["state"] not in (*BAD, "not_claimed"):
-        yield ODD[2]
+        yield "are of operations that the subject does not offer"
     # With a layout a test may find that a branch is not written yet, but only by trying it.
     if offered and row["state"] == "not_claimed" and ("layout" not in subject or not row["examples"]):
-        yield ODD[3]
+        yield "are not claimed although the subject offers them"
 
 
 def _odd_waivers(certificate: Mapping[str, Any]) -> list[str]:

@@ -12,7 +12,8 @@ TIRED = "a tired engineer"
 
 
 class Define(Protocol):
-    """Adds a fault of a model: the number of its requirement, its name without the model's, a text, what is changed, where it was seen, and other forms of it."""
+    """Adds a fault of a model: the number of its requirement, its name without the model's, a text, what is changed, where it
+    was seen, and other forms of it."""
 
     def __call__(
         self, number: int, name: str, text: str, change: Change, source: str = TIRED, forms: tuple[Change, ...] = ()

@@ -18,7 +18,7 @@ from inferspec.conformance.suite import Profile, all_tests
 from inferspec.conformance.waivers import Waiver
 from inferspec.spec import contract, contracts
 from inferspec.tools import cli
-from inferspec.tools.certificates.badge import _is_narrowed, badge
+from inferspec.tools.certificates.badge import badge
 from inferspec.tools.certificates.comparing import changes
 from inferspec.tools.certificates.merging import merge
 from inferspec.tools.certificates.reading import Certificate, Refused, read, read_any
@@ -474,9 +474,15 @@ def test_a_page_tells_what_holds_of_each_chapter_of_a_layout():
     assert "By chapters" not in Reader(report({"mine.json": made()})).text
 
 
-def test_a_badge_says_that_an_adapter_leaves_something_out_and_not_that_it_goes_another_right_way():
-    subject = {"envelope": {"rope": {"dtypes": ["float32"]}}}
-    assert _is_narrowed(subject)
-    every = list(contract("rope").envelope["dtypes"])
-    assert not _is_narrowed({"envelope": {"rope": {"dtypes": every}, "generation": {"ends": ["kept"]}}})
-    assert not _is_narrowed({"envelope": {}})
+@pytest.mark.parametrize(
+    ("envelope", "narrowed"),
+    [
+        ({"rope": {"dtypes": ["float32"]}}, True),
+        ({"rope": {"dtypes": list(contract("rope").envelope["dtypes"])}, "generation": {"ends": ["kept"]}}, False),
+        ({}, False),
+    ],
+)
+def test_a_badge_says_that_something_is_left_out_and_not_that_another_right_way_is_gone(envelope, narrowed):
+    one = made()
+    one["subject"]["envelope"] = envelope
+    assert badge(one)["message"].endswith(", narrowed envelope") is narrowed
