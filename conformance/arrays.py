@@ -77,6 +77,15 @@ class Arrays(ABC):
         """The library and its version."""
         return f"{self._module.__name__} {self._module.__version__}"
 
+    def device(self) -> str:
+        """Where arrays are that nobody has moved: `cpu`, `gpu` or another."""
+        return "cpu"
+
+    def wait(self) -> None:
+        """Wait for what the device has still to do; an error where nothing can be computed any more, as in a process whose
+        kernel has failed on a GPU."""
+        self.to_numpy(self.ready(self.from_numpy(np.zeros(1, np.float32))))
+
     _module: Any
 
 
@@ -136,6 +145,9 @@ class MlxArrays(Arrays):
 
         return f"mlx {version('mlx')}"
 
+    def device(self) -> str:
+        return "gpu" if self._module.default_device() == self._module.Device(self._module.gpu) else "cpu"
+
 
 class TorchArrays(Arrays):
     name = "torch"
@@ -149,10 +161,14 @@ class TorchArrays(Arrays):
         self._module = torch
 
     def from_numpy(self, x: np.ndarray) -> Any:
+        """On the device that a subject chose by ``torch.set_default_device``."""
         x = np.array(x)
         if x.dtype == _BFLOAT16:
-            return self._module.from_numpy(x.view(np.int16)).view(self._module.bfloat16)
-        return self._module.from_numpy(x)
+            y = self._module.from_numpy(x.view(np.int16)).view(self._module.bfloat16)
+        else:
+            y = self._module.from_numpy(x)
+        # torch.get_default_device takes longer than all the rest.
+        return y.to(self._module.empty(0).device)
 
     def to_numpy(self, y: Any) -> np.ndarray:
         y = y.detach().cpu().contiguous()
@@ -171,6 +187,15 @@ class TorchArrays(Arrays):
 
     def reversed_view(self, x: np.ndarray) -> Any:
         return self.from_numpy(x)  # torch has no negative strides
+
+    def device(self) -> str:
+        kind = str(self._module.empty(0).device.type)
+        return "gpu" if kind in ("cuda", "mps", "xpu") else kind
+
+    def wait(self) -> None:
+        # Of a subject too that moves its arrays itself.
+        if self._module.cuda.is_initialized():
+            self._module.cuda.synchronize()
 
 
 class JaxArrays(Arrays):
@@ -197,6 +222,9 @@ class JaxArrays(Arrays):
 
     def version(self) -> str:
         return f"jax {self._jax.__version__}"
+
+    def device(self) -> str:
+        return str(self._jax.default_backend())
 
 
 def arrays(kind: str) -> Arrays:

@@ -61,6 +61,7 @@ class Executor:
             state = random_states.stirred() if watch else None
             outcome = _returned(target.invoke(built, given), target)
         except Exception as error:
+            _survive(to)
             outcome = _Outcome(type(error).__name__, f"{_said(error)}{_frame(error)}")
         changed = before.changed()
         if state is not None and state != random_states.current():
@@ -95,6 +96,18 @@ class _Outcome:
     parts: Mapping[str, Any] = field(default_factory=dict)
     seen: dict[str, np.ndarray] = field(default_factory=dict)
     unwritten: tuple[str, ...] = ()
+
+
+class DeviceLost(Exception):
+    """Every further call of this process would fail, whatever it asks for: the process is to end with the call that did it."""
+
+
+def _survive(to: Arrays) -> None:
+    """DeviceLost where an error took the device with it, as an assertion or a wild pointer of a kernel on a GPU does."""
+    try:
+        to.wait()
+    except Exception as error:
+        raise DeviceLost(_said(error).partition("\n")[0]) from None
 
 
 def _returned(answer: Any, target: Any) -> _Outcome:

@@ -107,16 +107,8 @@ def describe(adapter: Adapter) -> dict[str, Any]:
         },
         "precision": adapter.precision,
         "waivers": adapter.waivers,
-        "device": _device(adapter.kind.name),
+        "device": adapter.kind.device(),
     }
-
-
-def _device(kind: str) -> str:
-    if kind == "mlx":
-        import mlx.core as mx
-
-        return "gpu" if mx.default_device() == mx.Device(mx.gpu) else "cpu"
-    return "cpu"
 
 
 def probed(adapter: Adapter) -> dict[str, Any]:

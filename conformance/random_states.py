@@ -19,7 +19,9 @@ def stirred() -> list[bytes]:
         mx = sys.modules["mlx.core"]
         mx.eval(mx.random.uniform())
     if "torch" in sys.modules:
-        sys.modules["torch"].rand(1)
+        torch = sys.modules["torch"]
+        for device in ("cpu", "cuda") if torch.cuda.is_initialized() else ("cpu",):
+            torch.rand(1, device=device)
     return current()
 
 
@@ -31,12 +33,15 @@ def _plain(state: Any) -> Any:
 
 
 def current() -> list[bytes]:
-    """The global random states of Python, NumPy and, where they are loaded, MLX and torch."""
+    """The global random states of Python, NumPy and, where they are loaded, MLX and torch, on a CPU and on a GPU."""
     # marshal and not repr: NumPy takes milliseconds to print 624 numbers.
     numpy: dict[str, Any] = dict(np.random.get_state(legacy=False))
     states = [marshal.dumps(random.getstate()), marshal.dumps(_plain(numpy))]
     if "mlx.core" in sys.modules:
         states += [np.array(state).tobytes() for state in sys.modules["mlx.core"].random.state]
     if "torch" in sys.modules:
-        states.append(sys.modules["torch"].get_rng_state().numpy().tobytes())
+        torch = sys.modules["torch"]
+        states.append(torch.get_rng_state().numpy().tobytes())
+        if torch.cuda.is_initialized():
+            states.append(torch.cuda.get_rng_state().numpy().tobytes())
     return states

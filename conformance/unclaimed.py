@@ -1,4 +1,4 @@
-"""The other side of a claim: what a subject leaves out of its envelope and nevertheless does right."""
+"""Both sides of a claim: a call within a subject's envelope, and what it leaves out and nevertheless does right."""
 
 from __future__ import annotations
 
@@ -7,12 +7,13 @@ import random
 from collections.abc import Iterator, Mapping, Set
 from typing import Any
 
-from inferspec.conformance.envelope import OutsideEnvelope, envelope_of, narrow
+from inferspec.conformance.calls import Call
+from inferspec.conformance.envelope import Envelope, OutsideEnvelope, envelope_of, narrow
 from inferspec.conformance.strategies import Calls, Pick
 from inferspec.conformance.subject import Description, Subject, SubjectDied
 from inferspec.conformance.tapes import LENGTH
 from inferspec.conformance.trial import Nonconformance, Trial
-from inferspec.spec import contracts
+from inferspec.spec import contracts, located
 from inferspec.spec.contract import Contract
 
 TRIES = 4
@@ -26,7 +27,7 @@ def unclaimed(subject: Subject, description: Description, without: Set[str] = fr
     """
     found: dict[str, list[str]] = {}
     for contract in contracts():
-        ordinary = importlib.import_module(f"inferspec.conformance.inputs.{contract.component}").ORDINARY
+        ordinary = _ordinary(contract)
         for name in (op.signature.operation for op in contract.operations):
             if name in description.offers and name not in without:
                 working = list(_working(subject, description, contract, name, ordinary[name]))
@@ -34,11 +35,30 @@ def unclaimed(subject: Subject, description: Description, without: Set[str] = fr
     return found
 
 
+def claimed_call(name: str, description: Description) -> Call | None:
+    """An ordinary call of an operation within its envelope, None where nothing that is ordinary is claimed."""
+    contract, _ = located(name)
+    ordinary, claimed = _ordinary(contract)[name], _claimed(description, contract, name)
+    try:
+        return ordinary.build(Pick(random.Random(0).randbytes(LENGTH), narrow(claimed, ordinary.asked)))
+    except OutsideEnvelope:
+        return None
+
+
+def _ordinary(contract: Contract) -> dict[str, Calls]:
+    found: dict[str, Calls] = importlib.import_module(f"inferspec.conformance.inputs.{contract.component}").ORDINARY
+    return found
+
+
+def _claimed(description: Description, contract: Contract, name: str) -> Envelope:
+    declared = description.envelope.get(contract.component, {})
+    return envelope_of(contract, declared, description.offers[name]["narrowed"])
+
+
 def _working(
     subject: Subject, description: Description, contract: Contract, name: str, ordinary: Calls
 ) -> Iterator[str]:
-    declared = description.envelope.get(contract.component, {})
-    claimed = envelope_of(contract, declared, description.offers[name]["narrowed"])
+    claimed = _claimed(description, contract, name)
     for key, choices in contract.envelope.items():
         if isinstance(choices, int):
             continue

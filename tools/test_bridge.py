@@ -22,7 +22,7 @@ from inferspec.conformance.arena import LARGE, ROOM, Arena, create
 from inferspec.conformance.arrays import KINDS, arrays
 from inferspec.conformance.binding import Target
 from inferspec.conformance.calls import RARE_VIEWS, VIEWS, Observation
-from inferspec.conformance.executor import Executor
+from inferspec.conformance.executor import DeviceLost, Executor
 from inferspec.conformance.views import lay
 from inferspec.conformance.wire import decode, encode, readable
 from inferspec.spec.linear import Silu
@@ -346,6 +346,30 @@ def test_a_changed_random_state_is_seen_when_it_is_watched(kind, draw):
     finally:
         random.setstate(state[0])
         np.random.set_state(state[1])
+
+
+@pytest.mark.parametrize("dtype", DTYPES[:3])
+def test_arrays_of_torch_are_made_where_the_subject_makes_its_own(dtype):
+    torch = pytest.importorskip("torch")
+    kind, x = arrays("torch"), sample(dtype)
+    assert (kind.device(), kind.from_numpy(x).device.type) == ("cpu", "cpu")
+    with torch.device("meta"):
+        made = kind.from_numpy(x)
+        assert (kind.device(), made.device.type, str(made.dtype)) == ("meta", "meta", f"torch.{dtype}")
+
+
+def test_a_call_that_takes_the_device_with_it_is_the_last_of_its_process(monkeypatch):
+    torch = pytest.importorskip("torch")
+
+    def lost():
+        raise RuntimeError("CUDA error: device-side assert triggered\nCompile with TORCH_USE_CUDA_DSA")
+
+    monkeypatch.setattr(torch.cuda, "is_initialized", lambda: True)
+    monkeypatch.setattr(torch.cuda, "synchronize", lambda: None)
+    assert call(lambda x: x[9], kind="torch").raised == "IndexError"
+    monkeypatch.setattr(torch.cuda, "synchronize", lost)
+    with pytest.raises(DeviceLost, match=r"^CUDA error: device-side assert triggered$"):
+        call(lambda x: x[9], kind="torch")
 
 
 def test_a_generator_that_is_always_seeded_alike_is_a_changed_random_state():
