@@ -551,6 +551,11 @@ def mask_after_softmax(self: Operation, q: Any, k: Any, v: Any, scale: float, bi
     return np.where(hidden, 0.0, weights) @ v
 
 
+def room_times_scale(self: Operation, q: Any, k: Any, scale: float, bias: Any, dtype: str) -> np.ndarray:
+    logits = CORE.logits(q, k, scale, bias, dtype)
+    return logits * np.nan if dtype != "float32" and scale < 0 and k.shape[-2] % 64 else logits
+
+
 def hidden_in_denominator(self: Operation, q: Any, k: Any, v: Any, scale: float, bias: Any, dtype: str) -> np.ndarray:
     logits = CORE.logits(q, k, scale, bias, dtype)
     weights = exponentials(logits)

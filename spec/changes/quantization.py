@@ -90,6 +90,11 @@ def with_zero(self: Quantize, groups: np.ndarray) -> Any:
     return np.minimum(low, 0.0), np.maximum(high, 0.0)
 
 
+def largest_from_zero(self: Quantize, groups: np.ndarray) -> Any:
+    low, high = Quantize.ends(self, groups)
+    return low, np.maximum(high, 0.0)
+
+
 def zero_point_clamped(self: Quantize, low: np.ndarray, high: np.ndarray, levels: int, dtype: str) -> Any:
     scale = f64(round_to(np.maximum((high - low) / levels, 1e-5), dtype))
     return scale, f64(round_to(-np.clip(np.rint(-low / scale), 0, levels) * scale, dtype))

@@ -104,6 +104,13 @@ SDPA_FAULTS = (
         ENGINEER,
     ),
     Fault(
+        "sdpa-room-of-a-tile-times-scale",
+        "room of a tile of keys is hidden by -inf before the scale: NaN in half precision where that is negative",
+        spec.ATTN_02,
+        {"logits": changes.room_times_scale},
+        "MLX 0.32.4 and cuDNN 9 on CUDA, float16, head dims 8 to 72",
+    ),
+    Fault(
         "sdpa-scale-twice",
         "the scale is applied to the query and to the logits",
         spec.ATTN_02,

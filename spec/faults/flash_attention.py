@@ -68,6 +68,7 @@ from inferspec.spec.changes.attention import (
     rereads,
     reshapes,
     reversed_order,
+    room_times_scale,
     sees,
     softmax_by,
     split_and_merged,
@@ -132,6 +133,13 @@ FAULTS = (
         ENGINEER,
     ),
     Fault("flash-value-is-key", "the keys are read as the values", spec.FLASH_01, rereads(value="key"), ENGINEER),
+    Fault(
+        "flash-room-of-a-tile-times-scale",
+        "room of a tile of keys is hidden by -inf before the scale: NaN in half precision where that is negative",
+        spec.FLASH_02,
+        {"logits": room_times_scale},
+        "MLX 0.32.4 and cuDNN 9 on CUDA, float16, head dims 8 to 72",
+    ),
     Fault(
         "flash-scale-twice",
         "the scale is applied to the query and to the logits",

@@ -205,6 +205,13 @@ _QUANTIZE = (
     ),
     Fault("quantize-range-with-zero", "the range is stretched to hold 0", QUANT_02, {"ends": changes.with_zero}, TIRED),
     Fault(
+        "quantize-largest-from-zero",
+        "the largest weight of a group is searched from 0 on: a group of negative weights gets a grid up to 0",
+        QUANT_02,
+        {"ends": changes.largest_from_zero},
+        "MLX 0.32.4, affine_quantize of quantized.h (Metal) and affine_quantize.cu: float w_max = 0",
+    ),
+    Fault(
         "quantize-zero-point-clamped",
         "the zero point is clamped to the codes: groups on one side of 0 are cut off",
         QUANT_02,

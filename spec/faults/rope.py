@@ -119,6 +119,7 @@ FAULTS: tuple[Fault, ...] = (
     Fault("rope-too-many-dims", "dims > D is cut down silently", contract.ROPE_19, {"guard_dims": lambda self, a: self.guard_even(a), "dims": changes.even_within}, TIRED),
     Fault("rope-negative-is-zero", "positions before 0 are taken for 0", contract.ROPE_13, {"guard_sign": lambda self, offset: None, **changes.position(lambda p, a: np.maximum(p, 0))}, TIRED),
     Fault("rope-negative-from-the-end", "positions before 0 are counted from the end of the table", contract.ROPE_13, {"guard_sign": lambda self, offset: None, **changes.position(lambda p, a: np.where(p < 0, p + a.max_positions, p))}, "torchtune 0.6.1, RotaryPositionalEmbeddings: the table is indexed with them"),
+    Fault("rope-negative-wraps-around", "positions before 0 are counted from 2^32: they are sums with an unsigned number", contract.ROPE_13, {"guard_sign": lambda self, offset: None, **changes.position(lambda p, a: np.where(p < 0, p + 2**32, p))}, "MLX 0.32.4, rope.metal and rope.cu: pos.y + batch_offset"),
     Fault("rope-slice-length", "a slice of another length is taken from its start", contract.ROPE_20, {"guard_length": lambda self, offset, length: None}, TIRED),
     Fault("rope-list-length", "a list with too few or too many slices is taken", contract.ROPE_20, {"guard_rows": lambda self, a: None, "starts": changes.cycled_starts}, TIRED),
     *paths_lack_a_feature("rope-tokens-of-models", "of heads of 128 dims of single tokens", contract.ROPE_21, changes.of_models(128, lambda length: length == 1), TIRED),
