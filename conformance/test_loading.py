@@ -60,8 +60,8 @@ PACKED = ["4-bit", "8-bit", "2-bit"]
 PLACED = tuple(f"{name}.weight" for name in ("v_proj", "o_proj", "gate_proj", "up_proj", "down_proj", "norm"))
 """Tensors whose rows nothing else decides: those of the embedding are the vocabulary, queries and keys have an order."""
 GGUF_FILES = (
-    *("aligned to 128", "keys out of order", "few keys", "keys of other types"),
-    *("not in ASCII", "links", "many words"),
+    *("aligned to 128", "aligned to 16", "unpadded end", "keys out of order", "few keys"),
+    *("keys of other types", "not in ASCII", "links", "many words"),
 )
 RARE_GGUF_FILES = ("data out of order", "numbers of 64 bits")
 """What the format allows, no writer does and llama.cpp refuses."""

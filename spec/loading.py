@@ -44,6 +44,8 @@ HABITS = (
     "no metadata",
     "another file",
     "aligned to 128",
+    "aligned to 16",
+    "unpadded end",
     "data out of order",
     "keys out of order",
     "few keys",
@@ -63,7 +65,7 @@ HABITS = (
 )
 """What files may have otherwise and mean the same: a header of safetensors that names tensors in another order than
 that of their data, or has no `__metadata__`; a file of safetensors beside those of the model, which no index names; a
-GGUF file with a `general.alignment`, with data in another order than its tensors are named in, with its keys in another
+GGUF file with a `general.alignment`, larger or smaller than usual, that ends with the last byte of a tensor, with data in another order than its tensors are named in, with its keys in another
 order, or without those that say what is known: a number of key heads that is that of the heads, and of ids, a base
 of RoPE of 10000, and that a qwen3 turns all features of its heads; or with others, of types that are rare; shards
 whose names do not say how many they are; a header of safetensors that is not padded, so that data begin at any byte, or

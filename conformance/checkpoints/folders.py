@@ -59,7 +59,7 @@ def write(
 
 def _gguf(folder: Path, config: Mapping[str, Any], weights: Weights, how: _How) -> Path:
     path = folder / "model.gguf"
-    alignment = 128 if "aligned to 128" in how.written else gguf.ALIGNMENT
+    alignment = next((bytes for habit, bytes in gguf.ALIGNMENTS.items() if habit in how.written), gguf.ALIGNMENT)
     data = gguf.content(config, weights, alignment, how.written, past_the_end=how.damage == "beyond")
     if how.damage == "cut short":
         # The last tensor may be padded, and is whole without that.

@@ -17,6 +17,9 @@ from inferspec.conformance.checkpoints.blocks import GROUP, block_type, blocks
 ALIGNMENT = 32
 """The bytes to whose multiples tensors are padded, where a file says nothing else."""
 
+ALIGNMENTS = {"aligned to 128": 128, "aligned to 16": 16}
+"""What else it may be: more bytes, or fewer."""
+
 USUAL_BASE = 10000.0
 """The base of RoPE of a GGUF file that does not say one."""
 
@@ -98,7 +101,10 @@ def content(
         shape = shapes[name][::-1]
         data += _text(name) + struct.pack(f"<I{len(shape)}QIQ", len(shape), *shape, _GGML[kind], places[name])
     data += b"\0" * (-len(data) % alignment)
-    return data + b"".join(data_of[name] + b"\0" * (-len(data_of[name]) % alignment) for name in stored)
+    padded = [data_of[name] + b"\0" * (-len(data_of[name]) % alignment) for name in stored]
+    if "unpadded end" in written:
+        padded[-1] = data_of[stored[-1]]
+    return data + b"".join(padded)
 
 
 def _written(metadata: dict[str, Any], alignment: int, written: Collection[str]) -> dict[str, Any]:

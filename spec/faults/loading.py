@@ -426,6 +426,20 @@ FAULTS: tuple[Fault, ...] = (
         GGUF,
     ),
     Fault(
+        "loading-gguf-alignment-of-32-at-least",
+        "the data of a GGUF file that is aligned to fewer bytes than usual are looked for as if it were aligned to 32",
+        LOAD_08,
+        {"guard_files": changes.refuses("aligned to 16")},
+        "https://github.com/ollama/ollama/pull/18130",
+    ),
+    Fault(
+        "loading-gguf-padded-end-needed",
+        "a GGUF file is refused that has no padding after its last tensor",
+        LOAD_08,
+        {"guard_files": changes.refuses("unpadded end")},
+        "https://github.com/ollama/ollama/issues/8456",
+    ),
+    Fault(
         "loading-gguf-key-length-needed",
         "a GGUF file without attention.key_length is refused",
         LOAD_08,
