@@ -10,6 +10,7 @@ from inferspec.conformance.inputs.generation import (
     OUTSIDE,
     PLANES,
     SPELLINGS,
+    UNSEEN,
     ends_of,
     generate_calls,
     paired_calls,
@@ -493,6 +494,11 @@ def test_what_vocabularies_spell_otherwise_stays_as_it_is(subject, call):
     subject.agrees(call)
 
 
+@requirement(spec.TEXT_01, call=plain_text(texts=UNSEEN), share=0.3)
+def test_characters_that_show_nothing_come_out(subject, call):
+    subject.agrees(call)
+
+
 @requirement(spec.TEXT_02, call=plain_text(texts=("é", "ß", "à", "€", "\u200d", "🙂", "𝄞", "a"), again=True), share=0.5)
 def test_characters_may_have_ids_in_common(subject, call):
     subject.agrees(call)
@@ -544,7 +550,8 @@ def test_ordinary_text_comes_out_as_soon_as_it_is_complete(subject, call):
 @requirement(
     spec.TEXT_06,
     call=text_calls(
-        control_characters=[False], texts=(" ", "a", "  ", " ,", ".", "\n", "\r\n", " 's", " ' ", "\t", "\u00a0")
+        control_characters=[False],
+        texts=(" ", "a", "  ", " ,", ".", "\n", "\r\n", " 's", " ' ", "\t", "\u00a0", "\u2028", "\u2029"),
     ),
 )
 def test_spaces_and_line_breaks_stay_where_they_are(subject, call):

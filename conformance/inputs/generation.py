@@ -162,6 +162,8 @@ def ended_apart(pick: Pick, call: Call, model: dict[str, Any], ranks: tuple[int,
 
 PLAIN = ("a", "b", "ing", " ", "  ", "\n", ".", " ,", "'s", " the", "\t", "\r\n", "0")
 WIDE = ("é", "ß", "ж", "€", "日本", "ア", "\u200d", "\ufeff", "🙂", "👩‍👩‍👧", "e\u0301", "ﬁ", "\u00a0", "𝄞")
+UNSEEN = ("\u00ad", "\u200b", "\u2060", "\u202e", "a", " ", "é")
+"""Characters that show nothing, among others."""
 BROKEN = (b"\xff", b"\x80", b"\xc3", b"\xe2\x82", b"\xf0\x9f\x99", b"\xed\xa0\x80", b"\xc0\xaf", b"\xf5", b"\xc0\x80")
 PLANES = (
     "\u0800",
@@ -247,7 +249,7 @@ def _words(pick: Pick, texts: Sequence[str], longest: int, repeats: Sequence[int
     words += words * (longest // 16)
     words *= pick.one_of(*repeats)
     if pick("control_characters"):
-        words.insert(pick.size(1, len(words)), pick.one_of(b"\x00", b"\x07", b"\x7f", b"\x1b[1m"))
+        words.insert(pick.size(1, len(words)), pick.one_of(b"\x00", b"\x07", b"\x7f", b"\x1b[1m", b"\xc2\x85"))
     if pick("leading_spaces"):
         words.insert(0, b" ")
     elif words[0].startswith((b" ", "\ufeff".encode())):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
@@ -177,6 +178,20 @@ class NoMark(Detokenizer):
         return super().add(token).replace("\ufeff", "")
 
 
+class NoneUnseen(Detokenizer):
+    """Format characters are left out."""
+
+    def add(self, token: int) -> str:
+        return re.sub("[\u00ad\u200b\u2060\u202a-\u202e]", "", super().add(token))
+
+
+class NoControls(Detokenizer):
+    """Control characters beyond ASCII are left out."""
+
+    def add(self, token: int) -> str:
+        return re.sub("[\x80-\x9f]", "", super().add(token))
+
+
 class Sixteen(Detokenizer):
     """Bytes of an id are copied into a buffer of 16."""
 
@@ -342,6 +357,13 @@ class StripsTheStartOfEach(Detokenizer):
 class PlainLineBreaks(Detokenizer):
     def add(self, token: int) -> str:
         return super().add(token).replace("\r\n", "\n").replace("\r", "\n")
+
+
+class PlainSeparators(Detokenizer):
+    """Whatever ends a line for `str.splitlines` becomes a line break."""
+
+    def add(self, token: int) -> str:
+        return re.sub("[\u2028\u2029]", "\n", super().add(token))
 
 
 class Shared(Detokenizer):

@@ -50,6 +50,20 @@ TEXT_FAULTS: tuple[Fault, ...] = (
         TIRED,
     ),
     Fault("detokenizer-sixteen", "bytes of an id past 16 are lost", TEXT_01, changes.opens(changes.Sixteen), TIRED),
+    Fault(
+        "detokenizer-no-unseen",
+        "characters that show nothing are left out, such as a soft hyphen and a space of no width",
+        TEXT_01,
+        changes.opens(changes.NoneUnseen),
+        "https://github.com/spraakbanken/sparv/issues/14",
+    ),
+    Fault(
+        "detokenizer-no-controls",
+        "control characters beyond ASCII are left out",
+        TEXT_01,
+        changes.opens(changes.NoControls),
+        "https://github.com/spraakbanken/sparv/issues/14",
+    ),
     Fault("detokenizer-spaced", "a space stands between ids", TEXT_01, changes.opens(changes.Spaced), TIRED),
     Fault(
         "detokenizer-word-marks",
@@ -209,6 +223,13 @@ TEXT_FAULTS: tuple[Fault, ...] = (
         TEXT_06,
         changes.opens(changes.PlainLineBreaks),
         TIRED,
+    ),
+    Fault(
+        "detokenizer-separators",
+        "U+2028 and U+2029 become line breaks",
+        TEXT_06,
+        changes.opens(changes.PlainSeparators),
+        "https://github.com/modelscope/evalscope/pull/1642",
     ),
     Fault(
         "detokenizer-shared",
