@@ -29,6 +29,7 @@ from inferspec.conformance.inputs.decoder import (
     TRAINED,
     as_served,
     past_256,
+    past_1024,
     prompt_then_singles,
     several_at_once,
 )
@@ -507,6 +508,24 @@ def test_three_requests_that_take_turns_do_not_see_each_other(subject, call):
 )
 def test_a_cache_past_256_tokens_is_the_whole(subject, call):
     subject.agrees(call)
+
+
+@requirement(
+    spec.QWEN3_29,
+    call=incremental_calls(
+        cut=past_1024,
+        lengths=(1030,),
+        layers=(1,),
+        batches=(1,),
+        heads=[(1, 1)],
+        small=True,
+        packing=["dense"],
+        length=1030,
+    ),
+    share=0.01,
+)
+def test_a_cache_past_1024_tokens_is_the_whole(subject, call):
+    subject.agrees(with_config(call, max_position_embeddings=2048))
 
 
 @requirement(

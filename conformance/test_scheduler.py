@@ -254,6 +254,11 @@ def test_the_budget_is_shared_by_requests(subject, call):
     keeps(subject, call, Check.BUDGET)
 
 
+@requirement(spec.SCHED_09, call=trickling(late=(7, 5)), share=0.1)
+def test_the_budget_is_the_same_beside_many_who_generate(subject, call):
+    keeps(subject, call, Check.BUDGET)
+
+
 @requirement(spec.SCHED_09, call=hits_lost_in_the_queue(), share=0.3)
 def test_the_budget_is_that_of_what_is_cached_no_more_too(subject, call):
     keeps(subject, call, Check.BUDGET)

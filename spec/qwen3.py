@@ -94,7 +94,7 @@ CONTRACT = Contract(
         "tied": (True, False),
         "packing": ("dense", "4-bit", "8-bit", "2-bit", "mixed", "4-bit throughout"),
         "group_sizes": (32, 64, 128),
-        "length": 320,
+        "length": 1030,
     },
     requirements=tuple(value for value in list(globals().values()) if isinstance(value, Requirement)),
 )

@@ -352,6 +352,12 @@ def past_256(pick: Pick, length: int) -> list[int]:
     return [first, second, 1, rest - 1, 1]
 
 
+def past_1024(pick: Pick, length: int) -> list[int]:
+    """A prompt that ends just before 1024 or there, a few tokens that go past it, and single ones."""
+    first = pick.one_of(1023, 1024, 1022)
+    return [first, length - first - 2, 1, 1]
+
+
 def incremental(
     pick: Pick,
     kind: Kind,

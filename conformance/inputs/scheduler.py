@@ -346,8 +346,9 @@ def many_ends(pick: Pick) -> Call:
 
 
 @calls
-def trickling(pick: Pick) -> Call:
-    """Requests that come one by one while others generate, as many as a step may compute tokens of prompts, or more."""
+def trickling(pick: Pick, late: tuple[int, ...] = ()) -> Call:
+    """Requests that come one by one while others generate, as many as a step may compute tokens of prompts, or more.
+    late: tokens of a prompt that comes when more of them do, if any."""
     script = Script(pick, budgets=(1, 2, 3))
     script.most = 8
     for _ in range(script.budget + pick.size(1, 2)):
@@ -355,6 +356,8 @@ def trickling(pick: Pick) -> Call:
         script.add(script.tokens(count), pick.size(10, 12), priority=1)
         for _ in range(-(-count // script.budget)):
             script.do("step")
+    if late:
+        script.add(script.tokens(pick.one_of(*late)), pick.size(1, 2))
     return script.end()
 
 

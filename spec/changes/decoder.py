@@ -155,6 +155,10 @@ def positions_in_bfloat16(self: Decoder, memory: Memory, length: int) -> np.ndar
     return f64(round_to(Decoder.positions(self, memory, length), "bfloat16"))
 
 
+def positions_to_1024(self: Decoder, memory: Memory, length: int) -> np.ndarray:
+    return np.minimum(Decoder.positions(self, memory, length), 1023)
+
+
 def queries_unturned(self: Decoder, x: np.ndarray, norm: str, positions: np.ndarray, a: Arguments, m: Exact) -> Any:
     return Decoder.placed(self, x, norm, positions * 0 if norm.endswith("q_norm") else positions, a, m)
 

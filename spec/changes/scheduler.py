@@ -309,6 +309,16 @@ def budget_of_the_prompts(self: Scheduler, s: Serving) -> list[Chunk]:
     return chunks
 
 
+def budget_below_zero(self: Scheduler, s: Serving) -> list[Chunk]:
+    """What is left beside the single tokens is a number without a sign, and looked at only where there are more of them."""
+    budget = s.budget
+    left = budget - sum(entry.decoding for entry in self.running(s))
+    s.budget = budget if left >= 0 else left % 2**64
+    chunks = Scheduler.prefills(self, s)
+    s.budget = budget
+    return chunks
+
+
 def eight_prompts(self: Scheduler, s: Serving) -> list[Chunk]:
     """A step has chunks of eight prompts at most."""
     return Scheduler.prefills(self, s)[:8]

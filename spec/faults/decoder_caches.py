@@ -181,6 +181,13 @@ def long(fault: Define) -> None:
         "https://github.com/huggingface/candle/pull/3520",
     )
     fault(
+        29,
+        "positions-end-at-1024",
+        "all tokens past the first 1024 are at the last position of a table",
+        {"positions": changes.positions_to_1024},
+        "https://github.com/deepspeedai/DeepSpeed/issues/2485",
+    )
+    fault(
         29, "cache-ring-of-256", "only the last 256 tokens are kept", changes.extended_by("last 256"), "PROPERTIES KV2"
     )
     fault(

@@ -276,6 +276,13 @@ FAULTS: tuple[Fault, ...] = (
         f"{NANO}/commit/8d63a98",
     ),
     _fault(
+        "budget-below-zero",
+        "where more generate than the budget has tokens, prompts have no limit",
+        spec.SCHED_09,
+        {"prefills": changes.budget_below_zero},
+        "https://github.com/openvinotoolkit/openvino.genai/pull/831",
+    ),
+    _fault(
         "one-request-more",
         "max_requests + 1 run",
         spec.SCHED_10,
