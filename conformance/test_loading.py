@@ -55,7 +55,7 @@ BESIDE_OTHERS = (
     "not in ASCII",
     "links",
 )
-SHARDED_ANYHOW = (*BESIDE_OTHERS, "shards of any names")
+SHARDED_ANYHOW = (*BESIDE_OTHERS, "shards of any names", "one shard")
 PACKED = ["4-bit", "8-bit", "2-bit"]
 PLACED = tuple(f"{name}.weight" for name in ("v_proj", "o_proj", "gate_proj", "up_proj", "down_proj", "norm"))
 """Tensors whose rows nothing else decides: those of the embedding are the vocabulary, queries and keys have an order."""

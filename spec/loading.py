@@ -51,6 +51,7 @@ HABITS = (
     "few keys",
     "keys of other types",
     "shards of any names",
+    "one shard",
     "unpadded header",
     "empty metadata",
     "long header",
@@ -65,16 +66,16 @@ HABITS = (
 )
 """What files may have otherwise and mean the same: a header of safetensors that names tensors in another order than
 that of their data, or has no `__metadata__`; a file of safetensors beside those of the model, which no index names; a
-GGUF file with a `general.alignment`, larger or smaller than usual, that ends with the last byte of a tensor, with data in another order than its tensors are named in, with its keys in another
-order, or without those that say what is known: a number of key heads that is that of the heads, and of ids, a base
-of RoPE of 10000, and that a qwen3 turns all features of its heads; or with others, of types that are rare; shards
-whose names do not say how many they are; a header of safetensors that is not padded, so that data begin at any byte, or
-whose `__metadata__` has nothing in it, or the format of MLX, or tens of thousands of characters; links to files
-elsewhere whose names say nothing, as the hub's cache has them; texts in a config and in headers that have letters of any
-language; shards that are not called after a model, and one that is and that no index names; counts of a GGUF file in the
-64 bits that its specification has, where llama.cpp writes 32, or a tokenizer of thousands of words.
-"copies elsewhere" is what may be refused: shards with other tensors of a name that the
-index places in another one."""
+GGUF file with a `general.alignment`, larger or smaller than usual, that ends with the last byte of a tensor, with data
+in another order than its tensors are named in, with its keys in another order, or without those that say what is known:
+a number of key heads that is that of the heads, and of ids, a base of RoPE of 10000, and that a qwen3 turns all
+features of its heads; or with others, of types that are rare; shards whose names do not say how many they are, or an
+index of a single one, as mlx-lm writes it; a header of safetensors that is not padded, so that data begin at any byte,
+or whose `__metadata__` has nothing in it, or the format of MLX, or tens of thousands of characters; links to files
+elsewhere whose names say nothing, as the hub's cache has them; texts in a config and in headers that have letters of
+any language; shards that are not called after a model, and one that is and that no index names; counts of a GGUF file
+in the 64 bits that its specification has, where llama.cpp writes 32, or a tokenizer of thousands of words.
+"copies elsewhere" is what may be refused: shards with other tensors of a name that the index places in another one."""
 
 Config = dict[str, Any]
 Weights = dict[str, np.ndarray]

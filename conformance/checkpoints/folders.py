@@ -86,6 +86,8 @@ def _shards(folder: Path, config: Mapping[str, Any], weights: Weights, how: _How
 
 def _split(names: list[str], written: Collection[str]) -> dict[str, list[str]]:
     """File -> its tensors, round and round, so that the parts of one layer lie in different files."""
+    if "one shard" in written:
+        return {"model.safetensors": names}
     count = (2, 3, 11)[len(names) % 3]
     pattern, first = "model-{:05}-of-{:05}.safetensors", 1
     if "shards of any names" in written:

@@ -76,6 +76,13 @@ FAULTS: tuple[Fault, ...] = (
         HF_FORMAT,
     ),
     Fault(
+        "loading-one-shard",
+        "a folder with an index is refused if it names a single file",
+        LOAD_02,
+        {"guard_files": changes.refuses("one shard")},
+        "mlx-lm, save_model, which writes an index of one file too",
+    ),
+    Fault(
         "loading-layers-that-are-there",
         "a model of a folder has as many layers as its files have",
         LOAD_11,
