@@ -61,7 +61,7 @@ PLACED = tuple(f"{name}.weight" for name in ("v_proj", "o_proj", "gate_proj", "u
 """Tensors whose rows nothing else decides: those of the embedding are the vocabulary, queries and keys have an order."""
 GGUF_FILES = (
     *("aligned to 128", "aligned to 16", "unpadded end", "keys out of order", "few keys"),
-    *("keys of other types", "not in ASCII", "links", "many words"),
+    *("keys of other types", "not in ASCII", "links", "many words", "empty texts"),
 )
 RARE_GGUF_FILES = ("data out of order", "numbers of 64 bits")
 """What the format allows, no writer does and llama.cpp refuses."""

@@ -63,6 +63,7 @@ HABITS = (
     "a model beside",
     "copies elsewhere",
     "many words",
+    "empty texts",
 )
 """What files may have otherwise and mean the same: a header of safetensors that names tensors in another order than
 that of their data, or has no `__metadata__`; a file of safetensors beside those of the model, which no index names; a
@@ -74,7 +75,8 @@ index of a single one, as mlx-lm writes it; a header of safetensors that is not 
 or whose `__metadata__` has nothing in it, or the format of MLX, or tens of thousands of characters; links to files
 elsewhere whose names say nothing, as the hub's cache has them; texts in a config and in headers that have letters of
 any language; shards that are not called after a model, and one that is and that no index names; counts of a GGUF file
-in the 64 bits that its specification has, where llama.cpp writes 32, or a tokenizer of thousands of words.
+in the 64 bits that its specification has, where llama.cpp writes 32, or a tokenizer of thousands of words,
+or texts of no letters.
 "copies elsewhere" is what may be refused: shards with other tensors of a name that the index places in another one."""
 
 Config = dict[str, Any]

@@ -111,6 +111,8 @@ def _written(metadata: dict[str, Any], alignment: int, written: Collection[str])
     """The metadata in the ways in which a file may have them."""
     if "not in ASCII" in written:
         metadata["general.name"] = NAME
+    if "empty texts" in written:
+        metadata = {"general.description": "", "general.tags": ["", "drawn"], **metadata}
     if "many words" in written:
         metadata["tokenizer.ggml.merges"] = _merges(MANY)
     if "numbers of 64 bits" in written:

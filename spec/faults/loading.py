@@ -447,6 +447,13 @@ FAULTS: tuple[Fault, ...] = (
         "https://github.com/ollama/ollama/issues/8456",
     ),
     Fault(
+        "loading-gguf-empty-texts-refused",
+        "a GGUF file with a text of no letters among its values is refused",
+        LOAD_08,
+        {"guard_files": changes.refuses("empty texts")},
+        TIRED,
+    ),
+    Fault(
         "loading-gguf-key-length-needed",
         "a GGUF file without attention.key_length is refused",
         LOAD_08,
