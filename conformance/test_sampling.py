@@ -98,6 +98,7 @@ NEAR: dict[str, Any] = {
     "generators": ["given"],
 }
 """Samplers for which it matters how small the temperature is."""
+LOWEST = ["lowest ids"]
 NO_LIMIT = among([None, 0, "V", "V + 1", 10**6, 2**30])
 BAD_TOP_P = among([0, 0.0, -0.1, 1.0001, 2, float("nan"), float("inf")])
 
@@ -145,27 +146,41 @@ def test_more_than_a_thousand_logits_survive(subject, call):
     subject.agrees(call)
 
 
-@requirement(spec.SAMP_02, call=filter_calls(top_k=[True], top_p=[False], values=tied))
+@requirement(spec.SAMP_02, call=filter_calls(top_k=[True], top_p=[False], values=tied, ties=LOWEST))
 def test_of_equal_logits_those_of_the_lowest_ids_survive(subject, call):
-    subject.agrees(call)
+    leaves_the_lowest(subject, call)
 
 
 @requirement(
     spec.SAMP_02,
-    call=filter_calls(top_k=[True], top_p=[False], values=tied, sizes=(*LARGE, *WIDE), limits=(5, 1, 23, *LIMITS)),
+    call=filter_calls(
+        top_k=[True], top_p=[False], values=tied, sizes=(*LARGE, *WIDE), limits=(5, 1, 23, *LIMITS), ties=LOWEST
+    ),
     share=0.15,
 )
 def test_of_thousands_of_equal_logits_those_of_the_lowest_ids_survive(subject, call):
-    subject.agrees(call)
+    leaves_the_lowest(subject, call)
 
 
 @requirement(
     spec.SAMP_02,
-    call=filter_calls(top_k=[True], top_p=[False], values=behind_hundreds, sizes=(2049, 1100, 3000), limits=(1023,)),
+    call=filter_calls(
+        top_k=[True], top_p=[False], values=behind_hundreds, sizes=(2049, 1100, 3000), limits=(1023,), ties=LOWEST
+    ),
     share=0.05,
 )
 def test_of_equal_logits_behind_hundreds_of_larger_ones_those_of_the_lowest_ids_survive(subject, call):
-    subject.agrees(call)
+    leaves_the_lowest(subject, call)
+
+
+@requirement(spec.SAMP_49, call=filter_calls(top_k=[True], top_p=[False], values=tied))
+def test_enough_survive_whichever_of_equal_logits_they_are(subject, call):
+    leaves_enough(subject, call)
+
+
+@requirement(spec.SAMP_49, call=filter_calls(top_k=[False], top_p=[True], values=tied))
+def test_enough_survive_whichever_of_equally_likely_ids_they_are(subject, call):
+    leaves_enough(subject, call)
 
 
 @requirement(spec.SAMP_03, call=filter_calls(top_k=[True], values=ordinary), top_k=NO_LIMIT)
@@ -233,9 +248,9 @@ def test_the_most_likely_id_survives_the_smallest_top_p(subject, call):
         raise Nonconformance("the most likely id does not survive", call)
 
 
-@requirement(spec.SAMP_07, call=filter_calls(top_k=[False], top_p=[True], values=tied))
+@requirement(spec.SAMP_07, call=filter_calls(top_k=[False], top_p=[True], values=tied, ties=LOWEST))
 def test_of_equally_likely_ids_the_lowest_survive(subject, call):
-    gives_a_right_set(subject, call)
+    leaves_the_lowest(subject, call)
 
 
 @requirement(spec.SAMP_08, call=filter_calls(top_k=[True], top_p=[True], both_filters=[True]))
@@ -254,9 +269,9 @@ def test_top_p_shares_out_what_top_k_left_of_a_large_vocabulary(subject, call):
     gives_a_right_set(subject, call)
 
 
-@requirement(spec.SAMP_07, call=summed_filters(top_p=[True]), share=0.15)
+@requirement(spec.SAMP_07, call=summed_filters(top_p=[True], ties=LOWEST), share=0.15)
 def test_of_thousands_of_equally_likely_ids_the_lowest_survive(subject, call):
-    subject.agrees(call)
+    leaves_the_lowest(subject, call)
 
 
 @requirement(spec.SAMP_09, call=summed_filters(top_p=[True]), share=0.3)
@@ -613,7 +628,10 @@ def test_the_only_id_of_a_row_is_drawn_at_a_limit_of_one(subject, call):
     chooses(subject, call.having(top_k=1))
 
 
-@requirement(spec.SAMP_45, call=sampler_calls(temperatures=["one"], kinds=("one",), values=tied, generators=["given"]))
+@requirement(
+    spec.SAMP_45,
+    call=sampler_calls(temperatures=["one"], kinds=("one",), values=tied, generators=["given"], ties=LOWEST),
+)
 def test_of_equal_logits_only_those_of_the_lowest_ids_are_drawn(subject, call):
     chooses(subject, call)
 
@@ -1236,6 +1254,38 @@ def gives_a_right_set(subject, call):
     if (in_order[..., 1:] & ~in_order[..., :-1]).any():
         raise Nonconformance("an id survives before one that is more likely", call)
     return got
+
+
+def leaves_the_lowest(subject, call):
+    """A right set, of equal ids the lowest; who leaves others of them is told how to say so."""
+    try:
+        gives_a_right_set(subject, call)
+    except Nonconformance as failure:
+        try:
+            leaves_enough(subject, call)
+        except Nonconformance:
+            raise failure from None
+        hint = f"; if any of equal ids may survive, declare {subject.declaring('ties', ['any'])}"
+        raise Nonconformance(f"{failure}{hint}", failure.call, failure.state) from None
+
+
+def leaves_enough(subject, call):
+    """A right set but for which of equal ids are in it, and how many of them there are beyond those that must be."""
+    got, answer, logits = f64(subject.value(call)), subject.answer(call), f64(call.arguments["logits"])
+    if got.shape != logits.shape:
+        raise Nonconformance(f"the result has shape {list(got.shape)}, not {list(logits.shape)}", call)
+    kept, undecided = (got != -np.inf) & (logits != -np.inf), np.isinf(answer.budget)
+    if (kept & (got != logits)).any():
+        raise Nonconformance("a survivor has another logit than before", call)
+    fewest = ((answer.value != -np.inf) & ~undecided).sum(axis=-1)
+    if (few := kept.sum(axis=-1) < fewest).any():
+        raise Nonconformance(f"{kept.sum(axis=-1)[few].flat[0]} ids survive, fewer than {fewest[few].flat[0]}", call)
+    left = np.where(kept, logits, np.inf).min(axis=-1, keepdims=True)
+    if ((logits > left) & ~kept).any():
+        raise Nonconformance("an id survives, and one that is more likely does not", call)
+    last = np.where((answer.value != -np.inf) | undecided, logits, np.inf).min(axis=-1, keepdims=True)
+    if (kept & (logits < last)).any():
+        raise Nonconformance("an id survives that is less likely than all that may", call)
 
 
 def leaves(subject, call, count):

@@ -9,6 +9,9 @@ smallest id whose cdf exceeds the row's uniform number. So every draw can be rep
 sorted the ids for the filters may draw from them as they then stand, the likeliest first, and says so: `draws_by: ["order"]`. A
 subject whose objects take no `uniform` draws by a generator of its own; then its draws are judged by statistics.
 
+Which of equal ids come first is left to chance by the sorts and selections of most libraries, and many keep all that are equal to
+the k-th: who does either says `ties: ["any"]`, and is asked which ids are likelier than others, and for enough of them.
+
 A row has no distribution when it has a NaN, or nothing above -inf; +inf is not specified.
 
 Source: the tiny-llm course, week 1 day 7; Holtzman et al. 2020 (top-p), Fan et al. 2018 (top-k).
@@ -603,6 +606,11 @@ SAMP_47 = _filter(
     source=_EXACT,
 )
 SAMP_48 = _sample("SAMP-48", "where ids reach p exactly none after them is drawn", Level.SHOULD, source=_EXACT)
+SAMP_49 = _filter(
+    "SAMP-49",
+    "whichever of equal logits survive, those above them do, those below do not, and no fewer survive than top_k and top_p leave",
+    source="vllm pull 50979; flashinfer pull 3774; PROPERTIES SA2, SA3",
+)
 
 
 CONTRACT = Contract(
@@ -620,6 +628,7 @@ CONTRACT = Contract(
         "temperatures": ("greedy", "one", "power of two", "other"),
         "generators": ("given", "own"),
         "draws_by": DRAWS_BY,
+        "ties": ("lowest ids", "any"),
         "seeded": (True, False),
         "without_distribution": (True, False),
         "vocabulary": 151936,

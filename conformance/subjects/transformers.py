@@ -56,7 +56,7 @@ ENVELOPE = {
         "rope_types": SCALED,
     },
     "qwen3": {"packing": ["dense"], "rope_types": SCALED},
-    "sampling": {"without_distribution": [False]},
+    "sampling": {"without_distribution": [False], "ties": ["any"]},
     "generation": {"ends": ["kept"], "zero_max_tokens": [False]},
     "speculative": {"ends": ["kept"], "zero_max_tokens": [False]},
 }

@@ -236,6 +236,13 @@ def ties_of_the_last(p: np.ndarray, kept: Mask, x: np.ndarray, a: Arguments) -> 
     return (x >= np.take_along_axis(x, count - 1, -1)) | (a.top_p == 1)
 
 
+def above_the_next_likely(p: np.ndarray, kept: Mask, x: np.ndarray, a: Arguments) -> Mask:
+    """What is more likely than the first that is left out; the first id in any case."""
+    inside = (running(p)[:, :-1] < a.top_p) | (a.top_p == 1)
+    after = np.where(inside, -np.inf, x).max(axis=-1, keepdims=True)
+    return inside & ((x > after) | (np.arange(x.shape[-1]) == 0))
+
+
 def below_a_percent_off(self: FilterLogits, x: np.ndarray, order: np.ndarray, kept: Mask, a: Arguments) -> Mask:
     return kept if a.top_p < 1e-2 else FilterLogits.top_p(self, x, order, kept, a)
 

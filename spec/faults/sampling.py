@@ -84,7 +84,7 @@ _FILTERS = (
     Fault(
         "top-k-no-equals",
         "none of the logits equal to the one after the k-th survives",
-        spec.SAMP_02,
+        spec.SAMP_49,
         {"top_k": changes.above_the_next},
         f"{VLLM}/pull/50979",
     ),
@@ -209,6 +209,13 @@ _FILTERS = (
         "all ids as likely as the last survivor survive",
         spec.SAMP_07,
         changes.top_p_by(changes.ties_of_the_last),
+        f"{FLASHINFER}/pull/3774",
+    ),
+    Fault(
+        "top-p-no-equals",
+        "of equally likely ids that do not all survive none does, but for the most likely id",
+        spec.SAMP_49,
+        changes.top_p_by(changes.above_the_next_likely),
         f"{FLASHINFER}/pull/3774",
     ),
     Fault(
