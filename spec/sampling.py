@@ -629,6 +629,7 @@ CONTRACT = Contract(
         "generators": ("given", "own"),
         "draws_by": DRAWS_BY,
         "ties": ("lowest ids", "any"),
+        "empty": (True, False),
         "seeded": (True, False),
         "without_distribution": (True, False),
         "vocabulary": 151936,

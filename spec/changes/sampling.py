@@ -339,6 +339,15 @@ def lowest_number(self: FilterLogits, logits: np.ndarray, kept: Mask) -> np.ndar
     return np.where(kept, logits, -largest("float16"))
 
 
+def lowest_of_the_dtype(self: FilterLogits, a: Arguments) -> np.ndarray:
+    left, dtype = FilterLogits.respond(self, a), a.logits.dtype
+    return np.where(np.isneginf(f64(left)), np.asarray(-largest(dtype.name), dtype), left)
+
+
+def minus_a_billion(self: FilterLogits, logits: np.ndarray, kept: Mask) -> np.ndarray:
+    return np.where(kept, logits, -1e9)
+
+
 def logarithms(self: FilterLogits, logits: np.ndarray, kept: Mask) -> np.ndarray:
     with np.errstate(all="ignore"):
         rows = np.where(kept, logits, -np.inf)

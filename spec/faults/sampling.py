@@ -73,6 +73,7 @@ _FILTERS = (
         spec.SAMP_01,
         {"filtered": changes.lowest_number},
         TIRED,
+        forms=({"respond": changes.lowest_of_the_dtype}, {"filtered": changes.minus_a_billion}),
     ),
     Fault(
         "top-k-all-equals",
