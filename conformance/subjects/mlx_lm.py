@@ -36,6 +36,7 @@ ENVELOPE = {
     "batching": {"limited": [False]},
     "engine": {"drafts": ["none"], "priorities": [False], "ends": ["kept"]},
     "generation": {"control_characters": [False], "samplers": ["none", "array"]},
+    "sampling": {"ties": ["any"]},
 }
 
 
