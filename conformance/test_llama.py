@@ -134,6 +134,15 @@ def test_key_heads_that_are_absent_are_as_many_as_query_heads(subject, call):
 
 @requirement(
     spec.LLAMA_04,
+    call=forward_calls(packing=DENSE, heads=[(2, 2), (4, 2), (6, 2)], lengths=(2,), batches=(1, 3)),
+    share=0.1,
+)
+def test_as_many_tokens_as_key_heads_are_told_from_them(subject, call):
+    subject.agrees(call)
+
+
+@requirement(
+    spec.LLAMA_04,
     call=forward_calls(packing=DENSE, head_dims=["free"], lengths=(33, 40), batches=(1,), layers=(1,), **TRAINED),
     share=0.1,
 )

@@ -121,6 +121,15 @@ def test_heads_of_any_number_and_dim_are_right(subject, call):
 
 @requirement(
     spec.QWEN3_04,
+    call=forward_calls(packing=DENSE, heads=[(2, 2), (4, 2), (6, 2)], lengths=(2,), batches=(1, 3)),
+    share=0.1,
+)
+def test_as_many_tokens_as_key_heads_are_told_from_them(subject, call):
+    subject.agrees(call)
+
+
+@requirement(
+    spec.QWEN3_04,
     call=forward_calls(packing=DENSE, lengths=(33, 40), batches=(1,), layers=(1,), **TRAINED),
     share=0.1,
 )

@@ -98,6 +98,14 @@ def features_before_heads(self: Decoder, x: np.ndarray, heads: int) -> np.ndarra
     return np.moveaxis(x.reshape(*x.shape[:-1], -1, heads), -1, 2)
 
 
+def axes_by_their_sizes(
+    self: Decoder, memory: Any, layer: int, key: np.ndarray, value: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Where there are as many tokens as heads, either axis is taken for the other one."""
+    key, value = Decoder.extended(self, memory, layer, key, value)
+    return (key.swapaxes(2, 3), value.swapaxes(2, 3)) if key.shape[2] == key.shape[3] else (key, value)
+
+
 def merged_in_place(self: Decoder, x: np.ndarray) -> np.ndarray:
     return x.reshape(*x.shape[:2], x.shape[3], -1)
 

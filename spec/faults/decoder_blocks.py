@@ -160,6 +160,13 @@ def heads(fault: Define) -> None:
     fault(4, "heads-not-moved-back", "heads are merged without moving them back", {"merged": changes.merged_in_place})
     fault(
         4,
+        "axes-by-their-sizes",
+        "heads are told from tokens by how many there are: where they are as many, keys and values are read the wrong way round",
+        {"extended": changes.axes_by_their_sizes},
+        "https://github.com/foundation-model-stack/foundation-model-stack/pull/255",
+    )
+    fault(
+        4,
         "keys-permuted-like-queries",
         "the change of RoPE layout permutes keys by the number of query heads",
         {"project": changes.keys_permuted_like_queries},
