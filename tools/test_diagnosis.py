@@ -13,7 +13,7 @@ from inferspec.conformance.kindred import kindred
 from inferspec.conformance.subject import LocalSubject
 from inferspec.conformance.suite import Profile, Test, all_tests
 from inferspec.conformance.trial import Trial
-from inferspec.spec import attention, flash_attention, kv_cache, linear, llama, quantization, rope, scheduler
+from inferspec.spec import attention, flash_attention, kv_cache, linear, llama, quantization, rope, sampling, scheduler
 from inferspec.spec.changes import quantization as quantization_changes
 from inferspec.spec.changes import tiles
 from inferspec.spec.changes.tiles import walking
@@ -125,6 +125,18 @@ def test_a_step_that_two_operations_share_goes_wrong_alike_in_both():
     contract, requirement = quantization.CONTRACT, quantization.QMM_05
     found = explain(contract, requirement, [[(call, seen)]], kindred("quantized_matmul"))
     assert [fault.name for fault in found] == ["dequantize-bytes-swapped"]
+
+
+def test_a_crash_is_not_explained_by_a_mistake_that_asks_for_an_argument_of_another_operation():
+    class Crashes(sampling.FilterLogits):
+        def respond(self, a: Arguments) -> np.ndarray:
+            raise RuntimeError("selected index k out of range")
+
+    call = Call("filter_logits", {"logits": RANDOM.normal(size=(1, 5)).astype(np.float32), "top_k": -1})
+    seen = LocalSubject({call.operation: Crashes}).call(call)
+    others = kindred("filter_logits")
+    assert "sampler-tempered-twice" in [fault.name for fault in others]
+    assert explain(sampling.CONTRACT, sampling.SAMP_04, [[(call, seen)]], others) == []
 
 
 def test_a_step_that_every_operation_has_for_itself_is_shared_by_none():
