@@ -584,3 +584,8 @@ def test_scaled_rope_in_a_cache_is_the_whole(subject, call):
 @requirement(spec.LLAMA_43, call=rewinding_calls(packing=DENSE), share=0.1)
 def test_what_is_fed_to_a_cache_that_was_rewound_follows_what_is_left(subject, call):
     subject.agrees(call)
+
+
+@requirement(spec.LLAMA_43, call=rewinding_calls(requests=2, packing=DENSE), share=0.1)
+def test_requests_that_take_turns_and_are_rewound_do_not_see_each_other(subject, call):
+    subject.agrees(call)

@@ -384,17 +384,32 @@ def incremental(
     )
 
 
-def rewinding(pick: Pick, kind: Kind, batches: Sequence[int] = (1, 2, 3)) -> Call:
-    """A sequence of a tiny model, fed in chunks, some of whose last tokens are dropped after each, or all."""
+def rewinding(pick: Pick, kind: Kind, batches: Sequence[int] = (1, 2, 3), requests: int = 1) -> Call:
+    """Sequences of a tiny model, fed in chunks, some of whose last tokens are dropped after each, or all. requests: how many
+    take turns on it, each with its own cache."""
     config, weights = model(pick, kind, (2, 1, 3))
-    batch, chunks, rewinds, held = pick.one_of(*batches), [], [], 0
-    for number in range(pick.size(3, 5)):
-        chunks.append(ids(pick, config, batch, pick.one_of(1, 3, 2, 5) + (4 if number == 0 else 0)))
-        held += chunks[-1].shape[1]
-        rewinds.append(0 if number and pick.one_of(True, False, False) else min(held, pick.one_of(1, 3, 2, 4, 20)))
-        held -= rewinds[-1]
-    chunks.append(ids(pick, config, batch, pick.one_of(1, 3)))
-    return pick.call(kind.incremental, config=config, weights=weights, chunks=chunks, rewinds=(*rewinds, 0))
+    batch, chunks, owners, rewinds, held = pick.one_of(*batches), [], [], [], [0] * requests
+    for number in range(pick.size(3, 5) + 2 * (requests - 1)):
+        owner = number if number < requests else int(pick.random.integers(requests))
+        owners.append(owner)
+        chunks.append(ids(pick, config, batch, pick.one_of(1, 3, 2, 5) + (4 if number < requests else 0)))
+        held[owner] += chunks[-1].shape[1]
+        rewinds.append(
+            0 if number and pick.one_of(True, False, False) else min(held[owner], pick.one_of(1, 3, 2, 4, 20))
+        )
+        held[owner] -= rewinds[-1]
+    for owner in range(requests):
+        owners.append(owner)
+        chunks.append(ids(pick, config, batch, pick.one_of(1, 3)))
+        rewinds.append(0)
+    return pick.call(
+        kind.incremental,
+        config=config,
+        weights=weights,
+        chunks=chunks,
+        requests=owners if requests > 1 else None,
+        rewinds=tuple(rewinds),
+    )
 
 
 def close_scores(pick: Pick, kind: Kind) -> Call:

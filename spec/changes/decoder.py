@@ -598,6 +598,50 @@ def first_layer_rewound(self: Incremental, memory: Memory, dropped: int) -> None
     memory |= others
 
 
+def rewinds_all(self: Incremental, a: Arguments) -> Any:
+    """What is dropped of one request's cache is dropped of all."""
+
+    def rewind(memories: dict[Any, Memory], owner: Any, dropped: int) -> None:
+        for memory in memories.values():
+            self.rewind(memory, min(dropped, memory["offset"]))
+
+    return _fed(self, a, rewind, lambda memories, owner: None)
+
+
+def place_given_away(self: Incremental, a: Arguments) -> Any:
+    """The last token that is left behind a rewind stands where the next one of another request is written."""
+    given: set[Any] = set()
+
+    def rewind(memories: dict[Any, Memory], owner: Any, dropped: int) -> None:
+        self.rewind(memories[owner], dropped)
+        given.add(owner)
+
+    def write(memories: dict[Any, Memory], owner: Any) -> None:
+        for other in given - {owner}:
+            for layer in memories[other].keys() - {"offset"}:
+                for left, written in zip(memories[other][layer], memories[owner][layer], strict=True):
+                    left[..., -1:, :] = written[..., -1:, :][..., : left.shape[3], :]
+            given.discard(other)
+
+    return _fed(self, a, rewind, write)
+
+
+def _fed(
+    self: Incremental,
+    a: Arguments,
+    rewind: Callable[[dict[Any, Memory], Any, int], None],
+    write: Callable[[dict[Any, Memory], Any], None],
+) -> Any:
+    memories: dict[Any, Memory] = {}
+    logits = []
+    for chunk, owner, dropped in zip(a.chunks, self.owners(a), a.rewinds or [0] * len(a.chunks), strict=True):
+        logits.append(self.forward(chunk, a, Exact(), memories.setdefault(owner, {}))[0])
+        write(memories, owner)
+        if dropped:
+            rewind(memories, owner, dropped)
+    return self.finish(np.concatenate(logits, axis=1), a)
+
+
 def top_left(self: Incremental, length: int, keys: int) -> np.ndarray:
     visible = np.arange(keys) <= np.arange(length)[:, None]
     return visible if length > 1 else np.ones_like(visible)

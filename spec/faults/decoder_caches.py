@@ -231,3 +231,15 @@ def rewound(fault: Define) -> None:
         "only the first layer forgets what was dropped",
         {"rewind": changes.first_layer_rewound},
     )
+    fault(
+        43,
+        "all-requests-rewound",
+        "what is dropped of one request's cache is dropped of all",
+        {"respond": changes.rewinds_all},
+    )
+    fault(
+        43,
+        "place-of-a-rewound-token-given-away",
+        "the last token that is left behind a rewind is overwritten by the next one of another request",
+        {"respond": changes.place_given_away},
+    )
