@@ -388,6 +388,13 @@ def test_without_drafts_a_uniform_number_draws_each_id(subject, call):
     subject.agrees(call)
 
 
+@requirement(
+    spec.SPEC_25, call=sampled_calls(drafts=(0,), near=(True,), zero_num_draft_tokens=[True], **UNTEMPERED), share=0.3
+)
+def test_without_drafts_a_top_p_beside_a_sum_of_probabilities_leaves_the_right_ids(subject, call):
+    subject.agrees(call)
+
+
 @requirement(spec.SPEC_25, call=sampled_calls(drafts=(0,), zero_num_draft_tokens=[True], **TEMPERED), share=0.3)
 def test_without_drafts_a_uniform_number_draws_each_id_at_any_temperature(subject, call):
     subject.agrees(call)
@@ -698,6 +705,11 @@ def test_top_p_sees_tempered_probabilities(subject, call):
 
 @requirement(spec.SPEC_36, call=sampled_calls(near=(False, True), **SAMPLED, seen=("ids", "drawn")))
 def test_uniform_numbers_are_taken_in_order(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.SPEC_36, call=sampled_calls(near=(True,), **UNTEMPERED, seen=("ids", "drawn")), share=0.3)
+def test_a_top_p_beside_a_sum_of_probabilities_leaves_drafts_the_right_ids(subject, call):
     subject.agrees(call)
 
 

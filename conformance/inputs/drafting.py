@@ -12,6 +12,7 @@ import numpy as np
 from inferspec.conformance.calls import Call
 from inferspec.conformance.inputs.generation import continuation, ended_apart, nearest
 from inferspec.conformance.strategies import Pick, calls
+from inferspec.spec.duet import Player
 from inferspec.spec.ends import DROPPED
 from inferspec.spec.numerics import DECISIVE
 from inferspec.spec.speculative import Run, SpeculativeGenerate, Verify
@@ -24,6 +25,9 @@ TEMPERATURES = {"one": (1.0,), "other": (0.7, 1.5, 0.5, 2.0)}
 
 NEAR = 2.0**-14
 """How near to what it is compared with a uniform number may lie: float32 tells it from that, and half precision does not."""
+
+BESIDE = 2.0**-16
+"""How near to a sum of probabilities a top_p may lie, likewise."""
 
 COLD = 2.0**-20
 """A temperature that some take for 0, though ids may be equally likely at any."""
@@ -150,7 +154,8 @@ def sampled_calls(
         return pick.call(GENERATE, **arguments, uniforms={"seed": int(pick.random.integers(2**31))}, seen=seen)
     best: tuple[float, Call] | None = None
     beside = pick.one_of(*near)
-    for top_p in (0.9, 0.7, 0.8, 0.6, 0.95, 0.5) if "top_p" in arguments else (None,):
+    masses = (0.9, 0.7, 0.8, 0.6, 0.95, 0.5) if "top_p" in arguments else (None,)
+    for top_p in (*_beside_sums(pick, arguments), *masses) if beside else masses:
         filtered = arguments if top_p is None else {**arguments, "top_p": top_p}
         drawing = _Drawing(pick.random, beside)
         a = drawing.bind({**filtered, "uniforms": ()})
@@ -163,6 +168,29 @@ def sampled_calls(
             break
     assert best is not None
     return best[1]
+
+
+def _beside_sums(pick: Pick, arguments: dict[str, Any]) -> list[float]:
+    """A top_p that lies a little below or above a sum of the first probabilities of a model, where it has one: half precision
+    leaves out another id then, or one less."""
+    if "top_p" not in arguments:
+        return []
+    toys = [arguments["target"], arguments["draft"] or arguments["target"]]
+    tokens = [int(token) for token in np.ravel(arguments["tokens"])]
+    row = Player.of(pick.one_of(*toys))(tokens)[-1]
+    likeliest = _likeliest(row, arguments["temperature"], arguments.get("top_k"))
+    # Of equal ids it is no matter of precision which is left out, and what is hardly likely comes seldom.
+    apart = np.flatnonzero((np.diff(likeliest) < 0) & (likeliest[1:] > 2.0**-5))
+    if not len(apart):
+        return []
+    return [float(np.cumsum(likeliest)[pick.one_of(*apart)]) + pick.one_of(BESIDE, -BESIDE)]
+
+
+def _likeliest(row: np.ndarray, temperature: float, top_k: int | None) -> np.ndarray:
+    """The probabilities that top_p sums of a row of logits, the largest first."""
+    row = -np.sort(-row / temperature, kind="stable")[: top_k or None]
+    shares = np.exp(row - row[0])
+    return shares / shares.sum()
 
 
 def _filters(pick: Pick) -> dict[str, Any]:
@@ -181,7 +209,7 @@ class _Drawing(SpeculativeGenerate):
     """The oracle, that makes the uniform numbers as it goes: each keeps clear of what it is compared with.
 
     near: they keep no further than they must, and are larger than a half where they can be, for narrow dtypes to show.
-    margin: how near any sum of probabilities comes to top_p.
+    margin: how near any sum of probabilities comes to top_p, but for those that lie beside it on purpose.
     """
 
     def __init__(self, random: np.random.Generator, near: bool = False) -> None:
@@ -217,9 +245,10 @@ class _Drawing(SpeculativeGenerate):
         if request.top_p == 1:
             return
         for row in rows:
-            row = -np.sort(-row / request.temperature, kind="stable")[: request.top_k or None]
-            shares = np.cumsum(np.exp(row - row[0]))
-            self.margin = min(self.margin, float(np.abs(shares / shares[-1] - request.top_p).min()))
+            off = np.abs(np.cumsum(_likeliest(row, request.temperature, request.top_k)) - request.top_p)
+            if self.near:
+                off = off[np.abs(off - BESIDE) > BESIDE / 16]
+            self.margin = min([self.margin, *off.tolist()])
 
     def _inside(self, weights: np.ndarray) -> float:
         """A number well inside what belongs to one id."""

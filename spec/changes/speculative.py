@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from inferspec.spec.changes.sampling import shares_in
 from inferspec.spec.contract import Arguments, Change, Operation
 from inferspec.spec.duet import Player, Request
 from inferspec.spec.ends import DROPPED, KEPT
@@ -509,6 +510,16 @@ def chances_in(dtype: str) -> Change:
         return p / p.sum(axis=-1, keepdims=True)
 
     return {"target_chances": rounded, "draft_chances": rounded}
+
+
+def top_p_in(dtype: str) -> Change:
+    """Top-p sums probabilities in that dtype; ids are drawn from those in float32."""
+    sampler = type("TopP", (Sampler,), shares_in(dtype))
+
+    def target_chances(self: Loop, run: Run, rows: Rows) -> Rows:
+        return sampler().probabilities(sampler_arguments(run.request, rows))
+
+    return {"target_chances": target_chances, "draft_chances": target_chances}
 
 
 class _FiltersFirst(Sampler):

@@ -191,6 +191,13 @@ FAULTS: tuple[Fault, ...] = (
         "https://github.com/NVIDIA/Megatron-LM/pull/7182",
     ),
     Fault(
+        "speculative-top-p-in-float16",
+        "the probabilities that top_p sums are in float16",
+        SPEC_25,
+        changes.top_p_in("float16"),
+        "https://github.com/huggingface/transformers/issues/27341",
+    ),
+    Fault(
         "speculative-always-drafts",
         "with num_draft_tokens=0 one id is drafted all the same",
         SPEC_25,
@@ -598,6 +605,13 @@ FAULTS: tuple[Fault, ...] = (
         SPEC_36,
         changes.chances_in("float16"),
         "https://github.com/huggingface/transformers/issues/27341",
+    ),
+    Fault(
+        "speculative-top-p-in-bfloat16",
+        "the probabilities that top_p sums are in bfloat16, of target and draft",
+        SPEC_36,
+        changes.top_p_in("bfloat16"),
+        "https://github.com/NVIDIA/Megatron-LM/pull/7182",
     ),
     Fault(
         "speculative-numbers-in-bfloat16",
