@@ -88,6 +88,7 @@ from inferspec.conformance.inputs.engine_prefixes import (
     conversations_past_ends,
     copies_taken,
     failed_ends_of_prompts,
+    failed_ids_that_fill_pages,
     failed_prompts,
     far_beginnings,
     going_on,
@@ -694,6 +695,11 @@ def test_metrics_know_nothing_of_a_failed_step(subject, call):
 
 @requirement(spec.ENG_25, call=failed_ends_of_prompts(), share=0.06)
 def test_the_end_of_a_prompt_that_failed_is_not_hit(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.ENG_25, call=failed_ids_that_fill_pages(), share=0.1)
+def test_an_id_that_failed_to_fill_a_page_is_not_hit(subject, call):
     subject.agrees(call)
 
 

@@ -42,6 +42,25 @@ def failed_ends_of_prompts(script: Script) -> None:
     script.add(script.prompt(length + pick.size(1, 3), 4, script.asked[first][0]), 4)
 
 
+@told(prefix_caching=[True], page_sizes=[2, 3, 1, 4], chunks=[64, 7], failing_models=[True], **PLAIN)
+def failed_ids_that_fill_pages(script: Script) -> None:
+    """A request that is cancelled when the step has failed in which its last id was to fill a page; another goes on from it."""
+    first, said = _filling(script)
+    script.do("fail", after=0, at=script.pick.one_of("use", "call"))
+    script.cancel(first)
+    script.add(script.prompt(len(said) + script.pick.size(1, 3), 4, said), 4)
+
+
+def _filling(script: Script) -> tuple[int, Ids]:
+    """A request whose last id, which is not computed, fills a page, and all its tokens."""
+    tokens = script.prompt(script.pick.size(1, 8), 2 * script.size + 2)
+    # So many ids that prompt and output end with a page.
+    ids = -len(tokens) % script.size or script.size
+    request = script.add(tokens, 2 * script.size + 2)
+    script.do("step", times=-(-len(tokens) // script.chunk) + ids - 1)
+    return request, (*tokens, *script.way(tokens, 2 * script.size + 2)[:ids])
+
+
 def _half_computed(script: Script, fails: bool = False) -> None:
     pick = script.pick
     limit = pick.one_of(3, 4)
@@ -235,17 +254,9 @@ def conversations_past_ends(script: Script) -> None:
 @told(prefix_caching=[True], page_sizes=[2, 3, 1, 4], chunks=[64, 7], **PLAIN)
 def interrupted(script: Script) -> None:
     """A request that is cancelled when its last id, which was not computed, fills a page; a prompt goes on from it."""
-    pick = script.pick
-    length = pick.size(1, 8)
-    limit = 2 * script.size + 2
-    tokens = script.prompt(length, limit)
-    # So many ids that prompt and output end with a page.
-    ids = -len(tokens) % script.size or script.size
-    request = script.add(tokens, limit)
-    script.do("step", times=-(-len(tokens) // script.chunk) + ids - 1)
+    request, said = _filling(script)
     script.cancel(request)
-    said = (*tokens, *script.way(tokens, limit)[:ids])
-    script.add(script.prompt(len(said) + pick.size(1, 3), 4, said), 4)
+    script.add(script.prompt(len(said) + script.pick.size(1, 3), 4, said), 4)
 
 
 @told("outputs", "steps", prefix_caching=[True], page_sizes=[1, 2, 3], chunks=[1, 3], **PLAIN)

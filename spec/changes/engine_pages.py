@@ -189,6 +189,15 @@ def last_chunk_visible_before(self: Engine, m: State, r: Request, n: int, guesse
     return Engine.feed(self, m, r, n, guesses)
 
 
+def filled_page_visible_before(self: Engine, m: State, r: Request, n: int, guesses: list[int]) -> np.ndarray:
+    """A page that an id fills is in the cache when the id is handed to the model."""
+    if self.decodes(r):
+        r.computed += n
+        self.publish(m, r)
+        r.computed -= n
+    return Engine.feed(self, m, r, n, guesses)
+
+
 def page_alone(self: Engine, m: State, tokens: list[int], index: int) -> Any:
     return tuple(tokens[index * m.a.page_size : (index + 1) * m.a.page_size])
 

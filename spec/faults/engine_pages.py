@@ -126,6 +126,13 @@ FAULTS: tuple[Fault, ...] = (
         TIRED,
     ),
     _fault(
+        "filled-page-visible-before",
+        "a page that an id fills is hit where its step failed",
+        spec.ENG_25,
+        {"feed": changes.filled_page_visible_before},
+        "PROPERTIES PC5",
+    ),
+    _fault(
         "one-more-computed-again",
         "of what a preempted request computes again in chunks a token more is hit than was computed",
         spec.ENG_06,
