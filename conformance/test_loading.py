@@ -26,17 +26,18 @@ from inferspec.conformance.inputs.loading import (
     damaged_calls,
     folder_calls,
     gguf_calls,
+    in_dtype,
     packaged,
     trained,
 )
-from inferspec.conformance.properties import bit_equal, refuses, returns
+from inferspec.conformance.properties import bit_equal, claimed, refuses, returns
 from inferspec.conformance.strategies import among, fractions
 from inferspec.conformance.suite import requirement
 from inferspec.conformance.trial import Nonconformance
 from inferspec.golden import models
 from inferspec.spec import loading as spec
 from inferspec.spec.contract import Answer
-from inferspec.spec.numerics import MODEL_LOGITS, f64
+from inferspec.spec.numerics import MODEL_LOGITS, Precision, f64
 
 SCALED_HEADS = [(4, 2), (3, 1), (2, 2)]
 SHARES = fractions
@@ -141,6 +142,27 @@ def test_a_copy_of_a_tensor_in_another_file_than_the_index_says_is_never_used(su
 def test_a_model_computes_in_the_dtype_of_its_files(subject, call):
     tokens, config = call.arguments["tokens"], call.arguments["config"]
     returns(subject, call, (len(tokens), len(tokens[0]), config["vocab_size"]), call.features["dtypes"])
+
+
+@requirement(
+    spec.LOAD_30,
+    call=folder_calls(forms=FOLDERS),
+    key=among(["torch_dtype", "dtype"]),
+    said=among(["float16", "bfloat16", "float32"]),
+    share=0.15,
+)
+def test_another_dtype_in_the_config_than_in_the_files_gives_their_model(subject, call, key, said):
+    gives_their_model(subject, call, key, said)
+
+
+@requirement(
+    spec.LOAD_30,
+    call=folder_calls(forms=FOLDERS, dtypes=["float16", "bfloat16"]),
+    key=among(["torch_dtype", "dtype"]),
+    share=0.1,
+)
+def test_another_dtype_of_as_many_bits_in_the_config_gives_the_model_of_the_files(subject, call, key):
+    gives_their_model(subject, call, key, "bfloat16" if call.features["dtypes"] == "float16" else "float16")
 
 
 @requirement(spec.LOAD_04, call=folder_calls(forms=FOLDERS, tied=[True]), share=0.3)
@@ -588,6 +610,15 @@ def test_smollm2_gives_the_logits_of_transformers(subject):
     for name in _claimed(subject, "packaged", "gguf"):
         # One prompt: a pass of 135 million parameters takes seconds. `inferspec golden check` asks all of them.
         _gives_the_goldens(subject, name, packaged(name), prompts=1)
+
+
+def gives_their_model(subject, call, key, said):
+    """The logits are those of the files' tensors, in their dtype or in the one that the config says."""
+    said = claimed(subject, "dtypes", said, ["float16", "bfloat16", "float32"])
+    call = with_config(call, **{key: said})
+    got = subject.value(call)
+    computed = in_dtype(call, said) if got.dtype.name == said else call
+    subject.compare(computed, got, subject.answer(computed, Precision.FLOAT32))
 
 
 def is_right_or_refused(subject, call, key):

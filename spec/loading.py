@@ -420,6 +420,11 @@ LOAD_29 = _load(
     Level.SHOULD,
     source=f"{GGUF}, which allows both; llama.cpp, which writes neither, refuses them",
 )
+LOAD_30 = _load(
+    "LOAD-30",
+    "a config.json that says another dtype than its tensors are stored in gives their model, in either dtype",
+    source="transformers, whose models are in the config's dtype; mlx-lm, whose are in that of the tensors; PROPERTIES X4",
+)
 
 
 CONTRACT = Contract(

@@ -18,7 +18,7 @@ from inferspec.conformance.strategies import Pick, calls
 from inferspec.golden import models
 from inferspec.golden.models import NotInstalled
 from inferspec.spec.loading import ROPE_FACTORS
-from inferspec.spec.numerics import f64, is_float
+from inferspec.spec.numerics import f64, is_float, round_to
 
 LOAD = "load"
 KINDS = {"llama": decoder.LLAMA, "qwen3": decoder.QWEN3}
@@ -215,6 +215,12 @@ def damaged_calls(pick: Pick) -> Call:
     features = {**call.features, "damages": damage}
     lost = pick.one_of(*LOST)
     return Call(call.operation, {**call.arguments, "damage": damage, "lost": lost}, features, seed=call.seed)
+
+
+def in_dtype(call: Call, dtype: str) -> Call:
+    """The call with its tensors in another dtype, but for packed words."""
+    weights = {key: round_to(x, dtype) if is_float(x.dtype) else x for key, x in call.arguments["weights"].items()}
+    return call.having(weights=weights)
 
 
 def trained(name: str, dtype: str = "") -> Call:

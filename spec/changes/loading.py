@@ -16,7 +16,7 @@ from inferspec.spec.loading import (
     Load,
     Weights,
 )
-from inferspec.spec.numerics import f64, is_float
+from inferspec.spec.numerics import f64, is_float, numpy_dtype, round_to
 from inferspec.spec.rope_scaling import LENGTH, PLACES
 
 Understood = tuple[Config, Weights]
@@ -40,6 +40,46 @@ def _with_weights(a: Arguments, weights: Weights, **config: Any) -> Arguments:
 
 
 # folders
+
+
+def _said(config: Config) -> str | None:
+    """The dtype of a config, under its newer name or its older one."""
+    return config.get("dtype") or config.get("torch_dtype")
+
+
+def in_the_configs_dtype(self: Load, a: Arguments) -> Arguments:
+    """Tensors are cast to the dtype that the config says; packed words stay what they are."""
+    dtype = _said(a.config)
+    if dtype is None:
+        return a
+    return _with_weights(a, _replaced(a.weights, lambda name, x: round_to(x, dtype) if is_float(x.dtype) else x))
+
+
+def dtype_of_the_config(self: Load, a: Arguments) -> str:
+    return (a.form != "gguf" and _said(a.config)) or Load.result_dtype(self, a)
+
+
+def bits_of_the_configs_dtype(self: Load, a: Arguments) -> Arguments:
+    """The bytes of the files are read as numbers of the dtype that the config says, where those are as long."""
+    dtype = numpy_dtype(_said(a.config) or "float32")
+
+    def read(name: str, x: np.ndarray) -> np.ndarray:
+        return x.view(dtype) if is_float(x.dtype) and x.dtype.itemsize == dtype.itemsize else x
+
+    return _with_weights(a, _replaced(a.weights, read))
+
+
+def words_of_the_configs_dtype(self: Load, a: Arguments) -> Arguments:
+    """All tensors are cast to the dtype that the config says, and what was packed words are such again."""
+    dtype = _said(a.config)
+    if dtype is None:
+        return a
+
+    def cast(name: str, x: np.ndarray) -> np.ndarray:
+        whole = f64(round_to(x, dtype))
+        return whole.clip(0, 2**32 - 1).astype(x.dtype) if x.dtype == np.uint32 else whole.astype(x.dtype)
+
+    return _with_weights(a, _replaced(a.weights, cast))
 
 
 def norms_of_one(self: Load, a: Arguments) -> Arguments:

@@ -39,6 +39,7 @@ from inferspec.spec.loading import (
     LOAD_27,
     LOAD_28,
     LOAD_29,
+    LOAD_30,
     Load,
 )
 from inferspec.spec.mistakes import promotes, remembers
@@ -951,6 +952,20 @@ FAULTS: tuple[Fault, ...] = (
         "PROPERTIES X7",
     ),
     Fault(
+        "loading-bits-of-the-configs-dtype",
+        "tensors are read as numbers of the dtype that the config says, which have as many bits",
+        LOAD_30,
+        {"completed": changes.bits_of_the_configs_dtype},
+        "a reader of raw bytes; PROPERTIES X4",
+    ),
+    Fault(
+        "loading-words-of-the-configs-dtype",
+        "packed words are cast to the dtype that the config says, as all tensors are",
+        LOAD_30,
+        {"completed": changes.words_of_the_configs_dtype},
+        "a cast of all that a file has; PROPERTIES QZ3",
+    ),
+    Fault(
         "loading-default-eps",
         "rms_norm_eps is not read: it is 1e-6",
         LOAD_17,
@@ -977,6 +992,12 @@ FAULTS: tuple[Fault, ...] = (
 VARIANTS: tuple[Variant, ...] = (
     Variant(
         "loading-unpacked", "packed matrices are unpacked to float32 while loading", "load", {"unpacked": changes.dense}
+    ),
+    Variant(
+        "loading-in-the-configs-dtype",
+        "a model is in the dtype that its config says",
+        "load",
+        {"completed": changes.in_the_configs_dtype, "result_dtype": changes.dtype_of_the_config},
     ),
     Variant(
         "loading-in-order",
