@@ -13,6 +13,7 @@ from inferspec.conformance.inputs.embedding import (
     lookup_calls,
     many_rows_wide,
     many_tokens,
+    of_model_widths,
     of_one_token,
     of_the_last_id,
     one_row,
@@ -100,6 +101,11 @@ def test_many_tokens_and_wide_rows_are_right(subject, call):
 
 @requirement(spec.EMB_03, call=lookup_calls(sizes=wide_rows), share=0.3)
 def test_rows_of_thousands_of_features_are_right(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.EMB_03, call=lookup_calls(sizes=of_model_widths, leading_dims=[(1,)]), share=0.2)
+def test_rows_of_widths_that_are_no_powers_of_two_are_whole(subject, call):
     subject.agrees(call)
 
 
@@ -332,6 +338,11 @@ def test_an_x_of_other_dims_is_refused(subject, call, bad):
 
 @requirement(spec.EMB_19, call=head_calls(sizes=a_token, amplitude=(1.0, 3e6), leading_dims=[(1,)]), share=0.3)
 def test_the_logits_of_a_token_are_right(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.EMB_19, call=head_calls(sizes=of_model_widths, amplitude=(1.0,), leading_dims=[(1,)]), share=0.2)
+def test_widths_of_models_that_are_no_powers_of_two_are_right(subject, call):
     subject.agrees(call)
 
 

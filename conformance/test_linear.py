@@ -23,6 +23,7 @@ from inferspec.conformance.inputs.linear import (
     moderate,
     not_finite,
     of_any_size,
+    of_model_widths,
     of_prompts,
     on_levels,
     one_row,
@@ -266,6 +267,11 @@ def test_a_few_tokens_of_a_model_are_right(subject, call):
     share=0.3,
 )
 def test_sizes_of_whole_tiles_are_right(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.LIN_06, call=linear_calls(sizes=of_model_widths, amplitude=(1.0,), leading_dims=[(1,)]), share=0.5)
+def test_widths_of_models_that_are_no_powers_of_two_are_right(subject, call):
     subject.agrees(call)
 
 

@@ -10,6 +10,7 @@ from inferspec.conformance.inputs.mlp import (
     few_of_many,
     long_sums,
     many_rows,
+    of_model_widths,
     of_models,
     one_row,
     ragged_tiles,
@@ -209,6 +210,11 @@ def test_tokens_and_prompts_of_models_are_right(subject, call):
 
 @requirement(spec.MLP_12, call=swiglu_calls(sizes=wide_layers, amplitude=(1.0,), leading_dims=[(1,)]), share=0.05)
 def test_layers_as_wide_as_those_of_models_are_right(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.MLP_12, call=swiglu_calls(sizes=of_model_widths, amplitude=(1.0,), leading_dims=[(1,)]), share=0.5)
+def test_widths_of_models_that_are_no_powers_of_two_are_right(subject, call):
     subject.agrees(call)
 
 

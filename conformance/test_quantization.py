@@ -26,6 +26,7 @@ from inferspec.conformance.inputs.quantization import (
     many_outputs,
     many_rows,
     many_tokens,
+    of_model_widths,
     of_two_grids,
     on_two_grids,
     one_row,
@@ -544,6 +545,11 @@ def test_a_prompt_is_right_as_most_models_are_packed(subject, call):
 
 @requirement(spec.QMM_06, call=product_calls(sizes=a_long_prompt, amplitude=(1.0,), **PACKED), share=0.05)
 def test_a_long_prompt_of_a_wide_layer_is_right(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.QMM_06, call=product_calls(sizes=of_model_widths, amplitude=(1.0,), leading_dims=[(1,)]), share=0.2)
+def test_widths_of_models_that_are_no_powers_of_two_are_right(subject, call):
     subject.agrees(call)
 
 

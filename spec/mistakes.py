@@ -373,6 +373,20 @@ def leaves_unwritten(keep: Callable[[np.ndarray], np.ndarray]) -> Change:
     return {"respond": respond}
 
 
+STEPS = (256, 512, 1024, 2048)
+"""How many features kernels take at once."""
+
+
+def of_whole_steps(features: int, step: int) -> int:
+    """How many of so many features are taken in whole steps, where they are that and half a step more; else all."""
+    return features - step // 2 * (features > step and features % step == step // 2)
+
+
+def half_a_step_unwritten(step: int) -> Change:
+    """Where a row of the result is whole steps and half a one more, that half is never written."""
+    return leaves_unwritten(lambda result: result[..., : of_whole_steps(result.shape[-1], step)])
+
+
 def last_past_tiles_unwritten(tile: int, past: int, axis: int = -1) -> Change:
     """Where an axis of the result, counted from the end, is tiles and `past` entries more, its last one is never written."""
 

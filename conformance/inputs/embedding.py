@@ -10,7 +10,7 @@ import numpy as np
 
 from inferspec.conformance.calls import Call
 from inferspec.conformance.inputs.linear import with_rows
-from inferspec.conformance.strategies import EDGES, ODD_TILES, Pick, any_of, calls, in_reach
+from inferspec.conformance.strategies import EDGES, MODEL_WIDTHS, ODD_TILES, Pick, any_of, calls, in_reach
 from inferspec.spec.numerics import f64
 
 LOOKUP, HEAD = "Embedding", "Embedding.as_linear"
@@ -101,6 +101,11 @@ def many_tokens(pick: Pick) -> tuple[int, int, int]:
 def wide_rows(pick: Pick) -> tuple[int, int, int]:
     """Rows of as many features as models have, up to thousands."""
     return pick.size(1, 5), pick.size(3, 9), pick.upto("features", 1025, 2049, 4096, 1024, 128)
+
+
+def of_model_widths(pick: Pick) -> tuple[int, int, int]:
+    """Rows as wide as those of models whose widths are no powers of two."""
+    return pick.one_of(1, 33, 4), pick.size(3, 9), pick.upto("features", *MODEL_WIDTHS)
 
 
 def a_long_prompt(pick: Pick) -> tuple[int, int, int]:

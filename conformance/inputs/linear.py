@@ -10,7 +10,7 @@ import numpy as np
 
 from inferspec.conformance.calls import Call
 from inferspec.conformance.envelope import OutsideEnvelope
-from inferspec.conformance.strategies import EDGES, ODD_TILES, Pick, any_of, calls, in_reach
+from inferspec.conformance.strategies import EDGES, MODEL_WIDTHS, ODD_TILES, Pick, any_of, calls, in_reach
 from inferspec.spec.numerics import UNDERFLOW_GAP, f64, largest, round_to
 
 _ones = np.ones((2, 3), np.float32)
@@ -152,6 +152,13 @@ def long_sums(pick: Pick) -> tuple[int, int, int]:
     """Thousands of features, of a few rows as in decoding or of many as in a prompt."""
     rows = pick.one_of(1, 33, 2)
     return rows, pick.upto("features", 1024, 2048, 3001, 4096, 4097, 8192, 16384), pick.size(2, 3)
+
+
+def of_model_widths(pick: Pick) -> tuple[int, int, int]:
+    """A few features and as many outputs as a model is wide, or the other way round; a row, a few or many."""
+    few, widths = pick.size(2, 5), [width for width in MODEL_WIDTHS if width <= pick.envelope["features"]] or [1]
+    features, outputs = pick.one_of(*((width, few) for width in widths), *((few, width) for width in widths))
+    return pick.one_of(1, 33, 4), features, outputs
 
 
 def with_few(x: np.ndarray, bad: float, seed: int) -> np.ndarray:

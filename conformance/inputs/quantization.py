@@ -12,7 +12,7 @@ from inferspec.conformance.calls import Call
 from inferspec.conformance.envelope import OutsideEnvelope
 from inferspec.conformance.inputs.embedding import LARGE, with_borders
 from inferspec.conformance.inputs.linear import with_rows
-from inferspec.conformance.strategies import EDGES, ODD_TILES, Pick, any_of, calls, in_reach
+from inferspec.conformance.strategies import EDGES, MODEL_WIDTHS, ODD_TILES, Pick, any_of, calls, in_reach
 from inferspec.spec.numerics import f64, largest, round_to
 from inferspec.spec.quantization import GROUP_SIZES, restored
 
@@ -160,6 +160,11 @@ def wide_layers(pick: Pick, size: int) -> tuple[int, int, int]:
     """Layers as wide as those of models, of many features or of many outputs, for one row or for a prompt."""
     few = max(min(3, pick.envelope["features"] // size), 1)
     return pick.one_of(1, 33), *pick.one_of((66, fitting(pick, size, 4224 // size, 640 // size)), (1030, few))
+
+
+def of_model_widths(pick: Pick, size: int) -> tuple[int, int, int]:
+    """A row, a few or many, of as many features as models are wide whose widths are no powers of two."""
+    return pick.one_of(1, 33, 4), pick.size(2, 5), fitting(pick, size, *(width // size for width in MODEL_WIDTHS))
 
 
 def many_outputs(pick: Pick, size: int) -> tuple[int, int, int]:

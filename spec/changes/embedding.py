@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 
 from inferspec.spec.changes.linear import rounded
-from inferspec.spec.contract import Arguments, Operation
+from inferspec.spec.contract import Arguments, Change, Operation
 from inferspec.spec.embedding import (
     Embedding,
     EmbeddingAsLinear,
 )
+from inferspec.spec.mistakes import of_whole_steps
 from inferspec.spec.numerics import f64
 
 
@@ -145,6 +146,16 @@ def one_tile_of_a_split(self: EmbeddingAsLinear, x: np.ndarray, head: np.ndarray
     if x.shape[-1] >= 1024:
         logits[..., 32:] = 0.0
     return logits
+
+
+def half_a_step_unread(step: int) -> Change:
+    """Where dims are whole steps and half a one more, that half is not read."""
+
+    def logits(self: EmbeddingAsLinear, x: np.ndarray, head: np.ndarray, dtype: str) -> np.ndarray:
+        read = of_whole_steps(x.shape[-1], step)
+        return x[..., :read] @ head[:, :read].T
+
+    return {"logits": logits}
 
 
 def short_columns(out: np.ndarray) -> np.ndarray:

@@ -14,6 +14,7 @@ from inferspec.spec.linear import (
     Silu,
     Softmax,
 )
+from inferspec.spec.mistakes import of_whole_steps
 from inferspec.spec.numerics import f64, round_to
 
 
@@ -73,6 +74,16 @@ def feature_past_tiles_of_96(self: Linear, x: np.ndarray, weight: np.ndarray, dt
     """A feature that is one more than whole tiles of 96 is not read."""
     read = x.shape[-1] - (x.shape[-1] > 96 and x.shape[-1] % 96 == 1)
     return Linear.product(self, x[..., :read], weight[:, :read], dtype)
+
+
+def half_a_step_unread(step: int) -> Change:
+    """Where features are whole steps and half a one more, that half is not read."""
+
+    def product(self: Linear, x: np.ndarray, weight: np.ndarray, dtype: str) -> np.ndarray:
+        read = of_whole_steps(x.shape[-1], step)
+        return Linear.product(self, x[..., :read], weight[:, :read], dtype)
+
+    return {"product": product}
 
 
 def through_bfloat16(self: Linear, x: np.ndarray, weight: np.ndarray, dtype: str) -> np.ndarray:

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from inferspec.spec.changes.linear import rounded, running_product
-from inferspec.spec.contract import Arguments, Operation
+from inferspec.spec.contract import Arguments, Change, Operation
 from inferspec.spec.linear import Silu
+from inferspec.spec.mistakes import of_whole_steps
 from inferspec.spec.mlp import (
     SwiGLU,
 )
@@ -38,6 +39,16 @@ def of_vectors(activate: Callable[[SwiGLU, np.ndarray, str], np.ndarray]) -> Cal
         return (activate if gate.shape[-1] >= 64 else SwiGLU.activate)(self, gate, dtype)
 
     return chosen
+
+
+def half_a_step_unread(step: int) -> Change:
+    """Where hidden dims are whole steps and half a one more, that half is not read."""
+
+    def down(self: SwiGLU, hidden: np.ndarray, a: Arguments) -> np.ndarray:
+        read = of_whole_steps(hidden.shape[-1], step)
+        return hidden[..., :read] @ f64(a.w_down)[:, :read].T
+
+    return {"down": down}
 
 
 def masked_by_multiplying(self: SwiGLU, hidden: np.ndarray, a: Arguments) -> np.ndarray:

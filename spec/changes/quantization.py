@@ -11,6 +11,7 @@ from inferspec.spec.changes.linear import partial_sums_in_dtype, rounded, runnin
 from inferspec.spec.contract import Arguments, Change, Operation
 from inferspec.spec.mistakes import (
     leaves_unwritten,
+    of_whole_steps,
 )
 from inferspec.spec.numerics import FINEST_STEP, f64, round_to
 from inferspec.spec.quantization import (
@@ -479,6 +480,16 @@ def in_dtype(x: np.ndarray, weights: np.ndarray, dtype: str) -> np.ndarray:
     if weights.ndim > 2:
         return plain(x, weights)
     return running_product(x, weights, dtype)
+
+
+def half_a_step_unread(step: int) -> Change:
+    """Where features are whole steps and half a one more, that half is not read."""
+
+    def product(x: np.ndarray, weights: np.ndarray, dtype: str) -> np.ndarray:
+        read = of_whole_steps(x.shape[-1], step)
+        return plain(x[..., :read], weights[..., :read])
+
+    return with_product(product)
 
 
 def partial_sums(x: np.ndarray, weights: np.ndarray, dtype: str) -> np.ndarray:

@@ -42,11 +42,13 @@ from inferspec.spec.embedding import (
 )
 from inferspec.spec.faults.linear import COURSE_GAP, FLASHINFER, MLX, TIRED
 from inferspec.spec.mistakes import (
+    STEPS,
     bfloat16_through_float16,
     counts_axis_in_16_bits,
     cut_to_32_bits,
     drifts,
     first_row_for_all,
+    half_a_step_unwritten,
     ignores_strides,
     in_half,
     last_past_tiles_unwritten,
@@ -191,6 +193,14 @@ FAULTS: tuple[Fault, ...] = (
         EMB_03,
         {"rows": changes.transposed_tokens},
         TIRED,
+    ),
+    Fault(
+        "embedding-half-a-step-unwritten",
+        "where rows fill whole steps of 1024 and half a one, that half is not written",
+        EMB_03,
+        half_a_step_unwritten(1024),
+        f"the kind of {MLX}/commit/aca758463",
+        forms=tuple(half_a_step_unwritten(step) for step in STEPS if step != 1024),
     ),
     Fault(
         "embedding-features-of-one-group",
@@ -592,6 +602,14 @@ FAULTS: tuple[Fault, ...] = (
         EMB_19,
         leaves_unwritten(changes.first_rows_of_wide),
         TIRED,
+    ),
+    Fault(
+        "as-linear-half-a-step-unread",
+        "where dims fill whole steps of 1024 and half a one, that half is left out",
+        EMB_19,
+        changes.half_a_step_unread(1024),
+        f"the kind of {MLX}/commit/aca758463",
+        forms=tuple(changes.half_a_step_unread(step) for step in STEPS if step != 1024),
     ),
     Fault(
         "as-linear-one-tile-of-a-split",

@@ -47,6 +47,7 @@ from inferspec.spec.linear import (
     Softmax,
 )
 from inferspec.spec.mistakes import (
+    STEPS,
     TIMES_ZERO,
     beside_room,
     bfloat16_through_float16,
@@ -55,6 +56,7 @@ from inferspec.spec.mistakes import (
     counts_rows_in_16_bits,
     drifts,
     first_row_for_all,
+    half_a_step_unwritten,
     ignores_strides,
     in_half,
     last_past_tiles_unwritten,
@@ -286,6 +288,22 @@ _LINEAR = (
         LIN_06,
         {"product": changes.reads_past_the_row},
         f"{MLX}/commit/aca758463",
+    ),
+    Fault(
+        "linear-half-a-step-unread",
+        "where features fill whole steps of 1024 and half a one, that half is left out",
+        LIN_06,
+        changes.half_a_step_unread(1024),
+        f"the kind of {MLX}/commit/aca758463",
+        forms=tuple(changes.half_a_step_unread(step) for step in STEPS if step != 1024),
+    ),
+    Fault(
+        "linear-half-a-step-unwritten",
+        "where outputs fill whole steps of 1024 and half a one, that half is not written",
+        LIN_06,
+        half_a_step_unwritten(1024),
+        f"the kind of {MLX}/commit/aca758463",
+        forms=tuple(half_a_step_unwritten(step) for step in STEPS if step != 1024),
     ),
     Fault(
         "linear-outputs-floor",

@@ -10,8 +10,10 @@ from inferspec.spec.contract import Fault, Variant
 from inferspec.spec.faults.linear import COURSE_GAP, FLASHINFER, MLX, SILU_BUG, TIRED
 from inferspec.spec.linear import Silu
 from inferspec.spec.mistakes import (
+    STEPS,
     drifts,
     first_row_for_all,
+    half_a_step_unwritten,
     ignores_strides,
     in_half,
     last_past_tiles_unwritten,
@@ -341,6 +343,22 @@ FAULTS: tuple[Fault, ...] = (
         MLP_12,
         lambda a: min(a.dims, a.hidden_dims) >= 512,
         TIRED,
+    ),
+    Fault(
+        "mlp-half-a-step-unread",
+        "where hidden dims fill whole steps of 1024 and half a one, that half is left out",
+        MLP_12,
+        changes.half_a_step_unread(1024),
+        f"the kind of {MLX}/commit/aca758463",
+        forms=tuple(changes.half_a_step_unread(step) for step in STEPS if step != 1024),
+    ),
+    Fault(
+        "mlp-half-a-step-unwritten",
+        "where outputs fill whole steps of 1024 and half a one, that half is not written",
+        MLP_12,
+        half_a_step_unwritten(1024),
+        f"the kind of {MLX}/commit/aca758463",
+        forms=tuple(half_a_step_unwritten(step) for step in STEPS if step != 1024),
     ),
     Fault(
         "mlp-hidden-tail",

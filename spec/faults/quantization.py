@@ -9,6 +9,7 @@ from inferspec.spec.changes.linear import blocked_product, rounded, whole_blocks
 from inferspec.spec.contract import Fault, Operation, Requirement, Variant
 from inferspec.spec.faults.linear import MLX, TIRED
 from inferspec.spec.mistakes import (
+    STEPS,
     beside_room,
     bfloat16_through_float16,
     cut_to_32_bits,
@@ -1003,6 +1004,14 @@ _MATMUL = (
         QMM_05,
         leaves_unwritten(lambda out: out[..., :4224] if out.ndim > 2 else out),
         "PROPERTIES X2",
+    ),
+    Fault(
+        "quantized-matmul-half-a-step-unread",
+        "where features fill whole steps of 1024 and half a one, that half is left out",
+        QMM_06,
+        changes.half_a_step_unread(1024),
+        f"the kind of {MLX}/commit/aca758463",
+        forms=tuple(changes.half_a_step_unread(step) for step in STEPS if step != 1024),
     ),
     Fault(
         "quantized-matmul-one-tile-of-a-split",
