@@ -29,6 +29,9 @@ NEAR = 2.0**-14
 BESIDE = 2.0**-16
 """How near to a sum of probabilities a top_p may lie, likewise."""
 
+LIKELY = 2.0**-5
+"""How likely an id is that comes often enough for its absence to show."""
+
 COLD = 2.0**-20
 """A temperature that some take for 0, though ids may be equally likely at any."""
 
@@ -180,7 +183,7 @@ def _beside_sums(pick: Pick, arguments: dict[str, Any]) -> list[float]:
     row = Player.of(pick.one_of(*toys))(tokens)[-1]
     likeliest = _likeliest(row, arguments["temperature"], arguments.get("top_k"))
     # Of equal ids it is no matter of precision which is left out, and what is hardly likely comes seldom.
-    apart = np.flatnonzero((np.diff(likeliest) < 0) & (likeliest[1:] > 2.0**-5))
+    apart = np.flatnonzero((np.diff(likeliest) < 0) & (likeliest[1:] > LIKELY))
     if not len(apart):
         return []
     return [float(np.cumsum(likeliest)[pick.one_of(*apart)]) + pick.one_of(BESIDE, -BESIDE)]

@@ -514,7 +514,7 @@ def chances_in(dtype: str) -> Change:
 
 def top_p_in(dtype: str) -> Change:
     """Top-p sums probabilities in that dtype; ids are drawn from those in float32."""
-    sampler = type("TopP", (Sampler,), shares_in(dtype))
+    sampler = type("TopP", (Sampler,), dict(shares_in(dtype)))
 
     def target_chances(self: Loop, run: Run, rows: Rows) -> Rows:
         return sampler().probabilities(sampler_arguments(run.request, rows))
