@@ -343,6 +343,11 @@ def last_of_each_block(self: BlockManager, m: Manager, tokens: Any, index: int) 
     return tuple(tokens[m.size - 1 : (index + 1) * m.size : m.size])
 
 
+def last_of_later_blocks(self: BlockManager, m: Manager, tokens: Any, index: int) -> Any:
+    """A tree that compares the first block of a branch, and of those behind it the last token."""
+    return tuple(tokens[: m.size]), last_of_each_block(self, m, tokens, index)
+
+
 def behind_a_block(self: BlockManager, m: Manager, tokens: Any, index: int) -> Any:
     """The parent is named by the block that the cache has for it, which other tokens may take."""
     parent = m.cached.get(behind_a_block(self, m, tokens, index - 1), -1) if index else -1

@@ -402,6 +402,13 @@ FAULTS: tuple[Fault, ...] = (
         TIRED,
     ),
     _fault(
+        "last-of-later-blocks",
+        "blocks behind the first are known by their last tokens",
+        spec.BLK_11,
+        {"key": changes.last_of_later_blocks},
+        "PROPERTIES PC3",
+    ),
+    _fault(
         "hash-alone",
         "tokens with one hash are taken for the same",
         spec.BLK_11,
