@@ -22,6 +22,7 @@ from inferspec.conformance.inputs.embedding import (
     reading_heads,
     small_or_moderate,
     square,
+    towering_heads,
     wide_rows,
     with_subnormals,
 )
@@ -235,6 +236,12 @@ def test_a_square_table_is_transposed_too(subject, reading):
 @requirement(spec.EMB_12, call=head_calls(sizes=long_sums, positive=True, amplitude=(1.0,)), share=0.6)
 def test_thousands_of_features_are_summed_in_float32(subject, call):
     subject.agrees(call)
+
+
+@requirement(spec.EMB_12, towering=towering_heads(), share=0.5)
+def test_partial_sums_may_pass_the_range_of_float16(subject, towering):
+    call, expected = towering
+    subject.expects(call, expected)
 
 
 @requirement(spec.EMB_12, call=head_calls())

@@ -18,6 +18,7 @@ from inferspec.conformance.inputs.mlp import (
     square,
     swiglu_calls,
     tail_calls,
+    towering_sums,
     wide_layers,
 )
 from inferspec.conformance.properties import (
@@ -85,6 +86,11 @@ def test_intermediates_that_float16_cannot_hold_are_right_in_other_dtypes(subjec
 
 @requirement(spec.MLP_05, call=long_sums(), share=0.5)
 def test_thousands_of_hidden_features_are_summed_in_float32(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.MLP_05, call=towering_sums(), share=0.5)
+def test_partial_sums_may_pass_the_range_of_float16(subject, call):
     subject.agrees(call)
 
 

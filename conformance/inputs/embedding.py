@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from inferspec.conformance.calls import Call
-from inferspec.conformance.inputs.linear import with_rows
+from inferspec.conformance.inputs.linear import towering_products, with_rows
 from inferspec.conformance.strategies import EDGES, MODEL_WIDTHS, ODD_TILES, Pick, any_of, calls, in_reach
-from inferspec.spec.numerics import f64
+from inferspec.spec.numerics import f64, round_to
 
 LOOKUP, HEAD = "Embedding", "Embedding.as_linear"
 
@@ -188,6 +188,16 @@ def head_calls(
     if positive:
         arguments["weight"], x = np.abs(arguments["weight"]), np.abs(x)
     return pick.call(HEAD, **arguments, x=x)
+
+
+@calls
+def towering_heads(pick: Pick) -> tuple[Call, np.ndarray]:
+    """The exact lane: (call, the exact result); the logits fit the dtype, the partial sums on the way pass float16's range."""
+    dtype, lead = pick("dtypes"), tuple(pick("leading_dims"))
+    row, weight, result = towering_products(pick, 2.0**15)
+    x = round_to(np.broadcast_to(row, (*lead, row.size)), dtype)
+    table = {"vocab_size": len(weight), "dims": row.size, "weight": round_to(weight, dtype)}
+    return pick.call(HEAD, **table, x=x), np.broadcast_to(result, (*lead, result.size))
 
 
 @calls

@@ -220,12 +220,18 @@ def towering_linear(pick: Pick) -> tuple[Call, np.ndarray]:
     """The exact lane: (call, the exact result); the sum fits the dtype, the partial sums on its way pass float16's range."""
     dtype, lead = pick("dtypes"), tuple(pick("leading_dims"))
     pick.features["bias"] = False
-    pairs, outputs, step = pick.size(16, 40), pick.size(2, 5), 2.0**15
+    row, weight, result = towering_products(pick, 2.0**15)
+    x = round_to(np.broadcast_to(row, (*lead, row.size)), dtype)
+    return pick.call("linear", x=x, weight=round_to(weight, dtype)), np.broadcast_to(result, (*lead, result.size))
+
+
+def towering_products(pick: Pick, step: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """A row, a weight of ones of either sign and their product, step or -step; its partial sums are up to 41 steps."""
+    most = max((pick.envelope["features"] - 1) // 2, 1)
+    pairs, outputs = min(pick.size(16, 40), most), pick.size(2, 5)
     row = np.concatenate([np.full(pairs + 1, step), np.full(pairs, -step)])
     signs = pick.random.choice([-1.0, 1.0], outputs)
-    x = round_to(np.broadcast_to(row, (*lead, row.size)), dtype)
-    weight = round_to(np.repeat(signs[:, None], row.size, axis=1), dtype)
-    return pick.call("linear", x=x, weight=weight), np.broadcast_to(signs * step, (*lead, outputs))
+    return row, np.repeat(signs[:, None], row.size, axis=1), signs * step
 
 
 # silu

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 
 from inferspec.conformance.calls import Call
-from inferspec.conformance.inputs.linear import with_rows
+from inferspec.conformance.inputs.linear import towering_products, with_rows
 from inferspec.conformance.strategies import EDGES, MODEL_WIDTHS, ODD_TILES, Pick, any_of, calls
 from inferspec.spec.numerics import round_to
 
@@ -151,6 +151,21 @@ def long_sums(pick: Pick) -> Call:
         "x": random.uniform(0.5, 1.5, (*lead, 2)),
     }
     return pick.call("SwiGLU", dims=2, hidden_dims=hidden, **{k: round_to(v, dtype) for k, v in made.items()})
+
+
+@calls
+def towering_sums(pick: Pick) -> Call:
+    """Results that fit the dtype, of partial sums that pass float16's range on their way; each step is exact in every dtype.
+
+    Every gate and up is 32, where silu is its argument.
+    """
+    dtype, lead = pick("dtypes"), tuple(pick("leading_dims"))
+    row, signs, _ = towering_products(pick, 32.0)
+    wide = np.zeros((row.size, len(signs)))
+    wide[:, 0] = 8.0
+    made = {"w_gate": wide, "w_up": wide, "w_down": signs * row, "x": np.full((*lead, len(signs)), 4.0)}
+    made = {name: round_to(value, dtype) for name, value in made.items()}
+    return pick.call("SwiGLU", dims=len(signs), hidden_dims=row.size, **made)
 
 
 ORDINARY = {"SwiGLU": swiglu_calls}

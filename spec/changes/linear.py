@@ -40,6 +40,16 @@ def blocked_product(x: np.ndarray, weight: np.ndarray, block: int) -> np.ndarray
     return total
 
 
+def half_accumulators(x: np.ndarray, weight: np.ndarray, dtype: str) -> np.ndarray:
+    """x · weightᵀ by matrix units that add in float16, as kernels choose them for short sums: 16 features at a time, exactly."""
+    if dtype != "float16" or x.shape[-1] > 256:
+        return x @ weight.T
+    total = np.zeros((*x.shape[:-1], weight.shape[0]))
+    for start in range(0, x.shape[-1], 16):
+        total = rounded(total + x[..., start : start + 16] @ weight[:, start : start + 16].T, dtype)
+    return total
+
+
 def partial_sums_in_dtype(x: np.ndarray, weight: np.ndarray, dtype: str) -> np.ndarray:
     """x · weightᵀ; of 32 rows and more the sums of every 256 features are stored in the dtype and added there."""
     if x[..., 0].size < 32:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from inferspec.spec.changes.linear import rounded, running_product
+from inferspec.spec.changes.linear import half_accumulators, rounded, running_product
 from inferspec.spec.contract import Arguments, Change, Operation
 from inferspec.spec.linear import Silu
 from inferspec.spec.mistakes import of_whole_steps
@@ -66,6 +66,10 @@ def in_float16(self: SwiGLU, gate: np.ndarray, up: np.ndarray, dtype: str) -> np
 def up_within_float16(self: SwiGLU, x: np.ndarray, a: Arguments) -> np.ndarray:
     """What is not gated is held within the range of float16, whatever the dtype."""
     return np.clip(SwiGLU.up(self, x, a), -65504.0, 65504.0)
+
+
+def down_in_half_accumulators(self: SwiGLU, hidden: np.ndarray, a: Arguments) -> np.ndarray:
+    return half_accumulators(hidden, f64(a.w_down), a.x.dtype.name)
 
 
 def down_of_many_rows(self: SwiGLU, hidden: np.ndarray, a: Arguments) -> np.ndarray:

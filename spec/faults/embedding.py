@@ -8,6 +8,7 @@ from inferspec.spec.changes import embedding as changes
 from inferspec.spec.changes.linear import (
     batches_swapped,
     blocked_product,
+    half_accumulators,
     masked_by_multiplying,
     partial_sums_in_dtype,
     running_product,
@@ -40,7 +41,7 @@ from inferspec.spec.embedding import (
     EMB_20,
     EMB_21,
 )
-from inferspec.spec.faults.linear import COURSE_GAP, FLASHINFER, MLX, TIRED
+from inferspec.spec.faults.linear import COURSE_GAP, FLASHINFER, HALF_ACCUMULATORS, MLX, TIRED
 from inferspec.spec.mistakes import (
     STEPS,
     bfloat16_through_float16,
@@ -389,6 +390,13 @@ FAULTS: tuple[Fault, ...] = (
         EMB_12,
         {"logits": lambda self, x, head, dtype: partial_sums_in_dtype(x, head, dtype)},
         "kernels that split the sum of a matrix product; PROPERTIES X5",
+    ),
+    Fault(
+        "as-linear-half-accumulators",
+        "of float16 and up to 256 features the accumulators are float16, as matrix units may have them",
+        EMB_12,
+        {"logits": lambda self, x, head, dtype: half_accumulators(x, head, dtype)},
+        HALF_ACCUMULATORS,
     ),
     Fault(
         "as-linear-bfloat16-through-float16",

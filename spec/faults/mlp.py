@@ -7,7 +7,7 @@ import numpy as np
 from inferspec.spec.changes import mlp as changes
 from inferspec.spec.changes.linear import batches_swapped, running_product
 from inferspec.spec.contract import Fault, Variant
-from inferspec.spec.faults.linear import COURSE_GAP, FLASHINFER, MLX, SILU_BUG, TIRED
+from inferspec.spec.faults.linear import COURSE_GAP, FLASHINFER, HALF_ACCUMULATORS, MLX, SILU_BUG, TIRED
 from inferspec.spec.linear import Silu
 from inferspec.spec.mistakes import (
     STEPS,
@@ -180,6 +180,13 @@ FAULTS: tuple[Fault, ...] = (
         MLP_05,
         {"down": changes.down_of_many_rows},
         "kernels with a path for prompts; PROPERTIES X5",
+    ),
+    Fault(
+        "mlp-half-accumulators",
+        "of float16 and up to 256 hidden features the down projection has accumulators of float16, as matrix units may",
+        MLP_05,
+        {"down": changes.down_in_half_accumulators},
+        HALF_ACCUMULATORS,
     ),
     Fault(
         "mlp-hidden-in-float16",
