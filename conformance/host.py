@@ -22,7 +22,7 @@ from inferspec.conformance.adapter import Adapter, load
 from inferspec.conformance.allocator import keep_freed_memory
 from inferspec.conformance.arena import Arena
 from inferspec.conformance.calls import Observation
-from inferspec.conformance.executor import Executor
+from inferspec.conformance.executor import DeviceLost, Executor
 from inferspec.conformance.integrity import altered, closed, without_stand_ins
 from inferspec.conformance.matching import AdapterError
 from inferspec.conformance.metal import kernel_path, prepare
@@ -156,6 +156,10 @@ def main(connection: str, asked: str, answered: str) -> NoReturn:
         serve(Connection(int(connection)), Arena(int(asked)), Arena(int(answered)))
     except SystemExit as left:
         code = left.code or 0
+    except DeviceLost as lost:
+        # The last line that it writes is what a failure tells.
+        print(f"the call took the device with it: {lost}", file=sys.stderr)
+        code = 1
     except BaseException:
         traceback.print_exc()
         code = 1

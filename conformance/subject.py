@@ -37,6 +37,8 @@ PATIENCE = 0.25
 """The share of the limit that an operation gets once a call of it has hung: each test meets the same hang again."""
 COMPILING = 100.0
 """Seconds more for a call whose Metal kernels are simulated: its first launches compile them, on machines that may be busy."""
+LONGER = "kernels that are compiled at a first call may need a larger --call-limit"
+"""What may help who has hung and has not."""
 LEAST = 0.01
 """The share of the limit below which what a process lost to others is nothing."""
 MOST = 10
@@ -304,7 +306,8 @@ class HostedSubject:
         assert self._connection is not None
         try:
             if not self._answers_within(limit):
-                self._die("hung", f"no answer within {limit:.3g} s to {what}")
+                longer = f" ({LONGER})" if isinstance(what, Call) else ""
+                self._die("hung", f"no answer within {limit:.3g} s to {what}{longer}")
             data = self._connection.recv_bytes(LARGEST)
         except BlockingIOError:
             self._die("hung", f"no more than a part of an answer to {what}")

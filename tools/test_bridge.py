@@ -23,6 +23,8 @@ from inferspec.conformance.arrays import KINDS, arrays
 from inferspec.conformance.binding import Target
 from inferspec.conformance.calls import RARE_VIEWS, VIEWS, Observation
 from inferspec.conformance.executor import DeviceLost, Executor
+from inferspec.conformance.inputs import plain_call
+from inferspec.conformance.subject import HostedSubject, SubjectDied
 from inferspec.conformance.views import lay
 from inferspec.conformance.wire import decode, encode, readable
 from inferspec.spec.linear import Silu
@@ -370,6 +372,35 @@ def test_a_call_that_takes_the_device_with_it_is_the_last_of_its_process(monkeyp
     monkeypatch.setattr(torch.cuda, "synchronize", lost)
     with pytest.raises(DeviceLost, match=r"^CUDA error: device-side assert triggered$"):
         call(lambda x: x[9], kind="torch")
+
+
+LOSES = """
+import torch
+def silu(x):
+    torch.cuda.is_initialized, torch.cuda.synchronize = lambda: True, lost
+    raise RuntimeError("late")
+def lost():
+    raise RuntimeError("CUDA error: misaligned address\\nCompile with TORCH_USE_CUDA_DSA")
+"""
+
+
+def test_a_process_that_lost_its_device_says_so_and_another_goes_on(tmp_path):
+    pytest.importorskip("torch")
+    (tmp_path / "loses.py").write_text(LOSES, encoding="utf-8")
+    subject = HostedSubject(str(tmp_path / "loses.py"))
+    for _ in range(2):
+        with pytest.raises(SubjectDied, match=r"took the device with it: CUDA error: misaligned address$"):
+            subject.call(plain_call("silu"))
+    subject.close()
+
+
+def test_an_error_under_a_default_device_of_torch_is_told_from_where_the_subject_raised():
+    torch = pytest.importorskip("torch")
+    with torch.device("cpu"):
+        seen = call(lambda x: torch.nn.functional.linear(x, x[:-1]), kind="torch")
+    assert seen.raised == "RuntimeError"
+    assert "_device.py" not in seen.message
+    assert Path(__file__).name in seen.message
 
 
 def test_a_generator_that_is_always_seeded_alike_is_a_changed_random_state():

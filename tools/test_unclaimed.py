@@ -2,9 +2,12 @@
 
 import pytest
 
+from inferspec.conformance.session import Session
 from inferspec.conformance.subject import LocalSubject
-from inferspec.conformance.unclaimed import unclaimed
+from inferspec.conformance.suite import all_tests
+from inferspec.conformance.unclaimed import claimed_call, unclaimed
 from inferspec.spec.generation import Generate
+from inferspec.spec.linear import Silu
 from inferspec.spec.llama import Llama
 from inferspec.spec.rope import RoPE
 from inferspec.spec.watch import Request
@@ -34,3 +37,36 @@ def test_what_works_although_it_is_not_claimed_is_reported_where_it_was_tried(op
     subject = LocalSubject({operation.signature.operation: operation})
     subject.description.envelope = envelope
     assert unclaimed(subject, subject.description) == reported
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
+def test_an_ordinary_call_is_made_within_the_envelope(dtype):
+    subject = LocalSubject({"silu": Silu}, envelope={"linear": {"dtypes": [dtype]}})
+    assert claimed_call("silu", subject.description).arguments["x"].dtype.name == dtype
+
+
+def test_where_nothing_is_claimed_there_is_no_ordinary_call():
+    subject = LocalSubject({"silu": Silu}, envelope={"linear": {"dtypes": []}})
+    assert claimed_call("silu", subject.description) is None
+
+
+HALF_ALONE = """
+import numpy as np
+ENVELOPE = {"linear": {"dtypes": ["float16"]}}
+def silu(x):
+    if x.dtype != np.float16:
+        raise NotImplementedError("float32")
+    ANSWER
+"""
+WRITTEN, BEGUN = "return (x / (1 + np.exp(-x.astype(np.float64)))).astype(x.dtype)", "return None"
+
+
+@pytest.mark.parametrize(("answer", "state"), [(WRITTEN, "passed"), (BEGUN, "overclaimed")])
+def test_a_plain_call_outside_of_the_envelope_shows_no_stub(tmp_path, answer, state):
+    (tmp_path / "half.py").write_text(HALF_ALONE.replace("ANSWER", answer), encoding="utf-8")
+    session = Session.opened(str(tmp_path / "half.py"), {}, "quick", 0, limit=20.0)
+    try:
+        outcome = session.run(next(test for test in all_tests() if test.requirement.id == "SILU-01"))
+        assert (outcome.state, "is a stub" in outcome.message) == (state, state != "passed")
+    finally:
+        session.close()
