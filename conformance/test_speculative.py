@@ -607,7 +607,10 @@ def test_prompts_beside_pieces_that_are_no_powers_of_two_are_seen_whole(subject,
 
 @requirement(
     spec.SPEC_32,
-    call=sampled_calls(lengths=CHUNKS, limits=(5, 3), vocabularies=(97,), free=True, **SAMPLED, seen=("strays",)),
+    # Who drafts for itself, and otherwise than it draws, has its drafts among what the target sees.
+    call=sampled_calls(
+        drafters=APART, lengths=CHUNKS, limits=(5, 3), vocabularies=(97,), free=True, **SAMPLED, seen=("strays",)
+    ),
     share=0.3,
 )
 def test_long_prompts_are_seen_whole_above_temperature_0(subject, call):
