@@ -328,10 +328,14 @@ def _smoke_of(operation: str, subject: HostedSubject, description: Description) 
 def _answers_within(operation: str, subject: HostedSubject, description: Description) -> bool:
     """Whether a call within its envelope is answered: the plainest one may lie outside, where NotImplementedError is right."""
     call = claimed_call(operation, description)
+    if call is None:
+        return False
     try:
-        return call is not None and bool(subject.call(call).results)
+        seen = subject.call(call)
     except SubjectDied:
         return False
+    # That a step was refused is a result too.
+    return bool(seen.results) and not seen.unwritten
 
 
 def _blame_adapter(subject: HostedSubject, description: Description, call: Call, error: str) -> None:

@@ -50,6 +50,25 @@ def test_where_nothing_is_claimed_there_is_no_ordinary_call():
     assert claimed_call("silu", subject.description) is None
 
 
+REFUSES = """
+class BlockManager:
+    def __init__(self, num_blocks, block_size, prefix_caching=True):
+        self.num_free = num_blocks
+    def allocate(self, *given):
+        raise NotImplementedError
+    append = mark_computed = free = allocate
+"""
+
+
+def test_steps_that_are_all_refused_are_no_answer(tmp_path):
+    (tmp_path / "refuses.py").write_text(REFUSES, encoding="utf-8")
+    session = Session.opened(str(tmp_path / "refuses.py"), {}, "quick", 0, limit=20.0)
+    try:
+        assert session.smoke["BlockManager"][0] == "overclaimed"
+    finally:
+        session.close()
+
+
 HALF_ALONE = """
 import numpy as np
 ENVELOPE = {"linear": {"dtypes": ["float16"]}}
