@@ -224,7 +224,8 @@ class JaxArrays(Arrays):
         return f"jax {self._jax.__version__}"
 
     def device(self) -> str:
-        return str(self._jax.default_backend())
+        # jax.default_backend does not know of jax_default_device.
+        return str(next(iter(self._module.zeros(0).devices())).platform)
 
 
 def arrays(kind: str) -> Arrays:

@@ -17,8 +17,9 @@ from inferspec.conformance.checkpoints.blocks import GROUP, block_type, blocks
 ALIGNMENT = 32
 """The bytes to whose multiples tensors are padded, where a file says nothing else."""
 
-ALIGNMENTS = {"aligned to 128": 128, "aligned to 16": 16}
-"""What else it may be: more bytes, or fewer."""
+ALIGNMENTS = {"aligned to 16": 16, "aligned to 128": 128}
+"""What else it may be: fewer bytes, or more. A file of both habits has the first, which shows where data begin alone, and
+not always."""
 
 USUAL_BASE = 10000.0
 """The base of RoPE of a GGUF file that does not say one."""
