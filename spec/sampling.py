@@ -47,6 +47,9 @@ ORDERS = ("temperature-first", "filters-first")
 DRAWS_BY = ("id", "order")
 """What the cdf of a draw goes through: ids as they are numbered, or the order of the logits, the largest first."""
 
+TIES = ("lowest ids", "any")
+"""Which of equal ids survive where not all do."""
+
 BY_ORDER = {"draws_by": ("order",)}
 """What an adapter declares that draws from sorted ids."""
 
@@ -286,6 +289,10 @@ class Sampler(Filtering):
         claimed: Sequence[str] = self.claimed.get("draws_by", DRAWS_BY)
         return claimed[0]
 
+    def leaves_any_of_equals(self) -> bool:
+        """Whether of equal ids not only the lowest may survive."""
+        return "lowest ids" not in self.claimed.get("ties", TIES)
+
     def ids(self, weights: np.ndarray, uniform: np.ndarray, a: Arguments) -> np.ndarray:
         """The smallest id whose cdf exceeds the uniform number; the last likely one where rounding leaves none."""
         cdf = np.cumsum(weights, axis=-1)
@@ -352,10 +359,18 @@ class Sampler(Filtering):
         with np.errstate(invalid="ignore"):
             magnitude = np.zeros(()) if exact else (np.abs(z) + np.abs(top)) / a.temperature
         x, roundings = (z / a.temperature, magnitude) if order == ORDERS[0] else (z, np.zeros(()))
-        filtering = _Bounds.of(np.where(kept, x, -np.inf), unit, arithmetic, roundings)
-        open_ = _undecided(filtering, ids, kept, a.top_p)
-        perhaps = (Filtering.top_p(self, x, ids, kept, a) | open_) & (z > -np.inf)
-        surely = perhaps & ~open_
+
+        def left(kept: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+            filtering = _Bounds.of(np.where(kept, x, -np.inf), unit, arithmetic, roundings)
+            open_ = _undecided(filtering, ids, kept, a.top_p)
+            perhaps = (Filtering.top_p(self, x, ids, kept, a) | open_) & (z > -np.inf)
+            return perhaps, perhaps & ~open_
+
+        perhaps, surely = left(kept)
+        if self.leaves_any_of_equals():
+            # Who keeps all that are equal to the k-th has more for top_p to share out.
+            more = left(z >= np.where(kept, z, np.inf).min(axis=-1, keepdims=True))[0]
+            perhaps, surely = _whichever(z, perhaps | more, surely)
         if a.uniform is None:
             return perhaps
         bounds = _Bounds.of(np.where(perhaps, z / a.temperature, -np.inf), unit, arithmetic, magnitude)
@@ -378,6 +393,13 @@ class Sampler(Filtering):
 
     def result_dtype(self, a: Arguments) -> str:
         return "int32"
+
+
+def _whichever(z: np.ndarray, perhaps: np.ndarray, surely: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Which entries may survive and which surely do, where it is left to chance which of equal ones do."""
+    last = np.where(perhaps, z, np.inf).min(axis=-1, keepdims=True)
+    first_out = np.where(surely, -np.inf, z).max(axis=-1, keepdims=True)
+    return perhaps | (z == last), surely & (z > first_out)
 
 
 def _once(z: np.ndarray) -> np.ndarray:
@@ -628,7 +650,7 @@ CONTRACT = Contract(
         "temperatures": ("greedy", "one", "power of two", "other"),
         "generators": ("given", "own"),
         "draws_by": DRAWS_BY,
-        "ties": ("lowest ids", "any"),
+        "ties": TIES,
         "empty": (True, False),
         "seeded": (True, False),
         "without_distribution": (True, False),
