@@ -53,6 +53,9 @@ TIES = ("lowest ids", "any")
 BY_ORDER = {"draws_by": ("order",)}
 """What an adapter declares that draws from sorted ids."""
 
+ANY_OF_EQUALS = {"ties": ("any",)}
+"""What an adapter declares that leaves to chance which of equal ids survive."""
+
 
 class Filtering(Operation):
     """What filtering and sampling share. Steps work on rows: R×V in float64, every row with a distribution."""

@@ -129,6 +129,11 @@ def last_of_equals(self: Any, z: np.ndarray) -> np.ndarray:
     return np.argsort(z, axis=-1, kind="stable")[:, ::-1]
 
 
+def greedy_of_all(self: Sampler, z: np.ndarray, kept: Mask, a: Arguments) -> np.ndarray:
+    """The largest logit, whatever filters would leave."""
+    return np.argmax(z, axis=-1)
+
+
 def minus_zero_below_zero(self: Any, z: np.ndarray) -> np.ndarray:
     """The order of bits: of two zeros the one without a sign comes first."""
     return np.lexsort((np.signbit(z), -z), axis=-1)

@@ -78,6 +78,8 @@ JUDGING = {
         "FilterLogits.undecided",
         "Sampler.allowed",
         "Sampler._within_rounding",
+        "Sampler.leaves_any_of_equals",
+        "_whichever",
         "Sampler.probabilities",
         "_once",
         "_arithmetic",
