@@ -18,8 +18,7 @@ ALIGNMENT = 32
 """The bytes to whose multiples tensors are padded, where a file says nothing else."""
 
 ALIGNMENTS = {"aligned to 16": 16, "aligned to 128": 128}
-"""What else it may be: fewer bytes, or more. A file of both habits has the first, which shows where data begin alone, and
-not always."""
+"""What else it may be: fewer bytes, or more. A file with both habits has fewer: that makes no difference to many files."""
 
 USUAL_BASE = 10000.0
 """The base of RoPE of a GGUF file that does not say one."""
