@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from inferspec.conformance.inputs.linear import resized
+from inferspec.conformance.inputs.linear import of_model_widths, resized
 from inferspec.conformance.inputs.mlp import (
     WEIGHTS,
     beside_odd_tiles,
@@ -10,7 +10,6 @@ from inferspec.conformance.inputs.mlp import (
     few_of_many,
     long_sums,
     many_rows,
-    of_model_widths,
     of_models,
     one_row,
     ragged_tiles,

@@ -9,7 +9,7 @@ import numpy as np
 
 from inferspec.conformance.calls import Call
 from inferspec.conformance.inputs.linear import towering_products, with_rows
-from inferspec.conformance.strategies import EDGES, MODEL_WIDTHS, ODD_TILES, Pick, any_of, calls
+from inferspec.conformance.strategies import EDGES, ODD_TILES, Pick, any_of, calls
 from inferspec.spec.numerics import round_to
 
 WEIGHTS = ("w_gate", "w_up", "w_down")
@@ -93,13 +93,6 @@ def wide_layers(pick: Pick) -> tuple[int, int, int]:
     """A few rows or a block of them, of hundreds of dims and of hidden dims at once, whole tiles or part of one more."""
     dims, hidden = pick.one_of((512, 513), (513, 512), (512, 1024))
     return pick.one_of(3, 33), pick.upto("features", dims), pick.upto("features", hidden)
-
-
-def of_model_widths(pick: Pick) -> tuple[int, int, int]:
-    """A few hidden dims and as many dims as a model is wide, or the other way round; a row, a few or many."""
-    few, widths = pick.size(2, 5), [width for width in MODEL_WIDTHS if width <= pick.envelope["features"]] or [1]
-    dims, hidden = pick.one_of(*((width, few) for width in widths), *((few, width) for width in widths))
-    return pick.one_of(1, 33, 4), dims, hidden
 
 
 @calls
