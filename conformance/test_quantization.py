@@ -8,6 +8,7 @@ from inferspec.conformance.inputs.quantization import (
     HEAD,
     LINEAR,
     PACKED,
+    a_few_rows_of_thousands,
     a_few_tokens,
     a_long_prompt,
     a_prompt,
@@ -557,6 +558,13 @@ def test_widths_of_models_that_are_no_powers_of_two_are_right(subject, call):
     spec.QMM_06, call=product_calls(sizes=one_row_of_thousands, amplitude=(1.0,), leading_dims=[(1,)]), share=0.3
 )
 def test_a_single_row_of_many_features_is_right(subject, call):
+    subject.agrees(call)
+
+
+@requirement(
+    spec.QMM_06, call=product_calls(sizes=a_few_rows_of_thousands, amplitude=(1.0,), leading_dims=[(1,)]), share=0.3
+)
+def test_a_few_rows_of_many_features_are_right(subject, call):
     subject.agrees(call)
 
 

@@ -122,6 +122,11 @@ def one_row_of_thousands(pick: Pick, size: int) -> tuple[int, int, int]:
     return 1, pick.one_of(1024, 2048, 1025), fitting(pick, size, 1, 3)
 
 
+def a_few_rows_of_thousands(pick: Pick, size: int) -> tuple[int, int, int]:
+    """The same for a few rows: where their sums are split between groups of threads, each begins far from the last."""
+    return pick.one_of(2, 4, 3), *one_row_of_thousands(pick, size)[1:]
+
+
 PACKED = {
     "bits": [4, 8],
     "group_sizes": [64, 128],

@@ -10,6 +10,7 @@ import numpy as np
 from inferspec.spec.changes.linear import partial_sums_in_dtype, rounded, running_product, whole_blocks
 from inferspec.spec.contract import Arguments, Change, Operation
 from inferspec.spec.mistakes import (
+    honest,
     leaves_unwritten,
     of_whole_steps,
 )
@@ -347,6 +348,10 @@ def groups_of_64(weight: np.ndarray, groups: int, a: Arguments) -> np.ndarray:
     return np.minimum(weight // 64, groups - 1)
 
 
+def groups_of_64_not_transposed(weight: np.ndarray, groups: int, a: Arguments) -> np.ndarray:
+    return groups_of_64(weight, groups, a) if many_each_way_not_transposed(a) else weight // a.group_size
+
+
 def late_by_a_word(weight: np.ndarray, groups: int, a: Arguments) -> np.ndarray:
     return np.maximum(weight - 32 // a.bits, 0) // a.group_size
 
@@ -554,14 +559,14 @@ def splits_overlap(x: np.ndarray, weights: np.ndarray, dtype: str) -> np.ndarray
     return total
 
 
-def rows_of_a_part(x: np.ndarray, weights: np.ndarray, dtype: str) -> np.ndarray:
+def rows_of_a_part(self: Operation, a: Arguments) -> Any:
     """Of 2 to 4 rows whose sum is split in 8, each begins a part, and not a row, after the one before it."""
-    rows, features = (1, *x.shape)[-2:]
-    if not 2 <= rows <= 4 or features < 1024 or features % 8:
-        return plain(x, weights)
-    flat = x.reshape(*x.shape[:-2], -1)
-    starts = np.arange(rows) * (features // 8)
-    return plain(flat[..., starts[:, None] + np.arange(features)], weights)
+    rows, features = (1, *a.x.shape)[-2:]
+    if a.transpose or not 2 <= rows <= 4 or features < 1024 or features % 8:
+        return honest(self, a)
+    starts = np.arange(rows)[:, None] * (features // 8)
+    x = a.x.reshape(*a.x.shape[:-2], -1)[..., starts + np.arange(features)]
+    return honest(self, Arguments(**{**vars(a), "x": x}))
 
 
 def one_tile_of_a_split(x: np.ndarray, weights: np.ndarray, dtype: str) -> np.ndarray:

@@ -1055,14 +1055,14 @@ _MATMUL = (
         "quantized-matmul-rows-of-a-split",
         "few rows of a product that is not transposed, and split, are read as if each began after a part of the one before",
         QMM_06,
-        only_where(lambda a: not a.transpose, changes.with_product(changes.rows_of_a_part)),
+        {"respond": changes.rows_of_a_part},
         f"{MLX}/commit/241f1bf7f",
     ),
     Fault(
         "quantized-matmul-not-transposed-groups-of-64",
         "where a product that is not transposed is large each way, groups are taken for 64 wide",
         QMM_06,
-        only_where(changes.many_each_way_not_transposed, changes.of_group(changes.groups_of_64)),
+        changes.of_group(changes.groups_of_64_not_transposed),
         f"{MLX}/pull/4202",
     ),
     Fault(
