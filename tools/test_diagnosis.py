@@ -109,6 +109,8 @@ def test_a_mistake_is_known_by_its_form_whatever_the_tile_of_the_kernel():
     fault = next(one for one in flash_attention.CONTRACT.faults if one.name == "flash-values-not-rescaled")
     wrong = changed(flash_attention.FlashAttention, "Wrong", walking(512, add=tiles.values_kept))
     query, key, value = (RANDOM.normal(size=(1, 1, length, 4)).astype(np.float32) for length in (1, 600, 600))
+    # What was summed before is to be rescaled where a later tile has a larger score.
+    query[:], key[..., -1, :] = 1.0, 4.0
     call = Call("flash_attention", {"query": query, "key": 9 * key, "value": value, "scale": None, "mask": None})
     assert explained(flash_attention.CONTRACT, flash_attention.FLASH_18, wrong, call) == [fault.name]
 
