@@ -99,7 +99,7 @@ class Session:
         cls, subject: HostedSubject, spec: str, profile: str, seed: int, limit: float, replacements: Mapping[str, str]
     ) -> Session:
         description = subject.description
-        waivers = read_waivers(description.waivers) if description.waivers else {}
+        waivers = read_waivers(description.waivers, description.device) if description.waivers else {}
         smoke = _smoke(subject, description)
         try:
             probed = subject.probe()

@@ -14,6 +14,8 @@ from inferspec.spec.contract import Contract
 
 _FIELDS = ("requirement", "scope", "reason", "issue", "expires")
 
+_FINDING = ("requirements", "reason")
+
 
 class WaiverError(Exception):
     """A waiver file cannot be used; the message says which entry and why."""
@@ -46,43 +48,55 @@ class Waiver:
         return today > self.expires
 
 
-def read_waivers(path: str | Path) -> dict[str, Waiver]:
-    """Read a waiver file: requirement id -> waiver. WaiverError for an incomplete or unknown entry."""
+def read_waivers(path: str | Path, device: str) -> dict[str, Waiver]:
+    """Read what a waiver file waives on a device: requirement id -> waiver. WaiverError for an incomplete or unknown entry.
+
+    device: what the certificate calls it (`cpu`, `gpu`, `cuda`); entries that name another are no waivers there.
+    """
     path = Path(path)
     known = {requirement.id: contract for contract in contracts() for requirement in contract.requirements}
-    waivers: dict[str, Waiver] = {}
+    waivers: dict[str, dict[str, Waiver]] = {}
     for number, entry in enumerate(_entries(path)["waiver"], 1):
         waiver = _waiver(entry, f"waivers {path.name}, entry {number}", known)
-        if waiver.requirement in waivers:
+        device_of, devices = entry.get("device", ""), waivers.setdefault(waiver.requirement, {})
+        if devices and ("" in (device_of, *devices) or device_of in devices):
             raise WaiverError(f"waivers {path.name}: {waiver.requirement} is waived twice")
-        waivers[waiver.requirement] = waiver
+        devices[device_of] = waiver
     # What is wrong in the file is said at once, whoever reads which part of it.
-    read_findings(path)
-    return waivers
+    read_findings(path, device)
+    return {name: waiver for name, devices in waivers.items() for on, waiver in devices.items() if on in ("", device)}
 
 
-def read_findings(path: str | Path) -> dict[str, str]:
-    """Requirement id -> why the subject fails it, of what is known and yet not waived, for want of an issue to point to.
+def read_findings(path: str | Path, device: str) -> dict[str, str]:
+    """Requirement id -> why the subject fails it there, of what is known and yet not waived, for want of an issue to point to.
 
-    A [[finding]] changes nothing in a certificate: the requirement is failed there.
+    A [[finding]] changes nothing in a certificate: the requirement is failed there. device: as of `read_waivers`.
     """
     path = Path(path)
     known = {requirement.id for contract in contracts() for requirement in contract.requirements}
     findings: dict[str, str] = {}
     for number, entry in enumerate(_entries(path)["finding"], 1):
         where = f"waivers {path.name}, finding {number}"
-        complete = set(entry) == {"requirements", "reason"} and entry["reason"]
+        complete = set(entry) - {"device"} == set(_FINDING) and entry["reason"]
         texts = complete and [
             entry["reason"],
             *(entry["requirements"] if isinstance(entry["requirements"], list) else [0]),
         ]
         if not texts or not all(isinstance(text, str) for text in texts):
             raise WaiverError(f"{where}: a finding has requirements, which is a list, and a reason")
-        for requirement in entry["requirements"]:
-            if requirement not in known:
-                raise WaiverError(f"{where}: there is no requirement {requirement!r}")
-            findings[requirement] = entry["reason"]
+        if unknown := [requirement for requirement in entry["requirements"] if requirement not in known]:
+            raise WaiverError(f"{where}: there is no requirement {unknown[0]!r}")
+        if _device(entry, where) in ("", device):
+            findings |= dict.fromkeys(entry["requirements"], entry["reason"])
     return findings
+
+
+def _device(entry: Mapping[str, Any], where: str) -> str:
+    """The one device on which an entry holds, "" for all."""
+    device = entry.get("device", "")
+    if not isinstance(device, str) or ("device" in entry and not device):
+        raise WaiverError(f'{where}: device is {device!r}; it takes what a certificate calls the device, such as "gpu"')
+    return device
 
 
 def _entries(path: Path) -> dict[str, list[dict[str, Any]]]:
@@ -100,8 +114,8 @@ def _entries(path: Path) -> dict[str, list[dict[str, Any]]]:
 def _waiver(entry: Mapping[str, Any], where: str, known: Mapping[str, Contract]) -> Waiver:
     if missing := [name for name in _FIELDS if not entry.get(name)]:
         raise WaiverError(f"{where} misses {', '.join(missing)}; a waiver has {', '.join(_FIELDS)}")
-    if unknown := set(entry) - set(_FIELDS):
-        raise WaiverError(f"{where} has {sorted(unknown)[0]!r}; a waiver has {', '.join(_FIELDS)}")
+    if unknown := set(entry) - {*_FIELDS, "device"}:
+        raise WaiverError(f"{where} has {sorted(unknown)[0]!r}; a waiver has {', '.join(_FIELDS)}, and may have device")
     if wrong := [name for name in ("requirement", "reason", "issue") if not isinstance(entry[name], str)]:
         raise WaiverError(f"{where}: {wrong[0]} is {entry[wrong[0]]!r}; it takes a text")
     if entry["requirement"] not in known:
@@ -110,6 +124,7 @@ def _waiver(entry: Mapping[str, Any], where: str, known: Mapping[str, Contract])
         raise WaiverError(f"{where}: issue is {entry['issue']!r}; it takes the URL of an issue")
     if type(entry["expires"]) is not datetime.date:
         raise WaiverError(f"{where}: expires is {entry['expires']!r}; it takes a date such as 2027-01-31")
+    _device(entry, where)
     covered = _scope(entry["scope"], where, known[entry["requirement"]].envelope)
     return Waiver(entry["requirement"], covered, entry["reason"], entry["issue"], entry["expires"])
 

@@ -25,9 +25,9 @@ def toml(**fields):
     return "[[waiver]]\n" + "".join(f"{name} = {value}\n" for name, value in entry.items() if value is not None)
 
 
-def read(tmp_path, text):
+def read(tmp_path, text, device="cpu"):
     (tmp_path / "waivers.toml").write_text(text, encoding="utf-8")
-    return read_waivers(tmp_path / "waivers.toml")
+    return read_waivers(tmp_path / "waivers.toml", device)
 
 
 def test_a_complete_waiver_covers_its_scope_and_nothing_else(tmp_path):
@@ -46,6 +46,17 @@ def test_a_scope_of_several_keys_covers_only_where_all_of_them_hold(tmp_path):
 
 def test_a_waiver_of_all_covers_everything(tmp_path):
     assert read(tmp_path, toml(scope='"all"'))["CMASK-03"].covers({})
+
+
+def test_a_waiver_of_a_device_waives_nothing_on_another(tmp_path):
+    assert read(tmp_path, toml(device='"gpu"'), device="gpu").keys() == {"CMASK-03"}
+    assert not read(tmp_path, toml(device='"gpu"'), device="cpu")
+
+
+def test_a_requirement_may_be_waived_on_each_device_for_its_own_reason(tmp_path):
+    text = toml(device='"gpu"', reason='"one"') + toml(device='"cpu"', reason='"another"')
+    assert read(tmp_path, text, device="gpu")["CMASK-03"].reason == "one"
+    assert read(tmp_path, text, device="cpu")["CMASK-03"].reason == "another"
 
 
 @pytest.mark.parametrize("name", WAIVER)
@@ -67,6 +78,11 @@ def test_every_field_is_required(tmp_path, name, value):
         (toml(scope='{ dtype = ["float16"] }'), "scope has 'dtype'; it takes any of dtypes, head_dims"),
         (toml(until="2999-01-31"), "has 'until'; a waiver has requirement, scope"),
         (toml() + toml(), "CMASK-03 is waived twice"),
+        (toml(device='"gpu"') + toml(), "CMASK-03 is waived twice"),
+        (toml() + toml(device='"gpu"'), "CMASK-03 is waived twice"),
+        (toml(device='"gpu"') + toml(device='"gpu"'), "CMASK-03 is waived twice"),
+        (toml(device='""'), "device is ''; it takes what a certificate calls the device, such as \"gpu\""),
+        (toml(device='["gpu"]'), "it takes what a certificate calls the device"),
         (
             toml().replace("[[waiver]]", "[waiver]"),
             r"it takes \[\[waiver\]\] and \[\[finding\]\] entries and nothing else",
@@ -98,17 +114,17 @@ def test_a_waiver_is_the_same_after_a_way_as_plain_data(tmp_path):
 def test_a_file_that_is_no_text_is_an_error(tmp_path):
     (tmp_path / "waivers.toml").write_bytes(b"\xff")
     with pytest.raises(WaiverError, match=r"waivers waivers\.toml"):
-        read_waivers(tmp_path / "waivers.toml")
+        read_waivers(tmp_path / "waivers.toml", "cpu")
 
 
 def test_a_file_that_is_not_there_is_an_error(tmp_path):
     with pytest.raises(WaiverError, match="nowhere"):
-        read_waivers(tmp_path / "nowhere.toml")
+        read_waivers(tmp_path / "nowhere.toml", "cpu")
 
 
 @pytest.mark.parametrize("path", sorted(SUBJECTS.rglob("*.toml")), ids=lambda path: path.name)
 def test_the_waivers_and_findings_of_the_registered_subjects_can_be_read(path):
-    assert read_waivers(path) or read_findings(path)
+    assert read_waivers(path, "cpu") or read_findings(path, "cpu")
 
 
 FINDING = '[[finding]]\nrequirements = ["CMASK-01", "CMASK-03"]\nreason = "nobody looks"\n'
@@ -116,12 +132,19 @@ FINDING = '[[finding]]\nrequirements = ["CMASK-01", "CMASK-03"]\nreason = "nobod
 
 def test_a_finding_waives_nothing(tmp_path):
     assert read(tmp_path, toml() + FINDING).keys() == {"CMASK-03"}
-    assert read_findings(tmp_path / "waivers.toml") == dict.fromkeys(["CMASK-01", "CMASK-03"], "nobody looks")
+    assert read_findings(tmp_path / "waivers.toml", "cpu") == dict.fromkeys(["CMASK-01", "CMASK-03"], "nobody looks")
+
+
+def test_a_finding_of_a_device_is_none_on_another(tmp_path):
+    (tmp_path / "waivers.toml").write_text(FINDING + 'device = "gpu"\n', encoding="utf-8")
+    assert read_findings(tmp_path / "waivers.toml", "gpu").keys() == {"CMASK-01", "CMASK-03"}
+    assert not read_findings(tmp_path / "waivers.toml", "cpu")
 
 
 @pytest.mark.parametrize(
     ("text", "says"),
     [
+        (FINDING + "device = 7", "finding 1: device is 7; it takes what a certificate calls the device"),
         (FINDING.replace("CMASK-01", "CMASK-99"), "finding 1: there is no requirement 'CMASK-99'"),
         (FINDING.replace("nobody looks", ""), "finding 1: a finding has requirements, which is a list, and a reason"),
         (FINDING.replace("reason", "because"), "finding 1: a finding has requirements, which is a list, and a reason"),
@@ -134,7 +157,7 @@ def test_a_bad_finding_is_refused(tmp_path, text, says):
     (tmp_path / "waivers.toml").write_text(text, encoding="utf-8")
     for reader in (read_findings, read_waivers):
         with pytest.raises(WaiverError, match=says):
-            reader(tmp_path / "waivers.toml")
+            reader(tmp_path / "waivers.toml", "cpu")
 
 
 # A subject whose float16 masks come back as float32
@@ -155,6 +178,7 @@ def causal_mask(L, S, dtype):
     [
         pytest.param(toml(), "waived", "conformant with 1 waiver", 0, id="inside its scope"),
         pytest.param(toml(scope='{ dtypes = ["bfloat16"] }'), "failed", "nonconformant", 1, id="outside its scope"),
+        pytest.param(toml(device='"gpu"'), "failed", "nonconformant", 1, id="of another device"),
         pytest.param(
             toml() + toml(requirement='"CMASK-01"'), "waived", "nonconformant with 1 waiver", 1, id="one that passes"
         ),

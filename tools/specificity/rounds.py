@@ -80,8 +80,9 @@ class Work:
             if not file.exists():
                 lines = (ran.stdout + ran.stderr).strip().splitlines()
                 return Round(self.who, self.seed, unjudged=lines[-1] if lines else f"exit code {ran.returncode}")
-            rows = json.loads(file.read_text(encoding="utf-8"))["requirements"]
-        return judged(self.who, self.seed, rows, _findings(self.who), whole=not self.components)
+            certificate = json.loads(file.read_text(encoding="utf-8"))
+        known = _findings(self.who, certificate["subject"]["device"])
+        return judged(self.who, self.seed, certificate["requirements"], known, whole=not self.components)
 
 
 def judged(
@@ -104,13 +105,13 @@ def judged(
     return Round(who, seed, len(ran), sum(row["examples"] for row in ran), alarms, findings)
 
 
-def _findings(who: str) -> dict[str, str]:
-    """What a registered subject is known to fail without a waiver; one that is known to fail nothing has no file."""
+def _findings(who: str, device: str) -> dict[str, str]:
+    """What a registered subject is known to fail on a device without a waiver; one that is known to fail nothing has no file."""
     from inferspec.conformance.waivers import read_findings
 
     subject = importlib.import_module("inferspec.impl" if who == "impl" else f"inferspec.conformance.subjects.{who}")
     file = getattr(subject, "WAIVERS", "")
-    return read_findings(Path(str(subject.__file__)).parent / file) if file else {}
+    return read_findings(Path(str(subject.__file__)).parent / file, device) if file else {}
 
 
 def _message(row: dict[str, Any]) -> str:

@@ -40,8 +40,8 @@ def test_a_test_that_breaks_in_a_whole_run_is_an_alarm():
 
 
 def test_the_findings_of_a_registered_subject_lie_in_its_waiver_file():
-    assert not rounds._findings("impl")
-    assert list(rounds._findings("nano_vllm")) == ["SCHED-14"]
+    assert not rounds._findings("impl", "cpu")
+    assert list(rounds._findings("nano_vllm", "cpu")) == ["SCHED-14"]
 
 
 @pytest.mark.parametrize("state", ["not_claimed", "outside_envelope", "unknown"])
