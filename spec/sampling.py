@@ -380,7 +380,10 @@ class Sampler(Filtering):
         if draws_by == "order":
             inside = (np.take_along_axis(kept, ids, -1) for kept in (surely, perhaps))
             before, upto = bounds.along(ids).shares(*inside)
-            least, most = placed(before[:, :-1], ids), placed(upto[:, 1:], ids)
+            least, most = before[:, :-1], upto[:, 1:]
+            if self.leaves_any_of_equals():
+                least, most = _in_any_order(np.take_along_axis(z, ids, -1), least, most)
+            least, most = placed(least, ids), placed(most, ids)
         else:
             before, upto = bounds.shares(surely, perhaps)
             least, most = before[:, :-1], upto[:, 1:]
@@ -403,6 +406,16 @@ def _whichever(z: np.ndarray, perhaps: np.ndarray, surely: np.ndarray) -> tuple[
     last = np.where(perhaps, z, np.inf).min(axis=-1, keepdims=True)
     first_out = np.where(surely, -np.inf, z).max(axis=-1, keepdims=True)
     return perhaps | (z == last), surely & (z > first_out)
+
+
+def _in_any_order(z: np.ndarray, least: np.ndarray, most: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """What equal entries of sorted rows begin and end at, where any of them may come first of them, and any last."""
+    places = np.broadcast_to(np.arange(z.shape[-1]), z.shape)
+    begins = np.concatenate([np.ones((len(z), 1), bool), z[:, 1:] != z[:, :-1]], axis=-1)
+    ends = np.roll(begins, -1, axis=-1)
+    first = np.maximum.accumulate(np.where(begins, places, 0), axis=-1)
+    last = np.minimum.accumulate(np.where(ends, places, z.shape[-1])[:, ::-1], axis=-1)[:, ::-1]
+    return np.take_along_axis(least, first, -1), np.take_along_axis(most, last, -1)
 
 
 def _once(z: np.ndarray) -> np.ndarray:

@@ -1306,6 +1306,13 @@ VARIANTS: tuple[Variant, ...] = (
         envelope=spec.BY_ORDER,
     ),
     Variant(
+        "sampler-sorted-any-of-equals",
+        "ids are drawn in the order of their logits, of equal ones the highest first, as is said",
+        "Sampler",
+        {"order": changes.last_of_equals, "greedy": changes.greedy_of_all, "tempered": changes.divided_in_float32},
+        envelope={**spec.BY_ORDER, **spec.ANY_OF_EQUALS},
+    ),
+    Variant(
         "filter-any-of-equals",
         "of equal ids the highest survive, as is said",
         "filter_logits",
