@@ -7,8 +7,9 @@ An operation of a model computes through one of these two, so that its formula i
 from __future__ import annotations
 
 import functools
-import math
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -21,6 +22,11 @@ from inferspec.spec.numerics import (
     rounding_deviation,
     unit_roundoff,
 )
+
+Deviation = Callable[..., np.ndarray | float]
+
+BLOCK = 1 << 14
+"""Numbers that are disturbed at once: they, and what is made of them on the way, stay in the cache of a core."""
 
 
 @dataclass(frozen=True)
@@ -58,8 +64,8 @@ class Exact:
         """The result of one operation of float32, whatever the dtype of the model."""
         return x
 
-    def off(self, x: np.ndarray, deviation: np.ndarray | float) -> np.ndarray:
-        """A number of that standard deviation."""
+    def off(self, x: np.ndarray, deviation: Deviation, *made_of: np.ndarray) -> np.ndarray:
+        """x, each number of which is off by a random one. deviation: its standard deviation, of blocks of x and of `made_of`."""
         return x
 
     def product(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -100,44 +106,64 @@ class Disturbed(Exact):
         self._tape = _Tape()
 
     def stored(self, x: np.ndarray) -> np.ndarray:
-        rounded = round_at_random(x, self.dtype, self._tape.chances(x.shape))
-        rounded[0] = x[0]
-        return rounded
+        return self._disturbed(x, _drawn()[0], lambda block, chances: round_at_random(block, self.dtype, chances))
 
     def passing(self, x: np.ndarray) -> np.ndarray:
-        return self.stored(x) if self.native else self.off(x, rounding_deviation(self.float32) * x)
+        return self.stored(x) if self.native else self.in_float32(x)
 
     def computed(self, x: np.ndarray) -> np.ndarray:
-        return self.off(x, library_deviation(self.float32) * x)
+        return self.off(x, partial(np.multiply, library_deviation(self.float32)))
 
     def in_float32(self, x: np.ndarray) -> np.ndarray:
-        return self.off(x, rounding_deviation(self.float32) * x)
+        return self.off(x, partial(np.multiply, rounding_deviation(self.float32)))
 
-    def off(self, x: np.ndarray, deviation: np.ndarray | float) -> np.ndarray:
-        noise = np.multiply(deviation, self._tape.errors(x.shape), dtype=np.float64)
-        noise[0] = 0.0
-        noise += x
-        return noise
+    def off(self, x: np.ndarray, deviation: Deviation, *made_of: np.ndarray) -> np.ndarray:
+        def disturbed(block: np.ndarray, errors: np.ndarray, *more: np.ndarray) -> np.ndarray:
+            noise = np.multiply(deviation(block, *more), errors, dtype=np.float64)
+            noise += block
+            return noise
+
+        return self._disturbed(x, _drawn()[1], disturbed, *made_of)
+
+    def _disturbed(
+        self, x: np.ndarray, numbers: np.ndarray, disturb: Callable[..., np.ndarray], *made_of: np.ndarray
+    ) -> np.ndarray:
+        """What `disturb` makes of all runs but the first, and of random numbers beside them: block by block."""
+        result = np.empty(x.shape)
+        result[:1] = x[:1]
+        flat, *more = (part[1:].ravel() for part in (x, *made_of))
+        disturbed = result[1:].reshape(-1)
+        self._tape.skip(numbers, x.size - flat.size)
+        for block, drawn in self._tape.blocks(numbers, flat.size):
+            disturbed[block] = disturb(flat[block], drawn, *(part[block] for part in more))
+        return result
 
     def product(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
-        value = x @ y
-        return self.off(value, dot_deviation(x**2 @ y**2, value, x.shape[-1], self.unit))
+        return self._summed(x @ y, x**2 @ y**2, x.shape[-1], self.unit)
 
     def linear(self, x: np.ndarray, matrix: Matrix) -> np.ndarray:
         value, squares = _rows(x, matrix.value), _rows(x**2, matrix.size**2)
-        value = self.off(value, dot_deviation(squares, value, x.shape[-1], self.unit))
+        value = self._summed(value, squares, x.shape[-1], self.unit)
         if matrix.quantised:
-            value = self.off(value, rounding_deviation(unit_roundoff(self.dtype)) * np.sqrt(squares))
+            rounding = rounding_deviation(unit_roundoff(self.dtype))
+            value = self.off(value, lambda _, squares: rounding * np.sqrt(squares), squares)
         return value if matrix.bias is None else self.passing(value) + matrix.bias
+
+    def _summed(self, value: np.ndarray, squares: np.ndarray, terms: int, unit: float) -> np.ndarray:
+        """Sums of so many products, the squares of which sum to `squares`."""
+        return self.off(value, lambda value, squares: dot_deviation(squares, value, terms, unit), squares)
 
     def mean_square(self, x: np.ndarray) -> np.ndarray:
         squares, terms = x**2, x.shape[-1]
         total, fourth = squares.sum(axis=-1, keepdims=True), (squares**2).sum(axis=-1, keepdims=True)
-        return self.off(total / terms, dot_deviation(fourth, total, terms, self.float32) / terms)
+        return self.off(
+            total / terms, lambda _, fourth, total: dot_deviation(fourth, total, terms, self.float32) / terms, fourth, total
+        )
 
     def turns(self, angles: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        angles = self.off(angles, rounding_deviation(self.float32) * angles)
-        cos, sin = (self.off(x, library_deviation(self.float32)) for x in (np.cos(angles), np.sin(angles)))
+        angles = self.in_float32(angles)
+        deviation = library_deviation(self.float32)
+        cos, sin = (self.off(x, lambda _: deviation) for x in (np.cos(angles), np.sin(angles)))
         return self.passing(cos), self.passing(sin)
 
     def frequencies(self, frequencies: np.ndarray) -> np.ndarray:
@@ -145,32 +171,32 @@ class Disturbed(Exact):
         each run: every position and head uses the same f."""
         growth = np.abs(np.log(frequencies))
         relative = library_deviation(self.float32) + 2 * rounding_deviation(self.float32) * growth
-        wanted = np.broadcast_to(frequencies, (self.runs, *frequencies.shape))
-        return self.off(wanted, np.where(frequencies == 1.0, 0.0, relative * frequencies))
+        wanted, deviation = (
+            np.broadcast_to(x, (self.runs, *frequencies.shape))
+            for x in (frequencies, np.where(frequencies == 1.0, 0.0, relative * frequencies))
+        )
+        return self.off(wanted, lambda _, deviation: deviation, deviation)
 
 
 class _Tape:
-    """Random numbers that are drawn once for all: to draw them takes longer than to compute with them."""
+    """Random numbers that are drawn once for all: to draw them takes longer than to compute with them. Past their end they
+    begin again."""
 
     def __init__(self) -> None:
         self._at = 0
 
-    def chances(self, shape: tuple[int, ...]) -> np.ndarray:
-        """Numbers uniform in [0, 1)."""
-        return self._next(_drawn()[0], shape)
+    def skip(self, numbers: np.ndarray, size: int) -> None:
+        """Leave out so many."""
+        self._at = (self._at + size) % len(numbers)
 
-    def errors(self, shape: tuple[int, ...]) -> np.ndarray:
-        """Uniform numbers of mean 0 and deviation 1: as roundings are."""
-        return self._next(_drawn()[1], shape)
-
-    def _next(self, numbers: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
-        start, size = self._at, math.prod(shape)
-        self._at = (start + size) % len(numbers)
-        part = numbers[start : start + size]
-        if part.size < size:
-            # Past its end the tape begins again.
-            part = np.concatenate([part, np.resize(numbers, size - part.size)])
-        return part.reshape(shape)
+    def blocks(self, numbers: np.ndarray, size: int) -> Iterator[tuple[slice, np.ndarray]]:
+        """The next so many, in blocks, each with its place among them."""
+        done = 0
+        while done < size:
+            block = numbers[self._at : self._at + min(BLOCK, size - done)]
+            yield slice(done, done + len(block)), block
+            done += len(block)
+            self.skip(numbers, len(block))
 
 
 @functools.cache

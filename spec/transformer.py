@@ -297,9 +297,12 @@ class Decoder(ScaledRope):
         """softmax(query · keyᵀ · scale) · value over the visible keys."""
         scores = m.passing(self.scored(m.passing(m.product(query, key.swapaxes(-1, -2))), a))
         visible = self.visible(query.shape[-2], key.shape[-2])
+        # In place: scores of a thousand tokens are hundreds of megabytes.
         scores = np.where(visible, scores, -np.inf)
-        weights = m.computed(np.exp(scores - scores.max(axis=-1, keepdims=True)))
-        weights = m.passing(m.computed(weights / weights.sum(axis=-1, keepdims=True)))
+        scores -= scores.max(axis=-1, keepdims=True)
+        weights = m.computed(np.exp(scores, out=scores))
+        weights /= weights.sum(axis=-1, keepdims=True)
+        weights = m.passing(m.computed(weights))
         return m.stored(m.product(weights, value))
 
     def scored(self, scores: np.ndarray, a: Arguments) -> np.ndarray:
