@@ -7,6 +7,7 @@ An operation of a model computes through one of these two, so that its formula i
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -25,8 +26,11 @@ from inferspec.spec.numerics import (
 
 Deviation = Callable[..., np.ndarray | float]
 
-BLOCK = 1 << 14
+BLOCK = 1 << 13
 """Numbers that are disturbed at once: they, and what is made of them on the way, stay in the cache of a core."""
+
+LARGE = 1 << 20
+"""Scores of all heads that are too many to be computed at once."""
 
 
 @dataclass(frozen=True)
@@ -68,6 +72,10 @@ class Exact:
         """x, each number of which is off by a random one. deviation: its standard deviation, of blocks of x and of `made_of`."""
         return x
 
+    def by_head(self, step: Callable[..., np.ndarray], *parts: np.ndarray) -> np.ndarray:
+        """What `step` makes of queries, keys and values, R×B×H×…, every head of them for itself; it is given an arithmetic too."""
+        return step(self, *parts)
+
     def product(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
         """x · y of activations."""
         return x @ y
@@ -100,13 +108,18 @@ class Disturbed(Exact):
     runs = 1 + RUNS
 
     def __init__(self, dtype: str, precision: Precision) -> None:
-        self.dtype, self.native = dtype, precision is Precision.NATIVE
+        self.dtype, self.precision, self.native = dtype, precision, precision is Precision.NATIVE
         self.float32 = unit_roundoff("float32")
         self.unit = unit_roundoff(dtype) if self.native else self.float32
         self._tape = _Tape()
+        self._exact = 1
+        """How many of the first runs are exact."""
 
     def stored(self, x: np.ndarray) -> np.ndarray:
-        return self._disturbed(x, _drawn()[0], lambda block, chances: round_at_random(block, self.dtype, chances))
+        def disturb(disturbed: np.ndarray, block: np.ndarray, chances: np.ndarray) -> None:
+            disturbed[:] = round_at_random(block, self.dtype, chances)
+
+        return self._disturbed(x, _drawn()[0], disturb)
 
     def passing(self, x: np.ndarray) -> np.ndarray:
         return self.stored(x) if self.native else self.in_float32(x)
@@ -118,25 +131,36 @@ class Disturbed(Exact):
         return self.off(x, partial(np.multiply, rounding_deviation(self.float32)))
 
     def off(self, x: np.ndarray, deviation: Deviation, *made_of: np.ndarray) -> np.ndarray:
-        def disturbed(block: np.ndarray, errors: np.ndarray, *more: np.ndarray) -> np.ndarray:
-            noise = np.multiply(deviation(block, *more), errors, dtype=np.float64)
-            noise += block
-            return noise
+        def disturb(disturbed: np.ndarray, block: np.ndarray, errors: np.ndarray, *more: np.ndarray) -> None:
+            np.multiply(deviation(block, *more), errors, out=disturbed, dtype=np.float64)
+            disturbed += block
 
-        return self._disturbed(x, _drawn()[1], disturbed, *made_of)
+        return self._disturbed(x, _drawn()[1], disturb, *made_of)
 
     def _disturbed(
-        self, x: np.ndarray, numbers: np.ndarray, disturb: Callable[..., np.ndarray], *made_of: np.ndarray
+        self, x: np.ndarray, numbers: np.ndarray, disturb: Callable[..., None], *made_of: np.ndarray
     ) -> np.ndarray:
-        """What `disturb` makes of all runs but the first, and of random numbers beside them: block by block."""
+        """What `disturb` makes of all runs but the exact one, and of random numbers beside them: it fills block after block."""
         result = np.empty(x.shape)
-        result[:1] = x[:1]
-        flat, *more = (part[1:].ravel() for part in (x, *made_of))
-        disturbed = result[1:].reshape(-1)
-        self._tape.skip(numbers, x.size - flat.size)
-        for block, drawn in self._tape.blocks(numbers, flat.size):
-            disturbed[block] = disturb(flat[block], drawn, *(part[block] for part in more))
+        result[: self._exact] = x[: self._exact]
+        flat, *more = (part[self._exact :].ravel() for part in (x, *made_of))
+        disturbed = result[self._exact :].reshape(-1)
+        for block, drawn in self._tape.blocks(numbers, x.size, x.size - flat.size):
+            disturb(disturbed[block], flat[block], drawn, *(part[block] for part in more))
         return result
+
+    def by_head(self, step: Callable[..., np.ndarray], *parts: np.ndarray) -> np.ndarray:
+        """As for all heads at once, with the same random numbers; where these would be hundreds of megabytes, one by one."""
+        heads = parts[0].shape[:3]
+        if math.prod(heads) * parts[0].shape[-2] * parts[1].shape[-2] < LARGE:
+            return step(self, *parts)
+        found = []
+        for number, head in enumerate(np.ndindex(heads)):
+            alone = Disturbed(self.dtype, self.precision)
+            alone._exact, alone._tape = int(head[0] < self._exact), self._tape.of_one(number, math.prod(heads))
+            found.append(step(alone, *(part[head][None, None, None] for part in parts)))
+        self._tape.go_on(alone._tape)
+        return np.concatenate(found).reshape(*heads, *found[0].shape[3:])
 
     def product(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
         return self._summed(x @ y, x**2 @ y**2, x.shape[-1], self.unit)
@@ -157,7 +181,10 @@ class Disturbed(Exact):
         squares, terms = x**2, x.shape[-1]
         total, fourth = squares.sum(axis=-1, keepdims=True), (squares**2).sum(axis=-1, keepdims=True)
         return self.off(
-            total / terms, lambda _, fourth, total: dot_deviation(fourth, total, terms, self.float32) / terms, fourth, total
+            total / terms,
+            lambda _, fourth, total: dot_deviation(fourth, total, terms, self.float32) / terms,
+            fourth,
+            total,
         )
 
     def turns(self, angles: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -182,21 +209,26 @@ class _Tape:
     """Random numbers that are drawn once for all: to draw them takes longer than to compute with them. Past their end they
     begin again."""
 
-    def __init__(self) -> None:
-        self._at = 0
+    def __init__(self, at: int = 0, number: int = 0, of: int = 1) -> None:
+        self._at, self._number, self._of = at, number, of
 
-    def skip(self, numbers: np.ndarray, size: int) -> None:
-        """Leave out so many."""
-        self._at = (self._at + size) % len(numbers)
+    def of_one(self, number: int, of: int) -> _Tape:
+        """A tape for one of so many equal parts of arrays: it has the numbers that the part gets where all are disturbed at once."""
+        return _Tape(self._at, number, of)
 
-    def blocks(self, numbers: np.ndarray, size: int) -> Iterator[tuple[slice, np.ndarray]]:
-        """The next so many, in blocks, each with its place among them."""
-        done = 0
-        while done < size:
-            block = numbers[self._at : self._at + min(BLOCK, size - done)]
+    def go_on(self, last: _Tape) -> None:
+        """Go on where that of the last part is."""
+        self._at = last._at
+
+    def blocks(self, numbers: np.ndarray, size: int, without: int) -> Iterator[tuple[slice, np.ndarray]]:
+        """The next so many numbers but for the first ones, in blocks, each with its place among these."""
+        start, done = self._at + self._number * size + without, 0
+        while done < size - without:
+            at = (start + done) % len(numbers)
+            block = numbers[at : at + min(BLOCK, size - without - done)]
             yield slice(done, done + len(block)), block
             done += len(block)
-            self.skip(numbers, len(block))
+        self._at = (self._at + self._of * size) % len(numbers)
 
 
 @functools.cache
