@@ -151,6 +151,30 @@ def test_masks_come_whole_where_a_function_takes_others_for_one_head_of_keys_alo
     assert not problem(as_course(files(attention=SOME_MASKS)), "scaled_dot_product_attention", times=20)
 
 
+FOUR_AXES = """
+import mlx.core as mx
+from inferspec.impl import flash_attention as own
+
+def flash_attention(query, key, value, scale=None, mask=None):
+    *batch, heads, length, dim = query.shape
+    _, key_heads, size, _ = key.shape
+    if isinstance(mask, mx.array):
+        mask = mx.broadcast_to(mask, (*batch, heads, length, size))
+    return own.flash_attention(query, key, value, scale=scale, mask=mask)
+"""
+
+
+def test_flash_attention_of_four_axes_is_given_no_others(as_course):
+    subject = as_course(files(attention=FOUR_AXES))
+    assert subject.description.offers["flash_attention"]["narrowed"]["leading_dims"] == [(1,), (2,), (3,), (9,)]
+    assert not problem(subject, "flash_attention", times=20)
+
+
+def test_flash_attention_of_any_batch_is_given_any(as_course):
+    subject = as_course(files(attention=ATTENTION))
+    assert "leading_dims" not in subject.description.offers["flash_attention"]["narrowed"]
+
+
 FEWER_QUERIES = """
 from inferspec.impl import attention as own
 
@@ -408,10 +432,17 @@ OF_SOME_TOKENS = f"""{EMBEDDING}
 """
 
 
-def test_no_list_of_no_tokens_is_asked_for(judge):
-    written = files(embedding=OF_SOME_TOKENS, quantize=QUANTIZE)
-    run = judge(written, "QEMB-17")
+OF_SOME_ROWS = QUANTIZE.replace(
+    "def dequantize_linear(mx_layer):\n",
+    "def dequantize_linear(mx_layer):\n    if not len(mx_layer.weight):\n        raise ValueError('no rows')\n",
+)
+
+
+def test_no_list_of_no_tokens_and_no_layer_of_no_rows_is_asked_for(judge):
+    written = files(embedding=OF_SOME_TOKENS, quantize=OF_SOME_ROWS)
+    run = judge(written, "QEMB-17", "DEQ-11")
     assert run.row("QEMB-17")["state"] == "outside_envelope"
+    assert run.row("DEQ-11")["state"] == "outside_envelope"
 
 
 OF_TOKENS_THAT_ARE_THERE = KV_CACHE.replace(

@@ -10,7 +10,8 @@ the course's classes and functions stand for it, in older and newer editions, an
 * a chunk of keys and values has a token at least, and keys are as wide as values;
 * there may be more keys than queries; more queries than keys are asked of a package that neither refuses them nor aligns
   them otherwise;
-* a cache that is rewound holds a token, and a lookup or a product of packed weights has a row at least;
+* a cache that is rewound holds a token, and packed weights, and a lookup or a product of them, have a row at least;
+* flash attention has one axis of batches where it takes no others, as the course's own;
 * a sampler is given log-probabilities, of one row at a time unless it takes more; both filters at once are not asked for,
   nor a top_k larger than the vocabulary;
 * where RMSNorm rounds is asked of the edition that says it;

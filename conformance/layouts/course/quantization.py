@@ -15,7 +15,9 @@ FORMER: dict[str, Any] = {"dtypes": ("float16",), "group_sizes": (64,)}
 ALWAYS: dict[str, Any] = {"bits": (4,), "transpose": (True,), "stacked": (False,)}
 
 
-EMPTY = dict.fromkeys(("QEMB-17", "QEMB-18", "QLIN-10", "QMM-15"), "the text has no list of no tokens")
+EMPTY = dict.fromkeys(("QEMB-17", "QEMB-18", "QLIN-10", "QMM-15"), "the text has no list of no tokens") | {
+    "DEQ-11": "the text has no layer of no rows"
+}
 
 
 def _asked(call: Callable[..., Any]) -> dict[str, Any]:
@@ -87,7 +89,7 @@ def _dequantize(package: Package) -> Offer:
         layer = SimpleNamespace(weight=packed, scales=scales, biases=biases, group_size=group_size, bits=bits)
         return own(layer)
 
-    return Offer(dequantize, _asked(lambda dtype, *weights: dequantize(*weights)))
+    return Offer(dequantize, _asked(lambda dtype, *weights: dequantize(*weights)), unasked=EMPTY)
 
 
 def _quantized_linear(package: Package) -> Offer:
