@@ -7,6 +7,7 @@ from inferspec.conformance.inputs.block_manager import (
     adopted,
     bad_marks,
     beside_other_sizes,
+    beyond_a_copy,
     computed_again,
     conversations,
     copied,
@@ -14,15 +15,18 @@ from inferspec.conformance.inputs.block_manager import (
     copies_beside_hits,
     copies_given_back,
     crowds,
+    deep_lookalikes,
     emptied,
     evicting,
     evicting_sharers,
+    family,
     far_beginnings,
     foreign_tables,
     freed_tables,
     full_hits,
     growing,
     grown_by_blocks,
+    grown_into_all,
     half_computed,
     hits_among_the_free,
     large_tables,
@@ -159,6 +163,16 @@ def test_a_pool_that_was_emptied_can_be_taken_whole(subject, call):
     keeps(subject, call, Check.FREE, Check.ADMITS, Check.REFUSES, Check.COUNT, Check.APART)
 
 
+@requirement(spec.BLK_06, call=family(), share=0.5)
+def test_a_pool_of_prompts_that_part_can_be_taken_whole(subject, call):
+    keeps(subject, call, Check.FREE, Check.ADMITS, Check.REFUSES, Check.COUNT, Check.APART)
+
+
+@requirement(spec.BLK_06, call=beyond_a_copy(), share=0.3)
+def test_what_was_computed_behind_a_copy_can_be_taken_again(subject, call):
+    keeps(subject, call, Check.FREE, Check.ADMITS, Check.REFUSES, Check.COUNT, Check.APART)
+
+
 # hits
 
 
@@ -207,6 +221,11 @@ def test_what_follows_what_was_computed_twice_is_hit(subject, call):
     keeps(subject, call, Check.COMPLETE)
 
 
+@requirement(spec.BLK_07, call=family(), share=0.5)
+def test_prompts_that_part_anywhere_hit_what_they_have_in_common(subject, call):
+    keeps(subject, call, Check.COMPLETE)
+
+
 @requirement(spec.BLK_08, call=full_hits(), share=0.7)
 def test_a_token_is_left_to_compute(subject, call):
     keeps(subject, call, Check.PARTIAL)
@@ -252,6 +271,11 @@ def test_what_was_computed_beside_another_copy_is_not_hit_without_what_is_before
     keeps(subject, call, Check.SOUND)
 
 
+@requirement(spec.BLK_10, call=beyond_a_copy(), share=0.5)
+def test_what_was_computed_behind_a_copy_is_not_hit_without_it(subject, call):
+    keeps(subject, call, Check.SOUND)
+
+
 @requirement(spec.BLK_10, call=sharing(), share=0.5)
 def test_lines_that_part_do_not_meet_again(subject, call):
     keeps(subject, call, Check.SOUND)
@@ -284,6 +308,11 @@ def test_tokens_of_one_text_are_not_confused(subject, call):
 
 @requirement(spec.BLK_11, call=lookalikes(block_sizes=OTHER_BLOCKS), share=0.2)
 def test_blocks_of_other_sizes_that_are_nearly_the_same_are_not_confused(subject, call):
+    keeps(subject, call, Check.SOUND)
+
+
+@requirement(spec.BLK_11, call=deep_lookalikes(), share=0.4)
+def test_tokens_far_from_the_beginning_are_not_confused(subject, call):
     keeps(subject, call, Check.SOUND)
 
 
@@ -396,6 +425,11 @@ def test_the_pool_can_be_used_to_its_last_block(subject, call):
 @requirement(spec.BLK_20, call=room_among_the_cached(), share=0.3)
 def test_a_table_may_grow_into_what_is_cached(subject, call):
     keeps(subject, call, Check.ADMITS)
+
+
+@requirement(spec.BLK_20, call=grown_into_all(), share=0.3)
+def test_a_table_may_grow_into_all_that_is_free_at_once(subject, call):
+    keeps(subject, call, Check.ADMITS, Check.COUNT)
 
 
 @requirement(spec.BLK_20, call=large_tables(), share=0.05)

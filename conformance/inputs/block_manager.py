@@ -784,6 +784,86 @@ def room_among_the_cached(pick: Pick) -> Call:
 
 
 @caching
+def family(pick: Pick) -> Call:
+    """Prompts part from one another at any block of a long line, in any order of their lengths. All are given back, others take
+    block after block, all are asked for again, and one takes the whole pool."""
+    script = Script(pick, spare=200)
+    size = script.size
+    lines = [script.line()]
+    for _ in range(pick.size(2, 3)):
+        lines.append(script.parting(pick.one_of(*lines), pick.size(0, (LONG - 1) * size)))
+    prompts = [(*line[: pick.size(1, LONG - 1) * size], 50) for line in lines]
+    tables = [script.allocate(prompt) for prompt in prompts]
+    prefixes = {prompt[: n * size] for prompt in prompts for n in range(1, len(prompt) // size + 1)}
+    script.fill(0, len(prefixes) + len(prompts))
+    script.probe(*lines)
+    script.free(*pick.one_of(tables, tables[::-1]))
+    script.probe(*prompts)
+    for _ in range(pick.size(1, 3)):
+        script.allocate(script.line(size), pick.one_of(0, None))
+    script.probe(*prompts)
+    script.free(*list(script.lengths))
+    script.whole()
+    return script.call()
+
+
+@caching
+def deep_lookalikes(pick: Pick) -> Call:
+    """Lines of many blocks that differ in a token of one of them, or in the order of two, the last one too."""
+    script = Script(pick, spare=200)
+    size = script.size
+    blocks = max(min(pick.one_of(7, 5, 12, 20, 36), script.blocks // 3 - 1), 1)
+    line = script.line(blocks * size)
+    script.allocate((*line, 1))
+    for _ in range(pick.size(1, 2)):
+        at = pick.size(0, blocks * size - 1)
+        other = list(line)
+        if at % size and pick.one_of(False, True):
+            other[at - 1], other[at] = line[at], line[at - 1]
+        else:
+            other[at] += pick.one_of(1, 256, 2**16, 2**32) if script.large else 1
+        script.free(script.allocate((*other, 1), computed=0))
+    script.probe((*line, 1))
+    return script.call()
+
+
+@caching
+def beyond_a_copy(pick: Pick) -> Call:
+    """Two prompts of a line are computed side by side, and one goes on. The other is given back, and some of its blocks are taken;
+    what the first went on with is asked for behind what is left, and without it. At the end one takes the whole pool."""
+    script = Script(pick)
+    line, size = script.line(), script.size
+    short, more = pick.size(1, 3), pick.size(1, 2)
+    first = script.allocate(line[: short * size], computed=0)
+    second = script.allocate(line[: (short + more) * size], computed=0)
+    script.mark(first)
+    script.mark(second)
+    script.fill(1, 2 * short + more)
+    script.free(first)
+    taken = [script.allocate(script.line(pick.size(1, short) * size + 1), computed=0)]
+    script.free(*taken)
+    own = line[short * size : (short + more) * size]
+    script.probe(*((*line[: n * size], *own[:size]) for n in range(short)))
+    script.free(second)
+    script.probe(*((*line[: n * size], *own, 1)[: script.blocks * size] for n in range(short)))
+    script.whole()
+    return script.call()
+
+
+@calls
+def grown_into_all(pick: Pick) -> Call:
+    """A table grows at once by all blocks that are free, of which the cache knows some, or none."""
+    script = Script(pick)
+    size, cached, untouched = script.size, pick.size(0, 3), pick.size(0, 3)
+    table = script.allocate(script.line(size))
+    given_back = [script.allocate(script.line(size)) for _ in range(cached)]
+    script.fill(untouched, cached + 1)
+    script.free(*given_back)
+    script.append(table, script.line((script.blocks - 1) * size), pick.one_of(True, False))
+    return script.call()
+
+
+@caching
 def hits_among_the_free(pick: Pick) -> Call:
     """A prompt whose cached blocks are free, in a pool that has just enough for it, or one block too few."""
     script = Script(pick)

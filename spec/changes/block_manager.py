@@ -374,6 +374,16 @@ def low_bits(bits: int) -> Change:
     return {"key": key}
 
 
+def places_from_the_fifth(self: BlockManager, m: Manager, tokens: Any, index: int) -> Any:
+    """As of a tree whose edges are known by the first blocks of them."""
+    return (index, *tokens[: min(index + 1, 4) * m.size])
+
+
+def any_order_from_the_fourth(self: BlockManager, m: Manager, tokens: Any, index: int) -> Any:
+    first, rest = tokens[: min(index, 3) * m.size], tokens[index * m.size : (index + 1) * m.size]
+    return index, tuple(first), tuple(sorted(rest) if index >= 3 else rest), tuple(tokens[3 * m.size : index * m.size])
+
+
 def digits(self: BlockManager, m: Manager, tokens: Any, index: int) -> Any:
     """A text of the tokens, with nothing between them."""
     own = (tokens[i * m.size : (i + 1) * m.size] for i in range(index + 1))
@@ -431,6 +441,51 @@ def forgets_when_free(self: BlockManager, m: Manager, block: int) -> None:
     BlockManager.leave(self, m, block)
     if block in m.free:
         self.forget(m, block)
+
+
+def _behind(m: Manager, block: int) -> list[int]:
+    """The blocks that the cache knows behind another."""
+    key = m.content.get(block)
+    return [] if key is None else [m.cached[other] for other in m.cached if other != key and other[: len(key)] == key]
+
+
+def moves_up_behind_the_taken(self: BlockManager, m: Manager, block: int) -> None:
+    """A node of a tree loses its last block and keeps what follows it."""
+    key, behind = m.content.get(block), _behind(m, block)
+    BlockManager.forget(self, m, block)
+    for other in behind:
+        own = m.content[other]
+        moved = own[: len(key) - m.size] + own[len(key) :]
+        if moved not in m.cached:
+            del m.cached[own]
+            m.cached[moved], m.content[other] = other, moved
+
+
+def lost_behind_the_taken(self: BlockManager, m: Manager, block: int) -> None:
+    """What is known of where a block is known outlives the place."""
+    lost = vars(m).setdefault("lost", set())
+    if block in lost and block in m.content:
+        raise ValueError("the place where it is known is gone")
+    lost.update(_behind(m, block))
+    BlockManager.forget(self, m, block)
+
+
+def parted_in_the_other_half(self: BlockManager, m: Manager, block: int) -> None:
+    """A run of blocks that were computed together is split where another prompt parts from it, and those before the split
+    are looked for behind it."""
+    if block in vars(m).setdefault("parted", set()) and block in m.content:
+        raise ValueError("it is not where it is looked for")
+    BlockManager.forget(self, m, block)
+
+
+def splits(self: BlockManager, m: Manager, table: Table, n: int) -> None:
+    cached = set(m.cached)
+    BlockManager.mark_computed(self, m, table, n)
+    parted = vars(m).setdefault("parted", set())
+    for key in set(m.cached) - cached:
+        before = key[: -m.size]
+        if before in cached and any(len(one) == len(key) and one[: -m.size] == before for one in cached):
+            parted.add(m.cached[before])
 
 
 def reset_when_hit(self: BlockManager, m: Manager, block: int) -> None:
@@ -564,6 +619,12 @@ def append_as_far_as_it_goes(self: BlockManager, m: Manager, table: Table, token
 def uncached_alone(self: BlockManager, m: Manager, needed: int) -> None:
     if needed > sum(block not in m.content for block in m.free):
         raise ValueError("no block that is not cached")
+
+
+def several_not_cached(self: BlockManager, m: Manager, needed: int) -> None:
+    if needed > 1 and needed == len(m.free):
+        uncached_alone(self, m, needed)
+    self.check_room(m, needed)
 
 
 def watermark(self: BlockManager, m: Manager, needed: int) -> None:
