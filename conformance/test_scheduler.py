@@ -11,6 +11,8 @@ from inferspec.conformance.inputs.scheduler import (
     conversations,
     crowds,
     deserted,
+    ended_together,
+    ended_when_resumed,
     ends_in_prompts,
     ends_in_short_pools,
     ends_of_others,
@@ -25,6 +27,7 @@ from inferspec.conformance.inputs.scheduler import (
     growing_as_one,
     hits,
     hits_at_once,
+    hits_beside_one_that_generates,
     hits_lost_in_the_queue,
     hits_lost_when_preempted,
     in_flight,
@@ -48,6 +51,7 @@ from inferspec.conformance.inputs.scheduler import (
     preempted_in_turn,
     queued,
     queued_hits,
+    queued_in_turns,
     ranked,
     ranked_and_deserted,
     ranked_and_left,
@@ -349,6 +353,11 @@ def test_no_budget_is_left_idle_where_prompts_that_come_at_once_are_cached(subje
     keeps(subject, call, Check.WORK)
 
 
+@requirement(spec.SCHED_15, call=hits_beside_one_that_generates(), share=0.1)
+def test_no_budget_is_left_idle_where_prompts_are_cached_and_one_generates(subject, call):
+    keeps(subject, call, Check.WORK)
+
+
 @requirement(spec.SCHED_15, call=crowds(), share=0.03)
 def test_no_budget_is_left_idle_where_dozens_of_prompts_come_at_once(subject, call):
     keeps(subject, call, Check.WORK)
@@ -399,6 +408,11 @@ def test_priorities_past_53_bits_are_told_apart(subject, call):
 
 @requirement(spec.SCHED_17, call=queued(), share=1.5)
 def test_nobody_overtakes(subject, call):
+    keeps(subject, call, Check.ORDER)
+
+
+@requirement(spec.SCHED_17, call=queued_in_turns(), share=0.2)
+def test_nobody_overtakes_who_came_as_others_ended(subject, call):
     keeps(subject, call, Check.ORDER)
 
 
@@ -594,6 +608,16 @@ def test_what_is_yet_to_be_computed_again_is_not_hit(subject, call):
 
 @requirement(spec.SCHED_48, call=going_on(), share=0.8)
 def test_what_was_computed_is_not_computed_again(subject, call):
+    keeps(subject, call, Check.HITS)
+
+
+@requirement(spec.SCHED_48, call=ended_together(), share=0.2)
+def test_what_was_computed_is_not_computed_again_whoever_ended_with_it(subject, call):
+    keeps(subject, call, Check.HITS)
+
+
+@requirement(spec.SCHED_48, call=ended_when_resumed(block_sizes=[2, 3, 4, 8]), share=0.2)
+def test_what_a_preempted_request_computed_again_is_not_computed_a_third_time(subject, call):
     keeps(subject, call, Check.HITS)
 
 

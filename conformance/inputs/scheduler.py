@@ -688,6 +688,20 @@ def queued(pick: Pick) -> Call:
     return script.end()
 
 
+@equal
+def queued_in_turns(pick: Pick) -> Call:
+    """Requests of one priority come one after the other as those before them end, and more of them wait than run."""
+    script = Script(pick, budgets=(64,))
+    script.most = pick.one_of(1, 2)
+    for _ in range(3 * script.most + pick.size(1, 2)):
+        script.add(script.tokens(1), pick.one_of(1, 1, 2))
+    for _ in range(pick.size(2, 4)):
+        script.do("step")
+        script.do("step")
+        script.add(script.tokens(1), pick.size(1, 2))
+    return script.end()
+
+
 @equal_caching
 def queued_hits(pick: Pick) -> Call:
     """Requests of one priority in a queue, of which those behind begin with what was computed and the first does not."""
@@ -865,6 +879,62 @@ def hits_at_once(pick: Pick) -> Call:
     script.budget = len(known) + left
     script.add((*known, *script.tokens(1)), 1)
     script.do("finish")
+    for _ in range(pick.size(2, 3)):
+        script.add((*known, *script.tokens(left)), pick.size(1, 3))
+    return script.end()
+
+
+@equal_caching
+def ended_together(pick: Pick) -> Call:
+    """Requests whose last step is the same one, and prompts that go on from all that was computed of each."""
+    script = Script(pick, budgets=(512,))
+    script.most = 8
+    size, limit, beside = script.size, pick.size(1, 3), []
+    for _ in range(pick.size(2, 4)):
+        # The last token that is computed fills a block.
+        tokens = script.tokens(pick.size(1, 3) * size + (1 - limit) % size)
+        ids = alone(tokens, limit)
+        ends = ids[-1:] if pick.one_of(False, True) and ids[-1] not in ids[:-1] else []
+        script.add(tokens, limit, tuple(ends))
+        beside.append((*tokens, *ids[:-1]))
+    for tokens in beside[:: pick.one_of(-1, 1)]:
+        script.do("finish")
+        script.add((*tokens, *script.tokens(pick.size(1, size))), pick.size(1, 3))
+    return script.end()
+
+
+@equal_caching
+def ended_when_resumed(pick: Pick) -> Call:
+    """A request is preempted when it lacks an id, which is that of the step that computes it again; a prompt goes on from it.
+
+    The other ends with the block that it takes, which is this one's last and not full.
+    """
+    script = Script(pick, budgets=(64,))
+    size = script.size
+    script.most = 2
+    # The step in which the first takes a block that the second has.
+    short, step = pick.size(1, 2), pick.size(3, 5)
+    first = script.tokens(short * size + 1 + (1 - step) % size)
+    second = script.tokens(pick.size(1, 2) * size + (1 - step) % size)
+    held = blocks_of(len(first) + step - 2, size) + blocks_of(len(second) + step - 2, size)
+    script.add(first, step)
+    script.add(second, step)
+    script.blocks = held
+    script.do("finish")
+    script.add((*second, *alone(second, step)[:-1], *script.tokens(1)), 1)
+    return script.end()
+
+
+@equal_caching
+def hits_beside_one_that_generates(pick: Pick) -> Call:
+    """Requests come at once and begin with what was computed of one that still generates: there is budget for what is left of each."""
+    script = Script(pick)
+    script.most, left = 8, pick.size(1, 2)
+    known = script.line[: pick.size(2, 4) * script.size]
+    script.budget = len(known) + left
+    script.add((*known, *script.tokens(1)), pick.size(6, 8))
+    script.do("step")
+    script.do("step")
     for _ in range(pick.size(2, 3)):
         script.add((*known, *script.tokens(left)), pick.size(1, 3))
     return script.end()

@@ -57,6 +57,21 @@ def hits_pending(self: Scheduler, s: Serving) -> int:
     return sum(len(entry.tokens) for entry in self.running(s) if not entry.decoding)
 
 
+def one_hit_beside_decodes(self: Scheduler, s: Serving) -> None:
+    """Beside tokens of requests that generate, one request is admitted that finds anything cached."""
+    generates = any(entry.decoding for entry in self.running(s))
+    for entry in self.waiting(s):
+        if not self.has_place(s) or self.pending(s) >= s.budget:
+            return
+        try:
+            self.allocate(s, entry)
+        except ValueError:
+            return
+        entry.request.state = "RUNNING"
+        if generates and entry.computed:
+            return
+
+
 def whole_prompts_admitted(self: Scheduler, s: Serving) -> None:
     """Of whom a step admits, cached tokens count as tokens to be computed; of whom it finds running, they do not."""
     pending = self.pending(s)
@@ -138,6 +153,11 @@ def marks_noting(self: Scheduler, s: Serving, entry: Entry) -> None:
     known = vars(s).setdefault("known", set())
     known.update(tuple(entry.tokens[:end]) for end in range(size, entry.computed + 1, size))
     Scheduler.mark(self, s, entry)
+
+
+def counts_those_who_stay(self: Scheduler, s: Serving, request: Request) -> tuple[int, int]:
+    """A request's number is how many there are when it comes."""
+    return -request.priority, len(s.entries)
 
 
 def arrives_again(self: Scheduler, s: Serving, victim: Entry) -> None:
@@ -477,6 +497,28 @@ def marks_at_ends_of_blocks(self: Scheduler, s: Serving, entry: Entry) -> None:
     """What is computed is told when it ends with a block, which a chunk may pass by."""
     if entry.computed % s.manager.block_size == 0:
         s.manager.mark_computed(entry.table, entry.computed)
+
+
+def marks_until_one_ends(self: Scheduler, s: Serving, step: Step, tokens: Any) -> list[Request]:
+    """The rest of a step is told of when its requests go on."""
+    s.over = False
+    return Scheduler.update(self, s, step, tokens)
+
+
+def notes_an_end(self: Scheduler, s: Serving, entry: Entry) -> None:
+    s.over = True
+    Scheduler.close(self, s, entry)
+
+
+def marks_before_an_end(self: Scheduler, s: Serving, entry: Entry) -> None:
+    if not vars(s).get("over"):
+        Scheduler.mark(self, s, entry)
+
+
+def marks_once(self: Scheduler, s: Serving, entry: Entry) -> None:
+    """What is computed again was told of before."""
+    if entry.decoding or not entry.request.output:
+        Scheduler.mark(self, s, entry)
 
 
 def marks_all_but_the_last(self: Scheduler, s: Serving, entry: Entry) -> None:

@@ -27,6 +27,13 @@ FAULTS: tuple[Fault, ...] = (
         "https://github.com/vllm-project/vllm-ascend/pull/822",
     ),
     _fault(
+        "one-hit-beside-decodes",
+        "while a request generates, a step admits nobody behind one that finds anything cached",
+        spec.SCHED_15,
+        {"admit": changes.one_hit_beside_decodes},
+        TIRED,
+    ),
+    _fault(
         "hits-pending",
         "nobody is admitted while a prompt has so many tokens, cached or not, as the budget",
         spec.SCHED_15,
@@ -74,6 +81,13 @@ FAULTS: tuple[Fault, ...] = (
         "the last request goes first",
         spec.SCHED_17,
         {"order": changes.last_in_first_out},
+        "PROPERTIES SC3",
+    ),
+    _fault(
+        "counts-those-who-stay",
+        "a request's place is how many are unfinished when it comes: it may be before that of one who came earlier",
+        spec.SCHED_17,
+        {"order": changes.counts_those_who_stay},
         "PROPERTIES SC3",
     ),
     _fault(
@@ -414,6 +428,20 @@ FAULTS: tuple[Fault, ...] = (
         "a block is hit when a token after it was computed",
         spec.SCHED_48,
         {"mark": changes.marks_all_but_the_last},
+        TIRED,
+    ),
+    _fault(
+        "marks-until-one-ends",
+        "what a step computed of those behind one that it ends is not hit",
+        spec.SCHED_48,
+        {"update": changes.marks_until_one_ends, "close": changes.notes_an_end, "mark": changes.marks_before_an_end},
+        TIRED,
+    ),
+    _fault(
+        "marks-once",
+        "what a preempted request computes again is not hit",
+        spec.SCHED_48,
+        {"mark": changes.marks_once},
         TIRED,
     ),
     _fault(
