@@ -11,7 +11,7 @@ from inferspec.spec.stochastic import Disturbed
 
 def disturbances(*shapes):
     arithmetic = Disturbed("float32", Precision.FLOAT32)
-    return [arithmetic.off(np.zeros((1 + RUNS, *shape)), 1.0) for shape in shapes]
+    return [arithmetic.off(np.zeros((1 + RUNS, *shape)), lambda _: 1.0) for shape in shapes]
 
 
 @pytest.mark.parametrize("size", [1000, 300_000, 600_000])
@@ -34,6 +34,7 @@ def test_a_deviation_may_be_one_for_all_or_each_its_own():
     arithmetic = Disturbed("float32", Precision.FLOAT32)
     x = np.full((1 + RUNS, 5000), 3.0)
     deviation = 2.0**-30
-    noise = arithmetic.off(x, np.array([0.0, deviation] * 2500)) - x
+    each = np.broadcast_to([0.0, deviation] * 2500, x.shape)
+    noise = arithmetic.off(x, lambda _, each: each, each) - x
     assert not noise[:, ::2].any()
     assert 0.5 < noise[1:, 1::2].std() / deviation < 2
