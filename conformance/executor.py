@@ -47,6 +47,7 @@ class Executor:
         target = self._targets[operation]
         to: Arrays = target.kind
         turned = target.operation.turned if target.layout else ()
+        # Not in the try: what the library cannot make ends the process, and passes for no refusal of the subject's.
         given = {
             name: _laid(_turned(value) if name in turned else value, name, views, to)
             for name, value in arguments.items()

@@ -18,7 +18,7 @@ class Arguments:
     """Arguments as they were before a call. given: name -> what the subject gets; to: the kind of its arrays."""
 
     def __init__(self, given: Mapping[str, Any], to: Arrays) -> None:
-        self._bits_of = to.bits
+        self._to = to
         self._arrays = [
             (path, array, to.bits(array)) for name, value in given.items() for path, array in _owned(value, name, to)
         ]
@@ -31,7 +31,7 @@ class Arguments:
     def changed(self) -> tuple[str, ...]:
         """The paths of arrays and lists, and the names of dicts, that are not what they were."""
         return (
-            *(path for path, array, data in self._arrays if self._bits_of(array) != data),
+            *(path for path, array, data in self._arrays if _bits(self._to, array) != data),
             *(path for path, items, copy in self._lists if not _kept(items, copy)),
             *(name for name, value, copy in self._dicts if _entries(value) != copy),
         )
@@ -95,9 +95,12 @@ def _entries(value: Any) -> Any:
     return value if isinstance(value, str | int | float | None) else ("object", id(value))
 
 
-def _bits(to: Arrays, result: Any) -> bytes:
-    """A result as it is now; a list with what is no number in it is no result any more."""
+def _bits(to: Arrays, value: Any) -> bytes | None:
+    """An array or a list as it is now; None where nobody can read it any more, as a list with what is no number in it, or an
+    array whose memory a call took for its result, as JAX's ``donate_argnums`` does."""
     try:
-        return told(result, to).tobytes() if isinstance(result, list) else to.bits(result)
-    except (TypeError, ValueError):
-        return b"none"
+        return told(value, to).tobytes() if isinstance(value, list) else to.bits(value)
+    except Exception:
+        # Where the whole device is gone this raises, and the process ends.
+        to.wait()
+        return None

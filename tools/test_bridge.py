@@ -311,6 +311,50 @@ def test_a_changed_argument_is_seen_even_where_the_call_raises():
     assert (seen.changed, seen.raised) == (("x",), "KeyError")
 
 
+def give_up(x):
+    """Nobody can read x from now on, as where JAX donates it."""
+    if hasattr(x, "delete"):
+        return x.delete()
+    torch = importlib.import_module("torch")
+    return torch.utils.swap_tensors(x, torch.empty(x.shape, device="meta"))
+
+
+@pytest.mark.parametrize("kind", ["jax", "torch"])
+def test_an_argument_whose_memory_the_call_took_is_changed(kind):
+    pytest.importorskip(kind)
+
+    def takes(x):
+        y = x + 1
+        give_up(x)
+        return y
+
+    seen = call(takes, kind=kind)
+    assert (seen.value.tolist(), seen.raised, seen.changed) == ([1, 2, 3, 4], "", ("x",))
+
+
+@pytest.mark.parametrize("kind", ["jax", "torch"])
+def test_an_earlier_result_whose_memory_a_call_took_is_changed(kind):
+    pytest.importorskip(kind)
+    results = []
+
+    def takes(x):
+        if results:
+            give_up(results.pop())
+        results.append(x + 1)
+        return results[0]
+
+    target = Target(Silu, takes, arrays(kind), plain=True, call_names={"x": "x"})
+    executor, x = Executor({"silu": target}), np.arange(4, dtype=np.float32)
+    first, second = (executor.call("silu", {"x": x}, {}, None, (), False) for _ in range(2))
+    assert (first.changed, second.changed) == ((), ("earlier result",))
+
+
+def test_an_argument_that_cannot_be_made_is_no_refusal_of_the_subject():
+    torch = pytest.importorskip("torch")
+    with torch.device("meta"), pytest.raises(NotImplementedError, match="meta tensor"):
+        call(lambda x: x, kind="torch")
+
+
 def draws_python(x):
     random.random()
     return x
