@@ -5,7 +5,10 @@ from __future__ import annotations
 import pytest
 
 from inferspec.conformance.certificate import BAD
+from inferspec.conformance.layouts import guards
+from inferspec.conformance.layouts.standings import standings
 from inferspec.conformance.suite import all_tests
+from inferspec.spec import contracts
 from inferspec.tools.course_package import (
     ATTENTION,
     BASICS,
@@ -480,6 +483,15 @@ def test_what_is_told_of_positions_outside_the_table_is_told_as_a_guard(certify)
     assert any("week 1 day 2" in line and "1 guards missing" in line for line in run.text.splitlines()), run.text
 
 
+def test_what_a_refusal_leaves_behind_is_told_as_a_guard():
+    named = {name for name in guards("course") if not name.startswith("test_")}
+    known = {one.id: one for contract in contracts() for one in contract.requirements}
+    assert all("refused" in known[name].text for name in named)
+    row = {"id": "BATCH-23", "name": "BatchingKVCache", "aspect": "value", "level": "MUST", "state": "failed"}
+    told = standings("course", [row | {"failures": [{"test": "test_batching.py::test_an_update"}], "message": ""}])
+    assert [one.counts for one in told if one.claimed] == [{"guards missing": 1}]
+
+
 def test_the_model_of_another_edition_is_not_missed(certify):
     run = certify(
         files(qwen2_week1=QWEN2_WEEK1), "--impl", "student", "--layout", "course", "-k", "test_nothing_at_all"
@@ -619,6 +631,28 @@ def simple_generate(model, tokenizer, prompt, sampler):
 def test_ids_that_are_arrays_of_unsigned_numbers_may_be_compared_with_the_end(judge):
     run = judge(files(generate=UNSIGNED), "GEN-02")
     assert run.row("GEN-02")["state"] == "passed"
+
+
+HANDS_OVER_THE_END = """
+import mlx.core as mx
+
+def simple_generate(model, tokenizer, prompt, sampler):
+    tokens = tokenizer.encode(prompt)
+    while True:
+        token = (sampler or (lambda row: mx.argmax(row, axis=-1)))(model(mx.array([tokens]))[:, -1, :]).item()
+        tokenizer.detokenizer.add_token(token)
+        if token == tokenizer.eos_token_id:
+            break
+        tokens.append(token)
+"""
+ENDS = ("GEN-05", "GEN-06", "GEN-07", "GEN-08")
+
+
+def test_the_end_may_be_handed_over_in_editions_that_do_not_say_that_it_is_not(judge):
+    run = judge(files(generate=HANDS_OVER_THE_END), *ENDS)
+    assert [run.row(name)["state"] for name in ENDS] == ["passed"] * 4
+    since = judge(files(generate=HANDS_OVER_THE_END, week2_kernels=""), "GEN-06")
+    assert "generation-emits-eos" in since.row("GEN-06")["diagnosis"]
 
 
 SILENT = """

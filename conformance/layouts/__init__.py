@@ -60,7 +60,7 @@ def lay_out(package: str, layout: str) -> Laid:
 
 
 def guards(layout: str) -> frozenset[str]:
-    """Names of tests that ask for guards in other words than a guard's requirement: they tell what bad arguments do not do."""
+    """Ids of requirements, or names of tests, that ask for guards in other words: they tell what bad arguments do not do."""
     found: frozenset[str] = _module(layout).GUARDS
     return found
 

@@ -65,9 +65,8 @@ def _missed(layout: str, rows: Sequence[Mapping[str, Any]]) -> set[str]:
 
 def _kind(row: Mapping[str, Any], apart: Set[str]) -> str:
     if row["state"] in BAD:
-        guard = row["aspect"] == "guard" or (
-            row["failures"] and all(one["test"].rpartition("::")[2] in apart for one in row["failures"])
-        )
+        tests = {one["test"].rpartition("::")[2] for one in row["failures"]}
+        guard = row["aspect"] == "guard" or row["id"] in apart or (tests and tests <= apart)
         return "guards missing" if guard else "failed" if row["level"] == "MUST" else "SHOULD unmet"
     return {"outside_envelope": "not asked", "unknown": "not run"}.get(row["state"], row["state"].replace("_", " "))
 

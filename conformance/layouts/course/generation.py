@@ -1,7 +1,8 @@
 """`generate.simple_generate(model, tokenizer, prompt, sampler)` and `simple_generate_with_kv_cache`, which print what they generate.
 
 They run to the end of the sequence in one go and hand every id to the tokenizer's detokenizer. That is where an id comes
-out here: a tokenizer of our own holds them there until the next id is asked for.
+out here: a tokenizer of our own holds them there until the next id is asked for. Whether the id that ends them is handed
+over too was not said before July 2026 (`editions.py`): until then either is right.
 """
 
 from __future__ import annotations
@@ -12,8 +13,13 @@ from queue import SimpleQueue
 from typing import Any
 
 from inferspec.conformance.layouts import Offer
+from inferspec.conformance.layouts.course.editions import is_of_july_2026
 from inferspec.conformance.layouts.course.kv_cache import joins_axis_1, update
 from inferspec.conformance.layouts.packages import Broken, NotOffered, Package, takes
+from inferspec.spec.ends import KEEPING
+
+END = 0
+"""What a model of equal logits gives."""
 
 
 class _Enough(BaseException):
@@ -128,6 +134,8 @@ def _generate(package: Package) -> Offer:
         asked["sampled_caches"] = (False,)
     calls_none, adds_a_batch = _ways(plain)
     greedy = _argmax if calls_none else None
+    if not is_of_july_2026(package) and _keeps_ends(plain, greedy, adds_a_batch):
+        asked |= KEEPING
 
     def generate(
         model: Any,
@@ -159,6 +167,22 @@ def _ways(plain: Any) -> tuple[bool, bool]:
 
 def _said(plain: Any, adds_a_batch: bool) -> str:
     """What a run for one id without a sampler raises; nothing where it raises nothing."""
+    try:
+        _ended_at_once(plain, None, adds_a_batch)
+    except Exception as error:
+        return str(error) or type(error).__name__
+    return ""
+
+
+def _keeps_ends(plain: Any, sampler: Any, adds_a_batch: bool) -> bool:
+    try:
+        return _ended_at_once(plain, sampler, adds_a_batch) == [END]
+    except Exception:
+        return False
+
+
+def _ended_at_once(plain: Any, sampler: Any, adds_a_batch: bool) -> list[int]:
+    """The ids of a model whose first is the end."""
     import mlx.core as mx
 
     uses = iter(range(2))
@@ -169,11 +193,8 @@ def _said(plain: Any, adds_a_batch: bool) -> str:
             raise RuntimeError("the model is used for more than an id")
         return mx.zeros((*tokens.shape, 3))
 
-    try:
-        list(_ids(lambda own: plain(_Model(model, own, adds_a_batch), own, "", sampler=None), [1], 1, (0,)))
-    except Exception as error:
-        return str(error) or type(error).__name__
-    return ""
+    options = {"sampler": sampler} if takes(plain, "sampler") else {}
+    return list(_ids(lambda own: plain(_Model(model, own, adds_a_batch), own, "", **options), [1], 1, (END,)))
 
 
 def _argmax(logprobs: Any) -> Any:

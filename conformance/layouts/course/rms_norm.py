@@ -1,12 +1,12 @@
 """`layer_norm.RMSNorm`: statistics in float32 for float16 and bfloat16 too, as the text says.
 
-Since July 2026 the text says as well that the quotient is rounded before the weight multiplies. That edition is told by
-the module of kernels that its week 2 begins with.
+Since July 2026 the text says as well that the quotient is rounded before the weight multiplies.
 """
 
 from __future__ import annotations
 
 from inferspec.conformance.layouts import Offer
+from inferspec.conformance.layouts.course.editions import is_of_july_2026
 from inferspec.conformance.layouts.packages import Package
 
 BEFORE = {"RMS-06": "the text of this edition does not say what is rounded before the weight multiplies"}
@@ -14,7 +14,7 @@ BEFORE = {"RMS-06": "the text of this edition does not say what is rounded befor
 
 def _rms_norm(package: Package) -> Offer:
     own = package.find("RMSNorm", home="layer_norm", needs=("__init__", "__call__"))
-    return Offer(own, unasked={} if "week2_kernels" in package.modules else BEFORE)
+    return Offer(own, unasked={} if is_of_july_2026(package) else BEFORE)
 
 
 OFFERS = {"RMSNorm": _rms_norm}
