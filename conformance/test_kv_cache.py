@@ -463,6 +463,16 @@ def test_a_chunk_that_is_refused_changes_nothing(subject, story):
     goes_on_after_refusal(subject, story)
 
 
+@requirement(spec.KV_19, story=bad_shapes(begun=3), share=0.3)
+def test_a_chunk_that_is_refused_after_several_others_changes_nothing(subject, story):
+    goes_on_after_refusal(subject, story)
+
+
+@requirement(spec.SKV_19, story=bad_shapes(static=True, begun=3), share=0.2)
+def test_a_chunk_that_is_refused_after_several_others_changes_nothing_in_a_preallocated_cache(subject, story):
+    goes_on_after_refusal(subject, story)
+
+
 @requirement(spec.KV_19, story=bad_shapes(chunks=beside_buffers), share=0.4)
 def test_a_chunk_that_is_refused_does_not_let_the_cache_grow(subject, story):
     goes_on_after_refusal(subject, story)

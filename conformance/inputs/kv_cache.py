@@ -365,11 +365,14 @@ def bad_pairs(pick: Pick, static: bool = False) -> tuple[Call, int]:
 
 
 @calls
-def bad_shapes(pick: Pick, static: bool = False, chunks: Chunks = small) -> tuple[Call, int]:
-    """(story, number of the step that must be refused): a chunk that does not fit those before it."""
+def bad_shapes(pick: Pick, static: bool = False, chunks: Chunks = small, begun: int = 0) -> tuple[Call, int]:
+    """(story, number of the step that must be refused): a chunk that does not fit those before it. begun: how many of them come
+    right before it."""
     script = Script(pick, chunks)
     script.append(max(chunks(pick), 1))
     script.past()
+    for _ in range(begun):
+        script.append(max(chunks(pick), 1))
     given = script.arrays(pick.one_of(1, 2, 3))
     match pick.one_of(
         "rows",
@@ -546,6 +549,12 @@ def saved_when_full(pick: Pick, static: bool = False) -> Call:
     script.append(n)
     if pick.one_of(True, False):
         script.another()
+    script.restore()
+    script.rewind(1)
+    script.append(1)
+    # Nor does what is written into the one that restored it show in the state.
+    script.rewind(n)
+    script.append(n)
     script.restore()
     script.rewind(1)
     script.append(1)

@@ -538,6 +538,16 @@ def key_before_checks(self: Any, cache: Cache, key: np.ndarray, value: np.ndarra
         raise
 
 
+def counts_chunks(self: Any, cache: Cache, key: np.ndarray, value: np.ndarray) -> None:
+    KVCache.store(self, cache, key, value)
+    cache.chunks = vars(cache).get("chunks", 0) + 1
+
+
+def key_before_later_checks(self: Any, cache: Cache, key: np.ndarray, value: np.ndarray) -> None:
+    """Chunks are joined when there are some; what does not fit is found out then."""
+    (key_before_checks if vars(cache).get("chunks", 0) >= 3 else _checked)(self, cache, key, value)
+
+
 def offset_before_checks(self: Any, cache: Cache, key: np.ndarray, value: np.ndarray) -> None:
     """The offset has moved on when the chunk is refused, over slots of zeros."""
     try:
@@ -775,6 +785,13 @@ def into_what_was_handed_out(self: KVCache, cache: Cache, key: np.ndarray, value
         return
     for x, new in zip(handed, (key, value), strict=True):
         x[:, :, start : self.length(cache)] = new
+
+
+def takes_the_full(self: KVCache, cache: Cache, state: Any) -> None:
+    """A cache in use that restores as many tokens as it has room for takes their arrays for its buffers."""
+    used = cache.keys is not None
+    KVCache.become(self, cache, state)
+    cache.handed = state if used and self.length(cache) == vars(cache).get("room") else None
 
 
 def into_own_buffers(self: KVCache, cache: Cache, state: Any) -> None:

@@ -179,6 +179,13 @@ FAULTS: tuple[Fault, ...] = (
         {"state_of": changes.full_buffers, "store": changes.into_what_was_handed_out},
         "https://github.com/waybarrios/vllm-mlx/commit/8c814e3",
     ),
+    Fault(
+        "static-kv-cache-writes-into-the-full",
+        "a state that fills a cache in use is its buffer from then on, and is written to after a rewind",
+        spec.SKV_21,
+        {"become": changes.takes_the_full, "store": changes.into_what_was_handed_out},
+        "https://github.com/waybarrios/vllm-mlx/commit/8c814e3",
+    ),
     *_both("first-state", "a state that was taken once is handed out again", 21, {"state_of": changes.first_state}),
     Fault(
         "static-kv-cache-room-before-restore",
@@ -557,6 +564,13 @@ FAULTS: tuple[Fault, ...] = (
         "the key is in the cache when the value is refused",
         19,
         {"check_append": changes.key_before_checks},
+        "PROPERTIES PG5",
+    ),
+    *_both(
+        "key-before-later-checks",
+        "from the fourth chunk on the key is in the cache when the value is refused",
+        19,
+        {"check_append": changes.key_before_later_checks, "store": changes.counts_chunks},
         "PROPERTIES PG5",
     ),
     *_both(
