@@ -74,7 +74,7 @@ class Exact:
 
     def by_head(self, step: Callable[..., np.ndarray], *parts: np.ndarray) -> np.ndarray:
         """What `step` makes of queries, keys and values, R×B×H×…, every head of them for itself; it is given an arithmetic too."""
-        return step(self, *parts)
+        return step(*parts, m=self)
 
     def product(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
         """x · y of activations."""
@@ -153,12 +153,12 @@ class Disturbed(Exact):
         """As for all heads at once, with the same random numbers; where these would be hundreds of megabytes, one by one."""
         heads = parts[0].shape[:3]
         if math.prod(heads) * parts[0].shape[-2] * parts[1].shape[-2] < LARGE:
-            return step(self, *parts)
+            return step(*parts, m=self)
         found = []
         for number, head in enumerate(np.ndindex(heads)):
             alone = Disturbed(self.dtype, self.precision)
             alone._exact, alone._tape = int(head[0] < self._exact), self._tape.of_one(number, math.prod(heads))
-            found.append(step(alone, *(part[head][None, None, None] for part in parts)))
+            found.append(step(*(part[head][None, None, None] for part in parts), m=alone))
         self._tape.go_on(alone._tape)
         return np.concatenate(found).reshape(*heads, *found[0].shape[3:])
 

@@ -238,7 +238,7 @@ class Decoder(ScaledRope):
         key = self.placed(self.project(x, f"{name}.k_proj", keys, a, m), f"{name}.k_norm", positions, a, m)
         key, value = self.extended(memory, layer, key, self.project(x, f"{name}.v_proj", keys, a, m))
         read = self.read_heads(queries, keys)
-        attended = m.by_head(lambda m, *parts: self.attend(*parts, a, m), query, key[:, :, read], value[:, :, read])
+        attended = m.by_head(lambda q, k, v, m: self.attend(q, k, v, a, m), query, key[:, :, read], value[:, :, read])
         return m.stored(m.linear(self.merged(attended), self.matrix(f"{name}.o_proj", a)))
 
     def project(self, x: np.ndarray, name: str, heads: int, a: Arguments, m: Exact) -> np.ndarray:

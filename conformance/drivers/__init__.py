@@ -9,6 +9,8 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import inspect
+import types
+import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -28,13 +30,38 @@ def driver_of(component: str, operation: str) -> Driver | None:
     return importlib.import_module(name).DRIVERS.get(operation)
 
 
+Parameters = Mapping[str, inspect.Parameter] | None
+
+_PARAMETERS: weakref.WeakKeyDictionary[types.FunctionType, dict[tuple[str, ...], Parameters]] = (
+    weakref.WeakKeyDictionary()
+)
+"""function -> what it takes once arguments of these names are given"""
+
+
+def _parameters(function: Callable[..., Any]) -> Parameters:
+    """What can be given, None where that cannot be read. Of plain functions it is read once: generators are begun by the thousand."""
+    plain, given = function, tuple[str, ...]()
+    if isinstance(function, partial) and not function.args:
+        plain, given = function.func, tuple(function.keywords)
+    if not isinstance(plain, types.FunctionType):
+        return _read(function)
+    known = _PARAMETERS.setdefault(plain, {})
+    if given not in known:
+        known[given] = _read(function)
+    return known[given]
+
+
+def _read(function: Callable[..., Any]) -> Parameters:
+    try:
+        return inspect.signature(function).parameters
+    except (ValueError, TypeError):
+        return None
+
+
 def takes(make: Callable[..., Any], option: str) -> bool:
     """Whether what makes an object can be given an option by name; what cannot be read may."""
-    try:
-        own = inspect.signature(make).parameters
-    except (ValueError, TypeError):
-        return True
-    return option in own or any(p.kind is p.VAR_KEYWORD for p in own.values())
+    own = _parameters(make)
+    return own is None or option in own or any(p.kind is p.VAR_KEYWORD for p in own.values())
 
 
 def taken(make: Callable[..., Any], **options: Any) -> dict[str, Any]:
@@ -44,10 +71,7 @@ def taken(make: Callable[..., Any], **options: Any) -> dict[str, Any]:
 
 def insisted(function: Callable[..., Any], **defaults: Any) -> dict[str, Any]:
     """The contract's defaults of options on which a function insists."""
-    try:
-        own = inspect.signature(function).parameters
-    except (ValueError, TypeError):
-        return {}
+    own = _parameters(function) or {}
     return {
         name: value for name, value in defaults.items() if name in own and own[name].default is inspect.Parameter.empty
     }
@@ -55,10 +79,7 @@ def insisted(function: Callable[..., Any], **defaults: Any) -> dict[str, Any]:
 
 def by_name_alone(function: Callable[..., Any], names: Iterable[str]) -> list[str]:
     """Those of the contract's parameters that a function takes by name alone; none of what cannot be read."""
-    try:
-        own = inspect.signature(function).parameters
-    except (ValueError, TypeError):
-        return []
+    own = _parameters(function) or {}
     kinds = {p.kind for p in own.values()}
     if kinds == {inspect.Parameter.VAR_KEYWORD}:
         return list(names)
@@ -80,10 +101,7 @@ def made(make: Callable[..., Any], options: Mapping[str, Any], /, **arguments: A
 
 
 def _without_name(function: Callable[..., Any], name: str) -> bool:
-    try:
-        own = inspect.signature(function).parameters
-    except (ValueError, TypeError):
-        return False
+    own = _parameters(function) or {}
     return name in own and own[name].kind is inspect.Parameter.POSITIONAL_ONLY
 
 
