@@ -204,7 +204,16 @@ def _import(name: str, spec: str) -> ModuleType:
             ) from error
         if isinstance(error, ImportError) and "attempted relative import" in str(error):
             raise AdapterError(f"{spec}: {error}; {_as_module(path.resolve())}") from error
-        raise AdapterError(f"{spec}: importing it failed with {type(error).__name__}: {error}") from error
+        failed = f"{spec}: importing it failed with {type(error).__name__}: {error}"
+        if path.suffix == ".py" and _missed(error) == path.stem:
+            failed += f"; it is found itself where it imports {path.stem!r}: rename {path.name}"
+        raise AdapterError(failed) from error
+
+
+def _missed(error: BaseException) -> str:
+    """The library in which an import, or an attribute of it, is missing."""
+    name = error.name if isinstance(error, ImportError) else getattr(getattr(error, "obj", None), "__name__", "")
+    return (name or "").partition(".")[0]
 
 
 def _as_module(path: Path) -> str:

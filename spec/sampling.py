@@ -600,7 +600,8 @@ SAMP_37 = _sample(
 )
 SAMP_38 = _sample(
     "SAMP-38",
-    "uniform numbers that are not one for each row are refused; a single one, which broadcasts, is left open",
+    "uniform numbers that are not one for each row, in the shape of the leading dims, are refused; a single one, which"
+    " broadcasts, is left open",
     aspect=Aspect.GUARD,
     source="PROPERTIES X9, SA5",
 )

@@ -353,6 +353,9 @@ def test_a_subject_that_is_not_there_is_one_line(folder, spec, says):
         (ROPE + "UNAVAILABLE = True", "UNAVAILABLE is True; it takes why it cannot run here, in a text"),
         (ROPE + "KERNEL_PATH = 42", "KERNEL_PATH is 42; it takes what ran its kernels, in a few words"),
         (ROPE + "WAIVERS = ['a.toml']", "WAIVERS is ['a.toml']; it takes the name of a file"),
+        ("import mine.kernels", "it is found itself where it imports 'mine': rename mine.py"),
+        ("from mine import rope", "it is found itself where it imports 'mine': rename mine.py"),
+        ("import mine; rope = mine.rope", "it is found itself where it imports 'mine': rename mine.py"),
         ("from .x import y", "attempted relative import with no known parent package; a file by itself has no package"),
     ],
 )
