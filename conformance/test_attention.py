@@ -4,6 +4,7 @@ import numpy as np
 
 from inferspec.conformance.inputs.attention import (
     COMMON,
+    DEPTHS,
     HIDDEN_STRETCHES,
     HIDING,
     SPOILT,
@@ -190,6 +191,17 @@ def test_a_full_mask_hides_exactly_its_own_keys(subject, routed):
     subject.expects(call, expected)
 
 
+@requirement(
+    spec.ATTN_04,
+    call=attention_calls(
+        masks=ARRAYS, ratios=[12, 16, 24], head_dims=[4, 64, 8, 128], leading_dims=[(2,)], mask_rank=4, most_heads=2
+    ),
+    share=0.4,
+)
+def test_many_query_heads_of_a_key_head_have_their_own_masks(subject, call):
+    subject.agrees(call, where=seeing(call))
+
+
 @requirement(spec.ATTN_05, routed=routed_attention(masks=["causal"]), share=1.5)
 def test_causal_rows_reach_their_last_visible_key_and_no_further(subject, routed):
     call, expected = routed
@@ -244,6 +256,17 @@ def test_causal_attention_agrees_for_every_relation_of_lengths(subject, call):
 )
 def test_causal_attention_of_whole_prompts_agrees(subject, call):
     subject.agrees(call)
+
+
+@requirement(
+    spec.ATTN_05,
+    call=attention_calls(
+        masks=["causal"], ratios=[12, 16, 24], head_dims=[4, 64, 8, 128], leading_dims=[(), (2,)], most_heads=2
+    ),
+    share=0.2,
+)
+def test_many_query_heads_of_a_key_head_are_causal(subject, call):
+    subject.agrees(call, where=seeing(call))
 
 
 @requirement(spec.ATTN_06, call=attention_calls(masks=["causal"], amplitude=(1.0, 4.0)), encoding=among(ENCODINGS))
@@ -386,6 +409,18 @@ def test_products_of_common_heads_that_float16_cannot_hold_are_scaled_first(subj
 def test_logits_too_large_for_fractions_are_safe(subject, routed):
     call, expected = routed
     subject.expects(towering(call), expected)
+
+
+@requirement(
+    spec.ATTN_10,
+    routed=routed_attention(masks=["none"], dtypes=["float32", "bfloat16"]),
+    far=among([-5e5, -6e4]),
+    power=among(DEPTHS),
+    share=0.4,
+)
+def test_logits_may_lie_below_any_number_that_a_maximum_starts_at(subject, routed, far, power):
+    call, expected = routed
+    subject.expects(towering(shifted(call, far, subject.precision), power), expected)
 
 
 @requirement(spec.ATTN_11, call=attention_calls(masks=["none"]), axis=among(["S", "L"]), share=0.5)
@@ -542,6 +577,21 @@ def test_masks_of_many_queries_are_read_through_their_strides(subject, call):
     subject.agrees(call, where=seeing(call))
 
 
+@requirement(
+    spec.ATTN_13,
+    call=in_views(
+        attention_calls(
+            masks=ARRAYS, mask_rank=4, leading_dims=[(2,), (5,)], head_dims=[4, 64, 8, 128], amplitude=(1.0,)
+        ),
+        "mask",
+        views=["broadcast"],
+    ),
+    share=0.6,
+)
+def test_an_expanded_mask_acts_like_its_copy(subject, call):
+    subject.agrees(call, where=seeing(call))
+
+
 @requirement(spec.ATTN_14, call=attention_calls())
 def test_the_result_has_the_shape_and_dtype_of_the_query(subject, call):
     returns(subject, call, call.arguments["query"].shape, call.features["dtypes"])
@@ -636,6 +686,26 @@ def test_a_mask_in_float32_is_refused_or_read_for_its_numbers(subject, call):
 
 @requirement(spec.ATTN_17, call=attention_calls(), more=among([1, -1, 3, 64]), share=0.2)
 def test_values_of_another_head_dim_are_refused_or_right(subject, call, more):
+    other = of_other_values(call, more)
+    if not subject.observe(other).raised:
+        subject.agrees(other, where=seeing(other))
+
+
+@requirement(
+    spec.ATTN_17,
+    call=attention_calls(
+        masks=["causal", "none", "bool"],
+        shapes=ragged_tiles,
+        head_dims=[64, 128, 192, 8],
+        ratios=[1, 2, 3],
+        leading_dims=[(), (1,)],
+        amplitude=(1.0,),
+        most_heads=2,
+    ),
+    more=among([-64, 64, -1, 1]),
+    share=0.3,
+)
+def test_values_of_another_head_dim_over_several_tiles_are_refused_or_right(subject, call, more):
     other = of_other_values(call, more)
     if not subject.observe(other).raised:
         subject.agrees(other, where=seeing(other))
@@ -739,6 +809,18 @@ def test_keys_at_the_edges_of_tiles_of_any_size_are_found(subject, routed):
 )
 def test_a_thousand_queries_over_a_few_keys_are_right(subject, call):
     subject.agrees(call, where=seeing(call))
+
+
+@requirement(
+    spec.ATTN_18,
+    routed=routed_attention(
+        masks=["none"], shapes=one_over_many, head_dims=[256, 96, 192, 80], ratios=[1, 2, 4, 8], leading_dims=[(), (1,)]
+    ),
+    share=0.3,
+)
+def test_a_token_of_heads_of_other_dims_after_a_long_context_finds_its_key(subject, routed):
+    call, expected = routed
+    subject.expects(call, expected)
 
 
 @requirement(spec.ATTN_19, call=attention_calls(masks=["causal"], relation="L=S"), drop=among(range(1, 9)))

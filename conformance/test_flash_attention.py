@@ -4,6 +4,7 @@ import numpy as np
 
 from inferspec.conformance.inputs.attention import (
     COMMON,
+    DEPTHS,
     HIDDEN_STRETCHES,
     SPOILT,
     a_draft_over_many,
@@ -213,6 +214,22 @@ def test_a_mask_goes_on_in_every_block_and_tile(subject, call):
     subject.agrees(call, where=seeing(call))
 
 
+@requirement(
+    spec.FLASH_04,
+    call=flash_calls(
+        masks=[*ENCODINGS, "additive"],
+        ratios=[12, 16, 24],
+        head_dims=[64, 32, 128],
+        leading_dims=[(2,)],
+        mask_rank=4,
+        most_heads=2,
+    ),
+    share=0.4,
+)
+def test_many_query_heads_of_a_key_head_have_their_own_masks_in_flash_attention(subject, call):
+    subject.agrees(call, where=seeing(call))
+
+
 @requirement(spec.FLASH_05, routed=routed_flash(masks=["causal"]), share=0.5)
 def test_causal_rows_of_flash_attention_reach_their_last_visible_key_and_no_further(subject, routed):
     call, expected = routed
@@ -268,6 +285,17 @@ def test_causal_flash_attention_agrees_wherever_the_diagonal_lies(subject, call)
 def test_the_causal_walk_takes_the_right_large_tiles(subject, routed):
     call, expected = routed
     subject.expects(call, expected, where=seeing(call))
+
+
+@requirement(
+    spec.FLASH_05,
+    call=flash_calls(
+        masks=["causal"], ratios=[12, 16, 24], head_dims=[64, 32, 128], leading_dims=[(), (2,)], most_heads=2
+    ),
+    share=0.2,
+)
+def test_many_query_heads_of_a_key_head_are_causal_in_flash_attention(subject, call):
+    subject.agrees(call, where=seeing(call))
 
 
 @requirement(
@@ -405,6 +433,18 @@ def test_products_of_common_heads_that_float16_cannot_hold_are_scaled_first_in_f
 def test_logits_too_large_for_fractions_are_safe_in_flash_attention(subject, routed):
     call, expected = routed
     subject.expects(towering(call), expected)
+
+
+@requirement(
+    spec.FLASH_10,
+    routed=routed_flash(masks=["none"], dtypes=["float32", "bfloat16"]),
+    far=among([-5e5, -6e4]),
+    power=among(DEPTHS),
+    share=0.4,
+)
+def test_logits_may_lie_below_any_number_that_a_maximum_starts_at_in_flash_attention(subject, routed, far, power):
+    call, expected = routed
+    subject.expects(towering(shifted(call, far, subject.precision), power), expected)
 
 
 @requirement(spec.FLASH_11, call=flash_calls(masks=["none"]), axis=among(["S", "L"]), share=0.2)
@@ -588,6 +628,25 @@ def test_flash_attention_reads_masks_of_prompts_through_their_strides(subject, c
     subject.agrees(call, where=seeing(call))
 
 
+@requirement(
+    spec.FLASH_13,
+    call=in_views(
+        flash_calls(
+            masks=[*ENCODINGS, "additive"],
+            mask_rank=4,
+            leading_dims=[(2,), (5,)],
+            head_dims=[64, 32, 128],
+            amplitude=(1.0,),
+        ),
+        "mask",
+        views=["broadcast"],
+    ),
+    share=0.6,
+)
+def test_an_expanded_mask_acts_like_its_copy_in_flash_attention(subject, call):
+    subject.agrees(call, where=seeing(call))
+
+
 @requirement(spec.FLASH_14, call=flash_calls(), share=0.6)
 def test_the_result_of_flash_attention_has_the_shape_and_dtype_of_the_query(subject, call):
     returns(subject, call, call.arguments["query"].shape, call.features["dtypes"])
@@ -657,6 +716,26 @@ def test_a_mask_in_float32_is_refused_or_read_for_its_numbers_in_flash_attention
 
 @requirement(spec.FLASH_17, call=flash_calls(), more=among([1, -1, 3, 64]), share=0.2)
 def test_values_of_another_head_dim_are_refused_or_right_in_flash_attention(subject, call, more):
+    other = of_other_values(call, more)
+    if not subject.observe(other).raised:
+        subject.agrees(other, where=seeing(other))
+
+
+@requirement(
+    spec.FLASH_17,
+    call=flash_calls(
+        masks=["causal", "none", "bool"],
+        shapes=ragged_tiles,
+        head_dims=[64, 128, 192, 40],
+        ratios=[1, 2, 3],
+        leading_dims=[(), (1,)],
+        amplitude=(1.0,),
+        most_heads=2,
+    ),
+    more=among([-64, 64, -1, 1]),
+    share=0.3,
+)
+def test_values_of_another_head_dim_over_several_tiles_are_refused_or_right_in_flash_attention(subject, call, more):
     other = of_other_values(call, more)
     if not subject.observe(other).raised:
         subject.agrees(other, where=seeing(other))
@@ -761,6 +840,18 @@ def test_a_thousand_queries_over_a_few_keys_are_right(subject, call):
 
 @requirement(spec.FLASH_18, routed=routed_tiles(masks=["none"], shapes=across_tiles, leading_dims=FEW_ROWS), share=0.5)
 def test_the_first_and_last_keys_are_found_beside_multiples_of_tiles(subject, routed):
+    call, expected = routed
+    subject.expects(call, expected)
+
+
+@requirement(
+    spec.FLASH_18,
+    routed=routed_flash(
+        masks=["none"], shapes=one_over_many, head_dims=[256, 96, 192, 80], ratios=[1, 2, 4, 8], leading_dims=[(), (1,)]
+    ),
+    share=0.3,
+)
+def test_a_token_of_heads_of_other_dims_after_a_long_context_finds_its_key_in_flash_attention(subject, routed):
     call, expected = routed
     subject.expects(call, expected)
 

@@ -351,11 +351,15 @@ def shifted(call: Call, far: float, precision: Precision) -> Call:
     return call.having(query=query, key=key)
 
 
-def towering(call: Call) -> Call:
-    """The same call whose queries are 4e7 times as loud: logits of 1e9 and more, of which float32 holds no fractions."""
-    query = f64(call.arguments["query"]) * 2.0**25 * 1.28125
+def towering(call: Call, power: int = 25) -> Call:
+    """The same call whose queries are 2^power times as loud, and some more: logits of which float32 holds no fractions, of 1e9
+    and more by default."""
+    query = f64(call.arguments["query"]) * 2.0**power * 1.28125
     return call.having(query=query.astype(np.float32).astype(call.arguments["query"].dtype))
 
+
+DEPTHS = (25, 85)
+"""Powers of two by which queries are louder whose logits are to lie below any number that a maximum may start at."""
 
 SPOILT = ("name", "mask", "heads", "dims", "values")
 

@@ -96,6 +96,14 @@ def eight_of_a_group(self: ScaledDotProductAttention, x: np.ndarray, query_heads
 # Tiles that are filled
 
 
+def last_key_of_large_heads_lost(
+    self: ScaledDotProductAttention, q: np.ndarray, k: np.ndarray, scale: float, bias: np.ndarray, dtype: str
+) -> np.ndarray:
+    """Over more keys than a part of them holds, the last one of heads that are larger than 128 is not counted."""
+    lost = q.shape[-1] > 128 and k.shape[-2] > 1024
+    return last_key_lost(lambda length, keys: lost)["logits"](self, q, k, scale, bias, dtype)
+
+
 def last_key_lost(holds: Callable[[int, int], bool]) -> Change:
     """The last key is not counted, for numbers of queries and keys of which `holds` is true."""
 
@@ -132,3 +140,47 @@ def half_heads_in_batches(name: str) -> Callable[[Arguments], bool]:
 
 def masks_of_a_batch(a: Arguments) -> bool:
     return isinstance(a.mask, np.ndarray) and a.mask.ndim == 4 and a.mask.shape[0] > 1
+
+
+def mask_expanded(a: Arguments) -> bool:
+    """Whether a mask has been expanded: one that lies once in memory and stands for several rows, heads or sequences."""
+    if not isinstance(a.mask, np.ndarray):
+        return False
+    return any(stride == 0 and size > 1 for stride, size in zip(a.mask.strides, a.mask.shape, strict=True))
+
+
+# Large groups, and values of another width
+
+
+def in_large_groups(a: Arguments) -> bool:
+    """Whether more than eight query heads share a key head."""
+    query_heads, heads = heads_of(a)
+    return query_heads > 8 * heads
+
+
+def of_other_values(a: Arguments) -> bool:
+    """Whether values have another number of features than keys."""
+    return bool(a.value.shape[-1] != a.key.shape[-1])
+
+
+def without_causal(a: Arguments) -> dict[str, Any]:
+    return {"mask": None if isinstance(a.mask, str) else a.mask}
+
+
+def aligned_top_left(a: Arguments) -> dict[str, Any]:
+    """The causal mask as an array that begins at the first key."""
+    length, keys = a.query.shape[-2], a.key.shape[-2]
+    return {"mask": np.arange(keys) <= np.arange(length)[:, None]} if isinstance(a.mask, str) else {}
+
+
+def first_mask_of_large_groups(bias: np.ndarray, a: Arguments) -> np.ndarray:
+    """The heads of a large group have the mask of the first head."""
+    return bias[..., :1, :, :] if bias.ndim > 2 and in_large_groups(a) else bias
+
+
+def keys_of_whole_tiles(a: Arguments) -> dict[str, Any]:
+    """Of more than a tile of 32 keys, those past the last whole one count as the key before them."""
+    keys = a.key.shape[-2]
+    whole = keys // 32 * 32 or keys
+    rows = np.minimum(np.arange(keys), whole - 1)
+    return {"key": a.key[..., rows, :], "value": a.value[..., rows, :]}

@@ -1070,6 +1070,8 @@ SDPA_FAULTS = (
             "batch": spec.ATTN_12,
             "strides": spec.ATTN_13,
             "sizes": spec.ATTN_18,
+            "values": spec.ATTN_17,
+            "range": spec.ATTN_10,
         },
     ),
 )

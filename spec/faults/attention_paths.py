@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from inferspec.spec.changes import attention_paths as changes
-from inferspec.spec.changes.attention import of_split_keys, reshapes
+from inferspec.spec.changes.attention import of_split_keys, remasks, reshapes, starts_at
 from inferspec.spec.changes.attention import read_with_strides_of as read_with
 from inferspec.spec.contract import Arguments, Fault, Requirement
 from inferspec.spec.mistakes import beside_room, ignores_strides, only_where
@@ -37,10 +37,10 @@ def anywhere(a: Arguments) -> bool:
 
 
 def of_paths(name: str, about: Mapping[str, Requirement]) -> tuple[Fault, ...]:
-    """The faults of an operation. about: which of its requirements is about heads, masks, the causal one, batches, strides
-    and sizes."""
-    heads, mask, causal, batch, strides, sizes = (
-        about[key] for key in ("heads", "mask", "causal", "batch", "strides", "sizes")
+    """The faults of an operation. about: which of its requirements is about heads, masks, the causal one, batches, strides,
+    sizes, values of another width, and the range of logits."""
+    heads, mask, causal, batch, strides, sizes, values, logits = (
+        about[key] for key in ("heads", "mask", "causal", "batch", "strides", "sizes", "values", "range")
     )
     return (
         Fault(f"{name}-split-mask-of-first-sequence", "over keys that are shared out all sequences get the mask of the first", mask, changes.masks_where(lambda a: a.key.shape[-2] >= 256, changes.of_first), TT_METAL + "39910"),
@@ -68,4 +68,14 @@ def of_paths(name: str, about: Mapping[str, Requirement]) -> tuple[Fault, ...]:
             for part in ("query", "key", "value")
         ),
         Fault(f"{name}-masks-of-batches-contiguous", "masks of several sequences are read as if they were contiguous", strides, only_where(changes.masks_of_a_batch, ignores_strides("mask")), GITHUB + "ml-explore/mlx/commit/005e7efa6"),
+        Fault(f"{name}-expanded-mask-contiguous", "a mask that was expanded over rows, heads or sequences is read as if it were contiguous", strides, only_where(changes.mask_expanded, ignores_strides("mask")), GITHUB + "ml-explore/mlx/commit/005e7efa6"),
+        Fault(f"{name}-large-groups-unmasked", "where more than eight query heads share a key head, the causal mask is ignored", causal, only_where(changes.in_large_groups, reshapes(changes.without_causal)), TIRED),
+        Fault(f"{name}-large-groups-mask-of-first-head", "where more than eight query heads share a key head, all have the mask of the first head", mask, remasks(changes.first_mask_of_large_groups), TIRED),
+        Fault(f"{name}-many-keys-of-large-heads", "over more than 1024 keys the last one of heads larger than 128 is not counted", sizes, {"logits": changes.last_key_of_large_heads_lost}, TIRED),
+        Fault(f"{name}-other-values-top-left", "where values have another width than keys, the causal mask is aligned top-left", values, only_where(changes.of_other_values, reshapes(changes.aligned_top_left)), TIRED),
+        Fault(f"{name}-other-values-of-whole-tiles", "where values have another width than keys, the keys past the last whole tile of 32 are not read", values, only_where(changes.of_other_values, reshapes(changes.keys_of_whole_tiles)), TIRED),
+        *(
+            Fault(f"{name}-maximum-from-{told}", f"the running maximum starts at {number:g}", logits, starts_at(number), TIRED)
+            for told, number in (("minus-1e9", -1e9), ("minus-1e30", -1e30))
+        ),
     )  # fmt: skip

@@ -1265,6 +1265,8 @@ FAULTS = (
             "batch": spec.FLASH_12,
             "strides": spec.FLASH_13,
             "sizes": spec.FLASH_18,
+            "values": spec.FLASH_17,
+            "range": spec.FLASH_10,
         },
     ),
 )
