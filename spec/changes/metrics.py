@@ -102,6 +102,18 @@ def order_alone(self: RequestMetrics, a: Arguments) -> None:
         raise ValueError("not in order")
 
 
+def ends_finite(self: RequestMetrics, a: Arguments) -> None:
+    """The arrival and the ends are looked at; a NaN between them is in order, since nothing is less than it."""
+    order_alone(self, a)
+    if not np.isfinite([a.arrival, *a.token_times[:1], *a.token_times[-1:]]).all():
+        raise ValueError("not finite")
+
+
+def more_cached(self: AggregateMetrics, a: Arguments) -> None:
+    """As many counts of cached tokens are looked at as there are requests."""
+    AggregateMetrics.guard(self, Arguments(**{**vars(a), "cached_tokens": a.cached_tokens[: len(a.arrivals)]}))
+
+
 def weighted(self: AggregateMetrics, each: list[Answers], part: str) -> Answer:
     """Every request weighs as much as it has gaps, where they have a mean at all."""
     weights = [answers["itl"].value.size if part == "tpot" else 1 for answers in each]

@@ -331,6 +331,13 @@ FAULTS: tuple[Fault, ...] = (
     ),
     Fault("metrics-nan", "times that are NaN are taken", METR_13, {"guard": changes.order_alone}, "PROPERTIES X9"),
     Fault(
+        "metrics-ends-finite",
+        "a NaN between the first time and the last is taken",
+        METR_13,
+        {"guard": changes.ends_finite},
+        "PROPERTIES X9",
+    ),
+    Fault(
         "metrics-empty-unchecked",
         "the arrival of a request without a token is not looked at",
         METR_13,
@@ -614,6 +621,13 @@ FAULTS: tuple[Fault, ...] = (
         METR_28,
         {"guard_counts": changes.more_cached_alone},
         "PROPERTIES X9",
+    ),
+    Fault(
+        "metrics-more-cached",
+        "more counts of cached tokens than requests are taken",
+        METR_28,
+        {"guard": changes.more_cached},
+        TIRED,
     ),
     Fault(
         "metrics-shortest-list",
