@@ -19,7 +19,9 @@ import hashlib
 import importlib
 import importlib.util
 import inspect
+import marshal
 import os
+import pickle
 import sys
 import types
 from collections import Counter
@@ -227,15 +229,21 @@ def files() -> dict[str, str]:
     return {path.relative_to(HERE).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest() for path in found}
 
 
-def altered(packages: tuple[str, ...] = JUDGES) -> list[str]:
-    """What of the kit's judging code in this process is not as in its files: functions, methods, constants, imports, tests."""
+def altered(packages: tuple[str, ...] = JUDGES, read: Mapping[str, bytes] | None = None) -> list[str]:
+    """What of the kit's judging code in this process is not as in its files: functions, methods, constants, imports, tests.
+
+    read: what is written in some of them (`read_ahead`).
+    """
     found: list[str] = []
     imports: dict[str, list[ast.stmt]] = {}
     with _uncollected():
         for name in judging(packages):
-            # One tree at a time: all of them are a million objects.
-            if tree := _tree(sys.modules[name]):
-                found += [f"{name}.{part}" for part in _altered(name, sys.modules[name], tree)]
+            if file := _source(sys.modules[name]):
+                # One tree at a time: all of them are a million objects.
+                data = file.read_bytes()
+                known = (read or {}).get(hashlib.sha256(data).hexdigest())
+                tree, code = _loaded(known) if known else _written(data)
+                found += [f"{name}.{part}" for part in _altered(name, sys.modules[name], tree, code)]
                 imports[name] = [node for node in tree.body if isinstance(node, ast.Import | ast.ImportFrom)]
         return found + [one for name, nodes in imports.items() for one in _reimported(name, nodes, found)]
 
@@ -266,14 +274,56 @@ def _is_suite(name: str) -> bool:
     return Path(file).resolve().parent == SUITES
 
 
-def _tree(module: types.ModuleType) -> ast.Module | None:
+def _source(module: types.ModuleType) -> Path | None:
     file = Path(module.__file__ or "")
-    return ast.parse(file.read_bytes()) if file.suffix == ".py" else None
+    return file if file.suffix == ".py" else None
 
 
-def _altered(name: str, module: types.ModuleType, tree: ast.Module) -> Iterator[str]:
-    file = Path(module.__file__ or "")
-    codes = _codes(compile(tree, str(file), "exec", dont_inherit=True))
+def read_ahead() -> dict[str, bytes]:
+    """What is written in the files of what judges, by the sum of each: one process of a run reads it for all."""
+    files = {*filter(None, (_source(sys.modules[name]) for name in judging())), *SUITES.glob("test_*.py")}
+    with _uncollected():
+        return {hashlib.sha256(data).hexdigest(): _dumped(*_written(data)) for data in map(Path.read_bytes, files)}
+
+
+def _written(data: bytes) -> tuple[ast.Module, types.CodeType]:
+    """What a file says: its statements, and the code of all."""
+    tree = ast.parse(data)
+    return tree, compile(tree, "<file>", "exec", dont_inherit=True)
+
+
+def _dumped(tree: ast.Module, code: types.CodeType) -> bytes:
+    return pickle.dumps((_pruned(tree), marshal.dumps(code)))
+
+
+def _loaded(dumped: bytes) -> tuple[ast.Module, types.CodeType]:
+    tree, code = pickle.loads(dumped)
+    return tree, marshal.loads(code)
+
+
+def _pruned(tree: ast.Module) -> ast.Module:
+    """A tree without what is looked at in code alone: what functions do. It is changed."""
+    kept = []
+    for node in tree.body:
+        if isinstance(node, ast.ClassDef):
+            node.body = [part for part in node.body if _pruned_function(part) or _literal(part)]
+            kept.append(node)
+        elif _pruned_function(node) or isinstance(node, ast.Import | ast.ImportFrom) or _literal(node):
+            kept.append(node)
+    tree.body = kept
+    return tree
+
+
+def _pruned_function(node: ast.stmt) -> bool:
+    if isinstance(node, ast.FunctionDef):
+        node.body, node.returns = [], None
+        for argument in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs):
+            argument.annotation = None
+    return isinstance(node, ast.FunctionDef)
+
+
+def _altered(name: str, module: types.ModuleType, tree: ast.Module, code: types.CodeType) -> Iterator[str]:
+    file, codes = Path(module.__file__ or ""), _codes(code)
     # What a file does not name it takes from Python.
     yield from sorted((vars(builtins).keys() - set(codes[""][0].co_names)) & {k for k in vars(module) if k[:2] != "__"})
     for node in tree.body:
