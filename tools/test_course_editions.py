@@ -416,6 +416,27 @@ def test_where_rms_norm_rounds_is_asked_since_the_text_says_it(judge):
     assert row[True]["state"] == "failed"
 
 
+OF_A_ROUNDED_ROOT = """
+import mlx.core as mx
+
+class RMSNorm:
+    def __init__(self, dim, weight, eps=1e-5):
+        self.weight, self.eps = weight, eps
+
+    def __call__(self, x):
+        root = mx.sqrt(mx.mean(mx.square(x.astype(mx.float32)), axis=-1, keepdims=True) + self.eps)
+        return x / root.astype(x.dtype) * self.weight
+"""
+OF_A_MEAN_IN_THE_DTYPE = OF_A_ROUNDED_ROOT.replace("x.astype(mx.float32)", "x")
+OF_FLOAT32 = ("RMS-01", "RMS-04", "RMS-09")
+
+
+def test_the_mean_alone_of_rms_norm_is_in_float32_where_the_text_says_no_more(judge):
+    rounded = judge(files(layer_norm=OF_A_ROUNDED_ROOT), *OF_FLOAT32)
+    assert [rounded.row(name)["state"] for name in OF_FLOAT32] == ["passed"] * 3
+    assert judge(files(layer_norm=OF_A_MEAN_IN_THE_DTYPE), "RMS-04").row("RMS-04")["state"] == "failed"
+
+
 OF_ONE_ROUNDING = """
 import mlx.core as mx
 

@@ -14,7 +14,8 @@ the course's classes and functions stand for it, in older and newer editions, an
 * flash attention has one axis of batches where it takes no others, as the course's own;
 * a sampler is given log-probabilities, of one row at a time unless it takes more; both filters at once are not asked for,
   nor a top_k larger than the vocabulary;
-* where RMSNorm rounds is asked of the edition that says it;
+* where RMSNorm rounds is asked of the edition that says it; of others the mean alone is in float32;
+* the id that ends a text may be handed over or not in the editions that do not say it;
 * what a requirement guards (bad arguments are refused) the text seldom speaks of. It is judged all the same, and
   reported apart: a summary by chapters tells missing guards from wrong values.
 
@@ -45,6 +46,7 @@ from inferspec.conformance.layouts.course import (
     rope,
     sampling,
 )
+from inferspec.conformance.layouts.course.editions import is_of_july_2026
 from inferspec.conformance.layouts.packages import Broken, NotOffered, Package
 from inferspec.conformance.matching import AdapterError
 
@@ -105,6 +107,9 @@ PRECISION = dict.fromkeys(
 """The text computes with MLX's own products, which round each step to the input's dtype on a CPU, and
 makes log-probabilities in the dtype of the logits."""
 
+BEFORE = PRECISION | {"rms_norm": "native"}
+"""Before July 2026 RMSNorm's mean alone is in float32 by the text: its root may be rounded."""
+
 
 def lay_out(name: str) -> Laid:
     """The package of that name, seen as the course's."""
@@ -133,4 +138,4 @@ def lay_out(name: str) -> Laid:
         except Exception as error:
             # A look at what an edition takes has called it.
             broken[operation] = f"{type(error).__name__}: {error}"
-    return Laid(offers, absent, broken, package.origin, PRECISION)
+    return Laid(offers, absent, broken, package.origin, PRECISION if is_of_july_2026(package) else BEFORE)
