@@ -726,13 +726,13 @@ def test_values_of_another_head_dim_are_refused_or_right_in_flash_attention(subj
     call=flash_calls(
         masks=["causal", "none", "bool"],
         shapes=ragged_tiles,
-        head_dims=[64, 128, 192, 40],
+        head_dims=[64, 128, 192],
         ratios=[1, 2, 3],
         leading_dims=[(), (1,)],
         amplitude=(1.0,),
         most_heads=2,
     ),
-    more=among([-64, 64, -1, 1]),
+    more=among([-32, 64, -1, 1]),
     share=0.3,
 )
 def test_values_of_another_head_dim_over_several_tiles_are_refused_or_right_in_flash_attention(subject, call, more):
