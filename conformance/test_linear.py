@@ -13,6 +13,7 @@ from inferspec.conformance.inputs.linear import (
     beside_others,
     beside_tiles,
     extreme,
+    far_below,
     far_out,
     hidden_but_for_an_end,
     in_the_tail,
@@ -39,6 +40,7 @@ from inferspec.conformance.inputs.linear import (
     softmax_calls,
     sparse_linear,
     square,
+    tiny,
     towering_linear,
     whole_linear,
     whole_tiles,
@@ -98,6 +100,11 @@ def test_where_x_is_zero_the_result_is_the_bias(subject, call):
 def test_the_bias_is_added_once_to_every_row(subject, whole):
     call, expected = whole
     subject.expects(call, expected)
+
+
+@requirement(spec.LIN_02, call=linear_calls(bias=[True], leading_dims=[(2, 3), (2, 1, 3)]), share=0.2)
+def test_the_bias_is_added_to_every_row_of_a_batch_of_one(subject, call):
+    subject.agrees(call.having(x=call.arguments["x"][:1]))
 
 
 @requirement(spec.LIN_02, whole=whole_linear(bias=[False]), share=0.5)
@@ -410,6 +417,11 @@ def test_silu_is_accurate_where_it_is_tiny(subject, call):
     subject.agrees(call)
 
 
+@requirement(spec.SILU_01, call=silu_calls(values=tiny), share=0.2)
+def test_silu_of_tiny_numbers_is_accurate(subject, call):
+    subject.agrees(call)
+
+
 @requirement(spec.SILU_02, call=silu_calls(values=of_any_size))
 def test_silu_of_any_finite_number_is_safe(subject, call):
     subject.agrees(call)
@@ -520,6 +532,11 @@ def test_the_largest_logit_may_come_late(subject, call):
 
 @requirement(spec.SMAX_03, call=softmax_calls(values=far_out, lengths=(4, 1, 2, 5, 7, 9, 16, 70, 1100)))
 def test_adding_a_constant_to_a_row_changes_nothing(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.SMAX_03, call=softmax_calls(values=far_below), share=0.3)
+def test_rows_may_lie_below_any_number_that_a_maximum_starts_at(subject, call):
     subject.agrees(call)
 
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from inferspec.conformance.inputs.attention import COMMON, reachable
+from inferspec.conformance.inputs.attention import COMMON, DEPTHS, reachable, towering
 from inferspec.conformance.inputs.paged_attention import (
     SPOILT,
     STALE,
@@ -552,6 +552,18 @@ def test_adding_a_constant_to_a_row_of_logits_changes_nothing_in_paged_attention
 def test_a_query_whose_logits_are_far_from_zero_still_finds_its_token(subject, routed, far):
     call, expected = routed
     subject.expects(poisoned(_shifted(call, far, subject.precision), "nan"), expected)
+
+
+@requirement(
+    spec.PAGED_16,
+    routed=routed_pages(dtypes=["float32", "bfloat16"]),
+    far=among([-5e5, -6e4]),
+    power=among(DEPTHS),
+    share=0.3,
+)
+def test_logits_may_lie_below_any_number_that_a_maximum_starts_at_in_paged_attention(subject, routed, far, power):
+    call, expected = routed
+    subject.expects(poisoned(towering(_shifted(call, far, subject.precision), power), "nan"), expected)
 
 
 @requirement(

@@ -256,6 +256,12 @@ def of_any_size(pick: Pick, shape: tuple[int, ...], dtype: str) -> np.ndarray:
     return size * pick.random.choice([-1.0, 1.0], shape)
 
 
+def tiny(pick: Pick, shape: tuple[int, ...], dtype: str) -> np.ndarray:
+    """From 1e-30 to 1e-4, in float16 from 1e-7, every order of magnitude alike."""
+    least = -7.0 if dtype == "float16" else -30.0
+    return 10.0 ** pick.random.uniform(least, -4, shape) * pick.random.choice([-1.0, 1.0], shape)
+
+
 def past_exp(pick: Pick, shape: tuple[int, ...], dtype: str) -> np.ndarray:
     """Up to 150 on both sides, half of them just past where exp(x) leaves float16 (11) or float32 (88), and SiLU of -x is
     not 0 yet."""
@@ -301,6 +307,12 @@ def far_out(pick: Pick, shape: tuple[int, ...], dtype: str) -> np.ndarray:
     spread = pick.one_of(2.0, 50.0)
     around = pick.random.normal(size=shape) * spread
     return far * _alternating(shape) + (np.sort(around, axis=-1) if pick.random.random() < 0.5 else around)
+
+
+def far_below(pick: Pick, shape: tuple[int, ...], dtype: str) -> np.ndarray:
+    """Rows that lie below any number that a maximum may start at: of -1e9, -1e12 or -1e31 and lower, in float16 of -6e4."""
+    far = pick.one_of(*(size for size in (1e31, 1e12, 2e9, 3e4) if 2 * size <= largest(dtype)))
+    return -far * (1 + pick.random.integers(0, 8, shape) / 8)
 
 
 def extreme(pick: Pick, shape: tuple[int, ...], dtype: str) -> np.ndarray:

@@ -14,7 +14,7 @@ from inferspec.spec.linear import (
     Silu,
     Softmax,
 )
-from inferspec.spec.mistakes import of_whole_steps
+from inferspec.spec.mistakes import honest, of_whole_steps
 from inferspec.spec.numerics import f64, round_to
 
 
@@ -304,8 +304,21 @@ def through_tanh(self: Silu, x: np.ndarray, dtype: str) -> np.ndarray:
     return 0.5 * (1 + rounded(np.tanh(x / 2), "float32"))
 
 
+def of_a_batch_of_one(a: Arguments) -> bool:
+    """Whether x is a batch of a single sequence."""
+    return a.x.ndim > 2 and a.x.shape[0] == 1 < a.x.shape[-2]
+
+
+def without_bias(self: Operation, a: Arguments) -> Any:
+    return honest(self, Arguments(**{**vars(a), "bias": None}))
+
+
 def through_float16(self: Silu, x: np.ndarray, dtype: str) -> np.ndarray:
     return Silu.activate(self, rounded(x, "float16"), dtype)
+
+
+def tiny_to_zero(self: Silu, x: np.ndarray, dtype: str) -> np.ndarray:
+    return np.where(np.abs(x) < 1e-6, 0.0, Silu.activate(self, x, dtype))
 
 
 def overflowing(self: Silu, x: np.ndarray, dtype: str) -> np.ndarray:
@@ -364,6 +377,11 @@ def rounded_logsumexp(self: Softmax, x: np.ndarray, dtype: str) -> np.ndarray:
     top = Softmax.top(self, x)
     logsumexp = rounded(top + np.log(np.exp(x - top).sum(axis=-1, keepdims=True)), "float32")
     return np.exp(x - logsumexp)
+
+
+def maximum_from(number: float) -> Change:
+    """The maximum of a row starts at a finite number: rows below it vanish."""
+    return {"top": lambda self, x: np.maximum(Softmax.top(self, x), number), "normalise": vanished}
 
 
 def vanished(self: Softmax, weights: np.ndarray, total: np.ndarray, dtype: str) -> np.ndarray:

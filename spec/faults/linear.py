@@ -126,6 +126,13 @@ _LINEAR = (
         TIRED,
     ),
     Fault(
+        "linear-batch-of-one-without-bias",
+        "a batch of a single sequence takes a path that has no bias",
+        LIN_02,
+        only_where(changes.of_a_batch_of_one, {"respond": changes.without_bias}),
+        TIRED,
+    ),
+    Fault(
         "linear-accumulates-in-dtype",
         "sums are accumulated in the input's dtype",
         LIN_03,
@@ -631,6 +638,13 @@ _SILU = (
         TIRED,
     ),
     Fault(
+        "silu-tiny-is-zero",
+        "numbers below 1e-6 are taken for 0",
+        SILU_01,
+        {"activate": changes.tiny_to_zero},
+        TIRED,
+    ),
+    Fault(
         "silu-through-float16",
         "x passes through float16, where large values overflow",
         SILU_02,
@@ -817,6 +831,20 @@ _SOFTMAX = (
         SMAX_03,
         {"top": lambda self, x: np.maximum(Softmax.top(self, x), -1e4), "normalise": changes.vanished},
         f"{FLASHINFER}/commit/d7f2c6464",
+    ),
+    Fault(
+        "softmax-starts-at-minus-1e9",
+        "the running maximum starts at -1e9: rows below it vanish",
+        SMAX_03,
+        changes.maximum_from(-1e9),
+        TIRED,
+    ),
+    Fault(
+        "softmax-starts-at-minus-1e30",
+        "the running maximum starts at -1e30: rows below it vanish",
+        SMAX_03,
+        changes.maximum_from(-1e30),
+        TIRED,
     ),
     Fault(
         "softmax-maximum-of-first-block",

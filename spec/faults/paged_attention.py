@@ -610,6 +610,20 @@ FAULTS = (
         FLASHINFER + "commit/d7f2c6464",
     ),
     Fault(
+        "paged-maximum-from-minus-1e9",
+        "the running maximum starts at -1e9: rows below it are zeros",
+        spec.PAGED_16,
+        changes.attending(starts_at(-1e9)),
+        ENGINEER,
+    ),
+    Fault(
+        "paged-maximum-from-minus-1e30",
+        "the running maximum starts at -1e30: rows below it are zeros",
+        spec.PAGED_16,
+        changes.attending(starts_at(-1e30)),
+        ENGINEER,
+    ),
+    Fault(
         "paged-products-saturate",
         "of float16 heads of 64 and 128 features products of queries and keys end at 65504 before they are scaled",
         spec.PAGED_16,
