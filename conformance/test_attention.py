@@ -263,7 +263,7 @@ def test_causal_attention_of_whole_prompts_agrees(subject, call):
     call=attention_calls(
         masks=["causal"], ratios=[12, 16, 24], head_dims=[4, 64, 8, 128], leading_dims=[(), (2,)], most_heads=2
     ),
-    share=0.2,
+    share=0.3,
 )
 def test_many_query_heads_of_a_key_head_are_causal(subject, call):
     subject.agrees(call, where=seeing(call))
