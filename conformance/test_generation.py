@@ -8,6 +8,7 @@ from inferspec.conformance.inputs.generation import (
     LONG,
     ODD_CHUNKS,
     OUTSIDE,
+    PAST,
     PLANES,
     SPELLINGS,
     UNSEEN,
@@ -516,6 +517,11 @@ def test_characters_of_every_plane_come_out_whole(subject, call):
 
 @requirement(spec.TEXT_03, call=plain_text(broken=OUTSIDE), share=0.5)
 def test_bytes_that_look_like_characters_give_replacement_characters(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.TEXT_03, call=plain_text(broken=PAST), share=0.5)
+def test_bytes_past_utf8_and_characters_that_are_cut_off_give_replacement_characters(subject, call):
     subject.agrees(call)
 
 

@@ -563,6 +563,24 @@ def test_a_perfect_draft_is_never_rejected(subject, call):
     subject.agrees(call)
 
 
+@requirement(
+    spec.SPEC_30,
+    call=ROUNDS(rival=0.0, drafters=["same", "itself"], seen=("rejected", "ids")),
+    share=0.2,
+)
+def test_a_perfect_draft_is_not_rejected_where_logits_are_equal(subject, call):
+    subject.agrees(call)
+
+
+@requirement(
+    spec.SPEC_30,
+    call=ROUNDS(rival="near", drafters=["same", "itself"], seen=("rejected", "ids")),
+    share=0.2,
+)
+def test_a_perfect_draft_is_not_rejected_where_the_last_bits_of_logits_decide(subject, call):
+    subject.agrees(call)
+
+
 @requirement(spec.SPEC_31, call=generate_calls(rival=0.0, drafts=(3, 1, 4)))
 def test_of_equal_logits_the_lowest_id_is_taken(subject, call):
     subject.agrees(call)

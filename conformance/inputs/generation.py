@@ -189,6 +189,19 @@ OUTSIDE = (
     b"\xf8\x88\x80\x80\x80",
 )
 """What looks like UTF-8: too long, past the last character, or half a pair."""
+PAST = (
+    b"\xf5\x80\x80\x80",
+    b"\xf7\xbf\xbf\xbf",
+    b"\xfb\xbf\xbf\xbf\xbf",
+    b"\xfd\xbf\xbf\xbf\xbf\xbf",
+    b"\xfe\x80",
+    b"\xe2\x82 ",
+    b"\xf0\x9f\x99 ",
+    b"\xc3 ",
+    b"\xe2\x82\xe2\x82\xac",
+    b"\xf0\x9f\x99\xc3\xa9",
+)
+"""First bytes that no character has, with those that would follow; and characters that are cut off by what follows."""
 
 SPELLINGS = ("▁", "▁the", "Ġ", "Ċ", "<0x41>", "<s>", "<|im_end|>", "##s", "</w>", "a", " the")
 """What vocabularies spell something else by, and what is the text itself where ids are bytes."""

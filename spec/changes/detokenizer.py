@@ -178,6 +178,18 @@ class NoMark(Detokenizer):
         return super().add(token).replace("\ufeff", "")
 
 
+class NoSpaceAfterCut(by_hand()):  # type: ignore[misc]
+    """The space that shows that a character is cut off is taken for its end."""
+
+    def text(self, data: bytes) -> str:
+        out = ""
+        for byte in data:
+            cut = bool(self.rest) and not self.continues(byte)
+            text = super().text(bytes([byte]))
+            out += text[:-1] if cut and byte == ord(" ") else text
+        return out
+
+
 class NoneUnseen(Detokenizer):
     """Format characters are left out."""
 

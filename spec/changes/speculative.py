@@ -131,6 +131,16 @@ def greedy_by(pick: Any) -> Change:
     return {"verified": verified}
 
 
+def drafted_by(pick: Any) -> Change:
+    """The draft's ids are picked another way. pick: rows of logits to ids."""
+
+    def propose(self: Loop, run: Run, row: np.ndarray) -> tuple[int, np.ndarray]:
+        token, chances = Loop.propose(self, run, row)
+        return (token if run.request.temperature else int(pick(row[None])[0])), chances
+
+    return {"propose": propose}
+
+
 def always_one(self: Loop, run: Run) -> int:
     return max(Loop.count(self, run), 1)
 

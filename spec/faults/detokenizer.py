@@ -253,6 +253,20 @@ TEXT_FAULTS: tuple[Fault, ...] = (
         "Unicode 16, table 3-7",
     ),
     Fault(
+        "detokenizer-leads-past-the-last",
+        "F5, F6 and F7 are taken for the first of four bytes",
+        TEXT_03,
+        changes.opens(changes.by_hand(**dict.fromkeys(("xF5", "xF6", "xF7"), (4, 0x80, 0xBF)))),
+        "Unicode 16, table 3-7",
+    ),
+    Fault(
+        "detokenizer-no-space-after-cut",
+        "a space after a character that is cut off is lost",
+        TEXT_03,
+        changes.opens(changes.NoSpaceAfterCut),
+        TIRED,
+    ),
+    Fault(
         "detokenizer-last-plane-lost",
         "no character begins with F4",
         TEXT_02,

@@ -383,6 +383,20 @@ FAULTS: tuple[Fault, ...] = (
         TIRED,
     ),
     Fault(
+        "speculative-drafts-highest-of-equals",
+        "of equal logits of the draft the highest id is taken, of the target's the lowest",
+        SPEC_30,
+        changes.drafted_by(lambda rows: rows.shape[-1] - 1 - np.argmax(rows[:, ::-1], axis=-1)),
+        "https://github.com/vllm-project/vllm-metal/commit/12ee169",
+    ),
+    Fault(
+        "speculative-drafts-in-bfloat16",
+        "the draft's logits are rounded to bfloat16 first, the target's are not",
+        SPEC_30,
+        changes.drafted_by(lambda rows: np.argmax(round_to(rows, "bfloat16").astype(np.float64), axis=-1)),
+        "PROPERTIES X5",
+    ),
+    Fault(
         "speculative-highest-of-equals",
         "of equal logits the highest id is taken",
         SPEC_31,
