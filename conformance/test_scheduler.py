@@ -32,6 +32,7 @@ from inferspec.conformance.inputs.scheduler import (
     hits_lost_when_preempted,
     in_flight,
     interrupted,
+    joining_a_crowd,
     large_ids,
     left_by_twins,
     left_in_flight,
@@ -350,6 +351,11 @@ def test_no_budget_is_left_idle_where_prompts_are_cached(subject, call):
 
 @requirement(spec.SCHED_15, call=hits_at_once(), share=0.1)
 def test_no_budget_is_left_idle_where_prompts_that_come_at_once_are_cached(subject, call):
+    keeps(subject, call, Check.WORK)
+
+
+@requirement(spec.SCHED_15, call=joining_a_crowd(), share=0.1)
+def test_no_budget_is_left_idle_where_many_generate(subject, call):
     keeps(subject, call, Check.WORK)
 
 

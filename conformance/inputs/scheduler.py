@@ -940,6 +940,20 @@ def hits_beside_one_that_generates(pick: Pick) -> Call:
     return script.end()
 
 
+@equal
+def joining_a_crowd(pick: Pick) -> Call:
+    """More requests come while a dozen or two generate; there is room for all of them."""
+    script = Script(pick, budgets=(64,))
+    script.most = 40
+    for _ in range(pick.one_of(17, 33, 9, 24)):
+        script.add(script.tokens(1), pick.size(4, 6))
+    script.do("step")
+    script.do("step")
+    for _ in range(pick.size(1, 2)):
+        script.add(script.tokens(pick.size(1, 3)), pick.size(1, 2))
+    return script.end()
+
+
 @cancelling
 def cancelled(pick: Pick) -> Call:
     """Requests that are cancelled: as they wait, in the middle of their prompts, as they generate, when they are finished."""

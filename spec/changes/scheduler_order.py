@@ -57,6 +57,12 @@ def hits_pending(self: Scheduler, s: Serving) -> int:
     return sum(len(entry.tokens) for entry in self.running(s) if not entry.decoding)
 
 
+def nobody_beside_sixteen(self: Scheduler, s: Serving) -> None:
+    """Where sixteen generate a step has no more rows."""
+    if sum(entry.decoding for entry in self.running(s)) < 16:
+        Scheduler.admit(self, s)
+
+
 def one_hit_beside_decodes(self: Scheduler, s: Serving) -> None:
     """Beside tokens of requests that generate, one request is admitted that finds anything cached."""
     generates = any(entry.decoding for entry in self.running(s))

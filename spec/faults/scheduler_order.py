@@ -27,6 +27,13 @@ FAULTS: tuple[Fault, ...] = (
         "https://github.com/vllm-project/vllm-ascend/pull/822",
     ),
     _fault(
+        "nobody-beside-sixteen",
+        "while sixteen requests generate nobody is admitted",
+        spec.SCHED_15,
+        {"admit": changes.nobody_beside_sixteen},
+        TIRED,
+    ),
+    _fault(
         "one-hit-beside-decodes",
         "while a request generates, a step admits nobody behind one that finds anything cached",
         spec.SCHED_15,
