@@ -303,7 +303,7 @@ def _loaded(dumped: bytes) -> tuple[ast.Module, types.CodeType]:
 
 def _pruned(tree: ast.Module) -> ast.Module:
     """A tree without what is looked at in code alone: what functions do. It is changed."""
-    kept = []
+    kept: list[ast.stmt] = []
     for node in tree.body:
         if isinstance(node, ast.ClassDef):
             node.body = [part for part in node.body if _pruned_function(part) or _literal(part)]
