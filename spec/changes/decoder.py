@@ -452,6 +452,11 @@ def known_fields_alone(self: Decoder, config: Mapping[str, Any]) -> None:
         raise ValueError(f"unexpected {unknown[0]}")
 
 
+def of_scaled_rope(a: Arguments) -> bool:
+    """Whether a config scales RoPE."""
+    return bool(Decoder().scaling(a.config))
+
+
 def last_position(self: Decoder, a: Arguments) -> Any:
     return Operation.finish(self, self.forward(a.tokens, a, Exact())[0][:, -1:], a)
 

@@ -10,6 +10,7 @@ from inferspec.spec.mistakes import (
     mutates,
     of_what_was_made_last,
     promotes,
+    promotes_where,
     remembers,
 )
 
@@ -36,6 +37,13 @@ def tokens(fault: Define) -> None:
 def results(fault: Define) -> None:
     """Logits."""
     fault(16, "promotes", "logits come back in float32", promotes(), "PROPERTIES X4")
+    fault(
+        16,
+        "promotes-where-rope-is-scaled",
+        "logits of a model whose RoPE is scaled come back in float32, as the frequencies are",
+        promotes_where(changes.of_scaled_rope),
+        "PROPERTIES X4",
+    )
     fault(16, "last-position", "only the last position gets logits", {"respond": changes.last_position})
 
 
