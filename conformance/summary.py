@@ -64,7 +64,10 @@ def _incomplete(certificate: Mapping[str, Any]) -> Iterator[Line]:
         yield f"  the kit was changed while it ran: {', '.join(altered[:5])}{more}", {"red": True}
     missing = sum(set(row["tests"]) != set(row["ran"]) for row in certificate["requirements"])
     if missing or not altered:
-        yield f"  {missing} requirements have tests that did not run; only a whole run gives a verdict", {"yellow": True}
+        yield (
+            f"  {missing} requirements have tests that did not run; only a whole run gives a verdict",
+            {"yellow": True},
+        )
 
 
 def _chapters(layout: str, rows: list[Mapping[str, Any]]) -> Iterator[Line]:
