@@ -42,6 +42,7 @@ from inferspec.conformance.inputs.attention import (
     shifted,
     spoilt,
     square_prompts,
+    tiles_past_the_keys,
     tokens_and_prompts,
     towering,
     whole_tiles,
@@ -322,6 +323,17 @@ def test_heads_that_see_no_key_are_zeros(subject, call, seed):
 
 @requirement(spec.ATTN_07, call=attention_calls(masks=["causal"], relation="L>S", more_queries=[True]))
 def test_causal_rows_before_the_first_key_are_zeros(subject, call):
+    subject.expects(call, np.zeros(call.arguments["query"].shape), where=~seeing(call))
+
+
+@requirement(
+    spec.ATTN_07,
+    call=attention_calls(
+        masks=["causal"], shapes=tiles_past_the_keys, more_queries=[True], leading_dims=[(1,), ()], most_heads=2
+    ),
+    share=0.2,
+)
+def test_causal_rows_before_the_first_of_a_tile_of_keys_are_zeros(subject, call):
     subject.expects(call, np.zeros(call.arguments["query"].shape), where=~seeing(call))
 
 

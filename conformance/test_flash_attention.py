@@ -31,6 +31,7 @@ from inferspec.conformance.inputs.attention import (
     shifted,
     spoilt,
     square_prompts,
+    tiles_past_the_keys,
     tokens_and_prompts,
     towering,
     whole_tiles,
@@ -354,6 +355,15 @@ def test_rows_that_see_no_key_of_several_tiles_are_zeros_in_half_precision(subje
     share=0.3,
 )
 def test_causal_rows_of_flash_attention_before_the_first_key_are_zeros(subject, call):
+    subject.expects(call, np.zeros(call.arguments["query"].shape), where=~seeing(call))
+
+
+@requirement(
+    spec.FLASH_07,
+    call=tiled_calls(masks=["causal"], shapes=tiles_past_the_keys, leading_dims=[(1,), ()], more_queries=[True]),
+    share=0.2,
+)
+def test_causal_rows_of_flash_attention_before_the_first_of_a_tile_of_keys_are_zeros(subject, call):
     subject.expects(call, np.zeros(call.arguments["query"].shape), where=~seeing(call))
 
 

@@ -421,6 +421,11 @@ def ragged_tiles(pick: Pick) -> tuple[int, int]:
     return pick.one_of(17, 33, 40), pick.upto("keys", 33, 5, 41, 70)
 
 
+def tiles_past_the_keys(pick: Pick) -> tuple[int, int]:
+    """More queries than keys, by whole tiles or not, and keys of more than one tile: one, both or none of them end in a part."""
+    return pick.one_of((64, 32), (96, 64), (65, 32), (64, 33), (128, 64), (70, 40), (130, 65), (64, 63), (33, 32))
+
+
 def one_past_a_tile(pick: Pick) -> tuple[int, int]:
     """Keys that are one more than whole tiles of 32."""
     return pick.one_of(17, 1, 33), pick.upto("keys", 33, 65, 97)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from inferspec.spec.attention import ScaledDotProductAttention
-from inferspec.spec.changes.attention import CORE, remasks
+from inferspec.spec.changes.attention import CORE, empty_rows, remasks, weights_by
 from inferspec.spec.contract import Arguments, Change, Operation
 from inferspec.spec.mistakes import honest
 
@@ -184,3 +184,19 @@ def keys_of_whole_tiles(a: Arguments) -> dict[str, Any]:
     whole = keys // 32 * 32 or keys
     rows = np.minimum(np.arange(keys), whole - 1)
     return {"key": a.key[..., rows, :], "value": a.value[..., rows, :]}
+
+
+# More queries than keys
+
+
+def never_empty_where(holds: Callable[[int, int], bool], weight: Callable[[int], float]) -> Change:
+    """Of more queries than keys, those before the first key are given a weight for every key, for numbers of queries and keys of
+    which `holds` is true. weight: of how many keys there are."""
+
+    def change(weights: np.ndarray, logits: np.ndarray) -> np.ndarray:
+        length, keys = logits.shape[-2:]
+        if length <= keys or not holds(length, keys):
+            return weights
+        return np.where(empty_rows(logits), weight(keys), weights)
+
+    return weights_by(change)

@@ -1072,6 +1072,7 @@ SDPA_FAULTS = (
             "sizes": spec.ATTN_18,
             "values": spec.ATTN_17,
             "range": spec.ATTN_10,
+            "empty": spec.ATTN_07,
         },
     ),
 )

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import numpy as np
+
 from inferspec.spec.changes import attention_paths as changes
 from inferspec.spec.changes.attention import of_split_keys, remasks, reshapes, starts_at
 from inferspec.spec.changes.attention import read_with_strides_of as read_with
@@ -38,9 +40,9 @@ def anywhere(a: Arguments) -> bool:
 
 def of_paths(name: str, about: Mapping[str, Requirement]) -> tuple[Fault, ...]:
     """The faults of an operation. about: which of its requirements is about heads, masks, the causal one, batches, strides,
-    sizes, values of another width, and the range of logits."""
-    heads, mask, causal, batch, strides, sizes, values, logits = (
-        about[key] for key in ("heads", "mask", "causal", "batch", "strides", "sizes", "values", "range")
+    sizes, values of another width, the range of logits, and rows that see no key."""
+    heads, mask, causal, batch, strides, sizes, values, logits, empty = (
+        about[key] for key in ("heads", "mask", "causal", "batch", "strides", "sizes", "values", "range", "empty")
     )
     return (
         Fault(f"{name}-split-mask-of-first-sequence", "over keys that are shared out all sequences get the mask of the first", mask, changes.masks_where(lambda a: a.key.shape[-2] >= 256, changes.of_first), TT_METAL + "39910"),
@@ -74,6 +76,9 @@ def of_paths(name: str, about: Mapping[str, Requirement]) -> tuple[Fault, ...]:
         Fault(f"{name}-many-keys-of-large-heads", "over more than 1024 keys the last one of heads larger than 128 is not counted", sizes, {"logits": changes.last_key_of_large_heads_lost}, TIRED),
         Fault(f"{name}-other-values-top-left", "where values have another width than keys, the causal mask is aligned top-left", values, only_where(changes.of_other_values, reshapes(changes.aligned_top_left)), TIRED),
         Fault(f"{name}-other-values-of-whole-tiles", "where values have another width than keys, the keys past the last whole tile of 32 are not read", values, only_where(changes.of_other_values, reshapes(changes.keys_of_whole_tiles)), TIRED),
+        Fault(f"{name}-empty-past-whole-tiles-of-queries", "of causal queries that fill tiles of 32, those before the first key are NaN", empty, changes.never_empty_where(lambda length, keys: length % 32 == 0, lambda keys: np.nan), TIRED),
+        Fault(f"{name}-empty-past-whole-tiles-of-keys", "of causal queries over keys that fill tiles of 32, those before the first key are NaN", empty, changes.never_empty_where(lambda length, keys: keys % 32 == 0, lambda keys: np.nan), TIRED),
+        Fault(f"{name}-empty-past-a-tile-is-the-mean", "of causal queries over more than 32 keys, those before the first key are the mean of the values", empty, changes.never_empty_where(lambda length, keys: keys > 32, lambda keys: 1 / keys), TIRED),
         *(
             Fault(f"{name}-maximum-from-{told}", f"the running maximum starts at {number:g}", logits, starts_at(number), TIRED)
             for told, number in (("minus-1e9", -1e9), ("minus-1e30", -1e30))

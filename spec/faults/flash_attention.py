@@ -1267,6 +1267,7 @@ FAULTS = (
             "sizes": spec.FLASH_18,
             "values": spec.FLASH_17,
             "range": spec.FLASH_10,
+            "empty": spec.FLASH_07,
         },
     ),
 )
