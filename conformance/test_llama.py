@@ -284,6 +284,12 @@ def test_logits_have_the_dtype_of_the_embedding_where_rope_is_scaled(subject, ca
     returns(subject, call, shape, call.features["dtypes"])
 
 
+@requirement(spec.LLAMA_16, call=forward_calls(lengths=(1,)), share=0.1)
+def test_logits_of_one_token_have_the_dtype_of_the_embedding(subject, call):
+    shape = (*call.arguments["tokens"].shape, call.arguments["config"]["vocab_size"])
+    returns(subject, call, shape, call.features["dtypes"])
+
+
 @requirement(spec.LLAMA_17, call=forward_calls(), share=0.2)
 def test_no_tensor_is_changed(subject, call):
     keeps_arguments(subject, call)

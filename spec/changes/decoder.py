@@ -457,6 +457,10 @@ def of_scaled_rope(a: Arguments) -> bool:
     return bool(Decoder().scaling(a.config))
 
 
+def of_one_token(a: Arguments) -> bool:
+    return bool(a.tokens.shape[-1] == 1)
+
+
 def last_position(self: Decoder, a: Arguments) -> Any:
     return Operation.finish(self, self.forward(a.tokens, a, Exact())[0][:, -1:], a)
 

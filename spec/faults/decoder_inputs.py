@@ -44,6 +44,13 @@ def results(fault: Define) -> None:
         promotes_where(changes.of_scaled_rope),
         "PROPERTIES X4",
     )
+    fault(
+        16,
+        "promotes-one-token",
+        "logits of a single token come back in float32",
+        promotes_where(changes.of_one_token),
+        "PROPERTIES X4",
+    )
     fault(16, "last-position", "only the last position gets logits", {"respond": changes.last_position})
 
 
