@@ -595,6 +595,9 @@ def of_another_kind(pick: Pick, static: bool = False, kinds: tuple[str, ...] = (
         case "dtype":
             others = [name for name in pick.envelope["dtypes"] if name != script.dtype]
             script.dtype = pick.one_of(*(others or [script.dtype]))
+            if script.dtype == "float16":
+                # What the cache in use holds may be past its largest number.
+                script.amplitude = 1.0
         case "shape":
             script.shape([shape for shape in SMALL if shape[0] != script.heads])
         case _:
