@@ -102,6 +102,7 @@ from inferspec.conformance.inputs.engine_prefixes import (
     wide_vocabularies,
 )
 from inferspec.conformance.inputs.engine_queues import (
+    behind_preempted,
     late_arrivals,
     late_queues,
     long_queues,
@@ -498,6 +499,14 @@ def test_preempted_requests_keep_their_priority(subject, story):
             raise Nonconformance(
                 f"request {low} has all pages before request {number} ends, which has a larger priority", call
             )
+
+
+@requirement(spec.ENG_16, story=behind_preempted(), share=0.08)
+def test_preempted_requests_go_before_those_that_came_later(subject, story):
+    call, (preempted, later) = story
+    seen = subject.parts(call)
+    if not 0 < int(seen[f"{preempted} last"]) < int(seen[f"{later} first"]):
+        raise Nonconformance(f"request {later} has all pages before request {preempted} ends, which came first", call)
 
 
 @requirement(spec.ENG_17, call=crowds(seen=("outputs", "stream")), share=0.15)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from inferspec.conformance.inputs.engine_script import PLAIN, Script, told
+from inferspec.spec.engine_model import pages_of
 
 
 @told("order", "outputs", priorities=[True], **PLAIN)
@@ -66,6 +67,23 @@ def ranked_in_short_pools(script: Script) -> int:
     for tokens in ranked:
         script.add(tokens, limit, priority=pick.one_of(5, 4, 5))
     return number
+
+
+@told("outputs", "steps", pages=["told"], page_sizes=[1, 2, 3], chunks=[64], **PLAIN)
+def behind_preempted(script: Script) -> tuple[int, int]:
+    """Two requests whose prompts fill all pages, so that the later one must give way when it has an id and wants another; a
+    third that comes behind them and needs all pages. The numbers of the two that wait."""
+    pick, size = script.pick, script.size
+    script.max_requests = pick.one_of(2, 3)
+    room = -(-4 // size) + pick.size(0, 1)
+    limit = room * size + 1 - pick.size(0, 2)
+    first = script.prompt(size * pick.size(1, 2), limit)
+    second = script.prompt(size * room, 2)
+    script.pages = pages_of(len(first), size) + pages_of(len(second), size)
+    script.add(first, limit)
+    preempted = script.add(second, 2)
+    script.between(3)
+    return preempted, script.add(script.prompt(script.pages * size, 1), 1)
 
 
 @told("order", "outputs", **PLAIN)

@@ -196,6 +196,17 @@ def priority_lost(self: Engine, m: State, r: Request) -> None:
     Engine.preempt(self, m, r)
 
 
+def arrives_again(self: Engine, m: State, r: Request) -> None:
+    """Whoever is preempted comes last."""
+    r.came = m.came = m.came + 1
+    Engine.preempt(self, m, r)
+
+
+def new_ones_first(self: Engine, r: Request) -> Any:
+    """Who has ids already has had a turn."""
+    return -r.priority, len(r.out) > 0, r.id
+
+
 def begins(self: Engine, m: State) -> None:
     m.began = True
     Engine.admit(self, m)

@@ -202,6 +202,20 @@ FAULTS: tuple[Fault, ...] = (
         "PROPERTIES SC1, SC3",
     ),
     _fault(
+        "preempted-come-again",
+        "a preempted request waits behind those that came before it was preempted",
+        spec.ENG_16,
+        {"queue": changes.counts_arrivals, "order": changes.by_count, "preempt": changes.arrives_again},
+        f"{VLLM}/issues/41951; PROPERTIES SC3",
+    ),
+    _fault(
+        "new-ones-first",
+        "requests that have given nothing yet go before a preempted one that came first",
+        spec.ENG_16,
+        {"order": changes.new_ones_first},
+        "PROPERTIES SC3",
+    ),
+    _fault(
         "sorted-once",
         "requests that come after the first step wait in the order in which they came",
         spec.ENG_16,
