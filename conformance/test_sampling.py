@@ -77,6 +77,9 @@ from inferspec.spec.numerics import (
     sure_to_come,
 )
 
+IN_TURN = 400
+"""Calls of one or two rows, as a server makes them, that show how their ids are drawn."""
+
 BATCHES = [(2,), (2, 3), (2, 1, 3), (9, 2)]
 FEW = [(), (1,), (2,)]
 ONE_AXIS = [(2,)]
@@ -1057,6 +1060,13 @@ def test_ids_of_a_seed_come_as_often_as_their_probabilities_say(subject):
         as_expected(call, ids, chances, "ids")
 
 
+@requirement(spec.SAMP_40)
+def test_ids_of_lone_rows_come_as_often_as_their_probabilities_say(subject):
+    for call in fixed(subject, many_rows(**OWN, leading_dims=[(1,)], rows=(1,)), 1):
+        ids, chances = _drawn_in_turn(subject, call)
+        as_expected(call, ids, chances, "ids")
+
+
 @requirement(
     spec.SAMP_41,
     call=tempered_nuclei(generators=["own"], top_k=[False], top_p=[True], leading_dims=ONE_AXIS, sizes=(1,), draws=500),
@@ -1089,6 +1099,20 @@ def test_rows_are_drawn_independently(subject):
         half = len(ids) // 2
         as_expected(call, ids[:half] * len(chances) + ids[half:], _pairs(chances), "pairs of rows half a batch apart")
         repeats_nothing(subject, call, ids)
+
+
+@requirement(spec.SAMP_42)
+def test_the_two_rows_of_a_call_are_drawn_independently(subject):
+    for call in fixed(subject, many_rows(**OWN, leading_dims=ONE_AXIS, rows=(2,)), 2):
+        ids, chances = _drawn_in_turn(subject, call)
+        as_expected(call, ids[::2] * len(chances) + ids[1::2], _pairs(chances), "pairs of rows")
+
+
+@requirement(spec.SAMP_43)
+def test_the_ids_of_lone_rows_do_not_depend_on_the_last(subject):
+    for call in fixed(subject, many_rows(**OWN, leading_dims=[(1,)], rows=(1,)), 2):
+        ids, chances = _drawn_in_turn(subject, call)
+        as_expected(call, ids[::2] * len(chances) + ids[1::2], _pairs(chances), "pairs of one id and the next")
 
 
 @requirement(spec.SAMP_43)
@@ -1174,6 +1198,12 @@ def _drawn(subject, call):
     ids = chooses(subject, call).astype(np.int64).ravel()
     row = call.arguments["logits"].reshape(-1, call.arguments["logits"].shape[-1])[:1]
     return ids, subject.oracle("Sampler").probabilities(subject.promised(call.having(logits=row)))[0]
+
+
+def _drawn_in_turn(subject, call):
+    """The ids of many calls of few rows to one sampler, one call after the other, and the probabilities of a row."""
+    drawn = [_drawn(subject, call.kept(0)) for _ in range(IN_TURN)]
+    return np.concatenate([ids for ids, _ in drawn]), drawn[0][1]
 
 
 def _pairs(chances):

@@ -743,6 +743,27 @@ def low_discrepancy(self: Sampler, a: Arguments, rows: int) -> np.ndarray:
     return (self.generator(a).random() + np.arange(rows) * 0.6180339887498949) % 1.0
 
 
+def few_share(self: Sampler, a: Arguments, rows: int) -> np.ndarray:
+    """A few rows are taken for one."""
+    return np.repeat(self.generator(a).random(1), rows) if rows <= 4 else self.generator(a).random(rows)
+
+
+def strata(self: Sampler, a: Arguments, rows: int) -> np.ndarray:
+    """Each row has a part of [0, 1) to itself, whichever."""
+    generator = self.generator(a)
+    return (generator.random(rows) + generator.permutation(rows)) / max(rows, 1)
+
+
+def alone_from_the_start(self: Sampler, a: Arguments, rows: int) -> np.ndarray:
+    """A call of one row has a generator of its own, which starts with it."""
+    return np.random.default_rng(0).random(1) if rows == 1 else self.generator(a).random(rows)
+
+
+def alone_in_halves(self: Sampler, a: Arguments, rows: int) -> np.ndarray:
+    """The numbers of lone rows never come past the middle."""
+    return self.generator(a).random(rows) * (0.5 if rows == 1 else 1.0)
+
+
 def sticky(self: Sampler, a: Arguments, rows: int) -> np.ndarray:
     """Every tenth row repeats the number of the row before it."""
     numbers = self.generator(a).random(rows)
