@@ -22,6 +22,8 @@ from inferspec.conformance.inputs.kv_cache import (
     of_another_kind,
     overfull,
     overwritten,
+    overwritten_anew,
+    overwritten_later,
     prompts,
     restored,
     rewinds,
@@ -274,6 +276,26 @@ def test_the_caller_may_use_its_arrays_again(subject, call):
 
 @requirement(spec.SKV_09, call=overwritten(static=True), share=0.3)
 def test_the_caller_of_a_preallocated_cache_may_use_its_arrays_again(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.KV_09, call=overwritten_later(), share=0.1)
+def test_the_caller_may_use_the_arrays_of_later_tokens_again(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.SKV_09, call=overwritten_later(static=True), share=0.1)
+def test_the_caller_of_a_preallocated_cache_may_use_the_arrays_of_later_tokens_again(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.KV_09, call=overwritten_anew(), share=0.1)
+def test_the_caller_may_use_its_arrays_again_when_all_tokens_were_rewound(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.SKV_09, call=overwritten_anew(static=True), share=0.1)
+def test_the_caller_of_a_preallocated_cache_may_use_its_arrays_again_when_all_tokens_were_rewound(subject, call):
     subject.agrees(call)
 
 

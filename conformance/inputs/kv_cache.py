@@ -674,6 +674,36 @@ def overwritten(pick: Pick, static: bool = False, chunks: Chunks = small) -> Cal
 
 
 @calls
+def overwritten_later(pick: Pick, static: bool = False) -> Call:
+    """The caller uses the arrays of a dozen tokens and more again, each after its append, or after some more of them."""
+    script = Script(pick)
+    script.append()
+    since = 0
+    for _ in range(pick.size(8, 20)):
+        script.append(1)
+        since += 1
+        if pick.one_of(True, True, False):
+            for number in script.appended[-since:]:
+                script.do("overwrite", step=number)
+            since = 0
+    script.append(1)
+    return script.call(static)
+
+
+@needing("rewinding")
+def overwritten_anew(pick: Pick, static: bool = False) -> Call:
+    """All tokens are rewound, and the caller uses the arrays of those that come then again."""
+    pick("rewinding")
+    script = Script(pick)
+    script.append(max(script.chunks(pick), 1))
+    script.rewind(script.length)
+    for _ in range(pick.size(1, 2)):
+        script.do("overwrite", step=script.append(max(script.chunks(pick), 1)))
+    script.append(1)
+    return script.call(static)
+
+
+@calls
 def side_by_side(pick: Pick, static: bool = False, chunks: Chunks = small) -> Call:
     """Two caches with tokens of their own, in turns."""
     rewinding = pick("rewinding")

@@ -222,6 +222,22 @@ def last_by_reference(self: KVCache, cache: Cache, key: np.ndarray, value: np.nd
     cache.late = key, value
 
 
+def later_by_reference(self: KVCache, cache: Cache, key: np.ndarray, value: np.ndarray) -> None:
+    """From the sixth append on a chunk waits in a list to be joined with the next one."""
+    last_by_reference(self, cache, key, value)
+    cache.writes = getattr(cache, "writes", 0) + 1
+    if cache.writes < 6:
+        cache.late = None
+
+
+def anew_by_reference(self: KVCache, cache: Cache, key: np.ndarray, value: np.ndarray) -> None:
+    """What comes when all was rewound takes the place of what was there."""
+    if cache.keys is not None and not cache.keys.shape[2]:
+        hold(cache, (key, value))
+    else:
+        KVCache.store(self, cache, key, value)
+
+
 def forgets_late(self: KVCache, cache: Cache, n: int) -> None:
     cache.late = None
     KVCache.drop(self, cache, n)

@@ -389,6 +389,22 @@ FAULTS: tuple[Fault, ...] = (
         "the kind of transformers' cache before it concatenated its first chunk",
     ),
     *_both(
+        "later-by-reference",
+        "from the sixth append on a chunk is written when the next one comes",
+        9,
+        {
+            "store": changes.later_by_reference,
+            "drop": changes.forgets_late,
+            "become": lambda self, cache, state: changes.become_anew(cache, state),
+        },
+    ),
+    *_both(
+        "anew-by-reference",
+        "the first chunk after a rewind of all tokens is kept by reference",
+        9,
+        {"store": changes.anew_by_reference},
+    ),
+    *_both(
         "last-by-reference",
         "a chunk is written when the next one comes",
         9,
