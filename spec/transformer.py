@@ -299,9 +299,9 @@ class Decoder(ScaledRope):
         visible = self.visible(query.shape[-2], key.shape[-2])
         # In place: scores of a thousand tokens are hundreds of megabytes.
         scores = np.where(visible, scores, -np.inf)
-        scores -= scores.max(axis=-1, keepdims=True)
+        np.subtract(scores, scores.max(axis=-1, keepdims=True), out=scores)
         weights = m.computed(np.exp(scores, out=scores))
-        weights /= weights.sum(axis=-1, keepdims=True)
+        np.divide(weights, weights.sum(axis=-1, keepdims=True), out=weights)
         weights = m.passing(m.computed(weights))
         return m.stored(m.product(weights, value))
 

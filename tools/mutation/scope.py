@@ -79,6 +79,7 @@ JUDGING = {
         "Sampler.allowed",
         "Sampler._within_rounding",
         "Sampler.leaves_any_of_equals",
+        "_in_any_order",
         "_whichever",
         "Sampler.probabilities",
         "_once",
