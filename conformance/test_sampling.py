@@ -86,6 +86,7 @@ ONE_AXIS = [(2,)]
 """What calls of many rows ask for: one who draws for single rows is not given them."""
 OWN: dict[str, Any] = {"generators": ["own"], "sizes": (4, 3, 5)}
 NUCLEUS: dict[str, Any] = {"generators": ["own"], "top_k": [False], "top_p": [True]}
+BOTH: dict[str, Any] = {"top_k": [True], "top_p": [True], "both_filters": [True]}
 SEEDED: dict[str, Any] = {
     "seeded": [True],
     "top_p": [False],
@@ -258,6 +259,11 @@ def test_of_equally_likely_ids_the_lowest_survive(subject, call):
 
 @requirement(spec.SAMP_08, call=filter_calls(top_k=[True], top_p=[True], both_filters=[True]))
 def test_top_p_shares_out_what_top_k_left(subject, call):
+    gives_a_right_set(subject, call)
+
+
+@requirement(spec.SAMP_08, call=filter_calls(**BOTH, values=tiers, sizes=WIDE, limits=LIMITS, ties=LOWEST), share=0.2)
+def test_top_p_shares_out_the_dozens_and_hundreds_that_top_k_left(subject, call):
     gives_a_right_set(subject, call)
 
 
@@ -575,6 +581,15 @@ def test_ids_are_drawn_from_what_top_p_leaves(subject, call):
 
 @requirement(spec.SAMP_24, call=sampler_calls(top_k=[True], top_p=[True], both_filters=[True], temperatures=["one"]))
 def test_ids_are_drawn_from_what_both_filters_leave(subject, call):
+    chooses(subject, call)
+
+
+@requirement(
+    spec.SAMP_24,
+    call=sampler_calls(**BOTH, values=tiers, sizes=WIDE, limits=LIMITS, generators=["given"], temperatures=["one"]),
+    share=0.2,
+)
+def test_ids_are_drawn_from_what_top_p_leaves_of_dozens_and_hundreds(subject, call):
     chooses(subject, call)
 
 

@@ -265,6 +265,17 @@ def either_filter(self: FilterLogits, x: np.ndarray, order: np.ndarray, kept: Ma
     return kept if a.top_k else FilterLogits.top_p(self, x, order, kept, a)
 
 
+def past_32(step: Callable[..., Mask]) -> Change:
+    """`top_p` in the place of the right one where top_k leaves more than a group of threads holds, one each."""
+
+    def top_p(self: Any, x: np.ndarray, order: np.ndarray, kept: Mask, a: Arguments) -> Mask:
+        if (a.top_k or 0) > 32:
+            return step(self, x, order, kept, a)
+        return np.asarray(Filtering.top_p(self, x, order, kept, a))
+
+    return {"top_p": top_p}
+
+
 def sums_in(dtype: str | None) -> Change:
     def before(self: Any, weights: np.ndarray, order: np.ndarray, a: Arguments) -> np.ndarray:
         name = dtype or a.logits.dtype.name

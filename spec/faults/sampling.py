@@ -233,6 +233,13 @@ _FILTERS = (
         {"top_p": changes.of_the_whole_mass},
         "PROPERTIES SA4",
     ),
+    Fault(
+        "top-p-of-the-whole-past-32",
+        "where top_k leaves more than 32, top_p counts the probability that it took away",
+        spec.SAMP_08,
+        changes.past_32(changes.of_the_whole_mass),
+        "PROPERTIES X2",
+    ),
     Fault("top-p-or-top-k", "with a top_k, top_p is ignored", spec.SAMP_08, {"top_p": changes.either_filter}, TIRED),
     Fault(
         "top-p-sums-in-dtype",
@@ -662,6 +669,13 @@ _SAMPLERS = (
         spec.SAMP_24,
         {"top_p": changes.of_the_whole_mass},
         "PROPERTIES SA4",
+    ),
+    Fault(
+        "sampler-top-p-of-the-whole-past-32",
+        "where top_k leaves more than 32, top_p counts the probability that it took away",
+        spec.SAMP_24,
+        changes.past_32(changes.of_the_whole_mass),
+        "PROPERTIES X2",
     ),
     Fault(
         "sampler-lone-id-past-the-vocabulary",
