@@ -135,6 +135,14 @@ class ReferenceArrays(NumpyArrays):
         return name
 
 
+class _Own(Target):
+    """An operation of the contract as it is called here: by all of its parameters, whatever it is built with."""
+
+    def build(self, arguments: Mapping[str, Any]) -> Any:
+        own: Any = self.function
+        return type(own)() if self.operation.goes_on else own
+
+
 class LocalSubject:
     """Operations of the contract (an oracle, a fault, a variant) in the place of a subject, in this process. precision,
     envelope: what it declares, by component."""
@@ -162,7 +170,7 @@ class LocalSubject:
         for name, operation in self._operations.items():
             fresh = type(operation.__name__, (operation,), {"claimed": claimed})
             names = {parameter: parameter for parameter in operation.signature.parameters}
-            targets[name] = Target(operation, fresh(), kind, plain=True, call_names=names)
+            targets[name] = _Own(operation, fresh(), kind, plain=True, call_names=names)
         self._executor = Executor(targets)
 
     def call(self, call: Call, results: Sequence[Result] = (), watch: bool = False) -> Observation:

@@ -1142,6 +1142,15 @@ def test_the_ids_of_the_next_call_do_not_depend_on_the_last(subject):
             )
 
 
+@requirement(spec.SAMP_43)
+def test_a_sampler_with_a_seed_does_not_begin_again_with_each_call(subject):
+    for call in fixed(subject, many_rows(**OWN, seeded=[True], leading_dims=ONE_AXIS, draws=2000, rows=(2000,)), 2):
+        asked = call.having(seed=7).kept(0)
+        first, second = (f64(chooses(subject, asked)) for _ in range(2))
+        if (first == second).all() and _same_by_chance(subject, call) ** len(first) < ALARM:
+            raise Nonconformance("the next call gives the ids of the last", asked)
+
+
 @requirement(spec.SAMP_24)
 def test_each_likely_id_that_the_filters_leave_is_drawn_by_a_generator_of_its_own(subject):
     for call in fixed(subject, many_rows(**NUCLEUS, leading_dims=ONE_AXIS, draws=2000, rows=(2000,)), 3):

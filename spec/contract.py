@@ -192,6 +192,8 @@ class Operation:
     unless_declared: ClassVar[Mapping[str, tuple[Any, ...]]] = {}
     """envelope key -> what any subject is asked for unless its adapter's ENVELOPE says otherwise: what is right without it, and
     rarely there."""
+    goes_on: ClassVar[bool] = False
+    """Whether what is built goes on from call to call: the oracle too is then built anew for each object."""
     turned: ClassVar[tuple[str, ...]] = ()
     """Arguments whose second and third axis from the end change places in a subject's other layout, and so do the result's."""
     beside: ClassVar[tuple[Beside, ...]] = ()

@@ -239,6 +239,7 @@ class Sampler(Filtering):
     }
     required_narrows: ClassVar = {"uniform": ("generators", ("given",))}
     unless_declared: ClassVar = {"generators": ("given",), "draws_by": DRAWS_BY[:1]}
+    goes_on: ClassVar = True
 
     def guard(self, a: Arguments) -> None:
         super().guard(a)
@@ -312,9 +313,9 @@ class Sampler(Filtering):
         return self.generator(a).random(rows) if a.uniform is None else f64(a.uniform).reshape(-1)
 
     def generator(self, a: Arguments) -> np.random.Generator:
-        """The generator of a subject that has its own: from the seed, or one stream for all calls."""
+        """The generator of a subject that has its own: from the seed, which each object begins with, or one stream for all."""
         if a.seed is not None:
-            return np.random.default_rng(a.seed)
+            return vars(self).setdefault("seeded", np.random.default_rng(a.seed))
         # On the class: a subject builds a new object for each call, and its stream goes on.
         if "stream" not in vars(type(self)):
             type(self).stream = np.random.default_rng(0)  # type: ignore[attr-defined]
@@ -623,7 +624,7 @@ SAMP_42 = _sample(
 )
 SAMP_43 = _sample(
     "SAMP-43",
-    "a generator of its own goes on from call to call: the next ids do not depend on the last",
+    "a generator of its own goes on from call to call, one with a seed too: the next ids do not depend on the last",
     source="PROPERTIES SA9",
 )
 SAMP_44 = _sample(

@@ -754,6 +754,11 @@ def low_discrepancy(self: Sampler, a: Arguments, rows: int) -> np.ndarray:
     return (self.generator(a).random() + np.arange(rows) * 0.6180339887498949) % 1.0
 
 
+def seeded_anew(self: Sampler, a: Arguments) -> np.random.Generator:
+    """The seed is what each call begins with."""
+    return Sampler.generator(self, a) if a.seed is None else np.random.default_rng(a.seed)
+
+
 def few_share(self: Sampler, a: Arguments, rows: int) -> np.ndarray:
     """A few rows are taken for one."""
     return np.repeat(self.generator(a).random(1), rows) if rows <= 4 else self.generator(a).random(rows)

@@ -1173,6 +1173,13 @@ _OWN = (
         TIRED,
     ),
     Fault(
+        "own-seeded-anew",
+        "with a seed, the generator begins again with each call",
+        spec.SAMP_43,
+        {"generator": changes.seeded_anew},
+        "PROPERTIES SA9",
+    ),
+    Fault(
         "own-few-rows-share",
         "up to four rows get one number",
         spec.SAMP_42,
