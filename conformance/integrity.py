@@ -229,10 +229,16 @@ def files() -> dict[str, str]:
     return {path.relative_to(HERE).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest() for path in found}
 
 
+READ_ANEW = frozenset(
+    f"inferspec.conformance.{name}" for name in ("integrity", "session", "suite", "tampering", "trial")
+)
+"""What compares and tells: no process takes another's word for what is written there."""
+
+
 def altered(packages: tuple[str, ...] = JUDGES, read: Mapping[str, bytes] | None = None) -> list[str]:
     """What of the kit's judging code in this process is not as in its files: functions, methods, constants, imports, tests.
 
-    read: what is written in some of them (`read_ahead`).
+    read: what is written in some of them (`read_ahead`); those that every process reads itself (`READ_ANEW`) are not looked up.
     """
     found: list[str] = []
     imports: dict[str, list[ast.stmt]] = {}
@@ -241,7 +247,7 @@ def altered(packages: tuple[str, ...] = JUDGES, read: Mapping[str, bytes] | None
             if file := _source(sys.modules[name]):
                 # One tree at a time: all of them are a million objects.
                 data = file.read_bytes()
-                known = (read or {}).get(hashlib.sha256(data).hexdigest())
+                known = None if name in READ_ANEW else (read or {}).get(hashlib.sha256(data).hexdigest())
                 tree, code = _loaded(known) if known else _written(data)
                 found += [f"{name}.{part}" for part in _altered(name, sys.modules[name], tree, code)]
                 imports[name] = [node for node in tree.body if isinstance(node, ast.Import | ast.ImportFrom)]

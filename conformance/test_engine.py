@@ -495,7 +495,7 @@ def test_preempted_requests_keep_their_priority(subject, story):
     call, low = story
     seen = subject.parts(call)
     for number in adds(call):
-        if number != low and not 0 < int(seen[f"{number} last"]) < int(seen[f"{low} first"]):
+        if number != low and not 0 < int(seen[f"{number} last"]) <= int(seen[f"{low} first"]):
             raise Nonconformance(
                 f"request {low} has all pages before request {number} ends, which has a larger priority", call
             )
@@ -505,7 +505,7 @@ def test_preempted_requests_keep_their_priority(subject, story):
 def test_preempted_requests_go_before_those_that_came_later(subject, story):
     call, (preempted, later) = story
     seen = subject.parts(call)
-    if not 0 < int(seen[f"{preempted} last"]) < int(seen[f"{later} first"]):
+    if not 0 < int(seen[f"{preempted} last"]) <= int(seen[f"{later} first"]):
         raise Nonconformance(f"request {later} has all pages before request {preempted} ends, which came first", call)
 
 

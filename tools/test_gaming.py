@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import fcntl
+import hashlib
 import os
 import signal
 import subprocess
@@ -700,6 +701,14 @@ integrity.files = lambda: next(sums)
 
 def test_the_kit_as_it_is_installed_is_not_altered():
     assert altered() == []
+    assert altered(read=integrity.read_ahead()) == []
+
+
+@pytest.mark.parametrize("module", [trial, suite, integrity])
+def test_nobody_is_believed_what_is_written_where_outputs_are_compared(module):
+    written = Path(str(module.__file__)).read_bytes()
+    nothing = integrity._dumped(*integrity._written(b""))
+    assert altered(read={hashlib.sha256(written).hexdigest(): nothing}) == []
 
 
 CHANGED = (

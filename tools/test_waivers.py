@@ -82,6 +82,7 @@ def test_every_field_is_required(tmp_path, name, value):
         (toml() + toml(device='"gpu"'), "CMASK-03 is waived twice"),
         (toml(device='"gpu"') + toml(device='"gpu"'), "CMASK-03 is waived twice"),
         (toml(device='""'), "device is ''; it takes what a certificate calls the device, such as \"gpu\""),
+        (toml(device='"GPU"'), "device is 'GPU'; it takes what a certificate calls the device"),
         (toml(device='["gpu"]'), "it takes what a certificate calls the device"),
         (
             toml().replace("[[waiver]]", "[waiver]"),
