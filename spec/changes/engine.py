@@ -463,6 +463,30 @@ def takes_turns(self: Engine, m: State) -> None:
     Engine.admit(self, m)
 
 
+def admits_when_others_end(self: Engine, m: State) -> list[tuple[int, int]]:
+    """Who fits when others end is computed in the same step, as far as its budget goes."""
+    m.emitted = []
+    self.admit(m)
+    plan, served = self.plan(m), {r.id for r in m.running}
+    left = m.a.max_prefill_tokens - sum(n for r, n, _ in plan if not self.decodes(r))
+    while plan:
+        for r, n, logits, guesses in [(r, n, self.feed(m, r, n, guesses), guesses) for r, n, guesses in plan]:
+            self.settle(m, r, n, logits, guesses)
+        self.admit(m)
+        new = [r for r in m.running if r.id not in served]
+        served |= {r.id for r in new}
+        plan = []
+        for r in new:
+            n = min(len(r.tokens) - r.computed, left)
+            # Room for one may be that of another.
+            if r in m.running and n and self.make_room(m, r, r.computed + n):
+                left -= n
+                plan.append((r, n, []))
+        plan = [row for row in plan if row[0] in m.running]
+    self.after(m)
+    return list(m.emitted)
+
+
 def prompts_first(self: Engine, m: State) -> list[tuple[Request, int, list[int]]]:
     """While prompts are computed nobody generates."""
     rows = Engine.plan(self, m)

@@ -419,6 +419,12 @@ VARIANTS: tuple[Variant, ...] = (
         {"order": changes.slices, "admit": changes.takes_turns},
     ),
     Variant(
+        "engine-admits-when-others-end",
+        "requests are admitted when others end, and computed in the same step",
+        "Engine",
+        {"step": changes.admits_when_others_end},
+    ),
+    Variant(
         "engine-no-prefix-cache", "nothing is ever hit", "Engine", {"hits": pages.no_hits}, unmet=("ENG-38", "ENG-53")
     ),
     Variant("engine-everything-anew", "all tokens computed in every step", "Engine", {"feed": changes.everything_anew}),
