@@ -464,8 +464,9 @@ def takes_turns(self: Engine, m: State) -> None:
 
 
 def admits_when_others_end(self: Engine, m: State) -> list[tuple[int, int]]:
-    """Who fits when others end is computed in the same step, as far as its budget goes."""
-    m.emitted = []
+    """Who fits when others end is computed in the same step, as far as its budget goes. Should that fail, the ids that came
+    before it are those of the next step."""
+    m.emitted = m.owed = getattr(m, "owed", [])
     self.admit(m)
     plan, served = self.plan(m), {r.id for r in m.running}
     left = m.a.max_prefill_tokens - sum(n for r, n, _ in plan if not self.decodes(r))
@@ -484,6 +485,7 @@ def admits_when_others_end(self: Engine, m: State) -> list[tuple[int, int]]:
                 plan.append((r, n, []))
         plan = [row for row in plan if row[0] in m.running]
     self.after(m)
+    m.owed = []
     return list(m.emitted)
 
 
