@@ -50,7 +50,7 @@ some hundred elements in float16. A diagnosis of a rounding order overlooks so m
 FALSE_ALARM = 1e-6
 """With what probability all statistical checks of a run together may reject an honest random generator."""
 
-STATISTICAL_CHECKS = 40
+STATISTICAL_CHECKS = 50
 """How many statistical checks a run makes at most; each gets an equal share of FALSE_ALARM."""
 
 EXPLAINED = 0.1

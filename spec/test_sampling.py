@@ -24,7 +24,7 @@ from inferspec.spec.numerics import (
 
 ALARM = FALSE_ALARM / STATISTICAL_CHECKS
 
-DETECTED = {8: 0.038, 12: 0.041, 20: 0.045}
+DETECTED = {8: 0.039, 12: 0.041, 20: 0.045}
 """Ids of a distribution -> the distance in total variation that DRAWS draws detect with 99 % probability or more."""
 
 
