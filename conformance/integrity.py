@@ -230,9 +230,12 @@ def files() -> dict[str, str]:
 
 
 READ_ANEW = frozenset(
-    f"inferspec.conformance.{name}" for name in ("integrity", "session", "suite", "tampering", "trial")
+    {
+        "inferspec.spec.numerics",
+        *(f"inferspec.conformance.{name}" for name in ("integrity", "session", "suite", "tampering", "trial")),
+    }
 )
-"""What compares and tells: no process takes another's word for what is written there."""
+"""What compares and tells, and what it allows: no process takes another's word for what is written there."""
 
 
 def altered(packages: tuple[str, ...] = JUDGES, read: Mapping[str, bytes] | None = None) -> list[str]:

@@ -297,7 +297,7 @@ class Decoder(ScaledRope):
         """softmax(query · keyᵀ · scale) · value over the visible keys."""
         scores = m.passing(self.scored(m.passing(m.product(query, key.swapaxes(-1, -2))), a))
         visible = self.visible(query.shape[-2], key.shape[-2])
-        # In place: scores of a thousand tokens are hundreds of megabytes.
+        # In place: of a thousand tokens a head has a million scores.
         scores = np.where(visible, scores, -np.inf)
         np.subtract(scores, scores.max(axis=-1, keepdims=True), out=scores)
         weights = m.computed(np.exp(scores, out=scores))
