@@ -25,14 +25,15 @@ TRIES = 300
 
 
 def spread(examples: int, parts: int, seed: int) -> Iterator[bytes]:
-    """Yield the tapes of a test, `parts` of them joined for each example: the simplest, then a Latin hypercube."""
-    yield SIMPLEST * parts
-    if examples < 2:
-        return
+    """Yield the tapes of a test, `parts` of them joined for each example: the simplest, then a Latin hypercube. A single one
+    is not the simplest, which would show little."""
+    if examples > 1:
+        yield SIMPLEST * parts
+    drawn = max(examples - 1, 1)
     random = np.random.default_rng(seed)
-    rows = np.broadcast_to(np.arange(examples - 1), (LENGTH * parts, examples - 1))
+    rows = np.broadcast_to(np.arange(drawn), (LENGTH * parts, drawn))
     places = random.permuted(rows, axis=1) + random.random(rows.shape)
-    yield from map(bytes, np.ascontiguousarray((places * (256 / (examples - 1))).astype(np.uint8).T))
+    yield from map(bytes, np.ascontiguousarray((places * (256 / drawn)).astype(np.uint8).T))
 
 
 def split(tape: bytes) -> list[bytes]:

@@ -7,7 +7,7 @@ import os
 import re
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +30,10 @@ SLIPS = ("NameError", "UnboundLocalError", "ImportError", "ModuleNotFoundError",
 """Errors of a fault that is itself mistaken: every test rejects what cannot run, which proves nothing."""
 
 BAD = ("failed", "overclaimed", "crashed", "hung")
+
+BEGUN = (0.05, 0.3, 1.0)
+"""Parts of their examples that all tests of a requirement run before one of them runs more: most faults show early in some
+test, and those that cannot see one would run in vain to their end."""
 
 
 @dataclass
@@ -158,12 +162,14 @@ def kill(component: str, name: str, profile: Profile, everywhere: bool = False) 
     result = Kill(name, component, fault.kills.id)
     subject = local_subject(contract, fault.kills.name, contract.faulty(fault), envelope=fault.envelope)
     own = [t for t in all_tests() if t.requirement.id == fault.kills.id]
-    started, outside = time.perf_counter(), []
-    for test in own:
+    started, outside = time.perf_counter(), {}
+    for test, begun in ((test, begun) for begun in ((1.0,) if everywhere else BEGUN) for test in own):
+        if test.id in outside or not (test.inputs or begun == BEGUN[0]):
+            continue
         trial = _Counting(subject, test.requirement)
-        test.run(trial, profile)
+        test.run(trial, replace(profile, begun=begun))
         if trial.outcome.state == "outside_envelope":
-            outside.append(trial.outcome.message)
+            outside[test.id] = trial.outcome.message
         if trial.outcome.state in BAD:
             if not result.tests:
                 result.seconds = time.perf_counter() - started
@@ -175,7 +181,7 @@ def kill(component: str, name: str, profile: Profile, everywhere: bool = False) 
             if not everywhere:
                 break
     if own and len(outside) == len(own):
-        result.unjudged = outside[0]
+        result.unjudged = outside[own[0].id]
     elif everywhere or not result.tests:
         result.elsewhere = sorted(_rejecting(subject, fault.kills.id, contract, profile))
     result.slip = subject.slip
