@@ -19,9 +19,8 @@ import hashlib
 import importlib
 import importlib.util
 import inspect
-import marshal
 import os
-import pickle
+import re
 import sys
 import types
 from collections import Counter
@@ -68,6 +67,9 @@ LIBRARY = str(Path(str(functools.__file__)).parent)
 
 DECORATORS = (HERE, str(functools.__file__), str(contextlib.__file__))
 """Whose decorators may stand around a function: the kit's, and the library's."""
+
+FUNCTION = re.compile(rb"^(( *)def .*(?:\(\n(?:\2 .*\n)+\2\).*)?:\n)(?:\2 .*\n|\n)+", re.MULTILINE)
+"""A function as a formatter leaves it: its head, the space before that, and a body that stands further in."""
 
 Codes = Mapping[str, Sequence[types.CodeType]]
 """The code of every function in a module, by its qualified name; that of the module itself by none."""
@@ -229,29 +231,18 @@ def files() -> dict[str, str]:
     return {path.relative_to(HERE).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest() for path in found}
 
 
-READ_ANEW = frozenset(
-    {
-        "inferspec.spec.numerics",
-        *(f"inferspec.conformance.{name}" for name in ("integrity", "session", "suite", "tampering", "trial")),
-    }
-)
-"""What compares and tells, and what it allows: no process takes another's word for what is written there."""
-
-
-def altered(packages: tuple[str, ...] = JUDGES, read: Mapping[str, bytes] | None = None) -> list[str]:
+def altered(packages: tuple[str, ...] = JUDGES) -> list[str]:
     """What of the kit's judging code in this process is not as in its files: functions, methods, constants, imports, tests.
 
-    read: what is written in some of them (`read_ahead`); those that every process reads itself (`READ_ANEW`) are not looked up.
+    Every process reads the files itself: what another says of them a plugin there may have said.
     """
     found: list[str] = []
     imports: dict[str, list[ast.stmt]] = {}
     with _uncollected():
         for name in judging(packages):
             if file := _source(sys.modules[name]):
-                # One tree at a time: all of them are a million objects.
-                data = file.read_bytes()
-                known = None if name in READ_ANEW else (read or {}).get(hashlib.sha256(data).hexdigest())
-                tree, code = _loaded(known) if known else _written(data)
+                # One tree at a time: all of them are hundreds of thousands of objects.
+                tree, code = _written(file.read_bytes())
                 found += [f"{name}.{part}" for part in _altered(name, sys.modules[name], tree, code)]
                 imports[name] = [node for node in tree.body if isinstance(node, ast.Import | ast.ImportFrom)]
         return found + [one for name, nodes in imports.items() for one in _reimported(name, nodes, found)]
@@ -265,7 +256,7 @@ def judging(packages: tuple[str, ...] = JUDGES) -> list[str]:
 
 @contextlib.contextmanager
 def _uncollected() -> Iterator[None]:
-    """No search for cycles meanwhile: a million new nodes of syntax, none of them garbage, would start it over and over."""
+    """No search for cycles meanwhile: hundreds of thousands of new nodes of syntax, none of them garbage, would start it over and over."""
     was = gc.isenabled()
     gc.disable()
     try:
@@ -288,47 +279,14 @@ def _source(module: types.ModuleType) -> Path | None:
     return file if file.suffix == ".py" else None
 
 
-def read_ahead() -> dict[str, bytes]:
-    """What is written in the files of what judges, by the sum of each: one process of a run reads it for all."""
-    files = {*filter(None, (_source(sys.modules[name]) for name in judging())), *SUITES.glob("test_*.py")}
-    with _uncollected():
-        return {hashlib.sha256(data).hexdigest(): _dumped(*_written(data)) for data in map(Path.read_bytes, files)}
-
-
 def _written(data: bytes) -> tuple[ast.Module, types.CodeType]:
-    """What a file says: its statements, and the code of all."""
-    tree = ast.parse(data)
-    return tree, compile(tree, "<file>", "exec", dont_inherit=True)
+    """What a file says: its statements, but for those of functions, and the code of all."""
+    return ast.parse(without_bodies(data)), compile(data, "<file>", "exec", dont_inherit=True)
 
 
-def _dumped(tree: ast.Module, code: types.CodeType) -> bytes:
-    return pickle.dumps((_pruned(tree), marshal.dumps(code)))
-
-
-def _loaded(dumped: bytes) -> tuple[ast.Module, types.CodeType]:
-    tree, code = pickle.loads(dumped)
-    return tree, marshal.loads(code)
-
-
-def _pruned(tree: ast.Module) -> ast.Module:
-    """A tree without what is looked at in code alone: what functions do. It is changed."""
-    kept: list[ast.stmt] = []
-    for node in tree.body:
-        if isinstance(node, ast.ClassDef):
-            node.body = [part for part in node.body if _pruned_function(part) or _literal(part)]
-            kept.append(node)
-        elif _pruned_function(node) or isinstance(node, ast.Import | ast.ImportFrom) or _literal(node):
-            kept.append(node)
-    tree.body = kept
-    return tree
-
-
-def _pruned_function(node: ast.stmt) -> bool:
-    if isinstance(node, ast.FunctionDef):
-        node.body, node.returns = [], None
-        for argument in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs):
-            argument.annotation = None
-    return isinstance(node, ast.FunctionDef)
+def without_bodies(data: bytes) -> bytes:
+    """A formatted file without what its functions do, which is looked at in code alone: most of the time to read it."""
+    return FUNCTION.sub(rb"\1\2 pass\n", data)
 
 
 def _altered(name: str, module: types.ModuleType, tree: ast.Module, code: types.CodeType) -> Iterator[str]:

@@ -352,10 +352,8 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 def pytest_xdist_setupnodes(config: pytest.Config, specs: list[Any]) -> None:
     """xdist: workers are about to start."""
     if _session in config.stash:
-        from inferspec.conformance.integrity import read_ahead
         from inferspec.conformance.threads import one_thread
 
-        config.stash[_session].read = read_ahead()
         for spec in specs:
             one_thread(spec.env)
 

@@ -60,8 +60,6 @@ class Session:
     """The operations of which a test has run."""
     repeats: Repeats = field(default_factory=Repeats)
     """What was told of their failures."""
-    read: Mapping[str, bytes] = field(default_factory=dict)
-    """What is written in the files of what judges, where one process reads it for several (`integrity.read_ahead`)."""
     _served: set[tuple[str, str, str]] = field(default_factory=set)
     """Operations, keys and choices of the calls that were answered."""
 
@@ -136,18 +134,7 @@ class Session:
         subject = HostedSubject(description.spec, handed["replacements"], handed["limit"], **how, known=description)
         profile = Profile(handed["profile"], handed["seed"])
         smoke = {name: (state, message) for name, (state, message) in handed["smoke"].items()}
-        return cls(
-            subject,
-            description,
-            profile,
-            waivers,
-            smoke,
-            None,
-            {},
-            handed["limit"],
-            handed["replacements"],
-            read=handed["read"],
-        )
+        return cls(subject, description, profile, waivers, smoke, None, {}, handed["limit"], handed["replacements"])
 
     def handed_on(self) -> dict[str, Any]:
         """What a worker needs, as plain data."""
@@ -162,7 +149,6 @@ class Session:
             "layout": self.subject.layout,
             "components": list(self.subject.components),
             "replacements": dict(self.replacements),
-            "read": dict(self.read),
         }
 
     def header(self) -> list[str]:
@@ -261,7 +247,7 @@ class Session:
         """What was changed of what judges, here and where the subject runs."""
         if type(self.subject) is not HostedSubject:
             return ["Session.subject"]
-        changed = altered(read=self.read) + Session.patched(self)
+        changed = altered() + Session.patched(self)
         changed += [f"{name}, where the subject runs" for name in HostedSubject.altered(self.subject)]
         # What is known to be changed may well be why.
         return changed or [f"wrong answers of {name} pass" for name in believed(sorted(self.judged))]

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import copy
 import fcntl
-import hashlib
 import os
 import signal
 import subprocess
@@ -701,23 +701,46 @@ integrity.files = lambda: next(sums)
 
 def test_the_kit_as_it_is_installed_is_not_altered():
     assert altered() == []
-    assert altered(read=integrity.read_ahead()) == []
 
 
-@pytest.mark.parametrize(
-    ("module", "owner", "name"),
-    [
-        (trial, trial.Trial, "agrees"),
-        (suite, suite, "efforts"),
-        (integrity, integrity, "files"),
-        (numerics, numerics, "within"),
-    ],
-)
-def test_nobody_is_believed_what_is_written_where_outputs_are_compared(monkeypatch, module, owner, name):
-    written = Path(str(module.__file__)).read_bytes()
-    nothing = integrity._dumped(*integrity._written(b""))
-    monkeypatch.setattr(owner, name, lambda *_: None)
-    assert altered(read={hashlib.sha256(written).hexdigest(): nothing})
+JUDGING = [path for package in ("spec", "conformance") for path in Path(integrity.HERE, package).rglob("*.py")]
+
+
+class WithoutBodies(ast.NodeTransformer):
+    """Takes away what functions do, and texts that stand for themselves."""
+
+    def visit_FunctionDef(self, node):
+        node.body = [ast.Pass()]
+        return node
+
+    def visit_Expr(self, node):
+        return None
+
+
+def test_of_a_file_read_without_what_its_functions_do_all_else_is_there():
+    for path in JUDGING:
+        data = path.read_bytes()
+        whole, head = (WithoutBodies().visit(ast.parse(text)) for text in (data, integrity.without_bodies(data)))
+        assert ast.dump(whole) == ast.dump(head), path
+
+
+TOLD_OTHERWISE = """
+import os
+from inferspec.conformance import strategies
+if "PYTEST_XDIST_WORKER" in os.environ:
+    strategies.Pick.one_of = lambda self, *choices: choices[0]
+def pytest_configure_node(node):
+    for told in node.workerinput["inferspec"].values():
+        if isinstance(told, dict) and any(isinstance(value, bytes) for value in told.values()):
+            shortest = min(told.values(), key=len)
+            told.update(dict.fromkeys(told, shortest))
+"""
+
+
+def test_no_plugin_where_a_run_began_can_tell_its_workers_what_is_written_in_the_kit_s_files(certify):
+    files = {"rope.py": "def rope(x, offset=None, base=10000): return x.copy()", "telling.py": TOLD_OTHERWISE}
+    run = certify(files, "--impl", "./rope.py", "-k", "strided_x", "-p", "telling", "-n", "1")
+    assert run.certificate["kit"]["altered"] == ["inferspec.conformance.strategies.Pick.one_of"]
 
 
 CHANGED = (
