@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from inferspec.conformance.causes import FEWEST, causes
 from inferspec.conformance.summary import lines
 
@@ -99,11 +101,11 @@ def row(number, **others):
     return {**about, **ran, **failed(number, **others)}
 
 
-def summary(*rows):
-    kit = {"power": None, "altered": []}
+def summary(*rows, verdict="nonconformant", altered=()):
+    kit = {"power": None, "altered": [*altered]}
     subject = {"name": "mine", "unclaimed": {}, "kernel_path": "none"}
     precision = {"matmul": "float32", "measured": {"rope": "native"}}
-    found = {"requirements": rows, "kit": kit, "subject": subject, "precision": precision, "verdict": "nonconformant"}
+    found = {"requirements": rows, "kit": kit, "subject": subject, "precision": precision, "verdict": verdict}
     return [line for line, _ in lines(found)]
 
 
@@ -120,3 +122,24 @@ def test_what_a_declaration_alone_would_mend_is_said_with_the_verdict():
     assert any("all of it is within class native" in line for line in told)
     told = summary(*[row(n, message=NATIVE.format("rope")) for n in range(3)], row(3))
     assert not any("all of it is within class native" in line for line in told)
+
+
+UNRUN = "requirements have tests that did not run"
+
+
+@pytest.mark.parametrize(
+    ("ran", "altered", "said"),
+    [
+        ([], [], [f"  1 {UNRUN}; only a whole run gives a verdict"]),
+        (
+            [],
+            ["numpy.abs"],
+            ["  the kit was changed while it ran: numpy.abs", f"  1 {UNRUN}; only a whole run gives a verdict"],
+        ),
+        (["a"], ["numpy.abs"], ["  the kit was changed while it ran: numpy.abs"]),
+        (["a"], [*"bcdefgh"], ["  the kit was changed while it ran: b, c, d, e, f and 2 more"]),
+    ],
+)
+def test_what_stands_between_a_run_and_a_verdict_is_said_and_nothing_of_none(ran, altered, said):
+    told = summary(row(0, state="passed") | {"tests": ["a"], "ran": ran}, verdict="incomplete", altered=altered)
+    assert told[told.index("verdict: incomplete") + 1 :] == said
