@@ -194,13 +194,13 @@ def in_views(source: Calls, *arguments: str, views: Sequence[str] = VIEWS) -> Ca
                 call = call.viewing(other, view)
             return call
         if view == "broadcast":
-            call = call.having(**{name: _constant_along(call.arguments[name], pick)})
+            call = call.having(**{name: constant_along(call.arguments[name], pick)})
         return call.viewing(name, view)
 
     return source.rebuilt(build)
 
 
-def _constant_along(x: np.ndarray, pick: Pick) -> np.ndarray:
+def constant_along(x: np.ndarray, pick: Pick) -> np.ndarray:
     """x with every entry of one axis equal to its first, so that a stride-0 view can stand for it."""
     axis = pick.one_of(*range(x.ndim))
     return np.repeat(np.take(x, [0], axis), x.shape[axis], axis) if x.shape[axis] else x

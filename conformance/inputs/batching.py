@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 
 from inferspec.conformance.calls import VIEWS, Call
-from inferspec.conformance.strategies import Calls, Pick
+from inferspec.conformance.inputs.steps import Steps
+from inferspec.conformance.strategies import Calls, Pick, constant_along
 from inferspec.spec.batch_decoder import VOCABULARY
 from inferspec.spec.numerics import numpy_dtype
 
@@ -51,11 +52,12 @@ def few_tokens(pick: Pick) -> int:
     return pick.one_of(2, 3, 4, 7, 12)
 
 
-class Script:
+class Script(Steps):
     """A story being written. lengths: the tokens of every slot, None for an idle one; longest: that of any request ever."""
 
     def __init__(self, pick: Pick, prompts: Sizes = small, shapes: Sequence[tuple[int, int]] = SMALL) -> None:
-        self.pick, self.prompts = pick, prompts
+        super().__init__(pick)
+        self.prompts = prompts
         self.dtype = pick("dtypes")
         self.slots = pick("slots")
         same = pick("head_dims") == "same"
@@ -65,8 +67,6 @@ class Script:
         self.with_offsets = pick("offsets")
         self.limit = min(pick.envelope["tokens"], 600)
         self.may_idle = True in pick.envelope["idle_updates"]
-        self.steps: list[tuple[str, dict[str, Any]]] = []
-        self.views: dict[str, str] = {}
         self.lengths: list[int | None] = [None] * self.slots
         self.aside: list[int | None] = []
         self.longest = 0
@@ -84,17 +84,10 @@ class Script:
         """The story. room: how much longer than needed max_len may be."""
         self.pick.features["idle_updates"] = has_idle_updates(self.steps)
         max_len = max(self.longest, 1) + self.pick.one_of(*room)
-        call = self.pick.call("BatchingKVCache", max_requests=self.slots, max_len=max_len, steps=tuple(self.steps))
-        for path, view in self.views.items():
-            call = call.viewing(path, view)
-        return call
+        sized = {"max_requests": self.slots, "max_len": max_len}
+        return self.viewed(self.pick.call("BatchingKVCache", **sized, steps=tuple(self.steps)))
 
     # steps
-
-    def do(self, method: str, **arguments: Any) -> int:
-        """Add a step; returns its number."""
-        self.steps.append((method, arguments))
-        return len(self.steps)
 
     def add(self, length: int | None = None, slot: int | None = None, nan: bool = False, stale: int = 0) -> int:
         """A request of so many tokens (of `prompts`) takes an idle slot."""
@@ -231,7 +224,7 @@ class Script:
             keys, values = (np.full(x.shape, np.nan).astype(x.dtype) for x in (keys, values))
         return {"key": keys, "value": values}
 
-    def laid(self) -> None:
+    def all_laid(self) -> None:
         """Have every array of the last step lie in memory as a view; a broadcast one is made constant along an axis."""
         arguments = self.steps[-1][1]
         for name, x in arguments.items():
@@ -239,8 +232,7 @@ class Script:
                 view = self.pick.one_of(*VIEWS)
                 self.views[f"steps.{len(self.steps) - 1}.1.{name}"] = view
                 if view == "broadcast" and x.size:
-                    axis = self.pick.one_of(*range(x.ndim))
-                    arguments[name] = np.repeat(np.take(x, [0], axis), x.shape[axis], axis)
+                    arguments[name] = constant_along(x, self.pick)
 
 
 def has_idle_updates(steps: Sequence[tuple[str, dict[str, Any]]]) -> bool:
@@ -499,13 +491,13 @@ def in_all_views(pick: Pick, prompts: Sizes = small) -> Call:
     script = Script(pick, prompts)
     for _ in range(pick.size(1, min(script.slots, 2))):
         script.add()
-        script.laid()
+        script.all_laid()
     for _ in range(pick.size(1, 2)):
         number = script.step()
-        script.laid()
+        script.all_laid()
     if script.key_dim == script.value_dim:
         script.attend(number)
-        script.laid()
+        script.all_laid()
     return script.call()
 
 

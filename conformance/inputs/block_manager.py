@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from inferspec.conformance.calls import Call
+from inferspec.conformance.inputs.steps import Steps
 from inferspec.conformance.strategies import Calls, Pick
 from inferspec.spec.block_manager import MERSENNE, blocks_of
 
@@ -22,7 +23,7 @@ FAR = (0, 2**16, 2**60)
 """What large ids begin at: what stands for a picture is known by its hash, all of whose bits count."""
 
 
-class Script:
+class Script(Steps):
     """A story being written, with what it takes for granted of the manager. lengths: of the tables in use, by step.
 
     hashes: whether tokens may all have one hash. A manager that makes plain ints of some of them need not find those
@@ -30,11 +31,10 @@ class Script:
     """
 
     def __init__(self, pick: Pick, spare: int = 40, hashes: bool = False) -> None:
-        self.pick = pick
+        super().__init__(pick)
         self.size = pick("block_sizes")
         self.caching = pick("prefix_caching")
         self.colliding = hashes and pick("hashes") == "one for all"
-        self.steps: list[tuple[str, dict[str, Any]]] = []
         self.lengths: dict[int, int] = {}
         self.lines: dict[int, tuple[int, ...]] = {}
         self.blocks = min(spare, pick.envelope["blocks"])
@@ -98,11 +98,6 @@ class Script:
         return line[: blocks * self.size + beyond]
 
     # steps
-
-    def do(self, step: str, /, **arguments: Any) -> int:
-        """Add a step; returns its number."""
-        self.steps.append((step, arguments))
-        return len(self.steps)
 
     def allocate(self, tokens: tuple[int, ...], computed: int | None = None) -> int:
         """Allocate, and mark so many tokens computed: all by default, nothing for 0."""

@@ -9,6 +9,7 @@ import numpy as np
 
 from inferspec.conformance.calls import Call
 from inferspec.conformance.inputs.engine_models import Model, is_clear, model, near, other
+from inferspec.conformance.inputs.steps import Steps
 from inferspec.conformance.strategies import Calls, Pick
 from inferspec.spec.ends import DROPPED
 from inferspec.spec.engine import alone
@@ -36,14 +37,14 @@ class Stories(Calls):
         return Calls(self._build, {**small, **self._asked}, self._options).within(envelope)
 
 
-class Script:
+class Script(Steps):
     """A story being written. spare: pages beyond what all requests together need; short: those beyond what the largest
     request needs, and no more."""
 
     def __init__(self, pick: Pick, seen: Sequence[str] = ("outputs",), requests: Sequence[int] = (3, 2, 8, 4)) -> None:
+        super().__init__(pick)
         # An engine without pages of its own is asked for none.
         self.seen = tuple(name for name in seen if name != "pages" or "told" in pick.envelope["pages"])
-        self.pick = pick
         family, self.which = pick("models"), pick.one_of(0, 1, 2)
         which = self.which
         self.model = model(family, which)
@@ -56,7 +57,6 @@ class Script:
         self.size, self.chunk, self.caching = pick("page_sizes"), pick("chunks"), pick("prefix_caching")
         self.max_requests = pick.one_of(*requests)
         self.guesses = pick.one_of(3, 1, 2, 5)
-        self.steps: list[tuple[str, dict[str, Any]]] = []
         self.pages, self.ticking = 0, False
         self.random = np.random.default_rng(pick.seed)
         self.asked: dict[int, tuple[Ids, int]] = {}
@@ -116,11 +116,6 @@ class Script:
         return alone(self.model, tokens, limit)[0]
 
     # steps
-
-    def do(self, step: str, /, **arguments: Any) -> int:
-        """Add a step; returns its number."""
-        self.steps.append((step, arguments))
-        return len(self.steps)
 
     def cancel(self, request: int) -> None:
         """A request leaves, where requests can; else it stays."""

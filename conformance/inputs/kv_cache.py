@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from inferspec.conformance.calls import VIEWS, Call
+from inferspec.conformance.calls import Call
+from inferspec.conformance.inputs.steps import Steps
 from inferspec.conformance.strategies import Calls, Pick, calls
 from inferspec.spec.numerics import numpy_dtype
 
@@ -54,11 +55,12 @@ def prompts(pick: Pick) -> int:
     return pick.one_of(33, 1, 16, 1, 64)
 
 
-class Script:
+class Script(Steps):
     """A story being written. length: tokens that the cache in use holds then; `aside` and `kept` likewise."""
 
     def __init__(self, pick: Pick, chunks: Chunks = small, shapes: Sequence[tuple[int, int]] = SMALL) -> None:
-        self.pick, self.chunks = pick, chunks
+        super().__init__(pick)
+        self.chunks = chunks
         self.dtype, self.batch = pick("dtypes"), pick("batches")
         self.shape(shapes)
         self.empty = pick("empty_chunks")
@@ -66,8 +68,6 @@ class Script:
         self.amplitude = 1.0 if self.dtype == "float16" else pick.one_of(1.0, 1e6, 1e-9)
         most: dict[Chunks, int] = {thousands: 2400, tens_of_thousands: 70_000}
         self.limit = min(pick.envelope["tokens"], most.get(chunks, 600))
-        self.steps: list[tuple[str, dict[str, Any]]] = []
-        self.views: dict[str, str] = {}
         self.length = self.aside = self.kept = self.longest = 0
         self.appended: list[int] = []
 
@@ -75,10 +75,7 @@ class Script:
         """The story of a cache of either kind. room: how much longer than needed a preallocated cache may be."""
         sized = {"max_len": max(self.longest, 1) + self.pick.one_of(*room)} if static else {}
         name = "StaticKVCache" if static else "KVCache"
-        call = self.pick.call(name, **sized, steps=tuple(self.steps))
-        for path, view in self.views.items():
-            call = call.viewing(path, view)
-        return call
+        return self.viewed(self.pick.call(name, **sized, steps=tuple(self.steps)))
 
     def shape(self, shapes: Sequence[tuple[int, int]]) -> None:
         """Choose heads and head dims for the tokens to come."""
@@ -87,11 +84,6 @@ class Script:
         self.value_dim = self.key_dim if same else self.key_dim + self.pick.one_of(1, 2, 9, -1)
 
     # steps
-
-    def do(self, method: str, **arguments: Any) -> int:
-        """Add a step; returns its number."""
-        self.steps.append((method, arguments))
-        return len(self.steps)
 
     def append(self, length: int | None = None, nan: bool = False, view: bool = False) -> int:
         """Append a chunk (of `chunks`, or of that many tokens) that still is within the envelope."""
@@ -104,8 +96,7 @@ class Script:
             return self.appended[-1]
         number = self.do("update_and_fetch", **self.arrays(length, nan))
         if view:
-            for name in ("key", "value"):
-                self._lie(f"steps.{number - 1}.1.{name}", self.steps[-1][1], name)
+            self.laid("key", "value")
         self.length += length
         self.longest = max(self.longest, self.length)
         self.appended.append(number)
@@ -181,15 +172,6 @@ class Script:
         if nan:
             keys, values = (np.full(x.shape, np.nan).astype(x.dtype) for x in (keys, values))
         return {"key": keys, "value": values}
-
-    def _lie(self, path: str, arguments: dict[str, Any], name: str) -> None:
-        """Have an array lie in memory as a view; a broadcast one is made constant along an axis first."""
-        view = self.pick.one_of(*VIEWS)
-        self.views[path] = view
-        if view == "broadcast":
-            x = arguments[name]
-            axis = self.pick.one_of(*range(x.ndim))
-            arguments[name] = np.repeat(np.take(x, [0], axis), x.shape[axis], axis) if x.shape[axis] else x
 
 
 def with_tokens_of_zeros(call: Call) -> Call:

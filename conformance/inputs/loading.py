@@ -48,9 +48,6 @@ def _plain_weights(config: Mapping[str, Any]) -> dict[str, np.ndarray]:
     return {name: random.normal(size=shape).astype(np.float32) for name, shape in shapes.items()}
 
 
-GGUF_ROPE = ("linear", "yarn", "factors")
-"""The ways in which a GGUF file may scale RoPE."""
-
 SCALED_DIMS, SCALED_LENGTHS = (16, 8, 32), (24, 17, 33)
 """Head dims and prompts of models whose RoPE is scaled: pairs enough, and positions far enough, for each branch to show."""
 

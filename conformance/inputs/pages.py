@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from inferspec.conformance.calls import VIEWS, Call
+from inferspec.conformance.calls import Call
+from inferspec.conformance.inputs.steps import Steps
 from inferspec.conformance.strategies import Calls, Pick
 from inferspec.spec.numerics import numpy_dtype
 
@@ -32,7 +33,7 @@ FORMER = 99
 """The number of the cache that used the pool before the story begins."""
 
 
-class Script:
+class Script(Steps):
     """A story being written. lengths: tokens of each live cache; mine: steps whose page
     the caller has; over: how many caches of a request were released."""
 
@@ -43,15 +44,13 @@ class Script:
         page_size: int | None = None,
         shapes: Sequence[tuple[int, int]] = SHAPES,
     ) -> None:
-        self.pick = pick
+        super().__init__(pick)
         self.dtype, self.page_size = pick("dtypes"), page_size or pick("page_sizes")
         self.pages = pick.one_of(*pages)
         self.heads, self.dim = pick.one_of(*shapes)
         # Past the range of float16 where the dtype reaches, and below what float16 tells from 0.
         self.amplitude = 1.0 if self.dtype == "float16" else pick.one_of(1.0, 1e6, 1e-9)
         self.empty = True in pick.envelope["empty_chunks"]
-        self.steps: list[tuple[str, dict[str, Any]]] = []
-        self.views: dict[str, str] = {}
         self.lengths: dict[int, int] = {}
         self.mine: list[int] = []
         self.over: dict[int, int] = {}
@@ -63,10 +62,7 @@ class Script:
         return dict(zip(names, (self.pages, self.page_size, self.heads, self.dim, self.dtype), strict=True))
 
     def call(self, operation: str = "PagedKVCache") -> Call:
-        call = self.pick.call(operation, **self.arguments, steps=tuple(self.steps))
-        for path, view in self.views.items():
-            call = call.viewing(path, view)
-        return call
+        return self.viewed(self.pick.call(operation, **self.arguments, steps=tuple(self.steps)))
 
     @property
     def free(self) -> int:
@@ -82,11 +78,6 @@ class Script:
 
     # steps
 
-    def do(self, method: str, **arguments: Any) -> int:
-        """Add a step; returns its number."""
-        self.steps.append((method, arguments))
-        return len(self.steps)
-
     def size(self) -> int:
         """Tokens of a chunk: one, a few, or beside the multiples of the page size."""
         page = self.page_size
@@ -100,8 +91,7 @@ class Script:
             return len(self.steps)
         number = self.do("append", cache=cache, **self.arrays(length, nan))
         if view:
-            for name in ("key", "value"):
-                self._lie(f"steps.{number - 1}.1.{name}", self.steps[-1][1], name)
+            self.laid("key", "value")
         self.lengths[cache] = self.lengths.get(cache, 0) + length
         return number
 
@@ -186,15 +176,6 @@ class Script:
         if nan:
             return {name: np.full(shape, np.nan).astype(numpy_dtype(self.dtype)) for name in ("key", "value")}
         return {name: self.pick.normal(*shape, dtype=self.dtype, amplitude=self.amplitude) for name in ("key", "value")}
-
-    def _lie(self, path: str, arguments: dict[str, Any], name: str) -> None:
-        """Have an array lie in memory as a view; a broadcast one is made constant along an axis first."""
-        view = self.pick.one_of(*VIEWS)
-        self.views[path] = view
-        if view == "broadcast":
-            x = arguments[name]
-            axis = self.pick.one_of(*range(x.ndim))
-            arguments[name] = np.repeat(np.take(x, [0], axis), x.shape[axis], axis) if x.shape[axis] else x
 
 
 def calls(build: Callable[..., Any]) -> Calls:

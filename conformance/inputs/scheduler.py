@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from inferspec.conformance.calls import Call
+from inferspec.conformance.inputs.steps import Steps
 from inferspec.conformance.strategies import Calls, Pick
 from inferspec.spec.block_manager import blocks_of
 from inferspec.spec.ends import DROPPED
@@ -31,11 +32,11 @@ CANCELLING = frozenset({"cancel", "cancel_stranger", "pass_by"})
 """Steps of schedulers that can cancel a request."""
 
 
-class Script:
+class Script(Steps):
     """A story being written. scarce: whether the pool is to hold little more than its longest request."""
 
     def __init__(self, pick: Pick, budgets: tuple[int, ...] = (64, 1, 2, 3, 5, 8, 16), scarce: bool = False) -> None:
-        self.pick = pick
+        super().__init__(pick)
         self.size = pick("block_sizes")
         self.caching = pick("prefix_caching")
         self.ranks = pick("priorities") == "different"
@@ -49,7 +50,6 @@ class Script:
         self.grades = int(np.random.default_rng([pick.seed, 1]).choice([1, 1000]))
         """How far one priority is from the next."""
         self.line = self.tokens(LONG)
-        self.steps: list[tuple[str, dict[str, Any]]] = []
         self.slots: dict[int, int] = {}
         """What each request takes to its end, by the number of the step that adds it."""
         self.spare = pick.size(0, 2) if scarce else None
@@ -104,10 +104,6 @@ class Script:
         return self.pick.one_of(*self.slots)
 
     # steps
-
-    def do(self, step: str, /, **arguments: Any) -> int:
-        self.steps.append((step, arguments))
-        return len(self.steps)
 
     def work(self, most: int = 3) -> None:
         for _ in range(self.pick.size(0, most)):
