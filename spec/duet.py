@@ -5,7 +5,6 @@ The oracle and the driver of real subjects share it; it judges nothing.
 
 from __future__ import annotations
 
-import contextlib
 import gc
 import itertools
 import weakref
@@ -15,12 +14,10 @@ from typing import Any
 
 import numpy as np
 
+from inferspec.spec.consumption import Stream, consumed
 from inferspec.spec.contract import Arguments
 from inferspec.spec.ends import DROPPED
 from inferspec.spec.toy import FixedCache, Fuse, Table, Toy, ToyCache
-
-OVERRUN = 2
-"""How many ids past the limit a consumer takes, to see an iterator that does not end."""
 
 MOST_RUNS = 4**6
 """How many runs an enumeration makes at most, those of two whole rounds of a draft in quarters; one that draws more numbers than
@@ -105,42 +102,23 @@ class Request:
 
 
 @dataclass
-class _Stream:
+class _Stream(Stream):
     """One generator at work: its ids, and how far the target was when each came out."""
 
-    request: Request
     players: tuple[Player, Player]
-    ids: list[Any] = field(default_factory=list)
     ahead: list[int] = field(default_factory=list)
-    iterator: Iterator[Any] | None = None
-    over: bool = False
     fed: dict[int, tuple[int, int]] = field(default_factory=dict)
     """player (its id) -> how many of its notes were counted, and how many positions it was fed at most in them"""
 
-    def begin(self, start: Callable[[Request], Iterable[Any]]) -> None:
-        self._turn()
-        self.iterator = iter(start(self.request))
+    def turn(self) -> None:
+        for player in self.players:
+            player.turn = self.request.name
 
-    def advance(self, until: int | None) -> None:
-        """Take one more id, as long as there are any and the consumer wants them."""
-        wanted = max(self.request.max_tokens, 0) + OVERRUN if until is None else until
-        self._turn()
-        if len(self.ids) >= wanted:
-            self.over = True
-            return
-        assert self.iterator is not None
-        try:
-            self.ids.append(next(self.iterator))
-        except StopIteration:
-            self.over = True
-            # What is at its end stays there.
-            self.ids += itertools.islice(self.iterator, 1)
-        else:
-            self.ahead.append(self.reach(self.players[0]) - len(self.ids) + 1)
+    def arrived(self) -> None:
+        self.ahead.append(self.reach(self.players[0]) - len(self.ids) + 1)
 
     def close(self) -> None:
-        if (close := getattr(self.iterator, "close", None)) is not None:
-            close()
+        super().close()
         self.iterator = None
 
     def notes(self, player: Player) -> list[Note]:
@@ -161,10 +139,6 @@ class _Stream:
         found = [len(n.before) + len(n.fed) - max(size, len(n.before)) for n in self.notes(self.players[0])]
         return [width for width in found if width > 0]
 
-    def _turn(self) -> None:
-        for player in self.players:
-            player.turn = self.request.name
-
 
 def play(
     start: Callable[[Request], Iterable[Any]], players: tuple[Player, Player], requests: Sequence[Request], a: Arguments
@@ -183,7 +157,9 @@ def play(
     first, *others = streams = [_Stream(request, players) for request in requests]
     counted = _Counted(first.request)
     try:
-        _consume(streams, start, a)
+        for together in consumed(streams, start, a):
+            for stream in together:
+                stream.close()
     except Exception:
         if not {"refused", "raised"} & set(a.seen):
             raise
@@ -229,32 +205,6 @@ class _Counted:
 
 def _prompt(request: Request) -> list[int]:
     return [int(token) for token in request.tokens]
-
-
-def _consume(streams: Sequence[_Stream], start: Callable[[Request], Iterable[Any]], a: Arguments) -> None:
-    rounds = [streams] if a.order == "turns" else [[stream] for stream in streams]
-    for together in rounds:
-        for stream in together:
-            stream.begin(start)
-        while not all(stream.over for stream in together):
-            for stream in together:
-                if not stream.over:
-                    stream.advance(a.until if stream is streams[0] else None)
-                    if a.overwrite and len(stream.ids) == 1:
-                        _overwrite(stream.request, a.overwrite)
-        for stream in together:
-            stream.close()
-
-
-def _overwrite(request: Request, what: str) -> None:
-    """The caller has another use for its tokens, or for its list of ends."""
-    if what == "ends" and isinstance(request.eos, list):
-        request.eos[:] = [token + 1 for token in request.eos]
-    elif isinstance(request.tokens, list):
-        request.tokens[:] = [*request.tokens[::-1], 0]
-    else:
-        with contextlib.suppress(TypeError, ValueError):  # arrays that cannot be changed are safe from their caller
-            request.tokens[...] = 0
 
 
 def strays(target: Sequence[Note], draft: Sequence[Note], text: Sequence[int]) -> list[int]:

@@ -5,21 +5,18 @@ The oracle and the driver of real subjects share it; it judges nothing.
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
+from inferspec.spec.consumption import Stream, consumed
 from inferspec.spec.contract import Arguments
 from inferspec.spec.ends import DROPPED
 from inferspec.spec.toy import Fuse, Toy, ranking
-
-OVERRUN = 2
-"""How many ids past the limit a consumer takes, to see an iterator that does not end."""
 
 
 class Ranks:
@@ -65,43 +62,20 @@ class Request:
 
 
 @dataclass
-class _Stream:
+class _Stream(Stream):
     """One generator at work: its ids, and how far the model was when each came out."""
 
-    request: Request
     toy: Toy
-    ids: list[Any] = field(default_factory=list)
     reached: list[int] = field(default_factory=list)
-    iterator: Iterator[Any] | None = None
-    over: bool = False
     counted: int = 0
     """How many lines of the model's log `computed` counts already: of hundreds of ids each asks anew."""
     computed: int = 0
 
-    def begin(self, start: Callable[[Request], Iterable[Any]]) -> None:
+    def turn(self) -> None:
         self.toy.turn = self.request.name
-        self.iterator = iter(start(self.request))
 
-    def advance(self, until: int | None) -> None:
-        """Take one more id, as long as there are any and the consumer wants them."""
-        wanted = max(self.request.max_tokens, 0) + OVERRUN if until is None else until
-        self.toy.turn = self.request.name
-        if len(self.ids) >= wanted:
-            self.over = True
-            return
-        assert self.iterator is not None
-        try:
-            self.ids.append(next(self.iterator))
-        except StopIteration:
-            self.over = True
-            # What is at its end stays there.
-            self.ids += itertools.islice(self.iterator, 1)
-        else:
-            self.reached.append(self.position())
-
-    def close(self) -> None:
-        if (close := getattr(self.iterator, "close", None)) is not None:
-            close()
+    def arrived(self) -> None:
+        self.reached.append(self.position())
 
     def position(self) -> int:
         """How many positions the model has computed for this request, apart from those of the prompt."""
@@ -128,7 +102,9 @@ def watch(
         failing: Any = streams[0].request.sampler if a.fails["who"] == "sampler" else toy
         failing.fuse = Fuse(**a.fails)
     try:
-        _consume(streams, start, a)
+        for together in consumed(streams, start, a):
+            if a.until is not None and together[0] is streams[0]:
+                streams[0].close()
     except Exception:
         if a.fails and a.seen == ("raised",):
             return {"raised": [1]}
@@ -163,33 +139,6 @@ def _seen(streams: Sequence[_Stream], toy: Toy, prompt: bool) -> dict[str, Any]:
         "calls": [len(toy.log)],
         "raised": [0],
     }
-
-
-def _consume(streams: Sequence[_Stream], start: Callable[[Request], Iterable[Any]], a: Arguments) -> None:
-    rounds = [streams] if a.order == "turns" else [[stream] for stream in streams]
-    for together in rounds:
-        for stream in together:
-            stream.begin(start)
-        while running := [stream for stream in together if not stream.over]:
-            for stream in running:
-                stream.advance(a.until if stream is streams[0] else None)
-                if a.overwrite and len(stream.ids) == 1:
-                    _overwrite(stream.request, a.overwrite)
-        if a.until is not None and together[0] is streams[0]:
-            streams[0].close()
-
-
-def _overwrite(request: Request, what: str) -> None:
-    """The caller has another use for its ends, or for its tokens."""
-    if what == "ends" and isinstance(ends := request.eos, list):
-        ends[:] = [token + 1 for token in ends]
-        return
-    tokens: Any = request.tokens
-    if isinstance(tokens, list):
-        tokens[:] = [*tokens[::-1], 0]
-        return
-    with contextlib.suppress(TypeError, ValueError):  # arrays that cannot be changed are safe from their caller
-        tokens[...] = 0
 
 
 def _held(toy: Toy, streams: Sequence[_Stream]) -> int:

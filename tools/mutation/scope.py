@@ -29,6 +29,7 @@ UNMUTATED = {
     "toy": "the model that subjects are driven with, given to them by the suite",
     "batch_decoder": "the model that caches of a batch are driven with",
     "serving": "drives and observes a scheduler, and lends it the model of a block manager",
+    "consumption": "drives and observes a subject: the same for all of them",
     "watch": "drives and observes a subject: the same for all of them",
     "duet": "drives and observes a subject: the same for all of them",
     "engine_stories": "drives and observes a subject: the same for all of them",
