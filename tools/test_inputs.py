@@ -16,7 +16,7 @@ from inferspec.conformance.checkpoints.gguf import content
 from inferspec.conformance.envelope import floor
 from inferspec.conformance.inputs.attention import louder
 from inferspec.conformance.inputs.batching import has_idle_updates
-from inferspec.conformance.inputs.scheduler import CANCELLING, has_void_steps
+from inferspec.conformance.inputs.scheduler_script import CANCELLING, has_void_steps
 from inferspec.conformance.strategies import Calls, Pick
 from inferspec.conformance.subject import LocalSubject
 from inferspec.conformance.suite import Profile, Test, Undrawn, all_tests

@@ -1,0 +1,239 @@
+"""Stories of schedulers whose pool has not room for all: requests that grow, are preempted and resumed."""
+
+from __future__ import annotations
+
+from inferspec.conformance.calls import Call
+from inferspec.conformance.inputs.scheduler_script import (
+    Script,
+    caching,
+    calls,
+    equal,
+    equal_caching,
+    several,
+    with_voids,
+)
+from inferspec.conformance.strategies import Pick
+from inferspec.spec.block_manager import blocks_of
+from inferspec.spec.serving import alone
+
+
+def _growing(
+    pick: Pick, most: int = 4, kind: type[Script] = Script, budgets: tuple[int, ...] = (64, 4, 8, 16)
+) -> Script:
+    """Requests with short prompts that generate more than there is room for."""
+    script = kind(pick, budgets=budgets, scarce=True)
+    script.most = max(script.most, 2)
+    for _ in range(pick.size(2, most)):
+        script.add(script.tokens(pick.size(1, script.size + 1)), pick.size(script.size, 2 * script.size + 2))
+        if pick.one_of(False, False, True):
+            script.do("step")
+    return script
+
+
+@calls
+def growing(pick: Pick, budgets: tuple[int, ...] = (64, 4, 8, 16)) -> Call:
+    """Requests that generate more than there is room for: some are preempted, once or again and again."""
+    script = _growing(pick, budgets=budgets)
+    if pick.one_of(False, True):
+        script.work(4)
+        script.add(script.tokens(pick.size(1, script.size)), pick.size(1, 4))
+    return script.end()
+
+
+@calls
+def ends_in_short_pools(pick: Pick) -> Call:
+    """The same, and any id of each may end it: the one that follows what is computed again, or a late one."""
+    script = _growing(pick, most=10)
+    script.most = 8
+    for number, (step, given) in enumerate(script.steps):
+        if step == "add":
+            ids = alone(given["tokens"], given["max_tokens"])
+            script.steps[number] = (step, {**given, "eos": (ids[pick.size(0, len(ids) - 1)],)})
+    return script.end()
+
+
+@calls
+def beside_a_long_prompt(pick: Pick) -> Call:
+    """A request grows while a prompt is computed that takes several steps, and there are too few blocks for both."""
+    script = Script(pick, budgets=(2, 4, 8, 16))
+    script.most = 8
+    script.add(script.tokens(pick.size(1, script.size)), pick.size(3, script.size + 3))
+    script.add(script.tokens(script.budget + pick.size(1, script.size)), pick.size(1, 2))
+    script.spare = pick.one_of(1, 0, 2)
+    return script.end()
+
+
+@caching
+def growing_alike(pick: Pick) -> Call:
+    """Requests that begin alike and generate more than there is room for; one ends soon, and who was preempted runs again."""
+    script = Script(pick, budgets=(64, 8, 16), scarce=True)
+    size = script.size
+    script.most = 8
+    common = script.line[: pick.size(1, 2) * size]
+    for limit in (3 * size + 2, size + pick.size(1, 2), 3 * size + 2):
+        script.add((*common, *script.tokens(1)), limit)
+        script.do("step")
+    script.blocks = blocks_of(len(common) + 3 * size + 2, size) + pick.size(1, 4)
+    return script.end()
+
+
+@equal_caching
+def growing_as_one(pick: Pick) -> Call:
+    """Requests of one prompt that generate more than there is room for: who is preempted finds all that it had computed in the
+    blocks of one that goes on."""
+    script = Script(pick, budgets=(64, 8, 16))
+    size = script.size
+    script.most = 8
+    tokens, limit = script.tokens(pick.size(1, 2 * size)), 3 * size + pick.size(1, 3)
+    for _ in range(pick.one_of(2, 2, 3)):
+        script.add(tokens, limit)
+    most = blocks_of(len(tokens) + limit - 1, size)
+    script.blocks = most + pick.size(0, most - 2)
+    return script.end()
+
+
+@equal
+def long_and_growing(pick: Pick) -> Call:
+    """Requests with prompts of many blocks that generate, all of them, when the last free block is gone: one gives way."""
+    script = Script(pick, budgets=(64, 32))
+    size = script.size
+    script.most = 8
+    count = pick.size(3, 5)
+    for _ in range(count):
+        script.add(script.tokens(pick.size(6, 8) * size + pick.size(1, size)), size + pick.size(2, 4))
+    held = sum(blocks_of(len(given["tokens"]), size) for _, given in script.steps)
+    script.blocks = held + pick.size(0, count - 2)
+    return script.end()
+
+
+@equal_caching
+def computed_again_in_chunks(pick: Pick) -> Call:
+    """A request is preempted for one that takes all blocks, and later computes prompt and output again in chunks; a prompt
+    that goes on from its output waits behind it."""
+    script = Script(pick, budgets=(3, 2, 5, 8))
+    size = script.size
+    script.most = 2
+    tokens, side_by_side = script.tokens(pick.size(1, size)), pick.size(2, 2 * size)
+    limit = side_by_side + script.budget + size + pick.size(1, 3)
+    following = (*tokens, *alone(tokens, limit))
+    script.blocks = 2 * blocks_of(len(following) + 1, size) + pick.size(0, 1)
+    room = script.blocks * size
+    ahead = room - len(tokens) - 2 * side_by_side
+    script.add(script.tokens(ahead), room + 1 - ahead)
+    script.add(tokens, limit)
+    script.add((*following, *script.tokens(1)), 1)
+    return script.end()
+
+
+@calls
+def resumed(pick: Pick) -> Call:
+    """Requests that are preempted, and cancelled or overtaken at any time; all blocks come back."""
+    script = _growing(pick, most=3)
+    script.work(8)
+    match pick.one_of("cancel", "fail", "both"):
+        case "cancel":
+            script.cancel(script.any_request())
+        case "fail":
+            script.void()
+        case _:
+            script.do("schedule")
+            script.cancel(script.any_request())
+            script.do("update")
+    script.work(2)
+    for request in script.slots if pick.one_of(False, True) else ():
+        script.cancel(request)
+    return script.end()
+
+
+def preempted_pair(pick: Pick) -> tuple[Script, int]:
+    """Two requests that run until there are no blocks left, and the number of the second: until the first one ends it waits
+    again, for there is no room for both."""
+    script = Script(pick, budgets=(64, 16))
+    size = script.size
+    script.most = pick.one_of(2, 3)
+    first = script.add(script.tokens(1), 4 * size + 2)
+    second = script.add(script.tokens(size + 1), 3 * size + 2)
+    script.blocks = blocks_of(script.slots[first], size) + pick.size(0, 1)
+    for _ in range(2 * size + 1):
+        script.do("step")
+    return script, second
+
+
+@equal_caching
+def hits_lost_when_preempted(pick: Pick) -> Call:
+    """A request whose prompt is cached when it is admitted first, and is no more when it is admitted again: the one for
+    which it was preempted took all blocks."""
+    script = Script(pick, budgets=(64, 8, 16))
+    size = script.size
+    script.most = pick.one_of(8, 2)
+    known = script.line[: pick.size(1, 2) * size]
+    script.blocks = len(known) // size + 3 + pick.size(0, 1)
+    script.add((*known, *script.tokens(1)), 1)
+    script.do("finish")
+    script.add(script.tokens(1), script.blocks * size)
+    script.add((*known, *script.tokens(1)), 2 * size + 2)
+    return script.end()
+
+
+@several
+def preempted_again_and_again(pick: Pick) -> Call:
+    """A request that gives way a dozen times, to others of larger priority that come one by one and need all blocks."""
+    script = Script(pick, budgets=(64,))
+    script.most, script.blocks, most = 2, 28, 24
+    script.add(script.tokens(1), most, priority=-1)
+    for number in range(12):
+        length = most - 2 * number + pick.one_of(0, 1, -1)
+        limit = script.blocks - max(length, 1) + 1
+        script.add(script.tokens(max(length, 1)), limit, priority=1)
+        for _ in range(limit + 1):
+            script.do("step")
+    return script.end()
+
+
+@calls
+def evicted(pick: Pick) -> Call:
+    """Requests that generate side by side until there is no block left; others wait meanwhile."""
+    script = _growing(pick, most=4)
+    script.work(5)
+    script.add(script.tokens(1), pick.size(1, 3))
+    script.work(5)
+    return script.end()
+
+
+@with_voids
+def voided_growing(pick: Pick) -> Call:
+    """Requests that are preempted for steps of which nothing comes."""
+    script = _growing(pick)
+    for _ in range(script.size + pick.size(1, 6)):
+        if pick.random.random() < 0.6:
+            script.void()
+        script.do("step")
+    return script.end()
+
+
+@equal
+def preempted_in_turn(pick: Pick) -> Call:
+    """Two requests that grow beside one of a long prompt: that one is preempted first, and a shorter one while it waits."""
+    script = Script(pick, budgets=(64, 32))
+    size = script.size
+    script.most = 8
+    script.add(script.tokens(pick.size(1, size)), 6 * size)
+    script.add(script.tokens(pick.size(1, size)), 5 * size)
+    script.add(script.tokens(4 * size + pick.size(1, size)), size + 1)
+    script.blocks = 8
+    return script.end()
+
+
+@equal
+def evicted_again(pick: Pick) -> Call:
+    """Four requests that run in a pool for three of them and a little; the first ends soon, so that who was preempted runs
+    and is preempted anew, and the last waits."""
+    script = Script(pick, budgets=(64, 8, 16), scarce=True)
+    size = script.size
+    script.most = pick.one_of(3, 8)
+    for limit in (size + pick.size(1, 2), 3 * size + 2, 3 * size + 2):
+        script.add(script.tokens(1), limit)
+    script.do("step")
+    script.add(script.tokens(pick.size(1, 2)), pick.size(1, 3))
+    script.blocks = blocks_of(3 * size + 2, size) + pick.size(0, 1)
+    return script.end()

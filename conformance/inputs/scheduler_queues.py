@@ -1,0 +1,107 @@
+"""Stories of schedulers in which it matters who comes first: priorities, queues and crowds."""
+
+from __future__ import annotations
+
+from inferspec.conformance.calls import Call
+from inferspec.conformance.inputs.scheduler_script import Script, equal, several, several_cancelling
+from inferspec.conformance.strategies import Pick
+from inferspec.spec.block_manager import blocks_of
+
+
+@several
+def long_prompts_ahead(pick: Pick) -> Call:
+    """A request that generates until there are no blocks left, while a long prompt of a larger priority is computed."""
+    script = Script(pick, budgets=(2, 1, 3))
+    script.most = 8
+    script.add(script.tokens(pick.size(1, 2)), 3 * script.size + 2, priority=1)
+    for _ in range(pick.size(2, 3)):
+        script.do("step")
+    script.add(script.tokens(script.budget * (2 * script.size + pick.size(2, 3))), pick.size(1, 3), priority=2)
+    script.blocks = max(blocks_of(slots, script.size) for slots in script.slots.values()) + pick.size(1, 2)
+    return script.end()
+
+
+@several
+def ranked(pick: Pick) -> Call:
+    """Requests of several priorities, some of which come while others run."""
+    script = Script(pick, budgets=(64, 3, 8), scarce=pick.one_of(False, True))
+    script.most = pick.one_of(1, 2, 3)
+    for _ in range(pick.size(2, 5)):
+        script.add(script.tokens(pick.size(1, 6)), pick.size(1, 5))
+        script.work(1)
+    return script.end()
+
+
+@several_cancelling
+def outranked_when_preempted(pick: Pick) -> Call:
+    """A request is preempted, and others of larger priority come, as many as may run; the one that it made room for is
+    cancelled, so that there are blocks for all of them."""
+    script = Script(pick, budgets=(64, 16))
+    size = script.size
+    script.most = pick.one_of(2, 3)
+    first = script.add(script.tokens(1), 4 * size + 2, priority=5 * script.grades)
+    script.add(script.tokens(size + 1), 3 * size + 2, priority=script.grades)
+    script.blocks = blocks_of(script.slots[first], size) + pick.size(0, 1)
+    for _ in range(2 * size + 1):
+        script.do("step")
+    for _ in range(script.most):
+        script.add(script.tokens(1), pick.size(3, 5), priority=9 * script.grades)
+        script.work(1)
+    script.do("cancel", request=first)
+    return script.end()
+
+
+RANKS = ((0, 2**33), (2**40, 1), (-(2**40), 1), (2**53, 1), (0, 2**17), (-(2**62), 1))
+"""Beginnings and steps of priorities that neither 16 or 32 bits nor a float tell apart."""
+
+
+@several
+def far_ranked(pick: Pick) -> Call:
+    """A queue of priorities as large as the time in nanoseconds, behind a request that runs."""
+    script = Script(pick, budgets=(64, 8))
+    script.most = 1
+    script.add(script.tokens(1), pick.size(2, 4), priority=2**50)
+    script.do("step")
+    first, step = pick.one_of(*RANKS)
+    for rank in script.random.permutation(pick.size(4, 6)):
+        script.add(script.tokens(1), 1, priority=first + (int(rank) + 1) * step)
+    return script.end()
+
+
+@equal
+def queued(pick: Pick) -> Call:
+    """Requests of one priority, long and short, in a queue."""
+    script = Script(pick, budgets=(64, 3, 8), scarce=pick.one_of(False, True))
+    script.most = pick.one_of(1, 2, 3, 8)
+    for _ in range(pick.size(2, 5)):
+        script.add(script.tokens(pick.one_of(1, 9, 4, 2)), pick.size(1, 5))
+        script.work(1)
+    return script.end()
+
+
+@equal
+def queued_in_turns(pick: Pick) -> Call:
+    """Requests of one priority come one after the other as those before them end, and more of them wait than run."""
+    script = Script(pick, budgets=(64,))
+    script.most = pick.one_of(1, 2)
+    for _ in range(3 * script.most + pick.size(1, 2)):
+        script.add(script.tokens(1), pick.one_of(1, 1, 2))
+    for _ in range(pick.size(2, 4)):
+        script.do("step")
+        script.do("step")
+        script.add(script.tokens(1), pick.size(1, 2))
+    return script.end()
+
+
+@equal
+def joining_a_crowd(pick: Pick) -> Call:
+    """More requests come while a dozen or two generate; there is room for all of them."""
+    script = Script(pick, budgets=(64,))
+    script.most = 40
+    for _ in range(pick.one_of(17, 33, 9, 24)):
+        script.add(script.tokens(1), pick.size(4, 6))
+    script.do("step")
+    script.do("step")
+    for _ in range(pick.size(1, 2)):
+        script.add(script.tokens(pick.size(1, 3)), pick.size(1, 2))
+    return script.end()
