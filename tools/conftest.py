@@ -6,7 +6,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -123,3 +123,13 @@ def as_course(tmp_path_factory: pytest.TempPathFactory, write: Callable[..., Non
     yield host
     for subject in made:
         subject.close()
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A folder of its own for modules, and a process that forgets what was imported from it."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
+    yield tmp_path
+    for name in [name for name in sys.modules if name.split(".")[0] in ("mine", "other", "package")]:
+        del sys.modules[name]

@@ -1,0 +1,364 @@
+"""How objects are driven, whatever else than the contract's own their methods take and give."""
+
+from __future__ import annotations
+
+import textwrap
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from inferspec.conformance.adapter import load
+from inferspec.conformance.arrays import arrays
+from inferspec.conformance.drivers import Handed
+from inferspec.conformance.session import Session
+from inferspec.conformance.suite import all_tests
+from inferspec.tools.adapter_files import called, module, narrowed, opened, refused
+
+PAGES = """
+ARRAYS = "numpy"
+class PagePool:
+    def __init__(self, num_pages, page_size, num_kv_heads, head_dim, dtype): ...
+    num_free = 0
+    key_pages = value_pages = None
+    def allocate(self): ...
+    def free(self, page): ...
+"""
+CACHES = """
+ARRAYS = "numpy"
+class PagedKVCache:
+    def __init__(self, pool): ...
+    page_ids = page_lens = offset = None
+    def append(self, key, value): ...
+    def gather(self): ...
+    def rewind(self, n): ...
+    def release(self): ...
+"""
+
+
+def test_an_object_is_driven_with_what_it_is_made_of(folder):
+    module(folder, PAGES + CACHES)
+    adapter = load("mine")
+    assert adapter.targets["PagedKVCache"].beside["PagePool"] == adapter.targets["PagePool"].build
+
+
+def test_an_object_without_what_it_is_made_of_is_told(folder):
+    module(folder, CACHES)
+    adapter = load("mine")
+    assert "PagedKVCache" not in adapter.targets
+    assert adapter.broken["PagedKVCache"] == "it takes PagePool beside it"
+
+
+ATTENTION = """
+def paged_attention(q, key_pages, value_pages, block_table, context_lens, page_size, scale=None):
+    return q * page_size
+"""
+
+
+def test_an_object_whose_tokens_a_function_reads_is_driven_with_the_function_by_the_contracts_names(folder):
+    module(folder, PAGES + CACHES + ATTENTION)
+    target = load("mine").targets["PagedKVCache.attention"]
+    x = np.ones(2, np.float32)
+    given = dict.fromkeys(("key_pages", "value_pages", "block_table", "context_lens"), x)
+    assert target.beside["paged_attention"](query=x, page_size=3, mask="causal", **given).tolist() == [3, 3]
+    assert set(target.beside) == {"PagePool", "paged_attention"}
+
+
+def test_a_function_of_another_library_is_given_its_own_arrays(folder):
+    module(folder, "ARRAYS = 'torch'" + ATTENTION)
+    target = load("mine").targets["paged_attention"]
+    x = np.ones(2, ml_dtypes.bfloat16)
+    given = dict.fromkeys(("key_pages", "value_pages", "block_table", "context_lens"), x)
+    answer = target.beside_a(arrays("numpy"))(query=x, page_size=3, **given)
+    assert isinstance(answer, np.ndarray)
+    assert (answer.dtype, answer.tolist()) == (x.dtype, [3, 3])
+
+
+def test_what_a_function_of_another_component_does_not_take_its_users_are_not_asked_for(folder):
+    sizes = 'ENVELOPE = {"paged_attention": {"head_dims": [64, 128], "masks": ["causal"], "context": 99}}'
+    module(folder, PAGES + CACHES + ATTENTION + sizes)
+    adapter = load("mine")
+    assert narrowed(adapter, "PagedKVCache.attention") == {"head_dims": (64, 128)}
+    assert not narrowed(adapter, "PagedKVCache")
+
+
+def test_caches_without_paged_attention_are_caches_alone(folder):
+    module(folder, PAGES + CACHES)
+    adapter = load("mine")
+    assert "PagedKVCache" in adapter.targets
+    assert "PagedKVCache.attention" not in {*adapter.targets, *adapter.broken}
+
+
+DECODER = """
+class {name}:
+    def __init__(self, config, weights): ...
+    def __call__(self, tokens, cache=None): ...
+    def make_cache(self): ...
+"""
+ENGINE = """
+ARRAYS = "numpy"
+class Engine:
+    def __init__(
+        self, model, *, num_pages, page_size, max_requests, max_prefill_tokens, prefix_caching=True, draft=None, clock=None
+    ): ...
+    num_free_pages = has_unfinished = 0
+    def add_request(self, tokens, max_tokens, priority=0, eos=()): ...
+    def step(self): ...
+    run = cancel = output = finished = metrics = step
+"""
+
+
+@pytest.mark.parametrize(("name", "models"), [("Qwen3", "qwen3"), ("Llama", "llama")])
+def test_an_object_is_driven_with_any_of_what_it_can_be_made_of(folder, name, models):
+    module(folder, ENGINE + DECODER.format(name=name))
+    adapter = load("mine")
+    assert adapter.targets["Engine"].beside == {name: adapter.targets[name].build}
+    assert narrowed(adapter, "Engine") == {"logits": ("untold",), "models": (models,)}
+
+
+@pytest.mark.parametrize(
+    ("option", "left"),
+    [("draft=None, ", {"drafts": ("none",)}), (", clock=None", {"metrics": ("untold",)}), ("prefix_caching=True, ", {"prefix_caching": (True,)})],
+)  # fmt: skip
+def test_an_option_that_an_object_does_not_take_narrows_the_envelope(folder, option, left):
+    module(folder, (ENGINE + DECODER.format(name="Llama")).replace(option, ""))
+    assert narrowed(load("mine"), "Engine") == {"logits": ("untold",), "models": ("llama",), **left}
+
+
+def test_an_engine_whose_requests_cannot_leave_is_asked_for_the_rest(folder):
+    module(folder, (ENGINE + DECODER.format(name="Llama")).replace("run = cancel = ", "run = "))
+    left = {"logits": ("untold",), "models": ("llama",), "cancelling": (False,)}
+    assert narrowed(load("mine"), "Engine") == left
+
+
+@pytest.mark.parametrize(
+    ("parameter", "left"), [(", priority=0", {"priorities": (False,)}), (", eos=()", {"stops": (False,)})]
+)
+def test_a_parameter_that_a_method_does_not_take_narrows_the_envelope(folder, parameter, left):
+    module(folder, (ENGINE + DECODER.format(name="Llama")).replace(parameter, ""))
+    assert narrowed(load("mine"), "Engine") == {"logits": ("untold",), "models": ("llama",), **left}
+
+
+def test_an_object_that_has_one_of_two_ways_needs_no_option_to_say_so(folder):
+    manager = """
+        class BlockManager:
+            def __init__(self, num_blocks, block_size): self.num_free = num_blocks
+            def allocate(self, tokens): ...
+            def append(self, table, tokens): ...
+            mark_computed, free = append, allocate
+        """
+    story = {"num_blocks": 3, "block_size": 2, "prefix_caching": False, "colliding": False, "steps": ()}
+    module(folder, textwrap.dedent(manager) + 'ENVELOPE = {"block_manager": {"prefix_caching": [False]}}\n')
+    assert narrowed(load("mine"), "BlockManager") == {}
+    assert called(load("mine"), "BlockManager", **story) is None
+
+
+def test_an_object_without_any_of_what_it_can_be_made_of_is_told(folder):
+    module(folder, ENGINE)
+    adapter = load("mine")
+    assert "Engine" not in adapter.targets
+    assert adapter.broken["Engine"] == "it takes Qwen3 or Llama beside it"
+
+
+NONE_WHERE_FULL = """
+from inferspec.impl import block_manager
+
+class BlockManager(block_manager.BlockManager):
+    def allocate(self, tokens):
+        try: return super().allocate(tokens)
+        except ValueError: {changes}; return None
+    def append(self, table, tokens):
+        try: super().append(table, tokens)
+        except ValueError as error:
+            if "free" not in str(error): raise
+            return False
+"""
+
+
+@pytest.mark.parametrize(("changes", "state"), [("pass", "passed"), ("super().allocate([1])", "failed")])
+def test_a_block_manager_may_give_none_where_there_is_no_room_and_change_nothing(folder, changes, state):
+    module(folder, NONE_WHERE_FULL.format(changes=changes))
+    wanted = {"BLK-19": "passed", "BLK-21": "passed", "BLK-22": state}
+    session = Session.opened("mine", {}, "quick", 0, limit=20.0)
+    try:
+        tests = [test for test in all_tests() if test.requirement.id in wanted]
+        found = {test.requirement.id: session.run(test).state for test in tests}
+        assert found == wanted
+    finally:
+        session.close()
+
+
+def test_a_block_manager_whose_methods_give_none_is_no_manager(folder):
+    manager = "class BlockManager:\n    num_free = 99\n    def __init__(self, num_blocks, block_size): ...\n"
+    methods = "".join(
+        f"    def {name}(self, *given): ...\n" for name in ("allocate", "append", "mark_computed", "free")
+    )
+    module(folder, "ARRAYS = 'numpy'\n" + manager + methods)
+    assert "BlockManager lacks what the contract reads ('NoneType' object has no attribute" in refused(
+        "./mine.py", opened
+    )
+
+
+def test_the_sequence_of_block_ids_may_have_no_more_than_items(folder):
+    module(
+        folder,
+        """
+        from inferspec.impl import block_manager
+
+        class Table:
+            def __init__(self, own): self.own = own
+            def __getitem__(self, i): return self.own.block_ids[i]
+            @property
+            def num_cached_tokens(self): return self.own.num_cached_tokens
+
+        class BlockManager(block_manager.BlockManager):
+            def allocate(self, tokens): return Table(super().allocate(tokens))
+            def append(self, table, tokens): super().append(table.own, tokens)
+            def mark_computed(self, table, n): super().mark_computed(table.own, n)
+            def free(self, table): super().free(table.own)
+        """,
+    )
+    session = Session.opened("mine", {}, "quick", 0, limit=20.0)
+    try:
+        first = next(test for test in all_tests() if test.requirement.id == "BLK-01")
+        assert session.run(first).state == "passed"
+    finally:
+        session.close()
+
+
+SORTED = """
+import numpy as np
+
+class Sampler:
+    def __init__(self, temperature=0, top_k=None, top_p=1.0): self._given = temperature, top_k, top_p
+    def __call__(self, logits, uniform):
+        temperature, top_k, top_p = self._given
+        order = np.argsort(-logits.astype(np.float64), axis=-1, kind="stable")
+        if not temperature:
+            return order[..., 0].astype(np.int32)
+        x = np.take_along_axis(logits.astype(np.float64), order, -1) / temperature
+        weights = np.exp(x - x[..., :1])
+        weights[..., logits.shape[-1] if top_k in (None, 0, -1) else top_k :] = 0
+        before = np.cumsum(weights, -1) - weights
+        weights[(before >= top_p * weights.sum(-1, keepdims=True)) & (top_p < 1)] = 0
+        cdf = np.cumsum(weights{along}, -1)
+        place = (cdf <= uniform[..., None].astype(np.float64) * cdf[..., -1:]).sum(-1, keepdims=True)
+        return np.take_along_axis(order{along}, place, -1)[..., 0].astype(np.int32)
+"""
+BY_ORDER = "ENVELOPE = {'sampling': {'draws_by': ['order']}}"
+
+
+@pytest.mark.parametrize(
+    ("along", "declared", "state"),
+    [("", BY_ORDER, "passed"), ("", "", "failed"), ("[..., ::-1]", BY_ORDER, "failed")],
+)
+def test_a_sampler_that_has_sorted_the_ids_may_draw_from_them_as_they_stand(folder, along, declared, state):
+    module(folder, SORTED.format(along=along) + declared)
+    session = Session.opened("mine", {}, "quick", 0, limit=20.0)
+    try:
+        wanted = {"SAMP-22": state, "SAMP-24": state, "SAMP-21": "passed"}
+        first = {
+            test.requirement.id: test
+            for test in reversed(all_tests())
+            if test.requirement.id in wanted and test.file == "test_sampling.py"
+        }
+        outcomes = {id: session.run(test) for id, test in first.items()}
+        assert {id: outcome.state for id, outcome in outcomes.items()} == wanted
+        assert (BY_ORDER in outcomes["SAMP-22"].message) == (not declared)
+    finally:
+        session.close()
+
+
+OWN_CACHES = """
+from inferspec.impl import batching, kv_cache
+ARRAYS = "mlx"
+
+class Cache(kv_cache.KVCache): ...
+class BatchingKVCache:
+    def __init__(self, max_requests, max_len): self._own = batching.BatchingKVCache(max_requests, max_len)
+    def add(self, cache, slot): self._own.add(cache{reads}, slot)
+    def remove(self, slot): self._own.remove(slot)
+    def update_and_fetch(self, key, value, mask_length): return self._own.update_and_fetch(key, value, mask_length)
+"""
+READS = " if isinstance(cache, Cache) else cache.pages"
+
+
+@pytest.mark.parametrize(
+    ("reads", "beside", "state"),
+    [
+        (READS, "KVCache = Cache", "passed"),
+        (READS, "", "failed"),
+        # What others do with caches of any kind does not depend on their own.
+        ("", "class KVCache(Cache):\n    def update_and_fetch(self, key, value): raise MemoryError", "passed"),
+    ],
+)
+def test_a_batch_that_takes_nothing_but_the_subject_s_own_caches_is_given_those(folder, reads, beside, state):
+    module(folder, OWN_CACHES.format(reads=reads) + beside)
+    session = Session.opened("mine", {}, "quick", 0, limit=20.0)
+    try:
+        wanted = {"BATCH-01", "BATCH-32"}
+        first = {test.requirement.id: session.run(test) for test in all_tests() if test.requirement.id in wanted}
+        assert {id: outcome.state for id, outcome in first.items()} == dict.fromkeys(wanted, state)
+        assert state == "passed" or "make_cache" in first["BATCH-32"].message
+    finally:
+        session.close()
+
+
+def test_a_table_may_be_the_sequence_of_its_blocks(folder):
+    module(
+        folder,
+        """
+        from collections.abc import Sequence
+        from inferspec.impl import block_manager
+
+        class Table(Sequence):
+            def __init__(self, own): self._own = own
+            def __getitem__(self, place): return self._own.block_ids[place]
+            def __len__(self): return len(self._own.block_ids)
+            @property
+            def num_cached_tokens(self): return self._own.num_cached_tokens
+        class BlockManager(block_manager.BlockManager):
+            def allocate(self, tokens): return Table(super().allocate(tokens))
+            def append(self, table, tokens): super().append(table._own, tokens)
+            def mark_computed(self, table, n): super().mark_computed(table._own, n)
+            def free(self, table): super().free(table._own)
+        """,
+    )
+    session = Session.opened("mine", {}, "quick", 0, limit=20.0)
+    try:
+        wanted = {"BLK-01", "BLK-02", "BLK-09"}
+        first = {test.requirement.id: test for test in all_tests() if test.requirement.id in wanted}
+        assert {id: session.run(test).state for id, test in first.items()} == dict.fromkeys(wanted, "passed")
+    finally:
+        session.close()
+
+
+def test_streams_of_a_detokenizer_are_all_made_by_what_is_offered(folder):
+    module(
+        folder,
+        """
+        from inferspec.impl import generation
+
+        class Stream(generation.StreamingDetokenizer):
+            def __init__(self, pieces, errors): super().__init__(pieces)
+
+        def StreamingDetokenizer(pieces):
+            return Stream(pieces, "replace")
+        """,
+    )
+    session = Session.opened("mine", {}, "standard", 0, limit=20.0)
+    try:
+        turns = next(test for test in all_tests() if test.requirement.id == "TEXT-07")
+        assert session.run(turns).state == "passed"
+    finally:
+        session.close()
+
+
+def test_an_object_may_put_another_method_in_the_place_of_one():
+    class Lamp:
+        def press(self, *, times):
+            self.press = lambda *, times: f"off {times}"
+            return f"on {times}"
+
+    lamp = Handed(Lamp(), {"press": ("times",)})
+    assert [lamp.press(1), lamp.press(2), lamp.press(3)] == ["on 1", "off 2", "off 3"]

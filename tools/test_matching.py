@@ -1,0 +1,480 @@
+"""How the parameters of functions, classes and methods are matched with the contract's."""
+
+from __future__ import annotations
+
+import sys
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from inferspec.conformance.adapter import load
+from inferspec.conformance.envelope import envelope_of
+from inferspec.conformance.executor import Executor
+from inferspec.conformance.session import Session
+from inferspec.conformance.suite import all_tests
+from inferspec.spec import contract
+from inferspec.spec.rms_norm import RMSNorm
+from inferspec.spec.rope import RoPE
+from inferspec.tools.adapter_files import ONES, called, is_right, module, narrowed, opened, refused
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "def linear(x, weight, bias=None): return x @ weight.T if bias is None else x @ weight.T + bias",
+        "def linear(x, weight, *, bias=None): return x @ weight.T if bias is None else x @ weight.T + bias",
+        "def linear(weight, x, bias=None): return x @ weight.T if bias is None else x @ weight.T + bias",
+        "def linear(input, w, bias=None): return input @ w.T if bias is None else input @ w.T + bias",
+        "def linear(weights, inputs, bias=None): return inputs @ weights.T if bias is None else inputs @ weights.T + bias",
+        "def linear(input, w, /, bias=None): return input @ w.T if bias is None else input @ w.T + bias",
+        "def linear(weight, x, bias=None, /): return x @ weight.T if bias is None else x @ weight.T + bias",
+        "def linear(*, x, weight, bias=None): return x @ weight.T if bias is None else x @ weight.T + bias",
+        "def linear(x, weight, **more): return x @ weight.T + more.get('bias', 0)",
+        "def linear(x, *rest, bias=0): return x @ rest[0].T + bias",
+        "def linear(x, weight, bias=0, fast=False, **more): return x @ weight.T + bias",
+    ],
+)
+def test_parameters_are_matched_by_name_and_the_other_required_ones_in_order(folder, text):
+    module(folder, text)
+    found = load("mine")
+    bias = np.arange(3, dtype=np.float32)
+    assert called(found, "linear", x=ONES, weight=np.ones((3, 4), np.float32)).tolist() == [[4, 4, 4]] * 2
+    assert called(found, "linear", x=ONES, weight=np.ones((3, 4), np.float32), bias=bias).tolist() == [[4, 5, 6]] * 2
+    assert narrowed(found, "linear") == {}
+
+
+@pytest.mark.parametrize(
+    ("text", "operation", "given", "told"),
+    [
+        ("def rms_norm(x, weight, eps): return x + eps", "RMSNorm", {"weight": ONES[0]}, 1 + 1e-5),
+        ("def linear(x, weight, bias): return x if bias is None else 0", "linear", {"weight": ONES}, 1),
+        ("def linear(x, weight, bias, /): return x if bias is None else 0", "linear", {"weight": ONES}, 1),
+        ("def softmax(x, axis): return x + axis", "softmax", {}, 0),
+        ("def rope(x, offset, base): return x + offset + base", "RoPE", {}, 10001),
+        (
+            "class RoPE:\n    def __init__(s, dims, positions, base, traditional): s.base = base\n"
+            "    def __call__(s, x, offset): return x + s.base + offset",
+            "RoPE",
+            {"dims": 4, "max_positions": 9},
+            10001,
+        ),
+    ],
+)
+def test_a_parameter_on_which_a_function_insists_is_given_the_contracts_default(folder, text, operation, given, told):
+    module(folder, text)
+    assert called(load("mine"), operation, x=ONES, **given).max() == np.float32(told)
+
+
+def test_a_scheduler_whose_requests_cannot_leave_is_asked_for_the_rest(folder):
+    module(
+        folder,
+        "class Scheduler:\n  def __init__(self, block_manager, most, budget): ...\n  add = schedule = update = print",
+    )
+    assert narrowed(load("mine"), "Scheduler") == {"cancelling": (False,)}
+
+
+def test_a_scale_on_which_a_function_insists_narrows_the_envelope(folder):
+    module(folder, "def scaled_dot_product_attention(query, key, value, scale, mask): return query * scale")
+    target = load("mine").targets["scaled_dot_product_attention"]
+    assert target.narrowed == {"scales": ("given",)}
+    assert target.filled == {"mask": None}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "def rms_norm(x, weight, eps=1e-5): return x * weight + eps",
+        "def rms_norm(x, w, eps=1e-5): return x * w + eps",
+        "def rms_norm(x, w, eps=1e-5, weight_offset=0.0): return x * (w + weight_offset) + eps",
+        "def rms_norm(hidden_states, w, /, eps=1e-5): return hidden_states * w + eps",
+        "class RMSNorm:\n    def __init__(s, weight, eps=1e-5): s.w, s.eps = weight, eps\n    def __call__(s, x): return x * s.w + s.eps",
+        "class RMSNorm:\n    def __init__(s, w, eps): s.w, s.eps = w, eps\n    def __call__(s, h): return h * s.w + s.eps",
+        "class RMSNorm:\n    def __init__(s, d, w, eps=0): s.w, s.eps = w[:d], eps\n    def __call__(s, x): return x * s.w + s.eps",
+        "class RMSNorm:\n    def __init__(s, dim, weight, eps=0): s.w, s.eps = weight[:dim], eps\n    def __call__(s, x, /): return x * s.w + s.eps",
+        "class RMSNorm:\n    def __init__(s, **c): s.c = c\n    def __call__(s, *x): return x[0] * s.c['weight'] + s.c['eps']",
+        "class M:\n    def __call__(s, *a, **k): return s.forward(*a, **k)\n"
+        "class RMSNorm(M):\n    def __init__(s, w, eps=0): s.w, s.eps = w, eps\n    def forward(s, hidden): return hidden * s.w + s.eps",
+        "def RMSNorm(w, eps): return lambda x: x * w + eps",
+    ],
+)
+def test_a_class_a_factory_and_a_plain_function_are_all_a_norm(folder, text):
+    module(folder, text)
+    arguments = {"dims": 4, "weight": 3 * np.ones(4, np.float32), "eps": 1.0, "x": ONES}
+    assert called(load("mine"), "RMSNorm", **arguments).tolist() == [[4] * 4] * 2
+
+
+def test_what_other_arguments_tell_is_not_put_where_another_name_stands(folder):
+    module(folder, "def rope(x, offset=None, theta=10000): return x + theta")
+    assert called(load("mine"), "RoPE", x=ONES, dims=4, max_positions=9, base=10000).max() == 10001
+
+
+def test_a_parameter_that_is_left_out_narrows_the_envelope(folder):
+    module(folder, "def rope(x, offset=None): return x")
+    left = envelope_of(contract("rope"), {}, narrowed(load("mine"), "RoPE"))
+    assert (left["bases"], left["forms"], left["partial"]) == ((10000,), ("split-half",), (False,))
+    assert len(left["offsets"]) > 1
+
+
+@pytest.mark.parametrize(
+    ("declared", "left"),
+    [
+        ("", ("int32", "int64")),
+        ("ENVELOPE = {'embedding': {'token_dtypes': ['int64', 'uint32']}}", ("int64", "uint32")),
+    ],
+)
+def test_ids_are_of_dtypes_that_the_library_indexes_by_unless_others_are_declared(folder, declared, left):
+    pytest.importorskip("torch")
+    module(folder, f"import torch\ndef embedding(tokens, weight): return weight[tokens]\n{declared}")
+    adapter = load("mine")
+    found = envelope_of(contract("embedding"), adapter.envelope.get("embedding", {}), narrowed(adapter, "Embedding"))
+    assert tuple(found["token_dtypes"]) == left
+
+
+@pytest.mark.parametrize(
+    ("signature", "declared", "left"),
+    [
+        ("logits, uniform=None", "", ("given",)),
+        ("logits, uniform=None", "ENVELOPE = {'sampling': {'generators': ['given', 'own']}}", ("given", "own")),
+        ("logits", "", ("own",)),
+    ],
+)
+def test_a_generator_of_its_own_is_asked_for_where_there_is_no_other_or_it_is_declared(
+    folder, signature, declared, left
+):
+    text = f"class Sampler:\n    def __init__(self, temperature=0): pass\n    def __call__(self, {signature}): return logits"
+    module(folder, f"{text}\nARRAYS = 'numpy'\n{declared}")
+    adapter = load("mine")
+    found = envelope_of(contract("sampling"), adapter.envelope.get("sampling", {}), narrowed(adapter, "Sampler"))
+    assert tuple(found["generators"]) == left
+
+
+def test_of_what_two_missing_parameters_leave_only_what_both_leave_is_asked(folder):
+    module(folder, "def speculative_generate(target, draft, tokens, max_tokens, num_draft_tokens=4): return iter(())")
+    assert narrowed(load("mine"), "speculative_generate")["filters"] == ("none",)
+
+
+def test_the_only_form_that_a_rotation_has_needs_no_parameter_that_says_so(folder):
+    module(
+        folder,
+        """
+        import numpy as np
+        ENVELOPE = {"rope": {"forms": ["traditional"], "bases": [500000]}}
+        class RoPE:
+            def __init__(self, dims, max_positions):
+                self.dims, angles = dims, np.outer(np.arange(max_positions), 5e5 ** (-np.arange(0, dims, 2) / dims))
+                self.turns = np.exp(1j * angles)[:, None]
+            def __call__(self, x, offset=None):
+                start = offset or 0
+                pairs = (x[..., 0::2] + 1j * x[..., 1::2]) * self.turns[start : start + x.shape[1]]
+                return np.stack([pairs.real, pairs.imag], -1).reshape(x.shape).astype(x.dtype)
+        """,
+    )
+    adapter = load("mine")
+    left = envelope_of(contract("rope"), adapter.envelope["rope"], narrowed(adapter, "RoPE"))
+    assert (left["forms"], left["bases"]) == (("traditional",), (500000,))
+    x = np.ones((1, 2, 1, 4), np.float32)
+    given = {"dims": 4, "max_positions": 9, "base": 500000, "traditional": True}
+    assert is_right(called(adapter, "RoPE", **given, x=x, offset=5), RoPE(), **given, x=x, offset=5)
+
+
+def test_the_only_eps_of_a_norm_needs_no_parameter_that_says_so(folder):
+    only = (1e-12,)
+    module(folder, f'ENVELOPE = {{"rms_norm": {{"eps": {only}}}}}\ndef rms_norm(x, weight): return x')
+    adapter = load("mine")
+    left = envelope_of(contract("rms_norm"), adapter.envelope["rms_norm"], narrowed(adapter, "RMSNorm"))
+    assert left["eps"] == only
+
+
+def test_of_two_forms_the_one_that_needs_a_parameter_is_left_out_where_there_is_none(folder):
+    module(folder, 'ENVELOPE = {"rope": {"forms": ["split-half", "traditional"]}}\ndef rope(x): return x')
+    adapter = load("mine")
+    left = envelope_of(contract("rope"), adapter.envelope["rope"], narrowed(adapter, "RoPE"))
+    assert left["forms"] == ("split-half",)
+
+
+LAYERS = """
+import mlx.core as mx
+import mlx.nn as nn
+from mlx.nn import {names}
+"""
+
+
+def test_what_a_layer_keeps_and_its_constructor_does_not_take_is_put_there(folder):
+    module(folder, LAYERS.format(names="Embedding, RMSNorm"))
+    adapter = load("mine")
+    assert set(adapter.targets) == {"Embedding", "Embedding.as_linear", "RMSNorm"}
+    weight, x = np.array([2, 0.5, -1, 3], np.float32), np.arange(8, dtype=np.float32).reshape(2, 4)
+    norm = {"dims": 4, "weight": weight, "eps": 1e-3, "x": x}
+    assert is_right(called(adapter, "RMSNorm", **norm), RMSNorm(), **norm)
+    table = {"vocab_size": 2, "dims": 4, "weight": x}
+    np.testing.assert_array_equal(
+        called(adapter, "Embedding", **table, tokens=np.array([1, 0, 1], np.int32)), x[[1, 0, 1]]
+    )
+    np.testing.assert_array_equal(called(adapter, "Embedding.as_linear", **table, x=x[:1]), x[:1] @ x.T)
+
+
+@pytest.mark.parametrize("library", ["torch", "mlx"])
+def test_a_layer_that_is_filled_once_it_is_made_is_of_the_dtype_of_its_weight(folder, library):
+    if library == "torch":
+        pytest.importorskip("torch")
+    module(folder, f"from {library}.nn import RMSNorm")
+    x = np.ones((2, 4), ml_dtypes.bfloat16)
+    got = called(load("mine", kind_of_arrays=library), "RMSNorm", dims=4, weight=x[0], eps=1e-5, x=x)
+    assert got.dtype == x.dtype
+
+
+def test_a_layer_is_given_the_defaults_of_the_contract(folder):
+    pytest.importorskip("torch")
+    module(folder, "from torch.nn import RMSNorm")
+    norm = {"dims": 4, "weight": ONES[0], "x": np.full((1, 4), 1e-3, np.float32)}
+    assert is_right(called(load("mine"), "RMSNorm", **norm), RMSNorm(), **norm)
+
+
+def test_a_weight_of_another_shape_is_not_put_into_a_layer(folder):
+    module(folder, LAYERS.format(names="RMSNorm"))
+    seen = Executor(load("mine").targets).call(
+        "RMSNorm", {"dims": 4, "weight": ONES, "eps": 1e-5, "x": ONES}, {}, None, (), False
+    )
+    assert seen.raised == "ValueError"
+
+
+def test_what_is_imported_for_a_module_s_own_use_may_have_another_name(folder):
+    module(folder, "class KVCache: ...", "other.py")
+    module(folder, "from other import KVCache")
+    line = refused("mine")
+    assert line.endswith("import it by another name: from other import KVCache as _KVCache")
+    module(folder, "class KVCache: ...")
+    del sys.modules["mine"]
+    assert "imported" not in refused("mine")
+
+
+def test_a_layer_that_has_no_weight_is_refused(folder):
+    module(folder, "class RMSNorm:\n  def __init__(self, dim, eps=1e-6): ...\n  def __call__(self, x): return x\n")
+    assert "RMSNorm neither takes weight nor has weight or scale or gamma or g" in refused("mine", opened)
+
+
+def test_weights_are_not_given_for_sizes(folder):
+    module(folder, LAYERS.format(names="MultiHeadAttention"))
+    line = refused("mine")
+    assert "does not take wq, wk, wv, wo" in line
+    assert "filled once they are made" in line
+
+
+@pytest.mark.parametrize(
+    "parameters", ["w, eps=1e-5", "dims, w=None, eps=1e-5", "gamma, eps", "dims, gain, eps", "weight"]
+)
+def test_a_constructor_that_takes_a_weight_by_another_name_is_given_it(folder, parameters):
+    module(folder, f"class RMSNorm:\n  def __init__(self, {parameters}): ...\n  def __call__(self, x): ...\n")
+    target = load("mine").targets["RMSNorm"]
+    assert target.init_names["weight"] in ("w", "gamma", "gain", "weight")
+    assert not target.loaded
+
+
+@pytest.mark.parametrize(
+    "parameters", ["vocab_size, dims, vocab_table", "vocab_matrix", "vocabulary: np.ndarray", "n, d, size: 'mx.array'"]
+)
+def test_a_table_whose_name_speaks_of_sizes_is_no_size(folder, parameters):
+    module(
+        folder,
+        f"import numpy as np\nclass Embedding:\n  def __init__(self, {parameters}): ...\n  def __call__(self, tokens): ...\n",
+    )
+    target = load("mine").targets["Embedding"]
+    assert target.init_names["weight"] == parameters.partition(":")[0].split(", ")[-1]
+    assert not target.loaded
+
+
+@pytest.mark.parametrize("place", ["None", "types.SimpleNamespace(weight=np.zeros(4, np.float32))"])
+def test_a_layer_s_weight_may_be_unset_or_that_of_a_layer_inside(folder, place):
+    module(
+        folder,
+        f"""
+        import types
+        import numpy as np
+        class RMSNorm:
+            def __init__(self, dims, eps): self.weight = {place}
+            def __call__(self, x): return getattr(self.weight, "weight", self.weight) * x
+        """,
+    )
+    x = np.arange(8, dtype=np.float32).reshape(2, 4)
+    np.testing.assert_array_equal(called(load("mine"), "RMSNorm", dims=4, weight=x[0], eps=1e-5, x=x), x[0] * x)
+
+
+def test_a_positional_parameter_that_cannot_be_reached_narrows_the_envelope(folder):
+    module(folder, "def linear(x, weight, fast=False, bias=None, /): return x @ weight.T")
+    assert narrowed(load("mine"), "linear") == {"bias": (False,)}
+
+
+def test_a_constructor_may_take_its_parameters_by_position_alone(folder):
+    module(
+        folder,
+        """
+        class RoPE:
+            def __init__(self, dims, max_positions, base=10000, traditional=False, /):
+                self.told = dims * 1000 + base + traditional
+            def __call__(self, x, offset=None, /):
+                return x + self.told
+        """,
+    )
+    told = {"x": ONES, "dims": 4, "max_positions": 9, "traditional": True}
+    assert called(load("mine"), "RoPE", **told).max() == 4000 + 10000 + 1 + 1
+
+
+def test_a_generator_may_insist_on_all_its_options(folder):
+    module(
+        folder,
+        """
+        from inferspec.impl import generation
+        ARRAYS = "mlx"
+        def generate(model, tokens, *, max_tokens, eos, sampler, cache):
+            return generation.generate(model, tokens, max_tokens=max_tokens, eos=eos, sampler=sampler, cache=cache)
+        """,
+    )
+    session = opened("mine")
+    try:
+        test = next(test for test in all_tests() if test.requirement.id == "GEN-01")
+        assert session.run(test).state == "passed"
+    finally:
+        session.close()
+
+
+def test_functions_and_classes_may_take_their_parameters_by_name_alone(folder):
+    module(
+        folder,
+        """
+        from inferspec.impl import block_manager, generation, kv_cache, scheduler, speculative
+        ARRAYS = "mlx"
+
+        class StaticKVCache(kv_cache.StaticKVCache):
+            def __init__(self, *, max_len): super().__init__(max_len)
+        class BlockManager(block_manager.BlockManager):
+            def __init__(self, *, num_blocks, block_size, prefix_caching=True):
+                super().__init__(num_blocks, block_size, prefix_caching)
+        class Scheduler(scheduler.Scheduler):
+            def __init__(self, block_manager, *, max_requests, max_prefill_tokens):
+                super().__init__(block_manager, max_requests, max_prefill_tokens)
+        def verify(*, draft_tokens, draft_probs, target_probs, uniform):
+            return speculative.verify(draft_tokens, draft_probs, target_probs, uniform)
+        def generate(*, model, tokens, max_tokens, eos=(), sampler=None, cache=True):
+            return generation.generate(model, tokens, max_tokens=max_tokens, eos=eos, sampler=sampler, cache=cache)
+        """,
+    )
+    session = Session.opened("mine", {}, "standard", 0, limit=20.0)
+    try:
+        wanted = {"SKV-01", "BLK-01", "SCHED-01", "SPEC-01", "GEN-01"}
+        first = {test.requirement.id: test for test in all_tests() if test.requirement.id in wanted}
+        assert {id: session.run(test).state for id, test in first.items()} == dict.fromkeys(wanted, "passed")
+    finally:
+        session.close()
+
+
+def test_methods_may_take_their_parameters_by_name_alone(folder):
+    module(
+        folder,
+        """
+        from inferspec.impl import batching, block_manager, generation, kv_cache, llama, paged_kv, scheduler
+        ARRAYS = "mlx"
+
+        class KVCache(kv_cache.KVCache):
+            def update_and_fetch(self, *own, key=None, value=None): return super().update_and_fetch(*own or (key, value))
+            def rewind(self, *, n): super().rewind(n)
+            def restore(self, *, state): super().restore(state)
+        class BatchingKVCache(batching.BatchingKVCache):
+            def make_cache(self): return KVCache()
+            def add(self, cache, *, slot): return super().add(cache, slot)
+            def update_and_fetch(self, key, value, *, mask_length):
+                return super().update_and_fetch(key, value, mask_length)
+        class PagePool(paged_kv.PagePool):
+            def free(self, *own, page=None): super().free(*own or (page,))
+        class PagedKVCache(paged_kv.PagedKVCache):
+            def __init__(self, *, pool): super().__init__(pool)
+            def append(self, *, key, value): return super().append(key, value)
+            def rewind(self, *own, n=None): super().rewind(*own or (n,))
+        def block_table(*, caches): return paged_kv.block_table(caches)
+        class BlockManager(block_manager.BlockManager):
+            def allocate(self, *, tokens): return super().allocate(tokens)
+            def append(self, table, *, tokens): return super().append(table, tokens)
+            def mark_computed(self, table, *, n): return super().mark_computed(table, n)
+            def free(self, **given): return super().free(**given)
+        class Scheduler:
+            def __init__(self, block_manager, max_requests, max_prefill_tokens):
+                self._own = scheduler.Scheduler(own_blocks(block_manager), max_requests, max_prefill_tokens)
+            def add(self, *, request): self._own.add(request)
+            def schedule(self): return self._own.schedule()
+            def update(self, *, step, tokens): return self._own.update(step, tokens)
+            def cancel(self, *, request): self._own.cancel(request)
+        class StreamingDetokenizer(generation.StreamingDetokenizer):
+            def __init__(self, *, pieces): super().__init__(pieces)
+            def add(self, *, token): return super().add(token)
+        class Llama(llama.Llama):
+            def __call__(self, *, tokens, cache=None): return super().__call__(tokens, cache)
+
+        def own_blocks(manager):
+            return block_manager.BlockManager(manager.num_blocks, manager.block_size, manager.prefix_caching)
+        """,
+    )
+    session = Session.opened("mine", {}, "standard", 0, limit=20.0)
+    try:
+        wanted = {"KV-01", "KV-12", "KV-20", "BATCH-01", "BATCH-32", "POOL-03", "PKV-01", "PKV-12", "TABLE-01"}
+        wanted |= {"BLK-02", "BLK-09", "SCHED-01", "SCHED-30", "TEXT-07", "LLAMA-24"}
+        first = {test.requirement.id: test for test in all_tests() if test.requirement.id in wanted}
+        assert {id: session.run(test).state for id, test in first.items()} == dict.fromkeys(wanted, "passed")
+    finally:
+        session.close()
+
+
+def test_a_block_manager_may_take_its_parameters_by_position_alone(folder):
+    module(
+        folder,
+        """
+        from inferspec.impl import block_manager
+
+        class BlockManager(block_manager.BlockManager):
+            def __init__(self, num_blocks, block_size, prefix_caching=True, /):
+                super().__init__(num_blocks, block_size, prefix_caching)
+        """,
+    )
+    session = Session.opened("mine", {}, "standard", 0, limit=20.0)
+    try:
+        uncached = next(test for test in all_tests() if test.requirement.id == "BLK-29")
+        assert session.run(uncached).state == "passed"
+    finally:
+        session.close()
+
+
+def test_what_a_function_makes_without_arguments_shows_how_it_is_called(folder):
+    module(
+        folder,
+        """
+        from functools import partial
+
+        def draw(temperature, logits, u): ...
+        def Sampler(temperature=0): return partial(draw, temperature)
+        """,
+    )
+    target = load("mine").targets["Sampler"]
+    assert (target.call_names, target.narrowed["generators"]) == ({"logits": "logits", "uniform": "u"}, ("given",))
+
+
+def test_a_method_that_a_decorator_wraps_is_called_as_the_decorator_takes_it(folder):
+    module(
+        folder,
+        """
+        import functools
+
+        def locked(method):
+            @functools.wraps(method)
+            def wrapper(self, *given, **named): return method(self, "lock", *given, **named)
+            return wrapper
+
+        class Scheduler:
+            def __init__(self, block_manager, max_requests, max_prefill_tokens): ...
+            @locked
+            def add(self, lock, request): ...
+            @locked
+            def schedule(self, lock): ...
+            @locked
+            def update(self, lock, step, tokens): ...
+        """,
+    )
+    assert "Scheduler" in load("mine").targets
