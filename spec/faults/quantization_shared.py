@@ -1,0 +1,127 @@
+"""Mistakes that several operations on packed weights have alike, and where they are documented."""
+
+from __future__ import annotations
+
+from inferspec.spec.changes import quantization as changes
+from inferspec.spec.contract import Fault, Requirement
+from inferspec.spec.faults.linear import MLX, TIRED
+from inferspec.spec.mistakes import (
+    drifts,
+    ignores_strides,
+    in_half,
+    mutates,
+    of_many_rows,
+    only_where,
+    paths_break_promises,
+    paths_lack_a_feature,
+    paths_misread,
+    promotes,
+    remembers,
+    swaps_batches,
+)
+
+AS_MOST_ARE = {
+    "tokens": (range(1, 2), 512, 512),
+    "few-tokens": (range(2, 9), 64, 512),
+    "prompts": (range(32, 2**16), 64, 256),
+}
+"""Numbers of rows, and the least outputs and features, of the paths that kernels have for most models."""
+
+MLX_LM = "https://github.com/ml-explore/mlx-lm"
+SPLIT_NIBBLES = "https://github.com/kekzl/imp/pull/722"
+PREFIX_LOST = "https://github.com/mflux-community/mflux/pull/489"
+COURSE = "tiny-llm course, week 2 day 2"
+
+
+def past_float16(name: str, requirement: Requirement) -> Fault:
+    """Weights of float16 are restored in float16, where code times scale may pass its range although the weight keeps it."""
+    return Fault(
+        f"{name}-products-past-float16",
+        "code times scale is infinite in float16 where it passes 65504",
+        requirement,
+        {"affine": changes.products_past_float16},
+        f"{MLX}/commit/56e026d8a",
+    )
+
+
+def strides_of_prompts(name: str, requirement: Requirement) -> list[Fault]:
+    return [
+        Fault(
+            f"{name}-prompts-{part}-strides",
+            f"of 32 rows and 256 features and more {part} is read as if it were contiguous",
+            requirement,
+            only_where(changes.of_prompts, ignores_strides(part)),
+            TIRED,
+        )
+        for part in ("x", "packed", "scales")
+    ]
+
+
+def batches_swapped(name: str, requirement: Requirement) -> Fault:
+    return Fault(
+        f"{name}-batches-swapped",
+        "of four axes the first two are exchanged when rows are folded back",
+        requirement,
+        swaps_batches(),
+        TIRED,
+    )
+
+
+def unwritten_on_common_paths(prefix: str, requirement: Requirement) -> list[Fault]:
+    """One for each path that kernels have for most models."""
+    return [
+        fault
+        for told, sizes in AS_MOST_ARE.items()
+        for fault in paths_lack_a_feature(
+            f"{prefix}-common-{told}",
+            f"of {told}, in 4 bits and groups of 64,",
+            requirement,
+            changes.as_most_models_are_packed(*sizes),
+            TIRED,
+        )
+    ]
+
+
+def faults_of_products(
+    name: str, strided: Requirement, dtype: Requirement, unchanged: Requirement, alone: Requirement
+) -> tuple[Fault, ...]:
+    """What every product can do wrong."""
+    return (
+        *(
+            Fault(
+                f"{name}-{part}-strides",
+                f"{part} is read as if it were contiguous",
+                strided,
+                ignores_strides(part),
+                "PROPERTIES X1",
+            )
+            for part in ("x", "packed", "scales", "biases")
+        ),
+        *paths_break_promises(
+            f"{name}-many-rows",
+            "of 32 rows and more in half precision",
+            in_half(of_many_rows()),
+            dtype,
+            unchanged,
+            alone,
+            ("x", "packed", "scales", "biases"),
+        ),
+        *paths_misread(
+            f"{name}-many-rows",
+            "of 32 rows and more in half precision",
+            strided,
+            in_half(of_many_rows()),
+            dict.fromkeys(("x", "packed", "scales", "biases")),
+        ),
+        Fault(f"{name}-promotes", "the result comes back in float32", dtype, promotes(), f"{MLX}-swift/issues/420"),
+        Fault(f"{name}-changes-x", "x is scaled in place", unchanged, mutates("x"), "PROPERTIES X6"),
+        Fault(f"{name}-changes-biases", "biases are scaled in place", unchanged, mutates("biases"), "PROPERTIES X6"),
+        Fault(
+            f"{name}-remembers-codes",
+            "restored weights cached by shape serve other layers",
+            alone,
+            remembers("packed"),
+            "PROPERTIES X7",
+        ),
+        Fault(f"{name}-drifts", "the output buffer of an earlier call is added to", alone, drifts(), "PROPERTIES X11"),
+    )
