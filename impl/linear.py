@@ -14,14 +14,14 @@ def linear(x: mx.array, weight: mx.array, bias: mx.array | None = None) -> mx.ar
     x: N..×I, any leading dims; weight: O×I; bias: O or None. Result: N..×O in the dtype of x.
     Raises TypeError for arrays that are not floating-point, ValueError for shapes that do not fit.
     """
-    _require_floating("x", x)
-    _require_floating("weight", weight)
+    require_floating("x", x)
+    require_floating("weight", weight)
     if x.ndim < 1:
         raise ValueError("x is a scalar; linear takes N..×I")
     if weight.ndim != 2 or weight.shape[1] != x.shape[-1]:
         raise ValueError(f"weight is {weight.shape}; an x of {x.shape} takes O×{x.shape[-1]}")
     if bias is not None:
-        _require_floating("bias", bias)
+        require_floating("bias", bias)
         if bias.shape != weight.shape[:1]:
             raise ValueError(f"bias is {bias.shape}; a weight of {weight.shape} takes {weight.shape[:1]}")
     added = () if bias is None else (bias,)
@@ -43,7 +43,7 @@ def silu(x: mx.array) -> mx.array:
 
     x: any shape; the result has its shape and dtype. Raises TypeError when x is not floating-point.
     """
-    _require_floating("x", x)
+    require_floating("x", x)
     wide = x.astype(mx.float32)
     # exp(-|x|) never overflows, and its quotient loses nothing for negative x, where 1 - sigmoid(-x) would cancel.
     small = mx.exp(-mx.abs(wide))
@@ -57,7 +57,7 @@ def softmax(x: mx.array, axis: int = -1) -> mx.array:
     x: any shape with at least one axis; the result has its shape and dtype.
     Raises TypeError when x is not floating-point, ValueError for an axis that x does not have.
     """
-    _require_floating("x", x)
+    require_floating("x", x)
     if x.ndim < 1:
         raise ValueError("x is a scalar; softmax takes at least one axis")
     if not -x.ndim <= axis < x.ndim:
@@ -65,6 +65,6 @@ def softmax(x: mx.array, axis: int = -1) -> mx.array:
     return mx.softmax(x, axis=axis, precise=True)
 
 
-def _require_floating(name: str, array: mx.array) -> None:
+def require_floating(name: str, array: mx.array) -> None:
     if not mx.issubdtype(array.dtype, mx.floating):
         raise TypeError(f"{name} is {array.dtype}; it takes a floating-point array")

@@ -12,6 +12,7 @@ from inferspec.impl.kernels import metal
 from inferspec.impl.kernels import quantized as kernel
 from inferspec.impl.kernels.cpu import quantized as cpu_kernel
 from inferspec.impl.kernels.cpu.transforms import transformable
+from inferspec.impl.linear import require_floating
 from inferspec.impl.tokens import ids_of
 
 GROUP_SIZES = (32, 64, 128)
@@ -27,7 +28,7 @@ def quantize(w: mx.array, group_size: int = 128, bits: int = 4) -> tuple[mx.arra
     for a group size or number of bits that is not offered and for an I that is not a multiple of the group size.
     """
     _require_grid(group_size, bits)
-    _require_floating("w", w)
+    require_floating("w", w)
     if w.ndim < 1 or w.shape[-1] % group_size:
         raise ValueError(f"w is {w.shape}; group_size={group_size} takes N..×(a multiple of {group_size})")
     levels = 2**bits - 1
@@ -109,7 +110,7 @@ class QuantizedLinear:
     ) -> None:
         _require_parts(packed, scales, biases, group_size, bits, matrix=True)
         if bias is not None:
-            _require_floating("bias", bias)
+            require_floating("bias", bias)
             if bias.shape != packed.shape[:1]:
                 raise ValueError(f"bias is {bias.shape}; packed rows {packed.shape[0]} take {packed.shape[:1]}")
         self.packed, self.scales, self.biases = packed, scales, biases
@@ -177,7 +178,7 @@ def _product(
 ) -> mx.array:
     """The product in the dtype asked for, computed in float32: MLX's CPU kernels accumulate in the dtype of x."""
     *_, outputs, features = _require_parts(packed, scales, biases, group_size, bits, matrix=True)
-    _require_floating("x", x)
+    require_floating("x", x)
     summed, kept = (features, outputs) if transpose else (outputs, features)
     if x.ndim < 1 or x.shape[-1] != summed:
         raise ValueError(
@@ -242,7 +243,7 @@ def _require_parts(
     if packed.dtype != mx.uint32:
         raise TypeError(f"packed is {packed.dtype}; it takes uint32")
     for name, part in (("scales", scales), ("biases", biases)):
-        _require_floating(name, part)
+        require_floating(name, part)
     if packed.ndim < 1 + matrix:
         raise ValueError(f"packed is {packed.shape}; it takes {'O×words' if matrix else 'N..×words'}")
     features = packed.shape[-1] * 32 // bits
@@ -255,8 +256,3 @@ def _require_parts(
         if part.shape != grid:
             raise ValueError(f"{name} is {part.shape}; a packed of {packed.shape} takes {grid}")
     return (*packed.shape[:-1], features)
-
-
-def _require_floating(name: str, array: mx.array) -> None:
-    if not mx.issubdtype(array.dtype, mx.floating):
-        raise TypeError(f"{name} is {array.dtype}; it takes a floating-point array")

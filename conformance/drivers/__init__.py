@@ -6,6 +6,7 @@ per component, with `DRIVERS`: operation -> driver.
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import importlib.util
 import inspect
@@ -148,6 +149,13 @@ def parts(returned: Any, *names: str) -> Sequence[Any]:
     if all(hasattr(returned, name) for name in names):
         return [getattr(returned, name) for name in names]
     return list(returned)
+
+
+def spoil(arrays: Iterable[Any]) -> None:
+    """The caller has another use for arrays that it gave."""
+    for x in arrays:
+        with contextlib.suppress(TypeError):  # arrays that cannot be changed are safe from their caller
+            x[...] = float("nan")
 
 
 def step(number: int, do: Callable[[], Any], names: Sequence[str]) -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
@@ -10,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from inferspec.conformance.arrays import Arrays
-from inferspec.conformance.drivers import handed, parts, step
+from inferspec.conformance.drivers import handed, parts, spoil, step
 from inferspec.spec.batch_decoder import Like, codes, favoured
 from inferspec.spec.batching import attended, followed, shown, taken, without_idle
 
@@ -176,9 +175,7 @@ class _Story:
         return {"offsets": numbers}
 
     def overwrite(self, step: int) -> None:
-        for x in self.given[step]:
-            with contextlib.suppress(TypeError):  # arrays that cannot be changed are safe from their caller
-                x[...] = float("nan")
+        spoil(self.given[step])
 
     def _coded(self, tokens: np.ndarray, positions: list[int], like: Like) -> tuple[Any, Any]:
         key, value = (self.to.ready(self.to.from_numpy(x)) for x in codes(tokens, positions, like))
