@@ -57,6 +57,8 @@ class Adapter:
     """What ran its kernels, as it says itself; empty where it says nothing."""
     absent: dict[str, str] = field(default_factory=dict)
     """operation -> why it is not claimed, where more is known than that there is nothing of its name."""
+    edition: str = ""
+    """Of its layout's text, which it was written to."""
 
 
 def load(
@@ -136,6 +138,7 @@ def _laid(spec: str, kind_of_arrays: str, layout: str) -> Adapter:
         waivers="",
         kind=kind,
         absent=dict(laid.absent),
+        edition=laid.edition,
     )
     for contract in contracts():
         for operation in contract.operations:

@@ -226,6 +226,7 @@ def certificate(
             "envelope": description.envelope,
             "unclaimed": dict(unclaimed),
             **({"layout": description.layout} if description.layout else {}),
+            **({"edition": description.edition} if description.edition else {}),
         },
         "environment": {
             "machine": platform.machine(),

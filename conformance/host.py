@@ -102,6 +102,7 @@ def describe(adapter: Adapter) -> dict[str, Any]:
         },
         "broken": adapter.broken,
         "absent": adapter.absent,
+        "edition": adapter.edition,
         "envelope": {
             c: {k: v if isinstance(v, int) else list(v) for k, v in e.items()} for c, e in adapter.envelope.items()
         },

@@ -47,7 +47,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "--layout": {
         "metavar": "NAME",
         "default": "",
-        "help": "whose names --impl has, where it is no adapter: course (the tiny-llm course)",
+        "help": "whose names --impl has, where it is no adapter: course (the tiny-llm course) or course-week2 (what its week 2 writes anew)",
     },
     "--certificate": {"metavar": "FILE", "help": "write the certificate (JSON) here"},
     "--profile": {

@@ -15,7 +15,7 @@ from inferspec.conformance.canary import believed
 from inferspec.conformance.inputs import plain_call
 from inferspec.conformance.integrity import altered
 from inferspec.conformance.layouts import LAYOUTS
-from inferspec.conformance.layouts.packages import COMPILED
+from inferspec.conformance.layouts.packages import COMPILED, UNFILLED
 from inferspec.conformance.matching import AdapterError
 from inferspec.conformance.metal import DECLARABLE, MODES
 from inferspec.conformance.repeats import Repeats
@@ -277,6 +277,8 @@ def _is_not_done(outcome: Outcome) -> bool:
     """Whether a package of a course says that something is not written, or needs an extension that is not built."""
     if lacking := _NO_MODULE.search(outcome.message):
         return COMPILED.search(lacking[1]) is not None
+    if UNFILLED.search(outcome.message):
+        return True
     return outcome.state == "overclaimed" and "NotImplementedError" in outcome.message.replace(NOT_YET, "")
 
 
@@ -306,7 +308,7 @@ def _smoke_of(operation: str, subject: HostedSubject, description: Description) 
         seen = subject.call(call)
     except SubjectDied as death:
         return {operation: (death.state, f"{death} (the plainest call)")}
-    if (seen.stub or seen.unwritten) and subject.layout:
+    if (seen.stub or seen.unwritten or UNFILLED.search(f"{seen.raised}: {seen.message}")) and subject.layout:
         # What is only begun, or needs what is not built here, is not claimed.
         why = f"{operation} returns None" if seen.stub and not seen.raised else seen.message.partition(_AT)[0]
         description.absent[operation] = why or f"{operation} raises NotImplementedError"

@@ -93,12 +93,15 @@ class Description:
     waivers: str = ""
     layout: str = ""
     """Whose names it has (`layouts`), where it is no adapter."""
+    edition: str = ""
+    """Of the layout's text, which it was written to."""
 
     @classmethod
     def told(cls, answer: Mapping[str, Any]) -> Description:
         """What a subject's process tells of it; name and version in one line, or they could be lines of a report."""
         described = cls(**answer)
-        described.name, described.version = (readable(" ".join(t.split())) for t in (described.name, described.version))
+        for name in ("name", "version", "edition"):
+            setattr(described, name, readable(" ".join(getattr(described, name).split())))
         described.broken = {name: readable(why) for name, why in described.broken.items()}
         described.absent = {name: readable(why) for name, why in described.absent.items()}
         return described

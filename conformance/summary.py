@@ -26,7 +26,7 @@ def lines(certificate: Mapping[str, Any]) -> Iterator[Line]:
     for component in dict.fromkeys(row["component"] for row in rows):
         yield from _component(component, [row for row in rows if row["component"] == component], certificate, told)
     if layout := certificate["subject"].get("layout"):
-        yield from _chapters(layout, rows)
+        yield from _chapters(layout, certificate["subject"].get("edition", ""), rows)
     for name, choices in certificate["subject"]["unclaimed"].items():
         yield f"{name} also works where nothing is claimed: {', '.join(choices)}", {}
     yield f"kernel path: {certificate['subject']['kernel_path']}", {}
@@ -70,10 +70,10 @@ def _incomplete(certificate: Mapping[str, Any]) -> Iterator[Line]:
         )
 
 
-def _chapters(layout: str, rows: list[Mapping[str, Any]]) -> Iterator[Line]:
+def _chapters(layout: str, edition: str, rows: list[Mapping[str, Any]]) -> Iterator[Line]:
     yield "", {}
-    yield f"by chapters of the {layout}:", {"bold": True}
-    for standing in standings(layout, rows):
+    yield f"by chapters of the {layout}{f', {edition}' if edition else ''}:", {"bold": True}
+    for standing in standings(layout, rows, edition):
         style = {"red": True} if standing.wrong else {"green": True} if standing.claimed else {}
         yield f"  {standing.chapter.where:16s} {standing.chapter.title:36s} {standing.text}", style
         for name, ids in standing.wrong.items():

@@ -76,10 +76,10 @@ def judge(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Run]:
     """What `certify` finds of a course's package `student`, for requirements alone and without a pytest of its own, which
     takes seconds to start: ``judge({"student/basics.py": "…"}, "LIN-01")``. The certificate's rows, and no text."""
 
-    def run(files: Mapping[str, str], *requirements: str) -> Run:
+    def run(files: Mapping[str, str], *requirements: str, layout: str = "course") -> Run:
         folder = tmp_path_factory.mktemp("judged")
         written(folder, files)
-        session = Session.opened(str(folder / "student"), {}, "standard", 0, limit=20.0, layout="course")
+        session = Session.opened(str(folder / "student"), {}, "standard", 0, limit=20.0, layout=layout)
         try:
             tests = [test for test in all_tests() if test.requirement.id in requirements]
             found = {test.id: session.record(session.run(test)) for test in tests}
@@ -111,13 +111,13 @@ def written(folder: Path, files: Mapping[str, str]) -> None:
 
 @pytest.fixture(scope="module")
 def as_course(tmp_path_factory: pytest.TempPathFactory, write: Callable[..., None]) -> Any:
-    """A subject made of files, seen through `--layout course` as the package `student`."""
+    """A subject made of files, seen through `--layout course`, or another layout, as the package `student`."""
     made = []
 
-    def host(files: dict[str, str]) -> HostedSubject:
+    def host(files: dict[str, str], layout: str = "course") -> HostedSubject:
         folder = tmp_path_factory.mktemp("course")
         write(folder, files)
-        made.append(HostedSubject(str(folder / "student"), layout="course", limit=60))
+        made.append(HostedSubject(str(folder / "student"), layout=layout, limit=60))
         return made[-1]
 
     yield host

@@ -273,6 +273,44 @@ def simple_generate_with_kv_cache(model, tokenizer, prompt) -> str:
             return tokenizer.detokenizer.text
         tokenizer.detokenizer.add_token(token.item())
         tokens = token
+
+def speculative_generate(draft_model, model, draft_tokenizer, tokenizer, prompt, proposal_length: int = 4) -> str:
+    if proposal_length < 0:
+        raise ValueError("proposal_length is negative")
+    if tokenizer.get_vocab() != draft_tokenizer.get_vocab():
+        raise ValueError("the tokenizers have different vocabularies")
+
+    def _step(model, tokens, caches, kept):
+        logits = model(mx.array([tokens], mx.int32), caches[0].offset, caches, logits_to_keep=kept)
+        return mx.argmax(logits[0, -kept:], axis=-1).tolist()
+
+    def _rewind(caches, length):
+        for layer in caches:
+            if layer.offset > length:
+                layer.rewind(layer.offset - length)
+
+    tokens, text = tokenizer.encode(prompt, add_special_tokens=False), tokenizer.detokenizer
+    if not tokens:
+        raise ValueError("the prompt is empty")
+    caches, draft_caches = model.create_kv_cache(), draft_model.create_kv_cache()
+    (last,) = _step(model, tokens, caches, 1)
+    while last != tokenizer.eos_token_id:
+        tokens.append(last)
+        drafts = []
+        while len(drafts) < proposal_length:
+            drafts += _step(draft_model, (tokens + drafts)[draft_caches[0].offset :], draft_caches, 1)
+        wanted = _step(model, [last, *drafts], caches, len(drafts) + 1)
+        kept = next((n for n, pair in enumerate(zip(drafts, wanted)) if pair[0] != pair[1]), len(drafts))
+        text.add_token(last)
+        for token in drafts[:kept]:
+            if token == tokenizer.eos_token_id:
+                return text.text
+            tokens.append(token)
+            text.add_token(token)
+        last = wanted[kept]
+        _rewind(caches, len(tokens))
+        _rewind(draft_caches, len(tokens))
+    return text.text
 """
 
 QWEN3_WEEK1 = """
@@ -366,6 +404,67 @@ class Qwen2ModelWeek1:
         return self.own(inputs)
 """
 
+WEEK2_KERNELS = """
+import mlx.core as mx
+from inferspec.impl import attention, mlp, rms_norm, rope
+
+class FastRMSNorm:
+    def __init__(self, dim: int, weight, eps: float = 1e-5):
+        self.weight, self.eps = weight, eps
+
+    def __call__(self, x):
+        y = x.astype(mx.float32)
+        y = y * mx.rsqrt(mx.mean(y * y, axis=-1, keepdims=True) + self.eps) * self.weight.astype(mx.float32)
+        return y.astype(x.dtype)
+
+class FastRoPE:
+    def __init__(self, dims: int, seq_len: int, base: int = 10000, traditional: bool = False):
+        self.own = rope.RoPE(dims, seq_len, base, traditional)
+
+    def __call__(self, x, offset: int | list[int] | mx.array = 0):
+        if isinstance(offset, list):
+            offset = [slice(start, start + x.shape[1]) for start in offset]
+        return self.own(x, offset)
+
+def swiglu(gate, up):
+    y = gate.astype(mx.float32)
+    return (y / (1 + mx.exp(-y)) * up.astype(mx.float32)).astype(gate.dtype)
+
+def scaled_dot_product_attention(query, key, value, scale: float, mask=None):
+    return attention.scaled_dot_product_attention(query, key, value, scale=scale, mask=mask)
+
+def decode_attention_custom(query, key, value, scale: float, mask=None):
+    if query.shape[-2] > 8 or key.shape[-2] > 256:
+        raise ValueError("a schedule for decoding")
+    return attention.scaled_dot_product_attention(query, key, value, scale=scale, mask=mask)
+"""
+
+QUANTIZE_WEEK2 = """
+import mlx.core as mx
+from inferspec.impl import quantization as own
+
+class QuantizedWeights:
+    def __init__(
+        self, scales, biases, group_size: int, bits: int, weight,
+        use_simdgroup_matmul=False, use_simdgroup_matvec=True, use_split_k_matmul=False,
+    ):
+        self.scales, self.biases, self.weight = scales, biases, weight
+        self.group_size, self.bits = group_size, bits
+        self.simd, self.split = use_simdgroup_matmul, use_split_k_matmul
+
+def dequantize_weights(weight, scales, biases, group_size, bits):
+    return own.dequantize(weight, scales, biases, group_size, bits)
+
+def quantized_matmul(
+    scales, biases, group_size, bits, a, b, transpose_b=False, use_simdgroup=False, use_split_k=False
+):
+    return own.quantized_matmul(a, b, scales, biases, group_size=group_size, bits=bits, transpose=transpose_b)
+
+def quantized_linear(x, w: QuantizedWeights, bias=None):
+    parts = w.scales, w.biases, w.group_size, w.bits, x, w.weight, True
+    return quantized_matmul(*parts, use_simdgroup=w.simd, use_split_k=w.split) + (0 if bias is None else bias)
+"""
+
 QWEN2_WEEK2 = QWEN3_WEEK2.replace("qwen3", "qwen2").replace("Qwen3", "Qwen2")
 
 INIT = """
@@ -400,6 +499,9 @@ RIGHT = {
     "sampler": SAMPLER,
 }
 """Module -> its text; models of an older edition beside those of today."""
+
+WEEK_2 = {"basics": BASICS, "quantize": QUANTIZE_WEEK2, "week2_kernels": WEEK2_KERNELS}
+"""What week 2 of the newest edition writes anew, and what that takes of week 1."""
 
 
 def package(name: str, **modules: str) -> dict[str, str]:

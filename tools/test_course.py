@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from inferspec.conformance.envelope import OutsideEnvelope
-from inferspec.conformance.layouts import by_chapter, chapters
-from inferspec.conformance.layouts.course import ROOMS
+from inferspec.conformance.layouts import LAYOUTS, by_chapter, chapters, editions
+from inferspec.conformance.layouts.course import ROOMS, week_2
 from inferspec.conformance.subject import HostedSubject
 from inferspec.spec import contracts
 from inferspec.tools.course_package import SAMPLER, files, package, problem
@@ -19,6 +19,7 @@ from inferspec.tools.course_package import SAMPLER, files, package, problem
 pytestmark = pytest.mark.xdist_group("course")
 
 OPERATIONS = [name for room in ROOMS for name in room.OFFERS]
+EVERY = {"course": OPERATIONS, "course-week2": list(week_2.OFFERS)}
 
 
 @pytest.fixture(scope="module")
@@ -36,9 +37,12 @@ def test_a_right_package_offers_what_the_course_writes_and_agrees(right, name):
         assert not problem(right, name)
 
 
-def test_every_operation_of_the_layout_is_in_one_chapter():
-    named = [name for chapter in chapters("course") for name in chapter.names if not name.startswith("ROPE")]
-    assert sorted(named) == sorted(OPERATIONS)
+@pytest.mark.parametrize(
+    ("layout", "edition"), [(layout, edition) for layout in LAYOUTS for edition in editions(layout)]
+)
+def test_every_operation_of_a_layout_is_in_one_chapter_of_each_edition(layout, edition):
+    named = [name for chapter in chapters(layout, edition) for name in chapter.names if not name.startswith("ROPE")]
+    assert sorted(named) == sorted(EVERY[layout])
 
 
 def test_a_requirement_is_in_the_chapter_that_names_it():
@@ -316,7 +320,7 @@ def test_typical_mistakes_are_red(mistaken, requirement, fault):
 
 def test_the_summary_tells_what_holds_of_each_chapter(mistaken):
     lines = [line.strip() for line in mistaken.text.splitlines()]
-    start = lines.index("by chapters of the course:")
+    start = lines.index("by chapters of the course, edition of 2025 to July 2026:")
     said = lines[start : start + 20]
     assert any(line.startswith("week 1 day 1") and "2 passed" in line for line in said), said
     assert any(line.startswith("week 1 day 3") and "2 failed" in line for line in said), said
@@ -361,7 +365,7 @@ def test_a_sampler_of_one_row_is_given_one_row_at_a_time(as_course, right):
 
 def test_an_unknown_layout_is_refused(certify):
     said = certify({}, "--impl", "student", "--layout", "school").complaint()
-    assert "--layout school: it takes course" in said
+    assert "--layout school: it takes course, course-week2" in said
 
 
 def test_a_package_that_is_not_there_is_said_so(certify):

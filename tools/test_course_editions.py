@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from inferspec.conformance.certificate import BAD
-from inferspec.conformance.layouts import guards
+from inferspec.conformance.layouts import chapters, guards
+from inferspec.conformance.layouts.course import week_2 as week_2_rooms
 from inferspec.conformance.layouts.standings import standings
 from inferspec.conformance.suite import all_tests
 from inferspec.spec import contracts
@@ -13,11 +14,14 @@ from inferspec.tools.course_package import (
     ATTENTION,
     BASICS,
     EMBEDDING,
+    GENERATE,
     KV_CACHE,
     LAYER_NORM,
     QUANTIZE,
     QWEN2_WEEK1,
     QWEN3_WEEK1,
+    WEEK2_KERNELS,
+    WEEK_2,
     files,
     package,
     problem,
@@ -717,3 +721,220 @@ def linear(x, w, bias=None):
 def test_a_package_of_another_library_is_refused(certify):
     said = certify(files(basics=OF_TORCH), "--impl", "student", "--layout", "course").complaint()
     assert "compute with MLX; this one imports torch" in said
+
+
+# what week 2 writes anew
+
+
+@pytest.fixture(scope="module")
+def week_2(as_course):
+    return as_course(files(**WEEK_2), layout="course-week2")
+
+
+@pytest.mark.parametrize("name", week_2_rooms.OFFERS)
+def test_what_week_2_writes_anew_is_offered_and_agrees(week_2, name):
+    assert name in week_2.description.offers, week_2.description.absent
+    assert not problem(week_2, name)
+
+
+ANEW = {
+    "RMSNorm": ("week2_kernels", "FastRMSNorm", "RMSNorm"),
+    "RoPE": ("week2_kernels", "FastRoPE", "RoPE"),
+    "silu": ("week2_kernels", "def swiglu", "def swish"),
+    "SwiGLU": ("week2_kernels", "def swiglu", "def swish"),
+    "scaled_dot_product_attention": ("week2_kernels", "def scaled_dot_product_attention", "def attend"),
+    "dequantize": ("quantize", "def dequantize_weights", "def dequantize_linear"),
+    "quantized_matmul": ("quantize", "use_simdgroup=False", "simd=False"),
+    "QuantizedLinear": ("quantize", "use_simdgroup_matmul=False", "use_simdgroup_product=False"),
+}
+
+
+@pytest.mark.parametrize("name", ANEW)
+def test_what_week_2_does_not_write_anew_is_not_claimed(as_course, name):
+    module, own, other = ANEW[name]
+    assert own in WEEK_2[module]
+    about = as_course(files(**WEEK_2 | {module: WEEK_2[module].replace(own, other)}), layout="course-week2").description
+    assert name in about.absent
+
+
+WRONG_ANEW = {
+    "RMS-02": ("week2_kernels", "keepdims=True) + self.eps)", "keepdims=True) + 10 * self.eps)"),
+    "ROPE-03": ("week2_kernels", "return self.own(x, offset)", "return self.own(x, 0 if isinstance(offset, int) else offset)"),
+    "ROPE-05": ("week2_kernels", "[slice(start, start + x.shape[1]) for start in offset]", "slice(offset[0], offset[0] + x.shape[1])"),
+    "SILU-02": ("week2_kernels", "y / (1 + mx.exp(-y))", "y * mx.exp(y) / (1 + mx.exp(y))"),
+    "MLP-02": ("week2_kernels", "def swiglu(gate, up)", "def swiglu(up, gate)"),
+    "ATTN-03": (
+        "week2_kernels",
+        "return attention.scaled_dot_product_attention(query, key, value, scale=scale, mask=mask)\n\ndef decode",
+        "heads = query.shape[1] // key.shape[1]\n"
+        "    key, value = (mx.concatenate([x] * heads, axis=1) for x in (key, value))\n"
+        "    return attention.scaled_dot_product_attention(query, key, value, scale=scale, mask=mask)\n\ndef decode",
+    ),
+    "DEQ-02": ("quantize", "dequantize(weight, scales, biases, group_size, bits)", "dequantize(weight, scales, -biases, group_size, bits)"),
+    "QMM-01": ("quantize", "bits=bits, transpose=transpose_b)", "bits=bits, transpose=transpose_b) * (2 if use_split_k else 1)"),
+    "QLIN-01": ("quantize", "bits=bits, transpose=transpose_b)", "bits=bits, transpose=transpose_b) * (2 if use_simdgroup else 1)"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("requirement", WRONG_ANEW)
+def test_what_week_2_writes_anew_wrongly_is_red(judge, requirement):
+    module, right, wrong = WRONG_ANEW[requirement]
+    assert WEEK_2[module].count(right) == 1
+    written = files(**WEEK_2 | {module: WEEK_2[module].replace(right, wrong)})
+    assert judge(written, requirement, layout="course-week2").row(requirement)["state"] == "failed"
+
+
+def test_where_week_2_rounds_and_what_it_is_not_told_is_not_asked(judge):
+    unasked = ("RMS-06", "ROPE-20")
+    run = judge(files(**WEEK_2), *unasked, layout="course-week2")
+    assert {run.row(name)["state"] for name in unasked} == {"outside_envelope"}
+
+
+def test_each_layout_of_the_course_judges_its_own(judge):
+    wrong = WEEK2_KERNELS.replace("keepdims=True) + self.eps)", "keepdims=True) + 10 * self.eps)")
+    written = files(**WEEK_2, layer_norm=LAYER_NORM) | files(week2_kernels=wrong)
+    assert judge(written, "RMS-02").row("RMS-02")["state"] == "passed"
+    assert judge(written, "RMS-02", layout="course-week2").row("RMS-02")["state"] == "failed"
+
+
+STARTER_KERNELS = """
+import mlx.core as mx
+
+class FastRMSNorm:
+    def __init__(self, dim: int, weight: mx.array, eps: float = 1e-5):
+        pass
+
+    def __call__(self, x: mx.array) -> mx.array:
+        pass
+
+def swiglu(gate: mx.array, up: mx.array) -> mx.array:
+    raise RuntimeError("swiglu is a starter stub; implement it in Week 2 Day 4")
+
+def decode_attention_custom(query, key, value, scale, mask=None):
+    raise RuntimeError("decode_attention: the course extension is GPU-only")
+"""
+
+
+def test_what_an_extension_says_is_not_written_or_not_for_this_device_is_not_claimed(judge):
+    written = files(week2_kernels=STARTER_KERNELS, basics=BASICS)
+    run = judge(written, "RMS-02", "SILU-01", "MLP-01", layout="course-week2")
+    assert {run.row(name)["state"] for name in ("RMS-02", "SILU-01", "MLP-01")} == {"not_claimed"}
+    assert "starter stub" in run.row("SILU-01")["message"]
+    assert judge(written, "FLASH-01").row("FLASH-01")["state"] == "not_claimed"
+
+
+DECODING = files(week2_kernels=WEEK2_KERNELS)
+
+
+def test_decode_attention_is_given_as_many_queries_and_keys_as_it_is_for(as_course):
+    subject = as_course(DECODING)
+    assert subject.description.offers["flash_attention"]["narrowed"]["keys"] == 256
+    assert not problem(subject, "flash_attention", times=20)
+
+
+def test_decode_attention_that_is_wrong_is_red(judge):
+    early = WEEK2_KERNELS.replace(
+        'raise ValueError("a schedule for decoding")\n',
+        'raise ValueError("a schedule for decoding")\n    mask = None\n',
+    )
+    assert early != WEEK2_KERNELS
+    assert judge(files(week2_kernels=early), "FLASH-03").row("FLASH-03")["state"] == "failed"
+    assert judge(DECODING, "FLASH-03").row("FLASH-03")["state"] == "passed"
+
+
+def test_an_older_flash_attention_goes_before_decode_attention(as_course):
+    written = DECODING | files(attention=ATTENTION)
+    assert "keys" not in as_course(written).description.offers["flash_attention"]["narrowed"]
+
+
+# speculative decoding
+
+SPECULATIVE = ("SPEC-23", "SPEC-24", "SPEC-25", "SPEC-26", "SPEC-27", "SPEC-28", "SPEC-29", "SPEC-30", "SPEC-31",
+               "SPEC-37", "SPEC-39", "SPEC-40", "SPEC-41", "SPEC-42", "SPEC-51", "SPEC-52", "SPEC-54")  # fmt: skip
+
+
+def test_speculative_decoding_of_the_course_is_judged_by_its_sentences(judge):
+    run = judge(files(generate=GENERATE), *SPECULATIVE, "SPEC-34", "SPEC-38", "SPEC-48")
+    assert {name: run.row(name)["state"] for name in SPECULATIVE} == dict.fromkeys(SPECULATIVE, "passed")
+    assert {run.row(name)["state"] for name in ("SPEC-34", "SPEC-38", "SPEC-48")} == {"outside_envelope"}
+
+
+SPECULATIVE_MISTAKES = {
+    "SPEC-23": ("last = wanted[kept]", "last = wanted[-1]"),
+    "SPEC-26": ("if token == tokenizer.eos_token_id:\n                return text.text\n", "if False:\n                return text.text\n"),
+    "SPEC-28": ("layer.rewind(layer.offset - length)", "layer.rewind(layer.offset - length - (layer.offset > length + 1))"),
+    "SPEC-39": ("while len(drafts) < proposal_length:", "while len(drafts) < min(proposal_length, 2):"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("requirement", SPECULATIVE_MISTAKES)
+def test_speculative_decoding_that_is_wrong_is_red(judge, requirement):
+    right, wrong = SPECULATIVE_MISTAKES[requirement]
+    assert GENERATE.count(right) == 1
+    run = judge(files(generate=GENERATE.replace(right, wrong)), requirement)
+    assert run.row(requirement)["state"] == "failed"
+
+
+def test_each_layer_has_to_be_rewound(judge):
+    first = GENERATE.replace("for layer in caches:", "for layer in caches[:1]:")
+    assert first != GENERATE
+    assert judge(files(generate=first), "SPEC-23").row("SPEC-23")["state"] == "failed"
+
+
+BY_HAND = (
+    GENERATE.replace(", proposal_length: int = 4) -> str:\n", ") -> str:\n    proposal_length = 4\n")
+    .replace(
+        "caches, draft_caches = model.create_kv_cache(), draft_model.create_kv_cache()",
+        "caches, draft_caches = ([TinyKvFullCache() for _ in range(one.num_hidden_layers)] for one in (model, draft_model))",
+    )
+    .replace("import mlx.core as mx\n", "import mlx.core as mx\nfrom .kv_cache import TinyKvFullCache\n")
+)
+
+
+def test_speculative_decoding_of_an_older_edition_makes_its_caches_and_has_its_own_number_of_drafts(judge):
+    run = judge(files(generate=BY_HAND, kv_cache=KV_CACHE), "SPEC-23", "SPEC-28", "SPEC-29", "SPEC-39")
+    assert {run.row(name)["state"] for name in ("SPEC-23", "SPEC-28", "SPEC-29")} == {"passed"}
+    assert run.row("SPEC-39")["state"] == "outside_envelope"
+
+
+LAST_ROWS = WITH_CACHE.replace("offset, caches)[:, -1]", "offset, caches, logits_to_keep=1).reshape(1, -1)")
+
+
+def test_a_model_gives_as_many_rows_of_logits_as_it_is_asked_for(judge):
+    assert LAST_ROWS != WITH_CACHE
+    run = judge(files(generate=LAST_ROWS, kv_cache=TEXT_CACHE), "GEN-01")
+    assert run.row("GEN-01")["state"] == "passed"
+
+
+# chapters
+
+
+@pytest.mark.parametrize("newest", [False, True], ids=["older", "newest"])
+def test_the_summary_says_which_edition_numbers_its_days(certify, newest):
+    written = package("student", **({"week2_kernels": WEEK2_KERNELS} if newest else {}))
+    run = certify(
+        written,
+        "--impl",
+        "student",
+        "--layout",
+        "course",
+        "-k",
+        "test_batching and one_row or test_flash_attention and equal",
+    )
+    edition, day = ("August 2026", "week 3 day 1") if newest else ("2025 to July 2026", "week 2 day 6-7")
+    assert run.certificate["subject"]["edition"] == f"edition of {edition}"
+    lines = [line.strip() for line in run.text.splitlines()]
+    assert f"by chapters of the course, edition of {edition}:" in lines
+    assert any(line.startswith("week 2 day 4 ") and "--layout course-week2" in line for line in lines) is newest
+    assert any(
+        chapter.where == day and "BatchingKVCache" in chapter.names
+        for chapter in chapters("course", f"edition of {edition}")
+    )
+
+
+def test_the_summary_of_week_2_names_what_it_writes_anew(certify):
+    run = certify(files(**WEEK_2), "--impl", "student", "--layout", "course-week2", "-m", "requirement(id='RMS-02')")
+    assert any(
+        line.strip().startswith("week 2 day 4") and "FastRMSNorm, FastRoPE, swiglu" in line and "1 passed" in line
+        for line in run.text.splitlines()
+    ), run.text

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-LAYOUTS = ("course",)
+LAYOUTS = ("course", "course-week2")
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Laid:
     """A package seen through a layout.
 
     offers: operation -> what stands for it; absent: operation -> why it is not claimed; broken: operation -> the error
-    of its module.
+    of its module; edition: which of the text it was written to, where there are several.
     """
 
     offers: Mapping[str, Offer]
@@ -42,15 +42,18 @@ class Laid:
     broken: Mapping[str, str]
     origin: str
     precision: Mapping[str, str]
+    edition: str = ""
 
 
 @dataclass(frozen=True)
 class Chapter:
-    """A part of the convention's text. names: the operations, or ids of requirements, that it is about."""
+    """A part of the convention's text. names: the operations, or ids of requirements, that it is about; elsewhere: where
+    what it is about is judged, if it is not by this layout."""
 
     where: str
     title: str
-    names: tuple[str, ...]
+    names: tuple[str, ...] = ()
+    elsewhere: str = ""
 
 
 def lay_out(package: str, layout: str) -> Laid:
@@ -71,17 +74,24 @@ def alternatives(layout: str) -> tuple[frozenset[str], ...]:
     return found
 
 
-def chapters(layout: str) -> tuple[Chapter, ...]:
-    """The chapters of the layout's text, in order."""
-    found: tuple[Chapter, ...] = _module(layout).CHAPTERS
-    return found
+def editions(layout: str) -> tuple[str, ...]:
+    """The editions of the layout's text, from the oldest to the newest."""
+    return tuple(_module(layout).CHAPTERS)
 
 
-def by_chapter(layout: str, rows: Iterable[Mapping[str, Any]]) -> Iterator[tuple[Chapter, list[Mapping[str, Any]]]]:
+def chapters(layout: str, edition: str = "") -> tuple[Chapter, ...]:
+    """The chapters of an edition of the layout's text, of the oldest where none is named, in order."""
+    found: Mapping[str, tuple[Chapter, ...]] = _module(layout).CHAPTERS
+    return found.get(edition) or next(iter(found.values()))
+
+
+def by_chapter(
+    layout: str, rows: Iterable[Mapping[str, Any]], edition: str = ""
+) -> Iterator[tuple[Chapter, list[Mapping[str, Any]]]]:
     """Each chapter with the rows of a certificate that are about it; a chapter has no row that another names by its id."""
-    rows = list(rows)
-    named = {name for chapter in chapters(layout) for name in chapter.names}
-    for chapter in chapters(layout):
+    rows, every = list(rows), chapters(layout, edition)
+    named = {name for chapter in every for name in chapter.names}
+    for chapter in every:
         yield (
             chapter,
             [r for r in rows if r["id"] in chapter.names or (r["name"] in chapter.names and r["id"] not in named)],
@@ -91,4 +101,4 @@ def by_chapter(layout: str, rows: Iterable[Mapping[str, Any]]) -> Iterator[tuple
 def _module(layout: str) -> Any:
     if layout not in LAYOUTS:
         raise ValueError(f"--layout {layout}: it takes {', '.join(LAYOUTS)}")
-    return importlib.import_module(f"{__name__}.{layout}")
+    return importlib.import_module(f"{__name__}.{layout.replace('-', '_')}")

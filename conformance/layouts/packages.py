@@ -23,6 +23,8 @@ from inferspec.conformance.matching import AdapterError
 
 COMPILED = re.compile(r"(^|[._])(ext|extensions)(_|\.|$)")
 """Names of compiled extensions, and of the folders that they are built in: `extensions.tiny_llm_ext`."""
+UNFILLED = re.compile(r"RuntimeError: .*(is a starter stub|is GPU-only|Metal unavailable)")
+"""What a compiled extension says of what is not written in it, or does not run here."""
 LENT = ("mlx_lm", "transformers", "tokenizers", "huggingface_hub", "model_names")
 """What the modules of the convention import beside MLX, for annotations and downloads: not needed to be certified."""
 

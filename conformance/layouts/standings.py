@@ -30,16 +30,16 @@ class Standing:
 
     @property
     def text(self) -> str:
-        """The counts in words."""
-        return ", ".join(f"{count} {what}" for what, count in self.counts.items())
+        """The counts in words, or where the chapter is judged."""
+        return ", ".join(f"{count} {what}" for what, count in self.counts.items()) or self.chapter.elsewhere
 
 
-def standings(layout: str, rows: Iterable[Mapping[str, Any]]) -> Iterator[Standing]:
+def standings(layout: str, rows: Iterable[Mapping[str, Any]], edition: str = "") -> Iterator[Standing]:
     """What holds of each chapter that a certificate's rows tell of; guards that are missing are told apart from what is
     wrong."""
     rows = list(rows)
     apart, missed = guards(layout), _missed(layout, rows)
-    for chapter, about in by_chapter(layout, rows):
+    for chapter, about in by_chapter(layout, rows, edition):
         found = [(_kind(row, apart), row) for row in about if row["name"] in missed]
         counts = {kind: sum(one == kind for one, _ in found) for kind in KINDS}
         standing = Standing(

@@ -51,7 +51,7 @@ def _card(name: str, one: Certificate) -> dict[str, Any]:
         "facts": _facts(one),
         "causes": [str(cause) for cause in causes(rows)],
         "unmet": [_unmet(one, row) for row in rows if row["state"] in BAD],
-        "layout": one["subject"].get("layout", ""),
+        "layout": ", ".join(one["subject"][key] for key in ("layout", "edition") if key in one["subject"]),
         "chapters": _chapters(one),
         "waivers": [_waiver(waiver) for waiver in one["waivers"]],
         "environment": _environment(one),
@@ -60,8 +60,8 @@ def _card(name: str, one: Certificate) -> dict[str, Any]:
 
 def _chapters(one: Certificate) -> list[Standing]:
     """What holds of each chapter of the text that the subject was written to; none for a subject of no layout."""
-    layout = one["subject"].get("layout")
-    return list(standings(layout, one["requirements"])) if layout else []
+    layout, edition = (one["subject"].get(key, "") for key in ("layout", "edition"))
+    return list(standings(layout, one["requirements"], edition)) if layout else []
 
 
 def _facts(one: Certificate) -> dict[str, str]:

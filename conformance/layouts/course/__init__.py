@@ -15,16 +15,20 @@ the course's classes and functions stand for it, in older and newer editions, an
 * a sampler is given log-probabilities, of one row at a time unless it takes more; both filters at once are not asked for,
   nor a top_k larger than the vocabulary;
 * where RMSNorm rounds is asked of the edition that says it; of others the mean alone is in float32;
+* speculative decoding is greedy, and nothing bounds how many tokens it makes;
 * the id that ends a text may be handed over or not in the editions that do not say it;
 * what a requirement guards (bad arguments are refused) the text seldom speaks of. It is judged all the same, and
   reported apart: a summary by chapters tells missing guards from wrong values.
+
+Where week 2 writes anew what week 1 wrote (FastRMSNorm beside RMSNorm), this layout takes week 1's: `--layout course-week2` takes
+week 2's. No contract of this kit is about the mixture of experts, the scheduler of batches (`batch_generate`) or the agent of week 4.
 
 What is only begun (`pass`, NotImplementedError) and what needs an extension that is not built here is not claimed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from types import ModuleType
 
 from inferspec.conformance.layouts import Chapter, Laid, Offer
@@ -45,8 +49,9 @@ from inferspec.conformance.layouts.course import (
     rms_norm,
     rope,
     sampling,
+    speculation,
 )
-from inferspec.conformance.layouts.course.editions import is_of_july_2026
+from inferspec.conformance.layouts.course.editions import NEWER, OLDER, edition, is_of_july_2026
 from inferspec.conformance.layouts.packages import Broken, NotOffered, Package
 from inferspec.conformance.matching import AdapterError
 
@@ -67,9 +72,10 @@ ROOMS = (
     llama,
     qwen3,
     generation,
+    speculation,
 )
 
-CHAPTERS = (
+WEEK_1 = (
     Chapter("week 1 day 1", "attention, multi-head attention", ("linear", "softmax", "MultiHeadAttention")),
     Chapter("week 1 day 2", "RoPE", ("RoPE",)),
     Chapter("week 1 day 3", "grouped attention, causal mask", ("scaled_dot_product_attention", "causal_mask")),
@@ -80,17 +86,35 @@ CHAPTERS = (
     Chapter(
         "week 2 day 1", "key-value cache, the model with one", ("KVCache", "Qwen3.incremental", "Llama.incremental")
     ),
-    Chapter(
-        "week 2 day 2-3",
-        "quantized matmul",
-        ("dequantize", "quantized_matmul", "QuantizedLinear", "QuantizedEmbedding", "QuantizedEmbedding.as_linear"),
-    ),
-    Chapter("week 2 day 4-5", "flash attention", ("flash_attention",)),
-    Chapter("week 2 day 6-7", "batches: positions, keys and values", ("ROPE-05", "BatchingKVCache")),
-    Chapter("week 3 day 1", "pages of keys and values", ("PagePool", "PagedKVCache")),
-    Chapter("week 3 day 2", "block tables, paged attention", ("block_table", "paged_attention")),
 )
-"""Of the text's edition of 2026 with Qwen3; others have the same things under other days."""
+PACKED = ("dequantize", "quantized_matmul", "QuantizedLinear", "QuantizedEmbedding", "QuantizedEmbedding.as_linear")
+BATCHES = ("ROPE-05", "BatchingKVCache")
+PAGES, TABLES = ("PagePool", "PagedKVCache"), ("block_table", "paged_attention")
+WEEK_2_ANEW = "judged by --layout course-week2"
+
+CHAPTERS = {
+    OLDER: (
+        *WEEK_1,
+        Chapter("week 2 day 2-3", "quantized matmul", PACKED),
+        Chapter("week 2 day 4-5", "flash attention", ("flash_attention",)),
+        Chapter("week 2 day 6-7", "batches: positions, keys and values", BATCHES),
+        Chapter("week 3 day 1", "pages of keys and values", PAGES),
+        Chapter("week 3 day 2", "block tables, paged attention", TABLES),
+        Chapter("week 3", "speculative decoding", ("speculative_generate",)),
+    ),
+    NEWER: (
+        *WEEK_1,
+        Chapter("week 2 day 3", "quantized matmul", PACKED),
+        Chapter("week 2 day 4", "FastRMSNorm, FastRoPE, swiglu", elsewhere=WEEK_2_ANEW),
+        Chapter("week 2 day 5", "decode attention", ("flash_attention",)),
+        Chapter("week 2 day 6-7", "SIMD and split-K products", elsewhere=WEEK_2_ANEW),
+        Chapter("week 3 day 1", "batches: positions, keys and values", BATCHES),
+        Chapter("week 3 day 3", "pages of keys and values", PAGES),
+        Chapter("week 3 day 4-5", "block tables, paged attention", TABLES),
+        Chapter("week 3 optional", "speculative decoding", ("speculative_generate",)),
+    ),
+}
+"""Edition of the text -> its chapters."""
 
 GUARDS = frozenset({"test_positions_outside_the_table_are_refused_or_right"}) | frozenset(
     {"KV-15", "KV-19", "BATCH-23", "BATCH-28", "POOL-09", "PKV-16", "PKV-25"}
@@ -113,6 +137,11 @@ BEFORE = PRECISION | {"rms_norm": "native"}
 
 def lay_out(name: str) -> Laid:
     """The package of that name, seen as the course's."""
+    return laid_out(name, ROOMS)
+
+
+def laid_out(name: str, every: Iterable[ModuleType]) -> Laid:
+    """The package of that name, by these rooms."""
     package = Package(name)
     values = [value for module in package.modules.values() for value in vars(module).values()]
     libraries = {value.__name__.partition(".")[0] for value in values if isinstance(value, ModuleType)}
@@ -122,7 +151,7 @@ def lay_out(name: str) -> Laid:
     absent: dict[str, str] = {}
     broken: dict[str, str] = {}
     rooms: dict[str, Callable[[Package], Offer]] = {}
-    for room in ROOMS:
+    for room in every:
         rooms |= room.OFFERS
     for operation, look in rooms.items():
         try:
@@ -138,4 +167,5 @@ def lay_out(name: str) -> Laid:
         except Exception as error:
             # A look at what an edition takes has called it.
             broken[operation] = f"{type(error).__name__}: {error}"
-    return Laid(offers, absent, broken, package.origin, PRECISION if is_of_july_2026(package) else BEFORE)
+    precision = PRECISION if is_of_july_2026(package) else BEFORE
+    return Laid(offers, absent, broken, package.origin, precision, edition(package))

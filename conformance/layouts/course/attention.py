@@ -12,6 +12,13 @@ FLOAT32 = ("float32",)
 ADDED = ("none", "-inf", "lowest", "additive")
 """A mask is an array that is added to the scores, or there is none."""
 GROUPED = ("none", "causal", "-inf", "lowest", "additive")
+SCALED: dict[str, Any] = {
+    "dtypes": ("bfloat16",),
+    "masks": GROUPED,
+    "scales": ("given",),
+    "more_queries": (False,),
+}
+"""What is asked of `week2_kernels`: the text computes it in bfloat16, and always has a scale."""
 EMPTY = dict.fromkeys(("ATTN-11", "FLASH-11"), "the text has no batch, and no sequence, of nothing")
 BATCHES = ((1,), (2,), (5,), (9,))
 """N×L×E: exactly one leading dim."""
@@ -73,6 +80,18 @@ def with_whole_masks(attend: Callable[..., Any]) -> Callable[..., Any]:
 
         return attention
     return attend
+
+
+def always_scaled(own: Callable[..., Any]) -> Callable[..., Any]:
+    """Attention that is always given a scale, and masks of the whole shape B×H_q×L×S."""
+    import mlx.core as mx
+
+    def attention(query: Any, key: Any, value: Any, scale: Any = None, mask: Any = None) -> Any:
+        if isinstance(mask, mx.array):
+            mask = mx.broadcast_to(mask, (*query.shape[:-1], key.shape[-2]))
+        return own(query, key, value, scale, mask)
+
+    return attention
 
 
 def _causal_mask(package: Package) -> Offer:

@@ -26,7 +26,7 @@ class _Enough(BaseException):
     """No more ids are wanted; no `except Exception` of the course's code holds it up."""
 
 
-class _Tokenizer:
+class Tokenizer:
     """What the course's code uses of a tokenizer, its detokenizer included."""
 
     last_segment = text = eos_token = bos_token = ""
@@ -62,19 +62,20 @@ class _Tokenizer:
         return len(self._prompt) + self.handed + 16
 
 
-class _Model:
+class CourseModel:
     """A model of the contract as the course's: week 1 gives it tokens alone, week 2 an offset and a cache too."""
 
     num_hidden_layers = 1
 
-    def __init__(self, own: Any, tokenizer: _Tokenizer, adds_a_batch: bool = False) -> None:
+    def __init__(self, own: Any, tokenizer: Tokenizer, adds_a_batch: bool = False) -> None:
         self._own, self._tokenizer, self._adds_a_batch = own, tokenizer, adds_a_batch
         self._uses = 0
+        # id of a cache -> the cache itself, so that no other gets that id, and what stands for it.
         self._caches: dict[int, tuple[Any, Any]] = {}
         self._seen: dict[int, int] = {}
 
     def create_kv_cache(self) -> list[Any]:
-        return [_Layer()]
+        return [_Layer() for _ in range(self.num_hidden_layers)]
 
     def __call__(self, tokens: Any, offset: Any = None, cache: Any = None, logits_to_keep: Any = None) -> Any:
         import mlx.core as mx
@@ -85,18 +86,25 @@ class _Model:
         ids = mx.array(tokens)
         # N..×S, as the text has it: without a batch too.
         logits = self._logits(ids.reshape(-1, ids.shape[-1]), offset, cache)
+        logits = logits if logits_to_keep is None else logits[:, -logits_to_keep:]
         return logits if self._adds_a_batch else logits.reshape(*ids.shape[:-1], *logits.shape[-2:])
 
     def _logits(self, tokens: Any, offset: Any, cache: Any) -> Any:
         if cache is None:
             return self._own(tokens)
-        # The cache itself is kept with what stands for it, so that no other gets its id.
-        _, own = self._caches.setdefault(id(cache[0]), (cache[0], self._own.make_cache()))
+        if id(cache[0]) not in self._caches:
+            self._caches[id(cache[0])] = cache[0], self._own.make_cache()
+        own = self._caches[id(cache[0])][1]
+        self._caught_up(own, cache)
         if int(offset) != own[0].offset:
             raise RuntimeError(f"the offset is {offset} where the cache holds {own[0].offset} tokens")
         logits = self._own(tokens, own)
-        self._follow(cache[0], tokens.shape[1])
+        for layer in cache:
+            self._follow(layer, tokens.shape[1])
         return logits
+
+    def _caught_up(self, own: Any, cache: Any) -> None:
+        """What stands for a cache is brought to where the cache is, if that can be another place."""
 
     def _follow(self, layer: Any, length: int) -> None:
         """A cache that the course's code made grows as it would in the course's model."""
@@ -116,6 +124,9 @@ class _Layer:
     def update_and_fetch(self, key: Any, value: Any) -> tuple[Any, Any]:
         self.offset += key.shape[2]
         return key, value
+
+    def rewind(self, n: int) -> None:
+        self.offset -= n
 
     def release(self) -> None:
         """It owns nothing."""
@@ -147,10 +158,12 @@ def _generate(package: Package) -> Offer:
     ) -> Iterator[int]:
         if cache and cached:
             limit = {"max_tokens": max_tokens} if takes(cached, "max_tokens") else {}
-            return _ids(lambda own: cached(_Model(model, own), own, "", **limit), tokens, max_tokens, eos)
+            return ids_of(lambda own: cached(CourseModel(model, own), own, "", **limit), tokens, max_tokens, eos)
         options: dict[str, Any] = {"sampler": _rows(sampler) or greedy} if takes(plain, "sampler") else {}
         options |= {"max_tokens": max_tokens} if takes(plain, "max_tokens") else {}
-        return _ids(lambda own: plain(_Model(model, own, adds_a_batch), own, "", **options), tokens, max_tokens, eos)
+        return ids_of(
+            lambda own: plain(CourseModel(model, own, adds_a_batch), own, "", **options), tokens, max_tokens, eos
+        )
 
     return Offer(generate, asked if cached else {**asked, "caches": (False,)})
 
@@ -194,7 +207,7 @@ def _ended_at_once(plain: Any, sampler: Any, adds_a_batch: bool) -> list[int]:
         return mx.zeros((*tokens.shape, 3))
 
     options = {"sampler": sampler} if takes(plain, "sampler") else {}
-    return list(_ids(lambda own: plain(_Model(model, own, adds_a_batch), own, "", **options), [1], 1, (END,)))
+    return list(ids_of(lambda own: plain(CourseModel(model, own, adds_a_batch), own, "", **options), [1], 1, (END,)))
 
 
 def _argmax(logprobs: Any) -> Any:
@@ -214,7 +227,13 @@ def _rows(sampler: Any) -> Any:
     )
 
 
-def _ids(run: Callable[[_Tokenizer], Any], tokens: Any, max_tokens: int, eos: Sequence[int]) -> Iterator[int]:
+def ids_of(
+    run: Callable[[Any], Any],
+    tokens: Any,
+    max_tokens: int,
+    eos: Sequence[int],
+    kind: type[Tokenizer] = Tokenizer,
+) -> Iterator[int]:
     """The ids that a run hands to its detokenizer, each when it is asked for."""
     if max_tokens < 0:
         raise ValueError(f"max_tokens is {max_tokens}; it takes 0 or more")
@@ -232,7 +251,7 @@ def _ids(run: Callable[[_Tokenizer], Any], tokens: Any, max_tokens: int, eos: Se
         if not asked.get():
             return
         try:
-            run(_Tokenizer([int(token) for token in tokens], eos, out))
+            run(kind([int(token) for token in tokens], eos, out))
             given.put(("end", None))
         except _Enough:
             return

@@ -54,7 +54,11 @@ def _product(
 
 
 def _quantized_matmul(package: Package) -> Offer:
-    own = package.find("quantized_matmul", home="quantize")
+    return matmul(package.find("quantized_matmul", home="quantize"))
+
+
+def matmul(own: Callable[..., Any]) -> Offer:
+    """A product of the course's as the contract's."""
 
     def quantized_matmul(
         x: Any,
@@ -71,9 +75,13 @@ def _quantized_matmul(package: Package) -> Offer:
     return Offer(quantized_matmul, asked, unasked=EMPTY)
 
 
-def _weights(package: Package) -> Callable[..., Any]:
+def weights_class(package: Package) -> Any:
+    """The course's packed weights."""
+    return package.find("QuantizedWeights", home="quantize", needs=("__init__",))
+
+
+def _made(own: Callable[..., Any]) -> Callable[..., Any]:
     """What makes the course's packed weights of ours."""
-    own = package.find("QuantizedWeights", home="quantize", needs=("__init__",))
 
     def weights(packed: Any, scales: Any, biases: Any, group_size: int, bits: int) -> Any:
         return own(scales=scales, biases=biases, group_size=group_size, bits=bits, weight=packed)
@@ -93,7 +101,12 @@ def _dequantize(package: Package) -> Offer:
 
 
 def _quantized_linear(package: Package) -> Offer:
-    own, weights = package.find("quantized_linear", home="quantize"), _weights(package)
+    return linear(package.find("quantized_linear", home="quantize"), weights_class(package))
+
+
+def linear(own: Callable[..., Any], kind: Callable[..., Any]) -> Offer:
+    """A layer of the course's, a function of weights of that kind, as the contract's."""
+    weights = _made(kind)
 
     class QuantizedLinear:
         def __init__(
@@ -110,7 +123,7 @@ def _quantized_linear(package: Package) -> Offer:
 
 def _quantized_embedding(package: Package) -> Offer:
     own = package.find("QuantizedEmbedding", home="embedding", needs=("__init__", "__call__", "as_linear"))
-    weights = _weights(package)
+    weights = _made(weights_class(package))
     if not takes(own, "weight"):
         raise NotOffered("QuantizedEmbedding takes no weight")
 
