@@ -862,7 +862,7 @@ def test_speculative_decoding_of_the_course_is_judged_by_its_sentences(judge):
 SPECULATIVE_MISTAKES = {
     "SPEC-23": ("last = wanted[kept]", "last = wanted[-1]"),
     "SPEC-26": ("if token == tokenizer.eos_token_id:\n                return text.text\n", "if False:\n                return text.text\n"),
-    "SPEC-28": ("layer.rewind(layer.offset - length)", "layer.rewind(layer.offset - length - (layer.offset > length + 1))"),
+    "SPEC-28": ("_rewind(caches, len(tokens))\n        _rewind(draft", "_rewind(caches, len(tokens) - (kept == 1))\n        _rewind(draft"),
     "SPEC-39": ("while len(drafts) < proposal_length:", "while len(drafts) < min(proposal_length, 2):"),
 }  # fmt: skip
 
@@ -904,6 +904,44 @@ def test_a_model_gives_as_many_rows_of_logits_as_it_is_asked_for(judge):
     assert LAST_ROWS != WITH_CACHE
     run = judge(files(generate=LAST_ROWS, kv_cache=TEXT_CACHE), "GEN-01")
     assert run.row("GEN-01")["state"] == "passed"
+
+
+NO_LAYERS = WITH_CACHE.replace("[TinyKvFullCache() for _ in range(model.num_hidden_layers)]", "[]")
+
+
+def test_a_list_of_no_caches_is_filled_by_the_model(judge):
+    assert NO_LAYERS != WITH_CACHE
+    run = judge(files(generate=NO_LAYERS, kv_cache=TEXT_CACHE), "GEN-01")
+    assert run.row("GEN-01")["state"] == "passed"
+
+
+OF_SEQUENCES = """
+import mlx.core as mx
+from .basics import linear
+
+def softmax(x):
+    x = mx.exp(x - mx.max(x, axis=-1, keepdims=True))
+    return x / mx.sum(x, axis=-1, keepdims=True)
+
+class SimpleMultiHeadAttention:
+    def __init__(self, hidden_size, num_heads, wq, wk, wv, wo):
+        self.heads, self.wq, self.wk, self.wv, self.wo = num_heads, wq, wk, wv, wo
+
+    def __call__(self, query, key, value, mask=None):
+        def split(x, w):
+            return linear(x, w).reshape(*x.shape[:2], self.heads, -1).swapaxes(1, 2)
+
+        query, key, value = split(query, self.wq), split(key, self.wk), split(value, self.wv)
+        scores = query @ key.swapaxes(-1, -2) * query.shape[-1] ** -0.5
+        x = softmax(scores if mask is None else scores + mask) @ value
+        return linear(x.swapaxes(1, 2).reshape(x.shape[0], x.shape[2], -1), self.wo)
+"""
+
+
+def test_no_sequence_of_nothing_is_asked_of_multi_head_attention(judge):
+    run = judge(files(attention=OF_SEQUENCES, basics=BASICS), "MHA-01", "MHA-11")
+    assert run.row("MHA-01")["state"] == "passed"
+    assert run.row("MHA-11")["state"] == "outside_envelope"
 
 
 # chapters

@@ -19,7 +19,7 @@ SCALED: dict[str, Any] = {
     "more_queries": (False,),
 }
 """What is asked of `week2_kernels`: the text computes it in bfloat16, and always has a scale."""
-EMPTY = dict.fromkeys(("ATTN-11", "FLASH-11"), "the text has no batch, and no sequence, of nothing")
+EMPTY = dict.fromkeys(("ATTN-11", "FLASH-11", "MHA-11"), "the text has no batch, and no sequence, of nothing")
 BATCHES = ((1,), (2,), (5,), (9,))
 """N×L×E: exactly one leading dim."""
 
@@ -109,7 +109,7 @@ def _causal_mask(package: Package) -> Offer:
 def _multi_head(package: Package) -> Offer:
     own = package.find("SimpleMultiHeadAttention", "MultiHeadAttention", home="attention")
     asked: dict[str, Any] = {"dtypes": FLOAT32, "masks": ADDED, "leading_dims": BATCHES}
-    return Offer(own, {**asked, "free_head_dim": (False,), "other_lengths": (False,)})
+    return Offer(own, {**asked, "free_head_dim": (False,), "other_lengths": (False,)}, unasked=EMPTY)
 
 
 OFFERS = {

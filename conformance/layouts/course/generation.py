@@ -92,6 +92,9 @@ class CourseModel:
     def _logits(self, tokens: Any, offset: Any, cache: Any) -> Any:
         if cache is None:
             return self._own(tokens)
+        if not len(cache):
+            # As a student's model does that is handed no layer yet.
+            cache.extend(self.create_kv_cache())
         if id(cache[0]) not in self._caches:
             self._caches[id(cache[0])] = cache[0], self._own.make_cache()
         own = self._caches[id(cache[0])][1]
