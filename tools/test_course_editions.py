@@ -409,6 +409,24 @@ def test_top_p_may_count_shares_of_all_but_none_that_make_more_than_that(judge, 
     assert run.row("SAMP-24")["state"] == state
 
 
+WITHOUT_WHAT_REACHES_TOP_P = OF_SHARES.replace(
+    "cumsum(shares, axis=-1) - shares < top_p", "cumsum(shares, axis=-1) < top_p"
+).replace("            kept = mx.put", "            kept[:, 0] = True\n            kept = mx.put")
+
+
+def test_the_id_that_reaches_top_p_may_be_dropped_in_editions_that_do_not_say_that_it_is_kept(as_course, judge):
+    assert WITHOUT_WHAT_REACHES_TOP_P.count("kept") == OF_SHARES.count("kept") + 1
+    older, newer = (
+        files(sampler=WITHOUT_WHAT_REACHES_TOP_P),
+        files(sampler=WITHOUT_WHAT_REACHES_TOP_P, week2_kernels=""),
+    )
+    assert as_course(older).description.offers["Sampler"]["narrowed"]["top_p"] == [False]
+    assert judge(older, "SAMP-24", "SAMP-40").row("SAMP-24")["state"] == "passed"
+    assert judge(newer, "SAMP-24").row("SAMP-24")["state"] == "failed"
+    kept = as_course(files(sampler=OF_SHARES)).description.offers["Sampler"]["narrowed"]
+    assert "top_p" not in kept
+
+
 def test_where_rms_norm_rounds_is_asked_since_the_text_says_it(judge):
     row = {}
     for edition in ({}, {"week2_kernels": ""}):

@@ -1,4 +1,8 @@
-"""`sampler.make_sampler(temp, top_p, top_k)`: takes log-probabilities of one row, as the course's generation gives them."""
+"""`sampler.make_sampler(temp, top_p, top_k)`: takes log-probabilities of one row, as the course's generation gives them.
+
+Before July 2026 the text did not say whether the id with which a sum of probabilities reaches top_p is kept, and the course's own
+code dropped it: of packages of that time that do so top_p is not asked.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from inferspec.conformance.layouts import Offer
+from inferspec.conformance.layouts.course.editions import is_of_july_2026
 from inferspec.conformance.layouts.packages import Package, takes
 
 # The text does not say whether top_p counts shares of all or of what top_k leaves.
@@ -65,6 +70,8 @@ def _sampler(package: Package) -> Offer:
             return ids
 
     narrows = ASKED if drawing else {**ASKED, "temperatures": ("greedy",)}
+    if drawing and not is_of_july_2026(package) and _drops_what_reaches_top_p(made):
+        narrows = {**narrows, "top_p": (False,)}
     if unfiltered and filtered:
         return Offer(Sampler, narrows, unasked=UNASKED)
     return Offer(Sampler, {**narrows, "draws": ROW_BY_ROW}, unasked=UNASKED | ONE_ROW)
@@ -76,6 +83,18 @@ def _gives(call: Callable[[], Any]) -> bool:
         return call() is not None
     except Exception:
         return True
+
+
+def _drops_what_reaches_top_p(made: Callable[..., Callable[[Any], Any]]) -> bool:
+    import mlx.core as mx
+
+    row = mx.log(mx.array([[0.4, 0.3, 0.2, 0.1]]))
+    try:
+        sampler = made(1.0, None, 0.5)
+        # The second would come three times in seven.
+        return {int(sampler(row).item()) for _ in range(64)} == {0}
+    except Exception:
+        return False
 
 
 UNFILTERED, FILTERED = ((None, 1.0),), ((1, 1.0), (None, 0.01))
