@@ -427,6 +427,39 @@ def test_the_id_that_reaches_top_p_may_be_dropped_in_editions_that_do_not_say_th
     assert "top_p" not in kept
 
 
+OF_ANOTHER_ORDER = WITHOUT_WHAT_REACHES_TOP_P.replace(
+    "mx.exp(mx.take_along_axis(every, order, axis=-1))", "mx.exp(every)"
+)
+
+
+def test_sums_of_probabilities_in_another_order_are_no_other_reading_of_top_p(judge):
+    assert OF_ANOTHER_ORDER != WITHOUT_WHAT_REACHES_TOP_P
+    assert judge(files(sampler=OF_ANOTHER_ORDER), "SAMP-24").row("SAMP-24")["state"] == "failed"
+
+
+OF_A_LIMIT = """
+import mlx.core as mx
+
+def make_sampler(temp, top_p, top_k):
+    def sample(logprobs):
+        if temp == 0:
+            return mx.argmax(logprobs, axis=-1)
+        if top_k is not None:
+            least = mx.min(mx.topk(logprobs, k=top_k, axis=-1), axis=-1, keepdims=True)
+            logprobs = mx.where(logprobs < least, -mx.inf, logprobs)
+        return mx.random.categorical(logprobs / temp, axis=-1)
+
+    return sample
+"""
+
+
+def test_a_top_k_of_none_says_that_there_is_no_limit_and_one_of_0_is_not_asked(judge):
+    name = "test_ids_are_drawn_from_all_where_there_is_no_limit"
+    row = judge(files(sampler=OF_A_LIMIT), "SAMP-24").row("SAMP-24")
+    assert name not in {one["test"].rpartition("::")[2] for one in row["failures"]}
+    assert any(test.endswith(name) for test in row["ran"])
+
+
 def test_where_rms_norm_rounds_is_asked_since_the_text_says_it(judge):
     row = {}
     for edition in ({}, {"week2_kernels": ""}):

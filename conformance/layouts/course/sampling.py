@@ -28,6 +28,7 @@ UNASKED = {
     "test_the_smallest_top_p_leaves_the_most_likely_id": "the text counts in float32, where the smallest top_p is 0",
     "test_no_rows_give_no_ids": "the text has no log-probabilities of no row",
 }
+REACHED = {"SAMP-48": "the text of this edition does not say what is left where ids reach top_p exactly"}
 ONE_ROW = dict.fromkeys(
     ("test_each_of_very_many_rows_is_drawn", "test_each_of_very_many_rows_gives_its_greedy_id"),
     "the text's sampler is given one row at a time",
@@ -40,7 +41,8 @@ def _sampler(package: Package) -> Offer:
     own = package.find("make_sampler", home="sampler")
 
     def made(temperature: float, top_k: int | None, top_p: float) -> Callable[[Any], Any]:
-        options = {"temp": temperature, "temperature": temperature, "top_k": top_k}
+        # The text's word for no limit is None.
+        options = {"temp": temperature, "temperature": temperature, "top_k": top_k or None}
         options["top_p"] = None if top_p == 1 else top_p
         sampler: Callable[[Any], Any] = own(**{name: x for name, x in options.items() if takes(own, name)})
         return sampler
@@ -70,11 +72,12 @@ def _sampler(package: Package) -> Offer:
             return ids
 
     narrows = ASKED if drawing else {**ASKED, "temperatures": ("greedy",)}
+    unasked = UNASKED if is_of_july_2026(package) else UNASKED | REACHED
     if drawing and not is_of_july_2026(package) and _drops_what_reaches_top_p(made):
         narrows = {**narrows, "top_p": (False,)}
     if unfiltered and filtered:
-        return Offer(Sampler, narrows, unasked=UNASKED)
-    return Offer(Sampler, {**narrows, "draws": ROW_BY_ROW}, unasked=UNASKED | ONE_ROW)
+        return Offer(Sampler, narrows, unasked=unasked)
+    return Offer(Sampler, {**narrows, "draws": ROW_BY_ROW}, unasked=unasked | ONE_ROW)
 
 
 def _gives(call: Callable[[], Any]) -> bool:
@@ -88,11 +91,13 @@ def _gives(call: Callable[[], Any]) -> bool:
 def _drops_what_reaches_top_p(made: Callable[..., Callable[[Any], Any]]) -> bool:
     import mlx.core as mx
 
-    row = mx.log(mx.array([[0.4, 0.3, 0.2, 0.1]]))
+    def drawn(top_p: float) -> set[int]:
+        # Of those that are left the least likely comes twice in nine times at least.
+        row = mx.log(mx.array([[0.2, 0.4, 0.1, 0.3]]))
+        return {int(made(1.0, None, top_p)(row).item()) for _ in range(100)}
+
     try:
-        sampler = made(1.0, None, 0.5)
-        # The second would come three times in seven.
-        return {int(sampler(row).item()) for _ in range(64)} == {0}
+        return (drawn(0.5), drawn(0.8)) == ({1}, {1, 3})
     except Exception:
         return False
 
