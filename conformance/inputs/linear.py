@@ -219,10 +219,12 @@ def sparse_linear(pick: Pick, sizes: Sizes = past_15_bits) -> tuple[Call, np.nda
 def towering_linear(pick: Pick) -> tuple[Call, np.ndarray]:
     """The exact lane: (call, the exact result); the sum fits the dtype, the partial sums on its way pass float16's range."""
     dtype, lead = pick("dtypes"), tuple(pick("leading_dims"))
-    pick.features["bias"] = False
+    biased = pick.features["bias"] = False not in pick.envelope["bias"]
     row, weight, result = towering_products(pick, 2.0**15)
     x = round_to(np.broadcast_to(row, (*lead, row.size)), dtype)
-    return pick.call("linear", x=x, weight=round_to(weight, dtype)), np.broadcast_to(result, (*lead, result.size))
+    bias = round_to(np.zeros(len(weight)), dtype) if biased else None
+    call = pick.call("linear", x=x, weight=round_to(weight, dtype), bias=bias)
+    return call, np.broadcast_to(result, (*lead, result.size))
 
 
 def towering_products(pick: Pick, step: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

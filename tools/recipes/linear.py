@@ -44,7 +44,8 @@ def _layer(
 
 
 def _silu(name: str, requirement: Any, seed: int, dtype: str, size: float) -> Case:
-    return Case(name, requirement, seed, {"dtypes": dtype}, lambda draw: {"x": draw.values(5, 13, size=size)}, silu)
+    features = {"dtypes": dtype, "leading_dims": (2,)}
+    return Case(name, requirement, seed, features, lambda draw: {"x": draw.values(5, 13, size=size)}, silu)
 
 
 def _softmax(
@@ -56,7 +57,8 @@ def _softmax(
             x[..., 1::3] = -np.inf
         return {"x": x, "axis": axis}
 
-    return Case(name, requirement, seed, {"dtypes": dtype, "axes": axis}, inputs, softmax)
+    features = {"dtypes": dtype, "axes": axis, "leading_dims": (2, 3)}
+    return Case(name, requirement, seed, features, inputs, softmax)
 
 
 CASES = (

@@ -105,7 +105,7 @@ def _case(
     features: dict[str, Any] = {"page_sizes": page_size, "pool_pages": pages}
     if "+" in told:  # what a pool alone tells is counted
         features["rewinding"] = "-" in told
-        features["dtypes"] = dtype
+    features["dtypes"] = dtype
     return Case(name, requirement, seed, features, inputs, dense_caches)
 
 

@@ -55,7 +55,7 @@ def _sample(
 
 
 def _features(dtype: str, lead: tuple[int, ...], size: int, limits: dict[str, Any]) -> dict[str, Any]:
-    here = {"top_k": "top_k" in limits, "top_p": "top_p" in limits}
+    here = {"top_k": "top_k" in limits, "top_p": "top_p" in limits, "both_filters": len(limits) == 2}
     return {"dtypes": dtype, "leading_dims": lead, "vocabulary": size, **here}
 
 
