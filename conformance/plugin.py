@@ -184,6 +184,10 @@ def _open(config: pytest.Config) -> Session:
     let_woken_threads_wait()
     # Before there is a subject that could write there.
     config.stash[_files] = files()
+    if sys.flags.optimize > 1:
+        raise pytest.UsageError(
+            "python -OO leaves out the docstrings that the kit compares itself by: run it without, or with -O"
+        )
     spec = _option(config, "--impl")
     if spec is not None and not spec.strip():
         raise pytest.UsageError("--impl is empty; it takes a module, a file, an object in one, or a registered name")

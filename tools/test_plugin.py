@@ -261,6 +261,19 @@ def test_an_offset_off_by_one_is_red_and_named(certify):
     assert run.code == 1
 
 
+@pytest.mark.parametrize(("level", "says"), [("1", ""), ("2", "run it without, or with -O")])
+def test_without_asserts_the_kit_is_what_its_files_say_and_without_docstrings_it_does_not_run(
+    certify, monkeypatch, level, says
+):
+    monkeypatch.setenv("PYTHONOPTIMIZE", level)
+    run = certify({"mine.py": NEWCOMER}, "--impl", "./mine.py", *only("RMS-01"))
+    if says:
+        assert says in run.complaint()
+    else:
+        assert not run.certificate["kit"]["altered"]
+        assert run.states("RMSNorm") == {"RMS-01": "passed"}
+
+
 # Runs that are not ours
 
 UNRELATED = "def test_nothing():\n    pass\n"
