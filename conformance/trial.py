@@ -24,8 +24,16 @@ NOT_YET = "if it is not written yet, raise NotImplementedError there: what is on
 LACKS = re.compile(r"not implemented for '")
 """How torch says that a kernel lacks a dtype, in a NotImplementedError or, before that, a RuntimeError: that is no stub."""
 
-UNTAKEN = re.compile(r"not (yet )?(implemented|supported)|unsupported|same dtype|scalar type", re.IGNORECASE)
+UNTAKEN = re.compile(
+    r"not (yet |currently )?(implemented|support(ed)?)\b|unsupported|same dtype|scalar type", re.IGNORECASE
+)
 """How a RuntimeError says that it is about an input of a kind that is not taken."""
+
+REFUSALS = ("ValueError", "TypeError", "InvalidArgument", "InvalidArgumentError")
+"""Errors that are about an input, by their names: Python's, and those of ONNX Runtime and TensorFlow."""
+
+ALL_KINDS = ("RuntimeError", "NotImplementedError", "RuntimeException", "NotImplemented", "Fail")
+"""Errors that libraries raise for all that can go wrong, by their names."""
 
 FEW_UNSIGNED = re.compile(r"'UInt32'|for uint16, uint32, uint64", re.IGNORECASE)
 """How torch says that it lacks an operation on words without sign: of a kind that it has, but for a few."""
@@ -477,9 +485,7 @@ def _refused(seen: Observation) -> bool:
     """Whether an error says that an input is not taken; of the libraries' own, of one type for all that can go wrong, by its words."""
     if MISUSED.match(seen.message):
         return False
-    return seen.raised in ("ValueError", "TypeError") or bool(
-        seen.raised in ("RuntimeError", "NotImplementedError") and UNTAKEN.search(seen.message)
-    )
+    return seen.raised in REFUSALS or bool(seen.raised in ALL_KINDS and UNTAKEN.search(seen.message))
 
 
 def _by_name(answer: Any) -> Mapping[str, Any]:
