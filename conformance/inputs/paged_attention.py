@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from inferspec.conformance.calls import Call
+from inferspec.conformance.envelope import OutsideEnvelope
 from inferspec.conformance.inputs.attention import askable, plain_scale, scales, to_eight, wanted_keys
 from inferspec.conformance.inputs.flash_attention import trend
 from inferspec.conformance.strategies import ODD_TILES, Pick, in_reach
@@ -18,6 +19,9 @@ from inferspec.spec.numerics import UNDERFLOW_GAP, f64, largest, numpy_dtype
 PAGED = "paged_attention"
 STALE = {"nan": np.nan, "inf": np.inf, "-inf": -np.inf, "largest": 0.0}
 """What recycled pages may hold; "largest" is the dtype's largest number."""
+
+MORE_PAGES = 9
+"""Pages of no row that a pool may have beside those of rows."""
 
 ORDERS = ("scattered", "reversed", "in order", "scattered")
 """How the pages of rows may follow each other in the pool."""
@@ -158,7 +162,18 @@ def blocks_of_queries(pick: Pick) -> int:
 
 def _queries(pick: Pick, chunk: Callable[[Pick], int]) -> int:
     """L, as in decoding or in a chunk."""
-    return 1 if pick("queries") == "one" else chunk(pick)
+    return 1 if pick("queries") == "one" else min(chunk(pick), pick.envelope["context"])
+
+
+def _claimed(pick: Pick, tokens: int, page_size: int, rows: int) -> int:
+    """A row's tokens, or as many as the envelope has: of a context, and in all the pages of so many rows."""
+    tokens, pages = min(tokens, pick.envelope["context"]), pick.envelope["pages"]
+    if rows * -(-tokens // page_size) + MORE_PAGES <= pages:
+        return tokens
+    own = (pages - MORE_PAGES) // rows
+    if not own:
+        raise OutsideEnvelope(f"pages only up to {pages}, the test needs {rows + MORE_PAGES}")
+    return min(tokens, own * page_size)
 
 
 @to_eight
@@ -178,7 +193,7 @@ def paged_calls(
     """
     dtype, page_size, dim, ratio, heads, batch = _sizes(pick, rows, most_heads)
     length = _queries(pick, chunk)
-    lens = [contexts(pick, page_size, length) for _ in range(batch)]
+    lens = [_claimed(pick, contexts(pick, page_size, length), page_size, batch) for _ in range(batch)]
     size = pick.one_of(*amplitude)
     # Past the range of float16 where the dtype reaches.
     loud = in_reach(pick.one_of(1.0, 1.0, 0.01, 3e8), dtype, 3000.0)
@@ -286,7 +301,7 @@ def routed_pages(
     keys, values = [], []
     query, expected = np.zeros((2, batch, heads * ratio, length, dim))
     for row in range(batch):
-        tokens = contexts(pick, page_size, length)
+        tokens = _claimed(pick, contexts(pick, page_size, length), page_size, batch)
         value = pick.integers(-120, 120, (heads, tokens, dim), dtype)
         codes = np.full((heads, tokens), dim)
         asked_for = askable(random, dim - 1, length, tokens)
@@ -322,7 +337,7 @@ def walked_pages(pick: Pick) -> Call:
     query[..., -1] = math.sqrt(dim)
     keys, values = [], []
     for _ in range(batch):
-        tokens = long_context(pick, page_size, length)
+        tokens = _claimed(pick, long_context(pick, page_size, length), page_size, batch)
         key = pick.normal(heads, tokens, dim, dtype=dtype)
         key[..., -1] = (trend(pick, tokens) * pick.one_of(2.0, 4.0, 12.0, 60.0)).astype(np.float32).astype(key.dtype)
         keys.append(key)
