@@ -450,6 +450,13 @@ def temperature(pick: Pick, *kinds: str) -> float:
     return pick.one_of(*TEMPERATURES[kind])
 
 
+def at_one(pick: Pick) -> float:
+    """Temperature 1, and no choice; OutsideEnvelope for who does not claim it."""
+    narrow(pick.envelope, {"temperatures": ["one"]})
+    pick.features["temperatures"] = "one"
+    return 1.0
+
+
 def uniforms(pick: Pick, shape: tuple[int, ...]) -> np.ndarray:
     """Ordinary uniform numbers."""
     dtype = pick("uniform_dtypes")
@@ -516,7 +523,8 @@ def summed_draws(pick: Pick, sizes: tuple[int, ...] = HUGE, nuclei: bool = False
     pick.features["generators"] = "given"
     logits = round_to(shares(pick, shape), dtype)
     chosen = {"top_p": pick.one_of(0.75, 0.6, 0.9)} if nuclei and pick("top_p") else {}
-    return pick.call(SAMPLER, temperature=1.0, **chosen, logits=logits, uniform=uniforms(pick, shape[:-1]))
+    heat = at_one(pick)
+    return pick.call(SAMPLER, temperature=heat, **chosen, logits=logits, uniform=uniforms(pick, shape[:-1]))
 
 
 @calls
@@ -619,21 +627,21 @@ def many_rows(pick: Pick, sizes: tuple[int, ...] = (12, 8, 20), rows: tuple[int,
 def one_and_many(pick: Pick) -> Call:
     """One id with about half of the probability, thousands alike with the rest: the largest noise of many decides."""
     dtype, size = pick("dtypes"), pick.upto("vocabulary", 4097, 2049)
-    pick.features |= {"generators": "own", "temperatures": "one"}
+    pick.features["generators"], heat = "own", at_one(pick)
     row = np.zeros(size)
     # In steps that every dtype holds.
     row[pick.random.integers(size)] = round(math.log(max(size - 1, 1)) * 8) / 8
-    return pick.call(SAMPLER, temperature=1.0, logits=tiled(round_to(row, dtype), (2000,)))
+    return pick.call(SAMPLER, temperature=heat, logits=tiled(round_to(row, dtype), (2000,)))
 
 
 @calls
 def rare_ids(pick: Pick) -> Call:
     """Two likely ids among ids of probability 1e-7 and less, filtered ones and hidden ones."""
     dtype = pick("dtypes")
-    pick.features |= {"generators": "own", "temperatures": "one"}
+    pick.features["generators"], heat = "own", at_one(pick)
     row = pick.random.permutation([0.0, 0.0, -16.0, -16.0, -37.0, -37.0, -np.inf, -np.inf, -60.0])
     chosen = {"top_k": pick.one_of(4, 2)} if pick("top_k") else {}
-    return pick.call(SAMPLER, temperature=1.0, **chosen, logits=tiled(round_to(row, dtype), (RARE_DRAWS,)))
+    return pick.call(SAMPLER, temperature=heat, **chosen, logits=tiled(round_to(row, dtype), (RARE_DRAWS,)))
 
 
 def tiled(row: np.ndarray, rows: tuple[int, ...]) -> np.ndarray:
