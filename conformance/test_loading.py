@@ -1,5 +1,7 @@
 """Does an implementation load models as the contract says, and are trained ones what transformers and mlx-lm say?"""
 
+from functools import partial
+
 import numpy as np
 
 from inferspec.conformance.decoders import (
@@ -21,7 +23,7 @@ from inferspec.conformance.decoders import (
     without_a_layer,
     without_fields,
 )
-from inferspec.conformance.envelope import OutsideEnvelope
+from inferspec.conformance.envelope import OutsideEnvelope, narrow
 from inferspec.conformance.inputs.loading import (
     damaged_calls,
     folder_calls,
@@ -595,21 +597,22 @@ def test_a_model_that_was_asked_before_answers_as_at_first(subject, call, other)
 
 @requirement(spec.LOAD_17)
 def test_trained_models_give_the_logits_of_transformers(subject):
-    for name in _claimed(subject, "trained", *FOLDERS):
-        _gives_the_goldens(subject, name, trained(name, "float32"))
+    for name, call in _claimed(subject, "trained", partial(trained, dtype="float32")):
+        _gives_the_goldens(subject, name, call)
 
 
 @requirement(spec.LOAD_17)
 def test_trained_models_say_the_same_in_the_dtype_of_their_files(subject):
-    for name in _claimed(subject, "trained", *FOLDERS):
-        _says_the_same(subject, name, trained(name))
+    for name, call in _claimed(subject, "trained", trained):
+        _says_the_same(subject, name, call)
 
 
 @requirement(spec.LOAD_18)
 def test_smollm2_gives_the_logits_of_transformers(subject):
-    for name in _claimed(subject, "packaged", "gguf"):
+    narrow(subject.envelope, {"forms": ["gguf"]})
+    for name, call in _claimed(subject, "packaged", packaged):
         # One prompt: a pass of 135 million parameters takes seconds. `inferspec golden check` asks all of them.
-        _gives_the_goldens(subject, name, packaged(name), prompts=1)
+        _gives_the_goldens(subject, name, call, prompts=1)
 
 
 def gives_their_model(subject, call, key, said):
@@ -627,13 +630,21 @@ def is_right_or_refused(subject, call, key):
         subject.agrees(call)
 
 
-def _claimed(subject, key, *forms):
-    """The trained models that the subject claims, which have one of these forms."""
+def _claimed(subject, key, made):
+    """The trained models that the subject claims, by name, with the call that loads each; none that has anything else that it
+    does not claim."""
     if not subject.envelope[key]:
         raise OutsideEnvelope(f"{key} {list(subject.contract.envelope[key])} has nothing that is claimed")
-    if not {*forms} & {*subject.envelope["forms"]}:
-        raise OutsideEnvelope(f"forms {list(subject.envelope['forms'])} has no {' or '.join(forms)}")
-    return subject.envelope[key]
+    calls = {name: made(name) for name in subject.envelope[key]}
+    beyond = {name: _beyond(subject, call) for name, call in calls.items()}
+    if all(beyond.values()):
+        raise OutsideEnvelope("; ".join(f"{name} has {', '.join(found)}" for name, found in beyond.items()))
+    return [(name, call) for name, call in calls.items() if not beyond[name]]
+
+
+def _beyond(subject, call):
+    """What a call has that the subject does not claim."""
+    return [f"{key} {value!r}" for key, value in call.features.items() if value not in subject.envelope[key]]
 
 
 def _gives_the_goldens(subject, name, call, prompts=None):

@@ -228,9 +228,22 @@ def trained(name: str, dtype: str = "") -> Call:
     if dtype:
         config["dtype"] = dtype
         weights = {key: x.astype(dtype) if is_float(x.dtype) else x for key, x in weights.items()}
-    features = {"trained": name, "dtypes": dtype or "bfloat16", "forms": "folder", "models": config["model_type"]}
+    features = {"trained": name, "dtypes": dtype or "bfloat16", "forms": "folder", **_kind(config)}
     arguments = {"config": config, "weights": weights, "form": "folder", "tokens": (), "stored": name}
     return Call(LOAD, {**arguments, "rewritten": bool(dtype)}, features)
+
+
+def _kind(config: Mapping[str, Any]) -> dict[str, Any]:
+    """What a config says of what envelopes speak of. A packed one has matrices of several kinds."""
+    packed = config.get("quantization")
+    return {
+        "models": config["model_type"],
+        "packing": "mixed" if packed else "dense",
+        **({"group_sizes": packed["group_size"]} if packed else {}),
+        "rope": "rope_parameters" if "rope_parameters" in config else "rope_theta",
+        "tied": config["tie_word_embeddings"],
+        "heads": (config["num_attention_heads"], config["num_key_value_heads"]),
+    }
 
 
 def packaged(name: str) -> Call:
