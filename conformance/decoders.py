@@ -68,7 +68,8 @@ def without_a_layer(call: Call, which: float) -> Call:
 
 
 def misshaped(call: Call, which: float, way: str, ending: str | tuple[str, ...] = "") -> tuple[Call, str]:
-    """The call with a tensor that has a row more, a row less, or its axes exchanged, and the tensor's name, which ends so."""
+    """The call with a tensor that has a row more, a row less, one row alone, a column more, or its axes exchanged, and the
+    tensor's name, which ends so."""
     weights = dict(call.arguments["weights"])
     name = _one_of([name for name in weights if name.endswith(ending)], which)
     tensor = weights[name]
@@ -76,6 +77,10 @@ def misshaped(call: Call, which: float, way: str, ending: str | tuple[str, ...] 
         other = np.ascontiguousarray(tensor.T)
     elif way == "shorter" and len(tensor) > 1:
         other = tensor[:-1].copy()
+    elif way == "single" and len(tensor) > 1:
+        other = tensor[:1].copy()
+    elif way == "wider" and tensor.ndim == 2:
+        other = np.concatenate([tensor, tensor[:, :1]], axis=1)
     else:
         other = np.concatenate([tensor, tensor[:1]])
     return call.having(weights={**weights, name: other}), name
@@ -159,11 +164,12 @@ def with_scaled_rope_parameters(call: Call, kind: str) -> Call:
     return with_config(call, rope_parameters={**said, "rope_type": kind, **SCALED_ROPE.get(kind, {"factor": 8.0})})
 
 
-def with_rope_factors(call: Call) -> Call:
-    """The call with what divides each frequency of its RoPE, as llama.cpp stores the scaling of a Llama 3.1."""
-    config = call.arguments["config"]
-    dim = config.get("head_dim") or config["hidden_size"] // config["num_attention_heads"]
-    factors = np.full(dim // 2, 8.0, np.float32)
+def with_rope_factors(call: Call, many: str = "") -> Call:
+    """The call with what divides each frequency of its RoPE, as llama.cpp stores the scaling of a Llama 3.1; or with as many
+    factors as are too few or too many."""
+    pairs = head_dim(call.arguments["config"]) // 2
+    counts = {"one more": pairs + 1, "one": 1, "one fewer": pairs - 1, "twice as many": 2 * pairs}
+    factors = np.full(counts.get(many, pairs), 8.0, np.float32)
     return call.having(weights={**call.arguments["weights"], "rope_freqs.weight": factors})
 
 
@@ -236,6 +242,15 @@ DEFAULT_ROPE: Sequence[Mapping[str, Any]] = (
 """What a config with a rope_theta may say besides of an unscaled RoPE."""
 
 
+UNSCALED_GGUF: Sequence[Mapping[str, Any]] = (
+    {"rope_scaling": {"type": "none", "factor": 8.0}},
+    {"rope_scaling": {"type": "none"}},
+    {"rope_scaling": {"type": "none"}, "rope_scale_linear": 8.0},
+    {"rope_scaling": {"factor": 1.0}},
+)
+"""What a GGUF file may say of a RoPE that is not scaled; llama.cpp scales none of type "none", whatever its factor."""
+
+
 READ_NORMALISED = ("q_proj", "k_proj", "v_proj", "gate_proj", "up_proj")
 """Projections of what a norm of a layer gives."""
 
@@ -261,6 +276,13 @@ def _biases_of(scales: np.ndarray, before: np.ndarray, biases: np.ndarray) -> np
         if np.array_equal(f64(biases), -zero * f64(before)):
             return np.asarray(scales * scales.dtype.type(-zero))
     return np.asarray(biases * biases.dtype.type(2.0**-13))
+
+
+def with_another_head(call: Call) -> Call:
+    """The call on a tied model whose weights have a dense head besides: the embedding's rows in another order."""
+    weights = call.arguments["weights"]
+    head = np.roll(weights["model.embed_tokens.weight"], 1, axis=0)
+    return call.having(weights={**weights, "lm_head.weight": head})
 
 
 def as_mlx_lm_writes(call: Call) -> Call:

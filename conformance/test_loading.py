@@ -6,6 +6,7 @@ import numpy as np
 
 from inferspec.conformance.decoders import (
     DEFAULT_ROPE,
+    UNSCALED_GGUF,
     as_mlx_lm_writes,
     is_not_taken_for,
     misshaped,
@@ -13,6 +14,7 @@ from inferspec.conformance.decoders import (
     refuses_naming,
     with_additional,
     with_all_that_is_said,
+    with_another_head,
     with_config,
     with_loud_stream,
     with_rope_factors,
@@ -177,6 +179,13 @@ def test_the_files_of_a_tied_model_may_have_its_head_twice(subject, call):
     subject.agrees(call)
 
 
+@requirement(
+    spec.LOAD_04, call=folder_calls(forms=FOLDERS, tied=[True], packing=["dense"], spare=True, layers=(1,)), share=0.06
+)
+def test_a_head_that_a_tied_model_has_besides_is_not_used(subject, call):
+    subject.agrees(with_another_head(call))
+
+
 @requirement(spec.LOAD_04, call=folder_calls(forms=FOLDERS, tied=[False]), share=0.3)
 def test_an_untied_model_uses_its_head(subject, call):
     subject.agrees(call)
@@ -274,6 +283,23 @@ def test_a_gguf_file_may_have_its_data_in_any_order_and_counts_of_64_bits(subjec
 @requirement(spec.LOAD_08, call=gguf_calls(forms=["gguf"], gguf_types=["F32", "F16"]), share=0.3)
 def test_a_gguf_file_gives_the_model_of_its_metadata_and_tensors(subject, call):
     subject.agrees(call)
+
+
+@requirement(
+    spec.LOAD_08, call=gguf_calls(forms=["gguf"], gguf_types=["F32", "F16"], layers=(11, 12), habits=()), share=0.03
+)
+def test_more_than_ten_layers_of_a_gguf_file_are_in_the_order_of_their_numbers(subject, call):
+    subject.agrees(call)
+
+
+@requirement(
+    spec.LOAD_08,
+    call=gguf_calls(forms=["gguf"], gguf_types=["F32", "F16"], layers=(1,)),
+    said=among(UNSCALED_GGUF),
+    share=0.06,
+)
+def test_a_gguf_file_may_say_that_its_rope_is_not_scaled(subject, call, said):
+    subject.agrees(with_config(of_six_tokens(call), **said))
 
 
 @requirement(spec.LOAD_09, call=gguf_calls(forms=["gguf"], models=["llama"]), share=0.3)
@@ -415,6 +441,17 @@ def test_a_misshaped_tensor_is_refused(subject, call, which, way):
 
 @requirement(
     spec.LOAD_13,
+    call=folder_calls(forms=FOLDERS, packing=["dense"], layers=(1,)),
+    which=SHARES,
+    way=among(["single", "wider"]),
+    share=0.06,
+)
+def test_a_tensor_that_only_fits_when_it_is_repeated_or_cut_is_refused(subject, call, which, way):
+    refuses(subject, misshaped(call, which, way)[0])
+
+
+@requirement(
+    spec.LOAD_13,
     call=folder_calls(forms=FOLDERS, models=["llama"], biases=["attention", "mlp", "both"], biased=True),
     which=SHARES,
     way=among(["longer", "shorter"]),
@@ -434,6 +471,16 @@ def test_a_misshaped_bias_is_refused(subject, call, which, way):
 )
 def test_a_misshaped_tensor_of_a_quantised_model_is_refused(subject, call, which, part, way):
     refuses(subject, misshaped(call, which, way, part)[0])
+
+
+@requirement(
+    spec.LOAD_13,
+    call=gguf_calls(forms=["gguf"], gguf_types=["F32", "F16"], models=["llama"], layers=(1,)),
+    many=among(["one more", "one", "one fewer", "twice as many"]),
+    share=0.06,
+)
+def test_factors_that_are_not_one_for_each_frequency_of_a_gguf_file_are_refused(subject, call, many):
+    refuses(subject, with_rope_factors(call, many))
 
 
 @requirement(

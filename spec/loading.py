@@ -8,8 +8,8 @@ kit's part.
 
 A GGUF file has its matrices in float32, float16 or blocks of 32 codes with float16 scales, and its norms in float32;
 the model computes in float32, with whatever scale and minimum the blocks hold. What it says of RoPE, under `rope.scaling`:
-type "linear" or "yarn", factor, and original_context_length, the positions of training, which are
-original_max_position_embeddings elsewhere. A tensor `rope_freqs.weight` of a llama, one number for each pair, divides the
+type "none", "linear" or "yarn", factor, and original_context_length, the positions of training, which are
+original_max_position_embeddings elsewhere; of type "none" it is not scaled, whatever the factor. A tensor `rope_freqs.weight` of a llama, one number for each pair, divides the
 frequencies: so llama.cpp stores the scaling of a Llama 3.1.
 
 Sources: the safetensors format; mlx-lm's `quantization` entry of a config; the GGUF specification of ggml.
@@ -187,7 +187,13 @@ class Load(Operation):
         rest = {key: x for key, x in config.items() if key not in said}
         if "rope_scale_linear" in said:
             said["rope_scaling"] = {"factor": said["rope_scale_linear"]} | said.get("rope_scaling", {})
+        if self.says_none(said.get("rope_scaling", {})):
+            return rest
         return {**rest, "rope_scaling": self.renamed({"type": "linear", **said["rope_scaling"]})} if said else config
+
+    def says_none(self, scaling: Config) -> bool:
+        """Whether a GGUF file says that RoPE is not scaled."""
+        return scaling.get("type") == "none"
 
     def renamed(self, scaling: Config) -> Config:
         """The fields of a scaling of a GGUF file as a config has them."""

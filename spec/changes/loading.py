@@ -155,6 +155,14 @@ def own_head(self: Load, config: Config, weights: Weights) -> Understood:
     return {**config, "tie_word_embeddings": False}, {**weights, **head}
 
 
+def spare_head(self: Load, config: Config, weights: Weights) -> Understood:
+    """A head that is in the files is the head, whatever the config says."""
+    return {
+        **config,
+        "tie_word_embeddings": bool(config["tie_word_embeddings"]) and "lm_head.weight" not in weights,
+    }, weights
+
+
 def always_tied(self: Load, config: Config, weights: Weights) -> Understood:
     kept = {name: x for name, x in weights.items() if not name.startswith("lm_head.")}
     return {**config, "tie_word_embeddings": True}, kept
@@ -428,6 +436,25 @@ def only_known(self: Load, a: Arguments) -> Arguments:
 def fitted(self: Load, a: Arguments) -> Arguments:
     shapes = self.decoder(a.config).shapes(a)
     return _with_weights(a, {name: np.resize(x, shapes[name]) for name, x in a.weights.items()})
+
+
+def shapes_that(fit: Callable[[tuple[int, ...], tuple[int, ...]], bool]) -> Callable[..., None]:
+    """Only dense tensors of folders whose shape does not fit that asked for are refused."""
+
+    def guard_shapes(self: Load, a: Arguments, shapes: Mapping[str, tuple[int, ...]]) -> None:
+        fitting = {name for name, x in a.weights.items() if name in shapes and fit(x.shape, shapes[name])}
+        Load.guard_shapes(self, a, {name: shape for name, shape in shapes.items() if name not in fitting})
+
+    return guard_shapes
+
+
+def broadcast(shape: tuple[int, ...], asked: tuple[int, ...]) -> bool:
+    """One row, or one number, stands for all."""
+    return shape == (1, *asked[1:])
+
+
+def wider(shape: tuple[int, ...], asked: tuple[int, ...]) -> bool:
+    return len(shape) == len(asked) == 2 and shape[0] == asked[0] and shape[1] > asked[1]
 
 
 def more_rows_are_fine(self: Load, a: Arguments, shapes: Mapping[str, tuple[int, ...]]) -> None:
@@ -711,6 +738,39 @@ def without(*keys: str) -> Callable[..., Config]:
 def kind_of_rope_parameters_ignored(self: Load, config: Config, a: Arguments) -> Config:
     said = config.get("rope_parameters")
     return {**config, "rope_parameters": {"rope_theta": said.get("rope_theta")}} if said else config
+
+
+def gguf_none_unknown(self: Load, scaling: Config) -> bool:
+    """A scaling of type "none" is one that nobody knows."""
+    if Load.says_none(self, scaling):
+        raise ValueError("rope.scaling.type is 'none'; it takes linear or yarn")
+    return False
+
+
+def gguf_factor_of_none(self: Load, config: Config) -> Config:
+    """A factor scales linearly, also beside a type "none"."""
+    said = config.get("rope_scaling") or {}
+    factor = said.get("factor", config.get("rope_scale_linear"))
+    if self.says_none(said) and factor is not None:
+        config = {**config, "rope_scaling": {"type": "linear", "factor": factor}}
+    return Load.rope_as_scaled(self, config)
+
+
+def one_for_each(self: Load, config: Config, weights: Weights) -> Understood:
+    """Of more factors than there are pairs the first are taken, and a single one divides all frequencies."""
+    config, weights = Load.factored(self, config, weights)
+    pairs = self.decoder(config).head_dim(config) // 2
+    factors = config.get("rope_factors")
+    if factors is None:
+        return config, weights
+    return {**config, "rope_factors": factors * pairs if len(factors) == 1 else factors[:pairs]}, weights
+
+
+def one_digit_layers(self: Load, config: Config, weights: Weights) -> Understood:
+    """Names of tensors are looked for with a number of one digit."""
+    if config["num_hidden_layers"] > 10:
+        raise ValueError("blk.10.attn_q.weight is not known")
+    return config, weights
 
 
 def without_rope_factors(self: Load, config: Config, weights: Weights) -> Understood:

@@ -49,6 +49,62 @@ TIRED = "what a tired author writes"
 
 FAULTS: tuple[Fault, ...] = (
     Fault(
+        "loading-spare-head",
+        "a head that is in the files is used, though the config ties it to the embedding",
+        LOAD_04,
+        {"unpacked": changes.spare_head},
+        "transformers 5, which ties nothing that its files have twice",
+    ),
+    Fault(
+        "loading-broadcast",
+        "a tensor of one row, or of one number, is repeated to the shape that the config asks for",
+        LOAD_13,
+        {"guard_shapes": changes.shapes_that(changes.broadcast), "completed": changes.fitted},
+        "NumPy, which broadcasts what is assigned to a slice",
+    ),
+    Fault(
+        "loading-columns-cut",
+        "columns that a matrix has too many are passed over",
+        LOAD_13,
+        {"guard_shapes": changes.shapes_that(changes.wider), "completed": changes.fitted},
+        TIRED,
+    ),
+    Fault(
+        "loading-gguf-layers-as-text",
+        "layers of a GGUF file are in the order of their names, 10 before 2",
+        LOAD_08,
+        {"inner": changes.of_gguf(changes.layers_as_text)},
+        TIRED,
+    ),
+    Fault(
+        "loading-gguf-one-digit",
+        "a GGUF file of more than ten layers is refused: their numbers are taken for single digits",
+        LOAD_08,
+        {"from_gguf": changes.one_digit_layers},
+        TIRED,
+    ),
+    Fault(
+        "loading-gguf-none-unknown",
+        "a GGUF file whose rope.scaling.type is none is refused",
+        LOAD_08,
+        {"says_none": changes.gguf_none_unknown},
+        GGUF,
+    ),
+    Fault(
+        "loading-gguf-factor-of-none",
+        "rope.scaling.factor divides the frequencies, though rope.scaling.type beside it is none",
+        LOAD_08,
+        {"rope_as_scaled": changes.gguf_factor_of_none},
+        "llama.cpp, llama_context: never scale if scaling type is none",
+    ),
+    Fault(
+        "loading-gguf-factors-fitted",
+        "of a rope_freqs.weight that is too long the first numbers are taken, and a single one divides all frequencies",
+        LOAD_13,
+        {"factored": changes.one_for_each},
+        TIRED,
+    ),
+    Fault(
         "loading-goes-on",
         "a model goes on with the tokens that it was asked before",
         LOAD_23,
