@@ -49,6 +49,7 @@ from inferspec.conformance.inputs.sampling import (
     one_and_many,
     ordinary,
     partly_hidden,
+    past_float16,
     ranked,
     rare_ids,
     sampler_calls,
@@ -325,6 +326,15 @@ def test_logits_far_from_zero_are_filtered_by_their_differences(subject, call):
 )
 def test_logits_far_from_zero_and_close_to_each_other_are_filtered_by_their_differences(subject, call):
     gives_a_right_set(subject, call)
+
+
+@requirement(
+    spec.SAMP_11,
+    call=filter_calls(top_k=[False], top_p=[True], values=past_float16, sizes=SEVERAL, dtypes=["bfloat16"]),
+    share=0.1,
+)
+def test_logits_of_bfloat16_that_float16_does_not_hold_are_filtered_by_their_differences(subject, call):
+    gives_a_right_set(subject, call.having(top_p=0.5))
 
 
 @requirement(spec.SAMP_11, call=filter_calls(values=partly_hidden))

@@ -196,6 +196,11 @@ def ranked(pick: Pick, shape: tuple[int, ...]) -> np.ndarray:
     return pick.random.permuted(np.broadcast_to(np.arange(shape[-1]) * -0.5, shape), axis=-1)
 
 
+def past_float16(pick: Pick, shape: tuple[int, ...]) -> np.ndarray:
+    """Logits that bfloat16 tells apart and float16 does not hold: one of each row has all of the probability."""
+    return (1 - ranked(pick, shape) / 4) * pick.one_of(1e6, 1e8, 2e5) * pick.one_of(1, -1)
+
+
 def close_far_out(pick: Pick, shape: tuple[int, ...]) -> np.ndarray:
     """Logits of like probability, as far from zero as float32 can tell them apart: their differences are exact, and there is no
     room for the logarithm of the sum of their exponentials.

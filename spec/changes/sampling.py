@@ -602,6 +602,13 @@ def coarse_number(self: Sampler, a: Arguments, rows: int) -> np.ndarray:
     return np.floor(Sampler.uniforms(self, a, rows) * 2**16) / 2**16
 
 
+def top_p_through_float16(self: Filtering, x: np.ndarray, order: np.ndarray, kept: Mask, a: Arguments) -> np.ndarray:
+    """What top-p sees of bfloat16 has passed through float16, the nearest of whose numbers stand for those past its range."""
+    if a.logits.dtype.name == "bfloat16":
+        x = f64(round_to(np.clip(x, -largest("float16"), largest("float16")), "float16"))
+    return Filtering.top_p(self, x, order, kept, a)
+
+
 def weights_in_float16(self: Sampler, x: np.ndarray, kept: Mask) -> np.ndarray:
     return f64(round_to(Filtering.weights(self, x, kept), "float16"))
 

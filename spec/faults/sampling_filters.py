@@ -274,6 +274,13 @@ FAULTS: tuple[Fault, ...] = (
         TIRED,
     ),
     Fault(
+        "top-p-bfloat16-through-float16",
+        "top_p shares out what float16 makes of logits of bfloat16: those past its range are alike",
+        spec.SAMP_11,
+        {"top_p": changes.top_p_through_float16},
+        "NumPy, which has no bfloat16, and kernels that are written in half",
+    ),
+    Fault(
         "filter-through-bfloat16",
         "survivors have passed through bfloat16",
         spec.SAMP_10,
