@@ -45,6 +45,7 @@ from inferspec.conformance.inputs.sampling import (
     hardly_any_top_p,
     lone,
     many_rows,
+    masked_at_the_end,
     near,
     one_and_many,
     ordinary,
@@ -527,6 +528,23 @@ def test_the_ends_of_uniform_numbers_of_any_dtype_give_no_filtered_id(subject, c
     ),
 )
 def test_the_ends_of_the_uniform_numbers_give_no_filtered_id(subject, call):
+    chooses(subject, call)
+
+
+@requirement(
+    spec.SAMP_23,
+    call=sampler_calls(
+        generators=["given"],
+        numbers=adversarial,
+        values=masked_at_the_end,
+        sizes=SHORT_OF_ONE,
+        filtered=False,
+        kinds=("one",),
+        uniform_dtypes=["float32"],
+    ),
+    share=0.2,
+)
+def test_the_ends_of_the_uniform_numbers_give_no_id_that_the_logits_hide(subject, call):
     chooses(subject, call)
 
 

@@ -142,6 +142,12 @@ def ordinary(pick: Pick, shape: tuple[int, ...]) -> np.ndarray:
     return np.round(pick.random.normal(size=shape) * pick.one_of(1.0, 3.0, 0.3) * 16) / 16
 
 
+def masked_at_the_end(pick: Pick, shape: tuple[int, ...]) -> np.ndarray:
+    """Logits of many likely entries, and the last ones hidden, as a mask of a grammar may have it."""
+    hidden = np.arange(shape[-1]) >= max(shape[-1] - pick.one_of(1, 3), 1)
+    return np.where(hidden, -np.inf, pick.random.normal(size=shape))
+
+
 def crowded(pick: Pick, shape: tuple[int, ...]) -> np.ndarray:
     """Two dozen logits apart from each other, above thousands of equal ones that have half of the probability together.
 

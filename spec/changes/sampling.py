@@ -502,6 +502,13 @@ def counted(clamp: bool) -> Callable[..., np.ndarray]:
     return ids
 
 
+def counted_among_filtered(self: Sampler, weights: np.ndarray, uniform: np.ndarray, a: Arguments) -> np.ndarray:
+    """Where float32 sums stay below the uniform number, the last id that the filters leave: without any, that of the vocabulary."""
+    if a.top_k in (None, 0, -1) and a.top_p == 1:
+        return counted(clamp=True)(self, weights, uniform, a)
+    return Sampler.ids(self, weights, uniform, a)
+
+
 def never_past(self: Sampler, weights: np.ndarray, uniform: np.ndarray, a: Arguments) -> np.ndarray:
     """Where rounding leaves no cdf above the uniform number, argmax of nothing is id 0."""
     with np.errstate(invalid="ignore"):

@@ -125,6 +125,13 @@ _SAMPLERS = (
         "https://github.com/apache/mxnet/issues/19073",
     ),
     Fault(
+        "sampler-clamped-to-a-hidden-one",
+        "a uniform number close to 1 gives the last id that the filters leave, be it of no probability: -inf is no filter",
+        spec.SAMP_23,
+        {"ids": changes.counted_among_filtered},
+        TIRED,
+    ),
+    Fault(
         "sampler-falls-to-the-first",
         "where no cdf exceeds the largest uniform numbers the id is 0, filtered out or not",
         spec.SAMP_23,
