@@ -841,6 +841,25 @@ def test_where_week_2_rounds_and_what_it_is_not_told_is_not_asked(judge):
     assert {run.row(name)["state"] for name in unasked} == {"outside_envelope"}
 
 
+OF_MLX_PRODUCTS = """
+import mlx.core as mx
+
+def scaled_dot_product_attention(query, key, value, scale: float, mask=None):
+    repeats = query.shape[1] // key.shape[1]
+    key, value = (mx.repeat(x, repeats, axis=1) for x in (key, value))
+    scores = query @ key.swapaxes(-2, -1) * mx.array(scale, query.dtype)
+    if mask == "causal":
+        length, keys = scores.shape[-2:]
+        mask = mx.where(mx.tril(mx.ones((length, keys)), keys - length) > 0, 0, -mx.inf).astype(scores.dtype)
+    return mx.softmax(scores if mask is None else scores + mask, axis=-1) @ value
+"""
+
+
+def test_attention_of_mlx_own_products_is_right_over_many_keys(judge):
+    run = judge(files(week2_kernels=OF_MLX_PRODUCTS), "ATTN-05", "ATTN-18", layout="course-week2")
+    assert {run.row(name)["state"] for name in ("ATTN-05", "ATTN-18")} == {"passed"}
+
+
 def test_each_layout_of_the_course_judges_its_own(judge):
     wrong = WEEK2_KERNELS.replace("keepdims=True) + self.eps)", "keepdims=True) + 10 * self.eps)")
     written = files(**WEEK_2, layer_norm=LAYER_NORM) | files(week2_kernels=wrong)

@@ -1,6 +1,7 @@
 """`week2_kernels` and its like: what week 2 writes anew, faster, of what week 1 wrote, since July 2026.
 
-The text computes all of it in bfloat16 and compares it with week 1 by tolerances. Its kernels multiply by RMSNorm's weight in
+The text computes all of it in bfloat16 and compares it with week 1 by tolerances; attention of MLX's own products is asked in float32,
+since on a CPU they add up in bfloat16. Its kernels multiply by RMSNorm's weight in
 float32, and take `fast::sin` of RoPE's angles; positions are those of the text's models.
 """
 
@@ -10,7 +11,7 @@ from typing import Any
 
 from inferspec.conformance.layouts import Offer
 from inferspec.conformance.layouts.course import quantization
-from inferspec.conformance.layouts.course.attention import EMPTY, SCALED, always_scaled
+from inferspec.conformance.layouts.course.attention import EMPTY, FLOAT32, SCALED, always_scaled
 from inferspec.conformance.layouts.course.mlp import TOKENS
 from inferspec.conformance.layouts.packages import NotOffered, Package, takes
 from inferspec.spec.rms_norm import CONTRACT as RMS_NORM
@@ -18,6 +19,8 @@ from inferspec.spec.rms_norm import CONTRACT as RMS_NORM
 HOME = "week2_kernels"
 BFLOAT16: dict[str, Any] = {"dtypes": ("bfloat16",)}
 _LEADING: Any = RMS_NORM.envelope["leading_dims"]
+ROWS = ((1,), (2,), (5,), (9,))
+"""B×H×L×E: the text's queries and keys."""
 POSITIONS = 32768
 """What the text's models have: beyond, `fast::sin` is not promised anything."""
 
@@ -79,7 +82,7 @@ def _mlp(package: Package) -> Offer:
 
 def _attention(package: Package) -> Offer:
     own = package.find("scaled_dot_product_attention", home=HOME)
-    return Offer(always_scaled(own), {**SCALED, "leading_dims": ((1,), (2,), (5,), (9,))}, unasked=EMPTY)
+    return Offer(always_scaled(own), {**SCALED, "dtypes": FLOAT32, "leading_dims": ROWS}, unasked=EMPTY)
 
 
 def _dequantize(package: Package) -> Offer:
