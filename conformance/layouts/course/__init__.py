@@ -14,6 +14,8 @@ the course's classes and functions stand for it, in older and newer editions, an
 * flash attention has one axis of batches where it takes no others, as the course's own;
 * a sampler is given log-probabilities, of one row at a time unless it takes more; both filters at once are not asked for,
   nor a top_k larger than the vocabulary;
+* top_p is not asked of a package of an older edition that drops the id with which a sum of probabilities reaches it: whether that
+  one is kept the text says since July 2026, and before its own code dropped it;
 * where RMSNorm rounds is asked of the edition that says it; of others the mean alone is in float32;
 * speculative decoding is greedy, and nothing bounds how many tokens it makes;
 * the id that ends a text may be handed over or not in the editions that do not say it;
