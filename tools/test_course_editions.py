@@ -255,6 +255,26 @@ def test_advice_is_such_as_a_package_without_an_adapter_can_follow(judge):
     assert "ENVELOPE" not in message
 
 
+GREEDY = """
+import mlx.core as mx
+
+def make_sampler(temp, top_p, top_k):
+    def sample(logprobs):
+        if temp == 0:
+            return mx.argmax(logprobs, axis=-1)
+        pass
+
+    return sample
+"""
+
+
+def test_a_sampler_that_is_only_greedy_is_asked_for_no_draw(judge):
+    draws = ("SAMP-24", "SAMP-38", "SAMP-39", "SAMP-40")
+    run = judge(files(sampler=GREEDY), "SAMP-21", *draws)
+    assert run.row("SAMP-21")["state"] == "passed"
+    assert {run.row(name)["state"] for name in draws} == {"outside_envelope"}
+
+
 OVERWRITING = """
 import mlx.core as mx
 
