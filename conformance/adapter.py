@@ -506,6 +506,10 @@ def _set_beside(adapter: Adapter, contract: Contract, name: str, target: Target)
         **target.narrowed,
         **dict(other.narrows for other in lacking if other.narrows),
     }
+    for other in operation.beside:
+        if other.narrows and other not in lacking and _leaves_out(adapter, contract, other):
+            key, left = other.narrows
+            target.narrowed[key] = meet(target.narrowed.get(key, contract.envelope[key]), left)
 
 
 def _broken_without(operation: type[Operation], lacking: Sequence[Beside]) -> list[str]:
@@ -518,16 +522,29 @@ def _broken_without(operation: type[Operation], lacking: Sequence[Beside]) -> li
 
 
 def _declared_elsewhere(adapter: Adapter, contract: Contract, operation: type[Operation]) -> dict[str, tuple[Any, ...]]:
-    """What a part of another component says that it takes: more is not asked of it here."""
-    others = [
-        one for one in contracts() if any(op.signature.operation in operation.borrowed() for op in one.operations)
-    ]
-    return {
-        key: tuple(values)
-        for other in others
-        for key, values in adapter.envelope.get(other.component, {}).items()
+    """What parts of other components, or the models that it serves, say that they take: more is not asked of it here."""
+    used = {*operation.borrowed(), *(other.name for other in operation.beside if other.narrows)}
+    others = [one for one in contracts() if any(op.signature.operation in used for op in one.operations)]
+    found: dict[str, tuple[Any, ...]] = {}
+    for other in others:
+        for key, values in adapter.envelope.get(other.component, {}).items():
+            if isinstance(contract.envelope.get(key), tuple) and meet(contract.envelope[key], values):
+                # Where they have nothing in common the first one's stands.
+                found[key] = meet(found.get(key, tuple(values)), values) or found[key]
+    return found
+
+
+def _leaves_out(adapter: Adapter, contract: Contract, other: Beside) -> bool:
+    """Whether what is declared of the component of another operation has nothing that this contract asks of it."""
+    (component,) = (
+        one.component for one in contracts() if any(op.signature.operation == other.name for op in one.operations)
+    )
+    declared = adapter.envelope.get(component, {})
+    return any(
+        not meet(contract.envelope[key], values)
+        for key, values in declared.items()
         if isinstance(contract.envelope.get(key), tuple)
-    }
+    )
 
 
 def _check_declarations(adapter: Adapter) -> None:

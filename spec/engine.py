@@ -416,6 +416,13 @@ CONTRACT = Contract(
     operations=(Engine,),
     envelope={
         "models": ("qwen3", "llama"),
+        # What the models of stories are, of those that the component of the model may leave out of its own envelope.
+        "head_dims": ("free", "multiple", "absent"),
+        "dtypes": ("float32",),
+        "packing": ("dense",),
+        "biases": ("none",),
+        "rope": ("rope_theta",),
+        "tied": (False,),
         "page_sizes": (1, 2, 3, 8, 16, 32, 64, 256),
         "chunks": (64, 1, 3, 7, 20, 512, 2048),
         "prefix_caching": (True, False),

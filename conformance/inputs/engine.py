@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from inferspec.conformance.calls import Call
+from inferspec.conformance.envelope import narrow
 from inferspec.conformance.inputs.engine_models import (
     TRAINED,
     counting,
@@ -47,7 +48,7 @@ def crowds(script: Script) -> None:
 def of_twins(pick: Pick) -> tuple[Call, Call]:
     """The same requests of two models that have the same config."""
     script = Script(pick)
-    one, other = script.model, twin(script.model, script.which)
+    one, other = script.model, twin(script.kind, script.which)
     for _ in range(pick.size(1, 2)):
         limit = pick.one_of(3, 5)
         tokens = script.prompt(pick.size(3, 12), limit)
@@ -82,7 +83,7 @@ def large_houses(script: Script) -> None:
 def masses(script: Script) -> None:
     """Hundreds of requests that run at once, of few kinds, and begin as one does that came before them."""
     pick = script.pick
-    script.model = lengthy(script.model["family"], script.which)
+    script.model = lengthy(script.kind, script.which)
     start = script.ids(2)
     asked = [(script.prompt(length, limit, start), limit) for length, limit in ((3, 2), (4, 4), (3, 3), (5, 2))]
     script.add(*asked[0])
@@ -109,7 +110,7 @@ def large_pages(script: Script) -> None:
 
 
 def _of_servers(script: Script, length: int) -> None:
-    script.model = lengthy(script.model["family"], script.which)
+    script.model = lengthy(script.kind, script.which)
     tokens = script.prompt(length, 5)
     script.add(tokens, 5)
     script.between(3)
@@ -120,21 +121,22 @@ def _of_servers(script: Script, length: int) -> None:
 @told(**PLAIN)
 def as_trained(script: Script) -> None:
     """Requests of a model that has as many layers, and heads as many and as large, as trained ones."""
-    script.model = trained(script.model["family"], script.pick.one_of(*range(len(TRAINED))))
+    narrow(script.pick.envelope, {"head_dims": ["free"]})
+    script.model = trained(script.kind, script.pick.one_of(*range(len(TRAINED))))
     script.requests(2, 3)
 
 
 @told(**PLAIN)
 def high_ids(script: Script) -> None:
     """A request that gives ids past 16 bits."""
-    script.model = high(script.model["family"])
+    script.model = high(script.kind)
     script.add(script.prompt(script.pick.size(1, 5), 5), 5)
 
 
 @told(**PLAIN)
 def close_pairs(script: Script) -> None:
     """Requests whose ids are told from others by so little that 16 bits do not hold it."""
-    script.model = paired(script.model["family"], script.which)
+    script.model = paired(script.kind, script.which)
     for _ in range(script.pick.size(1, 3)):
         limit = script.pick.one_of(4, 3, 5)
         script.add(script.prompt(script.pick.size(1, 9), limit, way=is_close), limit)
@@ -162,7 +164,7 @@ def long_requests(script: Script) -> None:
 def hundreds_of_ids(script: Script) -> None:
     """A request that gives hundreds of ids."""
     pick = script.pick
-    script.model = counting(script.model["family"], script.which)
+    script.model = counting(script.kind, script.which)
     limit = pick.one_of(270, 70, 135)
     script.add(script.prompt(pick.size(2, 9), limit), limit)
 
@@ -171,7 +173,7 @@ def hundreds_of_ids(script: Script) -> None:
 def the_same_id_again(script: Script) -> None:
     """A request that gives one id over and over."""
     pick = script.pick
-    script.model = repeating(script.model["family"], script.which)
+    script.model = repeating(script.kind, script.which)
     limit = pick.one_of(40, 70)
     script.add(script.prompt(pick.size(2, 9), limit), limit)
 
@@ -180,7 +182,7 @@ def the_same_id_again(script: Script) -> None:
 def many_pages(script: Script) -> None:
     """A request of more pages than a byte can number; perhaps another beside it."""
     pick = script.pick
-    script.model = lengthy(script.model["family"], script.which)
+    script.model = lengthy(script.kind, script.which)
     length, limit = pick.one_of((530, 8), (300, 12), (350, 6))
     script.add(script.prompt(length, limit), limit)
     if pick.one_of(False, True):
@@ -197,7 +199,7 @@ def short_pools(script: Script) -> None:
 def preempted_again_and_again(script: Script) -> None:
     """A request that has to give way a dozen times: to ones of a larger priority that come one by one and need all pages."""
     pick = script.pick
-    script.model = lengthy(script.model["family"], script.which)
+    script.model = lengthy(script.kind, script.which)
     script.pages, script.max_requests, most = 28, 2, 24
     script.add(script.prompt(1, most), most)
     for number in range(12):

@@ -15,8 +15,8 @@ def guessing_beside_long_prompts(script: Script) -> None:
     """A request that a draft guesses for, and a prompt of hundreds of tokens that is computed in one step with it."""
     pick = script.pick
     perfect = script.draft is script.model
-    script.model = lengthy(script.model["family"], script.which)
-    script.draft = script.model if perfect else of_positions(near(script.model["family"], script.which), POSITIONS)
+    script.model = lengthy(script.kind, script.which)
+    script.draft = script.model if perfect else of_positions(near(script.kind, script.which), POSITIONS)
     script.chunk = 2048
     script.add(script.prompt(pick.size(1, 5), 9), 9)
     script.do("step", times=pick.size(1, 2))

@@ -125,7 +125,7 @@ def stopping_at_one_of_many(script: Script) -> None:
 def high_ends(script: Script) -> None:
     """A request that an id past 16 bits ends, and not one that is alike in its low bits to another that comes before."""
     limit, length = 5, script.pick.size(1, 5)
-    script.model = high(script.model["family"])
+    script.model = high(script.kind)
     for _ in range(OF_ONE_LENGTH):
         tokens = script.prompt(length, limit)
         ids = script.way(tokens, limit)

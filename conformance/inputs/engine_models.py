@@ -63,22 +63,33 @@ WIDE, NARROW = 65551, 2**16
 
 KINDS = {"qwen3": QWEN3, "llama": LLAMA}
 
+Kind = str
+"""A family; behind it, where heads of any size are not claimed, how config and hidden size tell theirs: "llama absent"."""
+
 Model = Mapping[str, Any]
 """`family`, `config` and `weights`."""
 
 
+def of_heads(family: str, head_dims: Sequence[str]) -> Kind:
+    """The models of a family whose heads are as an envelope has them. A Qwen3 always says their size."""
+    if "free" in head_dims:
+        return family
+    return f"{family} {head_dims[0] if family == 'llama' else 'multiple'}"
+
+
 @functools.cache
 def model(
-    family: str, which: int, layers: int = 2, salt: int = 0, sizes: int | None = None, vocabulary: int = 0
+    kind: Kind, which: int, layers: int = 2, salt: int = 0, sizes: int | None = None, vocabulary: int = 0
 ) -> Model:
     """One of the models; those of another salt have other weights and the same vocabulary. sizes: of which model all
     sizes but the vocabulary's are; vocabulary: another one than the model's own."""
-    kind = KINDS[family]
+    family, _, heads = kind.partition(" ")
+    names = KINDS[family]
     random = np.random.default_rng([which, layers, salt, len(family)])
-    config = {
+    config: dict[str, Any] = {
         **(*SIZES, *TRAINED)[which if sizes is None else sizes],
         "vocab_size": vocabulary or SIZES[which]["vocab_size"],
-        "model_type": kind.model_type,
+        "model_type": names.model_type,
         "num_hidden_layers": layers,
         "intermediate_size": 14,
         "rms_norm_eps": 1e-6,
@@ -87,43 +98,47 @@ def model(
         "hidden_act": "silu",
         "rope_theta": 20.0,
     }
+    if heads:
+        config["hidden_size"] = config["num_attention_heads"] * config["head_dim"]
     weights = {
         f"{name}.weight": random.uniform(0.5, 1.5, size) * (SHARP if name.endswith(("q_norm", "k_norm")) else 1)
-        for name, size in norms(config, kind).items()
+        for name, size in norms(config, names).items()
     }
     for name, (outputs, inputs) in linears(config).items():
-        weights[f"{name}.weight"] = random.normal(size=(outputs, inputs)) * _amplitude(name, inputs, kind.head_norms)
+        weights[f"{name}.weight"] = random.normal(size=(outputs, inputs)) * _amplitude(name, inputs, names.head_norms)
+    if heads == "absent":
+        del config["head_dim"]
     return {"family": family, "config": config, "weights": {k: x.astype(np.float32) for k, x in weights.items()}}
 
 
 @functools.cache
-def other(family: str, which: int) -> Model:
+def other(kind: Kind, which: int) -> Model:
     """A draft that has nothing but the vocabulary from the model: fewer layers, and heads of another number and size."""
-    return model(family, which, 1, 1, (which + 1) % len(SIZES))
+    return model(kind, which, 1, 1, (which + 1) % len(SIZES))
 
 
-def wide(family: str) -> Model:
+def wide(kind: Kind) -> Model:
     """A small model of a large vocabulary."""
-    return model(family, 2, 1, vocabulary=WIDE)
+    return model(kind, 2, 1, vocabulary=WIDE)
 
 
 @functools.cache
-def high(family: str) -> Model:
+def high(kind: Kind) -> Model:
     """A small model that chooses the ids past 16 bits more often than others."""
-    of = wide(family)
+    of = wide(kind)
     factors = np.where(np.arange(WIDE) < NARROW, np.float32(0.5), np.float32(3))
     return {**of, "weights": {**of["weights"], "lm_head.weight": of["weights"]["lm_head.weight"] * factors[:, None]}}
 
 
-def trained(family: str, which: int) -> Model:
+def trained(kind: Kind, which: int) -> Model:
     """As many layers, and heads as large and as many, as trained models have."""
-    return model(family, which, LAYERS, sizes=len(SIZES) + which)
+    return model(kind, which, LAYERS, sizes=len(SIZES) + which)
 
 
 @functools.cache
-def counting(family: str, which: int) -> Model:
+def counting(kind: Kind, which: int) -> Model:
     """A model that gives the id after the last one, and then the next: all of hundreds are clear."""
-    of = lengthy(family, which)
+    of = lengthy(kind, which)
     weights = {
         name: x * np.float32(CALM) if name.endswith(("o_proj.weight", "down_proj.weight")) else x
         for name, x in of["weights"].items()
@@ -135,17 +150,17 @@ def counting(family: str, which: int) -> Model:
 
 
 @functools.cache
-def repeating(family: str, which: int) -> Model:
+def repeating(kind: Kind, which: int) -> Model:
     """A model that gives the last id again, and again."""
-    of = counting(family, which)
+    of = counting(kind, which)
     return {**of, "weights": {**of["weights"], "lm_head.weight": np.roll(of["weights"]["lm_head.weight"], -1, axis=0)}}
 
 
 @functools.cache
-def paired(family: str, which: int) -> Model:
+def paired(kind: Kind, which: int) -> Model:
     """A model whose ids are pairs: the logit of the odd one is that of the even one before it, and `APART` times the last
     feature. The last id of all is alone."""
-    of = model(family, which)
+    of = model(kind, which)
     head = of["weights"]["lm_head.weight"].copy()
     odd = head[1::2]
     odd[:] = head[: 2 * len(odd) : 2]
@@ -153,14 +168,14 @@ def paired(family: str, which: int) -> Model:
     return {**of, "weights": {**of["weights"], "lm_head.weight": head}}
 
 
-def lengthy(family: str, which: int) -> Model:
+def lengthy(kind: Kind, which: int) -> Model:
     """A model of one layer for prompts of servers."""
-    return of_positions(model(family, which, 1), POSITIONS)
+    return of_positions(model(kind, which, 1), POSITIONS)
 
 
-def twin(of: Model, which: int) -> Model:
+def twin(kind: Kind, which: int) -> Model:
     """A model of other weights whose config is the same."""
-    return model(of["family"], which, salt=2)
+    return model(kind, which, salt=2)
 
 
 def of_positions(of: Model, positions: int) -> Model:
@@ -169,9 +184,9 @@ def of_positions(of: Model, positions: int) -> Model:
 
 
 @functools.cache
-def near(family: str, which: int) -> Model:
+def near(kind: Kind, which: int) -> Model:
     """A draft that often guesses right: the model, every weight of which is a little off."""
-    of, random = model(family, which), np.random.default_rng(which)
+    of, random = model(kind, which), np.random.default_rng(which)
     off = {
         name: (x * random.normal(1, NEAR, x.shape)).astype(np.float32) if x.ndim > 1 else x
         for name, x in of["weights"].items()

@@ -148,7 +148,7 @@ def far_beginnings(script: Script) -> None:
 def wide_vocabularies(script: Script) -> None:
     """Prompts whose ids are alike in their low bits, in a vocabulary past what 16 bits hold."""
     pick = script.pick
-    script.model = wide(script.model["family"])
+    script.model = wide(script.kind)
     start, place = list(script.ids(script.size * 2)), pick.size(0, script.size * 2 - 1)
     start[place] %= WIDE - NARROW
     for more in (0, pick.one_of(NARROW, 2**8, 2**15)):

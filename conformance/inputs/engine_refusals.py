@@ -75,9 +75,8 @@ def other_vocabularies(pick: Pick) -> Call:
     """A draft that knows other ids."""
     script = Script(pick)
     script.add(script.prompt(3, 2), 2)
-    family = script.model["family"]
     other = next(
-        m for m in (model(family, i, 1, 1) for i in range(3)) if m["config"]["vocab_size"] != script.vocabulary
+        m for m in (model(script.kind, i, 1, 1) for i in range(3)) if m["config"]["vocab_size"] != script.vocabulary
     )
     script.draft = other
     return script.call()

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from inferspec.conformance.calls import Call
-from inferspec.conformance.inputs.engine_models import Model, is_clear, model, near, other
+from inferspec.conformance.inputs.engine_models import Model, is_clear, model, near, of_heads, other
 from inferspec.conformance.inputs.steps import Steps
 from inferspec.conformance.strategies import Calls, Pick
 from inferspec.spec.ends import DROPPED
@@ -46,13 +46,13 @@ class Script(Steps):
         # An engine without pages of its own is asked for none.
         self.seen = tuple(name for name in seen if name != "pages" or "told" in pick.envelope["pages"])
         family, self.which = pick("models"), pick.one_of(0, 1, 2)
-        which = self.which
-        self.model = model(family, which)
+        self.kind, which = of_heads(family, pick.envelope["head_dims"]), self.which
+        self.model = model(self.kind, which)
         self.draft = {
             "none": None,
             "perfect": self.model,
-            "near": near(family, which),
-            "other": other(family, which),
+            "near": near(self.kind, which),
+            "other": other(self.kind, which),
         }[pick("drafts")]
         self.size, self.chunk, self.caching = pick("page_sizes"), pick("chunks"), pick("prefix_caching")
         self.max_requests = pick.one_of(*requests)
