@@ -415,6 +415,38 @@ def test_an_embedding_of_any_name_stands_for_both_of_its_operations(folder):
     assert set(load("mine", {"Embedding": "other:Table"}).targets) == {"RoPE", "Embedding", "Embedding.as_linear"}
 
 
+MODEL_AND_ENGINE = """
+class Llama:
+    def __init__(self, config, weights): ...
+    def __call__(self, tokens, cache=None): ...
+    def make_cache(self): ...
+class Engine:
+    def __init__(self, model, num_pages=256, page_size=16, max_requests=8, max_prefill_tokens=512): ...
+    def add_request(self, tokens, max_tokens): ...
+    def step(self): ...
+    def run(self): ...
+    def output(self, request_id): ...
+    def finished(self, request_id): ...
+    has_unfinished = False
+"""
+
+
+@pytest.mark.parametrize(
+    ("declared", "head_dims", "models"),
+    [
+        ({}, ("free", "multiple", "absent"), ("llama",)),
+        ({"head_dims": ["absent"]}, ("absent",), ("llama",)),
+        ({"dtypes": ["float16"]}, ("free", "multiple", "absent"), ()),
+        ({"biases": ["qkv"], "head_dims": ["multiple"]}, ("multiple",), ()),
+    ],
+)
+def test_an_engine_is_asked_for_models_that_its_llama_takes(folder, declared, head_dims, models):
+    (folder / "mine.py").write_text(f"ENVELOPE = {{'llama': {declared}}}\n{MODEL_AND_ENGINE}")
+    engine = load("./mine.py").targets["Engine"]
+    claimed = envelope_of(contract("engine"), {}, engine.narrowed)
+    assert (claimed["head_dims"], claimed["models"]) == (head_dims, models)
+
+
 def test_a_part_of_a_component_keeps_what_the_other_declares(folder):
     module(
         folder,

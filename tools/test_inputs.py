@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -626,3 +626,28 @@ def claimed_calls(component: str, envelope: Mapping[str, Any]) -> Iterator[Call]
             recorder.subject.description.envelope = {component: envelope}
             test.run(recorder, Profile(thinned=0.3))
             yield from recorder.calls
+
+
+CLAIMS: tuple[tuple[str, str, Mapping[str, Any], Callable[[Mapping[str, Any]], bool]], ...] = (
+    ("linear", "linear", {"bias": [True]}, lambda a: a["bias"] is not None),
+    ("linear", "linear", {"leading_dims": [(2, 3)]}, lambda a: len(a["x"]) != 1),
+    ("linear", "silu", {"leading_dims": [(2,)]}, lambda a: a["x"].ndim == 2),
+    ("linear", "softmax", {"leading_dims": [(2,)]}, lambda a: a["x"].ndim == 2),
+    ("linear", "softmax", {"axes": [0]}, lambda a: a.get("axis", -1) == 0),
+    ("sampling", "Sampler", {"temperatures": ["greedy"]}, lambda a: not a.get("temperature", 0)),
+    ("sampling", "Sampler", {"temperatures": ["one"]}, lambda a: a["temperature"] == 1),
+    ("sampling", "Sampler", {"both_filters": [False]}, lambda a: a.get("top_k") is None or a.get("top_p", 1) == 1),
+    ("paged_attention", "paged_attention", {"context": 64}, lambda a: a["context_lens"].max(initial=0) <= 64),
+    ("paged_attention", "paged_attention", {"pages": 64}, lambda a: len(a["key_pages"]) <= 64),
+    ("paged_attention", "paged_attention", {"queries": ["several"]}, lambda a: a["query"].shape[2] != 1),
+)
+"""A component, an operation of it, what is claimed, and whether a call keeps to it."""
+
+
+@pytest.mark.parametrize(
+    ("component", "operation", "claimed", "keeps"), CLAIMS, ids=[f"{op} {claim}" for _, op, claim, _ in CLAIMS]
+)
+def test_nobody_is_asked_for_what_they_do_not_claim(component, operation, claimed, keeps):
+    calls = [call for call in claimed_calls(component, claimed) if call.operation == operation]
+    assert calls
+    assert not [str(call) for call in calls if not keeps(call.arguments)]
