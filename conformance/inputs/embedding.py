@@ -74,7 +74,7 @@ def beside_tiles(pick: Pick) -> tuple[int, int, int]:
         (few, size, size),
         (130, other, size),
         (130, 130, other),
-        (pick.one_of(1, 33, 70), 66, pick.upto("features", 1030, 2049)),
+        (pick.one_of(1, 33, 70), min(66, pick.envelope["vocabulary"]), pick.upto("features", 1030, 2049)),
     )
 
 

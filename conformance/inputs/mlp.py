@@ -99,7 +99,8 @@ def wide_layers(pick: Pick) -> tuple[int, int, int]:
 def swiglu_calls(pick: Pick, sizes: Sizes = small, amplitude: tuple[float, ...] = (1.0, 0.1, 1.5)) -> Call:
     """A gated MLP on normal data, gates of a few units and both signs."""
     dtype, lead = pick("dtypes"), tuple(pick("leading_dims"))
-    rows, dims, hidden = sizes(pick)
+    rows, *features = sizes(pick)
+    dims, hidden = (min(size, pick.envelope["features"]) for size in features)
     x = pick.normal(*with_rows(lead, rows), dims, dtype=dtype, amplitude=pick.one_of(*amplitude))
     return pick.call("SwiGLU", dims=dims, hidden_dims=hidden, **weights(pick, dims, hidden, dtype), x=x)
 

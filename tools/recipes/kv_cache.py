@@ -72,7 +72,7 @@ CASES = (
     _case("appends", spec.KV_01, 701, "float32", (1, 2, 4, 4), (3, 1, 1)),
     _case("appends-batch-bfloat16", spec.KV_01, 702, "bfloat16", (2, 3, 4, 5), (2, 1, 3)),
     _case("chunks", spec.KV_02, 703, "float16", (1, 2, 3, 5), (1, 0, 2, 5, 1)),
-    _case("chunks-past-256", spec.KV_02, 704, "float32", (1, 1, 1, 2), (255, 1, 1)),
+    _case("chunks-past-256", spec.KV_02, 704, "float32", (1, 1, 1, 2), (255, 1, 1), tokens=257),
     _case(
         "offsets",
         spec.KV_05,
