@@ -83,7 +83,9 @@ class Script(Steps):
     def call(self, room: tuple[int, ...] = (0, 1, 7, 300)) -> Call:
         """The story. room: how much longer than needed max_len may be."""
         self.pick.features["idle_updates"] = has_idle_updates(self.steps)
-        max_len = max(self.longest, 1) + self.pick.one_of(*room)
+        # No longer than what is claimed either, where the requests are not.
+        enough = max(self.longest, 1)
+        max_len = min(enough + self.pick.one_of(*room), max(enough, self.pick.envelope["tokens"]))
         sized = {"max_requests": self.slots, "max_len": max_len}
         return self.viewed(self.pick.call("BatchingKVCache", **sized, steps=tuple(self.steps)))
 
