@@ -545,6 +545,17 @@ def test_factors_of_the_frequencies_in_a_gguf_file_are_not_passed_over(subject, 
 
 @requirement(
     spec.LOAD_22,
+    call=gguf_calls(forms=["gguf"], gguf_types=["F32", "F16"], models=["qwen3"], layers=(1,)),
+    share=0.03,
+)
+def test_factors_of_the_frequencies_of_a_qwen3_in_a_gguf_file_are_not_passed_over(subject, call):
+    # None is known to have them: to refuse them is as good as to use them.
+    plain = of_six_tokens(call)
+    is_not_taken_for(subject, plain, with_rope_factors(plain), "rope_freqs.weight is passed over")
+
+
+@requirement(
+    spec.LOAD_22,
     call=gguf_calls(forms=["gguf"], gguf_types=["F32", "F16"]),
     kind=among(["linear", "yarn", "unheard-of"]),
     share=0.06,

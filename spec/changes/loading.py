@@ -756,6 +756,13 @@ def gguf_factor_of_none(self: Load, config: Config) -> Config:
     return Load.rope_as_scaled(self, config)
 
 
+def factors_of_llamas_alone(self: Load, config: Config, weights: Weights) -> Understood:
+    """Elsewhere than in a llama what divides the frequencies is passed over."""
+    if config.get("model_type") != "llama":
+        return without_rope_factors(self, config, weights)
+    return Load.factored(self, config, weights)
+
+
 def one_for_each(self: Load, config: Config, weights: Weights) -> Understood:
     """Of more factors than there are pairs the first are taken, and a single one divides all frequencies."""
     config, weights = Load.factored(self, config, weights)

@@ -98,6 +98,13 @@ FAULTS: tuple[Fault, ...] = (
         "llama.cpp, llama_context: never scale if scaling type is none",
     ),
     Fault(
+        "loading-gguf-factors-of-llamas-alone",
+        "rope_freqs.weight is used in a llama, and passed over in any other model",
+        LOAD_22,
+        {"factored": changes.factors_of_llamas_alone},
+        TIRED,
+    ),
+    Fault(
         "loading-gguf-factors-fitted",
         "of a rope_freqs.weight that is too long the first numbers are taken, and a single one divides all frequencies",
         LOAD_13,
