@@ -163,8 +163,10 @@ def kill(component: str, name: str, profile: Profile, everywhere: bool = False) 
     subject = local_subject(contract, fault.kills.name, contract.faulty(fault), envelope=fault.envelope)
     own = [t for t in all_tests() if t.requirement.id == fault.kills.id]
     started, outside = time.perf_counter(), {}
-    for test, begun in ((test, begun) for begun in ((1.0,) if everywhere else BEGUN) for test in own):
-        if test.id in outside or not (test.inputs or begun == BEGUN[0]):
+    stages = (1.0,) if everywhere else BEGUN
+    for test, begun in ((test, begun) for begun in stages for test in own):
+        # What draws no inputs is run once.
+        if test.id in outside or not (test.inputs or begun == stages[0]):
             continue
         trial = _Counting(subject, test.requirement)
         test.run(trial, replace(profile, begun=begun))

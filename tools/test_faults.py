@@ -57,6 +57,12 @@ def test_what_is_aside_makes_no_other_sentence_red():
     assert not kill("batching", "batching-idle-causal", profile, everywhere=True).elsewhere
 
 
+def test_a_test_that_draws_nothing_is_run_too_when_all_that_reject_a_fault_are_asked_for():
+    profile = Profile(shrink=False, diagnose=False)
+    (first,) = kill("sampling", "own-id-before", profile).tests
+    assert first in kill("sampling", "own-id-before", profile, everywhere=True).tests
+
+
 def test_the_mean_of_steps_is_that_of_stories():
     kills = [Kill(str(steps), "", "", steps=steps) for steps in (0, 4, 7)]
     assert Matrix(kills, [], [], []).mean_steps == 5.5
