@@ -640,6 +640,8 @@ CLAIMS: tuple[tuple[str, str, Mapping[str, Any], Callable[[Mapping[str, Any]], b
     ("paged_attention", "paged_attention", {"context": 64}, lambda a: a["context_lens"].max(initial=0) <= 64),
     ("paged_attention", "paged_attention", {"pages": 64}, lambda a: len(a["key_pages"]) <= 64),
     ("paged_attention", "paged_attention", {"queries": ["several"]}, lambda a: a["query"].shape[2] != 1),
+    ("kv_cache", "StaticKVCache", {"tokens": 512}, lambda a: a["max_len"] <= 512),
+    ("batching", "BatchingKVCache", {"tokens": 512}, lambda a: a["max_len"] <= 512),
 )
 """A component, an operation of it, what is claimed, and whether a call keeps to it."""
 

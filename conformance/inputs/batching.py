@@ -139,7 +139,8 @@ class Script(Steps):
         return self._taken(1, 1, np.nan)
 
     def _taken(self, length: int, mask_length: int, poison: float, nan: tuple[int, ...] = ()) -> int:
-        if not self.active and not self.may_idle:
+        full = max((n or 0 for n in self.lengths), default=0) + length > self.pick.envelope["tokens"]
+        if full or (not self.active and not self.may_idle):
             return len(self.steps)
         given = self.arrays(self.slots, length)
         for x in given.values():
@@ -400,7 +401,8 @@ def past_buffers(pick: Pick) -> Call:
     """Token by token past the sizes that buffers have, counted from the first token or from the longest prompt there ever
     was, which may have left."""
     script = Script(pick, shapes=((2, 4),))
-    script.limit = min(pick.envelope["tokens"], 1100)
+    # Four tokens follow the step up to there.
+    script.limit = min(pick.envelope["tokens"] - 4, 1100)
     script.add(pick.one_of(1, 2, 5))
     if script.idle and pick.one_of(True, False):
         left = script.add(9)

@@ -73,8 +73,11 @@ class Script(Steps):
 
     def call(self, static: bool, room: tuple[int, ...] = (0, 1, 7, 300)) -> Call:
         """The story of a cache of either kind. room: how much longer than needed a preallocated cache may be."""
-        sized = {"max_len": max(self.longest, 1) + self.pick.one_of(*room)} if static else {}
         name = "StaticKVCache" if static else "KVCache"
+        sized = {}
+        if static:
+            enough = max(self.longest, 1)
+            sized["max_len"] = min(enough + self.pick.one_of(*room), max(enough, self.pick.envelope["tokens"]))
         return self.viewed(self.pick.call(name, **sized, steps=tuple(self.steps)))
 
     def shape(self, shapes: Sequence[tuple[int, int]]) -> None:
