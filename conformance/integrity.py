@@ -26,7 +26,7 @@ import types
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeGuard
+from typing import Any
 
 ANSWERS = ("inferspec.spec", "inferspec.golden", "inferspec.conformance", "inferspec.tools")
 """What knows the right answers, or how they are judged."""
@@ -242,7 +242,7 @@ def altered(packages: tuple[str, ...] = JUDGES) -> list[str]:
         for name in judging(packages):
             if file := _source(sys.modules[name]):
                 # One tree at a time: all of them are hundreds of thousands of objects.
-                tree, code = _written(file.read_bytes())
+                tree, code = _written(file)
                 found += [f"{name}.{part}" for part in _altered(name, sys.modules[name], tree, code)]
                 imports[name] = [node for node in tree.body if isinstance(node, ast.Import | ast.ImportFrom)]
         return found + [one for name, nodes in imports.items() for one in _reimported(name, nodes, found)]
@@ -279,10 +279,11 @@ def _source(module: types.ModuleType) -> Path | None:
     return file if file.suffix == ".py" else None
 
 
-def _written(data: bytes) -> tuple[ast.Module, types.CodeType]:
+def _written(file: Path) -> tuple[ast.Module, types.CodeType]:
     """What a file says: its statements, but for those of functions, and the code of all."""
-    # With its asserts, under python -O too: what has one is rewritten by pytest, and not compared.
-    return ast.parse(without_bodies(data)), compile(data, "<file>", "exec", dont_inherit=True, optimize=0)
+    data = file.read_bytes()
+    # With its asserts, under python -O too: of what has one only the place is compared.
+    return ast.parse(without_bodies(data)), compile(data, str(file), "exec", dont_inherit=True, optimize=0)
 
 
 def without_bodies(data: bytes) -> bytes:
@@ -295,7 +296,7 @@ def _altered(name: str, module: types.ModuleType, tree: ast.Module, code: types.
     # What a file does not name it takes from Python.
     yield from sorted((vars(builtins).keys() - set(codes[""][0].co_names)) & {k for k in vars(module) if k[:2] != "__"})
     for node in tree.body:
-        if _comparable(node, codes):
+        if isinstance(node, ast.FunctionDef):
             if not _unchanged(vars(module).get(node.name), node, node.name, codes):
                 yield node.name
         elif isinstance(node, ast.ClassDef):
@@ -324,11 +325,6 @@ def _reimported(name: str, imports: Sequence[ast.stmt], found: Sequence[str]) ->
                     yield f"{name}.{known}"
 
 
-def _comparable(node: ast.stmt, codes: Codes, owner: str = "") -> TypeGuard[ast.FunctionDef]:
-    """Whether a function is in memory what it is in its file: it has no assert that pytest has rewritten."""
-    return isinstance(node, ast.FunctionDef) and not any(_asserts(code) for code in codes.get(owner + node.name, []))
-
-
 def _asserts(code: types.CodeType) -> bool:
     return _does(code, "LOAD_ASSERTION_ERROR") or any(_asserts(inner) for inner in _inner(code))
 
@@ -348,7 +344,7 @@ def _altered_class(node: ast.ClassDef, module: types.ModuleType, codes: Codes) -
         yield node.name
         return
     for part in node.body:
-        if _comparable(part, codes, f"{node.name}."):
+        if isinstance(part, ast.FunctionDef):
             qualified = f"{node.name}.{part.name}"
             if not _unchanged(vars(owner).get(part.name), part, qualified, codes):
                 yield qualified
@@ -381,9 +377,9 @@ def _unchanged(live: Any, node: ast.FunctionDef, qualified: str, codes: Codes) -
     """Whether what a name is bound to is the function that its file has there, or one around it if it is decorated."""
     if test := getattr(live, "conformance", None):
         # What runs is what the decorator made of the function.
-        return test.function.__code__ in codes.get(qualified, [])
+        return _written_as(test.function.__code__, qualified, codes)
     if node.decorator_list:
-        return any(code in codes.get(qualified, []) for code in _within_decorators(live))
+        return any(_written_as(code, qualified, codes) for code in _within_decorators(live))
     return _is(live, qualified, codes) and _same_defaults(live, node)
 
 
@@ -407,7 +403,18 @@ def _within_decorators(live: Any) -> Iterator[types.CodeType]:
 
 
 def _is(live: Any, qualified: str, codes: Codes) -> bool:
-    return isinstance(live, types.FunctionType) and live.__code__ in codes.get(qualified, [])
+    return isinstance(live, types.FunctionType) and _written_as(live.__code__, qualified, codes)
+
+
+def _written_as(code: types.CodeType, qualified: str, codes: Codes) -> bool:
+    """Whether a function does what its file says; of one with asserts, which pytest rewrites, whether it stands in that place."""
+    written = codes.get(qualified, [])
+    return code in written or any(_asserts(one) and _place(code) == _place(one) for one in written)
+
+
+def _place(code: types.CodeType) -> tuple[Any, ...]:
+    arguments = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    return Path(code.co_filename).name, code.co_firstlineno, code.co_qualname, arguments
 
 
 def _same_defaults(live: Any, node: ast.FunctionDef) -> bool:

@@ -32,7 +32,7 @@ from inferspec.conformance.strategies import Calls
 from inferspec.conformance.subject import HostedSubject, LocalSubject, SubjectDied
 from inferspec.conformance.suite import Profile, all_tests
 from inferspec.conformance.tampering import Watch, foreign
-from inferspec.spec import contracts, numerics, rope
+from inferspec.spec import contracts, numerics, rope, speculative
 from inferspec.spec.contract import Answer, Contract, Operation, changed
 
 RIGHT = """
@@ -828,6 +828,22 @@ def kit_function_that_holds_itself():
     source = "def outer():\n    def inner(self):\n        return inner\n    return inner\n"
     exec(compile(source, str(Path(suite.__file__).with_name("made.py")), "exec"), found)
     return found["outer"]()
+
+
+@pytest.mark.parametrize(
+    ("owner", "name"),
+    [(trial.Trial, "value"), (HostedSubject, "_receive"), (HostedSubject, "description"), (speculative, "joint")],
+)
+def test_another_function_in_the_place_of_one_with_an_assert_is_named(monkeypatch, owner, name):
+    monkeypatch.setattr(owner, name, lambda *given: None)
+    of = owner.__name__ if isinstance(owner, ModuleType) else f"{owner.__module__}.{owner.__qualname__}"
+    assert altered() == [f"{of}.{name}"]
+
+
+def test_a_kit_whose_asserts_pytest_has_rewritten_is_not_altered(certify):
+    files = {"rope.py": RIGHT, "rewriting.py": "import pytest\npytest.register_assert_rewrite('inferspec')\n"}
+    run = certify(files, "--impl", "./rope.py", "-k", "test_rope.py and strided", "-p", "rewriting", "-n", "0")
+    assert not run.certificate["kit"]["altered"]
 
 
 def test_the_function_of_a_test_is_looked_at(monkeypatch):
