@@ -604,8 +604,10 @@ def test_chunks_are_seamless(subject, call, at):
     query = call.arguments["query"]
     length = query.shape[2]
     cut = 1 + at % (length - 1) if at % 3 else length - 1
-    if 1 in (cut, length - cut) and "one" not in subject.envelope["queries"]:
-        return
+    if "one" not in subject.envelope["queries"]:
+        if length < 4:
+            return
+        cut = min(max(cut, 2), length - 2)
     lens = call.arguments["context_lens"]
     earlier = np.maximum(lens.astype(np.int64) - (length - cut), 0).astype(lens.dtype)
     whole, answer = subject.agrees(call), subject.answer(call)

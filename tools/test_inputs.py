@@ -472,6 +472,29 @@ def test_who_takes_no_empty_chunks_is_given_none():
         )
 
 
+def test_who_claims_short_contexts_and_few_pages_is_given_no_others():
+    for call in claimed_calls("paged_attention", {"context": 64, "pages": 64}):
+        a = call.arguments
+        assert a["context_lens"].max(initial=0) <= 64 >= a["query"].shape[2], str(call)
+        assert len(a["key_pages"]) <= 64, str(call)
+
+
+def test_who_samples_greedily_alone_is_given_no_other_temperature():
+    for call in claimed_calls("sampling", {"temperatures": ["greedy"]}):
+        assert not call.arguments.get("temperature"), str(call)
+
+
+def test_whose_layers_have_a_bias_is_given_none_without():
+    for call in claimed_calls("linear", {"bias": [True]}):
+        assert call.operation != "linear" or call.arguments.get("bias") is not None, str(call)
+
+
+def test_who_loads_dense_models_alone_is_given_no_packed_ones():
+    dense = {"forms": ["folder"], "packing": ["dense"], "trained": ["tiny-qwen3-4bit"]}
+    for call in claimed_calls("loading", dense):
+        assert "quantization" not in call.arguments["config"], str(call)
+
+
 def test_who_reads_no_head_dim_is_given_none():
     for call in claimed_calls("llama", {"head_dims": ["absent"]}):
         assert not call.arguments["config"].get("head_dim"), str(call)
