@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from inferspec.conformance.certificate import BAD
-from inferspec.conformance.layouts import chapters, guards
+from inferspec.conformance.layouts import chapters, editions, guards
 from inferspec.conformance.layouts.course import week_2 as week_2_rooms
 from inferspec.conformance.layouts.standings import standings
 from inferspec.conformance.suite import all_tests
@@ -878,6 +878,12 @@ def scaled_dot_product_attention(query, key, value, scale: float, mask=None):
 def test_attention_of_mlx_own_products_is_right_over_many_keys(judge):
     run = judge(files(week2_kernels=OF_MLX_PRODUCTS), "ATTN-05", "ATTN-18", layout="course-week2")
     assert {run.row(name)["state"] for name in ("ATTN-05", "ATTN-18")} == {"passed"}
+
+
+def test_what_is_written_anew_is_of_the_edition_that_has_it_whatever_else_is_written(as_course):
+    about = as_course(files(quantize=WEEK_2["quantize"]), layout="course-week2").description
+    assert "quantized_matmul" in about.offers
+    assert about.edition in editions("course-week2")
 
 
 def test_each_layout_of_the_course_judges_its_own(judge):

@@ -6,6 +6,8 @@ A package has both, and each is judged by the sentences of the same operation, i
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from inferspec.conformance.layouts import Chapter, Laid
 from inferspec.conformance.layouts.course import GUARDS as GUARDS
 from inferspec.conformance.layouts.course import laid_out, week_2
@@ -23,5 +25,5 @@ ALTERNATIVES: tuple[frozenset[str], ...] = ()
 
 
 def lay_out(name: str) -> Laid:
-    """The package of that name, seen as what week 2 writes anew."""
-    return laid_out(name, (week_2,))
+    """The package of that name, seen as what week 2 writes anew; no other edition does."""
+    return replace(laid_out(name, (week_2,)), edition=NEWER)
