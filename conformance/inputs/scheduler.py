@@ -1,7 +1,6 @@
-"""Stories of schedulers for the suites: requests that share prompts, in pools with room for all of them or hardly for one.
+"""Stories of schedulers for the suites: requests that share prompts, and come while others are at work.
 
-Requests come while others are at work, some are cancelled, and in some steps the model raises. Prompts end at the edges of
-blocks and of budgets and beside them.
+In some steps the model raises. Prompts end at the edges of blocks and of budgets and beside them.
 """
 
 from __future__ import annotations

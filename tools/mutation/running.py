@@ -24,7 +24,7 @@ from inferspec.tools.faults import BAD
 from inferspec.tools.mutation import loading, mutants, scope
 from inferspec.tools.mutation.mutants import Mutant
 
-FIRST, TRACED = 0.04, 0.1
+FIRST, TRACED = 0.04, 0.2
 """The part of the examples that a mutant is tried on at first, and that the true oracle is followed on."""
 PATIENCE, SLACK = 10.0, 20.0
 """A test hangs that takes so many seconds of the processor, and so many times what the true oracle takes."""
