@@ -40,7 +40,8 @@ def small_calls(kit: Contract) -> Iterator[Call]:
     tests = [test for test in all_tests() if test.requirement in kit.requirements]
     for test in tests:
         if test.requirement.aspect is not Aspect.GUARD:
-            calls = drawn(test, Profile(thinned=0.04))
+            whole = test.examples(Profile())
+            calls = drawn(test, Profile(thinned=max(3, round(0.04 * whole)) / whole))
             yield from [call for call in calls if sum(np.size(x) for x in call.leaves().values()) < 3000][:4]
 
 
