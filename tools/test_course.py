@@ -16,8 +16,6 @@ from inferspec.spec import contracts
 from inferspec.tools.course_package import SAMPLER, files, package, problem
 
 # One worker makes the packages that several tests look at.
-pytestmark = pytest.mark.xdist_group("course")
-
 OPERATIONS = [name for room in ROOMS for name in room.OFFERS]
 EVERY = {"course": OPERATIONS, "course-week2": list(week_2.OFFERS)}
 

@@ -18,8 +18,6 @@ from inferspec.spec.engine import Engine, alone, last_logits
 from inferspec.spec.engine_model import Request, State
 from inferspec.tools.test_inputs import calls_of
 
-pytestmark = pytest.mark.xdist_group("inputs")
-
 FAMILIES = ("qwen3", "llama")
 EVERY = 2
 """One of so many stories is looked at."""

@@ -28,7 +28,6 @@ from inferspec.spec.numerics import DTYPES, Precision, f64, largest
 from inferspec.spec.speculative import Verify
 
 # What is drawn of a component is drawn once: all that look at it are one worker's.
-pytestmark = pytest.mark.xdist_group("inputs")
 
 
 class Recorder(Trial):

@@ -103,16 +103,11 @@ def rows(run):
     ]
 
 
-one_worker = pytest.mark.xdist_group("troubled")
-"""Who looks at the same run."""
-
-
 @pytest.fixture(scope="module")
 def troubled(certify):
     return certify({"mine.py": TROUBLED}, "--impl", "./mine.py", "--call-limit", "1", *only(*TROUBLES), "-n", "0")
 
 
-@one_worker
 @pytest.mark.parametrize("requirement", TROUBLES)
 def test_a_subjects_trouble_costs_its_own_requirement(troubled, requirement):
     state, message = TROUBLES[requirement]
@@ -121,13 +116,11 @@ def test_a_subjects_trouble_costs_its_own_requirement(troubled, requirement):
     assert message in row["message"]
 
 
-@one_worker
 def test_a_run_goes_on_after_every_trouble_and_fails(troubled):
     assert troubled.code == pytest.ExitCode.TESTS_FAILED
     assert "INTERNALERROR" not in troubled.text
 
 
-@one_worker
 def test_a_run_in_parallel_gives_the_same_rows(certify, troubled):
     spread = certify({"mine.py": TROUBLED}, "--impl", "./mine.py", "--call-limit", "1", *only(*TROUBLES), "-n", "2")
     assert rows(spread) == rows(troubled)
