@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import math
 
 import pytest
 
 from inferspec.conformance import tapes
 from inferspec.conformance.suite import EXAMPLES, FEWEST, MARGIN, Profile, all_tests, efforts
 from inferspec.tools import effort
+from inferspec.tools.test_inputs import drawn
 
 DRAWN = [test for test in all_tests() if test.inputs]
 
@@ -42,6 +44,22 @@ def test_tapes_are_as_many_as_were_asked_for(examples):
 
 def test_the_first_tape_is_the_simplest():
     assert next(tapes.spread(9, 1, 0)) == tapes.SIMPLEST
+
+
+def test_a_tape_alone_is_not_the_simplest():
+    assert next(tapes.spread(1, 1, 0)) != tapes.SIMPLEST
+
+
+def test_a_test_that_is_only_begun_runs_the_first_of_its_examples():
+    test = next(test for test in DRAWN if test.id == "test_rope.py::test_a_slice_offset_means_its_start")
+    whole, begun = (drawn(test, Profile(begun=part)) for part in (1.0, 0.3))
+    assert [str(call) for call in begun] == [str(call) for call in whole[: len(begun)]]
+    assert len(begun) == math.ceil(0.3 * len(whole)) < len(whole)
+
+
+def test_a_thinned_test_runs_one_example_at_least_and_a_whole_one_three():
+    dear = min(DRAWN, key=lambda test: test.share)
+    assert [dear.examples(Profile(thinned=part)) for part in (0.1, 1.0)] == [1, 3]
 
 
 def test_every_option_of_every_choice_is_drawn_equally_often():

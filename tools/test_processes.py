@@ -5,7 +5,9 @@ import os
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
+from inferspec.tools.conftest import TOGETHER, Groups
 from inferspec.tools.processes import pool
 
 SECONDS = 600
@@ -46,3 +48,12 @@ def test_a_worker_ends_with_a_parent_that_is_killed(tmp_path):
     except subprocess.TimeoutExpired:
         os.kill(worker, signal.SIGKILL)
         raise
+
+
+def test_tests_that_share_what_takes_long_to_make_are_of_one_group():
+    def group(test):
+        return Groups._split_scope(None, test)
+
+    assert group("tools/test_inputs.py::test_a[1]") == group("tools/test_engine_inputs.py::test_b")
+    assert group("tools/test_docs.py::test_a[1]") != group("tools/test_docs.py::test_a[2]")
+    assert {name for name in TOGETHER if not Path(__file__).with_name(name).is_file()} == set()
