@@ -447,6 +447,14 @@ def test_the_id_that_reaches_top_p_may_be_dropped_in_editions_that_do_not_say_th
     assert "top_p" not in kept
 
 
+def test_older_editions_are_not_asked_what_is_left_where_ids_reach_top_p_exactly(as_course):
+    older, newer = (
+        as_course(written).description.offers["Sampler"]["unasked"]
+        for written in (files(sampler=OF_SHARES), files(sampler=OF_SHARES, week2_kernels=""))
+    )
+    assert older.keys() - newer.keys() == {"SAMP-48"}
+
+
 OF_ANOTHER_ORDER = WITHOUT_WHAT_REACHES_TOP_P.replace(
     "mx.exp(mx.take_along_axis(every, order, axis=-1))", "mx.exp(every)"
 )
