@@ -68,6 +68,7 @@ from inferspec.conformance.inputs.scheduler_queues import (
     far_ranked,
     joining_a_crowd,
     long_prompts_ahead,
+    outranked_in_vain,
     outranked_when_preempted,
     queued,
     queued_in_turns,
@@ -479,6 +480,11 @@ def test_nobody_is_preempted_whose_blocks_stay_free(subject, call):
 
 @requirement(spec.SCHED_20, call=ranked(), share=0.4)
 def test_a_larger_priority_takes_no_blocks_from_those_who_run(subject, call):
+    keeps(subject, call, Check.NEEDLESS)
+
+
+@requirement(spec.SCHED_20, call=outranked_in_vain(), share=0.2)
+def test_nobody_makes_room_for_one_that_would_not_fit_even_then(subject, call):
     keeps(subject, call, Check.NEEDLESS)
 
 

@@ -32,6 +32,28 @@ def ranked(pick: Pick) -> Call:
     return script.end()
 
 
+@several
+def outranked_in_vain(pick: Pick) -> Call:
+    """A request of a larger priority waits for more blocks than those of smaller priority that run could give up, all together:
+    it needs the whole pool, part of which is held by one that is before it."""
+    script = Script(pick, budgets=(64,))
+    script.most = 8
+    size, rank = script.size, script.grades
+    first = script.add(script.tokens(pick.size(1, 2 * size)), 2 * size + 5, priority=9 * rank)
+    held = [
+        script.add(script.tokens(pick.size(1, size)), 2 * size + 4, priority=rank * number)
+        for number in range(1, pick.size(2, 4))
+    ]
+    # One more for each that runs, so that none of them is short of one.
+    script.blocks = sum(blocks_of(script.slots[number], size) + 1 for number in (first, *held))
+    for _ in range(pick.size(2, 3)):
+        script.do("step")
+    script.add(script.tokens(script.blocks * size - 1), pick.size(1, 2), priority=5 * rank)
+    script.do("step")
+    script.do("step")
+    return script.end()
+
+
 @several_cancelling
 def outranked_when_preempted(pick: Pick) -> Call:
     """A request is preempted, and others of larger priority come, as many as may run; the one that it made room for is

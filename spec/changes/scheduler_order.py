@@ -259,6 +259,25 @@ def for_those_who_wait(self: Scheduler, s: Serving) -> Step:
     return s.step
 
 
+def makes_way_in_vain(self: Scheduler, s: Serving) -> Step:
+    """Those of smaller priority make room for the first that waits, whether they have as much as it needs or not."""
+    preempted: list[Request] = []
+    decodes = self.decodes(s, preempted)
+    waiting = self.waiting(s)
+    if waiting and not preempted and self.has_place(s):
+        first = waiting[0]
+        behind = [entry for entry in self.running(s) if entry.request.priority < first.request.priority]
+        while behind and blocks_of(len(first.tokens), s.manager.block_size) > s.manager.num_free:
+            preempted.append(behind[-1].request)
+            self.preempt(s, behind.pop())
+        lost = {id(request) for request in preempted}
+        decodes = [chunk for chunk in decodes if id(chunk.request) not in lost]
+        if not preempted:
+            self.admit(s)
+    s.step = Step(prefills=self.prefills(s), decodes=decodes, preempted=preempted)
+    return s.step
+
+
 def appends_the_last(self: Scheduler, s: Serving, entry: Entry) -> bool:
     """The last token is appended in each step, also in one that is done again because the one before was void."""
     try:

@@ -382,6 +382,13 @@ FAULTS: tuple[Fault, ...] = (
         "https://github.com/sgl-project/sglang/issues/28282",
     ),
     _fault(
+        "makes-way-in-vain",
+        "those of smaller priority lose their blocks to one that waits and has not enough of them even then",
+        spec.SCHED_20,
+        {"schedule": changes.makes_way_in_vain},
+        "PROPERTIES SC3",
+    ),
+    _fault(
         "appended-again",
         "a step that is done again appends its token once more",
         spec.SCHED_20,
