@@ -4,7 +4,7 @@
     python -m inferspec.tools.quick_examples --only rope
     python -m inferspec.tools.quick_examples --check          # writes nothing; exit code 1 where a fault survives quick
 
-Quick draws a quarter of what standard draws, which loses some faults on any seed. Of a requirement whose
+Quick draws a fifth of what standard draws, which loses some faults on any seed. Of a requirement whose
 faults are not all rejected on the seed that everyone runs, the test that needs the fewest examples more draws those. What a fault
 that goes by the identity of objects does hangs on where they lie: numbers that are larger than needed stay.
 """

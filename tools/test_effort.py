@@ -62,6 +62,10 @@ def test_a_thinned_test_runs_one_example_at_least_and_a_whole_one_three():
     assert [dear.examples(Profile(thinned=part)) for part in (0.1, 1.0)] == [1, 3]
 
 
+def test_quick_draws_one_example_of_a_dear_test_where_that_rejects_all_faults():
+    assert min(test.examples(Profile("quick")) for test in DRAWN) == 1
+
+
 def test_every_option_of_every_choice_is_drawn_equally_often():
     found = list(tapes.spread(1 + 12, 1, 3))[1:]
     for place in range(tapes.CHOICES):
