@@ -171,7 +171,8 @@ class TorchArrays(Arrays):
         return y.to(self._module.empty(0).device)
 
     def to_numpy(self, y: Any) -> np.ndarray:
-        y = y.detach().cpu().contiguous()
+        # What is read off a conjugate lies in memory with the other sign.
+        y = y.detach().cpu().resolve_neg().contiguous()
         if y.dtype == self._module.bfloat16:
             return y.view(self._module.int16).numpy().view(_BFLOAT16).copy()
         return y.numpy().copy()

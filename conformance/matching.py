@@ -131,7 +131,10 @@ class _Matching:
     def _use_what_catches_all(self) -> None:
         left = [name for name in self.parameters if name not in self.names and name not in self.by_name_alone]
         lacking = [name for name in left if name in self.missing()]
-        if inspect.Parameter.VAR_KEYWORD in self.catches:
+        if self.catches == set(CATCH_ALL) and not self.own:
+            # What hands on whatever it is given shows no more than what cannot be read.
+            self.names = unread({name: self.parameters[name] for name in left})
+        elif inspect.Parameter.VAR_KEYWORD in self.catches:
             self.names |= {name: name for name in left}
         elif inspect.Parameter.VAR_POSITIONAL in self.catches and lacking:
             # What comes behind goes by position, so that what comes before it must.

@@ -66,6 +66,13 @@ def test_scalars_and_empty_arrays_keep_their_shape(to, shape):
     assert same(to.to_numpy(to.from_numpy(x)), x)
 
 
+def test_the_imaginary_part_of_a_conjugate_has_its_own_sign():
+    torch = pytest.importorskip("torch")
+    turned = torch.view_as_complex(torch.tensor([[1.0, 2.0], [3.0, -4.0]])).conj().imag
+    assert turned.is_neg()
+    assert arrays("torch").to_numpy(turned).tolist() == [-2.0, 4.0]
+
+
 def test_what_a_subject_gets_is_its_own_copy(to):
     x = sample("float32")
     there = to.from_numpy(x)

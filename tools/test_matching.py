@@ -478,3 +478,39 @@ def test_a_method_that_a_decorator_wraps_is_called_as_the_decorator_takes_it(fol
         """,
     )
     assert "Scheduler" in load("mine").targets
+
+
+def test_what_a_decorator_hands_on_goes_by_position_where_it_must_be_given_and_else_by_name(folder):
+    module(
+        folder,
+        """
+        def counted(function):
+            def wrapper(*given, **named): return function(*given, **named)
+            return wrapper
+
+        @counted
+        def linear(inputs, matrix, bias=None): return inputs @ matrix.T if bias is None else inputs @ matrix.T + bias
+        """,
+    )
+    target = load("mine").targets["linear"]
+    assert target.call_names == {"x": "", "weight": "", "bias": "bias"}
+    assert called(load("mine"), "linear", x=ONES, weight=ONES, bias=ONES[0, :2]).tolist() == [[5, 5]] * 2
+
+
+def test_what_makes_an_object_may_hand_on_whatever_it_is_given(folder):
+    module(
+        folder,
+        """
+        class RotaryEmbedding:
+            def __init__(self, d, n, base=10000, traditional=False): self.told = d * 1000 + base + traditional
+            def forward(self, hidden, offset=None): return hidden + self.told
+
+        class Lazy:
+            def __init__(self, *given, **named): self.inner = RotaryEmbedding(*given, **named)
+            def __call__(self, *given, **named): return self.inner.forward(*given, **named)
+
+        def RoPE(*given, **named): return Lazy(*given, **named)
+        """,
+    )
+    told = {"x": ONES, "dims": 4, "max_positions": 9, "traditional": True}
+    assert called(load("mine"), "RoPE", **told).max() == 4000 + 10000 + 1 + 1
