@@ -562,6 +562,8 @@ def _check_declarations(adapter: Adapter) -> None:
                 raise AdapterError(f"ENVELOPE[{component!r}] has {key!r}; it takes {', '.join(full)}")
             alone = any(key in operation.either for operation in by_name[component].operations)
             _check_envelope_value(component, key, values, full[key], alone)
+            if isinstance(full[key], tuple):
+                _refuse_unheld(adapter, by_name[component], key, values)
     for component, layout in adapter.layout.items():
         _check_layout(component, layout, {name: contract.layouts for name, contract in by_name.items()})
     for component, precision in adapter.precision.items():
@@ -569,6 +571,17 @@ def _check_declarations(adapter: Adapter) -> None:
             raise AdapterError(f"PRECISION names {component!r}; {_components(component)}")
         if precision not in ("float32", "native"):
             raise AdapterError(f"PRECISION[{component!r}] is {precision!r}; it takes 'float32' or 'native'")
+
+
+def _refuse_unheld(adapter: Adapter, contract: Contract, key: str, values: Collection[Any]) -> None:
+    """What would arrive in another dtype, and could wrap on its way, is no claim."""
+    offered = (adapter.targets.get(operation.signature.operation) for operation in contract.operations)
+    for kind in (target.kind for target in offered if target):
+        if unheld := sorted(kind.unheld.intersection(map(str, values))):
+            raise AdapterError(
+                f"ENVELOPE[{contract.component!r}][{key!r}] has {unheld[0]!r}, of which {kind.name} has no arrays as it is"
+                f" configured: leave it out, or set {kind.name}_enable_x64 where the adapter is imported"
+            )
 
 
 def _components(name: object) -> str:

@@ -9,7 +9,7 @@ import contextlib
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import Any
 
 import ml_dtypes
 import numpy as np
@@ -22,8 +22,10 @@ class Arrays(ABC):
     """One kind of arrays."""
 
     name: str
-    no_indices: ClassVar[frozenset[str]] = frozenset()
+    no_indices: frozenset[str] = frozenset()
     """Dtypes of integers that the library does not index by: of ids in them a subject is asked only where it declares them."""
+    unheld: frozenset[str] = frozenset()
+    """Those that there are none of, so that nobody can be asked for them."""
 
     @abstractmethod
     def from_numpy(self, x: np.ndarray) -> Any:
@@ -206,8 +208,9 @@ class JaxArrays(Arrays):
         import jax
         import jax.numpy as jnp
 
-        jax.config.update("jax_enable_x64", True)
         self._jax, self._module = jax, jnp
+        # Whether there are 64 bits is a subject's own choice: with them its constants of no given dtype are other ones.
+        self.no_indices = self.unheld = frozenset() if jax.config.jax_enable_x64 else frozenset({"int64"})
 
     def from_numpy(self, x: np.ndarray) -> Any:
         return self._module.asarray(np.array(x))

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from inferspec.conformance.calls import VIEWS, Call
-from inferspec.conformance.envelope import OutsideEnvelope, narrow
+from inferspec.conformance.envelope import OutsideEnvelope, meet, narrow
 from inferspec.conformance.suite import Inputs
 from inferspec.conformance.tapes import CHOICES
 from inferspec.spec.numerics import numpy_dtype
@@ -114,8 +114,12 @@ class Calls(Inputs):
         build: Callable[..., Any],
         asked: Mapping[str, Any] | None = None,
         options: Mapping[str, Any] | None = None,
+        preferred: Mapping[str, Any] | None = None,
     ) -> None:
+        """preferred: choices of envelope keys that are drawn where a subject claims any of them; of who claims others alone,
+        those are asked."""
         self._build, self._asked, self._options = build, dict(asked or {}), dict(options or {})
+        self._preferred = {key: values for key, values in (preferred or {}).items() if key not in self._asked}
         self.__doc__ = build.__doc__
 
     def __call__(self, **asked: Any) -> Calls:
@@ -124,12 +128,17 @@ class Calls(Inputs):
         known = set(inspect.signature(self._build).parameters) - {"pick"}
         options = {k: v for k, v in asked.items() if k in known}
         keys = {k: v for k, v in asked.items() if k not in known}
-        return type(self)(self._build, {**self._asked, **keys}, {**self._options, **options})
+        return type(self)(self._build, {**self._asked, **keys}, {**self._options, **options}, self._preferred)
 
     @property
     def asked(self) -> Mapping[str, Any]:
         """The envelope keys that are narrowed, and to what."""
         return self._asked
+
+    def narrowed(self, envelope: Mapping[str, Any]) -> dict[str, Any]:
+        """What may be picked of an envelope; OutsideEnvelope when nothing is left of a key."""
+        preferred = {key: values for key, values in self._preferred.items() if meet(envelope[key], values)}
+        return narrow(envelope, {**preferred, **self._asked})
 
     def build(self, pick: Pick, **options: Any) -> Any:
         """Make one call of what `pick` draws; options given here go before the narrowed ones."""
@@ -137,11 +146,11 @@ class Calls(Inputs):
 
     def rebuilt(self, build: Callable[..., Any]) -> Calls:
         """The same narrowing with another builder."""
-        return type(self)(build, self._asked)
+        return type(self)(build, self._asked, preferred=self._preferred)
 
     def within(self, envelope: Mapping[str, Any]) -> Callable[[bytes], Any]:
         """What makes the input of a tape, inside an envelope; OutsideEnvelope when nothing is left."""
-        narrowed = narrow(envelope, self._asked)
+        narrowed = self.narrowed(envelope)
         return lambda tape: self.build(Pick(tape, narrowed))
 
 

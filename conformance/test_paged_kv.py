@@ -386,7 +386,7 @@ def test_a_pool_beside_changes_nothing(subject, call):
     subject.agrees(call)
 
 
-@requirement(spec.PKV_32, call=many_pages(pool_pages=66_000), share=0.03)
+@requirement(spec.PKV_32, call=many_pages(page_sizes=[1], pool_pages=66_000), share=0.03)
 def test_page_ids_past_16_bits_are_as_small_ones(subject, call):
     subject.agrees(call)
 
@@ -404,7 +404,7 @@ def test_a_block_table_has_dozens_of_rows_or_pages(subject, call):
     subject.agrees(call)
 
 
-@requirement(spec.TABLE_01, call=tables_of_many_pages(pool_pages=66_000), share=0.03)
+@requirement(spec.TABLE_01, call=tables_of_many_pages(page_sizes=[1], pool_pages=66_000), share=0.03)
 def test_a_block_table_has_page_ids_past_16_bits(subject, call):
     subject.agrees(call)
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Set
 from typing import Any
 
 from inferspec.conformance.calls import Call
-from inferspec.conformance.envelope import Envelope, OutsideEnvelope, envelope_of, narrow
+from inferspec.conformance.envelope import Envelope, OutsideEnvelope, envelope_of
 from inferspec.conformance.strategies import Calls, Pick
 from inferspec.conformance.subject import Description, Subject, SubjectDied
 from inferspec.conformance.tapes import LENGTH
@@ -40,7 +40,7 @@ def claimed_call(name: str, description: Description) -> Call | None:
     contract, _ = located(name)
     ordinary, claimed = _ordinary(contract)[name], _claimed(description, contract, name)
     try:
-        return ordinary.build(Pick(random.Random(0).randbytes(LENGTH), narrow(claimed, ordinary.asked)))
+        return ordinary.build(Pick(random.Random(0).randbytes(LENGTH), ordinary.narrowed(claimed)))
     except OutsideEnvelope:
         return None
 
@@ -76,7 +76,7 @@ def _works(
     for _ in range(TRIES):
         trial = Trial(subject, requirement)
         try:
-            call = ordinary.build(Pick(tapes.randbytes(LENGTH), narrow(envelope, ordinary.asked)))
+            call = ordinary.build(Pick(tapes.randbytes(LENGTH), ordinary.narrowed(envelope)))
             trial.begin()
             trial.agrees(call)
         except (Nonconformance, OutsideEnvelope, SubjectDied):

@@ -54,6 +54,8 @@ def same(first: np.ndarray, second: np.ndarray) -> bool:
 
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_values_come_back_bit_for_bit_from_every_kind_of_arrays(to, dtype):
+    if dtype in to.unheld:
+        pytest.skip(f"{to.name} has no {dtype} as it is configured")
     there = to.from_numpy(sample(dtype))
     assert to.owns(there)
     assert not to.owns([1.0])

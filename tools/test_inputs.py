@@ -662,6 +662,9 @@ CLAIMS: tuple[tuple[str, str, Mapping[str, Any], Callable[[Mapping[str, Any]], b
     ("paged_attention", "paged_attention", {"context": 64}, lambda a: a["context_lens"].max(initial=0) <= 64),
     ("paged_attention", "paged_attention", {"pages": 64}, lambda a: len(a["key_pages"]) <= 64),
     ("paged_attention", "paged_attention", {"queries": ["several"]}, lambda a: a["query"].shape[2] != 1),
+    ("paged_kv", "PagePool", {"page_sizes": [24]}, lambda a: a["page_size"] == 24),
+    ("paged_kv", "PagedKVCache", {"page_sizes": [16]}, lambda a: a["page_size"] == 16),
+    ("paged_kv", "block_table", {"page_sizes": [16]}, lambda a: a["page_size"] == 16),
     ("kv_cache", "StaticKVCache", {"tokens": 512}, lambda a: a["max_len"] <= 512),
     ("batching", "BatchingKVCache", {"tokens": 512}, lambda a: a["max_len"] <= 512),
 )
@@ -675,3 +678,57 @@ def test_nobody_is_asked_for_what_they_do_not_claim(component, operation, claime
     calls = [call for call in claimed_calls(component, claimed) if call.operation == operation]
     assert calls
     assert not [str(call) for call in calls if not keeps(call.arguments)]
+
+
+@pytest.mark.parametrize(
+    ("component", "claimed"),
+    [
+        ("paged_kv", {"page_sizes": [24]}),
+        ("block_manager", {"block_sizes": [256]}),
+        ("scheduler", {"block_sizes": [32]}),
+        ("attention", {"ratios": [12]}),
+        ("flash_attention", {"ratios": [12]}),
+    ],
+)
+def test_what_is_drawn_in_few_tests_is_asked_in_most_of_who_claims_it_alone(component, claimed):
+    tests = [test for test in all_tests() if test.requirement in contract(component).requirements]
+    asked = [test for test in tests if is_asked(test, component, claimed)]
+    assert len(asked) > len(tests) / 2
+
+
+@pytest.mark.parametrize(
+    ("component", "claimed", "name"),
+    [
+        ("sampling", {"temperatures": ["one"]}, "test_another_sampler_in_between_changes_nothing"),
+        ("linear", {"axes": [0, 1]}, "test_another_axis_in_between_changes_nothing"),
+    ],
+)
+def test_what_is_done_in_between_is_what_is_claimed(component, claimed, name):
+    (test,) = (
+        test for test in all_tests() if test.name == name and test.requirement in contract(component).requirements
+    )
+    calls = []
+
+    class Watched(Trial):
+        def observe(self, call: Call, *rest: Any, **more: Any) -> Any:
+            calls.append(call.arguments)
+            return super().observe(call, *rest, **more)
+
+    trial = Watched(_claiming(test, component, claimed), test.requirement)
+    test.run(trial, Profile(thinned=0.3))
+    assert trial.outcome.state == "passed"
+    assert {a.get("axis", 0) for a in calls} <= {0, 1}
+    assert {a.get("temperature", 1.0) for a in calls} == {1.0}
+
+
+def is_asked(test: Test, component: str, claimed: Mapping[str, Any]) -> bool:
+    """Whether anything is drawn for a subject that claims no more than that."""
+    recorder = Recorder(test)
+    recorder.subject.description.envelope = {component: claimed}
+    test.run(recorder, Profile(thinned=0.1))
+    return bool(recorder.calls)
+
+
+def _claiming(test: Test, component: str, claimed: Mapping[str, Any]) -> LocalSubject:
+    operations = {op.signature.operation: op for op in contracted(test).operations}
+    return LocalSubject(operations, {component: "float32"}, {component: claimed})

@@ -8,7 +8,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from inferspec.conformance.adapter import load
+from inferspec.conformance.adapter import AdapterError, load
 from inferspec.conformance.envelope import envelope_of
 from inferspec.conformance.executor import Executor
 from inferspec.conformance.session import Session
@@ -129,6 +129,33 @@ def test_ids_are_of_dtypes_that_the_library_indexes_by_unless_others_are_declare
     adapter = load("mine")
     found = envelope_of(contract("embedding"), adapter.envelope.get("embedding", {}), narrowed(adapter, "Embedding"))
     assert tuple(found["token_dtypes"]) == left
+
+
+JAX = """
+import jax
+jax.config.update('jax_enable_x64', {wide})
+def embedding(tokens, weight): return weight[tokens]
+ENVELOPE = {declared}
+"""
+
+
+@pytest.mark.parametrize(("wide", "left"), [(False, ("int32", "uint32")), (True, ("int32", "int64", "uint32"))])
+def test_jax_has_the_dtypes_that_a_subject_chose_for_it(folder, wide, left):
+    jax = pytest.importorskip("jax")
+    before = jax.config.jax_enable_x64
+    module(folder, JAX.format(wide=wide, declared={}))
+    adapter = load("mine")
+    assert jax.config.jax_enable_x64 == wide
+    jax.config.update("jax_enable_x64", before)
+    found = envelope_of(contract("embedding"), {}, narrowed(adapter, "Embedding"))
+    assert tuple(found["token_dtypes"]) == left
+
+
+def test_ids_of_dtypes_that_there_are_no_arrays_of_are_no_claim(folder):
+    pytest.importorskip("jax")
+    module(folder, JAX.format(wide=False, declared={"embedding": {"token_dtypes": ["int64"]}}))
+    with pytest.raises(AdapterError, match="'int64', of which jax has no arrays as it is configured"):
+        load("mine")
 
 
 @pytest.mark.parametrize(

@@ -170,8 +170,8 @@ def plain_scale(pick: Pick, dim: int) -> float | None:
 
 
 def to_eight(build: Callable[..., Any]) -> Calls:
-    """Calls with up to eight query heads for each key head, if not said otherwise."""
-    return Calls(build, {"ratios": range(1, 9)})
+    """Calls with up to eight query heads for each key head, if not said otherwise and where a subject takes as few."""
+    return Calls(build, preferred={"ratios": range(1, 9)})
 
 
 HIDDEN_STRETCHES = ((64, 200), (-100, 100), (300, 64), (0, 400))

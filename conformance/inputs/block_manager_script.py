@@ -152,8 +152,8 @@ OTHER_BLOCKS = (32, 256, 64)
 
 
 def calls(build: Any) -> Calls:
-    """Stories of small blocks, if not said otherwise."""
-    return Calls(build, {"block_sizes": SMALL_BLOCKS})
+    """Stories of small blocks, if not said otherwise and where a subject has such."""
+    return Calls(build, preferred={"block_sizes": SMALL_BLOCKS})
 
 
 def caching(build: Any) -> Calls:

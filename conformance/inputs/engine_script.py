@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,7 @@ TRIES, OF_ONE_LENGTH = 2000, 400
 """Prompts that are drawn until one is clear, and how many of them before longer ones are drawn."""
 
 SMALL = {"page_sizes": [1, 2, 3, 8, 16], "chunks": [64, 1, 3, 7]}
-"""Pages and chunks at which a few tokens make several; those of stories that ask for no others."""
+"""Pages and chunks at which a few tokens make several; those of stories that ask for no others, where a subject has such."""
 
 COMMON_PAGES, COMMON_CHUNKS = [16, 32, 64, 256], [512, 2048]
 """Those of servers."""
@@ -27,14 +27,6 @@ COMMON_PAGES, COMMON_CHUNKS = [16, 32, 64, 256], [512, 2048]
 Ids = tuple[int, ...]
 Way = Callable[[Model, Sequence[int], int], bool]
 """Whether a request's way is as it should be: of the model, the prompt and how many ids come out."""
-
-
-class Stories(Calls):
-    """Calls of small pages and chunks, where neither other ones are asked for nor the subject claims none of these."""
-
-    def within(self, envelope: Mapping[str, Any]) -> Callable[[bytes], Any]:
-        small = {key: choices for key, choices in SMALL.items() if set(choices) & set(envelope[key])}
-        return Calls(self._build, {**small, **self._asked}, self._options).within(envelope)
 
 
 class Script(Steps):
@@ -165,14 +157,14 @@ def told(*seen: str, **asked: Any) -> Callable[[Callable[[Script], Any]], Calls]
             return script.call() if number is None else (script.call(), number)
 
         build.__doc__ = write.__doc__
-        return Stories(build, asked)
+        return Calls(build, asked, preferred=SMALL)
 
     return decorate
 
 
 def calls(build: Callable[..., Any]) -> Calls:
     """Make a function of a `Pick` the inputs of tests, with small pages and chunks."""
-    return Stories(build)
+    return Calls(build, preferred=SMALL)
 
 
 PLAIN = {"drafts": ["none"]}

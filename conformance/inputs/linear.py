@@ -11,6 +11,7 @@ import numpy as np
 from inferspec.conformance.calls import Call
 from inferspec.conformance.envelope import OutsideEnvelope
 from inferspec.conformance.strategies import EDGES, MODEL_WIDTHS, ODD_TILES, Pick, any_of, calls, in_reach
+from inferspec.conformance.trial import Trial
 from inferspec.spec.numerics import UNDERFLOW_GAP, f64, largest, round_to
 
 _ones = np.ones((2, 3), np.float32)
@@ -398,6 +399,18 @@ def peaked_softmax(pick: Pick) -> tuple[Call, np.ndarray]:
     gap = max(1.5 * UNDERFLOW_GAP, abs(far) / 8)
     x = np.moveaxis(far + gap * peaks, -1, axis)
     return pick.call("softmax", x=round_to(x, dtype), axis=axis), np.moveaxis(peaks, -1, axis)
+
+
+def another_axis(subject: Trial, call: Call) -> int:
+    """The last axis, or, where that is not claimed, one that is and is not the call's; OutsideEnvelope where there is none."""
+    claimed, ndim = subject.envelope["axes"], call.arguments["x"].ndim
+    own = call.arguments["axis"] % ndim
+    others = [axis for axis in claimed if -ndim <= axis < ndim and axis % ndim != own]
+    if -1 in claimed:
+        return -1
+    if not others:
+        raise OutsideEnvelope(f"axes {list(claimed)} has none beside {call.arguments['axis']}")
+    return int(others[0])
 
 
 def _lead_and_axis(pick: Pick) -> tuple[tuple[int, ...], int]:

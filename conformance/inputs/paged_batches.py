@@ -64,7 +64,7 @@ class Batches(Script):
 def batches(build: Callable[[Pick], Call]) -> Calls:
     """Like `calls`, for a subject whose attention takes any of the sizes."""
     sizes = {key: CONTRACT.envelope[key] for key in ("dtypes", "head_dims", "ratios")}
-    return Calls(build, {**sizes, "page_sizes": SMALL_PAGES})
+    return Calls(build, sizes, preferred={"page_sizes": SMALL_PAGES})
 
 
 @batches

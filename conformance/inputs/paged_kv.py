@@ -79,7 +79,7 @@ def freed_twice(pick: Pick) -> tuple[Call, int]:
 def freed_of_many(pick: Pick) -> tuple[Call, int]:
     """(story, number of the step that must be refused): in a pool of so many pages that their ids do not fit 6 or 8
     bits, a page that was given back is given back again; another one may be in use whose id looks like it."""
-    script = Script(pick, pages=(520, 70, 520), page_size=1)
+    script = Script(pick, pages=(520, 70, 520), page_size=min(pick.envelope["page_sizes"]))
     script.heads, script.dim = 1, 2
     while script.free:
         script.take()

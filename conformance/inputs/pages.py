@@ -179,8 +179,8 @@ class Script(Steps):
 
 
 def calls(build: Callable[..., Any]) -> Calls:
-    """Stories of small pages, if not said otherwise."""
-    return Calls(build, {"page_sizes": SMALL_PAGES})
+    """Stories of small pages, if not said otherwise and where a subject has such."""
+    return Calls(build, preferred={"page_sizes": SMALL_PAGES})
 
 
 def needing(build: Callable[..., Any]) -> Calls:

@@ -461,6 +461,12 @@ def temperature(pick: Pick, *kinds: str) -> float:
     return pick.one_of(*TEMPERATURES[kind])
 
 
+def another_temperature(subject: Trial) -> float:
+    """That of a sampler beside the one in question: 2 where that is claimed."""
+    beside = {"power of two": 2.0, "one": 1.0, "other": 0.7, "greedy": 0.0}
+    return next(heat for kind, heat in beside.items() if kind in subject.envelope["temperatures"])
+
+
 def at_one(pick: Pick) -> float:
     """Temperature 1, and no choice; OutsideEnvelope for who does not claim it."""
     narrow(pick.envelope, {"temperatures": ["one"]})
@@ -662,7 +668,7 @@ def tiled(row: np.ndarray, rows: tuple[int, ...]) -> np.ndarray:
 
 def fixed(subject: Trial, source: Calls, count: int) -> Iterator[Call]:
     """The same few calls in every run and profile, each an example of its own: statistical checks are numbered."""
-    envelope = narrow(subject.envelope, source.asked)
+    envelope = source.narrowed(subject.envelope)
     for number in range(count):
         if number:
             subject.begin()

@@ -142,8 +142,8 @@ def has_void_steps(steps: Sequence[tuple[str, Any]]) -> bool:
 
 
 def calls(build: Any) -> Calls:
-    """Stories of small blocks, if not said otherwise."""
-    return Calls(build, {"block_sizes": SMALL_BLOCKS})
+    """Stories of small blocks, if not said otherwise and where a subject has such."""
+    return Calls(build, preferred={"block_sizes": SMALL_BLOCKS})
 
 
 def several(build: Any) -> Calls:
