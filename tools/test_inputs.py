@@ -16,10 +16,12 @@ from inferspec.conformance.checkpoints.gguf import content
 from inferspec.conformance.envelope import floor
 from inferspec.conformance.inputs.attention import louder
 from inferspec.conformance.inputs.batching import has_idle_updates
+from inferspec.conformance.inputs.paged_kv import freed_of_many
 from inferspec.conformance.inputs.scheduler_script import CANCELLING, has_void_steps
 from inferspec.conformance.strategies import Calls, Pick
 from inferspec.conformance.subject import LocalSubject
 from inferspec.conformance.suite import Profile, Test, Undrawn, all_tests
+from inferspec.conformance.tapes import LENGTH
 from inferspec.conformance.trial import Trial, Waived
 from inferspec.spec import COMPONENTS, contract, contracts
 from inferspec.spec.contract import Aspect, Contract
@@ -678,6 +680,12 @@ def test_nobody_is_asked_for_what_they_do_not_claim(component, operation, claime
     calls = [call for call in claimed_calls(component, claimed) if call.operation == operation]
     assert calls
     assert not [str(call) for call in calls if not keeps(call.arguments)]
+
+
+def test_a_pool_of_many_pages_has_pages_of_a_size_that_is_claimed():
+    envelope = {**contract("paged_kv").envelope, "page_sizes": (24,)}
+    story, _ = freed_of_many.within(envelope)(bytes(LENGTH))
+    assert story.arguments["page_size"] == 24
 
 
 @pytest.mark.parametrize(
