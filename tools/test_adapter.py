@@ -154,7 +154,7 @@ def test_an_adapter_that_cannot_be_used_is_one_line_that_says_how_to_mend_it(fol
     [
         ("import os; os._exit(3)", "the subject's process died in loading ./mine.py (exit code 3)"),
         (
-            "def silu(*args, **kwargs): return (lambda y: y)(*args, **kwargs)",
+            "def silu(*args, **kwargs): return (lambda *, y: y)(*args, **kwargs)",
             "silu cannot be called as the contract does",
         ),
         ("def silu(x): return list(x)", "silu returned a builtins.list for numpy arrays; it must return one array"),
