@@ -25,6 +25,9 @@ ODD_TILES = (48, 49, 80, 81, 96, 97, 112, 113, 160, 192)
 """Sizes beside tiles that are no powers of two: kernels take 24, 48, 80, 96 or 112 rows or keys at once. So few that
 FEWEST examples have each of them."""
 
+ONE_SHORT = (31, 63, 95, 127, 47)
+"""Sizes that are one short of whole tiles. So few that FEWEST examples have each of them."""
+
 MODEL_WIDTHS = (896, 3584, 768, 3072)
 """Widths that models have and that are no powers of two: the first is whole steps of 128 and no whole ones of 256, the others
 likewise of 512, 256 and 1024. Kernels take as many at once."""

@@ -30,6 +30,7 @@ from inferspec.conformance.inputs.attention import (
     of_other_values,
     one_over_many,
     one_past_a_tile,
+    one_short_of_tiles,
     over_splits,
     padded,
     padded_batches,
@@ -761,6 +762,23 @@ def test_lengths_of_whole_tiles_are_right(subject, call):
     share=0.3,
 )
 def test_lengths_beside_tiles_that_are_no_powers_of_two_are_right(subject, call):
+    subject.agrees(call, where=seeing(call))
+
+
+@requirement(
+    spec.ATTN_18,
+    call=attention_calls(
+        shapes=one_short_of_tiles,
+        masks=["none", "causal"],
+        leading_dims=[(), (1,)],
+        ratios=[1, 2, 3],
+        head_dims=[4, 2, 8, 64],
+        amplitude=(1.0,),
+        most_heads=1,
+    ),
+    share=0.3,
+)
+def test_lengths_one_short_of_tiles_are_right(subject, call):
     subject.agrees(call, where=seeing(call))
 
 

@@ -23,6 +23,7 @@ from inferspec.conformance.inputs.attention import (
     of_other_values,
     one_over_many,
     one_past_a_tile,
+    one_short_of_tiles,
     over_splits,
     padded,
     ragged_tiles,
@@ -762,6 +763,15 @@ def test_lengths_beside_multiples_of_tiles_are_right(subject, call):
     share=0.6,
 )
 def test_lengths_beside_tiles_that_are_no_powers_of_two_are_right(subject, call):
+    subject.agrees(call, where=seeing(call))
+
+
+@requirement(
+    spec.FLASH_18,
+    call=flash_calls(shapes=one_short_of_tiles, amplitude=(1.0,), masks=["none", "causal"], **ONE_HEAD),
+    share=0.3,
+)
+def test_lengths_one_short_of_tiles_are_right(subject, call):
     subject.agrees(call, where=seeing(call))
 
 

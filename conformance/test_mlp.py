@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from inferspec.conformance.inputs.linear import of_model_widths, resized
+from inferspec.conformance.inputs.linear import of_model_widths, resized, with_few
 from inferspec.conformance.inputs.mlp import (
     WEIGHTS,
     beside_odd_tiles,
@@ -12,6 +12,7 @@ from inferspec.conformance.inputs.mlp import (
     many_rows,
     of_models,
     one_row,
+    one_short_of_tiles,
     ragged_tiles,
     small_or_moderate,
     square,
@@ -39,6 +40,11 @@ FEW_OR_MANY = any_of(small_or_moderate, ragged_tiles)
 @requirement(spec.MLP_01, call=swiglu_calls())
 def test_the_gated_mlp_is_down_of_silu_of_gate_times_up(subject, call):
     subject.agrees(call)
+
+
+@requirement(spec.MLP_01, call=swiglu_calls(sizes=small_or_moderate), name=among(["x", *WEIGHTS]), share=0.3)
+def test_a_nan_in_x_or_a_weight_shows_wherever_it_counts(subject, call, name):
+    subject.agrees(call.having(**{name: with_few(call.arguments[name], np.nan, call.seed or 0)}))
 
 
 @requirement(spec.MLP_02, call=swiglu_calls())
@@ -130,6 +136,11 @@ def test_batches_of_batches_are_in_their_places(subject, call, batches):
 
 @requirement(spec.MLP_06, call=swiglu_calls(sizes=many_rows))
 def test_any_number_of_rows_is_right(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.MLP_06, call=swiglu_calls(sizes=one_short_of_tiles, leading_dims=[(1,), (2,)]), share=0.3)
+def test_rows_one_short_of_tiles_are_right(subject, call):
     subject.agrees(call)
 
 

@@ -8,6 +8,7 @@ from inferspec.conformance.inputs.rms_norm import (
     beside_odd_tiles,
     beside_tiles,
     long_prompts,
+    longest,
     many_rows,
     middle,
     misfits,
@@ -29,7 +30,7 @@ from inferspec.conformance.properties import (
     refuses_or_reads,
     returns,
 )
-from inferspec.conformance.strategies import HALF, ODD_TILES, among, in_views
+from inferspec.conformance.strategies import HALF, ODD_TILES, ONE_SHORT, among, in_views
 from inferspec.conformance.suite import requirement
 from inferspec.spec import rms_norm as spec
 from inferspec.spec.contract import Answer
@@ -58,6 +59,11 @@ def test_each_channel_has_its_own_weight_and_zero_gives_zero(subject, call, zero
     call = _with_weight(call, lambda weight, random: np.where(random < zeros, 0.0, weight))
     subject.agrees(call)
     subject.expects(call, np.zeros(call.arguments["x"].shape), where=f64(call.arguments["weight"]) == 0)
+
+
+@requirement(spec.RMS_03, call=rms_calls(sizes=small_or_of_heads), bad=among([np.nan, np.inf, -np.inf]), share=0.3)
+def test_a_nan_or_infinity_in_the_weight_shows_in_its_channel_alone(subject, call, bad):
+    subject.agrees(call.having(weight=with_few(call.arguments["weight"], bad, call.seed or 0)))
 
 
 @requirement(spec.RMS_03, call=rms_calls(eps=[1e-12, 1e-6, 1e-5]))
@@ -103,6 +109,12 @@ def test_the_quotient_is_rounded_before_the_weight_multiplies(subject, call):
     subject.expects(call, f64(values), where=decided)
 
 
+@requirement(spec.RMS_06, call=rms_calls(dtypes=HALF, sizes=longest, amplitude=(1.0, 30.0)), share=0.2)
+def test_the_quotient_of_the_longest_rows_is_rounded_before_the_weight_multiplies(subject, call):
+    values, decided, _ = spec.RMSNorm().exact_rounding(subject.promised(call))
+    subject.expects(call, f64(values), where=decided)
+
+
 @requirement(spec.RMS_07, call=rms_calls(), part=among([1.0, 0.5]))
 def test_a_row_of_zeros_gives_zeros(subject, call, part):
     x = call.arguments["x"].copy()
@@ -143,6 +155,11 @@ def test_a_nan_shows_in_its_whole_row(subject, call):
     subject.agrees(call.having(x=with_few(call.arguments["x"], np.nan, call.seed or 0)))
 
 
+@requirement(spec.RMS_16, call=uneven_rows(sizes=past_vectors), share=0.1)
+def test_a_nan_shows_in_its_whole_long_row(subject, call):
+    subject.agrees(call.having(x=with_few(call.arguments["x"], np.nan, call.seed or 0)))
+
+
 @requirement(spec.RMS_09, call=uneven_rows(sizes=beside_tiles))
 def test_sizes_beside_tiles_are_right(subject, call):
     subject.agrees(call)
@@ -155,6 +172,11 @@ def test_sizes_beside_tiles_that_are_no_powers_of_two_are_right(subject, call):
 
 @requirement(spec.RMS_09, call=uneven_rows(leading_dims=[(33,), (9, 2)]), rows=among(ODD_TILES), share=0.6)
 def test_rows_beside_tiles_that_are_no_powers_of_two_are_right(subject, call, rows):
+    subject.agrees(call.having(x=resized(call.arguments["x"], -2, rows)))
+
+
+@requirement(spec.RMS_09, call=uneven_rows(leading_dims=[(33,), (9, 2)]), rows=among(ONE_SHORT), share=0.3)
+def test_rows_one_short_of_tiles_are_right(subject, call, rows):
     subject.agrees(call.having(x=resized(call.arguments["x"], -2, rows)))
 
 
@@ -197,9 +219,9 @@ def test_prompts_of_hundreds_of_rows_and_of_a_thousand_heads_are_right(subject, 
     subject.agrees(call)
 
 
-@requirement(spec.RMS_09, call=rms_calls(leading_dims=BATCHES), share=0.5)
-def test_no_rows_give_an_empty_result(subject, call):
-    x = call.arguments["x"][:0]
+@requirement(spec.RMS_09, call=rms_calls(leading_dims=BATCHES), axis=among([0, -2]), share=0.5)
+def test_no_rows_give_an_empty_result(subject, call, axis):
+    x = resized(call.arguments["x"], axis, 0)
     subject.expects(call.having(x=x), np.zeros(x.shape))
 
 
@@ -243,9 +265,9 @@ def test_long_rows_have_the_dtype_of_x(subject, call):
     returns(subject, call, call.arguments["x"].shape, call.features["dtypes"])
 
 
-@requirement(spec.RMS_11, call=rms_calls(leading_dims=[(1,), (2,), (2, 3)]), share=0.3)
-def test_no_rows_have_the_dtype_of_x(subject, call):
-    none = call.having(x=call.arguments["x"][:0])
+@requirement(spec.RMS_11, call=rms_calls(leading_dims=[(2, 3), (2,), (1,), (2, 1, 3)]), axis=among([0, -2]), share=0.3)
+def test_no_rows_have_the_dtype_of_x(subject, call, axis):
+    none = call.having(x=resized(call.arguments["x"], axis, 0))
     returns(subject, none, none.arguments["x"].shape, call.features["dtypes"])
 
 

@@ -211,6 +211,13 @@ def test_subnormal_features_past_dims_are_unchanged(subject, call):
     subject.expects(call.having(x=tiny), f64(tiny), where=rest)
 
 
+@requirement(spec.ROPE_12, call=rope_calls(partial=[True]), bad=among([np.nan, np.inf]), share=0.2)
+def test_a_nan_or_infinity_past_dims_stays_in_its_place(subject, call, bad):
+    x = call.arguments["x"].copy()
+    x[..., -1] = bad
+    subject.agrees(call.having(x=x))
+
+
 @requirement(spec.ROPE_13, call=outside_the_table())
 def test_positions_outside_the_table_are_refused_or_right(subject, call):
     if not subject.observe(call).raised:
@@ -352,6 +359,11 @@ def test_dims_that_are_odd_or_more_than_there_are_features_are_refused(subject, 
 @requirement(spec.ROPE_20, call=misplaced(offsets=["slice", "slices"]))
 def test_offsets_that_do_not_fit_are_refused(subject, call):
     refuses(subject, call)
+
+
+@requirement(spec.ROPE_20, call=rope_calls(offsets=["slices"], sizes=several_rows, starts=NEAR), share=0.2)
+def test_one_slice_for_several_rows_is_refused(subject, call):
+    refuses(subject, call.having(offset=call.arguments["offset"][:1]))
 
 
 @requirement(spec.ROPE_21, call=rope_calls(sizes=beside_tiles, amplitude=(1.0,)))

@@ -11,7 +11,7 @@ import numpy as np
 from inferspec.conformance.calls import Call
 from inferspec.conformance.envelope import OutsideEnvelope
 from inferspec.conformance.inputs.linear import resized, with_few
-from inferspec.conformance.strategies import EDGES, ODD_TILES, Calls, Pick, calls, in_reach
+from inferspec.conformance.strategies import EDGES, ODD_TILES, ONE_SHORT, Calls, Pick, calls, in_reach
 from inferspec.spec.attention import ScaledDotProductAttention
 from inferspec.spec.numerics import UNDERFLOW_GAP, Precision, f64, largest, numpy_dtype
 
@@ -414,6 +414,12 @@ def beside_tiles(pick: Pick) -> tuple[int, int]:
 def beside_odd_tiles(pick: Pick) -> tuple[int, int]:
     """Queries and keys, both of them beside tiles that are no powers of two."""
     return pick.one_of(*ODD_TILES), pick.upto("keys", *ODD_TILES)
+
+
+def one_short_of_tiles(pick: Pick) -> tuple[int, int]:
+    """Queries and keys, both of them one short of whole tiles, as many or not; or a few queries."""
+    queries, keys = pick.one_of(*ONE_SHORT), pick.upto("keys", *ONE_SHORT)
+    return pick.one_of((queries, keys), (min(queries, keys), min(queries, keys)), (pick.size(1, 4), keys))
 
 
 def ragged_tiles(pick: Pick) -> tuple[int, int]:

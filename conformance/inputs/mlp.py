@@ -9,7 +9,7 @@ import numpy as np
 
 from inferspec.conformance.calls import Call
 from inferspec.conformance.inputs.linear import towering_products, with_rows
-from inferspec.conformance.strategies import EDGES, ODD_TILES, Pick, any_of, calls
+from inferspec.conformance.strategies import EDGES, ODD_TILES, ONE_SHORT, Pick, any_of, calls
 from inferspec.spec.numerics import round_to
 
 WEIGHTS = ("w_gate", "w_up", "w_down")
@@ -64,6 +64,12 @@ def many_rows(pick: Pick) -> tuple[int, int, int]:
     """Numbers of rows beside those for which kernels change their path."""
     dims = pick.size(2, 5)
     return pick.one_of(3, 1, 2, 5, 8, 9, 31, 33, 65, 66, 130, 257, 513), dims, dims + pick.size(1, 4)
+
+
+def one_short_of_tiles(pick: Pick) -> tuple[int, int, int]:
+    """Rows one short of whole tiles, of few dims and hidden dims."""
+    dims = pick.size(2, 5)
+    return pick.one_of(*ONE_SHORT), dims, dims + pick.size(1, 4)
 
 
 def beside_tiles(pick: Pick) -> tuple[int, int, int]:

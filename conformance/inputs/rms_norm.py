@@ -39,6 +39,11 @@ def wide(pick: Pick) -> int:
     return pick.upto("features", 64, 1024, 4096, 4097, 5120, 8192)
 
 
+def longest(pick: Pick) -> int:
+    """Rows that are longer than one group of threads takes in one go, for which kernels have another path."""
+    return pick.upto("features", 4096, 8192, 5120)
+
+
 def beside_tiles(pick: Pick) -> int:
     """Sizes beside tiles, and those of real models."""
     return pick.upto("features", *EDGES, *WIDE)

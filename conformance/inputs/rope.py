@@ -360,11 +360,13 @@ def in_dtypes_in_turn(pick: Pick) -> list[Call]:
 
 @calls
 def misplaced(pick: Pick) -> Call:
-    """Calls whose offset is a slice of another length or has a slice too few or too many."""
+    """Calls whose offset is a slice of another length, or one that leaves positions out, or has a slice too few or too many."""
     call = rope_calls.build(pick, starts=NEAR)
     kind, (batch, length) = call.features["offsets"], call.arguments["x"].shape[:2]
     start = starts_of(call)[0]
-    bad = slice(start, start + pick.one_of(length + 1, length - 1, 2 * length))
+    ends = (length + 1, 1), (length - 1, 1), (2 * length, 1), (length, 2) if length > 1 else (length + 1, 2)
+    reach, step = pick.one_of(*ends)
+    bad = slice(start, start + reach, step) if step > 1 else slice(start, start + reach)
     if kind == "slice":
         return call.having(offset=bad)
     rows = list(call.arguments["offset"])

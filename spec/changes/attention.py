@@ -308,6 +308,9 @@ def sees(rule: Callable[[np.ndarray, np.ndarray, int, int], np.ndarray]) -> Chan
 TOP_LEFT = sees(lambda i, j, length, keys: j <= i)
 ONE_FUTURE = sees(lambda i, j, length, keys: j <= i + keys - length + 1)
 NOT_ITSELF = sees(lambda i, j, length, keys: j < i + keys - length)
+LAST_KEY_OF_A_TILE_BUT_ONE = sees(
+    lambda i, j, length, keys: (j <= i + keys - length) & ~((keys % 32 == 31) & (j == keys - 1))
+)
 TOP_LEFT_WHERE_LONGER = sees(lambda i, j, length, keys: j <= i + max(keys - length, 0))
 SQUARE_ONLY = sees(lambda i, j, length, keys: (j <= i) | (length != keys))
 NEVER_EMPTY = sees(lambda i, j, length, keys: j <= np.maximum(i + keys - length, 0))

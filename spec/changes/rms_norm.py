@@ -87,9 +87,29 @@ def any_nan_of_long_rows(x: np.ndarray, a: Arguments) -> np.ndarray:
     return any_nan(x, a) if x.shape[-1] >= 512 else mean_square(x)
 
 
-def wide_product_in_float32(self: RMSNorm, value: np.ndarray, a: Arguments) -> np.ndarray:
-    finish = Operation.finish if a.x.shape[-1] >= 2048 else RMSNorm.finish
-    return finish(self, value, a)
+def nan_of_its_place_in_long_rows(self: RMSNorm, x: np.ndarray, a: Arguments) -> np.ndarray:
+    normalised = nan_of_its_place if x.shape[-1] >= 512 else RMSNorm.normalised
+    return normalised(self, x, a)
+
+
+def product_in_float32_from(features: int) -> Callable[..., np.ndarray]:
+    """In rows of so many features and more the quotient is not rounded before the weight multiplies it."""
+
+    def finish(self: RMSNorm, value: np.ndarray, a: Arguments) -> np.ndarray:
+        honest = Operation.finish if a.x.shape[-1] >= features else RMSNorm.finish
+        return honest(self, value, a)
+
+    return finish
+
+
+def batches_of_no_rows(a: Arguments) -> bool:
+    """Whether there are batches, and no row in them."""
+    return a.x.ndim > 2 and bool(len(a.x)) and not a.x.size
+
+
+def no_rows_fold(self: RMSNorm, a: Arguments) -> Any:
+    result = Operation.respond(self, a)
+    return result.reshape(-1, a.x.shape[-1]) if batches_of_no_rows(a) else result
 
 
 def first_rows(x: np.ndarray, a: Arguments) -> np.ndarray:

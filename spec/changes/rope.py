@@ -165,6 +165,15 @@ def zero_tail(self: RoPE, x: np.ndarray, dims: int) -> np.ndarray:
     return np.zeros_like(x)
 
 
+def tail_turned_by_zero(self: RoPE, x: np.ndarray, dims: int) -> np.ndarray:
+    """Frequencies of 0 fill the table up to the whole head: a feature past dims has the one beside it for its partner."""
+    kept = x.copy()
+    rest = x[..., dims:]
+    with np.errstate(invalid="ignore"):
+        kept[..., dims:] = rest - 0.0 * np.roll(rest, 1, axis=-1)
+    return kept
+
+
 def flushed_tail(self: RoPE, x: np.ndarray, dims: int) -> np.ndarray:
     """What is smaller than the smallest normal float32 comes out as 0."""
     return np.where(np.abs(x) < 2.0**-126, 0.0, x)
@@ -172,6 +181,16 @@ def flushed_tail(self: RoPE, x: np.ndarray, dims: int) -> np.ndarray:
 
 def even_within(self: RoPE, a: Arguments) -> int:
     return min(a.dims, a.x.shape[-1]) // 2 * 2
+
+
+def any_step(self: RoPE, offset: Any, length: int) -> None:
+    if isinstance(offset, slice) and offset.stop - offset.start != length:
+        raise ValueError(f"offset is {offset}, not {length} positions")
+
+
+def one_for_all_rows(self: RoPE, a: Arguments) -> None:
+    if not isinstance(a.offset, list) or len(a.offset) != 1:
+        RoPE.guard_rows(self, a)
 
 
 def cycled_starts(self: RoPE, a: Arguments) -> np.ndarray:

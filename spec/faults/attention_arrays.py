@@ -312,6 +312,13 @@ FAULTS: tuple[Fault, ...] = (
         ENGINEER,
     ),
     Fault(
+        "sdpa-causal-one-short-of-tiles",
+        "of tiles of 32 keys that lack one, the causal mask hides the last key",
+        spec.ATTN_18,
+        changes.LAST_KEY_OF_A_TILE_BUT_ONE,
+        ENGINEER,
+    ),
+    Fault(
         "sdpa-never-rescaled",
         "earlier tiles of keys are not rescaled when the maximum grows",
         spec.ATTN_18,

@@ -9,6 +9,7 @@ from inferspec.spec.changes import flash_attention as changes
 from inferspec.spec.changes import tiles
 from inferspec.spec.changes.attention import (
     CORE,
+    LAST_KEY_OF_A_TILE_BUT_ONE,
     ends_of_tiles_dropped,
     halves_not_rescaled,
     last_part_hidden,
@@ -86,6 +87,13 @@ FAULTS: tuple[Fault, ...] = (
         "a key that is one more than tiles of 112 is never read",
         spec.FLASH_18,
         walking(112, tiles=tiles.all_but_one_past),
+        ENGINEER,
+    ),
+    Fault(
+        "flash-causal-one-short-of-tiles",
+        "of tiles of 32 keys that lack one, the causal mask hides the last key",
+        spec.FLASH_18,
+        LAST_KEY_OF_A_TILE_BUT_ONE,
         ENGINEER,
     ),
     Fault(

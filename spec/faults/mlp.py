@@ -97,6 +97,20 @@ FAULTS: tuple[Fault, ...] = (
         MLX_LM_BUG,
     ),
     Fault(
+        "mlp-nan-cleared",
+        "hidden features that are NaN count as 0",
+        MLP_01,
+        {"down": lambda self, hidden, a: SwiGLU.down(self, np.where(np.isnan(hidden), 0.0, hidden), a)},
+        TIRED,
+    ),
+    Fault(
+        "mlp-down-nan-cleared",
+        "what is NaN in w_down counts as 0",
+        MLP_01,
+        {"down": lambda self, hidden, a: hidden @ np.where(np.isnan(f64(a.w_down)), 0.0, f64(a.w_down)).T},
+        TIRED,
+    ),
+    Fault(
         "mlp-silu-on-both",
         "silu acts on up as well",
         MLP_02,
@@ -210,6 +224,13 @@ FAULTS: tuple[Fault, ...] = (
         TIRED,
     ),
     Fault("mlp-batches-modulo-eight", "batch rows are counted modulo 8", MLP_06, wraps_batches("x"), TIRED),
+    Fault(
+        "mlp-row-one-short-of-tiles-of-32",
+        "of tiles of 32 rows that lack one, the last row is not written",
+        MLP_06,
+        last_past_tiles_unwritten(32, 31, -2),
+        TIRED,
+    ),
     Fault("mlp-first-row-for-all", "the first batch row serves all", MLP_06, first_row_for_all("x"), TIRED),
     Fault(
         "mlp-nan-leaks",
