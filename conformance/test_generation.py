@@ -424,7 +424,7 @@ def test_a_batch_of_prompts_is_refused(subject, call, rows):
     spec.GEN_26,
     call=generate_calls(limits=(5, 3, 8), seen=("raised",)),
     left=among([0, 1, 2]),
-    error=among(["RuntimeError", "ValueError"]),
+    error=among(["RuntimeError", "ValueError", "IndexError", "KeyError"]),
     share=0.3,
 )
 def test_what_the_model_raises_passes_to_the_caller(subject, call, left, error):
@@ -436,11 +436,22 @@ def test_what_the_model_raises_passes_to_the_caller(subject, call, left, error):
     spec.GEN_26,
     call=generate_calls(limits=(5, 3, 8), samplers=["int", "array"], seen=("raised",)),
     left=among([0, 1, 2]),
-    error=among(["RuntimeError", "ValueError"]),
+    error=among(["RuntimeError", "ValueError", "IndexError", "KeyError"]),
     share=0.3,
 )
 def test_what_the_sampler_raises_passes_to_the_caller(subject, call, left, error):
     fails = {"who": "sampler", "left": left, "error": error}
+    subject.expects(call.having(fails=fails), {"raised": np.ones(1)})
+
+
+@requirement(
+    spec.GEN_26,
+    call=generate_calls(limits=(5, 3), lengths=(300, 129, 600), samplers=["none"], seen=("raised",)),
+    left=among([0, 1, 2]),
+    share=0.1,
+)
+def test_what_the_model_raises_at_a_long_prompt_passes_to_the_caller(subject, call, left):
+    fails = {"who": "model", "left": left, "error": "RuntimeError"}
     subject.expects(call.having(fails=fails), {"raised": np.ones(1)})
 
 
@@ -572,6 +583,11 @@ def test_two_streams_in_turn_do_not_mix(subject, call):
 @requirement(spec.TEXT_08, call=plain_text(), past=among([0, 7]), share=0.5)
 def test_an_id_past_the_table_is_refused(subject, call, past):
     refuses(subject, call.having(tokens=(*call.arguments["tokens"], len(call.arguments["pieces"]) + past)))
+
+
+@requirement(spec.TEXT_09, call=plain_text(), share=0.3)
+def test_a_refused_id_changes_nothing(subject, call):
+    subject.agrees(call.having(stray=call.seed % len(call.arguments["tokens"])))
 
 
 @requirement(spec.TEXT_08, call=plain_text(), share=0.5)

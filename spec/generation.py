@@ -15,6 +15,7 @@ Source: the tiny-llm course, week 1 day 6 and week 2 day 1; mlx-lm's `generate_s
 from __future__ import annotations
 
 import codecs
+import contextlib
 import itertools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -180,10 +181,11 @@ def exactly(value: Any) -> Answer:
 
 class StreamingDetokenizer(Operation):
     """Ids to text, as they come. pieces: the bytes of each id; beside: further ids, for a second stream in turn with
-    the first; seen: "text", the code points of everything, "shown", how many of them were out after each id, or
-    "beside", the code points of the second stream."""
+    the first; stray: before which of the ids, from 0, one comes that is not in the table, whose refusal the caller takes; seen:
+    "text", the code points of everything, "shown", how many of them were out after each id, or "beside", the code points of the
+    second stream."""
 
-    signature = Signature.parse("StreamingDetokenizer(pieces)(tokens, beside=(), seen=('text',))")
+    signature = Signature.parse("StreamingDetokenizer(pieces)(tokens, beside=(), stray=None, seen=('text',))")
     parts = STORY
     methods = ("add", "finish")
     takes: ClassVar = {"add": ("token",), "finish": ()}
@@ -223,7 +225,10 @@ def listen(first: Any, second: Any, a: Arguments) -> dict[str, list[int]]:
     """Add the ids to a detokenizer, and those of `beside` in turn to another; return what `a.seen` names."""
     texts: list[str] = []
     others: list[str] = []
-    for token, other in itertools.zip_longest(a.tokens, a.beside):
+    for number, (token, other) in enumerate(itertools.zip_longest(a.tokens, a.beside)):
+        if number == a.stray:
+            with contextlib.suppress(Exception):  # whether it is refused is the matter of TEXT-08
+                first.add(len(a.pieces))
         if token is not None:
             texts.append(first.add(token))
         if other is not None:
@@ -359,6 +364,12 @@ TEXT_06 = _text(
 )
 TEXT_07 = _text("TEXT-07", "two streams in turn do not mix", source="PROPERTIES CB4")
 TEXT_08 = _text("TEXT-08", "an id outside the table is refused", Level.SHOULD, Aspect.GUARD, source="PROPERTIES X9")
+TEXT_09 = _text(
+    "TEXT-09",
+    "an id that is refused changes nothing: what comes after it is as without it",
+    Level.SHOULD,
+    source="PROPERTIES X9, PG5",
+)
 
 
 CONTRACT = Contract(

@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import gc
 import weakref
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -51,6 +51,12 @@ class ToyCache(FixedCache):
         del self.tokens[self.offset - n :], self.states[len(self.states) - n :]
 
 
+ERRORS: Mapping[str, type[Exception]] = {
+    error.__name__: error for error in (RuntimeError, ValueError, IndexError, KeyError)
+}
+"""What a model or a sampler can be made to raise."""
+
+
 @dataclass
 class Fuse:
     """Has a model or a sampler raise an error once, when it was used so often already. left: None for never."""
@@ -66,7 +72,7 @@ class Fuse:
         self.left -= 1
         # Once: whoever tries again is not stopped, and shows.
         if self.left == -1:
-            raise {"RuntimeError": RuntimeError, "ValueError": ValueError}[self.error](f"the {self.who} fails")
+            raise ERRORS[self.error](f"the {self.who} fails")
 
 
 @dataclass(frozen=True)

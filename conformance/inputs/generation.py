@@ -187,8 +187,9 @@ OUTSIDE = (
     b"\xed\xbf\xbf",
     b"\xc1\xbf",
     b"\xf8\x88\x80\x80\x80",
+    b"\xed\xa0\xbd\xed\xb8\x80",
 )
-"""What looks like UTF-8: too long, past the last character, or half a pair."""
+"""What looks like UTF-8: too long, past the last character, half a pair, or both halves as CESU-8 has them."""
 PAST = (
     b"\xf5\x80\x80\x80",
     b"\xf7\xbf\xbf\xbf",

@@ -129,6 +129,49 @@ class OnceInARow(Detokenizer):
         return "" if token == before else super().add(token)
 
 
+class BeginsAnewOnceRefused(Detokenizer):
+    """What is held back is gone once an id was refused."""
+
+    def add(self, token: int) -> str:
+        if token >= len(self.pieces):
+            self.decoder.reset()
+        return super().add(token)
+
+
+class FlushesOnceRefused(Detokenizer):
+    """What is held back is taken for cut off once an id was refused."""
+
+    late = ""
+
+    def add(self, token: int) -> str:
+        if token >= len(self.pieces):
+            self.late += super().finish()
+        text = super().add(token)
+        late, self.late = self.late, ""
+        return late + text
+
+
+class Cesu8(Detokenizer):
+    """Two halves of a pair, each as if it were a character, are the character that UTF-16 has for them."""
+
+    pair = re.compile(rb"\xed[\xa0-\xaf][\x80-\xbf]\xed[\xb0-\xbf][\x80-\xbf]")
+    begun = re.compile(rb"(\xed([\xa0-\xaf]([\x80-\xbf](\xed([\xb0-\xbf])?)?)?)?)?\Z")
+    rest = b""
+
+    def add(self, token: int) -> str:
+        data = self.pair.sub(self.joined, self.rest + self.pieces[token])
+        whole = next(match.start() for match in self.begun.finditer(data))
+        self.rest = data[whole:]
+        return self.decoder.decode(data[:whole])
+
+    def joined(self, match: re.Match[bytes]) -> bytes:
+        halves = match[0].decode("utf-8", "surrogatepass")
+        return halves.encode("utf-16", "surrogatepass").decode("utf-16").encode()
+
+    def finish(self) -> str:
+        return self.decoder.decode(self.rest, final=True)
+
+
 class Latin(Detokenizer):
     def add(self, token: int) -> str:
         return self.pieces[token].decode("latin-1")

@@ -551,6 +551,24 @@ def first_row(self: Generate, request: Request) -> list[int]:
 # what goes wrong, and the caller
 
 
+def an_error_at_a_long_prompt_ends(tokens: int) -> Change:
+    """What the model raises before the first id of a prompt of more than so many tokens is taken for the end."""
+
+    def ids(self: Generate, toy: Toy, request: Request) -> Iterator[Any]:
+        stream = Generate.ids(self, toy, request)
+        try:
+            first = next(stream, None)
+        except RuntimeError:
+            if len(request.tokens) <= tokens:
+                raise
+            return
+        if first is not None:
+            yield first
+            yield from stream
+
+    return {"ids": ids}
+
+
 def an_error_ends(who: str, error: type[Exception] = Exception) -> Change:
     """What the model (or the sampler) raises is taken for the end."""
 

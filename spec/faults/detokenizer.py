@@ -13,6 +13,7 @@ from inferspec.spec.generation import (
     TEXT_06,
     TEXT_07,
     TEXT_08,
+    TEXT_09,
 )
 
 MLX_LM = "https://github.com/ml-explore/mlx-lm"
@@ -237,6 +238,27 @@ TEXT_FAULTS: tuple[Fault, ...] = (
         TEXT_07,
         changes.opens(changes.Shared),
         f"{MLX_LM}/commit/d9846d37",
+    ),
+    Fault(
+        "detokenizer-begins-anew-once-refused",
+        "an id that is refused drops what is held back of a character",
+        TEXT_09,
+        changes.opens(changes.BeginsAnewOnceRefused),
+        TIRED,
+    ),
+    Fault(
+        "detokenizer-flushes-once-refused",
+        "an id that is refused has what is held back of a character come out as cut off",
+        TEXT_09,
+        changes.opens(changes.FlushesOnceRefused),
+        TIRED,
+    ),
+    Fault(
+        "detokenizer-surrogate-pairs",
+        "both halves of a pair, three bytes each, give the character that UTF-16 has for them, as CESU-8 does",
+        TEXT_03,
+        changes.opens(changes.Cesu8),
+        "Unicode Technical Report 26",
     ),
     Fault(
         "detokenizer-overlong",

@@ -608,6 +608,20 @@ FAULTS: tuple[Fault, ...] = (
         "PROPERTIES CB2",
     ),
     Fault(
+        "generation-lookup-error-ends",
+        "an IndexError or a KeyError of the model ends the ids, as one of a list of what is left would",
+        GEN_26,
+        changes.an_error_ends("model", LookupError),
+        TIRED,
+    ),
+    Fault(
+        "generation-error-of-a-long-prompt-ends",
+        "an error of the model ends the ids while a prompt of more than 64 tokens is fed",
+        GEN_26,
+        changes.an_error_at_a_long_prompt_ends(64),
+        TIRED,
+    ),
+    Fault(
         "generation-sampler-error-ends",
         "a ValueError of the sampler ends the ids",
         GEN_26,
