@@ -8,6 +8,7 @@ from inferspec.conformance.inputs.block_manager import (
     grown_by_blocks,
     half_computed,
     large_tables,
+    many_prefixes,
     nothing_appended,
     passers_by,
     sharing,
@@ -271,6 +272,11 @@ def test_equal_blocks_after_other_tokens_are_not_hit(subject, call):
 
 @requirement(spec.BLK_10, call=far_beginnings(), share=0.1)
 def test_long_lines_of_other_beginnings_are_not_hit(subject, call):
+    keeps(subject, call, Check.SOUND)
+
+
+@requirement(spec.BLK_10, call=many_prefixes(), share=0.05)
+def test_hundreds_of_prefixes_are_told_apart(subject, call):
     keeps(subject, call, Check.SOUND)
 
 

@@ -10,6 +10,7 @@ from inferspec.conformance.inputs.generation import (
     OUTSIDE,
     PAST,
     PLANES,
+    RAGGED,
     SPELLINGS,
     UNSEEN,
     ends_of,
@@ -42,6 +43,15 @@ def test_ids_are_those_that_the_model_favours(subject, call):
     spec.GEN_01, call=generate_calls(caches=[True], stops=[0], limits=(40, 70), vocabularies=ENOUGH), share=0.3
 )
 def test_many_ids_are_those_that_the_model_favours(subject, call):
+    subject.agrees(call)
+
+
+@requirement(
+    spec.GEN_01,
+    call=generate_calls(stops=[0], samplers=["none"], vocabularies=RAGGED, lengths=(3, 1), limits=(4, 3)),
+    share=0.2,
+)
+def test_the_favoured_id_may_be_past_whole_tiles_of_the_vocabulary(subject, call):
     subject.agrees(call)
 
 

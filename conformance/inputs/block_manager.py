@@ -136,6 +136,21 @@ def passers_by(pick: Pick) -> Call:
 
 
 @caching
+def many_prefixes(pick: Pick) -> Call:
+    """Hundreds of prompts are cached, each with a first block of its own and the same second one; some of them come again, and
+    others whose first block is new."""
+    script = Script(pick, spare=700)
+    many = max(min(300, (script.blocks - 5) // 2), 1)
+    rest = script.line(script.size - 1)
+    second = script.line(script.size + 1)
+    lines = [(1000 + number, *rest, *second) for number in range(many + 2)]
+    script.do("pass_by", groups=[[line] for line in lines[:many]])
+    again = pick.random.integers(0, many, 3).tolist()
+    script.probe(*(lines[number] for number in (*again, many - 1, many, many + 1)))
+    return script.call()
+
+
+@caching
 def grown_by_blocks(pick: Pick) -> Call:
     """A table whose blocks are full and computed grows by several blocks at once, that are not computed, or not all."""
     script = Script(pick)

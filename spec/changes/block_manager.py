@@ -326,6 +326,13 @@ def block_and_place(self: BlockManager, m: Manager, tokens: Any, index: int) -> 
     return index, the_block_alone(self, m, tokens, index)
 
 
+def prefix_in_a_byte(self: BlockManager, m: Manager, tokens: Any, index: int) -> Any:
+    """Prefixes are numbered as they come, and a block is known by the number of the one before it, of 8 bits, and its tokens."""
+    numbers = vars(m).setdefault("numbers", {})
+    number = numbers.setdefault(tuple(tokens[: index * m.size]), len(numbers))
+    return number % 256, the_block_alone(self, m, tokens, index)
+
+
 def block_and_the_one_before(self: BlockManager, m: Manager, tokens: Any, index: int) -> Any:
     return tuple(tokens[max(index - 1, 0) * m.size : (index + 1) * m.size]), index
 

@@ -254,6 +254,11 @@ def sampler_forgotten(self: Generate, row: Rows, request: Request) -> int:
     return self.greedy(row)
 
 
+def of_whole_tiles(tile: int) -> Callable[[Generate, np.ndarray], int]:
+    """The largest logit of whole tiles, or of all where there is none."""
+    return lambda self, row: Generate.greedy(self, row[: len(row) // tile * tile or len(row)])
+
+
 def first_id_greedy(self: Generate, rows: Rows, request: Request) -> int:
     return self.greedy(self.last(rows)) if len(rows) > 1 else Generate.choose(self, rows, request)
 

@@ -374,6 +374,13 @@ FAULTS: tuple[Fault, ...] = (
         "PROPERTIES PC3",
     ),
     _fault(
+        "prefix-in-a-byte",
+        "prefixes are numbered as they come, and those 256 apart are taken for the same",
+        spec.BLK_10,
+        {"key": changes.prefix_in_a_byte},
+        "PROPERTIES X8, PC3",
+    ),
+    _fault(
         "one-parent",
         "a block is known by its tokens and those of the block before",
         spec.BLK_10,

@@ -59,6 +59,16 @@ def _kept(name: str, text: str, kills: Requirement, ids: Callable[..., Iterator[
 
 FAULTS: tuple[Fault, ...] = (
     Fault("generation-least-likely", "the least likely id is taken", GEN_01, {"greedy": changes.lowest_logit}, TIRED),
+    *(
+        Fault(
+            f"generation-favours-whole-tiles-of-{tile}",
+            f"ids past the last whole tile of {tile} are never favoured",
+            GEN_01,
+            {"greedy": changes.of_whole_tiles(tile)},
+            "kernels that look for the largest logit tile by tile",
+        )
+        for tile in (1024, 4096)
+    ),
     Fault(
         "generation-prompt-forgotten",
         "with a cache, only the prompt's last token is fed",
