@@ -56,6 +56,15 @@ def test_subnormal_numbers_come_back_as_they_are(subject, call):
     subject.agrees(call.having(weight=with_subnormals(call.arguments["weight"], call.seed)))
 
 
+@requirement(spec.EMB_01, call=lookup_calls(sizes=small_or_moderate), bad=among([np.nan, np.inf, -np.inf]), share=0.2)
+def test_a_nan_or_infinity_in_a_row_comes_out_as_it_is(subject, call, bad):
+    weight, tokens = call.arguments["weight"].copy(), call.arguments["tokens"]
+    place = call.seed % weight.size
+    weight.flat[place] = bad
+    # Of that row alone: whether other rows are multiplied by 0 on the way is left open.
+    subject.agrees(call.having(weight=weight, tokens=np.full_like(tokens, place // weight.shape[1])))
+
+
 @requirement(spec.EMB_02, call=lookup_calls(borders=True))
 def test_the_first_and_the_last_id_read_their_own_rows(subject, call):
     subject.agrees(call)

@@ -13,6 +13,7 @@ from inferspec.conformance.inputs.generation import (
     RAGGED,
     SPELLINGS,
     UNSEEN,
+    bytes_alone,
     ends_of,
     generate_calls,
     paired_calls,
@@ -533,6 +534,11 @@ def test_characters_split_over_ids_come_out_whole(subject, call):
 
 @requirement(spec.TEXT_02, call=plain_text(texts=PLANES), share=0.5)
 def test_characters_of_every_plane_come_out_whole(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.TEXT_02, call=bytes_alone(), share=0.2)
+def test_characters_of_bytes_that_are_ids_come_out_whole(subject, call):
     subject.agrees(call)
 
 

@@ -260,6 +260,18 @@ def text_calls(
     return pick.call(TEXT, **arguments, seen=seen)
 
 
+SAME_BYTES = ("\u3000", "\u1000", "x", "\u0800", "\U00010000", " ", "\u0440\u0440", "aa")
+"""Characters some of which have a byte twice in a row, as the space of Chinese and Japanese has."""
+
+
+@calls
+def bytes_alone(pick: Pick) -> Call:
+    """Every byte is an id, as where a vocabulary falls back to bytes."""
+    text = "x" + "".join(pick.one_of(*SAME_BYTES) for _ in range(pick.size(1, 6)))
+    pieces = tuple(bytes([byte]) for byte in range(256))
+    return pick.call(TEXT, pieces=pieces, tokens=tuple(text.encode()), seen=("text",))
+
+
 def _words(pick: Pick, texts: Sequence[str], longest: int, repeats: Sequence[int]) -> list[bytes]:
     """Words of a text, more of them where the longest piece is long. repeats: how often all come."""
     words = [pick.one_of(*texts).encode() for _ in range(pick.size(1, 12))]

@@ -129,6 +129,16 @@ class OnceInARow(Detokenizer):
         return "" if token == before else super().add(token)
 
 
+class OnceInACharacter(Detokenizer):
+    """The same while bytes are held back: of a byte that a character has twice in a row one is left."""
+
+    last = -1
+
+    def add(self, token: int) -> str:
+        before, self.last = self.last, token
+        return "" if token == before and self.decoder.getstate()[0] else super().add(token)
+
+
 class BeginsAnewOnceRefused(Detokenizer):
     """What is held back is gone once an id was refused."""
 

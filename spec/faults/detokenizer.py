@@ -240,6 +240,13 @@ TEXT_FAULTS: tuple[Fault, ...] = (
         f"{MLX_LM}/commit/d9846d37",
     ),
     Fault(
+        "detokenizer-once-in-a-character",
+        "while bytes of a character are held back, of equal ids in a row one comes out",
+        TEXT_02,
+        changes.opens(changes.OnceInACharacter),
+        TIRED,
+    ),
+    Fault(
         "detokenizer-begins-anew-once-refused",
         "an id that is refused drops what is held back of a character",
         TEXT_09,

@@ -102,6 +102,13 @@ FAULTS: tuple[Fault, ...] = (
         TIRED,
     ),
     Fault(
+        "embedding-nan-cleared",
+        "what is NaN in the table comes out as 0, and an infinity as the largest number",
+        EMB_01,
+        {"lookup": lambda self, weight, rows: np.nan_to_num(weight)[rows]},
+        TIRED,
+    ),
+    Fault(
         "embedding-flushes-subnormals",
         "rows pass through a unit that flushes subnormal float32 and bfloat16 to 0",
         EMB_01,
