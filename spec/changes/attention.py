@@ -852,6 +852,11 @@ def single(x: Any) -> Any:
     return np.asarray(x, np.float32)
 
 
+def nothing(q: np.ndarray, v: np.ndarray) -> np.ndarray:
+    """Zeros, as many as queries and features of a value: those may be other than features of a query."""
+    return np.zeros((*q.shape[:-1], v.shape[-1]), np.float32)
+
+
 def divided(weighted: np.ndarray, total: np.ndarray) -> np.ndarray:
     """weighted / total, zeros where nothing is seen."""
     return np.divide(weighted, total, out=np.zeros_like(weighted), where=total != 0)
@@ -890,7 +895,7 @@ def online(tile: int) -> Change:
     """Online softmax over tiles of keys (Milakov and Gimelshein 2018; Dao 2022)."""
 
     def formula(q: Any, k: Any, v: Any, scale: Any, bias: Any) -> np.ndarray:
-        weighted, total = np.zeros_like(q), np.zeros_like(q[..., :1])
+        weighted, total = nothing(q, v), np.zeros_like(q[..., :1])
         top = np.full_like(total, -np.inf)
         for start in range(0, k.shape[-2], tile):
             part = slice(start, start + tile)

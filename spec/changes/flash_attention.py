@@ -16,6 +16,7 @@ from inferspec.spec.changes.attention import (
     finite,
     heads_by,
     normalised,
+    nothing,
     partial,
     reshapes,
     rounded,
@@ -324,7 +325,7 @@ def two_pass(q: Any, k: Any, v: Any, scale: Any, bias: Any) -> np.ndarray:
     logits = q @ k.swapaxes(-1, -2) * scale + bias
     top = finite(logits.max(axis=-1, keepdims=True, initial=-np.inf))
     total = np.exp(logits - top).sum(axis=-1, keepdims=True)
-    mixed = np.zeros_like(q)
+    mixed = nothing(q, v)
     for start in range(0, k.shape[-2], 16):
         part = slice(start, start + 16)
         mixed = mixed + divided(np.exp(logits[..., part] - top), total) @ v[..., part, :]
@@ -342,7 +343,7 @@ def splits_by_stride(q: Any, k: Any, v: Any, scale: Any, bias: Any) -> np.ndarra
 
 
 def _one_by_one(q: Any, k: Any, v: Any, scale: Any, bias: Any) -> tuple[Any, Any, Any]:
-    mixed, total = np.zeros_like(q), np.zeros_like(q[..., :1])
+    mixed, total = nothing(q, v), np.zeros_like(q[..., :1])
     top = np.full_like(total, -np.inf)
     for key in range(k.shape[-2]):
         one = slice(key, key + 1)
@@ -356,7 +357,7 @@ def _one_by_one(q: Any, k: Any, v: Any, scale: Any, bias: Any) -> tuple[Any, Any
 def tiles_reversed(q: Any, k: Any, v: Any, scale: Any, bias: Any) -> np.ndarray:
     """The walk goes from the last tile to the first, in base 2."""
     log2e = single(np.log2(np.e))
-    mixed, total = np.zeros_like(q), np.zeros_like(q[..., :1])
+    mixed, total = nothing(q, v), np.zeros_like(q[..., :1])
     top = np.full_like(total, -np.inf)
     for end in range(k.shape[-2], 0, -8):
         part = slice(max(end - 8, 0), end)
@@ -369,7 +370,7 @@ def tiles_reversed(q: Any, k: Any, v: Any, scale: Any, bias: Any) -> np.ndarray:
 
 def lazily_rescaled(q: Any, k: Any, v: Any, scale: Any, bias: Any) -> np.ndarray:
     """The sums are rescaled only when the maximum has risen by more than 8 (FlashAttention-4)."""
-    mixed, total = np.zeros_like(q), np.zeros_like(q[..., :1])
+    mixed, total = nothing(q, v), np.zeros_like(q[..., :1])
     top = np.full_like(total, -np.inf)
     for start in range(0, k.shape[-2], 16):
         part = slice(start, start + 16)

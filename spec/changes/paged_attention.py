@@ -11,6 +11,7 @@ from inferspec.spec.changes.attention import (
     computed,
     divided,
     finite,
+    nothing,
     partial,
 )
 from inferspec.spec.contract import Answer, Arguments, Change, Operation, changed
@@ -264,7 +265,7 @@ def one_after_the_other(q: Any, k: Any, v: Any, scale: Any, bias: Any) -> np.nda
     """Every token added by itself."""
     logits = q @ k.swapaxes(-1, -2) * scale + bias
     weights = np.exp(logits - finite(logits.max(axis=-1, keepdims=True, initial=-np.inf)))
-    mixed, total = np.zeros_like(q), np.zeros_like(q[..., :1])
+    mixed, total = nothing(q, v), np.zeros_like(q[..., :1])
     for token in range(k.shape[-2]):
         mixed = mixed + weights[..., token, None] * v[..., None, token, :]
         total = total + weights[..., token, None]
@@ -523,7 +524,7 @@ def latter_features_of_page_before(self: PagedAttention, a: Arguments, row: int)
 
 def page_by_page(q: Any, k: Any, v: Any, scale: Any, bias: Any, page_size: int) -> np.ndarray:
     """Online softmax with a page for a tile."""
-    weighted, total = np.zeros_like(q), np.zeros_like(q[..., :1])
+    weighted, total = nothing(q, v), np.zeros_like(q[..., :1])
     top = np.full_like(total, -np.inf)
     for start in range(0, k.shape[-2], page_size):
         part = slice(start, start + page_size)
