@@ -740,3 +740,11 @@ def is_asked(test: Test, component: str, claimed: Mapping[str, Any]) -> bool:
 def _claiming(test: Test, component: str, claimed: Mapping[str, Any]) -> LocalSubject:
     operations = {op.signature.operation: op for op in contracted(test).operations}
     return LocalSubject(operations, {component: "float32"}, {component: claimed})
+
+
+def test_a_slice_that_is_to_be_refused_has_not_as_many_positions_as_there_are_rows():
+    test = next(test for test in all_tests() if test.name == "test_offsets_that_do_not_fit_are_refused")
+    calls = [call for call in drawn(test, Profile("full")) if isinstance(call.arguments["offset"], slice)]
+    assert {call.arguments["offset"].step for call in calls} == {None, 2}
+    for a in (call.arguments for call in calls):
+        assert len(range(a["offset"].start, a["offset"].stop, a["offset"].step or 1)) != a["x"].shape[1]

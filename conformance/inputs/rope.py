@@ -364,7 +364,8 @@ def misplaced(pick: Pick) -> Call:
     call = rope_calls.build(pick, starts=NEAR)
     kind, (batch, length) = call.features["offsets"], call.arguments["x"].shape[:2]
     start = starts_of(call)[0]
-    ends = (length + 1, 1), (length - 1, 1), (2 * length, 1), (length, 2) if length > 1 else (length + 1, 2)
+    # Of one position no step leaves any out.
+    ends = (length + 1, 1), (length - 1, 1), (2 * length, 1), (length, 2) if length > 1 else (length + 2, 1)
     reach, step = pick.one_of(*ends)
     bad = slice(start, start + reach, step) if step > 1 else slice(start, start + reach)
     if kind == "slice":
