@@ -354,6 +354,25 @@ def test_streams_of_a_detokenizer_are_all_made_by_what_is_offered(folder):
         session.close()
 
 
+def test_a_detokenizer_that_takes_every_id_refuses_none_that_could_change_something(folder):
+    module(
+        folder,
+        """
+        from inferspec.impl import generation
+
+        class StreamingDetokenizer(generation.StreamingDetokenizer):
+            def __init__(self, pieces): super().__init__((*pieces, b"!"))
+        """,
+    )
+    session = Session.opened("mine", {}, "standard", 0, limit=20.0)
+    try:
+        asked = {test.name: test for test in all_tests() if test.requirement.id in {"TEXT-08", "TEXT-09"}}
+        assert session.run(asked["test_an_id_past_the_table_is_refused"]).state == "failed"
+        assert session.run(asked["test_a_refused_id_changes_nothing"]).state == "passed"
+    finally:
+        session.close()
+
+
 def test_an_object_may_put_another_method_in_the_place_of_one():
     class Lamp:
         def press(self, *, times):
