@@ -141,9 +141,9 @@ class Test:
         drawn = standard * EXAMPLES[profile.name] / EXAMPLES["standard"]
         if profile.name == "quick":
             drawn = max(drawn, quick().get(self.id, 0))
-        # Of dear tests that a part is drawn of, one will do: they would take most of what is saved.
-        whole = profile.name != "quick" and profile.thinned >= 1
-        return max(3 if whole else 1, round(drawn * profile.thinned))
+        # Of dear tests quick may draw one alone: they would take most of what is saved. The same goes for a part of them.
+        whole = max(1 if profile.name == "quick" else 3, drawn)
+        return max(1, round(whole * profile.thinned))
 
     def run(self, trial: Trial, profile: Profile, repeats: Repeats | None = None) -> None:
         """Run the test; the trial's outcome tells the result. What is wrong with the kit itself is raised: Undrawn, GoldenError.

@@ -23,6 +23,13 @@ def test_quick_draws_what_is_needed_and_no_more_than_twice_what_standard_draws()
         assert quick().get(test.id, 0) <= test.examples(Profile("quick")) < 2 * test.examples(Profile()) + 1, test.id
 
 
+def test_each_number_of_examples_that_is_tried_is_one_that_is_drawn():
+    for test in all_tests():
+        whole = test.examples(Profile())
+        numbers = {1, 2, whole - 1, whole, whole + 1}
+        assert [test.examples(Profile(thinned=number / whole)) for number in numbers] == [*numbers], test.id
+
+
 def test_a_fault_that_survives_quick_asks_for_more_examples(monkeypatch):
     monkeypatch.setattr(suite, "quick", dict)
     monkeypatch.setattr(quick_examples, "quick", dict)
