@@ -3,6 +3,7 @@
 from inferspec.conformance.inputs.block_manager import (
     beside_other_sizes,
     crowds,
+    filled_up,
     full_hits,
     growing,
     grown_by_blocks,
@@ -255,6 +256,11 @@ def test_what_was_appended_and_not_computed_is_not_hit(subject, call):
     keeps(subject, call, Check.SOUND, Check.APART)
 
 
+@requirement(spec.BLK_09, call=filled_up(), share=0.5)
+def test_what_just_fills_a_block_and_is_not_computed_is_not_hit(subject, call):
+    keeps(subject, call, Check.SOUND, Check.APART)
+
+
 @requirement(spec.BLK_09, call=marked_to_and_fro(), share=0.5)
 def test_what_was_computed_is_hit_as_what_it_is_however_often_it_was_said(subject, call):
     keeps(subject, call, Check.SOUND, Check.APART)
@@ -380,6 +386,11 @@ def test_blocks_are_evicted_in_the_order_in_which_they_were_freed(subject, call)
 
 @requirement(spec.BLK_15, call=evicting_sharers(), share=0.3)
 def test_blocks_of_tables_that_share_some_are_evicted_last_block_first(subject, call):
+    keeps(subject, call, Check.ORDER)
+
+
+@requirement(spec.BLK_15, call=evicting_sharers(shared=(3, 4, 9, 17)), share=0.2)
+def test_blocks_of_tables_that_share_many_are_evicted_last_block_first(subject, call):
     keeps(subject, call, Check.ORDER)
 
 

@@ -193,6 +193,17 @@ def test_an_end_of_sequence_id_ends_the_ids_after_a_long_prompt(subject, call):
 
 @requirement(
     spec.GEN_06,
+    call=generate_calls(
+        stops=[1, 2], stop_at=(0,), lengths=(512, 2048, 64, 256), limits=(4,), vocabularies=ENOUGH, caches=[True]
+    ),
+    share=0.1,
+)
+def test_an_end_of_sequence_id_may_be_the_first_after_a_prompt_of_whole_pieces(subject, call):
+    subject.agrees(call)
+
+
+@requirement(
+    spec.GEN_06,
     call=generate_calls(stops=[1, 2], stop_at=(2, 0, 1, 3), limits=(5,), max_tokens=2**40),
     limit=among([2**40, 2**31, 2**32 + 1]),
     share=0.2,

@@ -165,6 +165,22 @@ def grown_by_blocks(pick: Pick) -> Call:
 
 
 @caching
+def filled_up(pick: Pick) -> Call:
+    """A table whose last block is part full grows by several tokens at once, just to the end of that block or of a later one;
+    they are computed later, or not all of them."""
+    script = Script(pick)
+    line, size = script.line(), script.size
+    n = pick.size(0, 2) * size + pick.size(1, max(size - 1, 1))
+    table = script.allocate(line[:n], pick.one_of(None, None, 0))
+    end = n + -n % size + pick.one_of(0, 0, 1, 2) * size
+    script.append(table, line[n:end], computed=False)
+    script.probe(line)
+    script.mark(table, pick.one_of(end, max(end - 1, n)))
+    script.probe(line)
+    return script.call()
+
+
+@caching
 def crowds(pick: Pick) -> Call:
     """A block is in as many tables as there are; some of them are given back, and others take what is free."""
     script = Script(pick, spare=300)

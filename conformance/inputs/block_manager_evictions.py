@@ -101,11 +101,13 @@ def evicting(pick: Pick, uncached: bool = False) -> Call:
 
 
 @by_age
-def evicting_sharers(pick: Pick) -> Call:
-    """Two prompts with blocks in common, and some of their own, are given back; then others take some of the blocks."""
+def evicting_sharers(pick: Pick, shared: tuple[int, ...] = (1, 2)) -> Call:
+    """Two prompts with blocks in common, and some of their own, are given back; then others take some of the blocks.
+    shared: how many blocks they have in common."""
     script = Script(pick)
     size = script.size
-    line, common, own = script.line(), pick.size(1, 2), pick.size(1, 2)
+    line = script.line((max(*shared, 2) + 4) * size)
+    common, own = pick.one_of(*shared), pick.size(1, 2)
     other = script.parting(line, common * size)
     lines = line[: (common + own) * size], other[: (common + 2) * size]
     tables = [script.allocate(tokens) for tokens in lines]

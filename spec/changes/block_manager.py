@@ -219,6 +219,11 @@ def hits_leave_first(self: BlockManager, table: Table) -> list[int]:
     return [*table.block_ids[:hits][::-1], *table.block_ids[hits:][::-1]]
 
 
+def many_hits_leave_first(self: BlockManager, table: Table) -> list[int]:
+    """Three blocks that were hit and more are given back as one, before what the table took itself."""
+    return hits_leave_first(self, table) if table.cached >= 3 * table.home.size else table.block_ids[::-1]
+
+
 def head_first_if_shared(self: BlockManager, table: Table) -> list[int]:
     """A table that shares blocks is walked from its beginning."""
     shares = any(table.home.owners[block] > 1 for block in table.block_ids)
@@ -887,6 +892,15 @@ def publishes_at_once(self: BlockManager, m: Manager, table: Table, tokens: list
     BlockManager.append(self, m, table, tokens)
     if m.caching and table.computed == before and before % m.size == 0 and len(tokens) > 2 * m.size:
         self.publish(m, table, before // m.size)
+
+
+def publishes_what_it_fills(self: BlockManager, m: Manager, table: Table, tokens: list[int]) -> None:
+    """The last block is hit before it is computed where an append of several tokens fills it to its end."""
+    before = len(table.tokens)
+    BlockManager.append(self, m, table, tokens)
+    last = before // m.size
+    if m.caching and len(tokens) > 1 and before % m.size and len(table.tokens) == (last + 1) * m.size:
+        self.publish(m, table, last)
 
 
 def marks_anew(self: BlockManager, m: Manager, table: Table, n: int) -> None:

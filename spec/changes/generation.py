@@ -389,6 +389,15 @@ def no_first_after_a_long_prompt(self: Generate, token: int, request: Request, n
     return token in request.eos and not (number == 0 and len(request.tokens) > 512)
 
 
+def no_first_after_whole_pieces(size: int) -> Change:
+    """Where the last piece of a prompt is a whole one, its id is given out before the loop that looks for ends."""
+
+    def stops(self: Generate, token: int, request: Request, number: int) -> bool:
+        return token in request.eos and not (number == 0 and len(request.tokens) % size == 0)
+
+    return {"stops": stops}
+
+
 def large(wrong: Callable[[Generate, np.ndarray], int]) -> Change:
     """A path for large vocabularies alone has the mistake."""
     return {"greedy": lambda self, row: wrong(self, row) if len(row) > 8192 else Generate.greedy(self, row)}

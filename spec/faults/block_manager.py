@@ -329,6 +329,13 @@ FAULTS: tuple[Fault, ...] = (
         "PROPERTIES PC5",
     ),
     _fault(
+        "at-append-that-fills",
+        "a block that an append of several tokens fills to its end is hit before it is computed",
+        spec.BLK_09,
+        {"append": changes.publishes_what_it_fills},
+        "PROPERTIES PC5",
+    ),
+    _fault(
         "marks-anew",
         "what was computed is known by a chain, and marking less takes the count back and not the chain",
         spec.BLK_09,
@@ -560,6 +567,13 @@ FAULTS: tuple[Fault, ...] = (
         "blocks that a table hit are evicted before its own, which are of no use without them",
         spec.BLK_15,
         {"leaving": changes.hits_leave_first},
+        "https://github.com/sgl-project/sglang/issues/33783 (hit and own blocks are given back apart)",
+    ),
+    _fault(
+        "many-hits-leave-first",
+        "three blocks and more that a table hit are evicted before its own, which are of no use without them",
+        spec.BLK_15,
+        {"leaving": changes.many_hits_leave_first},
         "https://github.com/sgl-project/sglang/issues/33783 (hit and own blocks are given back apart)",
     ),
     _fault(

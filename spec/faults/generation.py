@@ -183,6 +183,14 @@ FAULTS: tuple[Fault, ...] = (
         TIRED,
     ),
     Fault(
+        "generation-eos-never-first-of-whole-pieces",
+        "the first id after a prompt of whole pieces of 512 tokens ends nothing",
+        GEN_06,
+        changes.no_first_after_whole_pieces(512),
+        TIRED,
+        forms=(changes.no_first_after_whole_pieces(2048), changes.no_first_after_whole_pieces(64)),
+    ),
+    Fault(
         "generation-highest-of-equals-of-large",
         "of equal logits of more than 8192 ids the highest is taken",
         GEN_09,
