@@ -39,6 +39,7 @@ from inferspec.conformance.inputs.llama import (
     close_score_calls,
     forward_calls,
     incremental_calls,
+    low_gate_calls,
     rewinding_calls,
     scaled_calls,
     scaled_incremental_calls,
@@ -182,6 +183,11 @@ def test_eps_is_inside_the_root_of_every_norm(subject, call):
 
 @requirement(spec.LLAMA_07, call=forward_calls(packing=DENSE), share=0.4)
 def test_the_mlp_is_gated_by_silu(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.LLAMA_07, call=low_gate_calls, share=0.1)
+def test_gates_far_below_zero_count(subject, call):
     subject.agrees(call)
 
 

@@ -17,7 +17,7 @@ from inferspec.conformance.calls import Call
 from inferspec.conformance.envelope import meet
 from inferspec.conformance.inputs.rope_scaling import scaled_rope, under_a_key
 from inferspec.conformance.strategies import Calls, Pick
-from inferspec.spec.numerics import numpy_dtype
+from inferspec.spec.numerics import numpy_dtype, round_to
 from inferspec.spec.transformer import BLOCK_LINEARS, BLOCK_NORMS, HEAD_NORMS
 
 THETAS = (500.0, 10.5, 12345.5, 1e6)
@@ -410,6 +410,29 @@ def rewinding(pick: Pick, kind: Kind, batches: Sequence[int] = (1, 2, 3), reques
         requests=owners if requests > 1 else None,
         rewinds=tuple(rewinds),
     )
+
+
+def low_gates(pick: Pick, kind: Kind) -> Call:
+    """One layer whose gates are all about -10 or far below, where SiLU is tiny, and whose up projection makes up for it.
+
+    The embedding is ±1 with +1 in feature 0, attention adds nothing, and feature 0 alone decides the gate.
+    """
+    call = forward(pick, kind, layers=(1,))
+    weights, dtype = dict(call.arguments["weights"]), call.features["dtypes"]
+    # The exponential of more is no float16: a SiLU in the dtype is the matter of other tests.
+    gate, name = -10.5 if dtype == "float16" else pick.one_of(-10.5, -16.0, -13.0), "model.layers.0"
+    rows, inner = weights["model.embed_tokens.weight"].shape, call.arguments["config"]["intermediate_size"]
+    embedding, gates = pick.random.choice([-1.0, 1.0], rows), np.zeros((inner, rows[1]))
+    embedding[:, 0], gates[:, 0] = 1.0, gate + pick.random.uniform(-0.3, 0.3, inner)
+    up = pick.random.normal(size=gates.shape) / math.sqrt(rows[1]) * min(math.exp(-gate) / -gate, 1e4)
+    zeros = [key for key in weights if key.endswith((".bias", "o_proj.weight"))]
+    made = {key: np.zeros_like(weights[key]) for key in zeros} | {
+        "model.embed_tokens.weight": embedding,
+        f"{name}.post_attention_layernorm.weight": np.ones(rows[1]),
+        f"{name}.mlp.gate_proj.weight": gates,
+        f"{name}.mlp.up_proj.weight": up,
+    }
+    return call.having(weights={**weights, **{key: round_to(x, dtype) for key, x in made.items()}})
 
 
 def close_scores(pick: Pick, kind: Kind) -> Call:

@@ -10,6 +10,7 @@ from inferspec.conformance.inputs.decoder import (
     close_scores,
     forward,
     incremental,
+    low_gates,
     rewinding,
     spare_headed,
 )
@@ -24,6 +25,7 @@ forward_calls = Models(partial(forward, kind=LLAMA))(rope_types=UNSCALED)
 incremental_calls = Models(partial(incremental, kind=LLAMA))(rope_types=UNSCALED)
 rewinding_calls = Models(partial(rewinding, kind=LLAMA))(rope_types=UNSCALED)
 scaled_calls, scaled_incremental_calls = forward_calls(**SCALED), incremental_calls(**SCALED)
+low_gate_calls = Models(partial(low_gates, kind=LLAMA))(rope_types=UNSCALED, packing=["dense"])
 close_score_calls = calls(partial(close_scores, kind=LLAMA))
 spare_headed_calls = calls(partial(spare_headed, kind=LLAMA))(
     tied=[True], rope_types=UNSCALED, packing=["dense", "4-bit"]

@@ -10,6 +10,7 @@ from inferspec.conformance.inputs.decoder import (
     close_scores,
     forward,
     incremental,
+    low_gates,
     rewinding,
     spare_headed,
 )
@@ -24,6 +25,7 @@ forward_calls = Models(partial(forward, kind=QWEN3))(rope_types=UNSCALED)
 incremental_calls = Models(partial(incremental, kind=QWEN3))(rope_types=UNSCALED)
 rewinding_calls = Models(partial(rewinding, kind=QWEN3))(rope_types=UNSCALED)
 scaled_calls, scaled_incremental_calls = forward_calls(**SCALED), incremental_calls(**SCALED)
+low_gate_calls = Models(partial(low_gates, kind=QWEN3))(rope_types=UNSCALED, packing=["dense"])
 close_score_calls = calls(partial(close_scores, kind=QWEN3))
 spare_headed_calls = calls(partial(spare_headed, kind=QWEN3))(
     tied=[True], rope_types=UNSCALED, packing=["dense", "4-bit"]

@@ -194,6 +194,11 @@ def pairs_of_hidden(self: Decoder, x: np.ndarray, positions: np.ndarray, a: Argu
 # activations and layers
 
 
+def no_low_gates(self: Decoder, gate: np.ndarray, m: Exact) -> np.ndarray:
+    """SiLU is taken for 0 where the gate is below -10."""
+    return np.where(gate < -10, 0.0, Decoder.activated(self, gate, m))
+
+
 def gelu(self: Decoder, gate: np.ndarray, m: Exact) -> np.ndarray:
     return gate * 0.5 * (1 + np.tanh(math.sqrt(2 / math.pi) * (gate + 0.044715 * gate**3)))
 
