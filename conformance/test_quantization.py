@@ -48,6 +48,7 @@ from inferspec.conformance.inputs.quantization import (
     tall_lookups,
     tall_parts,
     tall_products,
+    thousands_of_columns,
     trained,
     whole_dequantize,
     whole_tiles,
@@ -409,6 +410,11 @@ def test_matrices_of_models_are_restored_as_most_are_packed(subject, call):
 
 @requirement(spec.DEQ_10, call=matrices(sizes=beside_tiles), share=0.6)
 def test_any_number_of_rows_and_groups_is_restored(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.DEQ_10, call=matrices(sizes=thousands_of_columns), share=0.1)
+def test_thousands_of_columns_are_restored(subject, call):
     subject.agrees(call)
 
 

@@ -172,6 +172,11 @@ def of_model_widths(pick: Pick, size: int) -> tuple[int, int, int]:
     return pick.one_of(1, 33, 4), pick.size(2, 5), fitting(pick, size, *(width // size for width in MODEL_WIDTHS))
 
 
+def thousands_of_columns(pick: Pick, size: int) -> tuple[int, int, int]:
+    """A few rows of more columns than 1024, 2048 or 4096, and of more groups than 32, 64 or 100."""
+    return 1, pick.size(1, 3), fitting(pick, size, 4352 // size, 8192 // size, 2304 // size, 6144 // size)
+
+
 def many_outputs(pick: Pick, size: int) -> tuple[int, int, int]:
     """More rows of weights than a 16-bit number holds."""
     sizes = (32769, 32840, 65537) if size == 32 else (32769, 32840)

@@ -336,6 +336,15 @@ def strided_groups(weight: np.ndarray, groups: int, a: Arguments) -> np.ndarray:
     return weight % groups
 
 
+def of_4096_columns(weight: np.ndarray, groups: int, a: Arguments) -> np.ndarray:
+    """What lies past the 4096th column has its group's scale and bias."""
+    return np.minimum(weight, 4095) // a.group_size
+
+
+def of_64_groups(weight: np.ndarray, groups: int, a: Arguments) -> np.ndarray:
+    return np.minimum(weight // a.group_size, 63)
+
+
 def next_group(weight: np.ndarray, groups: int, a: Arguments) -> np.ndarray:
     return np.minimum(weight // a.group_size + 1, groups - 1)
 

@@ -413,6 +413,14 @@ _DEQUANTIZE = (
         TIRED,
     ),
     Fault(
+        "dequantize-4096-columns",
+        "scales and biases of 4096 columns are held, and the last serves those past them",
+        DEQ_10,
+        changes.of_group(changes.of_4096_columns),
+        TIRED,
+        forms=(changes.of_group(changes.of_64_groups),),
+    ),
+    Fault(
         "dequantize-next-group",
         "each group takes the scale of the next",
         DEQ_02,
