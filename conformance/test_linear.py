@@ -111,6 +111,16 @@ def test_the_bias_is_added_to_every_row_of_a_batch_of_one(subject, call):
     subject.agrees(call.having(x=call.arguments["x"][:1]))
 
 
+@requirement(
+    spec.LIN_02,
+    call=linear_calls(sizes=any_of(small_or_moderate, a_few_tokens, whole_tiles), amplitude=(1.0,), bias=[True]),
+    bad=among([np.nan, np.inf, -np.inf]),
+    share=0.2,
+)
+def test_a_nan_or_infinity_in_a_bias_shows_in_its_output_alone(subject, call, bad):
+    subject.agrees(call.having(bias=with_few(call.arguments["bias"], bad, call.seed)))
+
+
 @requirement(spec.LIN_02, whole=whole_linear(bias=[False]), share=0.5)
 def test_no_bias_adds_nothing(subject, whole):
     call, expected = whole

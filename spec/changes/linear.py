@@ -235,6 +235,11 @@ def weight_nan_in_tiles(self: Operation, x: np.ndarray, weight: np.ndarray, dtyp
     return weight_nan_in_neighbours(self, x, weight, dtype) if whole else x @ weight.T
 
 
+def bias_nan_hidden(self: Operation, product: np.ndarray, bias: np.ndarray, dtype: str) -> np.ndarray:
+    """What is no number in a bias is 0."""
+    return product + np.nan_to_num(bias, nan=0.0, posinf=0.0, neginf=0.0)
+
+
 def weight_nan_hidden(self: Operation, x: np.ndarray, weight: np.ndarray, dtype: str) -> np.ndarray:
     """What is no number in a weight is 0."""
     return x @ np.nan_to_num(weight, nan=0.0, posinf=0.0, neginf=0.0).T

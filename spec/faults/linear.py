@@ -112,6 +112,13 @@ _LINEAR = (
         TIRED,
     ),
     Fault(
+        "linear-bias-nan-hidden",
+        "what is no number in a bias is taken for 0",
+        LIN_02,
+        {"add": changes.bias_nan_hidden},
+        TIRED,
+    ),
+    Fault(
         "linear-bias-per-split",
         "each of two partial sums adds the bias",
         LIN_02,
