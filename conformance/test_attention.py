@@ -1,5 +1,7 @@
 """Does an implementation of attention, of the causal mask and of multi-head attention keep the contract?"""
 
+from typing import Any
+
 import numpy as np
 
 from inferspec.conformance.inputs.attention import (
@@ -68,6 +70,14 @@ from inferspec.spec.numerics import f64, largest
 
 ENCODINGS = list(HIDING)
 ARRAYS = [*HIDING, "additive"]
+OF_ONE_KEY_HEAD: dict[str, Any] = {
+    "masks": ["none", "causal"],
+    "leading_dims": [(), (1,)],
+    "ratios": [1, 2, 3],
+    "head_dims": [4, 2, 8, 64],
+    "amplitude": (1.0,),
+    "most_heads": 1,
+}
 
 many_queries = attention_calls(
     shapes=ragged_tiles, amplitude=(1.0,), leading_dims=[(), (1,)], most_heads=2, ratios=[1, 2, 3, 4]
@@ -748,36 +758,12 @@ def test_lengths_of_whole_tiles_are_right(subject, call):
     subject.agrees(call, where=seeing(call))
 
 
-@requirement(
-    spec.ATTN_18,
-    call=attention_calls(
-        shapes=beside_odd_tiles,
-        masks=["none", "causal"],
-        leading_dims=[(), (1,)],
-        ratios=[1, 2, 3],
-        head_dims=[4, 2, 8, 64],
-        amplitude=(1.0,),
-        most_heads=1,
-    ),
-    share=0.3,
-)
+@requirement(spec.ATTN_18, call=attention_calls(shapes=beside_odd_tiles, **OF_ONE_KEY_HEAD), share=0.3)
 def test_lengths_beside_tiles_that_are_no_powers_of_two_are_right(subject, call):
     subject.agrees(call, where=seeing(call))
 
 
-@requirement(
-    spec.ATTN_18,
-    call=attention_calls(
-        shapes=one_short_of_tiles,
-        masks=["none", "causal"],
-        leading_dims=[(), (1,)],
-        ratios=[1, 2, 3],
-        head_dims=[4, 2, 8, 64],
-        amplitude=(1.0,),
-        most_heads=1,
-    ),
-    share=0.3,
-)
+@requirement(spec.ATTN_18, call=attention_calls(shapes=one_short_of_tiles, **OF_ONE_KEY_HEAD), share=0.3)
 def test_lengths_one_short_of_tiles_are_right(subject, call):
     subject.agrees(call, where=seeing(call))
 
