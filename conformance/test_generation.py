@@ -612,6 +612,11 @@ def test_an_id_past_the_table_is_refused(subject, call, past):
     refuses(subject, call.having(tokens=(*call.arguments["tokens"], len(call.arguments["pieces"]) + past)))
 
 
+@requirement(spec.TEXT_08, call=plain_text(), share=0.5)
+def test_a_negative_id_is_refused(subject, call):
+    refuses(subject, call.having(tokens=(-1, *call.arguments["tokens"])))
+
+
 @requirement(spec.TEXT_09, call=plain_text(texts=("€", "🙂", "é", "𝄞", "a")), share=0.3)
 def test_a_refused_id_changes_nothing(subject, call):
     tokens = call.arguments["tokens"]
@@ -619,11 +624,6 @@ def test_a_refused_id_changes_nothing(subject, call):
     # Who takes the id fails TEXT-08 and refuses nothing.
     if subject.observe(call.having(tokens=(*tokens[:stray], len(call.arguments["pieces"])))).raised:
         subject.agrees(call.having(stray=stray))
-
-
-@requirement(spec.TEXT_08, call=plain_text(), share=0.5)
-def test_a_negative_id_is_refused(subject, call):
-    refuses(subject, call.having(tokens=(-1, *call.arguments["tokens"])))
 
 
 def _listed(ids):

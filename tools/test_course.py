@@ -15,7 +15,6 @@ from inferspec.conformance.subject import HostedSubject
 from inferspec.spec import contracts
 from inferspec.tools.course_package import SAMPLER, files, package, problem
 
-# One worker makes the packages that several tests look at.
 OPERATIONS = [name for room in ROOMS for name in room.OFFERS]
 EVERY = {"course": OPERATIONS, "course-week2": list(week_2.OFFERS)}
 

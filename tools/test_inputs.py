@@ -29,8 +29,6 @@ from inferspec.spec.loading import HABITS
 from inferspec.spec.numerics import DTYPES, Precision, f64, largest
 from inferspec.spec.speculative import Verify
 
-# What is drawn of a component is drawn once: all that look at it are one worker's.
-
 
 class Recorder(Trial):
     """Remembers the first call of every example, and ends the example there: neither subject nor oracle computes."""

@@ -193,6 +193,8 @@ OUTSIDE = (
     b"\xed\xa0\xbd\xed\xb8\x80",
 )
 """What looks like UTF-8: too long, past the last character, half a pair, or both halves as CESU-8 has them."""
+SAME_BYTES = ("\u3000", "\u1000", "x", "\u0800", "\U00010000", " ", "\u0440\u0440", "aa")
+"""Characters some of which have a byte twice in a row, as the space of Chinese and Japanese has."""
 PAST = (
     b"\xf5\x80\x80\x80",
     b"\xf7\xbf\xbf\xbf",
@@ -258,10 +260,6 @@ def text_calls(
         shuffled = pick.random.permutation(order[1:]).tolist()
         arguments["beside"] = (int(order[0]), *shuffled)
     return pick.call(TEXT, **arguments, seen=seen)
-
-
-SAME_BYTES = ("\u3000", "\u1000", "x", "\u0800", "\U00010000", " ", "\u0440\u0440", "aa")
-"""Characters some of which have a byte twice in a row, as the space of Chinese and Japanese has."""
 
 
 @calls
