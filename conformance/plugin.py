@@ -214,12 +214,16 @@ def _open(config: pytest.Config) -> Session:
 
 def _asked(arguments: Sequence[str]) -> set[str]:
     """The components whose suites are named, and those that they make use of; none where anything else is named too."""
+    from inferspec.conformance.suite import suites_of
     from inferspec.spec import COMPONENTS, contracts
 
-    named = {Path(path).stem if path.endswith(".py") else path.rpartition(".")[2] for path in map(_path, arguments)}
-    asked = {name.removeprefix("test_") for name in named}
-    if not asked or not all(_is_ours(argument) for argument in arguments) or not asked <= {*COMPONENTS}:
+    if not all(_is_ours(argument) for argument in arguments):
         return set()
+    named = {Path(path).stem if path.endswith(".py") else path.rpartition(".")[2] for path in map(_path, arguments)}
+    suites = {suite: component for component in COMPONENTS for suite in suites_of(component)}
+    if not named or not named <= {*suites}:
+        return set()
+    asked = {suites[name] for name in named}
     borrowed = {
         other.name
         for contract in contracts()

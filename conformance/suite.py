@@ -31,6 +31,7 @@ from inferspec.conformance.repeats import Repeats
 from inferspec.conformance.tapes import TRIES, shrink, split, spread
 from inferspec.conformance.trial import Nonconformance, Trial, Waived
 from inferspec.golden import GoldenError
+from inferspec.spec import contract
 from inferspec.spec.contract import STORY, Fault, Requirement
 
 EXAMPLES = {"quick": 20, "standard": 100, "full": 150, "nightly": 1000}
@@ -335,12 +336,24 @@ def requirement(about: Requirement, share: float = 1.0, shrinks: bool = True, **
 
 
 @functools.cache
-def all_tests() -> tuple[Test, ...]:
-    """Every conformance test of the kit, by file and name: what must run before a verdict is complete."""
+def suites() -> Mapping[str, tuple[Test, ...]]:
+    """Suite, such as test_rope -> its tests."""
     import inferspec.conformance as package
 
-    found = []
-    for module in sorted(info.name for info in pkgutil.iter_modules(package.__path__) if info.name.startswith("test_")):
-        loaded = importlib.import_module(f"inferspec.conformance.{module}")
-        found += [value.conformance for value in vars(loaded).values() if hasattr(value, "conformance")]
-    return tuple(sorted(found, key=lambda test: test.id))
+    found: dict[str, tuple[Test, ...]] = {}
+    for suite in sorted(info.name for info in pkgutil.iter_modules(package.__path__) if info.name.startswith("test_")):
+        loaded = importlib.import_module(f"inferspec.conformance.{suite}")
+        found[suite] = tuple(value.conformance for value in vars(loaded).values() if hasattr(value, "conformance"))
+    return found
+
+
+def suites_of(component: str) -> tuple[str, ...]:
+    """The suites whose tests are all about one component: a large one has several."""
+    own = {requirement.id for requirement in contract(component).requirements}
+    return tuple(suite for suite, tests in suites().items() if {test.requirement.id for test in tests} <= own)
+
+
+@functools.cache
+def all_tests() -> tuple[Test, ...]:
+    """Every conformance test of the kit, by file and name: what must run before a verdict is complete."""
+    return tuple(sorted((test for tests in suites().values() for test in tests), key=lambda test: test.id))

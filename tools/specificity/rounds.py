@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from inferspec.conformance.suite import Profile
+from inferspec.conformance.suite import Profile, suites_of
 from inferspec.tools.told import told
 
 SUBJECTS = ("impl", "mlx_core", "mlx_lm", "nano_vllm", "torch", "transformers")
@@ -73,10 +73,12 @@ class Work:
         """Certify the subject as a user would: its waivers are its known failures, and what else fails is an alarm."""
         with tempfile.TemporaryDirectory() as folder:
             file = Path(folder) / "certificate.json"
-            suites = [f"inferspec.conformance.test_{name}" for name in self.components] or ["inferspec.conformance"]
+            own = [f"inferspec.conformance.{suite}" for name in self.components for suite in suites_of(name)]
             command = [sys.executable, "-m", "pytest", "-q", "-n", "0", "-p", "no:cacheprovider", "--impl", self.who]
             command += ["--profile", self.profile, "--draw-seed", str(self.seed), "--certificate", str(file)]
-            ran = subprocess.run([*command, "--pyargs", *suites], capture_output=True, text=True, cwd=folder)
+            ran = subprocess.run(
+                [*command, "--pyargs", *(own or ["inferspec.conformance"])], capture_output=True, text=True, cwd=folder
+            )
             if not file.exists():
                 lines = (ran.stdout + ran.stderr).strip().splitlines()
                 return Round(self.who, self.seed, unjudged=lines[-1] if lines else f"exit code {ran.returncode}")
