@@ -669,5 +669,15 @@ def routed_heads(pick: Pick) -> tuple[Call, np.ndarray]:
     return call, attended[:, shuffles["wo"]][None]
 
 
+ARRAYS = [*HIDING, "additive"]
+"""Masks that are arrays."""
+
+BATCHES_OF_PROMPTS = padded_batches(
+    masks=["bool", "-inf", "lowest", "additive"],
+    leading_dims=[(2,), (5,)],
+    head_dims=[64, 128, 8, 2],
+    ratios=[2, 4, 1, 3],
+)
+
 ORDINARY = {SDPA: attention_calls, "causal_mask": mask_calls, "MultiHeadAttention": multi_head_calls}
 """The widest calls of each operation."""

@@ -1,0 +1,243 @@
+"""Does an implementation of multi-head attention keep the contract?"""
+
+import numpy as np
+
+from inferspec.conformance.inputs.attention import (
+    masks_in_a_row,
+    multi_head_calls,
+    prompts,
+    ragged_tiles,
+    routed_heads,
+)
+from inferspec.conformance.properties import (
+    depends_on_arguments_alone,
+    keeps_arguments,
+    refuses,
+    returns,
+)
+from inferspec.conformance.strategies import MOSTLY_SLICES, among, in_views, seeds
+from inferspec.conformance.suite import requirement
+from inferspec.spec import attention as spec
+
+many_rows_of_heads = multi_head_calls(shapes=ragged_tiles, free_head_dim=[False], heads=(1, 3), dims=(5, 3, 33))
+
+
+@requirement(spec.MHA_01, call=multi_head_calls(masks=["none"], free_head_dim=[False]))
+def test_multi_head_attention_projects_attends_and_projects_back(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.MHA_02, routed=routed_heads(masks=["none"], free_head_dim=[False]))
+def test_heads_are_consecutive_features(subject, routed):
+    call, expected = routed
+    subject.expects(call, expected)
+
+
+@requirement(
+    spec.MHA_02,
+    call=multi_head_calls(heads=(16, 9, 12, 32), dims=(2, 3, 4), free_head_dim=[False]),
+    share=0.1,
+)
+def test_dozens_of_heads_are_split_and_merged_in_order(subject, call):
+    subject.agrees(call, where=_seeing_rows(call))
+
+
+@requirement(spec.MHA_03, call=multi_head_calls(masks=["none"], free_head_dim=[True]))
+def test_the_head_dim_comes_from_the_weights(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.MHA_03, call=multi_head_calls(masks=["causal", "bool"], free_head_dim=[True]), share=0.3)
+def test_the_head_dim_comes_from_the_weights_under_a_mask_too(subject, call):
+    subject.agrees(call, where=_seeing_rows(call))
+
+
+@requirement(
+    spec.MHA_01,
+    call=multi_head_calls(masks=["none"], heads=(2, 4), dims=(64, 128), leading_dims=[(1,)], free_head_dim=[False]),
+    share=0.2,
+)
+def test_heads_of_models_are_right(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.MHA_01, call=multi_head_calls(masks=["none"], free_head_dim=[False], longest=70), share=0.5)
+def test_long_sequences_of_multi_head_attention_are_right(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.MHA_04, call=multi_head_calls(free_head_dim=[False], longest=70), share=1.3)
+def test_long_masks_act_on_every_head(subject, call):
+    subject.agrees(call, where=_seeing_rows(call))
+
+
+@requirement(
+    spec.MHA_04,
+    call=multi_head_calls(
+        masks=["causal"],
+        shapes=prompts,
+        heads=(2, 3),
+        dims=(2, 4),
+        leading_dims=[(1,), (2,)],
+        free_head_dim=[False],
+    ),
+    share=0.05,
+)
+def test_prompts_of_hundreds_of_tokens_are_right(subject, call):
+    subject.agrees(call, where=_seeing_rows(call))
+
+
+@requirement(
+    spec.MHA_04, call=multi_head_calls(masks=["causal", "bool", "-inf", "lowest", "additive"], free_head_dim=[False])
+)
+def test_masks_act_on_every_head(subject, call):
+    subject.agrees(call, where=_seeing_rows(call))
+
+
+@requirement(spec.MHA_05, call=multi_head_calls(leading_dims=[(2,), (2, 3)], free_head_dim=[False]))
+def test_multi_head_rows_of_a_batch_are_independent(subject, call):
+    subject.agrees(call, where=_seeing_rows(call))
+
+
+@requirement(
+    spec.MHA_05,
+    call=multi_head_calls(masks=["none"], leading_dims=[(2,), (2, 3)], free_head_dim=[False]),
+    name=among(["query", "key", "value"]),
+    share=0.2,
+)
+def test_a_nan_stays_in_its_row_of_the_batch(subject, call, name):
+    x = call.arguments[name].copy()
+    x[-1] = np.nan
+    others = np.arange(len(x)).reshape(-1, *(1,) * (x.ndim - 1)) < len(x) - 1
+    subject.agrees(call.having(**{name: x}), where=others)
+
+
+@requirement(spec.MHA_06, call=in_views(multi_head_calls(free_head_dim=[False])))
+def test_multi_head_reads_strided_arguments(subject, call):
+    subject.agrees(call, where=_seeing_rows(call))
+
+
+@requirement(spec.MHA_06, call=in_views(many_rows_of_heads, "query", "key", "value", views=MOSTLY_SLICES), share=0.8)
+def test_multi_head_reads_many_rows_through_their_strides(subject, call):
+    subject.agrees(call, where=_seeing_rows(call))
+
+
+@requirement(spec.MHA_06, call=in_views(many_rows_of_heads, "wq", "wk", "wv", "wo", views=MOSTLY_SLICES), share=0.8)
+def test_multi_head_reads_weights_of_many_rows_through_their_strides(subject, call):
+    subject.agrees(call, where=_seeing_rows(call))
+
+
+@requirement(spec.MHA_06, call=in_views(multi_head_calls(free_head_dim=[False]), "query", "key", "value"))
+def test_multi_head_reads_strided_inputs(subject, call):
+    subject.agrees(call, where=_seeing_rows(call))
+
+
+@requirement(spec.MHA_06, call=in_views(multi_head_calls(masks=["causal"], free_head_dim=[False])), share=0.3)
+def test_causal_multi_head_reads_strided_arguments(subject, call):
+    subject.agrees(call, where=_seeing_rows(call))
+
+
+@requirement(spec.MHA_07, call=multi_head_calls(free_head_dim=[False], longest=40))
+def test_multi_head_keeps_shape_and_dtype(subject, call):
+    returns(subject, call, call.arguments["query"].shape, call.features["dtypes"])
+
+
+@requirement(spec.MHA_08, call=multi_head_calls(free_head_dim=[False], longest=40))
+def test_multi_head_changes_no_argument(subject, call):
+    keeps_arguments(subject, call)
+
+
+@requirement(spec.MHA_08, call=multi_head_calls(masks=["causal"], free_head_dim=[False]), share=0.3)
+def test_causal_multi_head_changes_no_argument(subject, call):
+    keeps_arguments(subject, call)
+
+
+@requirement(spec.MHA_09, call=multi_head_calls(masks=["none"], free_head_dim=[False]))
+def test_multi_head_depends_on_its_arguments_alone(subject, call):
+    other = call.having(**{name: -call.arguments[name] for name in ("query", "key", "value")})
+    depends_on_arguments_alone(subject, call.kept(0), other.kept(0))
+
+
+@requirement(
+    spec.MHA_09, call=multi_head_calls(masks=["none"], heads=(4, 2, 8), free_head_dim=[False], longest=5), share=0.2
+)
+def test_another_number_of_heads_in_between_changes_nothing(subject, call):
+    depends_on_arguments_alone(subject, call, call.having(num_heads=call.arguments["num_heads"] // 2))
+
+
+@requirement(spec.MHA_09, call=multi_head_calls(masks=["causal", "bool"], free_head_dim=[False]), share=0.5)
+def test_other_inputs_under_a_mask_in_between_change_nothing(subject, call):
+    other = call.having(**{name: -call.arguments[name] for name in ("query", "key", "value")})
+    depends_on_arguments_alone(subject, call.kept(0), other.kept(0), where=_seeing_rows(call))
+
+
+@requirement(
+    spec.MHA_09,
+    call=multi_head_calls(free_head_dim=[False]),
+    name=among(["wq", "wk", "wv", "wo"]),
+    share=0.6,
+)
+def test_other_weights_in_between_change_nothing(subject, call, name):
+    other = call.having(**{name: -call.arguments[name]})
+    depends_on_arguments_alone(subject, call, other, where=_seeing_rows(call))
+
+
+@requirement(spec.MHA_09, call=many_rows_of_heads, name=among(["query", "key", "value"]), share=0.5)
+def test_other_inputs_of_many_rows_in_between_change_nothing(subject, call, name):
+    other = call.having(**{name: -call.arguments[name]})
+    depends_on_arguments_alone(subject, call, other, where=_seeing_rows(call))
+
+
+@requirement(spec.MHA_09, call=many_rows_of_heads, name=among(["wq", "wk", "wv", "wo"]), share=0.5)
+def test_other_weights_of_many_rows_in_between_change_nothing(subject, call, name):
+    other = call.having(**{name: -call.arguments[name]})
+    depends_on_arguments_alone(subject, call, other, where=_seeing_rows(call))
+
+
+@requirement(spec.MHA_09, call=multi_head_calls(masks=["bool"], free_head_dim=[False]))
+def test_another_mask_of_multi_head_attention_in_between_changes_nothing(subject, call):
+    other = call.having(mask=np.ones_like(call.arguments["mask"]))
+    depends_on_arguments_alone(subject, call.kept(0), other.kept(0))
+
+
+@requirement(
+    spec.MHA_09,
+    call=multi_head_calls(masks=["bool", "additive", "-inf"], free_head_dim=[False]),
+    seed=seeds,
+    share=0.3,
+)
+def test_masks_of_multi_head_attention_in_a_row_are_read_each_for_itself(subject, call, seed):
+    for mask in masks_in_a_row(call, seed):
+        subject.agrees(call.having(mask=mask))
+
+
+@requirement(
+    spec.MHA_11, call=multi_head_calls(masks=["none"], leading_dims=[(2,), (2, 3)]), axis=among([0, -2]), share=0.2
+)
+def test_no_queries_or_an_empty_batch_give_nothing(subject, call, axis):
+    names = ("query", "key", "value") if axis == 0 or True not in subject.envelope["other_lengths"] else ("query",)
+    empty = call.having(**{name: call.arguments[name].take([], axis) for name in names})
+    subject.expects(empty, np.zeros(empty.arguments["query"].shape))
+
+
+@requirement(
+    spec.MHA_10,
+    call=multi_head_calls(masks=["none"], free_head_dim=[False]),
+    bad=among(["wq", "wk", "wv", "wo", "heads"]),
+)
+def test_weights_of_other_shapes_are_refused(subject, call, bad):
+    if bad == "heads":
+        rows = call.arguments["wq"].shape[0]
+        refuses(subject, call.having(num_heads=next(n for n in range(2, rows + 2) if rows % n)))
+        return
+    weight = call.arguments[bad]
+    refuses(subject, call.having(**{bad: np.concatenate([weight, weight[:, :1]], axis=1)}))
+
+
+def _seeing_rows(call):
+    """N..×L×1: rows of multi-head attention in which every head sees a key."""
+    operation = spec.MultiHeadAttention()
+    bias = operation.core.bias(operation.bind(call.arguments))
+    query, keys = call.arguments["query"], call.arguments["key"].shape[-2]
+    shape = (*query.shape[:-2], call.arguments["num_heads"], query.shape[-2], keys)
+    return np.isfinite(np.broadcast_to(bias, shape)).any(-1).all(-2)[..., None]
