@@ -9,6 +9,7 @@ import numpy as np
 
 from inferspec.conformance.calls import Call
 from inferspec.conformance.inputs.attention import (
+    COMMON,
     HIDING,
     attention_calls,
     encoded,
@@ -245,6 +246,18 @@ def full_dim_calls(pick: Pick) -> tuple[Call, np.ndarray]:
     kind = numpy_dtype(dtype)
     return pick.call(FLASH, query=query.astype(kind), key=key.astype(kind), value=value, scale=scale), expected
 
+
+FEW_ROWS = [(), (1,), (2,)]
+COMMON_HEADS = {**COMMON, "most_heads": 1, "ratios": [4]}
+"""What most models have, small enough for an emulated GPU."""
+ONE_HEAD = {"most_heads": 1, "head_dims": [32, 40, 64], "ratios": [1, 2], "leading_dims": [(), (1,)]}
+"""For dear shapes: one key head."""
+BATCHES_OF_PROMPTS = padded_flash(
+    masks=["bool", "-inf", "lowest", "additive"],
+    leading_dims=[(2,), (3,)],
+    head_dims=[64, 128, 32, 80],
+    ratios=[2, 4, 1, 3],
+)
 
 ORDINARY = {FLASH: flash_calls}
 """The widest calls of the operation."""
