@@ -168,6 +168,8 @@ def calls(build: Callable[..., Any]) -> Calls:
 
 
 PLAIN = {"drafts": ["none"]}
+GUESSING = {"drafts": ["near", "perfect", "other"]}
+ENDS, PAGES = {"seen": ("outputs", "ends")}, {"seen": ("outputs", "pages"), "pages": ["told"]}
 
 
 def outgrow(script: Script, stops: bool = False) -> None:

@@ -1,0 +1,467 @@
+"""Does a serving engine keep the contract of requests: of their limits and ends, their order, cancelling, and
+what is refused?"""
+
+import itertools
+
+from inferspec.conformance.inputs.engine import (
+    budgets,
+    crowded_out,
+    crowds,
+    hundreds_of_ids,
+    long_requests,
+    long_runs,
+    many,
+    masses,
+    running,
+    short_pools,
+    the_same_id_again,
+)
+from inferspec.conformance.inputs.engine_ends import (
+    high_ends,
+    limits,
+    stopping,
+    stopping_at_no_id,
+    stopping_at_once,
+    stopping_at_one_of_many,
+    stopping_beside_none,
+    stopping_differently,
+    stopping_in_short_pools,
+    stopping_past_the_limit,
+    stopping_past_the_limit_of_guesses,
+)
+from inferspec.conformance.inputs.engine_leavers import (
+    cancelling,
+    cancelling_again,
+    cancelling_dozens,
+    cancelling_in_short_pools,
+    cancelling_sharers,
+    cancelling_the_finished,
+    failing,
+    failing_calls,
+    failing_differently,
+    failing_runs,
+)
+from inferspec.conformance.inputs.engine_prefixes import (
+    failed_ends_of_prompts,
+    failed_ids_that_fill_pages,
+    failed_prompts,
+)
+from inferspec.conformance.inputs.engine_queues import (
+    behind_preempted,
+    late_arrivals,
+    late_queues,
+    long_queues,
+    many_before,
+    many_of_none_before,
+    queued_hits,
+    queues,
+    queues_of_several,
+    queues_that_some_leave,
+    ranked,
+    ranked_in_short_pools,
+)
+from inferspec.conformance.inputs.engine_refusals import (
+    empty_prompts,
+    negative_limits,
+    other_vocabularies,
+    strange_ids,
+    strangers,
+    too_large,
+)
+from inferspec.conformance.inputs.engine_script import ENDS, GUESSING, PLAIN
+from inferspec.conformance.properties import goes_on_after_refusal, refuses, refuses_step
+from inferspec.conformance.serving import adds, runs_no_more_than_may, without_what_is_refused
+from inferspec.conformance.suite import requirement
+from inferspec.conformance.trial import Nonconformance
+from inferspec.spec import engine as spec
+
+# how many, and in which order
+
+
+@requirement(spec.ENG_12, call=ranked(), share=0.4)
+def test_priorities_do_not_show_in_outputs(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.ENG_13, call=limits(), share=0.4)
+def test_so_many_ids_come_out_as_were_asked_for(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.ENG_13, call=stopping_past_the_limit(), share=0.06)
+def test_an_end_past_the_limit_takes_no_id(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.ENG_13, call=stopping_past_the_limit_of_guesses(), share=0.06)
+def test_an_end_past_the_limit_brings_no_guess(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.ENG_13, call=long_requests(**PLAIN), share=0.08)
+def test_as_many_ids_come_out_where_many_are_asked_for(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.ENG_13, call=many_of_none_before(), share=0.01)
+def test_hundreds_of_requests_may_have_some_among_them_that_ask_for_no_id(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.ENG_13, call=the_same_id_again(), share=0.01)
+def test_the_same_id_may_come_over_and_over(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.ENG_13, call=hundreds_of_ids(), share=0.01)
+def test_hundreds_of_ids_come_out_where_they_are_asked_for(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.ENG_14, call=stopping(), share=0.2)
+def test_an_end_of_sequence_id_ends_a_request(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.ENG_14, call=stopping(**GUESSING), share=0.15)
+def test_an_end_of_sequence_id_ends_a_request_among_guesses(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.ENG_14, call=stopping_at_one_of_many(), share=0.06)
+def test_any_of_many_ids_ends_a_request(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.ENG_14, call=high_ends(), share=0.01)
+def test_an_id_past_16_bits_ends_a_request(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.ENG_14, call=stopping_beside_none(), share=0.08)
+def test_what_ends_a_request_ends_none_that_comes_after_it(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.ENG_14, call=stopping_differently(), share=0.08)
+def test_what_ends_one_request_ends_no_other_of_the_same_prompt(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.ENG_14, call=stopping_in_short_pools(), share=0.1)
+def test_an_end_of_sequence_id_ends_a_preempted_request(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.ENG_15, call=stopping_at_once(), share=0.15)
+def test_an_end_of_sequence_id_may_be_the_first(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.ENG_16, call=queues(), share=0.2)
+def test_requests_are_served_by_priority_and_then_in_order(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.ENG_16, call=long_queues(), share=0.03)
+def test_more_than_ten_requests_are_served_in_order(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.ENG_16, call=queues_that_some_leave(), share=0.3)
+def test_requests_are_served_by_priority_when_some_have_left(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.ENG_16, call=late_queues(), share=0.1)
+def test_requests_that_come_late_are_served_by_priority_too(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.ENG_16, call=late_arrivals(), share=0.08)
+def test_requests_that_come_late_are_served_in_order(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.ENG_16, call=queued_hits(), share=0.06)
+def test_what_is_cached_of_a_prompt_does_not_move_it_ahead(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.ENG_16, call=queues_of_several(), share=0.08)
+def test_requests_that_are_served_several_at_a_time_go_by_priority_and_then_in_order(subject, call):
+    seen, asked = subject.parts(call), {number: call.arguments["steps"][number - 1][1] for number in adds(call)}
+    order = sorted(asked, key=lambda number: (-asked[number]["priority"], number))
+    for one, later in itertools.pairwise(order):
+        if not 0 < int(seen[f"{one} first"]) <= int(seen[f"{later} first"]):
+            raise Nonconformance(f"request {later} gives its id before request {one}, which goes first", call)
+
+
+@requirement(spec.ENG_16, story=ranked_in_short_pools(), share=0.08)
+def test_preempted_requests_keep_their_priority(subject, story):
+    call, low = story
+    seen = subject.parts(call)
+    for number in adds(call):
+        if number != low and not 0 < int(seen[f"{number} last"]) <= int(seen[f"{low} first"]):
+            raise Nonconformance(
+                f"request {low} has all pages before request {number} ends, which has a larger priority", call
+            )
+
+
+@requirement(spec.ENG_16, story=behind_preempted(), share=0.08)
+def test_preempted_requests_go_before_those_that_came_later(subject, story):
+    call, (preempted, later) = story
+    seen = subject.parts(call)
+    if not 0 < int(seen[f"{preempted} last"]) <= int(seen[f"{later} first"]):
+        raise Nonconformance(f"request {later} has all pages before request {preempted} ends, which came first", call)
+
+
+@requirement(spec.ENG_17, call=crowds(seen=("outputs", "stream")), share=0.15)
+def test_steps_give_every_id_once(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.ENG_17, call=short_pools(seen=("outputs", "stream")), share=0.2)
+def test_steps_give_every_id_once_after_preemption(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.ENG_17, call=masses(seen=("outputs", "stream")), share=0.01)
+def test_steps_give_every_id_of_very_many_that_run(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.ENG_17, call=many_before(), share=0.01)
+def test_hundreds_of_requests_are_told_apart(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.ENG_17, call=running(), share=0.15)
+def test_steps_give_nothing_that_a_run_has_returned(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.ENG_18, call=crowds(seen=("stream", "pace"), **PLAIN), share=0.1)
+def test_ids_come_as_they_are_made(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.ENG_18, call=short_pools(seen=("stream", "pace"), **PLAIN), share=0.1)
+def test_ids_come_as_they_are_made_after_preemption(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.ENG_19, call=running(), share=0.15)
+def test_run_returns_all_outputs(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.ENG_19, call=long_runs(), share=0.01)
+def test_a_run_serves_hundreds_of_requests(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.ENG_20, call=many_before(), share=0.01)
+def test_every_request_is_finished_where_hundreds_wait(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.ENG_20, call=crowds(**ENDS), share=0.15)
+def test_every_request_is_finished_in_the_end(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.ENG_20, call=short_pools(**ENDS), share=0.4)
+def test_every_request_is_finished_in_a_short_pool(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.ENG_20, call=crowded_out(**ENDS), share=0.3)
+def test_every_request_is_finished_where_others_hold_the_pages(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.ENG_20, call=stopping_at_once(**ENDS), share=0.1)
+def test_every_request_is_finished_where_ids_end_it(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.ENG_42, call=budgets(), share=0.15)
+def test_a_step_computes_no_more_of_prompts_than_it_may(subject, call):
+    seen = subject.parts(call)
+    steps = max(int(seen[f"{number} steps to the first id"]) for number in adds(call))
+    tokens, most = (
+        sum(len(given["tokens"]) for _, given in call.arguments["steps"]),
+        call.arguments["max_prefill_tokens"],
+    )
+    if steps * most < tokens:
+        raise Nonconformance(f"prompts of {tokens} tokens are computed in {steps} steps of at most {most}", call)
+
+
+@requirement(spec.ENG_43, call=many(), share=0.1)
+def test_no_more_requests_run_than_may(subject, call):
+    runs_no_more_than_may(subject, call)
+
+
+# cancelling and failing
+
+
+@requirement(spec.ENG_22, call=cancelling(), share=0.2)
+def test_what_a_cancelled_request_gave_is_the_beginning_of_its_output(subject, call):
+    begins_its_output(subject, call)
+
+
+@requirement(spec.ENG_23, call=cancelling(seen=("outputs", "ends")), share=0.2)
+def test_cancelling_does_not_show_elsewhere(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.ENG_22, call=cancelling_in_short_pools(), share=0.1)
+def test_nothing_comes_of_a_preempted_request_that_is_cancelled(subject, call):
+    begins_its_output(subject, call)
+
+
+@requirement(spec.ENG_23, call=cancelling_again(), share=0.25)
+def test_cancelling_what_is_over_does_not_show_elsewhere(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.ENG_50, call=cancelling_the_finished(), share=0.1)
+def test_a_finished_request_that_is_cancelled_keeps_its_output(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.ENG_23, call=cancelling_sharers(page_sizes=[1, 2, 3, 8], **PLAIN), share=0.4)
+def test_cancelling_leaves_shared_pages_alone(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.ENG_24, call=cancelling_in_short_pools(seen=("pages", "ends")), share=0.1)
+def test_a_preempted_request_that_is_cancelled_has_no_pages(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.ENG_24, call=cancelling_dozens(seen=("pages", "ends")), share=0.01)
+def test_dozens_of_cancelled_requests_give_their_pages_back(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.ENG_24, call=cancelling(seen=("pages", "ends")), share=0.2)
+def test_a_cancelled_request_gives_its_pages_back(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.ENG_25, call=failing(), share=0.4)
+def test_after_a_failed_step_nothing_is_lost(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.ENG_25, call=failing_calls(), share=0.15)
+def test_after_a_call_that_failed_nothing_is_lost(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.ENG_25, call=failing_runs(), share=0.3)
+def test_after_a_failed_run_nothing_is_lost(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.ENG_25, call=failing_differently(), share=0.1)
+def test_errors_of_any_kind_pass_and_nothing_is_lost(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.ENG_25, call=failing(seen=("outputs", "metrics"), metrics=["told"], **PLAIN), share=0.1)
+def test_metrics_know_nothing_of_a_failed_step(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.ENG_25, call=failed_ends_of_prompts(), share=0.06)
+def test_the_end_of_a_prompt_that_failed_is_not_hit(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.ENG_25, call=failed_ids_that_fill_pages(), share=0.1)
+def test_an_id_that_failed_to_fill_a_page_is_not_hit(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.ENG_25, call=failed_prompts(**PLAIN), share=0.15)
+def test_what_failed_is_not_hit(subject, call):
+    subject.agrees(call)
+
+
+# what is refused
+
+
+@requirement(spec.ENG_26, story=empty_prompts(), share=0.05)
+def test_an_empty_prompt_is_refused(subject, story):
+    refuses_step(subject, story)
+
+
+@requirement(spec.ENG_27, story=negative_limits(), share=0.05)
+def test_a_negative_limit_is_refused(subject, story):
+    refuses_step(subject, story)
+
+
+@requirement(spec.ENG_28, story=strange_ids(), share=0.2)
+def test_ids_outside_the_vocabulary_are_refused(subject, story):
+    refuses_step(subject, story)
+
+
+@requirement(spec.ENG_29, story=too_large(), share=0.3)
+def test_what_can_never_fit_is_refused(subject, story):
+    refuses_step(subject, story)
+
+
+@requirement(spec.ENG_30, story=too_large(), share=0.1)
+def test_a_request_that_never_fits_changes_nothing(subject, story):
+    goes_on_after_refusal(subject, story)
+
+
+@requirement(spec.ENG_30, story=strange_ids(), share=0.1)
+def test_a_request_with_strange_ids_changes_nothing(subject, story):
+    goes_on_after_refusal(subject, story)
+
+
+@requirement(spec.ENG_30, story=empty_prompts(), share=0.05)
+def test_a_request_without_tokens_changes_nothing(subject, story):
+    goes_on_after_refusal(subject, story)
+
+
+@requirement(spec.ENG_30, story=negative_limits(), share=0.05)
+def test_a_request_with_a_negative_limit_changes_nothing(subject, story):
+    goes_on_after_refusal(subject, story)
+
+
+@requirement(spec.ENG_30, story=strangers(), share=0.1)
+def test_asking_for_nobody_changes_nothing(subject, story):
+    goes_on_after_refusal(subject, story)
+
+
+@requirement(spec.ENG_39, story=strangers(), share=0.1)
+def test_an_id_of_nobody_is_refused(subject, story):
+    refuses_step(subject, story)
+
+
+@requirement(spec.ENG_40, call=other_vocabularies(), share=0.05)
+def test_a_draft_of_another_vocabulary_is_refused(subject, call):
+    refuses(subject, call)
+
+
+@requirement(spec.ENG_54, story=stopping_at_no_id(), share=0.05)
+def test_an_end_that_is_no_id_ends_nothing(subject, story):
+    subject.agrees(without_what_is_refused(subject, *story))
+
+
+def begins_its_output(subject, call):
+    """Nothing of a cancelled request is anything but the beginning of what it would have given."""
+    seen, steps = subject.parts(call), call.arguments["steps"]
+    for number in {given["request"] for step, given in steps if step == "cancel"}:
+        given = steps[number - 1][1]
+        ids = spec.alone(call.arguments["model"], given["tokens"], given["max_tokens"])[0]
+        told = [int(token) for token in seen.get(f"{number} until cancelled", ())]
+        if told != ids[: len(told)]:
+            raise Nonconformance(f"request {number} gave {told} until it was cancelled; alone it gives {ids}", call)
+        if late := int(seen.get(f"{number} after it", 0)):
+            raise Nonconformance(f"request {number} gave {late} ids after it was cancelled", call)
