@@ -31,6 +31,11 @@ def told(bad: Mapping[str, Any]) -> str:
     return f"{said} (NaN is not below any limit nor above it: `{nan[0]} < 0` does not see it)" if nan else said
 
 
+def listed(ids: np.ndarray) -> list[int]:
+    """Ids as a message shows them."""
+    return [int(token) for token in ids]
+
+
 def refuses_or_reads(subject: Trial, call: Call, *arguments: str, where: np.ndarray | None = None) -> None:
     """The call with some of its arrays in float32, where they hold the same numbers, is refused, or right: in the dtype of the
     others, or in float32. where: the elements that the oracle speaks of, all by default."""

@@ -1,11 +1,9 @@
-"""Does an implementation of speculative decoding keep the contract? `verify` in numbers, the generator on pairs of toys."""
-
-from collections import Counter
-from fractions import Fraction
+"""Does an implementation of speculative decoding keep the contract? The generator is asked for ids of pairs of toys."""
 
 import numpy as np
 
 from inferspec.conformance.inputs.drafting import (
+    APART,
     COUNTED,
     ENOUGH,
     SAMPLED,
@@ -16,330 +14,24 @@ from inferspec.conformance.inputs.drafting import (
     high_calls,
     kept_calls,
     many_rounds,
+    of_several_rounds,
     paired_calls,
     paired_ends,
     quarters_calls,
     sampled_calls,
 )
-from inferspec.conformance.inputs.generation import CHUNKS, LARGE, ODD_CHUNKS, ends_of
+from inferspec.conformance.inputs.generation import ends_of
 from inferspec.conformance.inputs.sampling import fixed
-from inferspec.conformance.inputs.speculative import (
-    HUGE,
-    apart,
-    equal,
-    fine,
-    fine_among_many,
-    halves,
-    nearly_equal,
-    one_hot,
-    pairs,
-    probabilities_in_views,
-    short,
-    sparse,
-    uneven,
-    unlikely_drafts,
-    verify_calls,
-)
-from inferspec.conformance.properties import depends_on_arguments_alone, keeps_arguments, refuses, told
+from inferspec.conformance.properties import depends_on_arguments_alone, keeps_arguments, listed, refuses, told
 from inferspec.conformance.strategies import among, in_views
 from inferspec.conformance.suite import requirement
 from inferspec.conformance.trial import Nonconformance
 from inferspec.spec import speculative_sentences as spec
 from inferspec.spec.ends import ended, left_of
-from inferspec.spec.lossless import cells, gone_on, joint
 from inferspec.spec.numerics import FALSE_ALARM, STATISTICAL_CHECKS, relative_entropy_limit
 from inferspec.spec.speculative import players_of, row_chances
 
 ALARM = FALSE_ALARM / STATISTICAL_CHECKS
-SEVERAL = (2, 3, 4, 5, 8)
-ROUNDS = generate_calls(limits=(9, 13, 20), vocabularies=ENOUGH, stops=[0])
-
-# verify
-
-
-@requirement(spec.SPEC_01, call=verify_calls())
-def test_drafts_are_kept_up_to_the_first_that_is_not(subject, call):
-    subject.agrees(call)
-
-
-@requirement(
-    spec.SPEC_01, call=verify_calls(rows=halves, level=True, ends="rejection", sizes=(4, 3, 5, 7, 12)), share=0.5
-)
-def test_a_draft_that_is_level_with_its_number_is_not_kept(subject, call):
-    subject.agrees(call)
-
-
-@requirement(spec.SPEC_02, call=verify_calls(ends="rejection"))
-def test_a_rejected_draft_gives_way_to_what_the_target_has_more_of(subject, call):
-    subject.agrees(call)
-
-
-@requirement(spec.SPEC_03, call=verify_calls(ends="none", rows=equal))
-def test_after_the_last_draft_comes_one_id_more(subject, call):
-    subject.agrees(call)
-
-
-@requirement(spec.SPEC_03, call=verify_calls(ends="none"), share=0.5)
-def test_after_drafts_of_another_model_comes_one_id_more(subject, call):
-    subject.agrees(call)
-
-
-@requirement(spec.SPEC_04, call=verify_calls(counts=(0,)), share=0.5)
-def test_of_no_drafts_comes_one_id(subject, call):
-    subject.agrees(call)
-
-
-@requirement(spec.SPEC_05, call=verify_calls(counts=SEVERAL))
-def test_a_rejection_may_come_at_anyplace(subject, call):
-    subject.agrees(call)
-
-
-@requirement(spec.SPEC_05, call=verify_calls(counts=(65, 17, 33, 9), rows=fine), share=0.5)
-def test_more_than_eight_drafts_are_looked_at(subject, call):
-    subject.agrees(call)
-
-
-@requirement(spec.SPEC_05, call=verify_calls(counts=(1, 2, 3), ends="rejection"), share=0.5)
-def test_the_last_draft_or_the_only_one_may_be_rejected(subject, call):
-    subject.agrees(call)
-
-
-@requirement(spec.SPEC_06, call=verify_calls(rows=apart, edge=True))
-def test_what_the_target_cannot_give_is_never_kept(subject, call):
-    subject.agrees(call)
-
-
-@requirement(spec.SPEC_06, call=verify_calls(rows=equal, edge=True))
-def test_what_the_target_gives_as_readily_is_always_kept(subject, call):
-    seen = subject.value(call)
-    drafts = np.array(call.arguments["draft_tokens"])
-    if len(seen) != len(drafts) + 1 or (seen[:-1] != drafts).any():
-        raise Nonconformance(f"of drafts {_listed(drafts)} from the target's own rows came {_listed(seen)}", call)
-
-
-@requirement(spec.SPEC_06, call=unlikely_drafts(), share=0.5)
-def test_a_draft_that_its_own_row_calls_impossible_is_kept_if_the_target_can_give_it(subject, call):
-    subject.agrees(call)
-
-
-@requirement(spec.SPEC_07, call=verify_calls(rows=one_hot, edge=True))
-def test_rows_of_greedy_decoding_are_decided_exactly(subject, call):
-    subject.agrees(call)
-
-
-@requirement(spec.SPEC_08, pair=pairs(), share=0.2)
-def test_what_comes_out_has_the_joint_distribution_of_the_target(subject, pair):
-    outputs: Counter[tuple[int, ...]] = Counter()
-    call = None
-    for cell in cells(pair.pair):
-        call = pair.call(cell)
-        ids = tuple(int(token) for token in subject.value(call))
-        if not (0 < len(ids) <= pair.pair.drafts + 1 and all(0 <= token < pair.pair.size for token in ids)):
-            raise Nonconformance(f"{list(ids)} came of {pair.pair.drafts} drafts of {pair.pair.size} ids", call)
-        outputs[ids] += cell.chance
-    found, wanted = gone_on(pair.pair, outputs), joint(pair.pair)
-    wrong = {text: found.get(text, Fraction(0)) for text in wanted if found.get(text, Fraction(0)) != wanted[text]}
-    if wrong:
-        text = max(wrong, key=lambda text: abs(wrong[text] - wanted[text]))
-        raise Nonconformance(
-            f"{list(text)} comes with probability {wrong[text]}, the target's is {wanted[text]} ({len(wrong)} outputs are "
-            f"wrong); {pair!r}",
-            call,
-        )
-
-
-@requirement(spec.SPEC_09, call=verify_calls(rows=apart, edge=True, ends="rejection"))
-def test_no_impossible_id_comes_out(subject, call):
-    _possible(subject, call)
-
-
-@requirement(spec.SPEC_09, call=verify_calls(rows=uneven, sizes=(300, 1000), edge=True, dtypes=["float32"]), share=0.6)
-def test_the_largest_uniform_numbers_give_an_id_of_the_vocabulary(subject, call):
-    _possible(subject, call)
-
-
-@requirement(spec.SPEC_09, call=verify_calls(edge=True))
-def test_a_rejected_draft_does_not_come_back(subject, call):
-    _possible(subject, call)
-
-
-def _possible(subject, call):
-    """Every id that comes out is one that the target can give there, and none is the draft that it takes the place of."""
-    a, seen = call.arguments, subject.value(call)
-    for place, token in enumerate(seen.astype(int).tolist()):
-        if not 0 <= token < a["target_probs"].shape[1] or not a["target_probs"][place, token] > 0:
-            raise Nonconformance(f"id {token} comes out at place {place}, which the target cannot give there", call)
-    last = len(seen) - 1
-    if last < len(a["draft_tokens"]) and seen[last] == a["draft_tokens"][last]:
-        raise Nonconformance(f"draft {int(seen[last])} was rejected and came back", call)
-
-
-@requirement(spec.SPEC_10, call=verify_calls(rows=short, sizes=(4, 2, 3, 5, 7)))
-def test_where_nothing_is_left_the_targets_row_is_drawn_from(subject, call):
-    subject.agrees(call)
-
-
-@requirement(spec.SPEC_11, call=verify_calls(rows=fine))
-def test_probabilities_of_every_dtype_are_taken(subject, call):
-    subject.agrees(call)
-
-
-@requirement(spec.SPEC_11, call=verify_calls(rows=fine, close=True))
-def test_probabilities_are_compared_in_float32(subject, call):
-    subject.agrees(call)
-
-
-@requirement(
-    spec.SPEC_55, call=verify_calls(rows=fine, near=True, ends="rejection", sizes=(12, 5, 24, 7, 300)), share=0.5
-)
-def test_what_is_left_is_summed_in_float32(subject, call):
-    subject.agrees(call)
-
-
-@requirement(
-    spec.SPEC_55,
-    call=verify_calls(rows=nearly_equal, near=True, ends="rejection", sizes=(12, 5, 24, 7), dtypes=["float32"]),
-    share=0.3,
-)
-def test_what_is_left_of_nearly_equal_rows_is_their_difference(subject, call):
-    subject.agrees(call)
-
-
-@requirement(spec.SPEC_55, call=verify_calls(rows=fine, near=True, ends="none", sizes=(12, 5, 24, 7, 300)), share=0.5)
-def test_the_row_after_all_drafts_is_summed_in_float32(subject, call):
-    subject.agrees(call)
-
-
-@requirement(
-    spec.SPEC_55,
-    call=verify_calls(rows=fine_among_many, near=True, ends="rejection", sizes=HUGE, counts=(1, 2)),
-    share=0.2,
-)
-def test_what_is_left_of_a_large_vocabulary_is_summed_in_float32(subject, call):
-    subject.agrees(call)
-
-
-@requirement(
-    spec.SPEC_55, call=verify_calls(rows=fine_among_many, near=True, ends="none", sizes=HUGE, counts=(1, 2)), share=0.15
-)
-def test_the_row_of_a_large_vocabulary_after_all_drafts_is_summed_in_float32(subject, call):
-    subject.agrees(call)
-
-
-@requirement(spec.SPEC_12, call=verify_calls(rows=sparse, sizes=HUGE, counts=(2, 1, 4)), share=0.3)
-def test_vocabularies_of_real_models_are_right(subject, call):
-    subject.agrees(call)
-
-
-@requirement(spec.SPEC_13, call=verify_calls())
-def test_drafts_may_be_a_list_or_an_array(subject, call):
-    subject.agrees(call)
-
-
-@requirement(spec.SPEC_14, call=in_views(verify_calls(drafts=["array"]), "draft_tokens", "uniform"), share=0.5)
-def test_drafts_and_uniform_numbers_may_be_views(subject, call):
-    subject.agrees(call)
-
-
-@requirement(spec.SPEC_14, call=probabilities_in_views())
-def test_probabilities_may_be_views(subject, call):
-    subject.agrees(call)
-
-
-@requirement(spec.SPEC_15, call=verify_calls(), share=0.5)
-def test_verification_changes_no_argument(subject, call):
-    keeps_arguments(subject, call)
-
-
-@requirement(spec.SPEC_15, call=verify_calls(ends="rejection"), share=0.5)
-def test_a_rejection_changes_no_argument(subject, call):
-    keeps_arguments(subject, call)
-
-
-ALIKE = verify_calls(counts=(3,), sizes=(4,))
-
-
-@requirement(spec.SPEC_16, call=ALIKE, other=ALIKE, share=0.5)
-def test_another_verification_of_the_same_shapes_in_between_changes_nothing(subject, call, other):
-    depends_on_arguments_alone(subject, call, other)
-
-
-@requirement(spec.SPEC_16, call=verify_calls(), other=verify_calls(), share=0.5)
-def test_another_verification_in_between_changes_nothing(subject, call, other):
-    depends_on_arguments_alone(subject, call, other)
-
-
-@requirement(spec.SPEC_17, call=verify_calls(counts=(3, 1, 0, 2, 4)), share=0.5)
-def test_verified_ids_are_integers(subject, call):
-    value = subject.value(call)
-    if value.dtype.kind not in "iu" or value.ndim != 1:
-        raise Nonconformance(f"what comes out is {value.dtype.name}{list(value.shape)}", call)
-
-
-def _rows(name, change):
-    return lambda a: {name: change(a[name])}
-
-
-MISFITS = {
-    "a draft more": lambda a: {"draft_tokens": [*(int(t) for t in a["draft_tokens"]), 0]},
-    "a draft less": lambda a: {"draft_tokens": [int(t) for t in a["draft_tokens"]][:-1]},
-    "a draft row more": _rows("draft_probs", lambda x: np.concatenate([x, x[-1:]])),
-    "a draft row less": _rows("draft_probs", lambda x: x[:-1]),
-    "a target row more": _rows("target_probs", lambda x: np.concatenate([x, x[-1:]])),
-    "a target row less": _rows("target_probs", lambda x: x[:-1]),
-    "a uniform number more": _rows("uniform", lambda x: np.concatenate([x, x[-1:]])),
-    "a uniform number less": _rows("uniform", lambda x: x[:-1]),
-    "a draft vocabulary more": _rows("draft_probs", lambda x: np.concatenate([x, x[:, :1] * 0], axis=1)),
-    "a target vocabulary more": _rows("target_probs", lambda x: np.concatenate([x, x[:, :1] * 0], axis=1)),
-}
-
-
-@requirement(spec.SPEC_18, call=verify_calls(), misfit=among(sorted(MISFITS)))
-def test_numbers_of_rows_and_ids_that_do_not_fit_are_refused(subject, call, misfit):
-    refuses(subject, call.having(**MISFITS[misfit](call.arguments)))
-
-
-@requirement(spec.SPEC_18, call=verify_calls(), axis=among([False, True]), share=0.3)
-def test_a_batch_is_refused(subject, call, axis):
-    a = call.arguments
-    refuses(
-        subject, call.having(**({"uniform": a["uniform"][None]} if axis else {"target_probs": a["target_probs"][None]}))
-    )
-
-
-@requirement(spec.SPEC_19, call=verify_calls(drafts=["list"]), place=among(range(8)), past=among([0, 1, -1, -3]))
-def test_drafts_outside_the_vocabulary_are_refused(subject, call, place, past):
-    tokens = list(call.arguments["draft_tokens"])
-    size = call.arguments["target_probs"].shape[1]
-    tokens[place % len(tokens)] = size + past if past >= 0 else past
-    refuses(subject, call.having(draft_tokens=tokens))
-
-
-WHICH = among(["draft_probs", "target_probs"])
-
-
-@requirement(spec.SPEC_20, call=verify_calls(), which=WHICH, row=among(range(8)), bad=among([-0.5, np.nan]))
-def test_negative_probabilities_and_nan_are_refused(subject, call, which, row, bad):
-    x = call.arguments[which].copy()
-    one = x[row % len(x)]
-    # The row still sums to one.
-    one[...] = [1 - bad, bad] + [0] * (len(one) - 2) if bad == bad else one
-    one[0] = one[0] if bad == bad else bad
-    refuses(subject, call.having(**{which: x}))
-
-
-@requirement(spec.SPEC_21, call=verify_calls(), which=WHICH, row=among(range(8)), total=among([0, 0.5, 1.25, 2]))
-def test_rows_that_do_not_sum_to_one_are_refused(subject, call, which, row, total):
-    x = call.arguments[which].copy()
-    x[row % len(x)] = (x[row % len(x)].astype(np.float32) * total).astype(x.dtype)
-    refuses(subject, call.having(**{which: x}))
-
-
-@requirement(spec.SPEC_22, call=verify_calls(), place=among(range(9)), bad=among([1.0, -0.25, 2.0, np.nan]))
-def test_uniform_numbers_outside_their_range_are_refused(subject, call, place, bad):
-    uniform = call.arguments["uniform"].copy()
-    uniform[place % len(uniform)] = bad
-    refuses(subject, call.having(uniform=uniform))
 
 
 # greedy
@@ -501,156 +193,6 @@ def test_so_many_ids_are_drawn_as_were_asked_for(subject, call):
         raise Nonconformance(f"{drawn} ids come out, not {call.arguments['max_tokens']}", call)
 
 
-# caches
-
-APART = ["same", "near", "far", "wrong", "other"]
-
-
-@requirement(spec.SPEC_28, call=ROUNDS(drafters=APART, seen=("ids", "strays")))
-def test_the_target_holds_what_came_out_and_nothing_else(subject, call):
-    strays = subject.parts(call)["strays"]
-    if strays[0]:
-        raise Nonconformance(f"{int(strays[0])} calls find other tokens in the target's cache than came out", call)
-
-
-@requirement(spec.SPEC_29, call=ROUNDS(drafters=APART, seen=("ids", "strays")))
-def test_the_draft_sees_what_came_out_and_its_own_drafts(subject, call):
-    strays = subject.parts(call)["strays"]
-    if strays[1]:
-        raise Nonconformance(f"{int(strays[1])} calls of the draft see other tokens than the ids and its drafts", call)
-
-
-@requirement(
-    spec.SPEC_29,
-    call=generate_calls(drafters=APART, lengths=CHUNKS, limits=(6, 3), vocabularies=ENOUGH, seen=("ids", "strays")),
-    share=0.3,
-)
-def test_the_draft_sees_long_prompts_whole(subject, call):
-    strays = subject.parts(call)["strays"]
-    if strays[1]:
-        raise Nonconformance(f"{int(strays[1])} calls of the draft see other tokens than the ids and its drafts", call)
-
-
-@requirement(
-    spec.SPEC_29,
-    call=sampled_calls(drafters=APART, vocabularies=(97,), limits=(9, 12), free=True, **SAMPLED, seen=("strays",)),
-    share=0.5,
-)
-def test_models_see_what_was_drawn_and_nothing_else(subject, call):
-    strays = subject.parts(call)["strays"]
-    if strays.any():
-        raise Nonconformance(f"calls that see other tokens than those drawn and drafted: {_listed(strays)}", call)
-
-
-@requirement(spec.SPEC_54, call=ROUNDS(drafters=["near", "far"], drafts=(4, 3, 5, 7), seen=("again",)), share=0.3)
-def test_right_drafts_before_a_wrong_one_are_not_verified_again(subject, call):
-    takes_no_right_drafts_back(subject, call)
-
-
-@requirement(
-    spec.SPEC_54,
-    call=sampled_calls(
-        drafters=["near", "far"], limits=(9, 5), drafts=(4, 3, 6), free=True, **SAMPLED, seen=("again",)
-    ),
-    share=0.2,
-)
-def test_right_drafts_that_are_drawn_are_not_verified_again(subject, call):
-    takes_no_right_drafts_back(subject, call)
-
-
-@requirement(spec.SPEC_30, call=ROUNDS(drafters=["same", "itself"], seen=("rejected", "ids")))
-def test_a_perfect_draft_is_never_rejected(subject, call):
-    subject.agrees(call)
-
-
-@requirement(
-    spec.SPEC_30,
-    call=ROUNDS(rival=0.0, drafters=["same", "itself"], seen=("rejected",)),
-    share=0.2,
-)
-def test_a_perfect_draft_is_not_rejected_where_logits_are_equal(subject, call):
-    subject.agrees(call)
-
-
-@requirement(
-    spec.SPEC_30,
-    call=ROUNDS(rival="near", drafters=["same", "itself"], seen=("rejected",)),
-    share=0.2,
-)
-def test_a_perfect_draft_is_not_rejected_where_the_last_bits_of_logits_decide(subject, call):
-    subject.agrees(call)
-
-
-@requirement(spec.SPEC_31, call=generate_calls(rival=0.0, drafts=(3, 1, 4)))
-def test_of_equal_logits_the_lowest_id_is_taken(subject, call):
-    subject.agrees(call)
-
-
-@requirement(spec.SPEC_31, call=generate_calls(rival="near", drafts=(3, 1, 4)))
-def test_the_last_bits_of_logits_decide(subject, call):
-    subject.agrees(call)
-
-
-@requirement(
-    spec.SPEC_31,
-    call=generate_calls(rival=0.0, vocabularies=LARGE[1:], lengths=(3, 1), limits=(4, 3), drafts=(2, 3)),
-    share=0.1,
-)
-def test_of_equal_logits_of_a_large_vocabulary_the_lowest_id_is_taken(subject, call):
-    subject.agrees(call)
-
-
-@requirement(
-    spec.SPEC_31,
-    call=generate_calls(rival="near", vocabularies=LARGE[1:], lengths=(3, 1), limits=(4, 3), drafts=(2, 3)),
-    share=0.1,
-)
-def test_the_last_bits_of_logits_of_a_large_vocabulary_decide(subject, call):
-    subject.agrees(call)
-
-
-@requirement(spec.SPEC_32, call=generate_calls(lengths=CHUNKS, limits=(5, 3), vocabularies=ENOUGH), share=0.4)
-def test_prompts_beside_the_sizes_of_pieces_are_right(subject, call):
-    subject.agrees(call)
-
-
-@requirement(
-    spec.SPEC_32,
-    call=generate_calls(drafters=APART, lengths=ODD_CHUNKS, limits=(5, 3), vocabularies=ENOUGH, seen=("ids", "strays")),
-    share=0.6,
-)
-def test_prompts_beside_pieces_that_are_no_powers_of_two_are_seen_whole(subject, call):
-    subject.agrees(call)
-
-
-@requirement(
-    spec.SPEC_32,
-    # Who drafts for itself, and otherwise than it draws, has its drafts among what the target sees.
-    call=sampled_calls(
-        drafters=APART, lengths=CHUNKS, limits=(5, 3), vocabularies=(97,), free=True, **SAMPLED, seen=("strays",)
-    ),
-    share=0.3,
-)
-def test_long_prompts_are_seen_whole_above_temperature_0(subject, call):
-    strays = subject.parts(call)["strays"]
-    if strays.any():
-        raise Nonconformance(
-            f"{int(strays.sum())} calls of the models see other tokens than the prompt and what came", call
-        )
-
-
-@requirement(spec.SPEC_32, call=generate_calls(lengths=(1, 2)), share=0.5)
-def test_the_shortest_prompts_are_right(subject, call):
-    subject.agrees(call)
-
-
-@requirement(
-    spec.SPEC_33, call=generate_calls(vocabularies=LARGE, lengths=(3, 1), limits=(4, 3), drafts=(2, 3)), share=0.2
-)
-def test_large_ids_come_out_as_they_are(subject, call):
-    subject.agrees(call)
-
-
 # sampled
 
 
@@ -747,7 +289,7 @@ def test_all_outputs_of_three_ids_come_as_verify_draws_them(subject, call):
 # one after the other
 
 
-@requirement(spec.SPEC_37, call=ROUNDS(seen=("ahead",), untils=(None, 1, 3), drafters=APART))
+@requirement(spec.SPEC_37, call=of_several_rounds(seen=("ahead",), untils=(None, 1, 3), drafters=APART))
 def test_ids_come_out_while_the_models_go_on(subject, call):
     ahead, room = subject.parts(call)["ahead"], 2 * call.arguments["num_draft_tokens"] + 1
     if (ahead > room).any():
@@ -762,7 +304,7 @@ def test_no_model_is_fed_past_the_limit(subject, call):
     reach, limit = subject.parts(call)["reach"], call.arguments["max_tokens"]
     if (limit and (reach > limit - 1).any()) or (not limit and (reach > -len(call.arguments["tokens"])).any()):
         raise Nonconformance(
-            f"for {limit} ids target and draft are fed {_listed(reach)} positions past the prompt", call
+            f"for {limit} ids target and draft are fed {listed(reach)} positions past the prompt", call
         )
 
 
@@ -773,16 +315,20 @@ def test_no_call_follows_the_end_of_sequence(subject, call):
     seen = subject.parts(call)
     room = len(seen["ids"]) + call.arguments["num_draft_tokens"]
     if (seen["reach"] > room).any():
-        raise Nonconformance(f"after {len(seen['ids'])} ids models are {_listed(seen['reach'])} past the prompt", call)
+        raise Nonconformance(f"after {len(seen['ids'])} ids models are {listed(seen['reach'])} past the prompt", call)
 
 
-@requirement(spec.SPEC_39, call=ROUNDS(drafters=["same"], drafts=(4, 1, 2, 3, 5, 12), seen=("widths",)), share=0.5)
+@requirement(
+    spec.SPEC_39, call=of_several_rounds(drafters=["same"], drafts=(4, 1, 2, 3, 5, 12), seen=("widths",)), share=0.5
+)
 def test_so_many_ids_are_drafted_as_were_asked_for(subject, call):
     drafts_what_it_may(subject, call)
 
 
 @requirement(
-    spec.SPEC_39, call=ROUNDS(drafters=["same"], drafts=(40, 24), limits=(60, 90), seen=("widths",)), share=0.05
+    spec.SPEC_39,
+    call=of_several_rounds(drafters=["same"], drafts=(40, 24), limits=(60, 90), seen=("widths",)),
+    share=0.05,
 )
 def test_dozens_of_ids_are_drafted_where_they_were_asked_for(subject, call):
     drafts_what_it_may(subject, call)
@@ -792,7 +338,7 @@ def test_dozens_of_ids_are_drafted_where_they_were_asked_for(subject, call):
 def test_caches_are_let_go_at_the_end(subject, call):
     alive = subject.parts(call)["alive"]
     if alive.any():
-        raise Nonconformance(f"layers of caches of target and draft that are still held: {_listed(alive)}", call)
+        raise Nonconformance(f"layers of caches of target and draft that are still held: {listed(alive)}", call)
 
 
 @requirement(
@@ -915,7 +461,7 @@ def test_different_vocabularies_are_refused(subject, call, more):
     # The first id may be the target's alone, before the draft is asked.
     if not seen["refused"].all() or len(seen["ids"]) > 1:
         raise Nonconformance(
-            f"a draft of {more} ids more goes on to give {_listed(seen['ids'])}", call.having(draft=draft)
+            f"a draft of {more} ids more goes on to give {listed(seen['ids'])}", call.having(draft=draft)
         )
 
 
@@ -945,7 +491,7 @@ def test_the_largest_uniform_numbers_of_float64_are_taken(subject, call):
     ids = subject.parts(call.having(uniforms=numbers))["ids"]
     size = call.arguments["target"]["vocab_size"]
     if len(ids) != call.arguments["max_tokens"] or not ((ids >= 0) & (ids < size)).all():
-        raise Nonconformance(f"uniform numbers of 1 - 2^-53 give {_listed(ids)}", call.having(uniforms=numbers))
+        raise Nonconformance(f"uniform numbers of 1 - 2^-53 give {listed(ids)}", call.having(uniforms=numbers))
 
 
 @requirement(spec.SPEC_27, call=sampled_calls(limits=(3, 5), free=True, **SAMPLED), share=0.3)
@@ -953,7 +499,7 @@ def test_uniform_numbers_of_0_are_taken(subject, call):
     numbers = (0.0,) * 200
     ids = subject.parts(call.having(uniforms=numbers))["ids"]
     if len(ids) != call.arguments["max_tokens"]:
-        raise Nonconformance(f"uniform numbers of 0 give {_listed(ids)}", call.having(uniforms=numbers))
+        raise Nonconformance(f"uniform numbers of 0 give {listed(ids)}", call.having(uniforms=numbers))
 
 
 @requirement(spec.SPEC_51, call=generate_calls(limits=(3, 1)), share=0.3)
@@ -992,18 +538,6 @@ def test_bad_temperatures_and_shares_are_refused(subject, call, bad):
 @requirement(spec.SPEC_60, call=sampled_calls(temperatures=["one"], filters=["none", "top_p", "both"]), share=0.1)
 def test_a_temperature_of_nan_is_refused(subject, call):
     _refused_at_once(subject, call, temperature=float("nan"))
-
-
-def _listed(ids):
-    return [int(token) for token in ids]
-
-
-def takes_no_right_drafts_back(subject, call):
-    """No call of the target lacks what its cache had right before."""
-    again = int(subject.parts(call)["again"][0])
-    # The last of them may be fed anew, for the logits after it.
-    if again > 1:
-        raise Nonconformance(f"{again} right drafts are taken back from the target's cache at once", call)
 
 
 def drafts_what_it_may(subject, call):

@@ -458,6 +458,8 @@ def _steep_rows(pick: Pick, size: int, ratio: float) -> tuple[tuple[float, ...],
     return tuple(tuple((pick.random.permutation(row) / row.sum()).tolist()) for _ in range(STATES))
 
 
+APART = ["same", "near", "far", "wrong", "other"]
+of_several_rounds = generate_calls(limits=(9, 13, 20), vocabularies=ENOUGH, stops=[0])
 SAMPLED = {"temperatures": ["one", "other"]}
 """What calls above temperature 0 ask of an envelope."""
 
