@@ -12,7 +12,7 @@ from inferspec.conformance.calls import Call
 from inferspec.conformance.envelope import OutsideEnvelope
 from inferspec.conformance.inputs.embedding import LARGE, with_borders
 from inferspec.conformance.inputs.linear import with_rows
-from inferspec.conformance.strategies import EDGES, MODEL_WIDTHS, ODD_TILES, Pick, any_of, calls, in_reach
+from inferspec.conformance.strategies import EDGES, MODEL_WIDTHS, ODD_TILES, Pick, among, any_of, calls, in_reach
 from inferspec.spec.numerics import f64, largest, round_to
 from inferspec.spec.quantization import GROUP_SIZES, restored
 
@@ -523,6 +523,22 @@ def large_table(pick: Pick, size: int) -> tuple[int, int, int]:
     """A vocabulary past the ends of narrow integers, one group to a row."""
     return 1, pick.upto("vocabulary", *LARGE), 1
 
+
+BATCHES = [(2,), (2, 3), (2, 1, 3), (9, 2)]
+
+FEW_OR_MANY = any_of(small_or_moderate, past_a_tile)
+
+LAYER = {key: choices for key, choices in PACKED.items() if key != "transpose"}
+"""As most are packed: what a layer, a head or a table has of it, and what a matrix has."""
+
+READ = ("x", "packed", "scales")
+"""What a product reads element by element."""
+
+SINGLE = {"dtypes": ["bfloat16"], "leading_dims": [(), (1,)]}
+"""A single row or token, as in decoding."""
+
+NOTHING = among([{"bits": 0}, {"group_size": 0}, {"bits": -4}, {"group_size": -32}])
+"""Grids that divide by 0 or are counted backwards, where nothing looks at them."""
 
 ORDINARY = {
     QUANTIZE: quantize_calls,
