@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from inferspec.conformance import test_sampling as suite
+from inferspec.conformance import test_sampling_generators as suite
 from inferspec.conformance.calls import Call
 from inferspec.conformance.inputs.sampling import DRAWS, RARE_DRAWS
 from inferspec.conformance.subject import LocalSubject

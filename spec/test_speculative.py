@@ -7,7 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from inferspec.conformance import test_sampling, test_speculative
+from inferspec.conformance import test_sampling_generators, test_speculative
 from inferspec.conformance.calls import Call
 from inferspec.conformance.inputs.drafting import COUNTED
 from inferspec.conformance.subject import LocalSubject
@@ -108,7 +108,7 @@ def test_too_few_ids_are_no_proof():
 def test_the_checks_of_this_component_and_of_sampling_share_the_false_alarms(monkeypatch):
     checks: list[tuple[float, ...]] = []
     for suite, names in (
-        (test_sampling, ("relative_entropy_limit", "most_draws", "sure_to_come")),
+        (test_sampling_generators, ("relative_entropy_limit", "most_draws", "sure_to_come")),
         (test_speculative, ("relative_entropy_limit",)),
     ):
         for name in names:

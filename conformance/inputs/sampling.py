@@ -17,7 +17,7 @@ import numpy as np
 from inferspec.conformance.calls import Call
 from inferspec.conformance.envelope import OutsideEnvelope, narrow
 from inferspec.conformance.inputs.linear import with_rows
-from inferspec.conformance.strategies import Calls, Pick, calls
+from inferspec.conformance.strategies import Calls, Pick, among, calls
 from inferspec.conformance.tapes import LENGTH
 from inferspec.conformance.trial import Trial
 from inferspec.spec import sampling as spec
@@ -674,6 +674,14 @@ def fixed(subject: Trial, source: Calls, count: int) -> Iterator[Call]:
             subject.begin()
         yield source.build(Pick(random.Random(number).randbytes(LENGTH), envelope))
 
+
+BATCHES = [(2,), (2, 3), (2, 1, 3), (9, 2)]
+FEW = [(), (1,), (2,)]
+ONE_AXIS = [(2,)]
+"""What calls of many rows ask for: one who draws for single rows is not given them."""
+BOTH: dict[str, Any] = {"top_k": [True], "top_p": [True], "both_filters": [True]}
+LOWEST = ["lowest ids"]
+BAD_TOP_P = among([0, 0.0, -0.1, 1.0001, 2, float("nan"), float("inf")])
 
 ORDINARY = {FILTER: filter_calls, SAMPLER: sampler_calls(generators=["given"])}
 """The widest calls of each operation whose answer one comparison can judge."""
