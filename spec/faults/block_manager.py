@@ -6,7 +6,7 @@ from inferspec.spec import block_manager as spec
 from inferspec.spec.block_manager import BlockManager
 from inferspec.spec.changes import block_manager as changes
 from inferspec.spec.contract import Change, Fault, Requirement, Variant
-from inferspec.spec.faults.linear import TIRED
+from inferspec.spec.faults.sources import TIRED
 
 VLLM = "https://github.com/vllm-project/vllm/pull"
 NANO = "https://github.com/GeeeekExplorer/nano-vllm"

@@ -41,7 +41,7 @@ from inferspec.spec.embedding import (
     EMB_20,
     EMB_21,
 )
-from inferspec.spec.faults.linear import COURSE_GAP, FLASHINFER, HALF_ACCUMULATORS, MLX, TIRED
+from inferspec.spec.faults.sources import COURSE_GAP, FLASHINFER, HALF_ACCUMULATORS, MLX, TIRED
 from inferspec.spec.mistakes import (
     STEPS,
     bfloat16_through_float16,

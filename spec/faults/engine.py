@@ -10,8 +10,8 @@ from inferspec.spec.changes import engine_requests as requests
 from inferspec.spec.contract import Fault, Variant
 from inferspec.spec.faults import engine_ends, engine_guesses, engine_pages, engine_requests
 from inferspec.spec.faults.defining import named
-from inferspec.spec.faults.linear import TIRED
 from inferspec.spec.faults.serving import COURSE, METAL, MLX_LM, VLLM
+from inferspec.spec.faults.sources import TIRED
 
 _JOB = "PROPERTIES CB4"
 

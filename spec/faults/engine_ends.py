@@ -7,7 +7,7 @@ from inferspec.spec.changes import engine_ends as changes
 from inferspec.spec.changes import engine_requests as requests
 from inferspec.spec.contract import Change, Fault, Requirement, Variant
 from inferspec.spec.ends import KEEPING
-from inferspec.spec.faults.linear import TIRED
+from inferspec.spec.faults.sources import TIRED
 
 
 def _kept(name: str, text: str, kills: Requirement, change: Change) -> Fault:

@@ -7,8 +7,8 @@ from inferspec.spec.changes import engine_guesses as changes
 from inferspec.spec.changes import engine_pages as pages
 from inferspec.spec.contract import Fault
 from inferspec.spec.faults.defining import named
-from inferspec.spec.faults.linear import TIRED
 from inferspec.spec.faults.serving import MLX_LM
+from inferspec.spec.faults.sources import TIRED
 
 _fault = named("engine")
 

@@ -7,8 +7,8 @@ from inferspec.spec.changes import engine as steps
 from inferspec.spec.changes import engine_pages as changes
 from inferspec.spec.contract import Fault
 from inferspec.spec.faults.defining import named
-from inferspec.spec.faults.linear import TIRED
 from inferspec.spec.faults.serving import METAL, MLX_LM, NANO, VLLM
+from inferspec.spec.faults.sources import TIRED
 
 _fault = named("engine")
 

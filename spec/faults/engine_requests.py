@@ -6,8 +6,8 @@ from inferspec.spec import engine as spec
 from inferspec.spec.changes import engine_requests as changes
 from inferspec.spec.contract import Fault
 from inferspec.spec.faults.defining import named
-from inferspec.spec.faults.linear import TIRED
 from inferspec.spec.faults.serving import COURSE, METAL, MLX_LM, VLLM
+from inferspec.spec.faults.sources import TIRED
 
 _JOB = "PROPERTIES CB4"
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from inferspec.spec import kv_cache as spec
 from inferspec.spec.changes import kv_cache as changes
 from inferspec.spec.contract import Change, Fault, Requirement, Variant
-from inferspec.spec.faults.linear import TIRED
+from inferspec.spec.faults.sources import TIRED
 from inferspec.spec.kv_cache import KVCache
 from inferspec.spec.mistakes import clears_in_steps, ignores_strides_in_steps, in_long_halves
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from inferspec.spec.changes import metrics as changes
 from inferspec.spec.contract import Fault, Variant
-from inferspec.spec.faults.linear import TIRED
+from inferspec.spec.faults.sources import TIRED
 from inferspec.spec.metrics import (
     METR_01,
     METR_02,

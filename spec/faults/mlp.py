@@ -7,7 +7,7 @@ import numpy as np
 from inferspec.spec.changes import mlp as changes
 from inferspec.spec.changes.linear import batches_swapped, running_product
 from inferspec.spec.contract import Fault, Variant
-from inferspec.spec.faults.linear import COURSE_GAP, FLASHINFER, HALF_ACCUMULATORS, MLX, SILU_BUG, TIRED
+from inferspec.spec.faults.sources import COURSE_GAP, FLASHINFER, HALF_ACCUMULATORS, MLX, SILU_BUG, TIRED
 from inferspec.spec.linear import Silu
 from inferspec.spec.mistakes import (
     STEPS,

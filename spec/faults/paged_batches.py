@@ -5,7 +5,7 @@ from __future__ import annotations
 from inferspec.spec import paged_kv as spec
 from inferspec.spec.changes import paged_batches as changes
 from inferspec.spec.contract import Change, Fault, Requirement, Variant
-from inferspec.spec.faults.linear import TIRED
+from inferspec.spec.faults.sources import TIRED
 
 COURSE = "tiny-llm course, week 3 day 2"
 INVARIANTS = f"{COURSE}, Correctness Invariants"

@@ -8,8 +8,8 @@ from inferspec.spec.changes import quantization as changes
 from inferspec.spec.changes.linear import blocked_product, rounded
 from inferspec.spec.contract import Fault, Operation, Variant
 from inferspec.spec.faults import quantization_layers, quantization_products
-from inferspec.spec.faults.linear import MLX, TIRED
 from inferspec.spec.faults.quantization_shared import COURSE, MLX_LM, SPLIT_NIBBLES, past_float16
+from inferspec.spec.faults.sources import MLX, TIRED
 from inferspec.spec.mistakes import (
     bfloat16_through_float16,
     drifts,

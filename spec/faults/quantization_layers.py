@@ -6,7 +6,6 @@ import numpy as np
 
 from inferspec.spec.changes import quantization as changes
 from inferspec.spec.contract import Fault, Operation
-from inferspec.spec.faults.linear import MLX, TIRED
 from inferspec.spec.faults.quantization_shared import (
     MLX_LM,
     batches_swapped,
@@ -15,6 +14,7 @@ from inferspec.spec.faults.quantization_shared import (
     strides_of_prompts,
     unwritten_on_common_paths,
 )
+from inferspec.spec.faults.sources import MLX, TIRED
 from inferspec.spec.mistakes import (
     bfloat16_through_float16,
     cut_to_32_bits,

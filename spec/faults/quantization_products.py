@@ -7,7 +7,6 @@ import numpy as np
 from inferspec.spec.changes import quantization as changes
 from inferspec.spec.changes.linear import whole_blocks
 from inferspec.spec.contract import Fault
-from inferspec.spec.faults.linear import MLX, TIRED
 from inferspec.spec.faults.quantization_shared import (
     COURSE,
     PREFIX_LOST,
@@ -18,6 +17,7 @@ from inferspec.spec.faults.quantization_shared import (
     strides_of_prompts,
     unwritten_on_common_paths,
 )
+from inferspec.spec.faults.sources import MLX, TIRED
 from inferspec.spec.mistakes import (
     STEPS,
     beside_room,

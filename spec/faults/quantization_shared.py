@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from inferspec.spec.changes import quantization as changes
 from inferspec.spec.contract import Fault, Requirement
-from inferspec.spec.faults.linear import MLX, TIRED
+from inferspec.spec.faults.sources import MLX, TIRED
 from inferspec.spec.mistakes import (
     drifts,
     ignores_strides,

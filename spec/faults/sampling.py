@@ -8,8 +8,8 @@ from inferspec.spec import sampling as spec
 from inferspec.spec.changes import sampling as changes
 from inferspec.spec.contract import Fault, Variant
 from inferspec.spec.faults import sampling_filters, sampling_generators
-from inferspec.spec.faults.linear import FLASHINFER, MLX, TIRED
 from inferspec.spec.faults.sampling_sources import SEEN, VLLM, VLLM_METAL
+from inferspec.spec.faults.sources import FLASHINFER, MLX, TIRED
 from inferspec.spec.mistakes import (
     first_row_for_all,
     ignores_strides,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from inferspec.spec import sampling as spec
 from inferspec.spec.changes import sampling as changes
 from inferspec.spec.contract import Fault
-from inferspec.spec.faults.linear import COURSE_GAP, FLASHINFER, MLX, TIRED
 from inferspec.spec.faults.sampling_sources import COURSE_REPO, MLX_LM, SEEN, VLLM
+from inferspec.spec.faults.sources import COURSE_GAP, FLASHINFER, MLX, TIRED
 from inferspec.spec.mistakes import (
     first_row_for_all,
     ignores_strides,

@@ -7,8 +7,8 @@ import numpy as np
 from inferspec.spec import sampling as spec
 from inferspec.spec.changes import sampling as changes
 from inferspec.spec.contract import Fault
-from inferspec.spec.faults.linear import FLASHINFER, TIRED
 from inferspec.spec.faults.sampling_sources import COURSE_REPO, VLLM_METAL
+from inferspec.spec.faults.sources import FLASHINFER, TIRED
 
 FAULTS: tuple[Fault, ...] = (
     Fault(

@@ -9,8 +9,8 @@ from inferspec.spec.contract import Change, Fault, Variant
 from inferspec.spec.ends import KEEPING
 from inferspec.spec.faults import scheduler_order, scheduler_requests
 from inferspec.spec.faults.defining import named
-from inferspec.spec.faults.linear import TIRED
 from inferspec.spec.faults.serving import COURSE, METAL, MLX_LM, NANO, POST, VLLM
+from inferspec.spec.faults.sources import TIRED
 
 _fault = named("scheduler")
 

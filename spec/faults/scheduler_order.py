@@ -6,8 +6,8 @@ from inferspec.spec import scheduler as spec
 from inferspec.spec.changes import scheduler_order as changes
 from inferspec.spec.contract import Fault
 from inferspec.spec.faults.defining import named
-from inferspec.spec.faults.linear import TIRED
 from inferspec.spec.faults.serving import COURSE, METAL, NANO, POST, VLLM
+from inferspec.spec.faults.sources import TIRED
 
 _fault = named("scheduler")
 

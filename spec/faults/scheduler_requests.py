@@ -7,8 +7,8 @@ from inferspec.spec.changes import scheduler as steps
 from inferspec.spec.changes import scheduler_requests as changes
 from inferspec.spec.contract import Fault
 from inferspec.spec.faults.defining import named
-from inferspec.spec.faults.linear import TIRED
 from inferspec.spec.faults.serving import COURSE, METAL, MLX_LM, VLLM
+from inferspec.spec.faults.sources import TIRED
 
 _fault = named("scheduler")
 

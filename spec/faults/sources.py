@@ -1,0 +1,11 @@
+"""Where mistakes of many components come from."""
+
+from __future__ import annotations
+
+TIRED = "tired engineer"
+COURSE_GAP = "what the course's tests never look at"
+MLX = "https://github.com/ml-explore/mlx"
+FLASHINFER = "https://github.com/flashinfer-ai/flashinfer"
+SILU_BUG = "https://github.com/skyzh/tiny-llm/commit/db71f15"
+HALF_ACCUMULATORS = "https://github.com/pytorch/pytorch/pull/144441"
+"""A switch of matrix products on a GPU."""
