@@ -1,0 +1,195 @@
+"""Which blocks of a prompt are found cached, and under what names: see `spec/faults/block_manager.py`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from inferspec.spec import block_manager as spec
+from inferspec.spec.block_manager import BlockManager, Manager, Table, blocks_of
+from inferspec.spec.contract import Change
+
+
+def one_block_at_most(self: BlockManager, m: Manager, tokens: list[int]) -> list[int]:
+    return BlockManager.hits(self, m, tokens)[:1]
+
+
+def one_short(self: BlockManager, m: Manager, tokens: list[int]) -> int:
+    """A whole block more than the last token is left out."""
+    return max(0, (len(tokens) - 1) // m.size - 1)
+
+
+def stops_at_a_copy(self: BlockManager, m: Manager, table: Table, n: int) -> None:
+    self.check_table(m, table)
+    self.check_computed(table, n)
+    for index in range(table.computed // m.size, n // m.size):
+        if m.caching and self.key(m, table.tokens, index) in m.cached:
+            break
+        BlockManager.mark_computed(self, m, table, (index + 1) * m.size)
+
+
+def cache_of_64(self: BlockManager, m: Manager, table: Table, index: int) -> None:
+    if len(m.cached) < 64:
+        BlockManager.publish(self, m, table, index)
+
+
+def only_in_use(self: BlockManager, m: Manager, tokens: list[int]) -> list[int]:
+    """Blocks that are free are not hit."""
+    return [block for block in BlockManager.hits(self, m, tokens) if block not in m.free]
+
+
+def nothing_left(self: BlockManager, m: Manager, tokens: list[int]) -> int:
+    return len(tokens) // m.size
+
+
+def all_but_one(self: BlockManager, m: Manager, tokens: list[int], hits: list[int], fresh: list[int]) -> Table:
+    """The last block is hit too and all of its tokens but one are said to be cached."""
+    table = BlockManager.table(self, m, tokens, hits, fresh)
+    table.cached = min(table.cached, len(tokens) - 1)
+    return table
+
+
+def at_allocation(self: BlockManager, m: Manager, tokens: list[int]) -> Table:
+    """Full blocks are in the cache as soon as they are taken."""
+    table = BlockManager.allocate(self, m, tokens)
+    if m.caching:
+        for index in range(table.cached // m.size, len(tokens) // m.size):
+            self.publish(m, table, index)
+    return table
+
+
+def at_append(self: BlockManager, m: Manager, table: Table, tokens: list[int]) -> None:
+    """A block that an append fills is in the cache before it is computed."""
+    BlockManager.append(self, m, table, tokens)
+    if m.caching:
+        for index in range(table.computed // m.size, len(table.tokens) // m.size):
+            self.publish(m, table, index)
+
+
+def all_at_the_first_mark(self: BlockManager, m: Manager, table: Table, n: int) -> int:
+    """Any mark is taken for all of the prompt."""
+    return len(table.tokens) // m.size if n else 0
+
+
+def rounded_up(self: BlockManager, m: Manager, table: Table, n: int) -> int:
+    """A block of which the first token is computed counts as computed."""
+    return min(blocks_of(n, m.size), len(table.tokens) // m.size)
+
+
+def the_block_alone(self: BlockManager, m: Manager, tokens: Any, index: int) -> Any:
+    return tuple(tokens[index * m.size : (index + 1) * m.size])
+
+
+def block_and_place(self: BlockManager, m: Manager, tokens: Any, index: int) -> Any:
+    return index, the_block_alone(self, m, tokens, index)
+
+
+def prefix_in_a_byte(self: BlockManager, m: Manager, tokens: Any, index: int) -> Any:
+    """Prefixes are numbered as they come, and a block is known by the number of the one before it, of 8 bits, and its tokens."""
+    numbers = vars(m).setdefault("numbers", {})
+    number = numbers.setdefault(tuple(tokens[: index * m.size]), len(numbers))
+    return number % 256, the_block_alone(self, m, tokens, index)
+
+
+def block_and_the_one_before(self: BlockManager, m: Manager, tokens: Any, index: int) -> Any:
+    return tuple(tokens[max(index - 1, 0) * m.size : (index + 1) * m.size]), index
+
+
+def any_order(self: BlockManager, m: Manager, tokens: Any, index: int) -> Any:
+    return tuple(sorted(tokens[: (index + 1) * m.size]))
+
+
+def first_and_last(self: BlockManager, m: Manager, tokens: Any, index: int) -> Any:
+    line = tokens[: (index + 1) * m.size]
+    return line[0], line[-1], sum(line), index
+
+
+def last_of_each_block(self: BlockManager, m: Manager, tokens: Any, index: int) -> Any:
+    return tuple(tokens[m.size - 1 : (index + 1) * m.size : m.size])
+
+
+def last_of_later_blocks(self: BlockManager, m: Manager, tokens: Any, index: int) -> Any:
+    """A tree that compares the first block of a branch, and of those behind it the last token."""
+    return tuple(tokens[: m.size]), last_of_each_block(self, m, tokens, index)
+
+
+def behind_a_block(self: BlockManager, m: Manager, tokens: Any, index: int) -> Any:
+    """The parent is named by the block that the cache has for it, which other tokens may take."""
+    parent = m.cached.get(behind_a_block(self, m, tokens, index - 1), -1) if index else -1
+    return parent, the_block_alone(self, m, tokens, index)
+
+
+def hash_alone(self: BlockManager, m: Manager, tokens: Any, index: int) -> Any:
+    """A chained hash, and the tokens not compared."""
+    chain = 0
+    for i in range(index + 1):
+        chain = hash((chain, tuple(tokens[i * m.size : (i + 1) * m.size])))
+    return chain
+
+
+def hash_in_the_chain(self: BlockManager, m: Manager, tokens: Any, index: int) -> Any:
+    """The tokens of the block are compared; those before it are known by their hash."""
+    return (hash_alone(self, m, tokens, index - 1) if index else 0), the_block_alone(self, m, tokens, index)
+
+
+def low_bits(bits: int) -> Change:
+    def key(self: BlockManager, m: Manager, tokens: Any, index: int) -> Any:
+        return tuple(int(token) & (2**bits - 1) for token in tokens[: (index + 1) * m.size])
+
+    return {"key": key}
+
+
+def places_from_the_fifth(self: BlockManager, m: Manager, tokens: Any, index: int) -> Any:
+    """As of a tree whose edges are known by the first blocks of them."""
+    return (index, *tokens[: min(index + 1, 4) * m.size])
+
+
+def any_order_from_the_fourth(self: BlockManager, m: Manager, tokens: Any, index: int) -> Any:
+    first, rest = tokens[: min(index, 3) * m.size], tokens[index * m.size : (index + 1) * m.size]
+    return index, tuple(first), tuple(sorted(rest) if index >= 3 else rest), tuple(tokens[3 * m.size : index * m.size])
+
+
+def digits(self: BlockManager, m: Manager, tokens: Any, index: int) -> Any:
+    """A text of the tokens, with nothing between them."""
+    own = (tokens[i * m.size : (i + 1) * m.size] for i in range(index + 1))
+    return tuple("".join(str(int(token)) for token in block) for block in own)
+
+
+def float32(self: BlockManager, m: Manager, tokens: Any, index: int) -> Any:
+    """Tokens go through a hash of their 61-bit remainders."""
+    return tuple(int(token) % spec.MERSENNE for token in tokens[: (index + 1) * m.size])
+
+
+def prompts_alone(self: BlockManager, m: Manager, table: Table, n: int) -> int:
+    """Appended tokens are not cached."""
+    return min(n, table.prompt) // m.size
+
+
+def noting_the_prompt(self: BlockManager, m: Manager, tokens: list[int], hits: list[int], fresh: list[int]) -> Table:
+    table = BlockManager.table(self, m, tokens, hits, fresh)
+    table.prompt = len(tokens)
+    return table
+
+
+def block_by_block(self: BlockManager, m: Manager, table: Table, n: int) -> None:
+    """Only the block that has just become full is cached: the decode path."""
+    done, table.computed = table.computed, max(table.computed, n // m.size * m.size - m.size)
+    if len(table.tokens) == table.prompt:
+        table.computed = done
+    BlockManager.mark_computed(self, m, table, n)
+
+
+def in_floats(kind: str) -> Any:
+    def key(self: BlockManager, m: Manager, tokens: Any, index: int) -> Any:
+        return np.array([int(token) for token in tokens[: (index + 1) * m.size]], kind).tobytes()
+
+    return key
+
+
+def padding_left_out(self: BlockManager, m: Manager, tokens: Any, index: int) -> Any:
+    return index, tuple(token for token in tokens[: (index + 1) * m.size] if token)
+
+
+def appended_in_32_bits(self: BlockManager, m: Manager, table: Table, tokens: list[int]) -> None:
+    BlockManager.append(self, m, table, [token & (2**32 - 1) for token in tokens])

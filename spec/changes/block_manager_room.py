@@ -1,0 +1,140 @@
+"""Whether there is room, and what is changed before it is known: see `spec/faults/block_manager.py`."""
+
+from __future__ import annotations
+
+from inferspec.spec.block_manager import BlockManager, Manager, Table, blocks_of
+
+
+def takes_its_hits(self: BlockManager, m: Manager, tokens: list[int]) -> Table:
+    """Blocks for the rest are taken before those that are hit are held."""
+    hits = self.hits(m, tokens)
+    self.check_room(m, self.needed(m, tokens, hits))
+    fresh = [self.take(m) for _ in range(blocks_of(len(tokens), m.size) - len(hits))]
+    for block in hits:
+        self.share(m, block)
+    return self.table(m, tokens, hits, fresh)
+
+
+def free_hits_not_counted(self: BlockManager, m: Manager, tokens: list[int], hits: list[int]) -> int:
+    return blocks_of(len(tokens), m.size) - len(hits)
+
+
+def free_hits_counted_twice(self: BlockManager, m: Manager, tokens: list[int], hits: list[int]) -> int:
+    return blocks_of(len(tokens), m.size) - len(hits) + 2 * sum(block in m.free for block in hits)
+
+
+def hits_counted(self: BlockManager, m: Manager, tokens: list[int], hits: list[int]) -> int:
+    return blocks_of(len(tokens), m.size)
+
+
+def as_far_as_it_goes(self: BlockManager, m: Manager, tokens: list[int]) -> Table:
+    """What does not fit is left out."""
+    hits = self.hits(m, tokens)
+    for block in hits:
+        self.share(m, block)
+    more = blocks_of(len(tokens), m.size) - len(hits)
+    return self.table(m, tokens, hits, [self.take(m) for _ in range(min(more, len(m.free)))])
+
+
+def append_as_far_as_it_goes(self: BlockManager, m: Manager, table: Table, tokens: list[int]) -> None:
+    self.check_table(m, table)
+    more = blocks_of(len(table.tokens) + len(tokens), m.size) - len(table.block_ids)
+    table.block_ids = table.block_ids + [self.take(m) for _ in range(min(more, len(m.free)))]
+    table.tokens = table.tokens + self.taken(tokens)
+
+
+def uncached_alone(self: BlockManager, m: Manager, needed: int) -> None:
+    if needed > sum(block not in m.content for block in m.free):
+        raise ValueError("no block that is not cached")
+
+
+def several_not_cached(self: BlockManager, m: Manager, needed: int) -> None:
+    if needed > 1 and needed == len(m.free):
+        uncached_alone(self, m, needed)
+    self.check_room(m, needed)
+
+
+def watermark(self: BlockManager, m: Manager, needed: int) -> None:
+    if needed > len(m.free) - len(m.owners) // 100:
+        raise ValueError("a hundredth is kept back")
+
+
+def rotates(self: BlockManager, m: Manager, needed: int) -> None:
+    if needed > len(m.free) > 1:
+        m.free.append(m.free.pop(0))
+    BlockManager.check_room(self, m, needed)
+
+
+def evicts_one(self: BlockManager, m: Manager, needed: int) -> None:
+    if needed > len(m.free) > 0:
+        self.forget(m, m.free[0])
+    BlockManager.check_room(self, m, needed)
+
+
+def no_copy_of_the_count(self: BlockManager, m: Manager, needed: int) -> None:
+    """can_append asks for a block, whatever the number of tokens."""
+    if not m.free and needed:
+        raise ValueError("no block")
+
+
+def last_taken_again(self: BlockManager, m: Manager) -> int:
+    """An empty free list gives a block that is in use."""
+    return BlockManager.take(self, m) if m.free else 0
+
+
+def hits_before_checks(self: BlockManager, m: Manager, tokens: list[int]) -> Table:
+    """Hits are held before it is known whether the rest fits."""
+    hits = self.hits(m, tokens)
+    needed = self.needed(m, tokens, hits)
+    for block in hits:
+        self.share(m, block)
+    self.check_room(m, needed - sum(m.owners[block] == 1 for block in hits))
+    fresh = [self.take(m) for _ in range(blocks_of(len(tokens), m.size) - len(hits))]
+    return self.table(m, tokens, hits, fresh)
+
+
+def takes_until_refused(self: BlockManager, m: Manager, tokens: list[int]) -> Table:
+    """Blocks are taken one by one, until there is none."""
+    hits = self.hits(m, tokens)
+    for block in hits:
+        self.share(m, block)
+    fresh = [self.take(m) for _ in range(blocks_of(len(tokens), m.size) - len(hits))]
+    return self.table(m, tokens, hits, fresh)
+
+
+def rolls_back_forgetting(self: BlockManager, m: Manager, tokens: list[int]) -> Table:
+    """Blocks taken for a prompt that does not fit are given back, but the cache has forgotten them."""
+    taken = []
+    hits = self.hits(m, tokens)
+    try:
+        self.check_room(m, self.needed(m, tokens, hits))
+    except ValueError:
+        for block in [other for other in m.free if other not in hits]:
+            self.forget(m, block)
+            taken.append(block)
+        raise
+    return BlockManager.allocate(self, m, tokens)
+
+
+def takes_and_gives_back(self: BlockManager, m: Manager, table: Table, tokens: list[int]) -> None:
+    missing = blocks_of(len(table.tokens) + len(tokens), m.size) - len(table.block_ids)
+    if table.home is m and missing > len(m.free):
+        for block in [self.take(m) for _ in list(m.free)]:
+            self.leave(m, block)
+    BlockManager.append(self, m, table, tokens)
+
+
+def appends_until_refused(self: BlockManager, m: Manager, table: Table, tokens: list[int]) -> None:
+    self.check_table(m, table)
+    more = blocks_of(len(table.tokens) + len(tokens), m.size) - len(table.block_ids)
+    for _ in range(more):
+        table.block_ids = [*table.block_ids, self.take(m)]
+    table.tokens = table.tokens + self.taken(tokens)
+
+
+def tokens_before_checks(self: BlockManager, m: Manager, table: Table, tokens: list[int]) -> None:
+    self.check_table(m, table)
+    more = blocks_of(len(table.tokens) + len(tokens), m.size) - len(table.block_ids)
+    table.tokens = table.tokens + self.taken(tokens)
+    self.check_more(m, more)
+    table.block_ids = table.block_ids + [self.take(m) for _ in range(more)]
