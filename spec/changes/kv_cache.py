@@ -9,10 +9,11 @@ import numpy as np
 
 from inferspec.spec import kv_cache as spec
 from inferspec.spec.contract import Arguments, Change, Operation
-from inferspec.spec.kv_cache import Cache, KVCache, StaticKVCache, Story
+from inferspec.spec.kv_cache import Cache, KVCache, Story
 from inferspec.spec.numerics import f64, round_to
 
 STEP = 256
+
 ROOM = 2500
 """Tokens of a buffer that is larger than any story but the longest."""
 
@@ -23,7 +24,7 @@ def hold(cache: Cache, pair: Any) -> None:
     cache.keys, cache.values = pair
 
 
-def _each(function: Any, cache: Cache, key: np.ndarray, value: np.ndarray) -> None:
+def each(function: Any, cache: Cache, key: np.ndarray, value: np.ndarray) -> None:
     """Replace keys and values by the function of what is cached (None at first) and what is new."""
     hold(cache, [function(old, new) for old, new in ((cache.keys, key), (cache.values, value))])
 
@@ -32,7 +33,7 @@ def joining(function: Any) -> Change:
     """`store` by a function of what is cached and what is new, where something is cached."""
 
     def store(self: KVCache, cache: Cache, key: np.ndarray, value: np.ndarray) -> None:
-        _each(lambda old, new: new.copy() if old is None else function(old, new), cache, key, value)
+        each(lambda old, new: new.copy() if old is None else function(old, new), cache, key, value)
 
     return {"store": store}
 
@@ -308,380 +309,6 @@ def promoting(where: Callable[[int, np.ndarray, Arguments], bool]) -> Change:
     return {"respond": respond}
 
 
-# rewinds
-
-
-def hidden_length(self: KVCache, cache: Cache) -> int:
-    hidden = getattr(cache, "shown", None)
-    return KVCache.length(self, cache) if hidden is None else hidden
-
-
-def hides(self: KVCache, cache: Cache, n: int) -> None:
-    cache.shown = self.length(cache) - n
-
-
-def shows_again(self: KVCache, cache: Cache, key: np.ndarray, value: np.ndarray) -> None:
-    KVCache.store(self, cache, key, value)
-    cache.shown = None
-
-
-def eight_rewinds(self: KVCache, cache: Cache, n: int) -> None:
-    """The places to go back to are in a ring of eight."""
-    cache.rewinds = getattr(cache, "rewinds", 0) + 1
-    KVCache.drop(self, cache, n if cache.rewinds <= 8 else 0)
-
-
-def rewinds_to_whole_steps(self: KVCache, cache: Cache, n: int) -> None:
-    """A rewind to the end of a step gives back the buffers behind it, and with them the last token."""
-    KVCache.drop(self, cache, n)
-    if n and self.length(cache) and not self.length(cache) % STEP:
-        hold(cache, [np.concatenate([x[:, :, :-1], x[:, :, -1:] * 0], axis=2) for x in (cache.keys, cache.values)])
-
-
-def drops_keys(self: KVCache, cache: Cache, n: int) -> None:
-    """Values stay, and the first of them are handed out for the keys that are there."""
-    values = cache.values
-    KVCache.drop(self, cache, n)
-    if cache.values is not None:
-        cache.stale = values
-
-
-def stale_values(self: KVCache, cache: Cache, key: np.ndarray, value: np.ndarray) -> None:
-    stale = getattr(cache, "stale", None)
-    if stale is not None:
-        cache.values, cache.stale = stale, None
-    KVCache.store(self, cache, key, value)
-    cache.values = cache.values[:, :, : cache.keys.shape[2]]
-
-
-def drops_first(self: KVCache, cache: Cache, n: int) -> None:
-    if cache.keys is not None:
-        hold(cache, (cache.keys[:, :, n:], cache.values[:, :, n:]))
-
-
-def keeps_n(self: KVCache, cache: Cache, n: int) -> None:
-    if cache.keys is not None:
-        hold(cache, (cache.keys[:, :, :n], cache.values[:, :, :n]))
-
-
-def one_short(self: KVCache, cache: Cache, n: int) -> None:
-    KVCache.drop(self, cache, max(n - 1, 0))
-
-
-def remembers_tail(self: KVCache, cache: Cache, n: int) -> None:
-    if cache.keys is not None:
-        left = self.length(cache) - n
-        cache.tail = cache.keys[:, :, left:], cache.values[:, :, left:]
-    KVCache.drop(self, cache, n)
-
-
-def masked_write(self: KVCache, cache: Cache, key: np.ndarray, value: np.ndarray) -> None:
-    """old · (1 - mask) + new · mask: 0 · NaN is NaN."""
-    mixed = []
-    for new, old in zip((key, value), getattr(cache, "tail", (key, value)), strict=True):
-        under = np.zeros(new.shape, new.dtype)
-        length = min(new.shape[2], old.shape[2])
-        under[:, :, :length] = old[:, :, :length]
-        mixed.append(np.where(np.isnan(f64(under)), under, new))
-    KVCache.store(self, cache, *mixed)
-    cache.tail = key[:, :, :0], value[:, :, :0]
-
-
-def minus_zero(self: KVCache, cache: Cache, n: int) -> None:
-    """[:-0] is empty."""
-    if cache.keys is not None:
-        hold(cache, (cache.keys[:, :, :-n], cache.values[:, :, :-n]))
-
-
-def never_to_zero(self: KVCache, cache: Cache, n: int) -> None:
-    if n < self.length(cache):
-        KVCache.drop(self, cache, n)
-
-
-def clamped(self: KVCache, cache: Cache, n: int) -> None:
-    KVCache.drop(self, cache, min(max(n, 0), self.length(cache)))
-
-
-def only_too_far(self: KVCache, cache: Cache, n: int) -> None:
-    if n > self.length(cache):
-        raise ValueError("too far")
-
-
-def checks_the_total(self: KVCache, story: Story, n: int) -> None:
-    """A rewind too far leaves the cache empty, one backwards drops a token."""
-    if not 0 <= n <= self.length(story.cache):
-        KVCache.drop(self, story.cache, min(abs(n), self.length(story.cache)))
-        raise ValueError("too late")
-    KVCache.drop(self, story.cache, n)
-
-
-# appends that do not fit
-
-
-def unchecked_pair(self: KVCache, key: np.ndarray, value: np.ndarray) -> None:
-    if key.ndim != 4 or value.ndim != 4:
-        raise ValueError("not four axes")
-
-
-def leading_one_added(self: KVCache, story: Story, key: np.ndarray, value: np.ndarray) -> Any:
-    four = [x[None] if x.ndim == 3 else x for x in (key, value)]
-    return KVCache.update_and_fetch(self, story, *four)
-
-
-def broadcast(self: KVCache, cache: Cache, key: np.ndarray, value: np.ndarray) -> None:
-    """What is 1 where the cache has more stands for all, as an assignment into a buffer has it."""
-    _each(
-        lambda old, new: (
-            new.copy()
-            if old is None
-            else joined(old, np.broadcast_to(new, (*old.shape[:2], new.shape[2], old.shape[3])))
-        ),
-        cache,
-        key,
-        value,
-    )
-
-
-def starts_anew(self: KVCache, cache: Cache, key: np.ndarray, value: np.ndarray) -> None:
-    try:
-        KVCache.check_fit(self, cache, key, value)
-    except ValueError:
-        hold(cache, (None, None))
-    KVCache.store(self, cache, key, value)
-
-
-def as_many_rows_of_heads(self: KVCache, cache: Cache, key: np.ndarray, value: np.ndarray) -> None:
-    """Rows and heads are compared as the one axis that they are in the buffer."""
-    for x, cached in ((key, cache.keys), (value, cache.values)):
-        if cached is not None and (x.shape[0] * x.shape[1], x.shape[3]) != (
-            cached.shape[0] * cached.shape[1],
-            cached.shape[3],
-        ):
-            raise ValueError("another shape")
-
-
-def reshapes_rows_of_heads(self: KVCache, cache: Cache, key: np.ndarray, value: np.ndarray) -> None:
-    if cache.keys is not None:
-        key, value = (x.reshape(*cache.keys.shape[:2], *x.shape[2:]) for x in (key, value))
-    KVCache.store(self, cache, key, value)
-
-
-def cast(old: np.ndarray, new: np.ndarray) -> np.ndarray:
-    return joined(old, new.astype(old.dtype))
-
-
-def _restored(cache: Cache, state: Any) -> None:
-    hold(cache, state)
-    cache.restored = True
-
-
-def no_fit_once_restored(self: KVCache, cache: Cache, key: np.ndarray, value: np.ndarray) -> None:
-    if not hasattr(cache, "restored"):
-        KVCache.check_fit(self, cache, key, value)
-
-
-def no_fit_once_rewound(self: KVCache, cache: Cache, key: np.ndarray, value: np.ndarray) -> None:
-    if not hasattr(cache, "rewound"):
-        KVCache.check_fit(self, cache, key, value)
-
-
-def one_feature_of_values(self: KVCache, cache: Cache, key: np.ndarray, value: np.ndarray) -> None:
-    """Values of one feature are not compared: an assignment into the buffer has them stand for all."""
-    KVCache.check_fit(
-        self, cache, key, value if value.shape[3] > 1 or cache.values is None else _alike(value, cache.values)
-    )
-
-
-def features_that_fit_in(self: KVCache, cache: Cache, key: np.ndarray, value: np.ndarray) -> None:
-    """A chunk may have fewer features than the buffer has room for."""
-    if cache.keys is not None:
-        key, value = (
-            _alike(x, cached) if x.shape[3] < cached.shape[3] else x
-            for x, cached in ((key, cache.keys), (value, cache.values))
-        )
-    KVCache.check_fit(self, cache, key, value)
-
-
-def _alike(x: np.ndarray, cached: np.ndarray) -> np.ndarray:
-    return np.zeros((*x.shape[:3], cached.shape[3]), x.dtype)
-
-
-def written_over_zeros(self: KVCache, cache: Cache, key: np.ndarray, value: np.ndarray) -> None:
-    def padded(x: np.ndarray, cached: np.ndarray | None) -> np.ndarray:
-        return x if cached is None else fitted(x, cached.shape[3])
-
-    KVCache.store(self, cache, padded(key, cache.keys), padded(value, cache.values))
-
-
-def marks_rewound(self: KVCache, cache: Cache, n: int) -> None:
-    KVCache.drop(self, cache, n)
-    cache.rewound = True
-
-
-def no_dtype_once_restored(self: KVCache, cache: Cache, key: np.ndarray, value: np.ndarray) -> None:
-    if not hasattr(cache, "restored"):
-        KVCache.check_dtype(self, cache, key, value)
-
-
-def any_rewind_once_restored(self: KVCache, cache: Cache, n: int) -> None:
-    if not hasattr(cache, "restored"):
-        KVCache.check_rewind(self, cache, n)
-
-
-def at_its_longest(self: KVCache, cache: Cache, n: int) -> None:
-    if not 0 <= n <= max(self.length(cache), getattr(cache, "ever", 0)):
-        raise ValueError("too far")
-
-
-def promoted(old: np.ndarray, new: np.ndarray) -> np.ndarray:
-    return joined(f64(old), f64(new)).astype(np.float32)
-
-
-def _checked(self: Any, cache: Cache, key: np.ndarray, value: np.ndarray) -> None:
-    KVCache.check_append(self, cache, key, value)
-    if hasattr(self, "check_room"):
-        self.check_room(cache, key)
-
-
-def key_before_checks(self: Any, cache: Cache, key: np.ndarray, value: np.ndarray) -> None:
-    """The key is written before the value is looked at."""
-    try:
-        _checked(self, cache, key, value)
-    except ValueError:
-        fits = cache.keys is not None and key.ndim == 4 and key.dtype == cache.keys.dtype
-        if fits and (key.shape[:2], key.shape[3]) == (cache.keys.shape[:2], cache.keys.shape[3]):
-            cache.keys = joined(cache.keys, key)
-        raise
-
-
-def counts_chunks(self: Any, cache: Cache, key: np.ndarray, value: np.ndarray) -> None:
-    KVCache.store(self, cache, key, value)
-    cache.chunks = vars(cache).get("chunks", 0) + 1
-
-
-def key_before_later_checks(self: Any, cache: Cache, key: np.ndarray, value: np.ndarray) -> None:
-    """Chunks are joined when there are some; what does not fit is found out then."""
-    (key_before_checks if vars(cache).get("chunks", 0) >= 3 else _checked)(self, cache, key, value)
-
-
-def offset_before_checks(self: Any, cache: Cache, key: np.ndarray, value: np.ndarray) -> None:
-    """The offset has moved on when the chunk is refused, over slots of zeros."""
-    try:
-        _checked(self, cache, key, value)
-    except ValueError:
-        if cache.keys is not None and key.ndim == 4:
-            _each(lambda old, new: joined(old, np.zeros_like(old[:, :, :1])), cache, key, value)
-        raise
-
-
-# states
-
-
-def offset_lost(self: KVCache, cache: Cache, state: Any) -> None:
-    hold(cache, [x if x is None else x[:, :, :0] for x in state])
-
-
-def with_tail(self: KVCache, cache: Cache) -> Any:
-    tail = getattr(cache, "tail", None)
-    return (cache.keys, cache.values) if tail is None else (joined(cache.keys, tail[0]), joined(cache.values, tail[1]))
-
-
-def forgets_tail(self: KVCache, cache: Cache, key: np.ndarray, value: np.ndarray) -> None:
-    cache.tail = None
-    KVCache.store(self, cache, key, value)
-
-
-def no_empty_state(self: KVCache, cache: Cache, state: Any) -> None:
-    if state[0] is None:
-        raise ValueError("no keys in the state")
-    hold(cache, state)
-
-
-def hands_out_buffers(self: KVCache, cache: Cache) -> Any:
-    return getattr(cache, "buffers", None), cache.keys, cache.values
-
-
-def takes_buffers(self: KVCache, cache: Cache, state: Any) -> None:
-    cache.buffers, cache.keys, cache.values = state
-
-
-def live_state(self: KVCache, cache: Cache) -> Any:
-    return cache
-
-
-def copies_live(self: KVCache, cache: Cache, state: Any) -> None:
-    hold(cache, (state.keys, state.values))
-
-
-def restores_behind(self: KVCache, cache: Cache, state: Any) -> None:
-    if cache.keys is None or state[0] is None:
-        hold(cache, state if cache.keys is None else (cache.keys, cache.values))
-    else:
-        hold(cache, [joined(old, new) for old, new in zip((cache.keys, cache.values), state, strict=True)])
-
-
-def restores_under(self: KVCache, cache: Cache, state: Any) -> None:
-    """The restored tokens overwrite the first ones; the longer of the two lengths stays."""
-    if cache.keys is not None and state[0] is not None:
-        length = state[0].shape[2]
-        state = [joined(new, old[:, :, length:]) for old, new in zip((cache.keys, cache.values), state, strict=True)]
-    hold(cache, state)
-
-
-def of_the_class(self: KVCache, a: Arguments) -> Cache:
-    memory = type(self).__dict__.get("shared")
-    if memory is None:
-        memory = Cache(keys=None, values=None, room=getattr(a, "max_len", 0))
-        type(self).shared = memory  # type: ignore[attr-defined]
-    return memory
-
-
-def room_on_the_class(self: KVCache, a: Arguments) -> Cache:
-    """The size is written to the class."""
-    type(self).room = a.max_len  # type: ignore[attr-defined]
-    return Cache(keys=None, values=None, room=a.max_len)
-
-
-def the_class_s_room(self: StaticKVCache, cache: Cache, key: np.ndarray) -> None:
-    StaticKVCache.check_room(self, Cache(**{**vars(cache), "room": type(self).room}), key)  # type: ignore[attr-defined]
-
-
-def empties_before_it_refuses(self: StaticKVCache, cache: Cache, larger: Cache) -> None:
-    """What the cache holds is dropped before the state is looked at."""
-    kept = vars(cache).copy()
-    cache.keys = cache.values = None
-    StaticKVCache.check_state(self, cache, larger)
-    vars(cache).update(kept)
-
-
-def cut_to_its_room(self: StaticKVCache, cache: Cache, larger: Cache) -> None:
-    """Of a state that does not fit the first tokens are taken."""
-    larger.keys, larger.values = larger.keys[:, :, : cache.room], larger.values[:, :, : cache.room]
-
-
-def counts_the_last_append() -> Change:
-    """Room is asked for the last append of a state alone."""
-
-    def store(self: KVCache, cache: Cache, key: np.ndarray, value: np.ndarray) -> None:
-        KVCache.store(self, cache, key, value)
-        cache.last = key.shape[2]
-
-    def check_state(self: StaticKVCache, cache: Cache, larger: Cache) -> None:
-        if larger.last > cache.room:
-            raise ValueError(f"a state of {larger.last} tokens and room for {cache.room}")
-
-    return {"store": store, "check_state": check_state}
-
-
-def first_of_the_class(self: KVCache, a: Arguments) -> Cache:
-    """A fresh cache begins with what the first one of its class holds."""
-    first = of_the_class(self, a)
-    if not hasattr(first, "used"):
-        first.used = True
-        return first
-    return Cache(keys=first.keys, values=first.values, room=getattr(a, "max_len", 0))
-
-
 # the preallocated cache alone
 
 
@@ -715,7 +342,7 @@ def room_used_up(self: Any, cache: Cache, key: np.ndarray) -> None:
 def last_tokens_overwritten(self: Any, cache: Cache, key: np.ndarray, value: np.ndarray) -> None:
     """The write begins early enough to fit, as jax.lax.dynamic_update_slice has it."""
     start = max(min(self.length(cache), cache.room - key.shape[2]), 0)
-    _each(lambda old, new: new.copy() if old is None else joined(old[:, :, :start], new), cache, key, value)
+    each(lambda old, new: new.copy() if old is None else joined(old[:, :, :start], new), cache, key, value)
 
 
 def ring(self: Any, cache: Cache, key: np.ndarray, value: np.ndarray) -> None:
@@ -744,9 +371,19 @@ def dead_once_full(self: Any, cache: Cache, key: np.ndarray) -> None:
 
 
 nothing: Change = {"check_fit": lambda self, cache, key, value: None}
+
 any_dtype: Change = {"check_dtype": lambda self, cache, key, value: None}
+
 any_rewind: Change = {"check_rewind": lambda self, cache, n: None}
+
+
+def _restored(cache: Cache, state: Any) -> None:
+    hold(cache, state)
+    cache.restored = True
+
+
 remembered: Change = {"become": lambda self, cache, state: _restored(cache, state)}
+
 any_room: Change = {"check_room": lambda self, cache, key: None}
 
 
