@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 
 from inferspec.spec.attention import ScaledDotProductAttention
-from inferspec.spec.changes.attention import CORE, empty_rows, remasks, weights_by
+from inferspec.spec.changes.attention import CORE
+from inferspec.spec.changes.attention_masks import remasks
+from inferspec.spec.changes.attention_weights import empty_rows, weights_by
 from inferspec.spec.contract import Arguments, Change, Operation
 from inferspec.spec.mistakes import honest
 

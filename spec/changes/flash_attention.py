@@ -8,22 +8,10 @@ from typing import Any
 import numpy as np
 
 from inferspec.spec.attention import ScaledDotProductAttention
-from inferspec.spec.changes.attention import (
-    CORE,
-    divided,
-    empty_rows,
-    exponentials,
-    finite,
-    heads_by,
-    normalised,
-    nothing,
-    partial,
-    reshapes,
-    rounded,
-    single,
-    spreads,
-    summed,
-)
+from inferspec.spec.changes.attention import CORE, heads_by, reshapes
+from inferspec.spec.changes.attention_masks import spreads
+from inferspec.spec.changes.attention_variants import divided, finite, nothing, partial, single
+from inferspec.spec.changes.attention_weights import empty_rows, exponentials, normalised, rounded, summed
 from inferspec.spec.changes.tiles import Kernel
 from inferspec.spec.contract import Arguments, Change, Operation
 from inferspec.spec.mistakes import (

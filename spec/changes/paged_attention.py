@@ -7,13 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from inferspec.spec.changes.attention import (
-    computed,
-    divided,
-    finite,
-    nothing,
-    partial,
-)
+from inferspec.spec.changes.attention_variants import computed, divided, finite, nothing, partial
 from inferspec.spec.contract import Answer, Arguments, Change, Operation, changed
 from inferspec.spec.flash_attention import FlashAttention
 from inferspec.spec.mistakes import (

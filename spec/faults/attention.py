@@ -6,6 +6,10 @@ import numpy as np
 
 from inferspec.spec import attention as spec
 from inferspec.spec.changes import attention as changes
+from inferspec.spec.changes import attention_masks as masks
+from inferspec.spec.changes import attention_variants as variants
+from inferspec.spec.changes import attention_weights
+from inferspec.spec.changes import multi_head_attention as heads
 from inferspec.spec.contract import Fault, Variant
 from inferspec.spec.faults import attention_arrays, multi_head_attention
 from inferspec.spec.faults.attention_sources import ENGINEER, FLASH_ATTENTION, FLASHINFER, MLX, MLX_LM, TINY_LLM
@@ -25,21 +29,21 @@ SDPA_FAULTS = (
         "sdpa-softmax-over-queries",
         "the softmax runs over the queries",
         spec.ATTN_01,
-        {"weights": changes.over_queries},
+        {"weights": attention_weights.over_queries},
         ENGINEER,
     ),
     Fault(
         "sdpa-not-normalised",
         "the weights are not divided by their sum",
         spec.ATTN_01,
-        {"weights": lambda self, logits, dtype: changes.exponentials(logits)},
+        {"weights": lambda self, logits, dtype: attention_weights.exponentials(logits)},
         ENGINEER,
     ),
     Fault(
         "sdpa-sink-left-in",
         "a constant logit 0 (attention sink) takes its share of every row",
         spec.ATTN_01,
-        {"weights": changes.with_sink},
+        {"weights": attention_weights.with_sink},
         "softmax-off-by-one and attention sinks",
     ),
     Fault("sdpa-value-is-key", "the keys are read as the values", spec.ATTN_01, changes.rereads(value="key"), ENGINEER),
@@ -89,7 +93,7 @@ SDPA_FAULTS = (
         "sdpa-room-of-a-tile-times-scale",
         "room of a tile of keys is hidden by -inf before the scale: NaN in half precision where that is negative",
         spec.ATTN_02,
-        {"logits": changes.room_times_scale},
+        {"logits": attention_weights.room_times_scale},
         "MLX 0.32.4 and cuDNN 9 on CUDA, float16, head dims 8 to 72",
     ),
     Fault(
@@ -152,7 +156,7 @@ SDPA_FAULTS = (
         "sdpa-mask-ignored",
         "array masks are ignored",
         spec.ATTN_04,
-        changes.remasks(lambda bias, a: np.zeros(())),
+        masks.remasks(lambda bias, a: np.zeros(())),
         TINY_LLM + "commit/55e7b0c",
     ),
     Fault(
@@ -166,91 +170,91 @@ SDPA_FAULTS = (
         "sdpa-mask-first-batch-row",
         "every batch row gets the mask of row 0",
         spec.ATTN_04,
-        changes.spreads(changes.mask_of_first_row),
+        masks.spreads(masks.mask_of_first_row),
         ENGINEER,
     ),
     Fault(
         "sdpa-mask-of-first-prompt",
         "every prompt of a batch, of common heads, gets the mask of the first",
         spec.ATTN_04,
-        changes.spreads(changes.mask_of_first_prompt),
+        masks.spreads(attention_weights.mask_of_first_prompt),
         ENGINEER,
     ),
     Fault(
         "sdpa-mask-first-head",
         "every head gets the mask of head 0",
         spec.ATTN_04,
-        changes.spreads(lambda bias, a: bias[..., :1, :, :]),
+        masks.spreads(lambda bias, a: bias[..., :1, :, :]),
         ENGINEER,
     ),
     Fault(
         "sdpa-mask-first-query",
         "every query gets the mask of query 0",
         spec.ATTN_04,
-        changes.spreads(lambda bias, a: bias[..., :1, :]),
+        masks.spreads(lambda bias, a: bias[..., :1, :]),
         ENGINEER,
     ),
     Fault(
         "sdpa-mask-transposed",
         "a square mask is read transposed",
         spec.ATTN_04,
-        changes.spreads(changes.mask_transposed),
+        masks.spreads(masks.mask_transposed),
         ENGINEER,
     ),
     Fault(
         "sdpa-mask-group-order",
         "under grouped heads the mask's heads are taken in the order (member, group)",
         spec.ATTN_04,
-        changes.spreads(changes.mask_heads_swapped),
+        masks.spreads(masks.mask_heads_swapped),
         MLX_LM + "commit/a790972f",
     ),
     Fault(
         "sdpa-mask-batch-in-heads",
         "the mask's batch axis is folded in with its heads",
         spec.ATTN_04,
-        changes.spreads(changes.mask_batch_in_heads),
+        masks.spreads(masks.mask_batch_in_heads),
         TINY_LLM + "commit/ae06a7f",
     ),
     Fault(
         "sdpa-mask-read-unbroadcast",
         "a mask of fewer or singleton dims is read with the strides of a full one",
         spec.ATTN_04,
-        changes.remasks(lambda bias, a: np.resize(bias, changes.full_mask(a))),
+        masks.remasks(lambda bias, a: np.resize(bias, masks.full_mask(a))),
         MLX + "commit/005e7efa6",
     ),
     Fault(
         "sdpa-mask-low-rank-ignored",
         "a mask of fewer than two dims is ignored",
         spec.ATTN_04,
-        changes.remasks(lambda bias, a: bias if bias.ndim > 1 else np.zeros(())),
+        masks.remasks(lambda bias, a: bias if bias.ndim > 1 else np.zeros(())),
         MLX + "commit/005e7efa6",
     ),
     Fault(
         "sdpa-mask-of-no-axes-refused",
         "a mask of no axes ends in an error that nobody meant",
         spec.ATTN_04,
-        changes.remasks(changes.takes_axes),
+        masks.remasks(masks.takes_axes),
         TINY_LLM,
     ),
     Fault(
         "sdpa-mask-vector-as-column",
         "a 1-D mask is laid along the queries when L = S",
         spec.ATTN_04,
-        changes.remasks(changes.vector_as_column),
+        masks.remasks(masks.vector_as_column),
         ENGINEER,
     ),
     Fault(
         "sdpa-mask-made-bool",
         "finite numbers in an additive mask are dropped",
         spec.ATTN_04,
-        changes.remasks(lambda bias, a: np.where(np.isfinite(bias), 0.0, bias)),
+        masks.remasks(lambda bias, a: np.where(np.isfinite(bias), 0.0, bias)),
         ENGINEER,
     ),
     Fault(
         "sdpa-mask-not-in-base-2",
         "log2(e) is folded into the scale for exp2, but not into the mask",
         spec.ATTN_04,
-        changes.remasks(lambda bias, a: bias * np.log(2.0)),
+        masks.remasks(lambda bias, a: bias * np.log(2.0)),
         ENGINEER,
     ),
     Fault(
@@ -271,22 +275,22 @@ SDPA_FAULTS = (
         "sdpa-causal-top-left",
         "the causal mask is aligned top-left",
         spec.ATTN_05,
-        changes.TOP_LEFT,
+        masks.TOP_LEFT,
         TINY_LLM + "commit/0c1ae4b",
     ),
-    Fault("sdpa-causal-one-future", "each query sees one future key", spec.ATTN_05, changes.ONE_FUTURE, ENGINEER),
+    Fault("sdpa-causal-one-future", "each query sees one future key", spec.ATTN_05, masks.ONE_FUTURE, ENGINEER),
     Fault(
         "sdpa-causal-second-half-one-future",
         "queries past the 256th see one future key",
         spec.ATTN_05,
-        changes.PAST_256_ONE_FUTURE,
+        masks.PAST_256_ONE_FUTURE,
         ENGINEER,
     ),
     Fault(
         "sdpa-heads-in-16-bits",
         "of all heads of all rows those past the 65535th are not written",
         spec.ATTN_12,
-        leaves_unwritten(changes.first_16_bits),
+        leaves_unwritten(masks.first_16_bits),
         "https://github.com/pytorch/pytorch/issues/142228",
     ),
     Fault(
@@ -307,7 +311,7 @@ SDPA_FAULTS = (
         "sdpa-key-heads-modulo-sixteen",
         "key and value heads are counted modulo 16",
         spec.ATTN_03,
-        changes.reshapes(lambda a: {name: changes.key_heads_modulo(16, getattr(a, name)) for name in ("key", "value")}),
+        changes.reshapes(lambda a: {name: masks.key_heads_modulo(16, getattr(a, name)) for name in ("key", "value")}),
         ENGINEER,
     ),
     Fault(
@@ -328,14 +332,14 @@ SDPA_FAULTS = (
         "sdpa-several-queries-split-from-the-top",
         "where a few queries share many keys, the causal mask is aligned top-left",
         spec.ATTN_18,
-        changes.SPLIT_FROM_THE_TOP,
+        masks.SPLIT_FROM_THE_TOP,
         ENGINEER,
     ),
     Fault(
         "sdpa-split-for-first-row",
         "from 1024 keys on, a single query reads those of the first batch row",
         spec.ATTN_18,
-        {"attended": changes.split_for_first_row},
+        {"attended": masks.split_for_first_row},
         ENGINEER,
     ),
     Fault(
@@ -349,7 +353,7 @@ SDPA_FAULTS = (
         "sdpa-causal-wide-heads-one-future",
         "in heads of 96 dims and more queries past the 128th see one future key",
         spec.ATTN_05,
-        {"bias": changes.wide_heads_one_future},
+        {"bias": masks.wide_heads_one_future},
         ENGINEER,
     ),
     *paths_lack_a_feature(
@@ -372,26 +376,26 @@ SDPA_FAULTS = (
         "sdpa-causal-half-prompts-in-fours",
         "in prompts of half precision from 64 tokens on, four queries in a row see what the last of them sees",
         spec.ATTN_05,
-        {"bias": changes.half_prompts_in_fours},
+        {"bias": masks.half_prompts_in_fours},
         "https://github.com/pytorch/pytorch/issues/195910",
     ),
-    Fault("sdpa-causal-not-itself", "each query misses its own key", spec.ATTN_05, changes.NOT_ITSELF, ENGINEER),
+    Fault("sdpa-causal-not-itself", "each query misses its own key", spec.ATTN_05, masks.NOT_ITSELF, ENGINEER),
     Fault(
         "sdpa-causal-top-left-where-longer",
         "the causal mask is aligned top-left where L > S",
         spec.ATTN_05,
-        changes.TOP_LEFT_WHERE_LONGER,
+        masks.TOP_LEFT_WHERE_LONGER,
         MLX + "issues/2835",
     ),
     Fault(
         "sdpa-causal-never-empty",
         "where L > S the first queries see key 0",
         spec.ATTN_07,
-        changes.NEVER_EMPTY,
+        masks.NEVER_EMPTY,
         ENGINEER,
     ),
     Fault(
-        "sdpa-causal-square-only", "nothing is hidden where L and S differ", spec.ATTN_05, changes.SQUARE_ONLY, ENGINEER
+        "sdpa-causal-square-only", "nothing is hidden where L and S differ", spec.ATTN_05, masks.SQUARE_ONLY, ENGINEER
     ),
     Fault(
         "sdpa-causal-ignored",
@@ -404,21 +408,21 @@ SDPA_FAULTS = (
         "sdpa-mask-after-softmax",
         "hidden weights are zeroed after the softmax, and the rest not normalised again",
         spec.ATTN_05,
-        {"attended": changes.mask_after_softmax},
+        {"attended": attention_weights.mask_after_softmax},
         ENGINEER,
     ),
     Fault(
         "sdpa-mask-of-first-256-rows",
         "where there are more than 256 queries and keys, rows of an array mask past the 256th are the first ones again",
         spec.ATTN_06,
-        changes.spreads(changes.mask_of_first_256_rows),
+        masks.spreads(masks.mask_of_first_256_rows),
         "https://github.com/pytorch/pytorch/issues/162588",
     ),
     Fault(
         "sdpa-causal-array-twice",
         "causality is applied again to an array mask that has it: the last row of a part tile is left without keys",
         spec.ATTN_06,
-        changes.spreads(changes.causal_array_applied_twice),
+        masks.spreads(masks.causal_array_applied_twice),
         "https://github.com/huggingface/candle/pull/3625",
     ),
     Fault(
@@ -457,7 +461,7 @@ SDPA_FAULTS = (
         "sdpa-hidden-in-denominator",
         "hidden keys count as exp(0) in the denominator",
         spec.ATTN_06,
-        {"attended": changes.hidden_in_denominator},
+        {"attended": attention_weights.hidden_in_denominator},
         ENGINEER,
     ),
     Fault(
@@ -475,8 +479,10 @@ SDPA_FAULTS = (
         "sdpa-empty-row-mean",
         "a row that sees no key is the mean of the values",
         spec.ATTN_07,
-        changes.weights_by(
-            lambda weights, logits: np.where(changes.empty_rows(logits), 1 / max(logits.shape[-1], 1), weights)
+        attention_weights.weights_by(
+            lambda weights, logits: np.where(
+                attention_weights.empty_rows(logits), 1 / max(logits.shape[-1], 1), weights
+            )
         ),
         MLX + "commit/e1840853c",
     ),
@@ -484,14 +490,16 @@ SDPA_FAULTS = (
         "sdpa-empty-row-nan",
         "a row that sees no key is NaN",
         spec.ATTN_07,
-        changes.weights_by(lambda weights, logits: np.where(changes.empty_rows(logits), np.nan, weights)),
+        attention_weights.weights_by(
+            lambda weights, logits: np.where(attention_weights.empty_rows(logits), np.nan, weights)
+        ),
         MLX + "commit/711a64580",
     ),
     Fault(
         "sdpa-empty-row-first-value",
         "a row that sees no key is the first value",
         spec.ATTN_07,
-        changes.weights_by(changes.first_key),
+        attention_weights.weights_by(attention_weights.first_key),
         ENGINEER,
     ),
     Fault(
@@ -505,21 +513,21 @@ SDPA_FAULTS = (
         "sdpa-empty-row-spreads",
         "a row that sees no key makes its whole head NaN",
         spec.ATTN_08,
-        changes.weights_by(changes.empty_row_spreads),
+        attention_weights.weights_by(attention_weights.empty_row_spreads),
         FLASH_ATTENTION + "commit/26d7d92f",
     ),
     Fault(
         "sdpa-part-hidden-in-between",
         "of 512 keys and more, a part of 32 that is hidden between visible ones makes the row NaN when parts are merged",
         spec.ATTN_08,
-        changes.weights_by(changes.part_hidden_in_between),
+        attention_weights.weights_by(attention_weights.part_hidden_in_between),
         ENGINEER,
     ),
     Fault(
         "sdpa-last-part-hidden",
         "of two to eight queries over 256 keys and more, those that see nothing of the last part of 128 are NaN when parts are merged",
         spec.ATTN_18,
-        changes.weights_by(changes.last_part_hidden),
+        attention_weights.weights_by(attention_weights.last_part_hidden),
         "https://github.com/ROCm/aiter/pull/4711",
     ),
     Fault(
@@ -527,56 +535,56 @@ SDPA_FAULTS = (
         "of four queries and fewer over 256 keys and more an odd number of tiles of 32 leaves a part without keys, whose 0 / 0 "
         "comes through",
         spec.ATTN_18,
-        changes.weights_by(changes.part_without_keys),
+        attention_weights.weights_by(attention_weights.part_without_keys),
         "https://pypi.org/project/mlx-mfa, RC-B of 2.61.0",
     ),
     Fault(
         "sdpa-empty-row-stops",
         "the rows after one that sees no key are zeros",
         spec.ATTN_08,
-        changes.weights_by(changes.stops_at_empty_row),
+        attention_weights.weights_by(attention_weights.stops_at_empty_row),
         TINY_LLM + "commit/6817831",
     ),
     Fault(
         "sdpa-hidden-weight-epsilon",
         "an epsilon is added to every weight, the hidden ones too",
         spec.ATTN_08,
-        changes.weights_by(lambda weights, logits: weights + 1e-6),
+        attention_weights.weights_by(lambda weights, logits: weights + 1e-6),
         ENGINEER,
     ),
     Fault(
         "sdpa-hidden-in-maximum",
         "hidden logits count in the row's maximum, so that visible weights underflow",
         spec.ATTN_08,
-        {"attended": changes.hidden_in_maximum},
+        {"attended": attention_weights.hidden_in_maximum},
         ENGINEER,
     ),
     Fault(
         "sdpa-hides-with-minus-10000",
         "keys are hidden by adding -1e4, which large logits outweigh",
         spec.ATTN_08,
-        changes.hides_with(-1e4),
+        masks.hides_with(-1e4),
         ENGINEER,
     ),
     Fault(
         "sdpa-hides-with-minus-100",
         "keys are hidden by adding -100",
         spec.ATTN_08,
-        changes.hides_with(-100.0),
+        masks.hides_with(-100.0),
         ENGINEER,
     ),
     Fault(
         "sdpa-logits-bfloat16",
         "the logits are rounded to bfloat16",
         spec.ATTN_09,
-        changes.softmax_by(lambda logits: changes.rounded(logits, "bfloat16")),
+        attention_weights.softmax_by(lambda logits: attention_weights.rounded(logits, "bfloat16")),
         ENGINEER,
     ),
     Fault(
         "sdpa-logits-in-dtype",
         "the logits are rounded to the input's dtype",
         spec.ATTN_09,
-        {"weights": lambda self, logits, dtype: changes.CORE.weights(changes.rounded(logits, dtype), dtype)},
+        {"weights": lambda self, logits, dtype: changes.CORE.weights(attention_weights.rounded(logits, dtype), dtype)},
         "PROPERTIES, judging",
     ),
     Fault(
@@ -585,7 +593,7 @@ SDPA_FAULTS = (
         spec.ATTN_09,
         {
             "logits": lambda self, q, k, scale, bias, dtype: (
-                changes.rounded(q * scale, dtype) @ k.swapaxes(-1, -2) + bias
+                attention_weights.rounded(q * scale, dtype) @ k.swapaxes(-1, -2) + bias
             )
         },
         "PROPERTIES, judging",
@@ -594,91 +602,95 @@ SDPA_FAULTS = (
         "sdpa-logits-summed-in-dtype",
         "the logits are accumulated in the input's dtype",
         spec.ATTN_09,
-        {"logits": changes.logits_summed_in_dtype},
+        {"logits": attention_weights.logits_summed_in_dtype},
         ENGINEER,
     ),
     Fault(
         "sdpa-values-summed-in-dtype",
         "the weighted values are accumulated in the input's dtype",
         spec.ATTN_09,
-        {"combine": changes.values_summed_in_dtype},
+        {"combine": attention_weights.values_summed_in_dtype},
         ENGINEER,
     ),
     Fault(
         "sdpa-total-summed-in-dtype",
         "the sum of the weights is accumulated in the input's dtype",
         spec.ATTN_09,
-        {"weights": changes.total_summed_in_dtype},
+        {"weights": attention_weights.total_summed_in_dtype},
         ENGINEER,
     ),
     Fault(
         "sdpa-fast-exponential",
         "exp(x) is taken as (1 + x/256)^256",
         spec.ATTN_09,
-        {"weights": changes.fast_exponentials},
+        {"weights": attention_weights.fast_exponentials},
         "fast-math approximations",
     ),
     Fault(
         "sdpa-weights-8-bit",
         "the weights are rounded to 8 bits",
         spec.ATTN_09,
-        changes.weights_by(lambda weights, logits: np.rint(weights * 255) / 255),
+        attention_weights.weights_by(lambda weights, logits: np.rint(weights * 255) / 255),
         ENGINEER,
     ),
     Fault(
         "sdpa-no-maximum",
         "the row's largest logit is not subtracted: exp overflows",
         spec.ATTN_10,
-        {"weights": lambda self, logits, dtype: changes.softmax(logits, np.zeros(()))},
+        {"weights": lambda self, logits, dtype: attention_weights.softmax(logits, np.zeros(()))},
         ENGINEER,
     ),
     Fault(
         "sdpa-maximum-of-head",
         "one maximum serves all rows of a head: rows far below it are lost",
         spec.ATTN_10,
-        {"weights": changes.largest_of_head},
+        {"weights": attention_weights.largest_of_head},
         ENGINEER,
     ),
     Fault(
         "sdpa-maximum-from-sentinel",
         "the running maximum starts at -5e4: rows below it are zeros",
         spec.ATTN_10,
-        changes.starts_at(-5e4),
+        attention_weights.starts_at(-5e4),
         FLASHINFER + "commit/d7f2c6464",
     ),
     Fault(
         "sdpa-products-saturate",
         "of float16 heads of 64 and 128 features products of queries and keys end at 65504 before they are scaled",
         spec.ATTN_10,
-        {"logits": changes.half_products_saturate},
+        {"logits": attention_weights.half_products_saturate},
         ENGINEER,
     ),
     Fault(
         "sdpa-maximum-from-zero",
         "the running maximum starts at 0: rows far below it are zeros",
         spec.ATTN_10,
-        changes.starts_at(0.0),
+        attention_weights.starts_at(0.0),
         ENGINEER,
     ),
     Fault(
         "sdpa-maximum-rounded-alone",
         "logits are scaled by a fused multiply-add that subtracts a maximum which was rounded: exp overflows",
         spec.ATTN_10,
-        {"weights": changes.maximum_rounded_alone},
+        {"weights": attention_weights.maximum_rounded_alone},
         "https://github.com/ROCm/aotriton/issues/54",
     ),
     Fault(
         "sdpa-logits-clipped",
         "logits are clipped to ±80",
         spec.ATTN_10,
-        changes.softmax_by(lambda logits: np.where(np.isneginf(logits), logits, np.clip(logits, -80.0, 80.0))),
+        attention_weights.softmax_by(
+            lambda logits: np.where(np.isneginf(logits), logits, np.clip(logits, -80.0, 80.0))
+        ),
         ENGINEER,
     ),
     Fault(
         "sdpa-soft-cap-left-in",
         "logits pass through 50 · tanh(x / 50)",
         spec.ATTN_10,
-        changes.softmax_by(lambda logits: np.where(np.isneginf(logits), logits, 50.0 * np.tanh(logits / 50.0))),
+        attention_weights.softmax_by(
+            lambda logits: np.where(np.isneginf(logits), logits, 50.0 * np.tanh(logits / 50.0))
+        ),
         "Gemma 2's logit cap",
     ),
     Fault(
@@ -692,62 +704,60 @@ SDPA_FAULTS = (
         "sdpa-nan-becomes-zero",
         "NaN in the result is replaced by 0",
         spec.ATTN_20,
-        changes.NAN_TO_ZERO,
+        attention_weights.NAN_TO_ZERO,
         "IEEE 754, section 6.2",
     ),
     Fault(
         "sdpa-nan-row-is-empty",
         "a row whose weights do not sum to more than 0 is taken for one that sees no key",
         spec.ATTN_20,
-        changes.NAN_ROW_IS_EMPTY,
+        attention_weights.NAN_ROW_IS_EMPTY,
         "PyTorch's flash attention on the CPU",
     ),
     Fault(
         "sdpa-nan-is-no-logit",
         "a NaN among the logits is taken for a hidden key",
         spec.ATTN_20,
-        changes.NAN_HIDES,
+        attention_weights.NAN_HIDES,
         "IEEE 754, section 6.2",
     ),
 )
 
 
 CMASK_FAULTS = (
-    Fault(
-        "cmask-top-left", "the mask is aligned top-left", spec.CMASK_01, changes.TOP_LEFT, TINY_LLM + "commit/0c1ae4b"
-    ),
+    Fault("cmask-top-left", "the mask is aligned top-left", spec.CMASK_01, masks.TOP_LEFT, TINY_LLM + "commit/0c1ae4b"),
     Fault(
         "cmask-buffer-of-1024",
         "all is visible past 1024 queries or keys",
         spec.CMASK_01,
-        changes.BUFFER_OF_1024,
+        masks.BUFFER_OF_1024,
         ENGINEER,
     ),
-    Fault("cmask-buffer-of-4096", "all is visible past 4096 keys", spec.CMASK_01, changes.BUFFER_OF_4096, ENGINEER),
-    Fault("cmask-one-future", "each query sees one future key", spec.CMASK_01, changes.ONE_FUTURE, ENGINEER),
-    Fault("cmask-not-itself", "each query misses its own key", spec.CMASK_01, changes.NOT_ITSELF, ENGINEER),
+    Fault("cmask-buffer-of-4096", "all is visible past 4096 keys", spec.CMASK_01, masks.BUFFER_OF_4096, ENGINEER),
+    Fault("cmask-one-future", "each query sees one future key", spec.CMASK_01, masks.ONE_FUTURE, ENGINEER),
+    Fault("cmask-not-itself", "each query misses its own key", spec.CMASK_01, masks.NOT_ITSELF, ENGINEER),
     Fault(
         "cmask-top-left-where-longer",
         "the mask is aligned top-left where L > S",
         spec.CMASK_01,
-        changes.TOP_LEFT_WHERE_LONGER,
+        masks.TOP_LEFT_WHERE_LONGER,
         MLX + "issues/2835",
     ),
     Fault(
         "cmask-wrapped",
         "where L > S negative counts of visible keys wrap around",
         spec.CMASK_01,
-        changes.sees(changes.wraps),
+        masks.sees(masks.wraps),
         ENGINEER,
     ),
     Fault(
-        "cmask-transposed", "the mask is the transpose: the past is hidden", spec.CMASK_01, changes.TRANSPOSED, ENGINEER
+        "cmask-transposed", "the mask is the transpose: the past is hidden", spec.CMASK_01, masks.TRANSPOSED, ENGINEER
     ),
     Fault(
         "cmask-ones",
         "the mask holds 1 where a key is visible and 0 elsewhere",
         spec.CMASK_01,
-        changes.mask_valued(lambda visible: visible * 1.0),
+        masks.mask_valued(lambda visible: visible * 1.0),
         MLX_LM + "commit/1dc5de4f",
     ),
     Fault(
@@ -765,16 +775,16 @@ CMASK_FAULTS = (
         "cmask-nan",
         "the mask is (1 - visible) · -inf, NaN at every visible key",
         spec.CMASK_02,
-        changes.mask_valued(lambda visible: np.where(visible, np.nan, -np.inf)),
+        masks.mask_valued(lambda visible: np.where(visible, np.nan, -np.inf)),
         ENGINEER,
     ),
     Fault("cmask-float32", "the mask is float32 whatever was asked for", spec.CMASK_03, promotes(), ENGINEER),
-    Fault("cmask-s-by-l", "the mask is S×L", spec.CMASK_03, changes.mask_shaped(lambda value: value.T), ENGINEER),
+    Fault("cmask-s-by-l", "the mask is S×L", spec.CMASK_03, masks.mask_shaped(lambda value: value.T), ENGINEER),
     Fault(
         "cmask-four-dims",
         "the mask is 1×1×L×S",
         spec.CMASK_03,
-        changes.mask_shaped(lambda value: value[None, None]),
+        masks.mask_shaped(lambda value: value[None, None]),
         ENGINEER,
     ),
     Fault(
@@ -788,14 +798,14 @@ CMASK_FAULTS = (
         "cmask-sliced-from-larger",
         "a smaller mask is the upper left corner of a larger one made earlier",
         spec.CMASK_04,
-        {"respond": changes.sliced_from_larger},
+        {"respond": masks.sliced_from_larger},
         ENGINEER,
     ),
     Fault(
         "cmask-handed-out-again",
         "a mask is made once and handed out again: what the last caller wrote into it is still there",
         spec.CMASK_04,
-        {"respond": changes.mask_handed_out_again},
+        {"respond": masks.mask_handed_out_again},
         "functools.cache over what makes an array",
     ),
     Fault("cmask-keys-remembered", "the S of the first call is used for all", spec.CMASK_04, remembers("S"), ENGINEER),
@@ -803,14 +813,14 @@ CMASK_FAULTS = (
         "cmask-negative-is-empty",
         "negative lengths count as 0",
         spec.CMASK_05,
-        changes.lengths_by(lambda length: max(length, 0)),
+        masks.lengths_by(lambda length: max(length, 0)),
         ENGINEER,
     ),
     Fault(
         "cmask-negative-is-positive",
         "negative lengths lose their sign",
         spec.CMASK_05,
-        changes.lengths_by(abs),
+        masks.lengths_by(abs),
         ENGINEER,
     ),
 )
@@ -823,52 +833,57 @@ SDPA = "scaled_dot_product_attention"
 
 VARIANTS = (
     *(
-        Variant(f"sdpa-online-{tile}", f"online softmax in tiles of {tile} keys", SDPA, changes.online(tile))
+        Variant(f"sdpa-online-{tile}", f"online softmax in tiles of {tile} keys", SDPA, variants.online(tile))
         for tile in (1, 3, 32)
     ),
     Variant(
         "sdpa-split-and-merged",
         "keys in three splits, merged by their log-sum-exp",
         SDPA,
-        changes.computed(changes.split_and_merged),
+        variants.computed(variants.split_and_merged),
     ),
     Variant(
-        "sdpa-reversed-order", "float32 with every sum in reverse order", SDPA, changes.computed(changes.reversed_order)
+        "sdpa-reversed-order",
+        "float32 with every sum in reverse order",
+        SDPA,
+        variants.computed(variants.reversed_order),
     ),
     Variant(
         "sdpa-query-scaled-first",
         "the query is scaled before the product",
         SDPA,
-        changes.computed(changes.query_scaled_first),
+        variants.computed(variants.query_scaled_first),
     ),
-    Variant("sdpa-base-two", "exp2, with log2(e) folded into scale and mask", SDPA, changes.computed(changes.base_two)),
+    Variant(
+        "sdpa-base-two", "exp2, with log2(e) folded into scale and mask", SDPA, variants.computed(variants.base_two)
+    ),
     Variant(
         "sdpa-lowest-for-inf",
         "hidden logits are the lowest number, empty rows zeroed",
         SDPA,
-        changes.computed(changes.lowest_for_inf),
+        variants.computed(variants.lowest_for_inf),
     ),
     Variant(
         "sdpa-heads-broadcast",
         "keys and values broadcast over groups of query heads",
         SDPA,
-        {"respond": changes.heads_broadcast},
+        {"respond": variants.heads_broadcast},
     ),
     Variant(
         "sdpa-weights-rounded",
         "the weights are rounded to the dtype before they meet the values",
         SDPA,
-        {"weights": lambda self, logits, dtype: changes.rounded(changes.CORE.weights(logits, dtype), dtype)},
+        {"weights": lambda self, logits, dtype: attention_weights.rounded(changes.CORE.weights(logits, dtype), dtype)},
         Precision.NATIVE,
     ),
     Variant(
         "sdpa-native-logits",
         "logits in the dtype, softmax in float32",
         SDPA,
-        {"logits": changes.native_logits},
+        {"logits": variants.native_logits},
         Precision.NATIVE,
     ),
-    Variant("sdpa-native-steps", "every intermediate in the dtype", SDPA, changes.NATIVE_STEPS, Precision.NATIVE),
+    Variant("sdpa-native-steps", "every intermediate in the dtype", SDPA, variants.NATIVE_STEPS, Precision.NATIVE),
     Variant(
         "cmask-lowest",
         "hidden entries are the dtype's lowest number",
@@ -879,7 +894,7 @@ VARIANTS = (
         "cmask-triangle",
         "the mask is made as a triangle",
         "causal_mask",
-        changes.mask_valued(
+        masks.mask_valued(
             lambda visible: np.triu(np.full(visible.shape, -np.inf), visible.shape[1] - visible.shape[0] + 1)
         ),
     ),
@@ -888,31 +903,31 @@ VARIANTS = (
         "float32, rounded to the dtype after every projection and the attention",
         "MultiHeadAttention",
         {
-            "projected": changes.projected_in_float32,
-            "output": changes.output_in_float32,
-            **changes.attending(changes.computed(changes.query_scaled_first)),
+            "projected": variants.projected_in_float32,
+            "output": variants.output_in_float32,
+            **heads.attending(variants.computed(variants.query_scaled_first)),
         },
     ),
     Variant(
         "mha-fused-projections",
         "one product with the stacked weights, nothing rounded before the result",
         "MultiHeadAttention",
-        {"projected": changes.projected_together, **changes.attending(changes.computed(changes.query_scaled_first))},
+        {"projected": variants.projected_together, **heads.attending(variants.computed(variants.query_scaled_first))},
     ),
     Variant(
         "mha-output-by-head",
         "each head is projected by its part of wo, and the results added",
         "MultiHeadAttention",
-        {"output": changes.output_by_head},
+        {"output": variants.output_by_head},
     ),
     Variant(
         "mha-native-steps",
         "every intermediate in the dtype",
         "MultiHeadAttention",
         {
-            "projected": changes.projected_in_float32,
-            "output": changes.output_in_float32,
-            **changes.attending(changes.NATIVE_STEPS),
+            "projected": variants.projected_in_float32,
+            "output": variants.output_in_float32,
+            **heads.attending(variants.NATIVE_STEPS),
         },
         Precision.NATIVE,
     ),

@@ -6,6 +6,9 @@ import numpy as np
 
 from inferspec.spec import attention as spec
 from inferspec.spec.changes import attention as changes
+from inferspec.spec.changes import attention_masks as masks
+from inferspec.spec.changes import attention_weights
+from inferspec.spec.changes import multi_head_attention as heads
 from inferspec.spec.contract import Fault
 from inferspec.spec.faults.attention_paths import of_paths
 from inferspec.spec.faults.attention_sources import ENGINEER, FLASH_ATTENTION, FLASHINFER, MLX, TINY_LLM
@@ -30,28 +33,28 @@ FAULTS: tuple[Fault, ...] = (
         "sdpa-no-keys-nan",
         "no keys give NaN",
         spec.ATTN_11,
-        changes.fails_if(lambda q, k: k.shape[-2] == 0, np.nan),
+        attention_weights.fails_if(lambda q, k: k.shape[-2] == 0, np.nan),
         FLASH_ATTENTION + "commit/26d7d92f",
     ),
     Fault(
         "sdpa-no-keys-crash",
         "no keys raise an exception",
         spec.ATTN_11,
-        changes.fails_if(lambda q, k: k.shape[-2] == 0),
+        attention_weights.fails_if(lambda q, k: k.shape[-2] == 0),
         FLASH_ATTENTION + "commit/03cd0651",
     ),
     Fault(
         "sdpa-no-queries-crash",
         "no queries raise an exception",
         spec.ATTN_11,
-        changes.fails_if(lambda q, k: q.shape[-2] == 0),
+        attention_weights.fails_if(lambda q, k: q.shape[-2] == 0),
         FLASH_ATTENTION + "commit/484b9813",
     ),
     Fault(
         "sdpa-no-batch-crash",
         "an empty batch raises an exception",
         spec.ATTN_11,
-        changes.fails_if(lambda q, k: 0 in q.shape[:-3]),
+        attention_weights.fails_if(lambda q, k: 0 in q.shape[:-3]),
         FLASH_ATTENTION + "commit/484b9813",
     ),
     Fault(
@@ -100,7 +103,7 @@ FAULTS: tuple[Fault, ...] = (
         "sdpa-query-dense-by-chance",
         "a query whose batch rows lie as far apart as all its heads would is read as one batch of them",
         spec.ATTN_13,
-        changes.reshapes(changes.dense_by_chance),
+        changes.reshapes(masks.dense_by_chance),
         "https://github.com/uxlfoundation/oneDNN/pull/5556",
     ),
     Fault(
@@ -213,7 +216,7 @@ FAULTS: tuple[Fault, ...] = (
         "an unknown mask name hides nothing",
         spec.ATTN_17,
         {
-            "guard_mask": changes.guards_arrays_only,
+            "guard_mask": heads.guards_arrays_only,
             "named_mask": lambda self, name, length, keys: (
                 changes.CORE.named_mask(name, length, keys) if name == "causal" else np.zeros(())
             ),
@@ -224,7 +227,7 @@ FAULTS: tuple[Fault, ...] = (
         "sdpa-unknown-mask-is-causal",
         "any mask name means causal",
         spec.ATTN_17,
-        {"guard_mask": changes.guards_arrays_only},
+        {"guard_mask": heads.guards_arrays_only},
         ENGINEER,
     ),
     Fault(
@@ -232,10 +235,10 @@ FAULTS: tuple[Fault, ...] = (
         "a mask that does not broadcast is cropped or repeated",
         spec.ATTN_17,
         {
-            "guard_mask": changes.guards_names_only,
+            "guard_mask": heads.guards_names_only,
             **changes.reshapes(
                 lambda a: {
-                    "mask": changes.wrapped(a.mask, changes.full_mask(a)) if isinstance(a.mask, np.ndarray) else a.mask
+                    "mask": changes.wrapped(a.mask, masks.full_mask(a)) if isinstance(a.mask, np.ndarray) else a.mask
                 }
             ),
         },
@@ -252,14 +255,14 @@ FAULTS: tuple[Fault, ...] = (
         "sdpa-hidden-heads-stale",
         "of heads that see no key those past the first keep what the head before left",
         spec.ATTN_07,
-        {"finish": changes.hidden_heads_as_before},
+        {"finish": attention_weights.hidden_heads_as_before},
         ENGINEER,
     ),
     Fault(
         "sdpa-values-cropped",
         "of values of another head dim than that of keys as many features are taken",
         spec.ATTN_17,
-        changes.reshapes(changes.values_cropped),
+        changes.reshapes(attention_weights.values_cropped),
         ENGINEER,
     ),
     Fault(
@@ -273,35 +276,35 @@ FAULTS: tuple[Fault, ...] = (
         "sdpa-tail-keys-dropped",
         "keys past a multiple of 32 are dropped",
         spec.ATTN_18,
-        changes.softmax_by(changes.tail_keys_dropped),
+        attention_weights.softmax_by(attention_weights.tail_keys_dropped),
         TINY_LLM + "commit/657c0b3",
     ),
     Fault(
         "sdpa-tail-padding-counted",
         "the last tile is filled up with keys of logit 0",
         spec.ATTN_18,
-        {"weights": changes.tail_padding_counted},
+        {"weights": attention_weights.tail_padding_counted},
         FLASHINFER + "commit/16cb9e493",
     ),
     Fault(
         "sdpa-last-of-full-tile-dropped",
         "the last key is dropped when S is a multiple of 32",
         spec.ATTN_18,
-        changes.softmax_by(changes.last_of_full_tile_dropped),
+        attention_weights.softmax_by(attention_weights.last_of_full_tile_dropped),
         ENGINEER,
     ),
     Fault(
         "sdpa-ends-of-large-tiles-dropped",
         "from 3000 keys on they are taken 2048 at a time, and the last of each part but the last is never read",
         spec.ATTN_18,
-        changes.softmax_by(changes.ends_of_tiles_dropped(2048, 3000)),
+        attention_weights.softmax_by(attention_weights.ends_of_tiles_dropped(2048, 3000)),
         ENGINEER,
     ),
     Fault(
         "sdpa-last-of-96-keys-dropped",
         "the last key is dropped when S is a multiple of 96",
         spec.ATTN_18,
-        changes.softmax_by(changes.last_of_96_keys_dropped),
+        attention_weights.softmax_by(attention_weights.last_of_96_keys_dropped),
         ENGINEER,
     ),
     Fault(
@@ -315,28 +318,28 @@ FAULTS: tuple[Fault, ...] = (
         "sdpa-causal-one-short-of-tiles",
         "of tiles of 32 keys that lack one, the causal mask hides the last key",
         spec.ATTN_18,
-        changes.LAST_KEY_OF_A_TILE_BUT_ONE,
+        masks.LAST_KEY_OF_A_TILE_BUT_ONE,
         ENGINEER,
     ),
     Fault(
         "sdpa-never-rescaled",
         "earlier tiles of keys are not rescaled when the maximum grows",
         spec.ATTN_18,
-        {"weights": changes.never_rescaled},
+        {"weights": attention_weights.never_rescaled},
         ENGINEER,
     ),
     Fault(
         "sdpa-halves-not-rescaled",
         "from 1024 keys on, a single query's two halves are merged without their maxima",
         spec.ATTN_18,
-        {"weights": changes.halves_not_rescaled},
+        {"weights": attention_weights.halves_not_rescaled},
         MLX + "issues/4022",
     ),
     Fault(
         "sdpa-tail-queries-unwritten",
         "queries past a multiple of 32 are never written",
         spec.ATTN_18,
-        leaves_unwritten(changes.without_tail_queries),
+        leaves_unwritten(attention_weights.without_tail_queries),
         TINY_LLM + "commit/657c0b3",
     ),
     Fault(
@@ -350,21 +353,21 @@ FAULTS: tuple[Fault, ...] = (
         "sdpa-decode-first-key",
         "a single causal query sees key 0 only",
         spec.ATTN_19,
-        changes.DECODE_FIRST_KEY,
+        masks.DECODE_FIRST_KEY,
         TINY_LLM + "commit/0c1ae4b",
     ),
     Fault(
         "sdpa-decode-not-last",
         "a single causal query sees all but the last key",
         spec.ATTN_19,
-        changes.DECODE_NOT_LAST,
+        masks.DECODE_NOT_LAST,
         ENGINEER,
     ),
     Fault(
         "sdpa-causal-whole-chunks",
         "the offset of a chunk of queries is rounded down to whole chunks",
         spec.ATTN_19,
-        changes.WHOLE_CHUNKS,
+        masks.WHOLE_CHUNKS,
         ENGINEER,
     ),
     *of_paths(

@@ -8,8 +8,10 @@ from collections.abc import Mapping
 import numpy as np
 
 from inferspec.spec.changes import attention_paths as changes
-from inferspec.spec.changes.attention import of_split_keys, remasks, reshapes, starts_at
+from inferspec.spec.changes.attention import of_split_keys, reshapes
 from inferspec.spec.changes.attention import read_with_strides_of as read_with
+from inferspec.spec.changes.attention_masks import remasks
+from inferspec.spec.changes.attention_weights import starts_at
 from inferspec.spec.contract import Arguments, Fault, Requirement
 from inferspec.spec.mistakes import beside_room, ignores_strides, only_where
 

@@ -9,21 +9,17 @@ from inferspec.spec.changes import flash_attention as changes
 from inferspec.spec.changes.attention import (
     broadcast_one_past_a_tile,
     cropped_dims,
-    fails_if,
-    full_mask,
-    guards_arrays_only,
-    guards_names_only,
     heads_floor_divided,
-    hidden_heads_as_before,
     inner_batch_ignored,
     of_many_queries,
     read_with_strides_of,
     reshapes,
-    spreads,
     squeezes,
-    values_cropped,
     wrapped,
 )
+from inferspec.spec.changes.attention_masks import full_mask, spreads
+from inferspec.spec.changes.attention_weights import fails_if, hidden_heads_as_before, values_cropped
+from inferspec.spec.changes.multi_head_attention import guards_arrays_only, guards_names_only
 from inferspec.spec.contract import Fault
 from inferspec.spec.faults.attention_sources import ENGINEER, FLASH_ATTENTION, FLASHINFER, MLX
 from inferspec.spec.mistakes import (

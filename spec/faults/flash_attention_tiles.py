@@ -7,23 +7,19 @@ import numpy as np
 from inferspec.spec import flash_attention as spec
 from inferspec.spec.changes import flash_attention as changes
 from inferspec.spec.changes import tiles
-from inferspec.spec.changes.attention import (
-    CORE,
-    LAST_KEY_OF_A_TILE_BUT_ONE,
+from inferspec.spec.changes.attention import CORE, one_partial_result_for_a_group
+from inferspec.spec.changes.attention_masks import LAST_KEY_OF_A_TILE_BUT_ONE, remasks, sees, split_for_first_row
+from inferspec.spec.changes.attention_paths import columns_in_16_bits
+from inferspec.spec.changes.attention_weights import (
     ends_of_tiles_dropped,
     halves_not_rescaled,
     last_part_hidden,
-    one_partial_result_for_a_group,
     part_hidden_in_between,
     part_without_keys,
-    remasks,
-    sees,
     softmax_by,
-    split_for_first_row,
     tiles_by_the_first_head,
     weights_by,
 )
-from inferspec.spec.changes.attention_paths import columns_in_16_bits
 from inferspec.spec.changes.tiles import Kernel, walking
 from inferspec.spec.contract import Fault
 from inferspec.spec.faults.attention_paths import of_paths

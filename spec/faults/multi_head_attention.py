@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from inferspec.spec import attention as spec
 from inferspec.spec.changes import attention as changes
+from inferspec.spec.changes import attention_masks as masks
+from inferspec.spec.changes import multi_head_attention as heads
 from inferspec.spec.contract import Fault
 from inferspec.spec.faults.attention_sources import ENGINEER, FLASHINFER, MLX_LM, TINY_LLM
 from inferspec.spec.mistakes import (
@@ -28,12 +30,12 @@ FAULTS: tuple[Fault, ...] = (
     Fault("mha-value-by-wk", "wk projects the value too", spec.MHA_01, changes.rereads(wv="wk"), ENGINEER),
     Fault("mha-key-by-wv", "wv projects the key too", spec.MHA_01, changes.rereads(wk="wv"), ENGINEER),
     Fault("mha-wq-wk-swapped", "wq and wk are swapped", spec.MHA_01, changes.rereads(wq="wk", wk="wq"), ENGINEER),
-    Fault("mha-wo-not-applied", "wo is not applied", spec.MHA_01, {"output": changes.output_not_applied}, ENGINEER),
+    Fault("mha-wo-not-applied", "wo is not applied", spec.MHA_01, {"output": heads.output_not_applied}, ENGINEER),
     Fault(
         "mha-wo-not-transposed",
         "a square wo is not transposed",
         spec.MHA_01,
-        {"output": changes.output_not_transposed},
+        {"output": heads.output_not_transposed},
         ENGINEER,
     ),
     Fault(
@@ -70,28 +72,28 @@ FAULTS: tuple[Fault, ...] = (
         "mha-split-interleaved",
         "heads are split as D×H: every H-th feature is one head's",
         spec.MHA_02,
-        {"split": changes.split_interleaved},
+        {"split": heads.split_interleaved},
         ENGINEER,
     ),
     Fault(
         "mha-split-without-swap",
         "heads are split off by a reshape that mixes positions and heads",
         spec.MHA_02,
-        {"split": changes.split_without_swap},
+        {"split": heads.split_without_swap},
         ENGINEER,
     ),
     Fault(
         "mha-merged-without-swap",
         "heads are merged by a reshape that mixes positions and heads",
         spec.MHA_02,
-        {"merge": changes.merged_without_swap},
+        {"merge": heads.merged_without_swap},
         ENGINEER,
     ),
     Fault(
         "mha-heads-past-eight-missing",
         "heads past the eighth are not attended",
         spec.MHA_02,
-        {"merge": changes.merged_up_to_eight},
+        {"merge": heads.merged_up_to_eight},
         ENGINEER,
     ),
     Fault(
@@ -105,14 +107,14 @@ FAULTS: tuple[Fault, ...] = (
         "mha-causal-past-256",
         "queries past the 256th of a prompt see one future key",
         spec.MHA_04,
-        changes.attending(changes.PAST_256_ONE_FUTURE),
+        heads.attending(masks.PAST_256_ONE_FUTURE),
         ENGINEER,
     ),
     Fault(
         "mha-merged-interleaved",
         "heads are merged as D×H",
         spec.MHA_02,
-        {"merge": changes.merged_interleaved},
+        {"merge": heads.merged_interleaved},
         ENGINEER,
     ),
     Fault(
@@ -126,52 +128,50 @@ FAULTS: tuple[Fault, ...] = (
         "mha-masked-scale-of-hidden-head-dim",
         "where there is a mask, the scale is (hidden_size / num_heads)^-0.5",
         spec.MHA_03,
-        {"scale": changes.masked_scale_of_hidden_head_dim},
+        {"scale": heads.masked_scale_of_hidden_head_dim},
         "vllm-metal bbacf63",
     ),
     Fault(
         "mha-head-dim-of-hidden-size",
         "rows of the projections past hidden_size are dropped",
         spec.MHA_03,
-        changes.reshapes(changes.rows_of_hidden_size),
+        changes.reshapes(heads.rows_of_hidden_size),
         "vllm-metal bbacf63",
     ),
-    Fault(
-        "mha-mask-dropped", "the mask is not passed on", spec.MHA_04, changes.remasked_heads(lambda a: None), ENGINEER
-    ),
+    Fault("mha-mask-dropped", "the mask is not passed on", spec.MHA_04, heads.remasked_heads(lambda a: None), ENGINEER),
     Fault(
         "mha-mask-square-only",
         "the mask is dropped where L and S differ",
         spec.MHA_04,
-        changes.remasked_heads(lambda a: a.mask if a.query.shape[-2] == a.key.shape[-2] else None),
+        heads.remasked_heads(lambda a: a.mask if a.query.shape[-2] == a.key.shape[-2] else None),
         ENGINEER,
     ),
     Fault(
         "mha-mask-first-head",
         "every head gets the mask of head 0",
         spec.MHA_04,
-        changes.remasked_heads(changes.mask_of_first_head),
+        heads.remasked_heads(heads.mask_of_first_head),
         ENGINEER,
     ),
     Fault(
         "mha-causal-top-left",
         "the causal mask is aligned top-left",
         spec.MHA_04,
-        changes.attending(changes.TOP_LEFT),
+        heads.attending(masks.TOP_LEFT),
         TINY_LLM + "commit/0c1ae4b",
     ),
     Fault(
         "mha-bool-added",
         "a bool mask is added as 0 and 1",
         spec.MHA_04,
-        changes.attending({"bool_mask": lambda self, mask: f64(mask)}),
+        heads.attending({"bool_mask": lambda self, mask: f64(mask)}),
         MLX_LM + "commit/1dc5de4f",
     ),
     Fault(
         "mha-mask-before-scaling",
         "the mask is added before the logits are scaled",
         spec.MHA_04,
-        changes.attending({"logits": lambda self, q, k, scale, bias, dtype: (q @ k.swapaxes(-1, -2) + bias) * scale}),
+        heads.attending({"logits": lambda self, q, k, scale, bias, dtype: (q @ k.swapaxes(-1, -2) + bias) * scale}),
         ENGINEER,
     ),
     Fault(
@@ -192,14 +192,14 @@ FAULTS: tuple[Fault, ...] = (
         "mha-nan-leaks",
         "batch rows outside the tile are multiplied by 0 instead of being left out: a NaN reaches its neighbour",
         spec.MHA_05,
-        {"output": changes.masked_by_multiplying},
+        {"output": heads.masked_by_multiplying},
         ENGINEER,
     ),
     Fault(
         "mha-keys-of-next-row",
         "each batch row reads the keys of its neighbour",
         spec.MHA_05,
-        changes.reshapes(changes.next_row),
+        changes.reshapes(heads.next_row),
         ENGINEER,
     ),
     *paths_break_promises(
@@ -301,7 +301,7 @@ FAULTS: tuple[Fault, ...] = (
         "mha-weights-fitted",
         "weights that do not fit are cropped or filled up with zeros",
         spec.MHA_10,
-        {"guard": changes.guards_heads_only, **changes.reshapes(changes.features_fitted)},
+        {"guard": heads.guards_heads_only, **changes.reshapes(heads.features_fitted)},
         ENGINEER,
     ),
     Fault(
@@ -315,7 +315,7 @@ FAULTS: tuple[Fault, ...] = (
         "mha-whole-heads-only",
         "rows of the weights past the last whole head are dropped",
         spec.MHA_10,
-        {"guard": changes.guards_all_but_heads, **changes.reshapes(changes.whole_heads_only)},
+        {"guard": heads.guards_all_but_heads, **changes.reshapes(heads.whole_heads_only)},
         ENGINEER,
     ),
 )

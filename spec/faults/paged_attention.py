@@ -12,23 +12,27 @@ from inferspec.spec import paged_attention as spec
 from inferspec.spec.changes import paged_attention as changes
 from inferspec.spec.changes import tiles
 from inferspec.spec.changes.attention import (
+    in_common_heads,
+    of_drafts,
+    one_partial_result_for_a_group,
+    rereads,
+    reshapes,
+    unwritten_past_sixteen,
+)
+from inferspec.spec.changes.attention_variants import (
     NATIVE_STEPS,
     base_two,
+    online,
+    query_scaled_first,
+    split_and_merged,
+)
+from inferspec.spec.changes.attention_weights import (
     empty_rows,
     half_products_saturate,
     hidden_in_maximum,
-    in_common_heads,
     logits_summed_in_dtype,
-    of_drafts,
-    one_partial_result_for_a_group,
-    online,
-    query_scaled_first,
-    rereads,
-    reshapes,
-    split_and_merged,
     starts_at,
     total_summed_in_dtype,
-    unwritten_past_sixteen,
     values_summed_in_dtype,
     weights_by,
 )

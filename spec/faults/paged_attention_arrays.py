@@ -6,11 +6,7 @@ import numpy as np
 
 from inferspec.spec import paged_attention as spec
 from inferspec.spec.changes import paged_attention as changes
-from inferspec.spec.changes.attention import (
-    of_many_queries,
-    reshapes,
-    squeezes,
-)
+from inferspec.spec.changes.attention import of_many_queries, reshapes, squeezes
 from inferspec.spec.contract import Fault
 from inferspec.spec.faults.attention_sources import ENGINEER, FLASHINFER, MLX, TINY_LLM
 from inferspec.spec.mistakes import (

@@ -1,0 +1,230 @@
+"""Masks that are misread, or lie elsewhere, and the causal mask as an array: see `spec/faults/attention*.py`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from inferspec.spec.attention import CausalMask, ScaledDotProductAttention
+from inferspec.spec.changes.attention import CAUSAL_MASK, CORE, TILE, swapped_groups
+from inferspec.spec.contract import Arguments, Change, Operation
+from inferspec.spec.mistakes import first_of, honest
+from inferspec.spec.numerics import round_to
+
+# Masks.
+
+
+def full_mask(a: Arguments) -> tuple[int, ...]:
+    return (*a.query.shape[:-1], a.key.shape[-2])
+
+
+def remasks(change: Callable[[np.ndarray, Arguments], np.ndarray]) -> Change:
+    """What an array mask adds to the logits is `change` of what it should add."""
+
+    def bias(self: ScaledDotProductAttention, a: Arguments) -> np.ndarray:
+        right = CORE.bias(a)
+        return change(right, a) if isinstance(a.mask, np.ndarray) else right
+
+    return {"bias": bias}
+
+
+def takes_axes(bias: np.ndarray, a: Arguments) -> np.ndarray:
+    """The last axis of a mask is looked at, whether it has one or not."""
+    if a.mask.ndim == 0:
+        raise IndexError("axis -1 is out of bounds for an array of 0 dimensions")
+    return bias
+
+
+def spreads(change: Callable[[np.ndarray, Arguments], np.ndarray]) -> Change:
+    """The same, for a change of the mask that is broadcast already."""
+    return remasks(lambda bias, a: change(np.broadcast_to(bias, full_mask(a)), a))
+
+
+def mask_of_first_row(bias: np.ndarray, a: Arguments) -> np.ndarray:
+    return bias[:1] if bias.ndim > 3 else bias
+
+
+def mask_batch_in_heads(bias: np.ndarray, a: Arguments) -> np.ndarray:
+    return bias.swapaxes(-3, -4).reshape(bias.shape) if bias.ndim > 3 else bias
+
+
+def mask_heads_swapped(bias: np.ndarray, a: Arguments) -> np.ndarray:
+    return np.take(bias, swapped_groups(a.query.shape[-3], a.key.shape[-3]), axis=-3)
+
+
+def mask_transposed(bias: np.ndarray, a: Arguments) -> np.ndarray:
+    return bias.swapaxes(-1, -2) if bias.shape[-1] == bias.shape[-2] else bias
+
+
+def mask_of_first_256_rows(bias: np.ndarray, a: Arguments) -> np.ndarray:
+    """Where there are more than 256 queries and keys, rows of the mask past the 256th are the first ones again."""
+    length = bias.shape[-2]
+    return bias[..., np.arange(length) % 256, :] if min(length, bias.shape[-1]) > 256 else bias
+
+
+def causal_array_applied_twice(bias: np.ndarray, a: Arguments) -> np.ndarray:
+    """Of an array mask that hides what the causal one does, the last row of a tile that is not full loses its keys."""
+    length, keys = bias.shape[-2:]
+    if min(length, keys) <= TILE or keys % TILE == 0 or (np.isfinite(bias) != CORE.visible(length, keys)).any():
+        return bias
+    return np.where((np.arange(length) == length - 1)[:, None], -np.inf, bias)
+
+
+def vector_as_column(bias: np.ndarray, a: Arguments) -> np.ndarray:
+    return bias[:, None] if bias.ndim == 1 and len(bias) == a.query.shape[-2] else bias
+
+
+def hides_with(number: float) -> Change:
+    """Hidden keys get a finite number added to their logits."""
+
+    def bias(self: ScaledDotProductAttention, a: Arguments) -> np.ndarray:
+        right = CORE.bias(a)
+        return np.where(np.isneginf(right), number, right)
+
+    return {"bias": bias}
+
+
+def sees(rule: Callable[[np.ndarray, np.ndarray, int, int], np.ndarray]) -> Change:
+    """The causal rule is another: `rule(i, j, L, S)`."""
+
+    def visible(self: Operation, length: int, keys: int) -> np.ndarray:
+        i, j = np.arange(length)[:, None], np.arange(keys)
+        return np.broadcast_to(rule(i, j, length, keys), (length, keys))
+
+    return {"visible": visible}
+
+
+TOP_LEFT = sees(lambda i, j, length, keys: j <= i)
+
+ONE_FUTURE = sees(lambda i, j, length, keys: j <= i + keys - length + 1)
+
+NOT_ITSELF = sees(lambda i, j, length, keys: j < i + keys - length)
+
+LAST_KEY_OF_A_TILE_BUT_ONE = sees(
+    lambda i, j, length, keys: (j <= i + keys - length) & ~((keys % 32 == 31) & (j == keys - 1))
+)
+
+TOP_LEFT_WHERE_LONGER = sees(lambda i, j, length, keys: j <= i + max(keys - length, 0))
+
+SQUARE_ONLY = sees(lambda i, j, length, keys: (j <= i) | (length != keys))
+
+NEVER_EMPTY = sees(lambda i, j, length, keys: j <= np.maximum(i + keys - length, 0))
+
+DECODE_FIRST_KEY = sees(lambda i, j, length, keys: j <= i + (keys - length if length > 1 else 0))
+
+DECODE_NOT_LAST = sees(lambda i, j, length, keys: j <= i + keys - length - (length == 1))
+
+WHOLE_CHUNKS = sees(lambda i, j, length, keys: j <= i + (keys - length) // max(length, 1) * length)
+
+TRANSPOSED = sees(lambda i, j, length, keys: i <= j + length - keys)
+
+SPLIT_FROM_THE_TOP = sees(
+    lambda i, j, length, keys: j <= i + (0 if 1 < length <= 8 and keys >= 1023 else keys - length)
+)
+
+PAST_256_ONE_FUTURE = sees(lambda i, j, length, keys: j <= i + keys - length + (i >= 256))
+
+BUFFER_OF_4096 = sees(lambda i, j, length, keys: (j <= i + keys - length) | (j >= 4096))
+
+BUFFER_OF_1024 = sees(lambda i, j, length, keys: (j <= i + keys - length) | (i >= 1024) | (j >= 1024))
+
+
+def wide_heads_one_future(self: ScaledDotProductAttention, a: Arguments) -> np.ndarray:
+    """Heads of 96 dims and more are walked in shorter blocks: rows past the 128th see one future key."""
+    bias = ScaledDotProductAttention.bias(self, a)
+    if isinstance(a.mask, str) and a.query.shape[-1] >= 96:
+        i, j = np.indices(bias.shape[-2:])
+        bias = np.where((i >= 128) & (j == i + bias.shape[-1] - bias.shape[-2] + 1), 0.0, bias)
+    return bias
+
+
+def half_prompts_in_fours(self: ScaledDotProductAttention, a: Arguments) -> np.ndarray:
+    """The kernel for prompts of half precision and common head dims ends the causal walk of four queries at the last one's."""
+    bias = ScaledDotProductAttention.bias(self, a)
+    length, keys = a.query.shape[-2], a.key.shape[-2]
+    common = a.query.shape[-1] in (64, 128) and a.query.dtype.itemsize == 2
+    if isinstance(a.mask, str) and common and length == keys >= 64:
+        i, j = np.indices((length, keys))
+        bias = np.where((j > i) & (j <= i - i % 4 + 3), 0.0, bias)
+    return bias
+
+
+def split_for_first_row(
+    self: ScaledDotProductAttention,
+    q: np.ndarray,
+    k: np.ndarray,
+    v: np.ndarray,
+    scale: float,
+    bias: np.ndarray,
+    dtype: str,
+) -> np.ndarray:
+    """From 1024 keys on those of the first batch row are shared out, for all rows."""
+    if q.ndim > 3 and q.shape[-2] == 1 and k.shape[-2] >= 1024:
+        k, v = (np.broadcast_to(x[:1], x.shape) for x in (k, v))
+    return ScaledDotProductAttention.attended(self, q, k, v, scale, bias, dtype)
+
+
+def dense_by_chance(a: Arguments) -> dict[str, Any]:
+    """Of two leading axes of the query, whose strides are as far apart as there are heads of all batch rows, one batch is
+    made, with the stride of the outer one: all but the first heads lie outside, where zeros are read."""
+    query = a.query
+    if query.ndim != 4 or not query.size or 1 in query.shape[:2]:
+        return {}
+    outer, inner = (abs(stride) for stride in query.strides[:2])
+    if not inner or outer != inner * math.prod(query.shape[:2]):
+        return {}
+    return {"query": np.where(np.arange(len(query))[:, None, None, None] > 0, np.zeros((), query.dtype), query)}
+
+
+def first_16_bits(out: np.ndarray) -> np.ndarray:
+    """What of all heads of all rows a number of 16 bits counts."""
+    return out.reshape(math.prod(out.shape[:-2]), *out.shape[-2:])[: 2**16 - 1]
+
+
+def wraps(i: np.ndarray, j: np.ndarray, length: int, keys: int) -> np.ndarray:
+    """The rows are filled by `row[:count]`, where a negative count is taken from the end."""
+    count = i + keys - length + 1
+    return j < np.where(count < 0, keys + count, count)
+
+
+def key_heads_modulo(most: int, x: np.ndarray) -> np.ndarray:
+    """The heads of keys or values as found by a number of a head that begins anew after `most`."""
+    return x[..., np.arange(x.shape[-3]) % most, :, :]
+
+
+# The causal mask as an array.
+
+
+def sliced_from_larger(self: CausalMask, a: Arguments) -> np.ndarray:
+    """One mask is kept, made anew when it is too small; a smaller one is its upper left corner."""
+    length, keys = getattr(type(self), "kept", (0, 0))
+    if length < a.L or keys < a.S:
+        length, keys = max(length, a.L), max(keys, a.S)
+        type(self).kept = (length, keys)  # type: ignore[attr-defined]
+    kept = np.where(CAUSAL_MASK.visible(length, keys), 0.0, -np.inf)
+    return round_to(kept[: a.L, : a.S], a.dtype)
+
+
+def mask_handed_out_again(self: CausalMask, a: Arguments) -> np.ndarray:
+    kept: np.ndarray = first_of(self, (a.L, a.S, a.dtype), honest(self, a))
+    return kept
+
+
+def mask_shaped(change: Callable[[np.ndarray], np.ndarray]) -> Change:
+    return {"finish": lambda self, value, a: Operation.finish(self, change(value), a)}
+
+
+def mask_valued(change: Callable[[np.ndarray], np.ndarray]) -> Change:
+    """The mask's numbers are `change(visible)`."""
+    return {"respond": lambda self, a: round_to(change(CAUSAL_MASK.visible(a.L, a.S)), a.dtype)}
+
+
+def lengths_by(change: Callable[[int], int]) -> Change:
+    """Lengths are not guarded but changed into something that works."""
+    return {
+        "guard": lambda self, a: None,
+        "respond": lambda self, a: Operation.respond(self, Arguments(L=change(a.L), S=change(a.S), dtype=a.dtype)),
+    }

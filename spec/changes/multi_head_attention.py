@@ -1,0 +1,113 @@
+"""What is projected, split and merged otherwise: see `spec/faults/multi_head_attention.py`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from inferspec.spec.attention import ScaledDotProductAttention
+from inferspec.spec.changes.attention import CORE, MHA, fitted
+from inferspec.spec.contract import Arguments, Change, Operation, changed
+from inferspec.spec.numerics import f64
+
+
+def split_interleaved(self: Operation, x: np.ndarray, heads: int) -> np.ndarray:
+    return np.moveaxis(x.reshape(*x.shape[:-1], x.shape[-1] // heads, heads), -1, -3)
+
+
+def split_without_swap(self: Operation, x: np.ndarray, heads: int) -> np.ndarray:
+    *leading, length, features = x.shape
+    return x.reshape(*leading, heads, length, features // heads)
+
+
+def merged_without_swap(self: Operation, x: np.ndarray) -> np.ndarray:
+    *leading, heads, length, dim = x.shape
+    return x.reshape(*leading, length, heads * dim)
+
+
+def merged_interleaved(self: Operation, x: np.ndarray) -> np.ndarray:
+    *leading, heads, length, dim = x.shape
+    return np.moveaxis(x, -3, -1).reshape(*leading, length, dim * heads)
+
+
+def merged_up_to_eight(self: Operation, x: np.ndarray) -> np.ndarray:
+    return MHA.merge(np.where(np.arange(x.shape[-3])[:, None, None] < 8, x, 0.0))
+
+
+def masked_scale_of_hidden_head_dim(self: Operation, a: Arguments) -> float:
+    return MHA.scale(a) if a.mask is None else (a.hidden_size / a.num_heads) ** -0.5
+
+
+def masked_by_multiplying(self: Operation, x: np.ndarray, a: Arguments) -> np.ndarray:
+    value = MHA.output(x, a)
+    return value + 0.0 * np.roll(value, 1, axis=0)
+
+
+def output_not_applied(self: Operation, x: np.ndarray, a: Arguments) -> np.ndarray:
+    return fitted(x, (*x.shape[:-1], a.hidden_size))
+
+
+def output_not_transposed(self: Operation, x: np.ndarray, a: Arguments) -> np.ndarray:
+    return x @ f64(a.wo) if a.wo.shape[0] == a.wo.shape[1] else MHA.output(x, a)
+
+
+def weights_fitted(a: Arguments, rows: int) -> dict[str, Any]:
+    """Every weight cropped or filled up to so many rows of heads."""
+    into = {name: fitted(getattr(a, name), (rows, a.hidden_size)) for name in ("wq", "wk", "wv")}
+    return {**into, "wo": fitted(a.wo, (a.hidden_size, rows))}
+
+
+def rows_of_hidden_size(a: Arguments) -> dict[str, Any]:
+    """No more heads' features are read than the hidden size has."""
+    return weights_fitted(a, min(a.wq.shape[0], max(a.hidden_size // a.num_heads, 1) * a.num_heads))
+
+
+def features_fitted(a: Arguments) -> dict[str, Any]:
+    inputs = {name: getattr(a, name) for name in ("query", "key", "value")}
+    inputs = {name: fitted(x, (*x.shape[:-1], a.hidden_size)) for name, x in inputs.items()}
+    return {**inputs, **weights_fitted(a, a.wq.shape[0])}
+
+
+def whole_heads_only(a: Arguments) -> dict[str, Any]:
+    heads = max(a.num_heads, 1)
+    return {"num_heads": heads, **weights_fitted(a, a.wq.shape[0] // heads * heads)}
+
+
+def guards_heads_only(self: Operation, a: Arguments) -> None:
+    if a.num_heads < 1 or a.wq.shape[0] % a.num_heads:
+        raise ValueError(f"wq has {a.wq.shape[0]} rows for {a.num_heads} heads")
+
+
+def guards_all_but_heads(self: Operation, a: Arguments) -> None:
+    if a.num_heads > 0 and a.wq.shape[0] % a.num_heads == 0:
+        MHA.guard(a)
+
+
+def guards_names_only(self: Operation, a: Arguments) -> None:
+    if isinstance(a.mask, str):
+        CORE.guard_mask(a)
+
+
+def guards_arrays_only(self: Operation, a: Arguments) -> None:
+    if not isinstance(a.mask, str):
+        CORE.guard_mask(a)
+
+
+def next_row(a: Arguments) -> dict[str, Any]:
+    return {"key": np.roll(a.key, 1, axis=0)} if a.key.ndim > 2 else {}
+
+
+def remasked_heads(change: Callable[[Arguments], Any]) -> Change:
+    """Multi-head attention sees another mask."""
+    return {"masked": lambda self, a: Arguments(**{**vars(a), "mask": change(a)})}
+
+
+def mask_of_first_head(a: Arguments) -> Any:
+    return a.mask[..., :1, :, :] if isinstance(a.mask, np.ndarray) and a.mask.ndim > 2 else a.mask
+
+
+def attending(change: Change) -> Change:
+    """Multi-head attention whose inner attention is changed."""
+    return {"core": changed(ScaledDotProductAttention, "core", change)()}
