@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -29,7 +28,7 @@ def after(change: Any) -> Change:
     return {"fetched": fetched}
 
 
-def _rows(story: Story) -> list[tuple[int, Row]]:
+def rows_of(story: Story) -> list[tuple[int, Row]]:
     return [(slot, row) for slot, row in enumerate(story.batch.rows) if row is not None]
 
 
@@ -49,14 +48,14 @@ def one_of_many(self: BatchingKVCache, old: np.ndarray, new: np.ndarray) -> np.n
 
 
 def first_row_for_all(self: BatchingKVCache, story: Story, key: np.ndarray, value: np.ndarray) -> None:
-    active = _rows(story)
+    active = rows_of(story)
     key, value = (np.repeat(x[active[0][0] :][:1], len(x), axis=0) if active else x for x in (key, value))
     BatchingKVCache.store(self, story, key, value)
 
 
 def in_order_of_slots(self: BatchingKVCache, story: Story, key: np.ndarray, value: np.ndarray) -> None:
     """The i-th request takes the i-th row, as if the rows of idle slots were left out."""
-    order = [slot for slot, _ in _rows(story)]
+    order = [slot for slot, _ in rows_of(story)]
     packed = [np.array(x) for x in (key, value)]
     for x, own in zip((key, value), packed, strict=True):
         for row, slot in enumerate(order):
@@ -91,128 +90,13 @@ def remembers_arrival(self: BatchingKVCache, story: Story, slot: int, key: Any, 
     BatchingKVCache.enter(self, story, slot, key, value, stale)
 
 
-# alignment and masks
-
-
 def left(self: BatchingKVCache, length: int, width: int) -> slice:
     return slice(0, length)
-
-
-def padding_visible(story: Story, keys: np.ndarray, values: np.ndarray, mask: np.ndarray) -> None:
-    for slot, row in _rows(story):
-        mask[slot, ..., : mask.shape[-1] - row[0].shape[1]] = True
-
-
-def padding_at_the_end(empties: bool) -> Callable[..., None]:
-    """What is masked is what would be padding if requests were aligned at the start; or is emptied as well."""
-
-    def mask_out(story: Story, keys: np.ndarray, values: np.ndarray, mask: np.ndarray) -> None:
-        queries, width = mask.shape[-2:]
-        causal = np.arange(width) <= np.arange(queries)[:, None] + width - queries
-        for slot, row in _rows(story):
-            length = row[0].shape[1]
-            mask[slot] = causal & (np.arange(width) < length)
-            if empties:
-                keys[slot, :, length:], values[slot, :, length:] = 0.0, 0.0
-
-    return mask_out
-
-
-def slot_0_stays(self: BatchingKVCache, story: Story, slot: int) -> None:
-    if slot:
-        BatchingKVCache.leave(self, story, slot)
-
-
-def one_column_of_padding(story: Story, keys: np.ndarray, values: np.ndarray, mask: np.ndarray) -> None:
-    for slot, row in _rows(story):
-        padding = mask.shape[-1] - row[0].shape[1]
-        mask[slot, ..., max(padding - 1, 0) : padding] = True
-
-
-def first_hidden(story: Story, keys: np.ndarray, values: np.ndarray, mask: np.ndarray) -> None:
-    for slot, row in _rows(story):
-        padding = mask.shape[-1] - row[0].shape[1]
-        mask[slot, ..., padding : padding + (padding > 0)] = False
-
-
-def padding_of_the_first(story: Story, keys: np.ndarray, values: np.ndarray, mask: np.ndarray) -> None:
-    rows = _rows(story)
-    for slot, _ in rows:
-        mask[slot] = mask[rows[0][0]]
-
-
-def top_left(self: BatchingKVCache, queries: int, length: int) -> np.ndarray:
-    return np.arange(length) <= np.arange(queries)[:, None]
-
-
-def all_visible(self: BatchingKVCache, queries: int, length: int) -> np.ndarray:
-    return np.ones((queries, length), bool)
-
-
-def strictly_before(self: BatchingKVCache, queries: int, length: int) -> np.ndarray:
-    before = BatchingKVCache.visible(self, queries, length)
-    return before & ~np.eye(queries, length, length - queries, dtype=bool) if queries > 1 else before
-
-
-def window_of_queries(self: BatchingKVCache, queries: int, length: int) -> np.ndarray:
-    """Queries of a chunk see the chunk alone."""
-    causal = BatchingKVCache.visible(self, queries, length)
-    return causal & (np.arange(length) >= length - queries) if queries > 1 else causal
-
-
-def no_mask_for_equal_lengths(story: Story, keys: np.ndarray, values: np.ndarray, mask: np.ndarray) -> None:
-    rows = _rows(story)
-    if len({row[0].shape[1] for _, row in rows}) == 1:
-        mask[[slot for slot, _ in rows]] = True
-
-
-def idle_causal(self: BatchingKVCache, story: Story, slot: int, keys: Any, values: Any, mask: Any, *_: Any) -> None:
-    mask[slot, 0] = self.visible(mask.shape[2], mask.shape[3])
-
-
-def idle_own_token(
-    self: BatchingKVCache, story: Story, slot: int, keys: Any, values: Any, mask: Any, key: Any, value: Any
-) -> None:
-    """An idle slot sees the tokens that it was given, as if it were a request without a past."""
-    length = min(key.shape[2], keys.shape[2])
-    if length:
-        keys[slot, :, -length:], values[slot, :, -length:] = key[slot, :, -length:], value[slot, :, -length:]
-        mask[slot, 0, :, -length:] = self.visible(mask.shape[2], length)
-
-
-def left_slots_stay(self: BatchingKVCache, story: Story, slot: int, keys: Any, values: Any, mask: Any, *_: Any) -> None:
-    """The mask of a slot that is left goes on as it was."""
-    row = getattr(story, "left", {}).get(slot)
-    if row is not None:
-        length = min(row[0].shape[1], mask.shape[3])
-        mask[slot, 0, :, mask.shape[3] - length :] = self.visible(mask.shape[2], length)
 
 
 def remembers_left(self: BatchingKVCache, story: Story, slot: int) -> None:
     story.left = {**getattr(story, "left", {}), slot: story.batch.rows[slot]}
     BatchingKVCache.leave(self, story, slot)
-
-
-# what is hidden
-
-
-def idle_as_given(
-    self: BatchingKVCache, story: Story, slot: int, keys: Any, values: Any, mask: Any, key: Any, value: Any
-) -> None:
-    length = min(key.shape[2], keys.shape[2])
-    if length:
-        keys[slot, :, -length:], values[slot, :, -length:] = key[slot, :, -length:], value[slot, :, -length:]
-
-
-def idle_as_given_in_chunks(
-    self: BatchingKVCache, story: Story, slot: int, keys: Any, values: Any, mask: Any, key: Any, value: Any
-) -> None:
-    if key.shape[2] > 8:
-        idle_as_given(self, story, slot, keys, values, mask, key, value)
-
-
-def nan_padding(self: BatchingKVCache, shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray:
-    return np.full(shape, np.nan).astype(dtype)
 
 
 def stale(where: str) -> Change:
@@ -229,13 +113,6 @@ def stale(where: str) -> Change:
             keys[slot, :, at], values[slot, :, at] = (x[:, :length] for x in row)
 
     return {"leave": remembers_left, **after(under)}
-
-
-def multiplied(story: Story, keys: np.ndarray, values: np.ndarray, mask: np.ndarray) -> None:
-    """Former tokens are cleared by a product with 0."""
-    for slot, row in getattr(story, "left", {}).items():
-        if story.batch.rows[slot] is None and keys.shape[2]:
-            keys[slot, :, -1], values[slot, :, -1] = (x[:, -1] * np.zeros((), x.dtype) for x in row)
 
 
 # slots that change hands
@@ -304,52 +181,6 @@ def longer_only_from_now(self: BatchingKVCache, story: Story, slot: int, key: An
     BatchingKVCache.enter(self, story, slot, key, value, stale)
 
 
-# sizes
-
-
-def past(size: int, change: Any) -> Change:
-    """What is done to the tokens of a request that has more than so many."""
-
-    def fetched(self: BatchingKVCache, story: Story, key: np.ndarray, value: np.ndarray, mask_length: int) -> Raw:
-        keys, values, mask = BatchingKVCache.fetched(self, story, key, value, mask_length)
-        for slot, row in _rows(story):
-            if row[0].shape[1] > size:
-                change(keys[slot], values[slot], mask[slot], row[0].shape[1])
-        return keys, values, mask
-
-    return {"fetched": fetched}
-
-
-def forgets_old(keys: np.ndarray, values: np.ndarray, mask: np.ndarray, length: int) -> None:
-    mask[..., : mask.shape[-1] - 256] = False
-
-
-def zeros_past(keys: np.ndarray, values: np.ndarray, mask: np.ndarray, length: int) -> None:
-    values[:, values.shape[1] - length] = 0
-
-
-def tile_hidden(story: Story, keys: np.ndarray, values: np.ndarray, mask: np.ndarray) -> None:
-    """A request that begins a whole tile of 32 after another one loses the tile that it shares."""
-    for slot, row in _rows(story):
-        padding = mask.shape[-1] - row[0].shape[1]
-        if padding >= 32:
-            mask[slot, ..., : min(-(-padding // 32) * 32, mask.shape[-1] - 1)] = False
-
-
-def steps_of_the_batch(self: BatchingKVCache, story: Story, key: np.ndarray) -> None:
-    """Columns of the batch are compared with max_len, which go on though requests leave."""
-    story.columns = max(getattr(story, "columns", 0), self.width(story)) + key.shape[2]
-    if story.columns > story.a.max_len:
-        raise ValueError(f"{story.columns} columns of {story.a.max_len}")
-
-
-def value_cut_to_key(story: Story, keys: np.ndarray, values: np.ndarray, mask: np.ndarray) -> Raw:
-    fitted = np.zeros((*values.shape[:3], keys.shape[3]), values.dtype)
-    shared = min(keys.shape[3], values.shape[3])
-    fitted[..., :shared] = values[..., :shared]
-    return keys, fitted, mask
-
-
 # dtypes
 
 
@@ -404,13 +235,13 @@ def late(self: BatchingKVCache, story: Story, key: np.ndarray, value: np.ndarray
     """The last tokens are kept by reference, and written when the next ones come."""
     late = getattr(story, "late", None)
     if late is not None:
-        for slot, row in _rows(story):
+        for slot, row in rows_of(story):
             length = late[0].shape[2]
             if slot in late[2] and row[0].shape[1] >= length:
                 for own, x in zip(row, late[:2], strict=True):
                     own[:, own.shape[1] - length :] = x[slot]
     BatchingKVCache.store(self, story, key, value)
-    story.late = key, value, {slot for slot, _ in _rows(story)}
+    story.late = key, value, {slot for slot, _ in rows_of(story)}
 
 
 def prompt_by_reference(self: BatchingKVCache, story: Story, slot: int, key: Any, value: Any, stale: int) -> None:
@@ -459,139 +290,12 @@ def of_the_left(self: BatchingKVCache, story: Story) -> list[int]:
 
 
 def packed_offsets(self: BatchingKVCache, story: Story) -> list[int]:
-    offsets = [row[0].shape[1] for _, row in _rows(story)]
+    offsets = [row[0].shape[1] for _, row in rows_of(story)]
     return offsets + [0] * (len(story.batch.rows) - len(offsets))
 
 
 def last_token_positions(self: BatchingKVCache, story: Story) -> list[int]:
     return [max(n - 1, 0) for n in BatchingKVCache.offsets_of(self, story)]
-
-
-# refusals
-
-
-def clamped(self: BatchingKVCache, story: Story, key: np.ndarray, value: np.ndarray) -> None:
-    """A request past max_len loses its first tokens."""
-    BatchingKVCache.store(self, story, key, value)
-    rows = story.batch.rows
-    story.batch.rows = [None if row is None else tuple(x[:, -story.a.max_len :] for x in row) for row in rows]
-
-
-def room_of_the_first(self: BatchingKVCache, story: Story, key: np.ndarray) -> None:
-    rows = _rows(story)
-    if rows and rows[0][1][0].shape[1] + key.shape[2] > story.a.max_len:
-        raise ValueError("no room")
-
-
-def room_off_by_one(self: BatchingKVCache, story: Story, key: np.ndarray) -> None:
-    if any(row[0].shape[1] + key.shape[2] >= story.a.max_len for _, row in _rows(story)):
-        raise ValueError("no room")
-
-
-def room_with_idle(self: BatchingKVCache, story: Story, key: np.ndarray) -> None:
-    """Slots that are left still count."""
-    rows = [*(row for _, row in _rows(story)), *getattr(story, "left", {}).values()]
-    if any(row[0].shape[1] + key.shape[2] > story.a.max_len for row in rows):
-        raise ValueError("no room")
-
-
-def fills_then_refuses(self: BatchingKVCache, story: Story, key: np.ndarray) -> None:
-    """Requests are written one by one until one has no room."""
-    before = list(story.batch.rows)
-    for slot, row in _rows(story):
-        if row[0].shape[1] + key.shape[2] > story.a.max_len:
-            raise ValueError("no room")
-        story.batch.rows[slot] = tuple(np.concatenate([x, x[:, :1]], axis=1) for x in row)
-    story.batch.rows = before
-
-
-def key_before_value(self: BatchingKVCache, story: Story, key: np.ndarray, value: np.ndarray) -> None:
-    """The lengths have moved on when key and value are compared."""
-    try:
-        BatchingKVCache.check_update(self, story, key, value)
-    except ValueError:
-        for slot, row in _rows(story):
-            story.batch.rows[slot] = tuple(np.concatenate([x, x[:, -1:]], axis=1) for x in row)
-        raise
-
-
-def frees_then_checks(self: BatchingKVCache, story: Story, slot: int) -> None:
-    """The request that has the slot is gone when the other is refused."""
-    if story.batch.rows[slot] is not None:
-        story.batch.rows[slot] = None
-        raise ValueError("taken")
-
-
-def enters_if_idle(self: BatchingKVCache, story: Story, slot: int, key: Any, value: Any, stale: int) -> None:
-    if story.batch.rows[slot] is None:
-        BatchingKVCache.enter(self, story, slot, key, value, stale)
-
-
-def from_the_end(self: BatchingKVCache, story: Story, slot: int) -> None:
-    if not -story.a.max_requests <= slot < story.a.max_requests:
-        raise ValueError("no such slot")
-
-
-def enters_clamped(self: BatchingKVCache, story: Story, slot: int, key: Any, value: Any, stale: int) -> None:
-    BatchingKVCache.enter(self, story, min(max(slot, 0), story.a.max_requests - 1), key, value, stale)
-
-
-def leaves_clamped(self: BatchingKVCache, story: Story, slot: int) -> None:
-    story.batch.rows[min(max(slot, 0), story.a.max_requests - 1)] = None
-
-
-def takes_then_checks(self: BatchingKVCache, story: Story, key: np.ndarray) -> None:
-    """The slot is taken, by an empty request, when its cache proves too long."""
-    if key.shape[2] > story.a.max_len:
-        slot = story.batch.rows.index(None)
-        story.batch.rows[slot] = key[0, :, :0], np.zeros_like(key[0, :, :0])
-        raise ValueError("too long")
-
-
-def one_row_for_all(
-    self: BatchingKVCache, story: Story, key: np.ndarray, value: np.ndarray, mask_length: int
-) -> dict[str, Any]:
-    if len(key) == len(value) == 1:
-        key, value = (np.repeat(x, story.a.max_requests, axis=0) for x in (key, value))
-    return BatchingKVCache.update_and_fetch(self, story, key, value, mask_length)
-
-
-def at_least_rows(self: BatchingKVCache, story: Story, key: np.ndarray) -> None:
-    if len(key) < story.a.max_requests:
-        raise ValueError("too few rows")
-
-
-def rows_cut(self: BatchingKVCache, story: Story, key: np.ndarray, value: np.ndarray, mask_length: int) -> Raw:
-    rows = story.a.max_requests
-    return BatchingKVCache.fetched(self, story, key[:rows], value[:rows], mask_length)
-
-
-def broadcasting(
-    self: BatchingKVCache, story: Story, key: np.ndarray, value: np.ndarray, mask_length: int
-) -> dict[str, Any]:
-    """Tokens of a single head or feature are for all heads and features."""
-    for held in self.requests(story)[:1]:
-        key, value = (
-            np.broadcast_to(x, (len(x), own.shape[0], x.shape[-2], own.shape[2]))
-            for x, own in zip((key, value), held, strict=True)
-        )
-    return BatchingKVCache.update_and_fetch(self, story, key, value, mask_length)
-
-
-def filled_up(
-    self: BatchingKVCache, story: Story, key: np.ndarray, value: np.ndarray, mask_length: int
-) -> dict[str, Any]:
-    """Tokens of fewer features are written over zeros."""
-    for held in self.requests(story)[:1]:
-        key, value = (
-            np.concatenate([x, np.zeros((*x.shape[:-1], max(own.shape[2] - x.shape[-1], 0)), x.dtype)], axis=-1)
-            for x, own in zip((key, value), held, strict=True)
-        )
-    return BatchingKVCache.update_and_fetch(self, story, key, value, mask_length)
-
-
-def cast(self: BatchingKVCache, old: np.ndarray, new: np.ndarray) -> np.ndarray:
-    return np.concatenate([old, new.astype(old.dtype)], axis=1)
 
 
 # what was rewound, and what batches share
@@ -687,13 +391,13 @@ def of_the_newest(self: BatchingKVCache, story: Story) -> None:
 
 def room_in_eights(self: BatchingKVCache, story: Story, key: np.ndarray) -> None:
     room = story.a.max_len // 8 * 8 or story.a.max_len
-    if any(row[0].shape[1] + key.shape[2] > room for _, row in _rows(story)):
+    if any(row[0].shape[1] + key.shape[2] > room for _, row in rows_of(story)):
         raise ValueError("no room")
 
 
 def short_values(story: Story, keys: np.ndarray, values: np.ndarray, mask: np.ndarray) -> None:
     """Values of requests shorter than the longest are taken for padding."""
-    for slot, row in _rows(story):
+    for slot, row in rows_of(story):
         if row[0].shape[1] < keys.shape[2]:
             values[slot] = 0
 
@@ -738,158 +442,8 @@ def empty_is_idle(self: BatchingKVCache, story: Story, slot: int, key: Any, valu
 
 def one_for_all(self: BatchingKVCache, story: Story) -> list[int]:
     """The offset of the first request is that of all."""
-    lengths = [row[0].shape[1] for _, row in _rows(story)]
+    lengths = [row[0].shape[1] for _, row in rows_of(story)]
     return [0 if row is None else lengths[0] for row in story.batch.rows]
-
-
-# many, wide and long
-
-
-def features_past_64(story: Story, keys: np.ndarray, values: np.ndarray, mask: np.ndarray) -> None:
-    keys[..., 64:] = values[..., 64:] = 0
-
-
-def heads_past_8(story: Story, keys: np.ndarray, values: np.ndarray, mask: np.ndarray) -> None:
-    keys[:, 8:] = values[:, 8:] = 0
-
-
-def slots_past_8(story: Story, keys: np.ndarray, values: np.ndarray, mask: np.ndarray) -> None:
-    mask[8:] = False
-
-
-def keys_cut_to_value(story: Story, keys: np.ndarray, values: np.ndarray, mask: np.ndarray) -> Raw:
-    return keys[..., : values.shape[3]], values, mask
-
-
-def drifts(story: Story, keys: np.ndarray, values: np.ndarray, mask: np.ndarray) -> None:
-    """From the 17th update on the first token is hidden."""
-    story.updates = getattr(story, "updates", 0) + 1
-    if story.updates > 16:
-        for slot, row in _rows(story):
-            mask[slot, ..., mask.shape[-1] - row[0].shape[1]] = False
-
-
-def cut_to_256(self: BatchingKVCache, story: Story, key: np.ndarray, value: np.ndarray) -> None:
-    """Room is made for 256 tokens at a time: what a longer step has past them is zeros."""
-    BatchingKVCache.store(self, story, key, value)
-    for _, row in _rows(story):
-        for x in row:
-            x[:, x.shape[1] - max(key.shape[2] - 256, 0) :] = 0
-
-
-def live_offsets(self: BatchingKVCache, story: Story, step: int) -> dict[str, Any]:
-    return {"offsets": self.offsets_of(story)}
-
-
-def doubly_taken(self: BatchingKVCache, story: Story, slot: int) -> None:
-    """A refused request is counted as an owner of its slot."""
-    try:
-        BatchingKVCache.check_idle(self, story, slot)
-    except ValueError:
-        story.owners = {**getattr(story, "owners", {}), slot: 2}
-        raise
-
-
-def leaves_in_turn(self: BatchingKVCache, story: Story, slot: int) -> None:
-    if getattr(story, "owners", {}).pop(slot, 1) == 1:
-        BatchingKVCache.leave(self, story, slot)
-
-
-def counts_anew(self: BatchingKVCache, story: Story, slot: int, key: Any, value: Any, stale: int) -> None:
-    """The room of a slot that was used before is counted from the prompt's end."""
-    BatchingKVCache.enter(self, story, slot, key, value, stale)
-    if slot in getattr(story, "left", {}):
-        story.prompts = {**getattr(story, "prompts", {}), slot: key.shape[2]}
-
-
-def room_past_prompts(self: BatchingKVCache, story: Story, key: np.ndarray) -> None:
-    prompts = getattr(story, "prompts", {})
-    if any(row[0].shape[1] - prompts.get(slot, 0) + key.shape[2] > story.a.max_len for slot, row in _rows(story)):
-        raise ValueError("full")
-
-
-def features_past_128(story: Story, keys: np.ndarray, values: np.ndarray, mask: np.ndarray) -> None:
-    keys[..., 128:] = values[..., 128:] = 0
-
-
-def heads_past_64(story: Story, keys: np.ndarray, values: np.ndarray, mask: np.ndarray) -> None:
-    keys[:, 64:] = values[:, 64:] = 0
-
-
-def longest_of_32(story: Story, keys: np.ndarray, values: np.ndarray, mask: np.ndarray) -> None:
-    """Slots past the 32nd are not asked how long their requests are, and lose what others have not."""
-    lengths = [0 if row is None else row[0].shape[1] for row in story.batch.rows]
-    mask[32:, ..., : mask.shape[-1] - max(lengths[:32])] = False
-
-
-def past_16_bits(keys: np.ndarray, values: np.ndarray, mask: np.ndarray, length: int) -> None:
-    mask[..., : mask.shape[-1] - 32767] = False
-
-
-def positions_in_half(self: BatchingKVCache, queries: int, length: int) -> np.ndarray:
-    last = np.arange(queries)[:, None] + length - queries
-    return np.asarray(np.arange(length).astype(np.float16) <= last.astype(np.float16))
-
-
-def counted_from_the_end(self: BatchingKVCache, queries: int, length: int) -> np.ndarray:
-    """What is visible is a slice, whose end below 0 counts from the end."""
-    visible = np.zeros((queries, length), bool)
-    for query in range(queries):
-        visible[query, : length - queries + query + 1] = True
-    return visible
-
-
-# buffers
-
-
-def room_for_256_more(self: BatchingKVCache, story: Story, slot: int, key: Any, value: Any, stale: int) -> None:
-    """A buffer has 256 columns more than the longest prompt so far; end: the columns that were written."""
-    BatchingKVCache.enter(self, story, slot, key, value, stale)
-    if key.shape[2] > getattr(story, "end", 0) or not hasattr(story, "room"):
-        story.end, story.room = key.shape[2], key.shape[2] + 256
-
-
-def first_past_the_buffer_lost(self: BatchingKVCache, story: Story, key: np.ndarray, value: np.ndarray) -> None:
-    """Whether a step fits is told wrong by one: a token right past the end of the buffer is written nowhere."""
-    BatchingKVCache.store(self, story, key, value)
-    if not (rows := _rows(story)):
-        return
-    story.end += key.shape[2]
-    for _, row in rows:
-        for x in row:
-            x[:, x.shape[1] - (story.end == story.room + 1) :] = 0
-    if story.end > story.room:
-        story.room = story.end + 256
-
-
-def old_end_in_a_new_buffer(self: BatchingKVCache, story: Story, key: np.ndarray, value: np.ndarray) -> None:
-    """Requests move to the front of a new buffer, and the tokens of the step that needs it go where the end was."""
-    before = self.width(story)
-    BatchingKVCache.store(self, story, key, value)
-    if not (rows := _rows(story)):
-        return
-    lost = min(story.end - before, key.shape[2])
-    story.end += key.shape[2]
-    if story.end > story.room:
-        for _, row in rows:
-            for x in row:
-                x[:, x.shape[1] - lost :] = 0
-        story.end = self.width(story)
-        story.room = story.end + 256
-
-
-def whole_buffers(self: BatchingKVCache, story: Story, key: np.ndarray, value: np.ndarray, mask_length: int) -> Raw:
-    """Where nothing is padded the buffers themselves are returned."""
-    result = BatchingKVCache.fetched(self, story, key, value, mask_length)
-    if len({None if row is None else row[0].shape[1] for row in story.batch.rows}) == 1:
-        story.buffers = result[:2]
-    return result
-
-
-def clears_buffers(self: BatchingKVCache, story: Story, slot: int) -> None:
-    BatchingKVCache.leave(self, story, slot)
-    for x in getattr(story, "buffers", ()):
-        x[slot] = 0
 
 
 # requests without a prompt
@@ -897,7 +451,7 @@ def clears_buffers(self: BatchingKVCache, story: Story, slot: int) -> None:
 
 def nothing_to_filter(self: BatchingKVCache, story: Story, slot: int) -> None:
     """Rows are taken out of buffers that are only made with the first tokens."""
-    if len(rows := _rows(story)) > 1 and not any(row[0].shape[1] for _, row in rows):
+    if len(rows := rows_of(story)) > 1 and not any(row[0].shape[1] for _, row in rows):
         raise ValueError("no buffers")
     BatchingKVCache.leave(self, story, slot)
 
@@ -905,14 +459,6 @@ def nothing_to_filter(self: BatchingKVCache, story: Story, slot: int) -> None:
 def notes_prompts(self: BatchingKVCache, story: Story, slot: int, key: Any, value: Any, stale: int) -> None:
     BatchingKVCache.enter(self, story, slot, key, value, stale)
     story.prompted = getattr(story, "prompted", False) or key.shape[2] > 0
-
-
-def broadcasting_without_prompts(
-    self: BatchingKVCache, story: Story, key: np.ndarray, value: np.ndarray, mask_length: int
-) -> dict[str, Any]:
-    """The shapes of the batch are those of its prompts: where there was none, whatever can be broadcast is taken."""
-    update = BatchingKVCache.update_and_fetch if getattr(story, "prompted", False) else broadcasting
-    return update(self, story, key, value, mask_length)
 
 
 def one_value_head_at_first(
@@ -930,7 +476,7 @@ def single_feature_kept(self: BatchingKVCache, story: Story, key: np.ndarray, va
         BatchingKVCache.check_update(self, story, key, value)
     except ValueError:
         if key.ndim == 4 and key.shape[3] == 1:
-            for slot, row in _rows(story):
+            for slot, row in rows_of(story):
                 story.batch.rows[slot] = tuple(np.concatenate([x, x[:, :1]], axis=1) for x in row)
         raise
 
@@ -967,53 +513,3 @@ def token_by_token(self: BatchingKVCache, story: Story, key: np.ndarray, value: 
 def tokens_outermost(story: Story, keys: np.ndarray, values: np.ndarray, mask: np.ndarray) -> Raw:
     keys, values = (np.ascontiguousarray(x.transpose(2, 0, 1, 3)).transpose(1, 2, 0, 3) for x in (keys, values))
     return keys, values, mask
-
-
-# usual sizes, and many of them
-
-
-def last_of_common_features(story: Story, keys: np.ndarray, values: np.ndarray, mask: np.ndarray) -> None:
-    """A kernel for eight heads of 64 or 128 features, in half precision."""
-    if keys.shape[1] == 8 and keys.shape[3] in (64, 128) and keys.dtype.itemsize == 2:
-        keys[..., -1] = 0
-
-
-def ring_of_1024(story: Story, keys: np.ndarray, values: np.ndarray, mask: np.ndarray) -> None:
-    mask[..., : max(mask.shape[-1] - 1024, 0)] = False
-
-
-def slots_past_64(story: Story, keys: np.ndarray, values: np.ndarray, mask: np.ndarray) -> None:
-    mask[64:] = False
-
-
-def float32_past_256(self: BatchingKVCache, a: Arguments) -> Any:
-    """A buffer that has grown is of float32."""
-    result = Operation.respond(self, a)
-    return {
-        part: x.astype(np.float32) if part.endswith(("keys", "values")) and x.shape[2] > 256 else x
-        for part, x in result.items()
-    }
-
-
-def mask_in_workspace(story: Story, keys: np.ndarray, values: np.ndarray, mask: np.ndarray) -> Raw:
-    """Masks of a shape lie in one workspace."""
-    if not hasattr(story, "masks"):
-        story.masks = {}
-    workspace = story.masks.setdefault(mask.shape, mask.copy())
-    workspace[...] = mask
-    return keys, values, workspace
-
-
-def zeros_not_counted(self: BatchingKVCache, story: Story) -> list[int]:
-    """Tokens whose key, that of the first head, is all zeros are not counted."""
-    return [0 if row is None else int((f64(row[0][0]) != 0).any(axis=-1).sum()) for row in story.batch.rows]
-
-
-def eight_offsets(self: BatchingKVCache, story: Story) -> list[int]:
-    offsets = BatchingKVCache.offsets_of(self, story)
-    return offsets[:8] + [0] * len(offsets[8:])
-
-
-def room_of_eight(self: BatchingKVCache, story: Story, key: np.ndarray) -> None:
-    if any(row[0].shape[1] + key.shape[2] > story.a.max_len for slot, row in _rows(story) if slot < 8):
-        raise ValueError("no room")

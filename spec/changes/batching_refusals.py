@@ -1,0 +1,142 @@
+"""What does not fit, and what it changes before it is refused: see `spec/faults/batching.py`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from inferspec.spec.batching import BatchingKVCache, Raw, Story
+from inferspec.spec.changes.batching import rows_of
+
+
+def clamped(self: BatchingKVCache, story: Story, key: np.ndarray, value: np.ndarray) -> None:
+    """A request past max_len loses its first tokens."""
+    BatchingKVCache.store(self, story, key, value)
+    rows = story.batch.rows
+    story.batch.rows = [None if row is None else tuple(x[:, -story.a.max_len :] for x in row) for row in rows]
+
+
+def room_of_the_first(self: BatchingKVCache, story: Story, key: np.ndarray) -> None:
+    rows = rows_of(story)
+    if rows and rows[0][1][0].shape[1] + key.shape[2] > story.a.max_len:
+        raise ValueError("no room")
+
+
+def room_off_by_one(self: BatchingKVCache, story: Story, key: np.ndarray) -> None:
+    if any(row[0].shape[1] + key.shape[2] >= story.a.max_len for _, row in rows_of(story)):
+        raise ValueError("no room")
+
+
+def room_with_idle(self: BatchingKVCache, story: Story, key: np.ndarray) -> None:
+    """Slots that are left still count."""
+    rows = [*(row for _, row in rows_of(story)), *getattr(story, "left", {}).values()]
+    if any(row[0].shape[1] + key.shape[2] > story.a.max_len for row in rows):
+        raise ValueError("no room")
+
+
+def fills_then_refuses(self: BatchingKVCache, story: Story, key: np.ndarray) -> None:
+    """Requests are written one by one until one has no room."""
+    before = list(story.batch.rows)
+    for slot, row in rows_of(story):
+        if row[0].shape[1] + key.shape[2] > story.a.max_len:
+            raise ValueError("no room")
+        story.batch.rows[slot] = tuple(np.concatenate([x, x[:, :1]], axis=1) for x in row)
+    story.batch.rows = before
+
+
+def key_before_value(self: BatchingKVCache, story: Story, key: np.ndarray, value: np.ndarray) -> None:
+    """The lengths have moved on when key and value are compared."""
+    try:
+        BatchingKVCache.check_update(self, story, key, value)
+    except ValueError:
+        for slot, row in rows_of(story):
+            story.batch.rows[slot] = tuple(np.concatenate([x, x[:, -1:]], axis=1) for x in row)
+        raise
+
+
+def frees_then_checks(self: BatchingKVCache, story: Story, slot: int) -> None:
+    """The request that has the slot is gone when the other is refused."""
+    if story.batch.rows[slot] is not None:
+        story.batch.rows[slot] = None
+        raise ValueError("taken")
+
+
+def enters_if_idle(self: BatchingKVCache, story: Story, slot: int, key: Any, value: Any, stale: int) -> None:
+    if story.batch.rows[slot] is None:
+        BatchingKVCache.enter(self, story, slot, key, value, stale)
+
+
+def from_the_end(self: BatchingKVCache, story: Story, slot: int) -> None:
+    if not -story.a.max_requests <= slot < story.a.max_requests:
+        raise ValueError("no such slot")
+
+
+def enters_clamped(self: BatchingKVCache, story: Story, slot: int, key: Any, value: Any, stale: int) -> None:
+    BatchingKVCache.enter(self, story, min(max(slot, 0), story.a.max_requests - 1), key, value, stale)
+
+
+def leaves_clamped(self: BatchingKVCache, story: Story, slot: int) -> None:
+    story.batch.rows[min(max(slot, 0), story.a.max_requests - 1)] = None
+
+
+def takes_then_checks(self: BatchingKVCache, story: Story, key: np.ndarray) -> None:
+    """The slot is taken, by an empty request, when its cache proves too long."""
+    if key.shape[2] > story.a.max_len:
+        slot = story.batch.rows.index(None)
+        story.batch.rows[slot] = key[0, :, :0], np.zeros_like(key[0, :, :0])
+        raise ValueError("too long")
+
+
+def one_row_for_all(
+    self: BatchingKVCache, story: Story, key: np.ndarray, value: np.ndarray, mask_length: int
+) -> dict[str, Any]:
+    if len(key) == len(value) == 1:
+        key, value = (np.repeat(x, story.a.max_requests, axis=0) for x in (key, value))
+    return BatchingKVCache.update_and_fetch(self, story, key, value, mask_length)
+
+
+def at_least_rows(self: BatchingKVCache, story: Story, key: np.ndarray) -> None:
+    if len(key) < story.a.max_requests:
+        raise ValueError("too few rows")
+
+
+def rows_cut(self: BatchingKVCache, story: Story, key: np.ndarray, value: np.ndarray, mask_length: int) -> Raw:
+    rows = story.a.max_requests
+    return BatchingKVCache.fetched(self, story, key[:rows], value[:rows], mask_length)
+
+
+def broadcasting(
+    self: BatchingKVCache, story: Story, key: np.ndarray, value: np.ndarray, mask_length: int
+) -> dict[str, Any]:
+    """Tokens of a single head or feature are for all heads and features."""
+    for held in self.requests(story)[:1]:
+        key, value = (
+            np.broadcast_to(x, (len(x), own.shape[0], x.shape[-2], own.shape[2]))
+            for x, own in zip((key, value), held, strict=True)
+        )
+    return BatchingKVCache.update_and_fetch(self, story, key, value, mask_length)
+
+
+def filled_up(
+    self: BatchingKVCache, story: Story, key: np.ndarray, value: np.ndarray, mask_length: int
+) -> dict[str, Any]:
+    """Tokens of fewer features are written over zeros."""
+    for held in self.requests(story)[:1]:
+        key, value = (
+            np.concatenate([x, np.zeros((*x.shape[:-1], max(own.shape[2] - x.shape[-1], 0)), x.dtype)], axis=-1)
+            for x, own in zip((key, value), held, strict=True)
+        )
+    return BatchingKVCache.update_and_fetch(self, story, key, value, mask_length)
+
+
+def cast(self: BatchingKVCache, old: np.ndarray, new: np.ndarray) -> np.ndarray:
+    return np.concatenate([old, new.astype(old.dtype)], axis=1)
+
+
+def broadcasting_without_prompts(
+    self: BatchingKVCache, story: Story, key: np.ndarray, value: np.ndarray, mask_length: int
+) -> dict[str, Any]:
+    """The shapes of the batch are those of its prompts: where there was none, whatever can be broadcast is taken."""
+    update = BatchingKVCache.update_and_fetch if getattr(story, "prompted", False) else broadcasting
+    return update(self, story, key, value, mask_length)
