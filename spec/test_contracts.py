@@ -93,6 +93,14 @@ def test_every_test_is_of_a_requirement_of_a_contract():
     assert not repeated(test.id for test in suite.all_tests())
 
 
+def test_every_suite_has_the_name_of_the_component_that_it_is_about():
+    """All but the one of goldens, which has those of all components: test_rope.py, or test_rope_….py."""
+    of = {one: component for component in COMPONENTS for one in suite.suites_of(component)}
+    assert {*suite.suites()} - {*of} == {"test_golden"}
+    assert [one for one, component in of.items() if not f"{one}_".startswith(f"test_{component}_")] == []
+    assert {f"test_{component}" for component in COMPONENTS} <= {*of}
+
+
 def test_faults_and_variants_have_names_of_their_own():
     names = [f.name for _, f in FAULTS] + [v.name for contract in contracts() for v in contract.variants]
     assert not repeated(names)
