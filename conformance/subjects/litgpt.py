@@ -16,6 +16,8 @@ from litgpt.model import KVCache as Buffers
 from litgpt.model import RMSNorm as Norm
 from litgpt.scripts.convert_hf_checkpoint import copy_weights_hf_llama, copy_weights_qwen_3
 
+from inferspec.conformance.subjects.offsets import start_of
+
 NAME = "litgpt"
 VERSION = version("litgpt")
 ARRAYS = "torch"
@@ -79,11 +81,10 @@ class RoPE:
 
 
 def _positions(offset: Any, length: int) -> torch.Tensor:
-    start = offset.start if isinstance(offset, slice) else offset or 0
-    stop = offset.stop if isinstance(offset, slice) else start + length
-    if start < 0 or stop - start != length:
-        raise ValueError(f"offset is {offset} for {length} tokens")
-    return torch.arange(start, stop)
+    start = start_of(offset, length)
+    if start < 0:  # a table is read from its end there
+        raise ValueError(f"offset is {offset}; it takes 0 and more")
+    return torch.arange(start, start + length)
 
 
 class StaticKVCache:

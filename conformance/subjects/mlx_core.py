@@ -9,6 +9,8 @@ from typing import Any
 import mlx.core as mx
 from mlx import nn
 
+from inferspec.conformance.subjects.offsets import start_of
+
 NAME = "mlx_core"
 VERSION = version("mlx")
 ARRAYS = "mlx"
@@ -75,11 +77,7 @@ def positions(offset: Any, x: mx.array) -> Any:
         if len(offset) != x.shape[0]:
             raise ValueError(f"offset has {len(offset)} slices for {x.shape[0]} rows")
         return mx.array([positions(row, x) for row in offset], mx.int32) if offset else 0
-    if isinstance(offset, slice):
-        if offset.stop - offset.start != x.shape[1]:
-            raise ValueError(f"offset is {offset} for {x.shape[1]} tokens")
-        return offset.start
-    return offset or 0
+    return start_of(offset, x.shape[1])
 
 
 class RoPE:

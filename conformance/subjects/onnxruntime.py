@@ -10,6 +10,8 @@ import numpy as np
 import onnxruntime
 from onnx import helper
 
+from inferspec.conformance.subjects.offsets import start_of
+
 NAME = "onnxruntime"
 VERSION = onnxruntime.__version__
 ARRAYS = "numpy"
@@ -128,11 +130,7 @@ class RoPE:
 
 
 def _positions(offset: Any, length: int) -> np.ndarray:
-    if not isinstance(offset, slice):
-        return np.arange(length) + (offset or 0)
-    if offset.stop - offset.start != length:
-        raise ValueError(f"offset is {offset} for {length} tokens")
-    return np.arange(offset.start, offset.stop)
+    return np.arange(length) + start_of(offset, length)
 
 
 class RMSNorm:

@@ -32,6 +32,8 @@ from transformers.generation.streamers import BaseStreamer
 from transformers.modeling_outputs import CausalLMOutputWithPast
 from transformers.models.llama import modeling_llama as llama
 
+from inferspec.conformance.subjects.offsets import start_of
+
 NAME = "transformers"
 VERSION = transformers.__version__
 ARRAYS = "torch"
@@ -79,11 +81,7 @@ def scaled_dot_product_attention(
 
 def _positions(offset: Any, length: int) -> torch.Tensor:
     """The position ids of one row, as a model makes them."""
-    if isinstance(offset, slice):
-        if offset.stop - offset.start != length:
-            raise ValueError(f"offset is {offset} for {length} tokens")
-        return torch.arange(offset.start, offset.stop)
-    return torch.arange(length) + (offset or 0)
+    return torch.arange(length) + start_of(offset, length)
 
 
 class RoPE:
