@@ -326,7 +326,14 @@ def _reimported(name: str, imports: Sequence[ast.stmt], found: Sequence[str]) ->
 
 
 def _asserts(code: types.CodeType) -> bool:
-    return _does(code, "LOAD_ASSERTION_ERROR") or any(_asserts(inner) for inner in _inner(code))
+    return _loads_assertion_error(code) or any(_asserts(inner) for inner in _inner(code))
+
+
+def _loads_assertion_error(code: types.CodeType) -> bool:
+    if "LOAD_ASSERTION_ERROR" in dis.opmap:
+        return _does(code, "LOAD_ASSERTION_ERROR")
+    # Python 3.14 has no operation for it: it is the first of the common constants.
+    return (dis.opmap["LOAD_COMMON_CONSTANT"], 0) in zip(code.co_code[::2], code.co_code[1::2], strict=True)
 
 
 def _does(code: types.CodeType, operation: str) -> bool:
