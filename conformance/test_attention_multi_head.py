@@ -101,6 +101,22 @@ def test_multi_head_rows_of_a_batch_are_independent(subject, call):
 
 @requirement(
     spec.MHA_05,
+    call=multi_head_calls(
+        masks=["none"],
+        leading_dims=[(9,)],
+        free_head_dim=[False],
+        batches=(17, 33, 65, 129),
+        longest=4,
+        heads=(1, 2, 3),
+    ),
+    share=0.1,
+)
+def test_multi_head_rows_of_large_batches_are_right(subject, call):
+    subject.agrees(call)
+
+
+@requirement(
+    spec.MHA_05,
     call=multi_head_calls(masks=["none"], leading_dims=[(2,), (2, 3)], free_head_dim=[False]),
     name=among(["query", "key", "value"]),
     share=0.2,

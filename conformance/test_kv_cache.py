@@ -3,6 +3,7 @@
 from inferspec.conformance.inputs.kv_cache import (
     COMMON_HEADS,
     MANY_HEADS,
+    MANY_ROWS,
     WIDE_HEADS,
     appends,
     bad_dtypes,
@@ -156,6 +157,16 @@ def test_rows_and_heads_keep_apart(subject, call):
 
 @requirement(spec.SKV_03, call=appends(static=True, batches=[2, 3, 9]), share=0.3)
 def test_rows_and_heads_of_a_preallocated_cache_keep_apart(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.KV_03, call=appends(batches=[9], rows=MANY_ROWS, most=3), share=0.1)
+def test_many_rows_keep_apart(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.SKV_03, call=appends(static=True, batches=[9], rows=MANY_ROWS, most=3), share=0.1)
+def test_many_rows_of_a_preallocated_cache_keep_apart(subject, call):
     subject.agrees(call)
 
 

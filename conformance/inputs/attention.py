@@ -586,12 +586,15 @@ def multi_head_calls(
     shapes: Any = None,
     heads: tuple[int, ...] = (1, 2, 3, 4, 5, 8),
     dims: tuple[int, ...] = (2, 4, 3, 8, 16, 33),
+    batches: tuple[int, ...] = (),
 ) -> Call:
     """Multi-head attention with weights that keep activations near 1; L and S differ and head dims are free where claimed.
 
     shapes: makes L and S of a `Pick`, in place of `relation` and `longest`. heads, dims: how many heads of which dims.
+    batches: batch rows, in place of the leading dims that the envelope has.
     """
     dtype, count, lead = pick("dtypes"), pick.one_of(*heads), tuple(pick("leading_dims"))
+    lead = (pick.one_of(*batches),) if batches else lead
     dim = pick.one_of(*dims)
     hidden = count * dim
     if pick("free_head_dim"):

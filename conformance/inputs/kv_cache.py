@@ -27,6 +27,9 @@ WIDE_HEADS = ((2, 128), (1, 72), (3, 27), (2, 256), (1, 80))
 COMMON_HEADS = ((8, 128), (8, 64), (4, 128))
 """What most models have."""
 
+MANY_ROWS = (33, 65, 40, 130)
+"""Batch rows past whole tiles of a kernel that copies tokens."""
+
 Chunks = Callable[[Pick], int]
 
 
@@ -202,9 +205,12 @@ def appends(
     room: tuple[int, ...] = (0, 1, 7, 300),
     shapes: Sequence[tuple[int, int]] = SMALL,
     most: int = 6,
+    rows: Sequence[int] = (),
 ) -> Call:
-    """Appends alone. shapes: heads and head dims of keys; most: of how many appends."""
+    """Appends alone. shapes: heads and head dims of keys; most: of how many appends; rows: batch rows, in place of those that
+    the envelope has."""
     script = Script(pick, chunks, shapes)
+    script.batch = pick.one_of(*rows) if rows else script.batch
     for _ in range(pick.size(1, most)):
         script.append(view=views)
     return script.call(static, room)

@@ -36,6 +36,13 @@ def merged_up_to_eight(self: Operation, x: np.ndarray) -> np.ndarray:
     return MHA.merge(np.where(np.arange(x.shape[-3])[:, None, None] < 8, x, 0.0))
 
 
+def merged_up_to_row_16(self: Operation, x: np.ndarray) -> np.ndarray:
+    merged = MHA.merge(x)
+    if x.ndim > 3:
+        merged[16:] = 0
+    return merged
+
+
 def masked_scale_of_hidden_head_dim(self: Operation, a: Arguments) -> float:
     return MHA.scale(a) if a.mask is None else (a.hidden_size / a.num_heads) ** -0.5
 

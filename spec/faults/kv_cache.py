@@ -53,6 +53,13 @@ FAULTS: tuple[Fault, ...] = (
     *_both("eight-heads", "heads past the 8th are not copied", 3, changes.losing(changes.heads_past_8)),
     *_both("four-rows", "rows past the 4th are not copied", 3, changes.losing(changes.rows_past_4)),
     *_both(
+        "rows-past-tiles",
+        "of more than 32 rows those past whole tiles of 32 are zeros",
+        3,
+        changes.losing(changes.rows_past_whole_tiles),
+        "https://github.com/tenstorrent/tt-metal/issues/52671",
+    ),
+    *_both(
         "common-heads-lack-a-feature",
         "the last feature of eight heads of 64 or 128 dims, in half precision, is not copied",
         1,

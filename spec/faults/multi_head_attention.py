@@ -189,6 +189,13 @@ FAULTS: tuple[Fault, ...] = (
         ENGINEER,
     ),
     Fault(
+        "mha-rows-past-sixteen",
+        "batch rows past the 16th are not attended",
+        spec.MHA_05,
+        {"merge": heads.merged_up_to_row_16},
+        "the kind of https://github.com/tenstorrent/tt-metal/issues/52671",
+    ),
+    Fault(
         "mha-nan-leaks",
         "batch rows outside the tile are multiplied by 0 instead of being left out: a NaN reaches its neighbour",
         spec.MHA_05,
