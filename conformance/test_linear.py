@@ -56,7 +56,7 @@ from inferspec.conformance.properties import (
     refuses_or_reads,
     returns,
 )
-from inferspec.conformance.strategies import HALF, MOSTLY_SLICES, ODD_TILES, among, any_of, in_views
+from inferspec.conformance.strategies import HALF, MODEL_WIDTHS, MOSTLY_SLICES, ODD_TILES, among, any_of, in_views
 from inferspec.conformance.suite import requirement
 from inferspec.conformance.trial import Nonconformance
 from inferspec.spec import linear as spec
@@ -512,6 +512,11 @@ def test_silu_of_every_size_is_right(subject, call):
 
 @requirement(spec.SILU_09, call=silu_calls(lengths=ODD_TILES), share=0.6)
 def test_silu_of_sizes_beside_tiles_that_are_no_powers_of_two_is_right(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.SILU_09, call=silu_calls(lengths=MODEL_WIDTHS), share=0.2)
+def test_silu_of_widths_of_models_that_are_no_powers_of_two_is_right(subject, call):
     subject.agrees(call)
 
 

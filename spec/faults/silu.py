@@ -238,4 +238,11 @@ FAULTS: tuple[Fault, ...] = (
         leaves_unwritten(lambda out: out.reshape(-1)[: 2**16 - 1]),
         "PROPERTIES X8",
     ),
+    Fault(
+        "silu-half-a-block-unwritten",
+        "of rows of whole steps of 256 elements those past whole blocks of 512 are not written",
+        SILU_09,
+        leaves_unwritten(changes.whole_blocks_of_whole_steps),
+        "https://github.com/vllm-project/vllm-xpu-kernels/issues/454",
+    ),
 )
