@@ -212,6 +212,12 @@ def in_views(source: Calls, *arguments: str, views: Sequence[str] = VIEWS) -> Ca
     return source.rebuilt(build)
 
 
+def one_batch_repeated(call: Call, name: str = "x") -> Call:
+    """The call with the first batch of an argument in the place of all, repeated without a copy."""
+    x = call.arguments[name]
+    return call.having(**{name: np.repeat(x[:1], len(x), 0)}).viewing(name, "broadcast")
+
+
 def constant_along(x: np.ndarray, pick: Pick) -> np.ndarray:
     """x with every entry of one axis equal to its first, so that a stride-0 view can stand for it."""
     axis = pick.one_of(*range(x.ndim))

@@ -56,7 +56,16 @@ from inferspec.conformance.properties import (
     refuses_or_reads,
     returns,
 )
-from inferspec.conformance.strategies import HALF, MODEL_WIDTHS, MOSTLY_SLICES, ODD_TILES, among, any_of, in_views
+from inferspec.conformance.strategies import (
+    HALF,
+    MODEL_WIDTHS,
+    MOSTLY_SLICES,
+    ODD_TILES,
+    among,
+    any_of,
+    in_views,
+    one_batch_repeated,
+)
 from inferspec.conformance.suite import requirement
 from inferspec.conformance.trial import Nonconformance
 from inferspec.spec import linear as spec
@@ -185,6 +194,11 @@ def test_strided_batches_of_batches_are_read_like_their_copies(subject, call, ba
 @requirement(spec.LIN_05, call=linear_calls(sizes=FEW_OR_MANY, leading_dims=[(9, 2), (2, 3)]), share=0.1)
 def test_rows_whose_axis_was_inserted_are_read_like_their_copies(subject, call):
     subject.agrees(call.having(x=call.arguments["x"][:, :1]).viewing("x", "inserted"))
+
+
+@requirement(spec.LIN_05, call=linear_calls(sizes=FEW_OR_MANY, leading_dims=[(9, 2), (2, 3)]), share=0.1)
+def test_a_batch_that_is_repeated_without_a_copy_is_read_like_its_copies(subject, call):
+    subject.agrees(one_batch_repeated(call))
 
 
 @requirement(

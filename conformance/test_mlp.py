@@ -28,7 +28,7 @@ from inferspec.conformance.properties import (
     refuses_or_reads,
     returns,
 )
-from inferspec.conformance.strategies import HALF, MOSTLY_SLICES, among, any_of, in_views
+from inferspec.conformance.strategies import HALF, MOSTLY_SLICES, among, any_of, in_views, one_batch_repeated
 from inferspec.conformance.suite import requirement
 from inferspec.spec import mlp as spec
 from inferspec.spec.numerics import f64
@@ -153,6 +153,11 @@ def test_no_rows_give_no_rows(subject, call, axis):
 @requirement(spec.MLP_07, call=in_views(swiglu_calls()), share=1.5)
 def test_strided_arguments_are_read_like_their_copies(subject, call):
     subject.agrees(call)
+
+
+@requirement(spec.MLP_07, call=swiglu_calls(leading_dims=[(9, 2), (2, 3)]), share=0.1)
+def test_a_batch_that_is_repeated_without_a_copy_is_read_like_its_copies(subject, call):
+    subject.agrees(one_batch_repeated(call))
 
 
 @requirement(spec.MLP_07, call=in_views(swiglu_calls(sizes=beside_tiles, amplitude=(1.0,))), share=0.5)

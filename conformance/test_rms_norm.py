@@ -30,7 +30,7 @@ from inferspec.conformance.properties import (
     refuses_or_reads,
     returns,
 )
-from inferspec.conformance.strategies import HALF, ODD_TILES, ONE_SHORT, among, in_views
+from inferspec.conformance.strategies import HALF, ODD_TILES, ONE_SHORT, among, in_views, one_batch_repeated
 from inferspec.conformance.suite import requirement
 from inferspec.spec import rms_norm as spec
 from inferspec.spec.contract import Answer
@@ -233,6 +233,11 @@ def test_a_strided_argument_is_read_like_its_copy(subject, call):
 @requirement(spec.RMS_10, call=in_views(rms_calls(sizes=beside_tiles)))
 def test_a_long_strided_argument_is_read_like_its_copy(subject, call):
     subject.agrees(call)
+
+
+@requirement(spec.RMS_10, call=rms_calls(leading_dims=[(9, 2), (2, 3)]), share=0.1)
+def test_a_batch_that_is_repeated_without_a_copy_is_read_like_its_copies(subject, call):
+    subject.agrees(one_batch_repeated(call))
 
 
 @requirement(

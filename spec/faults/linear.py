@@ -42,6 +42,7 @@ from inferspec.spec.mistakes import (
     mutates,
     of_many_rows,
     of_one_row,
+    once_where_repeated,
     one_stride_for_batches,
     only_where,
     paths_break_promises,
@@ -203,6 +204,13 @@ _LINEAR = (
         LIN_05,
         {"respond": changes.inserted_axis_walked},
         f"{MLX}/issues/4253",
+    ),
+    Fault(
+        "linear-repeated-batch-once",
+        "of a batch that is repeated without a copy the first is written alone",
+        LIN_05,
+        once_where_repeated("x"),
+        "https://github.com/huggingface/candle/pull/3960",
     ),
     Fault("linear-bias-strides", "bias is read as if it were contiguous", LIN_05, ignores_strides("bias"), TIRED),
     *paths_break_promises(

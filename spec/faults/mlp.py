@@ -21,6 +21,7 @@ from inferspec.spec.mistakes import (
     mutates,
     of_many_rows,
     of_one_row,
+    once_where_repeated,
     only_where,
     paths_break_promises,
     paths_lack_a_feature,
@@ -268,6 +269,13 @@ FAULTS: tuple[Fault, ...] = (
         MLP_07,
         in_half(of_many_rows()),
         {"x": -1, "w_gate": -1, "w_up": -1, "w_down": -1},
+    ),
+    Fault(
+        "mlp-repeated-batch-once",
+        "of a batch that is repeated without a copy the first is written alone",
+        MLP_07,
+        once_where_repeated("x"),
+        "https://github.com/huggingface/candle/pull/3960",
     ),
     Fault("mlp-x-strides", "x is read as if it were contiguous", MLP_07, ignores_strides("x"), "PROPERTIES X1"),
     Fault(
