@@ -39,7 +39,7 @@ from inferspec.conformance.properties import (
     refuses_or_reads,
     returns,
 )
-from inferspec.conformance.strategies import HALF, MOSTLY_SLICES, among, in_views, seeds
+from inferspec.conformance.strategies import HALF, MOSTLY_SLICES, among, in_views, one_batch_repeated, seeds
 from inferspec.conformance.suite import requirement
 from inferspec.conformance.trial import Nonconformance
 from inferspec.spec import attention as spec
@@ -172,6 +172,11 @@ def test_a_strided_argument_is_read_like_its_copy(subject, call):
 )
 def test_a_long_strided_argument_is_read_like_its_copy(subject, call):
     subject.agrees(call, where=seeing(call))
+
+
+@requirement(spec.ATTN_13, call=attention_calls(leading_dims=[(2,), (5,), (2, 3)], masks=["none", "causal"]), share=0.1)
+def test_queries_of_a_batch_may_be_repeated_without_a_copy(subject, call):
+    subject.agrees(one_batch_repeated(call, "query"), where=seeing(call))
 
 
 @requirement(

@@ -20,6 +20,7 @@ from inferspec.spec.mistakes import (
     last_past_tiles_unwritten,
     leaves_unwritten,
     mutates,
+    once_where_repeated,
     only_where,
     paths_break_promises,
     paths_misread,
@@ -94,6 +95,13 @@ FAULTS: tuple[Fault, ...] = (
     ),
     Fault(
         "sdpa-query-strides", "query is read as if it were contiguous", spec.ATTN_13, ignores_strides("query"), ENGINEER
+    ),
+    Fault(
+        "sdpa-repeated-queries-once",
+        "of queries of a batch that are repeated without a copy the results of the first are written alone",
+        spec.ATTN_13,
+        once_where_repeated("query"),
+        "the kind of https://github.com/huggingface/candle/pull/3960",
     ),
     Fault("sdpa-key-strides", "key is read as if it were contiguous", spec.ATTN_13, ignores_strides("key"), ENGINEER),
     Fault(
