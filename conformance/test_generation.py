@@ -15,6 +15,7 @@ from inferspec.conformance.inputs.generation import (
     UNSEEN,
     bytes_alone,
     ends_of,
+    first_byte_calls,
     generate_calls,
     paired_calls,
     paired_ends,
@@ -548,6 +549,11 @@ def test_characters_of_every_plane_come_out_whole(subject, call):
     subject.agrees(call)
 
 
+@requirement(spec.TEXT_02, call=first_byte_calls(), share=0.1)
+def test_the_first_and_last_character_of_every_first_byte_come_out_whole(subject, call):
+    subject.agrees(call)
+
+
 @requirement(spec.TEXT_02, call=bytes_alone(), share=0.2)
 def test_characters_of_bytes_that_are_ids_come_out_whole(subject, call):
     subject.agrees(call)
@@ -555,6 +561,11 @@ def test_characters_of_bytes_that_are_ids_come_out_whole(subject, call):
 
 @requirement(spec.TEXT_03, call=plain_text(broken=OUTSIDE), share=0.5)
 def test_bytes_that_look_like_characters_give_replacement_characters(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.TEXT_03, call=first_byte_calls(broken=True), share=0.1)
+def test_what_lies_just_outside_the_characters_of_a_first_byte_gives_replacement_characters(subject, call):
     subject.agrees(call)
 
 

@@ -270,6 +270,31 @@ def bytes_alone(pick: Pick) -> Call:
     return pick.call(TEXT, pieces=pieces, tokens=tuple(text.encode()), seen=("text",))
 
 
+@calls
+def first_byte_calls(pick: Pick, broken: bool = False) -> Call:
+    """For every first byte the first and the last character that begins with it. broken: what is just outside of them,
+    beside them, and all bytes that are none."""
+    words = [char.encode() for char in _outermost()]
+    if broken:
+        words += [_stepped(word, place, step) for word in words for place in (1, 2) for step in (-1, 1)]
+        words += [bytes([byte]) for byte in range(0x80, 0x100)]
+    pieces = [b"x", *_cut(pick, b"".join(words[i] for i in pick.random.permutation(len(words))), pick.one_of(4, 4, 1))]
+    return pick.call(TEXT, pieces=tuple(pieces), tokens=tuple(range(len(pieces))), seen=("text",))
+
+
+def _outermost() -> list[str]:
+    """The characters of several bytes that come before or after all others with their first byte, control characters and
+    halves of pairs aside."""
+    codes = (*range(0xA0, 0xD800, 0x20), *range(0xE000, 0x110000, 0x20))
+    groups = (list(group) for _, group in itertools.groupby(codes, lambda code: chr(code).encode()[0]))
+    return [chr(code) for group in groups for code in (group[0], group[-1] + 0x1F)]
+
+
+def _stepped(word: bytes, place: int, step: int) -> bytes:
+    """A character with one of its bytes one more or less."""
+    return bytes((byte + step) % 0x100 if index == place else byte for index, byte in enumerate(word))
+
+
 def _words(pick: Pick, texts: Sequence[str], longest: int, repeats: Sequence[int]) -> list[bytes]:
     """Words of a text, more of them where the longest piece is long. repeats: how often all come."""
     words = [pick.one_of(*texts).encode() for _ in range(pick.size(1, 12))]
