@@ -212,6 +212,12 @@ def in_views(source: Calls, *arguments: str, views: Sequence[str] = VIEWS) -> Ca
     return source.rebuilt(build)
 
 
+def one_token_each(call: Call, name: str = "x") -> Call:
+    """The call with each row of an argument in a batch of its own, as when many sequences decode a token each."""
+    x = call.arguments[name]
+    return call.having(**{name: x.reshape(-1, 1, x.shape[-1])})
+
+
 def one_batch_repeated(call: Call, name: str = "x") -> Call:
     """The call with the first batch of an argument in the place of all, repeated without a copy."""
     x = call.arguments[name]

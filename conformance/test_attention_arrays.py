@@ -78,6 +78,17 @@ def test_a_batch_is_the_stack_of_its_rows(subject, call):
 
 @requirement(
     spec.ATTN_12,
+    call=attention_calls(
+        batches=(17, 33, 65, 129), leading_dims=[(9,)], head_dims=[2, 4, 8, 64], masks=["none", "causal"], longest=4
+    ),
+    share=0.1,
+)
+def test_each_of_many_sequences_is_attended(subject, call):
+    subject.agrees(call, where=seeing(call))
+
+
+@requirement(
+    spec.ATTN_12,
     routed=routed_attention(masks=["none"], shapes=one_over_many, **{**COMMON, "leading_dims": [(2,), (5,)]}),
     share=0.03,
 )

@@ -34,7 +34,7 @@ from inferspec.conformance.properties import (
     refuses_or_reads,
     returns,
 )
-from inferspec.conformance.strategies import HALF, MOSTLY_SLICES, among, any_of, in_views
+from inferspec.conformance.strategies import HALF, MOSTLY_SLICES, among, any_of, in_views, one_token_each
 from inferspec.conformance.suite import requirement
 from inferspec.spec import embedding as spec
 
@@ -298,6 +298,11 @@ def test_leading_dims_of_logits_may_be_none_or_many(subject, call):
 def test_no_rows_give_no_logits(subject, call, axis):
     none = resized(call.arguments["x"], axis, 0)
     subject.expects(call.having(x=none), np.zeros((*none.shape[:-1], call.arguments["vocab_size"])))
+
+
+@requirement(spec.EMB_13, call=head_calls(sizes=beside_tiles, amplitude=(1.0,), leading_dims=[(2, 3)]), share=0.1)
+def test_logits_of_a_token_of_each_of_many_sequences_are_right(subject, call):
+    subject.agrees(one_token_each(call))
 
 
 @requirement(spec.EMB_14, call=in_views(head_calls(sizes=small_or_moderate)), share=1.5)

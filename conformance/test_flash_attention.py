@@ -108,7 +108,7 @@ def test_key_heads_of_long_contexts_are_told_apart(subject, routed):
 
 @requirement(
     spec.FLASH_03,
-    call=flash_calls(most_heads=16, ratios=[1, 2, 3], head_dims=[32, 40, 64], leading_dims=[(), (1,), (3,)]),
+    call=flash_calls(most_heads=40, ratios=[1, 2, 3], head_dims=[32, 40, 64], leading_dims=[(), (1,), (3,)]),
     share=0.15,
 )
 def test_dozens_of_heads_read_their_own_keys_and_values(subject, call):

@@ -64,6 +64,17 @@ def test_a_batch_of_flash_attention_is_the_stack_of_its_rows(subject, call):
 
 @requirement(
     spec.FLASH_12,
+    call=flash_calls(
+        batches=(17, 33, 65, 129), leading_dims=[(9,)], head_dims=[32, 40, 64], masks=["none", "causal"], longest=4
+    ),
+    share=0.1,
+)
+def test_each_of_many_sequences_is_attended_by_flash_attention(subject, call):
+    subject.agrees(call, where=seeing(call))
+
+
+@requirement(
+    spec.FLASH_12,
     routed=routed_flash(masks=["none"], shapes=one_over_many, **{**COMMON_HEADS, "leading_dims": [(2,), (3,)]}),
     share=0.03,
 )

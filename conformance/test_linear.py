@@ -65,6 +65,7 @@ from inferspec.conformance.strategies import (
     any_of,
     in_views,
     one_batch_repeated,
+    one_token_each,
 )
 from inferspec.conformance.suite import requirement
 from inferspec.conformance.trial import Nonconformance
@@ -179,6 +180,11 @@ def test_no_rows_give_no_rows(subject, call, axis):
 )
 def test_more_batches_of_one_row_than_16_bits_count_are_right(subject, call):
     subject.agrees(call.having(x=call.arguments["x"][0][:, None]))
+
+
+@requirement(spec.LIN_04, call=linear_calls(sizes=beside_tiles, amplitude=(1.0,), leading_dims=[(2, 3)]), share=0.1)
+def test_a_token_of_each_of_many_sequences_is_right(subject, call):
+    subject.agrees(one_token_each(call))
 
 
 @requirement(spec.LIN_05, call=in_views(linear_calls(), "x", "weight"))
@@ -532,6 +538,11 @@ def test_silu_of_sizes_beside_tiles_that_are_no_powers_of_two_is_right(subject, 
 @requirement(spec.SILU_09, call=silu_calls(lengths=MODEL_WIDTHS), share=0.2)
 def test_silu_of_widths_of_models_that_are_no_powers_of_two_is_right(subject, call):
     subject.agrees(call)
+
+
+@requirement(spec.SILU_09, call=silu_calls(lengths=(66, 129, 257, 1026), leading_dims=[(2,), (2, 3)]), share=0.2)
+def test_silu_of_many_rows_is_right(subject, call):
+    subject.agrees(call.having(x=np.ascontiguousarray(call.arguments["x"].swapaxes(-1, -2))))
 
 
 @requirement(spec.SILU_09, call=silu_calls(lengths=MORE_THAN_16_BITS, leading_dims=[(), (1,)]), share=0.03)

@@ -28,7 +28,15 @@ from inferspec.conformance.properties import (
     refuses_or_reads,
     returns,
 )
-from inferspec.conformance.strategies import HALF, MOSTLY_SLICES, among, any_of, in_views, one_batch_repeated
+from inferspec.conformance.strategies import (
+    HALF,
+    MOSTLY_SLICES,
+    among,
+    any_of,
+    in_views,
+    one_batch_repeated,
+    one_token_each,
+)
 from inferspec.conformance.suite import requirement
 from inferspec.spec import mlp as spec
 from inferspec.spec.numerics import f64
@@ -148,6 +156,11 @@ def test_rows_one_short_of_tiles_are_right(subject, call):
 def test_no_rows_give_no_rows(subject, call, axis):
     none = resized(call.arguments["x"], axis, 0)
     subject.expects(call.having(x=none), none)
+
+
+@requirement(spec.MLP_06, call=swiglu_calls(sizes=many_rows, leading_dims=[(2, 3)]), share=0.1)
+def test_a_token_of_each_of_many_sequences_is_right(subject, call):
+    subject.agrees(one_token_each(call))
 
 
 @requirement(spec.MLP_07, call=in_views(swiglu_calls()), share=1.5)

@@ -51,7 +51,7 @@ from inferspec.conformance.properties import (
     refuses_or_reads,
     returns,
 )
-from inferspec.conformance.strategies import HALF, among, in_views
+from inferspec.conformance.strategies import HALF, among, in_views, one_token_each
 from inferspec.conformance.suite import requirement
 from inferspec.spec import quantization as spec
 
@@ -128,6 +128,11 @@ def test_a_long_prompt_is_right_in_a_wide_layer(subject, call):
 @requirement(spec.QLIN_04, call=layers(sizes=beside_tiles, leading_dims=BATCHES), share=0.3)
 def test_layers_of_any_size_take_any_number_of_rows(subject, call):
     subject.agrees(call)
+
+
+@requirement(spec.QLIN_04, call=layers(sizes=past_a_tile, leading_dims=[(2, 3)]), share=0.1)
+def test_layers_take_a_token_of_each_of_many_sequences(subject, call):
+    subject.agrees(one_token_each(call))
 
 
 @requirement(spec.QLIN_05, call=in_views(layers(sizes=past_a_tile, leading_dims=[(2,)])), share=0.5)
@@ -402,6 +407,11 @@ def test_logits_of_any_number_of_rows_and_ids_are_right(subject, call):
 @requirement(spec.QEMB_11, call=heads(sizes=many_outputs), share=0.03)
 def test_every_logit_of_a_large_vocabulary_is_written(subject, call):
     subject.agrees(call)
+
+
+@requirement(spec.QEMB_11, call=heads(sizes=past_a_tile, leading_dims=[(2, 3)]), share=0.1)
+def test_logits_of_a_token_of_each_of_many_sequences_are_right(subject, call):
+    subject.agrees(one_token_each(call))
 
 
 @requirement(spec.QEMB_12, call=in_views(heads(sizes=past_a_tile, leading_dims=[(2,)])), share=0.5)

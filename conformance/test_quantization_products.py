@@ -23,6 +23,7 @@ from inferspec.conformance.inputs.quantization import (
     of_model_widths,
     one_row,
     one_row_of_thousands,
+    past_a_tile,
     product_calls,
     reading_products,
     several_groups,
@@ -53,7 +54,7 @@ from inferspec.conformance.properties import (
     refuses_or_reads,
     returns,
 )
-from inferspec.conformance.strategies import HALF, among, in_views
+from inferspec.conformance.strategies import HALF, among, in_views, one_token_each
 from inferspec.conformance.suite import requirement
 from inferspec.spec import quantization as spec
 
@@ -138,6 +139,11 @@ def test_leading_dims_may_be_none_or_many(subject, call):
 @requirement(spec.QMM_05, call=product_calls(leading_dims=[(2, 1, 3)]), batches=among([3, 4]), share=0.1)
 def test_batches_of_batches_of_products_are_in_their_places(subject, call, batches):
     subject.agrees(beside_others(call, batches))
+
+
+@requirement(spec.QMM_05, call=product_calls(sizes=past_a_tile, leading_dims=[(2, 3)]), share=0.1)
+def test_a_token_of_each_of_many_sequences_is_right(subject, call):
+    subject.agrees(one_token_each(call))
 
 
 @requirement(spec.QMM_06, call=product_calls(sizes=beside_tiles, transpose=[True]))

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from inferspec.conformance.envelope import narrow
 from inferspec.conformance.inputs.linear import resized, with_few
 from inferspec.conformance.inputs.rms_norm import (
     beside_brackets,
@@ -30,7 +31,15 @@ from inferspec.conformance.properties import (
     refuses_or_reads,
     returns,
 )
-from inferspec.conformance.strategies import HALF, ODD_TILES, ONE_SHORT, among, in_views, one_batch_repeated
+from inferspec.conformance.strategies import (
+    HALF,
+    ODD_TILES,
+    ONE_SHORT,
+    among,
+    in_views,
+    one_batch_repeated,
+    one_token_each,
+)
 from inferspec.conformance.suite import requirement
 from inferspec.spec import rms_norm as spec
 from inferspec.spec.contract import Answer
@@ -148,6 +157,12 @@ def test_what_is_not_a_number_stays_in_its_long_row(subject, call):
     x = call.arguments["x"].copy()
     x[-1, ..., :1] = np.nan
     subject.agrees(call.having(x=x), where=np.isfinite(f64(x)).all(axis=-1, keepdims=True))
+
+
+@requirement(spec.RMS_08, call=uneven_rows(leading_dims=[(33,), (130,)]), share=0.1)
+def test_a_token_of_each_of_many_sequences_is_right(subject, call):
+    narrow(subject.envelope, {"leading_dims": [(2, 3)]})
+    subject.agrees(one_token_each(call))
 
 
 @requirement(spec.RMS_16, call=uneven_rows(sizes=small_or_of_heads), share=0.2)

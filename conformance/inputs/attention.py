@@ -187,14 +187,17 @@ def attention_calls(
     shapes: Any = None,
     mask_rank: int | None = None,
     most_heads: int = 5,
+    batches: tuple[int, ...] = (),
     operation: str = SDPA,
 ) -> Call:
     """Attention on normal data, with every kind of heads, lengths, masks and scales that the envelope has.
 
     shapes: makes L and S of a `Pick`, in place of `relation` and `longest`. most_heads: of key and value.
+    batches: batch rows, in place of the leading dims that the envelope has.
     """
     dtype, dim, ratio = pick("dtypes"), pick("head_dims"), pick("ratios")
     lead, heads = tuple(pick("leading_dims")), pick.one_of(*range(1, most_heads + 1))
+    lead = (pick.one_of(*batches),) if batches else lead
     length, keys = taken(pick, held(pick, shapes(pick)) if shapes else lengths(pick, relation, longest))
     size = pick.one_of(*amplitude)
     query = pick.normal(*lead, heads * ratio, length, dim, dtype=dtype, amplitude=size)

@@ -13,7 +13,7 @@ from inferspec.spec.changes.attention import read_with_strides_of as read_with
 from inferspec.spec.changes.attention_masks import remasks
 from inferspec.spec.changes.attention_weights import starts_at
 from inferspec.spec.contract import Arguments, Fault, Requirement
-from inferspec.spec.mistakes import beside_room, ignores_strides, only_where
+from inferspec.spec.mistakes import beside_room, ignores_strides, leaves_unwritten, only_where
 
 GITHUB = "https://github.com/"
 TT_METAL = GITHUB + "tenstorrent/tt-metal/issues/"
@@ -47,6 +47,7 @@ def of_paths(name: str, about: Mapping[str, Requirement]) -> tuple[Fault, ...]:
         about[key] for key in ("heads", "mask", "causal", "batch", "strides", "sizes", "values", "range", "empty")
     )
     return (
+        Fault(f"{name}-sequences-past-whole-tiles", "of 33 to 1,023 sequences those past whole tiles of 32 are not written", batch, leaves_unwritten(changes.sequences_of_whole_tiles), TT_METAL + "52671"),
         Fault(f"{name}-split-mask-of-first-sequence", "over keys that are shared out all sequences get the mask of the first", mask, changes.masks_where(lambda a: a.key.shape[-2] >= 256, changes.of_first), TT_METAL + "39910"),
         Fault(f"{name}-token-mask-of-first-sequence", "the tokens of all sequences get the mask of the first", mask, changes.masks_where(of_a_token, changes.of_first), TT_METAL + "39910"),
         Fault(f"{name}-chunk-mask-of-first-sequence", "the chunks of all sequences get the mask of the first", mask, changes.masks_where(lambda a: a.query.shape[-2] >= 9, changes.of_first), GITHUB + "tenstorrent/tt-metal/pull/42846"),

@@ -47,6 +47,7 @@ from inferspec.spec.mistakes import (
     bfloat16_through_float16,
     counts_axis_in_16_bits,
     cut_to_32_bits,
+    decodes_up_to,
     drifts,
     first_row_for_all,
     half_a_step_unwritten,
@@ -413,6 +414,13 @@ FAULTS: tuple[Fault, ...] = (
         TIRED,
     ),
     Fault("as-linear-batches-modulo-eight", "batch rows are counted modulo 8", EMB_13, wraps_batches("x"), TIRED),
+    Fault(
+        "as-linear-tokens-of-32-sequences",
+        "of batches of a token each those past the 32nd are not written",
+        EMB_13,
+        decodes_up_to(),
+        TIRED,
+    ),
     Fault("as-linear-first-row-for-all", "the first batch row serves all", EMB_13, first_row_for_all("x"), TIRED),
     Fault(
         "as-linear-nan-leaks",

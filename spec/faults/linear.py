@@ -32,6 +32,7 @@ from inferspec.spec.mistakes import (
     bfloat16_through_float16,
     counts_axis_in_16_bits,
     counts_rows_in_16_bits,
+    decodes_up_to,
     drifts,
     first_row_for_all,
     half_a_step_unwritten,
@@ -141,6 +142,13 @@ _LINEAR = (
         TIRED,
     ),
     Fault("linear-batches-modulo-eight", "batch rows are counted modulo 8", LIN_04, wraps_batches("x"), TIRED),
+    Fault(
+        "linear-tokens-of-32-sequences",
+        "of batches of a token each those past the 32nd are not written",
+        LIN_04,
+        decodes_up_to(),
+        TIRED,
+    ),
     Fault("linear-first-row-for-all", "the first batch row serves all", LIN_04, first_row_for_all("x"), TIRED),
     Fault(
         "linear-batch-stride",

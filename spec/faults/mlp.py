@@ -11,6 +11,7 @@ from inferspec.spec.faults.sources import COURSE_GAP, FLASHINFER, HALF_ACCUMULAT
 from inferspec.spec.linear import Silu
 from inferspec.spec.mistakes import (
     STEPS,
+    decodes_up_to,
     drifts,
     first_row_for_all,
     half_a_step_unwritten,
@@ -222,6 +223,13 @@ FAULTS: tuple[Fault, ...] = (
         "of 256 hidden features and more a NaN in one row reaches the others",
         MLP_06,
         {"down": changes.nan_of_wide_layers_in_all},
+        TIRED,
+    ),
+    Fault(
+        "mlp-tokens-of-32-sequences",
+        "of batches of a token each those past the 32nd are not written",
+        MLP_06,
+        decodes_up_to(),
         TIRED,
     ),
     Fault("mlp-batches-modulo-eight", "batch rows are counted modulo 8", MLP_06, wraps_batches("x"), TIRED),

@@ -21,6 +21,7 @@ from inferspec.spec.faults.sources import MLX, TIRED
 from inferspec.spec.mistakes import (
     STEPS,
     beside_room,
+    decodes_up_to,
     first_row_for_all,
     ignores_strides,
     last_past_tiles_unwritten,
@@ -216,6 +217,13 @@ FAULTS: tuple[Fault, ...] = (
         QMM_05,
         {"respond": changes.batch_stride_without_rows},
         f"{MLX}/commit/c7b0300af",
+    ),
+    Fault(
+        "quantized-matmul-tokens-of-32-sequences",
+        "of batches of a token each those past the 32nd are not written",
+        QMM_05,
+        decodes_up_to(),
+        TIRED,
     ),
     batches_swapped("quantized-matmul", QMM_05),
     Fault(

@@ -239,6 +239,13 @@ FAULTS: tuple[Fault, ...] = (
         "PROPERTIES X8",
     ),
     Fault(
+        "silu-rows-past-64",
+        "rows past the 64th are not written",
+        SILU_09,
+        leaves_unwritten(lambda out: out[..., :64, :] if out.ndim > 1 else out),
+        TIRED,
+    ),
+    Fault(
         "silu-half-a-block-unwritten",
         "of rows of whole steps of 256 elements those past whole blocks of 512 are not written",
         SILU_09,
