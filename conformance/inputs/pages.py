@@ -23,7 +23,7 @@ OTHER_PAGES = (5, 24, 32, 64, 128)
 """Those of servers, and one that is odd."""
 
 SHAPES = ((2, 5), (5, 2), (1, 6), (3, 10), (6, 1))
-LARGE = ((2, 128), (40, 3), (1, 72), (9, 80))
+LARGE = ((2, 256), (40, 3), (1, 72), (9, 80))
 """Heads and head dims: more than a tile of a kernel that copies tokens has."""
 
 COMMON = ((8, 128), (8, 64), (4, 128))

@@ -689,6 +689,10 @@ def features_past_64(keys: np.ndarray, values: np.ndarray, size: int) -> None:
     keys[..., 64:] = values[..., 64:] = 0
 
 
+def features_past_128(keys: np.ndarray, values: np.ndarray, size: int) -> None:
+    keys[..., 128:] = values[..., 128:] = 0
+
+
 def heads_past_8(keys: np.ndarray, values: np.ndarray, size: int) -> None:
     keys[:, 8:] = values[:, 8:] = 0
 

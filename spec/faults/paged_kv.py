@@ -139,6 +139,13 @@ FAULTS: tuple[Fault, ...] = (
         TIRED,
     ),
     Fault(
+        "paged-features-past-128",
+        "features of a head past 128 are not copied",
+        spec.PKV_01,
+        changes.lost(changes.features_past_128),
+        TIRED,
+    ),
+    Fault(
         "paged-eight-heads", "heads past the 8th are not copied", spec.PKV_01, changes.lost(changes.heads_past_8), TIRED
     ),
     Fault(
