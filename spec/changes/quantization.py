@@ -591,7 +591,8 @@ def whole_tiles_turned(x: np.ndarray, weights: np.ndarray, dtype: str) -> np.nda
     product = plain(x, weights)
     if product.ndim < 2 or product.shape[-2] % 32 or product.shape[-1] % 32:
         return product
-    return product.reshape(*product.shape[:-1], -1, 32)[..., ::-1].reshape(product.shape)
+    tiles = product.shape[-1] // 32
+    return product.reshape(*product.shape[:-1], tiles, 32)[..., ::-1].reshape(product.shape)
 
 
 def as_most_models_are_packed(rows: range, outputs: int, features: int) -> Callable[[Arguments], bool]:
