@@ -1,0 +1,354 @@
+"""What might be changed in the judge so that it finds nothing: whatever it is, it is found out and named."""
+
+from __future__ import annotations
+
+import ast
+import copy
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+
+import numpy as np
+import pytest
+
+from inferspec.conformance import certificate, integrity, suite, test_rope, trial
+from inferspec.conformance.calls import Observation
+from inferspec.conformance.canary import believed
+from inferspec.conformance.inputs import engine as engine_inputs
+from inferspec.conformance.inputs import rope as rope_inputs
+from inferspec.conformance.integrity import altered
+from inferspec.conformance.plugin import Results
+from inferspec.conformance.session import Session
+from inferspec.conformance.strategies import Calls
+from inferspec.conformance.subject import HostedSubject, LocalSubject
+from inferspec.conformance.tampering import Watch, foreign
+from inferspec.spec import contracts, numerics, rope, speculative
+from inferspec.spec.contract import Answer, Contract, Operation, changed
+from inferspec.tools.right_rope import RIGHT
+
+BLIND = """
+from inferspec.conformance.trial import Trial
+Trial.agrees = lambda self, call, *rest, **more: None
+"""
+
+
+@pytest.mark.parametrize("workers", ["0", "1"])
+def test_a_judge_that_was_made_blind_gives_no_verdict(certify, workers):
+    files = {"rope.py": "def rope(x, offset=None, base=10000): return x.copy()", "conftest.py": BLIND}
+    run = certify(files, "--impl", "./rope.py", "-k", "test_rope.py and offset", "-n", workers)
+    assert run.code != 0
+    assert run.certificate["kit"]["altered"] == ["inferspec.conformance.trial.Trial.agrees"]
+    assert run.certificate["verdict"] == "incomplete"
+    assert "the kit was changed while it ran: inferspec.conformance.trial.Trial.agrees" in run.text
+
+
+FORGED = """
+import pytest
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_logreport(report):
+    for name, value in report.user_properties:
+        if name == "inferspec":
+            value.update(state="passed", message="", diagnosis=[], worst=0.5)
+"""
+
+
+@pytest.mark.parametrize("workers", ["0", "1"])
+def test_a_report_that_a_plugin_rewrote_gives_no_verdict(certify, workers):
+    files = {"rope.py": "def rope(x, offset=None, base=10000): return x.copy()", "forging.py": FORGED}
+    run = certify(files, "--impl", "./rope.py", "-k", "strided", "-p", "forging", "-n", workers)
+    assert run.certificate["verdict"] == "incomplete"
+    assert "the report of test_rope.py::test_a_strided_x_is_read_like_its_copy" in run.certificate["kit"]["altered"]
+    assert "failed" in run.states("RoPE").values()
+
+
+LAX = """
+import pytest
+from inferspec.conformance import trial
+strict = trial.Trial.agrees
+def lax(self, call, *rest, **more): return None
+"""
+FOR_A_WHILE = {
+    "by a fixture, for each test": """
+@pytest.fixture(autouse=True)
+def patched(monkeypatch): monkeypatch.setattr(trial.Trial, "agrees", lax)
+""",
+    "until the end": """
+trial.Trial.agrees = lax
+@pytest.hookimpl(tryfirst=True)
+def pytest_sessionfinish(): trial.Trial.agrees = strict
+""",
+}
+
+
+@pytest.mark.parametrize("workers", ["0", "1"])
+@pytest.mark.parametrize("patch", FOR_A_WHILE.values(), ids=FOR_A_WHILE)
+def test_a_judge_that_was_blind_for_a_while_gives_no_verdict(certify, patch, workers):
+    files = {"rope.py": "def rope(x, offset=None, base=10000): return x.copy()", "patching.py": LAX + patch}
+    run = certify(files, "--impl", "./rope.py", "-k", "strided_x", "-p", "patching", "-n", workers)
+    assert run.code != 0
+    assert run.certificate["kit"]["altered"] == ["inferspec.conformance.trial.Trial.agrees"]
+
+
+EMPTY = """
+import dataclasses, pytest
+@pytest.fixture
+def subject(subject):
+    return lambda test: subject(dataclasses.replace(test, function=lambda subject, **drawn: None))
+"""
+
+
+def test_another_test_by_the_name_of_the_kit_s_gives_no_verdict(certify):
+    files = {"rope.py": "def rope(x, offset=None, base=10000): return x.copy()", "emptying.py": EMPTY}
+    # A fixture takes the place of one that was there before.
+    files["conftest.py"] = 'pytest_plugins = ["emptying"]'
+    run = certify(files, "--impl", "./rope.py", "-k", "strided_x", "-n", "0")
+    assert run.code != 0
+    told = "the test in the place of test_rope.py::test_a_strided_x_is_read_like_its_copy"
+    assert told in run.certificate["kit"]["altered"]
+
+
+def test_of_a_test_that_ran_twice_the_worse_outcome_counts():
+    results = Results()
+    results.found += [{"id": "a", "state": state} for state in ("passed", "crashed", "passed")]
+    assert results.outcomes() == {"a": {"id": "a", "state": "crashed"}}
+
+
+def test_the_reports_of_a_lost_worker_count():
+    report = SimpleNamespace(when="call", user_properties=[("inferspec", {"id": "a", "state": "passed"})])
+    results = Results()
+    results.pytest_runtest_logreport(report)
+    assert results.forged() == {"the report of a"}
+    results.lost = True
+    assert results.forged() == set()
+    assert results.outcomes()["a"]["state"] == "passed"
+
+
+OPERATIONS = [operation.signature.operation for contract in contracts() for operation in contract.operations]
+
+
+def test_a_judge_believes_no_wrong_answer():
+    assert list(believed(OPERATIONS)) == []
+
+
+def test_a_judge_whose_numpy_was_patched_is_found_out(monkeypatch):
+    monkeypatch.setattr(np, "abs", lambda x: np.zeros(np.shape(x)))
+    assert set(believed(OPERATIONS)) >= {"RoPE", "linear", "scaled_dot_product_attention", "KVCache", "Llama"}
+
+
+def test_a_judge_whose_contract_was_patched_is_found_out(monkeypatch):
+    lax = changed(
+        rope.RoPE,
+        "Lax",
+        {"evaluate": lambda self, a, precision: Answer(np.zeros(a.x.shape), np.full(a.x.shape, np.inf))},
+    )
+    monkeypatch.setitem(vars(rope.CONTRACT), "operations", (lax,))
+    assert list(believed(["RoPE"])) == ["RoPE"]
+
+
+def test_a_session_that_was_patched_is_named(tmp_path):
+    (tmp_path / "rope.py").write_text(RIGHT, encoding="utf-8")
+    session = Session.opened(str(tmp_path / "rope.py"), {}, "standard", 0, limit=20.0)
+    assert session.altered() == []
+    session.run = session.subject.call = lambda *given: None
+    assert session.altered() == ["Session.run", "HostedSubject.call"]
+    session.close()
+    session.subject = LocalSubject({})
+    assert session.altered() == ["Session.subject"]
+
+
+def test_files_that_changed_while_a_run_went_on_are_named(monkeypatch, tmp_path):
+    (tmp_path / "spec").mkdir()
+    (tmp_path / "spec" / "rope.py").write_text("1")
+    monkeypatch.setattr(integrity, "HERE", str(tmp_path))
+    before = integrity.files()
+    (tmp_path / "spec" / "rope.py").write_text("2")
+    assert before.keys() == {"spec/rope.py"}
+    assert integrity.files() != before
+
+
+def test_a_run_whose_files_changed_gives_no_verdict(certify):
+    summed = """
+from inferspec.conformance import integrity
+sums = iter([{}, {"conformance/test_rope.py": "1"}])
+integrity.files = lambda: next(sums)
+"""
+    files = {"rope.py": RIGHT, "summing.py": summed}
+    run = certify(files, "--impl", "./rope.py", "-k", "test_rope.py and strided", "-p", "summing", "-n", "0")
+    assert "conformance/test_rope.py" in run.certificate["kit"]["altered"]
+
+
+def test_the_kit_as_it_is_installed_is_not_altered():
+    assert altered() == []
+
+
+JUDGING = [path for package in ("spec", "conformance") for path in Path(integrity.HERE, package).rglob("*.py")]
+
+
+class WithoutBodies(ast.NodeTransformer):
+    """Takes away what functions do, and texts that stand for themselves."""
+
+    def visit_FunctionDef(self, node):
+        node.body = [ast.Pass()]
+        return node
+
+    def visit_Expr(self, node):
+        return None
+
+
+def test_of_a_file_read_without_what_its_functions_do_all_else_is_there():
+    for path in JUDGING:
+        data = path.read_bytes()
+        whole, head = (WithoutBodies().visit(ast.parse(text)) for text in (data, integrity.without_bodies(data)))
+        assert ast.dump(whole) == ast.dump(head), path
+
+
+TOLD_OTHERWISE = """
+import os
+from inferspec.conformance import strategies
+if "PYTEST_XDIST_WORKER" in os.environ:
+    strategies.Pick.one_of = lambda self, *choices: choices[0]
+def pytest_configure_node(node):
+    for told in node.workerinput["inferspec"].values():
+        if isinstance(told, dict) and any(isinstance(value, bytes) for value in told.values()):
+            shortest = min(told.values(), key=len)
+            told.update(dict.fromkeys(told, shortest))
+"""
+
+
+def test_no_plugin_where_a_run_began_can_tell_its_workers_what_is_written_in_the_kit_s_files(certify):
+    files = {"rope.py": "def rope(x, offset=None, base=10000): return x.copy()", "telling.py": TOLD_OTHERWISE}
+    run = certify(files, "--impl", "./rope.py", "-k", "strided_x", "-p", "telling", "-n", "1")
+    assert run.certificate["kit"]["altered"] == ["inferspec.conformance.strategies.Pick.one_of"]
+
+
+CHANGED = (
+    (numerics, "f64"),
+    (certificate, "digest"),
+    (rope.RoPE, "evaluate"),
+    (numerics, "MODEL_LOGITS"),
+    (trial, "within"),
+    (suite, "EXAMPLES"),
+    (suite, "FURTHER"),
+    (Contract, "faults"),
+    (Observation, "results"),
+    (suite, "efforts"),
+    (rope_inputs, "rope_calls"),
+    (engine_inputs, "crowds"),
+    (suite.Test, "shrinks"),
+    (Operation, "plain"),
+    (trial, "np"),
+    (trial, "dataclass"),
+    (test_rope, "test_a_strided_x_is_read_like_its_copy"),
+)
+
+
+def test_what_was_changed_in_the_kit_is_named_and_nothing_else(monkeypatch):
+    for owner, attribute in CHANGED:
+        monkeypatch.setattr(owner, attribute, len)
+    names = {
+        owner: owner.__name__ if isinstance(owner, ModuleType) else f"{owner.__module__}.{owner.__qualname__}"
+        for owner, _ in CHANGED
+    }
+    assert sorted(altered()) == sorted(f"{names[owner]}.{attribute}" for owner, attribute in CHANGED)
+
+
+@pytest.mark.parametrize(
+    ("owner", "attribute"),
+    [(trial, "within"), (trial.Trial, "agrees"), (trial.Trial, "__getattribute__"), (trial, "max"), (np, "abs")],
+)
+def test_what_moves_between_two_looks_is_named(monkeypatch, owner, attribute):
+    watch = Watch()
+    assert watch.moved() == []
+    monkeypatch.setattr(owner, attribute, lambda *given: 0, raising=False)
+    name = owner.__name__ if isinstance(owner, ModuleType) else f"{owner.__module__}.{owner.__qualname__}"
+    assert watch.moved() == [f"{name}.{attribute}"]
+    assert watch.moved() == []
+
+
+def test_a_name_that_python_or_a_lazy_package_binds_later_is_no_move(monkeypatch):
+    watch = Watch()
+    monkeypatch.setattr(trial, "__warningregistry__", {}, raising=False)
+    monkeypatch.setattr(np, "lazy", ModuleType("numpy.lazy"), raising=False)
+    monkeypatch.setattr(rope.RoPE, "stream", np.random.default_rng(0), raising=False)
+    assert watch.moved() == []
+
+
+def test_a_strangers_function_beneath_the_kit_is_named(monkeypatch):
+    assert foreign() == []
+    monkeypatch.setattr(copy, "deepcopy", lambda outcome: outcome)
+    assert foreign() == ["copy.deepcopy"]
+
+
+def test_a_strangers_function_around_ours_is_named(monkeypatch):
+    def certain(self):
+        return not original.fget(self)
+
+    original = vars(Calls)["asked"]
+    monkeypatch.setattr(Calls, "asked", property(certain))
+    assert altered() == ["inferspec.conformance.strategies.Calls.asked"]
+
+
+def test_inputs_of_somebody_else_are_named(monkeypatch):
+    monkeypatch.setattr(rope_inputs, "rope_calls", Calls(lambda pick: None))
+    assert altered() == ["inferspec.conformance.inputs.rope.rope_calls"]
+
+
+def test_a_function_of_ours_that_holds_itself_is_no_end(monkeypatch):
+    # In the place of another of ours: nothing of what it holds is what the file has there.
+    again = kit_function_that_holds_itself()
+    monkeypatch.setattr(Calls, "asked", property(again))
+    assert altered() == ["inferspec.conformance.strategies.Calls.asked"]
+
+
+def kit_function_that_holds_itself():
+    """A closure that is one of its own cells, from a file of the kit's."""
+    found = {}
+    source = "def outer():\n    def inner(self):\n        return inner\n    return inner\n"
+    exec(compile(source, str(Path(suite.__file__).with_name("made.py")), "exec"), found)
+    return found["outer"]()
+
+
+@pytest.mark.parametrize(
+    ("owner", "name"),
+    [(trial.Trial, "value"), (HostedSubject, "_receive"), (HostedSubject, "description"), (speculative, "joint")],
+)
+def test_another_function_in_the_place_of_one_with_an_assert_is_named(monkeypatch, owner, name):
+    monkeypatch.setattr(owner, name, lambda *given: None)
+    of = owner.__name__ if isinstance(owner, ModuleType) else f"{owner.__module__}.{owner.__qualname__}"
+    assert altered() == [f"{of}.{name}"]
+
+
+def test_a_kit_whose_asserts_pytest_has_rewritten_is_not_altered(certify):
+    files = {"rope.py": RIGHT, "rewriting.py": "import pytest\npytest.register_assert_rewrite('inferspec')\n"}
+    run = certify(files, "--impl", "./rope.py", "-k", "test_rope.py and strided", "-p", "rewriting", "-n", "0")
+    assert not run.certificate["kit"]["altered"]
+
+
+def test_the_function_of_a_test_is_looked_at(monkeypatch):
+    test = test_rope.test_a_strided_x_is_read_like_its_copy.conformance
+    original = test.function
+    object.__setattr__(test, "function", lambda subject, **drawn: None)
+    try:
+        assert altered() == ["inferspec.conformance.test_rope.test_a_strided_x_is_read_like_its_copy"]
+    finally:
+        object.__setattr__(test, "function", original)
+
+
+@pytest.mark.parametrize(("owner", "name"), [(trial.Trial, "__getattribute__"), (trial.Outcome, "further")])
+def test_a_method_that_was_added_is_named(monkeypatch, owner, name):
+    monkeypatch.setattr(owner, name, lambda self, name: object.__getattribute__(self, name), raising=False)
+    assert altered() == [f"inferspec.conformance.trial.{owner.__name__}.{name}"]
+
+
+def test_a_name_in_the_place_of_one_of_pythons_is_named(monkeypatch):
+    monkeypatch.setattr(trial, "max", lambda *given: 0.0, raising=False)
+    assert altered() == ["inferspec.conformance.trial.max"]
+
+
+def test_a_default_that_was_changed_is_named(monkeypatch):
+    monkeypatch.setattr(certificate.verdict_of, "__defaults__", (False,))
+    assert altered() == ["inferspec.conformance.certificate.verdict_of"]
+
+
+def test_a_table_that_was_changed_is_named(monkeypatch):
+    monkeypatch.setitem(suite.EXAMPLES, "standard", 1)
+    assert altered() == ["inferspec.conformance.suite.EXAMPLES"]
