@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import unicodedata
 from collections.abc import Sequence
 from typing import Any
 
@@ -274,11 +275,15 @@ def bytes_alone(pick: Pick) -> Call:
 def first_byte_calls(pick: Pick, broken: bool = False) -> Call:
     """For every first byte the first and the last character that begins with it. broken: what is just outside of them,
     beside them, and all bytes that are none."""
-    words = [char.encode() for char in _outermost()]
+    words, between = [char.encode() for char in _outermost()], b""
     if broken:
         words += [_stepped(word, place, step) for word in words for place in (1, 2) for step in (-1, 1)]
         words += [bytes([byte]) for byte in range(0x80, 0x100)]
-    pieces = [b"x", *_cut(pick, b"".join(words[i] for i in pick.random.permutation(len(words))), pick.one_of(4, 4, 1))]
+        if not pick("control_characters"):
+            # A byte that is none and the next could be one together.
+            words, between = [word for word in words if not _controls(word)], b"x"
+    text = between.join(words[i] for i in pick.random.permutation(len(words)))
+    pieces = [b"x", *_cut(pick, text, pick.one_of(4, 4, 1))]
     return pick.call(TEXT, pieces=tuple(pieces), tokens=tuple(range(len(pieces))), seen=("text",))
 
 
@@ -288,6 +293,11 @@ def _outermost() -> list[str]:
     codes = (*range(0xA0, 0xD800, 0x20), *range(0xE000, 0x110000, 0x20))
     groups = (list(group) for _, group in itertools.groupby(codes, lambda code: chr(code).encode()[0]))
     return [chr(code) for group in groups for code in (group[0], group[-1] + 0x1F)]
+
+
+def _controls(word: bytes) -> bool:
+    """Whether a control character is among what the bytes say."""
+    return any(unicodedata.category(char) == "Cc" for char in word.decode("utf-8", "replace"))
 
 
 def _stepped(word: bytes, place: int, step: int) -> bytes:
