@@ -74,7 +74,6 @@ from inferspec.spec.numerics import f64, within
 
 BATCHES = [(2,), (2, 3), (9, 2)]
 FEW_OR_MANY = any_of(small_or_moderate, ragged_tiles)
-HALVES = ["float16", "bfloat16"]
 SINGLE = {"dtypes": ["bfloat16"], "leading_dims": [(), (1,)]}
 """A single row, as in decoding."""
 BEYOND_FLOAT16 = (1.0, 3e6)

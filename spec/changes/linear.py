@@ -1,4 +1,5 @@
-"""The steps that faults and honest variants have in the place of the oracle's: see `spec/faults/linear.py`."""
+"""The steps that faults and honest variants have in the place of the oracle's: see `spec/faults/linear.py`,
+`silu.py` and `softmax.py`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The steps that faults and honest variants of pools have in the place of the oracle's: see `spec/faults/paged_kv.py`."""
+"""The steps that faults and honest variants of pools have in the place of the oracle's: see
+`spec/faults/page_pools.py` and `spec/faults/paged_kv.py`."""
 
 from __future__ import annotations
 
