@@ -26,7 +26,7 @@ def _bad(script: Script, bad: Callable[[Script], dict[str, Any]]) -> int:
 @told(*WHOLE)
 def empty_prompts(script: Script) -> int:
     """A story in which a request without tokens is added, and the number of that step."""
-    return _bad(script, lambda s: {"tokens": (), "max_tokens": s.pick.one_of(3, 0, 1)})
+    return _bad(script, lambda s: {"tokens": (), "max_tokens": s.pick.count("zero_max_tokens", 3, 0, 1)})
 
 
 @told(*WHOLE)
@@ -42,7 +42,10 @@ def strange_ids(script: Script) -> int:
     def bad(s: Script) -> dict[str, Any]:
         token = s.pick.one_of(s.vocabulary, -1, s.vocabulary + 7, -s.vocabulary)
         place = s.pick.size(0, 3)
-        return {"tokens": (*s.ids(place), token, *s.ids(3 - place)), "max_tokens": s.pick.one_of(3, 3, 0)}
+        return {
+            "tokens": (*s.ids(place), token, *s.ids(3 - place)),
+            "max_tokens": s.pick.count("zero_max_tokens", 3, 3, 0),
+        }
 
     return _bad(script, bad)
 
