@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from inferspec.conformance.engine_sentences import adds, runs_no_more_than_may
 from inferspec.conformance.inputs.engine import (
     as_trained,
     close_pairs,
@@ -44,7 +45,6 @@ from inferspec.conformance.inputs.engine_prefixes import (
 )
 from inferspec.conformance.inputs.engine_script import GUESSING, PLAIN
 from inferspec.conformance.inputs.generation import ends_of
-from inferspec.conformance.serving import adds, runs_no_more_than_may
 from inferspec.conformance.suite import requirement
 from inferspec.conformance.trial import Nonconformance
 from inferspec.spec import engine as spec

@@ -1,5 +1,6 @@
 """Does a serving engine keep the contract where a draft guesses for it?"""
 
+from inferspec.conformance.engine_sentences import adds, without_what_is_refused
 from inferspec.conformance.inputs.engine import (
     crowds,
     short_pools,
@@ -19,7 +20,6 @@ from inferspec.conformance.inputs.engine_prefixes import (
     sharing,
 )
 from inferspec.conformance.inputs.engine_script import GUESSING
-from inferspec.conformance.serving import adds, without_what_is_refused
 from inferspec.conformance.suite import requirement
 from inferspec.conformance.trial import Nonconformance
 from inferspec.spec import engine as spec

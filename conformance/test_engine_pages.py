@@ -1,6 +1,7 @@
 """Does a serving engine keep the contract in where the tokens of requests lie: in pages, and prefixes that
 requests share?"""
 
+from inferspec.conformance.engine_sentences import adds
 from inferspec.conformance.inputs.engine import (
     crowds,
     lone,
@@ -28,7 +29,6 @@ from inferspec.conformance.inputs.engine_prefixes import (
     wide_vocabularies,
 )
 from inferspec.conformance.inputs.engine_script import PAGES, PLAIN
-from inferspec.conformance.serving import adds
 from inferspec.conformance.suite import requirement
 from inferspec.conformance.trial import Nonconformance
 from inferspec.spec import engine as spec

@@ -3,6 +3,7 @@ what is refused?"""
 
 import itertools
 
+from inferspec.conformance.engine_sentences import adds, runs_no_more_than_may, without_what_is_refused
 from inferspec.conformance.inputs.engine import (
     budgets,
     crowded_out,
@@ -70,7 +71,6 @@ from inferspec.conformance.inputs.engine_refusals import (
 )
 from inferspec.conformance.inputs.engine_script import ENDS, GUESSING, PLAIN
 from inferspec.conformance.properties import goes_on_after_refusal, refuses, refuses_step
-from inferspec.conformance.serving import adds, runs_no_more_than_may, without_what_is_refused
 from inferspec.conformance.suite import requirement
 from inferspec.conformance.trial import Nonconformance
 from inferspec.spec import engine as spec
