@@ -129,7 +129,8 @@ def pytest_cmdline_main(config: pytest.Config) -> int | None:
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
         "markers",
-        "requirement(id): the sentence of the contract that a test checks; -m \"requirement(id='ROPE-01')\" runs its tests",
+        "requirement(id, component): the sentence of the contract that a test checks, and what it is about; "
+        "-m \"requirement(id='ROPE-01')\" runs its tests, -m \"requirement(component='rope')\" all of RoPE's",
     )
     config.stash[_results] = Results()
     config.pluginmanager.register(config.stash[_results], "inferspec-results")
@@ -265,7 +266,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     tests = {item: getattr(getattr(item, "obj", None), "conformance", None) for item in items}
     for item, test in tests.items():
         if test:
-            item.add_marker(pytest.mark.requirement(id=test.requirement.id))
+            from inferspec.conformance.certificate import component_of
+
+            about = test.requirement
+            item.add_marker(pytest.mark.requirement(id=about.id, component=component_of(about)))
     if shard := _option(config, "--shard"):
         from inferspec.conformance.certificate import of_shard
 

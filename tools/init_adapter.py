@@ -22,7 +22,6 @@ from typing import Any
 
 from rich.console import Console
 
-from inferspec.conformance.suite import suites_of
 from inferspec.spec import COMPONENTS
 from inferspec.spec import contract as contract_of
 from inferspec.spec.contract import REQUIRED, STORY, Contract, Operation
@@ -34,10 +33,10 @@ HEAD = '''"""{name}: what `inferspec` certifies of it.
 Fill in what you have: take the comment signs off a name below and call your code from there, or import your own thing
 under that name (`from my_pkg.layers import RotaryEmbedding as RoPE`). Leave the rest: what is not offered is not claimed.
 
-    pytest --pyargs inferspec.conformance --impl ./{file} -n auto                           certify it
-    pytest --pyargs inferspec.conformance --impl ./{file} -n 0 -k {suites}           while you work on a part
-    inferspec explain {requirement}            what a requirement means, why it matters, how it is judged
-    inferspec explain --xray {first}        the formula on a small example, step by step
+    pytest --pyargs inferspec.conformance --impl ./{file} -n auto    certify it
+    pytest --pyargs inferspec.conformance --impl ./{file} -m "requirement(component='{first}')"    while you work on a part
+    inferspec explain {requirement}    what a requirement means, why it matters, how it is judged
+    inferspec explain --xray {first}    the formula on a small example, step by step
 
 Only the parameters that yours take are passed; what the signature lacks (`bias`, `mask` …) is not claimed.
 """
@@ -129,18 +128,11 @@ def adapter(file: Path, components: Sequence[str]) -> str:
         name=file.stem,
         file=file.name,
         first=components[0],
-        suites=_selection(components[0]),
         layout=layout if layouts else "",
         requirement=chosen[0].requirements[0].id,
         expires="2027-12-31",
     )
     return "\n".join([head, *(_component(one) for one in chosen)])
-
-
-def _selection(component: str) -> str:
-    """What pytest's -k takes to run the suites of a component and no other."""
-    files = [f"{suite}.py" for suite in suites_of(component)]
-    return files[0] if len(files) == 1 else f'"{" or ".join(files)}"'
 
 
 def _spec(file: Path) -> str:

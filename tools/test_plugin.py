@@ -116,6 +116,11 @@ def test_a_subjects_trouble_costs_its_own_requirement(troubled, requirement):
     assert message in row["message"]
 
 
+def test_a_component_is_selected_by_its_name_whichever_files_its_tests_are_in(certify):
+    chosen = certify({}, "--impl", "impl", "-m", "requirement(component='embedding')", "--profile", "quick", "-n", "0")
+    assert {row["component"] for row in chosen.certificate["requirements"] if row["ran"]} == {"embedding"}
+
+
 def test_a_run_goes_on_after_every_trouble_and_fails(troubled):
     assert troubled.code == pytest.ExitCode.TESTS_FAILED
     assert "INTERNALERROR" not in troubled.text
