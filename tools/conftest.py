@@ -16,7 +16,7 @@ from xdist.scheduler import LoadScopeScheduling
 
 from inferspec.conformance.session import Session
 from inferspec.conformance.subject import HostedSubject
-from inferspec.conformance.suite import all_tests
+from inferspec.conformance.suite import Profile, all_tests
 
 HANGS = 1800
 """Seconds after which a process hangs, on the busiest machine."""
@@ -96,12 +96,14 @@ def certify(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Run]:
 @pytest.fixture(scope="session")
 def judge(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Run]:
     """What `certify` finds of a course's package `student`, for requirements alone and without a pytest of its own, which
-    takes seconds to start: ``judge({"student/basics.py": "…"}, "LIN-01")``. The certificate's rows, and no text."""
+    takes seconds to start: ``judge({"student/basics.py": "…"}, "LIN-01")``. The certificate's rows, and no text: failures are
+    neither made smaller nor looked up, which takes most of the time of one."""
 
     def run(files: Mapping[str, str], *requirements: str, layout: str = "course") -> Run:
         folder = tmp_path_factory.mktemp("judged")
         written(folder, files)
         session = Session.opened(str(folder / "student"), {}, "standard", 0, limit=20.0, layout=layout)
+        session.profile = Profile(shrink=False, diagnose=False)
         try:
             tests = [test for test in all_tests() if test.requirement.id in requirements]
             found = {test.id: session.record(session.run(test)) for test in tests}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import re
@@ -15,7 +16,7 @@ import numpy as np
 
 from inferspec.conformance.calls import Call, Observation
 from inferspec.conformance.subject import LocalSubject, Result
-from inferspec.conformance.suite import Profile, all_tests
+from inferspec.conformance.suite import Profile, Test, all_tests
 from inferspec.conformance.trial import Nonconformance, Trial
 from inferspec.spec import contract as contract_of
 from inferspec.spec import contracts
@@ -35,6 +36,13 @@ BEGUN = (0.05, 0.3, 1.0)
 """Parts of their examples that all tests of a requirement run before one of them runs more: most faults show early in some
 test, and those that cannot see one would run in vain to their end."""
 
+REJECTED_BY = Path(__file__).resolve().parents[1] / "conformance" / "rejected_by.json"
+"""Fault -> the test that rejected it when the matrix was last recorded, where others had drawn many examples in vain by
+then: it is asked first. Written by `inferspec faults --record`."""
+
+IN_VAIN = 20
+"""Examples from which on a fault is kept there: others are found as soon."""
+
 
 @dataclass
 class Kill:
@@ -51,6 +59,8 @@ class Kill:
     """The example that showed it first, counted from 1."""
     limit: int = 0
     """How many examples the test that rejects it draws in this profile, 1 where it draws none."""
+    in_vain: int = 0
+    """How many examples tests drew before that without seeing anything."""
     seconds: float = 0.0
     steps: int = 0
     diagnosis: list[str] = field(default_factory=list)
@@ -163,10 +173,8 @@ def kill(component: str, name: str, profile: Profile, everywhere: bool = False) 
     subject = local_subject(contract, fault.kills.name, contract.faulty(fault), envelope=fault.envelope)
     own = [t for t in all_tests() if t.requirement.id == fault.kills.id]
     started, outside = time.perf_counter(), {}
-    stages = (1.0,) if everywhere else BEGUN
-    for test, begun in ((test, begun) for begun in stages for test in own):
-        # What draws no inputs is run once.
-        if test.id in outside or not (test.inputs or begun == stages[0]):
+    for test, begun in [(test, 1.0) for test in own] if everywhere else _in_turn(name, own):
+        if test.id in outside:
             continue
         trial = _Counting(subject, test.requirement)
         test.run(trial, replace(profile, begun=begun))
@@ -182,12 +190,30 @@ def kill(component: str, name: str, profile: Profile, everywhere: bool = False) 
             result.tests.append(test.id)
             if not everywhere:
                 break
+        elif not result.tests:
+            result.in_vain += trial.outcome.examples
     if own and len(outside) == len(own):
         result.unjudged = outside[own[0].id]
     elif everywhere or not result.tests:
         result.elsewhere = sorted(_rejecting(subject, fault.kills.id, contract, profile))
     result.slip = subject.slip
     return result
+
+
+def _in_turn(fault: str, own: Sequence[Test]) -> Iterator[tuple[Test, float]]:
+    """The tests of a fault's requirement, and the part of its examples that each of them is to run: that which is known to
+    reject it first, then all little by little."""
+    yield from ((test, 1.0) for test in own if test.id == rejected_by().get(fault))
+    for begun in BEGUN:
+        # What draws no inputs is run once.
+        yield from ((test, begun) for test in own if test.inputs or begun == BEGUN[0])
+
+
+@functools.cache
+def rejected_by() -> Mapping[str, str]:
+    """What `REJECTED_BY` says."""
+    known: dict[str, str] = json.loads(REJECTED_BY.read_text(encoding="utf-8"))
+    return known
 
 
 def _rejecting(subject: LocalSubject, own: str, contract: Contract, profile: Profile) -> set[str]:
@@ -322,3 +348,7 @@ def record(matrix: Matrix) -> None:
         "diagnosed": sum(k.diagnosed for k in matrix.kills) if any(k.diagnosis for k in matrix.kills) else None,
     }
     POWER.write_text(json.dumps(figures, indent=1) + "\n", encoding="utf-8")
+    # One that its test of last time rejects again was looked for in vain by others once.
+    late = {k.fault: k.tests[0] for k in matrix.kills if k.tests and k.in_vain >= IN_VAIN}
+    kept = {k.fault: k.tests[0] for k in matrix.kills if k.tests[:1] == [rejected_by().get(k.fault)]}
+    REJECTED_BY.write_text(json.dumps(kept | late, indent=1, sort_keys=True) + "\n", encoding="utf-8")

@@ -43,7 +43,9 @@ def add_parser(commands: Any) -> None:
         "--read", type=Path, metavar="FILE", help="an earlier run's JSON: show it, or make its page, and run nothing"
     )
     parser.add_argument(
-        "--record", action="store_true", help="keep the result for certificates (conformance/power.json)"
+        "--record",
+        action="store_true",
+        help="keep the result for certificates (conformance/power.json), and what is hard to find (conformance/rejected_by.json)",
     )
     parser.add_argument(
         "-n", type=kinds.processes, default=None, metavar="N", help="processes; default: one for each core"

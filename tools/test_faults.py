@@ -5,9 +5,11 @@ import json
 
 import pytest
 
+from inferspec.conformance import power
 from inferspec.conformance.suite import Profile
 from inferspec.spec import contract
 from inferspec.spec.contract import Arguments, Contract, Fault, Operation, changed
+from inferspec.tools import faults
 from inferspec.tools.cli import main
 from inferspec.tools.faults import Acceptance, Kill, Matrix, kill
 from inferspec.tools.faults import matrix as build
@@ -61,6 +63,41 @@ def test_a_test_that_draws_nothing_is_run_too_when_all_that_reject_a_fault_are_a
     profile = Profile(shrink=False, diagnose=False)
     (first,) = kill("sampling", "own-id-before", profile).tests
     assert first in kill("sampling", "own-id-before", profile, everywhere=True).tests
+
+
+LATE = "sdpa-many-queries-read-past-query"
+"""One that few of the tests of its requirement see."""
+
+
+def test_the_test_that_rejected_a_fault_before_is_asked_first_and_shows_it_at_the_same_example(monkeypatch):
+    profile = Profile(shrink=False, diagnose=False)
+    monkeypatch.setattr(faults, "rejected_by", dict)
+    searched = kill("attention", LATE, profile)
+    monkeypatch.setattr(faults, "rejected_by", lambda: {LATE: searched.tests[0]})
+    asked = kill("attention", LATE, profile)
+    assert (asked.tests, asked.examples) == (searched.tests, searched.examples)
+    assert asked.in_vain == 0 < faults.IN_VAIN < searched.in_vain
+
+
+@pytest.mark.parametrize("named", ["test_rope.py::test_gone", "test_attention.py::test_a_given_scale_is_used_as_it_is"])
+def test_a_fault_is_looked_for_elsewhere_where_the_test_that_is_asked_first_does_not_reject_it(named, monkeypatch):
+    name = first_fault("rms_norm")
+    monkeypatch.setattr(faults, "rejected_by", lambda: {name: named})
+    assert kill("rms_norm", name, Profile(shrink=False, diagnose=False)).killed
+
+
+def test_what_was_looked_for_in_vain_is_recorded_and_stays_so(monkeypatch, tmp_path):
+    monkeypatch.setattr(power, "POWER", tmp_path / "power.json")
+    monkeypatch.setattr(faults, "REJECTED_BY", tmp_path / "rejected_by.json")
+    monkeypatch.setattr(faults, "rejected_by", lambda: {"known": "a", "moved": "a", "gone": "a"})
+    kills = [
+        Kill("known", "", "", ["a"]),
+        Kill("moved", "", "", ["b"], in_vain=faults.IN_VAIN),
+        Kill("soon", "", "", ["a"], in_vain=faults.IN_VAIN - 1),
+        Kill("survives", "", "", in_vain=1000),
+    ]
+    faults.record(Matrix(kills, [], [], []))
+    assert json.loads(faults.REJECTED_BY.read_text()) == {"known": "a", "moved": "b"}
 
 
 def test_the_mean_of_steps_is_that_of_stories():
