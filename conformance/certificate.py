@@ -40,6 +40,8 @@ STATES = (
 BAD = frozenset({"failed", "overclaimed", "hung", "crashed"})
 
 STALE = "passes although it is waived"
+EXPIRED = "its waiver expired on"
+OF_WAIVERS = STALE, EXPIRED
 """What a failure says that is the waiver's, and not the subject's."""
 
 
@@ -150,7 +152,7 @@ def _waived(row: dict[str, Any], waiver: Waiver | None, today: datetime.date) ->
     if waiver is None:
         return row
     if waiver.expired(today):
-        return {**row, "state": "failed", "message": f"its waiver expired on {waiver.expires}: {waiver.issue}"}
+        return {**row, "state": "failed", "message": f"{EXPIRED} {waiver.expires}: {waiver.issue}"}
     if row["state"] == "passed":
         return {
             **row,

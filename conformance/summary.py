@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Set
 from typing import Any
 
 from inferspec.conformance.causes import causes, declaration, native_components
-from inferspec.conformance.certificate import BAD, STATES, verdict_text
+from inferspec.conformance.certificate import BAD, OF_WAIVERS, STATES, verdict_text
 from inferspec.conformance.layouts.standings import standings
 
 Line = tuple[str, dict[str, bool]]
@@ -116,4 +116,6 @@ def _unmet(row: Mapping[str, Any]) -> Line:
     kinds = [*(() if must else ("SHOULD",)), *(() if row["aspect"] == "value" else (row["aspect"],))]
     kind = f" ({', '.join(kinds)})" if kinds else ""
     looks = f"; looks like {' or '.join(row['diagnosis'][:3])}" if row["diagnosis"] else ""
-    return f"  {row['id']}{kind} {row['state']}: {row['text']}{looks}", {"red": row["state"] in BAD and must}
+    # No test is red then, and nothing else says why the requirement is.
+    why = f"; {row['message']}" if row["state"] in BAD and row["message"].startswith(OF_WAIVERS) else ""
+    return f"  {row['id']}{kind} {row['state']}: {row['text']}{looks}{why}", {"red": row["state"] in BAD and must}

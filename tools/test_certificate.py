@@ -294,6 +294,16 @@ def test_a_waived_requirement_that_passes_fails_the_run(requirement):
     assert verdict_of(rows) == "nonconformant"
 
 
+@pytest.mark.parametrize(
+    ("days", "state", "told"),
+    [(1, "passed", "passes although it is waived"), (-1, "failed", "its waiver expired on 2026-11-19")],
+)
+def test_the_summary_tells_what_is_wrong_with_a_waiver(days, state, told):
+    body = certificate(ran(*MASK, CMASK_01=[outcome(state)]), waivers=[waiver(MASK[0], days)])
+    (line,) = [text for text, _ in lines(body) if text.startswith("  CMASK-01 ")]
+    assert told in line
+
+
 @pytest.mark.parametrize(("outside", "told"), [(len(MASK) // 2 + 1, True), (len(MASK) // 2, False)])
 def test_a_choice_that_leaves_most_of_a_component_untested_is_told(outside, told):
     narrow = {
