@@ -237,8 +237,8 @@ class Trial:
 
     def _left_out(self, call: Call, said: str) -> tuple[str, Any] | None:
         """The one choice of the envelope that a refusal is about: what an error names, or all that a call has and the plainest
-        one of the test has not, or else the plainest of all, but for what was answered elsewhere. None where there are several, or
-        none."""
+        one of the test has not, or else the plainest of all, but for what was answered elsewhere; or what never was, although others
+        of its key were. None where there are several, or none."""
         offered = {key: choices for key, choices in self.envelope.items() if isinstance(choices, tuple)}
         # The only one that is claimed cannot be left out.
         chosen = {
@@ -251,7 +251,9 @@ class Trial:
         beyond = [(key, choice) for key, choice in chosen.items() if choice != self._plainest.get(key, choice)]
         # What the test insists on, where its plainest call is refused as well.
         asked = [(key, chosen[key]) for key in self.insisted if key in chosen and chosen[key] != offered[key][0]]
-        found = named or self._unserved(call, beyond) or self._unserved(call, asked)
+        served = {key for operation, key, _ in self._served if operation == call.operation}
+        beside = [(key, choice) for key, choice in chosen.items() if key in served]
+        found = named or next(filter(None, (self._unserved(call, one) for one in (beyond, asked, beside))), [])
         return found[0] if len(found) == 1 else None
 
     def _unserved(self, call: Call, choices: Sequence[tuple[str, Any]]) -> list[tuple[str, Any]]:

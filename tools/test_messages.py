@@ -11,7 +11,7 @@ from inferspec.conformance.drivers.engine import _failures, _Used
 from inferspec.conformance.subject import LocalSubject
 from inferspec.conformance.suite import Profile, all_tests
 from inferspec.conformance.trial import Trial
-from inferspec.spec import contract, quantization, rope
+from inferspec.spec import contract, mlp, quantization, rope
 from inferspec.spec.contract import Operation
 
 PROFILE = Profile(diagnose=False)
@@ -64,6 +64,21 @@ def test_what_a_test_insists_on_is_left_out_where_its_plainest_call_is_refused()
     found = outcome("test_the_head_dim_comes_from_the_weights", MultiHeadAttention=Divides)
     assert "does not support free_head_dim of True, say so: ENVELOPE = " in found.message
     assert "'attention': {'free_head_dim': [False]}" in found.message
+
+
+def test_the_plainest_choice_is_left_out_where_others_were_answered():
+    class Rows(mlp.SwiGLU):
+        def guard(self, a):
+            if a.x.ndim < 2:
+                raise ValueError("expected min_ndim=2, found ndim=1")
+            super().guard(a)
+
+    served: set[tuple[str, str, str]] = set()
+    for name in ("test_batches_of_batches_are_in_their_places", "test_a_gate_of_zero_gives_zero"):
+        found = next(one for one in all_tests() if one.name == name and one.requirement.name == "SwiGLU")
+        trial = Trial(LocalSubject({"SwiGLU": Rows}), found.requirement, served=served)
+        found.run(trial, PROFILE)
+    assert "does not support leading_dims of (), say so: ENVELOPE = " in trial.outcome.message
 
 
 def test_a_number_that_an_error_names_is_left_out_where_it_says_what_it_is_of():
