@@ -44,7 +44,8 @@ Only the parameters that yours take are passed; what the signature lacks (`bias`
 NAME = "{name}"
 VERSION = "0.1"
 
-# The arrays that you take and return: "mlx", "torch", "numpy" or "jax". Guessed from what this file imports.
+# The arrays that you take and return: "mlx", "torch", "numpy" or "jax". Guessed from what this file imports. NumPy's bfloat16
+# is that of ml_dtypes.
 # ARRAYS = "numpy"
 
 # What you support of a component; tests draw from nothing else. Each component below says what is claimed without an entry.
