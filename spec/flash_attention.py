@@ -148,7 +148,7 @@ FLASH_16 = _flash(
 )
 FLASH_17 = _flash(
     "FLASH-17",
-    "an unknown mask name, an unbroadcastable mask, head counts that do not divide and differing head dims are refused; values of another head dim are refused or right",
+    "an unknown mask name, an unbroadcastable mask, head counts that do not divide, differing head dims and fewer or more values than keys are refused; values of another head dim are refused or right",
     aspect=Aspect.GUARD,
     source="PROPERTIES X9",
 )
