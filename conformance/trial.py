@@ -165,6 +165,11 @@ class Trial:
         return observation
 
     def _stub(self, observation: Observation, call: Call) -> Nonconformance:
+        if observation.raised and any(operation == call.operation for operation, _, _ in self._served):
+            told, advice = observation.message, self._advice(call, observation.message)
+            return Nonconformance(
+                f"refuses what its envelope includes: NotImplementedError: {told}; {advice}", call, "overclaimed"
+            )
         text = f"raises NotImplementedError: {observation.message}" if observation.raised else "returns None"
         return Nonconformance(f"{call.operation} is a stub: it {text}", call, "overclaimed")
 

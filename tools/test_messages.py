@@ -81,6 +81,24 @@ def test_the_plainest_choice_is_left_out_where_others_were_answered():
     assert "does not support leading_dims of (), say so: ENVELOPE = " in trial.outcome.message
 
 
+def test_what_is_not_implemented_beside_what_is_answered_is_no_stub():
+    class Plain(contract("flash_attention").operation("flash_attention")):
+        def guard(self, a):
+            if a.mask is not None and not isinstance(a.mask, str):
+                raise NotImplementedError("masks are None or causal")
+            super().guard(a)
+
+    test = next(
+        one for one in all_tests() if one.name == "test_every_encoding_of_the_causal_mask_agrees_in_flash_attention"
+    )
+    served = {("flash_attention", "masks", repr(name)) for name in ("none", "causal")}
+    trial = Trial(LocalSubject({"flash_attention": Plain}), test.requirement, served=served)
+    test.run(trial, PROFILE)
+    assert trial.outcome.state == "overclaimed"
+    assert "refuses what its envelope includes: NotImplementedError: masks are None or causal" in trial.outcome.message
+    assert "ENVELOPE" in trial.outcome.message
+
+
 def test_a_number_that_an_error_names_is_left_out_where_it_says_what_it_is_of():
     class Coarse(quantization.Quantize):
         def guard(self, a):
