@@ -332,7 +332,7 @@ SMAX_05 = _softmax(
 )
 SMAX_06 = _softmax(
     "SMAX-06",
-    "rows are independent: each has its own maximum and sum, and a NaN stays in its row",
+    "rows are independent: each has its own maximum and sum, and a NaN fills its row and no other",
     source="PROPERTIES X3, SA5",
 )
 SMAX_07 = _softmax("SMAX-07", "the result has the shape and dtype of x", aspect=Aspect.DTYPE, source="PROPERTIES X4")
