@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
+
 from inferspec.conformance.calls import Call
 from inferspec.conformance.trial import Nonconformance, Trial
 
@@ -25,3 +29,42 @@ def without_what_is_refused(subject: Trial, call: Call, step: int) -> Call:
     if f"{step} refused" not in subject.answered(call).results:
         return call
     return call.having(steps=tuple(one for number, one in enumerate(call.arguments["steps"], 1) if number != step))
+
+
+def gives_right_guesses_together(subject: Trial, call: Call) -> None:
+    """Ids of each request come in no more steps than right guesses take, behind the first id, which may come alone."""
+    seen, guesses = subject.parts(call), call.arguments["num_draft_tokens"]
+    for number in adds(call):
+        steps, limit = int(seen[f"{number} steps with ids"]), call.arguments["steps"][number - 1][1]["max_tokens"]
+        if steps > (most := 1 + -(-(limit - 1) // (guesses + 1))):
+            raise Nonconformance(
+                f"{limit} ids of request {number} come in {steps} steps; with {guesses} right guesses {most} are enough",
+                call,
+            )
+
+
+def keeps_its_budget(subject: Trial, call: Call) -> None:
+    """All prompts together take as many steps as a step's budget makes of them."""
+    seen = subject.parts(call)
+    steps = max(int(seen[f"{number} steps to the first id"]) for number in adds(call))
+    tokens, most = (
+        sum(len(given["tokens"]) for _, given in call.arguments["steps"]),
+        call.arguments["max_prefill_tokens"],
+    )
+    if steps * most < tokens:
+        raise Nonconformance(f"prompts of {tokens} tokens are computed in {steps} steps of at most {most}", call)
+
+
+def is_batch_invariant(subject: Trial, call: Call) -> None:
+    """Each request's logits in the story are those of a story of its own, bit for bit."""
+    together = subject.parts(call)
+    alone: dict[Any, np.ndarray] = {}
+    for number in adds(call):
+        step, given = call.arguments["steps"][number - 1]
+        kind = given["tokens"], given["max_tokens"]
+        if kind not in alone:
+            alone[kind] = subject.parts(call.having(steps=((step, given),)))["1 logits"]
+        own, beside = alone[kind], together[f"{number} logits"]
+        if own.tobytes() != beside.tobytes():
+            off = int((own != beside).sum()) if own.shape == beside.shape else beside.size
+            raise Nonconformance(f"{off} of {beside.size} logits of request {number} are not those of it alone", call)

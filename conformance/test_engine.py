@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from inferspec.conformance.engine_sentences import adds, runs_no_more_than_may
+from inferspec.conformance.engine_sentences import adds, is_batch_invariant, runs_no_more_than_may
 from inferspec.conformance.inputs.engine import (
     as_trained,
     close_pairs,
@@ -46,7 +46,6 @@ from inferspec.conformance.inputs.engine_prefixes import (
 from inferspec.conformance.inputs.engine_script import GUESSING, PLAIN
 from inferspec.conformance.inputs.generation import ends_of
 from inferspec.conformance.suite import requirement
-from inferspec.conformance.trial import Nonconformance
 from inferspec.spec import engine as spec
 from inferspec.spec.ends import DROPPED, KEPT, ended
 
@@ -302,14 +301,3 @@ def tells_its_logits(subject, call):
         subject.compare(
             call, np.asarray(seen.get(f"{number} logits", np.zeros(0))), answer, name="exact", part=f"{number} logits"
         )
-
-
-def is_batch_invariant(subject, call):
-    """Each request's logits in the story are those of a story of its own, bit for bit."""
-    together = subject.parts(call)
-    for number in adds(call):
-        own = call.having(steps=(call.arguments["steps"][number - 1],))
-        alone, beside = subject.parts(own)["1 logits"], together[f"{number} logits"]
-        if alone.tobytes() != beside.tobytes():
-            off = int((alone != beside).sum()) if alone.shape == beside.shape else beside.size
-            raise Nonconformance(f"{off} of {beside.size} logits of request {number} are not those of it alone", call)

@@ -1,6 +1,6 @@
 """Does a serving engine keep the contract where a draft guesses for it?"""
 
-from inferspec.conformance.engine_sentences import adds, without_what_is_refused
+from inferspec.conformance.engine_sentences import gives_right_guesses_together, without_what_is_refused
 from inferspec.conformance.inputs.engine import (
     crowds,
     short_pools,
@@ -94,15 +94,3 @@ def test_right_guesses_before_a_wrong_one_come_out(subject, call):
         raise Nonconformance(
             f"{given['max_tokens']} ids come in {steps} steps; right guesses make {enough} enough", call
         )
-
-
-def gives_right_guesses_together(subject, call):
-    """Ids of each request come in no more steps than right guesses take, behind the first id, which may come alone."""
-    seen, guesses = subject.parts(call), call.arguments["num_draft_tokens"]
-    for number in adds(call):
-        steps, limit = int(seen[f"{number} steps with ids"]), call.arguments["steps"][number - 1][1]["max_tokens"]
-        if steps > (most := 1 + -(-(limit - 1) // (guesses + 1))):
-            raise Nonconformance(
-                f"{limit} ids of request {number} come in {steps} steps; with {guesses} right guesses {most} are enough",
-                call,
-            )

@@ -3,7 +3,12 @@ what is refused?"""
 
 import itertools
 
-from inferspec.conformance.engine_sentences import adds, runs_no_more_than_may, without_what_is_refused
+from inferspec.conformance.engine_sentences import (
+    adds,
+    keeps_its_budget,
+    runs_no_more_than_may,
+    without_what_is_refused,
+)
 from inferspec.conformance.inputs.engine import (
     budgets,
     crowded_out,
@@ -288,14 +293,7 @@ def test_every_request_is_finished_where_ids_end_it(subject, call):
 
 @requirement(spec.ENG_42, call=budgets(), share=0.15)
 def test_a_step_computes_no_more_of_prompts_than_it_may(subject, call):
-    seen = subject.parts(call)
-    steps = max(int(seen[f"{number} steps to the first id"]) for number in adds(call))
-    tokens, most = (
-        sum(len(given["tokens"]) for _, given in call.arguments["steps"]),
-        call.arguments["max_prefill_tokens"],
-    )
-    if steps * most < tokens:
-        raise Nonconformance(f"prompts of {tokens} tokens are computed in {steps} steps of at most {most}", call)
+    keeps_its_budget(subject, call)
 
 
 @requirement(spec.ENG_43, call=many(), share=0.1)

@@ -206,6 +206,15 @@ def test_a_batch_is_the_stack_of_its_rows(subject, call):
     each_row_is_right_alone(subject, call)
 
 
+@requirement(
+    spec.QWEN3_12,
+    call=forward_calls(batches=(33, 65, 40), lengths=(1, 2, 3), layers=(1, 2), small=True, packing=DENSE),
+    share=0.03,
+)
+def test_a_batch_of_dozens_is_the_stack_of_its_rows(subject, call):
+    subject.agrees(call)
+
+
 @requirement(spec.QWEN3_13, call=forward_calls(packing=PACKED), share=0.4)
 def test_packed_layers_give_the_logits_of_their_weights(subject, call):
     subject.agrees(call)

@@ -271,6 +271,17 @@ def test_uniform_numbers_are_taken_in_order(subject, call):
     subject.agrees(call)
 
 
+@requirement(
+    spec.SPEC_36,
+    call=sampled_calls(
+        drafts=(12, 9, 17), limits=(40, 30), drafters=["same", "near"], **SAMPLED, seen=("ids", "drawn")
+    ),
+    share=0.1,
+)
+def test_uniform_numbers_of_a_dozen_drafts_are_taken_in_order(subject, call):
+    subject.agrees(call)
+
+
 @requirement(spec.SPEC_36, call=sampled_calls(near=(True,), **UNTEMPERED, seen=("ids", "drawn")), share=0.3)
 def test_a_top_p_beside_a_sum_of_probabilities_leaves_drafts_the_right_ids(subject, call):
     subject.agrees(call)

@@ -543,6 +543,11 @@ def eight_caches(self: Incremental, memory: Memory, layer: int, key: np.ndarray,
     return Decoder.extended(self, memory, layer % 8, key, value)
 
 
+def sixteen_rows(self: Decoder, tokens: np.ndarray, a: Arguments, m: Exact, memory: Memory | None = None) -> np.ndarray:
+    """Rows of a batch are counted modulo 16."""
+    return Decoder.forward(self, tokens[np.arange(len(tokens)) % 16], a, m, memory)
+
+
 def rows_past_eight_of_the_first(
     self: Incremental, memory: Memory, layer: int, key: np.ndarray, value: np.ndarray
 ) -> Any:

@@ -634,6 +634,16 @@ def number_in_bfloat16(self: Loop, run: Run) -> float:
     return float(round_to(np.array(Loop.number(self, run)), "bfloat16"))
 
 
+def numbers_of_eight(self: Loop, run: Run, row: Rows) -> tuple[int, Rows]:
+    """There is room for the numbers of eight drafts: those past them are drawn by the first of these again."""
+    if run.request.temperature == 0:
+        return Loop.propose(self, run, row)
+    told, place = self.draft_chances(run, row[None])[0], len(run.drafted)
+    numbers = [*run.__dict__.get("numbers", [])[:place], self.number(run)]
+    run.numbers = numbers  # type: ignore[attr-defined]
+    return Verify().draw(told, numbers[place % 8]), told
+
+
 def one_number_more(self: Loop, run: Run, count: int) -> None:
     if run.request.temperature:
         self.number(run)

@@ -82,6 +82,13 @@ def batches(fault: Define) -> None:
     )
     fault(
         12,
+        "sixteen-sequences",
+        "sequences past the sixteenth have the logits of the one sixteen before them",
+        {"forward": changes.sixteen_rows},
+        "PROPERTIES X2",
+    )
+    fault(
+        12,
         "first-row-turned",
         "only the first sequence of a batch is turned by position",
         changes.first_row_turned(single=False),

@@ -642,6 +642,13 @@ FAULTS: tuple[Fault, ...] = (
         f"{TRANSFORMERS}/issues/47932",
     ),
     Fault(
+        "speculative-numbers-of-eight-drafts",
+        "drafts past the eighth of a round are drawn by the uniform numbers of the first ones",
+        SPEC_36,
+        {"propose": changes.numbers_of_eight},
+        TIRED,
+    ),
+    Fault(
         "speculative-one-number-more",
         "each round takes a uniform number that decides nothing",
         SPEC_36,
