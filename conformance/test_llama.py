@@ -430,8 +430,18 @@ def test_llama3_scaling_divides_low_frequencies_keeps_high_ones_and_mixes_those_
     subject.agrees(call)
 
 
+@requirement(spec.LLAMA_34, call=scaled_calls(rope_types=["llama3"], lengths=(150, 120)), share=0.06)
+def test_llama3_scaling_is_the_same_past_the_positions_of_training(subject, call):
+    subject.agrees(call)
+
+
 @requirement(spec.LLAMA_35, call=scaled_calls(rope_types=["yarn"]), share=0.21)
 def test_yarn_divides_a_share_that_rises_with_the_pair_and_multiplies_queries_and_keys(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.LLAMA_35, call=scaled_calls(rope_types=["yarn"], lengths=(320, 260), batches=(1,)), share=0.06)
+def test_yarn_scaling_is_the_same_past_the_positions_of_training(subject, call):
     subject.agrees(call)
 
 

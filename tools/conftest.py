@@ -26,6 +26,7 @@ TOGETHER = {
     "test_engine_inputs.py": "inputs",
     "test_inputs.py": "inputs",
     "test_plugin.py": "plugin",
+    "test_sizes.py": "inputs",
 }
 """Files whose tests share what takes long to make, and the group that one worker runs."""
 

@@ -10,7 +10,7 @@ import pytest
 from inferspec.conformance import tapes
 from inferspec.conformance.suite import EXAMPLES, FEWEST, MARGIN, Profile, all_tests, efforts
 from inferspec.tools import effort
-from inferspec.tools.test_inputs import drawn
+from inferspec.tools.drawn_inputs import drawn
 
 DRAWN = [test for test in all_tests() if test.inputs]
 

@@ -16,7 +16,7 @@ from inferspec.conformance.strategies import CHOICES, Pick
 from inferspec.spec import contract
 from inferspec.spec.engine import Engine, alone, last_logits
 from inferspec.spec.engine_model import Request, State
-from inferspec.tools.test_inputs import calls_of
+from inferspec.tools.drawn_inputs import calls_of
 
 FAMILIES = ("qwen3", "llama")
 EVERY = 2

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import functools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -22,57 +21,13 @@ from inferspec.conformance.strategies import Calls, Pick
 from inferspec.conformance.subject import LocalSubject
 from inferspec.conformance.suite import Profile, Test, Undrawn, all_tests
 from inferspec.conformance.tapes import LENGTH
-from inferspec.conformance.trial import Trial, Waived
-from inferspec.spec import COMPONENTS, contract, contracts
-from inferspec.spec.contract import Aspect, Contract
+from inferspec.conformance.trial import Trial
+from inferspec.spec import COMPONENTS, contract
+from inferspec.spec.contract import Aspect
 from inferspec.spec.loading import HABITS
 from inferspec.spec.numerics import DTYPES, Precision, f64, largest
 from inferspec.spec.speculative import Verify
-
-
-class Recorder(Trial):
-    """Remembers the first call of every example, and ends the example there: neither subject nor oracle computes."""
-
-    def __init__(self, test: Test) -> None:
-        operations = {op.signature.operation: op for op in contracted(test).operations}
-        super().__init__(LocalSubject(operations), test.requirement)
-        self.calls: list[Call] = []
-
-    def observe(self, call: Call, *rest: Any, **more: Any) -> Any:
-        self.calls.append(call)
-        raise Waived
-
-    answer = observe
-
-
-def contracted(test: Test) -> Contract:
-    return next(kit for kit in contracts() if test.requirement in kit.requirements)
-
-
-def drawn(test: Test, profile: Profile) -> list[Call]:
-    """The calls with which the examples of a test begin."""
-    recorder = Recorder(test)
-    test.run(recorder, profile)
-    assert recorder.outcome.state in ("passed", "outside_envelope"), (test.id, recorder.outcome.message)
-    return recorder.calls
-
-
-@functools.cache
-def made(component: str) -> tuple[Call, ...]:
-    """What the suites of a component ask in the standard profile."""
-    tests = [test for test in all_tests() if test.requirement in contract(component).requirements]
-    return tuple(call for test in tests for call in drawn(test, Profile()))
-
-
-def calls_of(component: str, operation: str) -> list[Call]:
-    return [call for call in made(component) if call.operation == operation]
-
-
-def reached(calls: Sequence[Call], feature: str) -> set[object]:
-    return {call.features[feature] for call in calls if feature in call.features}
-
-
-OPERATIONS = [(c, op.signature.operation) for c in COMPONENTS for op in contract(c).operations]
+from inferspec.tools.drawn_inputs import OPERATIONS, Recorder, argument_of, calls_of, contracted, drawn, reached
 
 
 @pytest.mark.parametrize(("component", "operation"), OPERATIONS, ids=[name for _, name in OPERATIONS])
@@ -98,108 +53,12 @@ def test_every_array_argument_is_seen_as_every_view(component, operation):
     calls = [call for call in calls_of(component, operation) if call.views]
     if contract(component).operation(operation).methods and not calls:
         return  # a driver lays out what it hands on
-    arrays = {_argument(path) for call in calls_of(component, operation) for path, x in call.leaves().items() if x.ndim}
-    assert {_argument(path) for call in calls for path in call.views} == arrays - {""}
+    arrays = {
+        argument_of(path) for call in calls_of(component, operation) for path, x in call.leaves().items() if x.ndim
+    }
+    assert {argument_of(path) for call in calls for path in call.views} == arrays - {""}
     if arrays:
         assert {view for call in calls for view in call.views.values()} - set(RARE_VIEWS) == set(VIEWS)
-
-
-def _argument(path: str) -> str:
-    """What an array is called: ``x``, or ``key`` in any step of a story; "" for one of many in a dict."""
-    first, *rest = path.split(".")
-    return rest[-1] if rest and first == "steps" else "" if rest else path
-
-
-SIZES: tuple[tuple[str, str, int, int], ...] = (
-    ("linear", "x", -1, 8000),
-    ("linear", "x", -2, 2**16),
-    ("linear", "weight", -2, 2**15),
-    ("silu", "x", -1, 2**16),
-    ("softmax", "x", -1, 2**16),
-    ("softmax", "x", -2, 2**16),
-    ("scaled_dot_product_attention", "query", -1, 192),
-    ("scaled_dot_product_attention", "query", -2, 512),
-    ("scaled_dot_product_attention", "query", -3, 64),
-    ("scaled_dot_product_attention", "query", -4, 2**15),
-    ("scaled_dot_product_attention", "key", -2, 2048),
-    ("scaled_dot_product_attention", "key", -3, 24),
-    ("MultiHeadAttention", "query", -1, 256),
-    ("MultiHeadAttention", "query", -2, 512),
-    ("MultiHeadAttention", "query", -3, 8),
-    ("flash_attention", "query", -1, 192),
-    ("flash_attention", "query", -2, 256),
-    ("flash_attention", "query", -3, 32),
-    ("flash_attention", "query", -4, 8),
-    ("flash_attention", "key", -2, 2**16),
-    ("flash_attention", "key", -3, 12),
-    ("paged_attention", "query", -1, 192),
-    ("paged_attention", "query", -2, 256),
-    ("paged_attention", "query", -3, 32),
-    ("paged_attention", "query", -4, 64),
-    ("paged_attention", "block_table", -1, 4096),
-    ("paged_attention", "key_pages", -2, 128),
-    ("paged_attention", "key_pages", -3, 32),
-    ("paged_attention", "key_pages", -4, 2**16),
-    ("RoPE", "x", -1, 192),
-    ("RoPE", "x", -2, 128),
-    ("RoPE", "x", -3, 4096),
-    ("RoPE", "x", -4, 8192),
-    ("RMSNorm", "x", -1, 8000),
-    ("RMSNorm", "x", -2, 2**16),
-    ("SwiGLU", "x", -2, 512),
-    ("SwiGLU", "w_gate", -2, 4000),
-    ("Embedding", "tokens", -1, 2**16),
-    ("Embedding", "weight", -1, 4000),
-    ("Embedding", "weight", -2, 150_000),
-    ("Embedding.as_linear", "x", -2, 128),
-    ("quantize", "w", -1, 4096),
-    ("quantize", "w", -2, 2**15),
-    ("dequantize", "packed", -2, 2**15),
-    ("quantized_matmul", "x", -1, 2**15),
-    ("quantized_matmul", "x", -2, 2**15),
-    ("quantized_matmul", "packed", -2, 2**15),
-    ("QuantizedLinear", "x", -1, 8000),
-    ("QuantizedLinear", "x", -2, 128),
-    ("QuantizedEmbedding", "tokens", -1, 4096),
-    ("QuantizedEmbedding", "packed", -2, 2**16),
-    ("QuantizedEmbedding.as_linear", "x", -1, 8000),
-    ("KVCache", "key", -1, 128),
-    ("KVCache", "key", -2, 2**15),
-    ("KVCache", "key", -3, 32),
-    ("KVCache", "key", -4, 8),
-    ("StaticKVCache", "key", -2, 2**15),
-    ("StaticKVCache", "key", -3, 32),
-    ("BatchingKVCache", "key", -2, 512),
-    ("BatchingKVCache", "key", -3, 32),
-    ("BatchingKVCache", "key", -4, 32),
-    ("PagedKVCache", "key", -2, 2**16),
-    ("PagedKVCache", "key", -3, 32),
-    ("filter_logits", "logits", -1, 150_000),
-    ("filter_logits", "logits", -2, 256),
-    ("Sampler", "logits", -1, 150_000),
-    ("Sampler", "logits", -2, 256),
-    ("verify", "target_probs", -1, 150_000),
-    ("verify", "target_probs", -2, 8),
-    ("Llama", "tokens", -1, 256),
-    ("Llama", "tokens", -2, 8),
-    ("Qwen3", "tokens", -1, 256),
-    ("Qwen3", "tokens", -2, 8),
-)
-"""Operation, argument, axis, and the size past which at least one draw has to be: kernels change path there, tables and
-threadgroups end, counters of 16 bits too."""
-
-
-@pytest.mark.parametrize(("operation", "argument", "axis", "size"), SIZES)
-def test_sizes_go_past_where_kernels_change_path(operation, argument, axis, size):
-    component = next(component for component, name in OPERATIONS if name == operation)
-    arrays = [
-        x
-        for call in calls_of(component, operation)
-        for path, x in call.leaves().items()
-        if _argument(path) == argument and x.ndim >= -axis
-    ]
-    largest = max(x.shape[axis] for x in arrays)
-    assert largest > size, f"of {len(arrays)} drawn {argument} axis {axis} is {largest} at most"
 
 
 def test_attention_meets_every_relation_of_lengths():

@@ -13,7 +13,7 @@ from inferspec.conformance.calls import Call
 from inferspec.conformance.suite import Profile, all_tests
 from inferspec.spec import contract
 from inferspec.spec.contract import Arguments, Aspect, Contract, Fault, Operation
-from inferspec.tools.test_inputs import drawn
+from inferspec.tools.drawn_inputs import drawn
 
 PLAIN = (
     "linear",

@@ -8,7 +8,7 @@ from inferspec.conformance.inputs.engine_script import PLAIN, Ids, Script, told
 ROOMY = {"chunks": [64]}
 """Steps that have room for the prompts of all."""
 
-MANY = (12, 20, 36)
+MANY = (36, 12, 20)
 """How many requests run at once."""
 
 

@@ -68,6 +68,12 @@ def unscaled_where(holds: Callable[[np.ndarray, Config], np.ndarray | bool]) -> 
     return {"rotation": rotation}
 
 
+def ends_with_training(self: Decoder, positions: np.ndarray, dim: int, a: Arguments, m: Exact) -> Turns:
+    """A table has as many positions as training had; those past them are the last one."""
+    trained = self.scaling(a.config).get(LENGTH)
+    return Decoder.rotation(self, np.minimum(positions, trained - 1) if trained else positions, dim, a, m)
+
+
 def _unscaled(self: Decoder) -> Decoder:
     """The same model, whose RoPE knows no scaling."""
     plain: Decoder = type("Plain", (type(self),), {"scaling": lambda self, config: {}, "rotation": Decoder.rotation})()

@@ -124,6 +124,12 @@ def llama3(fault: Define) -> None:
         {"wavelengths": lambda self, frequencies, m: 1 / frequencies},
     )
     it(
+        "positions-of-training",
+        "positions past those of training turn as the last of them does",
+        {"rotation": changes.ends_with_training},
+        "PROPERTIES RO9; a gather that clamps",
+    )
+    it(
         "past-training-alone",
         "positions that training had are turned as without a scaling",
         changes.unscaled_where(lambda positions, scaling: positions < scaling.get(LENGTH, 0)),
@@ -186,6 +192,12 @@ def yarn(fault: Define) -> None:
         "the factor is max_position_embeddings over original_max_position_embeddings, whatever the config says",
         {"scaling": changes.factor_of_lengths},
         f"{TRANSFORMERS}/issues/38224",
+    )
+    it(
+        "positions-of-training",
+        "positions past those of training turn as the last of them does",
+        {"rotation": changes.ends_with_training},
+        "PROPERTIES RO9; a gather that clamps",
     )
     it(
         "past-training-alone",
