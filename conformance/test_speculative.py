@@ -282,6 +282,13 @@ def test_uniform_numbers_of_a_dozen_drafts_are_taken_in_order(subject, call):
     subject.agrees(call)
 
 
+@requirement(
+    spec.SPEC_36, call=sampled_calls(vocabularies=(3000, 300, 1100), **SAMPLED, seen=("ids", "drawn")), share=0.06
+)
+def test_uniform_numbers_draw_among_thousands_of_ids(subject, call):
+    subject.agrees(call)
+
+
 @requirement(spec.SPEC_36, call=sampled_calls(near=(True,), **UNTEMPERED, seen=("ids", "drawn")), share=0.3)
 def test_a_top_p_beside_a_sum_of_probabilities_leaves_drafts_the_right_ids(subject, call):
     subject.agrees(call)

@@ -270,6 +270,7 @@ ASKED = (
     Asked("SPEC-24", "drafts", number("num_draft_tokens"), 32),
     Asked("SPEC-32", "tokens of a prompt", length("tokens"), 1024),
     Asked("SPEC-36", "drafts above temperature 0", number("num_draft_tokens"), 16),
+    Asked("SPEC-36", "ids to draw from", lambda call: iter([call.arguments["target"].get("vocab_size", 0)]), 2048),
     Asked("METR-03", "tokens", length("token_times"), 1000),
     Asked("METR-21", "requests", length("arrivals"), 1000),
     # Schedulers and engines, sentence by sentence: what is right of a few requests may be wrong of many.

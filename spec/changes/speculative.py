@@ -644,6 +644,14 @@ def numbers_of_eight(self: Loop, run: Run, row: Rows) -> tuple[int, Rows]:
     return Verify().draw(told, numbers[place % 8]), told
 
 
+def chances_of_256(self: Loop, run: Run, rows: Rows) -> Rows:
+    """A block has room for the probabilities of 256 ids; the others have none."""
+    told = chances(rows, run.request)
+    kept = np.where(np.arange(told.shape[-1]) < 256, told, 0)
+    total = kept.sum(axis=-1, keepdims=True)
+    return np.where(total > 0, kept / np.where(total > 0, total, 1), told)
+
+
 def one_number_more(self: Loop, run: Run, count: int) -> None:
     if run.request.temperature:
         self.number(run)

@@ -649,6 +649,13 @@ FAULTS: tuple[Fault, ...] = (
         TIRED,
     ),
     Fault(
+        "speculative-draws-among-256",
+        "above temperature 0 no id past the 256th is drawn",
+        SPEC_36,
+        {"target_chances": changes.chances_of_256, "draft_chances": changes.chances_of_256},
+        TIRED,
+    ),
+    Fault(
         "speculative-one-number-more",
         "each round takes a uniform number that decides nothing",
         SPEC_36,
