@@ -281,9 +281,11 @@ def factors(pick: Pick, size: Any, dtype: str) -> np.ndarray:
 
 
 def ids(pick: Pick, config: Mapping[str, Any], *shape: int) -> np.ndarray:
-    """Random tokens, the last id among them."""
+    """Random tokens, the last id among them. Where each sequence has one token, the first of them alone has that id: they
+    would be all alike."""
     tokens = pick.random.integers(0, config["vocab_size"], shape).astype(pick("token_dtypes"))
-    tokens[..., pick.random.integers(shape[-1])] = config["vocab_size"] - 1
+    place = pick.random.integers(shape[-1])
+    tokens[slice(None) if shape[-1] > 1 else slice(1), place] = config["vocab_size"] - 1
     return tokens
 
 

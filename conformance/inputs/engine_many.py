@@ -74,13 +74,13 @@ def houses_in_short_pools(script: Script) -> None:
 
 @told("outputs", "pages", "ends", cancelling=[True], **ROOMY, **PLAIN)
 def leaving_houses(script: Script) -> None:
-    """As many requests as may run, some of which are cancelled while all of them generate; the first and the last perhaps."""
+    """As many requests as may run, two of which are cancelled while all of them generate: the last, and one before it."""
     pick = script.pick
     _house(script, pick.one_of(12, 20), (9, 8, 7))
     left = list(script.asked)
-    for _ in range(pick.size(1, 3)):
+    for place in (-1, pick.one_of(0, 5, 9)):
         script.do("step", times=pick.size(1, 2))
-        script.cancel(left.pop(pick.one_of(0, len(left) // 2, -1)))
+        script.cancel(left.pop(place))
     script.between(2)
 
 

@@ -543,6 +543,14 @@ def eight_caches(self: Incremental, memory: Memory, layer: int, key: np.ndarray,
     return Decoder.extended(self, memory, layer % 8, key, value)
 
 
+def first_single_token(
+    self: Decoder, tokens: np.ndarray, a: Arguments, m: Exact, memory: Memory | None = None
+) -> np.ndarray:
+    """Of sequences that have one token each all have the first one's."""
+    alike = np.repeat(tokens[:1], len(tokens), axis=0) if tokens.shape[1] == 1 else tokens
+    return Decoder.forward(self, alike, a, m, memory)
+
+
 def sixteen_rows(self: Decoder, tokens: np.ndarray, a: Arguments, m: Exact, memory: Memory | None = None) -> np.ndarray:
     """Rows of a batch are counted modulo 16."""
     return Decoder.forward(self, tokens[np.arange(len(tokens)) % 16], a, m, memory)

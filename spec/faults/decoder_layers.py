@@ -129,8 +129,15 @@ def packed(fault: Define) -> None:
 
 
 def long(fault: Define) -> None:
-    """Prompts of 32 tokens and more."""
+    """Prompts of one token, and of 32 and more."""
     fault(14, "window-of-32", "a token sees the last 32 alone", changes.window(32), "PROPERTIES CM5")
+    fault(
+        14,
+        "single-tokens-of-the-first",
+        "of a batch of single tokens the first serves all",
+        {"forward": changes.first_single_token},
+        "PROPERTIES X3",
+    )
     fault(
         14,
         "long-rows-of-the-first",
