@@ -40,7 +40,7 @@ REJECTED_BY = Path(__file__).resolve().parents[1] / "conformance" / "rejected_by
 """Fault -> the test that rejected it when the matrix was last recorded, where others had drawn many examples in vain by
 then: it is asked first. Written by `inferspec faults --record`."""
 
-IN_VAIN = 20
+IN_VAIN = 8
 """Examples from which on a fault is kept there: others are found as soon."""
 
 
