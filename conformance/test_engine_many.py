@@ -27,7 +27,7 @@ def test_many_may_be_preempted_in_one_step(subject, call):
     subject.agrees(call)
 
 
-@requirement(spec.ENG_14, call=stopping_houses(), share=0.03)
+@requirement(spec.ENG_14, call=stopping_houses(), share=0.03, shrinks=False)
 def test_an_end_of_sequence_id_ends_each_of_many(subject, call):
     subject.agrees(call)
 
@@ -47,7 +47,7 @@ def test_after_a_failed_step_of_many_nothing_is_lost(subject, call):
     subject.agrees(call)
 
 
-@requirement(spec.ENG_36, call=houses(seen=("outputs", "latest"), logits=["told"], **PLAIN), share=0.03)
+@requirement(spec.ENG_36, call=houses(seen=("outputs", "latest"), logits=["told"], **PLAIN), share=0.03, shrinks=False)
 def test_logits_of_each_of_many_are_its_own(subject, call):
     subject.agrees(call)
 
@@ -57,7 +57,7 @@ def test_logits_of_each_of_many_are_those_of_it_alone_to_the_last_bit(subject, c
     is_batch_invariant(subject, call)
 
 
-@requirement(spec.ENG_42, call=budgets_of_many(), share=0.03)
+@requirement(spec.ENG_42, call=budgets_of_many(), share=0.03, shrinks=False)
 def test_a_step_computes_no_more_of_many_prompts_than_it_may(subject, call):
     keeps_its_budget(subject, call)
 
@@ -78,12 +78,12 @@ def test_a_prompt_may_go_on_from_dozens_of_ids(subject, call):
 # many guesses
 
 
-@requirement(spec.ENG_10, call=guessing_houses(drafts=["near", "other"]), share=0.03)
+@requirement(spec.ENG_10, call=guessing_houses(drafts=["near", "other"]), share=0.03, shrinks=False)
 def test_wrong_guesses_for_many_do_not_show(subject, call):
     subject.agrees(call)
 
 
-@requirement(spec.ENG_11, call=guessing_houses(drafts=["perfect"]), share=0.03)
+@requirement(spec.ENG_11, call=guessing_houses(drafts=["perfect"]), share=0.03, shrinks=False)
 def test_right_guesses_for_many_do_not_show(subject, call):
     subject.agrees(call)
 
@@ -94,5 +94,5 @@ def test_dozens_of_right_guesses_do_not_show(subject, call):
 
 
 @requirement(spec.ENG_41, call=guessed_far(), share=0.03)
-def test_more_than_eight_right_guesses_come_out_together(subject, call):
+def test_dozens_of_right_guesses_come_out_together(subject, call):
     gives_right_guesses_together(subject, call)
