@@ -189,6 +189,10 @@ MOSTLY_SLICES = ("slice", "slice", "slice", *VIEWS)
 """Parts of larger buffers, nearly as often as all other views together: what lies beside a row is NaN there."""
 
 
+WIDE_VIEWS = ("slice", "transpose", "stride")
+"""Views for calls whose sizes vary as well: part of a larger buffer, another order of the axes, gaps between the elements."""
+
+
 def in_views(source: Calls, *arguments: str, views: Sequence[str] = VIEWS) -> Calls:
     """The calls of `source` with one array argument (any of `arguments`, if named) laid out as one of the views."""
 

@@ -16,6 +16,7 @@ from inferspec.conformance.inputs.embedding import (
     of_model_widths,
     of_one_token,
     of_the_last_id,
+    of_thousands,
     one_row,
     past_16_bits,
     ragged_tiles,
@@ -34,7 +35,7 @@ from inferspec.conformance.properties import (
     refuses_or_reads,
     returns,
 )
-from inferspec.conformance.strategies import HALF, MOSTLY_SLICES, among, any_of, in_views, one_token_each
+from inferspec.conformance.strategies import HALF, MOSTLY_SLICES, WIDE_VIEWS, among, any_of, in_views, one_token_each
 from inferspec.conformance.suite import requirement
 from inferspec.spec import embedding as spec
 
@@ -314,6 +315,15 @@ def test_the_head_reads_strided_arguments_like_their_copies(subject, call):
     spec.EMB_14, call=in_views(head_calls(sizes=ragged_tiles, leading_dims=[(2,)]), views=MOSTLY_SLICES), share=0.8
 )
 def test_the_head_reads_many_rows_through_their_strides(subject, call):
+    subject.agrees(call)
+
+
+@requirement(
+    spec.EMB_14,
+    call=in_views(head_calls(sizes=of_thousands, leading_dims=[(1,), (2,)]), views=WIDE_VIEWS),
+    share=0.3,
+)
+def test_the_head_reads_strided_arguments_of_thousands_of_ids_or_dims_like_their_copies(subject, call):
     subject.agrees(call)
 
 

@@ -28,6 +28,7 @@ from inferspec.conformance.inputs.linear import (
     of_any_size,
     of_model_widths,
     of_prompts,
+    of_thousands,
     on_levels,
     one_row,
     partly_hidden,
@@ -61,6 +62,7 @@ from inferspec.conformance.strategies import (
     MODEL_WIDTHS,
     MOSTLY_SLICES,
     ODD_TILES,
+    WIDE_VIEWS,
     among,
     any_of,
     in_views,
@@ -261,6 +263,30 @@ def test_large_strided_arguments_are_read_like_their_copies(subject, call):
     share=0.2,
 )
 def test_wide_weights_are_read_through_their_strides_by_a_few_tokens(subject, call):
+    subject.agrees(call)
+
+
+@requirement(
+    spec.LIN_05,
+    call=in_views(
+        linear_calls(sizes=of_thousands, amplitude=(1.0,), leading_dims=[(1,), (2,)]), "x", "weight", views=WIDE_VIEWS
+    ),
+    share=0.2,
+)
+def test_strided_arguments_of_thousands_of_features_or_outputs_are_read_like_their_copies(subject, call):
+    subject.agrees(call)
+
+
+@requirement(
+    spec.LIN_05,
+    call=in_views(
+        linear_calls(sizes=of_thousands, amplitude=(1.0,), leading_dims=[(1,), (2,)], bias=[True]),
+        "bias",
+        views=["slice", "stride"],
+    ),
+    share=0.1,
+)
+def test_a_strided_bias_of_thousands_of_outputs_is_read_like_its_copy(subject, call):
     subject.agrees(call)
 
 
@@ -508,6 +534,16 @@ def test_silu_of_other_data_in_between_changes_nothing(subject, call):
     depends_on_arguments_alone(subject, call, call.having(x=-call.arguments["x"]))
 
 
+@requirement(
+    spec.SILU_06,
+    call=in_views(silu_calls(lengths=(8, 64, 1024, 4104), leading_dims=[(2,), (9, 2), (1,)]), views=WIDE_VIEWS),
+    rows=among([0, 40]),
+    share=0.2,
+)
+def test_silu_reads_strided_rows_of_whole_vectors(subject, call, rows):
+    subject.agrees(call.having(x=resized(call.arguments["x"], 0, rows)) if rows else call)
+
+
 @requirement(spec.SILU_06, call=in_views(silu_calls(lengths=(5, 2, 9, 32), **SINGLE)), share=0.2)
 def test_silu_reads_a_strided_single_row(subject, call):
     subject.agrees(call)
@@ -670,6 +706,18 @@ def test_another_axis_in_between_changes_nothing(subject, call):
 @requirement(spec.SMAX_10, call=softmax_calls())
 def test_other_logits_in_between_change_nothing(subject, call):
     depends_on_arguments_alone(subject, call, call.having(x=-call.arguments["x"]))
+
+
+@requirement(
+    spec.SMAX_08,
+    call=in_views(
+        softmax_calls(lengths=(8, 64, 512, 8192, 4104), leading_dims=[(2,), (2, 3), (1,)]),
+        views=["slice", *WIDE_VIEWS],
+    ),
+    share=0.3,
+)
+def test_softmax_reads_strided_rows_of_whole_vectors(subject, call):
+    subject.agrees(call)
 
 
 @requirement(spec.SMAX_08, call=in_views(softmax_calls(lengths=(5, 2, 9, 16), axes=[-1], **SINGLE)), share=0.2)

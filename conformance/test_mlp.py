@@ -10,6 +10,7 @@ from inferspec.conformance.inputs.mlp import (
     few_of_many,
     long_sums,
     many_rows,
+    of_many_hidden,
     of_models,
     one_row,
     one_short_of_tiles,
@@ -31,6 +32,7 @@ from inferspec.conformance.properties import (
 from inferspec.conformance.strategies import (
     HALF,
     MOSTLY_SLICES,
+    WIDE_VIEWS,
     among,
     any_of,
     in_views,
@@ -185,6 +187,17 @@ def test_large_strided_arguments_are_read_like_their_copies(subject, call):
     ),
 )
 def test_many_rows_are_read_through_their_strides(subject, call):
+    subject.agrees(call)
+
+
+@requirement(
+    spec.MLP_07,
+    call=in_views(
+        swiglu_calls(sizes=of_many_hidden, amplitude=(1.0,), leading_dims=[(1,), (2,)]), "x", *WEIGHTS, views=WIDE_VIEWS
+    ),
+    share=0.2,
+)
+def test_strided_arguments_of_many_hidden_dims_are_read_like_their_copies(subject, call):
     subject.agrees(call)
 
 

@@ -35,6 +35,7 @@ from inferspec.conformance.strategies import (
     HALF,
     ODD_TILES,
     ONE_SHORT,
+    WIDE_VIEWS,
     among,
     in_views,
     one_batch_repeated,
@@ -272,6 +273,13 @@ def test_heads_that_lie_among_others_are_read_through_their_strides(subject, cal
     share=0.2,
 )
 def test_some_of_the_heads_of_each_token_are_read_like_their_copy(subject, call):
+    subject.agrees(call)
+
+
+@requirement(
+    spec.RMS_10, call=in_views(prompts(leading_dims=[(2,), (2, 3), (9, 2)]), "x", views=WIDE_VIEWS), share=0.03
+)
+def test_strided_rows_of_a_prompt_are_read_like_their_copies(subject, call):
     subject.agrees(call)
 
 

@@ -8,6 +8,7 @@ from inferspec.conformance.inputs.rope import (
     any_length,
     at,
     bases_alike,
+    batches_of_prompts,
     beside_odd_tiles,
     beside_tiles,
     both_forms,
@@ -172,6 +173,11 @@ def test_nan_stays_in_its_row_and_head(subject, call, axis):
     bad = np.s_[-1:] if axis == "row" else np.s_[:, :, -1:]
     x[bad] = np.nan
     subject.agrees(call.having(x=x), where=~np.isnan(f64(x)))
+
+
+@requirement(spec.ROPE_11, call=rope_calls(sizes=batches_of_prompts, head_dims=[4, 2, 8, 64]), share=0.1)
+def test_every_prompt_of_a_batch_turns(subject, call):
+    subject.agrees(call)
 
 
 @requirement(spec.ROPE_11, call=rope_calls(sizes=several_rows, starts=NEAR))

@@ -239,6 +239,25 @@ def beside_room(argument: str, most_bytes: int = 4) -> Callable[[Arguments], boo
     return holds
 
 
+def whole_vectors_side_by_side(argument: str, vector: int = 8) -> Callable[[Arguments], bool]:
+    """Whether an argument's rows are whole vectors whose elements lie side by side, however the rows lie."""
+
+    def holds(a: Arguments) -> bool:
+        x = getattr(a, argument)
+        return bool(x.ndim and x.shape[-1] % vector == 0 and x.strides[-1] == x.itemsize)
+
+    return holds
+
+
+def token_of_heads_in_one_piece(dim: int) -> Callable[[Arguments], bool]:
+    """Whether queries are single tokens of heads of so many features, which lie side by side, however the heads lie."""
+
+    def holds(a: Arguments) -> bool:
+        return bool(a.query.shape[-2:] == (1, dim) and a.query.strides[-1] == a.query.itemsize)
+
+    return holds
+
+
 def of_one_row(argument: str) -> Callable[[Arguments], bool]:
     """Whether an argument is a single row."""
     return lambda a: getattr(a, argument).shape[-1:] == (getattr(a, argument).size,)

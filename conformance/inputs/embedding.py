@@ -78,6 +78,16 @@ def beside_tiles(pick: Pick) -> tuple[int, int, int]:
     )
 
 
+def of_thousands(pick: Pick) -> tuple[int, int, int]:
+    """A row, a few or many, of thousands of dims or for a vocabulary of thousands, which are no whole tiles."""
+    vocabulary, dims = pick.one_of((2050, 9), (7, 1030), (4100, 5), (9, 2050))
+    return (
+        pick.one_of(1, 3, 33),
+        min(vocabulary, pick.envelope["vocabulary"]),
+        min(dims, pick.envelope["features"]),
+    )
+
+
 def beside_odd_tiles(pick: Pick) -> tuple[int, int, int]:
     """Rows, vocabulary and dims, all of them beside tiles that are no powers of two."""
     return pick.one_of(*ODD_TILES), pick.upto("vocabulary", *ODD_TILES), pick.upto("features", *ODD_TILES)

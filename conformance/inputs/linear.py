@@ -155,6 +155,12 @@ def long_sums(pick: Pick) -> tuple[int, int, int]:
     return rows, pick.upto("features", 1024, 2048, 3001, 4096, 4097, 8192, 16384), pick.size(2, 3)
 
 
+def of_thousands(pick: Pick) -> tuple[int, int, int]:
+    """A row, a few or many, of thousands of features, or for thousands of outputs, which are no whole tiles."""
+    features, outputs = pick.one_of((4100, 3), (5, 4100), (2050, 7), (9, 2050))
+    return pick.one_of(1, 3, 33), min(features, pick.envelope["features"]), outputs
+
+
 def of_model_widths(pick: Pick) -> tuple[int, int, int]:
     """A few features and as many outputs as a model is wide, or the other way round; a row, a few or many."""
     few, widths = pick.size(2, 5), [width for width in MODEL_WIDTHS if width <= pick.envelope["features"]] or [1]

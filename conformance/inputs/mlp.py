@@ -101,6 +101,11 @@ def wide_layers(pick: Pick) -> tuple[int, int, int]:
     return pick.one_of(3, 33), pick.upto("features", dims), pick.upto("features", hidden)
 
 
+def of_many_hidden(pick: Pick) -> tuple[int, int, int]:
+    """A row, a few or many, of few dims and as many hidden dims as models have, which are no whole tiles."""
+    return pick.one_of(1, 4, 33), pick.size(5, 9), pick.upto("features", 520, 1030, 2050)
+
+
 @calls
 def swiglu_calls(pick: Pick, sizes: Sizes = small, amplitude: tuple[float, ...] = (1.0, 0.1, 1.5)) -> Call:
     """A gated MLP on normal data, gates of a few units and both signs."""

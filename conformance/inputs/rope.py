@@ -95,6 +95,11 @@ def tokens_and_prompts(pick: Pick) -> tuple[int, int, int]:
     return pick.one_of((2, 1, 8), (1, 33, 4), (9, 1, 4))
 
 
+def batches_of_prompts(pick: Pick) -> tuple[int, int, int]:
+    """Prompts of more rows than four or eight, of more tokens than a block has."""
+    return pick.one_of(5, 9, 17), pick.one_of(33, 65), pick.size(1, 2)
+
+
 def some_heads_of_rows(pick: Pick) -> tuple[int, int, int]:
     """Tokens or short prompts of a batch, of several heads each."""
     return pick.one_of(3, 2, 9), pick.one_of(4, 1, 17), pick.one_of(3, 2, 8)

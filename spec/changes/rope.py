@@ -133,6 +133,10 @@ def modulo_8_where_tokens_decode(starts: np.ndarray, a: Arguments) -> np.ndarray
     return starts[np.arange(len(starts)) % 8] if decodes else starts
 
 
+def modulo_4_where_prompts_are_long(starts: np.ndarray, a: Arguments) -> np.ndarray:
+    return starts[np.arange(len(starts)) % 4] if a.x.shape[1] > 32 else starts
+
+
 def single_token_first_row(positions: np.ndarray, a: Arguments) -> np.ndarray:
     rows = np.arange(len(positions))[:, None]
     return np.where((rows > 0) & (a.x.shape[1] == 1), 0.0, positions)

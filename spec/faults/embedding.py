@@ -504,6 +504,20 @@ FAULTS: tuple[Fault, ...] = (
         in_half(of_many_rows()),
         {"x": -1, "weight": -1},
     ),
+    *paths_misread(
+        "as-linear-thousands-of-ids",
+        "for more than 1024 ids",
+        EMB_14,
+        lambda a: len(a.weight) > 1024,
+        {"x": None, "weight": None},
+    ),
+    *paths_misread(
+        "as-linear-thousands-of-dims",
+        "of 1024 dims and more",
+        EMB_14,
+        lambda a: a.x.shape[-1] >= 1024,
+        {"x": -1, "weight": -1},
+    ),
     *(
         Fault(
             f"as-linear-wide-single-row-{part}-strides",

@@ -237,6 +237,27 @@ _LINEAR = (
         in_half(of_many_rows()),
         {"x": -1, "weight": -1},
     ),
+    *paths_misread(
+        "linear-thousands-of-features",
+        "of more than 2048 features",
+        LIN_05,
+        lambda a: a.x.shape[-1] > 2048,
+        {"x": -1, "weight": -1},
+    ),
+    *paths_misread(
+        "linear-thousands-of-outputs",
+        "for more than 2048 outputs",
+        LIN_05,
+        lambda a: len(a.weight) > 2048,
+        {"x": None, "weight": None},
+    ),
+    Fault(
+        "linear-thousands-of-outputs-contiguous-bias",
+        "for more than 1024 outputs bias is read as if it were contiguous",
+        LIN_05,
+        only_where(lambda a: a.bias is not None and len(a.weight) > 1024, ignores_strides("bias")),
+        TIRED,
+    ),
     *paths_lack_a_feature(
         "linear-single-outputs",
         "of a single output of 64 features and more,",

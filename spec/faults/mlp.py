@@ -278,6 +278,13 @@ FAULTS: tuple[Fault, ...] = (
         in_half(of_many_rows()),
         {"x": -1, "w_gate": -1, "w_up": -1, "w_down": -1},
     ),
+    *paths_misread(
+        "mlp-many-hidden",
+        "of more than 512 hidden dims",
+        MLP_07,
+        lambda a: len(a.w_gate) > 512,
+        {"x": None, "w_gate": None, "w_up": None, "w_down": -1},
+    ),
     Fault(
         "mlp-repeated-batch-once",
         "of a batch that is repeated without a copy the first is written alone",

@@ -106,6 +106,7 @@ FAULTS: tuple[Fault, ...] = (
     Fault("rms-heads-ignore-strides", "rows of 128 features are read as if they were contiguous, as heads of a joint projection are not", contract.RMS_10, only_where(lambda a: a.x.shape[-1] == 128 != a.x.size, ignores_strides("x")), "https://github.com/vllm-project/vllm/pull/22701"),
     Fault("rms-heads-beside-others", "some of the heads of each token are read as if those of all tokens lay side by side", contract.RMS_10, only_where(beside_room("x"), ignores_strides("x")), "https://github.com/turboderp-org/exllamav2/issues/554"),
     Fault("rms-second-pass-ignores-strides", "statistics come from the right elements, scaled values from the wrong ones", contract.RMS_10, {"normalised": changes.contiguous_second_pass}, "https://github.com/ModelTC/LightLLM/issues/1467"),
+    Fault("rms-many-rows-strides", "more than 256 rows are read as if they were contiguous", contract.RMS_10, only_where(lambda a: a.x[..., 0].size > 256, ignores_strides("x")), TIRED),
     Fault("rms-repeated-batch-once", "of a batch that is repeated without a copy the first is written alone", contract.RMS_10, once_where_repeated("x"), "the kind of https://github.com/huggingface/candle/pull/3960"),
     Fault("rms-weight-strides", "weight is read as if it were contiguous", contract.RMS_10, ignores_strides("weight"), TIRED),
     Fault("rms-promotes", "the result is float32", contract.RMS_11, promotes(), "https://github.com/ml-explore/mlx-lm/commit/cff7273a"),

@@ -84,6 +84,8 @@ FAULTS: tuple[Fault, ...] = (
     Fault("rope-position-from-head", "the head's index is taken for the token's", contract.ROPE_11, changes.angle(changes.by_head), TIRED),
     Fault("rope-positions-run-on", "positions run on from one batch row into the next", contract.ROPE_11, changes.position(changes.flat_tokens), TIRED),
     Fault("rope-positions-by-head-count", "positions are counted in heads, not in tokens", contract.ROPE_11, changes.angle(lambda p, f, a: p * a.x.shape[2] * f), TIRED),
+    Fault("rope-prompts-past-8-rows", "of prompts of more than 32 tokens, rows of the batch past the 8th are never written", contract.ROPE_11, leaves_unwritten(lambda out: out[:8] if out.shape[1] > 32 else out), TIRED),
+    Fault("rope-prompts-modulo-4-rows", "of prompts of more than 32 tokens, positions are those of the row modulo 4", contract.ROPE_11, changes.starts(changes.modulo_4_where_prompts_are_long), TIRED),
     Fault("rope-single-token-first-row", "with one token per row only the first batch row turns", contract.ROPE_11, changes.position(changes.single_token_first_row), f"{MLX}76a977ca4"),
     Fault("rope-turns-all", "all features turn, not the first dims", contract.ROPE_12, {"dims": lambda self, a: a.x.shape[-1] // 2 * 2}, "https://github.com/ml-explore/mlx-lm/commit/cff94b7f"),
     Fault("rope-tail-zero", "the features that do not turn are zero", contract.ROPE_12, {"kept": changes.zero_tail}, TIRED),

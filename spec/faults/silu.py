@@ -26,12 +26,14 @@ from inferspec.spec.mistakes import (
     last_past_tiles_unwritten,
     leaves_unwritten,
     mutates,
+    of_many_rows,
     of_one_half_row,
     only_where,
     paths_break_promises,
     promotes,
     remembers,
     reuses_its_buffer,
+    whole_vectors_side_by_side,
 )
 
 FAULTS: tuple[Fault, ...] = (
@@ -186,6 +188,20 @@ FAULTS: tuple[Fault, ...] = (
         SILU_06,
         only_where(lambda a: a.x.shape[-1:] >= (1024,), ignores_strides("x")),
         "PROPERTIES X1",
+    ),
+    Fault(
+        "silu-whole-vectors-strides",
+        "rows of whole vectors of 8 elements, which lie side by side in each row, are read as if x were contiguous",
+        SILU_06,
+        only_where(whole_vectors_side_by_side("x"), ignores_strides("x")),
+        TIRED,
+    ),
+    Fault(
+        "silu-many-rows-strides",
+        "more than 32 rows are read as if they were contiguous",
+        SILU_06,
+        only_where(of_many_rows(fewest=33), ignores_strides("x")),
+        TIRED,
     ),
     Fault("silu-changes-x", "x is overwritten", SILU_07, mutates("x"), "PROPERTIES X6"),
     Fault(

@@ -39,6 +39,7 @@ from inferspec.spec.mistakes import (
     remembers,
     reuses_its_buffer,
     swaps_batches,
+    whole_vectors_side_by_side,
 )
 
 FAULTS: tuple[Fault, ...] = (
@@ -263,6 +264,27 @@ FAULTS: tuple[Fault, ...] = (
         SMAX_08,
         only_where(lambda a: a.x.shape[a.axis] >= 1024, ignores_strides("x")),
         "PROPERTIES X1",
+    ),
+    Fault(
+        "softmax-whole-vectors-strides",
+        "rows of whole vectors of 8 entries, which lie side by side in each row, are read as if x were contiguous",
+        SMAX_08,
+        only_where(whole_vectors_side_by_side("x"), ignores_strides("x")),
+        TIRED,
+    ),
+    Fault(
+        "softmax-rows-of-hundreds-strides",
+        "an axis of more than 128 entries and less than 1024 is read as if x were contiguous",
+        SMAX_08,
+        only_where(lambda a: 128 < a.x.shape[a.axis] < 1024, ignores_strides("x")),
+        TIRED,
+    ),
+    Fault(
+        "softmax-rows-of-thousands-strides",
+        "an axis of more than 4096 entries, which is read in several passes, is read as if x were contiguous",
+        SMAX_08,
+        only_where(lambda a: a.x.shape[a.axis] > 4096, ignores_strides("x")),
+        TIRED,
     ),
     Fault(
         "softmax-changes-long-rows",
