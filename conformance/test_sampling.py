@@ -169,6 +169,11 @@ def test_ids_are_drawn_from_what_top_k_leaves(subject, call):
     chooses(subject, call)
 
 
+@requirement(spec.SAMP_24, call=sampler_calls(**BOTH), more=among([0, 1, 2**30]), share=0.2)
+def test_ids_are_drawn_from_what_top_p_leaves_beside_a_top_k_of_the_whole_vocabulary(subject, call, more):
+    chooses(subject, call.having(top_k=call.arguments["logits"].shape[-1] + more))
+
+
 @requirement(
     spec.SAMP_24,
     call=sampler_calls(top_k=[True], top_p=[False], values=tiers, sizes=WIDE, limits=LIMITS),

@@ -265,6 +265,11 @@ def either_filter(self: FilterLogits, x: np.ndarray, order: np.ndarray, kept: Ma
     return kept if a.top_k else FilterLogits.top_p(self, x, order, kept, a)
 
 
+def not_beside_all(self: Any, x: np.ndarray, order: np.ndarray, kept: Mask, a: Arguments) -> Mask:
+    ends = a.top_k is not None and a.top_k >= a.logits.shape[-1]
+    return kept if ends else Filtering.top_p(self, x, order, kept, a)
+
+
 def past_32(step: Callable[..., Mask]) -> Change:
     """`top_p` in the place of the right one where top_k leaves more than a group of threads holds, one each."""
 

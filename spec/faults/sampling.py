@@ -160,6 +160,13 @@ _SAMPLERS = (
         "PROPERTIES SA4",
     ),
     Fault(
+        "sampler-top-p-not-beside-all",
+        "a top_k of the whole vocabulary or more ends the filters, whatever top_p is",
+        spec.SAMP_24,
+        {"top_p": changes.not_beside_all},
+        TIRED,
+    ),
+    Fault(
         "sampler-top-p-of-the-whole-past-32",
         "where top_k leaves more than 32, top_p counts the probability that it took away",
         spec.SAMP_24,

@@ -230,6 +230,13 @@ FAULTS: tuple[Fault, ...] = (
         changes.past_32(changes.of_the_whole_mass),
         "PROPERTIES X2",
     ),
+    Fault(
+        "top-p-not-beside-all",
+        "a top_k of the whole vocabulary or more ends the filters, whatever top_p is",
+        spec.SAMP_08,
+        {"top_p": changes.not_beside_all},
+        TIRED,
+    ),
     Fault("top-p-or-top-k", "with a top_k, top_p is ignored", spec.SAMP_08, {"top_p": changes.either_filter}, TIRED),
     Fault(
         "top-p-sums-in-dtype",
