@@ -15,6 +15,7 @@ from inferspec.conformance.inputs.quantization import (
     every_code,
     extreme,
     many_outputs,
+    of_thousands,
     of_two_grids,
     on_two_grids,
     one_row_of_weights,
@@ -36,7 +37,7 @@ from inferspec.conformance.properties import (
     refuses,
     returns,
 )
-from inferspec.conformance.strategies import among, in_views
+from inferspec.conformance.strategies import WIDE_VIEWS, among, in_views
 from inferspec.conformance.suite import requirement
 from inferspec.conformance.trial import Nonconformance
 from inferspec.spec import quantization as spec
@@ -112,6 +113,16 @@ def test_many_strided_rows_of_weights_are_quantised_like_their_copies(subject, c
 
 @requirement(spec.QUANT_06, call=in_views(weights(sizes=small_or_moderate)))
 def test_strided_weights_are_quantised_like_their_copy(subject, call):
+    round_trips(subject, call)
+
+
+@requirement(spec.QUANT_06, call=in_views(weights(sizes=of_thousands), views=WIDE_VIEWS), share=0.1)
+def test_strided_weights_of_many_groups_or_hundreds_of_rows_are_quantised_like_their_copy(subject, call):
+    round_trips(subject, call)
+
+
+@requirement(spec.QUANT_06, call=in_views(quantize_calls(stacked=[True]), views=WIDE_VIEWS), share=0.1)
+def test_strided_stacked_weights_are_quantised_like_their_copy(subject, call):
     round_trips(subject, call)
 
 
@@ -272,6 +283,16 @@ def test_strided_parts_of_many_rows_are_restored_like_their_copies(subject, call
 
 @requirement(spec.DEQ_05, call=in_views(matrices(sizes=small_or_moderate)), share=1.5)
 def test_strided_parts_are_restored_like_their_copies(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.DEQ_05, call=in_views(matrices(sizes=of_thousands), views=WIDE_VIEWS), share=0.2)
+def test_strided_parts_of_many_groups_or_hundreds_of_rows_are_restored_like_their_copies(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.DEQ_05, call=in_views(dequantize_calls(stacked=[True]), views=WIDE_VIEWS), share=0.1)
+def test_strided_stacked_parts_are_restored_like_their_copies(subject, call):
     subject.agrees(call)
 
 

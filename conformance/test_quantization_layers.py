@@ -24,6 +24,7 @@ from inferspec.conformance.inputs.quantization import (
     lookup_calls,
     many_outputs,
     many_tokens,
+    of_thousands,
     one_row,
     past_a_tile,
     product_calls,
@@ -51,7 +52,7 @@ from inferspec.conformance.properties import (
     refuses_or_reads,
     returns,
 )
-from inferspec.conformance.strategies import HALF, among, in_views, one_token_each
+from inferspec.conformance.strategies import HALF, WIDE_VIEWS, among, in_views, one_token_each
 from inferspec.conformance.suite import requirement
 from inferspec.spec import quantization as spec
 
@@ -147,6 +148,15 @@ def test_a_layer_reads_strided_arguments_like_their_copies(subject, call):
 
 @requirement(spec.QLIN_05, call=in_views(layers(sizes=a_prompt, amplitude=(1.0,), **LAYER), *READ), share=0.3)
 def test_a_layer_reads_prompts_through_strides(subject, call):
+    subject.agrees(call)
+
+
+@requirement(
+    spec.QLIN_05,
+    call=in_views(layers(sizes=of_thousands, amplitude=(1.0,), leading_dims=[(1,), (2,)]), views=WIDE_VIEWS),
+    share=0.3,
+)
+def test_a_layer_reads_strided_arguments_of_many_groups_or_hundreds_of_outputs(subject, call):
     subject.agrees(call)
 
 
@@ -291,6 +301,15 @@ def test_strided_tokens_and_tables_are_read_like_their_copies(subject, call):
     subject.agrees(call)
 
 
+@requirement(
+    spec.QEMB_04,
+    call=in_views(lookup_calls(sizes=of_thousands), "packed", "scales", "biases", views=WIDE_VIEWS),
+    share=0.3,
+)
+def test_strided_tables_of_many_groups_or_hundreds_of_rows_are_read_like_their_copies(subject, call):
+    subject.agrees(call)
+
+
 @requirement(spec.QEMB_05, call=lookup_calls(), share=0.5)
 def test_rows_have_the_dtype_of_the_scales(subject, call):
     features = call.arguments["packed"].shape[1] * 32 // call.arguments["bits"]
@@ -426,6 +445,15 @@ def test_the_head_reads_strided_arguments_like_their_copies(subject, call):
 
 @requirement(spec.QEMB_12, call=in_views(heads(sizes=a_prompt, amplitude=(1.0,), **LAYER), *READ), share=0.3)
 def test_the_head_reads_prompts_through_strides(subject, call):
+    subject.agrees(call)
+
+
+@requirement(
+    spec.QEMB_12,
+    call=in_views(heads(sizes=of_thousands, amplitude=(1.0,), leading_dims=[(1,), (2,)]), views=WIDE_VIEWS),
+    share=0.3,
+)
+def test_the_head_reads_strided_arguments_of_many_groups_or_hundreds_of_ids(subject, call):
     subject.agrees(call)
 
 

@@ -21,6 +21,7 @@ from inferspec.conformance.inputs.quantization import (
     many_outputs,
     many_rows,
     of_model_widths,
+    of_thousands,
     one_row,
     one_row_of_thousands,
     past_a_tile,
@@ -54,7 +55,7 @@ from inferspec.conformance.properties import (
     refuses_or_reads,
     returns,
 )
-from inferspec.conformance.strategies import HALF, among, in_views, one_token_each
+from inferspec.conformance.strategies import HALF, WIDE_VIEWS, among, in_views, one_token_each
 from inferspec.conformance.suite import requirement
 from inferspec.spec import quantization as spec
 
@@ -282,6 +283,15 @@ def test_strided_batches_of_batches_are_read_like_their_copies(subject, call, ba
 
 @requirement(spec.QMM_09, call=in_views(product_calls(sizes=a_prompt, amplitude=(1.0,), **PACKED), *READ), share=0.3)
 def test_prompts_are_multiplied_through_strides(subject, call):
+    subject.agrees(call)
+
+
+@requirement(
+    spec.QMM_09,
+    call=in_views(product_calls(sizes=of_thousands, amplitude=(1.0,), leading_dims=[(1,), (2,)]), views=WIDE_VIEWS),
+    share=0.3,
+)
+def test_strided_arguments_of_many_groups_or_hundreds_of_outputs_are_read_like_their_copies(subject, call):
     subject.agrees(call)
 
 

@@ -177,6 +177,12 @@ def thousands_of_columns(pick: Pick, size: int) -> tuple[int, int, int]:
     return 1, pick.size(1, 3), fitting(pick, size, 4352 // size, 8192 // size, 2304 // size, 6144 // size)
 
 
+def of_thousands(pick: Pick, size: int) -> tuple[int, int, int]:
+    """A row, a few or many, of more than 16 groups or for more than 512 outputs, which are no whole tiles."""
+    wide, wider = (fitting(pick, size, features // size) for features in (2304, 4352))
+    return pick.one_of(1, 3, 33), *pick.one_of((5, wide), (520, 1), (3, wider), (1030, 1))
+
+
 def many_outputs(pick: Pick, size: int) -> tuple[int, int, int]:
     """More rows of weights than a 16-bit number holds."""
     sizes = (32769, 32840, 65537) if size == 32 else (32769, 32840)

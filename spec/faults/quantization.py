@@ -166,6 +166,8 @@ _QUANTIZE = (
         in_half(of_many_rows("w"), "w"),
         {"w": None},
     ),
+    *paths_misread("quantize-wide", "of 1024 columns and more", QUANT_06, lambda a: a.w.shape[-1] >= 1024, {"w": None}),
+    *paths_misread("quantize-stacked", "of stacked weights", QUANT_06, lambda a: a.w.ndim > 2, {"w": None}),
     Fault("quantize-strides", "w is read as if it were contiguous", QUANT_06, ignores_strides("w"), "PROPERTIES X1"),
     Fault(
         "quantize-scales-in-float32",
@@ -539,6 +541,27 @@ _DEQUANTIZE = (
         "of 32 rows and more in half precision",
         DEQ_05,
         in_half(of_many_rows("scales"), "scales"),
+        dict.fromkeys(("packed", "scales", "biases")),
+    ),
+    *paths_misread(
+        "dequantize-many-groups",
+        "of more than 16 groups",
+        DEQ_05,
+        lambda a: a.scales.shape[-1] > 16,
+        dict.fromkeys(("packed", "scales", "biases")),
+    ),
+    *paths_misread(
+        "dequantize-hundreds-of-rows",
+        "of more than 512 rows",
+        DEQ_05,
+        lambda a: a.scales.shape[-2] > 512,
+        dict.fromkeys(("packed", "scales", "biases")),
+    ),
+    *paths_misread(
+        "dequantize-stacked",
+        "of stacked parts",
+        DEQ_05,
+        lambda a: a.scales.ndim > 2,
         dict.fromkeys(("packed", "scales", "biases")),
     ),
     *(

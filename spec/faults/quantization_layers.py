@@ -12,6 +12,7 @@ from inferspec.spec.faults.quantization_shared import (
     faults_of_products,
     past_float16,
     strides_of_prompts,
+    strides_of_thousands,
     unwritten_on_common_paths,
 )
 from inferspec.spec.faults.sources import MLX, TIRED
@@ -25,6 +26,7 @@ from inferspec.spec.mistakes import (
     of_one_half_row,
     only_where,
     paths_lack_a_feature,
+    paths_misread,
     promotes,
     read_as_of,
     remembers,
@@ -155,6 +157,7 @@ _LAYER = (
         f"{MLX}/commit/c7b0300af",
     ),
     *strides_of_prompts("quantized-linear", QLIN_05),
+    *strides_of_thousands("quantized-linear", QLIN_05),
     *faults_of_products("quantized-linear", QLIN_05, QLIN_06, QLIN_07, QLIN_08),
     Fault(
         "quantized-linear-remembers-bias",
@@ -340,6 +343,20 @@ _EMBEDDING = (
             "PROPERTIES X1",
         )
         for part in ("tokens", "packed", "scales", "biases")
+    ),
+    *paths_misread(
+        "quantized-embedding-hundreds-of-rows",
+        "of a table of more than 512 rows",
+        QEMB_04,
+        lambda a: a.scales.shape[-2] > 512,
+        dict.fromkeys(("packed", "scales", "biases")),
+    ),
+    *paths_misread(
+        "quantized-embedding-many-groups",
+        "of more than 16 groups",
+        QEMB_04,
+        lambda a: a.scales.shape[-1] > 16,
+        dict.fromkeys(("packed", "scales", "biases")),
     ),
     Fault(
         "quantized-embedding-single-token-strides",

@@ -15,6 +15,7 @@ from inferspec.spec.faults.quantization_shared import (
     faults_of_products,
     past_float16,
     strides_of_prompts,
+    strides_of_thousands,
     unwritten_on_common_paths,
 )
 from inferspec.spec.faults.sources import MLX, TIRED
@@ -421,6 +422,7 @@ FAULTS: tuple[Fault, ...] = (
         "PROPERTIES QZ7",
     ),
     *strides_of_prompts("quantized-matmul", QMM_09),
+    *strides_of_thousands("quantized-matmul", QMM_09),
     *faults_of_products("quantized-matmul", QMM_09, QMM_10, QMM_11, QMM_12),
     Fault(
         "quantized-matmul-vector-becomes-matrix",

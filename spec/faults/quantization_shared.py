@@ -57,6 +57,22 @@ def strides_of_prompts(name: str, requirement: Requirement) -> list[Fault]:
     ]
 
 
+def strides_of_thousands(name: str, requirement: Requirement, outputs: str = "outputs") -> list[Fault]:
+    parts = dict.fromkeys(("x", "packed", "scales", "biases"))
+    return [
+        *paths_misread(
+            f"{name}-many-groups", "of more than 16 groups", requirement, lambda a: a.scales.shape[-1] > 16, parts
+        ),
+        *paths_misread(
+            f"{name}-hundreds-of-{outputs}",
+            f"for more than 512 {outputs}",
+            requirement,
+            lambda a: a.scales.shape[-2] > 512,
+            parts,
+        ),
+    ]
+
+
 def batches_swapped(name: str, requirement: Requirement) -> Fault:
     return Fault(
         f"{name}-batches-swapped",
