@@ -240,6 +240,26 @@ def test_an_expanded_mask_acts_like_its_copy_in_flash_attention(subject, call):
     subject.agrees(call, where=seeing(call))
 
 
+@requirement(
+    spec.FLASH_13,
+    call=in_views(
+        flash_calls(
+            shapes=in_decoding,
+            amplitude=(1.0,),
+            most_heads=3,
+            leading_dims=[(2,), (1,), (3,), (5,)],
+            head_dims=[128, 64],
+            ratios=[1, 2, 4],
+        ),
+        "query",
+        views=["slice", "half"],
+    ),
+    share=0.2,
+)
+def test_flash_attention_reads_queries_of_common_heads_that_lie_among_others(subject, call):
+    subject.agrees(call, where=seeing(call))
+
+
 @requirement(spec.FLASH_14, call=flash_calls(), share=0.6)
 def test_the_result_of_flash_attention_has_the_shape_and_dtype_of_the_query(subject, call):
     returns(subject, call, call.arguments["query"].shape, call.features["dtypes"])

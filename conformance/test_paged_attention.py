@@ -48,7 +48,7 @@ from inferspec.conformance.properties import (
     refuses,
     returns,
 )
-from inferspec.conformance.strategies import MOSTLY_SLICES, among, any_of, in_views, seeds
+from inferspec.conformance.strategies import MOSTLY_SLICES, WIDE_VIEWS, among, any_of, in_views, seeds
 from inferspec.conformance.suite import requirement
 from inferspec.conformance.trial import Nonconformance
 from inferspec.spec import paged_attention as spec
@@ -680,6 +680,30 @@ def test_contexts_that_kernels_split_are_read_through_strides(subject, call):
     share=0.4,
 )
 def test_tables_of_contexts_that_kernels_split_are_read_through_strides(subject, call):
+    subject.agrees(call)
+
+
+@requirement(
+    spec.PAGED_21,
+    call=in_views(
+        paged_calls(
+            contexts=mixed_contexts,
+            chunk=block_of_queries,
+            rows=(5, 9),
+            most_heads=1,
+            amplitude=(1.0,),
+            ratios=[1, 2, 4],
+            head_dims=[64, 32, 128],
+            page_sizes=[16, 8, 3],
+        ),
+        "block_table",
+        "context_lens",
+        "query",
+        views=WIDE_VIEWS,
+    ),
+    share=0.3,
+)
+def test_tables_lengths_and_queries_of_larger_batches_are_read_through_strides(subject, call):
     subject.agrees(call)
 
 

@@ -35,6 +35,7 @@ from inferspec.spec.mistakes import (
     promotes,
     remembers,
     remembers_by_identity,
+    token_of_heads_in_one_piece,
 )
 
 FAULTS: tuple[Fault, ...] = (
@@ -143,6 +144,16 @@ FAULTS: tuple[Fault, ...] = (
             "https://github.com/pytorch/pytorch/issues/191937",
         )
         for name in ("key", "value")
+    ),
+    *(
+        Fault(
+            f"flash-query-strides-of-tokens-of-{dim}",
+            f"queries of single tokens of heads of {dim} features, each of which lies in one piece, are read as if they were contiguous",
+            spec.FLASH_13,
+            only_where(token_of_heads_in_one_piece(dim), ignores_strides("query")),
+            ENGINEER,
+        )
+        for dim in (64, 128)
     ),
     Fault(
         "flash-value-with-key-strides",
