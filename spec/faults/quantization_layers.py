@@ -481,6 +481,7 @@ _EMBEDDING = (
         leaves_unwritten(changes.columns_in_16_bits),
         f"{MLX}/commit/c9e8ee6b6",
     ),
+    *strides_of_thousands("quantized-head", QEMB_12, "ids"),
     Fault(
         "quantized-head-single-row-strides",
         "the path of a single row reads x as if it were contiguous",
