@@ -444,12 +444,32 @@ def test_a_nan_or_infinity_stays_in_its_wide_row(subject, call, bad):
 
 
 @requirement(
+    spec.LIN_11,
+    call=linear_calls(sizes=of_thousands, amplitude=(1.0,), leading_dims=[(1,), (2,)]),
+    bad=among([np.nan, np.inf, -np.inf]),
+    share=0.05,
+)
+def test_a_nan_or_infinity_stays_in_its_row_of_thousands_of_features_or_outputs(subject, call, bad):
+    subject.agrees(call.having(x=with_few(call.arguments["x"], bad, call.seed)))
+
+
+@requirement(
     spec.LIN_12,
     call=linear_calls(sizes=any_of(small_or_moderate, a_few_tokens, whole_tiles), amplitude=(1.0,)),
     bad=among([np.nan, np.inf, -np.inf]),
     share=0.4,
 )
 def test_a_nan_or_infinity_in_a_weight_shows_in_its_output_alone(subject, call, bad):
+    subject.agrees(call.having(weight=with_few(call.arguments["weight"], bad, call.seed)))
+
+
+@requirement(
+    spec.LIN_12,
+    call=linear_calls(sizes=of_thousands, amplitude=(1.0,), leading_dims=[(1,), (2,)]),
+    bad=among([np.nan, np.inf, -np.inf]),
+    share=0.05,
+)
+def test_a_nan_or_infinity_in_a_weight_of_thousands_shows_in_its_output_alone(subject, call, bad):
     subject.agrees(call.having(weight=with_few(call.arguments["weight"], bad, call.seed)))
 
 
@@ -503,6 +523,16 @@ def test_silu_of_x_and_of_minus_x_differ_by_x(subject, call):
 @requirement(spec.SILU_04, call=silu_calls(values=not_finite))
 def test_nan_and_infinity_keep_to_their_places(subject, call):
     subject.agrees(call)
+
+
+@requirement(
+    spec.SILU_04,
+    call=silu_calls(values=not_finite, lengths=(64, 1030, 4104), leading_dims=[(1,), (2,), (9, 2)]),
+    rows=among([0, 40]),
+    share=0.1,
+)
+def test_nan_and_infinity_keep_to_their_places_in_long_rows_and_in_many(subject, call, rows):
+    subject.agrees(call.having(x=resized(call.arguments["x"], 0, rows)) if rows else call)
 
 
 @requirement(spec.SILU_05, call=silu_calls(lengths=SHORT_OR_LONG))
@@ -629,6 +659,15 @@ def test_the_largest_and_lowest_logits_are_safe(subject, call):
     subject.agrees(call)
 
 
+@requirement(
+    spec.SMAX_03,
+    call=softmax_calls(values=far_below, lengths=(300, 4104, 1030, 8192), leading_dims=[(2,), (1,), (2, 3)]),
+    share=0.2,
+)
+def test_long_rows_that_lie_far_below_zero_are_safe(subject, call):
+    subject.agrees(call)
+
+
 @requirement(spec.SMAX_04, call=softmax_calls(values=partly_hidden, lengths=(9, 2, 5, 16, 33, 70, 2100)))
 def test_entries_of_minus_infinity_get_nothing(subject, call):
     subject.agrees(call)
@@ -674,6 +713,15 @@ def test_a_nan_stays_in_its_row(subject, call):
     spec.SMAX_06, call=softmax_calls(values=a_row_or_two_nan, lengths=(1024, 70, 4097), leading_dims=BATCHES), share=0.2
 )
 def test_a_nan_fills_its_long_row_and_no_other(subject, call):
+    subject.agrees(call)
+
+
+@requirement(
+    spec.SMAX_06,
+    call=softmax_calls(values=a_row_or_two_nan, lengths=(2049, 1030, 300), leading_dims=[(2,), (2, 3)]),
+    share=0.1,
+)
+def test_a_nan_fills_its_row_of_hundreds_or_thousands_and_no_other(subject, call):
     subject.agrees(call)
 
 

@@ -144,6 +144,15 @@ def reads_on(argument: str, axis: int = -1, multiple: int = 32) -> Change:
     return _replacing(argument, spoilt)
 
 
+def hides_nan(argument: str, holds: Callable[[Arguments], bool]) -> Change:
+    """Of calls of which `holds` is true what is no number in one argument is taken for 0."""
+
+    def without(self: Operation, a: Arguments, value: np.ndarray) -> np.ndarray:
+        return np.where(np.isnan(value), np.zeros((), value.dtype), value) if holds(a) else value
+
+    return _replacing(argument, without)
+
+
 def mutates(argument: str, factor: float = 0.5) -> Change:
     """One argument is scaled in place after the result is known."""
 

@@ -61,6 +61,20 @@ def partial_sums_in_dtype(x: np.ndarray, weight: np.ndarray, dtype: str) -> np.n
     return total
 
 
+def top_of_rows(least: int, most: int, wrong: Callable[[np.ndarray], np.ndarray]) -> Any:
+    """What is subtracted from the logits of rows of more than `least` entries and up to `most`: what `wrong` makes of the largest."""
+
+    def top(self: Softmax, x: np.ndarray) -> np.ndarray:
+        right = Softmax.top(self, x)
+        return wrong(right) if least < x.shape[-1] <= most else right
+
+    return top
+
+
+def at_least_minus_1e9(top: np.ndarray) -> np.ndarray:
+    return np.maximum(top, -1e9)
+
+
 def running_total(weights: np.ndarray, dtype: str) -> np.ndarray:
     """The sum over the last axis, one entry after the other, in an accumulator of the dtype."""
     total = np.zeros(weights.shape[:-1])

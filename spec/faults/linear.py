@@ -36,6 +36,7 @@ from inferspec.spec.mistakes import (
     drifts,
     first_row_for_all,
     half_a_step_unwritten,
+    hides_nan,
     ignores_strides,
     in_half,
     last_past_tiles_unwritten,
@@ -250,6 +251,20 @@ _LINEAR = (
         LIN_05,
         lambda a: len(a.weight) > 2048,
         {"x": None, "weight": None},
+    ),
+    *(
+        Fault(
+            f"linear-{name}-nan-hidden",
+            f"{where} what is no number in {argument} is taken for 0",
+            requirement,
+            hides_nan(argument, holds),
+            TIRED,
+        )
+        for name, where, argument, requirement, holds in (
+            ("long-x", "of 2048 features and more", "x", LIN_11, lambda a: a.x.shape[-1] >= 2048),
+            ("long-weight", "of 2048 features and more", "weight", LIN_12, lambda a: a.x.shape[-1] >= 2048),
+            ("many-outputs-weight", "for more than 2048 outputs", "weight", LIN_12, lambda a: len(a.weight) > 2048),
+        )
     ),
     Fault(
         "linear-thousands-of-outputs-contiguous-bias",

@@ -21,6 +21,7 @@ from inferspec.spec.linear import (
 )
 from inferspec.spec.mistakes import (
     drifts,
+    hides_nan,
     ignores_strides,
     in_half,
     last_past_tiles_unwritten,
@@ -188,6 +189,20 @@ FAULTS: tuple[Fault, ...] = (
         SILU_06,
         only_where(lambda a: a.x.shape[-1:] >= (1024,), ignores_strides("x")),
         "PROPERTIES X1",
+    ),
+    Fault(
+        "silu-long-rows-nan-hidden",
+        "in rows of 512 elements and more what is no number is taken for 0",
+        SILU_04,
+        hides_nan("x", lambda a: a.x.shape[-1:] >= (512,)),
+        TIRED,
+    ),
+    Fault(
+        "silu-many-rows-nan-hidden",
+        "in more than 32 rows what is no number is taken for 0",
+        SILU_04,
+        hides_nan("x", of_many_rows(fewest=33)),
+        TIRED,
     ),
     Fault(
         "silu-whole-vectors-strides",

@@ -27,6 +27,7 @@ from inferspec.spec.linear import (
 from inferspec.spec.mistakes import (
     counts_rows,
     drifts,
+    hides_nan,
     ignores_strides,
     last_past_tiles_unwritten,
     leaves_unwritten,
@@ -264,6 +265,33 @@ FAULTS: tuple[Fault, ...] = (
         SMAX_08,
         only_where(lambda a: a.x.shape[a.axis] >= 1024, ignores_strides("x")),
         "PROPERTIES X1",
+    ),
+    *(
+        fault
+        for name, least, most in (("hundreds", 128, 1024), ("a-thousand", 1024, 4096), ("thousands", 4096, 2**31))
+        for fault in (
+            Fault(
+                f"softmax-rows-of-{name}-start-at-minus-1e9",
+                f"of rows of more than {least} entries and up to {most} the largest is looked for from -1e9 on",
+                SMAX_03,
+                {"top": changes.top_of_rows(least, most, changes.at_least_minus_1e9)},
+                TIRED,
+            ),
+            Fault(
+                f"softmax-rows-of-{name}-without-a-maximum",
+                f"in rows of more than {least} entries and up to {most} the largest logit is not subtracted",
+                SMAX_03,
+                {"top": changes.top_of_rows(least, most, np.zeros_like)},
+                TIRED,
+            ),
+        )
+    ),
+    Fault(
+        "softmax-rows-of-a-thousand-nan-hidden",
+        "in rows of more than 1024 entries and up to 4096 what is no number is taken for 0",
+        SMAX_06,
+        hides_nan("x", lambda a: 1024 < a.x.shape[a.axis] <= 4096),
+        TIRED,
     ),
     Fault(
         "softmax-whole-vectors-strides",
