@@ -21,6 +21,7 @@ from inferspec.conformance.inputs.attention import (
     over_splits,
     padded,
     prompts,
+    ragged_tiles,
     routed_attention,
     seeing,
     shifted,
@@ -38,7 +39,7 @@ from inferspec.conformance.properties import (
     refuses,
     returns,
 )
-from inferspec.conformance.strategies import among, seeds
+from inferspec.conformance.strategies import among, any_of, seeds
 from inferspec.conformance.suite import requirement
 from inferspec.conformance.trial import Nonconformance
 from inferspec.spec import attention as spec
@@ -348,6 +349,24 @@ def test_the_future_changes_nothing(subject, call):
 
 @requirement(spec.ATTN_20, call=attention_calls(masks=["none"]), part=among(["query", "key", "value"]), share=0.2)
 def test_a_nan_shows_where_it_is_seen(subject, call, part):
+    subject.agrees(with_nan(call, part))
+
+
+@requirement(
+    spec.ATTN_20,
+    call=attention_calls(
+        masks=["none"],
+        shapes=any_of(over_splits, ragged_tiles),
+        amplitude=(1.0,),
+        leading_dims=[(), (1,), (2,)],
+        head_dims=[64, 8, 128],
+        ratios=[1, 2, 4],
+        most_heads=2,
+    ),
+    part=among(["key", "value", "query"]),
+    share=0.3,
+)
+def test_a_nan_shows_among_many_queries_and_keys(subject, call, part):
     subject.agrees(with_nan(call, part))
 
 

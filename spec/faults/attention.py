@@ -16,6 +16,7 @@ from inferspec.spec.faults.attention_sources import ENGINEER, FLASH_ATTENTION, F
 from inferspec.spec.mistakes import (
     bfloat16_through_float16,
     counts_axis_in_16_bits,
+    hides_nan,
     leaves_unwritten,
     paths_lack_a_feature,
     promotes,
@@ -706,6 +707,20 @@ SDPA_FAULTS = (
         spec.ATTN_20,
         attention_weights.NAN_TO_ZERO,
         "IEEE 754, section 6.2",
+    ),
+    *(
+        Fault(
+            f"sdpa-{name}-nan-hidden-in-{part}",
+            f"{where} what is no number in {part} is taken for 0",
+            spec.ATTN_20,
+            hides_nan(part, holds),
+            "IEEE 754, section 6.2",
+        )
+        for name, where, holds in (
+            ("many-queries", "of more than 16 queries", lambda a: a.query.shape[-2] > 16),
+            ("many-keys", "of more than 128 keys", lambda a: a.key.shape[-2] > 128),
+        )
+        for part in ("query", "key", "value")
     ),
     Fault(
         "sdpa-nan-row-is-empty",
