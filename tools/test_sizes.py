@@ -269,7 +269,7 @@ ASKED = (
     Asked("SPEC-23", "ids", number("max_tokens"), 64),
     Asked("SPEC-24", "drafts", number("num_draft_tokens"), 32),
     Asked("SPEC-32", "tokens of a prompt", length("tokens"), 1024),
-    Asked("SPEC-36", "drafts above temperature 0", number("num_draft_tokens"), 16),
+    Asked("SPEC-36", "drafts above temperature 0", number("num_draft_tokens"), 32),
     Asked("SPEC-36", "ids to draw from", lambda call: iter([call.arguments["target"].get("vocab_size", 0)]), 2048),
     Asked("METR-03", "tokens", length("token_times"), 1000),
     Asked("METR-21", "requests", length("arrivals"), 1000),
@@ -294,7 +294,7 @@ ASKED = (
     Asked("ENG-32", "requests at once", at_once, 64),
     Asked("ENG-36", "requests at once", at_once, 32),
     Asked("ENG-37", "requests at once", at_once, 16),
-    Asked("ENG-41", "guesses", guesses, 16),
+    Asked("ENG-41", "guesses", guesses, 32),
     Asked("ENG-42", "requests at once", at_once, 32),
 )
 
