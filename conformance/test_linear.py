@@ -467,7 +467,7 @@ def test_a_nan_or_infinity_in_a_weight_shows_in_its_output_alone(subject, call, 
     spec.LIN_12,
     call=linear_calls(sizes=of_thousands, amplitude=(1.0,), leading_dims=[(1,), (2,)]),
     bad=among([np.nan, np.inf, -np.inf]),
-    share=0.05,
+    share=0.15,
 )
 def test_a_nan_or_infinity_in_a_weight_of_thousands_shows_in_its_output_alone(subject, call, bad):
     subject.agrees(call.having(weight=with_few(call.arguments["weight"], bad, call.seed)))
@@ -662,7 +662,7 @@ def test_the_largest_and_lowest_logits_are_safe(subject, call):
 @requirement(
     spec.SMAX_03,
     call=softmax_calls(values=far_below, lengths=(300, 4104, 1030, 8192), leading_dims=[(2,), (1,), (2, 3)]),
-    share=0.2,
+    share=0.3,
 )
 def test_long_rows_that_lie_far_below_zero_are_safe(subject, call):
     subject.agrees(call)
