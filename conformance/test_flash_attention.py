@@ -11,6 +11,7 @@ from inferspec.conformance.inputs.attention import (
     groups_over_many,
     louder,
     over_splits,
+    ragged_tiles,
     seeing,
     shifted,
     square_prompts,
@@ -43,7 +44,7 @@ from inferspec.conformance.inputs.flash_attention import (
 from inferspec.conformance.properties import (
     claimed,
 )
-from inferspec.conformance.strategies import HALF, among, seeds
+from inferspec.conformance.strategies import HALF, among, any_of, seeds
 from inferspec.conformance.suite import requirement
 from inferspec.spec import flash_attention as spec
 
@@ -423,4 +424,22 @@ def test_a_nan_shows_in_every_tile_that_sees_it(subject, call, part):
     share=0.2,
 )
 def test_a_nan_shows_whatever_tiles_come_after_it(subject, call, part):
+    subject.agrees(with_nan(call, part))
+
+
+@requirement(
+    spec.FLASH_25,
+    call=flash_calls(
+        masks=["none"],
+        shapes=any_of(over_splits, ragged_tiles),
+        amplitude=(1.0,),
+        leading_dims=[(), (1,), (2,)],
+        head_dims=[64, 8, 128],
+        ratios=[1, 2, 4],
+        most_heads=2,
+    ),
+    part=among(["key", "value", "query"]),
+    share=0.3,
+)
+def test_a_nan_shows_among_many_queries_and_keys_of_flash_attention(subject, call, part):
     subject.agrees(with_nan(call, part))

@@ -75,6 +75,7 @@ from inferspec.spec.contract import Fault, Variant
 from inferspec.spec.faults import flash_attention_arrays, flash_attention_tiles
 from inferspec.spec.faults.attention_sources import ENGINEER, FLASH_ATTENTION, FLASHINFER, MLX, TINY_LLM
 from inferspec.spec.mistakes import (
+    hides_nan,
     paths_lack_a_feature,
     paths_misread,
     read_as_of,
@@ -597,6 +598,20 @@ FAULTS = (
         spec.FLASH_25,
         NAN_TO_ZERO,
         "IEEE 754, section 6.2",
+    ),
+    *(
+        Fault(
+            f"flash-{name}-nan-hidden-in-{part}",
+            f"{where} what is no number in {part} is taken for 0",
+            spec.FLASH_25,
+            hides_nan(part, holds),
+            "IEEE 754, section 6.2",
+        )
+        for name, where, holds in (
+            ("many-queries", "of more than 16 queries", lambda a: a.query.shape[-2] > 16),
+            ("many-keys", "of more than 128 keys", lambda a: a.key.shape[-2] > 128),
+        )
+        for part in ("query", "key", "value")
     ),
     Fault(
         "flash-nan-row-is-empty",
