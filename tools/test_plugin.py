@@ -81,7 +81,7 @@ TROUBLES = {
     "SILU-07": ("crashed", "SIGSEGV"),
     "SMAX-09": ("hung", "no answer within 1 s"),
     "CMASK-03": ("overclaimed", "is a stub: it returns None"),
-    "ATTN-15": ("overclaimed", "is a stub: it raises NotImplementedError: masks"),
+    "ATTN-15": ("overclaimed", "refuses what its envelope includes: NotImplementedError: masks"),
     "MHA-07": ("overclaimed", "is a stub: it raises NotImplementedError"),
     "MLP-08": ("crashed", "died"),
     "EMB-05": ("overclaimed", "refuses what its envelope includes: ValueError: no float16"),
