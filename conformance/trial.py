@@ -165,13 +165,13 @@ class Trial:
         return observation
 
     def _stub(self, observation: Observation, call: Call) -> Nonconformance:
-        if observation.raised and any(operation == call.operation for operation, _, _ in self._served):
-            told, advice = observation.message, self._advice(call, observation.message)
-            return Nonconformance(
-                f"refuses what its envelope includes: NotImplementedError: {told}; {advice}", call, "overclaimed"
-            )
         text = f"raises NotImplementedError: {observation.message}" if observation.raised else "returns None"
         return Nonconformance(f"{call.operation} is a stub: it {text}", call, "overclaimed")
+
+    def _lacks_a_choice(self, seen: Observation, call: Call) -> bool:
+        """Whether what raises NotImplementedError is there, and lacks a kernel or a choice: others were answered."""
+        answers = any(operation == call.operation for operation, _, _ in self._served)
+        return bool(seen.raised) and (answers or LACKS.search(seen.message) is not None)
 
     def _unwritten(self, seen: Observation, call: Call, step: str) -> Nonconformance:
         """A step of a story raised NotImplementedError, and is none that is to be refused."""
@@ -204,10 +204,10 @@ class Trial:
     def answered(self, call: Call, watch: bool = False, results: Sequence[Result] = ()) -> Observation:
         """Make a call that must return what its operation returns, and return what was seen of it."""
         observation = self.observe(call, watch, results)
-        if observation.stub and not LACKS.search(observation.message):
+        if observation.stub and not self._lacks_a_choice(observation, call):
             raise self._stub(observation, call)
         if observation.raised:
-            state = "overclaimed" if _refused(observation) else "failed"
+            state = "overclaimed" if observation.stub or _refused(observation) else "failed"
             claim = "refuses what its envelope includes" if state == "overclaimed" else "raises"
             hint = f"; {self._advice(call, observation.message)}" if state == "overclaimed" else ""
             text = f"{claim}: {observation.raised}: {observation.message}{hint}"
