@@ -330,6 +330,8 @@ class Results:
         self.altered: set[str] = set()
         self.lost = False
         """Whether a worker is gone without a word: of what it ran there are reports alone."""
+        self.silent = 0
+        """Workers that have not said yet what they found."""
         self._reported: list[dict[str, Any]] = []
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
@@ -367,6 +369,7 @@ def pytest_xdist_setupnodes(config: pytest.Config, specs: list[Any]) -> None:
     if _session in config.stash:
         from inferspec.conformance.threads import one_thread
 
+        config.stash[_results].silent = len(specs)
         for spec in specs:
             one_thread(spec.env)
 
@@ -378,6 +381,7 @@ def pytest_testnodedown(node: Any) -> None:
     if told is None:
         results.lost = True
         return
+    results.silent -= 1
     results.altered |= set(told["altered"])
     results.found += told["found"]
 
@@ -393,9 +397,12 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
         told = {"altered": sorted({*results.altered, *changed}), "found": results.found}
         vars(config)["workeroutput"][PROPERTY] = told
         return
+    # Who is interrupted asks no worker any more: reports alone are there, and make no verdict.
+    cut = exitstatus == pytest.ExitCode.INTERRUPTED and results.silent > 0
+    results.lost |= cut
     arguments = list(config.invocation_params.args)
     every = sorted({*results.altered, *results.forged(), *changed})
-    certificate = config.stash[_session].conclude(results.outcomes(), arguments, every)
+    certificate = config.stash[_session].conclude(results.outcomes(), arguments, every, whole=not cut)
     config.stash[_certificate] = certificate
     if path := _option(config, "--certificate"):
         from inferspec.conformance.certificate import write

@@ -135,6 +135,23 @@ def test_a_run_in_parallel_gives_the_same_rows(certify, troubled):
     assert spread.code == troubled.code
 
 
+LEAVING = """
+import os
+
+def pytest_runtest_logreport(report):
+    if report.when == "call" and "PYTEST_XDIST_WORKER" not in os.environ:
+        raise KeyboardInterrupt
+"""
+
+
+def test_who_is_interrupted_is_not_said_to_have_changed_the_kit(certify):
+    files = {"rope.py": "def rope(x, offset=None, base=10000): return x.copy()", "conftest.py": LEAVING}
+    run = certify(files, "--impl", "./rope.py", *only("ROPE-16", "ROPE-17"), "-n", "2")
+    assert run.code == pytest.ExitCode.INTERRUPTED
+    assert run.certificate["kit"]["altered"] == []
+    assert (run.certificate["complete"], run.certificate["verdict"]) == (False, "incomplete")
+
+
 # Verdicts and exit codes, on a component of one cheap operation
 
 MASK = """
