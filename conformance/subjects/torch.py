@@ -12,8 +12,14 @@ VERSION = torch.__version__
 ARRAYS = "torch"
 WAIVERS = "torch.toml"
 PRECISION = dict.fromkeys(("linear", "attention", "flash_attention"), "native")
-ENVELOPE = {"sampling": {"without_distribution": [False]}}
-"""torch.multinomial raises for a batch with such a row."""
+POSITIVE = {"scale_signs": ["positive"]} if torch.get_default_device().type == "cuda" else {}
+"""The flash kernel and cuDNN hide the room of a tile before they scale: where the scale is 0 or negative, all is NaN."""
+# torch.multinomial raises for a batch with a row without a distribution.
+ENVELOPE = {
+    "attention": POSITIVE,
+    "flash_attention": POSITIVE,
+    "sampling": {"without_distribution": [False]},
+}
 
 linear = F.linear
 silu = F.silu
@@ -87,7 +93,7 @@ class Sampler:
 
     def __init__(self, temperature: float = 0, seed: int | None = None) -> None:
         self.temperature = temperature
-        self.generator = None if seed is None else torch.Generator().manual_seed(seed)
+        self.generator = None if seed is None else torch.Generator(torch.get_default_device()).manual_seed(seed)
 
     def __call__(self, logits: torch.Tensor) -> torch.Tensor:
         if self.temperature == 0:

@@ -298,7 +298,8 @@ class _Served(PreTrainedModel, GenerationMixin):
 
     @property
     def device(self) -> torch.device:
-        return torch.device("cpu")
+        """``generate`` asks for that of the parameters, and a model of the contract shows none."""
+        return torch.get_default_device()
 
     @classmethod
     def _supports_default_dynamic_cache(cls) -> bool:
@@ -343,9 +344,13 @@ def _streamed(model: _Served, tokens: Any, max_tokens: int, eos: Sequence[int], 
     """The ids of ``generate``. What it raises passes to who asks for the next one."""
     streamer = _Streamer()
     asked = {"max_new_tokens": max_tokens, "eos_token_id": list(eos) or None, "do_sample": False, **more}
+    device = torch.get_default_device()
 
     def work() -> None:
         try:
+            # A thread begins with a default of its own; to set what is there already slows every call.
+            if torch.get_default_device() != device:
+                torch.set_default_device(device)
             streamer.wait()
             model.generate(torch.as_tensor(tokens)[None], streamer=streamer, **asked)
             streamer.came.put(None)
