@@ -216,6 +216,20 @@ def in_views(source: Calls, *arguments: str, views: Sequence[str] = VIEWS) -> Ca
     return source.rebuilt(build)
 
 
+def in_views_of_each(source: Calls, *arguments: str) -> Calls:
+    """The calls of `source` with each of these arrays laid out as a view of its own, which may be another than the one before."""
+    views = [view for view in VIEWS if view != "broadcast"]
+
+    def build(pick: Pick, **options: Any) -> Call:
+        ways = [pick.one_of(*views) for _ in arguments]
+        call = source.build(pick, **options)
+        for name, view in zip(arguments, ways, strict=True):
+            call = call.viewing(name, view)
+        return call
+
+    return source.rebuilt(build)
+
+
 def one_token_each(call: Call, name: str = "x") -> Call:
     """The call with each row of an argument in a batch of its own, as when many sequences decode a token each."""
     x = call.arguments[name]

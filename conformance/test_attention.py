@@ -31,6 +31,7 @@ from inferspec.conformance.inputs.attention import (
     towering,
     with_hidden_heads,
     with_nan,
+    with_nan_in_sight,
     without_a_stretch,
     without_beginning,
 )
@@ -168,6 +169,17 @@ def test_a_full_mask_hides_exactly_its_own_keys(subject, routed):
     share=0.4,
 )
 def test_many_query_heads_of_a_key_head_have_their_own_masks(subject, call):
+    subject.agrees(call, where=seeing(call))
+
+
+@requirement(
+    spec.ATTN_04,
+    call=attention_calls(
+        masks=ARRAYS, ratios=[8, 12, 16], head_dims=[4, 8, 64], leading_dims=[(2,), ()], mask_rank=3, most_heads=2
+    ),
+    share=0.3,
+)
+def test_many_query_heads_of_a_key_head_have_masks_of_fewer_axes(subject, call):
     subject.agrees(call, where=seeing(call))
 
 
@@ -368,6 +380,18 @@ def test_a_nan_shows_where_it_is_seen(subject, call, part):
 )
 def test_a_nan_shows_among_many_queries_and_keys(subject, call, part):
     subject.agrees(with_nan(call, part))
+
+
+@requirement(
+    spec.ATTN_20,
+    call=attention_calls(
+        masks=["bool", "-inf"], ratios=[2, 4, 3, 8], head_dims=[4, 64, 8], most_heads=2, amplitude=(1.0,)
+    ),
+    part=among(["key", "value", "query"]),
+    share=0.5,
+)
+def test_a_nan_shows_beside_keys_that_a_mask_hides(subject, call, part):
+    subject.agrees(with_nan_in_sight(call, part))
 
 
 @requirement(

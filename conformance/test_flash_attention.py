@@ -20,6 +20,7 @@ from inferspec.conformance.inputs.attention import (
     towering,
     with_hidden_heads,
     with_nan,
+    with_nan_in_sight,
 )
 from inferspec.conformance.inputs.flash_attention import (
     BATCHES_OF_PROMPTS,
@@ -183,6 +184,22 @@ def test_a_mask_goes_on_in_every_block_and_tile(subject, call):
     share=0.4,
 )
 def test_many_query_heads_of_a_key_head_have_their_own_masks_in_flash_attention(subject, call):
+    subject.agrees(call, where=seeing(call))
+
+
+@requirement(
+    spec.FLASH_04,
+    call=flash_calls(
+        masks=[*ENCODINGS, "additive"],
+        ratios=[8, 12, 16],
+        head_dims=[32, 64, 40],
+        leading_dims=[(2,), ()],
+        mask_rank=3,
+        most_heads=2,
+    ),
+    share=0.3,
+)
+def test_many_query_heads_of_a_key_head_have_masks_of_fewer_axes_in_flash_attention(subject, call):
     subject.agrees(call, where=seeing(call))
 
 
@@ -410,6 +427,16 @@ def test_logits_too_large_for_fractions_are_safe_in_flash_attention(subject, rou
 def test_logits_may_lie_below_any_number_that_a_maximum_starts_at_in_flash_attention(subject, routed, far, power):
     call, expected = routed
     subject.expects(towering(shifted(call, far, subject.precision), power), expected)
+
+
+@requirement(
+    spec.FLASH_25,
+    call=flash_calls(masks=["bool", "-inf"], ratios=[2, 4, 3, 8], head_dims=[32, 64, 40], amplitude=(1.0,)),
+    part=among(["key", "value", "query"]),
+    share=0.5,
+)
+def test_a_nan_shows_beside_keys_that_a_mask_hides_in_flash_attention(subject, call, part):
+    subject.agrees(with_nan_in_sight(call, part))
 
 
 @requirement(spec.FLASH_25, call=flash_calls(masks=["none"]), part=among(["query", "key", "value"]), share=0.2)

@@ -48,7 +48,7 @@ from inferspec.conformance.properties import (
     refuses,
     returns,
 )
-from inferspec.conformance.strategies import MOSTLY_SLICES, WIDE_VIEWS, among, any_of, in_views, seeds
+from inferspec.conformance.strategies import MOSTLY_SLICES, WIDE_VIEWS, among, any_of, in_views, in_views_of_each, seeds
 from inferspec.conformance.suite import requirement
 from inferspec.conformance.trial import Nonconformance
 from inferspec.spec import paged_attention as spec
@@ -474,6 +474,24 @@ def test_dozens_of_rows_and_many_heads_are_right(subject, call):
 @requirement(
     spec.PAGED_13,
     call=paged_calls(
+        rows=(6, 12),
+        queries=["several"],
+        chunk=a_draft,
+        amplitude=(1.0,),
+        most_heads=2,
+        ratios=[4, 8],
+        head_dims=[32, 64, 128],
+        page_sizes=[16, 8, 3],
+    ),
+    share=0.2,
+)
+def test_drafts_of_larger_batches_are_right(subject, call):
+    subject.agrees(call, where=seeing(call))
+
+
+@requirement(
+    spec.PAGED_13,
+    call=paged_calls(
         contexts=mixed_contexts, rows=(65, 130), most_heads=1, ratios=[1], head_dims=[32], page_sizes=[8, 16]
     ),
     share=0.05,
@@ -635,6 +653,13 @@ def test_paged_attention_reads_a_strided_argument_like_its_copy(subject, call):
     share=0.5,
 )
 def test_paged_attention_reads_many_queries_through_their_strides(subject, call):
+    subject.agrees(call)
+
+
+@requirement(
+    spec.PAGED_21, call=in_views_of_each(paged_calls(amplitude=(1.0,)), "query", "key_pages", "value_pages"), share=0.1
+)
+def test_paged_attention_reads_views_of_several_kinds_at_once(subject, call):
     subject.agrees(call)
 
 

@@ -176,6 +176,11 @@ def test_a_nan_shows_in_its_whole_long_row(subject, call):
     subject.agrees(call.having(x=with_few(call.arguments["x"], np.nan, call.seed or 0)))
 
 
+@requirement(spec.RMS_16, call=uneven_rows(sizes=beside_brackets), share=0.1)
+def test_a_nan_shows_in_its_whole_row_of_hundreds(subject, call):
+    subject.agrees(call.having(x=with_few(call.arguments["x"], np.nan, call.seed or 0)))
+
+
 @requirement(spec.RMS_09, call=uneven_rows(sizes=beside_tiles))
 def test_sizes_beside_tiles_are_right(subject, call):
     subject.agrees(call)

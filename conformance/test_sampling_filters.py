@@ -359,6 +359,15 @@ def test_strided_logits_are_filtered_like_their_copy(subject, call):
     gives_the_set_of_the_copy(subject, call)
 
 
+@requirement(
+    spec.SAMP_15,
+    call=in_views(filter_calls(sizes=(5, 24, 65, 300), limits=(1,), top_k=[True], top_p=[False])),
+    share=0.2,
+)
+def test_the_largest_of_strided_logits_is_that_of_their_copy(subject, call):
+    gives_the_set_of_the_copy(subject, call)
+
+
 @requirement(spec.SAMP_15, call=in_views(filter_calls(sizes=(4097, 32769), leading_dims=FEW)), share=0.1)
 def test_strided_logits_of_a_large_vocabulary_are_filtered_like_their_copy(subject, call):
     gives_the_set_of_the_copy(subject, call)

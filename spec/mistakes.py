@@ -106,6 +106,19 @@ def ignores_strides(argument: str) -> Change:
     return _replacing(argument, lambda self, a, value: misread(value))
 
 
+def copies_the_first_view(*arguments: str) -> Change:
+    """Where some arguments lie in memory in different ways, the first that is no contiguous array is copied, and the others are
+    taken for contiguous ones."""
+
+    def respond(self: Operation, a: Arguments) -> Any:
+        views = {name: x for name in arguments if not (x := getattr(a, name)).flags.c_contiguous}
+        ways = {(*np.argsort(x.strides), x.strides[-1] == x.itemsize) for x in views.values()}
+        others = list(views)[1:] if len(ways) > 1 else []
+        return honest(self, Arguments(**{**vars(a), **{name: misread(views[name]) for name in others}}))
+
+    return {"respond": respond}
+
+
 def once_where_repeated(argument: str) -> Change:
     """Of batches of one argument that are one batch repeated without a copy, the first result is written alone."""
 

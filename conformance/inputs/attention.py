@@ -345,6 +345,17 @@ def with_nan(call: Call, part: str) -> Call:
     return call.having(**{part: with_few(call.arguments[part], np.nan, call.seed or 0)})
 
 
+def with_nan_in_sight(call: Call, part: str) -> Call:
+    """The same under an array mask that hides no key in which there is a NaN."""
+    call = with_nan(call, part)
+    if part == "query" or call.arguments["mask"].shape[-1] == 1:
+        return call
+    broken = np.isnan(f64(call.arguments[part])).any(axis=-1)
+    mask = call.arguments["mask"].copy()
+    mask[..., broken.reshape(-1, broken.shape[-1]).any(axis=0)] = mask.dtype == bool
+    return call.having(mask=mask)
+
+
 def shifted(call: Call, far: float, precision: Precision) -> Call:
     """The last feature, which no key needs, moves all logits of a row by the same: near `far` and -far in turn."""
     query, key = call.arguments["query"].copy(), call.arguments["key"].copy()

@@ -160,6 +160,22 @@ def in_large_groups(a: Arguments) -> bool:
     return query_heads > 8 * heads
 
 
+def mask_of_first_in_groups_of_eight(bias: np.ndarray, a: Arguments) -> np.ndarray:
+    """Of a mask of three axes, one for each head and none for sequences, the heads of a group of eight and more have that of its
+    first head."""
+    query_heads, heads = heads_of(a)
+    each = query_heads // max(heads, 1)
+    if bias.ndim != 3 or bias.shape[0] != query_heads or each < 8:
+        return bias
+    return np.repeat(bias[::each], each, axis=0)
+
+
+def beside_bools_in_groups(a: Arguments) -> bool:
+    """Whether query heads share key heads, and a mask is bool."""
+    query_heads, heads = heads_of(a)
+    return query_heads > heads and isinstance(a.mask, np.ndarray) and a.mask.dtype == bool
+
+
 def of_other_values(a: Arguments) -> bool:
     """Whether values have another number of features than keys."""
     return bool(a.value.shape[-1] != a.key.shape[-1])

@@ -401,6 +401,7 @@ FAULTS: tuple[Fault, ...] = (
             "values": spec.ATTN_17,
             "range": spec.ATTN_10,
             "empty": spec.ATTN_07,
+            "nan": spec.ATTN_20,
         },
     ),
 )

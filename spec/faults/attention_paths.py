@@ -13,7 +13,7 @@ from inferspec.spec.changes.attention import read_with_strides_of as read_with
 from inferspec.spec.changes.attention_masks import remasks
 from inferspec.spec.changes.attention_weights import starts_at
 from inferspec.spec.contract import Arguments, Fault, Requirement
-from inferspec.spec.mistakes import beside_room, ignores_strides, leaves_unwritten, only_where
+from inferspec.spec.mistakes import beside_room, hides_nan, ignores_strides, leaves_unwritten, only_where
 
 GITHUB = "https://github.com/"
 TT_METAL = GITHUB + "tenstorrent/tt-metal/issues/"
@@ -42,9 +42,10 @@ def anywhere(a: Arguments) -> bool:
 
 def of_paths(name: str, about: Mapping[str, Requirement]) -> tuple[Fault, ...]:
     """The faults of an operation. about: which of its requirements is about heads, masks, the causal one, batches, strides,
-    sizes, values of another width, the range of logits, and rows that see no key."""
-    heads, mask, causal, batch, strides, sizes, values, logits, empty = (
-        about[key] for key in ("heads", "mask", "causal", "batch", "strides", "sizes", "values", "range", "empty")
+    sizes, values of another width, the range of logits, rows that see no key, and NaN."""
+    heads, mask, causal, batch, strides, sizes, values, logits, empty, nan = (
+        about[key]
+        for key in ("heads", "mask", "causal", "batch", "strides", "sizes", "values", "range", "empty", "nan")
     )
     return (
         Fault(f"{name}-sequences-past-whole-tiles", "of 33 to 1,023 sequences those past whole tiles of 32 are not written", batch, leaves_unwritten(changes.sequences_of_whole_tiles), TT_METAL + "52671"),
@@ -76,6 +77,11 @@ def of_paths(name: str, about: Mapping[str, Requirement]) -> tuple[Fault, ...]:
         Fault(f"{name}-expanded-mask-contiguous", "a mask that was expanded over rows, heads or sequences is read as if it were contiguous", strides, only_where(changes.mask_expanded, ignores_strides("mask")), GITHUB + "ml-explore/mlx/commit/005e7efa6"),
         Fault(f"{name}-large-groups-unmasked", "where more than eight query heads share a key head, the causal mask is ignored", causal, only_where(changes.in_large_groups, reshapes(changes.without_causal)), TIRED),
         Fault(f"{name}-large-groups-mask-of-first-head", "where more than eight query heads share a key head, all have the mask of the first head", mask, remasks(changes.first_mask_of_large_groups), TIRED),
+        Fault(f"{name}-groups-of-eight-mask-of-first-head", "where eight query heads and more share a key head, a mask of three axes is that of the first of them for all", mask, remasks(changes.mask_of_first_in_groups_of_eight), TIRED),
+        *(
+            Fault(f"{name}-beside-bools-nan-hidden-in-{part}", f"of grouped heads under a bool mask what is no number in {part} is taken for 0", nan, hides_nan(part, changes.beside_bools_in_groups), "IEEE 754, section 6.2")
+            for part in ("query", "key", "value")
+        ),
         Fault(f"{name}-many-keys-of-large-heads", "over more than 1024 keys the last one of heads larger than 128 is not counted", sizes, {"logits": changes.last_key_of_large_heads_lost}, TIRED),
         Fault(f"{name}-other-values-top-left", "where values have another width than keys, the causal mask is aligned top-left", values, only_where(changes.of_other_values, reshapes(changes.aligned_top_left)), TIRED),
         Fault(f"{name}-other-values-of-whole-tiles", "where values have another width than keys, the keys past the last whole tile of 32 are not read", values, only_where(changes.of_other_values, reshapes(changes.keys_of_whole_tiles)), TIRED),

@@ -433,6 +433,7 @@ FAULTS: tuple[Fault, ...] = (
             "values": spec.FLASH_17,
             "range": spec.FLASH_10,
             "empty": spec.FLASH_07,
+            "nan": spec.FLASH_25,
         },
     ),
 )

@@ -49,7 +49,7 @@ from inferspec.spec.changes.flash_attention import (
     walk_in_dtype,
 )
 from inferspec.spec.changes.tiles import walking
-from inferspec.spec.contract import Fault, Variant
+from inferspec.spec.contract import Arguments, Fault, Variant
 from inferspec.spec.faults import paged_attention_arrays
 from inferspec.spec.faults.attention_sources import ENGINEER, FLASHINFER, MLX, TINY_LLM
 from inferspec.spec.mistakes import (
@@ -63,6 +63,12 @@ from inferspec.spec.mistakes import (
 from inferspec.spec.numerics import Precision
 
 VLLM = "https://github.com/vllm-project/vllm/"
+
+
+def of_batches_of_drafts(a: Arguments) -> bool:
+    """Whether each of several rows, of no more than a threadgroup takes, has several queries of heads that share keys."""
+    rows, heads, length, _ = a.query.shape
+    return 4 < rows <= 64 and length > 1 and heads >= 4 * a.key_pages.shape[1]
 
 
 FAULTS = (
@@ -291,6 +297,14 @@ FAULTS = (
         "in chunks of grouped heads of 128 dims after a long context",
         spec.PAGED_06,
         in_common_heads(changes.chunk_after_context, key="key_pages"),
+        ENGINEER,
+        argument="query",
+    ),
+    *paths_lack_a_feature(
+        "paged-batches-of-drafts",
+        "of grouped heads, of five rows and more with several queries each,",
+        spec.PAGED_13,
+        of_batches_of_drafts,
         ENGINEER,
         argument="query",
     ),

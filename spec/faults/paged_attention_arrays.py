@@ -10,6 +10,7 @@ from inferspec.spec.changes.attention import of_many_queries, reshapes, squeezes
 from inferspec.spec.contract import Fault
 from inferspec.spec.faults.attention_sources import ENGINEER, FLASHINFER, MLX, TINY_LLM
 from inferspec.spec.mistakes import (
+    copies_the_first_view,
     drifts,
     ignores_strides,
     in_half,
@@ -287,6 +288,14 @@ FAULTS: tuple[Fault, ...] = (
             "https://github.com/pytorch/torchtitan/issues/3235",
         )
         for name in ("key_pages", "value_pages")
+    ),
+    Fault(
+        "paged-first-view-copied",
+        "of queries and pages that lie in different ways, the first that is a view is copied, and the others are read as if "
+        "they were contiguous",
+        spec.PAGED_21,
+        copies_the_first_view("query", "key_pages", "value_pages"),
+        ENGINEER,
     ),
     Fault(
         "paged-empty-crash",

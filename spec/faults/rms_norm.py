@@ -125,6 +125,7 @@ FAULTS: tuple[Fault, ...] = (
     Fault("rms-nan-left-out", "a NaN counts as 0", contract.RMS_16, {"normalised": changes.nan_left_out}, TIRED),
     Fault("rms-nan-in-its-place-alone", "a NaN is left out of the sum", contract.RMS_16, {"normalised": changes.nan_of_its_place}, TIRED),
     Fault("rms-nan-left-out-of-long-rows", "in rows of 512 features and more a NaN is left out of the sum", contract.RMS_16, {"normalised": changes.nan_of_its_place_in_long_rows}, TIRED),
+    Fault("rms-nan-left-out-of-middle-rows", "in rows of 129 to 511 features a NaN is left out of the sum", contract.RMS_16, {"normalised": changes.nan_of_its_place_in_middle_rows}, TIRED),
     Fault("rms-weight-nan-hidden", "a NaN in the weight counts as 0, and an infinity as the largest number", contract.RMS_03, changes.gain(np.nan_to_num), TIRED),
     Fault("rms-no-rows-fold", "batches of no rows come back with their leading dims folded into one", contract.RMS_09, {"respond": changes.no_rows_fold}, "https://github.com/ml-explore/mlx/issues/3659"),
     Fault("rms-no-rows-promote", "batches of no rows come back in float32", contract.RMS_11, promotes_where(changes.batches_of_no_rows), TIRED),

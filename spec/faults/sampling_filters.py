@@ -12,6 +12,7 @@ from inferspec.spec.mistakes import (
     ignores_strides,
     last_past_tiles_unwritten,
     leaves_unwritten,
+    only_where,
     promotes,
     remembers,
     unguarded,
@@ -518,6 +519,13 @@ FAULTS: tuple[Fault, ...] = (
         spec.SAMP_13,
         changes.wide({"rows": changes.one_broken_for_all}),
         "PROPERTIES X2",
+    ),
+    Fault(
+        "filter-single-candidate-strides",
+        "where one candidate is asked for, logits are read as if they were contiguous",
+        spec.SAMP_15,
+        only_where(lambda a: a.top_k == 1, ignores_strides("logits")),
+        "PROPERTIES X1, SA3",
     ),
     Fault(
         "filter-wide-strides",
