@@ -356,9 +356,11 @@ def bad_pairs(pick: Pick, static: bool = False) -> tuple[Call, int]:
 
 
 @calls
-def bad_shapes(pick: Pick, static: bool = False, chunks: Chunks = small, begun: int = 0) -> tuple[Call, int]:
+def bad_shapes(
+    pick: Pick, static: bool = False, chunks: Chunks = small, begun: int = 0, then: int = 2
+) -> tuple[Call, int]:
     """(story, number of the step that must be refused): a chunk that does not fit those before it. begun: how many of them come
-    right before it."""
+    right before it; then: how many tokens right after it."""
     script = Script(pick, chunks)
     script.append(max(chunks(pick), 1))
     script.past()
@@ -402,7 +404,7 @@ def bad_shapes(pick: Pick, static: bool = False, chunks: Chunks = small, begun: 
         case _:
             given["value"] = np.concatenate([given["value"], given["value"][..., :1]], axis=-1)
     bad = script.do("update_and_fetch", **given)
-    return _going_on(script).call(static, room=(8, 300)), bad
+    return _going_on(script, then).call(static, room=(8, 300)), bad
 
 
 @calls
@@ -711,13 +713,13 @@ def side_by_side(pick: Pick, static: bool = False, chunks: Chunks = small) -> Ca
 
 
 @calls
-def layers(pick: Pick, static: bool = False) -> Call:
+def layers(pick: Pick, static: bool = False, chunks: Chunks = small) -> Call:
     """Two caches are given as many tokens in turn, as those of layers are; what the one returned is read again when the
     other has returned as much."""
     script = Script(pick)
     script.another()
     for _ in range(pick.size(1, 3)):
-        length = max(small(pick), 1)
+        length = max(chunks(pick), 1)
         first = script.append(length)
         script.switch()
         script.append(length)
@@ -802,8 +804,9 @@ def too_long_states(pick: Pick) -> tuple[Call, int]:
     return _going_on(script).call(static=True, room=(0,)), bad
 
 
-def _going_on(script: Script) -> Script:
-    """What shows that a refused step changed nothing, in the cache or in its state, nor what a rewind does."""
+def _going_on(script: Script, then: int = 2) -> Script:
+    """What shows that a refused step changed nothing, in the cache or in its state, nor what a rewind does. then: tokens that
+    come first."""
     script.do("offset")
     if script.pick.features.get("rewinding") and script.length > 1 and script.pick.one_of(False, True):
         script.rewind(1)
@@ -811,7 +814,7 @@ def _going_on(script: Script) -> Script:
         script.save()
         script.another()
         script.restore()
-    script.append(2)
+    script.append(then)
     script.do("offset")
     return script
 

@@ -11,6 +11,7 @@ from inferspec.spec.changes import kv_cache_refusals as refusals
 from inferspec.spec.changes import kv_cache_rewinds as rewinds
 from inferspec.spec.changes import kv_cache_states as states
 from inferspec.spec.contract import Change, Fault, Requirement, Variant
+from inferspec.spec.faults import kv_cache_mixtures
 from inferspec.spec.faults.sources import TIRED
 from inferspec.spec.kv_cache import KVCache
 from inferspec.spec.mistakes import clears_in_steps, ignores_strides_in_steps, in_long_halves
@@ -790,6 +791,7 @@ FAULTS: tuple[Fault, ...] = (
         {"check_room": changes.dead_once_full},
         "PROPERTIES PG5",
     ),
+    *kv_cache_mixtures.FAULTS,
 )
 
 
