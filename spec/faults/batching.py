@@ -12,6 +12,7 @@ from inferspec.spec.changes import batching_masks as masks
 from inferspec.spec.changes import batching_refusals as refusals
 from inferspec.spec.changes import batching_sizes as sizes
 from inferspec.spec.contract import Change, Fault, Variant
+from inferspec.spec.faults import batching_mixtures
 from inferspec.spec.mistakes import clears_in_steps, ignores_strides_in_steps, in_long_halves
 
 TINY_LLM = "https://github.com/skyzh/tiny-llm/commit"
@@ -946,6 +947,7 @@ FAULTS: tuple[Fault, ...] = (
         {"offsets_of": changes.one_for_all},
         "PROPERTIES BK1; offset ignored for batches",
     ),
+    *batching_mixtures.FAULTS,
 )
 
 
