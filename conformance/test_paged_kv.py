@@ -247,9 +247,7 @@ def test_appends_to_recycled_pages_are_cached(subject, call):
 
 @requirement(spec.PKV_11, call=appends(), share=0.4)
 def test_tokens_keep_the_dtype_of_the_pool(subject, call):
-    for part, x in subject.parts(call).items():
-        if part.endswith(("keys", "values")) and x.dtype.name != call.arguments["dtype"]:
-            raise Nonconformance(f"step {part}: they are {x.dtype.name}, not {call.arguments['dtype']}", call)
+    keeps_dtype(subject, call)
 
 
 # rewinds and releases
@@ -480,3 +478,10 @@ def agrees_in(subject, call, *names):
             if part not in parts:
                 raise Nonconformance(f"step {part} is missing", call)
             subject.compare(call, parts[part], answer, part=part)
+
+
+def keeps_dtype(subject, call):
+    """Keys and values are in the dtype of the pool."""
+    for part, x in subject.parts(call).items():
+        if part.endswith(("keys", "values")) and x.dtype.name != call.arguments["dtype"]:
+            raise Nonconformance(f"step {part}: they are {x.dtype.name}, not {call.arguments['dtype']}", call)

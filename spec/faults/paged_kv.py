@@ -9,7 +9,7 @@ from inferspec.spec.changes import block_tables as tables
 from inferspec.spec.changes import page_pools as pools
 from inferspec.spec.changes import paged_kv as changes
 from inferspec.spec.contract import Fault, Variant
-from inferspec.spec.faults import block_tables, page_pools
+from inferspec.spec.faults import block_tables, page_pools, paged_kv_mixtures
 from inferspec.spec.faults.paged_batches import BATCH_FAULTS, BATCH_VARIANTS
 from inferspec.spec.faults.paged_kv_sources import INVARIANTS, MINIVLLM, TENSORRT, VLLM_METAL
 from inferspec.spec.faults.sources import TIRED
@@ -803,6 +803,7 @@ FAULTS: tuple[Fault, ...] = (
     ),
     *block_tables.FAULTS,
     *BATCH_FAULTS,
+    *paged_kv_mixtures.FAULTS,
 )
 
 

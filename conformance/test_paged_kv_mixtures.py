@@ -1,0 +1,81 @@
+"""Do a pool of pages, the caches that share it and their block tables keep the contract where large pages, large heads, rewinds, pages that
+change hands, many caches and views come together?"""
+
+from inferspec.conformance.inputs.paged_kv import filled
+from inferspec.conformance.inputs.paged_kv_mixtures import LARGE_PAGES, changing_tables, crowds_that_guess, served
+from inferspec.conformance.properties import keeps_arguments
+from inferspec.conformance.suite import requirement
+from inferspec.conformance.test_paged_kv import agrees_in, keeps_dtype
+from inferspec.spec import paged_kv as spec
+
+of_large_pages = served(page_sizes=LARGE_PAGES)
+
+
+@requirement(spec.PKV_03, call=of_large_pages, share=0.3)
+def test_tokens_lie_where_page_ids_say_in_large_pages(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.PKV_05, call=of_large_pages, share=0.3)
+def test_a_cache_uses_no_large_page_too_many(subject, call):
+    agrees_in(subject, call, "page_ids", "num_free")
+
+
+@requirement(spec.PKV_06, call=of_large_pages, share=0.3)
+def test_page_lens_count_the_tokens_of_each_large_page(subject, call):
+    agrees_in(subject, call, "page_lens")
+
+
+@requirement(spec.PKV_08, call=of_large_pages, share=0.3)
+def test_caches_keep_apart_in_large_pages(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.PKV_10, call=of_large_pages, share=0.3)
+def test_large_recycled_pages_do_not_show_what_they_held(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.PKV_11, call=of_large_pages, share=0.3)
+def test_tokens_of_any_size_keep_the_dtype_of_the_pool(subject, call):
+    keeps_dtype(subject, call)
+
+
+@requirement(spec.PKV_12, call=of_large_pages(rewinding=[True]), share=0.3)
+def test_tokens_rewound_in_large_pages_never_show_again(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.PKV_13, call=crowds_that_guess(), share=0.1)
+def test_rewinds_of_many_caches_give_back_the_pages_that_became_empty(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.PKV_17, call=crowds_that_guess(), share=0.1)
+def test_the_releases_of_many_caches_give_all_pages_back(subject, call):
+    agrees_in(subject, call, "num_free")
+
+
+@requirement(spec.PKV_22, call=filled(page_sizes=LARGE_PAGES), share=0.3)
+def test_a_pool_of_large_pages_can_be_filled_to_its_last_slot(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.PKV_26, call=served(views=True, page_sizes=LARGE_PAGES), share=0.3)
+def test_strided_chunks_of_any_size_are_cached_like_their_copies(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.PKV_27, call=of_large_pages, share=0.1)
+def test_an_append_of_any_size_changes_no_argument(subject, call):
+    keeps_arguments(subject, call)
+
+
+@requirement(spec.PKV_28, call=served(overwriting=True, page_sizes=LARGE_PAGES), share=0.3)
+def test_the_caller_may_use_arrays_of_any_size_again(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.TABLE_03, call=changing_tables(), share=0.3)
+def test_each_table_of_many_rows_or_pages_is_of_its_time(subject, call):
+    subject.agrees(call)
