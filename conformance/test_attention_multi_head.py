@@ -3,6 +3,8 @@
 import numpy as np
 
 from inferspec.conformance.inputs.attention import (
+    ARRAYS,
+    heads_on_other_paths,
     masks_in_a_row,
     multi_head_calls,
     prompts,
@@ -15,7 +17,7 @@ from inferspec.conformance.properties import (
     refuses,
     returns,
 )
-from inferspec.conformance.strategies import MOSTLY_SLICES, among, in_views, seeds
+from inferspec.conformance.strategies import MOSTLY_SLICES, among, in_views, in_views_of_each, seeds
 from inferspec.conformance.suite import requirement
 from inferspec.spec import attention as spec
 
@@ -248,6 +250,53 @@ def test_weights_of_other_shapes_are_refused(subject, call, bad):
         return
     weight = call.arguments[bad]
     refuses(subject, call.having(**{bad: np.concatenate([weight, weight[:, :1]], axis=1)}))
+
+
+# heads of many features or of free sizes, many of them, and a token after many others
+
+
+@requirement(spec.MHA_04, call=heads_on_other_paths(masks=["causal", "bool", "-inf", "lowest", "additive"]), share=0.3)
+def test_masks_act_on_heads_on_other_paths(subject, call):
+    subject.agrees(call, where=_seeing_rows(call))
+
+
+@requirement(spec.MHA_05, call=heads_on_other_paths(leading_dims=[(2,), (2, 3)]), share=0.3)
+def test_batches_of_heads_on_other_paths_are_the_stack_of_their_rows(subject, call):
+    subject.agrees(call, where=_seeing_rows(call))
+
+
+@requirement(
+    spec.MHA_06,
+    call=in_views_of_each(heads_on_other_paths, "query", "key", "value", "wq", "wk", "wv", "wo"),
+    share=0.6,
+)
+def test_multi_head_reads_strided_arguments_on_other_paths(subject, call):
+    subject.agrees(call, where=_seeing_rows(call))
+
+
+@requirement(
+    spec.MHA_06,
+    call=in_views(multi_head_calls(masks=ARRAYS, leading_dims=[(2,), (9,)], heads=(2, 3, 5)), "mask"),
+    share=0.5,
+)
+def test_multi_head_reads_masks_of_batches_through_their_strides(subject, call):
+    subject.agrees(call, where=_seeing_rows(call))
+
+
+@requirement(spec.MHA_07, call=heads_on_other_paths, share=0.3)
+def test_multi_head_keeps_shape_and_dtype_on_other_paths(subject, call):
+    returns(subject, call, call.arguments["query"].shape, call.features["dtypes"])
+
+
+@requirement(spec.MHA_08, call=heads_on_other_paths, share=0.3)
+def test_multi_head_changes_no_argument_on_other_paths(subject, call):
+    keeps_arguments(subject, call)
+
+
+@requirement(spec.MHA_09, call=heads_on_other_paths, name=among(["key", "wv"]), share=0.7)
+def test_other_arguments_in_between_change_nothing_on_other_paths(subject, call, name):
+    other = call.having(**{name: -call.arguments[name]})
+    depends_on_arguments_alone(subject, call, other, where=_seeing_rows(call))
 
 
 def _seeing_rows(call):

@@ -148,6 +148,41 @@ def whole(sizes: Sizes, tile: int) -> Sizes:
     return lambda call: (size for size in sizes(call) if size % tile == 0)
 
 
+def of_views(argument: str, axis: int) -> Sizes:
+    """An axis of an array where it lies in memory as a view: a size and a view met in one call."""
+
+    def of(call: Call) -> Iterator[int]:
+        for path, x in call.leaves().items():
+            if call.views.get(path) and argument_of(path) == argument and x.ndim >= -axis:
+                yield x.shape[axis]
+
+    return of
+
+
+def after_a_rewind(argument: str, axis: int) -> Sizes:
+    """An axis of an array that a story brings after a rewind."""
+
+    def of(call: Call) -> Iterator[int]:
+        steps = call.arguments["steps"]
+        first = next((number for number, (step, _) in enumerate(steps) if step == "rewind"), len(steps))
+        yield from (given[argument].shape[axis] for _, given in steps[first:] if argument in given)
+
+    return of
+
+
+def pages_of_rewound(call: Call) -> Iterator[int]:
+    """Slots of a page, where a cache is rewound."""
+    if any(step == "rewind" for step, _ in call.arguments["steps"]):
+        yield call.arguments["page_size"]
+
+
+def several_queries(call: Call) -> Iterator[int]:
+    """Rows of a batch of which each has more than one query."""
+    rows, _, queries, _ = call.arguments["query"].shape
+    if queries > 1:
+        yield rows
+
+
 def length(argument: str) -> Sizes:
     """How much a list or an array of one axis holds."""
     return lambda call: iter([len(call.arguments[argument])])
@@ -250,6 +285,27 @@ ASKED = (
     Asked("BatchingKVCache", "slots", number("max_requests"), 32),
     Asked("PagedKVCache", "features of a head", number("head_dim"), 128),
     Asked("Sampler", "rows", rows("logits"), 2**16),
+    # Two things at once: a size and a view, a rewind, a NaN, several queries.
+    Asked("RMS-16", "features", along("x", -1), 128, 511),
+    Asked("PAGED-13", "rows of drafts", several_queries, 4, 64),
+    Asked("KV-07", "features of views", of_views("key", -1), 64),
+    Asked("KV-07", "heads of views", of_views("key", -3), 8),
+    Asked("KV-07", "rows of views", of_views("key", -4), 32),
+    Asked("KV-12", "features after a rewind", after_a_rewind("key", -1), 64),
+    Asked("KV-12", "rows after a rewind", after_a_rewind("key", -4), 32),
+    Asked("SKV-12", "heads after a rewind", after_a_rewind("key", -3), 8),
+    Asked("KV-20", "rows", along("key", -4), 32),
+    Asked("KV-09", "tokens", along("key", -2), 64),
+    Asked("BATCH-04", "slots", number("max_requests"), 32),
+    Asked("BATCH-05", "slots", number("max_requests"), 32),
+    Asked("BATCH-05", "features", along("key", -1), 64),
+    Asked("BATCH-14", "slots of views", of_views("key", -4), 8),
+    Asked("BATCH-14", "features of views", of_views("key", -1), 64),
+    Asked("BATCH-14", "tokens of views", of_views("key", -2), 16),
+    Asked("PKV-12", "slots of a page, rewound", pages_of_rewound, 32),
+    Asked("PKV-26", "slots of a page", number("page_size"), 32),
+    Asked("PKV-26", "features of views", of_views("key", -1), 64),
+    Asked("MHA-06", "heads", number("num_heads"), 8),
     # Whole models.
     Asked("LLAMA-12", "sequences", along("tokens", -2), 32),
     Asked("QWEN3-12", "sequences", along("tokens", -2), 32),

@@ -642,6 +642,20 @@ def multi_head_calls(
     return pick.call("MultiHeadAttention", hidden_size=hidden, num_heads=count, **weights, **inputs, mask=mask)
 
 
+def a_late_token(pick: Pick) -> tuple[int, int]:
+    """A token after dozens of others."""
+    return 1, pick.upto("keys", 70, 130, 100)
+
+
+@calls
+def heads_on_other_paths(pick: Pick) -> Call:
+    """Multi-head attention of heads of many features, of many heads, or of a token after many others; of each also where the size of
+    heads is free."""
+    # First: choices that have a byte of their own in every tape are spread evenly.
+    heads, dims, shapes = pick.one_of(((1, 2), (64, 80), None), ((16, 9), (2, 4), None), ((2, 4), (4, 8), a_late_token))
+    return multi_head_calls.build(pick, heads=heads, dims=dims, shapes=shapes, longest=9)
+
+
 @calls
 def routed_heads(pick: Pick) -> tuple[Call, np.ndarray]:
     """The exact lane of multi-head attention: (call, the exact result).

@@ -12,6 +12,33 @@ from inferspec.spec.changes.attention import CORE, MHA, fitted
 from inferspec.spec.contract import Arguments, Change, Operation, changed
 from inferspec.spec.numerics import f64
 
+# Which path a call takes.
+
+
+def of_free_heads(a: Arguments) -> bool:
+    """Whether the heads have another size than the hidden features over their number."""
+    return bool(a.wq.shape[0] != a.hidden_size)
+
+
+def of_wide_heads(a: Arguments) -> bool:
+    return bool(len(a.wq) >= 64 * a.num_heads)
+
+
+def of_many_heads(a: Arguments) -> bool:
+    return bool(a.num_heads > 8)
+
+
+def of_a_late_token(a: Arguments) -> bool:
+    return bool(a.query.shape[-2] == 1 and a.key.shape[-2] > 64)
+
+
+def masked_where(holds: Callable[[Arguments], bool]) -> Callable[[Arguments], bool]:
+    """Whether there is a mask, on a path."""
+    return lambda a: holds(a) and a.mask is not None
+
+
+# What is done otherwise.
+
 
 def split_interleaved(self: Operation, x: np.ndarray, heads: int) -> np.ndarray:
     return np.moveaxis(x.reshape(*x.shape[:-1], x.shape[-1] // heads, heads), -1, -3)

@@ -7,6 +7,7 @@ from inferspec.spec.changes import attention as changes
 from inferspec.spec.changes import attention_masks as masks
 from inferspec.spec.changes import multi_head_attention as heads
 from inferspec.spec.contract import Fault
+from inferspec.spec.faults import multi_head_paths
 from inferspec.spec.faults.attention_sources import ENGINEER, FLASHINFER, MLX_LM, TINY_LLM
 from inferspec.spec.mistakes import (
     bfloat16_through_float16,
@@ -325,4 +326,5 @@ FAULTS: tuple[Fault, ...] = (
         {"guard": heads.guards_all_but_heads, **changes.reshapes(heads.whole_heads_only)},
         ENGINEER,
     ),
+    *multi_head_paths.FAULTS,
 )
