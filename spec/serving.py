@@ -287,7 +287,7 @@ class Story:
             yield "absent", 1
             return
         own = self.lists[request]
-        own[:] = [token + 1 for token in own[::-1]]
+        own[:] = [*(token + 1 for token in own[::-1]), 0]
         if self.requests[request].tokens is own:
             self.prompts[request] = tuple(own)
 

@@ -422,6 +422,12 @@ def consumes(self: Scheduler, s: Serving, entry: Entry, chunk: Chunk) -> None:
     del entry.request.tokens[: len(chunk.tokens)]
 
 
+def counts_from_the_caller_s_list(self: Scheduler, entry: Entry, token: int) -> bool:
+    """What is generated is what a request has beyond its prompt, whose length is asked of the caller's list."""
+    ends = len(entry.request.tokens) + entry.request.max_tokens
+    return self.ends(entry, token) or len(entry.tokens) + 1 == ends
+
+
 def one_queue_for_all(self: Scheduler, manager: Any, max_requests: int, max_prefill_tokens: int) -> Serving:
     """The queue is a default argument."""
     s = Scheduler.fresh(self, manager, max_requests, max_prefill_tokens)

@@ -210,6 +210,13 @@ FAULTS: tuple[Fault, ...] = (
         "PROPERTIES X6",
     ),
     _fault(
+        "prompt-length-of-the-caller-s-list",
+        "how many ids a request has generated is counted from the length of the caller's list",
+        spec.SCHED_46,
+        {"done": changes.counts_from_the_caller_s_list},
+        "PROPERTIES X6",
+    ),
+    _fault(
         "one-queue-for-all",
         "schedulers share one queue",
         spec.SCHED_44,
