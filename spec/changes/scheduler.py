@@ -737,11 +737,16 @@ def always_admits(self: Scheduler, s: Serving, preempted: list[Request]) -> bool
     return True
 
 
+def _in_the_end(entry: Entry) -> int:
+    """How many slots a request takes in the end, by the scheduler's own list: the caller's may have changed."""
+    return len(entry.tokens) - len(entry.request.output) + int(entry.request.max_tokens) - 1
+
+
 def reserves(self: Scheduler, s: Serving, entry: Entry) -> None:
     """A request is admitted only where it can be finished: nobody is ever preempted."""
     size = s.manager.block_size
-    promised = sum(blocks_of(self.slots(other.request), size) for other in self.running(s))
-    if promised + blocks_of(self.slots(entry.request), size) > s.manager.num_blocks:
+    promised = sum(blocks_of(_in_the_end(other), size) for other in self.running(s))
+    if promised + blocks_of(_in_the_end(entry), size) > s.manager.num_blocks:
         raise ValueError("it could not be finished")
     Scheduler.allocate(self, s, entry)
 
