@@ -672,11 +672,14 @@ def marked_when_cancelled(self: Scheduler, s: Serving, request: Request) -> None
 
 
 def places_by_priority(self: Scheduler, s: Serving) -> Step:
-    """Where nobody may run besides, the last in order leaves its place to one of a higher priority, if that has room."""
+    """Where nobody may run besides, the last in order leaves its place to one of a higher priority, if that has room and
+    begins in this step."""
     running, waiting = self.running(s), self.waiting(s)
     if len(running) < s.max_requests or not waiting or waiting[0].order[0] >= running[-1].order[0]:
         return Scheduler.schedule(self, s)
     if blocks_of(len(waiting[0].tokens), s.manager.block_size) > s.manager.num_free:
+        return Scheduler.schedule(self, s)
+    if sum(len(one.tokens) - one.computed for one in running if one.order < waiting[0].order) >= s.budget:
         return Scheduler.schedule(self, s)
     preempted = [running[-1].request]
     self.preempt(s, running[-1])
