@@ -99,7 +99,7 @@ threadgroups end, counters of 16 bits too."""
 
 
 @pytest.mark.parametrize(("operation", "argument", "axis", "size"), SIZES)
-def test_sizes_go_past_where_kernels_change_path(operation, argument, axis, size):
+def test_sizes_go_past_where_kernels_change_path(operation: str, argument: str, axis: int, size: int) -> None:
     assert any(one > size for call in asked(operation) for one in along(argument, axis)(call))
 
 
@@ -356,5 +356,5 @@ ASKED = (
 
 
 @pytest.mark.parametrize("row", ASKED, ids=str)
-def test_what_mistakes_depend_on_is_asked(row):
+def test_what_mistakes_depend_on_is_asked(row: Asked) -> None:
     assert any(row.past < size <= row.upto for call in asked(row.of) for size in row.sizes(call)), row
