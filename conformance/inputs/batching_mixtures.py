@@ -10,6 +10,9 @@ from inferspec.conformance.strategies import Pick
 SHAPES = ((9, 66), SMALL[0])
 """Heads and head dims of keys: more of either than a tile of a kernel has, or few."""
 
+LATER = 32
+"""Tokens that a request may take after its prompt, in a story that goes on to its end."""
+
 
 class Mixture(Script):
     """The script of a batch of many slots, or of few with any heads. views: whether what comes lies in memory as views; overwriting: whether
@@ -30,9 +33,11 @@ class Mixture(Script):
         self._then(self.views_too and slot in (0, self.slots - 2))
 
     def go_on(self, length: int, mask_length: int | None = None, nan: tuple[int, ...] = ()) -> None:
-        """Every request takes so many tokens."""
+        """Every request takes so many tokens, if they still are within the envelope."""
+        before = len(self.steps)
         self.step(length, mask_length, nan)
-        self._then(self.views_too)
+        if len(self.steps) > before:
+            self._then(self.views_too)
 
     def _then(self, as_views: bool) -> None:
         if as_views:
@@ -57,7 +62,7 @@ def served(
     long, chunk = pick.one_of(70, 3, 40), pick.one_of(12, 1, 20, 3)
     other = pick.one_of(2, 20, 5) if queries else None
     last = script.slots - 2
-    lengths = [long, *pick.random.integers(1, 6, last).tolist()]
+    lengths = [min(long, script.limit - LATER), *pick.random.integers(1, 6, last).tolist()]
     for slot, length in enumerate(lengths):
         script.come(slot, length, stale=2 if stale and slot == 0 else 0, nan=poisoned and slot == last)
     script.go_on(chunk, other, nan=(last,) if poisoned else ())
