@@ -47,13 +47,13 @@ class Mixture(Script):
         """A rewind, if only by as many tokens as there are but one."""
         self.rewind(min(n, max(self.length - 1, 0)))
 
-    def become_another(self) -> None:
-        """A fresh cache, or one in use, restores the state; the one in use is this one itself."""
+    def become_another(self, in_use: bool = False) -> None:
+        """A fresh cache restores the state, or in use this one itself, which has gone on meanwhile."""
         self.save()
-        if self.pick.one_of(True, False):
-            self.another()
-        else:
+        if in_use:
             self.take(3)
+        else:
+            self.another()
         self.restore()
 
 
@@ -63,10 +63,11 @@ def mixtures(
     static: bool = False,
     views: bool = False,
     overwriting: bool = False,
+    in_use: bool = False,
     sizes: Sequence[tuple[int, tuple[int, int]]] = SIZES,
 ) -> Call:
     """A prompt that leaves a buffer nearly full or not, rewinds, an empty chunk, a chunk that crosses the buffer's end, a state that is
-    restored, and what follows."""
+    restored, and what follows. in_use: the cache that restores is the one that was saved, and has more tokens by then."""
     script = Mixture(pick, views, overwriting, sizes)
     rewinding, restoring = pick("rewinding"), pick("restoring")
     script.take(pick.one_of(250, 5, 254))
@@ -76,7 +77,7 @@ def mixtures(
             script.take(0)
     script.take(pick.one_of(20, 1, 70, 7))
     if restoring:
-        script.become_another()
+        script.become_another(in_use)
     script.take(pick.one_of(1, 33, 2))
     if rewinding:
         script.go_back(pick.one_of(2, 20, 5))

@@ -127,6 +127,18 @@ def state_loses(lost: Lost) -> Change:
     return {"state_of": state_of}
 
 
+def restoring_loses(lost: Lost) -> Change:
+    """A cache in use that restores a state takes it over, but for some of it."""
+
+    def become(self: KVCache, cache: Cache, state: Any) -> None:
+        in_use = self.length(cache) > 0
+        KVCache.become(self, cache, state)
+        if in_use:
+            _copied(cache, lost)
+
+    return {"become": become}
+
+
 # many appends
 
 

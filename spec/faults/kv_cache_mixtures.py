@@ -55,6 +55,12 @@ FAULTS: tuple[Fault, ...] = (
             ),
             *_both(f"rewind-loses-{name}", f"{lost} are zeros after a rewind", 12, changes.rewinding_loses(loses)),
             *_both(f"state-lacks-{name}", f"{lost} are not in the state", 20, changes.state_loses(loses)),
+            *_both(
+                f"restore-in-use-loses-{name}",
+                f"{lost} are zeros where a cache in use restores a state",
+                22,
+                changes.restoring_loses(loses),
+            ),
         )
     ),
     *_both(
