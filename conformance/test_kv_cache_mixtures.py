@@ -4,13 +4,14 @@ sentence is asked of both kinds."""
 from typing import Any
 
 from inferspec.conformance.inputs.kv_cache import bad_shapes, layers, prompts
-from inferspec.conformance.inputs.kv_cache_mixtures import LARGE, long_lived, mixtures
+from inferspec.conformance.inputs.kv_cache_mixtures import LARGE, long_lived, mixtures, successors
 from inferspec.conformance.properties import goes_on_after_refusal, keeps_arguments
 from inferspec.conformance.suite import requirement
 from inferspec.conformance.test_kv_cache import keeps_dtype
 from inferspec.spec import kv_cache as spec
 
 LONG: dict[str, Any] = {"rewinding": [True], "restoring": [False]}
+JUST_REWOUND: dict[str, Any] = {"rewound": True, "rewinding": [True], "restoring": [True]}
 
 
 @requirement(spec.KV_02, call=mixtures(sizes=LARGE), share=0.5)
@@ -123,6 +124,16 @@ def test_a_state_of_dozens_of_appends_is_restored_in_a_preallocated_cache(subjec
     subject.agrees(call)
 
 
+@requirement(spec.KV_20, call=mixtures(**JUST_REWOUND), share=0.2)
+def test_a_state_that_is_taken_right_after_a_rewind_is_restored(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.SKV_20, call=mixtures(static=True, **JUST_REWOUND), share=0.2)
+def test_a_state_that_is_taken_right_after_a_rewind_is_restored_in_a_preallocated_cache(subject, call):
+    subject.agrees(call)
+
+
 @requirement(spec.KV_22, call=mixtures(sizes=LARGE, in_use=True, restoring=[True]), share=0.3)
 def test_a_cache_in_use_of_any_size_becomes_what_it_restores(subject, call):
     subject.agrees(call)
@@ -140,4 +151,9 @@ def test_what_a_cache_returned_of_prompts_stays_when_another_returns_as_much(sub
 
 @requirement(spec.SKV_23, call=layers(static=True, chunks=prompts), share=0.1)
 def test_what_a_cache_returned_of_prompts_stays_when_another_returns_as_much_in_a_preallocated_cache(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.KV_23, call=successors(), share=0.2)
+def test_what_a_cache_returned_before_it_grew_stays_when_another_begins(subject, call):
     subject.agrees(call)

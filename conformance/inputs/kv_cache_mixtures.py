@@ -64,10 +64,12 @@ def mixtures(
     views: bool = False,
     overwriting: bool = False,
     in_use: bool = False,
+    rewound: bool = False,
     sizes: Sequence[tuple[int, tuple[int, int]]] = SIZES,
 ) -> Call:
     """A prompt that leaves a buffer nearly full or not, rewinds, an empty chunk, a chunk that crosses the buffer's end, a state that is
-    restored, and what follows. in_use: the cache that restores is the one that was saved, and has more tokens by then."""
+    restored, and what follows. in_use: the cache that restores is the one that was saved, and has more tokens by then;
+    rewound: a rewind comes right before the state is taken."""
     script = Mixture(pick, views, overwriting, sizes)
     rewinding, restoring = pick("rewinding"), pick("restoring")
     script.take(pick.one_of(250, 5, 254))
@@ -76,6 +78,8 @@ def mixtures(
         if pick.one_of(True, False):
             script.take(0)
     script.take(pick.one_of(20, 1, 70, 7))
+    if rewound:
+        script.go_back(pick.one_of(1, 4, 2))
     if restoring:
         script.become_another(in_use)
     script.take(pick.one_of(1, 33, 2))
@@ -105,3 +109,16 @@ def long_lived(pick: Pick, static: bool = False, whole: bool = False) -> Call:
         script.take(length)
     script.do("offset")
     return script.call(static)
+
+
+@calls
+def successors(pick: Pick) -> Call:
+    """A cache goes past its buffer, and another one begins with as many tokens as it had; what the first one returned is read again."""
+    script = Mixture(pick)
+    length = pick.one_of(250, 5, 100, 33)
+    returned = [script.append(length), script.append(pick.one_of(20, 300, 252))]
+    script.another()
+    script.append(length)
+    for step in returned:
+        script.do("reread", step=step)
+    return script.call(static=False)

@@ -139,6 +139,26 @@ def restoring_loses(lost: Lost) -> Change:
     return {"become": become}
 
 
+def _not_just_rewound(self: KVCache, cache: Cache, key: np.ndarray, value: np.ndarray) -> None:
+    KVCache.store(self, cache, key, value)
+    cache.just_rewound = False
+
+
+def _just_rewound(self: KVCache, cache: Cache, n: int) -> None:
+    KVCache.drop(self, cache, n)
+    cache.just_rewound = n > 0
+
+
+def _one_too_many(self: KVCache, cache: Cache) -> Any:
+    if not getattr(cache, "just_rewound", False) or self.length(cache) <= STEP:
+        return KVCache.state_of(self, cache)
+    return tuple(np.concatenate([x, x[:, :, -1:]], axis=2) for x in (cache.keys, cache.values))
+
+
+STATE_OF_ONE_TOO_MANY: Change = {"store": _not_just_rewound, "drop": _just_rewound, "state_of": _one_too_many}
+"""The state of a cache of more than a buffer that was just rewound has a token more."""
+
+
 # many appends
 
 
@@ -261,3 +281,20 @@ def _long_in_workspace(self: KVCache, cache: Cache) -> Any:
 
 LONG_IN_WORKSPACE: Change = {"fetched": _long_in_workspace}
 """Results of so many tokens lie in a workspace that all caches have in common."""
+
+
+def _hands_on(self: KVCache, story: Story, key: np.ndarray, value: np.ndarray) -> dict[str, Any]:
+    cache, begins = story.cache, story.cache.keys is None
+    outgrown = grows(self, cache, key)
+    seen = KVCache.update_and_fetch(self, story, key, value)
+    if outgrown:
+        story.outgrown, cache.returned = getattr(cache, "returned", []), []
+    cache.returned = [*getattr(cache, "returned", []), story.seen[story.number]]
+    for result in vars(story).pop("outgrown", []) if begins else []:
+        for x, new in zip(result, (key, value), strict=True):
+            x[...] = np.resize(new[:, :, : x.shape[2]], x.shape)
+    return seen
+
+
+OUTGROWN_HANDED_ON: Change = {"update_and_fetch": _hands_on}
+"""A buffer that was outgrown is the next cache's, though what was returned of it is still in use."""

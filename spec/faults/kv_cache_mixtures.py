@@ -70,6 +70,12 @@ FAULTS: tuple[Fault, ...] = (
         changes.STATE_WITHOUT_QUEUE,
     ),
     *_both(
+        "state-of-one-too-many",
+        "the state of a cache of more than 256 tokens that was just rewound has a token more",
+        20,
+        changes.STATE_OF_ONE_TOO_MANY,
+    ),
+    *_both(
         "sixteen-appends-back", "a rewind drops the tokens of sixteen appends at most", 12, changes.SIXTEEN_APPENDS_BACK
     ),
     *_both(
@@ -104,5 +110,12 @@ FAULTS: tuple[Fault, ...] = (
         "results of 32 tokens and more lie in a workspace that all caches have in common",
         23,
         changes.LONG_IN_WORKSPACE,
+    ),
+    Fault(
+        "kv-cache-outgrown-handed-on",
+        "a buffer that was outgrown is the next cache's, though what was returned of it is still in use",
+        spec.KV_23,
+        changes.OUTGROWN_HANDED_ON,
+        TIRED,
     ),
 )
