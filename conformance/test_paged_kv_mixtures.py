@@ -2,8 +2,14 @@
 change hands, many caches and views come together?"""
 
 from inferspec.conformance.inputs.paged_kv import filled
-from inferspec.conformance.inputs.paged_kv_mixtures import LARGE_PAGES, changing_tables, crowds_that_guess, served
-from inferspec.conformance.properties import keeps_arguments
+from inferspec.conformance.inputs.paged_kv_mixtures import (
+    LARGE_PAGES,
+    changing_tables,
+    crowds_that_guess,
+    refused_behind_a_rewind,
+    served,
+)
+from inferspec.conformance.properties import goes_on_after_refusal, keeps_arguments
 from inferspec.conformance.suite import requirement
 from inferspec.conformance.test_paged_kv import agrees_in, keeps_dtype
 from inferspec.spec import paged_kv as spec
@@ -79,3 +85,8 @@ def test_the_caller_may_use_arrays_of_any_size_again(subject, call):
 @requirement(spec.TABLE_03, call=changing_tables(), share=0.3)
 def test_each_table_of_many_rows_or_pages_is_of_its_time(subject, call):
     subject.agrees(call)
+
+
+@requirement(spec.PKV_21, story=refused_behind_a_rewind(), share=0.2)
+def test_a_chunk_without_room_right_after_a_rewind_changes_nothing(subject, story):
+    goes_on_after_refusal(subject, story)

@@ -4,7 +4,7 @@ views. Each is asked by itself elsewhere, and most mistakes show there; some nee
 from __future__ import annotations
 
 from inferspec.conformance.calls import Call
-from inferspec.conformance.inputs.pages import Script, calls, needing
+from inferspec.conformance.inputs.pages import Script, bounded, calls, needing
 from inferspec.conformance.strategies import Pick
 
 SHAPES = ((1, 66), (2, 5))
@@ -41,6 +41,23 @@ def served(pick: Pick, views: bool = False, overwriting: bool = False) -> Call:
     script.do("contents")
     script.whole()
     return script.call()
+
+
+@bounded
+def refused_behind_a_rewind(pick: Pick) -> tuple[Call, int]:
+    """(story, number of the step that must be refused): a chunk for which there is no room comes right after a rewind; then one that
+    fits."""
+    script = Script(pick, pages=(7, 9), shapes=SHAPES)
+    page = script.page_size
+    script.append(0, pick.one_of(2 * page + 1, page, 3 * page - 1))
+    script.append(1, 1)
+    if pick("rewinding"):
+        script.rewind(0, pick.one_of(1, page // 2 + 1, page))
+    bad = script.do("append", cache=0, **script.arrays(script.room(0) + pick.one_of(1, page + 1)))
+    script.look("offset", "pages", "gather")
+    script.append(0, script.room(0))
+    script.whole()
+    return script.call(), bad
 
 
 @needing

@@ -192,3 +192,21 @@ def _late_in_large_pages(
 
 LATE_IN_LARGE_PAGES: Change = {"write": _late_in_large_pages, "gathered": writes_late}
 """What is appended to large pages is written when it is asked for."""
+
+
+def _remembers_rewind(self: PagedKVCache, story: Story, cache: Cache, n: int) -> None:
+    PagedKVCache.drop(self, story, cache, n)
+    cache.dropped = n
+
+
+def _back_before_the_rewind(self: PagedKVCache, story: Story, cache: Cache, length: int) -> None:
+    dropped = vars(cache).pop("dropped", 0)
+    try:
+        PagedKVCache.check_room(self, story, cache, length)
+    except ValueError:
+        cache.length = min(cache.length + dropped, len(cache.pages) * story.a.page_size)
+        raise
+
+
+REFUSAL_UNDOES_REWIND: Change = {"drop": _remembers_rewind, "check_room": _back_before_the_rewind}
+"""What is remembered to undo a refused chunk is from before a rewind."""

@@ -33,6 +33,13 @@ FAULTS: tuple[Fault, ...] = (
         for part in ("key", "value")
     ),
     _fault(
+        "refusal-undoes-rewind",
+        "a chunk without room that comes right after a rewind brings back what was rewound",
+        spec.PKV_21,
+        changes.REFUSAL_UNDOES_REWIND,
+        "PROPERTIES PG5",
+    ),
+    _fault(
         "first-16-in-the-pool",
         "what is past the 16th slot of a page does not lie there",
         spec.PKV_03,
