@@ -62,6 +62,11 @@ def test_the_releases_of_many_caches_give_all_pages_back(subject, call):
     agrees_in(subject, call, "num_free")
 
 
+@requirement(spec.PKV_21, story=refused_behind_a_rewind(rewinding=[True]), share=0.2)
+def test_a_chunk_without_room_right_after_a_rewind_changes_nothing(subject, story):
+    goes_on_after_refusal(subject, story)
+
+
 @requirement(spec.PKV_22, call=filled(page_sizes=LARGE_PAGES), share=0.3)
 def test_a_pool_of_large_pages_can_be_filled_to_its_last_slot(subject, call):
     subject.agrees(call)
@@ -85,8 +90,3 @@ def test_the_caller_may_use_arrays_of_any_size_again(subject, call):
 @requirement(spec.TABLE_03, call=changing_tables(), share=0.3)
 def test_each_table_of_many_rows_or_pages_is_of_its_time(subject, call):
     subject.agrees(call)
-
-
-@requirement(spec.PKV_21, story=refused_behind_a_rewind(), share=0.2)
-def test_a_chunk_without_room_right_after_a_rewind_changes_nothing(subject, story):
-    goes_on_after_refusal(subject, story)

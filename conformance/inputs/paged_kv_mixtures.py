@@ -51,8 +51,8 @@ def refused_behind_a_rewind(pick: Pick) -> tuple[Call, int]:
     page = script.page_size
     script.append(0, pick.one_of(2 * page + 1, page, 3 * page - 1))
     script.append(1, 1)
-    if pick("rewinding"):
-        script.rewind(0, pick.one_of(1, page // 2 + 1, page))
+    pick("rewinding")
+    script.rewind(0, pick.one_of(1, page // 2 + 1, page))
     bad = script.do("append", cache=0, **script.arrays(script.room(0) + pick.one_of(1, page + 1)))
     script.look("offset", "pages", "gather")
     script.append(0, script.room(0))
