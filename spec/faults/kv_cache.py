@@ -10,8 +10,9 @@ from inferspec.spec.changes import kv_cache as changes
 from inferspec.spec.changes import kv_cache_refusals as refusals
 from inferspec.spec.changes import kv_cache_rewinds as rewinds
 from inferspec.spec.changes import kv_cache_states as states
-from inferspec.spec.contract import Change, Fault, Requirement, Variant
+from inferspec.spec.contract import Fault, Variant
 from inferspec.spec.faults import kv_cache_mixtures
+from inferspec.spec.faults.kv_cache_kinds import both
 from inferspec.spec.faults.sources import TIRED
 from inferspec.spec.kv_cache import KVCache
 from inferspec.spec.mistakes import clears_in_steps, ignores_strides_in_steps, in_long_halves
@@ -20,96 +21,82 @@ MLX_LM = "https://github.com/ml-explore/mlx-lm"
 LOGICAL_OFFSET = f"{MLX_LM}/commit/eb98ff72"
 
 
-def _both(name: str, text: str, kills: int, change: Change, source: str = TIRED) -> tuple[Fault, Fault]:
-    """The mistake in a growing cache and in a preallocated one."""
-    return (
-        Fault(f"kv-cache-{name}", text, _requirement(f"KV-{kills:02}"), change, source),
-        Fault(f"static-kv-cache-{name}", text, _requirement(f"SKV-{kills:02}"), change, source),
-    )
-
-
-def _requirement(id: str) -> Requirement:
-    return next(one for one in spec.CONTRACT.requirements if one.id == id)
-
-
 FAULTS: tuple[Fault, ...] = (
-    *_both(
-        "features-past-64", "features of a head past 64 are not copied", 1, changes.losing(changes.features_past_64)
-    ),
-    *_both(
+    *both("features-past-64", "features of a head past 64 are not copied", 1, changes.losing(changes.features_past_64)),
+    *both(
         "ring-of-4096",
         "of more than 4096 tokens the last ones alone are there",
         2,
         {"fetched": changes.last_4096},
         "Mistral's sliding window",
     ),
-    *_both(
+    *both(
         "position-of-16-bits",
         "positions are held in 16 bits",
         2,
         changes.losing(changes.signed_16_bits),
         "PROPERTIES X8",
     ),
-    *_both("seventeenth-append", "the 17th append loses the first token", 2, {"store": changes.lost_after_16}),
-    *_both("eight-heads", "heads past the 8th are not copied", 3, changes.losing(changes.heads_past_8)),
-    *_both("four-rows", "rows past the 4th are not copied", 3, changes.losing(changes.rows_past_4)),
-    *_both(
+    *both("seventeenth-append", "the 17th append loses the first token", 2, {"store": changes.lost_after_16}),
+    *both("eight-heads", "heads past the 8th are not copied", 3, changes.losing(changes.heads_past_8)),
+    *both("four-rows", "rows past the 4th are not copied", 3, changes.losing(changes.rows_past_4)),
+    *both(
         "rows-past-tiles",
         "of more than 32 rows those past whole tiles of 32 are zeros",
         3,
         changes.losing(changes.rows_past_whole_tiles),
         "https://github.com/tenstorrent/tt-metal/issues/52671",
     ),
-    *_both(
+    *both(
         "common-heads-lack-a-feature",
         "the last feature of eight heads of 64 or 128 dims, in half precision, is not copied",
         1,
         changes.losing(changes.last_of_common_features),
         "PROPERTIES X2",
     ),
-    *_both(
+    *both(
         "features-in-eights",
         "features of a head past a multiple of 8 are not copied",
         1,
         changes.losing(changes.past_whole_eights),
         "PROPERTIES X2",
     ),
-    *_both(
+    *both(
         "first-past-1024",
         "the 1025th token is lost when it comes alone",
         2,
         {"store": changes.lost_past_1024},
         "PROPERTIES KV2",
     ),
-    *_both(
+    *both(
         "eight-rewinds",
         "the ninth rewind drops nothing, nor does any after it",
         12,
         {"drop": rewinds.eight_rewinds},
         "PROPERTIES SP4",
     ),
-    *_both(
+    *both(
         "rewinds-to-whole-steps",
         "a rewind to a multiple of 256 tokens loses the last of them",
         12,
         {"drop": rewinds.rewinds_to_whole_steps},
         "PROPERTIES KV1",
     ),
-    *_both(
+    *both(
         "exchanged-taken",
         "rows and heads are compared by their product: those of a chunk may be exchanged",
         17,
         {"check_fit": refusals.as_many_rows_of_heads, "store": refusals.reshapes_rows_of_heads},
         "PROPERTIES X9",
     ),
-    *_both(
+    *both(
         "one-state",
         "a cache has one state, which is filled anew whenever it is asked for",
         21,
         {"state_of": changes.one_state_for_all},
         "PROPERTIES KV4, CB4",
     ),
-    *_both(
+    *both(
         "results-in-workspace",
         "results of a shape lie in a workspace that all caches have in common",
         23,
@@ -137,28 +124,28 @@ FAULTS: tuple[Fault, ...] = (
         {"update_and_fetch": changes.marks_refused_append, "drop": changes.short_once_refused},
         "PROPERTIES PG5",
     ),
-    *_both(
+    *both(
         "value-dim-for-keys",
         "keys are cut to the head dim of the values",
         4,
         {"fetched": changes.value_dim_for_keys},
         "PROPERTIES PA7",
     ),
-    *_both(
+    *both(
         "rewind-of-32-bits",
         "n is held in 32 bits: a rewind by 2^32 is one by 0",
         14,
         {"check_rewind": changes.of_32_bits, "drop": changes.drops_of_32_bits},
         "PROPERTIES X8, X9",
     ),
-    *_both(
+    *both(
         "no-state-once-refused",
         "after a refused rewind the state is empty",
         15,
         {"rewind": changes.marks_refused, "state_of": changes.no_state_once_refused},
         "PROPERTIES X9",
     ),
-    *_both(
+    *both(
         "state-of-two",
         "caches that restore the same state write into its buffers, and into each other",
         21,
@@ -170,20 +157,20 @@ FAULTS: tuple[Fault, ...] = (
         },
         "PROPERTIES KV4, CB4",
     ),
-    *_both(
+    *both(
         "state-of-as-many",
         "a state is handed out again while there are as many tokens as when it was taken",
         21,
         {"state_of": changes.state_of_as_many},
         "PROPERTIES KV2, KV4",
     ),
-    *_both(
+    *both(
         "restored-as-many",
         "a state that was restored is handed out again while there are as many tokens as in it",
         21,
         {"become": changes.remembers_the_restored, "state_of": changes.restored_as_many},
     ),
-    *_both(
+    *both(
         "state-of-a-full-buffer",
         "the state of a buffer that is just full is the buffer, which is written again after a rewind",
         21,
@@ -197,7 +184,7 @@ FAULTS: tuple[Fault, ...] = (
         {"become": changes.takes_the_full, "store": changes.into_what_was_handed_out},
         "https://github.com/waybarrios/vllm-mlx/commit/8c814e3",
     ),
-    *_both("first-state", "a state that was taken once is handed out again", 21, {"state_of": changes.first_state}),
+    *both("first-state", "a state that was taken once is handed out again", 21, {"state_of": changes.first_state}),
     Fault(
         "static-kv-cache-room-before-restore",
         "tokens that were restored do not count, and a chunk that does not fit is taken",
@@ -212,13 +199,13 @@ FAULTS: tuple[Fault, ...] = (
         {"drop": changes.counts_rewound, "check_room": changes.room_of_rewound},
         "PROPERTIES PG4, X9",
     ),
-    *_both(
+    *both(
         "newest-first",
         "new tokens are put before the cached ones",
         1,
         changes.joining(lambda old, new: changes.joined(new, old)),
     ),
-    *_both(
+    *both(
         "chunk-alone",
         "an append returns its own chunk alone",
         1,
@@ -227,41 +214,41 @@ FAULTS: tuple[Fault, ...] = (
             "store": changes.last_by_reference,
         },
     ),
-    *_both(
+    *both(
         "before-append",
         "an append returns the tokens before it",
         1,
         {"update_and_fetch": lambda self, story, key, value: changes.before(self, story, key, value)},
     ),
-    *_both(
+    *both(
         "values-are-keys",
         "keys are handed out for values",
         1,
         {"fetched": lambda self, cache: (cache.keys.copy(), cache.keys.copy())},
     ),
-    *_both(
+    *both(
         "last-replaced",
         "each chunk takes the place of the one before it",
         1,
         changes.joining(lambda old, new: changes.joined(old[:, :, : max(old.shape[2] - new.shape[2], 0)], new)),
     ),
-    *_both("in-float16", "tokens are kept in float16", 1, changes.stored_in("float16"), "the kind of mlx-lm 36963eec"),
-    *_both("in-bfloat16", "tokens are kept in bfloat16", 1, changes.stored_in("bfloat16")),
-    *_both(
+    *both("in-float16", "tokens are kept in float16", 1, changes.stored_in("float16"), "the kind of mlx-lm 36963eec"),
+    *both("in-bfloat16", "tokens are kept in bfloat16", 1, changes.stored_in("bfloat16")),
+    *both(
         "decode-position",
         "the position moves on by one token, whatever the chunk",
         2,
         changes.joining(changes.decode_position),
         "https://github.com/skyzh/tiny-llm/commit/4cddec2",
     ),
-    *_both(
+    *both(
         "chunks-begin-anew",
         "a chunk of more than one token is taken for a prompt, and begins the cache anew",
         2,
         {"store": changes.long_chunk_anew},
         "the kind of mlx-lm db368f25",
     ),
-    *_both("no-empty-chunk", "an empty chunk is refused", 2, {"check_pair": changes.no_empty_chunk}, "PROPERTIES SD5"),
+    *both("no-empty-chunk", "an empty chunk is refused", 2, {"check_pair": changes.no_empty_chunk}, "PROPERTIES SD5"),
     Fault(
         "kv-cache-one-step-of-growth",
         "the buffer grows by 256 tokens, however long the chunk is",
@@ -269,7 +256,7 @@ FAULTS: tuple[Fault, ...] = (
         {"store": changes.one_step_of_growth},
         "the kind of mlx-lm eb98ff72",
     ),
-    *_both(
+    *both(
         "ring-of-1024",
         "of more than 1024 tokens the first ones are overwritten",
         2,
@@ -289,9 +276,9 @@ FAULTS: tuple[Fault, ...] = (
         {"fetched": lambda self, cache: (cache.keys[:, :, :512].copy(), cache.values[:, :, :512].copy())},
         TIRED,
     ),
-    *_both("first-row", "the first batch row serves all", 3, {"fetched": changes.first_row}),
-    *_both("axes-exchanged", "rows and heads are exchanged in the buffer", 3, {"fetched": changes.axes_exchanged}),
-    *_both(
+    *both("first-row", "the first batch row serves all", 3, {"fetched": changes.first_row}),
+    *both("axes-exchanged", "rows and heads are exchanged in the buffer", 3, {"fetched": changes.axes_exchanged}),
+    *both(
         "key-dim-for-values",
         "values are cut or filled to the head dim of the keys",
         4,
@@ -303,24 +290,24 @@ FAULTS: tuple[Fault, ...] = (
         },
         "PROPERTIES PA7",
     ),
-    *_both(
+    *both(
         "capacity-for-offset", "offset is the size of the buffer", 5, {"offset_of": changes.capacity}, LOGICAL_OFFSET
     ),
-    *_both(
+    *both(
         "zeros-not-counted",
         "offset counts the keys that are not zeros",
         5,
         {"offset_of": changes.zeros_not_counted},
         "https://github.com/huggingface/transformers/issues/30377",
     ),
-    *_both(
+    *both(
         "behind-the-last-but-zeros",
         "a chunk is written behind the keys that are not zeros",
         1,
         {"store": changes.behind_the_last_but_zeros},
         "https://github.com/huggingface/transformers/issues/30377",
     ),
-    *_both(
+    *both(
         "offset-never-back",
         "offset counts what was ever appended",
         5,
@@ -329,20 +316,20 @@ FAULTS: tuple[Fault, ...] = (
             "offset_of": lambda self, story: getattr(story.cache, "ever", self.length(story.cache)),
         },
     ),
-    *_both(
+    *both(
         "offset-counts-chunks",
         "offset counts appends",
         5,
         {"store": changes.chunks_counted, "offset_of": lambda self, story: getattr(story.cache, "ever", 0)},
     ),
-    *_both(
+    *both(
         "offset-inside-prompt",
         "offset is one too small from the second append on",
         5,
         {"offset_of": changes.prompt_first},
         "https://github.com/skyzh/tiny-llm/commit/4cddec2",
     ),
-    *_both(
+    *both(
         "offset-counts-on",
         "an offset that was read counts on with the cache",
         5,
@@ -356,14 +343,14 @@ FAULTS: tuple[Fault, ...] = (
         changes.promoting(lambda number, x, a: x.shape[2] > changes.STEP),
         "PROPERTIES X4",
     ),
-    *_both(
+    *both(
         "restores-to-float32",
         "a restored cache is of float32",
         6,
         changes.promoting(lambda number, x, a: any(method == "restore" for method, _ in a.steps[:number])),
         "PROPERTIES X4",
     ),
-    *_both(
+    *both(
         "promotes",
         "keys and values come back in float32",
         6,
@@ -372,7 +359,7 @@ FAULTS: tuple[Fault, ...] = (
     *(
         fault
         for part in ("key", "value")
-        for fault in _both(
+        for fault in both(
             f"{part}-strides-of-prompts",
             f"of 16 tokens and more in half precision the {part} is read as if it were contiguous",
             7,
@@ -380,26 +367,26 @@ FAULTS: tuple[Fault, ...] = (
             "tired engineer",
         )
     ),
-    *_both(
+    *both(
         "key-strides", "the key is read as if it were contiguous", 7, ignores_strides_in_steps("key"), "PROPERTIES X1"
     ),
-    *_both(
+    *both(
         "value-strides",
         "the value is read as if it were contiguous",
         7,
         ignores_strides_in_steps("value"),
         "PROPERTIES X1",
     ),
-    *_both("clears-key", "the key is cleared once it is cached", 8, clears_in_steps("key"), "PROPERTIES X6"),
-    *_both("clears-value", "the value is cleared once it is cached", 8, clears_in_steps("value"), "PROPERTIES X6"),
-    *_both(
+    *both("clears-key", "the key is cleared once it is cached", 8, clears_in_steps("key"), "PROPERTIES X6"),
+    *both("clears-value", "the value is cleared once it is cached", 8, clears_in_steps("value"), "PROPERTIES X6"),
+    *both(
         "first-by-reference",
         "the first chunk is kept by reference",
         9,
         {"store": changes.first_by_reference},
         "the kind of transformers' cache before it concatenated its first chunk",
     ),
-    *_both(
+    *both(
         "later-by-reference",
         "from the sixth append on a chunk is written when the next one comes",
         9,
@@ -409,13 +396,13 @@ FAULTS: tuple[Fault, ...] = (
             "become": lambda self, cache, state: changes.become_anew(cache, state),
         },
     ),
-    *_both(
+    *both(
         "anew-by-reference",
         "the first chunk after a rewind of all tokens is kept by reference",
         9,
         {"store": changes.anew_by_reference},
     ),
-    *_both(
+    *both(
         "last-by-reference",
         "a chunk is written when the next one comes",
         9,
@@ -425,55 +412,55 @@ FAULTS: tuple[Fault, ...] = (
             "become": lambda self, cache, state: changes.become_anew(cache, state),
         },
     ),
-    *_both(
+    *both(
         "results-move",
         "results are views of a buffer in which tokens move up to make room",
         10,
         {"store": changes.newest_last, "fetched": changes.views},
     ),
-    *_both(
+    *both(
         "results-in-buffer",
         "results are views of the buffer that later appends write to",
         11,
         {"store": changes.in_buffers, "fetched": changes.views},
         "mlx-lm 0.32.2, KVCache.keys_and_values of a full buffer",
     ),
-    *_both(
+    *both(
         "rewind-hides",
         "rewound tokens are hidden until the next append brings them back",
         12,
         {"length": rewinds.hidden_length, "drop": rewinds.hides, "store": rewinds.shows_again},
         f"{MLX_LM}/issues/1494",
     ),
-    *_both(
+    *both(
         "rewind-keys-alone",
         "a rewind drops keys and leaves the values",
         12,
         {"drop": rewinds.drops_keys, "store": rewinds.stale_values},
     ),
-    *_both("rewind-drops-first", "a rewind drops the first tokens", 12, {"drop": rewinds.drops_first}),
-    *_both(
+    *both("rewind-drops-first", "a rewind drops the first tokens", 12, {"drop": rewinds.drops_first}),
+    *both(
         "rewind-to-n",
         "rewind(n) is taken for the length to keep",
         12,
         {"drop": rewinds.keeps_n},
         "the legacy meaning of transformers' DynamicLayer.crop",
     ),
-    *_both(
+    *both(
         "rewind-one-short",
         "a rewind leaves one of the tokens that it should drop",
         12,
         {"drop": rewinds.one_short},
         "PROPERTIES SP4",
     ),
-    *_both(
+    *both(
         "masked-write",
         "new tokens are added to a slot that is multiplied by 0",
         12,
         {"drop": rewinds.remembers_tail, "store": rewinds.masked_write},
         "PROPERTIES PA2",
     ),
-    *_both("rewind-by-0-empties", "a rewind by 0 slices to [:-0], which is nothing", 13, {"drop": rewinds.minus_zero}),
+    *both("rewind-by-0-empties", "a rewind by 0 slices to [:-0], which is nothing", 13, {"drop": rewinds.minus_zero}),
     Fault(
         "kv-cache-rewind-past-512",
         "a rewind by more than 512 tokens leaves one of those that it should drop",
@@ -481,223 +468,223 @@ FAULTS: tuple[Fault, ...] = (
         {"drop": lambda self, cache, n: KVCache.drop(self, cache, n - (n > 512))},
         "PROPERTIES X2",
     ),
-    *_both("never-rewound-to-0", "a rewind by all tokens is ignored", 13, {"drop": rewinds.never_to_zero}),
-    *_both(
+    *both("never-rewound-to-0", "a rewind by all tokens is ignored", 13, {"drop": rewinds.never_to_zero}),
+    *both(
         "rewind-clamps",
         "a rewind too far or backwards is clamped",
         14,
         {**changes.any_rewind, "drop": rewinds.clamped},
         "mlx-lm 0.32.2, KVCache.trim",
     ),
-    *_both(
+    *both(
         "rewind-backwards",
         "a negative rewind is taken",
         14,
         {"check_rewind": rewinds.only_too_far, "drop": rewinds.clamped},
         "PROPERTIES X9",
     ),
-    *_both(
+    *both(
         "rewind-clamps-once-restored",
         "a rewind too far or backwards is clamped in a cache that restored a state",
         14,
         {**changes.remembered, "check_rewind": refusals.any_rewind_once_restored, "drop": rewinds.clamped},
         "PROPERTIES X9, KV4",
     ),
-    *_both(
+    *both(
         "rewind-of-the-longest",
         "a rewind is compared with the tokens that were ever appended",
         14,
         {"check_rewind": refusals.at_its_longest, "store": changes.ever_appended, "drop": rewinds.clamped},
         "PROPERTIES X9",
     ),
-    *_both(
+    *both(
         "rewind-then-checks",
         "a bad rewind has dropped tokens when it is refused",
         15,
         {"rewind": rewinds.checks_the_total},
         "PROPERTIES X9",
     ),
-    *_both("any-pair", "key and value are not compared", 16, {"check_pair": refusals.unchecked_pair}, "PROPERTIES X9"),
-    *_both(
+    *both("any-pair", "key and value are not compared", 16, {"check_pair": refusals.unchecked_pair}, "PROPERTIES X9"),
+    *both(
         "adds-axis",
         "a key and value without a batch axis are given one",
         16,
         {"update_and_fetch": refusals.leading_one_added},
         "PROPERTIES X9",
     ),
-    *_both(
+    *both(
         "broadcasts",
         "a single row, head or feature is broadcast to all that the cache has",
         17,
         {**changes.nothing, "store": refusals.broadcast},
         "mlx-lm 0.32.2: assignment into the buffer",
     ),
-    *_both(
+    *both(
         "begins-anew",
         "a chunk of another shape begins the cache anew",
         17,
         {**changes.nothing, "store": refusals.starts_anew},
     ),
-    *_both(
+    *both(
         "one-feature-of-values",
         "values of one feature stand for all features",
         17,
         {"check_fit": refusals.one_feature_of_values, "store": refusals.broadcast},
         "PROPERTIES X9",
     ),
-    *_both(
+    *both(
         "fewer-features",
         "a chunk of fewer features is filled up with zeros",
         17,
         {"check_fit": refusals.features_that_fit_in, "store": refusals.written_over_zeros},
         "PROPERTIES X9",
     ),
-    *_both(
+    *both(
         "broadcasts-once-restored",
         "a cache that restored a state no longer compares shapes, and broadcasts",
         17,
         {**changes.remembered, "check_fit": refusals.no_fit_once_restored, "store": refusals.broadcast},
         "PROPERTIES X9, KV4",
     ),
-    *_both(
+    *both(
         "broadcasts-once-rewound",
         "a cache that was rewound no longer compares shapes, and broadcasts",
         17,
         {"drop": refusals.marks_rewound, "check_fit": refusals.no_fit_once_rewound, "store": refusals.broadcast},
         "PROPERTIES X9",
     ),
-    *_both(
+    *both(
         "casts",
         "a chunk of another dtype is cast",
         18,
         {**changes.any_dtype, **changes.joining(refusals.cast)},
         "mlx-lm 0.32.2: assignment into the buffer",
     ),
-    *_both(
+    *both(
         "casts-once-restored",
         "a cache that restored a state no longer compares dtypes, and casts",
         18,
         {**changes.remembered, "check_dtype": refusals.no_dtype_once_restored, **changes.joining(refusals.cast)},
         "PROPERTIES X9, KV4",
     ),
-    *_both(
+    *both(
         "mixes-dtypes",
         "a chunk of another dtype turns the cache into float32",
         18,
         {**changes.any_dtype, **changes.joining(refusals.promoted)},
     ),
-    *_both(
+    *both(
         "key-before-checks",
         "the key is in the cache when the value is refused",
         19,
         {"check_append": refusals.key_before_checks},
         "PROPERTIES PG5",
     ),
-    *_both(
+    *both(
         "key-before-later-checks",
         "from the fourth chunk on the key is in the cache when the value is refused",
         19,
         {"check_append": refusals.key_before_later_checks, "store": refusals.counts_chunks},
         "PROPERTIES PG5",
     ),
-    *_both(
+    *both(
         "offset-before-checks",
         "the offset has moved on when a chunk is refused",
         19,
         {"check_append": refusals.offset_before_checks},
         "PROPERTIES PG5",
     ),
-    *_both(
+    *both(
         "restore-forgets-length",
         "a restored cache writes from slot 0 on",
         20,
         {"become": states.offset_lost},
         "https://github.com/vllm-project/vllm-metal/commit/9081de3",
     ),
-    *_both(
+    *both(
         "state-with-rewound",
         "a state holds rewound tokens too",
         20,
         {"drop": rewinds.remembers_tail, "store": states.forgets_tail, "state_of": states.with_tail},
         "mlx-lm 0.32.2, ConcatenateKVCache.state",
     ),
-    *_both(
+    *both(
         "no-empty-state",
         "the state of an unused cache cannot be restored",
         20,
         {"become": states.no_empty_state},
         f"{MLX_LM}/commit/beceb5c1",
     ),
-    *_both(
+    *both(
         "state-shares-buffer",
         "a restored cache writes into the buffer of the first one",
         21,
         {"store": changes.in_buffers, "state_of": states.hands_out_buffers, "become": states.takes_buffers},
         "mlx-lm 0.32.2, KVCache.state",
     ),
-    *_both(
+    *both(
         "live-state",
         "a state follows the cache that it was taken from",
         21,
         {"state_of": states.live_state, "become": states.copies_live},
     ),
-    *_both(
+    *both(
         "restores-behind",
         "restored tokens come after those that the cache has",
         22,
         {"become": states.restores_behind},
     ),
-    *_both(
+    *both(
         "restores-under",
         "tokens past the end of the restored ones stay",
         22,
         {"become": states.restores_under},
         "PROPERTIES BK3",
     ),
-    *_both(
+    *both(
         "restores-in-own-dtype",
         "restored tokens, and those after them, are cast to the dtype of those that the cache had",
         22,
         changes.own_buffers,
         "PROPERTIES KV4, X4",
     ),
-    *_both(
+    *both(
         "restores-in-own-dtype-and-refuses-on",
         "restored tokens are cast to the dtype of those that the cache had, and others after them are refused",
         22,
         {"become": changes.into_own_buffers},
         "PROPERTIES KV4, X4",
     ),
-    *_both(
+    *both(
         "restored-row-for-all",
         "a restored row stands for all the rows that the cache had",
         22,
         {"become": changes.row_for_all},
         "PROPERTIES KV4",
     ),
-    *_both(
+    *both(
         "keeps-its-kind",
         "a cache restores tokens of other heads, dims or rows, and goes on to take such as it had alone",
         22,
         changes.kind_of_the_first,
         "PROPERTIES KV4",
     ),
-    *_both(
+    *both(
         "casts-to-the-first",
         "a cache that has no tokens any more casts those of another dtype to the dtype of its first",
         30,
         {"store": changes.cast_to_the_first},
         "https://github.com/ml-explore/mlx-lm/blob/main/mlx_lm/models/cache.py (assignment into the buffer casts)",
     ),
-    *_both(
+    *both(
         "widens-behind-none",
         "tokens that are concatenated with an empty buffer of a wider dtype take that",
         30,
         {"store": changes.behind_an_empty_buffer},
         "PROPERTIES X4",
     ),
-    *_both("of-the-class", "all caches share one buffer", 23, {"fresh": states.of_the_class}),
-    *_both(
+    *both("of-the-class", "all caches share one buffer", 23, {"fresh": states.of_the_class}),
+    *both(
         "begins-as-first", "a cache begins with the tokens of the first one", 23, {"fresh": states.first_of_the_class}
     ),
     Fault(

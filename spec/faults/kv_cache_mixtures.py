@@ -5,21 +5,9 @@ from __future__ import annotations
 
 from inferspec.spec import kv_cache as spec
 from inferspec.spec.changes import kv_cache_mixtures as changes
-from inferspec.spec.contract import Change, Fault, Requirement
+from inferspec.spec.contract import Fault
+from inferspec.spec.faults.kv_cache_kinds import both
 from inferspec.spec.faults.sources import TIRED
-
-
-def _both(name: str, text: str, kills: int, change: Change, source: str = TIRED) -> tuple[Fault, Fault]:
-    """The mistake in a growing cache and in a preallocated one."""
-    return (
-        Fault(f"kv-cache-{name}", text, _requirement(f"KV-{kills:02}"), change, source),
-        Fault(f"static-kv-cache-{name}", text, _requirement(f"SKV-{kills:02}"), change, source),
-    )
-
-
-def _requirement(id: str) -> Requirement:
-    return next(one for one in spec.CONTRACT.requirements if one.id == id)
-
 
 PATHS = (
     ("when-rewound", "once a cache was rewound", changes.rewound),
@@ -34,7 +22,7 @@ FAULTS: tuple[Fault, ...] = (
         fault
         for path, where, holds in PATHS
         for part in ("key", "value")
-        for fault in _both(
+        for fault in both(
             f"{part}-strides-{path}",
             f"{where} the {part} is read as if it were contiguous",
             7,
@@ -53,9 +41,9 @@ FAULTS: tuple[Fault, ...] = (
                 changes.growing_loses(loses),
                 TIRED,
             ),
-            *_both(f"rewind-loses-{name}", f"{lost} are zeros after a rewind", 12, changes.rewinding_loses(loses)),
-            *_both(f"state-lacks-{name}", f"{lost} are not in the state", 20, changes.state_loses(loses)),
-            *_both(
+            *both(f"rewind-loses-{name}", f"{lost} are zeros after a rewind", 12, changes.rewinding_loses(loses)),
+            *both(f"state-lacks-{name}", f"{lost} are not in the state", 20, changes.state_loses(loses)),
+            *both(
                 f"restore-in-use-loses-{name}",
                 f"{lost} are zeros where a cache in use restores a state",
                 22,
@@ -63,49 +51,49 @@ FAULTS: tuple[Fault, ...] = (
             ),
         )
     ),
-    *_both(
+    *both(
         "state-without-queue",
         "from the ninth append on chunks wait to be written, and a state lacks those that wait",
         20,
         changes.STATE_WITHOUT_QUEUE,
     ),
-    *_both(
+    *both(
         "state-of-one-too-many",
         "the state of a cache of more than 256 tokens that was just rewound has a token more",
         20,
         changes.STATE_OF_ONE_TOO_MANY,
     ),
-    *_both(
+    *both(
         "sixteen-appends-back", "a rewind drops the tokens of sixteen appends at most", 12, changes.SIXTEEN_APPENDS_BACK
     ),
-    *_both(
+    *both(
         "never-empty-past-sixteen",
         "a rewind drops the tokens of sixteen appends at most, also one by all",
         13,
         changes.SIXTEEN_APPENDS_BACK,
     ),
-    *_both("last-for-empty", "a chunk of no tokens returns what was returned last", 2, changes.LAST_FOR_EMPTY),
-    *_both(
+    *both("last-for-empty", "a chunk of no tokens returns what was returned last", 2, changes.LAST_FOR_EMPTY),
+    *both(
         "past-the-refused",
         "a token after a chunk that was refused is written where that would have ended",
         19,
         changes.MOVED_ON_WHEN_REFUSED,
     ),
-    *_both(
+    *both(
         "prompt-by-reference",
         "a first chunk of 32 tokens and more is kept by reference",
         9,
         changes.PROMPT_BY_REFERENCE,
     ),
-    *_both(
+    *both(
         "clears-prompts",
         "the key of a chunk of 32 tokens and more is cleared once it is cached",
         8,
         changes.CLEARS_PROMPTS,
     ),
-    *_both("promotes-wide-heads", "heads of 64 features and more come back in float32", 6, changes.PROMOTES_WIDE_HEADS),
-    *_both("promotes-many-rows", "more than 32 rows come back in float32", 6, changes.PROMOTES_MANY_ROWS),
-    *_both(
+    *both("promotes-wide-heads", "heads of 64 features and more come back in float32", 6, changes.PROMOTES_WIDE_HEADS),
+    *both("promotes-many-rows", "more than 32 rows come back in float32", 6, changes.PROMOTES_MANY_ROWS),
+    *both(
         "long-in-workspace",
         "results of 32 tokens and more lie in a workspace that all caches have in common",
         23,
