@@ -249,9 +249,8 @@ def altered(packages: tuple[str, ...] = JUDGES) -> list[str]:
 
 
 def judging(packages: tuple[str, ...] = JUDGES) -> list[str]:
-    """The names of the modules that judge and are loaded, suites under other names too."""
-    loaded = [name for name in sys.modules if within(name, packages) and not within(name, OPEN)]
-    return sorted({*loaded, *filter(_is_suite, list(sys.modules))})
+    """The names of the modules that judge and are loaded."""
+    return sorted(name for name in sys.modules if within(name, packages) and not within(name, OPEN))
 
 
 @contextlib.contextmanager
@@ -264,14 +263,6 @@ def _uncollected() -> Iterator[None]:
     finally:
         if was:
             gc.enable()
-
-
-def _is_suite(name: str) -> bool:
-    """Whether a module is one of the suites under another name: pytest gives it one by the folder in which it was started."""
-    if not name.rpartition(".")[2].startswith("test_"):
-        return False
-    file = getattr(sys.modules[name], "__file__", None) or ""
-    return Path(file).resolve().parent == SUITES
 
 
 def _source(module: types.ModuleType) -> Path | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import copy
 import gc
+import importlib
 import json
 import os
 import shlex
@@ -262,6 +263,15 @@ def pytest_report_header(config: pytest.Config) -> list[str]:
     return config.stash[_session].header() if _session in config.stash else []
 
 
+def pytest_pycollect_makemodule(module_path: Path, parent: pytest.Collector) -> pytest.Module | None:
+    """The suites as the kit itself has them: what pytest gives a name of its own is read a second time."""
+    if not module_path.name.startswith("test_") or module_path.resolve().parent != SUITES:
+        return None
+    module: pytest.Module = pytest.Module.from_parent(parent, path=module_path)
+    module.obj = importlib.import_module(f"{PACKAGE}.{module_path.stem}")
+    return module
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     tests = {item: getattr(getattr(item, "obj", None), "conformance", None) for item in items}
     for item, test in tests.items():
@@ -295,6 +305,8 @@ def _shard(text: str) -> tuple[int, int]:
 @pytest.fixture
 def subject(request: pytest.FixtureRequest) -> Any:
     """Runs a conformance test on the subject under test and reports its outcome."""
+    from inferspec.conformance.suite import own_tests
+
     config = request.config
     session = config.stash[_session] if _session in config.stash else _open(config)
 
@@ -306,7 +318,7 @@ def subject(request: pytest.FixtureRequest) -> Any:
         results.found.append(copy.deepcopy(record))
         # While what a fixture patched is still there: afterwards it is put back.
         results.altered |= {*config.stash[_watch].moved(), *session.patched()}
-        if getattr(getattr(request.module, test.name, None), "conformance", None) is not test:
+        if own_tests().get(test.id, test) is not test:
             results.altered.add(f"the test in the place of {test.id}")
         if outcome.state in ("not_claimed", "outside_envelope"):
             pytest.skip(f"{outcome.state}: {outcome.message}")

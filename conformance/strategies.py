@@ -6,6 +6,7 @@ itself, to the first and simplest of every choice.
 
 from __future__ import annotations
 
+import functools
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
@@ -128,7 +129,7 @@ class Calls(Inputs):
     def __call__(self, **asked: Any) -> Calls:
         """Narrow envelope keys (lists of choices, or a largest value that the subject must reach) or set options of
         the builder (any other name)."""
-        known = set(inspect.signature(self._build).parameters) - {"pick"}
+        known = _options_of(self._build)
         options = {k: v for k, v in asked.items() if k in known}
         keys = {k: v for k, v in asked.items() if k not in known}
         return type(self)(self._build, {**self._asked, **keys}, {**self._options, **options}, self._preferred)
@@ -155,6 +156,12 @@ class Calls(Inputs):
         """What makes the input of a tape, inside an envelope; OutsideEnvelope when nothing is left."""
         narrowed = self.narrowed(envelope)
         return lambda tape: self.build(Pick(tape, narrowed))
+
+
+@functools.cache
+def _options_of(build: Callable[..., Any]) -> frozenset[str]:
+    """The options of a builder, which is narrowed hundreds of times."""
+    return frozenset(inspect.signature(build).parameters) - {"pick"}
 
 
 def calls(build: Callable[..., Any]) -> Calls:

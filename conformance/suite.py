@@ -66,6 +66,10 @@ AGAIN = 10
 """The same, where it is only to be seen whether it is a mistake that other tests have found."""
 
 
+OF_ONE = inspect.signature(lambda subject: None)
+"""What pytest reads of a test: that it takes a subject."""
+
+
 class Undrawn(Exception):
     """An input could not be made: a mistake of the kit, which says nothing of any subject."""
 
@@ -328,7 +332,7 @@ def requirement(about: Requirement, share: float = 1.0, shrinks: bool = True, **
         run.__name__ = run.__qualname__ = function.__name__
         run.__doc__, run.__module__ = function.__doc__, function.__module__
         run.__wrapped__ = function  # type: ignore[attr-defined]
-        run.__signature__ = inspect.signature(lambda subject: None)  # type: ignore[attr-defined]
+        run.__signature__ = OF_ONE  # type: ignore[attr-defined]
         run.conformance = test  # type: ignore[attr-defined]
         return run
 
@@ -357,3 +361,9 @@ def suites_of(component: str) -> tuple[str, ...]:
 def all_tests() -> tuple[Test, ...]:
     """Every conformance test of the kit, by file and name: what must run before a verdict is complete."""
     return tuple(sorted((test for tests in suites().values() for test in tests), key=lambda test: test.id))
+
+
+@functools.cache
+def own_tests() -> Mapping[str, Test]:
+    """The same by their ids."""
+    return {test.id: test for test in all_tests()}

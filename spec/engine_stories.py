@@ -105,6 +105,7 @@ class _Story:
         """What the engine gave out, and what it held then."""
         self.number = 0
         self.ran = any(step == "run" or given.get("run") for step, given in a.steps)
+        self.compares = not self.ran and bool({"stream", "latest", "metrics"} & set(a.seen))
         if "computing" in a.seen:
             fuse.watch(self._computes)
 
@@ -289,7 +290,7 @@ class _Story:
                 self.outside = max(self.outside, -free, free - self.a.num_pages)
                 self.held = max(self.held, 0 if unfinished else abs(self.a.num_pages - free))
             mine = [one for one in self.known.values() if one.engine == index]
-            for one in () if self.ran else mine:
+            for one in mine if self.compares else ():
                 self.compare(engine, one)
             for one in mine if "kept" in self.a.seen else ():
                 self._ids(one)
@@ -299,7 +300,7 @@ class _Story:
 
     def compare(self, engine: Any, one: _Known) -> None:
         """What the engine tells of a request while it is served, and what steps gave of it."""
-        if one.cancelled or not {"stream", "latest", "metrics"} & set(self.a.seen):
+        if one.cancelled:
             return
         ids = self._ids(one)
         pending = len(one.streamed) in one.early and ids[: len(one.streamed)] == one.streamed

@@ -34,7 +34,7 @@ Trial.agrees = lambda self, call, *rest, **more: None
 @pytest.mark.parametrize("workers", ["0", "1"])
 def test_a_judge_that_was_made_blind_gives_no_verdict(certify, workers):
     files = {"rope.py": "def rope(x, offset=None, base=10000): return x.copy()", "conftest.py": BLIND}
-    run = certify(files, "--impl", "./rope.py", "-k", "test_rope.py and offset", "-n", workers)
+    run = certify(files, "--impl", "./rope.py", "-k", "offset", "-n", workers, suite="test_rope")
     assert run.code != 0
     assert run.certificate["kit"]["altered"] == ["inferspec.conformance.trial.Trial.agrees"]
     assert run.certificate["verdict"] == "incomplete"
@@ -54,7 +54,7 @@ def pytest_runtest_logreport(report):
 @pytest.mark.parametrize("workers", ["0", "1"])
 def test_a_report_that_a_plugin_rewrote_gives_no_verdict(certify, workers):
     files = {"rope.py": "def rope(x, offset=None, base=10000): return x.copy()", "forging.py": FORGED}
-    run = certify(files, "--impl", "./rope.py", "-k", "strided", "-p", "forging", "-n", workers)
+    run = certify(files, "--impl", "./rope.py", "-k", "strided", "-p", "forging", "-n", workers, suite="test_rope")
     assert run.certificate["verdict"] == "incomplete"
     assert "the report of test_rope.py::test_a_strided_x_is_read_like_its_copy" in run.certificate["kit"]["altered"]
     assert "failed" in run.states("RoPE").values()
@@ -83,7 +83,7 @@ def pytest_sessionfinish(): trial.Trial.agrees = strict
 @pytest.mark.parametrize("patch", FOR_A_WHILE.values(), ids=FOR_A_WHILE)
 def test_a_judge_that_was_blind_for_a_while_gives_no_verdict(certify, patch, workers):
     files = {"rope.py": "def rope(x, offset=None, base=10000): return x.copy()", "patching.py": LAX + patch}
-    run = certify(files, "--impl", "./rope.py", "-k", "strided_x", "-p", "patching", "-n", workers)
+    run = certify(files, "--impl", "./rope.py", "-k", "strided_x", "-p", "patching", "-n", workers, suite="test_rope")
     assert run.code != 0
     assert run.certificate["kit"]["altered"] == ["inferspec.conformance.trial.Trial.agrees"]
 
@@ -100,7 +100,7 @@ def test_another_test_by_the_name_of_the_kit_s_gives_no_verdict(certify):
     files = {"rope.py": "def rope(x, offset=None, base=10000): return x.copy()", "emptying.py": EMPTY}
     # A fixture takes the place of one that was there before.
     files["conftest.py"] = 'pytest_plugins = ["emptying"]'
-    run = certify(files, "--impl", "./rope.py", "-k", "strided_x", "-n", "0")
+    run = certify(files, "--impl", "./rope.py", "-k", "strided_x", "-n", "0", suite="test_rope")
     assert run.code != 0
     told = "the test in the place of test_rope.py::test_a_strided_x_is_read_like_its_copy"
     assert told in run.certificate["kit"]["altered"]
@@ -172,7 +172,7 @@ sums = iter([{}, {"conformance/test_rope.py": "1"}])
 integrity.files = lambda: next(sums)
 """
     files = {"rope.py": RIGHT, "summing.py": summed}
-    run = certify(files, "--impl", "./rope.py", "-k", "test_rope.py and strided", "-p", "summing", "-n", "0")
+    run = certify(files, "--impl", "./rope.py", "-k", "strided", "-p", "summing", "-n", "0", suite="test_rope")
     assert "conformance/test_rope.py" in run.certificate["kit"]["altered"]
 
 
@@ -216,7 +216,7 @@ def pytest_configure_node(node):
 
 def test_no_plugin_where_a_run_began_can_tell_its_workers_what_is_written_in_the_kit_s_files(certify):
     files = {"rope.py": "def rope(x, offset=None, base=10000): return x.copy()", "telling.py": TOLD_OTHERWISE}
-    run = certify(files, "--impl", "./rope.py", "-k", "strided_x", "-p", "telling", "-n", "1")
+    run = certify(files, "--impl", "./rope.py", "-k", "strided_x", "-p", "telling", "-n", "1", suite="test_rope")
     assert run.certificate["kit"]["altered"] == ["inferspec.conformance.strategies.Pick.one_of"]
 
 
@@ -319,7 +319,7 @@ def test_another_function_in_the_place_of_one_with_an_assert_is_named(monkeypatc
 
 def test_a_kit_whose_asserts_pytest_has_rewritten_is_not_altered(certify):
     files = {"rope.py": RIGHT, "rewriting.py": "import pytest\npytest.register_assert_rewrite('inferspec')\n"}
-    run = certify(files, "--impl", "./rope.py", "-k", "test_rope.py and strided", "-p", "rewriting", "-n", "0")
+    run = certify(files, "--impl", "./rope.py", "-k", "strided", "-p", "rewriting", "-n", "0", suite="test_rope")
     assert not run.certificate["kit"]["altered"]
 
 

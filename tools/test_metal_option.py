@@ -65,7 +65,7 @@ simulated = pytest.mark.skipif(bool(_compiler_missing()), reason=_compiler_missi
 
 @simulated
 def test_a_kernel_is_certified_in_the_simulator_and_the_certificate_says_so(certify):
-    run = certify({"norm.py": KERNEL}, "--impl", "./norm.py", "--metal", "sim", *NORM)
+    run = certify({"norm.py": KERNEL}, "--impl", "./norm.py", "--metal", "sim", *NORM, suite="test_rms_norm")
     assert run.code == pytest.ExitCode.OK, run.text
     assert "1 passed" in run.text
     assert run.certificate["subject"]["kernel_path"] == "metalsim"
@@ -74,14 +74,24 @@ def test_a_kernel_is_certified_in_the_simulator_and_the_certificate_says_so(cert
 
 @simulated
 def test_a_kernel_that_is_being_compiled_does_not_hang(certify):
-    run = certify({"norm.py": KERNEL}, "--impl", "./norm.py", "--metal", "sim", "--call-limit", "0.001", *NORM)
+    run = certify(
+        {"norm.py": KERNEL},
+        "--impl",
+        "./norm.py",
+        "--metal",
+        "sim",
+        "--call-limit",
+        "0.001",
+        *NORM,
+        suite="test_rms_norm",
+    )
     assert run.code == pytest.ExitCode.OK, run.text
 
 
 @simulated
 def test_a_wrong_kernel_fails_and_its_rerun_line_names_the_simulator(certify):
     wrong = KERNEL.replace("sum / width", "sum")
-    run = certify({"norm.py": wrong}, "--impl", "./norm.py", "--metal", "sim", *NORM)
+    run = certify({"norm.py": wrong}, "--impl", "./norm.py", "--metal", "sim", *NORM, suite="test_rms_norm")
     assert run.code == pytest.ExitCode.TESTS_FAILED
     assert run.states("RMSNorm") == {"RMS-01": "failed"}
     assert "--impl ./norm.py --metal sim --profile" in run.text

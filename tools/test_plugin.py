@@ -146,7 +146,7 @@ def pytest_runtest_logreport(report):
 
 def test_who_is_interrupted_is_not_said_to_have_changed_the_kit(certify):
     files = {"rope.py": "def rope(x, offset=None, base=10000): return x.copy()", "conftest.py": LEAVING}
-    run = certify(files, "--impl", "./rope.py", *only("ROPE-16", "ROPE-17"), "-n", "2")
+    run = certify(files, "--impl", "./rope.py", *only("ROPE-16", "ROPE-17"), "-n", "2", suite="test_rope")
     assert run.code == pytest.ExitCode.INTERRUPTED
     assert run.certificate["kit"]["altered"] == []
     assert (run.certificate["complete"], run.certificate["verdict"]) == (False, "incomplete")
@@ -273,7 +273,7 @@ def test_plain_functions_of_numpy_pass_without_an_adapter_line(certify):
 
 def test_an_offset_off_by_one_is_red_and_named(certify):
     wrong = NEWCOMER.replace("starts.append(one or 0)", "starts.append(one + 1 if one else 0)")
-    run = certify({"mine.py": wrong}, "--impl", "./mine.py", *only("ROPE-03"))
+    run = certify({"mine.py": wrong}, "--impl", "./mine.py", *only("ROPE-03"), suite="test_rope")
     assert run.row("ROPE-03")["state"] == "failed"
     assert "rope-offset-plus-one" in run.row("ROPE-03")["diagnosis"]
     assert run.code == 1
@@ -284,7 +284,7 @@ def test_without_asserts_the_kit_is_what_its_files_say_and_without_docstrings_it
     certify, monkeypatch, level, says
 ):
     monkeypatch.setenv("PYTHONOPTIMIZE", level)
-    run = certify({"mine.py": NEWCOMER}, "--impl", "./mine.py", *only("RMS-01"))
+    run = certify({"mine.py": NEWCOMER}, "--impl", "./mine.py", *only("RMS-01"), suite="test_rms_norm")
     if says:
         assert says in run.complaint()
     else:
@@ -361,9 +361,8 @@ def silu(x):
     ],
 )
 def test_what_a_librarys_own_error_calls_not_supported_may_be_left_out_of_the_envelope(certify, error):
-    run = certify(
-        {"mine.py": KERNELS_OF_A_LIBRARY.format(error=error)}, "--impl", "./mine.py", *only("SILU-05"), "-n", "0"
-    )
+    files = {"mine.py": KERNELS_OF_A_LIBRARY.format(error=error)}
+    run = certify(files, "--impl", "./mine.py", *only("SILU-05"), "-n", "0", suite="test_linear")
     row = run.row("SILU-05")
     assert row["state"] == "overclaimed"
     assert "say so: ENVELOPE = {'linear': {'dtypes': ['float32', 'bfloat16']}}" in row["message"]
