@@ -78,9 +78,9 @@ class RequestMetrics(Operation):
         """Budgets, with u the unit roundoff of float64, in which every clock counts, and t the elapsed times:
 
         TTFT, E2EL: a subtraction, a product and a quotient where the clock counts other units: 3u·t.
-        ITL: the same of times, or of elapsed times that were rounded themselves: u·(t_i + t_{i-1}) + 3u·gap.
-        TPOT: E2EL - TTFT of rounded ones is off by u·(E2EL + TTFT), as a sum of n - 1 gaps by (n - 1)u of it; then a
-        division, and the units: (u·(E2EL + TTFT) + (n + 4)u·(E2EL - TTFT)) / (n - 1).
+        ITL: the same of times, or of elapsed times that were rounded so themselves: 3u·(t_i + t_{i-1} + gap).
+        TPOT: E2EL - TTFT of such ones is off by 3u·(E2EL + TTFT), as a sum of n - 1 gaps by (n - 1)u of it; then a
+        division, and the units: (3u·(E2EL + TTFT) + (n + 4)u·(E2EL - TTFT)) / (n - 1).
         """
         elapsed = self.elapsed(a)
         gaps = np.diff(np.array(a.token_times, np.float64)) if len(elapsed) else np.zeros(0)
@@ -91,8 +91,8 @@ class RequestMetrics(Operation):
             budgets |= {"ttft": 3 * _U * t[0], "e2el": 3 * _U * t[-1]}
         if n > 1:
             decode = np.abs(gaps).sum()
-            budgets["tpot"] = (_U * (t[-1] + t[0]) + operations(_U, n + 4) * decode) / (n - 1)
-        spread = _U * (t[1:] + t[:-1]) + 3 * _U * np.abs(gaps) if n > 1 else np.zeros(0)
+            budgets["tpot"] = (3 * _U * (t[-1] + t[0]) + operations(_U, n + 4) * decode) / (n - 1)
+        spread = 3 * _U * (t[1:] + t[:-1] + np.abs(gaps)) if n > 1 else np.zeros(0)
         values = {"ttft": self.ttft(elapsed), "tpot": self.tpot(elapsed, itl), "e2el": self.e2el(elapsed)}
         answers = {name: _answer(value, budgets.get(name, 0.0)) for name, value in values.items()}
         answers["itl"] = Answer(itl, spread if spread.shape == itl.shape else np.zeros(itl.shape))
@@ -156,7 +156,8 @@ class AggregateMetrics(Operation):
         return sum(a.prompt_tokens[i] - a.cached_tokens[i] for i in served)
 
     def evaluate(self, a: Arguments, precision: Precision) -> Answers:
-        """Budgets: a mean of m values adds m + 1 roundings to the mean of theirs; a rate has a subtraction, a division."""
+        """Budgets: a mean of m values adds m + 1 roundings to the mean of theirs; a rate has the three
+        roundings of a span and a division."""
         served = self.served(a)
         each = self.of_each(a, served)
         answers = {part: self.mean_of_requests(each, part) for part in ("ttft", "tpot", "e2el")}
@@ -164,7 +165,7 @@ class AggregateMetrics(Operation):
         span = self.span(a, served) if served else 0.0
         for part, count in (("output_rate", self.emitted), ("prefill_rate", self.computed)):
             rate = count(a, served) / span if span > 0 else None
-            answers[part] = _answer(rate, 0.0 if rate is None else operations(_U, 3) * rate)
+            answers[part] = _answer(rate, 0.0 if rate is None else operations(_U, 4) * rate)
         return {part: answers[part] for part in self.parts}
 
     def result_dtype(self, a: Arguments) -> str:

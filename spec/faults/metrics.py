@@ -717,7 +717,7 @@ VARIANTS: tuple[Variant, ...] = (
         "metrics-of-milliseconds",
         "a clock that counts milliseconds",
         "request_metrics",
-        {"elapsed": changes.through_milliseconds},
+        {"elapsed": changes.through_milliseconds, "itl": changes.gaps_of_elapsed},
     ),
     Variant(
         "metrics-running-mean",
