@@ -13,12 +13,24 @@ from inferspec.conformance.kindred import kindred
 from inferspec.conformance.subject import LocalSubject
 from inferspec.conformance.suite import Profile, Test, all_tests
 from inferspec.conformance.trial import Trial
-from inferspec.spec import attention, flash_attention, kv_cache, linear, llama, quantization, rope, sampling, scheduler
+from inferspec.spec import (
+    attention,
+    engine,
+    flash_attention,
+    kv_cache,
+    linear,
+    llama,
+    quantization,
+    rope,
+    sampling,
+    scheduler,
+)
 from inferspec.spec.changes import quantization as quantization_changes
 from inferspec.spec.changes import tiles
 from inferspec.spec.changes.tiles import walking
 from inferspec.spec.contract import Answer, Arguments, Contract, Fault, Operation, Requirement, changed
 from inferspec.spec.numerics import Precision
+from inferspec.tools.drawn_inputs import drawn
 
 RANDOM = np.random.default_rng(3)
 
@@ -92,6 +104,16 @@ def test_a_crash_is_not_explained_by_a_mistake_that_stumbles_over_its_input():
     stumbling = next(one for one in attention.CONTRACT.faults if one.name == "mha-self-attention")
     assert LocalSubject({"MultiHeadAttention": attention.CONTRACT.faulty(stumbling)}).call(call).raised == "ValueError"
     assert stumbling.name not in explained(attention.CONTRACT, attention.MHA_01, Crashes, call)
+
+
+def test_an_engine_that_crashes_without_a_draft_is_not_explained_by_a_mistake_about_drafts():
+    class Crashes(engine.Engine):
+        def called(self, *arguments: object, **options: object) -> np.ndarray:
+            raise RuntimeError("invalid argument")
+
+    test = next(one for one in all_tests() if one.name == "test_a_request_may_have_many_pages")
+    call = next(call for call in drawn(test, Profile("quick")) if call.arguments["draft"] is None)
+    assert not explained(engine.CONTRACT, test.requirement, Crashes, call)
 
 
 def test_an_unknown_activation_is_not_taken_for_an_unknown_rope():

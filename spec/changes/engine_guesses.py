@@ -158,8 +158,10 @@ def notes_whole(self: Engine, m: State, r: Request, count: int) -> list[int]:
 
 def heads_of_the_model(self: Engine, m: State, r: Request, count: int) -> list[int]:
     """The draft's keys and values lie in pages as wide as the model's."""
+    if not count:
+        return []
     widths = [FAMILIES[x["family"]]().heads(x["config"])[1] * x["config"]["head_dim"] for x in (m.a.model, m.a.draft)]
-    if count and len(set(widths)) > 1:
+    if len(set(widths)) > 1:
         raise ValueError(f"{widths[1]} numbers do not go into {widths[0]}")
     return Engine.guesses(self, m, r, count)
 
