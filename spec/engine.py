@@ -61,7 +61,8 @@ from inferspec.spec.contract import (
     Signature,
 )
 from inferspec.spec.ends import ENDS, ended
-from inferspec.spec.engine_model import FAMILIES, PlainEngine, Served, forward
+from inferspec.spec.engine_decoder import FAMILIES, forward
+from inferspec.spec.engine_model import PlainEngine, Served
 from inferspec.spec.engine_stories import Fuse, watch
 from inferspec.spec.numerics import Precision, f64, operations, unit_roundoff
 from inferspec.spec.transformer import Memory

@@ -7,7 +7,7 @@ from typing import Any
 from inferspec.conformance.inputs.engine_models import POSITIONS, lengthy, near, of_positions, stands_out
 from inferspec.conformance.inputs.engine_script import COMMON_CHUNKS, COMMON_PAGES, OF_ONE_LENGTH, Ids, Script, told
 from inferspec.spec.engine import alone
-from inferspec.spec.engine_model import forward
+from inferspec.spec.engine_decoder import forward
 
 
 @told(page_sizes=COMMON_PAGES, chunks=COMMON_CHUNKS, drafts=["perfect", "near"])

@@ -10,7 +10,8 @@ import numpy as np
 
 from inferspec.spec.contract import Arguments, Change
 from inferspec.spec.engine import Engine
-from inferspec.spec.engine_model import Request, State, forward, pages_of
+from inferspec.spec.engine_decoder import forward
+from inferspec.spec.engine_model import Request, State, pages_of
 from inferspec.spec.numerics import f64, round_to
 from inferspec.spec.transformer import Memory
 

@@ -9,7 +9,8 @@ import numpy as np
 
 from inferspec.spec.contract import Arguments, Change
 from inferspec.spec.engine import Engine
-from inferspec.spec.engine_model import FAMILIES, Request, State
+from inferspec.spec.engine_decoder import FAMILIES
+from inferspec.spec.engine_model import Request, State
 from inferspec.spec.transformer import Memory
 
 # guesses

@@ -11,7 +11,8 @@ import numpy as np
 from inferspec.spec.changes.engine_pages import prompt_lost
 from inferspec.spec.contract import Arguments, Change
 from inferspec.spec.engine import Engine
-from inferspec.spec.engine_model import Request, State, forward, pages_of
+from inferspec.spec.engine_decoder import forward
+from inferspec.spec.engine_model import Request, State, pages_of
 from inferspec.spec.transformer import Memory
 
 # limits and ends

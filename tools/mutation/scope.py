@@ -32,6 +32,7 @@ UNMUTATED = {
     "consumption": "drives and observes a subject: the same for all of them",
     "watch": "drives and observes a subject: the same for all of them",
     "duet": "drives and observes a subject: the same for all of them",
+    "engine_decoder": "keeps what the decoders of engines make ready and what they said, and computes nothing itself",
     "engine_stories": "drives and observes a subject: the same for all of them",
     "block_histories": "judges histories, and gives no answer: that of real ones is drawn from the suites' faults",
     "scheduling_histories": "judges histories, and gives no answer: that of real ones is drawn from the suites' faults",
