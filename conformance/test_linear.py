@@ -27,6 +27,7 @@ from inferspec.conformance.inputs.linear import (
     not_finite,
     of_any_size,
     of_model_widths,
+    of_models,
     of_prompts,
     of_thousands,
     on_levels,
@@ -258,11 +259,11 @@ def test_large_strided_arguments_are_read_like_their_copies(subject, call):
 @requirement(
     spec.LIN_05,
     call=in_views(
-        linear_calls(sizes=any_of(a_few_tokens, a_token), amplitude=(1.0,), leading_dims=[(1,)]), "x", "weight"
+        linear_calls(sizes=of_models, amplitude=(1.0,), leading_dims=[(1,)]), "x", "weight", views=WIDE_VIEWS
     ),
-    share=0.2,
+    share=0.6,
 )
-def test_wide_weights_are_read_through_their_strides_by_a_few_tokens(subject, call):
+def test_wide_weights_are_read_through_their_strides_by_tokens_and_prompts(subject, call):
     subject.agrees(call)
 
 

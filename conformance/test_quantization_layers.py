@@ -24,6 +24,7 @@ from inferspec.conformance.inputs.quantization import (
     lookup_calls,
     many_outputs,
     many_tokens,
+    of_models,
     of_thousands,
     one_row,
     past_a_tile,
@@ -146,8 +147,12 @@ def test_a_layer_reads_strided_arguments_like_their_copies(subject, call):
     subject.agrees(call)
 
 
-@requirement(spec.QLIN_05, call=in_views(layers(sizes=a_prompt, amplitude=(1.0,), **LAYER), *READ), share=0.3)
-def test_a_layer_reads_prompts_through_strides(subject, call):
+@requirement(
+    spec.QLIN_05,
+    call=in_views(layers(sizes=of_models, amplitude=(1.0,), leading_dims=[(1,)]), *READ, views=WIDE_VIEWS),
+    share=0.6,
+)
+def test_a_layer_reads_tokens_and_prompts_of_models_through_strides(subject, call):
     subject.agrees(call)
 
 
@@ -443,8 +448,12 @@ def test_the_head_reads_strided_arguments_like_their_copies(subject, call):
     subject.agrees(call)
 
 
-@requirement(spec.QEMB_12, call=in_views(heads(sizes=a_prompt, amplitude=(1.0,), **LAYER), *READ), share=0.3)
-def test_the_head_reads_prompts_through_strides(subject, call):
+@requirement(
+    spec.QEMB_12,
+    call=in_views(heads(sizes=of_models, amplitude=(1.0,), leading_dims=[(1,)]), *READ, views=WIDE_VIEWS),
+    share=0.6,
+)
+def test_the_head_reads_tokens_and_prompts_of_models_through_strides(subject, call):
     subject.agrees(call)
 
 

@@ -21,6 +21,7 @@ from inferspec.conformance.inputs.quantization import (
     many_outputs,
     many_rows,
     of_model_widths,
+    of_models,
     of_thousands,
     one_row,
     one_row_of_thousands,
@@ -281,8 +282,12 @@ def test_strided_batches_of_batches_are_read_like_their_copies(subject, call, ba
     subject.agrees(beside_others(call, batches))
 
 
-@requirement(spec.QMM_09, call=in_views(product_calls(sizes=a_prompt, amplitude=(1.0,), **PACKED), *READ), share=0.3)
-def test_prompts_are_multiplied_through_strides(subject, call):
+@requirement(
+    spec.QMM_09,
+    call=in_views(product_calls(sizes=of_models, amplitude=(1.0,), leading_dims=[(1,)]), *READ, views=WIDE_VIEWS),
+    share=0.6,
+)
+def test_tokens_and_prompts_of_models_are_multiplied_through_strides(subject, call):
     subject.agrees(call)
 
 

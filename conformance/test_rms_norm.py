@@ -140,8 +140,7 @@ def test_every_row_has_its_own_mean_square(subject, call):
 
 @requirement(spec.RMS_08, call=uneven_rows(leading_dims=[(2, 1, 3)]), batches=among([3, 4]), share=0.1)
 def test_batches_of_batches_are_in_their_places(subject, call, batches):
-    x = call.arguments["x"]
-    subject.agrees(call.having(x=np.concatenate([np.roll(x, i, axis=-1) for i in range(batches)], axis=1)))
+    subject.agrees(_of_more_tokens(call, batches))
 
 
 @requirement(
@@ -282,8 +281,18 @@ def test_some_of_the_heads_of_each_token_are_read_like_their_copy(subject, call)
 
 
 @requirement(
-    spec.RMS_10, call=in_views(prompts(leading_dims=[(2,), (2, 3), (9, 2)]), "x", views=WIDE_VIEWS), share=0.03
+    spec.RMS_10,
+    call=in_views(
+        rms_calls(sizes=of_heads, leading_dims=[(2, 1, 3)]), "x", views=["heads", "slice", "room", "transpose"]
+    ),
+    tokens=among([4, 9]),
+    share=0.3,
 )
+def test_heads_of_several_tokens_are_read_through_their_strides(subject, call, tokens):
+    subject.agrees(_of_more_tokens(call, tokens))
+
+
+@requirement(spec.RMS_10, call=in_views(prompts(leading_dims=[(2,), (2, 3), (9, 2)]), "x", views=WIDE_VIEWS), share=0.2)
 def test_strided_rows_of_a_prompt_are_read_like_their_copies(subject, call):
     subject.agrees(call)
 
@@ -334,6 +343,12 @@ def test_another_number_of_features_is_refused(subject, call):
 @requirement(spec.RMS_15, call=rms_calls(dtypes=HALF, amplitude=(1.0,)), share=0.2)
 def test_a_weight_in_float32_is_refused_or_read_for_its_numbers(subject, call):
     refuses_or_reads(subject, call, "weight")
+
+
+def _of_more_tokens(call, tokens):
+    """The same call with so many of what lies along the second axis, each turned on by a channel."""
+    x = call.arguments["x"]
+    return call.having(x=np.concatenate([np.roll(x, i, axis=-1) for i in range(tokens)], axis=1))
 
 
 def _with_weight(call, make):

@@ -40,7 +40,7 @@ from inferspec.conformance.inputs.rope import (
     very_long,
 )
 from inferspec.conformance.properties import depends_on_arguments_alone, keeps_arguments, refuses, returns
-from inferspec.conformance.strategies import among, in_views
+from inferspec.conformance.strategies import among, any_of, in_views
 from inferspec.conformance.suite import requirement
 from inferspec.spec import rope as spec
 from inferspec.spec.contract import Answer
@@ -260,6 +260,19 @@ def test_a_large_strided_x_is_read_like_its_copy(subject, call):
     share=0.4,
 )
 def test_some_of_the_heads_of_each_row_are_read_like_their_copy(subject, call):
+    subject.agrees(call)
+
+
+@requirement(
+    spec.ROPE_15,
+    call=in_views(
+        rope_calls(sizes=any_of(tokens_of_models, prompts_of_models), **{**OF_MODELS, "partial": [False, True]}),
+        "x",
+        views=["heads", "room", "slice", "transpose", "stride"],
+    ),
+    share=0.6,
+)
+def test_tokens_and_prompts_of_models_are_read_through_their_strides(subject, call):
     subject.agrees(call)
 
 

@@ -307,24 +307,26 @@ def paths_lack_a_feature(
     """A path in half precision, and another one in float32, of calls of which `holds` is true, never writes the last feature
     of its result. where: the path, in words; argument: whose dtype is that of the path."""
 
-    def in_bytes(size: int) -> Callable[[Arguments], bool]:
-        return lambda a: getattr(a, argument).dtype.itemsize == size and holds(a)
-
     return tuple(
         Fault(
             f"{name}-lack-a-feature{suffix}",
             f"{where} the last feature is not written, in {precision}",
             requirement,
-            lacks_a_feature(in_bytes(size)),
+            lacks_a_feature(in_bytes(size, holds, argument)),
             source,
         )
         for size, precision, suffix in ((2, "half precision", ""), (4, "float32", "-in-float32"))
     )
 
 
+def in_bytes(size: int, holds: Callable[[Arguments], bool], argument: str = "x") -> Callable[[Arguments], bool]:
+    """Whether a call of which `holds` is true is in a dtype of so many bytes, that of an argument."""
+    return lambda a: getattr(a, argument).dtype.itemsize == size and holds(a)
+
+
 def in_half(holds: Callable[[Arguments], bool], argument: str = "x") -> Callable[[Arguments], bool]:
     """Whether a call of which `holds` is true is in half precision."""
-    return lambda a: getattr(a, argument).dtype.itemsize == 2 and holds(a)
+    return in_bytes(2, holds, argument)
 
 
 def of_many_rows(argument: str = "x", fewest: int = 32) -> Callable[[Arguments], bool]:
@@ -348,6 +350,18 @@ def paths_misread(
             past = only_where(holds, reads_on(argument, axis))
             faults.append(Fault(f"{name}-read-past-{suffix}", text, requirement, past, TIMES_ZERO))
     return tuple(faults)
+
+
+def paths_misread_in_each_precision(
+    name: str, where: str, requirement: Requirement, holds: Callable[[Arguments], bool], axes: Mapping[str, int | None]
+) -> tuple[Fault, ...]:
+    """The same of a path in half precision, and of another one in float32: the dtype is that of the first of the arguments."""
+    argument = next(iter(axes))
+    half, full = in_bytes(2, holds, argument), in_bytes(4, holds, argument)
+    return (
+        *paths_misread(name, f"{where}, in half precision,", requirement, half, axes),
+        *paths_misread(f"{name}-in-float32", f"{where}, in float32,", requirement, full, axes),
+    )
 
 
 def paths_break_promises(

@@ -149,6 +149,15 @@ def a_few_tokens(pick: Pick) -> tuple[int, int, int]:
     return pick.one_of(2, 3, 5, 8), pick.upto("features", 512, 130, 1024), pick.one_of(64, 1, 66, 512)
 
 
+def a_prompt(pick: Pick) -> tuple[int, int, int]:
+    """Rows of a prompt, for a layer of more features than a tile has: whole tiles, or part of one more."""
+    return pick.one_of(33, 64), pick.upto("features", 256, 300, 512), pick.one_of(64, 66, 32)
+
+
+of_models = any_of(a_few_tokens, a_token, a_prompt)
+"""A token, a few or a prompt, for layers as wide as kernels have paths of their own for."""
+
+
 def long_sums(pick: Pick) -> tuple[int, int, int]:
     """Thousands of features, of a few rows as in decoding or of many as in a prompt."""
     rows = pick.one_of(1, 33, 2)

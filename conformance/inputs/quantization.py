@@ -151,6 +151,10 @@ def a_prompt(pick: Pick, size: int) -> tuple[int, int, int]:
     return pick.one_of(32, 64, 33, 100), pick.one_of(64, 96, 66), fitting(pick, size, 256 // size, 512 // size)
 
 
+of_models = any_of(a_few_tokens, a_token, a_prompt)
+"""A token, a few or a prompt, for layers as wide as kernels have paths of their own for."""
+
+
 def a_long_prompt(pick: Pick, size: int) -> tuple[int, int, int]:
     """Many rows, outputs and features at once: whole tiles, or part of one more."""
     return *pick.one_of((128, 128), (130, 132)), fitting(pick, size, 512 // size)

@@ -83,6 +83,15 @@ def running_total(weights: np.ndarray, dtype: str) -> np.ndarray:
     return total[..., None]
 
 
+def of_layers(rows: range, outputs: int, features: int) -> Callable[[Arguments], bool]:
+    """Whether x has so many rows, and the weight at least so many outputs and features."""
+
+    def holds(a: Arguments) -> bool:
+        return a.x.shape[-1] >= features and len(a.weight) >= outputs and math.prod(a.x.shape[:-1]) in rows
+
+    return holds
+
+
 def whole_blocks(block: int) -> Any:
     """What a kernel writes whose grid has only whole blocks along the last axis."""
 

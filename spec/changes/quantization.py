@@ -606,6 +606,16 @@ def as_most_models_are_packed(rows: range, outputs: int, features: int) -> Calla
     return holds
 
 
+def of_layers(rows: range, outputs: int, features: int) -> Callable[[Arguments], bool]:
+    """Whether a product has so many rows, and at least so many outputs and features."""
+
+    def holds(a: Arguments) -> bool:
+        large = a.packed.ndim == 2 and a.x.size > 0 and len(a.packed) >= outputs and a.x.shape[-1] >= features
+        return large and a.x.size // a.x.shape[-1] in rows
+
+    return holds
+
+
 def table_as_most_are_packed(a: Arguments) -> bool:
     """Whether a matrix of many rows and of 8 groups of 64 and more is packed in 4 bits."""
     grid = a.scales.shape

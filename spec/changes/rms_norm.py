@@ -22,6 +22,11 @@ def _narrow(x: np.ndarray, dtype: str) -> np.ndarray:
         return f64(round_to(x, dtype))
 
 
+def heads_of_tokens(a: Arguments) -> bool:
+    """Whether x is B×L×H×D, of several tokens of heads as models normalise them."""
+    return bool(a.x.ndim == 4 and a.x.shape[1] > 1 and a.x.shape[-1] in (64, 128))
+
+
 def statistics(wrong: Callable[[np.ndarray, Arguments], np.ndarray]) -> dict[str, Callable[..., Any]]:
     """The mean square, N..×1, from x and the arguments."""
     return {"statistics": lambda self, x, a: wrong(x, a)}

@@ -22,6 +22,17 @@ def of_models(features: int, long: Callable[[int], bool]) -> Callable[[Arguments
     return lambda a: a.x.shape[-1] == features and a.x.shape[2] >= 4 and long(a.x.shape[1])
 
 
+OF_MODELS = (
+    ("tokens", "of single tokens of several heads of 128 features", of_models(128, lambda length: length == 1)),
+    ("prompts", "of prompts of several heads of 64 features", of_models(64, lambda length: length >= 32)),
+    (
+        "prompts-of-wide-heads",
+        "of prompts of several heads of 128 features",
+        of_models(128, lambda length: length >= 32),
+    ),
+)
+"""Paths that kernels have for models: a name, words, and whether a call is on it."""
+
 PATHS: Mapping[str, Callable[[Arguments], bool]] = {
     "single-tokens": lambda a: a.x.shape[1] == 1,
     "prompts": lambda a: a.x.shape[1] >= 32,

@@ -50,6 +50,7 @@ from inferspec.spec.mistakes import (
     paths_break_promises,
     paths_lack_a_feature,
     paths_misread,
+    paths_misread_in_each_precision,
     promotes,
     read_as_of,
     remembers,
@@ -237,6 +238,17 @@ _LINEAR = (
         LIN_05,
         in_half(of_many_rows()),
         {"x": -1, "weight": -1},
+    ),
+    *(
+        fault
+        for told, rows in (("tokens", range(1, 2)), ("few-tokens", range(2, 9)), ("prompts", range(32, 2**16)))
+        for fault in paths_misread_in_each_precision(
+            f"linear-{told}-of-models",
+            f"of {told}, for 32 outputs of 256 features and more",
+            LIN_05,
+            changes.of_layers(rows, 32, 256),
+            {"weight": None} if told == "tokens" else {"x": None, "weight": None},
+        )
     ),
     *paths_misread(
         "linear-thousands-of-features",

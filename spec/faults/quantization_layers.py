@@ -11,6 +11,7 @@ from inferspec.spec.faults.quantization_shared import (
     batches_swapped,
     faults_of_products,
     past_float16,
+    strides_of_models,
     strides_of_prompts,
     strides_of_thousands,
     unwritten_on_common_paths,
@@ -157,6 +158,7 @@ _LAYER = (
         f"{MLX}/commit/c7b0300af",
     ),
     *strides_of_prompts("quantized-linear", QLIN_05),
+    *strides_of_models("quantized-linear", QLIN_05),
     *strides_of_thousands("quantized-linear", QLIN_05),
     *faults_of_products("quantized-linear", QLIN_05, QLIN_06, QLIN_07, QLIN_08),
     Fault(
@@ -497,6 +499,7 @@ _EMBEDDING = (
         TIRED,
     ),
     *strides_of_prompts("quantized-head", QEMB_12),
+    *strides_of_models("quantized-head", QEMB_12),
     *faults_of_products("quantized-head", QEMB_12, QEMB_13, QEMB_14, QEMB_15),
     Fault(
         "quantized-head-float32-scales-bits",

@@ -14,6 +14,7 @@ from inferspec.spec.faults.quantization_shared import (
     batches_swapped,
     faults_of_products,
     past_float16,
+    strides_of_models,
     strides_of_prompts,
     strides_of_thousands,
     unwritten_on_common_paths,
@@ -422,6 +423,7 @@ FAULTS: tuple[Fault, ...] = (
         "PROPERTIES QZ7",
     ),
     *strides_of_prompts("quantized-matmul", QMM_09),
+    *strides_of_models("quantized-matmul", QMM_09),
     *strides_of_thousands("quantized-matmul", QMM_09),
     *faults_of_products("quantized-matmul", QMM_09, QMM_10, QMM_11, QMM_12),
     Fault(

@@ -57,6 +57,21 @@ def strides_of_prompts(name: str, requirement: Requirement) -> list[Fault]:
     ]
 
 
+def strides_of_models(name: str, requirement: Requirement) -> list[Fault]:
+    """Of a single row x is in one piece wherever its elements lie side by side."""
+    return [
+        fault
+        for told, (rows, outputs, features) in AS_MOST_ARE.items()
+        for fault in paths_misread(
+            f"{name}-{told}-of-models",
+            f"of {told} in half precision, for {outputs} outputs of {features} features and more,",
+            requirement,
+            in_half(changes.of_layers(rows, outputs, features)),
+            dict.fromkeys(("packed", "scales", "x")[: 2 if told == "tokens" else 3]),
+        )
+    ]
+
+
 def strides_of_thousands(name: str, requirement: Requirement, outputs: str = "outputs") -> list[Fault]:
     parts = dict.fromkeys(("x", "packed", "scales", "biases"))
     return [
