@@ -40,6 +40,10 @@ class Call:
         """The same call with some arguments replaced."""
         return replace(self, arguments={**self.arguments, **arguments})
 
+    def without(self, *arguments: str) -> Call:
+        """The same call with some arguments left out, so that they have their defaults."""
+        return replace(self, arguments={name: x for name, x in self.arguments.items() if name not in arguments})
+
     def featuring(self, **features: Any) -> Call:
         """The same call with some features of what it has become."""
         return replace(self, features={**self.features, **features})

@@ -9,6 +9,7 @@ from inferspec.conformance.inputs.linear import resized, with_few
 from inferspec.conformance.properties import refuses
 from inferspec.conformance.trial import Trial
 from inferspec.spec.numerics import Precision, f64, round_to
+from inferspec.spec.quantization import Quantize
 
 WAYS = {
     "bits": 4,
@@ -28,7 +29,8 @@ SAME_BITS = (("dtype", 0), ("dtype", 3))
 
 def grid_of(call: Call) -> tuple[int, int]:
     """Group size and bits."""
-    return call.arguments["group_size"], call.arguments["bits"]
+    a = {**Quantize.signature.parameters, **call.arguments}
+    return a["group_size"], a["bits"]
 
 
 def kept(call: Call) -> int:

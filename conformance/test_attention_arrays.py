@@ -9,6 +9,7 @@ from inferspec.conformance.inputs.attention import (
     ARRAYS,
     BATCHES_OF_PROMPTS,
     COMMON,
+    PROJECTED,
     SPOILT,
     as_heads,
     attention_calls,
@@ -20,6 +21,7 @@ from inferspec.conformance.inputs.attention import (
     many_rows,
     many_tiles,
     masks_in_a_row,
+    of_models,
     of_other_values,
     one_over_many,
     one_past_a_tile,
@@ -260,6 +262,27 @@ def test_an_expanded_mask_acts_like_its_copy(subject, call):
     share=0.2,
 )
 def test_queries_of_common_heads_that_lie_among_others_are_read_like_their_copies(subject, call):
+    subject.agrees(call, where=seeing(call))
+
+
+@requirement(
+    spec.ATTN_13,
+    call=in_views(
+        attention_calls(
+            shapes=of_models,
+            masks=["none", "causal", "bool"],
+            amplitude=(1.0,),
+            most_heads=2,
+            **{**COMMON, "leading_dims": [(1,), (2,)]},
+        ),
+        "query",
+        "key",
+        "value",
+        views=PROJECTED,
+    ),
+    share=0.6,
+)
+def test_prompts_and_tokens_of_models_are_read_through_their_strides(subject, call):
     subject.agrees(call, where=seeing(call))
 
 

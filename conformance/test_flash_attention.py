@@ -9,11 +9,13 @@ from inferspec.conformance.inputs.attention import (
     chunks_of_whole_tiles,
     encoded,
     groups_over_many,
+    lengths,
     louder,
     over_splits,
     ragged_tiles,
     seeing,
     shifted,
+    short_prompts,
     square_prompts,
     tiles_past_the_keys,
     tokens_and_prompts,
@@ -89,7 +91,9 @@ def test_many_query_heads_share_a_key_head_of_flash_attention(subject, routed):
 
 
 @requirement(
-    spec.FLASH_03, routed=routed_flash(masks=["none"], ratios=[12, 16, 24], shapes=groups_over_many), share=0.1
+    spec.FLASH_03,
+    routed=routed_flash(masks=["none"], ratios=[12, 16, 24, 8], shapes=any_of(groups_over_many, short_prompts)),
+    share=0.2,
 )
 def test_many_query_heads_share_a_key_head_of_many_keys_in_flash_attention(subject, routed):
     call, expected = routed
@@ -175,7 +179,8 @@ def test_a_mask_goes_on_in_every_block_and_tile(subject, call):
     spec.FLASH_04,
     call=flash_calls(
         masks=[*ENCODINGS, "additive"],
-        ratios=[12, 16, 24],
+        shapes=any_of(lengths, short_prompts),
+        ratios=[12, 16, 24, 8],
         head_dims=[64, 32, 128],
         leading_dims=[(2,)],
         mask_rank=4,
@@ -263,9 +268,14 @@ def test_the_causal_walk_takes_the_right_large_tiles(subject, routed):
 @requirement(
     spec.FLASH_05,
     call=flash_calls(
-        masks=["causal"], ratios=[12, 16, 24], head_dims=[64, 32, 128], leading_dims=[(), (2,)], most_heads=2
+        masks=["causal"],
+        shapes=any_of(lengths, short_prompts),
+        ratios=[8, 12, 16, 24],
+        head_dims=[64, 32, 128],
+        leading_dims=[(), (2,)],
+        most_heads=2,
     ),
-    share=0.2,
+    share=0.3,
 )
 def test_many_query_heads_of_a_key_head_are_causal_in_flash_attention(subject, call):
     subject.agrees(call, where=seeing(call))

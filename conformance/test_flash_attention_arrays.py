@@ -4,10 +4,13 @@ what is refused?"""
 import numpy as np
 
 from inferspec.conformance.inputs.attention import (
+    COMMON,
+    PROJECTED,
     SPOILT,
     as_heads,
     in_decoding,
     masks_in_a_row,
+    of_models,
     of_other_values,
     one_over_many,
     one_past_a_tile,
@@ -257,6 +260,27 @@ def test_an_expanded_mask_acts_like_its_copy_in_flash_attention(subject, call):
     share=0.2,
 )
 def test_flash_attention_reads_queries_of_common_heads_that_lie_among_others(subject, call):
+    subject.agrees(call, where=seeing(call))
+
+
+@requirement(
+    spec.FLASH_13,
+    call=in_views(
+        flash_calls(
+            shapes=of_models,
+            masks=["none", "causal", "bool"],
+            amplitude=(1.0,),
+            most_heads=2,
+            **{**COMMON, "leading_dims": [(1,), (2,)]},
+        ),
+        "query",
+        "key",
+        "value",
+        views=PROJECTED,
+    ),
+    share=0.6,
+)
+def test_flash_attention_reads_prompts_and_tokens_of_models_through_their_strides(subject, call):
     subject.agrees(call, where=seeing(call))
 
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from inferspec.conformance.inputs.attention import COMMON, DEPTHS, reachable, towering
+from inferspec.conformance.inputs.attention import COMMON, DEPTHS, PROJECTED, reachable, towering
 from inferspec.conformance.inputs.paged_attention import (
     SPOILT,
     STALE,
@@ -331,6 +331,12 @@ def test_many_query_heads_share_a_key_head(subject, routed):
     subject.expects(call, expected)
 
 
+@requirement(spec.PAGED_06, routed=routed_pages(masks=["causal"], queries=["several"]), share=0.1)
+def test_queries_are_causal_where_nothing_is_said(subject, routed):
+    call, expected = routed
+    subject.expects(call.without("mask"), expected)
+
+
 @requirement(
     spec.PAGED_06,
     routed=routed_pages(masks=["causal"], queries=["several"], chunk=block_of_queries, rows=(1, 3)),
@@ -653,6 +659,23 @@ def test_paged_attention_reads_a_strided_argument_like_its_copy(subject, call):
     share=0.5,
 )
 def test_paged_attention_reads_many_queries_through_their_strides(subject, call):
+    subject.agrees(call)
+
+
+@requirement(
+    spec.PAGED_21,
+    call=in_views(
+        paged_calls(
+            contexts=hundreds_of_tokens, chunk=any_of(a_draft, ragged_chunk), amplitude=(1.0,), rows=(1, 2), **PAGES
+        ),
+        "query",
+        "key_pages",
+        "block_table",
+        views=PROJECTED,
+    ),
+    share=0.4,
+)
+def test_paged_attention_reads_tokens_and_chunks_of_models_through_their_strides(subject, call):
     subject.agrees(call)
 
 

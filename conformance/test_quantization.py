@@ -5,8 +5,10 @@ import numpy as np
 from inferspec.conformance.inputs.linear import resized
 from inferspec.conformance.inputs.quantization import (
     FEW_OR_MANY,
+    GRID,
     LAYER,
     NOTHING,
+    USUAL,
     a_prompt,
     beside_tiles,
     constant,
@@ -62,6 +64,11 @@ def test_weights_come_back_as_the_nearest_of_their_grid(subject, call):
 @requirement(spec.QUANT_01, call=weights(values=(even,)), share=0.5)
 def test_weights_that_fill_their_range_come_back(subject, call):
     round_trips(subject, call)
+
+
+@requirement(spec.QUANT_01, call=weights(**USUAL), share=0.1)
+def test_weights_are_quantised_to_4_bits_in_groups_of_128_where_nothing_is_said(subject, call):
+    round_trips(subject, call.without(*GRID))
 
 
 @requirement(spec.QUANT_02, call=weights(), share=0.8)
@@ -244,6 +251,11 @@ def test_each_group_has_its_own_scale_and_bias(subject, restoring):
 @requirement(spec.DEQ_02, call=matrices())
 def test_weights_are_codes_times_scale_plus_bias(subject, call):
     subject.agrees(call)
+
+
+@requirement(spec.DEQ_02, call=matrices(**USUAL), share=0.1)
+def test_weights_are_of_4_bits_in_groups_of_128_where_nothing_is_said(subject, call):
+    subject.agrees(call.without(*GRID))
 
 
 @requirement(spec.DEQ_03, call=matrices())

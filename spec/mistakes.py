@@ -179,6 +179,11 @@ def mutates(argument: str, factor: float = 0.5) -> Change:
     return {"respond": respond}
 
 
+def defaults_to(**defaults: Any) -> Change:
+    """Some arguments have other defaults."""
+    return {"bind": lambda self, given: Operation.bind(self, {**defaults, **given})}
+
+
 def remembers(*arguments: str) -> Change:
     """A cache keyed by shapes alone keeps the first values of some arguments and uses them for every later call."""
 

@@ -174,6 +174,9 @@ def to_eight(build: Callable[..., Any]) -> Calls:
     return Calls(build, preferred={"ratios": range(1, 9)})
 
 
+PROJECTED = ("heads", "slice", "room")
+"""How queries, keys and values of models lie: as a projection gives them, as some of the heads of a joint one, in a cache."""
+
 HIDDEN_STRETCHES = ((64, 200), (-100, 100), (300, 64), (0, 400))
 """The first hidden key of hundreds and how many there are: whole parts that kernels share out see nothing, wherever they lie."""
 
@@ -518,6 +521,17 @@ def chunks_over_contexts(pick: Pick) -> tuple[int, int]:
 def tokens_and_prompts(pick: Pick) -> tuple[int, int]:
     """A token after hundreds of others, or a prompt."""
     return pick.one_of((1, 300), (64, 64), (1, 1025), (65, 65))
+
+
+def of_models(pick: Pick) -> tuple[int, int]:
+    """A prompt, a chunk of one, or a token or a draft after a long context."""
+    length, keys = pick.one_of((64, 64), (1, 600), (33, 33), (1, 1025), (32, 100), (5, 300))
+    return length, min(keys, pick.envelope["keys"])
+
+
+def short_prompts(pick: Pick) -> tuple[int, int]:
+    """A prompt of more than a block of queries, or a chunk of one."""
+    return pick.one_of((33, 33), (17, 65), (40, 40))
 
 
 def many_tiles(pick: Pick) -> tuple[int, int]:

@@ -124,16 +124,21 @@ def heads_floor_divided(self: Operation, x: np.ndarray, query_heads: int) -> np.
     return np.take(x, np.minimum(np.arange(query_heads) // max(query_heads // heads, 1), heads - 1), axis=-3)
 
 
-def unwritten_past_sixteen(key: str) -> Change:
-    """Query heads past the 16th of a group, whose key heads are those of the argument `key`, are never written."""
+def unwritten_past(members: int, key: str = "key") -> Change:
+    """Query heads past so many of a group, whose key heads are those of the argument `key`, are never written."""
 
     def respond(self: Operation, a: Arguments) -> Any:
         result = np.array(honest(self, a))
         heads = result.shape[-3]
-        result[..., np.arange(heads) % (heads // getattr(a, key).shape[-3]) >= 16, :, :] = 0
+        result[..., np.arange(heads) % (heads // getattr(a, key).shape[-3]) >= members, :, :] = 0
         return result
 
     return {"respond": respond}
+
+
+def prompt_of_grouped_heads(a: Arguments) -> bool:
+    """A prompt, or a chunk of one, of heads in groups of eight and more."""
+    return bool(a.query.shape[-2] >= 16 and a.query.shape[-3] >= 8 * a.key.shape[-3] > 0)
 
 
 def in_common_heads(path: Callable[[Arguments], bool], key: str = "key") -> Callable[[Arguments], bool]:
@@ -155,6 +160,16 @@ def chunk_after_context(a: Arguments) -> bool:
 def of_split_keys(a: Arguments) -> bool:
     """A query or a few over so many keys that kernels share them out."""
     return bool(a.query.shape[-2] <= 8 and a.key.shape[-2] >= 512)
+
+
+def prompt_of_common_heads(a: Arguments) -> bool:
+    """A prompt from its first token on, of the heads that most models have."""
+    return bool(a.query.shape[-2] == a.key.shape[-2] >= 32 and a.query.shape[-1] in (64, 128))
+
+
+def token_of_common_heads_over_split_keys(a: Arguments) -> bool:
+    """A token of the heads that most models have, over so many keys that kernels share them out."""
+    return bool(a.query.shape[-2] == 1 and a.key.shape[-2] >= 512 and a.query.shape[-1] in (64, 128))
 
 
 def masked_prompt_of_common_heads(a: Arguments) -> bool:

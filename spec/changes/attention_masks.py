@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from inferspec.spec.attention import CausalMask, ScaledDotProductAttention
-from inferspec.spec.changes.attention import CAUSAL_MASK, CORE, TILE, swapped_groups
+from inferspec.spec.changes.attention import CAUSAL_MASK, CORE, TILE, prompt_of_grouped_heads, swapped_groups
 from inferspec.spec.contract import Arguments, Change, Operation
 from inferspec.spec.mistakes import first_of, honest
 from inferspec.spec.numerics import round_to
@@ -53,6 +53,14 @@ def mask_batch_in_heads(bias: np.ndarray, a: Arguments) -> np.ndarray:
 
 def mask_heads_swapped(bias: np.ndarray, a: Arguments) -> np.ndarray:
     return np.take(bias, swapped_groups(a.query.shape[-3], a.key.shape[-3]), axis=-3)
+
+
+def mask_of_first_of_packed_group(bias: np.ndarray, a: Arguments) -> np.ndarray:
+    """Heads in groups of eight and more share a tile of a prompt, and the mask of the first."""
+    if not prompt_of_grouped_heads(a):
+        return bias
+    group = a.query.shape[-3] // a.key.shape[-3]
+    return np.take(bias, np.arange(a.query.shape[-3]) // group * group, axis=-3)
 
 
 def mask_transposed(bias: np.ndarray, a: Arguments) -> np.ndarray:
@@ -139,6 +147,16 @@ def wide_heads_one_future(self: ScaledDotProductAttention, a: Arguments) -> np.n
         i, j = np.indices(bias.shape[-2:])
         bias = np.where((i >= 128) & (j == i + bias.shape[-1] - bias.shape[-2] + 1), 0.0, bias)
     return bias
+
+
+def rows_of_packed_groups(self: ScaledDotProductAttention, a: Arguments) -> np.ndarray:
+    """Rows of a group of eight heads and more lie in one tile token by token, and the causal mask takes them for rows head by head."""
+    bias = ScaledDotProductAttention.bias(self, a)
+    if not (isinstance(a.mask, str) and prompt_of_grouped_heads(a)):
+        return bias
+    heads, length = a.query.shape[-3:-1]
+    group = heads // a.key.shape[-3]
+    return bias[(np.arange(length) * group + np.arange(heads)[:, None] % group) % length]
 
 
 def half_prompts_in_fours(self: ScaledDotProductAttention, a: Arguments) -> np.ndarray:

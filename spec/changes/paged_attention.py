@@ -27,6 +27,16 @@ def attending(change: Change) -> Change:
     return {"core": changed(FlashAttention, "core", change)()}
 
 
+def of_common_heads(queries: range) -> Callable[[Arguments], bool]:
+    """Whether there are so many queries of the heads that most models have, over some hundreds of tokens."""
+
+    def holds(a: Arguments) -> bool:
+        far = a.context_lens.max(initial=0) >= 256
+        return bool(far and a.query.shape[2] in queries and a.query.shape[3] in (64, 128))
+
+    return holds
+
+
 # Where a token lies
 
 

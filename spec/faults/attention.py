@@ -143,7 +143,7 @@ SDPA_FAULTS = (
         "sdpa-groups-to-16",
         "query heads past the 16th of a group are never written",
         spec.ATTN_03,
-        changes.unwritten_past_sixteen("key"),
+        changes.unwritten_past(16),
         "https://github.com/vllm-project/vllm/pull/23424",
     ),
     Fault(

@@ -132,6 +132,20 @@ FAULTS: tuple[Fault, ...] = (
         ("query", "key", "value"),
     ),
     *paths_misread(
+        "sdpa-prompts-of-common-heads",
+        "of prompts of heads of 64 and 128 dims in half precision",
+        spec.ATTN_13,
+        in_half(changes.prompt_of_common_heads, "query"),
+        dict.fromkeys(("query", "key", "value")),
+    ),
+    *paths_misread(
+        "sdpa-tokens-of-common-heads",
+        "of single tokens of heads of 64 and 128 dims over 512 keys and more",
+        spec.ATTN_13,
+        changes.token_of_common_heads_over_split_keys,
+        dict.fromkeys(("query", "key", "value")),
+    ),
+    *paths_misread(
         "sdpa-many-queries",
         "of 16 queries and more in half precision",
         spec.ATTN_13,

@@ -25,7 +25,7 @@ from inferspec.spec.changes.attention import (
     of_split_keys,
     rereads,
     reshapes,
-    unwritten_past_sixteen,
+    unwritten_past,
 )
 from inferspec.spec.changes.attention_masks import (
     PAST_256_ONE_FUTURE,
@@ -35,8 +35,10 @@ from inferspec.spec.changes.attention_masks import (
     hides_with,
     mask_heads_swapped,
     mask_of_first_256_rows,
+    mask_of_first_of_packed_group,
     mask_of_first_row,
     remasks,
+    rows_of_packed_groups,
     sees,
     spreads,
     takes_axes,
@@ -76,6 +78,7 @@ from inferspec.spec.faults import flash_attention_arrays, flash_attention_tiles
 from inferspec.spec.faults.attention_sources import ENGINEER, FLASH_ATTENTION, FLASHINFER, MLX, TINY_LLM
 from inferspec.spec.mistakes import (
     hides_nan,
+    only_where,
     paths_lack_a_feature,
     paths_misread,
     read_as_of,
@@ -186,7 +189,7 @@ FAULTS = (
         "flash-groups-to-16",
         "query heads past the 16th of a group are never written",
         spec.FLASH_03,
-        unwritten_past_sixteen("key"),
+        unwritten_past(16),
         "https://github.com/vllm-project/vllm/pull/23424",
     ),
     Fault(
@@ -330,6 +333,28 @@ FAULTS = (
         "in heads of 96 dims and more queries past the 128th see one future key",
         spec.FLASH_05,
         {"bias": wide_heads_one_future},
+        ENGINEER,
+    ),
+    Fault(
+        "flash-causal-rows-of-packed-groups",
+        "of prompts of heads in groups of eight and more, which lie in one tile token by token, the causal mask takes the rows for"
+        " those of one head after the other",
+        spec.FLASH_05,
+        {"bias": rows_of_packed_groups},
+        ENGINEER,
+    ),
+    Fault(
+        "flash-groups-to-8-in-prompts",
+        "of prompts query heads past the 8th of a group are never written",
+        spec.FLASH_03,
+        only_where(lambda a: a.query.shape[-2] >= 16, unwritten_past(8)),
+        ENGINEER,
+    ),
+    Fault(
+        "flash-mask-of-first-of-packed-group",
+        "of prompts of heads in groups of eight and more, which share a tile, all heads have the mask of the first",
+        spec.FLASH_04,
+        spreads(mask_of_first_of_packed_group),
         ENGINEER,
     ),
     *paths_lack_a_feature(

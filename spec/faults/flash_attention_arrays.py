@@ -12,9 +12,11 @@ from inferspec.spec.changes.attention import (
     heads_floor_divided,
     inner_batch_ignored,
     of_many_queries,
+    prompt_of_common_heads,
     read_with_strides_of,
     reshapes,
     squeezes,
+    token_of_common_heads_over_split_keys,
     wrapped,
 )
 from inferspec.spec.changes.attention_masks import full_mask, spreads
@@ -127,6 +129,20 @@ FAULTS: tuple[Fault, ...] = (
         spec.FLASH_15,
         spec.FLASH_16,
         ("query", "key", "value"),
+    ),
+    *paths_misread(
+        "flash-prompts-of-common-heads",
+        "of prompts of heads of 64 and 128 dims in half precision",
+        spec.FLASH_13,
+        in_half(prompt_of_common_heads, "query"),
+        dict.fromkeys(("query", "key", "value")),
+    ),
+    *paths_misread(
+        "flash-tokens-of-common-heads",
+        "of single tokens of heads of 64 and 128 dims over 512 keys and more",
+        spec.FLASH_13,
+        token_of_common_heads_over_split_keys,
+        dict.fromkeys(("query", "key", "value")),
     ),
     *paths_misread(
         "flash-many-queries",

@@ -17,7 +17,7 @@ from inferspec.spec.changes.attention import (
     one_partial_result_for_a_group,
     rereads,
     reshapes,
-    unwritten_past_sixteen,
+    unwritten_past,
 )
 from inferspec.spec.changes.attention_variants import (
     NATIVE_STEPS,
@@ -53,6 +53,7 @@ from inferspec.spec.contract import Arguments, Fault, Variant
 from inferspec.spec.faults import paged_attention_arrays
 from inferspec.spec.faults.attention_sources import ENGINEER, FLASHINFER, MLX, TINY_LLM
 from inferspec.spec.mistakes import (
+    defaults_to,
     first_row_for_all,
     lacks_a_feature,
     leaves_unwritten,
@@ -323,6 +324,13 @@ FAULTS = (
         ENGINEER,
     ),
     Fault(
+        "paged-causal-if-said",
+        "the mask is causal only where that is said",
+        spec.PAGED_06,
+        defaults_to(mask=None),
+        ENGINEER,
+    ),
+    Fault(
         "paged-drafts-unmasked",
         "of two to eight queries of heads in groups of four and more, after 256 tokens and more, each sees the whole context",
         spec.PAGED_06,
@@ -332,6 +340,17 @@ FAULTS = (
             )
         ),
         ENGINEER,
+    ),
+    *(
+        fault
+        for told, queries in (("drafts", range(2, 9)), ("chunks", range(16, 2**16)))
+        for fault in paths_misread(
+            f"paged-{told}-of-common-heads",
+            f"of {told} of heads of 64 and 128 dims over 256 tokens and more",
+            spec.PAGED_21,
+            changes.of_common_heads(queries),
+            dict.fromkeys(("query", "key_pages", "block_table")),
+        )
     ),
     *paths_misread(
         "paged-splits",
@@ -379,7 +398,7 @@ FAULTS = (
         "paged-groups-to-16",
         "query heads past the 16th of a group are never written",
         spec.PAGED_05,
-        unwritten_past_sixteen("key_pages"),
+        unwritten_past(16, "key_pages"),
         "https://github.com/vllm-project/vllm/pull/23424",
     ),
     Fault(

@@ -8,10 +8,17 @@ from inferspec.spec.changes import quantization as changes
 from inferspec.spec.changes.linear import blocked_product, rounded
 from inferspec.spec.contract import Fault, Operation, Variant
 from inferspec.spec.faults import quantization_layers, quantization_products
-from inferspec.spec.faults.quantization_shared import COURSE, MLX_LM, SPLIT_NIBBLES, past_float16
+from inferspec.spec.faults.quantization_shared import (
+    COURSE,
+    MLX_LM,
+    SPLIT_NIBBLES,
+    other_grid_unless_said,
+    past_float16,
+)
 from inferspec.spec.faults.sources import MLX, TIRED
 from inferspec.spec.mistakes import (
     bfloat16_through_float16,
+    defaults_to,
     drifts,
     ignores_strides,
     in_half,
@@ -90,6 +97,13 @@ _QUANTIZE = (
         QUANT_01,
         {"codes": changes.wrapping},
         "https://github.com/pytorch/pytorch/pull/113861",
+    ),
+    Fault(
+        "quantize-groups-of-64-unless-said",
+        "groups are of 64 where nothing is said",
+        QUANT_01,
+        defaults_to(group_size=64),
+        f"{MLX}, whose quantize has groups of 64 by default",
     ),
     Fault("quantize-range-of-the-row", "one scale serves the whole row", QUANT_02, {"ends": changes.whole_row}, COURSE),
     Fault(
@@ -422,6 +436,7 @@ _DEQUANTIZE = (
         TIRED,
         forms=(changes.of_group(changes.of_64_groups),),
     ),
+    other_grid_unless_said("dequantize", DEQ_02),
     Fault(
         "dequantize-next-group",
         "each group takes the scale of the next",
