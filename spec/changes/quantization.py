@@ -607,11 +607,11 @@ def as_most_models_are_packed(rows: range, outputs: int, features: int) -> Calla
 
 
 def of_layers(rows: range, outputs: int, features: int) -> Callable[[Arguments], bool]:
-    """Whether a product has so many rows, and at least so many outputs and features."""
+    """Whether a product has so many rows, and its weights are a matrix of at least so many outputs and features."""
 
     def holds(a: Arguments) -> bool:
-        large = a.packed.ndim == 2 and a.x.size > 0 and len(a.packed) >= outputs and a.x.shape[-1] >= features
-        return large and a.x.size // a.x.shape[-1] in rows
+        large = a.packed.ndim == 2 and len(a.packed) >= outputs and a.scales.shape[-1] * a.group_size >= features
+        return large and a.x[..., 0].size in rows
 
     return holds
 

@@ -22,14 +22,18 @@ def of_models(features: int, long: Callable[[int], bool]) -> Callable[[Arguments
     return lambda a: a.x.shape[-1] == features and a.x.shape[2] >= 4 and long(a.x.shape[1])
 
 
+def of_heads_of_models(long: Callable[[int], bool]) -> Callable[[Arguments], bool]:
+    """The same of the numbers of features that most models have."""
+    return lambda a: a.x.shape[-1] in (64, 128) and a.x.shape[2] >= 4 and long(a.x.shape[1])
+
+
 OF_MODELS = (
-    ("tokens", "of single tokens of several heads of 128 features", of_models(128, lambda length: length == 1)),
-    ("prompts", "of prompts of several heads of 64 features", of_models(64, lambda length: length >= 32)),
     (
-        "prompts-of-wide-heads",
-        "of prompts of several heads of 128 features",
-        of_models(128, lambda length: length >= 32),
+        "tokens",
+        "of single tokens of several heads of 64 and 128 features",
+        of_heads_of_models(lambda length: length == 1),
     ),
+    ("prompts", "of prompts of several heads of 64 and 128 features", of_heads_of_models(lambda length: length >= 32)),
 )
 """Paths that kernels have for models: a name, words, and whether a call is on it."""
 

@@ -50,7 +50,6 @@ from inferspec.spec.mistakes import (
     paths_break_promises,
     paths_lack_a_feature,
     paths_misread,
-    paths_misread_in_each_precision,
     promotes,
     read_as_of,
     remembers,
@@ -241,13 +240,13 @@ _LINEAR = (
     ),
     *(
         fault
-        for told, rows in (("tokens", range(1, 2)), ("few-tokens", range(2, 9)), ("prompts", range(32, 2**16)))
-        for fault in paths_misread_in_each_precision(
+        for told, rows in (("few-tokens", range(2, 9)), ("prompts", range(32, 2**16)))
+        for fault in paths_misread(
             f"linear-{told}-of-models",
-            f"of {told}, for 32 outputs of 256 features and more",
+            f"of {told} in half precision, for 32 outputs of 128 features and more,",
             LIN_05,
-            changes.of_layers(rows, 32, 256),
-            {"weight": None} if told == "tokens" else {"x": None, "weight": None},
+            in_half(changes.of_layers(rows, 32, 128)),
+            {"x": None, "weight": None},
         )
     ),
     *paths_misread(
