@@ -673,7 +673,7 @@ def test_paged_attention_reads_many_queries_through_their_strides(subject, call)
         "block_table",
         views=PROJECTED,
     ),
-    share=0.4,
+    share=0.5,
 )
 def test_paged_attention_reads_tokens_and_chunks_of_models_through_their_strides(subject, call):
     subject.agrees(call)

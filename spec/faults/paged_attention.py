@@ -349,7 +349,7 @@ FAULTS = (
             f"of {told} of heads of 64 and 128 dims over 256 tokens and more",
             spec.PAGED_21,
             changes.of_common_heads(queries),
-            dict.fromkeys(("query", "key_pages", "block_table")),
+            dict.fromkeys(("query", "key_pages")),
         )
     ),
     *paths_misread(
