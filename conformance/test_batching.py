@@ -12,6 +12,7 @@ from inferspec.conformance.inputs.batching import (
     bad_pairs_without_a_prompt,
     batches,
     beginning,
+    begun_with_other_queries,
     beside_other_sizes,
     beside_tiles,
     chunks,
@@ -274,6 +275,11 @@ def test_offsets_count_the_tokens_of_dozens_of_slots(subject, call):
 
 @requirement(spec.BATCH_19, call=other_queries(), share=0.4)
 def test_there_may_be_fewer_queries_than_new_tokens_or_more(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.BATCH_19, call=begun_with_other_queries(), share=0.1)
+def test_requests_without_a_prompt_may_begin_with_fewer_queries_than_tokens_or_more(subject, call):
     subject.agrees(call)
 
 

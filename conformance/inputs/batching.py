@@ -686,6 +686,19 @@ def other_queries(pick: Pick) -> Call:
     return script.call()
 
 
+@needing(slots=FEW, empty_caches=[True])
+def begun_with_other_queries(pick: Pick) -> Call:
+    """More queries than the first tokens of a request whose cache is empty, or fewer; alone, or beside another."""
+    script = Script(pick)
+    script.add(0)
+    if pick.one_of(False, True) and script.idle:
+        script.add()
+    length = pick.one_of(2, 1, 5)
+    script.step(length, mask_length=pick.one_of(length + 1, length + 9, 1))
+    script.step()
+    return script.call()
+
+
 @needing(slots=FEW)
 def rewound(pick: Pick, prompts: Sizes = small) -> Call:
     """The caches of requests had tokens of NaN that were rewound."""

@@ -425,6 +425,17 @@ def first_queries(self: BatchingKVCache, story: Story, key: np.ndarray, value: n
 # faults that are about a request without a prompt
 
 
+def early_queries_of_a_beginning(
+    self: BatchingKVCache, story: Story, key: np.ndarray, value: np.ndarray, mask_length: int
+) -> Raw:
+    """Queries before the first token of a request that begins see its last one."""
+    keys, values, mask = BatchingKVCache.fetched(self, story, key, value, mask_length)
+    for slot, row in enumerate(story.batch.rows):
+        if row is not None and row[0].shape[1] == key.shape[2]:
+            mask[slot, 0, : max(mask_length - key.shape[2], 0), -1] = True
+    return keys, values, mask
+
+
 def empty_refused(self: BatchingKVCache, story: Story, key: np.ndarray) -> None:
     BatchingKVCache.check_prompt(self, story, key)
     if not key.shape[2]:

@@ -710,6 +710,13 @@ FAULTS: tuple[Fault, ...] = (
         "the contract's signature",
     ),
     _fault(
+        "early-queries-of-a-beginning",
+        "of a request whose cache was empty, queries before its first token see its last",
+        spec.BATCH_19,
+        {"fetched": changes.early_queries_of_a_beginning},
+        "the contract's signature",
+    ),
+    _fault(
         "whole-buffer",
         "keys and values are of all max_len columns",
         spec.BATCH_20,
