@@ -799,6 +799,11 @@ def test_rows_of_every_length_are_right(subject, call):
     subject.agrees(call)
 
 
+@requirement(spec.SMAX_12, call=softmax_calls(lengths=MODEL_WIDTHS, axes=[-1]), share=0.3)
+def test_rows_of_whole_steps_that_are_no_whole_blocks_are_right(subject, call):
+    subject.agrees(call)
+
+
 @requirement(spec.SMAX_12, call=softmax_calls(lengths=ODD_TILES, axes=[-1]), share=0.8)
 def test_rows_beside_tiles_that_are_no_powers_of_two_are_right(subject, call):
     subject.agrees(call)

@@ -66,7 +66,7 @@ def of_models(pick: Pick) -> int:
 
 def of_other_models(pick: Pick) -> int:
     """Hidden sizes of models that are no powers of two."""
-    return pick.upto("features", 3072, 896, 2560)
+    return pick.upto("features", 3072, 896, 2560, 768)
 
 
 small_or_of_heads = any_of(small, of_heads)

@@ -8,6 +8,7 @@ from inferspec.spec import rms_norm as contract
 from inferspec.spec.changes import rms_norm as changes
 from inferspec.spec.contract import Fault, Operation, Variant
 from inferspec.spec.mistakes import (
+    STEPS,
     beside_room,
     bfloat16_through_float16,
     counts_axis_in_16_bits,
@@ -15,6 +16,7 @@ from inferspec.spec.mistakes import (
     counts_rows_in_16_bits,
     decodes_up_to,
     drifts,
+    half_a_step_unwritten,
     ignores_strides,
     lacks_a_feature,
     last_past_tiles_unwritten,
@@ -97,6 +99,8 @@ FAULTS: tuple[Fault, ...] = (
     *paths_lack_a_feature("rms-heads", "of many heads of 128 features", contract.RMS_09, lambda a: a.x.shape[-1] == 128 and a.x.size >= 16 * 128, TIRED),
     *paths_lack_a_feature("rms-tokens-of-models", "of a single row of 1024 features and more", contract.RMS_09, lambda a: a.x.shape[-1] == a.x.size >= 1024, TIRED),
     *paths_lack_a_feature("rms-hidden-4096", "of rows of 4096 features", contract.RMS_09, lambda a: a.x.shape[-1] == 4096, TIRED),
+    Fault("rms-half-a-step-unwritten", "of rows of whole steps of 512 and half a one more, that half is never written", contract.RMS_09, half_a_step_unwritten(512), "https://github.com/vllm-project/vllm-xpu-kernels/issues/454", forms=tuple(half_a_step_unwritten(step) for step in STEPS if step != 512)),
+    Fault("rms-half-a-step-not-in-the-mean", "of rows of whole steps of 1024 and half a one more, that half is not in the mean", contract.RMS_09, changes.statistics(changes.half_a_step_left_out), TIRED),
     Fault("rms-hidden-3072", "rows of 3072, 2560 and 896 features, which are no power of two, lack their last", contract.RMS_09, lacks_a_feature(lambda a: a.x.shape[-1] in (3072, 2560, 896)), TIRED),
     *paths_lack_a_feature("rms-hidden-5120", "of rows of 5120 features", contract.RMS_09, lambda a: a.x.shape[-1] == 5120, TIRED),
     Fault("rms-channel-past-tiles-of-48", "a channel that is one more than tiles of 48 is never written", contract.RMS_09, last_past_tiles_unwritten(48, 1), TIRED),
