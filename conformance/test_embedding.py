@@ -14,6 +14,7 @@ from inferspec.conformance.inputs.embedding import (
     many_rows_wide,
     many_tokens,
     of_model_widths,
+    of_models,
     of_one_token,
     of_the_last_id,
     of_thousands,
@@ -147,6 +148,11 @@ def test_a_strided_weight_is_looked_up_like_its_copy(subject, call):
 
 @requirement(spec.EMB_04, call=in_views(lookup_calls(sizes=a_token), "weight"), share=0.1)
 def test_a_strided_table_of_a_thousand_rows_is_looked_up_like_its_copy(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.EMB_04, call=in_views(lookup_calls(sizes=of_models), "tokens", "weight", views=WIDE_VIEWS), share=0.4)
+def test_prompts_of_models_are_looked_up_through_strides(subject, call):
     subject.agrees(call)
 
 
@@ -324,6 +330,15 @@ def test_the_head_reads_many_rows_through_their_strides(subject, call):
     share=0.3,
 )
 def test_the_head_reads_strided_arguments_of_thousands_of_ids_or_dims_like_their_copies(subject, call):
+    subject.agrees(call)
+
+
+@requirement(
+    spec.EMB_14,
+    call=in_views(head_calls(sizes=of_models, amplitude=(1.0,), leading_dims=[(1,)]), "x", "weight", views=WIDE_VIEWS),
+    share=0.5,
+)
+def test_the_head_reads_tokens_and_prompts_of_models_through_strides(subject, call):
     subject.agrees(call)
 
 

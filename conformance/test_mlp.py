@@ -201,6 +201,17 @@ def test_strided_arguments_of_many_hidden_dims_are_read_like_their_copies(subjec
     subject.agrees(call)
 
 
+@requirement(
+    spec.MLP_07,
+    call=in_views(
+        swiglu_calls(sizes=of_models, amplitude=(1.0,), leading_dims=[(1,)]), "x", *WEIGHTS, views=WIDE_VIEWS
+    ),
+    share=0.6,
+)
+def test_layers_as_wide_as_those_of_models_are_read_through_their_strides(subject, call):
+    subject.agrees(call)
+
+
 @requirement(spec.MLP_08, call=swiglu_calls(sizes=FEW_OR_MANY))
 def test_the_result_has_the_shape_and_dtype_of_x(subject, call):
     returns(subject, call, call.arguments["x"].shape, call.features["dtypes"])

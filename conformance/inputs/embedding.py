@@ -88,6 +88,11 @@ def of_thousands(pick: Pick) -> tuple[int, int, int]:
     )
 
 
+def of_models(pick: Pick) -> tuple[int, int, int]:
+    """A token, a few or a prompt, of more dims and ids than a tile has."""
+    return pick.one_of(1, 33, 4), pick.upto("vocabulary", 66, 64, 130), pick.upto("features", 256, 512, 1024)
+
+
 def beside_odd_tiles(pick: Pick) -> tuple[int, int, int]:
     """Rows, vocabulary and dims, all of them beside tiles that are no powers of two."""
     return pick.one_of(*ODD_TILES), pick.upto("vocabulary", *ODD_TILES), pick.upto("features", *ODD_TILES)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -39,6 +40,11 @@ def of_vectors(activate: Callable[[SwiGLU, np.ndarray, str], np.ndarray]) -> Cal
         return (activate if gate.shape[-1] >= 64 else SwiGLU.activate)(self, gate, dtype)
 
     return chosen
+
+
+def of_models(rows: range, dims: int, hidden: int) -> Callable[[Arguments], bool]:
+    """Whether x has so many rows, and there are at least so many dims and hidden dims."""
+    return lambda a: a.x.shape[-1] >= dims and len(a.w_gate) >= hidden and math.prod(a.x.shape[:-1]) in rows
 
 
 def half_a_step_unread(step: int) -> Change:

@@ -10,6 +10,7 @@ from inferspec.spec.changes.linear import (
     blocked_product,
     half_accumulators,
     masked_by_multiplying,
+    of_layers,
     partial_sums_in_dtype,
     running_product,
     weight_nan_hidden,
@@ -245,6 +246,13 @@ FAULTS: tuple[Fault, ...] = (
         EMB_04,
         ignores_strides("weight"),
         COLUMN_CONTIGUOUS,
+    ),
+    *paths_misread(
+        "embedding-prompts-of-models",
+        "of 32 tokens and more and 256 dims and more",
+        EMB_04,
+        lambda a: a.tokens.size >= 32 and a.weight.shape[-1] >= 256,
+        {"weight": None, "tokens": None},
     ),
     Fault(
         "embedding-token-strides",
@@ -503,6 +511,17 @@ FAULTS: tuple[Fault, ...] = (
         EMB_14,
         in_half(of_many_rows()),
         {"x": -1, "weight": -1},
+    ),
+    *(
+        fault
+        for told, rows in (("tokens", range(1, 2)), ("few-tokens", range(2, 9)), ("prompts", range(32, 2**16)))
+        for fault in paths_misread(
+            f"as-linear-{told}-of-models",
+            f"of {told} in half precision, for 64 ids of 256 dims and more,",
+            EMB_14,
+            in_half(of_layers(rows, 64, 256)),
+            {"weight": None} if told == "tokens" else {"x": None, "weight": None},
+        )
     ),
     *paths_misread(
         "as-linear-thousands-of-ids",

@@ -278,6 +278,17 @@ FAULTS: tuple[Fault, ...] = (
         in_half(of_many_rows()),
         {"x": -1, "w_gate": -1, "w_up": -1, "w_down": -1},
     ),
+    *(
+        fault
+        for told, rows in (("tokens", range(1, 2)), ("few-tokens", range(2, 9)), ("prompts", range(32, 2**16)))
+        for fault in paths_misread(
+            f"mlp-{told}-of-models",
+            f"of {told} in half precision, of 64 dims and 256 hidden dims and more,",
+            MLP_07,
+            in_half(changes.of_models(rows, 64, 256)),
+            dict.fromkeys(("w_gate", "w_down", "x")[: 2 if told == "tokens" else 3]),
+        )
+    ),
     *paths_misread(
         "mlp-many-hidden",
         "of more than 512 hidden dims",
