@@ -666,7 +666,12 @@ def test_paged_attention_reads_many_queries_through_their_strides(subject, call)
     spec.PAGED_21,
     call=in_views(
         paged_calls(
-            contexts=hundreds_of_tokens, chunk=any_of(a_draft, ragged_chunk), amplitude=(1.0,), rows=(1, 2), **PAGES
+            contexts=hundreds_of_tokens,
+            queries=["several"],
+            chunk=any_of(a_draft, ragged_chunk),
+            amplitude=(1.0,),
+            rows=(1, 2),
+            **PAGES,
         ),
         "query",
         "key_pages",
@@ -675,7 +680,7 @@ def test_paged_attention_reads_many_queries_through_their_strides(subject, call)
     ),
     share=0.5,
 )
-def test_paged_attention_reads_tokens_and_chunks_of_models_through_their_strides(subject, call):
+def test_paged_attention_reads_drafts_and_chunks_of_models_through_their_strides(subject, call):
     subject.agrees(call)
 
 
