@@ -531,7 +531,7 @@ def of_models(pick: Pick) -> tuple[int, int]:
 
 def short_prompts(pick: Pick) -> tuple[int, int]:
     """A prompt of more than a block of queries, or a chunk of one."""
-    return pick.one_of((33, 33), (17, 65), (40, 40))
+    return pick.one_of((20, 20), (17, 33))
 
 
 def many_tiles(pick: Pick) -> tuple[int, int]:
