@@ -32,13 +32,19 @@ def without_what_is_refused(subject: Trial, call: Call, step: int) -> Call:
 
 
 def gives_right_guesses_together(subject: Trial, call: Call) -> None:
-    """Ids of each request come in no more steps than right guesses take, behind the first id, which may come alone."""
+    """Ids of each request come in no more steps than right guesses take, behind the first id, which may come alone, and in no
+    fewer."""
     seen, guesses = subject.parts(call), call.arguments["num_draft_tokens"]
     for number in adds(call):
         steps, limit = int(seen[f"{number} steps with ids"]), call.arguments["steps"][number - 1][1]["max_tokens"]
         if steps > (most := 1 + -(-(limit - 1) // (guesses + 1))):
             raise Nonconformance(
                 f"{limit} ids of request {number} come in {steps} steps; with {guesses} right guesses {most} are enough",
+                call,
+            )
+        if steps < (fewest := -(-limit // (guesses + 1))):
+            raise Nonconformance(
+                f"{limit} ids of request {number} come in {steps} steps; {guesses} guesses and one more id take {fewest}",
                 call,
             )
 

@@ -20,6 +20,12 @@ def all_right(self: Engine, chosen: list[int], guesses: list[int]) -> int:
     return len(guesses)
 
 
+def twice_as_many(self: Engine, m: State, r: Request, n: int) -> int:
+    """Twice as many ids are guessed as are asked for."""
+    asked = Engine.most_guesses(self, m, r, n)
+    return min(2 * m.a.num_draft_tokens, r.limit - len(r.out) - 1) if asked > 0 else asked
+
+
 def eight_looked_at(self: Engine, chosen: list[int], guesses: list[int]) -> int:
     """Guesses behind the eighth are taken for right where those before are."""
     right = Engine.agreeing(self, chosen, guesses[:8])

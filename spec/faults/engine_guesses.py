@@ -105,6 +105,13 @@ FAULTS: tuple[Fault, ...] = (
         "PROPERTIES SP4, SP9",
     ),
     _fault(
+        "guesses-twice-as-many",
+        "twice as many ids are guessed as are asked for",
+        spec.ENG_41,
+        {"most_guesses": changes.twice_as_many},
+        TIRED,
+    ),
+    _fault(
         "never-guesses",
         "the draft is never asked",
         spec.ENG_41,
