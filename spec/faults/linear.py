@@ -238,16 +238,12 @@ _LINEAR = (
         in_half(of_many_rows()),
         {"x": -1, "weight": -1},
     ),
-    *(
-        fault
-        for told, rows in (("few-tokens", range(2, 9)), ("prompts", range(32, 2**16)))
-        for fault in paths_misread(
-            f"linear-{told}-of-models",
-            f"of {told} in half precision, for 32 outputs of 128 features and more,",
-            LIN_05,
-            in_half(changes.of_layers(rows, 32, 128)),
-            {"x": None, "weight": None},
-        )
+    *paths_misread(
+        "linear-prompts-of-models",
+        "of prompts in half precision, for 32 outputs of 256 features and more,",
+        LIN_05,
+        in_half(changes.of_layers(range(32, 2**16), 32, 256)),
+        {"x": None, "weight": None},
     ),
     *paths_misread(
         "linear-thousands-of-features",

@@ -74,6 +74,7 @@ def strides_of_models(name: str, requirement: Requirement) -> list[Fault]:
     return [
         fault
         for told, (rows, outputs, features) in AS_MOST_ARE.items()
+        if told != "prompts"
         for fault in paths_misread(
             f"{name}-{told}-of-models",
             f"of {told} in half precision, for {outputs} outputs of {features} features and more,",
