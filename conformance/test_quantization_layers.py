@@ -7,14 +7,12 @@ from inferspec.conformance.inputs.linear import beside_others, resized
 from inferspec.conformance.inputs.quantization import (
     BATCHES,
     FEW_OR_MANY,
-    GRID,
     HEAD,
     LAYER,
     LINEAR,
     NOTHING,
     READ,
     SINGLE,
-    USUAL,
     a_few_tokens,
     a_long_prompt,
     a_prompt,
@@ -72,11 +70,6 @@ UNMATCHED = tuple(way for way in BROKEN if way[0] not in GRIDS)
 @requirement(spec.QLIN_01, call=layers())
 def test_a_layer_is_x_times_its_weights_plus_bias(subject, call):
     subject.agrees(call)
-
-
-@requirement(spec.QLIN_01, call=layers(**USUAL), share=0.1)
-def test_a_layer_is_of_4_bits_in_groups_of_128_where_nothing_is_said(subject, call):
-    subject.agrees(call.without(*GRID))
 
 
 @requirement(spec.QLIN_01, reading=reading_products(operation=LINEAR, bias=[False]))
@@ -259,11 +252,6 @@ def test_each_token_gives_its_restored_row(subject, call):
     subject.agrees(call)
 
 
-@requirement(spec.QEMB_01, call=lookup_calls(**USUAL), share=0.1)
-def test_a_table_is_of_4_bits_in_groups_of_128_where_nothing_is_said(subject, call):
-    subject.agrees(call.without(*GRID))
-
-
 @requirement(spec.QEMB_01, call=lookup_calls(sizes=long_sums, leading_dims=[(), (1,)]), share=0.05)
 def test_each_token_gives_all_features_of_its_row(subject, call):
     subject.agrees(call)
@@ -383,11 +371,6 @@ def test_an_id_that_32_bits_would_wrap_into_the_vocabulary_is_refused(subject, c
 @requirement(spec.QEMB_09, call=heads())
 def test_logits_are_x_times_the_transposed_table(subject, call):
     subject.agrees(call)
-
-
-@requirement(spec.QEMB_09, call=heads(**USUAL), share=0.1)
-def test_a_head_is_of_4_bits_in_groups_of_128_where_nothing_is_said(subject, call):
-    subject.agrees(call.without(*GRID))
 
 
 @requirement(spec.QEMB_09, reading=reading_products(operation=HEAD, sizes=square), share=0.5)

@@ -541,10 +541,6 @@ FEW_OR_MANY = any_of(small_or_moderate, past_a_tile)
 LAYER = {key: choices for key, choices in PACKED.items() if key != "transpose"}
 """As most are packed: what a layer, a head or a table has of it, and what a matrix has."""
 
-GRID = ("group_size", "bits")
-USUAL = {"group_sizes": [128], "bits": [4]}
-"""The grid that is meant where none is said."""
-
 READ = ("x", "packed", "scales")
 """What a product reads element by element."""
 

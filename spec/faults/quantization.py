@@ -12,7 +12,6 @@ from inferspec.spec.faults.quantization_shared import (
     COURSE,
     MLX_LM,
     SPLIT_NIBBLES,
-    other_grid_unless_said,
     past_float16,
 )
 from inferspec.spec.faults.sources import MLX, TIRED
@@ -436,7 +435,6 @@ _DEQUANTIZE = (
         TIRED,
         forms=(changes.of_group(changes.of_64_groups),),
     ),
-    other_grid_unless_said("dequantize", DEQ_02),
     Fault(
         "dequantize-next-group",
         "each group takes the scale of the next",

@@ -10,7 +10,6 @@ from inferspec.spec.faults.quantization_shared import (
     MLX_LM,
     batches_swapped,
     faults_of_products,
-    other_grid_unless_said,
     past_float16,
     strides_of_models,
     strides_of_prompts,
@@ -71,7 +70,6 @@ from inferspec.spec.quantization import (
 )
 
 _LAYER = (
-    other_grid_unless_said("quantized-linear", QLIN_01),
     Fault(
         "quantized-linear-input-scaled",
         "x is divided by sqrt(I), as if the weight were not trained yet",
@@ -263,7 +261,6 @@ _EMBEDDING = (
         cut_to_32_bits("tokens"),
         TIRED,
     ),
-    other_grid_unless_said("quantized-embedding", QEMB_01),
     Fault(
         "quantized-embedding-scaled",
         "rows are multiplied by sqrt(dims)",
@@ -416,7 +413,6 @@ _EMBEDDING = (
         },
         TIRED,
     ),
-    other_grid_unless_said("quantized-head", QEMB_09),
     Fault(
         "quantized-head-of-its-own",
         "the head is a matrix of its own",

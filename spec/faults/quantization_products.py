@@ -13,7 +13,6 @@ from inferspec.spec.faults.quantization_shared import (
     SPLIT_NIBBLES,
     batches_swapped,
     faults_of_products,
-    other_grid_unless_said,
     past_float16,
     strides_of_models,
     strides_of_prompts,
@@ -106,7 +105,6 @@ FAULTS: tuple[Fault, ...] = (
         only_where(of_one_half_row("x"), remembers("scales")),
         TIRED,
     ),
-    other_grid_unless_said("quantized-matmul", QMM_01),
     Fault(
         "quantized-matmul-transposed-if-said",
         "the weights are transposed only where that is said",

@@ -6,7 +6,6 @@ from inferspec.spec.changes import quantization as changes
 from inferspec.spec.contract import Fault, Requirement
 from inferspec.spec.faults.sources import MLX, TIRED
 from inferspec.spec.mistakes import (
-    defaults_to,
     drifts,
     ignores_strides,
     in_half,
@@ -42,17 +41,6 @@ def past_float16(name: str, requirement: Requirement) -> Fault:
         requirement,
         {"affine": changes.products_past_float16},
         f"{MLX}/commit/56e026d8a",
-    )
-
-
-def other_grid_unless_said(name: str, requirement: Requirement) -> Fault:
-    """A grid of as many words to a group."""
-    return Fault(
-        f"{name}-other-grid-unless-said",
-        "weights are of 8 bits in groups of 64 where nothing is said",
-        requirement,
-        defaults_to(group_size=64, bits=8),
-        TIRED,
     )
 
 
