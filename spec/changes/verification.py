@@ -217,3 +217,25 @@ def by_search(self: Verify, weights: Rows, uniform: float) -> int:
 def in_float32(self: Operation, a: Arguments) -> list[int]:
     q, p = (np.asarray(rows, np.float32) for rows in (a.draft_probs, a.target_probs))
     return Verify.verified(self, [int(t) for t in a.draft_tokens], q, p, a.uniform)  # type: ignore[arg-type]
+
+
+# what is left of a row
+
+
+def _or_all(rest: Rows, p: Rows) -> Rows:
+    rest = f64(np.nan_to_num(rest))
+    return rest if rest.any() else p
+
+
+def rest_by_ratio(self: Verify, q: Rows, p: Rows) -> Rows:
+    """p · (1 - q/p) in float32: of nearly equal ones the ratio keeps a digit or two."""
+    one, two = q.astype(np.float32), p.astype(np.float32)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return _or_all(two * np.maximum(1 - one / two, 0), p)
+
+
+def rest_in_logarithms(self: Verify, q: Rows, p: Rows) -> Rows:
+    """exp(log p + log(1 - exp(log q - log p))) in float32."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        one, two = np.log(q.astype(np.float32)), np.log(p.astype(np.float32))
+        return _or_all(np.exp(two + np.log(np.maximum(1 - np.exp(one - two), 0))), p)

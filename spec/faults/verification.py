@@ -445,6 +445,24 @@ VERIFY_FAULTS: tuple[Fault, ...] = (
 )
 
 
+REST_FAULTS: tuple[Fault, ...] = (
+    Fault(
+        "verify-rest-by-ratio",
+        "what the target has more of is p · (1 - q/p) in float32, which says little where they are nearly equal",
+        SPEC_55,
+        {"residual": changes.rest_by_ratio},
+        "https://github.com/vllm-project/vllm/pull/46665",
+    ),
+    Fault(
+        "verify-rest-in-logarithms",
+        "what the target has more of is exp(log p + log(1 - exp(log q - log p))) in float32",
+        SPEC_55,
+        {"residual": changes.rest_in_logarithms},
+        "https://github.com/vllm-project/vllm/pull/46665 (in logarithms)",
+    ),
+)
+
+
 VERIFY_VARIANTS: tuple[Variant, ...] = (
     Variant(
         "verify-by-division",
