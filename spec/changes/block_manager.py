@@ -1,4 +1,4 @@
-"""The steps that faults and honest variants have in the place of the oracle's: see `spec/faults/block_manager.py`."""
+"""The steps that faults and honest variants have in the place of the oracle's: see `spec/faults/block_manager*.py`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which blocks are free and cached, and which of them are taken first: see `spec/faults/block_manager.py`."""
+"""Which blocks are free and cached, and which of them are taken first: see `spec/faults/block_manager_evictions.py`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which blocks of a prompt are found cached, and under what names: see `spec/faults/block_manager.py`."""
+"""Which blocks of a prompt are found cached, and under what names: see `spec/faults/block_manager_hits.py`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether there is room, and what is changed before it is known: see `spec/faults/block_manager.py`."""
+"""Whether there is room, and what is changed before it is known: see `spec/faults/block_manager_room.py`."""
 
 from __future__ import annotations
 
