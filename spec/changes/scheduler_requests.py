@@ -6,7 +6,7 @@ import heapq
 from collections.abc import Sequence
 from typing import Any
 
-from inferspec.spec.changes.scheduler import kept_while_computed
+from inferspec.spec.changes.scheduler_ways import kept_while_computed
 from inferspec.spec.scheduler import Chunk, Entry, Scheduler, Serving, Step
 from inferspec.spec.serving import Request
 

@@ -15,9 +15,7 @@ from inferspec.spec.speculative import Run, SpeculativeGenerate
 from inferspec.spec.toy import FixedCache
 
 Loop = SpeculativeGenerate
-
 Rows = np.ndarray
-
 Cache = list[FixedCache]
 
 

@@ -12,13 +12,8 @@ from inferspec.spec.speculative import Run, SpeculativeGenerate
 from inferspec.spec.toy import FixedCache
 
 Loop = SpeculativeGenerate
-
 Rows = np.ndarray
-
 Cache = list[FixedCache]
-
-
-# caches
 
 
 def fed_by_count(self: Loop, run: Run, cache: Cache) -> list[int]:

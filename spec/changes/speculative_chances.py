@@ -16,7 +16,6 @@ from inferspec.spec.sampling import Sampler
 from inferspec.spec.speculative import Run, SpeculativeGenerate, Verify, chances, sampler_arguments
 
 Loop = SpeculativeGenerate
-
 Rows = np.ndarray
 
 
@@ -24,9 +23,6 @@ def greedy_when_cold(self: Loop, run: Run) -> Iterator[Any]:
     if run.request.temperature < 1e-5:
         run.request.temperature = 0.0
     return Loop.ids(self, run)
-
-
-# probabilities
 
 
 def verifies(**steps: Any) -> Change:

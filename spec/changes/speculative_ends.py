@@ -13,9 +13,6 @@ from inferspec.spec.speculative import Run, SpeculativeGenerate
 Loop = SpeculativeGenerate
 
 
-# where it ends
-
-
 def looks_at_the_last(self: Loop, run: Run) -> Iterator[Any]:
     """Of the ids of a round only the last one can end the ids."""
     while run.out < run.request.max_tokens:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from inferspec.spec import scheduler as spec
-from inferspec.spec.changes import scheduler as steps
 from inferspec.spec.changes import scheduler_requests as changes
+from inferspec.spec.changes import scheduler_ways as ways
 from inferspec.spec.contract import Fault
 from inferspec.spec.faults.defining import named
 from inferspec.spec.faults.serving import COURSE, METAL, MLX_LM, VLLM
@@ -278,8 +278,8 @@ FAULTS: tuple[Fault, ...] = (
         spec.SCHED_32,
         {
             "cancel": changes.last_kept_while_computed,
-            "update": steps.updates_then_frees,
-            "schedule": steps.frees_then_schedules,
+            "update": ways.updates_then_frees,
+            "schedule": ways.frees_then_schedules,
         },
         "PROPERTIES CB2, PG4",
     ),

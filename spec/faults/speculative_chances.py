@@ -14,7 +14,6 @@ from inferspec.spec.speculative_sentences import (
 
 POST = "the nano-vLLM post, part 7, samples from a wrong residual"
 
-
 FAULTS: tuple[Fault, ...] = (
     Fault(
         "speculative-rest-is-the-target",

@@ -1,0 +1,219 @@
+"""The steps that faults and honest variants have in the place of the oracle's: see `spec/faults/scheduler_steps.py`."""
+
+from __future__ import annotations
+
+from inferspec.spec.block_manager import blocks_of
+from inferspec.spec.scheduler import Chunk, Entry, Scheduler, Serving, Step
+from inferspec.spec.serving import Request
+
+
+def budget_with_that_of_victims(self: Scheduler, s: Serving) -> Step:
+    """Who gives way had a token of the step, it is thought, which prompts may have now."""
+    preempted: list[Request] = []
+    decodes = self.decodes(s, preempted)
+    if self.may_admit(s, preempted):
+        self.admit(s)
+    s.budget += len(preempted)
+    s.step = Step(prefills=self.prefills(s), decodes=decodes, preempted=preempted)
+    s.budget -= len(preempted)
+    return s.step
+
+
+def budget_each(self: Scheduler, s: Serving, entry: Entry, budget: int) -> int:
+    return min(s.budget, len(entry.tokens) - entry.computed)
+
+
+def budget_of_the_new(self: Scheduler, s: Serving) -> list[Chunk]:
+    """Chunks that go on are not counted: the budget is that of the requests that begin."""
+    chunks, budget = [], s.budget
+    for entry in self.running(s):
+        if entry.decoding:
+            continue
+        begun = entry.computed > entry.table.num_cached_tokens
+        count = self.count(s, entry, s.budget if begun else budget)
+        if count:
+            chunks.append(self.chunk(s, entry, count))
+            budget -= 0 if begun else count
+    return chunks
+
+
+def budget_of_the_prompts(self: Scheduler, s: Serving) -> list[Chunk]:
+    """What a request had generated before it was preempted is computed beside the budget."""
+    chunks, budget = [], s.budget
+    for entry in self.running(s):
+        count = 0 if entry.decoding else self.count(s, entry, budget)
+        if count:
+            chunks.append(self.chunk(s, entry, count))
+            budget -= min(count, max(0, len(entry.request.tokens) - entry.computed))
+    return chunks
+
+
+def budget_below_zero(self: Scheduler, s: Serving) -> list[Chunk]:
+    """What is left beside the single tokens is a number without a sign, and looked at only where there are more of them."""
+    budget = s.budget
+    left = budget - sum(entry.decoding for entry in self.running(s))
+    s.budget = budget if left >= 0 else left % 2**64
+    chunks = Scheduler.prefills(self, s)
+    s.budget = budget
+    return chunks
+
+
+def eight_prompts(self: Scheduler, s: Serving) -> list[Chunk]:
+    """A step has chunks of eight prompts at most."""
+    return Scheduler.prefills(self, s)[:8]
+
+
+def whole_if_begun(self: Scheduler, s: Serving, entry: Entry, budget: int) -> int:
+    """A prompt is computed whole as long as any budget is left."""
+    return len(entry.tokens) - entry.computed if budget > 0 else 0
+
+
+def one_request_more(self: Scheduler, s: Serving) -> bool:
+    return len(self.running(s)) <= s.max_requests
+
+
+def more_have_left(self: Scheduler, s: Serving, entry: Entry) -> None:
+    """Who is cancelled when it was preempted is counted as one that leaves, once more."""
+    s.left = getattr(s, "left", 0) + (entry.request.state == "PREEMPTED")
+    Scheduler.close(self, s, entry)
+
+
+def counted_as_running(self: Scheduler, s: Serving) -> bool:
+    return len(self.running(s)) - getattr(s, "left", 0) < s.max_requests
+
+
+def counted_as_waiting(self: Scheduler, s: Serving) -> None:
+    """The queue is thought to be empty when as many have left it as came."""
+    if len(self.waiting(s)) > getattr(s, "left", 0):
+        Scheduler.admit(self, s)
+
+
+def generating_alone_count(self: Scheduler, s: Serving) -> bool:
+    return sum(entry.decoding for entry in self.running(s)) < s.max_requests
+
+
+def sixteen_at_most(self: Scheduler, s: Serving, preempted: list[Request]) -> list[Chunk]:
+    """The buffers of a step have so many rows."""
+    return Scheduler.decodes(self, s, preempted)[:16]
+
+
+def block_by_block(self: Scheduler, s: Serving) -> list[Chunk]:
+    """A prompt's part of a step is handed out a block at a time, as chunks of their own."""
+    chunks: list[Chunk] = []
+    size = s.manager.block_size
+    for chunk in Scheduler.prefills(self, s):
+        for at in range(0, len(chunk.tokens), size):
+            part = chunk.tokens[at : at + size]
+            last = at + size >= len(chunk.tokens)
+            chunks.append(
+                Chunk(
+                    request=chunk.request,
+                    start=chunk.start + at,
+                    tokens=part,
+                    block_ids=chunk.block_ids,
+                    samples=chunk.samples and last,
+                )
+            )
+    return chunks
+
+
+def twice_where_it_ends(self: Scheduler, s: Serving) -> Step:
+    """A prompt of which this step computes the last chunk is decoded in the same step."""
+    step = Scheduler.schedule(self, s)
+    for chunk in step.prefills:
+        if chunk.samples and len(chunk.tokens) > 1:
+            again = Chunk(**vars(chunk))
+            again.start, again.tokens = chunk.start + len(chunk.tokens) - 1, chunk.tokens[-1:]
+            step.decodes.append(again)
+            return step
+    return step
+
+
+def all_prefills(self: Scheduler, s: Serving) -> Step:
+    """One list of chunks, whatever they are."""
+    step = Scheduler.schedule(self, s)
+    step.prefills, step.decodes = [*step.prefills, *step.decodes], []
+    return step
+
+
+def single_tokens_are_decodes(self: Scheduler, s: Serving) -> Step:
+    """What is one token and gives an id is a decode, that of a prompt too."""
+    step = Scheduler.schedule(self, s)
+    last = [chunk for chunk in step.prefills if chunk.samples and len(chunk.tokens) == 1]
+    step.prefills = [chunk for chunk in step.prefills if chunk not in last]
+    step.decodes = [*step.decodes, *last]
+    return step
+
+
+def still_decoding(self: Scheduler, s: Serving, victim: Entry) -> None:
+    """A request that was preempted goes on a token at a time, as a decode."""
+    decoding = victim.decoding
+    Scheduler.preempt(self, s, victim)
+    victim.decoding = decoding
+
+
+def skips_after_a_victim(self: Scheduler, s: Serving, preempted: list[Request]) -> list[Chunk]:
+    """The place in the list is not mended when somebody leaves it: the next one is left out."""
+    chunks = []
+    entries = [entry for entry in self.running(s) if entry.decoding]
+    skip = False
+    for entry in entries:
+        if skip:
+            skip = False
+            continue
+        while entry.table is not None and not self.makes_room(s, entry):
+            victim = self.victim(s, entry)
+            preempted.append(victim.request)
+            self.preempt(s, victim)
+            skip = True
+        if entry.table is not None:
+            chunks.append(self.chunk(s, entry, 1))
+    return chunks
+
+
+def decodes_in_the_budget(self: Scheduler, s: Serving, preempted: list[Request]) -> list[Chunk]:
+    """No more requests are decoded than the prefill budget has tokens."""
+    return Scheduler.decodes(self, s, preempted)[: s.budget]
+
+
+def admits_or_decodes(self: Scheduler, s: Serving) -> Step:
+    """A step that admits somebody decodes for nobody."""
+    before = len(self.running(s))
+    self.admit(s)
+    preempted: list[Request] = []
+    decodes = [] if len(self.running(s)) > before else self.decodes(s, preempted)
+    s.step = Step(prefills=self.prefills(s), decodes=decodes, preempted=preempted)
+    return s.step
+
+
+def pending_of_decodes(self: Scheduler, s: Serving) -> int:
+    """Who generates is counted, and whose prompt is not computed yet is not."""
+    return sum(len(entry.tokens) - entry.computed for entry in self.running(s) if entry.decoding)
+
+
+def hits_in_the_budget(self: Scheduler, s: Serving) -> list[Chunk]:
+    """What is cached of a prompt is charged to the budget."""
+    chunks, budget = [], s.budget
+    for entry in self.running(s):
+        if entry.decoding:
+            continue
+        first = entry.computed == entry.table.num_cached_tokens
+        count = self.count(s, entry, budget)
+        if count:
+            chunks.append(self.chunk(s, entry, count))
+            budget -= count + (entry.computed if first else 0)
+        if budget <= 0:
+            break
+    return chunks
+
+
+def keeps_one_back(self: Scheduler, s: Serving, entry: Entry) -> None:
+    """A request is admitted only where a block is left beside its own, if anybody runs."""
+    if self.running(s) and blocks_of(len(entry.tokens), s.manager.block_size) >= s.manager.num_free:
+        raise ValueError("one block is kept back")
+    Scheduler.allocate(self, s, entry)
+
+
+def output_one_by_one(self: Scheduler, s: Serving, entry: Entry, budget: int) -> int:
+    """What lies behind the prompt is computed a token a step, by a request too that computes it again."""
+    return min(budget, 1) if entry.computed >= len(entry.request.tokens) else Scheduler.count(self, s, entry, budget)
