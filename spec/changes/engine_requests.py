@@ -2,230 +2,15 @@
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from inferspec.spec.changes.engine_pages import prompt_lost
 from inferspec.spec.contract import Arguments, Change
 from inferspec.spec.engine import Engine
-from inferspec.spec.engine_decoder import forward
 from inferspec.spec.engine_model import Request, State, pages_of
 from inferspec.spec.transformer import Memory
-
-# limits and ends
-
-
-def one_too_many(self: Engine, r: Request) -> int:
-    return int(r.limit + 1)
-
-
-def never_at_once(self: Engine, r: Request) -> bool:
-    return False
-
-
-def ends_with_the_prompt(self: Engine, r: Request, token: int) -> bool:
-    return token in r.eos or any(x in r.eos for x in r.prompt)
-
-
-def first_of_them(self: Engine, r: Request, token: int) -> bool:
-    return token in r.eos[:1]
-
-
-def first_ends(most: int) -> Change:
-    return {"stops": lambda self, r, token: token in r.eos[:most]}
-
-
-def zero_is_none(self: Engine, r: Request, token: int) -> bool:
-    return bool(token) and token in r.eos
-
-
-def ends_of_the_last(self: Engine, m: State, tokens: list[int], limit: int, priority: int, eos: Any) -> int:
-    """A request that gives none has the ids of the one before it."""
-    m.ends = eos or m.__dict__.get("ends", ())
-    return Engine.add(self, m, tokens, limit, priority, m.ends)
-
-
-def ends_of_the_prompt(self: Engine, m: State, tokens: list[int], limit: int, priority: int, eos: Any) -> int:
-    """A prompt that was answered before is ended by what ended it then."""
-    ends = m.__dict__.get("ends", {}).get(tuple(tokens), eos)
-    return Engine.add(self, m, tokens, limit, priority, ends)
-
-
-def keeps_its_ends(self: Engine, m: State, r: Request) -> None:
-    m.__dict__.setdefault("ends", {}).setdefault(tuple(r.prompt), r.eos)
-    Engine.end(self, m, r)
-
-
-def comes_out(self: Engine, m: State, r: Request, token: int, row: np.ndarray) -> None:
-    """The id that ends a request comes out first."""
-    eos, r.eos = r.eos, ()
-    Engine.emit(self, m, r, token, row)
-    r.eos = eos
-    if token in eos and not r.finished:
-        self.end(m, r)
-
-
-def one_after_the_end(self: Engine, m: State, r: Request, token: int, row: np.ndarray) -> None:
-    """The step after the one with the end was on its way already, and its id comes out."""
-    if getattr(r, "late", False):
-        r.eos, eos = (), r.eos
-        Engine.emit(self, m, r, token, row)
-        r.eos = eos
-        if not r.finished:
-            self.end(m, r)
-    elif self.stops(r, token) and len(r.out) + 1 < self.most(r):
-        r.late = True
-        r.tokens.append(token)
-    else:
-        Engine.emit(self, m, r, token, row)
-
-
-def not_at_first(self: Engine, r: Request, token: int) -> bool:
-    """The id that comes of the prompt is not looked at."""
-    return bool(r.out) and token in r.eos
-
-
-def fails_at_first(self: Engine, r: Request, token: int) -> bool:
-    if token in r.eos and not r.out:
-        raise KeyError("the slot has no request yet")
-    return token in r.eos
-
-
-def lost_at_first(self: Engine, m: State, r: Request) -> None:
-    """Who ends without an id stays in its place for ever."""
-    if r.out:
-        Engine.end(self, m, r)
-
-
-# order
-
-
-def by_arrival(self: Engine, r: Request) -> Any:
-    return r.id
-
-
-def rank_in_a_byte(self: Engine, r: Request) -> Any:
-    """Priorities are numbers of eight bits with a sign."""
-    return -((r.priority + 128) % 256 - 128), r.id
-
-
-def rank_in_float32(self: Engine, r: Request) -> Any:
-    return -float(np.float32(r.priority)), r.id
-
-
-def rank_within_32_bits(self: Engine, r: Request) -> Any:
-    return -min(max(r.priority, -(2**31)), 2**31 - 1), r.id
-
-
-def ranks_from_0_to_3(self: Engine, r: Request) -> Any:
-    """There are four queues."""
-    return -min(max(r.priority, 0), 3), r.id
-
-
-def rank_and_arrival_in_one(self: Engine, r: Request) -> Any:
-    """Who came first is told by what is below a hundred."""
-    return r.id - 100 * r.priority
-
-
-def smaller_first(self: Engine, r: Request) -> Any:
-    return r.priority, r.id
-
-
-def latest_first(self: Engine, r: Request) -> Any:
-    return -r.priority, -r.id
-
-
-def by_text(self: Engine, r: Request) -> Any:
-    """Names of requests are texts, and 10 comes before 2."""
-    return -r.priority, str(r.id)
-
-
-def heap_as_it_lies(self: Engine, m: State) -> None:
-    """Who waits lies in a heap, and whoever there is room for is taken from its front: only the first of a heap is in order."""
-    heap: list[Any] = []
-    for r in sorted(m.waiting, key=lambda r: r.id):
-        heapq.heappush(heap, (self.order(r), r.id))
-    m.waiting = [m.requests[name] for _, name in heap]
-    Engine.admit(self, m)
-    m.waiting.sort(key=self.order)
-
-
-def pushed(self: Engine, m: State, r: Request) -> None:
-    """Who waits lies in a heap."""
-    m.heap = m.__dict__.get("heap", [])
-    heapq.heappush(m.heap, (self.order(r), r.id))
-    Engine.queue(self, m, r)
-
-
-def popped(self: Engine, m: State) -> None:
-    """Who waits is admitted as the heap gives it."""
-    copy = list(m.__dict__.get("heap", []))
-    names = [heapq.heappop(copy)[1] for _ in range(len(copy))]
-    m.waiting = [m.requests[name] for name in names if m.requests[name] in m.waiting]
-    Engine.admit(self, m)
-    while m.__dict__.get("heap") and m.requests[m.heap[0][1]] not in m.waiting:
-        heapq.heappop(m.heap)
-
-
-def taken_from_the_heap(self: Engine, m: State, name: int) -> None:
-    """Who is cancelled is taken out of the heap's list, which no longer is one."""
-    Engine.cancel(self, m, name)
-    m.heap = [(order, one) for order, one in m.__dict__.get("heap", []) if one != name]
-
-
-def counts_arrivals(self: Engine, m: State, r: Request) -> None:
-    m.came = m.__dict__.get("came", 0) + 1
-    r.came = r.__dict__.get("came", m.came)
-    Engine.queue(self, m, r)
-
-
-def by_count(self: Engine, r: Request) -> Any:
-    return -r.priority, r.came
-
-
-def counts_anew(self: Engine, m: State, r: Request) -> None:
-    """Arrivals are counted from 0 again when nobody runs, although some wait."""
-    Engine.end(self, m, r)
-    m.came = m.came if m.running else 0
-
-
-def priority_lost(self: Engine, m: State, r: Request) -> None:
-    r.priority = 0
-    Engine.preempt(self, m, r)
-
-
-def arrives_again(self: Engine, m: State, r: Request) -> None:
-    """Whoever is preempted comes last."""
-    r.came = m.came = m.came + 1
-    Engine.preempt(self, m, r)
-
-
-def new_ones_first(self: Engine, r: Request) -> Any:
-    """Who has ids already has had a turn."""
-    return -r.priority, len(r.out) > 0, r.id
-
-
-def begins(self: Engine, m: State) -> None:
-    m.began = True
-    Engine.admit(self, m)
-
-
-def sorted_once(self: Engine, m: State, r: Request) -> None:
-    """The queue is in order when the first step begins; who comes later goes to its end."""
-    m.waiting.append(r)
-    if not m.__dict__.get("began"):
-        m.waiting.sort(key=self.order)
-
-
-def displaces(self: Engine, m: State) -> None:
-    """A waiting request of higher priority takes a running one's place at once, and what that had computed is lost."""
-    if m.waiting and len(m.running) >= m.a.max_requests and m.waiting[0].priority > m.running[-1].priority:
-        prompt_lost(self, m, m.running[-1])
-    Engine.admit(self, m)
-
 
 # what steps give
 
@@ -537,7 +322,7 @@ def any_draft(self: Engine, a: Arguments) -> None:
     """A draft's vocabulary is not looked at."""
 
 
-# metrics
+# honest ways
 
 
 def captured(self: Engine, m: State, model: Any, tokens: Sequence[int], memory: Memory, guessing: bool = False) -> Any:
@@ -559,121 +344,6 @@ def one_row_after_the_other(self: Engine, m: State) -> list[tuple[int, int]]:
         self.settle(m, r, n, self.feed(m, r, n, guesses), guesses)
     m.unsaid = []
     return list(m.emitted)
-
-
-def run_in_no_time(self: Engine, m: State) -> dict[int, list[int]]:
-    """The clock is read once for all ids of a run."""
-    clock, now = m.clock, m.clock()
-    m.clock = lambda: now
-    try:
-        return Engine.run(self, m)
-    finally:
-        m.clock = clock
-
-
-def stamps_when_it_has_run(self: Engine, m: State) -> dict[int, list[int]]:
-    """The clock is read when a run is over, for all ids that it made."""
-    had = {name: len(r.times) for name, r in m.requests.items()}
-    outputs = Engine.run(self, m)
-    for name, count in had.items():
-        r = m.requests[name]
-        r.times[count:] = [m.clock()] * (len(r.times) - count)
-    return outputs
-
-
-def stamps_chunks(self: Engine, m: State, r: Request, n: int, logits: np.ndarray, guesses: list[int]) -> None:
-    r.__dict__.setdefault("began", m.clock())
-    Engine.settle(self, m, r, n, logits, guesses)
-
-
-def first_chunk(self: Engine, r: Request) -> float:
-    return float(r.began - r.arrival)
-
-
-def arrives_when_it_runs(self: Engine, m: State, r: Request, hits: list[int]) -> None:
-    Engine.start(self, m, r, hits)
-    r.arrival = m.clock()
-
-
-def gaps_of_all(self: Engine, m: State, r: Request) -> None:
-    """A gap is from the last id of anybody."""
-    now = m.clock()
-    r.__dict__.setdefault("gaps", []).append(now - m.__dict__.get("last", now))
-    r.times.append(now)
-    m.last = now
-
-
-def noted_gaps(self: Engine, r: Request) -> list[float]:
-    return list(r.gaps[1:])
-
-
-def a_gap_for_each(self: Engine, r: Request) -> list[float]:
-    return [r.times[0] - r.arrival, *Engine.itl(self, r)]
-
-
-def over_the_limit(self: Engine, r: Request) -> float | None:
-    return float(r.times[-1] - r.times[0]) / (r.limit - 1) if len(r.times) > 1 else None
-
-
-def over_all(self: Engine, r: Request) -> float | None:
-    return float(r.times[-1] - r.times[0]) / len(r.times) if len(r.times) > 1 else None
-
-
-def from_the_arrival(self: Engine, r: Request) -> float | None:
-    return float(r.times[-1] - r.arrival) / (len(r.times) - 1) if len(r.times) > 1 else None
-
-
-def none_is_zero(self: Engine, r: Request) -> float | None:
-    return Engine.tpot(self, r) or 0.0
-
-
-def notes_the_start(self: Engine, m: State) -> None:
-    m.began = m.clock()
-    Engine.admit(self, m)
-
-
-def stamps_the_start(self: Engine, m: State, r: Request) -> None:
-    r.times.append(m.began)
-
-
-def times_lost(self: Engine, m: State, r: Request) -> None:
-    Engine.preempt(self, m, r)
-    r.times = [m.clock()] * len(r.times)
-
-
-def of_the_last_32(self: Engine, m: State, r: Request) -> tuple[Any, Any, list[float], Any]:
-    """Only of the last 32 requests is it remembered when their ids came."""
-    return Engine.metrics(self, m, r) if r.id >= len(m.requests) - 32 else (None, None, [], None)
-
-
-def zero_before_the_first_id(self: Engine, m: State, r: Request) -> tuple[Any, Any, list[float], Any]:
-    return Engine.metrics(self, m, r) if r.times else (0.0, None, [], 0.0)
-
-
-def untold_before(number: int) -> Any:
-    """Metrics of a request that has fewer ids than that are refused."""
-
-    def metrics(self: Engine, m: State, r: Request) -> tuple[Any, Any, list[float], Any]:
-        if len(r.times) < number:
-            raise ValueError(f"request {r.id} has {len(r.times)} ids")
-        return Engine.metrics(self, m, r)
-
-    return metrics
-
-
-def the_last_64_times(self: Engine, m: State, r: Request) -> None:
-    """Times are kept in a ring behind the first one."""
-    Engine.stamp(self, m, r)
-    if len(r.times) > 64:
-        r.times.pop(1)
-
-
-def times_in_float32(self: Engine, m: State, r: Request) -> None:
-    r.times.append(float(np.float32(m.clock())))
-
-
-def times_in_milliseconds(self: Engine, m: State, r: Request) -> None:
-    r.times.append(round(m.clock(), 3))
 
 
 # the caller's things
@@ -790,13 +460,6 @@ def with_what_is_pending(self: Engine, m: State) -> None:
     m.emitted = [*m.__dict__.pop("pending", []), *m.emitted]
 
 
-def gap_is_open(self: Engine, r: Request) -> float | None:
-    """TPOT of a request that is not finished counts the id to come."""
-    if len(r.times) < 2:
-        return None
-    return float(r.times[-1] - r.times[0]) / (len(r.times) - (1 if r.finished else 0))
-
-
 def _first_of_its_call(self: Engine, m: State) -> State:
     first = self.__dict__.setdefault("first", m)
     if first.a.steps is not m.a.steps:
@@ -844,32 +507,3 @@ def pages_of_all(self: Engine, a: Arguments, clock: Any) -> State:
     first = _first_of_its_call(self, m)
     m.keys, m.values = first.keys, first.values
     return m
-
-
-def ends_past_the_limit(self: Engine, m: State, r: Request, token: int, row: np.ndarray) -> None:
-    """The id after the last is computed too, and where it ends the request the last id goes with it."""
-    if len(r.out) + 1 == self.most(r) and not self.stops(r, token):
-        following = forward(m.a.model, [*r.tokens, token], {})[-1]
-        if self.stops(r, self.choose(following)):
-            self.end(m, r)
-            return
-    Engine.emit(self, m, r, token, row)
-
-
-def guesses_past_the_limit(self: Engine, m: State, r: Request, n: int) -> int:
-    """So many ids are guessed, whatever may still come out."""
-    return int(m.a.num_draft_tokens) if m.a.draft and n and r.computed + n == len(r.tokens) else 0
-
-
-def limit_where_nothing_ends(
-    self: Engine, m: State, r: Request, n: int, logits: np.ndarray, guesses: list[int]
-) -> None:
-    """Of ids that come together those up to one that ends the request come out; the limit is looked at where there is none."""
-    rows = logits[self.sampled_from(n) :]
-    chosen = [self.choose(row) for row in rows]
-    r.unlimited = any(self.stops(r, token) for token in chosen[: self.agreeing(chosen, guesses) + 1])
-    Engine.settle(self, m, r, n, logits, guesses)
-
-
-def most_unless_it_ends(self: Engine, r: Request) -> int:
-    return 2**31 if vars(r).get("unlimited") else int(r.limit)

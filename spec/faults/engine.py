@@ -5,6 +5,7 @@ from __future__ import annotations
 from inferspec.spec import engine as spec
 from inferspec.spec.changes import engine as changes
 from inferspec.spec.changes import engine_guesses as guesses
+from inferspec.spec.changes import engine_metrics as metrics
 from inferspec.spec.changes import engine_pages as pages
 from inferspec.spec.changes import engine_requests as requests
 from inferspec.spec.contract import Fault, Variant
@@ -472,7 +473,7 @@ VARIANTS: tuple[Variant, ...] = (
         "engine-untold-before-the-first-id",
         "there are no metrics before the first id",
         "Engine",
-        {"metrics": requests.untold_before(1)},
+        {"metrics": metrics.untold_before(1)},
     ),
     Variant("engine-captures-steps", "steps are captured after a dozen", "Engine", {"called": requests.captured}),
     Variant(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from inferspec.spec import engine as spec
 from inferspec.spec.changes import engine_ends as changes
-from inferspec.spec.changes import engine_requests as requests
+from inferspec.spec.changes import engine_limits as limits
 from inferspec.spec.contract import Change, Fault, Requirement, Variant
 from inferspec.spec.ends import KEEPING
 from inferspec.spec.faults.sources import TIRED
@@ -74,7 +74,7 @@ VARIANTS: tuple[Variant, ...] = (
         "engine-keeps-ends",
         "every id comes out, and then it is looked at",
         "Engine",
-        {"emit": requests.comes_out},
+        {"emit": limits.comes_out},
         envelope=KEEPING,
     ),
 )
