@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-from inferspec.spec.changes import loading as changes
+from inferspec.spec.changes import loading_files as changes
+from inferspec.spec.changes import loading_refusals as refusals
 from inferspec.spec.contract import Fault
 from inferspec.spec.faults.loading_sources import TIRED
-from inferspec.spec.loading import (
-    GGUF,
-    LOAD_01,
-    LOAD_02,
-    LOAD_08,
-    LOAD_15,
-    LOAD_29,
-)
+from inferspec.spec.loading import GGUF, LOAD_01, LOAD_02, LOAD_08, LOAD_15, LOAD_29
 
 FAULTS: tuple[Fault, ...] = (
     Fault(
@@ -82,14 +76,14 @@ FAULTS: tuple[Fault, ...] = (
         "loading-few-data",
         "a tensor whose entry gives it fewer bytes than its shape takes is read past their end",
         LOAD_15,
-        {"guard_files": changes.tolerates("few data"), "inner": changes.zeros_at_the_end},
+        {"guard_files": refusals.tolerates("few data"), "inner": refusals.zeros_at_the_end},
         "https://github.com/ml-explore/mlx/issues/3363",
     ),
     Fault(
         "loading-gguf-beyond",
         "the sizes of a GGUF file's tensors are compared with its own, and where they begin is not",
         LOAD_15,
-        {"guard_files": changes.tolerates("beyond"), "inner": changes.zeros_at_the_end},
+        {"guard_files": refusals.tolerates("beyond"), "inner": refusals.zeros_at_the_end},
         "https://github.com/ml-explore/mlx/pull/4136",
     ),
     Fault(

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from inferspec.spec.changes import loading as changes
+from inferspec.spec.changes import loading_scaling as changes
 from inferspec.spec.contract import Fault
 from inferspec.spec.faults.loading_sources import TIRED
-from inferspec.spec.loading import (
-    LOAD_22,
-    LOAD_26,
-    LOAD_27,
-)
+from inferspec.spec.loading import LOAD_22, LOAD_26, LOAD_27
 
 FAULTS: tuple[Fault, ...] = (
     Fault(

@@ -1,0 +1,75 @@
+"""Files of a layout that few writers have: see `spec/faults/loading_files.py`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from inferspec.spec.contract import Arguments
+from inferspec.spec.loading import FORMS, Config, Load, Weights
+
+Understood = tuple[Config, Weights]
+
+
+def whole_base_refused(self: Load, config: Config, a: Arguments) -> Config:
+    if a.form != "gguf" and isinstance(self.models["llama"]().theta(config), int):
+        raise TypeError("rope_theta is an int; it takes a float")
+    return config
+
+
+def refuses(habit: str, *forms: str) -> Callable[..., None]:
+    """Files of these forms, or all, that have this habit are refused."""
+
+    def guard_files(self: Load, a: Arguments) -> None:
+        Load.guard_files(self, a)
+        if habit in a.written and a.form in (forms or FORMS):
+            raise ValueError(f"the files are {habit}")
+
+    return guard_files
+
+
+def data_in_order_of_the_header(self: Load, a: Arguments) -> Arguments:
+    """Sizes are read from the header and offsets are not."""
+    if "out of order" not in a.written or a.form != "folder":
+        return Load.inner(self, a)
+    return _read_in_turn(self, a, list(a.weights), sorted(a.weights, reverse=True))
+
+
+def gguf_data_in_order_of_the_header(self: Load, a: Arguments) -> Arguments:
+    if "data out of order" not in a.written or a.form != "gguf":
+        return Load.inner(self, a)
+    return _read_in_turn(self, a, list(reversed(a.weights)), list(a.weights))
+
+
+def _read_in_turn(self: Load, a: Arguments, stored: Sequence[str], named: Sequence[str]) -> Arguments:
+    data, at, found = b"".join(a.weights[name].tobytes() for name in stored), 0, {}
+    for name in named:
+        x = a.weights[name]
+        found[name] = np.frombuffer(data[at : at + x.nbytes], x.dtype).reshape(x.shape)
+        at += x.nbytes
+    return Load.inner(self, Arguments(**{**vars(a), "weights": found}))
+
+
+def turned_features_needed(self: Load, a: Arguments) -> None:
+    Load.guard_files(self, a)
+    if "few keys" in a.written and a.config["model_type"] == "qwen3":
+        raise ValueError("the file does not say qwen3.rope.dimension_count")
+
+
+def one_end(self: Load, config: Config, a: Arguments) -> Config:
+    if not isinstance(config.get("eos_token_id", 0), int):
+        raise TypeError("eos_token_id is a list")
+    return config
+
+
+def no_null(self: Load, config: Config, a: Arguments) -> Config:
+    if nulls := [name for name in ("rope_scaling", "head_dim") if config.get(name, 0) is None]:
+        raise ValueError(f"{nulls[0]} is None")
+    return config
+
+
+def key_length_needed(self: Load, config: Config, weights: Weights) -> Understood:
+    if "head_dim" not in config:
+        raise ValueError("the file does not say attention.key_length")
+    return config, weights
