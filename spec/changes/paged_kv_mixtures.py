@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from inferspec.spec.changes.paged_kv import blended, numbered, one_slot_more, to_page_start, writes_late
+from inferspec.spec.changes.paged_kv import blended, numbered, one_slot_more, writes_late
+from inferspec.spec.changes.paged_kv_rewinds import to_page_start
 from inferspec.spec.contract import Arguments, Change
 from inferspec.spec.mistakes import honest, misread
 from inferspec.spec.paged_kv import BlockTable, Cache, PagedKVCache, Story

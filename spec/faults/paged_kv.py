@@ -8,15 +8,14 @@ from inferspec.spec import paged_kv as spec
 from inferspec.spec.changes import block_tables as tables
 from inferspec.spec.changes import page_pools as pools
 from inferspec.spec.changes import paged_kv as changes
+from inferspec.spec.changes import paged_kv_refusals as refusals
+from inferspec.spec.changes import paged_kv_rewinds as rewinds
 from inferspec.spec.contract import Fault, Variant
-from inferspec.spec.faults import block_tables, page_pools, paged_kv_mixtures
+from inferspec.spec.faults import block_tables, page_pools, paged_kv_mixtures, paged_kv_refusals, paged_kv_rewinds
 from inferspec.spec.faults.paged_batches import BATCH_FAULTS, BATCH_VARIANTS
-from inferspec.spec.faults.paged_kv_sources import INVARIANTS, MINIVLLM, TENSORRT, VLLM_METAL
+from inferspec.spec.faults.paged_kv_sources import INVARIANTS, MINIVLLM, VLLM, VLLM_METAL
 from inferspec.spec.faults.sources import TIRED
 from inferspec.spec.mistakes import clears_in_steps, ignores_strides_in_steps, in_long_halves
-
-VLLM = "https://github.com/vllm-project/vllm/pull"
-
 
 FAULTS: tuple[Fault, ...] = (
     Fault(
@@ -51,7 +50,7 @@ FAULTS: tuple[Fault, ...] = (
         "paged-eight-rewinds",
         "the ninth rewind drops nothing, nor does any after it",
         spec.PKV_12,
-        {"drop": changes.eight_rewinds},
+        {"drop": rewinds.eight_rewinds},
         "PROPERTIES SP8",
     ),
     Fault(
@@ -65,21 +64,21 @@ FAULTS: tuple[Fault, ...] = (
         "paged-rewinds-sixteen-pages",
         "a rewind gives back sixteen pages at most",
         spec.PKV_13,
-        {"drop": changes.sixteen_pages_back},
+        {"drop": rewinds.sixteen_pages_back},
         "PROPERTIES PG4",
     ),
     Fault(
         "paged-release-64-pages",
         "a release gives back 64 pages at most",
         spec.PKV_17,
-        {"let_go": changes.sixty_four_pages_let_go},
+        {"let_go": rewinds.sixty_four_pages_let_go},
         "PROPERTIES PG4",
     ),
     Fault(
         "paged-page-lost-once-short",
         "after a chunk for which there was no room the next release loses a page",
         spec.PKV_21,
-        {"check_room": changes.marks_short, "let_go": changes.page_lost_once_short},
+        {"check_room": refusals.marks_short, "let_go": refusals.page_lost_once_short},
         "PROPERTIES PG4, PG5",
     ),
     Fault(
@@ -417,298 +416,8 @@ FAULTS: tuple[Fault, ...] = (
         "PROPERTIES BK3",
     ),
     Fault("paged-float32", "gather returns float32", spec.PKV_11, {"respond": changes.promoting}, "PROPERTIES X4"),
-    Fault(
-        "paged-rewinds-whole-pages",
-        "a rewind drops as many whole pages as n tokens make, and no part of one",
-        spec.PKV_12,
-        {"drop": changes.in_whole_pages},
-        TIRED,
-    ),
-    Fault(
-        "paged-rewinds-first-pages",
-        "a rewind gives back the first pages in place of the last",
-        spec.PKV_12,
-        {"drop": changes.first_pages},
-        TIRED,
-    ),
-    Fault(
-        "paged-rewinds-to-page-start",
-        "a rewind that gives back a page drops the tokens of the one before that do not fill it",
-        spec.PKV_12,
-        {"drop": changes.to_page_start},
-        "PROPERTIES PG3",
-    ),
-    Fault(
-        "paged-rewind-keeps-pages",
-        "a rewind gives back no page",
-        spec.PKV_13,
-        {"drop": changes.pages_kept},
-        f"{VLLM_METAL}/bb14a36",
-    ),
-    Fault(
-        "paged-rewind-one-page",
-        "a rewind gives back one page at most",
-        spec.PKV_13,
-        {"drop": changes.one_page},
-        "PROPERTIES PG4",
-    ),
-    Fault(
-        "paged-rewind-pages-of-n",
-        "a rewind gives back the pages that n tokens fill, not those that became empty",
-        spec.PKV_13,
-        {"drop": changes.whole_pages_of_n},
-        "PROPERTIES PG3",
-    ),
-    Fault(
-        "paged-rewind-page-in-use",
-        "a rewind gives back the last page while it holds tokens",
-        spec.PKV_13,
-        {"drop": changes.floor},
-        "PROPERTIES PG3",
-    ),
-    Fault(
-        "paged-rewind-keeps-empty-page",
-        "a rewind to a page's end keeps the empty page behind it",
-        spec.PKV_13,
-        {"drop": changes.one_kept},
-        "PROPERTIES PG3",
-        forms=({"drop": changes.one_more_than_full},),
-    ),
-    Fault(
-        "paged-rewind-loses-pages",
-        "a rewind forgets the pages that became empty without giving them back",
-        spec.PKV_13,
-        {"drop": changes.pages_lost},
-        MINIVLLM,
-    ),
-    Fault(
-        "paged-rewind-minus-zero",
-        "a rewind by 0 drops all tokens",
-        spec.PKV_14,
-        {"drop": changes.minus_zero},
-        "Python's [:-0]",
-    ),
-    Fault(
-        "paged-rewind-first-page-kept",
-        "a cache that is rewound by all its tokens keeps its first page",
-        spec.PKV_14,
-        {"drop": changes.first_kept},
-        "PROPERTIES PG4",
-    ),
-    Fault(
-        "paged-rewind-clamped",
-        "a rewind too far drops all tokens",
-        spec.PKV_15,
-        {"check_rewind": changes.any_rewind, "drop": changes.clamped},
-        TIRED,
-    ),
-    Fault(
-        "paged-rewind-forwards",
-        "a rewind by less than none has no effect and is not refused",
-        spec.PKV_15,
-        {"check_rewind": changes.forwards_too, "drop": changes.clamped},
-        TIRED,
-    ),
-    Fault(
-        "paged-rewinds-then-refuses",
-        "a refused rewind has dropped tokens",
-        spec.PKV_16,
-        {"rewind": changes.rewinds_then_refuses},
-        "PROPERTIES PG5",
-    ),
-    Fault(
-        "paged-rewind-frees-then-refuses",
-        "a refused rewind has given back a page",
-        spec.PKV_16,
-        {"rewind": changes.pages_then_refuses},
-        "PROPERTIES PG5",
-    ),
-    Fault(
-        "paged-release-keeps-tail",
-        "a last page that is filled in part is not given back",
-        spec.PKV_17,
-        {"let_go": changes.tail_not_released},
-        MINIVLLM,
-    ),
-    Fault(
-        "paged-release-first-page",
-        "only the first page is given back",
-        spec.PKV_17,
-        {"let_go": changes.first_alone},
-        "tiny-llm course, week 3 day 2; one layer's slot freed",
-    ),
-    Fault(
-        "paged-release-last-page-twice",
-        "the last page is given back twice",
-        spec.PKV_17,
-        {"let_go": changes.released_twice},
-        f"{VLLM}/3347",
-    ),
-    Fault(
-        "paged-release-resets-pool",
-        "a release frees every page of the pool",
-        spec.PKV_17,
-        {"let_go": changes.pool_reset},
-        TIRED,
-    ),
-    Fault(
-        "paged-released-twice",
-        "a second release puts the pages on the free list again",
-        spec.PKV_18,
-        {"let_go": changes.freed_again},
-        f"{TENSORRT}/14937",
-    ),
-    Fault(
-        "paged-released-from-new-owner",
-        "a second release frees the pages of whoever has them now",
-        spec.PKV_18,
-        {"let_go": changes.freed_from_new_owner},
-        "PROPERTIES PG2",
-    ),
-    Fault(
-        "paged-released-offset",
-        "a released cache keeps its offset",
-        spec.PKV_19,
-        {"let_go": changes.length_kept, "offset_of": changes.shown},
-        f"{INVARIANTS} 1",
-    ),
-    Fault(
-        "paged-released-ids",
-        "a released cache keeps its page_ids",
-        spec.PKV_19,
-        {"let_go": changes.ids_kept, "pages": changes.old_ids},
-        f"{VLLM_METAL}/bb14a36",
-    ),
-    Fault(
-        "paged-full-own-first-page",
-        "where no page is free a cache uses its first one again",
-        spec.PKV_20,
-        {"check_room": changes.any_room, "grow": changes.own_first_page},
-        "the kind of mlx-lm 358b4d2a",
-    ),
-    Fault(
-        "paged-full-cuts",
-        "what the pool has no room for is left out",
-        spec.PKV_20,
-        {"check_room": changes.any_room, "extend": changes.cut_short},
-        TIRED,
-    ),
-    Fault(
-        "paged-full-takes-then-refuses",
-        "offset and pages have moved on when the pool turns out to be empty",
-        spec.PKV_21,
-        {"check_room": changes.any_room},
-        f"{VLLM}/11565",
-    ),
-    Fault(
-        "paged-full-keeps-pages",
-        "pages taken before the pool is empty stay with the cache",
-        spec.PKV_21,
-        {"check_room": changes.any_room, "extend": changes.length_last},
-        f"{VLLM}/11565",
-    ),
-    Fault(
-        "paged-full-loses-pages",
-        "pages taken before the pool is empty are nobody's",
-        spec.PKV_21,
-        {"check_room": changes.any_room, "grow": changes.pages_forgotten, "extend": changes.length_last},
-        "PROPERTIES PG4, PG5",
-    ),
-    Fault(
-        "paged-full-fills-then-refuses",
-        "what fits of a chunk is in the cache when it is refused",
-        spec.PKV_21,
-        {"check_room": changes.any_room, "extend": changes.fills_then_refuses},
-        "PROPERTIES PG5",
-    ),
-    Fault(
-        "paged-full-releases",
-        "a cache that finds no page gives back those that it has",
-        spec.PKV_21,
-        {"check_room": changes.releases_when_full},
-        "https://github.com/neuralmagic/vllm/pull/92",
-    ),
-    Fault(
-        "paged-keeps-a-page",
-        "the last free page is never used",
-        spec.PKV_22,
-        {"check_room": changes.reserve},
-        "vLLM's watermark",
-    ),
-    Fault(
-        "paged-tail-not-counted",
-        "a chunk is refused though the last page has room for it",
-        spec.PKV_22,
-        {"check_room": changes.tail_not_counted},
-        "PROPERTIES SC6, PG3",
-    ),
-    Fault(
-        "paged-first-row", "of more rows than one the first is cached", spec.PKV_23, changes.fits_but(batch=True), TIRED
-    ),
-    Fault(
-        "paged-one-token-for-all",
-        "one value serves for all keys of a chunk",
-        spec.PKV_23,
-        changes.fits_but(length=True),
-        TIRED,
-    ),
-    Fault(
-        "paged-one-head-for-all",
-        "one head serves for all of the pool's",
-        spec.PKV_23,
-        changes.fits_but(heads=True),
-        TIRED,
-    ),
-    Fault(
-        "paged-one-dim-for-all",
-        "a head dim of 1 is spread over the pool's",
-        spec.PKV_23,
-        changes.fits_but(dims=True),
-        TIRED,
-    ),
-    Fault(
-        "paged-fewer-features",
-        "tokens of fewer features are filled up with zeros",
-        spec.PKV_23,
-        {"check_append": changes.checks_filled, "extend": changes.extends_filled},
-        "PROPERTIES X9",
-    ),
-    Fault(
-        "paged-takes-more-axes",
-        "an axis of one number behind the head dim is taken",
-        spec.PKV_23,
-        changes.fits_but(more=True),
-        "PROPERTIES X9",
-    ),
-    Fault("paged-takes-flat", "H×L×D is taken for 1×H×L×D", spec.PKV_23, changes.fits_but(rank=True), TIRED),
-    Fault(
-        "paged-casts",
-        "other dtypes are cast to the pool's",
-        spec.PKV_24,
-        {"check_dtype": changes.any_dtype},
-        f"{VLLM_METAL}/59b9be4",
-    ),
-    Fault(
-        "paged-casts-values",
-        "values of another dtype are cast to the pool's",
-        spec.PKV_24,
-        {"check_dtype": changes.key_dtype_alone},
-        f"{VLLM_METAL}/59b9be4",
-    ),
-    Fault(
-        "paged-pages-before-checks",
-        "pages are taken before the arrays are looked at",
-        spec.PKV_25,
-        {"check_append": changes.pages_before_checks},
-        f"{VLLM}/11565",
-    ),
-    Fault(
-        "paged-offset-before-checks",
-        "the offset has moved on when a chunk is refused",
-        spec.PKV_25,
-        {"check_append": changes.offset_before_checks},
-        "PROPERTIES PG5",
-    ),
+    *paged_kv_rewinds.FAULTS,
+    *paged_kv_refusals.FAULTS,
     *(
         Fault(
             f"paged-{part}-strides-of-prompts",
@@ -760,14 +469,14 @@ FAULTS: tuple[Fault, ...] = (
         "paged-single-page-lost",
         "a request of one page does not give it back",
         spec.PKV_30,
-        {"let_go": changes.single_page_kept},
+        {"let_go": rewinds.single_page_kept},
         MINIVLLM,
     ),
     Fault(
         "paged-full-pages-returned",
         "a request gives back the pages that its tokens fill, at least one",
         spec.PKV_30,
-        {"let_go": changes.rewound_release},
+        {"let_go": rewinds.rewound_release},
         "PROPERTIES PG4",
     ),
     Fault(
