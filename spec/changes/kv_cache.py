@@ -7,17 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from inferspec.spec import kv_cache as spec
 from inferspec.spec.contract import Arguments, Change, Operation
 from inferspec.spec.kv_cache import Cache, KVCache, Story
 from inferspec.spec.numerics import f64, round_to
+
+Pair = tuple[np.ndarray, np.ndarray]
 
 STEP = 256
 
 ROOM = 2500
 """Tokens of a buffer that is larger than any story but the longest."""
-
-Pair = tuple[np.ndarray, np.ndarray]
 
 
 def hold(cache: Cache, pair: Any) -> None:
@@ -316,165 +315,11 @@ def promoting(where: Callable[[int, np.ndarray, Arguments], bool]) -> Change:
     return {"respond": respond}
 
 
-# the preallocated cache alone
-
-
-def whole_buffer(self: KVCache, cache: Cache) -> Pair:
-    padded = []
-    for x in (cache.keys, cache.values):
-        more = np.zeros((*x.shape[:2], max(cache.room - x.shape[2], 0), x.shape[3]), x.dtype)
-        padded.append(joined(x, more))
-    return padded[0], padded[1]
-
-
-def room_in_steps(self: KVCache, cache: Cache) -> Pair:
-    """What is handed out ends at a multiple of 8 slots."""
-    length = min(-(-self.length(cache) // 8) * 8, cache.room)
-    keys, values = whole_buffer(self, cache)
-    return keys[:, :, :length], values[:, :, :length]
-
-
-def last_slot_unused(self: Any, cache: Cache, key: np.ndarray) -> None:
-    if key.shape[2] and self.length(cache) + key.shape[2] >= cache.room:
-        raise ValueError("full")
-
-
-def room_used_up(self: Any, cache: Cache, key: np.ndarray) -> None:
-    """Rewound slots are not free again."""
-    cache.used = getattr(cache, "used", self.length(cache)) + key.shape[2]
-    if cache.used > cache.room:
-        raise ValueError("full")
-
-
-def last_tokens_overwritten(self: Any, cache: Cache, key: np.ndarray, value: np.ndarray) -> None:
-    """The write begins early enough to fit, as jax.lax.dynamic_update_slice has it."""
-    start = max(min(self.length(cache), cache.room - key.shape[2]), 0)
-    each(lambda old, new: new.copy() if old is None else joined(old[:, :, :start], new), cache, key, value)
-
-
-def ring(self: Any, cache: Cache, key: np.ndarray, value: np.ndarray) -> None:
-    KVCache.store(self, cache, key, value)
-    over = max(self.length(cache) - cache.room, 0)
-    hold(cache, (cache.keys[:, :, over:], cache.values[:, :, over:]))
-
-
-def cut_short(self: Any, cache: Cache, key: np.ndarray, value: np.ndarray) -> None:
-    left = cache.room - self.length(cache)
-    KVCache.store(self, cache, key[:, :, :left], value[:, :, :left])
-
-
-def fills_then_refuses(self: Any, story: Story, key: np.ndarray, value: np.ndarray) -> Any:
-    left = story.cache.room - self.length(story.cache)
-    result = KVCache.update_and_fetch(self, story, key[:, :, :left], value[:, :, :left])
-    if key.shape[2] > left:
-        raise ValueError("full")
-    return result
-
-
-def dead_once_full(self: Any, cache: Cache, key: np.ndarray) -> None:
-    if getattr(cache, "dead", False) or self.length(cache) + key.shape[2] > cache.room:
-        cache.dead = True
-        raise ValueError("full")
-
-
 nothing: Change = {"check_fit": lambda self, cache, key, value: None}
 
 any_dtype: Change = {"check_dtype": lambda self, cache, key, value: None}
 
 any_rewind: Change = {"check_rewind": lambda self, cache, n: None}
-
-
-def _restored(cache: Cache, state: Any) -> None:
-    hold(cache, state)
-    cache.restored = True
-
-
-remembered: Change = {"become": lambda self, cache, state: _restored(cache, state)}
-
-any_room: Change = {"check_room": lambda self, cache, key: None}
-
-
-def whole_buffers(self: KVCache, cache: Cache) -> Any:
-    """A state is a copy of the buffers, with their room for tokens to come."""
-    if cache.keys is None:
-        return None
-    room = max(ROOM, 3 * self.length(cache))
-    copies = [np.zeros((*x.shape[:2], room, x.shape[3]), x.dtype) for x in (cache.keys, cache.values)]
-    for copy, x in zip(copies, (cache.keys, cache.values), strict=True):
-        copy[:, :, : x.shape[2]] = x
-    return copies, self.length(cache)
-
-
-def takes_whole_buffers(self: KVCache, cache: Cache, state: Any) -> None:
-    """Whoever restores the state writes into its buffers."""
-    hold(cache, (None, None))
-    cache.buffers = None
-    if state is not None:
-        cache.buffers, length = state
-        hold(cache, [buffer[:, :, :length] for buffer in cache.buffers])
-
-
-def copied_views(self: KVCache, cache: Cache) -> Pair:
-    return cache.keys.copy(), cache.values.copy()
-
-
-def first_state(self: KVCache, cache: Cache) -> Any:
-    if getattr(cache, "first", None) is None and cache.keys is not None:
-        cache.first = KVCache.state_of(self, cache)
-    return getattr(cache, "first", None) or (None, None)
-
-
-FULL_AT = (256, 512)
-"""Tokens at which a buffer that grows in steps of 256 is full."""
-
-
-def full_buffers(self: KVCache, cache: Cache) -> Any:
-    """Of a buffer that is just full no part is cut out: it is handed out itself."""
-    state = KVCache.state_of(self, cache)
-    room = getattr(cache, "room", None) or 0
-    full = self.length(cache) in (*FULL_AT, room) and cache.keys is not None
-    cache.handed = tuple(x.copy() for x in state) if full else None
-    return cache.handed or state
-
-
-def into_what_was_handed_out(self: KVCache, cache: Cache, key: np.ndarray, value: np.ndarray) -> None:
-    start, handed = self.length(cache), getattr(cache, "handed", None)
-    KVCache.store(self, cache, key, value)
-    if handed is None or self.length(cache) > handed[0].shape[2]:
-        cache.handed = None
-        return
-    for x, new in zip(handed, (key, value), strict=True):
-        x[:, :, start : self.length(cache)] = new
-
-
-def takes_the_full(self: KVCache, cache: Cache, state: Any) -> None:
-    """A cache in use that restores as many tokens as it has room for takes their arrays for its buffers."""
-    used = cache.keys is not None
-    KVCache.become(self, cache, state)
-    cache.handed = state if used and self.length(cache) == vars(cache).get("room") else None
-
-
-def into_own_buffers(self: KVCache, cache: Cache, state: Any) -> None:
-    """What is restored is written into the buffers that there are, and so is what comes after it."""
-    own = cache.keys
-    KVCache.become(self, cache, state)
-    if own is not None and cache.keys is not None:
-        cache.buffers, cache.restored = own.dtype, cache.keys.dtype
-        hold(cache, [f64(x).astype(own.dtype) for x in (cache.keys, cache.values)])
-
-
-def dtype_of_the_restored(self: KVCache, cache: Cache, key: np.ndarray, value: np.ndarray) -> None:
-    taken = getattr(cache, "restored", None)
-    if taken is None:
-        KVCache.check_dtype(self, cache, key, value)
-    elif (key.dtype, value.dtype) != (taken, taken):
-        raise ValueError(f"{key.dtype.name} and {value.dtype.name} after {taken.name}")
-
-
-def cast_to_buffers(self: KVCache, cache: Cache, key: np.ndarray, value: np.ndarray) -> None:
-    with np.errstate(over="ignore"):
-        pair = [f64(x).astype(getattr(cache, "buffers", x.dtype)) for x in (key, value)]
-    KVCache.store(self, cache, *pair)
 
 
 def cast_to_the_first(self: KVCache, cache: Cache, key: np.ndarray, value: np.ndarray) -> None:
@@ -497,87 +342,6 @@ def of_one_dtype(self: KVCache, cache: Cache, key: np.ndarray, value: np.ndarray
     for x, cached in ((key, cache.keys), (value, cache.values)):
         if cached is not None and x.dtype != cached.dtype:
             raise ValueError(f"{x.dtype.name} in a cache of {cached.dtype.name}")
-
-
-own_buffers: Change = {"become": into_own_buffers, "check_dtype": dtype_of_the_restored, "store": cast_to_buffers}
-
-
-def row_for_all(self: KVCache, cache: Cache, state: Any) -> None:
-    """What is restored is assigned into the buffers that there are."""
-    own = cache.keys
-    KVCache.become(self, cache, state)
-    if own is not None and cache.keys is not None and len(cache.keys) == 1:
-        hold(cache, [x.repeat(len(own), axis=0) for x in (cache.keys, cache.values)])
-
-
-def keeps_its_kind(self: KVCache, cache: Cache, state: Any) -> None:
-    """The kind of tokens is that of the first ones, whatever is restored."""
-    if cache.keys is not None and not hasattr(cache, "first"):
-        cache.first = cache.keys, cache.values
-    KVCache.become(self, cache, state)
-
-
-def fits_the_first(self: KVCache, cache: Cache, key: np.ndarray, value: np.ndarray) -> None:
-    kept = getattr(cache, "first", (cache.keys, cache.values))
-    KVCache.check_fit(self, Cache(keys=kept[0], values=kept[1]), key, value)
-
-
-kind_of_the_first: Change = {"become": keeps_its_kind, "check_fit": fits_the_first}
-
-
-def remembers_the_restored(self: KVCache, cache: Cache, state: Any) -> None:
-    """A state that is restored is kept, for whoever asks for it."""
-    KVCache.become(self, cache, state)
-    cache.restored = self.length(cache), state
-
-
-def restored_as_many(self: KVCache, cache: Cache) -> Any:
-    length, state = vars(cache).get("restored", (None, None))
-    return state if length == self.length(cache) else KVCache.state_of(self, cache)
-
-
-def state_of_as_many(self: KVCache, cache: Cache) -> Any:
-    """The state that was taken last, where it has as many tokens as there are now."""
-    if getattr(cache, "taken", (None,))[0] != self.length(cache):
-        cache.taken = self.length(cache), KVCache.state_of(self, cache)
-    return cache.taken[1]
-
-
-def of_32_bits(self: KVCache, cache: Cache, n: int) -> None:
-    KVCache.check_rewind(self, cache, n % 2**32 if n >= 2**32 else n)
-
-
-def drops_of_32_bits(self: KVCache, cache: Cache, n: int) -> None:
-    KVCache.drop(self, cache, n % 2**32)
-
-
-def marks_refused(self: KVCache, story: Story, n: int) -> None:
-    try:
-        KVCache.rewind(self, story, n)
-    except ValueError:
-        story.cache.spoilt = True
-        raise
-
-
-def no_state_once_refused(self: KVCache, cache: Cache) -> Any:
-    return (None, None) if hasattr(cache, "spoilt") else KVCache.state_of(self, cache)
-
-
-def room_before_restore(self: Any, cache: Cache, key: np.ndarray) -> None:
-    """Tokens that were restored are not counted."""
-    if not hasattr(cache, "restored"):
-        spec.StaticKVCache.check_room(self, cache, key)
-
-
-def room_of_rewound(self: Any, cache: Cache, key: np.ndarray) -> None:
-    """Slots that were rewound are free for ever after, though others took their place."""
-    if self.length(cache) + key.shape[2] > cache.room + getattr(cache, "rewound", 0):
-        raise ValueError("full")
-
-
-def counts_rewound(self: KVCache, cache: Cache, n: int) -> None:
-    KVCache.drop(self, cache, n)
-    cache.rewound = getattr(cache, "rewound", 0) + n
 
 
 def before(self: KVCache, story: Story, key: np.ndarray, value: np.ndarray) -> Any:
@@ -629,39 +393,3 @@ def _tokens_first(x: np.ndarray) -> np.ndarray:
 def tokens_outermost(self: KVCache, cache: Cache, key: np.ndarray, value: np.ndarray) -> None:
     KVCache.store(self, cache, key, value)
     hold(cache, (_tokens_first(cache.keys), _tokens_first(cache.values)))
-
-
-def one_state_for_all(self: KVCache, cache: Cache) -> Any:
-    """The same list whenever it is asked for, with what is cached now."""
-    state = getattr(cache, "state", None)
-    if state is None:
-        state = cache.state = [None, None]
-    state[:] = cache.keys, cache.values
-    return state
-
-
-def room_rounded_up(self: KVCache, cache: Cache, key: np.ndarray) -> None:
-    """Past one step the buffer has whole ones, and room is that of the buffer."""
-    room = -(-cache.room // STEP) * STEP if cache.room > STEP else cache.room
-    if self.length(cache) + key.shape[2] > room:
-        raise ValueError("full")
-
-
-def one_past_the_end(self: KVCache, cache: Cache, key: np.ndarray) -> None:
-    """Before a token alone it is asked whether the end is past the room, and not whether it is there."""
-    if self.length(cache) + key.shape[2] > cache.room + (key.shape[2] == 1):
-        raise ValueError("full")
-
-
-def marks_refused_append(self: KVCache, story: Story, key: np.ndarray, value: np.ndarray) -> Any:
-    try:
-        return KVCache.update_and_fetch(self, story, key, value)
-    except ValueError:
-        story.cache.refused = True
-        raise
-
-
-def short_once_refused(self: KVCache, cache: Cache, n: int) -> None:
-    """A chunk that was refused is the first to be dropped by a rewind."""
-    KVCache.drop(self, cache, max(n - 1, 0) if getattr(cache, "refused", False) else n)
-    cache.refused = False

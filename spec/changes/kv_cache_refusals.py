@@ -1,4 +1,4 @@
-"""Appends that do not fit, and what they change before they are refused: see `spec/faults/kv_cache.py`."""
+"""Appends that do not fit, and what they change before they are refused: see `spec/faults/kv_cache_refusals.py`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a rewind leaves: see `spec/faults/kv_cache.py`."""
+"""What a rewind leaves: see `spec/faults/kv_cache_rewinds.py`."""
 
 from __future__ import annotations
 
@@ -111,3 +111,11 @@ def checks_the_total(self: KVCache, story: Story, n: int) -> None:
         KVCache.drop(self, story.cache, min(abs(n), self.length(story.cache)))
         raise ValueError("too late")
     KVCache.drop(self, story.cache, n)
+
+
+def of_32_bits(self: KVCache, cache: Cache, n: int) -> None:
+    KVCache.check_rewind(self, cache, n % 2**32 if n >= 2**32 else n)
+
+
+def drops_of_32_bits(self: KVCache, cache: Cache, n: int) -> None:
+    KVCache.drop(self, cache, n % 2**32)

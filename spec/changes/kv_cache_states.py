@@ -1,4 +1,4 @@
-"""What a state holds, and what restoring it changes: see `spec/faults/kv_cache.py`."""
+"""What a state holds, and what restoring it changes: see `spec/faults/kv_cache_states.py`."""
 
 from __future__ import annotations
 
@@ -6,9 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from inferspec.spec.changes.kv_cache import hold, joined
+from inferspec.spec.changes.kv_cache import ROOM, hold, joined
 from inferspec.spec.contract import Arguments, Change
-from inferspec.spec.kv_cache import Cache, KVCache, StaticKVCache
+from inferspec.spec.kv_cache import Cache, KVCache, StaticKVCache, Story
+from inferspec.spec.numerics import f64
+
+Pair = tuple[np.ndarray, np.ndarray]
 
 
 def offset_lost(self: KVCache, cache: Cache, state: Any) -> None:
@@ -114,3 +117,159 @@ def first_of_the_class(self: KVCache, a: Arguments) -> Cache:
         first.used = True
         return first
     return Cache(keys=first.keys, values=first.values, room=getattr(a, "max_len", 0))
+
+
+def _restored(cache: Cache, state: Any) -> None:
+    hold(cache, state)
+    cache.restored = True
+
+
+remembered: Change = {"become": lambda self, cache, state: _restored(cache, state)}
+
+
+def whole_buffers(self: KVCache, cache: Cache) -> Any:
+    """A state is a copy of the buffers, with their room for tokens to come."""
+    if cache.keys is None:
+        return None
+    room = max(ROOM, 3 * self.length(cache))
+    copies = [np.zeros((*x.shape[:2], room, x.shape[3]), x.dtype) for x in (cache.keys, cache.values)]
+    for copy, x in zip(copies, (cache.keys, cache.values), strict=True):
+        copy[:, :, : x.shape[2]] = x
+    return copies, self.length(cache)
+
+
+def takes_whole_buffers(self: KVCache, cache: Cache, state: Any) -> None:
+    """Whoever restores the state writes into its buffers."""
+    hold(cache, (None, None))
+    cache.buffers = None
+    if state is not None:
+        cache.buffers, length = state
+        hold(cache, [buffer[:, :, :length] for buffer in cache.buffers])
+
+
+def copied_views(self: KVCache, cache: Cache) -> Pair:
+    return cache.keys.copy(), cache.values.copy()
+
+
+def first_state(self: KVCache, cache: Cache) -> Any:
+    if getattr(cache, "first", None) is None and cache.keys is not None:
+        cache.first = KVCache.state_of(self, cache)
+    return getattr(cache, "first", None) or (None, None)
+
+
+FULL_AT = (256, 512)
+"""Tokens at which a buffer that grows in steps of 256 is full."""
+
+
+def full_buffers(self: KVCache, cache: Cache) -> Any:
+    """Of a buffer that is just full no part is cut out: it is handed out itself."""
+    state = KVCache.state_of(self, cache)
+    room = getattr(cache, "room", None) or 0
+    full = self.length(cache) in (*FULL_AT, room) and cache.keys is not None
+    cache.handed = tuple(x.copy() for x in state) if full else None
+    return cache.handed or state
+
+
+def into_what_was_handed_out(self: KVCache, cache: Cache, key: np.ndarray, value: np.ndarray) -> None:
+    start, handed = self.length(cache), getattr(cache, "handed", None)
+    KVCache.store(self, cache, key, value)
+    if handed is None or self.length(cache) > handed[0].shape[2]:
+        cache.handed = None
+        return
+    for x, new in zip(handed, (key, value), strict=True):
+        x[:, :, start : self.length(cache)] = new
+
+
+def takes_the_full(self: KVCache, cache: Cache, state: Any) -> None:
+    """A cache in use that restores as many tokens as it has room for takes their arrays for its buffers."""
+    used = cache.keys is not None
+    KVCache.become(self, cache, state)
+    cache.handed = state if used and self.length(cache) == vars(cache).get("room") else None
+
+
+def into_own_buffers(self: KVCache, cache: Cache, state: Any) -> None:
+    """What is restored is written into the buffers that there are, and so is what comes after it."""
+    own = cache.keys
+    KVCache.become(self, cache, state)
+    if own is not None and cache.keys is not None:
+        cache.buffers, cache.restored = own.dtype, cache.keys.dtype
+        hold(cache, [f64(x).astype(own.dtype) for x in (cache.keys, cache.values)])
+
+
+def dtype_of_the_restored(self: KVCache, cache: Cache, key: np.ndarray, value: np.ndarray) -> None:
+    taken = getattr(cache, "restored", None)
+    if taken is None:
+        KVCache.check_dtype(self, cache, key, value)
+    elif (key.dtype, value.dtype) != (taken, taken):
+        raise ValueError(f"{key.dtype.name} and {value.dtype.name} after {taken.name}")
+
+
+def cast_to_buffers(self: KVCache, cache: Cache, key: np.ndarray, value: np.ndarray) -> None:
+    with np.errstate(over="ignore"):
+        pair = [f64(x).astype(getattr(cache, "buffers", x.dtype)) for x in (key, value)]
+    KVCache.store(self, cache, *pair)
+
+
+own_buffers: Change = {"become": into_own_buffers, "check_dtype": dtype_of_the_restored, "store": cast_to_buffers}
+
+
+def row_for_all(self: KVCache, cache: Cache, state: Any) -> None:
+    """What is restored is assigned into the buffers that there are."""
+    own = cache.keys
+    KVCache.become(self, cache, state)
+    if own is not None and cache.keys is not None and len(cache.keys) == 1:
+        hold(cache, [x.repeat(len(own), axis=0) for x in (cache.keys, cache.values)])
+
+
+def keeps_its_kind(self: KVCache, cache: Cache, state: Any) -> None:
+    """The kind of tokens is that of the first ones, whatever is restored."""
+    if cache.keys is not None and not hasattr(cache, "first"):
+        cache.first = cache.keys, cache.values
+    KVCache.become(self, cache, state)
+
+
+def fits_the_first(self: KVCache, cache: Cache, key: np.ndarray, value: np.ndarray) -> None:
+    kept = getattr(cache, "first", (cache.keys, cache.values))
+    KVCache.check_fit(self, Cache(keys=kept[0], values=kept[1]), key, value)
+
+
+kind_of_the_first: Change = {"become": keeps_its_kind, "check_fit": fits_the_first}
+
+
+def remembers_the_restored(self: KVCache, cache: Cache, state: Any) -> None:
+    """A state that is restored is kept, for whoever asks for it."""
+    KVCache.become(self, cache, state)
+    cache.restored = self.length(cache), state
+
+
+def restored_as_many(self: KVCache, cache: Cache) -> Any:
+    length, state = vars(cache).get("restored", (None, None))
+    return state if length == self.length(cache) else KVCache.state_of(self, cache)
+
+
+def state_of_as_many(self: KVCache, cache: Cache) -> Any:
+    """The state that was taken last, where it has as many tokens as there are now."""
+    if getattr(cache, "taken", (None,))[0] != self.length(cache):
+        cache.taken = self.length(cache), KVCache.state_of(self, cache)
+    return cache.taken[1]
+
+
+def marks_refused(self: KVCache, story: Story, n: int) -> None:
+    try:
+        KVCache.rewind(self, story, n)
+    except ValueError:
+        story.cache.spoilt = True
+        raise
+
+
+def no_state_once_refused(self: KVCache, cache: Cache) -> Any:
+    return (None, None) if hasattr(cache, "spoilt") else KVCache.state_of(self, cache)
+
+
+def one_state_for_all(self: KVCache, cache: Cache) -> Any:
+    """The same list whenever it is asked for, with what is cached now."""
+    state = getattr(cache, "state", None)
+    if state is None:
+        state = cache.state = [None, None]
+    state[:] = cache.keys, cache.values
+    return state
