@@ -4,7 +4,7 @@ requests, chunks, views. Each is asked by itself elsewhere, and most mistakes sh
 from __future__ import annotations
 
 from inferspec.conformance.calls import Call
-from inferspec.conformance.inputs.batching import SMALL, Script, needing
+from inferspec.conformance.inputs.batching_script import SMALL, Script, needing
 from inferspec.conformance.strategies import Pick
 
 SHAPES = ((9, 66), SMALL[0])
