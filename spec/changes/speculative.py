@@ -175,16 +175,6 @@ def held_by(owner: str) -> Any:
     return ids
 
 
-def _shared(self: Loop, players: tuple[Player, Player], request: Request) -> Iterator[Any]:
-    """The draft's cache hangs on the draft, for all its requests."""
-    target, draft = players
-    if not hasattr(draft, "kept"):
-        draft.kept = draft.make_cache()  # type: ignore[attr-defined]
-    caches = target.make_cache(), draft.kept  # type: ignore[attr-defined]
-    self.check_caches(*caches)
-    return self.ids(Run(target, draft, request, *caches, self.prompt(request)))
-
-
 def target_shared(self: Loop, players: tuple[Player, Player], request: Request) -> Iterator[Any]:
     """The target's cache is kept, and a request goes on in it without what it holds already."""
     target, draft = players

@@ -8,6 +8,7 @@ import numpy as np
 
 from inferspec.spec.changes import verification as changes
 from inferspec.spec.contract import Fault, Variant
+from inferspec.spec.faults.speculative_sources import OPENVINO, TIRED, TRANSFORMERS
 from inferspec.spec.mistakes import ignores_strides, mutates, promotes, remembers, unguarded
 from inferspec.spec.speculative import Verify
 from inferspec.spec.speculative_sentences import (
@@ -37,12 +38,9 @@ from inferspec.spec.speculative_sentences import (
     VERIFY,
 )
 
-TIRED = "the kind of slip that tired hands make"
 POST = "the nano-vLLM post, part 7, samples from a wrong residual"
 PAPER = "Leviathan et al. 2023, algorithm 1, misread"
-TRANSFORMERS = "https://github.com/huggingface/transformers"
 VLLM = "https://github.com/vllm-project/vllm"
-OPENVINO = "https://github.com/openvinotoolkit/openvino.genai/issues/4190"
 
 
 def _keeps(name: str, text: str, kills: Any, keeps: changes.Keeps, source: str) -> Fault:
