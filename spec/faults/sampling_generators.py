@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from inferspec.spec import sampling as spec
-from inferspec.spec.changes import sampling as changes
+from inferspec.spec.changes import sampling_arrays as arrays
+from inferspec.spec.changes import sampling_generators as changes
 from inferspec.spec.contract import Fault
 from inferspec.spec.faults.sampling_sources import COURSE_REPO, VLLM_METAL
 from inferspec.spec.faults.sources import FLASHINFER, TIRED
@@ -51,7 +52,7 @@ FAULTS: tuple[Fault, ...] = (
         "own-one-number-for-all",
         "one draw serves all rows",
         spec.SAMP_42,
-        changes.own(changes.shared_number),
+        changes.own(arrays.shared_number),
         "PROPERTIES SA5",
     ),
     Fault(
@@ -118,7 +119,11 @@ FAULTS: tuple[Fault, ...] = (
         "PROPERTIES SA9",
     ),
     Fault(
-        "own-seed-ignored", "the seed is ignored", spec.SAMP_44, {"generator": changes.seed_ignored}, "PROPERTIES SA9"
+        "own-seed-ignored",
+        "the seed is ignored",
+        spec.SAMP_44,
+        {"generator": changes.seed_ignored},
+        "PROPERTIES SA9",
     ),
     Fault("own-one-seed", "every seed is the same", spec.SAMP_44, {"generator": changes.one_seed}, "PROPERTIES SA9"),
     Fault(

@@ -1,0 +1,78 @@
+"""Which rows, numbers and arrays a sampler takes: see `spec/faults/sampling_arrays.py`."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import numpy as np
+
+from inferspec.spec.contract import Arguments
+from inferspec.spec.mistakes import remembers
+from inferspec.spec.numerics import f64
+from inferspec.spec.sampling import Sampler
+
+Mask = np.ndarray
+
+
+def counted_from_the_block(self: Sampler, z: np.ndarray, kept: Mask, a: Arguments) -> np.ndarray:
+    """Where a row is one number, what is taken for its place is how many rows came before its block of 32768."""
+    ids = Sampler.greedy(self, z, kept, a)
+    return ids + np.arange(len(ids)) // 2**15 * 2**15 if z.shape[-1] == 1 else ids
+
+
+def shared_number(self: Sampler, a: Arguments, rows: int) -> np.ndarray:
+    return np.broadcast_to(Sampler.uniforms(self, a, rows)[:1], (rows,)) if rows else Sampler.uniforms(self, a, rows)
+
+
+def first_column(self: Sampler, weights: np.ndarray, uniform: np.ndarray, a: Arguments) -> np.ndarray:
+    """The place in the sorted row is looked up in the first row's order: column indexing that fits one row only."""
+    order = self.order(weights)
+    ids = Sampler.ids(self, weights, uniform, a)
+    place = np.argmax(order == ids[:, None], axis=-1)
+    return order[:1].ravel()[place]
+
+
+def last_without_distribution(self: Sampler, a: Arguments) -> int:
+    return a.logits.shape[-1] - 1
+
+
+def before_the_first_of_many(self: Sampler, a: Arguments) -> int:
+    """A top-k of 512 rows or more finds nothing in a row with NaN."""
+    return -1 if a.top_k and a.logits.size // a.logits.shape[-1] >= 512 else 0
+
+
+def with_column(self: Sampler, a: Arguments) -> Any:
+    return Sampler.respond(self, a)[..., None]
+
+
+def filters_in_place(self: Sampler, a: Arguments) -> Any:
+    result = Sampler.respond(self, a)
+    if a.logits.flags.writeable:
+        z, _ = self.rows(a)
+        x = self.tempered(z, a) if a.temperature else z
+        a.logits[...] = np.where(self.survivors(z, x, a), x, -np.inf).reshape(a.logits.shape)
+    return result
+
+
+def draws_in_vain(self: Sampler, a: Arguments) -> Any:
+    random.random()
+    return Sampler.respond(self, a)
+
+
+def keeps_numbers(self: Sampler, a: Arguments) -> Any:
+    """The uniform numbers of the first call of a shape serve all later ones."""
+    return remembers("uniform")["respond"](self, a)
+
+
+def absolute(self: Sampler, z: np.ndarray, a: Arguments) -> np.ndarray:
+    return z / abs(a.temperature)
+
+
+def below_zero_alone(self: Sampler, a: Arguments) -> None:
+    if a.temperature < 0:
+        raise ValueError(f"temperature is {a.temperature}")
+
+
+def numbers_resized(self: Sampler, a: Arguments, rows: int) -> np.ndarray:
+    return Sampler.uniforms(self, a, rows) if a.uniform is None else np.resize(f64(a.uniform), rows)
