@@ -10,7 +10,6 @@ import numpy as np
 
 from inferspec.spec import paged_attention as spec
 from inferspec.spec.changes import paged_attention as changes
-from inferspec.spec.changes import tiles
 from inferspec.spec.changes.attention import (
     in_common_heads,
     of_drafts,
@@ -26,16 +25,6 @@ from inferspec.spec.changes.attention_variants import (
     query_scaled_first,
     split_and_merged,
 )
-from inferspec.spec.changes.attention_weights import (
-    empty_rows,
-    half_products_saturate,
-    hidden_in_maximum,
-    logits_summed_in_dtype,
-    starts_at,
-    total_summed_in_dtype,
-    values_summed_in_dtype,
-    weights_by,
-)
 from inferspec.spec.changes.flash_attention import (
     features_from,
     group_shifted_down,
@@ -46,15 +35,17 @@ from inferspec.spec.changes.flash_attention import (
     tiles_reversed,
     two_pass,
     unnormalised,
-    walk_in_dtype,
 )
-from inferspec.spec.changes.tiles import walking
 from inferspec.spec.contract import Arguments, Fault, Variant
-from inferspec.spec.faults import paged_attention_arrays
-from inferspec.spec.faults.attention_sources import ENGINEER, FLASHINFER, MLX, TINY_LLM
+from inferspec.spec.faults import (
+    paged_attention_arrays,
+    paged_attention_numbers,
+    paged_attention_places,
+    paged_attention_rows,
+)
+from inferspec.spec.faults.attention_sources import ENGINEER, FLASHINFER, TINY_LLM
 from inferspec.spec.mistakes import (
     defaults_to,
-    first_row_for_all,
     lacks_a_feature,
     leaves_unwritten,
     only_where,
@@ -62,8 +53,6 @@ from inferspec.spec.mistakes import (
     paths_misread,
 )
 from inferspec.spec.numerics import Precision
-
-VLLM = "https://github.com/vllm-project/vllm/"
 
 
 def of_batches_of_drafts(a: Arguments) -> bool:
@@ -87,162 +76,7 @@ FAULTS = (
         rereads(value_pages="key_pages"),
         ENGINEER,
     ),
-    Fault(
-        "paged-modulo-for-division",
-        "the page is p % page_size and the slot p // page_size",
-        spec.PAGED_02,
-        changes.places(changes.by_modulo),
-        ENGINEER,
-    ),
-    Fault(
-        "paged-slots-backwards",
-        "slots are counted from the end",
-        spec.PAGED_02,
-        changes.places(changes.slots_backwards),
-        ENGINEER,
-    ),
-    Fault(
-        "paged-table-ignored",
-        "the pages of a row are taken to lie one after the other",
-        spec.PAGED_02,
-        changes.places(changes.table_ignored),
-        ENGINEER,
-    ),
-    Fault(
-        "paged-table-transposed",
-        "the table is read column by column",
-        spec.PAGED_02,
-        changes.places(changes.table_transposed),
-        ENGINEER,
-    ),
-    Fault(
-        "paged-table-row-stride",
-        "rows of the table are taken to be as wide as the longest context needs",
-        spec.PAGED_02,
-        changes.places(changes.row_stride_of_used),
-        ENGINEER,
-    ),
-    Fault(
-        "paged-stale-page",
-        "the first token of a page is read from the page before",
-        spec.PAGED_02,
-        changes.places(changes.page_before_at_start),
-        ENGINEER,
-    ),
-    Fault(
-        "paged-stale-page-of-values",
-        "the first value of a page is read from the page before, the key is not",
-        spec.PAGED_02,
-        changes.value_places(changes.page_before_at_start),
-        FLASHINFER + "commit/103fcf862",
-    ),
-    Fault(
-        "paged-length-of-first-row",
-        "the context of row 0 is taken for every row's",
-        spec.PAGED_03,
-        changes.lengths(lambda a, row, length: int(a.context_lens[0])),
-        ENGINEER,
-    ),
-    Fault(
-        "paged-length-of-longest-row",
-        "the longest context is taken for every row's",
-        spec.PAGED_03,
-        changes.lengths(lambda a, row, length: int(a.context_lens.max())),
-        VLLM + "pull/47305",
-    ),
-    Fault(
-        "paged-last-token-missed",
-        "the newest token is not read",
-        spec.PAGED_03,
-        changes.lengths(lambda a, row, length: length - 1),
-        ENGINEER,
-    ),
-    Fault(
-        "paged-one-token-more",
-        "one slot past the context is read",
-        spec.PAGED_03,
-        changes.lengths(lambda a, row, length: length + 1),
-        ENGINEER,
-    ),
-    Fault(
-        "paged-tail-capacity-read",
-        "the last page is read to its end",
-        spec.PAGED_03,
-        changes.lengths(lambda a, row, length: changes.capacity(a, length)),
-        ENGINEER,
-    ),
-    Fault(
-        "paged-whole-pages-only",
-        "the last page is not read unless it is full",
-        spec.PAGED_04,
-        changes.lengths(lambda a, row, length: length // a.page_size * a.page_size or length),
-        ENGINEER,
-    ),
-    Fault(
-        "paged-page-after-full-one",
-        "a context that ends with a page reads a slot of the next",
-        spec.PAGED_04,
-        changes.lengths(lambda a, row, length: length + (length % a.page_size == 0 and length > 0)),
-        ENGINEER,
-    ),
-    Fault(
-        "paged-full-last-page-dropped",
-        "the last page is dropped where the context ends with it",
-        spec.PAGED_04,
-        changes.lengths(
-            lambda a, row, length: length - a.page_size * (length % a.page_size == 0 and length > a.page_size)
-        ),
-        ENGINEER,
-    ),
-    Fault(
-        "paged-page-size-by-shift",
-        "the page size is taken for a power of two",
-        spec.PAGED_04,
-        changes.places(changes.shifted_page),
-        "vllm-metal 0f6f76b",
-    ),
-    Fault(
-        "paged-page-of-tile-of-32",
-        "the table is looked up once for 32 tokens",
-        spec.PAGED_04,
-        changes.places(changes.page_of_tile(32)),
-        ENGINEER,
-    ),
-    Fault(
-        "paged-value-page-of-tile-of-64",
-        "the table is looked up once for 64 values",
-        spec.PAGED_04,
-        changes.value_places(changes.page_of_tile(64)),
-        FLASHINFER + "commit/103fcf862",
-    ),
-    Fault(
-        "paged-tiles-past-a-large-page",
-        "with pages of 256 and heads of 128 features, a tile of 160 that crosses the end of a page reads on in the pool",
-        spec.PAGED_04,
-        changes.places(changes.tiles_past_a_large_page(160)),
-        "https://github.com/ai-bond/flash-attention-v100/issues/41",
-    ),
-    Fault(
-        "paged-slots-to-128",
-        "of a page only 128 slots are told apart",
-        spec.PAGED_04,
-        changes.places(changes.slots_to_128),
-        FLASHINFER + "issues/4347",
-    ),
-    Fault(
-        "paged-contexts-of-one-partition",
-        "tokens past the first partition of 512 are never read",
-        spec.PAGED_04,
-        changes.lengths(lambda a, row, length: min(length, 512)),
-        ENGINEER,
-    ),
-    Fault(
-        "paged-one-partition-of-large-heads",
-        "with heads of 128 features and more, tokens past the first partition of 512 are never read",
-        spec.PAGED_04,
-        changes.lengths(lambda a, row, length: min(length, 512) if a.query.shape[3] >= 128 else length),
-        "PROPERTIES X2",
-    ),
+    *paged_attention_places.FAULTS,
     Fault(
         "paged-heads-tiled",
         "query head h reads head h % H",
@@ -485,221 +319,8 @@ FAULTS = (
         {"scale": lambda self, a: changes.CORE.scale(a) ** 2},
         ENGINEER,
     ),
-    Fault(
-        "paged-tail-keys-read",
-        "keys past the context are read, and hidden by adding -inf to what they make",
-        spec.PAGED_09,
-        changes.reads_whole_pages(values=np.nan_to_num),
-        VLLM + "pull/47305",
-    ),
-    Fault(
-        "paged-tail-values-read",
-        "values past the context are read and multiplied by 0",
-        spec.PAGED_09,
-        changes.reads_whole_pages(keys=np.zeros_like),
-        VLLM + "pull/936",
-    ),
-    Fault(
-        "paged-tail-in-maximum",
-        "keys past the context count in the running maximum",
-        spec.PAGED_09,
-        changes.reads_whole_pages(np.nan_to_num, np.nan_to_num, attended=hidden_in_maximum),
-        ENGINEER,
-    ),
-    Fault(
-        "paged-gathered-by-product",
-        "tokens are gathered by a product with a one-hot matrix",
-        spec.PAGED_09,
-        {"read": changes.gathered_by_product},
-        ENGINEER,
-    ),
-    Fault(
-        "paged-every-entry-followed",
-        "entries of the table that no token needs are followed",
-        spec.PAGED_10,
-        {"respond": changes.follows_all_entries},
-        ENGINEER,
-    ),
-    Fault(
-        "paged-next-entry-followed",
-        "the entry after the last page in use is followed",
-        spec.PAGED_10,
-        {"respond": changes.follows_next_entry},
-        ENGINEER,
-    ),
-    Fault(
-        "paged-shared-page-of-one-row",
-        "of rows that share a page one alone sees it",
-        spec.PAGED_11,
-        {"bias": changes.last_owner_alone},
-        ENGINEER,
-    ),
-    Fault(
-        "paged-order-of-ids",
-        "pages are walked in the order of their ids, so that sums are rounded otherwise where pages lie otherwise",
-        spec.PAGED_12,
-        changes.by_order(changes.order_of_ids, changes.one_after_the_other),
-        ENGINEER,
-    ),
-    Fault(
-        "paged-table-row-after",
-        "each row reads the table of the next one",
-        spec.PAGED_13,
-        changes.places(changes.row_after),
-        ENGINEER,
-    ),
-    Fault(
-        "paged-table-of-first-row",
-        "every row reads the table of row 0",
-        spec.PAGED_13,
-        first_row_for_all("block_table"),
-        ENGINEER,
-    ),
-    Fault(
-        "paged-no-context-nan",
-        "a row without context is 0 / 0",
-        spec.PAGED_14,
-        changes.no_context(np.nan),
-        MLX + "commit/711a64580",
-    ),
-    Fault(
-        "paged-no-context-crash",
-        "a row without context raises an exception",
-        spec.PAGED_14,
-        changes.no_context(None),
-        "https://github.com/Dao-AILab/flash-attention/commit/03cd0651",
-    ),
-    Fault(
-        "paged-stops-at-empty-row",
-        "rows after one without context are never written",
-        spec.PAGED_14,
-        {"finish": changes.stops_at_empty_row},
-        "https://github.com/Dao-AILab/flash-attention/commit/a3a257c7",
-    ),
-    Fault(
-        "paged-empty-at-both-ends",
-        "where the first and the last row have no context all rows are zeros",
-        spec.PAGED_14,
-        {"finish": changes.empty_at_both_ends},
-        ENGINEER,
-    ),
-    Fault(
-        "paged-short-rows-wrap",
-        "queries before the first token see all of the context",
-        spec.PAGED_14,
-        changes.causal(changes.short_rows_wrap),
-        ENGINEER,
-    ),
-    Fault(
-        "paged-short-rows-mean",
-        "queries that see no token are the mean of the values",
-        spec.PAGED_14,
-        changes.attending(
-            weights_by(lambda weights, logits: np.where(empty_rows(logits), 1 / max(logits.shape[-1], 1), weights))
-        ),
-        MLX + "commit/e1840853c",
-    ),
-    Fault(
-        "paged-values-summed-in-dtype",
-        "the running values are in the input's dtype",
-        spec.PAGED_15,
-        changes.attending({"combine": values_summed_in_dtype}),
-        ENGINEER,
-    ),
-    Fault(
-        "paged-values-rounded-between-pages",
-        "the running values are stored in the input's dtype between tiles",
-        spec.PAGED_15,
-        changes.attending({"attended": walk_in_dtype}),
-        ENGINEER,
-    ),
-    Fault(
-        "paged-total-summed-in-dtype",
-        "the running sum of the weights is in the input's dtype",
-        spec.PAGED_15,
-        changes.attending({"weights": total_summed_in_dtype}),
-        ENGINEER,
-    ),
-    Fault(
-        "paged-logits-summed-in-dtype",
-        "the logits are accumulated in the input's dtype",
-        spec.PAGED_15,
-        changes.attending({"logits": logits_summed_in_dtype}),
-        ENGINEER,
-    ),
-    Fault(
-        "paged-maximum-from-sentinel",
-        "the running maximum starts at -5e4: rows below it are zeros",
-        spec.PAGED_16,
-        changes.attending(starts_at(-5e4)),
-        FLASHINFER + "commit/d7f2c6464",
-    ),
-    Fault(
-        "paged-maximum-from-minus-1e9",
-        "the running maximum starts at -1e9: rows below it are zeros",
-        spec.PAGED_16,
-        changes.attending(starts_at(-1e9)),
-        ENGINEER,
-    ),
-    Fault(
-        "paged-maximum-from-minus-1e30",
-        "the running maximum starts at -1e30: rows below it are zeros",
-        spec.PAGED_16,
-        changes.attending(starts_at(-1e30)),
-        ENGINEER,
-    ),
-    Fault(
-        "paged-products-saturate",
-        "of float16 heads of 64 and 128 features products of queries and keys end at 65504 before they are scaled",
-        spec.PAGED_16,
-        changes.attending({"logits": half_products_saturate}),
-        ENGINEER,
-    ),
-    Fault(
-        "paged-maximum-from-zero",
-        "the running maximum starts at 0: rows far below it are zeros",
-        spec.PAGED_16,
-        changes.attending(starts_at(0.0)),
-        ENGINEER,
-    ),
-    Fault(
-        "paged-never-rescaled",
-        "earlier tokens are not rescaled when the maximum grows",
-        spec.PAGED_17,
-        changes.attending(walking(16, add=tiles.sums_kept)),
-        ENGINEER,
-        forms=tuple(changes.attending(form) for form in tiles.in_other_tiles(16, add=tiles.sums_kept)),
-    ),
-    Fault(
-        "paged-values-not-rescaled",
-        "the running sum of the weights is rescaled, the running values are not",
-        spec.PAGED_17,
-        changes.attending(walking(32, add=tiles.values_kept)),
-        ENGINEER,
-        forms=tuple(changes.attending(form) for form in tiles.in_other_tiles(32, add=tiles.values_kept)),
-    ),
-    Fault(
-        "paged-total-not-rescaled",
-        "the running values are rescaled, the running sum of the weights is not",
-        spec.PAGED_17,
-        changes.attending(walking(32, add=tiles.total_kept)),
-        ENGINEER,
-        forms=tuple(changes.attending(form) for form in tiles.in_other_tiles(32, add=tiles.total_kept)),
-    ),
-    Fault(
-        "paged-token-past-tiles-of-96",
-        "a token that is one more than tiles of 96 is never read",
-        spec.PAGED_04,
-        changes.attending(walking(96, tiles=tiles.all_but_one_past)),
-        ENGINEER,
-    ),
-    Fault(
-        "paged-partitions-averaged",
-        "partitions of 64 tokens are normalised by themselves and averaged",
-        spec.PAGED_17,
-        changes.attending(walking(64, add=tiles.each_tile_normalised)),
-        ENGINEER,
-    ),
+    *paged_attention_rows.FAULTS,
+    *paged_attention_numbers.FAULTS,
     Fault(
         "paged-page-ids-in-int16",
         "page ids are kept in int16",
