@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from inferspec.spec.changes import quantization as changes
+from inferspec.spec.changes import quantization_products as products
 from inferspec.spec.contract import Fault, Operation
 from inferspec.spec.faults.quantization_shared import (
     MLX_LM,
@@ -74,7 +75,7 @@ _LAYER = (
         "quantized-linear-input-scaled",
         "x is divided by sqrt(I), as if the weight were not trained yet",
         QLIN_01,
-        changes.with_product(lambda x, weights, dtype: changes.plain(x, weights) / np.sqrt(max(x.shape[-1], 1))),
+        products.with_product(lambda x, weights, dtype: products.plain(x, weights) / np.sqrt(max(x.shape[-1], 1))),
         TIRED,
     ),
     Fault(
@@ -96,7 +97,7 @@ _LAYER = (
         "quantized-linear-long-prompts",
         "of 128 rows and more, of 128 outputs and of 512 features and more,",
         QLIN_04,
-        changes.of_long_prompts,
+        products.of_long_prompts,
         TIRED,
     ),
     Fault(
@@ -111,7 +112,7 @@ _LAYER = (
         "quantized-linear-nan-spreads",
         "a NaN in one row of x reaches the others",
         QLIN_04,
-        changes.with_product(changes.nan_in_every_row),
+        products.with_product(products.nan_in_every_row),
         TIRED,
     ),
     past_float16("quantized-linear", QLIN_03),
@@ -119,7 +120,7 @@ _LAYER = (
         "quantized-linear-one-tile-of-rows",
         "rows past the first tile of 32 are not written",
         QLIN_04,
-        changes.first_rows(32),
+        products.first_rows(32),
         TIRED,
     ),
     Fault(
@@ -147,14 +148,14 @@ _LAYER = (
         "quantized-linear-in-dtype",
         "sums are accumulated in the input's dtype",
         QLIN_03,
-        changes.with_product(changes.in_dtype),
+        products.with_product(products.in_dtype),
         TIRED,
     ),
     Fault(
         "quantized-linear-batch-stride",
         "batches are written one row apart instead of M rows apart",
         QLIN_04,
-        {"respond": changes.batch_stride_without_rows},
+        {"respond": products.batch_stride_without_rows},
         f"{MLX}/commit/c7b0300af",
     ),
     *strides_of_prompts("quantized-linear", QLIN_05),
@@ -193,14 +194,14 @@ _LAYER = (
         "quantized-linear-nan-between-outputs",
         "a NaN in one row of weights reaches the next output",
         QLIN_11,
-        changes.with_product(changes.reads_all_rows),
+        products.with_product(products.reads_all_rows),
         "https://github.com/Pushkinist/rMLX/issues/449",
     ),
     Fault(
         "quantized-linear-row-of-nothing",
         "no rows give one row of zeros",
         QLIN_10,
-        {"respond": changes.one_row_of_nothing},
+        {"respond": products.one_row_of_nothing},
         f"{MLX}/issues/2164",
     ),
     Fault(
@@ -272,7 +273,7 @@ _EMBEDDING = (
         "quantized-embedding-1024-features",
         "features of a row past the 1024th are zeros",
         QEMB_01,
-        {"weights": changes.first_1024},
+        {"weights": products.first_1024},
         "PROPERTIES X10",
     ),
     Fault(
@@ -326,7 +327,7 @@ _EMBEDDING = (
         "quantized-embedding-tokens-of-one-group",
         "tokens past the 1024th, which one group of threads does not reach, give nothing",
         QEMB_03,
-        changes.first_rows(1024),
+        products.first_rows(1024),
         TIRED,
     ),
     Fault(
@@ -428,14 +429,14 @@ _EMBEDDING = (
         "quantized-head-scaled",
         "logits are multiplied by dims^-0.5",
         QEMB_09,
-        changes.with_product(lambda x, weights, dtype: changes.plain(x, weights) * x.shape[-1] ** -0.5),
+        products.with_product(lambda x, weights, dtype: products.plain(x, weights) * x.shape[-1] ** -0.5),
         f"{MLX_LM}/commit/c27c94a0",
     ),
     Fault(
         "quantized-head-in-dtype",
         "logits are accumulated in the input's dtype",
         QEMB_10,
-        changes.with_product(changes.in_dtype),
+        products.with_product(products.in_dtype),
         TIRED,
     ),
     *unwritten_on_common_paths("quantized-head", QEMB_11),
@@ -443,7 +444,7 @@ _EMBEDDING = (
         "quantized-head-long-prompts",
         "of 128 rows and more, of 128 outputs and of 512 features and more,",
         QEMB_11,
-        changes.of_long_prompts,
+        products.of_long_prompts,
         TIRED,
     ),
     Fault(
@@ -458,7 +459,7 @@ _EMBEDDING = (
         "quantized-head-nan-spreads",
         "a NaN in one row of x reaches the logits of the others",
         QEMB_11,
-        changes.with_product(changes.nan_in_every_row),
+        products.with_product(products.nan_in_every_row),
         TIRED,
     ),
     past_float16("quantized-head", QEMB_10),
@@ -466,21 +467,21 @@ _EMBEDDING = (
         "quantized-head-batch-stride",
         "batches are written one row apart instead of M rows apart",
         QEMB_11,
-        {"respond": changes.batch_stride_without_rows},
+        {"respond": products.batch_stride_without_rows},
         f"{MLX}/commit/c7b0300af",
     ),
     Fault(
         "quantized-head-one-tile-of-rows",
         "rows past the first tile of 32 get no logits",
         QEMB_11,
-        changes.first_rows(32),
+        products.first_rows(32),
         TIRED,
     ),
     Fault(
         "quantized-head-short-columns",
         "logits past 32768 are not written",
         QEMB_11,
-        leaves_unwritten(changes.columns_in_16_bits),
+        leaves_unwritten(products.columns_in_16_bits),
         f"{MLX}/commit/c9e8ee6b6",
     ),
     *strides_of_thousands("quantized-head", QEMB_12, "ids"),
@@ -512,14 +513,14 @@ _EMBEDDING = (
         "quantized-head-nan-between-logits",
         "a NaN in one row of the table reaches the next logit",
         QEMB_19,
-        changes.with_product(changes.reads_all_rows),
+        products.with_product(products.reads_all_rows),
         "https://github.com/Pushkinist/rMLX/issues/449",
     ),
     Fault(
         "quantized-head-row-of-nothing",
         "no rows give one row of zeros",
         QEMB_18,
-        {"respond": changes.one_row_of_nothing},
+        {"respond": products.one_row_of_nothing},
         f"{MLX}/issues/2164",
     ),
     Fault(

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from inferspec.spec.changes import quantization as changes
+from inferspec.spec.changes import quantization
+from inferspec.spec.changes import quantization_products as changes
 from inferspec.spec.changes.linear import whole_blocks
 from inferspec.spec.contract import Fault
 from inferspec.spec.faults.quantization_shared import (
@@ -127,7 +128,11 @@ FAULTS: tuple[Fault, ...] = (
         TIRED,
     ),
     Fault(
-        "quantized-matmul-bias-subtracted", "biases are subtracted", QMM_01, {"affine": changes.bias_subtracted}, TIRED
+        "quantized-matmul-bias-subtracted",
+        "biases are subtracted",
+        QMM_01,
+        {"affine": quantization.bias_subtracted},
+        TIRED,
     ),
     Fault(
         "quantized-matmul-transpose-guessed",
@@ -183,42 +188,42 @@ FAULTS: tuple[Fault, ...] = (
         "quantized-matmul-next-group",
         "each group takes the scale of the next",
         QMM_04,
-        changes.of_group(changes.next_group),
+        quantization.of_group(quantization.next_group),
         TIRED,
     ),
     Fault(
         "quantized-matmul-groups-of-64",
         "groups are taken for 64 wide",
         QMM_04,
-        changes.of_group(changes.groups_of_64),
+        quantization.of_group(quantization.groups_of_64),
         TIRED,
     ),
     Fault(
         "quantized-matmul-groups-down-the-columns",
         "scales are read as if transposed",
         QMM_04,
-        {"of_group": changes.groups_down_the_columns},
+        {"of_group": quantization.groups_down_the_columns},
         TIRED,
     ),
     Fault(
         "quantized-matmul-high-bits-first",
         "the first code of a word is read from its highest bits",
         QMM_04,
-        {"codes": changes.reversed_places},
+        {"codes": quantization.reversed_places},
         SPLIT_NIBBLES,
     ),
     Fault(
         "quantized-matmul-high-nibbles-first",
         "of each byte the first code is read from the highest bits",
         QMM_04,
-        {"codes": changes.high_nibbles_first},
+        {"codes": quantization.high_nibbles_first},
         SPLIT_NIBBLES,
     ),
     Fault(
         "quantized-matmul-nibbles-always",
         "codes of 8 bits lose their upper half to a mask of 4 bits",
         QMM_04,
-        {"codes": changes.nibbles_always},
+        {"codes": quantization.nibbles_always},
         TIRED,
     ),
     Fault(
@@ -313,7 +318,7 @@ FAULTS: tuple[Fault, ...] = (
         "quantized-matmul-not-transposed-groups-of-64",
         "where a product that is not transposed is large each way, groups are taken for 64 wide",
         QMM_06,
-        changes.of_group(changes.groups_of_64_not_transposed),
+        quantization.of_group(changes.groups_of_64_not_transposed),
         f"{MLX}/pull/4202",
     ),
     Fault(
@@ -445,28 +450,28 @@ FAULTS: tuple[Fault, ...] = (
         "quantized-matmul-any-parts",
         "what does not belong together is read on or cut short",
         QMM_13,
-        {**changes.guarded(*changes.ALL_CHECKS), "respond": changes.shapes_taken_on_trust},
+        {**quantization.guarded(*quantization.ALL_CHECKS), "respond": quantization.shapes_taken_on_trust},
         "PROPERTIES X9",
     ),
     Fault(
         "quantized-matmul-by-nothing",
         "a group size or number of bits of 0 and below stands for one that is offered",
         QMM_17,
-        changes.READ_BY_NOTHING,
+        quantization.READ_BY_NOTHING,
         f"{MLX}/issues/550 (sizes unchecked)",
     ),
     Fault(
         "quantized-matmul-broadcast-biases",
         "biases of one group stand for all groups",
         QMM_13,
-        changes.BIASES_BROADCAST,
+        quantization.BIASES_BROADCAST,
         "PROPERTIES X9",
     ),
     Fault(
         "quantized-matmul-any-x",
         "an x of another size is read on or cut short",
         QMM_13,
-        {**changes.guarded("guard_rest"), "respond": changes.shapes_taken_on_trust},
+        {**quantization.guarded("guard_rest"), "respond": quantization.shapes_taken_on_trust},
         TIRED,
     ),
     Fault(

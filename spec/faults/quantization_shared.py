@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from inferspec.spec.changes import quantization as changes
+from inferspec.spec.changes import quantization_products as products
 from inferspec.spec.contract import Fault, Requirement
 from inferspec.spec.faults.sources import MLX, TIRED
 from inferspec.spec.mistakes import (
@@ -39,7 +39,7 @@ def past_float16(name: str, requirement: Requirement) -> Fault:
         f"{name}-products-past-float16",
         "code times scale is infinite in float16 where it passes 65504",
         requirement,
-        {"affine": changes.products_past_float16},
+        {"affine": products.products_past_float16},
         f"{MLX}/commit/56e026d8a",
     )
 
@@ -50,7 +50,7 @@ def strides_of_prompts(name: str, requirement: Requirement) -> list[Fault]:
             f"{name}-prompts-{part}-strides",
             f"of 32 rows and 256 features and more {part} is read as if it were contiguous",
             requirement,
-            only_where(changes.of_prompts, ignores_strides(part)),
+            only_where(products.of_prompts, ignores_strides(part)),
             TIRED,
         )
         for part in ("x", "packed", "scales")
@@ -67,7 +67,7 @@ def strides_of_models(name: str, requirement: Requirement) -> list[Fault]:
             f"{name}-{told}-of-models",
             f"of {told} in half precision, for {outputs} outputs of {features} features and more,",
             requirement,
-            in_half(changes.of_layers(rows, outputs, features)),
+            in_half(products.of_layers(rows, outputs, features)),
             dict.fromkeys(("packed", "scales", "x")[: 2 if told == "tokens" else 3]),
         )
     ]
@@ -108,7 +108,7 @@ def unwritten_on_common_paths(prefix: str, requirement: Requirement) -> list[Fau
             f"{prefix}-common-{told}",
             f"of {told}, in 4 bits and groups of 64,",
             requirement,
-            changes.as_most_models_are_packed(*sizes),
+            products.as_most_models_are_packed(*sizes),
             TIRED,
         )
     ]
