@@ -2,69 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Any
-
-import numpy as np
-
 from inferspec.spec.changes import generation as changes
-from inferspec.spec.contract import Fault, Requirement, Variant
+from inferspec.spec.changes import generation_choices as choices
+from inferspec.spec.changes import generation_ends as ends
+from inferspec.spec.contract import Fault, Variant
 from inferspec.spec.ends import KEEPING
+from inferspec.spec.faults import generation_callers, generation_choices, generation_ends
 from inferspec.spec.faults.detokenizer import TEXT_FAULTS, TEXT_VARIANTS
+from inferspec.spec.faults.generation_sources import COURSE_CODE, MLX_LM, SEEDS, TIRED, VLLM_METAL
 from inferspec.spec.generation import (
     GEN_01,
     GEN_02,
     GEN_03,
     GEN_04,
-    GEN_05,
     GEN_06,
-    GEN_07,
-    GEN_08,
     GEN_09,
     GEN_10,
-    GEN_11,
-    GEN_12,
     GEN_13,
     GEN_14,
     GEN_15,
     GEN_16,
     GEN_17,
     GEN_18,
-    GEN_19,
-    GEN_20,
-    GEN_21,
-    GEN_22,
-    GEN_23,
-    GEN_24,
-    GEN_25,
-    GEN_26,
-    GEN_27,
-    GEN_28,
-    GEN_29,
 )
-from inferspec.spec.mistakes import ignores_strides
 
-TIRED = "the kind of slip that tired hands make"
-COURSE_CODE = "https://github.com/skyzh/tiny-llm"
-MLX_LM = "https://github.com/ml-explore/mlx-lm"
 MLX_VLM = "https://github.com/Blaizzy/mlx-vlm"
-VLLM_METAL = "https://github.com/vllm-project/vllm-metal"
-SEEDS = "seen in code written from the course"
-
-
-def _kept(name: str, text: str, kills: Requirement, ids: Callable[..., Iterator[Any]]) -> Fault:
-    """A mistake of who keeps the id that ends the ids."""
-    return Fault(f"generation-kept-end-{name}", text, kills, {"ids": ids}, TIRED, KEEPING)
-
 
 FAULTS: tuple[Fault, ...] = (
-    Fault("generation-least-likely", "the least likely id is taken", GEN_01, {"greedy": changes.lowest_logit}, TIRED),
+    Fault("generation-least-likely", "the least likely id is taken", GEN_01, {"greedy": choices.lowest_logit}, TIRED),
     *(
         Fault(
             f"generation-favours-whole-tiles-of-{tile}",
             f"ids past the last whole tile of {tile} are never favoured",
             GEN_01,
-            {"greedy": changes.of_whole_tiles(tile)},
+            {"greedy": choices.of_whole_tiles(tile)},
             "kernels that look for the largest logit tile by tile",
         )
         for tile in (1024, 4096)
@@ -172,36 +143,36 @@ FAULTS: tuple[Fault, ...] = (
         "generation-eos-of-the-first-64",
         "the 65th id and those after it end nothing",
         GEN_06,
-        {"stops": changes.ends_of_the_first_64},
+        {"stops": ends.ends_of_the_first_64},
         TIRED,
     ),
     Fault(
         "generation-eos-never-first-of-long-prompts",
         "the first id after a prompt of more than 512 tokens ends nothing",
         GEN_06,
-        {"stops": changes.no_first_after_a_long_prompt},
+        {"stops": ends.no_first_after_a_long_prompt},
         TIRED,
     ),
     Fault(
         "generation-eos-never-first-of-whole-pieces",
         "the first id after a prompt of whole pieces of 512 tokens ends nothing",
         GEN_06,
-        changes.no_first_after_whole_pieces(512),
+        ends.no_first_after_whole_pieces(512),
         TIRED,
-        forms=(changes.no_first_after_whole_pieces(2048), changes.no_first_after_whole_pieces(64)),
+        forms=(ends.no_first_after_whole_pieces(2048), ends.no_first_after_whole_pieces(64)),
     ),
     Fault(
         "generation-highest-of-equals-of-large",
         "of equal logits of more than 8192 ids the highest is taken",
         GEN_09,
-        changes.large(changes.highest_of_equals),
+        choices.large(choices.highest_of_equals),
         TIRED,
     ),
     Fault(
         "generation-large-logits-in-bfloat16",
         "more than 8192 logits are rounded to bfloat16 first",
         GEN_10,
-        changes.large(changes.in_bfloat16),
+        choices.large(choices.in_bfloat16),
         TIRED,
     ),
     Fault(
@@ -211,240 +182,8 @@ FAULTS: tuple[Fault, ...] = (
         {"prompt": changes.window(2048)},
         f"{MLX_LM}/commit/5d10d9f2 (its default piece)",
     ),
-    Fault(
-        "generation-one-too-few",
-        "the last id is lost",
-        GEN_05,
-        {"limit": lambda self, request: max(request.max_tokens - 1, 0)},
-        "https://github.com/skyzh/tiny-llm/commit/05972ff",
-    ),
-    Fault(
-        "generation-one-too-many",
-        "the limit is exclusive: one more id comes out",
-        GEN_05,
-        {"limit": lambda self, request: request.max_tokens + 1},
-        "PROPERTIES CB3",
-    ),
-    Fault(
-        "generation-at-most-256",
-        "no more than 256 ids come out, the size of a buffer",
-        GEN_05,
-        {"limit": changes.at_most_256},
-        TIRED,
-    ),
-    Fault(
-        "generation-at-most-1000",
-        "no more than 1000 ids come out",
-        GEN_05,
-        {"limit": lambda self, request: min(request.max_tokens, 1000)},
-        "https://github.com/guidance-ai/guidance/issues/816",
-    ),
-    Fault(
-        "generation-stops-repeating",
-        "an id that came more than thirty times in a row ends the ids",
-        GEN_05,
-        {"ids": changes.stops_repeating},
-        "https://github.com/ollama/ollama/pull/3080 (on purpose); ollama 14117",
-    ),
-    Fault(
-        "generation-one-for-none",
-        "the first id comes out although none was asked for",
-        GEN_05,
-        {"limit": changes.one_for_none},
-        SEEDS,
-    ),
-    Fault(
-        "generation-limit-with-prompt",
-        "max_tokens counts the prompt too",
-        GEN_05,
-        {"limit": changes.counts_the_prompt},
-        "https://github.com/mirage-project/mirage/issues/382 (the same confusion)",
-    ),
-    Fault(
-        "generation-emits-eos",
-        "the end-of-sequence id comes out",
-        GEN_06,
-        {"ids": changes.emits_the_end},
-        "PROPERTIES CB3",
-    ),
-    Fault(
-        "generation-eos-never-first",
-        "the first id is not looked at: an end of sequence there goes on",
-        GEN_06,
-        {"stops": changes.end_counts_from_the_second},
-        "the course's loop at an end of sequence as the first token",
-    ),
-    Fault(
-        "generation-eos-at-the-limit",
-        "the last id is not looked at: an end of sequence there comes out",
-        GEN_06,
-        {"stops": changes.limit_hides_the_end},
-        TIRED,
-    ),
-    Fault(
-        "generation-eos-ignored",
-        "nothing ends the ids but the limit",
-        GEN_06,
-        {"stops": lambda self, token, request, number: False},
-        TIRED,
-    ),
-    Fault(
-        "generation-four-eos-alone",
-        "of many end-of-sequence ids only the first four count",
-        GEN_07,
-        {"stops": changes.four_ends_alone},
-        TIRED,
-    ),
-    Fault(
-        "generation-eos-in-16-bits",
-        "end-of-sequence ids are kept in 16 bits",
-        GEN_06,
-        {"stops": changes.ends_in_16_bits},
-        "PROPERTIES X8",
-    ),
-    Fault(
-        "generation-first-eos-alone",
-        "of several end-of-sequence ids only the first counts",
-        GEN_07,
-        {"stops": changes.first_end_alone},
-        "config.json of Llama 3 and Qwen3 has lists",
-    ),
-    Fault(
-        "generation-last-eos-alone",
-        "of several end-of-sequence ids only the last counts",
-        GEN_07,
-        {"stops": changes.last_end_alone},
-        TIRED,
-    ),
-    Fault(
-        "generation-list-of-eos-ignored",
-        "an id is compared with the list of end-of-sequence ids, which it never equals",
-        GEN_07,
-        {"stops": changes.all_ends_needed},
-        TIRED,
-    ),
-    Fault(
-        "generation-eos-of-the-prompt",
-        "stops are looked for in the prompt too",
-        GEN_08,
-        {"ids": changes.end_of_the_prompt},
-        "PROPERTIES CB3",
-    ),
-    Fault(
-        "generation-prompt-ends-at-eos",
-        "the prompt is cut after its first end-of-sequence id",
-        GEN_08,
-        {"prompt": changes.prompt_cut_at_the_end},
-        TIRED,
-    ),
-    Fault(
-        "generation-highest-of-equals",
-        "of equal logits the highest id is taken",
-        GEN_09,
-        {"greedy": changes.highest_of_equals},
-        "https://github.com/vllm-project/vllm/pull/50979 (ties by path)",
-    ),
-    Fault(
-        "generation-first-position",
-        "the logits of the first position decide",
-        GEN_10,
-        {"last": changes.first_position},
-        f"{VLLM_METAL}/commit/d20dd02",
-    ),
-    Fault(
-        "generation-position-before",
-        "the logits of the position before the last decide",
-        GEN_10,
-        {"last": changes.position_before},
-        TIRED,
-    ),
-    Fault(
-        "generation-argmax-of-all",
-        "the largest logit of all positions decides",
-        GEN_10,
-        {"choose": changes.flat},
-        "https://github.com/skyzh/tiny-llm/commit/05972ff (a reduction without axis)",
-    ),
-    Fault(
-        "generation-mean-position", "the mean over positions decides", GEN_10, {"last": changes.mean_position}, TIRED
-    ),
-    Fault(
-        "generation-logits-in-bfloat16",
-        "logits are rounded to bfloat16 first",
-        GEN_10,
-        {"greedy": changes.in_bfloat16},
-        "https://github.com/ml-explore/mlx-lm/pull/1912 (filters in bfloat16)",
-    ),
-    Fault(
-        "generation-logits-in-eight-bits",
-        "logits are rounded to 8 bits first",
-        GEN_10,
-        {"greedy": changes.in_eight_bits},
-        "PROPERTIES X5",
-    ),
-    Fault(
-        "generation-sampler-sees-all",
-        "the sampler is given the logits of all positions",
-        GEN_11,
-        {"choose": changes.sampler_sees_all},
-        SEEDS,
-    ),
-    Fault(
-        "generation-sampler-sees-probabilities",
-        "the sampler is given probabilities",
-        GEN_11,
-        {"pick": changes.sampler_sees_probabilities},
-        "https://github.com/skyzh/tiny-llm/commit/13295fc (probabilities and their logarithms)",
-    ),
-    Fault(
-        "generation-sampler-sees-temperature",
-        "the sampler is given logits that were scaled already",
-        GEN_11,
-        {"pick": changes.sampler_sees_temperature},
-        TIRED,
-    ),
-    Fault(
-        "generation-sampler-sees-less",
-        "the sampler is not given the last id's logit",
-        GEN_11,
-        {"pick": changes.sampler_sees_less},
-        TIRED,
-    ),
-    Fault(
-        "generation-samples-the-prompt",
-        "the sampler is asked at every position of the prompt",
-        GEN_12,
-        {"choose": changes.sampled_at_every_position},
-        "PROPERTIES SA9",
-    ),
-    Fault(
-        "generation-samples-twice",
-        "the sampler is asked twice for each id",
-        GEN_12,
-        {"pick": changes.sampled_twice},
-        "PROPERTIES SA9",
-    ),
-    Fault(
-        "generation-sampler-forgotten",
-        "the sampler is not asked",
-        GEN_12,
-        {"pick": changes.sampler_forgotten},
-        "PROPERTIES X13",
-    ),
-    Fault(
-        "generation-first-id-greedy",
-        "the id that prefill gives is greedy, whatever the sampler",
-        GEN_12,
-        {"choose": changes.first_id_greedy},
-        TIRED,
-    ),
-    Fault(
-        "generation-feeds-greedy-back",
-        "what is fed back is the most likely id, not the one that came out",
-        GEN_12,
-        {"ids": changes.feeds_greedy_back},
-        TIRED,
-    ),
+    *generation_ends.FAULTS,
+    *generation_choices.FAULTS,
     Fault("generation-uint8-ids", "ids come out in 8 bits", GEN_13, {"out": changes.in_bits(8)}, "PROPERTIES PC3"),
     Fault("generation-uint16-ids", "ids come out in 16 bits", GEN_13, {"out": changes.in_bits(16)}, "PROPERTIES X8"),
     Fault(
@@ -526,149 +265,12 @@ FAULTS: tuple[Fault, ...] = (
         {"cache": changes.kept_for_later},
         f"{VLLM_METAL}/commit/b213b8b",
     ),
-    Fault(
-        "generation-token-strides",
-        "tokens are read as if they were contiguous",
-        GEN_19,
-        ignores_strides("tokens"),
-        "PROPERTIES X1",
-    ),
-    Fault("generation-list-grows", "ids are appended to the caller's list", GEN_20, {"ids": changes.list_grows}, SEEDS),
-    Fault(
-        "generation-changes-tokens", "the caller's array is overwritten", GEN_20, changes.overwrites(), "PROPERTIES X6"
-    ),
-    Fault(
-        "generation-remembers-prompt",
-        "a prompt kept by its length serves others",
-        GEN_21,
-        {"prompt": changes.remembers_the_prompt},
-        "https://github.com/flashinfer-ai/flashinfer/commit/82784bb11",
-    ),
-    Fault(
-        "generation-counts-on", "a counter outlives the request", GEN_21, {"limit": changes.counts_on}, "PROPERTIES X7"
-    ),
-    Fault(
-        "generation-nothing-from-nothing",
-        "an empty prompt gives no ids and no error",
-        GEN_22,
-        {"check_prompt": changes.late, "ids": changes.nothing_from_nothing},
-        "PROPERTIES X9",
-    ),
-    Fault(
-        "generation-empty-is-zero",
-        "an empty prompt is taken for id 0",
-        GEN_22,
-        {"check_prompt": changes.late, "prompt": changes.begins_with_zero},
-        "PROPERTIES X9",
-    ),
-    Fault(
-        "generation-empty-left-to-the-model",
-        "nobody looks at an empty prompt: the model is called with it, and raises",
-        GEN_22,
-        {"check_prompt": changes.late},
-        "LitGPT's generate",
-    ),
-    Fault(
-        "generation-empty-refused-late",
-        "an empty prompt is refused when the model was called already",
-        GEN_22,
-        changes.checks_after_prefill("check_prompt"),
-        "PROPERTIES X9",
-    ),
-    Fault(
-        "generation-unlimited",
-        "a negative max_tokens is no limit",
-        GEN_23,
-        {"check_limit": changes.late, "limit": changes.no_limit_below_zero},
-        f"{MLX_LM}, generate_step (documented there)",
-    ),
-    Fault(
-        "generation-none-below-zero",
-        "a negative max_tokens gives no ids and no error",
-        GEN_23,
-        {"check_limit": changes.late},
-        "PROPERTIES X9",
-    ),
-    Fault(
-        "generation-limit-refused-late",
-        "a negative max_tokens is refused when the model was called already",
-        GEN_23,
-        changes.checks_after_prefill("check_limit"),
-        "PROPERTIES X9",
-    ),
-    Fault(
-        "generation-array-ids",
-        "ids come out as arrays of no axes",
-        GEN_24,
-        {"out": lambda self, token: np.array(token)},
-        COURSE_CODE,
-    ),
-    Fault("generation-float-ids", "ids come out as floats", GEN_24, {"out": lambda self, token: float(token)}, TIRED),
-    Fault(
-        "generation-flattens-batch",
-        "a batch of prompts is read as one",
-        GEN_25,
-        {"check_rank": changes.late},
-        "PROPERTIES X9",
-    ),
-    Fault(
-        "generation-first-of-batch",
-        "of a batch of prompts the first is served",
-        GEN_25,
-        {"check_rank": changes.late, "prompt": changes.first_row},
-        "PROPERTIES X3",
-    ),
-    Fault(
-        "generation-model-error-ends",
-        "an error of the model ends the ids",
-        GEN_26,
-        changes.an_error_ends("model"),
-        "PROPERTIES CB2",
-    ),
-    Fault(
-        "generation-lookup-error-ends",
-        "an IndexError or a KeyError of the model ends the ids, as one of a list of what is left would",
-        GEN_26,
-        changes.an_error_ends("model", LookupError),
-        TIRED,
-    ),
-    Fault(
-        "generation-error-of-a-long-prompt-ends",
-        "an error of the model ends the ids while a prompt of more than 64 tokens is fed",
-        GEN_26,
-        changes.an_error_at_a_long_prompt_ends(64),
-        TIRED,
-    ),
-    Fault(
-        "generation-sampler-error-ends",
-        "a ValueError of the sampler ends the ids",
-        GEN_26,
-        changes.an_error_ends("sampler", ValueError),
-        TIRED,
-    ),
-    Fault(
-        "generation-greedy-without-sampler",
-        "a sampler that raises gives way to the largest logit",
-        GEN_26,
-        {"pick": changes.greedy_instead},
-        TIRED,
-    ),
-    Fault(
-        "generation-tries-again", "a model that fails is asked again", GEN_26, {"forward": changes.tried_again}, TIRED
-    ),
-    Fault("generation-holds-caches", "a table holds every cache", GEN_27, {"cache": changes.held}, "PROPERTIES PG7"),
-    Fault(
-        "generation-holds-what-is-closed",
-        "a table holds the caches of requests that were closed before their end",
-        GEN_27,
-        {"ids": changes.held_when_stopped_early},
-        "PROPERTIES PG7",
-    ),
+    *generation_callers.FAULTS,
     Fault(
         "generation-goes-on-past-the-end",
         "an iterator that came to its end gives an id when it is asked again",
         GEN_06,
-        {"ids": lambda self, toy, request: changes.GoesOn(self, toy, request)},
+        {"ids": lambda self, toy, request: ends.GoesOn(self, toy, request)},
         TIRED,
     ),
     Fault(
@@ -678,54 +280,8 @@ FAULTS: tuple[Fault, ...] = (
         {"limit": lambda self, request: (request.max_tokens + 2**31) % 2**32 - 2**31},
         TIRED,
     ),
-    Fault(
-        "generation-reads-the-callers-tokens",
-        "the prompt is read again for each id, as the caller has it by then",
-        GEN_28,
-        {"ids": changes.reads_the_callers},
-        TIRED,
-    ),
-    Fault(
-        "generation-reads-the-callers-ends",
-        "each id is looked for in the caller's own list of end-of-sequence ids",
-        GEN_29,
-        {"taken": changes.callers_ends},
-        TIRED,
-    ),
-    Fault(
-        "generation-end-of-the-second-emitted",
-        "of a second request to one model the end-of-sequence id comes out",
-        GEN_07,
-        {"ids": changes.keeps_the_end_of_the_second},
-        TIRED,
-    ),
-    _kept("dropped", "the end-of-sequence id does not come out", GEN_06, changes.drops_the_end),
-    _kept(
-        "dropped-at-the-limit",
-        "an end-of-sequence id that is the last of max_tokens ids does not come out",
-        GEN_06,
-        changes.drops_an_end_at_the_limit,
-    ),
-    _kept(
-        "dropped-as-the-first",
-        "an end-of-sequence id that is the first id does not come out",
-        GEN_06,
-        changes.drops_a_first_end,
-    ),
-    _kept("twice", "the end-of-sequence id comes out twice", GEN_06, changes.keeps_the_end_twice),
-    _kept(
-        "past-the-limit",
-        "the end-of-sequence id is not counted: it comes out after max_tokens ids",
-        GEN_06,
-        changes.keeps_the_end_past_the_limit,
-    ),
-    _kept("and-one-more", "one id comes out after the end-of-sequence id", GEN_06, changes.goes_on_for_one),
-    _kept(
-        "first-of-the-list",
-        "whatever ends the ids, the first end-of-sequence id of the list comes out",
-        GEN_07,
-        changes.gives_the_first_end,
-    ),
+    *generation_callers.KEPT_ARGUMENTS,
+    *generation_ends.KEPT_ENDS,
     *TEXT_FAULTS,
 )
 
@@ -759,13 +315,13 @@ VARIANTS: tuple[Variant, ...] = (
         "generation-samples-a-batch",
         "the sampler is given a batch of one row",
         "generate",
-        {"choose": changes.sampler_sees_batch},
+        {"choose": choices.sampler_sees_batch},
     ),
     Variant(
         "generation-keeps-ends",
         "every id comes out, and then it is looked at",
         "generate",
-        {"ids": changes.emits_the_end},
+        {"ids": ends.emits_the_end},
         envelope=KEEPING,
     ),
     *TEXT_VARIANTS,
