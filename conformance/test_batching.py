@@ -41,7 +41,7 @@ from inferspec.conformance.inputs.batching_refusals import (
     without_room,
 )
 from inferspec.conformance.inputs.batching_script import COMMON, LARGE, beside_tiles, past_a_tile
-from inferspec.conformance.inputs.kv_cache import with_tokens_of_zeros
+from inferspec.conformance.inputs.kv_cache_script import with_tokens_of_zeros
 from inferspec.conformance.properties import (
     depends_on_arguments_alone,
     goes_on_after_refusal,

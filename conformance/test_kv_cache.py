@@ -1,45 +1,41 @@
 """Does a key/value cache keep the contract? Every sentence of both kinds is asked of the growing and of the preallocated."""
 
 from inferspec.conformance.inputs.kv_cache import (
+    appends,
+    crossing,
+    decoding,
+    kept_results,
+    kept_through_rewinds,
+    layers,
+    overwritten,
+    overwritten_anew,
+    overwritten_later,
+    side_by_side,
+    with_offsets,
+)
+from inferspec.conformance.inputs.kv_cache_refusals import bad_dtypes, bad_pairs, bad_shapes
+from inferspec.conformance.inputs.kv_cache_rewinds import bad_rewinds, guessing, rewinds, rewinds_to_the_ends
+from inferspec.conformance.inputs.kv_cache_room import beside_other_sizes, filled, overfull, too_long_states
+from inferspec.conformance.inputs.kv_cache_script import (
     COMMON_HEADS,
     MANY_HEADS,
     MANY_ROWS,
     WIDE_HEADS,
-    appends,
-    bad_dtypes,
-    bad_pairs,
-    bad_rewinds,
-    bad_shapes,
     beside_buffers,
-    beside_other_sizes,
-    crossing,
-    decoding,
-    filled,
-    guessing,
-    kept_results,
-    kept_through_rewinds,
-    layers,
+    prompts,
+    tens_of_thousands,
+    thousands,
+    with_tokens_of_zeros,
+)
+from inferspec.conformance.inputs.kv_cache_states import (
     of_another_dtype_once_empty,
     of_another_kind,
-    overfull,
-    overwritten,
-    overwritten_anew,
-    overwritten_later,
-    prompts,
     restored,
-    rewinds,
-    rewinds_to_the_ends,
     rolled_back,
     saved_again,
     saved_when_full,
     shared,
-    side_by_side,
     states_of_their_time,
-    tens_of_thousands,
-    thousands,
-    too_long_states,
-    with_offsets,
-    with_tokens_of_zeros,
 )
 from inferspec.conformance.properties import (
     depends_on_arguments_alone,

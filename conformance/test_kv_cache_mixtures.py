@@ -3,8 +3,10 @@ sentence is asked of both kinds."""
 
 from typing import Any
 
-from inferspec.conformance.inputs.kv_cache import bad_shapes, layers, prompts
+from inferspec.conformance.inputs.kv_cache import layers
 from inferspec.conformance.inputs.kv_cache_mixtures import LARGE, long_lived, mixtures, successors
+from inferspec.conformance.inputs.kv_cache_refusals import bad_shapes
+from inferspec.conformance.inputs.kv_cache_script import prompts
 from inferspec.conformance.properties import goes_on_after_refusal, keeps_arguments
 from inferspec.conformance.suite import requirement
 from inferspec.conformance.test_kv_cache import keeps_dtype

@@ -1,6 +1,6 @@
 """Do a pool of pages, the caches that share it and their block tables keep the contract?"""
 
-from inferspec.conformance.inputs.kv_cache import with_tokens_of_zeros
+from inferspec.conformance.inputs.kv_cache_script import with_tokens_of_zeros
 from inferspec.conformance.inputs.paged_batches import changing, chunked, decoding, layered, uneven, unwritten
 from inferspec.conformance.inputs.paged_kv import (
     allocations,

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from inferspec.conformance.calls import Call
-from inferspec.conformance.inputs.kv_cache import Script
+from inferspec.conformance.inputs.kv_cache_script import Script
 from inferspec.conformance.strategies import Pick, calls
 
 SIZES = ((0, (2, 4)), (0, (1, 128)), (0, (9, 4)), (33, (2, 4)))

@@ -1,0 +1,104 @@
+"""Stories of key/value caches with an append that does not fit: (story, number of the step that must be refused)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from inferspec.conformance.calls import Call
+from inferspec.conformance.inputs.kv_cache_script import Chunks, Script, going_on, small
+from inferspec.conformance.strategies import Pick, calls
+from inferspec.spec.numerics import numpy_dtype
+
+
+@calls
+def bad_pairs(pick: Pick, static: bool = False) -> tuple[Call, int]:
+    """(story, number of the step that must be refused): a key and a value that are no pair, first or later."""
+    script = Script(pick)
+    if pick.one_of(False, True):
+        script.append()
+        script.past()
+    given = script.arrays(pick.one_of(2, 3, 5))
+    name, other = pick.one_of(("key", "value"), ("value", "key"))
+    match pick.one_of("longer", "one", "wider", "more rows", "flat", "five axes"):
+        case "longer":
+            given[name] = np.concatenate([given[name], given[name][:, :, :1]], axis=2)
+        case "one":
+            # One token for all, as broadcasting would have it.
+            given[name] = given[name][:, :, :1]
+        case "wider":
+            given[name] = np.concatenate([given[name], given[name][:, :1]], axis=1)
+        case "more rows":
+            given[name] = np.concatenate([given[name], given[name][:1]], axis=0)
+        case "flat":
+            given = {name: given[name][0], other: given[other][0]}
+        case _:
+            given = {name: given[name][None], other: given[other][None]}
+    bad = script.do("update_and_fetch", key=given["key"], value=given["value"])
+    return going_on(script).call(static, room=(8, 300)), bad
+
+
+@calls
+def bad_shapes(
+    pick: Pick, static: bool = False, chunks: Chunks = small, begun: int = 0, then: int = 2
+) -> tuple[Call, int]:
+    """(story, number of the step that must be refused): a chunk that does not fit those before it. begun: how many of them come
+    right before it; then: how many tokens right after it."""
+    script = Script(pick, chunks)
+    script.append(max(chunks(pick), 1))
+    script.past()
+    for _ in range(begun):
+        script.append(max(chunks(pick), 1))
+    given = script.arrays(pick.one_of(1, 2, 3))
+    match pick.one_of(
+        "rows",
+        "one row",
+        "heads",
+        "one head",
+        "key dim",
+        "value dim",
+        "one feature",
+        "one of values",
+        "narrower",
+        "exchanged",
+    ):
+        case "exchanged" if script.batch != script.heads:
+            # As many numbers as before.
+            given = {name: x.swapaxes(0, 1).copy() for name, x in given.items()}
+        case "rows":
+            given = {name: np.concatenate([x, x[:1]], axis=0) for name, x in given.items()}
+        case "one row" if script.batch > 1:
+            # One row for all, as broadcasting would have it.
+            given = {name: x[:1] for name, x in given.items()}
+        case "heads":
+            given = {name: np.concatenate([x, x[:, :1]], axis=1) for name, x in given.items()}
+        case "one head" if script.heads > 1:
+            given = {name: x[:, :1] for name, x in given.items()}
+        case "key dim":
+            given["key"] = np.concatenate([given["key"], given["key"][..., :1]], axis=-1)
+        case "one feature":
+            given["value"] = given["value"][..., :1]
+            given["key"] = given["key"][..., :1]
+        case "one of values" if script.value_dim > 1:
+            given["value"] = given["value"][..., :1]
+        case "narrower":
+            name = pick.one_of("value", "key")
+            given[name] = given[name][..., :-1]
+        case _:
+            given["value"] = np.concatenate([given["value"], given["value"][..., :1]], axis=-1)
+    bad = script.do("update_and_fetch", **given)
+    return going_on(script, then).call(static, room=(8, 300)), bad
+
+
+@calls
+def bad_dtypes(pick: Pick, static: bool = False) -> tuple[Call, int]:
+    """(story, number of the step that must be refused): a chunk in another dtype than those before it."""
+    script = Script(pick)
+    script.append(pick.one_of(1, 2, 4))
+    script.past()
+    others = [numpy_dtype(name) for name in ("float32", "float16", "bfloat16") if name != script.dtype]
+    given, dtype = script.arrays(pick.one_of(1, 2)), pick.one_of(*others)
+    names = pick.one_of(("key", "value"), ("value",), ("key",))
+    with np.errstate(over="ignore"):
+        given |= {name: given[name].astype(np.float32).astype(dtype) for name in names}
+    bad = script.do("update_and_fetch", **given)
+    return going_on(script).call(static, room=(8, 300)), bad
