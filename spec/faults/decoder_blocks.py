@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from inferspec.spec.changes import decoder as changes
+from inferspec.spec.changes import decoder
+from inferspec.spec.changes import decoder_blocks as changes
 from inferspec.spec.faults.defining import TINY_LLM, Define
 from inferspec.spec.transformer import Decoder
 
@@ -36,7 +37,7 @@ def sequence(fault: Define) -> None:
         "a config that says more than the sizes is refused",
         {"guard_config": changes.known_fields_alone},
     )
-    fault(1, "window-of-256", "a token sees the last 256 alone", changes.window(256), "PROPERTIES CM5")
+    fault(1, "window-of-256", "a token sees the last 256 alone", decoder.window(256), "PROPERTIES CM5")
     fault(
         1, "input-norm-dropped", "attention reads the stream without its norm", changes.norm_dropped(".input_layernorm")
     )
@@ -50,7 +51,7 @@ def sequence(fault: Define) -> None:
         1,
         "norms-swapped",
         "the norms of attention and MLP are exchanged",
-        changes.norm_weights(
+        decoder.norm_weights(
             {"input_layernorm": "post_attention_layernorm", "post_attention_layernorm": "input_layernorm"}
         ),
     )
@@ -89,7 +90,7 @@ def head(fault: Define) -> None:
         "tied-own-head",
         "a tied model has a head of its own",
         {"head": changes.own_head},
-        f"{changes.MLX_LM}/commit/e92138cb",
+        f"{decoder.MLX_LM}/commit/e92138cb",
     )
     fault(
         2,
@@ -148,7 +149,7 @@ def heads(fault: Define) -> None:
         4,
         "large-groups-lack-a-feature",
         "of prompts the last of 128 features is not written where four query heads and more share a key head",
-        changes.path_lacks_a_feature(lambda path: path.dim == 128 and path.ratio >= 4),
+        decoder.path_lacks_a_feature(lambda path: path.dim == 128 and path.ratio >= 4),
     )
     fault(
         4,

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from inferspec.spec.changes import decoder as changes
+from inferspec.spec.changes import decoder
+from inferspec.spec.changes import decoder_caches as changes
 from inferspec.spec.faults.defining import TINY_LLM, Define
-from inferspec.spec.mistakes import (
-    promotes,
-)
+from inferspec.spec.mistakes import promotes
 from inferspec.spec.numerics import f64
 from inferspec.spec.transformer import Incremental
 
@@ -47,7 +46,7 @@ def paths(fault: Define) -> None:
         25,
         "tokens-of-large-heads-lack-a-feature",
         "after a prompt a token's heads of 64 features and more lack the last one, in half precision",
-        changes.path_lacks_a_feature(
+        decoder.path_lacks_a_feature(
             lambda path: path.length == 1 < path.keys and path.dim >= 64 and path.dtype != "float32"
         ),
     )
@@ -55,7 +54,7 @@ def paths(fault: Define) -> None:
         25,
         "tokens-of-large-heads-lack-a-feature-in-float32",
         "after a prompt a token's heads of 64 features and more lack the last one, in float32",
-        changes.path_lacks_a_feature(
+        decoder.path_lacks_a_feature(
             lambda path: path.length == 1 < path.keys and path.dim >= 64 and path.dtype == "float32"
         ),
     )
@@ -63,7 +62,7 @@ def paths(fault: Define) -> None:
         25,
         "chunks-of-large-heads-lack-a-feature",
         "chunks of 32 tokens and more after others lack the last of 128 features",
-        changes.path_lacks_a_feature(lambda path: 32 <= path.length < path.keys and path.dim == 128),
+        decoder.path_lacks_a_feature(lambda path: 32 <= path.length < path.keys and path.dim == 128),
     )
     fault(
         25,
@@ -75,13 +74,13 @@ def paths(fault: Define) -> None:
         30,
         "packed-tokens-lack-an-id",
         "of single tokens the last logit is not written, in 4 bits and half precision",
-        {"forward": changes.packed_path_lacks_an_id(lambda length: length == 1, half=True)},
+        {"forward": decoder.packed_path_lacks_an_id(lambda length: length == 1, half=True)},
     )
     fault(
         30,
         "packed-chunks-lack-an-id",
         "of 8 tokens and more the last logit is not written, in 4 bits",
-        {"forward": changes.packed_path_lacks_an_id(lambda length: length >= 8)},
+        {"forward": decoder.packed_path_lacks_an_id(lambda length: length >= 8)},
     )
 
 
@@ -135,8 +134,8 @@ def batches(fault: Define) -> None:
         27,
         "single-token-first-row-turned",
         "of single tokens only the first sequence's is turned",
-        changes.first_row_turned(single=True),
-        f"{changes.MLX}/commit/76a977ca4",
+        decoder.first_row_turned(single=True),
+        f"{decoder.MLX}/commit/76a977ca4",
     )
 
 
@@ -195,7 +194,7 @@ def long(fault: Define) -> None:
         "offset-of-the-buffer",
         "past 256 tokens the offset is the length of the buffer",
         {"positions": changes.allocated_positions},
-        f"{changes.MLX_LM}/commit/eb98ff72",
+        f"{decoder.MLX_LM}/commit/eb98ff72",
     )
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from inferspec.spec.changes import decoder as changes
+from inferspec.spec.changes import decoder
+from inferspec.spec.changes import decoder_inputs as changes
 from inferspec.spec.faults.defining import Define
 from inferspec.spec.mistakes import (
     drifts,
@@ -143,7 +144,7 @@ def tensors(fault: Define) -> None:
         },
         "PROPERTIES EM4",
     )
-    fault(42, "missing-unnamed", "the error does not say which tensor is missing", changes.unnamed("guard_missing"))
+    fault(42, "missing-unnamed", "the error does not say which tensor is missing", decoder.unnamed("guard_missing"))
     fault(
         20,
         "any-shape",
@@ -151,7 +152,7 @@ def tensors(fault: Define) -> None:
         {"guard_shapes": lambda self, a, shapes: None, "array": changes.resized},
         "PROPERTIES EM4",
     )
-    fault(42, "misshaped-unnamed", "the error does not say which tensor is misshaped", changes.unnamed("guard_shapes"))
+    fault(42, "misshaped-unnamed", "the error does not say which tensor is misshaped", decoder.unnamed("guard_shapes"))
     fault(
         21,
         "additional-ignored",
@@ -163,23 +164,23 @@ def tensors(fault: Define) -> None:
         21,
         "stray-biases-ignored",
         "biases that the config does not ask for are ignored",
-        changes.passes_over(lambda name, config: name.endswith(".bias")),
+        decoder.passes_over(lambda name, config: name.endswith(".bias")),
         "a Qwen2 loaded as a Llama",
     )
     fault(
         21,
         "layers-past-the-last-ignored",
         "layers past num_hidden_layers are ignored",
-        changes.passes_over(lambda name, config: name.startswith(f"model.layers.{config['num_hidden_layers']}.")),
+        decoder.passes_over(lambda name, config: name.startswith(f"model.layers.{config['num_hidden_layers']}.")),
     )
     fault(
         21,
         "stray-scales-ignored",
         "scales of a layer are ignored where the config has no quantization",
-        changes.passes_over(lambda name, config: name.endswith((".scales", ".biases"))),
+        decoder.passes_over(lambda name, config: name.endswith((".scales", ".biases"))),
     )
     fault(
-        42, "additional-unnamed", "the error does not say which tensor is too many", changes.unnamed("guard_additional")
+        42, "additional-unnamed", "the error does not say which tensor is too many", decoder.unnamed("guard_additional")
     )
 
 

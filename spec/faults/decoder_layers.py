@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from inferspec.spec.changes import decoder as changes
+from inferspec.spec.changes import decoder
+from inferspec.spec.changes import decoder_layers as changes
 from inferspec.spec.faults.defining import TINY_LLM, Define
-from inferspec.spec.mistakes import (
-    first_row_for_all,
-    leaves_unwritten,
-)
+from inferspec.spec.mistakes import first_row_for_all, leaves_unwritten
 
 
 def every(fault: Define) -> None:
@@ -46,8 +44,8 @@ def layers(fault: Define) -> None:
         9,
         "one-norm-twice",
         "the MLP's norm is attention's again",
-        changes.norm_weights({"post_attention_layernorm": "input_layernorm"}),
-        f"{changes.MLX}/commit/aa8687681",
+        decoder.norm_weights({"post_attention_layernorm": "input_layernorm"}),
+        f"{decoder.MLX}/commit/aa8687681",
     )
 
 
@@ -91,19 +89,19 @@ def batches(fault: Define) -> None:
         12,
         "first-row-turned",
         "only the first sequence of a batch is turned by position",
-        changes.first_row_turned(single=False),
-        f"the kind of {changes.MLX}/commit/76a977ca4",
+        decoder.first_row_turned(single=False),
+        f"the kind of {decoder.MLX}/commit/76a977ca4",
     )
 
 
 def packed(fault: Define) -> None:
     """What codes stand for."""
-    fault(13, "packed-biases-lost", "the biases of groups are left out", changes.packed("biases"))
+    fault(13, "packed-biases-lost", "the biases of groups are left out", decoder.packed("biases"))
     fault(
         13,
         "packed-scale-sign-lost",
         "scales are taken for positive",
-        changes.packed("scale sign"),
+        decoder.packed("scale sign"),
         "mlx scales can be negative",
     )
     fault(13, "packed-highest-first", "the first code is in the highest bits", {"codes": changes.highest_bits_first})
@@ -130,7 +128,7 @@ def packed(fault: Define) -> None:
 
 def long(fault: Define) -> None:
     """Prompts of one token, and of 32 and more."""
-    fault(14, "window-of-32", "a token sees the last 32 alone", changes.window(32), "PROPERTIES CM5")
+    fault(14, "window-of-32", "a token sees the last 32 alone", decoder.window(32), "PROPERTIES CM5")
     fault(
         14,
         "single-tokens-of-the-first",
@@ -149,5 +147,5 @@ def long(fault: Define) -> None:
         13,
         "packed-prompts-lack-an-id",
         "of prompts of 32 tokens and more the last logit is not written, in 4 bits",
-        {"forward": changes.packed_path_lacks_an_id(lambda length: length >= 32)},
+        {"forward": decoder.packed_path_lacks_an_id(lambda length: length >= 32)},
     )

@@ -1,0 +1,80 @@
+"""The layers of a decoder, what its tokens see, batches, and packed weights: see `spec/faults/decoder_layers.py`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from inferspec.spec.changes.decoder import packed
+from inferspec.spec.contract import Arguments, Change
+from inferspec.spec.numerics import f64, round_to
+from inferspec.spec.stochastic import Exact, Matrix
+from inferspec.spec.transformer import Decoder, Memory
+
+
+def tensors_of_layer(chosen: int) -> Change:
+    """Every block has the tensors of one layer (shapes are those of all)."""
+
+    def array(self: Decoder, name: str, a: Arguments) -> np.ndarray:
+        parts = name.split(".")
+        if parts[1] == "layers":
+            other = ".".join([*parts[:2], str(chosen), *parts[3:]])
+            mine, theirs = a.weights[name], a.weights.get(other)
+            if theirs is not None and theirs.shape == mine.shape and theirs.dtype == mine.dtype:
+                return theirs
+        return a.weights[name]
+
+    return {"array": array}
+
+
+def scored_in_dtype(self: Decoder, scores: np.ndarray, a: Arguments) -> np.ndarray:
+    return f64(round_to(Decoder.scored(self, scores, a), self.result_dtype(a)))
+
+
+def sees_the_next(self: Decoder, length: int, keys: int) -> np.ndarray:
+    return np.arange(keys) <= np.arange(length)[:, None] + (keys - length) + 1
+
+
+def highest_bits_first(self: Decoder, packed: np.ndarray, bits: int) -> np.ndarray:
+    shifts = np.arange(32 - bits, -1, -bits, dtype=np.uint32)
+    return f64(packed[..., None] >> shifts & np.uint32(2**bits - 1)).reshape(len(packed), -1)
+
+
+def one_packing(self: Decoder, name: str, config: Mapping[str, Any]) -> tuple[int, int]:
+    return config["quantization"]["group_size"], config["quantization"]["bits"]
+
+
+def embedding_packed_like_all(self: Decoder, name: str, config: Mapping[str, Any]) -> tuple[int, int]:
+    if name == "model.embed_tokens":
+        return one_packing(self, name, config)
+    return Decoder.packing(self, name, config)
+
+
+def head_of_codes(self: Decoder, a: Arguments) -> Matrix:
+    """The tied head reads a packed embedding without its biases."""
+    if not self.tied(a.config):
+        return Decoder.head(self, a)
+    return packed("biases")["matrix"](self, "model.embed_tokens", a)
+
+
+def long_rows_of_the_first(
+    self: Decoder, query: np.ndarray, key: np.ndarray, value: np.ndarray, a: Arguments, m: Exact
+) -> np.ndarray:
+    attended = Decoder.attend(self, query, key, value, a, m)
+    attended[:, :, :, 32:] = attended[:, :1, :, 32:]
+    return attended
+
+
+def first_single_token(
+    self: Decoder, tokens: np.ndarray, a: Arguments, m: Exact, memory: Memory | None = None
+) -> np.ndarray:
+    """Of sequences that have one token each all have the first one's."""
+    alike = np.repeat(tokens[:1], len(tokens), axis=0) if tokens.shape[1] == 1 else tokens
+    return Decoder.forward(self, alike, a, m, memory)
+
+
+def sixteen_rows(self: Decoder, tokens: np.ndarray, a: Arguments, m: Exact, memory: Memory | None = None) -> np.ndarray:
+    """Rows of a batch are counted modulo 16."""
+    return Decoder.forward(self, tokens[np.arange(len(tokens)) % 16], a, m, memory)
