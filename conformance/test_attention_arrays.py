@@ -6,34 +6,34 @@ from typing import Any
 import numpy as np
 
 from inferspec.conformance.inputs.attention import (
-    ARRAYS,
     BATCHES_OF_PROMPTS,
     COMMON,
     PROJECTED,
     SPOILT,
     as_heads,
     attention_calls,
+    many_rows,
+    of_other_values,
+    routed_attention,
+    rows_past_16_bits,
+    spoilt,
+)
+from inferspec.conformance.inputs.attention_lengths import (
     beside_odd_tiles,
     beside_tiles,
     few_over_many,
     in_decoding,
     many_over_few,
-    many_rows,
     many_tiles,
-    masks_in_a_row,
     of_models,
-    of_other_values,
     one_over_many,
     one_past_a_tile,
     one_short_of_tiles,
     over_splits,
     ragged_tiles,
-    routed_attention,
-    rows_past_16_bits,
-    seeing,
-    spoilt,
     whole_tiles,
 )
+from inferspec.conformance.inputs.attention_masks import ARRAYS, masks_in_a_row, seeing
 from inferspec.conformance.properties import (
     depends_on_arguments_alone,
     keeps_arguments,

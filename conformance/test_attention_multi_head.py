@@ -2,15 +2,9 @@
 
 import numpy as np
 
-from inferspec.conformance.inputs.attention import (
-    ARRAYS,
-    heads_on_other_paths,
-    masks_in_a_row,
-    multi_head_calls,
-    prompts,
-    ragged_tiles,
-    routed_heads,
-)
+from inferspec.conformance.inputs.attention_lengths import prompts, ragged_tiles
+from inferspec.conformance.inputs.attention_masks import ARRAYS, masks_in_a_row
+from inferspec.conformance.inputs.attention_multi_head import heads_on_other_paths, multi_head_calls, routed_heads
 from inferspec.conformance.properties import (
     depends_on_arguments_alone,
     keeps_arguments,

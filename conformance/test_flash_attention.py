@@ -2,28 +2,20 @@
 
 import numpy as np
 
-from inferspec.conformance.inputs.attention import (
-    DEPTHS,
+from inferspec.conformance.inputs.attention import DEPTHS, louder, shifted, towering, with_nan, with_nan_in_sight
+from inferspec.conformance.inputs.attention_lengths import (
     a_draft_over_many,
-    causal_as_array,
     chunks_of_whole_tiles,
-    encoded,
     groups_over_many,
     lengths,
-    louder,
     over_splits,
     ragged_tiles,
-    seeing,
-    shifted,
     short_prompts,
     square_prompts,
     tiles_past_the_keys,
     tokens_and_prompts,
-    towering,
-    with_hidden_heads,
-    with_nan,
-    with_nan_in_sight,
 )
+from inferspec.conformance.inputs.attention_masks import causal_as_array, encoded, seeing, with_hidden_heads
 from inferspec.conformance.inputs.flash_attention import (
     BATCHES_OF_PROMPTS,
     COMMON_HEADS,

@@ -8,19 +8,20 @@ from inferspec.conformance.inputs.attention import (
     PROJECTED,
     SPOILT,
     as_heads,
-    in_decoding,
-    masks_in_a_row,
-    of_models,
     of_other_values,
+    rows_past_16_bits,
+    spoilt,
+)
+from inferspec.conformance.inputs.attention_lengths import (
+    in_decoding,
+    of_models,
     one_over_many,
     one_past_a_tile,
     over_splits,
     ragged_tiles,
-    rows_past_16_bits,
-    seeing,
-    spoilt,
     square_prompts,
 )
+from inferspec.conformance.inputs.attention_masks import masks_in_a_row, seeing
 from inferspec.conformance.inputs.flash_attention import (
     BATCHES_OF_PROMPTS,
     COMMON_HEADS,

@@ -2,18 +2,20 @@
 
 import numpy as np
 
-from inferspec.conformance.inputs.attention import (
-    HIDDEN_STRETCHES,
+from inferspec.conformance.inputs.attention_lengths import (
     beside_odd_tiles,
-    hidden_from_a_head,
     many_over_few,
     many_tiles,
     one_over_many,
     one_short_of_tiles,
     over_splits,
     padded,
-    seeing,
     whole_tiles,
+)
+from inferspec.conformance.inputs.attention_masks import (
+    HIDDEN_STRETCHES,
+    hidden_from_a_head,
+    seeing,
     without_a_stretch,
     without_beginning,
 )

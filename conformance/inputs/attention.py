@@ -10,14 +10,15 @@ import numpy as np
 
 from inferspec.conformance.calls import Call
 from inferspec.conformance.envelope import OutsideEnvelope
+from inferspec.conformance.inputs.attention_lengths import held, lengths, parts_of_batches, taken
+from inferspec.conformance.inputs.attention_masks import HIDING, array_mask, encoded
+from inferspec.conformance.inputs.attention_multi_head import multi_head_calls
 from inferspec.conformance.inputs.linear import resized, with_few
-from inferspec.conformance.strategies import EDGES, ODD_TILES, ONE_SHORT, Calls, Pick, calls, in_reach
+from inferspec.conformance.strategies import Calls, Pick, calls, in_reach
 from inferspec.spec.attention import ScaledDotProductAttention
-from inferspec.spec.numerics import UNDERFLOW_GAP, Precision, f64, largest, numpy_dtype
+from inferspec.spec.numerics import UNDERFLOW_GAP, Precision, f64, numpy_dtype
 
 SDPA = "scaled_dot_product_attention"
-HIDING = ("bool", "-inf", "lowest")
-"""The encodings of an array mask that hides keys."""
 
 _ones = np.ones((2, 2, 4), np.float32)
 EXAMPLES = {
@@ -30,128 +31,6 @@ EXAMPLES = {
         | dict.fromkeys(("query", "key", "value"), np.ones((1, 2, 4), np.float32)),
     ),
 }
-
-
-def padded(pick: Pick) -> tuple[int, int]:
-    """A few queries over as many keys as several tiles or splits have."""
-    return pick.one_of(1, 3, 8), pick.upto("keys", 65, 150, 300, 1100)
-
-
-def without_beginning(call: Call, part: float) -> Call:
-    """The call with a mask, in the encoding that it has, that hides the first keys: that part of them."""
-    keys = call.arguments["key"].shape[-2]
-    visible = np.arange(keys) >= int(part * keys)
-    return call.having(mask=encoded(visible[None, :], call.features["masks"], call.features["dtypes"]))
-
-
-def hidden_from_a_head(call: Call, head: int, late: bool) -> Call:
-    """The call with a mask, in the encoding that it has, that hides the first half of the keys, or the last, from one head alone."""
-    heads, keys = call.arguments["query"].shape[-3], call.arguments["key"].shape[-2]
-    visible = np.ones((heads, 1, keys), bool)
-    visible[head, :, slice(keys // 2, None) if late else slice(keys // 2)] = False
-    return call.having(mask=encoded(visible, call.features["masks"], call.features["dtypes"]))
-
-
-def over_splits(pick: Pick) -> tuple[int, int]:
-    """A few queries over keys that kernels share out: so many parts that they are no power of two, or end in a short one."""
-    few, keys = pick.one_of(1, 3, 8), pick.upto("keys", 600, 512, 1025)
-    return min(few, keys), keys
-
-
-def without_a_stretch(call: Call, first: int, keys: int) -> Call:
-    """The call with a mask, in the encoding that it has, that hides so many keys from the first one on, counted from the end
-    where that is below 0, and every other one of the rest from every other row."""
-    query, places = call.arguments["query"], np.arange(call.arguments["key"].shape[-2])
-    begin = first % len(places)
-    hidden = (places >= begin) & (places < begin + keys)
-    odd = (np.arange(query.shape[-2])[:, None] % 2 == 1) & (places % 2 == 1)
-    return call.having(mask=encoded(~(hidden | odd), call.features["masks"], call.features["dtypes"]))
-
-
-def lengths(pick: Pick, relation: str = "any", longest: int = 9) -> tuple[int, int]:
-    """L and S: related as asked ("L=1", "L<S", "L=S", "L>S"), or any of these."""
-    if relation == "any":
-        relation = pick.one_of("L<S", "L=S", "L=1", "L>S")
-    keys = pick.size(2 if relation in ("L<S", "L>S") else 1, longest)
-    if relation == "L=1":
-        return 1, keys
-    if relation == "L=S":
-        return keys, keys
-    small = pick.size(1, keys - 1)
-    return (small, keys) if relation == "L<S" else (keys, small)
-
-
-def held(pick: Pick, lengths: tuple[int, int]) -> tuple[int, int]:
-    """L and S of any shape, cut to as many keys as a subject takes."""
-    length, keys = lengths
-    most = min(keys, pick.envelope["keys"])
-    return min(length, most) if length <= keys else length, most
-
-
-def taken(pick: Pick, lengths: tuple[int, int]) -> tuple[int, int]:
-    """L and S, with no more queries than keys where a subject takes no more."""
-    length, keys = lengths
-    if True not in pick.envelope["more_queries"]:
-        length = min(length, keys)
-    pick.features["more_queries"] = length > keys
-    return length, keys
-
-
-def array_mask(pick: Pick, encoding: str, full: tuple[int, ...], dtype: str, rank: int | None = None) -> np.ndarray:
-    """A mask of any shape (or of any with `rank` dims) that broadcasts to `full`, in one of the encodings.
-
-    Every row sees a key. Few have a mask of no axes: it is drawn where `rank` asks for it alone.
-    """
-    rank = pick.one_of(*range(len(full), 0, -1)) if rank is None else rank
-    shape = tuple(n if pick.one_of(True, True, False) else 1 for n in full[len(full) - rank :])
-    if encoding == "additive":
-        finite = pick.normal(*shape, dtype=dtype, amplitude=1.5)
-        # A finite number hides nothing, however low: softmax is the same with it under every key.
-        return np.asarray(f64(finite) - 2.0**14 * pick.one_of(0.0, 0.0, 1.0)).astype(finite.dtype)
-    visible = pick.random.random(shape) < 0.6
-    if shape:
-        chosen = pick.random.integers(0, shape[-1], shape[:-1])
-        visible = visible | (np.arange(shape[-1]) == chosen[..., None])
-    mask = encoded(np.asarray(visible | (not shape)), encoding, dtype)
-    if encoding == "bool" or pick.one_of(True, False):
-        return mask
-    # Biases beside hidden keys, as ALiBi with a causal mask has them.
-    return np.where(f64(mask) == 0, pick.normal(*shape, dtype=dtype), mask)
-
-
-def masks_in_a_row(call: Call, seed: int, count: int = 6) -> list[np.ndarray]:
-    """Masks of one shape for a call, in the encoding that it has, each with other keys hidden; every row sees a key."""
-    random, dtype, encoding = np.random.default_rng(seed), call.features["dtypes"], call.features["masks"]
-    shape = (call.arguments["query"].shape[-2], call.arguments["key"].shape[-2])
-    if encoding == "additive":
-        return [random.normal(size=shape).astype(np.float32).astype(numpy_dtype(dtype)) for _ in range(count)]
-    chosen = random.integers(0, shape[-1], (count, shape[0], 1))
-    visible = (random.random((count, *shape)) < 0.4) | (np.arange(shape[-1]) == chosen)
-    return [encoded(of_one, encoding, dtype) for of_one in visible]
-
-
-def encoded(visible: np.ndarray, encoding: str, dtype: str) -> np.ndarray:
-    """A mask that hides what is not visible, in one of the encodings."""
-    if encoding == "bool":
-        return visible
-    hidden = -np.inf if encoding == "-inf" else -largest(dtype)
-    return np.where(visible, 0.0, hidden).astype(numpy_dtype(dtype))
-
-
-def seeing(call: Call) -> np.ndarray:
-    """N..×H_q×L×1: which rows see a key at all."""
-    operation = ScaledDotProductAttention()
-    bias = operation.bias(operation.bind(call.arguments))
-    shape = (*call.arguments["query"].shape[:-1], call.arguments["key"].shape[-2])
-    return np.isfinite(np.broadcast_to(bias, shape)).any(axis=-1, keepdims=True)
-
-
-def causal_as_array(call: Call, encoding: str) -> Call:
-    """The same call with its causal mask as an array, L×S."""
-    length, keys = call.arguments["query"].shape[-2], call.arguments["key"].shape[-2]
-    visible = ScaledDotProductAttention().visible(length, keys)
-    mask = encoded(visible, encoding, call.features["dtypes"])
-    return call.having(mask=mask).featuring(masks=encoding)
 
 
 def scales(pick: Pick, size: float, dim: int) -> float | None:
@@ -176,9 +55,6 @@ def to_eight(build: Callable[..., Any]) -> Calls:
 
 PROJECTED = ("heads", "slice", "room")
 """How queries, keys and values of models lie: as a projection gives them, as some of the heads of a joint one, in a cache."""
-
-HIDDEN_STRETCHES = ((64, 200), (-100, 100), (300, 64), (0, 400))
-"""The first hidden key of hundreds and how many there are: whole parts that kernels share out see nothing, wherever they lie."""
 
 
 @to_eight
@@ -388,16 +264,6 @@ def of_other_values(call: Call, more: int) -> Call:
     return call.having(value=wide[..., : max(value.shape[-1] + more, 1)])
 
 
-def with_hidden_heads(call: Call, seed: int) -> Call:
-    """The call under a mask that hides every key from some of the heads, from two and more where there are so many, and from
-    no row of the others."""
-    *_, heads, length, _ = call.arguments["query"].shape
-    keys, draw = call.arguments["key"].shape[-2], np.random.default_rng(seed)
-    hidden = np.isin(np.arange(heads), draw.permutation(heads)[: max(heads // 2, 1)])
-    visible = np.broadcast_to(~hidden[:, None, None], (heads, length, keys))
-    return call.having(mask=encoded(visible, call.features["masks"], call.features["dtypes"]))
-
-
 def spoilt(call: Call, bad: str) -> Call:
     """The same call with an argument that must be refused, one of SPOILT."""
     query, key, value = (call.arguments[name] for name in ("query", "key", "value"))
@@ -417,131 +283,6 @@ def spoilt(call: Call, bad: str) -> Call:
             key=np.concatenate([key, key[..., :1]], -1), value=np.concatenate([value, value[..., :1]], -1)
         )
     return call.having(value=np.concatenate([value, value[..., :1, :]], -2))
-
-
-def beside_tiles(pick: Pick) -> tuple[int, int]:
-    """Lengths beside the thresholds of kernels; one of the two stays small, so that it stays quick."""
-    size = pick.upto("keys", *EDGES, 1023, 1024, 1025, 2049, 4096)
-    if size > 300:
-        return 1, size
-    small = pick.size(1, 4)
-    return pick.one_of((small, size), (size, small), (min(size, 130), min(size, 130)), (min(size, 130), 130))
-
-
-def beside_odd_tiles(pick: Pick) -> tuple[int, int]:
-    """Queries and keys, both of them beside tiles that are no powers of two."""
-    return pick.one_of(*ODD_TILES), pick.upto("keys", *ODD_TILES)
-
-
-def one_short_of_tiles(pick: Pick) -> tuple[int, int]:
-    """Queries and keys, both of them one short of whole tiles, as many or not; or a few queries."""
-    queries, keys = pick.one_of(*ONE_SHORT), pick.upto("keys", *ONE_SHORT)
-    return pick.one_of((queries, keys), (min(queries, keys), min(queries, keys)), (pick.size(1, 4), keys))
-
-
-def ragged_tiles(pick: Pick) -> tuple[int, int]:
-    """Queries that products of matrices serve, and keys that are no whole tiles."""
-    return pick.one_of(17, 33, 40), pick.upto("keys", 33, 5, 41, 70)
-
-
-def tiles_past_the_keys(pick: Pick) -> tuple[int, int]:
-    """More queries than keys, by whole tiles or not, and keys of more than one tile: one, both or none of them end in a part."""
-    return pick.one_of((64, 32), (96, 64), (65, 32), (64, 33), (128, 64), (70, 40), (130, 65), (64, 63), (33, 32))
-
-
-def one_past_a_tile(pick: Pick) -> tuple[int, int]:
-    """Keys that are one more than whole tiles of 32."""
-    return pick.one_of(17, 1, 33), pick.upto("keys", 33, 65, 97)
-
-
-def few_over_many(pick: Pick) -> tuple[int, int]:
-    """One query or a few, as in verifying a draft, over so many keys that kernels share them out."""
-    return pick.one_of(1, 2, 5, 1, 8), pick.upto("keys", 1025, 1024, 2049)
-
-
-def a_draft_over_many(pick: Pick) -> tuple[int, int]:
-    """The tokens of a draft, to be verified together after a long context."""
-    guessed, keys = pick.one_of(5, 2, 8, 3), pick.upto("keys", 300, 1025, 512)
-    return min(guessed, keys), keys
-
-
-def whole_tiles(pick: Pick) -> tuple[int, int]:
-    """Queries, keys or both of them fill their tiles, for which kernels have paths without a remainder."""
-    length, keys = pick.one_of(
-        (1, 128), (64, 64), (32, 64), (1, 256), (33, 64), (64, 33), (4, 128), (32, 96), (65, 128), (64, 65)
-    )
-    return length, min(keys, pick.envelope["keys"])
-
-
-def chunks_of_whole_tiles(pick: Pick) -> tuple[int, int]:
-    """Chunks of prompts that fill tiles of queries, and all their keys too."""
-    length, keys = pick.one_of((32, 64), (64, 128), (32, 96), (64, 64))
-    return length, min(keys, pick.envelope["keys"])
-
-
-def in_decoding(pick: Pick) -> tuple[int, int]:
-    """A token or a few, after some others."""
-    few, keys = pick.one_of(1, 3, 1, 9), pick.upto("keys", 40, 300, 65)
-    return min(few, keys), keys
-
-
-def groups_over_many(pick: Pick) -> tuple[int, int]:
-    """A token or a few over more keys than a tile has."""
-    return pick.one_of(1, 5, 2), pick.upto("keys", 100, 300)
-
-
-def parts_of_batches(pick: Pick) -> tuple[int, int]:
-    """The next token, a draft, a chunk or a whole prompt."""
-    return pick.one_of((1, 70), (1, 300), (33, 65), (5, 300), (64, 64), (1, 1025))
-
-
-def many_over_few(pick: Pick) -> tuple[int, int]:
-    """More queries than a threadgroup has threads, over a few keys."""
-    return pick.one_of(1025, 1030), pick.size(1, 5)
-
-
-def prompts(pick: Pick) -> tuple[int, int]:
-    """Whole prompts, alone or after others; for single heads, as it is dear."""
-    length = pick.one_of(300, 257, 520)
-    return length, length + pick.one_of(0, 0, 1, 129)
-
-
-def square_prompts(pick: Pick) -> tuple[int, int]:
-    """Prompts from their first token on, of the lengths from which kernels have a path of their own."""
-    length = pick.one_of(64, 65, 80)
-    return length, length
-
-
-def chunks_over_contexts(pick: Pick) -> tuple[int, int]:
-    """A chunk of a prompt after hundreds of tokens."""
-    length = pick.one_of(32, 64, 33)
-    return length, length + pick.one_of(256, 512, 200)
-
-
-def tokens_and_prompts(pick: Pick) -> tuple[int, int]:
-    """A token after hundreds of others, or a prompt."""
-    return pick.one_of((1, 300), (64, 64), (1, 1025), (65, 65))
-
-
-def of_models(pick: Pick) -> tuple[int, int]:
-    """A prompt, a chunk of one, or a token or a draft after a long context."""
-    length, keys = pick.one_of((64, 64), (1, 600), (33, 33), (1, 1025), (32, 100), (5, 300))
-    return length, min(keys, pick.envelope["keys"])
-
-
-def short_prompts(pick: Pick) -> tuple[int, int]:
-    """A prompt of more than a block of queries, or a chunk of one."""
-    return pick.one_of((20, 20), (17, 33))
-
-
-def many_tiles(pick: Pick) -> tuple[int, int]:
-    """The next token, or a chunk, over as many keys as large tiles have, and some more."""
-    return pick.one_of(1, 33, 1, 9), pick.upto("keys", 1100, 2100, 4000, 8300)
-
-
-def one_over_many(pick: Pick) -> tuple[int, int]:
-    """A token that is generated after a long context."""
-    return 1, pick.upto("keys", 1024, 2048, 1025, 2500)
 
 
 COMMON = {"head_dims": [64, 128], "ratios": [4, 8, 1], "leading_dims": [(), (1,)]}
@@ -605,117 +346,6 @@ def mask_calls(pick: Pick, empty: bool = False, many: bool = False, chunk: bool 
     length, keys = taken(pick, (length, keys))
     return pick.call("causal_mask", L=length, S=keys, dtype=pick("dtypes"))
 
-
-@calls
-def multi_head_calls(
-    pick: Pick,
-    relation: str = "any",
-    longest: int = 12,
-    shapes: Any = None,
-    heads: tuple[int, ...] = (1, 2, 3, 4, 5, 8),
-    dims: tuple[int, ...] = (2, 4, 3, 8, 16, 33),
-    batches: tuple[int, ...] = (),
-) -> Call:
-    """Multi-head attention with weights that keep activations near 1; L and S differ and head dims are free where claimed.
-
-    shapes: makes L and S of a `Pick`, in place of `relation` and `longest`. heads, dims: how many heads of which dims.
-    batches: batch rows, in place of the leading dims that the envelope has.
-    """
-    dtype, count, lead = pick("dtypes"), pick.one_of(*heads), tuple(pick("leading_dims"))
-    lead = (pick.one_of(*batches),) if batches else lead
-    dim = pick.one_of(*dims)
-    hidden = count * dim
-    if pick("free_head_dim"):
-        hidden = pick.one_of(*(n for n in range(2, min(2 * hidden, 40) + 2) if n != hidden))
-    free = True in pick.envelope["other_lengths"]
-    length, keys = shapes(pick) if shapes else lengths(pick, relation if free else "L=S", longest)
-    length, keys = taken(pick, (length, keys if free else length))
-    pick.features["other_lengths"] = length != keys
-    rows = count * dim
-    weights = {
-        name: pick.normal(*shape, dtype=dtype, amplitude=1.2 / math.sqrt(shape[1]))
-        for name, shape in {
-            "wq": (rows, hidden),
-            "wk": (rows, hidden),
-            "wv": (rows, hidden),
-            "wo": (hidden, rows),
-        }.items()
-    }
-    inputs = {
-        "query": pick.normal(*lead, length, hidden, dtype=dtype),
-        "key": pick.normal(*lead, keys, hidden, dtype=dtype),
-        # Past the range of float16 where the dtype reaches.
-        "value": pick.normal(
-            *lead, keys, hidden, dtype=dtype, amplitude=in_reach(pick.one_of(1.0, 1.0, 3e8), dtype, 100.0)
-        ),
-    }
-    kind = pick("masks")
-    mask: Any = {"none": None, "causal": "causal"}.get(kind, "")
-    if mask == "":
-        mask = array_mask(pick, kind, (*lead, count, length, keys), dtype)
-    return pick.call("MultiHeadAttention", hidden_size=hidden, num_heads=count, **weights, **inputs, mask=mask)
-
-
-def a_late_token(pick: Pick) -> tuple[int, int]:
-    """A token after dozens of others."""
-    return 1, pick.upto("keys", 70, 130, 100)
-
-
-@calls
-def heads_on_other_paths(pick: Pick) -> Call:
-    """Multi-head attention of heads of many features, of many heads, or of a token after many others; of each also where the size of
-    heads is free."""
-    # First: choices that have a byte of their own in every tape are spread evenly.
-    heads, dims, shapes = pick.one_of(((1, 2), (64, 80), None), ((16, 9), (2, 4), None), ((2, 4), (4, 8), a_late_token))
-    return multi_head_calls.build(pick, heads=heads, dims=dims, shapes=shapes, longest=9)
-
-
-@calls
-def routed_heads(pick: Pick) -> tuple[Call, np.ndarray]:
-    """The exact lane of multi-head attention: (call, the exact result).
-
-    Every weight is a permutation, the query asks for one key in each head by its one-hot code, so the result is a
-    known rearrangement of whole numbers.
-    """
-    dtype, heads, random = pick("dtypes"), pick.size(1, 4), pick.random
-    dim = pick.one_of(4, 8)
-    keys, length, hidden = pick.size(2, dim), pick.size(1, 4), heads * dim
-    length, keys = taken(pick, (length if True in pick.envelope["other_lengths"] else keys, keys))
-    pick.features |= {"masks": "none", "free_head_dim": False}
-    shuffles = {name: random.permutation(hidden) for name in ("wq", "wk", "wv", "wo")}
-    weights = {
-        name: np.eye(hidden)[shuffle].astype(np.float32).astype(numpy_dtype(dtype))
-        for name, shuffle in shuffles.items()
-    }
-    codes = np.array([random.permutation(dim)[:keys] for _ in range(heads)])
-    wanted = random.integers(0, keys, (heads, length))
-    level = 2.0 ** math.ceil(math.log2(UNDERFLOW_GAP * math.sqrt(dim)))
-    split_key = (np.arange(dim) == codes[..., None]).swapaxes(0, 1).reshape(keys, hidden)
-    asked = np.take_along_axis(codes, wanted, axis=1)
-    split_query = level * (np.arange(dim) == asked[..., None]).swapaxes(0, 1).reshape(length, hidden)
-    value = pick.integers(-120, 120, (keys, hidden), "float32").astype(np.float64)
-    per_head = value[:, shuffles["wv"]].reshape(keys, heads, dim).swapaxes(0, 1)
-    attended = np.take_along_axis(per_head, wanted[..., None], axis=1).swapaxes(0, 1).reshape(length, hidden)
-
-    def before(x: np.ndarray, shuffle: np.ndarray) -> np.ndarray:
-        unshuffled = np.empty_like(x, dtype=np.float64)
-        unshuffled[..., shuffle] = x
-        return unshuffled.astype(np.float32).astype(numpy_dtype(dtype))[None]
-
-    call = pick.call(
-        "MultiHeadAttention",
-        hidden_size=hidden,
-        num_heads=heads,
-        **weights,
-        query=before(split_query, shuffles["wq"]),
-        key=before(split_key, shuffles["wk"]),
-        value=value[None].astype(np.float32).astype(numpy_dtype(dtype)),
-    )
-    return call, attended[:, shuffles["wo"]][None]
-
-
-ARRAYS = [*HIDING, "additive"]
-"""Masks that are arrays."""
 
 BATCHES_OF_PROMPTS = padded_batches(
     masks=["bool", "-inf", "lowest", "additive"],

@@ -10,15 +10,14 @@ import numpy as np
 from inferspec.conformance.calls import Call
 from inferspec.conformance.inputs.attention import (
     COMMON,
-    HIDING,
     attention_calls,
-    encoded,
     padded_batches,
     plain_scale,
     routed_attention,
-    taken,
     to_eight,
 )
+from inferspec.conformance.inputs.attention_lengths import taken
+from inferspec.conformance.inputs.attention_masks import HIDING, encoded
 from inferspec.conformance.strategies import Pick
 from inferspec.spec.numerics import UNDERFLOW_GAP, f64, numpy_dtype
 
