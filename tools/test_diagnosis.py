@@ -20,6 +20,7 @@ from inferspec.spec import (
     kv_cache,
     linear,
     llama,
+    paged_attention,
     quantization,
     rope,
     sampling,
@@ -52,6 +53,19 @@ def test_a_number_that_should_have_been_refused_is_explained_by_those_who_give_i
     x = RANDOM.normal(size=(2, 1, 1, 4)).astype(np.float32)
     call = Call("RoPE", {"dims": 4, "max_positions": 3, "base": 10, "traditional": False, "x": x, "offset": -1})
     assert explained(rope.CONTRACT, rope.ROPE_13, CountsFromTheEnd, call) == ["rope-negative-from-the-end"]
+
+
+def test_pools_of_different_sizes_are_not_taken_for_another_page_size():
+    class ReadsOneOfThem(paged_attention.PagedAttention):
+        def guard_shapes(self, a: Arguments) -> None:
+            super().guard_shapes(Arguments(**{**vars(a), "value_pages": a.key_pages}))
+
+    keys = RANDOM.normal(size=(2, 1, 1, 32)).astype(np.float32)
+    one = np.zeros((1, 1), np.int32), np.ones(1, np.int32)
+    arguments = {"query": keys[:1], "key_pages": keys, "value_pages": keys[:1], "page_size": 1, "mask": "causal"}
+    call = Call("paged_attention", {**arguments, "block_table": one[0], "context_lens": one[1]})
+    named = explained(paged_attention.CONTRACT, paged_attention.PAGED_26, ReadsOneOfThem, call)
+    assert named == ["paged-dims-cropped"]
 
 
 def test_a_sigmoid_whose_exponential_overflows_is_not_taken_for_another_activation():

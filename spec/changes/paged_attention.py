@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from inferspec.spec.changes.attention import reshapes
 from inferspec.spec.changes.attention_variants import computed, divided, finite, nothing, partial
 from inferspec.spec.contract import Answer, Arguments, Change, Operation, changed
 from inferspec.spec.flash_attention import FlashAttention
@@ -464,10 +465,13 @@ def spare_page_needed(self: PagedAttention, a: Arguments) -> None:
         raise ValueError("no page is left")
 
 
-def checks(*names: str) -> Change:
-    """Of all guards only these are there."""
-    every = ("guard_shapes", "guard_heads", "guard_mask", "guard_lengths", "guard_pages")
-    return {name: (lambda self, a: None) for name in every if name not in names}
+def fits(change: Callable[[Arguments], dict[str, Any]]) -> Change:
+    """Some arguments are replaced by what `change` makes of them all, before anything is checked; the rest is checked as ever."""
+
+    def guard(self: PagedAttention, a: Arguments) -> None:
+        PagedAttention.guard(self, Arguments(**{**vars(a), **change(a)}))
+
+    return {"guard": guard, **reshapes(change)}
 
 
 def fitted_page_size(a: Arguments) -> dict[str, Any]:

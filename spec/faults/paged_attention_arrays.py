@@ -205,7 +205,7 @@ FAULTS: tuple[Fault, ...] = (
         "paged-page-size-of-pool",
         "a page_size that is not the pool's is ignored",
         spec.PAGED_26,
-        {**changes.checks("guard_heads", "guard_mask"), **reshapes(changes.fitted_page_size)},
+        changes.fits(changes.fitted_page_size),
         ENGINEER,
     ),
     Fault(
@@ -226,7 +226,7 @@ FAULTS: tuple[Fault, ...] = (
         "paged-rows-fitted",
         "of a table, lengths and queries of other batches the smallest is taken",
         spec.PAGED_26,
-        {**changes.checks("guard_heads", "guard_mask"), **reshapes(changes.rows_fitted)},
+        changes.fits(changes.rows_fitted),
         ENGINEER,
     ),
     Fault(
@@ -247,7 +247,7 @@ FAULTS: tuple[Fault, ...] = (
         "paged-dims-cropped",
         "of differing head dims or pools the smaller is taken",
         spec.PAGED_26,
-        {**changes.checks("guard_heads", "guard_mask"), **reshapes(changes.smaller_dims)},
+        changes.fits(changes.smaller_dims),
         ENGINEER,
     ),
     Fault(
