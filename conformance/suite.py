@@ -217,7 +217,7 @@ class Test:
 
         if self.inputs:
             examples = min(most, max(3, round(EXAMPLES[profile.name] * self.share)))
-            with contextlib.suppress(Undrawn):
+            with contextlib.suppress(Undrawn, OutsideEnvelope):
                 self._drawn(example, trial, profile, examples)
         trial.outcome = outcome
 
@@ -237,7 +237,7 @@ class Test:
             example(**_made(makers, tape))
 
         def run_smaller(tape: bytes) -> None:
-            with contextlib.suppress(Undrawn):
+            with contextlib.suppress(Undrawn, OutsideEnvelope):
                 run(tape)
 
         seed = int.from_bytes(hashlib.sha256(f"{profile.seed} {self.id}".encode()).digest()[:8])

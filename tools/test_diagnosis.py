@@ -17,6 +17,7 @@ from inferspec.spec import (
     attention,
     engine,
     flash_attention,
+    generation,
     kv_cache,
     linear,
     llama,
@@ -197,6 +198,21 @@ def test_the_same_words_of_a_test_name_one_mistake_and_not_another():
     overtakes, arrives_again = known["scheduler-overtakes"], known["scheduler-arrives-again"]
     trial, test = tried(overtakes)
     assert alike(trial, test.function, trial.told, [arrives_again, overtakes]) == [overtakes]
+
+
+def test_who_samples_without_a_cache_alone_is_asked_with_one_without_a_sampler():
+    claimed = {"generation": {"sampled_caches": [False]}}
+    start = "test_an_end_of_sequence_id_may_be_the_first_after_a_prompt"
+    test = next(one for one in all_tests() if one.name.startswith(start))
+    right = {op.signature.operation: op for op in generation.CONTRACT.operations}
+    fault = next(one for one in generation.CONTRACT.faults if one.name == "generation-eos-never-first")
+    wrong = {**right, fault.kills.name: generation.CONTRACT.faulty(fault)}
+    states = []
+    for operations in (right, wrong):
+        trial = Trial(LocalSubject(operations, envelope=claimed), test.requirement)
+        test.run(trial, Profile("quick"))
+        states.append(trial.outcome.state)
+    assert states == ["passed", "failed"]
 
 
 def test_words_that_fit_many_mistakes_name_none():

@@ -104,8 +104,9 @@ def _given(pick: Pick, tokens: np.ndarray) -> Any:
 
 
 def _sampler(pick: Pick, numbers: bool) -> dict[str, Any] | None:
-    form = pick("samplers")
-    if others := [one for one in pick.envelope["samplers"] if numbers or one != "int"]:
+    form, sampled = pick("samplers"), set(pick.envelope["caches"]) & set(pick.envelope["sampled_caches"])
+    able = [one for one in pick.envelope["samplers"] if sampled or one == "none"]
+    if others := [one for one in able if numbers or one != "int"]:
         form = pick.features["samplers"] = pick.one_of(*others)
     ranks = pick.one_of((1,), (2, 0), (1, 3, 2), (0,))
     return None if form == "none" else {"ranks": ranks, "form": form}
