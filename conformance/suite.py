@@ -66,8 +66,8 @@ AGAIN = 10
 """The same, where it is only to be seen whether it is a mistake that other tests have found."""
 
 
-OF_ONE = inspect.signature(lambda subject: None)
-"""What pytest reads of a test: that it takes a subject."""
+TAKES_A_SUBJECT = inspect.signature(lambda subject: None)
+"""What pytest reads of a test: its only argument is the fixture `subject`."""
 
 
 class Undrawn(Exception):
@@ -332,7 +332,7 @@ def requirement(about: Requirement, share: float = 1.0, shrinks: bool = True, **
         run.__name__ = run.__qualname__ = function.__name__
         run.__doc__, run.__module__ = function.__doc__, function.__module__
         run.__wrapped__ = function  # type: ignore[attr-defined]
-        run.__signature__ = OF_ONE  # type: ignore[attr-defined]
+        run.__signature__ = TAKES_A_SUBJECT  # type: ignore[attr-defined]
         run.conformance = test  # type: ignore[attr-defined]
         return run
 

@@ -19,8 +19,6 @@ FAMILIES: dict[str, type[Decoder]] = {"qwen3": Qwen3, "llama": Llama}
 PREPARED = 8
 """Decoders that are kept."""
 
-_DECODERS: dict[tuple[int, int], tuple[Decoder, Any, Any]] = {}
-
 RECALLED, SMALL = 16384, 2**14
 """Results of models that are kept, and bytes of one up to which it is."""
 
@@ -47,10 +45,14 @@ class _Prepared(Decoder):
         return self._rotations[key]
 
 
-_PREPARED = {family: type(kind.__name__, (_Prepared, kind), {}) for family, kind in FAMILIES.items()}
+_DECODERS: dict[tuple[int, int], tuple[_Prepared, Any, Any]] = {}
+
+_PREPARED: dict[str, type[_Prepared]] = {
+    family: type(kind.__name__, (_Prepared, kind), {}) for family, kind in FAMILIES.items()
+}
 
 
-def prepared(model: Any) -> Any:
+def prepared(model: Any) -> _Prepared:
     """The decoder of a model, which is not to be changed."""
     config, weights = model["config"], model["weights"]
     key = id(config), id(weights)
@@ -80,7 +82,8 @@ def forward(model: Any, tokens: Sequence[int], memory: Memory) -> np.ndarray:
 
 
 def recalled(model: Any, tokens: Sequence[int], memory: Memory) -> np.ndarray:
-    """The same, of which the last small results are kept: the faults and variants of an engine mostly feed what others fed."""
+    """What `forward` gives, and memory as it leaves it. The last small results are kept: the faults and variants of an engine
+    mostly feed what others fed."""
     decoder = prepared(model)
     key = _sum_of_call(decoder, tokens, memory)
     if key in _RECALLED:
@@ -102,7 +105,7 @@ def recalled(model: Any, tokens: Sequence[int], memory: Memory) -> np.ndarray:
     return logits
 
 
-def _sum_of_call(decoder: Any, tokens: Sequence[int], memory: Memory) -> bytes:
+def _sum_of_call(decoder: _Prepared, tokens: Sequence[int], memory: Memory) -> bytes:
     found = hashlib.blake2b(decoder.known_by)
     found.update(repr((tokens, memory.get("offset", 0))).encode())
     for layer, pair in memory.items():

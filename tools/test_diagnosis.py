@@ -9,10 +9,11 @@ import numpy as np
 from inferspec.conformance.alike import alike
 from inferspec.conformance.calls import Call
 from inferspec.conformance.diagnosis import explain
+from inferspec.conformance.envelope import OutsideEnvelope
 from inferspec.conformance.kindred import kindred
 from inferspec.conformance.subject import LocalSubject
-from inferspec.conformance.suite import Profile, Test, all_tests
-from inferspec.conformance.trial import Trial
+from inferspec.conformance.suite import Inputs, Profile, Test, all_tests
+from inferspec.conformance.trial import Nonconformance, Trial
 from inferspec.spec import (
     attention,
     engine,
@@ -198,6 +199,28 @@ def test_the_same_words_of_a_test_name_one_mistake_and_not_another():
     overtakes, arrives_again = known["scheduler-overtakes"], known["scheduler-arrives-again"]
     trial, test = tried(overtakes)
     assert alike(trial, test.function, trial.told, [arrives_again, overtakes]) == [overtakes]
+
+
+class SimplestAlone(Inputs):
+    """Nothing but the first example lies inside what is claimed."""
+
+    def within(self, envelope):
+        def made(tape: bytes) -> bytes:
+            if any(tape):
+                raise OutsideEnvelope("it is not claimed")
+            return tape
+
+        return made
+
+
+def test_examples_outside_the_envelope_do_not_end_the_search_for_more_that_fail():
+    def fails(subject: Trial, tape: bytes) -> None:
+        raise Nonconformance("it is wrong")
+
+    operations = {op.signature.operation: op for op in rope.CONTRACT.operations}
+    trial = Trial(LocalSubject(operations), rope.ROPE_01)
+    Test(rope.ROPE_01, "test_x", "test_rope.py", fails, {"tape": SimplestAlone()}, 1.0).run(trial, Profile("quick"))
+    assert (trial.outcome.state, trial.outcome.message) == ("failed", "it is wrong")
 
 
 def test_who_samples_without_a_cache_alone_is_asked_with_one_without_a_sampler():
