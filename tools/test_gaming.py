@@ -221,6 +221,13 @@ def test_a_trick_is_red(tmp_path, trick):
     assert BAD.intersection(found), found
 
 
+def test_what_asks_the_kit_is_not_asked_again_with_arrays_of_other_kinds(tmp_path, monkeypatch):
+    started, start = [], HostedSubject._start
+    monkeypatch.setattr(HostedSubject, "_start", lambda self: (started.append(self), start(self))[1])
+    states(tmp_path, BEHIND + TRICKS["a step of the oracle"])
+    assert len({id(subject) for subject in started}) == 1
+
+
 def test_a_subject_that_imports_the_answers_is_told_in_one_line(tmp_path):
     with pytest.raises(AdapterError, match="a subject that asks the kit for the answer certifies nothing"):
         states(tmp_path, "from inferspec.spec.rope import RoPE\n" + RIGHT)

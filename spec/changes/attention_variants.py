@@ -57,18 +57,26 @@ def partial(
     return weights @ v, weights.sum(axis=-1, keepdims=True), top
 
 
+def online_sums(q: Any, k: Any, v: Any, scale: Any, bias: Any, tile: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Weighted values, their total and the largest logit: what was summed is rescaled when a tile of keys has a larger one."""
+    logits = q @ k.swapaxes(-1, -2) * scale + bias
+    weighted, total = nothing(q, v), np.zeros_like(q[..., :1])
+    top = np.full_like(total, -np.inf)
+    for start in range(0, k.shape[-2], tile):
+        part = slice(start, start + tile)
+        new = np.maximum(top, logits[..., part].max(axis=-1, keepdims=True))
+        shift = finite(new)
+        rescale, weights = np.exp(top - shift), np.exp(logits[..., part] - shift)
+        weighted = weighted * rescale + weights @ v[..., part, :]
+        total, top = total * rescale + weights.sum(axis=-1, keepdims=True), new
+    return weighted, total, top
+
+
 def online(tile: int) -> Change:
     """Online softmax over tiles of keys (Milakov and Gimelshein 2018; Dao 2022)."""
 
     def formula(q: Any, k: Any, v: Any, scale: Any, bias: Any) -> np.ndarray:
-        weighted, total = nothing(q, v), np.zeros_like(q[..., :1])
-        top = np.full_like(total, -np.inf)
-        for start in range(0, k.shape[-2], tile):
-            part = slice(start, start + tile)
-            more, share, highest = partial(q, k[..., part, :], v[..., part, :], scale, bias[..., part])
-            new = np.maximum(top, highest)
-            old, fresh = np.exp(top - finite(new)), np.exp(highest - finite(new))
-            weighted, total, top = weighted * old + more * fresh, total * old + share * fresh, new
+        weighted, total, _ = online_sums(q, k, v, scale, bias, tile)
         return divided(weighted, total)
 
     return computed(formula)

@@ -10,7 +10,7 @@ import numpy as np
 from inferspec.spec.attention import ScaledDotProductAttention
 from inferspec.spec.changes.attention import CORE, heads_by, reshapes
 from inferspec.spec.changes.attention_masks import spreads
-from inferspec.spec.changes.attention_variants import divided, finite, nothing, partial, single
+from inferspec.spec.changes.attention_variants import divided, finite, nothing, online_sums, single
 from inferspec.spec.changes.attention_weights import empty_rows, exponentials, normalised, rounded, summed
 from inferspec.spec.changes.tiles import Kernel
 from inferspec.spec.contract import Arguments, Change, Operation
@@ -322,24 +322,12 @@ def two_pass(q: Any, k: Any, v: Any, scale: Any, bias: Any) -> np.ndarray:
 
 def splits_by_stride(q: Any, k: Any, v: Any, scale: Any, bias: Any) -> np.ndarray:
     """Eight SIMD groups take every eighth key each, one key after the other, and merge what they have."""
-    parts = [_one_by_one(q, k[..., s::8, :], v[..., s::8, :], scale, bias[..., s::8]) for s in range(8)]
+    parts = [online_sums(q, k[..., s::8, :], v[..., s::8, :], scale, bias[..., s::8], tile=1) for s in range(8)]
     top = finite(np.max([part[2] for part in parts], axis=0))
     shares = [np.exp(part[2] - top) for part in parts]
     mixed = sum((part[0] * share for part, share in zip(parts, shares, strict=True)), single(0))
     total = sum((part[1] * share for part, share in zip(parts, shares, strict=True)), single(0))
     return divided(mixed, total)
-
-
-def _one_by_one(q: Any, k: Any, v: Any, scale: Any, bias: Any) -> tuple[Any, Any, Any]:
-    mixed, total = nothing(q, v), np.zeros_like(q[..., :1])
-    top = np.full_like(total, -np.inf)
-    for key in range(k.shape[-2]):
-        one = slice(key, key + 1)
-        more, share, highest = partial(q, k[..., one, :], v[..., one, :], scale, bias[..., one])
-        new = np.maximum(top, highest)
-        old, fresh = np.exp(top - finite(new)), np.exp(highest - finite(new))
-        mixed, total, top = mixed * old + more * fresh, total * old + share * fresh, new
-    return mixed, total, top
 
 
 def tiles_reversed(q: Any, k: Any, v: Any, scale: Any, bias: Any) -> np.ndarray:

@@ -553,14 +553,15 @@ def sigmoid_float32(self: Silu, x: np.ndarray, dtype: str) -> np.ndarray:
 
 
 def online(self: Softmax, x: np.ndarray, dtype: str) -> np.ndarray:
-    top, total = np.full(x.shape[:-1], -np.inf), np.zeros(x.shape[:-1])
+    tops = np.maximum.accumulate(x, axis=-1)
+    shifts = np.where(np.isneginf(tops), 0.0, tops)
+    before = np.concatenate([np.full_like(tops[..., :1], -np.inf), tops[..., :-1]], axis=-1)
+    rescales = np.float32(np.exp(rounded(before - shifts, "float32")))
+    weights = np.float32(np.exp(rounded(x - shifts, "float32")))
+    total = np.zeros(x.shape[:-1], np.float32)
     for j in range(x.shape[-1]):
-        larger = np.maximum(top, x[..., j])
-        shift = np.where(np.isneginf(larger), 0.0, larger)
-        rescale = rounded(np.exp(rounded(top - shift, "float32")), "float32")
-        weight = rounded(np.exp(rounded(x[..., j] - shift, "float32")), "float32")
-        total, top = rounded(rounded(total * rescale, "float32") + weight, "float32"), larger
-    return rounded(in_float32(self, x, top[..., None], dtype) / total[..., None], "float32")
+        total = total * rescales[..., j] + weights[..., j]
+    return rounded(in_float32(self, x, tops[..., -1:], dtype) / f64(total)[..., None], "float32")
 
 
 def stored_weights(self: Softmax, x: np.ndarray, top: np.ndarray, dtype: str) -> np.ndarray:
