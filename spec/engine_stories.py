@@ -169,8 +169,9 @@ class _Story:
         # Whom a step served before it failed may have an id that it did not come to give.
         for one in self.known.values() if raised and not run else ():
             if one.engine == 0 and not one.cancelled:
-                told = self._ids(one)[len(one.streamed) :]
-                one.early |= {len(one.streamed) + k: self.clock.now for k in range(len(told))}
+                places = range(len(one.streamed), len(self._ids(one)))
+                # One that another failed step had told of is no younger for that.
+                one.early = {place: one.early.get(place, self.clock.now) for place in places}
 
     def run(self, engine: int = 0, overwrite: bool = False) -> None:
         """overwrite: the caller then changes the lists that it was given."""

@@ -13,6 +13,7 @@ from inferspec.conformance.binding import Target, bind
 from inferspec.conformance.calls import Call, Observation
 from inferspec.conformance.drivers import driver_of, follow, parts
 from inferspec.conformance.executor import Executor
+from inferspec.conformance.inputs.engine_leavers import failing
 from inferspec.conformance.matching import AdapterError
 from inferspec.conformance.properties import refuses_step
 from inferspec.conformance.subject import LocalSubject
@@ -21,6 +22,7 @@ from inferspec.conformance.trial import Nonconformance, Trial
 from inferspec.conformance.wire import decode, encode
 from inferspec.spec import contract, linear
 from inferspec.spec.contract import STORY, Answer, Operation, Signature
+from inferspec.spec.engine import ENG_25
 
 NUMPY = arrays("numpy")
 
@@ -345,6 +347,17 @@ def test_what_a_step_gives_may_be_pairs_of_any_kind():
     trial = Trial(LocalSubject({"Engine": Giving}), test.requirement)
     test.run(trial, Profile(thinned=0.2))
     assert trial.outcome.state == "passed", trial.outcome.message
+
+
+def test_an_id_that_two_failed_steps_tell_of_has_the_time_of_the_first():
+    engine = contract("engine")
+    row_by_row = engine.variant(next(one for one in engine.variants if one.name == "engine-row-by-row"))
+    drawn = failing(seen=("outputs", "metrics"), metrics=["told"], drafts=["none"]).within(engine.envelope)(bytes(64))
+    asked = drawn.arguments["steps"][0]
+    # The first of two rows is settled before the second fails; then the first fails too.
+    steps = (asked, asked, ("step", {}), ("fail", {"after": 1}), ("fail", {"after": 0}))
+    told = Trial(LocalSubject({"Engine": row_by_row}), ENG_25).agrees(drawn.having(steps=steps))
+    assert len(told["1 itl"]) > 2
 
 
 FELL = "step 1: ValueError: no; step 2: KeyError: 'x'"
