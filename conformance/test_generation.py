@@ -220,7 +220,9 @@ def test_any_of_several_ids_ends_the_ids(subject, call):
 
 
 @requirement(
-    spec.GEN_07, call=generate_calls(stops=[9], stop_at=(1, 2, 3), limits=(5,), vocabularies=ENOUGH), share=0.5
+    spec.GEN_07,
+    call=generate_calls(stops=[9], stop_at=(1, 2, 3), more_stops=(0, 60, 30), limits=(5,), vocabularies=ENOUGH),
+    share=0.5,
 )
 def test_any_of_many_ids_ends_the_ids(subject, call):
     subject.agrees(call)

@@ -7,6 +7,7 @@ from inferspec.conformance.inputs.scheduler import (
     ends_in_prompts,
     ends_of_others,
     ends_of_zero,
+    ends_past_16_bits,
     exact,
     limits,
     many_ends,
@@ -30,6 +31,7 @@ from inferspec.conformance.inputs.scheduler_prefixes import (
 )
 from inferspec.conformance.inputs.scheduler_queues import (
     joining_a_crowd,
+    joining_where_little_is_left,
     long_prompts_ahead,
     outranked_when_preempted,
     queued,
@@ -97,6 +99,11 @@ def test_the_id_0_may_be_the_end(subject, call):
 
 @requirement(spec.SCHED_02, call=ends_in_prompts(), share=0.15)
 def test_an_id_of_the_prompt_ends_nothing(subject, call):
+    keeps(subject, call, Check.STOP, Check.OUTPUT)
+
+
+@requirement(spec.SCHED_02, call=ends_past_16_bits(), share=0.1)
+def test_an_id_that_is_like_an_end_in_its_low_bits_ends_nothing(subject, call):
     keeps(subject, call, Check.STOP, Check.OUTPUT)
 
 
@@ -230,6 +237,11 @@ def test_no_budget_is_left_idle_where_prompts_that_come_at_once_are_cached(subje
 
 @requirement(spec.SCHED_15, call=joining_a_crowd(), share=0.1)
 def test_no_budget_is_left_idle_where_many_generate(subject, call):
+    keeps(subject, call, Check.WORK)
+
+
+@requirement(spec.SCHED_15, call=joining_where_little_is_left(), share=0.1)
+def test_no_budget_is_left_idle_where_few_of_many_blocks_are_free(subject, call):
     keeps(subject, call, Check.WORK)
 
 

@@ -112,6 +112,15 @@ def test_an_end_of_sequence_id_ends_the_ids_whatever_the_draft(subject, call):
 
 @requirement(
     spec.SPEC_26,
+    call=generate_calls(stops=[9], stop_at=ENDINGS, more_stops=(60, 30), limits=(12, 5), vocabularies=ENOUGH),
+    share=0.2,
+)
+def test_any_of_dozens_of_end_of_sequence_ids_ends_the_ids(subject, call):
+    subject.agrees(call)
+
+
+@requirement(
+    spec.SPEC_26,
     call=generate_calls(
         stops=[1], stop_at=(7, 6, 12), limits=(20,), drafts=(7, 12), drafters=["same"], vocabularies=ENOUGH
     ),

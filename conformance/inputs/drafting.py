@@ -82,18 +82,20 @@ def generate_calls(
     vocabularies: tuple[int, ...] = (40, 5, 11, 97, 300),
     rival: float | str | None = None,
     stop_at: tuple[int, ...] = (),
+    more_stops: tuple[int, ...] = (),
     untils: tuple[int | None, ...] = (None,),
     seen: tuple[str, ...] = ("ids",),
 ) -> Call:
     """Any request at temperature 0. rival: how near another id comes to the favoured one (0: a tie), "near": as near as the
     dtype can tell. stop_at: the numbers of the id that ends it, from 0; none of those that stop end it where that is empty.
-    untils: how many ids the consumer takes. seen: what is looked at."""
+    more_stops: how many there are beside those that the envelope says. untils: how many ids the consumer takes. seen: what is
+    looked at."""
     models = _models(pick, vocabularies, rival)
     tokens = _prompt(pick, models["target"]["vocab_size"], lengths)
     limit = pick.count("zero_max_tokens", *limits)
     arguments: dict[str, Any] = {**models, "tokens": tokens, "max_tokens": limit}
     arguments["num_draft_tokens"] = _drafts(pick, drafts)
-    if stops := _stops(pick, models["target"], tokens, limit, stop_at):
+    if stops := _stops(pick, models["target"], tokens, limit, stop_at, more_stops):
         arguments["eos"] = stops
     if (until := pick.one_of(*untils)) is not None:
         arguments["until"] = until
@@ -101,11 +103,14 @@ def generate_calls(
     return pick.call(GENERATE, **arguments, seen=seen, **pick.declared("ends", DROPPED))
 
 
-def _stops(pick: Pick, target: dict[str, Any], tokens: Any, limit: int, stop_at: tuple[int, ...]) -> tuple[int, ...]:
-    """As many end-of-sequence ids as the envelope says; the one that is to end it anywhere among them."""
+def _stops(
+    pick: Pick, target: dict[str, Any], tokens: Any, limit: int, stop_at: tuple[int, ...], more: tuple[int, ...]
+) -> tuple[int, ...]:
+    """As many end-of-sequence ids as the envelope says, and some more; the one that is to end it anywhere among them."""
     count = pick("stops")
     if count == 0:
         return ()
+    count += pick.one_of(*more) if more else 0
     following = continuation(target, [int(token) for token in tokens], limit)
     number = pick.one_of(*stop_at) if stop_at else None
     ending = [following[min(number, len(following) - 1)]] if number is not None and following else []

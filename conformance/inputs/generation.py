@@ -64,6 +64,7 @@ def generate_calls(
     vocabularies: tuple[int, ...] = (40, 5, 11, 97, 300),
     rival: float | str | None = None,
     stop_at: tuple[int, ...] = (),
+    more_stops: tuple[int, ...] = (),
     prompt_stops: bool = False,
     untils: tuple[int | None, ...] = (None,),
     numbers: bool = False,
@@ -71,7 +72,7 @@ def generate_calls(
 ) -> Call:
     """Any request. rival: how near another id comes to the favoured one (0: a tie), "near": as near as the dtype can
     tell. stop_at: the numbers of the id that ends it, from 0; none of those that stop end it where that is
-    empty. prompt_stops: end-of-sequence ids are of the prompt. untils: how many ids the consumer takes. seen: what is
+    empty. more_stops: how many there are beside those that the envelope says. prompt_stops: end-of-sequence ids are of the prompt. untils: how many ids the consumer takes. seen: what is
     looked at. numbers: the sampler may say plain numbers: who takes arrays alone is told so by those tests, and not by
     all."""
     dtype, size = pick("dtypes"), min(pick.one_of(*vocabularies), pick.envelope["vocabulary"])
@@ -86,7 +87,7 @@ def generate_calls(
     limit, sampler = pick.count("zero_max_tokens", *held), _sampler(pick, numbers)
     arguments: dict[str, Any] = {"model": model, "tokens": _given(pick, tokens), "max_tokens": limit}
     following = continuation(model, tokens.tolist(), limit, sampler["ranks"] if sampler else None)
-    if eos := _stops(pick, model, tokens.tolist(), following, stop_at, prompt_stops):
+    if eos := _stops(pick, model, tokens.tolist(), following, stop_at, prompt_stops, more_stops):
         arguments["eos"] = eos
     if sampler:
         arguments["sampler"] = sampler
@@ -122,12 +123,19 @@ def _cached(pick: Pick, sampler: dict[str, Any] | None) -> bool:
 
 
 def _stops(
-    pick: Pick, model: dict[str, Any], prompt: list[int], following: list[int], stop_at: tuple[int, ...], known: bool
+    pick: Pick,
+    model: dict[str, Any],
+    prompt: list[int],
+    following: list[int],
+    stop_at: tuple[int, ...],
+    known: bool,
+    more: tuple[int, ...],
 ) -> tuple[int, ...]:
-    """As many end-of-sequence ids as the envelope says; the one that is to end it anywhere among them."""
+    """As many end-of-sequence ids as the envelope says, and some more; the one that is to end it anywhere among them."""
     count = pick("stops")
     if count == 0:
         return ()
+    count += pick.one_of(*more) if more else 0
     number = pick.one_of(*stop_at) if stop_at else None
     ending = [following[min(number, len(following) - 1)]] if number is not None and following else []
     banned = set(following)

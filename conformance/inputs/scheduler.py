@@ -239,6 +239,16 @@ def ends_of_others(pick: Pick) -> Call:
 
 
 @calls
+def ends_past_16_bits(pick: Pick) -> Call:
+    """Requests that ids past 16 bits end, alike in their low bits to those that come of it."""
+    script = Script(pick)
+    for _ in range(pick.size(1, 2)):
+        tokens, limit = script.prompt(1), pick.size(2, 5)
+        script.add(tokens, limit, tuple(id + 2**16 for id in alone(tokens, limit)))
+    return script.end()
+
+
+@calls
 def ends_in_prompts(pick: Pick) -> Call:
     """Requests whose prompts hold the ids that end them, the last one mostly, as a conversation's do."""
     script = Script(pick, scarce=pick.one_of(False, True))

@@ -127,3 +127,16 @@ def joining_a_crowd(pick: Pick) -> Call:
     for _ in range(pick.size(1, 2)):
         script.add(script.tokens(pick.size(1, 3)), pick.size(1, 2))
     return script.end()
+
+
+@equal
+def joining_where_little_is_left(pick: Pick) -> Call:
+    """A request of a block comes while a long one runs that has nearly all blocks of a pool; there is room for it."""
+    script = Script(pick, budgets=(2048,))
+    script.most = pick.one_of(8, 2, 3)
+    size = script.size
+    held = script.add(script.tokens(pick.one_of(30, 130, 60) * size + pick.size(1, size)), pick.size(2, 4))
+    script.do("step")
+    script.blocks = blocks_of(script.slots[held], size) + pick.size(1, 2)
+    script.add(script.tokens(pick.size(1, size)), 1)
+    return script.end()

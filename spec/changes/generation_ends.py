@@ -97,6 +97,11 @@ def four_ends_alone(self: Generate, token: int, request: Request, number: int) -
     return token in request.eos[:4]
 
 
+def ends_to_32(self: Generate, token: int, request: Request, number: int) -> bool:
+    """What is past a buffer of 32 is cut off."""
+    return token in request.eos[:32]
+
+
 def last_end_alone(self: Generate, token: int, request: Request, number: int) -> bool:
     return token in request.eos[-1:]
 

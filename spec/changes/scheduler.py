@@ -148,6 +148,10 @@ def eight_ends(self: Scheduler, entry: Entry, token: int) -> bool:
     return token in entry.request.eos[:8]
 
 
+def ends_in_16_bits(self: Scheduler, entry: Entry, token: int) -> bool:
+    return token % 2**16 in [id % 2**16 for id in entry.request.eos]
+
+
 def at_most_256_ids(self: Scheduler, entry: Entry, token: int) -> bool:
     return Scheduler.done(self, entry, token) or len(entry.request.output) + 1 >= 256
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from inferspec.spec.block_manager import blocks_of
 from inferspec.spec.scheduler import Chunk, Entry, Scheduler, Serving, Step
 from inferspec.spec.serving import Request
@@ -212,6 +214,17 @@ def keeps_one_back(self: Scheduler, s: Serving, entry: Entry) -> None:
     if self.running(s) and blocks_of(len(entry.tokens), s.manager.block_size) >= s.manager.num_free:
         raise ValueError("one block is kept back")
     Scheduler.allocate(self, s, entry)
+
+
+def keeps_a_part_back(part: float) -> Any:
+    """A request is admitted only where so large a part of the pool is free, if anybody runs."""
+
+    def allocate(self: Scheduler, s: Serving, entry: Entry) -> None:
+        if self.running(s) and s.manager.num_free < part * s.manager.num_blocks:
+            raise ValueError("the rest is kept back")
+        Scheduler.allocate(self, s, entry)
+
+    return allocate
 
 
 def output_one_by_one(self: Scheduler, s: Serving, entry: Entry, budget: int) -> int:

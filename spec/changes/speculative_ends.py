@@ -153,6 +153,11 @@ def first_end_alone(self: Loop, run: Run, token: int) -> bool:
     return token in run.request.eos[:1]
 
 
+def ends_to_32(self: Loop, run: Run, token: int) -> bool:
+    """What is past a buffer of 32 is cut off."""
+    return token in run.request.eos[:32]
+
+
 def overruns(self: Loop, run: Run) -> int:
     return run.request.num_draft_tokens
 

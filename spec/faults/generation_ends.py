@@ -103,6 +103,13 @@ FAULTS: tuple[Fault, ...] = (
         TIRED,
     ),
     Fault(
+        "generation-32-eos-alone",
+        "of many end-of-sequence ids only the first 32 count",
+        GEN_07,
+        {"stops": changes.ends_to_32},
+        "https://github.com/InternLM/lmdeploy/issues/3233",
+    ),
+    Fault(
         "generation-eos-in-16-bits",
         "end-of-sequence ids are kept in 16 bits",
         GEN_06,

@@ -250,6 +250,13 @@ FAULTS: tuple[Fault, ...] = (
         TIRED,
     ),
     _fault(
+        "ends-in-16-bits",
+        "ids of eos are compared in 16 bits",
+        spec.SCHED_02,
+        {"ends": changes.ends_in_16_bits},
+        "PROPERTIES X8",
+    ),
+    _fault(
         "tokens-of-16-bits",
         "of the tokens of a chunk the high bits are lost",
         spec.SCHED_05,

@@ -159,4 +159,11 @@ FAULTS: tuple[Fault, ...] = (
         {"allocate": changes.keeps_one_back},
         f"{METAL}/9b27db0",
     ),
+    _fault(
+        "keeps-a-tenth-back",
+        "nobody is admitted beside others while less than a tenth of all blocks is free",
+        spec.SCHED_15,
+        {"allocate": changes.keeps_a_part_back(0.1)},
+        "https://github.com/InternLM/lmdeploy/pull/4100",
+    ),
 )

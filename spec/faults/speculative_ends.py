@@ -117,6 +117,13 @@ FAULTS: tuple[Fault, ...] = (
         "config.json of Llama 3 and Qwen3 has lists",
     ),
     Fault(
+        "speculative-32-eos-alone",
+        "of many end-of-sequence ids only the first 32 count",
+        SPEC_26,
+        {"stops": changes.ends_to_32},
+        "https://github.com/InternLM/lmdeploy/issues/3233",
+    ),
+    Fault(
         "speculative-overruns",
         "the limit is looked at between rounds: whole rounds come out",
         SPEC_27,
