@@ -43,6 +43,9 @@ from inferspec.conformance.inputs.engine_leavers import (
 from inferspec.conformance.inputs.engine_prefixes import (
     sharing,
 )
+from inferspec.conformance.inputs.engine_queues import (
+    overtaken_by_a_long_prompt,
+)
 from inferspec.conformance.inputs.engine_script import GUESSING, PLAIN
 from inferspec.conformance.inputs.generation import ends_of
 from inferspec.conformance.suite import requirement
@@ -259,6 +262,11 @@ def test_logits_are_those_of_the_last_id_at_any_moment(subject, call):
 
 @requirement(spec.ENG_36, call=failing_when_others_come(), share=0.2)
 def test_logits_are_those_of_the_last_id_after_a_failed_step(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.ENG_36, call=overtaken_by_a_long_prompt(), share=0.05)
+def test_logits_are_those_of_the_last_id_beside_chunks_of_a_prompt_that_goes_first(subject, call):
     subject.agrees(call)
 
 

@@ -153,3 +153,14 @@ def ranked(script: Script) -> None:
         script.between(6)
     if script.pick.one_of(False, True):
         script.shorten(script.pick.size(0, 1))
+
+
+@told("outputs", "latest", logits=["told"], priorities=[True], chunks=[3, 7], **PLAIN)
+def overtaken_by_a_long_prompt(script: Script) -> None:
+    """Requests that generate while a prompt of several chunks and a larger priority is computed."""
+    pick = script.pick
+    script.max_requests = 8
+    for _ in range(pick.size(1, 3)):
+        script.add(script.prompt(pick.size(1, 3), 9), 9)
+    script.do("step", times=pick.size(2, 3))
+    script.add(script.prompt(script.chunk * pick.size(2, 3) + pick.size(1, 2), 3), 3, priority=2)

@@ -406,6 +406,21 @@ def logits_of_the_last_row(self: Engine, m: State) -> list[tuple[int, int]]:
     return list(m.emitted)
 
 
+def logits_of_rows_before(self: Engine, m: State) -> list[tuple[int, int]]:
+    """Who steps over a chunk that gives no id does not step over its row: those behind it read that of the one before them."""
+    m.emitted = []
+    self.admit(m)
+    behind = None
+    for r, n, logits, guesses in _computed(self, m):
+        gives_none = r.computed + n < len(r.tokens)
+        self.settle(m, r, n, logits, guesses)
+        if behind is not None and r.logits is not None and not gives_none:
+            r.logits, behind = behind, logits[-1]
+        elif gives_none:
+            behind = logits[-1]
+    return list(m.emitted)
+
+
 def normalised(self: Engine, m: State, r: Request, token: int, row: np.ndarray) -> None:
     Engine.emit(self, m, r, token, row - np.log(np.exp(row - row.max()).sum()) - row.max())
 

@@ -200,6 +200,13 @@ FAULTS: tuple[Fault, ...] = (
         f"{MLX_LM}/d9846d37",
     ),
     _fault(
+        "logits-of-rows-before",
+        "logits behind a chunk in the midst of a prompt are those of the row before",
+        spec.ENG_36,
+        {"step": changes.logits_of_rows_before},
+        "https://github.com/sgl-project/sglang/issues/36938",
+    ),
+    _fault(
         "logits-at-the-end",
         "there are no logits of a request until it is finished",
         spec.ENG_36,
