@@ -17,6 +17,7 @@ from inferspec.conformance.inputs.generation import (
     ends_of,
     first_byte_calls,
     generate_calls,
+    nearly_ended,
     paired_calls,
     paired_ends,
     text_calls,
@@ -148,6 +149,11 @@ def test_an_end_of_sequence_id_ends_the_ids_and_is_not_one_of_them(subject, call
     share=0.15,
 )
 def test_an_end_of_sequence_id_may_be_large(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.GEN_06, call=nearly_ended(stops=[1]), share=0.02)
+def test_an_id_that_is_like_an_end_in_its_low_bits_ends_nothing(subject, call):
     subject.agrees(call)
 
 

@@ -14,6 +14,7 @@ from inferspec.conformance.inputs.drafting import (
     high_calls,
     kept_calls,
     many_rounds,
+    nearly_ended,
     of_several_rounds,
     paired_calls,
     paired_ends,
@@ -107,6 +108,11 @@ def test_an_end_of_sequence_id_in_a_run_of_drafts_ends_the_ids(subject, call):
 
 @requirement(spec.SPEC_26, call=generate_calls(stops=[1, 2, 3, 9], stop_at=ENDINGS, limits=(12, 5)))
 def test_an_end_of_sequence_id_ends_the_ids_whatever_the_draft(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.SPEC_26, call=nearly_ended(stops=[1]), share=0.02)
+def test_an_id_that_is_like_an_end_in_its_low_bits_ends_nothing(subject, call):
     subject.agrees(call)
 
 

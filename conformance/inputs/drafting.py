@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from inferspec.conformance.calls import Call
-from inferspec.conformance.inputs.generation import continuation, ended_apart, nearest
+from inferspec.conformance.inputs.generation import alike_in_16_bits, continuation, ended_apart, nearest
 from inferspec.conformance.strategies import Pick, calls
 from inferspec.spec.duet import Player
 from inferspec.spec.ends import DROPPED
@@ -128,6 +128,15 @@ def paired_calls(pick: Pick, orders: tuple[str, ...] = ("turns", "after"), until
     other = pick.random.integers(0, 97, pick.size(1, 5)).tolist()
     beside = {"tokens": tuple(pick.one_of(other, prompt[:1] + other, prompt)), "max_tokens": pick.size(1, 8)}
     return call.having(beside=beside, order=pick.one_of(*orders), seen=("ids", "beside"))
+
+
+@calls
+def nearly_ended(pick: Pick) -> Call:
+    """A request that just those ids end which are alike in their low bits to those that come of it."""
+    call = generate_calls.build(pick, vocabularies=(131073,), lengths=(3, 1, 2), limits=(3, 2))
+    target, tokens = call.arguments["target"], np.ravel(call.arguments["tokens"]).tolist()
+    given = continuation(target, tokens, call.arguments["max_tokens"])
+    return call.having(eos=alike_in_16_bits(given, target["vocab_size"]))
 
 
 @calls

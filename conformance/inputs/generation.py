@@ -173,6 +173,22 @@ def ended_apart(pick: Pick, call: Call, model: dict[str, Any], ranks: tuple[int,
     return call.having(beside=second, **({"eos": (pick.one_of(*given),)} if given else {}))
 
 
+@calls
+def nearly_ended(pick: Pick) -> Call:
+    """A request that just those ids end which are alike in their low bits to those that come of it."""
+    call = generate_calls.build(pick, vocabularies=LARGE[5:6], lengths=(3, 1, 2), limits=(3, 2))
+    model, sampler = call.arguments["model"], call.arguments.get("sampler")
+    tokens = np.ravel(call.arguments["tokens"]).tolist()
+    given = continuation(model, tokens, call.arguments["max_tokens"], sampler["ranks"] if sampler else None)
+    return call.having(eos=alike_in_16_bits(given, model["vocab_size"]))
+
+
+def alike_in_16_bits(ids: Sequence[int], size: int) -> tuple[int, ...]:
+    """Ids of the vocabulary that differ from these in their high bits alone."""
+    alike = (id % 2**16 if id >= 2**16 else id + 2**16 for id in ids)
+    return tuple(id for id in alike if id < size and id not in ids)
+
+
 PLAIN = ("a", "b", "ing", " ", "  ", "\n", ".", " ,", "'s", " the", "\t", "\r\n", "0")
 WIDE = ("é", "ß", "ж", "€", "日本", "ア", "\u200d", "\ufeff", "🙂", "👩‍👩‍👧", "e\u0301", "ﬁ", "\u00a0", "𝄞")
 UNSEEN = ("\u00ad", "\u200b", "\u2060", "\u202e", "a", " ", "é")

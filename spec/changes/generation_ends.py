@@ -97,6 +97,10 @@ def four_ends_alone(self: Generate, token: int, request: Request, number: int) -
     return token in request.eos[:4]
 
 
+def ends_modulo_2_to_16(self: Generate, token: int, request: Request, number: int) -> bool:
+    return token % 2**16 in [id % 2**16 for id in request.eos]
+
+
 def ends_to_32(self: Generate, token: int, request: Request, number: int) -> bool:
     """What is past a buffer of 32 is cut off."""
     return token in request.eos[:32]

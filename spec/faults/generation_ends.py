@@ -103,6 +103,13 @@ FAULTS: tuple[Fault, ...] = (
         TIRED,
     ),
     Fault(
+        "generation-eos-modulo-16-bits",
+        "ids are compared with end-of-sequence ids in 16 bits",
+        GEN_06,
+        {"stops": changes.ends_modulo_2_to_16},
+        "PROPERTIES X8",
+    ),
+    Fault(
         "generation-32-eos-alone",
         "of many end-of-sequence ids only the first 32 count",
         GEN_07,

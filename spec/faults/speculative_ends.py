@@ -117,6 +117,13 @@ FAULTS: tuple[Fault, ...] = (
         "config.json of Llama 3 and Qwen3 has lists",
     ),
     Fault(
+        "speculative-eos-modulo-16-bits",
+        "ids are compared with end-of-sequence ids in 16 bits",
+        SPEC_26,
+        {"stops": changes.ends_modulo_2_to_16},
+        "PROPERTIES X8",
+    ),
+    Fault(
         "speculative-32-eos-alone",
         "of many end-of-sequence ids only the first 32 count",
         SPEC_26,
