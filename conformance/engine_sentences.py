@@ -49,6 +49,21 @@ def gives_right_guesses_together(subject: Trial, call: Call) -> None:
             )
 
 
+def guesses_once_resumed(subject: Trial, call: Call) -> None:
+    """The ids of the second request come in no more steps than its right guesses take, beside those in which it may have to make
+    do without: its first id, after each time that it begins, and as long as the first request generates."""
+    guesses, (ahead, behind) = call.arguments["num_draft_tokens"], adds(call)
+    taken = {
+        number: 1 + -(-(call.arguments["steps"][number - 1][1]["max_tokens"] - 1) // (guesses + 1))
+        for number in (ahead, behind)
+    }
+    steps, most = int(subject.parts(call)[f"{behind} steps with ids"]), sum(taken.values()) + 1
+    if steps > most:
+        raise Nonconformance(
+            f"the ids of request {behind} come in {steps} steps; with {guesses} right guesses {most} are enough", call
+        )
+
+
 def keeps_its_budget(subject: Trial, call: Call) -> None:
     """All prompts together take as many steps as a step's budget makes of them."""
     seen = subject.parts(call)

@@ -1,6 +1,10 @@
 """Does a serving engine keep the contract where a draft guesses for it?"""
 
-from inferspec.conformance.engine_sentences import gives_right_guesses_together, without_what_is_refused
+from inferspec.conformance.engine_sentences import (
+    gives_right_guesses_together,
+    guesses_once_resumed,
+    without_what_is_refused,
+)
 from inferspec.conformance.inputs.engine import (
     crowds,
     short_pools,
@@ -11,6 +15,7 @@ from inferspec.conformance.inputs.engine_drafts import (
     guessed_beside,
     guessed_in_part,
     guessed_right,
+    guessed_when_resumed,
     guesses_asked_for,
     guessing_beside_long_prompts,
     rounds,
@@ -83,6 +88,11 @@ def test_right_guesses_come_out_together_beside_others(subject, call):
 @requirement(spec.ENG_41, call=guessed_again(), share=0.05)
 def test_right_guesses_come_out_together_after_a_hit(subject, call):
     gives_right_guesses_together(subject, call)
+
+
+@requirement(spec.ENG_41, call=guessed_when_resumed(), share=0.03)
+def test_right_guesses_come_out_together_once_a_request_runs_again(subject, call):
+    guesses_once_resumed(subject, call)
 
 
 @requirement(spec.ENG_44, call=guessed_in_part(), share=0.12)

@@ -90,6 +90,17 @@ def guessed_again(script: Script) -> None:
         script.do("step", times=len(tokens) + asked)
 
 
+@told("outputs", "steps", drafts=["perfect"], page_sizes=[1, 2, 3], chunks=[64])
+def guessed_when_resumed(script: Script) -> None:
+    """Two requests whose draft is the model, in a pool that is full before the first ends; the second has most of its ids yet to
+    come when there is room for it again."""
+    pick = script.pick
+    script.max_requests, script.guesses = 2, pick.one_of(5, 3)
+    for length, limit in ((pick.size(24, 28), 12), (pick.size(1, 3), 26)):
+        script.add(script.prompt(length, limit), limit)
+    script.shorten(pick.size(1, 2))
+
+
 @told("outputs", "steps", drafts=["near"])
 def guessed_in_part(script: Script) -> None:
     """One request, whose draft is right now and then: a run of its guesses begins with right ones and has a wrong one."""

@@ -217,3 +217,13 @@ def draft_of_64(self: Engine, m: State, r: Request, count: int) -> list[int]:
 
 def never_guesses(self: Engine, m: State, r: Request, n: int) -> int:
     return 0
+
+
+def notes_who_is_preempted(self: Engine, m: State, r: Request) -> None:
+    r.preempted = True
+    Engine.preempt(self, m, r)
+
+
+def none_once_preempted(self: Engine, m: State, r: Request, n: int) -> int:
+    """Who runs again is new to the batch, where guesses are those of requests that were there."""
+    return 0 if vars(r).get("preempted") else Engine.most_guesses(self, m, r, n)

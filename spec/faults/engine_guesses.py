@@ -119,6 +119,13 @@ FAULTS: tuple[Fault, ...] = (
         "PROPERTIES SP3",
     ),
     _fault(
+        "never-guesses-once-preempted",
+        "the draft is not asked any more for a request that was preempted",
+        spec.ENG_41,
+        {"preempt": changes.notes_who_is_preempted, "most_guesses": changes.none_once_preempted},
+        "https://github.com/vllm-project/vllm/pull/31944",
+    ),
+    _fault(
         "draft-misses-hits",
         "what of a prompt is hit is not fed to the draft",
         spec.ENG_41,
