@@ -32,6 +32,7 @@ from inferspec.conformance.inputs.block_manager_evictions import (
     evicting,
     evicting_sharers,
     grown_into_all,
+    grown_to_the_last_slot,
     hits_among_the_free,
     long_evicted,
     overtaken,
@@ -455,6 +456,11 @@ def test_a_table_may_grow_into_what_is_cached(subject, call):
 @requirement(spec.BLK_20, call=grown_into_all(), share=0.3)
 def test_a_table_may_grow_into_all_that_is_free_at_once(subject, call):
     keeps(subject, call, Check.ADMITS, Check.COUNT)
+
+
+@requirement(spec.BLK_20, call=grown_to_the_last_slot(), share=0.1)
+def test_a_table_may_grow_to_the_last_slot_of_the_pool_at_once(subject, call):
+    keeps(subject, call, Check.ADMITS)
 
 
 @requirement(spec.BLK_20, call=large_tables(), share=0.05)

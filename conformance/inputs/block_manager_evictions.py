@@ -181,6 +181,19 @@ def grown_into_all(pick: Pick) -> Call:
     return script.call()
 
 
+@calls
+def grown_to_the_last_slot(pick: Pick) -> Call:
+    """A table whose last block is part full grows by several tokens at once, to the last slot of the pool."""
+    script = Script(pick)
+    size, more = script.size, pick.size(0, 2)
+    line = script.line()
+    n = pick.size(0, 2) * size + pick.size(1, max(size - 1, 1))
+    script.blocks = -(-n // size) + more
+    table = script.allocate(line[:n])
+    script.append(table, line[n : script.blocks * size])
+    return script.call()
+
+
 @caching
 def hits_among_the_free(pick: Pick) -> Call:
     """A prompt whose cached blocks are free, in a pool that has just enough for it, or one block too few."""

@@ -193,3 +193,9 @@ def padding_left_out(self: BlockManager, m: Manager, tokens: Any, index: int) ->
 
 def appended_in_32_bits(self: BlockManager, m: Manager, table: Table, tokens: list[int]) -> None:
     BlockManager.append(self, m, table, [token & (2**32 - 1) for token in tokens])
+
+
+def in_eights(self: BlockManager, m: Manager, tokens: list[int]) -> list[int]:
+    """What is past the last of the places that are restored, every eighth block, is computed again."""
+    found = BlockManager.hits(self, m, tokens)
+    return found[: len(found) // 8 * 8] if len(found) > 8 else found

@@ -138,3 +138,23 @@ def tokens_before_checks(self: BlockManager, m: Manager, table: Table, tokens: l
     table.tokens = table.tokens + self.taken(tokens)
     self.check_more(m, more)
     table.block_ids = table.block_ids + [self.take(m) for _ in range(more)]
+
+
+def holds_what_lies_behind(
+    self: BlockManager, m: Manager, tokens: list[int], hits: list[int], fresh: list[int]
+) -> Table:
+    """What is held is a whole node of the tree, which reaches past what is hit of it."""
+    names = [m.content[block] for block in hits[-1:] if block in m.content]
+    behind = [
+        block for block, name in m.content.items() if block in m.free and any(name[: -m.size] == one for one in names)
+    ]
+    for block in behind:
+        self.share(m, block)
+    return BlockManager.table(self, m, tokens, hits, fresh)
+
+
+def room_for_the_new_alone(self: BlockManager, m: Manager, table: Table, tokens: list[int]) -> None:
+    """What is left of the last block is not counted."""
+    self.check_table(m, table)
+    self.check_more(m, blocks_of(len(tokens), m.size))
+    BlockManager.append(self, m, table, tokens)

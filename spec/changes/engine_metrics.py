@@ -130,3 +130,15 @@ def gap_is_open(self: Engine, r: Request) -> float | None:
     if len(r.times) < 2:
         return None
     return float(r.times[-1] - r.times[0]) / (len(r.times) - (1 if r.finished else 0))
+
+
+def first_time_once_resumed(self: Engine, m: State, r: Request) -> None:
+    """Who is preempted begins anew: its first id is the next that comes."""
+    Engine.preempt(self, m, r)
+    r.begins_anew = bool(r.times)
+
+
+def stamps_the_first_again(self: Engine, m: State, r: Request) -> None:
+    Engine.stamp(self, m, r)
+    if vars(r).pop("begins_anew", False):
+        r.times[0] = r.times[-1]

@@ -65,6 +65,10 @@ def always_samples(self: Scheduler, entry: Entry, end: int) -> bool:
     return True
 
 
+def always_for_one_id(self: Scheduler, entry: Entry, end: int) -> bool:
+    return bool(entry.request.max_tokens == 1) or Scheduler.samples(self, entry, end)
+
+
 def one_past_samples(self: Scheduler, entry: Entry, end: int) -> bool:
     """The chunk before the last token samples too."""
     return end >= len(entry.tokens) - 1

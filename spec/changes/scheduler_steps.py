@@ -227,6 +227,25 @@ def keeps_a_part_back(part: float) -> Any:
     return allocate
 
 
+def reserves_to_the_limit(self: Scheduler, s: Serving, entry: Entry) -> None:
+    """A request is admitted only where there are blocks for all that it and those who run may come to have."""
+    size = s.manager.block_size
+    owed = sum(blocks_of(self.slots(one.request), size) - len(one.table.block_ids) for one in self.running(s))
+    if self.running(s) and blocks_of(self.slots(entry.request), size) + owed > s.manager.num_free:
+        raise ValueError("it might need more than there is")
+    Scheduler.allocate(self, s, entry)
+
+
+def one_length_at_a_time(self: Scheduler, s: Serving, preempted: list[Request]) -> list[Chunk]:
+    """A batch has requests of one length: those of other lengths wait again."""
+    first, *others = [entry for entry in self.running(s) if entry.decoding] or [None]
+    for entry in others:
+        if len(entry.tokens) != len(first.tokens):
+            preempted.append(entry.request)
+            self.preempt(s, entry)
+    return Scheduler.decodes(self, s, preempted)
+
+
 def output_one_by_one(self: Scheduler, s: Serving, entry: Entry, budget: int) -> int:
     """What lies behind the prompt is computed a token a step, by a request too that computes it again."""
     return min(budget, 1) if entry.computed >= len(entry.request.tokens) else Scheduler.count(self, s, entry, budget)

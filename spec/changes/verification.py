@@ -18,6 +18,12 @@ Keeps = Callable[[Verify, float, float, float], bool]
 # which drafts are kept
 
 
+def drawn_alike(self: Verify, tokens: list[int], q: Rows, p: Rows, u: Rows) -> int:
+    """A draft is kept where the target draws the same id."""
+    drawn = [self.draw(row, float(number)) for row, number in zip(p, u, strict=True)]
+    return next((i for i, token in enumerate(tokens) if drawn[i] != token), len(tokens))
+
+
 def counts_all(self: Verify, tokens: list[int], q: Rows, p: Rows, u: Rows) -> int:
     """Every draft that would be kept counts, behind a rejected one too."""
     return sum(self.keeps(u[i], q[i, token], p[i, token]) for i, token in enumerate(tokens))

@@ -288,4 +288,11 @@ LATER_BLOCKS: tuple[Fault, ...] = (
         {"key": hits.any_order_from_the_fourth},
         "PROPERTIES PC3",
     ),
+    _fault(
+        "hits-in-eights",
+        "of more than eight blocks that are cached so many are hit as are whole eights",
+        spec.BLK_07,
+        {"hits": hits.in_eights},
+        "https://github.com/ollama/ollama/issues/18267",
+    ),
 )

@@ -171,4 +171,18 @@ REFUSALS: tuple[Fault, ...] = (
         {"append": room.tokens_before_checks},
         "PROPERTIES PG5",
     ),
+    _fault(
+        "holds-what-lies-behind",
+        "a hit holds the block that is cached behind it as well",
+        spec.BLK_05,
+        {"table": room.holds_what_lies_behind},
+        "https://github.com/bytedance-iaas/sglang/pull/508",
+    ),
+    _fault(
+        "room-for-the-new-alone",
+        "an append is refused where the blocks that its tokens would fill by themselves are not free",
+        spec.BLK_20,
+        {"append": room.room_for_the_new_alone},
+        "https://github.com/inference-sim/inference-sim/issues/492",
+    ),
 )

@@ -130,4 +130,11 @@ TIMES: tuple[Fault, ...] = (
         {"stamp": changes.times_in_milliseconds},
         TIRED,
     ),
+    _fault(
+        "first-time-once-resumed",
+        "the time of a preempted request's first id is that of the first one after it",
+        spec.ENG_32,
+        {"preempt": changes.first_time_once_resumed, "stamp": changes.stamps_the_first_again},
+        f"{VLLM}/pull/13169",
+    ),
 )

@@ -75,6 +75,13 @@ FAULTS: tuple[Fault, ...] = (
         "PROPERTIES CP3",
     ),
     _fault(
+        "samples-for-one-id",
+        "of a request that asks for one id every chunk samples",
+        spec.SCHED_06,
+        {"samples": changes.always_for_one_id},
+        "https://github.com/PaddlePaddle/FastDeploy/pull/5736",
+    ),
+    _fault(
         "full-budget-not-last",
         "a prompt that fills the budget does not sample",
         spec.SCHED_06,

@@ -160,6 +160,20 @@ FAULTS: tuple[Fault, ...] = (
         f"{METAL}/9b27db0",
     ),
     _fault(
+        "reserves-to-the-limit",
+        "a request waits until there is room for all that it and those who run may generate",
+        spec.SCHED_15,
+        {"allocate": changes.reserves_to_the_limit},
+        "https://github.com/NVIDIA/TensorRT-LLM/issues/2866",
+    ),
+    _fault(
+        "one-length-at-a-time",
+        "who is not as long as the first of those who generate is preempted",
+        spec.SCHED_20,
+        {"decodes": changes.one_length_at_a_time},
+        "https://github.com/EricLBuehler/mistral.rs/issues/2024",
+    ),
+    _fault(
         "keeps-a-tenth-back",
         "nobody is admitted beside others while less than a tenth of all blocks is free",
         spec.SCHED_15,

@@ -74,6 +74,13 @@ VERIFY_FAULTS: tuple[Fault, ...] = (
         TIRED,
     ),
     Fault(
+        "verify-drawn-alike",
+        "a draft is kept where the target draws the same id",
+        SPEC_01,
+        {"kept": changes.drawn_alike},
+        "https://github.com/ml-explore/mlx-swift-lm/pull/459",
+    ),
+    Fault(
         "verify-counts-behind-a-rejection",
         "the drafts that would be kept are counted, behind a rejected one too",
         SPEC_01,
