@@ -238,9 +238,9 @@ def reserves_to_the_limit(self: Scheduler, s: Serving, entry: Entry) -> None:
 
 def one_length_at_a_time(self: Scheduler, s: Serving, preempted: list[Request]) -> list[Chunk]:
     """A batch has requests of one length: those of other lengths wait again."""
-    first, *others = [entry for entry in self.running(s) if entry.decoding] or [None]
-    for entry in others:
-        if len(entry.tokens) != len(first.tokens):
+    generating = [entry for entry in self.running(s) if entry.decoding]
+    for entry in generating[1:]:
+        if len(entry.tokens) != len(generating[0].tokens):
             preempted.append(entry.request)
             self.preempt(s, entry)
     return Scheduler.decodes(self, s, preempted)
