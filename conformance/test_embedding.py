@@ -88,10 +88,14 @@ def test_the_first_id_may_come_alone(subject, call):
     subject.agrees(call.having(tokens=np.zeros((1,) * tokens.ndim, tokens.dtype)))
 
 
-@requirement(spec.EMB_03, call=lookup_calls(leading_dims=[(2, 1, 3)]), batches=among([3, 4]), share=0.1)
-def test_tokens_of_three_axes_give_rows_in_their_places(subject, call, batches):
+@requirement(
+    spec.EMB_03, call=lookup_calls(leading_dims=[(2, 1, 3)]), batches=among([3, 4]), axes=among([3, 4]), share=0.1
+)
+def test_tokens_of_three_and_four_axes_give_rows_in_their_places(subject, call, batches, axes):
     tokens, vocabulary = call.arguments["tokens"].astype(np.int64), call.arguments["vocab_size"]
     later = np.concatenate([(tokens + i) % vocabulary for i in range(batches)], axis=1)
+    if axes > 3:
+        later = np.stack([later, (later + batches) % vocabulary], axis=2)
     subject.agrees(call.having(tokens=later.astype(call.arguments["tokens"].dtype)))
 
 
@@ -291,9 +295,11 @@ def test_a_nan_or_infinity_in_the_table_shows_in_its_logit_alone(subject, call, 
     subject.agrees(call.having(weight=with_few(call.arguments["weight"], bad, call.seed)))
 
 
-@requirement(spec.EMB_13, call=head_calls(leading_dims=[(2, 1, 3)]), batches=among([3, 4]), share=0.1)
-def test_batches_of_batches_have_their_logits_in_their_places(subject, call, batches):
-    subject.agrees(beside_others(call, batches))
+@requirement(
+    spec.EMB_13, call=head_calls(leading_dims=[(2, 1, 3)]), batches=among([3, 4]), axes=among([4, 5]), share=0.1
+)
+def test_batches_of_batches_have_their_logits_in_their_places(subject, call, batches, axes):
+    subject.agrees(beside_others(call, batches, axes))
 
 
 @requirement(spec.EMB_13, call=head_calls())

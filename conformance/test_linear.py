@@ -166,9 +166,11 @@ def test_leading_dims_may_be_none_or_many(subject, call):
     subject.agrees(call)
 
 
-@requirement(spec.LIN_04, call=linear_calls(leading_dims=[(2, 1, 3)]), batches=among([3, 4]), share=0.1)
-def test_batches_of_batches_are_in_their_places(subject, call, batches):
-    subject.agrees(beside_others(call, batches))
+@requirement(
+    spec.LIN_04, call=linear_calls(leading_dims=[(2, 1, 3)]), batches=among([3, 4]), axes=among([4, 5]), share=0.1
+)
+def test_batches_of_batches_are_in_their_places(subject, call, batches, axes):
+    subject.agrees(beside_others(call, batches, axes))
 
 
 @requirement(spec.LIN_04, call=linear_calls(leading_dims=BATCHES), axis=among([0, -2]), share=0.5)
@@ -596,6 +598,12 @@ def test_silu_of_every_size_is_right(subject, call):
     subject.agrees(call)
 
 
+@requirement(spec.SILU_09, call=silu_calls(leading_dims=[(2, 1, 3)]), batches=among([3, 4]), share=0.06)
+def test_silu_of_five_axes_is_right(subject, call, batches):
+    x = call.arguments["x"]
+    subject.agrees(call.having(x=np.stack([np.roll(x, i, axis=-1) for i in range(batches)], axis=1)))
+
+
 @requirement(spec.SILU_09, call=silu_calls(lengths=ODD_TILES), share=0.6)
 def test_silu_of_sizes_beside_tiles_that_are_no_powers_of_two_is_right(subject, call):
     subject.agrees(call)
@@ -700,9 +708,15 @@ def test_each_row_has_its_own_maximum_and_sum(subject, call):
     subject.agrees(call)
 
 
-@requirement(spec.SMAX_06, call=softmax_calls(leading_dims=[(2, 1, 3)], axes=[-1]), batches=among([3, 4]), share=0.1)
-def test_batches_of_batches_of_logits_are_in_their_places(subject, call, batches):
-    subject.agrees(beside_others(call, batches))
+@requirement(
+    spec.SMAX_06,
+    call=softmax_calls(leading_dims=[(2, 1, 3)], axes=[-1]),
+    batches=among([3, 4]),
+    axes=among([4, 5]),
+    share=0.1,
+)
+def test_batches_of_batches_of_logits_are_in_their_places(subject, call, batches, axes):
+    subject.agrees(beside_others(call, batches, axes))
 
 
 @requirement(spec.SMAX_06, call=softmax_calls(values=a_row_or_two_nan, leading_dims=BATCHES))

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from inferspec.conformance.inputs.linear import of_model_widths, resized, with_few
+from inferspec.conformance.inputs.linear import of_axes, of_model_widths, resized, with_few
 from inferspec.conformance.inputs.mlp import (
     WEIGHTS,
     beside_odd_tiles,
@@ -138,10 +138,13 @@ def test_what_is_not_finite_stays_in_its_row_of_many_hidden_features(subject, ca
     subject.agrees(call.having(x=x), where=np.isfinite(f64(x)).all(axis=-1, keepdims=True))
 
 
-@requirement(spec.MLP_06, call=swiglu_calls(leading_dims=[(2, 1, 3)]), batches=among([3, 4]), share=0.1)
-def test_batches_of_batches_are_in_their_places(subject, call, batches):
+@requirement(
+    spec.MLP_06, call=swiglu_calls(leading_dims=[(2, 1, 3)]), batches=among([3, 4]), axes=among([4, 5]), share=0.1
+)
+def test_batches_of_batches_are_in_their_places(subject, call, batches, axes):
     x = call.arguments["x"]
-    subject.agrees(call.having(x=np.concatenate([x / (1 + i) for i in range(batches)], axis=1).astype(x.dtype)))
+    later = np.concatenate([x / (1 + i) for i in range(batches)], axis=1).astype(x.dtype)
+    subject.agrees(call.having(x=of_axes(later, axes)))
 
 
 @requirement(spec.MLP_06, call=swiglu_calls(sizes=many_rows))

@@ -97,9 +97,9 @@ def test_a_layer_takes_a_batch_row_by_row(subject, reading):
     subject.expects(*reading)
 
 
-@requirement(spec.QLIN_04, call=layers(leading_dims=[(2, 1, 3)]), batches=among([3, 4]), share=0.1)
-def test_batches_of_batches_of_a_layer_are_in_their_places(subject, call, batches):
-    subject.agrees(beside_others(call, batches))
+@requirement(spec.QLIN_04, call=layers(leading_dims=[(2, 1, 3)]), batches=among([3, 4]), axes=among([4, 5]), share=0.1)
+def test_batches_of_batches_of_a_layer_are_in_their_places(subject, call, batches, axes):
+    subject.agrees(beside_others(call, batches, axes))
 
 
 @requirement(spec.QLIN_04, call=layers(sizes=small_or_moderate, leading_dims=BATCHES), share=0.2)
@@ -277,10 +277,14 @@ def test_tokens_of_any_shape_give_rows_in_their_places(subject, call):
     subject.agrees(call)
 
 
-@requirement(spec.QEMB_03, call=lookup_calls(leading_dims=[(2, 1, 3)]), batches=among([3, 4]), share=0.1)
-def test_tokens_of_three_axes_give_rows_in_their_places(subject, call, batches):
+@requirement(
+    spec.QEMB_03, call=lookup_calls(leading_dims=[(2, 1, 3)]), batches=among([3, 4]), axes=among([3, 4]), share=0.1
+)
+def test_tokens_of_three_and_four_axes_give_rows_in_their_places(subject, call, batches, axes):
     tokens, vocabulary = call.arguments["tokens"].astype(np.int64), len(call.arguments["packed"])
     later = np.concatenate([(tokens + i) % vocabulary for i in range(batches)], axis=1)
+    if axes > 3:
+        later = np.stack([later, (later + batches) % vocabulary], axis=2)
     subject.agrees(call.having(tokens=later.astype(call.arguments["tokens"].dtype)))
 
 
@@ -393,9 +397,9 @@ def test_logits_of_a_batch_are_those_of_its_rows(subject, reading):
     subject.expects(*reading)
 
 
-@requirement(spec.QEMB_11, call=heads(leading_dims=[(2, 1, 3)]), batches=among([3, 4]), share=0.1)
-def test_logits_of_batches_of_batches_are_in_their_places(subject, call, batches):
-    subject.agrees(beside_others(call, batches))
+@requirement(spec.QEMB_11, call=heads(leading_dims=[(2, 1, 3)]), batches=among([3, 4]), axes=among([4, 5]), share=0.1)
+def test_logits_of_batches_of_batches_are_in_their_places(subject, call, batches, axes):
+    subject.agrees(beside_others(call, batches, axes))
 
 
 @requirement(spec.QEMB_11, call=heads(sizes=small_or_moderate, leading_dims=BATCHES), share=0.2)

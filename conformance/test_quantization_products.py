@@ -143,9 +143,11 @@ def test_leading_dims_may_be_none_or_many(subject, call):
     subject.agrees(call)
 
 
-@requirement(spec.QMM_05, call=product_calls(leading_dims=[(2, 1, 3)]), batches=among([3, 4]), share=0.1)
-def test_batches_of_batches_of_products_are_in_their_places(subject, call, batches):
-    subject.agrees(beside_others(call, batches))
+@requirement(
+    spec.QMM_05, call=product_calls(leading_dims=[(2, 1, 3)]), batches=among([3, 4]), axes=among([4, 5]), share=0.1
+)
+def test_batches_of_batches_of_products_are_in_their_places(subject, call, batches, axes):
+    subject.agrees(beside_others(call, batches, axes))
 
 
 @requirement(spec.QMM_05, call=product_calls(sizes=past_a_tile, leading_dims=[(2, 3)]), share=0.1)

@@ -3,7 +3,7 @@
 import numpy as np
 
 from inferspec.conformance.envelope import narrow
-from inferspec.conformance.inputs.linear import resized, with_few
+from inferspec.conformance.inputs.linear import of_axes, resized, with_few
 from inferspec.conformance.inputs.rms_norm import (
     beside_brackets,
     beside_odd_tiles,
@@ -138,9 +138,11 @@ def test_every_row_has_its_own_mean_square(subject, call):
     subject.agrees(call)
 
 
-@requirement(spec.RMS_08, call=uneven_rows(leading_dims=[(2, 1, 3)]), batches=among([3, 4]), share=0.1)
-def test_batches_of_batches_are_in_their_places(subject, call, batches):
-    subject.agrees(_of_more_tokens(call, batches))
+@requirement(
+    spec.RMS_08, call=uneven_rows(leading_dims=[(2, 1, 3)]), batches=among([3, 4]), axes=among([4, 5]), share=0.1
+)
+def test_batches_of_batches_are_in_their_places(subject, call, batches, axes):
+    subject.agrees(_of_more_tokens(call, batches, axes))
 
 
 @requirement(
@@ -347,10 +349,10 @@ def test_a_weight_in_float32_is_refused_or_read_for_its_numbers(subject, call):
     refuses_or_reads(subject, call, "weight")
 
 
-def _of_more_tokens(call, tokens):
-    """The same call with so many of what lies along the second axis, each turned on by a channel."""
+def _of_more_tokens(call, tokens, axes=0):
+    """The same call with so many of what lies along the second axis, each turned on by a channel, and of so many axes."""
     x = call.arguments["x"]
-    return call.having(x=np.concatenate([np.roll(x, i, axis=-1) for i in range(tokens)], axis=1))
+    return call.having(x=of_axes(np.concatenate([np.roll(x, i, axis=-1) for i in range(tokens)], axis=1), axes))
 
 
 def _with_weight(call, make):

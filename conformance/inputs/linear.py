@@ -34,10 +34,15 @@ MORE_THAN_16_BITS = (65537, 65600, 70001)
 """Rows, or entries of a row, past those that a number of 16 bits and the axes of a grid can count."""
 
 
-def beside_others(call: Call, batches: int) -> Call:
-    """The call with x of so many batches along the second axis, each with other numbers."""
+def beside_others(call: Call, batches: int, axes: int = 4) -> Call:
+    """The call with x of so many batches along the second axis, each with other numbers, and of so many axes."""
     x = call.arguments["x"]
-    return call.having(x=np.concatenate([(1 + i) * x for i in range(batches)], axis=1).astype(x.dtype))
+    return call.having(x=of_axes(np.concatenate([(1 + i) * x for i in range(batches)], axis=1).astype(x.dtype), axes))
+
+
+def of_axes(x: np.ndarray, axes: int) -> np.ndarray:
+    """x, or beside it its negative along one axis more, the third."""
+    return np.stack([x, -x], axis=2) if x.ndim < axes else x
 
 
 def resized(x: np.ndarray, axis: int, size: int) -> np.ndarray:

@@ -289,6 +289,12 @@ def of_a_weight_turned_round(a: Arguments) -> bool:
     return bool(turned and a.x.size == a.x.shape[-1] >= 64 and a.x.dtype.itemsize == 2)
 
 
+def at_most_four_axes(self: Operation, a: Arguments) -> None:
+    honest(self, a, "guard")
+    if a.x.ndim > 4:
+        raise ValueError(f"x has {a.x.ndim} axes; it takes 4")
+
+
 def batches_swapped(self: Operation, product: np.ndarray) -> np.ndarray:
     """Of four axes and more the first two are exchanged when rows are folded back."""
     return product.swapaxes(0, 1).reshape(product.shape) if product.ndim > 3 else product

@@ -67,6 +67,7 @@ from inferspec.spec.mistakes import (
     promotes_where,
     read_as_of,
     remembers,
+    swaps_batches,
     wraps_batches,
 )
 
@@ -182,6 +183,13 @@ FAULTS: tuple[Fault, ...] = (
         lambda a: a.dims >= 128 and a.dims % 64 == 0,
         TIRED,
         argument="weight",
+    ),
+    Fault(
+        "embedding-of-four-axes-swapped",
+        "of tokens of four axes the first two are exchanged when rows are folded back",
+        EMB_03,
+        only_where(lambda a: a.tokens.ndim > 3, swaps_batches()),
+        TIRED,
     ),
     Fault(
         "embedding-batches-swapped",
@@ -463,6 +471,13 @@ FAULTS: tuple[Fault, ...] = (
         "what is no number in the table is taken for 0",
         EMB_20,
         {"logits": weight_nan_hidden},
+        TIRED,
+    ),
+    Fault(
+        "as-linear-of-five-axes-swapped",
+        "of five axes the first two are exchanged when rows are folded back",
+        EMB_13,
+        only_where(lambda a: a.x.ndim > 4, swaps_batches()),
         TIRED,
     ),
     Fault(

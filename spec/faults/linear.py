@@ -53,6 +53,7 @@ from inferspec.spec.mistakes import (
     promotes,
     read_as_of,
     remembers,
+    swaps_batches,
     wraps_batches,
 )
 from inferspec.spec.numerics import Precision
@@ -163,6 +164,20 @@ _LINEAR = (
         "of four axes the first two are exchanged when rows are folded back",
         LIN_04,
         {"product": lambda self, x, weight, dtype: changes.batches_swapped(self, x @ weight.T)},
+        TIRED,
+    ),
+    Fault(
+        "linear-of-four-axes-at-most",
+        "x of more than four axes is refused",
+        LIN_04,
+        {"guard": changes.at_most_four_axes},
+        "https://github.com/pytorch/pytorch/issues/114942",
+    ),
+    Fault(
+        "linear-of-five-axes-swapped",
+        "of five axes the first two are exchanged when rows are folded back",
+        LIN_04,
+        only_where(lambda a: a.x.ndim > 4, swaps_batches()),
         TIRED,
     ),
     Fault(

@@ -31,6 +31,7 @@ from inferspec.spec.mistakes import (
     promotes_where,
     read_as_of,
     remembers,
+    swaps_batches,
     wraps_batches,
 )
 from inferspec.spec.mlp import (
@@ -247,6 +248,13 @@ FAULTS: tuple[Fault, ...] = (
         MLP_06,
         {"down": changes.masked_by_multiplying},
         "PROPERTIES, judging",
+    ),
+    Fault(
+        "mlp-of-five-axes-swapped",
+        "of five axes the first two are exchanged when rows are folded back",
+        MLP_06,
+        only_where(lambda a: a.x.ndim > 4, swaps_batches()),
+        TIRED,
     ),
     Fault(
         "mlp-batches-swapped",

@@ -107,7 +107,7 @@ _LAYER = (
         decodes_up_to(),
         TIRED,
     ),
-    batches_swapped("quantized-linear", QLIN_04),
+    *batches_swapped("quantized-linear", QLIN_04),
     Fault(
         "quantized-linear-nan-spreads",
         "a NaN in one row of x reaches the others",
@@ -254,7 +254,7 @@ _LAYER = (
 
 _EMBEDDING = (
     past_float16("quantized-embedding", QEMB_01),
-    batches_swapped("quantized-embedding", QEMB_03),
+    *batches_swapped("quantized-embedding", QEMB_03, "tokens"),
     Fault(
         "quantized-embedding-ids-cut-to-32-bits",
         "ids of 64 bits are cut to 32 before they are checked",
@@ -454,7 +454,7 @@ _EMBEDDING = (
         decodes_up_to(),
         TIRED,
     ),
-    batches_swapped("quantized-head", QEMB_11),
+    *batches_swapped("quantized-head", QEMB_11),
     Fault(
         "quantized-head-nan-spreads",
         "a NaN in one row of x reaches the logits of the others",

@@ -240,7 +240,7 @@ FAULTS: tuple[Fault, ...] = (
         decodes_up_to(),
         TIRED,
     ),
-    batches_swapped("quantized-matmul", QMM_05),
+    *batches_swapped("quantized-matmul", QMM_05),
     Fault(
         "quantized-matmul-leading-dims-swapped",
         "the first two leading dims are exchanged when rows are folded back",

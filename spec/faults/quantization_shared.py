@@ -89,14 +89,24 @@ def strides_of_thousands(name: str, requirement: Requirement, outputs: str = "ou
     ]
 
 
-def batches_swapped(name: str, requirement: Requirement) -> Fault:
-    return Fault(
-        f"{name}-batches-swapped",
-        "of four axes the first two are exchanged when rows are folded back",
-        requirement,
-        swaps_batches(),
-        TIRED,
-    )
+def batches_swapped(name: str, requirement: Requirement, argument: str = "x") -> list[Fault]:
+    five = 5 - (argument == "tokens")
+    return [
+        Fault(
+            f"{name}-batches-swapped",
+            "of four axes the first two are exchanged when rows are folded back",
+            requirement,
+            swaps_batches(),
+            TIRED,
+        ),
+        Fault(
+            f"{name}-of-five-axes-swapped",
+            "of five axes the first two are exchanged when rows are folded back",
+            requirement,
+            only_where(lambda a: getattr(a, argument).ndim >= five, swaps_batches()),
+            "the kind of https://github.com/bitsandbytes-foundation/bitsandbytes/issues/658",
+        ),
+    ]
 
 
 def unwritten_on_common_paths(prefix: str, requirement: Requirement) -> list[Fault]:

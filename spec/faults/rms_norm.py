@@ -91,6 +91,7 @@ FAULTS: tuple[Fault, ...] = (
     Fault("rms-tokens-of-32-sequences", "of batches of a token each those past the 32nd are not written", contract.RMS_08, decodes_up_to(), TIRED),
     Fault("rms-nan-spreads-in-long-rows", "in rows of 512 features and more a NaN in one reaches the others", contract.RMS_08, changes.statistics(changes.any_nan_of_long_rows), TIRED),
     Fault("rms-batches-swapped", "of four axes the first two are exchanged when rows are folded back", contract.RMS_08, swaps_batches(), TIRED),
+    Fault("rms-of-five-axes-swapped", "of five axes the first two are exchanged when rows are folded back", contract.RMS_08, only_where(lambda a: a.x.ndim > 4, swaps_batches()), TIRED),
     Fault("rms-1024-heads", "of rows of 64 features and more those past the 1024th are never written", contract.RMS_09, counts_rows(1024, lambda features: features >= 64), PERSISTENT),
     Fault("rms-256-rows-of-1024", "of rows of 1024 features those past the 256th are never written", contract.RMS_09, counts_rows(256, lambda features: features == 1024), PERSISTENT),
     Fault("rms-rows-in-16-bits", "rows past the 65535th are never written", contract.RMS_09, counts_rows_in_16_bits(), "PROPERTIES X8"),

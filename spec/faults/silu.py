@@ -34,6 +34,7 @@ from inferspec.spec.mistakes import (
     promotes,
     remembers,
     reuses_its_buffer,
+    swaps_batches,
     whole_vectors_side_by_side,
 )
 
@@ -260,6 +261,13 @@ FAULTS: tuple[Fault, ...] = (
         "an element that is one more than tiles of 96 is not written",
         SILU_09,
         last_past_tiles_unwritten(96, 1),
+        TIRED,
+    ),
+    Fault(
+        "silu-of-five-axes-swapped",
+        "of five axes the first two are exchanged",
+        SILU_09,
+        only_where(lambda a: a.x.ndim > 4, swaps_batches()),
         TIRED,
     ),
     Fault(

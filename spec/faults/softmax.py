@@ -226,6 +226,13 @@ FAULTS: tuple[Fault, ...] = (
         "PROPERTIES SA8",
     ),
     Fault(
+        "softmax-of-four-axes-at-most",
+        "x of more than four axes is refused",
+        SMAX_06,
+        {"guard": changes.at_most_four_axes},
+        "https://github.com/tenstorrent/tt-metal/issues/16379",
+    ),
+    Fault(
         "softmax-batches-swapped",
         "where the last of four axes is asked for, the first two are exchanged when rows are folded back",
         SMAX_06,
