@@ -59,6 +59,7 @@ BESIDE_OTHERS = (
     "long header",
     "not in ASCII",
     "links",
+    "any letters in the path",
 )
 SHARDED_ANYHOW = (*BESIDE_OTHERS, "shards of any names", "one shard")
 PACKED = ["4-bit", "8-bit", "2-bit"]
@@ -67,9 +68,11 @@ PLACED = tuple(f"{name}.weight" for name in ("v_proj", "o_proj", "gate_proj", "u
 GGUF_FILES = (
     *("aligned to 128", "aligned to 16", "unpadded end", "keys out of order", "few keys"),
     *("keys of other types", "not in ASCII", "links", "many words", "empty texts"),
+    *("whole header", "any letters in the path"),
 )
 RARE_GGUF_FILES = ("data out of order", "numbers of 64 bits")
 """What the format allows, no writer does and llama.cpp refuses."""
+NEVER_MISREAD = (*RARE_GGUF_FILES, "aligned to 24")
 
 # folders
 
@@ -133,6 +136,11 @@ def test_shards_give_what_one_file_gives(subject, call):
 )
 def test_the_files_that_an_index_names_are_read_and_no_others(subject, call):
     subject.agrees(call)
+
+
+@requirement(spec.LOAD_24, call=folder_calls(forms=["sharded"], habits=(), layers=(1,)), share=0.06)
+def test_the_files_that_an_index_names_are_read_wherever_their_folder_is(subject, call):
+    subject.agrees(call.having(written=("brackets in the path",)))
 
 
 @requirement(spec.LOAD_25, call=folder_calls(forms=["sharded"], habits=()), share=0.1)
@@ -272,7 +280,7 @@ def test_a_gguf_file_may_have_its_keys_in_any_order(subject, call):
     subject.agrees(call)
 
 
-@requirement(spec.LOAD_08, call=gguf_calls(forms=["gguf"], habits=RARE_GGUF_FILES), share=0.1)
+@requirement(spec.LOAD_08, call=gguf_calls(forms=["gguf"], habits=NEVER_MISREAD), share=0.1)
 def test_a_gguf_file_of_a_rare_kind_is_never_misread(subject, call):
     if not subject.observe(call).raised:
         subject.agrees(call)

@@ -16,24 +16,29 @@ from inferspec.conformance.checkpoints import folders
 from inferspec.conformance.results import no_output_object
 from inferspec.golden import models
 
+INSIDE = {"any letters in the path": "Größe 模型 #1 50%25+é", "brackets in the path": "drawn [8-bit]"}
+"""Habit -> what a folder in the path is called."""
+
 
 def load(subject: Any, given: Mapping[str, Any], to: Arrays) -> Any:
     """The logits of the model that the subject loads."""
     if given.get("stored") and not given.get("rewritten"):
         return _logits(subject, models.weights_of(given["stored"]), given, to)
+    damage, lost, written = given.get("damage", ""), given.get("lost", 1), given.get("written", ())
     # The same path every time: a subject that remembers a model by it shows.
-    folder = Path(_place())
+    place, name = _place()
+    folder = Path(place, *(inside for habit, inside in INSIDE.items() if habit in written), name)
     weights = _numbers(given["weights"], to)
     try:
-        damage, lost, written = given.get("damage", ""), given.get("lost", 1), given.get("written", ())
         path = folders.write(folder, given["config"], weights, given["form"], damage, lost, written)
         if (beside := given.get("beside")) is None:
             return _logits(subject, path, given, to)
-        place = folder.with_name("Beside-0.6B")
-        other = folders.write(place, beside["config"], _numbers(beside["weights"], to), given["form"])
+        other = folders.write(
+            folder.with_name("Beside-0.6B"), beside["config"], _numbers(beside["weights"], to), given["form"]
+        )
         return _beside(subject(str(path)), subject(str(other)), given["tokens"], to)
     finally:
-        shutil.rmtree(folder.parent, ignore_errors=True)
+        shutil.rmtree(place, ignore_errors=True)
 
 
 def _logits(subject: Any, path: Path, given: Mapping[str, Any], to: Arrays) -> Any:
@@ -55,11 +60,11 @@ def _beside(model: Any, other: Any, tokens: Any, to: Arrays) -> Any:
 
 
 @cache
-def _place() -> str:
-    """A path of this process's own, where nothing is, with a dot in its name, as models have."""
+def _place() -> tuple[str, str]:
+    """A folder of this process's own, where nothing is, and a name with a dot in it, as models have."""
     place = tempfile.mkdtemp(prefix="inferspec-")
     shutil.rmtree(place)
-    return f"{place}/Drawn-0.6B"
+    return place, "Drawn-0.6B"
 
 
 DRIVERS = {"load": load}

@@ -42,6 +42,22 @@ def gguf_data_in_order_of_the_header(self: Load, a: Arguments) -> Arguments:
     return _read_in_turn(self, a, list(reversed(a.weights)), list(a.weights))
 
 
+def begins_later(habit: str, late: int) -> Callable[..., Arguments]:
+    """The data of a GGUF file that has this habit are read from so many bytes too far on."""
+
+    def inner(self: Load, a: Arguments) -> Arguments:
+        if habit not in a.written or a.form != "gguf":
+            return Load.inner(self, a)
+        data, at, found = b"".join(x.tobytes() for x in a.weights.values()), late, {}
+        data += data
+        for name, x in a.weights.items():
+            found[name] = np.frombuffer(data[at : at + x.nbytes], x.dtype).reshape(x.shape)
+            at += x.nbytes
+        return Load.inner(self, Arguments(**{**vars(a), "weights": found}))
+
+    return inner
+
+
 def _read_in_turn(self: Load, a: Arguments, stored: Sequence[str], named: Sequence[str]) -> Arguments:
     data, at, found = b"".join(a.weights[name].tobytes() for name in stored), 0, {}
     for name in named:

@@ -6,7 +6,7 @@ from inferspec.spec.changes import loading_files as changes
 from inferspec.spec.changes import loading_refusals as refusals
 from inferspec.spec.contract import Fault
 from inferspec.spec.faults.loading_sources import TIRED
-from inferspec.spec.loading import GGUF, LOAD_01, LOAD_02, LOAD_08, LOAD_15, LOAD_29
+from inferspec.spec.loading import GGUF, LOAD_01, LOAD_02, LOAD_08, LOAD_15, LOAD_24, LOAD_29
 
 FAULTS: tuple[Fault, ...] = (
     Fault(
@@ -57,6 +57,20 @@ FAULTS: tuple[Fault, ...] = (
         LOAD_01,
         {"guard_files": changes.refuses("links", "folder", "sharded")},
         "https://github.com/NVIDIA/TensorRT-Edge-LLM/issues/184",
+    ),
+    Fault(
+        "loading-paths-of-ascii",
+        "a folder is not found where its path has letters of other languages, spaces or signs that addresses have",
+        LOAD_01,
+        {"guard_files": changes.refuses("any letters in the path", "folder", "sharded")},
+        "https://github.com/Comfy-Org/ComfyUI/issues/12937",
+    ),
+    Fault(
+        "loading-paths-as-patterns",
+        "files are looked for by a pattern that begins with the path, whose brackets stand for something else",
+        LOAD_24,
+        {"guard_files": changes.refuses("brackets in the path")},
+        "glob in mlx-lm 0.32, load_model; the kind of https://github.com/pythongosssss/ComfyUI-Custom-Scripts/issues/427",
     ),
     Fault(
         "loading-ascii-alone",
@@ -113,6 +127,27 @@ FAULTS: tuple[Fault, ...] = (
         LOAD_08,
         {"guard_files": changes.refuses("aligned to 16")},
         "https://github.com/ollama/ollama/pull/18130",
+    ),
+    Fault(
+        "loading-gguf-alignments-of-powers-of-two",
+        "where the data of a GGUF file begin is rounded by a mask, which is wrong for an alignment that is no power of two",
+        LOAD_08,
+        {"inner": changes.begins_later("aligned to 24", 8)},
+        "https://github.com/ROCm/hrx-system/pull/278",
+    ),
+    Fault(
+        "loading-gguf-header-always-padded",
+        "the header of a GGUF file that needs no padding is taken to have a whole alignment of it",
+        LOAD_08,
+        {"inner": changes.begins_later("whole header", 32)},
+        "https://github.com/huggingface/huggingface.js/pull/1076",
+    ),
+    Fault(
+        "loading-gguf-paths-of-ascii",
+        "a GGUF file is not found where its path has letters of other languages, spaces or signs that addresses have",
+        LOAD_08,
+        {"guard_files": changes.refuses("any letters in the path", "gguf")},
+        "https://github.com/ggml-org/llama.cpp/issues/5802",
     ),
     Fault(
         "loading-gguf-padded-end-needed",
