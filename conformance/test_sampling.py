@@ -42,6 +42,7 @@ from inferspec.conformance.inputs.sampling import (
     tempered_rows,
     tied,
     tiers,
+    tiers_anywhere,
     zeros,
 )
 from inferspec.conformance.strategies import HALF, among
@@ -189,7 +190,7 @@ def test_ids_are_drawn_from_the_dozens_and_hundreds_that_top_k_leaves(subject, c
         generators=["given"],
         top_k=[True],
         top_p=[False],
-        values=tiers,
+        values=tiers_anywhere,
         sizes=THOUSANDS,
         limits=MORE_THAN_1024,
         leading_dims=FEW[1:],

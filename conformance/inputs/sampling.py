@@ -111,6 +111,11 @@ def tiers(pick: Pick, shape: tuple[int, ...]) -> np.ndarray:
     return np.reshape([pick.random.permutation(level) for level in levels], shape)
 
 
+def tiers_anywhere(pick: Pick, shape: tuple[int, ...]) -> np.ndarray:
+    """Tiers about zero, or all of them far above it or below."""
+    return tiers(pick, shape) + pick.one_of(0.0, 24.0, -24.0)
+
+
 def scattered(pick: Pick, shape: tuple[int, ...]) -> np.ndarray:
     """Two dozen likely logits of a large vocabulary where paths of kernels part: the first id and the last ones, beside the
     edges of blocks, neighbours, and what one thread reads; far below them all others, in runs hidden altogether.

@@ -88,6 +88,13 @@ def ignored_from_32(self: Filtering, a: Arguments) -> int:
     return a.logits.shape[-1] if a.top_k is not None and a.top_k >= 32 else Filtering.limit(self, a)
 
 
+def in_buckets(self: Filtering, z: np.ndarray, order: np.ndarray, a: Arguments) -> Mask:
+    """More than 32 are looked for in buckets between -10 and 10; what lies outside falls into the first or the last, unsorted."""
+    if self.limit(a) > 32:
+        order = Filtering.order(self, np.clip(z, -10, 10))
+    return Filtering.top_k(self, z, order, a)
+
+
 def limit_wraps(self: FilterLogits, a: Arguments) -> int:
     size = a.logits.shape[-1]
     return FilterLogits.limit(self, a) if a.top_k is None or a.top_k < size else max(a.top_k % size, 1)

@@ -60,6 +60,13 @@ FAULTS: tuple[Fault, ...] = (
         "PROPERTIES X2",
     ),
     Fault(
+        "top-k-in-buckets",
+        "limits past 32 are sorted in buckets between -10 and 10: logits beyond those count as equal",
+        spec.SAMP_01,
+        {"top_k": changes.in_buckets},
+        "https://github.com/ggml-org/llama.cpp/pull/5101",
+    ),
+    Fault(
         "filter-lowest-number",
         "what is filtered out gets a low number in place of -inf",
         spec.SAMP_01,
