@@ -140,6 +140,8 @@ def _stops(
     ending = [following[min(number, len(following) - 1)]] if number is not None and following else []
     banned = set(following)
     others = [token for token in prompt if token not in banned] if known else []
+    # Those that 16 bits do not tell from an id that comes out.
+    others += [alike for token in following if (alike := token ^ 2**16) < model["vocab_size"] and alike not in banned]
     others += itertools.islice((token for token in range(model["vocab_size"]) if token not in banned), count + 2)
     found = [*ending, *dict.fromkeys(others)][:count]
     first = pick.size(0, max(len(found) - 1, 0))
@@ -191,13 +193,14 @@ def alike_in_16_bits(ids: Sequence[int], size: int) -> tuple[int, ...]:
 
 PLAIN = ("a", "b", "ing", " ", "  ", "\n", ".", " ,", "'s", " the", "\t", "\r\n", "0")
 WIDE = ("é", "ß", "ж", "€", "日本", "ア", "\u200d", "\ufeff", "🙂", "👩‍👩‍👧", "e\u0301", "ﬁ", "\u00a0", "𝄞")
-UNSEEN = ("\u00ad", "\u200b", "\u2060", "\u202e", "a", " ", "é")
-"""Characters that show nothing, among others."""
+UNSEEN = ("\u00ad", "\u200b", "\u2060", "\u202e", "\ufe0f", "\U0001f3fd", "\U0001f1e9", "a", " ", "é")
+"""Characters that show nothing, or nothing by themselves, among others."""
 BROKEN = (b"\xff", b"\x80", b"\xc3", b"\xe2\x82", b"\xf0\x9f\x99", b"\xed\xa0\x80", b"\xc0\xaf", b"\xf5", b"\xc0\x80")
 PLANES = (
     "\u0800",
     "\ud7ff",
     "\ue000",
+    "\ufdd0",
     "\ufffe",
     "\U0001ffff",
     "\U00040000",
@@ -235,8 +238,11 @@ PAST = (
 )
 """First bytes that no character has, with those that would follow; and characters that are cut off by what follows."""
 
-SPELLINGS = ("▁", "▁the", "Ġ", "Ċ", "<0x41>", "<s>", "<|im_end|>", "##s", "</w>", "a", " the")
-"""What vocabularies spell something else by, and what is the text itself where ids are bytes."""
+SPELLINGS = (
+    *("▁", "▁the", "Ġ", "Ċ", "<0x41>", "<s>", "<|im_end|>", "##s", "</w>", "a", " the"),
+    *("[TOOL_CALLS]", "</think>", "\\n", "\\x41"),
+)
+"""What vocabularies and texts in quotes spell something else by, and what is the text itself where ids are bytes."""
 
 
 @calls
@@ -258,7 +264,7 @@ def text_calls(
 
     again: pieces that are the same have one id; some come twice in a row, and all of them once more;
     whole: every word is an id; repeats: how often the text comes; others: how many ids of the table do not occur;
-    broken: with bytes that are no UTF-8, these or any; replacements: with real U+FFFD; empties: some ids have no bytes; cut: it may end inside
+    broken: with bytes that are no UTF-8, these or any; replacements: with real U+FFFD; empties: some ids have no bytes, perhaps several on end; cut: it may end inside
     a character; beside: a second stream of the same ids, shuffled after the first.
     """
     longest = pick.one_of(4, 4, 4, 16, 100)
@@ -270,7 +276,8 @@ def text_calls(
     end = pick.one_of(*WIDE[:8]).encode()[:-1] if cut else b""
     pieces = [*words] if whole else _cut(pick, b"".join(words) + end, longest)
     if empties:
-        pieces.insert(pick.size(1, len(pieces)), b"")
+        place = pick.size(1, len(pieces))
+        pieces[place:place] = [b""] * pick.one_of(1, 1, 7)
     if again:
         pieces = [piece for piece in pieces for _ in range(1 + (_is_text(piece) and pick.random.random() < 0.3))] * 2
     distinct = list(dict.fromkeys(pieces)) if again else pieces

@@ -106,6 +106,43 @@ class SkipsSpecial(Detokenizer):
         return "" if piece[:1] == b"<" and piece[-1:] == b">" else super().add(token)
 
 
+class SkipsBracketed(Detokenizer):
+    def add(self, token: int) -> str:
+        return "" if re.fullmatch(rb"\[[A-Z_]+\]", self.pieces[token]) else super().add(token)
+
+
+class Unescapes(Detokenizer):
+    """What stands for a line break in quotes becomes one."""
+
+    def add(self, token: int) -> str:
+        return super().add(token).replace("\\n", "\n")
+
+
+class NoModifiers(Detokenizer):
+    """What only changes how the character before it looks is left out."""
+
+    def add(self, token: int) -> str:
+        return re.sub("[\ufe00-\ufe0f\U0001f3fb-\U0001f3ff]", "", super().add(token))
+
+
+class LooksBack(Detokenizer):
+    """Only the last six ids are decoded together: what a character began with before them is lost."""
+
+    def __init__(self, pieces: Sequence[bytes]) -> None:
+        super().__init__(pieces)
+        self.held = 0
+
+    def add(self, token: int) -> str:
+        text = super().add(token)
+        self.held = self.held + 1 if self.decoder.getstate()[0] and not text else 0
+        if self.held < 6:
+            return text
+        self.held = 0
+        rest = self.decoder.decode(b"", final=True)
+        self.decoder.reset()
+        return text + rest
+
+
 class Remembers(Detokenizer):
     """The text of an id is looked up where it came before."""
 
