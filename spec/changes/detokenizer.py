@@ -143,6 +143,25 @@ class LooksBack(Detokenizer):
         return text + rest
 
 
+class SentTwice(Detokenizer):
+    """While a character is not complete, the text before it is out up to its last ideograph, or to its last space; what is out
+    then counts as if it were not where the next text has its space earlier."""
+
+    def __init__(self, pieces: Sequence[bytes]) -> None:
+        super().__init__(pieces)
+        self.open, self.sent = "", 0
+
+    def add(self, token: int) -> str:
+        text = super().add(token)
+        self.open += text
+        if not self.decoder.getstate()[0]:
+            again, self.open, self.sent = self.open[self.sent :], "", 0
+            return again if len(again) > len(text) else text
+        ideograph = any("\u4e00" <= letter <= "\u9fff" for letter in self.open[-2:])
+        self.sent = len(self.open) if ideograph else self.open.rfind(" ") + 1
+        return text
+
+
 class Remembers(Detokenizer):
     """The text of an id is looked up where it came before."""
 

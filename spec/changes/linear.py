@@ -289,6 +289,13 @@ def of_a_weight_turned_round(a: Arguments) -> bool:
     return bool(turned and a.x.size == a.x.shape[-1] >= 64 and a.x.dtype.itemsize == 2)
 
 
+def rows_in_pairs(self: Linear, x: np.ndarray, weight: np.ndarray, dtype: str) -> np.ndarray:
+    product = x @ weight.T
+    if x.ndim > 2 and x.shape[-2] % 2 and x.shape[-2] > 1:
+        product[..., -1, :] = product[..., -2, :]
+    return product
+
+
 def at_most_four_axes(self: Operation, a: Arguments) -> None:
     honest(self, a, "guard")
     if a.x.ndim > 4:

@@ -148,6 +148,16 @@ def whole_warps(x: np.ndarray, a: Arguments) -> np.ndarray:
     return (x[..., : size // 32 * 32 or size] ** 2).sum(axis=-1, keepdims=True) / size
 
 
+def runs_over(self: contract.RMSNorm, x: np.ndarray, a: Arguments) -> np.ndarray:
+    """The first channel of a row is what the row before it has in its last place."""
+    normalised = contract.RMSNorm.normalised(self, x, a)
+    if x.shape[-1] % 2 == 0 or a.x.dtype.itemsize > 2 or x.ndim < 2:
+        return normalised
+    rows = normalised.reshape(-1, x.shape[-1]).copy()
+    rows[1:, 0] = rows[:-1, -1]
+    return rows.reshape(x.shape)
+
+
 def last_block_lost_in_long_prompts(x: np.ndarray, a: Arguments) -> np.ndarray:
     """Of 512 rows and more of 5120 features and more the last block of 1024 is not added up."""
     size = x.shape[-1]

@@ -174,6 +174,13 @@ def grown_base(self: RoPE, a: Arguments) -> float:
     return float(a.base) * max(a.x.shape[1], 1)
 
 
+def partners_half_a_head_away(self: RoPE, dims: int, a: Arguments) -> Pair:
+    half = a.x.shape[-1] // 2
+    if a.traditional:
+        return RoPE.features(self, dims, a)
+    return np.arange(dims // 2), np.arange(half, half + dims // 2)
+
+
 def last_features(self: RoPE, dims: int, a: Arguments) -> Pair:
     first, second = RoPE.features(self, dims, a)
     tail = a.x.shape[-1] - dims

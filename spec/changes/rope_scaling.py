@@ -223,6 +223,20 @@ def attention_factor_besides(self: ScaledRope, config: Config) -> float:
     return self.temperature(scaling) * self.field(scaling, "attention_factor", 1.0)
 
 
+def attention_factor_as_mscale(self: ScaledRope, config: Config) -> float:
+    """An attention_factor goes through the logarithm that makes one."""
+    scaling = self.scaling(config)
+    said = self.field(scaling, "attention_factor") if scaling.get("rope_type") == "yarn" else None
+    return self.of_factor(self.field(scaling, "factor"), said) if said else ScaledRope.attention_factor(self, config)
+
+
+def divided_by_a_power(self: ScaledRope, frequencies: np.ndarray, kept: np.ndarray, scaling: Config, m: Exact) -> Any:
+    """The factor multiplies the base of RoPE: of each pair what is divided is divided by another power of it."""
+    pairs = frequencies.shape[-1]
+    divided = frequencies / self.field(scaling, "factor") ** (np.arange(pairs) / pairs)
+    return m.in_float32((1 - kept) * divided + kept * frequencies)
+
+
 # where the config says it
 
 

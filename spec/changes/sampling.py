@@ -86,6 +86,14 @@ def at_most(most: int) -> Change:
     return {"limit": lambda self, a: min(Filtering.limit(self, a), most) if a.top_k else Filtering.limit(self, a)}
 
 
+def first_of_the_negative(self: Filtering, z: np.ndarray, order: np.ndarray, a: Arguments) -> Mask:
+    kept = Filtering.top_k(self, z, order, a)
+    if a.top_k and a.top_k > 128:
+        lost = z.max(axis=-1, keepdims=True) < 0
+        kept = np.where(lost, np.arange(z.shape[-1]) == 0, kept)
+    return kept
+
+
 def nucleus_of_256(self: Filtering, a: Arguments) -> int:
     return Filtering.limit(self, a) if a.top_p == 1 else min(Filtering.limit(self, a), 256)
 

@@ -88,6 +88,23 @@ def ignored_from_32(self: Filtering, a: Arguments) -> int:
     return a.logits.shape[-1] if a.top_k is not None and a.top_k >= 32 else Filtering.limit(self, a)
 
 
+def bucket_of_4096(self: Filtering, z: np.ndarray, order: np.ndarray, a: Arguments) -> Mask:
+    """The k-th largest is looked for among the first 4096 of those that share the upper eight bits of a float16 with it."""
+    kept, k = Filtering.top_k(self, z, order, a), self.limit(a)
+    with np.errstate(over="ignore"):
+        bits = z.astype(np.float16).view(np.uint16).astype(int)
+    buckets = np.where(bits & 0x8000, ~bits & 0xFFFF, bits | 0x8000) >> 8
+    for row, bucket, left in zip(z, buckets, kept, strict=True):
+        last = bucket[left].min()
+        held = np.flatnonzero(bucket == last)
+        if k < len(row) and len(held) > 4096:
+            candidates = held[:4096]
+            best = candidates[np.argsort(-row[candidates], kind="stable")]
+            left[:] = bucket > last
+            left[best[: k - left.sum()]] = True
+    return kept
+
+
 def in_buckets(self: Filtering, z: np.ndarray, order: np.ndarray, a: Arguments) -> Mask:
     """More than 32 are looked for in buckets between -10 and 10; what lies outside falls into the first or the last, unsorted."""
     if self.limit(a) > 32:

@@ -110,6 +110,13 @@ TEXT_FAULTS: tuple[Fault, ...] = (
     ),
     Fault("detokenizer-latin", "bytes are taken for characters", TEXT_01, changes.opens(changes.Latin), TIRED),
     Fault(
+        "detokenizer-sent-twice",
+        "what is out already goes back while a character is incomplete, and comes out once more",
+        TEXT_01,
+        changes.opens(changes.SentTwice),
+        "https://github.com/sgl-project/sglang/issues/31598",
+    ),
+    Fault(
         "detokenizer-no-modifiers",
         "characters that change how the one before them looks are left out, as for the colours of emoji",
         TEXT_01,

@@ -181,6 +181,13 @@ _LINEAR = (
         TIRED,
     ),
     Fault(
+        "linear-odd-rows-of-batches",
+        "rows are taken in pairs, and the last one of an odd number of rows of a batch is that before it",
+        LIN_04,
+        {"product": changes.rows_in_pairs},
+        "https://github.com/ggml-org/llama.cpp/pull/10561",
+    ),
+    Fault(
         "linear-batches-in-16-bits",
         "of batches of rows those past the 65535th are not written",
         LIN_04,

@@ -94,6 +94,7 @@ FAULTS: tuple[Fault, ...] = (
     Fault("rope-tail-flushed", "the features that do not turn pass through a unit that flushes subnormal float32 and bfloat16 to 0", contract.ROPE_12, {"kept": changes.flushed_tail}, "https://github.com/tenstorrent/tt-metal/issues/54899"),
     Fault("rope-head-dim-frequencies", "frequencies are those of the whole head", contract.ROPE_12, {"exponents": lambda self, dims, a: np.arange(0, dims, 2) / a.x.shape[-1]}, TIRED),
     Fault("rope-head-dim-frequencies-of-a-quarter", "frequencies are those of the whole head where a quarter of it turns", contract.ROPE_12, {"exponents": lambda self, dims, a: np.arange(0, dims, 2) / (a.x.shape[-1] if 4 * dims == a.x.shape[-1] else dims)}, TIRED),
+    Fault("rope-partial-pairs-of-the-head", "in the split-half form the partner of a feature is half a head away, also where fewer features turn", contract.ROPE_12, {"features": changes.partners_half_a_head_away}, "https://github.com/apple/coreai-models/issues/66"),
     Fault("rope-turns-last", "the last dims features turn, not the first", contract.ROPE_12, {"features": changes.last_features}, TIRED),
     Fault("rope-table-clamps", "positions past the table stay at its last row", contract.ROPE_13, changes.position(lambda p, a: np.minimum(p, a.max_positions - 1)), "seen in course code: a silent clamp"),
     Fault("rope-table-wraps", "positions past the table start again at 0", contract.ROPE_13, changes.position(lambda p, a: p % a.max_positions), TIRED),

@@ -220,6 +220,12 @@ def yarn(fault: Define) -> None:
         {"attention_factor": lambda self, config: changes.ScaledRope.attention_factor(self, config) ** 2},
         "the kind of https://github.com/guoqingbao/xinfer/pull/329",
     )
+    it(
+        "divides-by-a-power",
+        "the factor multiplies the base, so that each pair is divided by another power of it",
+        {"mixed": changes.divided_by_a_power},
+        "https://github.com/apache/tvm/pull/18576",
+    )
     it("decimal-logarithm", "the attention factor has the logarithm to base 10", {"of_factor": changes.decimal})
 
 
@@ -237,7 +243,13 @@ def fields_of_yarn(fault: Define) -> None:
         "attention-factor-besides",
         "an attention_factor multiplies what would be computed without it",
         {"attention_factor": changes.attention_factor_besides},
-        "the attn_factor of vllm",
+        "https://github.com/sgl-project/sglang/pull/33558; the attn_factor of vllm",
+    )
+    it(
+        "attention-factor-as-mscale",
+        "an attention_factor is taken for an mscale: 0.1 times it times the logarithm of the factor, and 1",
+        {"attention_factor": changes.attention_factor_as_mscale},
+        "https://github.com/NVIDIA/TensorRT-LLM/pull/16379",
     )
     it(
         "mscales-ignored",

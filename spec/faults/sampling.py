@@ -180,6 +180,13 @@ _SAMPLERS = (
         f"{VLLM}/pull/50979",
     ),
     Fault(
+        "sampler-many-negative-logits",
+        "the largest logit is found by its bits as a signed number: with a limit past 128, logits that are all negative give id 0",
+        spec.SAMP_24,
+        {"top_k": changes.first_of_the_negative},
+        "https://github.com/kekzl/imp/issues/1305",
+    ),
+    Fault(
         "sampler-top-k-at-most-256",
         "ids are drawn from no more than 256",
         spec.SAMP_24,

@@ -67,6 +67,13 @@ FAULTS: tuple[Fault, ...] = (
         "https://github.com/ggml-org/llama.cpp/pull/5101",
     ),
     Fault(
+        "top-k-bucket-of-4096",
+        "of logits in the bucket of the k-th largest no more than 4096 are looked at",
+        spec.SAMP_01,
+        {"top_k": changes.bucket_of_4096},
+        "https://github.com/sgl-project/sglang/issues/36807",
+    ),
+    Fault(
         "filter-lowest-number",
         "what is filtered out gets a low number in place of -inf",
         spec.SAMP_01,
