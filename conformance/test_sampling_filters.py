@@ -34,6 +34,7 @@ from inferspec.conformance.inputs.sampling import (
     filter_calls,
     fine,
     hardly_any_top_p,
+    nearly_alike,
     ordinary,
     partly_hidden,
     past_float16,
@@ -98,6 +99,24 @@ def test_the_dozens_and_hundreds_of_largest_logits_survive(subject, call):
     share=0.05,
 )
 def test_more_than_a_thousand_logits_survive(subject, call):
+    subject.agrees(call)
+
+
+@requirement(
+    spec.SAMP_01,
+    call=filter_calls(
+        dtypes=["float32"],
+        top_k=[True],
+        top_p=[False],
+        values=nearly_alike,
+        sizes=(8191, 50257),
+        limits=LIMITS,
+        leading_dims=FEW,
+        rows=(2, 1),
+    ),
+    share=0.05,
+)
+def test_the_largest_of_thousands_that_are_nearly_alike_survive(subject, call):
     subject.agrees(call)
 
 

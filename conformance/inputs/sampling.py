@@ -350,6 +350,11 @@ def sloping(pick: Pick, shape: tuple[int, ...]) -> np.ndarray:
     return pick.random.permuted(rows, axis=-1)
 
 
+def nearly_alike(pick: Pick, shape: tuple[int, ...]) -> np.ndarray:
+    """The same, so far from zero that all of them have their upper bits in common."""
+    return sloping(pick, shape) + pick.one_of(23.5, -23.0)
+
+
 @calls
 def hardly_any_top_p(pick: Pick, sizes: tuple[int, ...] = (2049, 3000, 4096)) -> Call:
     """A top_p that one or a few of thousands of ids reach."""
