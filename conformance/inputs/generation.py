@@ -140,8 +140,6 @@ def _stops(
     ending = [following[min(number, len(following) - 1)]] if number is not None and following else []
     banned = set(following)
     others = [token for token in prompt if token not in banned] if known else []
-    # Those that 16 bits do not tell from an id that comes out.
-    others += [alike for token in following if (alike := token ^ 2**16) < model["vocab_size"] and alike not in banned]
     others += itertools.islice((token for token in range(model["vocab_size"]) if token not in banned), count + 2)
     found = [*ending, *dict.fromkeys(others)][:count]
     first = pick.size(0, max(len(found) - 1, 0))

@@ -569,8 +569,8 @@ def online(self: Softmax, x: np.ndarray, dtype: str) -> np.ndarray:
     tops = np.maximum.accumulate(x, axis=-1)
     shifts = np.where(np.isneginf(tops), 0.0, tops)
     before = np.concatenate([np.full_like(tops[..., :1], -np.inf), tops[..., :-1]], axis=-1)
-    rescales = np.float32(np.exp(rounded(before - shifts, "float32")))
-    weights = np.float32(np.exp(rounded(x - shifts, "float32")))
+    rescales = np.exp(rounded(before - shifts, "float32")).astype(np.float32)
+    weights = np.exp(rounded(x - shifts, "float32")).astype(np.float32)
     total = np.zeros(x.shape[:-1], np.float32)
     for j in range(x.shape[-1]):
         total = total * rescales[..., j] + weights[..., j]

@@ -9,7 +9,7 @@ from inferspec.spec.changes import generation_ends as changes
 from inferspec.spec.contract import Fault, Requirement
 from inferspec.spec.ends import KEEPING
 from inferspec.spec.faults.generation_sources import SEEDS, TIRED
-from inferspec.spec.generation import GEN_05, GEN_06, GEN_07, GEN_08, GEN_13
+from inferspec.spec.generation import GEN_05, GEN_06, GEN_07, GEN_08
 
 
 def _kept(name: str, text: str, kills: Requirement, ids: Callable[..., Iterator[Any]]) -> Fault:
@@ -121,13 +121,6 @@ FAULTS: tuple[Fault, ...] = (
         "end-of-sequence ids are kept in 16 bits",
         GEN_06,
         {"stops": changes.ends_in_16_bits},
-        "PROPERTIES X8",
-    ),
-    Fault(
-        "generation-eos-by-16-bits",
-        "end-of-sequence ids and those that come out are compared by their lowest 16 bits",
-        GEN_13,
-        {"stops": lambda self, token, request, number: token % 2**16 in {end % 2**16 for end in request.eos}},
         "PROPERTIES X8",
     ),
     Fault(
