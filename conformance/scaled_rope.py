@@ -44,6 +44,12 @@ def with_scaling(call: Call, **fields: Any) -> Call:
     return with_config(call, **{place: kept})
 
 
+def with_points(call: Call) -> Call:
+    """The call whose scaling has no number without a point: 64.0 positions of training, not 64."""
+    place, said = _said(call)
+    return with_config(call, **{place: {name: float(x) if type(x) is int else x for name, x in said.items()}})
+
+
 def said_in_both_places(call: Call) -> Call:
     """The call whose base and scaling are both where transformers 4 writes them and where transformers 5 does."""
     _, said = _said(call)

@@ -58,6 +58,7 @@ from inferspec.conformance.scaled_rope import (
     refuses_bad_numbers,
     said_in_both_places,
     unscaled,
+    with_points,
     with_scaling,
 )
 from inferspec.conformance.strategies import among, fractions, in_views
@@ -468,6 +469,11 @@ def test_a_scaling_is_that_of_rope_parameters(subject, call):
 @requirement(spec.LLAMA_37, call=scaled_calls(rope=["rope_theta"]), share=0.06)
 def test_a_scaling_that_is_said_in_both_places_counts_once(subject, call):
     subject.agrees(said_in_both_places(call))
+
+
+@requirement(spec.LLAMA_37, call=scaled_calls(rope_types=["llama3", "yarn"]), share=0.05)
+def test_the_numbers_of_a_scaling_may_have_a_point(subject, call):
+    subject.agrees(with_points(call))
 
 
 @requirement(spec.LLAMA_18, call=scaled_calls(), share=0.06)

@@ -150,7 +150,7 @@ YARN_FIELDS = Sentence(
     "transformers, modeling_rope_utils; PROPERTIES X13",
 )
 SCALED_PLACES = Sentence(
-    "a scaling means the same in rope_scaling, its kind under rope_type or type, beside rope_theta, and in rope_parameters; in both it counts once; its numbers may be whole",
+    "a scaling means the same in rope_scaling, its kind under rope_type or type, beside rope_theta, and in rope_parameters; in both it counts once; its numbers may be whole, and whole ones may have a point",
     "transformers 5 writes rope_parameters alone; PROPERTIES X13",
 )
 SCALED_MISSING = Sentence(

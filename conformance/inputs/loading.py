@@ -19,6 +19,7 @@ from inferspec.golden import models
 from inferspec.golden.models import NotInstalled
 from inferspec.spec.loading import ROPE_FACTORS
 from inferspec.spec.numerics import f64, is_float, round_to
+from inferspec.spec.rope_scaling import PLACES
 
 LOAD = "load"
 KINDS = {"llama": decoder.LLAMA, "qwen3": decoder.QWEN3}
@@ -89,7 +90,8 @@ def folder_calls(
 ) -> Call:
     """A folder: one file or shards, dense or quantised. habits: what its files may have otherwise; biased: it may have
     biases; spare: the embedding a second time, as the head that it is; absent: the config does not say a head's size;
-    older: every layer has the frequencies of its RoPE; scaled: its RoPE is, whether that is claimed or not."""
+    older: every layer has the frequencies of its RoPE; scaled: its RoPE is, whether that is claimed or not, by numbers that
+    may all have a point."""
     form, inner = pick("forms"), copy.copy(pick)
     inner.envelope = {key: value for key, value in pick.envelope.items() if biased or key != "biases"}
     if absent:
@@ -97,6 +99,8 @@ def folder_calls(
     inner.envelope["rope_types"] = TYPES if scaled else UNSCALED
     dims, lengths = (SCALED_DIMS, SCALED_LENGTHS) if scaled else ((), (5, 1, 3, 7))
     config, weights = decoder.model(inner, KINDS[pick("models")], layers, small=scaled, dims=dims)
+    if scaled and pick.seed % 3 == 0:
+        config = _with_points(config)
     if not biased:
         pick.features["biases"] = "none"
     if absent:
@@ -109,6 +113,13 @@ def folder_calls(
         frequencies = pick.random.uniform(0, 1, decoder.head_dim(config) // 2).astype(np.float32)
         weights[f"model.layers.{layer}.self_attn.rotary_emb.inv_freq"] = frequencies
     return _call(pick, config, _shuffled(pick, weights), form, habits, lengths)
+
+
+def _with_points(config: dict[str, Any]) -> dict[str, Any]:
+    """The config whose RoPE has no number without a point."""
+    said = {place: config[place] for place in PLACES if config.get(place)}
+    pointed = {key: {name: float(x) if type(x) is int else x for name, x in of.items()} for key, of in said.items()}
+    return {**config, **pointed}
 
 
 @calls

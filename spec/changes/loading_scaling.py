@@ -80,6 +80,12 @@ def trained_on_all_positions(self: Load, config: Config, a: Arguments) -> Config
     return config
 
 
+def whole_length_needed(self: Load, config: Config, a: Arguments) -> Config:
+    if a.form != "gguf" and any(isinstance((config.get(place) or {}).get(LENGTH), float) for place in PLACES):
+        raise ValueError(f"{LENGTH} is no int")
+    return config
+
+
 def scaling_of_gguf(change: Callable[[Config, Config], Config]) -> Callable[..., Config]:
     """What a GGUF file says of its scaling, changed before it is read."""
 

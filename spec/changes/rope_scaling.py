@@ -265,6 +265,11 @@ def base_of_unscaled(self: Decoder, config: Config) -> float:
     return 10000.0 if self.scaling(config) else Decoder.theta(self, config)
 
 
+def unscaled_with_a_point(self: ScaledRope, config: Config) -> Config:
+    scaling = ScaledRope.scaling(self, config)
+    return {} if isinstance(scaling.get(LENGTH), float) else scaling
+
+
 def guarded_too(refused: Callable[[Config, Config], str]) -> Change:
     """What is refused besides: why, of the config and its scaling; nothing where it is taken."""
 

@@ -58,6 +58,13 @@ FAULTS: tuple[Fault, ...] = (
         "transformers, modeling_rope_utils, where a config lacks it",
     ),
     Fault(
+        "loading-length-with-a-point-refused",
+        "a config.json whose original_max_position_embeddings is 8192.0 is refused, which is no 8192",
+        LOAD_26,
+        {"configured": changes.whole_length_needed},
+        "https://github.com/turboderp-org/exllamav3/issues/259",
+    ),
+    Fault(
         "loading-gguf-scaled-refused",
         "a GGUF file that scales RoPE is refused, although that is claimed",
         LOAD_27,

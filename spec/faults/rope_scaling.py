@@ -337,6 +337,22 @@ def places(fault: Define) -> None:
         ),
         "a parser that knows types",
     )
+    fault(
+        37,
+        "length-with-a-point-refused",
+        "an original_max_position_embeddings of 8192.0 is refused, which is no 8192",
+        changes.guarded_too(
+            lambda config, scaling: f"{LENGTH} is no int" if isinstance(scaling.get(LENGTH), float) else ""
+        ),
+        "https://github.com/turboderp-org/exllamav3/issues/259",
+    )
+    fault(
+        37,
+        "length-with-a-point-unscaled",
+        "where original_max_position_embeddings is 8192.0 and not 8192, RoPE is not scaled",
+        {"scaling": changes.unscaled_with_a_point},
+        "the kind of https://github.com/ml-explore/mlx-swift-lm/issues/110",
+    )
 
 
 def refusals(fault: Define) -> None:
