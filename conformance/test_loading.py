@@ -387,6 +387,11 @@ def test_a_missing_bias_is_refused(subject, call, which):
     refuses(subject, without(call, which, ".bias")[0])
 
 
+@requirement(spec.LOAD_11, call=folder_calls(forms=["sharded"], habits=(), layers=(1,)), share=0.05)
+def test_a_tensor_that_its_shard_lacks_is_refused(subject, call):
+    refuses(subject, call.having(damage="no tensor"))
+
+
 @requirement(spec.LOAD_11, call=folder_calls(forms=FOLDERS, layers=(2, 3)), which=SHARES, share=0.06)
 def test_a_missing_layer_is_refused(subject, call, which):
     refuses(subject, without_a_layer(call, which))

@@ -105,6 +105,8 @@ def _put(folder: Path, config: Mapping[str, Any], weights: Weights, files: Mappi
     copies = copies_elsewhere(files, weights) if "copies elsewhere" in how.written else {}
     *whole, last = files
     tensors = {file: {**{name: weights[name] for name in files[file]}, **copies.get(file, {})} for file in files}
+    if how.damage == "no tensor":
+        del tensors[last][files[last][0]]
     for file in whole:
         (folder / file).write_bytes(safetensors.content(tensors[file], how.written))
     if (data := _last(tensors[last], how)) is not None:

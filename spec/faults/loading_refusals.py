@@ -41,6 +41,13 @@ FAULTS: tuple[Fault, ...] = (
         "PROPERTIES EM4",
     ),
     Fault(
+        "loading-index-alone",
+        "what the index names is taken to be there: a tensor that its shard lacks keeps its random initial values",
+        LOAD_11,
+        {"guard_files": changes.tolerates("no tensor"), "inner": changes.lost_shard_is_random},
+        "https://github.com/huggingface/huggingface_hub/issues/4725",
+    ),
+    Fault(
         "loading-missing-unnamed",
         "a missing tensor is refused without a word on which",
         LOAD_28,
