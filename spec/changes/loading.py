@@ -202,6 +202,24 @@ def no_overrides(self: Load, config: Config, weights: Weights) -> Understood:
     return {**config, "quantization": plain}, weights
 
 
+def packed_without_bias(self: Load, config: Config, weights: Weights) -> Understood:
+    """Of a packed layer the biases of its groups are read, and the bias of its outputs is not."""
+
+    def read(name: str, x: np.ndarray) -> np.ndarray:
+        lost = name.endswith(".bias") and f"{name.removesuffix('.bias')}.scales" in weights
+        return np.zeros_like(x) if lost else x
+
+    return config, replaced(weights, read)
+
+
+def embedding_as_the_model(self: Load, config: Config, weights: Weights) -> Understood:
+    """The embedding has the bits of the model, whatever its own entry says."""
+    if "quantization" not in config:
+        return config, weights
+    entries = {name: x for name, x in config["quantization"].items() if name != "model.embed_tokens"}
+    return {**config, "quantization": entries}, weights
+
+
 def all_quantised(self: Load, config: Config, weights: Weights) -> Understood:
     """Dense matrices of a quantised model are rounded to the model's bits on the way."""
     if "quantization" not in config:

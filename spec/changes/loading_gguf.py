@@ -67,6 +67,19 @@ def query_heads_for_keys(self: Load, config: Config, weights: Weights) -> Unders
     return config, _rows(weights, change) if config["model_type"] == "llama" else weights
 
 
+def ratio_for_key_heads(self: Load, config: Config, weights: Weights) -> Understood:
+    """Key rows are put back as if there were as many key heads as query heads read one."""
+    heads = config["num_key_value_heads"]
+    ratio = config["num_attention_heads"] // heads
+
+    def change(name: str, x: np.ndarray) -> np.ndarray:
+        if "q_proj" in name or ratio == 1 or len(x) % (2 * ratio):
+            return x
+        return _put_back(_interleaved(x, heads), ratio)
+
+    return config, _rows(weights, change) if config["model_type"] == "llama" else weights
+
+
 def codes_alone_put_back(self: Load, config: Config, weights: Weights) -> Understood:
     if config["model_type"] != "llama":
         return config, weights
@@ -147,6 +160,27 @@ def seven(x: np.ndarray, weights: Weights, module: str) -> np.ndarray:
 
 def maximum(x: np.ndarray, weights: Weights, module: str) -> np.ndarray:
     return -x
+
+
+def header_of_q4_0(x: np.ndarray, weights: Weights, module: str) -> np.ndarray:
+    """The minimum is taken for the first four nibbles, and the last two bytes of the block are lost."""
+    shifts = np.arange(0, 32, 4, dtype=np.uint32)
+    codes = (x[..., None] >> shifts & np.uint32(15)).reshape(len(x), -1, 2, 16)
+    minimum = weights[f"{module}.biases"].astype(np.float16)[..., None].view(np.uint8)
+    data = np.concatenate([minimum, codes[:, :, 0, :14] | codes[:, :, 1, :14] << 4], axis=-1).astype(np.uint32)
+    read = np.concatenate([data & 15, data >> 4], axis=-1).reshape(len(x), -1, 8)
+    return np.bitwise_or.reduce(read << shifts, axis=-1).astype(np.uint32)
+
+
+def first_block_alone(self: Load, config: Config, weights: Weights) -> Understood:
+    """Of each packed matrix all but the first block keep their zeros."""
+
+    def read(name: str, x: np.ndarray) -> np.ndarray:
+        if not name.endswith((".scales", ".biases")):
+            return x
+        return np.where(np.arange(x.size).reshape(x.shape) == 0, x, x.dtype.type(0))
+
+    return config, replaced(weights, read)
 
 
 def even_and_odd(x: np.ndarray, weights: Weights, module: str) -> np.ndarray:

@@ -23,6 +23,12 @@ def after_rope(self: Decoder, x: np.ndarray, norm: str, positions: np.ndarray, a
     return self.norm(self.turn(x, positions, a, m), norm, a, m)
 
 
+def norms_of_the_first_chunk(
+    self: Decoder, x: np.ndarray, norm: str, positions: np.ndarray, a: Arguments, m: Exact
+) -> np.ndarray:
+    return self.turn(x, positions, a, m) if positions[0] else Decoder.placed(self, x, norm, positions, a, m)
+
+
 def one_for_both(self: Decoder, x: np.ndarray, norm: str, positions: np.ndarray, a: Arguments, m: Exact) -> Any:
     return Decoder.placed(self, x, norm.replace("k_norm", "q_norm"), positions, a, m)
 

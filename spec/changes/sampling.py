@@ -326,6 +326,25 @@ def last_of_equals_in_rows(self: Sampler, z: np.ndarray, kept: Mask, a: Argument
     return np.argmax(best & (blocks == last), axis=-1)
 
 
+def lowest_thread_of_equals(self: Sampler, z: np.ndarray, kept: Mask, a: Arguments) -> np.ndarray:
+    """Of equal logits that of the lowest of 256 threads is taken, each of which goes over every 256th id."""
+    best = z == z.max(axis=-1, keepdims=True)
+    threads = np.arange(z.shape[-1]) % 256
+    lowest = np.where(best, threads, 256).min(axis=-1, keepdims=True)
+    return np.argmax(best & (threads == lowest), axis=-1)
+
+
+def part_beside_padding_lost(self: Sampler, z: np.ndarray, kept: Mask, a: Arguments) -> np.ndarray:
+    """Each of 8 parts of a vocabulary that is padded with zeros to whole blocks of 64 names one id: that of a zero, which is
+    not counted then, where all logits of the part are negative."""
+    rows, size = z.shape
+    part = -(-size // 64) * 8
+    padded = np.concatenate([z, np.zeros((rows, 8 * part - size))], axis=-1).reshape(rows, 8, part)
+    ids = padded.argmax(axis=-1) + np.arange(8) * part
+    named = np.where(ids < size, padded.max(axis=-1), -np.inf)
+    return np.minimum(np.take_along_axis(ids, named.argmax(axis=-1)[:, None], -1)[:, 0], size - 1)
+
+
 def coarse_number(self: Sampler, a: Arguments, rows: int) -> np.ndarray:
     return np.floor(Sampler.uniforms(self, a, rows) * 2**16) / 2**16
 

@@ -242,6 +242,13 @@ FAULTS = (
         ENGINEER,
     ),
     Fault(
+        "flash-mask-of-part-block-by-its-first-row",
+        "queries past whole blocks of 8 skip the tiles of 64 keys that the mask hides from the first of them",
+        spec.FLASH_06,
+        spreads(changes.part_block_by_its_first_row),
+        "the kind of https://github.com/ggml-org/llama.cpp/pull/29220",
+    ),
+    Fault(
         "flash-mask-row-stride",
         "rows of the mask are taken to be a multiple of 8 keys apart",
         spec.FLASH_04,

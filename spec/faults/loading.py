@@ -299,6 +299,20 @@ FAULTS: tuple[Fault, ...] = (
         "PROPERTIES X13",
     ),
     Fault(
+        "loading-embedding-as-the-model",
+        "the embedding's own entry under quantization is not read",
+        LOAD_07,
+        {"unpacked": changes.embedding_as_the_model},
+        "https://github.com/lablup/mlxcel/issues/291",
+    ),
+    Fault(
+        "loading-packed-without-bias",
+        "of packed layers the biases of groups are loaded, and the bias of their outputs is not",
+        LOAD_01,
+        {"unpacked": changes.packed_without_bias},
+        "https://github.com/OminiX-ai/OminiX-MLX/pull/7",
+    ),
+    Fault(
         "loading-all-quantised",
         "dense layers of a quantised model are quantised on the way",
         LOAD_07,

@@ -200,6 +200,13 @@ FAULTS: tuple[Fault, ...] = (
         "https://github.com/ggml-org/llama.cpp/issues/3018",
     ),
     Fault(
+        "loading-gguf-ratio-for-key-heads",
+        "key rows are put back as if the number of query heads for each key head were that of key heads",
+        LOAD_09,
+        {"from_gguf": changes.ratio_for_key_heads},
+        "https://github.com/ggml-org/llama.cpp/pull/3364",
+    ),
+    Fault(
         "loading-gguf-no-bias",
         "biases of a GGUF file are not looked for",
         LOAD_21,
@@ -254,6 +261,20 @@ FAULTS: tuple[Fault, ...] = (
         LOAD_10,
         {"from_gguf": changes.exchanged("Q4_1")},
         TIRED,
+    ),
+    Fault(
+        "loading-q4-1-header-of-q4-0",
+        "codes of Q4_1 blocks are read from the third byte on, as those of Q4_0, where the minimum is",
+        LOAD_10,
+        {"from_gguf": changes.in_blocks("Q4_1", "weight", changes.header_of_q4_0)},
+        "https://github.com/ml-explore/mlx/pull/3664",
+    ),
+    Fault(
+        "loading-gguf-first-block-alone",
+        "of a packed matrix all blocks but the first stay zeros",
+        LOAD_10,
+        {"from_gguf": changes.first_block_alone},
+        "https://github.com/1bit-MONSTER/1bit-MONSTER/pull/488",
     ),
     Fault(
         "loading-q4-0-unsigned",

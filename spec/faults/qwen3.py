@@ -40,6 +40,13 @@ FAULTS: tuple[Fault, ...] = shared(
             TIRED,
         ),
         Fault(
+            "qwen3-head-norms-of-the-first-chunk",
+            "queries and keys of chunks after others are not normalised",
+            spec.QWEN3_25,
+            {"placed": changes.norms_of_the_first_chunk},
+            "https://github.com/paiml/aprender/pull/2085",
+        ),
+        Fault(
             "qwen3-eps-of-head-norms",
             "the norms of heads have an eps of 1e-6",
             spec.QWEN3_06,

@@ -264,6 +264,12 @@ def fields_of_yarn(fault: Define) -> None:
         "https://github.com/turboderp-org/exllamav3/issues/259",
     )
     it(
+        "mscale-all-dim-alone",
+        "the attention factor is that of mscale_all_dim, which is for what the scale of attention is multiplied by",
+        changes.temperature_of(lambda self, factor, over, under: self.of_factor(factor, under or 1)),
+        "https://github.com/kekzl/imp/pull/880",
+    )
+    it(
         "mscales-divided",
         "the attention factor is that of mscale over mscale_all_dim",
         changes.temperature_of(_of_quotient),

@@ -46,6 +46,20 @@ _SAMPLERS = (
         for dtype in ("float16", "bfloat16")
     ),
     Fault(
+        "greedy-lowest-thread-of-equals",
+        "of equal largest logits that of the lowest thread is taken, of 256 that go over every 256th id",
+        spec.SAMP_21,
+        {"greedy": changes.lowest_thread_of_equals},
+        "https://github.com/NVIDIA/TensorRT-Model-Connect/pull/1157",
+    ),
+    Fault(
+        "greedy-part-beside-padding-lost",
+        "negative logits that share a part of the vocabulary with the zeros of its padding are never the largest",
+        spec.SAMP_21,
+        {"greedy": changes.part_beside_padding_lost},
+        "https://github.com/mirage-project/mirage/issues/752",
+    ),
+    Fault(
         "greedy-is-temperature-one",
         "a temperature of 0 counts as not given: `temperature or 1`",
         spec.SAMP_21,
