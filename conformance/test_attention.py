@@ -22,6 +22,7 @@ from inferspec.conformance.inputs.attention_lengths import (
     groups_over_many,
     over_splits,
     padded,
+    part_blocks_over_two_tiles,
     prompts,
     ragged_tiles,
     square_prompts,
@@ -275,6 +276,25 @@ def test_every_encoding_of_the_causal_mask_agrees(subject, call, encoding):
     share=0.05,
 )
 def test_the_causal_mask_of_whole_prompts_may_be_an_array(subject, call, encoding):
+    kind = claimed(subject, "masks", encoding, ENCODINGS)
+    subject.agrees(causal_as_array(call, kind), where=seeing(call))
+
+
+@requirement(
+    spec.ATTN_06,
+    call=attention_calls(
+        masks=["causal"],
+        shapes=part_blocks_over_two_tiles,
+        amplitude=(1.0,),
+        leading_dims=[(), (1,), (2,)],
+        ratios=[1, 2],
+        head_dims=[4, 2, 8, 16, 128],
+        most_heads=2,
+    ),
+    encoding=among(ENCODINGS),
+    share=0.05,
+)
+def test_the_causal_mask_of_the_last_few_queries_of_a_chunk_may_be_an_array(subject, call, encoding):
     kind = claimed(subject, "masks", encoding, ENCODINGS)
     subject.agrees(causal_as_array(call, kind), where=seeing(call))
 

@@ -9,6 +9,7 @@ from inferspec.conformance.inputs.attention_lengths import (
     groups_over_many,
     lengths,
     over_splits,
+    part_blocks_over_two_tiles,
     ragged_tiles,
     short_prompts,
     square_prompts,
@@ -280,6 +281,17 @@ def test_many_query_heads_of_a_key_head_are_causal_in_flash_attention(subject, c
     share=0.5,
 )
 def test_every_encoding_of_the_causal_mask_agrees_in_flash_attention(subject, call, encoding):
+    kind = claimed(subject, "masks", encoding, ENCODINGS)
+    subject.agrees(causal_as_array(call, kind), where=seeing(call))
+
+
+@requirement(
+    spec.FLASH_06,
+    call=tiled_calls(masks=["causal"], shapes=part_blocks_over_two_tiles, leading_dims=FEW_ROWS),
+    encoding=among(ENCODINGS),
+    share=0.05,
+)
+def test_the_causal_mask_of_the_last_few_queries_may_be_an_array_in_flash_attention(subject, call, encoding):
     kind = claimed(subject, "masks", encoding, ENCODINGS)
     subject.agrees(causal_as_array(call, kind), where=seeing(call))
 

@@ -96,16 +96,6 @@ def mask_of_full_tiles(bias: np.ndarray, a: Arguments) -> np.ndarray:
     return np.where(np.arange(keys) < keys // 32 * 32, bias, 0.0)
 
 
-def part_block_by_its_first_row(bias: np.ndarray, a: Arguments) -> np.ndarray:
-    """Queries past whole blocks of 8 skip the tiles of 64 keys that the first of them does not see."""
-    rows, keys = bias.shape[-2:]
-    found, whole = bias.copy(), rows // 8 * 8
-    for start in range(0, keys if whole < rows else 0, 64):
-        tile = found[..., whole:, start : start + 64]
-        tile[np.broadcast_to(np.isneginf(tile[..., :1, :]).all(axis=-1, keepdims=True), tile.shape)] = -np.inf
-    return found
-
-
 def lowest_of_float16_past_a_tile(self: ScaledDotProductAttention, mask: np.ndarray) -> np.ndarray:
     bias = ScaledDotProductAttention.additive_mask(self, mask)
     if mask.dtype != np.float16 or not mask.ndim:

@@ -123,6 +123,13 @@ ARRAYS: tuple[Fault, ...] = (
 
 FAULTS: tuple[Fault, ...] = (
     Fault(
+        "sdpa-mask-of-part-block-by-its-first-row",
+        "queries past whole blocks of 8 skip the tiles of 64 keys that the mask hides from the first of them",
+        spec.ATTN_06,
+        changes.spreads(changes.part_block_by_its_first_row),
+        "the kind of https://github.com/ggml-org/llama.cpp/pull/29220",
+    ),
+    Fault(
         "sdpa-causal-wide-heads-one-future",
         "in heads of 96 dims and more queries past the 128th see one future key",
         spec.ATTN_05,

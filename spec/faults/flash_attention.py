@@ -37,6 +37,7 @@ from inferspec.spec.changes.attention_masks import (
     mask_of_first_256_rows,
     mask_of_first_of_packed_group,
     mask_of_first_row,
+    part_block_by_its_first_row,
     remasks,
     rows_of_packed_groups,
     sees,
@@ -245,7 +246,7 @@ FAULTS = (
         "flash-mask-of-part-block-by-its-first-row",
         "queries past whole blocks of 8 skip the tiles of 64 keys that the mask hides from the first of them",
         spec.FLASH_06,
-        spreads(changes.part_block_by_its_first_row),
+        spreads(part_block_by_its_first_row),
         "the kind of https://github.com/ggml-org/llama.cpp/pull/29220",
     ),
     Fault(
