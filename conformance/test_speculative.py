@@ -367,6 +367,23 @@ def test_dozens_of_ids_are_drafted_where_they_were_asked_for(subject, call):
     drafts_what_it_may(subject, call)
 
 
+@requirement(
+    spec.SPEC_39,
+    call=generate_calls(
+        drafters=["same"],
+        lengths=(2048, 2047),
+        limits=(9,),
+        drafts=(3, 4),
+        vocabularies=(97,),
+        stops=[0],
+        seen=("widths",),
+    ),
+    share=0.03,
+)
+def test_so_many_ids_are_drafted_behind_thousands_of_tokens(subject, call):
+    drafts_what_it_may(subject, call)
+
+
 @requirement(spec.SPEC_40, call=generate_calls(seen=("alive",), untils=(None, 0, 1, 2, 3), drafters=APART), share=0.2)
 def test_caches_are_let_go_at_the_end(subject, call):
     alive = subject.parts(call)["alive"]

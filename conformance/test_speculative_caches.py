@@ -150,6 +150,22 @@ def test_long_prompts_are_seen_whole_above_temperature_0(subject, call):
         )
 
 
+@requirement(
+    spec.SPEC_32,
+    call=generate_calls(
+        drafters=["wrong", "far"],
+        lengths=(2048, 2047),
+        limits=(4, 3),
+        drafts=(2,),
+        vocabularies=(97,),
+        seen=("ids", "strays"),
+    ),
+    share=0.03,
+)
+def test_wrong_drafts_behind_thousands_of_tokens_are_taken_back(subject, call):
+    subject.agrees(call)
+
+
 @requirement(spec.SPEC_32, call=generate_calls(lengths=(1, 2)), share=0.5)
 def test_the_shortest_prompts_are_right(subject, call):
     subject.agrees(call)

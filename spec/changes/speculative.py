@@ -149,6 +149,15 @@ def four_drafts(self: Loop, run: Run) -> int:
     return min(4, run.request.max_tokens - run.out - 1) if run.request.num_draft_tokens else 0
 
 
+def no_drafts_past(size: int) -> Any:
+    """Nothing is drafted once the text has so many tokens."""
+
+    def count(self: Loop, run: Run) -> int:
+        return Loop.count(self, run) if len(run.sequence) < size else 0
+
+    return count
+
+
 def an_error_ends(self: Loop, run: Run) -> Iterator[Any]:
     """What the target raises is taken for the end."""
     try:

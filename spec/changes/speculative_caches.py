@@ -56,6 +56,16 @@ def never_rewinds(who: str) -> Change:
     return {"excess": excess, "lacking": lacking}
 
 
+def never_rewinds_past(who: str, size: int) -> Change:
+    """One of the caches is not rewound once it holds so many tokens."""
+    never = never_rewinds(who)
+
+    def excess(self: Loop, run: Run, cache: Cache) -> int:
+        return (Loop.excess if cache[0].offset < size else never["excess"])(self, run, cache)
+
+    return {**never, "excess": excess}
+
+
 def begins_anew(self: Loop, run: Run) -> None:
     """A cache that would have to be rewound is emptied."""
     for cache in (run.target_cache, run.draft_cache):

@@ -215,6 +215,13 @@ FAULTS: tuple[Fault, ...] = (
         TIRED,
     ),
     Fault(
+        "speculative-nothing-drafted-past-2048",
+        "nothing is drafted behind 2048 tokens, which is taken for all that a draft has positions for",
+        SPEC_39,
+        {"count": changes.no_drafts_past(2048)},
+        "https://github.com/vllm-project/vllm/issues/58080; https://github.com/vllm-project/vllm/pull/7706 (2048 by default)",
+    ),
+    Fault(
         "speculative-always-four",
         "four ids are drafted, whatever num_draft_tokens says",
         SPEC_39,

@@ -7,7 +7,7 @@ import numpy as np
 from inferspec.spec.changes import speculative as loop
 from inferspec.spec.changes import speculative_caches as changes
 from inferspec.spec.contract import Fault
-from inferspec.spec.faults.speculative_sources import COUNTING, MLX_LM, TIRED
+from inferspec.spec.faults.speculative_sources import COUNTING, MLX_LM, TIRED, WINDOW
 from inferspec.spec.numerics import round_to
 from inferspec.spec.speculative_sentences import (
     SPEC_28,
@@ -167,5 +167,19 @@ PROMPTS: tuple[Fault, ...] = (
         SPEC_32,
         {"prompt": changes.window_where_sampled},
         TIRED,
+    ),
+    Fault(
+        "speculative-target-not-rewound-past-2048",
+        "once the target's cache holds 2048 tokens, as a window that is full, wrong drafts stay in it",
+        SPEC_32,
+        changes.never_rewinds_past("target", 2048),
+        WINDOW,
+    ),
+    Fault(
+        "speculative-draft-not-rewound-past-2048",
+        "once the draft's cache holds 2048 tokens, as a window that is full, its wrong drafts stay in it",
+        SPEC_32,
+        changes.never_rewinds_past("draft", 2048),
+        WINDOW,
     ),
 )
