@@ -28,7 +28,7 @@ from inferspec.conformance.inputs.engine_prefixes import (
     twins_in_short_pools,
     wide_vocabularies,
 )
-from inferspec.conformance.inputs.engine_script import PAGES, PLAIN
+from inferspec.conformance.inputs.engine_script import GUESSING, PAGES, PLAIN
 from inferspec.conformance.suite import requirement
 from inferspec.conformance.trial import Nonconformance
 from inferspec.spec import engine as spec
@@ -166,12 +166,12 @@ def test_a_prompt_that_was_computed_is_not_computed_again(subject, call):
 
 @requirement(spec.ENG_53, call=going_on(), share=0.1)
 def test_what_the_last_step_computed_is_not_computed_again(subject, call):
-    alone, _, again = steps_to_the_first_id(subject, call)
-    if not again < alone:
-        raise Nonconformance(
-            f"the first id of a prompt came after {alone} steps, and of one that goes on from what was computed after {again}",
-            call,
-        )
+    goes_on_sooner(subject, call)
+
+
+@requirement(spec.ENG_53, call=going_on(**GUESSING), share=0.2)
+def test_what_was_computed_beside_guesses_is_not_computed_again(subject, call):
+    goes_on_sooner(subject, call)
 
 
 @requirement(spec.ENG_47, call=asked_twice(prefix_caching=[False]), share=0.05)
@@ -185,3 +185,12 @@ def steps_to_the_first_id(subject, call):
     """How many steps each request took to its first id."""
     seen = subject.parts(call)
     return (int(seen[f"{number} steps to the first id"]) for number in adds(call))
+
+
+def goes_on_sooner(subject, call):
+    alone, _, again = steps_to_the_first_id(subject, call)
+    if not again < alone:
+        raise Nonconformance(
+            f"the first id of a prompt came after {alone} steps, and of one that goes on from what was computed after {again}",
+            call,
+        )

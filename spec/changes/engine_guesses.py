@@ -32,6 +32,25 @@ def eight_looked_at(self: Engine, chosen: list[int], guesses: list[int]) -> int:
     return len(guesses) if right == 8 else right
 
 
+def last_hit_missed(self: Engine, m: State, r: Request) -> list[int]:
+    found = Engine.hits(self, m, r)
+    return found if m.a.draft is None else found[:-1]
+
+
+def less_by_guesses() -> Change:
+    """Pages are cached as far as they were computed, less as many tokens as the last step guessed."""
+
+    def guesses(self: Engine, m: State, r: Request, count: int) -> list[int]:
+        found = Engine.guesses(self, m, r, count)
+        r.guessed = len(found)
+        return found
+
+    def written(self: Engine, m: State, r: Request) -> int:
+        return max(r.computed - getattr(r, "guessed", 0), 0) // int(m.a.page_size)
+
+    return {"guesses": guesses, "written": written}
+
+
 def right_in_any_place(self: Engine, chosen: list[int], guesses: list[int]) -> int:
     """All guesses that agree count, those behind a wrong one too."""
     return sum(guess == own for guess, own in zip(guesses, chosen, strict=False))

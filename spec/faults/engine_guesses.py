@@ -14,6 +14,20 @@ _fault = named("engine")
 
 FAULTS: tuple[Fault, ...] = (
     _fault(
+        "hits-a-page-fewer-with-a-draft",
+        "with a draft the last page of what is hit is computed again",
+        spec.ENG_53,
+        {"hits": changes.last_hit_missed},
+        "https://github.com/vllm-project/vllm/issues/54360",
+    ),
+    _fault(
+        "caches-less-by-its-guesses",
+        "of what a step computed as many tokens are not cached as were guessed, right or wrong",
+        spec.ENG_53,
+        changes.less_by_guesses(),
+        "https://github.com/vllm-project/vllm/pull/18668",
+    ),
+    _fault(
         "all-guesses-right",
         "all guesses count as right",
         spec.ENG_10,
