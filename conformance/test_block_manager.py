@@ -26,6 +26,7 @@ from inferspec.conformance.inputs.block_manager_copies import (
     copied_and_computed_again,
     copies_beside_hits,
     copies_given_back,
+    copies_taken_beside_hits,
 )
 from inferspec.conformance.inputs.block_manager_evictions import (
     emptied,
@@ -359,6 +360,11 @@ def test_what_was_not_taken_is_hit_after_others_were(subject, call):
 
 @requirement(spec.BLK_13, call=copied_and_computed_again(), share=0.3)
 def test_what_was_computed_again_where_what_follows_it_stayed_is_hit(subject, call):
+    keeps(subject, call, Check.COMPLETE)
+
+
+@requirement(spec.BLK_13, call=copies_taken_beside_hits(), share=0.2)
+def test_what_is_hit_stays_known_when_a_copy_of_it_is_taken(subject, call):
     keeps(subject, call, Check.COMPLETE)
 
 

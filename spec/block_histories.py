@@ -81,6 +81,8 @@ class _Judge:
         """Free block -> when it was freed: the step, and from the table's end."""
         self.unsure: set[Content] = set()
         """What was in two blocks of which one was taken: the cache may know the other, or not."""
+        self.hit: dict[Content, int] = {}
+        """The block that the cache has shown to know, while nothing happens to its copies that may let it know another."""
         self.abroad = a.num_blocks
 
     def judged(self) -> Iterator[Complaint]:
@@ -122,6 +124,7 @@ class _Judge:
             if self.ghosts.get(block) != tuple(tokens[: (index + 1) * self.size]):
                 what = "other tokens" if block in self.ghosts else "nothing that was computed"
                 yield Check.SOUND, f"block_ids[{index}] is hit, and holds {what}"
+        self.hit |= {self.ghosts[block]: block for block in known.ids[:hit] if block in self.ghosts}
         if hit < sure:
             yield Check.COMPLETE, f"{hit} blocks are hit where {sure} are cached"
         yield from self._took(known.ids[hit:], known, table)
@@ -168,6 +171,8 @@ class _Judge:
             return
         gone = self.tables.pop(table)
         used = self._used()
+        for block in gone.ids:
+            self.hit.pop(self.ghosts.get(block, ()), None)
         self.freed |= {block: (number, -index) for index, block in enumerate(gone.ids) if block not in used}
 
     def _pass_by(
@@ -260,6 +265,7 @@ class _Judge:
 
     def _write(self, block: int, content: Content) -> None:
         self._erase(block)
+        self.hit.pop(content, None)
         self.ghosts[block] = content
         self.holders[content].add(block)
 
@@ -271,8 +277,9 @@ class _Judge:
 
     def _lose(self, block: int) -> None:
         content = self._erase(block)
-        if content is not None:
-            (self.unsure.add if self._copies(content) else self.unsure.discard)(content)
+        if content is None or self.hit.get(content) in self._copies(content):
+            return
+        (self.unsure.add if self._copies(content) else self.unsure.discard)(content)
 
     # what is known
 

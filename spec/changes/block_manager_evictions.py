@@ -11,6 +11,22 @@ def forgets_again(self: BlockManager, m: Manager, block: int) -> None:
     m.cached.pop(m.content.get(block), None)
 
 
+def names_copies(self: BlockManager, m: Manager, table: Table, index: int) -> None:
+    """A block that holds what another is known by has the name as well."""
+    BlockManager.publish(self, m, table, index)
+    m.content.setdefault(table.block_ids[index], self.key(m, table.tokens, index))
+
+
+def forgets_the_name(self: BlockManager, m: Manager, block: int) -> None:
+    """A name goes with any block that has it."""
+    m.cached.pop(m.content.pop(block, None), None)
+
+
+def copies_first(self: BlockManager, m: Manager) -> int:
+    """Blocks that nothing is known by are taken first."""
+    return next((block for block in m.free if m.cached.get(m.content.get(block)) != block), m.free[0])
+
+
 def forgets_when_free(self: BlockManager, m: Manager, block: int) -> None:
     BlockManager.leave(self, m, block)
     if block in m.free:

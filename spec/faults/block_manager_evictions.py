@@ -15,6 +15,13 @@ _fault = named("block-manager")
 
 FAULTS: tuple[Fault, ...] = (
     _fault(
+        "copy-taken-forgets-what-is-hit",
+        "a block that is taken takes its name out of the cache, where another one with the same tokens is known by it",
+        spec.BLK_13,
+        {"publish": evictions.names_copies, "forget": evictions.forgets_the_name, "next": evictions.copies_first},
+        "https://github.com/openvinotoolkit/openvino.genai/pull/3489",
+    ),
+    _fault(
         "forgets-when-free",
         "a block that is freed is forgotten",
         spec.BLK_13,
