@@ -22,7 +22,13 @@ from inferspec.conformance.inputs.scheduler import (
     written_over,
 )
 from inferspec.conformance.inputs.scheduler_leavers import deserted, in_flight, left_when_preempted
-from inferspec.conformance.inputs.scheduler_pools import beside_a_long_prompt, ends_in_short_pools, evicted, growing
+from inferspec.conformance.inputs.scheduler_pools import (
+    beside_a_long_prompt,
+    ends_in_short_pools,
+    evicted,
+    growing,
+    resumed_in_what_is_left,
+)
 from inferspec.conformance.inputs.scheduler_prefixes import (
     hits,
     hits_at_once,
@@ -262,6 +268,11 @@ def test_no_budget_is_left_idle_beside_those_who_generate(subject, call):
 
 @requirement(spec.SCHED_15, call=growing(), share=0.4)
 def test_no_budget_is_left_idle_for_those_who_were_preempted(subject, call):
+    keeps(subject, call, Check.WORK)
+
+
+@requirement(spec.SCHED_15, call=resumed_in_what_is_left(block_sizes=[2, 3, 4, 8, 16]), share=0.1)
+def test_a_preempted_request_runs_again_where_there_is_just_room_for_it(subject, call):
     keeps(subject, call, Check.WORK)
 
 

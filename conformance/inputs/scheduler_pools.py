@@ -160,6 +160,19 @@ def preempted_pair(pick: Pick) -> tuple[Script, int]:
 
 
 @equal_caching
+def resumed_in_what_is_left(pick: Pick) -> Call:
+    """A request gives way to two others when its tokens fill its blocks; once one of these ends there is room for it, and no
+    more."""
+    script = Script(pick, budgets=(64, 32))
+    size = script.size
+    script.most, script.blocks = pick.one_of(3, 8), 4
+    script.add(script.tokens(1), 2 * size + pick.size(1, 2))
+    script.add(script.tokens(1), size + 1)
+    script.add(script.tokens(size), size + pick.size(2, 4))
+    return script.end()
+
+
+@equal_caching
 def hits_lost_when_preempted(pick: Pick) -> Call:
     """A request whose prompt is cached when it is admitted first, and is no more when it is admitted again: the one for
     which it was preempted took all blocks."""

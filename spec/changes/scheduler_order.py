@@ -13,6 +13,14 @@ from inferspec.spec.serving import Request
 # order
 
 
+def resumed_with_room_to_grow(self: Scheduler, s: Serving, entry: Entry) -> None:
+    """Who was preempted waits for room for a token more, while others run."""
+    needed = blocks_of(len(entry.tokens) + 1, s.manager.block_size)
+    if entry.request.state == "PREEMPTED" and self.running(s) and needed > s.manager.num_free:
+        raise ValueError(f"{needed} blocks of {s.manager.num_free}")
+    Scheduler.allocate(self, s, entry)
+
+
 def smaller_first(self: Scheduler, s: Serving, request: Request) -> tuple[int, int]:
     return request.priority, s.arrivals
 

@@ -27,6 +27,13 @@ FAULTS: tuple[Fault, ...] = (
         "https://github.com/vllm-project/vllm-ascend/pull/822",
     ),
     _fault(
+        "resumed-with-room-to-grow",
+        "while others run a preempted request waits for room for a token more than it has",
+        spec.SCHED_15,
+        {"allocate": changes.resumed_with_room_to_grow},
+        "https://github.com/Avarok-Cybersecurity/atlas/pull/540 (prompt_len / block_size + 1 blocks)",
+    ),
+    _fault(
         "nobody-beside-sixteen",
         "while sixteen requests generate nobody is admitted",
         spec.SCHED_15,
