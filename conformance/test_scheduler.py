@@ -27,6 +27,7 @@ from inferspec.conformance.inputs.scheduler_pools import (
     ends_in_short_pools,
     evicted,
     growing,
+    itself_in_the_midst,
     resumed_in_what_is_left,
 )
 from inferspec.conformance.inputs.scheduler_prefixes import (
@@ -218,6 +219,11 @@ def test_a_step_decodes_for_all(subject, call):
 
 @requirement(spec.SCHED_13, call=evicted(), share=0.5)
 def test_a_step_that_preempts_decodes_for_all_others(subject, call):
+    keeps(subject, call, Check.ALL)
+
+
+@requirement(spec.SCHED_13, call=itself_in_the_midst(block_sizes=[4, 8, 16]), share=0.1)
+def test_a_request_that_gives_way_for_itself_leaves_others_their_turn(subject, call):
     keeps(subject, call, Check.ALL)
 
 

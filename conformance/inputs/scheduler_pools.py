@@ -159,6 +159,19 @@ def preempted_pair(pick: Pick) -> tuple[Script, int]:
     return script, second
 
 
+@several
+def itself_in_the_midst(pick: Pick) -> Call:
+    """A request of small priority gives up its own blocks, for one more that it needs; others were admitted before it and behind it."""
+    script = Script(pick, budgets=(64, 32))
+    size = script.size
+    script.most, script.blocks = pick.one_of(3, 8), 3
+    script.add(script.tokens(1), pick.size(4, 6), priority=2)
+    script.add(script.tokens(size - 2), 5, priority=-1)
+    script.do("step")
+    script.add(script.tokens(1), pick.size(3, 4), priority=1)
+    return script.end()
+
+
 @equal_caching
 def resumed_in_what_is_left(pick: Pick) -> Call:
     """A request gives way to two others when its tokens fill its blocks; once one of these ends there is room for it, and no

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from inferspec.spec.block_manager import BlockManager, Manager, Table, blocks_of
+from inferspec.spec.contract import Change
 
 
 def takes_its_hits(self: BlockManager, m: Manager, tokens: list[int]) -> Table:
@@ -114,6 +115,23 @@ def rolls_back_forgetting(self: BlockManager, m: Manager, tokens: list[int]) -> 
             taken.append(block)
         raise
     return BlockManager.allocate(self, m, tokens)
+
+
+def orphans() -> Change:
+    """A table is undone to nothing by an append that is refused: what it had before is nobody's."""
+
+    def append(self: BlockManager, m: Manager, table: Table, tokens: list[int]) -> None:
+        try:
+            BlockManager.append(self, m, table, tokens)
+        except ValueError:
+            table.orphans = set(table.block_ids)
+            raise
+
+    def leaving(self: BlockManager, table: Table) -> list[int]:
+        orphans = getattr(table, "orphans", ())
+        return [block for block in BlockManager.leaving(self, table) if block not in orphans]
+
+    return {"append": append, "leaving": leaving}
 
 
 def takes_and_gives_back(self: BlockManager, m: Manager, table: Table, tokens: list[int]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from inferspec.spec.block_manager import blocks_of
+from inferspec.spec.contract import Change
 from inferspec.spec.scheduler import Chunk, Entry, Scheduler, Serving, Step
 from inferspec.spec.serving import Request
 
@@ -92,6 +93,31 @@ def counted_as_waiting(self: Scheduler, s: Serving) -> None:
 
 def generating_alone_count(self: Scheduler, s: Serving) -> bool:
     return sum(entry.decoding for entry in self.running(s)) < s.max_requests
+
+
+def ends_at_its_own_preemption() -> Change:
+    """Those who generate take their turns as they were admitted, up to one that is preempted for itself."""
+
+    def allocate(self: Scheduler, s: Serving, entry: Entry) -> None:
+        Scheduler.allocate(self, s, entry)
+        s.admitted = entry.since = getattr(s, "admitted", 0) + 1
+
+    def decodes(self: Scheduler, s: Serving, preempted: list[Request]) -> list[Chunk]:
+        chunks: list[Chunk] = []
+        for entry in sorted((one for one in self.running(s) if one.decoding), key=lambda one: one.since):
+            victim = None
+            while entry.table is not None and not self.makes_room(s, entry):
+                victim = self.victim(s, entry)
+                preempted.append(victim.request)
+                self.preempt(s, victim)
+                chunks = [chunk for chunk in chunks if chunk.request is not preempted[-1]]
+            if victim is entry:
+                break
+            if entry.table is not None:
+                chunks.append(self.chunk(s, entry, 1))
+        return chunks
+
+    return {"allocate": allocate, "decodes": decodes}
 
 
 def sixteen_at_most(self: Scheduler, s: Serving, preempted: list[Request]) -> list[Chunk]:

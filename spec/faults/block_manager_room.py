@@ -144,6 +144,13 @@ REFUSALS: tuple[Fault, ...] = (
         POST,
     ),
     _fault(
+        "refused-append-orphans",
+        "a table whose append was refused does not give back the blocks that it had before",
+        spec.BLK_23,
+        room.orphans(),
+        "https://github.com/inference-sim/inference-sim/issues/1061",
+    ),
+    _fault(
         "takes-and-gives-back",
         "an append that is refused took all free blocks and gave them back, and the cache has forgotten them",
         spec.BLK_23,

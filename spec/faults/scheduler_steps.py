@@ -104,6 +104,13 @@ FAULTS: tuple[Fault, ...] = (
         f"{VLLM}/issues/49097",
     ),
     _fault(
+        "ends-at-its-own-preemption",
+        "those admitted behind a request that gives up its own blocks are left out",
+        spec.SCHED_13,
+        changes.ends_at_its_own_preemption(),
+        f"{VLLM}/pull/26765",
+    ),
+    _fault(
         "decodes-for-sixteen",
         "a step decodes for sixteen requests at most",
         spec.SCHED_13,
