@@ -499,7 +499,7 @@ def test_whoever_claims_as_little_as_one_may_is_asked(component, key):
     assert list(claimed_calls(component, {key: floor(key)}, thinned=0.05))
 
 
-def claimed_calls(component: str, envelope: Mapping[str, Any], thinned: float = 0.3) -> Iterator[Call]:
+def claimed_calls(component: str, envelope: Mapping[str, Any], thinned: float = 0.1) -> Iterator[Call]:
     """The first calls of examples for a subject of a smaller envelope, except for what should be refused."""
     for test in (test for test in all_tests() if test.requirement in contract(component).requirements):
         if test.requirement.aspect is not Aspect.GUARD:
