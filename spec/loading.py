@@ -34,10 +34,10 @@ from inferspec.spec.transformer import Decoder
 
 FORMS = ("folder", "sharded", "gguf")
 
-DAMAGES = ("cut short", "no config", "no shard", "no weights", "header", "few data", "beyond", "no tensor")
+DAMAGES = ("cut short", "no config", "no shard", "no weights", "header", "few data", "beyond")
 """What can be wrong with files: a tensor file that ends too early, no config.json, a shard that is not there, a folder
 without tensors, a header that is not one, an entry of a header that gives a tensor fewer bytes than its shape takes, a
-tensor of a GGUF file that begins past its end, a file without one of the tensors that the index places in it."""
+tensor of a GGUF file that begins past its end."""
 
 HABITS = (
     "out of order",

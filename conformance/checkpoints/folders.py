@@ -36,7 +36,8 @@ def write(
     lost: int = 1,
     written: Collection[str] = (),
 ) -> Path:
-    """Write a model in one of the contract's forms, with one of its damages and any of its habits; return the path to load.
+    """Write a model in one of the contract's forms, with one of its damages (or "no tensor": a file lacks one that the index
+    places in it) and any of its habits; return the path to load.
 
     lost: how many bytes a file that is cut short lacks; of those with as many or fewer nothing is left.
     """
