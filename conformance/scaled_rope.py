@@ -47,7 +47,12 @@ def with_scaling(call: Call, **fields: Any) -> Call:
 def with_points(call: Call) -> Call:
     """The call whose scaling has no number without a point: 64.0 positions of training, not 64."""
     place, said = _said(call)
-    return with_config(call, **{place: {name: float(x) if type(x) is int else x for name, x in said.items()}})
+    return with_config(call, **{place: pointed(said)})
+
+
+def pointed(scaling: Mapping[str, Any]) -> dict[str, Any]:
+    """The same scaling, its whole numbers as JSON has them with a point."""
+    return {name: float(x) if type(x) is int else x for name, x in scaling.items()}
 
 
 def said_in_both_places(call: Call) -> Call:

@@ -22,7 +22,7 @@ from inferspec.conformance.inputs.attention_lengths import (
     groups_over_many,
     over_splits,
     padded,
-    part_blocks_over_two_tiles,
+    part_blocks_over_tiles,
     prompts,
     ragged_tiles,
     square_prompts,
@@ -284,7 +284,7 @@ def test_the_causal_mask_of_whole_prompts_may_be_an_array(subject, call, encodin
     spec.ATTN_06,
     call=attention_calls(
         masks=["causal"],
-        shapes=part_blocks_over_two_tiles,
+        shapes=part_blocks_over_tiles,
         amplitude=(1.0,),
         leading_dims=[(), (1,), (2,)],
         ratios=[1, 2],

@@ -9,7 +9,7 @@ from inferspec.conformance.inputs.attention_lengths import (
     groups_over_many,
     lengths,
     over_splits,
-    part_blocks_over_two_tiles,
+    part_blocks_over_tiles,
     ragged_tiles,
     short_prompts,
     square_prompts,
@@ -287,7 +287,7 @@ def test_every_encoding_of_the_causal_mask_agrees_in_flash_attention(subject, ca
 
 @requirement(
     spec.FLASH_06,
-    call=tiled_calls(masks=["causal"], shapes=part_blocks_over_two_tiles, leading_dims=FEW_ROWS),
+    call=tiled_calls(masks=["causal"], shapes=part_blocks_over_tiles, leading_dims=FEW_ROWS),
     encoding=among(ENCODINGS),
     share=0.05,
 )

@@ -82,7 +82,7 @@ class _Judge:
         self.unsure: set[Content] = set()
         """What was in two blocks of which one was taken: the cache may know the other, or not."""
         self.hit: dict[Content, int] = {}
-        """The block that the cache has shown to know, while nothing happens to its copies that may let it know another."""
+        """The block that the cache has shown to know, as long as no copy of it is given back: it may be known by that then."""
         self.abroad = a.num_blocks
 
     def judged(self) -> Iterator[Complaint]:
@@ -265,7 +265,6 @@ class _Judge:
 
     def _write(self, block: int, content: Content) -> None:
         self._erase(block)
-        self.hit.pop(content, None)
         self.ghosts[block] = content
         self.holders[content].add(block)
 

@@ -144,7 +144,7 @@ def chunks_over_contexts(pick: Pick) -> tuple[int, int]:
     return length, length + pick.one_of(256, 512, 200)
 
 
-def part_blocks_over_two_tiles(pick: Pick) -> tuple[int, int]:
+def part_blocks_over_tiles(pick: Pick) -> tuple[int, int]:
     """A chunk whose queries past whole blocks of 8 are few, and of which only the last see the last tile of 64 keys."""
     length, tiles = pick.one_of(11, 22, 13, 31), pick.one_of(1, 2, 3)
     return length, min(64 * tiles + 1 + pick.size(0, length % 8 - 2), pick.envelope["keys"])

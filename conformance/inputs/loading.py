@@ -14,6 +14,7 @@ from inferspec.conformance.checkpoints import blocks, gguf, safetensors
 from inferspec.conformance.envelope import OutsideEnvelope
 from inferspec.conformance.inputs import decoder
 from inferspec.conformance.inputs.rope_scaling import DEFAULT, TYPES, UNSCALED, rope_factors, scaled_in_gguf
+from inferspec.conformance.scaled_rope import pointed
 from inferspec.conformance.strategies import Pick, calls
 from inferspec.golden import models
 from inferspec.golden.models import NotInstalled
@@ -117,9 +118,7 @@ def folder_calls(
 
 def _with_points(config: dict[str, Any]) -> dict[str, Any]:
     """The config whose RoPE has no number without a point."""
-    said = {place: config[place] for place in PLACES if config.get(place)}
-    pointed = {key: {name: float(x) if type(x) is int else x for name, x in of.items()} for key, of in said.items()}
-    return {**config, **pointed}
+    return {**config, **{place: pointed(config[place]) for place in PLACES if config.get(place)}}
 
 
 @calls
