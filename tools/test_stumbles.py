@@ -42,7 +42,7 @@ def small_calls(kit: Contract) -> Iterator[Call]:
         if test.requirement.aspect is not Aspect.GUARD:
             whole = test.examples(Profile())
             calls = drawn(test, Profile(thinned=max(3, round(0.04 * whole)) / whole))
-            yield from [call for call in calls if sum(np.size(x) for x in call.leaves().values()) < 3000][:4]
+            yield from [call for call in calls if sum(np.size(x) for x in call.leaves().values()) < 3000][:2]
 
 
 def stumble(operation: type[Operation], a: Arguments) -> str:
