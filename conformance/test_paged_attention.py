@@ -2,59 +2,37 @@
 
 import numpy as np
 
-from inferspec.conformance.inputs.attention import COMMON, DEPTHS, PROJECTED, reachable, towering
+from inferspec.conformance.inputs.attention import DEPTHS, reachable, towering
 from inferspec.conformance.inputs.paged_attention import (
-    SPOILT,
+    PAGES,
     STALE,
     a_draft,
     after_a_prompt,
     any_context,
-    around_splits,
     at_page_end,
-    beside_odd_tiles,
     block_of_queries,
     blocks_of_queries,
     hundreds_of_tokens,
     large_pools,
     long_context,
     misdirected,
-    mixed_contexts,
-    narrowed,
-    of_other_values,
     paged_calls,
-    past_a_large_page,
     past_splits,
     poisoned,
-    ragged_chunk,
     renamed,
     routed_pages,
-    same_pages,
     seeing,
-    short_beside_long,
     short_context,
-    small_chunk,
-    split_context,
-    spoilt,
-    thousands_of_tokens,
-    very_long_context,
     walked_pages,
     whole_blocks,
-    within_a_page,
 )
-from inferspec.conformance.properties import (
-    bit_equal,
-    depends_on_arguments_alone,
-    keeps_arguments,
-    refuses,
-    returns,
-)
-from inferspec.conformance.strategies import MOSTLY_SLICES, WIDE_VIEWS, among, any_of, in_views, in_views_of_each, seeds
+from inferspec.conformance.properties import bit_equal
+from inferspec.conformance.strategies import among, seeds
 from inferspec.conformance.suite import requirement
 from inferspec.conformance.trial import Nonconformance
 from inferspec.spec import paged_attention as spec
 from inferspec.spec.numerics import f64
 
-FEW_OR_MANY = any_of(small_chunk, ragged_chunk)
 SEEDS = seeds
 POISONS = among(list(STALE))
 
@@ -87,145 +65,6 @@ def test_each_row_attends_to_all_of_its_own_context(subject, call):
     subject.agrees(call)
 
 
-@requirement(spec.PAGED_04, call=paged_calls(contexts=at_page_end), share=1.2)
-def test_contexts_that_end_beside_the_end_of_a_page_are_right(subject, call):
-    subject.agrees(call)
-
-
-@requirement(spec.PAGED_04, routed=routed_pages(contexts=at_page_end), share=0.7)
-def test_tokens_beside_the_end_of_a_page_are_found(subject, routed):
-    call, expected = routed
-    subject.expects(call, expected)
-
-
-@requirement(
-    spec.PAGED_04,
-    routed=routed_pages(
-        contexts=past_a_large_page,
-        rows=(1, 1),
-        orders=("reversed",),
-        page_sizes=[128, 256],
-        head_dims=[64, 128],
-        ratios=[1, 4],
-    ),
-    share=0.5,
-)
-def test_tokens_of_large_pages_of_common_heads_are_found(subject, routed):
-    call, expected = routed
-    subject.expects(call, expected)
-
-
-@requirement(spec.PAGED_04, call=paged_calls(contexts=long_context, rows=(1, 2)), share=0.3)
-def test_contexts_of_many_pages_are_right(subject, call):
-    subject.agrees(call)
-
-
-SPLIT = {
-    "contexts": split_context,
-    "queries": ["one"],
-    "rows": (1, 2),
-    "ratios": [1, 2],
-    "head_dims": [32, 40, 64],
-    "page_sizes": [1, 8, 16, 24, 32, 64, 128],
-}
-
-
-@requirement(
-    spec.PAGED_04,
-    call=paged_calls(
-        **{**SPLIT, "contexts": past_splits, "rows": (1, 1), "head_dims": [128, 256], "page_sizes": [16, 32, 64, 128]}
-    ),
-    share=0.05,
-)
-def test_long_contexts_of_large_heads_are_right(subject, call):
-    subject.agrees(call)
-
-
-PAGES = {**{key: choices for key, choices in COMMON.items() if key != "leading_dims"}, "page_sizes": [16, 32]}
-"""What most servers have."""
-
-
-@requirement(
-    spec.PAGED_04, routed=routed_pages(contexts=thousands_of_tokens, queries=["one"], rows=(1, 2), **PAGES), share=0.1
-)
-def test_a_token_of_common_heads_after_a_long_context_finds_its_key_in_pages(subject, routed):
-    call, expected = routed
-    subject.expects(call, expected)
-
-
-BESIDE_EACH_OTHER = {
-    "contexts": around_splits,
-    "chunk": a_draft,
-    "rows": (2, 3),
-    "head_dims": [128, 64, 72, 80, 112, 192, 256],
-    "page_sizes": [16, 256, 64, 32, 100],
-}
-"""Rows without context, with little or with much, for a token or for a draft, of any head dim."""
-
-
-@requirement(spec.PAGED_13, routed=routed_pages(**BESIDE_EACH_OTHER, ratios=[4, 3, 8, 1, 5]), share=0.3)
-def test_tokens_and_drafts_of_any_context_find_their_keys_beside_each_other(subject, routed):
-    call, expected = routed
-    subject.expects(call, expected, where=seeing(call))
-
-
-@requirement(
-    spec.PAGED_13,
-    routed=routed_pages(
-        contexts=at_page_end,
-        queries=["one"],
-        rows=(8, 17),
-        key_heads=2,
-        **{**PAGES, "head_dims": [128], "ratios": [4, 8], "page_sizes": [16, 32]},
-    ),
-    share=0.06,
-)
-def test_many_tokens_of_common_heads_find_their_keys_in_a_batch(subject, routed):
-    call, expected = routed
-    subject.expects(call, expected)
-
-
-@requirement(
-    spec.PAGED_13, routed=routed_pages(contexts=hundreds_of_tokens, queries=["one"], rows=(3, 6), **PAGES), share=0.5
-)
-def test_tokens_of_common_heads_find_their_keys_in_a_batch(subject, routed):
-    call, expected = routed
-    subject.expects(call, expected)
-
-
-@requirement(
-    spec.PAGED_13,
-    routed=routed_pages(
-        contexts=at_page_end,
-        queries=["one"],
-        rows=(8, 9),
-        key_heads=8,
-        **{**PAGES, "ratios": [1, 4], "page_sizes": [16]},
-    ),
-    share=0.06,
-)
-def test_tokens_of_eight_common_heads_find_their_keys_in_a_batch(subject, routed):
-    call, expected = routed
-    subject.expects(call, expected)
-
-
-@requirement(
-    spec.PAGED_13,
-    call=paged_calls(
-        contexts=short_beside_long,
-        queries=["one"],
-        rows=(2, 4),
-        most_heads=1,
-        ratios=[1, 4, 2],
-        head_dims=[128, 64, 80, 96],
-        page_sizes=[16, 32, 64],
-    ),
-    share=0.1,
-)
-def test_rows_that_have_just_begun_stand_beside_long_ones(subject, call):
-    subject.agrees(call)
-
-
 @requirement(
     spec.PAGED_06,
     routed=routed_pages(contexts=hundreds_of_tokens, chunk=whole_blocks, queries=["several"], rows=(1, 2), **PAGES),
@@ -246,47 +85,6 @@ def test_chunks_of_common_heads_see_what_is_before_them_in_pages(subject, routed
 def test_drafts_of_common_heads_are_causal_in_pages(subject, routed):
     call, expected = routed
     subject.expects(call, expected)
-
-
-@requirement(spec.PAGED_04, call=paged_calls(**SPLIT), share=0.5)
-def test_contexts_from_which_kernels_split_them_are_right(subject, call):
-    subject.agrees(call)
-
-
-@requirement(spec.PAGED_04, call=paged_calls(**{**SPLIT, "contexts": beside_odd_tiles}), share=0.3)
-def test_contexts_beside_tiles_that_are_no_powers_of_two_are_right(subject, call):
-    subject.agrees(call)
-
-
-@requirement(spec.PAGED_04, routed=routed_pages(**SPLIT), share=0.15)
-def test_tokens_of_contexts_that_kernels_split_are_found(subject, routed):
-    call, expected = routed
-    subject.expects(call, expected)
-
-
-VERY_LONG = {
-    **SPLIT,
-    "contexts": very_long_context,
-    "rows": (1, 1),
-    "head_dims": [32, 40],
-    "page_sizes": [1, 16, 32, 64],
-}
-
-
-@requirement(spec.PAGED_04, call=paged_calls(**VERY_LONG, most_heads=1, masks=["causal"]), share=0.03)
-def test_contexts_of_thousands_of_tokens_are_right(subject, call):
-    subject.agrees(call)
-
-
-@requirement(
-    spec.PAGED_13,
-    call=paged_calls(
-        **{**VERY_LONG, "rows": (2, 2), "page_sizes": [16, 1, 32]}, pages=2**15, most_heads=1, masks=["causal"]
-    ),
-    share=0.03,
-)
-def test_rows_of_thousands_of_tokens_stand_beside_each_other(subject, call):
-    subject.agrees(call)
 
 
 @requirement(spec.PAGED_05, routed=routed_pages(), share=0.8)
@@ -452,82 +250,6 @@ def test_pages_may_lie_anywhere(subject, call, seed, more):
         raise Nonconformance("with its pages elsewhere in the pool the result is another", elsewhere)
 
 
-@requirement(spec.PAGED_13, call=paged_calls(rows=(2, 4)), share=0.3)
-def test_rows_of_paged_attention_are_independent(subject, call):
-    whole, answer = subject.agrees(call), subject.answer(call)
-    for row in range(len(call.arguments["query"])):
-        alone = subject.agrees(narrowed(call, slice(row, row + 1)))
-        if (np.abs(f64(whole)[row] - f64(alone)[0]) > 2 * answer.budget[row]).any():
-            raise Nonconformance(f"row {row} alone gives another result than in its batch", call)
-
-
-@requirement(
-    spec.PAGED_13,
-    call=paged_calls(
-        contexts=mixed_contexts,
-        rows=(9, 40),
-        most_heads=9,
-        ratios=[1, 2, 3],
-        head_dims=[32, 40, 64],
-        page_sizes=[1, 2, 3, 8, 16, 24],
-    ),
-    share=0.1,
-)
-def test_dozens_of_rows_and_many_heads_are_right(subject, call):
-    subject.agrees(call)
-
-
-@requirement(
-    spec.PAGED_13,
-    call=paged_calls(
-        rows=(6, 12),
-        queries=["several"],
-        chunk=a_draft,
-        amplitude=(1.0,),
-        most_heads=2,
-        ratios=[4, 8],
-        head_dims=[32, 64, 128],
-        page_sizes=[16, 8, 3],
-    ),
-    share=0.2,
-)
-def test_drafts_of_larger_batches_are_right(subject, call):
-    subject.agrees(call, where=seeing(call))
-
-
-@requirement(
-    spec.PAGED_13,
-    call=paged_calls(
-        contexts=mixed_contexts, rows=(65, 130), most_heads=1, ratios=[1], head_dims=[32], page_sizes=[8, 16]
-    ),
-    share=0.05,
-)
-def test_a_hundred_rows_are_right(subject, call):
-    subject.agrees(call)
-
-
-@requirement(
-    spec.PAGED_13,
-    call=paged_calls(
-        contexts=within_a_page, rows=(5, 20), queries=["one"], head_dims=[64, 32, 128], page_sizes=[16, 32, 8]
-    ),
-    share=0.1,
-)
-def test_many_rows_of_no_more_than_a_page_are_right(subject, call):
-    subject.agrees(call)
-
-
-@requirement(
-    spec.PAGED_13,
-    call=paged_calls(
-        contexts=mixed_contexts, rows=(1, 1), most_heads=40, ratios=[1, 2], head_dims=[32, 40], page_sizes=[8, 16]
-    ),
-    share=0.05,
-)
-def test_dozens_of_heads_are_right(subject, call):
-    subject.agrees(call)
-
-
 @requirement(spec.PAGED_14, call=paged_calls(contexts=short_context), share=0.6)
 def test_queries_of_paged_attention_that_see_no_token_are_zeros(subject, call):
     subject.expects(poisoned(call, "nan"), np.zeros(call.arguments["query"].shape), where=~seeing(call))
@@ -642,192 +364,6 @@ def test_chunks_are_seamless(subject, call, at):
         raise Nonconformance(f"cut before query {cut}, the chunks give another result than the whole", call)
 
 
-@requirement(spec.PAGED_21, call=in_views(paged_calls()), share=0.8)
-def test_paged_attention_reads_a_strided_argument_like_its_copy(subject, call):
-    subject.agrees(call)
-
-
-@requirement(
-    spec.PAGED_21,
-    call=in_views(
-        paged_calls(chunk=ragged_chunk, amplitude=(1.0,), queries=["several"]),
-        "query",
-        "key_pages",
-        "value_pages",
-        views=MOSTLY_SLICES,
-    ),
-    share=0.5,
-)
-def test_paged_attention_reads_many_queries_through_their_strides(subject, call):
-    subject.agrees(call)
-
-
-@requirement(
-    spec.PAGED_21,
-    call=in_views(
-        paged_calls(
-            contexts=hundreds_of_tokens,
-            queries=["several"],
-            chunk=any_of(a_draft, ragged_chunk),
-            amplitude=(1.0,),
-            rows=(1, 2),
-            **PAGES,
-        ),
-        "query",
-        "key_pages",
-        "block_table",
-        views=PROJECTED,
-    ),
-    share=0.5,
-)
-def test_paged_attention_reads_drafts_and_chunks_of_models_through_their_strides(subject, call):
-    subject.agrees(call)
-
-
-@requirement(
-    spec.PAGED_21, call=in_views_of_each(paged_calls(amplitude=(1.0,)), "query", "key_pages", "value_pages"), share=0.1
-)
-def test_paged_attention_reads_views_of_several_kinds_at_once(subject, call):
-    subject.agrees(call)
-
-
-@requirement(spec.PAGED_21, call=in_views(paged_calls(rows=(2, 4)), "block_table", "context_lens"), share=0.3)
-def test_paged_attention_reads_a_strided_table_like_its_copy(subject, call):
-    subject.agrees(call)
-
-
-@requirement(
-    spec.PAGED_21,
-    call=in_views(
-        paged_calls(contexts=any_of(any_context, hundreds_of_tokens), amplitude=(1.0,), rows=(1, 2)),
-        "key_pages",
-        "value_pages",
-        views=["joint"],
-    ),
-    share=0.3,
-)
-def test_pages_of_keys_and_of_values_may_lie_beside_each_other(subject, call):
-    subject.agrees(call)
-
-
-@requirement(spec.PAGED_21, call=in_views(paged_calls(rows=(2, 4)), "context_lens"), share=0.2)
-def test_paged_attention_reads_strided_lengths_like_their_copy(subject, call):
-    subject.agrees(call)
-
-
-@requirement(spec.PAGED_21, call=in_views(paged_calls(dtypes=["float32"])), share=0.3)
-def test_paged_attention_reads_strided_float32_like_its_copy(subject, call):
-    subject.agrees(call)
-
-
-@requirement(spec.PAGED_21, call=in_views(paged_calls(**SPLIT, most_heads=1, amplitude=(1.0,))), share=0.3)
-def test_contexts_that_kernels_split_are_read_through_strides(subject, call):
-    subject.agrees(call)
-
-
-@requirement(
-    spec.PAGED_21,
-    call=in_views(
-        paged_calls(**{**SPLIT, "rows": (2, 3)}, most_heads=1, amplitude=(1.0,)), "block_table", "context_lens"
-    ),
-    share=0.4,
-)
-def test_tables_of_contexts_that_kernels_split_are_read_through_strides(subject, call):
-    subject.agrees(call)
-
-
-@requirement(
-    spec.PAGED_21,
-    call=in_views(
-        paged_calls(
-            contexts=mixed_contexts,
-            chunk=block_of_queries,
-            rows=(5, 9),
-            most_heads=1,
-            amplitude=(1.0,),
-            ratios=[1, 2, 4],
-            head_dims=[64, 32, 128],
-            page_sizes=[16, 8, 3],
-        ),
-        "block_table",
-        "context_lens",
-        "query",
-        views=WIDE_VIEWS,
-    ),
-    share=0.3,
-)
-def test_tables_lengths_and_queries_of_larger_batches_are_read_through_strides(subject, call):
-    subject.agrees(call)
-
-
-@requirement(spec.PAGED_22, call=paged_calls(chunk=FEW_OR_MANY), share=0.5)
-def test_the_result_of_paged_attention_has_the_shape_and_dtype_of_the_query(subject, call):
-    returns(subject, call, call.arguments["query"].shape, call.features["dtypes"])
-
-
-@requirement(spec.PAGED_23, call=paged_calls(chunk=FEW_OR_MANY), share=0.5)
-def test_paged_attention_changes_no_argument(subject, call):
-    keeps_arguments(subject, misdirected(call, -1))
-
-
-@requirement(spec.PAGED_24, call=paged_calls(amplitude=(1.0,)), seed=SEEDS, share=0.3)
-def test_another_table_in_between_changes_nothing(subject, call, seed):
-    table = call.arguments["block_table"]
-    other = np.random.default_rng(seed).integers(0, call.arguments["key_pages"].shape[0], table.shape)
-    depends_on_arguments_alone(subject, call, call.having(block_table=other.astype(table.dtype)))
-
-
-@requirement(spec.PAGED_24, call=paged_calls(chunk=FEW_OR_MANY, amplitude=(1.0,)), share=0.3)
-def test_other_queries_in_between_change_nothing(subject, call):
-    depends_on_arguments_alone(subject, call, call.having(query=-call.arguments["query"]))
-
-
-@requirement(spec.PAGED_24, call=paged_calls(chunk=FEW_OR_MANY, amplitude=(1.0,)), seed=SEEDS, share=0.3)
-def test_other_tokens_in_the_same_pages_change_nothing(subject, call, seed):
-    depends_on_arguments_alone(subject, call, same_pages(call, np.random.default_rng(seed)))
-
-
-@requirement(spec.PAGED_24, call=paged_calls(amplitude=(1.0,)), share=0.3)
-def test_shorter_contexts_in_between_change_nothing(subject, call):
-    lens = call.arguments["context_lens"]
-    shorter = call.having(context_lens=((lens + 1) // 2).astype(lens.dtype))
-    depends_on_arguments_alone(subject, call, shorter, where=seeing(shorter))
-
-
-@requirement(spec.PAGED_25, call=paged_calls(rows=(2, 4)), share=0.5)
-def test_tables_and_lengths_may_be_integers_of_any_kind(subject, call):
-    subject.agrees(call)
-
-
-@requirement(spec.PAGED_26, call=paged_calls(rows=(1, 3)), bad=among(SPOILT), share=1.5)
-def test_paged_attention_refuses_arguments_that_do_not_fit(subject, call, bad):
-    refuses(subject, spoilt(call, bad))
-
-
-@requirement(spec.PAGED_26, call=paged_calls(chunk=FEW_OR_MANY), more=among([1, -1, 3, 64]), share=0.2)
-def test_values_of_another_head_dim_are_refused_or_right_in_paged_attention(subject, call, more):
-    other = of_other_values(call, more)
-    if not subject.observe(other).raised:
-        subject.agrees(other)
-
-
-@requirement(
-    spec.PAGED_27,
-    call=paged_calls(table_dtypes=["int32", "int64"]),
-    bad=among(["negative", "too long", "no such page", "page -1"]),
-    share=0.3,
-)
-def test_paged_attention_refuses_contexts_and_pages_that_are_not_there(subject, call, bad):
-    table, lens = call.arguments["block_table"].copy(), call.arguments["context_lens"].copy()
-    if bad == "negative":
-        lens[-1] = -1
-    elif bad == "too long":
-        lens[-1] = table.shape[1] * call.arguments["page_size"] + 1
-    else:
-        table[-1, 0] = -1 if bad == "page -1" else call.arguments["key_pages"].shape[0]
-    refuses(subject, call.having(block_table=table, context_lens=lens))
-
-
 def _shifted(call, far, precision):
     """The last feature, which is the same in every key, moves all logits of a query by the same."""
     query, pool = call.arguments["query"].copy(), call.arguments["key_pages"].copy()
@@ -835,11 +371,3 @@ def _shifted(call, far, precision):
     rows = np.where(np.arange(query.shape[-2]) % 2, -1.0, 1.0)
     query[..., -1], pool[..., -1] = np.sign(far) * rows * step, step
     return call.having(query=query, key_pages=pool)
-
-
-@requirement(spec.PAGED_28, call=paged_calls(), axis=among(["rows", "queries"]), share=0.2)
-def test_no_rows_or_no_queries_give_an_empty_result_of_paged_attention(subject, call, axis):
-    query = call.arguments["query"][:, :, :0]
-    alone = "several" not in subject.envelope["queries"]
-    empty = narrowed(call, slice(0, 0)) if axis == "rows" or alone else call.having(query=query)
-    subject.expects(empty, np.zeros(empty.arguments["query"].shape))

@@ -94,9 +94,9 @@ def test_every_test_is_of_a_requirement_of_a_contract():
 
 
 def test_every_suite_has_the_name_of_the_component_that_it_is_about():
-    """All but the one of goldens, which has those of all components: test_rope.py, or test_rope_….py."""
+    """All but those of goldens, which are about several: test_rope.py, or test_rope_….py."""
     of = {one: component for component in COMPONENTS for one in suite.suites_of(component)}
-    assert {*suite.suites()} - {*of} == {"test_golden"}
+    assert {*suite.suites()} - {*of} == {"test_golden", "test_golden_caches", "test_golden_models"}
     assert [one for one, component in of.items() if not f"{one}_".startswith(f"test_{component}_")] == []
     assert {f"test_{component}" for component in COMPONENTS} <= {*of}
 

@@ -136,7 +136,8 @@ def test_paged_attention_meets_contexts_that_are_empty_and_rows_that_differ():
 
 def test_paged_attention_meets_tables_of_every_kind():
     entries, shared = set(), False
-    for call in calls_of("paged_attention", "paged_attention"):
+    # A page size that does not fit may be 0.
+    for call in (c for c in calls_of("paged_attention", "paged_attention") if c.arguments["page_size"]):
         a = call.arguments
         table = a["block_table"].astype(np.int64)
         used = [

@@ -11,7 +11,7 @@ from inferspec.conformance.suite import Profile, all_tests, quick
 from inferspec.tools import quick_examples
 from inferspec.tools.quick_examples import Needed, Survives
 
-BLOCKS = "test_linear.py::test_blocks_of_minus_infinity_get_nothing"
+OVERFLOWS = "test_linear_silu.py::test_silu_is_safe_where_the_exponential_overflows"
 
 
 def test_what_quick_draws_more_of_are_tests_that_there_are():
@@ -33,25 +33,25 @@ def test_each_number_of_examples_that_is_tried_is_one_that_is_drawn():
 def test_a_fault_that_survives_quick_asks_for_more_examples(monkeypatch):
     monkeypatch.setattr(suite, "quick", dict)
     monkeypatch.setattr(quick_examples, "quick", dict)
-    found = quick_examples.needed("linear", "SMAX-04")
-    assert found.survivors == ("softmax-empty-block", "softmax-empty-block-of-4096")
-    assert set(found.examples) == {BLOCKS}
+    found = quick_examples.needed("linear", "SILU-02")
+    assert found.survivors == ("silu-vectors-overflow",)
+    assert set(found.examples) == {OVERFLOWS}
 
 
 def test_with_what_is_kept_nothing_of_a_requirement_survives():
-    assert quick_examples.needed("linear", "SMAX-04").survivors == ()
+    assert quick_examples.needed("linear", "SILU-02").survivors == ()
 
 
 def test_a_fault_that_nothing_rejects_is_an_error(monkeypatch):
     monkeypatch.setattr(quick_examples, "rejects", lambda *call: False)
     with pytest.raises(Survives, match="survives twice the examples that standard draws"):
-        quick_examples.needed("linear", "SMAX-04")
+        quick_examples.needed("linear", "SILU-02")
 
 
 def test_what_was_not_asked_for_stays_as_it_was(tmp_path, monkeypatch):
     file = tmp_path / "quick.json"
     rope = "test_rope.py::test_nan_stays_in_its_row_and_head"
     monkeypatch.setattr(quick_examples, "QUICK", file)
-    monkeypatch.setattr(quick_examples, "quick", lambda: {rope: 9, BLOCKS: 8, "test_gone.py::test_gone": 3})
-    quick_examples.write([Needed("SMAX-04", {}, ())])
+    monkeypatch.setattr(quick_examples, "quick", lambda: {rope: 9, OVERFLOWS: 8, "test_gone.py::test_gone": 3})
+    quick_examples.write([Needed("SILU-02", {}, ())])
     assert json.loads(file.read_text(encoding="utf-8")) == {rope: 9}

@@ -33,6 +33,14 @@ WIDE = (*EDGES, 513, 781, 1023, 1024, 1025, 2047, 2049, 4095, 4096, 4097, 8192)
 MORE_THAN_16_BITS = (65537, 65600, 70001)
 """Rows, or entries of a row, past those that a number of 16 bits and the axes of a grid can count."""
 
+BATCHES = [(2,), (2, 3), (9, 2)]
+
+SINGLE = {"dtypes": ["bfloat16"], "leading_dims": [(), (1,)]}
+"""A single row, as in decoding."""
+
+SHORT_OR_LONG = (4, 1, 2, 9, 70, 1030)
+"""Lengths of rows that a kernel takes at once, or in several steps."""
+
 
 def beside_others(call: Call, batches: int, axes: int = 4) -> Call:
     """The call with x of so many batches along the second axis, each with other numbers, and of so many axes."""

@@ -268,5 +268,9 @@ def packaged(name: str) -> Call:
     return Call(LOAD, arguments, features)
 
 
+FOLDERS = ["folder", "sharded"]
+
+PACKED = ["4-bit", "8-bit", "2-bit"]
+
 ORDINARY = {LOAD: folder_calls}
 """The widest calls of each operation."""

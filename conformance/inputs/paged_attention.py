@@ -10,7 +10,7 @@ import numpy as np
 
 from inferspec.conformance.calls import Call
 from inferspec.conformance.envelope import OutsideEnvelope
-from inferspec.conformance.inputs.attention import askable, plain_scale, scales, to_eight, wanted_keys
+from inferspec.conformance.inputs.attention import COMMON, askable, plain_scale, scales, to_eight, wanted_keys
 from inferspec.conformance.inputs.flash_attention import trend
 from inferspec.conformance.strategies import ODD_TILES, Pick, in_reach
 from inferspec.spec.attention import ScaledDotProductAttention
@@ -493,6 +493,19 @@ def spoilt(call: Call, bad: str) -> Call:
     fewer = bad.startswith("fewer")
     return call.having(**{name: a[name][:-1] if fewer else np.concatenate([a[name], a[name][:1]])})
 
+
+PAGES = {**{key: choices for key, choices in COMMON.items() if key != "leading_dims"}, "page_sizes": [16, 32]}
+"""What most servers have."""
+
+SPLIT = {
+    "contexts": split_context,
+    "queries": ["one"],
+    "rows": (1, 2),
+    "ratios": [1, 2],
+    "head_dims": [32, 40, 64],
+    "page_sizes": [1, 8, 16, 24, 32, 64, 128],
+}
+"""Contexts from which kernels split them, for a token."""
 
 ORDINARY = {PAGED: paged_calls}
 """The widest calls of the operation."""

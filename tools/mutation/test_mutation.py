@@ -140,7 +140,7 @@ def test_a_mutant_that_plays_the_judge_rejects_the_honest_subject():
 
 
 def test_a_judge_that_does_not_give_a_golden_any_more_is_killed_by_it():
-    key, golden = "transformer._in_order: 1 → 2", "test_golden.py::test_golden_chunks_of_llama"
+    key, golden = "transformer._in_order: 1 → 2", "test_golden_models.py::test_golden_chunks_of_llama"
     found = running.judge((mutant(key), [Reach("llama", golden, JUDGE, 1.0)], FEW))
     assert (found.how, found.test) == ("killed", golden)
 
