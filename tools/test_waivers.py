@@ -178,7 +178,9 @@ def causal_mask(L, S, dtype):
     ("waivers", "verdict", "code"),
     [
         pytest.param(toml(), "conformant with 1 waiver", 0, id="of one that fails"),
-        pytest.param(toml() + toml(requirement='"CMASK-01"'), "nonconformant with 1 waiver", 1, id="of one that passes"),
+        pytest.param(
+            toml() + toml(requirement='"CMASK-01"'), "nonconformant with 1 waiver", 1, id="of one that passes"
+        ),
     ],
 )
 def test_a_failure_is_waived_where_the_waiver_says_so(certify, waivers, verdict, code):
