@@ -223,7 +223,7 @@ def test_a_prompt_hits_all_blocks_of_other_sizes(subject, call):
     keeps(subject, call, Check.COMPLETE, Check.ADMITS)
 
 
-@requirement(spec.BLK_07, call=overtaken(), share=0.3)
+@requirement(spec.BLK_07, call=overtaken(), share=0.55)
 def test_what_was_computed_in_the_blocks_of_others_is_hit(subject, call):
     keeps(subject, call, Check.COMPLETE)
 

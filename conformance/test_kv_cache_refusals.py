@@ -11,7 +11,7 @@ from inferspec.spec import kv_cache as spec
 # appends that do not fit
 
 
-@requirement(spec.KV_16, story=bad_pairs(), share=0.7)
+@requirement(spec.KV_16, story=bad_pairs(), share=1)
 def test_a_key_and_a_value_that_are_no_pair_are_refused(subject, story):
     refuses_step(subject, story)
 
@@ -41,7 +41,7 @@ def test_a_chunk_of_another_shape_is_refused_by_a_restored_cache(subject, story)
     refuses_step(subject, story)
 
 
-@requirement(spec.KV_17, story=bad_shapes(rewinding=[True]), share=0.3)
+@requirement(spec.KV_17, story=bad_shapes(rewinding=[True]), share=0.55)
 def test_a_chunk_of_another_shape_is_refused_by_a_cache_that_was_rewound(subject, story):
     refuses_step(subject, story)
 

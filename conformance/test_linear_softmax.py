@@ -49,7 +49,7 @@ def test_the_last_axis_is_the_default(subject, call):
     subject.agrees(call)
 
 
-@requirement(spec.SMAX_03, call=softmax_calls(values=rising, lengths=(70, 1100, 300, 8400)), share=0.1)
+@requirement(spec.SMAX_03, call=softmax_calls(values=rising, lengths=(70, 1100, 300, 8400)), share=0.2)
 def test_the_largest_logit_may_come_late(subject, call):
     subject.agrees(call)
 
@@ -72,7 +72,7 @@ def test_the_largest_and_lowest_logits_are_safe(subject, call):
 @requirement(
     spec.SMAX_03,
     call=softmax_calls(values=far_below, lengths=(300, 4104, 1030, 8192), leading_dims=[(2,), (1,), (2, 3)]),
-    share=0.3,
+    share=0.35,
 )
 def test_long_rows_that_lie_far_below_zero_are_safe(subject, call):
     subject.agrees(call)
@@ -86,7 +86,7 @@ def test_entries_of_minus_infinity_get_nothing(subject, call):
 @requirement(
     spec.SMAX_04,
     call=softmax_calls(values=hidden_but_for_an_end, lengths=(70, 8400, 1100), leading_dims=[(), (1,), (2,)]),
-    share=0.2,
+    share=0.35,
 )
 def test_blocks_of_minus_infinity_get_nothing(subject, call):
     subject.agrees(call)
@@ -178,13 +178,13 @@ def test_other_logits_in_between_change_nothing(subject, call):
         softmax_calls(lengths=(8, 64, 512, 8192, 4104), leading_dims=[(2,), (2, 3), (1,)]),
         views=["slice", *WIDE_VIEWS],
     ),
-    share=0.3,
+    share=0.45,
 )
 def test_softmax_reads_strided_rows_of_whole_vectors(subject, call):
     subject.agrees(call)
 
 
-@requirement(spec.SMAX_08, call=in_views(softmax_calls(lengths=(5, 2, 9, 16), axes=[-1], **SINGLE)), share=0.2)
+@requirement(spec.SMAX_08, call=in_views(softmax_calls(lengths=(5, 2, 9, 16), axes=[-1], **SINGLE)), share=0.35)
 def test_softmax_reads_a_strided_single_row(subject, call):
     subject.agrees(call)
 
@@ -225,18 +225,18 @@ def test_rows_beside_tiles_that_are_no_powers_of_two_are_right(subject, call):
 
 
 @requirement(
-    spec.SMAX_12, call=softmax_calls(values=alike, lengths=MORE_THAN_16_BITS, leading_dims=[(), (1,), (2,)]), share=0.03
+    spec.SMAX_12, call=softmax_calls(values=alike, lengths=MORE_THAN_16_BITS, leading_dims=[(), (1,), (2,)]), share=0.04
 )
 def test_rows_of_a_whole_vocabulary_are_right(subject, call):
     subject.agrees(call)
 
 
-@requirement(spec.SMAX_12, call=softmax_calls(lengths=(131072, 100003), leading_dims=[(), (1,)]), share=0.02)
+@requirement(spec.SMAX_12, call=softmax_calls(lengths=(131072, 100003), leading_dims=[(), (1,)]), share=0.04)
 def test_rows_past_the_largest_vocabularies_are_right(subject, call):
     subject.agrees(call)
 
 
-@requirement(spec.SMAX_12, call=many_logits(leading_dims=[(2,)], axes=[-1, 0]), share=0.12)
+@requirement(spec.SMAX_12, call=many_logits(leading_dims=[(2,)], axes=[-1, 0]), share=0.15)
 def test_hundreds_of_long_rows_and_a_thousand_short_ones_are_right(subject, call):
     subject.agrees(call)
 

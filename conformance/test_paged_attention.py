@@ -116,14 +116,14 @@ def test_key_heads_of_long_contexts_are_told_apart_in_pages(subject, routed):
     routed=routed_pages(
         contexts=hundreds_of_tokens, ratios=[12, 16, 24], head_dims=[128, 64], page_sizes=[16, 32], rows=(1, 2)
     ),
-    share=0.1,
+    share=0.15,
 )
 def test_many_query_heads_share_a_key_head_of_hundreds_of_tokens(subject, routed):
     call, expected = routed
     subject.expects(call, expected)
 
 
-@requirement(spec.PAGED_05, routed=routed_pages(ratios=[12, 16, 24], head_dims=[32, 128, 64], rows=(1, 2)), share=0.1)
+@requirement(spec.PAGED_05, routed=routed_pages(ratios=[12, 16, 24], head_dims=[32, 128, 64], rows=(1, 2)), share=0.2)
 def test_many_query_heads_share_a_key_head(subject, routed):
     call, expected = routed
     subject.expects(call, expected)
@@ -316,7 +316,7 @@ def test_logits_may_lie_below_any_number_that_a_maximum_starts_at_in_paged_atten
     spec.PAGED_16,
     routed=routed_pages(dtypes=["float16"], head_dims=[128, 64], ratios=[4, 8, 1], rows=(1, 2)),
     far=among([-5e5, 5e5]),
-    share=0.05,
+    share=0.08,
 )
 def test_products_of_common_heads_that_float16_cannot_hold_are_scaled_first_in_pages(subject, routed, far):
     call, expected = routed

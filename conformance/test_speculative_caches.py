@@ -172,7 +172,7 @@ def test_the_shortest_prompts_are_right(subject, call):
 
 
 @requirement(
-    spec.SPEC_33, call=generate_calls(vocabularies=LARGE, lengths=(3, 1), limits=(4, 3), drafts=(2, 3)), share=0.2
+    spec.SPEC_33, call=generate_calls(vocabularies=LARGE, lengths=(3, 1), limits=(4, 3), drafts=(2, 3)), share=0.25
 )
 def test_large_ids_come_out_as_they_are(subject, call):
     subject.agrees(call)
