@@ -9,6 +9,7 @@ from inferspec.conformance.inputs.metrics import (
     few_or_none,
     many,
     partly_whole,
+    partly_whole_of_many,
     some,
     timelines,
     whole_seconds,
@@ -130,10 +131,10 @@ def test_other_requests_in_between_change_nothing(subject, first, second):
     depends_on_arguments_alone(subject, first, second)
 
 
-@requirement(spec.METR_10, call=timelines(), share=0.3)
-def test_a_request_that_was_refused_changes_nothing(subject, call):
+@requirement(spec.METR_10, call=timelines(), bad=among([None, math.nan, math.inf]), share=0.3)
+def test_a_request_that_was_refused_changes_nothing(subject, call, bad):
     times = call.arguments["token_times"]
-    subject.observe(call.having(token_times=[*times, times[0]]))
+    subject.observe(call.having(token_times=[*times, times[0] if bad is None else bad]))
     subject.agrees(call)
 
 
@@ -183,6 +184,12 @@ def test_some_of_the_times_may_be_integers(subject, call, which):
 @requirement(spec.METR_15, call=timelines(count=any_number), share=0.3)
 def test_the_times_are_left_as_they_were(subject, call):
     keeps_arguments(subject, call)
+
+
+@requirement(spec.METR_15, call=timelines(), share=0.2)
+def test_the_times_of_a_request_that_is_refused_are_left_as_they_were(subject, call):
+    times = call.arguments["token_times"]
+    leaves(subject, call.having(token_times=[*times, times[0]]))
 
 
 # many requests
@@ -236,6 +243,11 @@ def test_the_output_rate_counts_emitted_tokens(subject, call):
 @requirement(spec.METR_24, call=workloads(count=a_few, requests=(6, 17, 300)), share=0.3)
 def test_the_output_rate_counts_every_request(subject, call):
     has(subject, call, "output_rate")
+
+
+@requirement(spec.METR_24, call=workloads(count=some), times=among(range(1, 4)), share=0.2)
+def test_the_output_rate_counts_requests_that_are_alike(subject, call, times):
+    has(subject, call.having(**{name: [*x, *x[:1] * times] for name, x in call.arguments.items()}), "output_rate")
 
 
 @requirement(spec.METR_25, call=workloads(), share=0.5)
@@ -336,6 +348,60 @@ def test_an_arrival_of_a_request_without_a_token_is_looked_at(subject, call, whi
     refuses(subject, call.having(**_spoilt(call, "no arrival", which), token_times=unserved))
 
 
+@requirement(
+    spec.METR_28,
+    call=workloads(count=some, requests=(2, 3, 1)),
+    bad=NOT_FINITE,
+    which=among(range(60)),
+    at=among(range(101)),
+    share=0.5,
+)
+def test_any_time_of_many_requests_that_is_not_finite_is_refused(subject, call, bad, which, at):
+    lines = call.arguments["token_times"]
+    times = list(lines[which % len(lines)])
+    times[at % len(times)] = bad
+    refuses(subject, call.having(token_times=_with(lines, which % len(lines), times)))
+
+
+@requirement(
+    spec.METR_28,
+    call=workloads(count=some, requests=(2, 3, 1)),
+    which=among(range(60)),
+    at=among(range(101)),
+    less=A_LITTLE,
+    share=0.3,
+)
+def test_times_of_many_requests_that_decrease_by_a_little_are_refused(subject, call, which, at, less):
+    arrivals, lines = call.arguments["arrivals"], call.arguments["token_times"]
+    which = which % len(lines)
+    times, at = lines[which], at % len(lines[which])
+    if at:
+        refuses(subject, call.having(token_times=_with(lines, which, [*times[:at], times[at - 1] - less, *times[at:]])))
+    else:
+        refuses(subject, call.having(arrivals=_with(arrivals, which, times[0] + less)))
+
+
+@requirement(
+    spec.METR_28,
+    call=workloads(count=some, requests=(1, 2)),
+    bad=among(["cached", "minus", "prompt", "no arrival"]),
+    which=among(range(60)),
+    share=0.3,
+)
+def test_bad_workloads_of_which_no_request_has_a_token_are_refused(subject, call, bad, which):
+    refuses(subject, call.having(**_spoilt(call, bad, which), token_times=[[] for _ in call.arguments["token_times"]]))
+
+
+@requirement(
+    spec.METR_28,
+    call=workloads(count=some, requests=(1, 2)),
+    name=among(["arrivals", "token_times", "prompt_tokens", "cached_tokens"]),
+    share=0.3,
+)
+def test_a_list_of_no_requests_beside_others_is_refused(subject, call, name):
+    refuses(subject, call.having(**{name: []}))
+
+
 @requirement(spec.METR_29, call=workloads(), share=0.45)
 def test_the_lists_of_many_requests_are_left_as_they_were(subject, call):
     keeps_arguments(subject, call)
@@ -344,10 +410,12 @@ def test_the_lists_of_many_requests_are_left_as_they_were(subject, call):
 @requirement(spec.METR_29, call=workloads(count=some, requests=(2, 3, 5)), which=among(range(60)), share=0.2)
 def test_the_lists_keep_a_request_without_a_token(subject, call, which):
     unserved = _with(call.arguments["token_times"], which % len(call.arguments["token_times"]), [])
-    call = call.having(token_times=unserved)
-    # What is given of it, or whether it is refused, is another requirement's matter.
-    if changed := subject.observe(call).changed:
-        raise Nonconformance(f"the call changes {', '.join(changed)}", call)
+    leaves(subject, call.having(token_times=unserved))
+
+
+@requirement(spec.METR_29, call=workloads(count=some, requests=(2, 3, 5)), share=0.2)
+def test_the_lists_of_a_workload_that_is_refused_are_left_as_they_were(subject, call):
+    leaves(subject, call.having(**_spoilt(call, "cached", len(call.arguments["arrivals"]) - 1)))
 
 
 @requirement(spec.METR_30, first=workloads(), second=workloads(), share=0.3)
@@ -355,16 +423,26 @@ def test_other_workloads_in_between_change_nothing(subject, first, second):
     depends_on_arguments_alone(subject, first, second)
 
 
-@requirement(spec.METR_30, call=workloads(count=some, requests=(2, 3, 5)), share=0.3)
-def test_a_workload_that_was_refused_changes_nothing(subject, call):
+@requirement(
+    spec.METR_30,
+    call=workloads(count=some, requests=(2, 3, 5)),
+    bad=among(["order", "cached", "never", "minus"]),
+    share=0.3,
+)
+def test_a_workload_that_was_refused_changes_nothing(subject, call, bad):
     last = len(call.arguments["arrivals"]) - 1
-    subject.observe(call.having(**_spoilt(call, "order", last)))
+    subject.observe(call.having(**_spoilt(call, bad, last)))
     subject.agrees(call)
 
 
 @requirement(spec.METR_31, call=workloads(), share=0.3)
 def test_times_of_many_requests_may_be_integers(subject, call):
     subject.agrees(whole_seconds(call))
+
+
+@requirement(spec.METR_31, call=workloads(), which=among(["arrivals", "tokens", "first"]), share=0.3)
+def test_some_of_the_times_of_many_requests_may_be_integers(subject, call, which):
+    subject.agrees(partly_whole_of_many(call, which))
 
 
 def parts(subject, call, *names):
@@ -382,6 +460,12 @@ def has(subject, call, *names):
     for part in names:
         answer: Answer = answers[part]
         subject.compare(call, got[part], answer, part=part)
+
+
+def leaves(subject, call):
+    """No list is another one after the call: what is given of it, or whether it is refused, is another requirement's matter."""
+    if changed := subject.observe(call).changed:
+        raise Nonconformance(f"the call changes {', '.join(changed)}", call)
 
 
 def _spoilt(call, bad, which):

@@ -101,6 +101,18 @@ def partly_whole(call: Call, which: str) -> Call:
     return call.having(arrival=math.floor(arrival), token_times=[first, *times[1:]])
 
 
+def partly_whole_of_many(call: Call, which: str) -> Call:
+    """The call with integers for arrivals, for times of tokens, or for all times of its first request."""
+    arrivals, lines = call.arguments["arrivals"], call.arguments["token_times"]
+    match which:
+        case "arrivals":
+            return call.having(arrivals=[math.floor(arrival) for arrival in arrivals])
+        case "tokens":
+            return call.having(token_times=[[math.ceil(time) for time in line] for line in lines])
+    first = [math.floor(arrivals[0]), *arrivals[1:]], [[math.ceil(time) for time in lines[0]], *lines[1:]]
+    return call.having(arrivals=first[0], token_times=first[1])
+
+
 def _prompt(pick: Pick) -> int:
     """Of any length, as far as counting goes: those of a workload may add up to more than 32 bits hold."""
     if pick.random.random() < 0.75:

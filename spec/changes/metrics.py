@@ -462,6 +462,85 @@ def arrivals_in_floats(self: AggregateMetrics, a: Arguments) -> None:
         raise TypeError("an arrival is no float")
 
 
+def ends_like_arrivals(self: AggregateMetrics, a: Arguments, served: list[int]) -> float:
+    """The ends are put into an array made like that of the arrivals, as `np.empty_like` has it."""
+    arrivals = np.array([a.arrivals[i] for i in served])
+    ends = np.empty_like(arrivals)
+    ends[:] = [a.token_times[i][-1] for i in served]
+    return float(ends.max() - arrivals.min())
+
+
+def keeps_gaps_before_the_end_of_time(self: RequestMetrics, a: Arguments) -> None:
+    """Gaps are noted token by token, up to a time that is not finite."""
+    kept: list[float] = []
+    for before, now in itertools.pairwise(a.token_times):
+        if not math.isfinite(now):
+            type(self).gaps = kept  # type: ignore[attr-defined]
+            break
+        kept.append(now - before)
+    self.guard_times(a)
+
+
+def counts_tokens_before_prompts(self: AggregateMetrics, a: Arguments) -> None:
+    """Tokens are counted before the counts of prompts are looked at."""
+    self.guard_lengths(a)
+    for arrival, token_times in zip(a.arrivals, a.token_times, strict=True):
+        _checked(arrival, token_times)
+    kept = type(self).__dict__.get("kept", 0)
+    type(self).kept = kept + sum(map(len, a.token_times))  # type: ignore[attr-defined]
+    self.guard_counts(a)
+    type(self).kept = kept  # type: ignore[attr-defined]
+
+
+def each_checked_by(check: Any) -> Any:
+    """Every request is looked at by a check of its own."""
+
+    def guard(self: AggregateMetrics, a: Arguments) -> None:
+        self.guard_lengths(a)
+        for arrival, token_times in zip(a.arrivals, a.token_times, strict=True):
+            check(RequestMetrics(), Arguments(arrival=arrival, token_times=token_times))
+        self.guard_counts(a)
+
+    return guard
+
+
+def unchecked_without(name: str) -> Any:
+    """Where a list is empty, or holds nothing but empty ones, there is nothing to look at."""
+
+    def guard(self: AggregateMetrics, a: Arguments) -> None:
+        if any(x != [] for x in getattr(a, name)):
+            AggregateMetrics.guard(self, a)
+
+    return guard
+
+
+def none_without_arrivals(self: AggregateMetrics, a: Arguments) -> list[int]:
+    return AggregateMetrics.served(self, a) if a.arrivals else []
+
+
+def arrival_in_the_list_while_checked(self: RequestMetrics, a: Arguments) -> None:
+    """The arrival is put in front of the caller's list, and taken out again where all was well."""
+    times = list(a.token_times)
+    a.token_times.insert(0, a.arrival)
+    self.guard_times(Arguments(arrival=a.arrival, token_times=times))
+    a.token_times.pop(0)
+
+
+def arrivals_taken_while_checked(self: AggregateMetrics, a: Arguments) -> None:
+    """Arrivals are popped from the caller's list, and put back where all was well."""
+    arrivals = list(a.arrivals)
+    a.arrivals.clear()
+    AggregateMetrics.guard(self, Arguments(**{**vars(a), "arrivals": arrivals}))
+    a.arrivals.extend(arrivals)
+
+
+def alike_once(self: AggregateMetrics, a: Arguments, served: list[int]) -> int:
+    """Requests are kept in a set."""
+    return sum(
+        len(times) for _, times, _ in {(a.arrivals[i], (*a.token_times[i],), a.prompt_tokens[i]) for i in served}
+    )
+
+
 # honest ways
 
 

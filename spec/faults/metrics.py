@@ -6,6 +6,7 @@ import numpy as np
 
 from inferspec.spec.changes import metrics as changes
 from inferspec.spec.contract import Fault, Variant
+from inferspec.spec.faults import metrics_many
 from inferspec.spec.faults.sources import TIRED
 from inferspec.spec.metrics import (
     METR_01,
@@ -707,6 +708,7 @@ FAULTS: tuple[Fault, ...] = (
         "PROPERTIES X4",
     ),
     Fault("metrics-any-order", "times are not looked at", METR_28, {"guard": changes.unchecked_order}, "PROPERTIES X9"),
+    *metrics_many.FAULTS,
 )
 
 
