@@ -4,7 +4,13 @@ sentence is asked of both kinds."""
 from typing import Any
 
 from inferspec.conformance.inputs.kv_cache import layers
-from inferspec.conformance.inputs.kv_cache_mixtures import LARGE, long_lived, mixtures, successors
+from inferspec.conformance.inputs.kv_cache_mixtures import (
+    LARGE,
+    long_lived,
+    mixtures,
+    rewound_below_a_state,
+    successors,
+)
 from inferspec.conformance.inputs.kv_cache_refusals import bad_shapes
 from inferspec.conformance.inputs.kv_cache_script import prompts
 from inferspec.conformance.properties import goes_on_after_refusal, keeps_arguments
@@ -13,7 +19,8 @@ from inferspec.conformance.test_kv_cache import keeps_dtype
 from inferspec.spec import kv_cache as spec
 
 LONG: dict[str, Any] = {"rewinding": [True], "restoring": [False]}
-JUST_REWOUND: dict[str, Any] = {"rewound": True, "rewinding": [True], "restoring": [True]}
+BOTH: dict[str, Any] = {"rewinding": [True], "restoring": [True]}
+JUST_REWOUND: dict[str, Any] = {"rewound": True, **BOTH}
 
 
 @requirement(spec.KV_02, call=mixtures(sizes=LARGE), share=0.5)
@@ -83,6 +90,16 @@ def test_a_rewind_drops_dozens_of_appends(subject, call):
 
 @requirement(spec.SKV_12, call=long_lived(static=True, **LONG), share=0.1)
 def test_a_rewind_drops_dozens_of_appends_in_a_preallocated_cache(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.KV_12, call=rewound_below_a_state(**BOTH), share=0.1)
+def test_a_rewind_goes_below_what_was_restored(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.SKV_12, call=rewound_below_a_state(static=True, **BOTH), share=0.1)
+def test_a_rewind_goes_below_what_was_restored_in_a_preallocated_cache(subject, call):
     subject.agrees(call)
 
 

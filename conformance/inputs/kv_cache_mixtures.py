@@ -112,6 +112,22 @@ def long_lived(pick: Pick, static: bool = False, whole: bool = False) -> Call:
 
 
 @calls
+def rewound_below_a_state(pick: Pick, static: bool = False) -> Call:
+    """A cache that has restored a state takes hundreds of tokens, or a few, and is rewound to before what it restored."""
+    script = Mixture(pick, sizes=SIZES[:1])
+    pick("rewinding"), pick("restoring")
+    script.take(pick.one_of(7, 100, 33, 250))
+    held = script.length
+    script.become_another()
+    script.take(pick.one_of(300, 257, 5))
+    script.take(1)
+    script.go_back(script.length - held + pick.one_of(2, 1, 5))
+    script.take(2)
+    script.do("offset")
+    return script.call(static)
+
+
+@calls
 def successors(pick: Pick) -> Call:
     """A cache goes past its buffer, and another one begins with as many tokens as it had; what the first one returned is read again."""
     script = Mixture(pick)

@@ -203,6 +203,22 @@ SIXTEEN_APPENDS_BACK: Change = {"store": _journalled, "drop": _back_by_journal}
 """A rewind undoes sixteen appends at most: those of a journal."""
 
 
+def _restored_apart(self: KVCache, cache: Cache, state: Any) -> None:
+    """What is restored is kept apart from what is appended later."""
+    KVCache.become(self, cache, state)
+    cache.base = self.length(cache)
+
+
+def _drops_of_own_buffer(self: KVCache, cache: Cache, n: int) -> None:
+    own = self.length(cache) - getattr(cache, "base", 0)
+    KVCache.drop(self, cache, min(n, own) if own > STEP else n)
+    cache.base = min(getattr(cache, "base", 0), self.length(cache))
+
+
+RESTORED_APART: Change = {"become": _restored_apart, "drop": _drops_of_own_buffer}
+"""A rewind of a buffer that has grown stays within it: nothing of what was restored is dropped."""
+
+
 # empty chunks, and those that come after a refused one
 
 

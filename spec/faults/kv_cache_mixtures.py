@@ -72,6 +72,12 @@ FAULTS: tuple[Fault, ...] = (
         13,
         changes.SIXTEEN_APPENDS_BACK,
     ),
+    *both(
+        "restored-apart",
+        "once more than 256 tokens came since a state was restored, a rewind drops none of what was restored",
+        12,
+        changes.RESTORED_APART,
+    ),
     *both("last-for-empty", "a chunk of no tokens returns what was returned last", 2, changes.LAST_FOR_EMPTY),
     *both(
         "past-the-refused",
