@@ -19,6 +19,7 @@ from inferspec.conformance.inputs.generation import (
     generate_calls,
     nearly_ended,
     paired_calls,
+    paired_conversations,
     paired_ends,
     text_calls,
 )
@@ -287,6 +288,17 @@ def test_the_sampler_sees_the_logits_of_the_last_position(subject, call):
     subject.agrees(call)
 
 
+@requirement(
+    spec.GEN_11,
+    call=generate_calls(
+        samplers=["int", "array"], vocabularies=LARGE[1:], lengths=(3, 1), limits=(2, 1), seen=("rows",)
+    ),
+    share=0.05,
+)
+def test_the_sampler_sees_all_logits_of_a_large_vocabulary(subject, call):
+    subject.agrees(call)
+
+
 @requirement(spec.GEN_12, call=generate_calls(samplers=["int", "array"], numbers=True, seen=("ids",)))
 def test_what_the_sampler_says_comes_out_and_is_fed_back(subject, call):
     subject.agrees(call)
@@ -353,6 +365,11 @@ def test_two_requests_in_turn_do_not_mix(subject, call):
     subject.agrees(call)
 
 
+@requirement(spec.GEN_17, call=paired_conversations(orders=("turns",)), share=0.15)
+def test_two_requests_of_long_prompts_in_turn_do_not_mix(subject, call):
+    subject.agrees(call)
+
+
 @requirement(spec.GEN_17, call=paired_calls(orders=("turns",), untils=(1, 2)), share=0.5)
 def test_closing_one_request_leaves_the_other_alone(subject, call):
     subject.agrees(call)
@@ -365,6 +382,11 @@ def test_what_ends_one_request_does_not_end_another(subject, call):
 
 @requirement(spec.GEN_18, call=paired_calls(orders=("after",)))
 def test_a_second_request_starts_afresh(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.GEN_18, call=paired_conversations(orders=("after",)), share=0.15)
+def test_a_second_request_of_a_long_prompt_starts_afresh(subject, call):
     subject.agrees(call)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
@@ -160,6 +161,37 @@ def kept_for_later(self: Generate, toy: Toy, request: Request) -> ToyCache | Non
         kept = (tokens, toy.make_cache())
         toy.kept = kept  # type: ignore[attr-defined]
     return kept[1]
+
+
+def kept_for_later_prompts(length: int) -> Change:
+    """The same for prompts that begin with so many tokens alike."""
+
+    def cache(self: Generate, toy: Toy, request: Request) -> ToyCache | None:
+        tokens = [int(token) for token in request.tokens]
+        if not request.cache or len(tokens) < length:
+            return Generate.cache(self, toy, request)
+        kept = getattr(toy, "kept", None)
+        if kept is None or kept[0] != tokens[:length]:
+            kept = (tokens[:length], toy.make_cache())
+            toy.kept = kept  # type: ignore[attr-defined]
+        return kept[1]
+
+    return {"cache": cache}
+
+
+def found_while_in_use(length: int) -> Change:
+    """Caches in use are found by the first tokens of their prompts, so many of them."""
+
+    def cache(self: Generate, toy: Toy, request: Request) -> ToyCache | None:
+        known: Any = toy.__dict__.setdefault("known", weakref.WeakValueDictionary())
+        tokens = tuple(int(token) for token in request.tokens)
+        if not request.cache or len(tokens) < length:
+            return Generate.cache(self, toy, request)
+        found = known.get(tokens[:length]) or toy.make_cache()
+        known[tokens[:length]] = found
+        return found
+
+    return {"cache": cache}
 
 
 # when it works

@@ -74,6 +74,18 @@ def sampler_sees_less(self: Generate, row: Rows, request: Request) -> int:
     return request.sampler(row[:-1]) if request.sampler else self.greedy(row)
 
 
+def sampler_sees_the_first(count: int) -> Callable[[Generate, np.ndarray, Request], int]:
+    """The sampler is given the largest logits, so many of them, and -inf for the others."""
+
+    def pick(self: Generate, row: Rows, request: Request) -> int:
+        if request.sampler is None or len(row) <= count:
+            return Generate.pick(self, row, request)
+        least = np.partition(row, -count)[-count]
+        return request.sampler(np.where(row >= least, row, -np.inf))
+
+    return pick
+
+
 def sampled_at_every_position(self: Generate, rows: Rows, request: Request) -> int:
     if request.sampler is None:
         return self.greedy(self.last(rows))

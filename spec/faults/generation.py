@@ -265,6 +265,20 @@ FAULTS: tuple[Fault, ...] = (
         {"cache": changes.kept_for_later},
         f"{VLLM_METAL}/commit/b213b8b",
     ),
+    Fault(
+        "generation-cache-of-32-tokens-kept",
+        "a prompt that begins with 32 tokens like the last one goes on in its cache, whatever else that holds",
+        GEN_18,
+        changes.kept_for_later_prompts(32),
+        f"{VLLM_METAL}/commit/b213b8b",
+    ),
+    Fault(
+        "generation-cache-in-use-found",
+        "a prompt that begins with 32 tokens like one that is at work goes on in that one's cache",
+        GEN_17,
+        changes.found_while_in_use(32),
+        f"{VLLM_METAL}/commit/b213b8b",
+    ),
     *generation_callers.FAULTS,
     Fault(
         "generation-goes-on-past-the-end",

@@ -82,6 +82,13 @@ FAULTS: tuple[Fault, ...] = (
         TIRED,
     ),
     Fault(
+        "generation-sampler-sees-4096",
+        "the sampler is given the largest 4096 logits, and none of the others",
+        GEN_11,
+        {"pick": changes.sampler_sees_the_first(4096)},
+        TIRED,
+    ),
+    Fault(
         "generation-samples-the-prompt",
         "the sampler is asked at every position of the prompt",
         GEN_12,
