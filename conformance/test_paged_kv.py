@@ -1,7 +1,16 @@
 """Do a pool of pages, the caches that share it and their block tables keep the contract?"""
 
 from inferspec.conformance.inputs.kv_cache_script import with_tokens_of_zeros
-from inferspec.conformance.inputs.paged_batches import changing, chunked, decoding, layered, uneven, unwritten
+from inferspec.conformance.inputs.paged_batches import (
+    changing,
+    chunked,
+    crowded,
+    decoding,
+    layered,
+    long_beside_short,
+    uneven,
+    unwritten,
+)
 from inferspec.conformance.inputs.paged_kv import (
     allocations,
     appends,
@@ -39,6 +48,7 @@ from inferspec.conformance.inputs.paged_kv import (
     storages,
     tables,
     tables_of_many_pages,
+    used_hundreds_of_times,
     worn,
 )
 from inferspec.conformance.inputs.pages import COMMON, LARGE, OTHER_PAGES
@@ -74,6 +84,11 @@ def test_all_pages_can_be_used_again_and_again(subject, call):
 
 @requirement(spec.POOL_03, call=rounds(pages=(70, 300)), share=0.05)
 def test_all_pages_of_a_large_pool_can_be_used_again(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.POOL_03, call=used_hundreds_of_times(), share=0.03)
+def test_a_page_can_be_used_hundreds_of_times(subject, call):
     subject.agrees(call)
 
 
@@ -445,6 +460,11 @@ def test_a_new_token_sees_those_in_pages_of_other_sizes(subject, call):
     subject.agrees(call)
 
 
+@requirement(spec.PKVA_01, call=long_beside_short(), share=0.06)
+def test_a_new_token_sees_hundreds_of_its_own_cache(subject, call):
+    subject.agrees(call)
+
+
 @requirement(spec.PKVA_02, call=chunked(), share=0.4)
 def test_tokens_of_a_chunk_see_those_up_to_their_own(subject, call):
     subject.agrees(call)
@@ -452,6 +472,11 @@ def test_tokens_of_a_chunk_see_those_up_to_their_own(subject, call):
 
 @requirement(spec.PKVA_03, call=uneven(), share=0.4)
 def test_rows_of_different_lengths_stand_beside_each_other(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.PKVA_03, call=crowded(), share=0.1)
+def test_many_rows_stand_beside_each_other(subject, call):
     subject.agrees(call)
 
 

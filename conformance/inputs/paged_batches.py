@@ -18,8 +18,15 @@ TOGETHER = "PagedKVCache.attention"
 class Batches(Script):
     """A story of requests whose tokens are appended and attended to layer by layer."""
 
-    def __init__(self, pick: Pick, requests: int = 3, layers: int = 1, poisoned: bool = False) -> None:
-        super().__init__(pick, pages=(9, 13, 17))
+    def __init__(
+        self,
+        pick: Pick,
+        requests: int = 3,
+        layers: int = 1,
+        poisoned: bool = False,
+        pages: tuple[int, ...] = (9, 13, 17),
+    ) -> None:
+        super().__init__(pick, pages=pages)
         self.requests, self.layers = range(requests), range(layers)
         self.heads, self.dim, self.ratio = pick.one_of(2, 1, 3), pick("head_dims"), pick("ratios")
         self.amplitude = pick.one_of(1.0, 0.3, 2.0)
@@ -94,6 +101,29 @@ def uneven(pick: Pick) -> Call:
     page = script.page_size
     for _ in range(pick.size(1, 3)):
         script.step([pick.one_of(0, 1, 3 * page, page - 1, 2 * page + 1) for _ in script.requests], pick.one_of(1, 3))
+    return script.call()
+
+
+@batches
+def crowded(pick: Pick) -> Call:
+    """As many rows as a server decodes together, of a few tokens each; one is over, and another takes its place."""
+    requests = pick.one_of(9, 17, 6, 12)
+    script = Batches(pick, requests=requests, pages=(3 * requests,))
+    script.step([int(length) for length in pick.random.integers(0, script.page_size + 2, requests)], queries=1)
+    script.step([1] * requests)
+    script.end(int(pick.random.integers(requests)))
+    script.step([1] * requests)
+    return script.call()
+
+
+@batches
+def long_beside_short(pick: Pick) -> Call:
+    """A context of hundreds of tokens beside a short one."""
+    long = pick.one_of(300, 255, 530)
+    script = Batches(pick, requests=2)
+    script.pages = 2 * (long // script.page_size + 3)
+    script.step([long, 2], queries=1)
+    script.step([1, 1])
     return script.call()
 
 

@@ -46,6 +46,19 @@ def rounds(pick: Pick, pages: tuple[int, ...] = (3, 2, 5, 1)) -> Call:
     return script.call("PagePool")
 
 
+@calls
+def used_hundreds_of_times(pick: Pick) -> Call:
+    """A page is taken and given back again and again, more often than a byte counts."""
+    script = Script(pick, pages=(1, 2))
+    for _ in range(pick.one_of(260, 300)):
+        script.take()
+        script.give()
+    script.do("num_free")
+    while script.free:
+        script.take()
+    return script.call("PagePool")
+
+
 @bounded
 def exhausted(pick: Pick) -> tuple[Call, int]:
     """(story, number of the step that must be refused): an allocation without a free page, then some that are right."""

@@ -77,6 +77,16 @@ def lost_when_empty(self: PagePool, pool: Pool, page: int) -> None:
         pool.free.append(page)
 
 
+def worn_out(self: PagePool, pool: Pool, page: int) -> None:
+    """How often a page was used is counted in a byte, and where that is 0 again the page is not listed."""
+    uses: dict[int, int] = pool.__dict__.setdefault("uses", {})
+    self.check_free(pool, page)
+    pool.used.discard(page)
+    uses[page] = (uses.get(page, 0) + 1) % 256
+    if uses[page]:
+        pool.free.append(page)
+
+
 def minus_one(self: PagePool, pool: Pool) -> int:
     return PagePool.take(self, pool) if pool.free else -1
 

@@ -141,6 +141,16 @@ def idle_keep_query(self: PagedBatch, story: Story, caches: Sequence[int], query
     return answer
 
 
+def in_a_byte(story: Story, cache: Cache) -> int:
+    return int(cache.length) % 256
+
+
+def of_eight_rows(self: PagedBatch, story: Story, rows: Rows) -> np.ndarray:
+    """Rows past the 8th have the pages of the first ones."""
+    table = PagedBatch.padded(self, story, rows)
+    return table[np.arange(len(rows)) % 8]
+
+
 # what changes in between
 
 

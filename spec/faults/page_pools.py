@@ -54,6 +54,13 @@ FAULTS: tuple[Fault, ...] = (
         "PROPERTIES PG4",
     ),
     Fault(
+        "pool-page-lost-after-256-uses",
+        "a page that was used 256 times is lost",
+        spec.POOL_03,
+        {"give_back": pools.worn_out},
+        "PROPERTIES PG4, X8",
+    ),
+    Fault(
         "pool-minus-one",
         "an allocation without a free page returns -1",
         spec.POOL_04,

@@ -40,6 +40,20 @@ BATCH_FAULTS: tuple[Fault, ...] = (
         f"{COURSE}: the block table after the write is done",
     ),
     _fault(
+        "lens-in-a-byte",
+        "context_lens are kept in a byte",
+        spec.PKVA_01,
+        changes.lens(changes.in_a_byte),
+        "PROPERTIES X8",
+    ),
+    _fault(
+        "eight-rows",
+        "rows past the 8th are given the pages of the first ones",
+        spec.PKVA_03,
+        {"padded": changes.of_eight_rows},
+        TIRED,
+    ),
+    _fault(
         "rows-reversed",
         "rows of the table are the wrong way round",
         spec.PKVA_01,
