@@ -17,6 +17,7 @@ from inferspec.conformance.inputs.drafting import (
     nearly_ended,
     of_several_rounds,
     paired_calls,
+    paired_conversations,
     paired_ends,
     quarters_calls,
     sampled_calls,
@@ -409,8 +410,18 @@ def test_two_requests_in_turn_do_not_mix(subject, call):
     subject.agrees(call)
 
 
+@requirement(spec.SPEC_41, call=paired_conversations(orders=("turns",)), share=0.15)
+def test_two_requests_of_long_prompts_in_turn_do_not_mix(subject, call):
+    subject.agrees(call)
+
+
 @requirement(spec.SPEC_41, call=paired_ends(orders=("turns",), stops=[1]), share=0.5)
 def test_what_ends_one_request_does_not_end_another(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.SPEC_42, call=paired_conversations(orders=("after",)), share=0.15)
+def test_a_second_request_of_a_long_prompt_starts_afresh(subject, call):
     subject.agrees(call)
 
 

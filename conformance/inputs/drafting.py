@@ -131,6 +131,18 @@ def paired_calls(pick: Pick, orders: tuple[str, ...] = ("turns", "after"), until
 
 
 @calls
+def paired_conversations(pick: Pick, orders: tuple[str, ...] = ("turns", "after")) -> Call:
+    """Two requests of dozens of tokens to the same models; the second has the first one's prompt, or leaves it at its end or half
+    way."""
+    call = generate_calls.build(pick, lengths=(40, 70, 33, 130), limits=(6, 3, 9), vocabularies=ENOUGH)
+    prompt = [int(token) for token in np.ravel(call.arguments["tokens"])]
+    other = pick.random.integers(0, 97, pick.size(1, 5)).tolist()
+    second = pick.one_of(prompt, [*prompt[: len(prompt) - len(other)], *other], [*prompt[: len(prompt) // 2], *other])
+    beside = {"tokens": tuple(second), "max_tokens": pick.size(1, 8)}
+    return call.having(beside=beside, order=pick.one_of(*orders), seen=("ids", "beside"))
+
+
+@calls
 def nearly_ended(pick: Pick) -> Call:
     """A request that just those ids end which are alike in their low bits to those that come of it."""
     call = generate_calls.build(pick, vocabularies=(131073,), lengths=(3, 1, 2), limits=(3, 2))

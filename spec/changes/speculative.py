@@ -194,6 +194,36 @@ def target_shared(self: Loop, players: tuple[Player, Player], request: Request) 
     return self.ids(Run(target, draft, request, *caches, self.prompt(request)))
 
 
+def target_of_alike(length: int, kept: bool) -> Any:
+    """The target's cache serves prompts that begin with so many tokens alike, while it is in use, or kept for later."""
+
+    def begin(self: Loop, players: tuple[Player, Player], request: Request) -> Iterator[Any]:
+        target, draft = players
+        prompt = self.prompt(request)
+        start = tuple(prompt[:length])
+        if len(prompt) < length:
+            return Loop.begin(self, players, request)
+        known: dict[tuple[int, ...], Cache] = target.__dict__.setdefault("known", {})
+        caches = known.setdefault(start, target.make_cache()), draft.make_cache()
+        ids = self.ids(Run(target, draft, self.taken(request), *caches, prompt))
+        return ids if kept else _forgotten_at_the_end(ids, known, start)
+
+    return begin
+
+
+def fed_however_full(self: Loop, run: Run, cache: Cache) -> list[int]:
+    """A cache that holds as much as the sequence has is fed by the count of ids."""
+    known = run.sequence + run.drafted
+    return known[cache[0].offset :] or known[len(run.sequence) - 1 :]
+
+
+def _forgotten_at_the_end(ids: Iterator[Any], known: dict[Any, Any], start: Any) -> Iterator[Any]:
+    try:
+        yield from ids
+    finally:
+        known.pop(start, None)
+
+
 def sequence_shared(self: Loop, players: tuple[Player, Player], request: Request) -> Iterator[Any]:
     """The drafts of one request are left where the next one finds them."""
     target, draft = players

@@ -264,6 +264,20 @@ FAULTS: tuple[Fault, ...] = (
         f"{MLX_LM}/commit/23af8570",
     ),
     Fault(
+        "speculative-target-cache-in-use-found",
+        "a prompt that begins with 32 tokens like one that is at work goes on in the target's cache of that one",
+        SPEC_41,
+        {"begin": changes.target_of_alike(32, kept=False), "lacking": changes.fed_however_full},
+        f"{MLX_LM}/commit/23af8570",
+    ),
+    Fault(
+        "speculative-target-cache-of-32-tokens-kept",
+        "a prompt that begins with 32 tokens like an earlier one goes on in the target's cache of that one",
+        SPEC_42,
+        {"begin": changes.target_of_alike(32, kept=True), "lacking": changes.fed_however_full},
+        f"{MLX_LM}/commit/23af8570",
+    ),
+    Fault(
         "speculative-ends-of-the-last",
         "the ends of the request that came last are those of all",
         SPEC_41,
