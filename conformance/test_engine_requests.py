@@ -43,6 +43,7 @@ from inferspec.conformance.inputs.engine_leavers import (
     cancelling_sharers,
     cancelling_the_finished,
     failing,
+    failing_again_and_again,
     failing_calls,
     failing_differently,
     failing_runs,
@@ -351,6 +352,11 @@ def test_a_cancelled_request_gives_its_pages_back(subject, call):
 
 @requirement(spec.ENG_25, call=failing(), share=0.4)
 def test_after_a_failed_step_nothing_is_lost(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.ENG_25, call=failing_again_and_again(), share=0.04)
+def test_after_many_failed_steps_nothing_is_lost(subject, call):
     subject.agrees(call)
 
 

@@ -114,6 +114,17 @@ def failing(script: Script) -> None:
         script.shorten(pick.size(0, 2))
 
 
+@told("outputs", "ends", failing_models=[True], **PLAIN)
+def failing_again_and_again(script: Script) -> None:
+    """Many steps in a row in which the model fails, in the midst of a prompt or of an output."""
+    pick = script.pick
+    for _ in range(pick.size(1, 2)):
+        script.add(script.prompt(pick.size(1, 6), 4), 4)
+    script.between(3)
+    for _ in range(pick.one_of(9, 12)):
+        script.do("fail", after=0)
+
+
 @told("outputs", "stream", "ends", "pages", failing_models=[True])
 def failing_calls(script: Script) -> None:
     """Steps in which the model fails at one of its calls, before it or when all is computed: not the first where an engine

@@ -289,6 +289,22 @@ def drops_the_batch(self: Engine, m: State) -> list[tuple[int, int]]:
         raise
 
 
+def gives_up_after(count: int) -> Any:
+    """Who was running in so many failed steps is finished as it is."""
+
+    def step(self: Engine, m: State) -> list[tuple[int, int]]:
+        try:
+            return Engine.step(self, m)
+        except Exception:
+            for r in list(m.running):
+                r.failures = r.__dict__.get("failures", 0) + 1
+                if r.failures == count:
+                    self.end(m, r)
+            raise
+
+    return step
+
+
 def says_nothing(self: Engine, m: State) -> list[tuple[int, int]]:
     try:
         return Engine.step(self, m)

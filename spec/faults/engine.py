@@ -109,6 +109,13 @@ FAULTS: tuple[Fault, ...] = (
         "PROPERTIES CB3",
     ),
     _fault(
+        "given-up-after-five-failures",
+        "a request in five of whose steps the model has failed is finished as it is",
+        spec.ENG_25,
+        {"step": changes.gives_up_after(5)},
+        TIRED,
+    ),
+    _fault(
         "half-a-step",
         "ids that came before the model failed are lost",
         spec.ENG_25,
