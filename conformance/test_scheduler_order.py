@@ -4,6 +4,7 @@ from inferspec.conformance.inputs.scheduler_leavers import deserted, ranked_and_
 from inferspec.conformance.inputs.scheduler_pools import (
     evicted,
     evicted_again,
+    evicted_by_many,
     growing,
     hits_lost_when_preempted,
     long_and_growing,
@@ -71,6 +72,11 @@ def test_nobody_overtakes_when_many_have_left(subject, call):
 
 @requirement(spec.SCHED_18, call=evicted(), share=1.0)
 def test_a_preempted_request_keeps_its_place(subject, call):
+    keeps(subject, call, Check.ORDER)
+
+
+@requirement(spec.SCHED_18, call=evicted_by_many(), share=0.15)
+def test_a_request_that_many_go_on_without_keeps_its_place(subject, call):
     keeps(subject, call, Check.ORDER)
 
 

@@ -263,3 +263,19 @@ def evicted_again(pick: Pick) -> Call:
     script.add(script.tokens(pick.size(1, 2)), pick.size(1, 3))
     script.blocks = blocks_of(3 * size + 2, size) + pick.size(0, 1)
     return script.end()
+
+
+@equal
+def evicted_by_many(pick: Pick) -> Call:
+    """As many requests as may run, half a dozen and more, generate side by side until there is no block for one of them; others wait
+    by then, and need less room than it."""
+    script = Script(pick, budgets=(64, 32))
+    size = script.size
+    script.most = pick.size(6, 9)
+    for number in range(script.most):
+        script.add(script.tokens(1), size + 2 + (number % 3) * size)
+    script.do("step")
+    for _ in range(pick.size(1, 3)):
+        script.add(script.tokens(1), pick.size(1, 2))
+    script.blocks = 2 * script.most - pick.size(1, 2)
+    return script.end()

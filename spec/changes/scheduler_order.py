@@ -188,6 +188,16 @@ def arrives_again_the_second_time(self: Scheduler, s: Serving, victim: Entry) ->
     victim.preempted = True
 
 
+def arrives_again_beside(count: int) -> Any:
+    """A request that is preempted goes to the end of the queue where so many others go on."""
+
+    def preempt(self: Scheduler, s: Serving, victim: Entry) -> None:
+        others = [entry for entry in self.running(s) if entry is not victim]
+        (arrives_again if len(others) >= count else Scheduler.preempt)(self, s, victim)
+
+    return preempt
+
+
 def to_the_front(self: Scheduler, s: Serving, victim: Entry) -> None:
     """A preempted request goes before all that wait, those of larger priority too."""
     Scheduler.preempt(self, s, victim)

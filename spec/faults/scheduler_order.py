@@ -133,6 +133,13 @@ FAULTS: tuple[Fault, ...] = (
         f"{VLLM}/issues/41951",
     ),
     _fault(
+        "arrives-again-beside-four",
+        "a preempted request goes to the end of the queue where four others go on",
+        spec.SCHED_18,
+        {"preempt": changes.arrives_again_beside(4)},
+        f"{VLLM}/issues/41951",
+    ),
+    _fault(
         "arrives-again-the-second-time",
         "a request that is preempted again goes to the end of the queue",
         spec.SCHED_18,
