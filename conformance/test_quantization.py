@@ -14,6 +14,7 @@ from inferspec.conformance.inputs.quantization import (
     even,
     every_code,
     extreme,
+    hundreds_of_rows_and_columns,
     many_outputs,
     of_thousands,
     of_two_grids,
@@ -223,6 +224,11 @@ def test_any_number_of_rows_and_groups_comes_back(subject, call):
     round_trips(subject, call)
 
 
+@requirement(spec.QUANT_11, call=weights(sizes=hundreds_of_rows_and_columns, values=(trained,)), share=0.05)
+def test_hundreds_of_rows_of_several_groups_come_back(subject, call):
+    round_trips(subject, call)
+
+
 @requirement(spec.QUANT_11, call=weights(sizes=many_outputs, values=(trained,)), share=0.03)
 def test_more_rows_than_16_bits_count_come_back(subject, call):
     round_trips(subject, call)
@@ -373,6 +379,11 @@ def test_matrices_of_models_are_restored_as_most_are_packed(subject, call):
 
 @requirement(spec.DEQ_10, call=matrices(sizes=beside_tiles), share=0.6)
 def test_any_number_of_rows_and_groups_is_restored(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.DEQ_10, call=matrices(sizes=hundreds_of_rows_and_columns), share=0.05)
+def test_hundreds_of_rows_of_several_groups_are_restored(subject, call):
     subject.agrees(call)
 
 

@@ -35,6 +35,7 @@ from inferspec.conformance.inputs.quantization import (
     square,
     tall_lookups,
     tall_products,
+    wide_both_ways,
 )
 from inferspec.conformance.packing import (
     BROKEN,
@@ -59,6 +60,8 @@ from inferspec.spec import quantization as spec
 
 layers = product_calls(operation=LINEAR)
 heads = product_calls(operation=HEAD)
+TOKEN = {**LAYER, "leading_dims": [(1,), ()]}
+"""A token, as one of a batch or by itself."""
 GRIDS = ("bits", "group size")
 NOT_OFFERED = tuple(way for way in BROKEN if way[0] in GRIDS)
 UNMATCHED = tuple(way for way in BROKEN if way[0] not in GRIDS)
@@ -107,7 +110,7 @@ def test_a_nan_stays_in_its_row_of_a_layer(subject, call):
     subject.agrees(with_nan_in_x(call))
 
 
-@requirement(spec.QLIN_04, call=layers(sizes=a_token, amplitude=(1.0,), **LAYER), share=0.4)
+@requirement(spec.QLIN_04, call=layers(sizes=a_token, amplitude=(1.0,), **TOKEN), share=0.4)
 def test_a_token_is_right_in_a_layer_as_most_are_packed(subject, call):
     subject.agrees(call)
 
@@ -124,6 +127,11 @@ def test_a_prompt_is_right_in_a_layer_as_most_are_packed(subject, call):
 
 @requirement(spec.QLIN_04, call=layers(sizes=a_long_prompt, amplitude=(1.0,), **LAYER), share=0.08)
 def test_a_long_prompt_is_right_in_a_wide_layer(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.QLIN_04, call=layers(sizes=wide_both_ways, amplitude=(1.0,), leading_dims=[(1,)]), share=0.1)
+def test_layers_that_are_wide_both_ways_are_right(subject, call):
     subject.agrees(call)
 
 
@@ -407,7 +415,7 @@ def test_a_nan_stays_in_the_logits_of_its_row(subject, call):
     subject.agrees(with_nan_in_x(call))
 
 
-@requirement(spec.QEMB_11, call=heads(sizes=a_token, amplitude=(1.0,), **LAYER), share=0.4)
+@requirement(spec.QEMB_11, call=heads(sizes=a_token, amplitude=(1.0,), **TOKEN), share=0.4)
 def test_the_logits_of_a_token_are_right_as_most_heads_are_packed(subject, call):
     subject.agrees(call)
 
@@ -424,6 +432,11 @@ def test_the_logits_of_a_prompt_are_right_as_most_heads_are_packed(subject, call
 
 @requirement(spec.QEMB_11, call=heads(sizes=a_long_prompt, amplitude=(1.0,), **LAYER), share=0.1)
 def test_the_logits_of_a_long_prompt_are_right(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.QEMB_11, call=heads(sizes=wide_both_ways, amplitude=(1.0,), leading_dims=[(1,)]), share=0.1)
+def test_logits_of_wide_rows_and_many_ids_are_right(subject, call):
     subject.agrees(call)
 
 

@@ -10,11 +10,14 @@ from inferspec.conformance.inputs.quantization import (
     PACKED,
     READ,
     SINGLE,
+    a_cache,
     a_few_rows_of_thousands,
     a_few_tokens,
     a_long_prompt,
     a_prompt,
+    a_prompt_over_thousands,
     a_token,
+    an_expert,
     beside_odd_tiles,
     beside_tiles,
     long_sums,
@@ -37,6 +40,7 @@ from inferspec.conformance.inputs.quantization import (
     tall_products,
     whole_tiles,
     wide_batches,
+    wide_both_ways,
     wide_layers,
 )
 from inferspec.conformance.packing import (
@@ -56,7 +60,7 @@ from inferspec.conformance.properties import (
     refuses_or_reads,
     returns,
 )
-from inferspec.conformance.strategies import HALF, WIDE_VIEWS, among, in_views, one_token_each
+from inferspec.conformance.strategies import HALF, WIDE_VIEWS, among, any_of, in_views, one_token_each
 from inferspec.conformance.suite import requirement
 from inferspec.spec import quantization as spec
 
@@ -232,6 +236,20 @@ def test_layers_as_wide_as_those_of_models_are_right(subject, call):
     subject.agrees(call)
 
 
+@requirement(spec.QMM_06, call=product_calls(sizes=wide_both_ways, amplitude=(1.0,), leading_dims=[(1,)]), share=0.1)
+def test_layers_that_are_wide_both_ways_are_right(subject, call):
+    subject.agrees(call)
+
+
+@requirement(
+    spec.QMM_06,
+    call=product_calls(sizes=a_prompt_over_thousands, amplitude=(1.0,), leading_dims=[(1,)], transpose=[False]),
+    share=0.05,
+)
+def test_prompts_over_thousands_of_rows_are_right_when_not_transposed(subject, call):
+    subject.agrees(call)
+
+
 @requirement(spec.QMM_07, call=product_calls(sizes=many_outputs, leading_dims=[(1,), (2,)]), share=0.06)
 def test_more_outputs_than_16_bits_count_are_right(subject, call):
     subject.agrees(call)
@@ -384,6 +402,25 @@ def test_stacked_parts_may_be_strided_views(subject, call):
 
 @requirement(spec.QMM_14, call=stacked_products(stacked=[True]), share=0.6)
 def test_stacked_parts_are_broadcast_with_x(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.QMM_14, call=stacked_products(stacked=[True], sizes=any_of(a_cache, an_expert)), share=0.2)
+def test_caches_of_hundreds_of_keys_and_wide_experts_are_multiplied_each_for_itself(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.QMM_14, call=stacked_products(stacked=[True], many=True), share=0.05)
+def test_dozens_of_stacked_parts_are_multiplied_each_for_itself(subject, call):
+    subject.agrees(call)
+
+
+@requirement(
+    spec.QMM_14,
+    call=in_views(stacked_products(stacked=[True]), "x", views=["heads", "slice", "transpose", "room"]),
+    share=0.1,
+)
+def test_x_may_be_a_strided_view_beside_stacked_parts(subject, call):
     subject.agrees(call)
 
 

@@ -689,7 +689,7 @@ CONTRACT = Contract(
         "stacked": (False, True),
         "token_dtypes": ("int32", "int64", "uint32"),
         "leading_dims": ((), (1,), (2,), (2, 3), (2, 1, 3), (9, 2)),
-        "features": 8192,
+        "features": 2**15,
         "vocabulary": 131072,
     },
     requirements=tuple(value for value in list(globals().values()) if isinstance(value, Requirement)),

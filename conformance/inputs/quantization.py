@@ -165,6 +165,22 @@ def a_table(pick: Pick, size: int) -> tuple[int, int, int]:
     return pick.one_of(1, 33), pick.one_of(1000, 1030), fitting(pick, size, 256 // size, 512 // size)
 
 
+def wide_both_ways(pick: Pick, size: int) -> tuple[int, int, int]:
+    """A token, as many as are decoded together, or a prompt, for layers that are wide both ways, as most of a model are."""
+    rows, outputs, features = pick.one_of((1, 1030, 2304), (16, 130, 1024), (64, 130, 1280), (40, 520, 512))
+    return rows, outputs, fitting(pick, size, features // size)
+
+
+def a_prompt_over_thousands(pick: Pick, size: int) -> tuple[int, int, int]:
+    """A prompt, and more rows of weights than a thousand."""
+    return pick.one_of(33, 40), pick.one_of(1030, 1100), fitting(pick, size, 256 // size)
+
+
+def hundreds_of_rows_and_columns(pick: Pick, size: int) -> tuple[int, int, int]:
+    """Matrices of hundreds of rows, of some groups each."""
+    return 1, pick.one_of(520, 600), fitting(pick, size, 1024 // size, 640 // size)
+
+
 def wide_layers(pick: Pick, size: int) -> tuple[int, int, int]:
     """Layers as wide as those of models, of many features or of many outputs, for one row or for a prompt."""
     few = max(min(3, pick.envelope["features"] // size), 1)
@@ -199,9 +215,11 @@ def many_rows(pick: Pick, size: int) -> tuple[int, int, int]:
 
 
 def long_sums(pick: Pick, size: int) -> tuple[int, int, int]:
-    """Thousands of features, of a few rows as in decoding or of many as in a prompt."""
-    wide = pick.envelope["features"] // size or 1
-    return pick.one_of(1, 33, 2), pick.size(2, 3), pick.one_of(wide, wide * 3 // 4 or 1, wide // 2 or 1)
+    """Thousands of features, of a few rows as in decoding or of many as in a prompt: as many as most models have, or as the
+    largest, more than a group of threads has room for."""
+    most = pick.envelope["features"] // size or 1
+    wide = min(most, 8192 // size)
+    return pick.one_of(1, 33, 2), pick.size(2, 3), pick.one_of(wide, wide * 3 // 4 or 1, most, wide // 2 or 1)
 
 
 def many_tokens(pick: Pick, size: int) -> tuple[int, int, int]:
@@ -212,6 +230,24 @@ def many_tokens(pick: Pick, size: int) -> tuple[int, int, int]:
 def wide_batches(pick: Pick, size: int) -> tuple[int, int, int]:
     """A few rows of x and of weights, and more features than a grid of small tiles holds."""
     return pick.one_of(2, 1, 3), pick.size(2, 3), fitting(pick, size, 4352 // size, 8192 // size)
+
+
+def few_of_a_stack(pick: Pick, size: int) -> tuple[int, int, int]:
+    """A few of everything, or more rows, outputs or features than a tile has."""
+    rows, outputs, groups = pick.size(1, 4), pick.size(2, 9), fitting(pick, size, 2, 1, 3)
+    return pick.one_of(
+        (rows, outputs, groups), (33, outputs, 1), (rows, 66, 1), (rows, outputs, fitting(pick, size, 1056 // size, 9))
+    )
+
+
+def a_cache(pick: Pick, size: int) -> tuple[int, int, int]:
+    """A token, a draft or a prompt beside the hundreds of keys of a cache, whose features are those of a head."""
+    return pick.one_of(1, 5, 33), pick.one_of(300, 1030), fitting(pick, size, 128 // size)
+
+
+def an_expert(pick: Pick, size: int) -> tuple[int, int, int]:
+    """A token, a few or a prompt for experts as wide as those of models."""
+    return pick.one_of(1, 3, 40), pick.one_of(64, 130), fitting(pick, size, 512 // size, 1024 // size)
 
 
 # weights and parts
@@ -483,17 +519,16 @@ def shaded_products(pick: Pick, sizes: Sizes = small) -> tuple[Call, np.ndarray]
 
 
 @calls
-def stacked_products(pick: Pick, alike: bool = False) -> Call:
-    """A product whose parts have leading dims of their own, broadcast with those of x. alike: x has the very same."""
+def stacked_products(pick: Pick, alike: bool = False, sizes: Sizes = few_of_a_stack, many: bool = False) -> Call:
+    """A product whose parts have leading dims of their own, broadcast with those of x. alike: x has the very same. many: they
+    are dozens."""
     pick("stacked")
     dtype, bits, size, _ = _described(pick, MATMUL)
     same = ((2,), (2,)), ((3, 2), (3, 2)), ((9,), (9,))
     other = ((2, 3), (2, 1)), ((2, 3), (3,)), ((2, 1), (2, 4)), ((), (3,)), ((3,), (1,))
-    lead, own = pick.one_of(*same) if alike else pick.one_of(*same, *other)
-    rows, outputs, groups = pick.size(1, 4), pick.size(2, 9), fitting(pick, size, 2, 1, 3)
-    rows, outputs, groups = pick.one_of(
-        (rows, outputs, groups), (33, outputs, 1), (rows, 66, 1), (rows, outputs, fitting(pick, size, 1056 // size, 9))
-    )
+    dozens = ((33,), (33,)), ((2, 17), (2, 17))
+    lead, own = pick.one_of(*(dozens if many else same if alike else same + other))
+    rows, outputs, groups = sizes(pick, size)
     asked = parts(pick, (*own, outputs), groups, dtype, size, bits)
     summed = groups * size if pick.features["transpose"] else outputs
     x = pick.normal(*lead, rows, summed, dtype=dtype, amplitude=1 / math.sqrt(summed))

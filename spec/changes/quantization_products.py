@@ -121,6 +121,11 @@ def features_past_512(x: np.ndarray, weights: np.ndarray, dtype: str) -> np.ndar
     return result + plain(x[..., -32:], weights[..., -32:])
 
 
+def features_of_32_kib(x: np.ndarray, weights: np.ndarray, dtype: str) -> np.ndarray:
+    """The first 8192 features alone: as many float32 numbers as a group of threads shares."""
+    return plain(x[..., :8192], weights[..., :8192])
+
+
 def last_group_dropped(x: np.ndarray, weights: np.ndarray, dtype: str) -> np.ndarray:
     """Blocks of 256 features, rounded down, where there is more than one."""
     features = x.shape[-1] // 256 * 256 or x.shape[-1]
@@ -198,12 +203,46 @@ def many_each_way_not_transposed(a: Arguments) -> bool:
     return not a.transpose and rows >= 8 and min(a.packed.shape[-2], a.scales.shape[-1] * a.group_size) >= 128
 
 
+def prompt_over_thousands_not_transposed(a: Arguments) -> bool:
+    """Whether a product that is not transposed has 32 rows of x and more, and 1024 of weights and 256 features and more."""
+    return not a.transpose and of_layers(range(32, 2**16), 1024, 256)(a)
+
+
 def stacked_in_one_tile(x: np.ndarray, weights: np.ndarray, dtype: str) -> np.ndarray:
     """Of stacked parts each product has one tile of 32 rows and 32 outputs."""
     product = plain(x, weights)
     if weights.ndim > 2:
         product[..., 32:, :] = product[..., 32:] = 0.0
     return product
+
+
+def stacked(rows: int, outputs: int, features: int) -> Callable[[Arguments], bool]:
+    """Whether parts are stacked, and each product has at least so many rows, outputs and features."""
+
+    def holds(a: Arguments) -> bool:
+        if a.packed.ndim < 3 or a.x.ndim < 2:
+            return False
+        least = ((a.x.shape[-2], rows), (a.packed.shape[-2], outputs), (a.scales.shape[-1] * a.group_size, features))
+        return all(size >= fewest for size, fewest in least)
+
+    return holds
+
+
+def first_256_of_a_stack(self: Any, a: Arguments) -> np.ndarray:
+    """Of stacked matrices the first 256 rows alone are read."""
+    weights = honest(self, a, "weights")
+    if weights.ndim > 2:
+        weights[..., 256:, :] = 0.0
+    return weights
+
+
+def sixteen_of_a_stack(self: Any, a: Arguments) -> np.ndarray:
+    """The matrices of a stack are counted modulo 16."""
+    weights = honest(self, a, "weights")
+    if weights.ndim < 3:
+        return weights
+    flat = weights.reshape(-1, *weights.shape[-2:])
+    return flat[np.arange(len(flat)) % 16].reshape(weights.shape)
 
 
 def first_of_many(x: np.ndarray, weights: np.ndarray, dtype: str) -> np.ndarray:
@@ -277,6 +316,11 @@ def reads_all_rows(x: np.ndarray, weights: np.ndarray, dtype: str) -> np.ndarray
     if weights.ndim > 2:
         return product
     return product + 0.0 * np.roll(product, 1, axis=-1)
+
+
+def vector_of_models(a: Arguments) -> bool:
+    """Whether x is a single vector without a leading dim, for 64 outputs of 512 features and more."""
+    return a.x.ndim == 1 and of_layers(range(1, 2), 64, 512)(a)
 
 
 def rows_of_x_mixed(x: np.ndarray, weights: np.ndarray, dtype: str) -> np.ndarray:

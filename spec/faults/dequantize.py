@@ -11,6 +11,7 @@ from inferspec.spec.mistakes import (
     drifts,
     ignores_strides,
     in_half,
+    lacks_a_feature,
     leaves_unwritten,
     mutates,
     of_many_rows,
@@ -367,6 +368,13 @@ FAULTS: tuple[Fault, ...] = (
         changes.table_as_most_are_packed,
         TIRED,
         argument="scales",
+    ),
+    Fault(
+        "dequantize-hundreds-of-rows-lack-a-feature",
+        "of 512 rows and 4 groups and more the last feature is not written",
+        DEQ_10,
+        lacks_a_feature(lambda a: a.scales.ndim == 2 and len(a.scales) >= 512 and a.scales.shape[-1] >= 4),
+        TIRED,
     ),
     Fault(
         "dequantize-rows-in-16-bits",

@@ -12,10 +12,12 @@ from inferspec.spec.faults.quantization_shared import (
     batches_swapped,
     faults_of_products,
     past_float16,
+    row_in_32_kib,
     strides_of_models,
     strides_of_prompts,
     strides_of_thousands,
     unwritten_on_common_paths,
+    unwritten_on_wide_paths,
 )
 from inferspec.spec.faults.sources import MLX, TIRED
 from inferspec.spec.mistakes import (
@@ -23,6 +25,7 @@ from inferspec.spec.mistakes import (
     cut_to_32_bits,
     decodes_up_to,
     ignores_strides,
+    lacks_a_feature,
     leaves_unwritten,
     mutates,
     of_one_half_row,
@@ -93,6 +96,14 @@ _LAYER = (
         TIRED,
     ),
     *unwritten_on_common_paths("quantized-linear", QLIN_04),
+    *unwritten_on_wide_paths("quantized-linear", QLIN_04),
+    Fault(
+        "quantized-linear-vectors-lack-a-feature",
+        "of a vector without leading dims, for 64 outputs of 512 features and more, the last feature is not written",
+        QLIN_04,
+        lacks_a_feature(products.vector_of_models),
+        TIRED,
+    ),
     *paths_lack_a_feature(
         "quantized-linear-long-prompts",
         "of 128 rows and more, of 128 outputs and of 512 features and more,",
@@ -116,6 +127,7 @@ _LAYER = (
         TIRED,
     ),
     past_float16("quantized-linear", QLIN_03),
+    row_in_32_kib("quantized-linear", QLIN_03),
     Fault(
         "quantized-linear-one-tile-of-rows",
         "rows past the first tile of 32 are not written",
@@ -440,6 +452,14 @@ _EMBEDDING = (
         TIRED,
     ),
     *unwritten_on_common_paths("quantized-head", QEMB_11),
+    *unwritten_on_wide_paths("quantized-head", QEMB_11),
+    Fault(
+        "quantized-head-vectors-lack-a-feature",
+        "of a vector without leading dims, for 64 outputs of 512 features and more, the last feature is not written",
+        QEMB_11,
+        lacks_a_feature(products.vector_of_models),
+        TIRED,
+    ),
     *paths_lack_a_feature(
         "quantized-head-long-prompts",
         "of 128 rows and more, of 128 outputs and of 512 features and more,",
@@ -463,6 +483,7 @@ _EMBEDDING = (
         TIRED,
     ),
     past_float16("quantized-head", QEMB_10),
+    row_in_32_kib("quantized-head", QEMB_10),
     Fault(
         "quantized-head-batch-stride",
         "batches are written one row apart instead of M rows apart",

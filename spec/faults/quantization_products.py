@@ -15,10 +15,12 @@ from inferspec.spec.faults.quantization_shared import (
     batches_swapped,
     faults_of_products,
     past_float16,
+    row_in_32_kib,
     strides_of_models,
     strides_of_prompts,
     strides_of_thousands,
     unwritten_on_common_paths,
+    unwritten_on_wide_paths,
 )
 from inferspec.spec.faults.sources import MLX, TIRED
 from inferspec.spec.mistakes import (
@@ -28,6 +30,7 @@ from inferspec.spec.mistakes import (
     defaults_to,
     first_row_for_all,
     ignores_strides,
+    lacks_a_feature,
     last_past_tiles_unwritten,
     leaves_unwritten,
     mutates,
@@ -170,6 +173,7 @@ FAULTS: tuple[Fault, ...] = (
         "PROPERTIES QZ4",
     ),
     past_float16("quantized-matmul", QMM_03),
+    row_in_32_kib("quantized-matmul", QMM_03),
     Fault(
         "quantized-matmul-activations-in-8-bits",
         "x is rounded to 8-bit integers",
@@ -291,6 +295,14 @@ FAULTS: tuple[Fault, ...] = (
         f"{MLX}/issues/4201",
     ),
     *unwritten_on_common_paths("quantized-matmul", QMM_06),
+    *unwritten_on_wide_paths("quantized-matmul", QMM_06),
+    Fault(
+        "quantized-matmul-prompts-not-transposed-lack-a-feature",
+        "of 32 rows and more, over 1024 rows of weights and more that are not transposed, the last feature is not written",
+        QMM_06,
+        lacks_a_feature(changes.prompt_over_thousands_not_transposed),
+        f"the kind of {MLX}/issues/4201",
+    ),
     *paths_lack_a_feature(
         "quantized-matmul-long-prompts",
         "of 128 rows and more, of 128 outputs and of 512 features and more,",
@@ -501,6 +513,41 @@ FAULTS: tuple[Fault, ...] = (
         QMM_14,
         changes.with_product(changes.stacked_in_one_tile),
         TIRED,
+    ),
+    Fault(
+        "quantized-matmul-x-beside-a-stack-strides",
+        "x is read as if it were contiguous where the parts are stacked",
+        QMM_14,
+        only_where(lambda a: a.packed.ndim > 2, ignores_strides("x")),
+        f"the kind of {MLX}/issues/3480",
+    ),
+    Fault(
+        "quantized-matmul-256-rows-of-a-stack",
+        "of stacked parts, as the keys of a cache are, rows past the 256th are not read",
+        QMM_14,
+        {"weights": changes.first_256_of_a_stack},
+        TIRED,
+    ),
+    Fault(
+        "quantized-matmul-sixteen-of-a-stack",
+        "the matrices of a stack are counted modulo 16",
+        QMM_14,
+        {"weights": changes.sixteen_of_a_stack},
+        TIRED,
+    ),
+    Fault(
+        "quantized-matmul-wide-experts-lack-a-feature",
+        "of stacked parts of 64 outputs and 512 features and more the last feature is not written",
+        QMM_14,
+        lacks_a_feature(changes.stacked(1, 64, 512)),
+        "https://github.com/huggingface/kernels-community/issues/1153",
+    ),
+    Fault(
+        "quantized-matmul-stacked-prompts-lack-a-feature",
+        "of stacked parts of 64 outputs and more, for 32 rows and more, the last feature is not written",
+        QMM_14,
+        lacks_a_feature(changes.stacked(32, 64, 1)),
+        f"{MLX}/pull/3912",
     ),
     Fault(
         "quantized-matmul-row-of-nothing",

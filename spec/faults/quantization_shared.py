@@ -9,6 +9,7 @@ from inferspec.spec.mistakes import (
     drifts,
     ignores_strides,
     in_half,
+    lacks_a_feature,
     mutates,
     of_many_rows,
     only_where,
@@ -122,6 +123,38 @@ def unwritten_on_common_paths(prefix: str, requirement: Requirement) -> list[Fau
             TIRED,
         )
     ]
+
+
+WIDE = {
+    "wide-tokens": ("of a token, for 512 outputs of 2048 features and more,", (range(1, 2), 512, 2048)),
+    "sixteen-rows": ("of 12 to 31 rows, for 64 outputs of 512 features and more,", (range(12, 32), 64, 512)),
+    "wide-prompts": ("of 64 rows and more, for 64 outputs of 1024 features and more,", (range(64, 2**16), 64, 1024)),
+    "one-block-of-rows": ("of 32 to 63 rows, for 512 outputs of 512 features and more,", (range(32, 64), 512, 512)),
+}
+"""Paths that kernels have for layers that are wide both ways: where, and for how many rows, outputs and features."""
+
+
+def unwritten_on_wide_paths(prefix: str, requirement: Requirement) -> list[Fault]:
+    return [
+        Fault(
+            f"{prefix}-{told}-lack-a-feature",
+            f"{where} the last feature is not written",
+            requirement,
+            lacks_a_feature(products.of_layers(*sizes)),
+            "https://github.com/ROCm/aiter/issues/5643" if told == "wide-prompts" else TIRED,
+        )
+        for told, (where, sizes) in WIDE.items()
+    ]
+
+
+def row_in_32_kib(name: str, requirement: Requirement) -> Fault:
+    return Fault(
+        f"{name}-row-in-32-kib",
+        "a row of x is kept where 32 KiB have room for it: features past the 8192nd are not read",
+        requirement,
+        products.with_product(products.features_of_32_kib),
+        TIRED,
+    )
 
 
 def faults_of_products(

@@ -292,6 +292,13 @@ FAULTS: tuple[Fault, ...] = (
         TIRED,
     ),
     Fault(
+        "quantize-hundreds-of-rows-lack-a-group",
+        "the last scale and bias of a row are not written, of 512 rows and 4 groups and more",
+        QUANT_11,
+        {"respond": quantization.last_group_of_hundreds_unwritten},
+        TIRED,
+    ),
+    Fault(
         "quantize-whole-blocks-of-rows",
         "rows past the last whole block of 8 are not written",
         QUANT_11,
