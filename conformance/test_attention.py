@@ -17,9 +17,11 @@ from inferspec.conformance.inputs.attention import (
 )
 from inferspec.conformance.inputs.attention_lengths import (
     a_draft_over_many,
+    a_few_or_a_late_token,
     chunks_of_whole_tiles,
     chunks_over_contexts,
     groups_over_many,
+    lengths,
     over_splits,
     padded,
     part_blocks_over_tiles,
@@ -107,6 +109,40 @@ def test_many_query_heads_share_a_key_head_of_many_keys(subject, routed):
     share=0.15,
 )
 def test_dozens_of_heads_read_their_own_keys_and_values(subject, call):
+    subject.agrees(call, where=seeing(call))
+
+
+@requirement(
+    spec.ATTN_03,
+    call=attention_calls(
+        shapes=a_few_or_a_late_token,
+        masks=["none", "causal", "bool", "additive"],
+        head_counts=(65, 33, 130),
+        mask_rank=3,
+        ratios=[1, 2],
+        head_dims=[4, 2, 8],
+        leading_dims=[()],
+        amplitude=(1.0,),
+    ),
+    share=0.2,
+)
+def test_a_hundred_heads_and_more_read_their_own_keys_and_values(subject, call):
+    subject.agrees(call, where=seeing(call))
+
+
+@requirement(
+    spec.ATTN_03,
+    call=attention_calls(
+        shapes=any_of(lengths, groups_over_many),
+        ratios=[32, 71],
+        head_dims=[4, 64, 8],
+        leading_dims=[(), (2,)],
+        amplitude=(1.0,),
+        most_heads=2,
+    ),
+    share=0.1,
+)
+def test_dozens_of_query_heads_share_a_key_head(subject, call):
     subject.agrees(call, where=seeing(call))
 
 

@@ -19,8 +19,10 @@ from inferspec.conformance.inputs.attention import (
     spoilt,
 )
 from inferspec.conformance.inputs.attention_lengths import (
+    a_late_token,
     beside_odd_tiles,
     beside_tiles,
+    blocks_over_contexts,
     few_over_many,
     in_decoding,
     many_over_few,
@@ -30,7 +32,9 @@ from inferspec.conformance.inputs.attention_lengths import (
     one_past_a_tile,
     one_short_of_tiles,
     over_splits,
+    prompts_of_batches,
     ragged_tiles,
+    thousands_of_keys,
     whole_tiles,
 )
 from inferspec.conformance.inputs.attention_masks import ARRAYS, masks_in_a_row, seeing
@@ -41,7 +45,15 @@ from inferspec.conformance.properties import (
     refuses_or_reads,
     returns,
 )
-from inferspec.conformance.strategies import HALF, MOSTLY_SLICES, among, in_views, one_batch_repeated, seeds
+from inferspec.conformance.strategies import (
+    HALF,
+    MOSTLY_SLICES,
+    among,
+    in_views,
+    in_views_of_each,
+    one_batch_repeated,
+    seeds,
+)
 from inferspec.conformance.suite import requirement
 from inferspec.conformance.trial import Nonconformance
 from inferspec.spec import attention as spec
@@ -86,6 +98,39 @@ def test_a_batch_is_the_stack_of_its_rows(subject, call):
     share=0.1,
 )
 def test_each_of_many_sequences_is_attended(subject, call):
+    subject.agrees(call, where=seeing(call))
+
+
+@requirement(
+    spec.ATTN_12,
+    call=attention_calls(
+        batches=(17, 33),
+        shapes=a_late_token,
+        leading_dims=[(9,)],
+        head_dims=[64, 8],
+        ratios=[1, 4],
+        amplitude=(1.0,),
+        most_heads=2,
+    ),
+    share=0.05,
+)
+def test_a_token_of_each_of_many_sequences_is_attended_after_its_context(subject, call):
+    subject.agrees(call, where=seeing(call))
+
+
+@requirement(
+    spec.ATTN_12,
+    call=attention_calls(
+        shapes=prompts_of_batches,
+        leading_dims=[(2,), (5,)],
+        head_dims=[4, 64, 8],
+        ratios=[1, 2],
+        amplitude=(1.0,),
+        most_heads=1,
+    ),
+    share=0.05,
+)
+def test_long_prompts_of_a_batch_are_attended_each_for_itself(subject, call):
     subject.agrees(call, where=seeing(call))
 
 
@@ -170,6 +215,11 @@ def test_keys_and_values_are_read_from_caches_with_room_for_more(subject, call):
 
 @requirement(spec.ATTN_13, call=in_views(BATCHES_OF_PROMPTS, "mask", views=[*MOSTLY_SLICES, "room"]), share=0.2)
 def test_masks_of_batches_are_read_through_their_strides(subject, call):
+    subject.agrees(call, where=seeing(call))
+
+
+@requirement(spec.ATTN_13, call=in_views_of_each(attention_calls(), "query", "key", "value"), share=0.1)
+def test_each_argument_is_read_through_its_own_strides(subject, call):
     subject.agrees(call, where=seeing(call))
 
 
@@ -443,6 +493,39 @@ def test_lengths_one_short_of_tiles_are_right(subject, call):
 def test_a_token_of_common_heads_after_a_long_context_finds_its_key(subject, routed):
     call, expected = routed
     subject.expects(call, expected)
+
+
+@requirement(
+    spec.ATTN_18,
+    call=attention_calls(
+        shapes=blocks_over_contexts,
+        masks=["causal", "bool", "none", "additive"],
+        leading_dims=[(), (1,)],
+        head_dims=[64, 4, 8],
+        ratios=[1, 2],
+        amplitude=(1.0,),
+        most_heads=1,
+    ),
+    share=0.15,
+)
+def test_chunks_and_drafts_after_long_contexts_are_right(subject, call):
+    subject.agrees(call, where=seeing(call))
+
+
+@requirement(
+    spec.ATTN_18,
+    call=attention_calls(
+        shapes=thousands_of_keys,
+        leading_dims=[(2,)],
+        head_dims=[8, 4, 64],
+        ratios=[1, 2],
+        amplitude=(1.0,),
+        most_heads=2,
+    ),
+    share=0.05,
+)
+def test_thousands_of_keys_of_each_head_and_sequence_are_right(subject, call):
+    subject.agrees(call, where=seeing(call))
 
 
 @requirement(

@@ -5,6 +5,8 @@ import numpy as np
 from inferspec.conformance.inputs.attention import DEPTHS, louder, shifted, towering, with_nan, with_nan_in_sight
 from inferspec.conformance.inputs.attention_lengths import (
     a_draft_over_many,
+    a_few_or_a_late_token,
+    a_late_token,
     chunks_of_whole_tiles,
     groups_over_many,
     lengths,
@@ -111,6 +113,40 @@ def test_key_heads_of_long_contexts_are_told_apart(subject, routed):
     share=0.15,
 )
 def test_dozens_of_heads_read_their_own_keys_and_values(subject, call):
+    subject.agrees(call, where=seeing(call))
+
+
+@requirement(
+    spec.FLASH_03,
+    call=flash_calls(
+        shapes=a_few_or_a_late_token,
+        masks=["none", "causal", "bool", "additive"],
+        head_counts=(65, 33, 130),
+        mask_rank=3,
+        ratios=[1, 2],
+        head_dims=[32],
+        leading_dims=[()],
+        amplitude=(1.0,),
+    ),
+    share=0.2,
+)
+def test_a_hundred_heads_and_more_read_their_own_keys_and_values(subject, call):
+    subject.agrees(call, where=seeing(call))
+
+
+@requirement(
+    spec.FLASH_03,
+    call=flash_calls(
+        shapes=any_of(lengths, a_late_token),
+        ratios=[32, 71],
+        head_dims=[32, 64],
+        leading_dims=[(), (2,)],
+        amplitude=(1.0,),
+        most_heads=2,
+    ),
+    share=0.1,
+)
+def test_dozens_of_query_heads_share_a_key_head(subject, call):
     subject.agrees(call, where=seeing(call))
 
 

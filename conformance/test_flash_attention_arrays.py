@@ -13,6 +13,7 @@ from inferspec.conformance.inputs.attention import (
     spoilt,
 )
 from inferspec.conformance.inputs.attention_lengths import (
+    a_late_token,
     in_decoding,
     of_models,
     one_over_many,
@@ -41,7 +42,7 @@ from inferspec.conformance.properties import (
     refuses_or_reads,
     returns,
 )
-from inferspec.conformance.strategies import HALF, MOSTLY_SLICES, among, any_of, in_views, seeds
+from inferspec.conformance.strategies import HALF, MOSTLY_SLICES, among, any_of, in_views, in_views_of_each, seeds
 from inferspec.conformance.suite import requirement
 from inferspec.spec import flash_attention as spec
 
@@ -74,6 +75,23 @@ def test_a_batch_of_flash_attention_is_the_stack_of_its_rows(subject, call):
     share=0.1,
 )
 def test_each_of_many_sequences_is_attended_by_flash_attention(subject, call):
+    subject.agrees(call, where=seeing(call))
+
+
+@requirement(
+    spec.FLASH_12,
+    call=flash_calls(
+        batches=(17, 33),
+        shapes=a_late_token,
+        leading_dims=[(9,)],
+        ratios=[1, 4],
+        amplitude=(1.0,),
+        head_dims=[32, 64],
+        most_heads=1,
+    ),
+    share=0.05,
+)
+def test_a_token_of_each_of_many_sequences_is_attended_after_its_context_by_flash_attention(subject, call):
     subject.agrees(call, where=seeing(call))
 
 
@@ -141,6 +159,11 @@ def test_flash_attention_reads_keys_and_values_from_caches_with_room_for_more(su
 
 @requirement(spec.FLASH_13, call=in_views(BATCHES_OF_PROMPTS, "mask", views=[*MOSTLY_SLICES, "room"]), share=0.2)
 def test_flash_attention_reads_masks_of_batches_through_their_strides(subject, call):
+    subject.agrees(call, where=seeing(call))
+
+
+@requirement(spec.FLASH_13, call=in_views_of_each(flash_calls(), "query", "key", "value"), share=0.1)
+def test_flash_attention_reads_each_argument_through_its_own_strides(subject, call):
     subject.agrees(call, where=seeing(call))
 
 

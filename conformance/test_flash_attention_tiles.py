@@ -4,12 +4,14 @@ import numpy as np
 
 from inferspec.conformance.inputs.attention_lengths import (
     beside_odd_tiles,
+    blocks_over_contexts,
     many_over_few,
     many_tiles,
     one_over_many,
     one_short_of_tiles,
     over_splits,
     padded,
+    thousands_of_keys,
     whole_tiles,
 )
 from inferspec.conformance.inputs.attention_masks import (
@@ -75,6 +77,31 @@ def test_lengths_one_short_of_tiles_are_right(subject, call):
     share=0.1,
 )
 def test_several_large_blocks_and_tiles_are_right(subject, call):
+    subject.agrees(call, where=seeing(call))
+
+
+@requirement(
+    spec.FLASH_18,
+    call=flash_calls(
+        shapes=blocks_over_contexts,
+        masks=["causal", "bool", "none", "additive"],
+        amplitude=(1.0,),
+        **{**ONE_HEAD, "head_dims": [32], "ratios": [1]},
+    ),
+    share=0.15,
+)
+def test_chunks_and_drafts_after_long_contexts_are_right(subject, call):
+    subject.agrees(call, where=seeing(call))
+
+
+@requirement(
+    spec.FLASH_18,
+    call=flash_calls(
+        shapes=thousands_of_keys, amplitude=(1.0,), **{**ONE_HEAD, "head_dims": [32], "leading_dims": [(2,)]}
+    ),
+    share=0.05,
+)
+def test_thousands_of_keys_of_each_head_and_sequence_are_right(subject, call):
     subject.agrees(call, where=seeing(call))
 
 

@@ -464,7 +464,7 @@ CONTRACT = Contract(
     envelope={
         "dtypes": ("float32", "float16", "bfloat16"),
         "head_dims": (1, 2, 3, 4, 8, 16, 32, 40, 64, 72, 80, 96, 112, 128, 192, 256),
-        "ratios": (1, 2, 3, 4, 5, 6, 7, 8, 12, 16, 24),
+        "ratios": (1, 2, 3, 4, 5, 6, 7, 8, 12, 16, 24, 32, 71),
         "leading_dims": ((), (1,), (2,), (2, 3), (5,), (9,)),
         "masks": ("none", "causal", "bool", "-inf", "lowest", "additive"),
         "scales": ("default", "given"),
@@ -472,7 +472,7 @@ CONTRACT = Contract(
         "free_head_dim": (False, True),
         "other_lengths": (True, False),
         "more_queries": (True, False),
-        "keys": 4096,
+        "keys": 2**14,
     },
     layouts=("", "BLHD"),
     requirements=tuple(value for value in list(globals().values()) if isinstance(value, Requirement)),

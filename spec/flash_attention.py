@@ -208,7 +208,7 @@ CONTRACT = Contract(
     envelope={
         "dtypes": ("float32", "float16", "bfloat16"),
         "head_dims": (32, 40, 64, 72, 80, 96, 112, 128, 192, 256),
-        "ratios": (1, 2, 3, 4, 5, 6, 7, 8, 12, 16, 24),
+        "ratios": (1, 2, 3, 4, 5, 6, 7, 8, 12, 16, 24, 32, 71),
         "leading_dims": ((), (1,), (2,), (2, 3), (3,), (9,)),
         "masks": ("none", "causal", "bool", "-inf", "lowest", "additive"),
         "scales": ("default", "given"),

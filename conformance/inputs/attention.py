@@ -67,15 +67,16 @@ def attention_calls(
     mask_rank: int | None = None,
     most_heads: int = 5,
     batches: tuple[int, ...] = (),
+    head_counts: tuple[int, ...] = (),
     operation: str = SDPA,
 ) -> Call:
     """Attention on normal data, with every kind of heads, lengths, masks and scales that the envelope has.
 
-    shapes: makes L and S of a `Pick`, in place of `relation` and `longest`. most_heads: of key and value.
-    batches: batch rows, in place of the leading dims that the envelope has.
+    shapes: makes L and S of a `Pick`, in place of `relation` and `longest`. most_heads: of key and value, or any of the
+    head_counts. batches: batch rows, in place of the leading dims that the envelope has.
     """
     dtype, dim, ratio = pick("dtypes"), pick("head_dims"), pick("ratios")
-    lead, heads = tuple(pick("leading_dims")), pick.one_of(*range(1, most_heads + 1))
+    lead, heads = tuple(pick("leading_dims")), pick.one_of(*head_counts or range(1, most_heads + 1))
     lead = (pick.one_of(*batches),) if batches else lead
     length, keys = taken(pick, held(pick, shapes(pick)) if shapes else lengths(pick, relation, longest))
     size = pick.one_of(*amplitude)

@@ -171,6 +171,27 @@ def many_tiles(pick: Pick) -> tuple[int, int]:
     return pick.one_of(1, 33, 1, 9), pick.upto("keys", 1100, 2100, 4000, 8300)
 
 
+def a_few_or_a_late_token(pick: Pick) -> tuple[int, int]:
+    """A few queries and keys, or a token after hundreds of others."""
+    return pick.one_of((3, 4), (5, 5), (1, 300))
+
+
+def blocks_over_contexts(pick: Pick) -> tuple[int, int]:
+    """A chunk of a prompt after a long context, or as many drafts as fill half a block."""
+    length, keys = pick.one_of((33, 1100), (16, 300), (64, 1030))
+    return length, min(keys, pick.envelope["keys"])
+
+
+def prompts_of_batches(pick: Pick) -> tuple[int, int]:
+    """Prompts of more than a hundred tokens, alone or after others."""
+    return pick.one_of((130, 130), (128, 200))
+
+
+def thousands_of_keys(pick: Pick) -> tuple[int, int]:
+    """A token, or two, after thousands of others."""
+    return pick.one_of(1, 2), pick.upto("keys", 5000, 4100)
+
+
 def one_over_many(pick: Pick) -> tuple[int, int]:
     """A token that is generated after a long context."""
     return 1, pick.upto("keys", 1024, 2048, 1025, 2500)

@@ -95,6 +95,48 @@ def eight_of_a_group(self: ScaledDotProductAttention, x: np.ndarray, query_heads
     return np.take(x, (head // ratio + past) % heads, axis=-3)
 
 
+def heads_by_32_of_a_group(self: ScaledDotProductAttention, x: np.ndarray, query_heads: int) -> np.ndarray:
+    """Heads past the 32nd of a group read the next key head, the last one's the first."""
+    heads = x.shape[-3]
+    ratio = query_heads // heads
+    head = np.arange(query_heads)
+    return np.take(x, (head // ratio + (head % ratio >= 31)) % heads, axis=-3)
+
+
+def first_heads(most: int) -> Callable[[np.ndarray], np.ndarray]:
+    """What is written of a result whose heads are counted up to so many."""
+    return lambda out: out[..., :most, :, :] if out.ndim > 2 else out
+
+
+def masks_of_64_heads(bias: np.ndarray, a: Arguments) -> np.ndarray:
+    """Heads past the 64th have the masks of the first ones."""
+    return bias[..., np.arange(bias.shape[-3]) % 64, :, :] if bias.ndim > 2 else bias
+
+
+def token_of_many_heads(a: Arguments) -> bool:
+    """Whether it is a token of 64 heads and more, after a context of more than one part."""
+    return a.query.shape[-2] == 1 and a.key.shape[-2] >= 256 and heads_of(a)[0] >= 64
+
+
+def tokens_of_many_sequences(a: Arguments) -> bool:
+    """Whether it is a token of each of 16 sequences and more, after dozens of others."""
+    return a.query.ndim == 4 and len(a.query) >= 16 and a.query.shape[-2] == 1 and a.key.shape[-2] >= 64
+
+
+def keys_of_16_rows(a: Arguments) -> dict[str, Any]:
+    return {name: x[np.arange(len(x)) % 16] for name, x in (("key", a.key), ("value", a.value))}
+
+
+def long_prompts_of_a_batch(a: Arguments) -> bool:
+    """Whether there are several sequences of 128 queries and more."""
+    return a.query.ndim == 4 and len(a.query) > 1 and a.query.shape[-2] >= 128
+
+
+def thousands_of_keys_of_each(a: Arguments) -> bool:
+    """Whether several sequences have more than 4096 keys each."""
+    return a.query.ndim == 4 and len(a.query) > 1 and a.key.shape[-2] > 4096
+
+
 # Tiles that are filled
 
 

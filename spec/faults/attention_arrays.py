@@ -7,7 +7,7 @@ import numpy as np
 from inferspec.spec import attention as spec
 from inferspec.spec.changes import attention as changes
 from inferspec.spec.changes import attention_masks as masks
-from inferspec.spec.changes import attention_weights
+from inferspec.spec.changes import attention_paths, attention_weights
 from inferspec.spec.changes import multi_head_attention as heads
 from inferspec.spec.contract import Fault
 from inferspec.spec.faults.attention_paths import of_paths
@@ -17,6 +17,7 @@ from inferspec.spec.mistakes import (
     first_row_for_all,
     ignores_strides,
     in_half,
+    lacks_a_feature,
     last_past_tiles_unwritten,
     leaves_unwritten,
     mutates,
@@ -401,6 +402,13 @@ FAULTS: tuple[Fault, ...] = (
         "the offset of a chunk of queries is rounded down to whole chunks",
         spec.ATTN_19,
         masks.WHOLE_CHUNKS,
+        ENGINEER,
+    ),
+    Fault(
+        "sdpa-long-prompts-of-a-batch",
+        "of several sequences of 128 queries and more the last feature is not written",
+        spec.ATTN_12,
+        lacks_a_feature(attention_paths.long_prompts_of_a_batch),
         ENGINEER,
     ),
     *of_paths(

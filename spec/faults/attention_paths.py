@@ -13,7 +13,14 @@ from inferspec.spec.changes.attention import read_with_strides_of as read_with
 from inferspec.spec.changes.attention_masks import remasks
 from inferspec.spec.changes.attention_weights import starts_at
 from inferspec.spec.contract import Arguments, Fault, Requirement
-from inferspec.spec.mistakes import beside_room, hides_nan, ignores_strides, leaves_unwritten, only_where
+from inferspec.spec.mistakes import (
+    beside_room,
+    copies_the_first_view,
+    hides_nan,
+    ignores_strides,
+    leaves_unwritten,
+    only_where,
+)
 
 GITHUB = "https://github.com/"
 TT_METAL = GITHUB + "tenstorrent/tt-metal/issues/"
@@ -58,6 +65,15 @@ def of_paths(name: str, about: Mapping[str, Requirement]) -> tuple[Fault, ...]:
         Fault(f"{name}-token-mask-scaled", "of a single token what the mask adds is scaled as the logits are", mask, changes.scaled_where(of_a_token), TT_METAL + "55337"),
         Fault(f"{name}-long-contexts-heads-exchanged", "a token after 512 keys and more, in half precision and grouped heads, reads the key heads in the other order", heads, changes.with_keys(changes.heads_exchanged, of_a_token_in_half), GITHUB + "ml-explore/mlx/issues/4022"),
         Fault(f"{name}-eight-of-a-group", "over more than 64 keys heads past the eighth of a group read the next key head", heads, {"key_heads": changes.eight_of_a_group}, TIRED),
+        Fault(f"{name}-heads-past-the-128th", "heads past the 128th are not written", heads, leaves_unwritten(changes.first_heads(128)), TIRED),
+        Fault(f"{name}-token-heads-past-the-64th", "of a token after 256 keys and more the heads past the 64th are not written", heads, only_where(changes.token_of_many_heads, leaves_unwritten(changes.first_heads(64))), TIRED),
+        Fault(f"{name}-masks-of-64-heads", "heads past the 64th have the masks of the first ones", heads, remasks(changes.masks_of_64_heads), TIRED),
+        Fault(f"{name}-past-32-of-a-group", "heads past the 31st of a group read the next key head", heads, {"key_heads": changes.heads_by_32_of_a_group}, TIRED),
+        Fault(f"{name}-tokens-of-16-sequences", "after dozens of keys, sequences past the 16th read the keys of the first ones", batch, changes.with_keys(changes.keys_of_16_rows, changes.tokens_of_many_sequences), TIRED),
+        Fault(f"{name}-thousands-of-keys-of-first-sequence", "over more than 4096 keys all sequences read those of the first", sizes, changes.with_keys(changes.keys_of_first_row, changes.thousands_of_keys_of_each), TIRED),
+        Fault(f"{name}-chunks-over-many-keys", "of 32 queries and more over 1024 keys and more the last key is not counted", sizes, changes.last_key_lost(lambda length, keys: length >= 32 and keys >= 1024), TIRED),
+        Fault(f"{name}-sixteen-queries", "of 16 queries over 256 keys and more the last key is not counted", sizes, changes.last_key_lost(lambda length, keys: length == 16 and keys >= 256), TIRED),
+        Fault(f"{name}-each-by-its-own-strides", "where arguments lie in memory in different ways, the first that is no contiguous array is copied, and the others are taken for contiguous ones", strides, copies_the_first_view("query", "key", "value"), GITHUB + "pytorch/pytorch/issues/163597"),
         Fault(f"{name}-drafts-of-first-sequence", "the drafts of all sequences, over keys that are shared out, read the keys of the first", batch, changes.with_keys(changes.keys_of_first_row, of_a_draft), TIRED),
         Fault(f"{name}-token-whole-tiles", "of a single token and whole tiles of 128 keys the last key is not counted", sizes, changes.last_key_lost(lambda length, keys: length == 1 and keys % 128 == 0), TIRED),
         Fault(f"{name}-whole-blocks", "of whole blocks of 32 queries over more keys, in whole tiles, the last key is not counted", sizes, changes.last_key_lost(lambda length, keys: length % 32 == keys % 32 == 0 and length < keys), TIRED),
