@@ -25,6 +25,7 @@ from inferspec.conformance.inputs.embedding import (
     small_or_moderate,
     square,
     towering_heads,
+    wide_both_ways,
     wide_rows,
     with_subnormals,
 )
@@ -386,6 +387,11 @@ def test_an_x_of_other_dims_is_refused(subject, call, bad):
     dims = call.arguments["dims"]
     size = {"longer": dims + 1, "shorter": dims - 1, "twice": 2 * dims}[bad]
     refuses(subject, call.having(x=resized(call.arguments["x"], -1, size)))
+
+
+@requirement(spec.EMB_19, call=head_calls(sizes=wide_both_ways, amplitude=(1.0,), leading_dims=[(1,)]), share=0.1)
+def test_logits_of_wide_rows_and_many_ids_are_right(subject, call):
+    subject.agrees(call)
 
 
 @requirement(spec.EMB_19, call=head_calls(sizes=a_token, amplitude=(1.0, 3e6), leading_dims=[(1,)]), share=0.4)

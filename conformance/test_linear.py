@@ -29,6 +29,7 @@ from inferspec.conformance.inputs.linear import (
     whole_linear,
     whole_tiles,
     wide,
+    wide_both_ways,
     with_few,
 )
 from inferspec.conformance.properties import (
@@ -45,6 +46,7 @@ from inferspec.conformance.strategies import (
     among,
     any_of,
     in_views,
+    in_views_of_each,
     one_batch_repeated,
     one_token_each,
 )
@@ -163,6 +165,11 @@ def test_a_token_of_each_of_many_sequences_is_right(subject, call):
 
 @requirement(spec.LIN_05, call=in_views(linear_calls(), "x", "weight"))
 def test_strided_x_and_weight_are_read_like_their_copies(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.LIN_05, call=in_views_of_each(linear_calls(), "x", "weight"), share=0.1)
+def test_x_and_weight_are_read_through_their_own_strides(subject, call):
     subject.agrees(call)
 
 
@@ -311,6 +318,11 @@ def test_sizes_of_whole_tiles_are_right(subject, call):
 
 @requirement(spec.LIN_06, call=linear_calls(sizes=of_model_widths, amplitude=(1.0,), leading_dims=[(1,)]), share=0.5)
 def test_widths_of_models_that_are_no_powers_of_two_are_right(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.LIN_06, call=linear_calls(sizes=wide_both_ways, amplitude=(1.0,), leading_dims=[(1,)]), share=0.1)
+def test_tokens_of_layers_that_are_wide_both_ways_are_right(subject, call):
     subject.agrees(call)
 
 

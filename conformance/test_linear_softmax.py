@@ -184,6 +184,11 @@ def test_softmax_reads_strided_rows_of_whole_vectors(subject, call):
     subject.agrees(call)
 
 
+@requirement(spec.SMAX_08, call=in_views(many_logits(leading_dims=[(2,)], axes=[-1]), views=WIDE_VIEWS), share=0.05)
+def test_many_strided_rows_are_read_like_their_copies(subject, call):
+    subject.agrees(call)
+
+
 @requirement(spec.SMAX_08, call=in_views(softmax_calls(lengths=(5, 2, 9, 16), axes=[-1], **SINGLE)), share=0.35)
 def test_softmax_reads_a_strided_single_row(subject, call):
     subject.agrees(call)
@@ -221,6 +226,15 @@ def test_rows_of_whole_steps_that_are_no_whole_blocks_are_right(subject, call):
 
 @requirement(spec.SMAX_12, call=softmax_calls(lengths=ODD_TILES, axes=[-1]), share=0.8)
 def test_rows_beside_tiles_that_are_no_powers_of_two_are_right(subject, call):
+    subject.agrees(call)
+
+
+@requirement(
+    spec.SMAX_12,
+    call=softmax_calls(values=alike, lengths=(151936, 200064), leading_dims=[(), (1,), (2,)], axes=[-1]),
+    share=0.03,
+)
+def test_vocabularies_of_models_are_right(subject, call):
     subject.agrees(call)
 
 

@@ -20,6 +20,7 @@ from inferspec.conformance.inputs.mlp import (
     swiglu_calls,
     tail_calls,
     towering_sums,
+    wide_both_ways,
     wide_layers,
 )
 from inferspec.conformance.properties import (
@@ -36,6 +37,7 @@ from inferspec.conformance.strategies import (
     among,
     any_of,
     in_views,
+    in_views_of_each,
     one_batch_repeated,
     one_token_each,
 )
@@ -173,6 +175,11 @@ def test_strided_arguments_are_read_like_their_copies(subject, call):
     subject.agrees(call)
 
 
+@requirement(spec.MLP_07, call=in_views_of_each(swiglu_calls(), "x", *WEIGHTS), share=0.1)
+def test_each_argument_is_read_through_its_own_strides(subject, call):
+    subject.agrees(call)
+
+
 @requirement(spec.MLP_07, call=swiglu_calls(leading_dims=[(9, 2), (2, 3)]), share=0.1)
 def test_a_batch_that_is_repeated_without_a_copy_is_read_like_its_copies(subject, call):
     subject.agrees(one_batch_repeated(call))
@@ -271,6 +278,11 @@ def test_tokens_and_prompts_of_models_are_right(subject, call):
 
 @requirement(spec.MLP_12, call=swiglu_calls(sizes=wide_layers, amplitude=(1.0,), leading_dims=[(1,)]), share=0.06)
 def test_layers_as_wide_as_those_of_models_are_right(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.MLP_12, call=swiglu_calls(sizes=wide_both_ways, amplitude=(1.0,), leading_dims=[(1,)]), share=0.1)
+def test_tokens_and_prompts_of_wide_layers_are_right(subject, call):
     subject.agrees(call)
 
 

@@ -16,8 +16,10 @@ from inferspec.conformance.inputs.rms_norm import (
     of_heads,
     of_models,
     of_other_models,
+    of_the_largest,
     past_vectors,
     prompts,
+    prompts_of_heads,
     rms_calls,
     small_or_large,
     small_or_of_heads,
@@ -38,6 +40,7 @@ from inferspec.conformance.strategies import (
     WIDE_VIEWS,
     among,
     in_views,
+    in_views_of_each,
     one_batch_repeated,
     one_token_each,
 )
@@ -241,10 +244,25 @@ def test_prompts_of_hundreds_of_rows_and_of_a_thousand_heads_are_right(subject, 
     subject.agrees(call)
 
 
+@requirement(spec.RMS_09, call=prompts_of_heads(leading_dims=[(33,), (130,)]), share=0.05)
+def test_the_heads_of_a_prompt_are_right(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.RMS_09, call=rms_calls(sizes=of_the_largest, leading_dims=[(1,), (2, 3)]), share=0.05)
+def test_rows_of_the_largest_models_are_right(subject, call):
+    subject.agrees(call)
+
+
 @requirement(spec.RMS_09, call=rms_calls(leading_dims=BATCHES), axis=among([0, -2]), share=0.5)
 def test_no_rows_give_an_empty_result(subject, call, axis):
     x = resized(call.arguments["x"], axis, 0)
     subject.expects(call.having(x=x), np.zeros(x.shape))
+
+
+@requirement(spec.RMS_10, call=in_views_of_each(rms_calls(), "x", "weight"), share=0.1)
+def test_x_and_weight_are_read_through_their_own_strides(subject, call):
+    subject.agrees(call)
 
 
 @requirement(spec.RMS_10, call=in_views(rms_calls()), share=1.5)

@@ -18,6 +18,7 @@ from inferspec.conformance.inputs.rope import (
     in_turn,
     long,
     long_prompts_of_models,
+    long_prompts_of_rows,
     many_heads,
     misplaced,
     moved,
@@ -35,6 +36,7 @@ from inferspec.conformance.inputs.rope import (
     some_heads_of_rows,
     starts_of,
     tokens_and_prompts,
+    tokens_of_many_rows,
     tokens_of_models,
     two_turns,
     very_long,
@@ -416,6 +418,20 @@ def test_prompts_of_a_thousand_tokens_of_models_are_right(subject, call):
     share=0.4,
 )
 def test_tokens_and_prompts_of_models_of_other_heads_are_right(subject, call):
+    subject.agrees(call)
+
+
+@requirement(
+    spec.ROPE_21,
+    call=rope_calls(sizes=tokens_of_many_rows, starts=NEAR, offsets=["slices", "int"], head_dims=[4, 64, 8]),
+    share=0.2,
+)
+def test_tokens_of_dozens_of_rows_and_heads_are_right(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.ROPE_21, call=rope_calls(sizes=long_prompts_of_rows, starts=NEAR, head_dims=[4, 64, 8]), share=0.05)
+def test_long_prompts_of_several_rows_and_heads_are_right(subject, call):
     subject.agrees(call)
 
 

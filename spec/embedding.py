@@ -194,7 +194,7 @@ CONTRACT = Contract(
         "token_dtypes": ("int32", "int64", "uint32"),
         "leading_dims": ((), (1,), (2,), (2, 3), (2, 1, 3), (9, 2)),
         "sized": (True, False),
-        "features": 4096,
+        "features": 2**13,
         "vocabulary": 262144,
     },
     requirements=tuple(value for value in list(globals().values()) if isinstance(value, Requirement)),

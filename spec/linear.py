@@ -363,7 +363,7 @@ CONTRACT = Contract(
         "bias": (False, True),
         "axes": (-1, 0, 1, -2, 2, -3),
         "leading_dims": ((), (1,), (2,), (2, 3), (2, 1, 3), (9, 2)),
-        "features": 2**17,
+        "features": 2**18,
     },
     requirements=tuple(value for value in list(globals().values()) if isinstance(value, Requirement)),
 )

@@ -161,7 +161,7 @@ CONTRACT = Contract(
     envelope={
         "dtypes": ("float32", "float16", "bfloat16"),
         "leading_dims": ((), (1,), (2,), (2, 3), (2, 1, 3), (9, 2)),
-        "features": 4096,
+        "features": 2**14,
     },
     requirements=tuple(value for value in list(globals().values()) if isinstance(value, Requirement)),
 )

@@ -220,7 +220,7 @@ CONTRACT = Contract(
         "dtypes": ("float32", "float16", "bfloat16"),
         "leading_dims": ((), (1,), (2,), (2, 3), (33,), (2, 1, 3), (130,), (9, 2)),
         "eps": (1e-5, 1e-6, 1e-12, 1e-3, 0.5),
-        "features": 8192,
+        "features": 2**14,
     },
     requirements=tuple(value for value in list(globals().values()) if isinstance(value, Requirement)),
 )

@@ -115,7 +115,13 @@ def many_tokens(pick: Pick) -> tuple[int, int, int]:
 
 def wide_rows(pick: Pick) -> tuple[int, int, int]:
     """Rows of as many features as models have, up to thousands."""
-    return pick.size(1, 5), pick.size(3, 9), pick.upto("features", 1025, 2049, 4096, 1024, 128)
+    return pick.size(1, 5), pick.size(3, 9), pick.upto("features", 1025, 2049, 4096, 1024, 128, 8192)
+
+
+def wide_both_ways(pick: Pick) -> tuple[int, int, int]:
+    """A token, as many as are decoded together, or a prompt, of as many ids and dims as small models have."""
+    rows, vocabulary, features = pick.one_of((1, 1030, 2048), (16, 130, 512), (130, 130, 512))
+    return rows, pick.upto("vocabulary", vocabulary), pick.upto("features", features)
 
 
 def of_model_widths(pick: Pick) -> tuple[int, int, int]:

@@ -157,6 +157,12 @@ def a_token(pick: Pick) -> tuple[int, int, int]:
     return 1, pick.upto("features", 512, 2048, 130), pick.one_of(512, 1024, 520)
 
 
+def wide_both_ways(pick: Pick) -> tuple[int, int, int]:
+    """A token for thousands of outputs, or as many tokens as are decoded together."""
+    rows, features, outputs = pick.one_of((1, 1024, 2050), (16, 512, 130), (16, 130, 520))
+    return rows, pick.upto("features", features), outputs
+
+
 def a_few_tokens(pick: Pick) -> tuple[int, int, int]:
     """Rows as they are verified together; one output, as a score has, or many."""
     return pick.one_of(2, 3, 5, 8), pick.upto("features", 512, 130, 1024), pick.one_of(64, 1, 66, 512)

@@ -101,6 +101,12 @@ def wide_layers(pick: Pick) -> tuple[int, int, int]:
     return pick.one_of(3, 33), pick.upto("features", dims), pick.upto("features", hidden)
 
 
+def wide_both_ways(pick: Pick) -> tuple[int, int, int]:
+    """A token, as many as are decoded together, or a prompt, of hundreds of dims and of hidden dims."""
+    rows, *features = pick.one_of((1, 512, 1024), (16, 512, 520), (64, 256, 512))
+    return rows, *(pick.upto("features", size) for size in features)
+
+
 def of_many_hidden(pick: Pick) -> tuple[int, int, int]:
     """A row, a few or many, of few dims and as many hidden dims as models have, which are no whole tiles."""
     return pick.one_of(1, 4, 33), pick.size(5, 9), pick.upto("features", 520, 1030, 2050)
@@ -148,7 +154,7 @@ def tail_calls(pick: Pick) -> Call:
 def long_sums(pick: Pick) -> Call:
     """Thousands of hidden features, all of their products positive, of a row or of many as in a prompt."""
     dtype, lead = pick("dtypes"), with_rows(tuple(pick("leading_dims")), pick.one_of(1, 33, 2))
-    hidden, random = pick.upto("features", 1024, 2049, 4096), pick.random
+    hidden, random = pick.upto("features", 1024, 2049, 4096, 11008), pick.random
     made = {
         "w_gate": random.uniform(0.5, 1.0, (hidden, 2)),
         "w_up": random.uniform(0.5, 1.0, (hidden, 2)),

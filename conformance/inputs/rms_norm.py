@@ -64,6 +64,11 @@ def of_models(pick: Pick) -> int:
     return pick.upto("features", 4096, 1024, 2048, 5120)
 
 
+def of_the_largest(pick: Pick) -> int:
+    """Hidden sizes of the largest models, more than a group of threads has room for."""
+    return pick.upto("features", 16384, 12288)
+
+
 def of_other_models(pick: Pick) -> int:
     """Hidden sizes of models that are no powers of two."""
     return pick.upto("features", 3072, 896, 2560, 768)
@@ -149,6 +154,13 @@ def prompts(pick: Pick) -> Call:
     features, many = pick.one_of((64, 1030), (1024, 300))
     call = uneven_rows.build(pick, sizes=lambda pick: pick.upto("features", features))
     return call.having(x=resized(call.arguments["x"], 0, many))
+
+
+@calls
+def prompts_of_heads(pick: Pick) -> Call:
+    """The heads of a prompt that a model normalises: more than a thousand, of whole vectors."""
+    call = uneven_rows.build(pick, sizes=of_heads)
+    return call.having(x=resized(call.arguments["x"], 0, pick.one_of(1030, 1056)))
 
 
 @calls

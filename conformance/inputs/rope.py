@@ -100,6 +100,16 @@ def batches_of_prompts(pick: Pick) -> tuple[int, int, int]:
     return pick.one_of(5, 9, 17), pick.one_of(33, 65), pick.size(1, 2)
 
 
+def long_prompts_of_rows(pick: Pick) -> tuple[int, int, int]:
+    """Prompts of hundreds of tokens, of some rows and heads each."""
+    return pick.one_of(2, 3), pick.one_of(300, 257), pick.one_of(3, 2)
+
+
+def tokens_of_many_rows(pick: Pick) -> tuple[int, int, int]:
+    """A token for each of dozens of rows, or of dozens of heads, as the largest models have."""
+    return pick.one_of((33, 1, 2), (2, 1, 64), (40, 1, 3), (1, 1, 128))
+
+
 def some_heads_of_rows(pick: Pick) -> tuple[int, int, int]:
     """Tokens or short prompts of a batch, of several heads each."""
     return pick.one_of(3, 2, 9), pick.one_of(4, 1, 17), pick.one_of(3, 2, 8)

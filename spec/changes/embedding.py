@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -169,3 +169,8 @@ def last_position(self: EmbeddingAsLinear, a: Arguments) -> Any:
 
 def one_hot(self: Embedding, weight: np.ndarray, rows: np.ndarray) -> np.ndarray:
     return (rows[..., None] == np.arange(len(weight))).astype(np.float64) @ weight
+
+
+def of_heads(rows: range, vocabulary: int, dims: int) -> Callable[[Arguments], bool]:
+    """Whether x has so many rows, and the table at least so many ids and dims."""
+    return lambda a: math.prod(a.x.shape[:-1]) in rows and a.x.shape[-1] >= dims and len(a.weight) >= vocabulary

@@ -47,6 +47,11 @@ def of_models(rows: range, dims: int, hidden: int) -> Callable[[Arguments], bool
     return lambda a: a.x.shape[-1] >= dims and len(a.w_gate) >= hidden and math.prod(a.x.shape[:-1]) in rows
 
 
+def hidden_of_32_kib(self: SwiGLU, hidden: np.ndarray, a: Arguments) -> np.ndarray:
+    """Of the first 8192 hidden features alone: as many float32 numbers as a group of threads shares."""
+    return hidden[..., :8192] @ f64(a.w_down)[:, :8192].T
+
+
 def half_a_step_unread(step: int) -> Change:
     """Where hidden dims are whole steps and half a one more, that half is not read."""
 

@@ -319,3 +319,9 @@ FLOAT32: dict[str, Callable[..., Any]] = {
     "turn": float32_turn,
 }
 NATIVE: dict[str, Any] = {**FLOAT32, "coefficients": _native_coefficients, "turn": _native_turn}
+
+
+def starts_of_32_rows(self: RoPE, a: Arguments) -> np.ndarray:
+    """Of single tokens, rows past the 32nd begin where the first one does."""
+    starts = RoPE.starts(self, a)
+    return np.where(np.arange(len(starts)) < 32, starts, starts[:1]) if a.x.shape[1] == 1 and len(starts) else starts

@@ -42,6 +42,7 @@ from inferspec.spec.embedding import (
     EMB_20,
     EMB_21,
 )
+from inferspec.spec.faults.embedding_sizes import OF_MODELS
 from inferspec.spec.faults.sources import COURSE_GAP, FLASHINFER, HALF_ACCUMULATORS, MLX, TIRED
 from inferspec.spec.mistakes import (
     STEPS,
@@ -76,6 +77,7 @@ COLUMN_CONTIGUOUS = f"{MLX}/commit/b925592fb"
 
 
 FAULTS: tuple[Fault, ...] = (
+    *OF_MODELS,
     Fault(
         "embedding-scaled",
         "rows are multiplied by sqrt(dims)",

@@ -11,12 +11,14 @@ from inferspec.spec.faults.sources import COURSE_GAP, FLASHINFER, HALF_ACCUMULAT
 from inferspec.spec.linear import Silu
 from inferspec.spec.mistakes import (
     STEPS,
+    copies_the_first_view,
     decodes_up_to,
     drifts,
     first_row_for_all,
     half_a_step_unwritten,
     ignores_strides,
     in_half,
+    lacks_a_feature,
     last_past_tiles_unwritten,
     leaves_unwritten,
     mutates,
@@ -405,6 +407,39 @@ FAULTS: tuple[Fault, ...] = (
         "of 64 dims and 512 hidden dims and more",
         MLP_12,
         lambda a: a.dims >= 64 and a.hidden_dims >= 512,
+        TIRED,
+    ),
+    *(
+        Fault(
+            f"mlp-{told}-lack-a-feature",
+            f"{where} the last feature is not written",
+            MLP_12,
+            lacks_a_feature(changes.of_models(*sizes)),
+            TIRED,
+        )
+        for told, where, sizes in (
+            ("wide-tokens", "of a token of 512 dims and 1024 hidden dims and more,", (range(1, 2), 512, 1024)),
+            ("sixteen-rows", "of 12 to 31 rows of 512 dims and hidden dims and more,", (range(12, 32), 512, 512)),
+            (
+                "wide-prompts",
+                "of 64 rows and more of 256 dims and 512 hidden dims and more,",
+                (range(64, 2**16), 256, 512),
+            ),
+        )
+    ),
+    Fault(
+        "mlp-hidden-in-32-kib",
+        "a row of hidden features is kept where 32 KiB have room for it: those past the 8192nd are lost",
+        MLP_05,
+        {"down": changes.hidden_of_32_kib},
+        TIRED,
+    ),
+    Fault(
+        "mlp-first-view-copied",
+        "of arguments that lie in memory in different ways the first that is no contiguous array is copied, and the others "
+        "are read as if they were contiguous",
+        MLP_07,
+        copies_the_first_view("x", "w_gate", "w_up", "w_down"),
         TIRED,
     ),
     *paths_lack_a_feature(

@@ -368,6 +368,20 @@ FAULTS: tuple[Fault, ...] = (
     ),
     Fault("softmax-drifts", "the output buffer of an earlier call is added to", SMAX_10, drifts(), TIRED),
     Fault(
+        "softmax-131072-entries",
+        "entries past the 131072nd are not written: 128 for each thread of a group",
+        SMAX_12,
+        leaves_unwritten(lambda out: out[..., : 2**17]),
+        TIRED,
+    ),
+    Fault(
+        "softmax-many-rows-strides",
+        "of 64 rows and more x is read as if it were contiguous",
+        SMAX_08,
+        only_where(lambda a: a.x.ndim == 2 and len(a.x) >= 64, ignores_strides("x")),
+        TIRED,
+    ),
+    Fault(
         "softmax-wraps-axis",
         "an axis that does not exist is wrapped around",
         SMAX_11,
