@@ -129,6 +129,26 @@ def test_many_query_heads_share_a_key_head(subject, routed):
     subject.expects(call, expected)
 
 
+@requirement(
+    spec.PAGED_05,
+    call=paged_calls(
+        rows=(1, 2), most_heads=8, ratios=[24, 16], head_dims=[32, 40], page_sizes=[8, 16], amplitude=(1.0,)
+    ),
+    share=0.1,
+)
+def test_a_hundred_heads_and_more_read_their_own_keys_and_values(subject, call):
+    subject.agrees(call, where=seeing(call))
+
+
+@requirement(
+    spec.PAGED_05,
+    call=paged_calls(rows=(1, 2), ratios=[32, 71], head_dims=[32, 64], page_sizes=[8, 16], amplitude=(1.0,)),
+    share=0.1,
+)
+def test_dozens_of_query_heads_share_a_key_head(subject, call):
+    subject.agrees(call, where=seeing(call))
+
+
 @requirement(spec.PAGED_06, routed=routed_pages(masks=["causal"], queries=["several"]), share=0.1)
 def test_queries_are_causal_where_nothing_is_said(subject, routed):
     call, expected = routed

@@ -269,3 +269,21 @@ def test_many_rows_of_no_more_than_a_page_are_right(subject, call):
 )
 def test_dozens_of_heads_are_right(subject, call):
     subject.agrees(call)
+
+
+@requirement(
+    spec.PAGED_13,
+    call=paged_calls(
+        contexts=hundreds_of_tokens,
+        rows=(17, 20),
+        queries=["one"],
+        most_heads=1,
+        ratios=[1, 4],
+        head_dims=[32, 64],
+        page_sizes=[16, 32],
+        amplitude=(1.0,),
+    ),
+    share=0.05,
+)
+def test_tokens_of_many_rows_after_hundreds_of_others_are_right(subject, call):
+    subject.agrees(call)

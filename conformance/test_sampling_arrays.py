@@ -175,6 +175,11 @@ def test_strided_arguments_give_the_ids_of_their_copies(subject, call):
     chooses(subject, call)
 
 
+@requirement(spec.SAMP_32, call=in_views(greedy_calls(temperatures=["greedy"]), "logits"), share=0.1)
+def test_the_largest_of_strided_logits_is_that_of_their_copy(subject, call):
+    subject.agrees(call)
+
+
 @requirement(
     spec.SAMP_32, call=in_views(sampler_calls(generators=["given"], sizes=(4097, 300), leading_dims=FEW)), share=0.1
 )

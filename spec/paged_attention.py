@@ -275,7 +275,7 @@ CONTRACT = Contract(
     envelope={
         "dtypes": ("float32", "float16", "bfloat16"),
         "head_dims": (32, 40, 64, 72, 80, 96, 112, 128, 192, 256),
-        "ratios": (1, 2, 3, 4, 5, 6, 7, 8, 12, 16, 24),
+        "ratios": (1, 2, 3, 4, 5, 6, 7, 8, 12, 16, 24, 32, 71),
         "page_sizes": (1, 2, 3, 8, 16, 24, 32, 64, 100, 128, 256),
         "table_dtypes": ("int32", "uint32", "int64"),
         "masks": ("causal", "none"),

@@ -18,6 +18,7 @@ from inferspec.spec.changes.attention import (
     reshapes,
     unwritten_past,
 )
+from inferspec.spec.changes.attention_paths import first_heads, heads_by_32_of_a_group
 from inferspec.spec.changes.attention_variants import (
     NATIVE_STEPS,
     base_two,
@@ -77,6 +78,27 @@ FAULTS = (
         ENGINEER,
     ),
     *paged_attention_places.FAULTS,
+    Fault(
+        "paged-heads-past-the-64th",
+        "heads past the 64th are not written",
+        spec.PAGED_05,
+        leaves_unwritten(first_heads(64)),
+        ENGINEER,
+    ),
+    Fault(
+        "paged-past-32-of-a-group",
+        "heads past the 31st of a group read the next key head",
+        spec.PAGED_05,
+        {"key_heads": heads_by_32_of_a_group},
+        ENGINEER,
+    ),
+    Fault(
+        "paged-tokens-of-16-rows",
+        "after 256 tokens and more, rows past the 16th follow the tables of the first ones",
+        spec.PAGED_13,
+        changes.tables_of_16_rows(),
+        ENGINEER,
+    ),
     Fault(
         "paged-heads-tiled",
         "query head h reads head h % H",

@@ -8,7 +8,15 @@ from inferspec.spec.changes import sampling_arrays as changes
 from inferspec.spec.contract import Fault
 from inferspec.spec.faults.sampling_sources import SEEN
 from inferspec.spec.faults.sources import FLASHINFER, TIRED
-from inferspec.spec.mistakes import first_row_for_all, ignores_strides, mutates, promotes, remembers, unguarded
+from inferspec.spec.mistakes import (
+    first_row_for_all,
+    ignores_strides,
+    mutates,
+    only_where,
+    promotes,
+    remembers,
+    unguarded,
+)
 
 ROWS: tuple[Fault, ...] = (
     Fault(
@@ -98,6 +106,13 @@ FAULTS: tuple[Fault, ...] = (
         spec.SAMP_32,
         ignores_strides("logits"),
         "PROPERTIES X1",
+    ),
+    Fault(
+        "sampler-greedy-logits-strides",
+        "at temperature 0 logits are read as if they were contiguous",
+        spec.SAMP_32,
+        only_where(lambda a: a.temperature == 0, ignores_strides("logits")),
+        TIRED,
     ),
     Fault(
         "sampler-uniform-strides",
