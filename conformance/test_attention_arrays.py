@@ -50,7 +50,6 @@ from inferspec.conformance.strategies import (
     MOSTLY_SLICES,
     among,
     in_views,
-    in_views_of_each,
     one_batch_repeated,
     seeds,
 )
@@ -215,11 +214,6 @@ def test_keys_and_values_are_read_from_caches_with_room_for_more(subject, call):
 
 @requirement(spec.ATTN_13, call=in_views(BATCHES_OF_PROMPTS, "mask", views=[*MOSTLY_SLICES, "room"]), share=0.2)
 def test_masks_of_batches_are_read_through_their_strides(subject, call):
-    subject.agrees(call, where=seeing(call))
-
-
-@requirement(spec.ATTN_13, call=in_views_of_each(attention_calls(), "query", "key", "value"), share=0.1)
-def test_each_argument_is_read_through_its_own_strides(subject, call):
     subject.agrees(call, where=seeing(call))
 
 

@@ -37,7 +37,15 @@ from inferspec.conformance.properties import (
     refuses_or_reads,
     returns,
 )
-from inferspec.conformance.strategies import HALF, MOSTLY_SLICES, WIDE_VIEWS, among, any_of, in_views, one_token_each
+from inferspec.conformance.strategies import (
+    HALF,
+    MOSTLY_SLICES,
+    WIDE_VIEWS,
+    among,
+    any_of,
+    in_views,
+    one_token_each,
+)
 from inferspec.conformance.suite import requirement
 from inferspec.spec import embedding as spec
 

@@ -42,7 +42,7 @@ from inferspec.conformance.properties import (
     refuses_or_reads,
     returns,
 )
-from inferspec.conformance.strategies import HALF, MOSTLY_SLICES, among, any_of, in_views, in_views_of_each, seeds
+from inferspec.conformance.strategies import HALF, MOSTLY_SLICES, among, any_of, in_views, seeds
 from inferspec.conformance.suite import requirement
 from inferspec.spec import flash_attention as spec
 
@@ -159,11 +159,6 @@ def test_flash_attention_reads_keys_and_values_from_caches_with_room_for_more(su
 
 @requirement(spec.FLASH_13, call=in_views(BATCHES_OF_PROMPTS, "mask", views=[*MOSTLY_SLICES, "room"]), share=0.2)
 def test_flash_attention_reads_masks_of_batches_through_their_strides(subject, call):
-    subject.agrees(call, where=seeing(call))
-
-
-@requirement(spec.FLASH_13, call=in_views_of_each(flash_calls(), "query", "key", "value"), share=0.1)
-def test_flash_attention_reads_each_argument_through_its_own_strides(subject, call):
     subject.agrees(call, where=seeing(call))
 
 

@@ -54,7 +54,7 @@ from inferspec.conformance.properties import (
     refuses_or_reads,
     returns,
 )
-from inferspec.conformance.strategies import HALF, WIDE_VIEWS, among, in_views, one_token_each
+from inferspec.conformance.strategies import HALF, WIDE_VIEWS, among, in_views, in_views_of_each, one_token_each
 from inferspec.conformance.suite import requirement
 from inferspec.spec import quantization as spec
 
@@ -147,6 +147,11 @@ def test_layers_take_a_token_of_each_of_many_sequences(subject, call):
 
 @requirement(spec.QLIN_05, call=in_views(layers(sizes=past_a_tile, leading_dims=[(2,)])), share=0.5)
 def test_a_layer_reads_strided_arguments_for_many_rows_like_their_copies(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.QLIN_05, call=in_views_of_each(layers(), "x", "packed", "scales", "biases"), share=0.1)
+def test_a_layer_reads_each_argument_through_its_own_strides(subject, call):
     subject.agrees(call)
 
 
@@ -457,6 +462,11 @@ def test_logits_of_a_token_of_each_of_many_sequences_are_right(subject, call):
 
 @requirement(spec.QEMB_12, call=in_views(heads(sizes=past_a_tile, leading_dims=[(2,)])), share=0.5)
 def test_the_head_reads_strided_arguments_for_many_rows_like_their_copies(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.QEMB_12, call=in_views_of_each(heads(), "x", "packed", "scales", "biases"), share=0.1)
+def test_the_head_reads_each_argument_through_its_own_strides(subject, call):
     subject.agrees(call)
 
 

@@ -40,7 +40,6 @@ from inferspec.conformance.strategies import (
     WIDE_VIEWS,
     among,
     in_views,
-    in_views_of_each,
     one_batch_repeated,
     one_token_each,
 )
@@ -258,11 +257,6 @@ def test_rows_of_the_largest_models_are_right(subject, call):
 def test_no_rows_give_an_empty_result(subject, call, axis):
     x = resized(call.arguments["x"], axis, 0)
     subject.expects(call.having(x=x), np.zeros(x.shape))
-
-
-@requirement(spec.RMS_10, call=in_views_of_each(rms_calls(), "x", "weight"), share=0.1)
-def test_x_and_weight_are_read_through_their_own_strides(subject, call):
-    subject.agrees(call)
 
 
 @requirement(spec.RMS_10, call=in_views(rms_calls()), share=1.5)

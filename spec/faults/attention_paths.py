@@ -15,7 +15,6 @@ from inferspec.spec.changes.attention_weights import starts_at
 from inferspec.spec.contract import Arguments, Fault, Requirement
 from inferspec.spec.mistakes import (
     beside_room,
-    copies_the_first_view,
     hides_nan,
     ignores_strides,
     leaves_unwritten,
@@ -73,7 +72,6 @@ def of_paths(name: str, about: Mapping[str, Requirement]) -> tuple[Fault, ...]:
         Fault(f"{name}-thousands-of-keys-of-first-sequence", "over more than 4096 keys all sequences read those of the first", sizes, changes.with_keys(changes.keys_of_first_row, changes.thousands_of_keys_of_each), TIRED),
         Fault(f"{name}-chunks-over-many-keys", "of 32 queries and more over 1024 keys and more the last key is not counted", sizes, changes.last_key_lost(lambda length, keys: length >= 32 and keys >= 1024), TIRED),
         Fault(f"{name}-sixteen-queries", "of 16 queries over 256 keys and more the last key is not counted", sizes, changes.last_key_lost(lambda length, keys: length == 16 and keys >= 256), TIRED),
-        Fault(f"{name}-each-by-its-own-strides", "where arguments lie in memory in different ways, the first that is no contiguous array is copied, and the others are taken for contiguous ones", strides, copies_the_first_view("query", "key", "value"), GITHUB + "pytorch/pytorch/issues/163597"),
         Fault(f"{name}-drafts-of-first-sequence", "the drafts of all sequences, over keys that are shared out, read the keys of the first", batch, changes.with_keys(changes.keys_of_first_row, of_a_draft), TIRED),
         Fault(f"{name}-token-whole-tiles", "of a single token and whole tiles of 128 keys the last key is not counted", sizes, changes.last_key_lost(lambda length, keys: length == 1 and keys % 128 == 0), TIRED),
         Fault(f"{name}-whole-blocks", "of whole blocks of 32 queries over more keys, in whole tiles, the last key is not counted", sizes, changes.last_key_lost(lambda length, keys: length % 32 == keys % 32 == 0 and length < keys), TIRED),

@@ -1,4 +1,4 @@
-"""Mistakes in the token embedding, and in its head, for sizes that only models have."""
+"""Mistakes in the token embedding, and in its head, for sizes and views that are rarely tried."""
 
 from __future__ import annotations
 

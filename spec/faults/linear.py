@@ -30,7 +30,6 @@ from inferspec.spec.mistakes import (
     TIMES_ZERO,
     beside_room,
     bfloat16_through_float16,
-    copies_the_first_view,
     counts_axis_in_16_bits,
     counts_rows_in_16_bits,
     decodes_up_to,
@@ -330,13 +329,6 @@ _LINEAR = (
         "of 16 rows, for 64 outputs of 64 features and more, the last feature is not written",
         LIN_06,
         lacks_a_feature(changes.of_layers(range(16, 17), 64, 64)),
-        TIRED,
-    ),
-    Fault(
-        "linear-first-view-copied",
-        "where x and weight lie in memory in different ways x is copied, and weight is read as if it were contiguous",
-        LIN_05,
-        copies_the_first_view("x", "weight"),
         TIRED,
     ),
     Fault(

@@ -11,7 +11,6 @@ from inferspec.spec.faults.sources import COURSE_GAP, FLASHINFER, HALF_ACCUMULAT
 from inferspec.spec.linear import Silu
 from inferspec.spec.mistakes import (
     STEPS,
-    copies_the_first_view,
     decodes_up_to,
     drifts,
     first_row_for_all,
@@ -432,14 +431,6 @@ FAULTS: tuple[Fault, ...] = (
         "a row of hidden features is kept where 32 KiB have room for it: those past the 8192nd are lost",
         MLP_05,
         {"down": changes.hidden_of_32_kib},
-        TIRED,
-    ),
-    Fault(
-        "mlp-first-view-copied",
-        "of arguments that lie in memory in different ways the first that is no contiguous array is copied, and the others "
-        "are read as if they were contiguous",
-        MLP_07,
-        copies_the_first_view("x", "w_gate", "w_up", "w_down"),
         TIRED,
     ),
     *paths_lack_a_feature(

@@ -11,6 +11,7 @@ from inferspec.spec.faults.quantization_shared import (
     MLX_LM,
     batches_swapped,
     faults_of_products,
+    first_view_copied,
     past_float16,
     row_in_32_kib,
     strides_of_models,
@@ -171,6 +172,7 @@ _LAYER = (
         f"{MLX}/commit/c7b0300af",
     ),
     *strides_of_prompts("quantized-linear", QLIN_05),
+    first_view_copied("quantized-linear", QLIN_05),
     *strides_of_models("quantized-linear", QLIN_05),
     *strides_of_thousands("quantized-linear", QLIN_05),
     *faults_of_products("quantized-linear", QLIN_05, QLIN_06, QLIN_07, QLIN_08),
@@ -521,6 +523,7 @@ _EMBEDDING = (
         TIRED,
     ),
     *strides_of_prompts("quantized-head", QEMB_12),
+    first_view_copied("quantized-head", QEMB_12),
     *strides_of_models("quantized-head", QEMB_12),
     *faults_of_products("quantized-head", QEMB_12, QEMB_13, QEMB_14, QEMB_15),
     Fault(

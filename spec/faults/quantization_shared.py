@@ -6,6 +6,7 @@ from inferspec.spec.changes import quantization_products as products
 from inferspec.spec.contract import Fault, Requirement
 from inferspec.spec.faults.sources import MLX, TIRED
 from inferspec.spec.mistakes import (
+    copies_the_first_view,
     drifts,
     ignores_strides,
     in_half,
@@ -145,6 +146,17 @@ def unwritten_on_wide_paths(prefix: str, requirement: Requirement) -> list[Fault
         )
         for told, (where, sizes) in WIDE.items()
     ]
+
+
+def first_view_copied(name: str, requirement: Requirement) -> Fault:
+    return Fault(
+        f"{name}-first-view-copied",
+        "of arguments that lie in memory in different ways the first that is no contiguous array is copied, and the others "
+        "are read as if they were contiguous",
+        requirement,
+        copies_the_first_view("x", "packed", "scales", "biases"),
+        TIRED,
+    )
 
 
 def row_in_32_kib(name: str, requirement: Requirement) -> Fault:
