@@ -184,11 +184,6 @@ def test_softmax_reads_strided_rows_of_whole_vectors(subject, call):
     subject.agrees(call)
 
 
-@requirement(spec.SMAX_08, call=in_views(many_logits(leading_dims=[(2,)], axes=[-1]), views=WIDE_VIEWS), share=0.05)
-def test_many_strided_rows_are_read_like_their_copies(subject, call):
-    subject.agrees(call)
-
-
 @requirement(spec.SMAX_08, call=in_views(softmax_calls(lengths=(5, 2, 9, 16), axes=[-1], **SINGLE)), share=0.35)
 def test_softmax_reads_a_strided_single_row(subject, call):
     subject.agrees(call)

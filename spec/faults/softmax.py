@@ -375,13 +375,6 @@ FAULTS: tuple[Fault, ...] = (
         TIRED,
     ),
     Fault(
-        "softmax-many-rows-strides",
-        "of 64 rows and more x is read as if it were contiguous",
-        SMAX_08,
-        only_where(lambda a: a.x.ndim == 2 and len(a.x) >= 64, ignores_strides("x")),
-        TIRED,
-    ),
-    Fault(
         "softmax-wraps-axis",
         "an axis that does not exist is wrapped around",
         SMAX_11,
