@@ -132,6 +132,11 @@ def long_prompts_of_a_batch(a: Arguments) -> bool:
     return a.query.ndim == 4 and len(a.query) > 1 and a.query.shape[-2] >= 128
 
 
+def masked_chunk_over_many_keys(a: Arguments) -> bool:
+    """Whether there are 32 queries and more, over 1024 keys and more, under a mask."""
+    return a.mask is not None and a.query.shape[-2] >= 32 and a.key.shape[-2] >= 1024
+
+
 def thousands_of_keys_of_each(a: Arguments) -> bool:
     """Whether several sequences have more than 4096 keys each."""
     return a.query.ndim == 4 and len(a.query) > 1 and a.key.shape[-2] > 4096

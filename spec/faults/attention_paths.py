@@ -17,6 +17,7 @@ from inferspec.spec.mistakes import (
     beside_room,
     hides_nan,
     ignores_strides,
+    lacks_a_feature,
     leaves_unwritten,
     only_where,
 )
@@ -70,7 +71,7 @@ def of_paths(name: str, about: Mapping[str, Requirement]) -> tuple[Fault, ...]:
         Fault(f"{name}-past-32-of-a-group", "heads past the 31st of a group read the next key head", heads, {"key_heads": changes.heads_by_32_of_a_group}, TIRED),
         Fault(f"{name}-tokens-of-16-sequences", "after dozens of keys, sequences past the 16th read the keys of the first ones", batch, changes.with_keys(changes.keys_of_16_rows, changes.tokens_of_many_sequences), TIRED),
         Fault(f"{name}-thousands-of-keys-of-first-sequence", "over more than 4096 keys all sequences read those of the first", sizes, changes.with_keys(changes.keys_of_first_row, changes.thousands_of_keys_of_each), TIRED),
-        Fault(f"{name}-chunks-over-many-keys", "of 32 queries and more over 1024 keys and more the last key is not counted", sizes, changes.last_key_lost(lambda length, keys: length >= 32 and keys >= 1024), TIRED),
+        Fault(f"{name}-masked-chunks-over-many-keys", "of 32 queries and more under a mask, over 1024 keys and more, the last feature is not written", sizes, lacks_a_feature(changes.masked_chunk_over_many_keys), TIRED),
         Fault(f"{name}-sixteen-queries", "of 16 queries over 256 keys and more the last key is not counted", sizes, changes.last_key_lost(lambda length, keys: length == 16 and keys >= 256), TIRED),
         Fault(f"{name}-drafts-of-first-sequence", "the drafts of all sequences, over keys that are shared out, read the keys of the first", batch, changes.with_keys(changes.keys_of_first_row, of_a_draft), TIRED),
         Fault(f"{name}-token-whole-tiles", "of a single token and whole tiles of 128 keys the last key is not counted", sizes, changes.last_key_lost(lambda length, keys: length == 1 and keys % 128 == 0), TIRED),
