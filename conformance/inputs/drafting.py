@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from inferspec.conformance.calls import Call
-from inferspec.conformance.inputs.generation import alike_in_16_bits, continuation, ended_apart, nearest
+from inferspec.conformance.inputs.generation import alike_in_16_bits, continuation, ended_apart, nearest, prompt_like
 from inferspec.conformance.strategies import Pick, calls
 from inferspec.spec.duet import Player
 from inferspec.spec.ends import DROPPED
@@ -132,13 +132,9 @@ def paired_calls(pick: Pick, orders: tuple[str, ...] = ("turns", "after"), until
 
 @calls
 def paired_conversations(pick: Pick, orders: tuple[str, ...] = ("turns", "after")) -> Call:
-    """Two requests of dozens of tokens to the same models; the second has the first one's prompt, or leaves it at its end or half
-    way."""
+    """Two requests of dozens of tokens to the same models: see `prompt_like`."""
     call = generate_calls.build(pick, lengths=(40, 70, 33, 130), limits=(6, 3, 9), vocabularies=ENOUGH)
-    prompt = [int(token) for token in np.ravel(call.arguments["tokens"])]
-    other = pick.random.integers(0, 97, pick.size(1, 5)).tolist()
-    second = pick.one_of(prompt, [*prompt[: len(prompt) - len(other)], *other], [*prompt[: len(prompt) // 2], *other])
-    beside = {"tokens": tuple(second), "max_tokens": pick.size(1, 8)}
+    beside = {"tokens": prompt_like(pick, call), "max_tokens": pick.size(1, 8)}
     return call.having(beside=beside, order=pick.one_of(*orders), seen=("ids", "beside"))
 
 

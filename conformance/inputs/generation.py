@@ -159,14 +159,20 @@ def paired_calls(pick: Pick, orders: tuple[str, ...] = ("turns", "after"), until
 
 @calls
 def paired_conversations(pick: Pick, orders: tuple[str, ...] = ("turns", "after")) -> Call:
-    """Two requests of dozens of tokens to one model; the second goes on from the first one's prompt, leaves it half way, or is
-    the same."""
+    """Two requests of dozens of tokens to one model: see `prompt_like`."""
     call = generate_calls.build(pick, lengths=(40, 70, 33, 130), limits=(3, 2, 5), vocabularies=(97, 300))
+    second = prompt_like(pick, call)
+    beside = {"tokens": second, "max_tokens": pick.size(1, min(8, pick.envelope["max_tokens"]))}
+    return call.having(beside=beside, order=pick.one_of(*orders), seen=("ids", "beside"))
+
+
+def prompt_like(pick: Pick, call: Call) -> tuple[int, ...]:
+    """The prompt of a call, or one that leaves it at its end or half way."""
     prompt = [int(token) for token in np.ravel(call.arguments["tokens"])]
     other = pick.random.integers(0, 97, pick.size(1, 5)).tolist()
-    second = pick.one_of(prompt, [*prompt[: len(prompt) - len(other)], *other], [*prompt[: len(prompt) // 2], *other])
-    beside = {"tokens": tuple(second), "max_tokens": pick.size(1, min(8, pick.envelope["max_tokens"]))}
-    return call.having(beside=beside, order=pick.one_of(*orders), seen=("ids", "beside"))
+    return tuple(
+        pick.one_of(prompt, [*prompt[: len(prompt) - len(other)], *other], [*prompt[: len(prompt) // 2], *other])
+    )
 
 
 @calls

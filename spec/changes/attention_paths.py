@@ -96,7 +96,7 @@ def eight_of_a_group(self: ScaledDotProductAttention, x: np.ndarray, query_heads
 
 
 def heads_by_32_of_a_group(self: ScaledDotProductAttention, x: np.ndarray, query_heads: int) -> np.ndarray:
-    """Heads past the 32nd of a group read the next key head, the last one's the first."""
+    """Heads past the 31st of a group read the next key head, the last one's the first."""
     heads = x.shape[-3]
     ratio = query_heads // heads
     head = np.arange(query_heads)
