@@ -23,7 +23,7 @@ from inferspec.impl import block_manager as impl
 from inferspec.spec import block_manager, scheduler
 from inferspec.spec.contract import Operation, Requirement
 
-QUICK = Profile(diagnose=False, shrink=False)
+QUICK = Profile("quick", diagnose=False, shrink=False)
 
 
 class Offered(LocalSubject):

@@ -79,7 +79,7 @@ random.seed(0)
 TROUBLES = {
     "LIN-07": ("crashed", "exit code 3"),
     "SILU-07": ("crashed", "SIGSEGV"),
-    "SMAX-09": ("hung", "no answer within 1 s"),
+    "SMAX-09": ("hung", "no answer within 1"),
     "CMASK-03": ("overclaimed", "is a stub: it returns None"),
     "ATTN-15": ("overclaimed", "refuses what its envelope includes: NotImplementedError: masks"),
     "MHA-07": ("overclaimed", "is a stub: it raises NotImplementedError"),
