@@ -20,7 +20,6 @@ from inferspec.conformance.suite import requirement
 from inferspec.spec import loading as spec
 
 SCALED_HEADS = [(4, 2), (3, 1), (2, 2)]
-SHARES = fractions
 """Which of some things, as a share of the way through them."""
 
 PAST_THE_MODEL = tuple(f"{name}.weight" for name in ("input_layernorm", "up_proj", "q_norm", "k_norm"))
@@ -30,7 +29,7 @@ PLACED = tuple(f"{name}.weight" for name in ("v_proj", "o_proj", "gate_proj", "u
 """Tensors whose rows nothing else decides: those of the embedding are the vocabulary, queries and keys have an order."""
 
 
-@requirement(spec.LOAD_11, call=folder_calls(forms=FOLDERS), which=SHARES, share=0.3)
+@requirement(spec.LOAD_11, call=folder_calls(forms=FOLDERS), which=fractions, share=0.3)
 def test_a_missing_tensor_is_refused(subject, call, which):
     refuses(subject, without(call, which)[0])
 
@@ -38,7 +37,7 @@ def test_a_missing_tensor_is_refused(subject, call, which):
 @requirement(
     spec.LOAD_11,
     call=folder_calls(forms=FOLDERS, packing=["dense"], tied=[False]),
-    which=SHARES,
+    which=fractions,
     share=0.06,
 )
 def test_a_missing_head_is_refused(subject, call, which):
@@ -48,7 +47,7 @@ def test_a_missing_head_is_refused(subject, call, which):
 @requirement(
     spec.LOAD_11,
     call=folder_calls(forms=FOLDERS, models=["llama"], biases=["attention", "mlp", "both"], biased=True),
-    which=SHARES,
+    which=fractions,
     share=0.06,
 )
 def test_a_missing_bias_is_refused(subject, call, which):
@@ -60,7 +59,7 @@ def test_a_tensor_that_its_shard_lacks_is_refused(subject, call):
     refuses(subject, call.having(damage="no tensor"))
 
 
-@requirement(spec.LOAD_11, call=folder_calls(forms=FOLDERS, layers=(2, 3)), which=SHARES, share=0.06)
+@requirement(spec.LOAD_11, call=folder_calls(forms=FOLDERS, layers=(2, 3)), which=fractions, share=0.06)
 def test_a_missing_layer_is_refused(subject, call, which):
     refuses(subject, without_a_layer(call, which))
 
@@ -68,7 +67,7 @@ def test_a_missing_layer_is_refused(subject, call, which):
 @requirement(
     spec.LOAD_11,
     call=gguf_calls(forms=["gguf"], gguf_types=["F32", "F16"]),
-    which=SHARES,
+    which=fractions,
     share=0.15,
 )
 def test_a_tensor_that_a_gguf_file_lacks_is_refused(subject, call, which):
@@ -76,22 +75,22 @@ def test_a_tensor_that_a_gguf_file_lacks_is_refused(subject, call, which):
     refuses(subject, without(call, which, ("_proj.weight", "norm.weight", "embed_tokens.weight"))[0])
 
 
-@requirement(spec.LOAD_11, call=gguf_calls(forms=["gguf"], layers=(2, 3)), which=SHARES, share=0.06)
+@requirement(spec.LOAD_11, call=gguf_calls(forms=["gguf"], layers=(2, 3)), which=fractions, share=0.06)
 def test_a_layer_that_a_gguf_file_lacks_is_refused(subject, call, which):
     refuses(subject, without_a_layer(call, which))
 
 
-@requirement(spec.LOAD_12, call=folder_calls(forms=FOLDERS), which=SHARES, share=0.3)
+@requirement(spec.LOAD_12, call=folder_calls(forms=FOLDERS), which=fractions, share=0.3)
 def test_a_tensor_without_a_place_is_refused(subject, call, which):
     refuses(subject, with_additional(call, which)[0])
 
 
-@requirement(spec.LOAD_28, call=folder_calls(forms=FOLDERS), which=SHARES, share=0.06)
+@requirement(spec.LOAD_28, call=folder_calls(forms=FOLDERS), which=fractions, share=0.06)
 def test_a_missing_tensor_is_named(subject, call, which):
     refuses_naming(subject, *without(call, which))
 
 
-@requirement(spec.LOAD_28, call=folder_calls(forms=FOLDERS), which=SHARES, share=0.06)
+@requirement(spec.LOAD_28, call=folder_calls(forms=FOLDERS), which=fractions, share=0.06)
 def test_a_tensor_without_a_place_is_named(subject, call, which):
     refuses_naming(subject, *with_additional(call, which))
 
@@ -99,7 +98,7 @@ def test_a_tensor_without_a_place_is_named(subject, call, which):
 @requirement(
     spec.LOAD_28,
     call=folder_calls(forms=FOLDERS, packing=["dense"]),
-    which=SHARES,
+    which=fractions,
     way=among(["longer", "shorter", "transposed"]),
     share=0.06,
 )
@@ -107,7 +106,7 @@ def test_a_misshaped_tensor_is_named(subject, call, which, way):
     refuses_naming(subject, *misshaped(call, which, way))
 
 
-@requirement(spec.LOAD_12, call=gguf_calls(forms=["gguf"], gguf_types=["F32", "F16"]), which=SHARES, share=0.1)
+@requirement(spec.LOAD_12, call=gguf_calls(forms=["gguf"], gguf_types=["F32", "F16"]), which=fractions, share=0.1)
 def test_a_tensor_without_a_place_in_a_gguf_file_is_refused(subject, call, which):
     refuses(subject, with_additional(call, which, PAST_THE_MODEL)[0])
 
@@ -115,7 +114,7 @@ def test_a_tensor_without_a_place_in_a_gguf_file_is_refused(subject, call, which
 @requirement(
     spec.LOAD_13,
     call=folder_calls(forms=FOLDERS, packing=["dense"]),
-    which=SHARES,
+    which=fractions,
     way=among(["longer", "shorter", "transposed"]),
     share=0.3,
 )
@@ -126,7 +125,7 @@ def test_a_misshaped_tensor_is_refused(subject, call, which, way):
 @requirement(
     spec.LOAD_13,
     call=folder_calls(forms=FOLDERS, packing=["dense"], layers=(1,)),
-    which=SHARES,
+    which=fractions,
     way=among(["single", "wider"]),
     share=0.15,
 )
@@ -137,7 +136,7 @@ def test_a_tensor_that_only_fits_when_it_is_repeated_or_cut_is_refused(subject, 
 @requirement(
     spec.LOAD_13,
     call=folder_calls(forms=FOLDERS, models=["llama"], biases=["attention", "mlp", "both"], biased=True),
-    which=SHARES,
+    which=fractions,
     way=among(["longer", "shorter"]),
     share=0.06,
 )
@@ -148,7 +147,7 @@ def test_a_misshaped_bias_is_refused(subject, call, which, way):
 @requirement(
     spec.LOAD_13,
     call=folder_calls(forms=FOLDERS, packing=PACKED),
-    which=SHARES,
+    which=fractions,
     part=among([".weight", ".scales", ".biases"]),
     way=among(["longer", "shorter"]),
     share=0.15,
@@ -170,7 +169,7 @@ def test_factors_that_are_not_one_for_each_frequency_of_a_gguf_file_are_refused(
 @requirement(
     spec.LOAD_13,
     call=gguf_calls(forms=["gguf"], gguf_types=["F32", "F16"]),
-    which=SHARES,
+    which=fractions,
     way=among(["longer", "shorter", "transposed"]),
     share=0.1,
 )

@@ -33,7 +33,6 @@ from inferspec.conformance.trial import Nonconformance
 from inferspec.spec import paged_attention as spec
 from inferspec.spec.numerics import f64
 
-SEEDS = seeds
 POISONS = among(list(STALE))
 
 PADDING = (
@@ -262,7 +261,7 @@ def test_rows_may_share_their_first_pages(subject, call):
     subject.agrees(poisoned(call, "nan"))
 
 
-@requirement(spec.PAGED_12, call=paged_calls(amplitude=(1.0,)), seed=SEEDS, more=among(range(6)), share=0.6)
+@requirement(spec.PAGED_12, call=paged_calls(amplitude=(1.0,)), seed=seeds, more=among(range(6)), share=0.6)
 def test_pages_may_lie_anywhere(subject, call, seed, more):
     before = subject.agrees(call)
     elsewhere = renamed(call, np.random.default_rng(seed), more)
@@ -363,7 +362,7 @@ def test_every_feature_of_a_token_counts(subject, call):
 @requirement(
     spec.PAGED_20,
     call=paged_calls(masks=["causal"], queries=["several"], chunk=block_of_queries, rows=(1, 3)),
-    at=SEEDS,
+    at=seeds,
     share=0.3,
 )
 def test_chunks_are_seamless(subject, call, at):

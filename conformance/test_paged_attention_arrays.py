@@ -28,7 +28,6 @@ from inferspec.conformance.suite import requirement
 from inferspec.spec import paged_attention as spec
 
 FEW_OR_MANY = any_of(small_chunk, ragged_chunk)
-SEEDS = seeds
 
 
 @requirement(spec.PAGED_21, call=in_views(paged_calls()), share=0.8)
@@ -159,7 +158,7 @@ def test_paged_attention_changes_no_argument(subject, call):
     keeps_arguments(subject, misdirected(call, -1))
 
 
-@requirement(spec.PAGED_24, call=paged_calls(amplitude=(1.0,)), seed=SEEDS, share=0.3)
+@requirement(spec.PAGED_24, call=paged_calls(amplitude=(1.0,)), seed=seeds, share=0.3)
 def test_another_table_in_between_changes_nothing(subject, call, seed):
     table = call.arguments["block_table"]
     other = np.random.default_rng(seed).integers(0, call.arguments["key_pages"].shape[0], table.shape)
@@ -171,7 +170,7 @@ def test_other_queries_in_between_change_nothing(subject, call):
     depends_on_arguments_alone(subject, call, call.having(query=-call.arguments["query"]))
 
 
-@requirement(spec.PAGED_24, call=paged_calls(chunk=FEW_OR_MANY, amplitude=(1.0,)), seed=SEEDS, share=0.35)
+@requirement(spec.PAGED_24, call=paged_calls(chunk=FEW_OR_MANY, amplitude=(1.0,)), seed=seeds, share=0.35)
 def test_other_tokens_in_the_same_pages_change_nothing(subject, call, seed):
     depends_on_arguments_alone(subject, call, same_pages(call, np.random.default_rng(seed)))
 

@@ -34,6 +34,7 @@ MORE_THAN_16_BITS = (65537, 65600, 70001)
 """Rows, or entries of a row, past those that a number of 16 bits and the axes of a grid can count."""
 
 BATCHES = [(2,), (2, 3), (9, 2)]
+"""Leading dims of more than one row, along one axis or two."""
 
 SINGLE = {"dtypes": ["bfloat16"], "leading_dims": [(), (1,)]}
 """A single row, as in decoding."""

@@ -269,8 +269,10 @@ def packaged(name: str) -> Call:
 
 
 FOLDERS = ["folder", "sharded"]
+"""Forms that are folders: with one file of tensors, or with several and an index."""
 
 PACKED = ["4-bit", "8-bit", "2-bit"]
+"""Packings of quantised models."""
 
 ORDINARY = {LOAD: folder_calls}
 """The widest calls of each operation."""

@@ -151,20 +151,8 @@ def shared_by_model(self: Generate, toy: Toy, request: Request) -> ToyCache | No
     return toy.kept  # type: ignore[attr-defined]
 
 
-def kept_for_later(self: Generate, toy: Toy, request: Request) -> ToyCache | None:
-    """The last request's cache serves a prompt that begins alike, with all that it holds."""
-    if not request.cache:
-        return None
-    kept = getattr(toy, "kept", None)
-    tokens = [int(token) for token in request.tokens]
-    if kept is None or kept[0][:1] != tokens[:1]:
-        kept = (tokens, toy.make_cache())
-        toy.kept = kept  # type: ignore[attr-defined]
-    return kept[1]
-
-
-def kept_for_later_prompts(length: int) -> Change:
-    """The same for prompts that begin with so many tokens alike."""
+def kept_for_later(length: int) -> Change:
+    """The last request's cache serves a prompt that begins with so many tokens alike, with all that it holds."""
 
     def cache(self: Generate, toy: Toy, request: Request) -> ToyCache | None:
         tokens = [int(token) for token in request.tokens]

@@ -262,14 +262,14 @@ FAULTS: tuple[Fault, ...] = (
         "generation-cache-kept",
         "a prompt that begins like the last one goes on in its cache, whatever else that holds",
         GEN_18,
-        {"cache": changes.kept_for_later},
+        changes.kept_for_later(1),
         f"{VLLM_METAL}/commit/b213b8b",
     ),
     Fault(
         "generation-cache-of-32-tokens-kept",
         "a prompt that begins with 32 tokens like the last one goes on in its cache, whatever else that holds",
         GEN_18,
-        changes.kept_for_later_prompts(32),
+        changes.kept_for_later(32),
         f"{VLLM_METAL}/commit/b213b8b",
     ),
     Fault(
