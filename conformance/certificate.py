@@ -137,11 +137,14 @@ def _outcome(tests: Sequence[str], results: Mapping[str, Mapping[str, Any]]) -> 
     within = [state for state in states if state != "outside_envelope"]
     state = max(within or states or ["unknown"], key=STATES.index)
     failures = [{"test": test, **outcome} for test, outcome in found.items() if outcome["state"] in BAD]
+    precision = "native" if any(one["precision"] == "native" for one in found.values()) else "float32"
+    # A share of a budget of another class cannot be compared with these; that of a failure is told all the same.
+    alike = [one["worst"] for one in found.values() if one["precision"] == precision or one["state"] in BAD]
     return {
         "state": state,
         "examples": sum(outcome["examples"] for outcome in found.values()),
-        "worst": max((outcome["worst"] for outcome in found.values()), default=0.0),
-        "precision": "native" if any(one["precision"] == "native" for one in found.values()) else "float32",
+        "worst": max(alike, default=0.0),
+        "precision": precision,
         "failures": failures,
         "diagnosis": list(dict.fromkeys(name for failure in failures for name in failure["diagnosis"])),
         "message": next((one["message"] for one in found.values() if one["state"] == state and one["message"]), ""),

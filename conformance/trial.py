@@ -56,7 +56,8 @@ class Nonconformance(AssertionError):
 
 @dataclass
 class Outcome:
-    """What a test found. worst: the largest error as a share of its budget."""
+    """What a test found. worst: the largest error as a share of its budget, all budgets of one class: where a result of a subject
+    that declares class native is not within that of float32, only those of native ones count."""
 
     state: str = "passed"
     examples: int = 0
@@ -100,6 +101,8 @@ class Trial:
         """The envelope keys of which the test asks for some choices."""
         self.advice = ""
         """What a test has to say where it is refused, in the place of all that an adapter might leave out."""
+        self._worst: dict[Precision, float] = {}
+        """Class of a budget -> the largest error as a share of it."""
         self._plainest: dict[str, Any] = {}
         """The features of the first example, which has the first of all choices."""
         self._dead: SubjectDied | None = None
@@ -342,18 +345,18 @@ class Trial:
         chosen: Where = ... if where is None else np.broadcast_to(where, got.shape)
         error = deviation(f64(got), answer.value, lambda: self._dtypes(call)(part))
         if within(error[chosen], answer.budget[chosen]).all():
-            self._record(error[chosen], answer, chosen)
+            self._record(error[chosen], answer, chosen, Precision.FLOAT32)
             return
         native = _by_name(self.answer(call, Precision.NATIVE))[part] if name == "oracle" else answer
         fits_native = bool(within(error[chosen], native.budget[chosen]).all())
         if fits_native:
             self.outcome.precision = "native"
             if self.precision is Precision.NATIVE:
-                self._record(error[chosen], native, chosen)
+                self._record(error[chosen], native, chosen, Precision.NATIVE)
                 return
         used = native if self.precision is Precision.NATIVE else answer
         hint = f"; it meets class native{self._declaration()}" if fits_native else ""
-        self._record(error[chosen], used, chosen)
+        self._record(error[chosen], used, chosen, self.precision)
         text = self._about(call, part) + _described(got, used, error, chosen, name) + hint
         raise Nonconformance(text, call, native=fits_native)
 
@@ -413,14 +416,15 @@ class Trial:
     def _about(self, call: Call, part: str) -> str:
         return f"{self._part(call, part)}: " if part else ""
 
-    def _record(self, error: np.ndarray, answer: Answer, where: Where) -> None:
+    def _record(self, error: np.ndarray, answer: Answer, where: Where, budgets: Precision) -> None:
         value, budget = answer.value[where], answer.budget[where]
         finite = np.isfinite(value) & np.isfinite(error) & (budget > 0)
         if not finite.any():
             return
         if not finite.all():
             error, value, budget = error[finite], value[finite], budget[finite]
-        self.outcome.worst = max(self.outcome.worst, float((error / budget).max()))
+        self._worst[budgets] = max(self._worst.get(budgets, 0.0), float((error / budget).max()))
+        self.outcome.worst = self._worst.get(Precision.NATIVE, self._worst.get(Precision.FLOAT32, 0.0))
         self.outcome.sharp += is_sharp(value.ravel(), budget.ravel())
 
     def _operation(self, call: Call) -> Operation:

@@ -108,6 +108,12 @@ def test_a_broken_module_fails_its_requirements():
     assert verdict_of(rows) == "nonconformant"
 
 
+def test_the_worst_error_is_a_share_of_budgets_of_one_class():
+    outcomes = [outcome(worst=0.9), outcome(worst=0.3, precision="native")]
+    outcomes += [outcome(worst=0.8) for _ in TESTS[MUST][2:]]
+    assert row(judged(ran(ROPE_03=outcomes), offers=["RoPE"]), MUST)["worst"] == 0.3
+
+
 def test_a_run_is_conformant_when_all_that_is_claimed_passed():
     assert verdict_of(judged(ran(*MASK))) == "conformant"
 
