@@ -68,7 +68,7 @@ def of_paths(name: str, about: Mapping[str, Requirement]) -> tuple[Fault, ...]:
         Fault(f"{name}-heads-past-the-128th", "heads past the 128th are not written", heads, leaves_unwritten(changes.first_heads(128)), TIRED),
         Fault(f"{name}-token-heads-past-the-64th", "of a token after 256 keys and more the heads past the 64th are not written", heads, only_where(changes.token_of_many_heads, leaves_unwritten(changes.first_heads(64))), TIRED),
         Fault(f"{name}-masks-of-64-heads", "heads past the 64th have the masks of the first ones", heads, remasks(changes.masks_of_64_heads), TIRED),
-        Fault(f"{name}-past-32-of-a-group", "heads past the 31st of a group read the next key head", heads, {"key_heads": changes.heads_by_32_of_a_group}, TIRED),
+        Fault(f"{name}-past-31-of-a-group", "heads past the 31st of a group read the next key head", heads, {"key_heads": changes.heads_by_32_of_a_group}, TIRED),
         Fault(f"{name}-tokens-of-16-sequences", "after dozens of keys, sequences past the 16th read the keys of the first ones", batch, changes.with_keys(changes.keys_of_16_rows, changes.tokens_of_many_sequences), TIRED),
         Fault(f"{name}-thousands-of-keys-of-first-sequence", "over more than 4096 keys all sequences read those of the first", sizes, changes.with_keys(changes.keys_of_first_row, changes.thousands_of_keys_of_each), TIRED),
         Fault(f"{name}-masked-chunks-over-many-keys", "of 32 queries and more under a mask, over 1024 keys and more, the last feature is not written", sizes, lacks_a_feature(changes.masked_chunk_over_many_keys), TIRED),

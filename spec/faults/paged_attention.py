@@ -86,7 +86,7 @@ FAULTS = (
         ENGINEER,
     ),
     Fault(
-        "paged-past-32-of-a-group",
+        "paged-past-31-of-a-group",
         "heads past the 31st of a group read the next key head",
         spec.PAGED_05,
         {"key_heads": heads_by_32_of_a_group},
