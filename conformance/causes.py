@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from inferspec.conformance.certificate import BAD
-from inferspec.conformance.repeats import RAISED, REFUSED, words
+from inferspec.conformance.repeats import RAISED, REFUSED
+from inferspec.conformance.trial import words
 
 FEWEST = 3
 """Requirements that have to fail alike before it is worth a line."""
@@ -17,6 +19,9 @@ LONGEST = 160
 """Characters of an error that are shown."""
 
 _NATIVE = re.compile(r"it meets class native: declare PRECISION = \{\"(?P<component>\w+)\": \"native\"\}")
+
+_DECLARED = re.compile(r"if it does not support (?P<what>.+?), say so: (?P<line>ENVELOPE = .+)$")
+"""How a failure says what an adapter declares that does not mean to support what it refused."""
 
 NATIVE = "native"
 """By what results of the looser class of precision are known, whichever components they are of."""
@@ -51,7 +56,8 @@ def causes(rows: Sequence[Mapping[str, Any]]) -> list[Cause]:
         shared[NATIVE] = dict.fromkeys(shared[NATIVE], _native(components))
     found: list[Cause] = []
     while shared and len(widest := max(shared.values(), key=len)) >= FEWEST:
-        found.append(Cause(next(iter(widest.values())), tuple(widest)))
+        of_them = [row for row in rows if row["id"] in widest]
+        found.append(Cause(next(iter(widest.values())) + _left_out(of_them), tuple(widest)))
         shared = {key: {one: text for one, text in group.items() if one not in widest} for key, group in shared.items()}
     return found
 
@@ -66,6 +72,16 @@ def declaration(components: Iterable[str]) -> str:
     """What an adapter says of components that compute in the input's dtype."""
     said = ", ".join(f'"{one}": "native"' for one in sorted(components))
     return f"PRECISION = {{{said}}}"
+
+
+def _left_out(rows: Sequence[Mapping[str, Any]]) -> str:
+    """What most of the requirements that fail alike say is to be declared, if they say so of the same."""
+    lines = [_DECLARED.search(failure["message"]) for row in rows for failure in row["failures"]]
+    said = Counter((line["what"], line["line"]) for line in lines if line)
+    if not said:
+        return ""
+    (what, line), times = said.most_common(1)[0]
+    return f"; if {what} are not to be supported: {line}" if 2 * times > len(lines) else ""
 
 
 def _native(components: Sequence[str]) -> str:

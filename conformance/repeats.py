@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 
-from inferspec.conformance.trial import Nonconformance
+from inferspec.conformance.trial import Nonconformance, words
 from inferspec.spec.contract import Fault
 
 RAISED = re.compile(
@@ -75,11 +75,6 @@ class Repeats:
         """A failure is told, and looks like these faults."""
         if error := _error(operation, failure):
             self._errors.setdefault(error, list(names))
-
-
-def words(error: str) -> str:
-    """An error's words without the numbers in them: of another input they are others."""
-    return re.sub(r"[\d(),\s\[\]]+", " ", error)
 
 
 def _error(operation: str, failure: BaseException) -> Error:

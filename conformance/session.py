@@ -21,7 +21,7 @@ from inferspec.conformance.metal import DECLARABLE, MODES
 from inferspec.conformance.repeats import Repeats
 from inferspec.conformance.subject import Description, HostedSubject, SubjectDied
 from inferspec.conformance.suite import EXAMPLES, Profile, Test, address, all_tests
-from inferspec.conformance.trial import NOT_YET, Outcome, Trial
+from inferspec.conformance.trial import NOT_YET, Choices, Outcome, Trial
 from inferspec.conformance.unclaimed import claimed_call, unclaimed
 from inferspec.conformance.waivers import Waiver, read_waivers
 from inferspec.spec import contracts, located
@@ -60,8 +60,8 @@ class Session:
     """The operations of which a test has run."""
     repeats: Repeats = field(default_factory=Repeats)
     """What was told of their failures."""
-    _served: set[tuple[str, str, str]] = field(default_factory=set)
-    """Operations, keys and choices of the calls that were answered."""
+    _choices: Choices = field(default_factory=Choices)
+    """What its tests saw of the envelope."""
 
     @classmethod
     def opened(
@@ -170,7 +170,7 @@ class Session:
             state, message = self.smoke[name]
             return Outcome(state, message=message)
         self.judged.add(name)
-        trial = Trial(self.subject, test.requirement, self.waivers.get(test.requirement.id), self._served)
+        trial = Trial(self.subject, test.requirement, self.waivers.get(test.requirement.id), self._choices)
         test.run(trial, self.profile, self.repeats)
         if self.subject.layout and _is_not_done(trial.outcome):
             # A branch that is not written yet, or that needs a kernel that is not built here.

@@ -29,7 +29,7 @@ from inferspec.conformance.envelope import OutsideEnvelope
 from inferspec.conformance.kindred import kindred, transplanted
 from inferspec.conformance.repeats import Repeats
 from inferspec.conformance.tapes import TRIES, shrink, split, spread
-from inferspec.conformance.trial import Nonconformance, Trial, Waived
+from inferspec.conformance.trial import Nonconformance, Refused, Trial, Waived
 from inferspec.golden import GoldenError
 from inferspec.spec import contract
 from inferspec.spec.contract import STORY, Fault, Requirement
@@ -254,12 +254,16 @@ class Test:
 
     def _conclude(self, trial: Trial, profile: Profile, failure: Nonconformance, repeats: Repeats) -> None:
         outcome = trial.outcome
-        outcome.state, outcome.message = failure.state, str(failure)
+        told = repeats.told(self.requirement.name, failure)
+        if isinstance(failure, Refused) and profile.diagnose and told is None and not trial.subject.description.layout:
+            # What else is refused, and what is not, shows what of a call it is about.
+            self._gather(trial, profile, FURTHER)
+            outcome = trial.outcome
+        outcome.state, outcome.message = failure.state, trial.advised(failure)
         if failure.call is not None:
             outcome.call, outcome.program = str(failure.call), failure.call.program() or ""
             outcome.features, outcome.seed = dict(failure.call.features), failure.call.seed
         if outcome.state == "failed" and profile.diagnose:
-            told = repeats.told(self.requirement.name, failure)
             trial.outcome.diagnosis = self._diagnosis(trial, profile, repeats) if told is None else told
         repeats.tell(self.requirement.name, failure, trial.outcome.diagnosis)
 

@@ -54,6 +54,52 @@ class Nonconformance(AssertionError):
         self.call, self.state, self.native = call, state, native
 
 
+class Refused(Nonconformance):
+    """What the envelope includes is refused. said: the words of the error."""
+
+    def __init__(self, message: str, call: Call, said: str) -> None:
+        super().__init__(message, call, "overclaimed")
+        self.call: Call = call
+        self.said = said
+
+
+Choice = tuple[str, str, str]
+"""An operation, a key of its envelope, and one of the choices."""
+
+
+@dataclass
+class Choices:
+    """Of which choices calls were that a subject answered, and those that it refused, by the words of the refusal."""
+
+    answered: set[Choice] = field(default_factory=set)
+    refused: dict[str, set[frozenset[Choice]]] = field(default_factory=dict)
+
+    def refuse(self, call: Call, said: str) -> None:
+        """A call was refused."""
+        self.refused.setdefault(words(said), set()).add(choices_of(call))
+
+    def explain(self, call: Call, said: str, key: str) -> bool:
+        """Whether a key explains every refusal in these words: others of its choices were answered, and none of those refused."""
+        of = call.operation, key
+        never = [{one for one in refused if one[:2] == of} - self.answered for refused in self.refused[words(said)]]
+        return all(never) and any(one[:2] == of for one in self.answered)
+
+    def never_answered(self, call: Call, key: str) -> list[str]:
+        """The choices of a key that only calls which were refused had."""
+        every = frozenset().union(*(refused for calls in self.refused.values() for refused in calls)) - self.answered
+        return [choice for operation, of, choice in every if (operation, of) == (call.operation, key)]
+
+
+def choices_of(call: Call) -> frozenset[Choice]:
+    """The choices that a call was made of."""
+    return frozenset((call.operation, key, repr(choice)) for key, choice in call.features.items())
+
+
+def words(error: str) -> str:
+    """An error's words without the numbers in them: of another input they are others."""
+    return re.sub(r"[\d(),\s\[\]]+", " ", error)
+
+
 @dataclass
 class Outcome:
     """What a test found. worst: the largest error as a share of its budget, all budgets of one class: where a result of a subject
@@ -86,11 +132,11 @@ class Trial:
         subject: Subject,
         requirement: Requirement,
         waiver: Waiver | None = None,
-        served: set[tuple[str, str, str]] | None = None,
+        choices: Choices | None = None,
     ) -> None:
+        """choices: what other tests of the subject saw."""
         self.subject, self.requirement, self.waiver = subject, requirement, waiver
-        self._served = set() if served is None else served
-        """Operations, keys and choices of the calls that the subject answered, in other tests too."""
+        self._choices = Choices() if choices is None else choices
         self.contract, self.operation = located(requirement.name)
         self.outcome = Outcome()
         self.failures: list[History] = []
@@ -173,7 +219,7 @@ class Trial:
 
     def _lacks_a_choice(self, seen: Observation, call: Call) -> bool:
         """Whether what raises NotImplementedError is there, and lacks a kernel or a choice: others were answered."""
-        answers = any(operation == call.operation for operation, _, _ in self._served)
+        answers = any(operation == call.operation for operation, _, _ in self._choices.answered)
         return bool(seen.raised) and (answers or LACKS.search(seen.message) is not None)
 
     def _unwritten(self, seen: Observation, call: Call, step: str) -> Nonconformance:
@@ -210,17 +256,22 @@ class Trial:
         if observation.stub and not self._lacks_a_choice(observation, call):
             raise self._stub(observation, call)
         if observation.raised:
-            state = "overclaimed" if observation.stub or _refused(observation) else "failed"
-            claim = "refuses what its envelope includes" if state == "overclaimed" else "raises"
-            hint = f"; {self._advice(call, observation.message)}" if state == "overclaimed" else ""
-            text = f"{claim}: {observation.raised}: {observation.message}{hint}"
-            raise Nonconformance(text, call, state)
+            error = f"{observation.raised}: {observation.message}"
+            if not (observation.stub or _refused(observation)):
+                raise Nonconformance(f"raises: {error}", call)
+            self._choices.refuse(call, observation.message)
+            raise Refused(f"refuses what its envelope includes: {error}", call, observation.message)
         names = self._operation(call).parts
         if observation.value is None and not (names and (observation.parts or not observation.message)):
             what = f"not {', '.join(names)}" if names else "not an array"
             raise Nonconformance(f"returns a {observation.message}, {what}", call)
-        self._served.update((call.operation, key, repr(choice)) for key, choice in call.features.items())
+        self._choices.answered |= choices_of(call)
         return observation
+
+    def advised(self, failure: Nonconformance) -> str:
+        """A failure in words, with what can be done where the subject does not mean to support what it refused."""
+        more = f"; {self._advice(failure.call, failure.said)}" if isinstance(failure, Refused) else ""
+        return f"{failure}{more}"
 
     def _advice(self, call: Call, said: str = "") -> str:
         """What can be done where a call is refused that is not meant to be supported; said: the words of the error."""
@@ -231,8 +282,13 @@ class Trial:
             return "torch has few operations on uint32: take the bits as signed words, x.view(torch.int32)"
         if left_out := self._left_out(call, said):
             key, choice = left_out
-            kept = [one for one in self.envelope[key] if one != choice]
-            return f"if it does not support {key} of {choice!r}, say so: {self.declaring(key, kept)}"
+            offered = self.envelope[key]
+            assert isinstance(offered, tuple)
+            refused = self._choices.never_answered(call, key)
+            never = [one for one in offered if one == choice or repr(one) in refused]
+            kept = [one for one in offered if one not in never]
+            of = " or ".join(map(repr, never))
+            return f"if it does not support {key} of {of}, say so: {self.declaring(key, kept)}"
         if self.advice:
             return self.advice
         keys = ", ".join(self.contract.envelope)
@@ -244,9 +300,9 @@ class Trial:
         return f"ENVELOPE = {_plain({**declared, component: {**declared.get(component, {}), key: choices}})}"
 
     def _left_out(self, call: Call, said: str) -> tuple[str, Any] | None:
-        """The one choice of the envelope that a refusal is about: what an error names, or all that a call has and the plainest
-        one of the test has not, or else the plainest of all, but for what was answered elsewhere; or what never was, although others
-        of its key were. None where there are several, or none."""
+        """The one choice of the envelope that a refusal is about: what an error names; what all calls that were refused in these
+        words have, and none that was answered; all that a call has and the plainest one of the test has not, or else the plainest of all, but
+        for what was answered elsewhere; or what never was. None where there are several, or none."""
         offered = {key: choices for key, choices in self.envelope.items() if isinstance(choices, tuple)}
         # The only one that is claimed cannot be left out.
         chosen = {
@@ -259,14 +315,20 @@ class Trial:
         beyond = [(key, choice) for key, choice in chosen.items() if choice != self._plainest.get(key, choice)]
         # What the test insists on, where its plainest call is refused as well.
         asked = [(key, chosen[key]) for key in self.insisted if key in chosen and chosen[key] != offered[key][0]]
-        served = {key for operation, key, _ in self._served if operation == call.operation}
+        served = {key for operation, key, _ in self._choices.answered if operation == call.operation}
         beside = [(key, choice) for key, choice in chosen.items() if key in served]
-        found = named or next(filter(None, (self._unserved(call, one) for one in (beyond, asked, beside))), [])
+        proven = [one for one in chosen.items() if self._choices.explain(call, said, one[0])]
+        ways = (
+            named,
+            proven if len(proven) == 1 else (),
+            *(self._unserved(call, one) for one in (beyond, asked, beside)),
+        )
+        found = next(filter(None, ways), [])
         return found[0] if len(found) == 1 else None
 
     def _unserved(self, call: Call, choices: Sequence[tuple[str, Any]]) -> list[tuple[str, Any]]:
         """Those choices that the operation never answered a call with: what it answered once it does support."""
-        return [(key, choice) for key, choice in choices if (call.operation, key, repr(choice)) not in self._served]
+        return [one for one in choices if (call.operation, one[0], repr(one[1])) not in self._choices.answered]
 
     def _declaration(self) -> str:
         """How an adapter says that it is of class native; a package of a layout has none that could."""

@@ -32,6 +32,22 @@ def test_errors_of_one_line_are_one_cause_whatever_they_say():
     )
 
 
+ADVISED = RANK + " support {}, say so: ENVELOPE = {{'x': {{'leading_dims': [{}]}}}}"
+
+
+def test_what_most_of_a_cause_say_is_to_be_declared_is_told_with_it():
+    rows = [failed(n, ADVISED.format(3, "leading_dims of ()", 1), state="overclaimed") for n in range(3)]
+    rows.append(failed(3, ADVISED.format(3, "masks of 'bool'", 2), state="overclaimed"))
+    assert "; if leading_dims of () are not to be supported: ENVELOPE = {'x': {'leading_dims': [1]}}" in str(
+        causes(rows)[0]
+    )
+
+
+def test_what_half_of_a_cause_say_is_to_be_declared_is_not_told_with_it():
+    rows = [failed(n, ADVISED.format(3, f"lengths of {n // 2}", n // 2), state="overclaimed") for n in range(4)]
+    assert "ENVELOPE" not in str(causes(rows)[0])
+
+
 def test_errors_of_other_lines_and_types_are_other_causes():
     raised = [("Value", 7), ("Value", 8), ("Value", 9), ("Type", 7), ("Key", 7)]
     rows = [failed(n, f"raises: {kind}Error: no (at mine.py:{line})") for n, (kind, line) in enumerate(raised)]

@@ -10,7 +10,7 @@ import pytest
 from inferspec.conformance.drivers.engine import _failures, _Used
 from inferspec.conformance.subject import LocalSubject
 from inferspec.conformance.suite import Profile, all_tests
-from inferspec.conformance.trial import Trial
+from inferspec.conformance.trial import Choices, Trial
 from inferspec.spec import contract, mlp, quantization, rope
 from inferspec.spec.contract import Operation
 
@@ -73,12 +73,36 @@ def test_the_plainest_choice_is_left_out_where_others_were_answered():
                 raise ValueError("expected min_ndim=2, found ndim=1")
             super().guard(a)
 
-    served: set[tuple[str, str, str]] = set()
+    choices = Choices()
     for name in ("test_batches_of_batches_are_in_their_places", "test_a_gate_of_zero_gives_zero"):
         found = next(one for one in all_tests() if one.name == name and one.requirement.name == "SwiGLU")
-        trial = Trial(LocalSubject({"SwiGLU": Rows}), found.requirement, served=served)
+        trial = Trial(LocalSubject({"SwiGLU": Rows}), found.requirement, choices=choices)
         found.run(trial, PROFILE)
     assert "does not support leading_dims of (), say so: ENVELOPE = " in trial.outcome.message
+
+
+class FourAxes(contract("attention").operation("scaled_dot_product_attention")):
+    """Takes B×H×L×D alone."""
+
+    def guard(self, a):
+        if a.query.ndim != 4:
+            raise ValueError(f"not enough values to unpack (expected 4, got {a.query.ndim})")
+        super().guard(a)
+
+
+@pytest.mark.parametrize(
+    "test",
+    [
+        "test_attention_is_softmax_over_keys_times_value",
+        "test_a_given_scale_is_used_as_it_is",
+        "test_causal_attention_agrees_for_every_relation_of_lengths",
+    ],
+)
+def test_all_choices_that_are_refused_are_left_out_whatever_a_test_insists_on(test):
+    found = next(one for one in all_tests() if one.name == test)
+    trial = Trial(LocalSubject({"scaled_dot_product_attention": FourAxes}), found.requirement)
+    found.run(trial, Profile())
+    assert "'attention': {'leading_dims': [[1], [2], [5], [9]]}" in trial.outcome.message
 
 
 def test_what_is_not_implemented_beside_what_is_answered_is_no_stub():
@@ -91,8 +115,8 @@ def test_what_is_not_implemented_beside_what_is_answered_is_no_stub():
     test = next(
         one for one in all_tests() if one.name == "test_every_encoding_of_the_causal_mask_agrees_in_flash_attention"
     )
-    served = {("flash_attention", "masks", repr(name)) for name in ("none", "causal")}
-    trial = Trial(LocalSubject({"flash_attention": Plain}), test.requirement, served=served)
+    choices = Choices({("flash_attention", "masks", repr(name)) for name in ("none", "causal")})
+    trial = Trial(LocalSubject({"flash_attention": Plain}), test.requirement, choices=choices)
     test.run(trial, PROFILE)
     assert trial.outcome.state == "overclaimed"
     assert "refuses what its envelope includes: NotImplementedError: masks are None or causal" in trial.outcome.message
@@ -226,10 +250,10 @@ def test_a_choice_that_was_answered_elsewhere_is_not_said_to_be_left_out():
             super().guard(a)
 
     tests = {test.name: test for test in all_tests()}
-    subject, served = LocalSubject({"speculative_generate": NoLargest}), set()
+    subject, choices = LocalSubject({"speculative_generate": NoLargest}), Choices()
     messages = []
     for name in ("test_uniform_numbers_are_taken_in_order", "test_the_largest_uniform_numbers_of_float64_are_taken"):
-        trial = Trial(subject, tests[name].requirement, served=served)
+        trial = Trial(subject, tests[name].requirement, choices=choices)
         tests[name].run(trial, PROFILE)
         messages.append(trial.outcome.message)
     assert not messages[0]
