@@ -579,3 +579,17 @@ def online(self: Softmax, x: np.ndarray, dtype: str) -> np.ndarray:
 
 def stored_weights(self: Softmax, x: np.ndarray, top: np.ndarray, dtype: str) -> np.ndarray:
     return rounded(np.exp(rounded(x - top, dtype)), dtype)
+
+
+def total_in_range(self: Softmax, weights: np.ndarray, dtype: str) -> np.ndarray:
+    """The sum is rounded to the dtype, unless that cannot hold it."""
+    total = Softmax.total(self, weights, dtype)
+    held = rounded(total, dtype)
+    return np.where(np.isinf(held), total, held)
+
+
+def total_that_overflows(self: Softmax, weights: np.ndarray, dtype: str) -> np.ndarray:
+    """A sum that the dtype cannot hold is infinite in it."""
+    total = Softmax.total(self, weights, dtype)
+    held = rounded(total, dtype)
+    return np.where(np.isinf(held), held, total)

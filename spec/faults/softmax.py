@@ -368,6 +368,12 @@ FAULTS: tuple[Fault, ...] = (
     ),
     Fault("softmax-drifts", "the output buffer of an earlier call is added to", SMAX_10, drifts(), TIRED),
     Fault(
+        "softmax-sum-past-float16",
+        "the sum is kept in the dtype of x: of more than 65504 like entries float16 has infinity",
+        SMAX_05,
+        {"total": changes.total_that_overflows},
+    ),
+    Fault(
         "softmax-131072-entries",
         "entries past the 131072nd are not written: 128 for each thread of a group",
         SMAX_12,
