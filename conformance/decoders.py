@@ -135,8 +135,18 @@ SCALED_ROPE: Mapping[str, Mapping[str, Any]] = {
         "original_max_position_embeddings": 8,
     },
     "yarn": {"factor": 64.0, "original_max_position_embeddings": 8},
+    "longrope": {"factor": 64.0, "original_max_position_embeddings": 8},
 }
 """Kinds of RoPE that turn otherwise than the default from the first tokens on (dynamic: past 4 positions)."""
+
+
+def _scaled_otherwise(kind: str, config: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Fields of a kind of RoPE that is no default's, and what a config says of positions beside it."""
+    fields = dict(SCALED_ROPE.get(kind, {"factor": 8.0}))
+    if kind == "longrope":
+        pairs = head_dim(config) // 2
+        fields |= {"short_factor": [4.0] * pairs, "long_factor": [8.0] * pairs}
+    return fields, {"max_position_embeddings": 4} if kind == "dynamic" else {}
 
 
 def takes_no_scaled_rope_for_the_default(subject: Trial, call: Call, place: str, keys: Sequence[str]) -> None:
@@ -147,21 +157,23 @@ def takes_no_scaled_rope_for_the_default(subject: Trial, call: Call, place: str,
     theta = {"rope_theta": call.arguments["config"][place]["rope_theta"]} if place == "rope_parameters" else {}
     for key in keys:
         refuses(subject, with_config(call, **{place: {key: "unheard-of", "factor": 8.0, **theta}}))
-        for kind, fields in SCALED_ROPE.items():
-            positions = {"max_position_embeddings": 4} if kind == "dynamic" else {}
+        for kind in SCALED_ROPE:
+            fields, positions = _scaled_otherwise(kind, call.arguments["config"])
             scaled = with_config(call, **{place: {key: kind, **fields, **theta}}, **positions)
             is_not_taken_for(subject, call, scaled, f"{key} {kind!r} of {place} is taken for the default")
 
 
 def with_scaled_rope(call: Call, key: str, kind: str) -> Call:
     """The call with a `rope_scaling` of that kind, under one of the names that it may have."""
-    return with_config(call, rope_scaling={key: kind, **SCALED_ROPE.get(kind, {"factor": 8.0})})
+    fields, positions = _scaled_otherwise(kind, call.arguments["config"])
+    return with_config(call, rope_scaling={key: kind, **fields}, **positions)
 
 
 def with_scaled_rope_parameters(call: Call, kind: str) -> Call:
     """The call with a kind of RoPE beside its base, as transformers 5 writes it."""
     said = call.arguments["config"]["rope_parameters"]
-    return with_config(call, rope_parameters={**said, "rope_type": kind, **SCALED_ROPE.get(kind, {"factor": 8.0})})
+    fields, positions = _scaled_otherwise(kind, call.arguments["config"])
+    return with_config(call, rope_parameters={**said, "rope_type": kind, **fields}, **positions)
 
 
 def with_rope_factors(call: Call, many: str = "") -> Call:
@@ -286,8 +298,13 @@ def with_another_head(call: Call) -> Call:
 
 
 def as_mlx_lm_writes(call: Call) -> Call:
-    """The call with the entry of a quantised model as mlx-lm writes it: with its mode, and twice."""
+    """The call with the entry of a quantised model as mlx-lm writes it: with its mode, and twice; where layers are packed in
+    ways of their own, each has an entry with all of that."""
     entry = {**call.arguments["config"]["quantization"], "mode": "affine"}
+    if own := {name: said for name, said in entry.items() if isinstance(said, dict)}:
+        usual = {name: said for name, said in entry.items() if name not in own and said is not False}
+        packed = [name.removesuffix(".scales") for name in call.arguments["weights"] if name.endswith(".scales")]
+        entry |= {name: {**usual, **own.get(name, {})} for name in packed}
     return with_config(call, quantization=entry, quantization_config=entry)
 
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from inferspec.conformance.calls import Call
 from inferspec.conformance.decoders import refuses_naming, with_config
+from inferspec.conformance.inputs.decoder import head_dim
+from inferspec.conformance.inputs.rope_scaling import beside_no_pair
 from inferspec.conformance.trial import Trial
 
 PLACES = ("rope_scaling", "rope_parameters")
@@ -58,7 +61,7 @@ def pointed(scaling: Mapping[str, Any]) -> dict[str, Any]:
 def said_in_both_places(call: Call) -> Call:
     """The call whose base and scaling are both where transformers 4 writes them and where transformers 5 does."""
     _, said = _said(call)
-    theta = said.get("rope_theta") or call.arguments["config"]["rope_theta"]
+    theta = _base(call)
     scaling = {name: x for name, x in said.items() if name not in ("rope_theta", "rope_type", "type")}
     kind = {"rope_type": _kind(said)}
     return with_config(
@@ -67,6 +70,44 @@ def said_in_both_places(call: Call) -> Call:
         rope_scaling={**scaling, **kind},
         rope_parameters={**scaling, **kind, "rope_theta": theta},
     )
+
+
+def with_what_else_is_said(call: Call) -> Call:
+    """The call whose config has null where the scaling is not, and a field in the scaling that says nothing of RoPE."""
+    place, said = _said(call)
+    other = next(other for other in PLACES if other != place)
+    return with_config(call, **{place: {**said, "finetuned": True}, other: None})
+
+
+def with_positions_of_training(call: Call) -> Call:
+    """The call whose config has no more positions than training had, as one has to which a scaling was added, and fewer than
+    there are tokens."""
+    _, said = _said(call)
+    longest, trained = call.arguments["tokens"].shape[1], math.ceil(call.arguments["tokens"].shape[1] / said["factor"])
+    if "original_max_position_embeddings" not in said:
+        return with_config(call, max_position_embeddings=trained)
+    trained = max(trained, min(said["original_max_position_embeddings"], longest // 2))
+    betas = said.get("beta_fast", 32), said.get("beta_slow", 1)
+    trained = beside_no_pair(trained, _base(call), head_dim(call.arguments["config"]), *betas)
+    return with_config(with_scaling(call, original_max_position_embeddings=trained), max_position_embeddings=trained)
+
+
+def with_one_beta(call: Call) -> Call:
+    """The call whose yarn has a beta_fast of its own, and does not say beta_slow, with as many positions of training as let its
+    ramp begin where it began."""
+    _, said = _said(call)
+    fast = 4.0
+    length = round(said["original_max_position_embeddings"] * fast / said.get("beta_fast", 32))
+    length = beside_no_pair(length, _base(call), head_dim(call.arguments["config"]), fast, 1)
+    return with_scaling(call, beta_fast=fast, beta_slow=None, original_max_position_embeddings=length)
+
+
+def with_another_number(call: Call, which: float) -> Call:
+    """The call with another of the numbers by which its RoPE is scaled."""
+    _, said = _said(call)
+    fields = [field for field in ("factor", "low_freq_factor", "high_freq_factor") if field in said]
+    field = fields[int(which * len(fields))]
+    return with_scaling(call, **{field: said[field] / 2 if field == "low_freq_factor" else said[field] * 2})
 
 
 def unscaled(call: Call) -> Call:
@@ -87,6 +128,12 @@ def _said(call: Call) -> tuple[str, Mapping[str, Any]]:
     config = call.arguments["config"]
     place = next(place for place in PLACES if config.get(place))
     return place, config[place]
+
+
+def _base(call: Call) -> float:
+    """The base of RoPE."""
+    base: float = _said(call)[1].get("rope_theta") or call.arguments["config"]["rope_theta"]
+    return base
 
 
 def _kind(said: Mapping[str, Any]) -> str:

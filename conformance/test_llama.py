@@ -58,8 +58,12 @@ from inferspec.conformance.scaled_rope import (
     refuses_bad_numbers,
     said_in_both_places,
     unscaled,
+    with_another_number,
+    with_one_beta,
     with_points,
+    with_positions_of_training,
     with_scaling,
+    with_what_else_is_said,
 )
 from inferspec.conformance.strategies import among, fractions, in_views
 from inferspec.conformance.suite import requirement
@@ -426,6 +430,16 @@ def test_linear_scaling_divides_every_frequency_of_rope(subject, call):
     subject.agrees(call)
 
 
+@requirement(spec.LLAMA_33, call=scaled_calls(rope_types=["linear"]), factor=among([1.0, 1]), share=0.05)
+def test_a_factor_of_one_divides_nothing(subject, call, factor):
+    subject.agrees(with_scaling(call, factor=factor))
+
+
+@requirement(spec.LLAMA_33, call=scaled_calls(rope_types=["linear"]), share=0.05)
+def test_linear_scaling_goes_on_past_the_positions_that_the_config_says(subject, call):
+    subject.agrees(with_positions_of_training(call))
+
+
 @requirement(spec.LLAMA_34, call=scaled_calls(rope_types=["llama3"]), share=0.21)
 def test_llama3_scaling_divides_low_frequencies_keeps_high_ones_and_mixes_those_between(subject, call):
     subject.agrees(call)
@@ -441,9 +455,14 @@ def test_yarn_divides_a_share_that_rises_with_the_pair_and_multiplies_queries_an
     subject.agrees(call)
 
 
+@requirement(spec.LLAMA_35, call=scaled_calls(rope_types=["yarn"]), share=0.05)
+def test_a_beta_of_yarn_that_is_absent_is_the_usual_one(subject, call):
+    subject.agrees(with_one_beta(call))
+
+
 @requirement(spec.LLAMA_35, call=scaled_calls(rope_types=["yarn"], lengths=(320, 260), batches=(1,)), share=0.07)
 def test_yarn_scaling_is_the_same_past_the_positions_of_training(subject, call):
-    subject.agrees(call)
+    subject.agrees(with_positions_of_training(call))
 
 
 @requirement(spec.LLAMA_36, call=scaled_calls(rope_types=["yarn"]), said=among(ATTENTION_FACTORS), share=0.12)
@@ -471,6 +490,11 @@ def test_a_scaling_that_is_said_in_both_places_counts_once(subject, call):
     subject.agrees(said_in_both_places(call))
 
 
+@requirement(spec.LLAMA_37, call=scaled_calls(), share=0.05)
+def test_what_else_a_scaling_says_changes_nothing(subject, call):
+    subject.agrees(with_what_else_is_said(call))
+
+
 @requirement(spec.LLAMA_37, call=scaled_calls(rope_types=["llama3", "yarn"]), share=0.05)
 def test_the_numbers_of_a_scaling_may_have_a_point(subject, call):
     subject.agrees(with_points(call))
@@ -479,6 +503,11 @@ def test_the_numbers_of_a_scaling_may_have_a_point(subject, call):
 @requirement(spec.LLAMA_18, call=scaled_calls(), share=0.06)
 def test_a_model_whose_rope_is_not_scaled_in_between_changes_nothing(subject, call):
     depends_on_arguments_alone(subject, unscaled(call).kept(0), call.kept(1))
+
+
+@requirement(spec.LLAMA_18, call=scaled_calls(), which=SHARES, share=0.06)
+def test_a_model_whose_rope_is_scaled_otherwise_in_between_changes_nothing(subject, call, which):
+    depends_on_arguments_alone(subject, with_another_number(call, which).kept(0), call.kept(1))
 
 
 @requirement(spec.LLAMA_38, call=scaled_calls(), share=0.06)

@@ -30,8 +30,9 @@ BESIDE_OTHERS = (
     "not in ASCII",
     "links",
     "any letters in the path",
+    "a checkpoint below",
 )
-SHARDED_ANYHOW = (*BESIDE_OTHERS, "shards of any names", "one shard")
+SHARDED_ANYHOW = (*BESIDE_OTHERS, "shards of any names", "one shard", "index without sizes")
 
 GGUF_FILES = (
     *("aligned to 128", "aligned to 16", "unpadded end", "keys out of order", "few keys"),
@@ -100,7 +101,9 @@ def test_shards_give_what_one_file_gives(subject, call):
 
 
 @requirement(
-    spec.LOAD_24, call=folder_calls(forms=["sharded"], habits=("names not of models", "a model beside")), share=0.1
+    spec.LOAD_24,
+    call=folder_calls(forms=["sharded"], habits=("names not of models", "a model beside", "shards in folders")),
+    share=0.1,
 )
 def test_the_files_that_an_index_names_are_read_and_no_others(subject, call):
     subject.agrees(call)

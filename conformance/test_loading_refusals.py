@@ -201,7 +201,7 @@ def test_an_unknown_architecture_of_a_gguf_file_is_refused(subject, call, kind):
     spec.LOAD_22,
     call=folder_calls(forms=["folder"], rope=["rope_theta"], packing=["dense"]),
     key=among(["rope_type", "type"]),
-    kind=among(["linear", "yarn", "llama3", "unheard-of"]),
+    kind=among(["linear", "yarn", "llama3", "unheard-of", "dynamic", "longrope"]),
     share=0.06,
 )
 def test_scaled_rope_of_a_config_is_not_taken_for_the_default(subject, call, key, kind):
@@ -212,7 +212,7 @@ def test_scaled_rope_of_a_config_is_not_taken_for_the_default(subject, call, key
 @requirement(
     spec.LOAD_22,
     call=folder_calls(forms=["folder"], rope=["rope_parameters"], packing=["dense"]),
-    kind=among(["linear", "yarn", "llama3", "unheard-of"]),
+    kind=among(["linear", "yarn", "llama3", "unheard-of", "dynamic", "longrope"]),
     share=0.06,
 )
 def test_scaled_rope_parameters_are_not_taken_for_the_default(subject, call, kind):

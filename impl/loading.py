@@ -103,7 +103,7 @@ def _sharded(folder: Path) -> dict[str, mx.array]:
         raise ValueError(f"{folder / INDEX} has no weight_map")
     weights: dict[str, mx.array] = {}
     for shard in sorted(set(places.values())):
-        if Path(shard).name != shard:
+        if Path(shard).is_absolute() or ".." in Path(shard).parts:
             raise ValueError(f"{folder / INDEX} names the file {shard!r}, which is not in its folder")
         held = _safetensors(folder / shard)
         if missing := sorted(name for name, place in places.items() if place == shard and name not in held):

@@ -51,7 +51,7 @@ def write(
     snapshot.mkdir(parents=True)
     blobs.mkdir()
     path = put(snapshot, config, weights, how)
-    for file in list(snapshot.iterdir()):
+    for file in [file for file in snapshot.iterdir() if file.is_file()]:
         blob = blobs / hashlib.sha256(file.name.encode() + file.read_bytes()).hexdigest()
         file.rename(blob)
         file.symlink_to(blob)
@@ -79,10 +79,15 @@ def _folder(folder: Path, config: Mapping[str, Any], weights: Weights, how: _How
 def _shards(folder: Path, config: Mapping[str, Any], weights: Weights, how: _How) -> Path:
     files = _split(list(weights), how.written)
     places = {name: file for file, held in files.items() for name in held}
-    index = {"metadata": {"total_size": sum(x.nbytes for x in weights.values())}, "weight_map": places}
+    sizes = {"format": "mlx"} if "index without sizes" in how.written else {"total_size": _size_of(weights)}
+    index = {"metadata": sizes, "weight_map": places}
     (folder / "model.safetensors.index.json").write_text(json.dumps(index))
     _put(folder, config, weights, files, how)
     return folder
+
+
+def _size_of(weights: Weights) -> int:
+    return sum(x.nbytes for x in weights.values())
 
 
 def _split(names: list[str], written: Collection[str]) -> dict[str, list[str]]:
@@ -95,6 +100,8 @@ def _split(names: list[str], written: Collection[str]) -> dict[str, list[str]]:
         pattern, first = "model.part-{:c}.safetensors", ord("a")
     if "names not of models" in written:
         pattern = "weights-{:05}.safetensors"
+    if "shards in folders" in written:
+        pattern = "model.part.{}/part.safetensors"
     return {pattern.format(first + i, count): names[i::count] for i in range(count)}
 
 
@@ -108,6 +115,8 @@ def _put(folder: Path, config: Mapping[str, Any], weights: Weights, files: Mappi
     tensors = {file: {**{name: weights[name] for name in files[file]}, **copies.get(file, {})} for file in files}
     if how.damage == "no tensor":
         del tensors[last][files[last][0]]
+    for file in files:
+        (folder / file).parent.mkdir(exist_ok=True)
     for file in whole:
         (folder / file).write_bytes(safetensors.content(tensors[file], how.written))
     if (data := _last(tensors[last], how)) is not None:
@@ -131,10 +140,14 @@ def _put_beside(folder: Path, weights: Weights, how: _How) -> None:
         # As in repositories of Mistral: the model once more, under names of its own.
         again = safetensors.content({"tok_embeddings.weight": weights["model.embed_tokens.weight"]})
         (folder / "consolidated.safetensors").write_bytes(again)
+    others = {name: -x for name, x in weights.items() if x.dtype != np.uint32}
     if "a model beside" in how.written:
         # As a fine-tuned one's, or what an older download left.
-        others = {name: -x for name, x in weights.items() if x.dtype != np.uint32}
         (folder / "model-99999-of-99999.safetensors").write_bytes(safetensors.content(others))
+    if "a checkpoint below" in how.written:
+        below = folder / "checkpoint-500"
+        below.mkdir()
+        (below / "model.safetensors").write_bytes(safetensors.content(others))
 
 
 def copies_elsewhere(files: Mapping[str, list[str]], weights: Weights) -> dict[str, Weights]:

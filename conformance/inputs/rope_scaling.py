@@ -122,7 +122,11 @@ def _yarn(pick: Pick, theta: float, dim: int, between: int) -> dict[str, Any]:
 def _yarn_length(pick: Pick, theta: float, dim: int, between: int, fast: float, slow: float) -> int:
     """Positions of training with which yarn keeps some pairs, divides some, and some by a part."""
     first = pick.one_of(between + 0.4, between + 0.7, 0.6, -0.7)
-    length = round(fast * _wavelength(first, theta, dim))
+    return beside_no_pair(round(fast * _wavelength(first, theta, dim)), theta, dim, fast, slow)
+
+
+def beside_no_pair(length: int, theta: float, dim: int, fast: float, slow: float) -> int:
+    """So many positions of training, or the next more, with which the ends of yarn's ramp are not near whole pairs."""
     while any(_beside_a_pair(length / times, theta, dim) for times in (fast, slow)):
         length += 1
     return length

@@ -72,6 +72,14 @@ def words_of_the_configs_dtype(self: Load, a: Arguments) -> Arguments:
     return with_weights(a, replaced(a.weights, cast))
 
 
+def two_fields_of_a_layer(self: Load, config: Config, a: Arguments) -> Config:
+    """An entry of a layer has a group size and bits, and nothing else."""
+    entries = (said for said in (config.get("quantization") or {}).values() if isinstance(said, dict))
+    if a.form != "gguf" and any(said.keys() - {"group_size", "bits"} for said in entries):
+        raise TypeError("an entry of a layer has unexpected fields")
+    return config
+
+
 def norms_of_one(self: Load, a: Arguments) -> Arguments:
     return with_weights(a, replaced(a.weights, lambda name, x: np.ones_like(x) if name.endswith("norm.weight") else x))
 

@@ -29,6 +29,14 @@ def refuses(habit: str, *forms: str) -> Callable[..., None]:
     return guard_files
 
 
+def takes_what_is_below(self: Load, a: Arguments) -> Arguments:
+    """Files are looked for in all folders of a folder, and the tensors of the one below are read last."""
+    if "a checkpoint below" not in a.written or a.form == "gguf":
+        return Load.inner(self, a)
+    others = {name: x if x.dtype == np.uint32 else -x for name, x in a.weights.items()}
+    return Load.inner(self, Arguments(**{**vars(a), "weights": others}))
+
+
 def data_in_order_of_the_header(self: Load, a: Arguments) -> Arguments:
     """Sizes are read from the header and offsets are not."""
     if "out of order" not in a.written or a.form != "folder":

@@ -38,6 +38,19 @@ def kind_of_rope_parameters_ignored(self: Load, config: Config, a: Arguments) ->
     return {**config, "rope_parameters": {"rope_theta": said.get("rope_theta")}} if said else config
 
 
+def kind_ignored(kind: str) -> Callable[..., Config]:
+    """Of this kind of scaling of a folder nothing is read but the base."""
+
+    def configured(self: Load, config: Config, a: Arguments) -> Config:
+        for place in PLACES:
+            said = config.get(place) or {}
+            if _kind_of(said) == kind:
+                config = {**config, place: {key: said[key] for key in ("rope_theta",) if key in said}}
+        return config
+
+    return configured
+
+
 def without_rope_factors(self: Load, config: Config, weights: Weights) -> Understood:
     return config, {name: x for name, x in weights.items() if name != ROPE_FACTORS}
 

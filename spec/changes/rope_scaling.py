@@ -74,6 +74,17 @@ def ends_with_training(self: Decoder, positions: np.ndarray, dim: int, a: Argume
     return Decoder.rotation(self, np.minimum(positions, trained - 1) if trained else positions, dim, a, m)
 
 
+def ends_with_the_model(kind: str) -> Change:
+    """A table has as many positions as the config says; those past them are the last one, where RoPE is of this kind."""
+
+    def rotation(self: Decoder, positions: np.ndarray, dim: int, a: Arguments, m: Exact) -> Turns:
+        if self.scaling(a.config).get("rope_type") == kind:
+            positions = np.minimum(positions, a.config["max_position_embeddings"] - 1)
+        return Decoder.rotation(self, positions, dim, a, m)
+
+    return {"rotation": rotation}
+
+
 def _unscaled(self: Decoder) -> Decoder:
     """The same model, whose RoPE knows no scaling."""
     plain: Decoder = type("Plain", (type(self),), {"scaling": lambda self, config: {}, "rotation": Decoder.rotation})()
@@ -95,6 +106,19 @@ def kept_by_base() -> Change:
     def told(config: Config) -> str:
         theta = config.get("rope_theta") or (config.get("rope_parameters") or {}).get("rope_theta")
         return repr([theta, *((key, x) for key, x in sorted(config.items()) if key not in ("rope_theta", *PLACES))])
+
+    return remembers_by("config", told)
+
+
+def kept_by_kind() -> Change:
+    """Frequencies are kept by all that a config says but the numbers of its scaling."""
+
+    def told(config: Config) -> str:
+        theta = config.get("rope_theta") or (config.get("rope_parameters") or {}).get("rope_theta")
+        kind = ScaledRope().scaling(config).get("rope_type")
+        return repr(
+            [theta, kind, *((key, x) for key, x in sorted(config.items()) if key not in ("rope_theta", *PLACES))]
+        )
 
     return remembers_by("config", told)
 
@@ -186,6 +210,11 @@ def of_the_default_base(self: ScaledRope, times: float, pairs: int, length: floa
     return ScaledRope.turning(self, times, pairs, length, 10000.0)
 
 
+def both_betas(self: ScaledRope, scaling: Config) -> tuple[float, float]:
+    told = "beta_fast" in scaling and "beta_slow" in scaling
+    return ScaledRope.betas(self, scaling if told else {})
+
+
 def ramp_of_features(self: ScaledRope, pairs: int, first: float, last: float, m: Exact) -> np.ndarray:
     return ScaledRope.ramp(self, 2 * pairs, first, last, m)[:, ::2]
 
@@ -259,6 +288,11 @@ def of_every_place(self: Decoder, frequencies: np.ndarray, config: Config, m: Ex
         alone = type("Alone", (type(self),), {**scaling_of(place), "rescaled": ScaledRope.rescaled})()
         frequencies = alone.rescaled(frequencies, config, m)
     return frequencies
+
+
+def of_the_first_place(self: ScaledRope, config: Config) -> Config:
+    kept = {key: x for key, x in config.items() if key != "rope_parameters" or "rope_scaling" not in config}
+    return ScaledRope.scaling(self, kept)
 
 
 def base_of_unscaled(self: Decoder, config: Config) -> float:

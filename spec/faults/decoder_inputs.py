@@ -216,6 +216,13 @@ def configs(fault: Define) -> None:
         ),
     )
     fault(
+        22,
+        "longrope-ignored",
+        "a rope_type of longrope is taken for the default",
+        changes.rope_type_of(lambda place, key, kind: "default" if kind == "longrope" else kind),
+        "https://github.com/Blaizzy/mlx-vlm/pull/1710",
+    )
+    fault(
         32,
         "activation-ignored",
         "every hidden_act is silu",

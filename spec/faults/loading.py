@@ -210,6 +210,13 @@ FAULTS: tuple[Fault, ...] = (
         {"configured": changes.mode_is_a_layer},
         "https://github.com/ml-explore/mlx-lm, the mode of quantization",
     ),
+    Fault(
+        "loading-mode-of-a-layer-refused",
+        "an entry of a layer under quantization that has its mode too is refused",
+        LOAD_06,
+        {"configured": changes.two_fields_of_a_layer},
+        "mlx-lm, quantize_model, whose entries of layers have all three",
+    ),
     Fault("loading-norms-of-one", "norm weights are left at 1", LOAD_01, {"completed": changes.norms_of_one}, TIRED),
     Fault(
         "loading-gate-for-up",

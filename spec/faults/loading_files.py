@@ -10,6 +10,27 @@ from inferspec.spec.loading import GGUF, LOAD_01, LOAD_02, LOAD_08, LOAD_15, LOA
 
 FAULTS: tuple[Fault, ...] = (
     Fault(
+        "loading-checkpoints-below",
+        "files of safetensors are looked for in folders below too, where training has left another checkpoint",
+        LOAD_01,
+        {"inner": changes.takes_what_is_below},
+        "rglob",
+    ),
+    Fault(
+        "loading-sizes-of-the-index-needed",
+        "an index without total_size is refused",
+        LOAD_02,
+        {"guard_files": changes.refuses("index without sizes")},
+        "https://github.com/exo-explore/exo/pull/1956",
+    ),
+    Fault(
+        "loading-shards-of-one-folder",
+        "shards that the index names in folders of their own are not found",
+        LOAD_24,
+        {"guard_files": changes.refuses("shards in folders")},
+        "https://github.com/sgl-project/sglang/pull/21457",
+    ),
+    Fault(
         "loading-padded-header-needed",
         "a file of safetensors whose header is not padded is refused: its tensors are not aligned",
         LOAD_01,

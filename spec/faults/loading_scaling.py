@@ -22,6 +22,16 @@ FAULTS: tuple[Fault, ...] = (
         {"configured": changes.kind_of_rope_parameters_ignored},
         "https://github.com/vllm-project/speculators/pull/571",
     ),
+    *(
+        Fault(
+            f"loading-{kind}-ignored",
+            f"a rope_scaling of type {kind} is passed over",
+            LOAD_22,
+            {"configured": changes.kind_ignored(kind)},
+            "https://github.com/Blaizzy/mlx-vlm/pull/1710",
+        )
+        for kind in ("dynamic", "longrope")
+    ),
     Fault(
         "loading-gguf-rope-factors-ignored",
         "rope_freqs.weight, by which a GGUF file scales RoPE, is passed over",

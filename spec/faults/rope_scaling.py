@@ -49,6 +49,20 @@ def linear(fault: Define) -> None:
         changes.field_as(lambda name, value: value and int(value), "factor"),
     )
     fault(
+        33,
+        "linear-factor-of-one-refused",
+        "a factor of 1 is refused, which is not above 1",
+        changes.guarded_too(lambda config, scaling: "factor is not above 1" if scaling.get("factor") == 1 else ""),
+        f"{TRANSFORMERS}/pull/24653",
+    )
+    fault(
+        33,
+        "linear-positions-of-the-model",
+        "positions past max_position_embeddings turn as the last of them does, however they are divided",
+        changes.ends_with_the_model("linear"),
+        "a table of as many rows",
+    )
+    fault(
         33, "scaled-keys-alone", "keys are turned by scaled frequencies, queries are not", changes.one_alone("k_norm")
     )
     fault(
@@ -56,6 +70,13 @@ def linear(fault: Define) -> None:
         "frequencies-kept-by-base",
         "frequencies are kept for all models of a head dim and base, however they are scaled",
         changes.kept_by_base(),
+        "the kind of vllm pull 1867",
+    )
+    fault(
+        18,
+        "frequencies-kept-by-kind",
+        "frequencies are kept for all models of a head dim, a base and a kind of scaling, by whatever numbers",
+        changes.kept_by_kind(),
         "the kind of vllm pull 1867",
     )
 
@@ -155,6 +176,18 @@ def yarn(fault: Define) -> None:
         "betas-ignored",
         "beta_fast is 32 and beta_slow 1, whatever the config says",
         changes.fields_ignored("beta_fast", "beta_slow"),
+    )
+    it(
+        "betas-in-twos",
+        "beta_fast and beta_slow are read where a config says both",
+        {"betas": changes.both_betas},
+        "one condition for two fields",
+    )
+    it(
+        "positions-of-the-model",
+        "positions past max_position_embeddings turn as the last of them does",
+        changes.ends_with_the_model("yarn"),
+        "a table of as many rows",
     )
     it("ends-unrounded", "the ends of the ramp are not rounded to pairs", {"rounds": lambda self, scaling: False})
     it("ramp-of-features", "the ramp counts features, where it should count pairs", {"ramp": changes.ramp_of_features})
@@ -317,6 +350,20 @@ def places(fault: Define) -> None:
         "scaled-in-every-place",
         "a scaling in rope_parameters and in rope_scaling counts twice",
         {"rescaled": changes.of_every_place},
+    )
+    fault(
+        37,
+        "null-beside-scaling",
+        "rope_scaling is read wherever it is there, null too, and rope_parameters where it is not",
+        {"scaling": changes.of_the_first_place},
+        "a get with a default",
+    )
+    fault(
+        37,
+        "other-fields-of-scaling-refused",
+        "a rope_scaling with a field that is not known is refused",
+        changes.guarded_too(lambda config, scaling: "finetuned is not known" if "finetuned" in scaling else ""),
+        "https://github.com/ShmuelRonen/ComfyUI_ChatterBox_Voice/issues/1",
     )
     fault(
         37,
