@@ -264,6 +264,23 @@ def test_ids_are_drawn_from_what_top_p_leaves_at_any_temperature(subject, call):
     fitting(subject, call, spec.ORDERS)
 
 
+@requirement(
+    spec.SAMP_24,
+    call=tempered_nuclei(
+        generators=["given"],
+        **BOTH,
+        leading_dims=ONE_AXIS,
+        likely=(96, 128),
+        limits=(40, 64, 50, 20),
+        sizes=(300, 9000),
+        draws=32,
+    ),
+    share=0.1,
+)
+def test_ids_are_drawn_from_what_top_p_leaves_of_dozens_at_any_temperature(subject, call):
+    fitting(subject, call, spec.ORDERS)
+
+
 @requirement(spec.SAMP_24, call=sampler_calls(top_k=[True], top_p=[False]), top_k=among([None, 0, "V"]), share=0.3)
 def test_ids_are_drawn_from_all_where_there_is_no_limit(subject, call, top_k):
     size = call.arguments["logits"].shape[-1]

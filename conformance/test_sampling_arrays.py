@@ -9,7 +9,10 @@ from inferspec.conformance.drawing import chooses, distributed, fitting, gives_i
 from inferspec.conformance.inputs.sampling import (
     BAD_TOP_P,
     BATCHES,
+    DOZENS,
     FEW,
+    HUNDREDS,
+    LIMITS,
     MANY,
     MANY_ROWS,
     MANY_TO_LOOK_AT,
@@ -23,6 +26,7 @@ from inferspec.conformance.inputs.sampling import (
     sampler_calls,
     some_broken,
     tempered_rows,
+    tiers,
 )
 from inferspec.conformance.properties import depends_on_arguments_alone, keeps_arguments, refuses
 from inferspec.conformance.strategies import among, in_views
@@ -55,6 +59,26 @@ def test_rows_in_another_order_give_their_ids_in_that_order(subject, call):
 
 @requirement(spec.SAMP_27, call=sampler_calls(top_p=[False], leading_dims=BATCHES, rows=MANY), share=0.2)
 def test_each_of_many_rows_is_drawn(subject, call):
+    chooses(subject, call)
+
+
+@requirement(
+    spec.SAMP_27,
+    call=tempered_rows(top_p=[True], generators=["given"], leading_dims=[(1,), (2,)], rows=HUNDREDS),
+    share=0.1,
+)
+def test_each_of_many_rows_has_a_nucleus_of_its_own(subject, call):
+    fitting(subject, call, spec.ORDERS)
+
+
+@requirement(
+    spec.SAMP_27,
+    call=sampler_calls(
+        **DOZENS, generators=["given"], values=tiers, limits=LIMITS, leading_dims=[(1,), (2,)], rows=HUNDREDS
+    ),
+    share=0.05,
+)
+def test_each_of_many_rows_is_drawn_from_its_dozens(subject, call):
     chooses(subject, call)
 
 
@@ -187,6 +211,15 @@ def test_strided_logits_of_a_large_vocabulary_give_the_ids_of_their_copies(subje
     chooses(subject, call)
 
 
+@requirement(
+    spec.SAMP_32,
+    call=in_views(sampler_calls(**DOZENS, generators=["given"], values=tiers, limits=LIMITS), "logits"),
+    share=0.1,
+)
+def test_ids_drawn_from_the_dozens_of_strided_logits_are_those_of_their_copy(subject, call):
+    chooses(subject, call)
+
+
 @requirement(spec.SAMP_33, call=sampler_calls())
 def test_ids_are_integers_one_for_each_row(subject, call):
     gives_integers(subject, call)
@@ -199,6 +232,11 @@ def test_greedy_ids_are_integers_one_for_each_row(subject, call):
 
 @requirement(spec.SAMP_34, call=sampler_calls())
 def test_the_sampler_changes_no_argument(subject, call):
+    keeps_arguments(subject, call)
+
+
+@requirement(spec.SAMP_34, call=sampler_calls(**DOZENS, values=tiers, limits=LIMITS), share=0.05)
+def test_the_sampler_changes_no_argument_where_it_draws_from_dozens(subject, call):
     keeps_arguments(subject, call)
 
 

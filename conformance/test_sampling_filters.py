@@ -10,7 +10,9 @@ from inferspec.conformance.inputs.sampling import (
     BAD_TOP_P,
     BATCHES,
     BOTH,
+    DOZENS,
     FEW,
+    HUNDREDS,
     LARGE,
     LIMITS,
     LOWEST,
@@ -214,12 +216,14 @@ def test_none_survives_after_those_that_reach_top_p_exactly(subject, call):
 
 @requirement(spec.SAMP_06, call=tiny_top_p(top_p=[True]))
 def test_the_most_likely_id_survives_the_smallest_top_p(subject, call):
-    logits = f64(call.arguments["logits"])
-    got = gives_a_right_set(subject, call)
-    if (lost := (got == -np.inf).all(axis=-1)).any():
-        raise Nonconformance(f"{int(lost.sum())} of {lost.size} rows have no survivor", call)
-    if (f64(got).max(axis=-1) != logits.max(axis=-1)).any():
-        raise Nonconformance("the most likely id does not survive", call)
+    leaves_the_likeliest(subject, call)
+
+
+@requirement(
+    spec.SAMP_06, call=tiny_top_p(top_p=[True], sizes=(50257, 9000), leading_dims=FEW, rows=(2, 1)), share=0.05
+)
+def test_the_most_likely_id_of_a_large_vocabulary_survives_the_smallest_top_p(subject, call):
+    leaves_the_likeliest(subject, call)
 
 
 @requirement(spec.SAMP_07, call=filter_calls(top_k=[False], top_p=[True], values=tied, ties=LOWEST))
@@ -240,6 +244,17 @@ def test_a_top_k_of_the_whole_vocabulary_leaves_top_p_its_say(subject, call, top
 
 @requirement(spec.SAMP_08, call=filter_calls(**BOTH, values=tiers, sizes=WIDE, limits=LIMITS, ties=LOWEST), share=0.2)
 def test_top_p_shares_out_the_dozens_and_hundreds_that_top_k_left(subject, call):
+    gives_a_right_set(subject, call)
+
+
+@requirement(
+    spec.SAMP_08,
+    call=filter_calls(
+        **BOTH, values=tiers, sizes=(33000, 9000), limits=LIMITS, ties=LOWEST, leading_dims=FEW, rows=(2, 1)
+    ),
+    share=0.06,
+)
+def test_top_p_shares_out_the_dozens_and_hundreds_that_top_k_left_of_a_large_vocabulary(subject, call):
     gives_a_right_set(subject, call)
 
 
@@ -331,6 +346,15 @@ def test_each_of_many_rows_is_filtered(subject, call):
     gives_a_right_set(subject, call)
 
 
+@requirement(
+    spec.SAMP_12,
+    call=filter_calls(**DOZENS, values=tiers, limits=LIMITS, leading_dims=[(1,), (2,)], rows=HUNDREDS),
+    share=0.05,
+)
+def test_dozens_of_logits_survive_in_each_of_many_rows(subject, call):
+    gives_a_right_set(subject, call)
+
+
 @requirement(spec.SAMP_12, call=filter_calls(leading_dims=[(1,), (2,)], rows=MANY_ROWS, sizes=WIDE_ROWS), share=0.15)
 def test_each_of_many_wide_rows_is_filtered(subject, call):
     gives_a_right_set(subject, call)
@@ -390,6 +414,11 @@ def test_the_largest_of_strided_logits_is_that_of_their_copy(subject, call):
     gives_the_set_of_the_copy(subject, call)
 
 
+@requirement(spec.SAMP_15, call=in_views(filter_calls(**DOZENS, values=tiers, limits=LIMITS)), share=0.15)
+def test_the_dozens_of_largest_of_strided_logits_are_those_of_their_copy(subject, call):
+    gives_the_set_of_the_copy(subject, call)
+
+
 @requirement(spec.SAMP_15, call=in_views(filter_calls(sizes=(4097, 32769), leading_dims=FEW)), share=0.15)
 def test_strided_logits_of_a_large_vocabulary_are_filtered_like_their_copy(subject, call):
     gives_the_set_of_the_copy(subject, call)
@@ -398,6 +427,16 @@ def test_strided_logits_of_a_large_vocabulary_are_filtered_like_their_copy(subje
 @requirement(spec.SAMP_16, call=filter_calls())
 def test_the_result_has_the_shape_and_the_dtype_of_the_logits(subject, call):
     returns(subject, call, call.arguments["logits"].shape, call.features["dtypes"])
+
+
+@requirement(spec.SAMP_16, call=filter_calls(**DOZENS, values=tiers, limits=LIMITS), share=0.05)
+def test_the_result_has_the_dtype_of_the_logits_where_dozens_survive(subject, call):
+    returns(subject, call, call.arguments["logits"].shape, call.features["dtypes"])
+
+
+@requirement(spec.SAMP_17, call=filter_calls(**DOZENS, values=tiers, limits=LIMITS), share=0.05)
+def test_the_filters_change_no_argument_where_dozens_survive(subject, call):
+    keeps_arguments(subject, call)
 
 
 @requirement(spec.SAMP_17, call=filter_calls())
@@ -458,6 +497,16 @@ def leaves_the_lowest(subject, call):
             raise failure from None
         hint = f"; if any of equal ids may survive, declare {subject.declaring('ties', ['any'])}"
         raise Nonconformance(f"{failure}{hint}", failure.call, failure.state) from None
+
+
+def leaves_the_likeliest(subject, call):
+    """A right set, in which the most likely id of each row is."""
+    logits = f64(call.arguments["logits"])
+    got = gives_a_right_set(subject, call)
+    if (lost := (got == -np.inf).all(axis=-1)).any():
+        raise Nonconformance(f"{int(lost.sum())} of {lost.size} rows have no survivor", call)
+    if (f64(got).max(axis=-1) != logits.max(axis=-1)).any():
+        raise Nonconformance("the most likely id does not survive", call)
 
 
 def leaves_enough(subject, call):

@@ -47,6 +47,9 @@ HUGE = (4097, 32769, 65537, 151936)
 SHORT_OF_ONE = (300, 5, 1024, 24, 2049, 1000)
 """Vocabularies whose probabilities often sum up to a little less than the largest uniform number, in float32."""
 
+DOZENS: dict[str, Any] = {"top_k": [True], "top_p": [False], "sizes": (300, 65, 100)}
+"""Limits of dozens and hundreds: kernels have a path for a few of the largest, and another for more."""
+
 WIDE, LIMITS = (300, 48, 100, 1100, 2049, 3000), (40, 64, 256, 1024, 32, 33, 50, 65, 100, 200, 257, 512, 1023)
 """Vocabularies for limits that people ask for, and those limits."""
 
@@ -59,8 +62,8 @@ REAL = (151936, 50257, 128256, 32769)
 MANY_ROWS, WIDE_ROWS = (9, 17, 33), (4097, 8191, 16385)
 """Rows of a batch that decodes, and vocabularies of rows that a threadgroup does not hold."""
 
-MANY = (33, 257, 65, 300)
-"""Rows beside the sizes in which kernels work on them."""
+MANY, HUNDREDS = (33, 257, 65, 300), (257, 300)
+"""Rows beside the sizes in which kernels work on them, and those of the last sizes."""
 
 MANY_TO_LOOK_AT = (513, 512, 1025)
 """Rows past which kernels take another path."""
@@ -332,9 +335,11 @@ def filter_calls(
 
 
 @calls
-def tiny_top_p(pick: Pick, values: Logits = led, sizes: tuple[int, ...] = (*SMALL, 300, 4096)) -> Call:
+def tiny_top_p(
+    pick: Pick, values: Logits = led, sizes: tuple[int, ...] = (*SMALL, 300, 4096), rows: tuple[int, ...] = ROWS
+) -> Call:
     """A top_p far below any probability."""
-    logits = shaped(pick, values, sizes)
+    logits = shaped(pick, values, sizes, rows)
     pick.features["top_p"] = True
     return pick.call(FILTER, logits=logits, top_p=pick.one_of(1e-3, 1e-5, 1e-7, 1e-9, 1e-30, 1e-300))
 
@@ -555,17 +560,24 @@ def summed_draws(pick: Pick, sizes: tuple[int, ...] = HUGE, nuclei: bool = False
 
 
 @calls
-def tempered_nuclei(pick: Pick, sizes: tuple[int, ...] = (1, 300, 1100), draws: int = 64) -> Call:
-    """A temperature and a top_p for which it matters which goes first: many draws from one row of logits.
+def tempered_nuclei(
+    pick: Pick,
+    sizes: tuple[int, ...] = (1, 300, 1100),
+    draws: int = 64,
+    likely: tuple[int, ...] = (12, 8, 16),
+    limits: tuple[int, ...] = (),
+) -> Call:
+    """A temperature and a top_p for which it matters which goes first: many draws from one row of logits. likely: how many of
+    these are; limits: what a top_k beside the top_p may be, all of them but two if empty.
 
     The uniform numbers go through [0, 1) in equal steps, so that nearly every id that can be drawn is drawn.
     """
     dtype = pick("dtypes")
-    size, heat = pick.one_of(12, 8, 16), temperature(pick, "power of two", "other")
+    size, heat = pick.one_of(*likely), temperature(pick, "power of two", "other")
     pick.features["top_p"] = True
     others = np.full(max(pick.upto("vocabulary", *sizes) - size, 0), -200.0)
-    row = pick.random.permutation(np.concatenate([np.arange(size) * 0.25, others]))
-    top_k = _beside_top_p(pick, size - 2)
+    row = pick.random.permutation(np.concatenate([np.arange(size) * min(0.25, 4 / size), others]))
+    top_k = _beside_top_p(pick, pick.one_of(*(limits or (size - 2,))))
     arguments: dict[str, Any] = {} if top_k is None else {"top_k": top_k}
     arguments |= {"top_p": _parting(row, heat, top_k), "logits": round_to(np.tile(row, (draws, 1)), dtype)}
     if pick("generators") == "given":

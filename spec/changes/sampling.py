@@ -134,6 +134,29 @@ def past_32(step: Callable[..., Mask]) -> Change:
     return {"top_p": top_p}
 
 
+def of_more_than_32(a: Arguments) -> bool:
+    """Whether top_k leaves more than a group of threads holds, one each."""
+    return bool(32 < (a.top_k or 0) < a.logits.shape[-1])
+
+
+def rows_past_128(of_dozens: bool = False) -> Change:
+    """Rows past 128 are left as the first one: all of them, or where top_k leaves dozens."""
+
+    def survivors(self: Any, z: np.ndarray, x: np.ndarray, a: Arguments) -> Mask:
+        kept = np.array(Filtering.survivors(self, z, x, a))
+        if of_more_than_32(a) if of_dozens else a.top_p < 1:
+            kept[128:] = kept[:1]
+        return kept
+
+    return {"survivors": survivors}
+
+
+def tempered_and_of_the_whole_past_32(self: Any, x: np.ndarray, order: np.ndarray, kept: Mask, a: Arguments) -> Mask:
+    if a.temperature in (0, 1):
+        return np.asarray(Filtering.top_p(self, x, order, kept, a))
+    return past_32(of_the_whole_mass)["top_p"](self, x, order, kept, a)
+
+
 def shares_in(dtype: str | None) -> Change:
     """Probabilities in a dtype, that of the logits for None; their sums are exact."""
 

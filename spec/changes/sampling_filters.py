@@ -188,6 +188,13 @@ def below_a_percent_off(self: FilterLogits, x: np.ndarray, order: np.ndarray, ke
     return kept if a.top_p < 1e-2 else FilterLogits.top_p(self, x, order, kept, a)
 
 
+def none_of_the_smallest(self: FilterLogits, x: np.ndarray, order: np.ndarray, kept: Mask, a: Arguments) -> Mask:
+    left = Filtering.top_p(self, x, order, kept, a)
+    weights = self.weights(x, kept)
+    lost = a.top_p < weights.max(axis=-1, keepdims=True) / weights.sum(axis=-1, keepdims=True) / 1000
+    return left & ~lost
+
+
 def by_id(self: FilterLogits, x: np.ndarray, order: np.ndarray, kept: Mask, a: Arguments) -> Mask:
     ids = np.broadcast_to(np.arange(x.shape[-1]), x.shape)
     return FilterLogits.top_p(self, x, ids, kept, a)

@@ -180,6 +180,13 @@ _SAMPLERS = (
         "PROPERTIES X2",
     ),
     Fault(
+        "sampler-tempered-top-p-of-the-whole-past-32",
+        "with a temperature, where top_k leaves more than 32, top_p counts the probability that it took away",
+        spec.SAMP_24,
+        {"top_p": changes.tempered_and_of_the_whole_past_32},
+        "PROPERTIES SA4, X2",
+    ),
+    Fault(
         "sampler-lone-id-past-the-vocabulary",
         "where one id alone is not hidden, a limit past the vocabulary gives no id at all",
         spec.SAMP_24,
