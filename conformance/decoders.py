@@ -235,7 +235,9 @@ def with_all_that_is_said(call: Call) -> Call:
         del said["rope_scaling"]
     said |= {name: None for name in ("head_dim", "num_key_value_heads") if name not in config}
     said |= {"torch_dtype": call.features["dtypes"]}
+    said |= {"quantization_config": None} if "quantization" not in config else {}
     absent = {name for name in ("attention_bias", "mlp_bias") if not config.get(name)}
+    absent |= {"hidden_act"} if (call.seed or 0) % 2 else set()
     whole = with_base(call, _without_fraction(_said_of_rope(call)["rope_theta"])).arguments["config"]
     return call.having(config={**{name: x for name, x in whole.items() if name not in absent}, **said})
 

@@ -370,6 +370,11 @@ def test_two_requests_of_long_prompts_in_turn_do_not_mix(subject, call):
     subject.agrees(call)
 
 
+@requirement(spec.GEN_17, call=paired_conversations(orders=("turns",), lengths=(600, 300)), share=0.05)
+def test_two_requests_of_hundreds_of_tokens_in_turn_do_not_mix(subject, call):
+    subject.agrees(call)
+
+
 @requirement(spec.GEN_17, call=paired_calls(orders=("turns",), untils=(1, 2)), share=0.5)
 def test_closing_one_request_leaves_the_other_alone(subject, call):
     subject.agrees(call)
@@ -387,6 +392,11 @@ def test_a_second_request_starts_afresh(subject, call):
 
 @requirement(spec.GEN_18, call=paired_conversations(orders=("after",)), share=0.15)
 def test_a_second_request_of_a_long_prompt_starts_afresh(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.GEN_18, call=paired_conversations(orders=("after",), lengths=(600, 300)), share=0.05)
+def test_a_second_request_of_hundreds_of_tokens_starts_afresh(subject, call):
     subject.agrees(call)
 
 

@@ -158,9 +158,11 @@ def paired_calls(pick: Pick, orders: tuple[str, ...] = ("turns", "after"), until
 
 
 @calls
-def paired_conversations(pick: Pick, orders: tuple[str, ...] = ("turns", "after")) -> Call:
-    """Two requests of dozens of tokens to one model: see `prompt_like`."""
-    call = generate_calls.build(pick, lengths=(40, 70, 33, 130), limits=(3, 2, 5), vocabularies=(97, 300))
+def paired_conversations(
+    pick: Pick, orders: tuple[str, ...] = ("turns", "after"), lengths: tuple[int, ...] = (40, 70, 33, 130)
+) -> Call:
+    """Two requests of dozens of tokens to one model, or of as many as asked for: see `prompt_like`."""
+    call = generate_calls.build(pick, lengths=lengths, limits=(3, 2, 5), vocabularies=(97, 300))
     second = prompt_like(pick, call)
     beside = {"tokens": second, "max_tokens": pick.size(1, min(8, pick.envelope["max_tokens"]))}
     return call.having(beside=beside, order=pick.one_of(*orders), seen=("ids", "beside"))

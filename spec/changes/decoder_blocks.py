@@ -181,6 +181,18 @@ def no_null(self: Decoder, config: Mapping[str, Any]) -> None:
         raise ValueError(f"{nulls[0]} is None")
 
 
+def no_null_quantization(self: Decoder, config: Mapping[str, Any]) -> None:
+    Decoder.guard_config(self, config)
+    if config.get("quantization_config", 0) is None:
+        raise ValueError("quantization_config is None")
+
+
+def activation_needed(self: Decoder, config: Mapping[str, Any]) -> None:
+    Decoder.guard_config(self, config)
+    if "hidden_act" not in config:
+        raise ValueError("config has no hidden_act")
+
+
 def no_whole_base(self: Decoder, config: Mapping[str, Any]) -> None:
     if isinstance(self.theta(config), int):
         raise TypeError("rope_theta is an int; it takes a float")

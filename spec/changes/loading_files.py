@@ -93,6 +93,18 @@ def no_null(self: Load, config: Config, a: Arguments) -> Config:
     return config
 
 
+def no_null_quantization(self: Load, config: Config, a: Arguments) -> Config:
+    if config.get("quantization_config", 0) is None:
+        raise ValueError("quantization_config is None")
+    return config
+
+
+def activation_needed(self: Load, config: Config, a: Arguments) -> Config:
+    if a.form != "gguf" and "hidden_act" not in config:
+        raise ValueError("config has no hidden_act")
+    return config
+
+
 def key_length_needed(self: Load, config: Config, weights: Weights) -> Understood:
     if "head_dim" not in config:
         raise ValueError("the file does not say attention.key_length")

@@ -26,6 +26,20 @@ def sequence(fault: Define) -> None:
     fault(1, "nulls-refused", "a config with rope_scaling: null is refused", {"guard_config": changes.no_null})
     fault(
         1,
+        "null-quantization-refused",
+        "a dense model whose config has a quantization_config of null is refused",
+        {"guard_config": changes.no_null_quantization},
+        "the kind of https://github.com/Blaizzy/mlx-vlm/issues/1776",
+    )
+    fault(
+        1,
+        "activation-needed",
+        "a config that does not say hidden_act, which is silu then, is refused",
+        {"guard_config": changes.activation_needed},
+        "a field without a default",
+    )
+    fault(
+        1,
         "whole-bases-refused",
         "a config whose rope_theta is written without a fraction is refused, as that of Qwen3 is",
         {"guard_config": changes.no_whole_base},

@@ -279,6 +279,20 @@ FAULTS: tuple[Fault, ...] = (
         changes.found_while_in_use(32),
         f"{VLLM_METAL}/commit/b213b8b",
     ),
+    Fault(
+        "generation-cache-of-256-tokens-kept",
+        "a prompt that begins with 256 tokens like the last one goes on in its cache, whatever else that holds",
+        GEN_18,
+        changes.kept_for_later(256),
+        f"{VLLM_METAL}/commit/b213b8b",
+    ),
+    Fault(
+        "generation-cache-of-256-tokens-in-use-found",
+        "a prompt that begins with 256 tokens like one that is at work goes on in that one's cache",
+        GEN_17,
+        changes.found_while_in_use(256),
+        f"{VLLM_METAL}/commit/b213b8b",
+    ),
     *generation_callers.FAULTS,
     Fault(
         "generation-goes-on-past-the-end",

@@ -10,6 +10,20 @@ from inferspec.spec.loading import GGUF, LOAD_01, LOAD_02, LOAD_08, LOAD_15, LOA
 
 FAULTS: tuple[Fault, ...] = (
     Fault(
+        "loading-null-quantization-refused",
+        "a dense model whose config.json has a quantization_config of null is refused",
+        LOAD_01,
+        {"configured": changes.no_null_quantization},
+        "the kind of https://github.com/Blaizzy/mlx-vlm/issues/1776",
+    ),
+    Fault(
+        "loading-activation-needed",
+        "a config.json that does not say hidden_act, which is silu then, is refused",
+        LOAD_01,
+        {"configured": changes.activation_needed},
+        "a field without a default",
+    ),
+    Fault(
         "loading-checkpoints-below",
         "files of safetensors are looked for in folders below too, where training has left another checkpoint",
         LOAD_01,
