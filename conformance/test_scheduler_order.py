@@ -1,7 +1,13 @@
 """Does a scheduler keep the contract in who goes first and who gives way?"""
 
-from inferspec.conformance.inputs.scheduler_leavers import deserted, ranked_and_deserted, ranked_and_left
+from inferspec.conformance.inputs.scheduler_leavers import (
+    deserted,
+    far_apart,
+    ranked_and_deserted,
+    ranked_and_left,
+)
 from inferspec.conformance.inputs.scheduler_pools import (
+    beside_a_long_prompt,
     evicted,
     evicted_again,
     evicted_by_many,
@@ -11,13 +17,16 @@ from inferspec.conformance.inputs.scheduler_pools import (
     preempted_again_and_again,
     preempted_in_turn,
     resumed,
+    voided_and_waiting,
     voided_growing,
 )
 from inferspec.conformance.inputs.scheduler_prefixes import queued_hits
 from inferspec.conformance.inputs.scheduler_queues import (
     far_ranked,
+    kept_waiting,
     long_prompts_ahead,
     outranked_in_vain,
+    outranked_late,
     queued,
     queued_in_turns,
     ranked,
@@ -45,13 +54,28 @@ def test_larger_priorities_are_admitted_first_when_many_have_left(subject, call)
     keeps(subject, call, Check.ORDER)
 
 
+@requirement(spec.SCHED_16, call=far_apart(), share=0.06)
+def test_larger_priorities_are_admitted_first_however_many_came_before(subject, call):
+    keeps(subject, call, Check.ORDER)
+
+
 @requirement(spec.SCHED_16, call=far_ranked(), share=0.2)
 def test_priorities_past_53_bits_are_told_apart(subject, call):
     keeps(subject, call, Check.ORDER)
 
 
+@requirement(spec.SCHED_16, call=outranked_late(), share=0.06)
+def test_larger_priorities_are_admitted_first_however_long_others_have_waited(subject, call):
+    keeps(subject, call, Check.ORDER)
+
+
 @requirement(spec.SCHED_17, call=queued(), share=1.5)
 def test_nobody_overtakes(subject, call):
+    keeps(subject, call, Check.ORDER)
+
+
+@requirement(spec.SCHED_17, call=kept_waiting(), share=0.1)
+def test_nobody_overtakes_who_has_waited_long_for_blocks(subject, call):
     keeps(subject, call, Check.ORDER)
 
 
@@ -62,6 +86,11 @@ def test_nobody_overtakes_who_came_as_others_ended(subject, call):
 
 @requirement(spec.SCHED_17, call=queued_hits(), share=0.2)
 def test_what_is_cached_of_a_prompt_does_not_move_it_ahead(subject, call):
+    keeps(subject, call, Check.ORDER)
+
+
+@requirement(spec.SCHED_17, call=far_apart(), share=0.06)
+def test_nobody_overtakes_however_many_came_between(subject, call):
     keeps(subject, call, Check.ORDER)
 
 
@@ -85,6 +114,11 @@ def test_a_request_keeps_its_place_when_it_is_preempted_again(subject, call):
     keeps(subject, call, Check.ORDER)
 
 
+@requirement(spec.SCHED_18, call=voided_and_waiting(), share=0.1)
+def test_a_request_that_is_preempted_for_a_void_step_keeps_its_place(subject, call):
+    keeps(subject, call, Check.ORDER)
+
+
 # who gives way
 
 
@@ -95,6 +129,11 @@ def test_nobody_gives_way_to_one_behind(subject, call):
 
 @requirement(spec.SCHED_19, call=growing(priorities=["different"]), share=0.5)
 def test_no_larger_priority_gives_way(subject, call):
+    keeps(subject, call, Check.VICTIM)
+
+
+@requirement(spec.SCHED_19, call=beside_a_long_prompt(), share=0.15)
+def test_nobody_gives_way_to_a_half_computed_prompt_behind(subject, call):
     keeps(subject, call, Check.VICTIM)
 
 

@@ -106,6 +106,20 @@ def ranked_and_deserted(pick: Pick) -> Call:
     return script.end()
 
 
+@several_cancelling
+def far_apart(pick: Pick) -> Call:
+    """Two requests of one priority wait, between which a thousand came and left; a request of a larger priority comes last."""
+    script = Script(pick, budgets=(64,))
+    script.most, rank = 1, pick.one_of(1, 2)
+    script.add(script.tokens(1), pick.size(2, 3), priority=9)
+    script.do("step")
+    script.add(script.tokens(1), 1, priority=rank)
+    script.do("pass_by", times=1022)
+    for more in (0, 1):
+        script.add(script.tokens(1), 1, priority=rank + more)
+    return script.end()
+
+
 @cancelling
 def in_flight(pick: Pick) -> Call:
     """Requests that come and are cancelled while the model computes."""

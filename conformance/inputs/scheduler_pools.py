@@ -237,6 +237,23 @@ def voided_growing(pick: Pick) -> Call:
     return script.end()
 
 
+@with_voids
+def voided_and_waiting(pick: Pick) -> Call:
+    """Two requests of one priority grow until the later one gives way, for a step of which nothing comes; a shorter one waits behind it."""
+    script = Script(pick, budgets=(64, 8, 16))
+    size = script.size
+    script.most, rank = pick.one_of(2, 8), script.grades
+    for _ in range(2):
+        script.add(script.tokens(1), 3 * size + 2, priority=rank)
+    script.blocks = blocks_of(3 * size + 2, size) + pick.size(0, 1)
+    script.do("step")
+    script.add(script.tokens(1), pick.size(1, 2), priority=rank)
+    for _ in range(2 * size + 2):
+        script.void()
+        script.do("step")
+    return script.end()
+
+
 @equal
 def preempted_in_turn(pick: Pick) -> Call:
     """Two requests that grow beside one of a long prompt: that one is preempted first, and a shorter one while it waits."""

@@ -115,6 +115,36 @@ def queued_in_turns(pick: Pick) -> Call:
     return script.end()
 
 
+@several
+def outranked_late(pick: Pick) -> Call:
+    """Requests of a small priority have waited for dozens of steps, behind one that runs alone, when one of a larger priority comes."""
+    script = Script(pick, budgets=(64,))
+    script.most, limit = 1, pick.one_of(70, 40, 135)
+    script.add(script.tokens(1), limit, priority=9 * script.grades)
+    script.do("step")
+    for _ in range(pick.size(1, 2)):
+        script.add(script.tokens(1), 1, priority=script.grades)
+    for _ in range(limit - pick.size(2, 4)):
+        script.do("step")
+    script.add(script.tokens(1), 1, priority=2 * script.grades)
+    return script.end()
+
+
+@equal
+def kept_waiting(pick: Pick) -> Call:
+    """A prompt waits for dozens of steps, for it needs all blocks and one that generates has some; behind it is a short one, for which there
+    is room, and which may begin as that does."""
+    script = Script(pick, budgets=(64, 300))
+    script.most, size = 8, script.size
+    known = script.tokens(size + pick.size(0, 1))
+    first = script.add(known, pick.one_of(20, 40, 70))
+    script.do("step")
+    script.blocks = blocks_of(script.slots[first], size) + pick.size(2, 3)
+    script.add(script.tokens(script.blocks * size - pick.size(0, 1)), 1)
+    script.add(pick.one_of((*known[:size], *script.tokens(1)), script.tokens(1)), pick.size(1, 2))
+    return script.end()
+
+
 @equal
 def joining_a_crowd(pick: Pick) -> Call:
     """More requests come while a dozen or two generate; there is room for all of them."""

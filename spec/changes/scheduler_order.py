@@ -100,6 +100,20 @@ def whole_prompts_admitted(self: Scheduler, s: Serving) -> None:
         pending += len(entry.tokens)
 
 
+def arrivals_of_bits(bits: int) -> Any:
+    """Requests are numbered in so many bits."""
+
+    def order(self: Scheduler, s: Serving, request: Request) -> tuple[int, int]:
+        return -request.priority, s.arrivals % 2**bits
+
+    return order
+
+
+def rank_and_arrival_in_one(self: Scheduler, s: Serving, request: Request) -> tuple[int, int]:
+    """Who came first is told by what is below a thousand."""
+    return s.arrivals - 1000 * request.priority, 0
+
+
 def sign_alone(self: Scheduler, s: Serving, request: Request) -> tuple[int, int]:
     """A priority is thought to be a flag: 1 and 2 are one."""
     return -min(request.priority, 1), s.arrivals
@@ -151,6 +165,48 @@ def overtakes(self: Scheduler, s: Serving) -> None:
         entry.request.state = "RUNNING"
 
 
+def aged(self: Scheduler, s: Serving) -> Step:
+    """Who has waited for 32 steps goes before all others."""
+    for entry in self.waiting(s):
+        entry.waited = getattr(entry, "waited", 0) + 1
+        if entry.waited == 32:
+            entry.order = (-(2**64), entry.order[1])
+    return Scheduler.schedule(self, s)
+
+
+def overtakes_after_eight(self: Scheduler, s: Serving) -> None:
+    """Who has found no room eight times is passed over."""
+    for entry in self.waiting(s):
+        if not self.has_place(s) or self.pending(s) >= s.budget:
+            return
+        try:
+            self.allocate(s, entry)
+        except ValueError:
+            entry.vain = getattr(entry, "vain", 0) + 1
+            if entry.vain > 8:
+                continue
+            return
+        entry.request.state = "RUNNING"
+
+
+def hits_overtake(self: Scheduler, s: Serving) -> None:
+    """Where one does not fit, those behind it are admitted that find anything cached."""
+    stuck = False
+    for entry in self.waiting(s):
+        if not self.has_place(s) or self.pending(s) >= s.budget:
+            return
+        try:
+            self.allocate(s, entry)
+        except ValueError:
+            stuck = True
+            continue
+        if stuck and not entry.computed:
+            self.release(s, entry)
+            entry.table = None
+        else:
+            entry.request.state = "RUNNING"
+
+
 def longest_hit_first(self: Scheduler, s: Serving) -> list[Entry]:
     """Of one priority, the prompt of which most was computed goes first."""
 
@@ -179,6 +235,15 @@ def arrives_again(self: Scheduler, s: Serving, victim: Entry) -> None:
     Scheduler.preempt(self, s, victim)
     s.arrivals += 1
     victim.order = self.order(s, victim.request)
+
+
+def arrives_again_when_void(self: Scheduler, s: Serving) -> Step:
+    """Who was preempted for a step that is void comes anew with the next one."""
+    for request in s.step.preempted if s.step else ():
+        if (entry := self.entry(s, request)) and entry.table is None:
+            s.arrivals += 1
+            entry.order = self.order(s, request)
+    return Scheduler.schedule(self, s)
 
 
 def arrives_again_the_second_time(self: Scheduler, s: Serving, victim: Entry) -> None:
@@ -214,6 +279,12 @@ def prompts_first(self: Scheduler, s: Serving, entry: Entry) -> Entry:
     """Who has generated nothing yet gives way first, whatever its priority."""
     running = self.running(s)
     return ([one for one in running if not one.decoding] or running)[-1]
+
+
+def generating_first(self: Scheduler, s: Serving, entry: Entry) -> Entry:
+    """Who is still computing its prompt is spared while anybody generates."""
+    running = self.running(s)
+    return ([one for one in running if one.decoding] or running)[-1]
 
 
 def first_in_order(self: Scheduler, s: Serving, entry: Entry) -> Entry:
