@@ -164,7 +164,7 @@ def test_an_end_of_sequence_id_ends_ids_of_rounds_without_a_draft(subject, call)
 
 @requirement(
     spec.SPEC_26,
-    call=generate_calls(stops=[1, 2], stop_at=(20, 30, 13), limits=(40,), vocabularies=(300,)),
+    call=generate_calls(stops=[1, 2], stop_at=(70, 20, 13), limits=(80,), vocabularies=(700,)),
     share=0.2,
 )
 def test_an_end_of_sequence_id_ends_the_ids_after_dozens(subject, call):

@@ -213,3 +213,8 @@ def drops_what_is_past(self: Loop, run: Run) -> Iterator[Any]:
 def one_for_none(self: Loop, run: Run) -> Iterator[Any]:
     run.request.max_tokens = max(run.request.max_tokens, 1)
     return Loop.ids(self, run)
+
+
+def of_the_first_64(self: Loop, run: Run, token: int) -> bool:
+    """So many ids have room in the buffer that is looked at."""
+    return run.out < 64 and Loop.stops(self, run, token)

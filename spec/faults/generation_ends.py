@@ -89,6 +89,13 @@ FAULTS: tuple[Fault, ...] = (
         TIRED,
     ),
     Fault(
+        "generation-eos-not-every-eighth",
+        "every eighth id, the last that one call makes, is not looked at",
+        GEN_06,
+        {"stops": changes.not_every_eighth},
+        TIRED,
+    ),
+    Fault(
         "generation-eos-ignored",
         "nothing ends the ids but the limit",
         GEN_06,

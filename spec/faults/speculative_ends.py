@@ -33,6 +33,13 @@ KEPT_ENDS: tuple[Fault, ...] = (
         TIRED,
     ),
     Fault(
+        "speculative-eos-of-the-first-64",
+        "ids behind the 64th end nothing",
+        SPEC_26,
+        {"stops": changes.of_the_first_64},
+        TIRED,
+    ),
+    Fault(
         "speculative-six-looked-at",
         "ids behind the sixth of a round do not end the ids",
         SPEC_26,
