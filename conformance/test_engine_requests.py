@@ -24,6 +24,7 @@ from inferspec.conformance.inputs.engine import (
 )
 from inferspec.conformance.inputs.engine_ends import (
     high_ends,
+    late_ends,
     limits,
     stopping,
     stopping_at_no_id,
@@ -131,6 +132,11 @@ def test_an_end_of_sequence_id_ends_a_request(subject, call):
 
 @requirement(spec.ENG_14, call=stopping(**GUESSING), share=0.15)
 def test_an_end_of_sequence_id_ends_a_request_among_guesses(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.ENG_14, call=late_ends(), share=0.03)
+def test_an_end_of_sequence_id_ends_a_request_after_dozens(subject, call):
     subject.agrees(call)
 
 

@@ -9,6 +9,7 @@ from inferspec.conformance.inputs.scheduler import (
     ends_of_zero,
     ends_past_16_bits,
     exact,
+    in_many_chunks,
     limits,
     many_ends,
     masses,
@@ -318,6 +319,11 @@ def test_a_request_that_grows_and_a_half_computed_prompt_do_not_wait_for_each_ot
 @requirement(spec.SCHED_24, call=queued(), share=0.9)
 def test_every_request_finishes_in_a_queue(subject, call):
     keeps(subject, call, Check.PROGRESS)
+
+
+@requirement(spec.SCHED_24, call=in_many_chunks(), share=0.04)
+def test_a_request_finishes_however_many_chunks_its_prompt_takes(subject, call):
+    keeps(subject, call, Check.PROGRESS, Check.STOP)
 
 
 @requirement(spec.SCHED_24, call=deserted(), share=0.15)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from inferspec.conformance.inputs.engine_models import NARROW, high
+from inferspec.conformance.inputs.engine_models import NARROW, counting, high
 from inferspec.conformance.inputs.engine_script import OF_ONE_LENGTH, PLAIN, Ids, Script, outgrow, told
 
 
@@ -119,6 +119,16 @@ def stopping_at_one_of_many(script: Script) -> None:
     stop = 0 if zero else ids[pick.size(0, limit - 1)]
     unused = tuple(x for x in range(1, script.vocabulary) if x not in ids)[: pick.one_of(40, 0, 17, 3)]
     script.add(tokens, limit, eos=pick.one_of((*unused, stop), (stop, *unused)))
+
+
+@told("outputs", "ends", page_sizes=[3, 16, 8], stops=[True], **PLAIN)
+def late_ends(script: Script) -> None:
+    """A request that gives dozens of ids until one comes that ends it, shortly before its limit."""
+    pick = script.pick
+    script.model = counting(script.kind, script.which)
+    limit = pick.one_of(40, 24, 33)
+    tokens = script.prompt(pick.size(2, 9), limit)
+    script.add(tokens, limit, eos=(script.way(tokens, limit)[limit - pick.size(2, 4)],))
 
 
 @told("outputs", "ends", stops=[True], **PLAIN)

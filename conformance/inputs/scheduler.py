@@ -75,6 +75,16 @@ def very_long(pick: Pick) -> Call:
 
 
 @calls
+def in_many_chunks(pick: Pick) -> Call:
+    """A prompt that takes dozens of steps, or more than a hundred; another request behind it."""
+    script = Script(pick, budgets=(1, 2))
+    script.add(script.tokens(script.budget * pick.one_of(70, 66, 130)), pick.size(1, 3))
+    script.work(2)
+    script.add(script.tokens(pick.size(1, 3)), 2)
+    return script.end()
+
+
+@calls
 def together(pick: Pick) -> Call:
     """Requests that come at once, more than may run perhaps, then one by one."""
     script = Script(pick, budgets=(64, 1, 4, 2, 8, 3))

@@ -82,6 +82,11 @@ def not_at_first(self: Engine, r: Request, token: int) -> bool:
     return bool(r.out) and token in r.eos
 
 
+def of_the_first_16(self: Engine, r: Request, token: int) -> bool:
+    """So many ids have room in the buffer that is looked at."""
+    return len(r.out) < 16 and token in r.eos
+
+
 def fails_at_first(self: Engine, r: Request, token: int) -> bool:
     if token in r.eos and not r.out:
         raise KeyError("the slot has no request yet")

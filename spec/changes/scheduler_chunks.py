@@ -184,6 +184,16 @@ def tries_five_times(self: Scheduler, s: Serving) -> Step:
     return Scheduler.schedule(self, s)
 
 
+def gives_up_after_64_chunks(self: Scheduler, s: Serving, entry: Entry, chunk: Chunk, token: int | None) -> bool:
+    """A prompt that takes more steps is given up."""
+    entry.steps = getattr(entry, "steps", 0) + (token is None)
+    if entry.steps <= 64:
+        return Scheduler.advance(self, s, entry, chunk, token)
+    self.take(s, entry, chunk)
+    self.close(s, entry)
+    return True
+
+
 def busy_for_ever(self: Scheduler, s: Serving) -> Step:
     """Who is in a step is busy until it is updated."""
     busy = [] if s.step is None else [c.request for c in (*s.step.prefills, *s.step.decodes)]

@@ -96,6 +96,13 @@ FAULTS: tuple[Fault, ...] = (
         TIRED,
     ),
     _fault(
+        "ends-of-the-first-16",
+        "ids behind the 16th end nothing",
+        spec.ENG_14,
+        {"stops": changes.of_the_first_16},
+        TIRED,
+    ),
+    _fault(
         "id-0-no-end",
         "the id 0 never ends a request",
         spec.ENG_14,

@@ -7,6 +7,7 @@ from inferspec.spec.changes import scheduler_chunks as changes
 from inferspec.spec.contract import Fault
 from inferspec.spec.faults.defining import named
 from inferspec.spec.faults.serving import COURSE, METAL, MLX_LM, NANO, VLLM
+from inferspec.spec.faults.sources import TIRED
 
 _fault = named("scheduler")
 
@@ -203,6 +204,13 @@ STEPS_WITHOUT_UPDATES: tuple[Fault, ...] = (
         spec.SCHED_29,
         {"mark": changes.marks_the_table},
         f"{NANO}/commit/f64d821",
+    ),
+    _fault(
+        "64-chunks",
+        "a request whose prompt takes more than 64 steps is finished as it is",
+        spec.SCHED_24,
+        {"advance": changes.gives_up_after_64_chunks},
+        TIRED,
     ),
     _fault(
         "hit-when-cancelled",
