@@ -248,8 +248,11 @@ def voided_and_waiting(pick: Pick) -> Call:
     script.blocks = blocks_of(3 * size + 2, size) + pick.size(0, 1)
     script.do("step")
     script.add(script.tokens(1), pick.size(1, 2), priority=rank)
+    # Of large blocks there are more such steps than choices.
     for _ in range(2 * size + 2):
-        script.void()
+        script.do("schedule")
+        if script.random.random() < 0.5:
+            script.do("fail")
         script.do("step")
     return script.end()
 

@@ -372,6 +372,7 @@ FAULTS: tuple[Fault, ...] = (
         "the sum is kept in the dtype of x: of more than 65504 like entries float16 has infinity",
         SMAX_05,
         {"total": changes.total_that_overflows},
+        "PROPERTIES X5",
     ),
     Fault(
         "softmax-131072-entries",
