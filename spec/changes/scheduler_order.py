@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -153,16 +154,28 @@ def place_for_the_preempted(self: Scheduler, s: Serving) -> None:
         entry.request.state = "RUNNING"
 
 
-def overtakes(self: Scheduler, s: Serving) -> None:
-    """Who does not fit is passed over."""
-    for entry in self.waiting(s):
-        if not self.has_place(s) or self.pending(s) >= s.budget:
-            return
-        try:
-            self.allocate(s, entry)
-        except ValueError:
-            continue
-        entry.request.state = "RUNNING"
+def passes_over(passed: Callable[[Entry], bool]) -> Callable[[Scheduler, Serving], None]:
+    """Who does not fit is passed over where `passed` says so."""
+
+    def admit(self: Scheduler, s: Serving) -> None:
+        for entry in self.waiting(s):
+            if not self.has_place(s) or self.pending(s) >= s.budget:
+                return
+            try:
+                self.allocate(s, entry)
+            except ValueError:
+                if passed(entry):
+                    continue
+                return
+            entry.request.state = "RUNNING"
+
+    return admit
+
+
+def in_vain_for_eight_steps(entry: Entry) -> bool:
+    """Whether it has found no room eight times before."""
+    entry.vain = getattr(entry, "vain", 0) + 1
+    return entry.vain > 8
 
 
 def aged(self: Scheduler, s: Serving) -> Step:
@@ -172,21 +185,6 @@ def aged(self: Scheduler, s: Serving) -> Step:
         if entry.waited == 32:
             entry.order = (-(2**64), entry.order[1])
     return Scheduler.schedule(self, s)
-
-
-def overtakes_after_eight(self: Scheduler, s: Serving) -> None:
-    """Who has found no room eight times is passed over."""
-    for entry in self.waiting(s):
-        if not self.has_place(s) or self.pending(s) >= s.budget:
-            return
-        try:
-            self.allocate(s, entry)
-        except ValueError:
-            entry.vain = getattr(entry, "vain", 0) + 1
-            if entry.vain > 8:
-                continue
-            return
-        entry.request.state = "RUNNING"
 
 
 def hits_overtake(self: Scheduler, s: Serving) -> None:

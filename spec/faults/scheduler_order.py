@@ -136,7 +136,7 @@ FAULTS: tuple[Fault, ...] = (
         "passed-over-after-eight-steps",
         "a request that found no room in eight steps is passed over",
         spec.SCHED_17,
-        {"admit": changes.overtakes_after_eight},
+        {"admit": changes.passes_over(changes.in_vain_for_eight_steps)},
         f"{VLLM}/issues/16969",
     ),
     _fault(
@@ -157,7 +157,7 @@ FAULTS: tuple[Fault, ...] = (
         "overtakes",
         "a request that does not fit is passed over",
         spec.SCHED_17,
-        {"admit": changes.overtakes},
+        {"admit": changes.passes_over(lambda entry: True)},
         "PROPERTIES SC3, SC4",
     ),
     _fault(
