@@ -181,7 +181,7 @@ def test_an_end_of_sequence_id_past_the_limit_does_not_come(subject, call):
 
 @requirement(
     spec.GEN_06,
-    call=generate_calls(stops=[1, 2], stop_at=(71, 23, 135), limits=(140,), vocabularies=(700,)),
+    call=generate_calls(stops=[1, 2], stop_at=(71, 20, 130), limits=(140,), vocabularies=(700,)),
     share=0.06,
 )
 def test_an_end_of_sequence_id_ends_the_ids_after_dozens(subject, call):

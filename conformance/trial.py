@@ -81,8 +81,9 @@ class Choices:
     def explain(self, call: Call, said: str, key: str) -> bool:
         """Whether a key explains every refusal in these words: others of its choices were answered, and none of those refused."""
         of = call.operation, key
-        never = [{one for one in refused if one[:2] == of} - self.answered for refused in self.refused[words(said)]]
-        return all(never) and any(one[:2] == of for one in self.answered)
+        alike = self.refused.get(words(said), set())
+        never = [{one for one in refused if one[:2] == of} - self.answered for refused in alike]
+        return bool(never) and all(never) and any(one[:2] == of for one in self.answered)
 
     def never_answered(self, call: Call, key: str) -> list[str]:
         """The choices of a key that only calls which were refused had."""
@@ -301,8 +302,8 @@ class Trial:
 
     def _left_out(self, call: Call, said: str) -> tuple[str, Any] | None:
         """The one choice of the envelope that a refusal is about: what an error names; what all calls that were refused in these
-        words have, and none that was answered; all that a call has and the plainest one of the test has not, or else the plainest of all, but
-        for what was answered elsewhere; or what never was. None where there are several, or none."""
+        words have, and none that was answered; all that a call has and the plainest one of the test has not, or else the plainest
+        of all, but for what was answered elsewhere; or what never was. None where there are several, or none."""
         offered = {key: choices for key, choices in self.envelope.items() if isinstance(choices, tuple)}
         # The only one that is claimed cannot be left out.
         chosen = {

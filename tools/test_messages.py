@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from inferspec.conformance.calls import Call, Observation
 from inferspec.conformance.drivers.engine import _failures, _Used
 from inferspec.conformance.subject import LocalSubject
 from inferspec.conformance.suite import Profile, all_tests
@@ -103,6 +104,17 @@ def test_all_choices_that_are_refused_are_left_out_whatever_a_test_insists_on(te
     trial = Trial(LocalSubject({"scaled_dot_product_attention": FourAxes}), found.requirement)
     found.run(trial, Profile())
     assert "'attention': {'leading_dims': [[1], [2], [5], [9]]}" in trial.outcome.message
+
+
+def test_a_step_of_a_story_that_lacks_a_kernel_is_said_with_what_to_declare():
+    pool = contract("paged_kv").operation("PagedKVCache")
+    found = next(one for one in all_tests() if one.requirement.name == "PagedKVCache" and one.inputs)
+    trial = Trial(LocalSubject({"PagedKVCache": pool}), found.requirement)
+    call = Call("PagedKVCache", {"steps": [("append", {})]}, {"dtypes": "float16"})
+    seen = Observation(None, "", "step 1: NotImplementedError: not implemented for 'Half'", unwritten=("1",))
+    told = trial.objection(call, seen, 1, "refused", refusal=True)
+    assert told.state == "overclaimed"
+    assert 'say so in ENVELOPE["paged_kv"], whose keys are ' in str(told)
 
 
 def test_what_is_not_implemented_beside_what_is_answered_is_no_stub():

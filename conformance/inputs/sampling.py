@@ -63,7 +63,7 @@ MANY_ROWS, WIDE_ROWS = (9, 17, 33), (4097, 8191, 16385)
 """Rows of a batch that decodes, and vocabularies of rows that a threadgroup does not hold."""
 
 MANY, HUNDREDS = (33, 257, 65, 300), (257, 300)
-"""Rows beside the sizes in which kernels work on them, and those of the last sizes."""
+"""Rows beside the sizes in which kernels work on them, and hundreds alone."""
 
 MANY_TO_LOOK_AT = (513, 512, 1025)
 """Rows past which kernels take another path."""

@@ -239,7 +239,8 @@ def voided_growing(pick: Pick) -> Call:
 
 @with_voids
 def voided_and_waiting(pick: Pick) -> Call:
-    """Two requests of one priority grow until the later one gives way, for a step of which nothing comes; a shorter one waits behind it."""
+    """Two requests of one priority grow until the later one gives way, for a step of which nothing comes; a shorter one waits
+    behind it."""
     script = Script(pick, budgets=(64, 8, 16))
     size = script.size
     script.most, rank = pick.one_of(2, 8), script.grades

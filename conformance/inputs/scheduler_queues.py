@@ -117,7 +117,8 @@ def queued_in_turns(pick: Pick) -> Call:
 
 @several
 def outranked_late(pick: Pick) -> Call:
-    """Requests of a small priority have waited for dozens of steps, behind one that runs alone, when one of a larger priority comes."""
+    """Requests of a small priority have waited for dozens of steps, behind one that runs alone, when one of a larger priority
+    comes."""
     script = Script(pick, budgets=(64,))
     script.most, limit = 1, pick.one_of(70, 40, 135)
     script.add(script.tokens(1), limit, priority=9 * script.grades)
@@ -132,8 +133,8 @@ def outranked_late(pick: Pick) -> Call:
 
 @equal
 def kept_waiting(pick: Pick) -> Call:
-    """A prompt waits for dozens of steps, for it needs all blocks and one that generates has some; behind it is a short one, for which there
-    is room, and which may begin as that does."""
+    """A prompt waits for dozens of steps, for it needs all blocks and one that generates has some; behind it is a short one, for
+    which there is room, and which may begin as that does."""
     script = Script(pick, budgets=(64, 300))
     script.most, size = 8, script.size
     known = script.tokens(size + pick.size(0, 1))
