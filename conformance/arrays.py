@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import ml_dtypes
@@ -50,6 +50,10 @@ class Arrays(ABC):
     def ready(self, y: Any) -> Any:
         """The same array, computed."""
         return y
+
+    def all_ready(self, arrays: Sequence[Any]) -> Sequence[Any]:
+        """The same arrays, computed at once."""
+        return [self.ready(y) for y in arrays]
 
     def reversed_view(self, x: np.ndarray) -> Any:
         """An array with the values of x, its last axis backwards in memory where the library has negative strides."""
@@ -141,6 +145,11 @@ class MlxArrays(Arrays):
     def ready(self, y: Any) -> Any:
         self._module.eval(y)
         return y
+
+    def all_ready(self, arrays: Sequence[Any]) -> Sequence[Any]:
+        # Each call wakes the thread that computes, and waits for it.
+        self._module.eval(*arrays)
+        return arrays
 
     def version(self) -> str:
         from importlib.metadata import version

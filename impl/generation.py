@@ -93,11 +93,11 @@ def _cached(model: Model, prompt: mx.array, choose: Sampler) -> Iterator[int]:
     for start in range(0, prompt.size - 1, PREFILL):
         feed(prompt[None, start : min(start + PREFILL, prompt.size - 1)], cache)
         mx.eval([layer.state for layer in cache])
-    fed = prompt[-1:]
+    fed = prompt[None, -1:]
     while True:
-        token = id_of(choose(model(fed[None], cache)[0, -1]))
+        token = id_of(choose(model(fed, cache)[0, -1]))
         yield token
-        fed = mx.array([token], mx.int64)
+        fed = mx.array([[token]], mx.int64)
 
 
 def _uncached(model: Model, prompt: mx.array, choose: Sampler) -> Iterator[int]:

@@ -151,9 +151,12 @@ class _Feeder:
             self._feed(sequence[self.fed : self.fed + PREFILL])
         if not self.fed and hasattr(self.model, "prefill"):
             self._feed(sequence[:-1])
-        ids = mx.concatenate([mx.array(sequence[self.fed :], mx.int64), *drafts])
+        # Ids that are known are not waited for: an array that is made of a list is computed.
+        ids = mx.array([sequence[self.fed :]], mx.int64)
+        if drafts:
+            ids = mx.concatenate([ids, *(token[None] for token in drafts)], axis=1)
         self.fed += ids.size
-        return self.model(ids[None], self.cache)[0, -1 - len(drafts) :]
+        return self.model(ids, self.cache)[0, -1 - len(drafts) :]
 
     def _feed(self, tokens: Sequence[int]) -> None:
         """Feed tokens whose logits nobody wants; a model that computes at once has a call of its own for that."""

@@ -3,10 +3,15 @@
     python -m inferspec.tools.quick_examples                  # all components
     python -m inferspec.tools.quick_examples --only rope
     python -m inferspec.tools.quick_examples --check          # writes nothing; exit code 1 where a fault survives quick
+    pytest conformance --profile quick --junitxml took.xml
+    python -m inferspec.tools.quick_examples --took took.xml  # those that take long draw fewer first
 
 Quick draws a fifth of what standard draws, which loses some faults on any seed. Of a requirement whose
 faults are not all rejected on the seed that everyone runs, the test that needs the fewest examples more draws those. What a fault
 that goes by the identity of objects does hangs on where they lie: numbers that are larger than needed stay.
+
+Half of the time goes into a fifth of the examples. Tests whose examples take long draw a quarter of their part, or what
+their faults need.
 """
 
 from __future__ import annotations
@@ -15,8 +20,10 @@ import argparse
 import json
 import math
 import sys
+import xml.etree.ElementTree as ElementTree
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from rich.console import Console
 from rich.progress import track
@@ -29,6 +36,9 @@ from inferspec.tools.arguments import processes
 from inferspec.tools.faults import BAD, local_subject
 from inferspec.tools.processes import pool
 from inferspec.tools.terminal import guarded
+
+SLOW = 0.005
+"""Seconds that an example may take, with the start of its test shared among all."""
 
 STEP = 1.15
 """How many times the examples each further try draws."""
@@ -94,7 +104,37 @@ def write(results: Sequence[Needed]) -> None:
     asked = {one.requirement for one in results}
     kept = {test: examples for test, examples in quick().items() if test in ids and ids[test] not in asked}
     found = {test: examples for one in results for test, examples in one.examples.items()}
-    QUICK.write_text(json.dumps(dict(sorted({**kept, **found}.items())), indent=1) + "\n", encoding="utf-8")
+    _keep({**kept, **found})
+
+
+def _keep(examples: Mapping[str, int]) -> None:
+    QUICK.write_text(json.dumps(dict(sorted(examples.items())), indent=1) + "\n", encoding="utf-8")
+
+
+def thinned(took: Mapping[str, float]) -> dict[str, int]:
+    """What quick draws, with a quarter of their part of those that take long and need no more. took: test -> seconds of all
+    that quick draws of it."""
+    kept = dict(quick())
+    for test in all_tests():
+        drawn = test.examples(Profile("quick"))
+        if test.inputs and test.id not in kept and took.get(test.id, 0) / drawn > SLOW:
+            kept[test.id] = max(1, round(drawn / 4))
+    return kept
+
+
+def times(junit: Path) -> dict[str, float]:
+    """Test -> seconds, of a run of pytest with `--junitxml`; ValueError for a file that tells of no test of the kit."""
+    try:
+        cases = list(ElementTree.parse(junit).iter("testcase"))
+    except ElementTree.ParseError as error:
+        raise ValueError(f"{junit} is not what pytest --junitxml writes: {error}") from None
+    took = {
+        f"{case.get('classname', '').split('.')[-1]}.py::{case.get('name')}": float(case.get("time", 0))
+        for case in cases
+    }
+    if not took.keys() & {test.id for test in all_tests()}:
+        raise ValueError(f"{junit} tells of none of these suites' tests")
+    return took
 
 
 def _job(job: tuple[str, str]) -> Needed:
@@ -115,10 +155,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--only", action="append", choices=COMPONENTS, metavar="COMPONENT", help="repeatable")
     parser.add_argument("--check", action="store_true", help="write nothing; exit code 1 where a fault survives quick")
+    parser.add_argument("--took", type=Path, metavar="JUNIT", help="thin what takes long: times of a run of quick")
     parser.add_argument("-n", type=processes, default=None, metavar="N", help="processes; default: one a core")
     options = parser.parse_args(arguments)
     jobs = [(name, one.id) for name in options.only or COMPONENTS for one in contract(name).requirements]
     console = Console()
+    if options.took:
+        try:
+            took = times(options.took)
+        except (OSError, ValueError) as error:
+            parser.error(f"--took: {error}")
+        _keep(thinned(took))
+        quick.cache_clear()
     with pool(options.n) as workers:
         results = list(
             track(workers.map(_looked_at if options.check else _job, jobs), "requirements", len(jobs), console=console)

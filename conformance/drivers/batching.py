@@ -182,7 +182,7 @@ class _Story:
         return key, value
 
     def _read(self, number: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        keys, values, mask = (self.to.to_numpy(self.to.ready(x)) for x in self.seen[number])
+        keys, values, mask = (self.to.to_numpy(x) for x in self.to.all_ready(self.seen[number]))
         return keys, values, mask
 
     def _requests(self, number: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

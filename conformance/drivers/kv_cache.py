@@ -89,7 +89,7 @@ class _Story:
         self.cache, self.aside = self.aside, self.cache
 
     def _read(self, number: int) -> tuple[np.ndarray, ...]:
-        return tuple(self._swapped(self.to.to_numpy(self.to.ready(x))) for x in self.seen[number])
+        return tuple(self._swapped(self.to.to_numpy(x)) for x in self.to.all_ready(self.seen[number]))
 
     def _turned(self, x: Any) -> Any:
         """An argument in the subject's layout, contiguous as a model would give it."""
