@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from inferspec.conformance.certificate import BAD
+from inferspec.conformance.refusals import words
 from inferspec.conformance.repeats import RAISED, REFUSED
-from inferspec.conformance.trial import words
 
 FEWEST = 3
 """Requirements that have to fail alike before it is worth a line."""

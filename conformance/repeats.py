@@ -6,7 +6,8 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 
-from inferspec.conformance.trial import Nonconformance, words
+from inferspec.conformance.refusals import words
+from inferspec.conformance.trial import Nonconformance
 from inferspec.spec.contract import Fault
 
 RAISED = re.compile(

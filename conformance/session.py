@@ -18,10 +18,11 @@ from inferspec.conformance.layouts import LAYOUTS
 from inferspec.conformance.layouts.packages import COMPILED, UNFILLED
 from inferspec.conformance.matching import AdapterError
 from inferspec.conformance.metal import DECLARABLE, MODES
+from inferspec.conformance.refusals import NOT_YET, Choices
 from inferspec.conformance.repeats import Repeats
 from inferspec.conformance.subject import Description, HostedSubject, SubjectDied
 from inferspec.conformance.suite import EXAMPLES, Profile, Test, address, all_tests
-from inferspec.conformance.trial import NOT_YET, Choices, Outcome, Trial
+from inferspec.conformance.trial import Outcome, Trial
 from inferspec.conformance.unclaimed import claimed_call, unclaimed
 from inferspec.conformance.waivers import Waiver, read_waivers
 from inferspec.spec import contracts, located

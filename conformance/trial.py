@@ -5,44 +5,19 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from types import EllipsisType
 from typing import Any
 
 import numpy as np
 
 from inferspec.conformance.calls import Call, History, Observation, step_told
+from inferspec.conformance.comparison import Where, described, deviation
 from inferspec.conformance.envelope import Envelope, OutsideEnvelope, envelope_of
+from inferspec.conformance.refusals import FEW_UNSIGNED, LACKS, NOT_YET, SIGNED_WORDS, Choices, refuses
 from inferspec.conformance.subject import Result, Subject, SubjectDied
 from inferspec.conformance.waivers import Waiver
 from inferspec.spec import located
 from inferspec.spec.contract import Answer, Arguments, Operation, Requirement
-from inferspec.spec.numerics import DTYPES, Precision, f64, is_sharp, round_to, within
-
-NOT_YET = "if it is not written yet, raise NotImplementedError there: what is only begun is not claimed"
-"""What a package of a layout can do about a call that it refuses; an adapter would narrow its envelope."""
-
-LACKS = re.compile(r"not implemented for '")
-"""How torch says that a kernel lacks a dtype, in a NotImplementedError or, before that, a RuntimeError: that is no stub."""
-
-UNTAKEN = re.compile(
-    r"not (yet |currently )?(implemented|support(ed)?)\b|unsupported|same dtype|scalar type", re.IGNORECASE
-)
-"""How a RuntimeError says that it is about an input of a kind that is not taken."""
-
-REFUSALS = ("ValueError", "TypeError", "InvalidArgument", "InvalidArgumentError")
-"""Errors that are about an input, by their names: Python's, and those of ONNX Runtime and TensorFlow."""
-
-ALL_KINDS = ("RuntimeError", "NotImplementedError", "RuntimeException", "NotImplemented", "Fail")
-"""Errors that libraries raise for all that can go wrong, by their names."""
-
-FEW_UNSIGNED = re.compile(r"'UInt32'|for uint16, uint32, uint64", re.IGNORECASE)
-"""How torch says that it lacks an operation on words without sign: of a kind that it has, but for a few."""
-
-MISUSED = re.compile(r"the model is given ")
-"""How the toy model that a subject is given says that it was not called as a model is: the subject refused nothing."""
-
-Where = np.ndarray | EllipsisType
-"""Which elements are compared: a mask, or all."""
+from inferspec.spec.numerics import DTYPES, Precision, f64, is_sharp, within
 
 
 class Nonconformance(AssertionError):
@@ -61,44 +36,6 @@ class Refused(Nonconformance):
         super().__init__(message, call, "overclaimed")
         self.call: Call = call
         self.said = said
-
-
-Choice = tuple[str, str, str]
-"""An operation, a key of its envelope, and one of the choices."""
-
-
-@dataclass
-class Choices:
-    """Of which choices calls were that a subject answered, and those that it refused, by the words of the refusal."""
-
-    answered: set[Choice] = field(default_factory=set)
-    refused: dict[str, set[frozenset[Choice]]] = field(default_factory=dict)
-
-    def refuse(self, call: Call, said: str) -> None:
-        """A call was refused."""
-        self.refused.setdefault(words(said), set()).add(choices_of(call))
-
-    def explain(self, call: Call, said: str, key: str) -> bool:
-        """Whether a key explains every refusal in these words: others of its choices were answered, and none of those refused."""
-        of = call.operation, key
-        alike = self.refused.get(words(said), set())
-        never = [{one for one in refused if one[:2] == of} - self.answered for refused in alike]
-        return bool(never) and all(never) and any(one[:2] == of for one in self.answered)
-
-    def never_answered(self, call: Call, key: str) -> list[str]:
-        """The choices of a key that only calls which were refused had."""
-        every = frozenset().union(*(refused for calls in self.refused.values() for refused in calls)) - self.answered
-        return [choice for operation, of, choice in every if (operation, of) == (call.operation, key)]
-
-
-def choices_of(call: Call) -> frozenset[Choice]:
-    """The choices that a call was made of."""
-    return frozenset((call.operation, key, repr(choice)) for key, choice in call.features.items())
-
-
-def words(error: str) -> str:
-    """An error's words without the numbers in them: of another input they are others."""
-    return re.sub(r"[\d(),\s\[\]]+", " ", error)
 
 
 @dataclass
@@ -220,7 +157,7 @@ class Trial:
 
     def _lacks_a_choice(self, seen: Observation, call: Call) -> bool:
         """Whether what raises NotImplementedError is there, and lacks a kernel or a choice: others were answered."""
-        answers = any(operation == call.operation for operation, _, _ in self._choices.answered)
+        answers = self._choices.answers(call.operation)
         return bool(seen.raised) and (answers or LACKS.search(seen.message) is not None)
 
     def _unwritten(self, seen: Observation, call: Call, step: str) -> Nonconformance:
@@ -258,7 +195,7 @@ class Trial:
             raise self._stub(observation, call)
         if observation.raised:
             error = f"{observation.raised}: {observation.message}"
-            if not (observation.stub or _refused(observation)):
+            if not (observation.stub or refuses(observation)):
                 raise Nonconformance(f"raises: {error}", call)
             self._choices.refuse(call, observation.message)
             raise Refused(f"refuses what its envelope includes: {error}", call, observation.message)
@@ -266,7 +203,7 @@ class Trial:
         if observation.value is None and not (names and (observation.parts or not observation.message)):
             what = f"not {', '.join(names)}" if names else "not an array"
             raise Nonconformance(f"returns a {observation.message}, {what}", call)
-        self._choices.answered |= choices_of(call)
+        self._choices.answer(call)
         return observation
 
     def advised(self, failure: Nonconformance) -> str:
@@ -280,9 +217,9 @@ class Trial:
         if self.subject.description.layout:
             return NOT_YET
         if FEW_UNSIGNED.search(said):
-            return "torch has few operations on uint32: take the bits as signed words, x.view(torch.int32)"
-        if left_out := self._left_out(call, said):
-            key, choice = left_out
+            return SIGNED_WORDS
+        if blamed := self._choices.blamed(call, said, self.envelope, self._plainest, self.insisted):
+            key, choice = blamed
             offered = self.envelope[key]
             assert isinstance(offered, tuple)
             refused = self._choices.never_answered(call, key)
@@ -299,37 +236,6 @@ class Trial:
         """The line that declares choices of the envelope, with all else that the subject has declared: it is to be pasted."""
         declared, component = self.subject.description.envelope, self.contract.component
         return f"ENVELOPE = {_plain({**declared, component: {**declared.get(component, {}), key: choices}})}"
-
-    def _left_out(self, call: Call, said: str) -> tuple[str, Any] | None:
-        """The one choice of the envelope that a refusal is about: what an error names; what all calls that were refused in these
-        words have, and none that was answered; all that a call has and the plainest one of the test has not, or else the plainest
-        of all, but for what was answered elsewhere; or what never was. None where there are several, or none."""
-        offered = {key: choices for key, choices in self.envelope.items() if isinstance(choices, tuple)}
-        # The only one that is claimed cannot be left out.
-        chosen = {
-            key: choice
-            for key, choice in call.features.items()
-            if choice in offered.get(key, ()) and len(offered[key]) > 1
-        }
-        words = said.partition(" (at ")[0]
-        named = [(key, choice) for key, choice in chosen.items() if _is_named(key, choice, words)]
-        beyond = [(key, choice) for key, choice in chosen.items() if choice != self._plainest.get(key, choice)]
-        # What the test insists on, where its plainest call is refused as well.
-        asked = [(key, chosen[key]) for key in self.insisted if key in chosen and chosen[key] != offered[key][0]]
-        served = {key for operation, key, _ in self._choices.answered if operation == call.operation}
-        beside = [(key, choice) for key, choice in chosen.items() if key in served]
-        proven = [one for one in chosen.items() if self._choices.explain(call, said, one[0])]
-        ways = (
-            named,
-            proven if len(proven) == 1 else (),
-            *(self._unserved(call, one) for one in (beyond, asked, beside)),
-        )
-        found = next(filter(None, ways), [])
-        return found[0] if len(found) == 1 else None
-
-    def _unserved(self, call: Call, choices: Sequence[tuple[str, Any]]) -> list[tuple[str, Any]]:
-        """Those choices that the operation never answered a call with: what it answered once it does support."""
-        return [one for one in choices if (call.operation, one[0], repr(one[1])) not in self._choices.answered]
 
     def _declaration(self) -> str:
         """How an adapter says that it is of class native; a package of a layout has none that could."""
@@ -420,7 +326,7 @@ class Trial:
         used = native if self.precision is Precision.NATIVE else answer
         hint = f"; it meets class native{self._declaration()}" if fits_native else ""
         self._record(error[chosen], used, chosen, self.precision)
-        text = self._about(call, part) + _described(got, used, error, chosen, name) + hint
+        text = self._about(call, part) + described(got, used, error, chosen, name) + hint
         raise Nonconformance(text, call, native=fits_native)
 
     def expects(self, call: Call, expected: Any, where: np.ndarray | None = None) -> Any:
@@ -510,36 +416,11 @@ class Trial:
         return self._operation(call).bind(call.arguments)
 
 
-def deviation(got: np.ndarray, value: np.ndarray, dtype: Callable[[], str]) -> np.ndarray:
-    """Return |got - value| elementwise; 0 where both are NaN or the same infinity, inf where only one is.
-
-    A finite answer past the range of the dtype, which is asked for where not all is finite, is an infinity in it.
-    """
-    with np.errstate(over="ignore", invalid="ignore"):
-        error = np.abs(got - value)
-    if np.isfinite(error).all() or (np.isfinite(got).all() and np.isfinite(value).all()):
-        return error
-    beyond = np.isinf(f64(round_to(value, dtype()))) & np.isfinite(value)
-    value = np.where(beyond & np.isinf(got), np.copysign(np.inf, value), value)
-    with np.errstate(invalid="ignore"):
-        error = np.abs(got - value)
-    same = (np.isnan(got) & np.isnan(value)) | (got == value)
-    return np.where(same, 0.0, np.where(np.isfinite(error), error, np.inf))
-
-
 def _plain(value: Any) -> Any:
     """A declaration as one writes it: lists for tuples."""
     if isinstance(value, Mapping):
         return {key: _plain(item) for key, item in value.items()}
     return [_plain(item) for item in value] if isinstance(value, tuple | list) else value
-
-
-def _is_named(key: str, choice: Any, words: str) -> bool:
-    """Whether an error's words name a choice: a number only where they say what it is of."""
-    if isinstance(choice, str):
-        return choice in words.split()
-    about = re.search(rf"\b{key.partition('_')[0].rstrip('s')}", words, re.IGNORECASE)
-    return type(choice) is int and bool(about) and str(choice) in re.findall(r"\d+", words)
 
 
 def _step(part: str) -> tuple[int, ...]:
@@ -555,33 +436,9 @@ def _told_of(message: str, which: Callable[[str], bool]) -> str:
     return f" ({'; '.join(told)})" if told else ""
 
 
-def _refused(seen: Observation) -> bool:
-    """Whether an error says that an input is not taken; of the libraries' own, of one type for all that can go wrong, by its words."""
-    if MISUSED.match(seen.message):
-        return False
-    return seen.raised in REFUSALS or bool(seen.raised in ALL_KINDS and UNTAKEN.search(seen.message))
-
-
 def _by_name(answer: Any) -> Mapping[str, Any]:
     return answer if isinstance(answer, Mapping) else {"": answer}
 
 
 def _listed(got: Mapping[str, np.ndarray]) -> str:
     return ", ".join(got) or "nothing"
-
-
-def _described(got: np.ndarray, answer: Answer, error: np.ndarray, where: Where, name: str) -> str:
-    bad = np.zeros(error.shape, bool)
-    bad[where] = ~within(error, answer.budget)[where]
-    with np.errstate(all="ignore"):
-        share = np.where(bad, error / np.maximum(answer.budget, np.finfo(np.float64).tiny), 0.0)
-    worst = np.unravel_index(int(np.argmax(share)), share.shape) if share.ndim else ()
-    place = f"out[{', '.join(str(int(i)) for i in worst)}]" if worst else "out"
-    value, expected, budget = f64(got)[worst], answer.value[worst], answer.budget[worst]
-    text = f"{place} = {value:.6g}, {name} {expected:.6g}"
-    if budget > 0 and np.isfinite(share[worst]):
-        text += f": {share[worst]:.3g} times the budget of {budget:.2g}"
-    rows = bad.any(axis=-1) if bad.ndim else bad
-    count, total = int(rows.sum()), int(rows.size)
-    first = np.argwhere(np.atleast_1d(rows))[0]
-    return text + f"; {count} of {total} rows wrong, first {tuple(int(i) for i in first)}"
