@@ -1,4 +1,4 @@
-"""The steps that faults and honest variants have in the place of the oracle's: see `spec/faults/embedding.py`."""
+"""The steps that faults and honest variants have in the place of the oracle's: see `embedding.py` and `as_linear.py` of `spec/faults`."""
 
 from __future__ import annotations
 

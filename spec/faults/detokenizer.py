@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from inferspec.spec.changes import detokenizer as changes
 from inferspec.spec.contract import Fault, Variant
+from inferspec.spec.faults.sources import MLX_LM
 from inferspec.spec.generation import (
     TEXT_01,
     TEXT_02,
@@ -16,7 +17,6 @@ from inferspec.spec.generation import (
     TEXT_09,
 )
 
-MLX_LM = "https://github.com/ml-explore/mlx-lm"
 TIRED = "the kind of slip that tired hands make"
 
 

@@ -1,0 +1,418 @@
+"""Mistakes in tied heads, the `as_linear` of an embedding, and other honest ways to compute them."""
+
+from __future__ import annotations
+
+from inferspec.spec.changes import embedding as changes
+from inferspec.spec.changes.linear import (
+    batches_swapped,
+    blocked_product,
+    half_accumulators,
+    masked_by_multiplying,
+    of_layers,
+    partial_sums_in_dtype,
+    running_product,
+    weight_nan_hidden,
+    weight_nan_in_neighbours,
+    whole_blocks,
+    wide_masked_by_multiplying,
+)
+from inferspec.spec.contract import Fault, Variant
+from inferspec.spec.embedding import (
+    EMB_10,
+    EMB_11,
+    EMB_12,
+    EMB_13,
+    EMB_14,
+    EMB_15,
+    EMB_16,
+    EMB_17,
+    EMB_18,
+    EMB_19,
+    EMB_20,
+    EMB_21,
+)
+from inferspec.spec.faults.sources import (
+    COLUMN_CONTIGUOUS,
+    COURSE_GAP,
+    FLASHINFER,
+    HALF_ACCUMULATORS,
+    MLX,
+    MLX_LM,
+    TIRED,
+)
+from inferspec.spec.mistakes import (
+    STEPS,
+    bfloat16_through_float16,
+    decodes_up_to,
+    drifts,
+    first_row_for_all,
+    ignores_strides,
+    in_half,
+    lacks_a_feature,
+    last_past_tiles_unwritten,
+    leaves_unwritten,
+    mutates,
+    of_many_rows,
+    of_one_half_row,
+    only_where,
+    paths_break_promises,
+    paths_lack_a_feature,
+    paths_misread,
+    promotes,
+    promotes_where,
+    read_as_of,
+    remembers,
+    swaps_batches,
+    wraps_batches,
+)
+
+FAULTS: tuple[Fault, ...] = (
+    Fault(
+        "as-linear-scaled",
+        "logits are multiplied by dims^-0.5, the ratio of two multipliers",
+        EMB_10,
+        {"logits": lambda self, x, head, dtype: x @ head.T * head.shape[1] ** -0.5},
+        f"{MLX_LM}/commit/c27c94a0",
+    ),
+    Fault(
+        "as-linear-normalised", "the rows of the head are normalised", EMB_10, {"head": changes.normalised_head}, TIRED
+    ),
+    Fault(
+        "as-linear-untied",
+        "the head is a matrix of its own",
+        EMB_11,
+        {"head": changes.own_head},
+        f"{MLX_LM}/commit/e92138cb",
+    ),
+    Fault(
+        "as-linear-read-as-columns",
+        "the weight is read as dims×vocab_size instead of transposed",
+        EMB_11,
+        {"logits": lambda self, x, head, dtype: x @ head.reshape(head.shape[::-1])},
+        TIRED,
+    ),
+    Fault(
+        "as-linear-in-dtype",
+        "logits are accumulated in the input's dtype",
+        EMB_12,
+        {"logits": lambda self, x, head, dtype: running_product(x, head, dtype)},
+        COURSE_GAP,
+    ),
+    Fault(
+        "as-linear-partial-sums-in-dtype",
+        "where there are many rows, the sums of every 256 features are stored in the input's dtype",
+        EMB_12,
+        {"logits": lambda self, x, head, dtype: partial_sums_in_dtype(x, head, dtype)},
+        "kernels that split the sum of a matrix product; PROPERTIES X5",
+    ),
+    Fault(
+        "as-linear-half-accumulators",
+        "of float16 and up to 256 features the accumulators are float16, as matrix units may have them",
+        EMB_12,
+        {"logits": lambda self, x, head, dtype: half_accumulators(x, head, dtype)},
+        HALF_ACCUMULATORS,
+    ),
+    Fault(
+        "as-linear-bfloat16-through-float16",
+        "bfloat16 passes through float16 on its way into the product",
+        EMB_10,
+        bfloat16_through_float16("x"),
+        TIRED,
+    ),
+    Fault("as-linear-batches-modulo-eight", "batch rows are counted modulo 8", EMB_13, wraps_batches("x"), TIRED),
+    Fault(
+        "as-linear-tokens-of-32-sequences",
+        "of batches of a token each those past the 32nd are not written",
+        EMB_13,
+        decodes_up_to(),
+        TIRED,
+    ),
+    Fault("as-linear-first-row-for-all", "the first batch row serves all", EMB_13, first_row_for_all("x"), TIRED),
+    Fault(
+        "as-linear-nan-leaks",
+        "rows outside the tile are multiplied by 0 instead of being left out: a NaN reaches its neighbour",
+        EMB_13,
+        {"logits": masked_by_multiplying},
+        "PROPERTIES, judging",
+    ),
+    Fault(
+        "as-linear-nan-leaks-in-wide-rows",
+        "of 64 features and more those past the tile are multiplied by 0: a NaN reaches its neighbour",
+        EMB_13,
+        {"logits": wide_masked_by_multiplying},
+        "PROPERTIES, judging",
+    ),
+    Fault(
+        "as-linear-weight-nan-leaks",
+        "logits outside the tile are multiplied by 0 instead of being left out: a NaN in the table reaches its neighbour",
+        EMB_20,
+        {"logits": weight_nan_in_neighbours},
+        "PROPERTIES, judging",
+    ),
+    Fault(
+        "as-linear-float32-weight-bits",
+        "what a float32 table holds is read as numbers of the dtype of x",
+        EMB_21,
+        read_as_of("x", "weight"),
+        "kernels of one dtype for all their buffers",
+    ),
+    Fault(
+        "as-linear-weight-nan-hidden",
+        "what is no number in the table is taken for 0",
+        EMB_20,
+        {"logits": weight_nan_hidden},
+        TIRED,
+    ),
+    Fault(
+        "as-linear-of-five-axes-swapped",
+        "of five axes the first two are exchanged when rows are folded back",
+        EMB_13,
+        only_where(lambda a: a.x.ndim > 4, swaps_batches()),
+        TIRED,
+    ),
+    Fault(
+        "as-linear-batches-swapped",
+        "of four axes the first two are exchanged when rows are folded back",
+        EMB_13,
+        {"logits": lambda self, x, head, dtype: batches_swapped(self, x @ head.T)},
+        TIRED,
+    ),
+    Fault(
+        "as-linear-leading-dims-swapped",
+        "the first two leading dims are exchanged when rows are folded back",
+        EMB_13,
+        {"logits": changes.leading_dims_swapped},
+        TIRED,
+    ),
+    Fault(
+        "as-linear-weight-strides",
+        "the weight is read as if it were contiguous",
+        EMB_14,
+        ignores_strides("weight"),
+        COLUMN_CONTIGUOUS,
+    ),
+    Fault("as-linear-x-strides", "x is read as if it were contiguous", EMB_14, ignores_strides("x"), "PROPERTIES X1"),
+    *paths_break_promises(
+        "as-linear-many-rows",
+        "of 32 rows and more in half precision",
+        in_half(of_many_rows()),
+        EMB_15,
+        EMB_16,
+        EMB_17,
+        ("x", "weight"),
+    ),
+    *paths_misread(
+        "as-linear-many-rows",
+        "of 32 rows and more in half precision",
+        EMB_14,
+        in_half(of_many_rows()),
+        {"x": -1, "weight": -1},
+    ),
+    *(
+        fault
+        for told, rows in (("tokens", range(1, 2)), ("few-tokens", range(2, 9)), ("prompts", range(32, 2**16)))
+        for fault in paths_misread(
+            f"as-linear-{told}-of-models",
+            f"of {told} in half precision, for 64 ids of 256 dims and more,",
+            EMB_14,
+            in_half(of_layers(rows, 64, 256)),
+            {"weight": None} if told == "tokens" else {"x": None, "weight": None},
+        )
+    ),
+    *paths_misread(
+        "as-linear-thousands-of-ids",
+        "for more than 1024 ids",
+        EMB_14,
+        lambda a: len(a.weight) > 1024,
+        {"x": None, "weight": None},
+    ),
+    *paths_misread(
+        "as-linear-thousands-of-dims",
+        "of 1024 dims and more",
+        EMB_14,
+        lambda a: a.x.shape[-1] >= 1024,
+        {"x": -1, "weight": -1},
+    ),
+    *(
+        Fault(
+            f"as-linear-wide-single-row-{part}-strides",
+            f"the path of a single row of 64 features and more reads {part} as if it were contiguous",
+            EMB_14,
+            only_where(lambda a: a.x.size == a.dims >= 64, ignores_strides(part)),
+            TIRED,
+        )
+        for part in ("x", "weight")
+    ),
+    Fault(
+        "as-linear-wide-tables-through-float16",
+        "where there are 64 ids and features and more, bfloat16 passes through float16",
+        EMB_19,
+        only_where(lambda a: min(a.weight.shape) >= 64, bfloat16_through_float16("x")),
+        TIRED,
+    ),
+    *paths_lack_a_feature(
+        "as-linear-prompts",
+        "of 128 rows and more, of 128 ids and more,",
+        EMB_19,
+        lambda a: a.vocab_size >= 128 and a.x[..., 0].size >= 128,
+        TIRED,
+    ),
+    *paths_lack_a_feature(
+        "as-linear-vocabularies",
+        "of 4096 ids and more, of 64 features and more,",
+        EMB_19,
+        lambda a: a.vocab_size >= 4096 and a.dims >= 64,
+        TIRED,
+    ),
+    *(
+        Fault(
+            f"as-linear-single-row-{part}-strides",
+            f"the path of a single row reads {part} as if it were contiguous",
+            EMB_14,
+            only_where(of_one_half_row("x"), ignores_strides(part)),
+            TIRED,
+        )
+        for part in ("x", "weight")
+    ),
+    Fault(
+        "as-linear-single-row-promotes",
+        "logits of a single row come back in float32",
+        EMB_15,
+        only_where(of_one_half_row("x"), promotes()),
+        TIRED,
+    ),
+    Fault("as-linear-promotes", "logits come back in float32", EMB_15, promotes(), COURSE_GAP),
+    Fault(
+        "as-linear-few-rows-promote",
+        "logits of up to eight rows, of 64 ids and more, come back in float32",
+        EMB_15,
+        promotes_where(lambda a: a.vocab_size >= 64 and a.x[..., 0].size <= 8),
+        COURSE_GAP,
+    ),
+    Fault(
+        "as-linear-last-position",
+        "only the last position gets logits",
+        EMB_15,
+        {"respond": changes.last_position},
+        TIRED,
+    ),
+    Fault("as-linear-changes-x", "x is overwritten", EMB_16, mutates("x"), "PROPERTIES X6"),
+    Fault(
+        "as-linear-changes-wide-x",
+        "rows of 64 features and more are overwritten",
+        EMB_16,
+        only_where(lambda a: a.dims >= 64, mutates("x")),
+        "PROPERTIES X6",
+    ),
+    Fault("as-linear-changes-weight", "the weight is scaled in place", EMB_16, mutates("weight"), "PROPERTIES X6"),
+    Fault(
+        "as-linear-remembers-large-weight",
+        "a transposed weight of 64 rows and more, cached by shape, serves later calls",
+        EMB_17,
+        only_where(lambda a: a.vocab_size >= 64, remembers("weight")),
+        f"{FLASHINFER}/commit/82784bb11",
+    ),
+    Fault(
+        "as-linear-remembers-weight",
+        "a transposed weight cached by shape serves later calls",
+        EMB_17,
+        remembers("weight"),
+        f"{FLASHINFER}/commit/82784bb11",
+    ),
+    Fault("as-linear-drifts", "the output buffer of an earlier call is added to", EMB_17, drifts(), TIRED),
+    Fault(
+        "as-linear-fits-anything",
+        "an x with another number of features is read on or cut short",
+        EMB_18,
+        {"guard_features": lambda self, a: None, "respond": changes.features_fitted},
+        "PROPERTIES X9",
+    ),
+    *paths_lack_a_feature(
+        "head-tokens",
+        "of a single row, of a thousand logits and more,",
+        EMB_19,
+        lambda a: a.x.size == a.x.shape[-1] >= 64 and len(a.weight) >= 1000,
+        TIRED,
+    ),
+    Fault(
+        "as-linear-short-columns",
+        "columns past 32768 are not written: their index is a 16-bit number",
+        EMB_19,
+        leaves_unwritten(changes.short_columns),
+        f"{MLX}/commit/c9e8ee6b6",
+    ),
+    Fault(
+        "as-linear-logits-past-the-known",
+        "logits past the 152064th, as many as the largest table has that it was tried with, are not written",
+        EMB_19,
+        leaves_unwritten(lambda logits: logits[..., :152064]),
+        TIRED,
+    ),
+    Fault(
+        "as-linear-first-rows-of-a-prompt",
+        "of a large vocabulary only the first 8 rows get logits, as many as decoding asks for",
+        EMB_19,
+        leaves_unwritten(changes.first_rows_of_wide),
+        TIRED,
+    ),
+    Fault(
+        "as-linear-half-a-step-unread",
+        "where dims fill whole steps of 1024 and half a one, that half is left out",
+        EMB_19,
+        changes.half_a_step_unread(1024),
+        f"the kind of {MLX}/commit/aca758463",
+        forms=tuple(changes.half_a_step_unread(step) for step in STEPS if step != 1024),
+    ),
+    Fault(
+        "as-linear-one-tile-of-a-split",
+        "logits whose sum is split over 1024 features and more are those of the first 32 ids alone",
+        EMB_19,
+        {"logits": changes.one_tile_of_a_split},
+        TIRED,
+    ),
+    Fault(
+        "as-linear-output-past-tiles-of-96",
+        "a logit that is one more than tiles of 96 is not written",
+        EMB_19,
+        last_past_tiles_unwritten(96, 1),
+        TIRED,
+    ),
+    Fault(
+        "as-linear-row-past-tiles-of-48",
+        "the logits of a row that is one more than tiles of 48 are not written",
+        EMB_19,
+        last_past_tiles_unwritten(48, 1, -2),
+        TIRED,
+    ),
+    Fault(
+        "as-linear-outputs-floor",
+        "columns past the last whole tile of 64 are not written",
+        EMB_19,
+        leaves_unwritten(whole_blocks(64)),
+        f"{MLX}/issues/4250",
+    ),
+    *(
+        Fault(
+            f"as-linear-{told}-lack-a-feature",
+            f"{where} the last logit is not written",
+            EMB_19,
+            lacks_a_feature(changes.of_heads(*sizes)),
+            TIRED,
+        )
+        for told, where, sizes in (
+            ("wide-tokens", "of a token, of 1024 ids and 2048 dims and more,", (range(1, 2), 1024, 2048)),
+            ("sixteen-rows", "of 12 to 31 rows, of 64 ids and 512 dims and more,", (range(12, 32), 64, 512)),
+            ("wide-prompts", "of 128 rows and ids and 512 dims and more,", (range(128, 2**16), 128, 512)),
+        )
+    ),
+)
+
+
+VARIANTS: tuple[Variant, ...] = (
+    Variant(
+        "as-linear-blocked",
+        "features summed in blocks of 32, in float32",
+        "Embedding.as_linear",
+        {"logits": lambda self, x, head, dtype: blocked_product(x, head, 32)},
+    ),
+)
