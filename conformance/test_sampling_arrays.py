@@ -12,7 +12,6 @@ from inferspec.conformance.inputs.sampling import (
     DOZENS,
     FEW,
     HUNDREDS,
-    LIMITS,
     MANY,
     MANY_ROWS,
     MANY_TO_LOOK_AT,
@@ -21,13 +20,10 @@ from inferspec.conformance.inputs.sampling import (
     WIDE_ROWS,
     another_temperature,
     greedy_calls,
-    ordinary,
-    ranked,
     sampler_calls,
-    some_broken,
     tempered_rows,
-    tiers,
 )
+from inferspec.conformance.inputs.sampling_logits import LIMITS, ordinary, ranked, some_broken, tiers
 from inferspec.conformance.properties import depends_on_arguments_alone, keeps_arguments, refuses
 from inferspec.conformance.strategies import among, in_views
 from inferspec.conformance.suite import requirement

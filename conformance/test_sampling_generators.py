@@ -7,15 +7,14 @@ from typing import Any
 import numpy as np
 
 from inferspec.conformance.drawing import chooses, fitting
-from inferspec.conformance.inputs.sampling import (
+from inferspec.conformance.inputs.sampling import ONE_AXIS, tempered_nuclei
+from inferspec.conformance.inputs.sampling_generators import (
     FEW_DRAWS,
-    ONE_AXIS,
     RARE_DRAWS,
     fixed,
     many_rows,
     one_and_many,
     rare_ids,
-    tempered_nuclei,
 )
 from inferspec.conformance.suite import requirement
 from inferspec.conformance.trial import Nonconformance

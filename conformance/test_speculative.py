@@ -23,7 +23,7 @@ from inferspec.conformance.inputs.drafting import (
     sampled_calls,
 )
 from inferspec.conformance.inputs.generation import ends_of
-from inferspec.conformance.inputs.sampling import fixed
+from inferspec.conformance.inputs.sampling_generators import fixed
 from inferspec.conformance.properties import depends_on_arguments_alone, keeps_arguments, listed, refuses, told
 from inferspec.conformance.strategies import among, in_views
 from inferspec.conformance.suite import requirement

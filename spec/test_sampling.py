@@ -9,7 +9,7 @@ import pytest
 
 from inferspec.conformance import test_sampling_generators as suite
 from inferspec.conformance.calls import Call
-from inferspec.conformance.inputs.sampling import DRAWS, RARE_DRAWS
+from inferspec.conformance.inputs.sampling_generators import DRAWS, RARE_DRAWS
 from inferspec.conformance.subject import LocalSubject
 from inferspec.conformance.suite import Profile, all_tests
 from inferspec.conformance.trial import Nonconformance, Trial
