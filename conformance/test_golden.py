@@ -13,7 +13,7 @@ from inferspec.spec import (
     linear,
     mlp,
     paged_attention,
-    quantization,
+    quantization_sentences,
     rms_norm,
     rope,
 )
@@ -319,56 +319,56 @@ def test_golden_heads_of_batches(subject):
     gives_the_goldens(subject)
 
 
-@requirement(quantization.DEQ_01)
+@requirement(quantization_sentences.DEQ_01)
 def test_golden_codes_of_every_size(subject):
     gives_the_goldens(subject)
 
 
-@requirement(quantization.DEQ_02)
+@requirement(quantization_sentences.DEQ_02)
 def test_golden_scales_and_biases_of_groups(subject):
     gives_the_goldens(subject)
 
 
-@requirement(quantization.DEQ_03)
+@requirement(quantization_sentences.DEQ_03)
 def test_golden_weights_rounded_once(subject):
     gives_the_goldens(subject)
 
 
-@requirement(quantization.QMM_01)
+@requirement(quantization_sentences.QMM_01)
 def test_golden_quantized_products(subject):
     gives_the_goldens(subject)
 
 
-@requirement(quantization.QMM_02)
+@requirement(quantization_sentences.QMM_02)
 def test_golden_quantized_products_not_transposed(subject):
     gives_the_goldens(subject)
 
 
-@requirement(quantization.QMM_03)
+@requirement(quantization_sentences.QMM_03)
 def test_golden_quantized_sums_of_many_features(subject):
     gives_the_goldens(subject)
 
 
-@requirement(quantization.QMM_05)
+@requirement(quantization_sentences.QMM_05)
 def test_golden_quantized_products_of_batches(subject):
     gives_the_goldens(subject)
 
 
-@requirement(quantization.QLIN_01)
+@requirement(quantization_sentences.QLIN_01)
 def test_golden_quantized_layers(subject):
     gives_the_goldens(subject)
 
 
-@requirement(quantization.QLIN_02)
+@requirement(quantization_sentences.QLIN_02)
 def test_golden_quantized_layers_with_bias(subject):
     gives_the_goldens(subject)
 
 
-@requirement(quantization.QEMB_01)
+@requirement(quantization_sentences.QEMB_01)
 def test_golden_rows_of_quantized_tables(subject):
     gives_the_goldens(subject)
 
 
-@requirement(quantization.QEMB_09)
+@requirement(quantization_sentences.QEMB_09)
 def test_golden_quantized_heads(subject):
     gives_the_goldens(subject)

@@ -2,7 +2,7 @@
 
 from inferspec.conformance.goldens import by_id, gives_the_goldens, of_the_lowest
 from inferspec.conformance.suite import requirement
-from inferspec.spec import llama, metrics, qwen3, sampling
+from inferspec.spec import llama, metrics, qwen3, sampling_sentences
 
 
 @requirement(llama.LLAMA_01)
@@ -165,46 +165,46 @@ def test_golden_rates(subject):
     gives_the_goldens(subject)
 
 
-@requirement(sampling.SAMP_01)
+@requirement(sampling_sentences.SAMP_01)
 def test_golden_limits(subject):
     gives_the_goldens(subject)
 
 
-@requirement(sampling.SAMP_02)
+@requirement(sampling_sentences.SAMP_02)
 def test_golden_limits_among_equal_logits(subject):
     gives_the_goldens(of_the_lowest(subject))
 
 
-@requirement(sampling.SAMP_05)
+@requirement(sampling_sentences.SAMP_05)
 def test_golden_nuclei(subject):
     gives_the_goldens(subject)
 
 
-@requirement(sampling.SAMP_07)
+@requirement(sampling_sentences.SAMP_07)
 def test_golden_nuclei_among_equal_logits(subject):
     gives_the_goldens(of_the_lowest(subject))
 
 
-@requirement(sampling.SAMP_08)
+@requirement(sampling_sentences.SAMP_08)
 def test_golden_nuclei_of_limits(subject):
     gives_the_goldens(subject)
 
 
-@requirement(sampling.SAMP_21)
+@requirement(sampling_sentences.SAMP_21)
 def test_golden_greedy_ids(subject):
     gives_the_goldens(subject)
 
 
-@requirement(sampling.SAMP_22)
+@requirement(sampling_sentences.SAMP_22)
 def test_golden_draws(subject):
     gives_the_goldens(by_id(subject))
 
 
-@requirement(sampling.SAMP_24)
+@requirement(sampling_sentences.SAMP_24)
 def test_golden_filtered_draws(subject):
     gives_the_goldens(by_id(subject))
 
 
-@requirement(sampling.SAMP_26)
+@requirement(sampling_sentences.SAMP_26)
 def test_golden_tempered_draws(subject):
     gives_the_goldens(by_id(subject))

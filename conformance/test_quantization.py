@@ -41,7 +41,8 @@ from inferspec.conformance.properties import (
 from inferspec.conformance.strategies import WIDE_VIEWS, among, in_views
 from inferspec.conformance.suite import requirement
 from inferspec.conformance.trial import Nonconformance
-from inferspec.spec import quantization as spec
+from inferspec.spec import quantization_sentences as spec
+from inferspec.spec.contract import Answer
 from inferspec.spec.quantization import Quantize, restored
 
 PLAIN = {"stacked": [False]}
@@ -89,7 +90,7 @@ def test_the_grid_reaches_every_weight(subject, call):
 def test_groups_of_one_value_come_back_exactly(subject, call):
     parts = subject.agrees(call)
     w = call.arguments["w"].astype(np.float64)
-    exact = spec.Answer(w, np.zeros(w.shape))
+    exact = Answer(w, np.zeros(w.shape))
     subject.compare(call, restored(parts, *grid_of(call)), exact, name="the weight")
 
 

@@ -56,7 +56,7 @@ from inferspec.conformance.properties import (
 )
 from inferspec.conformance.strategies import HALF, WIDE_VIEWS, among, in_views, in_views_of_each, one_token_each
 from inferspec.conformance.suite import requirement
-from inferspec.spec import quantization as spec
+from inferspec.spec import quantization_sentences as spec
 
 layers = product_calls(operation=LINEAR)
 heads = product_calls(operation=HEAD)

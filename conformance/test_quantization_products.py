@@ -62,7 +62,8 @@ from inferspec.conformance.properties import (
 )
 from inferspec.conformance.strategies import HALF, WIDE_VIEWS, among, any_of, in_views, one_token_each
 from inferspec.conformance.suite import requirement
-from inferspec.spec import quantization as spec
+from inferspec.spec import quantization_sentences as spec
+from inferspec.spec.contract import Answer
 
 one_row_products = product_calls(sizes=one_row, **SINGLE)
 
@@ -277,7 +278,7 @@ def test_fewer_outputs_are_the_first_of_more(subject, call):
     many = subject.agrees(call.having(**more))
     # Both are right; that they are the same rows is what the oracle cannot be wrong about.
     answer = subject.answer(call)
-    both = spec.Answer(few.astype(np.float64), 2 * answer.budget)
+    both = Answer(few.astype(np.float64), 2 * answer.budget)
     subject.compare(call, many[..., : few.shape[-1]], both, name="with fewer outputs")
 
 

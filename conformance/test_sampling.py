@@ -50,10 +50,11 @@ from inferspec.conformance.inputs.sampling_logits import (
 from inferspec.conformance.strategies import HALF, among
 from inferspec.conformance.suite import requirement
 from inferspec.conformance.trial import Nonconformance
-from inferspec.spec import sampling as spec
+from inferspec.spec import sampling_sentences as spec
 from inferspec.spec.numerics import (
     f64,
 )
+from inferspec.spec.sampling import ORDERS
 
 NEAR: dict[str, Any] = {
     "values": near,
@@ -258,12 +259,12 @@ def test_none_is_drawn_after_those_that_reach_top_p_exactly(subject, call):
 
 @requirement(spec.SAMP_24, call=tempered_rows(top_p=[True], leading_dims=[(1,), ()]))
 def test_a_lone_row_is_drawn_from_what_top_p_leaves_at_any_temperature(subject, call):
-    fitting(subject, call, spec.ORDERS)
+    fitting(subject, call, ORDERS)
 
 
 @requirement(spec.SAMP_24, call=tempered_rows(top_p=[True]), share=0.5)
 def test_ids_are_drawn_from_what_top_p_leaves_at_any_temperature(subject, call):
-    fitting(subject, call, spec.ORDERS)
+    fitting(subject, call, ORDERS)
 
 
 @requirement(
@@ -280,7 +281,7 @@ def test_ids_are_drawn_from_what_top_p_leaves_at_any_temperature(subject, call):
     share=0.1,
 )
 def test_ids_are_drawn_from_what_top_p_leaves_of_dozens_at_any_temperature(subject, call):
-    fitting(subject, call, spec.ORDERS)
+    fitting(subject, call, ORDERS)
 
 
 @requirement(spec.SAMP_24, call=sampler_calls(top_k=[True], top_p=[False]), top_k=among([None, 0, "V"]), share=0.3)
@@ -324,7 +325,7 @@ def test_of_equal_logits_only_those_of_the_lowest_ids_are_drawn(subject, call):
     share=0.5,
 )
 def test_top_p_goes_after_the_temperature_always_or_before_it_always(subject, call, other):
-    orders = spec.ORDERS
+    orders = ORDERS
     for asked in (call, call.having(temperature=1 / call.arguments["temperature"]), other):
         _, orders = fitting(subject, asked, orders)
 
@@ -335,7 +336,7 @@ def test_top_p_goes_after_the_temperature_always_or_before_it_always(subject, ca
     alone=tempered_rows(generators=["given"], top_p=[True], leading_dims=[(1,), ()]),
 )
 def test_top_p_goes_where_it_goes_for_a_lone_row_too(subject, call, alone):
-    orders = spec.ORDERS
+    orders = ORDERS
     for asked in (call, alone):
         _, orders = fitting(subject, asked, orders)
 
@@ -350,7 +351,7 @@ NUCLEI = tempered_nuclei(generators=["given"], top_p=[True], leading_dims=ONE_AX
     share=0.08,
 )
 def test_top_p_goes_where_it_goes_in_a_large_vocabulary_too(subject, call, other):
-    orders = spec.ORDERS
+    orders = ORDERS
     for asked in (call, other):
         _, orders = fitting(subject, asked, orders)
 
@@ -423,7 +424,7 @@ def test_any_temperature_above_0_will_do_for_what_top_k_leaves(subject, call, he
     share=0.5,
 )
 def test_any_temperature_above_0_will_do_for_what_top_p_leaves(subject, call, heat):
-    fitting(subject, call.having(temperature=heat), spec.ORDERS)
+    fitting(subject, call.having(temperature=heat), ORDERS)
 
 
 @requirement(

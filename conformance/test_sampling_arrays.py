@@ -28,10 +28,11 @@ from inferspec.conformance.properties import depends_on_arguments_alone, keeps_a
 from inferspec.conformance.strategies import among, in_views
 from inferspec.conformance.suite import requirement
 from inferspec.conformance.trial import Nonconformance
-from inferspec.spec import sampling as spec
+from inferspec.spec import sampling_sentences as spec
 from inferspec.spec.numerics import (
     f64,
 )
+from inferspec.spec.sampling import ORDERS
 
 
 @requirement(spec.SAMP_27, call=sampler_calls(leading_dims=BATCHES))
@@ -41,7 +42,7 @@ def test_each_row_is_drawn_by_itself(subject, call):
 
 @requirement(spec.SAMP_27, call=tempered_rows(top_p=[True], leading_dims=BATCHES), share=0.5)
 def test_each_row_has_a_nucleus_of_its_own_at_any_temperature(subject, call):
-    fitting(subject, call, spec.ORDERS)
+    fitting(subject, call, ORDERS)
 
 
 @requirement(spec.SAMP_27, call=sampler_calls(leading_dims=[(2,), (2, 3)], generators=["given"]), share=0.5)
@@ -64,7 +65,7 @@ def test_each_of_many_rows_is_drawn(subject, call):
     share=0.1,
 )
 def test_each_of_many_rows_has_a_nucleus_of_its_own(subject, call):
-    fitting(subject, call, spec.ORDERS)
+    fitting(subject, call, ORDERS)
 
 
 @requirement(

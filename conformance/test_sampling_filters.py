@@ -55,7 +55,7 @@ from inferspec.conformance.properties import depends_on_arguments_alone, keeps_a
 from inferspec.conformance.strategies import ODD_TILES, among, in_views
 from inferspec.conformance.suite import requirement
 from inferspec.conformance.trial import Nonconformance
-from inferspec.spec import sampling as spec
+from inferspec.spec import sampling_sentences as spec
 from inferspec.spec.numerics import (
     f64,
 )

@@ -18,7 +18,7 @@ from inferspec.conformance.inputs.sampling_generators import (
 )
 from inferspec.conformance.suite import requirement
 from inferspec.conformance.trial import Nonconformance
-from inferspec.spec import sampling as spec
+from inferspec.spec import sampling_sentences as spec
 from inferspec.spec.numerics import (
     FALSE_ALARM,
     STATISTICAL_CHECKS,
@@ -27,6 +27,7 @@ from inferspec.spec.numerics import (
     relative_entropy_limit,
     sure_to_come,
 )
+from inferspec.spec.sampling import ORDERS
 
 IN_TURN = 400
 """Calls of one or two rows, as a server makes them, that show how their ids are drawn."""
@@ -87,7 +88,7 @@ def test_ids_of_lone_rows_come_as_often_as_their_probabilities_say(subject):
     share=0.1,
 )
 def test_what_top_p_leaves_out_never_comes_at_any_temperature(subject, call):
-    fitting(subject, call, spec.ORDERS)
+    fitting(subject, call, ORDERS)
 
 
 @requirement(spec.SAMP_41)

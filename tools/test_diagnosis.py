@@ -24,8 +24,10 @@ from inferspec.spec import (
     llama,
     paged_attention,
     quantization,
+    quantization_sentences,
     rope,
     sampling,
+    sampling_sentences,
     scheduler,
 )
 from inferspec.spec.changes import quantization as quantization_changes
@@ -162,7 +164,7 @@ def test_a_step_that_two_operations_share_goes_wrong_alike_in_both():
     sizes = {"group_size": 32, "bits": 4, "transpose": True}
     call = Call("quantized_matmul", {"x": x, "packed": packed, "scales": scales, "biases": biases, **sizes})
     seen = LocalSubject({call.operation: wrong}).call(call)
-    contract, requirement = quantization.CONTRACT, quantization.QMM_05
+    contract, requirement = quantization.CONTRACT, quantization_sentences.QMM_05
     found = explain(contract, requirement, [[(call, seen)]], kindred("quantized_matmul"))
     assert [fault.name for fault in found] == ["dequantize-bytes-swapped"]
 
@@ -176,7 +178,7 @@ def test_a_crash_is_not_explained_by_a_mistake_that_asks_for_an_argument_of_anot
     seen = LocalSubject({call.operation: Crashes}).call(call)
     others = kindred("filter_logits")
     assert "sampler-tempered-twice" in [fault.name for fault in others]
-    assert explain(sampling.CONTRACT, sampling.SAMP_04, [[(call, seen)]], others) == []
+    assert explain(sampling.CONTRACT, sampling_sentences.SAMP_04, [[(call, seen)]], others) == []
 
 
 def test_a_step_that_every_operation_has_for_itself_is_shared_by_none():

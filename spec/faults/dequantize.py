@@ -24,7 +24,7 @@ from inferspec.spec.mistakes import (
     refuses_empty,
     remembers,
 )
-from inferspec.spec.quantization import (
+from inferspec.spec.quantization_sentences import (
     DEQ_01,
     DEQ_02,
     DEQ_03,

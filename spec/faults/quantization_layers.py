@@ -37,7 +37,7 @@ from inferspec.spec.mistakes import (
     read_as_of,
     remembers,
 )
-from inferspec.spec.quantization import (
+from inferspec.spec.quantization_sentences import (
     QEMB_01,
     QEMB_02,
     QEMB_03,

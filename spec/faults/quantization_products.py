@@ -43,7 +43,7 @@ from inferspec.spec.mistakes import (
     wraps_batches,
 )
 from inferspec.spec.numerics import f64
-from inferspec.spec.quantization import (
+from inferspec.spec.quantization_sentences import (
     QMM_01,
     QMM_02,
     QMM_03,

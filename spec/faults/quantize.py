@@ -20,7 +20,7 @@ from inferspec.spec.mistakes import (
     refuses_empty,
     remembers,
 )
-from inferspec.spec.quantization import (
+from inferspec.spec.quantization_sentences import (
     QUANT_01,
     QUANT_02,
     QUANT_03,

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from inferspec.spec import sampling as spec
+from inferspec.spec import sampling_sentences as spec
 from inferspec.spec.changes import sampling as changes
 from inferspec.spec.contract import Fault, Variant
 from inferspec.spec.faults import sampling_arrays, sampling_filters, sampling_generators
 from inferspec.spec.faults.sampling_sources import VLLM, VLLM_METAL
 from inferspec.spec.faults.sources import FLASHINFER, MLX, TIRED
 from inferspec.spec.numerics import Precision
-from inferspec.spec.sampling import Sampler
+from inferspec.spec.sampling import ANY_OF_EQUALS, BY_ORDER, Sampler
 
 _SAMPLERS = (
     Fault(
@@ -470,7 +470,7 @@ _SAMPLERS = (
 
 
 _SORTED = tuple(
-    Fault(f"sampler-sorted-{name}", text, spec.SAMP_22, change, TIRED, spec.BY_ORDER)
+    Fault(f"sampler-sorted-{name}", text, spec.SAMP_22, change, TIRED, BY_ORDER)
     for name, text, change in (
         ("by-id", "ids are drawn as they are numbered, and not in their order", {"draws_by": lambda self: "id"}),
         ("places", "the place of an id in the order comes out for the id", {"sorted_ids": changes.places_for_ids}),
@@ -517,42 +517,42 @@ VARIANTS: tuple[Variant, ...] = (
         "ids are drawn in the order of their logits, in float32",
         "Sampler",
         {"tempered": changes.divided_in_float32, "weights": changes.weights_in("float32")},
-        envelope=spec.BY_ORDER,
+        envelope=BY_ORDER,
     ),
     Variant(
         "sampler-sorted-any-of-equals",
         "ids are drawn in the order of their logits, of equal ones the highest first, as is said",
         "Sampler",
         {"order": changes.last_of_equals, "greedy": changes.greedy_of_all, "tempered": changes.divided_in_float32},
-        envelope={**spec.BY_ORDER, **spec.ANY_OF_EQUALS},
+        envelope={**BY_ORDER, **ANY_OF_EQUALS},
     ),
     Variant(
         "filter-any-of-equals",
         "of equal ids the highest survive, as is said",
         "filter_logits",
         {"order": changes.last_of_equals},
-        envelope=spec.ANY_OF_EQUALS,
+        envelope=ANY_OF_EQUALS,
     ),
     Variant(
         "filter-all-equals-said",
         "all logits equal to the k-th survive, as is said",
         "filter_logits",
         {"top_k": changes.by_value},
-        envelope=spec.ANY_OF_EQUALS,
+        envelope=ANY_OF_EQUALS,
     ),
     Variant(
         "sampler-any-of-equals",
         "of equal ids at a cut the highest may be drawn, as is said",
         "Sampler",
         {"order": changes.last_of_equals, "greedy": changes.greedy_of_all},
-        envelope=spec.ANY_OF_EQUALS,
+        envelope=ANY_OF_EQUALS,
     ),
     Variant(
         "sampler-all-equals-said",
         "all ids whose logits are equal to the k-th may be drawn, as is said",
         "Sampler",
         {"top_k": changes.by_value},
-        envelope=spec.ANY_OF_EQUALS,
+        envelope=ANY_OF_EQUALS,
     ),
     Variant(
         "sampler-times-inverse",

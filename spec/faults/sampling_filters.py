@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from inferspec.spec import sampling as spec
+from inferspec.spec import sampling_sentences as spec
 from inferspec.spec.changes import sampling as samplers
 from inferspec.spec.changes import sampling_filters as changes
 from inferspec.spec.contract import Fault

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from inferspec.spec import sampling as spec
+from inferspec.spec import sampling_sentences as spec
 from inferspec.spec.changes import sampling_arrays as arrays
 from inferspec.spec.changes import sampling_generators as changes
 from inferspec.spec.contract import Fault

@@ -25,6 +25,8 @@ UNMUTATED = {
     "mistakes": "mistakes already",
     "ends": "what comes out of an end, by which oracles, drivers and judges alike go: its own tests (tools/test_ends.py) say it",
     "decoder_sentences": "sentences",
+    "quantization_sentences": "sentences",
+    "sampling_sentences": "sentences",
     "speculative_sentences": "sentences",
     "toy": "the model that subjects are driven with, given to them by the suite",
     "batch_decoder": "the model that caches of a batch are driven with",

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch.nn import functional as F
 
-from inferspec.spec import quantization as spec
+from inferspec.spec import quantization_sentences as spec
 from inferspec.tools.recipes import Case, Draw
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from inferspec.spec import sampling as spec
+from inferspec.spec import sampling_sentences as spec
 from inferspec.tools.recipes import Case, Draw
 
 
