@@ -12,28 +12,21 @@ import inspect
 import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from importlib.metadata import entry_points
-from pathlib import Path, PurePath
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 from inferspec.conformance.arrays import Arrays, arrays
 from inferspec.conformance.binding import Target, bind, defines, offers_methods
+from inferspec.conformance.declarations import check, mapping_of, text_of
 from inferspec.conformance.drivers import driver_of, takes
-from inferspec.conformance.envelope import floor, meet
-from inferspec.conformance.integrity import is_closed
+from inferspec.conformance.envelope import meet
+from inferspec.conformance.finding import find
 from inferspec.conformance.layouts import lay_out
 from inferspec.conformance.matching import AdapterError
 from inferspec.conformance.nearest import meant
 from inferspec.spec import COMPONENTS, contracts
 from inferspec.spec.contract import Beside, Contract, Operation
-
-ENTRY_POINTS = "inferspec.subjects"
-
-
-def registered() -> dict[str, str]:
-    """The registered subjects: name -> module (entry-point group `inferspec.subjects`)."""
-    return {point.name: point.value for point in sorted(entry_points(group=ENTRY_POINTS), key=lambda p: p.name)}
 
 
 @dataclass
@@ -77,7 +70,7 @@ def load(
     adapter = _laid(spec, kind_of_arrays, layout) if layout else _adapter(spec, kind_of_arrays, components)
     for part, replacement in (replacements or {}).items():
         _replace(adapter, part, replacement)
-    _check_declarations(adapter)
+    check(adapter.envelope, adapter.layout, adapter.precision, adapter.targets)
     _narrow_to_usual(adapter)
     _set_drivers(adapter)
     if not adapter.targets and not adapter.broken:
@@ -87,12 +80,12 @@ def load(
 
 
 def _adapter(spec: str, kind_of_arrays: str, components: Collection[str]) -> Adapter:
-    thing, module = _find(spec)
-    if reason := _words(thing, "UNAVAILABLE", "why it cannot run here, in a text, or an empty one"):
+    thing, module = find(spec)
+    if reason := text_of(thing, "UNAVAILABLE", "why it cannot run here, in a text, or an empty one"):
         raise AdapterError(f"{spec} cannot run here: {reason}")
     origin = str(getattr(module, "__file__", "") or module.__name__)
     kind = _kind(thing, module, kind_of_arrays)
-    _words(thing, "KERNEL_PATH", "what ran its kernels, in a few words, such as cpu avx512")
+    text_of(thing, "KERNEL_PATH", "what ran its kernels, in a few words, such as cpu avx512")
     targets, broken, absent = _offers(thing, kind, components)
     return Adapter(
         spec=spec,
@@ -101,9 +94,9 @@ def _adapter(spec: str, kind_of_arrays: str, components: Collection[str]) -> Ada
         origin=origin,
         targets=targets,
         broken=broken,
-        envelope=_declared(thing, "ENVELOPE"),
-        precision=_declared(thing, "PRECISION"),
-        layout=_declared(thing, "LAYOUT"),
+        envelope=mapping_of(thing, "ENVELOPE"),
+        precision=mapping_of(thing, "PRECISION"),
+        layout=mapping_of(thing, "LAYOUT"),
         absent=absent,
         waivers=_waiver_file(thing, origin),
         kind=kind,
@@ -157,112 +150,12 @@ def _laid(spec: str, kind_of_arrays: str, layout: str) -> Adapter:
     return adapter
 
 
-def _words(thing: Any, name: str, takes: str) -> str:
-    """A text, or a path, that an adapter may declare, "" where it does not; takes: what it is for, for who declares something
-    else."""
-    value = getattr(thing, name, "")
-    if value is not None and not isinstance(value, str | PurePath):
-        raise AdapterError(f"{name} is {value!r}; it takes {takes}")
-    return str(value or "")
-
-
-def _declared(thing: Any, name: str) -> dict[str, Any]:
-    value = getattr(thing, name, {})
-    if not isinstance(value, Mapping):
-        raise AdapterError(f"{name} is {value!r}; it takes a dict with components as keys")
-    return dict(value)
-
-
-def _find(spec: str) -> tuple[Any, ModuleType]:
-    """The adapter and the module that holds it."""
-    module_name, _, attribute = spec.partition(":")
-    known = registered()
-    if spec in known:
-        _refuse_shadow(spec, known[spec])
-        module_name, _, attribute = known[spec].partition(":")
-    module = _import(module_name, spec)
-    if not attribute:
-        return getattr(module, "ADAPTER", module), module
-    if not hasattr(module, attribute):
-        raise AdapterError(f"{spec}: module {module_name} has no {attribute!r}")
-    return getattr(module, attribute), module
-
-
-def _import(name: str, spec: str) -> ModuleType:
-    path = Path(name)
-    if is_closed(name):
-        raise AdapterError(f"{spec}: {name} is a part of what judges; it certifies nothing")
-    try:
-        if path.suffix == ".py" or "/" in name:
-            return _import_path(path.resolve(), spec)
-        return importlib.import_module(name)
-    except AdapterError:
-        raise
-    except BaseException as error:
-        if isinstance(error, ModuleNotFoundError) and error.name == name.split(".")[0]:
-            known = ", ".join(registered())
-            raise AdapterError(
-                f"{spec}: no module {name!r} can be imported from here; give a dotted module, a path such as"
-                f" ./kernels.py, or one of: {known}{meant(name, registered())}"
-            ) from error
-        if isinstance(error, ImportError) and "attempted relative import" in str(error):
-            raise AdapterError(f"{spec}: {error}; {_as_module(path.resolve())}") from error
-        failed = f"{spec}: importing it failed with {type(error).__name__}: {error}"
-        if path.suffix == ".py" and _missed(error) == path.stem:
-            failed += f"; it is found itself where it imports {path.stem!r}: rename {path.name}"
-        raise AdapterError(failed) from error
-
-
-def _missed(error: BaseException) -> str:
-    """The library in which an import, or an attribute of it, is missing."""
-    name = error.name if isinstance(error, ImportError) else getattr(getattr(error, "obj", None), "__name__", "")
-    return (name or "").partition(".")[0]
-
-
-def _as_module(path: Path) -> str:
-    """How to name a file that imports relatively, which needs its package."""
-    package = path.parent
-    while (package.parent / "__init__.py").exists():
-        package = package.parent
-    name = ".".join(path.with_suffix("").relative_to(package.parent).parts)
-    return (
-        f"a file by itself has no package: name it as a module, --impl {name} in the folder {package.parent},"
-        f" or have it import `from {path.parent.name}.x` or, from beside it, `from x`"
-    )
-
-
-def _import_path(path: Path, spec: str) -> ModuleType:
-    if not path.exists():
-        raise AdapterError(f"{spec}: there is no file or package {path.name} in {path.parent}")
-    sys.path.insert(0, str(path.parent))
-    module = importlib.import_module(path.stem)
-    found = getattr(module, "__file__", None) or next(iter(getattr(module, "__path__", ())), None)
-    if found is None or Path(found).resolve() not in (path, path / "__init__.py"):
-        # A module of that name was loaded before (random, queue …): never certify the wrong code.
-        raise AdapterError(
-            f"{spec}: {path.stem!r} is also the name of a module of {found or 'Python itself'}; rename {path.name}"
-        )
-    return module
-
-
-def _refuse_shadow(name: str, registered_module: str) -> None:
-    """A folder or file of the same name here could be meant: never certify the wrong code."""
-    spec = importlib.util.find_spec(registered_module.partition(":")[0])
-    theirs = Path(spec.origin).resolve() if spec and spec.origin else Path()
-    for local in (Path(f"{name}.py"), Path(name)):
-        is_code = local.is_file() or any(local.glob("*.py"))
-        if is_code and local.resolve() not in (theirs, theirs.parent):
-            raise AdapterError(
-                f"{name} is a registered subject and also {local} here; say ./{local} or {registered_module}"
-            )
-
-
 def _name_of(thing: Any, spec: str) -> str:
     return thing.__name__ if isinstance(thing, ModuleType) else spec
 
 
 def _waiver_file(thing: Any, origin: str) -> str:
-    name = _words(thing, "WAIVERS", "the name of a file beside the adapter, such as waivers.toml")
+    name = text_of(thing, "WAIVERS", "the name of a file beside the adapter, such as waivers.toml")
     return str(Path(origin).parent / name) if name else ""
 
 
@@ -366,7 +259,7 @@ def _replace(adapter: Adapter, part: str, spec: str) -> None:
         raise AdapterError(
             f"--with {part}={spec}: {part!r} is no component or name of the contract{meant(part, _parts())}"
         )
-    thing, module = _find(spec)
+    thing, module = find(spec)
     offered, broken = _replacements(thing, module, operations)
     names = [operation.signature.operation for _, operation in operations]
     if not any(name in offered for name in names):
@@ -381,8 +274,8 @@ def _replace(adapter: Adapter, part: str, spec: str) -> None:
             adapter.broken[name] = broken[name]
     adapter.name += f" with {part}={spec}"
     for component in {contract.component for contract, _ in operations}:
-        _redeclare(adapter, component, _declared(thing, "ENVELOPE"), _declared(thing, "PRECISION"), part == component)
-        adapter.layout[component] = _declared(thing, "LAYOUT").get(component, "")
+        _redeclare(adapter, component, mapping_of(thing, "ENVELOPE"), mapping_of(thing, "PRECISION"), part == component)
+        adapter.layout[component] = mapping_of(thing, "LAYOUT").get(component, "")
 
 
 def _replacements(
@@ -545,70 +438,3 @@ def _leaves_out(adapter: Adapter, contract: Contract, other: Beside) -> bool:
         for key, values in declared.items()
         if isinstance(contract.envelope.get(key), tuple)
     )
-
-
-def _check_declarations(adapter: Adapter) -> None:
-    by_name: dict[str, Contract] = {contract.component: contract for contract in contracts()}
-    for component, declared in adapter.envelope.items():
-        if component not in by_name:
-            raise AdapterError(f"ENVELOPE names {component!r}; {_components(component)}")
-        if not isinstance(declared, Mapping):
-            raise AdapterError(
-                f"ENVELOPE[{component!r}] is {declared!r}; it takes a dict with any of {', '.join(by_name[component].envelope)}"
-            )
-        for key, values in declared.items():
-            full = by_name[component].envelope
-            if key not in full:
-                raise AdapterError(f"ENVELOPE[{component!r}] has {key!r}; it takes {', '.join(full)}")
-            alone = any(key in operation.either for operation in by_name[component].operations)
-            _check_envelope_value(component, key, values, full[key], alone)
-            if isinstance(full[key], tuple):
-                _refuse_unheld(adapter, by_name[component], key, values)
-    for component, layout in adapter.layout.items():
-        _check_layout(component, layout, {name: contract.layouts for name, contract in by_name.items()})
-    for component, precision in adapter.precision.items():
-        if component not in by_name:
-            raise AdapterError(f"PRECISION names {component!r}; {_components(component)}")
-        if precision not in ("float32", "native"):
-            raise AdapterError(f"PRECISION[{component!r}] is {precision!r}; it takes 'float32' or 'native'")
-
-
-def _refuse_unheld(adapter: Adapter, contract: Contract, key: str, values: Collection[Any]) -> None:
-    """What would arrive in another dtype, and could wrap on its way, is no claim."""
-    offered = (adapter.targets.get(operation.signature.operation) for operation in contract.operations)
-    for kind in (target.kind for target in offered if target):
-        if unheld := sorted(kind.unheld.intersection(map(str, values))):
-            raise AdapterError(
-                f"ENVELOPE[{contract.component!r}][{key!r}] has {unheld[0]!r}, of which {kind.name} has no arrays as it is"
-                f" configured: leave it out, or set {kind.name}_enable_x64 where the adapter is imported"
-            )
-
-
-def _components(name: object) -> str:
-    return f"the components are {', '.join(COMPONENTS)}{meant(str(name), COMPONENTS)}"
-
-
-def _check_layout(component: str, layout: Any, layouts: Mapping[str, tuple[str, ...]]) -> None:
-    known = layouts.get(component, ())
-    if layout in known:
-        return
-    if len(known) < 2:
-        several = ", ".join(name for name, orders in layouts.items() if len(orders) > 1)
-        raise AdapterError(
-            f"LAYOUT names {component!r}; it takes a component with more than one order of axes: {several}"
-        )
-    raise AdapterError(f"LAYOUT[{component!r}] is {layout!r}; it takes {' or '.join(map(repr, known[1:]))}")
-
-
-def _check_envelope_value(component: str, key: str, values: Any, full: tuple[Any, ...] | int, alone: bool) -> None:
-    """alone: a subject does one thing or another, and not all of them."""
-    where = f"ENVELOPE[{component!r}][{key!r}]"
-    if isinstance(full, int):
-        if not isinstance(values, int) or values < floor(key):
-            raise AdapterError(f"{where} is {values!r}; it takes the largest value, an int of {floor(key)} or more")
-    elif not isinstance(values, list | tuple | set) or not values:
-        raise AdapterError(f"{where} is {values!r}; it takes a list of any of {list(full)}")
-    elif unknown := [v for v in values if (tuple(v) if isinstance(v, list) else v) not in full]:
-        raise AdapterError(f"{where} has {unknown[0]!r}; it takes any of {list(full)}")
-    elif alone and len(values) > 1:
-        raise AdapterError(f"{where} is {values!r}; it takes a list of one of {list(full)}, the one thing that it does")

@@ -118,7 +118,7 @@ def _in_checkout() -> bool:
 def pytest_cmdline_main(config: pytest.Config) -> int | None:
     if _option(config, "--impl") != "list":
         return None
-    from inferspec.conformance.adapter import registered
+    from inferspec.conformance.finding import registered
 
     subjects = registered()
     width = max(map(len, subjects))

@@ -8,9 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from inferspec.conformance.adapter import load, registered
+from inferspec.conformance.adapter import load
 from inferspec.conformance.envelope import envelope_of
 from inferspec.conformance.executor import Executor
+from inferspec.conformance.finding import registered
 from inferspec.conformance.subject import HostedSubject
 from inferspec.conformance.suite import all_tests
 from inferspec.spec import contract
