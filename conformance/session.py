@@ -10,6 +10,7 @@ from typing import Any
 
 from inferspec.conformance import certificate
 from inferspec.conformance.canary import believed
+from inferspec.conformance.hosted_subject import HostedSubject
 from inferspec.conformance.integrity import altered
 from inferspec.conformance.layouts import LAYOUTS
 from inferspec.conformance.layouts.packages import COMPILED, UNFILLED
@@ -18,7 +19,7 @@ from inferspec.conformance.metal import DECLARABLE, MODES
 from inferspec.conformance.refusals import NOT_YET, Choices
 from inferspec.conformance.repeats import Repeats
 from inferspec.conformance.smoke import smoke_test
-from inferspec.conformance.subject import Description, HostedSubject, SubjectDied
+from inferspec.conformance.subject import Description, SubjectDied
 from inferspec.conformance.suite import EXAMPLES, Profile, Test, address, all_tests
 from inferspec.conformance.trial import Outcome, Trial
 from inferspec.conformance.unclaimed import unclaimed

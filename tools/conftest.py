@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 from xdist.scheduler import LoadScopeScheduling
 
+from inferspec.conformance.hosted_subject import HostedSubject
 from inferspec.conformance.session import Session
-from inferspec.conformance.subject import HostedSubject
 from inferspec.conformance.suite import Profile, all_tests
 
 HANGS = 1800

@@ -23,8 +23,9 @@ from inferspec.conformance.arrays import KINDS, arrays
 from inferspec.conformance.binding import Target
 from inferspec.conformance.calls import RARE_VIEWS, VIEWS, Observation
 from inferspec.conformance.executor import DeviceLost, Executor
+from inferspec.conformance.hosted_subject import HostedSubject
 from inferspec.conformance.inputs import plain_call
-from inferspec.conformance.subject import HostedSubject, SubjectDied
+from inferspec.conformance.subject import SubjectDied
 from inferspec.conformance.views import lay
 from inferspec.conformance.wire import decode, encode, readable
 from inferspec.spec.linear import Silu

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from inferspec.conformance.envelope import OutsideEnvelope
+from inferspec.conformance.hosted_subject import HostedSubject
 from inferspec.conformance.layouts import LAYOUTS, by_chapter, chapters, editions
 from inferspec.conformance.layouts.course import ROOMS, week_2
-from inferspec.conformance.subject import HostedSubject
 from inferspec.spec import contracts
 from inferspec.tools.course_package import SAMPLER, files, package, problem
 

@@ -8,9 +8,10 @@ import pytest
 
 from inferspec.conformance.canary import plain_call
 from inferspec.conformance.certificate import BAD
+from inferspec.conformance.hosted_subject import HostedSubject
 from inferspec.conformance.matching import AdapterError
 from inferspec.conformance.session import Session
-from inferspec.conformance.subject import HostedSubject, SubjectDied
+from inferspec.conformance.subject import SubjectDied
 from inferspec.conformance.suite import Profile, all_tests
 from inferspec.tools.right_rope import RIGHT
 

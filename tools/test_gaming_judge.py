@@ -10,16 +10,17 @@ from types import ModuleType, SimpleNamespace
 import numpy as np
 import pytest
 
-from inferspec.conformance import certificate, integrity, strategies, subject, suite, test_rope, trial
+from inferspec.conformance import certificate, hosted_subject, integrity, strategies, suite, test_rope, trial
 from inferspec.conformance.calls import Observation
 from inferspec.conformance.canary import believed
+from inferspec.conformance.hosted_subject import HostedSubject
 from inferspec.conformance.inputs import engine as engine_inputs
 from inferspec.conformance.inputs import rope as rope_inputs
 from inferspec.conformance.integrity import altered
 from inferspec.conformance.plugin import Results
 from inferspec.conformance.session import Session
 from inferspec.conformance.strategies import Calls
-from inferspec.conformance.subject import HostedSubject, LocalSubject
+from inferspec.conformance.subject import LocalSubject
 from inferspec.conformance.tampering import Watch, foreign
 from inferspec.spec import contracts, numerics, rope, speculative
 from inferspec.spec.contract import Answer, Contract, Operation, changed
@@ -316,8 +317,8 @@ def kit_function_that_holds_itself():
     ("module", "owner", "name"),
     [
         (trial, trial.Trial, "value"),
-        (subject, HostedSubject, "_receive"),
-        (subject, HostedSubject, "description"),
+        (hosted_subject, HostedSubject, "_receive"),
+        (hosted_subject, HostedSubject, "description"),
         (speculative, speculative, "joint"),
     ],
 )

@@ -16,9 +16,10 @@ import pytest
 from inferspec.conformance.calls import Observation
 from inferspec.conformance.canary import plain_call
 from inferspec.conformance.delays import Delays
+from inferspec.conformance.hosted_subject import HostedSubject
 from inferspec.conformance.matching import AdapterError
 from inferspec.conformance.session import Session
-from inferspec.conformance.subject import HostedSubject, SubjectDied
+from inferspec.conformance.subject import SubjectDied
 
 WRITES = """
 import pickle, sys, time
@@ -135,7 +136,7 @@ def rope(x):
 """
 KILLED = """
 from inferspec.conformance.canary import plain_call
-from inferspec.conformance.subject import HostedSubject
+from inferspec.conformance.hosted_subject import HostedSubject
 HostedSubject("./rope.py").call(plain_call("RoPE"))
 """
 

@@ -7,8 +7,9 @@ import datetime
 import pytest
 
 from inferspec.conformance import certificate
+from inferspec.conformance.hosted_subject import HostedSubject
 from inferspec.conformance.session import Session
-from inferspec.conformance.subject import Description, HostedSubject
+from inferspec.conformance.subject import Description
 from inferspec.conformance.suite import Profile, all_tests
 from inferspec.conformance.summary import lines
 from inferspec.conformance.trial import Trial

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from inferspec.conformance.subject import HostedSubject
+from inferspec.conformance.hosted_subject import HostedSubject
 from inferspec.conformance.threads import NAMES, one_thread
 
 BATCHES = hasattr(os, "SCHED_BATCH")
