@@ -1,8 +1,8 @@
-"""Which mistakes fail a test in the same words.
+"""Which faults fail a test in the same words.
 
-Of a story there may be many right outcomes, which page is taken say, and of a wrong one the rest follows from the mistake and
-from the subject alike. Then no fault gives all the numbers that were seen, and a fault of the same kind is still told by this:
-the same test, of the same inputs, finds the same thing wrong with it.
+A story may have many right outcomes (any free page may be taken, say), so that even a subject with exactly the mistake of a fault
+gives other numbers than the fault does. The two are known to be of a kind by this: the same test, on the same inputs, finds the
+same thing wrong with both.
 """
 
 from __future__ import annotations

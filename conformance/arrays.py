@@ -96,6 +96,8 @@ class Arrays(ABC):
 
 
 class NumpyArrays(Arrays):
+    """NumPy's, with bfloat16 from ml_dtypes."""
+
     name = "numpy"
     _module = np
 
@@ -113,6 +115,8 @@ class NumpyArrays(Arrays):
 
 
 class MlxArrays(Arrays):
+    """MLX's, which are lazy: `ready` evaluates them."""
+
     name = "mlx"
 
     def __init__(self) -> None:
@@ -161,6 +165,8 @@ class MlxArrays(Arrays):
 
 
 class TorchArrays(Arrays):
+    """PyTorch's tensors, on the default device, with one thread and without gradients."""
+
     name = "torch"
     no_indices = frozenset({"uint32"})
 
@@ -211,6 +217,8 @@ class TorchArrays(Arrays):
 
 
 class JaxArrays(Arrays):
+    """JAX's, of 64 bits only where the subject enables them."""
+
     name = "jax"
 
     def __init__(self) -> None:

@@ -219,20 +219,7 @@ def certificate(
             "power": power(),
             "altered": list(altered),
         },
-        "subject": {
-            "spec": description.spec,
-            "name": description.name,
-            "version": description.version,
-            "arrays": description.arrays,
-            "library": description.library,
-            "device": description.device,
-            "kernel_path": description.kernel_path,
-            "offers": sorted(description.offers),
-            "envelope": description.envelope,
-            "unclaimed": dict(unclaimed),
-            **({"layout": description.layout} if description.layout else {}),
-            **({"edition": description.edition} if description.edition else {}),
-        },
+        "subject": _subject(description, unclaimed),
         "environment": {
             "machine": platform.machine(),
             "system": f"{platform.system()} {platform.release()}",
@@ -252,18 +239,29 @@ def certificate(
         "complete": complete,
         "requirements": rows,
         "waivers": [
-            {
-                "requirement": w.requirement,
-                "scope": {k: list(v) for k, v in w.scope.items()},
-                "reason": w.reason,
-                "issue": w.issue,
-                "expires": w.expires.isoformat(),
-            }
-            for w in waivers.values()
+            {**w.plain(), "scope": {key: list(values) for key, values in w.scope.items()}} for w in waivers.values()
         ],
         "verdict": verdict_of(rows, complete),
     }
     return {**body, "digest": digest(body)}
+
+
+def _subject(description: Description, unclaimed: Mapping[str, list[str]]) -> dict[str, Any]:
+    """What a certificate says of its subject."""
+    return {
+        "spec": description.spec,
+        "name": description.name,
+        "version": description.version,
+        "arrays": description.arrays,
+        "library": description.library,
+        "device": description.device,
+        "kernel_path": description.kernel_path,
+        "offers": sorted(description.offers),
+        "envelope": description.envelope,
+        "unclaimed": dict(unclaimed),
+        **({"layout": description.layout} if description.layout else {}),
+        **({"edition": description.edition} if description.edition else {}),
+    }
 
 
 def digest(certificate: Mapping[str, Any]) -> str:

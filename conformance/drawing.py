@@ -65,6 +65,7 @@ def _sampler(subject: Trial) -> Any:
 
 
 def other_way(sampler: Any) -> str:
+    """The one of DRAWS_BY that the sampler does not draw by."""
     return next(way for way in spec.DRAWS_BY if way != sampler.draws_by())
 
 
@@ -76,6 +77,7 @@ def by_the_other_way(subject: Trial, a: Arguments, ids: np.ndarray) -> bool:
 
 
 def gives_integers(subject: Trial, call: Call) -> None:
+    """The ids are of an integer dtype, one for each row."""
     got, rows = subject.value(call), call.arguments["logits"].shape[:-1]
     if got.shape != rows:
         raise Nonconformance(f"the ids have shape {list(got.shape)}, not {list(rows)}", call)

@@ -14,6 +14,7 @@ import os
 import sys
 import threading
 import traceback
+from collections.abc import Mapping
 from dataclasses import fields
 from multiprocessing.connection import Connection
 from typing import Any, NoReturn
@@ -62,24 +63,20 @@ def serve(connection: Connection, asked: Arena, answered: Arena) -> None:
             message = decode(connection.recv_bytes(), asked)
         except EOFError:
             return
-        if message["do"] == "probe":
-            connection.send_bytes(encode({**probed(adapter), "number": message["number"]}))
-            continue
-        if message["do"] == "altered":
-            connection.send_bytes(encode({"names": altered(PRESENT), "number": message["number"]}))
-            continue
-        if message["fresh"]:
-            executor.reset()
-        observation = executor.call(
-            message["operation"],
-            message["arguments"],
-            message["views"],
-            message["keep"],
-            message["results"],
-            message["watch"],
-        )
-        answer = {name: getattr(observation, name) for name in PARTS}
-        connection.send_bytes(encode({**answer, "number": message["number"]}, answered))
+        if message["do"] == "call":
+            connection.send_bytes(encode(_called(executor, message), answered))
+        else:
+            told = probed(adapter) if message["do"] == "probe" else {"names": altered(PRESENT)}
+            connection.send_bytes(encode({**told, "number": message["number"]}))
+
+
+def _called(executor: Executor, message: Mapping[str, Any]) -> dict[str, Any]:
+    """The answer to the message of a call."""
+    if message["fresh"]:
+        executor.reset()
+    asked = ("operation", "arguments", "views", "keep", "results", "watch")
+    observation = executor.call(*(message[name] for name in asked))
+    return {**{name: getattr(observation, name) for name in PARTS}, "number": message["number"]}
 
 
 def describe(adapter: Adapter) -> dict[str, Any]:

@@ -197,6 +197,7 @@ def _files(name: str) -> tuple[str, ...]:
 
 
 def within(name: str, packages: tuple[str, ...]) -> bool:
+    """Whether a module is one of the packages or inside one."""
     return any(name == package or name.startswith(package + ".") for package in packages)
 
 

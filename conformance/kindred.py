@@ -1,5 +1,5 @@
-"""Mistakes that the dictionary has of another operation, in a step that both share: codes are read alike by a dequantisation
-and by a product."""
+"""Faults of another operation that are possible in this one too, since they are in a step that both share: dequantisation and a
+quantised product, say, read codes by the same step."""
 
 from __future__ import annotations
 

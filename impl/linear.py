@@ -66,5 +66,6 @@ def softmax(x: mx.array, axis: int = -1) -> mx.array:
 
 
 def require_floating(name: str, array: mx.array) -> None:
+    """TypeError, which names the array, unless it is floating-point."""
     if not mx.issubdtype(array.dtype, mx.floating):
         raise TypeError(f"{name} is {array.dtype}; it takes a floating-point array")

@@ -43,6 +43,8 @@ MUST = tuple(check for check in Check if check is not Check.SPARE)
 
 
 class Complaint(NamedTuple):
+    """What a check has against a history: at which step, and what is wrong there."""
+
     check: Check
     step: int
     text: str

@@ -26,12 +26,12 @@ from inferspec.spec.numerics import Precision, round_to
 class Level(StrEnum):
     """How binding a requirement is (RFC 2119).
 
-    What comes out, its dtype and what is kept of it is a MUST, unless the design's table of open questions (section 10) says SHOULD:
-    a row of plain attention that sees no key, for one, and so attention without keys. A refusal is
+    What comes out, its dtype and what is kept of it is a MUST, but where implementations that are used as they are differ: on a row
+    of plain attention that sees no key, for one, and so on attention without keys. A refusal is
 
     * a MUST where its lack corrupts values without a word and the host knows better: shapes, dtypes, sizes, sets of tensors,
-      Python's own numbers and lists (ids that a request brings, drafts that are looked up one by one); and where the design's
-      table or PROPERTIES names it: pages, pools, top_p, tensors without a place;
+      Python's own numbers and lists (ids that a request brings, drafts that are looked up one by one), pages, pools, top_p,
+      tensors without a place;
     * a SHOULD where it takes a look at the numbers in an array, which on a GPU is a wait for all that came before (ids of a
       lookup or of a model); where the bad input shows in what comes out (times that run backwards give negative times, which
       a mean over requests then hides: there it is a MUST); and where nobody suffers but who made the mistake.
@@ -78,7 +78,7 @@ class Signature:
 
     @classmethod
     def parse(cls, text: str) -> Signature:
-        """Read a signature as the design writes it: ``RoPE(dims, base=10000)(x, offset=None)``."""
+        """Read a signature as contracts write it, ``RoPE(dims, base=10000)(x, offset=None)``; ValueError for any other text."""
         match ast.parse(text, mode="eval").body:
             case ast.Call(func=ast.Name(id=name)) as call:
                 return cls(name, _parameters(call))

@@ -352,6 +352,7 @@ def chances(rows: np.ndarray, request: Request) -> np.ndarray:
 
 
 def sampler_arguments(request: Request, rows: np.ndarray) -> Arguments:
+    """What `Sampler` is called with for a request. rows: logits R×V."""
     about = {"temperature": request.temperature, "top_k": request.top_k, "top_p": request.top_p}
     return Sampler().bind({**about, "logits": rows})
 

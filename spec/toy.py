@@ -208,6 +208,7 @@ class Table(Toy):
 
 
 def mixed(state: int, multiplier: int) -> int:
+    """A step of a hash: the product, its upper bits folded into the lower ones."""
     state = (state * multiplier) & _MASK
     return state ^ (state >> 31)
 

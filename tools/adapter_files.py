@@ -29,6 +29,7 @@ ONES = np.ones((2, 4), np.float32)
 
 
 def module(folder: Path, text: str, name: str = "mine.py") -> None:
+    """Write a module into a folder, which need not be there."""
     path = folder / name
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(textwrap.dedent(text), encoding="utf-8")
@@ -62,4 +63,5 @@ def is_right(got: np.ndarray, operation: Operation, **arguments: Any) -> bool:
 
 
 def narrowed(adapter: Adapter, operation: str) -> Mapping[str, Any]:
+    """What is left of the envelope for an operation, by key."""
     return adapter.targets[operation].narrowed

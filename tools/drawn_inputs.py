@@ -32,6 +32,7 @@ class Recorder(Trial):
 
 
 def contracted(test: Test) -> Contract:
+    """The contract that a test's requirement is of."""
     return next(kit for kit in contracts() if test.requirement in kit.requirements)
 
 
@@ -57,6 +58,7 @@ def made(component: str) -> tuple[Call, ...]:
 
 
 def calls_of(component: str, operation: str) -> list[Call]:
+    """What those suites ask of one operation."""
     return [call for call in made(component) if call.operation == operation]
 
 
@@ -68,6 +70,7 @@ def asked(of: str) -> Iterator[Call]:
 
 
 def reached(calls: Sequence[Call], feature: str) -> set[object]:
+    """The values that a feature has among the calls."""
     return {call.features[feature] for call in calls if feature in call.features}
 
 

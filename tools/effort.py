@@ -114,6 +114,7 @@ def _job(job: tuple[str, str, tuple[int, ...], float, bool]) -> Found:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
+    """Measure, and write or check; 1 where a fault survives."""
     parser = argparse.ArgumentParser(prog="python -m inferspec.tools.effort", description=__doc__.split("\n")[0])
     parser.add_argument("--only", action="append", choices=COMPONENTS, metavar="COMPONENT", help="repeatable")
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3], metavar="N")
