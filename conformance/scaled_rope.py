@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from inferspec.conformance.calls import Call
-from inferspec.conformance.decoders import refuses_naming, with_config
+from inferspec.conformance.decoder_calls import with_config
+from inferspec.conformance.decoders import refuses_naming
 from inferspec.conformance.inputs.decoder import head_dim
 from inferspec.conformance.inputs.rope_scaling import beside_no_pair
 from inferspec.conformance.trial import Trial

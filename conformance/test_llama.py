@@ -1,16 +1,10 @@
 """Does an implementation of Llama keep the contract?"""
 
-from inferspec.conformance.decoders import (
+from inferspec.conformance.decoder_calls import (
     DEFAULT_ROPE,
-    each_row_is_right_alone,
     misshaped,
     next_ids,
-    no_token_changes_earlier_logits,
     one_tensor_changes,
-    refuses_every_additional,
-    refuses_naming,
-    takes_no_other_activation_for_silu,
-    takes_no_scaled_rope_for_the_default,
     with_additional,
     with_all_that_is_said,
     with_another_base,
@@ -21,6 +15,14 @@ from inferspec.conformance.decoders import (
     with_one_token,
     without,
     without_fields,
+)
+from inferspec.conformance.decoders import (
+    each_row_is_right_alone,
+    no_token_changes_earlier_logits,
+    refuses_every_additional,
+    refuses_naming,
+    takes_no_other_activation_for_silu,
+    takes_no_scaled_rope_for_the_default,
 )
 from inferspec.conformance.inputs.decoder import (
     AS_MOST_ARE_PACKED,

@@ -1,6 +1,6 @@
 """Does an implementation load models as the contract says?"""
 
-from inferspec.conformance.decoders import (
+from inferspec.conformance.decoder_calls import (
     DEFAULT_ROPE,
     UNSCALED_GGUF,
     as_mlx_lm_writes,

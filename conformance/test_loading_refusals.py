@@ -1,10 +1,8 @@
 """Does an implementation refuse to load what it cannot load rightly?"""
 
-from inferspec.conformance.decoders import (
-    is_not_taken_for,
+from inferspec.conformance.decoder_calls import (
     misshaped,
     of_six_tokens,
-    refuses_naming,
     with_additional,
     with_config,
     with_rope_factors,
@@ -13,6 +11,7 @@ from inferspec.conformance.decoders import (
     without,
     without_a_layer,
 )
+from inferspec.conformance.decoders import is_not_taken_for, refuses_naming
 from inferspec.conformance.inputs.loading import FOLDERS, PACKED, damaged_calls, folder_calls, gguf_calls
 from inferspec.conformance.properties import refuses
 from inferspec.conformance.strategies import among, fractions
