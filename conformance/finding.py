@@ -10,7 +10,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from inferspec.conformance.integrity import is_closed
+from inferspec.conformance.closing import is_closed
 from inferspec.conformance.matching import AdapterError
 from inferspec.conformance.nearest import meant
 

@@ -23,8 +23,9 @@ from inferspec.conformance.adapter import Adapter, load
 from inferspec.conformance.allocator import keep_freed_memory
 from inferspec.conformance.arena import Arena
 from inferspec.conformance.calls import Observation
+from inferspec.conformance.closing import closed, without_stand_ins
 from inferspec.conformance.executor import DeviceLost, Executor
-from inferspec.conformance.integrity import altered, closed, without_stand_ins
+from inferspec.conformance.integrity import altered
 from inferspec.conformance.matching import AdapterError
 from inferspec.conformance.metal import kernel_path, prepare
 from inferspec.conformance.threads import let_woken_threads_wait

@@ -6,9 +6,9 @@ import re
 
 from inferspec.conformance.arrays import KINDS
 from inferspec.conformance.calls import Call
+from inferspec.conformance.closing import AsksTheKit
 from inferspec.conformance.hosted_subject import HostedSubject
 from inferspec.conformance.inputs import plain_call
-from inferspec.conformance.integrity import AsksTheKit
 from inferspec.conformance.layouts.packages import UNFILLED
 from inferspec.conformance.matching import AdapterError
 from inferspec.conformance.subject import Description, SubjectDied

@@ -14,7 +14,8 @@ import types
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from inferspec.conformance.integrity import JUDGES, LIBRARY, judging, within
+from inferspec.conformance.closing import within
+from inferspec.conformance.integrity import JUDGES, LIBRARY, judging
 
 BENEATH = (
     "copy",
