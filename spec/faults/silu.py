@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from inferspec.spec.changes import linear as changes
+from inferspec.spec.changes import silu as changes
+from inferspec.spec.changes.linear import whole_blocks
 from inferspec.spec.contract import Fault, Operation
 from inferspec.spec.faults.sources import COURSE_GAP, SILU_BUG, TIRED
 from inferspec.spec.linear import (
@@ -246,7 +247,7 @@ FAULTS: tuple[Fault, ...] = (
         "silu-vector-tail",
         "elements past the last whole vector of 4 are not written",
         SILU_09,
-        leaves_unwritten(changes.whole_blocks(4)),
+        leaves_unwritten(whole_blocks(4)),
         "PROPERTIES X10",
     ),
     Fault(

@@ -6,7 +6,8 @@ import math
 
 import numpy as np
 
-from inferspec.spec.changes import linear as changes
+from inferspec.spec.changes import softmax as changes
+from inferspec.spec.changes.linear import at_most_four_axes, flat, in_float32, whole_blocks
 from inferspec.spec.contract import Fault, Operation
 from inferspec.spec.faults.sources import COURSE_GAP, FLASHINFER, MLX, TIRED
 from inferspec.spec.linear import (
@@ -90,12 +91,12 @@ FAULTS: tuple[Fault, ...] = (
         {"axis": changes.legacy_axis},
         "torch.nn.functional.softmax with dim=None",
     ),
-    Fault("softmax-over-everything", "the whole array is one row", SMAX_02, {"respond": changes.flat}, TIRED),
+    Fault("softmax-over-everything", "the whole array is one row", SMAX_02, {"respond": flat}, TIRED),
     Fault(
         "softmax-unshifted",
         "exp overflows: no maximum is subtracted",
         SMAX_03,
-        {"top": lambda self, x: np.zeros((*x.shape[:-1], 1)), "weights": changes.in_float32},
+        {"top": lambda self, x: np.zeros((*x.shape[:-1], 1)), "weights": in_float32},
         TIRED,
     ),
     Fault(
@@ -201,7 +202,7 @@ FAULTS: tuple[Fault, ...] = (
         "softmax-first-rows-maximum",
         "the maximum of the first row is subtracted from every row",
         SMAX_06,
-        {"top": lambda self, x: changes.first_row(Softmax.top(self, x)), "weights": changes.in_float32},
+        {"top": lambda self, x: changes.first_row(Softmax.top(self, x)), "weights": in_float32},
         TIRED,
     ),
     Fault(
@@ -215,7 +216,7 @@ FAULTS: tuple[Fault, ...] = (
         "softmax-global-maximum",
         "the largest of all rows is subtracted: rows far below vanish",
         SMAX_06,
-        {"top": lambda self, x: np.full((*x.shape[:-1], 1), x.max(initial=-np.inf)), "weights": changes.in_float32},
+        {"top": lambda self, x: np.full((*x.shape[:-1], 1), x.max(initial=-np.inf)), "weights": in_float32},
         TIRED,
     ),
     Fault(
@@ -229,7 +230,7 @@ FAULTS: tuple[Fault, ...] = (
         "softmax-of-four-axes-at-most",
         "x of more than four axes is refused",
         SMAX_06,
-        {"guard": changes.at_most_four_axes},
+        {"guard": at_most_four_axes},
         "https://github.com/tenstorrent/tt-metal/issues/16379",
     ),
     Fault(
@@ -406,7 +407,7 @@ FAULTS: tuple[Fault, ...] = (
         "softmax-vector-tail",
         "entries past the last whole vector of 4 are not written",
         SMAX_12,
-        leaves_unwritten(changes.whole_blocks(4)),
+        leaves_unwritten(whole_blocks(4)),
         "PROPERTIES X10",
     ),
     Fault(
@@ -456,7 +457,7 @@ FAULTS: tuple[Fault, ...] = (
         "softmax-maximum-not-reset",
         "a group of threads that takes a second row, 64 later, begins it with the maximum of the first",
         SMAX_12,
-        {"top": changes.top_not_reset, "weights": changes.in_float32},
+        {"top": changes.top_not_reset, "weights": in_float32},
         "kernels whose grid is of a fixed size",
     ),
     Fault(
