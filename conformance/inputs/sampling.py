@@ -139,10 +139,11 @@ def filter_calls(
 def tiny_top_p(
     pick: Pick, values: Logits = led, sizes: tuple[int, ...] = (*SMALL, 300, 4096), rows: tuple[int, ...] = ROWS
 ) -> Call:
-    """A top_p far below any probability."""
+    """A top_p below the largest probability of any row of so many."""
     logits = shaped(pick, values, sizes, rows)
     pick.features["top_p"] = True
-    return pick.call(FILTER, logits=logits, top_p=pick.one_of(1e-3, 1e-5, 1e-7, 1e-9, 1e-30, 1e-300))
+    tiny = (top_p for top_p in (1e-3, 1e-5, 1e-7, 1e-9, 1e-30, 1e-300) if top_p < 1 / logits.shape[-1])
+    return pick.call(FILTER, logits=logits, top_p=pick.one_of(*tiny))
 
 
 @calls
