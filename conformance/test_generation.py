@@ -235,6 +235,15 @@ def test_any_of_many_ids_ends_the_ids(subject, call):
     subject.agrees(call)
 
 
+@requirement(
+    spec.GEN_07,
+    call=generate_calls(stops=[9], stop_at=(1, 0, 2), more_stops=(1500, 400), limits=(4,), vocabularies=(3000, 2000)),
+    share=0.15,
+)
+def test_any_of_hundreds_of_ids_ends_the_ids(subject, call):
+    subject.agrees(call)
+
+
 @requirement(spec.GEN_07, call=paired_ends(stops=[1]), share=0.3)
 def test_an_id_that_ends_two_requests_ends_both(subject, call):
     # Its ends are those of the first.

@@ -390,7 +390,7 @@ CONTRACT = Contract(
         "max_tokens": 2**40,
         "leading_spaces": (False, True),
         "control_characters": (False, True),
-        "prompt": 8192,
+        "prompt": 2**14,
         "vocabulary": 262144,
     },
     requirements=tuple(value for value in list(globals().values()) if isinstance(value, Requirement)),

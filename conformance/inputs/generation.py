@@ -22,7 +22,7 @@ GENERATE, TEXT = "generate", "StreamingDetokenizer"
 CHUNKS = (15, 16, 17, 31, 32, 33, 63, 64, 65, 127, 128, 129, 255, 256, 257, 300, 511, 512, 513, 600, 1023, 1024, 1025)
 """Prompt lengths beside the sizes in which prompts are fed."""
 
-LONG = (2047, 2048, 2049, 2050, 4096, 4097, 4099)
+LONG = (2047, 2048, 2049, 2050, 4096, 4097, 4099, 8193)
 """More of them."""
 
 ODD_CHUNKS = (101, 49, 201, 385, 1000, 1001, 1002, 1536, 1537, 1538)

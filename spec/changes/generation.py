@@ -107,6 +107,13 @@ def window(size: int) -> Any:
     return prompt
 
 
+def beginning(size: int) -> Any:
+    def prompt(self: Generate, request: Request) -> list[int]:
+        return Generate.prompt(self, request)[:size]
+
+    return prompt
+
+
 def last_token_alone(self: Generate, toy: Toy, sequence: list[int], fed: int, cache: ToyCache | None) -> Rows:
     return toy(sequence[fed:], cache)
 

@@ -101,9 +101,13 @@ def ends_modulo_2_to_16(self: Generate, token: int, request: Request, number: in
     return token % 2**16 in [id % 2**16 for id in request.eos]
 
 
-def ends_to_32(self: Generate, token: int, request: Request, number: int) -> bool:
-    """What is past a buffer of 32 is cut off."""
-    return token in request.eos[:32]
+def first_ends_alone(room: int) -> Any:
+    """What is past a buffer of so many is cut off."""
+
+    def stops(self: Generate, token: int, request: Request, number: int) -> bool:
+        return token in request.eos[:room]
+
+    return stops
 
 
 def last_end_alone(self: Generate, token: int, request: Request, number: int) -> bool:

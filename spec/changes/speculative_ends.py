@@ -157,9 +157,13 @@ def ends_modulo_2_to_16(self: Loop, run: Run, token: int) -> bool:
     return token % 2**16 in [id % 2**16 for id in run.request.eos]
 
 
-def ends_to_32(self: Loop, run: Run, token: int) -> bool:
-    """What is past a buffer of 32 is cut off."""
-    return token in run.request.eos[:32]
+def first_ends_alone(room: int) -> Any:
+    """What is past a buffer of so many is cut off."""
+
+    def stops(self: Loop, run: Run, token: int) -> bool:
+        return token in run.request.eos[:room]
+
+    return stops
 
 
 def overruns(self: Loop, run: Run) -> int:

@@ -134,7 +134,14 @@ FAULTS: tuple[Fault, ...] = (
         "speculative-32-eos-alone",
         "of many end-of-sequence ids only the first 32 count",
         SPEC_26,
-        {"stops": changes.ends_to_32},
+        {"stops": changes.first_ends_alone(32)},
+        "https://github.com/InternLM/lmdeploy/issues/3233",
+    ),
+    Fault(
+        "speculative-256-eos-alone",
+        "of hundreds of end-of-sequence ids only the first 256 count",
+        SPEC_26,
+        {"stops": changes.first_ends_alone(256)},
         "https://github.com/InternLM/lmdeploy/issues/3233",
     ),
     Fault(
