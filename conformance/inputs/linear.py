@@ -416,10 +416,11 @@ def softmax_calls(
 
 @calls
 def many_logits(pick: Pick) -> Call:
-    """More rows than kernels keep groups of threads for, each on a level of its own: hundreds of long ones, or a thousand."""
+    """More rows than kernels keep groups of threads for, each on a level of its own: a thousand, hundreds of long
+    ones, or dozens that are too long for one group."""
     dtype, axis = pick("dtypes"), pick("axes")
     pick.features["leading_dims"] = (2,)
-    length, rows = pick.one_of((1024, 300), (64, 1030))
+    length, rows = pick.one_of((1024, 300), (64, 1030), (4100, 70))
     x = on_levels(pick, (rows, min(length, pick.envelope["features"])), dtype)
     return pick.call("softmax", x=round_to(np.moveaxis(x, -1, axis), dtype), axis=axis)
 
