@@ -132,6 +132,11 @@ def prompts(pick: Pick) -> tuple[int, int]:
     return length, length + pick.one_of(0, 0, 1, 129)
 
 
+def long_prompts(pick: Pick) -> tuple[int, int]:
+    """The same, of more than a thousand tokens too."""
+    return pick.one_of((1030, 1030), prompts(pick), prompts(pick))
+
+
 def square_prompts(pick: Pick) -> tuple[int, int]:
     """Prompts from their first token on, of the lengths from which kernels have a path of their own."""
     length = pick.one_of(64, 65, 80)

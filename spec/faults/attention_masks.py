@@ -159,6 +159,13 @@ FAULTS: tuple[Fault, ...] = (
         {"bias": changes.half_prompts_in_fours},
         "https://github.com/pytorch/pytorch/issues/195910",
     ),
+    Fault(
+        "sdpa-causal-1024-rows",
+        "the causal mask has 1024 rows, which come again for the queries past them",
+        spec.ATTN_05,
+        {"visible": lambda self, length, keys: changes.CORE.visible(length, keys)[np.arange(length) % 1024]},
+        ENGINEER,
+    ),
     Fault("sdpa-causal-not-itself", "each query misses its own key", spec.ATTN_05, changes.NOT_ITSELF, ENGINEER),
     Fault(
         "sdpa-causal-top-left-where-longer",
