@@ -38,6 +38,7 @@ from inferspec.conformance.inputs.engine_ends import (
     stopping,
 )
 from inferspec.conformance.inputs.engine_leavers import (
+    cancelling_at_work,
     failing_when_others_come,
 )
 from inferspec.conformance.inputs.engine_prefixes import (
@@ -184,6 +185,11 @@ def test_metrics_of_very_many_requests_are_theirs(subject, call):
     subject.agrees(call)
 
 
+@requirement(spec.ENG_32, call=cancelling_at_work(seen=("outputs", "metrics"), metrics=["told"]), share=0.04)
+def test_metrics_are_those_of_the_request_when_another_is_cancelled(subject, call):
+    subject.agrees(call)
+
+
 @requirement(spec.ENG_45, call=timed(seen=("outputs", "computing"), drafts=["none"]), share=0.15)
 def test_no_id_is_stamped_before_it_is_computed(subject, call):
     subject.agrees(call)
@@ -262,6 +268,11 @@ def test_logits_are_those_of_the_last_id_at_any_moment(subject, call):
 
 @requirement(spec.ENG_36, call=failing_when_others_come(), share=0.2)
 def test_logits_are_those_of_the_last_id_after_a_failed_step(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.ENG_36, call=cancelling_at_work(seen=("outputs", "latest"), logits=["told"]), share=0.04)
+def test_logits_are_those_of_the_last_id_when_another_is_cancelled(subject, call):
     subject.agrees(call)
 
 

@@ -48,6 +48,11 @@ from inferspec.conformance.inputs.engine_leavers import (
     failing_calls,
     failing_differently,
     failing_runs,
+    many_and_failures,
+    many_that_some_leave,
+    queues_and_failures,
+    stopping_after_failures,
+    stopping_when_others_leave,
 )
 from inferspec.conformance.inputs.engine_prefixes import (
     failed_ends_of_prompts,
@@ -165,6 +170,16 @@ def test_an_end_of_sequence_id_ends_a_preempted_request(subject, call):
     subject.agrees(call)
 
 
+@requirement(spec.ENG_14, call=stopping_when_others_leave(), share=0.05)
+def test_an_end_of_sequence_id_ends_a_request_when_another_is_cancelled(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.ENG_14, call=stopping_after_failures(), share=0.05)
+def test_an_end_of_sequence_id_ends_a_request_after_a_failed_step(subject, call):
+    subject.agrees(call)
+
+
 @requirement(spec.ENG_15, call=stopping_at_once(), share=0.15)
 def test_an_end_of_sequence_id_may_be_the_first(subject, call):
     subject.agrees(call)
@@ -187,6 +202,11 @@ def test_requests_are_served_by_priority_when_some_have_left(subject, call):
 
 @requirement(spec.ENG_16, call=late_queues(), share=0.1)
 def test_requests_that_come_late_are_served_by_priority_too(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.ENG_16, call=queues_and_failures(), share=0.06)
+def test_requests_keep_their_place_when_a_step_fails(subject, call):
     subject.agrees(call)
 
 
@@ -305,6 +325,16 @@ def test_a_step_computes_no_more_of_prompts_than_it_may(subject, call):
 
 @requirement(spec.ENG_43, call=many(), share=0.1)
 def test_no_more_requests_run_than_may(subject, call):
+    runs_no_more_than_may(subject, call)
+
+
+@requirement(spec.ENG_43, call=many_that_some_leave(), share=0.05)
+def test_no_more_requests_run_than_may_when_some_are_cancelled(subject, call):
+    runs_no_more_than_may(subject, call)
+
+
+@requirement(spec.ENG_43, call=many_and_failures(), share=0.04)
+def test_no_more_requests_run_than_may_after_a_failed_step(subject, call):
     runs_no_more_than_may(subject, call)
 
 

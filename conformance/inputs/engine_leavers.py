@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from inferspec.conformance.inputs.engine_script import PLAIN, Script, told
 
 
@@ -176,3 +178,82 @@ def failing_runs(script: Script) -> None:
         script.between(2)
         script.do("fail", after=pick.one_of(1, 0, 2, 5, 8), run=True, at=pick.one_of("call", "use", "end"))
     script.do("run")
+
+
+@told("order", "outputs", priorities=[True], failing_models=[True], **PLAIN)
+def queues_and_failures(script: Script) -> None:
+    """Requests of some priorities that are served one at a time, and steps in which the model fails, the first one or later."""
+    pick = script.pick
+    script.max_requests = 1
+    for _ in range(pick.size(3, 5)):
+        limit = pick.one_of(2, 3, 1)
+        script.add(script.prompt(pick.size(1, 4), limit), limit, priority=pick.one_of(0, 0, 1, -1))
+    for _ in range(pick.size(1, 2)):
+        script.do("fail", after=0, at=pick.one_of("use", "call"))
+        script.between(3)
+
+
+@told("outputs", "steps", cancelling=[True], **PLAIN)
+def many_that_some_leave(script: Script) -> None:
+    """More requests than may run at a time, some of which are cancelled while they wait or as they run."""
+    pick = script.pick
+    left = _many(script)
+    for _ in range(pick.size(1, 2)):
+        script.do("step", times=pick.size(1, 2))
+        script.cancel(left.pop(pick.one_of(-1, 0)))
+
+
+@told("outputs", "steps", failing_models=[True], **PLAIN)
+def many_and_failures(script: Script) -> None:
+    """More requests than may run at a time, and steps in which the model fails."""
+    _many(script)
+    for _ in range(script.pick.size(1, 2)):
+        script.between(2)
+        script.do("fail", after=0, at=script.pick.one_of("use", "call"))
+
+
+def _many(script: Script) -> list[int]:
+    """More requests than may run at a time, by three at least."""
+    script.max_requests = script.pick.one_of(2, 1, 3)
+    prompts = [script.prompt(length, 9) for length in (1, 3, 2)]
+    return [script.add(prompts[number % 3], 9) for number in range(script.max_requests + 3)]
+
+
+@told("outputs", "ends", stops=[True], failing_models=[True])
+def stopping_after_failures(script: Script) -> None:
+    """Requests that ids end, after steps in which the model failed."""
+    pick = script.pick
+    for _ in range(pick.size(1, 2)):
+        _stopping_late(script)
+    for _ in range(pick.size(1, 2)):
+        script.between(2)
+        script.do("fail", after=0, at=pick.one_of("use", "call", "end"))
+
+
+@told("outputs", "ends", stops=[True], cancelling=[True], **PLAIN)
+def stopping_when_others_leave(script: Script) -> None:
+    """Requests of which each is ended by other ids, one of which is cancelled as they run."""
+    _working(script, _stopping_late)
+
+
+@told("outputs", "ends", cancelling=[True], **PLAIN)
+def cancelling_at_work(script: Script) -> None:
+    """Requests that come one by one and generate together; one of them is cancelled, and not the last."""
+    _working(script, lambda script: script.add(script.prompt(script.pick.size(1, 4), 9), 9))
+    script.do("step")
+
+
+def _working(script: Script, add: Callable[[Script], int]) -> None:
+    pick = script.pick
+    script.max_requests = 8
+    for _ in range(pick.size(2, 3)):
+        number = add(script)
+        script.do("step", times=-(-len(script.asked[number][0]) // script.chunk))
+    script.cancel(pick.one_of(*list(script.asked)[:-1]))
+
+
+def _stopping_late(script: Script) -> int:
+    """A request that one of its last ids ends."""
+    tokens = script.prompt(script.pick.size(1, 6), 9)
+    ids = script.way(tokens, 9)
+    return script.add(tokens, 9, eos=(ids[script.pick.one_of(6, 5, 7)],))

@@ -1,0 +1,76 @@
+"""Requests that are cancelled and steps that fail: what others, or what is in the step, lose by them."""
+
+from __future__ import annotations
+
+from inferspec.spec import engine as spec
+from inferspec.spec.changes import engine_leavers as changes
+from inferspec.spec.contract import Fault
+from inferspec.spec.faults.defining import named
+
+_fault = named("engine")
+
+FAULTS: tuple[Fault, ...] = (
+    _fault(
+        "place-lost-with-a-step",
+        "who is in a step that fails waits again, behind those that came later",
+        spec.ENG_16,
+        {**changes.after_a_failure(changes.back_in_the_queue), "order": changes.by_arrival_in_the_queue},
+        "PROPERTIES SC3, PG7",
+    ),
+    _fault(
+        "priority-lost-with-a-step",
+        "who is in a step that fails has no priority any more",
+        spec.ENG_16,
+        changes.after_a_failure(changes.priorities_lost),
+        "PROPERTIES SC3, PG7",
+    ),
+    _fault(
+        "ends-lost-with-a-step",
+        "what ends a request is forgotten when a step fails that it is in",
+        spec.ENG_14,
+        changes.after_a_failure(changes.ends_lost),
+        "PROPERTIES CB3, PG7",
+    ),
+    _fault(
+        "one-more-for-each-failure",
+        "a step that fails counts a request out that goes on",
+        spec.ENG_43,
+        {**changes.after_a_failure(changes.one_fewer), "admit": changes.admits_by_a_count},
+        "PROPERTIES SC5, PG7",
+    ),
+    _fault(
+        "one-more-for-each-that-waits",
+        "a request that waits and is cancelled is counted out of those that run",
+        spec.ENG_43,
+        {"cancel": changes.counted_out_when_it_waits, "admit": changes.admits_by_a_count},
+        "PROPERTIES SC5, CB5",
+    ),
+    _fault(
+        "one-more-for-each-cancelled",
+        "a request that runs and is cancelled is counted out twice",
+        spec.ENG_43,
+        {"cancel": changes.counted_out_twice, "admit": changes.admits_by_a_count},
+        "PROPERTIES SC5, CB5",
+    ),
+    _fault(
+        "ends-of-the-cancelled",
+        "when a request is cancelled those behind it move up, and what ends them does not",
+        spec.ENG_14,
+        changes.rows_stay("eos"),
+        "https://github.com/vllm-project/vllm/pull/43894; PROPERTIES CB4",
+    ),
+    _fault(
+        "times-of-the-cancelled",
+        "when a request is cancelled those behind it move up, and their times do not",
+        spec.ENG_32,
+        changes.rows_stay("arrival", "times"),
+        "PROPERTIES ME1, CB4",
+    ),
+    _fault(
+        "logits-of-the-cancelled",
+        "when a request is cancelled those behind it move up, and their logits do not",
+        spec.ENG_36,
+        changes.rows_stay("logits"),
+        "PROPERTIES CB4",
+    ),
+)
