@@ -29,12 +29,14 @@ from inferspec.conformance.inputs.block_manager_copies import (
     copies_taken_beside_hits,
 )
 from inferspec.conformance.inputs.block_manager_evictions import (
+    all_that_is_cached_taken,
     emptied,
     evicting,
     evicting_sharers,
     grown_into_all,
     grown_to_the_last_slot,
     hits_among_the_free,
+    hits_partly_in_use,
     long_evicted,
     overtaken,
     overwritten,
@@ -447,6 +449,16 @@ def test_free_blocks_that_are_hit_count_once(subject, call):
 @requirement(spec.BLK_19, story=too_long_prompts(), share=0.7)
 def test_a_prompt_of_more_blocks_than_are_free_is_refused(subject, story):
     refuses_step(subject, story)
+
+
+@requirement(spec.BLK_20, call=hits_partly_in_use(), share=0.2)
+def test_blocks_that_are_hit_in_use_and_free_ones_are_counted_each_as_it_is(subject, call):
+    keeps(subject, call, Check.ADMITS, Check.REFUSES, Check.FREE)
+
+
+@requirement(spec.BLK_20, call=all_that_is_cached_taken(), share=0.03)
+def test_a_large_pool_of_what_is_cached_can_be_taken_at_once(subject, call):
+    keeps(subject, call, Check.ADMITS)
 
 
 @requirement(spec.BLK_20, call=tight(), share=0.7)

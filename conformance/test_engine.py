@@ -175,6 +175,11 @@ def test_metrics_of_preempted_requests_are_theirs(subject, call):
     subject.agrees(call)
 
 
+@requirement(spec.ENG_32, call=sharing(seen=("outputs", "metrics"), metrics=["told"], **PLAIN), share=0.05)
+def test_metrics_of_prompts_that_begin_alike_are_theirs(subject, call):
+    subject.agrees(call)
+
+
 @requirement(spec.ENG_32, call=hundreds_of_ids(seen=("outputs", "metrics"), metrics=["told"]), share=0.01)
 def test_metrics_of_hundreds_of_ids_are_those_of_the_request(subject, call):
     subject.agrees(call)
@@ -273,6 +278,11 @@ def test_logits_are_those_of_the_last_id_after_a_failed_step(subject, call):
 
 @requirement(spec.ENG_36, call=cancelling_at_work(seen=("outputs", "latest"), logits=["told"]), share=0.04)
 def test_logits_are_those_of_the_last_id_when_another_is_cancelled(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.ENG_36, call=short_pools(seen=("outputs", "latest"), logits=["told"], **PLAIN), share=0.06)
+def test_logits_are_those_of_the_last_id_while_a_preempted_request_waits(subject, call):
     subject.agrees(call)
 
 

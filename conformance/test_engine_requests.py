@@ -48,6 +48,8 @@ from inferspec.conformance.inputs.engine_leavers import (
     failing_calls,
     failing_differently,
     failing_runs,
+    failing_sharers,
+    many_and_a_refusal,
     many_and_failures,
     many_that_some_leave,
     queues_and_failures,
@@ -60,6 +62,7 @@ from inferspec.conformance.inputs.engine_prefixes import (
     failed_prompts,
 )
 from inferspec.conformance.inputs.engine_queues import (
+    before_preempted,
     behind_preempted,
     late_arrivals,
     late_queues,
@@ -248,6 +251,17 @@ def test_preempted_requests_go_before_those_that_came_later(subject, story):
         raise Nonconformance(f"request {later} has all pages before request {preempted} ends, which came first", call)
 
 
+@requirement(spec.ENG_16, story=before_preempted(), share=0.05)
+def test_a_preempted_request_goes_behind_one_of_a_larger_priority(subject, story):
+    call, high = story
+    seen = subject.parts(call)
+    others = [int(seen[f"{number} last"]) for number in adds(call) if number != high]
+    if not 0 < int(seen[f"{high} last"]) <= max(others):
+        raise Nonconformance(
+            f"request {high} has all pages when the others have ended, and has a larger priority than the one that gave way", call
+        )
+
+
 @requirement(spec.ENG_17, call=crowds(seen=("outputs", "stream")), share=0.15)
 def test_steps_give_every_id_once(subject, call):
     subject.agrees(call)
@@ -338,6 +352,11 @@ def test_no_more_requests_run_than_may_after_a_failed_step(subject, call):
     runs_no_more_than_may(subject, call)
 
 
+@requirement(spec.ENG_43, call=many_and_a_refusal(), share=0.03)
+def test_no_more_requests_run_than_may_when_one_was_refused(subject, call):
+    runs_no_more_than_may(subject, call)
+
+
 # cancelling and failing
 
 
@@ -381,6 +400,11 @@ def test_dozens_of_cancelled_requests_give_their_pages_back(subject, call):
     subject.agrees(call)
 
 
+@requirement(spec.ENG_24, call=failed_prompts(seen=("pages", "ends"), pages=["told"], **PLAIN), share=0.04)
+def test_a_request_that_is_cancelled_after_a_failed_step_gives_its_pages_back(subject, call):
+    subject.agrees(call)
+
+
 @requirement(spec.ENG_24, call=cancelling(seen=("pages", "ends")), share=0.2)
 def test_a_cancelled_request_gives_its_pages_back(subject, call):
     subject.agrees(call)
@@ -398,6 +422,11 @@ def test_after_many_failed_steps_nothing_is_lost(subject, call):
 
 @requirement(spec.ENG_25, call=failing_calls(), share=0.15)
 def test_after_a_call_that_failed_nothing_is_lost(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.ENG_25, call=failing_sharers(), share=0.06)
+def test_what_requests_share_outlives_a_failed_step(subject, call):
     subject.agrees(call)
 
 

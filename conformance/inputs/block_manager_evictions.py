@@ -220,6 +220,38 @@ def hits_among_the_free(pick: Pick) -> Call:
     return script.call()
 
 
+@caching
+def hits_partly_in_use(pick: Pick) -> Call:
+    """A prompt whose first cached blocks are in use and whose others are free, in a pool that has just enough for it, or one block
+    too few."""
+    script = Script(pick)
+    size, line = script.size, script.line()
+    cached, rest, short = pick.size(2, 4), pick.size(1, 2), pick.one_of(0, 1)
+    shared = pick.size(1, cached - 1)
+    table = script.allocate(line[: cached * size])
+    script.allocate(line[: shared * size + 1], computed=0)
+    script.free(table)
+    script.fill(cached + rest - short, 1)
+    script.do("allocate", tokens=line[: (cached + rest) * size])
+    script.do("allocate", tokens=line[: cached * size + 1])
+    return script.call()
+
+
+@caching
+def all_that_is_cached_taken(pick: Pick) -> Call:
+    """A large pool is full of what the cache knows, all of it free; a prompt or an append takes all of it at once."""
+    script = Script(pick, spare=pick.one_of(300, 70, 130))
+    size = script.size
+    first = script.allocate(script.line(script.blocks * size))
+    script.free(first)
+    if pick.one_of(True, False):
+        script.allocate(script.line(script.blocks * size), computed=0)
+    else:
+        table = script.allocate(script.line(size), computed=0)
+        script.append(table, script.line((script.blocks - 1) * size), computed=False)
+    return script.call()
+
+
 @calls
 def tight(pick: Pick) -> Call:
     """A pool of exactly the blocks that are asked for: by prompts, by appends, by prompts that share."""

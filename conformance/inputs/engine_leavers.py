@@ -116,6 +116,20 @@ def failing(script: Script) -> None:
         script.shorten(pick.size(0, 2))
 
 
+@told("outputs", "ends", "pages", prefix_caching=[True], page_sizes=[1, 2, 3, 8], failing_models=[True], **PLAIN)
+def failing_sharers(script: Script) -> None:
+    """A request that begins as one does that came before it, and may still be served; the step fails in which it begins."""
+    pick = script.pick
+    start = script.ids(script.size * pick.size(1, 2))
+    for _ in range(2):
+        script.add(script.prompt(len(start) + pick.size(1, 3), 4, start), 4)
+        script.do("step", times=-(-len(script.asked[1][0]) // script.chunk) + pick.one_of(1, 9))
+        script.add(script.prompt(len(start) + pick.size(1, 3), 4, start), 4)
+        script.do("fail", after=0, at=pick.one_of("use", "call"))
+    if pick.one_of(True, False):
+        script.shorten(pick.size(0, 2))
+
+
 @told("outputs", "ends", failing_models=[True], **PLAIN)
 def failing_again_and_again(script: Script) -> None:
     """Many steps in a row in which the model fails, in the midst of a prompt or of an output."""
@@ -201,6 +215,16 @@ def many_that_some_leave(script: Script) -> None:
     for _ in range(pick.size(1, 2)):
         script.do("step", times=pick.size(1, 2))
         script.cancel(left.pop(pick.one_of(-1, 0)))
+
+
+@told("outputs", "steps", **PLAIN)
+def many_and_a_refusal(script: Script) -> None:
+    """More requests than may run at a time, before or behind which one without tokens is refused."""
+    if early := script.pick.one_of(True, False):
+        script.do("add", tokens=(), max_tokens=3)
+    _many(script)
+    if not early:
+        script.do("add", tokens=(), max_tokens=3)
 
 
 @told("outputs", "steps", failing_models=[True], **PLAIN)

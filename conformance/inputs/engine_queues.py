@@ -73,17 +73,32 @@ def ranked_in_short_pools(script: Script) -> int:
 def behind_preempted(script: Script) -> tuple[int, int]:
     """Two requests whose prompts fill all pages, so that the later one must give way when it has an id and wants another; a
     third that comes behind them and needs all pages. The numbers of the two that wait."""
+    script.max_requests = script.pick.one_of(2, 3)
+    preempted = _filling(script)
+    script.between(3)
+    return preempted, script.add(script.prompt(script.pages * script.size, 1), 1)
+
+
+def _filling(script: Script) -> int:
+    """Two requests whose prompts fill all pages; the number of the second, which wants two ids."""
     pick, size = script.pick, script.size
-    script.max_requests = pick.one_of(2, 3)
     room = -(-4 // size) + pick.size(0, 1)
     limit = room * size + 1 - pick.size(0, 2)
     first = script.prompt(size * pick.size(1, 2), limit)
     second = script.prompt(size * room, 2)
     script.pages = pages_of(len(first), size) + pages_of(len(second), size)
     script.add(first, limit)
-    preempted = script.add(second, 2)
-    script.between(3)
-    return preempted, script.add(script.prompt(script.pages * size, 1), 1)
+    return script.add(second, 2)
+
+
+@told("outputs", "steps", priorities=[True], pages=["told"], page_sizes=[1, 2, 3], chunks=[64], **PLAIN)
+def before_preempted(script: Script) -> int:
+    """Two requests whose prompts fill all pages, so that one must give way when it has an id; before it does, a third of a larger
+    priority comes that needs all pages: its number."""
+    script.max_requests = 2
+    _filling(script)
+    script.do("step")
+    return script.add(script.prompt(script.pages * script.size, 1), 1, priority=script.pick.one_of(1, 3))
 
 
 @told("order", "outputs", **PLAIN)

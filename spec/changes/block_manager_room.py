@@ -28,6 +28,25 @@ def hits_counted(self: BlockManager, m: Manager, tokens: list[int], hits: list[i
     return blocks_of(len(tokens), m.size)
 
 
+def counted_as_the_first(self: BlockManager, m: Manager, tokens: list[int], hits: list[int]) -> int:
+    """Whether the first hit is in use says whether all are."""
+    used = len(hits) if hits and hits[0] not in m.free else 0
+    return blocks_of(len(tokens), m.size) - used
+
+
+def counted_as_the_last(self: BlockManager, m: Manager, tokens: list[int], hits: list[int]) -> int:
+    """Whether the last hit is in use says whether all are."""
+    used = len(hits) if hits and hits[-1] not in m.free else 0
+    return blocks_of(len(tokens), m.size) - used
+
+
+def evicts_at_most_64(self: BlockManager, m: Manager, needed: int) -> None:
+    """No more than 64 cached blocks are given up for one table."""
+    BlockManager.check_room(self, m, needed)
+    if needed - sum(block not in m.content for block in m.free) > 64:
+        raise ValueError("too many blocks to evict")
+
+
 def as_far_as_it_goes(self: BlockManager, m: Manager, tokens: list[int]) -> Table:
     """What does not fit is left out."""
     hits = self.hits(m, tokens)

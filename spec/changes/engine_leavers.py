@@ -1,9 +1,9 @@
-"""What engines do wrongly to others when a request is cancelled or a step fails: see `spec/faults/engine_leavers.py`."""
+"""What engines lose when a request is cancelled, refused or preempted, or a step fails: see `spec/faults/engine_leavers.py`."""
 
 from __future__ import annotations
 
 from bisect import insort
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from inferspec.spec.contract import Change
@@ -87,3 +87,77 @@ def rows_stay(*kept: str) -> Change:
                 setattr(r, one, value)
 
     return {"cancel": cancel}
+
+
+def admissions_undone(hits: Callable[[Engine, State, Request], None]) -> Change:
+    """When a step fails those that it admitted wait again; `hits` is done to what they share with others."""
+
+    def start(self: Engine, m: State, r: Request, found: list[int]) -> None:
+        Engine.start(self, m, r, found)
+        r.found, r.begun = found, m.begun
+
+    def step(self: Engine, m: State) -> list[tuple[int, int]]:
+        m.begun = m.__dict__.get("begun", 0) + 1
+        try:
+            return Engine.step(self, m)
+        except Exception:
+            for r in [r for r in m.running if r.begun == m.begun]:
+                m.running.remove(r)
+                hits(self, m, r)
+                self.release(m, r)
+                self.queue(m, r)
+            raise
+
+    return {"start": start, "step": step}
+
+
+def hits_kept(self: Engine, m: State, r: Request) -> None:
+    """Only pages that were taken are given back."""
+    r.table = r.table[len(r.found) :]
+
+
+def hits_left_twice(self: Engine, m: State, r: Request) -> None:
+    for page in r.found:
+        m.owners[page] = max(m.owners[page] - 1, 1)
+
+
+def spoilt(self: Engine, m: State) -> None:
+    for r in m.running:
+        r.spoilt = True
+
+
+def pages_of_the_spoilt_kept(self: Engine, m: State, name: int) -> None:
+    """Who was in a step that failed is taken for one that has no pages."""
+    r = self.known(m, name)
+    if r in m.running and r.__dict__.get("spoilt"):
+        r.table = []
+    Engine.cancel(self, m, name)
+
+
+def logits_left_with_the_pages(self: Engine, m: State, r: Request) -> None:
+    Engine.preempt(self, m, r)
+    r.logits = None
+
+
+def first_in_the_queue(self: Engine, m: State, r: Request) -> None:
+    """Who is preempted waits before all others."""
+    m.running.remove(r)
+    self.release(m, r)
+    m.waiting.insert(0, r)
+
+
+def counts_the_refused(
+    self: Engine, m: State, tokens: list[int], max_tokens: int, priority: int, eos: Sequence[int]
+) -> int:
+    try:
+        return Engine.add(self, m, tokens, max_tokens, priority, eos)
+    except ValueError:
+        one_fewer(self, m)
+        raise
+
+
+def arrives_with_its_hits(self: Engine, m: State, r: Request, hits: list[int]) -> None:
+    """The time of who is hit begins when it is admitted, as if it had waited for nothing."""
+    Engine.start(self, m, r, hits)
+    if hits and not r.times:
+        r.arrival = m.clock()

@@ -56,6 +56,27 @@ FAULTS: tuple[Fault, ...] = (
         f"{VLLM}/11565",
     ),
     _fault(
+        "hits-counted-as-the-first",
+        "all blocks that are hit count as in use where the first is",
+        spec.BLK_20,
+        {"needed": room.counted_as_the_first},
+        f"{VLLM}/11565",
+    ),
+    _fault(
+        "hits-counted-as-the-last",
+        "blocks that are hit in use count as needed where the last hit is free",
+        spec.BLK_20,
+        {"needed": room.counted_as_the_last},
+        f"{VLLM}/11565",
+    ),
+    _fault(
+        "evicts-64",
+        "no more than 64 cached blocks are given up at once",
+        spec.BLK_20,
+        {"check_room": room.evicts_at_most_64},
+        TIRED,
+    ),
+    _fault(
         "one-kept-back",
         "one block of the pool is never used",
         spec.BLK_20,

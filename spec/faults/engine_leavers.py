@@ -1,4 +1,4 @@
-"""Requests that are cancelled and steps that fail: what others, or what is in the step, lose by them."""
+"""Requests that are cancelled, refused or preempted, and steps that fail: what they, or others, lose by it."""
 
 from __future__ import annotations
 
@@ -72,5 +72,54 @@ FAULTS: tuple[Fault, ...] = (
         spec.ENG_36,
         changes.rows_stay("logits"),
         "PROPERTIES CB4",
+    ),
+    _fault(
+        "one-more-for-each-refused",
+        "a request that is refused is counted out of those that run",
+        spec.ENG_43,
+        {"add": changes.counts_the_refused, "admit": changes.admits_by_a_count},
+        "PROPERTIES SC5, PG5",
+    ),
+    _fault(
+        "hits-kept-by-a-failed-step",
+        "who was admitted by a step that fails waits again, and what it shares is never free again",
+        spec.ENG_25,
+        changes.admissions_undone(changes.hits_kept),
+        "PROPERTIES PG7, PC6",
+    ),
+    _fault(
+        "hits-left-twice-by-a-failed-step",
+        "who was admitted by a step that fails waits again, and gives what it shares back twice",
+        spec.ENG_25,
+        changes.admissions_undone(changes.hits_left_twice),
+        "PROPERTIES PG7, PC6",
+    ),
+    _fault(
+        "pages-of-the-spoilt",
+        "a request that is cancelled after a step has failed that it was in keeps its pages",
+        spec.ENG_24,
+        {**changes.after_a_failure(changes.spoilt), "cancel": changes.pages_of_the_spoilt_kept},
+        "PROPERTIES PG7",
+    ),
+    _fault(
+        "logits-lost-when-preempted",
+        "a preempted request has no logits until it runs again",
+        spec.ENG_36,
+        {"preempt": changes.logits_left_with_the_pages},
+        "PROPERTIES SC1, CB4",
+    ),
+    _fault(
+        "preempted-first",
+        "who is preempted goes first, whatever the priority of those that wait",
+        spec.ENG_16,
+        {"preempt": changes.first_in_the_queue},
+        "PROPERTIES SC3",
+    ),
+    _fault(
+        "hits-arrive-when-admitted",
+        "TTFT of a request that is hit is from when it was admitted",
+        spec.ENG_32,
+        {"start": changes.arrives_with_its_hits},
+        "PROPERTIES ME1",
     ),
 )
