@@ -258,7 +258,8 @@ def test_a_preempted_request_goes_behind_one_of_a_larger_priority(subject, story
     others = [int(seen[f"{number} last"]) for number in adds(call) if number != high]
     if not 0 < int(seen[f"{high} last"]) <= max(others):
         raise Nonconformance(
-            f"request {high} has all pages when the others have ended, and has a larger priority than the one that gave way", call
+            f"request {high} has all pages when the others have ended, and has a larger priority than the one that gave way",
+            call,
         )
 
 

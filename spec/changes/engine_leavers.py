@@ -139,11 +139,14 @@ def logits_left_with_the_pages(self: Engine, m: State, r: Request) -> None:
     r.logits = None
 
 
-def first_in_the_queue(self: Engine, m: State, r: Request) -> None:
+def noted_as_preempted(self: Engine, m: State, r: Request) -> None:
+    r.ahead = True
+    Engine.preempt(self, m, r)
+
+
+def the_preempted_first(self: Engine, r: Request) -> Any:
     """Who is preempted waits before all others."""
-    m.running.remove(r)
-    self.release(m, r)
-    m.waiting.insert(0, r)
+    return not r.__dict__.get("ahead"), *Engine.order(self, r)
 
 
 def counts_the_refused(

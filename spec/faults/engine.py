@@ -9,7 +9,14 @@ from inferspec.spec.changes import engine_metrics as metrics
 from inferspec.spec.changes import engine_pages as pages
 from inferspec.spec.changes import engine_requests as requests
 from inferspec.spec.contract import Fault, Variant
-from inferspec.spec.faults import engine_ends, engine_guesses, engine_leavers, engine_many, engine_pages, engine_requests
+from inferspec.spec.faults import (
+    engine_ends,
+    engine_guesses,
+    engine_leavers,
+    engine_many,
+    engine_pages,
+    engine_requests,
+)
 from inferspec.spec.faults.defining import named
 from inferspec.spec.faults.serving import COURSE, METAL, MLX_LM, VLLM
 from inferspec.spec.faults.sources import TIRED

@@ -112,7 +112,7 @@ FAULTS: tuple[Fault, ...] = (
         "preempted-first",
         "who is preempted goes first, whatever the priority of those that wait",
         spec.ENG_16,
-        {"preempt": changes.first_in_the_queue},
+        {"preempt": changes.noted_as_preempted, "order": changes.the_preempted_first},
         "PROPERTIES SC3",
     ),
     _fault(
