@@ -178,11 +178,6 @@ def test_an_end_of_sequence_id_ends_a_request_when_another_is_cancelled(subject,
     subject.agrees(call)
 
 
-@requirement(spec.ENG_14, call=stopping_after_failures(), share=0.05)
-def test_an_end_of_sequence_id_ends_a_request_after_a_failed_step(subject, call):
-    subject.agrees(call)
-
-
 @requirement(spec.ENG_15, call=stopping_at_once(), share=0.15)
 def test_an_end_of_sequence_id_may_be_the_first(subject, call):
     subject.agrees(call)
@@ -205,11 +200,6 @@ def test_requests_are_served_by_priority_when_some_have_left(subject, call):
 
 @requirement(spec.ENG_16, call=late_queues(), share=0.1)
 def test_requests_that_come_late_are_served_by_priority_too(subject, call):
-    subject.agrees(call)
-
-
-@requirement(spec.ENG_16, call=queues_and_failures(), share=0.06)
-def test_requests_keep_their_place_when_a_step_fails(subject, call):
     subject.agrees(call)
 
 
@@ -348,11 +338,6 @@ def test_no_more_requests_run_than_may_when_some_are_cancelled(subject, call):
     runs_no_more_than_may(subject, call)
 
 
-@requirement(spec.ENG_43, call=many_and_failures(), share=0.04)
-def test_no_more_requests_run_than_may_after_a_failed_step(subject, call):
-    runs_no_more_than_may(subject, call)
-
-
 @requirement(spec.ENG_43, call=many_and_a_refusal(), share=0.03)
 def test_no_more_requests_run_than_may_when_one_was_refused(subject, call):
     runs_no_more_than_may(subject, call)
@@ -429,6 +414,21 @@ def test_after_a_call_that_failed_nothing_is_lost(subject, call):
 @requirement(spec.ENG_25, call=failing_sharers(), share=0.06)
 def test_what_requests_share_outlives_a_failed_step(subject, call):
     subject.agrees(call)
+
+
+@requirement(spec.ENG_25, call=stopping_after_failures(), share=0.05)
+def test_an_end_of_sequence_id_ends_a_request_after_a_failed_step(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.ENG_25, call=queues_and_failures(), share=0.06)
+def test_requests_keep_their_place_when_a_step_fails(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.ENG_25, call=many_and_failures(), share=0.04)
+def test_no_more_requests_run_than_may_after_a_failed_step(subject, call):
+    runs_no_more_than_may(subject, call)
 
 
 @requirement(spec.ENG_25, call=failing_runs(), share=0.4)
