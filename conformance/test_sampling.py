@@ -11,6 +11,7 @@ from inferspec.conformance.inputs.sampling import (
     FEW,
     HUGE,
     LARGE,
+    LARGEST,
     LOWEST,
     NUCLEI_OF_MANY,
     ONE_AXIS,
@@ -90,7 +91,9 @@ def test_temperature_0_gives_the_lowest_of_zeros_of_either_sign(subject, call):
 
 
 @requirement(
-    spec.SAMP_21, call=greedy_calls(temperatures=["greedy"], values=scattered, sizes=REAL, leading_dims=FEW), share=0.25
+    spec.SAMP_21,
+    call=greedy_calls(temperatures=["greedy"], values=scattered, sizes=(*REAL, LARGEST), leading_dims=FEW),
+    share=0.25,
 )
 def test_temperature_0_gives_the_largest_logit_of_a_large_vocabulary(subject, call):
     subject.agrees(call)
@@ -458,6 +461,15 @@ def test_draws_from_thousands_of_equal_ids_keep_their_place(subject, call):
     spec.SAMP_29, call=sampler_calls(generators=["given"], values=few_likely, sizes=HUGE, leading_dims=FEW), share=0.6
 )
 def test_draws_from_a_large_vocabulary_reach_every_id(subject, call):
+    chooses(subject, call)
+
+
+@requirement(
+    spec.SAMP_29,
+    call=sampler_calls(generators=["given"], values=few_likely, sizes=(LARGEST,), leading_dims=FEW),
+    share=0.05,
+)
+def test_draws_from_the_largest_vocabulary_reach_every_id(subject, call):
     chooses(subject, call)
 
 

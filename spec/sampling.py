@@ -446,7 +446,7 @@ CONTRACT = Contract(
         "empty": (True, False),
         "seeded": (True, False),
         "without_distribution": (True, False),
-        "vocabulary": 151936,
+        "vocabulary": 262144,
         "draws": 100_000,
     },
     requirements=SENTENCES,

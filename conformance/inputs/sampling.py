@@ -40,6 +40,9 @@ LARGE = (1023, 1024, 1025, 2049, 4097, 8191)
 HUGE = (4097, 32769, 65537, 151936)
 """Vocabularies past the ends of narrow integers, and of a real model."""
 
+LARGEST = 262144
+"""The largest vocabulary of real models."""
+
 SHORT_OF_ONE = (300, 5, 1024, 24, 2049, 1000)
 """Vocabularies whose probabilities often sum up to a little less than the largest uniform number, in float32."""
 

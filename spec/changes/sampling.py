@@ -77,6 +77,15 @@ def last_of_equals(self: Any, z: np.ndarray) -> np.ndarray:
     return np.argsort(z, axis=-1, kind="stable")[:, ::-1]
 
 
+def of_the_first(size: int) -> Any:
+    """Probabilities of so many ids, and of no others."""
+
+    def weights(self: Sampler, x: np.ndarray, kept: Mask) -> np.ndarray:
+        return Sampler.weights(self, x, kept & (np.arange(kept.shape[-1]) < size))
+
+    return weights
+
+
 def greedy_of_all(self: Sampler, z: np.ndarray, kept: Mask, a: Arguments) -> np.ndarray:
     """The largest logit, whatever filters would leave."""
     return np.argmax(z, axis=-1)

@@ -117,6 +117,20 @@ _SAMPLERS = (
         f"{VLLM_METAL}/commit/bd32be8",
     ),
     Fault(
+        "sampler-151936-ids-alone",
+        "ids past the vocabulary of one family of models are never drawn",
+        spec.SAMP_29,
+        {"weights": changes.of_the_first(151936)},
+        TIRED,
+    ),
+    Fault(
+        "sampler-greedy-of-151936",
+        "ids past the vocabulary of one family of models are never the most likely",
+        spec.SAMP_21,
+        {"greedy": lambda self, z, kept, a: np.argmax(np.where(kept, z, -np.inf)[:, :151936], axis=-1)},
+        TIRED,
+    ),
+    Fault(
         "sampler-past-the-vocabulary",
         "a uniform number close to 1 gives an id past the vocabulary",
         spec.SAMP_23,
