@@ -12,6 +12,7 @@ from inferspec.conformance.inputs.mlp import (
     many_rows,
     of_many_hidden,
     of_models,
+    of_thousands_of_hidden,
     one_row,
     one_short_of_tiles,
     ragged_tiles,
@@ -282,6 +283,13 @@ def test_tokens_and_prompts_of_wide_layers_are_right(subject, call):
 
 @requirement(spec.MLP_12, call=swiglu_calls(sizes=of_model_widths, amplitude=(1.0,), leading_dims=[(1,)]), share=0.5)
 def test_widths_of_models_that_are_no_powers_of_two_are_right(subject, call):
+    subject.agrees(call)
+
+
+@requirement(
+    spec.MLP_12, call=swiglu_calls(sizes=of_thousands_of_hidden, amplitude=(1.0,), leading_dims=[(1,)]), share=0.06
+)
+def test_as_many_hidden_dims_as_large_models_have_are_right(subject, call):
     subject.agrees(call)
 
 

@@ -140,6 +140,11 @@ def test_layers_of_any_size_take_any_number_of_rows(subject, call):
     subject.agrees(call)
 
 
+@requirement(spec.QLIN_04, call=layers(sizes=many_outputs, leading_dims=[(1,), (2,)]), share=0.03)
+def test_layers_have_more_outputs_than_16_bits_count(subject, call):
+    subject.agrees(call)
+
+
 @requirement(spec.QLIN_04, call=layers(sizes=past_a_tile, leading_dims=[(2, 3)]), share=0.1)
 def test_layers_take_a_token_of_each_of_many_sequences(subject, call):
     subject.agrees(one_token_each(call))

@@ -134,7 +134,8 @@ def prompts(pick: Pick) -> tuple[int, int]:
 
 def long_prompts(pick: Pick) -> tuple[int, int]:
     """The same, of more than a thousand tokens too."""
-    return pick.one_of((1030, 1030), prompts(pick), prompts(pick))
+    short = prompts(pick)
+    return pick.one_of((1030, 1030), short, short)
 
 
 def square_prompts(pick: Pick) -> tuple[int, int]:

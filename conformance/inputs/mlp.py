@@ -112,6 +112,11 @@ def of_many_hidden(pick: Pick) -> tuple[int, int, int]:
     return pick.one_of(1, 4, 33), pick.size(5, 9), pick.upto("features", 520, 1030, 2050)
 
 
+def of_thousands_of_hidden(pick: Pick) -> tuple[int, int, int]:
+    """A row, or a few, of few dims and of as many hidden dims as the large models have."""
+    return pick.one_of(1, 3), pick.size(5, 9), pick.upto("features", 14336, 12289, 16384)
+
+
 @calls
 def swiglu_calls(pick: Pick, sizes: Sizes = small, amplitude: tuple[float, ...] = (1.0, 0.1, 1.5)) -> Call:
     """A gated MLP on normal data, gates of a few units and both signs."""

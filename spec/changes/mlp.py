@@ -62,6 +62,15 @@ def half_a_step_unread(step: int) -> Change:
     return {"down": down}
 
 
+def first_hidden_alone(room: int) -> Change:
+    """Hidden dims past so many are not in the sum."""
+
+    def down(self: SwiGLU, hidden: np.ndarray, a: Arguments) -> np.ndarray:
+        return hidden[..., :room] @ f64(a.w_down)[:, :room].T
+
+    return {"down": down}
+
+
 def masked_by_multiplying(self: SwiGLU, hidden: np.ndarray, a: Arguments) -> np.ndarray:
     product = SwiGLU.down(self, hidden, a)
     rows = product.reshape(-1, a.dims)

@@ -441,6 +441,13 @@ FAULTS: tuple[Fault, ...] = (
         TIRED,
     ),
     Fault(
+        "mlp-11008-hidden-dims-alone",
+        "hidden dims past the 11008 of a small model are not in the sum",
+        MLP_12,
+        changes.first_hidden_alone(11008),
+        TIRED,
+    ),
+    Fault(
         "mlp-half-a-step-unread",
         "where hidden dims fill whole steps of 1024 and half a one, that half is left out",
         MLP_12,

@@ -130,6 +130,13 @@ _LAYER = (
     past_float16("quantized-linear", QLIN_03),
     row_in_32_kib("quantized-linear", QLIN_03),
     Fault(
+        "quantized-linear-short-columns",
+        "outputs past the 32768th are not written: they are counted in 16 bits",
+        QLIN_04,
+        leaves_unwritten(products.columns_in_16_bits),
+        TIRED,
+    ),
+    Fault(
         "quantized-linear-one-tile-of-rows",
         "rows past the first tile of 32 are not written",
         QLIN_04,
