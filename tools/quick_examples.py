@@ -10,8 +10,7 @@ Quick draws a fifth of what standard draws, which loses some faults on any seed.
 faults are not all rejected on the seed that everyone runs, the test that needs the fewest examples more draws those. What a fault
 that goes by the identity of objects does hangs on where they lie: numbers that are larger than needed stay.
 
-Half of the time goes into a fifth of the examples. Tests whose examples take long draw a quarter of their part, or what
-their faults need.
+Tests whose examples take long, which had a third of quick's time, draw a quarter of their part, or what their faults need.
 """
 
 from __future__ import annotations
