@@ -119,10 +119,19 @@ def test_an_id_that_is_like_an_end_in_its_low_bits_ends_nothing(subject, call):
 
 @requirement(
     spec.SPEC_26,
-    call=generate_calls(stops=[9], stop_at=ENDINGS, more_stops=(600, 30, 60), limits=(12, 5), vocabularies=(2000, 900)),
+    call=generate_calls(stops=[9], stop_at=ENDINGS, more_stops=(60, 30), limits=(12, 5), vocabularies=ENOUGH),
     share=0.2,
 )
 def test_any_of_dozens_of_end_of_sequence_ids_ends_the_ids(subject, call):
+    subject.agrees(call)
+
+
+@requirement(
+    spec.SPEC_26,
+    call=generate_calls(stops=[9], stop_at=(1, 0, 2), more_stops=(1500, 400), limits=(5,), vocabularies=(3000, 2000)),
+    share=0.15,
+)
+def test_any_of_hundreds_of_end_of_sequence_ids_ends_the_ids(subject, call):
     subject.agrees(call)
 
 

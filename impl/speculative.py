@@ -151,7 +151,7 @@ class _Feeder:
             self._feed(sequence[self.fed : self.fed + PREFILL])
         if not self.fed and hasattr(self.model, "prefill"):
             self._feed(sequence[:-1])
-        # Ids that are known are not waited for: an array that is made of a list is computed.
+        # An array of a list is there at once: only drafts are to be waited for.
         ids = mx.array([sequence[self.fed :]], mx.int64)
         if drafts:
             ids = mx.concatenate([ids, *(token[None] for token in drafts)], axis=1)

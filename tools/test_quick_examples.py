@@ -18,7 +18,7 @@ def test_what_quick_draws_more_or_fewer_of_are_tests_that_there_are():
     assert set(quick()) <= {test.id for test in all_tests() if test.inputs}
 
 
-def test_quick_draws_what_is_needed_and_no_more_than_twice_what_standard_draws():
+def test_quick_draws_of_every_test_and_no_more_than_twice_what_standard_draws():
     for test in all_tests():
         assert 1 <= test.examples(Profile("quick")) < 2 * test.examples(Profile()) + 1, test.id
 
