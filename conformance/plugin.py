@@ -118,7 +118,7 @@ def _in_checkout() -> bool:
 def pytest_cmdline_main(config: pytest.Config) -> int | None:
     if _option(config, "--impl") != "list":
         return None
-    from inferspec.conformance.finding import registered
+    from inferspec.conformance.bridge.finding import registered
 
     subjects = registered()
     width = max(map(len, subjects))
@@ -174,13 +174,13 @@ def _is_ours(argument: str) -> bool:
 
 
 def _open(config: pytest.Config) -> Session:
-    from inferspec.conformance.allocator import keep_freed_memory
-    from inferspec.conformance.integrity import files
-    from inferspec.conformance.matching import AdapterError
+    from inferspec.conformance.bridge.allocator import keep_freed_memory
+    from inferspec.conformance.bridge.matching import AdapterError
+    from inferspec.conformance.bridge.threads import let_woken_threads_wait
+    from inferspec.conformance.reporting.waivers import WaiverError
     from inferspec.conformance.session import Session
-    from inferspec.conformance.tampering import Watch
-    from inferspec.conformance.threads import let_woken_threads_wait
-    from inferspec.conformance.waivers import WaiverError
+    from inferspec.conformance.trust.integrity import files
+    from inferspec.conformance.trust.tampering import Watch
 
     keep_freed_memory()
     let_woken_threads_wait()
@@ -276,12 +276,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     tests = {item: getattr(getattr(item, "obj", None), "conformance", None) for item in items}
     for item, test in tests.items():
         if test:
-            from inferspec.conformance.certificate import component_of
+            from inferspec.conformance.reporting.certificate import component_of
 
             about = test.requirement
             item.add_marker(pytest.mark.requirement(id=about.id, component=component_of(about)))
     if shard := _option(config, "--shard"):
-        from inferspec.conformance.certificate import of_shard
+        from inferspec.conformance.reporting.certificate import of_shard
 
         mine = of_shard(*_shard(shard))
         ours = {item: test is not None and test.requirement.id in mine for item, test in tests.items()}
@@ -359,7 +359,7 @@ class Results:
 
     def outcomes(self) -> dict[str, Any]:
         """Test -> its outcome; of one that ran more than once, by a plugin that tries failures again say, the worst."""
-        from inferspec.conformance.certificate import STATES
+        from inferspec.conformance.reporting.certificate import STATES
 
         every = sorted([*self._reported, *self.found], key=lambda outcome: STATES.index(outcome["state"]))
         return {outcome["id"]: outcome for outcome in every}
@@ -379,7 +379,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 def pytest_xdist_setupnodes(config: pytest.Config, specs: list[Any]) -> None:
     """xdist: workers are about to start."""
     if _session in config.stash:
-        from inferspec.conformance.threads import one_thread
+        from inferspec.conformance.bridge.threads import one_thread
 
         config.stash[_results].silent = len(specs)
         for spec in specs:
@@ -417,7 +417,7 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
     certificate = config.stash[_session].conclude(results.outcomes(), arguments, every, whole=not cut)
     config.stash[_certificate] = certificate
     if path := _option(config, "--certificate"):
-        from inferspec.conformance.certificate import write
+        from inferspec.conformance.reporting.certificate import write
 
         try:
             write(certificate, path)
@@ -438,9 +438,9 @@ def _spare_hypothesis(config: pytest.Config) -> None:
 
 def _changed(config: pytest.Config) -> list[str]:
     """What of the kit was changed since the run began: its files, and what of it is loaded."""
-    from inferspec.conformance.integrity import files
     from inferspec.conformance.session import Session
-    from inferspec.conformance.tampering import foreign
+    from inferspec.conformance.trust.integrity import files
+    from inferspec.conformance.trust.tampering import foreign
 
     before, now = config.stash[_files], files()
     moved = [name for name in {**before, **now} if before.get(name) != now.get(name)]
@@ -451,7 +451,7 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
     result = config.stash.get(_certificate, None)
     if result is None:
         return
-    from inferspec.conformance.summary import lines
+    from inferspec.conformance.reporting.summary import lines
 
     terminalreporter.section(f"conformance of {result['subject']['name']}")
     for line, style in lines(result):

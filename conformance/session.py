@@ -8,22 +8,22 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from inferspec.conformance import certificate
-from inferspec.conformance.canary import believed
-from inferspec.conformance.hosted_subject import HostedSubject
-from inferspec.conformance.integrity import altered
-from inferspec.conformance.layouts import LAYOUTS
-from inferspec.conformance.layouts.packages import COMPILED, UNFILLED
-from inferspec.conformance.matching import AdapterError
-from inferspec.conformance.metal import DECLARABLE, MODES
-from inferspec.conformance.refusals import NOT_YET, Choices
-from inferspec.conformance.repeats import Repeats
-from inferspec.conformance.smoke import smoke_test
+from inferspec.conformance.bridge.hosted_subject import HostedSubject
+from inferspec.conformance.bridge.layouts import LAYOUTS
+from inferspec.conformance.bridge.layouts.packages import COMPILED, UNFILLED
+from inferspec.conformance.bridge.matching import AdapterError
+from inferspec.conformance.bridge.metal import DECLARABLE, MODES
+from inferspec.conformance.judging.refusals import NOT_YET, Choices
+from inferspec.conformance.judging.repeats import Repeats
+from inferspec.conformance.judging.smoke import smoke_test
+from inferspec.conformance.judging.trial import Outcome, Trial
+from inferspec.conformance.judging.unclaimed import unclaimed
+from inferspec.conformance.reporting import certificate
+from inferspec.conformance.reporting.waivers import Waiver, read_waivers
 from inferspec.conformance.subject import Description, SubjectDied
 from inferspec.conformance.suite import EXAMPLES, Profile, Test, address, all_tests
-from inferspec.conformance.trial import Outcome, Trial
-from inferspec.conformance.unclaimed import unclaimed
-from inferspec.conformance.waivers import Waiver, read_waivers
+from inferspec.conformance.trust.canary import believed
+from inferspec.conformance.trust.integrity import altered
 from inferspec.spec import contracts
 from inferspec.spec.contract import Fault
 

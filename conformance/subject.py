@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from inferspec.conformance.arrays import NumpyArrays
-from inferspec.conformance.binding import Target
+from inferspec.conformance.bridge.arrays import NumpyArrays
+from inferspec.conformance.bridge.binding import Target
+from inferspec.conformance.bridge.executor import Executor
+from inferspec.conformance.bridge.wire import readable
 from inferspec.conformance.calls import Call, Observation
-from inferspec.conformance.executor import Executor
-from inferspec.conformance.wire import readable
 from inferspec.spec.contract import Operation
 
 Result = tuple[tuple[int, ...], str]

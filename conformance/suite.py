@@ -23,13 +23,13 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from inferspec.conformance.alike import alike
-from inferspec.conformance.diagnosis import can_be_replayed, explain
 from inferspec.conformance.envelope import OutsideEnvelope
-from inferspec.conformance.kindred import kindred, transplanted
-from inferspec.conformance.repeats import Repeats
+from inferspec.conformance.judging.alike import alike
+from inferspec.conformance.judging.diagnosis import can_be_replayed, explain
+from inferspec.conformance.judging.kindred import kindred, transplanted
+from inferspec.conformance.judging.repeats import Repeats
+from inferspec.conformance.judging.trial import Nonconformance, Refused, Trial, Waived
 from inferspec.conformance.tapes import TRIES, shrink, split, spread
-from inferspec.conformance.trial import Nonconformance, Refused, Trial, Waived
 from inferspec.golden import GoldenError
 from inferspec.spec import contract
 from inferspec.spec.contract import STORY, Fault, Requirement

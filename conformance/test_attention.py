@@ -43,14 +43,14 @@ from inferspec.conformance.inputs.attention_masks import (
     without_a_stretch,
     without_beginning,
 )
-from inferspec.conformance.properties import (
+from inferspec.conformance.judging.trial import Nonconformance
+from inferspec.conformance.properties.common import (
     claimed,
     refuses,
     returns,
 )
 from inferspec.conformance.strategies import among, any_of, seeds
 from inferspec.conformance.suite import requirement
-from inferspec.conformance.trial import Nonconformance
 from inferspec.spec import attention as spec
 from inferspec.spec.numerics import f64, largest
 

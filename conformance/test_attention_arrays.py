@@ -38,7 +38,8 @@ from inferspec.conformance.inputs.attention_lengths import (
     whole_tiles,
 )
 from inferspec.conformance.inputs.attention_masks import ARRAYS, masks_in_a_row, seeing
-from inferspec.conformance.properties import (
+from inferspec.conformance.judging.trial import Nonconformance
+from inferspec.conformance.properties.common import (
     depends_on_arguments_alone,
     keeps_arguments,
     refuses,
@@ -54,7 +55,6 @@ from inferspec.conformance.strategies import (
     seeds,
 )
 from inferspec.conformance.suite import requirement
-from inferspec.conformance.trial import Nonconformance
 from inferspec.spec import attention as spec
 from inferspec.spec.numerics import f64
 

@@ -5,7 +5,7 @@ import numpy as np
 from inferspec.conformance.inputs.attention_lengths import prompts, ragged_tiles
 from inferspec.conformance.inputs.attention_masks import ARRAYS, masks_in_a_row
 from inferspec.conformance.inputs.attention_multi_head import heads_on_other_paths, multi_head_calls, routed_heads
-from inferspec.conformance.properties import (
+from inferspec.conformance.properties.common import (
     depends_on_arguments_alone,
     keeps_arguments,
     refuses,

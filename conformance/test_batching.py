@@ -42,7 +42,8 @@ from inferspec.conformance.inputs.batching_refusals import (
 )
 from inferspec.conformance.inputs.batching_script import COMMON, LARGE, beside_tiles, past_a_tile
 from inferspec.conformance.inputs.kv_cache_script import with_tokens_of_zeros
-from inferspec.conformance.properties import (
+from inferspec.conformance.judging.trial import Nonconformance
+from inferspec.conformance.properties.common import (
     depends_on_arguments_alone,
     goes_on_after_refusal,
     keeps_arguments,
@@ -52,7 +53,6 @@ from inferspec.conformance.properties import (
 )
 from inferspec.conformance.strategies import HALF
 from inferspec.conformance.suite import requirement
-from inferspec.conformance.trial import Nonconformance
 from inferspec.spec import batching as spec
 
 # what an update returns

@@ -69,7 +69,7 @@ from inferspec.conformance.inputs.block_manager_refusals import (
     too_long_prompts,
 )
 from inferspec.conformance.inputs.block_manager_script import OTHER_BLOCKS
-from inferspec.conformance.properties import refuses, refuses_step
+from inferspec.conformance.properties.common import refuses, refuses_step
 from inferspec.conformance.suite import requirement
 from inferspec.spec import block_manager as spec
 from inferspec.spec.block_histories import MUST, Check, complaints

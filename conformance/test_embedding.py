@@ -30,7 +30,7 @@ from inferspec.conformance.inputs.embedding import (
     with_subnormals,
 )
 from inferspec.conformance.inputs.linear import beside_others, resized, with_few
-from inferspec.conformance.properties import (
+from inferspec.conformance.properties.common import (
     depends_on_arguments_alone,
     keeps_arguments,
     refuses,

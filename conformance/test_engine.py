@@ -2,7 +2,6 @@
 
 import numpy as np
 
-from inferspec.conformance.engine_sentences import adds, is_batch_invariant, runs_no_more_than_may
 from inferspec.conformance.inputs.engine import (
     as_trained,
     close_pairs,
@@ -50,6 +49,7 @@ from inferspec.conformance.inputs.engine_queues import (
 )
 from inferspec.conformance.inputs.engine_script import GUESSING, PLAIN
 from inferspec.conformance.inputs.generation import ends_of
+from inferspec.conformance.properties.engine import adds, is_batch_invariant, runs_no_more_than_may
 from inferspec.conformance.suite import requirement
 from inferspec.spec import engine as spec
 from inferspec.spec.ends import DROPPED, KEPT, ended

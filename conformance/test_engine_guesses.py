@@ -1,10 +1,5 @@
 """Does a serving engine keep the contract where a draft guesses for it?"""
 
-from inferspec.conformance.engine_sentences import (
-    gives_right_guesses_together,
-    guesses_once_resumed,
-    without_what_is_refused,
-)
 from inferspec.conformance.inputs.engine import (
     crowds,
     short_pools,
@@ -25,8 +20,13 @@ from inferspec.conformance.inputs.engine_prefixes import (
     sharing,
 )
 from inferspec.conformance.inputs.engine_script import GUESSING
+from inferspec.conformance.judging.trial import Nonconformance
+from inferspec.conformance.properties.engine import (
+    gives_right_guesses_together,
+    guesses_once_resumed,
+    without_what_is_refused,
+)
 from inferspec.conformance.suite import requirement
-from inferspec.conformance.trial import Nonconformance
 from inferspec.spec import engine as spec
 
 # what comes out

@@ -1,6 +1,5 @@
 """Does a serving engine keep the contract when more than eight requests are in a step, or one has dozens of pages or guesses?"""
 
-from inferspec.conformance.engine_sentences import gives_right_guesses_together, is_batch_invariant, keeps_its_budget
 from inferspec.conformance.inputs.engine_drafts import dozens_of_guesses
 from inferspec.conformance.inputs.engine_many import (
     budgets_of_many,
@@ -16,6 +15,11 @@ from inferspec.conformance.inputs.engine_many import (
     unhurried_houses,
 )
 from inferspec.conformance.inputs.engine_script import PLAIN
+from inferspec.conformance.properties.engine import (
+    gives_right_guesses_together,
+    is_batch_invariant,
+    keeps_its_budget,
+)
 from inferspec.conformance.suite import requirement
 from inferspec.spec import engine as spec
 

@@ -1,7 +1,6 @@
 """Does a serving engine keep the contract in where the tokens of requests lie: in pages, and prefixes that
 requests share?"""
 
-from inferspec.conformance.engine_sentences import adds
 from inferspec.conformance.inputs.engine import (
     crowds,
     lone,
@@ -29,8 +28,9 @@ from inferspec.conformance.inputs.engine_prefixes import (
     wide_vocabularies,
 )
 from inferspec.conformance.inputs.engine_script import GUESSING, PAGES, PLAIN
+from inferspec.conformance.judging.trial import Nonconformance
+from inferspec.conformance.properties.engine import adds
 from inferspec.conformance.suite import requirement
-from inferspec.conformance.trial import Nonconformance
 from inferspec.spec import engine as spec
 
 # prefixes

@@ -3,12 +3,6 @@ what is refused?"""
 
 import itertools
 
-from inferspec.conformance.engine_sentences import (
-    adds,
-    keeps_its_budget,
-    runs_no_more_than_may,
-    without_what_is_refused,
-)
 from inferspec.conformance.inputs.engine import (
     budgets,
     crowded_out,
@@ -85,9 +79,15 @@ from inferspec.conformance.inputs.engine_refusals import (
     too_large,
 )
 from inferspec.conformance.inputs.engine_script import ENDS, GUESSING, PLAIN
-from inferspec.conformance.properties import goes_on_after_refusal, refuses, refuses_step
+from inferspec.conformance.judging.trial import Nonconformance
+from inferspec.conformance.properties.common import goes_on_after_refusal, refuses, refuses_step
+from inferspec.conformance.properties.engine import (
+    adds,
+    keeps_its_budget,
+    runs_no_more_than_may,
+    without_what_is_refused,
+)
 from inferspec.conformance.suite import requirement
-from inferspec.conformance.trial import Nonconformance
 from inferspec.spec import engine as spec
 
 # how many, and in which order

@@ -39,7 +39,7 @@ from inferspec.conformance.inputs.flash_attention import (
     short_chunks,
     tiled_calls,
 )
-from inferspec.conformance.properties import (
+from inferspec.conformance.properties.common import (
     claimed,
 )
 from inferspec.conformance.strategies import HALF, among, any_of, seeds

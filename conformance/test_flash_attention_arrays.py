@@ -35,7 +35,7 @@ from inferspec.conformance.inputs.flash_attention import (
     several_tiles,
     tiled_calls,
 )
-from inferspec.conformance.properties import (
+from inferspec.conformance.properties.common import (
     depends_on_arguments_alone,
     keeps_arguments,
     refuses,

@@ -41,9 +41,9 @@ from inferspec.conformance.inputs.flash_attention import (
     tiled_calls,
     walked_calls,
 )
+from inferspec.conformance.judging.trial import Nonconformance
 from inferspec.conformance.strategies import among
 from inferspec.conformance.suite import requirement
-from inferspec.conformance.trial import Nonconformance
 from inferspec.spec import flash_attention as spec
 from inferspec.spec.numerics import f64
 

@@ -23,10 +23,10 @@ from inferspec.conformance.inputs.generation import (
     paired_ends,
     text_calls,
 )
-from inferspec.conformance.properties import depends_on_arguments_alone, keeps_arguments, refuses
+from inferspec.conformance.judging.trial import Nonconformance
+from inferspec.conformance.properties.common import depends_on_arguments_alone, keeps_arguments, refuses
 from inferspec.conformance.strategies import among, in_views
 from inferspec.conformance.suite import requirement
-from inferspec.conformance.trial import Nonconformance
 from inferspec.spec import generation as spec
 from inferspec.spec.ends import left_of
 

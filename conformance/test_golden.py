@@ -4,7 +4,7 @@ on?
 One test for each requirement that has goldens, in the order of the components; in `test_golden_caches` and `test_golden_models` likewise.
 """
 
-from inferspec.conformance.goldens import gives_the_goldens
+from inferspec.conformance.properties.golden import gives_the_goldens
 from inferspec.conformance.suite import requirement
 from inferspec.spec import (
     attention,

@@ -1,6 +1,6 @@
 """Do an implementation's caches give the stored answers, which float64 PyTorch and the spec's oracle agreed on?"""
 
-from inferspec.conformance.goldens import gives_the_goldens
+from inferspec.conformance.properties.golden import gives_the_goldens
 from inferspec.conformance.suite import requirement
 from inferspec.spec import batching, kv_cache, paged_kv
 

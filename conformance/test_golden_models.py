@@ -1,6 +1,6 @@
 """Do an implementation's models, sampling and metrics give the stored answers, which float64 PyTorch and the spec's oracle agreed on?"""
 
-from inferspec.conformance.goldens import by_id, gives_the_goldens, of_the_lowest
+from inferspec.conformance.properties.golden import by_id, gives_the_goldens, of_the_lowest
 from inferspec.conformance.suite import requirement
 from inferspec.spec import llama, metrics, qwen3, sampling_sentences
 

@@ -24,10 +24,10 @@ from inferspec.conformance.inputs.kv_cache_script import (
     with_tokens_of_zeros,
 )
 from inferspec.conformance.inputs.kv_cache_states import restored
-from inferspec.conformance.properties import goes_on_after_refusal, keeps_arguments, refuses_step
+from inferspec.conformance.judging.trial import Nonconformance
+from inferspec.conformance.properties.common import goes_on_after_refusal, keeps_arguments, refuses_step
 from inferspec.conformance.strategies import HALF
 from inferspec.conformance.suite import requirement
-from inferspec.conformance.trial import Nonconformance
 from inferspec.spec import kv_cache as spec
 
 # appends

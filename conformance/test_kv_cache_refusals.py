@@ -4,7 +4,7 @@ from inferspec.conformance.inputs.kv_cache_refusals import bad_dtypes, bad_pairs
 from inferspec.conformance.inputs.kv_cache_rewinds import rewinds
 from inferspec.conformance.inputs.kv_cache_room import filled, overfull, too_long_states
 from inferspec.conformance.inputs.kv_cache_script import beside_buffers
-from inferspec.conformance.properties import goes_on_after_refusal, refuses_step
+from inferspec.conformance.properties.common import goes_on_after_refusal, refuses_step
 from inferspec.conformance.suite import requirement
 from inferspec.spec import kv_cache as spec
 

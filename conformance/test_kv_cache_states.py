@@ -13,9 +13,9 @@ from inferspec.conformance.inputs.kv_cache_states import (
     shared,
     states_of_their_time,
 )
-from inferspec.conformance.properties import depends_on_arguments_alone
+from inferspec.conformance.judging.trial import Nonconformance
+from inferspec.conformance.properties.common import depends_on_arguments_alone
 from inferspec.conformance.suite import requirement
-from inferspec.conformance.trial import Nonconformance
 from inferspec.spec import kv_cache as spec
 
 

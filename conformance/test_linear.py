@@ -32,7 +32,7 @@ from inferspec.conformance.inputs.linear import (
     wide_both_ways,
     with_few,
 )
-from inferspec.conformance.properties import (
+from inferspec.conformance.properties.common import (
     depends_on_arguments_alone,
     keeps_arguments,
     refuses,

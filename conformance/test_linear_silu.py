@@ -16,10 +16,10 @@ from inferspec.conformance.inputs.linear import (
     silu_calls,
     tiny,
 )
-from inferspec.conformance.properties import depends_on_arguments_alone, keeps_arguments, returns
+from inferspec.conformance.judging.trial import Nonconformance
+from inferspec.conformance.properties.common import depends_on_arguments_alone, keeps_arguments, returns
 from inferspec.conformance.strategies import MODEL_WIDTHS, ODD_TILES, WIDE_VIEWS, among, in_views
 from inferspec.conformance.suite import requirement
-from inferspec.conformance.trial import Nonconformance
 from inferspec.spec import linear as spec
 from inferspec.spec.numerics import f64, within
 

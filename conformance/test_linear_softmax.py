@@ -22,7 +22,7 @@ from inferspec.conformance.inputs.linear import (
     rising,
     softmax_calls,
 )
-from inferspec.conformance.properties import depends_on_arguments_alone, keeps_arguments, refuses, returns
+from inferspec.conformance.properties.common import depends_on_arguments_alone, keeps_arguments, refuses, returns
 from inferspec.conformance.strategies import MODEL_WIDTHS, ODD_TILES, WIDE_VIEWS, among, in_views
 from inferspec.conformance.suite import requirement
 from inferspec.spec import linear as spec

@@ -1,6 +1,9 @@
 """Does an implementation load models as the contract says?"""
 
-from inferspec.conformance.decoder_calls import (
+from inferspec.conformance.inputs.loading import FOLDERS, PACKED, folder_calls, gguf_calls, in_dtype
+from inferspec.conformance.judging.trial import Nonconformance
+from inferspec.conformance.properties.common import bit_equal, claimed, returns
+from inferspec.conformance.properties.decoder_calls import (
     DEFAULT_ROPE,
     UNSCALED_GGUF,
     as_mlx_lm_writes,
@@ -12,11 +15,8 @@ from inferspec.conformance.decoder_calls import (
     with_small_projections,
     without_fields,
 )
-from inferspec.conformance.inputs.loading import FOLDERS, PACKED, folder_calls, gguf_calls, in_dtype
-from inferspec.conformance.properties import bit_equal, claimed, returns
 from inferspec.conformance.strategies import among
 from inferspec.conformance.suite import requirement
-from inferspec.conformance.trial import Nonconformance
 from inferspec.spec import loading as spec
 from inferspec.spec.numerics import Precision
 

@@ -1,6 +1,9 @@
 """Does an implementation refuse to load what it cannot load rightly?"""
 
-from inferspec.conformance.decoder_calls import (
+from inferspec.conformance.inputs.loading import FOLDERS, PACKED, damaged_calls, folder_calls, gguf_calls
+from inferspec.conformance.properties.common import refuses
+from inferspec.conformance.properties.decoder import is_not_taken_for, refuses_naming
+from inferspec.conformance.properties.decoder_calls import (
     misshaped,
     of_six_tokens,
     with_additional,
@@ -11,9 +14,6 @@ from inferspec.conformance.decoder_calls import (
     without,
     without_a_layer,
 )
-from inferspec.conformance.decoders import is_not_taken_for, refuses_naming
-from inferspec.conformance.inputs.loading import FOLDERS, PACKED, damaged_calls, folder_calls, gguf_calls
-from inferspec.conformance.properties import refuses
 from inferspec.conformance.strategies import among, fractions
 from inferspec.conformance.suite import requirement
 from inferspec.spec import loading as spec

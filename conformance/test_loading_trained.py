@@ -6,8 +6,8 @@ import numpy as np
 
 from inferspec.conformance.envelope import OutsideEnvelope, narrow
 from inferspec.conformance.inputs.loading import packaged, trained
+from inferspec.conformance.judging.trial import Nonconformance
 from inferspec.conformance.suite import requirement
-from inferspec.conformance.trial import Nonconformance
 from inferspec.golden import models
 from inferspec.spec import loading as spec
 from inferspec.spec.contract import Answer

@@ -15,10 +15,10 @@ from inferspec.conformance.inputs.metrics import (
     whole_seconds,
     workloads,
 )
-from inferspec.conformance.properties import depends_on_arguments_alone, keeps_arguments, refuses
+from inferspec.conformance.judging.trial import Nonconformance
+from inferspec.conformance.properties.common import depends_on_arguments_alone, keeps_arguments, refuses
 from inferspec.conformance.strategies import among, calls
 from inferspec.conformance.suite import requirement
-from inferspec.conformance.trial import Nonconformance
 from inferspec.spec import metrics as spec
 from inferspec.spec.contract import Answer
 from inferspec.spec.numerics import within

@@ -24,7 +24,7 @@ from inferspec.conformance.inputs.mlp import (
     wide_both_ways,
     wide_layers,
 )
-from inferspec.conformance.properties import (
+from inferspec.conformance.properties.common import (
     depends_on_arguments_alone,
     keeps_arguments,
     refuses,

@@ -26,10 +26,10 @@ from inferspec.conformance.inputs.paged_attention import (
     walked_pages,
     whole_blocks,
 )
-from inferspec.conformance.properties import bit_equal
+from inferspec.conformance.judging.trial import Nonconformance
+from inferspec.conformance.properties.common import bit_equal
 from inferspec.conformance.strategies import among, seeds
 from inferspec.conformance.suite import requirement
-from inferspec.conformance.trial import Nonconformance
 from inferspec.spec import paged_attention as spec
 from inferspec.spec.numerics import f64
 

@@ -22,7 +22,7 @@ from inferspec.conformance.inputs.paged_attention import (
     small_chunk,
     spoilt,
 )
-from inferspec.conformance.properties import depends_on_arguments_alone, keeps_arguments, refuses, returns
+from inferspec.conformance.properties.common import depends_on_arguments_alone, keeps_arguments, refuses, returns
 from inferspec.conformance.strategies import MOSTLY_SLICES, WIDE_VIEWS, among, any_of, in_views, in_views_of_each, seeds
 from inferspec.conformance.suite import requirement
 from inferspec.spec import paged_attention as spec

@@ -23,8 +23,8 @@ from inferspec.conformance.inputs.paged_attention import (
     very_long_context,
     within_a_page,
 )
+from inferspec.conformance.judging.trial import Nonconformance
 from inferspec.conformance.suite import requirement
-from inferspec.conformance.trial import Nonconformance
 from inferspec.spec import paged_attention as spec
 from inferspec.spec.numerics import f64
 

@@ -52,7 +52,8 @@ from inferspec.conformance.inputs.paged_kv import (
     worn,
 )
 from inferspec.conformance.inputs.pages import COMMON, LARGE, OTHER_PAGES
-from inferspec.conformance.properties import (
+from inferspec.conformance.judging.trial import Nonconformance
+from inferspec.conformance.properties.common import (
     depends_on_arguments_alone,
     goes_on_after_refusal,
     keeps_arguments,
@@ -61,7 +62,6 @@ from inferspec.conformance.properties import (
 )
 from inferspec.conformance.strategies import HALF
 from inferspec.conformance.suite import requirement
-from inferspec.conformance.trial import Nonconformance
 from inferspec.spec import paged_kv as spec
 
 # the pool

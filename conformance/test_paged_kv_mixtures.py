@@ -9,7 +9,7 @@ from inferspec.conformance.inputs.paged_kv_mixtures import (
     refused_behind_a_rewind,
     served,
 )
-from inferspec.conformance.properties import goes_on_after_refusal, keeps_arguments
+from inferspec.conformance.properties.common import goes_on_after_refusal, keeps_arguments
 from inferspec.conformance.suite import requirement
 from inferspec.conformance.test_paged_kv import agrees_in, keeps_dtype
 from inferspec.spec import paged_kv as spec

@@ -30,17 +30,24 @@ from inferspec.conformance.inputs.quantization import (
     trained,
     whole_dequantize,
 )
-from inferspec.conformance.packing import BROKEN, broadcast, grid_of, refuses_parts, scaled, within_class
-from inferspec.conformance.properties import (
+from inferspec.conformance.judging.trial import Nonconformance
+from inferspec.conformance.properties.common import (
     bit_equal,
     depends_on_arguments_alone,
     keeps_arguments,
     refuses,
     returns,
 )
+from inferspec.conformance.properties.quantization import (
+    BROKEN,
+    broadcast,
+    grid_of,
+    refuses_parts,
+    scaled,
+    within_class,
+)
 from inferspec.conformance.strategies import WIDE_VIEWS, among, in_views
 from inferspec.conformance.suite import requirement
-from inferspec.conformance.trial import Nonconformance
 from inferspec.spec import quantization_sentences as spec
 from inferspec.spec.contract import Answer
 from inferspec.spec.quantization import Quantize, restored

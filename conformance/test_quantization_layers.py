@@ -37,7 +37,14 @@ from inferspec.conformance.inputs.quantization import (
     tall_products,
     wide_both_ways,
 )
-from inferspec.conformance.packing import (
+from inferspec.conformance.properties.common import (
+    depends_on_arguments_alone,
+    keeps_arguments,
+    refuses,
+    refuses_or_reads,
+    returns,
+)
+from inferspec.conformance.properties.quantization import (
     BROKEN,
     broadcast,
     broken,
@@ -46,13 +53,6 @@ from inferspec.conformance.packing import (
     with_nan,
     with_nan_in_x,
     within_class,
-)
-from inferspec.conformance.properties import (
-    depends_on_arguments_alone,
-    keeps_arguments,
-    refuses,
-    refuses_or_reads,
-    returns,
 )
 from inferspec.conformance.strategies import HALF, WIDE_VIEWS, among, in_views, in_views_of_each, one_token_each
 from inferspec.conformance.suite import requirement

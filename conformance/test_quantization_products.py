@@ -43,7 +43,14 @@ from inferspec.conformance.inputs.quantization import (
     wide_both_ways,
     wide_layers,
 )
-from inferspec.conformance.packing import (
+from inferspec.conformance.properties.common import (
+    depends_on_arguments_alone,
+    keeps_arguments,
+    refuses,
+    refuses_or_reads,
+    returns,
+)
+from inferspec.conformance.properties.quantization import (
     BROKEN,
     broadcast,
     kept,
@@ -52,13 +59,6 @@ from inferspec.conformance.packing import (
     with_nan,
     with_nan_in_x,
     within_class,
-)
-from inferspec.conformance.properties import (
-    depends_on_arguments_alone,
-    keeps_arguments,
-    refuses,
-    refuses_or_reads,
-    returns,
 )
 from inferspec.conformance.strategies import HALF, WIDE_VIEWS, among, any_of, in_views, one_token_each
 from inferspec.conformance.suite import requirement

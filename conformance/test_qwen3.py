@@ -1,28 +1,5 @@
 """Does an implementation of Qwen3 keep the contract?"""
 
-from inferspec.conformance.decoder_calls import (
-    DEFAULT_ROPE,
-    misshaped,
-    next_ids,
-    one_tensor_changes,
-    with_additional,
-    with_all_that_is_said,
-    with_another_base,
-    with_base,
-    with_config,
-    with_its_base_twice,
-    with_loud_stream,
-    with_one_token,
-    without,
-)
-from inferspec.conformance.decoders import (
-    each_row_is_right_alone,
-    no_token_changes_earlier_logits,
-    refuses_every_additional,
-    refuses_naming,
-    takes_no_other_activation_for_silu,
-    takes_no_scaled_rope_for_the_default,
-)
 from inferspec.conformance.inputs.decoder import (
     AS_MOST_ARE_PACKED,
     LARGE_EPS,
@@ -45,7 +22,7 @@ from inferspec.conformance.inputs.qwen3 import (
     scaled_incremental_calls,
     spare_headed_calls,
 )
-from inferspec.conformance.properties import (
+from inferspec.conformance.properties.common import (
     claimed,
     depends_on_arguments_alone,
     keeps_arguments,
@@ -53,7 +30,30 @@ from inferspec.conformance.properties import (
     refuses,
     returns,
 )
-from inferspec.conformance.scaled_rope import (
+from inferspec.conformance.properties.decoder import (
+    each_row_is_right_alone,
+    no_token_changes_earlier_logits,
+    refuses_every_additional,
+    refuses_naming,
+    takes_no_other_activation_for_silu,
+    takes_no_scaled_rope_for_the_default,
+)
+from inferspec.conformance.properties.decoder_calls import (
+    DEFAULT_ROPE,
+    misshaped,
+    next_ids,
+    one_tensor_changes,
+    with_additional,
+    with_all_that_is_said,
+    with_another_base,
+    with_base,
+    with_config,
+    with_its_base_twice,
+    with_loud_stream,
+    with_one_token,
+    without,
+)
+from inferspec.conformance.properties.scaled_rope import (
     ATTENTION_FACTORS,
     refuses_bad_numbers,
     said_in_both_places,

@@ -26,7 +26,7 @@ from inferspec.conformance.inputs.rms_norm import (
     uneven_rows,
     wide,
 )
-from inferspec.conformance.properties import (
+from inferspec.conformance.properties.common import (
     depends_on_arguments_alone,
     keeps_arguments,
     refuses,

@@ -41,7 +41,7 @@ from inferspec.conformance.inputs.rope import (
     two_turns,
     very_long,
 )
-from inferspec.conformance.properties import depends_on_arguments_alone, keeps_arguments, refuses, returns
+from inferspec.conformance.properties.common import depends_on_arguments_alone, keeps_arguments, refuses, returns
 from inferspec.conformance.strategies import among, any_of, in_views
 from inferspec.conformance.suite import requirement
 from inferspec.spec import rope as spec

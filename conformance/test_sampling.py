@@ -4,7 +4,6 @@ from typing import Any
 
 import numpy as np
 
-from inferspec.conformance.drawing import chooses, fitting, gives_integers
 from inferspec.conformance.inputs.sampling import (
     BOTH,
     EDGES,
@@ -48,9 +47,10 @@ from inferspec.conformance.inputs.sampling_logits import (
     tiers_anywhere,
     zeros,
 )
+from inferspec.conformance.judging.trial import Nonconformance
+from inferspec.conformance.properties.sampling import chooses, fitting, gives_integers
 from inferspec.conformance.strategies import HALF, among
 from inferspec.conformance.suite import requirement
-from inferspec.conformance.trial import Nonconformance
 from inferspec.spec import sampling_sentences as spec
 from inferspec.spec.numerics import (
     f64,

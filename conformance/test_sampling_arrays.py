@@ -5,7 +5,6 @@ import math
 
 import numpy as np
 
-from inferspec.conformance.drawing import chooses, distributed, fitting, gives_integers
 from inferspec.conformance.inputs.sampling import (
     BAD_TOP_P,
     BATCHES,
@@ -24,10 +23,11 @@ from inferspec.conformance.inputs.sampling import (
     tempered_rows,
 )
 from inferspec.conformance.inputs.sampling_logits import LIMITS, ordinary, ranked, some_broken, tiers
-from inferspec.conformance.properties import depends_on_arguments_alone, keeps_arguments, refuses
+from inferspec.conformance.judging.trial import Nonconformance
+from inferspec.conformance.properties.common import depends_on_arguments_alone, keeps_arguments, refuses
+from inferspec.conformance.properties.sampling import chooses, distributed, fitting, gives_integers
 from inferspec.conformance.strategies import among, in_views
 from inferspec.conformance.suite import requirement
-from inferspec.conformance.trial import Nonconformance
 from inferspec.spec import sampling_sentences as spec
 from inferspec.spec.numerics import (
     f64,

@@ -5,7 +5,6 @@ from dataclasses import replace
 
 import numpy as np
 
-from inferspec.conformance.drawing import distributed
 from inferspec.conformance.inputs.sampling import (
     BAD_TOP_P,
     BATCHES,
@@ -51,10 +50,11 @@ from inferspec.conformance.inputs.sampling_logits import (
     tiers,
     tiers_anywhere,
 )
-from inferspec.conformance.properties import depends_on_arguments_alone, keeps_arguments, refuses, returns
+from inferspec.conformance.judging.trial import Nonconformance
+from inferspec.conformance.properties.common import depends_on_arguments_alone, keeps_arguments, refuses, returns
+from inferspec.conformance.properties.sampling import distributed
 from inferspec.conformance.strategies import ODD_TILES, among, in_views
 from inferspec.conformance.suite import requirement
-from inferspec.conformance.trial import Nonconformance
 from inferspec.spec import sampling_sentences as spec
 from inferspec.spec.numerics import (
     f64,

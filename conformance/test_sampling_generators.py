@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from inferspec.conformance.drawing import chooses, fitting
 from inferspec.conformance.inputs.sampling import ONE_AXIS, tempered_nuclei
 from inferspec.conformance.inputs.sampling_generators import (
     FEW_DRAWS,
@@ -16,8 +15,9 @@ from inferspec.conformance.inputs.sampling_generators import (
     one_and_many,
     rare_ids,
 )
+from inferspec.conformance.judging.trial import Nonconformance
+from inferspec.conformance.properties.sampling import chooses, fitting
 from inferspec.conformance.suite import requirement
-from inferspec.conformance.trial import Nonconformance
 from inferspec.spec import sampling_sentences as spec
 from inferspec.spec.numerics import (
     FALSE_ALARM,

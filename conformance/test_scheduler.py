@@ -46,8 +46,8 @@ from inferspec.conformance.inputs.scheduler_queues import (
 )
 from inferspec.conformance.inputs.scheduler_refusals import no_limits, too_long
 from inferspec.conformance.inputs.scheduler_script import COMMON_BLOCKS
-from inferspec.conformance.properties import refuses, refuses_step
-from inferspec.conformance.scheduling import keeps, keeps_beyond
+from inferspec.conformance.properties.common import refuses, refuses_step
+from inferspec.conformance.properties.scheduler import keeps, keeps_beyond
 from inferspec.conformance.suite import requirement
 from inferspec.spec import scheduler as spec
 from inferspec.spec.scheduling_histories import MUST, Check

@@ -17,7 +17,7 @@ from inferspec.conformance.inputs.scheduler_prefixes import (
     interrupted,
     large_ids,
 )
-from inferspec.conformance.scheduling import keeps
+from inferspec.conformance.properties.scheduler import keeps
 from inferspec.conformance.suite import requirement
 from inferspec.spec import scheduler as spec
 from inferspec.spec.scheduling_histories import Check

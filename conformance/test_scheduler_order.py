@@ -31,7 +31,7 @@ from inferspec.conformance.inputs.scheduler_queues import (
     queued_in_turns,
     ranked,
 )
-from inferspec.conformance.scheduling import keeps
+from inferspec.conformance.properties.scheduler import keeps
 from inferspec.conformance.suite import requirement
 from inferspec.spec import scheduler as spec
 from inferspec.spec.scheduling_histories import Check

@@ -17,8 +17,8 @@ from inferspec.conformance.inputs.scheduler_refusals import (
     wrong_updates,
     wrong_updates_of_the_cancelled,
 )
-from inferspec.conformance.properties import refuses_step
-from inferspec.conformance.scheduling import keeps, keeps_beyond
+from inferspec.conformance.properties.common import refuses_step
+from inferspec.conformance.properties.scheduler import keeps, keeps_beyond
 from inferspec.conformance.suite import requirement
 from inferspec.spec import scheduler as spec
 from inferspec.spec.scheduling_histories import MUST, Check

@@ -24,10 +24,16 @@ from inferspec.conformance.inputs.drafting import (
 )
 from inferspec.conformance.inputs.generation import ends_of
 from inferspec.conformance.inputs.sampling_generators import fixed
-from inferspec.conformance.properties import depends_on_arguments_alone, keeps_arguments, listed, refuses, told
+from inferspec.conformance.judging.trial import Nonconformance
+from inferspec.conformance.properties.common import (
+    depends_on_arguments_alone,
+    keeps_arguments,
+    listed,
+    refuses,
+    told,
+)
 from inferspec.conformance.strategies import among, in_views
 from inferspec.conformance.suite import requirement
-from inferspec.conformance.trial import Nonconformance
 from inferspec.spec import speculative_sentences as spec
 from inferspec.spec.ends import ended, left_of
 from inferspec.spec.numerics import FALSE_ALARM, STATISTICAL_CHECKS, relative_entropy_limit

@@ -9,9 +9,9 @@ from inferspec.conformance.inputs.drafting import (
     sampled_calls,
 )
 from inferspec.conformance.inputs.generation import CHUNKS, LARGE, ODD_CHUNKS
-from inferspec.conformance.properties import listed
+from inferspec.conformance.judging.trial import Nonconformance
+from inferspec.conformance.properties.common import listed
 from inferspec.conformance.suite import requirement
-from inferspec.conformance.trial import Nonconformance
 from inferspec.spec import speculative_sentences as spec
 
 

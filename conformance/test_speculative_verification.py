@@ -22,10 +22,10 @@ from inferspec.conformance.inputs.speculative import (
     unlikely_drafts,
     verify_calls,
 )
-from inferspec.conformance.properties import depends_on_arguments_alone, keeps_arguments, listed, refuses
+from inferspec.conformance.judging.trial import Nonconformance
+from inferspec.conformance.properties.common import depends_on_arguments_alone, keeps_arguments, listed, refuses
 from inferspec.conformance.strategies import among, in_views
 from inferspec.conformance.suite import requirement
-from inferspec.conformance.trial import Nonconformance
 from inferspec.spec import speculative_sentences as spec
 from inferspec.spec.lossless import cells, gone_on, joint
 

@@ -10,9 +10,9 @@ import pytest
 from inferspec.conformance import test_sampling_generators as suite
 from inferspec.conformance.calls import Call
 from inferspec.conformance.inputs.sampling_generators import DRAWS, RARE_DRAWS
+from inferspec.conformance.judging.trial import Nonconformance, Trial
 from inferspec.conformance.subject import LocalSubject
 from inferspec.conformance.suite import Profile, all_tests
-from inferspec.conformance.trial import Nonconformance, Trial
 from inferspec.spec import contract
 from inferspec.spec.numerics import (
     FALSE_ALARM,

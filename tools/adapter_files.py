@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from inferspec.conformance.adapter import Adapter, load
-from inferspec.conformance.executor import Executor
-from inferspec.conformance.matching import AdapterError
+from inferspec.conformance.bridge.adapter import Adapter, load
+from inferspec.conformance.bridge.executor import Executor
+from inferspec.conformance.bridge.matching import AdapterError
 from inferspec.conformance.session import Session
 from inferspec.spec.contract import Operation
 from inferspec.spec.numerics import Precision

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from xdist.scheduler import LoadScopeScheduling
 
-from inferspec.conformance.hosted_subject import HostedSubject
+from inferspec.conformance.bridge.hosted_subject import HostedSubject
 from inferspec.conformance.session import Session
 from inferspec.conformance.suite import Profile, all_tests
 

@@ -7,10 +7,10 @@ import importlib
 import random
 
 from inferspec.conformance.envelope import narrow
+from inferspec.conformance.judging.trial import Nonconformance, Trial
 from inferspec.conformance.strategies import Pick
 from inferspec.conformance.subject import Subject
 from inferspec.conformance.tapes import LENGTH
-from inferspec.conformance.trial import Nonconformance, Trial
 from inferspec.spec import located
 
 BASICS = """

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from inferspec.conformance.calls import Call
+from inferspec.conformance.judging.trial import Trial, Waived
 from inferspec.conformance.subject import LocalSubject
 from inferspec.conformance.suite import Profile, Test, all_tests
-from inferspec.conformance.trial import Trial, Waived
 from inferspec.spec import COMPONENTS, contract, contracts
 from inferspec.spec.contract import Contract
 

@@ -22,8 +22,8 @@ from dataclasses import dataclass
 from rich.console import Console
 from rich.progress import track
 
+from inferspec.conformance.judging.trial import Trial
 from inferspec.conformance.suite import DEAR, EFFORT, EXAMPLES, FEWEST, MARGIN, Profile, all_tests
-from inferspec.conformance.trial import Trial
 from inferspec.spec import COMPONENTS, contract
 from inferspec.tools.arguments import processes
 from inferspec.tools.faults import BAD, local_subject

@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 
 from inferspec.conformance.calls import Call, Observation
+from inferspec.conformance.judging.trial import Nonconformance, Trial
 from inferspec.conformance.subject import LocalSubject, Result
 from inferspec.conformance.suite import Profile, Test, all_tests
-from inferspec.conformance.trial import Nonconformance, Trial
 from inferspec.spec import contract as contract_of
 from inferspec.spec import contracts
 from inferspec.spec.contract import Contract, Operation
@@ -334,7 +334,7 @@ def read(path: Path) -> Matrix:
 
 def record(matrix: Matrix) -> None:
     """Keep the figures for certificates, with the identity of the faults that they hold for."""
-    from inferspec.conformance.power import POWER, faults_digest
+    from inferspec.conformance.reporting.power import POWER, faults_digest
 
     killed = sum(k.killed for k in matrix.kills)
     accepted = sum(not a.rejections for a in matrix.acceptances)

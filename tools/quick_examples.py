@@ -27,8 +27,8 @@ from pathlib import Path
 from rich.console import Console
 from rich.progress import track
 
+from inferspec.conformance.judging.trial import Trial
 from inferspec.conformance.suite import QUICK, Profile, Test, all_tests, quick
-from inferspec.conformance.trial import Trial
 from inferspec.spec import COMPONENTS, contract
 from inferspec.spec.contract import Fault
 from inferspec.tools.arguments import processes

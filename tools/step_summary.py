@@ -7,9 +7,9 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from inferspec.conformance.certificate import verdict_text
-from inferspec.conformance.summary import lines
-from inferspec.conformance.wire import readable
+from inferspec.conformance.bridge.wire import readable
+from inferspec.conformance.reporting.certificate import verdict_text
+from inferspec.conformance.reporting.summary import lines
 from inferspec.tools.certificates.reading import Refused, read, title
 
 MARKS = {"conformant": "✅", "nonconformant": "❌", "incomplete": "⚠️"}

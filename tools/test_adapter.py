@@ -8,11 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from inferspec.conformance.adapter import load
+from inferspec.conformance.bridge.adapter import load
+from inferspec.conformance.bridge.executor import Executor
+from inferspec.conformance.bridge.finding import registered
+from inferspec.conformance.bridge.hosted_subject import HostedSubject
 from inferspec.conformance.envelope import envelope_of
-from inferspec.conformance.executor import Executor
-from inferspec.conformance.finding import registered
-from inferspec.conformance.hosted_subject import HostedSubject
 from inferspec.conformance.suite import all_tests
 from inferspec.spec import contract
 from inferspec.tools.adapter_files import BATCH, ONES, ROPE, called, module, narrowed, opened, refused

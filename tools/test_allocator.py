@@ -8,7 +8,7 @@ import resource
 
 import numpy as np
 
-from inferspec.conformance.allocator import keep_freed_memory
+from inferspec.conformance.bridge.allocator import keep_freed_memory
 
 BYTES, TOGETHER, TIMES = 8 << 20, 6, 20
 """glibc keeps by itself twice as much as the largest array that it met, and no more."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from inferspec.conformance.judging.trial import Outcome, Trial
 from inferspec.conformance.suite import Profile, all_tests
-from inferspec.conformance.trial import Outcome, Trial
 from inferspec.spec import contract
 from inferspec.tools.faults import local_subject
 

@@ -18,16 +18,16 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from inferspec.conformance.arena import LARGE, ROOM, Arena, create
-from inferspec.conformance.arrays import KINDS, arrays
-from inferspec.conformance.binding import Target
+from inferspec.conformance.bridge.arena import LARGE, ROOM, Arena, create
+from inferspec.conformance.bridge.arrays import KINDS, arrays
+from inferspec.conformance.bridge.binding import Target
+from inferspec.conformance.bridge.executor import DeviceLost, Executor
+from inferspec.conformance.bridge.hosted_subject import HostedSubject
+from inferspec.conformance.bridge.views import lay
+from inferspec.conformance.bridge.wire import decode, encode, readable
 from inferspec.conformance.calls import RARE_VIEWS, VIEWS, Observation
-from inferspec.conformance.executor import DeviceLost, Executor
-from inferspec.conformance.hosted_subject import HostedSubject
 from inferspec.conformance.inputs import plain_call
 from inferspec.conformance.subject import SubjectDied
-from inferspec.conformance.views import lay
-from inferspec.conformance.wire import decode, encode, readable
 from inferspec.spec.linear import Silu
 from inferspec.spec.metrics import RequestMetrics
 from inferspec.spec.numerics import f64
@@ -231,7 +231,7 @@ NAMING = [
     pickle.dumps(ValueError("no")),
     b"cbuiltins\neval\n(V1+1\ntR.",
     b"\x80\x04\x8c\x08builtins\x8c\x07getattr\x93.",
-    b"cinferspec.conformance.wire\npickle\n.",
+    b"cinferspec.conformance.bridge.wire\npickle\n.",
 ]
 
 
@@ -243,7 +243,13 @@ def test_a_message_that_names_code_is_refused(data):
 
 def made(name: str, *arguments: object) -> bytes:
     """A message that has one of the kit's makers make something."""
-    return b"\x80\x04cinferspec.conformance.wire\n" + name.encode() + b"\n" + pickle.dumps(arguments, 4)[2:-1] + b"R."
+    return (
+        b"\x80\x04cinferspec.conformance.bridge.wire\n"
+        + name.encode()
+        + b"\n"
+        + pickle.dumps(arguments, 4)[2:-1]
+        + b"R."
+    )
 
 
 @pytest.mark.parametrize("dtype", ["object", "finfo", "O", "datetime64[s]", "S8", "U2", "nothing"])

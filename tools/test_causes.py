@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from inferspec.conformance.causes import FEWEST, causes
-from inferspec.conformance.summary import lines
+from inferspec.conformance.reporting.causes import FEWEST, causes
+from inferspec.conformance.reporting.summary import lines
 
 RANK = (
     "refuses what its envelope includes: ValueError: input of shape {} has no rank of 4 (at mine.py:7); if it does not"

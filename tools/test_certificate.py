@@ -11,9 +11,9 @@ import os
 import jsonschema
 import pytest
 
-from inferspec.conformance import certificate as certificates
 from inferspec.conformance import suite
-from inferspec.conformance.certificate import (
+from inferspec.conformance.reporting import certificate as certificates
+from inferspec.conformance.reporting.certificate import (
     BAD,
     SCHEMA,
     STATES,
@@ -24,10 +24,10 @@ from inferspec.conformance.certificate import (
     verdict_of,
     verdict_text,
 )
+from inferspec.conformance.reporting.summary import lines
+from inferspec.conformance.reporting.waivers import Waiver
 from inferspec.conformance.subject import Description
 from inferspec.conformance.suite import Profile
-from inferspec.conformance.summary import lines
-from inferspec.conformance.waivers import Waiver
 from inferspec.spec.contract import Level
 
 TODAY = datetime.date(2026, 11, 20)

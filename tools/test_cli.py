@@ -12,8 +12,8 @@ import pytest
 
 import inferspec
 from inferspec.conformance import suite
-from inferspec.conformance.certificate import certificate as build
-from inferspec.conformance.certificate import judge, write
+from inferspec.conformance.reporting.certificate import certificate as build
+from inferspec.conformance.reporting.certificate import judge, write
 from inferspec.conformance.subject import Description
 from inferspec.conformance.suite import Profile
 from inferspec.tools.cli import main

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
+from inferspec.conformance.bridge.hosted_subject import HostedSubject
+from inferspec.conformance.bridge.layouts import LAYOUTS, by_chapter, chapters, editions
+from inferspec.conformance.bridge.layouts.course import ROOMS, week_2
 from inferspec.conformance.envelope import OutsideEnvelope
-from inferspec.conformance.hosted_subject import HostedSubject
-from inferspec.conformance.layouts import LAYOUTS, by_chapter, chapters, editions
-from inferspec.conformance.layouts.course import ROOMS, week_2
 from inferspec.spec import contracts
 from inferspec.tools.course_package import SAMPLER, files, package, problem
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from inferspec.conformance.layouts import chapters
+from inferspec.conformance.bridge.layouts import chapters
 from inferspec.tools.course_caches import OLDER_CACHE, OLDEST_CACHE, TEXT_CACHE
 from inferspec.tools.course_package import (
     ATTENTION,

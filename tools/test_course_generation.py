@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from inferspec.conformance.certificate import BAD
+from inferspec.conformance.reporting.certificate import BAD
 from inferspec.tools.course_caches import OLDER_CACHE, OLDEST_CACHE, TEXT_CACHE
 from inferspec.tools.course_package import BASICS, GENERATE, KV_CACHE, files
 

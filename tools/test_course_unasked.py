@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from inferspec.conformance.layouts import guards
-from inferspec.conformance.layouts.standings import standings
+from inferspec.conformance.bridge.layouts import guards
+from inferspec.conformance.bridge.layouts.standings import standings
 from inferspec.conformance.suite import all_tests
 from inferspec.spec import contracts
 from inferspec.tools.course_package import BASICS, EMBEDDING, KV_CACHE, QUANTIZE, files, package

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from inferspec.conformance.layouts import editions
-from inferspec.conformance.layouts.course import week_2 as week_2_rooms
+from inferspec.conformance.bridge.layouts import editions
+from inferspec.conformance.bridge.layouts.course import week_2 as week_2_rooms
 from inferspec.tools.course_package import ATTENTION, BASICS, LAYER_NORM, WEEK2_KERNELS, WEEK_2, files, problem
 
 

@@ -6,14 +6,14 @@ from dataclasses import replace
 
 import numpy as np
 
-from inferspec.conformance.alike import alike
 from inferspec.conformance.calls import Call
-from inferspec.conformance.diagnosis import explain
 from inferspec.conformance.envelope import OutsideEnvelope
-from inferspec.conformance.kindred import kindred
+from inferspec.conformance.judging.alike import alike
+from inferspec.conformance.judging.diagnosis import explain
+from inferspec.conformance.judging.kindred import kindred
+from inferspec.conformance.judging.trial import Nonconformance, Trial
 from inferspec.conformance.subject import LocalSubject
 from inferspec.conformance.suite import Inputs, Profile, Test, all_tests
-from inferspec.conformance.trial import Nonconformance, Trial
 from inferspec.spec import (
     attention,
     engine,

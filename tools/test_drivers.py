@@ -8,9 +8,9 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from inferspec.conformance.adapter import load
-from inferspec.conformance.arrays import arrays
-from inferspec.conformance.drivers import Handed
+from inferspec.conformance.bridge.adapter import load
+from inferspec.conformance.bridge.arrays import arrays
+from inferspec.conformance.bridge.drivers import Handed
 from inferspec.conformance.session import Session
 from inferspec.conformance.suite import all_tests
 from inferspec.tools.adapter_files import called, module, narrowed, opened, refused

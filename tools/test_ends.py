@@ -8,16 +8,16 @@ import textwrap
 
 import pytest
 
-from inferspec.conformance.adapter import load
+from inferspec.conformance.bridge.adapter import load
+from inferspec.conformance.bridge.matching import AdapterError
 from inferspec.conformance.envelope import envelope_of
 from inferspec.conformance.inputs.generation import ends_of
-from inferspec.conformance.matching import AdapterError
+from inferspec.conformance.judging.trial import Trial
 from inferspec.conformance.session import Session
 from inferspec.conformance.strategies import Pick
 from inferspec.conformance.subject import LocalSubject
 from inferspec.conformance.suite import Profile, Test, all_tests
 from inferspec.conformance.tapes import LENGTH
-from inferspec.conformance.trial import Trial
 from inferspec.spec import contract
 from inferspec.spec.contract import Contract, Operation
 from inferspec.spec.ends import DROPPED, KEEPING, KEPT, ended

@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from inferspec.conformance import power
+from inferspec.conformance.reporting import power
 from inferspec.conformance.suite import Profile
 from inferspec.spec import contract
 from inferspec.spec.contract import Arguments, Contract, Fault, Operation, changed

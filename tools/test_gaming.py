@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from inferspec.conformance.canary import plain_call
-from inferspec.conformance.certificate import BAD
-from inferspec.conformance.hosted_subject import HostedSubject
-from inferspec.conformance.matching import AdapterError
+from inferspec.conformance.bridge.hosted_subject import HostedSubject
+from inferspec.conformance.bridge.matching import AdapterError
+from inferspec.conformance.reporting.certificate import BAD
 from inferspec.conformance.session import Session
 from inferspec.conformance.subject import SubjectDied
 from inferspec.conformance.suite import Profile, all_tests
+from inferspec.conformance.trust.canary import plain_call
 from inferspec.tools.right_rope import RIGHT
 
 BEHIND = RIGHT.replace("def rope", "def right")
@@ -41,7 +41,7 @@ def rope(x, offset=None, base=10000):
     "a kit made blind where the subject is": """
 import sys
 for name, module in list(sys.modules.items()):
-    if name.startswith("inferspec.conformance.trial") or name.startswith("inferspec.spec.numerics"):
+    if name.startswith("inferspec.conformance.judging.trial") or name.startswith("inferspec.spec.numerics"):
         for key, value in list(vars(module).items()):
             if callable(value): setattr(module, key, lambda *a, **k: True)
 def rope(x, offset=None, base=10000): return x.copy()
@@ -161,7 +161,7 @@ def rope(x, offset=None, base=10000):
 """,
     "inputs changed where nobody looks": """
 import sys
-sys.modules["inferspec.conformance.arrays"].NumpyArrays.bits = lambda self, y: b""
+sys.modules["inferspec.conformance.bridge.arrays"].NumpyArrays.bits = lambda self, y: b""
 def rope(x, offset=None, base=10000):
     y = right(x, offset, base)
     x[...] = 0

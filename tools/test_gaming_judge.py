@@ -10,24 +10,28 @@ from types import ModuleType, SimpleNamespace
 import numpy as np
 import pytest
 
-from inferspec.conformance import certificate, hosted_subject, integrity, strategies, suite, test_rope, trial
+from inferspec.conformance import strategies, suite, test_rope
+from inferspec.conformance.bridge import hosted_subject
+from inferspec.conformance.bridge.hosted_subject import HostedSubject
 from inferspec.conformance.calls import Observation
-from inferspec.conformance.canary import believed
-from inferspec.conformance.hosted_subject import HostedSubject
 from inferspec.conformance.inputs import engine as engine_inputs
 from inferspec.conformance.inputs import rope as rope_inputs
-from inferspec.conformance.integrity import altered
+from inferspec.conformance.judging import trial
 from inferspec.conformance.plugin import Results
+from inferspec.conformance.reporting import certificate
 from inferspec.conformance.session import Session
 from inferspec.conformance.strategies import Calls
 from inferspec.conformance.subject import LocalSubject
-from inferspec.conformance.tampering import Watch, foreign
+from inferspec.conformance.trust import integrity
+from inferspec.conformance.trust.canary import believed
+from inferspec.conformance.trust.integrity import altered
+from inferspec.conformance.trust.tampering import Watch, foreign
 from inferspec.spec import contracts, numerics, rope, speculative
 from inferspec.spec.contract import Answer, Contract, Operation, changed
 from inferspec.tools.right_rope import RIGHT
 
 BLIND = """
-from inferspec.conformance.trial import Trial
+from inferspec.conformance.judging.trial import Trial
 Trial.agrees = lambda self, call, *rest, **more: None
 """
 
@@ -37,9 +41,9 @@ def test_a_judge_that_was_made_blind_gives_no_verdict(certify, workers):
     files = {"rope.py": "def rope(x, offset=None, base=10000): return x.copy()", "conftest.py": BLIND}
     run = certify(files, "--impl", "./rope.py", "-k", "offset", "-n", workers, suite="test_rope")
     assert run.code != 0
-    assert run.certificate["kit"]["altered"] == ["inferspec.conformance.trial.Trial.agrees"]
+    assert run.certificate["kit"]["altered"] == ["inferspec.conformance.judging.trial.Trial.agrees"]
     assert run.certificate["verdict"] == "incomplete"
-    assert "the kit was changed while it ran: inferspec.conformance.trial.Trial.agrees" in run.text
+    assert "the kit was changed while it ran: inferspec.conformance.judging.trial.Trial.agrees" in run.text
 
 
 FORGED = """
@@ -63,7 +67,7 @@ def test_a_report_that_a_plugin_rewrote_gives_no_verdict(certify, workers):
 
 LAX = """
 import pytest
-from inferspec.conformance import trial
+from inferspec.conformance.judging import trial
 strict = trial.Trial.agrees
 def lax(self, call, *rest, **more): return None
 """
@@ -86,7 +90,7 @@ def test_a_judge_that_was_blind_for_a_while_gives_no_verdict(certify, patch, wor
     files = {"rope.py": "def rope(x, offset=None, base=10000): return x.copy()", "patching.py": LAX + patch}
     run = certify(files, "--impl", "./rope.py", "-k", "strided_x", "-p", "patching", "-n", workers, suite="test_rope")
     assert run.code != 0
-    assert run.certificate["kit"]["altered"] == ["inferspec.conformance.trial.Trial.agrees"]
+    assert run.certificate["kit"]["altered"] == ["inferspec.conformance.judging.trial.Trial.agrees"]
 
 
 EMPTY = """
@@ -168,7 +172,7 @@ def test_files_that_changed_while_a_run_went_on_are_named(monkeypatch, tmp_path)
 
 def test_a_run_whose_files_changed_gives_no_verdict(certify):
     summed = """
-from inferspec.conformance import integrity
+from inferspec.conformance.trust import integrity
 sums = iter([{}, {"conformance/test_rope.py": "1"}])
 integrity.files = lambda: next(sums)
 """
@@ -347,17 +351,17 @@ def test_the_function_of_a_test_is_looked_at(monkeypatch):
 @pytest.mark.parametrize(("owner", "name"), [(trial.Trial, "__getattribute__"), (trial.Outcome, "further")])
 def test_a_method_that_was_added_is_named(monkeypatch, owner, name):
     monkeypatch.setattr(owner, name, lambda self, name: object.__getattribute__(self, name), raising=False)
-    assert altered_in(trial) == [f"inferspec.conformance.trial.{owner.__name__}.{name}"]
+    assert altered_in(trial) == [f"inferspec.conformance.judging.trial.{owner.__name__}.{name}"]
 
 
 def test_a_name_in_the_place_of_one_of_pythons_is_named(monkeypatch):
     monkeypatch.setattr(trial, "max", lambda *given: 0.0, raising=False)
-    assert altered_in(trial) == ["inferspec.conformance.trial.max"]
+    assert altered_in(trial) == ["inferspec.conformance.judging.trial.max"]
 
 
 def test_a_default_that_was_changed_is_named(monkeypatch):
     monkeypatch.setattr(certificate.verdict_of, "__defaults__", (False,))
-    assert altered_in(certificate) == ["inferspec.conformance.certificate.verdict_of"]
+    assert altered_in(certificate) == ["inferspec.conformance.reporting.certificate.verdict_of"]
 
 
 def test_a_table_that_was_changed_is_named(monkeypatch):

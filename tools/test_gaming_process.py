@@ -13,13 +13,13 @@ from pathlib import Path
 
 import pytest
 
+from inferspec.conformance.bridge.delays import Delays
+from inferspec.conformance.bridge.hosted_subject import HostedSubject
+from inferspec.conformance.bridge.matching import AdapterError
 from inferspec.conformance.calls import Observation
-from inferspec.conformance.canary import plain_call
-from inferspec.conformance.delays import Delays
-from inferspec.conformance.hosted_subject import HostedSubject
-from inferspec.conformance.matching import AdapterError
 from inferspec.conformance.session import Session
 from inferspec.conformance.subject import SubjectDied
+from inferspec.conformance.trust.canary import plain_call
 
 WRITES = """
 import pickle, sys, time
@@ -135,8 +135,8 @@ def rope(x):
     while True: pass
 """
 KILLED = """
-from inferspec.conformance.canary import plain_call
-from inferspec.conformance.hosted_subject import HostedSubject
+from inferspec.conformance.trust.canary import plain_call
+from inferspec.conformance.bridge.hosted_subject import HostedSubject
 HostedSubject("./rope.py").call(plain_call("RoPE"))
 """
 

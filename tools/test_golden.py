@@ -318,8 +318,8 @@ def test_infinities_that_both_oracles_give_are_stored(root):
 def test_a_third_oracle_keeps_the_same_tokens(torch):
     """transformers' cache layers, which concatenate or copy, tell the stories of the goldens alike."""
     pytest.importorskip("transformers")
-    from inferspec.conformance.arrays import arrays
-    from inferspec.conformance.drivers.kv_cache import drive
+    from inferspec.conformance.bridge.arrays import arrays
+    from inferspec.conformance.bridge.drivers.kv_cache import drive
     from inferspec.conformance.subjects import transformers as subject
 
     to = arrays("torch")

@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from inferspec.conformance import adapter as adapters
+from inferspec.conformance.bridge import adapter as adapters
 from inferspec.spec import COMPONENTS, contract, contracts
 from inferspec.tools import init_adapter
 from inferspec.tools.cli import main

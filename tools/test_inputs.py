@@ -17,11 +17,11 @@ from inferspec.conformance.inputs.attention import louder
 from inferspec.conformance.inputs.batching_script import has_idle_updates
 from inferspec.conformance.inputs.paged_kv import freed_of_many
 from inferspec.conformance.inputs.scheduler_script import CANCELLING, has_void_steps
+from inferspec.conformance.judging.trial import Trial
 from inferspec.conformance.strategies import Calls, Pick
 from inferspec.conformance.subject import LocalSubject
 from inferspec.conformance.suite import Profile, Test, Undrawn, all_tests
 from inferspec.conformance.tapes import LENGTH
-from inferspec.conformance.trial import Trial
 from inferspec.spec import COMPONENTS, contract
 from inferspec.spec.contract import Aspect
 from inferspec.spec.loading import HABITS

@@ -8,10 +8,10 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from inferspec.conformance.adapter import load
+from inferspec.conformance.bridge.adapter import load
+from inferspec.conformance.bridge.executor import Executor
+from inferspec.conformance.bridge.matching import AdapterError
 from inferspec.conformance.envelope import envelope_of
-from inferspec.conformance.executor import Executor
-from inferspec.conformance.matching import AdapterError
 from inferspec.conformance.session import Session
 from inferspec.conformance.suite import all_tests
 from inferspec.spec import contract

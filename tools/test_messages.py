@@ -7,12 +7,12 @@ from dataclasses import replace
 
 import pytest
 
+from inferspec.conformance.bridge.drivers.engine import _failures, _Used
 from inferspec.conformance.calls import Call, Observation
-from inferspec.conformance.drivers.engine import _failures, _Used
-from inferspec.conformance.refusals import Choices
+from inferspec.conformance.judging.refusals import Choices
+from inferspec.conformance.judging.trial import Trial
 from inferspec.conformance.subject import LocalSubject
 from inferspec.conformance.suite import Profile, all_tests
-from inferspec.conformance.trial import Trial
 from inferspec.spec import contract, mlp, quantization, rope
 from inferspec.spec.contract import Operation
 

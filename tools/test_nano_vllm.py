@@ -9,17 +9,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from inferspec.conformance.arrays import arrays
-from inferspec.conformance.binding import bind
+from inferspec.conformance.bridge.arrays import arrays
+from inferspec.conformance.bridge.binding import bind
+from inferspec.conformance.bridge.drivers import driver_of
+from inferspec.conformance.bridge.executor import Executor
 from inferspec.conformance.calls import Call
-from inferspec.conformance.drivers import driver_of
-from inferspec.conformance.executor import Executor
+from inferspec.conformance.judging.trial import Trial
 from inferspec.conformance.subject import LocalSubject
 from inferspec.conformance.subjects import nano_vllm
 from inferspec.conformance.subjects.nano_vllm.block_manager import Block, BlockManager, BlockTable, OutOfBlocks, Prefix
 from inferspec.conformance.subjects.nano_vllm.scheduler import Scheduled, Scheduler, Sequence
 from inferspec.conformance.suite import Profile, all_tests
-from inferspec.conformance.trial import Trial
 from inferspec.impl import block_manager as impl
 from inferspec.spec import block_manager, scheduler
 from inferspec.spec.contract import Operation, Requirement

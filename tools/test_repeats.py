@@ -6,11 +6,11 @@ import pytest
 
 from inferspec.conformance import suite
 from inferspec.conformance.calls import Call, Observation
-from inferspec.conformance.repeats import FEWER, THOROUGH, Repeats
+from inferspec.conformance.judging.repeats import FEWER, THOROUGH, Repeats
+from inferspec.conformance.judging.trial import Nonconformance, Trial
 from inferspec.conformance.subject import LocalSubject
 from inferspec.conformance.suite import Profile, all_tests
 from inferspec.conformance.tapes import TRIES
-from inferspec.conformance.trial import Nonconformance, Trial
 from inferspec.spec import contract, rope
 
 RAISES = "raises: KeyError: 'layer {}' (at mine.py:7)"

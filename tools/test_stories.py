@@ -8,18 +8,18 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from inferspec.conformance.arrays import arrays
-from inferspec.conformance.binding import Target, bind
+from inferspec.conformance.bridge.arrays import arrays
+from inferspec.conformance.bridge.binding import Target, bind
+from inferspec.conformance.bridge.drivers import driver_of, follow, parts
+from inferspec.conformance.bridge.executor import Executor
+from inferspec.conformance.bridge.matching import AdapterError
+from inferspec.conformance.bridge.wire import decode, encode
 from inferspec.conformance.calls import Call, Observation
-from inferspec.conformance.drivers import driver_of, follow, parts
-from inferspec.conformance.executor import Executor
 from inferspec.conformance.inputs.engine_leavers import failing
-from inferspec.conformance.matching import AdapterError
-from inferspec.conformance.properties import refuses_step
+from inferspec.conformance.judging.trial import Nonconformance, Trial
+from inferspec.conformance.properties.common import refuses_step
 from inferspec.conformance.subject import LocalSubject
 from inferspec.conformance.suite import Profile, all_tests
-from inferspec.conformance.trial import Nonconformance, Trial
-from inferspec.conformance.wire import decode, encode
 from inferspec.spec import contract, linear
 from inferspec.spec.contract import STORY, Answer, Operation, Signature
 from inferspec.spec.engine import ENG_25

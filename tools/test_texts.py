@@ -6,13 +6,13 @@ import datetime
 
 import pytest
 
-from inferspec.conformance import certificate
-from inferspec.conformance.hosted_subject import HostedSubject
+from inferspec.conformance.bridge.hosted_subject import HostedSubject
+from inferspec.conformance.judging.trial import Trial
+from inferspec.conformance.reporting import certificate
+from inferspec.conformance.reporting.summary import lines
 from inferspec.conformance.session import Session
 from inferspec.conformance.subject import Description
 from inferspec.conformance.suite import Profile, all_tests
-from inferspec.conformance.summary import lines
-from inferspec.conformance.trial import Trial
 from inferspec.spec import contract
 from inferspec.tools.faults import local_subject
 

@@ -8,13 +8,13 @@ import sys
 
 import pytest
 
-from inferspec.conformance.hosted_subject import HostedSubject
-from inferspec.conformance.threads import NAMES, one_thread
+from inferspec.conformance.bridge.hosted_subject import HostedSubject
+from inferspec.conformance.bridge.threads import NAMES, one_thread
 
 BATCHES = hasattr(os, "SCHED_BATCH")
 ASK = """
 import os
-from inferspec.conformance.threads import let_woken_threads_wait
+from inferspec.conformance.bridge.threads import let_woken_threads_wait
 print(let_woken_threads_wait(), hasattr(os, "SCHED_BATCH") and os.sched_getscheduler(0) == os.SCHED_BATCH)
 """
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from inferspec.conformance.arrays import arrays
-from inferspec.conformance.drivers.toys import Model
+from inferspec.conformance.bridge.arrays import arrays
+from inferspec.conformance.bridge.drivers.toys import Model
 from inferspec.spec.duet import Player
 from inferspec.spec.toy import Toy
 

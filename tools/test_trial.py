@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from inferspec.conformance.calls import Call
+from inferspec.conformance.judging.trial import Nonconformance, Trial
 from inferspec.conformance.subject import LocalSubject
-from inferspec.conformance.trial import Nonconformance, Trial
 from inferspec.spec import attention
 from inferspec.spec.attention import ScaledDotProductAttention
 from inferspec.spec.numerics import Precision

@@ -2,10 +2,10 @@
 
 import pytest
 
+from inferspec.conformance.judging.unclaimed import claimed_call, unclaimed
 from inferspec.conformance.session import Session
 from inferspec.conformance.subject import LocalSubject
 from inferspec.conformance.suite import all_tests
-from inferspec.conformance.unclaimed import claimed_call, unclaimed
 from inferspec.spec.generation import Generate
 from inferspec.spec.linear import Silu
 from inferspec.spec.llama import Llama

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import inferspec.conformance.subjects
-from inferspec.conformance.waivers import Waiver, WaiverError, read_findings, read_waivers
+from inferspec.conformance.reporting.waivers import Waiver, WaiverError, read_findings, read_waivers
 
 SUBJECTS = Path(inferspec.conformance.subjects.__file__).parent
 

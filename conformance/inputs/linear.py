@@ -10,8 +10,8 @@ import numpy as np
 
 from inferspec.conformance.calls import Call
 from inferspec.conformance.envelope import OutsideEnvelope
+from inferspec.conformance.judging.trial import Trial
 from inferspec.conformance.strategies import EDGES, MODEL_WIDTHS, ODD_TILES, Pick, any_of, calls, in_reach
-from inferspec.conformance.trial import Trial
 from inferspec.spec.numerics import UNDERFLOW_GAP, f64, largest, round_to
 
 _ones = np.ones((2, 3), np.float32)

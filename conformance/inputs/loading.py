@@ -14,7 +14,7 @@ from inferspec.conformance.checkpoints import blocks, gguf, safetensors
 from inferspec.conformance.envelope import OutsideEnvelope
 from inferspec.conformance.inputs import decoder
 from inferspec.conformance.inputs.rope_scaling import DEFAULT, TYPES, UNSCALED, rope_factors, scaled_in_gguf
-from inferspec.conformance.scaled_rope import pointed
+from inferspec.conformance.properties.scaled_rope import pointed
 from inferspec.conformance.strategies import Pick, calls
 from inferspec.golden import models
 from inferspec.golden.models import NotInstalled

@@ -17,8 +17,8 @@ from inferspec.conformance.calls import Call
 from inferspec.conformance.envelope import OutsideEnvelope, narrow
 from inferspec.conformance.inputs.linear import with_rows
 from inferspec.conformance.inputs.sampling_logits import Logits, alike, apart, led, ordinary, shares, sloping
+from inferspec.conformance.judging.trial import Trial
 from inferspec.conformance.strategies import Pick, among, calls
-from inferspec.conformance.trial import Trial
 from inferspec.spec import sampling as spec
 from inferspec.spec.contract import Arguments
 from inferspec.spec.numerics import f64, numpy_dtype, round_to

@@ -11,9 +11,9 @@ import numpy as np
 from inferspec.conformance.calls import Call
 from inferspec.conformance.inputs.sampling import SAMPLER, at_one, filters, temperature, tiled
 from inferspec.conformance.inputs.sampling_logits import apart
+from inferspec.conformance.judging.trial import Trial
 from inferspec.conformance.strategies import Calls, Pick, calls
 from inferspec.conformance.tapes import LENGTH
-from inferspec.conformance.trial import Trial
 from inferspec.spec.numerics import round_to
 
 DRAWS = 20_000

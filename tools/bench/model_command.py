@@ -117,7 +117,7 @@ class Subject:
     @classmethod
     def read(cls, source: Path, options: argparse.Namespace) -> Subject:
         """ValueError for a model that is no Llama or Qwen3, and for more tokens than it has positions."""
-        from inferspec.conformance.arrays import MlxArrays
+        from inferspec.conformance.bridge.arrays import MlxArrays
         from inferspec.impl import loading
         from inferspec.impl.model_config import ModelConfig
 

@@ -9,7 +9,7 @@ from typing import Any
 import mlx.core as mx
 import numpy as np
 
-from inferspec.conformance.arrays import MlxArrays
+from inferspec.conformance.bridge.arrays import MlxArrays
 from inferspec.spec.transformer import BLOCK_LINEARS, BLOCK_NORMS, HEAD_NORMS
 from inferspec.tools.bench.cases import Draw
 from inferspec.tools.bench.shapes import Shape

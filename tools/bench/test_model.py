@@ -8,7 +8,7 @@ import jsonschema
 import numpy as np
 import pytest
 
-from inferspec.conformance.arrays import MlxArrays
+from inferspec.conformance.bridge.arrays import MlxArrays
 from inferspec.impl import loading
 from inferspec.impl.kernels import cpu
 from inferspec.impl.model_config import ModelConfig

@@ -228,7 +228,7 @@ def test_arguments_are_copied_until_they_do_not_fit_into_the_cache():
 
     from types import SimpleNamespace
 
-    from inferspec.conformance.arrays import arrays
+    from inferspec.conformance.bridge.arrays import arrays
 
     ops._copies(make, SimpleNamespace(x=np.zeros(1000, np.float32)), arrays("numpy"), 40_000)
     assert len(made) == 10

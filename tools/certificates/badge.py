@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from inferspec.conformance.certificate import verdict_text
+from inferspec.conformance.reporting.certificate import verdict_text
 from inferspec.spec import contract
 from inferspec.tools.certificates.reading import Certificate
 

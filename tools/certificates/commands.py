@@ -13,8 +13,8 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from inferspec.conformance.certificate import problems, verdict_text, write
-from inferspec.conformance.wire import readable
+from inferspec.conformance.bridge.wire import readable
+from inferspec.conformance.reporting.certificate import problems, verdict_text, write
 from inferspec.tools import arguments
 from inferspec.tools.certificates import badge, comparing, merging, reading
 from inferspec.tools.certificates.reading import Refused

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from inferspec.conformance.certificate import STATES
+from inferspec.conformance.reporting.certificate import STATES
 from inferspec.tools.certificates.reading import Certificate
 
 FACTOR = 2

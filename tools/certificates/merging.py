@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from inferspec.conformance.certificate import digest, measured_precision, verdict_of
+from inferspec.conformance.reporting.certificate import digest, measured_precision, verdict_of
 from inferspec.tools.certificates.reading import Certificate, Refused, tested
 
 ALIKE = ("format", "kit", "subject", "environment", "arguments", "profile", "seed", "waivers")

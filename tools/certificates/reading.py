@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from inferspec.conformance.certificate import STATES, digest, problems
-from inferspec.conformance.wire import readable
+from inferspec.conformance.bridge.wire import readable
+from inferspec.conformance.reporting.certificate import STATES, digest, problems
 from inferspec.tools.told import told
 
 Certificate = dict[str, Any]

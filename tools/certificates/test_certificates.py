@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from inferspec.conformance import certificate as certificates
-from inferspec.conformance.certificate import all_requirements, digest, judge, of_shard, problems
+from inferspec.conformance.reporting import certificate as certificates
+from inferspec.conformance.reporting.certificate import all_requirements, digest, judge, of_shard, problems
+from inferspec.conformance.reporting.waivers import Waiver
 from inferspec.conformance.subject import Description
 from inferspec.conformance.suite import Profile, all_tests
-from inferspec.conformance.waivers import Waiver
 from inferspec.spec import contract, contracts
 from inferspec.tools import cli
 from inferspec.tools.certificates.badge import badge

@@ -14,9 +14,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from inferspec.conformance.envelope import Envelope
+from inferspec.conformance.judging.trial import Trial
 from inferspec.conformance.subject import LocalSubject
 from inferspec.conformance.suite import Profile, Test, all_tests
-from inferspec.conformance.trial import Trial
 from inferspec.golden import GoldenError
 from inferspec.spec import contract as true_contract
 from inferspec.spec.contract import Contract

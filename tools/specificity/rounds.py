@@ -95,7 +95,7 @@ def judged(
 
     What passes although it is waived fails a certificate, and yet nothing was rejected: a seed need not show each failure.
     """
-    from inferspec.conformance.certificate import BAD, STALE
+    from inferspec.conformance.reporting.certificate import BAD, STALE
 
     not_judged, bad_states = {"not_claimed", "outside_envelope", "unknown"}, BAD
     if whole:
@@ -109,7 +109,7 @@ def judged(
 
 def _findings(who: str, device: str) -> dict[str, str]:
     """What a registered subject is known to fail on a device without a waiver; one that is known to fail nothing has no file."""
-    from inferspec.conformance.waivers import read_findings
+    from inferspec.conformance.reporting.waivers import read_findings
 
     subject = importlib.import_module("inferspec.impl" if who == "impl" else f"inferspec.conformance.subjects.{who}")
     file = getattr(subject, "WAIVERS", "")

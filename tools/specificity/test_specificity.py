@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from inferspec.conformance.certificate import STALE
+from inferspec.conformance.reporting.certificate import STALE
 from inferspec.tools import cli
 from inferspec.tools.specificity import commands, rounds
 from inferspec.tools.specificity.rounds import Round, Work, judged, written

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from transformers import AutoConfig, AutoModelForCausalLM
 
-from inferspec.conformance.arrays import MlxArrays
+from inferspec.conformance.bridge.arrays import MlxArrays
 from inferspec.impl import loading
 
 

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from inferspec.conformance.arrays import Arrays, arrays
+from inferspec.conformance.bridge.arrays import Arrays, arrays
 from inferspec.tools.bench.cases import Case
 
 MOST_COPIES = 192

@@ -1,0 +1,173 @@
+"""How a subject is used where one call is not enough: a story of a stateful object, a model fed chunk by chunk.
+
+A driver runs beside the subject, on the subject's own arrays, and reports what it saw; it judges nothing. One module
+per component, with `DRIVERS`: operation -> driver.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import importlib.util
+import inspect
+import types
+import weakref
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from inferspec.conformance.bridge.arrays import Arrays
+
+Driver = Callable[[Any, Mapping[str, Any], Arrays], Any]
+"""Takes the built object (or what the subject offers, where the contract builds nothing), the arguments in the subject's
+own arrays (and `layout`, the adapter's LAYOUT of the component or ""), and the kind of arrays."""
+
+
+def driver_of(component: str, operation: str) -> Driver | None:
+    """The driver of an operation, if it has one."""
+    name = f"{__name__}.{component}"
+    if importlib.util.find_spec(name) is None:
+        return None
+    return importlib.import_module(name).DRIVERS.get(operation)
+
+
+Parameters = Mapping[str, inspect.Parameter] | None
+
+_PARAMETERS: weakref.WeakKeyDictionary[types.FunctionType, dict[tuple[str, ...], Parameters]] = (
+    weakref.WeakKeyDictionary()
+)
+"""function -> what it takes once arguments of these names are given"""
+
+
+def _parameters(function: Callable[..., Any]) -> Parameters:
+    """What can be given, None where that cannot be read. Of plain functions it is read once: generators are begun by the thousand."""
+    plain, given = function, tuple[str, ...]()
+    if isinstance(function, partial) and not function.args:
+        plain, given = function.func, tuple(function.keywords)
+    if not isinstance(plain, types.FunctionType):
+        return _read(function)
+    known = _PARAMETERS.setdefault(plain, {})
+    if given not in known:
+        known[given] = _read(function)
+    return known[given]
+
+
+def _read(function: Callable[..., Any]) -> Parameters:
+    try:
+        return inspect.signature(function).parameters
+    except (ValueError, TypeError):
+        return None
+
+
+def takes(make: Callable[..., Any], option: str) -> bool:
+    """Whether what makes an object can be given an option by name; what cannot be read may."""
+    own = _parameters(make)
+    return own is None or option in own or any(p.kind is p.VAR_KEYWORD for p in own.values())
+
+
+def taken(make: Callable[..., Any], **options: Any) -> dict[str, Any]:
+    """Those of the options that what makes an object can be given."""
+    return {name: value for name, value in options.items() if takes(make, name)}
+
+
+def insisted(function: Callable[..., Any], **defaults: Any) -> dict[str, Any]:
+    """The contract's defaults of options on which a function insists."""
+    own = _parameters(function) or {}
+    return {
+        name: value for name, value in defaults.items() if name in own and own[name].default is inspect.Parameter.empty
+    }
+
+
+def by_name_alone(function: Callable[..., Any], names: Iterable[str]) -> list[str]:
+    """Those of the contract's parameters that a function takes by name alone; none of what cannot be read."""
+    own = _parameters(function) or {}
+    kinds = {p.kind for p in own.values()}
+    if kinds == {inspect.Parameter.VAR_KEYWORD}:
+        return list(names)
+    return [name for name in names if name in own and own[name].kind is inspect.Parameter.KEYWORD_ONLY]
+
+
+def handed(function: Callable[..., Any], /, **arguments: Any) -> Any:
+    """Call it with the contract's arguments in their order: by position, and by name what it takes by name alone."""
+    alone = by_name_alone(function, arguments)
+    by_position = [value for name, value in arguments.items() if name not in alone]
+    return function(*by_position, **{name: arguments[name] for name in alone})
+
+
+def made(make: Callable[..., Any], options: Mapping[str, Any], /, **arguments: Any) -> Any:
+    """Call it with the contract's arguments, and options by name; those that have no name there stand behind the others."""
+    placed = {name: value for name, value in options.items() if _without_name(make, name)}
+    named = {name: value for name, value in options.items() if name not in placed}
+    return handed(partial(make, **named) if named else make, **arguments, **placed)
+
+
+def _without_name(function: Callable[..., Any], name: str) -> bool:
+    own = _parameters(function) or {}
+    return name in own and own[name].kind is inspect.Parameter.POSITIONAL_ONLY
+
+
+def handing(function: Callable[..., Any], *names: str) -> Callable[..., Any]:
+    """What calls it with the contract's arguments, in their order: the function itself where it takes none by name alone."""
+    if not by_name_alone(function, names):
+        return function
+    return lambda *given: handed(function, **dict(zip(names, given, strict=True)))
+
+
+class Handed:
+    """An object whose methods are called as the contract spells them. takes: method -> its parameters."""
+
+    def __init__(self, own: Any, takes: Mapping[str, Sequence[str]]) -> None:
+        self._own, self._takes = own, takes
+        self._last: dict[str, tuple[Any, Callable[..., Any]]] = {}
+
+    def __getattr__(self, name: str) -> Any:
+        method = getattr(self._own, name)
+        if name not in self._takes or not callable(method):
+            return method
+        # An object may put another method in the place of one.
+        if name not in self._last or self._last[name][0] != method:
+            self._last[name] = method, handing(method, *self._takes[name])
+        return self._last[name][1]
+
+
+Names = Mapping[str, Sequence[str]]
+"""method -> what to call the things that it returns, in order."""
+
+
+def follow(thing: Any, steps: Sequence[tuple[str, Mapping[str, Any]]], names: Names) -> dict[str, Any]:
+    """Do one step after the other to an object; return what came back, by step and name: ``3 keys``, ``4 refused``."""
+    seen: dict[str, Any] = {}
+    for number, (method, arguments) in enumerate(steps, 1):
+        seen |= step(number, partial(_done, thing, method, arguments), names[method])
+    return seen
+
+
+def parts(returned: Any, *names: str) -> Sequence[Any]:
+    """Several things that came back together: those of a dict or of an object by their names, others in their order."""
+    if isinstance(returned, Mapping):
+        return [returned[name] for name in names]
+    if all(hasattr(returned, name) for name in names):
+        return [getattr(returned, name) for name in names]
+    return list(returned)
+
+
+def spoil(arrays: Iterable[Any]) -> None:
+    """The caller has another use for arrays that it gave."""
+    for x in arrays:
+        with contextlib.suppress(TypeError):  # arrays that cannot be changed are safe from their caller
+            x[...] = float("nan")
+
+
+def step(number: int, do: Callable[[], Any], names: Sequence[str]) -> dict[str, Any]:
+    """Do one step of a story; an error is a refusal (and says why), after which the story goes on."""
+    try:
+        returned = do()
+    except Exception as error:
+        return {f"{number} refused": 1, f"{number} why": f"{type(error).__name__}: {error}"}
+    values = returned if len(names) > 1 else (returned,)
+    return {f"{number} {name}": value for name, value in zip(names, values, strict=False)}
+
+
+def _done(thing: Any, method: str, arguments: Mapping[str, Any]) -> Any:
+    attribute = getattr(thing, method)
+    return attribute(*arguments.values()) if callable(attribute) else attribute

@@ -1,0 +1,115 @@
+"""How an engine is used: on the subject's own models, with a clock of the story's."""
+
+from __future__ import annotations
+
+import builtins
+import contextlib
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from inferspec.conformance.bridge.arrays import Arrays
+from inferspec.conformance.bridge.drivers import taken
+from inferspec.spec.contract import Arguments
+from inferspec.spec.engine_stories import Fuse, watch
+
+MODELS = {"qwen3": "Qwen3", "llama": "Llama"}
+
+
+class _Used:
+    """Notes the uses of a model: an attribute of it that is looked up, or a call; makes it raise at one of them."""
+
+    def __init__(self, model: Any) -> None:
+        self.left: int | None = None
+        self.error: type[Exception] = RuntimeError
+        self.at = "use"
+        self.tripped = False
+        self.failed: list[str] = []
+        """At what it failed, each time that it was to; "" where it did not."""
+        self.listener: Callable[[], None] = lambda: None
+        kind: Any = type(model)
+        used = self.used
+
+        def looked_up(it: Any, name: str) -> Any:
+            if not name.startswith("__"):
+                used(what=f"its use, {name}")
+            return kind.__getattribute__(it, name)
+
+        def called(it: Any, *given: Any, **named: Any) -> Any:
+            used(what="its use, a call")
+            used("call", "its call, before anything was computed")
+            logits = kind.__call__(it, *given, **named)
+            used("end", "its call, when all was computed")
+            return logits
+
+        # A model of another kind than Python's own classes goes on unnoticed, and without failing.
+        with contextlib.suppress(TypeError, AttributeError):
+            model.__class__ = type(kind.__name__, (kind,), {"__getattribute__": looked_up, "__call__": called})
+
+    def burn(self, n: int | None, error: str, at: str) -> None:
+        self.failed += [""] if n is not None else []
+        self.left, self.tripped, self.error, self.at = n, self.tripped and n is None, getattr(builtins, error), at
+
+    def watch(self, listener: Callable[[], None]) -> None:
+        self.listener = listener
+
+    def used(self, how: str = "use", what: str = "") -> None:
+        if how == "use":
+            self.listener()
+        if self.left is None or how != self.at:
+            return
+        self.left -= 1
+        if self.left < 0:
+            self.tripped, self.failed[-1] = True, self.failed[-1] or what
+            raise self.error("the model fails")
+
+
+def drive(make: Any, given: Mapping[str, Any], to: Arrays) -> dict[str, Any]:
+    """make: the subject's class, or a function that makes an engine."""
+    model, draft = (_built(given, given[which]) for which in ("model", "draft"))
+    names = ("num_pages", "page_size", "max_requests", "max_prefill_tokens")
+    options: dict[str, Any] = {name: given[name] for name in names}
+    # What an engine has but one of it need not be told.
+    if not given["prefix_caching"]:
+        options |= taken(make, prefix_caching=False)
+    if draft is not None:
+        options |= {"draft": draft, **taken(make, num_draft_tokens=given["num_draft_tokens"])}
+    a = Arguments(**{"seen": ("outputs",), "ticking": False, **given})
+    watched = "computing" in a.seen or any(step == "fail" for step, _ in a.steps)
+    used = (_Used(model), _Used(draft)) if watched else ()
+    fuse = _fuse(*used) if used else _NONE
+    told = watch(lambda clock, **other: make(model, **{**options, **other}, **taken(make, clock=clock)), a, fuse)
+    return {**told, **_failures(a.steps, used)}
+
+
+def _failures(steps: Sequence[tuple[str, Mapping[str, Any]]], used: Sequence[_Used]) -> dict[str, str]:
+    """At what a model failed, of each step in which it was to: for the reader of what came of it."""
+    found: dict[str, str] = {}
+    failed = [iter(one.failed) for one in used]
+    for number, (step, given) in enumerate(steps, 1):
+        if step == "fail":
+            draft = bool(given.get("draft"))
+            if what := next(failed[draft], ""):
+                found[f"{number} why"] = f"the {'draft' if draft else 'model'} failed at {what}"
+    return found
+
+
+_NONE = Fuse(lambda n, error, draft, at: None, lambda: False, lambda listener: None)
+
+
+def _fuse(*used: _Used) -> Fuse:
+    def burn(n: int | None, error: str, draft: bool, at: str) -> None:
+        for one, meant in zip(used, (not draft, draft), strict=True):
+            one.burn(n if meant else None, error, at)
+
+    return Fuse(burn, lambda: any(one.tripped for one in used), used[0].watch)
+
+
+def _built(given: Mapping[str, Any], model: Mapping[str, Any] | None) -> Any:
+    if model is None:
+        return None
+    model = model if MODELS[model["family"]] in given else model["instead"]
+    build: Callable[[Mapping[str, Any]], Any] = given[MODELS[model["family"]]]
+    return build({"config": model["config"], "weights": model["weights"]})
+
+
+DRIVERS = {"Engine": drive}

@@ -1,0 +1,31 @@
+"""How a scheduler is used: the steps of a story, with the subject's own block manager where it has one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+from inferspec.conformance.bridge.arrays import Arrays
+from inferspec.conformance.bridge.drivers import Handed, handed, made, taken
+from inferspec.spec.contract import Arguments
+from inferspec.spec.scheduler import Scheduler
+from inferspec.spec.serving import ModelManager, Story
+
+
+def drive(make: Any, given: Mapping[str, Any], to: Arrays) -> dict[str, Any]:
+    """make: the subject's class, or a function that makes a scheduler of a block manager and two limits."""
+    managers = given["BlockManager"](given) if "BlockManager" in given else ModelManager
+    # Caching is the default: a manager that can only do one of both need not have the parameter.
+    options = {} if given["prefix_caching"] else taken(managers, prefix_caching=False)
+    sizes = {name: given[name] for name in ("num_blocks", "block_size")}
+    blocks = partial(made, managers, options, **sizes)
+
+    def scheduler(block_manager: Any, max_requests: int, max_prefill_tokens: int) -> Any:
+        limits = {"max_requests": max_requests, "max_prefill_tokens": max_prefill_tokens}
+        return Handed(handed(make, block_manager=block_manager, **limits), Scheduler.takes)
+
+    return Story(scheduler, blocks, Arguments(**{"together": False, **given})).told(given["steps"])
+
+
+DRIVERS = {"Scheduler": drive}

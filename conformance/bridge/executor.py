@@ -1,0 +1,178 @@
+"""Makes calls on a loaded adapter and reports what was seen; runs beside the subject, never beside the oracle."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from inferspec.conformance.bridge import random_states
+from inferspec.conformance.bridge.arrays import Arrays
+from inferspec.conformance.bridge.results import kind_of, named, told
+from inferspec.conformance.bridge.untouched import NUMBERS, Arguments, Earlier
+from inferspec.conformance.bridge.views import lay
+from inferspec.conformance.calls import Observation
+from inferspec.spec.contract import STORY
+
+LONGEST = 2000
+"""Characters of an error's text that are told."""
+
+
+class Executor:
+    """Calls the targets of an adapter. Objects that calls share live until `reset`."""
+
+    def __init__(self, targets: Mapping[str, Any]) -> None:
+        self._targets = targets
+        self._earlier = Earlier()
+        self._kept: dict[tuple[str, int], Callable[..., Any]] = {}
+
+    def reset(self) -> None:
+        """Forget the shared objects: a new example begins."""
+        self._kept.clear()
+        self._earlier = Earlier()
+
+    def call(
+        self,
+        operation: str,
+        arguments: Mapping[str, Any],
+        views: Mapping[str, str],
+        keep: int | None,
+        results: Sequence[tuple[tuple[int, ...], str]],
+        watch: bool,
+    ) -> Observation:
+        """Make one call. results: shapes and dtypes to poison buffers with; watch: look at the random state too."""
+        target = self._targets[operation]
+        to: Arrays = target.kind
+        turned = target.operation.turned if target.layout else ()
+        # Not in the try: what the library cannot make ends the process, and passes for no refusal of the subject's.
+        given = {
+            name: _laid(_turned(value) if name in turned else value, name, views, to)
+            for name, value in arguments.items()
+        }
+        before = Arguments(given, to)
+        state: list[bytes] | None = None
+        try:
+            for shape, dtype in results:
+                to.poison(shape, dtype)
+            built = self._built(target, operation, given, keep)
+            # Building may draw initial weights; a call may not.
+            state = random_states.stirred() if watch else None
+            outcome = _returned(target.invoke(built, given), target)
+        except Exception as error:
+            _survive(to)
+            outcome = _Outcome(type(error).__name__, f"{_said(error)}{_frame(error)}")
+        changed = before.changed()
+        if state is not None and state != random_states.current():
+            changed += ("random state",)
+        seen = outcome.seen
+        own = {part: outcome.parts[part] for part in seen if _of_the_subject(outcome.parts[part], target)}
+        if self._earlier.spoilt(to, own, seen, of_arrays=before.of_arrays or bool(target.driver)):
+            changed += ("earlier result",)
+        if turned and "" in seen:
+            seen[""] = _turned(seen[""])
+        return Observation(seen.pop("", None), outcome.raised, outcome.message, changed, seen, outcome.unwritten)
+
+    def _built(self, target: Any, operation: str, given: Mapping[str, Any], keep: int | None) -> Callable[..., Any]:
+        if keep is None:
+            return target.build(given)
+        key = (operation, keep)
+        if key not in self._kept:
+            self._kept[key] = target.build(given)
+        return self._kept[key]
+
+
+@dataclass(frozen=True)
+class _Outcome:
+    """What a call came to: what was raised, or the parts that came back, as the subject has them and in NumPy.
+
+    message: the text of the error, why steps of a story were refused, or what came back that is none of the parts;
+    unwritten: the steps that are not implemented.
+    """
+
+    raised: str = ""
+    message: str = ""
+    parts: Mapping[str, Any] = field(default_factory=dict)
+    seen: dict[str, np.ndarray] = field(default_factory=dict)
+    unwritten: tuple[str, ...] = ()
+
+
+class DeviceLost(Exception):
+    """Every further call of this process would fail, whatever it asks for: the process is to end with the call that did it."""
+
+
+def _survive(to: Arrays) -> None:
+    """DeviceLost where an error took the device with it, as an assertion or a wild pointer of a kernel on a GPU does."""
+    try:
+        to.wait()
+    except Exception as error:
+        raise DeviceLost(_said(error).partition("\n")[0]) from None
+
+
+def _returned(answer: Any, target: Any) -> _Outcome:
+    parts = named(answer, target, target.kind)
+    why = _words(parts)
+    message = _cut("; ".join(f"step {step}: {text}" for step, text in why.items()))
+    unwritten = tuple(step for step, text in why.items() if text.startswith("NotImplementedError:"))
+    seen = {part: told(value, target.kind) for part, value in parts.items()}
+    if not seen and not _empty_story(answer, target):
+        message = "None" if answer is None else kind_of(answer)
+    return _Outcome("", message, parts, seen, unwritten)
+
+
+def _turned(value: Any) -> Any:
+    """An array with its second and third axis from the end in each other's place, contiguous as a model would give it."""
+    if not isinstance(value, np.ndarray) or value.ndim < 3:
+        return value
+    return np.ascontiguousarray(value.swapaxes(-2, -3))
+
+
+def _laid(value: Any, path: str, views: Mapping[str, str], to: Arrays) -> Any:
+    """An argument as the subject gets it: arrays of its own kind, nested ones too."""
+    if isinstance(value, np.ndarray):
+        return lay(value, views.get(path, ""), to)
+    if isinstance(value, list | tuple):
+        return type(value)(
+            item if type(item) in NUMBERS else _laid(item, f"{path}.{key}", views, to) for key, item in enumerate(value)
+        )
+    if isinstance(value, Mapping):
+        return {key: _laid(item, f"{path}.{key}", views, to) for key, item in value.items()}
+    return to.dtype(value) if path == "dtype" else value
+
+
+def _of_the_subject(result: Any, target: Any) -> bool:
+    """Whether it is the subject's to write into later: an array, or a list that no driver made."""
+    return bool(target.kind.owns(result)) or (not target.driver and isinstance(result, list))
+
+
+def _empty_story(answer: Any, target: Any) -> bool:
+    return target.operation.parts == STORY and isinstance(answer, Mapping) and not answer
+
+
+def _words(returned: dict[str, Any]) -> dict[str, str]:
+    """Takes the words out of the parts: step -> why it was refused, for the reader of a failure."""
+    steps = [part for part, value in returned.items() if isinstance(value, str)]
+    return {part.split()[0]: returned.pop(part) for part in steps}
+
+
+def _said(error: BaseException) -> str:
+    """The text of an error; some errors of subjects raise another when they are asked for it."""
+    try:
+        return _cut(str(error))
+    except Exception as another:
+        return f"(no message: its text raises {type(another).__name__})"
+
+
+def _cut(text: str) -> str:
+    """Compilers, and arrays that are shown, have much to say."""
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]} … ({len(text) - LONGEST} characters more)"
+
+
+def _frame(error: BaseException) -> str:
+    """Where the subject raised, for the reader of a failure: not in the kit, and not where torch hands on every call of who
+    chose a default device."""
+    passed_on = ("inferspec/conformance", "torch/utils/_device.py")
+    frames = [f for f in traceback.extract_tb(error.__traceback__) if not any(name in f.filename for name in passed_on)]
+    return f" (at {frames[-1].filename}:{frames[-1].lineno})" if frames else ""

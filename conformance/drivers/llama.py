@@ -1,5 +1,0 @@
-"""How a Llama with a cache is used."""
-
-from inferspec.conformance.drivers.decoder import feed
-
-DRIVERS = {"Llama.incremental": feed}

@@ -1,5 +1,0 @@
-"""How a Qwen3 with a cache is used."""
-
-from inferspec.conformance.drivers.decoder import feed
-
-DRIVERS = {"Qwen3.incremental": feed}

@@ -1,0 +1,127 @@
+"""The smoke stage: one plain call of every offered operation, before any test, to see whether the adapter can be used at all."""
+
+from __future__ import annotations
+
+import re
+
+from inferspec.conformance.bridge.arrays import KINDS
+from inferspec.conformance.bridge.hosted_subject import HostedSubject
+from inferspec.conformance.bridge.layouts.packages import UNFILLED
+from inferspec.conformance.bridge.matching import AdapterError
+from inferspec.conformance.calls import Call
+from inferspec.conformance.inputs import plain_call
+from inferspec.conformance.judging.unclaimed import claimed_call
+from inferspec.conformance.subject import Description, SubjectDied
+from inferspec.conformance.trust.closing import AsksTheKit
+from inferspec.spec import located
+from inferspec.spec.contract import STORY
+
+_CALL_ERRORS = re.compile(
+    r"unexpected keyword|required (positional|keyword-only)|positional argument|incompatible function arguments|takes \d+"
+    r"|is not callable|neither takes \w+ nor has|multiple values for argument"
+)
+
+_AT = " (at "
+"""What stands before the subject's own line in the text of an error (`executor`)."""
+
+
+def smoke_test(subject: HostedSubject, description: Description) -> dict[str, tuple[str, str]]:
+    """Call every offered operation plainly; return operation -> (state, message) of those that stub, crash or hang at it.
+
+    What a package of a layout has not written yet, and what does not fit and is of no component that is asked for, is absent from then
+    on. AdapterError, for all misfits at once, where the adapter is at fault.
+    """
+    found: dict[str, tuple[str, str]] = {}
+    unfit: list[str] = []
+    for operation in description.offers:
+        try:
+            found |= _smoke_of(operation, subject, description)
+        except AdapterError as misfit:
+            if subject.components and located(operation)[0].component not in subject.components:
+                description.absent[operation] = str(misfit)
+            else:
+                unfit.append(str(misfit))
+    if unfit:
+        raise AdapterError("; and ".join(unfit))
+    for operation in description.absent:
+        description.offers.pop(operation, None)
+    return found
+
+
+def _smoke_of(operation: str, subject: HostedSubject, description: Description) -> dict[str, tuple[str, str]]:
+    """What is wrong with an operation that cannot even be called plainly; AdapterError where that is the adapter's fault."""
+    call = plain_call(operation)
+    try:
+        seen = subject.call(call)
+    except SubjectDied as death:
+        return {operation: (death.state, f"{death} (the plainest call)")}
+    if (seen.stub or seen.unwritten or UNFILLED.search(f"{seen.raised}: {seen.message}")) and subject.layout:
+        # What is only begun, or needs what is not built here, is not claimed.
+        why = f"{operation} returns None" if seen.stub and not seen.raised else seen.message.partition(_AT)[0]
+        description.absent[operation] = why or f"{operation} raises NotImplementedError"
+    elif (seen.stub or seen.unwritten) and not _answers_within(operation, subject, description):
+        text = "returns None" if seen.stub and not seen.raised else "raises NotImplementedError"
+        return {operation: ("overclaimed", f"{operation} is a stub: it {text}; leave out what is not there")}
+    elif seen.stub or seen.unwritten:
+        return {}
+    elif not subject.layout and not seen.results and not seen.raised:
+        raise AdapterError(
+            f"{description.spec}: {operation} returned a {seen.message} for {description.arrays} arrays; it must return"
+            f" {_promised(operation)} of the kind it is given (ARRAYS takes {', '.join(KINDS)})"
+        )
+    elif not subject.layout and seen.raised:
+        _blame_adapter(subject, description, call, f"{seen.raised}: {seen.message}")
+    return {}
+
+
+def _answers_within(operation: str, subject: HostedSubject, description: Description) -> bool:
+    """Whether a call within its envelope is answered: the plainest one may lie outside, where NotImplementedError is right."""
+    call = claimed_call(operation, description)
+    if call is None:
+        return False
+    try:
+        seen = subject.call(call)
+    except SubjectDied:
+        return False
+    # That a step was refused is a result too.
+    return bool(seen.results) and not seen.unwritten
+
+
+def _promised(operation: str) -> str:
+    """What an operation must return, in words."""
+    parts = located(operation)[1].parts
+    if not parts:
+        return "one array"
+    return "arrays" if parts == STORY else f"a tuple ({', '.join(parts)}), or a dict with these names, of arrays"
+
+
+def _blame_adapter(subject: HostedSubject, description: Description, call: Call, error: str) -> None:
+    """Raise AdapterError when the error is the adapter's and not the implementation's."""
+    if _CALL_ERRORS.search(error):
+        raise AdapterError(f"{description.spec}: {call.operation} cannot be called as the contract does: {error}")
+    if error.startswith("AttributeError: ") and _AT not in error:
+        # Raised where no line of the subject's is: it is the kit that looks for the attribute.
+        raise AdapterError(
+            f"{description.spec}: {call.operation} lacks what the contract reads ({error.partition(': ')[2]}); what it must have is"
+            " in what `inferspec init` writes"
+        )
+    if error.startswith(f"{AsksTheKit.__name__}: "):
+        # With arrays of no kind would it be answered.
+        return
+    for kind in KINDS:
+        if kind == description.arrays:
+            continue
+        other = HostedSubject(
+            description.spec, subject.replacements, arrays=kind, metal=subject.metal, components=subject.components
+        )
+        try:
+            seen = other.call(call)
+        except (AdapterError, SubjectDied):
+            continue
+        finally:
+            other.close()
+        if seen.results:
+            raise AdapterError(
+                f"{description.spec}: {call.operation} fails on {description.arrays} arrays ({error}) and works on"
+                f' {kind} arrays; declare ARRAYS = "{kind}"'
+            )

@@ -1,0 +1,91 @@
+"""Sentences about one subject and one story of requests; the suites of engines share them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from inferspec.conformance.calls import Call
+from inferspec.conformance.judging.trial import Nonconformance, Trial
+
+
+def adds(call: Call) -> list[int]:
+    """The steps that add a request."""
+    return [number for number, (step, _) in enumerate(call.arguments["steps"], 1) if step == "add"]
+
+
+def runs_no_more_than_may(subject: Trial, call: Call) -> None:
+    """No step gives ids of more requests than may run, of those who are not finished by it."""
+    at_once, most = int(subject.parts(call)["most at once"]), call.arguments["max_requests"]
+    if at_once > most:
+        raise Nonconformance(
+            f"{at_once} requests generate in one step and are not finished, and at most {most} may run", call
+        )
+
+
+def without_what_is_refused(subject: Trial, call: Call, step: int) -> Call:
+    """The story without that step, where it is refused."""
+    if f"{step} refused" not in subject.answered(call).results:
+        return call
+    return call.having(steps=tuple(one for number, one in enumerate(call.arguments["steps"], 1) if number != step))
+
+
+def gives_right_guesses_together(subject: Trial, call: Call) -> None:
+    """Ids of each request come in no more steps than right guesses take, behind the first id, which may come alone, and in no
+    fewer."""
+    seen, guesses = subject.parts(call), call.arguments["num_draft_tokens"]
+    for number in adds(call):
+        steps, limit = int(seen[f"{number} steps with ids"]), call.arguments["steps"][number - 1][1]["max_tokens"]
+        if steps > (most := 1 + -(-(limit - 1) // (guesses + 1))):
+            raise Nonconformance(
+                f"{limit} ids of request {number} come in {steps} steps; with {guesses} right guesses {most} are enough",
+                call,
+            )
+        if steps < (fewest := -(-limit // (guesses + 1))):
+            raise Nonconformance(
+                f"{limit} ids of request {number} come in {steps} steps; {guesses} guesses and one more id take {fewest}",
+                call,
+            )
+
+
+def guesses_once_resumed(subject: Trial, call: Call) -> None:
+    """The ids of the second request come in no more steps than its right guesses take, beside those in which it may have to make
+    do without: its first id, after each time that it begins, and as long as the first request generates."""
+    guesses, (ahead, behind) = call.arguments["num_draft_tokens"], adds(call)
+    taken = {
+        number: 1 + -(-(call.arguments["steps"][number - 1][1]["max_tokens"] - 1) // (guesses + 1))
+        for number in (ahead, behind)
+    }
+    steps, most = int(subject.parts(call)[f"{behind} steps with ids"]), sum(taken.values()) + 1
+    if steps > most:
+        raise Nonconformance(
+            f"the ids of request {behind} come in {steps} steps; with {guesses} right guesses {most} are enough", call
+        )
+
+
+def keeps_its_budget(subject: Trial, call: Call) -> None:
+    """All prompts together take as many steps as a step's budget makes of them."""
+    seen = subject.parts(call)
+    steps = max(int(seen[f"{number} steps to the first id"]) for number in adds(call))
+    tokens, most = (
+        sum(len(given["tokens"]) for _, given in call.arguments["steps"]),
+        call.arguments["max_prefill_tokens"],
+    )
+    if steps * most < tokens:
+        raise Nonconformance(f"prompts of {tokens} tokens are computed in {steps} steps of at most {most}", call)
+
+
+def is_batch_invariant(subject: Trial, call: Call) -> None:
+    """Each request's logits in the story are those of a story of its own, bit for bit."""
+    together = subject.parts(call)
+    alone: dict[Any, np.ndarray] = {}
+    for number in adds(call):
+        step, given = call.arguments["steps"][number - 1]
+        kind = given["tokens"], given["max_tokens"]
+        if kind not in alone:
+            alone[kind] = subject.parts(call.having(steps=((step, given),)))["1 logits"]
+        own, beside = alone[kind], together[f"{number} logits"]
+        if own.tobytes() != beside.tobytes():
+            off = int((own != beside).sum()) if own.shape == beside.shape else beside.size
+            raise Nonconformance(f"{off} of {beside.size} logits of request {number} are not those of it alone", call)
