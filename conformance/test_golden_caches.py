@@ -2,7 +2,7 @@
 
 from inferspec.conformance.properties.golden import gives_the_goldens
 from inferspec.conformance.suite import requirement
-from inferspec.spec import batching, kv_cache, paged_kv
+from inferspec.spec import batching, kv_cache, paged_kv_sentences
 
 
 @requirement(kv_cache.KV_01)
@@ -90,71 +90,71 @@ def test_golden_offsets_of_batches(subject):
     gives_the_goldens(subject)
 
 
-@requirement(paged_kv.POOL_02)
+@requirement(paged_kv_sentences.POOL_02)
 def test_golden_counts_of_free_pages(subject):
     gives_the_goldens(subject)
 
 
-@requirement(paged_kv.PKV_01)
+@requirement(paged_kv_sentences.PKV_01)
 def test_golden_appends_to_pages(subject):
     gives_the_goldens(subject)
 
 
-@requirement(paged_kv.PKV_02)
+@requirement(paged_kv_sentences.PKV_02)
 def test_golden_chunks_appended_to_pages(subject):
     gives_the_goldens(subject)
 
 
-@requirement(paged_kv.PKV_03)
+@requirement(paged_kv_sentences.PKV_03)
 def test_golden_tokens_read_by_their_pages(subject):
     gives_the_goldens(subject)
 
 
-@requirement(paged_kv.PKV_04)
+@requirement(paged_kv_sentences.PKV_04)
 def test_golden_offsets_of_paged_caches(subject):
     gives_the_goldens(subject)
 
 
-@requirement(paged_kv.PKV_05)
+@requirement(paged_kv_sentences.PKV_05)
 def test_golden_counts_of_pages(subject):
     gives_the_goldens(subject)
 
 
-@requirement(paged_kv.PKV_06)
+@requirement(paged_kv_sentences.PKV_06)
 def test_golden_lengths_of_pages(subject):
     gives_the_goldens(subject)
 
 
-@requirement(paged_kv.PKV_08)
+@requirement(paged_kv_sentences.PKV_08)
 def test_golden_caches_on_one_pool(subject):
     gives_the_goldens(subject)
 
 
-@requirement(paged_kv.PKV_12)
+@requirement(paged_kv_sentences.PKV_12)
 def test_golden_rewinds_of_paged_caches(subject):
     gives_the_goldens(subject)
 
 
-@requirement(paged_kv.PKV_13)
+@requirement(paged_kv_sentences.PKV_13)
 def test_golden_pages_given_back_by_rewinds(subject):
     gives_the_goldens(subject)
 
 
-@requirement(paged_kv.PKV_17)
+@requirement(paged_kv_sentences.PKV_17)
 def test_golden_pages_given_back_by_releases(subject):
     gives_the_goldens(subject)
 
 
-@requirement(paged_kv.TABLE_01)
+@requirement(paged_kv_sentences.TABLE_01)
 def test_golden_block_tables(subject):
     gives_the_goldens(subject)
 
 
-@requirement(paged_kv.TABLE_02)
+@requirement(paged_kv_sentences.TABLE_02)
 def test_golden_context_lengths(subject):
     gives_the_goldens(subject)
 
 
-@requirement(paged_kv.TABLE_03)
+@requirement(paged_kv_sentences.TABLE_03)
 def test_golden_block_tables_of_their_time(subject):
     gives_the_goldens(subject)

@@ -14,9 +14,6 @@ from inferspec.conformance.inputs.paged_batches import (
 from inferspec.conformance.inputs.paged_kv import (
     allocations,
     appends,
-    bad_arrays,
-    bad_dtypes,
-    bad_rewinds,
     beside_others,
     beside_the_caller,
     counted,
@@ -24,19 +21,12 @@ from inferspec.conformance.inputs.paged_kv import (
     decoding_long,
     drained,
     emptied,
-    exhausted,
     filled,
-    freed_foreign,
-    freed_missing,
-    freed_of_many,
-    freed_twice,
     guessing,
     kept_results,
     large_tables,
     long_requests,
     many_pages,
-    no_pools,
-    overfull,
     overwritten,
     read_by_pages,
     recycled,
@@ -51,6 +41,18 @@ from inferspec.conformance.inputs.paged_kv import (
     used_hundreds_of_times,
     worn,
 )
+from inferspec.conformance.inputs.paged_kv_refusals import (
+    bad_arrays,
+    bad_dtypes,
+    bad_rewinds,
+    exhausted,
+    freed_foreign,
+    freed_missing,
+    freed_of_many,
+    freed_twice,
+    no_pools,
+    overfull,
+)
 from inferspec.conformance.inputs.pages import COMMON, LARGE, OTHER_PAGES
 from inferspec.conformance.judging.trial import Nonconformance
 from inferspec.conformance.properties.common import (
@@ -62,7 +64,7 @@ from inferspec.conformance.properties.common import (
 )
 from inferspec.conformance.strategies import HALF
 from inferspec.conformance.suite import requirement
-from inferspec.spec import paged_kv as spec
+from inferspec.spec import paged_kv_sentences as spec
 
 # the pool
 

@@ -15,7 +15,7 @@ from inferspec.conformance.checkpoints.gguf import content
 from inferspec.conformance.envelope import floor
 from inferspec.conformance.inputs.attention import louder
 from inferspec.conformance.inputs.batching_script import has_idle_updates
-from inferspec.conformance.inputs.paged_kv import freed_of_many
+from inferspec.conformance.inputs.paged_kv_refusals import freed_of_many
 from inferspec.conformance.inputs.scheduler_script import CANCELLING, has_void_steps
 from inferspec.conformance.judging.trial import Trial
 from inferspec.conformance.strategies import Calls, Pick

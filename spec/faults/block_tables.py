@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from inferspec.spec import paged_kv as spec
+from inferspec.spec import paged_kv_sentences as spec
 from inferspec.spec.changes import block_tables as tables
 from inferspec.spec.contract import Fault
 from inferspec.spec.faults.paged_kv_sources import INVARIANTS

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from inferspec.spec import paged_kv as spec
+from inferspec.spec import paged_kv_sentences as spec
 from inferspec.spec.changes import page_pools as pools
 from inferspec.spec.contract import Fault
 from inferspec.spec.faults.paged_kv_sources import MINIVLLM, TENSORRT, VLLM_METAL

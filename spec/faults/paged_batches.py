@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from inferspec.spec import paged_kv as spec
+from inferspec.spec import paged_kv_sentences as spec
 from inferspec.spec.changes import paged_batches as changes
 from inferspec.spec.contract import Change, Fault, Requirement, Variant
 from inferspec.spec.faults.sources import TIRED

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from inferspec.spec import paged_kv as spec
+from inferspec.spec import paged_kv_sentences as spec
 from inferspec.spec.changes import block_tables as tables
 from inferspec.spec.changes import page_pools as pools
 from inferspec.spec.changes import paged_kv as changes

@@ -3,7 +3,7 @@ heads and views."""
 
 from __future__ import annotations
 
-from inferspec.spec import paged_kv as spec
+from inferspec.spec import paged_kv_sentences as spec
 from inferspec.spec.changes import paged_kv_mixtures as changes
 from inferspec.spec.contract import Change, Fault, Requirement
 from inferspec.spec.faults.sources import TIRED

@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from inferspec.spec import paged_kv as spec
+from inferspec.spec import paged_kv_sentences as spec
 from inferspec.tools.recipes import Case, Draw
 
 Steps = Sequence[tuple[str, dict[str, Any]]]
