@@ -118,7 +118,7 @@ def _in_checkout() -> bool:
 def pytest_cmdline_main(config: pytest.Config) -> int | None:
     if _option(config, "--impl") != "list":
         return None
-    from inferspec.conformance.bridge.finding import registered
+    from inferspec.conformance.bridge.locate import registered
 
     subjects = registered()
     width = max(map(len, subjects))
@@ -175,7 +175,7 @@ def _is_ours(argument: str) -> bool:
 
 def _open(config: pytest.Config) -> Session:
     from inferspec.conformance.bridge.allocator import keep_freed_memory
-    from inferspec.conformance.bridge.matching import AdapterError
+    from inferspec.conformance.bridge.signatures import AdapterError
     from inferspec.conformance.bridge.threads import let_woken_threads_wait
     from inferspec.conformance.reporting.waivers import WaiverError
     from inferspec.conformance.session import Session

@@ -11,10 +11,10 @@ from typing import Any
 from inferspec.conformance.bridge.hosted_subject import HostedSubject
 from inferspec.conformance.bridge.layouts import LAYOUTS
 from inferspec.conformance.bridge.layouts.packages import COMPILED, UNFILLED
-from inferspec.conformance.bridge.matching import AdapterError
 from inferspec.conformance.bridge.metal import DECLARABLE, MODES
+from inferspec.conformance.bridge.signatures import AdapterError
 from inferspec.conformance.judging.refusals import NOT_YET, Choices
-from inferspec.conformance.judging.repeats import Repeats
+from inferspec.conformance.judging.repeated_failures import Repeats
 from inferspec.conformance.judging.smoke import smoke_test
 from inferspec.conformance.judging.trial import Outcome, Trial
 from inferspec.conformance.judging.unclaimed import unclaimed

@@ -24,10 +24,10 @@ from pathlib import Path
 from typing import Any
 
 from inferspec.conformance.envelope import OutsideEnvelope
-from inferspec.conformance.judging.alike import alike
 from inferspec.conformance.judging.diagnosis import can_be_replayed, explain
-from inferspec.conformance.judging.kindred import kindred, transplanted
-from inferspec.conformance.judging.repeats import Repeats
+from inferspec.conformance.judging.lookalikes import alike
+from inferspec.conformance.judging.repeated_failures import Repeats
+from inferspec.conformance.judging.shared_faults import kindred, transplanted
 from inferspec.conformance.judging.trial import Nonconformance, Refused, Trial, Waived
 from inferspec.conformance.tapes import TRIES, shrink, split, spread
 from inferspec.golden import GoldenError

@@ -12,7 +12,7 @@ import pytest
 
 from inferspec.conformance.bridge.adapter import Adapter, load
 from inferspec.conformance.bridge.executor import Executor
-from inferspec.conformance.bridge.matching import AdapterError
+from inferspec.conformance.bridge.signatures import AdapterError
 from inferspec.conformance.session import Session
 from inferspec.spec.contract import Operation
 from inferspec.spec.numerics import Precision

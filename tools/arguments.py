@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from inferspec.conformance.bridge.nearest import meant
+from inferspec.conformance.bridge.did_you_mean import meant
 from inferspec.spec import COMPONENTS
 
 if TYPE_CHECKING:

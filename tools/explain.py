@@ -19,8 +19,8 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
+from inferspec.conformance.bridge.did_you_mean import nearest
 from inferspec.conformance.bridge.drivers import driver_of
-from inferspec.conformance.bridge.nearest import nearest
 from inferspec.spec import COMPONENTS, contracts
 from inferspec.spec import contract as contract_of
 from inferspec.spec.contract import REQUIRED, Contract, Fault, Operation, Requirement, Variant

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from rich.console import Console
 
-from inferspec.conformance.bridge.nearest import meant
+from inferspec.conformance.bridge.did_you_mean import meant
 from inferspec.tools import arguments
 
 if TYPE_CHECKING:

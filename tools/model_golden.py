@@ -17,7 +17,7 @@ import numpy as np
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from inferspec.conformance.bridge.nearest import meant
+from inferspec.conformance.bridge.did_you_mean import meant
 from inferspec.golden import GoldenError, models
 from inferspec.golden.models import ModelGolden, NotInstalled, Prompt
 from inferspec.spec.numerics import MODEL_LOGITS

@@ -10,8 +10,8 @@ import pytest
 
 from inferspec.conformance.bridge.adapter import load
 from inferspec.conformance.bridge.executor import Executor
-from inferspec.conformance.bridge.finding import registered
 from inferspec.conformance.bridge.hosted_subject import HostedSubject
+from inferspec.conformance.bridge.locate import registered
 from inferspec.conformance.envelope import envelope_of
 from inferspec.conformance.suite import all_tests
 from inferspec.spec import contract

@@ -8,9 +8,9 @@ import numpy as np
 
 from inferspec.conformance.calls import Call
 from inferspec.conformance.envelope import OutsideEnvelope
-from inferspec.conformance.judging.alike import alike
 from inferspec.conformance.judging.diagnosis import explain
-from inferspec.conformance.judging.kindred import kindred
+from inferspec.conformance.judging.lookalikes import alike
+from inferspec.conformance.judging.shared_faults import kindred
 from inferspec.conformance.judging.trial import Nonconformance, Trial
 from inferspec.conformance.subject import LocalSubject
 from inferspec.conformance.suite import Inputs, Profile, Test, all_tests

@@ -9,7 +9,7 @@ import textwrap
 import pytest
 
 from inferspec.conformance.bridge.adapter import load
-from inferspec.conformance.bridge.matching import AdapterError
+from inferspec.conformance.bridge.signatures import AdapterError
 from inferspec.conformance.envelope import envelope_of
 from inferspec.conformance.inputs.generation import ends_of
 from inferspec.conformance.judging.trial import Trial

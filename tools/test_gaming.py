@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from inferspec.conformance.bridge.hosted_subject import HostedSubject
-from inferspec.conformance.bridge.matching import AdapterError
+from inferspec.conformance.bridge.signatures import AdapterError
 from inferspec.conformance.reporting.certificate import BAD
 from inferspec.conformance.session import Session
 from inferspec.conformance.subject import SubjectDied

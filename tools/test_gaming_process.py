@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from inferspec.conformance.bridge.delays import Delays
 from inferspec.conformance.bridge.hosted_subject import HostedSubject
-from inferspec.conformance.bridge.matching import AdapterError
+from inferspec.conformance.bridge.run_delay import Delays
+from inferspec.conformance.bridge.signatures import AdapterError
 from inferspec.conformance.calls import Observation
 from inferspec.conformance.session import Session
 from inferspec.conformance.subject import SubjectDied

@@ -12,7 +12,7 @@ from inferspec.conformance.bridge.arrays import arrays
 from inferspec.conformance.bridge.binding import Target, bind
 from inferspec.conformance.bridge.drivers import driver_of, follow, parts
 from inferspec.conformance.bridge.executor import Executor
-from inferspec.conformance.bridge.matching import AdapterError
+from inferspec.conformance.bridge.signatures import AdapterError
 from inferspec.conformance.bridge.wire import decode, encode
 from inferspec.conformance.calls import Call, Observation
 from inferspec.conformance.inputs.engine_leavers import failing

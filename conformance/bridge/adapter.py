@@ -19,11 +19,11 @@ from typing import Any
 from inferspec.conformance.bridge.arrays import Arrays, arrays
 from inferspec.conformance.bridge.binding import Target, bind, defines, offers_methods
 from inferspec.conformance.bridge.declarations import check, mapping_of, text_of
+from inferspec.conformance.bridge.did_you_mean import meant
 from inferspec.conformance.bridge.drivers import driver_of, takes
-from inferspec.conformance.bridge.finding import find
 from inferspec.conformance.bridge.layouts import lay_out
-from inferspec.conformance.bridge.matching import AdapterError
-from inferspec.conformance.bridge.nearest import meant
+from inferspec.conformance.bridge.locate import find
+from inferspec.conformance.bridge.signatures import AdapterError
 from inferspec.conformance.envelope import meet
 from inferspec.spec import COMPONENTS, contracts
 from inferspec.spec.contract import Beside, Contract, Operation

@@ -10,9 +10,9 @@ from functools import partial
 from typing import Any
 
 from inferspec.conformance.bridge.arrays import Arrays, moved
+from inferspec.conformance.bridge.assigned_weights import keep, places_of, refuse_sizes
 from inferspec.conformance.bridge.drivers import Driver, by_name_alone, takes
-from inferspec.conformance.bridge.filling import keep, places_of, refuse_sizes
-from inferspec.conformance.bridge.matching import AdapterError, matched, parameters_of, spelt, unread
+from inferspec.conformance.bridge.signatures import AdapterError, matched, parameters_of, spelt, unread
 from inferspec.conformance.envelope import meet
 from inferspec.spec.contract import REQUIRED, Operation
 

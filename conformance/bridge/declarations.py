@@ -7,8 +7,8 @@ from pathlib import PurePath
 from typing import Any
 
 from inferspec.conformance.bridge.binding import Target
-from inferspec.conformance.bridge.matching import AdapterError
-from inferspec.conformance.bridge.nearest import meant
+from inferspec.conformance.bridge.did_you_mean import meant
+from inferspec.conformance.bridge.signatures import AdapterError
 from inferspec.conformance.envelope import floor
 from inferspec.spec import COMPONENTS, contracts
 from inferspec.spec.contract import Contract

@@ -12,7 +12,7 @@ import numpy as np
 from inferspec.conformance.bridge import random_states
 from inferspec.conformance.bridge.arrays import Arrays
 from inferspec.conformance.bridge.results import kind_of, named, told
-from inferspec.conformance.bridge.untouched import NUMBERS, Arguments, Earlier
+from inferspec.conformance.bridge.side_effects import NUMBERS, Arguments, Earlier
 from inferspec.conformance.bridge.views import lay
 from inferspec.conformance.calls import Observation
 from inferspec.spec.contract import STORY

@@ -23,13 +23,13 @@ from inferspec.conformance.bridge.adapter import Adapter, load
 from inferspec.conformance.bridge.allocator import keep_freed_memory
 from inferspec.conformance.bridge.arena import Arena
 from inferspec.conformance.bridge.executor import DeviceLost, Executor
-from inferspec.conformance.bridge.matching import AdapterError
 from inferspec.conformance.bridge.metal import kernel_path, prepare
+from inferspec.conformance.bridge.signatures import AdapterError
 from inferspec.conformance.bridge.threads import let_woken_threads_wait
 from inferspec.conformance.bridge.wire import decode, encode
 from inferspec.conformance.calls import Observation
-from inferspec.conformance.trust.closing import closed, without_stand_ins
 from inferspec.conformance.trust.integrity import altered
+from inferspec.conformance.trust.isolation import closed, without_stand_ins
 
 PARTS = tuple(part.name for part in fields(Observation))
 """Of an observation; dataclasses' own way to a dict would copy every array."""

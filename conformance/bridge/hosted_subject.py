@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 
 from inferspec.conformance.bridge.arena import Arena, create
-from inferspec.conformance.bridge.delays import PAUSE, Delays
-from inferspec.conformance.bridge.matching import AdapterError
+from inferspec.conformance.bridge.run_delay import PAUSE, Delays
+from inferspec.conformance.bridge.signatures import AdapterError
 from inferspec.conformance.bridge.threads import one_thread
 from inferspec.conformance.bridge.wire import decode, encode, readable
 from inferspec.conformance.calls import Call, Observation

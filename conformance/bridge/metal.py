@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from inferspec.conformance.bridge.matching import AdapterError
+from inferspec.conformance.bridge.signatures import AdapterError
 
 MODES = ("auto", "native", "sim", "off")
 """auto: Metal where there is any; native: Metal, or an error; sim: the simulator; off: no Metal, on the CPU."""

@@ -10,7 +10,7 @@ import numpy as np
 
 from inferspec.conformance.calls import Call, History, Observation
 from inferspec.conformance.envelope import Envelope
-from inferspec.conformance.judging.kindred import transplanted
+from inferspec.conformance.judging.shared_faults import transplanted
 from inferspec.conformance.subject import LocalSubject
 from inferspec.spec.contract import Aspect, Contract, Fault, Operation, Requirement
 from inferspec.spec.numerics import EXPLAINED, UNDECIDED, Precision, f64, is_float, rounding, within

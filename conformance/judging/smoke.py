@@ -7,12 +7,12 @@ import re
 from inferspec.conformance.bridge.arrays import KINDS
 from inferspec.conformance.bridge.hosted_subject import HostedSubject
 from inferspec.conformance.bridge.layouts.packages import UNFILLED
-from inferspec.conformance.bridge.matching import AdapterError
+from inferspec.conformance.bridge.signatures import AdapterError
 from inferspec.conformance.calls import Call
 from inferspec.conformance.inputs import plain_call
 from inferspec.conformance.judging.unclaimed import claimed_call
 from inferspec.conformance.subject import Description, SubjectDied
-from inferspec.conformance.trust.closing import AsksTheKit
+from inferspec.conformance.trust.isolation import AsksTheKit
 from inferspec.spec import located
 from inferspec.spec.contract import STORY
 

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping, Set
 from typing import Any
 
 from inferspec.conformance.bridge.layouts.standings import standings
-from inferspec.conformance.reporting.causes import causes, declaration, native_components
 from inferspec.conformance.reporting.certificate import BAD, OF_WAIVERS, STATES, verdict_text
+from inferspec.conformance.reporting.common_causes import causes, declaration, native_components
 
 Line = tuple[str, dict[str, bool]]
 _COLOURS = {"conformant": "green", "nonconformant": "red", "incomplete": "yellow"}

@@ -24,7 +24,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from inferspec.conformance.trust.closing import HERE, OPEN, within
+from inferspec.conformance.trust.isolation import HERE, OPEN, within
 
 JUDGES = ("inferspec.spec", "inferspec.conformance")
 """What judges, by package."""

@@ -14,8 +14,8 @@ import types
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from inferspec.conformance.trust.closing import within
 from inferspec.conformance.trust.integrity import JUDGES, LIBRARY, judging
+from inferspec.conformance.trust.isolation import within
 
 BENEATH = (
     "copy",

@@ -12,6 +12,6 @@ __version__ = "0.1.0"
 
 if "INFERSPEC_CLOSED" in os.environ:
     # A process that a subject started: what is closed to the subject is closed to it too (`conformance.trust.closing`).
-    from inferspec.conformance.trust.closing import closed
+    from inferspec.conformance.trust.isolation import closed
 
     closed()

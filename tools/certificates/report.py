@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from inferspec.conformance.bridge.layouts.standings import Standing, standings
-from inferspec.conformance.reporting.causes import causes
 from inferspec.conformance.reporting.certificate import BAD, STATES, verdict_text
+from inferspec.conformance.reporting.common_causes import causes
 from inferspec.conformance.suite import address
 from inferspec.spec import contracts
 from inferspec.tools.certificates.reading import Certificate, tested, title

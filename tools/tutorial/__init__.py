@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
-from inferspec.conformance.bridge.matching import AdapterError
+from inferspec.conformance.bridge.signatures import AdapterError
 from inferspec.conformance.reporting.certificate import verdict_text
 from inferspec.tools.tutorial.checking import Failure, certified, first_failure
 from inferspec.tools.tutorial.lessons import BEGINNING, LESSONS, Lesson, lesson_for

@@ -8,7 +8,7 @@ import json
 import pytest
 from rich.console import Console
 
-from inferspec.conformance.bridge.matching import AdapterError
+from inferspec.conformance.bridge.signatures import AdapterError
 from inferspec.tools import tutorial
 from inferspec.tools.cli import main
 from inferspec.tools.tutorial.checking import Failure

@@ -19,7 +19,7 @@ from types import ModuleType
 from typing import Any
 
 from inferspec.conformance.bridge.layouts.absent import is_absent, stand_in
-from inferspec.conformance.bridge.matching import AdapterError
+from inferspec.conformance.bridge.signatures import AdapterError
 
 COMPILED = re.compile(r"(^|[._])(ext|extensions)(_|\.|$)")
 """Names of compiled extensions, and of the folders that they are built in: `extensions.tiny_llm_ext`."""

@@ -55,7 +55,7 @@ from inferspec.conformance.bridge.layouts.course import (
 )
 from inferspec.conformance.bridge.layouts.course.editions import NEWER, OLDER, edition, is_of_july_2026
 from inferspec.conformance.bridge.layouts.packages import Broken, NotOffered, Package
-from inferspec.conformance.bridge.matching import AdapterError
+from inferspec.conformance.bridge.signatures import AdapterError
 
 ROOMS = (
     linear,

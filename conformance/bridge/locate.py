@@ -10,9 +10,9 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from inferspec.conformance.bridge.matching import AdapterError
-from inferspec.conformance.bridge.nearest import meant
-from inferspec.conformance.trust.closing import is_closed
+from inferspec.conformance.bridge.did_you_mean import meant
+from inferspec.conformance.bridge.signatures import AdapterError
+from inferspec.conformance.trust.isolation import is_closed
 
 ENTRY_POINTS = "inferspec.subjects"
 

@@ -10,7 +10,7 @@ import pytest
 
 from inferspec.conformance.bridge.adapter import load
 from inferspec.conformance.bridge.executor import Executor
-from inferspec.conformance.bridge.matching import AdapterError
+from inferspec.conformance.bridge.signatures import AdapterError
 from inferspec.conformance.envelope import envelope_of
 from inferspec.conformance.session import Session
 from inferspec.conformance.suite import all_tests

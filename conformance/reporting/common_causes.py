@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from inferspec.conformance.judging.refusals import words
-from inferspec.conformance.judging.repeats import RAISED, REFUSED
+from inferspec.conformance.judging.repeated_failures import RAISED, REFUSED
 from inferspec.conformance.reporting.certificate import BAD
 
 FEWEST = 3

@@ -6,7 +6,7 @@ import pytest
 
 from inferspec.conformance import suite
 from inferspec.conformance.calls import Call, Observation
-from inferspec.conformance.judging.repeats import FEWER, THOROUGH, Repeats
+from inferspec.conformance.judging.repeated_failures import FEWER, THOROUGH, Repeats
 from inferspec.conformance.judging.trial import Nonconformance, Trial
 from inferspec.conformance.subject import LocalSubject
 from inferspec.conformance.suite import Profile, all_tests

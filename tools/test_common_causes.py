@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from inferspec.conformance.reporting.causes import FEWEST, causes
+from inferspec.conformance.reporting.common_causes import FEWEST, causes
 from inferspec.conformance.reporting.summary import lines
 
 RANK = (

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from inferspec.conformance.bridge.matching import CATCH_ALL, SYNONYMS, AdapterError, alike, parameters_of, spelt
+from inferspec.conformance.bridge.signatures import CATCH_ALL, SYNONYMS, AdapterError, alike, parameters_of, spelt
 from inferspec.spec.contract import REQUIRED, Operation
 
 COUNTS = re.compile(
