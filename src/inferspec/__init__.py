@@ -11,7 +11,7 @@ import os
 __version__ = "0.1.0"
 
 if "INFERSPEC_CLOSED" in os.environ:
-    # A process that a subject started: what is closed to the subject is closed to it too (`conformance.trust.closing`).
+    # A process that a subject started: what is closed to the subject is closed to it too (`conformance.trust.isolation`).
     from inferspec.conformance.trust.isolation import closed
 
     closed()
