@@ -25,6 +25,7 @@ UNMUTATED = {
     "mistakes": "mistakes already",
     "ends": "what comes out of an end, by which oracles, drivers and judges alike go: its own tests (tools/test_ends.py) say it",
     "decoder_sentences": "sentences",
+    "paged_kv_sentences": "sentences",
     "quantization_sentences": "sentences",
     "sampling_sentences": "sentences",
     "speculative_sentences": "sentences",
