@@ -235,9 +235,12 @@ class _Judge:
 
     def _counted(self, known: Known) -> Iterator[tuple[Check, str]]:
         total, ids = blocks_of(len(known.tokens), self.size), known.ids
-        if len(ids) != total or len(set(ids)) != len(ids) or not all(0 <= i < self.a.num_blocks for i in ids):
-            pool = f"ids of the pool are 0 … {self.a.num_blocks - 1}"
-            yield Check.COUNT, f"block_ids is {ids} for {len(known.tokens)} tokens in blocks of {self.size}; {pool}"
+        # Others are told by the order in which they were first seen: beside those, the list would not be what was shown.
+        if foreign := [i for i in ids if not 0 <= i < self.a.num_blocks]:
+            yield Check.COUNT, f"block_ids has {foreign}; ids of the pool are 0 … {self.a.num_blocks - 1}"
+        elif len(ids) != total or len(set(ids)) != len(ids):
+            numbered = f"block_ids, numbered as they were first seen, is {ids}"
+            yield Check.COUNT, f"{numbered} for {len(known.tokens)} tokens in blocks of {self.size}"
         if known.shown[:2] != [known.cached, len(known.tokens)]:
             yield (
                 Check.TOLD,
