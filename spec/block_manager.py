@@ -22,7 +22,7 @@ that allocated it. After each step the story gives what can be observed, whateve
                      tells no num_tokens, what it was given
     3 refused        the step raised, or an allocation gave None, or an append False
     3 absent         it is about a table that never came to be, and was left out
-    3 changed        it changed the caller's list of tokens
+    3 changed        it changed the caller's list of tokens, or one given to an earlier step that the caller has not overwritten
     3 free abroad    num_free of the second manager, after a step that concerns it
 
 Block ids are told in the order in which they were first seen. Steps beside the methods: `overwrite(step)`, the caller puts
@@ -282,6 +282,8 @@ class Story:
         self.tables: dict[int, Table] = {}
         self.live: list[int] = []
         self.given: dict[int, list[int]] = {}
+        self.kept: dict[int, list[int]] = {}
+        """The lists as they were given."""
         self.passed: dict[str, list[int]] = {}
         self.ranks = Ranks(a.num_blocks)
 
@@ -295,7 +297,7 @@ class Story:
                 self._do(number, step, dict(given))
             except Exception:  # a fault without its guard may stumble later
                 seen["refused"] = 1
-        if number in self.given and self.given[number] != list(given["tokens"]):
+        if any(tokens != self.kept[k] for k, tokens in self.given.items()):
             seen["changed"] = 1
         seen["free"] = self.operation.num_free(self.manager)
         if step in ("abroad", "meanwhile"):
@@ -310,7 +312,7 @@ class Story:
             kind = Colliding if self.a.colliding else int
             given["tokens"] = tokens = [kind(token) for token in given["tokens"]]
             if step != "meanwhile":
-                self.given[number] = tokens
+                self.given[number], self.kept[number] = tokens, list(tokens)
         if step == "allocate":
             self.tables[number] = do.allocate(self.manager, given["tokens"])
             self.live.append(number)

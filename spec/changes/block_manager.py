@@ -340,6 +340,18 @@ def kept_as_given(self: BlockManager, tokens: list[int]) -> list[int]:
     return tokens
 
 
+def remembers_the_list(self: BlockManager, m: Manager, tokens: list[int]) -> Table:
+    table = BlockManager.allocate(self, m, tokens)
+    table.asked = tokens
+    return table
+
+
+def grows_the_list(self: BlockManager, m: Manager, table: Table, tokens: list[int]) -> None:
+    """What is appended is put to the list that the table was asked for with, by which nothing is known."""
+    BlockManager.append(self, m, table, tokens)
+    table.asked += tokens
+
+
 def consumes(self: BlockManager, m: Manager, tokens: list[int]) -> Table:
     table = BlockManager.allocate(self, m, tokens)
     tokens.pop()

@@ -347,6 +347,13 @@ FAULTS: tuple[Fault, ...] = (
         "PROPERTIES X6",
     ),
     _fault(
+        "grows-the-list",
+        "what is appended is put to the list that the table was allocated by",
+        spec.BLK_30,
+        {"allocate": changes.remembers_the_list, "append": changes.grows_the_list},
+        "https://github.com/GeeeekExplorer/nano-vllm, a sequence's token_ids",
+    ),
+    _fault(
         "consumes",
         "an allocation takes a token off the caller's list",
         spec.BLK_30,

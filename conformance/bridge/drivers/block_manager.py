@@ -30,6 +30,8 @@ class _Story:
         """How many tokens a table was given, by its number."""
         self.live: list[int] = []
         self.lists: dict[int, list[int]] = {}
+        self.kept: dict[int, list[int]] = {}
+        """The lists as they were given."""
         self.passed: dict[str, list[int]] = {}
         self.number = 0
 
@@ -40,7 +42,7 @@ class _Story:
             seen[f"{number} absent"] = 1
         else:
             seen |= done(number, partial(getattr(self, step), **given), ())
-        if number in self.lists and self.lists[number] != list(given["tokens"]):
+        if any(tokens != self.kept[k] for k, tokens in self.lists.items()):
             seen[f"{number} changed"] = 1
         seen[f"{number} free"] = _read(self.manager, "num_free")
         if step in ("abroad", "meanwhile"):
@@ -105,6 +107,7 @@ class _Story:
 
     def _list(self, tokens: tuple[int, ...]) -> list[int]:
         self.lists[self.number] = given = [self.kind(token) for token in tokens]
+        self.kept[self.number] = list(given)
         return given
 
     def _shown(self, table: Any, count: int) -> list[int]:
