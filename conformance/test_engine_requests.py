@@ -62,6 +62,7 @@ from inferspec.conformance.inputs.engine_queues import (
     late_queues,
     long_queues,
     many_before,
+    many_behind_a_preempted,
     many_of_none_before,
     queued_hits,
     queues,
@@ -69,6 +70,7 @@ from inferspec.conformance.inputs.engine_queues import (
     queues_that_some_leave,
     ranked,
     ranked_in_short_pools,
+    resumed_prompts,
 )
 from inferspec.conformance.inputs.engine_refusals import (
     empty_prompts,
@@ -84,7 +86,9 @@ from inferspec.conformance.properties.common import goes_on_after_refusal, refus
 from inferspec.conformance.properties.engine import (
     adds,
     keeps_its_budget,
+    keeps_its_budget_once_resumed,
     runs_no_more_than_may,
+    runs_no_more_than_may_between_steps,
     without_what_is_refused,
 )
 from inferspec.conformance.suite import requirement
@@ -328,6 +332,11 @@ def test_a_step_computes_no_more_of_prompts_than_it_may(subject, call):
     keeps_its_budget(subject, call)
 
 
+@requirement(spec.ENG_42, call=resumed_prompts(), share=0.05)
+def test_a_step_computes_no_more_again_than_it_may(subject, call):
+    keeps_its_budget_once_resumed(subject, call)
+
+
 @requirement(spec.ENG_43, call=many(), share=0.1)
 def test_no_more_requests_run_than_may(subject, call):
     runs_no_more_than_may(subject, call)
@@ -341,6 +350,11 @@ def test_no_more_requests_run_than_may_when_some_are_cancelled(subject, call):
 @requirement(spec.ENG_43, call=many_and_a_refusal(), share=0.03)
 def test_no_more_requests_run_than_may_when_one_was_refused(subject, call):
     runs_no_more_than_may(subject, call)
+
+
+@requirement(spec.ENG_43, call=many_behind_a_preempted(), share=0.03)
+def test_no_more_requests_run_than_may_once_one_was_preempted(subject, call):
+    runs_no_more_than_may_between_steps(subject, call)
 
 
 # cancelling and failing

@@ -349,7 +349,8 @@ ENG_41 = _requirement(
 )
 ENG_42 = _requirement(
     42,
-    "a step computes at most max_prefill_tokens tokens of all prompts together",
+    "a step computes at most max_prefill_tokens tokens of all prompts together, and with them what is computed again of requests "
+    "that were preempted",
     "Agrawal et al. 2023 (Sarathi); PROPERTIES SC5, CP2",
 )
 ENG_43 = _requirement(43, "at most max_requests requests run at a time", "Yu et al. 2022 (Orca); PROPERTIES SC5")

@@ -69,6 +69,8 @@ class _Known:
     cancelled: bool = False
     streamed: list[int] = field(default_factory=list)
     times: list[float] = field(default_factory=list)
+    when: list[int] = field(default_factory=list)
+    """Numbers of the steps that gave the ids."""
     most: int = 0
     late: int = 0
     first: int = 0
@@ -234,6 +236,7 @@ class _Story:
                 one.first = self.advanced
             one.last = self.advanced
             one.streamed.append(int(token))
+            one.when.append(self.advanced)
             one.times.append(one.early.get(len(one.times), self.clock.now))
             one.late += one.cancelled
             self.repeated += one.ran
@@ -466,6 +469,7 @@ _TOLD: Mapping[str, Callable[[Any, _Known], dict[str, Any]]] = {
         "steps with ids": one.bursts,
         "first": one.first,
         "last": one.last,
+        "when": one.when,
     },
     "logits": lambda engine, one: {"logits": engine.logits(one.name)},
     "latest": lambda engine, one: {"logits of another id": one.strayed},

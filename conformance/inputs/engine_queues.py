@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from inferspec.conformance.inputs.engine_models import lengthy
 from inferspec.conformance.inputs.engine_script import PLAIN, Script, told
 from inferspec.spec.engine_model import pages_of
 
@@ -179,3 +180,36 @@ def overtaken_by_a_long_prompt(script: Script) -> None:
         script.add(script.prompt(pick.size(1, 3), 9), 9)
     script.do("step", times=pick.size(2, 3))
     script.add(script.prompt(script.chunk * pick.size(2, 3) + pick.size(1, 2), 3), 3, priority=2)
+
+
+@told("outputs", "steps", prefix_caching=[False], page_sizes=[1, 2], chunks=[1, 3], pages=["told"], **PLAIN)
+def resumed_prompts(script: Script) -> None:
+    """A request that takes all pages to the last slot in the end; one that gives way to it, and goes on when it has ended; and a
+    prompt that waits."""
+    pick = script.pick
+    script.model = lengthy(script.kind, script.which)
+    script.max_requests, length = 2, 4 * script.chunk
+    spare = 2 * pick.one_of(5, 1, 3)
+    limit = length + spare + 6
+    script.add(script.prompt(pick.one_of(1, 2), limit), limit)
+    script.shorten()
+    limit = spare + 5
+    script.add(script.prompt(length, limit), limit)
+    script.add(script.prompt(length, 2), 2)
+
+
+@told("outputs", "steps", prefix_caching=[False], page_sizes=[1, 2], chunks=[1, 3], pages=["told"], **PLAIN)
+def many_behind_a_preempted(script: Script) -> None:
+    """A request that takes all pages in the end; one that gives way to it; and as many more as may run, which fit beside that
+    when it goes on. All but the first are too long to be computed in two steps."""
+    pick = script.pick
+    script.model = lengthy(script.kind, script.which)
+    script.max_requests, length = 2, 2 * script.chunk + 1
+    others = [(length, limit) for limit in (pick.one_of(16, 18), pick.one_of(8, 9), pick.one_of(4, 5))]
+    limit = length + 6
+    first = sum(script.need(*one) for one in others) * script.size - limit + 1
+    script.add(script.prompt(first, limit), limit)
+    script.shorten()
+    script.do("step", times=-(-first // script.chunk))
+    for asked in others:
+        script.add(script.prompt(*asked), asked[1])

@@ -24,6 +24,25 @@ def runs_no_more_than_may(subject: Trial, call: Call) -> None:
         )
 
 
+def runs_no_more_than_may_between_steps(subject: Trial, call: Call) -> None:
+    """Who gives ids in a step and in the next, and is too long to be computed again in both, runs between them; so do no more than
+    may, whoever was preempted before."""
+    seen, most, budget = subject.parts(call), call.arguments["max_requests"], call.arguments["max_prefill_tokens"]
+    steps = [
+        set(map(int, seen[f"{number} when"]))
+        for number in adds(call)
+        if len(call.arguments["steps"][number - 1][1]["tokens"]) > 2 * budget
+    ]
+    for step in sorted(set().union(*steps)):
+        running = sum({step, step + 1} <= given for given in steps)
+        if running > most:
+            raise Nonconformance(
+                f"{running} requests give ids in the step {step} and in the next, though {2 * budget} tokens are too few for any of them"
+                f" to have been preempted between; at most {most} may run",
+                call,
+            )
+
+
 def without_what_is_refused(subject: Trial, call: Call, step: int) -> Call:
     """The story without that step, where it is refused."""
     if f"{step} refused" not in subject.answered(call).results:
@@ -74,6 +93,26 @@ def keeps_its_budget(subject: Trial, call: Call) -> None:
     )
     if steps * most < tokens:
         raise Nonconformance(f"prompts of {tokens} tokens are computed in {steps} steps of at most {most}", call)
+
+
+def keeps_its_budget_once_resumed(subject: Trial, call: Call) -> None:
+    """Where the first request fills all pages with its last id, whoever is not finished then has nothing left of what was computed
+    of it: that takes as many steps as a step's budget makes of it. That step itself may begin with it, when the first has ended."""
+    seen, budget = subject.parts(call), call.arguments["max_prefill_tokens"]
+    first, *others = adds(call)
+    end, resumed = int(max(seen[f"{first} when"], default=0)), []
+    for number in others:
+        when = list(map(int, seen[f"{number} when"]))
+        before, later = sum(step < end for step in when), [step for step in when if step > end]
+        if later and end not in when:
+            # The last of its ids may be computed as any that generates computes one.
+            tokens = len(call.arguments["steps"][number - 1][1]["tokens"]) + before - bool(before)
+            resumed.append((later[0], tokens))
+    total = 0
+    for step, tokens in sorted(resumed):
+        total, steps = total + tokens, step - end + 1
+        if steps * budget < total:
+            raise Nonconformance(f"{total} tokens are computed again in {steps} steps of at most {budget}", call)
 
 
 def is_batch_invariant(subject: Trial, call: Call) -> None:

@@ -76,6 +76,27 @@ def counted_out_twice(self: Engine, m: State, name: int) -> None:
     Engine.cancel(self, m, name)
 
 
+def counted_out_when_preempted(self: Engine, m: State, r: Request) -> None:
+    """Who gives way is counted out then, and again when it ends."""
+    one_fewer(self, m)
+    Engine.preempt(self, m, r)
+
+
+def noted_as_resumed(self: Engine, m: State, r: Request, hits: list[int]) -> None:
+    r.resumed = bool(r.out)
+    Engine.start(self, m, r, hits)
+
+
+def counts_without_the_resumed(self: Engine, m: State) -> None:
+    """Of those that run only who has not been preempted is counted."""
+    most = m.a.max_requests
+    m.a.max_requests += sum(r.__dict__.get("resumed", False) for r in m.running)
+    try:
+        Engine.admit(self, m)
+    finally:
+        m.a.max_requests = most
+
+
 def rows_stay(*kept: str) -> Change:
     """What is kept by row stays where it is when a request is cancelled, and those behind it move up."""
 

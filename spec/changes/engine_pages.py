@@ -60,6 +60,31 @@ def budget_of_small_steps(self: Engine, m: State, r: Request, left: int) -> int:
     return Engine.share_of(self, m, r, left if small else len(r.tokens))
 
 
+def computed_again_at_once(self: Engine, m: State, r: Request, left: int) -> int:
+    """What a preempted request had is computed again in one step."""
+    return len(r.tokens) - r.computed if r.out else Engine.share_of(self, m, r, max(left, 0))
+
+
+def outputs_again_at_once(self: Engine, m: State, r: Request, left: int) -> int:
+    """What a preempted request had generated is computed again with the last chunk of its prompt."""
+    n = Engine.share_of(self, m, r, max(left, 0))
+    return len(r.tokens) - r.computed if r.out and r.computed + n >= len(r.prompt) else n
+
+
+def computed_again_beside(self: Engine, m: State) -> list[tuple[Request, int, list[int]]]:
+    """What a preempted request computes again leaves prompts all of the budget."""
+    left, rows = m.a.max_prefill_tokens, []
+    for r in list(m.running):
+        if r not in m.running:
+            continue
+        n = self.share_of(m, r, left)
+        left -= 0 if r.out else n
+        guessed = self.most_guesses(m, r, n)
+        if n and self.make_room(m, r, r.computed + n + guessed):
+            rows.append((r, n, self.guesses(m, r, guessed)))
+    return [row for row in rows if row[0] in m.running]
+
+
 def prompts_at_once(self: Engine, m: State, r: Request, left: int) -> int:
     return len(r.tokens) - r.computed
 

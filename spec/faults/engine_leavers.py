@@ -53,6 +53,20 @@ FAULTS: tuple[Fault, ...] = (
         "PROPERTIES SC5, CB5",
     ),
     _fault(
+        "one-more-for-each-preempted",
+        "a request that is preempted is counted out then, and when it ends",
+        spec.ENG_43,
+        {"preempt": changes.counted_out_when_preempted, "admit": changes.admits_by_a_count},
+        "PROPERTIES SC5, SC1",
+    ),
+    _fault(
+        "resumed-not-counted",
+        "a request that was preempted and runs again is not counted among those that run",
+        spec.ENG_43,
+        {"start": changes.noted_as_resumed, "admit": changes.counts_without_the_resumed},
+        "PROPERTIES SC5, SC1",
+    ),
+    _fault(
         "ends-of-the-cancelled",
         "when a request is cancelled those behind it move up, and what ends them does not",
         spec.ENG_14,

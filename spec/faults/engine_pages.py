@@ -382,6 +382,27 @@ FAULTS: tuple[Fault, ...] = (
         f"{METAL}/dc602da",
     ),
     _fault(
+        "computed-again-at-once",
+        "what a preempted request had is computed again in one step",
+        spec.ENG_42,
+        {"share_of": changes.computed_again_at_once},
+        "PROPERTIES SC1, SC5",
+    ),
+    _fault(
+        "outputs-again-at-once",
+        "what a preempted request had generated is computed again beside the budget",
+        spec.ENG_42,
+        {"share_of": changes.outputs_again_at_once},
+        "PROPERTIES SC1, SC5",
+    ),
+    _fault(
+        "computed-again-beside",
+        "what is computed again after a preemption is not counted: prompts have all of the budget beside it",
+        spec.ENG_42,
+        {"plan": changes.computed_again_beside},
+        "PROPERTIES SC1, SC5",
+    ),
+    _fault(
         "all-that-fit",
         "as many requests run as there are pages for",
         spec.ENG_43,
