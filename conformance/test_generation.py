@@ -419,7 +419,16 @@ def test_a_second_request_starts_afresh_after_an_early_end(subject, call):
     subject.agrees(call)
 
 
-# arguments
+@requirement(
+    spec.GEN_18,
+    call=paired_calls(orders=("after",)),
+    left=among([1, 0, 2]),
+    who=among(["model", "sampler"]),
+    share=0.2,
+)
+def test_a_second_request_starts_afresh_after_one_that_failed(subject, call, left, who):
+    fails = {"who": who if call.arguments.get("sampler") else "model", "left": left, "error": "RuntimeError"}
+    subject.agrees(call.having(fails=fails, max_tokens=4, eos=(), seen=("beside",)))
 
 
 @requirement(spec.GEN_19, call=generate_calls(lengths=(3, 1, 5, 16, 33), limits=(3, 1)))
@@ -536,6 +545,17 @@ def test_the_cache_is_let_go_at_the_end(subject, call):
     held = int(subject.parts(call)["alive"][0])
     if held:
         raise Nonconformance(f"{held} caches are still held", call)
+
+
+@requirement(
+    spec.GEN_27,
+    call=generate_calls(caches=[True], stops=[0], samplers=["int", "array"], limits=(5, 3, 8), seen=("alive",)),
+    left=among([1, 0, 2]),
+    who=among(["model", "sampler"]),
+    share=0.1,
+)
+def test_the_cache_is_let_go_when_the_ids_end_by_an_error(subject, call, left, who):
+    subject.expects(call.having(fails={"who": who, "left": left, "error": "RuntimeError"}), {"alive": np.zeros(1)})
 
 
 @requirement(spec.GEN_28, call=generate_calls(limits=(5, 3, 8), vocabularies=ENOUGH), share=0.3)

@@ -408,6 +408,16 @@ def test_caches_are_let_go_at_the_end(subject, call):
 
 
 @requirement(
+    spec.SPEC_40,
+    call=generate_calls(seen=("alive",), drafters=APART, drafts=(2, 1), limits=(6, 9), stops=[0]),
+    left=among([1, 0]),
+    share=0.1,
+)
+def test_caches_are_let_go_when_the_ids_end_by_an_error(subject, call, left):
+    subject.expects(_failing(call, left), {"alive": np.zeros(2)})
+
+
+@requirement(
     spec.SPEC_56,
     call=generate_calls(seen=("raised",), drafters=APART, drafts=(2, 1), limits=(6, 9), stops=[0]),
     left=among([0, 1]),
@@ -415,9 +425,13 @@ def test_caches_are_let_go_at_the_end(subject, call):
     share=0.2,
 )
 def test_what_the_target_raises_passes_to_the_caller(subject, call, left, error):
-    # Of six ids or more no call of the target gives more than three: there is a second one.
-    target = {**call.arguments["target"], "fails": {"who": "target", "left": left, "error": error}}
-    subject.expects(call.having(target=target), {"raised": np.ones(1)})
+    subject.expects(_failing(call, left, error), {"raised": np.ones(1)})
+
+
+def _failing(call, left, error="RuntimeError"):
+    """The call of a target that fails: of six ids or more no call of it gives more than three where two are drafted, so that there is
+    a second one."""
+    return call.having(target={**call.arguments["target"], "fails": {"who": "target", "left": left, "error": error}})
 
 
 @requirement(spec.SPEC_41, call=paired_calls(orders=("turns",)))
@@ -448,6 +462,12 @@ def test_what_ended_a_request_does_not_end_the_next(subject, call):
 @requirement(spec.SPEC_42, call=paired_calls(orders=("after",), untils=(None, 0, 1, 2, 3)))
 def test_a_second_request_starts_afresh(subject, call):
     subject.agrees(call)
+
+
+@requirement(spec.SPEC_42, call=paired_calls(orders=("after",), drafters=APART), left=among([1, 0]), share=0.15)
+def test_a_second_request_starts_afresh_after_one_that_failed(subject, call, left):
+    first = call.having(max_tokens=6, num_draft_tokens=2, eos=(), seen=("beside",))
+    subject.agrees(_failing(first, left))
 
 
 # arguments

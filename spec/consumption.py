@@ -26,6 +26,8 @@ class Stream(ABC):
     ids: list[Any] = field(default_factory=list, kw_only=True)
     iterator: Iterator[Any] | None = field(default=None, kw_only=True)
     over: bool = field(default=False, kw_only=True)
+    may_fail: bool = field(default=False, kw_only=True)
+    """Whether what it raises ends it alone, and the others go on."""
 
     @abstractmethod
     def turn(self) -> None:
@@ -67,13 +69,26 @@ def consumed(
     """Those that were consumed together, as `a.until` and `a.order` say, when they are over."""
     for together in [streams] if a.order == "turns" else [[stream] for stream in streams]:
         for stream in together:
-            stream.begin(start)
+            with _failing(stream):
+                stream.begin(start)
         while running := [stream for stream in together if not stream.over]:
             for stream in running:
-                stream.advance(a.until if stream is streams[0] else None)
+                with _failing(stream):
+                    stream.advance(a.until if stream is streams[0] else None)
                 if a.overwrite and len(stream.ids) == 1:
                     _overwrite(stream.request, a.overwrite)
         yield together
+
+
+@contextlib.contextmanager
+def _failing(stream: Stream) -> Iterator[None]:
+    """What a stream raises that may fail is its end."""
+    try:
+        yield
+    except Exception:
+        if not stream.may_fail:
+            raise
+        stream.over = True
 
 
 def _overwrite(request: Any, what: str) -> None:

@@ -152,10 +152,13 @@ def play(
     was fed; widths: how many tokens past the prompt each call of the target was fed;
     calls: of target and draft; drawn: how many uniform numbers were taken; alive: how many layers of caches of target
     and draft are held by anyone when the generators are closed; whole: whether ids are Python's integers; prompt: the
-    caller's tokens afterwards; refused, raised: whether it raised.
+    caller's tokens afterwards; refused, raised: whether it raised; where neither is looked at, what a model that is to fail raises
+    is the end of the first, and the other goes on.
     """
     first, *others = streams = [_Stream(request, players) for request in requests]
     counted = _Counted(first.request)
+    failing = any(player.fuse.left is not None for player in players)
+    first.may_fail = failing and not {"refused", "raised"} & set(a.seen)
     try:
         for together in consumed(streams, start, a):
             for stream in together:

@@ -305,7 +305,7 @@ GEN_17 = _loop(
 )
 GEN_18 = _loop(
     "GEN-18",
-    "a request after another to the same model, finished or closed early, starts afresh",
+    "a request after another to the same model, finished, failed or closed early, starts afresh",
     source="PROPERTIES CB4",
 )
 GEN_19 = _loop(
@@ -335,7 +335,9 @@ GEN_26 = _loop(
     source="PROPERTIES CB2",
 )
 GEN_27 = _loop(
-    "GEN-27", "the cache is let go when the ids end, and when the caller stops early", source="PROPERTIES PG7"
+    "GEN-27",
+    "the cache is let go when the ids end, also by an error, and when the caller stops early",
+    source="PROPERTIES PG7",
 )
 GEN_28 = _loop(
     "GEN-28",

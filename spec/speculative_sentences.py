@@ -179,7 +179,7 @@ SPEC_39 = _loop(
 )
 SPEC_40 = _loop(
     "SPEC-40",
-    "the caches of both models are let go when the ids end, and when the caller stops early",
+    "the caches of both models are let go when the ids end, also by an error, and when the caller stops early",
     source="PROPERTIES SP8",
 )
 SPEC_41 = _loop(
@@ -189,7 +189,7 @@ SPEC_41 = _loop(
 )
 SPEC_42 = _loop(
     "SPEC-42",
-    "a request after another to the same models, finished or closed early, starts afresh",
+    "a request after another to the same models, finished, failed or closed early, starts afresh",
     source="PROPERTIES CB4",
 )
 SPEC_43 = _loop(

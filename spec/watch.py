@@ -94,13 +94,15 @@ def watch(
     last id was known, in order; caches: how many caches it was fed with; alive: how many of them are still held at the
     end; ahead: for each id, how many positions the model was past what it took; reached: the position where the model
     stands at the end, from the end of the prompt; rows: for each id, the logits that the sampler got; drawn: how often
-    it was asked; raised: whether what `a.fails` says reached the consumer; whole: whether ids are Python's integers;
+    it was asked; raised: whether what `a.fails` says reached the consumer (where anything else is looked at, that is the end of the
+    first request, and the other goes on); whole: whether ids are Python's integers;
     prompt: the caller's tokens afterwards; refused, calls: whether it raised, and the calls of the model.
     """
     streams = [_Stream(request, toy) for request in requests]
     if a.fails:
         failing: Any = streams[0].request.sampler if a.fails["who"] == "sampler" else toy
         failing.fuse = Fuse(**a.fails)
+        streams[0].may_fail = a.seen != ("raised",)
     try:
         for together in consumed(streams, start, a):
             if a.until is not None and together[0] is streams[0]:

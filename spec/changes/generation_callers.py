@@ -183,3 +183,41 @@ def reads_the_callers(self: Generate, toy: Toy, request: Request) -> Iterator[An
             return
         yield self.out(token)
         made.append(token)
+
+
+def given_up_once_failed(self: Generate, toy: Toy, request: Request) -> Iterator[Any]:
+    """A model that failed, or whose sampler did, is taken for one that is lost."""
+    if vars(toy).get("lost"):
+        raise RuntimeError("the model has failed")
+    try:
+        yield from Generate.ids(self, toy, request)
+    except Exception:
+        vars(toy)["lost"] = True
+        raise
+
+
+def held_while_running(self: Generate, toy: Toy, request: Request) -> ToyCache | None:
+    cache = Generate.cache(self, toy, request)
+    vars(toy).setdefault("running", []).append(cache)
+    return cache
+
+
+def held_when_it_fails(self: Generate, toy: Toy, request: Request) -> Iterator[Any]:
+    """A table of running requests forgets those that came to their end, or were closed."""
+    failed = False
+    try:
+        yield from Generate.ids(self, toy, request)
+    except Exception:
+        failed = True
+        raise
+    finally:
+        if not failed:
+            vars(toy).pop("running", None)
+
+
+def left_by_the_failed(self: Generate, toy: Toy, request: Request) -> ToyCache | None:
+    """A request that may use a cache takes what one that failed has left."""
+    left = [cache for cache in vars(toy).pop("running", []) if cache is not None]
+    vars(toy)["running"] = [left[0] if left and request.cache else Generate.cache(self, toy, request)]
+    running: list[ToyCache | None] = vars(toy)["running"]
+    return running[0]

@@ -184,6 +184,26 @@ def held_by(owner: str) -> Any:
     return ids
 
 
+def given_up_once_failed(self: Loop, run: Run) -> Iterator[Any]:
+    """A target that failed is taken for one that is lost."""
+    if vars(run.target).get("lost"):
+        raise RuntimeError("the target has failed")
+    try:
+        yield from Loop.ids(self, run)
+    except Exception:
+        vars(run.target)["lost"] = True
+        raise
+
+
+def held_when_it_fails(self: Loop, run: Run) -> Iterator[Any]:
+    """What came to its end, or was closed, lets its caches go."""
+    try:
+        yield from Loop.ids(self, run)
+    except Exception:
+        _memory(self).setdefault("failed", []).append((run.target_cache, run.draft_cache))
+        raise
+
+
 def target_shared(self: Loop, players: tuple[Player, Player], request: Request) -> Iterator[Any]:
     """The target's cache is kept, and a request goes on in it without what it holds already."""
     target, draft = players

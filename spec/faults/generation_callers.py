@@ -9,6 +9,7 @@ from inferspec.spec.changes import generation_ends as ends
 from inferspec.spec.contract import Fault
 from inferspec.spec.faults.generation_sources import COURSE_CODE, MLX_LM, SEEDS, TIRED
 from inferspec.spec.generation import (
+    GEN_18,
     GEN_19,
     GEN_20,
     GEN_21,
@@ -179,5 +180,26 @@ KEPT_ARGUMENTS: tuple[Fault, ...] = (
         GEN_29,
         {"taken": changes.callers_ends},
         TIRED,
+    ),
+    Fault(
+        "generation-holds-what-failed",
+        "a table holds the caches of requests that ended by an error",
+        GEN_27,
+        {"cache": changes.held_while_running, "ids": changes.held_when_it_fails},
+        "PROPERTIES PG7",
+    ),
+    Fault(
+        "generation-lost-once-failed",
+        "a model that failed once, or whose sampler did, serves no other request",
+        GEN_18,
+        {"ids": changes.given_up_once_failed},
+        "PROPERTIES PG7",
+    ),
+    Fault(
+        "generation-cache-of-the-failed",
+        "a request goes on in the cache of one that ended by an error",
+        GEN_18,
+        {"cache": changes.left_by_the_failed, "ids": changes.held_when_it_fails},
+        "PROPERTIES CB4, PG7",
     ),
 )

@@ -257,6 +257,20 @@ FAULTS: tuple[Fault, ...] = (
         "PROPERTIES SP8",
     ),
     Fault(
+        "speculative-holds-what-failed",
+        "the caches of a request that ended by an error are kept",
+        SPEC_40,
+        {"ids": changes.held_when_it_fails},
+        "PROPERTIES PG7, SP8",
+    ),
+    Fault(
+        "speculative-lost-once-failed",
+        "a target that failed once serves no other request",
+        SPEC_42,
+        {"ids": changes.given_up_once_failed},
+        "PROPERTIES PG7",
+    ),
+    Fault(
         "speculative-target-cache-shared",
         "one cache of the target serves all requests",
         SPEC_41,
