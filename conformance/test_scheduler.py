@@ -5,6 +5,7 @@ from inferspec.conformance.inputs.scheduler import (
     chunked,
     crowds,
     ends_in_prompts,
+    ends_of_one_prompt,
     ends_of_others,
     ends_of_zero,
     ends_past_16_bits,
@@ -29,6 +30,7 @@ from inferspec.conformance.inputs.scheduler_pools import (
     evicted,
     growing,
     itself_in_the_midst,
+    leaving_together,
     resumed_in_what_is_left,
 )
 from inferspec.conformance.inputs.scheduler_prefixes import (
@@ -107,6 +109,11 @@ def test_the_id_0_may_be_the_end(subject, call):
 
 @requirement(spec.SCHED_02, call=ends_in_prompts(), share=0.15)
 def test_an_id_of_the_prompt_ends_nothing(subject, call):
+    keeps(subject, call, Check.STOP, Check.OUTPUT)
+
+
+@requirement(spec.SCHED_02, call=ends_of_one_prompt(), share=0.1)
+def test_requests_of_one_prompt_end_where_each_must(subject, call):
     keeps(subject, call, Check.STOP, Check.OUTPUT)
 
 
@@ -285,6 +292,11 @@ def test_a_preempted_request_runs_again_where_there_is_just_room_for_it(subject,
 
 @requirement(spec.SCHED_15, call=left_when_preempted(), share=0.1)
 def test_a_preempted_request_that_is_cancelled_leaves_its_place(subject, call):
+    keeps(subject, call, Check.WORK)
+
+
+@requirement(spec.SCHED_15, call=leaving_together(), share=0.1)
+def test_what_there_is_room_for_when_two_leave_together_is_admitted(subject, call):
     keeps(subject, call, Check.WORK)
 
 

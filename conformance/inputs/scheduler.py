@@ -249,6 +249,19 @@ def ends_of_others(pick: Pick) -> Call:
 
 
 @calls
+def ends_of_one_prompt(pick: Pick) -> Call:
+    """The same prompt twice or more at once, which other ids end, or none."""
+    script = Script(pick)
+    tokens, limit = script.prompt(1), pick.size(3, 6)
+    ids = alone(tokens, limit)
+    last: tuple[int, ...] | None = None
+    for _ in range(pick.size(2, 3)):
+        last = pick.one_of(*(eos for eos in ((ids[1],), (), (ids[2],)) if eos != last))
+        script.add(tokens, limit, last)
+    return script.end()
+
+
+@calls
 def ends_past_16_bits(pick: Pick) -> Call:
     """Requests that ids past 16 bits end, alike in their low bits to those that come of it."""
     script = Script(pick)

@@ -17,6 +17,20 @@ from inferspec.spec.block_manager import blocks_of
 from inferspec.spec.serving import alone
 
 
+@equal
+def leaving_together(pick: Pick) -> Call:
+    """Two requests that end in one step, and one that waits for the blocks of both, beside one that goes on."""
+    script = Script(pick, budgets=(64,))
+    script.most = pick.one_of(8, 4)
+    length, limit = 2 * min(script.size, 8) + 4, pick.size(2, 4)
+    script.add(script.tokens(1), limit + 3)
+    both = [script.add(script.tokens(length), limit) for _ in range(2)]
+    script.blocks = script.pool() - 1
+    room = sum(blocks_of(script.slots[number], script.size) for number in both) * script.size
+    script.add(script.tokens(room - pick.size(0, script.size - 1)), 1)
+    return script.end()
+
+
 def _growing(
     pick: Pick, most: int = 4, kind: type[Script] = Script, budgets: tuple[int, ...] = (64, 4, 8, 16)
 ) -> Script:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from inferspec.spec.block_manager import blocks_of
@@ -275,3 +276,40 @@ def one_length_at_a_time(self: Scheduler, s: Serving, preempted: list[Request]) 
 def output_one_by_one(self: Scheduler, s: Serving, entry: Entry, budget: int) -> int:
     """What lies behind the prompt is computed a token a step, by a request too that computes it again."""
     return min(budget, 1) if entry.computed >= len(entry.request.tokens) else Scheduler.count(self, s, entry, budget)
+
+
+def ends_of_the_prompt(self: Scheduler, s: Serving, request: Request) -> None:
+    """What ends a request is looked up by its prompt: the last request's ids are those of all that have it."""
+    Scheduler.add(self, s, request)
+    for entry in s.entries:
+        if list(entry.request.tokens) == list(request.tokens):
+            entry.eos = request.eos
+
+
+def by_the_prompt(self: Scheduler, entry: Entry, token: int) -> bool:
+    return token in entry.eos
+
+
+def room_not_looked_at(self: Scheduler, s: Serving, step: Step, tokens: Sequence[int | None]) -> list[Request]:
+    s.room = None
+    return Scheduler.update(self, s, step, tokens)
+
+
+def room_when_the_first_left(self: Scheduler, s: Serving, entry: Entry) -> None:
+    Scheduler.close(self, s, entry)
+    if s.__dict__.get("room") is None:
+        s.room = s.manager.num_free
+
+
+def admits_by_that_room(self: Scheduler, s: Serving) -> None:
+    """How much room there is was noted when the first request of a step ended, before others did."""
+    running, room = bool(self.running(s)), s.__dict__.get("room")
+    for entry in self.waiting(s):
+        short = running and room is not None and blocks_of(len(entry.tokens), s.manager.block_size) > room
+        if short or not self.has_place(s) or self.pending(s) >= s.budget:
+            return
+        try:
+            self.allocate(s, entry)
+        except ValueError:
+            return
+        entry.request.state = "RUNNING"

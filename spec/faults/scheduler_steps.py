@@ -187,4 +187,22 @@ FAULTS: tuple[Fault, ...] = (
         {"allocate": changes.keeps_a_part_back(0.1)},
         "https://github.com/InternLM/lmdeploy/pull/4100",
     ),
+    _fault(
+        "ends-of-the-prompt",
+        "what ends the last request of a prompt ends all that have it",
+        spec.SCHED_02,
+        {"add": changes.ends_of_the_prompt, "ends": changes.by_the_prompt},
+        "PROPERTIES CB3, CB4",
+    ),
+    _fault(
+        "room-when-the-first-left",
+        "of several requests that end in a step only the blocks of the first are seen to be free in the next",
+        spec.SCHED_15,
+        {
+            "update": changes.room_not_looked_at,
+            "close": changes.room_when_the_first_left,
+            "admit": changes.admits_by_that_room,
+        },
+        TIRED,
+    ),
 )
