@@ -15,6 +15,8 @@
 `model` and `draft` are the subject's own `Qwen3(config, weights)` or `Llama(config, weights)`. `num_pages` pages of
 `page_size` tokens hold the keys and values of all requests, at most `max_requests` of which run at a time; a step
 computes at most `max_prefill_tokens` tokens of prompts. The last id of a request is never computed and needs no slot.
+Preemption is by recomputation (Kwon et al. 2023, section 4.5): a request that is preempted gives its pages back, and what it
+had is computed again, within that limit, as far as the prefix cache does not know it.
 A page that no request holds is free, whatever the prefix cache knows of it. Without pages of its own an engine counts
 what its requests would fill, or does not offer `num_free_pages`. A draft guesses `num_draft_tokens` ids at a time.
 An engine whose add_request takes no `priority`, or no `eos`, is given none; where no limit of 0 is taken,

@@ -25,8 +25,8 @@ def runs_no_more_than_may(subject: Trial, call: Call) -> None:
 
 
 def runs_no_more_than_may_between_steps(subject: Trial, call: Call) -> None:
-    """Who gives ids in a step and in the next, and is too long to be computed again in both, runs between them; so do no more than
-    may, whoever was preempted before."""
+    """No more run at a time than may, once one was preempted too: a request that gives ids in two steps in a row, and whose prompt
+    is too long to be computed again in them, ran in between."""
     seen, most, budget = subject.parts(call), call.arguments["max_requests"], call.arguments["max_prefill_tokens"]
     steps = [
         set(map(int, seen[f"{number} when"]))
@@ -37,8 +37,8 @@ def runs_no_more_than_may_between_steps(subject: Trial, call: Call) -> None:
         running = sum({step, step + 1} <= given for given in steps)
         if running > most:
             raise Nonconformance(
-                f"{running} requests give ids in the step {step} and in the next, though {2 * budget} tokens are too few for any of them"
-                f" to have been preempted between; at most {most} may run",
+                f"{running} requests give ids in step {step} and in the next, and none of their prompts could be computed again in these two"
+                f" of at most {budget} tokens; at most {most} may run at a time",
                 call,
             )
 
@@ -96,8 +96,8 @@ def keeps_its_budget(subject: Trial, call: Call) -> None:
 
 
 def keeps_its_budget_once_resumed(subject: Trial, call: Call) -> None:
-    """Where the first request fills all pages with its last id, whoever is not finished then has nothing left of what was computed
-    of it: that takes as many steps as a step's budget makes of it. That step itself may begin with it, when the first has ended."""
+    """When the first request ends it holds all pages, so that nothing is left of what was computed of the others: to compute it again
+    takes as many steps as a step's budget makes of it, beginning with the step in which the first ended."""
     seen, budget = subject.parts(call), call.arguments["max_prefill_tokens"]
     first, *others = adds(call)
     end, resumed = int(max(seen[f"{first} when"], default=0)), []
