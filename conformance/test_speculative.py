@@ -429,7 +429,7 @@ def test_what_the_target_raises_passes_to_the_caller(subject, call, left, error)
 
 
 def _failing(call, left, error="RuntimeError"):
-    """The call of a target that fails: of six ids or more no call of it gives more than three where two are drafted, so that there is
+    """The call, of a target that fails once. Of six ids or more no call of it gives more than three, where two are drafted: there is
     a second one."""
     return call.having(target={**call.arguments["target"], "fails": {"who": "target", "left": left, "error": error}})
 
@@ -464,10 +464,14 @@ def test_a_second_request_starts_afresh(subject, call):
     subject.agrees(call)
 
 
-@requirement(spec.SPEC_42, call=paired_calls(orders=("after",), drafters=APART), left=among([1, 0]), share=0.15)
+@requirement(
+    spec.SPEC_42,
+    call=paired_calls(orders=("after",), drafters=APART, drafts=(2, 1), limits=(6, 9)),
+    left=among([1, 0]),
+    share=0.15,
+)
 def test_a_second_request_starts_afresh_after_one_that_failed(subject, call, left):
-    first = call.having(max_tokens=6, num_draft_tokens=2, eos=(), seen=("beside",))
-    subject.agrees(_failing(first, left))
+    subject.agrees(_failing(call.having(eos=(), seen=("beside",)), left))
 
 
 # arguments

@@ -41,6 +41,9 @@ ENOUGH = (97, 300)
 SPARE = 4
 """Uniform numbers that are left when a request ends."""
 
+DRAFTS = (4, 1, 2, 3, 5, 7)
+"""How many tokens are drafted at a time."""
+
 LIMITS = (6, 1, 2, 3, 4, 5, 9, 13, 20)
 
 
@@ -78,7 +81,7 @@ def generate_calls(
     pick: Pick,
     lengths: tuple[int, ...] = (3, 1, 2, 4, 5, 7, 9),
     limits: tuple[int, ...] = LIMITS,
-    drafts: tuple[int, ...] = (4, 1, 2, 3, 5, 7),
+    drafts: tuple[int, ...] = DRAFTS,
     vocabularies: tuple[int, ...] = (40, 5, 11, 97, 300),
     rival: float | str | None = None,
     stop_at: tuple[int, ...] = (),
@@ -121,9 +124,15 @@ def _stops(
 
 
 @calls
-def paired_calls(pick: Pick, orders: tuple[str, ...] = ("turns", "after"), untils: tuple[Any, ...] = (None,)) -> Call:
+def paired_calls(
+    pick: Pick,
+    orders: tuple[str, ...] = ("turns", "after"),
+    untils: tuple[Any, ...] = (None,),
+    limits: tuple[int, ...] = LIMITS,
+    drafts: tuple[int, ...] = DRAFTS,
+) -> Call:
     """Two requests to the same models; the second shares a beginning with the first, or its whole prompt."""
-    call = generate_calls.build(pick, vocabularies=ENOUGH, untils=untils)
+    call = generate_calls.build(pick, limits=limits, drafts=drafts, vocabularies=ENOUGH, untils=untils)
     prompt = [int(token) for token in np.ravel(call.arguments["tokens"])]
     other = pick.random.integers(0, 97, pick.size(1, 5)).tolist()
     beside = {"tokens": tuple(pick.one_of(other, prompt[:1] + other, prompt)), "max_tokens": pick.size(1, 8)}

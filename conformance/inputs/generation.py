@@ -56,11 +56,15 @@ def nearest(dtype: str, vocabulary: int) -> float:
     return NEAR[dtype] * (2 if vocabulary > 2**15 else 1)
 
 
+LIMITS = (4, 1, 2, 3, 5, 6, 8, 11)
+"""How many ids at most."""
+
+
 @calls
 def generate_calls(
     pick: Pick,
     lengths: tuple[int, ...] = (3, 1, 2, 4, 5, 7, 9),
-    limits: tuple[int, ...] = (4, 1, 2, 3, 5, 6, 8, 11),
+    limits: tuple[int, ...] = LIMITS,
     vocabularies: tuple[int, ...] = (40, 5, 11, 97, 300),
     rival: float | str | None = None,
     stop_at: tuple[int, ...] = (),
@@ -147,9 +151,14 @@ def _stops(
 
 
 @calls
-def paired_calls(pick: Pick, orders: tuple[str, ...] = ("turns", "after"), untils: tuple[Any, ...] = (None,)) -> Call:
+def paired_calls(
+    pick: Pick,
+    orders: tuple[str, ...] = ("turns", "after"),
+    untils: tuple[Any, ...] = (None,),
+    limits: tuple[int, ...] = LIMITS,
+) -> Call:
     """Two requests to one model; the second shares a beginning with the first, or its whole prompt."""
-    call = generate_calls.build(pick, vocabularies=(97, 300), untils=untils)
+    call = generate_calls.build(pick, limits=limits, vocabularies=(97, 300), untils=untils)
     prompt = [int(token) for token in np.ravel(call.arguments["tokens"])]
     other = pick.random.integers(0, 97, pick.size(1, 5)).tolist()
     second = pick.one_of(other, prompt[:1] + other, prompt)
