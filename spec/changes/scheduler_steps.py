@@ -301,15 +301,9 @@ def room_when_the_first_left(self: Scheduler, s: Serving, entry: Entry) -> None:
         s.room = s.manager.num_free
 
 
-def admits_by_that_room(self: Scheduler, s: Serving) -> None:
+def allocates_by_that_room(self: Scheduler, s: Serving, entry: Entry) -> None:
     """How much room there is was noted when the first request of a step ended, before others did."""
-    running, room = bool(self.running(s)), s.__dict__.get("room")
-    for entry in self.waiting(s):
-        short = running and room is not None and blocks_of(len(entry.tokens), s.manager.block_size) > room
-        if short or not self.has_place(s) or self.pending(s) >= s.budget:
-            return
-        try:
-            self.allocate(s, entry)
-        except ValueError:
-            return
-        entry.request.state = "RUNNING"
+    room = s.__dict__.get("room")
+    if self.running(s) and room is not None and blocks_of(len(entry.tokens), s.manager.block_size) > room:
+        raise ValueError("no room")
+    Scheduler.allocate(self, s, entry)

@@ -201,7 +201,7 @@ FAULTS: tuple[Fault, ...] = (
         {
             "update": changes.room_not_looked_at,
             "close": changes.room_when_the_first_left,
-            "admit": changes.admits_by_that_room,
+            "allocate": changes.allocates_by_that_room,
         },
         TIRED,
     ),
