@@ -7,7 +7,6 @@ imported when a run concerns the suites.
 from __future__ import annotations
 
 import argparse
-import copy
 import gc
 import importlib
 import json
@@ -313,11 +312,12 @@ def subject(request: pytest.FixtureRequest) -> Any:
     def run(test: Any) -> None:
         __tracebackhide__ = True
         outcome = session.run(test)
-        record, results = {"id": test.id, **session.record(outcome)}, config.stash[_results]
-        request.node.user_properties.append((PROPERTY, record))
-        results.found.append(copy.deepcopy(record))
+        # A text, which nobody changes on its way, and which xdist hands on as it is.
+        told, results = json.dumps({"id": test.id, **session.record(outcome)}, sort_keys=True), config.stash[_results]
+        request.node.user_properties.append((PROPERTY, told))
+        results.found.append(told)
         # While what a fixture patched is still there: afterwards it is put back.
-        results.altered |= {*config.stash[_watch].moved(), *session.patched()}
+        results.altered |= {*config.stash[_watch].moved(request.module.__name__), *session.patched()}
         if own_tests().get(test.id, test) is not test:
             results.altered.add(f"the test in the place of {test.id}")
         if outcome.state in ("not_claimed", "outside_envelope"):
@@ -337,32 +337,41 @@ class Results:
     """Gathers the outcomes of the tests, from this process or from xdist's workers."""
 
     def __init__(self) -> None:
-        self.found: list[dict[str, Any]] = []
-        """Outcomes as they were where they were found: other plugins may touch a report on its way here."""
+        self.found: list[str] = []
+        """Outcomes, in JSON, as they were where they were found: other plugins may touch a report on its way here."""
         self.altered: set[str] = set()
         self.lost = False
         """Whether a worker is gone without a word: of what it ran there are reports alone."""
         self.silent = 0
         """Workers that have not said yet what they found."""
-        self._reported: list[dict[str, Any]] = []
+        self._reported: list[str] = []
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        found: list[Any] = [value for name, value in report.user_properties if name == PROPERTY]
         if report.when == "call":
-            self._reported += copy.deepcopy(found)
+            self._reported += [str(value) for name, value in report.user_properties if name == PROPERTY]
 
     def forged(self) -> set[str]:
         """Reports that are not as they were made."""
-        made = {json.dumps(outcome, sort_keys=True) for outcome in self.found}
-        forged = [one for one in self._reported if json.dumps(one, sort_keys=True) not in made]
-        return set() if self.lost else {f"the report of {outcome['id']}" for outcome in forged}
+        made = set(self.found)
+        forged = [_outcome(text) for text in self._reported if text not in made]
+        return set() if self.lost else {f"the report of {outcome.get('id', 'a test')}" for outcome in forged}
 
     def outcomes(self) -> dict[str, Any]:
         """Test -> its outcome; of one that ran more than once, by a plugin that tries failures again say, the worst."""
         from inferspec.conformance.reporting.certificate import STATES
 
-        every = sorted([*self._reported, *self.found], key=lambda outcome: STATES.index(outcome["state"]))
-        return {outcome["id"]: outcome for outcome in every}
+        every = [_outcome(text) for text in dict.fromkeys([*self._reported, *self.found])]
+        known = [outcome for outcome in every if outcome.get("state") in STATES and "id" in outcome]
+        return {outcome["id"]: outcome for outcome in sorted(known, key=lambda outcome: STATES.index(outcome["state"]))}
+
+
+def _outcome(text: str) -> dict[str, Any]:
+    """What a report tells; nothing where another plugin put something else in its place."""
+    try:
+        outcome = json.loads(text)
+    except ValueError:
+        return {}
+    return outcome if isinstance(outcome, dict) else {}
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -123,8 +123,8 @@ class Golden:
         }
 
 
-def cases(component: str, root: Path = ROOT) -> list[Golden]:
-    """Return every golden of a component, by name.
+def cases(component: str, root: Path = ROOT, requirement: str | None = None) -> list[Golden]:
+    """Return every golden of a component, by name; or those of a requirement alone.
 
     GoldenError when the folder and the manifest do not name the same goldens, when one cannot be read or differs from
     its sha256, and when the contract's version is no longer that of the manifest.
@@ -137,7 +137,11 @@ def cases(component: str, root: Path = ROOT) -> list[Golden]:
         raise GoldenError(f"golden {extra[0]} is not in {MANIFEST}: remove the file, or {_regen(extra[0])}")
     if not entries:
         raise GoldenError(f"{component} has no golden: {_regen(component)}")
-    return [_trusted(id, entries[id], root) for id in sorted(entries)]
+    return [
+        _trusted(id, entry, root)
+        for id, entry in sorted(entries.items())
+        if requirement in (None, entry.get("requirement", requirement))
+    ]
 
 
 def manifest(root: Path = ROOT) -> dict[str, dict[str, Any]]:

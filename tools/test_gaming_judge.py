@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import copy
+import json
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 
@@ -47,12 +48,12 @@ def test_a_judge_that_was_made_blind_gives_no_verdict(certify, workers):
 
 
 FORGED = """
-import pytest
+import json, pytest
+def forged(value):
+    return json.dumps({**json.loads(value), "state": "passed", "message": "", "diagnosis": [], "worst": 0.5}, sort_keys=True)
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_logreport(report):
-    for name, value in report.user_properties:
-        if name == "inferspec":
-            value.update(state="passed", message="", diagnosis=[], worst=0.5)
+    report.user_properties = [(name, forged(value)) for name, value in report.user_properties]
 """
 
 
@@ -113,18 +114,28 @@ def test_another_test_by_the_name_of_the_kit_s_gives_no_verdict(certify):
 
 def test_of_a_test_that_ran_twice_the_worse_outcome_counts():
     results = Results()
-    results.found += [{"id": "a", "state": state} for state in ("passed", "crashed", "passed")]
+    results.found += [json.dumps({"id": "a", "state": state}) for state in ("passed", "crashed", "passed")]
     assert results.outcomes() == {"a": {"id": "a", "state": "crashed"}}
 
 
 def test_the_reports_of_a_lost_worker_count():
-    report = SimpleNamespace(when="call", user_properties=[("inferspec", {"id": "a", "state": "passed"})])
+    report = SimpleNamespace(when="call", user_properties=[("inferspec", '{"id": "a", "state": "passed"}')])
     results = Results()
     results.pytest_runtest_logreport(report)
     assert results.forged() == {"the report of a"}
     results.lost = True
     assert results.forged() == set()
     assert results.outcomes()["a"]["state"] == "passed"
+
+
+@pytest.mark.parametrize(
+    "told", [{"id": "a", "state": "passed"}, "passed", '"passed"', '{"id": "a", "state": "splendid"}']
+)
+def test_a_report_of_something_else_is_forged_and_tells_nothing(told):
+    results = Results()
+    results.pytest_runtest_logreport(SimpleNamespace(when="call", user_properties=[("inferspec", told)]))
+    assert results.forged() in ({"the report of a test"}, {"the report of a"})
+    assert results.outcomes() == {}
 
 
 OPERATIONS = [operation.signature.operation for contract in contracts() for operation in contract.operations]
@@ -271,6 +282,14 @@ def test_what_moves_between_two_looks_is_named(monkeypatch, owner, attribute):
     monkeypatch.setattr(owner, attribute, lambda *given: 0, raising=False)
     name = owner.__name__ if isinstance(owner, ModuleType) else f"{owner.__module__}.{owner.__qualname__}"
     assert watch.moved() == [f"{name}.{attribute}"]
+    assert watch.moved() == []
+
+
+def test_what_moves_in_a_suite_is_named_when_its_own_tests_run(monkeypatch):
+    watch = Watch()
+    monkeypatch.setattr(test_rope, "abs", len, raising=False)
+    assert watch.moved("inferspec.conformance.test_linear") == []
+    assert watch.moved(test_rope.__name__) == [f"{test_rope.__name__}.abs"]
     assert watch.moved() == []
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from inferspec.conformance.bridge import random_states
 from inferspec.conformance.bridge.arrays import Arrays
 from inferspec.conformance.bridge.results import kind_of, named, told
-from inferspec.conformance.bridge.side_effects import NUMBERS, Arguments, Earlier
+from inferspec.conformance.bridge.side_effects import PLAIN, Arguments, Earlier
 from inferspec.conformance.bridge.views import lay
 from inferspec.conformance.calls import Observation
 from inferspec.spec.contract import STORY
@@ -135,7 +135,7 @@ def _laid(value: Any, path: str, views: Mapping[str, str], to: Arrays) -> Any:
         return lay(value, views.get(path, ""), to)
     if isinstance(value, list | tuple):
         return type(value)(
-            item if type(item) in NUMBERS else _laid(item, f"{path}.{key}", views, to) for key, item in enumerate(value)
+            item if type(item) in PLAIN else _laid(item, f"{path}.{key}", views, to) for key, item in enumerate(value)
         )
     if isinstance(value, Mapping):
         return {key: _laid(item, f"{path}.{key}", views, to) for key, item in value.items()}

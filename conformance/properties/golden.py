@@ -32,7 +32,7 @@ def of_the_lowest(subject: Trial) -> Trial:
 def gives_the_goldens(subject: Trial) -> None:
     """Every golden of the requirement inside the subject's envelope, each an example of its own."""
     about = subject.requirement.id
-    stored = [one for one in golden.cases(subject.contract.component) if one.requirement == about]
+    stored = golden.cases(subject.contract.component, requirement=about)
     if not stored:
         raise GoldenError(f"{about} has a golden test and no golden: add a recipe, or remove the test")
     inside = [one for one in stored if not one.beyond(subject.envelope)]

@@ -9,9 +9,10 @@ from __future__ import annotations
 import builtins
 import inspect
 import operator
+import re
 import sys
 import types
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, ValuesView
 from typing import Any
 
 from inferspec.conformance.trust.integrity import JUDGES, LIBRARY, judging
@@ -34,6 +35,8 @@ BENEATH = (
 BESIDE = ("inferspec.spec.faults", "inferspec.spec.changes")
 """What only tells what a failure looks like: it decides nothing, and is half of all names."""
 
+SUITE = re.compile(r"inferspec\.conformance\.test_\w+")
+
 LATER = frozenset({"__annotations__", "__annotations_cache__", "__warningregistry__", "__doc__"})
 """Names that Python itself binds when it likes."""
 
@@ -46,15 +49,22 @@ class Watch:
         """module, or class in one -> its names"""
         self._then: dict[str, dict[str, Any]] = {}
         """The same as they were."""
+        self._rooms: dict[str, tuple[list[ValuesView[Any]], list[list[Any]]]] = {}
+        """suite, or "" for what all suites use -> what its names are bound to, and were"""
         self._modules = 0
         self._look()
 
-    def moved(self) -> list[str]:
-        """The names that are bound to something else than they were; each is told once."""
-        found = []
-        if not _equal(self._seen.values(), self._then.values()):
+    def moved(self, suite: str | None = None) -> list[str]:
+        """The names that are bound to something else than they were; each is told once.
+
+        suite: the module of the test that ran. Those of other suites are then not asked for: they count when their tests run.
+        """
+        rooms = self._rooms.keys() if suite is None else self._rooms.keys() & {"", suite}
+        found: list[str] = []
+        if not all(_equal(map(list, now), then) for now, then in map(self._rooms.__getitem__, rooms)):
             moved = [owner for owner in self._then if not _equal([self._seen[owner]], [self._then[owner]])]
             found = [f"{owner}.{name}" for owner in moved for name in self._told(owner)]
+            self._listed()
         self._look()
         return found
 
@@ -71,6 +81,15 @@ class Watch:
                 for one in list(vars(module).values()):
                     if inspect.isclass(one) and within(one.__module__, JUDGES):
                         self._take(f"{one.__module__}.{one.__qualname__}", vars(one))
+        self._listed()
+
+    def _listed(self) -> None:
+        """Lists of what all names are bound to: of many, they are compared sooner than the names are looked up."""
+        self._rooms = {}
+        for owner, names in self._seen.items():
+            now, then = self._rooms.setdefault(_suite(owner), ([], []))
+            now.append(names.values())
+            then.append(list(self._then[owner].values()))
 
     def _take(self, owner: str, names: Mapping[str, Any]) -> None:
         if owner not in self._seen:
@@ -91,8 +110,14 @@ class Watch:
         return name in then or (name in vars(builtins) if is_module else callable(value))
 
 
-def _equal(now: Iterable[Mapping[str, Any]], then: Iterable[Mapping[str, Any]]) -> bool:
-    """Whether all have the same names for the same things; asked after each test, of fifteen thousand names."""
+def _suite(owner: str) -> str:
+    """The suite that a module is, or that a class is in; "" for others."""
+    found = SUITE.match(owner)
+    return found[0] if found else ""
+
+
+def _equal(now: Iterable[Any], then: Iterable[Any]) -> bool:
+    """Whether all are the same; asked after each test, of ten thousand names."""
     try:
         return all(map(operator.eq, now, then))
     except Exception:

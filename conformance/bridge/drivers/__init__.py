@@ -40,10 +40,13 @@ _PARAMETERS: weakref.WeakKeyDictionary[types.FunctionType, dict[tuple[str, ...],
 
 
 def _parameters(function: Callable[..., Any]) -> Parameters:
-    """What can be given, None where that cannot be read. Of plain functions it is read once: generators are begun by the thousand."""
+    """What can be given, None where that cannot be read. Of plain functions and of methods it is read once: generators are
+    begun, and steps taken, by the thousand."""
     plain, given = function, tuple[str, ...]()
     if isinstance(function, partial) and not function.args:
         plain, given = function.func, tuple(function.keywords)
+    if isinstance(plain, types.MethodType):
+        plain, given = plain.__func__, ("bound", *given)
     if not isinstance(plain, types.FunctionType):
         return _read(function)
     known = _PARAMETERS.setdefault(plain, {})
