@@ -10,7 +10,8 @@ Quick draws a fifth of what standard draws, which loses some faults on any seed.
 faults are not all rejected on the seed that everyone runs, the test that needs the fewest examples more draws those. What a fault
 that goes by the identity of objects does hangs on where they lie: numbers that are larger than needed stay.
 
-Tests whose examples take long, which had a third of quick's time, draw a quarter of their part, or what their faults need.
+Tests whose examples take long, which had a third of quick's time, draw a quarter of their part, or what their faults need: that
+is found anew with `--took`, since numbers that only grow are larger than needed after a while.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from rich.console import Console
 from rich.progress import track
 
 from inferspec.conformance.judging.trial import Trial
-from inferspec.conformance.suite import QUICK, Profile, Test, all_tests, quick
+from inferspec.conformance.suite import EXAMPLES, QUICK, Profile, Test, all_tests, quick
 from inferspec.spec import COMPONENTS, contract
 from inferspec.spec.contract import Fault
 from inferspec.tools.arguments import processes
@@ -36,8 +37,11 @@ from inferspec.tools.faults import BAD, local_subject
 from inferspec.tools.processes import pool
 from inferspec.tools.terminal import guarded
 
-SLOW = 0.005
-"""Seconds that an example may take, with the start of its test shared among all."""
+START, SLOW = 0.01, 0.008
+"""Seconds that a test takes before its first example, and that an example may take."""
+
+QUARTER = EXAMPLES["quick"] / EXAMPLES["standard"] / 4
+"""What quick draws of them, as a part of what standard draws."""
 
 STEP = 1.15
 """How many times the examples each further try draws."""
@@ -111,13 +115,13 @@ def _keep(examples: Mapping[str, int]) -> None:
 
 
 def thinned(took: Mapping[str, float]) -> dict[str, int]:
-    """What quick draws, with a quarter of their part of those that take long and need no more. took: test -> seconds of all
-    that quick draws of it."""
+    """What quick draws, with a quarter of their part of those that take long, before it is asked what their faults need.
+    took: test -> seconds of all that quick draws of it."""
     kept = dict(quick())
     for test in all_tests():
         drawn = test.examples(Profile("quick"))
-        if test.inputs and test.id not in kept and took.get(test.id, 0) / drawn > SLOW:
-            kept[test.id] = max(1, round(drawn / 4))
+        if test.inputs and took.get(test.id, 0) - START > drawn * SLOW:
+            kept[test.id] = min(drawn, max(1, round(test.examples(Profile()) * QUARTER)))
     return kept
 
 
@@ -164,8 +168,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
             took = times(options.took)
         except (OSError, ValueError) as error:
             parser.error(f"--took: {error}")
+        before = dict(quick())
         _keep(thinned(took))
         quick.cache_clear()
+        lowered = {test.requirement.id for test in all_tests() if quick().get(test.id) != before.get(test.id)}
+        jobs = [(name, requirement) for name, requirement in jobs if requirement in lowered]
     with pool(options.n) as workers:
         results = list(
             track(workers.map(_looked_at if options.check else _job, jobs), "requirements", len(jobs), console=console)

@@ -9,7 +9,7 @@ import pytest
 from inferspec.conformance import suite
 from inferspec.conformance.suite import Profile, all_tests, quick
 from inferspec.tools import quick_examples
-from inferspec.tools.quick_examples import SLOW, Needed, Survives, times
+from inferspec.tools.quick_examples import SLOW, START, Needed, Survives, times
 
 OVERFLOWS = "test_linear_silu.py::test_silu_is_safe_where_the_exponential_overflows"
 
@@ -51,18 +51,26 @@ def test_a_fault_that_nothing_rejects_is_an_error(monkeypatch):
 def test_a_test_whose_examples_take_long_draws_a_quarter_of_its_part(monkeypatch, tmp_path):
     _draw_a_fifth(monkeypatch)
     drawn = {test.id: test.examples(Profile("quick")) for test in all_tests()}[OVERFLOWS]
-    assert quick_examples.thinned(times(_took(tmp_path, OVERFLOWS, drawn * SLOW * 1.01))) == {OVERFLOWS: drawn // 4}
+    assert quick_examples.thinned(times(_took(tmp_path, OVERFLOWS, START + drawn * SLOW * 1.01))) == {
+        OVERFLOWS: drawn // 4
+    }
 
 
 def test_a_test_whose_examples_are_quick_draws_its_part(monkeypatch, tmp_path):
     _draw_a_fifth(monkeypatch)
-    assert quick_examples.thinned(times(_took(tmp_path, OVERFLOWS, SLOW))) == {}
+    assert quick_examples.thinned(times(_took(tmp_path, OVERFLOWS, START + SLOW))) == {}
 
 
-def test_a_test_that_needs_more_examples_draws_them_however_long_they_take(monkeypatch, tmp_path):
-    _draw_a_fifth(monkeypatch)
-    monkeypatch.setattr(quick_examples, "quick", lambda: {OVERFLOWS: 40})
-    assert quick_examples.thinned(times(_took(tmp_path, OVERFLOWS, 60.0))) == {OVERFLOWS: 40}
+def test_what_a_test_that_takes_long_needs_is_found_anew_from_a_quarter_of_its_part(monkeypatch, tmp_path):
+    for module in (suite, quick_examples):
+        monkeypatch.setattr(module, "quick", lambda: {OVERFLOWS: 40})
+    assert quick_examples.thinned(times(_took(tmp_path, OVERFLOWS, 60.0))) == {OVERFLOWS: 1}
+
+
+def test_a_test_that_needs_more_examples_and_is_quick_draws_them(monkeypatch, tmp_path):
+    for module in (suite, quick_examples):
+        monkeypatch.setattr(module, "quick", lambda: {OVERFLOWS: 40})
+    assert quick_examples.thinned(times(_took(tmp_path, OVERFLOWS, START + SLOW))) == {OVERFLOWS: 40}
 
 
 @pytest.mark.parametrize(

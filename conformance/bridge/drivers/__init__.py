@@ -33,21 +33,19 @@ def driver_of(component: str, operation: str) -> Driver | None:
 
 Parameters = Mapping[str, inspect.Parameter] | None
 
-_PARAMETERS: weakref.WeakKeyDictionary[types.FunctionType, dict[tuple[str, ...], Parameters]] = (
-    weakref.WeakKeyDictionary()
-)
-"""function -> what it takes once arguments of these names are given"""
+_PARAMETERS: weakref.WeakKeyDictionary[Any, dict[tuple[str, ...], Parameters]] = weakref.WeakKeyDictionary()
+"""function or class -> what it takes once arguments of these names are given"""
 
 
 def _parameters(function: Callable[..., Any]) -> Parameters:
-    """What can be given, None where that cannot be read. Of plain functions and of methods it is read once: generators are
+    """What can be given, None where that cannot be read. Of functions, methods and classes it is read once: generators are
     begun, and steps taken, by the thousand."""
     plain, given = function, tuple[str, ...]()
     if isinstance(function, partial) and not function.args:
         plain, given = function.func, tuple(function.keywords)
     if isinstance(plain, types.MethodType):
         plain, given = plain.__func__, ("bound", *given)
-    if not isinstance(plain, types.FunctionType):
+    if not isinstance(plain, types.FunctionType) and type(plain) is not type:
         return _read(function)
     known = _PARAMETERS.setdefault(plain, {})
     if given not in known:
