@@ -353,6 +353,11 @@ def test_an_update_that_does_not_fit_changes_nothing(subject, story):
     goes_on_after_refusal(subject, story)
 
 
+@requirement(spec.BATCH_23, story=overfull(again=True), share=0.15)
+def test_an_update_that_is_tried_again_and_again_changes_nothing(subject, story):
+    goes_on_after_refusal(subject, story)
+
+
 @requirement(spec.BATCH_23, story=bad_pairs(), share=0.5)
 def test_a_misshaped_update_changes_nothing(subject, story):
     goes_on_after_refusal(subject, story)

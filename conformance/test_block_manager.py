@@ -61,6 +61,7 @@ from inferspec.conformance.inputs.block_manager_lines import (
 )
 from inferspec.conformance.inputs.block_manager_refusals import (
     bad_marks,
+    bad_marks_before_short_ones,
     foreign_tables,
     freed_tables,
     no_pools,
@@ -506,6 +507,11 @@ def test_a_refused_prompt_uses_nothing_that_is_cached(subject, story):
     goes_on_after_refusal(subject, story)
 
 
+@requirement(spec.BLK_22, story=too_long_among_the_cached(method="allocate", again=True), share=0.15)
+def test_a_prompt_that_is_tried_again_and_again_leaves_what_is_cached(subject, story):
+    goes_on_after_refusal(subject, story)
+
+
 @requirement(spec.BLK_22, story=too_long_among_the_cached(method="allocate"), share=0.3)
 def test_a_refused_prompt_leaves_what_is_cached_and_its_turn(subject, story):
     goes_on_after_refusal(subject, story)
@@ -513,6 +519,11 @@ def test_a_refused_prompt_leaves_what_is_cached_and_its_turn(subject, story):
 
 @requirement(spec.BLK_23, story=too_long_appends(), share=0.7)
 def test_a_refused_append_changes_nothing(subject, story):
+    goes_on_after_refusal(subject, story)
+
+
+@requirement(spec.BLK_23, story=too_long_among_the_cached(method="append", again=True), share=0.28)
+def test_an_append_that_is_tried_again_and_again_leaves_what_is_cached(subject, story):
     goes_on_after_refusal(subject, story)
 
 
@@ -551,6 +562,11 @@ def test_a_mark_outside_the_table_is_refused(subject, story):
 
 @requirement(spec.BLK_28, story=bad_marks(), share=0.7)
 def test_a_refused_mark_changes_nothing(subject, story):
+    goes_on_after_refusal(subject, story)
+
+
+@requirement(spec.BLK_28, story=bad_marks_before_short_ones(), share=0.1)
+def test_a_refused_mark_is_not_made_up_for_by_the_next(subject, story):
     goes_on_after_refusal(subject, story)
 
 
@@ -595,7 +611,8 @@ def keeps(subject, call, *checks):
 
 
 def goes_on_after_refusal(subject, story):
-    """The story is right to its end. Whether the step is refused at all is another requirement's matter."""
+    """The story is right to its end. Whether the step, or all of several, is refused at all is another requirement's matter."""
     call, bad = story
-    if f"{bad} refused" in subject.answered(call).results:
+    seen = subject.answered(call).results
+    if all(f"{number} refused" in seen for number in ((bad,) if isinstance(bad, int) else bad)):
         keeps(subject, call, *MUST)

@@ -401,6 +401,16 @@ def test_a_refused_rewind_of_a_preallocated_cache_changes_nothing(subject, story
     goes_on_after_refusal(subject, story)
 
 
+@requirement(spec.KV_15, story=bad_rewinds(again=True), share=0.1)
+def test_a_rewind_that_is_tried_again_and_again_changes_nothing(subject, story):
+    goes_on_after_refusal(subject, story)
+
+
+@requirement(spec.SKV_15, story=bad_rewinds(static=True, again=True), share=0.06)
+def test_a_rewind_of_a_preallocated_cache_that_is_tried_again_and_again_changes_nothing(subject, story):
+    goes_on_after_refusal(subject, story)
+
+
 def keeps_dtype(subject, call):
     """Keys and values of every append are in the dtype of the story."""
     for part, x in subject.parts(call).items():

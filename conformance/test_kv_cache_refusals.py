@@ -101,6 +101,11 @@ def test_a_dtype_that_is_refused_changes_nothing(subject, story):
     goes_on_after_refusal(subject, story)
 
 
+@requirement(spec.KV_19, story=bad_dtypes(again=True), share=0.08)
+def test_a_dtype_that_is_tried_again_and_again_changes_nothing(subject, story):
+    goes_on_after_refusal(subject, story)
+
+
 @requirement(spec.SKV_19, story=bad_pairs(static=True), share=0.3)
 def test_a_pair_that_is_refused_changes_nothing_in_a_preallocated_cache(subject, story):
     goes_on_after_refusal(subject, story)
@@ -113,6 +118,11 @@ def test_a_chunk_that_is_refused_changes_nothing_in_a_preallocated_cache(subject
 
 @requirement(spec.SKV_19, story=bad_dtypes(static=True), share=0.2)
 def test_a_dtype_that_is_refused_changes_nothing_in_a_preallocated_cache(subject, story):
+    goes_on_after_refusal(subject, story)
+
+
+@requirement(spec.SKV_19, story=bad_dtypes(static=True, again=True), share=0.06)
+def test_a_dtype_that_is_tried_again_and_again_changes_nothing_in_a_preallocated_cache(subject, story):
     goes_on_after_refusal(subject, story)
 
 
@@ -151,6 +161,11 @@ def test_a_chunk_that_does_not_fit_changes_nothing(subject, story):
     goes_on_after_refusal(subject, story)
 
 
+@requirement(spec.SKV_27, story=overfull(again=True), share=0.25)
+def test_a_chunk_that_is_tried_again_and_again_changes_nothing(subject, story):
+    goes_on_after_refusal(subject, story)
+
+
 @requirement(spec.SKV_28, story=too_long_states(), share=0.1)
 def test_a_state_of_more_than_max_len_tokens_is_refused(subject, story):
     refuses_step(subject, story)
@@ -158,4 +173,9 @@ def test_a_state_of_more_than_max_len_tokens_is_refused(subject, story):
 
 @requirement(spec.SKV_29, story=too_long_states(), share=0.2)
 def test_a_state_that_is_refused_changes_nothing(subject, story):
+    goes_on_after_refusal(subject, story)
+
+
+@requirement(spec.SKV_29, story=too_long_states(again=True), share=0.06)
+def test_a_state_that_is_tried_again_and_again_changes_nothing(subject, story):
     goes_on_after_refusal(subject, story)

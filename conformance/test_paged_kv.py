@@ -104,6 +104,11 @@ def test_a_refused_allocation_changes_nothing(subject, story):
     goes_on_after_refusal(subject, story)
 
 
+@requirement(spec.POOL_05, story=exhausted(again=True), share=0.1)
+def test_an_allocation_that_is_tried_again_and_again_changes_nothing(subject, story):
+    goes_on_after_refusal(subject, story)
+
+
 @requirement(spec.POOL_06, story=freed_twice(), share=0.5)
 def test_a_page_is_not_freed_twice(subject, story):
     refuses_step(subject, story)
@@ -305,6 +310,11 @@ def test_a_refused_rewind_changes_nothing(subject, story):
     goes_on_after_refusal(subject, story)
 
 
+@requirement(spec.PKV_16, story=bad_rewinds(again=True), share=0.25)
+def test_a_rewind_that_is_tried_again_and_again_changes_nothing(subject, story):
+    goes_on_after_refusal(subject, story)
+
+
 @requirement(spec.PKV_17, call=released(), share=0.7)
 def test_a_release_gives_all_pages_back(subject, call):
     subject.agrees(call)
@@ -340,6 +350,11 @@ def test_more_tokens_than_pages_hold_are_refused(subject, story):
 
 @requirement(spec.PKV_21, story=overfull(), share=0.7)
 def test_a_chunk_without_room_changes_nothing(subject, story):
+    goes_on_after_refusal(subject, story)
+
+
+@requirement(spec.PKV_21, story=overfull(again=True), share=0.1)
+def test_a_chunk_that_is_tried_again_and_again_changes_nothing(subject, story):
     goes_on_after_refusal(subject, story)
 
 

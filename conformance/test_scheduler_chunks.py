@@ -13,6 +13,7 @@ from inferspec.conformance.inputs.scheduler_prefixes import (
     ended_together,
     ended_when_resumed,
     going_on,
+    guessed_outputs,
     hits,
     interrupted,
     large_ids,
@@ -102,6 +103,11 @@ def test_what_is_shared_is_not_written(subject, call):
 
 @requirement(spec.SCHED_07, call=large_ids(), share=0.15)
 def test_ids_past_16_bits_are_told_apart(subject, call):
+    keeps(subject, call, Check.GHOST)
+
+
+@requirement(spec.SCHED_07, call=guessed_outputs(), share=0.1)
+def test_hits_are_of_the_ids_that_were_generated(subject, call):
     keeps(subject, call, Check.GHOST)
 
 

@@ -12,6 +12,7 @@ from inferspec.conformance.inputs.scheduler_refusals import (
     added_again,
     preempted_again,
     senseless,
+    steps_of_half_prompts,
     strangers,
     too_long,
     wrong_updates,
@@ -121,6 +122,11 @@ def test_a_refused_cancel_changes_nothing(subject, story):
 
 @requirement(spec.SCHED_39, story=wrong_updates(ways=("another step",)), share=0.4)
 def test_another_step_is_refused(subject, story):
+    refuses_where_it_can_be_done(subject, story)
+
+
+@requirement(spec.SCHED_39, story=steps_of_half_prompts(), share=0.08)
+def test_a_step_that_chooses_no_id_is_not_taken_twice(subject, story):
     refuses_where_it_can_be_done(subject, story)
 
 

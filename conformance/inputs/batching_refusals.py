@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -13,7 +14,7 @@ from inferspec.spec.numerics import numpy_dtype
 
 
 @needing(slots=SEVERAL, limited=[True])
-def overfull(pick: Pick) -> tuple[Call, int]:
+def overfull(pick: Pick, again: bool = False) -> Any:
     """More tokens than the longest request takes; then some that fit, and more once it is gone."""
     script = Script(pick)
     script.fill()
@@ -25,7 +26,8 @@ def overfull(pick: Pick) -> tuple[Call, int]:
     room = max(script.longest, 1) + pick.one_of(0, 1, 2, 5)
     top = max(script.active, key=lambda slot: script.lengths[slot] or 0)
     left = room - (script.lengths[top] or 0)
-    bad = _update(script, left + pick.one_of(1, 2, 7))
+    _update(script, left + pick.one_of(1, 2, 7))
+    bad = script.tried(again)
     if left:
         script.step(left)
     script.longest = room

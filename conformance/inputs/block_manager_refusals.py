@@ -75,7 +75,7 @@ def too_long_appends(pick: Pick) -> Story:
 
 
 @caching
-def too_long_among_the_cached(pick: Pick, method: str) -> Story:
+def too_long_among_the_cached(pick: Pick, method: str, again: bool = False) -> Any:
     """All that is free is cached, several prompts of a block each, when a prompt or an append needs a block more. Then a
     block is taken, or not, and they are asked for."""
     script = Script(pick)
@@ -85,11 +85,12 @@ def too_long_among_the_cached(pick: Pick, method: str) -> Story:
     script.free(*[script.allocate(line) for line in lines])
     script.fill(0, len(lines) + 1)
     if method == "append":
-        bad = script.do("append", table=table, tokens=script.line(len(lines) * size + 1))
+        script.do("append", table=table, tokens=script.line(len(lines) * size + 1))
     else:
-        bad = script.do(
+        script.do(
             "allocate", tokens=(*pick.one_of(*lines, script.line(size)), *script.line((len(lines) - 1) * size + 1))
         )
+    bad = script.tried(again)
     if pick.one_of(True, False):
         script.allocate(script.line(1), computed=0)
     script.probe(*((*line, 1) for line in lines))
@@ -150,6 +151,19 @@ def bad_marks(pick: Pick) -> Story:
     bad = script.do("mark_computed", table=table, n=n)
     script.append(table, line[length : length + script.size], pick.one_of(False, True))
     script.going_on(line)
+    return script.call(), bad
+
+
+@caching
+def bad_marks_before_short_ones(pick: Pick) -> Story:
+    """More tokens are computed than the table has, and then, rightly, fewer; who begins likewise hits these alone."""
+    script = Script(pick)
+    line = script.line(6 * script.size)
+    length = script.size * pick.size(2, 4) + pick.one_of(0, 1, script.size - 1)
+    table = script.allocate(line[:length], computed=0)
+    bad = script.do("mark_computed", table=table, n=length + pick.one_of(1, script.size, 3))
+    script.mark(table, pick.one_of(1, script.size, script.size + 1))
+    script.allocate(line[: length + pick.one_of(1, script.size)], computed=0)
     return script.call(), bad
 
 

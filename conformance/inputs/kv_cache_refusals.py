@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from inferspec.conformance.calls import Call
@@ -90,7 +92,7 @@ def bad_shapes(
 
 
 @calls
-def bad_dtypes(pick: Pick, static: bool = False) -> tuple[Call, int]:
+def bad_dtypes(pick: Pick, static: bool = False, again: bool = False) -> Any:
     """(story, number of the step that must be refused): a chunk in another dtype than those before it."""
     script = Script(pick)
     script.append(pick.one_of(1, 2, 4))
@@ -100,5 +102,6 @@ def bad_dtypes(pick: Pick, static: bool = False) -> tuple[Call, int]:
     names = pick.one_of(("key", "value"), ("value",), ("key",))
     with np.errstate(over="ignore"):
         given |= {name: given[name].astype(np.float32).astype(dtype) for name in names}
-    bad = script.do("update_and_fetch", **given)
+    script.do("update_and_fetch", **given)
+    bad = script.tried(again)
     return going_on(script).call(static, room=(8, 300)), bad

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from inferspec.conformance.calls import Call
 from inferspec.conformance.inputs.kv_cache_script import Chunks, Script, going_on, needing, small
 from inferspec.conformance.strategies import Pick
@@ -56,7 +58,7 @@ def rewinds_to_the_ends(pick: Pick, static: bool = False, chunks: Chunks = small
 
 
 @needing("rewinding")
-def bad_rewinds(pick: Pick, static: bool = False, chunks: Chunks = small) -> tuple[Call, int]:
+def bad_rewinds(pick: Pick, static: bool = False, chunks: Chunks = small, again: bool = False) -> Any:
     """(story, number of the step that must be refused): a rewind too far or backwards, and what comes after it."""
     pick("rewinding")
     script = Script(pick, chunks)
@@ -68,5 +70,6 @@ def bad_rewinds(pick: Pick, static: bool = False, chunks: Chunks = small) -> tup
     # The longest that the cache has been is too far too, unless it still is so long.
     once = max(script.longest, script.length + 1)
     n = pick.one_of(script.length + 1, once, script.length + 5, -1, -2, 2**31, -script.length - 1, 2**32)
-    bad = script.do("rewind", n=n)
+    script.do("rewind", n=n)
+    bad = script.tried(again)
     return going_on(script).call(static), bad

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from inferspec.conformance.calls import Call
 from inferspec.conformance.inputs.kv_cache_script import Chunks, Script, going_on, needing, small
 from inferspec.conformance.strategies import Pick, calls
@@ -35,7 +37,7 @@ def beside_other_sizes(pick: Pick) -> Call:
 
 
 @calls
-def overfull(pick: Pick, chunks: Chunks = small) -> tuple[Call, int]:
+def overfull(pick: Pick, chunks: Chunks = small, again: bool = False) -> Any:
     """(story, number of the step that must be refused): more tokens than a preallocated cache takes, then some that fit.
 
     Before, the cache may have been rewound or have restored a state: what it held then does not count, and what it holds
@@ -52,7 +54,8 @@ def overfull(pick: Pick, chunks: Chunks = small) -> tuple[Call, int]:
         # Full to the last slot.
         script.append(room - script.length)
     left = room - script.length
-    bad = script.do("update_and_fetch", **script.arrays(left + pick.one_of(1, 2, 7)))
+    script.do("update_and_fetch", **script.arrays(left + pick.one_of(1, 2, 7)))
+    bad = script.tried(again)
     script.longest = room
     if left:
         script.append(left)
@@ -67,7 +70,7 @@ def overfull(pick: Pick, chunks: Chunks = small) -> tuple[Call, int]:
 
 
 @needing("restoring")
-def too_long_states(pick: Pick) -> tuple[Call, int]:
+def too_long_states(pick: Pick, again: bool = False) -> Any:
     """(story, number of the step that must be refused): a preallocated cache restores the state of a larger one, of more tokens
     than it takes; and what comes after it."""
     rewinding, _ = pick("rewinding"), pick("restoring")
@@ -79,5 +82,6 @@ def too_long_states(pick: Pick) -> tuple[Call, int]:
     more = pick.one_of(1, 2, 7, 300)
     length = script.longest + more
     max_len, begun = length + pick.one_of(0, 3), pick.one_of(0, length - 1)
-    bad = script.do("restore_larger", max_len=max_len, **script.arrays(length), begun=begun)
+    script.do("restore_larger", max_len=max_len, **script.arrays(length), begun=begun)
+    bad = script.tried(again)
     return going_on(script).call(static=True, room=(0,)), bad

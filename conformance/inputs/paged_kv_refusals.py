@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from inferspec.conformance.calls import Call
@@ -11,7 +13,7 @@ from inferspec.spec.numerics import numpy_dtype
 
 
 @bounded
-def exhausted(pick: Pick) -> tuple[Call, int]:
+def exhausted(pick: Pick, again: bool = False) -> Any:
     """(story, number of the step that must be refused): an allocation without a free page, then some that are right."""
     script = Script(pick, pages=(3, 1, 2, 6))
     for _ in range(pick.size(0, 2)):
@@ -20,7 +22,8 @@ def exhausted(pick: Pick) -> tuple[Call, int]:
             script.give()
     while script.free:
         script.take()
-    bad = script.do("allocate")
+    script.do("allocate")
+    bad = script.tried(again)
     _take_all_again(script)
     return script.call("PagePool"), bad
 
@@ -97,7 +100,7 @@ def no_pools(pick: Pick) -> Call:
 
 
 @needing
-def bad_rewinds(pick: Pick) -> tuple[Call, int]:
+def bad_rewinds(pick: Pick, again: bool = False) -> Any:
     """(story, number of the step that must be refused): a rewind too far or backwards, and what comes after it."""
     pick("rewinding")
     script = Script(pick)
@@ -107,13 +110,14 @@ def bad_rewinds(pick: Pick) -> tuple[Call, int]:
     length, page = script.lengths.setdefault(0, 0), script.page_size
     # Slots of the last page that are not in use are no tokens.
     too_far = [length + 1, script.pages_of(length) * page + 1, length + page, script.pages * page + 1]
-    bad = script.do("rewind", cache=0, n=pick.one_of(*too_far, -1, -page, -length - 1, 2**31, 2**32))
+    script.do("rewind", cache=0, n=pick.one_of(*too_far, -1, -page, -length - 1, 2**31, 2**32))
+    bad = script.tried(again)
     _go_on(script)
     return script.call(), bad
 
 
 @bounded
-def overfull(pick: Pick) -> tuple[Call, int]:
+def overfull(pick: Pick, again: bool = False) -> Any:
     """(story, number of the step that must be refused): more tokens than free pages hold, then as many as they do."""
     script = Script(pick, pages=(5, 3, 4, 9))
     rewinding = pick("rewinding")
@@ -124,7 +128,8 @@ def overfull(pick: Pick) -> tuple[Call, int]:
         script.take()
     cache = pick.one_of(0, 1, 2)
     length = script.room(cache) + pick.one_of(1, script.page_size, script.page_size + 1, 3 * script.page_size)
-    bad = script.do("append", cache=cache, **script.arrays(length))
+    script.do("append", cache=cache, **script.arrays(length))
+    bad = script.tried(again)
     script.lengths.setdefault(cache, 0)
     script.whole()
     script.do("contents")

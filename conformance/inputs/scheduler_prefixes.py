@@ -56,6 +56,22 @@ def queued_hits(pick: Pick) -> Call:
 
 
 @caching
+def guessed_outputs(pick: Pick) -> Call:
+    """A request generates over the ends of blocks; a later prompt goes on otherwise than it did: with ids that hold a place
+    until the right ones are known, or with what it generated moved by one."""
+    script = Script(pick, budgets=(64, 8, 3))
+    size = script.size
+    tokens, limit = script.tokens(pick.size(1, size + 1)), 2 * size + pick.size(1, 3)
+    script.add(tokens, limit)
+    script.do("finish")
+    ids = alone(tokens, limit)
+    held = pick.one_of(0, tokens[-1], 1, tokens[0])
+    others = pick.one_of((held,) * limit, (*ids[1:], held), (tokens[-1], *ids[:-1]))
+    script.add((*tokens, *others), pick.size(1, 3))
+    return script.end()
+
+
+@caching
 def conversations(pick: Pick) -> Call:
     """Prompts that go on from what a request generates, while it does or afterwards; the model fails now and then."""
     script = Script(pick, budgets=(64, 8, 3))

@@ -94,6 +94,17 @@ def wrong_updates(pick: Pick, ways: tuple[str, ...] = ("another step", "too few"
     return script.end(), bad
 
 
+@calls
+def steps_of_half_prompts(pick: Pick) -> tuple[Call, int]:
+    """A step that computes a part of a prompt, and chooses no id, is handed back twice."""
+    script = Script(pick, budgets=(3, 2, 8))
+    script.add(script.tokens(script.budget * pick.size(2, 4) + pick.size(0, 1)), pick.size(1, 3))
+    for _ in range(pick.size(1, 3)):
+        script.do("step")
+    bad = script.do("update_wrongly", how="another step")
+    return script.end(), bad
+
+
 @cancelling
 def wrong_updates_of_the_cancelled(pick: Pick, ways: tuple[str, ...] = ("too few", "no id", "an id")) -> Any:
     """A request is cancelled while the model computes, and the step is handed back as if it had no chunk, or in a way that

@@ -21,6 +21,15 @@ class Steps:
         self.steps.append((step, arguments))
         return len(self.steps)
 
+    def tried(self, again: bool = False) -> Any:
+        """The number of the last step, which is to be refused; again: it comes two to four times, as from who tries until it
+        goes, and the numbers are those of all."""
+        first = len(self.steps)
+        if not again:
+            return first
+        self.steps += self.steps[-1:] * self.pick.one_of(1, 2, 3)
+        return tuple(range(first, len(self.steps) + 1))
+
     def laid(self, *names: str) -> None:
         """Have arrays of the last step lie in memory as views; a broadcast one is made constant along an axis first."""
         arguments = self.steps[-1][1]

@@ -14,6 +14,23 @@ def unchecked(self: Scheduler, *rest: Any) -> None:
     """Nothing is refused."""
 
 
+def same_step_without_ids(self: Scheduler, s: Serving, step: Step) -> None:
+    """The last step may be handed back again if no id came of it."""
+    if step is not s.step and (step is not getattr(s, "last", None) or any(chunk.samples for chunk in step.prefills)):
+        raise ValueError("not the last step")
+    s.last = step
+
+
+def room_before_ids(self: Scheduler, s: Serving, entry: Entry) -> bool:
+    """Blocks are asked for with zeros in the place of ids that are not known yet, and never told these."""
+    known, entry.tokens = entry.tokens, entry.tokens[: entry.table.num_tokens]
+    entry.tokens = [*entry.tokens, *[0] * (len(known) - len(entry.tokens))]
+    try:
+        return Scheduler.makes_room(self, s, entry)
+    finally:
+        entry.tokens = known
+
+
 # what comes out
 
 

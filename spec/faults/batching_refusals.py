@@ -6,6 +6,7 @@ from inferspec.spec import batching as spec
 from inferspec.spec.changes import batching as batches
 from inferspec.spec.changes import batching_refusals as changes
 from inferspec.spec.changes import batching_sizes as sizes
+from inferspec.spec.changes import retries
 from inferspec.spec.contract import Fault
 from inferspec.spec.faults.batching_sources import VLLM_METAL
 from inferspec.spec.faults.defining import named
@@ -179,5 +180,12 @@ FAULTS: tuple[Fault, ...] = (
         spec.BATCH_31,
         {"check_dtype": batches.nothing, "joined": changes.cast},
         "PROPERTIES X4, X9",
+    ),
+    _fault(
+        "short-once-full-twice",
+        "the second update in a row that does not fit costs every request its last token",
+        spec.BATCH_23,
+        {"check_room": retries.harmful(spec.BatchingKVCache.check_room, retries.shortens_all)},
+        "PROPERTIES PG5",
     ),
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from inferspec.spec import block_manager as spec
 from inferspec.spec.changes import block_manager as changes
 from inferspec.spec.changes import block_manager_room as room
+from inferspec.spec.changes import retries
 from inferspec.spec.contract import Fault
 from inferspec.spec.faults.block_manager_sources import NANO, POST, VLLM
 from inferspec.spec.faults.defining import named
@@ -89,6 +90,27 @@ FAULTS: tuple[Fault, ...] = (
         spec.BLK_20,
         {"check_more": room.uncached_alone},
         TIRED,
+    ),
+    _fault(
+        "forgets-once-refused-twice",
+        "the second prompt in a row that is refused costs what was cached first",
+        spec.BLK_22,
+        {"check_room": retries.harmful(spec.BlockManager.check_room, retries.forgets_one)},
+        "PROPERTIES PC7, PG5",
+    ),
+    _fault(
+        "forgets-once-short-twice",
+        "the second append in a row that is refused costs what was cached first",
+        spec.BLK_23,
+        {"check_more": retries.harmful(spec.BlockManager.check_more, retries.forgets_one)},
+        "PROPERTIES PC7, PG5",
+    ),
+    _fault(
+        "makes-up-for-marks",
+        "a mark that was refused is made with the next one",
+        spec.BLK_28,
+        {"mark_computed": retries.makes_up_for_marks},
+        "PROPERTIES X9",
     ),
 )
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 from inferspec.spec.changes import kv_cache as changes
 from inferspec.spec.changes import kv_cache_refusals as refusals
 from inferspec.spec.changes import kv_cache_states as states
+from inferspec.spec.changes import retries
 from inferspec.spec.contract import Fault
 from inferspec.spec.faults.kv_cache_kinds import both
+from inferspec.spec.kv_cache import KVCache
 
 FAULTS: tuple[Fault, ...] = (
     *both("any-pair", "key and value are not compared", 16, {"check_pair": refusals.unchecked_pair}, "PROPERTIES X9"),
@@ -98,5 +100,12 @@ FAULTS: tuple[Fault, ...] = (
         19,
         {"check_append": refusals.offset_before_checks},
         "PROPERTIES PG5",
+    ),
+    *both(
+        "short-once-refused-twice",
+        "the second chunk in a row that is of another dtype costs the last token",
+        19,
+        {"check_dtype": retries.harmful(KVCache.check_dtype, retries.loses_the_last)},
+        "PROPERTIES X9",
     ),
 )

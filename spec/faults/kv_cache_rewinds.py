@@ -7,6 +7,7 @@ from inferspec.spec.changes import kv_cache as changes
 from inferspec.spec.changes import kv_cache_refusals as refusals
 from inferspec.spec.changes import kv_cache_rewinds as rewinds
 from inferspec.spec.changes import kv_cache_states as states
+from inferspec.spec.changes import retries
 from inferspec.spec.contract import Fault
 from inferspec.spec.faults.kv_cache_kinds import both
 from inferspec.spec.faults.kv_cache_sources import MLX_LM
@@ -90,6 +91,13 @@ FAULTS: tuple[Fault, ...] = (
         "a bad rewind has dropped tokens when it is refused",
         15,
         {"rewind": rewinds.checks_the_total},
+        "PROPERTIES X9",
+    ),
+    *both(
+        "empty-once-refused-twice",
+        "the second rewind in a row that is refused empties the cache",
+        15,
+        {"check_rewind": retries.harmful(KVCache.check_rewind, retries.empties)},
         "PROPERTIES X9",
     ),
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from inferspec.spec import kv_cache as spec
 from inferspec.spec.changes import kv_cache_room as room
 from inferspec.spec.changes import kv_cache_states as states
+from inferspec.spec.changes import retries
 from inferspec.spec.contract import Fault
 from inferspec.spec.faults.kv_cache_sources import LOGICAL_OFFSET
 from inferspec.spec.faults.sources import TIRED
@@ -99,6 +100,20 @@ FAULTS: tuple[Fault, ...] = (
         "after a chunk that did not fit nothing is taken any more",
         spec.SKV_27,
         {"check_room": room.dead_once_full},
+        "PROPERTIES PG5",
+    ),
+    Fault(
+        "static-kv-cache-short-once-full-twice",
+        "the second chunk in a row that does not fit costs the last token",
+        spec.SKV_27,
+        {"check_room": retries.harmful(spec.StaticKVCache.check_room, retries.loses_the_last)},
+        "PROPERTIES PG5",
+    ),
+    Fault(
+        "static-kv-cache-empty-once-restored-wrongly-twice",
+        "the second state in a row that does not fit empties the cache",
+        spec.SKV_29,
+        {"check_state": retries.harmful(spec.StaticKVCache.check_state, retries.empties)},
         "PROPERTIES PG5",
     ),
 )

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from inferspec.spec import paged_kv_sentences as spec
 from inferspec.spec.changes import page_pools as pools
+from inferspec.spec.changes import retries
 from inferspec.spec.contract import Fault
 from inferspec.spec.faults.paged_kv_sources import MINIVLLM, TENSORRT, VLLM_METAL
 from inferspec.spec.faults.sources import TIRED
+from inferspec.spec.paged_kv import PagePool
 
 FAULTS: tuple[Fault, ...] = (
     Fault("pool-ids-from-one", "page ids begin at 1", spec.POOL_01, {"fresh_pool": pools.from_one}, TIRED),
@@ -185,5 +187,12 @@ FAULTS: tuple[Fault, ...] = (
         spec.POOL_12,
         {"guard": lambda self, a: None},
         f"{VLLM_METAL}/0f6f76b",
+    ),
+    Fault(
+        "pool-gives-used-once-refused-twice",
+        "the second allocation in a row that is refused frees a page that is in use",
+        spec.POOL_05,
+        {"take": retries.harmful(PagePool.take, retries.gives_one_back)},
+        "PROPERTIES PG5",
     ),
 )

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from inferspec.spec import paged_kv_sentences as spec
 from inferspec.spec.changes import paged_kv_refusals as changes
+from inferspec.spec.changes import retries
 from inferspec.spec.contract import Fault
 from inferspec.spec.faults.paged_kv_sources import VLLM, VLLM_METAL
 from inferspec.spec.faults.sources import TIRED
+from inferspec.spec.paged_kv import PagedKVCache
 
 FAULTS: tuple[Fault, ...] = (
     Fault(
@@ -142,5 +144,19 @@ FAULTS: tuple[Fault, ...] = (
         spec.PKV_25,
         {"check_append": changes.offset_before_checks},
         "PROPERTIES PG5",
+    ),
+    Fault(
+        "paged-page-lost-once-short-twice",
+        "the second chunk in a row for which there is no room costs a page",
+        spec.PKV_21,
+        {"check_room": retries.harmful(PagedKVCache.check_room, retries.loses_a_page)},
+        "PROPERTIES PG4, PG5",
+    ),
+    Fault(
+        "paged-empty-once-rewound-wrongly-twice",
+        "after the second rewind in a row that is refused the cache counts as empty",
+        spec.PKV_16,
+        {"check_rewind": retries.harmful(PagedKVCache.check_rewind, retries.counts_as_empty)},
+        "PROPERTIES X9",
     ),
 )

@@ -12,7 +12,7 @@ from inferspec.spec.contract import Change, Fault, Variant
 from inferspec.spec.ends import KEEPING
 from inferspec.spec.faults import scheduler_chunks, scheduler_order, scheduler_requests, scheduler_steps
 from inferspec.spec.faults.defining import named
-from inferspec.spec.faults.serving import COURSE, METAL, MLX_LM, POST
+from inferspec.spec.faults.serving import COURSE, METAL, MLX_LM, POST, VLLM
 from inferspec.spec.faults.sources import TIRED
 
 _fault = named("scheduler")
@@ -192,6 +192,20 @@ FAULTS: tuple[Fault, ...] = (
         spec.SCHED_39,
         {"check_step": changes.unchecked},
         "PROPERTIES CB2",
+    ),
+    _fault(
+        "same-step-without-ids",
+        "a step of which no id came may be handed back again",
+        spec.SCHED_39,
+        {"check_step": changes.same_step_without_ids},
+        "PROPERTIES CB2",
+    ),
+    _fault(
+        "room-before-ids",
+        "blocks of generated ids are known by zeros, with which room was asked for before these were known",
+        spec.SCHED_07,
+        {"makes_room": changes.room_before_ids},
+        f"{VLLM}, placeholders of asynchronous scheduling",
     ),
     _fault(
         "any-number",

@@ -1,0 +1,78 @@
+"""Refusals that come in a row: the first leaves all as it was, and the second does not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from inferspec.spec.batching import Story as BatchStory
+from inferspec.spec.block_manager import BlockManager, Manager, Table
+from inferspec.spec.changes.batching import rows_of
+from inferspec.spec.kv_cache import Cache
+from inferspec.spec.paged_kv import Cache as PagedCache
+from inferspec.spec.paged_kv import Pool
+from inferspec.spec.paged_kv import Story as PagedStory
+
+Check = Callable[..., Any]
+
+
+def harmful(check: Check, harm: Check) -> Check:
+    """What refuses as `check` does, with some harm the second time in a row. Both take the operation, and first what is asked:
+    there it is counted."""
+
+    def checked(self: Any, asked: Any, *given: Any) -> Any:
+        try:
+            result = check(self, asked, *given)
+        except ValueError:
+            asked.refusals = getattr(asked, "refusals", 0) + 1
+            if asked.refusals == 2:
+                harm(self, asked, *given)
+            raise
+        asked.refusals = 0
+        return result
+
+    return checked
+
+
+def empties(self: Any, cache: Cache, *given: Any) -> None:
+    cache.keys = cache.values = None
+
+
+def loses_the_last(self: Any, cache: Cache, *given: Any) -> None:
+    if self.length(cache):
+        self.drop(cache, 1)
+
+
+def loses_a_page(self: Any, story: PagedStory, *given: Any) -> None:
+    if story.pool.free:
+        story.pool.free.pop()
+
+
+def counts_as_empty(self: Any, cache: PagedCache, *given: Any) -> None:
+    cache.length = 0
+
+
+def gives_one_back(self: Any, pool: Pool) -> None:
+    """A page in use is handed out to the next."""
+    if pool.used:
+        pool.free.append(pool.used.pop())
+
+
+def shortens_all(self: Any, story: BatchStory, *given: Any) -> None:
+    for slot, row in rows_of(story):
+        story.batch.rows[slot] = tuple(np.array(x[:, :-1]) for x in row)
+
+
+def forgets_one(self: BlockManager, m: Manager, *given: Any) -> None:
+    """What was free the longest is cached no more."""
+    if m.free:
+        self.forget(m, m.free[0])
+
+
+def makes_up_for_marks(self: BlockManager, m: Manager, table: Table, n: int) -> None:
+    """A mark of more tokens than there are is made with the next one."""
+    wanted = max(n, getattr(table, "wanted", 0))
+    table.wanted = min(wanted, len(table.tokens))
+    BlockManager.mark_computed(self, m, table, n if n < 0 or n > len(table.tokens) else table.wanted)
