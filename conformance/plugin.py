@@ -361,7 +361,7 @@ class Results:
         from inferspec.conformance.reporting.certificate import STATES
 
         every = [_outcome(text) for text in dict.fromkeys([*self._reported, *self.found])]
-        known = [outcome for outcome in every if outcome.get("state") in STATES and "id" in outcome]
+        known = [one for one in every if one.get("state") in STATES and isinstance(one.get("id"), str)]
         return {outcome["id"]: outcome for outcome in sorted(known, key=lambda outcome: STATES.index(outcome["state"]))}
 
 

@@ -42,7 +42,7 @@ from inferspec.conformance.inputs.batching_refusals import (
 )
 from inferspec.conformance.inputs.batching_script import COMMON, LARGE, beside_tiles, past_a_tile
 from inferspec.conformance.inputs.kv_cache_script import with_tokens_of_zeros
-from inferspec.conformance.judging.trial import Nonconformance
+from inferspec.conformance.properties.caches import keeps_dtype
 from inferspec.conformance.properties.common import (
     depends_on_arguments_alone,
     goes_on_after_refusal,
@@ -457,10 +457,3 @@ def test_another_dtype_is_refused(subject, story):
 @requirement(spec.BATCH_34, call=without_room(), share=0.1)
 def test_a_batch_of_no_size_is_refused(subject, call):
     refuses(subject, call)
-
-
-def keeps_dtype(subject, call, *names):
-    """These parts of every update are in the dtype of the story; a bool mask is told in that of its keys."""
-    for part, x in subject.parts(call).items():
-        if part.endswith(names) and x.dtype.name != call.features["dtypes"]:
-            raise Nonconformance(f"step {part}: they are {x.dtype.name}, not {call.features['dtypes']}", call)

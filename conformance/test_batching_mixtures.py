@@ -2,9 +2,9 @@
 chunks and views come together?"""
 
 from inferspec.conformance.inputs.batching_mixtures import served
+from inferspec.conformance.properties.caches import keeps_dtype
 from inferspec.conformance.properties.common import keeps_arguments
 from inferspec.conformance.suite import requirement
-from inferspec.conformance.test_batching import keeps_dtype
 from inferspec.spec import batching as spec
 
 

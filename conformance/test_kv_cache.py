@@ -24,7 +24,7 @@ from inferspec.conformance.inputs.kv_cache_script import (
     with_tokens_of_zeros,
 )
 from inferspec.conformance.inputs.kv_cache_states import restored
-from inferspec.conformance.judging.trial import Nonconformance
+from inferspec.conformance.properties.caches import keeps_dtype
 from inferspec.conformance.properties.common import goes_on_after_refusal, keeps_arguments, refuses_step
 from inferspec.conformance.strategies import HALF
 from inferspec.conformance.suite import requirement
@@ -409,10 +409,3 @@ def test_a_rewind_that_is_tried_again_and_again_changes_nothing(subject, story):
 @requirement(spec.SKV_15, story=bad_rewinds(static=True, again=True), share=0.06)
 def test_a_rewind_of_a_preallocated_cache_that_is_tried_again_and_again_changes_nothing(subject, story):
     goes_on_after_refusal(subject, story)
-
-
-def keeps_dtype(subject, call):
-    """Keys and values of every append are in the dtype of the story."""
-    for part, x in subject.parts(call).items():
-        if part.endswith(("keys", "values")) and x.dtype.name != call.features["dtypes"]:
-            raise Nonconformance(f"step {part}: they are {x.dtype.name}, not {call.features['dtypes']}", call)

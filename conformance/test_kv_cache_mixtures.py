@@ -13,9 +13,9 @@ from inferspec.conformance.inputs.kv_cache_mixtures import (
 )
 from inferspec.conformance.inputs.kv_cache_refusals import bad_shapes
 from inferspec.conformance.inputs.kv_cache_script import prompts
+from inferspec.conformance.properties.caches import keeps_dtype
 from inferspec.conformance.properties.common import goes_on_after_refusal, keeps_arguments
 from inferspec.conformance.suite import requirement
-from inferspec.conformance.test_kv_cache import keeps_dtype
 from inferspec.spec import kv_cache as spec
 
 LONG: dict[str, Any] = {"rewinding": [True], "restoring": [False]}

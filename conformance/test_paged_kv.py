@@ -54,7 +54,7 @@ from inferspec.conformance.inputs.paged_kv_refusals import (
     overfull,
 )
 from inferspec.conformance.inputs.pages import COMMON, LARGE, OTHER_PAGES
-from inferspec.conformance.judging.trial import Nonconformance
+from inferspec.conformance.properties.caches import agrees_in, keeps_dtype
 from inferspec.conformance.properties.common import (
     depends_on_arguments_alone,
     goes_on_after_refusal,
@@ -510,20 +510,3 @@ def test_layers_that_share_a_pool_keep_apart(subject, call):
 @requirement(spec.PKVA_06, call=unwritten(), share=0.4)
 def test_slots_without_a_token_do_not_show(subject, call):
     subject.agrees(call)
-
-
-def agrees_in(subject, call, *names):
-    """The parts of these names are right, whatever the others are."""
-    parts, answers = subject.parts(call), subject.answer(call)
-    for part, answer in answers.items():
-        if part.partition(" ")[2] in names:
-            if part not in parts:
-                raise Nonconformance(f"step {part} is missing", call)
-            subject.compare(call, parts[part], answer, part=part)
-
-
-def keeps_dtype(subject, call):
-    """Keys and values are in the dtype of the pool."""
-    for part, x in subject.parts(call).items():
-        if part.endswith(("keys", "values")) and x.dtype.name != call.arguments["dtype"]:
-            raise Nonconformance(f"step {part}: they are {x.dtype.name}, not {call.arguments['dtype']}", call)

@@ -9,9 +9,9 @@ from inferspec.conformance.inputs.paged_kv_mixtures import (
     refused_behind_a_rewind,
     served,
 )
+from inferspec.conformance.properties.caches import agrees_in, keeps_dtype
 from inferspec.conformance.properties.common import goes_on_after_refusal, keeps_arguments
 from inferspec.conformance.suite import requirement
-from inferspec.conformance.test_paged_kv import agrees_in, keeps_dtype
 from inferspec.spec import paged_kv_sentences as spec
 
 of_large_pages = served(page_sizes=LARGE_PAGES)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import copy
 import json
+import sys
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 
@@ -291,6 +292,17 @@ def test_what_moves_in_a_suite_is_named_when_its_own_tests_run(monkeypatch):
     assert watch.moved("inferspec.conformance.test_linear") == []
     assert watch.moved(test_rope.__name__) == [f"{test_rope.__name__}.abs"]
     assert watch.moved() == []
+
+
+def test_no_suite_uses_what_is_of_another():
+    """Nobody looks at the names of other suites while a test runs."""
+    for name in suite.suites():
+        of = {
+            getattr(value, "__module__", None) for value in vars(sys.modules[f"inferspec.conformance.{name}"]).values()
+        }
+        assert {one for one in of if str(one).startswith("inferspec.conformance.test_")} <= {
+            f"inferspec.conformance.{name}"
+        }
 
 
 def test_a_name_that_python_or_a_lazy_package_binds_later_is_no_move(monkeypatch):
