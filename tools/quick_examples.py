@@ -11,7 +11,8 @@ faults are not all rejected on the seed that everyone runs, the test that needs 
 that goes by the identity of objects does hangs on where they lie: numbers that are larger than needed stay.
 
 Tests whose examples take long, which had a third of quick's time, draw a quarter of their part, or what their faults need: that
-is found anew with `--took`, since numbers that only grow are larger than needed after a while.
+is found anew with `--took`, since numbers that only grow are larger than needed after a while. `--check` it more than once: by
+luck two examples may show an identity for which a dozen were kept.
 """
 
 from __future__ import annotations
