@@ -70,7 +70,7 @@ from inferspec.conformance.inputs.block_manager_refusals import (
     too_long_prompts,
 )
 from inferspec.conformance.inputs.block_manager_script import OTHER_BLOCKS
-from inferspec.conformance.properties.common import refuses, refuses_step
+from inferspec.conformance.properties.common import all_refused, refuses, refuses_step
 from inferspec.conformance.suite import requirement
 from inferspec.spec import block_manager as spec
 from inferspec.spec.block_histories import MUST, Check, complaints
@@ -499,37 +499,37 @@ def test_an_append_of_more_blocks_than_are_free_is_refused(subject, story):
 
 @requirement(spec.BLK_22, story=too_long_prompts(), share=0.7)
 def test_a_refused_prompt_changes_nothing(subject, story):
-    goes_on_after_refusal(subject, story)
+    keeps_after_refusal(subject, story)
 
 
 @requirement(spec.BLK_22, story=too_long_prompts(freed=True), share=0.5)
 def test_a_refused_prompt_uses_nothing_that_is_cached(subject, story):
-    goes_on_after_refusal(subject, story)
+    keeps_after_refusal(subject, story)
 
 
 @requirement(spec.BLK_22, story=too_long_among_the_cached(method="allocate", again=True), share=0.15)
 def test_a_prompt_that_is_tried_again_and_again_leaves_what_is_cached(subject, story):
-    goes_on_after_refusal(subject, story)
+    keeps_after_refusal(subject, story)
 
 
 @requirement(spec.BLK_22, story=too_long_among_the_cached(method="allocate"), share=0.3)
 def test_a_refused_prompt_leaves_what_is_cached_and_its_turn(subject, story):
-    goes_on_after_refusal(subject, story)
+    keeps_after_refusal(subject, story)
 
 
 @requirement(spec.BLK_23, story=too_long_appends(), share=0.7)
 def test_a_refused_append_changes_nothing(subject, story):
-    goes_on_after_refusal(subject, story)
+    keeps_after_refusal(subject, story)
 
 
 @requirement(spec.BLK_23, story=too_long_among_the_cached(method="append", again=True), share=0.28)
 def test_an_append_that_is_tried_again_and_again_leaves_what_is_cached(subject, story):
-    goes_on_after_refusal(subject, story)
+    keeps_after_refusal(subject, story)
 
 
 @requirement(spec.BLK_23, story=too_long_among_the_cached(method="append"), share=0.3)
 def test_a_refused_append_leaves_what_is_cached_and_its_turn(subject, story):
-    goes_on_after_refusal(subject, story)
+    keeps_after_refusal(subject, story)
 
 
 # misuse
@@ -547,12 +547,12 @@ def test_a_table_of_another_manager_is_refused(subject, story):
 
 @requirement(spec.BLK_26, story=freed_tables(), share=0.7)
 def test_a_freed_table_that_is_refused_changes_nothing(subject, story):
-    goes_on_after_refusal(subject, story)
+    keeps_after_refusal(subject, story)
 
 
 @requirement(spec.BLK_26, story=foreign_tables(), share=0.7)
 def test_a_foreign_table_that_is_refused_changes_nothing(subject, story):
-    goes_on_after_refusal(subject, story)
+    keeps_after_refusal(subject, story)
 
 
 @requirement(spec.BLK_27, story=bad_marks(), share=0.5)
@@ -562,12 +562,12 @@ def test_a_mark_outside_the_table_is_refused(subject, story):
 
 @requirement(spec.BLK_28, story=bad_marks(), share=0.7)
 def test_a_refused_mark_changes_nothing(subject, story):
-    goes_on_after_refusal(subject, story)
+    keeps_after_refusal(subject, story)
 
 
 @requirement(spec.BLK_28, story=bad_marks_before_short_ones(), share=0.1)
 def test_a_refused_mark_is_not_made_up_for_by_the_next(subject, story):
-    goes_on_after_refusal(subject, story)
+    keeps_after_refusal(subject, story)
 
 
 @requirement(spec.BLK_29, call=workloads(prefix_caching=[False]), share=0.5)
@@ -610,9 +610,7 @@ def keeps(subject, call, *checks):
             raise subject.objection(call, seen, complaint.step, complaint.text, refusal)
 
 
-def goes_on_after_refusal(subject, story):
+def keeps_after_refusal(subject, story):
     """The story is right to its end. Whether the step, or all of several, is refused at all is another requirement's matter."""
-    call, bad = story
-    seen = subject.answered(call).results
-    if all(f"{number} refused" in seen for number in ((bad,) if isinstance(bad, int) else bad)):
-        keeps(subject, call, *MUST)
+    if all_refused(subject, story):
+        keeps(subject, story[0], *MUST)

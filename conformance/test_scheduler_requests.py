@@ -97,27 +97,27 @@ def test_a_new_request_is_not_taken_for_one_that_is_gone(subject, call):
 
 @requirement(spec.SCHED_38, story=too_long(), share=0.3)
 def test_a_refused_request_changes_nothing(subject, story):
-    goes_on_after_refusal(subject, story)
+    keeps_after_refusal(subject, story)
 
 
 @requirement(spec.SCHED_38, story=senseless(), share=0.3)
 def test_a_senseless_request_changes_nothing(subject, story):
-    goes_on_after_refusal(subject, story)
+    keeps_after_refusal(subject, story)
 
 
 @requirement(spec.SCHED_38, story=added_again(), share=0.5)
 def test_a_second_add_changes_nothing(subject, story):
-    goes_on_after_refusal(subject, story)
+    keeps_after_refusal(subject, story)
 
 
 @requirement(spec.SCHED_38, story=preempted_again(), share=0.2)
 def test_a_second_add_of_who_was_preempted_changes_nothing(subject, story):
-    goes_on_after_refusal(subject, story)
+    keeps_after_refusal(subject, story)
 
 
 @requirement(spec.SCHED_38, story=strangers(), share=0.15)
 def test_a_refused_cancel_changes_nothing(subject, story):
-    goes_on_after_refusal(subject, story)
+    keeps_after_refusal(subject, story)
 
 
 @requirement(spec.SCHED_39, story=wrong_updates(ways=("another step",)), share=0.4)
@@ -147,12 +147,12 @@ def test_ids_where_none_belong_are_refused(subject, story):
 
 @requirement(spec.SCHED_42, story=wrong_updates(), share=1.0)
 def test_a_refused_update_changes_nothing(subject, story):
-    goes_on_after_refusal(subject, story)
+    keeps_after_refusal(subject, story)
 
 
 @requirement(spec.SCHED_42, story=wrong_updates_of_the_cancelled(), share=0.2)
 def test_a_refused_update_of_who_was_cancelled_changes_nothing(subject, story):
-    goes_on_after_refusal(subject, story)
+    keeps_after_refusal(subject, story)
 
 
 def refuses_where_it_can_be_done(subject, story):
@@ -163,7 +163,7 @@ def refuses_where_it_can_be_done(subject, story):
         refuses_step(subject, story)
 
 
-def goes_on_after_refusal(subject, story):
+def keeps_after_refusal(subject, story):
     """The step changes nothing of the story. Whether it is refused at all is another requirement's matter."""
     call, bad = story
     if f"{bad} refused" in subject.answered(call).results:

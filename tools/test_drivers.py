@@ -10,7 +10,7 @@ import pytest
 
 from inferspec.conformance.bridge.adapter import load
 from inferspec.conformance.bridge.arrays import arrays
-from inferspec.conformance.bridge.drivers import Handed
+from inferspec.conformance.bridge.drivers import Handed, taken
 from inferspec.conformance.session import Session
 from inferspec.conformance.suite import all_tests
 from inferspec.tools.adapter_files import called, module, narrowed, opened, refused
@@ -381,3 +381,17 @@ def test_an_object_may_put_another_method_in_the_place_of_one():
 
     lamp = Handed(Lamp(), {"press": ("times",)})
     assert [lamp.press(1), lamp.press(2), lamp.press(3)] == ["on 1", "off 2", "off 3"]
+
+
+def test_a_method_is_not_taken_for_its_function_nor_a_class_for_its_objects():
+    class Engine:
+        def __init__(self, model): ...
+        def __call__(self, tokens): ...
+        def step(self, limit): ...
+
+    engine, given = Engine(None), {"self": 0, "limit": 1, "model": 2, "tokens": 3}
+    for _ in range(2):
+        assert set(taken(Engine.step, **given)) == {"self", "limit"}
+        assert set(taken(engine.step, **given)) == {"limit"}
+        assert set(taken(Engine, **given)) == {"model"}
+        assert set(taken(engine, **given)) == {"tokens"}

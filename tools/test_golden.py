@@ -628,6 +628,14 @@ def test_a_whole_copy_is_read(root, component):
     assert [golden.id for golden in cases(component, root)] == [id for id in IDS if id.split("/")[0] == component]
 
 
+@pytest.mark.parametrize("component", COMPONENTS)
+def test_the_goldens_of_each_requirement_are_all_there_are(root, component):
+    every = cases(component, root)
+    for about in {golden.requirement for golden in every}:
+        wanted = [golden.id for golden in every if golden.requirement == about]
+        assert [golden.id for golden in cases(component, root, requirement=about)] == wanted
+
+
 @pytest.mark.parametrize(
     ("change", "what"), [(changed_part, "output"), (changed_step, "inputs"), (changed_token, "inputs")]
 )

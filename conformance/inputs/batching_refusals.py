@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
 from inferspec.conformance.calls import Call
 from inferspec.conformance.inputs.batching_script import FEW, SEVERAL, Script, needing, small
+from inferspec.conformance.inputs.steps import Tried
 from inferspec.conformance.strategies import Pick
 from inferspec.spec.numerics import numpy_dtype
 
 
 @needing(slots=SEVERAL, limited=[True])
-def overfull(pick: Pick, again: bool = False) -> Any:
+def overfull(pick: Pick, again: bool = False) -> tuple[Call, Tried]:
     """More tokens than the longest request takes; then some that fit, and more once it is gone."""
     script = Script(pick)
     script.fill()

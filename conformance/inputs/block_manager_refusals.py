@@ -6,6 +6,7 @@ from typing import Any
 
 from inferspec.conformance.calls import Call
 from inferspec.conformance.inputs.block_manager_script import Script, caching, calls
+from inferspec.conformance.inputs.steps import Tried
 from inferspec.conformance.strategies import Pick
 from inferspec.spec.block_manager import blocks_of
 
@@ -75,7 +76,7 @@ def too_long_appends(pick: Pick) -> Story:
 
 
 @caching
-def too_long_among_the_cached(pick: Pick, method: str, again: bool = False) -> Any:
+def too_long_among_the_cached(pick: Pick, method: str, again: bool = False) -> tuple[Call, Tried]:
     """All that is free is cached, several prompts of a block each, when a prompt or an append needs a block more. Then a
     block is taken, or not, and they are asked for."""
     script = Script(pick)

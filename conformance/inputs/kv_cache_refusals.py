@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from inferspec.conformance.calls import Call
 from inferspec.conformance.inputs.kv_cache_script import Chunks, Script, going_on, small
+from inferspec.conformance.inputs.steps import Tried
 from inferspec.conformance.strategies import Pick, calls
 from inferspec.spec.numerics import numpy_dtype
 
@@ -92,7 +91,7 @@ def bad_shapes(
 
 
 @calls
-def bad_dtypes(pick: Pick, static: bool = False, again: bool = False) -> Any:
+def bad_dtypes(pick: Pick, static: bool = False, again: bool = False) -> tuple[Call, Tried]:
     """(story, number of the step that must be refused): a chunk in another dtype than those before it."""
     script = Script(pick)
     script.append(pick.one_of(1, 2, 4))

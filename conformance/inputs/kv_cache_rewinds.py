@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from inferspec.conformance.calls import Call
 from inferspec.conformance.inputs.kv_cache_script import Chunks, Script, going_on, needing, small
+from inferspec.conformance.inputs.steps import Tried
 from inferspec.conformance.strategies import Pick
 
 
@@ -58,7 +57,7 @@ def rewinds_to_the_ends(pick: Pick, static: bool = False, chunks: Chunks = small
 
 
 @needing("rewinding")
-def bad_rewinds(pick: Pick, static: bool = False, chunks: Chunks = small, again: bool = False) -> Any:
+def bad_rewinds(pick: Pick, static: bool = False, chunks: Chunks = small, again: bool = False) -> tuple[Call, Tried]:
     """(story, number of the step that must be refused): a rewind too far or backwards, and what comes after it."""
     pick("rewinding")
     script = Script(pick, chunks)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from inferspec.conformance.calls import Call
 from inferspec.conformance.inputs.kv_cache_script import Chunks, Script, going_on, needing, small
+from inferspec.conformance.inputs.steps import Tried
 from inferspec.conformance.strategies import Pick, calls
 
 
@@ -37,7 +36,7 @@ def beside_other_sizes(pick: Pick) -> Call:
 
 
 @calls
-def overfull(pick: Pick, chunks: Chunks = small, again: bool = False) -> Any:
+def overfull(pick: Pick, chunks: Chunks = small, again: bool = False) -> tuple[Call, Tried]:
     """(story, number of the step that must be refused): more tokens than a preallocated cache takes, then some that fit.
 
     Before, the cache may have been rewound or have restored a state: what it held then does not count, and what it holds
@@ -70,7 +69,7 @@ def overfull(pick: Pick, chunks: Chunks = small, again: bool = False) -> Any:
 
 
 @needing("restoring")
-def too_long_states(pick: Pick, again: bool = False) -> Any:
+def too_long_states(pick: Pick, again: bool = False) -> tuple[Call, Tried]:
     """(story, number of the step that must be refused): a preallocated cache restores the state of a larger one, of more tokens
     than it takes; and what comes after it."""
     rewinding, _ = pick("rewinding"), pick("restoring")

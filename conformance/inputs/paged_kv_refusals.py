@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from inferspec.conformance.calls import Call
 from inferspec.conformance.inputs.pages import Script, bounded, calls, needing
+from inferspec.conformance.inputs.steps import Tried
 from inferspec.conformance.strategies import Pick
 from inferspec.spec.numerics import numpy_dtype
 
 
 @bounded
-def exhausted(pick: Pick, again: bool = False) -> Any:
+def exhausted(pick: Pick, again: bool = False) -> tuple[Call, Tried]:
     """(story, number of the step that must be refused): an allocation without a free page, then some that are right."""
     script = Script(pick, pages=(3, 1, 2, 6))
     for _ in range(pick.size(0, 2)):
@@ -100,7 +99,7 @@ def no_pools(pick: Pick) -> Call:
 
 
 @needing
-def bad_rewinds(pick: Pick, again: bool = False) -> Any:
+def bad_rewinds(pick: Pick, again: bool = False) -> tuple[Call, Tried]:
     """(story, number of the step that must be refused): a rewind too far or backwards, and what comes after it."""
     pick("rewinding")
     script = Script(pick)
@@ -117,7 +116,7 @@ def bad_rewinds(pick: Pick, again: bool = False) -> Any:
 
 
 @bounded
-def overfull(pick: Pick, again: bool = False) -> Any:
+def overfull(pick: Pick, again: bool = False) -> tuple[Call, Tried]:
     """(story, number of the step that must be refused): more tokens than free pages hold, then as many as they do."""
     script = Script(pick, pages=(5, 3, 4, 9))
     rewinding = pick("rewinding")

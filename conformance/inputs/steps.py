@@ -7,6 +7,9 @@ from typing import Any
 from inferspec.conformance.calls import VIEWS, Call
 from inferspec.conformance.strategies import Pick, constant_along
 
+Tried = int | tuple[int, ...]
+"""The number of a step that is to be refused, or of all of several in a row."""
+
 
 class Steps:
     """A story being written."""
@@ -21,7 +24,7 @@ class Steps:
         self.steps.append((step, arguments))
         return len(self.steps)
 
-    def tried(self, again: bool = False) -> Any:
+    def tried(self, again: bool) -> Tried:
         """The number of the last step, which is to be refused; again: it comes two to four times, as from who tries until it
         goes, and the numbers are those of all."""
         first = len(self.steps)

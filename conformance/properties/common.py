@@ -68,10 +68,15 @@ def refuses_steps(subject: Trial, story: tuple[Call, Sequence[int]]) -> None:
 def goes_on_after_refusal(subject: Trial, story: tuple[Call, int | Sequence[int]]) -> None:
     """The story is right to its end. Whether its step, or all of several, is refused at all is another requirement's
     matter."""
+    if all_refused(subject, story):
+        subject.agrees(story[0])
+
+
+def all_refused(subject: Trial, story: tuple[Call, int | Sequence[int]]) -> bool:
+    """Whether a story's step, or each of several, is refused."""
     call, bad = story
     seen = subject.answered(call).results
-    if all(f"{number} refused" in seen for number in ((bad,) if isinstance(bad, int) else bad)):
-        subject.agrees(call)
+    return all(f"{number} refused" in seen for number in ((bad,) if isinstance(bad, int) else bad))
 
 
 def keeps_arguments(subject: Trial, call: Call) -> None:

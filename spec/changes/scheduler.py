@@ -16,7 +16,8 @@ def unchecked(self: Scheduler, *rest: Any) -> None:
 
 def same_step_without_ids(self: Scheduler, s: Serving, step: Step) -> None:
     """The last step may be handed back again if no id came of it."""
-    if step is not s.step and (step is not getattr(s, "last", None) or any(chunk.samples for chunk in step.prefills)):
+    came = any(chunk.samples for chunk in (*step.prefills, *step.decodes))
+    if step is not s.step and (came or step is not getattr(s, "last", None)):
         raise ValueError("not the last step")
     s.last = step
 

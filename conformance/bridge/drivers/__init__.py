@@ -44,7 +44,8 @@ def _parameters(function: Callable[..., Any]) -> Parameters:
     if isinstance(function, partial) and not function.args:
         plain, given = function.func, tuple(function.keywords)
     if isinstance(plain, types.MethodType):
-        plain, given = plain.__func__, ("bound", *given)
+        # No argument has an empty name.
+        plain, given = plain.__func__, ("", *given)
     if not isinstance(plain, types.FunctionType) and type(plain) is not type:
         return _read(function)
     known = _PARAMETERS.setdefault(plain, {})
