@@ -91,6 +91,16 @@ def test_a_chunk_that_is_refused_after_several_others_changes_nothing_in_a_preal
     goes_on_after_refusal(subject, story)
 
 
+@requirement(spec.KV_19, story=bad_shapes(nothing=True, empty_chunks=[True]), share=0.05)
+def test_a_chunk_that_is_refused_behind_an_empty_one_changes_nothing(subject, story):
+    goes_on_after_refusal(subject, story)
+
+
+@requirement(spec.SKV_19, story=bad_shapes(static=True, nothing=True, empty_chunks=[True]), share=0.05)
+def test_a_chunk_that_is_refused_behind_an_empty_one_changes_nothing_in_a_preallocated_cache(subject, story):
+    goes_on_after_refusal(subject, story)
+
+
 @requirement(spec.KV_19, story=bad_shapes(chunks=beside_buffers), share=0.4)
 def test_a_chunk_that_is_refused_does_not_let_the_cache_grow(subject, story):
     goes_on_after_refusal(subject, story)

@@ -4,10 +4,12 @@ from inferspec.conformance.inputs.kv_cache import appends, layers, side_by_side
 from inferspec.conformance.inputs.kv_cache_room import beside_other_sizes
 from inferspec.conformance.inputs.kv_cache_script import beside_buffers
 from inferspec.conformance.inputs.kv_cache_states import (
+    filled_once_emptied,
     of_another_dtype_once_empty,
     of_another_kind,
     restored,
     rolled_back,
+    saved_after_dozens,
     saved_again,
     saved_when_full,
     shared,
@@ -69,6 +71,16 @@ def test_a_state_of_a_preallocated_cache_stays_what_it_was_when_others_are_taken
     subject.agrees(call)
 
 
+@requirement(spec.KV_21, call=saved_after_dozens(), share=0.05)
+def test_a_state_of_dozens_of_appends_stays_what_it_was(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.SKV_21, call=saved_after_dozens(static=True), share=0.05)
+def test_a_state_of_dozens_of_appends_to_a_preallocated_cache_stays_what_it_was(subject, call):
+    subject.agrees(call)
+
+
 @requirement(spec.KV_21, call=saved_again(rewinding=[True]), share=0.2)
 def test_a_state_of_a_restored_cache_is_that_of_its_time(subject, call):
     subject.agrees(call)
@@ -86,6 +98,11 @@ def test_a_cache_in_use_becomes_what_it_restores(subject, call):
 
 @requirement(spec.SKV_22, call=rolled_back(static=True), share=0.5)
 def test_a_preallocated_cache_in_use_becomes_what_it_restores(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.SKV_22, call=filled_once_emptied(rewinding=[True], restoring=[True]), share=0.1)
+def test_a_preallocated_cache_that_was_emptied_is_filled_by_a_state(subject, call):
     subject.agrees(call)
 
 

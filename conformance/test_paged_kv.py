@@ -37,7 +37,9 @@ from inferspec.conformance.inputs.paged_kv import (
     side_by_side,
     storages,
     tables,
+    tables_in_other_pages,
     tables_of_many_pages,
+    taken_back,
     used_hundreds_of_times,
     worn,
 )
@@ -285,6 +287,11 @@ def test_tokens_that_were_guessed_and_rewound_never_show_again(subject, call):
     subject.agrees(call)
 
 
+@requirement(spec.PKV_12, call=taken_back(), share=0.08)
+def test_tokens_of_many_pages_that_nobody_has_looked_at_never_show(subject, call):
+    subject.agrees(call)
+
+
 @requirement(spec.PKV_13, call=rewinds(look=("offset", "pages", "read")), share=0.7)
 def test_a_rewind_gives_back_the_pages_that_became_empty(subject, call):
     subject.agrees(call)
@@ -461,6 +468,11 @@ def test_rows_without_tokens_are_rows(subject, call):
 
 @requirement(spec.TABLE_03, call=tables(often=True), share=1.4)
 def test_each_table_is_of_its_time(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.TABLE_03, call=tables_in_other_pages(), share=0.1)
+def test_a_table_of_caches_in_other_pages_than_before_is_of_these(subject, call):
     subject.agrees(call)
 
 

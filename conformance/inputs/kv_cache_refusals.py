@@ -40,15 +40,17 @@ def bad_pairs(pick: Pick, static: bool = False) -> tuple[Call, int]:
 
 @calls
 def bad_shapes(
-    pick: Pick, static: bool = False, chunks: Chunks = small, begun: int = 0, then: int = 2
+    pick: Pick, static: bool = False, chunks: Chunks = small, begun: int = 0, then: int = 2, nothing: bool = False
 ) -> tuple[Call, int]:
     """(story, number of the step that must be refused): a chunk that does not fit those before it. begun: how many of them come
-    right before it; then: how many tokens right after it."""
+    right before it; then: how many tokens right after it; nothing: an empty chunk comes right before it."""
     script = Script(pick, chunks)
     script.append(max(chunks(pick), 1))
     script.past()
     for _ in range(begun):
         script.append(max(chunks(pick), 1))
+    if nothing:
+        script.append(0)
     given = script.arrays(pick.one_of(1, 2, 3))
     match pick.one_of(
         "rows",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from inferspec.conformance.calls import Call
 from inferspec.conformance.inputs.kv_cache_script import SMALL, Chunks, Script, needing, small
-from inferspec.conformance.strategies import Pick
+from inferspec.conformance.strategies import Pick, calls
 
 
 @needing("restoring")
@@ -107,6 +107,27 @@ def saved_again(pick: Pick, static: bool = False) -> Call:
     return script.call(static)
 
 
+@needing("restoring")
+def saved_after_dozens(pick: Pick, static: bool = False) -> Call:
+    """A cache is saved after a dozen of appends, and after dozens, and goes on; another, or the same, restores both states."""
+    pick("restoring")
+    script = Script(pick)
+    states = []
+    for appends in (pick.size(9, 15), pick.size(9, 30)):
+        for _ in range(appends):
+            script.append(1)
+        states.append((script.save(), script.length))
+        script.append()
+    script.append(1)
+    if pick.one_of(True, False):
+        script.another()
+    for state in states:
+        script.restore_earlier(*state)
+        script.do("offset")
+        script.append(1)
+    return script.call(static)
+
+
 FULL = (256, 64, 512, 16, 128, 32)
 """Tokens that fill a buffer that grows in steps."""
 
@@ -159,6 +180,25 @@ def rolled_back(pick: Pick, static: bool = False, chunks: Chunks = small) -> Cal
         script.restore()
         script.append()
     return script.call(static)
+
+
+@calls
+def filled_once_emptied(pick: Pick) -> Call:
+    """A preallocated cache that was used and is empty again restores a state that fills it, its own of earlier, and goes on."""
+    pick("restoring"), pick("rewinding")
+    script = Script(pick)
+    script.append(pick.size(2, 8))
+    script.save()
+    script.rewind(script.length)
+    if pick.one_of(True, False):
+        script.append(pick.size(1, script.kept))
+        script.rewind(script.length)
+    script.restore()
+    n = pick.size(0, script.length - 1)
+    script.rewind(n)
+    script.append(n)
+    script.do("offset")
+    return script.call(static=True, room=(0, 0, 1))
 
 
 @needing("restoring")

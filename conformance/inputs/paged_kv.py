@@ -241,6 +241,23 @@ def recycled(pick: Pick) -> Call:
 
 
 @needing
+def taken_back(pick: Pick) -> Call:
+    """A chunk of many pages is rewound before anybody has looked at it, to where a page begins or within one; others take
+    its pages, and it goes on."""
+    pick("rewinding")
+    script = Script(pick, pages=(13, 17))
+    page = script.page_size
+    script.append(0, pick.one_of(page, 1, 2 * page))
+    before = script.lengths[0]
+    script.append(0, page * pick.one_of(7, 6, 9) + pick.one_of(0, 1, page - 1))
+    script.rewind(0, script.lengths[0] - pick.one_of(before, before, before + 1, 0))
+    script.append(1, 2 * page)
+    script.append(0, pick.one_of(1, page, page + 1))
+    script.whole()
+    return script.call()
+
+
+@needing
 def rewinds(pick: Pick, look: tuple[str, ...] = ("gather",)) -> Call:
     """Appends and rewinds, beside another cache; each rewind followed by an append."""
     pick("rewinding")
@@ -435,6 +452,25 @@ def tables(pick: Pick, often: bool = False, empty: bool = False) -> Call:
     if often:
         for number in [n for n, (method, _) in enumerate(script.steps[: last - 1], 1) if method == "table"]:
             script.do("reread_table", step=number)
+    return script.call("block_table")
+
+
+@needing
+def tables_in_other_pages(pick: Pick) -> Call:
+    """Two caches give all their pages back, another one takes some of them, and the two take as many tokens as before."""
+    pick("rewinding")
+    script = Script(pick, pages=(11, 13, 20))
+    page = script.page_size
+    lengths = [pick.one_of(1, page, page + 1, 2 * page) for _ in range(2)]
+    for cache, length in enumerate(lengths):
+        script.append(cache, length)
+    script.do("table", caches=[0, 1])
+    for cache, length in enumerate(lengths):
+        script.rewind(cache, length)
+    script.append(2, page)
+    for cache, length in enumerate(lengths):
+        script.append(cache, length)
+    script.do("table", caches=[0, 1])
     return script.call("block_table")
 
 

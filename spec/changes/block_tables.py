@@ -119,6 +119,15 @@ def lens_of_a_byte(self: spec.BlockTable, story: Story, rows: Sequence[Cache]) -
     return [min(row.length, 255) for row in rows]
 
 
+def tables_of_several_by_lengths(self: spec.BlockTable, story: Story, rows: Sequence[Cache]) -> np.ndarray:
+    """A table of several rows is made anew where one of them is another, or has another length."""
+    if not hasattr(story, "tables"):
+        story.tables = {}
+    known = tuple((id(row), row.length) for row in rows)
+    table = spec.BlockTable.padded(self, story, rows)
+    return np.array(story.tables.setdefault(known, table)) if len(rows) > 1 else table
+
+
 def tables_by_number_of_pages(self: spec.BlockTable, story: Story, rows: Sequence[Cache]) -> np.ndarray:
     """A table is made anew where the number of pages of some row is another."""
     if not hasattr(story, "tables"):

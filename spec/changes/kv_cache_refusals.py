@@ -152,6 +152,22 @@ def key_before_later_checks(self: Any, cache: Cache, key: np.ndarray, value: np.
     (key_before_checks if vars(cache).get("chunks", 0) >= 3 else _checked)(self, cache, key, value)
 
 
+def marks_empty_chunks(self: Any, cache: Cache, key: np.ndarray, value: np.ndarray) -> None:
+    KVCache.store(self, cache, key, value)
+    cache.behind_nothing, cache.fits = not key.shape[2], (cache.keys, cache.values)
+
+
+def kind_of_the_refused(self: KVCache, cache: Cache, key: np.ndarray, value: np.ndarray) -> None:
+    """Behind an empty chunk the kind is that of what is appended, before it is looked at."""
+    keys, values = vars(cache).get("fits", (None, None))
+    try:
+        KVCache.check_fit(self, Cache(keys=keys, values=values), key, value)
+    except ValueError:
+        if cache.behind_nothing:
+            cache.fits = key, value
+        raise
+
+
 def offset_before_checks(self: Any, cache: Cache, key: np.ndarray, value: np.ndarray) -> None:
     """The offset has moved on when the chunk is refused, over slots of zeros."""
     try:

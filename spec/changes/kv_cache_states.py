@@ -50,6 +50,29 @@ def copies_live(self: KVCache, cache: Cache, state: Any) -> None:
     hold(cache, (state.keys, state.values))
 
 
+def live_once_merged(self: KVCache, cache: Cache) -> Any:
+    """The chunks of more than sixteen appends are merged in a list of the cache's own, and that is the state."""
+    return cache if vars(cache).get("chunks", 0) > 16 else KVCache.state_of(self, cache)
+
+
+def copies_live_or_not(self: KVCache, cache: Cache, state: Any) -> None:
+    hold(cache, (state.keys, state.values) if isinstance(state, Cache) else state)
+
+
+def begins_where_it_ended(self: KVCache, cache: Cache, n: int) -> None:
+    """A ring that is emptied goes on from where it is."""
+    KVCache.drop(self, cache, n)
+    if n and not self.length(cache):
+        cache.begins = n
+
+
+def fills_from_slot_0(self: KVCache, cache: Cache, state: Any) -> None:
+    """A state that fills the ring is copied from its first slot on, and is read from where the ring begins."""
+    KVCache.become(self, cache, state)
+    if self.length(cache) == vars(cache)["room"]:
+        hold(cache, [np.roll(x, -vars(cache).get("begins", 0), axis=2) for x in (cache.keys, cache.values)])
+
+
 def restores_behind(self: KVCache, cache: Cache, state: Any) -> None:
     if cache.keys is None or state[0] is None:
         hold(cache, state if cache.keys is None else (cache.keys, cache.values))

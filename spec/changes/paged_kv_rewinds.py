@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from inferspec.spec.paged_kv import Cache, PagedKVCache, Story
 
 # rewinds
@@ -77,6 +79,26 @@ def first_kept(self: PagedKVCache, story: Story, cache: Cache, n: int) -> None:
     cache.length -= n
     while len(cache.pages) > max(self.needed(story, cache.length), 1):
         self.give_back(story.pool, cache.pages.pop())
+
+
+def unread_once_extended(self: PagedKVCache, story: Story, cache: Cache, key: np.ndarray, value: np.ndarray) -> None:
+    cache.unread = True
+    PagedKVCache.extend(self, story, cache, key, value)
+
+
+def reads_all(self: PagedKVCache, story: Story, cache: Cache) -> Any:
+    """What is still to be written is, before anything is read: where there is no page for it any more, that fails."""
+    if getattr(cache, "without_page", False):
+        raise IndexError("a token without a page")
+    cache.unread = False
+    return PagedKVCache.gathered(self, story, cache)
+
+
+def five_pages_of_unread(self: PagedKVCache, story: Story, cache: Cache, n: int) -> None:
+    """Of tokens that are still to be written those of five pages are forgotten."""
+    PagedKVCache.drop(self, story, cache, n)
+    if getattr(cache, "unread", False) and n > 5 * story.a.page_size and not cache.length % story.a.page_size:
+        cache.without_page = True
 
 
 def clamped(self: PagedKVCache, story: Story, cache: Cache, n: int) -> None:

@@ -102,6 +102,13 @@ FAULTS: tuple[Fault, ...] = (
         "PROPERTIES PG5",
     ),
     *both(
+        "kind-of-the-refused-behind-nothing",
+        "behind an empty chunk a chunk that is refused has those like it taken, and the others refused",
+        19,
+        {"store": refusals.marks_empty_chunks, "check_fit": refusals.kind_of_the_refused},
+        "PROPERTIES X9",
+    ),
+    *both(
         "short-once-refused-twice",
         "the second chunk in a row that is of another dtype costs the last token",
         19,

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from inferspec.spec import kv_cache as spec
 from inferspec.spec.changes import kv_cache as changes
+from inferspec.spec.changes import kv_cache_refusals as refusals
 from inferspec.spec.changes import kv_cache_rewinds as rewinds
 from inferspec.spec.changes import kv_cache_states as states
 from inferspec.spec.contract import Fault
@@ -43,6 +45,23 @@ FAULTS: tuple[Fault, ...] = (
         "a state follows the cache that it was taken from",
         21,
         {"state_of": states.live_state, "become": states.copies_live},
+    ),
+    *both(
+        "live-state-once-merged",
+        "a state of more than sixteen appends follows the cache that it was taken from",
+        21,
+        {
+            "store": refusals.counts_chunks,
+            "state_of": states.live_once_merged,
+            "become": states.copies_live_or_not,
+        },
+    ),
+    Fault(
+        "static-kv-cache-full-state-from-slot-0",
+        "a state that fills a ring that was emptied is copied from its first slot on, wherever the ring begins",
+        spec.SKV_22,
+        {"drop": states.begins_where_it_ended, "become": states.fills_from_slot_0},
+        "PROPERTIES KV4",
     ),
     *both(
         "restores-behind",

@@ -117,6 +117,13 @@ FAULTS: tuple[Fault, ...] = (
         "PROPERTIES X7",
     ),
     Fault(
+        "table-of-several-by-lengths",
+        "a table of several rows is made anew only where one of them is another or has another length",
+        spec.TABLE_03,
+        {"padded": tables.tables_of_several_by_lengths},
+        "PROPERTIES X7",
+    ),
+    Fault(
         "pool-bits-of-64",
         "pages in use are marked in 64 bits: a page far behind counts as free with another one",
         spec.POOL_03,

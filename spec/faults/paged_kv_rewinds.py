@@ -31,6 +31,17 @@ FAULTS: tuple[Fault, ...] = (
         "PROPERTIES PG3",
     ),
     Fault(
+        "paged-rewind-forgets-five-pages",
+        "tokens of more than five pages that are rewound before they are in the pool are still written to it",
+        spec.PKV_12,
+        {
+            "extend": changes.unread_once_extended,
+            "gathered": changes.reads_all,
+            "drop": changes.five_pages_of_unread,
+        },
+        TIRED,
+    ),
+    Fault(
         "paged-rewind-keeps-pages",
         "a rewind gives back no page",
         spec.PKV_13,
