@@ -181,11 +181,11 @@ def exactly(value: Any) -> Answer:
 
 class StreamingDetokenizer(Operation):
     """Ids to text, as they come. pieces: the bytes of each id; beside: further ids, for a second stream in turn with
-    the first; stray: before which of the ids, from 0, one comes that is not in the table, whose refusal the caller takes; seen:
-    "text", the code points of everything, "shown", how many of them were out after each id, or "beside", the code points of the
-    second stream."""
+    the first; stray: before which of the ids, from 0, one comes that is not in the table, whose refusal the caller takes; tries:
+    how often it comes; seen: "text", the code points of everything, "shown", how many of them were out after each id, or
+    "beside", the code points of the second stream."""
 
-    signature = Signature.parse("StreamingDetokenizer(pieces)(tokens, beside=(), stray=None, seen=('text',))")
+    signature = Signature.parse("StreamingDetokenizer(pieces)(tokens, beside=(), stray=None, tries=1, seen=('text',))")
     parts = STORY
     methods = ("add", "finish")
     takes: ClassVar = {"add": ("token",), "finish": ()}
@@ -227,8 +227,9 @@ def listen(first: Any, second: Any, a: Arguments) -> dict[str, list[int]]:
     others: list[str] = []
     for number, (token, other) in enumerate(itertools.zip_longest(a.tokens, a.beside)):
         if number == a.stray:
-            with contextlib.suppress(Exception):  # whether it is refused is the matter of TEXT-08
-                first.add(len(a.pieces))
+            for _ in range(a.tries):
+                with contextlib.suppress(Exception):  # whether it is refused is the matter of TEXT-08
+                    first.add(len(a.pieces))
         if token is not None:
             texts.append(first.add(token))
         if other is not None:

@@ -141,12 +141,15 @@ def in_flight(pick: Pick) -> Call:
 
 @cancelling
 def left_in_flight(pick: Pick) -> Call:
-    """Of several requests that run two, or all of them, are cancelled while the model computes one step."""
+    """Of several requests that run two, or all of them, are cancelled while the model computes one step; others may have come
+    meanwhile."""
     script = Script(pick, budgets=(64, 16, 8))
     script.most = 8
     requests = [script.add(script.tokens(pick.size(1, script.size)), pick.size(3, 6)) for _ in range(pick.size(3, 4))]
     script.work(3)
     script.do("schedule")
+    for _ in range(pick.one_of(0, 2)):
+        script.add(script.tokens(pick.size(1, 4)), 2)
     count = pick.one_of(2, len(requests), 3)
     for index in script.random.permutation(len(requests))[:count]:
         script.cancel(requests[index])

@@ -204,6 +204,18 @@ class BeginsAnewOnceRefused(Detokenizer):
         return super().add(token)
 
 
+class BeginsAnewOnceRefusedTwice(Detokenizer):
+    """What is held back is gone once two ids were refused one after the other."""
+
+    refused = 0
+
+    def add(self, token: int) -> str:
+        self.refused = self.refused + 1 if token >= len(self.pieces) else 0
+        if self.refused == 2:
+            self.decoder.reset()
+        return super().add(token)
+
+
 class FlushesOnceRefused(Detokenizer):
     """What is held back is taken for cut off once an id was refused."""
 

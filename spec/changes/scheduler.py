@@ -155,6 +155,15 @@ def cancelled_told(self: Scheduler, s: Serving, step: Step, tokens: Sequence[int
     return [*Scheduler.update(self, s, step, tokens), *gone]
 
 
+def cancelled_told_while_others_wait(
+    self: Scheduler, s: Serving, step: Step, tokens: Sequence[int | None]
+) -> list[Request]:
+    """Who was cancelled meanwhile, and had ids by then, is told where more than one waits."""
+    gone = [chunk.request for chunk in step.decodes if self.entry(s, chunk.request) is None]
+    told = Scheduler.update(self, s, step, tokens)
+    return [*told, *gone] if len(self.waiting(s)) > 1 else told
+
+
 def ids_of_128_rows(self: Scheduler, s: Serving, step: Step, tokens: Sequence[int | None]) -> list[Request]:
     """The buffers of a step have 128 rows, which are used again from the first on."""
     ids = [None if token is None else tokens[row % 128] for row, token in enumerate(tokens)]

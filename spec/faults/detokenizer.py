@@ -289,6 +289,13 @@ TEXT_FAULTS: tuple[Fault, ...] = (
         TIRED,
     ),
     Fault(
+        "detokenizer-begins-anew-once-refused-twice",
+        "the second id in a row that is refused drops what is held back of a character",
+        TEXT_09,
+        changes.opens(changes.BeginsAnewOnceRefusedTwice),
+        TIRED,
+    ),
+    Fault(
         "detokenizer-flushes-once-refused",
         "an id that is refused has what is held back of a character come out as cut off",
         TEXT_09,

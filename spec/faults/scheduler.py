@@ -156,6 +156,13 @@ FAULTS: tuple[Fault, ...] = (
         "PROPERTIES CB2",
     ),
     _fault(
+        "cancelled-told-while-others-wait",
+        "update returns a request that was cancelled meanwhile, where others wait",
+        spec.SCHED_32,
+        {"update": changes.cancelled_told_while_others_wait},
+        "PROPERTIES CB2",
+    ),
+    _fault(
         "strangers-cancelled",
         "a request that was never added is cancelled",
         spec.SCHED_34,
