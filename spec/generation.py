@@ -7,6 +7,9 @@ Here it is the toy model (`spec/toy.py`), so that a contract of the loop needs n
 without a cache alone, `sampled_caches: [False]`; where it has to return an array, `samplers: ["none", "array"]`; where the
 id that ends the ids is the last of them, as Hugging Face's generate has it, `ends: ["kept"]` (`spec/ends.py`).
 
+`eos` is a tuple or a list of ids, and logits are finite, or -inf for what must not come. Left open: other kinds of `eos`, logits of NaN
+or +inf, and what becomes of the cache where the caller's program is interrupted within the model.
+
 `StreamingDetokenizer(pieces)` turns ids into text as they come: `add(id) -> str`, at the end `finish() -> str`.
 
 Source: the tiny-llm course, week 1 day 6 and week 2 day 1; mlx-lm's `generate_step` and detokenizers.

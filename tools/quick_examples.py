@@ -115,13 +115,14 @@ def _keep(examples: Mapping[str, int]) -> None:
     QUICK.write_text(json.dumps(dict(sorted(examples.items())), indent=1) + "\n", encoding="utf-8")
 
 
-def thinned(took: Mapping[str, float]) -> dict[str, int]:
+def thinned(took: Mapping[str, float], components: Sequence[str] = COMPONENTS) -> dict[str, int]:
     """What quick draws, with a quarter of their part of those that take long, before it is asked what their faults need.
-    took: test -> seconds of all that quick draws of it."""
+    took: test -> seconds of all that quick draws of it; components: whose tests those may be."""
     kept = dict(quick())
+    asked = {one.id for name in components for one in contract(name).requirements}
     for test in all_tests():
         drawn = test.examples(Profile("quick"))
-        if test.inputs and took.get(test.id, 0) - START > drawn * SLOW:
+        if test.inputs and test.requirement.id in asked and took.get(test.id, 0) - START > drawn * SLOW:
             kept[test.id] = min(drawn, max(1, round(test.examples(Profile()) * QUARTER)))
     return kept
 
@@ -169,9 +170,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             took = times(options.took)
         except (OSError, ValueError) as error:
             parser.error(f"--took: {error}")
-        before, asked = dict(quick()), {requirement for _, requirement in jobs}
-        ours = {test.id for test in all_tests() if test.requirement.id in asked}
-        _keep(thinned({test: seconds for test, seconds in took.items() if test in ours}))
+        before = dict(quick())
+        _keep(thinned(took, options.only or COMPONENTS))
         quick.cache_clear()
         lowered = {test.requirement.id for test in all_tests() if quick().get(test.id) != before.get(test.id)}
         jobs = [(name, requirement) for name, requirement in jobs if requirement in lowered]

@@ -61,6 +61,13 @@ def test_a_test_whose_examples_are_quick_draws_its_part(monkeypatch, tmp_path):
     assert quick_examples.thinned(times(_took(tmp_path, OVERFLOWS, START + SLOW))) == {}
 
 
+def test_a_test_of_a_component_that_is_not_asked_for_draws_what_it_drew(monkeypatch, tmp_path):
+    _draw_a_fifth(monkeypatch)
+    took = times(_took(tmp_path, OVERFLOWS, 60.0))
+    assert quick_examples.thinned(took, ["rope"]) == {}
+    assert set(quick_examples.thinned(took, ["linear"])) == {OVERFLOWS}
+
+
 def test_what_a_test_that_takes_long_needs_is_found_anew_from_a_quarter_of_its_part(monkeypatch, tmp_path):
     for module in (suite, quick_examples):
         monkeypatch.setattr(module, "quick", lambda: {OVERFLOWS: 40})
