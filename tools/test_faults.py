@@ -55,12 +55,12 @@ def test_a_fault_that_cannot_run_does_not_count_as_rejected(slip, error, monkeyp
 
 
 def test_what_is_aside_makes_no_other_sentence_red():
-    profile = Profile(shrink=False, diagnose=False)
+    profile = Profile(shrink=False, diagnose=False, thinned=0.25)
     assert not kill("batching", "batching-idle-causal", profile, everywhere=True).elsewhere
 
 
 def test_a_test_that_draws_nothing_is_run_too_when_all_that_reject_a_fault_are_asked_for():
-    profile = Profile(shrink=False, diagnose=False)
+    profile = Profile(shrink=False, diagnose=False, thinned=0.1)
     (first,) = kill("sampling", "own-id-before", profile).tests
     assert first in kill("sampling", "own-id-before", profile, everywhere=True).tests
 

@@ -223,6 +223,23 @@ class WithoutBodies(ast.NodeTransformer):
         return None
 
 
+class WithoutDecorations(ast.NodeTransformer):
+    """Takes away what decorators of functions are given."""
+
+    def visit_FunctionDef(self, node):
+        node.decorator_list = [one.func if isinstance(one, ast.Call) else one for one in node.decorator_list]
+        return node
+
+
+def test_of_a_suite_read_without_what_its_decorators_are_given_all_else_is_there():
+    for path in Path(integrity.HERE, "conformance").glob("test_*.py"):
+        data = path.read_bytes()
+        whole, read = WithoutDecorations().visit(ast.parse(data)), ast.parse(integrity.undecorated(data))
+        assert ast.dump(whole) == ast.dump(read), path
+        places = [[node.lineno for node in ast.walk(tree) if isinstance(node, ast.stmt)] for tree in (whole, read)]
+        assert places[0] == places[1], path
+
+
 def test_of_a_file_read_without_what_its_functions_do_all_else_is_there():
     for path in JUDGING:
         data = path.read_bytes()
