@@ -18,7 +18,7 @@ from inferspec.conformance.inputs.scheduler_refusals import (
     wrong_updates,
     wrong_updates_of_the_cancelled,
 )
-from inferspec.conformance.properties.common import refuses_step
+from inferspec.conformance.properties.common import all_refused, refuses_step
 from inferspec.conformance.properties.scheduler import keeps, keeps_beyond
 from inferspec.conformance.suite import requirement
 from inferspec.spec import scheduler as spec
@@ -120,6 +120,21 @@ def test_a_refused_cancel_changes_nothing(subject, story):
     keeps_after_refusal(subject, story)
 
 
+@requirement(spec.SCHED_38, story=too_long(again=True), share=0.1)
+def test_a_request_that_is_tried_again_and_again_changes_nothing(subject, story):
+    keeps_after_refusal(subject, story)
+
+
+@requirement(spec.SCHED_38, story=added_again(again=True), share=0.1)
+def test_a_request_that_is_added_again_and_again_changes_nothing(subject, story):
+    keeps_after_refusal(subject, story)
+
+
+@requirement(spec.SCHED_38, story=strangers(again=True), share=0.08)
+def test_a_cancel_that_is_tried_again_and_again_changes_nothing(subject, story):
+    keeps_after_refusal(subject, story)
+
+
 @requirement(spec.SCHED_39, story=wrong_updates(ways=("another step",)), share=0.4)
 def test_another_step_is_refused(subject, story):
     refuses_where_it_can_be_done(subject, story)
@@ -150,6 +165,11 @@ def test_a_refused_update_changes_nothing(subject, story):
     keeps_after_refusal(subject, story)
 
 
+@requirement(spec.SCHED_42, story=wrong_updates(again=True), share=0.15)
+def test_an_update_that_is_tried_again_and_again_changes_nothing(subject, story):
+    keeps_after_refusal(subject, story)
+
+
 @requirement(spec.SCHED_42, story=wrong_updates_of_the_cancelled(), share=0.2)
 def test_a_refused_update_of_who_was_cancelled_changes_nothing(subject, story):
     keeps_after_refusal(subject, story)
@@ -164,9 +184,10 @@ def refuses_where_it_can_be_done(subject, story):
 
 
 def keeps_after_refusal(subject, story):
-    """The step changes nothing of the story. Whether it is refused at all is another requirement's matter."""
+    """The step, or each of several, changes nothing of the story. Whether it is refused at all is another requirement's matter."""
     call, bad = story
-    if f"{bad} refused" in subject.answered(call).results:
-        steps = call.arguments["steps"]
-        nothing = ("pass_by", {"times": 0})
-        keeps_beyond(subject, call, call.having(steps=(*steps[: bad - 1], nothing, *steps[bad:])), *MUST)
+    if all_refused(subject, story):
+        tried, nothing = {bad} if isinstance(bad, int) else {*bad}, ("pass_by", {"times": 0})
+        steps = enumerate(call.arguments["steps"], 1)
+        without = tuple(nothing if number in tried else step for number, step in steps)
+        keeps_beyond(subject, call, call.having(steps=without), *MUST)

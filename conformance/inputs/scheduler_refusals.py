@@ -1,4 +1,4 @@
-"""Stories of schedulers with a step that is to be refused."""
+"""Stories of schedulers with a step that is to be refused, or tried again and again: (story, number of the step, or of all)."""
 
 from __future__ import annotations
 
@@ -7,12 +7,14 @@ from typing import Any
 from inferspec.conformance.calls import Call
 from inferspec.conformance.inputs.scheduler_pools import preempted_pair
 from inferspec.conformance.inputs.scheduler_script import Script, calls, cancelling, equal
+from inferspec.conformance.inputs.steps import Tried
 from inferspec.conformance.strategies import Pick
 
 
-def _refused(script: Script, step: str, **arguments: Any) -> tuple[Call, int]:
-    """The story goes on after a step that is to be refused: that of the number."""
-    bad = script.do(step, **arguments)
+def _refused(script: Script, step: str, again: bool = False, **arguments: Any) -> tuple[Call, Tried]:
+    """The story goes on after a step that is to be refused."""
+    script.do(step, **arguments)
+    bad = script.tried(again)
     if script.pick.one_of(True, False):
         script.slots[script.do("add", tokens=script.tokens(2), max_tokens=2, priority=0, eos=())] = 3
     return script.end(), bad
@@ -28,17 +30,17 @@ def _before(pick: Pick) -> Script:
 
 
 @calls
-def too_long(pick: Pick) -> tuple[Call, int]:
+def too_long(pick: Pick, again: bool = False) -> tuple[Call, Tried]:
     """A request that needs one slot more than there are, or many."""
     script = _before(pick)
     script.blocks = max(script.pool(), pick.size(1, 4))
     limit, more = pick.one_of(1, 2, 5), pick.one_of(1, 1, script.size, 100)
     tokens = script.tokens(max(1, script.blocks * script.size + 1 - limit + more))
-    return _refused(script, "add", tokens=tokens, max_tokens=limit, priority=pick.one_of(0, 2), eos=())
+    return _refused(script, "add", again, tokens=tokens, max_tokens=limit, priority=pick.one_of(0, 2), eos=())
 
 
 @calls
-def senseless(pick: Pick) -> tuple[Call, int]:
+def senseless(pick: Pick) -> tuple[Call, Tried]:
     """A request without a prompt, or for no tokens."""
     script = _before(pick)
     tokens, limit = pick.one_of(((), 2), ((1, 2), 0), ((1, 2, 3), -1), ((), 1))
@@ -46,7 +48,7 @@ def senseless(pick: Pick) -> tuple[Call, int]:
 
 
 @calls
-def added_again(pick: Pick) -> tuple[Call, int]:
+def added_again(pick: Pick, again: bool = False) -> tuple[Call, Tried]:
     """A request that waits, runs, is finished or was cancelled, is added again."""
     script = _before(pick)
     request = script.add(script.tokens(pick.size(1, 4)), pick.size(1, 3))
@@ -57,11 +59,11 @@ def added_again(pick: Pick) -> tuple[Call, int]:
             script.do("finish")
         case "cancelled":
             script.cancel(request)
-    return _refused(script, "add_again", request=request)
+    return _refused(script, "add_again", again, request=request)
 
 
 @equal
-def preempted_again(pick: Pick) -> tuple[Call, int]:
+def preempted_again(pick: Pick) -> tuple[Call, Tried]:
     """A request is added again when it was preempted, before others that come later."""
     script, request = preempted_pair(pick)
     script.add(script.tokens(pick.size(1, 3)), pick.size(1, 3))
@@ -69,13 +71,17 @@ def preempted_again(pick: Pick) -> tuple[Call, int]:
 
 
 @cancelling
-def strangers(pick: Pick) -> tuple[Call, int]:
+def strangers(pick: Pick, again: bool = False) -> tuple[Call, Tried]:
     """A request that was never added is cancelled."""
-    return _refused(_before(pick), "cancel_stranger")
+    return _refused(_before(pick), "cancel_stranger", again)
+
+
+WAYS = ("another step", "too few", "too many", "an id", "no id")
+"""How an update does not fit its step."""
 
 
 @calls
-def wrong_updates(pick: Pick, ways: tuple[str, ...] = ("another step", "too few", "too many", "an id", "no id")) -> Any:
+def wrong_updates(pick: Pick, ways: tuple[str, ...] = WAYS, again: bool = False) -> tuple[Call, Tried]:
     """A step is handed back in a way that does not fit; then as it should be."""
     script = Script(pick, budgets=(3, 2, 64))
     how = pick.one_of(*ways)
@@ -88,8 +94,10 @@ def wrong_updates(pick: Pick, ways: tuple[str, ...] = ("another step", "too few"
         script.do("step")
     if how != "another step" or pick.one_of(True, False):
         script.do("schedule")
-    bad = script.do("update_wrongly", how=how)
-    if script.steps[bad - 2][0] == "schedule":
+    scheduled = script.steps[-1][0] == "schedule"
+    script.do("update_wrongly", how=how)
+    bad = script.tried(again)
+    if scheduled:
         script.do("update")
     return script.end(), bad
 

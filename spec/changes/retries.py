@@ -14,6 +14,7 @@ from inferspec.spec.kv_cache import Cache
 from inferspec.spec.paged_kv import Cache as PagedCache
 from inferspec.spec.paged_kv import Pool
 from inferspec.spec.paged_kv import Story as PagedStory
+from inferspec.spec.scheduler import Scheduler, Serving
 
 Check = Callable[..., Any]
 
@@ -69,6 +70,17 @@ def forgets_one(self: BlockManager, m: Manager, *given: Any) -> None:
     """What was free the longest is cached no more."""
     if m.free:
         self.forget(m, m.free[0])
+
+
+def ends_another(self: Scheduler, s: Serving, *given: Any) -> None:
+    """Who came last is over."""
+    if s.entries:
+        self.close(s, s.entries[-1])
+
+
+def computes_anew(self: Scheduler, s: Serving, *given: Any) -> None:
+    """The step is void."""
+    s.step = None
 
 
 def makes_up_for_marks(self: BlockManager, m: Manager, table: Table, n: int) -> None:

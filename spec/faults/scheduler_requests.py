@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from inferspec.spec import scheduler as spec
+from inferspec.spec.changes import retries
 from inferspec.spec.changes import scheduler_requests as changes
 from inferspec.spec.changes import scheduler_ways as ways
 from inferspec.spec.contract import Fault
 from inferspec.spec.faults.defining import named
 from inferspec.spec.faults.serving import COURSE, METAL, MLX_LM, VLLM
 from inferspec.spec.faults.sources import TIRED
+from inferspec.spec.scheduler import Scheduler
 
 _fault = named("scheduler")
 
@@ -161,6 +163,20 @@ FAULTS: tuple[Fault, ...] = (
         "PROPERTIES X9",
     ),
     _fault(
+        "second-refusal-ends-another",
+        "the second request in a row that is refused has the last one finished",
+        spec.SCHED_38,
+        {"add": retries.harmful(Scheduler.add, retries.ends_another)},
+        "PROPERTIES X9",
+    ),
+    _fault(
+        "second-refused-cancel-ends-another",
+        "the second cancel in a row that is refused has the last request finished",
+        spec.SCHED_38,
+        {"cancel": retries.harmful(Scheduler.cancel, retries.ends_another)},
+        "PROPERTIES X9",
+    ),
+    _fault(
         "strangers-added",
         "a refused cancel adds the request",
         spec.SCHED_38,
@@ -172,6 +188,13 @@ FAULTS: tuple[Fault, ...] = (
         "after an update that was refused the right one is refused too",
         spec.SCHED_42,
         {"update": changes.void_after_refusal},
+        "PROPERTIES X9",
+    ),
+    _fault(
+        "void-after-two-refusals",
+        "after two updates in a row that were refused the right one is refused too",
+        spec.SCHED_42,
+        {"update": retries.harmful(Scheduler.update, retries.computes_anew)},
         "PROPERTIES X9",
     ),
     _fault(
