@@ -7,6 +7,7 @@ from inferspec.conformance.inputs.attention import (
     COMMON,
     DEPTHS,
     attention_calls,
+    full_masks,
     louder,
     mask_calls,
     routed_attention,
@@ -20,6 +21,7 @@ from inferspec.conformance.inputs.attention_lengths import (
     a_few_or_a_late_token,
     chunks_of_whole_tiles,
     chunks_over_contexts,
+    few_over_many,
     groups_over_many,
     lengths,
     long_prompts,
@@ -28,6 +30,7 @@ from inferspec.conformance.inputs.attention_lengths import (
     part_blocks_over_tiles,
     prompts,
     ragged_tiles,
+    small_blocks,
     square_prompts,
     tiles_past_the_keys,
     tokens_and_prompts,
@@ -100,6 +103,40 @@ def test_key_heads_of_long_contexts_are_told_apart(subject, routed):
 def test_many_query_heads_share_a_key_head_of_many_keys(subject, routed):
     call, expected = routed
     subject.expects(call, expected)
+
+
+@requirement(
+    spec.ATTN_03,
+    routed=routed_attention(
+        masks=["none"],
+        shapes=groups_over_many,
+        head_counts=(17, 9, 33),
+        head_dims=[8, 4, 64],
+        ratios=[1, 2],
+        leading_dims=[(), (2,)],
+    ),
+    share=0.1,
+)
+def test_dozens_of_key_heads_of_long_contexts_are_told_apart(subject, routed):
+    call, expected = routed
+    subject.expects(call, expected)
+
+
+@requirement(
+    spec.ATTN_03,
+    call=attention_calls(
+        shapes=small_blocks,
+        masks=["none", "causal"],
+        head_counts=(65, 33, 130),
+        ratios=[1, 2],
+        head_dims=[4, 8, 2],
+        leading_dims=[()],
+        amplitude=(1.0,),
+    ),
+    share=0.1,
+)
+def test_prompts_of_dozens_of_heads_are_attended(subject, call):
+    subject.agrees(call, where=seeing(call))
 
 
 @requirement(
@@ -223,6 +260,17 @@ def test_many_query_heads_of_a_key_head_have_their_own_masks(subject, call):
 )
 def test_many_query_heads_of_a_key_head_have_masks_of_fewer_axes(subject, call):
     subject.agrees(call, where=seeing(call))
+
+
+@requirement(
+    spec.ATTN_04,
+    call=full_masks(
+        masks=["bool", "-inf", "lowest"], leading_dims=[(2,), (3,)], head_dims=[8, 4, 64], ratios=[1, 2, 4]
+    ),
+    share=0.1,
+)
+def test_every_head_of_every_sequence_has_its_own_mask_over_a_long_context(subject, call):
+    subject.agrees(call)
 
 
 @requirement(spec.ATTN_05, routed=routed_attention(masks=["causal"]), share=1.5)
@@ -352,6 +400,24 @@ def test_every_encoding_hides_the_most_tempting_key(subject, routed, encoding):
 
 @requirement(spec.ATTN_07, call=attention_calls(masks=ENCODINGS))
 def test_a_row_that_sees_no_key_is_zeros(subject, call):
+    emptied = _with_empty_rows(call)
+    subject.expects(emptied, np.zeros(call.arguments["query"].shape), where=~seeing(emptied))
+
+
+@requirement(
+    spec.ATTN_07,
+    call=attention_calls(
+        masks=ENCODINGS,
+        shapes=few_over_many,
+        amplitude=(1.0,),
+        leading_dims=[(), (2,)],
+        most_heads=2,
+        head_dims=[8, 4, 64],
+        ratios=[1, 2],
+    ),
+    share=0.1,
+)
+def test_a_row_that_sees_no_key_of_a_long_context_is_zeros(subject, call):
     emptied = _with_empty_rows(call)
     subject.expects(emptied, np.zeros(call.arguments["query"].shape), where=~seeing(emptied))
 

@@ -33,7 +33,9 @@ from inferspec.conformance.inputs.attention_lengths import (
     one_short_of_tiles,
     over_splits,
     prompts_of_batches,
+    queries_past_16_bits,
     ragged_tiles,
+    small_blocks,
     thousands_of_keys,
     whole_tiles,
 )
@@ -163,6 +165,36 @@ def test_drafts_of_a_batch_after_long_contexts_find_their_keys(subject, routed):
 @requirement(spec.ATTN_12, call=attention_calls(masks=["none", "causal"]))
 def test_leading_dims_may_be_none_or_many(subject, call):
     subject.agrees(call, where=seeing(call))
+
+
+@requirement(
+    spec.ATTN_12,
+    call=attention_calls(
+        batches=(17, 33, 65),
+        shapes=small_blocks,
+        leading_dims=[(9,)],
+        head_dims=[4, 2, 8],
+        masks=["none", "causal"],
+        amplitude=(1.0,),
+        most_heads=2,
+        ratios=[1, 2],
+    ),
+    share=0.1,
+)
+def test_prompts_of_many_sequences_are_attended_each_for_itself(subject, call):
+    subject.agrees(call, where=seeing(call))
+
+
+@requirement(
+    spec.ATTN_12,
+    call=many_rows(
+        length=9, masks=["none"], leading_dims=[(2,), (5,)], head_dims=[1, 2], ratios=[4, 2, 7], more_queries=[True]
+    ),
+    share=0.02,
+    shrinks=False,
+)
+def test_more_heads_of_prompts_than_16_bits_count_are_right(subject, call):
+    subject.agrees(call)
 
 
 @requirement(
@@ -447,6 +479,45 @@ def test_values_of_another_head_dim_over_several_tiles_are_refused_or_right(subj
     other = of_other_values(call, more)
     if not subject.observe(other).raised:
         subject.agrees(other, where=seeing(other))
+
+
+@requirement(
+    spec.ATTN_17,
+    call=attention_calls(
+        masks=["causal", "none", "bool"],
+        shapes=few_over_many,
+        head_dims=[64, 8, 128],
+        ratios=[1, 2, 3],
+        leading_dims=[(), (2,)],
+        amplitude=(1.0,),
+        most_heads=1,
+    ),
+    more=among([-32, 64, -1, 1]),
+    share=0.1,
+)
+def test_values_of_another_head_dim_over_many_keys_are_refused_or_right(subject, call, more):
+    other = of_other_values(call, more)
+    if not subject.observe(other).raised:
+        subject.agrees(other, where=seeing(other))
+
+
+@requirement(
+    spec.ATTN_18,
+    call=attention_calls(
+        shapes=queries_past_16_bits,
+        masks=["none"],
+        leading_dims=[()],
+        head_dims=[4, 2, 8],
+        ratios=[1],
+        more_queries=[True],
+        most_heads=1,
+        amplitude=(1.0,),
+    ),
+    share=0.05,
+    shrinks=False,
+)
+def test_more_queries_than_16_bits_count_are_right(subject, call):
+    subject.agrees(call)
 
 
 @requirement(

@@ -2,18 +2,28 @@
 
 import numpy as np
 
-from inferspec.conformance.inputs.attention import DEPTHS, louder, shifted, towering, with_nan, with_nan_in_sight
+from inferspec.conformance.inputs.attention import (
+    DEPTHS,
+    full_masks,
+    louder,
+    shifted,
+    towering,
+    with_nan,
+    with_nan_in_sight,
+)
 from inferspec.conformance.inputs.attention_lengths import (
     a_draft_over_many,
     a_few_or_a_late_token,
     a_late_token,
     chunks_of_whole_tiles,
+    few_over_many,
     groups_over_many,
     lengths,
     over_splits,
     part_blocks_over_tiles,
     ragged_tiles,
     short_prompts,
+    small_blocks,
     square_prompts,
     tiles_past_the_keys,
     tokens_and_prompts,
@@ -24,6 +34,7 @@ from inferspec.conformance.inputs.flash_attention import (
     COMMON_HEADS,
     ENCODINGS,
     FEW_ROWS,
+    FLASH,
     ONE_HEAD,
     blocks_of_queries,
     causal_blocks,
@@ -109,6 +120,40 @@ def test_key_heads_of_long_contexts_are_told_apart(subject, routed):
 
 @requirement(
     spec.FLASH_03,
+    routed=routed_flash(
+        masks=["none"],
+        shapes=groups_over_many,
+        head_counts=(9, 20),
+        head_dims=[32, 40],
+        ratios=[1, 2],
+        leading_dims=[(), (1,)],
+    ),
+    share=0.1,
+)
+def test_dozens_of_key_heads_of_long_contexts_are_told_apart(subject, routed):
+    call, expected = routed
+    subject.expects(call, expected)
+
+
+@requirement(
+    spec.FLASH_03,
+    call=flash_calls(
+        shapes=small_blocks,
+        masks=["none", "causal"],
+        head_counts=(65, 70),
+        ratios=[1, 2],
+        head_dims=[32],
+        leading_dims=[()],
+        amplitude=(1.0,),
+    ),
+    share=0.1,
+)
+def test_prompts_of_dozens_of_heads_are_attended(subject, call):
+    subject.agrees(call, where=seeing(call))
+
+
+@requirement(
+    spec.FLASH_03,
     call=flash_calls(most_heads=40, ratios=[1, 2, 3], head_dims=[32, 40, 64], leading_dims=[(), (1,), (3,)]),
     share=0.15,
 )
@@ -182,6 +227,17 @@ def test_every_sequence_of_a_batch_has_its_own_mask_in_flash_attention(subject, 
 )
 def test_every_prompt_of_a_batch_has_its_own_mask_in_flash_attention(subject, call):
     subject.agrees(call, where=seeing(call))
+
+
+@requirement(
+    spec.FLASH_04,
+    call=full_masks(
+        operation=FLASH, masks=["bool", "-inf", "lowest"], leading_dims=[(2,)], head_dims=[32, 40], ratios=[1, 2]
+    ),
+    share=0.1,
+)
+def test_every_head_of_every_sequence_has_its_own_mask_over_a_long_context_in_flash_attention(subject, call):
+    subject.agrees(call)
 
 
 @requirement(spec.FLASH_04, call=BATCHES_OF_PROMPTS, share=0.65)
@@ -368,6 +424,11 @@ def test_rows_of_flash_attention_that_see_no_key_are_zeros(subject, call):
     share=0.3,
 )
 def test_rows_that_see_no_key_of_several_tiles_are_zeros_in_half_precision(subject, call):
+    subject.expects(call, np.zeros(call.arguments["query"].shape), where=~seeing(call))
+
+
+@requirement(spec.FLASH_07, call=emptied_rows(masks=ENCODINGS, shapes=few_over_many, leading_dims=[()]), share=0.1)
+def test_rows_that_see_no_key_of_a_long_context_are_zeros(subject, call):
     subject.expects(call, np.zeros(call.arguments["query"].shape), where=~seeing(call))
 
 

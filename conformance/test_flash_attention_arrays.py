@@ -14,12 +14,14 @@ from inferspec.conformance.inputs.attention import (
 )
 from inferspec.conformance.inputs.attention_lengths import (
     a_late_token,
+    few_over_many,
     in_decoding,
     of_models,
     one_over_many,
     one_past_a_tile,
     over_splits,
     ragged_tiles,
+    small_blocks,
     square_prompts,
 )
 from inferspec.conformance.inputs.attention_masks import masks_in_a_row, seeing
@@ -75,6 +77,24 @@ def test_a_batch_of_flash_attention_is_the_stack_of_its_rows(subject, call):
     share=0.1,
 )
 def test_each_of_many_sequences_is_attended_by_flash_attention(subject, call):
+    subject.agrees(call, where=seeing(call))
+
+
+@requirement(
+    spec.FLASH_12,
+    call=flash_calls(
+        batches=(17, 33),
+        shapes=small_blocks,
+        leading_dims=[(9,)],
+        head_dims=[32],
+        masks=["none", "causal"],
+        amplitude=(1.0,),
+        most_heads=2,
+        ratios=[1, 2],
+    ),
+    share=0.07,
+)
+def test_prompts_of_many_sequences_are_attended_each_for_itself_by_flash_attention(subject, call):
     subject.agrees(call, where=seeing(call))
 
 
@@ -392,6 +412,26 @@ def test_values_of_another_head_dim_are_refused_or_right_in_flash_attention(subj
     share=0.3,
 )
 def test_values_of_another_head_dim_over_several_tiles_are_refused_or_right_in_flash_attention(subject, call, more):
+    other = of_other_values(call, more)
+    if not subject.observe(other).raised:
+        subject.agrees(other, where=seeing(other))
+
+
+@requirement(
+    spec.FLASH_17,
+    call=flash_calls(
+        masks=["causal", "none", "bool"],
+        shapes=few_over_many,
+        head_dims=[64, 32, 128],
+        ratios=[1, 2],
+        leading_dims=[()],
+        amplitude=(1.0,),
+        most_heads=1,
+    ),
+    more=among([-16, 64, -1, 1]),
+    share=0.1,
+)
+def test_values_of_another_head_dim_over_many_keys_are_refused_or_right_in_flash_attention(subject, call, more):
     other = of_other_values(call, more)
     if not subject.observe(other).raised:
         subject.agrees(other, where=seeing(other))

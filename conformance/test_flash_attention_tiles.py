@@ -11,6 +11,7 @@ from inferspec.conformance.inputs.attention_lengths import (
     one_short_of_tiles,
     over_splits,
     padded,
+    queries_past_16_bits,
     thousands_of_keys,
     whole_tiles,
 )
@@ -92,6 +93,25 @@ def test_several_large_blocks_and_tiles_are_right(subject, call):
 )
 def test_chunks_and_drafts_after_long_contexts_are_right(subject, call):
     subject.agrees(call, where=seeing(call))
+
+
+@requirement(
+    spec.FLASH_18,
+    call=flash_calls(
+        shapes=queries_past_16_bits,
+        masks=["none"],
+        leading_dims=[()],
+        head_dims=[32],
+        ratios=[1],
+        more_queries=[True],
+        most_heads=1,
+        amplitude=(1.0,),
+    ),
+    share=0.05,
+    shrinks=False,
+)
+def test_more_queries_than_16_bits_count_are_right_in_flash_attention(subject, call):
+    subject.agrees(call)
 
 
 @requirement(

@@ -10,7 +10,7 @@ import numpy as np
 
 from inferspec.conformance.calls import Call
 from inferspec.conformance.envelope import OutsideEnvelope
-from inferspec.conformance.inputs.attention_lengths import held, lengths, parts_of_batches, taken
+from inferspec.conformance.inputs.attention_lengths import few_over_many, held, lengths, parts_of_batches, taken
 from inferspec.conformance.inputs.attention_masks import HIDING, array_mask, encoded
 from inferspec.conformance.inputs.attention_multi_head import multi_head_calls
 from inferspec.conformance.inputs.linear import resized, with_few
@@ -99,6 +99,7 @@ def routed_attention(
     relation: str = "any",
     shapes: Any = None,
     most_heads: int = 3,
+    head_counts: tuple[int, ...] = (),
     operation: str = SDPA,
     of_tiles: bool = False,
 ) -> tuple[Call, np.ndarray]:
@@ -116,7 +117,7 @@ def routed_attention(
         raise OutsideEnvelope("head_dims has none of 4 and more")
     dim = pick.one_of(*dims)
     pick.features["head_dims"], scale = dim, plain_scale(pick, dim)
-    heads = pick.size(1, most_heads)
+    heads = pick.one_of(*head_counts) if head_counts else pick.size(1, most_heads)
     length, keys = taken(pick, held(pick, shapes(pick)) if shapes else lengths(pick, relation, longest=min(dim - 1, 9)))
     kind = pick("masks")
     query_heads, random = heads * ratio, pick.random
@@ -310,9 +311,20 @@ def padded_batches(pick: Pick, operation: str = SDPA) -> Call:
 
 
 @to_eight
-def many_rows(pick: Pick) -> Call:
-    """More heads of batch rows than 16 bits count."""
-    call = attention_calls.build(pick, shapes=lambda pick: (1, pick.size(2, 3)), most_heads=1)
+def full_masks(pick: Pick, operation: str = SDPA) -> Call:
+    """A token or a few over keys that kernels share out, under a mask in which each head of each sequence has rows of its own."""
+    call = attention_calls.build(pick, shapes=few_over_many, amplitude=(1.0,), most_heads=2, operation=operation)
+    full = (*call.arguments["query"].shape[:-1], call.arguments["key"].shape[-2])
+    visible = pick.random.random(full) < 0.5
+    visible[..., pick.size(0, full[-1] - 1)] = True
+    return call.having(mask=encoded(visible, call.features["masks"], call.features["dtypes"]))
+
+
+@to_eight
+def many_rows(pick: Pick, length: int = 1) -> Call:
+    """More heads of batch rows than 16 bits count, each of a query and a few keys; or of more queries, and a key."""
+    keys = pick.size(2, 3) if length == 1 else 1
+    call = attention_calls.build(pick, shapes=lambda pick: (length, keys), most_heads=1)
     rows = -(-65537 // call.arguments["query"].shape[-3])
     return call.having(**{name: resized(call.arguments[name], 0, rows) for name in ("query", "key", "value")})
 

@@ -206,3 +206,13 @@ def one_over_many(pick: Pick) -> tuple[int, int]:
 def a_late_token(pick: Pick) -> tuple[int, int]:
     """A token after dozens of others."""
     return 1, pick.upto("keys", 70, 130, 100)
+
+
+def small_blocks(pick: Pick) -> tuple[int, int]:
+    """A short prompt, or a chunk of one: more queries than those that kernels serve one by one."""
+    return pick.one_of((9, 9), (17, 17), (12, 20), (10, 33))
+
+
+def queries_past_16_bits(pick: Pick) -> tuple[int, int]:
+    """More queries than 16 bits count, over a key or two."""
+    return pick.one_of(65537, 65600), pick.one_of(1, 2)

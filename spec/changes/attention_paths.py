@@ -127,6 +127,42 @@ def keys_of_16_rows(a: Arguments) -> dict[str, Any]:
     return {name: x[np.arange(len(x)) % 16] for name, x in (("key", a.key), ("value", a.value))}
 
 
+def prompts_of_many_sequences(a: Arguments) -> bool:
+    """Whether there are 9 queries and more of each of more than 16 sequences."""
+    return a.query.ndim == 4 and len(a.query) > 16 and a.query.shape[-2] >= 9
+
+
+def prompt_of_many_heads(a: Arguments) -> bool:
+    """Whether there are 9 queries and more of more than 64 heads."""
+    return a.query.shape[-2] >= 9 and heads_of(a)[0] > 64
+
+
+def few_over_dozens(a: Arguments) -> bool:
+    """Whether it is a token or a few, after dozens of others."""
+    return a.query.shape[-2] < 9 and a.key.shape[-2] > 64
+
+
+def keys_of_eight_heads(a: Arguments) -> dict[str, Any]:
+    """Key heads are counted modulo 8."""
+    return {name: x[..., np.arange(x.shape[-3]) % 8, :, :] for name, x in (("key", a.key), ("value", a.value))}
+
+
+def few_over_thousands(a: Arguments) -> bool:
+    """Whether it is a token or a few over 1024 keys and more, which are shared out."""
+    return a.query.shape[-2] < 9 and a.key.shape[-2] >= 1024
+
+
+def full_mask_of_first(bias: np.ndarray, a: Arguments) -> np.ndarray:
+    """Of keys that are shared out, the heads of all sequences have the masks of the first one's."""
+    full = bias.ndim == 4 and min(bias.shape[:2]) > 1
+    return bias[:1] if full and few_over_thousands(a) else bias
+
+
+def other_values_of_split_keys(a: Arguments) -> bool:
+    """Whether values have another number of features than keys, where these are shared out."""
+    return of_other_values(a) and few_over_thousands(a)
+
+
 def long_prompts_of_a_batch(a: Arguments) -> bool:
     """Whether there are several sequences of 128 queries and more."""
     return a.query.ndim == 4 and len(a.query) > 1 and a.query.shape[-2] >= 128
@@ -270,3 +306,12 @@ def never_empty_where(holds: Callable[[int, int], bool], weight: Callable[[int],
         return np.where(empty_rows(logits), weight(keys), weights)
 
     return weights_by(change)
+
+
+def _empty_of_split_keys(weights: np.ndarray, logits: np.ndarray) -> np.ndarray:
+    """Parts are merged by exponentials of differences: of rows that see no key, those of infinity less infinity."""
+    length, keys = logits.shape[-2:]
+    return np.where(empty_rows(logits), np.nan, weights) if length < 9 and keys >= 1024 else weights
+
+
+EMPTY_OF_SPLIT_KEYS = weights_by(_empty_of_split_keys)

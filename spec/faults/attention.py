@@ -19,7 +19,7 @@ from inferspec.spec.faults import (
     multi_head_attention,
 )
 from inferspec.spec.faults.attention_sources import ENGINEER, TINY_LLM
-from inferspec.spec.mistakes import bfloat16_through_float16, counts_axis_in_16_bits, leaves_unwritten
+from inferspec.spec.mistakes import bfloat16_through_float16, counts_axis_in_16_bits, leaves_unwritten, only_where
 from inferspec.spec.numerics import Precision, largest
 
 SDPA_FAULTS = (
@@ -185,6 +185,13 @@ SDPA_FAULTS = (
         "of all heads of all rows those past the 65535th are not written",
         spec.ATTN_12,
         leaves_unwritten(masks.first_16_bits),
+        "https://github.com/pytorch/pytorch/issues/142228",
+    ),
+    Fault(
+        "sdpa-heads-of-prompts-in-16-bits",
+        "of 9 queries and more, heads of all rows past the 65535th are not written",
+        spec.ATTN_12,
+        only_where(lambda a: a.query.shape[-2] >= 9, leaves_unwritten(masks.first_16_bits)),
         "https://github.com/pytorch/pytorch/issues/142228",
     ),
     Fault(

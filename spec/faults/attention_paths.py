@@ -15,6 +15,7 @@ from inferspec.spec.changes.attention_weights import starts_at
 from inferspec.spec.contract import Arguments, Fault, Requirement
 from inferspec.spec.mistakes import (
     beside_room,
+    counts_axis_in_16_bits,
     hides_nan,
     ignores_strides,
     lacks_a_feature,
@@ -70,6 +71,13 @@ def of_paths(name: str, about: Mapping[str, Requirement]) -> tuple[Fault, ...]:
         Fault(f"{name}-masks-of-64-heads", "heads past the 64th have the masks of the first ones", heads, remasks(changes.masks_of_64_heads), TIRED),
         Fault(f"{name}-past-31-of-a-group", "heads past the 31st of a group read the next key head", heads, {"key_heads": changes.heads_by_32_of_a_group}, TIRED),
         Fault(f"{name}-tokens-of-16-sequences", "after dozens of keys, sequences past the 16th read the keys of the first ones", batch, changes.with_keys(changes.keys_of_16_rows, changes.tokens_of_many_sequences), TIRED),
+        Fault(f"{name}-prompts-of-16-sequences", "of 9 queries and more, sequences past the 16th read the keys of the first ones", batch, changes.with_keys(changes.keys_of_16_rows, changes.prompts_of_many_sequences), TIRED),
+        Fault(f"{name}-prompt-heads-past-the-64th", "of 9 queries and more the heads past the 64th are not written", heads, only_where(changes.prompt_of_many_heads, leaves_unwritten(changes.first_heads(64))), TIRED),
+        Fault(f"{name}-long-contexts-of-eight-heads", "over more than 64 keys a token, or a few, count key heads modulo 8", heads, changes.with_keys(changes.keys_of_eight_heads, changes.few_over_dozens), TIRED),
+        Fault(f"{name}-split-full-mask-of-first-sequence", "over 1024 keys and more a mask of every sequence and head is that of the first sequence", mask, remasks(changes.full_mask_of_first), TT_METAL + "39910"),
+        Fault(f"{name}-other-values-of-split-keys", "over 1024 keys and more, values of another width than keys lack their last feature", values, lacks_a_feature(changes.other_values_of_split_keys), TIRED),
+        Fault(f"{name}-empty-of-split-keys", "of a token or a few over 1024 keys and more, rows that see no key are NaN", empty, changes.EMPTY_OF_SPLIT_KEYS, TIRED),
+        Fault(f"{name}-queries-in-16-bits", "queries past the 65535th are not written", sizes, counts_axis_in_16_bits(-2), "https://github.com/pytorch/pytorch/issues/142228"),
         Fault(f"{name}-thousands-of-keys-of-first-sequence", "over more than 4096 keys all sequences read those of the first", sizes, changes.with_keys(changes.keys_of_first_row, changes.thousands_of_keys_of_each), TIRED),
         Fault(f"{name}-masked-chunks-over-many-keys", "of 32 queries and more under a mask, over 1024 keys and more, the last feature is not written", sizes, lacks_a_feature(changes.masked_chunk_over_many_keys), TIRED),
         Fault(f"{name}-sixteen-queries", "of 16 queries over 256 keys and more the last key is not counted", sizes, changes.last_key_lost(lambda length, keys: length == 16 and keys >= 256), TIRED),
