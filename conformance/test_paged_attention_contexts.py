@@ -16,6 +16,7 @@ from inferspec.conformance.inputs.paged_attention import (
     paged_calls,
     past_a_large_page,
     past_splits,
+    ragged_chunk,
     routed_pages,
     seeing,
     short_beside_long,
@@ -133,6 +134,41 @@ def test_tokens_of_common_heads_find_their_keys_in_a_batch(subject, routed):
     share=0.15,
 )
 def test_tokens_of_eight_common_heads_find_their_keys_in_a_batch(subject, routed):
+    call, expected = routed
+    subject.expects(call, expected)
+
+
+@requirement(
+    spec.PAGED_13,
+    call=paged_calls(
+        contexts=mixed_contexts,
+        queries=["several"],
+        chunk=ragged_chunk,
+        rows=(17, 24),
+        most_heads=1,
+        ratios=[1, 2],
+        head_dims=[32, 64],
+        page_sizes=[8, 16, 3],
+        amplitude=(1.0,),
+    ),
+    share=0.05,
+)
+def test_chunks_of_many_rows_are_attended_each_for_itself(subject, call):
+    subject.agrees(call)
+
+
+@requirement(
+    spec.PAGED_05,
+    routed=routed_pages(
+        contexts=long_context,
+        queries=["one"],
+        rows=(1, 2),
+        key_heads=9,
+        **{**PAGES, "head_dims": [32, 64], "ratios": [1, 2], "page_sizes": [16, 8, 32]},
+    ),
+    share=0.1,
+)
+def test_nine_key_heads_of_long_contexts_are_told_apart(subject, routed):
     call, expected = routed
     subject.expects(call, expected)
 

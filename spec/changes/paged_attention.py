@@ -574,12 +574,35 @@ def gathers_once(self: PagedAttention, a: Arguments, row: int) -> tuple[np.ndarr
     return memory[known]
 
 
-def tables_of_16_rows() -> Change:
-    """Of many rows that decode after hundreds of tokens, those past the 16th follow the tables of the first ones."""
+def decodes_after_hundreds(a: Arguments) -> bool:
+    """Whether rows have a token each, after hundreds of others."""
+    return a.query.shape[-2] == 1 and a.block_table.shape[-1] * a.page_size >= 256
+
+
+def of_chunks(a: Arguments) -> bool:
+    """Whether rows have 9 queries and more each."""
+    return a.query.shape[-2] >= 9
+
+
+def heads_of_long_contexts_by_eight() -> Change:
+    """Over more than 64 tokens key heads are counted modulo 8."""
+
+    def respond(self: Operation, a: Arguments) -> Any:
+        head = np.arange(a.key_pages.shape[1])
+        if a.block_table.shape[-1] * a.page_size > 64:
+            head = head % 8
+        pages = {name: getattr(a, name)[:, head] for name in ("key_pages", "value_pages")}
+        return honest(self, Arguments(**{**vars(a), **pages}))
+
+    return {"respond": respond}
+
+
+def tables_of_16_rows(holds: Callable[[Arguments], bool]) -> Change:
+    """Of calls of which `holds` is true, rows past the 16th follow the tables of the first ones."""
 
     def respond(self: Operation, a: Arguments) -> Any:
         table = a.block_table
-        many = a.query.shape[-2] == 1 and len(table) > 16 and table.shape[-1] * a.page_size >= 256
+        many = len(table) > 16 and holds(a)
         wrong = table[np.arange(len(table)) % 16] if many else table
         return honest(self, Arguments(**{**vars(a), "block_table": wrong}))
 

@@ -96,7 +96,21 @@ FAULTS = (
         "paged-tokens-of-16-rows",
         "after 256 tokens and more, rows past the 16th follow the tables of the first ones",
         spec.PAGED_13,
-        changes.tables_of_16_rows(),
+        changes.tables_of_16_rows(changes.decodes_after_hundreds),
+        ENGINEER,
+    ),
+    Fault(
+        "paged-chunks-of-16-rows",
+        "of 9 queries and more, rows past the 16th follow the tables of the first ones",
+        spec.PAGED_13,
+        changes.tables_of_16_rows(changes.of_chunks),
+        ENGINEER,
+    ),
+    Fault(
+        "paged-long-contexts-of-eight-heads",
+        "over more than 64 tokens key heads are counted modulo 8",
+        spec.PAGED_05,
+        changes.heads_of_long_contexts_by_eight(),
         ENGINEER,
     ),
     Fault(
