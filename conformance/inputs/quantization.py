@@ -211,7 +211,8 @@ def many_outputs(pick: Pick, size: int) -> tuple[int, int, int]:
 
 def many_rows(pick: Pick, size: int) -> tuple[int, int, int]:
     """More rows of x than a 16-bit number holds."""
-    return pick.one_of(32769, *((40000, 65537) if size == 32 else (32800,))), pick.size(2, 5), 1
+    rows = pick.one_of(65537, 65600) if size < 128 else 32769
+    return rows, pick.size(1, 3), 1
 
 
 def long_sums(pick: Pick, size: int) -> tuple[int, int, int]:

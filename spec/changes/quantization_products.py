@@ -295,6 +295,11 @@ def whole_blocks_of_many(block: int) -> Callable[[np.ndarray], np.ndarray]:
     return lambda out: whole_blocks(block)(out) if out.shape[-1] > block else out
 
 
+def first_16_bits_of_rows(out: np.ndarray) -> np.ndarray:
+    """What is written of rows that are counted in 16 bits."""
+    return out.reshape(-1, out.shape[-1])[: 2**16 - 1] if out.ndim > 1 else out
+
+
 def prefix_of_rows_lost(self: Any, a: Arguments) -> Any:
     """Of more than 32768 rows the first ones, as many as there are more, are garbage."""
     result = Operation.respond(self, a)

@@ -420,6 +420,13 @@ FAULTS: tuple[Fault, ...] = (
         PREFIX_LOST,
     ),
     Fault(
+        "quantized-matmul-rows-past-65535",
+        "rows past the 65535th are not written: a grid has no more",
+        QMM_07,
+        leaves_unwritten(changes.first_16_bits_of_rows),
+        "PROPERTIES X10",
+    ),
+    Fault(
         "quantized-matmul-nan-between-outputs",
         "a NaN in one row of weights reaches the next output",
         QMM_08,
