@@ -189,7 +189,7 @@ def paged_calls(
     """Paged attention on normal data, with every kind of heads, lengths, pages and scales that the envelope has.
 
     contexts: how long each row's is; chunk: makes L where it is more than 1; rows: fewest and most of a batch; most_heads: of key and value; shared: whether rows have
-    their first pages in common.
+    their first pages in common, half of those that are full or all.
     """
     dtype, page_size, dim, ratio, heads, batch = _sizes(pick, rows, most_heads)
     length = _queries(pick, chunk)
@@ -201,7 +201,8 @@ def paged_calls(
     values = [pick.normal(heads, n, dim, dtype=dtype, amplitude=loud) for n in lens]
     query = pick.normal(batch, heads * ratio, length, dim, dtype=dtype, amplitude=size)
     scale = scales(pick, size, dim)
-    prefix = min(lens) // page_size if shared else 0
+    whole = min(lens) // page_size
+    prefix = pick.one_of(whole - whole // 2, whole) if shared else 0
     for more in (keys, values):
         for row in more[1:]:
             row[:, : prefix * page_size] = more[0][:, : prefix * page_size]

@@ -597,6 +597,20 @@ def heads_of_long_contexts_by_eight() -> Change:
     return {"respond": respond}
 
 
+def prefix_too_long() -> Change:
+    """What is read once for all rows is the common prefix and the page after it, where every row has that in full."""
+
+    def respond(self: Operation, a: Arguments) -> Any:
+        table = a.block_table.copy()
+        differ = (table != table[:1]).any(axis=0) if len(table) > 1 else np.zeros(0, bool)
+        common = int(np.argmax(differ)) if differ.any() else 0
+        if common and a.context_lens.min() >= (common + 1) * a.page_size:
+            table[:, common] = table[0, common]
+        return honest(self, Arguments(**{**vars(a), "block_table": table}))
+
+    return {"respond": respond}
+
+
 def tables_of_16_rows(holds: Callable[[Arguments], bool]) -> Change:
     """Of calls of which `holds` is true, rows past the 16th follow the tables of the first ones."""
 

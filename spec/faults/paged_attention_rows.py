@@ -56,6 +56,13 @@ FAULTS: tuple[Fault, ...] = (
         ENGINEER,
     ),
     Fault(
+        "paged-common-prefix-too-long",
+        "where rows have their first pages in common, the page after these is that of the first row too",
+        spec.PAGED_11,
+        changes.prefix_too_long(),
+        ENGINEER,
+    ),
+    Fault(
         "paged-shared-page-of-one-row",
         "of rows that share a page one alone sees it",
         spec.PAGED_11,
