@@ -267,6 +267,20 @@ def test_tiles_that_one_head_does_not_see_are_seen_by_the_others(subject, call, 
 
 @requirement(
     spec.FLASH_21,
+    call=flash_calls(
+        masks=ENCODINGS, shapes=padded, amplitude=(1.0,), leading_dims=[(), (2,)], ratios=[1, 2], head_counts=(3, 5)
+    ),
+    head=among((-1, 0)),
+    late=among((True, False)),
+    share=0.1,
+)
+def test_tiles_that_one_head_alone_sees_are_seen_by_it(subject, call, head, late):
+    call = hidden_from_a_head(call, head, late, seen=True)
+    subject.agrees(call, where=seeing(call))
+
+
+@requirement(
+    spec.FLASH_21,
     call=flash_calls(masks=ENCODINGS, shapes=over_splits, amplitude=(1.0,), leading_dims=[(), (2,)], ratios=[1, 2]),
     hidden=among(HIDDEN_STRETCHES),
     share=0.1,

@@ -20,11 +20,13 @@ def without_beginning(call: Call, part: float) -> Call:
     return call.having(mask=encoded(visible[None, :], call.features["masks"], call.features["dtypes"]))
 
 
-def hidden_from_a_head(call: Call, head: int, late: bool) -> Call:
-    """The call with a mask, in the encoding that it has, that hides the first half of the keys, or the last, from one head alone."""
+def hidden_from_a_head(call: Call, head: int, late: bool, seen: bool = False) -> Call:
+    """The call with a mask, in the encoding that it has, that hides the first half of the keys, or the last, from one head alone;
+    seen: from all others."""
     heads, keys = call.arguments["query"].shape[-3], call.arguments["key"].shape[-2]
     visible = np.ones((heads, 1, keys), bool)
-    visible[head, :, slice(keys // 2, None) if late else slice(keys // 2)] = False
+    hidden = (np.arange(heads) == head % heads) != seen
+    visible[hidden, :, slice(keys // 2, None) if late else slice(keys // 2)] = False
     return call.having(mask=encoded(visible, call.features["masks"], call.features["dtypes"]))
 
 

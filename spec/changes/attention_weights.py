@@ -103,6 +103,16 @@ def tiles_by_the_first_head(logits: np.ndarray) -> np.ndarray:
     return logits
 
 
+def tiles_by_the_first_heads(logits: np.ndarray) -> np.ndarray:
+    """Of more than two heads, tiles of 32 keys that no query of the first two sees are skipped by all."""
+    logits = logits.copy()
+    for first in range(0, logits.shape[-1] if logits.ndim > 2 and logits.shape[-3] > 2 else 0, 32):
+        tile = logits[..., first : first + 32]
+        unseen = np.isneginf(tile[..., :2, :, :]).all(axis=(-1, -2, -3), keepdims=True)
+        tile[...] = np.where(unseen, -np.inf, tile)
+    return logits
+
+
 def part_hidden_in_between(weights: np.ndarray, logits: np.ndarray) -> np.ndarray:
     """Of 512 keys and more, shared out in parts of 32: one that is hidden, with visible keys before and after, is 0 / 0."""
     keys = logits.shape[-1]

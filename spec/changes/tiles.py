@@ -51,7 +51,7 @@ class Kernel:
         return np.divide(mixed, total, out=np.zeros_like(mixed), where=total != 0)
 
     def run(self, q: np.ndarray, k: np.ndarray, v: np.ndarray, scale: float, bias: np.ndarray) -> np.ndarray:
-        total, mixed = np.zeros((*q.shape[:-1], 1)), np.zeros(q.shape)
+        total, mixed = np.zeros((*q.shape[:-1], 1)), np.zeros((*q.shape[:-1], v.shape[-1]))
         top = np.full(total.shape, self.start)
         for part in self.tiles(k.shape[-2]):
             logits = self.logits(q, k[..., part, :], scale, bias[..., part])
@@ -259,13 +259,13 @@ def tail_repeats_last_key(self: Kernel, q: Any, k: Any, v: Any, scale: float, bi
     """The columns past the last key are clamped to it, and counted."""
     place = np.minimum(np.arange(-(-k.shape[-2] // self.tile) * self.tile), k.shape[-2] - 1)
     if k.shape[-2] == 0:
-        return np.zeros(q.shape)
+        return np.zeros((*q.shape[:-1], v.shape[-1]))
     return Kernel.run(self, q, k[..., place, :], v[..., place, :], scale, bias[..., place])
 
 
 def sums_carried_to_next_block(self: Kernel, q: Any, k: Any, v: Any, scale: float, bias: np.ndarray) -> np.ndarray:
     """The running sum of the weights is not set to zero when a threadgroup takes its next block of rows."""
-    out, stale = np.zeros(q.shape), np.zeros((*q.shape[:-1], 1))
+    out, stale = np.zeros((*q.shape[:-1], v.shape[-1])), np.zeros((*q.shape[:-1], 1))
     for start in range(0, q.shape[-2], self.rows):
         rows = (..., slice(start, start + self.rows), slice(None))
         kernel = _Carrying(self.tile, stale)

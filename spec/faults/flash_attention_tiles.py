@@ -18,6 +18,7 @@ from inferspec.spec.changes.attention_weights import (
     part_without_keys,
     softmax_by,
     tiles_by_the_first_head,
+    tiles_by_the_first_heads,
     weights_by,
 )
 from inferspec.spec.changes.tiles import Kernel, walking
@@ -288,6 +289,13 @@ FAULTS: tuple[Fault, ...] = (
         "a tile of 32 keys that the first head does not see is skipped by all heads",
         spec.FLASH_21,
         softmax_by(tiles_by_the_first_head),
+        ENGINEER,
+    ),
+    Fault(
+        "flash-tiles-by-the-first-heads",
+        "a tile of 32 keys that the first two of more heads do not see is skipped by all",
+        spec.FLASH_21,
+        softmax_by(tiles_by_the_first_heads),
         ENGINEER,
     ),
     Fault(
