@@ -6,6 +6,7 @@ from inferspec.conformance.inputs.engine import (
 )
 from inferspec.conformance.inputs.engine_drafts import (
     dozens_of_guesses,
+    guessed_after_failures,
     guessed_again,
     guessed_beside,
     guessed_in_part,
@@ -23,6 +24,7 @@ from inferspec.conformance.inputs.engine_script import GUESSING
 from inferspec.conformance.judging.trial import Nonconformance
 from inferspec.conformance.properties.engine import (
     gives_right_guesses_together,
+    guesses_after_failures,
     guesses_once_resumed,
     without_what_is_refused,
 )
@@ -93,6 +95,11 @@ def test_right_guesses_come_out_together_after_a_hit(subject, call):
 @requirement(spec.ENG_41, call=guessed_when_resumed(), share=0.04)
 def test_right_guesses_come_out_together_once_a_request_runs_again(subject, call):
     guesses_once_resumed(subject, call)
+
+
+@requirement(spec.ENG_41, call=guessed_after_failures(), share=0.12)
+def test_right_guesses_come_out_together_after_a_failed_step(subject, call):
+    guesses_after_failures(subject, call)
 
 
 @requirement(spec.ENG_44, call=guessed_in_part(), share=0.12)

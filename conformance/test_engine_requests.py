@@ -76,13 +76,15 @@ from inferspec.conformance.inputs.engine_refusals import (
     empty_prompts,
     negative_limits,
     other_vocabularies,
+    refused_again,
     strange_ids,
     strangers,
     too_large,
+    too_large_again,
 )
 from inferspec.conformance.inputs.engine_script import ENDS, GUESSING, PLAIN
 from inferspec.conformance.judging.trial import Nonconformance
-from inferspec.conformance.properties.common import goes_on_after_refusal, refuses, refuses_step
+from inferspec.conformance.properties.common import goes_on_after_refusal, refuses, refuses_step, refuses_steps
 from inferspec.conformance.properties.engine import (
     adds,
     keeps_its_budget,
@@ -496,6 +498,21 @@ def test_ids_outside_the_vocabulary_are_refused(subject, story):
 @requirement(spec.ENG_29, story=too_large(), share=0.3)
 def test_what_can_never_fit_is_refused(subject, story):
     refuses_step(subject, story)
+
+
+@requirement(spec.ENG_29, story=too_large_again(), share=0.05)
+def test_what_can_never_fit_is_refused_however_often_it_is_tried(subject, story):
+    refuses_steps(subject, story)
+
+
+@requirement(spec.ENG_30, story=too_large_again(), share=0.05)
+def test_a_request_that_never_fits_changes_nothing_when_it_is_tried_again_and_again(subject, story):
+    goes_on_after_refusal(subject, story)
+
+
+@requirement(spec.ENG_30, story=refused_again(), share=0.05)
+def test_a_request_that_is_tried_again_and_again_changes_nothing(subject, story):
+    goes_on_after_refusal(subject, story)
 
 
 @requirement(spec.ENG_30, story=too_large(), share=0.1)

@@ -26,6 +26,8 @@ class Stream(ABC):
     ids: list[Any] = field(default_factory=list, kw_only=True)
     iterator: Iterator[Any] | None = field(default=None, kw_only=True)
     over: bool = field(default=False, kw_only=True)
+    early: bool = field(default=False, kw_only=True)
+    """Whether the consumer wanted no more of it, at its end or before it."""
     may_fail: bool = field(default=False, kw_only=True)
     """Whether what it raises ends it alone, and the others go on."""
 
@@ -46,7 +48,7 @@ class Stream(ABC):
         wanted = max(self.request.max_tokens, 0) + OVERRUN if until is None else until
         self.turn()
         if len(self.ids) >= wanted:
-            self.over = True
+            self.over = self.early = True
             return
         assert self.iterator is not None
         try:

@@ -119,7 +119,9 @@ class _Stream(Stream):
 
     def close(self) -> None:
         super().close()
-        self.iterator = None
+        # Who has come to the end of the ids, or has closed an iterator, may still have it in hand.
+        if self.early and not hasattr(self.iterator, "close"):
+            self.iterator = None
 
     def notes(self, player: Player) -> list[Note]:
         return [note for note in player.notes if note.turn == self.request.name]
@@ -151,7 +153,8 @@ def play(
     id, how many positions the target was past it; reach: of target and draft, the furthest position past the prompt that
     was fed; widths: how many tokens past the prompt each call of the target was fed;
     calls: of target and draft; drawn: how many uniform numbers were taken; alive: how many layers of caches of target
-    and draft are held by anyone when the generators are closed; whole: whether ids are Python's integers; prompt: the
+    and draft are held by anyone when the ids have ended, or the generators are closed; whole: whether ids are Python's
+    integers; prompt: the
     caller's tokens afterwards; refused, raised: whether it raised; where neither is looked at, what a model that is to fail raises
     is the end of the first, and the other goes on.
     """

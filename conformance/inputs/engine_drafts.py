@@ -101,6 +101,20 @@ def guessed_when_resumed(script: Script) -> None:
     script.shorten(pick.size(1, 2))
 
 
+@told("outputs", "steps", drafts=["perfect"], chunks=[64], failing_models=[True])
+def guessed_after_failures(script: Script) -> None:
+    """One request whose draft is the model, and steps in which the draft fails, before it reads and when it has, or the model;
+    most ids are yet to come."""
+    pick = script.pick
+    limit, script.guesses = pick.one_of(36, 40), pick.one_of(5, 3)
+    script.add(script.prompt(pick.size(3, 12), limit), limit)
+    script.do("step")
+    for at in pick.one_of(("call", "end"), ("end", "call")):
+        script.do("fail", after=0, draft=True, at=at)
+    if pick.one_of(False, True):
+        script.do("fail", after=0, at="call")
+
+
 @told("outputs", "steps", drafts=["near"])
 def guessed_in_part(script: Script) -> None:
     """One request, whose draft is right now and then: a run of its guesses begins with right ones and has a wrong one."""

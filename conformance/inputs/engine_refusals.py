@@ -10,56 +10,80 @@ from inferspec.conformance.inputs.engine_models import model
 from inferspec.conformance.inputs.engine_script import WHOLE, Script, calls, told
 from inferspec.conformance.strategies import Pick
 
+Bad = Callable[[Script], dict[str, Any]]
+"""A request that is to be refused. Its tokens may be a function, to be called when the pages are known."""
 
-def _bad(script: Script, bad: Callable[[Script], dict[str, Any]]) -> int:
-    """Requests, one that is to be refused among them; its number."""
+
+def _bad(script: Script, bad: Bad, again: bool = False) -> Any:
+    """Requests, one that is to be refused among them; its number. again: it comes several times in a row; their numbers."""
     script.requests(0, 2, (3, 2))
     script.pages = sum(script.need(len(tokens), limit) for tokens, limit in script.asked.values()) + 4
     number = script.do("add", **bad(script))
+    numbers = script.tried(again)
     script.requests(1, 1, (3, 2))
     script.pages += sum(script.need(len(tokens), limit) for tokens, limit in script.asked.values())
     if callable(script.steps[number - 1][1]["tokens"]):
         script.steps[number - 1][1]["tokens"] = script.steps[number - 1][1]["tokens"]()
-    return number
+    return numbers
+
+
+def _without_tokens(script: Script) -> dict[str, Any]:
+    return {"tokens": (), "max_tokens": script.pick.count("zero_max_tokens", 3, 0, 1)}
+
+
+def _below_none(script: Script) -> dict[str, Any]:
+    return {"tokens": script.ids(3), "max_tokens": script.pick.one_of(-1, -5)}
+
+
+def _of_strange_ids(script: Script) -> dict[str, Any]:
+    token = script.pick.one_of(script.vocabulary, -1, script.vocabulary + 7, -script.vocabulary)
+    place = script.pick.size(0, 3)
+    return {
+        "tokens": (*script.ids(place), token, *script.ids(3 - place)),
+        "max_tokens": script.pick.count("zero_max_tokens", 3, 3, 0),
+    }
+
+
+def _past_all_pages(script: Script) -> dict[str, Any]:
+    limit = script.pick.one_of(1, 3, 6)
+    more = script.pick.one_of(2, 2, 30)
+    return {"tokens": lambda: script.ids(max(script.pages * script.size - limit + more, 1)), "max_tokens": limit}
 
 
 @told(*WHOLE)
-def empty_prompts(script: Script) -> int:
+def empty_prompts(script: Script) -> Any:
     """A story in which a request without tokens is added, and the number of that step."""
-    return _bad(script, lambda s: {"tokens": (), "max_tokens": s.pick.count("zero_max_tokens", 3, 0, 1)})
+    return _bad(script, _without_tokens)
 
 
 @told(*WHOLE)
-def negative_limits(script: Script) -> int:
+def negative_limits(script: Script) -> Any:
     """A story in which fewer than no ids are asked for."""
-    return _bad(script, lambda s: {"tokens": s.ids(3), "max_tokens": s.pick.one_of(-1, -5)})
+    return _bad(script, _below_none)
 
 
 @told(*WHOLE)
-def strange_ids(script: Script) -> int:
+def strange_ids(script: Script) -> Any:
     """A story in which a prompt has an id outside the vocabulary."""
-
-    def bad(s: Script) -> dict[str, Any]:
-        token = s.pick.one_of(s.vocabulary, -1, s.vocabulary + 7, -s.vocabulary)
-        place = s.pick.size(0, 3)
-        return {
-            "tokens": (*s.ids(place), token, *s.ids(3 - place)),
-            "max_tokens": s.pick.count("zero_max_tokens", 3, 3, 0),
-        }
-
-    return _bad(script, bad)
+    return _bad(script, _of_strange_ids)
 
 
 @told(*WHOLE, pages=["told"])
-def too_large(script: Script) -> int:
+def too_large(script: Script) -> Any:
     """A story in which a request asks for a token more than all pages together could hold, or for many more."""
+    return _bad(script, _past_all_pages)
 
-    def bad(s: Script) -> dict[str, Any]:
-        limit = s.pick.one_of(1, 3, 6)
-        more = s.pick.one_of(2, 2, 30)
-        return {"tokens": lambda: s.ids(max(s.pages * s.size - limit + more, 1)), "max_tokens": limit}
 
-    return _bad(script, bad)
+@told(*WHOLE, pages=["told"])
+def too_large_again(script: Script) -> Any:
+    """The same, of a request that comes several times in a row, and the numbers of those steps."""
+    return _bad(script, _past_all_pages, again=True)
+
+
+@told(*WHOLE)
+def refused_again(script: Script) -> Any:
+    """A story in which a request that is to be refused comes several times in a row, and the numbers of those steps."""
+    return _bad(script, script.pick.one_of(_below_none, _without_tokens, _of_strange_ids), again=True)
 
 
 @told("outputs")

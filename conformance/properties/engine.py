@@ -83,6 +83,23 @@ def guesses_once_resumed(subject: Trial, call: Call) -> None:
         )
 
 
+def guesses_after_failures(subject: Trial, call: Call) -> None:
+    """Behind the last step that was to fail, the ids of a request come in no more steps than right guesses take, and one in
+    which it may have to make do without."""
+    seen, a = subject.parts(call), call.arguments
+    failed = len(a["steps"]) - 1
+    for number in adds(call):
+        when = seen[f"{number} when"]
+        later = when[when > failed]
+        steps, most = len(set(later.tolist())), 1 + -(-len(later) // (a["num_draft_tokens"] + 1))
+        if steps > most:
+            raise Nonconformance(
+                f"{len(later)} ids of request {number} come in {steps} steps behind one that failed; with right guesses"
+                f" {most} are enough",
+                call,
+            )
+
+
 def keeps_its_budget(subject: Trial, call: Call) -> None:
     """All prompts together take as many steps as a step's budget makes of them."""
     seen = subject.parts(call)

@@ -238,6 +238,32 @@ def never_guesses(self: Engine, m: State, r: Request, n: int) -> int:
     return 0
 
 
+def notes_that_the_draft_failed(self: Engine, m: State, r: Request, count: int) -> list[int]:
+    try:
+        return Engine.guesses(self, m, r, count)
+    except Exception:
+        m.without_draft = True
+        raise
+
+
+def none_once_failed(self: Engine, m: State, r: Request, n: int) -> int:
+    return 0 if vars(m).get("without_draft") else Engine.most_guesses(self, m, r, n)
+
+
+def noted_before_it_is_read(self: Engine, m: State, r: Request, count: int) -> list[int]:
+    """What the draft is to read counts as read before it is."""
+    found: list[int] = []
+    if not count:
+        return found
+    memory, known = self.rewound(m, r)
+    for _ in range(count):
+        new = [*r.tokens, *found][len(known) :]
+        known += new
+        r.draft = memory, known
+        found.append(self.choose(self.called(m, m.a.draft, new, memory, guessing=True)[-1]))
+    return found
+
+
 def notes_who_is_preempted(self: Engine, m: State, r: Request) -> None:
     r.preempted = True
     Engine.preempt(self, m, r)

@@ -292,6 +292,24 @@ def takes_before_it_looks(self: Engine, m: State, tokens: list[int], max_tokens:
         raise
 
 
+def gives_a_page_up(self: Engine, m: State, *given: Any) -> None:
+    """A page that is free is lost."""
+    if m.free:
+        self.take(m)
+
+
+def room_for_who_tries_again(self: Engine, a: Arguments, prompt: int, max_tokens: int) -> None:
+    """What never fits is refused once, and then waits for room."""
+    try:
+        Engine.check_room(self, a, prompt, max_tokens)
+    except ValueError:
+        a.refusals = getattr(a, "refusals", 0) + 1
+        if a.refusals == 1:
+            raise
+    else:
+        a.refusals = 0
+
+
 def limit_last(self: Engine, m: State, tokens: list[int], max_tokens: int, priority: int, eos: Any) -> int:
     """The limit is looked at when the request waits already."""
     name = Engine.add(self, m, tokens, max(max_tokens, 1) if max_tokens < 0 else max_tokens, priority, eos)

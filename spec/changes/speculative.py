@@ -184,6 +184,24 @@ def held_by(owner: str) -> Any:
     return ids
 
 
+def held_by_the_iterator(self: Loop, run: Run) -> Iterator[Any]:
+    """An object gives the ids, and has the caches for as long as anyone has it."""
+    return _Holding(Loop.ids(self, run), run)
+
+
+class _Holding:
+    """An iterator of ids that keeps what it works on."""
+
+    def __init__(self, ids: Iterator[Any], run: Run) -> None:
+        self.ids, self.run = ids, run
+
+    def __iter__(self) -> Iterator[Any]:
+        return self
+
+    def __next__(self) -> Any:
+        return next(self.ids)
+
+
 def given_up_once_failed(self: Loop, run: Run) -> Iterator[Any]:
     """A target that failed is taken for one that is lost."""
     if vars(run.target).get("lost"):

@@ -133,6 +133,20 @@ FAULTS: tuple[Fault, ...] = (
         "PROPERTIES SP3",
     ),
     _fault(
+        "never-guesses-once-failed",
+        "a draft that failed is not asked any more",
+        spec.ENG_41,
+        {"guesses": changes.notes_that_the_draft_failed, "most_guesses": changes.none_once_failed},
+        TIRED,
+    ),
+    _fault(
+        "draft-misses-what-failed",
+        "what the draft was to read in a step that failed is taken for read",
+        spec.ENG_41,
+        {"guesses": changes.noted_before_it_is_read},
+        "PROPERTIES SP4, PG7",
+    ),
+    _fault(
         "never-guesses-once-preempted",
         "the draft is not asked any more for a request that was preempted",
         spec.ENG_41,

@@ -6,6 +6,7 @@ from inferspec.spec import engine as spec
 from inferspec.spec.changes import engine_metrics as metrics
 from inferspec.spec.changes import engine_order as order
 from inferspec.spec.changes import engine_requests as changes
+from inferspec.spec.changes import retries
 from inferspec.spec.contract import Fault
 from inferspec.spec.faults import engine_limits, engine_metrics, engine_order
 from inferspec.spec.faults.defining import named
@@ -271,6 +272,20 @@ FAULTS: tuple[Fault, ...] = (
         spec.ENG_30,
         {"add": changes.takes_before_it_looks},
         f"{VLLM}/pull/11565",
+    ),
+    _fault(
+        "page-for-a-second-refusal",
+        "a request that is refused for the second time in a row keeps a page",
+        spec.ENG_30,
+        {"add": retries.harmful(spec.Engine.add, changes.gives_a_page_up)},
+        TIRED,
+    ),
+    _fault(
+        "taken-at-the-second-try",
+        "a request that can never fit is accepted when it comes again",
+        spec.ENG_29,
+        {"check_room": changes.room_for_who_tries_again},
+        "PROPERTIES SC4",
     ),
     _fault(
         "limit-last",

@@ -250,6 +250,13 @@ FAULTS: tuple[Fault, ...] = (
         "PROPERTIES SP8",
     ),
     Fault(
+        "speculative-holds-while-held",
+        "the iterator keeps the caches past the end, until nobody has it any more",
+        SPEC_40,
+        {"ids": changes.held_by_the_iterator},
+        "PROPERTIES SP8",
+    ),
+    Fault(
         "speculative-holds-the-target",
         "the target's cache is kept in a table for ever",
         SPEC_40,
