@@ -71,6 +71,8 @@ from inferspec.conformance.inputs.engine_queues import (
     ranked,
     ranked_in_short_pools,
     resumed_prompts,
+    small_behind_large,
+    small_behind_preempted,
 )
 from inferspec.conformance.inputs.engine_refusals import (
     empty_prompts,
@@ -87,6 +89,8 @@ from inferspec.conformance.judging.trial import Nonconformance
 from inferspec.conformance.properties.common import goes_on_after_refusal, refuses, refuses_step, refuses_steps
 from inferspec.conformance.properties.engine import (
     adds,
+    goes_first,
+    is_not_overtaken_once_preempted,
     keeps_its_budget,
     keeps_its_budget_once_resumed,
     runs_no_more_than_may,
@@ -241,10 +245,17 @@ def test_preempted_requests_keep_their_priority(subject, story):
 
 @requirement(spec.ENG_16, story=behind_preempted(), share=0.08)
 def test_preempted_requests_go_before_those_that_came_later(subject, story):
-    call, (preempted, later) = story
-    seen = subject.parts(call)
-    if not 0 < int(seen[f"{preempted} last"]) <= int(seen[f"{later} first"]):
-        raise Nonconformance(f"request {later} has all pages before request {preempted} ends, which came first", call)
+    goes_first(subject, story)
+
+
+@requirement(spec.ENG_16, story=small_behind_preempted(), share=0.08)
+def test_no_small_request_overtakes_one_that_was_preempted(subject, story):
+    is_not_overtaken_once_preempted(subject, story)
+
+
+@requirement(spec.ENG_16, story=small_behind_large(), share=0.08)
+def test_no_small_request_overtakes_one_that_waits_for_pages(subject, story):
+    goes_first(subject, story)
 
 
 @requirement(spec.ENG_16, story=before_preempted(), share=0.05)

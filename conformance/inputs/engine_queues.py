@@ -80,6 +80,30 @@ def behind_preempted(script: Script) -> tuple[int, int]:
     return preempted, script.add(script.prompt(script.pages * script.size, 1), 1)
 
 
+@told("outputs", "steps", pages=["told"], page_sizes=[1, 2, 3], chunks=[64], **PLAIN)
+def small_behind_preempted(script: Script) -> tuple[int, int]:
+    """The same with a third that needs a single page, which is free when the second gives way."""
+    script.max_requests = script.pick.one_of(3, 2)
+    preempted = _filling(script)
+    script.between(1)
+    return preempted, script.add(script.prompt(1, 1), 1)
+
+
+@told("outputs", "steps", pages=["told"], page_sizes=[1, 2, 3], chunks=[64], **PLAIN)
+def small_behind_large(script: Script) -> tuple[int, int]:
+    """A request that runs, behind it one that needs all pages, and then one that needs a single page, which is free. The
+    numbers of the two that wait."""
+    pick, limit = script.pick, script.pick.one_of(6, 8)
+    script.max_requests = pick.one_of(3, 4)
+    first = script.prompt(pick.size(1, 3), limit)
+    script.pages = script.need(len(first), limit) + 1
+    script.add(first, limit)
+    script.between(2)
+    large = script.add(script.prompt(script.pages * script.size, 1), 1)
+    script.between(1)
+    return large, script.add(script.prompt(1, 1), 1)
+
+
 def _filling(script: Script) -> int:
     """Two requests whose prompts fill all pages; the number of the second, which wants two ids."""
     pick, size = script.pick, script.size

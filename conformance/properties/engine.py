@@ -43,6 +43,25 @@ def runs_no_more_than_may_between_steps(subject: Trial, call: Call) -> None:
             )
 
 
+def goes_first(subject: Trial, story: tuple[Call, tuple[int, int]]) -> None:
+    """Of two requests that wait for pages the one that came first ends before the other begins."""
+    call, (first, later) = story
+    seen = subject.parts(call)
+    if not 0 < int(seen[f"{first} last"]) <= int(seen[f"{later} first"]):
+        raise Nonconformance(f"request {later} has pages before request {first} ends, which came first", call)
+
+
+def is_not_overtaken_once_preempted(subject: Trial, story: tuple[Call, tuple[int, int]]) -> None:
+    """The request that gave way to the first ends before the later one begins; one that did not begin beside the first, and so
+    never gave way, begins no later."""
+    call, (preempted, later) = story
+    seen = subject.parts(call)
+    ahead, *_ = adds(call)
+    before = "last" if seen[f"{preempted} first"] < seen[f"{ahead} last"] else "first"
+    if not 0 < int(seen[f"{preempted} {before}"]) <= int(seen[f"{later} first"]):
+        raise Nonconformance(f"request {later} has pages before request {preempted}, which came first", call)
+
+
 def without_what_is_refused(subject: Trial, call: Call, step: int) -> Call:
     """The story without that step, where it is refused."""
     if f"{step} refused" not in subject.answered(call).results:

@@ -3,17 +3,43 @@
 from __future__ import annotations
 
 import heapq
+from bisect import insort
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from inferspec.spec.changes.engine_pages import prompt_lost
 from inferspec.spec.engine import Engine
-from inferspec.spec.engine_model import Request, State
+from inferspec.spec.engine_model import Request, State, pages_of
 
 
 def by_arrival(self: Engine, r: Request) -> Any:
     return r.id
+
+
+def small_ones_overtake(self: Engine, m: State) -> None:
+    """Who does not fit is passed over."""
+    _admit_who_fits(self, m, lambda r: True)
+
+
+def small_ones_overtake_the_preempted(self: Engine, m: State) -> None:
+    """Who was preempted is passed over where it does not fit."""
+    _admit_who_fits(self, m, lambda r: bool(r.out))
+
+
+def _admit_who_fits(self: Engine, m: State, passed_over: Callable[[Request], bool]) -> None:
+    for r in list(m.waiting):
+        if len(m.running) == m.a.max_requests:
+            return
+        hits = self.hits(m, r)
+        taken = len([page for page in hits if page in m.free])
+        if pages_of(len(r.tokens), m.a.page_size) - len(hits) + taken <= len(m.free):
+            m.waiting.remove(r)
+            self.start(m, r, hits)
+            insort(m.running, r, key=self.order)
+        elif not passed_over(r):
+            return
 
 
 def rank_in_a_byte(self: Engine, r: Request) -> Any:

@@ -14,6 +14,20 @@ _fault = named("engine")
 FAULTS: tuple[Fault, ...] = (
     _fault("by-arrival", "priorities are ignored", spec.ENG_16, {"order": changes.by_arrival}, "PROPERTIES SC3"),
     _fault(
+        "small-ones-overtake",
+        "a request for which there are no pages is passed over by one for which there are",
+        spec.ENG_16,
+        {"admit": changes.small_ones_overtake},
+        "PROPERTIES SC3",
+    ),
+    _fault(
+        "small-ones-overtake-the-preempted",
+        "a preempted request for which there are no pages is passed over by one for which there are",
+        spec.ENG_16,
+        {"admit": changes.small_ones_overtake_the_preempted},
+        f"{VLLM}/issues/41951; PROPERTIES SC3",
+    ),
+    _fault(
         "smaller-first",
         "the smaller priority goes first",
         spec.ENG_16,
