@@ -11,6 +11,7 @@ from inferspec.conformance.inputs.engine import (
 )
 from inferspec.conformance.inputs.engine_prefixes import (
     alike_in_print,
+    asked_again_and_again,
     asked_twice,
     computed_again_in_chunks,
     conversations,
@@ -136,6 +137,11 @@ def test_pages_that_hundreds_share_come_back(subject, call):
 
 @requirement(spec.ENG_21, call=sharing(**PAGES), share=0.2)
 def test_shared_pages_come_back(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.ENG_21, call=asked_again_and_again(), share=0.08)
+def test_pages_that_are_hit_again_and_again_come_back(subject, call):
     subject.agrees(call)
 
 

@@ -33,6 +33,7 @@ from inferspec.conformance.inputs.engine_ends import (
 from inferspec.conformance.inputs.engine_leavers import (
     cancelling,
     cancelling_again,
+    cancelling_before_failures,
     cancelling_dozens,
     cancelling_in_short_pools,
     cancelling_sharers,
@@ -381,6 +382,11 @@ def test_what_a_cancelled_request_gave_is_the_beginning_of_its_output(subject, c
 @requirement(spec.ENG_23, call=cancelling(seen=("outputs", "ends")), share=0.2)
 def test_cancelling_does_not_show_elsewhere(subject, call):
     subject.agrees(call)
+
+
+@requirement(spec.ENG_22, call=cancelling_before_failures(), share=0.08)
+def test_nothing_comes_of_a_cancelled_request_when_a_step_fails(subject, call):
+    begins_its_output(subject, call)
 
 
 @requirement(spec.ENG_22, call=cancelling_in_short_pools(), share=0.1)

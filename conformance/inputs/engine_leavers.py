@@ -53,6 +53,19 @@ def cancelling_dozens(script: Script) -> None:
     script.add(prompts[0], limit)
 
 
+@told("outputs", "cancelled", "pages", "ends", cancelling=[True], failing_models=[True], chunks=[64], **PLAIN)
+def cancelling_before_failures(script: Script) -> None:
+    """Requests that generate together; one of them is cancelled, and the next step fails, or the next two."""
+    pick = script.pick
+    script.max_requests = 3
+    for _ in range(pick.size(2, 3)):
+        script.add(script.prompt(pick.size(1, 5), 9), 9)
+    script.do("step", times=pick.size(2, 4))
+    script.cancel(pick.one_of(*script.asked))
+    for _ in range(pick.size(1, 2)):
+        script.do("fail", after=0, at=pick.one_of("call", "use", "end"))
+
+
 @told("outputs", "pages", "ends", cancelling=[True], **PLAIN)
 def cancelling_again(script: Script) -> None:
     """A request that is cancelled, or finished, and is cancelled again while others have the pages that it had."""

@@ -211,6 +211,15 @@ def same_again(script: Script) -> None:
             script.do("step", times=pause)
 
 
+@told("outputs", "pages", prefix_caching=[True], pages=["told"], page_sizes=[1, 2, 3], **PLAIN)
+def asked_again_and_again(script: Script) -> None:
+    """A prompt of some pages three times and more, each when the one before is served."""
+    tokens = script.prompt(script.size * script.pick.size(1, 4) + 1, 3)
+    for _ in range(script.pick.one_of(3, 4, 5)):
+        script.add(tokens, script.pick.one_of(3, 1, 2))
+        script.do("step", times=len(tokens) + 3)
+
+
 @told(prefix_caching=[True], page_sizes=[1, 2, 3], **PLAIN)
 def twins_in_short_pools(script: Script) -> None:
     """The same prompt several times, until there are no pages left: who is preempted then finds all that it had."""

@@ -395,6 +395,16 @@ def cached_when_cancelled(self: Engine, m: State, name: int) -> None:
     Engine.cancel(self, m, name)
 
 
+def hit_again_stays_free(self: Engine, m: State, page: int) -> None:
+    """A free page is taken out of the free ones when it is hit for the first time."""
+    lent = vars(m).setdefault("lent", set())
+    again = page in m.free and page in lent
+    Engine.share(self, m, page)
+    lent.add(page)
+    if again:
+        m.free.append(page)
+
+
 def hit_stays_free(self: Engine, m: State, page: int) -> None:
     m.owners[page] += 1
 

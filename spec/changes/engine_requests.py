@@ -226,6 +226,20 @@ def comes_back(self: Engine, m: State, name: int) -> None:
         Engine.cancel(self, m, name)
 
 
+def comes_back_with_a_failed_step(self: Engine, m: State) -> list[tuple[int, int]]:
+    """A step that fails leaves all requests as the last one that did not had left them."""
+    try:
+        given = Engine.step(self, m)
+    except Exception:
+        for r in [one for one in vars(m).get("ran", ()) if one.cancelled]:
+            r.cancelled = r.finished = False
+            r.computed = 0
+            self.queue(m, r)
+        raise
+    m.ran = list(m.running)
+    return given
+
+
 def takes_the_next(self: Engine, m: State, name: int) -> None:
     """It leaves by its index, which is that of the next when others have left before it."""
     r = self.known(m, name)

@@ -259,6 +259,13 @@ FAULTS: tuple[Fault, ...] = (
         "PROPERTIES PC4",
     ),
     _fault(
+        "hit-again-stays-free",
+        "a free page that was hit before and is hit again is handed out again",
+        spec.ENG_21,
+        {"share": changes.hit_again_stays_free},
+        "https://github.com/sgl-project/mini-sglang/pull/52",
+    ),
+    _fault(
         "hit-stays-free",
         "a free page that is hit is handed out again",
         spec.ENG_08,

@@ -148,6 +148,13 @@ FAULTS: tuple[Fault, ...] = (
         "PROPERTIES CB5",
     ),
     _fault(
+        "cancelled-comes-back-with-a-failed-step",
+        "a step that fails is undone to where the last one had ended, and who was cancelled since then runs again",
+        spec.ENG_22,
+        {"step": changes.comes_back_with_a_failed_step},
+        "PROPERTIES CB5, PG7",
+    ),
+    _fault(
         "cancelled-when-preempted-comes-back",
         "a preempted request that is cancelled goes on all the same",
         spec.ENG_22,
