@@ -52,6 +52,7 @@ from inferspec.conformance.inputs.engine_leavers import (
     stopping_when_others_leave,
 )
 from inferspec.conformance.inputs.engine_prefixes import (
+    budgets_behind_hits,
     failed_ends_of_prompts,
     failed_ids_that_fill_pages,
     failed_prompts,
@@ -93,6 +94,7 @@ from inferspec.conformance.properties.engine import (
     goes_first,
     is_not_overtaken_once_preempted,
     keeps_its_budget,
+    keeps_its_budget_behind_hits,
     keeps_its_budget_once_resumed,
     runs_no_more_than_may,
     runs_no_more_than_may_between_steps,
@@ -344,6 +346,11 @@ def test_every_request_is_finished_where_ids_end_it(subject, call):
 @requirement(spec.ENG_42, call=budgets(), share=0.4)
 def test_a_step_computes_no_more_of_prompts_than_it_may(subject, call):
     keeps_its_budget(subject, call)
+
+
+@requirement(spec.ENG_42, call=budgets_behind_hits(), share=0.08)
+def test_a_step_computes_no_more_of_prompts_that_begin_with_what_is_cached(subject, call):
+    keeps_its_budget_behind_hits(subject, call)
 
 
 @requirement(spec.ENG_42, call=resumed_prompts(), share=0.05)

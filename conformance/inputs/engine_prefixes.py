@@ -278,6 +278,18 @@ def asked_twice(script: Script) -> None:
 
 
 @told("outputs", "steps", prefix_caching=[True], page_sizes=[1, 2, 3], chunks=[3, 7], **PLAIN)
+def budgets_behind_hits(script: Script) -> None:
+    """A prompt of some pages, and when it is served several at once that begin with it and have a chunk or more of their own."""
+    pick, size = script.pick, script.size
+    script.max_requests = pick.one_of(8, 4)
+    start = script.prompt(-(-script.chunk * 2 // size) * size + 1, 1)
+    script.add(start, 1)
+    script.do("step", times=len(start) + 1)
+    for _ in range(pick.size(2, 4)):
+        script.add(script.prompt(len(start) + script.chunk + pick.size(0, 2), 2, start), 2)
+
+
+@told("outputs", "steps", prefix_caching=[True], page_sizes=[1, 2, 3], chunks=[3, 7], **PLAIN)
 def going_on(script: Script) -> None:
     """A prompt of two chunks; a request whose last step may be its first; and a prompt as long as the first that goes on from all
     that was computed of it, a chunk behind whole pages."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -129,6 +130,25 @@ def keeps_its_budget(subject: Trial, call: Call) -> None:
     )
     if steps * most < tokens:
         raise Nonconformance(f"prompts of {tokens} tokens are computed in {steps} steps of at most {most}", call)
+
+
+def keeps_its_budget_behind_hits(subject: Trial, call: Call) -> None:
+    """What prompts do not have in common with one that was served before takes as many steps as a step's budget makes of it."""
+    seen, most = subject.parts(call), call.arguments["max_prefill_tokens"]
+    prompts = {number: call.arguments["steps"][number - 1][1]["tokens"] for number in adds(call)}
+    _, *others = prompts
+    steps = max(int(seen[f"{number} steps to the first id"]) for number in others)
+    own = sum(
+        len(prompts[number]) - max(_in_common(prompts[number], prompts[other]) for other in prompts if other != number)
+        for number in others
+    )
+    if steps * most < own:
+        raise Nonconformance(f"{own} tokens that nothing was computed of take {steps} steps of at most {most}", call)
+
+
+def _in_common(first: Sequence[int], second: Sequence[int]) -> int:
+    length = min(len(first), len(second))
+    return next((i for i in range(length) if first[i] != second[i]), length)
 
 
 def keeps_its_budget_once_resumed(subject: Trial, call: Call) -> None:

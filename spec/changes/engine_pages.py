@@ -60,6 +60,18 @@ def budget_of_small_steps(self: Engine, m: State, r: Request, left: int) -> int:
     return Engine.share_of(self, m, r, left if small else len(r.tokens))
 
 
+def hits_beside_the_budget(self: Engine, m: State, r: Request, left: int) -> int:
+    """What a prompt begins with in the cache is taken off what its first chunk takes of the budget."""
+    if self.decodes(r) or r.computed != m.hit.pop(r.id, None):
+        return int(Engine.share_of(self, m, r, max(left, 0)))
+    return int(min(len(r.tokens) - r.computed, max(left, 0) + r.computed))
+
+
+def notes_hits(self: Engine, m: State, r: Request, hits: list[int]) -> None:
+    Engine.start(self, m, r, hits)
+    m.hit = {**vars(m).get("hit", {}), r.id: r.computed}
+
+
 def computed_again_at_once(self: Engine, m: State, r: Request, left: int) -> int:
     """What a preempted request had is computed again in one step."""
     return len(r.tokens) - r.computed if r.out else Engine.share_of(self, m, r, max(left, 0))

@@ -382,6 +382,13 @@ FAULTS: tuple[Fault, ...] = (
         "PROPERTIES SC5",
     ),
     _fault(
+        "hits-beside-the-budget",
+        "what is hit of a prompt is taken off what its first chunk takes of the budget",
+        spec.ENG_42,
+        {"start": changes.notes_hits, "share_of": changes.hits_beside_the_budget},
+        TIRED,
+    ),
+    _fault(
         "prompts-at-once",
         "prompts are computed at once",
         spec.ENG_42,
