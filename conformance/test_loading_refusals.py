@@ -177,6 +177,17 @@ def test_a_misshaped_tensor_of_a_gguf_file_is_refused(subject, call, which, way)
 
 
 @requirement(
+    spec.LOAD_13,
+    call=gguf_calls(forms=["gguf"], gguf_types=["F32", "F16"], tied=[False]),
+    which=fractions,
+    way=among(["longer", "shorter", "transposed"]),
+    share=0.05,
+)
+def test_a_misshaped_head_of_a_gguf_file_is_refused(subject, call, which, way):
+    refuses(subject, misshaped(call, which, way, "lm_head.weight")[0])
+
+
+@requirement(
     spec.LOAD_14,
     call=folder_calls(forms=["folder"], packing=["dense"]),
     kind=among(["a_model_of_next_year", "llama5", "qwen3_moe", "llama4_text", "", None]),

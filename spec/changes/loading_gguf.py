@@ -240,6 +240,14 @@ def of_gguf(change: Callable[[Load, Arguments], Arguments]) -> Callable[..., Arg
     return inner
 
 
+def tied_where_the_head_does_not_fit(self: Load, a: Arguments) -> Arguments:
+    """A head of another shape is none."""
+    head, table = (a.weights.get(name) for name in ("lm_head.weight", "model.embed_tokens.weight"))
+    if head is None or table is None or head.shape == table.shape:
+        return a
+    return with_weights(a, a.weights, tie_word_embeddings=True)
+
+
 def layers_of_gguf(self: Load, a: Arguments) -> Arguments:
     return layers_that_are_there(self, a) if a.form == "gguf" else Load.inner(self, a)
 

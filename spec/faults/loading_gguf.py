@@ -91,6 +91,13 @@ TENSORS_AND_KEYS: tuple[Fault, ...] = (
         "PROPERTIES EM4",
     ),
     Fault(
+        "loading-gguf-misshaped-head",
+        "a GGUF file whose head has another shape than its embedding is taken for a tied model",
+        LOAD_13,
+        {"inner": changes.of_gguf(changes.tied_where_the_head_does_not_fit)},
+        "PROPERTIES EM3, EM4",
+    ),
+    Fault(
         "loading-gguf-any-architecture",
         "a GGUF file of an unknown architecture is taken for a llama",
         LOAD_14,
