@@ -72,6 +72,7 @@ from inferspec.conformance.inputs.engine_queues import (
     queues_that_some_leave,
     ranked,
     ranked_in_short_pools,
+    resumed_beside_prompts,
     resumed_prompts,
     small_behind_large,
     small_behind_preempted,
@@ -355,6 +356,11 @@ def test_a_step_computes_no_more_of_prompts_that_begin_with_what_is_cached(subje
 
 @requirement(spec.ENG_42, call=resumed_prompts(), share=0.05)
 def test_a_step_computes_no_more_again_than_it_may(subject, call):
+    keeps_its_budget_once_resumed(subject, call)
+
+
+@requirement(spec.ENG_42, call=resumed_beside_prompts(), share=0.04)
+def test_a_step_computes_no_more_again_beside_a_prompt_than_it_may(subject, call):
     keeps_its_budget_once_resumed(subject, call)
 
 

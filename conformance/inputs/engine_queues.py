@@ -210,16 +210,28 @@ def overtaken_by_a_long_prompt(script: Script) -> None:
 def resumed_prompts(script: Script) -> None:
     """A request that takes all pages to the last slot in the end; one that gives way to it, and goes on when it has ended; and a
     prompt that waits."""
-    pick = script.pick
+    length = 4 * script.chunk
+    _resumed(script, 2 * script.pick.one_of(5, 1, 3), (script.pick.one_of(1, 2), length, length))
+
+
+@told("outputs", "steps", prefix_caching=[False], page_sizes=[1, 2], chunks=[3], pages=["told"], **PLAIN)
+def resumed_beside_prompts(script: Script) -> None:
+    """The same, where the prompt that waits has room beside the one that goes on, which had many ids, after a prompt of any length."""
+    pick, length = script.pick, 4 * script.chunk
+    _resumed(script, 2 * pick.one_of(5, 4), (length + pick.one_of(8, 9), pick.one_of(length, 1, 2), length))
+
+
+def _resumed(script: Script, spare: int, lengths: tuple[int, int, int]) -> None:
+    """spare: how many ids the second has room for before it gives way, about twice as many as it has; lengths: tokens of the three."""
+    first, second, third = lengths
     script.model = lengthy(script.kind, script.which)
-    script.max_requests, length = 2, 4 * script.chunk
-    spare = 2 * pick.one_of(5, 1, 3)
-    limit = length + spare + 6
-    script.add(script.prompt(pick.one_of(1, 2), limit), limit)
+    script.max_requests = 2
+    limit = third + spare + 6
+    script.add(script.prompt(first, limit), limit)
     script.shorten()
-    limit = spare + 5
-    script.add(script.prompt(length, limit), limit)
-    script.add(script.prompt(length, 2), 2)
+    limit = spare + 5 + third - second
+    script.add(script.prompt(second, limit), limit)
+    script.add(script.prompt(third, 2), 2)
 
 
 @told("outputs", "steps", prefix_caching=[False], page_sizes=[1, 2], chunks=[1, 3], pages=["told"], **PLAIN)

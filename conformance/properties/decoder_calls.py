@@ -60,7 +60,7 @@ def misshaped(call: Call, which: float, way: str, ending: str | tuple[str, ...] 
 
 def additional(config: Mapping[str, Any], head_norms: bool) -> dict[str, tuple[int, ...]]:
     """Tensors that the config has no place for, with the shapes that they would have: what a checkpoint of a relative
-    has (biases of Qwen2, head norms of Qwen3), of more layers, or packed in part, and names that nobody has."""
+    has (biases of Qwen2, head norms of Qwen3), of more layers, packed in part or in 8 bits, and names that nobody has."""
     hidden, inner, dim = config["hidden_size"], config["intermediate_size"], head_dim(config)
     first, past = "model.layers.0", f"model.layers.{config['num_hidden_layers']}"
     found: dict[str, tuple[int, ...]] = {
@@ -68,6 +68,8 @@ def additional(config: Mapping[str, Any], head_norms: bool) -> dict[str, tuple[i
         f"{past}.input_layernorm.weight": (hidden,),
         f"{first}.self_attn.o_norm.weight": (hidden,),
         f"{first}.mlp.gate_projection.weight": (inner, hidden),
+        f"{first}.self_attn.k_proj.k_scale": (1,),
+        f"{first}.mlp.up_proj.weight_scale": (inner, 1),
         "model.embed_positions.weight": (config.get("max_position_embeddings", 3), hidden),
     }
     for name, (outputs, _) in linears(config).items():

@@ -83,18 +83,36 @@ def outputs_again_at_once(self: Engine, m: State, r: Request, left: int) -> int:
     return len(r.tokens) - r.computed if r.out and r.computed + n >= len(r.prompt) else n
 
 
-def computed_again_beside(self: Engine, m: State) -> list[tuple[Request, int, list[int]]]:
-    """What a preempted request computes again leaves prompts all of the budget."""
-    left, rows = m.a.max_prefill_tokens, []
-    for r in list(m.running):
-        if r not in m.running:
-            continue
-        n = self.share_of(m, r, left)
-        left -= 0 if r.out else n
-        guessed = self.most_guesses(m, r, n)
-        if n and self.make_room(m, r, r.computed + n + guessed):
-            rows.append((r, n, self.guesses(m, r, guessed)))
-    return [row for row in rows if row[0] in m.running]
+Rows = list[tuple[Request, int, list[int]]]
+"""What a step computes: of each request how many tokens, and what it guesses."""
+
+
+def planned(counted: Callable[[Engine, Request, int], int]) -> Callable[[Engine, State], Rows]:
+    """A plan whose budget counts so many of a request's tokens."""
+
+    def plan(self: Engine, m: State) -> Rows:
+        left, rows = m.a.max_prefill_tokens, []
+        for r in list(m.running):
+            if r not in m.running:
+                continue
+            n = self.share_of(m, r, left)
+            left -= counted(self, r, n)
+            guessed = self.most_guesses(m, r, n)
+            if n and self.make_room(m, r, r.computed + n + guessed):
+                rows.append((r, n, self.guesses(m, r, guessed)))
+        return [row for row in rows if row[0] in m.running]
+
+    return plan
+
+
+computed_again_beside = planned(lambda self, r, n: 0 if r.out else n)
+"""What a preempted request computes again leaves prompts all of the budget."""
+
+
+@planned
+def output_again_beside(self: Engine, r: Request, n: int) -> int:
+    """Of what a preempted request computes again its prompt is counted alone, and a token a step."""
+    return 0 if self.decodes(r) else min(n, max(1, len(r.prompt) - r.computed)) if r.out else n
 
 
 def prompts_at_once(self: Engine, m: State, r: Request, left: int) -> int:

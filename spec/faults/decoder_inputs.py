@@ -180,6 +180,13 @@ def tensors(fault: Define) -> None:
         decoder.passes_over(lambda name, config: name.endswith((".scales", ".biases"))),
     )
     fault(
+        21,
+        "scales-of-8-bits-ignored",
+        "scales of weights or of cached keys in 8 bits are ignored",
+        decoder.passes_over(lambda name, config: name.endswith("_scale")),
+        "checkpoints in FP8, as vLLM reads them",
+    )
+    fault(
         42, "additional-unnamed", "the error does not say which tensor is too many", decoder.unnamed("guard_additional")
     )
 

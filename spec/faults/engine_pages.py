@@ -410,6 +410,13 @@ FAULTS: tuple[Fault, ...] = (
         "PROPERTIES SC1, SC5",
     ),
     _fault(
+        "output-again-beside",
+        "of what is computed again after a preemption the budget counts the prompt, and of the ids one a step",
+        spec.ENG_42,
+        {"plan": changes.output_again_beside},
+        "PROPERTIES SC1, SC5",
+    ),
+    _fault(
         "computed-again-beside",
         "what is computed again after a preemption is not counted: prompts have all of the budget beside it",
         spec.ENG_42,

@@ -157,6 +157,13 @@ FAULTS: tuple[Fault, ...] = (
     ),
     Fault("generation-holds-caches", "a table holds every cache", GEN_27, {"cache": changes.held}, "PROPERTIES PG7"),
     Fault(
+        "generation-holds-while-held",
+        "the iterator keeps the cache past the end, until nobody has it any more",
+        GEN_27,
+        {"ids": changes.held_by_the_iterator},
+        "PROPERTIES PG7",
+    ),
+    Fault(
         "generation-holds-what-is-closed",
         "a table holds the caches of requests that were closed before their end",
         GEN_27,
