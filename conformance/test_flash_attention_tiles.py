@@ -107,7 +107,7 @@ def test_chunks_and_drafts_after_long_contexts_are_right(subject, call):
         most_heads=1,
         amplitude=(1.0,),
     ),
-    share=0.05,
+    share=0.02,
     shrinks=False,
 )
 def test_more_queries_than_16_bits_count_are_right_in_flash_attention(subject, call):
@@ -267,9 +267,7 @@ def test_tiles_that_one_head_does_not_see_are_seen_by_the_others(subject, call, 
 
 @requirement(
     spec.FLASH_21,
-    call=flash_calls(
-        masks=ENCODINGS, shapes=padded, amplitude=(1.0,), leading_dims=[(), (2,)], ratios=[1, 2], head_counts=(3, 5)
-    ),
+    call=flash_calls(masks=ENCODINGS, shapes=padded, amplitude=(1.0,), leading_dims=[()], head_counts=(3,)),
     head=among((-1, 0)),
     late=among((True, False)),
     share=0.1,
