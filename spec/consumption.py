@@ -64,6 +64,11 @@ class Stream(ABC):
         if (close := getattr(self.iterator, "close", None)) is not None:
             close()
 
+    def let_go(self) -> None:
+        """Have an iterator no more that nobody has in hand: who came to the end of the ids, or closed it, may still have it."""
+        if self.early and not hasattr(self.iterator, "close"):
+            self.iterator = None
+
 
 def consumed(
     streams: Sequence[Stream], start: Callable[[Any], Iterable[Any]], a: Arguments

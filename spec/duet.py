@@ -119,9 +119,7 @@ class _Stream(Stream):
 
     def close(self) -> None:
         super().close()
-        # Who has come to the end of the ids, or has closed an iterator, may still have it in hand.
-        if self.early and not hasattr(self.iterator, "close"):
-            self.iterator = None
+        self.let_go()
 
     def notes(self, player: Player) -> list[Note]:
         return [note for note in player.notes if note.turn == self.request.name]

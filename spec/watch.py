@@ -144,12 +144,10 @@ def _seen(streams: Sequence[_Stream], toy: Toy, prompt: bool) -> dict[str, Any]:
 
 
 def _held(toy: Toy, streams: Sequence[_Stream]) -> int:
-    """How many caches of the toy are held, now that nobody wants the log. Who has come to the end of the ids, or has closed an
-    iterator, may still have it in hand."""
+    """How many caches of the toy are held, now that nobody wants the log."""
     toy.log.clear()
     for stream in streams:
-        if stream.early and not hasattr(stream.iterator, "close"):
-            stream.iterator = None
+        stream.let_go()
     return toy.alive()
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from inferspec.spec.changes.iterators import Holding
 from inferspec.spec.contract import Arguments, Change, Operation
 from inferspec.spec.generation import Generate
 from inferspec.spec.toy import Toy, ToyCache
@@ -148,24 +149,11 @@ def held(self: Generate, toy: Toy, request: Request) -> ToyCache | None:
     return cache
 
 
-class _Holding:
-    """An iterator of ids that has their cache for as long as anyone has it."""
-
-    def __init__(self, ids: Iterator[Any], cache: ToyCache | None) -> None:
-        self.ids, self.cache = ids, cache
-
-    def __iter__(self) -> Iterator[Any]:
-        return self
-
-    def __next__(self) -> Any:
-        return next(self.ids)
-
-
 def held_by_the_iterator(self: Generate, toy: Toy, request: Request) -> Iterator[Any]:
     """An object gives the ids, and keeps their cache."""
     one, cache = copy(self), Generate.cache(self, toy, request)
     vars(one)["cache"] = lambda *_: cache
-    return _Holding(Generate.ids(one, toy, request), cache)
+    return Holding(Generate.ids(one, toy, request), cache)
 
 
 def held_when_stopped_early(self: Generate, toy: Toy, request: Request) -> Iterator[Any]:

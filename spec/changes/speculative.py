@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from inferspec.spec.changes.iterators import Holding
 from inferspec.spec.contract import Arguments, Change, Operation
 from inferspec.spec.duet import Player, Request
 from inferspec.spec.numerics import f64, round_to
@@ -186,20 +187,7 @@ def held_by(owner: str) -> Any:
 
 def held_by_the_iterator(self: Loop, run: Run) -> Iterator[Any]:
     """An object gives the ids, and has the caches for as long as anyone has it."""
-    return _Holding(Loop.ids(self, run), run)
-
-
-class _Holding:
-    """An iterator of ids that keeps what it works on."""
-
-    def __init__(self, ids: Iterator[Any], run: Run) -> None:
-        self.ids, self.run = ids, run
-
-    def __iter__(self) -> Iterator[Any]:
-        return self
-
-    def __next__(self) -> Any:
-        return next(self.ids)
+    return Holding(Loop.ids(self, run), run)
 
 
 def given_up_once_failed(self: Loop, run: Run) -> Iterator[Any]:
