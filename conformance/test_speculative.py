@@ -20,6 +20,7 @@ from inferspec.conformance.inputs.drafting import (
     paired_conversations,
     paired_ends,
     quarters_calls,
+    rounds,
     sampled_calls,
 )
 from inferspec.conformance.inputs.generation import ends_of
@@ -376,6 +377,15 @@ def test_so_many_ids_are_drafted_as_were_asked_for(subject, call):
 
 @requirement(
     spec.SPEC_39,
+    call=of_several_rounds(drafters=["far", "near"], drafts=(4, 3, 5, 12), limits=(40, 60), seen=("widths",)),
+    share=0.06,
+)
+def test_so_many_ids_are_drafted_behind_a_wrong_one_too(subject, call):
+    drafts_what_it_may(subject, call)
+
+
+@requirement(
+    spec.SPEC_39,
     call=of_several_rounds(drafters=["same"], drafts=(40, 24), limits=(60, 90), seen=("widths",)),
     share=0.05,
 )
@@ -641,12 +651,14 @@ def test_a_temperature_of_nan_is_refused(subject, call):
 
 
 def drafts_what_it_may(subject, call):
-    """Rounds are of num_draft_tokens ids and one more, and none of fewer where all are right."""
+    """Rounds are of num_draft_tokens ids and one more, and there are no more of them than right drafts leave."""
     widths, a = subject.parts(call)["widths"], call.arguments
     most = a["num_draft_tokens"] + 1
     if widths.max(initial=0) > most:
         raise Nonconformance(f"{int(widths.max())} ids are fed at once for num_draft_tokens={most - 1}", call)
-    if len(widths) > -(-a["max_tokens"] // most):
+    if len(widths) > (enough := rounds(call)):
         raise Nonconformance(
-            f"the target is called {len(widths)} times for {a['max_tokens']} ids in rounds of {most}", call
+            f"the target is called {len(widths)} times for {a['max_tokens']} ids; {most - 1} drafts a round, of which those that"
+            f" are right come out, take {enough}",
+            call,
         )

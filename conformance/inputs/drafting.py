@@ -489,6 +489,25 @@ def _steep_rows(pick: Pick, size: int, ratio: float) -> tuple[tuple[float, ...],
     return tuple(tuple((pick.random.permutation(row) / row.sum()).tolist()) for _ in range(STATES))
 
 
+def rounds(call: Call) -> int:
+    """In how many rounds the ids of a call at temperature 0 come, past the call of the target that is fed the prompt alone, where
+    there is one: each gives the right ones of num_draft_tokens drafts, as far as the first wrong one, and one id more."""
+    a = call.arguments
+    tokens = [int(token) for token in np.ravel(a["tokens"])]
+    ids = continuation(a["target"], tokens, a["max_tokens"])
+    rows = Player.of(a["draft"] or a["target"]).toy.extend([*tokens, *ids[:-1]])[len(tokens) - 1 :]
+    right = (rows.argmax(axis=-1) == ids).tolist()
+
+    def beginning_at(known: int) -> int:
+        count = 0
+        while known < len(ids):
+            known += [*right[known : known + a["num_draft_tokens"]], False].index(False) + 1
+            count += 1
+        return count
+
+    return max(beginning_at(0), beginning_at(1))
+
+
 APART = ["same", "near", "far", "wrong", "other"]
 of_several_rounds = generate_calls(limits=(9, 13, 20), vocabularies=ENOUGH, stops=[0])
 SAMPLED = {"temperatures": ["one", "other"]}

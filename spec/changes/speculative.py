@@ -377,6 +377,18 @@ def adaptive(self: Loop, run: Run) -> int:
     return min(count, 2) if run.drafted and run.draft_cache[0].offset == len(run.sequence) - 1 else count
 
 
+def drafting_less(step: int) -> Change:
+    """A round with a wrong draft leaves so many fewer to those behind it, and one at least."""
+
+    def verified(self: Loop, run: Run, rows: Rows) -> list[int]:
+        ids, request = Loop.verified(self, run, rows), run.request
+        if len(ids) <= len(run.drafted):
+            request.num_draft_tokens = max(request.num_draft_tokens - step, 1)
+        return ids
+
+    return {"verified": verified}
+
+
 def first_alone(self: Loop, run: Run) -> int:
     """The first id comes from the prompt's last row, before anything is drafted."""
     return Loop.count(self, run) if run.out else 0

@@ -215,6 +215,20 @@ FAULTS: tuple[Fault, ...] = (
         TIRED,
     ),
     Fault(
+        "speculative-one-fewer-behind-a-wrong-one",
+        "a round with a wrong draft leaves one draft fewer to all behind it",
+        SPEC_39,
+        changes.drafting_less(1),
+        "transformers, the heuristic num_assistant_tokens_schedule, which goes up again where all are right",
+    ),
+    Fault(
+        "speculative-one-behind-a-wrong-one",
+        "behind a round with a wrong draft one is made a round",
+        SPEC_39,
+        changes.drafting_less(100),
+        TIRED,
+    ),
+    Fault(
         "speculative-nothing-drafted-past-2048",
         "nothing is drafted behind 2048 tokens, which is taken for all that a draft has positions for",
         SPEC_39,
@@ -503,7 +517,7 @@ VARIANTS: tuple[Variant, ...] = (
         "fewer ids are drafted after a rejection",
         GENERATE,
         {"count": changes.adaptive},
-        unmet=("SPEC-36",),
+        unmet=("SPEC-36", "SPEC-39"),
     ),
     Variant(
         "speculative-draft-rebuilt",
