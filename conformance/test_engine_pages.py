@@ -14,6 +14,7 @@ from inferspec.conformance.inputs.engine_prefixes import (
     asked_again_and_again,
     asked_twice,
     computed_again_in_chunks,
+    conversation,
     conversations,
     conversations_past_ends,
     copies_taken,
@@ -30,7 +31,7 @@ from inferspec.conformance.inputs.engine_prefixes import (
 )
 from inferspec.conformance.inputs.engine_script import GUESSING, PAGES, PLAIN
 from inferspec.conformance.judging.trial import Nonconformance
-from inferspec.conformance.properties.engine import adds
+from inferspec.conformance.properties.engine import adds, computes_what_is_new
 from inferspec.conformance.suite import requirement
 from inferspec.spec import engine as spec
 
@@ -178,6 +179,16 @@ def test_what_the_last_step_computed_is_not_computed_again(subject, call):
 @requirement(spec.ENG_53, call=going_on(**GUESSING), share=0.2)
 def test_what_was_computed_beside_guesses_is_not_computed_again(subject, call):
     goes_on_sooner(subject, call)
+
+
+@requirement(spec.ENG_55, call=conversation(), share=0.1)
+def test_of_a_conversation_only_what_is_new_is_computed(subject, call):
+    computes_what_is_new(subject, call)
+
+
+@requirement(spec.ENG_55, call=conversation(drafts=["perfect"], page_sizes=[1, 2]), share=0.06)
+def test_of_what_was_guessed_rightly_only_what_is_new_is_computed(subject, call):
+    computes_what_is_new(subject, call)
 
 
 @requirement(spec.ENG_47, call=asked_twice(prefix_caching=[False]), share=0.05)

@@ -411,6 +411,13 @@ ENG_54 = _requirement(
     "https://huggingface.co/docs/transformers/main_classes/text_generation, eos_token_id; PROPERTIES CB3",
     level=Level.SHOULD,
 )
+ENG_55 = _requirement(
+    55,
+    "of a prompt that goes on from what was computed, of a prompt and its output, no step is spent on the whole pages of that, in "
+    "however many steps each was filled; they are hit again and again",
+    "PROPERTIES PC9",
+    level=Level.SHOULD,
+)
 
 
 CONTRACT = Contract(

@@ -302,3 +302,22 @@ def going_on(script: Script) -> None:
     for prompt, most in ((script.prompt(len(following), 1), 1), (tokens, limit), (following, 1)):
         script.add(prompt, most)
         script.do("step", times=len(prompt) + 4)
+
+
+@told("outputs", "steps", prefix_caching=[True], page_sizes=[3, 8, 2, 1], chunks=[3, 7, 1], **PLAIN)
+def conversation(script: Script) -> None:
+    """Prompts one after the other of which each goes on from what was said before, and the last once more."""
+    pick = script.pick
+    said: Ids = ()
+    for _ in range(3):
+        limit = pick.size(2, 7)
+        tokens = script.prompt(len(said) + script.size + pick.size(1, 5), limit, said)
+        said = _answered(script, tokens, limit)
+    _answered(script, tokens, limit)
+
+
+def _answered(script: Script, tokens: Ids, limit: int) -> Ids:
+    """A request is added and served; what it said and was told."""
+    script.add(tokens, limit)
+    script.do("step", times=len(tokens) + limit)
+    return (*tokens, *script.way(tokens, limit))

@@ -184,3 +184,24 @@ def is_batch_invariant(subject: Trial, call: Call) -> None:
         if own.tobytes() != beside.tobytes():
             off = int((own != beside).sum()) if own.shape == beside.shape else beside.size
             raise Nonconformance(f"{off} of {beside.size} logits of request {number} are not those of it alone", call)
+
+
+def computes_what_is_new(subject: Trial, call: Call) -> None:
+    """Each prompt, which goes on from those before it and their outputs, takes no more steps to its first id than what is behind
+    whole pages of them takes, and as many more as the first prompt took."""
+    seen, a = subject.parts(call), call.arguments
+    size, chunk = a["page_size"], a["max_prefill_tokens"]
+    computed, late = 0, None
+    for number in adds(call):
+        given = a["steps"][number - 1][1]
+        length, steps = len(given["tokens"]), int(seen[f"{number} steps to the first id"])
+        hit = min(computed, length - 1) // size * size
+        enough = -(-(length - hit) // chunk)
+        late = steps - enough if late is None else late
+        if steps > enough + late:
+            raise Nonconformance(
+                f"the first id of request {number} came after {steps} steps of {chunk} tokens; {hit} of its {length} tokens are in whole"
+                f" pages of {size} that were computed, and the others take {enough + late}",
+                call,
+            )
+        computed = max(computed, length + given["max_tokens"] - 1)

@@ -70,6 +70,14 @@ def draft_not_rewound(self: Engine, m: State, r: Request) -> tuple[Memory, list[
     return {**memory, "offset": memory[0][0].shape[3]}, list(r.tokens[: min(len(known), len(r.tokens) - 1)])
 
 
+def lone_guess_not_rewound(self: Engine, m: State, r: Request) -> tuple[Memory, list[int]]:
+    """A wrong guess stays in the draft's memory where it is the only one that the draft was fed."""
+    known = r.draft[1]
+    same = [one == two for one, two in zip(known, r.tokens, strict=False)]
+    alone = len(same) == len(known) and same.count(False) == 1 and not same[-1]
+    return draft_not_rewound(self, m, r) if alone else Engine.rewound(self, m, r)
+
+
 def prompt_unfed_beside(self: Engine, m: State, r: Request) -> tuple[Memory, list[int]]:
     """In a step in which others guess, the draft is not fed the prompts that the model is."""
     if not r.draft[1] and any(other.out for other in m.running if other is not r):

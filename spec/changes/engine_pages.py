@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -495,6 +495,47 @@ def no_hits(self: Engine, m: State, r: Request) -> list[int]:
 
 def leaves_nothing(self: Engine, m: State, r: Request) -> None:
     """Who ends has given its pages back when what they hold is told."""
+
+
+def known_by_step(left_out: Callable[[State, Request, range], Iterable[int]]) -> Change:
+    """Of the pages that a step fills those are never known which `left_out` names."""
+
+    def settle(self: Engine, m: State, r: Request, n: int, logits: np.ndarray, guesses: list[int]) -> None:
+        r.began = r.computed
+        Engine.settle(self, m, r, n, logits, guesses)
+
+    def publish(self: Engine, m: State, r: Request) -> None:
+        new = range(r.began // m.a.page_size, self.written(m, r))
+        r.unknown = getattr(r, "unknown", set()) | set(left_out(m, r, new))
+        for index in set(range(self.written(m, r))) - r.unknown:
+            key, page = self.key(m, r.tokens, index), r.table[index]
+            if key not in m.cached and page not in m.content:
+                m.cached[key], m.content[page] = page, key
+
+    return {"settle": settle, "publish": publish}
+
+
+def begun_before(m: State, r: Request, new: range) -> Iterable[int]:
+    """The page of the prompt that the step before began."""
+    size = m.a.page_size
+    return [index for index in new if index * size < r.began and (index + 1) * size <= len(r.prompt)]
+
+
+def all_but_the_first(m: State, r: Request, new: range) -> Iterable[int]:
+    """Of the pages that end in the output all but the first."""
+    return [index for index in new if (index + 1) * m.a.page_size > len(r.prompt)][1:]
+
+
+def notes_a_hit(self: Engine, m: State, page: int) -> None:
+    Engine.share(self, m, page)
+    m.hit = {*getattr(m, "hit", ()), page}
+
+
+def forgotten_once_hit(self: Engine, m: State, page: int) -> None:
+    """A page that was hit is known no more when the last who has it gives it back."""
+    Engine.leave(self, m, page)
+    if page in getattr(m, "hit", ()) and m.owners[page] == 0:
+        self.forget(m, page)
 
 
 # pages that come back, or not

@@ -189,6 +189,13 @@ FAULTS: tuple[Fault, ...] = (
         f"{MLX_LM}/f56d9971",
     ),
     _fault(
+        "draft-keeps-a-lone-wrong-guess",
+        "a wrong guess stays in the draft's memory where it is the last that the draft was fed",
+        spec.ENG_44,
+        {"rewound": changes.lone_guess_not_rewound},
+        f"{MLX_LM}/f56d9971",
+    ),
+    _fault(
         "eight-guesses-looked-at",
         "guesses behind the eighth count as right where those before are",
         spec.ENG_10,
