@@ -34,6 +34,7 @@ from inferspec.conformance.inputs.engine_leavers import (
     cancelling,
     cancelling_again,
     cancelling_before_failures,
+    cancelling_before_runs,
     cancelling_dozens,
     cancelling_in_short_pools,
     cancelling_sharers,
@@ -311,6 +312,11 @@ def test_ids_come_as_they_are_made_after_preemption(subject, call):
 
 @requirement(spec.ENG_19, call=running(), share=0.25)
 def test_run_returns_all_outputs(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.ENG_19, call=cancelling_before_runs(), share=0.04)
+def test_run_returns_nothing_of_who_was_cancelled(subject, call):
     subject.agrees(call)
 
 

@@ -26,6 +26,22 @@ def cancelling(script: Script) -> None:
         script.add(script.prompt(script.pick.size(1, 6), 3), 3)
 
 
+@told("outputs", "ends", cancelling=[True])
+def cancelling_before_runs(script: Script) -> None:
+    """Requests of which one is cancelled when it has some of its ids, and the others are run to their end, perhaps twice."""
+    pick, limit = script.pick, script.pick.one_of(20, 24)
+    prompts = [script.prompt(length, limit) for length in (pick.size(1, 7), pick.size(1, 7))]
+    first = script.add(prompts[0], limit)
+    script.do("step", times=-(-len(prompts[0]) // script.chunk))
+    script.between(3)
+    script.add(prompts[1], limit)
+    if pick.one_of(False, True):
+        script.do("step")
+    script.cancel(first)
+    for _ in range(pick.one_of(1, 2)):
+        script.do("run")
+
+
 @told("outputs", "cancelled", "pages", "ends", page_sizes=[1, 2, 3], cancelling=[True], **PLAIN)
 def cancelling_in_short_pools(script: Script) -> None:
     """Requests that grow until there are no pages left, of which some are cancelled: as they run, or when they were

@@ -108,6 +108,11 @@ def cancelled_ones_too(self: Engine, m: State) -> dict[int, list[int]]:
     return {r.id: list(r.out) for r in m.requests.values()}
 
 
+def cancelled_ones_with_ids_too(self: Engine, m: State) -> dict[int, list[int]]:
+    outputs = Engine.run(self, m)
+    return {r.id: list(r.out) for r in m.requests.values() if r.out or r.id in outputs}
+
+
 def without_the_idless(self: Engine, m: State) -> dict[int, list[int]]:
     """Outputs are those of requests that any id came of; of those who ask for none it is known that they have none."""
     outputs = Engine.run(self, m)

@@ -113,6 +113,13 @@ FAULTS: tuple[Fault, ...] = (
         "PROPERTIES CB5",
     ),
     _fault(
+        "cancelled-ones-with-ids-too",
+        "run returns cancelled requests that any id came of",
+        spec.ENG_19,
+        {"run": changes.cancelled_ones_with_ids_too},
+        "PROPERTIES CB5",
+    ),
+    _fault(
         "pending-prompt",
         "the loop ends while a prompt is being computed",
         spec.ENG_20,
