@@ -12,6 +12,10 @@ type "none", "linear" or "yarn", factor, and original_context_length, the positi
 original_max_position_embeddings elsewhere; of type "none" it is not scaled, whatever the factor. A tensor `rope_freqs.weight` of a llama, one number for each pair, divides the
 frequencies: so llama.cpp stores the scaling of a Llama 3.1.
 
+Left open: a `model.safetensors` beside an index (transformers reads it and not the index), bytes of a safetensors body that
+no tensor has or that two have, the version of a GGUF file, and a `vocab_size` in its metadata that is not that of its
+embedding.
+
 Sources: the safetensors format; mlx-lm's `quantization` entry of a config; the GGUF specification of ggml.
 """
 
