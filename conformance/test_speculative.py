@@ -384,6 +384,11 @@ def test_so_many_ids_are_drafted_behind_a_wrong_one_too(subject, call):
     drafts_what_it_may(subject, call)
 
 
+@requirement(spec.SPEC_39, call=of_several_rounds(drafters=["same"], drafts=(4,), seen=("widths",)), share=0.04)
+def test_four_ids_are_drafted_where_no_number_is_said(subject, call):
+    drafts_what_it_may(subject, call, "num_draft_tokens")
+
+
 @requirement(
     spec.SPEC_39,
     call=of_several_rounds(drafters=["same"], drafts=(40, 24), limits=(60, 90), seen=("widths",)),
@@ -650,9 +655,10 @@ def test_a_temperature_of_nan_is_refused(subject, call):
     _refused_at_once(subject, call, temperature=float("nan"))
 
 
-def drafts_what_it_may(subject, call):
-    """Rounds are of num_draft_tokens ids and one more, and there are no more of them than right drafts leave."""
-    widths, a = subject.parts(call)["widths"], call.arguments
+def drafts_what_it_may(subject, call, *unsaid):
+    """Rounds are of num_draft_tokens ids and one more, and there are no more of them than right drafts leave. unsaid: arguments
+    that the subject is not told."""
+    widths, a = subject.parts(call.without(*unsaid))["widths"], call.arguments
     most = a["num_draft_tokens"] + 1
     if widths.max(initial=0) > most:
         raise Nonconformance(f"{int(widths.max())} ids are fed at once for num_draft_tokens={most - 1}", call)

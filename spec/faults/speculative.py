@@ -13,7 +13,7 @@ from inferspec.spec.ends import KEEPING
 from inferspec.spec.faults import speculative_caches, speculative_chances, speculative_ends
 from inferspec.spec.faults.speculative_sources import COUNTING, MLX_LM, OPENVINO, TIRED, TRANSFORMERS
 from inferspec.spec.faults.verification import REST_FAULTS, VERIFY_FAULTS, VERIFY_VARIANTS
-from inferspec.spec.mistakes import ignores_strides
+from inferspec.spec.mistakes import defaults_to, ignores_strides
 from inferspec.spec.numerics import round_to
 from inferspec.spec.speculative_sentences import (
     GENERATE,
@@ -213,6 +213,13 @@ FAULTS: tuple[Fault, ...] = (
         SPEC_39,
         {"count": lambda self, run: min(changes.Loop.count(self, run), 16)},
         TIRED,
+    ),
+    Fault(
+        "speculative-two-by-default",
+        "two ids are drafted where no number is said",
+        SPEC_39,
+        defaults_to(num_draft_tokens=2),
+        f"{MLX_LM}, whose speculative_generate_step drafts two by default",
     ),
     Fault(
         "speculative-one-fewer-behind-a-wrong-one",
