@@ -36,17 +36,17 @@ def speculative_generate(subject: Any, given: Mapping[str, Any], to: Arrays) -> 
 
     def start(request: Request) -> Iterable[Any]:
         more: dict[str, Any] = {
+            "num_draft_tokens": request.num_draft_tokens if "num_draft_tokens" in given else None,
             "eos": request.eos or None,
             "temperature": request.temperature or None,
             "top_k": request.top_k,
             "top_p": request.top_p if request.top_p != 1 else None,
             "uniforms": request.uniforms,
         }
-        usual = insisted(subject, eos=(), temperature=0.0, top_k=None, top_p=1.0, uniforms=None)
+        usual = insisted(subject, num_draft_tokens=4, eos=(), temperature=0.0, top_k=None, top_p=1.0, uniforms=None)
         more = {**usual, **{name: value for name, value in more.items() if value is not None}}
-        limits = {"max_tokens": request.max_tokens, "num_draft_tokens": request.num_draft_tokens}
         asked = {"target": models[0], "draft": models[1], "tokens": request.tokens}
-        return handed(partial(subject, **limits, **more), **asked)
+        return handed(partial(subject, max_tokens=request.max_tokens, **more), **asked)
 
     return consumed(start, players, a, to.owns)
 
