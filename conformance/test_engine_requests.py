@@ -24,6 +24,7 @@ from inferspec.conformance.inputs.engine_ends import (
     stopping_at_no_id,
     stopping_at_once,
     stopping_at_one_of_many,
+    stopping_at_the_first_of_several,
     stopping_beside_none,
     stopping_differently,
     stopping_in_short_pools,
@@ -37,6 +38,7 @@ from inferspec.conformance.inputs.engine_leavers import (
     cancelling_before_runs,
     cancelling_dozens,
     cancelling_in_short_pools,
+    cancelling_of_a_dozen,
     cancelling_sharers,
     cancelling_the_finished,
     failing,
@@ -165,6 +167,11 @@ def test_an_end_of_sequence_id_ends_a_request_after_dozens(subject, call):
 
 @requirement(spec.ENG_14, call=stopping_at_one_of_many(), share=0.06)
 def test_any_of_many_ids_ends_a_request(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.ENG_14, call=stopping_at_the_first_of_several(), share=0.07)
+def test_the_first_that_comes_of_several_ids_ends_a_request(subject, call):
     subject.agrees(call)
 
 
@@ -400,6 +407,11 @@ def test_what_a_cancelled_request_gave_is_the_beginning_of_its_output(subject, c
 
 @requirement(spec.ENG_23, call=cancelling(seen=("outputs", "ends")), share=0.2)
 def test_cancelling_does_not_show_elsewhere(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.ENG_23, call=cancelling_of_a_dozen(), share=0.04)
+def test_cancelling_one_of_a_dozen_leaves_those_of_similar_ids_alone(subject, call):
     subject.agrees(call)
 
 

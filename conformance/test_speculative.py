@@ -19,6 +19,7 @@ from inferspec.conformance.inputs.drafting import (
     paired_calls,
     paired_conversations,
     paired_ends,
+    several_ends,
     quarters_calls,
     rounds,
     sampled_calls,
@@ -184,6 +185,11 @@ def test_an_end_of_sequence_id_ends_ids_of_rounds_without_a_draft(subject, call)
     share=0.2,
 )
 def test_an_end_of_sequence_id_ends_the_ids_after_dozens(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.SPEC_26, call=several_ends(stops=[2], drafters=["same"]), share=0.1)
+def test_of_several_ends_in_a_round_the_first_that_comes_ends_the_ids(subject, call):
     subject.agrees(call)
 
 

@@ -157,6 +157,17 @@ def nearly_ended(pick: Pick) -> Call:
 
 
 @calls
+def several_ends(pick: Pick) -> Call:
+    """A request in one of whose rounds there come two ids that end it, listed in any order."""
+    call = generate_calls.build(pick, limits=(12,), drafts=(5, 7, 4), vocabularies=ENOUGH)
+    target, tokens = call.arguments["target"], np.ravel(call.arguments["tokens"]).tolist()
+    following = continuation(target, tokens, call.arguments["max_tokens"])
+    first = pick.size(0, 2)
+    later = first + pick.size(1, 2)
+    return call.having(eos=tuple(following[at] for at in pick.one_of((later, first), (first, later))))
+
+
+@calls
 def paired_ends(pick: Pick, orders: tuple[str, ...] = ("turns", "after")) -> Call:
     """Two requests to the same models that do not end alike."""
     call = paired_calls.build(pick, orders=orders)

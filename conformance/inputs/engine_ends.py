@@ -106,6 +106,21 @@ def stopping_in_short_pools(script: Script) -> None:
     outgrow(script, stops=True)
 
 
+@told("outputs", "stream", "ends", stops=[True], drafts=["perfect"])
+def stopping_at_the_first_of_several(script: Script) -> None:
+    """A request of which several ids that end it come in one step, listed in any order."""
+    pick, limit, length = script.pick, 7, script.pick.size(1, 9)
+    script.guesses = 5
+    for _ in range(OF_ONE_LENGTH):
+        tokens = script.prompt(length, limit)
+        ids = script.way(tokens, limit)
+        if len(set(ids[:6])) == 6:
+            break
+    first = pick.size(1, 3)
+    later = first + pick.size(1, 2)
+    script.add(tokens, limit, eos=tuple(ids[at] for at in pick.one_of((later, first), (later, first), (first, later))))
+
+
 @told("outputs", "stream", "ends", "pages", stops=[True])
 def stopping_at_one_of_many(script: Script) -> None:
     """A request that any of dozens of ids would end; the one that comes is the first or the last of them, and may be 0."""

@@ -69,6 +69,18 @@ def cancelling_dozens(script: Script) -> None:
     script.add(prompts[0], limit)
 
 
+@told("outputs", "ends", cancelling=[True], **PLAIN)
+def cancelling_of_a_dozen(script: Script) -> None:
+    """More than a dozen requests, the first two of which are cancelled: in print some ids begin, or end, as theirs do."""
+    pick, limit = script.pick, 3
+    prompts = [script.prompt(length, limit) for length in (2, 1, 4)]
+    for _ in range(pick.one_of(14, 13, 21)):
+        script.add(prompts[script.random.integers(len(prompts))], limit)
+    script.between(2)
+    for number in list(script.asked)[:2]:
+        script.cancel(number)
+
+
 @told("outputs", "cancelled", "pages", "ends", cancelling=[True], failing_models=[True], chunks=[64], **PLAIN)
 def cancelling_before_failures(script: Script) -> None:
     """Requests that generate together; one of them is cancelled, and the next step fails, or the next two."""

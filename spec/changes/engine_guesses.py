@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -280,3 +280,25 @@ def notes_who_is_preempted(self: Engine, m: State, r: Request) -> None:
 def none_once_preempted(self: Engine, m: State, r: Request, n: int) -> int:
     """Who runs again is new to the batch, where guesses are those of requests that were there."""
     return 0 if vars(r).get("preempted") else Engine.most_guesses(self, m, r, n)
+
+
+def looked_through(ends: Callable[[Engine, Request, list[int]], list[int]]) -> Change:
+    """The first of `ends`, which are found in all ids of a step together, ends a request."""
+
+    def settle(self: Engine, m: State, r: Request, n: int, logits: np.ndarray, guesses: list[int]) -> None:
+        chosen = [self.choose(row) for row in logits[self.sampled_from(n) :]]
+        r.burst = chosen[: self.agreeing(chosen, guesses) + 1]
+        Engine.settle(self, m, r, n, logits, guesses)
+
+    def stops(self: Engine, r: Request, token: int) -> bool:
+        return token in ends(self, r, r.burst)[:1]
+
+    return {"settle": settle, "stops": stops}
+
+
+def as_listed(self: Engine, r: Request, burst: list[int]) -> list[int]:
+    return [end for end in r.eos if end in burst]
+
+
+def last_first(self: Engine, r: Request, burst: list[int]) -> list[int]:
+    return [token for token in burst[::-1] if token in r.eos]

@@ -256,6 +256,14 @@ def takes_the_next(self: Engine, m: State, name: int) -> None:
         self.release(m, other)
 
 
+def alike_in_print(self: Engine, m: State, name: int) -> None:
+    """Ids are compared by how they begin in print."""
+    self.known(m, name)
+    for other in list(m.requests):
+        if str(other).startswith(str(name)):
+            Engine.cancel(self, m, other)
+
+
 def frees_what_others_have(self: Engine, m: State, name: int) -> None:
     """Pages that are shared are free at once."""
     for page in self.known(m, name).table:

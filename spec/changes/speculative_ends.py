@@ -222,3 +222,21 @@ def one_for_none(self: Loop, run: Run) -> Iterator[Any]:
 def of_the_first_64(self: Loop, run: Run, token: int) -> bool:
     """So many ids have room in the buffer that is looked at."""
     return run.out < 64 and Loop.stops(self, run, token)
+
+
+def round_noted(self: Loop, run: Run, ids: list[int]) -> list[int]:
+    shown = Loop.shown(self, run, ids)
+    vars(run)["shown"] = shown
+    return shown
+
+
+def first_in_the_list(self: Loop, run: Run, token: int) -> bool:
+    """Each end is looked for in the whole round, in the order in which they are listed."""
+    found = [end for end in run.request.eos if end in vars(run)["shown"]]
+    return token in found[:1]
+
+
+def last_of_a_round(self: Loop, run: Run, token: int) -> bool:
+    """A round is searched from its end."""
+    ends = [other for other in vars(run)["shown"] if Loop.stops(self, run, other)]
+    return token in ends[-1:]

@@ -98,6 +98,20 @@ FAULTS: tuple[Fault, ...] = (
         "PROPERTIES SP5",
     ),
     _fault(
+        "end-first-in-the-list",
+        "of several ends in a step that ends a request which is listed first, though another comes before it",
+        spec.ENG_14,
+        changes.looked_through(changes.as_listed),
+        "https://github.com/huggingface/smolagents/issues/2780",
+    ),
+    _fault(
+        "last-end-of-the-burst",
+        "of several ends in a step the last one ends a request",
+        spec.ENG_14,
+        changes.looked_through(changes.last_first),
+        "https://github.com/huggingface/smolagents/issues/2780",
+    ),
+    _fault(
         "guesses-stay",
         "when the draft fails its guesses stay behind the request's tokens",
         spec.ENG_25,

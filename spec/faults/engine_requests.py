@@ -176,6 +176,13 @@ FAULTS: tuple[Fault, ...] = (
         "PROPERTIES CB4",
     ),
     _fault(
+        "cancels-those-alike-in-print",
+        "cancelling request 1 ends requests 10 to 19 too: ids are compared by how they begin",
+        spec.ENG_23,
+        {"cancel": changes.alike_in_print},
+        "https://github.com/sgl-project/sglang/pull/30912",
+    ),
+    _fault(
         "cancelling-frees-shared-pages",
         "a cancelled request's pages are free although others have them",
         spec.ENG_23,

@@ -82,6 +82,20 @@ FAULTS: tuple[Fault, ...] = (
         "PROPERTIES SP5",
     ),
     Fault(
+        "speculative-end-first-in-the-list",
+        "of several ends in a round that ends the ids which is listed first, though another comes before it",
+        SPEC_26,
+        {"shown": changes.round_noted, "stops": changes.first_in_the_list},
+        "https://github.com/huggingface/smolagents/issues/2780",
+    ),
+    Fault(
+        "speculative-last-end-of-a-round",
+        "of several ends in a round the last one ends the ids",
+        SPEC_26,
+        {"shown": changes.round_noted, "stops": changes.last_of_a_round},
+        "https://github.com/huggingface/smolagents/issues/2780",
+    ),
+    Fault(
         "speculative-endless-when-drawn",
         "above temperature 0 nothing ends the ids but the limit",
         SPEC_26,
