@@ -19,10 +19,10 @@ from inferspec.conformance.inputs.drafting import (
     paired_calls,
     paired_conversations,
     paired_ends,
-    several_ends,
     quarters_calls,
     rounds,
     sampled_calls,
+    several_ends,
 )
 from inferspec.conformance.inputs.generation import ends_of
 from inferspec.conformance.inputs.sampling_generators import fixed
