@@ -529,6 +529,18 @@ def test_what_the_sampler_raises_passes_to_the_caller(subject, call, left, error
 
 @requirement(
     spec.GEN_26,
+    call=generate_calls(limits=(5, 3), samplers=["int", "array"], seen=("raised",)),
+    who=among(["sampler", "model"]),
+    left=among([0, 1, 2]),
+    share=0.1,
+)
+def test_a_stop_iteration_of_sampler_or_model_is_no_end(subject, call, who, left):
+    fails = {"who": who, "left": left, "error": "StopIteration"}
+    subject.expects(call.having(fails=fails), {"raised": np.ones(1)})
+
+
+@requirement(
+    spec.GEN_26,
     call=generate_calls(limits=(5, 3), lengths=(300, 129, 600), samplers=["none"], seen=("raised",)),
     left=among([0, 1, 2]),
     share=0.1,

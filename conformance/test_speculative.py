@@ -449,6 +449,16 @@ def test_what_the_target_raises_passes_to_the_caller(subject, call, left, error)
     subject.expects(_failing(call, left, error), {"raised": np.ones(1)})
 
 
+@requirement(
+    spec.SPEC_56,
+    call=generate_calls(seen=("raised",), drafters=APART, drafts=(2, 1), limits=(6, 9), stops=[0]),
+    left=among([0, 1]),
+    share=0.05,
+)
+def test_a_stop_iteration_of_the_target_is_no_end(subject, call, left):
+    subject.expects(_failing(call, left, "StopIteration"), {"raised": np.ones(1)})
+
+
 def _failing(call, left, error="RuntimeError"):
     """The call, of a target that fails once. Of six ids or more no call of it gives more than three, where two are drafted: there is
     a second one."""

@@ -52,7 +52,7 @@ class ToyCache(FixedCache):
 
 
 ERRORS: Mapping[str, type[Exception]] = {
-    error.__name__: error for error in (RuntimeError, ValueError, IndexError, KeyError)
+    error.__name__: error for error in (RuntimeError, ValueError, IndexError, KeyError, StopIteration)
 }
 """What a model or a sampler can be made to raise."""
 

@@ -126,6 +126,16 @@ def an_error_ends(who: str, error: type[Exception] = Exception) -> Change:
     return {"ids": ids}
 
 
+def its_end_ends(self: Generate, toy: Toy, request: Request) -> Iterator[Any]:
+    """The ids are those of an object with a `__next__`: a StopIteration that comes out of it is the end."""
+    try:
+        yield from Generate.ids(self, toy, request)
+    except RuntimeError as error:
+        # A generator makes this of it.
+        if not isinstance(error.__cause__, StopIteration):
+            raise
+
+
 def greedy_instead(self: Generate, row: Rows, request: Request) -> int:
     """A sampler that fails gives way to the largest logit."""
     try:

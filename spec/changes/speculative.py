@@ -168,6 +168,16 @@ def an_error_ends(self: Loop, run: Run) -> Iterator[Any]:
             raise
 
 
+def its_end_ends(self: Loop, run: Run) -> Iterator[Any]:
+    """The ids are those of an object with a `__next__`: a StopIteration that comes out of it is the end."""
+    try:
+        yield from Loop.ids(self, run)
+    except RuntimeError as error:
+        # A generator makes this of it.
+        if not isinstance(error.__cause__, StopIteration):
+            raise
+
+
 def tried_again(self: Loop, run: Run) -> np.ndarray:
     try:
         return Loop.score(self, run)

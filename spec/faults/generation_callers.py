@@ -132,6 +132,13 @@ FAULTS: tuple[Fault, ...] = (
         TIRED,
     ),
     Fault(
+        "generation-stop-iteration-ends",
+        "a StopIteration of the model or the sampler, whose numbers have run out, ends the ids",
+        GEN_26,
+        {"ids": changes.its_end_ends},
+        "https://github.com/msgpack/msgpack-python/issues/22",
+    ),
+    Fault(
         "generation-error-of-a-long-prompt-ends",
         "an error of the model ends the ids while a prompt of more than 64 tokens is fed",
         GEN_26,

@@ -257,6 +257,13 @@ FAULTS: tuple[Fault, ...] = (
         "PROPERTIES CB2",
     ),
     Fault(
+        "speculative-stop-iteration-ends",
+        "a StopIteration of the target ends the ids",
+        SPEC_56,
+        {"ids": changes.its_end_ends},
+        "https://github.com/msgpack/msgpack-python/issues/22",
+    ),
+    Fault(
         "speculative-tries-again",
         "a target that fails is asked again",
         SPEC_56,
