@@ -1,6 +1,8 @@
 """Does a serving engine keep the contract where a draft guesses for it?"""
 
 from inferspec.conformance.inputs.engine import (
+    budgets,
+    close_pairs,
     crowds,
     short_pools,
 )
@@ -18,14 +20,23 @@ from inferspec.conformance.inputs.engine_drafts import (
     short_drafts,
 )
 from inferspec.conformance.inputs.engine_prefixes import (
+    asked_twice,
     sharing,
+)
+from inferspec.conformance.inputs.engine_queues import (
+    late_arrivals,
+    queues,
+    small_behind_large,
 )
 from inferspec.conformance.inputs.engine_script import GUESSING
 from inferspec.conformance.judging.trial import Nonconformance
 from inferspec.conformance.properties.engine import (
     gives_right_guesses_together,
+    goes_first,
     guesses_after_failures,
     guesses_once_resumed,
+    keeps_its_budget,
+    steps_to_the_first_id,
     without_what_is_refused,
 )
 from inferspec.conformance.suite import requirement
@@ -111,3 +122,50 @@ def test_right_guesses_before_a_wrong_one_come_out(subject, call):
         raise Nonconformance(
             f"{given['max_tokens']} ids come in {steps} steps; right guesses make {enough} enough", call
         )
+
+
+# what holds where nothing is guessed
+
+
+@requirement(spec.ENG_16, call=queues(**GUESSING), share=0.1)
+def test_priorities_count_where_a_draft_guesses(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.ENG_16, call=late_arrivals(**GUESSING), share=0.07)
+def test_requests_are_served_in_order_where_a_draft_guesses(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.ENG_16, story=small_behind_large(**GUESSING), share=0.07)
+def test_no_small_request_overtakes_where_a_draft_guesses(subject, story):
+    goes_first(subject, story)
+
+
+@requirement(spec.ENG_36, call=short_pools(seen=("outputs", "latest"), logits=["told"], **GUESSING), share=0.06)
+def test_logits_are_those_of_the_last_id_while_one_that_a_draft_guesses_for_waits_again(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.ENG_38, call=asked_twice(**GUESSING), share=0.05)
+def test_a_prompt_that_was_computed_is_not_computed_again_where_a_draft_guesses(subject, call):
+    first, again = steps_to_the_first_id(subject, call)
+    if not again < first:
+        raise Nonconformance(f"the first id came after {first} steps, and of the same prompt after {again}", call)
+
+
+@requirement(spec.ENG_42, call=budgets(**GUESSING), share=0.1)
+def test_a_step_computes_no_more_of_prompts_than_it_may_where_a_draft_guesses(subject, call):
+    keeps_its_budget(subject, call)
+
+
+@requirement(spec.ENG_47, call=asked_twice(prefix_caching=[False], **GUESSING), share=0.05)
+def test_without_prefix_caching_a_prompt_is_computed_again_where_a_draft_guesses(subject, call):
+    first, again = steps_to_the_first_id(subject, call)
+    if again < first:
+        raise Nonconformance(f"the first id came after {first} steps, and of the same prompt after {again}", call)
+
+
+@requirement(spec.ENG_52, call=close_pairs(drafts=["perfect"]), share=0.1)
+def test_guesses_are_verified_by_logits_that_are_not_rounded_to_16_bits(subject, call):
+    subject.agrees(call)

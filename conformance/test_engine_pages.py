@@ -31,7 +31,7 @@ from inferspec.conformance.inputs.engine_prefixes import (
 )
 from inferspec.conformance.inputs.engine_script import GUESSING, PAGES, PLAIN
 from inferspec.conformance.judging.trial import Nonconformance
-from inferspec.conformance.properties.engine import adds, computes_what_is_new
+from inferspec.conformance.properties.engine import computes_what_is_new, steps_to_the_first_id
 from inferspec.conformance.suite import requirement
 from inferspec.spec import engine as spec
 
@@ -196,12 +196,6 @@ def test_without_prefix_caching_a_prompt_is_computed_again(subject, call):
     first, again = steps_to_the_first_id(subject, call)
     if again < first:
         raise Nonconformance(f"the first id came after {first} steps, and of the same prompt after {again}", call)
-
-
-def steps_to_the_first_id(subject, call):
-    """How many steps each request took to its first id."""
-    seen = subject.parts(call)
-    return (int(seen[f"{number} steps to the first id"]) for number in adds(call))
 
 
 def goes_on_sooner(subject, call):

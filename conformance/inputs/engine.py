@@ -136,7 +136,9 @@ def high_ids(script: Script) -> None:
 @told(**PLAIN)
 def close_pairs(script: Script) -> None:
     """Requests whose ids are told from others by so little that 16 bits do not hold it."""
+    same = script.draft is script.model
     script.model = paired(script.kind, script.which)
+    script.draft = script.model if same else script.draft
     for _ in range(script.pick.size(1, 3)):
         limit = script.pick.one_of(4, 3, 5)
         script.add(script.prompt(script.pick.size(1, 9), limit, way=is_close), limit)

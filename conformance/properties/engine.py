@@ -120,6 +120,12 @@ def guesses_after_failures(subject: Trial, call: Call) -> None:
             )
 
 
+def steps_to_the_first_id(subject: Trial, call: Call) -> list[int]:
+    """How many steps each request took to its first id."""
+    seen = subject.parts(call)
+    return [int(seen[f"{number} steps to the first id"]) for number in adds(call)]
+
+
 def keeps_its_budget(subject: Trial, call: Call) -> None:
     """All prompts together take as many steps as a step's budget makes of them."""
     seen = subject.parts(call)
