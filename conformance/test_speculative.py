@@ -32,8 +32,8 @@ from inferspec.conformance.properties.common import (
     keeps_arguments,
     listed,
     refuses,
-    told,
 )
+from inferspec.conformance.properties.speculative import failing, is_fed_no_further, is_refused_at_once, lets_go
 from inferspec.conformance.strategies import among, in_views
 from inferspec.conformance.suite import requirement
 from inferspec.spec import speculative_sentences as spec
@@ -357,11 +357,7 @@ def test_ids_come_out_while_the_models_go_on(subject, call):
     spec.SPEC_38, call=generate_calls(seen=("reach",), stops=[0], limits=(4, 0, 1, 2, 3, 6, 9), drafters=APART)
 )
 def test_no_model_is_fed_past_the_limit(subject, call):
-    reach, limit = subject.parts(call)["reach"], call.arguments["max_tokens"]
-    if (limit and (reach > limit - 1).any()) or (not limit and (reach > -len(call.arguments["tokens"])).any()):
-        raise Nonconformance(
-            f"for {limit} ids target and draft are fed {listed(reach)} positions past the prompt", call
-        )
+    is_fed_no_further(subject, call)
 
 
 @requirement(
@@ -423,9 +419,7 @@ def test_so_many_ids_are_drafted_behind_thousands_of_tokens(subject, call):
 
 @requirement(spec.SPEC_40, call=generate_calls(seen=("alive",), untils=(None, 0, 1, 2, 3), drafters=APART), share=0.2)
 def test_caches_are_let_go_at_the_end(subject, call):
-    alive = subject.parts(call)["alive"]
-    if alive.any():
-        raise Nonconformance(f"layers of caches of target and draft that are still held: {listed(alive)}", call)
+    lets_go(subject, call)
 
 
 @requirement(
@@ -435,7 +429,7 @@ def test_caches_are_let_go_at_the_end(subject, call):
     share=0.1,
 )
 def test_caches_are_let_go_when_the_ids_end_by_an_error(subject, call, left):
-    subject.expects(_failing(call, left), {"alive": np.zeros(2)})
+    subject.expects(failing(call, left), {"alive": np.zeros(2)})
 
 
 @requirement(
@@ -446,7 +440,7 @@ def test_caches_are_let_go_when_the_ids_end_by_an_error(subject, call, left):
     share=0.2,
 )
 def test_what_the_target_raises_passes_to_the_caller(subject, call, left, error):
-    subject.expects(_failing(call, left, error), {"raised": np.ones(1)})
+    subject.expects(failing(call, left, error), {"raised": np.ones(1)})
 
 
 @requirement(
@@ -456,13 +450,7 @@ def test_what_the_target_raises_passes_to_the_caller(subject, call, left, error)
     share=0.05,
 )
 def test_a_stop_iteration_of_the_target_is_no_end(subject, call, left):
-    subject.expects(_failing(call, left, "StopIteration"), {"raised": np.ones(1)})
-
-
-def _failing(call, left, error="RuntimeError"):
-    """The call, of a target that fails once. Of six ids or more no call of it gives more than three, where two are drafted: there is
-    a second one."""
-    return call.having(target={**call.arguments["target"], "fails": {"who": "target", "left": left, "error": error}})
+    subject.expects(failing(call, left, "StopIteration"), {"raised": np.ones(1)})
 
 
 @requirement(spec.SPEC_41, call=paired_calls(orders=("turns",)))
@@ -502,7 +490,7 @@ def test_a_second_request_starts_afresh(subject, call):
     share=0.15,
 )
 def test_a_second_request_starts_afresh_after_one_that_failed(subject, call, left):
-    subject.agrees(_failing(call.having(eos=(), seen=("beside",)), left))
+    subject.agrees(failing(call.having(eos=(), seen=("beside",)), left))
 
 
 # arguments
@@ -555,20 +543,6 @@ def test_drawn_ids_are_python_integers(subject, call):
     subject.agrees(call)
 
 
-REFUSED = ("refused", "calls")
-
-
-def _refused_at_once(subject, call, what="", **bad):
-    """The call with bad arguments is refused, and no model was called; what: they are, where that is not what they read."""
-    call = call.having(**bad)
-    seen = subject.parts(call.having(seen=REFUSED))
-    refused, calls = (seen[part].tolist() for part in REFUSED)
-    if refused == [1] and calls == [0, 0]:
-        return
-    how = f"refused after {calls[0]} calls of the target and {calls[1]} of the draft" if any(refused) else "not refused"
-    raise Nonconformance(f"{what or told(bad)} is {how}: it is to be refused before a model is called", call)
-
-
 @requirement(
     spec.SPEC_47,
     call=generate_calls(drafters=APART, drafts=(4, 1, 2), limits=(4, 2, 9)),
@@ -576,7 +550,7 @@ def _refused_at_once(subject, call, what="", **bad):
 )
 def test_caches_that_cannot_be_rewound_are_refused(subject, call, which):
     fixed = {which: {**call.arguments[which], "fixed": True}}
-    _refused_at_once(subject, call, f"a {which} whose cache cannot be rewound", **fixed)
+    is_refused_at_once(subject, call, f"a {which} whose cache cannot be rewound", **fixed)
 
 
 @requirement(
@@ -598,7 +572,7 @@ def test_different_vocabularies_are_refused(subject, call, more):
 
 @requirement(spec.SPEC_49, call=sampled_calls(limits=(3, 1), **SAMPLED), share=0.3)
 def test_sampling_without_uniform_numbers_is_refused(subject, call):
-    _refused_at_once(subject, call, uniforms=None)
+    is_refused_at_once(subject, call, uniforms=None)
 
 
 @requirement(spec.SPEC_50, call=sampled_calls(limits=(5, 3, 9), **SAMPLED), left=among(range(3)), share=0.5)
@@ -635,7 +609,7 @@ def test_uniform_numbers_of_0_are_taken(subject, call):
 
 @requirement(spec.SPEC_51, call=generate_calls(limits=(3, 1)), share=0.3)
 def test_an_empty_prompt_is_refused(subject, call):
-    _refused_at_once(subject, call, "an empty prompt", tokens=call.arguments["tokens"][:0])
+    is_refused_at_once(subject, call, "an empty prompt", tokens=call.arguments["tokens"][:0])
 
 
 @requirement(
@@ -645,7 +619,7 @@ def test_an_empty_prompt_is_refused(subject, call):
     limit=among([-1, -5]),
 )
 def test_negative_limits_are_refused(subject, call, which, limit):
-    _refused_at_once(subject, call, **{which: limit})
+    is_refused_at_once(subject, call, **{which: limit})
 
 
 BAD = [
@@ -663,12 +637,12 @@ BAD = [
     share=0.5,
 )
 def test_bad_temperatures_and_shares_are_refused(subject, call, bad):
-    _refused_at_once(subject, call, **bad)
+    is_refused_at_once(subject, call, **bad)
 
 
 @requirement(spec.SPEC_60, call=sampled_calls(temperatures=["one"], filters=["none", "top_p", "both"]), share=0.1)
 def test_a_temperature_of_nan_is_refused(subject, call):
-    _refused_at_once(subject, call, temperature=float("nan"))
+    is_refused_at_once(subject, call, temperature=float("nan"))
 
 
 def drafts_what_it_may(subject, call, *unsaid):

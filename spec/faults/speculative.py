@@ -10,7 +10,7 @@ from inferspec.spec.changes import speculative_chances as chances
 from inferspec.spec.changes import speculative_ends as ends
 from inferspec.spec.contract import Fault, Variant
 from inferspec.spec.ends import KEEPING
-from inferspec.spec.faults import speculative_caches, speculative_chances, speculative_ends
+from inferspec.spec.faults import speculative_caches, speculative_chances, speculative_drawn, speculative_ends
 from inferspec.spec.faults.speculative_sources import COUNTING, MLX_LM, OPENVINO, TIRED, TRANSFORMERS
 from inferspec.spec.faults.verification import REST_FAULTS, VERIFY_FAULTS, VERIFY_VARIANTS
 from inferspec.spec.mistakes import defaults_to, ignores_strides
@@ -169,6 +169,7 @@ FAULTS: tuple[Fault, ...] = (
         "PROPERTIES X8",
     ),
     *speculative_chances.FAULTS,
+    *speculative_drawn.FAULTS,
     Fault(
         "speculative-not-lazy",
         "all ids are made before the first comes out",
