@@ -19,6 +19,7 @@ from inferspec.conformance.inputs.engine_drafts import (
     rounds,
     short_drafts,
 )
+from inferspec.conformance.inputs.engine_leavers import cancelling_in_short_pools, many_that_some_leave
 from inferspec.conformance.inputs.engine_prefixes import (
     asked_twice,
     sharing,
@@ -31,11 +32,13 @@ from inferspec.conformance.inputs.engine_queues import (
 from inferspec.conformance.inputs.engine_script import GUESSING
 from inferspec.conformance.judging.trial import Nonconformance
 from inferspec.conformance.properties.engine import (
+    begins_its_output,
     gives_right_guesses_together,
     goes_first,
     guesses_after_failures,
     guesses_once_resumed,
     keeps_its_budget,
+    runs_no_more_than_may,
     steps_to_the_first_id,
     without_what_is_refused,
 )
@@ -142,6 +145,11 @@ def test_no_small_request_overtakes_where_a_draft_guesses(subject, story):
     goes_first(subject, story)
 
 
+@requirement(spec.ENG_22, call=cancelling_in_short_pools(drafts=["other"]), share=0.1)
+def test_nothing_comes_of_a_preempted_request_that_is_cancelled_where_a_draft_guesses(subject, call):
+    begins_its_output(subject, call)
+
+
 @requirement(spec.ENG_36, call=short_pools(seen=("outputs", "latest"), logits=["told"], **GUESSING), share=0.06)
 def test_logits_are_those_of_the_last_id_while_one_that_a_draft_guesses_for_waits_again(subject, call):
     subject.agrees(call)
@@ -157,6 +165,11 @@ def test_a_prompt_that_was_computed_is_not_computed_again_where_a_draft_guesses(
 @requirement(spec.ENG_42, call=budgets(**GUESSING), share=0.1)
 def test_a_step_computes_no_more_of_prompts_than_it_may_where_a_draft_guesses(subject, call):
     keeps_its_budget(subject, call)
+
+
+@requirement(spec.ENG_43, call=many_that_some_leave(**GUESSING), share=0.07)
+def test_no_more_requests_run_than_may_when_some_are_cancelled_where_a_draft_guesses(subject, call):
+    runs_no_more_than_may(subject, call)
 
 
 @requirement(spec.ENG_47, call=asked_twice(prefix_caching=[False], **GUESSING), share=0.05)

@@ -95,6 +95,7 @@ from inferspec.conformance.judging.trial import Nonconformance
 from inferspec.conformance.properties.common import goes_on_after_refusal, refuses, refuses_step, refuses_steps
 from inferspec.conformance.properties.engine import (
     adds,
+    begins_its_output,
     goes_first,
     is_not_overtaken_once_preempted,
     keeps_its_budget,
@@ -601,16 +602,3 @@ def test_a_draft_of_another_vocabulary_is_refused(subject, call):
 @requirement(spec.ENG_54, story=stopping_at_no_id(), share=0.05)
 def test_an_end_that_is_no_id_ends_nothing(subject, story):
     subject.agrees(without_what_is_refused(subject, *story))
-
-
-def begins_its_output(subject, call):
-    """Nothing of a cancelled request is anything but the beginning of what it would have given."""
-    seen, steps = subject.parts(call), call.arguments["steps"]
-    for number in {given["request"] for step, given in steps if step == "cancel"}:
-        given = steps[number - 1][1]
-        ids = spec.alone(call.arguments["model"], given["tokens"], given["max_tokens"])[0]
-        told = [int(token) for token in seen.get(f"{number} until cancelled", ())]
-        if told != ids[: len(told)]:
-            raise Nonconformance(f"request {number} gave {told} until it was cancelled; alone it gives {ids}", call)
-        if late := int(seen.get(f"{number} after it", 0)):
-            raise Nonconformance(f"request {number} gave {late} ids after it was cancelled", call)

@@ -295,6 +295,11 @@ def test_a_preempted_request_that_is_cancelled_leaves_its_place(subject, call):
     keeps(subject, call, Check.WORK)
 
 
+@requirement(spec.SCHED_15, call=outranked_when_preempted(), share=0.1)
+def test_the_place_of_a_preempted_request_is_free_for_those_before_it(subject, call):
+    keeps(subject, call, Check.WORK)
+
+
 @requirement(spec.SCHED_15, call=leaving_together(), share=0.1)
 def test_what_there_is_room_for_when_two_leave_together_is_admitted(subject, call):
     keeps(subject, call, Check.WORK)

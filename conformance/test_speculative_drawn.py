@@ -3,12 +3,14 @@
 import numpy as np
 
 from inferspec.conformance.inputs.drafting import APART, SAMPLED, sampled_calls
+from inferspec.conformance.inputs.generation import ends_of
 from inferspec.conformance.judging.trial import Nonconformance
 from inferspec.conformance.properties.common import listed
 from inferspec.conformance.properties.speculative import failing, is_fed_no_further, is_refused_at_once, lets_go
 from inferspec.conformance.strategies import among
 from inferspec.conformance.suite import requirement
 from inferspec.spec import speculative_sentences as spec
+from inferspec.spec.ends import ended
 
 drawn_calls = sampled_calls(free=True, drafters=APART, **SAMPLED)
 """Requests whose ids are drawn by any uniform numbers."""
@@ -77,6 +79,16 @@ def test_the_caller_may_change_its_tokens_once_an_id_is_drawn(subject, call):
         raise Nonconformance(
             f"{listed(own)} come out where the caller changes its tokens, and else {listed(ids)}", call
         )
+
+
+@requirement(
+    spec.SPEC_58, call=sampled_calls(limits=(9, 5), free=True, **SAMPLED, stops=[1]), at=among([2, 1, 3]), share=0.08
+)
+def test_the_caller_may_change_its_ends_once_an_id_is_drawn(subject, call, at):
+    ids = subject.parts(call)["ids"].astype(int).tolist()
+    end = ids[min(at, len(ids) - 1)] if ids else 0
+    changed = call.having(eos=(end,), overwrite="ends")
+    subject.expects(changed, lambda meant: {"ids": ended(ids, (end,), ends_of(meant))})
 
 
 def draws_as_alone(subject, call, order):

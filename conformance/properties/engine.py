@@ -9,6 +9,7 @@ import numpy as np
 
 from inferspec.conformance.calls import Call
 from inferspec.conformance.judging.trial import Nonconformance, Trial
+from inferspec.spec.engine import alone
 
 
 def adds(call: Call) -> list[int]:
@@ -118,6 +119,19 @@ def guesses_after_failures(subject: Trial, call: Call) -> None:
                 f" {most} are enough",
                 call,
             )
+
+
+def begins_its_output(subject: Trial, call: Call) -> None:
+    """Nothing of a cancelled request is anything but the beginning of what it would have given."""
+    seen, steps = subject.parts(call), call.arguments["steps"]
+    for number in {given["request"] for step, given in steps if step == "cancel"}:
+        given = steps[number - 1][1]
+        ids = alone(call.arguments["model"], given["tokens"], given["max_tokens"])[0]
+        told = [int(token) for token in seen.get(f"{number} until cancelled", ())]
+        if told != ids[: len(told)]:
+            raise Nonconformance(f"request {number} gave {told} until it was cancelled; alone it gives {ids}", call)
+        if late := int(seen.get(f"{number} after it", 0)):
+            raise Nonconformance(f"request {number} gave {late} ids after it was cancelled", call)
 
 
 def steps_to_the_first_id(subject: Trial, call: Call) -> list[int]:

@@ -141,6 +141,12 @@ def place_gone_with_the_preempted(self: Scheduler, s: Serving, entry: Entry) -> 
     Scheduler.close(self, s, entry)
 
 
+def rows_of_the_preempted(self: Scheduler, s: Serving) -> bool:
+    """Who is preempted keeps its row of the batch until it is its turn again."""
+    kept = [entry for entry in self.waiting(s)[1:] if entry.request.state == "PREEMPTED"]
+    return len(self.running(s)) + len(kept) < s.max_requests
+
+
 def place_for_the_preempted(self: Scheduler, s: Serving) -> None:
     """Who was preempted goes on where there are blocks, however many run."""
     for entry in self.waiting(s):

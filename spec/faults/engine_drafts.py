@@ -7,6 +7,7 @@ from inferspec.spec.changes import engine_drafts as changes
 from inferspec.spec.changes import engine_leavers as leavers
 from inferspec.spec.changes import engine_order as order
 from inferspec.spec.changes import engine_pages as pages
+from inferspec.spec.changes import engine_requests as requests
 from inferspec.spec.contract import Fault
 from inferspec.spec.faults.defining import named
 
@@ -49,6 +50,20 @@ FAULTS: tuple[Fault, ...] = (
         "where there is a draft a request for which there are no pages is passed over by one for which there are",
         spec.ENG_16,
         changes.with_a_draft({"admit": order.small_ones_overtake}),
+        OWN_LOOP,
+    ),
+    _fault(
+        "cancelled-when-preempted-comes-back-with-a-draft",
+        "where there is a draft a preempted request that is cancelled goes on all the same",
+        spec.ENG_22,
+        changes.with_a_draft({"cancel": requests.waiting_alone}),
+        OWN_LOOP,
+    ),
+    _fault(
+        "one-more-for-each-cancelled-with-a-draft",
+        "where there is a draft a request that runs and is cancelled is counted out twice",
+        spec.ENG_43,
+        changes.with_a_draft({"cancel": leavers.counted_out_twice, "admit": leavers.admits_by_a_count}),
         OWN_LOOP,
     ),
     _fault(

@@ -69,6 +69,13 @@ FAULTS: tuple[Fault, ...] = (
         "https://github.com/vllm-project/vllm/issues/53130",
     ),
     _fault(
+        "rows-of-the-preempted",
+        "a preempted request keeps its place among max_requests while others go before it",
+        spec.SCHED_15,
+        {"has_place": changes.rows_of_the_preempted},
+        "https://github.com/tenstorrent/vllm-tt-plugin/issues/38",
+    ),
+    _fault(
         "smaller-first",
         "smaller priorities go first",
         spec.SCHED_16,

@@ -19,6 +19,7 @@ from inferspec.spec.speculative_sentences import (
     SPEC_52,
     SPEC_56,
     SPEC_57,
+    SPEC_58,
 )
 
 
@@ -80,6 +81,12 @@ FAULTS: tuple[Fault, ...] = (
         "the prompt is read again for each round, as the caller has it by then",
         SPEC_57,
         drawn.when_drawn({"lacking": changes.reads_the_callers}),
+    ),
+    _drawn(
+        "reads-the-callers-ends",
+        "ends are looked up in the caller's list",
+        SPEC_58,
+        drawn.when_drawn({"taken": changes.callers_ends}),
     ),
     _drawn(
         "caches-unchecked",
