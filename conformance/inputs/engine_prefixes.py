@@ -310,7 +310,8 @@ def conversation(script: Script) -> None:
     pick = script.pick
     said: Ids = ()
     for _ in range(3):
-        limit = pick.size(2, 7)
+        # Of guesses that are right a step fills several pages.
+        limit = pick.size(2, 7) if script.draft is None else pick.one_of(9, 11)
         tokens = script.prompt(len(said) + script.size + pick.size(1, 5), limit, said)
         said = _answered(script, tokens, limit)
     _answered(script, tokens, limit)
