@@ -21,6 +21,7 @@ from inferspec.conformance.inputs.attention_lengths import (
     a_few_or_a_late_token,
     chunks_of_whole_tiles,
     chunks_over_contexts,
+    chunks_over_hundreds,
     few_over_many,
     groups_over_many,
     lengths,
@@ -34,6 +35,7 @@ from inferspec.conformance.inputs.attention_lengths import (
     square_prompts,
     tiles_past_the_keys,
     tokens_and_prompts,
+    tokens_of_large_models,
 )
 from inferspec.conformance.inputs.attention_masks import (
     ARRAYS,
@@ -118,6 +120,40 @@ def test_many_query_heads_share_a_key_head_of_many_keys(subject, routed):
     share=0.1,
 )
 def test_dozens_of_key_heads_of_long_contexts_are_told_apart(subject, routed):
+    call, expected = routed
+    subject.expects(call, expected)
+
+
+@requirement(
+    spec.ATTN_03,
+    routed=routed_attention(
+        masks=["none"],
+        shapes=tokens_of_large_models,
+        head_counts=(8,),
+        head_dims=[128, 64],
+        ratios=[4, 8],
+        leading_dims=[()],
+    ),
+    share=0.1,
+)
+def test_dozens_of_large_heads_are_told_apart_after_hundreds_of_keys(subject, routed):
+    call, expected = routed
+    subject.expects(call, expected)
+
+
+@requirement(
+    spec.ATTN_03,
+    routed=routed_attention(
+        masks=["none"],
+        shapes=chunks_over_hundreds,
+        head_counts=(2,),
+        head_dims=[64, 128],
+        ratios=[4],
+        leading_dims=[()],
+    ),
+    share=0.05,
+)
+def test_key_heads_of_chunks_over_hundreds_of_keys_are_told_apart(subject, routed):
     call, expected = routed
     subject.expects(call, expected)
 

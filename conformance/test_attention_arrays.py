@@ -23,6 +23,7 @@ from inferspec.conformance.inputs.attention_lengths import (
     beside_odd_tiles,
     beside_tiles,
     blocks_over_contexts,
+    drafts_over_splits,
     few_over_many,
     in_decoding,
     many_over_few,
@@ -37,6 +38,7 @@ from inferspec.conformance.inputs.attention_lengths import (
     ragged_tiles,
     small_blocks,
     thousands_of_keys,
+    whole_prompts,
     whole_tiles,
 )
 from inferspec.conformance.inputs.attention_masks import ARRAYS, masks_in_a_row, seeing
@@ -132,6 +134,23 @@ def test_a_token_of_each_of_many_sequences_is_attended_after_its_context(subject
     share=0.05,
 )
 def test_long_prompts_of_a_batch_are_attended_each_for_itself(subject, call):
+    subject.agrees(call, where=seeing(call))
+
+
+@requirement(
+    spec.ATTN_12,
+    call=attention_calls(
+        shapes=whole_prompts,
+        leading_dims=[(2,)],
+        head_dims=[32, 64],
+        ratios=[4, 1],
+        masks=["causal"],
+        amplitude=(1.0,),
+        most_heads=1,
+    ),
+    share=0.03,
+)
+def test_whole_prompts_of_a_batch_are_attended_each_for_itself(subject, call):
     subject.agrees(call, where=seeing(call))
 
 
@@ -242,6 +261,23 @@ def test_queries_that_are_half_of_all_heads_are_read_like_their_copies(subject, 
 )
 def test_keys_and_values_are_read_from_caches_with_room_for_more(subject, call):
     subject.agrees(call, where=seeing(call))
+
+
+@requirement(
+    spec.ATTN_13,
+    call=attention_calls(
+        shapes=drafts_over_splits,
+        masks=["none", "causal"],
+        head_counts=(2,),
+        head_dims=[64, 128, 8],
+        ratios=[1, 4],
+        leading_dims=[(), (1,)],
+        amplitude=(1.0,),
+    ),
+    share=0.05,
+)
+def test_heads_of_drafts_that_lie_beside_each_other_are_read_like_their_copies(subject, call):
+    subject.agrees(call.viewing("query", "heads"))
 
 
 @requirement(spec.ATTN_13, call=in_views(BATCHES_OF_PROMPTS, "mask", views=[*MOSTLY_SLICES, "room"]), share=0.2)

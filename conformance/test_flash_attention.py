@@ -16,6 +16,7 @@ from inferspec.conformance.inputs.attention_lengths import (
     a_few_or_a_late_token,
     a_late_token,
     chunks_of_whole_tiles,
+    chunks_over_hundreds,
     few_over_many,
     groups_over_many,
     lengths,
@@ -27,6 +28,7 @@ from inferspec.conformance.inputs.attention_lengths import (
     square_prompts,
     tiles_past_the_keys,
     tokens_and_prompts,
+    tokens_of_large_models,
 )
 from inferspec.conformance.inputs.attention_masks import causal_as_array, encoded, seeing, with_hidden_heads
 from inferspec.conformance.inputs.flash_attention import (
@@ -92,6 +94,40 @@ def test_groups_of_odd_sizes_are_matched_in_every_block(subject, routed):
 
 @requirement(spec.FLASH_03, routed=routed_flash(masks=["none"], ratios=[24, 16, 12], shapes=one_or_several), share=0.3)
 def test_many_query_heads_share_a_key_head_of_flash_attention(subject, routed):
+    call, expected = routed
+    subject.expects(call, expected)
+
+
+@requirement(
+    spec.FLASH_03,
+    routed=routed_flash(
+        masks=["none"],
+        shapes=tokens_of_large_models,
+        head_counts=(8,),
+        head_dims=[128, 64],
+        ratios=[4, 8],
+        leading_dims=[()],
+    ),
+    share=0.1,
+)
+def test_dozens_of_large_heads_are_told_apart_after_hundreds_of_keys_in_flash_attention(subject, routed):
+    call, expected = routed
+    subject.expects(call, expected)
+
+
+@requirement(
+    spec.FLASH_03,
+    routed=routed_flash(
+        masks=["none"],
+        shapes=chunks_over_hundreds,
+        head_counts=(2,),
+        head_dims=[64, 32],
+        ratios=[4],
+        leading_dims=[()],
+    ),
+    share=0.05,
+)
+def test_key_heads_of_chunks_over_hundreds_of_keys_are_told_apart_in_flash_attention(subject, routed):
     call, expected = routed
     subject.expects(call, expected)
 

@@ -14,6 +14,7 @@ from inferspec.conformance.inputs.attention import (
 )
 from inferspec.conformance.inputs.attention_lengths import (
     a_late_token,
+    drafts_over_splits,
     few_over_many,
     in_decoding,
     of_models,
@@ -23,6 +24,8 @@ from inferspec.conformance.inputs.attention_lengths import (
     ragged_tiles,
     small_blocks,
     square_prompts,
+    tokens_of_large_models,
+    whole_prompts,
 )
 from inferspec.conformance.inputs.attention_masks import masks_in_a_row, seeing
 from inferspec.conformance.inputs.flash_attention import (
@@ -117,6 +120,40 @@ def test_a_token_of_each_of_many_sequences_is_attended_after_its_context_by_flas
 
 @requirement(
     spec.FLASH_12,
+    call=flash_calls(
+        shapes=whole_prompts,
+        leading_dims=[(2,)],
+        head_dims=[32],
+        ratios=[4, 1],
+        masks=["causal"],
+        amplitude=(1.0,),
+        most_heads=1,
+    ),
+    share=0.03,
+)
+def test_whole_prompts_of_a_batch_are_attended_each_for_itself_by_flash_attention(subject, call):
+    subject.agrees(call, where=seeing(call))
+
+
+@requirement(
+    spec.FLASH_12,
+    routed=routed_flash(
+        masks=["none"],
+        shapes=tokens_of_large_models,
+        leading_dims=[(9,)],
+        head_dims=[128, 64],
+        ratios=[1, 4],
+        most_heads=1,
+    ),
+    share=0.05,
+)
+def test_tokens_of_large_heads_of_some_sequences_find_their_keys_in_flash_attention(subject, routed):
+    call, expected = routed
+    subject.expects(call, expected)
+
+
+@requirement(
+    spec.FLASH_12,
     routed=routed_flash(masks=["none"], shapes=one_over_many, **{**COMMON_HEADS, "leading_dims": [(2,), (3,)]}),
     share=0.04,
 )
@@ -175,6 +212,23 @@ def test_more_batch_rows_or_heads_of_one_than_16_bits_count_are_right_in_flash_a
 )
 def test_flash_attention_reads_keys_and_values_from_caches_with_room_for_more(subject, call):
     subject.agrees(call, where=seeing(call))
+
+
+@requirement(
+    spec.FLASH_13,
+    call=flash_calls(
+        shapes=drafts_over_splits,
+        masks=["none", "causal"],
+        head_counts=(2,),
+        head_dims=[64, 128],
+        ratios=[1, 4],
+        leading_dims=[(), (1,)],
+        amplitude=(1.0,),
+    ),
+    share=0.05,
+)
+def test_heads_of_drafts_that_lie_beside_each_other_are_read_like_their_copies_by_flash_attention(subject, call):
+    subject.agrees(call.viewing("query", "heads"))
 
 
 @requirement(spec.FLASH_13, call=in_views(BATCHES_OF_PROMPTS, "mask", views=[*MOSTLY_SLICES, "room"]), share=0.2)

@@ -216,3 +216,27 @@ def small_blocks(pick: Pick) -> tuple[int, int]:
 def queries_past_16_bits(pick: Pick) -> tuple[int, int]:
     """More queries than 16 bits count, over a key or two."""
     return pick.one_of(65537, 65600), pick.one_of(1, 2)
+
+
+def tokens_of_large_models(pick: Pick) -> tuple[int, int]:
+    """A token, or a draft of some, after hundreds of others, where a model has dozens of heads."""
+    few, keys = pick.one_of(1, 5, 1), pick.upto("keys", 300, 256, 520)
+    return min(few, keys), keys
+
+
+def chunks_over_hundreds(pick: Pick) -> tuple[int, int]:
+    """A chunk of a prompt of more than a block, after hundreds of tokens."""
+    length, keys = pick.one_of(65, 70), pick.upto("keys", 300, 257)
+    return min(length, keys), keys
+
+
+def drafts_over_splits(pick: Pick) -> tuple[int, int]:
+    """A few queries over so many keys that kernels share them out."""
+    few, keys = pick.one_of(3, 8, 2), pick.upto("keys", 600, 512, 1025)
+    return min(few, keys), keys
+
+
+def whole_prompts(pick: Pick) -> tuple[int, int]:
+    """Prompts of hundreds of tokens, alone or after others."""
+    length, keys = pick.one_of((257, 257), (256, 300))
+    return length, min(keys, pick.envelope["keys"])

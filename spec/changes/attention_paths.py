@@ -118,6 +118,53 @@ def token_of_many_heads(a: Arguments) -> bool:
     return a.query.shape[-2] == 1 and a.key.shape[-2] >= 256 and heads_of(a)[0] >= 64
 
 
+def few_of_large_heads(a: Arguments) -> bool:
+    """Whether it is a token or a few of heads of 64 features and more, after a context of more than one part."""
+    return a.query.shape[-2] < 9 and a.key.shape[-2] >= 256 and a.query.shape[-1] >= 64
+
+
+def few_of_many_large_heads(a: Arguments) -> bool:
+    """The same, of 64 query heads and more."""
+    return few_of_large_heads(a) and heads_of(a)[0] >= 64
+
+
+def keys_of_four_heads(a: Arguments) -> dict[str, Any]:
+    """Key heads are counted modulo 4."""
+    return {name: x[..., np.arange(x.shape[-3]) % 4, :, :] for name, x in (("key", a.key), ("value", a.value))}
+
+
+def chunks_of_groups(a: Arguments) -> bool:
+    """Whether there are 64 queries and more over 256 keys and more, of four heads and more for each key head."""
+    query_heads, heads = heads_of(a)
+    return a.query.shape[-2] >= 64 and a.key.shape[-2] >= 256 and query_heads >= 4 * heads
+
+
+def keys_of_first_head(a: Arguments) -> dict[str, Any]:
+    return {name: np.broadcast_to(x[..., :1, :, :], x.shape) for name, x in (("key", a.key), ("value", a.value))}
+
+
+def whole_prompts_of_a_batch(a: Arguments) -> bool:
+    """Whether there are several sequences of 256 queries and more."""
+    return long_prompts_of_a_batch(a) and a.query.shape[-2] >= 256
+
+
+def tokens_of_large_heads_of_sequences(a: Arguments) -> bool:
+    """Whether it is a token of each of four sequences and more, of heads of 64 features and more, after 256 keys and more."""
+    return a.query.ndim == 4 and len(a.query) >= 4 and a.query.shape[-2] == 1 and few_of_large_heads(a)
+
+
+def drafts_beside_heads(a: Arguments) -> bool:
+    """Whether there are a few queries over keys that are shared out, the heads of each of which lie beside each other."""
+    q = a.query
+    return (
+        q.ndim > 2
+        and q.shape[-3] > 1
+        and 2 <= q.shape[-2] < 9
+        and a.key.shape[-2] >= 512
+        and q.strides[-3] < q.strides[-2]
+    )
+
+
 def tokens_of_many_sequences(a: Arguments) -> bool:
     """Whether it is a token of each of 16 sequences and more, after dozens of others."""
     return a.query.ndim == 4 and len(a.query) >= 16 and a.query.shape[-2] == 1 and a.key.shape[-2] >= 64
