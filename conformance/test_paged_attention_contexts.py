@@ -174,6 +174,57 @@ def test_nine_key_heads_of_long_contexts_are_told_apart(subject, routed):
 
 
 @requirement(
+    spec.PAGED_05,
+    routed=routed_pages(
+        contexts=hundreds_of_tokens,
+        queries=["one"],
+        rows=(1, 2),
+        key_heads=8,
+        **{**PAGES, "head_dims": [128], "ratios": [4, 8], "page_sizes": [16, 32]},
+    ),
+    share=0.05,
+)
+def test_eight_large_key_heads_of_hundreds_of_tokens_are_told_apart(subject, routed):
+    call, expected = routed
+    subject.expects(call, expected)
+
+
+@requirement(
+    spec.PAGED_05,
+    routed=routed_pages(
+        contexts=long_context,
+        queries=["several"],
+        chunk=ragged_chunk,
+        rows=(1, 1),
+        key_heads=8,
+        **{**PAGES, "head_dims": [64, 32], "ratios": [4, 1], "page_sizes": [16, 32]},
+    ),
+    share=0.05,
+)
+def test_eight_key_heads_of_a_chunk_are_told_apart(subject, routed):
+    call, expected = routed
+    subject.expects(call, expected)
+
+
+@requirement(
+    spec.PAGED_13,
+    routed=routed_pages(
+        contexts=past_a_large_page,
+        queries=["one"],
+        rows=(5, 9),
+        key_heads=1,
+        head_dims=[64, 32],
+        ratios=[4, 1],
+        page_sizes=[64, 128, 100, 256],
+    ),
+    share=0.05,
+)
+def test_rows_of_large_pages_find_their_keys_in_a_batch(subject, routed):
+    call, expected = routed
+    subject.expects(call, expected)
+
+
+@requirement(
     spec.PAGED_13,
     call=paged_calls(
         contexts=short_beside_long,

@@ -29,6 +29,7 @@ from inferspec.conformance.inputs.rope import (
     outside_the_table,
     places_exchanged,
     prefill,
+    prompts_of_dozens_of_heads,
     prompts_of_models,
     queries_and_keys,
     rope_calls,
@@ -404,6 +405,11 @@ def test_tokens_of_models_are_right_at_any_position(subject, call):
 
 @requirement(spec.ROPE_21, call=rope_calls(sizes=prompts_of_models, **OF_MODELS), share=0.3)
 def test_prompts_of_models_are_right(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.ROPE_21, call=rope_calls(sizes=prompts_of_dozens_of_heads, **OF_MODELS), share=0.05)
+def test_prompts_of_dozens_of_heads_are_right(subject, call):
     subject.agrees(call)
 
 

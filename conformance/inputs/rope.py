@@ -85,6 +85,11 @@ def prompts_of_models(pick: Pick) -> tuple[int, int, int]:
     return pick.one_of(1, 2), pick.one_of(64, 130, 65), pick.one_of(8, 4)
 
 
+def prompts_of_dozens_of_heads(pick: Pick) -> tuple[int, int, int]:
+    """A prompt of more tokens than a block has, with as many heads as large models have."""
+    return 1, pick.one_of(130, 65, 300), pick.one_of(32, 17, 12)
+
+
 def long_prompts_of_models(pick: Pick) -> tuple[int, int, int]:
     """A prompt of more tokens than a group of threads has, with as many heads as models have."""
     return 1, pick.one_of(1030, 1025), pick.one_of(8, 4)

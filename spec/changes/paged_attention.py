@@ -597,6 +597,33 @@ def heads_of_long_contexts_by_eight() -> Change:
     return {"respond": respond}
 
 
+def four_key_heads(holds: Callable[[Arguments], bool]) -> Change:
+    """In calls of which `holds` is true key heads are counted modulo 4."""
+
+    def respond(self: Operation, a: Arguments) -> Any:
+        head = np.arange(a.key_pages.shape[1]) % (4 if holds(a) else a.key_pages.shape[1] or 1)
+        pages = {name: getattr(a, name)[:, head] for name in ("key_pages", "value_pages")}
+        return honest(self, Arguments(**{**vars(a), **pages}))
+
+    return {"respond": respond}
+
+
+def of_large_heads_of_hundreds(a: Arguments) -> bool:
+    """Whether there are a few queries of heads of 128 features in a table of 256 tokens and more."""
+    return a.query.shape[-2] < 9 and a.query.shape[-1] == 128 and a.block_table.shape[-1] * a.page_size >= 256
+
+
+def of_nine_queries(a: Arguments) -> bool:
+    """Whether there are 9 queries and more of each row."""
+    return bool(a.query.shape[-2] >= 9)
+
+
+def tables_of_four_rows(a: Arguments) -> dict[str, Any]:
+    """The rows past the fourth have the tables of the first ones, where pages have 64 slots and more."""
+    rows = np.arange(len(a.block_table)) % (4 if a.page_size >= 64 else len(a.block_table) or 1)
+    return {"block_table": a.block_table[rows]}
+
+
 def prefix_too_long() -> Change:
     """What is read once for all rows is the common prefix and the page after it, where every row has that in full."""
 

@@ -107,6 +107,20 @@ FAULTS = (
         ENGINEER,
     ),
     Fault(
+        "paged-four-large-key-heads",
+        "in tables of 256 tokens and more a token, or a few, of heads of 128 features count key heads modulo 4",
+        spec.PAGED_05,
+        changes.four_key_heads(changes.of_large_heads_of_hundreds),
+        "https://github.com/tenstorrent/tt-metal/issues/33440",
+    ),
+    Fault(
+        "paged-chunks-of-four-key-heads",
+        "of 9 queries and more key heads are counted modulo 4",
+        spec.PAGED_05,
+        changes.four_key_heads(changes.of_nine_queries),
+        ENGINEER,
+    ),
+    Fault(
         "paged-long-contexts-of-eight-heads",
         "over more than 64 tokens key heads are counted modulo 8",
         spec.PAGED_05,
@@ -241,6 +255,13 @@ FAULTS = (
         "where none of more than eight rows has more than a page, all read the values of the first row's",
         spec.PAGED_13,
         changes.value_places(changes.first_page_where_one_is_enough),
+        ENGINEER,
+    ),
+    Fault(
+        "paged-large-pages-of-four-rows",
+        "where pages have 64 slots and more rows past the fourth have the tables of the first ones",
+        spec.PAGED_13,
+        reshapes(changes.tables_of_four_rows),
         ENGINEER,
     ),
     Fault(
