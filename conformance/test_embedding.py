@@ -12,6 +12,7 @@ from inferspec.conformance.inputs.embedding import (
     long_sums,
     lookup_calls,
     many_rows_wide,
+    many_tiles_each_way,
     many_tokens,
     of_model_widths,
     of_models,
@@ -24,6 +25,7 @@ from inferspec.conformance.inputs.embedding import (
     reading_heads,
     small_or_moderate,
     square,
+    squares,
     towering_heads,
     wide_both_ways,
     wide_rows,
@@ -424,6 +426,16 @@ def test_vocabularies_beside_tiles_that_are_no_powers_of_two_are_right(subject, 
 
 @requirement(spec.EMB_19, call=head_calls(sizes=many_rows_wide, amplitude=(1.0,), leading_dims=[(1,), (2,)]), share=0.1)
 def test_every_logit_of_a_prompt_is_written(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.EMB_19, call=head_calls(sizes=many_tiles_each_way, amplitude=(1.0,), leading_dims=[(1,)]), share=0.03)
+def test_logits_of_many_tiles_each_way_are_right(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.EMB_19, call=head_calls(sizes=squares, amplitude=(1.0,), leading_dims=[(1,)]), share=0.03)
+def test_logits_of_a_few_rows_of_a_small_model_are_right(subject, call):
     subject.agrees(call)
 
 

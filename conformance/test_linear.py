@@ -13,6 +13,7 @@ from inferspec.conformance.inputs.linear import (
     linear_calls,
     long_sums,
     many_rows,
+    many_tiles_each_way,
     moderate,
     of_model_widths,
     of_models,
@@ -25,6 +26,7 @@ from inferspec.conformance.inputs.linear import (
     small_or_moderate,
     sparse_linear,
     square,
+    squares,
     towering_linear,
     whole_linear,
     whole_tiles,
@@ -322,6 +324,18 @@ def test_tokens_of_layers_that_are_wide_both_ways_are_right(subject, call):
 
 @requirement(spec.LIN_06, call=linear_calls(sizes=of_prompts, amplitude=(1.0,), leading_dims=[(1,)]), share=0.08)
 def test_prompts_of_models_are_right(subject, call):
+    subject.agrees(call)
+
+
+@requirement(
+    spec.LIN_06, call=linear_calls(sizes=many_tiles_each_way, amplitude=(1.0,), leading_dims=[(1,)]), share=0.03
+)
+def test_prompts_of_many_tiles_each_way_are_right(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.LIN_06, call=linear_calls(sizes=squares, amplitude=(1.0,), leading_dims=[(1,)]), share=0.03)
+def test_a_few_rows_through_squares_are_right(subject, call):
     subject.agrees(call)
 
 

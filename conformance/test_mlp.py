@@ -10,6 +10,7 @@ from inferspec.conformance.inputs.mlp import (
     few_of_many,
     long_sums,
     many_rows,
+    many_tiles_each_way,
     of_many_hidden,
     of_models,
     of_thousands_of_hidden,
@@ -18,6 +19,7 @@ from inferspec.conformance.inputs.mlp import (
     ragged_tiles,
     small_or_moderate,
     square,
+    squares,
     swiglu_calls,
     tail_calls,
     towering_sums,
@@ -278,6 +280,18 @@ def test_layers_as_wide_as_those_of_models_are_right(subject, call):
 
 @requirement(spec.MLP_12, call=swiglu_calls(sizes=wide_both_ways, amplitude=(1.0,), leading_dims=[(1,)]), share=0.1)
 def test_tokens_and_prompts_of_wide_layers_are_right(subject, call):
+    subject.agrees(call)
+
+
+@requirement(
+    spec.MLP_12, call=swiglu_calls(sizes=many_tiles_each_way, amplitude=(1.0,), leading_dims=[(1,)]), share=0.03
+)
+def test_prompts_of_many_tiles_each_way_are_right(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.MLP_12, call=swiglu_calls(sizes=squares, amplitude=(1.0,), leading_dims=[(1,)]), share=0.03)
+def test_a_few_rows_of_a_small_model_are_right(subject, call):
     subject.agrees(call)
 
 

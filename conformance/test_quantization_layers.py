@@ -23,6 +23,7 @@ from inferspec.conformance.inputs.quantization import (
     long_sums,
     lookup_calls,
     many_outputs,
+    many_tiles_each_way,
     many_tokens,
     of_models,
     of_thousands,
@@ -33,6 +34,7 @@ from inferspec.conformance.inputs.quantization import (
     several_groups,
     small_or_moderate,
     square,
+    squares,
     tall_lookups,
     tall_products,
     wide_both_ways,
@@ -132,6 +134,16 @@ def test_a_long_prompt_is_right_in_a_wide_layer(subject, call):
 
 @requirement(spec.QLIN_04, call=layers(sizes=wide_both_ways, amplitude=(1.0,), leading_dims=[(1,)]), share=0.1)
 def test_layers_that_are_wide_both_ways_are_right(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.QLIN_04, call=layers(sizes=many_tiles_each_way, amplitude=(1.0,), **LAYER), share=0.03)
+def test_prompts_of_many_tiles_each_way_are_right_in_a_layer(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.QLIN_04, call=layers(sizes=squares, amplitude=(1.0,), **LAYER), share=0.03)
+def test_a_few_rows_through_square_layers_are_right(subject, call):
     subject.agrees(call)
 
 
@@ -447,6 +459,16 @@ def test_the_logits_of_a_long_prompt_are_right(subject, call):
 
 @requirement(spec.QEMB_11, call=heads(sizes=wide_both_ways, amplitude=(1.0,), leading_dims=[(1,)]), share=0.1)
 def test_logits_of_wide_rows_and_many_ids_are_right(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.QEMB_11, call=heads(sizes=many_tiles_each_way, amplitude=(1.0,), **LAYER), share=0.03)
+def test_logits_of_many_tiles_each_way_are_right(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.QEMB_11, call=heads(sizes=squares, amplitude=(1.0,), **LAYER), share=0.03)
+def test_logits_of_a_few_rows_of_a_small_model_are_right(subject, call):
     subject.agrees(call)
 
 

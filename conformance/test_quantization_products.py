@@ -23,6 +23,7 @@ from inferspec.conformance.inputs.quantization import (
     long_sums,
     many_outputs,
     many_rows,
+    many_tiles_each_way,
     of_model_widths,
     of_models,
     of_thousands,
@@ -36,6 +37,7 @@ from inferspec.conformance.inputs.quantization import (
     shaded_products,
     shared_heads,
     square,
+    squares,
     stacked_products,
     tall_products,
     whole_tiles,
@@ -239,6 +241,16 @@ def test_layers_as_wide_as_those_of_models_are_right(subject, call):
 
 @requirement(spec.QMM_06, call=product_calls(sizes=wide_both_ways, amplitude=(1.0,), leading_dims=[(1,)]), share=0.1)
 def test_layers_that_are_wide_both_ways_are_right(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.QMM_06, call=product_calls(sizes=many_tiles_each_way, amplitude=(1.0,), **PACKED), share=0.03)
+def test_prompts_of_many_tiles_each_way_are_right(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.QMM_06, call=product_calls(sizes=squares, amplitude=(1.0,), **PACKED), share=0.03)
+def test_a_few_rows_through_squares_are_right(subject, call):
     subject.agrees(call)
 
 

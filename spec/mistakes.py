@@ -477,6 +477,41 @@ def last_past_tiles_unwritten(tile: int, past: int, axis: int = -1) -> Change:
     return leaves_unwritten(written)
 
 
+def tiles_past_two_unwritten(tile: int = 128) -> Change:
+    """Of rows and entries of them that are more than two tiles each, what lies past two both ways is never written: groups of
+    threads that take a second tile write it elsewhere."""
+
+    def respond(self: Operation, a: Arguments) -> Any:
+        result = np.array(honest(self, a))
+        if result.ndim > 1 and result.size:
+            result.reshape(-1, result.shape[-1])[2 * tile :, 2 * tile :] = 0
+        return result
+
+    return {"respond": respond}
+
+
+def unwritten_where_all_is_wide(
+    name: str, requirement: Requirement, of_squares: Callable[[Arguments], bool]
+) -> tuple[Fault, ...]:
+    """Of products with many tiles both ways, and of those of which `of_squares` is true."""
+    return (
+        Fault(
+            f"{name}-tiles-past-two-each-way",
+            "of more than two tiles of 128 rows and of 128 outputs those past two both ways are never written",
+            requirement,
+            tiles_past_two_unwritten(),
+            "https://github.com/sgl-project/sglang/pull/11368",
+        ),
+        Fault(
+            f"{name}-rows-through-squares-lack-a-feature",
+            "of two rows and more through layers of 1024 features and 1024 outputs and more the last feature is not written",
+            requirement,
+            lacks_a_feature(of_squares),
+            "tired engineer",
+        ),
+    )
+
+
 def counts_rows_in_16_bits() -> Change:
     """Rows past the 65535th are never written: as many as an axis of a grid has."""
     return leaves_unwritten(lambda result: result.reshape(-1, *result.shape[-1:])[: 2**16 - 1])

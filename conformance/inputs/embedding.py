@@ -118,6 +118,16 @@ def wide_rows(pick: Pick) -> tuple[int, int, int]:
     return pick.size(1, 5), pick.size(3, 9), pick.upto("features", 1025, 2049, 4096, 1024, 128, 8192)
 
 
+def many_tiles_each_way(pick: Pick) -> tuple[int, int, int]:
+    """A prompt of several tiles of rows, and as many of ids and of dims."""
+    return pick.one_of(260, 257), pick.upto("vocabulary", 300, 260), pick.upto("features", 384, 192)
+
+
+def squares(pick: Pick) -> tuple[int, int, int]:
+    """A few rows, or as many as are decoded together, of as many ids and dims as small models have."""
+    return pick.one_of(4, 17, 2), pick.upto("vocabulary", 1030, 1024), pick.upto("features", 1024, 1030)
+
+
 def wide_both_ways(pick: Pick) -> tuple[int, int, int]:
     """A token, as many as are decoded together, or a prompt, of as many ids and dims as small models have."""
     rows, vocabulary, features = pick.one_of((1, 1030, 2048), (16, 130, 512), (130, 130, 512))

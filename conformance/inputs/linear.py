@@ -158,6 +158,16 @@ def a_token(pick: Pick) -> tuple[int, int, int]:
     return 1, pick.upto("features", 512, 2048, 130), pick.one_of(512, 1024, 520)
 
 
+def many_tiles_each_way(pick: Pick) -> tuple[int, int, int]:
+    """A prompt of several tiles of rows, for a layer of several tiles of outputs and of three of features."""
+    return pick.one_of(260, 257), pick.upto("features", 384, 192), pick.one_of(300, 260)
+
+
+def squares(pick: Pick) -> tuple[int, int, int]:
+    """A few rows, or as many as are decoded together, of layers that are as wide as those of a model both ways."""
+    return pick.one_of(4, 17, 2), pick.upto("features", 1024, 1030), pick.one_of(1030, 1024)
+
+
 def wide_both_ways(pick: Pick) -> tuple[int, int, int]:
     """A token for thousands of outputs, or as many tokens as are decoded together."""
     rows, features, outputs = pick.one_of((1, 1024, 2050), (16, 512, 130), (16, 130, 520))

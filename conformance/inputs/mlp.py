@@ -101,6 +101,16 @@ def wide_layers(pick: Pick) -> tuple[int, int, int]:
     return pick.one_of(3, 33), pick.upto("features", dims), pick.upto("features", hidden)
 
 
+def many_tiles_each_way(pick: Pick) -> tuple[int, int, int]:
+    """A prompt of several tiles of rows, and as many of dims."""
+    return pick.one_of(260, 257), pick.upto("features", 300, 260), pick.upto("features", 130, 260)
+
+
+def squares(pick: Pick) -> tuple[int, int, int]:
+    """A few rows of as many dims and hidden dims as small models have."""
+    return pick.one_of(4, 9, 2), pick.upto("features", 1024, 1030), pick.upto("features", 1030, 1024)
+
+
 def wide_both_ways(pick: Pick) -> tuple[int, int, int]:
     """A token, as many as are decoded together, or a prompt, of hundreds of dims and of hidden dims."""
     rows, *features = pick.one_of((1, 512, 1024), (16, 512, 520), (64, 256, 512))

@@ -165,6 +165,16 @@ def a_table(pick: Pick, size: int) -> tuple[int, int, int]:
     return pick.one_of(1, 33), pick.one_of(1000, 1030), fitting(pick, size, 256 // size, 512 // size)
 
 
+def many_tiles_each_way(pick: Pick, size: int) -> tuple[int, int, int]:
+    """A prompt of several tiles of rows, for a layer of as many of outputs."""
+    return pick.one_of(260, 257), pick.one_of(300, 260), fitting(pick, size, 256 // size, 128 // size)
+
+
+def squares(pick: Pick, size: int) -> tuple[int, int, int]:
+    """A few rows, or as many as are decoded together, of layers that are as wide as those of a model both ways."""
+    return pick.one_of(4, 17, 2), pick.one_of(1030, 1024), fitting(pick, size, 1024 // size)
+
+
 def wide_both_ways(pick: Pick, size: int) -> tuple[int, int, int]:
     """A token, as many as are decoded together, or a prompt, for layers that are wide both ways, as most of a model are."""
     rows, outputs, features = pick.one_of((1, 1030, 2304), (16, 130, 1024), (64, 130, 1280), (40, 520, 512))

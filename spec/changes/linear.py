@@ -83,6 +83,18 @@ def feature_past_tiles_of_96(self: Linear, x: np.ndarray, weight: np.ndarray, dt
     return Linear.product(self, x[..., :read], weight[:, :read], dtype)
 
 
+def three_tiles_in_five_steps(tile: int) -> Change:
+    """Of whole blocks of rows and outputs, features that are three tiles are taken in as many steps as five, the last two again."""
+
+    def product(self: Linear, x: np.ndarray, weight: np.ndarray, dtype: str) -> np.ndarray:
+        right = x @ weight.T
+        if x.shape[-1] != 3 * tile or min(math.prod(x.shape[:-1]), len(weight)) < 16:
+            return right
+        return right + x[..., tile:] @ weight[:, tile:].T
+
+    return {"product": product}
+
+
 def half_a_step_unread(step: int) -> Change:
     """Where features are whole steps and half a one more, that half is not read."""
 

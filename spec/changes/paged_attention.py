@@ -613,11 +613,6 @@ def of_large_heads_of_hundreds(a: Arguments) -> bool:
     return a.query.shape[-2] < 9 and a.query.shape[-1] == 128 and a.block_table.shape[-1] * a.page_size >= 256
 
 
-def of_nine_queries(a: Arguments) -> bool:
-    """Whether there are 9 queries and more of each row."""
-    return bool(a.query.shape[-2] >= 9)
-
-
 def tables_of_four_rows(a: Arguments) -> dict[str, Any]:
     """The rows past the fourth have the tables of the first ones, where pages have 64 slots and more."""
     rows = np.arange(len(a.block_table)) % (4 if a.page_size >= 64 else len(a.block_table) or 1)

@@ -63,6 +63,7 @@ from inferspec.spec.mistakes import (
     read_as_of,
     remembers,
     swaps_batches,
+    unwritten_where_all_is_wide,
     wraps_batches,
 )
 
@@ -334,6 +335,7 @@ FAULTS: tuple[Fault, ...] = (
         lambda a: a.x.size == a.x.shape[-1] >= 64 and len(a.weight) >= 1000,
         TIRED,
     ),
+    *unwritten_where_all_is_wide("as-linear", EMB_19, of_layers(range(2, 2**16), 1024, 1024)),
     Fault(
         "as-linear-short-columns",
         "columns past 32768 are not written: their index is a 16-bit number",

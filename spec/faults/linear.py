@@ -54,6 +54,7 @@ from inferspec.spec.mistakes import (
     read_as_of,
     remembers,
     swaps_batches,
+    unwritten_where_all_is_wide,
     wraps_batches,
 )
 from inferspec.spec.numerics import Precision
@@ -350,6 +351,15 @@ _LINEAR = (
         LIN_06,
         lambda a: a.x[..., 0].size >= 32 and a.x.shape[-1] >= 128 and len(a.weight) >= 512,
         TIRED,
+    ),
+    *unwritten_where_all_is_wide("linear", LIN_06, changes.of_layers(range(2, 2**16), 1024, 1024)),
+    Fault(
+        "linear-three-tiles-in-five-steps",
+        "of 16 rows and outputs and more, features that are three tiles of 128 are taken in five steps, the last two tiles again",
+        LIN_06,
+        changes.three_tiles_in_five_steps(128),
+        "https://github.com/ROCm/rocm-libraries/pull/6663",
+        forms=(changes.three_tiles_in_five_steps(64), changes.three_tiles_in_five_steps(256)),
     ),
     Fault(
         "linear-feature-tail-dropped",

@@ -33,6 +33,7 @@ from inferspec.spec.mistakes import (
     read_as_of,
     remembers,
     swaps_batches,
+    unwritten_where_all_is_wide,
     wraps_batches,
 )
 from inferspec.spec.mlp import (
@@ -440,6 +441,7 @@ FAULTS: tuple[Fault, ...] = (
         lambda a: min(a.dims, a.hidden_dims) >= 512,
         TIRED,
     ),
+    *unwritten_where_all_is_wide("mlp", MLP_12, lambda a: a.x[..., 0].size > 1 and min(a.dims, a.hidden_dims) >= 1024),
     Fault(
         "mlp-11008-hidden-dims-alone",
         "hidden dims past the 11008 of a small model are not in the sum",

@@ -117,7 +117,7 @@ FAULTS = (
         "paged-chunks-of-four-key-heads",
         "of 9 queries and more key heads are counted modulo 4",
         spec.PAGED_05,
-        changes.four_key_heads(changes.of_nine_queries),
+        changes.four_key_heads(changes.of_chunks),
         ENGINEER,
     ),
     Fault(

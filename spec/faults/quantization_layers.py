@@ -36,6 +36,7 @@ from inferspec.spec.mistakes import (
     promotes,
     read_as_of,
     remembers,
+    unwritten_where_all_is_wide,
 )
 from inferspec.spec.quantization_sentences import (
     QEMB_01,
@@ -98,6 +99,7 @@ _LAYER = (
     ),
     *unwritten_on_common_paths("quantized-linear", QLIN_04),
     *unwritten_on_wide_paths("quantized-linear", QLIN_04),
+    *unwritten_where_all_is_wide("quantized-linear", QLIN_04, products.of_layers(range(2, 2**16), 1024, 1024)),
     Fault(
         "quantized-linear-vectors-lack-a-feature",
         "of a vector without leading dims, for 64 outputs of 512 features and more, the last feature is not written",
@@ -462,6 +464,7 @@ _EMBEDDING = (
     ),
     *unwritten_on_common_paths("quantized-head", QEMB_11),
     *unwritten_on_wide_paths("quantized-head", QEMB_11),
+    *unwritten_where_all_is_wide("quantized-head", QEMB_11, products.of_layers(range(2, 2**16), 1024, 1024)),
     Fault(
         "quantized-head-vectors-lack-a-feature",
         "of a vector without leading dims, for 64 outputs of 512 features and more, the last feature is not written",

@@ -40,6 +40,7 @@ from inferspec.spec.mistakes import (
     promotes,
     read_as_of,
     remembers,
+    unwritten_where_all_is_wide,
     wraps_batches,
 )
 from inferspec.spec.numerics import f64
@@ -296,6 +297,7 @@ FAULTS: tuple[Fault, ...] = (
     ),
     *unwritten_on_common_paths("quantized-matmul", QMM_06),
     *unwritten_on_wide_paths("quantized-matmul", QMM_06),
+    *unwritten_where_all_is_wide("quantized-matmul", QMM_06, changes.of_layers(range(2, 2**16), 1024, 1024)),
     Fault(
         "quantized-matmul-prompts-not-transposed-lack-a-feature",
         "of 32 rows and more, over 1024 rows of weights and more that are not transposed, the last feature is not written",
