@@ -4,6 +4,7 @@ import numpy as np
 
 from inferspec.conformance.inputs.embedding import (
     a_long_prompt,
+    a_prompt_of_a_model,
     a_token,
     beside_odd_tiles,
     beside_tiles,
@@ -133,6 +134,11 @@ def test_rows_of_thousands_of_features_are_right(subject, call):
 
 @requirement(spec.EMB_03, call=lookup_calls(sizes=of_model_widths, leading_dims=[(1,)]), share=0.25)
 def test_rows_of_widths_that_are_no_powers_of_two_are_whole(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.EMB_03, call=lookup_calls(sizes=a_prompt_of_a_model, leading_dims=[(1,), (2,)]), share=0.03)
+def test_prompts_of_a_model_are_right(subject, call):
     subject.agrees(call)
 
 

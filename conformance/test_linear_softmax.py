@@ -14,6 +14,7 @@ from inferspec.conformance.inputs.linear import (
     far_below,
     far_out,
     hidden_but_for_an_end,
+    hundreds_of_logits,
     many_logits,
     on_levels,
     partly_hidden,
@@ -256,6 +257,11 @@ def test_rows_past_the_largest_vocabularies_are_right(subject, call):
 
 @requirement(spec.SMAX_12, call=many_logits(leading_dims=[(2,)], axes=[-1, 0]), share=0.15)
 def test_hundreds_of_long_rows_and_a_thousand_short_ones_are_right(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.SMAX_12, call=hundreds_of_logits(leading_dims=[(2,)], axes=[-1, 0]), share=0.03)
+def test_hundreds_of_rows_of_hundreds_of_logits_are_right(subject, call):
     subject.agrees(call)
 
 

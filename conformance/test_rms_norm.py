@@ -23,6 +23,7 @@ from inferspec.conformance.inputs.rms_norm import (
     rms_calls,
     small_or_large,
     small_or_of_heads,
+    thousands_of_rows,
     uneven_rows,
     wide,
 )
@@ -235,6 +236,11 @@ def test_more_rows_than_16_bits_count_are_right(subject, call):
 
 @requirement(spec.RMS_09, call=long_prompts(leading_dims=[(33,), (130,)], dtypes=HALF), share=0.01, shrinks=False)
 def test_long_prompts_of_the_widest_models_are_right(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.RMS_09, call=thousands_of_rows(leading_dims=[(33,), (130,)]), share=0.03)
+def test_prompts_of_more_than_a_thousand_tokens_are_right(subject, call):
     subject.agrees(call)
 
 

@@ -210,6 +210,25 @@ def test_ids_are_drawn_from_the_thousands_that_top_k_leaves(subject, call):
 
 @requirement(
     spec.SAMP_24,
+    call=sampler_calls(
+        generators=["given"],
+        top_k=[True],
+        top_p=[False],
+        values=tiers,
+        sizes=REAL[::2],
+        limits=MORE_THAN_1024,
+        leading_dims=FEW[1:],
+        rows=(4, 3),
+        temperatures=["one"],
+    ),
+    share=0.03,
+)
+def test_ids_are_drawn_from_the_thousands_that_top_k_leaves_of_the_vocabularies_of_models(subject, call):
+    chooses(subject, call)
+
+
+@requirement(
+    spec.SAMP_24,
     call=sampler_calls(top_k=[True], values=scattered, sizes=REAL, leading_dims=FEW, temperatures=["one"]),
     share=0.2,
 )

@@ -109,6 +109,23 @@ def test_more_than_a_thousand_logits_survive(subject, call):
 @requirement(
     spec.SAMP_01,
     call=filter_calls(
+        top_k=[True],
+        top_p=[False],
+        values=tiers,
+        sizes=REAL[::2],
+        limits=MORE_THAN_1024,
+        leading_dims=FEW,
+        rows=(1, 2),
+    ),
+    share=0.03,
+)
+def test_more_than_a_thousand_logits_of_the_vocabularies_of_models_survive(subject, call):
+    subject.agrees(call)
+
+
+@requirement(
+    spec.SAMP_01,
+    call=filter_calls(
         dtypes=["float32"],
         top_k=[True],
         top_p=[False],
@@ -354,6 +371,15 @@ def test_each_of_many_rows_is_filtered(subject, call):
     share=0.05,
 )
 def test_dozens_of_logits_survive_in_each_of_many_rows(subject, call):
+    gives_a_right_set(subject, call)
+
+
+@requirement(
+    spec.SAMP_12,
+    call=filter_calls(leading_dims=[(1,), (2,)], values=scattered, rows=(9,), sizes=(50257,)),
+    share=0.03,
+)
+def test_each_of_some_rows_of_the_vocabulary_of_a_model_is_filtered(subject, call):
     gives_a_right_set(subject, call)
 
 

@@ -134,6 +134,11 @@ def wide_both_ways(pick: Pick) -> tuple[int, int, int]:
     return rows, pick.upto("vocabulary", vocabulary), pick.upto("features", features)
 
 
+def a_prompt_of_a_model(pick: Pick) -> tuple[int, int, int]:
+    """A prompt of hundreds of tokens, of as many ids, whose rows are those of a small model."""
+    return pick.one_of(300, 140), pick.upto("vocabulary", 1000, 300), pick.upto("features", 300, 512)
+
+
 def of_model_widths(pick: Pick) -> tuple[int, int, int]:
     """Rows as wide as those of models whose widths are no powers of two."""
     return pick.one_of(1, 33, 4), pick.size(3, 9), pick.upto("features", *MODEL_WIDTHS)

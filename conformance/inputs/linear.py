@@ -431,6 +431,18 @@ def many_logits(pick: Pick) -> Call:
     dtype, axis = pick("dtypes"), pick("axes")
     pick.features["leading_dims"] = (2,)
     length, rows = pick.one_of((1024, 300), (64, 1030), (4100, 70))
+    return _on_levels_along(pick, length, rows, dtype, axis)
+
+
+@calls
+def hundreds_of_logits(pick: Pick) -> Call:
+    """More rows than one axis of a grid takes, each of hundreds of logits, as the heads of a prompt have them."""
+    dtype, axis = pick("dtypes"), pick("axes")
+    pick.features["leading_dims"] = (2,)
+    return _on_levels_along(pick, *pick.one_of((300, 600), (257, 520)), dtype, axis)
+
+
+def _on_levels_along(pick: Pick, length: int, rows: int, dtype: str, axis: int) -> Call:
     x = on_levels(pick, (rows, min(length, pick.envelope["features"])), dtype)
     return pick.call("softmax", x=round_to(np.moveaxis(x, -1, axis), dtype), axis=axis)
 

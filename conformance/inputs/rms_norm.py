@@ -142,6 +142,13 @@ def many_rows(pick: Pick) -> Call:
 
 
 @calls
+def thousands_of_rows(pick: Pick) -> Call:
+    """A prompt of more than a thousand tokens, as wide as small models are."""
+    call = uneven_rows.build(pick, sizes=lambda pick: pick.upto("features", 1024, 896))
+    return call.having(x=resized(call.arguments["x"], 0, pick.one_of(1030, 1100)))
+
+
+@calls
 def long_prompts(pick: Pick) -> Call:
     """Hundreds of rows as wide as those of the largest models."""
     call = uneven_rows.build(pick, sizes=lambda pick: pick.upto("features", 7168, 5120))

@@ -206,6 +206,13 @@ FAULTS: tuple[Fault, ...] = (
         TIRED,
     ),
     Fault(
+        "embedding-128-tokens-of-a-model",
+        "of tables of 257 rows of 257 features and more, tokens past the 128th give zeros",
+        EMB_03,
+        only_where(lambda a: min(a.weight.shape) > 256, leaves_unwritten(lambda out: out[..., :128, :])),
+        TIRED,
+    ),
+    Fault(
         "embedding-tokens-of-wide-rows",
         "of rows of more than 1024 features tokens past the 3295th give zeros",
         EMB_03,

@@ -94,6 +94,7 @@ FAULTS: tuple[Fault, ...] = (
     Fault("rms-of-five-axes-swapped", "of five axes the first two are exchanged when rows are folded back", contract.RMS_08, only_where(lambda a: a.x.ndim > 4, swaps_batches()), TIRED),
     Fault("rms-1024-heads", "of rows of 64 features and more those past the 1024th are never written", contract.RMS_09, counts_rows(1024, lambda features: features >= 64), PERSISTENT),
     Fault("rms-256-rows-of-1024", "of rows of 1024 features those past the 256th are never written", contract.RMS_09, counts_rows(256, lambda features: features == 1024), PERSISTENT),
+    Fault("rms-1024-rows-of-896", "of rows of 896 features and more those past the 1024th are never written", contract.RMS_09, counts_rows(1024, lambda features: features >= 896), PERSISTENT),
     Fault("rms-rows-in-16-bits", "rows past the 65535th are never written", contract.RMS_09, counts_rows_in_16_bits(), "PROPERTIES X8"),
     Fault("rms-batches-in-16-bits", "of batches of rows those past the 65535th are never written", contract.RMS_09, counts_axis_in_16_bits(-3), "https://github.com/ggml-org/llama.cpp/issues/28175"),
     Fault("rms-long-prompts-of-wide-rows", "of 512 rows and more of 5120 features and more the last 1024 squares of a row are not counted", contract.RMS_09, changes.statistics(changes.last_block_lost_in_long_prompts), "https://github.com/vllm-project/vllm/pull/44692"),

@@ -236,6 +236,13 @@ _SAMPLERS = (
         "PROPERTIES X2",
     ),
     Fault(
+        "sampler-top-k-at-most-1024-of-100000",
+        "of 100,000 ids and more ids are drawn from no more than 1024",
+        spec.SAMP_24,
+        changes.wide(changes.at_most(1024), 100_000),
+        "https://github.com/sgl-project/sglang/issues/35257",
+    ),
+    Fault(
         "sampler-nucleus-of-256",
         "with a top_p, ids are drawn from the 256 likeliest",
         spec.SAMP_24,

@@ -527,6 +527,13 @@ FAULTS: tuple[Fault, ...] = (
         "PROPERTIES X2",
     ),
     Fault(
+        "top-k-at-most-1024-of-100000",
+        "of 100,000 ids and more no more than 1024 can survive",
+        spec.SAMP_01,
+        samplers.wide(samplers.at_most(1024), 100_000),
+        "https://github.com/sgl-project/sglang/issues/35257",
+    ),
+    Fault(
         "top-k-wide-in-bfloat16",
         "more than 8192 logits are compared in bfloat16",
         spec.SAMP_01,
@@ -538,6 +545,13 @@ FAULTS: tuple[Fault, ...] = (
         "more than 8192 logits are compared in float16",
         spec.SAMP_01,
         samplers.wide(changes.order_in("float16")),
+        "PROPERTIES X2",
+    ),
+    Fault(
+        "filter-rows-past-8-of-50000",
+        "of vocabularies of 50,000 ids and more eight rows at most are filtered",
+        spec.SAMP_12,
+        samplers.wide({"respond": changes.eight_rows}, 50_000),
         "PROPERTIES X2",
     ),
     Fault(

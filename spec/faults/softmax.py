@@ -475,6 +475,13 @@ FAULTS: tuple[Fault, ...] = (
         "kernels whose grid is of a fixed size",
     ),
     Fault(
+        "softmax-512-rows-of-hundreds",
+        "of rows of 257 to 1023 entries those past the 512th are not written",
+        SMAX_12,
+        counts_rows(512, lambda entries: 256 < entries < 1024),
+        "https://github.com/ggml-org/llama.cpp/pull/10301",
+    ),
+    Fault(
         "softmax-1024-rows-of-64",
         "of rows of 64 entries those past the 1024th are not written",
         SMAX_12,
