@@ -19,6 +19,7 @@ from inferspec.conformance.inputs.linear import (
     on_levels,
     partly_hidden,
     peaked_softmax,
+    peaks_anywhere,
     resized,
     rising,
     softmax_calls,
@@ -52,6 +53,11 @@ def test_the_last_axis_is_the_default(subject, call):
 
 @requirement(spec.SMAX_03, call=softmax_calls(values=rising, lengths=(70, 1100, 300, 8400)), share=0.2)
 def test_the_largest_logit_may_come_late(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.SMAX_03, call=peaks_anywhere(leading_dims=[(2,)], axes=[-1, 0]), share=0.03)
+def test_the_largest_logit_may_come_anywhere(subject, call):
     subject.agrees(call)
 
 

@@ -27,6 +27,7 @@ from inferspec.conformance.inputs.quantization import (
     spread,
     tall_parts,
     thousands_of_columns,
+    tiny,
     trained,
     whole_dequantize,
 )
@@ -103,6 +104,11 @@ def test_groups_of_one_value_come_back_exactly(subject, call):
 
 @requirement(spec.QUANT_04, call=weights(values=(extreme,)), share=0.5)
 def test_weights_near_the_ends_of_the_dtype_come_back(subject, call):
+    round_trips(subject, call)
+
+
+@requirement(spec.QUANT_04, call=weights(values=(tiny,)), share=0.1)
+def test_groups_that_are_nearly_0_come_back(subject, call):
     round_trips(subject, call)
 
 

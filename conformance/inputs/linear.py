@@ -442,6 +442,19 @@ def hundreds_of_logits(pick: Pick) -> Call:
     return _on_levels_along(pick, *pick.one_of((300, 600), (257, 520)), dtype, axis)
 
 
+@calls
+def peaks_anywhere(pick: Pick) -> Call:
+    """Rows of more logits than a group has threads, each with one that is hundreds above all others: wherever it lies, in some row
+    the largest is there, or near it."""
+    dtype, axis, rows = pick("dtypes"), pick("axes"), 64
+    pick.features["leading_dims"] = (2,)
+    length = pick.upto("features", 1100, 2049, 700)
+    places = (np.arange(rows) + pick.random.random(rows)) * length / rows
+    peaks = np.arange(length) == places.astype(int)[:, None]
+    x = pick.random.normal(size=(rows, length)) + np.where(peaks, 300.0, 0.0)
+    return pick.call("softmax", x=round_to(np.moveaxis(x, -1, axis), dtype), axis=axis)
+
+
 def _on_levels_along(pick: Pick, length: int, rows: int, dtype: str, axis: int) -> Call:
     x = on_levels(pick, (rows, min(length, pick.envelope["features"])), dtype)
     return pick.call("softmax", x=round_to(np.moveaxis(x, -1, axis), dtype), axis=axis)

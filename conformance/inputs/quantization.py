@@ -308,6 +308,12 @@ def extreme(pick: Pick, rows: tuple[int, ...], groups: int, size: int, dtype: st
     return (values * amplitude).reshape(*rows, groups * size)
 
 
+def tiny(pick: Pick, rows: tuple[int, ...], groups: int, size: int, dtype: str) -> np.ndarray:
+    """Groups of both signs that are nearly 0, whose reciprocals some dtypes do not hold, beside ordinary ones."""
+    amplitude = pick.random.choice([1e-30, 1e-12, 1e-7, 1.0], (*rows, groups, 1))
+    return (pick.random.uniform(-1.0, 1.0, (*rows, groups, size)) * amplitude).reshape(*rows, groups * size)
+
+
 @calls
 def quantize_calls(
     pick: Pick, sizes: Sizes = small, values: tuple[Callable[..., np.ndarray], ...] = (spread, trained, even)

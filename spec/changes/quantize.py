@@ -85,6 +85,13 @@ def power_of_two(self: Quantize, low: np.ndarray, high: np.ndarray, levels: int,
     return f64(round_to(2.0 ** np.ceil(np.log2(step)), dtype)), f64(round_to(low, dtype))
 
 
+def reciprocal_of_tiny_ranges(
+    self: Quantize, low: np.ndarray, high: np.ndarray, levels: int, dtype: str
+) -> tuple[np.ndarray, np.ndarray]:
+    scale, bias = Quantize.grid(self, low, high, levels, dtype)
+    return np.where((high > low) & (high - low < 1e-20), np.nan, scale), bias
+
+
 def divides_by_zero(self: Quantize, low: np.ndarray, high: np.ndarray, levels: int, dtype: str) -> Any:
     scale, bias = Quantize.grid(self, low, high, levels, dtype)
     return scale, np.where(scale == 0, np.nan, bias)

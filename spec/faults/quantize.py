@@ -133,6 +133,13 @@ FAULTS: tuple[Fault, ...] = (
     ),
     Fault("quantize-constant-lost", "a group of one value gives 0", QUANT_04, {"grid": changes.constant_lost}, TIRED),
     Fault(
+        "quantize-nearly-0-is-nan",
+        "a range that is below 1e-20 and not 0 gives NaN: its reciprocal is infinite",
+        QUANT_04,
+        {"grid": changes.reciprocal_of_tiny_ranges},
+        "https://github.com/ggml-org/llama.cpp/pull/7313",
+    ),
+    Fault(
         "quantize-range-in-dtype",
         "the range is computed in the input's dtype and overflows",
         QUANT_04,

@@ -142,6 +142,21 @@ FAULTS: tuple[Fault, ...] = (
         "mlx, softmax_looped: rows of more than 4096 entries",
     ),
     Fault(
+        "softmax-maximum-of-half-the-threads",
+        "of a thousand threads that go over a row together the maxima of the first half alone are looked at",
+        SMAX_03,
+        changes.maximum_of_threads(512),
+        "https://github.com/ggml-org/ggml/pull/1534",
+        forms=(changes.maximum_of_threads(256), changes.maximum_of_threads(128)),
+    ),
+    Fault(
+        "softmax-maximum-without-the-last-warp",
+        "of a thousand threads that go over a row together the maxima of the last 32 are left out",
+        SMAX_03,
+        changes.maximum_of_threads(992),
+        "https://github.com/ggml-org/ggml/pull/1534",
+    ),
+    Fault(
         "softmax-clipped-logits",
         "logits are clipped to ±80 in the place of a shift",
         SMAX_03,
