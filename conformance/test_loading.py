@@ -51,6 +51,11 @@ def test_a_folder_gives_the_model_of_its_files(subject, call):
     subject.agrees(call)
 
 
+@requirement(spec.LOAD_01, call=folder_calls(forms=FOLDERS, packing=["dense"], habits=(), layers=(1,)), share=0.03)
+def test_a_gguf_file_beside_a_model_is_none_of_its_files(subject, call):
+    subject.agrees(call.having(written=("a GGUF file beside",)))
+
+
 @requirement(spec.LOAD_01, call=folder_calls(forms=["folder"], packing=["dense"]), share=0.2)
 def test_what_else_a_config_says_changes_nothing_in_a_folder(subject, call):
     subject.agrees(with_all_that_is_said(call))

@@ -301,6 +301,11 @@ def test_folders_that_are_not_whole_are_refused(subject, call):
     refuses(subject, call)
 
 
+@requirement(spec.LOAD_15, call=folder_calls(forms=FOLDERS, habits=(), layers=(1,)), share=0.03)
+def test_a_tensor_that_has_too_few_bytes_before_others_is_refused(subject, call):
+    refuses(subject, call.having(damage="few data within"))
+
+
 @requirement(spec.LOAD_15, call=damaged_calls(forms=["gguf"]), share=0.3)
 def test_gguf_files_that_are_not_whole_are_refused(subject, call):
     refuses(subject, call)

@@ -37,7 +37,8 @@ def write(
     written: Collection[str] = (),
 ) -> Path:
     """Write a model in one of the contract's forms, with one of its damages (or "no tensor": a file lacks one that the index
-    places in it) and any of its habits; return the path to load.
+    places in it, or "few data within": the entry of the first tensor of a file gives it too few bytes) and any of its habits;
+    return the path to load.
 
     lost: how many bytes a file that is cut short lacks; of those with as many or fewer nothing is left.
     """
@@ -126,7 +127,8 @@ def _put(folder: Path, config: Mapping[str, Any], weights: Weights, files: Mappi
 
 def _last(tensors: Weights, how: _How) -> bytes | None:
     """The bytes of the last file, or None where it is missing."""
-    data = safetensors.content(tensors, how.written, FEW if how.damage == "few data" else 0)
+    few = {"few data": (FEW, 0), "few data within": (0, FEW)}.get(how.damage, (0, 0))
+    data = safetensors.content(tensors, how.written, *few)
     if how.damage in ("no shard", "no weights"):
         return None
     if how.damage == "cut short":
@@ -144,6 +146,9 @@ def _put_beside(folder: Path, weights: Weights, how: _How) -> None:
     if "a model beside" in how.written:
         # As a fine-tuned one's, or what an older download left.
         (folder / "model-99999-of-99999.safetensors").write_bytes(safetensors.content(others))
+    if "a GGUF file beside" in how.written:
+        # As a vocabulary alone, or what a quantiser counted.
+        (folder / "model.gguf").write_bytes(struct.pack("<4sIQQ", b"GGUF", 3, 0, 0))
     if "a checkpoint below" in how.written:
         below = folder / "checkpoint-500"
         below.mkdir()

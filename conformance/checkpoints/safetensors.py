@@ -19,10 +19,11 @@ LONG = 70_000
 _DTYPES = {"float32": "F32", "float16": "F16", "bfloat16": "BF16", "uint32": "U32"}
 
 
-def content(weights: Weights, written: Collection[str] = (), few: int = 0) -> bytes:
+def content(weights: Weights, written: Collection[str] = (), few: int = 0, few_of_first: int = 0) -> bytes:
     """The bytes of a safetensors file. The data are in the order of the weights.
 
-    few: so many bytes fewer than its shape takes belong to the last tensor, and are there.
+    few: so many bytes fewer than its shape takes belong to the last tensor, and are there. few_of_first: the same of the first
+    one, behind which nothing is lacking.
     """
     about = {} if "empty metadata" in written else {"format": "mlx" if "format of MLX" in written else "pt"}
     if "not in ASCII" in written:
@@ -40,6 +41,8 @@ def content(weights: Weights, written: Collection[str] = (), few: int = 0) -> by
         at += x.nbytes
     if few:
         header[name]["data_offsets"][1] -= few
+    if few_of_first:
+        header[next(iter(weights))]["data_offsets"][1] -= few_of_first
     if "out of order" in written:
         header = dict(sorted(header.items(), reverse=True))
     text = json.dumps(header, ensure_ascii=False).encode()

@@ -31,6 +31,13 @@ FAULTS: tuple[Fault, ...] = (
         "rglob",
     ),
     Fault(
+        "loading-gguf-file-first",
+        "a folder that has a GGUF file beside the model's is taken for that file",
+        LOAD_01,
+        {"guard_files": changes.refuses("a GGUF file beside", "folder", "sharded")},
+        "folders of the hub that have both",
+    ),
+    Fault(
         "loading-sizes-of-the-index-needed",
         "an index without total_size is refused",
         LOAD_02,
@@ -126,6 +133,13 @@ FAULTS: tuple[Fault, ...] = (
         "a tensor whose entry gives it fewer bytes than its shape takes is read past their end",
         LOAD_15,
         {"guard_files": refusals.tolerates("few data"), "inner": refusals.zeros_at_the_end},
+        "https://github.com/ml-explore/mlx/issues/3363",
+    ),
+    Fault(
+        "loading-few-data-within",
+        "a tensor whose entry gives it fewer bytes than its shape takes is filled up with those of the next one",
+        LOAD_15,
+        {"guard_files": refusals.tolerates("few data within")},
         "https://github.com/ml-explore/mlx/issues/3363",
     ),
     Fault(
