@@ -220,7 +220,7 @@ def queries_past_16_bits(pick: Pick) -> tuple[int, int]:
 
 def tokens_of_large_models(pick: Pick) -> tuple[int, int]:
     """A token, or a draft of some, after hundreds of others, where a model has dozens of heads."""
-    few, keys = pick.one_of(1, 5, 1), pick.upto("keys", 300, 256, 520)
+    few, keys = pick.one_of(1, 2, 1), pick.upto("keys", 257, 256, 300)
     return min(few, keys), keys
 
 

@@ -439,7 +439,8 @@ def hundreds_of_logits(pick: Pick) -> Call:
     """More rows than one axis of a grid takes, each of hundreds of logits, as the heads of a prompt have them."""
     dtype, axis = pick("dtypes"), pick("axes")
     pick.features["leading_dims"] = (2,)
-    return _on_levels_along(pick, *pick.one_of((300, 600), (257, 520)), dtype, axis)
+    length, rows = pick.one_of((300, 600), (257, 520))
+    return _on_levels_along(pick, length, rows, dtype, axis)
 
 
 @calls
