@@ -13,8 +13,8 @@ original_max_position_embeddings elsewhere; of type "none" it is not scaled, wha
 frequencies: so llama.cpp stores the scaling of a Llama 3.1.
 
 Left open: a `model.safetensors` beside an index (transformers reads it and not the index), bytes of a safetensors body that
-no tensor has or that two have, the version of a GGUF file, and a `vocab_size` in its metadata that is not that of its
-embedding.
+no tensor has or that two have, a tied model whose only matrix of the vocabulary is called after the head, the version of a
+GGUF file, metadata of it that are not there or a `vocab_size` that is not that of the embedding.
 
 Sources: the safetensors format; mlx-lm's `quantization` entry of a config; the GGUF specification of ggml.
 """
