@@ -264,7 +264,7 @@ def _at_zero(call: Call) -> bool:
 
 def test_speculative_requests_meet_ends_and_limits_at_every_place_of_a_round():
     calls = [c for c in calls_of("speculative", "speculative_generate") if c.features.get("drafters") == "same"]
-    left = {(c.arguments["num_draft_tokens"], c.arguments["max_tokens"]) for c in calls}
+    left = {(c.arguments.get("num_draft_tokens", 4), c.arguments["max_tokens"]) for c in calls}
     assert {(4, limit) for limit in range(7)} <= left
     assert {drafts for drafts, _ in left} >= {0, 1, 2, 3, 4, 8, 16, 64}
     assert any(len(c.arguments.get("eos", ())) > 3 for c in calls)
