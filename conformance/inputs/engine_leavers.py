@@ -26,7 +26,7 @@ def cancelling(script: Script) -> None:
         script.add(script.prompt(script.pick.size(1, 6), 3), 3)
 
 
-@told("outputs", "ends", cancelling=[True])
+@told("outputs", "ends", cancelling=[True], **PLAIN)
 def cancelling_before_runs(script: Script) -> None:
     """Requests of which one is cancelled when it has some of its ids, and the others are run to their end, perhaps twice."""
     pick, limit = script.pick, script.pick.one_of(20, 24)
