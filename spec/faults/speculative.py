@@ -169,7 +169,6 @@ FAULTS: tuple[Fault, ...] = (
         "PROPERTIES X8",
     ),
     *speculative_chances.FAULTS,
-    *speculative_drawn.FAULTS,
     Fault(
         "speculative-not-lazy",
         "all ids are made before the first comes out",
@@ -522,6 +521,7 @@ FAULTS: tuple[Fault, ...] = (
         {"rewind": caches.begins_anew_when_drawn},
         "https://github.com/paiml/aprender/pull/2014",
     ),
+    *speculative_drawn.FAULTS,
 )
 
 
