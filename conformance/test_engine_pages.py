@@ -31,7 +31,12 @@ from inferspec.conformance.inputs.engine_prefixes import (
 )
 from inferspec.conformance.inputs.engine_script import GUESSING, PAGES, PLAIN
 from inferspec.conformance.judging.trial import Nonconformance
-from inferspec.conformance.properties.engine import computes_what_is_new, steps_to_the_first_id
+from inferspec.conformance.properties.engine import (
+    computes_what_is_new,
+    is_computed_again,
+    is_computed_once,
+    steps_to_the_first_id,
+)
 from inferspec.conformance.suite import requirement
 from inferspec.spec import engine as spec
 
@@ -166,9 +171,7 @@ def test_a_request_may_fill_all_pages(subject, call):
 
 @requirement(spec.ENG_38, call=asked_twice(), share=0.08)
 def test_a_prompt_that_was_computed_is_not_computed_again(subject, call):
-    first, again = steps_to_the_first_id(subject, call)
-    if not again < first:
-        raise Nonconformance(f"the first id came after {first} steps, and of the same prompt after {again}", call)
+    is_computed_once(subject, call)
 
 
 @requirement(spec.ENG_53, call=going_on(), share=0.15)
@@ -193,9 +196,7 @@ def test_of_what_was_guessed_rightly_only_what_is_new_is_computed(subject, call)
 
 @requirement(spec.ENG_47, call=asked_twice(prefix_caching=[False]), share=0.05)
 def test_without_prefix_caching_a_prompt_is_computed_again(subject, call):
-    first, again = steps_to_the_first_id(subject, call)
-    if again < first:
-        raise Nonconformance(f"the first id came after {first} steps, and of the same prompt after {again}", call)
+    is_computed_again(subject, call)
 
 
 def goes_on_sooner(subject, call):

@@ -528,7 +528,7 @@ def test_what_the_sampler_raises_passes_to_the_caller(subject, call, left, error
 
 
 @requirement(
-    spec.GEN_26,
+    spec.GEN_30,
     call=generate_calls(limits=(5, 3), samplers=["int", "array"], seen=("raised",)),
     who=among(["sampler", "model"]),
     left=among([0, 1, 2]),

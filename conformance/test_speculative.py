@@ -444,7 +444,7 @@ def test_what_the_target_raises_passes_to_the_caller(subject, call, left, error)
 
 
 @requirement(
-    spec.SPEC_56,
+    spec.SPEC_61,
     call=generate_calls(seen=("raised",), drafters=APART, drafts=(2, 1), limits=(6, 9), stops=[0]),
     left=among([0, 1]),
     share=0.05,

@@ -354,6 +354,12 @@ GEN_29 = _loop(
     Level.SHOULD,
     source="PROPERTIES X6",
 )
+GEN_30 = _loop(
+    "GEN-30",
+    "nor is a StopIteration of the model or the sampler an end of the ids: it passes to the caller, as another error where it must",
+    Level.SHOULD,
+    source="PEP 479; PROPERTIES CB2",
+)
 TEXT_01 = _text(
     "TEXT-01", "the texts of all ids and of the end, joined, are the decoded bytes of all ids, control characters too"
 )

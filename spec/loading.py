@@ -90,8 +90,9 @@ any language; shards that are not called after a model, and one that is and that
 in the 64 bits that its specification has, where llama.cpp writes 32, or a tokenizer of thousands of words,
 or texts of no letters, or an alignment that is a multiple of 8 and no power of two, or a header that ends where the data
 may begin, without padding. An index may say nothing of sizes, and name shards in folders of their own; a folder within, as training leaves
-it, may be that of another checkpoint, and a GGUF file beside the others hold no tensor of the model. What the files lie in may be called anything, with letters of any language, spaces and signs that
-addresses have for others, or with brackets, which patterns have for others.
+it, may be that of another checkpoint, and a GGUF file beside the others hold no tensor of the model. What the files lie in
+may be called anything, with letters of any language, spaces and signs that addresses have for others, or with brackets, which
+patterns have for others.
 "copies elsewhere" is what may be refused: shards with other tensors of a name that the index places in another one."""
 
 Config = dict[str, Any]

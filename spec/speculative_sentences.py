@@ -285,5 +285,11 @@ SPEC_60 = _loop(
     aspect=Aspect.GUARD,
     source="PROPERTIES X9",
 )
+SPEC_61 = _loop(
+    "SPEC-61",
+    "nor is a StopIteration of the target an end of the ids: it passes to the caller, as another error where it must",
+    Level.SHOULD,
+    source="PEP 479; PROPERTIES CB2",
+)
 
 SENTENCES = tuple(value for value in list(globals().values()) if isinstance(value, Requirement))

@@ -11,6 +11,7 @@ import pytest
 from inferspec.conformance.bridge.adapter import load
 from inferspec.conformance.bridge.arrays import arrays
 from inferspec.conformance.bridge.drivers import Handed, taken
+from inferspec.conformance.bridge.executor import Executor
 from inferspec.conformance.session import Session
 from inferspec.conformance.suite import all_tests
 from inferspec.tools.adapter_files import called, module, narrowed, opened, refused
@@ -395,3 +396,19 @@ def test_a_method_is_not_taken_for_its_function_nor_a_class_for_its_objects():
         assert set(taken(engine.step, **given)) == {"limit"}
         assert set(taken(Engine, **given)) == {"model"}
         assert set(taken(engine, **given)) == {"tokens"}
+
+
+DRAFTING = """
+ARRAYS = "numpy"
+def speculative_generate(target, draft, tokens, *, max_tokens, num_draft_tokens=7, eos=()):
+    return iter([num_draft_tokens])
+"""
+
+
+def test_a_number_of_drafts_that_a_call_leaves_out_is_not_said(folder):
+    module(folder, DRAFTING)
+    toy = {"vocab_size": 9, "salt": 1, "rival": None, "dtype": "float32"}
+    asked = {"target": toy, "draft": toy, "tokens": (1,), "max_tokens": 1}
+    for said, drafted in (({}, 7), ({"num_draft_tokens": 2}, 2)):
+        seen = Executor(load("mine").targets).call("speculative_generate", asked | said, {}, None, (), False)
+        assert seen.parts["ids"].tolist() == [drafted]

@@ -508,15 +508,17 @@ def rounds(call: Call) -> int:
     ids = continuation(a["target"], tokens, a["max_tokens"])
     rows = Player.of(a["draft"] or a["target"]).toy.extend([*tokens, *ids[:-1]])[len(tokens) - 1 :]
     right = (rows.argmax(axis=-1) == ids).tolist()
+    return max(rounds_of(right, a["num_draft_tokens"], known) for known in (0, 1))
 
-    def beginning_at(known: int) -> int:
-        count = 0
-        while known < len(ids):
-            known += [*right[known : known + a["num_draft_tokens"]], False].index(False) + 1
-            count += 1
-        return count
 
-    return max(beginning_at(0), beginning_at(1))
+def rounds_of(right: Sequence[bool], drafts: int, known: int) -> int:
+    """In how many rounds of so many drafts all ids are there, `known` of which there are before. right: whether the draft of each
+    id is, where those before it are as they should be."""
+    count = 0
+    while known < len(right):
+        known += [*right[known : known + drafts], False].index(False) + 1
+        count += 1
+    return count
 
 
 APART = ["same", "near", "far", "wrong", "other"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from inferspec.conformance.inputs.drafting import rounds_of
 from inferspec.conformance.inputs.engine_models import POSITIONS, lengthy, near, of_positions, stands_out
 from inferspec.conformance.inputs.engine_script import COMMON_CHUNKS, COMMON_PAGES, OF_ONE_LENGTH, Ids, Script, told
 from inferspec.spec.engine import alone
@@ -131,9 +132,4 @@ def rounds(of: Any, draft: Any, tokens: Ids, limit: int, guesses: int) -> int:
     ids = alone(of, tokens, limit)[0]
     rows = forward(draft, [*tokens, *ids], {})[len(tokens) - 1 :]
     right = [int(row.argmax()) == token and stands_out(row) for row, token in zip(rows, ids, strict=False)]
-    count, known = 1, 1
-    while known < limit:
-        run = right[known : min(known + guesses, limit - 1)]
-        known += [*run, False].index(False) + 1
-        count += 1
-    return count
+    return 1 + rounds_of(right[:limit], guesses, 1)

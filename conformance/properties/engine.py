@@ -140,6 +140,20 @@ def steps_to_the_first_id(subject: Trial, call: Call) -> list[int]:
     return [int(seen[f"{number} steps to the first id"]) for number in adds(call)]
 
 
+def is_computed_once(subject: Trial, call: Call) -> None:
+    """A prompt that comes again takes fewer steps to its first id."""
+    first, again = steps_to_the_first_id(subject, call)
+    if not again < first:
+        raise Nonconformance(f"the first id came after {first} steps, and of the same prompt after {again}", call)
+
+
+def is_computed_again(subject: Trial, call: Call) -> None:
+    """A prompt that comes again takes no fewer steps to its first id."""
+    first, again = steps_to_the_first_id(subject, call)
+    if again < first:
+        raise Nonconformance(f"the first id came after {first} steps, and of the same prompt after {again}", call)
+
+
 def keeps_its_budget(subject: Trial, call: Call) -> None:
     """All prompts together take as many steps as a step's budget makes of them."""
     seen = subject.parts(call)

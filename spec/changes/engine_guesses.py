@@ -32,11 +32,6 @@ def eight_looked_at(self: Engine, chosen: list[int], guesses: list[int]) -> int:
     return len(guesses) if right == 8 else right
 
 
-def last_hit_missed(self: Engine, m: State, r: Request) -> list[int]:
-    found = Engine.hits(self, m, r)
-    return found if m.a.draft is None else found[:-1]
-
-
 def less_by_guesses() -> Change:
     """Pages are cached as far as they were computed, less as many tokens as the last step guessed."""
 

@@ -493,6 +493,14 @@ def no_hits(self: Engine, m: State, r: Request) -> list[int]:
     return []
 
 
+def last_hit_missed(self: Engine, m: State, r: Request) -> list[int]:
+    return Engine.hits(self, m, r)[:-1]
+
+
+def four_hits(self: Engine, m: State, r: Request) -> list[int]:
+    return Engine.hits(self, m, r)[:4]
+
+
 def leaves_nothing(self: Engine, m: State, r: Request) -> None:
     """Who ends has given its pages back when what they hold is told."""
 

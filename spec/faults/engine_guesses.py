@@ -5,6 +5,7 @@ from __future__ import annotations
 from inferspec.spec import engine as spec
 from inferspec.spec.changes import engine_guesses as changes
 from inferspec.spec.changes import engine_pages as pages
+from inferspec.spec.changes.engine_drafts import with_a_draft
 from inferspec.spec.contract import Fault
 from inferspec.spec.faults.defining import named
 from inferspec.spec.faults.serving import MLX_LM
@@ -17,7 +18,7 @@ FAULTS: tuple[Fault, ...] = (
         "hits-a-page-fewer-with-a-draft",
         "with a draft the last page of what is hit is computed again",
         spec.ENG_53,
-        {"hits": changes.last_hit_missed},
+        with_a_draft({"hits": pages.last_hit_missed}),
         "https://github.com/vllm-project/vllm/issues/54360",
     ),
     _fault(

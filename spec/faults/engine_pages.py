@@ -391,14 +391,14 @@ FAULTS: tuple[Fault, ...] = (
         "hits-a-page-fewer",
         "the last page of what is hit is computed again",
         spec.ENG_55,
-        {"hits": lambda self, m, r: steps.Engine.hits(self, m, r)[:-1]},
+        {"hits": changes.last_hit_missed},
         "https://github.com/vllm-project/vllm/issues/54360",
     ),
     _fault(
         "hits-four-pages",
         "no more than four pages are hit",
         spec.ENG_55,
-        {"hits": lambda self, m, r: steps.Engine.hits(self, m, r)[:4]},
+        {"hits": changes.four_hits},
         TIRED,
     ),
     _fault(

@@ -21,6 +21,7 @@ from inferspec.spec.generation import (
     GEN_27,
     GEN_28,
     GEN_29,
+    GEN_30,
 )
 from inferspec.spec.mistakes import ignores_strides
 
@@ -134,7 +135,7 @@ FAULTS: tuple[Fault, ...] = (
     Fault(
         "generation-stop-iteration-ends",
         "a StopIteration of the model or the sampler, whose numbers have run out, ends the ids",
-        GEN_26,
+        GEN_30,
         {"ids": changes.its_end_ends},
         "https://github.com/msgpack/msgpack-python/issues/22",
     ),

@@ -44,6 +44,7 @@ from inferspec.spec.speculative_sentences import (
     SPEC_57,
     SPEC_58,
     SPEC_60,
+    SPEC_61,
 )
 
 MLX_VLM = "https://github.com/Blaizzy/mlx-vlm"
@@ -259,7 +260,7 @@ FAULTS: tuple[Fault, ...] = (
     Fault(
         "speculative-stop-iteration-ends",
         "a StopIteration of the target ends the ids",
-        SPEC_56,
+        SPEC_61,
         {"ids": changes.its_end_ends},
         "https://github.com/msgpack/msgpack-python/issues/22",
     ),
