@@ -271,6 +271,11 @@ def test_weights_are_codes_times_scale_plus_bias(subject, call):
     subject.agrees(call)
 
 
+@requirement(spec.DEQ_13, call=matrices(group_sizes=[128], bits=[4]), share=0.1)
+def test_parts_are_of_4_bits_in_groups_of_128_where_nothing_is_said(subject, call):
+    subject.agrees(call.without("group_size", "bits"))
+
+
 @requirement(spec.DEQ_03, call=matrices())
 def test_weights_keep_the_precision_of_their_dtype(subject, call):
     subject.agrees(call)

@@ -248,6 +248,11 @@ def test_a_layer_refuses_a_grid_of_nothing(subject, call, bad):
     refuses(subject, call.having(**bad))
 
 
+@requirement(spec.QLIN_14, call=layers(group_sizes=[128], bits=[4]), share=0.1)
+def test_a_layer_has_4_bits_and_groups_of_128_where_nothing_is_said(subject, call):
+    subject.agrees(call.without("group_size", "bits"))
+
+
 @requirement(spec.QLIN_09, call=layers(sizes=several_groups), part=among(["biases", "scales"]), share=0.2)
 def test_one_group_of_a_layer_does_not_stand_for_all(subject, call, part):
     refuses(subject, broadcast(call, part))
@@ -333,6 +338,11 @@ def test_no_tokens_give_no_rows(subject, call, axis):
     none = resized(call.arguments["tokens"], axis, 0)
     features = call.arguments["packed"].shape[1] * 32 // call.arguments["bits"]
     subject.expects(call.having(tokens=none), np.zeros((*none.shape, features)))
+
+
+@requirement(spec.QEMB_22, call=lookup_calls(group_sizes=[128], bits=[4]), share=0.1)
+def test_a_table_has_4_bits_and_groups_of_128_where_nothing_is_said(subject, call):
+    subject.agrees(call.without("group_size", "bits"))
 
 
 @requirement(spec.QEMB_04, call=in_views(lookup_calls()), share=1.5)

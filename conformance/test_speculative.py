@@ -646,13 +646,13 @@ def test_a_temperature_of_nan_is_refused(subject, call):
 
 
 def drafts_what_it_may(subject, call, *unsaid):
-    """Rounds are of num_draft_tokens ids and one more, and there are no more of them than right drafts leave. unsaid: arguments
-    that the subject is not told."""
+    """Rounds are of num_draft_tokens ids and one more, and there are no more of them than right drafts leave, and one: the last id
+    of a round may be given behind the next one. unsaid: arguments that the subject is not told."""
     widths, a = subject.parts(call.without(*unsaid))["widths"], call.arguments
     most = a["num_draft_tokens"] + 1
     if widths.max(initial=0) > most:
         raise Nonconformance(f"{int(widths.max())} ids are fed at once for num_draft_tokens={most - 1}", call)
-    if len(widths) > (enough := rounds(call)):
+    if len(widths) > (enough := rounds(call) + 1):
         raise Nonconformance(
             f"the target is called {len(widths)} times for {a['max_tokens']} ids; {most - 1} drafts a round, of which those that"
             f" are right come out, take {enough}",

@@ -118,6 +118,11 @@ DEQ_11 = _dequantize("DEQ-11", "no rows give no rows", "PROPERTIES X3", Level.SH
 DEQ_12 = _dequantize(
     "DEQ-12", "a group size or number of bits of 0 and below is refused", "PROPERTIES X9", Level.SHOULD, Aspect.GUARD
 )
+DEQ_13 = _dequantize(
+    "DEQ-13",
+    "where nothing is said, groups are of 128 weights and codes of 4 bits",
+    "tiny-llm course, week 2 day 2",
+)
 
 _matmul = _about("quantized_matmul")
 QMM_01 = _matmul("QMM-01", "the result is x · wᵀ for the weights w that the parts stand for", "PROPERTIES QZ3")
@@ -180,6 +185,11 @@ QMM_16 = _matmul(
 QMM_17 = _matmul(
     "QMM-17", "a group size or number of bits of 0 and below is refused", "PROPERTIES X9", Level.SHOULD, Aspect.GUARD
 )
+QMM_18 = _matmul(
+    "QMM-18",
+    "where nothing is said, groups are of 128 weights and codes of 4 bits",
+    "tiny-llm course, week 2 day 2",
+)
 
 _layer = _about("QuantizedLinear")
 QLIN_01 = _layer("QLIN-01", "the layer is x · wᵀ + bias for the weights that its parts stand for", "PROPERTIES QZ3")
@@ -218,6 +228,11 @@ QLIN_12 = _layer(
 QLIN_13 = _layer(
     "QLIN-13", "a group size or number of bits of 0 and below is refused", "PROPERTIES X9", Level.SHOULD, Aspect.GUARD
 )
+QLIN_14 = _layer(
+    "QLIN-14",
+    "where nothing is said, groups are of 128 weights and codes of 4 bits",
+    "tiny-llm course, week 2 day 2",
+)
 
 _lookup = _about("QuantizedEmbedding")
 QEMB_01 = _lookup("QEMB-01", "each token gives its restored row, rounded once", "PROPERTIES EM2, QZ4")
@@ -239,6 +254,11 @@ QEMB_07 = _lookup(
 )
 QEMB_08 = _lookup("QEMB-08", "ids outside 0 … V - 1 are refused", "PROPERTIES X9", Level.SHOULD, Aspect.GUARD)
 QEMB_17 = _lookup("QEMB-17", "no tokens give no rows", "PROPERTIES EM2")
+QEMB_22 = _lookup(
+    "QEMB-22",
+    "where nothing is said, groups are of 128 weights and codes of 4 bits",
+    "tiny-llm course, week 2 day 2",
+)
 
 _head = _about("QuantizedEmbedding.as_linear")
 QEMB_09 = _head(

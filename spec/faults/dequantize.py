@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from inferspec.spec.changes import quantization as changes
 from inferspec.spec.contract import Fault, Operation
-from inferspec.spec.faults.quantization_shared import COURSE, MLX_LM, SPLIT_NIBBLES, past_float16
+from inferspec.spec.faults.quantization_shared import COURSE, MLX_LM, SPLIT_NIBBLES, other_defaults, past_float16
 from inferspec.spec.faults.sources import MLX, TIRED
 from inferspec.spec.mistakes import (
     bfloat16_through_float16,
@@ -37,6 +37,7 @@ from inferspec.spec.quantization_sentences import (
     DEQ_10,
     DEQ_11,
     DEQ_12,
+    DEQ_13,
 )
 
 FAULTS: tuple[Fault, ...] = (
@@ -390,4 +391,5 @@ FAULTS: tuple[Fault, ...] = (
         leaves_unwritten(changes.whole_rows_of_8),
         "PROPERTIES X10",
     ),
+    *other_defaults("dequantize", DEQ_13),
 )

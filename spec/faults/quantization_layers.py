@@ -12,6 +12,7 @@ from inferspec.spec.faults.quantization_shared import (
     batches_swapped,
     faults_of_products,
     first_view_copied,
+    other_defaults,
     past_float16,
     row_in_32_kib,
     strides_of_models,
@@ -60,6 +61,7 @@ from inferspec.spec.quantization_sentences import (
     QEMB_19,
     QEMB_20,
     QEMB_21,
+    QEMB_22,
     QLIN_01,
     QLIN_02,
     QLIN_03,
@@ -73,6 +75,7 @@ from inferspec.spec.quantization_sentences import (
     QLIN_11,
     QLIN_12,
     QLIN_13,
+    QLIN_14,
 )
 
 _LAYER = (
@@ -248,6 +251,7 @@ _LAYER = (
         changes.READ_BY_NOTHING,
         f"{MLX}/issues/550 (sizes unchecked)",
     ),
+    *other_defaults("quantized-linear", QLIN_14),
     Fault(
         "quantized-linear-broadcast-biases",
         "biases of one group stand for all groups",
@@ -437,6 +441,7 @@ _EMBEDDING = (
         },
         TIRED,
     ),
+    *other_defaults("quantized-embedding", QEMB_22),
     Fault(
         "quantized-head-of-its-own",
         "the head is a matrix of its own",

@@ -14,6 +14,7 @@ from inferspec.spec.faults.quantization_shared import (
     SPLIT_NIBBLES,
     batches_swapped,
     faults_of_products,
+    other_defaults,
     past_float16,
     row_in_32_kib,
     strides_of_models,
@@ -62,6 +63,7 @@ from inferspec.spec.quantization_sentences import (
     QMM_15,
     QMM_16,
     QMM_17,
+    QMM_18,
 )
 
 FAULTS: tuple[Fault, ...] = (
@@ -481,6 +483,7 @@ FAULTS: tuple[Fault, ...] = (
         quantization.READ_BY_NOTHING,
         f"{MLX}/issues/550 (sizes unchecked)",
     ),
+    *other_defaults("quantized-matmul", QMM_18),
     Fault(
         "quantized-matmul-broadcast-biases",
         "biases of one group stand for all groups",

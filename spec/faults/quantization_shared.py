@@ -7,6 +7,7 @@ from inferspec.spec.contract import Fault, Requirement
 from inferspec.spec.faults.sources import MLX, TIRED
 from inferspec.spec.mistakes import (
     copies_the_first_view,
+    defaults_to,
     drifts,
     ignores_strides,
     in_half,
@@ -33,6 +34,26 @@ MLX_LM = "https://github.com/ml-explore/mlx-lm"
 SPLIT_NIBBLES = "https://github.com/kekzl/imp/pull/722"
 PREFIX_LOST = "https://github.com/mflux-community/mflux/pull/489"
 COURSE = "tiny-llm course, week 2 day 2"
+
+
+def other_defaults(name: str, requirement: Requirement) -> list[Fault]:
+    """A grid that nobody names is another than the course's: that of MLX, or of layers of 8 bits."""
+    return [
+        Fault(
+            f"{name}-groups-of-64-unless-said",
+            "groups are of 64 weights where nothing is said",
+            requirement,
+            defaults_to(group_size=64),
+            f"{MLX}, whose quantize has groups of 64 by default",
+        ),
+        Fault(
+            f"{name}-8-bits-unless-said",
+            "codes have 8 bits where nothing is said",
+            requirement,
+            defaults_to(bits=8),
+            TIRED,
+        ),
+    ]
 
 
 def past_float16(name: str, requirement: Requirement) -> Fault:

@@ -7,10 +7,9 @@ import numpy as np
 from inferspec.spec.changes import quantization
 from inferspec.spec.changes import quantize as changes
 from inferspec.spec.contract import Fault, Operation
-from inferspec.spec.faults.quantization_shared import COURSE
+from inferspec.spec.faults.quantization_shared import COURSE, other_defaults
 from inferspec.spec.faults.sources import MLX, TIRED
 from inferspec.spec.mistakes import (
-    defaults_to,
     ignores_strides,
     in_half,
     of_many_rows,
@@ -71,13 +70,7 @@ FAULTS: tuple[Fault, ...] = (
         {"codes": changes.wrapping},
         "https://github.com/pytorch/pytorch/pull/113861",
     ),
-    Fault(
-        "quantize-groups-of-64-unless-said",
-        "groups are of 64 where nothing is said",
-        QUANT_01,
-        defaults_to(group_size=64),
-        f"{MLX}, whose quantize has groups of 64 by default",
-    ),
+    *other_defaults("quantize", QUANT_01),
     Fault("quantize-range-of-the-row", "one scale serves the whole row", QUANT_02, {"ends": changes.whole_row}, COURSE),
     Fault(
         "quantize-symmetric",
