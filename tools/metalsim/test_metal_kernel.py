@@ -265,22 +265,6 @@ def test_numpy_in_numpy_out_and_mlx_in_mlx_out() -> None:
     assert np.array_equal(np.array(mixed), plain)
 
 
-NUMPY_DTYPES = [
-    np.bool_,
-    np.int8,
-    np.int16,
-    np.int32,
-    np.int64,
-    np.uint8,
-    np.uint16,
-    np.uint32,
-    np.uint64,
-    np.float16,
-    np.float32,
-    ml_dtypes.bfloat16,
-]
-
-
 @pytest.fixture(scope="module")
 def copying() -> Any:
     return metal_kernel("copy", ["x"], ["out"], COPY)
