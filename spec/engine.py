@@ -148,12 +148,16 @@ class Engine(PlainEngine):
     def part_dtype(self, part: str, a: Arguments) -> str:
         return "float64"
 
+    def served(self, a: Arguments, clock: Callable[[], float]) -> Served:
+        """The engine, as its callers see it."""
+        return Served(self, a, clock)
+
     def respond(self, a: Arguments) -> Any:
         """What the plain engine does in the story."""
         engines: list[Served] = []
 
         def make(clock: Callable[[], float], **other: Any) -> Served:
-            engines.append(Served(self, Arguments(**{**vars(a), **other}), clock))
+            engines.append(self.served(Arguments(**{**vars(a), **other}), clock))
             return engines[-1]
 
         def burn(n: int | None, error: str, draft: bool, at: str) -> None:

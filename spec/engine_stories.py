@@ -272,7 +272,10 @@ class _Story:
         return given
 
     def _filled(self, one: _Known) -> int:
-        """How many pages a request fills: its last id is not computed yet."""
+        """How many pages a request fills: its last id is not computed yet. None where one id alone is to come: an engine that is a
+        step ahead is done with it."""
+        if len(one.streamed) + 1 >= self.a.steps[one.asked - 1][1]["max_tokens"]:
+            return 0
         return -(-(len(one.tokens) + len(one.streamed) - 1) // self.a.page_size)
 
     def _computes(self) -> None:
@@ -471,7 +474,8 @@ _TOLD: Mapping[str, Callable[[Any, _Known], dict[str, Any]]] = {
         "last": one.last,
         "when": one.when,
     },
-    "logits": lambda engine, one: {"logits": engine.logits(one.name)},
+    # Who has no id may refuse to tell by what it was chosen.
+    "logits": lambda engine, one: {"logits": engine.logits(one.name)} if len(engine.output(one.name)) else {},
     "latest": lambda engine, one: {"logits of another id": one.strayed},
 }
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from inferspec.spec import engine as spec
 from inferspec.spec.changes import engine as changes
+from inferspec.spec.changes import engine_behind as behind
 from inferspec.spec.changes import engine_guesses as guesses
 from inferspec.spec.changes import engine_metrics as metrics
 from inferspec.spec.changes import engine_pages as pages
@@ -509,6 +510,9 @@ VARIANTS: tuple[Variant, ...] = (
         "the rows of a step are computed one after the other",
         "Engine",
         {"step": requests.one_row_after_the_other},
+    ),
+    Variant(
+        "engine-a-step-behind", "ids come out with the step after theirs", "Engine", {"served": behind.a_step_behind}
     ),
     Variant(
         "engine-draft-without-memory", "a draft that computes all anew", "Engine", {"guesses": changes.dense_draft}
