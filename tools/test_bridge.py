@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import itertools
 import os
 import pickle
 import random
+import select
 from array import array
 from collections import deque, namedtuple
 from dataclasses import dataclass
@@ -67,6 +69,12 @@ def test_values_come_back_bit_for_bit_from_every_kind_of_arrays(to, dtype):
 def test_scalars_and_empty_arrays_keep_their_shape(to, shape):
     x = np.full(shape, 2.5, ml_dtypes.bfloat16)
     assert same(to.to_numpy(to.from_numpy(x)), x)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "int64"])
+def test_values_of_the_other_byte_order_are_the_same_values(dtype):
+    x = sample(dtype)
+    assert same(arrays("numpy").to_numpy(x.astype(x.dtype.newbyteorder())), x)
 
 
 def test_the_imaginary_part_of_a_conjugate_has_its_own_sign():
@@ -452,6 +460,32 @@ def test_a_process_that_lost_its_device_says_so_and_another_goes_on(tmp_path):
         with pytest.raises(SubjectDied, match=r"took the device with it: CUDA error: misaligned address$"):
             subject.call(plain_call("silu"))
     subject.close()
+
+
+STARTS = """
+import os, pathlib, subprocess
+with open(pathlib.Path(__file__).with_name("alive"), "wb") as alive:
+    subprocess.Popen(["sleep", "600"], stdout=alive)
+def silu(x):
+    {does}
+"""
+
+
+@pytest.mark.parametrize(
+    ("does", "raises"), [("return x", contextlib.nullcontext()), ("os._exit(1)", pytest.raises(SubjectDied))]
+)
+def test_what_a_subject_starts_ends_with_it(tmp_path, does, raises):
+    os.mkfifo(tmp_path / "alive")
+    alive = os.open(tmp_path / "alive", os.O_RDONLY | os.O_NONBLOCK)
+    (tmp_path / "starts.py").write_text(STARTS.format(does=does), encoding="utf-8")
+    subject = HostedSubject(str(tmp_path / "starts.py"))
+    with raises:
+        subject.call(plain_call("silu"))
+    subject.close()
+    # Nobody writes there any more: all that had it open are gone.
+    assert select.select([alive], [], [], 20)[0]
+    assert os.read(alive, 1) == b""
+    os.close(alive)
 
 
 def test_an_error_under_a_default_device_of_torch_is_told_from_where_the_subject_raised():

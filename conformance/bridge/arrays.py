@@ -105,7 +105,9 @@ class NumpyArrays(Arrays):
         return np.array(x)
 
     def to_numpy(self, y: Any) -> np.ndarray:
-        return np.array(y)
+        x = np.array(y)
+        # What was read from a file may have its bytes the other way round.
+        return x if x.dtype.isnative else x.astype(x.dtype.newbyteorder("="))
 
     def owns(self, y: Any) -> bool:
         return isinstance(y, np.ndarray | np.generic)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import gc
 import os
+import signal
 import sys
 import threading
 import traceback
@@ -133,7 +134,8 @@ def matmul_error(adapter: Adapter) -> float:
 
 
 def end_with_suite() -> None:
-    """End this process when that of the suite is gone, which standard input tells: a call may run on for ever."""
+    """End this process, with those that it has started, when that of the suite is gone, which standard input tells: a call
+    may run on for ever."""
     lifeline, nothing = os.dup(0), os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)
     os.close(nothing)
@@ -142,6 +144,8 @@ def end_with_suite() -> None:
         # A subject that closes what is not its own ends the wait and no more.
         with contextlib.suppress(OSError):
             os.read(lifeline, 1)
+            if os.getpgrp() == os.getpid():
+                os.killpg(os.getpid(), signal.SIGKILL)
             os._exit(1)
 
     threading.Thread(target=wait, daemon=True).start()

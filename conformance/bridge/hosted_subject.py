@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import select
 import signal
@@ -157,11 +158,11 @@ class HostedSubject:
         return [readable(str(name)) for name in answer.get("names", ["the host"])]
 
     def close(self) -> None:
-        """End the subject's process."""
+        """End the subject's process, and those that it has started."""
         if self._connection:
             self._connection.close()
         if self._process:
-            self._process.kill()
+            _end_all(self._process)
             self._process.communicate()
         self._process = self._connection = None
 
@@ -269,6 +270,7 @@ class HostedSubject:
             stdout=self._output,
             stderr=self._output,
             env=environment,
+            process_group=0,
         )
         theirs.close()
         for file in files:
@@ -291,11 +293,10 @@ class HostedSubject:
             self._connection = None
         if process:
             if state == "hung":
-                process.kill()
-            try:
+                _end_all(process)
+            with contextlib.suppress(subprocess.TimeoutExpired):
                 process.wait(timeout=5)
-            except subprocess.TimeoutExpired:
-                process.kill()
+            _end_all(process)
             process.communicate()
             code = process.returncode
             if state == "crashed" and code:
@@ -307,6 +308,13 @@ class HostedSubject:
         self._output.seek(max(0, self._output.seek(0, os.SEEK_END) - 2000))
         lines = self._output.read().decode(errors="replace").strip().splitlines()
         return f"; it last wrote: {readable(lines[-1])}" if lines else ""
+
+
+def _end_all(process: subprocess.Popen[bytes]) -> None:
+    """End a subject's process and its group: workers that it has started would go on without it."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.kill()
 
 
 def _is_observation(answer: Mapping[str, Any]) -> bool:

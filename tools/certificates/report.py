@@ -116,7 +116,7 @@ def _unmet(one: Certificate, row: Mapping[str, Any]) -> dict[str, Any]:
         lines = [failure["message"]]
         lines += [f"smallest input: {call}" for call in [failure.get("call")] if call]
         lines += [f"looks like: {texts.get(name, name)} (fault {name})" for name in failure["diagnosis"][:4]]
-        failures.append({**failure, "lines": [*lines, f"rerun: {rerun(one, failure['test'])}"]})
+        failures.append({"program": "", **failure, "lines": [*lines, f"rerun: {rerun(one, failure['test'])}"]})
     return {**row, "failures": failures}
 
 

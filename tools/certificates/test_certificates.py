@@ -373,6 +373,16 @@ def test_a_report_tells_a_failure_with_its_diagnosis_and_rerun_line():
     assert "print('<&>')" in text
 
 
+def test_a_report_needs_no_more_of_a_failure_than_the_schema():
+    least = {name: FAILURE[name] for name in ("state", "message", "diagnosis")}
+    one = made(CMASK_01=least)
+    for row in one["requirements"]:
+        row["failures"] = [{name: f[name] for name in ("test", *least)} for f in row["failures"]]
+    one["digest"] = digest(one)
+    assert problems(one) == []
+    assert "out[0] = <nan>, oracle 1" in Reader(report({"a.json": one})).text
+
+
 def test_the_plot_says_that_what_lies_beyond_its_ends_stands_there():
     text = Reader(report({"a.json": made(CMASK_01={**FAILURE, "worst": 1e9})})).text
     assert "≤ 10⁻⁶" in text
