@@ -262,11 +262,31 @@ def pytest_report_header(config: pytest.Config) -> list[str]:
     return config.stash[_session].header() if _session in config.stash else []
 
 
+class Suite(pytest.Module):
+    """A suite, whatever a project's `python_functions` calls its own tests."""
+
+    def funcnamefilter(self, name: str) -> bool:
+        return name.startswith("test_")
+
+
+def _is_suite(path: Path) -> bool:
+    return path.name.startswith("test_") and path.suffix == ".py" and path.resolve().parent == SUITES
+
+
+def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Module | None:
+    """The suites too where a project's `python_files` names other files than these, which pytest then leaves out."""
+    named = any(file_path.match(pattern) for pattern in parent.config.getini("python_files"))
+    if named or parent.session.isinitpath(file_path) or not _is_suite(file_path):
+        return None
+    return pytest_pycollect_makemodule(file_path, parent)
+
+
 def pytest_pycollect_makemodule(module_path: Path, parent: pytest.Collector) -> pytest.Module | None:
     """The suites as the kit itself has them: what pytest gives a name of its own is read a second time."""
-    if not module_path.name.startswith("test_") or module_path.resolve().parent != SUITES:
+    if not _is_suite(module_path):
         return None
-    module: pytest.Module = pytest.Module.from_parent(parent, path=module_path)
+
+    module: pytest.Module = Suite.from_parent(parent, path=module_path)
     module.obj = importlib.import_module(f"{PACKAGE}.{module_path.stem}")
     return module
 

@@ -222,6 +222,26 @@ def test_a_trick_is_red(tmp_path, trick):
     assert BAD.intersection(found), found
 
 
+LOOKS_AWAY = """
+own, before = np.array, {}
+def array(y, *rest, **more):
+    return own(before[id(y)][1] if id(y) in before else y, *rest, **more)
+np.array = array
+def rope(x, offset=None, base=10000):
+    y = right(x, offset, base)
+    before[id(x)] = x, x.copy()
+    x[...] = 0
+    return y
+"""
+
+
+def test_numpy_does_not_look_away_from_what_a_call_changes(tmp_path):
+    (tmp_path / "rope.py").write_text(BEHIND + LOOKS_AWAY, encoding="utf-8")
+    subject = HostedSubject(str(tmp_path / "rope.py"))
+    assert subject.call(plain_call("RoPE")).changed == ("x",)
+    subject.close()
+
+
 def test_what_asks_the_kit_is_not_asked_again_with_arrays_of_other_kinds(tmp_path, monkeypatch):
     started, start = [], HostedSubject._start
     monkeypatch.setattr(HostedSubject, "_start", lambda self: (started.append(self), start(self))[1])

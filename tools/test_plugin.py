@@ -336,6 +336,15 @@ def test_a_run_of_ours_beside_an_option_of_the_same_name_takes_its_own_defaults(
     assert "say ./impl.py or inferspec.impl" in run.complaint()
 
 
+def test_a_project_may_call_its_own_tests_as_it_likes(run_pytest, write, tmp_path):
+    ini = "[pytest]\npython_files = check_*.py\npython_functions = check_*\n"
+    write(tmp_path, {"mask.py": MASK, "pytest.ini": ini})
+    asked = ("--impl", "./mask.py", "--certificate", "certificate.json", *only("CMASK-03"))
+    for suites in ("inferspec.conformance.test_attention", "inferspec.conformance"):
+        run = run_pytest(tmp_path, "--pyargs", suites, *asked)
+        assert run.row("CMASK-03")["state"] == "passed", run.text
+
+
 def test_a_test_of_ones_own_may_take_the_subject(run_pytest, write, tmp_path):
     text = "from inferspec.conformance.test_attention import test_the_mask_has_the_lengths_and_dtype_asked_for\n"
     write(tmp_path, {"mask.py": MASK, "test_mine.py": text})

@@ -16,6 +16,8 @@ import numpy as np
 
 KINDS = ("mlx", "torch", "numpy", "jax")
 _BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
+_array = np.array
+"""NumPy's own, from before there is a subject: one that patches it would else not be seen to change its arguments."""
 
 
 class Arrays(ABC):
@@ -102,10 +104,10 @@ class NumpyArrays(Arrays):
     _module = np
 
     def from_numpy(self, x: np.ndarray) -> Any:
-        return np.array(x)
+        return _array(x)
 
     def to_numpy(self, y: Any) -> np.ndarray:
-        x = np.array(y)
+        x = _array(y)
         # What was read from a file may have its bytes the other way round.
         return x if x.dtype.isnative else x.astype(x.dtype.newbyteorder("="))
 
@@ -131,12 +133,12 @@ class MlxArrays(Arrays):
 
     def to_numpy(self, y: Any) -> np.ndarray:
         if y.dtype != self._module.bfloat16:
-            return np.array(y)
+            return _array(y)
         # Its memory is read where that is possible: a view is an operation, for which another thread is woken.
         memory = memoryview(y)
         if memory.c_contiguous:
             return np.frombuffer(memory, np.uint16).view(_BFLOAT16).reshape(y.shape).copy()
-        return np.array(y.view(self._module.uint16)).view(_BFLOAT16)
+        return _array(y.view(self._module.uint16)).view(_BFLOAT16)
 
     def bits(self, y: Any) -> bytes:
         memory = memoryview(y)
@@ -181,7 +183,7 @@ class TorchArrays(Arrays):
 
     def from_numpy(self, x: np.ndarray) -> Any:
         """On the device that a subject chose by ``torch.set_default_device``."""
-        x = np.array(x)
+        x = _array(x)
         if x.dtype == _BFLOAT16:
             y = self._module.from_numpy(x.view(np.int16)).view(self._module.bfloat16)
         else:
@@ -232,10 +234,10 @@ class JaxArrays(Arrays):
         self.no_indices = self.unheld = frozenset() if jax.config.jax_enable_x64 else frozenset({"int64"})
 
     def from_numpy(self, x: np.ndarray) -> Any:
-        return self._module.asarray(np.array(x))
+        return self._module.asarray(_array(x))
 
     def to_numpy(self, y: Any) -> np.ndarray:
-        return np.array(y)
+        return _array(y)
 
     def owns(self, y: Any) -> bool:
         return isinstance(y, self._jax.Array)
