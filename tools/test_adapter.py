@@ -56,6 +56,12 @@ def test_a_folder_without_code_does_not_shadow_a_registered_name(folder):
     assert load("impl").name == "inferspec.impl"
 
 
+def test_the_folder_of_the_run_is_a_subject(folder, monkeypatch):
+    module(folder, ROPE, "mine_too/rope.py")
+    monkeypatch.chdir(folder / "mine_too")
+    assert "RoPE" in HostedSubject(".").description.offers
+
+
 def test_a_file_with_the_name_of_a_loaded_module_is_not_mistaken_for_it(folder):
     module(folder, ROPE, "random.py")
     assert "rename random.py" in refused("./random.py")

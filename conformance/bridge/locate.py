@@ -42,7 +42,7 @@ def _import(name: str, spec: str) -> ModuleType:
     if is_closed(name):
         raise AdapterError(f"{spec}: {name} is a part of what judges; it certifies nothing")
     try:
-        if path.suffix == ".py" or "/" in name:
+        if path.suffix == ".py" or "/" in name or name.startswith("."):
             return _import_path(path.resolve(), spec)
         return importlib.import_module(name)
     except AdapterError:
