@@ -1,10 +1,12 @@
 """Does a block manager keep the contract? The history of each story is judged by what it shows, not by which block is taken."""
 
 from inferspec.conformance.inputs.block_manager import (
+    beside_another_kind,
     beside_other_sizes,
     crowds,
     filled_up,
     full_hits,
+    given_back_unfinished,
     growing,
     grown_by_blocks,
     half_computed,
@@ -30,6 +32,7 @@ from inferspec.conformance.inputs.block_manager_copies import (
 )
 from inferspec.conformance.inputs.block_manager_evictions import (
     all_that_is_cached_taken,
+    asked_again,
     emptied,
     evicting,
     evicting_sharers,
@@ -44,6 +47,7 @@ from inferspec.conformance.inputs.block_manager_evictions import (
     seasoned,
     taken_back,
     tight,
+    well_known,
 )
 from inferspec.conformance.inputs.block_manager_lines import (
     adopted,
@@ -241,6 +245,11 @@ def test_prompts_that_part_anywhere_hit_what_they_have_in_common(subject, call):
     keeps(subject, call, Check.COMPLETE)
 
 
+@requirement(spec.BLK_07, call=asked_again(taken=False), share=0.1)
+def test_a_prompt_that_was_refused_hits_what_was_cached_since(subject, call):
+    keeps(subject, call, Check.COMPLETE)
+
+
 @requirement(spec.BLK_08, call=full_hits(), share=0.7)
 def test_a_token_is_left_to_compute(subject, call):
     keeps(subject, call, Check.PARTIAL)
@@ -264,6 +273,11 @@ def test_what_was_appended_and_not_computed_is_not_hit(subject, call):
 @requirement(spec.BLK_09, call=filled_up(), share=0.5)
 def test_what_just_fills_a_block_and_is_not_computed_is_not_hit(subject, call):
     keeps(subject, call, Check.SOUND, Check.APART)
+
+
+@requirement(spec.BLK_09, call=given_back_unfinished(), share=0.15)
+def test_what_was_not_computed_when_its_table_was_freed_is_not_hit(subject, call):
+    keeps(subject, call, Check.SOUND)
 
 
 @requirement(spec.BLK_09, call=marked_to_and_fro(), share=0.5)
@@ -414,6 +428,11 @@ def test_blocks_are_evicted_in_order_after_hundreds_of_prompts(subject, call):
     keeps(subject, call, Check.ORDER, Check.FREE)
 
 
+@requirement(spec.BLK_15, call=well_known(), share=0.1)
+def test_blocks_that_were_hit_time_after_time_are_evicted_in_order(subject, call):
+    keeps(subject, call, Check.ORDER)
+
+
 @requirement(spec.BLK_16, call=evicting(uncached=True), share=0.7)
 def test_blocks_that_are_not_cached_are_taken_first(subject, call):
     keeps(subject, call, Check.SPARE)
@@ -427,6 +446,11 @@ def test_blocks_that_are_not_cached_any_more_are_taken_first(subject, call):
 @requirement(spec.BLK_17, call=overtaken(), share=0.7)
 def test_what_was_taken_for_other_tokens_is_not_hit(subject, call):
     keeps(subject, call, Check.SOUND, Check.APART)
+
+
+@requirement(spec.BLK_17, call=asked_again(taken=True), share=0.1)
+def test_what_was_taken_since_a_prompt_was_refused_is_not_hit(subject, call):
+    keeps(subject, call, Check.SOUND)
 
 
 @requirement(spec.BLK_17, call=copied(), share=0.5)
@@ -475,6 +499,11 @@ def test_a_table_may_grow_into_what_is_cached(subject, call):
 @requirement(spec.BLK_20, call=grown_into_all(), share=0.3)
 def test_a_table_may_grow_into_all_that_is_free_at_once(subject, call):
     keeps(subject, call, Check.ADMITS, Check.COUNT)
+
+
+@requirement(spec.BLK_20, call=hits_partly_in_use(tables=2), share=0.1)
+def test_blocks_that_several_have_in_use_need_none(subject, call):
+    keeps(subject, call, Check.ADMITS)
 
 
 @requirement(spec.BLK_20, call=grown_to_the_last_slot(), share=0.1)
@@ -592,6 +621,11 @@ def test_two_managers_keep_apart(subject, call):
 
 @requirement(spec.BLK_31, call=beside_other_sizes(), share=0.2)
 def test_managers_of_other_sizes_keep_apart(subject, call):
+    keeps(subject, call, *MUST)
+
+
+@requirement(spec.BLK_31, call=beside_another_kind(), share=0.1)
+def test_managers_with_and_without_a_prefix_cache_keep_apart(subject, call):
     keeps(subject, call, *MUST)
 
 

@@ -200,7 +200,9 @@ class _Judge:
         if not refused:
             self.abroad = int(self.parts[f"{number} free abroad"])
 
-    def _made(self, number: int, refused: bool, num_blocks: int, block_size: int) -> Iterator[tuple[Check, str]]:
+    def _made(
+        self, number: int, refused: bool, num_blocks: int, block_size: int, prefix_caching: bool | None = None
+    ) -> Iterator[tuple[Check, str]]:
         if refused:
             yield Check.ADMITS, f"a manager of {num_blocks} blocks of {block_size} tokens cannot be made beside it"
 

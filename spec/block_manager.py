@@ -28,7 +28,8 @@ that allocated it. After each step the story gives what can be observed, whateve
 Block ids are told in the order in which they were first seen. Steps beside the methods: `overwrite(step)`, the caller puts
 other tokens into the list that it gave to an earlier step; `abroad(method, table, …)`, the second manager is asked to do
 something with a table of the first; `meanwhile(tokens, gone)`, the second manager allocates and computes tokens, and gives
-them back or not; `made(num_blocks, block_size)`, a manager of other sizes is made, and kept; `pass_by(groups)`, the tables of a group, each of a line of
+them back or not; `made(num_blocks, block_size, …)`, a manager of other sizes is made, and kept, or one with a prefix cache
+beside those without, or without; `pass_by(groups)`, the tables of a group, each of a line of
 tokens, are allocated, computed, freed and forgotten, so that those of the next may lie where they lay; told as `table -1`, …
 `colliding`: all tokens have one hash, though they differ.
 

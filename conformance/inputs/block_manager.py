@@ -181,6 +181,22 @@ def filled_up(pick: Pick) -> Call:
 
 
 @caching
+def given_back_unfinished(pick: Pick) -> Call:
+    """A table is given back when its last tokens are not computed, which may fill a block; then all of it is asked for."""
+    script = Script(pick)
+    line, size = script.line(), script.size
+    n = pick.size(1, 3) * size + pick.one_of(0, 0, 0, 1)
+    first = pick.one_of(n, max(n - 1, 1), pick.size(1, n))
+    table = script.allocate(line[:first], computed=0)
+    if first < n:
+        script.append(table, line[first:n], computed=False)
+    script.mark(table, n - pick.one_of(1, 1, 1, size))
+    script.free(table)
+    script.probe(line)
+    return script.call()
+
+
+@caching
 def crowds(pick: Pick) -> Call:
     """A block is in as many tables as there are; some of them are given back, and others take what is free."""
     script = Script(pick, spare=300)
@@ -247,6 +263,21 @@ def beside_other_sizes(pick: Pick) -> Call:
         script.allocate(script.prompt(line, pick.size(1, 4)), pick.one_of(0, None))
         script.append(script.any_table(), script.line(1), pick.one_of(True, False))
     script.free(script.any_table())
+    return script.call()
+
+
+@calls
+def beside_another_kind(pick: Pick) -> Call:
+    """A manager that caches is made while one that does not has tables, or the other way round; then prompts come again."""
+    script = Script(pick)
+    line = script.line()
+    first = script.allocate(script.prompt(line, pick.size(1, 3)))
+    other = [kind for kind in pick.envelope["prefix_caching"] if kind != script.caching] or [script.caching]
+    script.do("made", num_blocks=script.blocks, block_size=script.size, prefix_caching=other[0])
+    if pick.one_of(True, False):
+        script.free(first)
+    script.allocate(script.prompt(line, pick.size(1, 4)))
+    script.probe(line)
     return script.call()
 
 

@@ -221,17 +221,18 @@ def hits_among_the_free(pick: Pick) -> Call:
 
 
 @caching
-def hits_partly_in_use(pick: Pick) -> Call:
-    """A prompt whose first cached blocks are in use and whose others are free, in a pool that has just enough for it, or one block
-    too few."""
+def hits_partly_in_use(pick: Pick, tables: int = 1) -> Call:
+    """A prompt whose first cached blocks are in use, by so many tables, and whose others are free, in a pool that has just enough
+    for it, or one block too few."""
     script = Script(pick)
     size, line = script.size, script.line()
     cached, rest, short = pick.size(2, 4), pick.size(1, 2), pick.one_of(0, 1)
     shared = pick.size(1, cached - 1)
     table = script.allocate(line[: cached * size])
-    script.allocate(line[: shared * size + 1], computed=0)
+    for _ in range(tables):
+        script.allocate(line[: shared * size + 1], computed=0)
     script.free(table)
-    script.fill(cached + rest - short, 1)
+    script.fill(cached + rest - short, tables)
     script.do("allocate", tokens=line[: (cached + rest) * size])
     script.do("allocate", tokens=line[: cached * size + 1])
     return script.call()
@@ -297,4 +298,43 @@ def emptied(pick: Pick) -> Call:
     while order:
         script.free(order.pop(pick.size(0, len(order) - 1)))
     script.whole()
+    return script.call()
+
+
+@caching
+def asked_again(pick: Pick, taken: bool) -> Call:
+    """A prompt is refused for want of room, and asked for again when there is room. taken: what was cached of it has been
+    taken for other tokens meanwhile; or else more of it is cached than at first."""
+    script = Script(pick)
+    size, line = script.size, script.line()
+    blocks = pick.size(1, 3)
+    cached, prompt = line[: blocks * size], line[: (blocks + 1) * size + 1]
+    if taken or pick.one_of(False, True):
+        script.free(script.allocate(cached if taken else line[:size]))
+    held = script.allocate(script.line(2 * size), computed=0)
+    script.fill(blocks, 2)
+    script.do("allocate", tokens=prompt)
+    if not taken:
+        script.free(script.allocate(cached))
+    elif pick.one_of(True, False):
+        script.append(held, script.line(len(cached)), computed=False)
+    else:
+        script.free(script.allocate(script.line(len(cached)), computed=0))
+    script.free(held)
+    script.allocate(prompt, computed=0)
+    return script.call()
+
+
+@by_age
+def well_known(pick: Pick) -> Call:
+    """A prompt is asked for again and again, and one that comes after it once; then others take what was freed first."""
+    script = Script(pick)
+    size = script.size
+    lines = [script.line(pick.size(1, 2) * size + 1) for _ in range(2)]
+    for _ in range(pick.one_of(3, 5, 9)):
+        script.free(script.allocate(lines[0]))
+    script.free(script.allocate(lines[1]))
+    script.fill(0, blocks_of(len(lines[0]), size) + blocks_of(len(lines[1]), size) - 1)
+    for _ in range(pick.size(1, 2)):
+        script.allocate(script.line(pick.size(1, 2) * size), computed=0)
     return script.call()

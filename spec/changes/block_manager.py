@@ -403,6 +403,16 @@ def one_size_at_a_time(self: BlockManager, a: Arguments) -> Manager:
     return BlockManager.fresh(self, a)
 
 
+def caching_of_the_last_made(self: BlockManager, a: Arguments) -> Manager:
+    """Whether there is a prefix cache is noted where all managers look."""
+    manager = BlockManager.fresh(self, a)
+    made = vars(type(self)).get("made", [])
+    type(self).made = [*made, manager]  # type: ignore[attr-defined]
+    for other in made:
+        other.caching = a.prefix_caching
+    return manager
+
+
 def counted_for_the_later(self: BlockManager, m: Manager, table: Table, index: int) -> None:
     """The cache takes an owner's reference on the block that it knows for one on the block that was just computed."""
     known = m.cached.get(self.key(m, table.tokens, index))

@@ -163,3 +163,16 @@ def publishes_over(self: BlockManager, m: Manager, table: Table, index: int) -> 
     """Two blocks with the same tokens: the later one is cached, and forgetting either forgets both."""
     key, block = self.key(m, table.tokens, index), table.block_ids[index]
     m.cached[key], m.content[block] = block, key
+
+
+def counts_hits(self: BlockManager, m: Manager, block: int) -> None:
+    BlockManager.share(self, m, block)
+    known = vars(m).setdefault("known", {})
+    known[block] = known.get(block, 0) + 1
+
+
+def passes_well_known_by(self: BlockManager, m: Manager) -> int:
+    """A block that was hit more than once is taken only where there is no other."""
+    known = vars(m).setdefault("known", {})
+    fresh = [block for block in m.free if block not in m.content]
+    return next((block for block in fresh or m.free if known.get(block, 0) < 2), m.free[0])

@@ -199,3 +199,47 @@ def in_eights(self: BlockManager, m: Manager, tokens: list[int]) -> list[int]:
     """What is past the last of the places that are restored, every eighth block, is computed again."""
     found = BlockManager.hits(self, m, tokens)
     return found[: len(found) // 8 * 8] if len(found) > 8 else found
+
+
+def kept_from_a_refusal(self: BlockManager, m: Manager, tokens: list[int]) -> Table:
+    """What a prompt hit when there was no room for it is what it hits when there is."""
+    kept = vars(m).setdefault("tried", {})
+    hits = kept.pop(tuple(tokens), None)
+    if hits is None or any(block not in m.free for block in hits):
+        hits = self.hits(m, tokens)
+    try:
+        self.check_room(m, self.needed(m, tokens, hits))
+    except ValueError:
+        kept[tuple(tokens)] = hits
+        raise
+    for block in hits:
+        self.share(m, block)
+    return self.table(m, tokens, hits, [self.take(m) for _ in range(blocks_of(len(tokens), m.size) - len(hits))])
+
+
+def told_from_a_refusal(self: BlockManager, m: Manager, tokens: list[int]) -> Table:
+    """How many tokens are cached is told as it was when there was no room for the prompt."""
+    kept = vars(m).setdefault("tried", {})
+    had = kept.pop(tuple(tokens), 0)
+    try:
+        table = BlockManager.allocate(self, m, tokens)
+    except ValueError:
+        kept[tuple(tokens)] = len(self.hits(m, tokens)) * m.size
+        raise
+    table.cached = max(table.cached, had)
+    return table
+
+
+def published_when_freed(self: BlockManager, m: Manager, table: Table) -> None:
+    """Whatever is full is cached when its table is freed."""
+    self.check_table(m, table)
+    self.mark_computed(m, table, len(table.tokens))
+    BlockManager.free(self, m, table)
+
+
+def last_published_when_freed(self: BlockManager, m: Manager, table: Table) -> None:
+    """A block of which the last token alone is not computed is cached when its table is freed."""
+    self.check_table(m, table)
+    if table.computed == len(table.tokens) - 1 and table.computed % m.size:
+        self.mark_computed(m, table, len(table.tokens))
+    BlockManager.free(self, m, table)

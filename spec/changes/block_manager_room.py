@@ -28,6 +28,10 @@ def hits_counted(self: BlockManager, m: Manager, tokens: list[int], hits: list[i
     return blocks_of(len(tokens), m.size)
 
 
+def hits_of_several_counted(self: BlockManager, m: Manager, tokens: list[int], hits: list[int]) -> int:
+    return blocks_of(len(tokens), m.size) - sum(m.owners[block] == 1 for block in hits)
+
+
 def counted_as_the_first(self: BlockManager, m: Manager, tokens: list[int], hits: list[int]) -> int:
     """Whether the first hit is in use says whether all are."""
     used = len(hits) if hits and hits[0] not in m.free else 0

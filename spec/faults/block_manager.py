@@ -382,6 +382,13 @@ FAULTS: tuple[Fault, ...] = (
         "PROPERTIES X7",
     ),
     _fault(
+        "caching-of-the-last-made",
+        "a manager caches prefixes if the one that was made last does",
+        spec.BLK_31,
+        {"fresh": changes.caching_of_the_last_made},
+        "PROPERTIES X7",
+    ),
+    _fault(
         "one-pool-for-all",
         "managers share one free list",
         spec.BLK_31,

@@ -161,4 +161,11 @@ TREES: tuple[Fault, ...] = (
         {"forget": evictions.moves_up_behind_the_taken},
         f"{SGLANG}/blob/main/python/sglang/srt/mem_cache/radix_cache.py",
     ),
+    _fault(
+        "well-known-stay",
+        "a block that was hit more than once is taken after all others",
+        spec.BLK_15,
+        {"share": evictions.counts_hits, "next": evictions.passes_well_known_by},
+        SGLANG,
+    ),
 )

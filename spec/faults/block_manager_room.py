@@ -36,6 +36,13 @@ FAULTS: tuple[Fault, ...] = (
         f"{VLLM}/11565",
     ),
     _fault(
+        "hits-of-several-counted",
+        "a block that is hit and in several tables is counted as one to take",
+        spec.BLK_20,
+        {"needed": room.hits_of_several_counted},
+        TIRED,
+    ),
+    _fault(
         "as-far-as-it-goes",
         "a prompt that does not fit gets what there is",
         spec.BLK_19,

@@ -16,10 +16,8 @@ class _Story:
     """Both managers, and the tables of the first one by the number of the step that allocated them."""
 
     def __init__(self, make: Any, given: Mapping[str, Any]) -> None:
-        # Caching is the default: a manager that can only do one of both need not have the parameter.
-        options = {} if given["prefix_caching"] else taken(make, prefix_caching=False)
+        self.make, self.caching = make, given["prefix_caching"]
         sizes = {name: given[name] for name in ("num_blocks", "block_size")}
-        self.made_by = partial(made, make, options)
         self.manager, self.second = self.build(**sizes), self.build(**sizes)
         self.others: list[Any] = []
         self.block_size = given["block_size"]
@@ -51,8 +49,12 @@ class _Story:
             seen |= {f"{number} {name}": shown for name, shown in self.passed.items()}
         return seen | {f"{number} table {k}": self._shown(self.tables[k], self.counts[k]) for k in self.live}
 
-    def build(self, **sizes: int) -> Handed:
-        return Handed(self.made_by(**sizes), BlockManager.takes)
+    def build(self, num_blocks: int, block_size: int, prefix_caching: bool | None = None) -> Handed:
+        caching = self.caching if prefix_caching is None else prefix_caching
+        # Caching is the default: a manager that can only do one of both need not have the parameter.
+        options = {} if caching else taken(self.make, prefix_caching=False)
+        manager = made(self.make, options, num_blocks=num_blocks, block_size=block_size)
+        return Handed(manager, BlockManager.takes)
 
     def allocate(self, tokens: tuple[int, ...]) -> None:
         free = _read(self.manager, "num_free")
@@ -96,8 +98,8 @@ class _Story:
         arguments = {name: self._list(x) if isinstance(x, tuple) else x for name, x in given.items()}
         getattr(self.second, method)(self.tables[table], *arguments.values())
 
-    def made(self, num_blocks: int, block_size: int) -> None:
-        self.others.append(self.build(num_blocks=num_blocks, block_size=block_size))
+    def made(self, **given: Any) -> None:
+        self.others.append(self.build(**given))
 
     def meanwhile(self, tokens: tuple[int, ...], gone: bool) -> None:
         table = self.second.allocate([self.kind(token) for token in tokens])
