@@ -26,6 +26,7 @@ from inferspec.conformance.inputs.scheduler import (
 from inferspec.conformance.inputs.scheduler_leavers import deserted, in_flight, left_when_preempted
 from inferspec.conformance.inputs.scheduler_pools import (
     beside_a_long_prompt,
+    ending_as_another_gives_way,
     ends_in_short_pools,
     evicted,
     growing,
@@ -135,6 +136,11 @@ def test_update_tells_who_is_finished(subject, call):
 @requirement(spec.SCHED_03, call=workloads(), share=1.2)
 def test_each_request_is_finished_once(subject, call):
     keeps(subject, call, Check.TOLD, Check.OVER, Check.PROGRESS)
+
+
+@requirement(spec.SCHED_03, call=ending_as_another_gives_way(), share=0.1)
+def test_update_tells_who_is_finished_as_another_gives_way(subject, call):
+    keeps(subject, call, Check.TOLD, Check.OVER)
 
 
 @requirement(spec.SCHED_01, call=crowds(), share=0.05)
@@ -366,6 +372,11 @@ def test_what_can_never_fit_is_refused(subject, story):
 
 @requirement(spec.SCHED_27, call=workloads(), share=0.5)
 def test_blocks_come_back(subject, call):
+    keeps(subject, call, Check.FREE)
+
+
+@requirement(spec.SCHED_27, call=ending_as_another_gives_way(), share=0.1)
+def test_blocks_come_back_of_one_that_ends_as_another_gives_way(subject, call):
     keeps(subject, call, Check.FREE)
 
 

@@ -7,6 +7,7 @@ from inferspec.conformance.inputs.scheduler_leavers import (
     ranked_and_left,
 )
 from inferspec.conformance.inputs.scheduler_pools import (
+    behind_one_that_gives_way,
     beside_a_long_prompt,
     evicted,
     evicted_again,
@@ -30,6 +31,7 @@ from inferspec.conformance.inputs.scheduler_queues import (
     queued,
     queued_in_turns,
     ranked,
+    ranked_to_the_ends,
 )
 from inferspec.conformance.properties.scheduler import keeps
 from inferspec.conformance.suite import requirement
@@ -61,6 +63,11 @@ def test_larger_priorities_are_admitted_first_however_many_came_before(subject, 
 
 @requirement(spec.SCHED_16, call=far_ranked(), share=0.2)
 def test_priorities_past_53_bits_are_told_apart(subject, call):
+    keeps(subject, call, Check.ORDER)
+
+
+@requirement(spec.SCHED_16, call=ranked_to_the_ends(), share=0.1)
+def test_the_smallest_and_the_largest_priorities_are_told_apart(subject, call):
     keeps(subject, call, Check.ORDER)
 
 
@@ -111,6 +118,11 @@ def test_a_request_that_many_go_on_without_keeps_its_place(subject, call):
 
 @requirement(spec.SCHED_18, call=evicted_again(), share=0.5)
 def test_a_request_keeps_its_place_when_it_is_preempted_again(subject, call):
+    keeps(subject, call, Check.ORDER)
+
+
+@requirement(spec.SCHED_18, call=behind_one_that_gives_way(block_sizes=[1]), share=0.04)
+def test_a_request_keeps_its_place_however_often_it_gives_way(subject, call):
     keeps(subject, call, Check.ORDER)
 
 

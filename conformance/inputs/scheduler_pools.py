@@ -230,6 +230,39 @@ def preempted_again_and_again(pick: Pick) -> Call:
     return script.end()
 
 
+@several
+def behind_one_that_gives_way(pick: Pick) -> Call:
+    """A request that gives way several times, to others of larger priority; one of its own priority, which needs all blocks, waits
+    behind it."""
+    script = Script(pick, budgets=(64,))
+    script.most, script.blocks, most = 2, 28, 24
+    script.add(script.tokens(1), most, priority=-1)
+    script.add(script.tokens(script.blocks * script.size), 1, priority=-1)
+    for number in range(pick.size(4, 6)):
+        length = most - 2 * number + pick.one_of(0, 1, -1)
+        limit = script.blocks - length + 1
+        script.add(script.tokens(length), limit, priority=1)
+        for _ in range(limit + 1):
+            script.do("step")
+    return script.end()
+
+
+@equal
+def ending_as_another_gives_way(pick: Pick) -> Call:
+    """Requests that grow side by side, all but one of which need a block in the step in which one of them ends: another one gives
+    way."""
+    script = Script(pick, budgets=(64,))
+    size, mates = script.size, pick.size(4, 5)
+    script.most, blocks = 8, pick.size(1, 2)
+    length = pick.size(1, blocks * size)
+    limit = blocks * size + 2 - length
+    ends = pick.size(0, mates - 3)
+    for number in range(mates):
+        script.add(script.tokens(length), limit + (0 if number == ends else 2 * size))
+    script.blocks = mates * blocks + mates - 2
+    return script.end()
+
+
 @calls
 def evicted(pick: Pick) -> Call:
     """Requests that generate side by side until there is no block left; others wait meanwhile."""

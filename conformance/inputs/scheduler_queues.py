@@ -90,6 +90,23 @@ def far_ranked(pick: Pick) -> Call:
     return script.end()
 
 
+ENDS = (-(2**63), 2**63 - 1, 0, -(2**63) + 1, 1, -1)
+"""The smallest and the largest priorities of 64 bits, and those in the middle."""
+
+
+@several
+def ranked_to_the_ends(pick: Pick) -> Call:
+    """A queue of the smallest and the largest priorities, behind a request that runs."""
+    script = Script(pick, budgets=(64, 8))
+    script.most = 1
+    script.add(script.tokens(1), pick.size(2, 4), priority=1)
+    script.do("step")
+    for place in script.random.permutation(pick.size(3, len(ENDS))):
+        script.do("add", tokens=script.tokens(1), max_tokens=1, priority=ENDS[place], eos=())
+    script.blocks = len(ENDS) + 4
+    return script.end()
+
+
 @equal
 def queued(pick: Pick) -> Call:
     """Requests of one priority, long and short, in a queue."""

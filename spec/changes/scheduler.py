@@ -149,6 +149,12 @@ def one_told(self: Scheduler, s: Serving, step: Step, tokens: Sequence[int | Non
     return Scheduler.update(self, s, step, tokens)[:1]
 
 
+def untold_as_another_gave_way(self: Scheduler, s: Serving, step: Step, tokens: Sequence[int | None]) -> list[Request]:
+    """Who ends in a step that another one gave way for is not told."""
+    finished = Scheduler.update(self, s, step, tokens)
+    return [] if step.preempted else finished
+
+
 def cancelled_told(self: Scheduler, s: Serving, step: Step, tokens: Sequence[int | None]) -> list[Request]:
     """Whoever is not known any more was finished: a request that was cancelled meanwhile is told too."""
     gone = [chunk.request for chunk in (*step.prefills, *step.decodes) if self.entry(s, chunk.request) is None]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import cmp_to_key
 from typing import Any
 
 import numpy as np
@@ -42,6 +43,20 @@ def of_bits(bits: int) -> Any:
         return -((request.priority + 2 ** (bits - 1)) % 2**bits - 2 ** (bits - 1)), s.arrivals
 
     return order
+
+
+def negated_in_64_bits(self: Scheduler, s: Serving, request: Request) -> tuple[int, int]:
+    """The smallest priority is larger than all others: there is no number for its negative."""
+    return (-request.priority + 2**63) % 2**64 - 2**63, s.arrivals
+
+
+def by_differences(self: Scheduler, s: Serving, request: Request) -> tuple[Any, int]:
+    """Which of two priorities is larger is told by their difference, in 64 bits."""
+
+    def difference(one: int, other: int) -> int:
+        return (other - one + 2**63) % 2**64 - 2**63
+
+    return cmp_to_key(difference)(request.priority), s.arrivals
 
 
 def of_float32(self: Scheduler, s: Serving, request: Request) -> tuple[float, int]:
@@ -255,6 +270,12 @@ def arrives_again_the_second_time(self: Scheduler, s: Serving, victim: Entry) ->
     before = vars(victim).get("preempted", False)
     (arrives_again if before else Scheduler.preempt)(self, s, victim)
     victim.preempted = True
+
+
+def arrives_again_the_third_time(self: Scheduler, s: Serving, victim: Entry) -> None:
+    """A request that was preempted twice before goes to the end of the queue."""
+    victim.times = vars(victim).get("times", 0) + 1
+    (arrives_again if victim.times > 2 else Scheduler.preempt)(self, s, victim)
 
 
 def arrives_again_beside(count: int) -> Any:
@@ -557,6 +578,16 @@ def kept_at_the_end(self: Scheduler, s: Serving, entry: Entry) -> None:
     """Who is finished keeps its blocks."""
     s.entries.remove(entry)
     entry.request.state = "FINISHED"
+
+
+def notes_who_gave_way(self: Scheduler, s: Serving, step: Step, tokens: Sequence[int | None]) -> list[Request]:
+    s.gave_way = step.preempted
+    return Scheduler.update(self, s, step, tokens)
+
+
+def kept_as_another_gave_way(self: Scheduler, s: Serving, entry: Entry) -> None:
+    """Who ends in a step that another one gave way for keeps its blocks."""
+    (kept_at_the_end if vars(s).get("gave_way") else Scheduler.close)(self, s, entry)
 
 
 def kept_at_eos(self: Scheduler, s: Serving, entry: Entry) -> None:

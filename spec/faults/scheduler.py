@@ -136,6 +136,13 @@ FAULTS: tuple[Fault, ...] = (
         "PROPERTIES CB2",
     ),
     _fault(
+        "untold-as-another-gives-way",
+        "nobody is told of who ends in a step that another one gives way for",
+        spec.SCHED_03,
+        {"update": changes.untold_as_another_gave_way},
+        "https://github.com/jundot/omlx/issues/1622",
+    ),
+    _fault(
         "one-told", "update returns one request at most", spec.SCHED_03, {"update": changes.one_told}, "PROPERTIES CB2"
     ),
     *scheduler_chunks.FAULTS,

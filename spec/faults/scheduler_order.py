@@ -196,6 +196,13 @@ FAULTS: tuple[Fault, ...] = (
         f"{VLLM}/issues/41951",
     ),
     _fault(
+        "arrives-again-the-third-time",
+        "a request that is preempted for the third time goes to the end of the queue",
+        spec.SCHED_18,
+        {"preempt": changes.arrives_again_the_third_time},
+        f"{VLLM}/issues/41951",
+    ),
+    _fault(
         "to-the-front",
         "a preempted request goes before those of larger priority",
         spec.SCHED_18,
@@ -406,6 +413,13 @@ FAULTS: tuple[Fault, ...] = (
         f"{COURSE}/05972ff",
     ),
     _fault(
+        "kept-as-another-gives-way",
+        "requests that end in a step that another one gives way for keep their blocks",
+        spec.SCHED_27,
+        {"update": changes.notes_who_gave_way, "close": changes.kept_as_another_gave_way},
+        "https://github.com/PaddlePaddle/FastDeploy/pull/3292",
+    ),
+    _fault(
         "kept-at-eos",
         "requests that eos ends keep their blocks",
         spec.SCHED_27,
@@ -435,6 +449,20 @@ FAULTS: tuple[Fault, ...] = (
     ),
     _fault("rank-of-32-bits", "priorities have 32 bits", spec.SCHED_16, {"order": changes.of_bits(32)}, TIRED),
     _fault("rank-of-16-bits", "priorities have 16 bits", spec.SCHED_16, {"order": changes.of_bits(16)}, TIRED),
+    _fault(
+        "rank-negated",
+        "priorities are negated in 64 bits: the smallest one goes first",
+        spec.SCHED_16,
+        {"order": changes.negated_in_64_bits},
+        TIRED,
+    ),
+    _fault(
+        "rank-by-differences",
+        "priorities are compared by their differences in 64 bits",
+        spec.SCHED_16,
+        {"order": changes.by_differences},
+        TIRED,
+    ),
     _fault("rank-in-float32", "priorities are float32", spec.SCHED_16, {"order": changes.of_float32}, TIRED),
     _fault(
         "eight-times",
