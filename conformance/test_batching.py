@@ -421,6 +421,21 @@ def test_a_cache_that_does_not_fit_changes_nothing(subject, story):
     goes_on_after_refusal(subject, story)
 
 
+@requirement(spec.BATCH_28, story=overlong(again=True), share=0.1)
+def test_a_prompt_that_is_too_long_again_and_again_changes_nothing(subject, story):
+    goes_on_after_refusal(subject, story)
+
+
+@requirement(spec.BATCH_28, story=taken_slots(again=True), share=0.1)
+def test_a_taken_slot_that_is_asked_for_again_and_again_stays_as_it_is(subject, story):
+    goes_on_after_refusal(subject, story)
+
+
+@requirement(spec.BATCH_28, story=idle_slots(again=True), share=0.1)
+def test_a_removal_that_is_tried_again_and_again_changes_nothing(subject, story):
+    goes_on_after_refusal(subject, story)
+
+
 @requirement(spec.BATCH_28, story=idle_slots(), share=0.2)
 def test_a_refused_removal_changes_nothing(subject, story):
     goes_on_after_refusal(subject, story)

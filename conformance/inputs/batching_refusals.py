@@ -38,7 +38,7 @@ def overfull(pick: Pick, again: bool = False) -> tuple[Call, Tried]:
 
 
 @needing(slots=FEW, limited=[True])
-def overlong(pick: Pick) -> tuple[Call, int]:
+def overlong(pick: Pick, again: bool = False) -> tuple[Call, Tried]:
     """A prompt longer than max_len."""
     script = Script(pick)
     room = pick.one_of(3, 5, 8)
@@ -47,26 +47,28 @@ def overlong(pick: Pick) -> tuple[Call, int]:
         script.step(1)
     script.longest = room
     slot = pick.one_of(*script.idle)
-    bad = script.do("add", **script.arrays(1, room + pick.one_of(1, 2, 9)), slot=slot, stale=0)
+    script.do("add", **script.arrays(1, room + pick.one_of(1, 2, 9)), slot=slot, stale=0)
+    bad = script.tried(again)
     script.add(pick.one_of(1, room - 1), slot)
     script.step(1)
     return script.call(room=(0,)), bad
 
 
 @needing(slots=FEW)
-def taken_slots(pick: Pick) -> tuple[Call, int]:
+def taken_slots(pick: Pick, again: bool = False) -> tuple[Call, Tried]:
     """A request for a slot that another one has."""
     script = Script(pick)
     script.fill()
     if pick.one_of(True, False):
         script.step()
     slot = pick.one_of(*script.active)
-    bad = script.do("add", **script.arrays(1, small(pick)), slot=slot, stale=0)
+    script.do("add", **script.arrays(1, small(pick)), slot=slot, stale=0)
+    bad = script.tried(again)
     return _going_on(script, slot), bad
 
 
 @needing(slots=FEW)
-def idle_slots(pick: Pick) -> tuple[Call, int]:
+def idle_slots(pick: Pick, again: bool = False) -> tuple[Call, Tried]:
     """A removal from a slot that never had a request, or has it no more."""
     script = Script(pick)
     if script.slots > 1 and pick.one_of(True, False):
@@ -76,7 +78,8 @@ def idle_slots(pick: Pick) -> tuple[Call, int]:
         script.add(slot=slot)
         script.step()
         script.remove(slot)
-    bad = script.do("remove", slot=slot)
+    script.do("remove", slot=slot)
+    bad = script.tried(again)
     return _going_on(script), bad
 
 

@@ -66,6 +66,17 @@ def shortens_all(self: Any, story: BatchStory, *given: Any) -> None:
         story.batch.rows[slot] = tuple(np.array(x[:, :-1]) for x in row)
 
 
+def takes_a_slot(self: Any, story: BatchStory, key: np.ndarray) -> None:
+    """An idle slot has a request without tokens."""
+    rows = story.batch.rows
+    if None in rows:
+        rows[rows.index(None)] = key[0, :, :0], key[0, :, :0]
+
+
+def ends_who_has_it(self: Any, story: BatchStory, slot: int) -> None:
+    story.batch.rows[slot] = None
+
+
 def forgets_one(self: BlockManager, m: Manager, *given: Any) -> None:
     """What was free the longest is cached no more."""
     if m.free:

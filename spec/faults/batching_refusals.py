@@ -188,4 +188,25 @@ FAULTS: tuple[Fault, ...] = (
         {"check_room": retries.harmful(spec.BatchingKVCache.check_room, retries.shortens_all)},
         "PROPERTIES PG5",
     ),
+    _fault(
+        "too-long-twice-takes-a-slot",
+        "the second prompt in a row that is too long has a slot, without tokens",
+        spec.BATCH_28,
+        {"check_prompt": retries.harmful(spec.BatchingKVCache.check_prompt, retries.takes_a_slot)},
+        "PROPERTIES PG5",
+    ),
+    _fault(
+        "taken-slot-asked-for-twice",
+        "the second request in a row for a taken slot ends the one that has it",
+        spec.BATCH_28,
+        {"check_idle": retries.harmful(spec.BatchingKVCache.check_idle, retries.ends_who_has_it)},
+        "PROPERTIES PG5",
+    ),
+    _fault(
+        "removed-in-vain-twice",
+        "the second removal in a row from an idle slot costs every request its last token",
+        spec.BATCH_28,
+        {"check_taken": retries.harmful(spec.BatchingKVCache.check_taken, retries.shortens_all)},
+        "PROPERTIES PG5",
+    ),
 )
