@@ -10,6 +10,7 @@ from inferspec.conformance.properties.common import (
     keeps_arguments,
     refuses,
     returns,
+    serves_more_and_fewer,
 )
 from inferspec.conformance.strategies import MOSTLY_SLICES, among, in_views, in_views_of_each, seeds
 from inferspec.conformance.suite import requirement
@@ -175,6 +176,11 @@ def test_multi_head_depends_on_its_arguments_alone(subject, call):
 )
 def test_another_number_of_heads_in_between_changes_nothing(subject, call):
     depends_on_arguments_alone(subject, call, call.having(num_heads=call.arguments["num_heads"] // 2))
+
+
+@requirement(spec.MHA_09, call=multi_head_calls(masks=["none", "causal"], free_head_dim=[False]), share=0.15)
+def test_one_object_attends_over_few_tokens_more_and_few(subject, call):
+    serves_more_and_fewer(subject, call, "query", "key", "value", where=_seeing_rows)
 
 
 @requirement(spec.MHA_09, call=multi_head_calls(masks=["causal", "bool"], free_head_dim=[False]), share=0.5)

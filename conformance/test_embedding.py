@@ -39,6 +39,7 @@ from inferspec.conformance.properties.common import (
     refuses,
     refuses_or_reads,
     returns,
+    serves_more_and_fewer,
 )
 from inferspec.conformance.strategies import (
     HALF,
@@ -222,6 +223,11 @@ def test_other_tokens_in_between_change_nothing(subject, call):
     depends_on_arguments_alone(subject, call.kept(0), other.kept(0))
 
 
+@requirement(spec.EMB_07, call=lookup_calls(leading_dims=[(2,), (2, 3)]), share=0.1)
+def test_one_table_serves_a_token_a_prompt_and_a_token(subject, call):
+    serves_more_and_fewer(subject, call, "tokens", axis=-1)
+
+
 @requirement(spec.EMB_07, call=lookup_calls(sizes=FEW_OR_MANY))
 def test_another_table_in_between_changes_nothing(subject, call):
     depends_on_arguments_alone(subject, call, call.having(weight=-call.arguments["weight"]))
@@ -391,6 +397,11 @@ def test_the_head_changes_no_argument(subject, call):
 def test_other_rows_in_between_change_no_logits(subject, call):
     other = call.having(x=-call.arguments["x"])
     depends_on_arguments_alone(subject, call.kept(0), other.kept(0))
+
+
+@requirement(spec.EMB_17, call=head_calls(leading_dims=[(2,), (2, 3)]), share=0.1)
+def test_one_head_serves_a_token_a_prompt_and_a_token(subject, call):
+    serves_more_and_fewer(subject, call, "x")
 
 
 @requirement(spec.EMB_17, call=head_calls(sizes=FEW_OR_MANY))

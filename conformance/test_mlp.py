@@ -32,6 +32,7 @@ from inferspec.conformance.properties.common import (
     refuses,
     refuses_or_reads,
     returns,
+    serves_more_and_fewer,
 )
 from inferspec.conformance.strategies import (
     HALF,
@@ -233,6 +234,11 @@ def test_no_argument_is_changed(subject, call):
 def test_other_data_in_between_changes_nothing(subject, call):
     other = call.having(x=-call.arguments["x"])
     depends_on_arguments_alone(subject, call.kept(0), other.kept(0))
+
+
+@requirement(spec.MLP_10, call=swiglu_calls(leading_dims=[(2,), (2, 3)]), share=0.1)
+def test_one_object_serves_a_token_a_prompt_and_a_token(subject, call):
+    serves_more_and_fewer(subject, call, "x")
 
 
 @requirement(spec.MLP_07, call=in_views(swiglu_calls(sizes=one_row, leading_dims=[(), (1,)]), "x"), share=0.5)

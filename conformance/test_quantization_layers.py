@@ -45,6 +45,7 @@ from inferspec.conformance.properties.common import (
     refuses,
     refuses_or_reads,
     returns,
+    serves_more_and_fewer,
 )
 from inferspec.conformance.properties.quantization import (
     BROKEN,
@@ -208,6 +209,11 @@ def test_a_layer_changes_no_argument(subject, call):
 @requirement(spec.QLIN_08, call=layers(sizes=FEW_OR_MANY), share=0.5)
 def test_other_rows_in_between_change_nothing_of_a_layer(subject, call):
     depends_on_arguments_alone(subject, call.kept(0), call.having(x=-call.arguments["x"]).kept(0))
+
+
+@requirement(spec.QLIN_08, call=layers(leading_dims=[(2,), (2, 3)]), share=0.1)
+def test_one_layer_serves_a_token_a_prompt_and_a_token(subject, call):
+    serves_more_and_fewer(subject, call, "x")
 
 
 @requirement(spec.QLIN_08, call=layers(sizes=FEW_OR_MANY), part=among(["packed", "scales", "biases"]), share=0.55)
@@ -391,6 +397,11 @@ def test_other_tokens_in_between_change_nothing(subject, call):
     depends_on_arguments_alone(subject, call.kept(0), call.having(tokens=np.asarray(others)).kept(0))
 
 
+@requirement(spec.QEMB_07, call=lookup_calls(leading_dims=[(2,), (2, 3)]), share=0.1)
+def test_one_table_serves_a_token_a_prompt_and_a_token(subject, call):
+    serves_more_and_fewer(subject, call, "tokens", axis=-1)
+
+
 @requirement(spec.QEMB_07, call=lookup_calls(), share=0.5)
 def test_another_table_in_between_changes_nothing(subject, call):
     depends_on_arguments_alone(subject, call, call.having(packed=~call.arguments["packed"]))
@@ -553,6 +564,11 @@ def test_the_head_changes_no_argument(subject, call):
 @requirement(spec.QEMB_15, call=heads(sizes=FEW_OR_MANY), share=0.5)
 def test_other_rows_in_between_change_no_logits(subject, call):
     depends_on_arguments_alone(subject, call.kept(0), call.having(x=-call.arguments["x"]).kept(0))
+
+
+@requirement(spec.QEMB_15, call=heads(leading_dims=[(2,), (2, 3)]), share=0.1)
+def test_one_head_serves_a_token_a_prompt_and_a_token(subject, call):
+    serves_more_and_fewer(subject, call, "x")
 
 
 @requirement(spec.QEMB_15, call=heads(sizes=FEW_OR_MANY), part=among(["packed", "scales", "biases"]), share=0.6)

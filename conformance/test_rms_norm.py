@@ -33,6 +33,7 @@ from inferspec.conformance.properties.common import (
     refuses,
     refuses_or_reads,
     returns,
+    serves_more_and_fewer,
 )
 from inferspec.conformance.strategies import (
     HALF,
@@ -355,6 +356,11 @@ def test_another_weight_in_between_changes_nothing(subject, call):
 def test_one_object_normalises_other_rows_in_between(subject, call):
     x = call.arguments["x"]
     depends_on_arguments_alone(subject, call.kept(0), call.having(x=-2 * x[..., ::-1]).kept(0))
+
+
+@requirement(spec.RMS_13, call=rms_calls(leading_dims=[(2,), (2, 3)]), share=0.1)
+def test_one_object_normalises_a_token_a_prompt_and_a_token(subject, call):
+    serves_more_and_fewer(subject, call, "x")
 
 
 @requirement(spec.RMS_14, call=misfits())

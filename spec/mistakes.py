@@ -244,6 +244,20 @@ def reuses_its_buffer() -> Change:
     return {"respond": respond}
 
 
+def sized_by_the_first() -> Change:
+    """What the first call makes room for serves every later one: rows past as many as that had are never written."""
+
+    def respond(self: Operation, a: Arguments) -> Any:
+        result = honest(self, a)
+        rows = result.reshape(-1, *result.shape[-1:])
+        written = np.zeros_like(rows)
+        most = _memory(self).setdefault("rows", len(rows))
+        written[:most] = rows[:most]
+        return written.reshape(result.shape)
+
+    return {"respond": respond}
+
+
 def only_where(holds: Callable[[Arguments], bool], change: Change) -> Change:
     """One path alone has the mistake, in steps that take the arguments: calls of which `holds` is true."""
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from inferspec.conformance.calls import Call, step_told
 from inferspec.conformance.envelope import OutsideEnvelope
+from inferspec.conformance.inputs.linear import resized
 from inferspec.conformance.judging.trial import Nonconformance, Trial
 from inferspec.spec.numerics import f64
 
@@ -111,6 +112,22 @@ def depends_on_arguments_alone(subject: Trial, first: Call, second: Call, where:
     for what in ("random state", "earlier result"):
         if what in seen.changed:
             raise Nonconformance(f"the call changes the {what}", first)
+
+
+def serves_more_and_fewer(
+    subject: Trial,
+    call: Call,
+    *arguments: str,
+    axis: int = -2,
+    where: Callable[[Call], np.ndarray] | None = None,
+) -> None:
+    """One object is right on the first entry of an axis of its arguments, then on more of them, and on the first again, as a
+    layer is given a token, a prompt and a token. where: the elements of a call's result that the oracle speaks of."""
+    whole = {name: call.arguments[name] for name in arguments}
+    few = call.having(**{name: resized(x, axis, 1) for name, x in whole.items()})
+    more = call.having(**{name: resized(x, axis, x.shape[axis] + 2) for name, x in whole.items()})
+    for one in (few, more, few):
+        subject.agrees(one.kept(0), where(one) if where else None)
 
 
 def returns(subject: Trial, call: Call, shape: tuple[int, ...], dtype: str) -> None:

@@ -10,6 +10,7 @@ import numpy as np
 from inferspec.spec.attention import ScaledDotProductAttention
 from inferspec.spec.changes.attention import CORE, MHA, fitted
 from inferspec.spec.contract import Arguments, Change, Operation, changed
+from inferspec.spec.mistakes import first_of
 from inferspec.spec.numerics import f64
 
 # Which path a call takes.
@@ -38,6 +39,15 @@ def masked_where(holds: Callable[[Arguments], bool]) -> Callable[[Arguments], bo
 
 
 # What is done otherwise.
+
+
+def masked_as_at_first(self: Operation, a: Arguments) -> Arguments:
+    """The causal mask lets see as many keys more than there are queries as when it was first made."""
+    if not isinstance(a.mask, str):
+        return a
+    length, keys = a.query.shape[-2], a.key.shape[-2]
+    more = first_of(self, "more keys", keys - length)
+    return Arguments(**{**vars(a), "mask": np.arange(keys) <= np.arange(length)[:, None] + more})
 
 
 def split_interleaved(self: Operation, x: np.ndarray, heads: int) -> np.ndarray:

@@ -62,6 +62,7 @@ from inferspec.spec.mistakes import (
     promotes_where,
     read_as_of,
     remembers,
+    sized_by_the_first,
     swaps_batches,
     unwritten_where_all_is_wide,
     wraps_batches,
@@ -319,6 +320,13 @@ FAULTS: tuple[Fault, ...] = (
         EMB_17,
         remembers("weight"),
         f"{FLASHINFER}/commit/82784bb11",
+    ),
+    Fault(
+        "as-linear-sized-by-the-first",
+        "what the first call makes room for serves every later one: rows past as many as that had are never written",
+        EMB_17,
+        sized_by_the_first(),
+        "https://github.com/deepspeedai/DeepSpeed/issues/4684",
     ),
     Fault("as-linear-drifts", "the output buffer of an earlier call is added to", EMB_17, drifts(), TIRED),
     Fault(

@@ -36,6 +36,7 @@ from inferspec.spec.mistakes import (
     promotes,
     promotes_where,
     remembers,
+    sized_by_the_first,
     swaps_batches,
 )
 
@@ -363,6 +364,13 @@ FAULTS: tuple[Fault, ...] = (
         EMB_06,
         EMB_07,
         ("weight",),
+    ),
+    Fault(
+        "embedding-sized-by-the-first",
+        "what the first call makes room for serves every later one: rows past as many as that had are never written",
+        EMB_07,
+        sized_by_the_first(),
+        "https://github.com/deepspeedai/DeepSpeed/issues/4684",
     ),
     *as_linear.FAULTS,
 )

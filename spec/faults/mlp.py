@@ -32,6 +32,7 @@ from inferspec.spec.mistakes import (
     promotes_where,
     read_as_of,
     remembers,
+    sized_by_the_first,
     swaps_batches,
     unwritten_where_all_is_wide,
     wraps_batches,
@@ -386,6 +387,13 @@ FAULTS: tuple[Fault, ...] = (
         MLP_10,
         remembers("w_gate"),
         f"{FLASHINFER}/commit/82784bb11",
+    ),
+    Fault(
+        "mlp-sized-by-the-first",
+        "what the first call makes room for serves every later one: rows past as many as that had are never written",
+        MLP_10,
+        sized_by_the_first(),
+        "https://github.com/deepspeedai/DeepSpeed/issues/4684",
     ),
     Fault("mlp-drifts", "the output buffer of an earlier call is added to", MLP_10, drifts(), TIRED),
     Fault(

@@ -24,6 +24,7 @@ from inferspec.spec.mistakes import (
     refuses_empty,
     remembers,
     remembers_by_identity,
+    sized_by_the_first,
 )
 from inferspec.spec.numerics import f64
 
@@ -303,6 +304,20 @@ FAULTS: tuple[Fault, ...] = (
         spec.MHA_06,
         only_where(lambda a: isinstance(a.mask, str), ignores_strides("wq")),
         ENGINEER,
+    ),
+    Fault(
+        "mha-sized-by-the-first",
+        "what the first call makes room for serves every later one: rows past as many as that had are never written",
+        spec.MHA_09,
+        sized_by_the_first(),
+        "https://github.com/deepspeedai/DeepSpeed/issues/4684",
+    ),
+    Fault(
+        "mha-mask-of-the-first",
+        "the causal mask of the first call stays: later ones see as many keys more than queries as that had",
+        spec.MHA_09,
+        {"masked": heads.masked_as_at_first},
+        "https://github.com/facebookresearch/xformers/pull/660",
     ),
     Fault("mha-drifting", "every repeated call is larger", spec.MHA_09, drifts(), ENGINEER),
     Fault(

@@ -37,6 +37,7 @@ from inferspec.spec.mistakes import (
     promotes,
     read_as_of,
     remembers,
+    sized_by_the_first,
     unwritten_where_all_is_wide,
 )
 from inferspec.spec.quantization_sentences import (
@@ -188,6 +189,13 @@ _LAYER = (
     *strides_of_models("quantized-linear", QLIN_05),
     *strides_of_thousands("quantized-linear", QLIN_05),
     *faults_of_products("quantized-linear", QLIN_05, QLIN_06, QLIN_07, QLIN_08),
+    Fault(
+        "quantized-linear-sized-by-the-first",
+        "what the first call makes room for serves every later one: rows past as many as that had are never written",
+        QLIN_08,
+        sized_by_the_first(),
+        "https://github.com/deepspeedai/DeepSpeed/issues/4684",
+    ),
     Fault(
         "quantized-linear-remembers-bias",
         "the bias of the first layer of these shapes, widened once, is used for all",
@@ -407,6 +415,13 @@ _EMBEDDING = (
         "quantized-embedding-changes-tokens", "the tokens are overwritten", QEMB_06, mutates("tokens"), "PROPERTIES X6"
     ),
     Fault(
+        "quantized-embedding-sized-by-the-first",
+        "what the first call makes room for serves every later one: rows past as many as that had are never written",
+        QEMB_07,
+        sized_by_the_first(),
+        "https://github.com/deepspeedai/DeepSpeed/issues/4684",
+    ),
+    Fault(
         "quantized-embedding-remembers-table",
         "the table of the first layer serves all of its shape",
         QEMB_07,
@@ -541,6 +556,13 @@ _EMBEDDING = (
     first_view_copied("quantized-head", QEMB_12),
     *strides_of_models("quantized-head", QEMB_12),
     *faults_of_products("quantized-head", QEMB_12, QEMB_13, QEMB_14, QEMB_15),
+    Fault(
+        "quantized-head-sized-by-the-first",
+        "what the first call makes room for serves every later one: rows past as many as that had are never written",
+        QEMB_15,
+        sized_by_the_first(),
+        "https://github.com/deepspeedai/DeepSpeed/issues/4684",
+    ),
     Fault(
         "quantized-head-float32-scales-bits",
         "what float32 scales and biases hold is read as numbers of the dtype of x",

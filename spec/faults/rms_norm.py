@@ -31,6 +31,7 @@ from inferspec.spec.mistakes import (
     read_as_of,
     remembers,
     rounds,
+    sized_by_the_first,
     swaps_batches,
     wraps_batches,
 )
@@ -130,6 +131,7 @@ FAULTS: tuple[Fault, ...] = (
     Fault("rms-remembers-weight", "the first weight is kept", contract.RMS_13, remembers("weight"), TIRED),
     Fault("rms-remembers-long-weight", "the first weight of 1024 features and more is kept", contract.RMS_13, only_where(lambda a: a.x.shape[-1] >= 1024, remembers("weight")), TIRED),
     Fault("rms-remembers-result", "results are kept without x in their key", contract.RMS_13, remembers("x"), TIRED),
+    Fault("rms-sized-by-the-first", "what the first call makes room for serves every later one: rows past as many as that had are never written", contract.RMS_13, sized_by_the_first(), "https://github.com/deepspeedai/DeepSpeed/issues/4684"),
     Fault("rms-drifts", "a running mean outlives the call", contract.RMS_13, drifts(), TIRED),
     Fault("rms-weight-length", "a weight of another length is taken", contract.RMS_14, {"guard_weight": lambda self, a: None, "gain": changes.cycled_gain}, "https://github.com/ml-explore/mlx/commit/76f275b4d"),
     Fault("rms-features-unchecked", "an x of another width is taken", contract.RMS_14, {"guard_features": lambda self, a: None, "gain": changes.cycled_gain}, TIRED),
