@@ -15,6 +15,7 @@ from inferspec.conformance.inputs.attention import (
     towering,
     with_nan,
     with_nan_in_sight,
+    with_rows_of_zeros,
 )
 from inferspec.conformance.inputs.attention_lengths import (
     a_draft_over_many,
@@ -65,6 +66,11 @@ ENCODINGS = list(HIDING)
 @requirement(spec.ATTN_01, call=attention_calls(masks=["none"]))
 def test_attention_is_softmax_over_keys_times_value(subject, call):
     subject.agrees(call)
+
+
+@requirement(spec.ATTN_01, call=attention_calls(masks=["none"], amplitude=(1.0,)), share=0.1)
+def test_keys_and_queries_of_zeros_count_as_others_do(subject, call):
+    subject.agrees(with_rows_of_zeros(call, "query", "key"))
 
 
 @requirement(spec.ATTN_02, call=attention_calls(masks=["none"], scales=["default"], amplitude=(1.0,)))

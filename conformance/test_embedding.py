@@ -310,6 +310,18 @@ def test_a_nan_or_infinity_stays_in_the_logits_of_its_row(subject, call, bad):
 
 @requirement(
     spec.EMB_20,
+    call=head_calls(sizes=small_or_moderate, leading_dims=BATCHES, amplitude=(1.0,)),
+    bad=among([np.nan, np.inf]),
+    share=0.1,
+)
+def test_a_nan_or_infinity_in_the_table_shows_where_x_is_zero_too(subject, call, bad):
+    x, weight = call.arguments["x"], call.arguments["weight"]
+    zeros = np.random.default_rng(call.seed).random(x.shape) < 0.5
+    subject.agrees(call.having(x=np.where(zeros, 0, x).astype(x.dtype), weight=with_few(weight, bad, call.seed)))
+
+
+@requirement(
+    spec.EMB_20,
     call=head_calls(sizes=small_or_moderate),
     bad=among([np.nan, np.inf, -np.inf]),
     share=0.3,

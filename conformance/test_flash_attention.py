@@ -10,6 +10,7 @@ from inferspec.conformance.inputs.attention import (
     towering,
     with_nan,
     with_nan_in_sight,
+    with_rows_of_zeros,
 )
 from inferspec.conformance.inputs.attention_lengths import (
     a_draft_over_many,
@@ -68,6 +69,20 @@ def test_flash_attention_is_softmax_over_keys_times_value(subject, call):
 @requirement(spec.FLASH_01, call=tiled_calls(masks=["none"], leading_dims=FEW_ROWS), share=0.3)
 def test_flash_attention_of_several_tiles_is_right(subject, call):
     subject.agrees(call)
+
+
+@requirement(spec.FLASH_01, call=flash_calls(masks=["none"], leading_dims=FEW_ROWS, amplitude=(1.0,)), share=0.1)
+def test_keys_of_zeros_count_as_others_do(subject, call):
+    subject.agrees(with_rows_of_zeros(call, "key"))
+
+
+@requirement(
+    spec.FLASH_02,
+    call=flash_calls(masks=["none"], scales=["given"], leading_dims=FEW_ROWS, amplitude=(0.3,)),
+    share=0.1,
+)
+def test_a_scale_of_one_given_to_flash_attention_is_no_default(subject, call):
+    subject.agrees(call.having(scale=1.0))
 
 
 @requirement(spec.FLASH_02, call=flash_calls(masks=["none"], scales=["default"], amplitude=(1.0,)), share=0.5)

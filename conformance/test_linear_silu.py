@@ -8,6 +8,7 @@ from inferspec.conformance.inputs.linear import (
     SHORT_OR_LONG,
     SINGLE,
     WIDE,
+    about_zero,
     in_the_tail,
     not_finite,
     of_any_size,
@@ -31,6 +32,11 @@ def test_silu_is_x_times_its_sigmoid(subject, call):
 
 @requirement(spec.SILU_01, call=silu_calls(values=in_the_tail), share=1.5)
 def test_silu_is_accurate_where_it_is_tiny(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.SILU_01, call=silu_calls(values=about_zero), share=0.1)
+def test_silu_of_zero_is_zero(subject, call):
     subject.agrees(call)
 
 

@@ -23,6 +23,7 @@ from inferspec.conformance.inputs.linear import (
     resized,
     rising,
     softmax_calls,
+    whole,
 )
 from inferspec.conformance.properties.common import depends_on_arguments_alone, keeps_arguments, refuses, returns
 from inferspec.conformance.strategies import MODEL_WIDTHS, ODD_TILES, WIDE_VIEWS, among, in_views
@@ -32,6 +33,11 @@ from inferspec.spec import linear as spec
 
 @requirement(spec.SMAX_01, call=softmax_calls())
 def test_softmax_is_exp_over_its_sum(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.SMAX_01, call=softmax_calls(values=whole), share=0.1)
+def test_a_logit_of_zero_counts_as_others_do(subject, call):
     subject.agrees(call)
 
 

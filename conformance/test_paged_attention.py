@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from inferspec.conformance.inputs.attention import DEPTHS, reachable, towering
+from inferspec.conformance.inputs.attention import DEPTHS, reachable, towering, with_rows_of_zeros
 from inferspec.conformance.inputs.paged_attention import (
     PAGES,
     STALE,
@@ -45,6 +45,11 @@ PADDING = (
 @requirement(spec.PAGED_01, call=paged_calls(masks=["causal"]), share=0.6)
 def test_paged_attention_is_attention_over_the_tokens_of_the_pages(subject, call):
     subject.agrees(call)
+
+
+@requirement(spec.PAGED_01, call=paged_calls(amplitude=(1.0,)), share=0.1)
+def test_tokens_whose_keys_are_zeros_count_as_others_do(subject, call):
+    subject.agrees(with_rows_of_zeros(call, "key_pages"))
 
 
 @requirement(spec.PAGED_02, routed=routed_pages(), share=0.8)
@@ -222,6 +227,11 @@ def test_the_default_scale_of_paged_attention_is_one_over_the_root_of_the_head_d
 @requirement(spec.PAGED_08, call=paged_calls(scales=["given"]), share=1.0)
 def test_a_scale_given_to_paged_attention_is_used_as_it_is(subject, call):
     subject.agrees(call)
+
+
+@requirement(spec.PAGED_08, call=paged_calls(scales=["given"], amplitude=(0.3,)), share=0.1)
+def test_a_scale_of_one_given_to_paged_attention_is_no_default(subject, call):
+    subject.agrees(call.having(scale=1.0))
 
 
 @requirement(spec.PAGED_09, call=paged_calls(), stale=POISONS, share=0.6)

@@ -45,6 +45,7 @@ from inferspec.conformance.properties.quantization import (
     grid_of,
     refuses_parts,
     scaled,
+    with_nan,
     within_class,
 )
 from inferspec.conformance.strategies import WIDE_VIEWS, among, in_views
@@ -124,6 +125,13 @@ def test_other_groups_change_nothing_of_a_group(subject, call):
     w, size = call.arguments["w"], call.arguments["group_size"]
     more = np.concatenate([w, (-3 * w[:, :size]).astype(w.dtype)], axis=1)
     same_parts(subject, call, call.having(w=more), slice(None))
+
+
+@requirement(spec.QUANT_05, call=weights(), bad=among([np.nan, np.inf]), axis=among([0, 1]), share=0.1)
+def test_what_is_no_number_changes_nothing_of_other_groups(subject, call, bad, axis):
+    w, size = call.arguments["w"], call.arguments["group_size"]
+    other = np.full_like(w if axis == 0 else w[:, :size], bad)
+    same_parts(subject, call, call.having(w=np.concatenate([w, other], axis)), slice(0, len(w)))
 
 
 @requirement(spec.QUANT_06, call=in_views(weights(sizes=past_a_tile)), share=0.2)
@@ -274,6 +282,11 @@ def test_weights_are_codes_times_scale_plus_bias(subject, call):
 @requirement(spec.DEQ_13, call=matrices(group_sizes=[128], bits=[4]), share=0.1)
 def test_parts_are_of_4_bits_in_groups_of_128_where_nothing_is_said(subject, call):
     subject.agrees(call.without("group_size", "bits"))
+
+
+@requirement(spec.DEQ_02, call=matrices(), part=among(["scales", "biases"]), share=0.1)
+def test_a_nan_shows_in_its_group_alone(subject, call, part):
+    subject.agrees(with_nan(call, part))
 
 
 @requirement(spec.DEQ_03, call=matrices())

@@ -53,6 +53,7 @@ from inferspec.conformance.properties.quantization import (
     broken,
     kept,
     refuses_parts,
+    scaled,
     with_nan,
     with_nan_in_x,
     within_class,
@@ -60,6 +61,7 @@ from inferspec.conformance.properties.quantization import (
 from inferspec.conformance.strategies import HALF, WIDE_VIEWS, among, in_views, in_views_of_each, one_token_each
 from inferspec.conformance.suite import requirement
 from inferspec.spec import quantization_sentences as spec
+from inferspec.spec.numerics import f64
 
 layers = product_calls(operation=LINEAR)
 heads = product_calls(operation=HEAD)
@@ -86,6 +88,17 @@ def test_a_layer_reads_each_feature_by_its_own_code_scale_and_bias(subject, read
 @requirement(spec.QLIN_02, reading=reading_products(operation=LINEAR, bias=[True]))
 def test_the_bias_of_a_layer_is_added_once(subject, reading):
     subject.expects(*reading)
+
+
+@requirement(spec.QLIN_03, call=layers(dtypes=["bfloat16", "float32"]), power=among([-20, 20]), share=0.1)
+def test_scales_of_a_layer_that_float16_cannot_hold_are_right_in_other_dtypes(subject, call, power):
+    subject.agrees(scaled(call, 2.0**power))
+
+
+@requirement(spec.QLIN_02, call=layers(bias=[True]), share=0.1)
+def test_where_x_is_zero_the_result_of_a_layer_is_its_bias(subject, call):
+    x, bias = call.arguments["x"], call.arguments["bias"]
+    subject.expects(call.having(x=np.zeros_like(x)), np.broadcast_to(f64(bias), (*x.shape[:-1], bias.size)))
 
 
 @requirement(spec.QLIN_03, call=layers(sizes=long_sums, positive=True), share=0.4)
@@ -288,6 +301,18 @@ def test_no_rows_give_no_rows_of_a_layer(subject, call, axis):
 # QuantizedEmbedding
 
 
+@requirement(spec.QEMB_01, call=lookup_calls(dtypes=["bfloat16", "float32"]), power=among([-20, 20]), share=0.1)
+def test_scales_of_a_table_that_float16_cannot_hold_are_right_in_other_dtypes(subject, call, power):
+    subject.agrees(scaled(call, 2.0**power))
+
+
+@requirement(spec.QEMB_01, call=lookup_calls(), part=among(["scales", "biases"]), share=0.1)
+def test_a_nan_shows_in_its_group_of_the_table_alone(subject, call, part):
+    tokens, values = call.arguments["tokens"], call.arguments[part].copy()
+    values[tokens.flat[0], 0] = np.nan
+    subject.agrees(call.having(**{part: values}))
+
+
 @requirement(spec.QEMB_01, call=lookup_calls())
 def test_each_token_gives_its_restored_row(subject, call):
     subject.agrees(call)
@@ -431,6 +456,11 @@ def test_logits_are_x_times_the_transposed_table(subject, call):
 @requirement(spec.QEMB_09, reading=reading_products(operation=HEAD, sizes=square), share=0.5)
 def test_the_head_reads_the_features_of_each_id_from_the_table(subject, reading):
     subject.expects(*reading)
+
+
+@requirement(spec.QEMB_10, call=heads(dtypes=["bfloat16", "float32"]), power=among([-20, 20]), share=0.1)
+def test_scales_of_a_head_that_float16_cannot_hold_are_right_in_other_dtypes(subject, call, power):
+    subject.agrees(scaled(call, 2.0**power))
 
 
 @requirement(spec.QEMB_10, call=heads(sizes=long_sums, positive=True), share=0.4)

@@ -32,6 +32,7 @@ from inferspec.conformance.inputs.sampling import (
 from inferspec.conformance.inputs.sampling_logits import (
     LIMITS,
     MORE_THAN_1024,
+    all_but_one_hidden,
     close_far_out,
     extreme,
     far_out,
@@ -41,6 +42,7 @@ from inferspec.conformance.inputs.sampling_logits import (
     near,
     ordinary,
     partly_hidden,
+    past_float16,
     scattered,
     tied,
     tiers,
@@ -80,6 +82,22 @@ def test_temperature_0_gives_the_largest_of_near_logits(subject, call):
 
 @requirement(spec.SAMP_21, call=greedy_calls(temperatures=["greedy"], values=tied))
 def test_temperature_0_gives_the_lowest_of_equal_ids(subject, call):
+    subject.agrees(call)
+
+
+@requirement(
+    spec.SAMP_21, call=greedy_calls(temperatures=["greedy"], values=all_but_one_hidden, sizes=SEVERAL), share=0.1
+)
+def test_temperature_0_gives_the_only_id_that_is_not_hidden(subject, call):
+    subject.agrees(call)
+
+
+@requirement(
+    spec.SAMP_21,
+    call=greedy_calls(temperatures=["greedy"], values=past_float16, sizes=SEVERAL, dtypes=["bfloat16", "float32"]),
+    share=0.1,
+)
+def test_temperature_0_gives_the_largest_of_logits_that_float16_does_not_hold(subject, call):
     subject.agrees(call)
 
 

@@ -37,6 +37,7 @@ from inferspec.conformance.inputs.sampling_logits import (
     close_far_out,
     crowded,
     extreme,
+    faint,
     far_out,
     fine,
     nearly_alike,
@@ -321,6 +322,11 @@ def test_survivors_keep_their_logits_bit_for_bit(subject, call):
     logits = call.arguments["logits"]
     if got.shape == logits.shape and ((f64(got) != f64(logits)) & (got != -np.inf)).any():
         raise Nonconformance("a survivor has another logit than before", call)
+    subject.agrees(call)
+
+
+@requirement(spec.SAMP_10, call=filter_calls(values=faint, top_k=[True], top_p=[False]), share=0.1)
+def test_survivors_that_are_nearly_zero_keep_their_logits(subject, call):
     subject.agrees(call)
 
 

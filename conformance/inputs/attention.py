@@ -221,6 +221,14 @@ def louder(call: Call, positions: np.ndarray, precision: Precision) -> Call:
     return call.having(key=loud(call.arguments["key"]), value=loud(call.arguments["value"]))
 
 
+def with_rows_of_zeros(call: Call, *parts: str) -> Call:
+    """The call with every other row of some arguments, the first among them, all zeros."""
+    zeros = {part: call.arguments[part].copy() for part in parts}
+    for x in zeros.values():
+        x[..., ::2, :] = 0
+    return call.having(**zeros)
+
+
 def with_nan(call: Call, part: str) -> Call:
     """The call with one number of the query, the key or the value NaN, or one in each of two of its rows."""
     return call.having(**{part: with_few(call.arguments[part], np.nan, call.seed or 0)})

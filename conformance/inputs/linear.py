@@ -310,6 +310,13 @@ def tiny(pick: Pick, shape: tuple[int, ...], dtype: str) -> np.ndarray:
     return 10.0 ** pick.random.uniform(least, -4, shape) * pick.random.choice([-1.0, 1.0], shape)
 
 
+def about_zero(pick: Pick, shape: tuple[int, ...], dtype: str) -> np.ndarray:
+    """Values of a few units, and half of them zeros of either sign."""
+    return np.where(
+        pick.random.random(shape) < 0.5, both_signs(pick, shape, dtype), pick.random.choice([0.0, -0.0], shape)
+    )
+
+
 def past_exp(pick: Pick, shape: tuple[int, ...], dtype: str) -> np.ndarray:
     """Up to 150 on both sides, half of them just past where exp(x) leaves float16 (11) or float32 (88), and SiLU of -x is
     not 0 yet."""
@@ -342,6 +349,11 @@ def ordinary(pick: Pick, shape: tuple[int, ...], dtype: str) -> np.ndarray:
     """Logits of a row with one to many likely entries, its largest at the end half of the time."""
     x = pick.random.normal(size=shape) * pick.one_of(1.0, 3.0, 0.3)
     return np.sort(x, axis=-1) if pick.random.random() < 0.5 else x
+
+
+def whole(pick: Pick, shape: tuple[int, ...], dtype: str) -> np.ndarray:
+    """Whole numbers near zero, many of them 0."""
+    return np.round(pick.random.normal(size=shape))
 
 
 def alike(pick: Pick, shape: tuple[int, ...], dtype: str) -> np.ndarray:

@@ -143,6 +143,17 @@ def partly_hidden(pick: Pick, shape: tuple[int, ...]) -> np.ndarray:
     return np.where(hidden & (places != kept), -np.inf, x)
 
 
+def all_but_one_hidden(pick: Pick, shape: tuple[int, ...]) -> np.ndarray:
+    """-inf but for one logit of each row, as where a grammar leaves one choice."""
+    places, kept = np.arange(shape[-1]), pick.random.integers(0, shape[-1], shape[:-1])[..., None]
+    return np.where(places == kept, apart(pick, shape), -np.inf)
+
+
+def faint(pick: Pick, shape: tuple[int, ...]) -> np.ndarray:
+    """Logits so near to zero that they are no normal numbers of float16, all different."""
+    return ranked(pick, shape) * 2.0**-19 * pick.one_of(1, -1)
+
+
 def far_out(pick: Pick, shape: tuple[int, ...]) -> np.ndarray:
     """Logits near a number of any size up to 1e8, no closer to each other than the dtype can tell there."""
     dtype = pick.features["dtypes"]

@@ -185,6 +185,21 @@ def mask_after_softmax(self: Operation, q: Any, k: Any, v: Any, scale: float, bi
     return np.where(hidden, 0.0, weights) @ v
 
 
+def keys_of_nothing_hidden(self: Operation, q: Any, k: Any, scale: float, bias: Any, dtype: str) -> np.ndarray:
+    """Keys whose features sum up to 0 are taken for padding."""
+    return np.where(k.sum(axis=-1)[..., None, :] == 0, -np.inf, CORE.logits(q, k, scale, bias, dtype))
+
+
+def queries_of_nothing_blind(self: Operation, q: Any, k: Any, scale: float, bias: Any, dtype: str) -> np.ndarray:
+    """Queries whose features sum up to 0 are taken for padding."""
+    return np.where(q.sum(axis=-1)[..., None] == 0, -np.inf, CORE.logits(q, k, scale, bias, dtype))
+
+
+def one_is_the_default(self: Operation, a: Arguments) -> float:
+    """A scale of 1 stands for none given, as it does where 1 is the default of a parameter."""
+    return a.query.shape[-1] ** -0.5 if a.scale in (None, 1) else float(a.scale)
+
+
 def room_times_scale(self: Operation, q: Any, k: Any, scale: float, bias: Any, dtype: str) -> np.ndarray:
     logits = CORE.logits(q, k, scale, bias, dtype)
     return logits * np.nan if dtype != "float32" and scale < 0 and k.shape[-2] % 64 else logits

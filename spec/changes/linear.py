@@ -368,3 +368,11 @@ def total_in_range(self: Softmax, weights: np.ndarray, dtype: str) -> np.ndarray
     total = Softmax.total(self, weights, dtype)
     held = rounded(total, dtype)
     return np.where(np.isinf(held), total, held)
+
+
+def zeros_skipped(self: Operation, x: np.ndarray, weight: np.ndarray, dtype: str) -> np.ndarray:
+    """Nothing is multiplied where x is 0, whatever the weight is."""
+    bad = ~np.isfinite(weight)
+    if not bad.any() or (x != 0).all():
+        return x @ weight.T
+    return np.where(x[..., None, :] == 0, 0.0, x[..., None, :] * weight).sum(axis=-1)

@@ -42,6 +42,12 @@ def eight_of_a_stack(self: Operation, a: Arguments) -> Any:
 # codes, scales and biases: what dequantisation and products share
 
 
+def nan_to_zero(self: Any, codes: np.ndarray, scale: np.ndarray, bias: np.ndarray, dtype: str) -> np.ndarray:
+    """A weight that is no number is 0."""
+    weights = codes * scale + bias
+    return np.where(np.isnan(weights), 0.0, weights)
+
+
 def reversed_places(self: Any, packed: np.ndarray, bits: int) -> np.ndarray:
     codes = unpacked(packed, bits)
     return codes.reshape(*codes.shape[:-1], -1, 32 // bits)[..., ::-1].reshape(codes.shape)

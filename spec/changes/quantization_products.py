@@ -18,6 +18,12 @@ from inferspec.spec.numerics import f64
 from inferspec.spec.quantization import QuantizedEmbedding, unpacked
 
 
+def rows_of_zeros_skipped(self: Operation, a: Arguments) -> Any:
+    """Rows of x that are all zeros give zeros."""
+    result = Operation.respond(self, a)
+    return np.where((f64(a.x) == 0).all(axis=-1, keepdims=True), np.zeros((), result.dtype), result)
+
+
 def products_past_float16(self: Any, codes: np.ndarray, scale: np.ndarray, bias: np.ndarray, dtype: str) -> np.ndarray:
     """In float16 what code times scale passes of its range is infinite, whatever the bias."""
     product = codes * scale

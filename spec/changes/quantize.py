@@ -206,3 +206,11 @@ def rows_alone(self: Quantize, a: Arguments) -> Any:
 
 def packs_high_nibbles_first(codes: np.ndarray, bits: int) -> np.ndarray:
     return packed_words(codes.reshape(*codes.shape[:-1], -1, max(8 // bits, 1))[..., ::-1].reshape(codes.shape), bits)
+
+
+def nan_of_neighbours(self: Quantize, w: np.ndarray, group_size: int) -> np.ndarray:
+    """Groups, of which those that come before one without a number are NaN too."""
+    groups = np.array(Quantize.groups(self, w, group_size))
+    flat = groups.reshape(-1, groups.shape[-1])
+    flat[:-1][~np.isfinite(flat[1:]).all(axis=-1)] = np.nan
+    return flat.reshape(groups.shape)

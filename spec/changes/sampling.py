@@ -491,3 +491,13 @@ def ascending(dtype: str | None) -> Change:
         return kept if a.top_p == 1 else kept & placed(inside, order)
 
     return {"top_p": top_p}
+
+
+def only_choice_lost(self: Sampler, z: np.ndarray, kept: np.ndarray, a: Arguments) -> np.ndarray:
+    """A row with one id that is not hidden gives the first."""
+    return np.where((z > -np.inf).sum(axis=-1) > 1, Sampler.greedy(self, z, kept, a), 0)
+
+
+def saturated_greedy(self: Sampler, z: np.ndarray, kept: np.ndarray, a: Arguments) -> np.ndarray:
+    """Logits past the range of float16 are its ends."""
+    return Sampler.greedy(self, np.where(np.isinf(z), z, np.clip(z, -65504.0, 65504.0)), kept, a)

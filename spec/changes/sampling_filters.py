@@ -335,3 +335,7 @@ def top_p_through_float16(self: Filtering, x: np.ndarray, order: np.ndarray, kep
     if a.logits.dtype.name == "bfloat16":
         x = f64(round_to(np.clip(x, -largest("float16"), largest("float16")), "float16"))
     return Filtering.top_p(self, x, order, kept, a)
+
+
+def flushed(self: Any, logits: np.ndarray, kept: np.ndarray) -> np.ndarray:
+    return np.where(kept, np.where(np.abs(logits) < 2.0**-14, 0.0, logits), -np.inf)

@@ -79,3 +79,7 @@ def loses_nan(self: Silu, x: np.ndarray, dtype: str) -> np.ndarray:
 
 def spreads(self: Silu, x: np.ndarray, dtype: str) -> np.ndarray:
     return Silu.activate(self, x, dtype) + 0.0 * x.sum()
+
+
+def nan_at_zero(self: Silu, x: np.ndarray, dtype: str) -> np.ndarray:
+    return np.where(x == 0, np.nan, Silu.activate(self, x, dtype))

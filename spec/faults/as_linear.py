@@ -15,6 +15,7 @@ from inferspec.spec.changes.linear import (
     weight_nan_in_neighbours,
     whole_blocks,
     wide_masked_by_multiplying,
+    zeros_skipped,
 )
 from inferspec.spec.contract import Fault, Variant
 from inferspec.spec.embedding import (
@@ -157,6 +158,13 @@ FAULTS: tuple[Fault, ...] = (
         EMB_21,
         read_as_of("x", "weight"),
         "kernels of one dtype for all their buffers",
+    ),
+    Fault(
+        "as-linear-zeros-skipped",
+        "what x is 0 for is passed over: a NaN in the table does not show there",
+        EMB_20,
+        {"logits": zeros_skipped},
+        "https://github.com/Reference-LAPACK/lapack/issues/179",
     ),
     Fault(
         "as-linear-weight-nan-hidden",

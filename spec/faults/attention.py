@@ -44,6 +44,20 @@ SDPA_FAULTS = (
         {"weights": attention_weights.with_sink},
         "softmax-off-by-one and attention sinks",
     ),
+    Fault(
+        "sdpa-keys-of-zeros-are-padding",
+        "keys whose features sum up to 0 are taken for padding and hidden",
+        spec.ATTN_01,
+        {"logits": attention_weights.keys_of_nothing_hidden},
+        "https://github.com/Kyubyong/transformer/issues/33",
+    ),
+    Fault(
+        "sdpa-queries-of-zeros-are-padding",
+        "queries whose features sum up to 0 are taken for padding and give zeros",
+        spec.ATTN_01,
+        {"logits": attention_weights.queries_of_nothing_blind},
+        "https://github.com/kang205/SASRec/issues/14",
+    ),
     Fault("sdpa-value-is-key", "the keys are read as the values", spec.ATTN_01, changes.rereads(value="key"), ENGINEER),
     Fault(
         "sdpa-scale-missing",

@@ -121,6 +121,13 @@ FAULTS: tuple[Fault, ...] = (
         forms=(changes.of_group(changes.of_64_groups),),
     ),
     Fault(
+        "dequantize-nan-hidden",
+        "a weight that is no number comes back as 0",
+        DEQ_02,
+        {"affine": changes.nan_to_zero},
+        TIRED,
+    ),
+    Fault(
         "dequantize-next-group",
         "each group takes the scale of the next",
         DEQ_02,

@@ -599,6 +599,13 @@ _LINEAR = (
         TIMES_ZERO,
     ),
     Fault(
+        "linear-zeros-skipped",
+        "what x is 0 for is passed over: a NaN in a weight does not show there",
+        LIN_12,
+        {"product": changes.zeros_skipped},
+        "https://github.com/Reference-LAPACK/lapack/issues/179",
+    ),
+    Fault(
         "linear-weight-nan-hidden",
         "what is no number in a weight is taken for 0",
         LIN_12,

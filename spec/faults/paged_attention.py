@@ -26,6 +26,7 @@ from inferspec.spec.changes.attention_variants import (
     query_scaled_first,
     split_and_merged,
 )
+from inferspec.spec.changes.attention_weights import keys_of_nothing_hidden, one_is_the_default
 from inferspec.spec.changes.flash_attention import (
     features_from,
     group_shifted_down,
@@ -68,6 +69,20 @@ FAULTS = (
         "the values are not divided by the running sum at the end",
         spec.PAGED_01,
         changes.attending({"weights": unnormalised}),
+        ENGINEER,
+    ),
+    Fault(
+        "paged-keys-of-zeros-are-padding",
+        "tokens whose keys sum up to 0 are taken for slots that nothing was written to, and hidden",
+        spec.PAGED_01,
+        changes.attending({"logits": keys_of_nothing_hidden}),
+        "https://github.com/Kyubyong/transformer/issues/33",
+    ),
+    Fault(
+        "paged-scale-of-one-is-default",
+        "a scale of 1 stands for none given",
+        spec.PAGED_08,
+        {"scale": one_is_the_default},
         ENGINEER,
     ),
     Fault(

@@ -157,6 +157,13 @@ _LAYER = (
         TIRED,
     ),
     Fault(
+        "quantized-linear-rows-of-zeros-skipped",
+        "rows of zeros are passed over, and their results are zeros",
+        QLIN_02,
+        {"respond": products.rows_of_zeros_skipped},
+        TIRED,
+    ),
+    Fault(
         "quantized-linear-bias-per-split",
         "each of two partial sums adds the bias",
         QLIN_02,
@@ -189,6 +196,13 @@ _LAYER = (
     *strides_of_models("quantized-linear", QLIN_05),
     *strides_of_thousands("quantized-linear", QLIN_05),
     *faults_of_products("quantized-linear", QLIN_05, QLIN_06, QLIN_07, QLIN_08),
+    Fault(
+        "quantized-linear-scales-through-float16",
+        "scales that are bfloat16 pass through float16",
+        QLIN_03,
+        bfloat16_through_float16("scales"),
+        TIRED,
+    ),
     Fault(
         "quantized-linear-sized-by-the-first",
         "what the first call makes room for serves every later one: rows past as many as that had are never written",
@@ -415,6 +429,20 @@ _EMBEDDING = (
         "quantized-embedding-changes-tokens", "the tokens are overwritten", QEMB_06, mutates("tokens"), "PROPERTIES X6"
     ),
     Fault(
+        "quantized-embedding-scales-through-float16",
+        "scales that are bfloat16 pass through float16",
+        QEMB_01,
+        bfloat16_through_float16("scales"),
+        TIRED,
+    ),
+    Fault(
+        "quantized-embedding-nan-hidden",
+        "a weight that is no number comes back as 0",
+        QEMB_01,
+        {"affine": changes.nan_to_zero},
+        TIRED,
+    ),
+    Fault(
         "quantized-embedding-sized-by-the-first",
         "what the first call makes room for serves every later one: rows past as many as that had are never written",
         QEMB_07,
@@ -556,6 +584,13 @@ _EMBEDDING = (
     first_view_copied("quantized-head", QEMB_12),
     *strides_of_models("quantized-head", QEMB_12),
     *faults_of_products("quantized-head", QEMB_12, QEMB_13, QEMB_14, QEMB_15),
+    Fault(
+        "quantized-head-scales-through-float16",
+        "scales that are bfloat16 pass through float16",
+        QEMB_10,
+        bfloat16_through_float16("scales"),
+        TIRED,
+    ),
     Fault(
         "quantized-head-sized-by-the-first",
         "what the first call makes room for serves every later one: rows past as many as that had are never written",

@@ -140,6 +140,13 @@ FAULTS: tuple[Fault, ...] = (
         "PROPERTIES QZ4",
     ),
     Fault(
+        "quantize-nan-of-its-neighbour",
+        "a group beside one that is no number has no number either: they are reduced together",
+        QUANT_05,
+        {"groups": changes.nan_of_neighbours},
+        TIRED,
+    ),
+    Fault(
         "quantize-scales-quantised",
         "the scales of a row are quantised to 8 bits in their turn",
         QUANT_05,

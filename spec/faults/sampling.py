@@ -222,6 +222,20 @@ _SAMPLERS = (
         "https://github.com/kekzl/imp/issues/1305",
     ),
     Fault(
+        "greedy-only-choice-lost",
+        "where one id alone is not hidden, the first is given: nothing that is compared is larger than the start",
+        spec.SAMP_21,
+        {"greedy": changes.only_choice_lost},
+        TIRED,
+    ),
+    Fault(
+        "greedy-saturates",
+        "logits past the range of float16 are its largest number, and alike",
+        spec.SAMP_21,
+        {"greedy": changes.saturated_greedy},
+        TIRED,
+    ),
+    Fault(
         "sampler-top-k-at-most-256",
         "ids are drawn from no more than 256",
         spec.SAMP_24,

@@ -337,6 +337,13 @@ FAULTS: tuple[Fault, ...] = (
         "https://github.com/huggingface/transformers/issues/27341",
     ),
     Fault(
+        "filter-flushes-to-zero",
+        "survivors that are no normal numbers of float16 come back as 0",
+        spec.SAMP_10,
+        {"filtered": changes.flushed},
+        TIRED,
+    ),
+    Fault(
         "filter-gives-logarithms",
         "survivors come back as logarithms of probabilities",
         spec.SAMP_10,

@@ -118,6 +118,13 @@ FAULTS: tuple[Fault, ...] = (
         TIRED,
     ),
     Fault(
+        "silu-of-zero-is-nan",
+        "0 is divided by 0, as where the logarithm of x is exponentiated again",
+        SILU_01,
+        {"activate": changes.nan_at_zero},
+        TIRED,
+    ),
+    Fault(
         "silu-tiny-is-zero",
         "numbers below 1e-6 are taken for 0",
         SILU_01,

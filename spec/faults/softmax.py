@@ -56,6 +56,13 @@ FAULTS: tuple[Fault, ...] = (
         TIRED,
     ),
     Fault(
+        "softmax-zeros-hidden",
+        "a logit of 0 is taken for a hidden one, as where a mask has multiplied them",
+        SMAX_01,
+        {"weights": lambda self, x, top, dtype: np.where(x == 0, 0.0, Softmax.weights(self, x, top, dtype))},
+        TIRED,
+    ),
+    Fault(
         "softmax-plus-one",
         "1 is added to the sum",
         SMAX_01,
