@@ -29,6 +29,7 @@ from inferspec.conformance.properties.common import (
     keeps_dicts,
     refuses,
     returns,
+    serves_more_and_fewer,
 )
 from inferspec.conformance.properties.decoder import (
     each_row_is_right_alone,
@@ -320,6 +321,11 @@ def test_a_config_that_says_the_base_of_rope_twice_keeps_its_entries(subject, ca
 @requirement(spec.QWEN3_18, call=forward_calls(), share=0.2)
 def test_other_tokens_in_between_change_nothing(subject, call):
     depends_on_arguments_alone(subject, call.kept(0), call.having(tokens=next_ids(call)).kept(0))
+
+
+@requirement(spec.QWEN3_18, call=forward_calls(packing=DENSE, layers=(1,)), share=0.06)
+def test_one_model_serves_a_token_a_prompt_and_a_token(subject, call):
+    serves_more_and_fewer(subject, call, "tokens", axis=-1)
 
 
 @requirement(spec.QWEN3_18, call=forward_calls(packing=DENSE), which=SHARES, share=0.2)

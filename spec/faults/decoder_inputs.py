@@ -13,6 +13,7 @@ from inferspec.spec.mistakes import (
     promotes,
     promotes_where,
     remembers,
+    sized_by_the_first,
 )
 
 
@@ -119,6 +120,13 @@ def repeated(fault: Define) -> None:
         "tables of RoPE are kept for all models by their head dim alone",
         changes.base_kept_by(lambda base, dim: dim),
         "equinox 0.13.8, RotaryPositionalEmbedding: its tables are kept by size and dtype",
+    )
+    fault(
+        18,
+        "sized-by-the-first",
+        "what the first call makes room for serves every later one: tokens past as many as that had have no logits",
+        sized_by_the_first(),
+        "https://github.com/deepspeedai/DeepSpeed/issues/4684",
     )
     fault(18, "remembers-tokens", "a result cached by shape serves other tokens", remembers("tokens"))
     fault(
