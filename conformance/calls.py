@@ -14,6 +14,9 @@ VIEWS = ("slice", "transpose", "permute", "stride", "reverse", "broadcast", "hea
 RARE_VIEWS = ("row", "inserted", "half", "room", "joint")
 """The same, for arguments of a certain shape: only tests that name them draw these."""
 
+SAME = "same as "
+"""What stands before the name of another argument whose array one is, in the place of a view."""
+
 LONG, ENDS = 40, 8
 """A list of more numbers than LONG is shown by so many at either end."""
 
@@ -25,8 +28,8 @@ class Call:
 
     A call of a stateful object is a story: its argument `steps` is a tuple of (method, arguments).
     features: what envelopes and waivers speak of (``{"dtypes": "bfloat16", "masks": "causal"}``).
-    views: array argument (``x``, or ``steps.0.1.key`` within nested ones) -> one of VIEWS or RARE_VIEWS. keep: calls of
-    one example with the same number share the built object.
+    views: array argument (``x``, or ``steps.0.1.key`` within nested ones) -> one of VIEWS or RARE_VIEWS, or SAME and another
+    argument. keep: calls of one example with the same number share the built object.
     """
 
     operation: str
@@ -52,6 +55,11 @@ class Call:
         """The same call with one argument laid out as a view."""
         return replace(self, views={**self.views, argument: view})
 
+    def sharing(self, first: str, *others: str) -> Call:
+        """The same call with one array for several arguments, that of the first of them."""
+        arguments, views = dict.fromkeys(others, self.arguments[first]), dict.fromkeys(others, SAME + first)
+        return replace(self, arguments={**self.arguments, **arguments}, views={**self.views, **views})
+
     def kept(self, number: int) -> Call:
         """The same call on an object that other calls of the example share."""
         return replace(self, keep=number)
@@ -70,7 +78,11 @@ class Call:
         for number, (method, arguments) in enumerate(self.arguments.get("steps", ()), 1):
             text += f"\n    {number}. {_told(method, arguments)}"
         if self.views:
-            text += " with " + ", ".join(f"{name} a {view} view" for name, view in self.views.items())
+            said = (
+                f"{name} {view}" if view.startswith(SAME) else f"{name} a {view} view"
+                for name, view in self.views.items()
+            )
+            text += f" with {', '.join(said)}"
         return text
 
     # hypothesis prints what it drew: all numbers of a model would be long.

@@ -73,6 +73,11 @@ def test_keys_and_queries_of_zeros_count_as_others_do(subject, call):
     subject.agrees(with_rows_of_zeros(call, "query", "key"))
 
 
+@requirement(spec.ATTN_01, call=attention_calls(masks=["none"], amplitude=(1.0,)), share=0.1)
+def test_one_array_may_be_key_and_value(subject, call):
+    subject.agrees(call.sharing("key", "value"))
+
+
 @requirement(spec.ATTN_02, call=attention_calls(masks=["none"], scales=["default"], amplitude=(1.0,)))
 def test_the_default_scale_is_one_over_the_root_of_the_head_dim(subject, call):
     subject.agrees(call)

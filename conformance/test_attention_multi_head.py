@@ -63,6 +63,16 @@ def test_long_sequences_of_multi_head_attention_are_right(subject, call):
     subject.agrees(call)
 
 
+@requirement(
+    spec.MHA_01,
+    call=multi_head_calls(masks=["none", "causal"], free_head_dim=[False], relation="L=S"),
+    shared=among([("query", "key", "value"), ("key", "value")]),
+    share=0.15,
+)
+def test_one_array_may_be_query_key_and_value(subject, call, shared):
+    subject.agrees(call.sharing(*shared))
+
+
 @requirement(spec.MHA_04, call=multi_head_calls(free_head_dim=[False], longest=70), share=1.3)
 def test_long_masks_act_on_every_head(subject, call):
     subject.agrees(call, where=_seeing_rows(call))

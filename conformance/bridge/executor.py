@@ -14,7 +14,7 @@ from inferspec.conformance.bridge.arrays import Arrays
 from inferspec.conformance.bridge.results import kind_of, named, told
 from inferspec.conformance.bridge.side_effects import PLAIN, Arguments, Earlier
 from inferspec.conformance.bridge.views import lay
-from inferspec.conformance.calls import Observation
+from inferspec.conformance.calls import SAME, Observation
 from inferspec.spec.contract import STORY
 
 LONGEST = 2000
@@ -52,6 +52,7 @@ class Executor:
             name: _laid(_turned(value) if name in turned else value, name, views, to)
             for name, value in arguments.items()
         }
+        given |= {name: given[view.removeprefix(SAME)] for name, view in views.items() if view.startswith(SAME)}
         before = Arguments(given, to)
         state: list[bytes] | None = None
         try:

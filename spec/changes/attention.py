@@ -10,6 +10,7 @@ import numpy as np
 from inferspec.spec.attention import CausalMask, MultiHeadAttention, ScaledDotProductAttention
 from inferspec.spec.contract import Arguments, Change, Operation
 from inferspec.spec.mistakes import honest, walked
+from inferspec.spec.numerics import f64, round_to
 
 TILE = 32
 
@@ -32,6 +33,12 @@ def rereads(**sources: str) -> Change:
         return Operation.respond(self, Arguments(**{**vars(a), **{to: getattr(a, of) for to, of in sources.items()}}))
 
     return {"respond": respond}
+
+
+def values_scaled(self: Operation, a: Arguments) -> Any:
+    """The values are multiplied by the scale."""
+    scaled = round_to(f64(a.value) * ScaledDotProductAttention().scale(a), a.value.dtype.name)
+    return Operation.respond(self, Arguments(**{**vars(a), "value": scaled}))
 
 
 def reshapes(change: Callable[[Arguments], dict[str, Any]]) -> Change:

@@ -58,6 +58,13 @@ SDPA_FAULTS = (
         {"logits": attention_weights.queries_of_nothing_blind},
         "https://github.com/kang205/SASRec/issues/14",
     ),
+    Fault(
+        "sdpa-key-scaled-in-place-is-the-value",
+        "where key and value are one array, the values are multiplied by the scale as the keys are",
+        spec.ATTN_01,
+        only_where(lambda a: a.key is a.value, {"respond": changes.values_scaled}),
+        "the kind of https://github.com/jax-ml/jax/issues/24023",
+    ),
     Fault("sdpa-value-is-key", "the keys are read as the values", spec.ATTN_01, changes.rereads(value="key"), ENGINEER),
     Fault(
         "sdpa-scale-missing",

@@ -31,6 +31,20 @@ from inferspec.spec.numerics import f64
 FAULTS: tuple[Fault, ...] = (
     Fault("mha-value-by-wk", "wk projects the value too", spec.MHA_01, changes.rereads(wv="wk"), ENGINEER),
     Fault("mha-key-by-wv", "wv projects the key too", spec.MHA_01, changes.rereads(wk="wv"), ENGINEER),
+    Fault(
+        "mha-one-array-projected-once",
+        "where key and value are one array, what wk makes of it is the value too",
+        spec.MHA_01,
+        only_where(lambda a: a.key is a.value, changes.rereads(wv="wk")),
+        "the kind of https://github.com/pytorch/pytorch/pull/73053",
+    ),
+    Fault(
+        "mha-self-attention-projected-once",
+        "where query and key are one array, what wq makes of it is the key too",
+        spec.MHA_01,
+        only_where(lambda a: a.query is a.key, changes.rereads(wk="wq")),
+        "the kind of https://github.com/pytorch/pytorch/pull/73053",
+    ),
     Fault("mha-wq-wk-swapped", "wq and wk are swapped", spec.MHA_01, changes.rereads(wq="wk", wk="wq"), ENGINEER),
     Fault("mha-wo-not-applied", "wo is not applied", spec.MHA_01, {"output": heads.output_not_applied}, ENGINEER),
     Fault(
