@@ -42,7 +42,13 @@ from inferspec.conformance.inputs.rope import (
     two_turns,
     very_long,
 )
-from inferspec.conformance.properties.common import depends_on_arguments_alone, keeps_arguments, refuses, returns
+from inferspec.conformance.properties.common import (
+    depends_on_arguments_alone,
+    keeps_arguments,
+    refuses,
+    returns,
+    serves_more_and_fewer,
+)
 from inferspec.conformance.strategies import among, any_of, in_views
 from inferspec.conformance.suite import requirement
 from inferspec.spec import rope as spec
@@ -363,6 +369,11 @@ def test_one_object_takes_every_kind_of_offset_in_turn(subject, turns):
 def test_one_object_takes_every_dtype_in_turn(subject, turns):
     for call in turns:
         subject.agrees(call)
+
+
+@requirement(spec.ROPE_18, call=rope_calls(offsets=["none", "int"]), share=0.1)
+def test_one_object_turns_few_heads_many_and_few(subject, call):
+    serves_more_and_fewer(subject, call, "x")
 
 
 @requirement(spec.ROPE_19, call=rope_calls(partial=[False]), share=0.5)

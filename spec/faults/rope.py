@@ -24,6 +24,7 @@ from inferspec.spec.mistakes import (
     promotes,
     remembers,
     remembers_by,
+    sized_by_the_first,
 )
 from inferspec.spec.numerics import Precision
 
@@ -120,6 +121,7 @@ FAULTS: tuple[Fault, ...] = (
     Fault("rope-remembers-dims", "tables are kept without dims in their key", contract.ROPE_18, remembers("dims"), f"{MLX}874b739f3"),
     Fault("rope-remembers-form", "the first form used is kept", contract.ROPE_18, remembers("traditional"), TIRED),
     *(Fault(f"rope-{path}-remember-{argument}", f"tables of {path} are kept without {argument} in their key", contract.ROPE_18, only_where(holds, remembers(argument)), TIRED) for path, holds in changes.PATHS.items() for argument in ("base", "offset", "dims", "traditional")),
+    Fault("rope-sized-by-the-first", "what the first call makes room for serves every later one: heads past as many as that had are never written", contract.ROPE_18, sized_by_the_first(), "https://github.com/deepspeedai/DeepSpeed/issues/4684"),
     Fault("rope-remembers-result", "results are kept without x in their key", contract.ROPE_18, remembers("x"), TIRED),
     Fault("rope-drifts", "a position counter outlives the call", contract.ROPE_18, drifts(), TIRED),
     Fault("rope-odd-dims", "an odd feature is left over silently", contract.ROPE_19, {"guard_even": lambda self, a: None, "dims": changes.even_within}, TIRED),
