@@ -68,11 +68,6 @@ def test_eps_is_the_one_given_for_quiet_rows(subject, call):
     subject.agrees(call)
 
 
-@requirement(spec.RMS_02, call=rms_calls(amplitude=(0.01,)), share=0.1)
-def test_an_eps_of_zero_is_one_too(subject, call):
-    subject.agrees(call.having(eps=0.0))
-
-
 @requirement(spec.RMS_03, call=rms_calls(), zeros=among([0.3, 0.0, 1.0]))
 def test_each_channel_has_its_own_weight_and_zero_gives_zero(subject, call, zeros):
     call = _with_weight(call, lambda weight, random: np.where(random < zeros, 0.0, weight))

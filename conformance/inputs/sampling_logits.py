@@ -150,8 +150,10 @@ def all_but_one_hidden(pick: Pick, shape: tuple[int, ...]) -> np.ndarray:
 
 
 def faint(pick: Pick, shape: tuple[int, ...]) -> np.ndarray:
-    """Logits so near to zero that they are no normal numbers of float16, all different."""
-    return ranked(pick, shape) * 2.0**-19 * pick.one_of(1, -1)
+    """Of each row the largest logit is so near to zero that it is no normal number of float16."""
+    below = apart(pick, shape)
+    below -= below.max(axis=-1, keepdims=True)
+    return np.where(below == 0, pick.one_of(1.0, -1.0, 3.0) * 2.0**-19, below)
 
 
 def far_out(pick: Pick, shape: tuple[int, ...]) -> np.ndarray:

@@ -127,7 +127,6 @@ FAULTS: tuple[Fault, ...] = (
     Fault("rms-changes-heads", "rows of 128 features are scaled in place", contract.RMS_12, only_where(lambda a: a.x.shape[-1] == 128, mutates("x")), TIRED),
     Fault("rms-changes-long-rows", "rows of 1024 features and more are scaled in place", contract.RMS_12, only_where(lambda a: a.x.shape[-1] >= 1024, mutates("x")), TIRED),
     Fault("rms-changes-weight", "weight is scaled in place", contract.RMS_12, mutates("weight"), TIRED),
-    Fault("rms-eps-zero-is-default", "an eps of 0 is taken for none (`eps or default`)", contract.RMS_02, {"eps": lambda self, a: a.eps or 1e-5}, TIRED),
     Fault("rms-remembers-eps", "the first eps is kept", contract.RMS_13, remembers("eps"), TIRED),
     Fault("rms-remembers-weight", "the first weight is kept", contract.RMS_13, remembers("weight"), TIRED),
     Fault("rms-remembers-long-weight", "the first weight of 1024 features and more is kept", contract.RMS_13, only_where(lambda a: a.x.shape[-1] >= 1024, remembers("weight")), TIRED),
