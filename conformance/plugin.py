@@ -285,7 +285,6 @@ def pytest_pycollect_makemodule(module_path: Path, parent: pytest.Collector) -> 
     """The suites as the kit itself has them: what pytest gives a name of its own is read a second time."""
     if not _is_suite(module_path):
         return None
-
     module: pytest.Module = Suite.from_parent(parent, path=module_path)
     module.obj = importlib.import_module(f"{PACKAGE}.{module_path.stem}")
     return module

@@ -561,7 +561,7 @@ SCHED_34 = _requirement(34, "cancelling a request that was never added is refuse
 
 SCHED_35 = _requirement(
     35,
-    "a request is WAITING once added, RUNNING from the step that has its first chunk, PREEMPTED while it waits again,"
+    "a request is WAITING once added, RUNNING from the step that has its first chunk at the latest, PREEMPTED while it waits again,"
     " FINISHED from the update that ends it",
     "the contract's signature",
 )
