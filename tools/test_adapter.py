@@ -62,6 +62,11 @@ def test_the_folder_of_the_run_is_a_subject(folder, monkeypatch):
     assert "RoPE" in HostedSubject(".").description.offers
 
 
+def test_a_function_alone_is_told_where_it_goes(folder):
+    module(folder, "def turned(x): return x", "one.py")
+    assert "goes in the place of another subject's: --with NAME=./one.py:turned" in refused("./one.py:turned")
+
+
 def test_a_file_with_the_name_of_a_loaded_module_is_not_mistaken_for_it(folder):
     module(folder, ROPE, "random.py")
     assert "rename random.py" in refused("./random.py")
@@ -101,7 +106,8 @@ def test_a_subject_that_is_not_there_is_one_line(folder, spec, says):
         ("1 / 0", "importing it failed with ZeroDivisionError"),
         ("def rope(:", "importing it failed with SyntaxError"),
         ("raise SystemExit(2)", "importing it failed with SystemExit"),
-        ("def roper(x): return x", "offers none of the contract's names; define any of: linear, silu"),
+        ("def turn(x): return x", "offers none of the contract's names; define any of: linear, silu"),
+        ("def roper(x): return x", "; did you mean RoPE by roper?"),
         ("def silu(): return 1", "silu() does not take x; the contract is silu(x)"),
         ("def linear(x): return x", "linear(x) does not take weight; the contract is linear(x, weight, bias=None)"),
         ("def rope(x, position): return x", "needs position, which no contract gives; the contract is RoPE("),

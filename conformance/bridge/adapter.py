@@ -19,7 +19,7 @@ from typing import Any
 from inferspec.conformance.bridge.arrays import Arrays, arrays
 from inferspec.conformance.bridge.binding import Target, bind, defines, offers_methods
 from inferspec.conformance.bridge.declarations import check, mapping_of, text_of
-from inferspec.conformance.bridge.did_you_mean import meant
+from inferspec.conformance.bridge.did_you_mean import meant, nearest
 from inferspec.conformance.bridge.drivers import driver_of, takes
 from inferspec.conformance.bridge.layouts import lay_out
 from inferspec.conformance.bridge.locate import find
@@ -27,6 +27,9 @@ from inferspec.conformance.bridge.signatures import AdapterError
 from inferspec.conformance.envelope import meet
 from inferspec.spec import COMPONENTS, contracts
 from inferspec.spec.contract import Beside, Contract, Operation
+
+ALIKE = 0.75
+"""How like a name must be to one of the contract for it to be named, by `difflib`."""
 
 
 @dataclass
@@ -75,8 +78,23 @@ def load(
     _set_drivers(adapter)
     if not adapter.targets and not adapter.broken:
         names = ", ".join(op.signature.operation for contract in contracts() for op in contract.operations)
-        raise AdapterError(f"{spec} ({adapter.origin}) offers none of the contract's names; define any of: {names}")
+        hint = "" if layout else _meant_by(spec)
+        raise AdapterError(
+            f"{spec} ({adapter.origin}) offers none of the contract's names; define any of: {names}{hint}"
+        )
     return adapter
+
+
+def _meant_by(spec: str) -> str:
+    """The end of a sentence that refuses a subject without a name of the contract: what it may have meant."""
+    thing, _ = find(spec)
+    if callable(thing):
+        return f"; a function or class alone goes in the place of another subject's: --with NAME={spec}"
+    known = [op.signature.name for contract in contracts() for op in contract.operations]
+    for name in (name for name in dir(thing) if not name.startswith("_")):
+        if near := nearest(name, known, 1, ALIKE):
+            return f"; did you mean {near[0]} by {name}?"
+    return ""
 
 
 def _adapter(spec: str, kind_of_arrays: str, components: Collection[str]) -> Adapter:
