@@ -37,9 +37,10 @@ that no rounding can excuse another argmax, the suites draw requests on whose wa
 (PROPERTIES, judging and decisions), of models that depend strongly on all that they see; both is measured where the inputs are tested.
 
 Left open: which request runs in which step, when preemption happens, what an engine tells of a request after it was
-cancelled, whether cancelling one that is finished is refused, whether metrics are refused before the first id, what sizes an
-engine has that are not said, and whether a step that fails keeps the ids that it had chosen before: then the next step gives
-them.
+cancelled, whether cancelling one that is finished is refused, whether metrics and logits are refused before the first id,
+whether the pages of a request are free once its last id alone is to come, as where ids come out a step after theirs, what
+sizes an engine has that are not said, and whether a step that fails keeps the ids that it had chosen before: then the next
+step gives them.
 
 Sources: the nano-vLLM post; the tiny-llm course, week 2 days 6 and 7, week 3 day 2; Kwon et al. 2023; Leviathan et al. 2023.
 """

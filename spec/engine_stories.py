@@ -272,8 +272,8 @@ class _Story:
         return given
 
     def _filled(self, one: _Known) -> int:
-        """How many pages a request fills: its last id is not computed yet. None where one id alone is to come: an engine that is a
-        step ahead is done with it."""
+        """How many pages a request fills: its last id is not computed yet. None where one id alone is to come: an engine
+        whose ids come out a step after theirs is done with it."""
         if len(one.streamed) + 1 >= self.a.steps[one.asked - 1][1]["max_tokens"]:
             return 0
         return -(-(len(one.tokens) + len(one.streamed) - 1) // self.a.page_size)

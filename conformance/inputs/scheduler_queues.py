@@ -90,7 +90,7 @@ def far_ranked(pick: Pick) -> Call:
     return script.end()
 
 
-ENDS = (-(2**63), 2**63 - 1, 0, -(2**63) + 1, 1, -1)
+OF_64_BITS = (-(2**63), 2**63 - 1, 0, -(2**63) + 1, 1, -1)
 """The smallest and the largest priorities of 64 bits, and those in the middle."""
 
 
@@ -101,9 +101,9 @@ def ranked_to_the_ends(pick: Pick) -> Call:
     script.most = 1
     script.add(script.tokens(1), pick.size(2, 4), priority=1)
     script.do("step")
-    for place in script.random.permutation(pick.size(3, len(ENDS))):
-        script.do("add", tokens=script.tokens(1), max_tokens=1, priority=ENDS[place], eos=())
-    script.blocks = len(ENDS) + 4
+    for place in script.random.permutation(pick.size(3, len(OF_64_BITS))):
+        script.do("add", tokens=script.tokens(1), max_tokens=1, priority=OF_64_BITS[place], eos=())
+    script.blocks = len(OF_64_BITS) + 4
     return script.end()
 
 
