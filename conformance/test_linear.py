@@ -33,6 +33,7 @@ from inferspec.conformance.inputs.linear import (
     wide,
     wide_both_ways,
     with_few,
+    with_zeros,
 )
 from inferspec.conformance.properties.common import (
     depends_on_arguments_alone,
@@ -453,9 +454,7 @@ def test_a_nan_or_infinity_stays_in_its_row_of_thousands_of_features_or_outputs(
     share=0.1,
 )
 def test_a_nan_or_infinity_in_a_weight_shows_where_x_is_zero_too(subject, call, bad):
-    x, weight = call.arguments["x"], call.arguments["weight"]
-    zeros = np.random.default_rng(call.seed).random(x.shape) < 0.5
-    subject.agrees(call.having(x=np.where(zeros, 0, x).astype(x.dtype), weight=with_few(weight, bad, call.seed)))
+    subject.agrees(with_zeros(call).having(weight=with_few(call.arguments["weight"], bad, call.seed)))
 
 
 @requirement(

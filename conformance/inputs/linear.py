@@ -217,6 +217,13 @@ def with_few(x: np.ndarray, bad: float, seed: int) -> np.ndarray:
     return x
 
 
+def with_zeros(call: Call) -> Call:
+    """The call with half of x zeros."""
+    x = call.arguments["x"]
+    zeros = np.random.default_rng(call.seed).random(x.shape) < 0.5
+    return call.having(x=np.where(zeros, 0, x).astype(x.dtype))
+
+
 @calls
 def linear_calls(
     pick: Pick, sizes: Sizes = small, amplitude: tuple[float, ...] = (1.0, 1e-2, 3e6), positive: bool = False
