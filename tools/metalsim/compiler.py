@@ -251,11 +251,22 @@ def _compile(
 
         with ThreadPoolExecutor(os.cpu_count()) as workers:
             objects = list(workers.map(compile_unit, units))
-        built = Path(scratch, "built")
-        run([path, "-o", str(built), *objects, *link_flags])
+        # By its own name: that is the one that macOS's debug information is looked for under.
+        built = Path(scratch, target.name)
+        run([path, "-o", str(built), *objects, *link_flags, *_mac_name(target)])
         if MAC:  # debug information stays in the object file unless it is gathered
-            _run(["dsymutil", "-o", f"{target}.dSYM", str(built)])
+            _run(["dsymutil", "-o", str(_debug_information(target)), str(built)])
         os.replace(built, target)
+
+
+def _mac_name(target: Path) -> list[str]:
+    """On macOS what links against a library asks for the name that was linked into it, which would be the scratch folder's."""
+    return ["-install_name", str(target)] if MAC and target.suffix == LIBRARY_SUFFIX else []
+
+
+def _debug_information(target: Path) -> Path:
+    """The folder that macOS's tools look for beside a library or program."""
+    return target.with_name(f"{target.name}.dSYM")
 
 
 def _remove_unused(folder: Path) -> None:
@@ -265,6 +276,7 @@ def _remove_unused(folder: Path) -> None:
         with contextlib.suppress(OSError):
             if path.is_file() and path.stat().st_mtime < oldest:
                 path.unlink()
+                shutil.rmtree(_debug_information(path), ignore_errors=True)
 
 
 @contextlib.contextmanager

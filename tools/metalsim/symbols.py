@@ -40,7 +40,8 @@ def _look_up(library: Path, counters: tuple[int, ...]) -> tuple[Site | None, ...
     # A return address is the next instruction's, which may be another line's: look one byte before.
     addresses = [hex(counter - 1) for counter in counters]
     if MAC:
-        command = ["atos", "-i", "-o", str(library), "-l", "0x0", *addresses]
+        # Of a path cut to its last name nobody could say whether it is one of metalsim's own headers.
+        command = ["atos", "-i", "-fullPath", "-o", str(library), "-l", "0x0", *addresses]
     else:
         command = ["addr2line", "-a", "-i", "-e", str(library), *addresses]
     if not shutil.which(command[0]):
@@ -63,7 +64,8 @@ def _addr2line_frames(output: str) -> list[list[Site]]:
 
 
 def _atos_frames(output: str) -> list[list[Site]]:
-    # "function (in library) (file:line)", the innermost first, a blank line between addresses.
+    # "function (in library) (path:line)", the innermost first, a blank line between addresses; "address (in library)" alone where
+    # it knows no more.
     frames: list[list[Site]] = [[]]
     for line in output.splitlines():
         if not line.strip():

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import ctypes
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
-from . import compiler, symbols
+from . import compiler
 from .handwritten import run
 from .reports import Finding, Report, Site
 from .runtime import Mode, Schedule
@@ -405,23 +404,6 @@ def test_of_a_very_long_file_name_the_end_is_told() -> None:
     meet = f'#line 1 "{"folder/" * 60}long.metal"\nstatic inline void meet() {{ threadgroup_barrier(BOTH); }}'
     (report,) = check("if (t < 5) meet(); else out[i] = 0;", globals_=meet)
     assert report.access.site == Site(("folder/" * 60 + "long.metal")[-255:], 1)
-
-
-def test_a_call_that_ends_a_line_is_on_that_line() -> None:
-    source = """
-#line 1 "calls.metal"
-static char* last;
-__attribute__((noinline)) static void remember() { last = (char*)__builtin_return_address(0); }
-extern "C" long call() {
-  remember();
-  asm volatile("nop");
-  extern char __ehdr_start __attribute__((visibility("hidden")));
-  return last - &__ehdr_start;
-}
-"""
-    built = compiler.shared_library(source, ["-O1", "-g1", "-gdwarf-4"], label="calls")
-    pc = ctypes.CDLL(str(built)).call()
-    assert symbols.sites(built, [pc]) == {0: None, pc: Site("calls.metal", 4)}
 
 
 def test_more_findings_than_there_is_room_for_are_left_out_without_harm() -> None:

@@ -179,6 +179,32 @@ def test_what_nobody_asked_for_in_months_is_removed_when_something_new_is_built(
     assert built(cache) == sorted([used.name, new.name])
 
 
+MAC_TOOLS = {
+    "c++": 'while [ $# -gt 0 ]; do if [ "$1" = -o ]; then echo made > "$2"; fi; shift; done',
+    "dsymutil": 'mkdir -p "$2/Contents/Resources/DWARF" && touch "$2/Contents/Resources/DWARF/${3##*/}"',
+}
+"""What macOS's tools are asked for and make, in a line of shell each."""
+
+
+def test_on_macos_a_library_and_its_debug_information_have_the_name_they_are_looked_for_by(
+    cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, does in MAC_TOOLS.items():
+        fake_compiler(tmp_path, name).write_text(f'#!/bin/sh\necho "$@" >> {tmp_path}/{name}.log\n{does}\n')
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    monkeypatch.delenv("METALSIM_CXX", raising=False)
+    monkeypatch.setattr(compiler, "MAC", True)
+    monkeypatch.setattr(compiler, "LIBRARY_SUFFIX", ".dylib")
+    library = compiler.shared_library(ANSWER, [], label="answer")
+    information = cache / f"{library.name}.dSYM"
+    assert (information / "Contents" / "Resources" / "DWARF" / library.name).is_file()
+    assert f"-install_name {library}\n" in (tmp_path / "c++.log").read_text()
+    os.utime(library, (0, 0))
+    compiler.shared_library(ANSWER, ["-DN"], label="another")
+    assert not library.exists()
+    assert not information.exists()
+
+
 BUILD = """
 import sys, time
 from pathlib import Path
