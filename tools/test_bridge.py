@@ -9,6 +9,7 @@ import os
 import pickle
 import random
 import select
+import sys
 from array import array
 from collections import deque, namedtuple
 from dataclasses import dataclass
@@ -20,6 +21,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+from inferspec.conformance.bridge import random_states
 from inferspec.conformance.bridge.arena import LARGE, ROOM, Arena, create
 from inferspec.conformance.bridge.arrays import KINDS, arrays
 from inferspec.conformance.bridge.binding import Target
@@ -507,6 +509,38 @@ def test_a_generator_that_is_always_seeded_alike_is_a_changed_random_state():
         assert [call(reseeds, watch=True).changed for _ in range(2)] == [("random state",)] * 2
     finally:
         np.random.set_state(state)
+
+
+class AppleGPU:
+    """As much of torch as is asked where the default device is Apple's GPU."""
+
+    def __init__(self):
+        self.drawn = {"cpu": 0, "mps": 0}
+        self.cuda = SimpleNamespace(is_initialized=lambda: False)
+        self.mps = SimpleNamespace(get_rng_state=lambda: torch_state(self.drawn["mps"]))
+
+    def get_rng_state(self):
+        return torch_state(self.drawn["cpu"])
+
+    def empty(self, size):
+        return SimpleNamespace(device=SimpleNamespace(type="mps"))
+
+    def rand(self, size, device):
+        self.drawn[device] += 1
+
+
+def torch_state(drawn: int) -> SimpleNamespace:
+    return SimpleNamespace(numpy=lambda: np.array([drawn]))
+
+
+def test_a_draw_on_apples_gpu_is_a_changed_random_state(monkeypatch):
+    torch = AppleGPU()
+    monkeypatch.setitem(sys.modules, "torch", torch)
+    before = random_states.stirred()
+    assert torch.drawn == {"cpu": 1, "mps": 1}
+    assert random_states.current() == before
+    torch.rand(1, "mps")
+    assert random_states.current() != before
 
 
 def test_none_is_a_stub():

@@ -54,6 +54,24 @@ def test_an_answer_that_the_subject_wrote_itself_is_a_crash(tmp_path, message, s
 
 
 @pytest.mark.parametrize(
+    ("ends", "told"),
+    [
+        ("os.kill(os.getpid(), signal.SIGTERM)", r"died in RoPE.* \(SIGTERM\)"),
+        ("os._exit(7)", r"died in RoPE.* \(exit code 7\)"),
+        pytest.param(
+            "os.kill(os.getpid(), signal.SIGRTMIN + 3)",
+            r"died in RoPE.* \(signal \d+\)",
+            marks=pytest.mark.skipif(not hasattr(signal, "SIGRTMIN"), reason="there are no signals of real time"),
+        ),
+    ],
+)
+def test_how_a_process_ended_is_told(tmp_path, ends, told):
+    with pytest.raises(SubjectDied, match=told) as death:
+        called(tmp_path, f"import os, signal\ndef rope(x): {ends}\n")
+    assert death.value.state == "crashed"
+
+
+@pytest.mark.parametrize(
     ("half", "state"), [(b"\x00\x00\x10\x00abc", "hung"), (b"\xff\xff\xff\xff" + b"\x40" * 8, "crashed")]
 )
 def test_a_part_of_a_message_is_not_waited_for(tmp_path, half, state):

@@ -218,6 +218,8 @@ class TorchArrays(Arrays):
         # Of a subject too that moves its arrays itself.
         if self._module.cuda.is_initialized():
             self._module.cuda.synchronize()
+        if self._module.empty(0).device.type == "mps":
+            self._module.mps.synchronize()
 
 
 class JaxArrays(Arrays):

@@ -300,7 +300,7 @@ class HostedSubject:
             process.communicate()
             code = process.returncode
             if state == "crashed" and code:
-                message += f" ({signal.Signals(-code).name})" if code < 0 else f" (exit code {code})"
+                message += f" ({_signal(-code)})" if code < 0 else f" (exit code {code})"
         raise SubjectDied(state, message + self._tail())
 
     def _tail(self) -> str:
@@ -308,6 +308,14 @@ class HostedSubject:
         self._output.seek(max(0, self._output.seek(0, os.SEEK_END) - 2000))
         lines = self._output.read().decode(errors="replace").strip().splitlines()
         return f"; it last wrote: {readable(lines[-1])}" if lines else ""
+
+
+def _signal(number: int) -> str:
+    """The name of a signal; most of those of real time have none."""
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
 
 
 def _end_all(process: subprocess.Popen[bytes]) -> None:

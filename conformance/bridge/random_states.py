@@ -5,7 +5,8 @@ from __future__ import annotations
 import marshal
 import random
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -20,9 +21,19 @@ def stirred() -> list[bytes]:
         mx.eval(mx.random.uniform())
     if "torch" in sys.modules:
         torch = sys.modules["torch"]
-        for device in ("cpu", "cuda") if torch.cuda.is_initialized() else ("cpu",):
+        for device in _generators(torch):
             torch.rand(1, device=device)
     return current()
+
+
+def _generators(torch: ModuleType) -> Mapping[str, Callable[[], Any]]:
+    """Where torch draws, and what tells the state there: the CPU, and a GPU that is in use."""
+    found = {"cpu": torch.get_rng_state}
+    if torch.cuda.is_initialized():
+        found["cuda"] = torch.cuda.get_rng_state
+    if torch.empty(0).device.type == "mps":
+        found["mps"] = torch.mps.get_rng_state
+    return found
 
 
 def _plain(state: Any) -> Any:
@@ -40,8 +51,5 @@ def current() -> list[bytes]:
     if "mlx.core" in sys.modules:
         states += [np.array(state).tobytes() for state in sys.modules["mlx.core"].random.state]
     if "torch" in sys.modules:
-        torch = sys.modules["torch"]
-        states.append(torch.get_rng_state().numpy().tobytes())
-        if torch.cuda.is_initialized():
-            states.append(torch.cuda.get_rng_state().numpy().tobytes())
+        states += [state().numpy().tobytes() for state in _generators(sys.modules["torch"]).values()]
     return states
