@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import subprocess
@@ -14,6 +15,7 @@ from typing import Any
 import pytest
 from xdist.scheduler import LoadScopeScheduling
 
+from inferspec.conformance.bridge.arrays import KINDS, Arrays, arrays
 from inferspec.conformance.bridge.hosted_subject import HostedSubject
 from inferspec.conformance.session import Session
 from inferspec.conformance.suite import Profile, all_tests
@@ -165,3 +167,11 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     yield tmp_path
     for name in [name for name in sys.modules if name.split(".")[0] in ("mine", "other", "package")]:
         del sys.modules[name]
+
+
+@pytest.fixture(scope="module", params=KINDS)
+def to(request: pytest.FixtureRequest) -> Arrays:
+    """The bridge to each kind of arrays that is installed."""
+    if importlib.util.find_spec(request.param) is None:
+        pytest.skip(f"{request.param} is not installed")
+    return arrays(request.param)
