@@ -1,4 +1,4 @@
-"""Mistakes in linear layers, SiLU and softmax, and other honest ways to compute them."""
+"""Mistakes in linear layers, and other honest ways to compute these, SiLU and softmax."""
 
 from __future__ import annotations
 
@@ -6,15 +6,13 @@ import math
 
 from inferspec.spec.changes import linear as changes
 from inferspec.spec.contract import Fault, Variant
-from inferspec.spec.faults import silu, softmax
+from inferspec.spec.faults import linear_arrays, linear_sizes, silu, softmax
 from inferspec.spec.faults.sources import COURSE_GAP, FLASHINFER, MLX, TIRED
 from inferspec.spec.linear import (
     LIN_01,
     LIN_02,
     LIN_03,
     LIN_04,
-    LIN_05,
-    LIN_06,
     LIN_07,
     LIN_08,
     LIN_09,
@@ -25,36 +23,23 @@ from inferspec.spec.linear import (
     Silu,
 )
 from inferspec.spec.mistakes import (
-    STEPS,
     TIMES_ZERO,
-    beside_room,
     bfloat16_through_float16,
     counts_axis_in_16_bits,
-    counts_rows_in_16_bits,
     decodes_up_to,
     drifts,
     first_row_for_all,
-    half_a_step_unwritten,
     hides_nan,
-    ignores_strides,
     in_half,
-    lacks_a_feature,
-    last_past_tiles_unwritten,
-    leaves_unwritten,
     mutates,
     of_many_rows,
     of_one_row,
-    once_where_repeated,
-    one_stride_for_batches,
     only_where,
     paths_break_promises,
-    paths_lack_a_feature,
-    paths_misread,
     promotes,
     read_as_of,
     remembers,
     swaps_batches,
-    unwritten_where_all_is_wide,
     wraps_batches,
 )
 from inferspec.spec.numerics import Precision
@@ -202,49 +187,6 @@ _LINEAR = (
         {"product": changes.leading_dims_swapped},
         TIRED,
     ),
-    Fault(
-        "linear-x-strides",
-        "x is read as if it were contiguous",
-        LIN_05,
-        ignores_strides("x"),
-        "PROPERTIES X1",
-    ),
-    Fault(
-        "linear-weight-strides",
-        "weight is read as if it were contiguous",
-        LIN_05,
-        ignores_strides("weight"),
-        "PROPERTIES X1",
-    ),
-    Fault(
-        "linear-wide-weight-strides",
-        "a weight of 256 outputs and of 64 features and more is read as if it were contiguous",
-        LIN_05,
-        only_where(lambda a: len(a.weight) >= 256 and a.x.shape[-1] >= 64, ignores_strides("weight")),
-        "PROPERTIES X1",
-    ),
-    Fault(
-        "linear-one-stride-for-batches",
-        "the leading dims of x are walked as one, with the stride of the innermost",
-        LIN_05,
-        one_stride_for_batches("x"),
-        "https://github.com/gradium-ai/xn/pull/50",
-    ),
-    Fault(
-        "linear-inserted-axis-walked",
-        "where the axis of rows was inserted, batches are walked with its stride: the first one serves all",
-        LIN_05,
-        {"respond": changes.inserted_axis_walked},
-        f"{MLX}/issues/4253",
-    ),
-    Fault(
-        "linear-repeated-batch-once",
-        "of a batch that is repeated without a copy the first is written alone",
-        LIN_05,
-        once_where_repeated("x"),
-        "https://github.com/huggingface/candle/pull/3960",
-    ),
-    Fault("linear-bias-strides", "bias is read as if it were contiguous", LIN_05, ignores_strides("bias"), TIRED),
     *paths_break_promises(
         "linear-many-rows",
         "of 32 rows and more in half precision",
@@ -253,34 +195,6 @@ _LINEAR = (
         LIN_08,
         LIN_09,
         ("x", "weight"),
-    ),
-    *paths_misread(
-        "linear-many-rows",
-        "of 32 rows and more in half precision",
-        LIN_05,
-        in_half(of_many_rows()),
-        {"x": -1, "weight": -1},
-    ),
-    *paths_misread(
-        "linear-prompts-of-models",
-        "of prompts in half precision, for 32 outputs of 256 features and more,",
-        LIN_05,
-        in_half(changes.of_layers(range(32, 2**16), 32, 256)),
-        {"x": None, "weight": None},
-    ),
-    *paths_misread(
-        "linear-thousands-of-features",
-        "of more than 2048 features",
-        LIN_05,
-        lambda a: a.x.shape[-1] > 2048,
-        {"x": -1, "weight": -1},
-    ),
-    *paths_misread(
-        "linear-thousands-of-outputs",
-        "for more than 2048 outputs",
-        LIN_05,
-        lambda a: len(a.weight) > 2048,
-        {"x": None, "weight": None},
     ),
     *(
         Fault(
@@ -295,178 +209,6 @@ _LINEAR = (
             ("long-weight", "of 2048 features and more", "weight", LIN_12, lambda a: a.x.shape[-1] >= 2048),
             ("many-outputs-weight", "for more than 2048 outputs", "weight", LIN_12, lambda a: len(a.weight) > 2048),
         )
-    ),
-    Fault(
-        "linear-thousands-of-outputs-contiguous-bias",
-        "for more than 1024 outputs bias is read as if it were contiguous",
-        LIN_05,
-        only_where(lambda a: a.bias is not None and len(a.weight) > 1024, ignores_strides("bias")),
-        TIRED,
-    ),
-    *paths_lack_a_feature(
-        "linear-single-outputs",
-        "of a single output of 64 features and more,",
-        LIN_06,
-        lambda a: len(a.weight) == 1 and a.x.shape[-1] >= 64,
-        TIRED,
-    ),
-    *paths_lack_a_feature(
-        "linear-vocabularies",
-        "of 4096 outputs and more, of 64 features and more,",
-        LIN_06,
-        lambda a: len(a.weight) >= 4096 and a.x.shape[-1] >= 64,
-        TIRED,
-    ),
-    Fault(
-        "linear-tokens-of-wide-layers-lack-a-feature",
-        "of a token, for 2048 outputs of 512 features and more, the last feature is not written",
-        LIN_06,
-        lacks_a_feature(changes.of_layers(range(1, 2), 2048, 512)),
-        TIRED,
-    ),
-    Fault(
-        "linear-sixteen-rows-lack-a-feature",
-        "of 16 rows, for 64 outputs of 64 features and more, the last feature is not written",
-        LIN_06,
-        lacks_a_feature(changes.of_layers(range(16, 17), 64, 64)),
-        TIRED,
-    ),
-    Fault(
-        "linear-wide-layers-through-float16",
-        "where there are 64 features and outputs and more, bfloat16 passes through float16",
-        LIN_06,
-        only_where(lambda a: min(a.weight.shape) >= 64, bfloat16_through_float16("x")),
-        TIRED,
-    ),
-    *paths_lack_a_feature(
-        "linear-tokens",
-        "of a single row, of 512 outputs and more,",
-        LIN_06,
-        lambda a: a.x.size == a.x.shape[-1] >= 128 and len(a.weight) >= 512,
-        TIRED,
-    ),
-    *paths_lack_a_feature(
-        "linear-prompts-of-wide-layers",
-        "of 32 rows and more, of 128 features and of 512 outputs and more,",
-        LIN_06,
-        lambda a: a.x[..., 0].size >= 32 and a.x.shape[-1] >= 128 and len(a.weight) >= 512,
-        TIRED,
-    ),
-    *unwritten_where_all_is_wide("linear", LIN_06, changes.of_layers(range(2, 2**16), 1024, 1024)),
-    Fault(
-        "linear-three-tiles-in-five-steps",
-        "of 16 rows and outputs and more, features that are three tiles of 128 are taken in five steps, the last two tiles again",
-        LIN_06,
-        changes.three_tiles_in_five_steps(128),
-        "https://github.com/ROCm/rocm-libraries/pull/6663",
-        forms=(changes.three_tiles_in_five_steps(64), changes.three_tiles_in_five_steps(256)),
-    ),
-    Fault(
-        "linear-feature-tail-dropped",
-        "features past the last whole vector of 8 are not read",
-        LIN_06,
-        {"product": changes.whole_vectors},
-        TIRED,
-    ),
-    Fault(
-        "linear-feature-tail-unmasked",
-        "the last tile of features reads on into the next row",
-        LIN_06,
-        {"product": changes.reads_past_the_row},
-        f"{MLX}/commit/aca758463",
-    ),
-    Fault(
-        "linear-half-a-step-unread",
-        "where features fill whole steps of 1024 and half a one, that half is left out",
-        LIN_06,
-        changes.half_a_step_unread(1024),
-        f"the kind of {MLX}/commit/aca758463",
-        forms=tuple(changes.half_a_step_unread(step) for step in STEPS if step != 1024),
-    ),
-    Fault(
-        "linear-half-a-step-unwritten",
-        "where outputs fill whole steps of 1024 and half a one, that half is not written",
-        LIN_06,
-        half_a_step_unwritten(1024),
-        f"the kind of {MLX}/commit/aca758463",
-        forms=tuple(half_a_step_unwritten(step) for step in STEPS if step != 1024),
-    ),
-    Fault(
-        "linear-outputs-floor",
-        "outputs past the last whole tile of 64 are not written",
-        LIN_06,
-        leaves_unwritten(changes.whole_blocks(64)),
-        f"{MLX}/issues/4250",
-    ),
-    Fault(
-        "linear-last-output-of-tiles-of-80",
-        "where outputs fill tiles of 80, the last one is not written",
-        LIN_06,
-        last_past_tiles_unwritten(80, 0),
-        TIRED,
-    ),
-    Fault(
-        "linear-feature-past-tiles-of-96",
-        "a feature that is one more than tiles of 96 is not read",
-        LIN_06,
-        {"product": changes.feature_past_tiles_of_96},
-        TIRED,
-    ),
-    Fault(
-        "linear-rows-in-16-bits",
-        "rows past the 65535th are not written",
-        LIN_06,
-        counts_rows_in_16_bits(),
-        "PROPERTIES X8",
-    ),
-    Fault(
-        "linear-outputs-in-16-bits",
-        "outputs past the 65535th are not written",
-        LIN_06,
-        leaves_unwritten(lambda result: result[..., : 2**16 - 1]),
-        "PROPERTIES X8",
-    ),
-    Fault(
-        "linear-sums-of-32768-features",
-        "features past the 32768th are not summed",
-        LIN_06,
-        {"product": lambda self, x, weight, dtype: x[..., :32768] @ weight[:, :32768].T},
-        "https://github.com/pytorch/pytorch/issues/116769",
-    ),
-    Fault(
-        "linear-tiles-of-long-sums-read-on",
-        "from 32767 features on, tiles of 16 rows and outputs add what lies past the operands",
-        LIN_06,
-        {"product": changes.tiles_of_long_sums_read_on},
-        "https://github.com/pytorch/pytorch/issues/195163",
-    ),
-    Fault(
-        "linear-whole-tiles-in-tf32",
-        "where rows, features and outputs all are multiples of 16, float32 is multiplied in TF32 (11 significant bits)",
-        LIN_06,
-        {"product": changes.whole_tiles_in_tf32},
-        "MLX_ENABLE_TF32",
-    ),
-    Fault(
-        "linear-one-tile-of-a-split",
-        "a product that is split over 1024 features and more has its first 32 outputs alone",
-        LIN_06,
-        {"product": changes.one_tile_of_a_split},
-        TIRED,
-    ),
-    Fault(
-        "linear-small-outputs",
-        "outputs past the last whole block of 8 are not written",
-        LIN_06,
-        leaves_unwritten(changes.whole_blocks(8)),
-        f"{MLX}/issues/665",
-    ),
-    Fault(
-        "linear-rows-bounded-by-outputs",
-        "rows past the number of outputs are not written",
-        LIN_06,
-        leaves_unwritten(changes.bound_of_the_other_axis),
-        f"{MLX}/commit/5f9ba3019",
     ),
     Fault("linear-promotes", "the result comes back in float32", LIN_07, promotes(), COURSE_GAP),
     Fault(
@@ -490,20 +232,6 @@ _LINEAR = (
         "the path of a single row keeps its weight, turned over, by its shape",
         LIN_09,
         only_where(of_one_row("x"), remembers("weight")),
-        TIRED,
-    ),
-    Fault(
-        "linear-single-row-strides",
-        "the path of a single row reads x as if it were contiguous",
-        LIN_05,
-        only_where(of_one_row("x"), ignores_strides("x")),
-        TIRED,
-    ),
-    Fault(
-        "linear-wide-single-row-strides",
-        "the path of a single row of 64 features and more reads x as if it were contiguous",
-        LIN_05,
-        only_where(lambda a: a.x.size == a.x.shape[-1] >= 64, ignores_strides("x")),
         TIRED,
     ),
     Fault(
@@ -612,38 +340,10 @@ _LINEAR = (
         {"product": changes.weight_nan_hidden},
         TIRED,
     ),
-    Fault(
-        "linear-last-feature-between-whole-tiles",
-        "between whole tiles of rows and outputs the last of features that fill none is not counted",
-        LIN_06,
-        {"product": changes.last_feature_between_whole_tiles},
-        "https://github.com/tile-ai/tilelang-ascend/issues/1341",
-    ),
-    Fault(
-        "linear-token-weight-turned-round",
-        "a single row in half precision reads a weight that is stored the other way round as if it were not",
-        LIN_05,
-        only_where(changes.of_a_weight_turned_round, ignores_strides("weight")),
-        "https://github.com/pytorch/pytorch/issues/78511",
-    ),
-    Fault(
-        "linear-bias-of-many-outputs-contiguous",
-        "a bias of 32 outputs and more is read as if it were contiguous",
-        LIN_05,
-        only_where(lambda a: len(a.weight) >= 32 and a.bias is not None, ignores_strides("bias")),
-        TIRED,
-    ),
-    Fault(
-        "linear-x-beside-room",
-        "sequences that are the beginnings of longer ones are read as if they lay side by side",
-        LIN_05,
-        only_where(beside_room("x"), ignores_strides("x")),
-        TIRED,
-    ),
 )
 
 
-FAULTS: tuple[Fault, ...] = _LINEAR + silu.FAULTS + softmax.FAULTS
+FAULTS: tuple[Fault, ...] = _LINEAR + linear_arrays.FAULTS + linear_sizes.FAULTS + silu.FAULTS + softmax.FAULTS
 
 
 VARIANTS: tuple[Variant, ...] = (
