@@ -76,7 +76,7 @@ def _block_work(library: Path) -> dict[int, tuple[int, int, int]] | None:
     if not shutil.which("objdump"):
         return None
     command = ["objdump", "-d", "--no-show-raw-insn", str(library)]
-    return _blocks_in(subprocess.run(command, capture_output=True, text=True).stdout)
+    return _blocks_in(subprocess.run(command, capture_output=True, encoding="utf-8", errors="replace").stdout)
 
 
 def _blocks_in(disassembly: str) -> dict[int, tuple[int, int, int]]:

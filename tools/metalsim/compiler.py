@@ -244,7 +244,7 @@ def _compile(
 
         def compile_unit(name: str) -> str:
             code = Path(scratch, name)
-            code.write_text(units[name])
+            code.write_text(units[name], encoding="utf-8")
             made = str(code.with_suffix(".o"))
             run([*command, "-c", str(code), "-o", made])
             return made
@@ -292,7 +292,9 @@ def _lock(target: Path) -> Iterator[None]:
 def _run(command: Sequence[str], text: str | None = None, cwd: str | None = None) -> subprocess.CompletedProcess[str]:
     # Messages in English, whatever the user's language: they are read below.
     environment = {**os.environ, "LC_ALL": "C.UTF-8"}
-    return subprocess.run(command, input=text, capture_output=True, text=True, cwd=cwd, env=environment)
+    return subprocess.run(
+        command, input=text, capture_output=True, encoding="utf-8", errors="replace", cwd=cwd, env=environment
+    )
 
 
 def _diagnostics(done: subprocess.CompletedProcess[str], most: int = 12) -> list[str]:

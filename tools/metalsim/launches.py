@@ -139,12 +139,14 @@ class LaunchText:
         )
 
     def _run_body(self, file: Path, outputs: Mapping[str, ArrayText]) -> None:
-        header = "".join(f'#line 1 "{name}"\n{(file.parent / name).read_text()}\n' for name in self.header)
+        header = "".join(
+            f'#line 1 "{name}"\n{(file.parent / name).read_text(encoding="utf-8")}\n' for name in self.header
+        )
         kernel = metal_kernel(
             self.kernel or re.sub(r"\W", "_", file.stem),
             list(self.inputs),
             list(outputs),
-            f'#line 1 "{file.name}"\n{file.read_text()}',
+            f'#line 1 "{file.name}"\n{file.read_text(encoding="utf-8")}',
             header,
         )
         x, y, z = self.threadgroup

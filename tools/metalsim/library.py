@@ -58,7 +58,7 @@ class Library:
     ) -> None:
         folders = [Path(folder) for folder in includes]
         if isinstance(source, Path):
-            text, name = source.read_text(), source.name
+            text, name = source.read_text(encoding="utf-8"), source.name
             folders = [source.parent, *folders]
         else:
             text = source

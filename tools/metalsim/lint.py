@@ -60,7 +60,11 @@ def lint(expanded: str) -> list[Misuse]:
     if path is None:
         raise FileNotFoundError("clang++ is not there: the lint of address spaces needs it")
     done = subprocess.run(
-        [path, *_FLAGS, "-include", str(_HEADER), "-"], input=_without_pragmas(expanded), capture_output=True, text=True
+        [path, *_FLAGS, "-include", str(_HEADER), "-"],
+        input=_without_pragmas(expanded),
+        capture_output=True,
+        encoding="utf-8",
+        errors="replace",
     )
     return list(dict.fromkeys(_misuses(done.stderr)))
 

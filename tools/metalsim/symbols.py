@@ -46,7 +46,7 @@ def _look_up(library: Path, counters: tuple[int, ...]) -> tuple[Site | None, ...
         command = ["addr2line", "-a", "-i", "-e", str(library), *addresses]
     if not shutil.which(command[0]):
         return (None,) * len(counters)
-    output = subprocess.run(command, capture_output=True, text=True).stdout
+    output = subprocess.run(command, capture_output=True, encoding="utf-8", errors="replace").stdout
     frames = _atos_frames(output) if MAC else _addr2line_frames(output)
     return tuple(_innermost(every) for every in frames)
 

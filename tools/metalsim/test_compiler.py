@@ -267,6 +267,26 @@ def test_errors_beyond_a_dozen_are_only_counted(cache: Path) -> None:
     assert caught.value.diagnostics[-1] == "and 3 more"
 
 
+# Sources in any language
+
+ELSEWHERE = """
+import locale, sys
+sys.path[:0] = {path!r}
+from {package} import compiler
+assert locale.getencoding().lower() not in ("utf-8", "utf8"), locale.getencoding()
+print(compiler.shared_library({source!a}, [], label="answer"))
+"""
+
+
+@needs_compiler
+def test_a_source_of_any_letters_is_built_whatever_letters_the_users_locale_has(cache: Path) -> None:
+    script = ELSEWHERE.format(path=sys.path, package=compiler.__package__, source=ANSWER + " // β → α")
+    plain = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    done = subprocess.run([sys.executable, "-c", script], env=os.environ | plain, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert call(Path(done.stdout.strip())) == 42
+
+
 # Preprocessing
 
 
