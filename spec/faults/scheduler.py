@@ -10,7 +10,13 @@ from inferspec.spec.changes import scheduler_steps as steps
 from inferspec.spec.changes import scheduler_ways as ways
 from inferspec.spec.contract import Change, Fault, Variant
 from inferspec.spec.ends import KEEPING
-from inferspec.spec.faults import scheduler_chunks, scheduler_order, scheduler_requests, scheduler_steps
+from inferspec.spec.faults import (
+    scheduler_chunks,
+    scheduler_order,
+    scheduler_preemption,
+    scheduler_requests,
+    scheduler_steps,
+)
 from inferspec.spec.faults.defining import named
 from inferspec.spec.faults.serving import COURSE, METAL, MLX_LM, POST, VLLM
 from inferspec.spec.faults.sources import TIRED
@@ -348,6 +354,7 @@ FAULTS: tuple[Fault, ...] = (
         "PROPERTIES CB2, SC4",
     ),
     *scheduler_order.FAULTS,
+    *scheduler_preemption.FAULTS,
     *scheduler_requests.FAULTS,
 )
 
