@@ -10,12 +10,11 @@ from inferspec.golden import models
 from inferspec.impl import native, test_engine
 from inferspec.impl.engine import Engine
 from inferspec.impl.generation import generate
-from inferspec.impl.kernels import cpu
 from inferspec.impl.kv_cache import KVCache, StaticKVCache
 from inferspec.impl.loading import load
 from inferspec.impl.quantization import quantize
 
-pytestmark = pytest.mark.skipif(not cpu.available(), reason="no CPU kernels run here")
+pytestmark = pytest.mark.usefixtures("cpu_kernels")
 
 TOKENS = mx.array([[3, 1, 4, 1, 5, 9, 2, 6], [5, 3, 5, 8, 9, 7, 9, 3]])
 

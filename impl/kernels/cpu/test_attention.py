@@ -295,10 +295,7 @@ def test_exp_is_within_its_bound_for_floats_of_every_exponent(build: Build) -> N
 # What MLX sees.
 
 
-needs_kernels = pytest.mark.skipif(bool(library.why_not()), reason=library.why_not() or "there are kernels")
-
-
-@needs_kernels
+@pytest.mark.usefixtures("cpu_kernels")
 @pytest.mark.parametrize("shape", [(1, 6, 1, 3000), (2, 4, 70, 300), (1, 2, 9, 1100)], ids=str)
 def test_the_number_of_threads_changes_no_bit(shape: tuple[int, int, int, int]) -> None:
     batch, heads, queries, keys = shape
@@ -312,7 +309,7 @@ def _never(*_: Any) -> mx.array:
     raise AssertionError("MLX's operations took the kernel's place")
 
 
-@needs_kernels
+@pytest.mark.usefixtures("cpu_kernels")
 def test_attention_is_differentiated_compiled_and_vectorised_as_mlx_operations_are(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -349,7 +346,7 @@ def _alike(a: mx.array, b: mx.array) -> bool:
     return bool(within(np.abs(one - other), operations(unit_roundoff("float32"), 256) * (1 + np.abs(other))).all())
 
 
-@needs_kernels
+@pytest.mark.usefixtures("cpu_kernels")
 def test_paged_attention_has_gradients_too() -> None:
     query, pools = mx.random.normal((1, 2, 3, 8)), mx.random.normal((2, 4, 1, 2, 8))
     table, lens = mx.array([[2, 0]]), mx.array([4])
@@ -365,7 +362,7 @@ def test_paged_attention_has_gradients_too() -> None:
         assert _alike(a, b)
 
 
-@needs_kernels
+@pytest.mark.usefixtures("cpu_kernels")
 def test_nothing_of_the_pool_is_copied() -> None:
     pools = [mx.random.normal((512, 2, 16, 64)) for _ in range(2)]
     query, table, lens = mx.random.normal((1, 2, 1, 64)), mx.arange(512)[None], mx.array([8000])

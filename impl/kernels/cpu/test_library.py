@@ -17,7 +17,7 @@ from inferspec.impl.kernels.cpu import dense, library
 from inferspec.impl.kernels.cpu.test_builds import PATHS
 from inferspec.impl.quantization import quantize, quantized_matmul
 
-needs_kernels = pytest.mark.skipif(bool(cpu.why_not()), reason=cpu.why_not())
+pytestmark = pytest.mark.usefixtures("on_the_cpu")
 
 
 @pytest.fixture
@@ -98,7 +98,7 @@ def test_a_bad_number_of_threads_is_refused_by_name(bad, monkeypatch):
         cpu.threads()
 
 
-@needs_kernels
+@pytest.mark.usefixtures("cpu_kernels")
 @pytest.mark.parametrize("path", PATHS)
 def test_every_half_number_is_read_and_written_as_itself(path, monkeypatch):
     monkeypatch.setenv("INFERSPEC_CPU", path)
@@ -111,7 +111,7 @@ def test_every_half_number_is_read_and_written_as_itself(path, monkeypatch):
         assert np.array_equal(np.array(back.astype(mx.float32)), wide, equal_nan=True)
 
 
-@needs_kernels
+@pytest.mark.usefixtures("cpu_kernels")
 @pytest.mark.parametrize("path", PATHS)
 @pytest.mark.parametrize(("name", "dropped"), [("float16", 13), ("bfloat16", 16)])
 def test_numbers_are_rounded_to_the_nearest_half_and_ties_to_even(path, name, dropped, monkeypatch):
@@ -129,7 +129,7 @@ def test_numbers_are_rounded_to_the_nearest_half_and_ties_to_even(path, name, dr
     assert np.array_equal(np.array(got.astype(mx.float32)), expected, equal_nan=True)
 
 
-@needs_kernels
+@pytest.mark.usefixtures("cpu_kernels")
 @pytest.mark.parametrize("path", PATHS)
 @pytest.mark.parametrize("dtype", [mx.float32, mx.float16, mx.bfloat16], ids=str)
 @pytest.mark.parametrize("features", [5, 33, 1025, 2100])
@@ -142,11 +142,12 @@ def test_a_row_of_many_is_to_the_last_bit_what_it_is_alone(path, dtype, features
         assert mx.array_equal(dense.launch(x[:rows], weight, None, mx.float32), alone[:rows]), rows
 
 
-@needs_kernels
+@pytest.mark.usefixtures("cpu_kernels")
 def test_threads_give_what_one_gives_and_survive_a_fork():
     script = """
 import os, mlx.core as mx, numpy as np
 from inferspec.impl.kernels.cpu import dense
+mx.set_default_device(mx.cpu)
 x, w = (mx.array(np.random.default_rng(n).normal(size=(40, 3000)).astype(np.float32)) for n in range(2))
 one = np.array(dense.launch(x, w, None, mx.float32, threads=1))
 def same(): return np.array_equal(np.array(dense.launch(x, w, None, mx.float32, threads=3)), one)

@@ -8,11 +8,10 @@ import mlx.core as mx
 import numpy as np
 import pytest
 
-from inferspec.impl.kernels import cpu
 from inferspec.impl.linear import linear
 from inferspec.impl.quantization import QuantizedEmbedding, dequantize, quantize, quantized_matmul
 
-pytestmark = pytest.mark.skipif(bool(cpu.why_not()), reason=cpu.why_not())
+pytestmark = pytest.mark.usefixtures("cpu_kernels")
 
 Function = Callable[..., mx.array]
 ROWS, FEATURES, OUTPUTS = 3, 64, 5
