@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+import textwrap
 import tomllib
 from pathlib import Path
 
@@ -14,7 +15,14 @@ from inferspec.spec import COMPONENTS
 from inferspec.tools import cli
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGES = ("README.md", "conformance/README.md", "golden/README.md", "impl/README.md", "tools/metalsim/README.md")
+PAGES = (
+    "README.md",
+    "CONTRIBUTING.md",
+    "conformance/README.md",
+    "golden/README.md",
+    "impl/README.md",
+    "tools/metalsim/README.md",
+)
 PYTEST = {"-n", "-q", "-rx", "-k", "-m", "-x", "--pyargs", *OPTIONS}
 
 pytestmark = pytest.mark.skipif(not (ROOT / "README.md").exists(), reason="only a checkout has the pages")
@@ -79,6 +87,11 @@ def test_the_module_without_adapter_lines_is_conformant(certify):
     (module,) = re.findall(r"```python\n(# rope.py\n.*?)```", text_of("conformance/README.md"), re.DOTALL)
     run = certify({"rope.py": module}, "--impl", "./rope.py", "-n", "0", "-q")
     assert run.certificate["verdict"] == "conformant", run.text
+
+
+def test_the_mistake_that_shows_how_one_is_written_is_one_of_the_dictionary():
+    (shown,) = re.findall(r"```python\n(Fault\(.*?)```", text_of("CONTRIBUTING.md"), re.DOTALL)
+    assert textwrap.indent(shown, " " * 4) in text_of("spec/faults/linear.py")
 
 
 def test_every_component_is_in_the_table_of_names():
