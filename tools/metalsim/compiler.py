@@ -112,6 +112,7 @@ def cache_folder() -> Path:
         folder = Path.home() / "Library" / "Caches" / "metalsim"
     else:
         folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "metalsim"
+    folder = folder.expanduser().absolute()  # what is built there is built in another folder
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:

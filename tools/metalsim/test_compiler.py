@@ -116,6 +116,16 @@ def test_what_is_built_once_is_found_again(cache: Path) -> None:
 
 
 @needs_compiler
+def test_a_cache_may_be_named_from_where_one_is_or_from_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("METALSIM_CACHE", "mine")
+    assert call(compiler.shared_library(ANSWER, [], label="answer")) == 42
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("METALSIM_CACHE", "~/mine")
+    assert compiler.cache_folder() == tmp_path / "mine"
+
+
+@needs_compiler
 @pytest.mark.parametrize("kept", [0, 100])
 def test_what_was_cut_is_built_again(cache: Path, kept: int) -> None:
     library = compiler.shared_library(ANSWER, [], label="answer")
