@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import re
+import shlex
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -28,6 +29,9 @@ from inferspec.spec import contracts
 from inferspec.spec.contract import Fault
 
 _NO_MODULE = re.compile(r"ModuleNotFoundError: No module named '([\w.]+)'")
+
+LIMIT = 20.0
+"""Seconds that a call may take where --call-limit says nothing."""
 
 DAY = 86_400
 """Seconds that a call may take at most."""
@@ -200,10 +204,14 @@ class Session:
         return f"{fault.text} (fault {name})"
 
     def _rerun(self, test: Test, nodeid: str) -> str:
-        parts = "".join(f" --with {part}={spec}" for part, spec in self.replacements.items())
-        metal = f" --metal {self.subject.metal}" if self.subject.metal != "auto" else ""
-        layout = f" --layout {self.subject.layout}" if self.subject.layout else ""
-        options = f"--impl {self.description.spec}{layout}{parts}{metal} --profile {self.profile.name} --draw-seed {self.profile.seed} -n 0"
+        how = ["--impl", self.description.spec]
+        how += ["--layout", self.subject.layout] if self.subject.layout else []
+        how += [word for part, spec in self.replacements.items() for word in ("--with", f"{part}={spec}")]
+        how += ["--metal", self.subject.metal] if self.subject.metal != "auto" else []
+        how += ["--call-limit", f"{self.limit:g}"] if self.limit != LIMIT else []
+        how += ["--profile", self.profile.name, "--draw-seed", str(self.profile.seed), "-n", "0"]
+        # As a shell takes it: a folder's name may have a space.
+        options = shlex.join(how)
         return (
             f'pytest {options} "{nodeid}"'
             if nodeid.startswith("conformance/")

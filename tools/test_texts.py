@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import dataclasses
 import datetime
+import shlex
 
 import pytest
 
 from inferspec.conformance.bridge.hosted_subject import HostedSubject
-from inferspec.conformance.judging.trial import Trial
+from inferspec.conformance.judging.trial import Outcome, Trial
+from inferspec.conformance.plugin import OPTIONS
 from inferspec.conformance.reporting import certificate
 from inferspec.conformance.reporting.summary import lines
-from inferspec.conformance.session import Session
+from inferspec.conformance.session import LIMIT, Session
 from inferspec.conformance.subject import Description
-from inferspec.conformance.suite import Profile, all_tests
+from inferspec.conformance.suite import Profile, address, all_tests
 from inferspec.spec import contract
 from inferspec.tools.faults import local_subject
 
@@ -51,6 +54,26 @@ def failing(component: str, fault_name: str):
 def test_a_failure_tells_what_where_and_what_it_looks_like(component, fault, snapshot):
     test, outcome = failing(component, fault)
     assert session().failure_text(test, outcome, f"conformance/{test.id}") == snapshot
+
+
+def test_a_failure_is_rerun_as_it_was_found_by_what_a_shell_takes():
+    about = dataclasses.replace(ABOUT, spec="./my kernels/rope.py")
+    subject = HostedSubject(about.spec, layout="course", metal="off")
+    replaced = {"silu": "mine:silu"}
+    found = Session(subject, about, Profile("full", 7), {}, {}, None, {}, 120.0, replaced)
+    test = all_tests()[0]
+    line = found.failure_text(test, Outcome("failed"), test.id).splitlines()[-1]
+    words = shlex.split(line.partition("rerun: ")[2])
+    assert words[:4] == ["pytest", *address(test.id).split(), "--impl"]
+    assert words[4:] == [
+        "./my kernels/rope.py",
+        *("--layout", "course", "--with", "silu=mine:silu", "--metal", "off"),
+        *("--call-limit", "120", "--profile", "full", "--draw-seed", "7", "-n", "0"),
+    ]
+
+
+def test_a_limit_of_calls_that_nobody_gave_is_not_told():
+    assert OPTIONS["--call-limit"]["default"] == LIMIT
 
 
 def test_the_summary_groups_by_component_and_ends_with_the_verdict(snapshot):
