@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from inferspec.conformance.bridge.arena import LARGE, ROOM, Arena, create
-from inferspec.conformance.bridge.arrays import arrays
+from inferspec.conformance.bridge.arrays import MlxArrays, arrays
 from inferspec.conformance.bridge.views import lay
 from inferspec.conformance.bridge.wire import decode, encode, readable
 from inferspec.conformance.calls import RARE_VIEWS, VIEWS
@@ -59,6 +59,14 @@ def test_the_imaginary_part_of_a_conjugate_has_its_own_sign():
     turned = torch.view_as_complex(torch.tensor([[1.0, 2.0], [3.0, -4.0]])).conj().imag
     assert turned.is_neg()
     assert arrays("torch").to_numpy(turned).tolist() == [-2.0, 4.0]
+
+
+@pytest.mark.parametrize(("before", "after"), [(1 << 40, MlxArrays.CACHE), (1 << 25, 1 << 25)])
+def test_mlx_keeps_no_more_of_what_was_freed_than_many_processes_have_room_for(monkeypatch, before, after):
+    mx, limits = pytest.importorskip("mlx.core"), [before]
+    monkeypatch.setattr(mx, "set_cache_limit", lambda limit: limits.append(limit) or limits[-2])
+    arrays("mlx")
+    assert limits[-1] == after
 
 
 def test_what_a_subject_gets_is_its_own_copy(to):

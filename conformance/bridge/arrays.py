@@ -123,10 +123,16 @@ class MlxArrays(Arrays):
 
     name = "mlx"
 
+    CACHE = 1 << 29
+    """Bytes of freed buffers that MLX may keep. On a GPU it keeps nearly all that there is room for, each process for itself
+    (https://github.com/ml-explore/mlx/issues/3350), and there is a process for each core, whose arrays are of all sizes."""
+
     def __init__(self) -> None:
         import mlx.core as mx
 
         self._module = mx
+        before = mx.set_cache_limit(self.CACHE)
+        mx.set_cache_limit(min(before, self.CACHE))
 
     def from_numpy(self, x: np.ndarray) -> Any:
         return self._module.array(x)
