@@ -154,8 +154,9 @@ class Observation:
 
     value: the result as NumPy, None when there is none. parts: the results by name, of an operation that has several.
     raised: the error's type name; message: its text, what came back instead of an array, or why steps of a story were
-    refused. changed: arguments that differ after the call, "random state" or "earlier result" if those do. unwritten: the
-    steps of a story that raised NotImplementedError.
+    refused. changed: arguments that differ after the call, "random state" or "earlier result" if those do, and "random seed"
+    if it left a random state where the watched call before it did. unwritten: the steps of a story that raised
+    NotImplementedError.
     """
 
     value: np.ndarray | None = None

@@ -220,16 +220,36 @@ def test_an_error_under_a_default_device_of_torch_is_told_from_where_the_subject
     assert Path(__file__).name in seen.message
 
 
-def test_a_generator_that_is_always_seeded_alike_is_a_changed_random_state():
-    def reseeds(x):
-        np.random.seed(0)
-        return x
+def seeds_numpy(x):
+    np.random.seed(0)
+    return x
 
+
+def test_a_generator_that_is_always_seeded_alike_is_a_changed_random_state():
     state = np.random.get_state()
     try:
-        assert [call(reseeds, watch=True).changed for _ in range(2)] == [("random state",)] * 2
+        assert [call(seeds_numpy, watch=True).changed for _ in range(2)] == [("random state",)] * 2
     finally:
         np.random.set_state(state)
+
+
+@pytest.mark.parametrize(
+    ("function", "seen"),
+    [
+        (seeds_numpy, ("random state", "random seed")),
+        (draws_numpy, ("random state",)),
+    ],
+)
+def test_a_seed_is_told_from_a_draw_where_it_comes_again(function, seen):
+    state = random.getstate(), np.random.get_state()
+    target = Target(Silu, function, arrays("numpy"), plain=True, call_names={"x": "x"})
+    executor, x = Executor({"silu": target}), np.arange(4, dtype=np.float32)
+    try:
+        changed = [executor.call("silu", {"x": x}, {"x": ""}, None, (), True).changed for _ in range(2)]
+        assert changed == [("random state",), seen]
+    finally:
+        random.setstate(state[0])
+        np.random.set_state(state[1])
 
 
 class AppleGPU:

@@ -27,6 +27,8 @@ class Executor:
     def __init__(self, targets: Mapping[str, Any]) -> None:
         self._targets = targets
         self._earlier = Earlier()
+        self._left: list[bytes] = []
+        """The random states that the last call left which was watched."""
         self._kept: dict[tuple[str, int], Callable[..., Any]] = {}
 
     def reset(self) -> None:
@@ -59,15 +61,15 @@ class Executor:
             for shape, dtype in results:
                 to.poison(shape, dtype)
             built = self._built(target, operation, given, keep)
-            # Building may draw initial weights; a call may not.
+            # What building does to them, as by drawing initial weights, is not looked at.
             state = random_states.stirred() if watch else None
             outcome = _returned(target.invoke(built, given), target)
         except Exception as error:
             _survive(to)
             outcome = _Outcome(type(error).__name__, f"{_said(error)}{_frame(error)}")
         changed = before.changed()
-        if state is not None and state != random_states.current():
-            changed += ("random state",)
+        if state is not None:
+            changed += self._random_states(state)
         seen = outcome.seen
         own = {part: outcome.parts[part] for part in seen if _of_the_subject(outcome.parts[part], target)}
         if self._earlier.spoilt(to, own, seen, of_arrays=before.of_arrays or bool(target.driver)):
@@ -75,6 +77,16 @@ class Executor:
         if turned and "" in seen:
             seen[""] = _turned(seen[""])
         return Observation(seen.pop("", None), outcome.raised, outcome.message, changed, seen, outcome.unwritten)
+
+    def _random_states(self, before: list[bytes]) -> tuple[str, ...]:
+        """What a watched call did to the random states: a draw moves them on from where they were, a seed to where it left
+        them the last time."""
+        after, last = random_states.current(), self._left
+        if after == before:
+            return ()
+        self._left = after
+        seeded = any(one == other for one, other in zip(after, last, strict=False))
+        return ("random state", "random seed") if seeded else ("random state",)
 
     def _built(self, target: Any, operation: str, given: Mapping[str, Any], keep: int | None) -> Callable[..., Any]:
         if keep is None:

@@ -1,4 +1,4 @@
-"""The global random states of a process, which no call may move."""
+"""The global random states of a process, which no call may seed, and one that is given its numbers may not move."""
 
 from __future__ import annotations
 

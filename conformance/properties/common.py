@@ -94,10 +94,14 @@ def keeps_dicts(subject: Trial, call: Call) -> None:
         raise Nonconformance(f"the call changes what is in {', '.join(changed)}", call)
 
 
-def depends_on_arguments_alone(subject: Trial, first: Call, second: Call, where: np.ndarray | None = None) -> None:
-    """Two calls right in turn; the first one again is bit-equal; no random state and no earlier result is touched.
+def depends_on_arguments_alone(
+    subject: Trial, first: Call, second: Call, where: np.ndarray | None = None, *, draws: bool = True
+) -> None:
+    """Two calls right in turn; the first one again is bit-equal; no earlier result is touched, and no generator of the whole
+    process is seeded.
 
-    where: the elements of both results that the oracle speaks of, all by default.
+    where: the elements of both results that the oracle speaks of, all by default. draws: whether a call may draw from such
+    a generator, as a layer that is made in it does for weights that it then replaces.
     """
     before = subject.agrees(first, where)
     subject.agrees(second, where)
@@ -109,9 +113,11 @@ def depends_on_arguments_alone(subject: Trial, first: Call, second: Call, where:
             raise Nonconformance(
                 f"repeated after another call, {part or 'it'} differs in {different} of {value.size} elements", first
             )
-    for what in ("random state", "earlier result"):
-        if what in seen.changed:
-            raise Nonconformance(f"the call changes the {what}", first)
+    if "earlier result" in seen.changed:
+        raise Nonconformance("the call changes the earlier result", first)
+    # A seed shows in the second of two calls that are watched: it leaves what the first left.
+    if "random state" in seen.changed and (not draws or "random seed" in subject.answered(first, watch=True).changed):
+        raise Nonconformance("the call changes the random state", first)
 
 
 def serves_more_and_fewer(
