@@ -282,6 +282,7 @@ class BatchingKVCache:
     def update_and_fetch(self, key, value, mask_length): return self._own.update_and_fetch(key, value, mask_length)
 """
 READS = " if isinstance(cache, Cache) else cache.pages"
+UNPACKS = " if isinstance(cache, Cache) else dict(cache.state)"
 
 
 @pytest.mark.parametrize(
@@ -289,6 +290,8 @@ READS = " if isinstance(cache, Cache) else cache.pages"
     [
         (READS, "KVCache = Cache", "passed"),
         (READS, "", "failed"),
+        # Whatever error reading another kind of state ends in.
+        (UNPACKS, "KVCache = Cache", "passed"),
         # What others do with caches of any kind does not depend on their own.
         ("", "class KVCache(Cache):\n    def update_and_fetch(self, key, value): raise MemoryError", "passed"),
     ],

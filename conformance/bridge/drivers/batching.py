@@ -92,26 +92,27 @@ class _Story:
         if hasattr(self.batch, "make_cache"):
             return self.batch.make_cache()
         if self.bring is None:
-            handed_over = partial(HandedCache, self.to)
-            self.bring = handed_over if self.own is None or self._takes(handed_over, key, value) else self.own
+            self.bring = partial(HandedCache, self.to)
+            if self.own is not None and self._does_better(self.own, self.bring, key, value):
+                self.bring = self.own
         return self.bring()
 
-    def _takes(self, bring: Callable[[], Any], key: Any, value: Any) -> bool:
-        """Whether such caches, with nothing in them and with a token, do for a batch of the subject's."""
+    def _does_better(self, own: Callable[[], Any], other: Callable[[], Any], key: Any, value: Any) -> bool:
+        """Whether a batch of the subject's takes the one kind of cache, with nothing in it or with a token, and not the other."""
         token = self._stale(key, 1), self._stale(value, 1)
+        return any(self._takes(own, token, n) and not self._takes(other, token, n) for n in (0, 1))
+
+    def _takes(self, bring: Callable[[], Any], token: tuple[Any, Any], tokens: int) -> bool:
+        batch, cache = self.make(), bring()
         new = (self._repeated(x, self.slots) for x in token)
-        for tokens in (0, 1):
-            batch, cache = self.make(), bring()
+        try:
             if tokens:
-                cache.update_and_fetch(*token)
-            try:
-                handed(batch.add, cache=cache, slot=0)
-                if not tokens:
-                    handed(batch.update_and_fetch, **dict(zip(("key", "value"), new, strict=True)), mask_length=1)
-            except (AttributeError, TypeError):
-                return False
-            except Exception:
-                continue
+                handed(cache.update_and_fetch, **dict(zip(("key", "value"), token, strict=True)))
+            handed(batch.add, cache=cache, slot=0)
+            if not tokens:
+                handed(batch.update_and_fetch, **dict(zip(("key", "value"), new, strict=True)), mask_length=1)
+        except Exception:
+            return False
         return True
 
     def _repeated(self, x: Any, rows: int) -> Any:
