@@ -26,6 +26,15 @@ def test_a_subject_is_a_module_a_file_or_an_object_in_one(folder, spec):
     assert list(load(spec).targets) == ["RoPE"]
 
 
+@pytest.mark.parametrize("spec", ["./package/deep/adapter.py", "package.deep.adapter"])
+def test_a_file_of_a_package_may_import_from_beside_it(folder, spec):
+    module(folder, "", "package/__init__.py")
+    module(folder, "", "package/deep/__init__.py")
+    module(folder, ROPE, "package/deep/rotary.py")
+    module(folder, "from ..deep.rotary import rope", "package/deep/adapter.py")
+    assert list(load(spec).targets) == ["RoPE"]
+
+
 @pytest.mark.parametrize("spec", ["./package", "./package/", "package"])
 def test_a_package_offers_what_its_modules_of_the_components_names_offer(folder, spec):
     module(folder, "", "package/__init__.py")
@@ -154,6 +163,10 @@ def test_a_subject_that_is_not_there_is_one_line(folder, spec, says):
         ("import mine.kernels", "it is found itself where it imports 'mine': rename mine.py"),
         ("from mine import rope", "it is found itself where it imports 'mine': rename mine.py"),
         ("import mine; rope = mine.rope", "it is found itself where it imports 'mine': rename mine.py"),
+        (
+            "class Class:\n    def silu(self, x): return x\nADAPTER = Class",
+            "silu(self, x) needs self, as a method of a class does",
+        ),
         ("from .x import y", "attempted relative import with no known parent package; a file by itself has no package"),
     ],
 )

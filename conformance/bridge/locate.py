@@ -68,14 +68,19 @@ def _missed(error: BaseException) -> str:
     return (name or "").partition(".")[0]
 
 
-def _as_module(path: Path) -> str:
-    """How to name a file that imports relatively, which needs its package."""
+def _in_package(path: Path) -> tuple[Path, str]:
+    """The folder that a file's package lies in, and the file's dotted name there."""
     package = path.parent
     while (package.parent / "__init__.py").exists():
         package = package.parent
-    name = ".".join(path.with_suffix("").relative_to(package.parent).parts)
+    return package.parent, ".".join(path.with_suffix("").relative_to(package.parent).parts)
+
+
+def _as_module(path: Path) -> str:
+    """How to name a file that imports relatively, which needs its package."""
+    folder, name = _in_package(path)
     return (
-        f"a file by itself has no package: name it as a module, --impl {name} in the folder {package.parent},"
+        f"a file by itself has no package: name it as a module, --impl {name} in the folder {folder},"
         f" or have it import `from {path.parent.name}.x` or, from beside it, `from x`"
     )
 
@@ -84,7 +89,14 @@ def _import_path(path: Path, spec: str) -> ModuleType:
     if not path.exists():
         raise AdapterError(f"{spec}: there is no file or package {path.name} in {path.parent}")
     sys.path.insert(0, str(path.parent))
-    module = importlib.import_module(path.stem)
+    try:
+        module = importlib.import_module(path.stem)
+    except ImportError as error:
+        if "attempted relative import" not in str(error) or not (path.parent / "__init__.py").exists():
+            raise
+        folder, name = _in_package(path)
+        sys.path.insert(0, str(folder))
+        module = importlib.import_module(name)
     found = getattr(module, "__file__", None) or next(iter(getattr(module, "__path__", ())), None)
     if found is None or Path(found).resolve() not in (path, path / "__init__.py"):
         # A module of that name was loaded before (random, queue …): never certify the wrong code.

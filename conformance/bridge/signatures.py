@@ -151,6 +151,8 @@ class _Matching:
         if missing := self.missing():
             return f"does not take {', '.join(missing)}"
         unfilled = [p.name for p in self.own if p.default is p.empty and p not in self.found.values()]
+        if unfilled == ["self"]:
+            return "needs self, as a method of a class does; name an object of that class"
         return f"needs {', '.join(unfilled)}, which no contract gives" if unfilled else ""
 
     def insisted(self) -> set[str]:
