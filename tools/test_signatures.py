@@ -484,6 +484,21 @@ def test_what_a_function_makes_without_arguments_shows_how_it_is_called(folder):
     assert (target.call_names, target.narrowed["generators"]) == ({"logits": "logits", "uniform": "u"}, ("given",))
 
 
+def test_what_a_sampler_takes_may_have_the_short_names_of_the_field(folder):
+    module(
+        folder,
+        """
+        class Sampler:
+            def __init__(self, temp=0.0, topp=1.0, topk=None): self.given = temp, topk, topp
+            def __call__(self, logits, uniform): return logits + self.given[0] + self.given[1] + self.given[2]
+        """,
+    )
+    found = load("mine")
+    arguments = {"logits": ONES, "uniform": ONES[:, 0], "temperature": 0.5, "top_k": 3, "top_p": 0.25}
+    assert called(found, "Sampler", **arguments).tolist() == [[4.75] * 4] * 2
+    assert not narrowed(found, "Sampler").keys() & {"temperatures", "top_k", "top_p", "both_filters"}
+
+
 def test_a_method_that_a_decorator_wraps_is_called_as_the_decorator_takes_it(folder):
     module(
         folder,

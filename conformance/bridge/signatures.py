@@ -22,6 +22,9 @@ SYNONYMS = {
     "axis": ("dim",),
     "dims": ("dim", "hidden_size", "normalized_shape"),
     "uniform": ("uniforms", "u"),
+    "temperature": ("temp",),
+    "top_k": ("topk",),
+    "top_p": ("topp",),
 }
 """Other names of parameters that position cannot tell, since they or others may be left out: the field's own."""
 
