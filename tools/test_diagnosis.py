@@ -260,3 +260,12 @@ def test_an_argument_that_the_story_overwrites_is_not_taken_for_changed_by_the_s
     shared = replace(seen, changed=("steps.0.1.key", "steps.0.1.value"))
     found = explain(kv_cache.CONTRACT, by_reference.kills, [[(call, shared)]])
     assert by_reference.name in [fault.name for fault in found]
+
+
+def test_a_request_whose_tokens_the_story_overwrites_is_looked_up_like_others():
+    test = next(test for test in all_tests() if test.requirement is scheduler.SCHED_46)
+    fault = next(one for one in scheduler.CONTRACT.faults if one.name == "scheduler-prompt-read-for-each-chunk")
+    trial = Trial(LocalSubject({"Scheduler": scheduler.CONTRACT.faulty(fault)}), test.requirement)
+    test.run(trial, Profile("quick", shrink=False))
+    assert trial.outcome.state == "failed"
+    assert fault.name in str(trial.outcome.diagnosis)

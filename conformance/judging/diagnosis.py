@@ -149,7 +149,9 @@ def _ended(seen: Observation) -> str:
 
 def _changed(call: Call, seen: Observation) -> set[str]:
     """What a call changed, but for the arguments of steps that the story itself overwrites."""
-    own = [f"steps.{given['step'] - 1}." for step, given in call.arguments.get("steps", ()) if step == "overwrite"]
+    # A request has the number of the step that added it.
+    steps = [given for step, given in call.arguments.get("steps", ()) if step == "overwrite"]
+    own = [f"steps.{given.get('step', given.get('request')) - 1}." for given in steps]
     return {name for name in seen.changed if not name.startswith(tuple(own))}
 
 
