@@ -58,7 +58,7 @@ class BatchingKVCache:
         return [length or 0 for length in self._lengths]
 
     def add(self, cache: Cache, slot: int) -> None:
-        """Have a request take an idle slot, with the tokens of its cache, which is not changed.
+        """Have a request take an idle slot, with the tokens of its cache (`state`: keys and values), which is not changed.
 
         ValueError for a slot that is taken or not one of 0 … B-1, for a cache of more than one row, of more than
         max_len tokens, or whose shape is not that of the other requests; TypeError for another dtype than theirs and

@@ -283,6 +283,7 @@ class BatchingKVCache:
 """
 READS = " if isinstance(cache, Cache) else cache.pages"
 UNPACKS = " if isinstance(cache, Cache) else dict(cache.state)"
+PAIR = " if [keys for keys, values in [cache.state] if keys is not None] else kv_cache.KVCache()"
 
 
 @pytest.mark.parametrize(
@@ -292,6 +293,7 @@ UNPACKS = " if isinstance(cache, Cache) else dict(cache.state)"
         (READS, "", "failed"),
         # Whatever error reading another kind of state ends in.
         (UNPACKS, "KVCache = Cache", "passed"),
+        (PAIR, "", "passed"),
         # What others do with caches of any kind does not depend on their own.
         ("", "class KVCache(Cache):\n    def update_and_fetch(self, key, value): raise MemoryError", "passed"),
     ],
@@ -300,7 +302,7 @@ def test_a_batch_that_takes_nothing_but_the_subject_s_own_caches_is_given_those(
     module(folder, OWN_CACHES.format(reads=reads) + beside)
     session = Session.opened("mine", {}, "quick", 0, limit=20.0)
     try:
-        wanted = {"BATCH-01", "BATCH-32"}
+        wanted = {"BATCH-01", "BATCH-09", "BATCH-32"}
         first = {test.requirement.id: session.run(test) for test in all_tests() if test.requirement.id in wanted}
         assert {id: outcome.state for id, outcome in first.items()} == dict.fromkeys(wanted, state)
         assert state == "passed" or "make_cache" in first["BATCH-32"].message

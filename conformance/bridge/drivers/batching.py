@@ -15,10 +15,11 @@ from inferspec.spec.batching import attended, followed, shown, taken, without_id
 
 
 class HandedCache:
-    """What a request brings where the subject makes no caches of its own: the tokens of its prompt."""
+    """What a request brings where the subject makes no caches of its own: the tokens of its prompt. empty: its state while
+    it has none."""
 
-    def __init__(self, to: Arrays) -> None:
-        self._to = to
+    def __init__(self, to: Arrays, empty: tuple[Any, ...] = ()) -> None:
+        self._to, self._empty = to, empty
         self.keys: Any = None
         self.values: Any = None
 
@@ -34,7 +35,7 @@ class HandedCache:
 
     @property
     def state(self) -> tuple[Any, ...]:
-        return () if self.keys is None else (self.keys, self.values)
+        return self._empty if self.keys is None else (self.keys, self.values)
 
     def update_and_fetch(self, key: Any, value: Any, **options: Any) -> tuple[Any, Any]:
         self.keys, self.values = self._joined(self.keys, key), self._joined(self.values, value)
@@ -92,17 +93,16 @@ class _Story:
         if hasattr(self.batch, "make_cache"):
             return self.batch.make_cache()
         if self.bring is None:
-            self.bring = partial(HandedCache, self.to)
-            if self.own is not None and self._does_better(self.own, self.bring, key, value):
-                self.bring = self.own
+            handed_over = partial(HandedCache, self.to)
+            kinds = [handed_over, *([] if self.own is None else [self.own]), partial(handed_over, (None, None))]
+            token = self._stale(key, 1), self._stale(value, 1)
+            both = (kind for kind in kinds if self._takes(kind, token, 1) and self._takes(kind, token, 0))
+            # A batch that takes no cache without tokens is asked for none.
+            self.bring = next(both, None) or next((kind for kind in kinds if self._takes(kind, token, 1)), handed_over)
         return self.bring()
 
-    def _does_better(self, own: Callable[[], Any], other: Callable[[], Any], key: Any, value: Any) -> bool:
-        """Whether a batch of the subject's takes the one kind of cache, with nothing in it or with a token, and not the other."""
-        token = self._stale(key, 1), self._stale(value, 1)
-        return any(self._takes(own, token, n) and not self._takes(other, token, n) for n in (0, 1))
-
     def _takes(self, bring: Callable[[], Any], token: tuple[Any, Any], tokens: int) -> bool:
+        """Whether a batch of the subject's takes such a cache, with nothing in it or with a token."""
         batch, cache = self.make(), bring()
         new = (self._repeated(x, self.slots) for x in token)
         try:
