@@ -36,8 +36,9 @@ judged, but that is finite, since the plain attention that it goes to multiplies
 nothing. A step that raises gives the part `refused`, has changed nothing, and the story goes on.
 
 A batch that grows as it must has no use for `max_len`, and says so: `"limited": [False]` in its envelope. A cache that is
-added belongs to the batch from then on. Left open: what becomes of it, what shapes an empty batch takes,
-and updates of no tokens.
+added tells its tokens by `state`, keys and values 1×H×n×D each, and their number by `offset`, or is one that the batch makes
+by `make_cache()`; it belongs to the batch from then on. Left open: what becomes of it, what the state of one without tokens
+is, what shapes an empty batch takes, and updates of no tokens.
 
 Source: the tiny-llm course, week 2 day 6; PROPERTIES BK1 to BK5, CB1, CB4; PROPERTIES, decisions.
 """

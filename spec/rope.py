@@ -259,7 +259,7 @@ ROPE_18 = _rope(
 ROPE_19 = _rope("ROPE-19", "odd dims and dims > D are refused", aspect=Aspect.GUARD, source="PROPERTIES RO6, X9")
 ROPE_20 = _rope(
     "ROPE-20",
-    "a slice whose length is not L and a list whose length is not B are refused",
+    "a slice that is not L positions on end, as one with a step is not, and a list whose length is not B are refused",
     Level.SHOULD,
     Aspect.GUARD,
     source="PROPERTIES X9",
